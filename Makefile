@@ -444,13 +444,14 @@ mutants: ## break promises on purpose and require the tests to notice
 	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
 
 # The rules that leave lines out are printed first. Results are kept, so a run that was interrupted goes on.
-mutants-random: ## break N lines drawn by SEED, as a tool of others chooses (needs network once), count how many are noticed: tests/mutants/SCORE.md; hours
+mutants-random: ## break N lines drawn by SEED, as a tool of others chooses (needs network once), count how many are noticed: tests/report/measurements/mutants-random.txt; hours
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) $(HOST_CFLAGS_asan)' \
 		tests/mutants/drawn.py --build $(BUILD)/mutants-random --tools $(TOOLS) \
-		--number $(N) --seed $(SEED) --shard $(SHARD) --score tests/mutants/SCORE.md
+		--number $(N) --seed $(SEED) --shard $(SHARD) --score tests/report/measurements/mutants-random.txt
 
 # Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
-proof: ## prove all of tests/PROMISES.md: test, SAN=1, test-msan, lint, models, mutants, coverage, fuzz; hours
+proof: $(KERNEL) host-native ## prove all of tests/PROMISES.md: test, the tests that take long, SAN=1, test-msan, lint, models, mutants, coverage, fuzz; hours
+	@$(PYTEST) --proof
 	@for goal in test 'test SAN=1' test-msan lint models mutants coverage fuzz; do \
 		echo "== make $$goal" && $(MAKE) --no-print-directory $$goal || exit 1; done
 

@@ -60,7 +60,7 @@ struct boot_info {
 	char loader[BOOT_LOADER_NAME_MAX];
 	char cmdline[BOOT_CMDLINE_MAX];
 	size_t cmdline_len;
-	phys_t rsdp;       /* 0: not told, must be searched for */
+	phys_t rsdp;       /* 0: not given, must be searched for */
 	u8 rsdp_copy[36];  /* multiboot2 hands over a copy instead of an address */
 	u32 rsdp_copy_len; /* 0: none */
 	struct boot_framebuffer framebuffer;

@@ -312,8 +312,8 @@ void huge_unmap(void *addr);
  * it returns -ENOMEM and leaves those there were in place.
  *
  * huge_release() frees the pages, with one round for all. They are zero when they are touched
- * again. With HUGE_RESERVE they are promised anew; -ENOMEM means that others took them in between,
- * and a touch may then find none. Context: ordinary.
+ * again. With HUGE_RESERVE they are promised anew; -ENOMEM means that other users took them in
+ * between, and a touch may then find none. Context: ordinary.
  */
 int huge_populate(void *addr, u64 size);
 int huge_release(void *addr, u64 size);

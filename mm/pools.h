@@ -79,7 +79,7 @@ struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how);
 
 void pool_page_give(struct pool *pool, struct page *page);
 
-/* The same for a caller that wants a zero page. *zeroed tells whether the page is one already. */
+/* pool_page_take() for a caller that wants a zero page. *zeroed: the page is zero already. */
 struct page *pool_page_take_zero(struct pool *pool, node_t node, enum pool_take how, bool *zeroed);
 
 /* A pool's counts, in pages, of one moment. */

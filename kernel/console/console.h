@@ -49,7 +49,10 @@ void console_size(unsigned *columns, unsigned *rows);
  */
 void console_register(struct console *console);
 
-/* The same for any list, for tests. console_list_write() returns how many consoles it dropped. */
+/*
+ * Write to, read from and register in any list of consoles, for tests. console_list_write() returns
+ * how many consoles it dropped.
+ */
 unsigned console_list_write(struct console_list *list, const char *text, size_t len);
 int console_list_read(struct console_list *list);
 

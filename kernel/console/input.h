@@ -27,8 +27,8 @@ bool input_stop_asked(void);
 void input_stop_clear(void);
 
 /*
- * The same for an interrupt that looks for Ctrl-C while something else runs: the look is no sign
- * that the run makes progress (watchdog.h). Boot CPU, interrupts off.
+ * True if Ctrl-C was typed, for an interrupt that looks while something else runs: the look is no
+ * sign that the run makes progress (watchdog.h). Boot CPU, interrupts off.
  */
 bool input_stop_typed(void);
 

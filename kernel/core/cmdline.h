@@ -18,8 +18,8 @@ enum { CMDLINE_MAX = 4096 };
 unsigned cmdline_apply(const char *text, size_t len);
 
 /*
- * The same, with storage of the caller's, for tests. Options of kind text then point into that
- * storage.
+ * A command line that is applied from the caller's storage, for tests. Options of kind text point
+ * into that storage.
  */
 struct cmdline {
 	char text[CMDLINE_MAX];  /* as given, for people; unprintable bytes are '?' */

@@ -41,7 +41,7 @@
 /* Contexts that a call may require. */
 enum context_kind {
 	CONTEXT_ORDINARY, /* the word is 0 */
-	CONTEXT_LOCKED,   /* the same, or with locks held */
+	CONTEXT_LOCKED,   /* the word is 0 but for locks held */
 };
 
 /*

@@ -26,7 +26,7 @@ typedef void call_fn(void *arg);
  */
 void call_cpu(cpu_t cpu, call_fn *fn, void *arg);
 
-/* The same on every CPU but the caller, at once. Context: ordinary. */
+/* Run fn(arg) as call_cpu() does on every CPU but the caller, at once. Context: ordinary. */
 void call_others(call_fn *fn, void *arg);
 
 /*

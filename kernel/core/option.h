@@ -33,6 +33,8 @@ struct option {
 	const void *rows;
 	size_t row_bytes;
 	bool boot_only; /* read once, at boot: the monitor refuses to set it */
+	/* called when the monitor has set it, with all of the machine at hand; NULL: nothing */
+	void (*was_set)(void);
 	/*
 	 * Print the present value as text if it cannot be read from `target`. NULL: by the kind of
 	 * option.

@@ -27,7 +27,7 @@ bool panic_is_ours(void);
 	} while (0)
 
 /*
- * The same, for a check that costs too much for every build: compiled in with DEBUG=1 and in hosted
+ * ASSERT() for a check that costs too much for every build: compiled in with DEBUG=1 and in hosted
  * builds.
  */
 #ifdef ASHLAR_DEBUG

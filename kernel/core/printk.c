@@ -12,7 +12,7 @@
  * checking.
  *
  * A reader at the other end of a line may hold the consoles up for seconds, with interrupts off
- * here. So a CPU that waits for a console, or for the lock, does what others wait for from it
+ * here. So a CPU that waits for a console, or for the lock, does what other CPUs wait for
  * (print_wait()). A call that is served then may print, too: inside of the holder's line, or before
  * the line of a CPU that waits for the lock. It serves no calls itself, so this ends.
  *

@@ -9,7 +9,10 @@ static inline void reason_set(enum reason reason)
 	this_cpu()->reason = reason;
 }
 
-/* The same for a call that also returns an error; `invalid` stands for -EINVAL. Returns `err`. */
+/*
+ * Set the reason for a call that also returns an error; `invalid` stands for -EINVAL. Returns
+ * `err`.
+ */
 static inline int reason_of_error(int err, enum reason invalid)
 {
 	if (err == -EINVAL)

@@ -31,7 +31,7 @@ bool run_record_valid(const struct run_record *found);
 /* The record of the run that begins now, after `found` (any bytes). Pure. */
 struct run_record run_record_next(const struct run_record *found);
 
-/* The same record, marked ENDED with `verdict` and `status`, with the right sum. Pure. */
+/* A copy of the record, marked ENDED with `verdict` and `status`, with the right sum. Pure. */
 struct run_record run_record_closed(const struct run_record *record, u16 verdict, u16 status);
 
 /* Start-up: read the previous record, write the new one, and report how the previous run ended. */

@@ -104,6 +104,9 @@ struct area_found {
 bool area_tree_from_again(const struct area_tree *tree, u64 addr, struct area_found *last,
 			  struct area *area);
 
-/* The same for the holder of the caller's lock, who may be in the middle of a change. */
+/*
+ * area_tree_from() and area_tree_below() for the holder of the caller's lock, who may be in the
+ * middle of a change.
+ */
 bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area);
 bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *area);

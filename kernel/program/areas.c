@@ -239,7 +239,10 @@ static void insert_joined(struct areas *areas, const struct area *area)
 		area_tree_insert(&areas->tree, &whole);
 }
 
-/* The same for an area that is in the tree, with other attributes. It takes no node. */
+/*
+ * Give an area of the tree other attributes and join it with its neighbours where they are alike.
+ * Takes no node.
+ */
 static void replace_joined(struct areas *areas, const struct area *area)
 {
 	struct area whole = *area, below;
@@ -294,7 +297,7 @@ static bool is_free(const struct areas *areas, u64 start, u64 end)
 	return !area_tree_own_from(&areas->tree, start, &area) || area.start >= end;
 }
 
-/* The highest area that begins below `top`. The hole is in the way of others as an area is. */
+/* The highest area that begins below `top`. The hole is in the way of other areas as an area is. */
 static bool find_below(const struct areas *areas, u64 top, struct area *below)
 {
 	const bool any = area_tree_own_below(&areas->tree, top, below);

@@ -45,5 +45,5 @@ void calls_init(void);
  */
 void calls_serve(struct user_regs *regs);
 
-/* The row of a number, or NULL. For PROGRAMS.md's table and for tests. */
+/* The row of a number, or NULL. For the table in calls.txt and for tests. */
 const struct call *call_of(unsigned number);

@@ -24,7 +24,7 @@ u64 clock_date_ns(void)
  * time itself; while it goes on, RUNS and the clock's time from which it counts.
  *
  * A CPU that reads the clock and stops its time is a moment late for another one that looks. `told`
- * is the highest time that anybody was told, and nobody is told less.
+ * is the highest time that any caller got, and no caller gets less.
  */
 #define RUNS (1ULL << 63)
 

@@ -57,7 +57,7 @@ s64 contents_write(struct contents *contents, struct span *from, u64 at);
  */
 s64 contents_append(struct contents *contents, struct span *from, u64 *at);
 
-/* The same, for bytes of the kernel. Returns 0 or an error. One caller at a time. */
+/* Append `size` bytes of the kernel. Returns 0 or an error. One caller at a time. */
 int contents_add(struct contents *contents, const void *from, u64 size);
 
 /*

@@ -53,7 +53,7 @@ unsigned poll_events(struct file *file);
 s64 poll_for(const struct question *question, const struct poll_limit *limit);
 
 /*
- * The same under the signal mask of `size` bytes at `mask` (0 there: under the thread's own).
+ * poll_for() under the signal mask of `size` bytes at `mask` (0 there: under the thread's own).
  * -EINVAL for another size than 8, -EFAULT.
  */
 s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,

@@ -193,7 +193,7 @@ static s64 call_waitid(const struct call_args *args)
 }
 CALL(waitid, 247);
 
-/* ---- capabilities: user 0 has all, and the program is told of none, as it could use none ---- */
+/* ---- capabilities: user 0 has all, and reports none to the program, as it could use none ---- */
 
 #define CAPABILITY_VERSION_3 0x20080522u
 

@@ -20,7 +20,7 @@ struct program_request {
 int program_run(const struct program_request *request);
 
 /*
- * The same for a program of the loader's modules (module.h), with a line that says how it ended:
+ * Run a program of the loader's modules (module.h) as program_run() does, and print how it ended:
  * PROGRAM name=... status=...
  */
 struct program_source;
@@ -34,7 +34,7 @@ int program_run_source(const struct program_source *source, const struct argumen
 int program_begin(const struct program_request *request);
 void program_finish(void);
 
-/* Has the program ended, or been told to? *status receives its status. Context: handler. */
+/* Has the program ended, or been asked to? *status receives its status. Context: handler. */
 bool program_ended(int *status);
 
 /*

@@ -90,7 +90,7 @@ void program_die(int signal, const struct signal_info *info, struct user_regs *r
 {
 	const bool fault = signal == SIGSEGV || signal == SIGBUS;
 
-	/* several threads may fault at once: the first is told */
+	/* several threads may fault at once: the first is reported */
 	if (!program_end(SIGNAL_STATUS + signal))
 		return;
 	pr_err("program: signal %d ends it, thread %u, rip %llx", signal, thread_current()->id,

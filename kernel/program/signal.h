@@ -38,8 +38,8 @@ void signals_begin(void);
 int signal_send(struct thread *thread, int signal, const struct signal_info *info);
 
 /*
- * The same for the thread of that id; -ESRCH if there is none, or it has just ended. Signal 0 only
- * looks whether the thread is there.
+ * signal_send() to the thread of that id; -ESRCH if there is none, or it has just ended. Signal 0
+ * only looks whether the thread is there.
  */
 int signal_send_to(u32 id, int signal, const struct signal_info *info);
 

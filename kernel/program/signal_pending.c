@@ -218,7 +218,9 @@ bool signal_pending_take(struct thread *thread, u64 set, struct signal_info *inf
 	return true;
 }
 
-/* Looks before it claims a note, so that the notes of others are never out of their reach. */
+/*
+ * Looks before it claims a note, so that the notes of other threads are never out of their reach.
+ */
 static void notes_forget(bool (*match)(const struct note *note, const void *key), const void *key)
 {
 	for (size_t i = 0; i < SIGNAL_NOTES && atomic_load_acquire(&notes_used); i++) {

@@ -19,7 +19,10 @@ enum { STORE_OBJECT_MAX = 1024 };
  */
 struct page *store_page(void);
 
-/* The same, for 2^order pages as one compound page, with a `request` as for page_alloc(). */
+/*
+ * 2^order zeroed pages as one compound page with one reference, or NULL; `request` is as for
+ * page_alloc(). Context: ordinary.
+ */
 struct page *store_pages(unsigned order, unsigned request);
 
 /*

@@ -84,9 +84,9 @@ struct thread *thread_by_id(u32 id);
 struct thread *thread_next(const struct thread *after);
 
 /*
- * The same, and until thread_let_go() the CPU of the thread gets no other thread, so that what is
- * sent to the record reaches this thread or nobody. The thread may end meanwhile. For a few
- * instructions only. Context: handler.
+ * The thread of that id, or NULL. Until thread_let_go() the CPU of the thread gets no other thread,
+ * so that what is sent to the record reaches this thread or none. The thread may end meanwhile. For
+ * a few instructions only. Context: handler.
  */
 struct thread *thread_hold(u32 id);
 void thread_let_go(struct thread *thread);
@@ -103,7 +103,7 @@ bool thread_is_over(struct thread *record);
  */
 struct thread *thread_on(cpu_t cpu);
 
-/* The same; a record without a thread is made if there is none. NULL: no memory. */
+/* The record of a CPU's threads; one without a thread is made if there is none. NULL: no memory. */
 struct thread *thread_record(cpu_t cpu);
 
 /*

@@ -27,8 +27,8 @@ s64 user_read_text(char *to, user_t from, u64 size);
 /* One atomic access to an aligned word, for futexes. */
 int user_load_u32(user_t from, u32 *value);
 /*
- * The same without waiting for anything, for holders of a lock and reports. False if the page is
- * not there, or a call is changing its area. Context: ordinary.
+ * Load an aligned word without waiting for anything, for holders of a lock and reports. False if
+ * the page is not there, or a call is changing its area. Context: ordinary.
  */
 bool user_peek_u32(user_t from, u32 *value);
 /* Replace `old` by `new`; *found receives what was there. */

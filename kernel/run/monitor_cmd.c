@@ -130,6 +130,8 @@ static int set_word(const struct words *words, const char *word)
 	if (!opt)
 		return no_switch(words, name);
 	err = option_set(opt, equals + 1);
+	if (err == 0 && opt->was_set)
+		opt->was_set();
 	if (err == 0)
 		return 0;
 	option_explain(opt, equals + 1, err, why, sizeof(why));

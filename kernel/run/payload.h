@@ -26,5 +26,5 @@ TABLE_DECLARE(const struct payload, payload_table);
  */
 bool payload_run_wanted(void);
 
-/* The same for the rows [first, end), for tests. */
+/* payload_run_wanted() for the rows [first, end), for tests. */
 bool payload_run_wanted_of(const struct payload *first, const struct payload *end);

@@ -322,7 +322,7 @@ static struct page *take_page(struct balloon *b)
 	return page;
 }
 
-/* Pages that the host knows of go into the balloon; it has been told, or may have been. */
+/* Pages that the host knows of, or may know of, go into the balloon. */
 static void hold(struct balloon *b, struct page *const *pages, u32 count)
 {
 	for (u32 i = 0; i < count; i++)
@@ -359,7 +359,7 @@ static bool inflate(struct balloon *b, u64 wanted)
 	return send_pages(b, &b->inflate, pages, count) == 0;
 }
 
-/* The host is told before the pages are used again, whether it insists on that or not. */
+/* The host learns of it before the pages are used again, whether it insists on that or not. */
 static bool deflate(struct balloon *b, u64 wanted)
 {
 	struct page *pages[MESSAGE_PAGES];

@@ -1,12 +1,12 @@
 /*
  * Memory that goes back to the host: the driver of a virtio balloon (virtio 1.2, 5.5).
  *
- *   free page reporting   the guest shows free runs of 2 MiB to 1 GiB (mm/zone/report.h), and the
+ *   free page reporting   Ashlar shows free runs of 2 MiB to 1 GiB (mm/zone/report.h), and the
  *                         host takes the memory behind them back. They stay free, and the next
  *                         touch brings new memory
- *   inflate, deflate      the host asks for an amount of memory, and the guest keeps as many pages
+ *   inflate, deflate      the host asks for an amount of memory, and Ashlar keeps as many pages
  *                         of 2 MiB from its own use until the host asks for less
- *   statistics            the host has a message with figures of the guest, and asks for a new one
+ *   statistics            the host has a message with Ashlar's figures, and asks for a new one
  *                         by giving it back (5.5.6.3)
  *
  * An idle CPU does all of it, a bounded piece in each round. It looks again every BALLOON_PERIOD,

@@ -4,8 +4,8 @@
  *
  *   badram=START[+SIZE],...    at boot: reserved before anybody can have it
  *   page_mark_bad(pfn)         at run time: a memory test, a misused page
- *   mm_report_bad()            the same from any context: a machine check. Done by the next CPU
- *                              that allocates or frees pages
+ *   mm_report_bad()            from any context: a machine check. Done as mm_mark_bad() by the next
+ *                              CPU that allocates or frees pages
  *
  *   where the frame is    what is done                                                    result
  *   in the buddy          its block is made full and split around it                      bad now
@@ -14,7 +14,7 @@
  *   in use                its block is isolated, so that the frame can only come back     pending
  *                         to a list that is never given out; it is taken from there
  *                         after it was freed (bad_frames_withdraw())
- *   metadata              the same; metadata memory uses it until it lets the block go,    pending
+ *   metadata              as in use, until metadata memory lets the block go,             pending
  *                         which may be never
  *
  * The struct page of a bad frame says PAGE_BAD | PAGE_RESERVED, and its block is never wholly free
@@ -51,10 +51,10 @@ bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames);
 unsigned bad_frames_withdraw(struct mm *mm);
 
 /*
- * The same, called before every free while any frame is pending, for frames freed earlier. It is
- * tried less often after an attempt in vain.
+ * Called before every free while any frame is pending: withdraw pending frames that were freed
+ * earlier, less often after an attempt in vain.
  */
 void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order);
 
-/* The same, called after a page became free in a pool: if it has a pending frame, at once. */
+/* Called after a page became free in a pool: withdraw it at once if it has a pending frame. */
 void bad_frames_given_back(struct mm *mm, pfn_t pfn, unsigned order);

@@ -15,7 +15,7 @@
  *            moving 2 MiB pages would have made room
  *   step     Linux 7.0: steps over free runs, chunks and compound pages by their size; ends at a
  *            page that cannot be moved. Ranges with a huge page are passed over first; those whose
- *            huge pages are all smaller than the request are taken if there are no others
+ *            huge pages are all smaller than the request are taken if there are no other ranges
  *   index    ours: each GiB keeps a count of its free and movable frames (struct gib), so the
  *            cheapest one is known without reading any struct page; an order-18 run of the buddy
  *            needs no search at all. Pages that are moved gather in the GiB that is wanted last
@@ -62,7 +62,7 @@ struct contig_scan {
 
 struct contig_search {
 	const char *name;
-	bool reads; /* reads struct pages: needs mapped sections, and finds nothing in others */
+	bool reads; /* reads struct pages, so it finds nothing but in mapped sections */
 	bool skips_same, skips_huge; /* huge pages of the request's size and more; any huge page */
 	bool skips_used;             /* pages with references */
 	/* each struct page of a 1 GiB page gets a reference, and loses it, before it is formed */
@@ -87,7 +87,10 @@ extern struct contig_stats contig_totals;
 int contig_take(struct zone *zone, u32 first, u32 count, const struct migrate_how *how,
 		struct block_list *list, struct contig_stats *stats);
 
-/* The same, but as single pages with one reference each. Returns 0, -EBUSY or -ENOMEM. */
+/*
+ * Empty and take [first, first + count) as contig_take() does, as single pages with one reference
+ * each. Returns 0, -EBUSY or -ENOMEM.
+ */
 int contig_take_range(struct zone *zone, u32 first, u32 count, enum migrate_giga giga,
 		      struct contig_stats *stats);
 

@@ -200,7 +200,7 @@ static bool every_step_suits(struct contig_scan *scan, const struct contig_searc
 	return step > 0;
 }
 
-/* Make two passes: ranges with a huge page are used only if there are no others. */
+/* Make two passes: ranges with a huge page are used only if there are no other ranges. */
 u32 contig_next_by_steps(struct contig_scan *scan, const struct contig_search *search)
 {
 	u32 first = next_that(scan, search, every_step_suits);

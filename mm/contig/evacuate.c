@@ -11,7 +11,7 @@
  * others, and these prefer clean GiB.
  *
  * A chunk is tried before a block, because in full memory no room is left for the 512 frames of a
- * block. The block of the chunk becomes unmovable; its other movable pages stay as guests.
+ * block. The block of the chunk becomes unmovable; its other movable pages stay in it.
  *
  * The cost is that of moving one chunk, or one block, for each request that finds no room. A mover
  * may itself ask for unmovable pages; such a request does not evacuate.

@@ -154,8 +154,8 @@ static void take_from_node(struct pool *pool, const struct hvo_mode *mode, node_
 }
 
 /*
- * Take equal shares from all nodes, with the odd pages from each node in turn. What some nodes
- * could not give is then taken from any.
+ * Take equal shares from all nodes, with the remainder one page a node, round robin. What some
+ * nodes could not give is then taken from any.
  */
 static void take_from_all(struct pool *pool, const struct hvo_mode *mode, u64 count,
 			  struct block_list *list)
@@ -354,8 +354,8 @@ static void make_listed_on(struct pool *pool, node_t n, bool all, u64 count)
 }
 
 /*
- * How many of `count` pages may leave: none that is reserved. The node in *first gives the first of
- * the odd ones.
+ * How many of `count` pages may leave: none that is reserved. The node in *first gives the first
+ * page of the remainder.
  */
 static u64 may_leave(struct pool *pool, u64 count, node_t *first)
 {
@@ -424,8 +424,8 @@ static void leave_pool(struct pool *pool, const struct block_list *list)
 }
 
 /*
- * Pool lock held. Dequeue equal shares from all nodes, with the odd pages from each node in turn.
- * Pages that some nodes lack are then taken from any node.
+ * Pool lock held. Dequeue equal shares from all nodes, with the remainder one page a node, round
+ * robin. Pages that some nodes lack are then taken from any node.
  */
 static void dequeue_from_all(struct pool *pool, u64 count, struct block_list *list)
 {
@@ -453,7 +453,7 @@ static void dequeue_slice(struct pool *pool, node_t only, u64 count, struct bloc
 	spin_unlock(&pool->lock);
 }
 
-/* The same, but only from nodes that have surplus pages, and as surplus. */
+/* Dequeue up to `count` surplus pages, from nodes that have any, in one hold of the lock. */
 static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *list)
 {
 	spin_lock(&pool->lock);
@@ -487,8 +487,8 @@ static void list_surplus(struct pool *pool, u64 count)
 }
 
 /*
- * The same for any number of pages, into an empty list. Slices are whole shares, so the odd pages
- * come last.
+ * Dequeue any number of pages into an empty list, slice by slice. Each slice is a multiple of the
+ * number of nodes; the remainder is taken last.
  */
 static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block_list *list)
 {

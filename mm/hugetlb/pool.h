@@ -151,9 +151,9 @@ void pools_open_deferred(struct mm *mm, u64 gib);
 void pool_list_free(struct pool *pool, u32 index);
 
 /*
- * The same for a page that is off the list already and leaves the pool as it is. It stays known to
- * be zero, unless it has all its struct pages: it may then become small pages without a change of
- * state, which would drop the note (block.h).
+ * The page is off the list already and leaves the pool as it is. It stays known to be zero, unless
+ * it has all its struct pages: it may then become small pages without a change of state, which
+ * would drop the note (block.h). Pool lock held.
  */
 static inline void pool_unlist_free(struct pool *pool, u32 index)
 {

@@ -34,7 +34,7 @@ u64 pool_defer(struct pool *pool, node_t node, u64 count);
  */
 u64 pool_undefer(struct pool *pool, node_t node, u64 count);
 
-/* The same, up to `count` of the deferred pages that are surplus. */
+/* Give back up to `count` deferred surplus pages. Returns how many were given back. */
 u64 pool_undefer_surplus(struct pool *pool, u64 count);
 
 /* Frames of the pages that the pool has deferred. Context: any; a hint without the pool's lock. */

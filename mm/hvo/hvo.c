@@ -60,6 +60,7 @@
 #include "mm/hvo/hvo_runs.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/vmemmap.h"
+#include "mm/zone/section_close.h"
 
 static bool hvo_defer = true;
 OPTION_BOOL(
@@ -222,7 +223,20 @@ const struct hvo_mode hvo_modes[] = {
 };
 
 unsigned hvo_selected = HVO_ON;
-OPTION_ROW(hvo, hvo_selected, hvo_modes, "huge page vmemmap optimisation");
+
+/*
+ * The machine goes on with another mode. What free memory holds for modes of the other style is
+ * given back, or pages of both sizes that this mode could have had would be missing.
+ */
+static void hvo_was_set(void)
+{
+	const enum section_style boot = mm_kernel.style;
+
+	sections_give_back(&mm_kernel,
+			   boot == SECTION_MAPPED ? boot : hvo_style(hvo_mode_selected()));
+}
+
+OPTION_ROW(hvo, hvo_selected, hvo_modes, "huge page vmemmap optimisation", .was_set = hvo_was_set);
 
 const struct hvo_mode *hvo_mode_find(const char *name)
 {

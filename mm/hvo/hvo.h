@@ -114,12 +114,12 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 		 struct block_list *left);
 
 /*
- * The same for runs of which each becomes a page: those that cannot be optimised are pages with all
- * their struct pages.
+ * hvo_optimise() for runs of which each becomes a page: those that cannot be optimised are pages
+ * with all their struct pages.
  */
 void hvo_make_all(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
 
-/* The same for FULL runs for which no frames were reserved: their heads stay in place. */
+/* hvo_make_all() for FULL runs for which no frames were reserved: their heads stay in place. */
 void hvo_make_in_place(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
 
 /*

@@ -244,8 +244,8 @@ static void remap_and_gate(struct hvo_batch *s, struct head_stash *stash, u32 in
 }
 
 /*
- * The same with a round for this page alone, after which its frames are free. A 1 GiB page has too
- * many entries for a ranged round.
+ * Remap the page and start a round for it alone, after which its frames are free. A 1 GiB page has
+ * too many entries for a ranged round.
  */
 static void remap_and_flush(struct hvo_batch *s, struct head_stash *stash, u32 index)
 {

@@ -26,8 +26,8 @@ void hvo_restore_tails_each(struct hvo_batch *batch);
 
 /*
  * Pages of `list` that have all their struct pages are ordinary memory again. Huge ones keep a
- * formed, frozen head on the free list too. Where a mode leaves this out, buddy_split_block() takes
- * the head apart if it is ever needed.
+ * formed, frozen head on the free list too. Where a mode leaves this out, buddy_split_block()
+ * splits the head if its parts are ever needed.
  */
 void hvo_forget_heads(struct mm *mm, const struct block_list *list);
 

@@ -16,8 +16,9 @@ enum { HEADS_BATCH = BLOCK_FRAMES };
 
 /*
  * Take free runs of one class, opening sections until there are enough or none is left. Blocks that
- * metadata memory opened for itself come last. One such section holds the heads of 500 others, and
- * if metadata memory has to look for room in every GiB, it looks longer with each page made.
+ * metadata memory opened for itself come last. One such section holds the heads of 500 other
+ * sections, and if metadata memory has to look for room in every GiB, it looks longer with each
+ * page made.
  */
 static u64 take_opening(struct zone *zone, enum free_class class, unsigned order,
 			enum section_style style, u64 count, struct block_list *list)

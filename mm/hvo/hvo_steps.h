@@ -31,7 +31,8 @@ static inline void hvo_round(struct hvo_batch *batch)
 }
 
 /*
- * The same, but a round that another CPU has started since will do, and idle CPUs flush later, too.
+ * The round after a step, if one is due. A round that another CPU has started since will do, and
+ * idle CPUs may flush later.
  */
 static inline void hvo_join_round(struct hvo_batch *batch)
 {
@@ -71,8 +72,8 @@ static inline u64 hvo_to_do_each(const struct hvo_batch *batch)
 }
 
 /*
- * A stash of reserved frames for the heads of the next pages. They are taken many at a time to
- * spare the lock.
+ * A stash of reserved frames for the heads of the next pages. They are taken many at a time, so
+ * that the lock is taken less often.
  */
 enum { HEADS_AT_ONCE = 64 };
 struct head_stash {

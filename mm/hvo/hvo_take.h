@@ -34,8 +34,8 @@ u64 hvo_bare_free_huge(struct zone *zone, u64 count);
 u64 hvo_full_free_huge(struct zone *zone, u64 count);
 
 /*
- * The same as hvo_bare_free_huge() for one huge run in transit. When this returns it is free: bare,
- * or full in mapped sections (or still huge for lack of frames).
+ * Free one huge run in transit as hvo_bare_free_huge() does: bare, or full in mapped sections (or
+ * still huge for lack of frames).
  */
 void hvo_bare_run(struct zone *zone, u32 index);
 

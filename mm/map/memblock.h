@@ -56,13 +56,13 @@ void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner);
  * owner is OWNER_BOOT; memblock_free() gives the frames back.
  */
 phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node);
-/* The same, but the memory is as it was found: the caller writes all that is read later. */
+/* memblock_alloc() without zeroing: the caller writes all that is read later. */
 phys_t memblock_alloc_raw(u64 size, u64 align, phys_t limit, node_t node);
 void memblock_free(phys_t start, u64 size);
 
 /*
- * The same, returning a virtual address, for tables of the boot code. If there is no memory, it
- * calls memblock_too_little().
+ * memblock_alloc() for tables of the boot code, returning a virtual address. If there is no memory,
+ * it calls memblock_too_little().
  */
 void *memblock_alloc_or_die(u64 size, node_t node, const char *what);
 

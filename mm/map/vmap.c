@@ -56,7 +56,7 @@ void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx)
 
 /*
  * Addresses for `size` bytes, whole pages, with an unmapped page after them. Returns 0 if so many
- * are not left; those that are left stay for others.
+ * are not left; those that are left stay for other callers.
  */
 static virt_t reserve(u64 size)
 {

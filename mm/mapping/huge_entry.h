@@ -75,8 +75,8 @@ static inline pte_t entry_make(pfn_t pfn, enum pt_level level, enum huge_access 
 }
 
 /*
- * The same entry for a page that is zero. Small pages have the dirty bit set in advance, because
- * nothing keeps the knowledge that one of them is zero.
+ * The entry for a page that was brought zero. Small pages have the dirty bit set in advance,
+ * because nothing keeps the knowledge that one of them is zero.
  */
 static inline pte_t entry_as_brought(pte_t pte, enum pt_level level)
 {

@@ -216,7 +216,10 @@ static enum huge_touched judge_entry(const struct huge_map *map, pte_t pte, enum
 	return want == HUGE_TO_WRITE && access == HUGE_READ_ONLY ? HUGE_REFUSED_WRITE : HUGE_THERE;
 }
 
-/* The same for a split entry that the caller has claimed. *there: the pieces are. */
+/*
+ * The answer of a split entry's rights to a touch; the caller has claimed the entry. *there: the
+ * pieces are.
+ */
 static enum huge_touched judge_piece(const struct huge_map *map, pte_t pte, enum pt_level level,
 				     virt_t addr, enum huge_want want, bool *there)
 {

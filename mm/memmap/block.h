@@ -13,9 +13,10 @@
  * whoever owns the record. The free pages of a RESERVED block, which may lie in two zones, are
  * counted under either zone's lock.
  *
- * Reading: everything in a record that others read without a lock is one word. Code that does not
- * own a record loads the word once (block_look()) and decides on that snapshot, because a second
- * load may show another state, order or owner. Only the owner of a record may read its list links.
+ * Reading: everything in a record that other CPUs read without a lock is one word. Code that does
+ * not own a record loads the word once (block_look()) and decides on that snapshot, because a
+ * second load may show another state, order or owner. Only the owner of a record may read its list
+ * links.
  *
  * Writing: block_put() stores the whole word. It is for a CPU that owns the record and holds
  * zone->lock, which excludes every other writer, and for records that nobody can find yet. All
@@ -311,7 +312,7 @@ static inline bool block_word_is_isolated(struct block_word word)
 	return word.type & BLOCK_ISOLATED;
 }
 
-/* The same for callers that need nothing else from the record. */
+/* The type of the block, for callers that need nothing else from the record. */
 static inline enum migratetype block_type(const struct block *block)
 {
 	return block_word_type(block_look(block));

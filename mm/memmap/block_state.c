@@ -15,7 +15,7 @@
  *                             blocks 1..511 of a 1 GiB page, tail page of order 18
  *   FULL      8 private RW    split, once split, boot allocations; in a mapped section also one
  *                             2 MiB leaf over 64 blocks
- *   META      none present    frames for others; or the struct pages of a mapped section
+ *   META      none present    frames for other blocks; or the struct pages of a mapped section
  *                             (section_memmap.c)
  *
  *   from      to        owner, lock       PTEs                flush              on failure

@@ -10,8 +10,9 @@
 void memmap_init_pages(struct page *pages, u64 count, u8 zone);
 
 /*
- * The same, but the links and private words keep whatever the frame held before; nobody reads them
- * before somebody has written them. For ours: blocks of on-demand sections that become small.
+ * memmap_init_pages() without the links and private words, which keep whatever the frame held
+ * before: no code reads them before it has written them. For blocks of on-demand sections that
+ * become small.
  */
 void memmap_form_free(struct page *pages, u64 count, u8 zone);
 
@@ -30,7 +31,7 @@ void memmap_copy_pages(struct page *pages, u64 count, u8 zone);
  *   plain      Linux's deferred_init_memmap(), before and after the memmap series (Jordan
  *              2020): each struct page by itself, in the cache; memory is freed in pieces of
  *              MAX_ORDER, 4 MiB, each with a turn at the zone's lock
- *   template   the same with one struct page copied (Li, "mm: device memmap by template copying",
+ *   template   as plain, with one struct page copied (Li, "mm: device memmap by template copying",
  *              2026-06)
  *   stream     ours: past the caches, and all neighbouring blocks of the section in one turn
  *
@@ -62,8 +63,8 @@ void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone);
 void memmap_form_compound(struct page *page, unsigned order);
 
 /*
- * The same for a single page; `in_use` is its state (page_state()). It takes two stores to one
- * cache line, which need not have arrived yet.
+ * Turn `page` into a single page in use; `in_use` is its state (page_state()). It takes two stores
+ * to one cache line, which need not have arrived yet.
  */
 static inline void memmap_form_single(struct page *page, u64 in_use)
 {

@@ -303,8 +303,8 @@ static struct meta_block *home_of(struct mm *mm, pfn_t pfn)
 }
 
 /*
- * The same for the first frame that is not PFN_NONE from pfn[*at] on, with *at moved there; NULL if
- * there is none.
+ * Descriptor of the metadata block of the first frame that is not PFN_NONE from pfn[*at] on, with
+ * *at moved there; NULL if there is none.
  */
 static struct meta_block *next_home(struct mm *mm, const pfn_t *pfn, unsigned count, unsigned *at)
 {

@@ -5,18 +5,19 @@
  *   metadata block   [frame 0][frame 1] ... [frame 511]
  *                    used map, gated map, lots of the gated frames by tag
  *
- * LASTING is for frames that live as long as the machine or an open section: tables, block
- * records, metadata memory's own maps, private struct pages of boot memory, and the few heads of 1
- * GiB pages. Its blocks lie beside the node's boot memory, and are taken at boot for all sections
- * that the node can have, so that no other GiB holds such a frame. HEADS is for the heads of 2 MiB
+ * LASTING is for frames that live as long as the machine or an open section: tables, block records,
+ * metadata memory's own maps, private struct pages of boot memory, and the few heads of 1 GiB
+ * pages. Its blocks lie beside the node's boot memory, and are taken at boot for all sections that
+ * the node can have, so that no other GiB holds such a frame. HEADS is for the heads of 2 MiB
  * pages, TAILS for the private struct pages of split blocks. Their blocks become empty when free
  * pages give up their struct pages (section_close.h), and then go back. All kinds use the lowest
- * block first, so that high blocks empty out. Heads also use what LASTING has to spare, so that a
- * small machine needs no block for them.
+ * block first, so that high blocks empty out. Heads also use frames that LASTING will not need, so
+ * that a small machine needs no block for them.
  *
  * MEMMAP is a block that holds the struct pages of a mapped section. Frames that HVO frees in such
  * a block wait for the restore of that section. They serve as tails elsewhere only when nothing
- * else is left, because a section whose memmap others use cannot be closed.
+ * else is left, because a section whose memmap holds struct pages of other sections cannot be
+ * closed.
  *
  * A frame that was mapped in the vmemmap is *gated* when it is freed. It waits in the second map
  * and in the node's queue (meta_gate.h) until shootdown_reusable() has reached its tag, because
@@ -43,14 +44,15 @@ enum { META_EMERGENCY = 24 };
 int meta_reserve(struct node *node, enum meta_kind kind, u64 count);
 
 /*
- * The same from the frames that metadata memory has now: -ENOMEM instead of growing. Any lock of
- * lower rank may be held.
+ * Reserve `count` frames of `kind` that metadata memory has now: -ENOMEM instead of growing. Any
+ * lock of lower rank may be held.
  */
 int meta_reserve_now(struct node *node, enum meta_kind kind, u64 count);
 
 /*
- * The same of kind MEMMAP, if so many frames are free in metadata block `index`, which the caller
- * keeps from going back. Others may take them first; it then gets frames of other blocks.
+ * Reserve `count` frames of kind MEMMAP, if so many are free in metadata block `index`, which the
+ * caller keeps from going back. If another CPU takes them first, the caller gets frames of other
+ * blocks.
  */
 int meta_reserve_in(struct mm *mm, u32 index, u64 count);
 
@@ -90,8 +92,8 @@ pfn_t meta_take(struct node *node, enum meta_kind kind);
 void meta_take_many(struct node *node, enum meta_kind kind, pfn_t *pfn, unsigned count);
 
 /*
- * The same from metadata block `index`, as far as it is of this node and kind and has free frames;
- * the rest from any block. BLOCK_NONE: all from any block.
+ * Take `count` reserved frames from metadata block `index`, as far as it is of this node and kind
+ * and has free frames; the rest from any block. BLOCK_NONE: all from any block.
  */
 void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn,
 			 unsigned count);

@@ -163,8 +163,8 @@ static inline void page_set_kind(struct page *page, u16 flags, unsigned order)
 }
 
 /*
- * The same with release semantics: a CPU that loads the kind with acquire sees what was written
- * before this store.
+ * page_set_kind() with release semantics: a CPU that loads the kind with acquire sees what was
+ * written before this store.
  */
 static inline void page_set_kind_release(struct page *page, u16 flags, unsigned order)
 {

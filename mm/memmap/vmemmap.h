@@ -97,7 +97,7 @@ void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOC
 void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail,
 			 pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
 
-/* The same for blocks 1..511 of a 1 GiB page, which hold no head. */
+/* Private to shared for blocks 1..511 of a 1 GiB page, which hold no head. Gate the frames. */
 void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
 
 /*

@@ -41,7 +41,7 @@ enum free_class {
 	FREE_HUGE,
 	FREE_BARE,   /* no struct pages */
 	FREE_FULL,   /* all struct pages exist, in an on-demand section */
-	FREE_MAPPED, /* the same, in a mapped section */
+	FREE_MAPPED, /* all struct pages exist, in a mapped section */
 	FREE_CLASSES
 };
 
@@ -58,11 +58,7 @@ struct page_list {
 struct isolation {
 	struct isolation *next;
 	u32 first, count; /* blocks; count 0: the token holds no isolation */
-	/*
-	 * number of the isolation in its zone, which tells apart two isolations that used the same
-	 * token
-	 */
-	u64 generation;
+	u64 generation;   /* number in its zone: two isolations that used one token differ in it */
 };
 
 /* Bounds of zone->split_batch. */
@@ -435,8 +431,8 @@ static inline bool block_is_zero(const struct mm *mm, u32 index)
 }
 
 /*
- * The same, and forget it, because the page is about to be given to somebody who may write to it.
- * The caller owns the record.
+ * Is the block known to be zero? Forget it as well, because the page is about to be given to a user
+ * that may write to it. The caller owns the record.
  */
 static inline bool block_forget_zero(const struct mm *mm, u32 index)
 {
@@ -492,7 +488,7 @@ static inline struct node *zone_meta_node(struct zone *zone)
 	return &zone->mm->node[zone_node(zone)->meta_node];
 }
 
-/* The same for an opened block. */
+/* The node whose metadata memory supplies frames for the struct pages of an opened block. */
 static inline struct node *block_meta_node(struct mm *mm, u32 index)
 {
 	return zone_meta_node(block_zone(mm, index));

@@ -84,10 +84,9 @@ static struct page *take_or_split(struct zone *zone, unsigned order, enum migrat
 
 /*
  * Bits of a request, for this file only, with gigablock=on (zone/gigablock.h). PAGE_APART: all
- * zones of a node are asked first for memory of the request's own kind. Only then does a movable
- * page become a guest among those that cannot move, and only then do these spoil another GiB.
- * PAGE_SPARE: nothing was found on any node, so a movable page may have the part that is kept for
- * the others.
+ * zones of a node are asked first for memory of the request's own kind. Only then is a movable page
+ * placed among those that cannot move, and only then do these spoil another GiB. PAGE_SPARE:
+ * nothing was found on any node, so a movable page may have the part that is kept for the others.
  */
 enum { PAGE_APART = 1 << 15, PAGE_SPARE = 1 << 14, TAINTING_TRIES = 16 };
 

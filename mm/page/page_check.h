@@ -38,7 +38,7 @@ bool page_order_fits(const struct page *page, unsigned order);
 /* Does `page` lie where the mm has struct pages? If not, nothing may be read there. */
 bool page_has_place(const struct mm *mm, const struct page *page);
 
-/* The same, and report a page that does not. */
+/* page_has_place(), which also reports a page that has none. */
 bool page_check_place(struct mm *mm, const struct page *page);
 
 /* Report a bad place; also used for a place that holds no struct page at the moment. */
@@ -68,8 +68,8 @@ static inline bool page_check_free(struct mm *mm, struct page *page)
 void page_misused(struct mm *mm, struct page *page, const char *fmt, ...) __printf(3, 4);
 
 /*
- * The same for an address that is not what its user takes it for, where there is no struct page to
- * name. Nothing was done. No lock held.
+ * Report an address that is not what its user takes it for, where there is no struct page to name.
+ * Nothing was done. No lock held.
  */
 void address_misused(const char *fmt, ...) __printf(1, 2);
 

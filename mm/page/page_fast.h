@@ -174,8 +174,8 @@ static inline bool page_keep_quickly(struct pcp_zone *mine, struct page *page, u
 
 /*
  * page_free(): the caller holds the only reference, so a plain store drops it; a locked instruction
- * would cost as much as all the rest. Pages that others can find (PAGE_MOVABLE, boot pages, pool
- * pages) carry a flag and take the slow path.
+ * would cost as much as all the rest. Pages that other CPUs can find (PAGE_MOVABLE, boot pages,
+ * pool pages) carry a flag and take the slow path.
  *
  * Only freeing to the block that was freed to last is inline. Its struct pages belong to the mm, so
  * one comparison shows that the page does, is aligned, and lies in that block.

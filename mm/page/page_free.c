@@ -142,9 +142,9 @@ void page_put_head(struct mm *mm, struct page *head, virt_t caller)
 }
 
 /*
- * The caller of page_free() states that nobody else has a reference. If others can find the page,
- * one of them may be checking at this moment whether it can move; such a page is put. For any other
- * page further references are a mistake, and the page is not touched.
+ * The caller of page_free() states that nobody else has a reference. If other CPUs can find the
+ * page, one of them may be checking at this moment whether it can move; such a page is put. For any
+ * other page further references are a mistake, and the page is not touched.
  */
 static void page_free_slowly(struct mm *mm, struct page *page, virt_t caller)
 {
@@ -191,7 +191,7 @@ static __attribute__((noinline)) void free_huge_quickly(struct mm *mm, struct pa
 	pcp_leave(mm, pcp);
 }
 
-/* The same for a page of order 1..3. Its first tail has to agree with its order. */
+/* Free a page of order 1..3 to this CPU's lists. Its first tail has to agree with its order. */
 static __attribute__((noinline)) void free_run_quickly(struct mm *mm, struct page *page, u64 state,
 						       virt_t caller)
 {

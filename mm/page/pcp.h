@@ -12,9 +12,9 @@
  * by being neighbours; allocating clears them. The struct page of a free page is not touched in
  * between, because no list goes through it.
  *
- * A page that is freed where none is hot becomes the hot one of its type. A CPU that allocates and
- * frees in turn then works on one pointer. With the bits alone, the address of each store would
- * depend on the bits read before it, and the next load would have to wait for that.
+ * A page that is freed where none is hot becomes the hot one of its type. A CPU that alternates
+ * allocating and freeing then works on one pointer. With the bits alone, the address of each store
+ * would depend on the bits read before it, and the next load would have to wait for that.
  *
  * A CPU that holds too much gives frames back a few blocks at a time, cut into the largest runs; a
  * drain gives back many blocks in one turn. A CPU that lacks frames fetches one large run or, from
@@ -109,7 +109,7 @@ struct pcp_recent {
  *
  *   (o)   written and read by its owner CPU only: inside the allocator (pcp_enter()), or in the
  *         drain handler if that did not interrupt the allocator
- *   (oa)  written by its owner CPU, read atomically by others without a lock to add it up
+ *   (oa)  written by its owner CPU, read atomically by other CPUs without a lock to add it up
  *
  * Accounting (pcp_held()) reads the slots and the huge entries of all CPUs while they are parked.
  */
@@ -180,7 +180,10 @@ void pcp_place(struct mm *mm, cpu_t cpu);
  */
 struct page *pcp_alloc(struct zone *zone, unsigned order, enum migratetype type);
 
-/* The same of what this CPU holds: NULL where the zone would have to be asked. Entered. */
+/*
+ * Take 2^order frames of `type` that this CPU holds: NULL where the zone would have to be asked.
+ * Entered.
+ */
 struct page *pcp_alloc_held(struct zone *zone, struct pcp_zone *mine, unsigned order,
 			    enum migratetype type);
 
@@ -246,7 +249,7 @@ static inline u32 pcp_slot_of(const struct pcp_zone *mine, u32 index)
 
 _Static_assert(PCP_WAYS == 4, "pcp_slot_of() compares four tags");
 
-/* The same for a block that is likely to be the one found or claimed last. */
+/* The slot of a block that is likely to be the one found or claimed last. */
 static inline u32 pcp_find(struct pcp_zone *mine, u32 index)
 {
 	u32 slot;

@@ -267,8 +267,8 @@ static void drain_request(void *arg)
 }
 
 /*
- * Repeated request, to a CPU that is late. Where others queue without end the lock is never free,
- * so this one may wait for it.
+ * Repeated request, to a CPU that is late. Where other CPUs queue without end the lock is never
+ * free, so this one may wait for it.
  */
 static void drain_request_again(void *arg)
 {

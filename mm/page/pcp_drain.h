@@ -18,8 +18,8 @@ void pcp_give_back(struct zone *zone, struct page *page, unsigned order);
 void pcp_drain_all(struct mm *mm);
 
 /*
- * The same in two steps. pcp_drain_tag() names the drain that serves what the caller has changed so
- * far; pcp_drain_wait() waits until that drain is done.
+ * pcp_drain_all() in two steps. pcp_drain_tag() names the drain that serves what the caller has
+ * changed so far; pcp_drain_wait() waits until that drain is done.
  */
 u64 pcp_drain_tag(const struct mm *mm);
 void pcp_drain_wait(struct mm *mm, u64 tag);

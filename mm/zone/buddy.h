@@ -19,7 +19,7 @@
  */
 void buddy_free_blocks(struct zone *zone, u32 index, unsigned order, enum free_class class);
 
-/* The same for any number of blocks, cut into the largest aligned runs. */
+/* Put any number of wholly free blocks on the lists, cut into the largest aligned runs. */
 void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class class);
 
 /*
@@ -33,9 +33,9 @@ u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class,
 void buddy_unlink_blocks(struct zone *zone, u32 index);
 
 /*
- * The same for a run that reaches into [first, end); the parts outside go back to the lists.
- * Returns the first block after the part that was taken. A free huge page cannot be cut: it must
- * lie inside.
+ * Take a free run that reaches into [first, end) off its list; the parts outside go back. Returns
+ * the first block after the part that was taken. A free huge page cannot be cut: it must lie
+ * inside.
  */
 u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end);
 
@@ -91,8 +91,8 @@ static inline enum free_class block_free_class(struct block_word word)
 }
 
 /*
- * Lower or raise max_order. Free runs are split or merged again, in the block table only, in turns
- * at the zone's lock. Until this returns, runs of the old and the new limit exist side by side. No
- * lock held.
+ * Lower or raise max_order. Free runs are split or merged again, in the block table only, slice by
+ * slice under the zone's lock. Until this returns, runs of the old and the new limit exist side by
+ * side. No lock held.
  */
 void buddy_set_max_order(struct mm *mm, unsigned order);

@@ -16,8 +16,8 @@ void buddy_move_pages(struct zone *zone, u32 index, u8 to);
 void buddy_free_pages(struct zone *zone, struct page *page, unsigned order);
 
 /*
- * The same, but onto the list of `type`, which need not be the block's. The caller has looked it
- * up, or took it from a cache with pcp_type_cache=on.
+ * buddy_free_pages() onto the list of `type`, which need not be the block's. The caller has looked
+ * it up, or took it from a cache with pcp_type_cache=on.
  */
 void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u8 type);
 

@@ -228,7 +228,7 @@ u32 gigablock_take(struct zone *zone, enum free_class class, enum block_state to
 {
 	u64 before = ~0ULL, number;
 
-	/* free blocks of a tainted GiB are on the lists of this type; movable ones are guests */
+	/* free blocks of a tainted GiB are on the lists of this type, whatever lies beside them */
 	while (atomic_load_relaxed(&zone->block_lists[class][MIGRATE_UNMOVABLE]) > 0) {
 		u32 index;
 

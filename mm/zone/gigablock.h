@@ -100,8 +100,8 @@ bool gigablock_open(struct zone *zone);
 
 /*
  * Claim blocks of movable pages in tainted GiB for `type`, one after the other, until their free
- * frames include a chunk of `order`. Movable pages stay in them as guests, and when these are freed
- * the frames are for memory that cannot be moved. False if no such chunk appeared. No lock held.
+ * frames include a chunk of `order`. Movable pages stay in them, and when these are freed the
+ * frames are for memory that cannot be moved. False if no such chunk appeared. No lock held.
  */
 bool gigablock_claim(struct zone *zone, unsigned order, enum migratetype type);
 

@@ -56,8 +56,8 @@ int isolate_now(struct zone *zone, u32 first, u32 count, struct isolation *token
 void isolate_undo(struct zone *zone, struct isolation *token);
 
 /*
- * The same for a holder that has taken every block of the range and cleared its bit. Zone lock
- * held.
+ * End the isolation of a holder that has taken every block of the range and cleared its bit. Zone
+ * lock held.
  */
 void isolate_end(struct zone *zone, struct isolation *token);
 
@@ -71,8 +71,8 @@ void isolate_move(struct zone *zone, struct isolation *from, struct isolation *t
 bool isolate_covers(const struct zone *zone, u32 first, u32 count);
 
 /*
- * Is every frame of the range in the buddy? The blocks are examined in turns at the lock. Free
- * memory in a range that the caller has isolated stays free, except for a block that bad_frames.c
- * may have in transit for a moment. No lock held.
+ * Is every frame of the range in the buddy? The blocks are examined slice by slice under the lock.
+ * Free memory in a range that the caller has isolated stays free, except for a block that
+ * bad_frames.c may have in transit for a moment. No lock held.
  */
 bool isolate_test(struct zone *zone, u32 first, u32 count);

@@ -12,9 +12,9 @@
  *   lazy       ours: nothing at boot; the allocator opens sections on demand
  *
  * One difference from Linux: there the vmemmap is mapped long before, and pieces of 4 MiB are made
- * and freed in turn. Here all struct pages of a section are made first, then one mapping shows all
- * of them, then the section's memory is freed (in serial, parallel and template in pieces of 4 MiB,
- * as there).
+ * and freed one by one. Here all struct pages of a section are made first, then one mapping shows
+ * all of them, then the section's memory is freed (in serial, parallel and template in pieces of 4
+ * MiB, as there).
  *
  * Source: Jordan, "mm: parallelize deferred_init_memmap()" v2, 2020-05, with Duyck's review: one
  * job per range, no shared page counter.

@@ -459,7 +459,7 @@ void meta_top_up(struct node *node)
 		grow_claimed(node, META_LASTING, 1, &met);
 }
 
-/* An unused block that metadata memory can do without, with `keep` frames to spare, or NULL. */
+/* An unused block that metadata memory can give back and keep `keep` free frames, or NULL. */
 static struct meta_block *find_unused(struct meta *meta, u64 keep)
 {
 	for (enum meta_kind kind = 0; kind < META_MEMMAP; kind++) {

@@ -32,7 +32,10 @@ void meta_leave_block(struct zone *zone, u32 index);
 /* Give back blocks of which no frame is used, keeping some frames free. No lock held. */
 void meta_trim(struct node *node);
 
-/* The same without keeping any, and the next block comes from beside the node's boot memory. */
+/*
+ * Give back all blocks of which no frame is used; the next one comes from beside the node's boot
+ * memory. No lock held.
+ */
 void meta_trim_all(struct node *node);
 
 /*

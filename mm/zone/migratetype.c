@@ -182,7 +182,7 @@ static bool claim_block(struct zone *zone, unsigned order, enum migratetype othe
 	const struct page *page;
 	u32 index;
 
-	/* placed by GiB, a block with unmovable pages keeps its type: a movable page is a guest */
+	/* placed by GiB, a block with unmovable pages keeps its type, with movable ones in it */
 	if (!orders || gigablock_keeps(zone->mm, other, type))
 		return false;
 	page = zone->page_list[other][31 - (unsigned)__builtin_clz(orders)];

@@ -29,8 +29,8 @@ enum { SECTION_FRAMES = SECTION_BLOCKS * BLOCK_FRAMES };
 int section_open(struct mm *mm, u64 section, enum section_style style);
 
 /*
- * The same with `make`, a baseline's way to write the struct pages of a mapped section (memmap.h).
- * section_open() uses MAKE_STREAM.
+ * section_open() with `make`, a baseline's way to write the struct pages of a mapped section
+ * (memmap.h). section_open() itself uses MAKE_STREAM.
  */
 struct memmap_make;
 int section_open_by(struct mm *mm, u64 section, enum section_style style,

@@ -281,8 +281,8 @@ static void bare_all_free(struct mm *mm)
 enum { KEEP_NONE = -1 };
 
 /*
- * Close the free sections but those of style `keep`. A section that holds the struct pages of
- * others can close only after them.
+ * Close the free sections but those of style `keep`. A section that holds the struct pages of other
+ * sections can close only after them.
  */
 static u64 close_all(struct mm *mm, int keep)
 {

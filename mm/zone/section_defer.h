@@ -1,7 +1,8 @@
 /*
  * GiB of RAM that stay unopened, deferred, until a pool needs their pages (pool_defer.h). Their
  * memory belongs to the pool from the moment they are deferred: nobody else opens them, and when
- * the pool opens one, its blocks never pass through the free lists, where others could take them.
+ * the pool opens one, its blocks never pass through the free lists, where other users could take
+ * them.
  *
  *   UNOPENED --section_defer_gibs()--> DEFERRED --section_open_deferred()--> OPEN, and a list of
  *      ^                                  |                                  blocks in transit

@@ -32,8 +32,8 @@ u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 cou
 	       enum block_state to, struct block_list *list);
 
 /*
- * The same, but of movable and reclaimable runs only: for callers that leave the blocks metadata
- * memory has opened to metadata memory while there are any others.
+ * block_take() of movable and reclaimable runs only: for callers that leave the blocks that
+ * metadata memory has opened to it while there are any other ones.
  */
 u64 block_take_movable(struct zone *zone, enum free_class class, unsigned order, u64 count,
 		       enum block_state to, struct block_list *list);
@@ -75,10 +75,10 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces);
 void block_free(struct zone *zone, u32 index, unsigned order);
 
 /*
- * The same for lists of runs, each of the order that its head's record says. Neighbours in the list
- * that lie in one zone are handled in turns at its lock, a slice in each. block_list_publish_used()
- * keeps the list and adds `flags` to the records. The functions that free empty the list and clear
- * BLOCK_POOL.
+ * block_begin() and the functions after it, for lists of runs, each of the order that its head's
+ * record says. Neighbours in the list that lie in one zone are handled slice by slice, with its
+ * lock held once for each slice. block_list_publish_used() keeps the list and adds `flags` to the
+ * records. The functions that free empty the list and clear BLOCK_POOL.
  */
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to);
 void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags);

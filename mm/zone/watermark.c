@@ -82,8 +82,8 @@ static u64 struct_page_cost(u64 frames, unsigned order)
 }
 
 /*
- * The same for unopened memory, plus the tables of its sections and the records of its GiBs. In the
- * mapped style, all struct pages and the records.
+ * Cost of struct pages for unopened memory, plus the tables of its sections and the records of its
+ * GiBs. In the mapped style, all struct pages and the records.
  */
 static u64 opening_cost(const struct mm *mm, u64 frames, unsigned order)
 {

@@ -44,7 +44,7 @@ struct leg {
 	u64 tainted_before;              /* GiB, when the trace begins */
 	u64 stuck, tainted, clean;       /* frames; GiB; whole GiB that are not tainted */
 	u64 giga_free, huge_free;        /* pages to be had without moving any */
-	u64 giga, huge;                  /* the same with moving, at once */
+	u64 giga, huge;                  /* pages to be had with moving, at once */
 	u64 giga_moved, huge_moved;      /* frames moved for them */
 	u64 tries, got, moved, p50, p99; /* ns of a try */
 	bool ok;

@@ -59,8 +59,8 @@ void hvo_busy_end(void);
 /* hvo_print.c */
 u64 hvo_ps_per_page(const struct leg *leg);
 /*
- * The same without the time that simulating hardware took. Wrong if several CPUs did the leg at
- * once, because their time is a total.
+ * Picoseconds a page without the time that simulating hardware took. Wrong if several CPUs did the
+ * leg at once, because their time is a total.
  */
 u64 hvo_net_ps_per_page(const struct leg *leg);
 void hvo_print_head(const char *source);

@@ -53,7 +53,7 @@ struct arena_options {
 	unsigned (*distance)(node_t from, node_t to); /* NULL: all nodes are equally far */
 	/* number of nodes that share the phantom evenly; 0 means 1 if there is a phantom */
 	node_t phantom_nodes;
-	u64 phantom_skew;                              /* the same for the phantom's nodes */
+	u64 phantom_skew; /* borders of the phantom's nodes lie this much higher */
 	struct arena_range hole[ARENA_RANGES_MAX];     /* no RAM */
 	struct arena_range firmware[ARENA_RANGES_MAX]; /* kept out of use by firmware */
 	struct arena_range boot[ARENA_RANGES_MAX];     /* allocated from memblock */

@@ -29,7 +29,7 @@ static inline u64 chain_take(struct page **chain, struct mm *mm, u64 most, unsig
 	return count;
 }
 
-/* The same until there are none. */
+/* Allocate movable pages of this order onto the chain until there are none. */
 static inline u64 chain_take_all(struct page **chain, struct mm *mm, unsigned order,
 				 unsigned request, node_t node)
 {

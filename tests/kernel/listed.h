@@ -56,7 +56,7 @@ static inline u64 listed_small(const struct zone *zone, enum migratetype list)
 	return frames;
 }
 
-/* The same, with whole blocks. */
+/* Frames on the free lists of one kind, whole blocks included. */
 static inline u64 listed(const struct zone *zone, enum migratetype list)
 {
 	u64 frames = listed_small(zone, list);

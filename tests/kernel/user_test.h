@@ -11,7 +11,7 @@
 /* Numbers of calls. */
 #define CALL_LEAVE       0
 #define CALL_ANSWER      1 /* returns ANSWER, by SYSRET */
-#define CALL_SLOW_ANSWER 2 /* the same by IRETQ, with other values in RCX and R11 */
+#define CALL_SLOW_ANSWER 2 /* returns ANSWER by IRETQ, with other values in RCX and R11 */
 #define CALL_LOOK        3 /* notes the flags of ring 0 */
 #define CALL_ODD_STACK   4 /* returns with a non-canonical RSP */
 #define CALL_ODD_RIP     5 /* returns to an address beyond USER_END */

@@ -424,7 +424,7 @@ def tree_name():
 
 
 def section(args, rows, words, marks):
-    """(lines of SCORE.md about one seed, how many survived or were not tried)."""
+    """(lines of the score about one seed, how many survived or were not tried)."""
     files, survived, open_ = {}, [], 0
     for candidate, known in rows:
         row = files.setdefault(candidate.path, Counter())
@@ -482,7 +482,7 @@ def main():
     parser.add_argument("--seed", default="1")
     parser.add_argument("--shard", default="1/1", help="i/n: try only every n-th mutant, from the i-th")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
-    parser.add_argument("--score", default="", help="the page whose section about the seed is written")
+    parser.add_argument("--score", default="", help="the file whose section about the seed is written")
     args = parser.parse_args()
     try:
         candidates.fetch_tool(Fetcher(Path(args.tools) / "programs"))

@@ -1,22 +1,24 @@
 #!/usr/bin/env python3
 """`make mutants`: breaks promises on purpose and requires the named test to notice.
 
-A mutant is a patch in this folder, with a header of `Name: value` lines above the diff (README.md says more):
+A mutant is a file in this folder, with a header of `Name: value` lines above what it changes (change.py):
 
-    Promise: no frame is reused before every CPU has passed its generation
+    Promise: flush.reuse
     Break: the allocator no longer looks at the tag
     Case: mm.hvo.frame_is_gated_until_every_cpu_passed
     Build: host-asan
 
+`Promise` is a key of tests/PROMISES.md, or several, separated by commas.
+
 `Build` is a target of the hosted build, or `kernel` with the machine in `Machine` ("pvh 4 512M"), or `spin`.
 
-With `spin`, `Case` is a run of tests/model/run.py, and the patch breaks the model and the code alike: the effect of a missing fence on x86
+With `spin`, `Case` is a run of tests/model/run.py, and the mutant breaks the model and the code alike: the effect of a missing fence on x86
 depends on luck, and its effect in the model does not. Both halves must be noticed. Spin must find an error in the broken model, and the
 broken code must no longer contain the statements that tests/model/steps.txt lists for the steps of that model.
 
 With any other build, the case must pass on the unbroken tree and fail on the broken one: its result is `not ok`, or the run ends while the
 case runs. `test_file.py::test` as a case is a test of tests/qemu, run in the broken tree. Several cases are separated by commas, and each
-of them must fail. A patch that does not apply, does not build, or whose case was not even started counts as not caught.
+of them must fail. A mutant that does not fit, does not build, or whose case was not even started counts as not caught.
 
 As many mutants run at a time as there are CPUs, each in its own copy of the tree.
 """
@@ -30,12 +32,14 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/model")]
+sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/model"), str(ROOT / "tests/mutants")]
 
+import change  # noqa: E402
 import steps  # noqa: E402
 from ktap import Ktap  # noqa: E402
 from machine import Machine  # noqa: E402
@@ -50,7 +54,7 @@ class Mutant:
         self.path, self.name = path, path.stem
         self.field = {}
         for line in path.read_text(encoding="utf-8").splitlines():
-            if re.match(r"(---|diff|Index) ?", line):
+            if line.startswith("In: "):
                 break
             match = re.match(r"([A-Z][a-z]+): (.+)$", line)
             if match:
@@ -78,16 +82,16 @@ class Mutant:
 
     @property
     def make_target(self):
-        """Broken code must build, even where a model shows the error; otherwise the patch itself is wrong."""
+        """Broken code must build, even where a model shows the error; otherwise the mutant itself is wrong."""
         return "kernel" if self.target == "spin" else self.target
 
     @property
     def files(self):
-        return re.findall(r"^\+\+\+ b/(\S+)", self.path.read_text(encoding="utf-8"), re.M)
+        return sorted(change.files(ROOT, self.path))
 
 
 class Tree:
-    """One copy of the sources, which is patched and restored, so that each mutant builds only the files that it changes."""
+    """One copy of the sources, which is broken and restored, so that each mutant builds only the files that it changes."""
 
     def __init__(self, folder, like=None):
         self.folder = folder
@@ -102,11 +106,14 @@ class Tree:
             else:
                 shutil.copy2(ROOT / name, folder / name)
 
-    def patch(self, path, *options):
-        # GIT_DIR elsewhere: git must treat the copy as plain files, wherever it lies.
-        argv = ["git", "apply", "--whitespace=nowarn", *options, str(path)]
-        outside = dict(os.environ, GIT_DIR="/nonexistent")
-        return subprocess.run(argv, cwd=self.folder, env=outside, check=False).returncode == 0
+    @contextmanager
+    def broken(self, path, leave_out=""):
+        """The tree with the mutant in it, but not below the folder `leave_out`."""
+        before = change.apply(self.folder, path, leave_out)
+        try:
+            yield self
+        finally:
+            change.undo(before)
 
     def make(self, target, *words):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD"))}
@@ -210,15 +217,14 @@ def attempt(tree, mutant, known):
     wrong = unbroken(tree, mutant, known)
     if wrong:
         return wrong
-    if not tree.patch(mutant.path):
-        return "the patch does not apply"
     try:
-        wrong = tree.make(mutant.make_target)
-        if wrong:
-            return f"the broken tree does not build: {wrong}"
-        after = {case: outcome(tree, mutant, case) for case in mutant.cases}
-    finally:
-        tree.patch(mutant.path, "--reverse")
+        with tree.broken(mutant.path):
+            wrong = tree.make(mutant.make_target)
+            if wrong:
+                return f"the broken tree does not build: {wrong}"
+            after = {case: outcome(tree, mutant, case) for case in mutant.cases}
+    except change.DoesNotFit as why:
+        return f"the mutant does not fit: {why}"
     missed = [f"NOT CAUGHT: {case} {found}" for case, found in after.items() if found not in ("failed", "died")]
     return "\n".join(missed)
 
@@ -236,11 +242,11 @@ def main():
     parser = argparse.ArgumentParser(description="Break promises and require the tests to notice.")
     parser.add_argument("--build", default="build/mutants")
     parser.add_argument("--select", default="*", help="only mutants whose file name matches")
-    parser.add_argument("--patches", default=str(Path(__file__).parent), help="where the patches are")
+    parser.add_argument("--folder", default=str(Path(__file__).parent), help="where the mutants are")
     parser.add_argument("--jobs", type=int, default=0, help="mutants at a time; 0: one for each CPU")
     args = parser.parse_args()
 
-    paths = sorted(Path(args.patches).glob("*.patch"))
+    paths = sorted(Path(args.folder).glob("*.mutant"))
     mutants = [mutant for mutant in map(Mutant, paths) if fnmatchcase(mutant.name, args.select)]
     if not mutants:
         raise SystemExit("no mutant selected")

@@ -3,7 +3,7 @@
 
 Sources come from package registries when this runs (fetch.py). Each program is built with glibc and with musl where both can be had. It
 runs first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and
-print the same text if its text is always the same. README.md lists what is excluded, with the reason, and this program reads that table.
+print the same text if its text is always the same. excluded.txt lists what is excluded, with the reason.
 What cannot be fetched or built is skipped with a message.
 
     make test-programs                 run everything: about 40 minutes
@@ -241,8 +241,8 @@ def plain(text):
 
 
 def excluded():
-    """{pattern: reason} of the table in README.md."""
-    rows = re.findall(r"^\| `([^`]+)` \| (.+?) \|$", (HERE / "README.md").read_text(), re.M)
+    """{pattern: reason} of excluded.txt."""
+    rows = re.findall(r"^([^#\s]\S*) +(.+)$", (HERE / "excluded.txt").read_text(), re.M)
     return dict(rows)
 
 

@@ -32,6 +32,7 @@ def pytest_addoption(parser):
     parser.addoption("--matrix", action="store_true", help="all pairs of firmware, CPUs and RAM instead of eleven machines")
     parser.addoption("--huge", action="store_true", help="1024 CPUs and 4 TiB instead")
     parser.addoption("--machines", action="store_true", help="the rows of boot/metal.md instead")
+    parser.addoption("--proof", action="store_true", help="the tests that take long and seldom tell anything new, instead of the others")
     parser.addoption("--san", action="store_true", help="the kernel was built with SAN=1: every case in it, and what must report")
     parser.addoption("--machine", default="", help="only machines whose name matches this glob")
 
@@ -63,6 +64,8 @@ def pytest_collection_modifyitems(config, items):
     items[:] = [item for item in items if bool(item.get_closest_marker("metal")) == metal]
     if metal:
         items[:] = [item for item in items if fnmatchcase(row_name(item), config.getoption("--machine") or "*")]
+    proof = config.getoption("--proof")
+    items[:] = [item for item in items if metal or bool(item.get_closest_marker("proof")) == proof]
     san = config.getoption("--san")
     items[:] = [item for item in items if san or not item.get_closest_marker("san")]
     if san:
@@ -81,6 +84,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "aside: the run of this test begins in the background, before the test's turn")
     config.addinivalue_line("markers", "metal: only with --machines")
     config.addinivalue_line("markers", "san: only with --san")
+    config.addinivalue_line("markers", "proof: only with --proof (make proof)")
     config.addinivalue_line("markers", "ktap: its cases come from the console of what it runs")
 
 

@@ -33,7 +33,7 @@ LONG = "-mm.huge_map.a_part_of_a_1g_page,-mm.huge_map.low_addresses*,-mm.history
 RUNS = (
     Hosted("tsan", 4, patterns=f"host.sanitizers.*,kernel.*,mm.*,-mm.fault,-mm.fault_giga,{LONG}"),
     Hosted("asan", 4),
-    Hosted("asan", 8, nodes=2, patterns="kernel.*,mm.*,-mm.fault,-mm.fault_giga", mem="6G"),
+    Hosted("asan", 8, nodes=2, patterns="mm.*,-mm.fault,-mm.fault_giga", mem="6G"),
 )
 
 

@@ -22,6 +22,7 @@ def make(folder, *args):
     return done.stdout
 
 
+@pytest.mark.proof
 def test_reproducible(copy, kernel):
     """Two folders give the same ELF, byte for byte."""
     make(copy, "kernel")

@@ -1,4 +1,5 @@
-"""The pages are true: links lead somewhere, the commands that are shown work, and so do the examples of "Try your own".
+"""The pages are true: links lead somewhere, the functions that are named exist, the commands that are shown work, and so do the examples
+of "Try your own".
 
 Lines of a monitor session (`ashlar> ...`) and `make run CMDLINE=...` are run. For other `make` lines, make itself checks that it knows the
 target and the variables; other tests of this suite run the long ones.
@@ -41,6 +42,28 @@ def test_links_lead_somewhere(page):
         assert "://" in target or (page.parent / target).exists(), target
 
 
+# Functions of Linux that documents name.
+FOREIGN = set("""
+alloc_contig_pages deferred_init_memmap deferred_init_memmap_chunk free_unref_page_list get_pcppage_migratetype get_pfnblock_migratetype
+has_isolate_pageblock hugetlb_vmemmap_restore_folios padata_do_multithreaded page_count pfn_range_suitable_contig pfn_range_valid_contig
+remove_pool_hugetlb_folio rmqueue_buddy set_pcppage_migratetype unlink update_and_free_pages_bulk __rmqueue_smallest PageHuge
+""".split())
+
+
+def called():
+    """Functions and macros that the sources define or call."""
+    texts = [p.read_text(encoding="utf-8") for folder in ("boot", "arch", "kernel", "mm", "tests") for p in (ROOT / folder).rglob("*.[chS]")]
+    texts += [p.read_text(encoding="utf-8") for p in (ROOT / "tests/model").glob("*.pml")] + [(ROOT / "ashlar.h").read_text(encoding="utf-8")]
+    return set(re.findall(r"\b(\w+)\(", "\n".join(re.sub(r"/\*.*?\*/", "", text, flags=re.S) for text in texts)))
+
+
+def test_functions_that_are_named_exist():
+    there = called() | FOREIGN
+    wrong = [(str(page.relative_to(ROOT)), name)
+             for page in PAGES for name in re.findall(r"\b(\w+)\(\)", page.read_text(encoding="utf-8")) if name not in there]
+    assert not wrong, wrong
+
+
 def cells(row):
     """Number of cells in a line of a table; `\\|` is part of a cell's text."""
     assert row.startswith("|") and re.search(r"(?<!\\)\|$", row), f"the row is not whole: {row}"
@@ -55,12 +78,11 @@ def test_rows_of_tables_are_whole(page):
             assert {row: cells(row) for row in rows} == {row: cells(rows[0]) for row in rows}
 
 
-def test_the_page_of_programs_lists_the_calls_that_are_there():
+def test_the_table_of_calls_lists_those_that_are_there():
     sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "kernel/program").glob("*.c"))
     there = set(re.findall(r"^CALL\w*\((\w+), \d+\);", sources, re.M))
-    page = (ROOT / "kernel/PROGRAMS.md").read_text(encoding="utf-8")
-    rows = [row.split("|") for row in page.splitlines() if row.startswith("| ") and not row.startswith("| calls")]
-    listed = {name.strip() for row in rows for name in row[1].split(",")}
+    table = (ROOT / "kernel/program/calls.txt").read_text(encoding="utf-8")
+    listed = set(re.findall(r"\w+", "\n".join(re.findall(r"^\w.*$", table, re.M))))
     assert len(there) > 150 and there == listed
 
 

@@ -180,18 +180,21 @@ def choose_entry(kernel, menu, tmp_path, firmware, entry, seconds=SECONDS):
         guest.wait(line, seconds, guest.vga_text if text_mode else lambda: guest.picture().text())
 
 
-@pytest.mark.parametrize("firmware", ["bios", "uefi"])
-@pytest.mark.parametrize("entry", [entry for entry in MENU if entry != SAFE_MODE])
+ENTRIES = [(firmware, entry) for entry in MENU if entry != SAFE_MODE for firmware in ("bios", "uefi")]
+OFTEN = (("uefi", "Ashlar: resize"), ("bios", "Monitor"))
+
+
+@pytest.mark.parametrize("firmware, entry", [row if row in OFTEN else pytest.param(*row, marks=pytest.mark.proof) for row in ENTRIES])
 def test_each_entry_of_the_menu_shows_its_run_on_the_screen(kernel, menu, tmp_path, firmware, entry):
     choose_entry(kernel, menu, tmp_path, firmware, entry)
 
 
-@pytest.mark.parametrize("firmware", ["bios", "uefi"])
+@pytest.mark.parametrize("firmware", ["bios", pytest.param("uefi", marks=pytest.mark.proof)])
 def test_safe_mode_shows_its_run_on_the_screen(kernel, menu, tmp_path, firmware):
     choose_entry(kernel, menu, tmp_path, firmware, SAFE_MODE, SECONDS / 4)
 
 
-@pytest.mark.parametrize("firmware", ["bios", "uefi", "pvh"])
+@pytest.mark.parametrize("firmware", ["bios", "uefi", pytest.param("pvh", marks=pytest.mark.proof)])
 def test_a_cpu_that_cannot_is_told_on_the_screen(kernel, firmware):
     """Before there is any driver. On a desktop the screen is all there is. An Intel CPU is asked first whether firmware hid NX."""
     machine = Machine(firmware, 1, "512M", cpu="Nehalem,nx=off", display="std", serial=("-serial", "none"), exit_port=False)

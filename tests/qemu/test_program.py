@@ -221,7 +221,10 @@ def test_a_hostile_file_is_refused_in_words(built, kernel, tmp_path):
         assert (outcome.verdict, outcome.problem) == ("pass", "") and "leaks:" not in outcome.text, outcome.report()
 
 
-@pytest.mark.parametrize(("seed", "cpus", "mem"), [(1, 1, "64M"), (2, 2, "128M"), (3, 4, "512M"), (4, 8, "256M")])
+RANDOM = [(4, 8, "256M"), *(pytest.param(*row, marks=pytest.mark.proof) for row in ((1, 1, "64M"), (2, 2, "128M"), (3, 4, "512M")))]
+
+
+@pytest.mark.parametrize(("seed", "cpus", "mem"), RANDOM)
 def test_random_calls(seed, cpus, mem, built, kernel, tmp_path):
     ends(built, kernel, tmp_path, "fuzz.c", f"{seed} 4 {cpus}", cpus, mem, "hugepages=8" if seed > 2 else "")
 
@@ -289,7 +292,7 @@ def test_the_machine_ends_with_the_status_of_its_program(built, kernel, tmp_path
         assert f"ASHLAR-END {code} status={status}\n" in done.stdout.replace("\r", ""), done
 
 
-@pytest.mark.parametrize(("hang", "verdict"), [("1", "crash"), ("off", "pass"), ("0", "pass")])
+@pytest.mark.parametrize(("hang", "verdict"), [("1", "crash"), ("off", "pass"), pytest.param("0", "pass", marks=pytest.mark.proof)])
 def test_a_quiet_program_is_not_killed_where_that_is_wanted(hang, verdict, built, kernel, tmp_path):
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
     program = Program(str(path), "nap 5")

@@ -87,6 +87,7 @@ def test_host_memory_at_ready(boots, kernel):
     assert most - halted <= 256 * MIB, f"{most / MIB:.0f} MiB at ready, {halted / MIB:.0f} MiB halted at entry"
 
 
+@pytest.mark.proof
 def test_a_thousand_huge_pages_of_4_tib(kernel):
     outcome = run(replace(LARGE, cmdline=f"bench=hvo pages={PAGES}"), kernel, SECONDS)
     assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
@@ -94,7 +95,7 @@ def test_a_thousand_huge_pages_of_4_tib(kernel):
     assert legs and all(leg["done"] == leg["pages"] == PAGES for leg in legs), outcome.report()
 
 
-@pytest.mark.parametrize("bench", ["memmap", "hvo"])
+@pytest.mark.parametrize("bench", [pytest.param("memmap", marks=pytest.mark.proof), "hvo"])
 def test_uneven_nodes(kernel, bench):
     """The tables are whole on a machine with a node without memory, a node without CPUs, and the distances of a ring."""
     outcome = run(replace(UNEVEN, cmdline=f"bench={bench} pages=1024"), kernel, SECONDS)

@@ -22,7 +22,7 @@ from legs import ROOT, Leg, report, run_all
 
 WORDS = "console=ttyS0 panic=-1 quiet init_on_alloc=0"
 OFF = f"{WORDS} hugetlb_free_vmemmap=off"
-TRIES, SECONDS, RUNS, TURNS = 3, 300, 3, 3
+TRIES, SECONDS, RUNS, TURNS = 3, 900, 3, 3
 MANY, FEW = 4096, 128  # pages of 2 MiB; the second for unbatched shootdowns of many CPUs
 TOUCHED = 64  # pages of 2 MiB
 FAULT1_MS = 100  # the least time of a sample of page_fault1; one region takes longer under emulation
@@ -100,6 +100,11 @@ def page_fault1():
     ]
 
 
+def history():
+    """What can still be had after days of work: pages of both sizes, whose struct pages are made and taken away again and again."""
+    return [Side("linux", linux=lambda series: f"{OFF} bench_history=10"), Side("history", "bench=history")]
+
+
 def ready():
     """How much later each kernel is ready if it makes a pool at boot: pages of 1 GiB, or most of memory in pages of 2 MiB."""
     linux = f"{WORDS} initcall_debug log_buf_len=8M"
@@ -128,6 +133,7 @@ TABLES = {
     "pools-2": (2, "12G", pools()),
     "pools-32": (32, "12G", pools()),
     "page_fault1-2": (2, "8G", page_fault1()),
+    "history-2": (2, "16G", history()),
     "ready-2": (2, READY_MEM, ready()),
 }
 

@@ -5,6 +5,7 @@ import re
 import clear
 import contig
 import fill
+import history
 import hvo
 import memmap
 import pcp
@@ -22,6 +23,7 @@ SECTIONS = (
     sweeps.section,
     hvo.section,
     fill.section,
+    history.section,
     memmap.section,
     clear.section,
     pcp.section,

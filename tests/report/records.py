@@ -51,6 +51,7 @@ NEEDED = {
     "hvo_ways": "source:w mode:w pages:t net_ns:n instructions:t d1_misses:n ll_misses:n icount:t",
     "fault_ahead": "size:w then:w pages:t zeroed:n run:t faults:t ns:t most_ns:n idle_ns:n",
     "cachegrind": "mode:w insn:w size:w pages:t instructions:t",
+    "history": "mode:w day:n large:n small:n ns:t",
     "fill": "mode:w size:w cpus:t threads:t pages:t run:n ns:t",
     "alloc": "test:w threads:t op:w ns:t",
     "probe": "name:w threads:t ns:t",
@@ -61,7 +62,7 @@ NEEDED = {
 
 # Keys that are counts in every record.
 NUMBERS = (
-    *("bytes", "cpus", "done", "optimise", "pages", "ram_bytes", "tasks", "threads", "total", "touched"),
+    *("bytes", "cpus", "done", "optimise", "pages", "ram_bytes", "tasks", "threads", "total", "touched", "day", "large", "small"),
     *("pool_pages", "pool_ns", "pool_1g_pages", "pool_1g_ns", "pool_deferred", "hugetlb_ns"),
 )
 

@@ -4,7 +4,7 @@
  *   1. CPU 0 is the boot CPU;
  *   2. one thread of each core, then the second threads, and so on;
  *   3. among these, performance cores before efficient ones;
- *   4. among these, the nodes in turn, and within a node by rising APIC ID.
+ *   4. among these, round robin over the nodes, and within a node by rising APIC ID.
  *
  * maxcpus= therefore takes cores before siblings and spreads over the nodes. padata starts helpers
  * in the order of their numbers and does the same.

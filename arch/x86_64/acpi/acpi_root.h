@@ -22,8 +22,8 @@ bool acpi_has_signature(const void *data, size_t len, const char *signature);
 int acpi_table_open(const void *data, size_t len, const char *signature, struct acpi_table *out);
 
 /*
- * Number of pointers in an XSDT or RSDT (told apart by signature), and one of them by index; 0 past
- * the last.
+ * Number of pointers in an XSDT or RSDT (the signature says which), and one of them by index; 0
+ * past the last.
  */
 size_t acpi_root_count(const struct acpi_table *root);
 phys_t acpi_root_entry(const struct acpi_table *root, size_t index);

@@ -11,7 +11,7 @@
  * parks for good; the boot CPU waits for one that is already joining.
  */
 enum ap_stage {
-	AP_SILENT,      /* told to start; nothing heard yet */
+	AP_SILENT,      /* asked to start; no answer yet */
 	AP_CLAIMED,     /* in 64-bit code, has found its index by its APIC ID (trampoline.S) */
 	AP_DESCRIPTORS, /* has its own stack and descriptor tables; traps are caught */
 	AP_FEATURES,    /* control registers are set as on the boot CPU */
@@ -19,7 +19,7 @@ enum ap_stage {
 	AP_JOINING,     /* moving to the kernel's page tables; can no longer be given up */
 	AP_ONLINE,
 	AP_GIVEN_UP,
-	AP_EXCLUDED, /* never told to start, for want of an address or of memory */
+	AP_EXCLUDED, /* never asked to start, for want of an address or of memory */
 };
 
 /* For trampoline.S: the tables in which an AP finds its index and its stack, all indexed by CPU. */

@@ -8,7 +8,7 @@
  *   offset = time - (t0 + t1) / 2, known to within (t1 - t0) / 2
  *
  * The exchange with the shortest round trip counts. An offset within half its round trip cannot be
- * told from zero.
+ * distinguished from zero.
  *
  * Source: Mills, "Internet Time Synchronization: the Network Time Protocol", 1991-10, for the
  * estimate.

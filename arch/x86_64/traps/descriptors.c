@@ -125,7 +125,7 @@ static void tables_fill(struct cpu_tables *tables)
 	tables->gdt[SELECTOR_TSS / 8] = limit | (base & 0xffffff) << 16 | (u64)TSS_AVAILABLE << 40 |
 					(base >> 24 & 0xff) << 56;
 	tables->gdt[SELECTOR_TSS / 8 + 1] = base >> 32;
-	tables->gdt[SELECTOR_USER_DATA / 8] = 0x00cff3000000ffff; /* the same for ring 3 */
+	tables->gdt[SELECTOR_USER_DATA / 8] = 0x00cff3000000ffff; /* data for ring 3, accessed */
 	tables->gdt[SELECTOR_USER_CODE / 8] = 0x00affb000000ffff;
 	tables->tss = (struct tss){.io_map = sizeof(struct tss)};
 	for (unsigned i = 1; i < IST_COUNT; i++)

@@ -38,7 +38,7 @@ void alloc_give(cpu_t cpu, u64 what, unsigned order);
 bool alloc_round(const struct alloc_row *row, unsigned threads, struct alloc_result *result);
 
 /*
- * The same for EXIT (alloc_exit.c): CPU 0 frees what up to ALLOC_EXIT_CPUS other CPUs allocated.
+ * Run a round of EXIT (alloc_exit.c): CPU 0 frees what up to ALLOC_EXIT_CPUS other CPUs allocated.
  * Needs two CPUs. Time is CPU time, because a round is too long to go undisturbed.
  */
 bool alloc_exit_round(const struct alloc_row *row, struct alloc_result *result);

@@ -90,7 +90,7 @@ static bool all_zero(const u64 *table)
 	return true;
 }
 
-/* Doubles are fine here: a payload may use vector registers (README, "Your own program"). */
+/* Doubles are fine here: a payload may use vector registers (../README.md, "The rules"). */
 static bool run_one(struct page *page, u64 leaf, const char *name, u64 chunks)
 {
 	u64 *table = page_map(page, leaf), ns;

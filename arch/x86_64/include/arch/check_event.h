@@ -25,6 +25,6 @@ enum check_event {
 	CHECK_REUSED,
 	/* an entry was removed or changed: the address it translated, the frame it led to */
 	CHECK_PTE,
-	CHECK_TABLE, /* the same for an entry that pointed to a table */
+	CHECK_TABLE, /* an entry that pointed to a table was removed or changed */
 	CHECK_QUIET, /* this CPU is about to be quiet */
 };

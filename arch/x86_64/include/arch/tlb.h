@@ -1,4 +1,4 @@
-/* This CPU's TLB. kernel/core/shootdown.h describes how other CPUs are told to flush. */
+/* This CPU's TLB. kernel/core/shootdown.h describes how other CPUs are asked to flush. */
 #pragma once
 
 #include "kernel/lib/types.h"
