@@ -43,9 +43,9 @@ override WHAT :=
 endif
 #: T          make test, make bench: run only what matches, e.g. T='mm.hvo.*', WHAT=machines T='cpu-*', make bench T=hvo,clear []
 T ?=
-#: N          make test: how much: hours of soak, operations of soak-alloc, calls of fuzz-calls, seconds of each fuzzer, mutants, runs []
+#: N          make test, make explore: how much: schedules, hours of soak, operations of soak-alloc, calls of fuzz-calls, seconds of each fuzzer, mutants, runs []
 N ?=
-#: SEED       make test: seed of random numbers [1]
+#: SEED       make test, make explore: seed of random numbers; make explore: or a schedule that it printed, to replay [1]
 SEED ?= 1
 #: REASON     make counts: accept the new counts, and say why they change in CHANGELOG.md []
 REASON ?=
@@ -384,7 +384,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 .PHONY: check test lint $(addprefix test/,all again matrix machines huge bare msan replay programs soak soak-alloc mutants mutants-random \
 	models fuzz fuzz-keep fuzz-calls coverage proof)
 test: test/$(or $(WHAT),all) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself; or WHAT
-test/all: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-replay)
+test/all: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-explore host-replay)
 	@$(PYTEST)
 
 test/again: ## run make test on a busy host until N runs in a row were green [20]; build/again has a row for each; hours

@@ -4,7 +4,6 @@
  */
 #include <poll.h>
 #include <stdlib.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <arch/barrier.h>
@@ -61,38 +60,10 @@ __asm__(".section .rodata\n"
 	"font_large_start: .incbin \"arch/x86_64/consoles/font/spleen-16x32.psfu\"\n"
 	".text");
 
-static u64 monotonic_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
-}
-
-static u64 clock_start;
-
-void host_clock_start(void)
-{
-	clock_start = monotonic_ns() - 1;
-}
-
-u64 clock_ns(void)
-{
-	return monotonic_ns() - clock_start;
-}
-
 bool clock_tsc(struct clock_tsc *out)
 {
 	*out = (struct clock_tsc){0};
 	return false;
-}
-
-u64 clock_cpu_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
 }
 
 void clock_delay_ns(u64 ns)
@@ -103,7 +74,7 @@ void clock_delay_ns(u64 ns)
 		cpu_relax();
 }
 
-#ifdef HOST_SANITIZED
+#if defined(HOST_SANITIZED) && !defined(HOST_EXPLORE)
 extern void __sanitizer_print_stack_trace(void);
 #endif
 
@@ -111,7 +82,7 @@ extern void __sanitizer_print_stack_trace(void);
 void panic_arch(void)
 {
 	cpus_stop_others();
-#ifdef HOST_SANITIZED
+#if defined(HOST_SANITIZED) && !defined(HOST_EXPLORE)
 	__sanitizer_print_stack_trace();
 #else
 	virt_t frames[FRAMES_MAX];

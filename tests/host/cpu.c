@@ -1,30 +1,14 @@
 /*
- * Simulated CPUs: threads that run at the same time, interrupt each other, halt and wake.
+ * Simulated CPUs: they interrupt each other, halt and wake. thread.c makes each CPU a thread that
+ * runs when the host likes; explore/schedule.c runs one CPU at a time, in an order that is input.
  *
- *   sender                               target
- *   pending = 1 (exchange)               interrupts on:  the signal handler finds pending and
- *                                        delivers
- *   halted?  wake its futex              interrupts off: the handler does nothing; pending is found
- *                                        when they are
- *   running? send it SIGUSR1                             switched on, or by the halt, which waits
- *                                                        for nothing else
- *
- * Delivery is: interrupts off, interrupt_ipi(), interrupts on. It may happen wherever a signal may,
- * so interrupt_ipi() must not take locks, as the design demands of interrupt handlers anyway.
- * cpu_relax() polls for pending interrupts, because the thread sanitizer may hold signals back.
+ * Delivery of an interrupt is: interrupts off, interrupt_ipi(), interrupts on. It may happen at any
+ * place where interrupts are on, so interrupt_ipi() must not take locks, as the design demands of
+ * interrupt handlers anyway.
  *
  * Every function here that a running CPU calls first tells the watcher that this CPU is awake
  * (check.c).
  */
-#define _GNU_SOURCE
-#include <linux/futex.h>
-#include <sched.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/syscall.h>
-#include <time.h>
-#include <unistd.h>
-
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/boot.h>
@@ -47,38 +31,14 @@
 struct host_cpu host_cpus[HOST_CPUS_MAX];
 _Thread_local struct host_cpu *host_me;
 _Thread_local struct percpu *host_this_cpu;
-#ifdef __SANITIZE_THREAD__
+#if defined(__SANITIZE_THREAD__) && !defined(HOST_EXPLORE)
 _Thread_local unsigned host_fence_dummy;
 #endif
 
-/*
- * Set for good by a panic. Halted and waiting CPUs read it, because the thread sanitizer may hold
- * their signals back.
- */
-static u32 stopping;
-
-/* The interrupt flag. Also read by this thread's signal handler, hence volatile. */
-static _Thread_local volatile bool irq_on;
-
-enum { IPI_SIGNAL = SIGUSR1, STOP_SIGNAL = SIGUSR2, WHERE_SIGNAL = SIGURG };
-
-/* State of cpu_where(): one CPU asks one other, whose signal handler answers. */
-enum { WHERE_MAX = 16 };
-enum { WHERE_NONE, WHERE_ASKED, WHERE_TAKING, WHERE_TAKEN };
-static struct {
-	u32 asker, state;
-	virt_t frame[WHERE_MAX];
-	size_t count;
-} where;
-
-/*
- * Deliver pending interrupts. Called with interrupts on; returns with interrupts on and nothing
- * pending.
- */
-static void deliver(void)
+void host_deliver(void)
 {
 	while (atomic_load_relaxed(&host_me->pending)) {
-		irq_on = false;
+		host_me->irq_on = false;
 		fence_compiler();
 		if (atomic_exchange(&host_me->pending, 0)) {
 			const bool quiet = quiet_suspend();
@@ -89,59 +49,16 @@ static void deliver(void)
 			quiet_resume(quiet);
 		}
 		fence_compiler();
-		irq_on = true;
+		host_me->irq_on = true;
 		fence_compiler();
 	}
 }
 
-static void on_ipi_signal(int signal)
-{
-	(void)signal;
-	if (host_me && irq_on)
-		deliver();
-}
-
-static void on_stop_signal(int signal)
-{
-	(void)signal;
-	cpu_halt_forever();
-}
-
-static void on_where_signal(int signal)
-{
-	(void)signal;
-	if (!atomic_cas(&where.state, WHERE_ASKED, WHERE_TAKING))
-		return;
-	where.count = backtrace_capture(where.frame, WHERE_MAX);
-	atomic_store_release(&where.state, WHERE_TAKEN);
-}
-
-size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
-{
-	const u64 until = clock_ns() + limit_ns;
-	size_t count = 0;
-	bool answered;
-
-	if (cpu == cpu_id() || !cpu_online(cpu) || !atomic_cas(&where.asker, 0, cpu_id() + 1))
-		return 0;
-	atomic_store_release(&where.state, WHERE_ASKED);
-	pthread_kill(host_cpus[cpu].thread, WHERE_SIGNAL);
-	while (!(answered = atomic_load_acquire(&where.state) == WHERE_TAKEN)) {
-		if (clock_ns() > until && atomic_cas(&where.state, WHERE_ASKED, WHERE_NONE))
-			break; /* the thread sanitizer may hold signals back */
-		cpu_relax();
-	}
-	for (; answered && count < MIN(max, where.count); count++)
-		out[count] = where.frame[count];
-	atomic_store_release(&where.asker, 0);
-	return count;
-}
-
 u64 host_irq_save_quiet(void)
 {
-	bool was = irq_on;
+	bool was = host_me->irq_on;
 
-	irq_on = false;
+	host_me->irq_on = false;
 	fence_compiler();
 	return was;
 }
@@ -149,15 +66,16 @@ u64 host_irq_save_quiet(void)
 void host_irq_restore_quiet(u64 flags)
 {
 	fence_compiler();
-	irq_on = flags;
+	host_me->irq_on = flags;
 	fence_compiler();
 	if (flags)
-		deliver();
+		host_interrupts_on();
 }
 
 irq_flags_t irq_save(void)
 {
 	watch_awake();
+	host_point(HOST_IRQ);
 	return host_irq_save_quiet();
 }
 
@@ -169,7 +87,7 @@ void irq_restore(irq_flags_t flags)
 
 bool irq_enabled(void)
 {
-	return irq_on;
+	return host_me->irq_on;
 }
 
 void irq_enable(void)
@@ -182,39 +100,24 @@ void irq_disable(void)
 	irq_save();
 }
 
-static void stop_if_told(void)
-{
-	if (atomic_load_relaxed(&stopping) && !panic_is_ours())
-		cpu_halt_forever();
-}
-
-static long futex(u32 *word, int op, u32 value)
-{
-	return syscall(SYS_futex, word, op | FUTEX_PRIVATE_FLAG, value, NULL, NULL, 0);
-}
-
 void cpu_halt_until_interrupt(void)
 {
 	watch_halt();
 	atomic_exchange(&host_me->halted, 1);
-	while (!atomic_load_acquire(&host_me->pending))
-		futex(&host_me->pending, FUTEX_WAIT, 0);
-	stop_if_told();
+	host_cpu_sleep();
 	atomic_exchange(&host_me->halted, 0);
-	irq_on = true;
+	host_me->irq_on = true;
 	fence_compiler();
-	deliver();
+	host_deliver();
 	host_irq_save_quiet();
 }
 
-/* There are fewer real CPUs than simulated ones, so a CPU that waits lets others run. */
 void cpu_relax(void)
 {
 	watch_awake();
-	if (irq_on && atomic_load_relaxed(&host_me->pending))
-		deliver();
-	stop_if_told();
-	sched_yield();
+	if (host_me->irq_on && atomic_load_relaxed(&host_me->pending))
+		host_deliver();
+	host_cpu_yield();
 }
 
 /* cpu_relax() yields already. */
@@ -231,11 +134,9 @@ u64 ipi_send(cpu_t cpu)
 	watch_awake();
 	if (!atomic_load_acquire(&target->started))
 		return 0;
-	if (!atomic_exchange(&target->pending, 1)) {
-		futex(&target->pending, FUTEX_WAKE, 1);
-		if (!atomic_load_acquire(&target->halted))
-			pthread_kill(target->thread, IPI_SIGNAL);
-	}
+	host_point(HOST_IPI);
+	if (!atomic_exchange(&target->pending, 1))
+		host_cpu_notify(target);
 	return 1;
 }
 
@@ -249,33 +150,6 @@ u64 ipi_send_mask(const struct cpumask *targets)
 			sent += ipi_send(cpu);
 	}
 	return sent;
-}
-
-void cpu_halt_forever(void)
-{
-	atomic_store_release(&host_me->stopped, 1);
-	for (;;)
-		pause();
-}
-
-void cpus_stop_others(void)
-{
-	const u64 limit = clock_ns() + NS_PER_S;
-
-	atomic_store_release(&stopping, 1);
-	for (cpu_t i = 0; i < cpu_count; i++) {
-		struct host_cpu *other = &host_cpus[i];
-
-		if (other == host_me || !atomic_load_acquire(&other->started))
-			continue;
-		pthread_kill(other->thread, STOP_SIGNAL);
-		atomic_exchange(&other->pending, 1);
-		futex(&other->pending, FUTEX_WAKE, 1);
-		while (!atomic_load_acquire(&other->stopped) && clock_ns() < limit)
-			sched_yield();
-		if (!atomic_load_acquire(&other->stopped))
-			print("CPU %u did not stop within a second\n", i);
-	}
 }
 
 bool cpu_has_1g_mappings(void)
@@ -300,31 +174,19 @@ unsigned cpu_deadline_scale(void)
 	return 20;
 }
 
-void host_signals_init(void)
-{
-	struct sigaction action = {.sa_handler = on_ipi_signal, .sa_flags = SA_RESTART};
-
-	sigaction(IPI_SIGNAL, &action, NULL);
-	action.sa_handler = on_stop_signal;
-	sigaction(STOP_SIGNAL, &action, NULL);
-	action.sa_handler = on_where_signal;
-	sigaction(WHERE_SIGNAL, &action, NULL);
-}
-
 void host_cpu_enter(cpu_t id)
 {
 	host_me = &host_cpus[id];
 	host_me->id = id;
 	host_me->thread = pthread_self();
 	host_this_cpu = cpu_data(id);
-	irq_on = false;
-	host_fault_stack();
+	host_me->irq_on = false;
 	atomic_store_release(&host_me->started, true);
 }
 
-static void *cpu_thread(void *arg)
+static void cpu_main(cpu_t id)
 {
-	host_cpu_enter((cpu_t)(virt_t)arg);
+	host_cpu_enter(id);
 	shootdown_join(tlb_flush_local_all);
 	cpu_idle_loop();
 }
@@ -336,14 +198,11 @@ void arch_cpus_start(void)
 
 	atomic_store_release(&host_me->started, true);
 	for (cpu_t i = 1; i < cpu_count; i++) {
-		pthread_t thread;
-
 		if (fail_ap(i)) {
 			pr_warn("CPU %u did not start: it was not asked to", i);
 			continue;
 		}
-		if (pthread_create(&thread, NULL, cpu_thread, (void *)(virt_t)i) != 0)
-			host_die("no thread for CPU %u", i);
+		host_cpu_begin(i, cpu_main);
 	}
 	for (cpu_t i = 1; i < cpu_count; i++) {
 		while (!cpu_online(i) && !fail_ap(i))

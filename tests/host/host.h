@@ -9,7 +9,8 @@
  *        |     '---- vmap region            likewise
  *        '---------- page tables, struct percpu, ...: ordinary frames
  *
- * A CPU is a thread. Private to tests/host; the rest of the tree sees only <arch/...>.
+ * A CPU is a thread, or a stack of its own if schedules are explored (explore/schedule.c). Private
+ * to tests/host; the rest of the tree sees only <arch/...>.
  */
 #pragma once
 
@@ -45,7 +46,8 @@ struct host_cpu {
 	bool started;
 	u32 pending; /* an interrupt waits; also the futex on which a halted CPU sleeps */
 	u32 halted;
-	u32 stopped; /* stopped for good by cpus_stop_others() */
+	u32 stopped;          /* stopped for good by cpus_stop_others() */
+	volatile bool irq_on; /* the interrupt flag; handlers of this thread's signals read it */
 };
 extern struct host_cpu host_cpus[HOST_CPUS_MAX];
 extern _Thread_local struct host_cpu *host_me;
@@ -77,6 +79,11 @@ extern int host_memory_fd;
 void host_memory_init(u64 bytes);
 void host_pgtable_set_root(pfn_t root);
 bool host_is_window(virt_t virt); /* true inside a vmemmap window */
+/*
+ * The place in the direct map of what page tables map at `addr`; `addr` itself if that is memory of
+ * the process; NULL if nothing is mapped there.
+ */
+void *host_alias(void *addr);
 
 /* shadow.c: what the memory sanitizer knows of physical memory; empty without it */
 void host_shadow_init(u64 bytes);
@@ -90,10 +97,37 @@ void host_shadow_written(const void *addr, size_t bytes);
 
 /* cpu.c */
 void host_cpu_enter(cpu_t id); /* this thread becomes that CPU, with interrupts off */
-void host_signals_init(void);
 u64 host_irq_save_quiet(
 	void); /* irq_save() that does not tell the watcher that this CPU is awake */
 void host_irq_restore_quiet(u64 flags);
+/*
+ * Take the pending interrupts of this CPU. Called with interrupts on; returns with interrupts on
+ * and nothing pending.
+ */
+void host_deliver(void);
+
+/* thread.c or explore/schedule.c: how CPUs run, and by which clock */
+typedef void host_cpu_fn(cpu_t id); /* never returns */
+void host_signals_init(void);
+void host_cpu_begin(cpu_t id, host_cpu_fn *fn); /* run fn(id) as that CPU from now on */
+void host_cpu_notify(struct host_cpu *target);  /* its `pending` was set just now */
+void host_cpu_sleep(void);                      /* return when `pending` of this CPU is set */
+void host_cpu_yield(void);                      /* this CPU waits: let others run */
+void host_interrupts_on(void);                  /* this CPU has switched interrupts on */
+/* What this CPU is about to do. Another CPU may run first if schedules are explored. */
+enum host_point {
+	HOST_LOAD,
+	HOST_STORE,
+	HOST_LOCKED,
+	HOST_FENCE,
+	HOST_IRQ,
+	HOST_IPI,
+	HOST_PTE,
+	HOST_RELAX,
+	HOST_HALT
+};
+void host_point(enum host_point kind);
+void host_clock_start(void); /* make this moment time 0 */
 
 /* fault.c */
 void host_fault_init(void);
@@ -137,6 +171,5 @@ void host_features_init(void);
 void host_symbols_init(void);
 
 /* console.c */
-void host_clock_start(void); /* make this moment time 0 */
 /* end the process because the hosted machine itself cannot go on: exit status 2 */
 __noreturn void host_die(const char *fmt, ...) __printf(1, 2);

@@ -27,18 +27,27 @@ HOST_CFLAGS_fuzz += -fno-sanitize-coverage=trace-cmp
 # Reading what nobody wrote. gcc has no such sanitizer.
 HOST_CC_msan := clang
 HOST_CFLAGS_msan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -D__SANITIZE_MEMORY__=1 -fsanitize=memory -fno-sanitize-recover=all
+# One CPU at a time, in an order that is input (tests/host/explore). What the machine runs is instrumented as for the thread sanitizer,
+# whose run-time is not linked; the machine itself is not.
+HOST_CFLAGS_explore := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -DHOST_EXPLORE
+HOST_INSTRUMENTED := -fsanitize=thread --param tsan-instrument-func-entry-exit=0 -include tests/host/explore/names.h
+HOST_LDFLAGS_explore := -Wl,--wrap=test_before_case,--wrap=test_after_case
+HOST_MACHINE := $(filter-out %_test.c tests/host/clear.c,$(wildcard tests/host/*.c tests/host/explore/*.c))
+HOST_SOURCES_explore := $(filter-out tests/host/main.c tests/host/thread.c tests/host/sanitizer_test.c,$(HOST_SOURCES)) $(wildcard tests/host/explore/*.c)
 HOST_CFLAGS_cov := -O1 -DASHLAR_DEBUG -DHOST_COVERAGE --coverage -fprofile-update=atomic
+
+host_sources = $(or $(HOST_SOURCES_$(1)),$(HOST_SOURCES))
 
 define host_variant
 $$(BUILD)/host/$(1)/flags: FORCE
 	@mkdir -p $$(@D)
-	@{ $$(or $$(HOST_CC_$(1)),$$(HOST_CC)) --version | head -n 1; echo '$$(BUILD): $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $$(HOST_SOURCES)'; } > $$@.new
+	@{ $$(or $$(HOST_CC_$(1)),$$(HOST_CC)) --version | head -n 1; echo '$$(BUILD): $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $(call host_sources,$(1))'; } > $$@.new
 	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
 
 $$(BUILD)/host/$(1)/%.o: %.c $$(BUILD)/host/$(1)/flags
 	@mkdir -p $$(@D)
 	@echo '  HOSTCC  $(1) $$<'
-	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) -MMD -MP -c $$< -o $$@
+	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $(if $(filter explore,$(1)),$$(if $$(filter $$(HOST_MACHINE),$$<),,$$(HOST_INSTRUMENTED))) -MMD -MP -c $$< -o $$@
 
 $$(BUILD)/host/$(1)/kernel/program/vdso.o: $$(VDSO)
 
@@ -46,15 +55,15 @@ $$(BUILD)/host/$(1)/%.o: %.S $$(BUILD)/host/$(1)/flags
 	@mkdir -p $$(@D)
 	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) -c $$< -o $$@
 
-$$(BUILD)/host/$(1)/ashlar-host: $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.o) \
-		$(if $(findstring -fsanitize,$(HOST_CFLAGS_$(1))),,$$(HOST_ASSEMBLY:%.S=$$(BUILD)/host/$(1)/%.o))
+$$(BUILD)/host/$(1)/ashlar-host: $$(patsubst %.c,$$(BUILD)/host/$(1)/%.o,$(call host_sources,$(1))) \
+		$(if $(findstring HOST_SANITIZED,$(HOST_CFLAGS_$(1))),,$$(HOST_ASSEMBLY:%.S=$$(BUILD)/host/$(1)/%.o))
 	@echo '  HOSTLD  $$@'
 	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS_$(1)) $$(HOST_LDFLAGS_$(1)) -pthread $$^ -o $$@
 
--include $$(HOST_SOURCES:%.c=$$(BUILD)/host/$(1)/%.d)
+-include $$(patsubst %.c,$$(BUILD)/host/$(1)/%.d,$(call host_sources,$(1)))
 endef
 
-$(foreach variant,asan tsan msan fast native fuzz cov,$(eval $(call host_variant,$(variant))))
+$(foreach variant,asan tsan msan fast native fuzz cov explore,$(eval $(call host_variant,$(variant))))
 
 # For harnesses from outside: everything but main() and the payload, in one object.
 HOST_PEER_SOURCES := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES)) tests/host/peer/adapter.c
@@ -98,6 +107,14 @@ test/coverage: $(BUILD)/host/cov/ashlar-host ## lines and branches of mm/ and ke
 		hit[kind] += $$3 } END { for (kind in all) printf "%s: %.1f%% (%d of %d)\n", kind, 100 * hit[kind] / all[kind], hit[kind], all[kind]; \
 		if (hit["mm/: lines"] < 0.95 * all["mm/: lines"]) { print "Fewer than 95% of the lines of mm/ are reached."; exit 1 } }' \
 		$(BUILD)/coverage.txt $(BUILD)/coverage.branches.txt
+
+explore_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),3)
+explore_mem = $(if $(filter command environment,$(firstword $(origin MEM))),$(MEM),128M)
+.PHONY: host-explore explore
+host-explore: $(BUILD)/host/explore/ashlar-host
+explore: host-explore ## run the cases of T, one CPU at a time, under N schedules [1000] each, drawn from SEED; or replay the schedule SEED
+	@case '$(SEED)' in ''|*[!0-9]*) set -- -R '$(SEED)' ;; *) set -- -s '$(SEED)' -S '$(or $(N),1000)' -p '$(or $(WHAT),all)' ;; esac; \
+		$(BUILD)/host/explore/ashlar-host -c $(explore_cpus) -m $(explore_mem) $(if $(CMDLINE),-k '$(CMDLINE)') "$$@" '$(or $(T),mm.provoke.*)'
 
 .PHONY: host host-asan host-tsan host-msan host-fast host-native host-replay
 # Real mappings under address and undefined-behaviour, thread, and memory sanitizers (clang's: reads of what nobody wrote); the same at

@@ -144,6 +144,25 @@ static bool entry_is_live(const pte_t *entry, virt_t virt, enum pt_level level)
 	return table_at(table) + pt_index(virt, level) == entry;
 }
 
+void *host_alias(void *addr)
+{
+	const virt_t virt = (virt_t)addr;
+	pfn_t table = pgtable_root();
+
+	if (!is_real(virt))
+		return addr;
+	for (int l = PT_PGD; l >= PT_PAGE && table != PFN_NONE; l--) {
+		const pte_t pte = pte_load(table_at(table) + pt_index(virt, l));
+
+		if (!pte_present(pte))
+			return NULL;
+		if (pte_is_leaf(pte, l))
+			return phys_to_virt((pte_pfn(pte) << PAGE_SHIFT) + virt % pt_level_size(l));
+		table = pte_pfn(pte);
+	}
+	return NULL;
+}
+
 /*
  * Is this address in the fast backend's window? That window is always mapped, so only new contents
  * matter.
@@ -410,8 +429,10 @@ static void store_real(pte_t *entry, virt_t virt, enum pt_level level, pte_t old
 
 void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t old, pte_t value)
 {
-	const u64 began = host_simulate_begin();
+	u64 began;
 
+	host_point(HOST_PTE);
+	began = host_simulate_begin();
 	store_real(entry, virt, level, old, value, __builtin_return_address(0));
 	host_simulate_end(began);
 }

@@ -19,12 +19,17 @@ void (*host_user_program)(struct user_regs *regs);
 static const struct user_ops *ops;
 static u32 attends[HOST_CPUS_MAX];
 
-static _Thread_local struct {
+static struct ring3 {
 	jmp_buf back;
 	bool running;
 	u64 fs_base, gs_base;
 	u8 vectors[VECTORS_SIZE];
-} me;
+} ring3[HOST_CPUS_MAX];
+
+static struct ring3 *me(void)
+{
+	return &ring3[host_me->id];
+}
 
 void user_set_ops(const struct user_ops *new_ops)
 {
@@ -63,25 +68,25 @@ void user_enter(const struct user_regs *regs, u64 fs_base, const void *vectors)
 
 	context_assert(CONTEXT_ORDINARY);
 	ASSERT(ops, "user_enter() without user_set_ops()");
-	ASSERT(!me.running, "user_enter() inside of user_enter()");
-	me.fs_base = me.gs_base = 0;
+	ASSERT(!me()->running, "user_enter() inside of user_enter()");
+	me()->fs_base = me()->gs_base = 0;
 	user_set_fs_base(fs_base);
 	if (!vectors || !user_vectors_load(vectors))
-		memset(me.vectors, 0, sizeof(me.vectors));
-	me.running = true;
-	if (_setjmp(me.back) == 0) {
+		memset(me()->vectors, 0, sizeof(me()->vectors));
+	me()->running = true;
+	if (_setjmp(me()->back) == 0) {
 		host_user_return(&first);
 		if (host_user_program)
 			host_user_program(&first);
 	}
-	me.running = false;
+	me()->running = false;
 }
 
 void user_leave(void)
 {
 	context_assert(CONTEXT_ORDINARY);
-	ASSERT(me.running, "user_leave() outside of user_enter()");
-	_longjmp(me.back, 1);
+	ASSERT(me()->running, "user_leave() outside of user_enter()");
+	_longjmp(me()->back, 1);
 }
 
 void user_attend(cpu_t cpu)
@@ -94,7 +99,7 @@ bool user_set_fs_base(u64 base)
 {
 	if (base >= USER_END)
 		return false;
-	me.fs_base = base;
+	me()->fs_base = base;
 	return true;
 }
 
@@ -102,18 +107,18 @@ bool user_set_gs_base(u64 base)
 {
 	if (base >= USER_END)
 		return false;
-	me.gs_base = base;
+	me()->gs_base = base;
 	return true;
 }
 
 u64 user_fs_base(void)
 {
-	return me.fs_base;
+	return me()->fs_base;
 }
 
 u64 user_gs_base(void)
 {
-	return me.gs_base;
+	return me()->gs_base;
 }
 
 size_t user_vectors_size(void)
@@ -128,7 +133,7 @@ u64 user_vectors_features(void)
 
 void user_vectors_save(void *area)
 {
-	memcpy(area, me.vectors, VECTORS_SIZE);
+	memcpy(area, me()->vectors, VECTORS_SIZE);
 }
 
 /* Byte 24 is MXCSR, whose upper half is reserved. */
@@ -139,7 +144,7 @@ bool user_vectors_load(const void *area)
 	memcpy(&mxcsr, (const u8 *)area + 24, sizeof(mxcsr));
 	if (mxcsr > 0xffff)
 		return false;
-	memcpy(me.vectors, area, VECTORS_SIZE);
+	memcpy(me()->vectors, area, VECTORS_SIZE);
 	return true;
 }
 

@@ -57,6 +57,55 @@ TEST(mm_huge_map, of_two_who_protect_at_once_one_is_obeyed_everywhere)
 	huge_unmap(addr);
 }
 
+/* ---- pins ---- */
+
+enum { LOOKS = 64 };
+
+static struct {
+	char *addr;
+	cpu_t unmaps, pins;
+	u32 gone, pinned;
+} leave;
+
+/* A mapping is not gone while a CPU has it pinned, however late the pin came. */
+static void pin_or_unmap(void *unused)
+{
+	struct huge_pin pin;
+
+	(void)unused;
+	if (cpu_id() == leave.unmaps) {
+		huge_unmap(leave.addr);
+		atomic_store_release(&leave.gone, 1);
+	}
+	if (cpu_id() != leave.pins)
+		return;
+	pin = huge_pin((virt_t)leave.addr);
+	for (unsigned i = 0; pin.map && i < LOOKS; i++) {
+		EXPECT_EQ(atomic_load_acquire(&leave.gone), 0);
+		cpu_relax();
+	}
+	leave.pinned += pin.map != NULL;
+	huge_unpin(pin);
+}
+
+TEST(mm_huge_map, a_mapping_that_is_pinned_is_not_gone)
+{
+	const cpu_t other = cpus_find_other();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	leave.pinned = 0;
+	for (unsigned i = 0; i < ROUNDS && !test_failed(); i++) {
+		leave.pins = i % 2 ? other : cpu_id();
+		leave.unmaps = i % 2 ? cpu_id() : other;
+		leave.gone = 0;
+		leave.addr = huge_map(PAGE_SIZE, PAGE_SIZE, HUGE_POPULATE);
+		REQUIRE(leave.addr);
+		cpus_run_together(pin_or_unmap, NULL);
+	}
+	cpus_note_met(leave.pinned, "pinned before it went");
+}
+
 /* ---- promises ---- */
 
 /* Drop the mapping's promises, as after a release whose pages other users took in between. */

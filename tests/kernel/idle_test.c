@@ -77,6 +77,41 @@ TEST(kernel_idle, news_that_comes_between_a_look_and_the_halt_is_seen)
 	idle_task_set(NULL);
 }
 
+/* Only the CPU that is on its way into the halt counts. */
+static u32 on_its_way;
+
+static bool look_there(void)
+{
+	if (atomic_load_acquire(&task.news) && cpu_id() == atomic_load_acquire(&on_its_way))
+		atomic_store_release(&task.seen, 1);
+	return false;
+}
+
+static void do_nothing(void *unused)
+{
+	(void)unused;
+}
+
+/*
+ * The CPU halts after some work, while news comes. Either the news finds it idle, or the CPU finds
+ * the news before it halts.
+ */
+TEST(kernel_idle, news_that_comes_while_a_cpu_becomes_idle_is_seen)
+{
+	const cpu_t cpu = cpus_find_other();
+
+	if (cpu == CPU_NONE)
+		SKIP("needs two CPUs");
+	atomic_store_release(&on_its_way, cpu);
+	task_begin(look_there);
+	REQUIRE(work_start(cpu, do_nothing, NULL) == 0);
+	work_wait(cpu, 0);
+	news_come(cpu_count);
+	EXPECT(wait_set(&task.seen));
+	cpus_wait_idle();
+	prezero_init();
+}
+
 static bool look(void)
 {
 	if (atomic_load_acquire(&task.news))

@@ -341,3 +341,61 @@ TEST(mm_pcp, no_cpu_begins_to_hold_what_is_disabled)
 	EXPECT(arena_accounted(disabling.a));
 	arena_return(disabling.a);
 }
+
+/* ---- one CPU that begins to hold pages, and one that disables lists, once ---- */
+
+enum { MEETINGS = 4 };
+
+static struct meeting {
+	struct arena *a;
+	cpu_t holds, disables;
+	u32 freed;
+} meeting;
+
+/*
+ * The other CPU begins to hold pages before the lists are disabled, and is then asked to give them
+ * back, or later, and then finds them disabled. In between it must not be overlooked.
+ */
+static void hold_or_disable_once(void *arg)
+{
+	struct meeting *m = arg;
+	struct zone *zone = arena_phantom_zone(m->a);
+
+	if (cpu_id() == m->disables) {
+		pcp_disable(zone);
+		CPUS_AWAIT(atomic_load_acquire(&m->freed));
+		EXPECT_EQ(pcp_count(&m->a->mm, zone), 0);
+		pcp_enable(zone);
+	} else if (cpu_id() == m->holds) {
+		struct page *page = alloc_order(m->a, 0);
+
+		if (page)
+			mm_page_free(&m->a->mm, page);
+		atomic_fetch_add(&m->freed, 1);
+	}
+}
+
+TEST(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not)
+{
+	const cpu_t other = cpus_find_other();
+	struct page *kept;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	meeting = (struct meeting){.a = arena_borrow(MIB(16), .phantom = GIB(1))};
+	if (!meeting.a)
+		return;
+	/* The rest of its block is free, so no CPU splits a block and looks again after that. */
+	kept = alloc_order(meeting.a, 0);
+	REQUIRE(kept);
+	for (unsigned i = 0; i < MEETINGS; i++) {
+		meeting.holds = i % 2 ? other : cpu_id();
+		meeting.disables = i % 2 ? cpu_id() : other;
+		meeting.freed = 0;
+		pcp_drain_all(&meeting.a->mm);
+		cpus_run_together(hold_or_disable_once, &meeting);
+	}
+	mm_page_free(&meeting.a->mm, kept);
+	EXPECT(arena_accounted(meeting.a));
+	arena_return(meeting.a);
+}

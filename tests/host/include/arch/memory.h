@@ -16,7 +16,7 @@
  * other builds have room for the machines that are replayed. REGIONS_BASE is above all addresses of
  * programs, and below all regions but the low window.
  */
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_MEMORY__)
+#if (defined(__SANITIZE_THREAD__) && !defined(HOST_EXPLORE)) || defined(__SANITIZE_MEMORY__)
 #define REGIONS_BASE        0x7e0000000000ULL
 #define DIRECT_MAP_BASE     0x7eb000000000ULL
 #define DIRECT_MAP_SIZE     GIB(256)

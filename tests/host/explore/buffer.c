@@ -1,0 +1,304 @@
+/*
+ * Store buffers, and the functions that the compiler calls for each access of code that is compiled
+ * with -fsanitize=thread. No run-time of a sanitizer is linked.
+ *
+ * A CPU writes to memory at once, and its log keeps what was there before. While it runs it is
+ * alone, so this is the same as a buffer whose stores its own loads see. When it stops, a choice
+ * decides how many of the oldest stores are final. The others are taken back, newest first, and
+ * laid over again when the CPU goes on:
+ *
+ *   running   memory [old old NEW]   log {place, old}
+ *   stopped   memory [old old old]   log {place, new}     other CPUs see none of these stores
+ *   running   memory [old 'X' NEW]   log {place, 'X'}     what came meanwhile is overwritten
+ *
+ * This gives the outcomes of x86-TSO (Sewell et al.; litmus_test.c runs the known ones): a store
+ * becomes final later than loads that follow it, never out of order, and all are final before a
+ * locked instruction or a fence. Stronger than a machine, so some mistakes are not found, but none
+ * is invented: page-table stores and copies of more than RANGE_MAX bytes are final at once, after
+ * all stores before them; streaming stores are ordinary ones.
+ *
+ * A store to a frame of the CPU's stack that is gone is left out: its place may hold the frames of
+ * the functions here. In a frame that is there, a slot may have got another use since, of which no
+ * call tells. Exchanging bytes leaves that use as it was when the CPU goes on.
+ *
+ * Struct pages are logged by their place in the direct map, because their mapping may change while
+ * the CPU is stopped.
+ */
+#include <string.h>
+
+#include <arch/memory.h>
+
+#include "tests/host/explore/explore.h"
+
+enum { LOG_MAX = 64, PIECE_MAX = 16, RANGE_MAX = 512, JUST_NOW = 8 };
+
+static struct stored {
+	u8 *at;
+	u32 bytes;
+	bool is_atomic;
+	u8 was[PIECE_MAX]; /* running: before the store; stopped: after it */
+} logs[EXPLORE_CPUS_MAX][LOG_MAX];
+static u32 counts[EXPLORE_CPUS_MAX];
+static u32 loads[EXPLORE_CPUS_MAX]; /* atomic ones since the newest atomic store */
+static bool buffering;
+
+void buffer_enable(bool on)
+{
+	buffering = on;
+}
+
+u32 buffer_count(cpu_t cpu)
+{
+	return counts[cpu];
+}
+
+bool buffer_overtaken(cpu_t cpu)
+{
+	return loads[cpu] > 0 && loads[cpu] <= JUST_NOW && counts[cpu] > 0;
+}
+
+u32 buffer_atomic(cpu_t cpu, u32 n)
+{
+	for (u32 i = counts[cpu]; i-- > 0;)
+		if (logs[cpu][i].is_atomic && n-- == 0)
+			return counts[cpu] - i;
+	return counts[cpu];
+}
+
+static void swap_bytes(struct stored *s)
+{
+	u8 now[PIECE_MAX];
+
+	memcpy(now, s->at, s->bytes);
+	memcpy(s->at, s->was, s->bytes);
+	memcpy(s->was, now, s->bytes);
+}
+
+void buffer_lay_over(cpu_t cpu)
+{
+	for (u32 i = 0; i < counts[cpu]; i++)
+		swap_bytes(&logs[cpu][i]);
+}
+
+void buffer_drain(cpu_t cpu)
+{
+	if (cpu != explore_here())
+		buffer_lay_over(cpu);
+	counts[cpu] = 0;
+	loads[cpu] = 0;
+}
+
+static void forget_oldest(cpu_t cpu, u32 n)
+{
+	counts[cpu] -= n;
+	memmove(&logs[cpu][0], &logs[cpu][n], counts[cpu] * sizeof(logs[0][0]));
+}
+
+void buffer_take_back(cpu_t cpu, u32 keep, const void *live)
+{
+	forget_oldest(cpu, counts[cpu] - keep);
+	for (u32 i = counts[cpu]; i-- > 0;) {
+		struct stored *s = &logs[cpu][i];
+
+		if (explore_own_stack(s->at) && (virt_t)s->at < (virt_t)live)
+			s->bytes = 0;
+		swap_bytes(s);
+	}
+}
+
+static void log_piece(u8 *at, size_t bytes)
+{
+	const cpu_t cpu = explore_here();
+	struct stored *s;
+
+	if (counts[cpu] == LOG_MAX)
+		forget_oldest(cpu, 1);
+	s = &logs[cpu][counts[cpu]++];
+	s->is_atomic = false;
+	s->at = at;
+	s->bytes = (u32)bytes;
+	memcpy(s->was, at, bytes);
+}
+
+/* This CPU is about to write here. */
+static void storing(void *addr, size_t bytes)
+{
+	u8 *at;
+
+	if (!exploring)
+		return;
+	if (!explore_own_stack(addr))
+		explore_stored();
+	if (!buffering)
+		return;
+	at = host_alias(addr);
+	if (!at || bytes > RANGE_MAX || (virt_t)addr % PAGE_SIZE + bytes > PAGE_SIZE) {
+		buffer_drain(explore_here());
+		return;
+	}
+	for (size_t i = 0; i < bytes; i += PIECE_MAX)
+		log_piece(at + i, MIN(bytes - i, (size_t)PIECE_MAX));
+}
+
+#define HERE __builtin_return_address(0), __builtin_frame_address(0)
+
+/* fence_full() (arch/barrier.h). */
+void explore_fence(void);
+void explore_fence(void)
+{
+	explore_point(HOST_FENCE, HERE);
+	buffer_drain(explore_here());
+}
+
+/* Calls of the C library's functions come here (names.h), also those that the compiler adds. */
+void *explore_memcpy(void *to, const void *from, size_t n);
+void *explore_memmove(void *to, const void *from, size_t n);
+void *explore_memset(void *to, int c, size_t n);
+
+void *explore_memcpy(void *to, const void *from, size_t n)
+{
+	storing(to, n);
+	return memcpy(to, from, n);
+}
+
+void *explore_memmove(void *to, const void *from, size_t n)
+{
+	storing(to, n);
+	return memmove(to, from, n);
+}
+
+void *explore_memset(void *to, int c, size_t n)
+{
+	storing(to, n);
+	return memset(to, c, n);
+}
+
+/* ---- called by instrumented code ---- */
+
+#define DECLARED(type, name, ...)                                                                  \
+	type name(__VA_ARGS__);                                                                    \
+	type name(__VA_ARGS__)
+
+DECLARED(void, __tsan_init, void)
+{
+}
+DECLARED(void, __tsan_func_entry, void *pc)
+{
+	(void)pc;
+}
+DECLARED(void, __tsan_func_exit, void)
+{
+}
+DECLARED(void, __tsan_read_range, void *addr, size_t n)
+{
+	(void)addr, (void)n;
+}
+DECLARED(void, __tsan_write_range, void *addr, size_t n)
+{
+	storing(addr, n);
+}
+
+#define PLAIN(bytes)                                                                               \
+	DECLARED(void, __tsan_read##bytes, void *addr)                                             \
+	{                                                                                          \
+		(void)addr;                                                                        \
+	}                                                                                          \
+	DECLARED(void, __tsan_write##bytes, void *addr)                                            \
+	{                                                                                          \
+		storing(addr, bytes);                                                              \
+	}
+
+#define UNALIGNED(bytes)                                                                           \
+	DECLARED(void, __tsan_unaligned_read##bytes, void *addr)                                   \
+	{                                                                                          \
+		(void)addr;                                                                        \
+	}                                                                                          \
+	DECLARED(void, __tsan_unaligned_write##bytes, void *addr)                                  \
+	{                                                                                          \
+		storing(addr, bytes);                                                              \
+	}
+
+PLAIN(1)
+PLAIN(2)
+PLAIN(4)
+PLAIN(8)
+PLAIN(16)
+UNALIGNED(2)
+UNALIGNED(4)
+UNALIGNED(8)
+UNALIGNED(16)
+
+/* A locked instruction: everything before it is final, and so is its own store. */
+static void locked(void)
+{
+	buffer_drain(explore_here());
+	if (exploring)
+		explore_stored();
+}
+
+static void stored_atomically(void)
+{
+	const cpu_t cpu = explore_here();
+
+	if (exploring)
+		explore_stored(); /* perhaps on this CPU's stack, where others wait for it */
+	if (counts[cpu] > 0)
+		logs[cpu][counts[cpu] - 1].is_atomic = true;
+	loads[cpu] = 0;
+}
+
+static void loaded_atomically(void)
+{
+	loads[explore_here()]++;
+}
+
+/* A store that must be seen by all at once is an exchange on x86; the others are plain stores. */
+#define STORE(bits, type)                                                                          \
+	DECLARED(void, __tsan_atomic##bits##_store, type *p, type v, int order)                    \
+	{                                                                                          \
+		explore_point(HOST_STORE, HERE);                                                   \
+		storing(p, sizeof(*p));                                                            \
+		stored_atomically();                                                               \
+		__atomic_store_n(p, v, __ATOMIC_RELEASE);                                          \
+		if (order == __ATOMIC_SEQ_CST)                                                     \
+			locked();                                                                  \
+	}
+
+#define LOCKED(bits, type, name, builtin)                                                          \
+	DECLARED(type, __tsan_atomic##bits##_##name, type *p, type v, int order)                   \
+	{                                                                                          \
+		(void)order;                                                                       \
+		explore_point(HOST_LOCKED, HERE);                                                  \
+		locked();                                                                          \
+		return builtin(p, v, __ATOMIC_SEQ_CST);                                            \
+	}
+
+#define ATOMIC(bits, type)                                                                         \
+	DECLARED(type, __tsan_atomic##bits##_load, const type *p, int order)                       \
+	{                                                                                          \
+		(void)order;                                                                       \
+		explore_point(HOST_LOAD, HERE);                                                    \
+		loaded_atomically();                                                               \
+		return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                       \
+	}                                                                                          \
+	STORE(bits, type)                                                                          \
+	LOCKED(bits, type, exchange, __atomic_exchange_n)                                          \
+	LOCKED(bits, type, fetch_add, __atomic_fetch_add)                                          \
+	LOCKED(bits, type, fetch_sub, __atomic_fetch_sub)                                          \
+	LOCKED(bits, type, fetch_or, __atomic_fetch_or)                                            \
+	LOCKED(bits, type, fetch_and, __atomic_fetch_and)                                          \
+	LOCKED(bits, type, fetch_xor, __atomic_fetch_xor)                                          \
+	DECLARED(bool, __tsan_atomic##bits##_compare_exchange_strong, type *p, type *expected,     \
+		 type v, int order, int order_failed)                                              \
+	{                                                                                          \
+		(void)order, (void)order_failed;                                                   \
+		explore_point(HOST_LOCKED, HERE);                                                  \
+		locked();                                                                          \
+		return __atomic_compare_exchange_n(p, expected, v, 0, __ATOMIC_SEQ_CST,            \
+						   __ATOMIC_SEQ_CST);                              \
+	}
+
+ATOMIC(8, u8)
+ATOMIC(16, u16)
+ATOMIC(32, u32)
+ATOMIC(64, u64)

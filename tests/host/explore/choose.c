@@ -1,0 +1,259 @@
+/*
+ * Who chooses: see explore.h.
+ *
+ * Random walk   Each machine draws a rate, from every second point to one in 256, at which the CPU
+ *               that runs is stopped for another, drawn evenly. Short windows are met at the high
+ *               rates, and long runs between two preemptions at the low ones.
+ * PCT           CPUs have priorities, drawn at first. The highest that can run does. At depth - 1
+ *               decisions, drawn at first, the CPU that runs becomes the lowest; so does one that
+ *               waits, since those for which it waits must run. Of n CPUs and k decisions, a bug of
+ *               depth d is met with probability 1 / (n k^(d-1)) or more (Burckhardt et al.).
+ * Replay        The choices are those of a list. Strict: the first that does not fit ends the
+ *               machine. Else it is left out, for the runner that looks for a shorter list.
+ *
+ * All strategies but replay draw alike how many stores stay back and how long interrupts wait. A
+ * mistake with fences shows only if a CPU stops after a load that overtook an atomic store, with
+ * this store kept back. There all strategies stop it more often, at a rate that each machine draws.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "kernel/core/printk.h"
+#include "tests/host/child.h"
+#include "tests/host/explore/explore.h"
+
+enum { RATES = 8, RATES_OVERTAKEN = 5, HOLD_BITS = 6, DEPTH_MAX = 8, EXIT_MISFIT = 3 };
+
+static u64 random_state;
+static u32 rate, rate_overtaken;
+static s64 priority[EXPLORE_CPUS_MAX], lowest;
+static u64 change[DEPTH_MAX];
+static u32 cursor[EXPLORE_CPUS_MAX]; /* first choice of a replay that each CPU has not passed */
+
+/* splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014). */
+static u64 draw(void)
+{
+	u64 z = random_state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
+	return z ^ z >> 31;
+}
+
+static u64 draw_below(u64 n)
+{
+	return n ? draw() % n : 0;
+}
+
+void choose_begin(void)
+{
+	const struct explore_request *r = &explore_request;
+
+	random_state = r->seed;
+	rate = 1U << (1 + draw_below(RATES));
+	rate_overtaken = 1U << (1 + draw_below(RATES_OVERTAKEN));
+	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
+		priority[i] = (s64)(draw() >> 2);
+	for (unsigned i = 0; i + 1 < r->depth && i < DEPTH_MAX; i++)
+		change[i] = 1 + draw_below(r->decisions);
+}
+
+static void write_down(const struct choice *choice)
+{
+	const u32 n = explore_result->choices++;
+
+	if (n < CHOICES_MAX)
+		explore_result->choice[n] = *choice;
+}
+
+static struct choice choice_here(void)
+{
+	const cpu_t cpu = explore_here();
+
+	return (struct choice){
+		.cpu = (u16)cpu, .point = explore_points(cpu), .place = explore_place(cpu)};
+}
+
+/* ---- replay ---- */
+
+static void misfit(const struct choice *want, const char *why)
+{
+	const struct choice is = choice_here();
+
+	exploring = false;
+	explore_result->misfit = true;
+	child_say(
+		"explore: the schedule does not fit: it has a choice of CPU %u at its point %u in "
+		"%s(), but %s (CPU %u is at its point %u in %s())\n",
+		want->cpu, want->point, want->name ? want->name : "?", why, is.cpu, is.point,
+		schedule_function(is.place));
+	_exit(EXIT_MISFIT);
+}
+
+/* The next choice of this CPU that its points have not passed, or NULL. */
+static const struct choice *next_choice(cpu_t cpu)
+{
+	const struct explore_request *r = &explore_request;
+	u32 *at = &cursor[cpu];
+
+	while (*at < r->choices &&
+	       (r->replay[*at].cpu != cpu ||
+		(!r->strict && r->replay[*at].point + r->slack < explore_points(cpu))))
+		++*at;
+	return *at < r->choices ? &r->replay[*at] : NULL;
+}
+
+/* Is this the point of the choice, or, with slack, one like it that is near? */
+static bool fits(const struct choice *want, const struct choice *is)
+{
+	const u32 slack = explore_request.slack;
+
+	return want->point == is->point ||
+	       (slack > 0 && want->place == is->place && want->point <= is->point + slack);
+}
+
+/* The choice that the replay has for this point, of the kind that is asked for; else NULL. */
+static const struct choice *replayed(bool hold)
+{
+	const struct choice is = choice_here(), *want = next_choice(is.cpu);
+
+	if (!want || !fits(want, &is) || !want->hold == hold)
+		return NULL;
+	if (explore_request.strict && want->name &&
+	    strcmp(want->name, schedule_function(is.place)) != 0)
+		misfit(want, "the code is elsewhere");
+	cursor[is.cpu]++;
+	return want;
+}
+
+void choose_passed(void)
+{
+	const struct choice *want;
+
+	if (!explore_request.strict || explore_request.strategy != STRATEGY_REPLAY)
+		return;
+	want = next_choice(explore_here());
+	if (want && want->point <= explore_points(explore_here()))
+		misfit(want, "that choice was not there to be made");
+}
+
+void choose_end(void)
+{
+	if (!explore_request.strict || explore_request.strategy != STRATEGY_REPLAY)
+		return;
+	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
+		if (next_choice(i))
+			misfit(next_choice(i), "the case has ended");
+}
+
+/* ---- choices ---- */
+
+static cpu_t nth_of(u64 set, u64 n)
+{
+	while (n--)
+		set &= set - 1;
+	return (cpu_t)__builtin_ctzll(set);
+}
+
+static cpu_t highest_of(u64 set)
+{
+	cpu_t best = nth_of(set, 0);
+
+	for (; set; set &= set - 1)
+		if (priority[nth_of(set, 0)] > priority[best])
+			best = nth_of(set, 0);
+	return best;
+}
+
+static bool stops_overtaken(void)
+{
+	return buffer_overtaken(explore_here()) && draw_below(rate_overtaken) == 0;
+}
+
+static cpu_t draw_cpu(u64 ready, cpu_t usual)
+{
+	const u64 others = ready & ~(1ULL << usual);
+
+	if (usual != explore_here()) /* this CPU cannot go on */
+		return nth_of(ready, draw_below((u64)__builtin_popcountll(ready)));
+	if (draw_below(stops_overtaken() ? 1 : rate) != 0)
+		return usual;
+	return nth_of(others, draw_below((u64)__builtin_popcountll(others)));
+}
+
+static cpu_t draw_by_priority(u64 ready, cpu_t usual)
+{
+	for (unsigned i = 0; i + 1 < explore_request.depth && i < DEPTH_MAX; i++)
+		if (change[i] == explore_result->decisions)
+			choose_relaxed(explore_here());
+	if (usual != explore_here() || stops_overtaken())
+		choose_relaxed(explore_here());
+	return highest_of(ready);
+}
+
+void choose_relaxed(cpu_t cpu)
+{
+	priority[cpu] = --lowest;
+}
+
+static u32 draw_keep(u32 buffered)
+{
+	if (buffered == 0 || draw_below(4) == 0)
+		return 0;
+	if (buffer_overtaken(explore_here()) && draw_below(4) != 0)
+		return buffer_atomic(explore_here(), (u32)draw_below(4));
+	return (u32)draw_below(buffered + 1);
+}
+
+static cpu_t replay_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
+{
+	const struct choice *want = replayed(false);
+	const bool can = want && ready >> want->to & 1 && want->keep <= buffered;
+
+	if (want && !can && explore_request.strict)
+		misfit(want, ready >> want->to & 1 ? "fewer stores are buffered"
+						   : "the CPU to run cannot run");
+	*keep = can ? want->keep : 0;
+	return can ? want->to : usual;
+}
+
+static cpu_t by_strategy(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
+{
+	cpu_t to = usual;
+
+	if (explore_request.strategy == STRATEGY_REPLAY)
+		return replay_cpu(ready, usual, buffered, keep);
+	if (ready & (ready - 1))
+		to = explore_request.strategy == STRATEGY_PCT ? draw_by_priority(ready, usual)
+							      : draw_cpu(ready, usual);
+	*keep = to == explore_here() ? 0 : draw_keep(buffered);
+	return to;
+}
+
+cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
+{
+	const cpu_t to = by_strategy(ready, usual, buffered, keep);
+	struct choice made = choice_here();
+
+	made.to = (u16)to;
+	made.keep = (u16)*keep;
+	if (to != usual || *keep > 0)
+		write_down(&made);
+	return to;
+}
+
+u32 choose_hold(void)
+{
+	struct choice made = choice_here();
+	const struct choice *want;
+
+	if (explore_request.strategy == STRATEGY_REPLAY) {
+		want = replayed(true);
+		made.hold = want ? want->hold : 0;
+	} else if (draw_below(2)) {
+		made.hold = (u16)(1 + draw_below(1ULL << draw_below(HOLD_BITS)));
+	}
+	if (made.hold)
+		write_down(&made);
+	return made.hold;
+}

@@ -1,0 +1,120 @@
+/*
+ * Schedules as input. One CPU runs at a time, and another may go on only at a point: just before an
+ * atomic access, a fence, a message, a page-table store or a switch of the interrupt flag, while a
+ * CPU relaxes or halts, and while exactly this is possible:
+ *
+ *   run another CPU           any that is not halted, and not waiting for a store of another
+ *   keep stores back          the newest of those that the CPU that stops has made since its last
+ *                             fence; other CPUs do not see them until it goes on (buffer.c)
+ *   let an interrupt wait     for some points more of the CPU that it was sent to
+ *
+ * The default is to do none of these: a CPU runs until it waits, and then the next one in turn. A
+ * schedule is the list of choices that differ from the default. Boot, and what follows the case,
+ * run by default.
+ *
+ *   main.c      the runner: searches, compares, minimises and replays, one process for a schedule
+ *   schedule.c  CPUs as stacks of one thread, points, time
+ *   choose.c    who draws the choices: strategies, and replay
+ *   text.c      schedules as text
+ *   buffer.c    store buffers, and the functions that the compiler calls for each access
+ *
+ * Sources of the ideas: Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing of
+ * Multithreaded Programs", PLDI 2007; Burckhardt, Kothari, Musuvathi and Nagarakatte, "A Randomized
+ * Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010 (PCT); Sewell, Sarkar,
+ * Owens, Zappa Nardelli and Myreen, "x86-TSO", CACM July 2010.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+#include "tests/host/host.h"
+
+enum { EXPLORE_CPUS_MAX = 16, CHOICES_MAX = 1 << 16, FINDING_MAX = 256, POINTS_MAX = 20000000 };
+
+/* One choice that differs from the default. Exactly one of the two kinds. */
+struct choice {
+	u32 point;         /* the CPU's own, counted from the begin of the case */
+	u16 cpu;           /* the CPU that is at the point */
+	u16 hold;          /* > 0: its interrupt waits for this many points */
+	u16 to, keep;      /* else: CPU `to` runs, and `keep` stores stay back */
+	const void *place; /* code address; of a text: NULL */
+	const char *name;  /* of a text: the function that the place must be in; else NULL */
+};
+
+enum strategy { STRATEGY_DEFAULT, STRATEGY_RANDOM, STRATEGY_PCT, STRATEGY_REPLAY };
+
+/* What one machine is to do. Set by the runner before it forks the machine. */
+struct explore_request {
+	enum strategy strategy;
+	u64 seed;
+	unsigned depth; /* PCT: of the bugs to be found, 1 or more */
+	u64 decisions;  /* PCT: about how many the case has */
+	u64 points_max; /* a case that has more does not end */
+	bool stores;    /* keep stores back, too */
+	const struct choice *replay;
+	u32 choices; /* of `replay` */
+	u32 slack;   /* not strict: a choice fits its place so many points off, too */
+	bool strict; /* a choice that does not fit ends the machine; else it is left out */
+};
+extern struct explore_request explore_request;
+
+/* What became of it. Shared with the runner. */
+struct explore_result {
+	u64 hash;      /* of all points in their order: CPU, kind, place */
+	u64 points;    /* in the case */
+	u64 decisions; /* points at which more than one CPU could run */
+	u64 switches;
+	u64 kept;              /* stores kept back */
+	u64 outcomes, allowed; /* litmus tests: seen, and expected; bits */
+	bool misfit;
+	char finding[FINDING_MAX]; /* "": none but what the case itself reports */
+	u32 choices;               /* made; more than CHOICES_MAX: the rest was not written down */
+	struct choice choice[CHOICES_MAX];
+};
+extern struct explore_result *explore_result;
+
+/* schedule.c */
+extern bool exploring; /* the case runs, and choices are made */
+/*
+ * This CPU is about to do something at `place`, in the function whose caller's frame is `frame`.
+ * Delivers interrupts and runs other CPUs, as chosen.
+ */
+void explore_point(enum host_point kind, const void *place, const void *frame);
+void explore_stored(void); /* this CPU has changed memory that others may wait for */
+bool explore_own_stack(const void *addr);
+cpu_t explore_here(void); /* the CPU that runs */
+/* A litmus test has ended with this outcome. False if it is not one of the allowed (bits). */
+bool explore_outcome(unsigned outcome, u64 allowed);
+/* Print what was found, with the place of every CPU, and end the machine. */
+__noreturn void explore_found(const char *fmt, ...) __printf(1, 2);
+
+/* choose.c: each writes down what it chooses if that is not the default */
+void choose_begin(void);
+/*
+ * The CPU to run next, of those in the set `ready` (bits); and in *keep how many of the `buffered`
+ * stores of this CPU stay back. By default `usual` runs and none stays.
+ */
+cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep);
+u32 choose_hold(void);          /* points for which a new interrupt waits; usually 0 */
+void choose_relaxed(cpu_t cpu); /* this CPU waits: others go first from now on */
+void choose_passed(void);       /* a choice of a replay that was not made ends the machine */
+void choose_end(void);          /* the case is over: has all of a replay been used? */
+u32 explore_points(cpu_t cpu);  /* the index of its point, for choose.c */
+const void *explore_place(cpu_t cpu);
+
+/* buffer.c */
+void buffer_enable(bool on);
+u32 buffer_count(cpu_t cpu);
+/* The CPU has just loaded something atomic, and stores of its own are buffered. */
+bool buffer_overtaken(cpu_t cpu);
+/* The number of stores from the n-th newest atomic one on; all if there are not so many. */
+u32 buffer_atomic(cpu_t cpu, u32 n);
+void buffer_drain(cpu_t cpu); /* all stores of that CPU are final now */
+/* It stops: all but the newest `keep` are final. Its stack is in use above `live`. */
+void buffer_take_back(cpu_t cpu, u32 keep, const void *live);
+void buffer_lay_over(cpu_t cpu); /* it goes on */
+
+/* text.c: "CPU.POINT:FUNCTION>TO~KEEP" or "CPU.POINT:FUNCTION!HOLD", separated by commas */
+void schedule_print(const struct choice *choice, u32 count);
+/* Returns the choices and their number, or ends the process and names the place of the mistake. */
+struct choice *schedule_parse(const char *text, u32 *count);
+const char *schedule_function(const void *place); /* name of the function, or "?" */

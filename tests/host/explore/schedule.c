@@ -1,0 +1,519 @@
+/*
+ * CPUs as stacks of one thread: see explore.h.
+ *
+ *   explore_point()  interrupt pending?  take it, or let it wait
+ *                    who runs next?      another: take back stores, change stacks, ...
+ *                                        ... come back, lay stores over
+ *
+ * A CPU that relaxes waits until another CPU has stored something, because until then its next look
+ * would show what the last one did. If all CPUs wait or are halted, time passes: the clock is a
+ * count of points, and jumps by 1 us, later by 2 us, 4 us and so on up to a second. Then those that
+ * wait look again. If all are halted and no interrupt is on its way, that is a deadlock. A case
+ * that takes an hour by this clock, or many times as many points as by default, is a livelock.
+ */
+#define _GNU_SOURCE
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <arch/clock.h>
+#include <arch/console.h>
+#include <arch/cpu.h>
+
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
+#include "tests/host/explore/explore.h"
+
+enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000 };
+enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024, TEXT_MAX = 512 };
+enum { NS_PER_POINT = 1000, NS_PER_LOOK = 10 };
+
+#define CASE_NS_MAX (3600 * NS_PER_S)
+
+static struct explored {
+	ucontext_t context;
+	host_cpu_fn *fn;
+	virt_t stack, stack_end;
+	struct percpu *percpu;
+	bool runs; /* has begun, and was not stopped for good */
+	bool asleep;
+	bool waits;
+	u64 seen, stores;  /* of others when it began to wait; its own */
+	u32 points;        /* since the case began */
+	u32 alone;         /* of these, while it ran on and others could have */
+	bool held;         /* how long its interrupt waits has been chosen */
+	u32 hold;          /* points that are left */
+	const void *place; /* of its latest point */
+	const virt_t *frame;
+} cpus[EXPLORE_CPUS_MAX];
+
+static cpu_t here;
+static u64 stores, now = 1, case_began;
+static unsigned jumps;
+static bool alone; /* the machine ends: nobody else runs */
+bool exploring;
+struct explore_request explore_request;
+struct explore_result *explore_result;
+
+/* ---- what is found ---- */
+
+static void say(const char *fmt, ...) __printf(1, 2);
+static void say(const char *fmt, ...)
+{
+	char text[TEXT_MAX];
+	va_list args;
+	int n;
+
+	va_start(args, fmt);
+	n = vformat(text, sizeof(text), fmt, args);
+	va_end(args);
+	if (write(STDOUT_FILENO, text, MIN((size_t)n, sizeof(text) - 1)) < 0)
+		return; /* nobody reads */
+}
+
+/* Return addresses from the CPU's latest point outwards. Frames are linked by rbp. */
+static size_t walk(const struct explored *cpu, virt_t *out, size_t max)
+{
+	const virt_t *frame = cpu->frame;
+	size_t n = 0;
+
+	while (n < max && (virt_t)frame >= cpu->stack && (virt_t)frame + 16 <= cpu->stack_end) {
+		const virt_t *next = (const virt_t *)frame[0];
+
+		out[n++] = frame[1];
+		if (next <= frame)
+			break;
+		frame = next;
+	}
+	return n;
+}
+
+static const char *state_name(const struct explored *cpu)
+{
+	return cpu == &cpus[here] ? "runs"
+	       : cpu->asleep      ? "halted"
+	       : cpu->waits       ? "waits"
+				  : "ready";
+}
+
+static void say_places(void)
+{
+	virt_t frame[FRAMES_SHOWN];
+
+	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
+		const size_t n = walk(&cpus[i], frame, FRAMES_SHOWN);
+
+		if (!cpus[i].runs)
+			continue;
+		say("explore: CPU %u %-6s at its point %u:", i, state_name(&cpus[i]),
+		    cpus[i].points);
+		for (size_t f = 0; f < n; f++)
+			say(" %s%s", f ? "< " : "", schedule_function((const void *)frame[f]));
+		say("\n");
+	}
+}
+
+static void found_once(const char *text)
+{
+	if (!explore_result->finding[0])
+		format(explore_result->finding, FINDING_MAX, "%s", text);
+}
+
+void explore_found(const char *fmt, ...)
+{
+	char text[FINDING_MAX];
+	va_list args;
+
+	exploring = false;
+	alone = true;
+	va_start(args, fmt);
+	vformat(text, sizeof(text), fmt, args);
+	va_end(args);
+	found_once(text);
+	say("explore: %s\n", text);
+	say_places();
+	_exit(2);
+}
+
+bool explore_outcome(unsigned outcome, u64 allowed)
+{
+	explore_result->outcomes |= 1ULL << outcome;
+	explore_result->allowed = allowed;
+	return allowed >> outcome & 1;
+}
+
+/* ---- who can run ---- */
+
+static u64 stores_of_others(const struct explored *cpu)
+{
+	return stores - cpu->stores;
+}
+
+static bool is_ready(cpu_t id)
+{
+	const struct explored *cpu = &cpus[id];
+	const struct host_cpu *host = &host_cpus[id];
+
+	if (!cpu->runs)
+		return false;
+	if (cpu->asleep)
+		return host->pending;
+	return !cpu->waits || stores_of_others(cpu) != cpu->seen || (host->pending && host->irq_on);
+}
+
+static u64 ready_set(void)
+{
+	u64 set = 0;
+
+	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
+		set |= (u64)is_ready(i) << i;
+	return set;
+}
+
+/*
+ * The one that runs by default: this CPU as long as it can, then the next in turn. A CPU that never
+ * waits, though others could run, gives way after ALONE_MAX points, since it may loop without a
+ * cpu_relax() until they have done something.
+ */
+static cpu_t usual_of(u64 ready)
+{
+	for (cpu_t i = cpus[here].waits || cpus[here].alone > ALONE_MAX; i <= EXPLORE_CPUS_MAX; i++)
+		if (ready >> (here + i) % EXPLORE_CPUS_MAX & 1)
+			return (here + i) % EXPLORE_CPUS_MAX;
+	return here;
+}
+
+/* Nobody can run. Let kept stores become final, or time pass, or end the machine. */
+static void pass_time(void)
+{
+	bool any = false;
+
+	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
+		if (i != here && buffer_count(i) > 0) {
+			buffer_drain(i);
+			cpus[i].stores++;
+			stores++;
+			return;
+		}
+	}
+	now += (u64)NS_PER_POINT << MIN(jumps / JUMPS_ALIKE, JUMPS_DOUBLED);
+	jumps++;
+	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
+		if (cpus[i].runs && !cpus[i].asleep) {
+			cpus[i].waits = false;
+			any = true;
+		}
+	}
+	if (!any)
+		explore_found("deadlock: every CPU is halted, and no interrupt is on its way");
+}
+
+/* ---- changing stacks ---- */
+
+static void run(cpu_t to, u32 keep)
+{
+	const cpu_t from = here;
+
+	buffer_take_back(from, keep, cpus[from].frame);
+	if (exploring) {
+		explore_result->switches++;
+		explore_result->kept += keep;
+	}
+	cpus[from].percpu = host_this_cpu;
+	here = to;
+	host_me = &host_cpus[to];
+	host_this_cpu = cpus[to].percpu;
+	swapcontext(&cpus[from].context, &cpus[to].context);
+	buffer_lay_over(from);
+}
+
+/* Run the CPU that is chosen. Returns when this one can go on; true if another has run. */
+static bool choose_and_run(void)
+{
+	struct explored *me = &cpus[here];
+	const cpu_t self = here;
+	u32 keep = 0;
+	cpu_t to;
+	u64 ready;
+
+	while (!(ready = ready_set()))
+		pass_time();
+	to = usual_of(ready);
+	if (exploring) {
+		explore_result->decisions += (ready & (ready - 1)) != 0;
+		to = choose_cpu(ready, to, buffer_count(self), &keep);
+		choose_passed();
+	}
+	me->alone = to == self && ready & (ready - 1) ? me->alone + 1 : 0;
+	if (to != self)
+		run(to, keep);
+	me->waits = false;
+	return to != self;
+}
+
+static void count_point(struct explored *me, enum host_point kind)
+{
+	u64 *hash = &explore_result->hash;
+
+	now += NS_PER_POINT;
+	if (!exploring)
+		return;
+	me->points++;
+	*hash = (*hash ^ (virt_t)me->place ^ (u64)here << 56 ^ (u64)kind << 48) *
+		0x9e3779b97f4a7c15ULL;
+	*hash ^= *hash >> 29;
+	if (++explore_result->points > explore_request.points_max || now - case_began > CASE_NS_MAX)
+		explore_found("livelock: no end after %llu points and %llu s of the machine's time",
+			      explore_result->points, (now - case_began) / NS_PER_S);
+}
+
+/* Take an interrupt that has come, unless it waits. True if its handler has run. */
+static bool take_interrupt(struct explored *me)
+{
+	if (!host_me->pending)
+		me->held = false;
+	if (!host_me->irq_on || !host_me->pending)
+		return false;
+	if (!me->held && exploring)
+		me->hold = choose_hold();
+	me->held = true;
+	if (me->hold > 0) {
+		me->hold--;
+		return false;
+	}
+	me->held = false;
+	buffer_drain(here); /* Intel SDM vol. 3A, 12.10 "Store Buffer": by any interrupt */
+	host_deliver();
+	return true;
+}
+
+void explore_point(enum host_point kind, const void *place, const void *frame)
+{
+	struct explored *me = &cpus[here];
+
+	if (alone || !me->runs)
+		return;
+	me->place = place;
+	me->frame = frame;
+	count_point(me, kind);
+	if (take_interrupt(me)) {
+		me->place = place; /* the handler had points of its own */
+		me->frame = frame;
+		count_point(me, kind);
+	}
+	/*
+	 * A CPU that comes back with stores that were kept is at a point again: it may stop before
+	 * it does anything, so that more of them are final when it goes on.
+	 */
+	while (choose_and_run() && exploring && buffer_count(here) > 0)
+		count_point(me, kind);
+}
+
+void explore_stored(void)
+{
+	cpus[here].stores++;
+	stores++;
+	jumps = 0;
+}
+
+bool explore_own_stack(const void *addr)
+{
+	return (virt_t)addr - cpus[here].stack < cpus[here].stack_end - cpus[here].stack;
+}
+
+cpu_t explore_here(void)
+{
+	return here;
+}
+
+u32 explore_points(cpu_t cpu)
+{
+	return cpus[cpu].points;
+}
+
+const void *explore_place(cpu_t cpu)
+{
+	return cpus[cpu].place;
+}
+
+/* ---- what cpu.c asks for ---- */
+
+/* Points of the machine's own functions are named after the callers of those. */
+__attribute__((noinline)) void host_point(enum host_point kind)
+{
+	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
+
+	if (kind == HOST_IPI) /* the real one fences first: arch/x86_64/traps/apic.c */
+		buffer_drain(here);
+	explore_point(kind, (const void *)frame[1], frame);
+	if (kind == HOST_PTE)
+		buffer_drain(here);
+}
+
+__attribute__((noinline)) void host_interrupts_on(void)
+{
+	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
+
+	explore_point(HOST_IRQ, (const void *)frame[1], frame);
+}
+
+__attribute__((noinline)) void host_cpu_yield(void)
+{
+	struct explored *me = &cpus[here];
+	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
+
+	now += NS_PER_POINT;
+	if (alone)
+		return;
+	me->waits = true;
+	me->seen = stores_of_others(me);
+	choose_relaxed(here);
+	explore_point(HOST_RELAX, (const void *)frame[1], frame);
+}
+
+__attribute__((noinline)) void host_cpu_sleep(void)
+{
+	struct explored *me = &cpus[here];
+	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
+
+	explore_point(HOST_HALT, (const void *)frame[1], frame); /* not halted yet */
+	buffer_drain(here);
+	me->asleep = true;
+	while (!host_me->pending) {
+		me->waits = true;
+		explore_point(HOST_HALT, (const void *)frame[1], frame);
+	}
+	me->asleep = false;
+	me->held = false;
+}
+
+void host_cpu_notify(struct host_cpu *target)
+{
+	(void)target; /* is_ready() looks at `pending` */
+}
+
+static void first_steps(void)
+{
+	cpus[here].fn(here);
+}
+
+void host_cpu_begin(cpu_t id, host_cpu_fn *fn)
+{
+	struct explored *cpu = &cpus[id];
+	void *stack = mmap(NULL, STACK_BYTES, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (stack == MAP_FAILED || mprotect(stack, PAGE_SIZE, PROT_NONE) < 0)
+		host_die("no stack for CPU %u", id);
+	getcontext(&cpu->context);
+	cpu->context.uc_stack.ss_sp = stack;
+	cpu->context.uc_stack.ss_size = STACK_BYTES;
+	makecontext(&cpu->context, first_steps, 0);
+	cpu->fn = fn;
+	cpu->stack = (virt_t)stack;
+	cpu->stack_end = cpu->stack + STACK_BYTES;
+	cpu->percpu = cpu_data(id);
+	cpu->runs = true;
+}
+
+/* This thread is CPU 0 already. */
+void host_signals_init(void)
+{
+	cpus[0].stack_end = (virt_t)__builtin_frame_address(0) + PAGE_SIZE;
+	cpus[0].stack = cpus[0].stack_end - FIRST_STACK_BYTES;
+	cpus[0].runs = true;
+}
+
+void cpu_halt_forever(void)
+{
+	host_me->stopped = 1;
+	cpus[here].runs = false;
+	if (alone)
+		_exit(2);
+	choose_and_run();
+	__builtin_unreachable();
+}
+
+/* A panic: its CPU goes on alone, to print. */
+void cpus_stop_others(void)
+{
+	if (alone)
+		return;
+	exploring = false;
+	alone = true;
+	found_once("panic");
+	say_places();
+}
+
+size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
+{
+	(void)limit_ns;
+	if (cpu == here || cpu >= EXPLORE_CPUS_MAX || !cpus[cpu].runs)
+		return 0;
+	return walk(&cpus[cpu], out, max);
+}
+
+/* ---- time ---- */
+
+static u64 real_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
+}
+
+void host_clock_start(void)
+{
+	now = 1;
+}
+
+/* The runner, which simulates nothing, has the host's clock. */
+u64 clock_ns(void)
+{
+	if (!host_me)
+		return real_ns();
+	now += NS_PER_LOOK;
+	return now;
+}
+
+u64 clock_cpu_ns(void)
+{
+	return clock_ns();
+}
+
+/* ---- the case ---- */
+
+/* The linker sends the calls of kernel/run/test.c here (--wrap). */
+void __wrap_test_before_case(void);
+void __real_test_before_case(void);
+bool __wrap_test_after_case(void);
+bool __real_test_after_case(void);
+
+void __wrap_test_before_case(void)
+{
+	static bool begun; /* a case may run a table of cases of its own */
+
+	__real_test_before_case();
+	if (begun || explore_request.strategy == STRATEGY_DEFAULT)
+		return;
+	begun = true;
+	case_began = now;
+	choose_begin();
+	buffer_enable(explore_request.stores);
+	exploring = true;
+}
+
+bool __wrap_test_after_case(void)
+{
+	if (exploring) {
+		choose_end();
+		exploring = false;
+		for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
+			buffer_drain(i);
+		buffer_enable(false);
+	}
+	return __real_test_after_case();
+}

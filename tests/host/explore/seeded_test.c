@@ -1,0 +1,84 @@
+/*
+ * Three mistakes to find, for people who learn to use the explorer, and for its own tests. Without
+ * the word test.seeded_bug= on the command line the code is right.
+ *
+ *	make explore T='host.seeded.*' CMDLINE='test.seeded_bug=2'
+ *
+ *	1   two CPUs increase a counter by a load and a store
+ *	2   two CPUs say that they enter, and look whether the other has, without a fence
+ *	3   a CPU waits for a flag that another sets without waking it
+ */
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/cpus.h"
+#include "kernel/core/percpu.h"
+#include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
+
+enum { LOST_UPDATE = 1, NO_FENCE, NO_WAKE, BUGS = NO_WAKE };
+
+static u64 seeded_bug;
+OPTION_U64(test.seeded_bug, seeded_bug, 0, BUGS, "mistake in the cases host.seeded.*; 0: none");
+
+static u32 counter, said[2], inside, flag;
+
+static void increase(void *unused)
+{
+	(void)unused;
+	if (seeded_bug == LOST_UPDATE)
+		atomic_store_relaxed(&counter, atomic_load_relaxed(&counter) + 1);
+	else
+		atomic_fetch_add(&counter, 1);
+}
+
+TEST(host_seeded, each_cpu_counts)
+{
+	cpu_t cpus;
+
+	counter = 0;
+	cpus = cpus_run_together(increase, NULL);
+	EXPECT_EQ(counter, cpus);
+}
+
+/* CPUs 0 and 1 enter only if the other has not said that it does. */
+static void enter(void *unused)
+{
+	const cpu_t cpu = cpu_id();
+
+	(void)unused;
+	if (cpu > 1)
+		return;
+	atomic_store_relaxed(&said[cpu], 1);
+	if (seeded_bug != NO_FENCE)
+		fence_full();
+	if (!atomic_load_relaxed(&said[!cpu]))
+		atomic_fetch_add(&inside, 1);
+}
+
+TEST(host_seeded, at_most_one_cpu_is_inside)
+{
+	said[0] = said[1] = inside = 0;
+	cpus_run_together(enter, NULL);
+	EXPECT(inside <= 1);
+}
+
+static void set_flag(void *waiter)
+{
+	atomic_store_release(&flag, 1);
+	if (seeded_bug != NO_WAKE)
+		cpu_wake(*(const cpu_t *)waiter);
+}
+
+TEST(host_seeded, a_cpu_that_waits_is_woken)
+{
+	const cpu_t other = cpus_find_other(), self = cpu_id();
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	flag = 0;
+	REQUIRE(work_start(other, set_flag, (void *)&self) == 0);
+	EXPECT(cpu_wait(&flag, 0));
+	work_wait(other, 0);
+}
