@@ -109,7 +109,7 @@ TEST(kernel_idle, news_that_comes_while_a_cpu_becomes_idle_is_seen)
 	news_come(cpu_count);
 	EXPECT(wait_set(&task.seen));
 	cpus_wait_idle();
-	prezero_init();
+	idle_task_set(NULL);
 }
 
 static bool look(void)
