@@ -115,6 +115,9 @@ void buffer_lay_over(cpu_t cpu); /* it goes on */
 
 /* text.c: "CPU.POINT:FUNCTION>TO~KEEP" or "CPU.POINT:FUNCTION!HOLD", separated by commas */
 void schedule_print(const struct choice *choice, u32 count);
-/* Returns the choices and their number, or ends the process and names the place of the mistake. */
-struct choice *schedule_parse(const char *text, u32 *count);
+/*
+ * Returns the choices and their number, or ends the process and names the place of the mistake. The
+ * choices keep pointers to the text, which is cut into pieces.
+ */
+struct choice *schedule_parse(char *text, u32 *count);
 const char *schedule_function(const void *place); /* name of the function, or "?" */

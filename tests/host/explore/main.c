@@ -46,7 +46,8 @@ enum { DECISIONS_FIRST = 1000 };
 static struct {
 	u32 schedules;
 	u64 seed;
-	const char *strategy, *replay, *words;
+	const char *strategy, *words;
+	char *replay;
 	bool quick;
 } options = {.schedules = 100, .seed = 1, .strategy = "all", .words = ""};
 
@@ -190,21 +191,20 @@ static void print_replay(const struct choice *choices, u32 count)
 
 static void report(const char *reason)
 {
-	struct choice *best = calloc(CHOICES_MAX, sizeof(*best));
+	static struct choice best[CHOICES_MAX];
 	const u32 drawn = explore_result->choices;
 	u32 count = MIN(drawn, (u32)CHOICES_MAX);
 	char again[REASON_MAX];
 
 	it.findings++;
 	child_say("# FINDING %s: schedule %u: %s\n", it.name, it.runs, reason);
-	if (!best || options.quick)
+	if (options.quick)
 		return;
 	memcpy(best, explore_result->choice, count * sizeof(*best));
 	if (drawn > CHOICES_MAX || !fails_with(best, count, 0, reason)) {
 		child_say("# its %u choices, replayed, do not fail: SEED=%llu N=%u finds it "
 			  "again\n",
 			  drawn, options.seed, it.runs);
-		free(best);
 		return;
 	}
 	count = minimise(best, count, reason);
@@ -216,7 +216,6 @@ static void report(const char *reason)
 	run_once(again, true);
 	child_say("# minimised from %u choices to %u: %s\n", drawn, count, again);
 	print_replay(best, count);
-	free(best);
 }
 
 /* ---- a case ---- */

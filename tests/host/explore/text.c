@@ -42,13 +42,13 @@ void schedule_print(const struct choice *choice, u32 count)
 
 static const char *text_start;
 
-static void malformed(const char *at, const char *wanted)
+static __noreturn void malformed(const char *at, const char *wanted)
 {
 	host_die("the schedule is malformed at character %llu, \"%.*s\": %s is expected there",
 		 (u64)(at - text_start) + 1, (int)MIN(strlen(at), (size_t)SHOWN), at, wanted);
 }
 
-static u64 number_at(const char **p, u64 max, const char *wanted)
+static u64 number_at(char **p, u64 max, const char *wanted)
 {
 	const char *at = *p;
 	u64 value = 0;
@@ -63,26 +63,28 @@ static u64 number_at(const char **p, u64 max, const char *wanted)
 	return value;
 }
 
-static void expect(const char **p, char c, const char *wanted)
+static void expect(char **p, char c, const char *wanted)
 {
 	if (**p != c)
 		malformed(*p, wanted);
 	++*p;
 }
 
-static char *name_at(const char **p)
+/* The name is cut out of the text: what ends it is returned, and a zero takes its place. */
+static char end_of_name(char **p)
 {
-	const size_t n = strcspn(*p, ">!,~");
-	char *name;
+	char *const end = *p + strcspn(*p, ">!,~"), kind = *end;
 
-	if (n == 0)
-		malformed(*p, "the name of a function");
-	name = strndup(*p, n);
-	*p += n;
-	return name;
+	if (end == *p)
+		malformed(end, "the name of a function");
+	if (kind != '>' && kind != '!')
+		malformed(end, "> or !");
+	*end = '\0';
+	*p = end + 1;
+	return kind;
 }
 
-static struct choice choice_at(const char **p)
+static struct choice choice_at(char **p)
 {
 	struct choice c = {0};
 
@@ -90,15 +92,13 @@ static struct choice choice_at(const char **p)
 	expect(p, '.', "a dot");
 	c.point = (u32)number_at(p, UINT32_MAX, "the number of a point");
 	expect(p, ':', "a colon");
-	c.name = name_at(p);
-	if (**p == '!') {
-		++*p;
+	c.name = *p;
+	if (end_of_name(p) == '!') {
 		c.hold = (u16)number_at(p, UINT16_MAX, "a number of points, 1 or more,");
 		if (c.hold == 0)
 			malformed(*p - 1, "a number of points, 1 or more,");
 		return c;
 	}
-	expect(p, '>', "> or !");
 	c.to = (u16)number_at(p, EXPLORE_CPUS_MAX - 1, "the number of a CPU");
 	if (**p == '~') {
 		++*p;
@@ -107,10 +107,10 @@ static struct choice choice_at(const char **p)
 	return c;
 }
 
-struct choice *schedule_parse(const char *text, u32 *count)
+struct choice *schedule_parse(char *text, u32 *count)
 {
 	struct choice *choices = calloc(CHOICES_MAX, sizeof(*choices));
-	const char *p = text;
+	char *p = text;
 
 	text_start = text;
 	*count = 0;
