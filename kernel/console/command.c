@@ -138,7 +138,7 @@ static int set_for_now(const struct words *words, const char *word, const char *
 	return cmd_error(words, "%s", why);
 }
 
-int cmd_options(const struct words *words, const char *space, struct option_saved saved[WORDS_MAX])
+int cmd_options(const struct words *words, const char *space, struct option_saved *saved)
 {
 	int kept = 0, err = 0;
 

@@ -14,7 +14,6 @@
  */
 #pragma once
 
-#include "kernel/core/cmdline.h"
 #include "kernel/lib/types.h"
 #include "kernel/lib/words.h"
 
@@ -82,12 +81,14 @@ int cmd_key_u64(const struct words *words, const char *key, u64 min, u64 max, u6
  */
 int cmd_choice(const struct words *words, unsigned which, const char *what, const char *choices);
 
+struct option_saved; /* kernel/core/cmdline.h */
+
 /*
  * Set the options that the words KEY=VALUE name, for now: SPACE.KEY= if there is one, else KEY=.
- * Returns how many were set; saved[] has as many values for option_put_back(). On an error, prints
- * it, sets none and returns -EINVAL.
+ * Returns how many were set; saved[], of WORDS_MAX, has as many values for option_put_back(). On an
+ * error, prints it, sets none and returns -EINVAL.
  */
-int cmd_options(const struct words *words, const char *space, struct option_saved saved[WORDS_MAX]);
+int cmd_options(const struct words *words, const char *space, struct option_saved *saved);
 
 /*
  * Completion of the word at the end of [text, text + len). `found` receives the text to insert

@@ -167,6 +167,7 @@ void pool_page_make(struct pool *pool, u32 index)
 {
 	struct block_list list = BLOCK_LIST_INIT;
 
+	context_assert(CONTEXT_ORDINARY);
 	if (likely(block_look_at(pool->mm, index).state != BLOCK_BARE))
 		return;
 	block_list_push(pool->mm, &list, index);

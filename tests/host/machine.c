@@ -192,5 +192,5 @@ void arch_machine_name(sheet_line_fn *line)
 	if (!host_config.replay)
 		return;
 	replay_describe(text, sizeof(text));
-	line("replay", "%s: %s", host_config.replay, text);
+	line("replay", "%s; %s", text, host_config.replay);
 }

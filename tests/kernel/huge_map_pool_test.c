@@ -152,7 +152,7 @@ TEST(mm_giga, a_mapping_of_a_1_gib_page)
 		SKIP("this CPU maps no 1 GiB pages");
 	if (!pool_borrow(&pool_1g, 1))
 		return;
-	test_option("clear_insn", "nt"); /* an emulated rep stosb takes seconds */
+	test_option("clear.insn", "nt"); /* an emulated rep stosb takes seconds */
 	huge_count_from_here();
 	addr = huge_map(GIB(1), GIB(1), HUGE_RESERVE);
 	REQUIRE(addr);

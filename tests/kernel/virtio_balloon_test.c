@@ -48,7 +48,6 @@ static struct arena *borrow(enum soft_manner manner)
 /* The device ends well, whatever it was like. Everything is free again afterwards. */
 static void give_back(struct arena *a)
 {
-	wait_period_ms = 0;
 	soft.stubborn = soft.wild = false;
 	EXPECT(balloon_end(&balloon));
 	EXPECT_EQ(balloon.held_count, 0);

@@ -108,7 +108,7 @@ def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
 
 # Passes of every site of memory except page tables: alloc, meta, take, and also open and isolate, which are not asked to fail.
 FAILING = "debug.fail=alloc:2+,meta:5+,take:1 hvo=batched"
-COMMANDS = "alloc 3; alloc 3; free all; pool 2M grow 40; pool 2M shrink 40; pool 2M 0; contig 12; contig 12; mem check; pool 2M"
+COMMANDS = "page alloc 3; page alloc 3; page free all; pool 2M grow 40; pool 2M shrink 40; pool 2M 0; page contig 12; page contig 12; mem check; pool 2M"
 
 
 def what_was_asked_for_failed(text):

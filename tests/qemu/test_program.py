@@ -286,7 +286,7 @@ def test_the_machine_ends_with_the_status_of_its_program(built, kernel, tmp_path
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
     for status in (0, 3, 125):
         argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--build", str(kernel.parent), "--firmware", "pvh", "--cpus", "2"]
-        argv += ["--mem", "256M", "--timeout", str(SECONDS), "--program", str(path), "--args", str(status)]
+        argv += ["--mem", "256M", "--timeout", str(SECONDS), "--program", f"{path} {status}"]
         done = subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=2 * SECONDS)
         assert done.returncode == status, done
         code = "verdict=fail code=0x11" if status else "verdict=pass code=0x10"
