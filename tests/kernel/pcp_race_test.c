@@ -222,7 +222,9 @@ static void hold_all(void *arg)
 		mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, ARRAY_LEN(bulk));
 
 	mm_page_free_bulk(&a->mm, bulk, got);
-	/* the lists may just have given all of it back; they hold what they fetch for one page */
+	if (pcp_count(&a->mm, arena_zone(a, 0)) > 0)
+		return;
+	/* the last page was one too many, and all were given back: fetch and hold some again */
 	bulk[0] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE);
 	if (bulk[0])
 		mm_page_free(&a->mm, bulk[0]);
