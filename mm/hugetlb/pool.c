@@ -390,12 +390,10 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	struct block_list list = BLOCK_LIST_INIT;
-	u64 given;
 
 	context_assert(CONTEXT_ORDINARY);
 	pool_dequeue(pool, node, count, &list);
-	given = pool_release(pool, mode, &list);
-	return given;
+	return pool_release(pool, mode, &list);
 }
 
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)

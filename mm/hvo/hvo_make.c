@@ -264,6 +264,19 @@ static void remap_and_flush(struct hvo_batch *s, struct head_stash *stash, u32 i
 	block_set_state(mm, index, BLOCK_HUGE);
 }
 
+int hvo_join_with_head(struct zone *zone, u32 first)
+{
+	struct node *node = zone_meta_node(zone);
+	int err;
+
+	if (meta_reserve(node, META_LASTING, 1) < 0)
+		return -ENOMEM;
+	err = block_join(zone, first);
+	if (err)
+		meta_unreserve(node, META_LASTING, 1);
+	return err;
+}
+
 /*
  * All tails of an order are alike, so it does not matter what a block was before. The head gets a
  * new frame, where frames live for ever, because the block of the one in place should not stay as
@@ -271,20 +284,15 @@ static void remap_and_flush(struct hvo_batch *s, struct head_stash *stash, u32 i
  */
 int hvo_gather(struct mm *mm, u32 first)
 {
-	struct zone *zone = block_zone(mm, first);
-	struct node *node = zone_meta_node(zone);
 	struct hvo_batch batch = {.mm = mm, .new_head = true};
 	struct head_stash stash = {.count = 1};
 	u32 index = first;
-
-	if (meta_reserve(node, META_LASTING, 1) < 0)
-		return -ENOMEM;
 	/* before all else: from here on, other CPUs can cut or isolate only the whole */
-	if (block_join(zone, first) < 0) {
-		meta_unreserve(node, META_LASTING, 1);
-		return -EBUSY;
-	}
-	stash.frame[0] = meta_take(node, META_LASTING);
+	const int err = hvo_join_with_head(block_zone(mm, first), first);
+
+	if (err)
+		return err;
+	stash.frame[0] = meta_take(block_meta_node(mm, first), META_LASTING);
 	while (index < first + GIB_BLOCKS && block_look_at(mm, index).state == BLOCK_BARE)
 		index++;
 	if (index == first + GIB_BLOCKS)

@@ -29,6 +29,12 @@ void hvo_remap_each(struct hvo_batch *batch);
 pfn_t hvo_head_frame(struct mm *mm, struct head_stash *stash, u32 index);
 
 /*
+ * block_join() with a frame of the zone's metadata memory reserved for the head of the whole. 0;
+ * -ENOMEM or -EBUSY with nothing changed.
+ */
+int hvo_join_with_head(struct zone *zone, u32 first);
+
+/*
  * Turn the 512 blocks from `first` on into one huge page in transit. Each is a piece in transit,
  * bare or full, of an on-demand section. One round if any was full. 0; -ENOMEM, or -EBUSY as
  * block_join() returns it, with nothing changed.

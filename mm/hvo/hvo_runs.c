@@ -144,15 +144,7 @@ u64 hvo_take_full(struct zone *zone, unsigned order, u64 count, struct block_lis
 
 int hvo_join(struct zone *zone, const struct hvo_mode *mode, u32 first)
 {
-	struct node *node = zone_meta_node(zone);
-	int err;
-
 	if (!(block_look_at(zone->mm, first).flags & BLOCK_MAPPED))
 		return mode->mapped ? -EBUSY : hvo_gather(zone->mm, first);
-	if (mode->new_head && meta_reserve(node, META_LASTING, 1) < 0)
-		return -ENOMEM;
-	err = block_join(zone, first);
-	if (err && mode->new_head)
-		meta_unreserve(node, META_LASTING, 1);
-	return err;
+	return mode->new_head ? hvo_join_with_head(zone, first) : block_join(zone, first);
 }

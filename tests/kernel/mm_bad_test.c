@@ -345,6 +345,18 @@ TEST(mm_bad, a_promise_is_kept_before_a_bad_frame_leaves_the_pool)
 	expect_pool_and_return(a, 0, pfn);
 }
 
+/* Take a page of the pool, one of whose frames turns out to be bad while it is in use. */
+static struct page *take_and_mark_bad(struct arena *a, pfn_t *pfn)
+{
+	struct page *page = pool_page_take(&a->pool, 1, POOL_ANY);
+
+	if (!page)
+		return NULL;
+	*pfn = page_to_pfn(page) + 99;
+	EXPECT_EQ(mm_mark_bad(&a->mm, *pfn), -EBUSY);
+	return page;
+}
+
 TEST(mm_bad, a_page_given_back_to_a_pool_leaves_it_at_once)
 {
 	struct page *page;
@@ -353,10 +365,8 @@ TEST(mm_bad, a_page_given_back_to_a_pool_leaves_it_at_once)
 
 	if (!a)
 		return;
-	page = pool_page_take(&a->pool, 1, POOL_ANY);
+	page = take_and_mark_bad(a, &pfn);
 	REQUIRE(page);
-	pfn = page_to_pfn(page) + 99;
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
 	pool_page_give(&a->pool, page);
 	expect_pool_and_return(a, 4, pfn);
 }
@@ -370,16 +380,14 @@ TEST(mm_bad, a_withdrawal_that_came_too_early_is_made_again)
 
 	if (!a)
 		return;
-	page = pool_page_take(&a->pool, 1, POOL_ANY);
+	page = take_and_mark_bad(a, &pfn);
 	REQUIRE(page);
-	pfn = page_to_pfn(page) + 99;
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
 	a->mm.bad.withdrawing = 1;
 	pool_page_give(&a->pool, page);
 	EXPECT_EQ(arena_usage(a).bad, 0);
 	a->mm.bad.withdrawing = 0;
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn),
-		  -EBUSY); /* known; what follows is the other CPU's end */
+	/* the frame is known; what follows is the other CPU's end */
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
 	expect_pool_and_return(a, 4, pfn);
 }
 
