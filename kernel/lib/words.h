@@ -17,7 +17,7 @@
 struct word_rules {
 	const char *ends;   /* characters that end a word, besides NUL */
 	const char *quotes; /* characters that begin and end a quotation */
-	/* what a backslash makes ordinary, outside quotes (NULL: anything) and inside "..." */
+	/* characters that a backslash quotes: outside quotes (NULL: any) and inside "..." */
 	const char *escaped, *escaped_in_quotes;
 };
 extern const struct word_rules words_typed; /* words_cut()'s and the command line's */

@@ -105,8 +105,8 @@ bool area_tree_from_again(const struct area_tree *tree, u64 addr, struct area_fo
 			  struct area *area);
 
 /*
- * area_tree_from() and area_tree_below() for the holder of the caller's lock, who may be in the
- * middle of a change.
+ * area_tree_from() and area_tree_below() for a caller that holds the lock of the tree's writers. It
+ * may be in the middle of a change.
  */
 bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area);
 bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *area);

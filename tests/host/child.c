@@ -15,6 +15,7 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
+#include "kernel/run/test.h"
 #include "tests/host/child.h"
 #include "tests/host/host.h"
 
@@ -201,4 +202,32 @@ u64 host_number(const char *text, u64 min, u64 max, const char *what)
 	if (parse_u64(&p, &value) < 0 || *p || value < min || value > max)
 		host_die("%s: \"%s\" is not a number from %llu to %llu", what, text, min, max);
 	return value;
+}
+
+bool child_option(int option, const char *value, u64 cpus_most)
+{
+	switch (option) {
+	case 'c':
+		host_config.cpus = (cpu_t)host_number(value, 1, cpus_most, "-c");
+		return true;
+	case 'm':
+		host_config.ram = host_number(value, MIB(8), GIB(128), "-m") & ~(PAGE_SIZE - 1);
+		return true;
+	case 't':
+		host_config.limit_s = (unsigned)host_number(value, 1, 86400, "-t");
+		return true;
+	default:
+		return false;
+	}
+}
+
+int child_list(const struct test_run *run)
+{
+	char name[TEST_NAME_MAX];
+
+	for (const struct test_case *tc = test_next(run, NULL); tc; tc = test_next(run, tc)) {
+		test_case_name(tc, name, sizeof(name));
+		child_say("%s\n", name);
+	}
+	return 0;
 }

@@ -41,5 +41,15 @@ void child_show(char *text, bool all);
 /* Print for people, as printf() does. */
 void child_say(const char *fmt, ...) __printf(1, 2);
 
+/*
+ * Take an option that all runners have: -c CPUs (at most `cpus_most`), -m RAM, -t seconds. False if
+ * it is none of these.
+ */
+bool child_option(int option, const char *value, u64 cpus_most);
+
+/* Print the names of the cases that would run. Returns 0, for main(). */
+struct test_run;
+int child_list(const struct test_run *run);
+
 /* A number of the command line; one that is malformed or out of bounds ends the process. */
 u64 host_number(const char *text, u64 min, u64 max, const char *what);

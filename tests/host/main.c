@@ -135,17 +135,6 @@ static int run_all(const struct test_run *run)
 	return failed != 0;
 }
 
-static int list_all(const struct test_run *run)
-{
-	char name[TEST_NAME_MAX];
-
-	for (const struct test_case *tc = test_next(run, NULL); tc; tc = test_next(run, tc)) {
-		test_case_name(tc, name, sizeof(name));
-		child_say("%s\n", name);
-	}
-	return 0;
-}
-
 int main(int argc, char **argv)
 {
 	struct test_run run = {
@@ -156,21 +145,11 @@ int main(int argc, char **argv)
 	host_clock_start();
 	while ((option = getopt(argc, argv, "c:m:n:r:k:t:e:lux")) != -1) {
 		switch (option) {
-		case 'c':
-			host_config.cpus = (cpu_t)host_number(optarg, 1, HOST_CPUS_MAX, "-c");
-			break;
-		case 'm':
-			host_config.ram =
-				host_number(optarg, MIB(8), GIB(128), "-m") & ~(PAGE_SIZE - 1);
-			break;
 		case 'n':
 			host_config.nodes = (node_t)host_number(optarg, 1, HOST_NODES_MAX, "-n");
 			break;
 		case 'r':
 			host_config.replay = optarg;
-			break;
-		case 't':
-			host_config.limit_s = (unsigned)host_number(optarg, 1, 86400, "-t");
 			break;
 		case 'e':
 			host_config.trace = optarg;
@@ -188,13 +167,14 @@ int main(int argc, char **argv)
 			here = true;
 			break;
 		default:
-			return 2;
+			if (!child_option(option, optarg, HOST_CPUS_MAX))
+				return 2;
 		}
 	}
 	if (optind < argc)
 		run.patterns = argv[optind];
 	if (list)
-		return list_all(&run);
+		return child_list(&run);
 	if (here) {
 		host_run_by_hand();
 		host_machine_init();

@@ -365,17 +365,6 @@ static int replay(const struct test_run *run)
 	return outcome == OUTCOME_FAIL;
 }
 
-static int list_all(const struct test_run *run)
-{
-	char name[TEST_NAME_MAX];
-
-	for (const struct test_case *tc = test_next(run, NULL); tc; tc = test_next(run, tc)) {
-		test_case_name(tc, name, sizeof(name));
-		child_say("%s\n", name);
-	}
-	return 0;
-}
-
 /* The same addresses in every run: some code hashes them, and places are compared. */
 static void without_random_addresses(char **argv)
 {
@@ -419,18 +408,8 @@ int main(int argc, char **argv)
 	host_config.ram = MIB(128);
 	while ((option = getopt(argc, argv, "c:m:k:t:S:s:p:R:lq")) != -1) {
 		switch (option) {
-		case 'c':
-			host_config.cpus = (cpu_t)host_number(optarg, 1, EXPLORE_CPUS_MAX, "-c");
-			break;
-		case 'm':
-			host_config.ram =
-				host_number(optarg, MIB(8), GIB(128), "-m") & ~(PAGE_SIZE - 1);
-			break;
 		case 'k':
 			options.words = optarg;
-			break;
-		case 't':
-			host_config.limit_s = (unsigned)host_number(optarg, 1, 86400, "-t");
 			break;
 		case 'S':
 			options.schedules = (u32)host_number(optarg, 1, HASHES_MAX, "-S");
@@ -451,7 +430,8 @@ int main(int argc, char **argv)
 			options.quick = true;
 			break;
 		default:
-			return 2;
+			if (!child_option(option, optarg, EXPLORE_CPUS_MAX))
+				return 2;
 		}
 	}
 	if (optind < argc)
@@ -465,6 +445,6 @@ int main(int argc, char **argv)
 	if (!it.hash || explore_result == MAP_FAILED)
 		host_die("out of memory");
 	if (list)
-		return list_all(&run);
+		return child_list(&run);
 	return options.replay ? replay(&run) : explore_all(&run);
 }
