@@ -130,13 +130,18 @@ u64 hvo_take_bare_there(struct zone *zone, unsigned order, u64 count, struct blo
 	return take_with_heads(zone, FREE_BARE, order, SECTION_ON_DEMAND, MIN(count, there), list);
 }
 
+/*
+ * A 1 GiB page would keep a frame of its small pages' struct pages as its head, and so a block of
+ * these in some other GiB. hvo_gather() makes it with a head that lies among those that last.
+ */
 u64 hvo_take_full(struct zone *zone, unsigned order, u64 count, struct block_list *list)
 {
-	u64 taken;
+	u64 taken = 0;
 
 	if (!may_exist(zone, order))
 		return 0;
-	taken = block_take(zone, FREE_FULL, order, count, BLOCK_HUGE, list);
+	if (order == BLOCK_ORDER)
+		taken = block_take(zone, FREE_FULL, order, count, BLOCK_HUGE, list);
 	return taken + block_take(zone, FREE_MAPPED, order, count - taken, BLOCK_HUGE, list);
 }
 

@@ -349,12 +349,7 @@ void meta_give(struct mm *mm, pfn_t pfn, u64 tag)
 
 static u64 gated_bound(const struct node *node)
 {
-	u64 ram = 0;
-
-	for (unsigned kind = 0; kind < ZONE_KINDS; kind++)
-		if (node_zone(node, kind))
-			ram += node_zone(node, kind)->ram;
-	return MAX(512, ram / 256);
+	return MAX(512, node_ram(node) / 256);
 }
 
 /* The highest generation that a gated frame of the node waits for; 0 if no frame is gated. */

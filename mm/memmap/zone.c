@@ -13,3 +13,13 @@ u64 mm_counted(const struct mm *mm, enum mm_count which)
 		sum += atomic_load_relaxed(&mm->pcp[cpu]->counts->count[which]);
 	return sum;
 }
+
+u64 node_ram(const struct node *node)
+{
+	u64 ram = 0;
+
+	for (unsigned kind = 0; kind < ZONE_KINDS; kind++)
+		if (node_zone(node, kind))
+			ram += node_zone(node, kind)->ram;
+	return ram;
+}

@@ -439,6 +439,9 @@ static inline struct node *node_near(const struct node *node, node_t number)
 	return &node->mm->node[node->fallback[number]];
 }
 
+/* RAM of the node in frames. */
+u64 node_ram(const struct node *node);
+
 /* The node's zone of that kind, or NULL if it has no such memory. */
 static inline struct zone *node_zone(const struct node *node, enum zone_kind kind)
 {

@@ -39,30 +39,9 @@ static struct gib *gib_number(const struct mm *mm, u64 number)
 
 /* ---- marks ---- */
 
-/* Give the free runs in one slice of a GiB another type, in one turn at the lock. */
-static void retype_slice(struct zone *zone, u32 first, enum migratetype from, enum migratetype to)
-{
-	zone_lock(zone);
-	for (u32 index = first; index < first + LOCK_SLICE;) {
-		const struct block_word word = block_look_at(zone->mm, index);
-		const u32 head = buddy_find_run(zone->mm, index);
-		int done = 1;
-
-		if (head != BLOCK_NONE && word.zone == zone->index && word.type == from)
-			done = migratetype_change(zone, index, first + LOCK_SLICE, BLOCK_TYPE_MASK,
-						  (u8)to);
-		index += done > 0 ? (u32)done : 1; /* a free 1 GiB page keeps its type */
-	}
-	zone_unlock(zone);
-}
-
 static void retype(struct zone *zone, u64 number, enum migratetype from, enum migratetype to)
 {
-	const u32 first = (u32)number * GIB_BLOCKS;
-
-	for (u32 index = first; index < first + GIB_BLOCKS; index += LOCK_SLICE)
-		if (block_at(zone->mm, index))
-			retype_slice(zone, index, from, to);
+	migratetype_retype_free(zone, (u32)number * GIB_BLOCKS, GIB_BLOCKS, from, to);
 }
 
 static void mark(struct mm *mm, u64 number)

@@ -246,8 +246,7 @@ static u32 take_near_meta(struct node *node, struct zone *zone)
 
 /*
  * No GiB with metadata memory has room left, so begin another, at the far end from where other
- * callers open sections. The rest of the new section is kept for other memory that cannot move, as
- * long as movable requests find anything else.
+ * callers open sections.
  */
 static bool open_for_meta(struct zone *zone)
 {
@@ -257,11 +256,8 @@ static bool open_for_meta(struct zone *zone)
 	     section-- > zone->start_pfn / section_frames;) {
 		if (section_state(zone->mm, section) != SECTION_UNOPENED)
 			continue;
-		if (section_open(zone->mm, section, SECTION_ON_DEMAND) < 0)
-			continue;
-		migratetype_set(zone->mm, (u32)(section * SECTION_BLOCKS), SECTION_BLOCKS,
-				MIGRATE_UNMOVABLE);
-		return true;
+		if (section_open(zone->mm, section, SECTION_ON_DEMAND) == 0)
+			return true;
 	}
 	return false;
 }
@@ -309,6 +305,21 @@ static u32 take_anywhere(struct node *node)
 }
 
 /*
+ * Metadata memory has begun to grow in blocks for movable memory: what is free around becomes
+ * unmovable, as much as the struct pages of all the node's memory take, which is one GiB in 64.
+ * Movable pages get such blocks last, so metadata memory finds room here when it grows again, and
+ * does not follow these pages into every GiB.
+ */
+static void keep_for_meta(struct node *node, u32 index)
+{
+	const u32 first = ALIGN_DOWN(index, GIB_BLOCKS),
+		  keep = (u32)MIN(node_ram(node) / BLOCK_FRAMES / STRUCTS_PER_FRAME, GIB_BLOCKS);
+
+	migratetype_retype_free(block_zone(node->mm, index), MIN(index, first + GIB_BLOCKS - keep),
+				keep, MIGRATE_MOVABLE, MIGRATE_UNMOVABLE);
+}
+
+/*
  * The descriptor comes first. If the block came first and had to go back, other CPUs would for a
  * moment believe that memory is used up.
  */
@@ -326,6 +337,8 @@ static int grow(struct node *node, enum meta_kind kind)
 	}
 	block_set_state(node->mm, index, BLOCK_META);
 	block_publish_used(block_zone(node->mm, index), index, BLOCK_ORDER);
+	if (block_type(block_at(node->mm, index)) == MIGRATE_MOVABLE)
+		keep_for_meta(node, index);
 	/* not earlier: other CPUs may use up the block, or trim it, at once */
 	add_block(node, new, index, kind, 0);
 	return 0;

@@ -160,6 +160,31 @@ int migratetype_set(struct mm *mm, u32 first, u32 count, enum migratetype type)
 	return err;
 }
 
+/* One turn at the lock. */
+static void retype_slice(struct zone *zone, u32 first, u32 end, enum migratetype from,
+			 enum migratetype to)
+{
+	zone_lock(zone);
+	for (u32 index = first; index < end;) {
+		const struct block *block = block_at(zone->mm, index);
+		const u32 head = block ? buddy_find_run(zone->mm, index) : BLOCK_NONE;
+		int done = 1;
+
+		if (head != BLOCK_NONE && block_look(block).zone == zone->index &&
+		    block_look(block).type == from)
+			done = migratetype_change(zone, index, end, BLOCK_TYPE_MASK, (u8)to);
+		index += done > 0 ? (u32)done : 1; /* a free 1 GiB page keeps its type */
+	}
+	zone_unlock(zone);
+}
+
+void migratetype_retype_free(struct zone *zone, u32 first, u32 count, enum migratetype from,
+			     enum migratetype to)
+{
+	for (u32 done = 0; done < count; done += LOCK_SLICE)
+		retype_slice(zone, first + done, first + MIN(count, done + LOCK_SLICE), from, to);
+}
+
 /* ---- from another type's blocks ---- */
 
 /* Lists to look at when a type has nothing left: the first entry does the least harm. */

@@ -55,6 +55,13 @@ void migratetype_set_one(struct zone *zone, u32 index, enum migratetype type);
 int migratetype_set(struct mm *mm, u32 first, u32 count, enum migratetype type);
 
 /*
+ * Give the runs that are free in blocks [first, first + count) and of type `from` the type `to`;
+ * runs that reach beyond are cut, free huge pages that do stay as they are. No lock held.
+ */
+void migratetype_retype_free(struct zone *zone, u32 first, u32 count, enum migratetype from,
+			     enum migratetype to);
+
+/*
  * Find the zone of blocks [first, first + count) and open their sections. 0 with *zone set;
  * -EINVAL: the range is empty, not all RAM, or not of one zone; other errors as
  * section_open_range(). No lock held.

@@ -16,6 +16,7 @@
 #include "mm/hvo/hvo_restore.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_split.h"
@@ -239,6 +240,32 @@ static void random_steps(struct history *h, const struct measure *fresh)
 TEST(mm_history, random_steps_leave_no_trace)
 {
 	in_every_mode(random_steps, histories ? histories : 1);
+}
+
+/*
+ * Full blocks may merge to a GiB. Its page gets another head, or one block for the struct pages of
+ * small pages would stay for as long as the page does, in whichever GiB it lies.
+ */
+TEST(mm_history, the_head_of_a_page_that_was_in_pieces_lies_where_frames_last)
+{
+	struct page *chain = NULL, *page;
+	pfn_t head;
+
+	if (pool_1g.pages + pool_2m.pages > 0 || mm_kernel.style == SECTION_MAPPED)
+		SKIP("pools have pages already, or sections are mapped from the start");
+	test_option("hvo", "on");
+	while ((page = mm_page_alloc(&mm_kernel, FILL_ORDER, USE_MOVABLE, 0, NODE_NONE)))
+		page_chain_push(&chain, page);
+	chain_give(&chain, &mm_kernel);
+	page = mm_page_alloc(&mm_kernel, GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
+	if (page) {
+		const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+
+		head = pte_pfn(pte_load(vmemmap_line(&mm_kernel, index)));
+		EXPECT_EQ(block_of(&mm_kernel, head)->meta->kind, META_LASTING);
+		mm_page_free(&mm_kernel, page);
+	}
+	sections_close_all(&mm_kernel);
 }
 
 /* The pieces of a block that was split ahead of its use are not freed, so they merge only here. */

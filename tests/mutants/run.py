@@ -127,11 +127,13 @@ class Tree:
         return "" if done.returncode == 0 else (done.stdout + done.stderr)[-2000:]
 
 
-def hosted_lines(tree, target, case):
+def hosted_lines(tree, target, described, case):
     program = tree.folder / "build/host" / target.removeprefix("host-") / "ashlar-host"
+    cpus, mem = described.split()
     try:
         done = subprocess.run(
-            [str(program), "-t", str(RUN_SECONDS // 2), case], capture_output=True, text=True, errors="replace", timeout=RUN_SECONDS, check=False
+            [str(program), "-c", cpus, "-m", mem, "-t", str(RUN_SECONDS // 2), case], capture_output=True, text=True, errors="replace",
+            timeout=RUN_SECONDS, check=False,
         )
     except subprocess.TimeoutExpired as late:
         return (late.stdout or b"").decode(errors="replace").splitlines()
@@ -188,7 +190,7 @@ def outcome(tree, mutant, case):
     if mutant.target == "kernel":
         lines = guest_lines(tree, mutant.field.get("Machine", "pvh 4 512M"), case)
     else:
-        lines = hosted_lines(tree, mutant.target, case)
+        lines = hosted_lines(tree, mutant.target, mutant.field.get("Machine", "4 768M"), case)
     ktap = Ktap()
     for line in lines:
         ktap.feed(line)
