@@ -4,17 +4,14 @@ A comparison changes one thing: the pieces that an instruction is given. Publish
 the table of faults. Events per page come from the CPU's counters where it has them, and from a model (cachegrind.py).
 """
 
-import pictures
 import seeds
 import words
-from paper import Figure, Heading, Table, Text
-from pictures import Series
-from records import Spread, grouped, of_kind
+from paper import Heading, Table, Text
+from records import of_kind
+from rows import item, machine, median, rows_of, runs, table
 
-SIZES = ("4K", "2M", "1G")
 BYTES = {"4K": 4096, "2M": 2 << 20, "1G": 1 << 30}
-EXTENT_BYTES = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-NO_ROWS = ("default", "all-cpus")  # the default choice, which is compared with nothing
+DEFAULT = {"default": "the default", "all-cpus": "the default, all CPUs"}  # the choice of the kernel, compared with nothing
 
 
 def column(record):
@@ -24,180 +21,78 @@ def column(record):
     return record["mode"]
 
 
-def spreads(records, value):
-    """{(column, insn): Spread of `value`}."""
-    found = {}
-    for r in records:
-        found.setdefault((column(r), str(r.get("insn", "default"))), []).append(value(r))
-    return {key: Spread(values) for key, values in found.items()}
+def insn_of(record):
+    insn = str(record.get("insn", "default"))
+    return "a plain non-temporal fill" if record.get("mode") == "plain" else DEFAULT.get(insn, f"`{insn}`")
 
 
-def rates(captures):
-    """{(where, size): {(column, insn): Spread of GB/s}}."""
-    groups = grouped(of_kind(captures, "clear"), "size").items()
-    return {key: spreads(records, lambda r: r["bytes"] / r["ns"]) for key, records in groups}
+def cleared(record):
+    return record["bytes"] / record["ns"]
+
+
+def brought(record):
+    """GB/s of a region that was faulted in."""
+    return record["pages"] * BYTES.get(record["size"], 0) / record["ns"]
+
+
+def change(way, value):
+    """The column with what these pieces gain over steps of 4 KiB."""
+
+    def cell(row):
+        page, other = row.spread(value, column, "page"), row.spread(value, column, way)
+        return words.percent(other.median, page.median) if page and other else "-"
+
+    return cell
+
+
+def rates(caption, records, value, published=(), **keys):
+    """A row for each instruction, with its pieces side by side."""
+    columns = {
+        "steps of 4 KiB GB/s": median(value, 1, column, "page"),
+        "extents GB/s": median(value, 1, column, "multi"),
+        "change": change("multi", value),
+        "as one GB/s": median(value, 1, column, "whole"),
+        "change as one": change("whole", value),
+        "plain GB/s": median(value, 1, column, "plain"),
+    }
+    rows = rows_of(records, machine=machine, instruction=insn_of, size=item("size"), **keys)
+    return table(caption, rows, columns, published, lambda row: row.key["instruction"] in DEFAULT.values(), left=3)
+
+
+def extents(captures):
+    """What one instruction is given: the size is a hint to the CPU."""
+    records = of_kind(captures, "clear_extent")
+    columns = {f"{extent} GB/s": median(cleared, 1, item("extent"), extent) for extent in dict.fromkeys(r["extent"] for r in records)}
+    rows = rows_of(records, machine=machine, instruction=insn_of, size=item("size"))
+    return table("Pages by extent, an instruction a row", rows, columns, left=3)
+
+
+def published_faults():
+    for name, size, before, after in seeds.CLEAR:
+        extents, whole = (after, None) if size == "2M" else (None, after)
+        cells = [words.figure(extents), words.percent(extents, before), words.figure(whole), words.percent(whole, before), "-"]
+        yield [name, "published, `rep stosb`", size, 1, words.figure(before), *cells]
 
 
 def fault_rates(captures):
-    """{(where, size, cpus): {(column, insn): Spread of GB/s}}."""
-    groups = grouped(of_kind(captures, "fault"), "size", "cpus").items()
-    return {
-        (where, size, cpus): spreads(records, lambda r: r["pages"] * BYTES.get(r["size"], 0) / r["ns"])
-        for (where, size, cpus), records in groups
-    }
-
-
-def instructions(ways):
-    """Instructions in the order of the records, with rep stosb first."""
-    return [insn for key, insn in ways if key == "multi" and insn not in NO_ROWS]
-
-
-def middle(ways, key, insn):
-    return ways[key, insn].median if (key, insn) in ways else None
-
-
-def cell(ways, key, insn):
-    return words.spread(ways[key, insn]) if (key, insn) in ways else "-"
-
-
-# ---- clearing alone ----
-
-
-def beside(found):
-    rows, ours = [], []
-    for (where, size), ways in found.items():
-        place = words.WHERE.get(where, where)
-        for insn in instructions(ways):
-            page, multi, whole = (middle(ways, key, insn) for key in ("page", "multi", "whole"))
-            cells = [words.figure(page), words.figure(multi), words.percent(multi, page), words.figure(whole)]
-            rows.append([place, f"`{insn}`", size, *cells, words.percent(whole, page)])
-        for insn, what in (("default", "the default"), ("all-cpus", "the default, all CPUs")):
-            value = middle(ways, "multi", insn) or middle(ways, "page", insn)
-            if value:
-                ours.append(len(rows))
-                rows.append([place, what, size, "-", words.figure(value), "-", "-", "-"])
-        plain = next((ways[key].median for key in ways if key[0] == "plain"), None)
-        if plain:
-            rows.append([place, "a plain non-temporal fill", size, "-", words.figure(plain), "-", "-", "-"])
-    head = ["machine", "instruction", "size", "steps of 4 KiB GB/s", "extents GB/s", "change", "as one GB/s", "change"]
-    return Table(head, rows, "Clearing alone: the same instruction in steps and in extents", left=3, ours=tuple(ours))
-
-
-def extent_bytes(record):
-    text = str(record["extent"])
-    if text == "whole":
-        return BYTES.get(record["size"], 0)
-    return int(text[:-1]) * EXTENT_BYTES.get(text[-1], 0) if text[:-1].isdigit() else 0
-
-
-def extent_pictures(captures):
-    for (where, size), records in grouped(of_kind(captures, "clear_extent"), "size").items():
-        series = {}
-        for r in records:
-            if extent_bytes(r):
-                series.setdefault(r["insn"], {}).setdefault(extent_bytes(r) / 1024, []).append(r["bytes"] / r["ns"])
-        lines = [
-            Series(insn, [(kib, s.median, s.low, s.high) for kib, values in points.items() for s in [Spread(values)]])
-            for insn, points in series.items()
-        ]
-        name = f"clear-extent-{size.lower()}-{where}"
-        svg = pictures.lines(name, lines, "what one instruction is given, KiB", "GB/s", logx=2)
-        yield Figure(name, svg, f"A page of {size} by extent, an instruction a line: {words.WHERE.get(where, where)}.")
-
-
-def insn_picture(found, where, size):
-    ways = found[where, size]
-    names = instructions(ways)
-    plain = next((ways[key].median for key in ways if key[0] == "plain"), None)
-    bars = [("steps of 4 KiB (before)", "orange", "page"), ("extents (after)", "blue", "multi"), ("as one", "green", "whole")]
-    name = f"clear-{size.lower()}-{where}"
-    svg = pictures.bars(
-        name,
-        names,
-        [
-            (label, colour, [middle(ways, key, insn) for insn in names])
-            for label, colour, key in bars
-            if any((key, insn) in ways for insn in names)
-        ],
-        "GB/s",
-        level=(plain, "plain non-temporal fill") if plain else None,
-    )
-    return Figure(name, svg, f"Clearing pages of {size}, by instruction: {words.WHERE.get(where, where)}.")
-
-
-# ---- faults ----
-
-
-def fault_table(captures):
-    found = fault_rates(captures)
-    if not found:
-        return None
-    rows, ours = [], []
-    for machine, size, before, after in seeds.CLEAR:
-        extents, whole = (after, None) if size == "2M" else (None, after)
-        cells = [words.figure(extents), words.percent(extents, before), words.figure(whole), words.percent(whole, before)]
-        rows.append([machine, "published, `rep stosb`", size, 1, words.figure(before), *cells])
-    for (where, size, cpus), ways in found.items():
-        place = words.WHERE.get(where, where)
-        for insn in instructions(ways):
-            page, multi, whole = (middle(ways, key, insn) for key in ("page", "multi", "whole"))
-            cells = [cell(ways, "multi", insn), words.percent(multi, page), cell(ways, "whole", insn)]
-            rows.append([place, f"`{insn}`", size, cpus, cell(ways, "page", insn), *cells, words.percent(whole, page)])
-        for key in ("multi", "page"):
-            if (key, "default") in ways:
-                ours.append(len(rows))
-                rows.append([place, "the default", size, cpus, "-", cell(ways, key, "default"), "-", "-", "-"])
-    head = ["machine", "instruction", "size", "CPUs", "steps of 4 KiB GB/s", "extents GB/s", "change", "as one GB/s", "change"]
-    return Table(head, rows, "Touching a region of huge pages, page by page", left=3, ours=tuple(ours))
+    caption = "Touching a region of huge pages, page by page"
+    return rates(caption, of_kind(captures, "fault"), brought, list(published_faults()), CPUs=item("cpus"))
 
 
 def fault_costs(captures):
-    rows = []
-    groups = grouped(of_kind(captures, "fault"), "size", "cpus", "pages")
-    for (where, size, cpus, pages), records in groups.items():
-        chosen = [r for r in records if r.get("insn", "default") == "default"]
-        if chosen:
-            us = words.spread(Spread([r["ns"] / r["faults"] / 1000 for r in chosen]))
-            rounds = max(r["unmap_rounds"] for r in chosen)
-            rows.append([words.WHERE.get(where, where), size, cpus, pages, len(chosen), us, rounds])
-    head = ["machine", "size", "CPUs", "pages", "runs", "us a fault", "rounds to unmap all"]
-    return Table(head, rows, "A fault by default", left=2) if rows else None
-
-
-def fault_picture(captures):
-    series = []
-    for (where, size), of_size in grouped(of_kind(captures, "fault"), "size").items():
-        for insn, key, colour, label in (
-            ("erms", "page", "orange", "rep stosb, steps of 4 KiB"),
-            ("erms", "multi", "blue", "rep stosb, extents"),
-            ("default", "multi", "green", "the default"),
-        ):
-            by_cpus = {}
-            for r in of_size:
-                if (column(r), r.get("insn", "default")) == (key, insn):
-                    by_cpus.setdefault(r["cpus"], []).append(r["pages"] * BYTES.get(size, 0) / r["ns"])
-            points = [(cpus, s.median, s.low, s.high) for cpus, values in by_cpus.items() for s in [Spread(values)]]
-            if points:
-                series.append(Series(f"{size}, {label} ({where})", points, colour, dashed=size == "1G"))
-    if not series:
-        return None
-    svg = pictures.lines("fault-cpus", series, "CPUs that touch", "GB/s brought", logx=2)
-    return Figure("fault-cpus", svg, "Rate of demand faults against the CPUs that touch the region.")
+    chosen = [r for r in of_kind(captures, "fault") if r.get("insn", "default") == "default"]
+    columns = {
+        "runs": runs,
+        "us a fault": median(lambda r: r["ns"] / r["faults"] / 1000),
+        "rounds to unmap all": lambda row: max(r["unmap_rounds"] for r in row.records),
+    }
+    rows = rows_of(chosen, machine=machine, size=item("size"), CPUs=item("cpus"), pages=item("pages"))
+    return table("A fault by default", rows, columns, left=2)
 
 
 # ---- events ----
 
-EVENTS = (
-    "instructions",
-    "branches",
-    "branch_misses",
-    "l1d_loads",
-    "l1d_misses",
-    "llc_loads",
-    "llc_misses",
-    "dtlb_loads",
-    "dtlb_misses",
-)
+EVENTS = ("instructions", "branches", "branch_misses", "l1d_loads", "l1d_misses", "llc_loads", "llc_misses", "dtlb_loads", "dtlb_misses")
 
 
 def events_of(text):
@@ -206,11 +101,10 @@ def events_of(text):
     return {name: int(value) for name, _, value in pairs if value.isdigit() and len(value) < 20}
 
 
-def counted_row(machine, what, size, events, pages):
+def counted_row(machine_name, what, size, events, pages):
     ipc = words.ratio(events.get("instructions"), events.get("cycles"))
-    return [machine, what, size, words.figure(ipc)] + [
-        words.figure(events[name] / pages) if name in events else "-" for name in EVENTS
-    ]
+    counts = (words.figure(events[name] / pages) if name in events else "-" for name in EVENTS)
+    return [machine_name, what, size, words.figure(ipc), *counts]
 
 
 def counted_table(captures):
@@ -220,20 +114,17 @@ def counted_table(captures):
     for r in of_kind(captures, "fault"):
         events = events_of(r.get("pmu", "none"))
         if events:
-            what = f"`{r.get('insn', 'default')}`, {names.get(column(r), '')}"
-            rows.append(counted_row(words.WHERE.get(r.capture.where), what, r["size"], events, r["pages"]))
+            rows.append(counted_row(machine(r), f"`{r.get('insn', 'default')}`, {names.get(column(r), '')}", r["size"], events, r["pages"]))
     for r in of_kind(captures, "cachegrind"):
         events = {name: r.get(name) for name in EVENTS if isinstance(r.get(name), (int, float))}
-        what = f"`{r['insn']}`, {names.get(column(r), '')}"
-        rows.append(counted_row("model (cachegrind)", what, r["size"], events, r["pages"]))
+        rows.append(counted_row("model (cachegrind)", f"`{r['insn']}`, {names.get(column(r), '')}", r["size"], events, r["pages"]))
     if not rows:
         return None
     published = []
-    for (machine, size), (before, after) in seeds.CLEAR_COUNTED.items():
-        pages = seeds.CLEAR_REGION // BYTES[size]
-        published.append(counted_row(machine, "published, before", size, before, pages))
-        published.append(counted_row(machine, "published, after", size, after, pages))
-    head = ["machine", "", "size", "IPC"] + [name.replace("_", " ") for name in EVENTS]
+    for (name, size), both in seeds.CLEAR_COUNTED.items():
+        for when, events in zip(("before", "after"), both):
+            published.append(counted_row(name, f"published, {when}", size, events, seeds.CLEAR_REGION // BYTES[size]))
+    head = ["machine", "", "size", "IPC", *(name.replace("_", " ") for name in EVENTS)]
     return Table(head, published + rows, "Events per huge page", left=3)
 
 
@@ -251,28 +142,20 @@ COUNTED = (
 
 def headline(captures):
     """The measure of the series, with its own instruction: demand faults by one CPU."""
-    found = fault_rates(captures)
-    where = next((w for w in words.WHERE if (w, "2M", 1) in found), None)
-    ways = found.get((where, "2M", 1), {})
-    if ("page", "erms") not in ways or ("multi", "erms") not in ways:
+    rows = rows_of(of_kind(captures, "fault", size="2M", cpus=1), where=lambda r: r.capture.where, insn=insn_of, pieces=column)
+    medians = {tuple(row.key.values()): row.spread(brought).median for row in rows}
+    where = next((w for w in words.WHERE if (w, "`erms`", "page") in medians and (w, "`erms`", "multi") in medians), None)
+    if not where:
         return None
-    _, _, before, after = seeds.CLEAR[2]
-    return [
-        "Clearing series, fault in 2 MiB pages, `rep stosb`: GB/s",
-        words.figure(before),
-        words.figure(after),
-        words.figure(middle(ways, "page", "erms")),
-        words.figure(middle(ways, "multi", "erms")),
-        words.figure(middle(ways, "multi", "default")),
-        words.WHERE.get(where, where),
-    ]
+    ours = [medians.get((where, *way)) for way in (("`erms`", "page"), ("`erms`", "multi"), ("the default", "multi"))]
+    rates_of_all = map(words.figure, (*seeds.CLEAR[2][2:], *ours))
+    return ["Clearing series, fault in 2 MiB pages, `rep stosb`: GB/s", *rates_of_all, words.WHERE[where]]
 
 
 def section(paper, captures):
-    found = rates(captures)
-    faults = fault_table(captures)
-    counted = counted_table(captures)
-    if not found and not faults and not counted:
+    faults, counted = fault_rates(captures), counted_table(captures)
+    alone = rates("Clearing alone: the same instruction in steps and in extents", of_kind(captures, "clear"), cleared)
+    if not alone and not faults and not counted:
         return
     paper.add(Heading("Clearing series: huge pages are cleared"))
     paper.add(
@@ -291,19 +174,15 @@ def section(paper, captures):
                 "note",
             )
         )
-        paper.add(fault_costs(captures), fault_picture(captures))
+        paper.add(fault_costs(captures))
     if counted:
         paper.add(Heading("Counted", 3), counted, Text(COUNTED, "note"))
-    if found:
-        paper.add(Heading("Clearing alone", 3), beside(found))
+    if alone:
+        paper.add(Heading("Clearing alone", 3), alone, extents(captures))
         paper.add(
             Text(
                 "No published figure stands here: those are of faults. The fastest of many turns for each page, as others on a host only"
                 " ever add. Natively the memory is in 4 KiB pages of the host's own tables, so their TLB misses are in it.",
                 "note",
             )
-        )
-        paper.add(
-            *(insn_picture(found, where, size) for where, size in found if size != "4K"),
-            *extent_pictures(captures),
         )

@@ -6,15 +6,9 @@ import words
 from paper import Figure, Heading, Table, Text
 from pictures import Series
 from records import of_kind
+from rows import item, rows_of, table
 
-COLOUR = {
-    "vanilla": "red",
-    "revert": "green",
-    "skip": "orange",
-    "strict": "purple",
-    "step": "grey",
-    "index": "blue",
-}
+COLOUR = {"vanilla": "red", "revert": "green", "skip": "orange", "strict": "purple", "step": "grey", "index": "blue"}
 MEANS = {
     "vanilla": "vanilla (before)",
     "revert": "revert (the series' reference)",
@@ -25,22 +19,23 @@ MEANS = {
 }
 
 
-def tables(captures):
-    """{(where, cpus, ram, memory): {mode: records of its steps}}."""
-    found = {}
-    for (where, name, memory), records in grouped_by_run(captures).items():
-        facts = records[0].capture.facts
-        modes = found.setdefault((where, facts.get("cpus", "?"), facts.get("ram_bytes", 0), memory), {})
-        for record in records:
-            modes.setdefault(record["mode"], []).append(record)
-    return dict(sorted(found.items(), key=lambda item: item[0][3] != "fresh"))
+def memory_size(record):
+    ram = record.capture.facts.get("ram_bytes", 0)
+    return words.size(ram) if ram else "?"
 
 
-def grouped_by_run(captures):
-    found = {}
-    for record in of_kind(captures, "contig"):
-        found.setdefault((record.capture.where, record.capture.name, record["memory"]), []).append(record)
-    return found
+def place(record):
+    return words.place(record.capture.where, record.capture.facts.get("cpus", "?"))
+
+
+def machines(records):
+    """A Row for each machine and state of its memory, fresh memory first."""
+    rows = rows_of(records, machine=place, size=memory_size, memory=item("memory"))
+    return sorted(rows, key=lambda row: row.key["memory"] != "fresh")
+
+
+def steps_of(row, mode):
+    return [r for r in row.records if r["mode"] == mode]
 
 
 def overall(steps):
@@ -54,164 +49,87 @@ def overall(steps):
     return pages, min(s["ns_min"] for s in steps) / 1e6, total / pages / 1e6, max(s["ns_max"] for s in steps) / 1e6
 
 
-def saved(value, vanilla):
-    return f"({100 * (vanilla - value) / vanilla:.2f}%)" if vanilla else ""
-
-
 def ms(ns, vanilla_ns):
     """A cell in the format of the published table: the value, and the percentage that it saves of vanilla's."""
-    return f"{words.figure(ns / 1e6)} {saved(ns, vanilla_ns)}".strip()
+    saved = f" ({100 * (vanilla_ns - ns) / vanilla_ns:.2f}%)" if vanilla_ns else ""
+    return words.figure(ns / 1e6) + saved
 
 
-def columns(captures):
-    """{(where, cpus, ram, memory): {mode: the record of its column, from the run with the most pages}}."""
-    found = {}
-    for r in of_kind(captures, "contig_table"):
-        facts = r.capture.facts
-        key = (r.capture.where, facts.get("cpus", "?"), facts.get("ram_bytes", 0), r["memory"])
-        modes = found.setdefault(key, {})
-        if r["mode"] not in modes or modes[r["mode"]]["pages"] <= r["pages"]:
-            modes[r["mode"]] = r
-    return dict(sorted(found.items(), key=lambda item: item[0][3] != "fresh"))
+DURATIONS = {
+    "Duration User": lambda r: r["ns_elapsed"] - r["ns_system"],
+    "Duration System": lambda r: r["ns_system"],
+    "Duration Elapsed": lambda r: r["ns_elapsed"],
+}
+WORK = {
+    "pages made": "pages",
+    "struct pages read": "scanned_pages",
+    "references given and taken": "references",
+    "frames moved": "migrated_pages",
+}
 
 
-def seeds_table(key, modes):
+def seeds_table(row):
     """The published rows: the three published columns beside ours that do the same work, then our other columns."""
-    where, cpus, ram, memory = key
-    mine = [mode for mode in MEANS if mode in modes]
-    vanilla = modes.get("vanilla")
-    with_seed = memory == "fresh"
+    best = {r["mode"]: r for r in sorted(row.records, key=lambda r: r["pages"])}
+    mine = [best[mode] for mode in MEANS if mode in best]
+    vanilla, fresh = best.get("vanilla"), row.key["memory"] == "fresh"
     rows = []
     for name, field, *theirs in seeds.CONTIG:
-        cells = [f"{value:.2f} ({percent:.2f}%)" for value, percent in theirs] if with_seed else []
-        rows.append([name, *cells, *(ms(modes[m][field], vanilla and vanilla[field]) for m in mine)])
+        published = [f"{value:.2f} ({percent:.2f}%)" for value, percent in theirs] if fresh else []
+        rows.append([name, *published, *(ms(r[field], vanilla and vanilla[field]) for r in mine)])
     for name, *theirs in seeds.CONTIG_DURATION:
-        spent = {
-            "Duration User": lambda r: r["ns_elapsed"] - r["ns_system"],
-            "Duration System": lambda r: r["ns_system"],
-            "Duration Elapsed": lambda r: r["ns_elapsed"],
-        }[name]
-        cells = [f"{value:.2f} s" for value in theirs] if with_seed else []
-        rows.append([name, *cells, *(f"{spent(modes[m]) / 1e9:.3f} s" for m in mine)])
-    blank = ["-"] * 3 if with_seed else []
-    rows.append(["pages made", *blank, *(f"{modes[m]['pages']:,}" for m in mine)])
-    rows.append(["struct pages read", *blank, *(f"{modes[m]['scanned_pages']:,}" for m in mine)])
-    rows.append(["references given and taken", *blank, *(f"{modes[m]['references']:,}" for m in mine)])
-    rows.append(["frames moved", *blank, *(f"{modes[m]['migrated_pages']:,}" for m in mine)])
-    if memory == "aged":
-        rows.append(["share of copying", *(f"{modes[m]['copy_ns'] / modes[m]['ns_system']:.2f}" for m in mine)])
-    names = ["vanilla", "hugeallocrevert", "hugeallocfix"] if with_seed else []
-    head = ["latency", *(f"published {name}" for name in names), *(MEANS[m] for m in mine)]
-    title = f"ms for a page, batches of ten, {memory} memory: {words.place(where, cpus)}, {words.size(ram) if ram else '?'}"
-    return Table(head, rows, title)
+        rows.append([name, *(f"{value:.2f} s" for value in theirs if fresh), *(f"{DURATIONS[name](r) / 1e9:.3f} s" for r in mine)])
+    for name, field in WORK.items():
+        rows.append([name, *["-"] * (3 if fresh else 0), *(f"{r[field]:,}" for r in mine)])
+    if not fresh:
+        rows.append(["share of copying", *(f"{r['copy_ns'] / r['ns_system']:.2f}" for r in mine)])
+    names = [f"published {name}" for name in ("vanilla", "hugeallocrevert", "hugeallocfix") if fresh]
+    title = f"ms for a page, batches of ten, {row.key['memory']} memory: {row.key['machine']}, {row.key['size']}"
+    return Table(["latency", *names, *(MEANS[r["mode"]] for r in mine)], rows, title)
 
 
-def beside(found):
+def mean_and_range(mode):
+    def cell(row):
+        steps = steps_of(row, mode)
+        return "{1} ({0} to {2})".format(*map(words.figure, overall(steps)[1:])) if steps else "-"
+
+    return cell
+
+
+def beside(rows):
     low, high, mean = seeds.CONTIG[0], seeds.CONTIG[-2], seeds.CONTIG[-1]
-    vanilla, reverted, fixed = (
-        f"{words.figure(mean[i][0])} ({words.figure(low[i][0])} to {words.figure(high[i][0])})" for i in (2, 3, 4)
-    )
-    rows, ours = [["published, Linux 6.3-rc6", "fresh", "-", vanilla, reverted, fixed, "-", "-", "-"]], []
-    for (where, cpus, ram, memory), modes in found.items():
-        cells, pages = [], set()
-        for mode in MEANS:
-            if mode not in modes:
-                cells.append("-")
-                continue
-            count, low, mean, high = overall(modes[mode])
-            pages.add(count)
-            cells.append(f"{words.figure(mean)} ({words.figure(low)} to {words.figure(high)})")
-        ours.append(len(rows))
-        rows.append(
-            [
-                f"ours, {words.place(where, cpus)}, {words.size(ram) if ram else '?'}",
-                memory,
-                max(pages, default=0),
-                *cells,
-            ]
-        )
-    head = ["machine", "memory", "pages", *MEANS.values()]
-    return Table(head, rows, "ms for a page of 1 GiB: mean (fastest to slowest)", left=2, ours=tuple(ours))
+    theirs = [f"{words.figure(mean[i][0])} ({words.figure(low[i][0])} to {words.figure(high[i][0])})" for i in (2, 3, 4)]
+    published = ["published, Linux 6.3-rc6", "-", "fresh", "-", *theirs, "-", "-", "-"]
+    columns = {"pages": lambda row: max(overall(steps_of(row, mode))[0] for mode in {r["mode"] for r in row.records})}
+    columns |= {name: mean_and_range(mode) for mode, name in MEANS.items()}
+    return table("ms for a page of 1 GiB: mean (fastest to slowest)", rows, columns, [published], lambda row: True, left=3)
 
 
-def steps_picture(key, modes):
-    where, cpus, _, memory = key
-    series = [
-        Series(
-            MEANS.get(mode, mode),
-            [(r["total"], r["ns_mean"] / 1e6, r["ns_min"] / 1e6, r["ns_max"] / 1e6) for r in steps],
-            COLOUR.get(mode),
-        )
-        for mode, steps in modes.items()
-    ]
+def steps_picture(row):
+    where, memory = row.last.capture.where, row.key["memory"]
+    series = []
+    for mode, name in MEANS.items():
+        points = [(r["total"], r["ns_mean"] / 1e6, r["ns_min"] / 1e6, r["ns_max"] / 1e6) for r in steps_of(row, mode)]
+        series.append(Series(name, points, COLOUR[mode]))
     name = f"contig-{where}-{memory}"
     svg = pictures.lines(name, series, "1 GiB pages made", "ms for a page", logy=10)
-    return Figure(
-        name,
-        svg,
-        (
-            f"Time for one more page, in steps of ten, {memory} memory: mean, fastest and slowest"
-            f" ({words.place(where, cpus)})."
-        ),
-    )
-
-
-def all_steps(found):
-    rows = []
-    for (where, _, _, memory), modes in found.items():
-        for mode, steps in modes.items():
-            for r in steps:
-                rows.append(
-                    [
-                        words.WHERE.get(where, where),
-                        memory,
-                        MEANS.get(mode, mode),
-                        r["total"],
-                        words.figure(r["ns_min"] / 1e6),
-                        words.figure(r["ns_p50"] / 1e6),
-                        words.figure(r["ns_mean"] / 1e6),
-                        words.figure(r["ns_max"] / 1e6),
-                        f"{r['scanned_pages']:,}",
-                        f"{r['migrated_pages']:,}",
-                    ]
-                )
-    head = [
-        "machine",
-        "memory",
-        "search",
-        "up to page",
-        "min ms",
-        "median",
-        "mean",
-        "max",
-        "struct pages read",
-        "pages moved",
-    ]
-    return Table(head, rows, "Every step of ten", left=3, folded=True)
+    return Figure(name, svg, f"Time for one more page, in steps of ten, {memory} memory: mean, fastest and slowest ({row.key['machine']}).")
 
 
 def headline(captures):
-    found = tables(captures)
-    key = next((k for k in found if k[3] == "fresh"), None)
-    if not key:
+    row = next((row for row in machines(of_kind(captures, "contig")) if row.key["memory"] == "fresh"), None)
+    if not row:
         return None
-    cells = [
-        words.figure(overall(found[key][mode])[2]) if mode in found[key] else "-"
-        for mode in ("vanilla", "skip", "index")
-    ]
+    steps = [steps_of(row, mode) for mode in ("vanilla", "skip", "index")]
     _, _, vanilla, _, fix = seeds.CONTIG[-1]
-    return [
-        "Contiguous-range series, make a 1 GiB page: mean ms",
-        words.figure(vanilla[0]),
-        words.figure(fix[0]),
-        *cells,
-        words.place(key[0], key[1]),
-    ]
+    theirs = [words.figure(vanilla[0]), words.figure(fix[0])]
+    ours = [words.figure(overall(of_mode)[2]) if of_mode else "-" for of_mode in steps]
+    return ["Contiguous-range series, make a 1 GiB page: mean ms", *theirs, *ours, row.key["machine"]]
 
 
 def section(paper, captures):
-    found = tables(captures)
-    if not found:
+    rows = machines(of_kind(captures, "contig"))
+    if not rows:
         return
     paper.add(Heading("Contiguous-range series: pages of 1 GiB are made at run time"))
     paper.add(
@@ -224,7 +142,7 @@ def section(paper, captures):
             " pages of a range no references. Ours keeps an index of what is free in each GiB and reads none."
         )
     )
-    paper.add(beside(found))
+    paper.add(beside(rows))
     paper.add(
         Text(
             "Not comparable in ms: the published machine and its memory are other ones. Compare the percentages of a"
@@ -238,11 +156,6 @@ def section(paper, captures):
             "note",
         )
     )
-    seen = set()
-    for key, modes in found.items():
-        if (key[0], key[3]) not in seen:
-            paper.add(steps_picture(key, modes))
-        seen.add((key[0], key[3]))
-    for key, modes in columns(captures).items():
-        paper.add(seeds_table(key, modes))
-    paper.add(all_steps(found))
+    drawn = {(row.last.capture.where, row.key["memory"]): row for row in reversed(rows)}
+    paper.add(*(steps_picture(row) for row in drawn.values()))
+    paper.add(*(seeds_table(row) for row in machines(of_kind(captures, "contig_table"))))

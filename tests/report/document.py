@@ -16,7 +16,7 @@ import results
 import sweeps
 import words
 from paper import Heading, Paper, Table, Text
-from records import NEEDED
+from records import NEEDED, of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
 SECTIONS = (
@@ -39,7 +39,7 @@ def summary(captures):
     """Before, after and ours for each series, published and measured here, in one measure for each series."""
     lines = [hvo.headline, memmap.headline, clear.headline, pcp.headline_pcp, contig.headline, pcp.headline_alloc]
     rows = [row for row in (line(captures) for line in lines) if row]
-    head = ["what", "published: before", "after", "here: before", "after", "ours", "measured on"]
+    head = ["what", "published: before", "published: after", "here: before", "here: after", "ours", "measured on"]
     return Table(head, rows, "Each technique in one line", ours=()) if rows else None
 
 
@@ -69,21 +69,27 @@ def loaded(captures):
     )
 
 
+def run_row(capture):
+    facts = capture.facts
+    ready = [r["ns_to_ready"] for r in of_kind([capture], "boot")]
+    memory = words.size(facts["ram_bytes"]) if "ram_bytes" in facts else "-"
+    machine = [words.WHERE.get(capture.where, capture.where), facts.get("cpus", "-"), memory]
+    times = [words.figure(ready[0] / 1e6) if ready else "-", facts.get("seconds", "-"), facts.get("busy", "-")]
+    return [capture.name, *machine, *times, len(capture.records), capture.torn, capture.problem or "pass", facts.get("command", "-")]
+
+
+def runs(captures):
+    """The runs from which this report is made."""
+    head = ["run", "machine", "CPUs", "memory", "ms to ready", "s in all", "other work", "records", "torn", "verdict", "command"]
+    return Table(head, [run_row(capture) for capture in captures], "Runs", left=2)
+
+
 def make(captures):
     paper = Paper("Ashlar: five memory techniques, before and after")
     dates = sorted({c.facts["date"] for c in captures if "date" in c.facts})
-    if dates:
-        paper.add(
-            Text(
-                "Measured "
-                + (dates[0] if len(dates) == 1 else f"{dates[0]} to {dates[-1]}")
-                + ". "
-                + ". ".join(hosts(captures))
-                + "."
-            )
-        )
-    elif hosts(captures):
-        paper.add(Text(". ".join(hosts(captures)) + "."))
+    measured = [f"Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))}"] if dates else []
+    if measured or hosts(captures):
+        paper.add(Text(". ".join(measured + hosts(captures)) + "."))
     paper.add(loaded(captures))
     for capture in captures:
         if capture.problem:
@@ -104,7 +110,7 @@ def make(captures):
         )
     for section in SECTIONS:
         section(paper, captures)
-    paper.add(Heading("Runs"), pcp.boots(captures))
+    paper.add(Heading("Runs"), runs(captures))
     torn = sum(c.torn for c in captures)
     if torn:
         paper.add(Text(f"{torn} lines begin as a record and are not whole: left out.", "note"))

@@ -5,70 +5,61 @@ one.
 """
 
 import words
-from paper import Heading, Table, Text
-from records import Spread, mode_at_boot, of_kind
+from paper import Heading, Text
+from records import mode_at_boot, of_kind
+from rows import item, machine, median, rows_of, runs, table
 
 GIGA = 1 << 30
 
 
-def booted(captures):
-    """{(where, cpus, ram, memmap): {(hvo, pages of 2 MiB, of 1 GiB): records}}, from consoles with many boots in turn."""
-    found = {}
-    for r in of_kind([c for c in captures if c.boots > 1 and c.name.startswith("pools")], "boot"):
-        machine = (r.capture.where, r["cpus_started"], r["ram_bytes"], r.get("memmap"))
-        small, large = r.get("pool_pages", 0), r.get("pool_1g_pages", 0)
-        found.setdefault(machine, {}).setdefault((mode_at_boot(r) if small or large else "-", small, large), []).append(r)
-    return found
+def pool_of(boot):
+    small, large = boot.get("pool_pages", 0), boot.get("pool_1g_pages", 0)
+    return f"{small:,} of 2 MiB" if small else f"{large:,} of 1 GiB" if large else "none"
 
 
-def ready(records):
-    return Spread([r["ns_to_ready"] / 1e6 for r in records])
+def memmap_of(boot):
+    return f"memmap={boot.get('memmap')}"
+
+
+def mode_of(boot):
+    return "-" if pool_of(boot) == "none" else f"hvo={mode_at_boot(boot)}"
+
+
+def memory_of(boot):
+    return words.size(-(-boot["ram_bytes"] // GIGA) * GIGA)
+
+
+def pool_ms(boot):
+    return (boot.get("pool_ns", 0) + boot.get("pool_1g_ns", 0)) / 1e6
+
+
+def ready_ms(boot):
+    return boot["ns_to_ready"] / 1e6
 
 
 def boot_table(captures):
-    rows, ours = [], []
-    for (where, cpus, ram, memmap), sides in sorted(booted(captures).items(), key=str):
-        without = sides.get(("-", 0, 0))
-        for (mode, small, large), records in sorted(sides.items(), key=str):
-            if mode.startswith("on"):
-                ours.append(len(rows))
-            pool = Spread([(r.get("pool_ns", 0) + r.get("pool_1g_ns", 0)) / 1e6 for r in records])
-            beside = words.ratio(ready(records).median, ready(without).median) if without and mode != "-" else None
-            rows.append(
-                [
-                    words.WHERE.get(where, where),
-                    cpus,
-                    words.size(-(-ram // GIGA) * GIGA),
-                    f"memmap={memmap}",
-                    mode if mode == "-" else f"hvo={mode}",
-                    f"{small:,} of 2 MiB" if small else f"{large:,} of 1 GiB" if large else "none",
-                    len(records),
-                    words.spread(pool) if mode != "-" else "-",
-                    words.spread(ready(records)),
-                    words.times(beside),
-                ]
-            )
-    head = ["machine", "CPUs", "memory", "struct pages", "mode", "pool", "boots", "the pool ms", "ready ms", ": without"]
-    return Table(head, rows, "Pools made at boot (`hugepages=`)", left=1, ours=tuple(ours)) if rows else None
+    boots = of_kind([c for c in captures if c.boots > 1 and c.name.startswith("pools")], "boot")
+    keys = {"CPUs": item("cpus_started"), "memory": memory_of, "struct pages": memmap_of, "mode": mode_of, "pool": pool_of}
+    columns = {
+        "boots": runs,
+        "the pool ms": lambda row: "-" if row.key["mode"] == "-" else median(pool_ms)(row),
+        "ready ms": median(ready_ms),
+        ": without": lambda row: "-" if row.key["mode"] == "-" else words.times(row.ratio(ready_ms, mode="-", pool="none")),
+    }
+    rows = rows_of(boots, machine=machine, **keys)
+    return table("Pools made at boot (`hugepages=`)", rows, columns, ours=lambda row: row.key["mode"].startswith("hvo=on"))
 
 
 def sweep_table(captures):
-    found = {}
-    for r in of_kind(captures, "fill"):
-        found.setdefault((r.capture.where, r["cpus"], r["mode"], r["size"], r["pages"]), {}).setdefault(r["threads"], []).append(r)
-    rows, best = [], []
-    for (where, cpus, mode, size, pages), by_threads in sorted(found.items(), key=str):
-        ms = {threads: Spread([r["ns"] / 1e6 for r in records]) for threads, records in sorted(by_threads.items())}
-        fastest = min(ms, key=lambda threads: ms[threads].median)
-        for threads, spread in ms.items():
-            if threads == fastest:
-                best.append(len(rows))
-            rows.append(
-                [words.WHERE.get(where, where), cpus, f"hvo={mode}", size, f"{pages:,}", threads, spread.runs, words.spread(spread)]
-                + [words.figure(spread.median * 1000 / pages), words.times(words.ratio(spread.median, ms[1].median if 1 in ms else None))]
-            )
-    head = ["machine", "CPUs", "mode", "size", "pages", "hvo_threads", "runs", "ms", "us/page", ": one thread"]
-    return Table(head, rows, "A pool over nearly all memory, from sections that nobody has opened", left=1, ours=tuple(best)) if rows else None
+    keys = {"CPUs": item("cpus"), "mode": item("mode"), "size": item("size"), "pages": item("pages"), "hvo.threads": item("threads")}
+    columns = {
+        "runs": runs,
+        "ms": median(item("ns"), 1e-6),
+        "us/page": lambda row: words.figure(row.spread(item("ns")).median / 1000 / row.last["pages"]),
+        ": one thread": lambda row: words.times(row.ratio(item("ns"), **{"hvo.threads": 1})),
+    }
+    rows = rows_of(of_kind(captures, "fill"), machine=machine, **keys)
+    return table("A pool over nearly all memory, from sections that nobody has opened", rows, columns)
 
 
 def section(paper, captures):
@@ -80,7 +71,7 @@ def section(paper, captures):
         Text(
             "preinit: pages of 1 GiB that are made at boot are born optimised, before all other struct pages are made (Linux"
             " since 6.15; van der Linden, 2025-02). bare: the pages belong to the pool and their memory is kept for it, but their"
-            " struct pages are made when they are taken, which the second table times. The second table marks the fastest number of CPUs. " + words.EMULATED
+            " struct pages are made when they are taken, which the second table times. " + words.EMULATED
         )
     )
     paper.add(*tables)

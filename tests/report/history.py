@@ -1,13 +1,12 @@
 """What can still be had after days of work: pages of 1 GiB and 2 MiB, in each mode and on Linux."""
 
-import pictures
-import words
-from paper import Figure, Heading, Table, Text
-from pictures import Series
+from paper import Heading, Text
 from records import of_kind
+from rows import rows_of, table
 
-COLOUR = {"hvo=off": "green", "hvo=unbatched": "red", "hvo=batched": "orange", "hvo=on": "blue"}
-SIZES = ("1 GiB", "2 MiB")
+
+def memory(record):
+    return f"{-(-(record.get('ram_bytes') or record.capture.facts.get('ram_bytes', 0)) >> 30)} GiB"
 
 
 def side(record):
@@ -16,39 +15,22 @@ def side(record):
     return f"Linux {record['kernel'].partition('-')[0]} {'with' if record['optimise'] else 'without'} HVO"
 
 
-def sides(captures):
-    """{(memory, side): {day: (pages of 1 GiB, of 2 MiB)}}; of several runs the last counts."""
-    found = {}
-    records = of_kind(captures, "history") + [r for r in of_kind(captures, "linux") if r["what"] == "history"]
-    for r in records:
-        memory = r.get("ram_bytes") or r.capture.facts.get("ram_bytes", 0)
-        found.setdefault((-(-memory >> 30), side(r)), {})[r["day"]] = (r["large"], r["small"])
-    return found
-
-
-def table(found, kind):
-    last = max(max(days) for days in found.values())
-    rows = [
-        [f"{gib} GiB", name, *(days[day][kind] if day in days else "-" for day in (0, 1, last))]
-        for (gib, name), days in sorted(found.items())
-    ]
-    return Table(["memory", "side", "fresh", "after a day", f"after {last} days"], rows, f"Pages of {SIZES[kind]} that can be had", left=2)
+def after(day, size):
+    """Pages of a size after a day; of several runs the last counts."""
+    return lambda row: {r["day"]: r[size] for r in row.records}.get(day, "-")
 
 
 def section(paper, captures):
-    found = sides(captures)
-    if not found:
+    records = of_kind(captures, "history") + of_kind(captures, "linux", what="history")
+    if not records:
         return
+    days = (0, 1, max(r["day"] for r in records))
+    columns = {f"{name}, day {day}": after(day, size) for size, name in (("large", "1 GiB"), ("small", "2 MiB")) for day in days}
     paper.add(Heading("After days of work"))
     paper.add(
         Text(
-            "A day's work is as many pages of 1 GiB as there are, then pages of 2 MiB over three quarters of memory, then small pages over a"
-            " quarter; all of it is given back. Then pages are counted that can be had, of either size."
+            "A day's work is as many pages of 1 GiB as there are, then pages of 2 MiB over three quarters of memory, then small pages over"
+            " a quarter; all of it is given back. Then pages are counted that can be had, of either size."
         )
     )
-    lines = [
-        Series(name, [(day, pages[0]) for day, pages in days.items()], COLOUR.get(name), dashed=name.startswith("Linux"))
-        for (_, name), days in sorted(found.items())
-    ]
-    svg = pictures.lines("history", lines, "days of work", "pages of 1 GiB that can be had")
-    paper.add(table(found, 0), table(found, 1), Figure("history", svg, "Pages of 1 GiB after each day") if svg else None)
+    paper.add(table("Pages that can be had", rows_of(records, memory=memory, side=side), columns, left=2))

@@ -6,12 +6,11 @@ and, because each of them meets its memory for the first time, the figure at fir
 noise (words.saved).
 """
 
-import pictures
 import seeds
 import words
-from paper import Figure, Heading, Table, Text
-from pictures import Series
-from records import Spread, grouped, of_kind
+from paper import Heading, Table, Text
+from records import Spread, of_kind
+from rows import item, last, machine, median, rows_of, table
 
 INIT = 6  # index in a published row: ms of deferred init
 WAYS = ("serial", "parallel", "eager")
@@ -163,81 +162,46 @@ LAZY = {
 }
 
 
+def place(record):
+    where, cpus, _ = machine_of(record)
+    return words.place(where, cpus)
+
+
 def lazy(captures):
     """The work that lazy puts off. Opening is not making, so each has a row and a unit of its own."""
-    rows = []
-    for r in of_kind(captures, "memmap_lazy"):
-        if r["what"] not in LAZY:
-            continue
-        where, cpus, ram = machine_of(r)
-        said, unit = LAZY[r["what"]]
-        first = words.figure(r["ns_first"] / r["pages"]) if r["ns_first"] else "-"
-        rows.append(
-            [
-                words.place(where, cpus),
-                said,
-                words.size(r["pages"] * 4096),
-                words.with_sd(r["ns"] / 1e6, r["ns_sd"] / 1e6),
-                unit,
-                words.figure(r["ns"] / r["pages"]),
-                first,
-                r["runs"],
-            ]
-        )
-    head = ["machine", "one CPU", "memory", "ms (sd)", "unit", "warm", "first touch", "runs"]
-    return Table(head, rows, "Ours, lazy: nothing is made at boot; what it costs later", left=2) if rows else None
+    columns = {
+        "memory": lambda row: words.size(row.last["pages"] * 4096),
+        "ms (sd)": lambda row: words.with_sd(row.last["ns"] / 1e6, row.last["ns_sd"] / 1e6),
+        "unit": lambda row: LAZY[row.last["what"]][1],
+        "warm": lambda row: words.figure(row.last["ns"] / row.last["pages"]),
+        "first touch": lambda row: words.figure(row.last["ns_first"] / row.last["pages"]) if row.last["ns_first"] else "-",
+        "runs": last("runs"),
+    }
+    records = [r for r in of_kind(captures, "memmap_lazy") if r["what"] in LAZY]
+    rows = rows_of(records, machine=place, **{"one CPU": lambda r: LAZY[r["what"]][0]})
+    return table("Ours, lazy: nothing is made at boot; what it costs later", rows, columns, left=2)
 
 
-def threads_picture(found):
-    """How many times as fast as without helper threads, against the number of threads."""
-    series = []
-    for (where, cpus, _), rows in found.items():
-        by_threads = {}
-        for (mode, _), r in rows.items():
-            if mode == "parallel":
-                by_threads.setdefault(r["threads"], []).append(r["ns"])
-        points = [(threads, serial_of(rows)["ns"] / min(ns)) for threads, ns in by_threads.items()]
-        series.append(Series(f"ours: {words.place(where, cpus)}", points))
-    for (machine, _, _, table), colour in zip(seeds.MEMMAP[:4], ("grey", "purple", "red", "orange")):
-        points = [(row[1], table[0][INIT] / row[INIT]) for row in table if row[1]]
-        series.append(Series(machine.partition(",")[0], points, colour, thin=True))
-    svg = pictures.lines(
-        "memmap-threads",
-        series,
-        "threads on the node",
-        "speed, no helper = 1",
-        logx=2,
-        level=(1, ""),
-        xticks=[1, 2, 4, 8, 16, 32, 52],
-    )
-    return Figure(
-        "memmap-threads",
-        svg,
-        "Speed against threads; thin lines are the published machines, which have that many cores.",
-    )
+def bound(captures):
+    """A plain clear of as much memory, in turn with making struct pages."""
+    columns = {
+        "memory": lambda row: words.size(row.last["bytes"]),
+        "clear GB/s": median(lambda r: r["bytes"] / r["ns"]),
+        "struct pages GB/s": median(lambda r: r["memmap_pages"] * 64 / r["memmap_ns"]),
+    }
+    rows = rows_of([r for r in of_kind(captures, "probe", name="clear") if r.get("bytes")], machine=machine, threads=item("threads"))
+    return table("The bound: a plain clear of as much memory, in turn with making struct pages", rows, columns)
 
 
-def page_picture(found):
-    """Time per struct page made: before, after, ours."""
-    names, bars = [], {"serial": [], "parallel": [], "eager": []}
-    for machine, _, gib, table in seeds.MEMMAP[:4]:
-        pages = gib * 2**30 / 4096
-        names.append(machine.partition(",")[0])
-        bars["serial"].append(table[0][INIT] * 1e6 / pages)
-        bars["parallel"].append(min(row[INIT] for row in table) * 1e6 / pages)
-        bars["eager"].append(None)
-    for (where, _, _), rows in found.items():
-        names.append(f"ours, {words.WHERE.get(where, where)}")
-        for mode, values in bars.items():
-            best = best_of(rows, mode)
-            values.append(best and best["ns"] / best["pages"])
-    drawn = [
-        ("serial (before)", "red", bars["serial"]),
-        ("all threads (after)", "orange", bars["parallel"]),
-        ("eager (ours)", "blue", bars["eager"]),
-    ]
-    svg = pictures.bars("memmap-page", names, drawn, "ns per struct page", log=10)
-    return Figure("memmap-page", svg, "Time per struct page of 64 bytes.")
+def limit(captures):
+    """How often many threads reach what the machine allowed in the same run."""
+    columns = {
+        "threads : one": median(item("gain")),
+        "limit : one": median(item("limit")),
+        "good runs": lambda row: f"{sum(1 for r in row.records if r['good'])} of {len(row.records)}",
+    }
+    title = "Threads beside the limit: a run is good at 0.9 times for each thread, or within 5% of what a clear gains in it"
+    return table(title, rows_of(of_kind(captures, "memmap_limit"), machine=machine, threads=item("threads")), columns)
 
 
 def headline(captures):
@@ -291,47 +255,4 @@ def section(paper, captures):
             "note",
         )
     )
-    paper.add(threads_picture(found), page_picture(found))
-    paper.add(published_full())
-    plain_clear(paper, captures)
-
-
-def plain_clear(paper, captures):
-    rows = []
-    for (where, threads), records in grouped(of_kind(captures, "probe", name="clear"), "threads").items():
-        for r in records:
-            if r.get("bytes"):
-                rows.append(
-                    [
-                        words.WHERE.get(where, where),
-                        threads,
-                        r["turns"],
-                        words.size(r["bytes"]),
-                        words.figure(r["bytes"] / r["ns"]),
-                        words.figure(r["memmap_pages"] * 64 / r["memmap_ns"]),
-                    ]
-                )
-    if rows:
-        head = ["machine", "threads", "turns", "memory", "clear GB/s", "struct pages GB/s"]
-        paper.add(Table(head, rows, "The bound: a plain clear of as much memory, in turn with making struct pages"))
-    limit(paper, captures)
-
-
-def limit(paper, captures):
-    """How often many threads reach what the machine allowed in the same run."""
-    rows = []
-    for (where, threads), records in grouped(of_kind(captures, "memmap_limit"), "threads").items():
-        good = sum(1 for r in records if r["good"])
-        rows.append(
-            [
-                words.WHERE.get(where, where),
-                threads,
-                words.spread(Spread([r["gain"] for r in records])),
-                words.spread(Spread([r["limit"] for r in records])),
-                f"{good} of {len(records)}",
-            ]
-        )
-    if rows:
-        head = ["machine", "threads", "threads : one", "limit : one", "good runs"]
-        title = "Threads beside the limit: a run is good at 0.9 times for each thread, or within 5% of what a clear gains in it"
-        paper.add(Table(head, rows, title))
+    paper.add(published_full(), bound(captures), limit(captures))

@@ -1,35 +1,31 @@
 """The per-CPU list series: per-CPU page lists with and without a cached migratetype; and the allocator beside its probes."""
 
-import statistics
-
-import pictures
 import seeds
 import words
-from paper import Figure, Heading, Table, Text
-from pictures import Series
+from paper import Heading, Table, Text
 from records import Spread, of_kind
+from rows import item, machine, median, rows_of, runs, table
 
 SUBJECTS = ("ashlar", "without-lists", "ring", "pcp-list", "buddy")
-COLOURS = {"ashlar": "blue", "without-lists": "purple", "ring": "green", "pcp-list": "orange", "buddy": "grey"}
-
-
 WAYS = {"on": "on (before)", "first": "first (the first patch)", "each": "each (the series)", "off": "off (ours)"}
-RATIOS = (("first", "on"), ("each", "on"), ("off", "each"), ("off", "on"))
+RATIOS = {
+    "the first patch : before": ("first", "on"),
+    "the series : before": ("each", "on"),
+    "ours : the series": ("off", "each"),
+    "ours : before": ("off", "on"),
+}
 
 
 def both(record):
     return record["ns_alloc"] + record["ns_free"]
 
 
-def rounds(captures):
-    """{where: [{way: record}, one for each round in which every way had its turn]}."""
-    found = {}
-    for capture in captures:
-        runs = {}
-        for record in of_kind([capture], "pcp"):
-            runs.setdefault(record["run"], {})[record["type_cache"]] = record
-        found.setdefault(capture.where, []).extend(run for run in runs.values() if WAYS.keys() <= run.keys())
-    return {where: measured for where, measured in found.items() if measured}
+def way_of(record):
+    return WAYS.get(record["type_cache"], record["type_cache"])
+
+
+def is_ours(row):
+    return row.key["types"] == WAYS["off"]
 
 
 def number(text):
@@ -45,96 +41,84 @@ def published():
     return Table(["", "before", "after the first patch", "after : before"], rows, title)
 
 
-def unit(where):
-    return "instructions" if where == "icount" else "ns"
+def unit(record):
+    return "instructions" if record.capture.where == "icount" else "ns"
 
 
-def times(where, measured):
-    rows = []
-    for way, name in WAYS.items():
-        records = [run[way] for run in measured]
-        one = records[0]
-        rows.append(
-            [
-                name,
-                words.spread(Spread([r["ns_alloc"] for r in records])),
-                words.spread(Spread([r["ns_free"] for r in records])),
-                *(f"{one[key] / one['freed']:.3f}" for key in ("fetch_lookups", "lookups", "drain_lookups")),
-                f"{one['drain_lookups']:,} for {one['drained']:,}",
-                sum(r["stale"] for r in records) // len(records),
-            ]
-        )
-    head = [
-        "types",
-        f"{unit(where)} to allocate",
-        f"{unit(where)} to free",
-        "look-ups a page, fetching",
-        "freeing",
-        "giving back",
-        "look-ups for pages given back",
-        "stale pages",
-    ]
-    return Table(head, rows, f"A page, {words.WHERE.get(where, where)}, {len(measured)} rounds", ours=(len(rows) - 1,))
+def rounds(captures):
+    """A Row for each machine and round in which every way had its turn."""
+    rows = rows_of(of_kind(captures, "pcp"), machine=machine, unit=unit, capture=lambda r: id(r.capture), round=item("run"))
+    return [row for row in rows if WAYS.keys() <= {r["type_cache"] for r in row.records}]
 
 
-def ratios(found):
-    elapsed = next(row for row in seeds.PCP if row[0] == "seconds time elapsed")
-    theirs = number(elapsed[2][0]) / number(elapsed[1][0])
-    rows = [["published, time elapsed", f"{theirs:.4f}", "-", "-", "-"]]
-    for where, measured in found.items():
-        cells = []
-        for after, before in RATIOS:
-            ratio = Spread([both(run[after]) / both(run[before]) for run in measured])
-            cells.append(f"{ratio.median:.4f} ({ratio.low:.3f} to {ratio.high:.3f})")
-        rows.append([f"ours, {words.WHERE.get(where, where)}, {unit(where)} a page", *cells])
-    head = ["", "the first patch : before", "the series : before", "ours : the series", "ours : before"]
-    return Table(head, rows, "Ratios, allocating and freeing together", ours=tuple(range(1, len(rows))))
+def ratios_of(turns, after, before):
+    """The Spread of after : before of the rounds of one machine."""
+    medians = ([turn.spread(both, item("type_cache"), way).median for way in (after, before)] for turn in turns)
+    return Spread([now / was for now, was in medians])
 
 
-def ratio_picture(found):
-    series = [
-        Series(
-            f"{after} : {before}, {words.WHERE.get(where, where)}",
-            [(i + 1, both(run[after]) / both(run[before])) for i, run in enumerate(measured)],
-        )
-        for where, measured in found.items()
-        for after, before in (("first", "on"), ("off", "on"))
-    ]
-    elapsed = next(row for row in seeds.PCP if row[0] == "seconds time elapsed")
-    level = (number(elapsed[2][0]) / number(elapsed[1][0]), "published, first : on")
-    svg = pictures.lines("pcp-pairs", series, "round, in turns", "time : that of on", level=level)
-    return Figure("pcp-pairs", svg, "Each round; below 1 is faster than with the cache.")
+def elapsed():
+    _, before, after = next(row for row in seeds.PCP if row[0] == "seconds time elapsed")
+    return before[0], after[0], number(after[0]) / number(before[0])
+
+
+def by_machine(turns):
+    found = {}
+    for turn in turns:
+        found.setdefault((turn.key["machine"], turn.key["unit"]), []).append(turn)
+    return found
+
+
+def ratios(turns):
+    rows = [["published, time elapsed", f"{elapsed()[2]:.4f}", "-", "-", "-"]]
+    for (name, counted), of_machine in by_machine(turns).items():
+        spreads = [ratios_of(of_machine, after, before) for after, before in RATIOS.values()]
+        rows.append([f"ours, {name}, {counted} a page", *(f"{s.median:.4f} ({s.low:.3f} to {s.high:.3f})" for s in spreads)])
+    return Table(["", *RATIOS], rows, "Ratios, allocating and freeing together", ours=tuple(range(1, len(rows))))
+
+
+def lookups(key, pages):
+    """The column with the look-ups for each page."""
+    return lambda row: f"{row.records[0].get(key, 0) / row.records[0][pages]:.3f}"
+
+
+def given_back(row):
+    return f"{row.last['drain_lookups']:,} for {row.last['drained']:,}"
+
+
+def times(turns):
+    columns = {
+        "rounds": runs,
+        "to allocate": median(item("ns_alloc")),
+        "to free": median(item("ns_free")),
+        "look-ups a page, fetching": lookups("fetch_lookups", "freed"),
+        "freeing": lookups("lookups", "freed"),
+        "look-ups for pages given back": given_back,
+        "stale pages": lambda row: sum(r["stale"] for r in row.records) // len(row.records),
+    }
+    records = [r for turn in turns for r in turn.records]
+    return table("A page", rows_of(records, machine=machine, unit=unit, types=way_of), columns, ours=is_ours)
 
 
 def headline_pcp(captures):
-    found = rounds(captures)
-    where = next((w for w in words.WHERE if w in found), None)
+    found = by_machine(rounds(captures))
+    where = next((key for place in words.WHERE.values() for key in found if key[0] == place), None)
     if not where:
         return None
-    *_, (_, (before, _), (after, _)) = seeds.PCP
-    mine = {
-        way: Spread([both(run[way]) / both(run["on"]) for run in found[where]]).median for way in ("first", "off")
-    }
-    return [
-        "Per-CPU list series, batches of 10,000 pages: time elapsed, before = 1",
-        f"1 ({before} s)",
-        f"{number(after) / number(before):.4f} ({after} s)",
-        "1",
-        f"{mine['first']:.4f}",
-        f"{mine['off']:.4f}",
-        words.WHERE.get(where, where),
-    ]
+    before, after, ratio = elapsed()
+    mine = [f"{ratios_of(found[where], way, 'on').median:.4f}" for way in ("first", "off")]
+    what = "Per-CPU list series, batches of 10,000 pages: time elapsed, before = 1"
+    return [what, f"1 ({before} s)", f"{ratio:.4f} ({after} s)", "1", *mine, where[0]]
 
 
 # ---- page_fault1 ----
 
 
 def fault_rows(captures):
-    """{(where, cpus): {way: records}}. Runs in turn with Linux are left out: they stand beside Linux (peer.py)."""
-    found = {}
-    for r in of_kind([c for c in captures if not c.name.startswith("peer-")], "page_fault"):
-        found.setdefault((r.capture.where, r["cpus"]), {}).setdefault(r["type_cache"], []).append(r)
-    return {key: ways for key, ways in sorted(found.items()) if WAYS.keys() <= ways.keys()}
+    """Rows of machines that ran every way. Runs in turn with Linux are left out: they stand beside Linux (peer.py)."""
+    records = of_kind([c for c in captures if not c.name.startswith("peer-")], "page_fault")
+    rows = rows_of(records, machine=machine, CPUs=item("cpus"), types=way_of)
+    return [row for row in rows if all(row.beside(types=name) for name in WAYS.values())]
 
 
 def published_faults():
@@ -147,34 +131,19 @@ def published_faults():
     return Table(head, rows, "Published: page_fault1, one process, pages from and to per-CPU lists only")
 
 
-def faults(found):
-    rows, ours = [], []
-    for (where, cpus), ways in found.items():
-        base = Spread([r["ops"] for r in ways["on"]]).median
-        for way, name in WAYS.items():
-            ops = Spread([r["ops"] for r in ways[way]])
-            one = ways[way][-1]
-            if way == "off":
-                ours.append(len(rows))
-            rows.append(
-                [
-                    words.WHERE.get(where, where),
-                    cpus,
-                    name,
-                    words.spread(ops),
-                    f"{ops.median / base:.4f}",
-                    f"{one['lookups'] / one['touched']:.3f}",
-                    f"{one['drain_lookups']:,} for {one['drained']:,}",
-                ]
-            )
-    head = ["machine", "CPUs", "types", "pages a second", ": on", "look-ups a page freed", "look-ups for pages given back"]
-    title = "page_fault1: a region of each CPU faulted in and unmapped, again and again"
-    return Table(head, rows, title, left=3, ours=tuple(ours))
+def faults(rows):
+    columns = {
+        "pages a second": median(item("ops")),
+        ": on": lambda row: f"{row.ratio(item('ops'), types=WAYS['on']):.4f}",
+        "look-ups a page freed": lookups("lookups", "touched"),
+        "look-ups for pages given back": given_back,
+    }
+    return table("page_fault1: a region of each CPU faulted in and unmapped, again and again", rows, columns, ours=is_ours, left=3)
 
 
 def section(paper, captures):
-    found, faulted = rounds(captures), fault_rows(captures)
-    if not found and not faulted:
+    turns, faulted = rounds(captures), fault_rows(captures)
+    if not turns and not faulted:
         return
     paper.add(Heading("Per-CPU list series: per-CPU page lists that cache no type"))
     paper.add(
@@ -186,10 +155,8 @@ def section(paper, captures):
             " Ours looks up once for each page freed and once for all pages of a block that are given back."
         )
     )
-    if found:
-        paper.add(published(), ratios(found))
-        for where, measured in found.items():
-            paper.add(times(where, measured))
+    if turns:
+        paper.add(published(), ratios(turns), times(turns))
         paper.add(
             Text(
                 "Not comparable in seconds: the published test is a module of Linux, and how many batches it ran is not"
@@ -199,7 +166,6 @@ def section(paper, captures):
                 "note",
             )
         )
-        paper.add(ratio_picture(found))
     if faulted:
         paper.add(published_faults(), faults(faulted))
         paper.add(
@@ -214,125 +180,50 @@ def section(paper, captures):
 # ---- the allocator ----
 
 
+def subject_of(record):
+    return "ashlar" if record.kind == "alloc" else record["name"]
+
+
 def subjects(captures):
-    """{(test, op, threads): {subject: Spread of ns}} of native runs."""
-    found = {}
-    for kind in ("alloc", "probe"):
-        for r in of_kind(captures, kind):
-            test, op = r.get("test"), r.get("op")
-            if r.get("style") or not test or not op:  # another benchmark: steady, clear
-                continue
-            subject = "ashlar" if kind == "alloc" else r["name"]
-            found.setdefault((test, op, r["threads"]), {}).setdefault(subject, []).append(r["ns"])
-    return {key: {name: Spread(ns) for name, ns in row.items()} for key, row in found.items()}
+    """A Row for each test; records of another benchmark (steady, clear) are left out."""
+    records = of_kind(captures, "alloc") + of_kind(captures, "probe")
+    chosen = [r for r in records if not r.get("style") and r.get("test") and r.get("op")]
+    return rows_of(chosen, row=item("test"), op=item("op"), threads=item("threads"))
 
 
-def takings(captures):
-    """Rows of the takings of the zone's lock for 1,000 calls: medians."""
-    found = {}
-    for r in of_kind(captures, "alloc"):
-        if isinstance(r.get("locks"), (int, float)) and r.get("test") and r.get("op"):
-            found.setdefault((r["test"], r["op"], r["threads"]), []).append(r["locks"])
-    return [[*key, f"{statistics.median(values):.3f}"] for key, values in found.items()]
+def takings(row):
+    """How often the zone's lock is taken for 1,000 calls."""
+    locks = row.spread(item("locks"), lambda r: isinstance(r.get("locks"), (int, float)), True)
+    return f"{locks.median:.3f}" if locks else "-"
 
 
 def allocator(paper, captures):
-    found = subjects(captures)
-    if not found:
+    rows = subjects(captures)
+    if not rows:
         return
-    rows = [
-        [test, op, threads] + [words.spread(row[s]) if s in row else "-" for s in SUBJECTS]
-        for (test, op, threads), row in found.items()
-    ]
+    columns = {subject: median(item("ns"), 1, subject_of, subject) for subject in SUBJECTS}
     paper.add(Heading("The page allocator: nanoseconds a call"))
     paper.add(
         Text(
             "The allocator, the same without its per-CPU lists, and three probes that say how fast this machine can be:"
-            " a ring of page numbers, Linux-shaped lists, a plain buddy behind one lock."
+            " a ring of page numbers, Linux-shaped lists, a plain buddy behind one lock. Takings: how often the allocator, with its"
+            " per-CPU lists, takes the lock of the zone for 1,000 calls."
         )
     )
-    paper.add(Table(["row", "op", "threads", *SUBJECTS], rows, "Nanoseconds a call", left=2))
+    paper.add(table("Nanoseconds a call", rows, {**columns, "takings": takings}, left=2))
     paper.add(
         Text(
-            (
-                "Not comparable: the probes have no zones, watermarks, types or checks. Rows in which a thread was"
-                " switched away from are left out; `-` means that no undisturbed round was left."
-            ),
+            "Not comparable: the probes have no zones, watermarks, types or checks. Rows in which a thread was"
+            " switched away from are left out; `-` means that no undisturbed round was left.",
             "note",
         )
     )
-    locked = takings(captures)
-    if locked:
-        paper.add(Text("How often the allocator, with its per-CPU lists, takes the lock of the zone, for 1,000 calls of each row:"))
-        paper.add(Table(["row", "op", "threads", "takings"], locked, "Takings of the zone's lock", left=2))
-    for threads in sorted({key[2] for key in found}):
-        order0 = [
-            key
-            for key in found
-            if key[2] == threads and key[0] in ("pair0", "bulk0-inorder", "bulk0-random", "aged", "xfree")
-        ]
-        names = [f"{test} {op}" if op != "pair" else test for test, op, _ in order0]
-        drawn = [
-            (s, COLOURS[s], [found[key][s].median if s in found[key] else None for key in order0]) for s in SUBJECTS
-        ]
-        drawn = [one for one in drawn if any(v is not None for v in one[2])]
-        svg = pictures.bars(f"alloc-{threads}", names, drawn, "ns a call", log=10) if order0 else ""
-        paper.add(
-            Figure(
-                f"alloc-{threads}",
-                svg,
-                f"Pages of 4 KiB, {threads} thread{'s' if threads > 1 else ''}: lower is better.",
-            )
-        )
 
 
 def headline_alloc(captures):
-    found = subjects(captures)
-    row = found.get(("bulk0-inorder", "alloc", 1))
-    if not row or "ashlar" not in row:
+    row = next((row for row in subjects(captures) if tuple(row.key.values()) == ("bulk0-inorder", "alloc", 1)), None)
+    if not row or not row.spread(item("ns"), subject_of, "ashlar"):
         return None
-    cells = [words.figure(row[s].median) if s in row else "-" for s in ("without-lists", "pcp-list", "ashlar")]
-    return [
-        "Allocator, 4 KiB pages in bulk: ns (before: no lists; after: Linux-shaped lists)",
-        "-",
-        "-",
-        *cells,
-        "hosted, native",
-    ]
-
-
-def boots(captures):
-    """The runs from which this report is made."""
-    rows = []
-    for capture in captures:
-        facts = capture.facts
-        ready = [r["ns_to_ready"] for r in of_kind([capture], "boot")]
-        rows.append(
-            [
-                capture.name,
-                words.WHERE.get(capture.where, capture.where),
-                facts.get("cpus", "-"),
-                words.size(facts["ram_bytes"]) if "ram_bytes" in facts else "-",
-                words.figure(ready[0] / 1e6) if ready else "-",
-                facts.get("seconds", "-"),
-                facts.get("busy", "-"),
-                len(capture.records),
-                capture.torn,
-                capture.problem or "pass",
-                facts.get("command", "-"),
-            ]
-        )
-    head = [
-        "run",
-        "machine",
-        "CPUs",
-        "memory",
-        "ms to ready",
-        "s in all",
-        "other work",
-        "records",
-        "torn",
-        "verdict",
-        "command",
-    ]
-    return Table(head, rows, "Runs", left=2)
+    spreads = [row.spread(item("ns"), subject_of, subject) for subject in ("without-lists", "pcp-list", "ashlar")]
+    cells = [words.figure(spread and spread.median) for spread in spreads]
+    return ["Allocator, 4 KiB pages in bulk: ns (before: no lists; after: Linux-shaped lists)", "-", "-", *cells, "hosted, native"]

@@ -8,13 +8,11 @@ has, and Ashlar as it is by default.
 import re
 from dataclasses import dataclass
 
+import contig
 import hvo
 import pcp
-import pictures
 import words
-from contig import overall
-from paper import Figure, Heading, Table, Text
-from pictures import Series
+from paper import Heading, Table, Text
 from records import Spread, mode_at_boot, of_kind
 
 
@@ -37,25 +35,6 @@ def of_the_session(captures):
     return [c for c in captures if c.name.startswith("peer-")] or captures
 
 
-def pools(captures):
-    """{(cpus, series, optimise, op): (Spread of us per page, pages)}."""
-    found = {}
-    for r in of_kind(captures, "linux", what="hvo"):
-        if r.get("done") and r.get("op") in ("alloc", "free") and r.get("optimise") in (0, 1):
-            found.setdefault((r["cpus"], series_of(r), r.get("optimise"), r["op"]), []).append(r)
-    return {key: (Spread([r["ns"] / r["done"] / 1000 for r in rs]), rs[-1]["done"]) for key, rs in found.items()}
-
-
-def ours(captures, wheres):
-    """{(cpus, mode, op): Spread of us per page}, on fresh memory, in the emulator in which Linux ran."""
-    found = {}
-    for (where, cpus, size, source, busy), modes in hvo.largest(hvo.legs(captures)).items():
-        if where in wheres and (size, source, busy) == ("2M", "fresh", 0):
-            for (mode, op), records in modes.items():
-                found[cpus, mode, op] = hvo.per_page(records)
-    return found
-
-
 # The series of kernels in which each technique was merged.
 S0_SINCE, S2_SINCE, S3_SINCE, S4_STEP_SINCE = "6.7", "7.0", "6.10", "7.0"
 BORN_OPTIMISED_SINCE = "6.15"  # pages of 1 GiB made at boot
@@ -72,118 +51,6 @@ def alike_at_boot(series, size, optimise):
     return "preinit" if born else alike(series, optimise)
 
 
-def pool_table(linux, here):
-    rows = []
-    for (cpus, series, optimise, op), (spread, pages) in sorted(linux.items(), key=lambda i: (i[0][0], ordered(i[0][1]), *i[0][2:])):
-        mode = alike(series, optimise)
-        same, on = here.get((cpus, mode, op)), here.get((cpus, "on", op))
-        off = linux.get((cpus, series, 0, op))
-        rows.append(
-            [
-                f"Linux {series}",
-                cpus,
-                "on" if optimise else "off",
-                op,
-                pages,
-                spread.runs,
-                words.spread(spread),
-                words.times(off and spread.median / off[0].median),
-                f"{mode} {words.figure(same.median)}" if same else "-",
-                words.times(same and spread.median / same.median),
-                words.figure(on and on.median),
-                words.times(on and spread.median / on.median),
-            ]
-        )
-    head = [
-        "kernel",
-        "CPUs",
-        "HVO",
-        "op",
-        "pages",
-        "runs",
-        "us/page",
-        "on : off",
-        "Ashlar, same technique",
-        "Linux : that",
-        "Ashlar, ours",
-        "Linux : ours",
-    ]
-    return Table(head, rows, "A pool of 2 MiB pages (HVO series): microseconds a page")
-
-
-def newest(captures):
-    return max((series_of(r) for r in of_kind(captures, "linux")), key=ordered)
-
-
-def pool_picture(linux, here, op, new):
-    def line(label, colour, values, dashed=False):
-        return Series(label, [(cpus, s.median, s.low, s.high) for cpus, s in values], colour, dashed)
-
-    def of_linux(series, optimise):
-        return [(key[0], value[0]) for key, value in linux.items() if key[1:] == (series, optimise, op)]
-
-    def of_ours(mode):
-        return [(key[0], value) for key, value in here.items() if key[1:] == (mode, op)]
-
-    lines = [
-        line("Linux 6.1, HVO on", "red", of_linux("6.1", 1)),
-        line("Ashlar unbatched", "red", of_ours("unbatched"), True),
-        line("Linux 6.12, HVO on", "orange", of_linux("6.12", 1)),
-        line("Ashlar batched", "orange", of_ours("batched"), True),
-        line(f"Linux {new}, HVO on", "purple", of_linux(new, 1) if new not in ("6.1", "6.12") else []),
-        line(f"Linux {new}, HVO off", "grey", of_linux(new, 0)),
-        line("Ashlar on (ours)", "blue", of_ours("on"), True),
-    ]
-    what = "Growing" if op == "alloc" else "Shrinking"
-    svg = pictures.lines(f"linux-{op}", lines, "CPUs", "us a page", logx=2, logy=10)
-    return Figure(f"linux-{op}", svg, f"{what} a pool, Linux (solid) and Ashlar (dashed), in the same QEMU.")
-
-
-def giga_table(captures, wheres):
-    rows = []
-    mine = {mode: overall(steps) for mode, steps in fresh_steps(captures, wheres).items()}
-    groups = {}
-    for r in of_kind(captures, "linux", what="giga", op="alloc"):
-        if r.get("done"):
-            groups.setdefault((series_of(r), r["cpus"], r.get("optimise")), []).append(r)
-    for (series, cpus, optimise), records in sorted(groups.items(), key=lambda i: (ordered(i[0][0]), i[0][1], i[0][2] or 0)):
-        ms = Spread([r["ns"] / r["done"] / 1e6 for r in records])
-        mode = "step" if merged(series, S4_STEP_SINCE) else "skip"
-        same, index = mine.get(mode), mine.get("index")
-        cells = [f"{mode} {words.figure(same[2])}" if same else "-", words.times(same and ms.median / same[2])]
-        cells += [words.figure(index and index[2]), words.times(index and ms.median / index[2])]
-        rows.append(
-            [
-                f"Linux {series}",
-                cpus,
-                "on" if optimise else "off",
-                sum(r["done"] for r in records),
-                words.spread(ms),
-                *cells,
-            ]
-        )
-    head = [
-        "kernel",
-        "CPUs",
-        "HVO",
-        "pages",
-        "ms/page (steps of ten)",
-        "Ashlar, same technique",
-        "Linux : that",
-        "Ashlar, index (ours)",
-        "Linux : ours",
-    ]
-    return Table(head, rows, "Pages of 1 GiB at run time (contiguous-range series): milliseconds a page") if rows else None
-
-
-def fresh_steps(captures, wheres):
-    found = {}
-    for r in of_kind(captures, "contig", memory="fresh"):
-        if r.capture.where in wheres:
-            found.setdefault(r["mode"], []).append(r)
-    return found
-
-
 def gib_of(record):
     return -(-record.get("ram_bytes", 0) // (1 << 30))
 
@@ -192,181 +59,132 @@ def name_key(kernel):
     return (kernel.startswith("Ashlar"), ordered(kernel.split()[-1]), kernel)
 
 
-def boots(captures):
-    """{(GiB, cpus, kernel): [(ms for all struct pages or None, ms to ready or to the first program)]}, for boots without pools."""
-    found = {}
-    for r in of_kind([c for c in captures if not c.name.startswith(READY)], "linux", what="ready"):
-        if not r.get("pages"):
-            made = of_kind([r.capture], "linux", what="memmap")
-            key = (gib_of(r), r["cpus"], f"Linux {series_of(r)}")
-            found.setdefault(key, []).append((made[0]["ns"] / 1e6 if made else None, r["ns"] / 1e6))
-    for r in of_kind(captures, "boot"):
-        if r.get("memmap") in SAME_OR_OURS and not r.get("pool_pages") and r.capture.name.startswith("peer-"):
-            ms = r["memmap_ns"] / 1e6 if r.get("memmap_ns") else None
-            key = (gib_of(r), r["cpus_started"], f"Ashlar, memmap={r['memmap']}")
-            if r["memmap"] != "lazy" or "boot-lazy" in r.capture.name:
-                found.setdefault(key, []).append((ms, r["ns_to_ready"] / 1e6))
-    return found
+# ---- rows of Linux beside rows of Ashlar ----
 
 
-# Consoles of boots with and without a pool, which have a table of their own.
-READY = "peer-ready-"
+@dataclass(frozen=True)
+class Kernel:
+    """A side of Linux: its series and, where huge pages are made, whether HVO is on."""
 
-# memmap= of the rows shown: the technique of the series, ours at boot, ours.
-SAME_OR_OURS = ("parallel", "eager", "lazy")
+    series: str
+    optimise: object = None
 
-
-def boot_table(captures):
-    found = boots(captures)
-    paired = {key[:2] for key in found if key[2].startswith("Ashlar")}
-    found = {key: measured for key, measured in found.items() if key[:2] in paired or not paired}
-    rows = []
-    for (memory, cpus, kernel), measured in sorted(found.items(), key=lambda i: (*i[0][:2], name_key(i[0][2]))):
-        made = [one[0] for one in measured if one[0] is not None]
-        ms = Spread(made) if made else None
-        cells = []
-        for way in SAME_OR_OURS[:2]:
-            mine = [one[0] for one in found.get((memory, cpus, f"Ashlar, memmap={way}"), []) if one[0]]
-            beside = ms and mine and not kernel.startswith("Ashlar")
-            cells.append(words.times(ms.median / Spread(mine).median) if beside else "-")
-        rows.append(
-            [
-                kernel,
-                cpus,
-                f"{memory} GiB",
-                len(measured),
-                words.spread(ms) if ms else "nothing made",
-                *cells,
-                words.spread(Spread([one[1] for one in measured])),
-            ]
-        )
-    head = [
-        "kernel",
-        "CPUs",
-        "memory",
-        "boots",
-        "memmap init ms",
-        "Linux : parallel (same technique)",
-        "Linux : eager (ours)",
-        "ms to its first program, or ready",
-    ]
-    title = "Start (memmap series): all struct pages at boot; memory that QEMU's host gives for the first time, to both"
-    return Table(head, rows, title) if any(row[0].startswith("Linux") for row in rows) else None
+    @property
+    def cells(self):
+        return [f"Linux {self.series}"] + ([] if self.optimise is None else ["on" if self.optimise else "off"])
 
 
-def boot_pools(captures):
-    """{(GiB, cpus, pages): {(kernel, HVO): [(ms for the pool, ms to ready)]}}, for pools of 2 MiB pages made at boot."""
-    found = {}
+class Sides:
+    """What was measured of both sides, by what they have in common (CPUs, size of the pages ...)."""
 
-    def add(r, cpus, pages, side, pool_ns, ready_ns):
-        found.setdefault((gib_of(r), cpus, pages), {}).setdefault(side, []).append((pool_ns / 1e6, ready_ns / 1e6))
+    def __init__(self):
+        self.linux, self.ashlar = {}, {}
 
-    captures = [c for c in captures if not c.name.startswith(READY)]
-    for r in of_kind(captures, "linux", what="boot_pool"):
-        if r.get("done") == r.get("pages") and r.get("ready_ns"):
-            add(r, r["cpus"], r["pages"], (f"Linux {series_of(r)}", "on" if r.get("optimise") else "off"), r["ns"], r["ready_ns"])
-    for r in of_kind([c for c in captures if c.name.startswith("peer-")], "boot"):
-        if r.get("pool_pages") and r.get("pool_ns"):
-            add(r, r["cpus_started"], r["pool_pages"], ("Ashlar", mode_at_boot(r)), r["pool_ns"], r["ns_to_ready"])
-    return found
+    def add_linux(self, record, common, value, optimise=None):
+        self.linux.setdefault((common, Kernel(series_of(record), optimise)), []).append(value)
 
+    def add_ashlar(self, mode, common, value):
+        self.ashlar.setdefault((common, mode), []).append(value)
 
-def boot_pool_table(captures):
-    rows = []
-    for (memory, cpus, pages), sides in sorted(boot_pools(captures).items()):
-        median = {side: Spread([one[0] for one in measured]).median for side, measured in sides.items()}
-        for (kernel, hvo_state), measured in sorted(sides.items(), key=lambda i: (name_key(i[0][0]), i[0][1])):
-            linux = kernel.startswith("Linux")
-            same = median.get(("Ashlar", alike(kernel.split()[-1], hvo_state == "on"))) if linux else None
-            mine = median.get(("Ashlar", "on")) if linux else None
-            this = median[kernel, hvo_state]
-            rows.append(
-                [
-                    kernel,
-                    cpus,
-                    f"{memory} GiB",
-                    f"{pages:,}",
-                    hvo_state,
-                    len(measured),
-                    words.spread(Spread([one[0] for one in measured])),
-                    words.times(same and this / same),
-                    words.times(mine and this / mine),
-                    words.spread(Spread([one[1] for one in measured])),
-                ]
-            )
-    head = [
-        "kernel",
-        "CPUs",
-        "memory",
-        "pages",
-        "HVO",
-        "boots",
-        "the pool ms",
-        "Linux : same technique",
-        "Linux : ours",
-        "ms to its first program, or ready",
-    ]
-    return Table(head, rows, "A pool of 2 MiB pages made at boot (`hugepages=`)") if rows else None
+    def table(self, caption, heads, alike_of, ours):
+        """
+        A row for each kernel, with Ashlar's mode alike_of(kernel) and then with its mode `ours` beside it. `heads` names what both
+        have in common. Values are times.
+        """
+        rows = []
+        for common, kernel in sorted(self.linux, key=lambda key: (*map(str, key[0]), ordered(key[1].series), bool(key[1].optimise))):
+            this, mode = Spread(self.linux[common, kernel]), alike_of(kernel)
+            same, mine = (self.median(common, name) for name in (mode, ours))
+            label = mode[-1] if isinstance(mode, tuple) else mode
+            beside = [f"{label} {words.figure(same)}" if same else "-", words.times(same and this.median / same)]
+            beside += [words.figure(mine), words.times(mine and this.median / mine)]
+            rows.append([*kernel.cells, *common, this.runs, words.spread(this), *beside])
+        if not rows:
+            return None
+        kernel_heads = ["kernel", "HVO"][: len(rows[0]) - len(heads) - 6]
+        head = [*kernel_heads, *heads, "runs", "Linux", "Ashlar, same technique", "Linux : that", "Ashlar, ours", "Linux : ours"]
+        return Table(head, rows, caption)
+
+    def median(self, common, mode):
+        values = self.ashlar.get((common, mode))
+        return Spread(values).median if values else None
 
 
-def faults(captures):
-    """{(side, size): [ns a page, its pages]}, where one task touches a region. Sides: (Linux, HVO); (Ashlar, its leg, mode)."""
-    found = {}
-    for r in of_kind(captures, "linux", what="fault"):
+def pool_table(captures, session, wheres):
+    """Ashlar's side is on fresh memory, in the emulator in which Linux ran."""
+    sides = Sides()
+    for r in of_kind(captures, "linux", what="hvo"):
+        if r.get("done") and r.get("op") in ("alloc", "free") and r.get("optimise") in (0, 1):
+            sides.add_linux(r, (r["cpus"], r["op"]), r["ns"] / r["done"] / 1000, r["optimise"])
+    for r in of_kind(session, "hvo", size="2M", source="fresh", busy=0):
+        if r["done"] and r.capture.where in wheres:
+            sides.add_ashlar(r["mode"], (r["cpus"], r["op"]), hvo.per_page(r))
+    caption = "A pool of 2 MiB pages grows (alloc) and shrinks (HVO series): microseconds a page"
+    return sides.table(caption, ["CPUs", "op"], lambda kernel: alike(kernel.series, kernel.optimise), "on")
+
+
+def giga_table(captures, session, wheres):
+    sides = Sides()
+    for r in of_kind(captures, "linux", what="giga", op="alloc"):
         if r.get("done"):
-            side = (f"Linux {series_of(r)}", "on" if r.get("optimise") else "off")
-            found.setdefault((side, r.get("size")), []).append((r["ns"] / r["done"], r["done"]))
-    for r in of_kind([c for c in captures if c.name.startswith("peer-fault")], "fault", cpus=1):
-        leg = "erms" if "fault-erms" in r.capture.name else "own"
-        found.setdefault((("Ashlar", leg, r["mode"]), r["size"]), []).append((r["ns"] / r["faults"], r["faults"]))
-    return found
+            sides.add_linux(r, (), r["ns"] / r["done"] / 1e6, r.get("optimise", 0))
+    steps = {}
+    for r in of_kind(session, "contig", memory="fresh"):
+        if r.capture.where in wheres:
+            steps.setdefault(r["mode"], []).append(r)
+    for mode, records in steps.items():
+        sides.add_ashlar(mode, (), contig.overall(records)[2])
+    caption = "Pages of 1 GiB at run time, in steps of ten (contiguous-range series): milliseconds a page"
+    return sides.table(caption, [], lambda kernel: "step" if merged(kernel.series, S4_STEP_SINCE) else "skip", "index")
 
 
-BYTES = {"2M": 2 << 20, "1G": 1 << 30}
+def fault_alike(kernel):
+    return "erms", "multi" if merged(kernel.series, S2_SINCE) else "page"
 
 
 def fault_table(captures):
-    found = faults(captures)
-    spread = {key: Spread([one[0] for one in measured]) for key, measured in found.items()}
-    rows = []
-    order = sorted(found.items(), key=lambda i: (str(i[0][1]) == "1G", ordered(i[0][0][0].split()[-1]), i[0][0]))
-    for (side, size), measured in order:
-        if size not in BYTES or not side[0].startswith("Linux"):
-            continue
-        mode = "multi" if merged(side[0].split()[-1], S2_SINCE) else "page"
-        this, same, mine = spread[side, size], spread.get((("Ashlar", "erms", mode), size)), spread.get((("Ashlar", "own", "multi"), size))
-        rows.append(
-            [
-                side[0],
-                side[1],
-                size,
-                measured[0][1],
-                this.runs,
-                words.spread(this, 1e-3),
-                words.figure(BYTES[size] / this.median),
-                f"{mode} {words.figure(same.median / 1e3)}" if same else "-",
-                words.times(same and this.median / same.median),
-                words.figure(mine and mine.median / 1e3),
-                words.times(mine and this.median / mine.median),
-            ]
-        )
-    head = [
-        "kernel",
-        "HVO",
-        "page",
-        "pages",
-        "runs",
-        "us/fault",
-        "GB/s",
-        "Ashlar, same technique, rep stosb",
-        "Linux : that",
-        "Ashlar, ours",
-        "Linux : ours",
-    ]
-    return Table(head, rows, "A region of huge pages is touched by one task (clearing series): microseconds a fault", left=3) if rows else None
+    """Linux clears with `rep stosb` here, and so does the Ashlar that stands beside it first."""
+    sides = Sides()
+    for r in of_kind(captures, "linux", what="fault"):
+        if r.get("done"):
+            sides.add_linux(r, (r.get("size"), r["done"]), r["ns"] / r["done"] / 1000, r.get("optimise", 0))
+    for r in of_kind([c for c in captures if c.name.startswith("peer-fault")], "fault", cpus=1):
+        leg = "erms" if "fault-erms" in r.capture.name else "own"
+        sides.add_ashlar((leg, r["mode"]), (r["size"], r["faults"]), r["ns"] / r["faults"] / 1000)
+    caption = "A region of huge pages is touched by one task (clearing series): microseconds a fault"
+    return sides.table(caption, ["page", "pages"], fault_alike, ("own", "multi"))
+
+
+def memmap_table(captures):
+    """All struct pages at boot. Boots with and without a pool have a table of their own (READY)."""
+    sides = Sides()
+    for r in of_kind(captures, "linux", what="ready"):
+        if not r.get("pages") and not r.capture.name.startswith(READY):
+            for made in of_kind([r.capture], "linux", what="memmap"):
+                sides.add_linux(r, (r["cpus"], f"{gib_of(r)} GiB"), made["ns"] / 1e6)
+    for r in of_kind([c for c in captures if c.name.startswith("peer-")], "boot"):
+        if r.get("memmap_ns") and not r.get("pool_pages"):
+            sides.add_ashlar(r.get("memmap"), (r["cpus_started"], f"{gib_of(r)} GiB"), r["memmap_ns"] / 1e6)
+    caption = "All struct pages at boot (memmap series): milliseconds; QEMU's host gives the memory for the first time, to both"
+    return sides.table(caption, ["CPUs", "memory"], lambda kernel: "parallel", "eager")
+
+
+def boot_pool_table(captures):
+    sides = Sides()
+    captures = [c for c in captures if not c.name.startswith(READY)]
+    for r in of_kind(captures, "linux", what="boot_pool"):
+        if r.get("done") == r.get("pages") and r.get("ready_ns"):
+            sides.add_linux(r, (f"{gib_of(r)} GiB", r["cpus"], r["pages"]), r["ns"] / 1e6, r.get("optimise", 0))
+    for r in of_kind([c for c in captures if c.name.startswith("peer-")], "boot"):
+        if r.get("pool_pages") and r.get("pool_ns"):
+            sides.add_ashlar(mode_at_boot(r), (f"{gib_of(r)} GiB", r["cpus_started"], r["pool_pages"]), r["pool_ns"] / 1e6)
+    caption = "A pool of 2 MiB pages made at boot (`hugepages=`): milliseconds"
+    return sides.table(caption, ["memory", "CPUs", "pages"], lambda kernel: alike(kernel.series, kernel.optimise), "on")
 
 
 # ---- ready, with and without a pool made at boot ----
+
+READY = "peer-ready-"  # consoles of these boots
 
 
 @dataclass(frozen=True)
@@ -545,44 +363,12 @@ def ready_blocks(captures):
 # ---- page_fault1 ----
 
 
-def fault1_rates(captures):
-    """{(side, tasks): Spread of pages a second}. Sides: (Linux,), or (Ashlar, clear_insn's leg, pcp_type_cache)."""
-    found = {}
-    for r in of_kind(captures, "linux", what="page_fault1"):
-        if r.get("touched") and r.get("tasks"):
-            found.setdefault(((f"Linux {series_of(r)}",), r["tasks"]), []).append(r["touched"] * 1e9 / r["ns"])
-    for r in of_kind([c for c in captures if c.name.startswith("peer-page_fault1-")], "page_fault"):
-        leg = "erms" if "fault1-erms" in r.capture.name else "own"
-        found.setdefault((("Ashlar", leg, r["type_cache"]), r["cpus"]), []).append(r["touched"] * 1e9 / r["ns"])
-    return {key: Spread(rates) for key, rates in found.items()}
-
-
-def fault1_linux_row(series, tasks, rates):
+def fault1_alike(series):
+    """What Ashlar does with types where it does what this kernel does."""
     way = "each" if merged(series, S3_SINCE) else "on"
-    this = rates[(f"Linux {series}",), tasks]
-    same, mine = rates.get((("Ashlar", "erms", way), tasks)), rates.get((("Ashlar", "own", "off"), tasks))
-    return [
-        f"Linux {series}",
-        tasks,
-        this.runs,
-        words.spread(this),
-        f"{way} {words.figure(same.median)}" if same else "-",
-        words.times(same and same.median / this.median),
-        words.figure(mine and mine.median),
-        words.times(mine and mine.median / this.median),
-    ]
+    return "erms", way
 
 
-FAULT1_HEAD = [
-    "kernel",
-    "tasks",
-    "runs",
-    "pages a second",
-    "Ashlar, same technique, rep stosb",
-    "Linux : that",
-    "Ashlar, ours",
-    "Linux : ours",
-]
 FAULT1_NOTE = (
     "The same: each task has a CPU, maps 128 MiB, writes to each 4 KiB page and unmaps them, and both clear each page as it"
     " is faulted in. Huge pages are switched off in Linux. Not the same: a task of Linux is a process with page tables of"
@@ -593,31 +379,26 @@ FAULT1_NOTE = (
 )
 
 
-def fault1_blocks(captures):
-    rates = fault1_rates(captures)
-    rows = [
-        fault1_linux_row(side[0].split()[-1], tasks, rates)
-        for side, tasks in sorted(rates, key=lambda i: (i[1], ordered(i[0][0].split()[-1])))
-        if side[0].startswith("Linux")
-    ]
-    if not rows:
-        return []
-    for tasks in sorted({tasks for _, tasks in rates}):
-        for way, name in pcp.WAYS.items():
-            measured = rates.get((("Ashlar", "own", way), tasks))
-            if measured:
-                rows.append([f"Ashlar, {name}", tasks, measured.runs, words.spread(measured), "-", "-", "-", "-"])
-    return [Table(FAULT1_HEAD, rows, "page_fault1 (per-CPU list series): pages a second"), Text(FAULT1_NOTE, "note")]
+def fault1_table(captures):
+    """Sides of Ashlar: its instruction that clears (the leg), and pcp.type_cache."""
+    sides = Sides()
+    for r in of_kind(captures, "linux", what="page_fault1"):
+        if r.get("touched") and r.get("tasks"):
+            sides.add_linux(r, (r["tasks"],), r["ns"] / r["touched"])
+    for r in of_kind([c for c in captures if c.name.startswith("peer-page_fault1-")], "page_fault"):
+        leg = "erms" if "fault1-erms" in r.capture.name else "own"
+        sides.add_ashlar((leg, r["type_cache"]), (r["cpus"],), r["ns"] / r["touched"])
+    caption = "page_fault1 (per-CPU list series): nanoseconds a page"
+    return sides.table(caption, ["tasks"], lambda kernel: fault1_alike(kernel.series), ("own", "off"))
 
 
 def section(paper, captures):
     captures = [c for c in captures if not c.name.startswith("programs-")]  # programs.py
-    linux = pools(captures)
     if not of_kind(captures, "linux"):
         return
     wheres = {r.capture.where for r in of_kind(captures, "linux")}
     session = of_the_session(captures)
-    here, new = ours(session, wheres), newest(captures)
+    new = max((series_of(r) for r in of_kind(captures, "linux")), key=ordered)
     paper.add(Heading("Linux beside Ashlar"))
     paper.add(
         Text(
@@ -640,7 +421,8 @@ def section(paper, captures):
             "note",
         )
     )
-    if linux:
-        paper.add(pool_table(linux, here), *(pool_picture(linux, here, op, new) for op in ("alloc", "free")))
-    paper.add(giga_table(session, wheres), boot_table(captures), boot_pool_table(captures))
-    paper.add(*ready_blocks(captures), fault_table(captures), *fault1_blocks(captures))
+    paper.add(pool_table(captures, session, wheres), giga_table(captures, session, wheres), memmap_table(captures))
+    paper.add(boot_pool_table(captures), *ready_blocks(captures), fault_table(captures))
+    rates = fault1_table(captures)
+    if rates:
+        paper.add(rates, Text(FAULT1_NOTE, "note"))

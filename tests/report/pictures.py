@@ -60,7 +60,7 @@ def settings():
     )
 
 
-def svg_of(figure, name, alone=False):
+def svg_of(figure, name):
     """The drawing as text that can stand inside a page."""
     out = io.BytesIO()
     figure.savefig(out, format="svg", bbox_inches="tight", pad_inches=0.05, metadata={"Date": None, "Creator": None})
@@ -86,16 +86,13 @@ def standalone(svg):
 class Series:
     """One line: points (x, y) or (x, y, low, high)."""
 
-    def __init__(self, label, points, colour=None, dashed=False, thin=False):
-        self.label, self.points, self.colour, self.dashed, self.thin = label, sorted(points), colour, dashed, thin
+    def __init__(self, label, points, colour=None, dashed=False):
+        self.label, self.points, self.colour, self.dashed = label, sorted(points), colour, dashed
 
     def draw(self, axes, number):
         colour = COLOURS.get(self.colour, CYCLE[number % len(CYCLE)])
         style = {"color": colour, "linestyle": "--" if self.dashed else "-", "label": self.label or None}
         xs, ys = [p[0] for p in self.points], [p[1] for p in self.points]
-        if self.thin:
-            axes.plot(xs, ys, linewidth=0.9, marker=".", markersize=4, **style)
-            return
         axes.plot(xs, ys, marker=MARKS[number % len(MARKS)], markerfacecolor="none" if self.dashed else colour, **style)
         spread = [p for p in self.points if len(p) == 4]
         if spread:
@@ -140,7 +137,7 @@ def lines(name, series, xlabel, ylabel, logx=0, logy=0, level=None, xticks=None)
     if level:
         axes.axhline(level[0], color=COLOURS["grey"], linewidth=1.1, linestyle=":", label=level[1])
     frame(axes, xlabel, ylabel, logx, logy)
-    xticks = xticks or sorted({p[0] for s in series if not s.thin for p in s.points})
+    xticks = xticks or sorted({p[0] for s in series for p in s.points})
     if 1 < len(xticks) <= 8 and logx:
         axes.xaxis.set_major_locator(ticker.FixedLocator(xticks))
         axes.xaxis.set_minor_locator(ticker.NullLocator())
@@ -161,24 +158,3 @@ def legend(axes, entries):
         handlelength=1.8,
         borderaxespad=0.3,
     )
-
-
-def bars(name, groups, series, ylabel, log=0, level=None):
-    """Grouped bars: groups are the names along the axis, series (label, colour, values); None: no bar."""
-    if not available() or not groups:
-        return ""
-    settings()
-    figure, axes = pyplot.subplots()
-    width = 0.8 / len(series)
-    for number, (label, colour, values) in enumerate(series):
-        places = [i + (number - (len(series) - 1) / 2) * width for i in range(len(groups))]
-        drawn = [(x, v) for x, v in zip(places, values) if v is not None]
-        axes.bar([x for x, _ in drawn], [v for _, v in drawn], width * 0.94, color=COLOURS[colour], label=label)
-    axes.set_xticks(range(len(groups)))
-    turned = len(groups) > 6 or any(len(group) > 12 for group in groups)
-    axes.set_xticklabels(groups, rotation=35 if turned else 0, ha="right" if turned else "center")
-    frame(axes, "", ylabel, 0, log)
-    if level:
-        axes.axhline(level[0], color=COLOURS["grey"], linewidth=1.1, linestyle=":", label=level[1])
-    legend(axes, len(series) + bool(level))
-    return svg_of(figure, name)

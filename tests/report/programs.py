@@ -4,9 +4,10 @@ import math
 import re
 
 import words
-from paper import Heading, Table, Text
+from paper import Heading, Text
 from peer import ordered, series_of
-from records import Spread, of_kind
+from records import of_kind
+from rows import item, median, rows_of, table
 
 # Rows that mostly fault, map and allocate. The others compute, or call the kernel for something else.
 HEAVY = (
@@ -36,26 +37,33 @@ def side_of(capture):
     return f"Linux {series_of(linux[0])}" if linux else "Ashlar"
 
 
-def times_of(captures, counted):
-    """{(name, CPUs): {side: Spread of ns an operation}}."""
-    found = {}
-    for capture in captures:
-        if not cpus_of(capture) or (capture.where == "icount") != counted:
-            continue
-        for r in of_kind([capture], "program"):
-            sides = found.setdefault((r["name"], cpus_of(capture)), {})
-            sides.setdefault(side_of(capture), []).append(r["ns"] / r["ops"])
-    return {key: {side: Spread(values) for side, values in sides.items()} for key, sides in found.items()}
+def rows_of_programs(captures, counted):
+    """A Row for each program and number of CPUs."""
+    records = of_kind([c for c in captures if cpus_of(c) and (c.where == "icount") == counted], "program")
+    return rows_of(sorted(records, key=lambda r: (r["name"], cpus_of(r.capture))), program=item("name"), CPUs=lambda r: cpus_of(r.capture))
 
 
-def kernels_of(found):
+def per_op(record):
+    return record["ns"] / record["ops"]
+
+
+def side_of_record(record):
+    return side_of(record.capture)
+
+
+def kernels_of(rows):
     """The kernels of Linux, the newest first."""
-    sides = {side for row in found.values() for side in row if side.startswith("Linux")}
+    sides = {side_of_record(r) for row in rows for r in row.records} - {"Ashlar"}
     return sorted(sides, key=lambda side: ordered(side.split()[-1]), reverse=True)
 
 
 def ratio_of(row, side):
-    return row[side].median / row["Ashlar"].median if side in row and "Ashlar" in row else None
+    linux, ours = (row.spread(per_op, side_of_record, name) for name in (side, "Ashlar"))
+    return linux.median / ours.median if linux and ours else None
+
+
+def ratio_to_ashlar(side):
+    return lambda row: words.times(ratio_of(row, side))
 
 
 def mean_of(ratios):
@@ -64,39 +72,26 @@ def mean_of(ratios):
     return math.exp(sum(map(math.log, known)) / len(known)) if known else None
 
 
-def rows_of(found, kernels):
-    rows = []
-    for (name, cpus), row in sorted(found.items()):
-        cells = [words.spread(row[side]) if side in row else "-" for side in (*kernels, "Ashlar")]
-        rows.append([name, cpus, *cells, *(words.times(ratio_of(row, side)) for side in kernels)])
-    return rows
+def mean_rows(rows, kernels):
+    found = []
+    for cpus in sorted({row.key["CPUs"] for row in rows}):
+        heavy = [row for row in rows if row.key["CPUs"] == cpus and row.key["program"] in HEAVY]
+        if heavy:
+            means = [words.times(mean_of(ratio_of(row, side) for row in heavy)) for side in kernels]
+            found.append([f"geometric mean of {len(heavy)} rows that fault, map or allocate", cpus, *["-"] * (len(kernels) + 1), *means])
+    return found
 
 
-def mean_rows(found, kernels):
-    rows = []
-    for cpus in sorted({cpus for _, cpus in found}):
-        heavy = [row for (name, count), row in found.items() if count == cpus and name in HEAVY]
-        if not heavy:
-            continue
-        means = [words.times(mean_of(ratio_of(row, side) for row in heavy)) for side in kernels]
-        rows.append([f"geometric mean of {len(heavy)} rows that fault, map or allocate", cpus, *["-"] * (len(kernels) + 1), *means])
-    return rows
-
-
-def table(captures, counted):
-    found = times_of(captures, counted)
-    if not found:
-        return None
-    kernels = kernels_of(found)
-    rows = rows_of(found, kernels)
-    means = mean_rows(found, kernels)
-    ours = tuple(range(len(rows), len(rows) + len(means)))
-    unit = "instructions" if counted else "ns"
-    head = ["program", "CPUs", *(f"{side}, {unit} an operation" for side in kernels), "Ashlar", *(f"{side} : Ashlar" for side in kernels)]
-    return Table(head, rows + means, f"Programs: {'instructions' if counted else 'time'} an operation", ours=ours)
+def programs_table(captures, counted):
+    rows = rows_of_programs(captures, counted)
+    kernels, unit = kernels_of(rows), "instructions" if counted else "ns"
+    columns = {f"{side}, {unit} an operation": median(per_op, 1, side_of_record, side) for side in (*kernels, "Ashlar")}
+    columns |= {f"{side} : Ashlar": ratio_to_ashlar(side) for side in kernels}
+    caption = f"Programs: {'instructions' if counted else 'time'} an operation; the means first"
+    return table(caption, rows, columns, mean_rows(rows, kernels))
 
 
 def section(paper, captures):
-    tables = [table(captures, counted) for counted in (False, True)]
+    tables = [programs_table(captures, counted) for counted in (False, True)]
     if any(tables):
         paper.add(Heading("The same programs on Linux and on Ashlar"), Text(NOTE + words.EMULATED, "note"), *tables)

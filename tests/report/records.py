@@ -225,14 +225,6 @@ def of_kind(captures, kind, **wanted):
     ]
 
 
-def grouped(records, *keys):
-    """{(where, values of keys ...): records}, in the order of the first records."""
-    groups = {}
-    for record in records:
-        groups.setdefault((record.capture.where, *(record.get(key) for key in keys)), []).append(record)
-    return groups
-
-
 @dataclass
 class Spread:
     """Median, extremes and deviation of some measurements."""

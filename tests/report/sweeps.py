@@ -4,40 +4,33 @@ import re
 
 import pictures
 import words
-from paper import Figure, Heading, Table, Text
+from paper import Figure, Heading, Text
 from pictures import Series
-from records import Spread
+from rows import item, median, rows_of, table
 
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+# kind: keys that tell its rows apart, unit, figure
+MEASURES = {
+    "hvo": (("mode", "op"), "us/page", lambda r: r["ns"] / r["done"] / 1000 if r["done"] else None),
+    "memmap": (("mode", "threads"), "ns/page", lambda r: r["ns"] / r["pages"]),
+    "clear": (("size", "mode", "insn"), "GB/s", lambda r: r["bytes"] / r["ns"]),
+    "fault": (("size", "mode", "cpus"), "us/fault", lambda r: r["ns"] / r["faults"] / 1000),
+    "pcp": (("type_cache",), "ns/page", lambda r: r["ns_alloc"] + r["ns_free"]),
+    "contig": (("memory", "mode"), "ms/page", lambda r: r["ns_mean"] / 1e6),
+    "alloc": (("test", "op", "threads"), "ns", item("ns")),
+}
 
 
-def measures(capture):
-    """{(what, unit): [values]} from one run of any benchmark."""
-    found = {}
+def swept_value(record):
+    return record.capture.facts["sweep"].partition("=")[2]
 
-    def add(what, unit, value):
-        found.setdefault((what, unit), []).append(value)
 
-    for r in capture.records:
-        if r.kind == "hvo" and r["done"]:
-            add(f"hvo {r['mode']} {r['op']}", "us/page", r["ns"] / r["done"] / 1000)
-        elif r.kind == "memmap":
-            add(
-                f"memmap {r['mode']}" + (f" {r['threads']}" if r["mode"] == "parallel" else ""),
-                "ns/page",
-                r["ns"] / r["pages"],
-            )
-        elif r.kind == "clear":
-            add(f"clear {r['size']} {r['mode']} {r['insn']}", "GB/s", r["bytes"] / r["ns"])
-        elif r.kind == "fault":
-            add(f"fault {r['size']} {r['mode']} {r['cpus']} CPUs", "us/fault", r["ns"] / r["faults"] / 1000)
-        elif r.kind == "pcp":
-            add(f"pcp type_cache={r['type_cache']}", "ns/page", r["ns_alloc"] + r["ns_free"])
-        elif r.kind == "contig":
-            add(f"contig {r['memory']} {r['mode']}", "ms/page", r["ns_mean"] / 1e6)
-        elif r.kind == "alloc" and not r.get("style"):
-            add(f"alloc {r.get('test')} {r.get('op')} {r['threads']}", "ns", r["ns"])
-    return found
+def what(record):
+    return " ".join([record.kind, *(str(record.get(key, "")) for key in MEASURES[record.kind][0])])
+
+
+def figure(record):
+    return MEASURES[record.kind][2](record)
 
 
 def number(text):
@@ -52,22 +45,16 @@ def order(text):
 
 
 def picture(key, unit, rows, values):
-    """Lines if the switch is a number, bars if it is a word; the first six at most."""
+    """Lines of the first six rows, if the switch is a number."""
     name = f"sweep-{re.sub(r'[^a-z]+', '-', unit.lower())}"
-    shown = list(rows.items())[:6]
-    numbers = [number(value) for value in values]
-    if None in numbers:
-        series = [
-            (what, list(pictures.COLOURS)[i], [row[v].median if v in row else None for v in values])
-            for i, (what, row) in enumerate(shown)
-        ]
-        return Figure(name, pictures.bars(name, values, series, unit), f"{unit} against {key}.")
-    series = [Series(what, [(number(v), s.median, s.low, s.high) for v, s in row.items()]) for what, row in shown]
-    return Figure(
-        name,
-        pictures.lines(name, series, key, unit, logx=2, logy=10, xticks=numbers),
-        f"{unit} against {key}: medians and range.",
-    )
+    if None in map(number, values):
+        return None
+    series = []
+    for row in rows[:6]:
+        spreads = [(number(value), row.spread(figure, swept_value, value)) for value in values]
+        series.append(Series(row.key["what"], [(x, s.median, s.low, s.high) for x, s in spreads if s]))
+    svg = pictures.lines(name, series, key, unit, logx=2, logy=10, xticks=list(map(number, values)))
+    return Figure(name, svg, f"{unit} against {key}: medians and range.")
 
 
 def section(paper, captures):
@@ -76,14 +63,11 @@ def section(paper, captures):
         return
     key = swept[0].facts["sweep"].partition("=")[0]
     values = sorted({c.facts["sweep"].partition("=")[2] for c in swept}, key=order)
-    units = {}
-    for capture in swept:
-        for (what, unit), measured in measures(capture).items():
-            units.setdefault(unit, {}).setdefault(what, {})[capture.facts["sweep"].partition("=")[2]] = Spread(measured)
+    records = [r for c in swept for r in c.records if r.kind in MEASURES and figure(r) is not None]
     paper.add(Heading(f"Sweep: {key} = {', '.join(values)}"))
-    if not units:
+    if not records:
         paper.add(Text("No figures: every run failed before it had measured anything.", "bad"))
-    for unit, rows in units.items():
-        cells = [[what, *(words.spread(row[v]) if v in row else "-" for v in values)] for what, row in rows.items()]
-        paper.add(Table([unit, *values], cells, f"{unit} against {key}: median and range of the runs"))
-        paper.add(picture(key, unit, rows, values))
+    for unit in dict.fromkeys(MEASURES[r.kind][1] for r in records):
+        rows = rows_of([r for r in records if MEASURES[r.kind][1] == unit], what=what)
+        columns = {value: median(figure, 1, swept_value, value) for value in values}
+        paper.add(table(f"{unit} against {key}: median and range of the runs", rows, columns), picture(key, unit, rows, values))

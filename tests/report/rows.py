@@ -1,0 +1,77 @@
+"""Tables of records. A row has the records that may be added up; what it is compared with is another row of the same table."""
+
+import words
+from paper import Table
+from records import Spread
+
+
+class Row:
+    """Records with the same words under all keys."""
+
+    def __init__(self, key, rows):
+        self.key, self.rows, self.records = key, rows, []
+
+    @property
+    def last(self):
+        return self.records[-1]
+
+    def spread(self, value, way=None, word=None):
+        """The Spread of value(record), of those records for which way(record) is the word if a way is given; None without such a record."""
+        values = [value(record) for record in self.records if way is None or way(record) == word]
+        return Spread(values) if values else None
+
+    def beside(self, **other):
+        """The row whose key differs in these words only, or None."""
+        return self.rows.get(tuple({**self.key, **other}.values()))
+
+    def ratio(self, value, **other):
+        """The median of value(record), divided by that of the row beside it."""
+        base = self.beside(**other)
+        return words.ratio(self.spread(value).median, base.spread(value).median) if base else None
+
+
+def rows_of(records, **keys):
+    """The rows of the records, in the order of their first ones. Each key is the name of a column and a function of a record."""
+    rows = {}
+    for record in records:
+        key = {name: function(record) for name, function in keys.items()}
+        rows.setdefault(tuple(key.values()), Row(key, rows)).records.append(record)
+    return list(rows.values())
+
+
+def table(caption, rows, columns, published=(), ours=lambda row: False, left=1, folded=False):
+    """The keys of each row and then its columns, {head: function of a Row}. Published rows come first. None without rows."""
+    if not rows:
+        return None
+    cells = [[*row.key.values(), *(cell(row) for cell in columns.values())] for row in rows]
+    mark = tuple(len(published) + i for i, row in enumerate(rows) if ours(row))
+    return Table([*rows[0].key, *columns], [*published, *cells], caption, left=left, ours=mark, folded=folded)
+
+
+def machine(record):
+    """The first key of most tables."""
+    return words.WHERE.get(record.capture.where, record.capture.where)
+
+
+def item(name, default="-"):
+    """The function of a record that reads one of its keys."""
+    return lambda record: record.get(name, default)
+
+
+def last(name):
+    """The column that has a key of the last record."""
+    return lambda row: row.last.get(name, "-")
+
+
+def median(value, scale=1.0, way=None, word=None):
+    """The column that has the median and the range of value(record), of those records for which way(record) is the word if there is one."""
+
+    def cell(row):
+        measured = row.spread(value, way, word)
+        return words.spread(measured, scale) if measured else "-"
+
+    return cell
+
+
+def runs(row):
+    return len(row.records)
