@@ -5,8 +5,7 @@ candidates.py draws the mutants. Each goes through these stages, in a copy of th
 
     sift     the kernel's object is compiled. If the build refuses it, or if the object is the same as without the mutant, the mutant is not
              counted and the draw goes on. N mutants are counted.
-    file     hosted, under the address sanitizer: the suites that reach the line (gcc's counts of a run of each suite), quickest first, up
-             to NEAR_SECONDS
+    file     hosted, under the address sanitizer: the suites that are named like the file, such as mm.pcp for pcp_drain.c
     machines the hosted kernel boots as the machines of tests/replay
     hosted   all other suites, hosted
     guest    all cases in one guest
@@ -50,8 +49,7 @@ from machine import Machine  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 HOSTED = ("-c", "4", "-m", "1G")
-CASE_SECONDS, STAGE_SECONDS, NEAR_SECONDS = 45, 1800, 15
-SLOWER = 5  # a case times out only after so many times what its whole suite takes in the unbroken tree, because the host may be busy
+CASE_SECONDS, STAGE_SECONDS = 120, 1800
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="end.hang=30 test=*"), 60
 KINDS = ("case", "panic or sanitiser", "time-out")
 FRESH = {"outcome": "", "stage": "", "kind": "", "case": ""}
@@ -77,9 +75,9 @@ def end_session(child):
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def hosted_failure(tree, patterns, seconds):
-    """(case, kind) of the first case that fails hosted, or None. The run ends there. `seconds` is the limit of a case."""
-    argv = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(seconds), patterns]
+def hosted_failure(tree, patterns):
+    """(case, kind) of the first case that fails hosted, or None. The run ends there."""
+    argv = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(CASE_SECONDS), patterns]
     child = subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=tree.folder, start_new_session=True
     )
@@ -136,68 +134,16 @@ def compiled(tree, path, flags="KERNEL_CFLAGS"):
     return out.read_bytes() if done.returncode == 0 else None
 
 
-def suites_of(tree, build):
-    program = tree.folder / f"build/host/{build}/ashlar-host"
+def suites_of(tree):
+    program = tree.folder / "build/host/asan/ashlar-host"
     listed = subprocess.run([program, "-l"], capture_output=True, text=True, check=True, cwd=tree.folder).stdout
     return sorted({line.strip().rpartition(".")[0] for line in listed.splitlines() if "." in line})
 
 
-# ---- which suites reach a line -----------------------------------------------------------------------------------
-
-
-class Reach:
-    """Which suites reach a line, hosted, from gcc's counts of one run of each suite.
-
-    The counts are taken again when a source changes, and not when a case does: the suites of a new case run with all others.
-    """
-
-    def __init__(self, tree, folder, sources):
-        self.tree, self.folder, self.lines = tree, folder, {}
-        stamp = folder / "seconds.json"
-        known = json.loads(stamp.read_text()) if stamp.is_file() else {}
-        if known.get("sources") != sources:
-            shutil.rmtree(folder, ignore_errors=True)
-            wrong = tree.make("build/host/cov/ashlar-host")
-            if wrong:
-                raise SystemExit(f"the hosted build that counts lines cannot be built: {wrong}")
-            folder.mkdir(parents=True)
-            known = {"sources": sources, "seconds": self._run_suites()}
-            stamp.write_text(json.dumps(known))
-        self.seconds = known["seconds"]
-        self.lock = threading.Lock()
-
-    def _run_suites(self):
-        program = self.tree.folder / "build/host/cov/ashlar-host"
-        suites = suites_of(self.tree, "cov")
-
-        def once(suite):
-            started = time.monotonic()
-            outside = dict(os.environ, GCOV_PREFIX=str(self.folder / suite))
-            subprocess.run([program, *HOSTED, f"{suite}.*"], capture_output=True, check=False, env=outside, cwd=self.tree.folder)
-            return time.monotonic() - started
-
-        with ThreadPoolExecutor(2) as workers:
-            return dict(zip(suites, workers.map(once, suites)))
-
-    def _lines_of(self, suite, path):
-        """The lines of a file that a suite reaches."""
-        inside = (self.tree.folder / "build/host/cov" / path).relative_to("/").with_suffix("")
-        counts = (self.folder / suite / inside).with_suffix(".gcda")
-        notes = counts.with_suffix(".gcno")
-        if not counts.is_file():
-            return set()
-        if not notes.exists():
-            notes.symlink_to((self.tree.folder / "build/host/cov" / path).with_suffix(".gcno"))
-        done = subprocess.run(["gcov", "-j", "-t", str(counts)], capture_output=True, text=True, check=False, cwd=self.folder)
-        found = json.loads(done.stdout or '{"files": []}')["files"]
-        return {line["line_number"] for file in found if file["file"] == path for line in file["lines"] if line["count"]}
-
-    def suites(self, path, number):
-        """The suites that reach a line, quickest first."""
-        with self.lock:
-            if path not in self.lines:
-                self.lines[path] = {suite: self._lines_of(suite, path) for suite in self.seconds}
-        return sorted((suite for suite, lines in self.lines[path].items() if number in lines), key=self.seconds.get)
+def is_near(suite, path):
+    """Whether a suite has the name of a file or of the beginning of it, or the other way round."""
+    name, stem = suite.rpartition(".")[2], Path(path).stem
+    return stem.startswith(name) or name.startswith(stem)
 
 
 # ---- one mutant --------------------------------------------------------------------------------------------------
@@ -241,35 +187,30 @@ class Worker:
         hosted = self.broken(source, candidate, lambda: compiled(self.tree, candidate.path, "HOST_CFLAGS"))
         return "counted" if hosted else "refused"
 
-    def judge(self, source, candidate, reach):
-        return self.broken(source, candidate, lambda: self._stages(candidate, reach))
+    def judge(self, source, candidate):
+        return self.broken(source, candidate, lambda: self._stages(candidate))
 
-    def _stages(self, candidate, reach):
+    def _stages(self, candidate):
         noticed = None
         if is_hosted(self.tree, candidate.path):
             if self.tree.make("host-asan"):
                 return {"outcome": "refused"}
-            noticed = self._hosted(reach, reach.suites(candidate.path, candidate.line))
+            noticed = self._hosted(candidate.path)
         if noticed is None:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
             noticed = guest_failure(self.tree) and self._named("guest", guest_failure(self.tree))
         return noticed or {"outcome": "survived"}
 
-    def _hosted(self, reach, reaching):
-        budget, near = NEAR_SECONDS, []
-        for suite in reaching:
-            if near and reach.seconds[suite] > budget:
-                break
-            near.append(suite)
-            budget -= reach.seconds[suite]
-        others = [suite for suite in suites_of(self.tree, "asan") if suite not in near]
+    def _hosted(self, path):
+        suites = suites_of(self.tree)
+        near = [suite for suite in suites if is_near(suite, path)]
+        others = [suite for suite in suites if suite not in near]
         for stage, suites in (("file", near), ("hosted", others)):
             if stage == "hosted" and self._replay_fails() and self._replay_fails():
                 return self._named("machines", ("test_replay.py", "case"))
-            limit = max(CASE_SECONDS, *(int(SLOWER * reach.seconds.get(suite, 0)) for suite in suites), 0)
-            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in suites), limit) if suites else None
-            again = found and hosted_failure(self.tree, found[0], limit)
+            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in suites)) if suites else None
+            again = found and hosted_failure(self.tree, found[0])
             if again:
                 return self._named(stage, again)
         return None
@@ -332,7 +273,6 @@ class Run:
         self.all = [Worker(self._tree(folder / f"tree{n}")) for n in range(args.jobs)]
         for worker in self.all:
             self.workers.put(worker)
-        self.folder, self.reach = folder, None
 
     @staticmethod
     def _tree(folder):
@@ -387,7 +327,7 @@ class Run:
         source, started = self.draw.sources[candidate.path], time.monotonic()
         known = self.results.get(candidate, source)
         if known["outcome"] == "counted" and candidate.key not in self.marks:
-            news = self._with_worker(lambda worker: worker.judge(source, candidate, self.reach))
+            news = self._with_worker(lambda worker: worker.judge(source, candidate))
             known = self.results.put(candidate, source, **{**FRESH, **news}, seconds=round(time.monotonic() - started))
             print(line_of(candidate, known), flush=True)
         return known
@@ -400,7 +340,6 @@ class Run:
         self.draw.print_rules()
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)
-        self.reach = Reach(self.all[0].tree, self.folder / "reach", digest_of(ROOT, candidates.FOLDERS))
         mine = [candidate for n, candidate in enumerate(found) if n % shards == shard - 1]
         with ThreadPoolExecutor(self.args.jobs) as pool:
             list(pool.map(self._judged, mine))
