@@ -104,14 +104,20 @@ SOURCES = ("Makefile", "VERSION", "linker.ld", "ashlar.h", "ashlar.symbols", "bo
 
 
 @pytest.fixture(scope="session")
-def copy(tmp_path_factory):
-    """A copy of the tree in a folder whose name has another length."""
+def copy(tmp_path_factory, build):
+    """A copy of the tree in a folder whose name has another length, with the kernel's objects as if they had been built there."""
     folder = tmp_path_factory.mktemp("another-folder-for-the-same-tree")
     for name in SOURCES:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
         else:
             shutil.copy2(ROOT / name, folder / name)
+    for name in ("kernel", "vdso"):
+        shutil.copytree(build / name, folder / "build" / name)
+    flags = folder / "build/kernel/flags"  # which names the folder
+    built = flags.stat()
+    flags.write_text(flags.read_text().replace(str(ROOT), str(folder)))
+    os.utime(flags, ns=(built.st_atime_ns, built.st_mtime_ns))
     return folder
 
 

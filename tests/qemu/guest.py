@@ -5,9 +5,11 @@ slow because its host is slow, so it counts as hung only after several times its
 of a run.
 """
 
+import json
 import os
 import re
 import signal
+import socket
 import tempfile
 import time
 
@@ -23,6 +25,8 @@ SLOW_NOT_HUNG = 4  # a guest that is never silent for its deadline may take this
 class Guest:
     """One running machine. Use it as a context manager: the machine never outlives the block."""
 
+    asked = False  # whether QEMU itself can be asked something: ask(). Ctrl-C on the console then ends QEMU
+
     def __init__(self, machine, kernel, on_line=None):
         self.machine, self.kernel, self.on_line = machine, kernel, on_line
         self.lines, self.child, self.started = [], None, 0.0
@@ -32,16 +36,19 @@ class Guest:
         iso = self.machine.image or None
         if self.machine.firmware in ("bios", "uefi") and not iso:
             iso = make_iso(self.kernel, self.machine.kernel_words, os.path.join(self.scratch.name, "ashlar.iso"), self.machine.module)
-        argv = command(self.machine, self.kernel, iso)
+        argv = command(self.machine, self.kernel, iso) + (["-qmp", f"unix:{self.scratch.name}/qmp,server=on,wait=off"] if self.asked else [])
         self.started = time.monotonic()
         self.child = pexpect.spawn(
             argv[0], argv[1:], encoding="utf-8", codec_errors="replace", echo=False, dimensions=(50, 400), maxread=65536
         )
         self.child.delaybeforesend = None
+        self.qmp = None
         return self
 
     def __exit__(self, *exc):
         self._end()
+        if self.qmp:
+            self.qmp.close()
         self.scratch.cleanup()
 
     def _end(self):
@@ -80,6 +87,39 @@ class Guest:
 
     def send(self, text):
         self.child.send(text)
+
+    def _connect(self):
+        deadline = time.monotonic() + 20
+        while True:
+            connection = socket.socket(socket.AF_UNIX)
+            try:
+                connection.connect(f"{self.scratch.name}/qmp")
+                break
+            except OSError:
+                connection.close()
+                assert time.monotonic() < deadline, "QEMU does not open its QMP socket"
+                time.sleep(0.05)
+        self.qmp = connection.makefile("rw")
+        connection.close()
+        self.qmp.readline()
+        self.ask("qmp_capabilities")
+
+    def ask(self, command_name, **arguments):
+        """The answer of QEMU to a command of its machine protocol."""
+        if self.qmp is None:
+            self._connect()
+        self.qmp.write(json.dumps({"execute": command_name, "arguments": arguments}) + "\n")
+        self.qmp.flush()
+        while True:
+            answer = json.loads(self.qmp.readline() or '{"error": "QEMU has ended"}')
+            if "error" in answer:
+                raise RuntimeError(f"{command_name}: {answer['error']}")
+            if "return" in answer:
+                return answer["return"]
+
+    def monitor(self, line):
+        """The text that QEMU's monitor prints for a line."""
+        return self.ask("human-monitor-command", **{"command-line": line})
 
     def finish(self, seconds):
         """Run to the end. The guest hangs if it prints nothing for `seconds`, or if it takes SLOW_NOT_HUNG times `seconds` in all."""

@@ -4,16 +4,13 @@ A character counts as read only if every pixel of its cell agrees with the glyph
 character.
 """
 
-import json
 import re
-import socket
 import struct
-import subprocess
-import tempfile
 import time
 from pathlib import Path
 
-from machine import ROOT, command, make_iso
+from guest import Guest
+from machine import ROOT
 
 FONTS = [ROOT / f"arch/x86_64/consoles/font/spleen-{size}.psfu" for size in ("16x32", "8x16")]
 COLUMNS_ENOUGH = 100  # the kernel takes the first font that leaves this many (kernel/console/console_fb.c)
@@ -74,57 +71,18 @@ class Picture:
         return lines
 
 
-class Shown:
+class Shown(Guest):
     """A running machine whose screen can be read. Use it as a context manager."""
 
-    def __init__(self, machine, kernel):
-        self.machine, self.kernel = machine, kernel
-        self.scratch = tempfile.TemporaryDirectory(prefix="ashlar-")
-        self.folder = Path(self.scratch.name)
+    asked = True
 
-    def __enter__(self):
-        iso = self.machine.image or None
-        if self.machine.firmware in ("bios", "uefi") and not iso:
-            iso = make_iso(self.kernel, self.machine.kernel_words, self.folder / "ashlar.iso")
-        argv = command(self.machine, self.kernel, iso) + ["-qmp", f"unix:{self.folder}/qmp,server=on,wait=off"]
-        self.child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        self.qmp = None
-        return self
+    @property
+    def folder(self):
+        return Path(self.scratch.name)
 
-    def __exit__(self, *exc):
-        self.child.kill()
-        self.child.wait()
-        if self.qmp:
-            self.qmp.close()
-        self.scratch.cleanup()
-
-    def _connect(self):
-        deadline = time.monotonic() + 20
-        while True:
-            try:
-                connection = socket.socket(socket.AF_UNIX)
-                connection.connect(str(self.folder / "qmp"))
-                break
-            except OSError:
-                connection.close()
-                assert time.monotonic() < deadline, "QEMU does not open its QMP socket"
-                time.sleep(0.05)
-        self.qmp = connection.makefile("rw")
-        connection.close()
-        self.qmp.readline()
-        self.ask("qmp_capabilities")
-
-    def ask(self, command_name, **arguments):
-        if self.qmp is None:
-            self._connect()
-        self.qmp.write(json.dumps({"execute": command_name, "arguments": arguments}) + "\n")
-        self.qmp.flush()
-        while True:
-            answer = json.loads(self.qmp.readline() or '{"error": "QEMU has ended"}')
-            if "error" in answer:
-                raise RuntimeError(f"{command_name}: {answer['error']}")
-            if "return" in answer:
-                return answer["return"]
+    def press(self, *names):
+        """Press keys together."""
+        self.ask("send-key", keys=[{"type": "qcode", "data": name} for name in names])
 
     def picture(self):
         """
@@ -146,7 +104,7 @@ class Shown:
         """Wait until the first CPU has halted with interrupts off, at the end of a run with end=halt or of a panic."""
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:
-            registers = self.ask("human-monitor-command", **{"command-line": "info registers"})
+            registers = self.monitor("info registers")
             found = re.search(r"[ER]FL=([0-9a-f]+).*HLT=(\d)", registers)
             if found and found[2] == "1" and not int(found[1], 16) & 0x200:
                 return

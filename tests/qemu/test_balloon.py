@@ -1,9 +1,7 @@
 """Memory that goes back to the host: QEMU's own resident memory, as /proc shows it, falls when a guest with balloon=on has freed memory."""
 
-import json
 import os
 import re
-import socket
 import struct
 import time
 
@@ -113,15 +111,10 @@ def test_one_cpu_needs_no_command(kernel):
         assert session.poweroff().verdict == "pass"
 
 
-def ask(path, line):
-    """A line to QEMU's monitor."""
-    with socket.socket(socket.AF_UNIX) as monitor:
-        monitor.settimeout(20)
-        monitor.connect(path)
-        monitor.sendall(line.encode() + b"\n")
-        text = b""
-        while text.count(b"(qemu)") < 2:
-            text += monitor.recv(4096)
+class Asked(Session):
+    """A guest whose QEMU can be asked, too."""
+
+    asked = True
 
 
 def balloon_mib(session, wanted, seconds=30):
@@ -134,46 +127,24 @@ def balloon_mib(session, wanted, seconds=30):
         time.sleep(0.1)
 
 
-def test_the_host_asks_for_memory_and_gives_it_back(kernel, tmp_path):
+def test_the_host_asks_for_memory_and_gives_it_back(kernel):
     """QEMU's monitor asks for a guest of 3 GiB of its 4, then for all of it."""
-    monitor = str(tmp_path / "monitor")
-    machine = Machine("pvh", 2, "4G", cmdline="balloon=on monitor", balloon=True, extra=("-monitor", f"unix:{monitor},server=on,wait=off"))
-    with Session(machine, kernel) as session:
+    with Asked(Machine("pvh", 2, "4G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
         assert balloon_mib(session, 0) == 0
-        ask(monitor, "balloon 3072")
+        session.monitor("balloon 3072")
         assert balloon_mib(session, 1024) == 1024
-        ask(monitor, "balloon 4096")
+        session.monitor("balloon 4096")
         assert balloon_mib(session, 0) == 0
         assert "every frame accounted for" in session.command("mem check", 120)
         assert session.poweroff().verdict == "pass"
 
 
-def qmp(path):
-    """A connection to QEMU that sends commands: returns the function that sends one and returns its result."""
-    link = socket.socket(socket.AF_UNIX)
-    link.settimeout(20)
-    link.connect(path)
-    lines = link.makefile("rw", encoding="utf-8")
-    lines.readline()
-
-    def send(command, **arguments):
-        lines.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
-        lines.flush()
-        while True:
-            answer = json.loads(lines.readline())
-            if "event" not in answer:
-                return answer["return"]
-
-    send("qmp_capabilities")
-    return send
-
-
-def told_figures(send, seconds=20):
+def told_figures(session, seconds=20):
     """The guest's statistics, once QEMU has new ones."""
     end, seen = time.monotonic() + seconds, None
-    send("qom-set", path=DEVICE, property="guest-stats-polling-interval", value=1)
+    session.ask("qom-set", path=DEVICE, property="guest-stats-polling-interval", value=1)
     while time.monotonic() < end:
-        told = send("qom-get", path=DEVICE, property="guest-stats")
+        told = session.ask("qom-get", path=DEVICE, property="guest-stats")
         if seen is not None and told["last-update"] > seen:
             return told["stats"]
         seen = told["last-update"]
@@ -181,14 +152,11 @@ def told_figures(send, seconds=20):
     return None
 
 
-def test_the_host_is_told_how_much_is_free(kernel, tmp_path):
-    path = str(tmp_path / "qmp")
-    machine = Machine("pvh", 2, "4G", cmdline="balloon=on monitor", balloon=True, extra=("-qmp", f"unix:{path},server=on,wait=off"))
-    with Session(machine, kernel) as session:
-        send = qmp(path)
+def test_the_host_is_told_how_much_is_free(kernel):
+    with Asked(Machine("pvh", 2, "4G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
         for pages in (0, 600):
             session.command(f"pool 2M {pages}")
-            told = told_figures(send)
+            told = told_figures(session)
             assert told is not None, session.command("balloon")
             frames = {name: int(count) for name, count in re.findall(r"(free|unopened|RAM) +(\d+) frames", session.command("mem"))}
             assert told["stat-total-memory"] == frames["RAM"] * FRAME, (told, frames)

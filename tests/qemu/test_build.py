@@ -26,14 +26,13 @@ def make(folder, *args):
 @pytest.mark.proof
 def test_reproducible(copy, kernel):
     """Two folders give the same ELF, byte for byte."""
-    make(copy, "kernel")
-    assert (copy / "build/ashlar.elf").read_bytes() == kernel.read_bytes()
+    make(copy, "kernel", "BUILD=build/again")
+    assert (copy / "build/again/ashlar.elf").read_bytes() == kernel.read_bytes()
 
 
 def test_incremental(copy):
     """Nothing is built twice. A touched header rebuilds the files that include it and no others."""
-    make(copy, "kernel")
-    assert "CC" not in make(copy, "kernel")
+    assert "  CC " not in make(copy, "kernel")
     users = sum("kernel/core/padata.h" in d.read_text() for d in (copy / "build/kernel").rglob("*.d"))
     (copy / "kernel/core/padata.h").touch()
     assert make(copy, "kernel").count("  CC ") == users > 0

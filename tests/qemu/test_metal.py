@@ -55,16 +55,13 @@ def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
     again."""
     machine = Machine("pvh", 1, "5G", display="std", serial=("-serial", "none"), cmdline=f"end=page {WORDS}")
 
-    def press(name):
-        guest.ask("send-key", keys=[{"type": "qcode", "data": name}])
-
     with Shown(machine, kernel) as guest:
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
         assert {"ASHLAR-END verdict=pass code=0x10", "ok 1 kernel.string", PAGED} <= set(lines), "\n".join(lines)
-        press("home")
+        guest.press("home")
         lines = guest.wait("q leaves", SECONDS, guest.vga_text)
         assert lines[0] == "ASHLAR-BEGIN" and not any("ASHLAR-END" in line for line in lines), "\n".join(lines)
-        press("end")
+        guest.press("end")
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
         assert "ASHLAR-BEGIN" not in lines and "q leaves" in lines[-1], "\n".join(lines)
 
@@ -152,7 +149,7 @@ def choose_entry(kernel, menu, tmp_path, firmware, entry, seconds=SECONDS):
     machine = Machine(firmware, 2, "1G", cpu=cpu, display="std", image=menu, serial=("-serial", f"file:{log}"), reboots=True)
 
     def press(*names):
-        guest.ask("send-key", keys=[{"type": "qcode", "data": name} for name in names])
+        guest.press(*names)
         time.sleep(0.15)  # the keyboard holds a key for 100 ms
 
     def wait_menu(count):
@@ -353,7 +350,7 @@ def test_an_nmi_of_the_board_is_a_request(kernel):
         guest.wait("request to show where the CPUs are", SECONDS / 4, guest.vga_text)
         lines = guest.wait("cpu_nap", SECONDS / 4, guest.vga_text)
         assert len([line for line in lines if "NMI without" in line]) == 1, "\n".join(lines)
-        guest.ask("send-key", keys=[{"type": "qcode", "data": name} for name in ("ctrl", "d")])
+        guest.press("ctrl", "d")
         guest.wait("ASHLAR-END", SECONDS / 4, guest.vga_text)
 
 
@@ -362,8 +359,7 @@ def test_an_idle_machine_gets_no_interrupts_of_the_pit(kernel):
     machine = Machine("bios", 1, "256M", display="std", serial=("-serial", "none"), cmdline="monitor")
 
     def ticks():
-        text = guest.ask("human-monitor-command", **{"command-line": "info irq"})
-        return [line.split() for line in text.splitlines() if re.match(r" *0: ", line)]
+        return [line.split() for line in guest.monitor("info irq").splitlines() if re.match(r" *0: ", line)]
 
     with Shown(machine, kernel) as guest:
         guest.wait("Commands: help.", SECONDS, lambda: guest.picture().text())
@@ -435,8 +431,8 @@ def test_machine_checks_are_named_and_counted(kernel):
     machine = Machine("pvh", 2, "256M", cpu="max,vendor=GenuineIntel", cmdline=words, display="std", serial=("-serial", "none"))
     with Shown(machine, kernel) as guest:  # on AMD no page is withdrawn
         guest.wait("# Subtest: mm.random", SECONDS, guest.vga_text)
-        guest.ask("human-monitor-command", **{"command-line": "mce 1 4 0x8c0000000000009f 0 0x5000 0"})
-        guest.ask("human-monitor-command", **{"command-line": "mce 1 5 0xbd0000000000009f 5 0x9123456 0x8c"})
+        guest.monitor("mce 1 4 0x8c0000000000009f 0 0x5000 0")
+        guest.monitor("mce 1 5 0xbd0000000000009f 5 0x9123456 0x8c")
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
         text = "\n".join(lines)
     assert "errors   1 corrected, 1 uncorrected, 1 pages named" in text and "frame 9123 failed: it is out of use" in text, text

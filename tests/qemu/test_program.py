@@ -50,10 +50,17 @@ def files(tmp_path):
     return folder
 
 
-def passed(program, tmp_path, firmware, mem, kernel, cmdline="run=\"test program.module.the_machines_*\""):
+SAYS = 'run="test program.module.the_machines_*"'  # the case prints what the kernel got
+
+
+def with_program(program, tmp_path, cmdline="", cpus=2, mem="256M", firmware="pvh", accel="auto"):
+    """A machine that runs the program."""
     module = program.write(tmp_path / "program.cpio")
-    outcome = run(Machine(firmware, 2, mem, module=str(module), cmdline=f"{program.words} {cmdline}"), kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    return Machine(firmware, cpus, mem, accel=accel, module=str(module), cmdline=f"{program.words} {cmdline}".strip())
+
+
+def passes(outcome):
+    assert (outcome.verdict, outcome.problem) == ("pass", "") and "leaks:" not in outcome.text, outcome.report()
     return outcome.text
 
 
@@ -64,7 +71,7 @@ def numbered(text, what):
 @pytest.mark.parametrize("firmware, mem", [("pvh", "64M"), ("microvm", "64M"), ("bios", "64M"), ("uefi", "128M"), ("pvh", "5G")])
 def test_a_program_reaches_the_kernel(built, files, kernel, tmp_path, firmware, mem):
     path = built("-static")
-    text = passed(Program(str(path), ARGS, str(files), ENV), tmp_path, firmware, mem, kernel)
+    text = passes(run(with_program(Program(str(path), ARGS, str(files), ENV), tmp_path, SAYS, mem=mem, firmware=firmware), kernel, SECONDS))
     assert numbered(text, "argument") == [path.name, *shlex.split(ARGS)]
     assert numbered(text, "environment") == shlex.split(ENV)
     assert f"program {path.name}: {path.stat().st_size} bytes, fixed" in text
@@ -80,22 +87,18 @@ def test_a_program_reaches_the_kernel(built, files, kernel, tmp_path, firmware, 
 
 def test_a_static_pie_program_is_taken(built, kernel, tmp_path):
     path = built("-static-pie", "-fPIE")
-    text = passed(Program(str(path)), tmp_path, "pvh", "64M", kernel)
+    text = passes(run(with_program(Program(str(path)), tmp_path, SAYS, mem="64M"), kernel, SECONDS))
     assert f"program {path.name}: {path.stat().st_size} bytes, pie" in text
     assert numbered(text, "argument") == [path.name]
 
 
 def test_a_dynamic_program_is_refused_in_words(built, kernel, tmp_path):
-    path = built()
-    program = Program(str(path))
-    module = program.write(tmp_path / "program.cpio")
-    words = program.words + ' run="test program.module.the_machines_*"'
-    outcome = run(Machine("pvh", 1, "64M", module=str(module), cmdline=words), kernel, SECONDS)
+    outcome = run(with_program(Program(str(built())), tmp_path, SAYS, mem="64M"), kernel, SECONDS)
     assert outcome.verdict == "fail" and "it is linked dynamically (link it with -static)" in outcome.text, outcome.report()
 
 
 def test_a_bare_elf_is_a_module_too(built, kernel):
-    outcome = run(Machine("pvh", 1, "64M", module=str(built("-static")), cmdline='program.args=x run="test program.module.the_machines_*"'), kernel, SECONDS)
+    outcome = run(Machine("pvh", 1, "64M", module=str(built("-static")), cmdline=f"program.args=x {SAYS}"), kernel, SECONDS)
     assert outcome.verdict == "pass" and numbered(outcome.text, "argument") == ["program", "x"], outcome.report()
 
 
@@ -131,9 +134,7 @@ def test_words_of_the_command_line():
 @pytest.mark.parametrize("kind", ["-static", "-static-pie"])
 def test_hello(kind, built, kernel, tmp_path):
     path = built(kind)
-    program = Program(str(path), "one 'two three'", env="HOME=/")
-    module = program.write(tmp_path / "program.cpio")
-    outcome = run(Machine("pvh", 2, "256M", module=str(module), cmdline=program.words), kernel, SECONDS)
+    outcome = run(with_program(Program(str(path), "one 'two three'", env="HOME=/"), tmp_path), kernel, SECONDS)
     lines = ["hello from ring 3", "argc 3", f"argv[0] {path.name}", "argv[1] one", "argv[2] two three", "env HOME=/"]
     assert [line for line in outcome.lines if line in lines] == lines, outcome.report()
     assert f"PROGRAM name={path.name} status=7" in outcome.lines and outcome.verdict == "fail", outcome.report()
@@ -142,10 +143,7 @@ def test_hello(kind, built, kernel, tmp_path):
 def ends(built, kernel, tmp_path, source, args, cpus=4, mem="256M", cmdline="", status=0, accel="auto"):
     """Run a program of tests/programs: it ends with that status, and nothing is lost."""
     path = built("-static", "-pthread", source=ROOT / "tests/programs" / source)
-    program = Program(str(path), args)
-    module = program.write(tmp_path / "program.cpio")
-    machine = Machine("pvh", cpus, mem, accel=accel, module=str(module), cmdline=f"{program.words} {cmdline}")
-    outcome = run(machine, kernel, SECONDS)
+    outcome = run(with_program(Program(str(path), args), tmp_path, cmdline, cpus, mem, accel=accel), kernel, SECONDS)
     assert f"PROGRAM name={path.name} status={status}" in outcome.lines, outcome.report()
     assert outcome.verdict == ("pass" if status == 0 else "fail") and "leaks:" not in outcome.text, outcome.report()
 
@@ -209,17 +207,14 @@ def test_a_hostile_file_is_refused_in_words(built, kernel, tmp_path):
     (files / "good").write_bytes(hostile_elf(3, 0x10000, 2**36, 4))
     for path in files.iterdir():
         path.chmod(0o755)
-    program = Program(str(built("-static")), files=str(files))
-    machine = Machine("pvh", 2, "256M", module=str(program.write(tmp_path / "program.cpio")), cmdline=f"{program.words} monitor")
-    with Session(machine, kernel) as session:
+    with Session(with_program(Program(str(built("-static")), files=str(files)), tmp_path, "monitor"), kernel) as session:
         for name, (kind, at, _, _, says) in HOSTILE_FILES.items():
             said = session.command(f"program {name}")
             where = at + (PIE_BASE if kind == 3 and says == IN_HOLE else 0)
             assert f"program: {name}: {says} ({where:x})" in said and f"program: {name} was not started" in said, said
             assert "every frame accounted for" in session.command("mem check")
             assert "PROGRAM name=good status=7" in session.command("program good")
-        outcome = session.poweroff()
-        assert (outcome.verdict, outcome.problem) == ("pass", "") and "leaks:" not in outcome.text, outcome.report()
+        passes(session.poweroff())
 
 
 RANDOM = [(4, 8, "256M"), *(pytest.param(*row, marks=pytest.mark.proof) for row in ((1, 1, "64M"), (2, 2, "128M"), (3, 4, "512M")))]
@@ -241,10 +236,7 @@ def test_tricks_of_the_processor(built, kernel, tmp_path):
 def test_the_monitor_runs_programs_again_and_again(built, kernel, tmp_path):
     """Whatever ends a program, the monitor goes on, nothing is lost, and the next one starts."""
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
-    program = Program(str(path), "3", str(path.parent))
-    module = program.write(tmp_path / "program.cpio")
-    machine = Machine("pvh", 4, "512M", module=str(module), cmdline=f"{program.words} monitor")
-    with Session(machine, kernel) as session:
+    with Session(with_program(Program(str(path), "3", str(path.parent)), tmp_path, "monitor", 4, "512M"), kernel) as session:
         assert re.search(rf"(?m)^  {path.name} +\d+ bytes$", session.command("program"))
         assert "status=3" in session.command(f"program {path.name}")  # ARGS
         assert "status=0" in session.command(f"program {path.name} 0")
@@ -261,25 +253,18 @@ def test_the_monitor_runs_programs_again_and_again(built, kernel, tmp_path):
             assert "remaining commands were stopped" in said, said
             assert "every frame accounted for" in session.command("mem check")
         assert "status=4" in session.command(f"program {path.name} 4")
-        outcome = session.poweroff()
-        assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
-        assert "leaks:" not in outcome.text and " status=" not in outcome.lines[-1], outcome.report()
+        assert " status=" not in passes(session.poweroff()).splitlines()[-1]
 
 
 def test_a_program_ends_while_threads_are_made(built, kernel, tmp_path):
     """exit_group() races with clone() and with threads that end, and no frame and no CPU is lost."""
     path = built("-static", "-pthread", source=ROOT / "tests/programs/clone_exit.c")
-    program = Program(str(path))
-    module = program.write(tmp_path / "program.cpio")
-    machine = Machine("pvh", 8, "512M", module=str(module), cmdline=f"{program.words} monitor")
-    with Session(machine, kernel) as session:
+    with Session(with_program(Program(str(path)), tmp_path, "monitor", 8, "512M"), kernel) as session:
         for number in range(30):
             said = session.command(f"program {path.name} {number}")
             assert re.search(r"(?m)^threads \d\d", said) and f"PROGRAM name={path.name} status={number}" in said, said
         assert "every frame accounted for" in session.command("mem check")
-        outcome = session.poweroff()
-        assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
-        assert "leaks:" not in outcome.text, outcome.report()
+        passes(session.poweroff())
 
 
 def test_the_machine_ends_with_the_status_of_its_program(built, kernel, tmp_path):
@@ -296,17 +281,14 @@ def test_the_machine_ends_with_the_status_of_its_program(built, kernel, tmp_path
 @pytest.mark.parametrize(("hang", "verdict"), [("1", "crash"), ("off", "pass"), pytest.param("0", "pass", marks=pytest.mark.proof)])
 def test_a_quiet_program_is_not_killed_where_that_is_wanted(hang, verdict, built, kernel, tmp_path):
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
-    program = Program(str(path), "nap 5")
-    module = program.write(tmp_path / "program.cpio")
-    outcome = run(Machine("pvh", 2, "256M", module=str(module), cmdline=f"{program.words} end.hang=1 end.hang={hang}"), kernel, SECONDS)
+    outcome = run(with_program(Program(str(path), "nap 3"), tmp_path, f"end.hang=1 end.hang={hang}"), kernel, SECONDS)
     assert outcome.verdict == verdict and ("watchdog: no progress" in outcome.text) == (verdict == "crash"), outcome.report()
 
 
 def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):
     """`make bench WHAT=programs` builds, passes and reads programs in this way."""
     program = Program(str(build_benchmarks(Builder(tmp_path, None), ["page_fault1"])["page_fault1"].path), "2 100")
-    module = program.write(tmp_path / "program.cpio")
-    outcome = run(Machine("pvh", 2, "1G", module=str(module), cmdline=program.words), kernel, SECONDS)
+    outcome = run(with_program(program, tmp_path, mem="1G"), kernel, SECONDS)
     records = of_kind([parse(outcome.text.encode() + b"\n")], "program")
     assert [record["name"] for record in records] == ["page_fault1", "page_fault1-small"], outcome.report()
     assert all(record["threads"] == 2 and record["ops"] % 32768 == 0 for record in records), outcome.report()
@@ -324,9 +306,7 @@ def test_small_programs_end_as_on_linux(kernel, tmp_path, name, library):
     compiler = "g++" if name.endswith("cpp") else compiler
     subprocess.run([compiler, "-O1", *flags, str(ROOT / "tests/programs" / name), "-o", str(path), "-lpthread"], check=True, timeout=60)
     here = subprocess.run([str(path)], capture_output=True, text=True, check=False, timeout=60)
-    program = Program(str(path))
-    module = program.write(tmp_path / "program.cpio")
-    outcome = run(Machine("pvh", 4, "256M", module=str(module), cmdline=program.words), kernel, SECONDS)
+    outcome = run(with_program(Program(str(path)), tmp_path, cpus=4), kernel, SECONDS)
     assert here.returncode == 0 and here.stdout.strip() in outcome.lines, outcome.report()
     assert "PROGRAM name=a.out status=0" in outcome.text, outcome.report()
     assert name != "collapse.c" or "huge" in outcome.lines, outcome.report()

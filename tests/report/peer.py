@@ -222,54 +222,44 @@ NO_POOL = ("none", 0)
 
 @dataclass(frozen=True)
 class Boot:
-    """Milliseconds from the start of the kernel until it is ready and until its pools are made, and the time for making the pools."""
+    """One boot: its machine, pool and side, and ms from the start of the kernel until it is ready and until its pools are made."""
 
+    machine: tuple  # GiB, CPUs
+    pool: tuple  # size of its pages, their number
+    side: tuple  # kernel, HVO
     ready: float
     made: float
-    making: float  # or None: not known
 
 
 def linux_boot(capture):
-    """(GiB, CPUs, (size, pages), (kernel, HVO), Boot) of one boot, or None."""
     ready = [r for r in of_kind([capture], "linux", what="ready") if r.get("hugetlb_ns")]
     if not ready or ready[0].get("done") != ready[0].get("pages"):
         return None
     r = ready[0]
-    made = [record["ns"] / 1e6 for record in of_kind([capture], "linux", what="boot_pool")]
     pool = (r.get("size"), r["pages"]) if r.get("pages") else NO_POOL
     side = f"Linux {series_of(r)}", "on" if r.get("optimise") else "off"
-    return gib_of(r), r["cpus"], pool, side, Boot(r["ns"] / 1e6, r["hugetlb_ns"] / 1e6, made[0] if made else None)
+    return Boot((gib_of(r), r["cpus"]), pool, side, r["ns"] / 1e6, r["hugetlb_ns"] / 1e6)
 
 
 def ashlar_boot(capture):
-    """The same for a boot of Ashlar."""
     records = of_kind([capture], "boot")
     if not records:
         return None
     r = records[0]
-    pool, ns = NO_POOL, None
-    for size, prefix in (("1G", "pool_1g"), ("2M", "pool")):
-        if r.get(f"{prefix}_pages"):
-            pool, ns = (size, r[f"{prefix}_pages"]), r.get(f"{prefix}_ns")
-    side = "Ashlar", mode_at_boot(r)
+    pools = [(size, r[key]) for size, key in (("1G", "pool_1g_pages"), ("2M", "pool_pages")) if r.get(key)]
     ready = r["ns_to_ready"] / 1e6
-    return gib_of(r), r["cpus_started"], pool, side, Boot(ready, ready, ns / 1e6 if ns else None)
+    return Boot((gib_of(r), r["cpus_started"]), (pools or [NO_POOL])[-1], ("Ashlar", mode_at_boot(r)), ready, ready)
 
 
 def readies(captures):
     """{(GiB, CPUs): {(size, pages): {(kernel, HVO): {turn: Boot}}}}"""
     found = {}
     for capture in captures:
-        one = (linux_boot(capture) or ashlar_boot(capture)) if capture.name.startswith(READY) else None
-        if one:
-            gib, cpus, pool, side, measured = one
-            sides = found.setdefault((gib, cpus), {}).setdefault(pool, {})
-            sides.setdefault(side, {})[turn_of(capture.name)] = measured
+        boot = (linux_boot(capture) or ashlar_boot(capture)) if capture.name.startswith(READY) else None
+        if boot:
+            sides = found.setdefault(boot.machine, {}).setdefault(boot.pool, {})
+            sides.setdefault(boot.side, {})[turn_of(capture.name)] = boot
     return found
-
-
-def ready_spread(measured):
-    return words.spread(Spread([boot.ready for boot in measured.values()])) if measured else "-"
 
 
 def lacking_pool(sides, kernel):
@@ -289,57 +279,27 @@ def longer(this, that):
     return "noise" if this.is_noise or that.is_noise else words.times(this.median / that.median)
 
 
-def ready_rows(memory, cpus, pool, sides, lacking):
+def ready_rows(machine, pool, sides, lacking):
     """A row for each kernel and state of HVO: how much later the kernel is ready because of this pool."""
-    size, pages = pool
     cost = {side: later(measured, lacking_pool(lacking, side[0]), "made") for side, measured in sides.items()}
-    rows = []
     for (kernel, state), measured in sorted(sides.items(), key=lambda i: (name_key(i[0][0]), i[0][1])):
         same = mine = None
         if kernel.startswith("Linux"):
-            same = cost.get(("Ashlar", alike_at_boot(kernel.split()[-1], size, state == "on")))
+            same = cost.get(("Ashlar", alike_at_boot(kernel.split()[-1], pool[0], state == "on")))
             mine = cost.get(("Ashlar", "on"))
-        without = lacking_pool(lacking, kernel)
-        ready, made = later(measured, without, "ready"), cost[kernel, state]
-        making = [boot.making for boot in measured.values() if boot.making is not None]
-        rows.append(
-            [
-                kernel,
-                state,
-                f"{pages:,} x {size}",
-                cpus,
-                f"{memory} GiB",
-                len(measured),
-                ready_spread(measured),
-                ready_spread(without),
-                words.spread(ready) if ready else "-",
-                words.spread(made) if made else "-",
-                longer(made, same),
-                longer(made, mine),
-                words.spread(Spread(making)) if making else "-",
-            ]
-        )
-    return rows
+        ready, made = later(measured, lacking_pool(lacking, kernel), "ready"), cost[kernel, state]
+        delays = [words.spread(delay) if delay else "-" for delay in (ready, made)]
+        where = [f"{pool[1]:,} x {pool[0]}", machine[1], f"{machine[0]} GiB"]
+        yield [kernel, state, *where, len(measured), *delays, longer(made, same), longer(made, mine)]
 
 
 READY_HEAD = [
-    "kernel",
-    "HVO",
-    "pool",
-    "CPUs",
-    "memory",
-    "boots",
-    "ready ms, with the pool",
-    "without",
-    "later by ms",
-    "later by the end of hugetlb_init",
-    "Linux : same technique",
-    "Linux : ours",
-    "hugetlb_init, or making the pool, ms",
+    *("kernel", "HVO", "pool", "CPUs", "memory", "boots"),
+    *("ready later by ms", "by the end of hugetlb_init", "Linux : same technique", "Linux : ours"),
 ]
 READY_NOTE = (
     "Ready is Linux's first program and the end of Ashlar's start-up, both counted from the kernel's beginning: compare"
-    " how much later each is ready for the pool, not the two columns before. That is the difference of the medians, with"
+    " how much later each is ready for the pool. That is the difference of the medians, with"
     " its range over the turns. All that a pool costs Linux is done by the end of hugetlb_init, before its drivers start;"
     " ratios are of that difference. hugetlb_init alone does not show it: pages of 1 GiB are taken long before, and in"
     " some kernels their struct pages are made then, too. Since 6.15 Linux with HVO does not make those that it would"
@@ -351,10 +311,10 @@ READY_NOTE = (
 
 def ready_blocks(captures):
     rows = []
-    for (memory, cpus), of_pool in sorted(readies(captures).items()):
+    for machine, of_pool in sorted(readies(captures).items()):
         lacking = of_pool.get(NO_POOL, {})
         for pool, sides in sorted(of_pool.items(), key=str):
-            rows += ready_rows(memory, cpus, pool, sides, lacking) if pool != NO_POOL else []
+            rows += ready_rows(machine, pool, sides, lacking) if pool != NO_POOL else []
     if not any(row[0].startswith("Linux") for row in rows):
         return []
     return [Table(READY_HEAD, rows, "Ready with a pool made at boot and without", left=3), Text(READY_NOTE, "note")]
