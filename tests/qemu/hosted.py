@@ -27,7 +27,9 @@ class Hosted:
         return [str(self.program(build)), "-c", str(self.cpus), "-n", str(self.nodes), "-m", self.mem, patterns or self.patterns]
 
 
-LONG = "-mm.huge_map.a_part_of_a_1g_page,-mm.huge_map.low_addresses*,-mm.history.p*,-mm.history.heads*,-mm.packed"
+LONG = (
+    "-mm.huge_map.a_part_of_a_1g_page,-mm.huge_map.low_addresses*,-mm.history,-mm.packed,-mm.memmap_open.poisoned*,-mm.giga.one_is_allocated*"
+)
 
 # mm.fault* make one CPU's operations fail, and need no more than one run. Under tsan, long cases without a race of their own are left out.
 RUNS = (
