@@ -67,14 +67,16 @@ def module(name):
 
 def objects(build):
     """For each object of the kernel: its source, and the symbols that it defines and uses."""
-    for folder in ("kernel", "mm", "arch/x86_64"):
-        for path in sorted((build / "kernel" / folder).rglob("*.o")):
-            source = path.relative_to(build / "kernel").as_posix().removesuffix(".o")
-            if not (ROOT / source).exists():
-                continue
-            lines = subprocess.run(["nm", str(path)], capture_output=True, text=True, check=True).stdout.splitlines()
-            words = [line.split() for line in lines]
-            yield source, {w[-1] for w in words if w[-2] in "TDBRVWSC"}, {w[-1] for w in words if w[-2] == "U"}
+    paths = [path for folder in ("kernel", "mm", "arch/x86_64") for path in sorted((build / "kernel" / folder).rglob("*.o"))]
+    sources = {str(path): path.relative_to(build / "kernel").as_posix().removesuffix(".o") for path in paths}
+    there = [path for path, source in sources.items() if (ROOT / source).exists()]
+    lines = subprocess.run(["nm", "-A", *there], capture_output=True, text=True, check=True).stdout.splitlines() if there else []
+    words = {path: [] for path in there}
+    for line in lines:
+        path, _, symbol = line.rpartition(":")
+        words[path].append(symbol.split())
+    for path, of in words.items():
+        yield sources[path], {w[-1] for w in of if w[-2] in "TDBRVWSC"}, {w[-1] for w in of if w[-2] == "U"}
 
 
 def arrows(found):

@@ -7,6 +7,7 @@ top to bottom, must be exactly the row. A statement is therefore noticed if it i
 or repeated. The code between the phrases is not checked.
 """
 
+import functools
 import re
 import sys
 from dataclasses import dataclass
@@ -30,6 +31,7 @@ class Row:
         return f"{', '.join(self.models)}: {self.step}: {self.file}: {self.function}"
 
 
+@functools.cache
 def bare(text):
     """The code without comments and with empty strings."""
 
@@ -71,6 +73,7 @@ def read(path=HERE / "steps.txt"):
     return steps, found
 
 
+@functools.cache
 def rows():
     return read()[1]
 

@@ -79,16 +79,16 @@ def test_many_threads_are_judged_by_the_limit_of_their_run(build):
     assert f"of the limit in {count} of {len(runs['2'])} runs" in done.stdout
 
 
-def hvo_legs(build, words):
+def hvo_legs(build, mem, words):
     """{(mode, op): record} of one run of bench=hvo."""
-    argv = [str(build / "host/native/ashlar-host"), "-x", "-c", "2", "-m", "8G", "-k", f'bench="hvo {words}"']
+    argv = [str(build / "host/native/ashlar-host"), "-x", "-c", "2", "-m", mem, "-k", f'bench="hvo {words}"']
     done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
     assert "verdict=pass" in done.stdout, done.stdout[-2000:]
     return {(leg["mode"], leg["op"]): leg for leg in records(done.stdout, "hvo")}
 
 
 def test_a_gigabyte_is_grown_shrunk_and_demoted_in_every_mode(build):
-    legs = hvo_legs(build, "size=1G pages=2")
+    legs = hvo_legs(build, "5G", "size=1G pages=2")
     modes = {mode for mode, _ in legs}
     assert {"off", "unbatched", "batched", "on"} <= modes and legs.keys() == {(mode, op) for mode in modes for op in ("alloc", "free", "demote")}
     for (mode, op), leg in legs.items():
@@ -100,7 +100,7 @@ def test_a_gigabyte_is_grown_shrunk_and_demoted_in_every_mode(build):
 
 
 def test_a_round_that_is_put_off_is_recorded_beside_its_leg(build):
-    legs = hvo_legs(build, "pages=256 source=recycled modes=off,batched,on")
+    legs = hvo_legs(build, "2G", "pages=256 source=recycled modes=off,batched,on")
     rounds = {mode: (legs[mode, "alloc"]["flushes"], legs[mode, "alloc"]["use_flushes"]) for mode in ("off", "batched", "on")}
     assert rounds == {"off": (0, 0), "batched": (2, 0), "on": (0, 1)}
     assert legs["on", "free"]["debt_blocks"] == 256
