@@ -43,10 +43,13 @@ def functions(text):
 
 
 @cache
-def files_with(root, name):
-    """The files that define a function of that name."""
-    files = [p for folder in FOLDERS if (root / folder).is_dir() for p in sorted((root / folder).rglob("*.[ch]"))]
-    return [p for p in files if name in functions(p.read_text(encoding="utf-8"))]
+def defined(root):
+    """{name of a function: the files that define it}."""
+    found = {}
+    for path in (path for folder in FOLDERS for path in (root / folder).rglob("*.[ch]")):
+        for name in functions(path.read_text(encoding="utf-8")):
+            found.setdefault(name, []).append(path)
+    return found
 
 
 def file_of(root, where):
@@ -54,7 +57,7 @@ def file_of(root, where):
     path, _, name = where.rpartition(" ")
     if not path and not name.isidentifier() or name == "Makefile":
         return root / name, None
-    files = [root / path] if path else files_with(root, name)
+    files = [root / path] if path else defined(root).get(name, [])
     if len(files) != 1:
         raise DoesNotFit(f"{where}: defined in {len(files)} files")
     return files[0], name
