@@ -176,7 +176,7 @@ def test_any_bytes(session):
     assert "= RAM" in session.command("mem")
 
 
-@pytest.mark.parametrize("firmware", ["bios", "uefi", "pvh"])
+@pytest.mark.parametrize("firmware", ["bios", "pvh", pytest.param("uefi", marks=pytest.mark.proof)])
 def test_typed_on_each_firmware(kernel, firmware):
     with Session(Machine(firmware, 2, "256M", cmdline="monitor"), kernel) as session:
         assert "pass:5 fail:0" in session.command("test kernel.words.*")

@@ -1,4 +1,4 @@
-"""Boot does not depend on the amount of RAM, and nodes are used as the firmware describes them.
+"""What boot takes of the host does not depend on the amount of RAM (time: test_ready.py), and nodes are used as the firmware describes them.
 
 The 4 TiB guest is larger than any host. The host backs only memory that the kernel touches, and the tests measure this memory.
 """
@@ -15,11 +15,10 @@ from machine import Machine, command
 from test_payload import records
 
 SECONDS = 90
-SMALL = Machine("pvh", 8, "4G", cmdline="end=halt test=kernel.string.*")  # the test looks at the machine while it runs
-LARGE = replace(SMALL, mem="4T")
+LARGE = Machine("pvh", 8, "4T", cmdline="end=halt test=kernel.string.*")  # the test looks at the machine while it runs
 UNEVEN = Machine("pvh", 32, "12G", nodes=8, uneven=True)
 BEYOND = Machine("pvh", 8, "2T", nodes=8, uneven=True)
-PAIRS, PAIRS_MAX, PAGES, HUGE_BYTES = 5, 25, 1000, 2 << 20
+PAGES = 1000
 MIB = 1 << 20
 
 
@@ -29,12 +28,11 @@ def process_bytes(pid, field):
     return int(re.search(rf"^{field}:\s*(\d+) kB$", text, re.M)[1]) * 1024
 
 
-def boot(machine, kernel):
-    """(ns to ready, most bytes QEMU has held when the machine says it is ready)."""
+def held_when_ready(machine, kernel):
+    """The most bytes that QEMU has held when the machine says it is ready."""
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("^BENCH boot ", SECONDS), f"never ready: {guest.lines[-40:]}"
-        held = process_bytes(guest.child.pid, "VmHWM")
-        return records("\n".join(guest.lines), "boot")[-1]["ns_to_ready"], held
+        return process_bytes(guest.child.pid, "VmHWM")
 
 
 def halted_bytes(machine, kernel):
@@ -56,34 +54,8 @@ def halted_bytes(machine, kernel):
         child.wait()
 
 
-def fastest(found):
-    return [min(ns for ns, _ in found[machine]) for machine in (SMALL, LARGE)]
-
-
-@pytest.fixture(scope="module")
-def boots(kernel):
-    """The runs are interleaved, so that a slow moment of the host meets both machines. More boots follow while the fastest are far apart."""
-    found = {SMALL: [], LARGE: []}
-    for pair in range(PAIRS_MAX):
-        if pair >= PAIRS and near(*fastest(found)):
-            break
-        for machine in found:
-            found[machine].append(boot(machine, kernel))
-    return found
-
-
-def near(small, large):
-    return abs(large - small) <= 0.2 * small
-
-
-def test_ready_does_not_wait_for_ram(boots):
-    """The fastest run of each machine, in which the host was busy with nothing else."""
-    small, large = fastest(boots)
-    assert near(small, large), f"4 TiB: {large / 1e6:.1f} ms, 4 GiB: {small / 1e6:.1f} ms"
-
-
-def test_host_memory_at_ready(boots, kernel):
-    most, halted = max(held for _, held in boots[LARGE]), halted_bytes(LARGE, kernel)
+def test_host_memory_at_ready(kernel):
+    most, halted = held_when_ready(LARGE, kernel), halted_bytes(LARGE, kernel)
     assert most - halted <= 256 * MIB, f"{most / MIB:.0f} MiB at ready, {halted / MIB:.0f} MiB halted at entry"
 
 
