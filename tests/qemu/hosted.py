@@ -31,10 +31,11 @@ LONG = (
     "-mm.huge_map.a_part_of_a_1g_page,-mm.huge_map.low_addresses*,-mm.history,-mm.packed,-mm.memmap_open.poisoned*,-mm.giga.one_is_allocated*"
 )
 
-# mm.fault* make one CPU's operations fail, and need no more than one run. Under tsan, long cases without a race of their own are left out.
+# mm.fault* make one CPU's operations fail, and need no more than one run; mm.history.* run where there are two nodes. Under tsan, long
+# cases without a race of their own are left out.
 RUNS = (
     Hosted("tsan", 4, patterns=f"host.sanitizers.*,kernel.*,mm.*,-mm.fault,-mm.fault_giga,{LONG}"),
-    Hosted("asan", 4),
+    Hosted("asan", 4, patterns="*,-mm.history"),
     Hosted("asan", 8, nodes=2, patterns="mm.*,-mm.fault,-mm.fault_giga", mem="6G"),
 )
 

@@ -34,7 +34,7 @@ def test_hosted(hosted, build, cases, guests, request):
     status = guests.take(hosted.name, lambda to: run_hosted(argv, to), on_line)
     judge(ktap, lines, status)
     reporter.check_pins()
-    if "host.sanitizers.*" in argv[-1].split(",") or argv[-1] == "*":
+    if {"host.sanitizers.*", "*"} & set(argv[-1].split(",")):
         assert MUST_REPORT[hosted.sanitizer] <= {case.name for case in ktap.cases if case.outcome == "passed"}
 
 
