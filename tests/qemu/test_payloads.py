@@ -6,7 +6,6 @@ import re
 import shutil
 import subprocess
 
-import pytest
 from guest import run
 from machine import ROOT, Machine
 from matrix import BY_INSTRUCTIONS

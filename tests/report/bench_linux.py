@@ -11,7 +11,6 @@ on. Linux under emulation sometimes stops while it starts, because its timer cam
 """
 
 import argparse
-import re
 import signal
 import subprocess
 import sys
@@ -174,14 +173,6 @@ def legs_of(table, turns, had, clock=""):
                 )
 
 
-def print_times(tables, folder):
-    """Print the time that each table took, as its consoles say."""
-    for table in tables:
-        texts = [path.read_bytes() for path in folder.glob(f"peer-{table}-*.console")]
-        seconds = sum(int(taken) for text in texts for taken in re.findall(rb"^# capture seconds (\d+)$", text, re.M))
-        print(f"  {table:<14} {len(texts):3} runs {seconds:5} s")
-
-
 def main():
     parser = argparse.ArgumentParser(description="Measure Linux beside Ashlar.")
     parser.add_argument("--build", type=Path, default=Path("build"))
@@ -203,7 +194,6 @@ def main():
         for old in folder.glob(f"peer-{table}-*.console"):
             old.unlink()
     failed = run_all(legs, args.build.resolve(), folder)
-    print_times(tables, folder)
     return 1 if report(folder) or failed else 0
 
 

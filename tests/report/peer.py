@@ -10,7 +10,6 @@ from dataclasses import dataclass
 
 import contig
 import hvo
-import pcp
 import words
 from paper import Heading, Table, Text
 from records import Spread, mode_at_boot, of_kind

@@ -3,7 +3,6 @@
 import re
 
 import pictures
-import words
 from paper import Figure, Heading, Text
 from pictures import Series
 from rows import item, median, rows_of, table
