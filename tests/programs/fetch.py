@@ -94,30 +94,28 @@ class Fetcher:
             unpack([path for path in work.glob("*.orig.tar.*") if path.suffix != ".asc"], out, why)
         return only_folder(out)
 
-    def wheel(self, name, version):
-        """The folder with the modules of a Python package that has no compiled parts."""
+    def _python(self, name, version, kind, suffix):
+        """The folder with the unpacked archive of a Python package, of the kind that pip's option asks for."""
         out = self.folder / "src" / f"{name}-{version}"
         if not out.is_dir():
             work = self.folder / "work" / f"{name}-{version}"
             work.mkdir(parents=True, exist_ok=True)
             what = f"pip package {name} {version}"
             self._network(what)
-            call(["pip", "download", "-q", "--no-deps", "--only-binary", name, f"{name}=={version}", "-d", str(work)], what)
-            shutil.unpack_archive(next(work.glob("*.whl")), out, "zip")
+            call(["pip", "download", "-q", "--no-deps", kind, name, f"{name}=={version}", "-d", str(work)], what)
+            archives = list(work.glob(f"*{suffix}"))
+            if not archives:
+                raise Missing(f"{what}: no archive")
+            shutil.unpack_archive(archives[0], out, "zip" if suffix == ".whl" else "gztar")
         return out
+
+    def wheel(self, name, version):
+        """The folder with the modules of a Python package that has no compiled parts."""
+        return self._python(name, version, "--only-binary", ".whl")
 
     def sdist(self, name, version):
         """The folder with the source distribution of a Python package."""
-        out = self.folder / "src" / f"{name}-{version}"
-        if not out.is_dir():
-            work = self.folder / "work" / f"{name}-{version}"
-            work.mkdir(parents=True, exist_ok=True)
-            what = f"pip package {name} {version}"
-            self._network(what)
-            argv = ["pip", "download", "-q", "--no-deps", "--no-binary", name, f"{name}=={version}", "-d", str(work)]
-            call(argv, what)
-            unpack(list(work.glob("*.tar.gz")), out, Missing(f"{what}: no archive"))
-        return only_folder(out)
+        return only_folder(self._python(name, version, "--no-binary", ".tar.gz"))
 
 
 def sources():
