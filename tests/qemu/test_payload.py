@@ -4,26 +4,23 @@ Counts are exact promises (../../README.md). Of the times, only those ratios are
 """
 
 import re
+import sys
 from collections import namedtuple
 
 import pytest
 from guest import run
+from machine import ROOT
 from matrix import PAYLOAD
+
+sys.path.insert(0, str(ROOT / "tests/report"))
+
+from records import values_of as records  # noqa: E402
 
 SECONDS = 120
 MODES = ("off", "unbatched", "batched", "on")
 FRAMES_SAVED_PER_PAGE = 7  # of 2 MiB: 8 memmap frames less the head's; less a table frame for each 64 neighbours
 
 Run = namedtuple("Run", "outcome legs")
-
-
-def records(text, name):
-    """BENCH lines as dicts, numbers as int."""
-    found = []
-    for line in re.findall(rf"^BENCH {name} (.*)$", text, re.M):
-        pairs = (word.partition("=") for word in line.split())
-        found.append({key: int(value) if value.isdigit() else value for key, _, value in pairs})
-    return found
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,7 @@ sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve
 import figures  # noqa: E402
 from figures import Cost, Figures  # noqa: E402
 from machine import ROOT, Machine, command, version_of  # noqa: E402
+from records import values_of as records  # noqa: E402
 
 FILE, CHANGES = ROOT / "tests/bench/counts", ROOT / "CHANGELOG.md"
 WORDS = "bench=counts clear.insn=rep"
@@ -84,11 +85,6 @@ def run(argv, cwd=None, env=None):
     if "ASHLAR-END verdict=pass" not in done.stdout:
         raise Failed(f"{Path(argv[0]).name} did not pass: {(done.stdout + done.stderr)[-1500:]}")
     return done.stdout
-
-
-def records(text, name):
-    lines = re.findall(rf"^BENCH {name} (.+)$", text, re.M)
-    return [dict(word.split("=", 1) for word in line.split()) for line in lines]
 
 
 def boot(build, cpus, gib, words):
