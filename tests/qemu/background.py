@@ -1,7 +1,8 @@
 """Runs that go on in the background while other tests go on in front.
 
 Two of them run at a time, at a lower priority than the front, so that both CPUs are busy while a test in front waits for a moment to pass.
-The tests of these runs come last. The longest runs begin first, so the last are short.
+At most one of them has many threads, which wait for each other. The tests of these runs come last. The longest runs begin first, so the
+last are short.
 """
 
 import os
@@ -22,13 +23,35 @@ class Background:
     """Runs that are ahead of their tests. The lines of a run are kept until a test asks for them."""
 
     def __init__(self):
-        self.pool, self.waiting = ThreadPoolExecutor(AT_ONCE, initializer=be_nicer), {}
+        self.pool, self.waiting, self.order = ThreadPoolExecutor(AT_ONCE, initializer=be_nicer), {}, []
+        self.lock, self.many = threading.Lock(), threading.Lock()
         self.seconds = {}  # by the host's clock, by name
 
-    def add(self, name, start):
-        """start(on_line) does the run, hands each line on, and returns its outcome."""
+    def add(self, name, start, has_many):
+        """start(on_line) does the run, hands each line on, and returns its outcome. `has_many`: threads."""
         self.waiting[name] = queue.SimpleQueue(), Future()
-        self.pool.submit(self._run, name, start, *self.waiting[name])
+        self.order.append((has_many, name, start, *self.waiting[name]))
+
+    def begin(self):
+        for _ in range(len(self.order)):
+            self.pool.submit(self._next)
+
+    def _next(self):
+        """Do the first run that has not begun; while one with many threads goes on, the first with few."""
+        with self.lock:
+            alone = self.many.acquire(blocking=False)
+            chosen = next((one for one in self.order if alone or not one[0]), self.order[0])
+            self.order.remove(chosen)
+        has_many, *run = chosen
+        if has_many and not alone:
+            self.many.acquire()
+        elif alone and not has_many:
+            self.many.release()
+        try:
+            self._run(*run)
+        finally:
+            if has_many:
+                self.many.release()
 
     def _run(self, name, start, lines, future):
         began = time.monotonic()

@@ -127,6 +127,7 @@ def every_case(without):
 
 
 SAN_SLOWER = 5  # a kernel that checks every access
+MANY = 32  # CPUs of a guest; more of them are threads that compete for the host's CPUs
 
 
 @pytest.fixture(scope="session")
@@ -150,9 +151,11 @@ def guests(request, build, start_of):
         if not item.get_closest_marker("aside"):
             continue
         if item.get_closest_marker("machine"):
-            background.add(item.callspec.params["machine"].name, start_of(item.callspec.params["machine"]))
+            machine = item.callspec.params["machine"]
+            background.add(machine.name, start_of(machine), machine.cpus > MANY)
         elif (hosted := item.callspec.params["hosted"]).program(build).exists():
-            background.add(hosted.name, partial(run_hosted, hosted.argv(build, request.config.getoption("--select"))))
+            background.add(hosted.name, partial(run_hosted, hosted.argv(build, request.config.getoption("--select"))), True)
+    background.begin()
     request.config.run_seconds = background.seconds
     yield background
     background.close()
