@@ -492,7 +492,6 @@ TEST(mm_clear, all_bytes_of_any_number_of_pages)
 /* ---- answering while a CPU clears ---- */
 
 static struct {
-	cpu_t caller;
 	u32 extents, began, answered, answered_before_the_second;
 } answering;
 
@@ -502,7 +501,7 @@ static void answer(void *arg)
 	atomic_store_release(&answering.answered, 1);
 }
 
-/* The first extent lasts until the caller waits for this CPU, or at most until the deadline. */
+/* The first extent lasts until this CPU is called, or at most until the deadline. */
 static void slow_extent(void *addr, size_t bytes)
 {
 	const u64 end = clock_ns() + 4 * wait_deadline_cpus();
@@ -514,7 +513,7 @@ static void slow_extent(void *addr, size_t bytes)
 		return;
 	}
 	atomic_store_release(&answering.began, 1);
-	while (!cpumask_test(&this_cpu()->call_from, answering.caller) && clock_ns() < end)
+	while (!atomic_load_acquire(&this_cpu()->call_words) && clock_ns() < end)
 		cpu_relax();
 }
 
@@ -536,7 +535,6 @@ TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
 	if (cpu == CPU_NONE)
 		SKIP("needs two CPUs");
 	__builtin_memset(&answering, 0, sizeof(answering));
-	answering.caller = cpu_id();
 	REQUIRE(work_start(cpu, clear_with_interrupts_off, (void *)(virt_t)mode_named("multi")) ==
 		0);
 	while (!atomic_load_acquire(&answering.began))

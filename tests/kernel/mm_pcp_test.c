@@ -432,8 +432,8 @@ TEST(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves)
 	EXPECT(pcp_count(&in.a->mm, arena_phantom_zone(in.a)) >= 10);
 	atomic_store_release(&in.leave, 1);
 	work_wait(asker, 0);
-	work_wait(owner, 0);
 	EXPECT_EQ(pcp_count(&in.a->mm, arena_phantom_zone(in.a)), 0);
+	work_wait(owner, 0);
 	EXPECT(arena_accounted(in.a));
 	arena_return(in.a);
 }

@@ -286,6 +286,34 @@ TEST(kernel_shootdown, concurrent_initiators_with_interrupts_off_all_return)
 	check_salvo(true);
 }
 
+enum { WAKES = 4, LOOKS = 3 };
+
+/* A CPU that is awake has flushed for every round that is said to be done. */
+static void look_for_a_missed_round(void *missed)
+{
+	for (unsigned i = 0; i < LOOKS; i++) {
+		const u64 done = shootdown_done();
+
+		if (atomic_load_acquire(&this_cpu()->tlb_published) < done)
+			atomic_store_relaxed((u32 *)missed, 1);
+	}
+}
+
+TEST(kernel_shootdown, a_cpu_that_wakes_during_a_round_misses_none)
+{
+	const cpu_t other = cpus_find_other();
+	u32 missed = 0;
+
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	for (unsigned i = 0; i < WAKES; i++) {
+		REQUIRE(work_start(other, look_for_a_missed_round, &missed) == 0);
+		shootdown_full(SHOOTDOWN_SKIP_IDLE);
+		work_wait(other, 0);
+	}
+	EXPECT_EQ(missed, 0);
+}
+
 TEST(kernel_shootdown, broadcast_rounds_interrupt_nobody_and_complete_tags)
 {
 	struct shootdown_batch batch = {0};
