@@ -33,7 +33,7 @@ void child_say(const char *fmt, ...)
 	console_write(line, MIN((size_t)n, sizeof(line) - 1));
 }
 
-struct child child_start(const char *cmdline)
+struct child child_fork(void)
 {
 	struct child child = {.text = malloc(OUTPUT_KEPT)};
 	int ends[2];
@@ -47,14 +47,22 @@ struct child child_start(const char *cmdline)
 		dup2(ends[1], STDOUT_FILENO);
 		dup2(ends[1], STDERR_FILENO);
 		close(ends[0]);
-		close(ends[1]);
+	}
+	close(ends[1]);
+	child.out = ends[0];
+	return child;
+}
+
+struct child child_start(const char *cmdline)
+{
+	struct child child = child_fork();
+
+	if (child.pid == 0) {
 		host_machine_init();
 		if (host_config.trace)
 			host_trace_open(host_config.trace);
 		host_machine_run(cmdline);
 	}
-	close(ends[1]);
-	child.out = ends[0];
 	return child;
 }
 

@@ -22,6 +22,9 @@ struct child {
 	int status;
 };
 
+/* fork(), with the child's output to be read by child_finish(). In the child, .pid is 0. */
+struct child child_fork(void);
+
 /* Boot a machine with this command line in a child process. */
 struct child child_start(const char *cmdline);
 

@@ -28,7 +28,7 @@ HOST_CFLAGS_fuzz += -fno-sanitize-coverage=trace-cmp
 HOST_CC_msan := clang
 HOST_CFLAGS_msan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -D__SANITIZE_MEMORY__=1 -fsanitize=memory -fno-sanitize-recover=all
 # One CPU at a time, in an order that is input (tests/host/explore). What the machine runs is instrumented as for the thread sanitizer,
-# whose run-time is not linked; the machine itself is not.
+# whose run-time is not linked; the machine itself is not. Places are named by frames, so it has no sibling calls.
 HOST_CFLAGS_explore := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -DHOST_EXPLORE
 HOST_INSTRUMENTED := -fsanitize=thread --param tsan-instrument-func-entry-exit=0 -include tests/host/explore/names.h
 HOST_LDFLAGS_explore := -Wl,--wrap=test_before_case,--wrap=test_after_case
@@ -47,7 +47,7 @@ $$(BUILD)/host/$(1)/flags: FORCE
 $$(BUILD)/host/$(1)/%.o: %.c $$(BUILD)/host/$(1)/flags
 	@mkdir -p $$(@D)
 	@echo '  HOSTCC  $(1) $$<'
-	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $(if $(filter explore,$(1)),$$(if $$(filter $$(HOST_MACHINE),$$<),,$$(HOST_INSTRUMENTED))) -MMD -MP -c $$< -o $$@
+	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $(if $(filter explore,$(1)),$$(if $$(filter $$(HOST_MACHINE),$$<),-O2 -fno-optimize-sibling-calls,$$(HOST_INSTRUMENTED))) -MMD -MP -c $$< -o $$@
 
 $$(BUILD)/host/$(1)/kernel/program/vdso.o: $$(VDSO)
 

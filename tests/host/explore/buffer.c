@@ -40,12 +40,6 @@ static struct stored {
 } logs[EXPLORE_CPUS_MAX][LOG_MAX];
 static u32 counts[EXPLORE_CPUS_MAX];
 static u32 loads[EXPLORE_CPUS_MAX]; /* atomic ones since the newest atomic store */
-static bool buffering;
-
-void buffer_enable(bool on)
-{
-	buffering = on;
-}
 
 u32 buffer_count(cpu_t cpu)
 {
@@ -129,8 +123,6 @@ static void storing(void *addr, size_t bytes)
 		return;
 	if (!explore_own_stack(addr))
 		explore_stored();
-	if (!buffering)
-		return;
 	at = host_alias(addr);
 	if (!at || bytes > RANGE_MAX || (virt_t)addr % PAGE_SIZE + bytes > PAGE_SIZE) {
 		buffer_drain(explore_here());
@@ -147,7 +139,8 @@ void explore_fence(void);
 void explore_fence(void)
 {
 	explore_point(HOST_FENCE, HERE);
-	buffer_drain(explore_here());
+	if (!explore_weak(__builtin_return_address(0)))
+		buffer_drain(explore_here());
 }
 
 /* Calls of the C library's functions come here (names.h), also those that the compiler adds. */
@@ -198,35 +191,25 @@ DECLARED(void, __tsan_write_range, void *addr, size_t n)
 	storing(addr, n);
 }
 
-#define PLAIN(bytes)                                                                               \
-	DECLARED(void, __tsan_read##bytes, void *addr)                                             \
+#define ACCESS(read, write, bytes)                                                                 \
+	DECLARED(void, read, void *addr)                                                           \
 	{                                                                                          \
 		(void)addr;                                                                        \
 	}                                                                                          \
-	DECLARED(void, __tsan_write##bytes, void *addr)                                            \
+	DECLARED(void, write, void *addr)                                                          \
 	{                                                                                          \
 		storing(addr, bytes);                                                              \
 	}
 
-#define UNALIGNED(bytes)                                                                           \
-	DECLARED(void, __tsan_unaligned_read##bytes, void *addr)                                   \
-	{                                                                                          \
-		(void)addr;                                                                        \
-	}                                                                                          \
-	DECLARED(void, __tsan_unaligned_write##bytes, void *addr)                                  \
-	{                                                                                          \
-		storing(addr, bytes);                                                              \
-	}
-
-PLAIN(1)
-PLAIN(2)
-PLAIN(4)
-PLAIN(8)
-PLAIN(16)
-UNALIGNED(2)
-UNALIGNED(4)
-UNALIGNED(8)
-UNALIGNED(16)
+ACCESS(__tsan_read1, __tsan_write1, 1)
+ACCESS(__tsan_read2, __tsan_write2, 2)
+ACCESS(__tsan_read4, __tsan_write4, 4)
+ACCESS(__tsan_read8, __tsan_write8, 8)
+ACCESS(__tsan_read16, __tsan_write16, 16)
+ACCESS(__tsan_unaligned_read2, __tsan_unaligned_write2, 2)
+ACCESS(__tsan_unaligned_read4, __tsan_unaligned_write4, 4)
+ACCESS(__tsan_unaligned_read8, __tsan_unaligned_write8, 8)
+ACCESS(__tsan_unaligned_read16, __tsan_unaligned_write16, 16)
 
 /* A locked instruction: everything before it is final, and so is its own store. */
 static void locked(void)
@@ -264,11 +247,26 @@ static void loaded_atomically(void)
 			locked();                                                                  \
 	}
 
-#define LOCKED(bits, type, name, builtin)                                                          \
+/* A locked instruction that is weakened is a load and, after another point, a store (explore.h). */
+static void between_load_and_store(void *p, size_t bytes, const void *place, const void *frame)
+{
+	loaded_atomically();
+	explore_point(HOST_STORE, place, frame);
+	storing(p, bytes);
+	stored_atomically();
+}
+
+#define LOCKED(bits, type, name, builtin, operator)                                                \
 	DECLARED(type, __tsan_atomic##bits##_##name, type *p, type v, int order)                   \
 	{                                                                                          \
 		(void)order;                                                                       \
 		explore_point(HOST_LOCKED, HERE);                                                  \
+		if (explore_weak(__builtin_return_address(0))) {                                   \
+			const type was = *p;                                                       \
+			between_load_and_store(p, sizeof(*p), HERE);                               \
+			*p = (type)(operator v);                                                   \
+			return was;                                                                \
+		}                                                                                  \
 		locked();                                                                          \
 		return builtin(p, v, __ATOMIC_SEQ_CST);                                            \
 	}
@@ -282,17 +280,22 @@ static void loaded_atomically(void)
 		return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                       \
 	}                                                                                          \
 	STORE(bits, type)                                                                          \
-	LOCKED(bits, type, exchange, __atomic_exchange_n)                                          \
-	LOCKED(bits, type, fetch_add, __atomic_fetch_add)                                          \
-	LOCKED(bits, type, fetch_sub, __atomic_fetch_sub)                                          \
-	LOCKED(bits, type, fetch_or, __atomic_fetch_or)                                            \
-	LOCKED(bits, type, fetch_and, __atomic_fetch_and)                                          \
-	LOCKED(bits, type, fetch_xor, __atomic_fetch_xor)                                          \
+	LOCKED(bits, type, exchange, __atomic_exchange_n, +)                                       \
+	LOCKED(bits, type, fetch_add, __atomic_fetch_add, was +)                                   \
+	LOCKED(bits, type, fetch_sub, __atomic_fetch_sub, was -)                                   \
+	LOCKED(bits, type, fetch_or, __atomic_fetch_or, was |)                                     \
+	LOCKED(bits, type, fetch_and, __atomic_fetch_and, was &)                                   \
+	LOCKED(bits, type, fetch_xor, __atomic_fetch_xor, was ^)                                   \
 	DECLARED(bool, __tsan_atomic##bits##_compare_exchange_strong, type *p, type *expected,     \
 		 type v, int order, int order_failed)                                              \
 	{                                                                                          \
 		(void)order, (void)order_failed;                                                   \
 		explore_point(HOST_LOCKED, HERE);                                                  \
+		if (explore_weak(__builtin_return_address(0)) && *p == *expected) {                \
+			between_load_and_store(p, sizeof(*p), HERE);                               \
+			*p = v;                                                                    \
+			return true;                                                               \
+		}                                                                                  \
 		locked();                                                                          \
 		return __atomic_compare_exchange_n(p, expected, v, 0, __ATOMIC_SEQ_CST,            \
 						   __ATOMIC_SEQ_CST);                              \

@@ -9,13 +9,15 @@
  *   let an interrupt wait     for some points more of the CPU that it was sent to
  *
  * The default is to do none of these: a CPU runs until it waits, and then the next one in turn. A
- * schedule is the list of choices that differ from the default. Boot, and what follows the case,
- * run by default.
+ * schedule is the list of choices that differ from the default. Boot, the begin of a case, while
+ * only one CPU has work of it, and what follows the case run by default.
  *
  *   main.c      the runner: searches, compares, minimises and replays, one process for a schedule
+ *   snapshot.c  memory as it was at the first choice, for the next schedule
  *   schedule.c  CPUs as stacks of one thread, points, time
  *   choose.c    who draws the choices: strategies, and replay
  *   text.c      schedules as text
+ *   weak.c      fences and locked instructions that are weakened on purpose
  *   buffer.c    store buffers, and the functions that the compiler calls for each access
  *
  * Sources of the ideas: Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing of
@@ -28,11 +30,17 @@
 #include "kernel/lib/types.h"
 #include "tests/host/host.h"
 
-enum { EXPLORE_CPUS_MAX = 16, CHOICES_MAX = 1 << 16, FINDING_MAX = 256, POINTS_MAX = 20000000 };
+enum {
+	EXPLORE_CPUS_MAX = 16,
+	CHOICES_MAX = 1 << 16,
+	FINDING_MAX = 256,
+	POINTS_MAX = 20000000,
+	REACHED_MAX = 4096
+};
 
 /* One choice that differs from the default. Exactly one of the two kinds. */
 struct choice {
-	u32 point;         /* the CPU's own, counted from the begin of the case */
+	u32 point;         /* the CPU's own, counted from the first choice */
 	u16 cpu;           /* the CPU that is at the point */
 	u16 hold;          /* > 0: its interrupt waits for this many points */
 	u16 to, keep;      /* else: CPU `to` runs, and `keep` stores stay back */
@@ -40,7 +48,7 @@ struct choice {
 	const char *name;  /* of a text: the function that the place must be in; else NULL */
 };
 
-enum strategy { STRATEGY_DEFAULT, STRATEGY_RANDOM, STRATEGY_PCT, STRATEGY_REPLAY };
+enum strategy { STRATEGY_ALL, STRATEGY_RANDOM, STRATEGY_PCT, STRATEGY_REPLAY };
 
 /* What one machine is to do. Set by the runner before it forks the machine. */
 struct explore_request {
@@ -49,7 +57,6 @@ struct explore_request {
 	unsigned depth; /* PCT: of the bugs to be found, 1 or more */
 	u64 decisions;  /* PCT: about how many the case has */
 	u64 points_max; /* a case that has more does not end */
-	bool stores;    /* keep stores back, too */
 	const struct choice *replay;
 	u32 choices; /* of `replay` */
 	u32 slack;   /* not strict: a choice fits its place so many points off, too */
@@ -62,15 +69,26 @@ struct explore_result {
 	u64 hash;      /* of all points in their order: CPU, kind, place */
 	u64 points;    /* in the case */
 	u64 decisions; /* points at which more than one CPU could run */
-	u64 switches;
-	u64 kept;              /* stores kept back */
-	u64 outcomes, allowed; /* litmus tests: seen, and expected; bits */
 	bool misfit;
 	char finding[FINDING_MAX]; /* "": none but what the case itself reports */
 	u32 choices;               /* made; more than CHOICES_MAX: the rest was not written down */
 	struct choice choice[CHOICES_MAX];
+	/* of all schedules of the case */
+	u64 chosen_from;       /* CPUs that had work of it and could run when another could; bits */
+	u64 outcomes, allowed; /* litmus tests: seen, and expected; bits */
+	u32 reached[REACHED_MAX]; /* fences and locked instructions: offsets in the program */
 };
 extern struct explore_result *explore_result;
+
+/*
+ * main.c: the case has come to a choice. Returns true in a child for each schedule. Returns false
+ * here if a better moment comes, and does not return if this is the last.
+ */
+bool explore_search(bool last);
+
+/* snapshot.c */
+void snapshot_take(void);
+u64 snapshot_restore(void); /* undo what a child has written: so many pages */
 
 /* schedule.c */
 extern bool exploring; /* the case runs, and choices are made */
@@ -102,7 +120,6 @@ u32 explore_points(cpu_t cpu);  /* the index of its point, for choose.c */
 const void *explore_place(cpu_t cpu);
 
 /* buffer.c */
-void buffer_enable(bool on);
 u32 buffer_count(cpu_t cpu);
 /* The CPU has just loaded something atomic, and stores of its own are buffered. */
 bool buffer_overtaken(cpu_t cpu);
@@ -112,6 +129,15 @@ void buffer_drain(cpu_t cpu); /* all stores of that CPU are final now */
 /* It stops: all but the newest `keep` are final. Its stack is in use above `live`. */
 void buffer_take_back(cpu_t cpu, u32 keep, const void *live);
 void buffer_lay_over(cpu_t cpu); /* it goes on */
+
+/*
+ * weak.c: for fences.py, which asks whether each fence and each locked instruction is needed. True
+ * at the places whose offsets in the program stand in -w. There a fence is none, and a locked
+ * instruction is a load and a store. Places that are reached are noted.
+ */
+bool explore_weak(const void *place);
+void weak_parse(const char *text); /* offsets, in hexadecimal, separated by commas */
+void weak_print(void);             /* the places that schedules of this case have reached */
 
 /* text.c: "CPU.POINT:FUNCTION>TO~KEEP" or "CPU.POINT:FUNCTION!HOLD", separated by commas */
 void schedule_print(const struct choice *choice, u32 count);

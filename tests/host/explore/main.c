@@ -1,15 +1,19 @@
 /*
- * The explorer of schedules. Each schedule of a case gets a machine of its own in a child process,
- * which boots in the same way every time.
+ * The explorer of schedules. A machine boots in a process of its own for each case. When the case
+ * comes to its first choice, this process becomes its runner, and each schedule is a child of it
+ * that goes on. If two CPUs have work of the case at the same time, but later, choices that concern
+ * only messages to idle CPUs are not made before.
  *
  *	ashlar-host [-c cpus] [-m ram] [-k words] [-t seconds] [-S schedules] [-s seed]
- *	            [-p default|random|pct|all] [-R schedule] [-l] [-q] pattern
+ *	            [-p random|pct|all] [-R schedule] [-w offsets] [-l] [-q] pattern
  *
  *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy; `all`
  *	             takes turns, PCT with depths 1 to 4. The first schedule draws nothing
  *	-q           do not minimise what fails
+ *	-w offsets   weaken these fences and locked instructions, and print those that are reached
  *	-R schedule  replay this one (text.c) of the case that matches, and show the output
  *
+ * The search of a case ends early if ALIKE_MAX schedules in a row were known already.
  * Every CHECK_EVERY-th schedule runs twice, and so does each that fails: if the two differ by a
  * point, something that decides is not input, and that is a finding, too.
  *
@@ -19,15 +23,19 @@
  * without findings, 1 with some, 2 for wrong use, 3 if a schedule does not fit the code.
  */
 #define _GNU_SOURCE
+#include <fcntl.h>
+#include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <arch/clock.h>
 
 #include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
 #include "kernel/run/test.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
@@ -38,6 +46,7 @@ enum {
 	MINIMISE_S = 30,
 	SLACK = 40,
 	LONGER = 30,
+	ALIKE_MAX = 100,
 	WORDS_MAX = 512,
 	HASHES_MAX = 1 << 20
 };
@@ -46,28 +55,22 @@ enum { DECISIONS_FIRST = 1000 };
 static struct {
 	u32 schedules;
 	u64 seed;
-	const char *strategy, *words;
+	enum strategy strategy;
+	const char *words;
 	char *replay;
-	bool quick;
-} options = {.schedules = 100, .seed = 1, .strategy = "all", .words = ""};
+	bool quick, weak;
+} options = {.schedules = 100, .seed = 1, .words = ""};
 
 /* What is known of the case that is explored. */
 static struct {
-	char name[TEST_NAME_MAX], cmdline[TEST_NAME_MAX + 8];
-	u64 *hash; /* of the schedules so far, sorted at the end */
-	u32 runs, findings;
-	u64 outcomes, allowed; /* of a litmus test */
-	u64 points, points_max, kept, decisions_most, began;
+	char name[TEST_NAME_MAX];
+	u64 *hash; /* of the schedules so far */
+	u32 runs, distinct, findings;
+	u32 alike; /* latest schedules that were known already */
+	u64 points, points_max, decisions_most, pages_most, began;
 } it;
 
-/* What was printed since the case began: the boot is the same every time. */
-static char *from_case(char *text)
-{
-	static const char begin[] = "  # Subtest: ";
-	char *at = strstr(text, begin);
-
-	return at ? at + sizeof(begin) - 1 : text;
-}
+static jmp_buf case_begins; /* where each child goes on */
 
 /* One run of the case as explore_request says. *reason says why it failed, if it did. */
 static enum outcome run_once(char *reason, bool show)
@@ -76,15 +79,18 @@ static enum outcome run_once(char *reason, bool show)
 	enum outcome outcome;
 
 	memset(explore_result, 0, offsetof(struct explore_result, choice));
-	child = child_start(it.cmdline);
+	child = child_fork();
+	if (child.pid == 0)
+		longjmp(case_begins, 1);
 	child_finish(&child);
+	it.pages_most = MAX(it.pages_most, snapshot_restore());
 	outcome = child_outcome(&child, reason);
 	if (outcome == OUTCOME_FAIL && explore_result->finding[0])
 		format(reason, REASON_MAX, "%s", explore_result->finding);
 	if (outcome == OUTCOME_FAIL && !reason[0])
 		format(reason, REASON_MAX, "the case failed");
 	if (show)
-		child_show(from_case(child.text), true);
+		child_show(child.text, true);
 	free(child.text);
 	return outcome;
 }
@@ -92,16 +98,13 @@ static enum outcome run_once(char *reason, bool show)
 static struct explore_request request_of(u32 index)
 {
 	struct explore_request r = {.seed = options.seed * 0x9e3779b97f4a7c15ULL + index};
-	const bool all = strcmp(options.strategy, "all") == 0;
 
-	if (index == 0 || strcmp(options.strategy, "default") == 0)
+	r.strategy = options.strategy;
+	if (index == 0)
 		r.strategy = STRATEGY_REPLAY; /* of nothing */
-	else if (strcmp(options.strategy, "pct") == 0 || (all && index % 2))
-		r.strategy = STRATEGY_PCT;
-	else
-		r.strategy = STRATEGY_RANDOM;
+	else if (r.strategy == STRATEGY_ALL)
+		r.strategy = index % 2 ? STRATEGY_PCT : STRATEGY_RANDOM;
 	r.depth = 1 + index / 2 % DEPTHS;
-	r.stores = index / 2 % 2 == 0;
 	r.points_max = it.points_max;
 	r.decisions = it.decisions_most ? it.decisions_most : DECISIONS_FIRST;
 	return r;
@@ -117,17 +120,21 @@ static bool same_failure(const char *a, const char *b)
 	return n == strcspn(b, ":") && strncmp(a, b, n) == 0;
 }
 
+static struct explore_request replay_of(const struct choice *choices, u32 count)
+{
+	return (struct explore_request){.strategy = STRATEGY_REPLAY,
+					.points_max = it.points_max,
+					.replay = choices,
+					.choices = count};
+}
+
 /* Does it fail in this way if these choices are made, as far as they fit? */
 static bool fails_with(const struct choice *choices, u32 count, u32 slack, const char *how)
 {
 	char reason[REASON_MAX];
 
-	explore_request = (struct explore_request){.strategy = STRATEGY_REPLAY,
-						   .stores = true,
-						   .slack = slack,
-						   .points_max = it.points_max,
-						   .replay = choices,
-						   .choices = count};
+	explore_request = replay_of(choices, count);
+	explore_request.slack = slack;
 	return run_once(reason, false) == OUTCOME_FAIL && same_failure(reason, how);
 }
 
@@ -236,21 +243,15 @@ static bool escapes(void)
 	return true;
 }
 
-static int by_value(const void *a, const void *b)
+/* Remember it. False if an earlier schedule had the same points. */
+static bool is_new(u64 hash)
 {
-	const u64 x = *(const u64 *)a, y = *(const u64 *)b;
-
-	return x < y ? -1 : x > y;
-}
-
-static u32 distinct(void)
-{
-	u32 n = 0;
-
-	qsort(it.hash, it.runs, sizeof(*it.hash), by_value);
-	for (u32 i = 0; i < it.runs; i++)
-		n += i == 0 || it.hash[i] != it.hash[i - 1];
-	return n;
+	it.hash[it.runs++] = hash;
+	for (u32 i = 0; i + 1 < it.runs; i++)
+		if (it.hash[i] == hash)
+			return false;
+	it.distinct++;
+	return true;
 }
 
 static void print_row(const char *note)
@@ -260,102 +261,79 @@ static void print_row(const char *note)
 
 	for (u32 i = 0; i < it.runs; i++)
 		all = (all ^ it.hash[i]) * 0x9e3779b97f4a7c15ULL;
-	child_say("%-68s %9u %8u %9llu %6llu %8u %5llu.%llu  %016llx%s\n", it.name, it.runs,
-		  distinct(), it.runs ? it.points / it.runs : 0, it.runs ? it.kept / it.runs : 0,
-		  it.findings, ns / NS_PER_S, ns / (NS_PER_S / 10) % 10, all, note);
+	child_say("%-68s %9u %8u %9llu %6llu %4u %9llu %8u %5llu.%llu  %016llx%s\n", it.name,
+		  it.runs, it.distinct, it.points / it.runs, it.pages_most,
+		  __builtin_popcountll(explore_result->chosen_from), it.decisions_most, it.findings,
+		  ns / NS_PER_S, ns / (NS_PER_S / 10) % 10, all, note);
 }
 
-static void explore_case(const struct test_case *tc)
+/* Count the schedule that has run. */
+static void count(void)
+{
+	it.alike = is_new(explore_result->hash) ? 0 : it.alike + 1;
+	it.points += explore_result->points;
+	it.decisions_most = MAX(it.decisions_most, explore_result->decisions);
+	if (it.runs == 1)
+		it.points_max = MAX(LONGER * explore_result->points, (u64)POINTS_MAX / 4);
+}
+
+/* Why the search ends with the schedule that has run; NULL if it goes on. */
+static const char *end_of_search(enum outcome outcome, const char *reason)
+{
+	const bool endless = same_failure(reason, "livelock") ||
+			     strncmp(reason, "no verdict", strlen("no verdict")) == 0;
+
+	if (outcome == OUTCOME_SKIP)
+		return "  skipped";
+	if (outcome == OUTCOME_FAIL && endless && it.runs == 1)
+		return "  too long";
+	if (outcome == OUTCOME_FAIL) {
+		report(reason);
+		return "";
+	}
+	if (it.runs % CHECK_EVERY == 1 && escapes())
+		return "";
+	if (it.alike == ALIKE_MAX)
+		return "  no new ones";
+	return explore_result->decisions == 0 ? "  nothing to choose" : NULL;
+}
+
+static int explore_case(void)
 {
 	char reason[REASON_MAX];
-	const char *note = "";
-	u64 *hash = it.hash;
+	const char *note = NULL;
 
-	memset(&it, 0, sizeof(it));
-	it.hash = hash;
 	it.began = clock_ns();
-	it.points_max = POINTS_MAX;
-	test_case_name(tc, it.name, sizeof(it.name));
-	format(it.cmdline, sizeof(it.cmdline), "test=%s", it.name);
-	while (it.runs < options.schedules) {
+	while (!note && it.runs < options.schedules) {
 		enum outcome outcome;
 
 		explore_request = request_of(it.runs);
 		outcome = run_once(reason, false);
-		it.hash[it.runs++] = explore_result->hash;
-		it.points += explore_result->points;
-		it.kept += explore_result->kept;
-		it.outcomes |= explore_result->outcomes;
-		it.allowed |= explore_result->allowed;
-		it.decisions_most = MAX(it.decisions_most, explore_result->decisions);
-		if (outcome == OUTCOME_SKIP) {
-			note = "  skipped";
-			break;
-		}
-		if (it.runs == 1)
-			it.points_max = MAX(LONGER * explore_result->points, (u64)POINTS_MAX / 4);
-		if (outcome == OUTCOME_FAIL && it.runs == 1 &&
-		    (same_failure(reason, "livelock") || strncmp(reason, "no verdict", 10) == 0)) {
-			note = "  too long";
-			break;
-		}
-		if (outcome == OUTCOME_FAIL) {
-			report(reason);
-			break;
-		}
-		if (it.runs % CHECK_EVERY == 1 && escapes())
-			break;
-		if (explore_result->decisions == 0) {
-			note = "  nothing to choose";
-			break;
-		}
+		count();
+		note = end_of_search(outcome, reason);
 	}
-	if (it.allowed)
-		child_say("# %s: outcomes 0x%llx\n", it.name, it.outcomes);
-	if (it.allowed & ~it.outcomes && it.findings == 0) {
+	if (explore_result->allowed)
+		child_say("# %s: outcomes 0x%llx\n", it.name, explore_result->outcomes);
+	if (explore_result->allowed & ~explore_result->outcomes && it.findings == 0) {
 		it.findings++;
 		child_say("# FINDING %s: outcomes that are allowed and were not seen: 0x%llx\n",
-			  it.name, it.allowed & ~it.outcomes);
+			  it.name, explore_result->allowed & ~explore_result->outcomes);
 	}
-	print_row(note);
+	if (options.weak)
+		weak_print();
+	print_row(note ? note : "");
+	return it.findings != 0;
 }
 
-static int explore_all(const struct test_run *run)
+static int replay(void)
 {
-	u32 findings = 0, cases = 0;
-
-	child_say("%-68s %9s %8s %9s %6s %8s %7s  %s\n", "case", "schedules", "distinct", "points",
-		  "kept", "findings", "s", "hash");
-	for (const struct test_case *tc = test_next(run, NULL); tc; tc = test_next(run, tc)) {
-		explore_case(tc);
-		findings += it.findings;
-		cases++;
-	}
-	if (cases == 0)
-		host_die("no test matches \"%s\"", run->patterns);
-	child_say("# %u cases, %u findings\n", cases, findings);
-	return findings != 0;
-}
-
-static int replay(const struct test_run *run)
-{
-	const struct test_case *tc = test_next(run, NULL);
+	u32 count;
+	const struct choice *choices = schedule_parse(options.replay, &count);
 	char reason[REASON_MAX];
 	enum outcome outcome;
-	u32 count;
 
-	if (!tc)
-		host_die("no test matches \"%s\"", run->patterns);
-	if (test_next(run, tc))
-		host_die("a schedule is for one case, and \"%s\" matches several", run->patterns);
-	test_case_name(tc, it.name, sizeof(it.name));
-	format(it.cmdline, sizeof(it.cmdline), "test=%s", it.name);
-	explore_request = (struct explore_request){.strategy = STRATEGY_REPLAY,
-						   .strict = true,
-						   .stores = true,
-						   .points_max = 10ULL * POINTS_MAX};
-	explore_request.replay = schedule_parse(options.replay, &count);
-	explore_request.choices = count;
+	explore_request = replay_of(choices, count);
+	explore_request.strict = true;
 	outcome = run_once(reason, true);
 	if (explore_result->misfit)
 		return 3;
@@ -363,6 +341,91 @@ static int replay(const struct test_run *run)
 		  outcome == OUTCOME_FAIL ? reason : "passed", explore_result->hash,
 		  explore_result->points);
 	return outcome == OUTCOME_FAIL;
+}
+
+/* ---- the machine of a case ---- */
+
+static int shown; /* where the runner prints: what a machine prints until then is left out */
+
+/* Would two CPUs have work of the case at the same time? */
+static bool has_more_work(void)
+{
+	char reason[REASON_MAX];
+
+	explore_request = request_of(0);
+	run_once(reason, false);
+	return __builtin_popcountll(explore_result->chosen_from) > 1;
+}
+
+bool explore_search(bool last)
+{
+	if (setjmp(case_begins) != 0)
+		return true;
+	it.points_max = POINTS_MAX;
+	snapshot_take();
+	if (!last && has_more_work())
+		return false;
+	alarm(0);
+	dup2(shown, STDOUT_FILENO);
+	_exit(options.replay ? replay() : explore_case());
+}
+
+static __noreturn void boot_to_case(void)
+{
+	char cmdline[TEST_NAME_MAX + 8];
+
+	format(cmdline, sizeof(cmdline), "test=%s", it.name);
+	shown = dup(STDOUT_FILENO);
+	dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+	alarm(host_config.limit_s);
+	host_machine_init();
+	host_machine_run(cmdline);
+}
+
+/* Returns what its process returns: 0, or 1 with a finding, or a mistake. */
+static int in_own_process(const struct test_case *tc)
+{
+	int status;
+	pid_t pid;
+
+	memset(explore_result, 0, sizeof(*explore_result));
+	test_case_name(tc, it.name, sizeof(it.name));
+	pid = fork();
+	if (pid == 0)
+		boot_to_case();
+	if (pid < 0 || waitpid(pid, &status, 0) < 0)
+		host_die("no child process");
+	if (WIFEXITED(status) && WEXITSTATUS(status) < VERDICT_PASS)
+		return WEXITSTATUS(status);
+	child_say("# %s: the machine ended before there was a choice\n", it.name);
+	return WIFSIGNALED(status); /* a panic may be what the case wants */
+}
+
+static int explore_all(const struct test_run *run)
+{
+	u32 findings = 0, cases = 0;
+	int status = 0;
+
+	if (!options.replay)
+		child_say("%-68s %9s %8s %9s %6s %4s %9s %8s %7s  %s\n", "case", "schedules",
+			  "distinct", "points", "pages", "cpus", "decisions", "findings", "s",
+			  "hash");
+	for (const struct test_case *tc = test_next(run, NULL); tc; tc = test_next(run, tc)) {
+		int ended;
+
+		if (options.replay && cases > 0)
+			host_die("a schedule is for one case, and \"%s\" matches several",
+				 run->patterns);
+		ended = in_own_process(tc);
+		findings += ended == 1;
+		status = MAX(status, ended);
+		cases++;
+	}
+	if (cases == 0)
+		host_die("no test matches \"%s\"", run->patterns);
+	if (!options.replay)
+		child_say("# %u cases, %u findings\n", cases, findings);
+	return status;
 }
 
 /* The same addresses in every run: some code hashes them, and places are compared. */
@@ -377,36 +440,28 @@ static void without_random_addresses(char **argv)
 	host_die("the addresses of a process cannot be fixed");
 }
 
-/* Provokers go on for a while: here for about 1000 points. */
-static const char *with_short_races(const char *words)
+static enum strategy strategy_named(const char *name)
 {
-	static char all[WORDS_MAX];
-
-	format(all, sizeof(all), "test.provoke_ms=1 %s", words);
-	return all;
-}
-
-static void check_strategy(void)
-{
-	static const char *const known[] = {"default", "random", "pct", "all"};
+	static const char *const known[] = {"all", "random", "pct"};
 
 	for (unsigned i = 0; i < ARRAY_LEN(known); i++)
-		if (strcmp(options.strategy, known[i]) == 0)
-			return;
-	host_die("-p: \"%s\" is not default, random, pct or all", options.strategy);
+		if (strcmp(name, known[i]) == 0)
+			return (enum strategy)i;
+	host_die("-p: \"%s\" is not random, pct or all", name);
 }
 
 int main(int argc, char **argv)
 {
 	struct test_run run = {
 		.begin = __start_test_table, .end = __stop_test_table, .patterns = "*"};
+	static char words[WORDS_MAX];
 	bool list = false;
 	int option;
 
 	without_random_addresses(argv);
 	host_config.cpus = 3;
 	host_config.ram = MIB(128);
-	while ((option = getopt(argc, argv, "c:m:k:t:S:s:p:R:lq")) != -1) {
+	while ((option = getopt(argc, argv, "c:m:k:t:S:s:p:R:w:lq")) != -1) {
 		switch (option) {
 		case 'k':
 			options.words = optarg;
@@ -418,10 +473,14 @@ int main(int argc, char **argv)
 			options.seed = host_number(optarg, 0, UINT64_MAX, "-s");
 			break;
 		case 'p':
-			options.strategy = optarg;
+			options.strategy = strategy_named(optarg);
 			break;
 		case 'R':
 			options.replay = optarg;
+			break;
+		case 'w':
+			weak_parse(optarg);
+			options.weak = true;
 			break;
 		case 'l':
 			list = true;
@@ -436,8 +495,9 @@ int main(int argc, char **argv)
 	}
 	if (optind < argc)
 		run.patterns = argv[optind];
-	check_strategy();
-	host_config.extra = with_short_races(options.words);
+	/* provokers go on for a while: here for about 1000 points */
+	format(words, sizeof(words), "test.provoke_ms=1 %s", options.words);
+	host_config.extra = words;
 	host_symbols_init();
 	it.hash = calloc(HASHES_MAX, sizeof(*it.hash));
 	explore_result = mmap(NULL, sizeof(*explore_result), PROT_READ | PROT_WRITE,
@@ -446,5 +506,5 @@ int main(int argc, char **argv)
 		host_die("out of memory");
 	if (list)
 		return child_list(&run);
-	return options.replay ? replay(&run) : explore_all(&run);
+	return explore_all(&run);
 }

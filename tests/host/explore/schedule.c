@@ -18,16 +18,18 @@
 #include <unistd.h>
 
 #include <arch/clock.h>
-#include <arch/console.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/core/verdict.h"
+#include "kernel/run/test.h"
+#include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
 enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000 };
-enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024, TEXT_MAX = 512 };
+enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024 };
 enum { NS_PER_POINT = 1000, NS_PER_LOOK = 10 };
 
 #define CASE_NS_MAX (3600 * NS_PER_S)
@@ -53,25 +55,13 @@ static cpu_t here;
 static u64 stores, now = 1, case_began;
 static unsigned jumps;
 static bool alone; /* the machine ends: nobody else runs */
+/* The search begins with the first choice, or later, when two CPUs have work of the case. */
+static enum { BEFORE_CASE, BEFORE_CHOICES, BEFORE_WORK, SEARCHED } moment;
 bool exploring;
 struct explore_request explore_request;
 struct explore_result *explore_result;
 
 /* ---- what is found ---- */
-
-static void say(const char *fmt, ...) __printf(1, 2);
-static void say(const char *fmt, ...)
-{
-	char text[TEXT_MAX];
-	va_list args;
-	int n;
-
-	va_start(args, fmt);
-	n = vformat(text, sizeof(text), fmt, args);
-	va_end(args);
-	if (write(STDOUT_FILENO, text, MIN((size_t)n, sizeof(text) - 1)) < 0)
-		return; /* nobody reads */
-}
 
 /* Return addresses from the CPU's latest point outwards. Frames are linked by rbp. */
 static size_t walk(const struct explored *cpu, virt_t *out, size_t max)
@@ -107,11 +97,12 @@ static void say_places(void)
 
 		if (!cpus[i].runs)
 			continue;
-		say("explore: CPU %u %-6s at its point %u:", i, state_name(&cpus[i]),
-		    cpus[i].points);
+		child_say("explore: CPU %u %-6s at its point %u:", i, state_name(&cpus[i]),
+			  cpus[i].points);
 		for (size_t f = 0; f < n; f++)
-			say(" %s%s", f ? "< " : "", schedule_function((const void *)frame[f]));
-		say("\n");
+			child_say(" %s%s", f ? "< " : "",
+				  schedule_function((const void *)frame[f]));
+		child_say("\n");
 	}
 }
 
@@ -132,7 +123,7 @@ void explore_found(const char *fmt, ...)
 	vformat(text, sizeof(text), fmt, args);
 	va_end(args);
 	found_once(text);
-	say("explore: %s\n", text);
+	child_say("explore: %s\n", text);
 	say_places();
 	_exit(2);
 }
@@ -167,9 +158,25 @@ static u64 ready_set(void)
 {
 	u64 set = 0;
 
-	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
+	for (cpu_t i = 0; i < host_config.cpus; i++)
 		set |= (u64)is_ready(i) << i;
 	return set;
+}
+
+static bool several(u64 set)
+{
+	return (set & (set - 1)) != 0;
+}
+
+/* Those of the set that run what the case gave them, and not only answer messages. */
+static u64 with_work(u64 set)
+{
+	u64 found = 0;
+
+	for (u64 left = set; left; left &= left - 1)
+		if (atomic_load_relaxed(&cpu_data((cpu_t)__builtin_ctzll(left))->work.claimed))
+			found |= left & -left;
+	return found;
 }
 
 /*
@@ -179,9 +186,9 @@ static u64 ready_set(void)
  */
 static cpu_t usual_of(u64 ready)
 {
-	for (cpu_t i = cpus[here].waits || cpus[here].alone > ALONE_MAX; i <= EXPLORE_CPUS_MAX; i++)
-		if (ready >> (here + i) % EXPLORE_CPUS_MAX & 1)
-			return (here + i) % EXPLORE_CPUS_MAX;
+	for (cpu_t i = cpus[here].waits || cpus[here].alone > ALONE_MAX; i <= host_config.cpus; i++)
+		if (ready >> (here + i) % host_config.cpus & 1)
+			return (here + i) % host_config.cpus;
 	return here;
 }
 
@@ -217,16 +224,27 @@ static void run(cpu_t to, u32 keep)
 	const cpu_t from = here;
 
 	buffer_take_back(from, keep, cpus[from].frame);
-	if (exploring) {
-		explore_result->switches++;
-		explore_result->kept += keep;
-	}
 	cpus[from].percpu = host_this_cpu;
 	here = to;
 	host_me = &host_cpus[to];
 	host_this_cpu = cpus[to].percpu;
 	swapcontext(&cpus[from].context, &cpus[to].context);
 	buffer_lay_over(from);
+}
+
+/* The runner takes the place of the machine. What follows is run by each of its children. */
+static void search(bool last)
+{
+	alone = true;
+	host_me = NULL; /* the runner is no CPU */
+	moment = explore_search(last) ? SEARCHED : BEFORE_WORK;
+	host_me = &host_cpus[here];
+	alone = false;
+	if (moment != SEARCHED)
+		return;
+	case_began = now;
+	choose_begin();
+	exploring = true;
 }
 
 /* Run the CPU that is chosen. Returns when this one can go on; true if another has run. */
@@ -241,12 +259,19 @@ static bool choose_and_run(void)
 	while (!(ready = ready_set()))
 		pass_time();
 	to = usual_of(ready);
+	if (moment == BEFORE_CHOICES && several(ready))
+		search(several(with_work(ready)));
+	if (moment == BEFORE_WORK && several(with_work(ready)))
+		search(true);
 	if (exploring) {
-		explore_result->decisions += (ready & (ready - 1)) != 0;
+		if (several(ready)) {
+			explore_result->decisions++;
+			explore_result->chosen_from |= with_work(ready);
+		}
 		to = choose_cpu(ready, to, buffer_count(self), &keep);
 		choose_passed();
 	}
-	me->alone = to == self && ready & (ready - 1) ? me->alone + 1 : 0;
+	me->alone = to == self && several(ready) ? me->alone + 1 : 0;
 	if (to != self)
 		run(to, keep);
 	me->waits = false;
@@ -492,28 +517,44 @@ void __real_test_before_case(void);
 bool __wrap_test_after_case(void);
 bool __real_test_after_case(void);
 
-void __wrap_test_before_case(void)
+/* Let the other CPUs finish what they do since they were started: the case finds them halted. */
+static void settle(void)
 {
-	static bool begun; /* a case may run a table of cases of its own */
-
-	__real_test_before_case();
-	if (begun || explore_request.strategy == STRATEGY_DEFAULT)
-		return;
-	begun = true;
-	case_began = now;
-	choose_begin();
-	buffer_enable(explore_request.stores);
-	exploring = true;
+	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
+		while (i != here && cpus[i].runs && !cpus[i].asleep)
+			host_cpu_yield();
 }
 
+static unsigned cases_open; /* more than one if a case runs a table of cases of its own */
+
+void __wrap_test_before_case(void)
+{
+	static bool begun;
+
+	__real_test_before_case();
+	cases_open++;
+	if (begun)
+		return;
+	begun = true;
+	settle();
+	moment = BEFORE_CHOICES;
+}
+
+/* A schedule ends here, unless it is replayed: looking for the next case would take long. */
 bool __wrap_test_after_case(void)
 {
+	bool whole;
+
+	if (--cases_open == 0 && !exploring && moment != SEARCHED)
+		search(true);
 	if (exploring) {
 		choose_end();
 		exploring = false;
 		for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
 			buffer_drain(i);
-		buffer_enable(false);
 	}
-	return __real_test_after_case();
+	whole = __real_test_after_case();
+	if (cases_open == 0 && explore_request.strategy != STRATEGY_REPLAY)
+		_exit(whole && !test_failed() ? VERDICT_PASS : VERDICT_FAIL);
+	return whole;
 }

@@ -6,6 +6,7 @@
  * CPU 1, at its 37th point, which is in pcp_begin(): CPU 0 runs next, and the newest two stores of
  * CPU 1 stay back. CPU 0, at its point 412: an interrupt that has come waits for 5 points.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -40,86 +41,36 @@ void schedule_print(const struct choice *choice, u32 count)
 	}
 }
 
-static const char *text_start;
-
-static __noreturn void malformed(const char *at, const char *wanted)
-{
-	host_die("the schedule is malformed at character %llu, \"%.*s\": %s is expected there",
-		 (u64)(at - text_start) + 1, (int)MIN(strlen(at), (size_t)SHOWN), at, wanted);
-}
-
-static u64 number_at(char **p, u64 max, const char *wanted)
-{
-	const char *at = *p;
-	u64 value = 0;
-
-	if (*at < '0' || *at > '9')
-		malformed(at, wanted);
-	for (; **p >= '0' && **p <= '9'; ++*p) {
-		value = value * 10 + (u64)(**p - '0');
-		if (value > max)
-			malformed(at, wanted);
-	}
-	return value;
-}
-
-static void expect(char **p, char c, const char *wanted)
-{
-	if (**p != c)
-		malformed(*p, wanted);
-	++*p;
-}
-
-/* The name is cut out of the text: what ends it is returned, and a zero takes its place. */
-static char end_of_name(char **p)
-{
-	char *const end = *p + strcspn(*p, ">!,~"), kind = *end;
-
-	if (end == *p)
-		malformed(end, "the name of a function");
-	if (kind != '>' && kind != '!')
-		malformed(end, "> or !");
-	*end = '\0';
-	*p = end + 1;
-	return kind;
-}
-
 static struct choice choice_at(char **p)
 {
 	struct choice c = {0};
+	int name = 0, name_end = 0, end = 0;
+	char kind = 0;
 
-	c.cpu = (u16)number_at(p, EXPLORE_CPUS_MAX - 1, "the number of a CPU");
-	expect(p, '.', "a dot");
-	c.point = (u32)number_at(p, UINT32_MAX, "the number of a point");
-	expect(p, ':', "a colon");
-	c.name = *p;
-	if (end_of_name(p) == '!') {
-		c.hold = (u16)number_at(p, UINT16_MAX, "a number of points, 1 or more,");
-		if (c.hold == 0)
-			malformed(*p - 1, "a number of points, 1 or more,");
-		return c;
+	sscanf(*p, "%hu.%u:%n%*[^>!,~]%n%c%hu%n~%hu%n", &c.cpu, &c.point, &name, &name_end, &kind,
+	       &c.to, &end, &c.keep, &end);
+	if (end == 0 || (kind != '>' && !(kind == '!' && c.to > 0)) || !strchr(",", (*p)[end]) ||
+	    c.cpu >= EXPLORE_CPUS_MAX || c.to >= (kind == '>' ? EXPLORE_CPUS_MAX : UINT16_MAX))
+		host_die("the schedule is malformed at \"%.*s\": CPU.POINT:FUNCTION>CPU~STORES or "
+			 "CPU.POINT:FUNCTION!POINTS is expected there",
+			 SHOWN, *p);
+	if (kind == '!') {
+		c.hold = c.to;
+		c.to = 0;
 	}
-	c.to = (u16)number_at(p, EXPLORE_CPUS_MAX - 1, "the number of a CPU");
-	if (**p == '~') {
-		++*p;
-		c.keep = (u16)number_at(p, UINT16_MAX, "a number of stores");
-	}
+	c.name = *p + name;
+	(*p)[name_end] = '\0';
+	*p += end + ((*p)[end] == ',');
 	return c;
 }
 
 struct choice *schedule_parse(char *text, u32 *count)
 {
 	struct choice *choices = calloc(CHOICES_MAX, sizeof(*choices));
-	char *p = text;
 
-	text_start = text;
-	*count = 0;
-	while (choices && *p) {
-		if (*count > 0)
-			expect(&p, ',', "a comma");
-		if (*count == CHOICES_MAX)
-			malformed(p, "the end");
-		choices[(*count)++] = choice_at(&p);
-	}
+	if (!choices)
+		host_die("no memory for a schedule");
+	for (*count = 0; *text && *count < CHOICES_MAX; ++*count)
+		choices[*count] = choice_at(&text);
 	return choices;
 }

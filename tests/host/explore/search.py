@@ -1,0 +1,129 @@
+#!/usr/bin/env python3
+"""Searches every concurrent case: one in which two CPUs have work at the same time.
+
+    tests/host/explore/search.py --build build --schedules 1000 [--select 'mm.pcp.*'] [--cost MS] [--seconds S] [--table FILE]
+
+Which cases these are is found out by one run of each. As many are searched at a time as there are CPUs. With --seconds, a case gets fewer
+schedules if its share of the time would not do for all. How long a schedule takes is estimated from counts, so it is the same on every host.
+What was searched is kept under BUILD/explore and is not searched again while the program is the same, so a search that was interrupted goes
+on. Exit status: 1 if there is a finding.
+"""
+
+import argparse
+import hashlib
+import json
+import os
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from fnmatch import fnmatchcase
+from pathlib import Path
+
+ROW = re.compile(r"^(?P<case>\S+\.\S+) +(?P<schedules>\d+) +(?P<distinct>\d+) +(?P<points>\d+) +(?P<pages>\d+) +(?P<cpus>\d+) +(?P<decisions>\d+) +"
+                 r"(?P<findings>\d+) +(?P<seconds>[\d.]+)  (?P<hash>[0-9a-f]{16}) *(?P<note>.*)$", re.MULTILINE)
+DEPTHS = 4  # of PCT, which every second schedule follows, each depth in turn (main.c)
+NS_PER_SCHEDULE, NS_PER_POINT, NS_PER_PAGE = 800_000, 150, 2000  # about, on a host of 2025
+LEAST = 4  # schedules, however long one takes
+# The seeded mistakes and the litmus tests are cases of the explorer; tests/qemu/test_explore.py runs them.
+LEFT_OUT = ("host.seeded.*", "host.litmus.*")
+
+
+def rows_of(text):
+    return {row["case"]: {key: int(value) if value.isdigit() and key != "hash" else value for key, value in row.groupdict().items()}
+            for row in ROW.finditer(text)}
+
+
+class Search:
+    def __init__(self, build, seed):
+        self.program, self.kept = build / "host/explore/ashlar-host", build / "explore"
+        self.seed = seed
+        self.key = hashlib.sha256(self.program.read_bytes()).hexdigest()[:16]
+        self.kept.mkdir(parents=True, exist_ok=True)
+
+    def explore(self, case, schedules):
+        """The row of this case and what was printed, from an earlier search if there was the same one."""
+        file = self.kept / f"{case}.{schedules}.json"
+        if file.exists():
+            known = json.loads(file.read_text(encoding="utf-8"))
+            if known["key"] == [self.key, self.seed]:
+                return known["row"], known["text"]
+        argv = [self.program, "-t", "600", "-s", str(self.seed), "-S", str(schedules), case]
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False)
+        row = rows_of(done.stdout).get(case)
+        if row or done.returncode == 0:
+            file.write_text(json.dumps({"key": [self.key, self.seed], "row": row, "text": done.stdout}), encoding="utf-8")
+        return row, done.stdout
+
+    def cases(self, select):
+        done = subprocess.run([self.program, "-l", select], capture_output=True, text=True, check=True)
+        return [case for case in done.stdout.split() if not any(fnmatchcase(case, glob) for glob in LEFT_OUT)]
+
+
+def cost_of(row):
+    """About how many ns a schedule takes; from counts, so it is the same on every host."""
+    return NS_PER_SCHEDULE + NS_PER_POINT * row["points"] + NS_PER_PAGE * row["pages"]
+
+
+def affordable(rows, schedules, seconds):
+    """{case: schedules}: all of them, or as many as an equal share of the time allows."""
+    cost = {case: cost_of(row) for case, row in rows.items()}
+    left, share = seconds * 1e9, {}
+    for n, case in enumerate(sorted(cost, key=cost.get)):  # what the short ones leave is for the long ones
+        share[case] = max(LEAST, min(schedules, int(left / (len(cost) - n) / cost[case])))
+        left = max(0, left - share[case] * cost[case])
+    return share
+
+
+def depth_covered(row):
+    """The largest depth for which the schedules of PCT meet any one bug with a probability of 95%: 1/(n k^(d-1)) each."""
+    runs = row["schedules"] // 2 // DEPTHS
+    covered = [d for d in range(1, DEPTHS + 1) if runs >= 3 * row["cpus"] * max(row["decisions"], 1) ** (d - 1)]
+    return max(covered, default=0)
+
+
+def table(rows, cases, key):
+    lines = [
+        "# Schedules of concurrent cases, written by tests/host/explore/search.py",
+        f"# program {key}: {len(rows)} of {cases} cases, {sum(row['schedules'] for row in rows)} schedules, {sum(row['distinct'] for row in rows)} distinct, "
+        f"{sum(row['findings'] for row in rows)} findings",
+        "# points of a schedule (mean); n: CPUs with work; k: decisions of a schedule (most); depth: of bugs that PCT meets at 95% or more",
+        f"{'case':80} {'points':>9} {'n':>2} {'k':>9} {'depth':>5} {'schedules':>9} {'distinct':>8}",
+    ]
+    for row in rows:
+        lines.append(f"{row['case']:80} {row['points']:9} {row['cpus']:2} {row['decisions']:9} {depth_covered(row):5} {row['schedules']:9} "
+                     f"{row['distinct']:8}  {row['note']}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Search every concurrent case.")
+    parser.add_argument("--build", type=Path, default=Path("build"))
+    parser.add_argument("--select", default="*", help="only these cases")
+    parser.add_argument("--schedules", type=int, default=1000, help="of each case, at most")
+    parser.add_argument("--cost", type=float, default=1e9, help="only cases of which a schedule takes so many ms")
+    parser.add_argument("--seconds", type=float, default=0, help="of all CPUs together; 0: no limit")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--table", type=Path, help="write the table to this file")
+    args = parser.parse_args()
+
+    search, at_once = Search(args.build, args.seed), ThreadPoolExecutor(os.cpu_count())
+    cases = search.cases(args.select)
+    first = {case: row for case, (row, _) in zip(cases, at_once.map(lambda case: search.explore(case, 1), cases)) if row}
+    concurrent = {case: row for case, row in first.items() if row["cpus"] > 1 and not row["note"] and cost_of(row) <= args.cost * 1e6}
+    share = affordable(concurrent, args.schedules, args.seconds or 1e9)
+    found, failed = [], False
+    for case, (row, text) in zip(share, at_once.map(lambda case: search.explore(case, share[case]), share)):
+        if not row or row["findings"]:
+            failed = True
+            print(text if row else f"{case}: the explorer ended without a row\n{text}", flush=True)
+        found += [row] if row else []
+        lines = table(sorted(found, key=lambda row: row["case"]), len(share), search.key)
+        if args.table:
+            args.table.write_text(lines, encoding="utf-8")
+    print(lines, end="")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
