@@ -25,6 +25,7 @@ def mutant(path):
     cases = field["Case"].split(", ")
     if field["Build"] == "spin":  # tests/mutants/run.py requires that steps.txt notices the code half of these
         cases = ["model/" + case for case in cases] + ["test_steps.py::test_the_code_says_each_step"]
+    cases += field["Search"].split(", ") if "Search" in field else []
     return Mutant(path.name.partition("-")[0], field["Promise"].split(", "), cases, field["Build"])
 
 

@@ -16,6 +16,9 @@ With `spin`, `Case` is a run of tests/model/run.py, and the mutant breaks the mo
 depends on luck, and its effect in the model does not. Both halves must be noticed. Spin must find an error in the broken model, and the
 broken code must no longer contain the statements that tests/model/steps.txt lists for the steps of that model.
 
+With `host-explore`, schedules of the case are searched, from one seed (tests/host/explore), and the mutant is noticed if one of the first
+SCHEDULES fails. Any mutant may name such a case besides, in `Search`: that case, too, must notice what the mutant does to the code.
+
 With any other build, the case must pass on the unbroken tree and fail on the broken one: its result is `not ok`, or the run ends while the
 case runs. `test_file.py::test` as a case is a test of tests/qemu, run in the broken tree. Several cases are separated by commas, and each
 of them must fail. A mutant that does not fit, does not build, or whose case was not even started counts as not caught.
@@ -45,8 +48,9 @@ from ktap import Ktap  # noqa: E402
 from machine import Machine  # noqa: E402
 
 SOURCES = ("Makefile", "VERSION", "linker.ld", "ashlar.h", "ashlar.symbols", "boot", "arch", "kernel", "mm", "tests")
-FIELDS = {"Promise", "Break", "Case", "Build", "Machine"}
+FIELDS = {"Promise", "Break", "Case", "Build", "Machine", "Search"}
 BUILD_SECONDS, RUN_SECONDS = 600, 90  # a broken build may hang: two minutes for a mutant in all
+SCHEDULES, SEARCH_SECONDS = 500, 300
 
 
 class Mutant:
@@ -77,17 +81,23 @@ class Mutant:
         return self.field["Case"].split(", ")
 
     @property
+    def checks(self):
+        """[(target, case)]: what must notice the mutant."""
+        searches = self.field["Search"].split(", ") if "Search" in self.field else []
+        return [(self.target, case) for case in self.cases] + [("host-explore", case) for case in searches]
+
+    @property
     def model(self):
         return self.cases[0].partition(".")[0] if self.target == "spin" else ""
 
     @property
-    def make_target(self):
-        """Broken code must build, even where a model shows the error; otherwise the mutant itself is wrong."""
-        return "kernel" if self.target == "spin" else self.target
-
-    @property
     def files(self):
         return sorted(change.files(ROOT, self.path))
+
+
+def made_for(target):
+    """Broken code must build, even where a model shows the error; otherwise the mutant itself is wrong."""
+    return "kernel" if target == "spin" else target
 
 
 class Tree:
@@ -181,16 +191,28 @@ def pytest_outcome(tree, test):
     return {0: "passed", 1: "failed"}.get(done.returncode, "absent")
 
 
-def outcome(tree, mutant, case):
+def explored(tree, case):
+    """The result of a search: passed, failed, or absent if it did not end in time."""
+    argv = [str(tree.folder / "build/host/explore/ashlar-host"), "-q", "-S", str(SCHEDULES), case]
+    try:
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=SEARCH_SECONDS, check=False)
+    except subprocess.TimeoutExpired:
+        return "absent"
+    return {0: "passed", 1: "failed"}.get(done.returncode, "absent")
+
+
+def outcome(tree, mutant, target, case):
     """passed, failed, died (the run ended inside the suite of the case), absent, or in words the half that was noticed."""
     if "::" in case:
         return pytest_outcome(tree, case)
-    if mutant.target == "spin":
+    if target == "spin":
         return both_halves(tree, mutant, case)
-    if mutant.target == "kernel":
+    if target == "host-explore":
+        return explored(tree, case)
+    if target == "kernel":
         lines = guest_lines(tree, mutant.field.get("Machine", "pvh 4 512M"), case)
     else:
-        lines = hosted_lines(tree, mutant.target, mutant.field.get("Machine", "4 768M"), case)
+        lines = hosted_lines(tree, target, mutant.field.get("Machine", "4 768M"), case)
     ktap = Ktap()
     for line in lines:
         ktap.feed(line)
@@ -204,11 +226,11 @@ def outcome(tree, mutant, case):
 
 def unbroken(tree, mutant, known):
     """"" if the cases pass on the unbroken tree, else what is wrong. All unbroken trees are alike, so one check is enough."""
-    for case in mutant.cases:
-        key = (mutant.target, mutant.field.get("Machine"), case)
+    for target, case in mutant.checks:
+        key = (target, mutant.field.get("Machine"), case)
         if key not in known:
-            wrong = tree.make(mutant.make_target)
-            known[key] = f"the unbroken tree does not build: {wrong}" if wrong else outcome(tree, mutant, case)
+            wrong = tree.make(made_for(target))
+            known[key] = f"the unbroken tree does not build: {wrong}" if wrong else outcome(tree, mutant, target, case)
         if known[key] != "passed":
             return f"on the unbroken tree {case}: {known[key]}"
     return ""
@@ -221,10 +243,12 @@ def attempt(tree, mutant, known):
         return wrong
     try:
         with tree.broken(mutant.path):
-            wrong = tree.make(mutant.make_target)
-            if wrong:
-                return f"the broken tree does not build: {wrong}"
-            after = {case: outcome(tree, mutant, case) for case in mutant.cases}
+            after = {}
+            for target, case in mutant.checks:
+                wrong = tree.make(made_for(target))
+                if wrong:
+                    return f"the broken tree does not build: {wrong}"
+                after[case] = outcome(tree, mutant, target, case)
     except change.DoesNotFit as why:
         return f"the mutant does not fit: {why}"
     missed = [f"NOT CAUGHT: {case} {found}" for case, found in after.items() if found not in ("failed", "died")]
@@ -258,7 +282,7 @@ def main():
     first = Tree(Path(args.build).resolve() / "tree0")
     trees.put(first)
     if at_once > 1:
-        for target in sorted({mutant.make_target for mutant in mutants}):
+        for target in sorted({made_for(target) for mutant in mutants for target, _ in mutant.checks}):
             first.make(target)  # a failure is reported with the mutants
     for n in range(1, at_once):
         trees.put(Tree(Path(args.build).resolve() / f"tree{n}", like=first))
