@@ -382,7 +382,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 
 # Each test/WHAT is what make test WHAT= runs, and each bench/WHAT the same of make bench.
 .PHONY: check test lint $(addprefix test/,all again matrix machines huge bare msan replay programs soak soak-alloc mutants mutants-random \
-	models fuzz fuzz-keep fuzz-calls coverage proof)
+	models fuzz fuzz-keep fuzz-calls coverage explore fences proof)
 test: test/$(or $(WHAT),all) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself; or WHAT
 test/all: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-explore host-replay)
 	@$(PYTEST)
@@ -425,6 +425,13 @@ test/mutants-random: ## break N lines [400], as a tool of others chooses (needs 
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) $(HOST_CFLAGS_asan)' \
 		tests/mutants/drawn.py --build $(BUILD)/mutants-random --tools $(TOOLS) \
 		--number $(or $(N),400) --seed $(SEED) --shard $(or $(T),1/1) --score tests/report/measurements/mutants-random.txt
+
+# Both keep what they have searched, so a run that was interrupted goes on.
+test/explore: host-explore ## search N schedules [1000] of each short concurrent case: tests/report/measurements/schedules.txt; minutes
+	@tests/host/explore/search.py --build $(BUILD) --schedules $(or $(N),1000) --cost 4 --table tests/report/measurements/schedules.txt
+
+test/fences: host-explore ## weaken each fence and each locked instruction, and search for a case that notices: tests/report/measurements/fences.txt; an hour
+	@tests/host/explore/fences.py --build $(BUILD) --table tests/report/measurements/fences.txt
 
 # Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
 test/proof: $(KERNEL) host-native ## prove all of tests/PROMISES.md: test, the tests that take long, DEBUG=san, msan, lint, models, mutants, coverage, fuzz; hours

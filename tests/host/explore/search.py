@@ -4,8 +4,8 @@
     tests/host/explore/search.py --build build --schedules 1000 [--select 'mm.pcp.*'] [--cost MS] [--seconds S] [--table FILE]
 
 Which cases these are is found out by one run of each. As many are searched at a time as there are CPUs. With --seconds, a case gets fewer
-schedules if its share of the time would not do for all. How long a schedule takes is estimated from counts, so it is the same on every host.
-What was searched is kept under BUILD/explore and is not searched again while the program is the same, so a search that was interrupted goes
+schedules if its share of the time would not do for all. How long a schedule takes is estimated from counts, alike on every host. What was
+searched is kept under BUILD/explore and is not searched again while the program is the same, so a search that was interrupted goes
 on. Exit status: 1 if there is a finding.
 """
 
@@ -20,8 +20,11 @@ from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from pathlib import Path
 
-ROW = re.compile(r"^(?P<case>\S+\.\S+) +(?P<schedules>\d+) +(?P<distinct>\d+) +(?P<points>\d+) +(?P<pages>\d+) +(?P<cpus>\d+) +(?P<decisions>\d+) +"
-                 r"(?P<findings>\d+) +(?P<seconds>[\d.]+)  (?P<hash>[0-9a-f]{16}) *(?P<note>.*)$", re.MULTILINE)
+ROW = re.compile(
+    r"^(?P<case>\S+\.\S+) +(?P<schedules>\d+) +(?P<distinct>\d+) +(?P<points>\d+) +(?P<pages>\d+) +(?P<cpus>\d+) +(?P<decisions>\d+) +"
+    r"(?P<findings>\d+) +(?P<seconds>[\d.]+)  (?P<hash>[0-9a-f]{16}) *(?P<note>.*)$",
+    re.MULTILINE,
+)
 DEPTHS = 4  # of PCT, which every second schedule follows, each depth in turn (main.c)
 NS_PER_SCHEDULE, NS_PER_POINT, NS_PER_PAGE = 800_000, 150, 2000  # about, on a host of 2025
 LEAST = 4  # schedules, however long one takes
@@ -85,8 +88,8 @@ def depth_covered(row):
 def table(rows, cases, key):
     lines = [
         "# Schedules of concurrent cases, written by tests/host/explore/search.py",
-        f"# program {key}: {len(rows)} of {cases} cases, {sum(row['schedules'] for row in rows)} schedules, {sum(row['distinct'] for row in rows)} distinct, "
-        f"{sum(row['findings'] for row in rows)} findings",
+        f"# program {key}: {len(rows)} of {cases} cases, {sum(row['schedules'] for row in rows)} schedules, "
+        f"{sum(row['distinct'] for row in rows)} distinct, {sum(row['findings'] for row in rows)} findings",
         "# points of a schedule (mean); n: CPUs with work; k: decisions of a schedule (most); depth: of bugs that PCT meets at 95% or more",
         f"{'case':80} {'points':>9} {'n':>2} {'k':>9} {'depth':>5} {'schedules':>9} {'distinct':>8}",
     ]
