@@ -159,9 +159,8 @@ int cmd_options(const struct words *words, const char *space, struct option_save
 static const char *const old_names[][2] = {
 	{"alloc", "page alloc"}, {"buddy", "mem buddy"}, {"contig", "page contig"},
 	{"free", "page free"},   {"get", "set"},         {"hvo", "mem hvo"},
-	{"nodes", "mem nodes"},  {"peek", "page peek"},  {"stats", "mem stats"},
-	{"touch", "map touch"},  {"unmap", "map unmap"}, {"walk", "page walk"},
-	{"zones", "mem zones"},
+	{"nodes", "mem nodes"},  {"stats", "mem stats"}, {"unmap", "map unmap"},
+	{"walk", "page walk"},   {"zones", "mem zones"},
 };
 
 static int no_command(const char *name)
@@ -318,6 +317,8 @@ static bool candidate(const struct command *cmd, const char *first, const struct
 	if (cmd && at == 1 && strcmp(cmd->name, first) == 0 &&
 	    command_candidate(first, &n, buf, size))
 		return true;
+	if (cmd && at <= ARRAY_LEN(cmd->choices) && cmd->choices[at - 1])
+		return choice_name(cmd->choices[at - 1], n, buf, size);
 	return cmd && cmd->candidate && cmd->candidate(words, at, n, buf, size);
 }
 

@@ -25,9 +25,11 @@ struct command {
 	unsigned min, max; /* allowed number of plain words after the name */
 	const char *keys;  /* keys of KEY=VALUE words it takes, "a|b"; "*": any; NULL: none */
 	int (*run)(const struct words *words);
+	/* completion: words that can stand at places 1 to 4 after the name, "a|b|c", or NULL */
+	const char *choices[4];
 	/*
-	 * Completion: store the n-th word that could stand at place `at` (1: the first after the
-	 * name) in `buf`. False after the last. NULL: the command offers no completion.
+	 * Completion by a function: store the n-th word that could stand at place `at` (1: the
+	 * first after the name) in `buf`. False after the last. NULL: only `choices` are offered.
 	 */
 	bool (*candidate)(const struct words *words, unsigned at, unsigned n, char *buf,
 			  size_t size);

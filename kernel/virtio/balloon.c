@@ -550,16 +550,6 @@ static int cmd_balloon(const struct words *words)
 	return 0;
 }
 
-static bool balloon_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
-			      size_t size)
-{
-	(void)words;
-	if (at != 1 || n > 0)
-		return false;
-	format(buf, size, "report");
-	return true;
-}
-
 COMMAND(balloon, .usage = "[report]",
 	.help = "memory given back to the host; report: show it all that is free, now", .max = 1,
-	.run = cmd_balloon, .candidate = balloon_candidate);
+	.run = cmd_balloon, .choices = {"report"});

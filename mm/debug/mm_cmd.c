@@ -58,18 +58,8 @@ static int cmd_mem(const struct words *words)
 	return 0;
 }
 
-static bool mem_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
-			  size_t size)
-{
-	(void)words;
-	if (at != 1 || n > 0)
-		return false;
-	format(buf, size, "check");
-	return true;
-}
-
 COMMAND(mem, .usage = "[check]", .help = "all RAM by owner; check: walk everything and prove it",
-	.max = 1, .run = cmd_mem, .candidate = mem_candidate);
+	.max = 1, .run = cmd_mem, .choices = {"check"});
 
 /* ---- nodes ---- */
 
@@ -89,34 +79,6 @@ static u64 node_frames(const struct mm *mm, node_t node, u64 *free)
 	return ram;
 }
 
-static bool is_of(cpu_t cpu, node_t node)
-{
-	return cpu < cpu_count && cpu_data(cpu) && cpu_data(cpu)->node == node;
-}
-
-/* Print the number of CPUs and the runs of them: "5 CPUs (0 to 3, 8 to 8)". */
-static void print_cpus_of(node_t node)
-{
-	cpu_t count = 0;
-
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		count += is_of(cpu, node);
-	if (count == 0) {
-		print(", no CPU");
-		return;
-	}
-	print(", %u CPU%s", count, count == 1 ? "" : "s");
-	for (cpu_t cpu = 0, shown = 0; cpu < cpu_count; cpu++) {
-		const cpu_t first = cpu;
-
-		while (is_of(cpu, node))
-			cpu++;
-		if (cpu > first)
-			print("%s%u to %u", shown++ ? ", " : " (", first, cpu - 1);
-	}
-	print(")");
-}
-
 static void print_ram_of(const struct mm *mm, node_t node)
 {
 	for (size_t i = 0; i < mm->memory->count; i++)
@@ -134,13 +96,13 @@ static int cmd_nodes(const struct words *words)
 		const struct meta *meta = &mm->node[n].meta;
 		u64 free, ram = node_frames(mm, n, &free);
 
-		print("  node %u: %llu MiB, %llu MiB free", n, ram >> 8, free >> 8);
-		print_cpus_of(n);
-		print("\n    metadata memory of node %u: %llu blocks, %llu frames used, %llu of "
+		print("  node %u: %llu MiB, %llu MiB free\n"
+		      "    metadata memory of node %u: %llu blocks, %llu frames used, %llu of "
 		      "them gated\n  "
 		      "  distance:",
-		      mm->node[n].meta_node, atomic_load_relaxed(&meta->blocks),
-		      atomic_load_relaxed(&meta->used), atomic_load_relaxed(&meta->gated));
+		      n, ram >> 8, free >> 8, mm->node[n].meta_node,
+		      atomic_load_relaxed(&meta->blocks), atomic_load_relaxed(&meta->used),
+		      atomic_load_relaxed(&meta->gated));
 		for (node_t to = 0; to < mm->nodes; to++)
 			print(" %u", arch_node_distance(n, to));
 		print("\n");
@@ -149,7 +111,7 @@ static int cmd_nodes(const struct words *words)
 	return 0;
 }
 
-COMMAND(mem nodes, .help = "NUMA nodes: RAM, CPUs, metadata memory, distances", .run = cmd_nodes);
+COMMAND(mem nodes, .help = "NUMA nodes: RAM, metadata memory, distances", .run = cmd_nodes);
 
 /* ---- zones and free lists ---- */
 

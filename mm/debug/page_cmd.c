@@ -1,9 +1,7 @@
 /*
- * Monitor commands for single pages: decode one, walk the tables to an address, look at memory,
- * allocate and free.
- *
- * Only pages that the monitor allocated can be freed; they are chained through their private words.
- * For an address that somebody else uses, the refusal says what is there.
+ * Monitor commands for single pages: decode one, walk the tables to an address, allocate and
+ * free. Only pages that the monitor allocated can be freed; they are chained through
+ * their private words.
  */
 #include "kernel/console/command.h"
 #include "kernel/core/cmdline.h"
@@ -14,23 +12,18 @@
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/zone.h"
 
-enum { PEEK_WORDS_MAX = 64, FLAGS_TEXT = 96 };
+enum { FLAGS_TEXT = 96 };
 
 /* ---- the meaning of a word ---- */
 
-/*
- * The frame behind a kernel address: computed in the direct map and the vmemmap, looked up in the
- * page tables elsewhere.
- */
+/* The frame that a kernel address is of: a struct page's, or what the page tables say. */
 static int frame_of_address(const struct words *words, const char *word, u64 addr, pfn_t *pfn)
 {
 	enum pt_level level;
 	phys_t phys;
 	pte_t entry;
 
-	if (addr >= DIRECT_MAP_BASE && addr < DIRECT_MAP_BASE + PHYS_LIMIT)
-		*pfn = virt_to_phys((void *)(virt_t)addr) >> PAGE_SHIFT;
-	else if (addr >= VMEMMAP_BASE && addr < VMEMMAP_BASE + VMEMMAP_WINDOW_SIZE)
+	if (addr >= VMEMMAP_BASE && addr < VMEMMAP_BASE + VMEMMAP_WINDOW_SIZE)
 		*pfn = page_to_pfn((const struct page *)(virt_t)addr);
 	else if (virt_is_canonical(addr) &&
 		 pgtable_translate(pgtable_root(), addr, &phys, &entry, &level))
@@ -41,18 +34,12 @@ static int frame_of_address(const struct words *words, const char *word, u64 add
 	return 0;
 }
 
-/* Accepts a PFN, a kernel address, or phys=ADDRESS. */
+/* Accepts a PFN or a kernel address. */
 static int frame_of_words(const struct words *words, pfn_t *pfn)
 {
-	u64 value = PHYS_LIMIT;
-	int err = cmd_key_u64(words, "phys", 0, PHYS_LIMIT - 1, &value);
+	u64 value;
+	const int err = cmd_u64(words, 1, "PFN or ADDRESS", 0, ~0ULL, &value);
 
-	if (err)
-		return err;
-	*pfn = value >> PAGE_SHIFT;
-	if (value < PHYS_LIMIT)
-		return 0;
-	err = cmd_u64(words, 1, "PFN or ADDRESS", 0, ~0ULL, &value);
 	if (err)
 		return err;
 	*pfn = value;
@@ -137,9 +124,8 @@ static int cmd_page(const struct words *words)
 	return 0;
 }
 
-COMMAND(page, .usage = "PFN | ADDRESS | phys=ADDRESS",
-	.help = "decode one frame: its block and its struct page", .max = 1, .keys = "phys",
-	.run = cmd_page);
+COMMAND(page, .usage = "PFN | ADDRESS", .help = "decode one frame: its block and its struct page",
+	.max = 1, .run = cmd_page);
 
 /* ---- walk ---- */
 
@@ -191,52 +177,6 @@ static int cmd_walk(const struct words *words)
 COMMAND(page walk, .usage = "ADDRESS", .help = "page tables on the way to a kernel address",
 	.min = 1, .max = 1, .run = cmd_walk);
 
-/* ---- peek ---- */
-
-/*
- * May the address be read, that is, can reading not change it? Returns 0, or a negative error after
- * printing the reason.
- */
-static int may_read(const struct words *words, u64 addr)
-{
-	enum pt_level level;
-	phys_t phys;
-	pte_t entry;
-
-	if (!virt_is_canonical(addr) ||
-	    !pgtable_translate(pgtable_root(), addr, &phys, &entry, &level))
-		return cmd_error(words, "0x%llx is not mapped", addr);
-	if (!pte_uncached(entry))
-		return 0;
-	print("peek: refused: 0x%llx is a device's register; reading may change it\n", addr);
-	return -EPERM;
-}
-
-static int cmd_peek(const struct words *words)
-{
-	u64 addr, count = 1;
-	int err = cmd_u64(words, 1, "ADDRESS", 0, ~0ULL, &addr);
-
-	if (!err && words_plain_count(words) > 2)
-		err = cmd_u64(words, 2, "COUNT", 1, PEEK_WORDS_MAX, &count);
-	if (!err && !IS_ALIGNED(addr, sizeof(u64)))
-		return cmd_error(words, "\"%s\" is no multiple of 8", words_plain(words, 1));
-	for (u64 i = 0; i < count && !err; i++, addr += sizeof(u64)) {
-		u64 value;
-
-		err = may_read(words, addr);
-		if (err)
-			break;
-		if (!peek_u64((const void *)(virt_t)addr, &value))
-			return cmd_error(words, "0x%llx faults", addr);
-		print("  0x%016llx  %016llx\n", addr, value);
-	}
-	return err;
-}
-
-COMMAND(page peek, .usage = "ADDRESS [COUNT]", .help = "8-byte words of memory at a kernel address",
-	.min = 1, .max = 2, .run = cmd_peek);
-
 /* ---- alloc and free ---- */
 
 static struct page *ours; /* the monitor's pages, newest first, chained through private[0] */
@@ -274,78 +214,19 @@ static int cmd_alloc(const struct words *words)
 	return done < count ? -ENOMEM : 0;
 }
 
-static void free_all(void)
+static int cmd_free(const struct words *words)
 {
 	u64 n = 0;
 
+	(void)words;
 	for (; ours; n++)
 		page_free(page_chain_pop(&ours));
 	print("  %llu pages freed\n", n);
-}
-
-static const char *whose(pfn_t pfn)
-{
-	const struct block *block = block_of(&mm_kernel, pfn);
-	u8 zone = ZONE_NONE;
-	struct page copy;
-
-	if (memmap_frame_kind(&mm_kernel, pfn, &zone) == FRAME_HOLE)
-		return "there is no RAM";
-	if (block && block_look(block).state == BLOCK_META)
-		return "it holds struct pages or tables";
-	if (!page_peek(pfn, &copy))
-		return "it is free and does not even have a struct page";
-	if (copy.flags & PAGE_TAIL)
-		return "it is a tail of a larger page";
-	if (copy.flags & PAGE_RESERVED)
-		return "it is reserved for firmware or the kernel's image";
-	if ((copy.flags & (PAGE_BUDDY | PAGE_PCP)) || copy.refcount == 0)
-		return "it is free already, or belongs to a pool";
-	return "it has another owner";
-}
-
-static int cmd_free(const struct words *words)
-{
-	struct page **link = &ours, *page;
-	pfn_t pfn;
-	int err;
-
-	if (words_plain(words, 1) && choice_index("all", words_plain(words, 1)) == 0) {
-		free_all();
-		return 0;
-	}
-	err = frame_of_words(words, &pfn);
-	if (err)
-		return err;
-	while (*link && page_to_pfn(*link) != pfn)
-		link = (struct page **)&(*link)->private[0];
-	if (!*link) {
-		print("free: refused: frame 0x%llx did not come from alloc: %s\n", pfn, whose(pfn));
-		return -EPERM;
-	}
-	page = *link;
-	*link = page_chain_next(page);
-	page_free(page);
 	return 0;
-}
-
-static bool alloc_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
-			    size_t size)
-{
-	(void)words;
-	return (at == 2 && choice_name("unmovable|movable|reclaimable", n, buf, size)) ||
-	       (at > 2 && choice_name("count=|node=", n, buf, size));
-}
-
-static bool free_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
-			   size_t size)
-{
-	(void)words;
-	return at == 1 && choice_name("all", n, buf, size);
 }
 
 COMMAND(page alloc, .usage = "ORDER [unmovable|movable|reclaimable] [count=N] [node=N]",
 	.help = "allocate pages of 2^ORDER frames, to look at with `page`", .min = 1, .max = 2,
-	.keys = "count|node", .run = cmd_alloc, .candidate = alloc_candidate);
-COMMAND(page free, .usage = "PFN | ADDRESS | all", .help = "free pages that alloc allocated",
-	.min = 0, .max = 1, .keys = "phys", .run = cmd_free, .candidate = free_candidate);
+	.keys = "count|node", .run = cmd_alloc,
+	.choices = {NULL, "unmovable|movable|reclaimable", "count=|node=", "count=|node="});
+COMMAND(page free, .help = "free all pages that `page alloc` allocated", .run = cmd_free);

@@ -1,10 +1,9 @@
 /*
- * Monitor commands for the pools of huge pages: showing, resizing, demoting, taking pages into use,
- * and the memory that HVO saves.
+ * Monitor commands for the pools of huge pages: showing, resizing, demoting, and the memory that
+ * HVO saves.
  *
- * Big changes are made in batches of about a tenth of a second each, so that progress can be shown
- * and Ctrl-C noticed between two of them. One flush round serves a whole batch, so a batch is as
- * large as that time allows.
+ * Big changes are made in batches, so that progress can be shown and Ctrl-C noticed between two of
+ * them. One flush round serves a whole batch.
  */
 #include "kernel/console/command.h"
 #include "kernel/console/progress.h"
@@ -13,59 +12,12 @@
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_take.h"
-#include "mm/memmap/block_state.h"
-#include "mm/zone/section.h"
 
 #include <arch/clock.h>
-
-enum { BATCH_FIRST = 64 };
-
-#define BATCH_NS (100 * NS_PER_MS)
 
 static const char *size_name(const struct pool *pool)
 {
 	return pool->order == GIGA_ORDER ? "1G" : "2M";
-}
-
-/* ---- pages that the monitor itself has in use, chained through their private words ---- */
-
-static struct page *taken[2];
-
-static struct page **taken_of(const struct pool *pool)
-{
-	return &taken[pool->order == GIGA_ORDER];
-}
-
-static int pool_take_pages(struct pool *pool, node_t node, u64 count)
-{
-	u64 done = 0;
-
-	for (; done < count; done++) {
-		struct page *page = pool_page_take(pool, node, POOL_ANY);
-
-		if (!page)
-			break;
-		page_chain_push(taken_of(pool), page);
-	}
-	print("  %llu pages of %s taken into use\n", done, size_name(pool));
-	if (done < count)
-		print("  refused: %llu more, because the pool has no free page that is not "
-		      "promised\n",
-		      count - done);
-	return done < count ? -EBUSY : 0;
-}
-
-static int pool_give_pages(struct pool *pool, u64 count)
-{
-	u64 done = 0;
-
-	for (; done < count && *taken_of(pool); done++)
-		pool_page_give(pool, page_chain_pop(taken_of(pool)));
-	print("  %llu pages of %s given back\n", done, size_name(pool));
-	if (done < count)
-		print("  refused: %llu more, because the monitor has taken no others\n",
-		      count - done);
-	return done < count ? -EBUSY : 0;
 }
 
 /* ---- showing ---- */
@@ -87,8 +39,8 @@ static void show_pool(const struct pool *pool)
 
 /* ---- changing ---- */
 
-enum pool_verb { VERB_GROW, VERB_SHRINK, VERB_DEMOTE, VERB_TAKE, VERB_GIVE, VERB_OVERCOMMIT };
-#define POOL_VERBS "grow|shrink|demote|take|give|overcommit"
+enum pool_verb { VERB_GROW, VERB_SHRINK, VERB_DEMOTE, VERB_OVERCOMMIT };
+#define POOL_VERBS "grow|shrink|demote|overcommit"
 
 static u64 change_batch(struct pool *pool, enum pool_verb verb, node_t node, u64 count)
 {
@@ -125,28 +77,21 @@ static void explain_short(const struct pool *pool, enum pool_verb verb, u64 miss
 		print("there are no frames for their struct pages\n");
 }
 
-/* Make the change in batches; the batch doubles as long as it is done quickly. */
+/* Make the change in batches of a GiB. */
 static int change(struct pool *pool, enum pool_verb verb, node_t node, u64 count)
 {
 	static const char *const names[] = {"grow", "shrink", "demote"};
+	const u64 start = clock_ns(), batch = order_pages(GIGA_ORDER - pool->order);
 	struct progress progress = progress_begin(names[verb], "pages", count);
-	const u64 start = clock_ns();
-	u64 done = 0, batch = BATCH_FIRST, got, ns;
+	u64 done = 0, got, want, ns;
 	bool stopped = false;
 
 	do {
-		const u64 want = MIN(batch, count - done), began = clock_ns();
-
+		want = MIN(batch, count - done);
 		got = change_batch(pool, verb, node, want);
 		done += got;
-		if (clock_ns() - began < BATCH_NS / 2)
-			batch *= 2;
-		else if (clock_ns() - began > 2 * BATCH_NS)
-			batch = MAX(batch / 2, 1);
 		stopped = done < count && progress_stopped(&progress, done);
-		if (got < want)
-			break;
-	} while (done < count && !stopped);
+	} while (got == want && done < count && !stopped);
 	ns = clock_ns() - start;
 	print("  %s %s: %llu pages in %llu.%03llu ms, hvo=%s\n", names[verb], size_name(pool), done,
 	      ns / NS_PER_MS, ns / NS_PER_US % 1000, hvo_mode_selected()->name);
@@ -187,8 +132,8 @@ static int verb_with_count(const struct words *words, struct pool *pool, enum po
 		err = cmd_key_u64(words, "node", 0, pool->mm->nodes - 1, &node);
 	if (err)
 		return err;
-	if (verb != VERB_GROW && verb != VERB_SHRINK && verb != VERB_TAKE && node != NODE_NONE)
-		return cmd_error(words, "node= is valid only with grow, shrink or take");
+	if (verb != VERB_GROW && verb != VERB_SHRINK && node != NODE_NONE)
+		return cmd_error(words, "node= is valid only with grow or shrink");
 	if (verb == VERB_DEMOTE && pool->order != GIGA_ORDER)
 		return cmd_error(words, "only 1G pages can be demoted");
 	if (verb == VERB_OVERCOMMIT) {
@@ -196,10 +141,6 @@ static int verb_with_count(const struct words *words, struct pool *pool, enum po
 		show_pool(pool);
 		return 0;
 	}
-	if (verb == VERB_TAKE)
-		return pool_take_pages(pool, (node_t)node, count);
-	if (verb == VERB_GIVE)
-		return pool_give_pages(pool, count);
 	return change(pool, verb, (node_t)node, count);
 }
 
@@ -228,70 +169,34 @@ static int cmd_pool(const struct words *words)
 		return which < 0 ? which : verb_with_count(words, pool, (enum pool_verb)which);
 	}
 	if (words_value(words, "node"))
-		return cmd_error(words, "node= is valid only with grow, shrink or take");
+		return cmd_error(words, "node= is valid only with grow or shrink");
 	err = choice_index(POOL_VERBS, words_plain(words, 2)) >= 0
 		      ? cmd_error(words, "COUNT is missing")
 		      : cmd_u64(words, 2, "COUNT", 0, 1ULL << 34, &target);
 	return err ? err : resize(pool, target);
 }
 
-static bool pool_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
-			   size_t size)
-{
-	(void)words;
-	if (at == 4 && n == 0) {
-		format(buf, size, "node=");
-		return true;
-	}
-	return (at == 1 && choice_name("2M|1G", n, buf, size)) ||
-	       (at == 2 && choice_name(POOL_VERBS, n, buf, size));
-}
-
-COMMAND(pool, .usage = "[SIZE [COUNT | grow|shrink|demote|take|give|overcommit COUNT [node=N]]]",
+COMMAND(pool, .usage = "[SIZE [COUNT | grow|shrink|demote|overcommit COUNT [node=N]]]",
 	.help = "huge page pools: show, set to COUNT pages, change",
 	.more = "  SIZE is 2M or 1G. grow, shrink: by COUNT pages, on one node or all; demote: 1G "
-		"pages into 2M ones;\n"
-		"  take, give: the monitor takes pages into use, or gives them back. COUNT alone: "
-		"keep so many\n"
-		"  persistent pages; pages in use beyond them become surplus and are freed when "
-		"they are given back.\n"
-		"  overcommit: surplus pages that may be made when none is free. hvo= selects the "
-		"HVO mode.\n",
-	.max = 3, .keys = "node", .run = cmd_pool, .candidate = pool_candidate);
+		"pages into 2M ones.\n"
+		"  COUNT alone: keep so many persistent pages; pages in use beyond them become "
+		"surplus and are freed\n"
+		"  when they are given back. overcommit: surplus pages that may be made when none "
+		"is free. hvo=\n"
+		"  selects the HVO mode. `map SIZE 2M pool` takes pages into use.\n",
+	.max = 3, .keys = "node", .run = cmd_pool, .choices = {"2M|1G", POOL_VERBS, NULL, "node="});
 
 /* ---- HVO ---- */
 
-static void count_states(const struct mm *mm, u64 states[BLOCK_STATES])
-{
-	for (u64 section = section_first(mm); section < section_end(mm); section++) {
-		if (section_state(mm, section) == SECTION_ABSENT)
-			continue;
-		for (u32 i = 0; i < SECTION_BLOCKS; i++) {
-			const struct block *block =
-				block_at(mm, (u32)(section * SECTION_BLOCKS) + i);
-
-			states[block ? block_look(block).state : BLOCK_UNOPENED]++;
-		}
-	}
-}
-
 static int cmd_hvo(const struct words *words)
 {
-	u64 states[BLOCK_STATES] = {0};
-
 	(void)words;
 	for (const struct hvo_mode *mode = hvo_modes; mode->name; mode++)
 		print("  %s %s\n", mode == hvo_mode_selected() ? "*" : " ", mode->name);
 	print("  frames of struct pages saved: %lld by the 2M pool, %lld by the 1G pool\n",
 	      pool_frames_saved(&pool_2m), pool_frames_saved(&pool_1g));
-	count_states(&mm_kernel, states);
-	print("  blocks of 2 MiB by state:");
-	for (unsigned i = 0; i < BLOCK_STATES; i++)
-		if (states[i] > 0)
-			print(" %s %llu", block_state_name(i), states[i]);
-	print("\n");
 	return 0;
 }
 
-COMMAND(mem hvo, .help = "HVO modes, frames saved, blocks by state; set hvo=MODE changes it",
-	.run = cmd_hvo);
+COMMAND(mem hvo, .help = "HVO modes and frames saved; set hvo=MODE changes it", .run = cmd_hvo);

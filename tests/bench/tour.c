@@ -350,15 +350,8 @@ static int cmd_tour(const struct words *words)
 	return err;
 }
 
-static bool tour_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
-			   size_t size)
-{
-	(void)words;
-	return at == 1 && choice_name("slowly", n, buf, size);
-}
-
 COMMAND(tour, .usage = "[slowly]",
 	.help = "one block through its states and one PMD split, with page tables before and after",
 	.more = "  slowly: waits for a key after each step. It happens in borrowed memory and "
 		"leaves nothing behind.\n",
-	.max = 1, .run = cmd_tour, .candidate = tour_candidate);
+	.max = 1, .run = cmd_tour, .choices = {"slowly"});

@@ -29,18 +29,15 @@ TEST(kernel_command, the_offending_word_is_named)
 	EXPECT_REFUSED("set nosuch", "nosuch");
 	EXPECT_REFUSED("page 0x12345678zz", "0x12345678zz");
 	EXPECT_REFUSED("page walk 0x8000000000000000", "0x8000000000000000");
-	EXPECT_REFUSED("page peek 0x10 0", "0");
 	EXPECT_REFUSED("log \"open", "open");
 	EXPECT_REFUSED("test", "too few");
 	EXPECT_REFUSED("pool 1G demote 1 node=0", "node=");
 	EXPECT_REFUSED("map 2M 3M", "3M");
 	EXPECT_REFUSED("map 2M 2M banana", "banana");
-	EXPECT_REFUSED("map touch 0x1000", "refused*contains 0x1000");
 	EXPECT_REFUSED("page contig 19", "19");
 	EXPECT_REFUSED("pool 2M demote 1", "only 1G pages");
 	EXPECT_REFUSED("pool 2M 3 node=0", "node=");
 	EXPECT_REFUSED("page alloc 0 wrongly", "wrongly");
-	EXPECT_REFUSED("page peek 0xffffffffffff0001", "no multiple of 8");
 }
 
 TEST(kernel_command, names_of_old_are_told_what_replaces_them)
@@ -162,39 +159,19 @@ TEST(kernel_command, pages_in_use_are_not_shrunk)
 	if (said_run("pool 2M grow 2") != 0)
 		SKIP("needs two free pages of 2 MiB");
 	have = pool_2m.pages;
-	EXPECT_EQ(said_run("pool 2M take 2"), 0);
+	EXPECT_EQ(said_run("map 4M 2M pool"), 0);
 	EXPECT_EQ(pool_2m.in_use, 2);
 	EXPECT_EQ(said_run("pool 2M 0"), 0);
 	EXPECT(said_says("2 pages, 0 free, 2 in use, 0 promised, 2 surplus"));
 	EXPECT_REFUSED("pool 2M shrink 1",
 		       "refused: 1 pages fewer than asked for: 2 pages are in use");
 	EXPECT_EQ(pool_2m.pages, 2);
-	EXPECT_REFUSED("pool 2M take 1", "refused: 1 more, because the pool has no free page");
-	EXPECT_EQ(said_run("pool 2M give 2"), 0);
+	EXPECT_REFUSED("map 2M 2M pool", "map: failed: no ");
+	EXPECT_EQ(said_run("map unmap"), 0);
 	EXPECT_EQ(pool_2m.pages, 0); /* a surplus page goes when it is given back */
-	EXPECT_REFUSED("pool 2M give 1", "the monitor has taken no others");
 	said_run("pool 2M 0");
 	pool_resize(&pool_2m, hvo_mode_selected(), pool_2m.boot);
 	EXPECT(have >= 2);
-}
-
-TEST(kernel_command, pages_of_others_are_not_freed)
-{
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	char line[64];
-
-	REQUIRE(page);
-	format(line, sizeof(line), "page free 0x%llx", page_pfn(page));
-	EXPECT_REFUSED(line, "refused*it has another owner");
-	format(line, sizeof(line), "page free phys=0x%llx", page_pfn(page) << PAGE_SHIFT);
-	EXPECT_REFUSED(line, "refused*it has another owner");
-	page_free(page);
-	EXPECT_REFUSED("page free 0", "refused");
-	EXPECT_EQ(said_run("page alloc 0; page alloc 3 movable count=5; page alloc 2 unmovable; "
-			   "page free all"),
-		  0);
-	EXPECT(said_says("7 pages freed"));
-	EXPECT_REFUSED("page alloc 13", "orders 10 to 17");
 }
 
 /* The steps check themselves: after each, the block must be in the state that the text promises. */

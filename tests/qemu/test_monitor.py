@@ -16,7 +16,7 @@ COMMANDS = (
     ("machine", r"4 found, 4 started"),
     ("mem", r"= RAM"),
     ("mem zones", r"node 0 +NORMAL +4096"),
-    ("mem nodes", r"4 CPUs \(0 to 3\)"),
+    ("mem nodes", r"node 0: \d+ MiB, \d+ MiB free"),
     ("cpus", r"3 +0 idle"),
     ("mem buddy", r"NORMAL( +\d+){19}"),
     ("set hvo", r"hvo +on "),
@@ -25,29 +25,22 @@ COMMANDS = (
     ("balloon", r"there is no balloon"),
     ("pool 2M 64", r"64 pages, 64 free, 0 in use"),
     ("pool 2M grow 6 node=0", r"grow 2M: 6 pages"),
-    ("pool 2M take 70; pool 2M shrink 1", r"refused: 1 pages fewer than asked for: 70 pages are in use"),
+    ("map 140M 2M pool; pool 2M shrink 1", r"refused: 1 pages fewer than asked for: 70 pages are in use"),
     ("pool 2M 0", r"70 pages, 0 free, 70 in use, 0 promised, 70 surplus"),
-    ("pool 2M give 70; pool 2M", r"0 pages, 0 free"),
-    ("pool 2M overcommit 3; pool 2M take 4", r"(?s)of at most 3.*3 pages of 2M taken into use.*refused: 1 more"),
-    ("pool 2M give 3; pool 2M overcommit 0", r"0 pages, 0 free.*of at most 0"),
+    ("map unmap; pool 2M", r"0 pages, 0 free"),
+    ("pool 2M overcommit 3; map 8M 2M pool; map 6M 2M pool", r"(?s)of at most 3.*map: failed: no .*3 pages of 2048 KiB are"),
+    ("map unmap; pool 2M overcommit 0", r"0 pages, 0 free.*of at most 0"),
     ("pool 1G 2; pool 1G demote 1; pool", r"(?s)2M: 512 pages.*1G: 1 pages"),
     ("mem hvo", r"(?m)saved: \d{4} by the 2M pool, 4087 by the 1G pool$"),
     ("pool 1G 0; pool 2M 0", r"0 pages, 0 free"),
     ("page 0x200", r"reserved for firmware|frame 0x200: reserved"),
     ("page walk 0xffff888000200000", r"512G +\[273\]"),
-    ("page peek 0xffff888000200000 2", r"(0x[0-9a-f]{16}  [0-9a-f]{16}\n.*){2}"),
-    ("page peek 0xffffc90000000000", r"not mapped"),
     ("page alloc 3 count=5", r"and 1 more"),
-    ("page free 0x200", r"refused: frame 0x200 did not come from alloc"),
-    ("page free all", r"5 pages freed"),
+    ("page free", r"5 pages freed"),
     ("tour", r"(?s)1\. Bare to huge.*8\. The restore"),
-    ("map 64M 2M; map", r"(?s)mapped at 0x\w+000; its pages appear.*64 MiB in pages of 2048 KiB"),
-    ("map unmap all", r"1 mappings given back"),
-    ("map 4M 2M node=0; map unmap all; map 4M 2M node=7", r"(?s)mapped at 0x.*node .7. is out of range"),
-    ("map touch 0xffff888000200000", r"refused: no mapping of the monitor contains 0xffff888000200000"),
-    ("map unmap 5", r"refused"),
+    ("map 64M 2M; map", r"(?s)mapped at 0x\w+000: 32 pages of 2048 KiB are there and zero.*32 of 2M"),
+    ("map unmap", r"1 mappings given back"),
     ("page contig 12", r"(?s)search index: \d+ struct pages read.*given back again"),
-    ("clear", r"(?m)^  \* multi +\w+ +\d+\.\d+ us +\d+ MB/s$"),
     ("mem stats", r"unopened  -> bare"),
     ("log 100", r"unopened|->|ashlar>"),
     ("bench hvo pages=16", r"BENCH hvo mode=on source=\w+ op=free size=2M pages=16 done=16"),
@@ -99,16 +92,6 @@ def test_editing_history_and_completion(session):
     session.prompt()
     session.send("test kernel.wor\ta_se\t\r")
     assert "pass:1 fail:0" in session.prompt()
-
-
-def test_map_touch_unmap(session):
-    """Use an address from the output of the first command, and let Tab complete it."""
-    address = re.search(r"mapped at (0x\w+)", session.command("map 64M 2M"))[1]
-    assert "32 pages of 2048 KiB are there and zero" in session.command(f"map touch {address} 64M")
-    assert "32 of 2M" in session.command("map")
-    session.send("map unmap \t\r")
-    assert "refused" not in session.prompt()
-    assert "0 of 2M" in session.command("map") and "every frame accounted for" in session.command("mem check")
 
 
 def test_ctrl_c_stops_what_runs(session):
