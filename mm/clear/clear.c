@@ -105,45 +105,19 @@ static unsigned clear_mode = MODE_MULTI;
 OPTION_ROW(clear, clear_mode, clear_modes,
 	   "how huge pages are cleared: page by page, or in extents");
 
-static u64 clear_extent = CLEAR_EXTENT;
-
-static int clear_extent_parse(const struct option *opt, const char *value)
-{
-	const char *end = value;
-	u64 bytes = CLEAR_WHOLE;
-
-	(void)opt;
-	if (strcmp(value, "whole") != 0) {
-		if (parse_u64(&end, &bytes) < 0 || *end)
-			return -EINVAL;
-		if (bytes < PAGE_SIZE || bytes > GIB(1) || (bytes & (bytes - 1)))
-			return -ERANGE;
-	}
-	clear_extent = bytes;
-	return 0;
-}
-
-static void clear_extent_show(const struct option *opt, char *buf, size_t size)
-{
-	(void)opt;
-	clear_extent_name(clear_extent, buf, size);
-}
-
-OPTION(clear.extent, .values = "4K..1G|whole", .parse = clear_extent_parse,
-       .show = clear_extent_show,
-       .help = "largest part of a huge page that one instruction clears, a power of two; whole: "
-	       "all of it");
+/* 4 KiB shifted left by the number of the choice, but for the last. */
+#define EXTENTS "4K|8K|16K|32K|64K|128K|256K|512K|1M|2M|4M|8M|16M|32M|64M|128M|256M|512M|1G|whole"
+enum { EXTENT_32M = 13, EXTENT_WHOLE = 19 };
+static unsigned clear_extent = EXTENT_32M;
+OPTION_CHOICE(clear.extent, clear_extent, EXTENTS,
+	      "largest part of a huge page that one instruction clears; whole: all of it");
 
 void clear_extent_name(u64 extent, char *buf, size_t size)
 {
-	if (extent == CLEAR_WHOLE)
-		format(buf, size, "whole");
-	else if (extent >= GIB(1))
-		format(buf, size, "%lluG", extent / GIB(1));
-	else if (extent >= MIB(1))
-		format(buf, size, "%lluM", extent / MIB(1));
-	else
-		format(buf, size, "%lluK", extent / KIB(1));
+	choice_name(EXTENTS,
+		    extent == CLEAR_WHOLE ? EXTENT_WHOLE
+					  : (unsigned)__builtin_ctzll(extent) - PAGE_SHIFT,
+		    buf, size);
 }
 
 static const struct clear_how *forced;
@@ -157,7 +131,8 @@ struct clear_how clear_how_selected(void)
 {
 	const struct clear_how *by_force = atomic_load_acquire(&forced);
 	struct clear_how how = {.mode = &clear_modes[clear_mode],
-				.extent = clear_extent,
+				.extent = clear_extent == EXTENT_WHOLE ? CLEAR_WHOLE
+								       : PAGE_SIZE << clear_extent,
 				.threads = cpumask_weight(&cpus_online)};
 
 	if (by_force)

@@ -43,15 +43,7 @@ struct effort {
 	unsigned tries, looks;
 };
 
-static struct evacuated totals; /* atomic */
-
-struct evacuated evacuated(void)
-{
-	return (struct evacuated){.blocks = atomic_load_relaxed(&totals.blocks),
-				  .failed = atomic_load_relaxed(&totals.failed),
-				  .chunks = atomic_load_relaxed(&totals.chunks),
-				  .frames = atomic_load_relaxed(&totals.frames)};
-}
+struct evacuated evacuated;
 
 /*
  * May the block be emptied, as far as its record says? It holds movable small pages, or is a 2 MiB
@@ -78,10 +70,9 @@ static bool empty(struct zone *zone, u32 index)
 	struct contig_stats stats = {0};
 	const int err = contig_take(zone, index, 1, &how, &list, &stats);
 
-	atomic_add_relaxed(&totals.frames, stats.moved.pages + stats.moved.pooled);
-	atomic_add_relaxed(err ? &totals.failed : &totals.blocks, 1);
 	if (err)
 		return false;
+	atomic_add_relaxed(&evacuated.blocks, 1);
 	contig_unhuge(zone->mm, &list);
 	zone_lock(zone);
 	migratetype_set_one(zone, index, MIGRATE_UNMOVABLE);
@@ -101,29 +92,40 @@ static bool has_chunk(const struct mm *mm, unsigned order)
 }
 
 /*
- * Would the pages of a full block move? Each one in use has a mover, and somewhere there is a free
- * chunk as large as the largest of them. Without this look most attempts would fail half way. Zone
- * lock held, so the block stays full.
+ * Is each page of `count` frames of a full block free in the buddy, or in use with a mover? `held`:
+ * or free on a CPU's list or on its way to one? *largest receives the order of the largest in use.
+ * Zone lock held, so the block stays full.
+ */
+static bool frames_would_move(const struct page *pages, u64 count, bool held, unsigned *largest)
+{
+	u64 step;
+
+	for (u64 i = 0; i < count; i += step) {
+		const struct page_kind kind = page_kind(&pages[i]);
+		const bool used =
+			!(kind.flags & PAGE_PCP) && atomic_load_relaxed(&pages[i].refcount) > 0;
+
+		step = kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
+		if ((kind.flags & PAGE_BUDDY) || (held && !used))
+			continue;
+		if (!used || !(kind.flags & PAGE_MOVABLE) || step > count)
+			return false;
+		if (kind.flags & PAGE_COMPOUND)
+			*largest = MAX(*largest, kind.order);
+	}
+	return true;
+}
+
+/*
+ * Would the pages of a full block move? Somewhere there must be a free chunk as large as the
+ * largest of them. Without this look most attempts would fail half way. Zone lock held.
  */
 static bool pages_would_move(const struct zone *zone, u32 index)
 {
-	const struct page *pages = block_page(zone->mm, index);
 	unsigned largest = 0;
-	u64 step;
 
-	for (u64 i = 0; i < BLOCK_FRAMES; i += step) {
-		const struct page_kind kind = page_kind(&pages[i]);
-
-		step = kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
-		if ((kind.flags & (PAGE_BUDDY | PAGE_PCP)) ||
-		    atomic_load_relaxed(&pages[i].refcount) == 0)
-			continue;
-		if (!(kind.flags & PAGE_MOVABLE))
-			return false;
-		if (kind.flags & PAGE_COMPOUND)
-			largest = MAX(largest, kind.order);
-	}
-	return has_chunk(zone->mm, largest);
+	return frames_would_move(block_page(zone->mm, index), BLOCK_FRAMES, true, &largest) &&
+	       has_chunk(zone->mm, largest);
 }
 
 /* Is this a block to try? The answer may be stale at once, and isolation finds out exactly. */
@@ -141,31 +143,14 @@ static bool would_move(struct zone *zone, u32 index)
 
 /* ---- a chunk ---- */
 
-/* Is each page of the chunk free in the buddy, or in use and movable? Zone lock held. */
-static bool chunk_would_move(const struct page *chunk, unsigned order)
-{
-	u64 step;
-
-	for (u64 i = 0; i < order_pages(order); i += step) {
-		const struct page_kind kind = page_kind(&chunk[i]);
-
-		step = kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
-		if (kind.flags & PAGE_BUDDY)
-			continue;
-		if (!(kind.flags & PAGE_MOVABLE) || step > order_pages(order) ||
-		    atomic_load_relaxed(&chunk[i].refcount) == 0)
-			return false;
-	}
-	return true;
-}
-
 /* The first chunk of a full block that would move, or NULL. Zone lock held. */
 static struct page *find_chunk(const struct zone *zone, u32 index, unsigned order)
 {
 	struct page *pages = block_page(zone->mm, index);
+	unsigned largest = 0;
 
 	for (u64 i = 0; i < BLOCK_FRAMES; i += order_pages(order))
-		if (chunk_would_move(&pages[i], order))
+		if (frames_would_move(&pages[i], order_pages(order), false, &largest))
 			return &pages[i];
 	return NULL;
 }
@@ -203,19 +188,11 @@ static bool move_chunk(struct zone *zone, struct page *chunk, unsigned order)
 {
 	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
 	struct migrate_stats stats = {0};
-	int err = 0;
 
-	for (u64 i = 0; i < order_pages(order) && !err;) {
-		const struct page_kind kind = page_kind(&chunk[i]);
-
-		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
-		    atomic_load_relaxed(&chunk[i].refcount) > 0)
-			err = migrate_page(zone->mm, &chunk[i], &how, &stats);
-		i += kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
-	}
-	atomic_add_relaxed(&totals.frames, stats.pages);
-	atomic_add_relaxed(err ? &totals.failed : &totals.chunks, 1);
-	return !err;
+	if (migrate_pages(zone->mm, chunk, order_pages(order), &how, &stats) < 0)
+		return false;
+	atomic_add_relaxed(&evacuated.chunks, 1);
+	return true;
 }
 
 static bool try_chunk(struct zone *zone, u32 index, struct effort *left)

@@ -11,8 +11,7 @@
  */
 bool evacuate(struct zone *zone, unsigned order, enum migratetype type);
 
-/* Since the start: blocks and chunks emptied, attempts that failed, and frames moved. */
-struct evacuated {
-	u64 blocks, chunks, failed, frames;
-};
-struct evacuated evacuated(void);
+/* Blocks and chunks emptied since the start. Atomic. */
+extern struct evacuated {
+	u64 blocks, chunks;
+} evacuated;

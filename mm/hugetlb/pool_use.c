@@ -7,7 +7,7 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
-#include "mm/contig/bad_report.h"
+#include "mm/contig/bad_frames.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
@@ -293,7 +293,7 @@ void pool_page_give(struct pool *pool, struct page *page)
 	if (likely(!what))
 		page_put_head(pool->mm, page, CALLER);
 	else if (!mm_page_peek(pool->mm, page_to_pfn(page), &seen))
-		page_refuse_place(page);
+		page_misused(NULL, NULL, "free of %p, which is no struct page", (const void *)page);
 	else
 		page_misused(pool->mm, page,
 			     "frame %llx given back to the pool of order %u, but it is %s",

@@ -173,11 +173,6 @@ int memblock_sort_out(const struct boot_info *info, struct memblock_list *memory
 	return 0;
 }
 
-int memblock_init(const struct boot_info *info)
-{
-	return memblock_sort_out(info, &memblock_memory, &memblock_reserved);
-}
-
 void memblock_freeze(void)
 {
 	frozen = true;
@@ -308,31 +303,21 @@ void memblock_too_little(const char *what)
 
 void memblock_list_set_node(struct memblock_list *memory, phys_t start, phys_t end, node_t node)
 {
-	for (size_t i = 0; i < memory->count; i++) {
-		struct memblock_range *range = &memory->range[i];
-		const phys_t first = MAX(range->start, start), last = MIN(range->end, end);
-		struct memblock_range inside = {.start = first, .end = last, .node = node};
-		struct memblock_range above = {
-			.start = inside.end, .end = range->end, .node = range->node};
+	for (size_t i = 0; i < memory->count;) {
+		struct memblock_range part = memory->range[i];
 
-		if (inside.start >= inside.end)
+		part.start = MAX(part.start, start);
+		part.end = MIN(part.end, end);
+		if (part.start >= part.end || part.node == node) {
+			i++;
 			continue;
-		if (inside.start == range->start) {
-			*range = inside;
-		} else {
-			range->end = inside.start;
-			if (!list_insert(memory, ++i, inside))
-				panic("memory map too fragmented for its nodes");
 		}
-		if (above.start < above.end && !list_insert(memory, ++i, above))
+		part.node = node;
+		if (!memblock_list_subtract(memory, part.start, part.end) ||
+		    !memblock_list_add(memory, part))
 			panic("memory map too fragmented for its nodes");
+		i = 0; /* ranges have moved */
 	}
-	list_join(memory);
-}
-
-void memblock_set_node(phys_t start, phys_t end, node_t node)
-{
-	memblock_list_set_node(&memblock_memory, start, end, node);
 }
 
 void memblock_direct_map_ready(void)
@@ -384,11 +369,6 @@ pfn_t memblock_find_own(const struct memblock_list *memory, const struct membloc
 		}
 	}
 	return PFN_NONE;
-}
-
-pfn_t memblock_first_own(phys_t start, phys_t end)
-{
-	return memblock_find_own(&memblock_memory, &memblock_reserved, start, end);
 }
 
 u64 memblock_node_bytes(node_t node)

@@ -40,9 +40,6 @@ struct memblock_list {
 
 extern struct memblock_list memblock_memory, memblock_reserved;
 
-/* Sort out the ranges that the loader reported. 0, or -ENOMEM if there is no usable RAM at all. */
-int memblock_init(const struct boot_info *info);
-
 /*
  * Keep [start, end) out of use (rounded outwards to pages). Overlaps are allowed; the first owner
  * wins.
@@ -73,9 +70,6 @@ void *memblock_alloc_or_die(u64 size, node_t node, const char *what);
  */
 __noreturn void memblock_too_little(const char *what);
 
-/* Assign RAM in [start, end) to a node. RAM that is not assigned stays on node 0. */
-void memblock_set_node(phys_t start, phys_t end, node_t node);
-
 /* Called once the direct map covers all RAM: allocations may then lie anywhere. */
 void memblock_direct_map_ready(void);
 
@@ -93,13 +87,7 @@ struct memblock_totals memblock_totals(void);
 /* Bytes of RAM on a node. */
 u64 memblock_node_bytes(node_t node);
 
-/*
- * First frame of [start, end) that is RAM at the kernel's disposal: free, in use, or its image.
- * PFN_NONE if there is none. RAM that firmware keeps, or that badram= names, does not count.
- */
-pfn_t memblock_first_own(phys_t start, phys_t end);
-
-/* ---- the same over any pair of lists, for private machines and tests ---- */
+/* ---- over any pair of lists: the machine's, those of private machines, and of tests ---- */
 
 /*
  * Add a range of whole pages. Only the parts that are not in the list yet are added, so the first
@@ -113,14 +101,20 @@ bool memblock_list_add(struct memblock_list *list, struct memblock_range range);
  */
 bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end);
 
-/*
- * As memblock_init(), memblock_set_node() and memblock_first_own(). memblock_find() returns the
- * address that memblock_alloc() would take, or 0.
- */
+/* Sort out the ranges that the loader reported. 0, or -ENOMEM if there is no usable RAM at all. */
 int memblock_sort_out(const struct boot_info *info, struct memblock_list *memory,
 		      struct memblock_list *reserved);
+
+/* Assign RAM in [start, end) to a node. RAM that is not assigned stays on node 0. */
 void memblock_list_set_node(struct memblock_list *memory, phys_t start, phys_t end, node_t node);
+
+/*
+ * First frame of [start, end) that is RAM at the kernel's disposal: free, in use, or its image.
+ * PFN_NONE if there is none. RAM that firmware keeps, or that badram= names, does not count.
+ */
 pfn_t memblock_find_own(const struct memblock_list *memory, const struct memblock_list *reserved,
 			phys_t start, phys_t end);
+
+/* The address that memblock_alloc() would take, or 0. */
 phys_t memblock_find(const struct memblock_list *memory, const struct memblock_list *reserved,
 		     u64 size, u64 align, phys_t limit, node_t node);

@@ -154,7 +154,8 @@ static bool can_be_mapped(struct page *page)
 	struct page seen;
 
 	if (!page_has_place(&mm_kernel, page) || !page_peek(page_to_pfn(page), &seen)) {
-		address_misused("mapping of %p, which is no struct page", (const void *)page);
+		page_misused(NULL, NULL, "mapping of %p, which is no struct page",
+			     (const void *)page);
 		return false;
 	}
 	if (seen.refcount > 0 &&
@@ -273,7 +274,7 @@ void page_unmap(void *address)
 	context_assert(CONTEXT_ORDINARY);
 	entry = claim_mapping(virt, &page);
 	if (!entry) {
-		address_misused("page_unmap() of %p, where no page is mapped", address);
+		page_misused(NULL, NULL, "page_unmap() of %p, where no page is mapped", address);
 		return;
 	}
 	clear_slot(entry, virt);
@@ -290,7 +291,8 @@ void page_unmap(void *address)
 static bool is_ram(phys_t phys, u64 size)
 {
 	const pfn_t own =
-		memblock_first_own(ALIGN_DOWN(phys, PAGE_SIZE), ALIGN_UP(phys + size, PAGE_SIZE));
+		memblock_find_own(&memblock_memory, &memblock_reserved, ALIGN_DOWN(phys, PAGE_SIZE),
+				  ALIGN_UP(phys + size, PAGE_SIZE));
 
 	if (own == PFN_NONE)
 		return false;
@@ -342,7 +344,7 @@ void mmio_unmap(volatile void __iomem *address, u64 size)
 	if (is_mapping_of_registers(ALIGN_DOWN(virt, PAGE_SIZE), ALIGN_UP(virt + size, PAGE_SIZE)))
 		vmap_unmap((void __force *)address, size);
 	else
-		address_misused(
-			"mmio_unmap() of %llu bytes at %p, which is no mapping of mmio_map()", size,
-			(void __force *)address);
+		page_misused(NULL, NULL,
+			     "mmio_unmap() of %llu bytes at %p, which is no mapping of mmio_map()",
+			     size, (void __force *)address);
 }

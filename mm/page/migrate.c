@@ -12,7 +12,6 @@
 #include "kernel/lib/string.h"
 #include "mm/hvo/hvo.h"
 #include "mm/page/page_alloc.h"
-#include "mm/page/page_free.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
@@ -141,17 +140,12 @@ int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how
 
 /* ---- a range ---- */
 
-/*
- * Move every chunk of a full block that is in use. -ENOMEM ends the loop; a page that merely
- * refuses to move now does not.
- */
-static int move_pages(struct mm *mm, u32 index, const struct migrate_how *how,
-		      struct migrate_stats *stats)
+int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct migrate_how *how,
+		  struct migrate_stats *stats)
 {
-	struct page *pages = block_page(mm, index);
 	int result = 0;
 
-	for (u64 i = 0; i < BLOCK_FRAMES;) {
+	for (u64 i = 0; i < count;) {
 		const struct page_kind kind = page_kind(&pages[i]);
 		int err = 0;
 
@@ -189,7 +183,7 @@ static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u
 	case BLOCK_HUGE:
 		return migrate_page(mm, block_page(mm, head), how, stats);
 	case BLOCK_FULL:
-		return move_pages(mm, index, how, stats);
+		return migrate_pages(mm, block_page(mm, index), BLOCK_FRAMES, how, stats);
 	default:
 		return -EBUSY;
 	}

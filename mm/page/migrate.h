@@ -64,6 +64,13 @@ int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how
 		 struct migrate_stats *stats);
 
 /*
+ * Move each page in use of `count` frames of an isolated full block. -ENOMEM ends it; a page that
+ * merely refuses to move now does not, and is -EBUSY. No lock held.
+ */
+int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct migrate_how *how,
+		  struct migrate_stats *stats);
+
+/*
  * Empty an isolated range. Returns 0 when every frame of it is in the buddy; -ENOMEM if there was
  * no page to move to; -EBUSY if something could not be moved in five passes, or was in transit for
  * longer than a deadline. Pages already moved stay moved. No lock held; may start rounds, open

@@ -238,21 +238,12 @@ static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 		   mm->zone[page->zone].node);
 }
 
-static u64 held_by_cpus(const struct mm *mm)
-{
-	u64 frames = 0;
-
-	for (unsigned z = 0; z < mm->zones; z++)
-		frames += pcp_count(mm, &mm->zone[z]);
-	return frames;
-}
-
 /*
  * With gigablock=on, all zones are asked first for memory of the request's own kind. Only then does
  * a movable page become a guest among those that cannot move, and only then do these spoil another
  * GiB.
  */
-static bool is_apart_first(struct request *r, unsigned turn)
+static bool own_node(struct request *r, unsigned turn)
 {
 	const bool by_gib = unlikely(r->mm->gigablock) && r->order < BLOCK_ORDER;
 
@@ -260,16 +251,11 @@ static bool is_apart_first(struct request *r, unsigned turn)
 	return turn < (by_gib ? 2 : 1);
 }
 
-static bool own_node(struct request *r, unsigned turn)
-{
-	return is_apart_first(r, turn);
-}
-
 static bool other_nodes(struct request *r, unsigned turn)
 {
 	r->first = 1;
 	r->last = r->flags & PAGE_NODE ? 1 : r->mm->nodes;
-	return r->first < r->last && is_apart_first(r, turn);
+	return r->first < r->last && own_node(r, turn);
 }
 
 /* With gigablock=on, a movable page may have the part that is kept for others. */
@@ -298,7 +284,7 @@ static bool transit(struct request *r, unsigned turn)
 /* CPUs give back what they hold. */
 static bool drain(struct request *r, unsigned turn)
 {
-	if (!may_wait(r) || turn > 0 || r->order == GIGA_ORDER || held_by_cpus(r->mm) == 0)
+	if (!may_wait(r) || turn > 0 || r->order == GIGA_ORDER)
 		return false;
 	pcp_drain_all(r->mm);
 	return true;
@@ -406,27 +392,23 @@ static inline struct page *alloc_at_hand(struct mm *mm, unsigned order, enum pag
 	return page;
 }
 
-/* Why a request can never be served; REASON_NONE if it may be. */
-static enum reason why_refused(const struct mm *mm, unsigned order, enum page_use use,
-			       unsigned request, node_t node)
-{
-	if (order > BLOCK_ORDER && order != GIGA_ORDER)
-		return REASON_BAD_ORDER;
-	if (use > USE_RECLAIMABLE)
-		return REASON_BAD_USE;
-	return page_node_is_missing(mm, request, node) ? REASON_BAD_NODE : REASON_NONE;
-}
-
-/* Refuse a request that is impossible, or that is chosen to fail. */
+/* Refuse a request that can never be served, or that is chosen to fail. */
 static bool is_refused(struct mm *mm, unsigned order, enum page_use use, unsigned request,
 		       node_t node)
 {
-	const enum reason why = why_refused(mm, order, use, request, node);
+	enum reason why = REASON_NONE;
 
-	if (why == REASON_NONE && !fail_here(&mm->fail, FAIL_ALLOC))
-		return false;
-	reason_set(why == REASON_NONE ? REASON_NO_MEMORY : why);
-	return true;
+	if (order > BLOCK_ORDER && order != GIGA_ORDER)
+		why = REASON_BAD_ORDER;
+	else if (use > USE_RECLAIMABLE)
+		why = REASON_BAD_USE;
+	else if (page_node_is_missing(mm, request, node))
+		why = REASON_BAD_NODE;
+	else if (fail_here(&mm->fail, FAIL_ALLOC))
+		why = REASON_NO_MEMORY;
+	if (why != REASON_NONE)
+		reason_set(why);
+	return why != REASON_NONE;
 }
 
 /* A page was found for the request. */

@@ -31,18 +31,17 @@ static void form_word(struct page *first, u64 bits, u64 in_use, struct page **pa
 static size_t alloc_word(struct mm *mm, unsigned request, node_t node, enum migratetype type,
 			 struct page **pages, size_t count)
 {
-	const u8 zone = page_first_zone(mm, request, node);
+	struct pcp *pcp = pcp_enter(mm);
+	struct pcp_zone *mine = page_first_list(mm, pcp, request, node);
 	struct page *page;
-	struct pcp *pcp;
-	unsigned taken;
+	unsigned taken = 0;
 	u64 bits;
 
-	if (zone == ZONE_NONE)
-		return 0;
-	pcp = pcp_enter(mm);
-	taken = pcp_alloc_word(&mm->zone[zone], type, (unsigned)MIN(count, SECTION), &page, &bits);
+	if (mine)
+		taken = pcp_alloc_word(&mm->zone[mine->zone], type, (unsigned)MIN(count, SECTION),
+				       &page, &bits);
 	if (taken > 0)
-		form_word(page, bits, pcp->zone[zone]->in_use, pages);
+		form_word(page, bits, mine->in_use, pages);
 	pcp_leave(mm, pcp);
 	return taken;
 }

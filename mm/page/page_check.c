@@ -39,14 +39,6 @@ u64 page_misuses(void)
 	return atomic_load_relaxed(&misuses);
 }
 
-bool page_misuse_panics(bool panics)
-{
-	const bool did = bad_free == BAD_FREE_PANIC;
-
-	bad_free = panics ? BAD_FREE_PANIC : BAD_FREE_KEEP;
-	return did;
-}
-
 /* ---- reporting what is known of a frame ---- */
 
 static void print_owners(const struct page *page)
@@ -91,42 +83,26 @@ static void print_backtrace(void)
 	}
 }
 
-/* The caller has already printed what is known of the pages. */
-static void complain(const char *reason)
+void page_misused(struct mm *mm, struct page *page, const char *fmt, ...)
 {
+	struct page *head = page ? page_head(page) : NULL;
+	char reason[REASON_MAX];
+	va_list args;
+
+	va_start(args, fmt);
+	vformat(reason, sizeof(reason), fmt, args);
+	va_end(args);
+	atomic_fetch_add(&misuses, 1);
+	if (head != page)
+		print_page(mm, page);
+	if (head) {
+		print_page(mm, head);
+		print_owners(head);
+	}
 	if (bad_free == BAD_FREE_PANIC)
 		panic("%s", reason);
 	pr_err("page: %s", reason);
 	print_backtrace();
-}
-
-void page_misused(struct mm *mm, struct page *page, const char *fmt, ...)
-{
-	struct page *head = page_head(page);
-	char reason[REASON_MAX];
-	va_list args;
-
-	va_start(args, fmt);
-	vformat(reason, sizeof(reason), fmt, args);
-	va_end(args);
-	atomic_fetch_add(&misuses, 1);
-	print_page(mm, page);
-	if (head != page)
-		print_page(mm, head);
-	print_owners(head);
-	complain(reason);
-}
-
-void address_misused(const char *fmt, ...)
-{
-	char reason[REASON_MAX];
-	va_list args;
-
-	va_start(args, fmt);
-	vformat(reason, sizeof(reason), fmt, args);
-	va_end(args);
-	atomic_fetch_add(&misuses, 1);
-	complain(reason);
 }
 
 /* ---- freeing ---- */
@@ -138,16 +114,11 @@ bool page_order_fits(const struct page *page, unsigned order)
 	       page[1].head_mask == head_mask_of(order);
 }
 
-void page_refuse_place(const struct page *page)
-{
-	address_misused("free of %p, which is no struct page", (const void *)page);
-}
-
 bool page_check_place(struct mm *mm, const struct page *page)
 {
 	if (likely(page_has_place(mm, page)))
 		return true;
-	page_refuse_place(page);
+	page_misused(NULL, NULL, "free of %p, which is no struct page", (const void *)page);
 	return false;
 }
 

@@ -52,9 +52,6 @@ static inline bool page_has_place(const struct mm *mm, const struct page *page)
 /* page_has_place(), which also reports a page that has none. */
 bool page_check_place(struct mm *mm, const struct page *page);
 
-/* Report a bad place; also used for a place that holds no struct page at the moment. */
-void page_refuse_place(const struct page *page);
-
 /* May this page be freed, as far as its struct page tells? The caller checks the references. */
 static inline bool page_check_free(struct mm *mm, struct page *page)
 {
@@ -72,24 +69,15 @@ static inline bool page_check_free(struct mm *mm, struct page *page)
 /*
  * Report that a frame was misused, with what is known of it; `fmt` says how. Then panic, or return
  * with debug.bad_free=keep. Nothing is freed; page_refuse_free() takes the frame of a double free
- * out of use. No lock held.
+ * out of use. `page` is NULL if an address was misused where there is no struct page. No lock held.
  */
 void page_misused(struct mm *mm, struct page *page, const char *fmt, ...) __printf(3, 4);
-
-/*
- * Report an address that is not what its user takes it for, where there is no struct page to name.
- * Nothing was done. No lock held.
- */
-void address_misused(const char *fmt, ...) __printf(1, 2);
 
 /* The initial mm->watch of the machine's memory, as debug.page_owner= and debug.poison= ask. */
 u32 page_watch_at_boot(void);
 
 /* How many misuses were reported. */
 u64 page_misuses(void);
-
-/* Set debug.bad_free=; returns the previous setting. For tests. */
-bool page_misuse_panics(bool panics);
 
 /*
  * The extra work when mm->watch is not 0. page_watch_allocated() runs after a page was taken from

@@ -46,14 +46,6 @@ static inline node_t page_first_node(const struct mm *mm, node_t node)
 	return node < mm->nodes ? node : MIN(this_cpu()->node, mm->nodes - 1);
 }
 
-/* The zone that serves a request first; ZONE_NONE for a missing node or one without memory. */
-static inline u8 page_first_zone(const struct mm *mm, unsigned request, node_t node)
-{
-	if (page_node_is_missing(mm, request, node))
-		return ZONE_NONE;
-	return node_first_zone(&mm->node[page_first_node(mm, node)]);
-}
-
 /*
  * This CPU's list of the zone that serves a request first; NULL for a missing node or one without
  * memory. Entered.

@@ -10,7 +10,7 @@
  * so do 2 MiB pages that are huge (pcp_huge.c). A pool's page goes to its pool (upward.h).
  * Everything else goes to the zone.
  */
-#include "mm/page/page_free.h"
+#include "mm/page/page_alloc.h"
 
 #include <arch/check.h>
 
@@ -20,7 +20,6 @@
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
 #include "mm/page/migrate.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/page_fast.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/transit.h"

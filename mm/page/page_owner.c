@@ -17,8 +17,8 @@ enum { OWNERS_MAX = 256 };
 struct holder {
 	virt_t code;
 	unsigned order;
-	cpu_t cpu; /* of the youngest page */
-	u64 pages, youngest;
+	cpu_t cpu; /* of the last of them that was visited */
+	u64 pages;
 };
 
 static struct spinlock table_lock = SPINLOCK_INIT(LOCK_LEAF);
@@ -76,10 +76,7 @@ static void count_page(const struct page *page, pfn_t pfn, unsigned order, void 
 		return;
 	}
 	holder->pages++;
-	if (page->held_since >= holder->youngest) {
-		holder->youngest = page->held_since;
-		holder->cpu = page_owner_cpu(page->owner);
-	}
+	holder->cpu = page_owner_cpu(page->owner);
 }
 
 /* ---- visiting ---- */
@@ -107,35 +104,20 @@ static void visit_small_pages(struct mm *mm, u32 index, page_visit_fn *visit, vo
 	}
 }
 
-/* Visit one page of 2 MiB or 1 GiB by its head. */
-static void visit_huge_page(struct mm *mm, u32 index, unsigned order, page_visit_fn *visit,
-			    void *arg)
-{
-	struct page page;
-
-	if (mm_page_peek(mm, block_pfn(index), &page) && page.refcount > 0)
-		visit(&page, block_pfn(index), order, arg);
-}
-
-/* Does this block belong to a 1 GiB page in use without being its first? */
-static bool is_inside_giga(const struct mm *mm, u32 index)
-{
-	const struct block_word head = block_look_at(mm, ALIGN_DOWN(index, GIB_BLOCKS));
-
-	return index % GIB_BLOCKS != 0 && head.order == GIGA_ORDER && !(head.flags & BLOCK_FREE);
-}
-
 static void visit_block(struct mm *mm, u32 index, page_visit_fn *visit, void *arg)
 {
-	const struct block_word word = block_look_at(mm, index);
+	struct block_word word;
+	struct page page;
 
-	if (word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL_FREE) ||
-	    is_inside_giga(mm, index) || buddy_find_run(mm, index) != BLOCK_NONE)
+	if (block_run_head(mm, index, &word) != index ||
+	    (word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL_FREE)))
 		return;
-	if (word.state == BLOCK_HUGE || word.flags & BLOCK_POOL)
-		visit_huge_page(mm, index, word.order, visit, arg);
-	else if (word.state == BLOCK_FULL || word.state == BLOCK_RESERVED)
-		visit_small_pages(mm, index, visit, arg);
+	if (word.state != BLOCK_HUGE && !(word.flags & BLOCK_POOL)) {
+		if (word.state == BLOCK_FULL || word.state == BLOCK_RESERVED)
+			visit_small_pages(mm, index, visit, arg);
+	} else if (mm_page_peek(mm, block_pfn(index), &page) && page.refcount > 0) {
+		visit(&page, block_pfn(index), word.order, arg);
+	}
 }
 
 void page_owner_visit(struct mm *mm, page_visit_fn *visit, void *arg)
@@ -169,12 +151,8 @@ static void print_holder(const struct holder *holder)
 
 	page_owner_text(holder->code ? page_owner_pack(holder->code, holder->cpu) : 0, who,
 			sizeof(who));
-	print("  # owner %8llu frames %6llu pages of order %2u  %s", frames_of(holder),
+	print("  # owner %8llu frames %6llu pages of order %2u  %s\n", frames_of(holder),
 	      holder->pages, holder->order, who);
-	if (holder->youngest)
-		print(", last at %llu.%06llu s", holder->youngest / NS_PER_S,
-		      holder->youngest % NS_PER_S / NS_PER_US);
-	print("\n");
 }
 
 u64 page_owner_summary(struct mm *mm, u64 since, unsigned lines)

@@ -18,14 +18,6 @@ static u64 high_max = PCP_HIGH_MAX;
 OPTION_U64(pcp.high, high_max, PCP_HIGH_MIN, PCP_HIGH_MAX,
 	   "the most frames of a zone that a CPU may hold");
 
-u64 pcp_set_high(u64 frames)
-{
-	const u64 was = high_max;
-
-	high_max = frames;
-	return was;
-}
-
 /* Pointers first: to the lists of each zone, of each node's first zone, and of no node's. */
 u64 pcp_bytes(unsigned zones, node_t nodes)
 {

@@ -164,7 +164,8 @@ struct pcp_types {
 	bool twice;  /* looked up as the page is fetched, and twice as it is freed in bulk */
 };
 
-extern const struct pcp_types pcp_types[]; /* on, first, each, off; ends with a NULL name */
+enum { PCP_TYPES_ON, PCP_TYPES_FIRST, PCP_TYPES_EACH, PCP_TYPES_OFF };
+extern const struct pcp_types pcp_types[]; /* in this order; ends with a NULL name */
 
 /*
  * pcp_bytes(): size in bytes of one CPU's lists for so many zones and nodes. pcp_init() initialises
@@ -206,12 +207,6 @@ struct pcp_stats {
 	u64 lookups, fetch_lookups, drain_lookups, drained, stale, refills, evictions;
 };
 struct pcp_stats pcp_stats(const struct mm *mm);
-
-/*
- * Set pcp.high=; returns the previous value. For the benchmark. Nothing may be held when it
- * changes.
- */
-u64 pcp_set_high(u64 frames);
 
 static inline struct pcp_zone *pcp_mine(const struct zone *zone)
 {

@@ -22,22 +22,19 @@
 #include "mm/page/pcp_types.h"
 
 #include "kernel/core/cmdline.h"
-#include "kernel/lib/string.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 
-enum { PCP_TYPES_OURS = 3 };
-
 const struct pcp_types pcp_types[] = {
-	{.name = "on", .by_page = true, .stored = true},
-	{.name = "first", .by_page = true, .twice = true},
-	{.name = "each", .by_page = true},
-	[PCP_TYPES_OURS] = {.name = "off"},
+	[PCP_TYPES_ON] = {.name = "on", .by_page = true, .stored = true},
+	[PCP_TYPES_FIRST] = {.name = "first", .by_page = true, .twice = true},
+	[PCP_TYPES_EACH] = {.name = "each", .by_page = true},
+	[PCP_TYPES_OFF] = {.name = "off"},
 	{.name = NULL},
 };
 
-static unsigned chosen = PCP_TYPES_OURS;
+static unsigned chosen = PCP_TYPES_OFF;
 
 /*
  * Once the machine runs, its lists are emptied first, because the notes on the pages that lie there
@@ -65,14 +62,6 @@ OPTION(pcp.type_cache, .rows = pcp_types, .row_bytes = sizeof(pcp_types[0]), .pa
 const struct pcp_types *pcp_types_selected(void)
 {
 	return &pcp_types[chosen];
-}
-
-const struct pcp_types *pcp_types_find(const char *name)
-{
-	for (const struct pcp_types *types = pcp_types; types->name; types++)
-		if (strcmp(types->name, name) == 0)
-			return types;
-	return NULL;
 }
 
 const struct pcp_types *pcp_set_types(struct mm *mm, const struct pcp_types *types)

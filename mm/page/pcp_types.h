@@ -6,12 +6,8 @@
 
 #include "mm/page/pcp.h"
 
-/*
- * The row chosen with pcp.type_cache=, off by default; and the row with a name, NULL if there is
- * none.
- */
+/* The row chosen with pcp.type_cache=, off by default. */
 const struct pcp_types *pcp_types_selected(void);
-const struct pcp_types *pcp_types_find(const char *name);
 
 /*
  * Change the row; all lists are emptied first. Returns the previous one. No lock held, not entered;

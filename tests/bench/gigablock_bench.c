@@ -177,7 +177,7 @@ static void take_all(struct leg *leg)
 
 static void run_leg(struct leg *leg, bool on)
 {
-	const struct evacuated before = evacuated();
+	const struct evacuated before = evacuated;
 	const u64 start = clock_ns();
 
 	sections_close_all(&mm_kernel);
@@ -192,8 +192,8 @@ static void run_leg(struct leg *leg, bool on)
 	leg->ok = age_begin(gigablock_ops, gigablock_seed, &leg->age);
 	leg->ns = clock_ns() - start;
 	leg->moved_aging = age_moved();
-	leg->evacuations = evacuated().blocks - before.blocks;
-	leg->chunks = evacuated().chunks - before.chunks;
+	leg->evacuations = evacuated.blocks - before.blocks;
+	leg->chunks = evacuated.chunks - before.chunks;
 	age_release(RELEASED);
 	look(leg);
 	try_clean_gibs(leg);

@@ -20,6 +20,7 @@
 #include <arch/clock.h>
 
 #include "kernel/console/input.h"
+#include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/run/bench.h"
 #include "kernel/run/machine_page.h"
@@ -243,10 +244,9 @@ static u64 both(const struct leg *leg)
 	return leg->ps_alloc + leg->ps_free;
 }
 
-static void print_ratio(const char *after, const char *before, const char *what)
+static void print_ratio(unsigned a, unsigned b, const char *what)
 {
-	const unsigned a = (unsigned)(pcp_types_find(after) - pcp_types),
-		       b = (unsigned)(pcp_types_find(before) - pcp_types);
+	const char *after = pcp_types[a].name, *before = pcp_types[b].name;
 	s64 ratio[ROUNDS], mean, half;
 
 	for (unsigned r = 0; r < ROUNDS; r++)
@@ -294,12 +294,12 @@ static bool rounds(void)
 		print_way(way, done);
 	print("  medians of %u rounds; a round frees %u pages a way\n\n", done, BATCHES * BATCH);
 	if (done == ROUNDS) {
-		print_ratio("first", "on",
+		print_ratio(PCP_TYPES_FIRST, PCP_TYPES_ON,
 			    "the series' first patch : before; published 0.9743 of the time, "
 			    "1.0014 of the instructions");
-		print_ratio("each", "on", "the whole series : before");
-		print_ratio("off", "each", "ours : the whole series");
-		print_ratio("off", "on", "ours : before");
+		print_ratio(PCP_TYPES_EACH, PCP_TYPES_ON, "the whole series : before");
+		print_ratio(PCP_TYPES_OFF, PCP_TYPES_EACH, "ours : the whole series");
+		print_ratio(PCP_TYPES_OFF, PCP_TYPES_ON, "ours : before");
 	}
 	print("\n");
 	for (unsigned round = 0; round < done; round++)
@@ -310,17 +310,22 @@ static bool rounds(void)
 
 static bool pcp_bench(void)
 {
-	const u64 high = pcp_set_high(HIGH);
-	/* also empties the lists, as `high` is computed anew */
-	const struct pcp_types *types = pcp_set_types(&mm_kernel, &pcp_types[0]);
+	const struct pcp_types *types;
+	struct option_saved saved;
+	char high[16];
 	bool ok;
 
+	format(high, sizeof(high), "%u", HIGH);
+	if (option_set_for_now(option_find("pcp.high"), high, &saved) < 0)
+		return false;
+	/* also empties the lists, as `high` is computed anew */
+	types = pcp_set_types(&mm_kernel, &pcp_types[0]);
 	print("\nPages on per-CPU lists with and without a cached type (Weiner, \"mm: page_alloc: "
 	      "remove pcppage migratetype "
 	      "caching\", 2023-09)\nBatches of %u, lists of %u\n\n",
 	      BATCH, HIGH);
 	ok = rounds();
-	pcp_set_high(high);
+	option_put_back(&saved, 1);
 	pcp_set_types(&mm_kernel, types);
 	return ok;
 }

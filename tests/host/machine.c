@@ -145,8 +145,8 @@ static void share_memory(void)
 	cpu_count = host_config.cpus;
 	node_count = host_config.nodes;
 	for (node_t n = 0; n < node_count; n++)
-		memblock_set_node(n * share, n + 1 == node_count ? memory_end() : (n + 1) * share,
-				  n);
+		memblock_list_set_node(&memblock_memory, n * share,
+				       n + 1 == node_count ? memory_end() : (n + 1) * share, n);
 }
 
 void arch_firmware_init(const struct boot_info *boot)

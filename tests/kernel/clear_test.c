@@ -325,20 +325,6 @@ TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
 	EXPECT_EQ(seen.used, BLOCK_FRAMES);
 }
 
-TEST(mm_clear, an_extent_that_is_none_is_refused)
-{
-	static const char *const refused[] = {"",   "0",  "1",   "2K",       "5K", "48K",
-					      "3G", "2G", "-4K", "4K whole", "all"};
-	char before[OPTION_VALUE_MAX], after[OPTION_VALUE_MAX];
-	const struct option *opt = option_find("clear.extent");
-
-	REQUIRE(opt);
-	REQUIRE(option_show(opt, before, sizeof(before)));
-	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
-		EXPECT(option_set(opt, refused[i]) < 0);
-	EXPECT(option_show(opt, after, sizeof(after)) && strcmp(before, after) == 0);
-}
-
 TEST(mm_clear, modes_clear_all_of_a_page_and_nothing_else)
 {
 	static const u64 hints[] = {0, MIB(1) + 64, MIB(2) - 1, CLEAR_NO_HINT};

@@ -103,7 +103,7 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
 	enum { GIBS = 2, ROOM = GIBS * GIB_BLOCKS, FREED = 4 };
 	static struct page *table[ROOM];
 	struct arena *a = borrow_gibs(GIBS, MIB(16));
-	const u64 before = evacuated().blocks;
+	const u64 before = evacuated.blocks;
 	struct page *chain = NULL, *page;
 	struct holder h;
 	u64 freed = 0;
@@ -131,7 +131,7 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
 	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
 	REQUIRE(page);
 	page_chain_push(&chain, page);
-	EXPECT_EQ(evacuated().blocks, before + 1);
+	EXPECT_EQ(evacuated.blocks, before + 1);
 	EXPECT_EQ(h.moved, 1);
 	EXPECT_EQ(tainted_gibs(a), 1);
 	EXPECT(gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));
@@ -153,7 +153,7 @@ TEST(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory)
 	enum { GIBS = 2, ROOM = GIBS * GIB_BLOCKS * 2 };
 	static struct page *table[ROOM];
 	struct arena *a = borrow_gibs(GIBS, MIB(48));
-	const struct evacuated before = evacuated();
+	const struct evacuated before = evacuated;
 	struct page *chain = NULL, *page;
 	struct holder h;
 	u64 slot = 0;
@@ -174,8 +174,8 @@ TEST(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory)
 	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
 	REQUIRE(page);
 	page_chain_push(&chain, page);
-	EXPECT_EQ(evacuated().chunks, before.chunks + 1);
-	EXPECT_EQ(evacuated().blocks, before.blocks);
+	EXPECT_EQ(evacuated.chunks, before.chunks + 1);
+	EXPECT_EQ(evacuated.blocks, before.blocks);
 	EXPECT_EQ(h.moved, 1);
 	EXPECT_EQ(tainted_gibs(a), 1);
 	EXPECT(gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));

@@ -138,8 +138,8 @@ TEST(mm_owner, a_write_after_free_is_caught_wherever_it_hits)
 {
 	const unsigned orders[] = {0, 3, 6, BLOCK_ORDER};
 	struct arena *a = borrow_watched(WATCH_POISON | WATCH_OWNERS);
-	const bool panics = page_misuse_panics(false);
 
+	test_option("debug.bad_free", "keep");
 	for (unsigned i = 0; a && i < ARRAY_LEN(orders); i++) {
 		const u64 words = order_pages(orders[i]) * PAGE_SIZE / 8, before = page_misuses();
 		struct page *page = alloc_one(a, orders[i]), *again;
@@ -154,7 +154,6 @@ TEST(mm_owner, a_write_after_free_is_caught_wherever_it_hits)
 		if (again)
 			mm_page_free(&a->mm, again);
 	}
-	page_misuse_panics(panics);
 	if (a)
 		arena_return(a);
 }
@@ -163,10 +162,10 @@ TEST(mm_owner, a_write_after_free_is_caught_wherever_it_hits)
 TEST(mm_owner, a_write_after_free_is_caught_when_the_block_is_split_again)
 {
 	struct arena *a = borrow_watched(WATCH_POISON | WATCH_OWNERS);
-	const bool panics = page_misuse_panics(false);
 	const u64 before = page_misuses();
 	struct page *page = a ? alloc_one(a, 0) : NULL;
 
+	test_option("debug.bad_free", "keep");
 	if (page) {
 		mm_page_free(&a->mm, page);
 		pcp_drain_all(&a->mm);
@@ -181,7 +180,6 @@ TEST(mm_owner, a_write_after_free_is_caught_when_the_block_is_split_again)
 		if (page)
 			mm_page_free(&a->mm, page);
 	}
-	page_misuse_panics(panics);
 	if (a)
 		arena_return(a);
 }
@@ -216,10 +214,10 @@ TEST(mm_owner, a_pool_page_is_no_write_after_free)
 TEST(mm_owner, a_contiguous_range_is_no_write_after_free)
 {
 	struct arena *a = borrow_watched(WATCH_POISON);
-	const bool panics = page_misuse_panics(false);
 	const u64 before = page_misuses();
 	struct page *range;
 
+	test_option("debug.bad_free", "keep");
 	if (!a)
 		goto out;
 	test_option("contig", "index"); /* the other searches read mapped sections only */
@@ -233,7 +231,6 @@ TEST(mm_owner, a_contiguous_range_is_no_write_after_free)
 		mm_contig_free_range(&a->mm, page_to_pfn(range), order_pages(BLOCK_ORDER + 1));
 	EXPECT(arena_accounted(a));
 out:
-	page_misuse_panics(panics);
 	if (a)
 		arena_return(a);
 }
@@ -247,10 +244,10 @@ out:
 TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
 {
 	struct arena *a = borrow_watched(WATCH_OWNERS);
-	const bool panics = page_misuse_panics(false);
 	const u64 before = page_misuses();
 	struct page *page, *two;
 
+	test_option("debug.bad_free", "keep");
 	if (!a)
 		goto out;
 	page = alloc_one(a, 3);
@@ -284,7 +281,6 @@ TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
 	EXPECT_EQ(arena_usage(a).bad, 2);
 	EXPECT(arena_accounted(a));
 out:
-	page_misuse_panics(panics);
 	if (a)
 		arena_return(a);
 }

@@ -7,7 +7,6 @@
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
-#include "mm/page/page_free.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
@@ -415,18 +414,16 @@ static void expect_kept(struct arena *a, unsigned order)
 TEST(mm_page, a_page_of_any_order_with_references_is_kept)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
-	bool panics;
 
 	if (!a)
 		return;
-	panics = page_misuse_panics(false);
+	test_option("debug.bad_free", "keep");
 	for (unsigned order = 0; order <= BLOCK_ORDER + 1 && !test_failed(); order++) {
 		atomic_store_relaxed(&a->mm.watch, 0);
 		expect_kept(a, order <= BLOCK_ORDER ? order : GIGA_ORDER);
 		atomic_store_relaxed(&a->mm.watch, WATCH_OWNERS);
 		expect_kept(a, order <= BLOCK_ORDER ? order : GIGA_ORDER);
 	}
-	page_misuse_panics(panics);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -435,12 +432,11 @@ TEST(mm_page, a_page_of_any_order_with_references_is_kept)
 TEST(mm_page, an_order_that_the_first_tail_denies_is_refused)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
-	bool panics;
 
 	if (!a)
 		return;
 	atomic_store_relaxed(&a->mm.watch, 0);
-	panics = page_misuse_panics(false);
+	test_option("debug.bad_free", "keep");
 	for (unsigned order = 2; order < BLOCK_ORDER && !test_failed(); order++) {
 		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
 		const u64 misuses = page_misuses();
@@ -453,7 +449,6 @@ TEST(mm_page, an_order_that_the_first_tail_denies_is_refused)
 		mm_page_free(&a->mm, page);
 		EXPECT_EQ(page_misuses(), misuses + 1);
 	}
-	page_misuse_panics(panics);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -283,7 +283,7 @@ TEST(mm_pcp, lists_are_emptied_before_types_are_known_otherwise)
 		w.pages[i].private[0] = MIGRATE_UNMOVABLE;
 	free_singles(&w);
 	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES);
-	EXPECT(pcp_set_types(&w.a->mm, pcp_types_find("on")) == pcp_types_find("off"));
+	EXPECT(pcp_set_types(&w.a->mm, &pcp_types[PCP_TYPES_ON]) == &pcp_types[PCP_TYPES_OFF]);
 	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
 	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
 	/*

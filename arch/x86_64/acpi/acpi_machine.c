@@ -65,8 +65,8 @@ static void assign_nodes(void)
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
 		cpu_descs[cpu].node = acpi_srat_cpu_node(&srat, cpu_descs[cpu].apic_id);
 	for (size_t i = 0; i < srat.mem_count; i++)
-		memblock_set_node(ALIGN_DOWN(srat.mem[i].start, PAGE_SIZE),
-				  ALIGN_DOWN(srat.mem[i].end, PAGE_SIZE), srat.mem[i].node);
+		memblock_list_set_node(&memblock_memory, ALIGN_DOWN(srat.mem[i].start, PAGE_SIZE),
+				       ALIGN_DOWN(srat.mem[i].end, PAGE_SIZE), srat.mem[i].node);
 }
 
 void acpi_machine_nodes(const struct acpi_table *srat_table, const struct acpi_table *slit_table)
