@@ -20,7 +20,7 @@
 #include "kernel/run/monitor.h"
 #include "kernel/run/payload.h"
 #include "kernel/virtio/balloon.h"
-#include "mm/contig/bad_ram.h"
+#include "mm/contig/bad_frames.h"
 #include "mm/debug/leaks.h"
 #include "mm/init.h"
 #include "mm/map/directmap.h"
@@ -42,7 +42,8 @@ void kernel_main(const struct boot_info *info)
 	cmdline_apply(info->cmdline, info->cmdline_len);
 	arch_console_init(info); /* people see the log from its first line */
 
-	if (memblock_init(info) < 0) { /* RAM is known, and the ranges already in use are kept */
+	if (memblock_sort_out(info, &memblock_memory, &memblock_reserved) <
+	    0) { /* RAM is known, and the ranges already in use are kept */
 		pr_err("no usable RAM");
 		verdict_end_with(VERDICT_FAIL);
 	}

@@ -17,7 +17,6 @@
 #include "kernel/lib/string.h"
 #include "mm/clear/clear.h"
 #include "mm/contig/bad_frames.h"
-#include "mm/contig/bad_report.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_search.h"
 #include "mm/contig/evacuate.h"
@@ -337,6 +336,7 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	const struct memblock_range *last = &plan->memory->range[plan->memory->count - 1];
 
 	*mm = (struct mm){.watch = plan->watch,
+			  .bad = mm->bad, /* frames reported until now */
 			  .root = plan->root,
 			  .vmemmap = plan->vmemmap,
 			  .memory = plan->memory,

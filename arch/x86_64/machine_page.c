@@ -10,7 +10,7 @@
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "mm/contig/bad_report.h"
+#include "mm/contig/bad_frames.h"
 
 /* True if no CPU below `cpu` has the same APIC ID after the shift. */
 static bool is_first_of_group(cpu_t cpu, unsigned shift)

@@ -5,9 +5,10 @@
 
 #include <arch/barrier.h>
 
+#include "kernel/core/cmdline.h"
 #include "kernel/core/context.h"
 #include "kernel/core/printk.h"
-#include "mm/hvo/hvo.h"
+#include "mm/contig/contig.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
@@ -142,49 +143,6 @@ static u32 take_free(struct zone *zone, u32 index)
 	return run;
 }
 
-/* Make a free huge run bare, or full in a mapped section. It stays free. */
-static void unmake_huge(struct zone *zone, u32 index)
-{
-	const u32 run = take_free(zone, index);
-
-	if (run != BLOCK_NONE && block_look_at(zone->mm, run).state == BLOCK_HUGE)
-		hvo_bare_run(zone, run);
-	else if (run != BLOCK_NONE)
-		block_publish_free(zone, run, BLOCK_ORDER);
-}
-
-/*
- * Split a free full block into small pages. False if it is something else or not free; it is then
- * unchanged.
- */
-static bool split_full(struct zone *zone, u32 index)
-{
-	const u32 run = take_free(zone, index);
-
-	if (run == index && block_look_at(zone->mm, index).state == BLOCK_FULL) {
-		block_publish_split(zone, index, PAGE_ORDERS);
-		return true;
-	}
-	if (run != BLOCK_NONE)
-		block_publish_free(zone, run, block_look_at(zone->mm, run).order);
-	return false;
-}
-
-/* Split a free bare block into small pages. Its struct pages are reserved. */
-static bool split_bare(struct zone *zone, u32 index, struct node *node, enum meta_kind kind)
-{
-	const u32 run = take_free(zone, index);
-
-	if (run == index && block_look_at(zone->mm, index).state == BLOCK_BARE) {
-		block_full_from_bare(zone, node, kind, index);
-		block_publish_split(zone, index, PAGE_ORDERS);
-		return true;
-	}
-	if (run != BLOCK_NONE)
-		block_publish_free(zone, run, block_look_at(zone->mm, run).order);
-	return false;
-}
-
 /*
  * Split a free block into small pages. Returns 0; -EBUSY if the block is not free; -ENOMEM if there
  * are no frames for its struct pages.
@@ -192,25 +150,23 @@ static bool split_bare(struct zone *zone, u32 index, struct node *node, enum met
 static int split_free_block(struct mm *mm, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
-	struct node *node = zone_meta_node(zone);
-	enum meta_kind kind;
-	u8 state;
+	struct block_list list = BLOCK_LIST_INIT;
+	u32 run = take_free(zone, index);
+	int err;
 
-	if (buddy_find_run(mm, index) == BLOCK_NONE)
-		return -EBUSY;
-	state = block_look_at(mm, index).state;
-	if (state == BLOCK_HUGE || state == BLOCK_NOHEAD) {
-		unmake_huge(zone, index);
-		state = block_look_at(mm, index).state;
+	if (run != BLOCK_NONE && block_look_at(mm, run).state == BLOCK_HUGE) {
+		hvo_bare_run(zone, run); /* it is free again: bare, or full in a mapped section */
+		run = take_free(zone, index);
 	}
-	if (state == BLOCK_FULL)
-		return split_full(zone, index) ? 0 : -EBUSY;
-	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
-		return -ENOMEM;
-	if (split_bare(zone, index, node, kind))
-		return 0;
-	meta_unreserve(node, kind, MEMMAP_FRAMES_PER_BLOCK);
-	return -EBUSY;
+	if (run == BLOCK_NONE)
+		return -EBUSY;
+	block_list_push(mm, &list, run);
+	err = run == index ? contig_make_full(zone, &list) : -ENOMEM;
+	if (err)
+		block_list_publish_free(mm, &list);
+	else
+		block_publish_split(zone, block_list_pop(mm, &list), PAGE_ORDERS);
+	return err;
 }
 
 /* The head of the pool's page with this block, if the page is free in its pool; else BLOCK_NONE. */
@@ -367,14 +323,6 @@ void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
 		bad_frames_withdraw(mm);
 }
 
-void bad_frames_given_back(struct mm *mm, pfn_t pfn, unsigned order)
-{
-	if (bad_frames_pending(mm, pfn, order_pages(order)))
-		bad_frames_withdraw(mm);
-	else
-		bad_frames_freed(mm, pfn, order);
-}
-
 /* WATCH_BAD is set before the look at who has the frame, so that no free in between goes unseen. */
 static int mark(struct mm *mm, pfn_t pfn)
 {
@@ -426,4 +374,105 @@ int page_mark_bad(pfn_t pfn)
 {
 	context_assert(CONTEXT_ORDINARY);
 	return mm_mark_bad(&mm_kernel, pfn);
+}
+
+/* ---- reports from contexts in which nothing can be done about them ---- */
+
+/*
+ * Slots change by compare-and-swap only: 0 -> frame + 1 -> 0. Nobody waits, so a machine check may
+ * interrupt anything here without harm. A report for which there is no slot is lost, and the log
+ * says so; a machine in that state has more serious problems.
+ */
+void mm_report_bad(struct mm *mm, pfn_t pfn)
+{
+	for (unsigned i = 0; i < BAD_REPORTS_MAX; i++) {
+		u64 *slot = &mm->bad.reported[i];
+
+		if (atomic_load_relaxed(slot) != pfn + 1 && !atomic_cas(slot, 0ULL, pfn + 1))
+			continue;
+		atomic_fetch_or(&mm->watch, (u32)WATCH_REPORTED);
+		return;
+	}
+	atomic_fetch_add(&mm->bad.lost, 1u);
+}
+
+/* False if it has to be tried again: another CPU is working on a frame, or there is no room. */
+static bool take_reported(struct mm *mm, pfn_t pfn)
+{
+	const bool known = bad_frame_is_out(mm, pfn);
+	const int err = known ? 0 : mm_mark_bad(mm, pfn);
+
+	if (err == -EAGAIN || err == -ENOMEM)
+		return false;
+	if (!known)
+		pr_warn("memory: frame %llx failed: %s", pfn,
+			err == 0        ? "it is out of use"
+			: err == -EBUSY ? "it will be withdrawn when it is free"
+					: "it is not memory that the allocator gives out");
+	return true;
+}
+
+void bad_frames_take_reported(struct mm *mm)
+{
+	const u32 lost = atomic_exchange(&mm->bad.lost, 0u);
+	bool again = false;
+
+	atomic_fetch_and(&mm->watch, ~(u32)WATCH_REPORTED);
+	for (unsigned i = 0; i < BAD_REPORTS_MAX; i++) {
+		const u64 word = atomic_load_acquire(&mm->bad.reported[i]);
+
+		if (word && take_reported(mm, word - 1))
+			atomic_cas(&mm->bad.reported[i], word, 0ULL);
+		else if (word)
+			again = true;
+	}
+	if (again)
+		atomic_fetch_or(&mm->watch, (u32)WATCH_REPORTED);
+	if (lost)
+		pr_warn("memory: %u reports of bad frames were lost", lost);
+}
+
+/* ---- badram= ---- */
+
+static const char *bad_ram;
+OPTION_TEXT(badram, bad_ram, "memory that is kept out of use, e.g. badram=0x12345000,3G+2M");
+
+int bad_ram_parse(const char *text, void (*take)(phys_t start, phys_t end, void *ctx), void *ctx)
+{
+	while (*text) {
+		u64 start, size = 1;
+		int err = parse_u64(&text, &start);
+
+		if (!err && *text == '+') {
+			text++;
+			err = parse_u64(&text, &size);
+		}
+		if (err)
+			return err;
+		if ((*text && *text != ',') || size == 0)
+			return -EINVAL;
+		if (start >= PHYS_LIMIT || size > PHYS_LIMIT - start)
+			return -ERANGE;
+		take(ALIGN_DOWN(start, PAGE_SIZE), ALIGN_UP(start + size, PAGE_SIZE), ctx);
+		text += *text == ',';
+	}
+	return 0;
+}
+
+static void reserve(phys_t start, phys_t end, void *ctx)
+{
+	(void)ctx;
+	pr_warn("memory: %llx-%llx is named by badram= and is kept out of use", start, end);
+	memblock_reserve(start, end, OWNER_BAD);
+}
+
+void bad_ram_reserve(void)
+{
+	char why[256];
+
+	if (!bad_ram || bad_ram_parse(bad_ram, reserve, NULL) == 0)
+		return;
+	format(why, sizeof(why),
+	       "badram=%s, from its mistake on, is malformed (expected START[+SIZE],...)", bad_ram);
+	cmdline_refuse(why);
 }

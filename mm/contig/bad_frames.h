@@ -56,5 +56,25 @@ unsigned bad_frames_withdraw(struct mm *mm);
  */
 void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order);
 
-/* Called after a page became free in a pool: withdraw it at once if it has a pending frame. */
-void bad_frames_given_back(struct mm *mm, pfn_t pfn, unsigned order);
+/*
+ * mm_report_bad() does the work of mm_mark_bad() later; any context, machine checks included, and
+ * before mm_init().
+ *
+ * bad_frames_take_reported() does what was reported and logs it. It is called while WATCH_REPORTED
+ * is set where pages are allocated or freed, and by code that needs the reports done. No lock held.
+ */
+void mm_report_bad(struct mm *mm, pfn_t pfn);
+void bad_frames_take_reported(struct mm *mm);
+
+/*
+ * Parse "START[+SIZE],..." (numbers as on the command line, rounded outwards to pages, SIZE one
+ * page if absent) and call take() for each range. Returns 0, or -EINVAL or -ERANGE at the first
+ * malformed range; take() was called for the ranges before it.
+ */
+int bad_ram_parse(const char *text, void (*take)(phys_t start, phys_t end, void *ctx), void *ctx);
+
+/*
+ * Reserve the memory that badram= names, so that it has no user. Call after memblock_sort_out() and
+ * before anything is allocated.
+ */
+void bad_ram_reserve(void);

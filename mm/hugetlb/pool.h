@@ -173,8 +173,9 @@ void pool_list_free(struct pool *pool, u32 index);
 /* A page became free in the pool: has it a bad frame? No lock held. */
 static inline void pool_withdraw_bad(const struct pool *pool, u32 index)
 {
-	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD))
-		bad_frames_given_back(pool->mm, block_pfn(index), pool->order);
+	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD) &&
+	    bad_frames_pending(pool->mm, block_pfn(index), order_pages(pool->order)))
+		bad_frames_withdraw(pool->mm);
 }
 
 /*

@@ -235,7 +235,7 @@ enum mm_watch {
  * Bad frames that cannot be withheld yet (bad_frames.h), each with a token for an isolation that it
  * may hold.
  */
-enum { BAD_PENDING_MAX = 32 };
+enum { BAD_PENDING_MAX = 32, BAD_REPORTS_MAX = 32 };
 
 struct bad_frame {
 	pfn_t pfn; /* atomic: CPUs that free pages look at it */
@@ -244,10 +244,12 @@ struct bad_frame {
 
 struct bad_frames {
 	u32 again;       /* atomic: somebody wanted a withdrawal while one was being made */
-	u32 withdrawing; /* 1: a CPU withdraws frames and owns the rest of this struct; atomic */
+	u32 withdrawing; /* 1: a CPU withdraws frames and owns all but the reports; atomic */
 	u32 count;
 	u32 wait; /* number of frees until the next attempt; atomic */
 	struct bad_frame frame[BAD_PENDING_MAX];
+	u64 reported[BAD_REPORTS_MAX]; /* frame + 1, or 0; atomic, as is the number of those lost */
+	u32 lost;
 };
 
 /*

@@ -24,7 +24,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/main.h"
 #include "mm/contig/bad_frames.h"
-#include "mm/contig/bad_ram.h"
 #include "mm/zone/memmap_open.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/hosted.h"

@@ -6,8 +6,6 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
-#include "mm/contig/bad_ram.h"
-#include "mm/contig/bad_report.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_take.h"

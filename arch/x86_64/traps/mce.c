@@ -3,7 +3,7 @@
  *
  * The handler may interrupt any code, including code that holds locks, and runs on a stack of its
  * own. It only counts, reports the page and prints. It does not take pages out of use, because a
- * CPU that was idle has not flushed yet (kernel/core/shootdown.c); mm/contig/bad_report.c does that
+ * CPU that was idle has not flushed yet (kernel/core/shootdown.c); mm/contig/bad_frames.c does that
  * later, in a context that may.
  */
 #include "arch/x86_64/traps/mce.h"
@@ -17,7 +17,7 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "mm/contig/bad_report.h"
+#include "mm/contig/bad_frames.h"
 
 enum {
 	MSR_MCG_CAP = 0x179,
