@@ -3,8 +3,8 @@
  *
  * Two independent counts are made. One is by lists: what the free lists hold, entry by entry
  * (account_lists.c). The other is by blocks: every record of every open section and, within FULL
- * and RESERVED blocks, the owner of every struct page. Both must agree with the counters, and their
- * sum with the RAM of the zone.
+ * and RESERVED blocks, the owner of every struct page; of sections that were never opened, the boot
+ * ranges. Both must agree with the counters, and their sum with the RAM of the zone.
  */
 #include "mm/debug/account.h"
 
@@ -12,9 +12,7 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "mm/debug/account_lists.h"
-#include "mm/debug/account_marks.h"
 #include "mm/debug/account_meta.h"
-#include "mm/debug/account_pools.h"
 #include "mm/debug/account_refs.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/memmap/block_state.h"
@@ -22,20 +20,42 @@
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/report.h"
 #include "mm/zone/section.h"
 
-/* Frames of one zone, by owner, as the walk found them. */
+/* The owner of a frame. */
+enum owner {
+	HAS_FREE,  /* the free list of whole blocks */
+	HAS_SMALL, /* that of small chunks */
+	HAS_PER_CPU,
+	HAS_POOL, /* free in a pool */
+	HAS_USER,
+	HAS_META,
+	HAS_RESERVED,
+	HAS_BOOT,
+	HAS_BAD,
+	HAS_TRANSIT,
+	HAS_UNOPENED,
+	OWNERS /* none: a hole, or a block whose frames have several owners */
+};
+
+/* Frames of one zone, or of all zones, as the walk found them. */
 struct walk {
-	u64 free, small, per_cpu, pool_free, in_use, meta, reserved, boot, bad, transit;
+	u64 frames[OWNERS + 1];
 	u64 movable; /* of the frames in use or free in pools */
 };
 
-/* Running sums over all zones; the difference over a GiB is checked against its summary. */
-struct sums {
-	u64 free, movable, meta_blocks;
-};
+bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked)
+{
+	if (counted == walked)
+		return true;
+	if (zone)
+		pr_err("accounting: zone %u (node %u): %s counted %llu frames, walked %llu",
+		       zone->index, zone->node, what, counted, walked);
+	else
+		pr_err("accounting: %s: counted %llu, walked %llu", what, counted, walked);
+	return false;
+}
 
 /* ---- blocks and struct pages ---- */
 
@@ -53,44 +73,47 @@ static bool has_references(const struct page *page)
 	return false;
 }
 
+/* The owner of a page that no CPU holds. Reserved ones are counted by the boot ranges. */
+static enum owner owner_of_page(const struct page *page)
+{
+	if (page->flags & PAGE_BUDDY)
+		return HAS_SMALL;
+	if (page->flags & PAGE_BOOT)
+		return HAS_BOOT;
+	if (page->flags & PAGE_BAD)
+		return HAS_BAD;
+	return page->flags & PAGE_RESERVED ? OWNERS : HAS_USER;
+}
+
 /* Walk the 512 frames of a block that has all its struct pages, in chunks as their heads say. */
 static bool walk_pages(struct mm *mm, u32 index, struct walk *walks)
 {
 	const struct page *pages = block_page(mm, index);
 	const u16 counted = block_look_at(mm, index).free_pages;
-	u64 held[PCP_WORDS] = {0}, small = 0;
+	u64 held[PCP_WORDS] = {0}, small = 0, count;
 	bool ok = true;
 
 	pcp_held(mm, index, held);
-	for (u64 i = 0; i < BLOCK_FRAMES;) {
+	for (u64 i = 0; i < BLOCK_FRAMES; i += count) {
 		const struct page *page = &pages[i];
 		struct walk *walk = &walks[page->zone];
+		/* the struct page of a held frame describes its previous state */
 		const bool is_held = held[i / 64] >> i % 64 & 1;
+		const enum owner owner = is_held ? HAS_PER_CPU : owner_of_page(page);
 		u8 zone = ZONE_NONE;
-		u64 count = 1;
 
-		if (!is_held && (page->flags & (PAGE_BUDDY | PAGE_COMPOUND)))
-			count = order_pages(page->order);
-		if (!is_held && (page->flags & PAGE_BUDDY))
-			small += count;
-		if (is_held)
-			walk->per_cpu++; /* its struct page describes its previous state */
-		else if (page->flags & PAGE_BUDDY)
-			walk->small += count;
-		else if (page->flags & PAGE_BOOT)
-			walk->boot += count;
-		else if (page->flags & PAGE_BAD)
-			walk->bad += count;
-		else if (!(page->flags & PAGE_RESERVED)) {
-			walk->in_use += count;
+		count = !is_held && (page->flags & (PAGE_BUDDY | PAGE_COMPOUND))
+				? order_pages(page->order)
+				: 1;
+		walk->frames[owner] += count;
+		small += owner == HAS_SMALL ? count : 0;
+		if (owner == HAS_USER)
 			ok &= has_references(page);
-		}
 		if (page->flags & PAGE_MOVABLE)
 			walk->movable += count;
 		if (memmap_frame_kind(mm, block_pfn(index) + i, &zone) == FRAME_RESERVED)
 			/* whatever its struct page says; holes are not RAM */
-			walk->reserved += count;
-		i += count;
+			walk->frames[HAS_RESERVED] += count;
 	}
 	if (small == counted)
 		return ok;
@@ -113,29 +136,11 @@ static void walk_given_up(struct mm *mm, u32 index, struct walk *walks)
 		case FRAME_HOLE:
 			break;
 		case FRAME_BAD:
-			walks[zone].bad++;
+			walks[zone].frames[HAS_BAD]++;
 			break;
 		default:
-			walks[zone].reserved++;
+			walks[zone].frames[HAS_RESERVED]++;
 		}
-}
-
-/* Is the block part of a run that is being changed? Only the record of the run's head says so. */
-static bool is_in_transit(const struct mm *mm, u32 index)
-{
-	struct block_word head;
-
-	block_run_head(mm, index, &head);
-	return head.flags & BLOCK_TRANSIT;
-}
-
-/* The word of the 1 GiB page in use that covers this block, or of the block itself. */
-static struct block_word look_at_page(const struct mm *mm, u32 index)
-{
-	const struct block_word giga = block_look_at(mm, ALIGN_DOWN(index, GIB_BLOCKS));
-
-	return giga.order == GIGA_ORDER && !(giga.flags & BLOCK_FREE) ? giga
-								      : block_look_at(mm, index);
 }
 
 /*
@@ -152,20 +157,14 @@ static bool block_is_movable(const struct mm *mm, struct block_word word, u32 in
 	       (block_page(mm, index)->flags & PAGE_MOVABLE);
 }
 
-/* The head of the page that covers this block, if `word` describes such a page. */
-static const struct page *head_of(const struct mm *mm, struct block_word word, u32 index)
-{
-	return pfn_page(mm, ALIGN_DOWN(block_pfn(index), order_pages(word.order)));
-}
-
 /*
- * Is this block part of a single page in use, whichever struct pages that page has? For a 2 MiB
- * page with all its struct pages walk_pages() finds out.
+ * Is the run or block that `head` heads a single page in use, whichever struct pages it has? For a
+ * 2 MiB page with all its struct pages walk_pages() finds out.
  */
-static bool is_one_page(const struct mm *mm, struct block_word word, u32 index)
+static bool is_one_page(const struct mm *mm, struct block_word word, u32 head)
 {
 	if (word.state == BLOCK_FULL && word.order == GIGA_ORDER)
-		return page_kind(head_of(mm, word, index)).order == GIGA_ORDER;
+		return page_kind(block_page(mm, head)).order == GIGA_ORDER;
 	return word.state == BLOCK_HUGE;
 }
 
@@ -173,44 +172,78 @@ static bool is_one_page(const struct mm *mm, struct block_word word, u32 index)
 static bool check_reported(struct mm *mm, u32 index)
 {
 	const struct block_word word = block_look_at(mm, index);
+	struct block_word head;
 
-	if (!block_word_is_reported(word) || is_in_transit(mm, index) ||
-	    ((word.state == BLOCK_BARE || word.state == BLOCK_HUGE) &&
-	     buddy_find_run(mm, index) != BLOCK_NONE))
+	if (!block_word_is_reported(word))
+		return true;
+	block_run_head(mm, index, &head);
+	if ((head.flags & BLOCK_TRANSIT) ||
+	    ((word.state == BLOCK_BARE || word.state == BLOCK_HUGE) && (head.flags & BLOCK_FREE)))
 		return true;
 	pr_err("accounting: block %u is %s with flags %x, and is said to be the host's", index,
 	       block_state_name(word.state), word.flags);
 	return false;
 }
 
+/*
+ * The owner of all frames of the run, page or block that `head` heads and `word` describes, or
+ * OWNERS if struct pages tell.
+ */
+static enum owner owner_of_block(struct mm *mm, struct block_word word, u32 head)
+{
+	if (word.flags & BLOCK_TRANSIT)
+		return HAS_TRANSIT;
+	if (word.state == BLOCK_META)
+		return HAS_META;
+	if (word.flags & BLOCK_POOL_FREE)
+		return HAS_POOL;
+	if (word.flags & BLOCK_FREE)
+		return HAS_FREE;
+	if (word.state == BLOCK_HUGE && pcp_held(mm, head, (u64[PCP_WORDS]){0}))
+		return HAS_PER_CPU;
+	return (word.flags & BLOCK_POOL) || is_one_page(mm, word, head) ? HAS_USER : OWNERS;
+}
+
 static bool walk_block(struct mm *mm, u32 index, struct walk *walks)
 {
-	const struct block_word word = look_at_page(mm, index);
+	struct block_word word;
+	const u32 head = block_run_head(mm, index, &word);
 	struct walk *walk = &walks[word.zone];
+	enum owner owner;
 
 	if (word.state == BLOCK_ABSENT)
 		walk_given_up(mm, index, walks);
 	if (word.state == BLOCK_UNOPENED || word.state == BLOCK_ABSENT)
 		return true;
 	walk->movable += block_is_movable(mm, word, index) ? BLOCK_FRAMES : 0;
-	if (is_in_transit(mm, index))
-		walk->transit += BLOCK_FRAMES;
-	else if (word.state == BLOCK_META)
-		walk->meta += BLOCK_FRAMES;
-	else if (word.flags & BLOCK_POOL_FREE)
-		walk->pool_free += BLOCK_FRAMES;
-	else if (buddy_find_run(mm, index) != BLOCK_NONE)
-		walk->free += BLOCK_FRAMES;
-	else if (word.state == BLOCK_HUGE && pcp_held(mm, index, (u64[PCP_WORDS]){0}))
-		walk->per_cpu += BLOCK_FRAMES;
-	else if (word.flags & BLOCK_POOL)
-		walk->in_use += BLOCK_FRAMES; /* without references while it is moved */
-	else if (is_one_page(mm, word, index)) {
-		walk->in_use += BLOCK_FRAMES;
-		return has_references(head_of(mm, word, index));
-	} else
+	owner = owner_of_block(mm, word, head);
+	if (owner == OWNERS)
 		return walk_pages(mm, index, walks);
-	return true;
+	walk->frames[owner] += BLOCK_FRAMES;
+	return owner != HAS_USER ||
+	       (word.flags & BLOCK_POOL) /* without references while it is moved */ ||
+	       has_references(block_page(mm, head));
+}
+
+/* May a line of a block in this state have this PTE, as its i-th? */
+static bool pte_fits(struct block_word word, unsigned i, pte_t pte, pfn_t tail)
+{
+	if (word.state == BLOCK_HUGE && i == 0)
+		return pte_writable(pte);
+	switch (word.state) {
+	case BLOCK_HUGE:
+	case BLOCK_NOHEAD:
+		return pte_present(pte) && !pte_writable(pte) && !pte_dirty(pte) &&
+		       pte_pfn(pte) == tail;
+	case BLOCK_BARE:
+	case BLOCK_UNOPENED:
+		return !pte_present(pte);
+	case BLOCK_FULL:
+	case BLOCK_RESERVED:
+		return pte_writable(pte);
+	default:
+		return true;
+	}
 }
 
 /*
@@ -225,63 +258,41 @@ static bool check_line(struct mm *mm, u32 index)
 		word.state == BLOCK_NOHEAD || word.order == GIGA_ORDER ? GIGA_ORDER : BLOCK_ORDER;
 	const pfn_t tail =
 		word.zone < mm->zones ? vmemmap_shared_tail(mm, &mm->zone[word.zone], order) : 0;
-	bool ok = true;
+	bool ok = line;
 
 	if (!line && word.state != BLOCK_HUGE && word.state != BLOCK_NOHEAD)
 		return true; /* under a leaf: all struct pages are there and writable */
-	if (!line)
-		ok = false;
-	for (unsigned i = 0; i < PTES_PER_LINE && ok; i++) {
-		const pte_t pte = pte_load(&line[i]);
-
-		switch (word.state) {
-		case BLOCK_HUGE:
-		case BLOCK_NOHEAD:
-			ok = i == 0 && word.state == BLOCK_HUGE
-				     ? pte_writable(pte)
-				     : pte_present(pte) && !pte_writable(pte) && !pte_dirty(pte) &&
-					       pte_pfn(pte) == tail;
-			break;
-		case BLOCK_BARE:
-		case BLOCK_UNOPENED:
-			ok = !pte_present(pte);
-			break;
-		case BLOCK_FULL:
-		case BLOCK_RESERVED:
-			ok = pte_writable(pte);
-			break;
-		default:
-			break;
-		}
-	}
+	for (unsigned i = 0; i < PTES_PER_LINE && ok; i++)
+		ok = pte_fits(word, i, pte_load(&line[i]), tail);
 	if (!ok)
 		pr_err("accounting: the vmemmap line of block %u does not fit its state %s", index,
 		       block_state_name(word.state));
 	return ok;
 }
 
-/* Sums over all zones so far. */
-static struct sums walked(const struct mm *mm, const struct walk *walks)
+static struct walk sum_of(const struct mm *mm, const struct walk *walks)
 {
-	struct sums sums = {0};
+	struct walk sum = {0};
 
 	for (unsigned z = 0; z < mm->zones; z++) {
-		sums.free += walks[z].free + walks[z].small;
-		sums.movable += walks[z].movable;
-		sums.meta_blocks += walks[z].meta / BLOCK_FRAMES;
+		sum.movable += walks[z].movable;
+		for (enum owner owner = 0; owner < OWNERS; owner++)
+			sum.frames[owner] += walks[z].frames[owner];
 	}
-	return sums;
+	return sum;
 }
 
 /*
  * Check that the summary of a GiB, from which ranges are chosen, equals what the walk of its eight
  * sections found. `free` is checked only for whole GiB.
  */
-static bool account_gib(const struct mm *mm, u64 number, struct sums before, struct sums after)
+static bool account_gib(const struct mm *mm, u64 number, struct walk before, struct walk after)
 {
 	const struct gib *gib = &mm->gib[number];
-	const u64 free = after.free - before.free, movable = after.movable - before.movable,
-		  meta = after.meta_blocks - before.meta_blocks;
+	const u64 free = after.frames[HAS_FREE] + after.frames[HAS_SMALL] -
+			 before.frames[HAS_FREE] - before.frames[HAS_SMALL],
+		  movable = after.movable - before.movable,
+		  meta = (after.frames[HAS_META] - before.frames[HAS_META]) / BLOCK_FRAMES;
 
 	if ((!gib->whole || gib->free == free) && gib->movable == movable && gib->meta == meta)
 		return true;
@@ -292,10 +303,43 @@ static bool account_gib(const struct mm *mm, u64 number, struct sums before, str
 	return false;
 }
 
+/* Reserved frames of [start, end). */
+static u64 reserved_within(const struct mm *mm, phys_t start, phys_t end)
+{
+	u64 frames = 0;
+
+	for (size_t i = 0; i < mm->reserved->count; i++) {
+		const phys_t low = MAX(start, mm->reserved->range[i].start),
+			     high = MIN(end, mm->reserved->range[i].end);
+
+		frames += low < high ? (high - low) >> PAGE_SHIFT : 0;
+	}
+	return frames;
+}
+
+/* Count the frames of a section that was never opened, by the boot ranges. */
+static void walk_unopened(const struct mm *mm, u64 section, struct walk *walks)
+{
+	const phys_t first = section * SECTION_BYTES;
+
+	for (size_t i = 0; i < mm->memory->count; i++) {
+		const struct memblock_range *ram = &mm->memory->range[i];
+		const phys_t start = MAX(ram->start, first),
+			     end = MIN(ram->end, first + SECTION_BYTES);
+
+		if (start < end)
+			walks[memmap_zone_of(mm, start >> PAGE_SHIFT, ram->node)]
+				.frames[HAS_UNOPENED] +=
+				((end - start) >> PAGE_SHIFT) - reserved_within(mm, start, end);
+	}
+}
+
 static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
 {
 	bool ok = true;
 
+	if (section_state(mm, section) == SECTION_UNOPENED)
+		walk_unopened(mm, section, walks);
 	for (u32 i = 0; i < SECTION_BLOCKS; i++) {
 		const u32 index = (u32)(section * SECTION_BLOCKS) + i;
 
@@ -317,11 +361,11 @@ static bool walk_sections(struct mm *mm, struct walk *walks)
 
 	for (u64 gib = 0; gib < mm->gibs; gib++) {
 		const u64 first = (mm->first_gib + gib) * GIB_SECTIONS;
-		const struct sums before = walked(mm, walks);
+		const struct walk before = sum_of(mm, walks);
 
 		for (u64 section = first; section < first + GIB_SECTIONS; section++)
 			ok &= walk_section(mm, section, walks);
-		ok &= account_gib(mm, gib, before, walked(mm, walks));
+		ok &= account_gib(mm, gib, before, sum_of(mm, walks));
 	}
 	return ok;
 }
@@ -330,64 +374,64 @@ static bool walk_sections(struct mm *mm, struct walk *walks)
 
 static bool account_zone(struct zone *zone, const struct walk *walk)
 {
-	const struct mm *mm = zone->mm;
-	u64 sum;
+	const struct {
+		const char *what;
+		u64 frames;
+	} counted[OWNERS] = {
+		[HAS_FREE] = {"free blocks", zone_free(zone) - zone->free_small},
+		[HAS_SMALL] = {"free small pages, by struct page,", zone->free_small},
+		[HAS_PER_CPU] = {"per-CPU lists", pcp_count(zone->mm, zone)},
+		[HAS_BOOT] = {"boot allocations", zone->boot},
+		[HAS_RESERVED] = {"reserved", zone->reserved},
+		[HAS_BAD] = {"bad frames", zone->bad},
+		[HAS_TRANSIT] = {"in transit", zone->transit},
+		[HAS_UNOPENED] = {"unopened", zone->unopened},
+	};
 	bool ok = account_lists(zone);
+	u64 sum = 0;
 
 	ok &= account_isolations(zone);
-	ok &= account_agree("free blocks", zone, zone_free(zone) - zone->free_small, walk->free);
-	ok &= account_agree("free small pages, by struct page,", zone, zone->free_small,
-			    walk->small);
-	ok &= account_agree("per-CPU lists", zone, pcp_count(mm, zone), walk->per_cpu);
-	ok &= account_agree("boot allocations", zone, zone->boot, walk->boot);
-	ok &= account_agree("reserved", zone, zone->reserved, walk->reserved);
-	ok &= account_agree("bad frames", zone, zone->bad, walk->bad);
-	ok &= account_agree("in transit", zone, zone->transit, walk->transit);
-	sum = walk->free + walk->small + walk->per_cpu + walk->pool_free + walk->in_use +
-	      walk->meta + walk->reserved + walk->boot + walk->transit + walk->bad + zone->unopened;
-	ok &= account_agree("all owners together", zone, zone->ram, sum);
-	return ok;
+	for (enum owner owner = 0; owner < OWNERS; owner++) {
+		sum += walk->frames[owner];
+		if (counted[owner].what)
+			ok &= account_agree(counted[owner].what, zone, counted[owner].frames,
+					    walk->frames[owner]);
+	}
+	return account_agree("all owners together", zone, zone->ram, sum) && ok;
 }
 
-static bool account_totals(struct mm *mm, const struct pool *const pools[],
-			   const struct walk *walks)
+/* Only all zones together have counts of these. */
+static bool account_totals(struct mm *mm, const struct pool *const pools[], const struct walk *sum)
 {
 	struct mm_usage usage;
-	u64 in_use = 0, pool_free = 0, meta = 0;
+	bool ok;
 
 	mm_usage_read(mm, pools, &usage);
-	for (unsigned z = 0; z < mm->zones; z++) {
-		in_use += walks[z].in_use + mm->zone[z].boot;
-		pool_free += walks[z].pool_free;
-		meta += walks[z].meta;
-	}
-	if (usage.in_use == in_use && usage.pool_free == pool_free &&
-	    usage.meta + usage.gated == meta)
-		return true;
-	pr_err("accounting: counters say %llu in use, %llu free in pools, %llu metadata memory; "
-	       "the walk "
-	       "%llu, %llu, %llu",
-	       usage.in_use, usage.pool_free, usage.meta + usage.gated, in_use, pool_free, meta);
-	return false;
+	ok = account_agree("frames in use", NULL, usage.in_use,
+			   sum->frames[HAS_USER] + sum->frames[HAS_BOOT]);
+	ok &= account_agree("frames free in pools", NULL, usage.pool_free, sum->frames[HAS_POOL]);
+	return account_agree("frames of metadata memory", NULL, usage.meta + usage.gated,
+			     sum->frames[HAS_META]) &&
+	       ok;
 }
 
 bool mm_account(struct mm *mm, const struct pool *const pools[])
 {
 	static struct walk walks[ZONES_MAX];
+	struct walk sum;
 	bool ok = true;
 
 	for (unsigned z = 0; z < mm->zones; z++)
 		walks[z] = (struct walk){0};
 	ok &= walk_sections(mm, walks);
+	sum = sum_of(mm, walks);
 	for (unsigned z = 0; z < mm->zones; z++)
 		ok &= account_zone(&mm->zone[z], &walks[z]);
-	ok &= account_totals(mm, pools, walks);
+	ok &= account_totals(mm, pools, &sum);
 	ok &= account_meta(mm);
 	ok &= account_pools(mm, pools);
 	ok &= account_idle(mm);
-	ok &= account_refs(mm);
-	ok &= account_watermarks(mm);
-	return ok;
+	return account_refs(mm) && ok;
 }
 
 bool account_machine(void)

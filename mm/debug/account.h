@@ -9,6 +9,7 @@
 #include "mm/mm.h"
 
 struct pool;
+struct zone;
 
 /*
  * Read the counters, which is cheap. Exact when all other CPUs are parked. `pools` ends with NULL,
@@ -22,6 +23,12 @@ void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_us
  * if all agree. Other CPUs must be parked or idle.
  */
 bool mm_account(struct mm *mm, const struct pool *const pools[]);
+
+/*
+ * For the parts of the account: compare two counts of `what`, in frames of a zone, or with NULL in
+ * anything, and print a difference. True if they are equal.
+ */
+bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked);
 
 /*
  * Account for the machine and its pools. No CPU shows free memory to the host for as long as this

@@ -1,22 +1,17 @@
 /*
- * Accounting, the free lists: each entry must be what its list says, and all entries together what
- * the zone's counters say. The file also checks which holder each isolation belongs to. See
- * account.h; the other count, by blocks and struct pages, is in account.c.
+ * Accounting, lists and counters. Free lists and pools: each entry must be what its list says, and
+ * all entries together what the counters of the zone, or of the pool and its nodes, say. Each
+ * isolation must have one holder. See account.h; the other count, by blocks and struct pages, is in
+ * account.c. Promises (`reserved`) to huge mappings are checked in account_refs.c.
  */
 #include "mm/debug/account_lists.h"
 
 #include "kernel/core/printk.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
-
-bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked)
-{
-	if (counted == walked)
-		return true;
-	pr_err("accounting: zone %u (node %u): %s counted %llu frames, walked %llu", zone->index,
-	       zone->node, what, counted, walked);
-	return false;
-}
+#include "mm/zone/section.h"
 
 static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, unsigned list,
 			    u64 *frames)
@@ -154,5 +149,86 @@ bool account_isolations(struct zone *zone)
 			ok = false;
 		}
 	}
+	return ok;
+}
+
+/* ---- pools ---- */
+
+struct pool_sums {
+	u64 pages, free, surplus;
+};
+
+static bool walk_free(struct mm *mm, const struct pool *pool, node_t n, struct pool_sums *sums)
+{
+	const struct block_list *list = &pool->node[n].free;
+	u32 prev = BLOCK_NONE;
+	u64 count = 0;
+	bool ok;
+
+	for (u32 index = list->head; index != BLOCK_NONE;
+	     prev = index, index = block_at(mm, index)->next) {
+		const struct block *block = block_at(mm, index);
+		const struct block_word word = block_look(block);
+
+		if (!(word.flags & BLOCK_POOL_FREE) || word.order != pool->order ||
+		    block->prev != prev || block_zone(mm, index)->node != n ||
+		    ++count > list->count) {
+			pr_err("accounting: block %u in the pool of order %u does not match its "
+			       "list",
+			       index, pool->order);
+			return false;
+		}
+	}
+	sums->free += count;
+	ok = account_agree("the last page of a pool's list", NULL, list->tail, prev);
+	return account_agree("free pages of a pool's node", NULL, list->count, count) && ok;
+}
+
+static bool account_pool(struct mm *mm, const struct pool *pool)
+{
+	struct pool_sums sums = {0};
+	bool ok = true;
+
+	for (node_t n = 0; n < mm->nodes; n++) {
+		const struct pool_node *node = &pool->node[n];
+
+		ok &= walk_free(mm, pool, n, &sums);
+		sums.pages += node->pages;
+		sums.surplus += node->surplus;
+		if (node->surplus > node->pages || node->free.count > node->pages)
+			ok &= account_agree(
+				"pages of a pool's node, too few for those free or surplus", NULL,
+				node->pages, MAX(node->surplus, node->free.count));
+	}
+	ok &= account_agree("pages of a pool, and of its nodes", NULL, pool->pages, sums.pages);
+	ok &= account_agree("pages of a pool, and those free and in use", NULL, pool->pages,
+			    pool->free + pool->in_use);
+	ok &= account_agree("free pages of a pool", NULL, pool->free, sums.free);
+	ok &= account_agree("surplus pages of a pool", NULL, pool->surplus, sums.surplus);
+	ok &= account_agree("surplus pages being made", NULL, pool->making, 0);
+	return ok;
+}
+
+bool account_pools(struct mm *mm, const struct pool *const pools[])
+{
+	bool ok = true;
+
+	for (; pools && *pools; pools++)
+		ok &= account_pool(mm, *pools);
+	return ok;
+}
+
+/* ---- at rest ---- */
+
+bool account_idle(const struct mm *mm)
+{
+	bool ok = account_agree("PMD splits that still need a flush round", NULL,
+				mm->splits_unflushed, 0);
+
+	ok &= account_agree("sections being opened or closed", NULL, sections_moving(mm), 0);
+	ok &= account_agree("frames that CPUs keep in transit", NULL, mm->transit_kept, 0);
+	for (unsigned z = 0; z < mm->zones; z++)
+		ok &= account_agree("pcp_disable() calls that are still in effect", NULL,
+				    mm->zone[z].pcp_disabled, 0);
 	return ok;
 }

@@ -1,6 +1,6 @@
 /*
- * The walk over a zone's free lists, of blocks and of small chunks, and over its isolations.
- * Returns true if the counters agree; prints each difference.
+ * The walk over a zone's free lists, of blocks and of small chunks, over its isolations, and over
+ * the pools. Returns true if the counters agree; prints each difference.
  */
 #pragma once
 
@@ -8,8 +8,9 @@
 
 struct zone;
 
-/* Compare two counts of `what`, in frames, and print a difference. True if they are equal. */
-bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked);
-
 bool account_lists(struct zone *zone);
 bool account_isolations(struct zone *zone);
+bool account_pools(struct mm *mm, const struct pool *const pools[]);
+
+/* Counters that are nonzero only while an operation is in progress. */
+bool account_idle(const struct mm *mm);

@@ -19,7 +19,6 @@
 #include "mm/debug/account_meta.h"
 
 #include "kernel/core/printk.h"
-#include "mm/debug/account_pools.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/map/pgtable.h"
 #include "mm/memmap/meta.h"
@@ -89,7 +88,7 @@ static bool walk_descriptors(struct audit *audit)
 		reach_descriptors(audit, meta->spare, &count);
 		frames += meta->spare_frames;
 	}
-	return account_said("descriptors of metadata blocks", frames * per_frame, count);
+	return account_agree("descriptors of metadata blocks", NULL, frames * per_frame, count);
 }
 
 static void walk_records(struct audit *audit)
@@ -177,19 +176,15 @@ static void walk_users(struct audit *audit)
 
 /* ---- maps ---- */
 
-static void begin_block(struct meta_block *block)
-{
-	for (unsigned w = 0; w < ARRAY_LEN(block->seen_map); w++)
-		block->seen_map[w] = 0;
-}
-
-static void end_block(struct audit *audit, const struct meta_block *block)
+/* Compare a block's maps, and leave `seen_map` empty for the next audit. */
+static void compare_block(struct audit *audit, struct meta_block *block)
 {
 	for (unsigned w = 0; w < ARRAY_LEN(block->seen_map); w++) {
 		const u64 used = block->used_map[w], gated = block->gated_map[w],
 			  seen = block->seen_map[w];
 		const pfn_t first = block_pfn(block->block) + w * 64;
 
+		block->seen_map[w] = 0;
 		for (u64 bits = used & ~gated & ~seen; bits; bits &= bits - 1)
 			fault(audit, "is marked used, but nothing refers to it", "",
 			      first + (u64)__builtin_ctzll(bits));
@@ -204,13 +199,13 @@ static void end_block(struct audit *audit, const struct meta_block *block)
 	}
 }
 
-static void each_block(struct audit *audit, bool begin)
+static void compare_blocks(struct audit *audit)
 {
 	for (node_t n = 0; n < audit->mm->nodes; n++)
 		for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
 			for (struct meta_block *block = audit->mm->node[n].meta.list[kind]; block;
 			     block = block->next)
-				begin ? begin_block(block) : end_block(audit, block);
+				compare_block(audit, block);
 }
 
 static bool account_users(struct mm *mm)
@@ -218,12 +213,11 @@ static bool account_users(struct mm *mm)
 	struct audit audit = {.mm = mm};
 	bool ok;
 
-	each_block(&audit, true);
 	ok = walk_descriptors(&audit);
 	walk_users(&audit);
-	ok &= account_said("page tables of the vmemmap", mm_counted(mm, COUNT_TABLES),
-			   audit.tables);
-	each_block(&audit, false);
+	ok &= account_agree("page tables of the vmemmap", NULL, mm_counted(mm, COUNT_TABLES),
+			    audit.tables);
+	compare_blocks(&audit);
 	if (audit.faults > LINES_MAX)
 		pr_err("accounting: %u more metadata frames are wrong and are not listed",
 		       audit.faults - LINES_MAX);

@@ -6,10 +6,10 @@
  */
 #include "mm/debug/account_refs.h"
 
+#include <arch/clock.h>
 #include <arch/console.h>
 
 #include "kernel/core/printk.h"
-#include "mm/debug/account_pools.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mapping/huge_entry.h"
 #include "mm/memmap/zone.h"
@@ -19,48 +19,41 @@
 
 /* ---- held pages, each by itself ---- */
 
-static void check_mover(const struct page *page, pfn_t pfn, unsigned order, void *ok)
-{
-	if (!(page->flags & PAGE_MOVABLE) || (page->mover && page->mover->move))
-		return;
-	pr_err("accounting: frame %llx, order %u, is movable but has no mover", pfn, order);
-	*(bool *)ok = false;
-}
+struct check {
+	unsigned what; /* enum account_check */
+	bool ok;
+};
 
-static void check_caller(const struct page *page, pfn_t pfn, unsigned order, void *ok)
+static const char *fault_of(const struct page *page, unsigned checks)
 {
 	u64 offset = 0;
 
-	if (page->owner && symbol_lookup(page_owner_code(page->owner) - 1, &offset))
+	if ((page->flags & PAGE_MOVABLE) && !(page->mover && page->mover->move))
+		return "is movable but has no mover";
+	if ((checks & CHECK_CALLER) &&
+	    !(page->owner && symbol_lookup(page_owner_code(page->owner) - 1, &offset)))
+		return "is in use, but its owner is not known";
+	return (checks & CHECK_UNSHARED) && page->refcount != 1 ? "is shared" : NULL;
+}
+
+static void check_page(const struct page *page, pfn_t pfn, unsigned order, void *arg)
+{
+	struct check *check = arg;
+	const char *fault = fault_of(page, check->what);
+
+	if (!fault)
 		return;
-	pr_err("accounting: frame %llx, order %u, is in use, but its owner is not known", pfn,
-	       order);
-	*(bool *)ok = false;
+	pr_err("accounting: frame %llx, order %u, %u references, %s", pfn, order, page->refcount,
+	       fault);
+	check->ok = false;
 }
 
-static void check_single(const struct page *page, pfn_t pfn, unsigned order, void *ok)
+bool account_pages(struct mm *mm, unsigned checks)
 {
-	if (page->refcount == 1)
-		return;
-	pr_err("accounting: frame %llx, order %u, has %u references, expected 1", pfn, order,
-	       page->refcount);
-	*(bool *)ok = false;
-}
+	struct check check = {.what = checks, .ok = true};
 
-bool account_callers(struct mm *mm)
-{
-	bool ok = true;
-
-	page_owner_visit(mm, check_caller, &ok);
-	return ok;
-}
-
-bool account_unshared(struct mm *mm)
-{
-	bool ok = true;
-
-	page_owner_visit(mm, check_single, &ok);
-	return ok;
+	page_owner_visit(mm, check_page, &check);
+	return check.ok;
 }
 
 /* ---- huge mappings ---- */
@@ -68,13 +61,11 @@ bool account_unshared(struct mm *mm)
 /* The result of the walk over all huge mappings, by page size. */
 struct mapped {
 	u64 leaves[3], of_pool[3];
+	u64 now; /* marks the pages that the walk has met */
 	bool ok;
 };
 
-/*
- * The private words of a page belong to its holder, here the mapping; private[1] counts the entries
- * that map the page. Entries that map anything else are not counted, and nothing is written there.
- */
+/* The page that an entry maps, if it is one of that size in use with one reference; else NULL. */
 static struct page *mapped_page(const pte_t *entry, enum pt_level level)
 {
 	static const u8 orders[] = {[PT_PAGE] = 0, [PT_PMD] = BLOCK_ORDER, [PT_PUD] = GIGA_ORDER};
@@ -88,42 +79,36 @@ static struct page *mapped_page(const pte_t *entry, enum pt_level level)
 	return pfn_to_page(pfn);
 }
 
-static void forget_entries(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
+/*
+ * The private words of a page belong to its holder, here the mapping; private[1] is for this walk.
+ * Nothing is written where an entry maps anything else.
+ */
+static void check_entry(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
 {
-	struct mapped *mapped = arg;
-	struct page *page;
 	const struct huge_map *map = huge_map_at(virt);
+	struct mapped *mapped = arg;
+	const char *fault = NULL;
+	struct page *page;
 
 	entry = entry_first_piece(entry, level);
 	if (pte_pfn(pte_load(entry)) == 0)
 		return; /* rights of a page that is not there */
+	mapped->leaves[level]++;
 	page = mapped_page(entry, level);
-	if (page)
-		page->private[1] = 0;
-	if (page && map && huge_map_has(map, virt, pt_level_size(level)))
+	if (!page)
+		fault = "which is not a page of that size in use with one reference";
+	else if (!map || !huge_map_has(map, virt, pt_level_size(level)))
+		fault = "where there is no huge mapping";
+	else if (page->private[1] == mapped->now)
+		fault = "a second time";
+	if (page) {
+		mapped->of_pool[level] += (page->flags & PAGE_HUGETLB) != 0;
+		page->private[1] = mapped->now;
+	}
+	if (!fault)
 		return;
 	pr_err("accounting: the entry of %llx maps frame %llx, %s", virt, pte_pfn(pte_load(entry)),
-	       page ? "where there is no huge mapping"
-		    : "which is not a page of that size in use with one reference");
-	mapped->ok = false;
-}
-
-static void count_entry(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
-{
-	struct mapped *mapped = arg;
-	struct page *page;
-
-	entry = entry_first_piece(entry, level);
-	if (pte_pfn(pte_load(entry)) == 0)
-		return;
-	page = mapped_page(entry, level);
-	mapped->leaves[level]++;
-	if (!page)
-		return;
-	mapped->of_pool[level] += (page->flags & PAGE_HUGETLB) != 0;
-	if (page->private[1]++ == 0)
-		return;
-	pr_err("accounting: frame %llx is mapped a second time, at %llx", page_to_pfn(page), virt);
+	       fault);
 	mapped->ok = false;
 }
 
@@ -139,17 +124,16 @@ static u64 promised(enum pt_level level)
 
 static bool account_mappings(void)
 {
-	struct mapped mapped = {.ok = true};
+	struct mapped mapped = {.ok = true, .now = clock_ns()};
 	struct huge_usage usage;
 
-	huge_visit(forget_entries, &mapped);
-	huge_visit(count_entry, &mapped);
+	huge_visit(check_entry, &mapped);
 	huge_usage(&usage);
 	for (enum pt_level level = PT_PAGE; level <= PT_PUD; level++) {
 		const struct pool *pool = level == PT_PAGE ? NULL : huge_pool(level);
 
-		mapped.ok &= account_said("pages of huge mappings", usage.mapped[level],
-					  mapped.leaves[level]);
+		mapped.ok &= account_agree("pages of huge mappings", NULL, usage.mapped[level],
+					   mapped.leaves[level]);
 		if (!pool ||
 		    (pool->in_use >= mapped.of_pool[level] && pool->reserved >= promised(level)))
 			continue;
@@ -163,12 +147,8 @@ static bool account_mappings(void)
 
 bool account_refs(struct mm *mm)
 {
-	bool ok = true;
+	const bool callers = mm == &mm_kernel && (page_watch_at_boot() & WATCH_OWNERS);
+	const bool ok = account_pages(mm, callers ? CHECK_CALLER : 0);
 
-	page_owner_visit(mm, check_mover, &ok);
-	if (mm != &mm_kernel)
-		return ok;
-	if (page_watch_at_boot() & WATCH_OWNERS)
-		ok &= account_callers(mm);
-	return account_mappings() && ok;
+	return (mm != &mm_kernel || account_mappings()) && ok;
 }

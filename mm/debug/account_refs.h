@@ -9,10 +9,9 @@
 bool account_refs(struct mm *mm);
 
 /*
- * Checks beyond what mm_account() may ask for while a program runs. account_unshared(): each page
- * in use has one reference, as when nobody shares pages. account_callers(): its struct page names
- * the function that took it, as debug.page_owner=on records it from the first page on. Both print
- * each page that fails. Other CPUs parked or idle.
+ * Check each page in use by itself: if it is movable it has a mover; with CHECK_CALLER its struct
+ * page names the function that took it, as debug.page_owner=on records it from the first page on;
+ * with CHECK_UNSHARED it has one reference, as when nobody shares pages. Other CPUs parked or idle.
  */
-bool account_unshared(struct mm *mm);
-bool account_callers(struct mm *mm);
+enum account_check { CHECK_CALLER = 1 << 0, CHECK_UNSHARED = 1 << 1 };
+bool account_pages(struct mm *mm, unsigned checks);

@@ -174,7 +174,7 @@ bool leaks_check(void)
 	nothing = nothing_is_left();
 
 	/* only the kernel's own pages are left, and nobody shares those */
-	if (nothing && idle && !account_unshared(&mm_kernel))
+	if (nothing && idle && !account_pages(&mm_kernel, CHECK_UNSHARED))
 		nothing = false;
 
 	print_holders(!nothing);

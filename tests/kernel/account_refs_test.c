@@ -1,7 +1,6 @@
 /*
- * The account of references and promises (mm/debug/account_refs.c) and of the reserves of zones
- * (mm/debug/account_marks.c). It must notice each value that is one off and each reference that
- * leads elsewhere. The cases restore what they break.
+ * The account of references and promises (mm/debug/account_refs.c). It must notice each value that
+ * is one off and each reference that leads elsewhere. The cases restore what they break.
  */
 #include <arch/pgtable.h>
 
@@ -159,16 +158,16 @@ TEST(mm_account, a_page_that_nobody_took_is_noticed)
 	REQUIRE(pool_page_take(&a->pool, NODE_NONE, POOL_ANY));
 	range = block_pfn(arena_block(a) + 7);
 	REQUIRE(mm_contig_alloc_range(&a->mm, range, BLOCK_FRAMES) == 0);
-	EXPECT(account_callers(&a->mm));
+	EXPECT(account_pages(&a->mm, CHECK_CALLER));
 	for (unsigned order = 0; order <= BLOCK_ORDER; order += 3) {
 		const u64 owner = page[order]->owner;
 
 		page[order]->owner = 0;
-		EXPECT(!account_callers(&a->mm));
+		EXPECT(!account_pages(&a->mm, CHECK_CALLER));
 		page[order]->owner = owner;
 	}
 	pfn_page(&a->mm, range + 77)->owner = 0;
-	EXPECT(!account_callers(&a->mm));
+	EXPECT(!account_pages(&a->mm, CHECK_CALLER));
 	arena_return(a);
 }
 
@@ -182,18 +181,18 @@ TEST(mm_account, a_reference_that_nobody_drops_is_noticed)
 		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
 
 		REQUIRE(page);
-		EXPECT(account_unshared(&a->mm));
+		EXPECT(account_pages(&a->mm, CHECK_UNSHARED));
 		page_get(page);
-		EXPECT(!account_unshared(&a->mm));
+		EXPECT(!account_pages(&a->mm, CHECK_UNSHARED));
 		EXPECT(arena_accounted(a)); /* a page in use may have two holders */
 		page_put(page);
-		EXPECT(account_unshared(&a->mm));
+		EXPECT(account_pages(&a->mm, CHECK_UNSHARED));
 		mm_page_free(&a->mm, page);
 	}
 	arena_return(a);
 }
 
-/* ---- watermarks ---- */
+/* ---- memory that is kept back ---- */
 
 static struct arena *watched;
 
@@ -202,29 +201,25 @@ static bool watched_accounted(void)
 	return arena_accounted(watched);
 }
 
-TEST(mm_account, what_a_zone_keeps_back_is_recounted)
+TEST(mm_account, memory_never_opened_is_recounted)
 {
-	struct zone *zone;
-
 	watched = arena_borrow(MIB(16), .phantom = GIB(1));
 	if (!watched)
 		return;
-	zone = arena_zone(watched, 0);
-	for (s64 frames = RESERVE_DEFAULT; frames <= 300; frames += 301) {
-		zones_set_reserve(&watched->mm, frames);
-		EXPECT(arena_accounted(watched));
-		expect_watched(&zone->ready, "ready", watched_accounted);
-		expect_watched(&zone->lowmem, "lowmem", watched_accounted);
-	}
-	zones_set_reserve(&watched->mm, 0);
-	expect_watched(&zone->reserve, "reserve", watched_accounted);
 	expect_watched(&arena_phantom_zone(watched)->unopened, "unopened", watched_accounted);
 	arena_return(watched);
 }
 
-/* Check the machine's own reserve, which is known from reserve=. */
-TEST(mm_account, a_reserve_that_was_not_asked_for_is_noticed)
+/* A zone below 4 GiB keeps some of its memory back from the requests of a zone above it. */
+TEST(mm_watermark, memory_below_4_gib_is_kept_for_requests_that_need_it)
 {
-	EXPECT(cpus_wait_idle() && account_machine());
-	expect_watched(&mm_kernel.zone[0].reserve, "reserve", account_machine);
+	for (unsigned z = 0; z < mm_kernel.zones; z++) {
+		const struct zone *zone = &mm_kernel.zone[z];
+		const u8 above = mm_kernel.node[zone->node].zone[ZONE_NORMAL];
+		const u64 kept = zone->kind != ZONE_DMA32 || above == ZONE_NONE
+					 ? 0
+					 : MIN(mm_kernel.zone[above].ram / 256, zone->ram / 64);
+
+		EXPECT(zone->reserve == 0 || zone->lowmem == kept);
+	}
 }

@@ -84,7 +84,7 @@ bool test_after_case(void)
 	}
 	ok &= pool_is_as_at_boot(&pool_2m);
 	ok &= pool_is_as_at_boot(&pool_1g);
-	if (idle && (!account_machine() || !account_unshared(&mm_kernel)))
+	if (idle && (!account_machine() || !account_pages(&mm_kernel, CHECK_UNSHARED)))
 		ok = false;
 	return nothing_was_kept() && ok;
 }
