@@ -81,22 +81,12 @@ static bool empty(struct zone *zone, u32 index)
 	return true;
 }
 
-/* Has any zone a free movable chunk of `order`, or a block to split? A hint. */
-static bool has_chunk(const struct mm *mm, unsigned order)
-{
-	for (unsigned z = 0; z < mm->zones; z++)
-		if (atomic_load_relaxed(&mm->zone[z].page_orders[MIGRATE_MOVABLE]) >> order ||
-		    atomic_load_relaxed(&mm->zone[z].unopened) > 0)
-			return true;
-	return false;
-}
-
 /*
  * Is each page of `count` frames of a full block free in the buddy, or in use with a mover? `held`:
- * or free on a CPU's list or on its way to one? *largest receives the order of the largest in use.
- * Zone lock held, so the block stays full.
+ * or free on a CPU's list or on its way to one? Without this look most attempts would fail half
+ * way. Zone lock held, so the block stays full.
  */
-static bool frames_would_move(const struct page *pages, u64 count, bool held, unsigned *largest)
+static bool frames_would_move(const struct page *pages, u64 count, bool held)
 {
 	u64 step;
 
@@ -110,22 +100,8 @@ static bool frames_would_move(const struct page *pages, u64 count, bool held, un
 			continue;
 		if (!used || !(kind.flags & PAGE_MOVABLE) || step > count)
 			return false;
-		if (kind.flags & PAGE_COMPOUND)
-			*largest = MAX(*largest, kind.order);
 	}
 	return true;
-}
-
-/*
- * Would the pages of a full block move? Somewhere there must be a free chunk as large as the
- * largest of them. Without this look most attempts would fail half way. Zone lock held.
- */
-static bool pages_would_move(const struct zone *zone, u32 index)
-{
-	unsigned largest = 0;
-
-	return frames_would_move(block_page(zone->mm, index), BLOCK_FRAMES, true, &largest) &&
-	       has_chunk(zone->mm, largest);
 }
 
 /* Is this a block to try? The answer may be stale at once, and isolation finds out exactly. */
@@ -136,7 +112,7 @@ static bool would_move(struct zone *zone, u32 index)
 	zone_lock(zone);
 	would = is_candidate(zone, index);
 	if (would && block_look_at(zone->mm, index).state == BLOCK_FULL)
-		would = pages_would_move(zone, index);
+		would = frames_would_move(block_page(zone->mm, index), BLOCK_FRAMES, true);
 	zone_unlock(zone);
 	return would;
 }
@@ -147,10 +123,9 @@ static bool would_move(struct zone *zone, u32 index)
 static struct page *find_chunk(const struct zone *zone, u32 index, unsigned order)
 {
 	struct page *pages = block_page(zone->mm, index);
-	unsigned largest = 0;
 
 	for (u64 i = 0; i < BLOCK_FRAMES; i += order_pages(order))
-		if (frames_would_move(&pages[i], order_pages(order), false, &largest))
+		if (frames_would_move(&pages[i], order_pages(order), false))
 			return &pages[i];
 	return NULL;
 }

@@ -103,20 +103,16 @@ static int change(struct pool *pool, enum pool_verb verb, node_t node, u64 count
 }
 
 /*
- * Resize to `target` persistent pages. Most of the change is made in batches; after that surplus
- * pages are adopted, and pages in use beyond the target become surplus.
+ * Resize to `target` persistent pages. Growing is done in batches first; after that surplus pages
+ * are adopted, and pages in use beyond the target become surplus.
  */
 static int resize(struct pool *pool, u64 target)
 {
-	const u64 free = atomic_load_relaxed(&pool->free);
 	const u64 pages = atomic_load_relaxed(&pool->pages);
-	const u64 spare = free - MIN(free, atomic_load_relaxed(&pool->reserved));
 	int err = 0;
 
 	if (target > pages)
 		err = change(pool, VERB_GROW, NODE_NONE, target - pages);
-	else if (target < pages && spare > 0)
-		err = change(pool, VERB_SHRINK, NODE_NONE, MIN(pages - target, spare));
 	if (err != -EINTR)
 		pool_resize(pool, hvo_mode_selected(), target);
 	show_pool(pool);
