@@ -158,7 +158,7 @@ int cmd_options(const struct words *words, const char *space, struct option_save
 /* Commands that became commands of another one. */
 static const char *const old_names[][2] = {
 	{"alloc", "page alloc"}, {"buddy", "mem buddy"}, {"contig", "page contig"},
-	{"free", "page free"},   {"get", "set"},         {"hvo", "mem hvo"},
+	{"free", "page free"},   {"get", "set"},         {"hvo", "set hvo"},
 	{"nodes", "mem nodes"},  {"stats", "mem stats"}, {"unmap", "map unmap"},
 	{"walk", "page walk"},   {"zones", "mem zones"},
 };

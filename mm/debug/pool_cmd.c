@@ -1,6 +1,5 @@
 /*
- * Monitor commands for the pools of huge pages: showing, resizing, demoting, and the memory that
- * HVO saves.
+ * The monitor's command for the pools of huge pages: showing, resizing, demoting.
  *
  * Big changes are made in batches, so that progress can be shown and Ctrl-C noticed between two of
  * them. One flush round serves a whole batch.
@@ -22,13 +21,14 @@ static const char *size_name(const struct pool *pool)
 
 /* ---- showing ---- */
 
-static void show_pool(const struct pool *pool)
+static void show_pool(struct pool *pool)
 {
 	print("  %s: %llu pages, %llu free, %llu in use, %llu promised, %llu surplus (of at most "
-	      "%llu)\n",
+	      "%llu), %lld frames of struct pages saved\n",
 	      size_name(pool), atomic_load_relaxed(&pool->pages), atomic_load_relaxed(&pool->free),
 	      atomic_load_relaxed(&pool->in_use), atomic_load_relaxed(&pool->reserved),
-	      atomic_load_relaxed(&pool->surplus), atomic_load_relaxed(&pool->overcommit));
+	      atomic_load_relaxed(&pool->surplus), atomic_load_relaxed(&pool->overcommit),
+	      pool_frames_saved(pool));
 	for (node_t n = 0; n < pool->mm->nodes && pool->mm->nodes > 1; n++) {
 		const struct pool_node *node = &pool->node[n];
 
@@ -182,17 +182,3 @@ COMMAND(pool, .usage = "[SIZE [COUNT | grow|shrink|demote|overcommit COUNT [node
 		"is free. hvo=\n"
 		"  selects the HVO mode. `map SIZE 2M pool` takes pages into use.\n",
 	.max = 3, .keys = "node", .run = cmd_pool, .choices = {"2M|1G", POOL_VERBS, NULL, "node="});
-
-/* ---- HVO ---- */
-
-static int cmd_hvo(const struct words *words)
-{
-	(void)words;
-	for (const struct hvo_mode *mode = hvo_modes; mode->name; mode++)
-		print("  %s %s\n", mode == hvo_mode_selected() ? "*" : " ", mode->name);
-	print("  frames of struct pages saved: %lld by the 2M pool, %lld by the 1G pool\n",
-	      pool_frames_saved(&pool_2m), pool_frames_saved(&pool_1g));
-	return 0;
-}
-
-COMMAND(mem hvo, .help = "HVO modes and frames saved; set hvo=MODE changes it", .run = cmd_hvo);

@@ -123,7 +123,7 @@ static unsigned complete(const char *text)
 
 TEST(mm_command, what_can_follow_is_offered)
 {
-	EXPECT_EQ(complete("mem "), 6);
+	EXPECT_EQ(complete("mem "), 5);
 	EXPECT_EQ(complete("map 4K "), 3);
 	EXPECT_EQ(complete("page alloc 0 "), 3);
 	EXPECT_EQ(complete("page alloc 0 movable "), 2);
