@@ -160,7 +160,7 @@ static const char *const old_names[][2] = {
 	{"alloc", "page alloc"}, {"buddy", "mem buddy"}, {"contig", "page contig"},
 	{"free", "page free"},   {"get", "set"},         {"hvo", "set hvo"},
 	{"nodes", "mem nodes"},  {"stats", "mem stats"}, {"unmap", "map unmap"},
-	{"walk", "page walk"},   {"zones", "mem zones"},
+	{"walk", "page"},        {"zones", "mem zones"},
 };
 
 static int no_command(const char *name)

@@ -1,7 +1,6 @@
 /*
- * Monitor commands for single pages: decode one, walk the tables to an address, allocate and
- * free. Only pages that the monitor allocated can be freed; they are chained through
- * their private words.
+ * Monitor commands for single pages: decode one, allocate and free. Only pages that the monitor
+ * allocated can be freed; they are chained through their private words.
  */
 #include "kernel/console/command.h"
 #include "kernel/core/cmdline.h"
@@ -16,19 +15,33 @@ enum { FLAGS_TEXT = 96 };
 
 /* ---- the meaning of a word ---- */
 
-/* The frame that a kernel address is of: a struct page's, or what the page tables say. */
+static void print_entry(u64 addr, pte_t entry, enum pt_level level)
+{
+	static const char *const levels[] = {"4K", "2M", "1G"};
+
+	print("  0x%llx: %s entry %016llx maps frame 0x%llx, %s%s%s%s\n", addr, levels[level],
+	      entry, pte_pfn(entry), pte_writable(entry) ? "rw" : "ro",
+	      pte_executable(entry) ? " x" : " nx", pte_dirty(entry) ? " dirty" : "",
+	      pte_uncached(entry) ? " uncached" : "");
+}
+
+/*
+ * The frame that a kernel address is of: that which a struct page describes, or what the page
+ * tables say. Prints the entry that maps the address.
+ */
 static int frame_of_address(const struct words *words, const char *word, u64 addr, pfn_t *pfn)
 {
 	enum pt_level level;
-	phys_t phys;
+	phys_t phys = PHYS_LIMIT;
 	pte_t entry;
 
+	if (virt_is_canonical(addr) &&
+	    pgtable_translate(pgtable_root(), addr, &phys, &entry, &level))
+		print_entry(addr, entry, level);
+	*pfn = phys >> PAGE_SHIFT;
 	if (addr >= VMEMMAP_BASE && addr < VMEMMAP_BASE + VMEMMAP_WINDOW_SIZE)
 		*pfn = page_to_pfn((const struct page *)(virt_t)addr);
-	else if (virt_is_canonical(addr) &&
-		 pgtable_translate(pgtable_root(), addr, &phys, &entry, &level))
-		*pfn = phys >> PAGE_SHIFT;
-	else
+	else if (phys == PHYS_LIMIT)
 		return cmd_error(words, "\"%s\" is neither a frame number nor a mapped address",
 				 word);
 	return 0;
@@ -124,58 +137,10 @@ static int cmd_page(const struct words *words)
 	return 0;
 }
 
-COMMAND(page, .usage = "PFN | ADDRESS", .help = "decode one frame: its block and its struct page",
+COMMAND(page, .usage = "PFN | ADDRESS",
+	.help = "decode one frame: its block and its struct page, and the entry that maps "
+		"ADDRESS",
 	.max = 1, .run = cmd_page);
-
-/* ---- walk ---- */
-
-static const char *const level_names[] = {"4K", "2M", "1G", "512G"};
-
-static void print_entry(pte_t entry, enum pt_level level, unsigned index)
-{
-	print("  %-4s [%3u] %016llx", level_names[level], index, entry);
-	if (!pte_present(entry))
-		print("  not present\n");
-	else if (level != PT_PGD && pte_is_leaf(entry, level))
-		print("  maps frame 0x%llx, %s%s%s%s\n", pte_pfn(entry),
-		      pte_writable(entry) ? "rw" : "ro", pte_executable(entry) ? " x" : " nx",
-		      pte_dirty(entry) ? " dirty" : "", pte_uncached(entry) ? " uncached" : "");
-	else
-		print("  table at frame 0x%llx\n", pte_pfn(entry));
-}
-
-static void walk_print(virt_t addr)
-{
-	const pte_t *table = phys_to_virt(pgtable_root() << PAGE_SHIFT);
-
-	for (enum pt_level level = PT_PGD;; level--) {
-		const unsigned index = pt_index(addr, level);
-		const pte_t entry = pte_load(&table[index]);
-
-		print_entry(entry, level, index);
-		if (!pte_present(entry) || level == PT_PAGE ||
-		    (level != PT_PGD && pte_is_leaf(entry, level)))
-			return;
-		table = pte_table(entry);
-	}
-}
-
-static int cmd_walk(const struct words *words)
-{
-	u64 addr;
-	const int err = cmd_u64(words, 1, "ADDRESS", 0, ~0ULL, &addr);
-
-	if (err)
-		return err;
-	if (!virt_is_canonical(addr))
-		return cmd_error(words, "\"%s\" is not canonical: no table translates it",
-				 words_plain(words, 1));
-	walk_print(addr);
-	return 0;
-}
-
-COMMAND(page walk, .usage = "ADDRESS", .help = "page tables on the way to a kernel address",
-	.min = 1, .max = 1, .run = cmd_walk);
 
 /* ---- alloc and free ---- */
 

@@ -28,7 +28,7 @@ TEST(kernel_command, the_offending_word_is_named)
 	EXPECT_REFUSED("bench hvo nosuch=3", "nosuch");
 	EXPECT_REFUSED("set nosuch", "nosuch");
 	EXPECT_REFUSED("page 0x12345678zz", "0x12345678zz");
-	EXPECT_REFUSED("page walk 0x8000000000000000", "0x8000000000000000");
+	EXPECT_REFUSED("page 0x8000000000000000", "0x8000000000000000");
 	EXPECT_REFUSED("log \"open", "open");
 	EXPECT_REFUSED("test", "too few");
 	EXPECT_REFUSED("pool 1G demote 1 node=0", "node=");
@@ -89,9 +89,9 @@ TEST(kernel_command, every_command_has_its_line_of_help)
 TEST(kernel_command, those_that_only_look_work)
 {
 	static const char *const lines[] = {
-		"mem",          "mem check", "mem zones", "mem buddy",     "mem nodes",
-		"cpus",         "pool",      "pool 1G",   "mem stats",     "set",
-		"help options", "page 0",    "page 1",    "page 0x100000", "page walk 0"};
+		"mem",          "mem check", "mem zones", "mem buddy",    "mem nodes",
+		"cpus",         "pool",      "pool 1G",   "mem stats",    "set",
+		"help options", "page 0",    "page 1",    "page 0x100000"};
 
 	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
 		EXPECT_EQ(said_run(lines[i]), 0);
