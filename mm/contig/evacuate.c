@@ -130,14 +130,6 @@ static struct page *find_chunk(const struct zone *zone, u32 index, unsigned orde
 	return NULL;
 }
 
-/* May frames of the block be for pages of `type`? Zone lock held. */
-static bool may_be_for(const struct zone *zone, u32 index, enum migratetype type)
-{
-	const struct block_word word = block_look_at(zone->mm, index);
-
-	return word.state == BLOCK_FULL && (word.type == MIGRATE_MOVABLE || word.type == type);
-}
-
 /*
  * Find a chunk in the block, claim the block for `type` and isolate it, so that frames of the chunk
  * that are free or become so are not given out. NULL if there is none. No lock held.
@@ -146,11 +138,14 @@ static struct page *isolate_chunk(struct zone *zone, u32 index, unsigned order,
 				  enum migratetype type, struct isolation *token)
 {
 	struct page *chunk = NULL;
+	struct block_word word;
 
 	zone_lock(zone);
-	if (is_candidate(zone, index) && may_be_for(zone, index, type))
+	word = block_look_at(zone->mm, index);
+	if (is_candidate(zone, index) && word.state == BLOCK_FULL &&
+	    (word.type == MIGRATE_MOVABLE || word.type == type))
 		chunk = find_chunk(zone, index, order);
-	if (chunk && block_look_at(zone->mm, index).type == MIGRATE_MOVABLE)
+	if (chunk && word.type == MIGRATE_MOVABLE)
 		migratetype_change(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)type);
 	if (chunk && isolate_now(zone, index, 1, token) < 0)
 		chunk = NULL;

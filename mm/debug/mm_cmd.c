@@ -63,22 +63,6 @@ COMMAND(mem, .usage = "[check]", .help = "all RAM by owner; check: walk everythi
 
 /* ---- nodes ---- */
 
-static u64 node_frames(const struct mm *mm, node_t node, u64 *free)
-{
-	u64 ram = 0;
-
-	*free = 0;
-	for (unsigned z = 0; z < mm->zones; z++) {
-		const struct zone *zone = &mm->zone[z];
-
-		if (zone->node != node)
-			continue;
-		ram += zone->ram;
-		*free += zone_free(zone) + atomic_load_relaxed(&zone->unopened);
-	}
-	return ram;
-}
-
 static void print_ram_of(const struct mm *mm, node_t node)
 {
 	for (size_t i = 0; i < mm->memory->count; i++)
@@ -94,13 +78,10 @@ static int cmd_nodes(const struct words *words)
 	(void)words;
 	for (node_t n = 0; n < mm->nodes; n++) {
 		const struct meta *meta = &mm->node[n].meta;
-		u64 free, ram = node_frames(mm, n, &free);
 
-		print("  node %u: %llu MiB, %llu MiB free\n"
-		      "    metadata memory of node %u: %llu blocks, %llu frames used, %llu of "
-		      "them gated\n  "
-		      "  distance:",
-		      n, ram >> 8, free >> 8, mm->node[n].meta_node,
+		print("  node %u: %llu MiB, metadata memory of node %u: %llu blocks, %llu frames "
+		      "used, %llu of them gated\n    distance:",
+		      n, memblock_node_bytes(n) >> 20, mm->node[n].meta_node,
 		      atomic_load_relaxed(&meta->blocks), atomic_load_relaxed(&meta->used),
 		      atomic_load_relaxed(&meta->gated));
 		for (node_t to = 0; to < mm->nodes; to++)

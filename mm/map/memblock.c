@@ -39,18 +39,13 @@ static void list_remove(struct memblock_list *list, size_t at)
 		(list->count - at) * sizeof(list->range[0]));
 }
 
-static bool ranges_alike(const struct memblock_range *a, const struct memblock_range *b)
-{
-	return a->node == b->node && a->owner == b->owner;
-}
-
 /* Join neighbours that touch and have the same node and owner. The list is sorted and disjoint. */
 static void list_join(struct memblock_list *list)
 {
 	for (size_t i = 1; i < list->count;) {
 		struct memblock_range *a = &list->range[i - 1], *b = &list->range[i];
 
-		if (a->end == b->start && ranges_alike(a, b)) {
+		if (a->end == b->start && a->node == b->node && a->owner == b->owner) {
 			a->end = b->end;
 			list_remove(list, i);
 		} else {

@@ -16,7 +16,7 @@ COMMANDS = (
     ("machine", r"4 found, 4 started"),
     ("mem", r"= RAM"),
     ("mem zones", r"node 0 +NORMAL +4096"),
-    ("mem nodes", r"node 0: \d+ MiB, \d+ MiB free"),
+    ("mem nodes", r"node 0: \d+ MiB, metadata memory of node 0"),
     ("cpus", r"3 +0 idle"),
     ("mem buddy", r"NORMAL( +\d+){19}"),
     ("set hvo", r"hvo +on "),
