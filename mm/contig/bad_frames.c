@@ -161,7 +161,7 @@ static int split_free_block(struct mm *mm, u32 index)
 	if (run == BLOCK_NONE)
 		return -EBUSY;
 	block_list_push(mm, &list, run);
-	err = run == index ? contig_make_full(zone, &list) : -ENOMEM;
+	err = block_look_at(mm, run).state == BLOCK_HUGE ? -ENOMEM : contig_make_full(zone, &list);
 	if (err)
 		block_list_publish_free(mm, &list);
 	else
