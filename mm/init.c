@@ -26,7 +26,7 @@
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/map.h"
 #include "mm/memmap/memmap.h"

@@ -17,7 +17,7 @@
 #include "kernel/virtio/virtio_mmio.h"
 #include "kernel/virtio/virtio_pci.h"
 #include "mm/debug/leaks.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"

@@ -12,8 +12,7 @@
 
 #include "kernel/core/context.h"
 #include "kernel/core/reason_set.h"
-#include "mm/hvo/hvo_restore.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
@@ -134,38 +133,20 @@ int contig_take(struct zone *zone, u32 first, u32 count, const struct migrate_ho
 
 /* ---- one state for all blocks ---- */
 
-/* Cut pages that are no longer huge into the blocks they consist of. */
-static void cut_all(struct mm *mm, struct block_list *from, struct block_list *list)
-{
-	block_list_drain(mm, index, from) {
-		if (block_look_at(mm, index).state == BLOCK_FULL)
-			page_set_kind(block_page(mm, index), 0, 0);
-		block_cut(block_zone(mm, index), index, list);
-	}
-}
-
 int contig_unhuge(struct mm *mm, struct block_list *list)
 {
-	struct block_list bare = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
-	struct block_list rest = BLOCK_LIST_INIT;
-	u64 restored;
+	struct block_list huge = BLOCK_LIST_INIT, rest = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
 
-	block_list_drain(mm, index, list) {
-		const struct block_word word = block_look_at(mm, index);
-
-		if (word.state != BLOCK_HUGE)
-			block_list_push(mm, &rest, index);
-		else
-			block_list_push(mm, word.flags & BLOCK_MAPPED ? &restore : &bare, index);
-	}
+	block_list_drain(mm, index, list)
+		block_list_push(mm, block_look_at(mm, index).state == BLOCK_HUGE ? &huge : &rest,
+				index);
+	hvo_unshare(mm, &hvo_modes[HVO_ON], &huge, &done);
+	block_list_drain(mm, index, &done)
+		block_cut(block_zone(mm, index), index, &rest);
 	*list = rest;
-	hvo_make_bare(mm, &bare);
-	cut_all(mm, &bare, list);
-	hvo_restore(mm, &hvo_modes[HVO_ON], &restore, &done, &restored);
-	cut_all(mm, &done, list);
-	if (restore.count == 0)
+	if (huge.count == 0)
 		return 0;
-	block_list_splice(mm, list, &restore);
+	block_list_splice(mm, list, &huge);
 	return -ENOMEM;
 }
 

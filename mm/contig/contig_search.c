@@ -8,7 +8,7 @@
 #include "kernel/lib/string.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
-#include "mm/hvo/hvo_runs.h"
+#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_fast.h"

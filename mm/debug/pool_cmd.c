@@ -10,7 +10,6 @@
 #include "kernel/core/printk.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 
 #include <arch/clock.h>
 

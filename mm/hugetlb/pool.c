@@ -8,6 +8,7 @@
 #include "kernel/core/wait.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
@@ -336,7 +337,6 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 
 		hvo_restore(mm, mode, list, &done, &restored);
 		given += done.count;
-		hvo_forget_heads(mm, &done);
 		block_list_publish_free(mm, &done);
 	} while (list->count > 0 && restored > 0);
 	pool_enqueue(pool, list, POOL_KEPT_AS_SURPLUS);
@@ -542,48 +542,20 @@ void pool_usage(struct pool *pool, struct pool_usage *usage)
 
 /* ---- between pools ---- */
 
-/* Demote 1 GiB pages that have all their struct pages to 2 MiB pages, which the mode makes huge. */
-static void demote_full(struct pool *pool, const struct hvo_mode *mode, struct block_list *list,
-			struct block_list *done)
-{
-	struct mm *mm = pool->mm;
-	struct block_list pieces = BLOCK_LIST_INIT;
-
-	block_list_drain(mm, index, list)
-		block_cut(block_zone(mm, index), index, &pieces);
-	hvo_make_in_place(mm, mode, &pieces);
-	block_list_splice(mm, done, &pieces);
-}
-
 u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count)
 {
 	struct mm *mm = from->mm;
-	struct block_list list = BLOCK_LIST_INIT, full = BLOCK_LIST_INIT, huge = BLOCK_LIST_INIT;
-	struct block_list done = BLOCK_LIST_INIT;
-	struct block_list restorable = BLOCK_LIST_INIT;
-	u64 restored, demoted;
+	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
+	u64 demoted;
 
 	context_assert(CONTEXT_ORDINARY);
-	mode = hvo_mode_or_selected(mode);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
 	pool_dequeue(from, NODE_NONE, count, &list);
 	block_list_begin(mm, &list, BLOCK_HUGE);
-	block_list_drain(mm, index, &list) {
-		pool_page_make(from, index);
-		block_list_push(mm, block_look_at(mm, index).flags & BLOCK_MAPPED ? &full : &huge,
-				index);
-	}
-	demoted = hvo_demote(mm, &huge, &done);
-	hvo_restore(mm, mode, &full, &restorable, &restored);
-	demoted += restorable.count;
-	hvo_forget_heads(mm, &restorable);
-	demote_full(from, mode, &restorable, &done);
-
+	demoted = hvo_demote(mm, hvo_mode_or_selected(mode), &list, &done);
 	pool_enqueue(to, &done, POOL_KEPT);
-	/* pages that could not be changed go back as they are */
-	pool_enqueue(from, &huge, POOL_KEPT);
-	pool_enqueue(from, &full, POOL_KEPT);
+	pool_enqueue(from, &list, POOL_KEPT); /* pages that could not be changed, as they are */
 	meta_end_batch_all(mm);
 	return demoted;
 }

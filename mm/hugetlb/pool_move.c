@@ -11,7 +11,6 @@
  */
 #include "mm/hugetlb/pool_move.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 

@@ -8,7 +8,6 @@
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/contig/bad_frames.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/migrate.h"

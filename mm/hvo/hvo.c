@@ -57,7 +57,6 @@
 #include "kernel/lib/string.h"
 #include "mm/hvo/hvo_make.h"
 #include "mm/hvo/hvo_restore.h"
-#include "mm/hvo/hvo_runs.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/section_close.h"
@@ -67,7 +66,7 @@ OPTION_BOOL(
 	hvo.defer, hvo_defer,
 	"hvo=on: put off the round after a remap until a page is given out or frames are short");
 
-/* ---- batched: the HVO series ---- */
+/* ---- batched: the HVO series; unbatched, Linux before it, with a round in each step ---- */
 
 static void make_batched(struct hvo_batch *batch)
 {
@@ -82,34 +81,7 @@ static void restore_batched(struct hvo_batch *batch)
 	hvo_round(batch);
 }
 
-/* ---- unbatched: Linux before the series ---- */
-
-static void make_unbatched(struct hvo_batch *batch)
-{
-	hvo_split_each(batch);
-	hvo_remap_each(batch);
-}
-
-/* ---- preinit: batched, and pages that were born at boot are taken again ---- */
-
-static u64 take_preinit(struct zone *zone, unsigned order, u64 count, struct block_list *list)
-{
-	u64 taken = hvo_take_huge(zone, order, count, list);
-
-	taken += hvo_take_mapped_and_heads(zone, order, count - taken, list);
-	return taken + hvo_take_bare_there(zone, order, count - taken, list);
-}
-
 /* ---- on: ours ---- */
-
-/* Bare runs come first among those that need work: they need no round. */
-static u64 take_on(struct zone *zone, unsigned order, u64 count, struct block_list *list)
-{
-	u64 taken = hvo_take_huge(zone, order, count, list);
-
-	taken += hvo_take_bare(zone, order, count - taken, list);
-	return taken + hvo_take_full(zone, order, count - taken, list);
-}
 
 static void make_on(struct hvo_batch *batch)
 {
@@ -129,32 +101,39 @@ static void restore_on(struct hvo_batch *batch)
 
 const struct hvo_mode hvo_modes[] = {
 	{.name = "off",
-	 .take = hvo_take_mapped,
+	 .classes = 1,
+	 .class = {FREE_MAPPED},
 	 .make = hvo_form,
 	 .restore = restore_batched,
 	 .mapped = true},
 	{.name = "unbatched",
-	 .take = hvo_take_mapped_and_heads,
-	 .make = make_unbatched,
-	 .restore = hvo_restore_tails_each,
+	 .classes = 1,
+	 .class = {FREE_MAPPED},
+	 .make = make_batched,
+	 .restore = restore_batched,
 	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true,
 	 .page_rounds = true},
 	{.name = "batched",
-	 .take = hvo_take_mapped_and_heads,
+	 .classes = 1,
+	 .class = {FREE_MAPPED},
 	 .make = make_batched,
 	 .restore = restore_batched,
 	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true},
+	/* bare runs come first among those that need work: they need no round */
 	[HVO_ON] = {.name = "on",
-		    .take = take_on,
+		    .classes = 4,
+		    .class = {FREE_HUGE, FREE_BARE, FREE_FULL, FREE_MAPPED},
 		    .make = make_on,
 		    .restore = restore_on,
 		    .optimise = true},
+	/* takes pages that were born at boot again, and what is left of them */
 	{.name = "preinit",
-	 .take = take_preinit,
+	 .classes = 3,
+	 .class = {FREE_HUGE, FREE_MAPPED, FREE_BARE},
 	 .make = make_batched,
 	 .restore = restore_batched,
 	 .optimise = true,
@@ -171,7 +150,7 @@ static void make_nothing(struct hvo_batch *batch)
 }
 
 const struct hvo_mode hvo_leave_bare = {
-	.name = "bare", .take = hvo_take_bare, .make = make_nothing, .optimise = true};
+	.name = "bare", .classes = 1, .class = {FREE_BARE}, .make = make_nothing, .optimise = true};
 
 unsigned hvo_selected = HVO_ON;
 
@@ -206,11 +185,13 @@ static void free_gathered(struct mm *mm)
 		meta_flush_gated(&mm->node[n]);
 }
 
-/* Run the mode's sequence as often as it helps. Runs that remain undone go to `left`. */
-static void make(struct mm *mm, const struct hvo_mode *mode, bool new_head, struct block_list *list,
+u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		 struct block_list *left)
 {
-	struct hvo_batch batch = {.mm = mm, .left_out = *list, .new_head = new_head};
+	struct hvo_batch batch = {.mm = mm,
+				  .left_out = *list,
+				  .new_head = mode->new_head,
+				  .page_rounds = mode->page_rounds};
 	u64 before;
 
 	*list = BLOCK_LIST_INIT;
@@ -225,12 +206,6 @@ static void make(struct mm *mm, const struct hvo_mode *mode, bool new_head, stru
 		free_gathered(mm);
 	}
 	*left = batch.left_out;
-}
-
-u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
-		 struct block_list *left)
-{
-	make(mm, mode, mode->new_head, list, left);
 	if (mode->new_head)
 		block_list_foreach(mm, index, left)
 			meta_unreserve(block_meta_node(mm, index),
@@ -238,31 +213,14 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 	return left->count;
 }
 
-/* Make the runs that were left out pages with all their struct pages. */
-static void form_rest(struct mm *mm, struct block_list *list, struct block_list *left)
+void hvo_make_all(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
 {
-	struct hvo_batch rest = {.mm = mm, .list = *left};
+	struct hvo_batch rest = {.mm = mm};
 
-	if (left->count == 0)
+	if (hvo_optimise(mm, mode, list, &rest.list) == 0)
 		return;
 	hvo_form(&rest);
 	block_list_splice(mm, list, &rest.list);
-}
-
-void hvo_make_all(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
-{
-	struct block_list left;
-
-	hvo_optimise(mm, mode, list, &left);
-	form_rest(mm, list, &left);
-}
-
-void hvo_make_in_place(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
-{
-	struct block_list left;
-
-	make(mm, mode, false, list, &left);
-	form_rest(mm, list, &left);
 }
 
 void hvo_complete_round(struct mm *mm, u32 index)

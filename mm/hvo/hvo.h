@@ -29,11 +29,9 @@ struct hvo_mode {
 
 	/* ---- its sequences ---- */
 
-	/*
-	 * Append up to `count` free runs of `order` of one zone to `list`, in transit. Returns how
-	 * many.
-	 */
-	u64 (*take)(struct zone *zone, unsigned order, u64 count, struct block_list *list);
+	/* the classes of free runs that it takes, in this order (hvo_take.c) */
+	u8 classes;
+	enum free_class class[FREE_CLASSES];
 	/* make every run of the batch a page: hvo_make.h */
 	void (*make)(struct hvo_batch *batch);
 	/* build the tails again of every page of the batch: hvo_restore.h */
@@ -55,7 +53,7 @@ struct hvo_mode {
 	bool new_head;
 	/* another series' boot; benchmarks run it only when it is named */
 	bool part;
-	/* it has a round or more for each page, so benchmarks give it fewer pages */
+	/* each split, and each page, has a round of its own: benchmarks give it fewer pages */
 	bool page_rounds;
 };
 
@@ -105,9 +103,6 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
  * with all their struct pages.
  */
 void hvo_make_all(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
-
-/* hvo_make_all() for FULL runs for which no frames were reserved: their heads stay in place. */
-void hvo_make_in_place(struct mm *mm, const struct hvo_mode *mode, struct block_list *list);
 
 /*
  * Complete the round that the remap of a page left due, unless one was completed since. Code that

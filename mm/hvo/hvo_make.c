@@ -81,13 +81,13 @@ static bool run_has_leaf(const struct mm *mm, u32 index)
 }
 
 /*
- * Split all sections of the batch, with a round after `each` split or one at the end. If there is
+ * Split all sections of the batch, with a round after each split or one at the end. If there is
  * no frame for a table, the runs that are under the leaf are left out, and this turn does not look
  * at them again. Another CPU may split the leaf at any time, and the remap pass would then find a
  * table without having waited for its round. Runs that are under tables already may owe that to
  * another CPU's split: the wait at the end covers those as well.
  */
-static void split_pass(struct hvo_batch *batch, bool each)
+static void split_pass(struct hvo_batch *batch)
 {
 	struct mm *mm = batch->mm;
 	u64 starved = ~0ULL;
@@ -103,7 +103,7 @@ static void split_pass(struct hvo_batch *batch, bool each)
 			block_list_remove(mm, &batch->list, index);
 			block_list_push(mm, &batch->left_out, index);
 		}
-		if (split > 0 && each) {
+		if (split > 0 && batch->page_rounds) {
 			split_round(mm, split);
 			split = 0;
 		}
@@ -131,16 +131,20 @@ static bool survey(struct hvo_batch *batch)
 void hvo_split(struct hvo_batch *batch)
 {
 	if (survey(batch))
-		split_pass(batch, false);
-}
-
-void hvo_split_each(struct hvo_batch *batch)
-{
-	if (survey(batch))
-		split_pass(batch, true);
+		split_pass(batch);
 }
 
 /* ---- pass 3: remap ---- */
+
+/*
+ * A stash of reserved frames for the heads of the next pages. They are taken many at a time, so
+ * that the lock is taken less often.
+ */
+enum { HEADS_AT_ONCE = 64 };
+struct head_stash {
+	pfn_t frame[HEADS_AT_ONCE];
+	unsigned at, count;
+};
 
 /*
  * Number of blocks that a stash is filled for: block `index` and those after it in its list, as
@@ -163,15 +167,22 @@ static unsigned heads_needed(const struct mm *mm, u32 index)
 	return count;
 }
 
-pfn_t hvo_head_frame(struct mm *mm, struct head_stash *stash, u32 index)
+/*
+ * Take a reserved frame for the head of block `index`, and write the head and 63 tails into it. An
+ * empty stash is filled for it and the blocks after it in its list.
+ */
+static pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index)
 {
+	const struct block_word word = block_look_at(mm, index);
+
 	if (stash->at == stash->count) {
 		stash->at = 0;
 		stash->count = heads_needed(mm, index);
-		meta_take_many(block_meta_node(mm, index),
-			       meta_kind_of_head(block_look_at(mm, index).order), stash->frame,
-			       stash->count);
+		meta_take_many(block_meta_node(mm, index), meta_kind_of_head(word.order),
+			       stash->frame, stash->count);
 	}
+	memmap_init_head_frame(phys_to_virt(stash->frame[stash->at] << PAGE_SHIFT), word.order,
+			       word.zone);
 	return stash->frame[stash->at++];
 }
 
@@ -185,8 +196,7 @@ static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
 		vmemmap_set_nohead(mm, index + i, tail);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
-	vmemmap_set_huge(mm, index,
-			 form_head_frame(mm, index, order, hvo_head_frame(mm, stash, index)), tail);
+	vmemmap_set_huge(mm, index, form_head(mm, stash, index), tail);
 	block_set_state(mm, index, BLOCK_HUGE);
 }
 
@@ -213,8 +223,7 @@ static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index
 	pfn_t head = PFN_NONE;
 
 	if (s->new_head)
-		head = form_head_frame(s->mm, index, word.order,
-				       hvo_head_frame(s->mm, stash, index));
+		head = form_head(s->mm, stash, index);
 	else
 		memmap_init_head_frame(block_page(s->mm, index), word.order, word.zone);
 	vmemmap_share_tails(s->mm, index, head, tail, frames);
@@ -222,9 +231,10 @@ static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index
 
 /*
  * Optimise a run with private struct pages: share the tails and gate their frames. The record keeps
- * the tag of the round that is due.
+ * the tag of the round that is due. With a round for each page, the round is now, and the frames
+ * are free after it; a 1 GiB page has too many entries for a ranged one.
  */
-static void remap_and_gate(struct hvo_batch *s, struct head_stash *stash, u32 index)
+static void remap_run(struct hvo_batch *s, struct head_stash *stash, u32 index)
 {
 	struct mm *mm = s->mm;
 	const unsigned order = block_look_at(mm, index).order;
@@ -232,6 +242,13 @@ static void remap_and_gate(struct hvo_batch *s, struct head_stash *stash, u32 in
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
 	share_first(s, stash, index, tail, frames);
+	if (s->page_rounds && order == BLOCK_ORDER) {
+		hvo_round_of_page(mm, index, order);
+		meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, 0);
+		block_at(mm, index)->tag = 0;
+		block_set_state(mm, index, BLOCK_HUGE);
+		return;
+	}
 	block_at(mm, index)->tag = gate_frames(mm, frames);
 	block_set_state(mm, index, BLOCK_HUGE);
 	for (u32 i = 1; i < order_blocks(order); i++) {
@@ -240,28 +257,8 @@ static void remap_and_gate(struct hvo_batch *s, struct head_stash *stash, u32 in
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
 	s->round_due = true;
-}
-
-/*
- * Remap the page and start a round for it alone, after which its frames are free. A 1 GiB page has
- * too many entries for a ranged round.
- */
-static void remap_and_flush(struct hvo_batch *s, struct head_stash *stash, u32 index)
-{
-	struct mm *mm = s->mm;
-	const unsigned order = block_look_at(mm, index).order;
-	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
-
-	if (order > BLOCK_ORDER) {
-		remap_and_gate(s, stash, index);
+	if (s->page_rounds)
 		hvo_round(s);
-		return;
-	}
-	share_first(s, stash, index, vmemmap_shared_tail(mm, block_zone(mm, index), order), frames);
-	hvo_round_of_page(mm, index, order);
-	meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, 0);
-	block_at(mm, index)->tag = 0;
-	block_set_state(mm, index, BLOCK_HUGE);
 }
 
 int hvo_join_with_head(struct zone *zone, u32 first)
@@ -298,14 +295,12 @@ int hvo_gather(struct mm *mm, u32 first)
 	if (index == first + GIB_BLOCKS)
 		huge_from_bare(mm, &stash, first);
 	else
-		remap_and_gate(&batch, &stash, first); /* a bare block has no frames to gate */
+		remap_run(&batch, &stash, first); /* a bare block has no frames to gate */
 	hvo_join_round(&batch);
 	return 0;
 }
 
-typedef void remap_fn(struct hvo_batch *s, struct head_stash *stash, u32 index);
-
-static void optimise_runs(struct hvo_batch *s, remap_fn *remap)
+static void remap_stretch(struct hvo_batch *s)
 {
 	struct head_stash stash = {.count = 0};
 
@@ -319,7 +314,7 @@ static void optimise_runs(struct hvo_batch *s, remap_fn *remap)
 			huge_from_bare(s->mm, &stash, index);
 			break;
 		case BLOCK_FULL:
-			remap(s, &stash, index);
+			remap_run(s, &stash, index);
 			break;
 		default:
 			panic("block %u is %s, which cannot become huge", index,
@@ -328,26 +323,10 @@ static void optimise_runs(struct hvo_batch *s, remap_fn *remap)
 	}
 }
 
-static void remap_stretch(struct hvo_batch *s)
-{
-	optimise_runs(s, remap_and_gate);
-}
-
-static void remap_each_stretch(struct hvo_batch *s)
-{
-	optimise_runs(s, remap_and_flush);
-}
-
 void hvo_remap(struct hvo_batch *batch)
 {
 	if (batch->to_do > 0)
-		hvo_share(batch, MIN(batch->to_do, batch->list.count), remap_stretch);
-}
-
-void hvo_remap_each(struct hvo_batch *batch)
-{
-	if (batch->to_do > 0)
-		hvo_share(batch, MIN(hvo_to_do_each(batch), batch->list.count), remap_each_stretch);
+		hvo_share(batch, hvo_to_share(batch), remap_stretch);
 }
 
 /* ---- pages with all their struct pages ---- */

@@ -12,7 +12,6 @@
  * CPUs' rounds after a split are waited for.
  */
 void hvo_split(struct hvo_batch *batch);
-void hvo_split_each(struct hvo_batch *batch);
 
 /*
  * Pass 3, after a split. Every run becomes a huge page that shares its tails. The frames of private
@@ -20,13 +19,6 @@ void hvo_split_each(struct hvo_batch *batch);
  * are free after it.
  */
 void hvo_remap(struct hvo_batch *batch);
-void hvo_remap_each(struct hvo_batch *batch);
-
-/*
- * Take a reserved frame for the head of block `index`. An empty stash is filled for it and the
- * blocks after it in its list.
- */
-pfn_t hvo_head_frame(struct mm *mm, struct head_stash *stash, u32 index);
 
 /*
  * block_join() with a frame of the zone's metadata memory reserved for the head of the whole. 0;

@@ -1,15 +1,13 @@
 /*
- * HVO, the way back: private struct pages for huge pages, and 2 MiB pages out of 1 GiB pages. See
- * hvo.h; hvo.c says why each order of steps is safe.
+ * HVO, the way back: private struct pages for huge pages. See hvo.h; hvo.c says why each order of
+ * steps is safe.
  */
 #include "mm/hvo/hvo_restore.h"
 
 #include "kernel/core/panic.h"
 #include "kernel/lib/string.h"
-#include "mm/hvo/hvo_make.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/hvo/hvo_steps.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/section.h"
@@ -168,43 +166,19 @@ static u64 reserve_all(struct mm *mm, struct block_list *list, struct block_list
 
 static void restore_stretch(struct hvo_batch *s)
 {
-	block_list_foreach(s->mm, index, &s->list)
-		if (is_optimised(s->mm, index))
-			restore_run(s->mm, index);
-}
-
-static void restore_each_stretch(struct hvo_batch *s)
-{
 	block_list_foreach(s->mm, index, &s->list) {
 		if (!is_optimised(s->mm, index))
 			continue;
 		restore_run(s->mm, index);
-		hvo_round_of_page(s->mm, index, block_look_at(s->mm, index).order);
+		if (s->page_rounds)
+			hvo_round_of_page(s->mm, index, block_look_at(s->mm, index).order);
 	}
 }
 
 void hvo_restore_tails(struct hvo_batch *batch)
 {
-	hvo_share(batch, batch->to_do, restore_stretch);
-	batch->round_due = batch->to_do > 0;
-}
-
-void hvo_restore_tails_each(struct hvo_batch *batch)
-{
-	hvo_share(batch, hvo_to_do_each(batch), restore_each_stretch);
-}
-
-int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
-		struct block_list *done, u64 *restored)
-{
-	struct hvo_batch batch = {.mm = mm, .list = *list, .left_out = BLOCK_LIST_INIT};
-
-	batch.to_do = reserve_all(mm, &batch.list, &batch.left_out);
-	mode->restore(&batch);
-	*restored = batch.to_do;
-	block_list_splice(mm, done, &batch.list);
-	*list = batch.left_out;
-	return list->count ? -ENOMEM : 0;
+	hvo_share(batch, hvo_to_share(batch), restore_stretch);
+	batch->round_due = batch->to_do > 0 && !batch->page_rounds;
 }
 
 void hvo_forget_heads(struct mm *mm, const struct block_list *list)
@@ -212,6 +186,23 @@ void hvo_forget_heads(struct mm *mm, const struct block_list *list)
 	block_list_foreach(mm, index, list)
 		if (block_look_at(mm, index).state == BLOCK_FULL)
 			page_set_kind(block_page(mm, index), 0, 0);
+}
+
+int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
+		struct block_list *done, u64 *restored)
+{
+	struct hvo_batch batch = {.mm = mm,
+				  .list = *list,
+				  .left_out = BLOCK_LIST_INIT,
+				  .page_rounds = mode->page_rounds};
+
+	batch.to_do = reserve_all(mm, &batch.list, &batch.left_out);
+	mode->restore(&batch);
+	*restored = batch.to_do;
+	hvo_forget_heads(mm, &batch.list);
+	block_list_splice(mm, done, &batch.list);
+	*list = batch.left_out;
+	return list->count ? -ENOMEM : 0;
 }
 
 /* ---- frames that are not of the section's own memmap ---- */
@@ -293,49 +284,4 @@ u64 hvo_bring_home(struct zone *zone)
 		shootdown_wait(shootdown_tag());
 	block_list_publish_free(mm, &list);
 	return changed;
-}
-
-/* ---- demotion ---- */
-
-/*
- * After the round: map 512 heads with tails of order 9. The first of them keeps the page's frame.
- */
-static void demote_map(struct mm *mm, u32 index, struct block_list *done)
-{
-	struct zone *zone = block_zone(mm, index);
-	const pfn_t tail = vmemmap_shared_tail(mm, zone, BLOCK_ORDER),
-		    first = block_at(mm, index)->owner;
-	struct head_stash stash = {.count = 0};
-
-	block_at(mm, index)->owner = 0;
-	block_cut(zone, index, done);
-	vmemmap_set_huge(mm, index, form_head_frame(mm, index, BLOCK_ORDER, first), tail);
-	for (u32 piece = index + 1; piece < index + GIB_BLOCKS; piece++) {
-		const pfn_t head = hvo_head_frame(mm, &stash, piece);
-
-		vmemmap_set_huge(mm, piece, form_head_frame(mm, piece, BLOCK_ORDER, head), tail);
-		block_set_state(mm, piece, BLOCK_HUGE);
-	}
-}
-
-u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done)
-{
-	struct block_list cleared = BLOCK_LIST_INIT, kept = BLOCK_LIST_INIT;
-	u64 demoted;
-
-	block_list_drain(mm, index, list) {
-		if (meta_reserve(block_meta_node(mm, index), META_HEADS, GIB_BLOCKS - 1) < 0) {
-			block_list_push(mm, &kept, index);
-			continue;
-		}
-		hvo_clear_run(mm, index);
-		block_list_push(mm, &cleared, index);
-	}
-	*list = kept;
-	demoted = cleared.count;
-	if (demoted > 0)
-		shootdown_wait(shootdown_tag());
-	block_list_drain(mm, index, &cleared)
-		demote_map(mm, index, done);
-	return demoted;
 }

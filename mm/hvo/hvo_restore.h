@@ -1,5 +1,5 @@
 /*
- * HVO, the way back: private struct pages for huge pages, and 2 MiB pages out of 1 GiB pages.
+ * HVO, the way back: private struct pages for huge pages.
  */
 #pragma once
 
@@ -8,7 +8,7 @@
 /*
  * The opposite of hvo_optimise(), before pages of mapped sections go back to the buddy, or when
  * free pages of on-demand sections become small: all their struct pages become private again. Pages
- * that have all their struct pages already are just moved to `done`.
+ * that have all their struct pages already are just moved to `done`. None has a formed head then.
  *
  * A page for which there are no frames does not stop the others. Returns 0 or -ENOMEM. *restored
  * counts the pages that were restored, which moved to `done`; pages without frames stay in `list`,
@@ -18,11 +18,10 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		struct block_list *done, u64 *restored);
 
 /*
- * The steps of the modes: build the tails of every page of the batch, for which frames are
+ * The step of the modes: build the tails of every page of the batch, for which frames are
  * reserved. A round is due afterwards, or each page has a round of its own.
  */
 void hvo_restore_tails(struct hvo_batch *batch);
-void hvo_restore_tails_each(struct hvo_batch *batch);
 
 /*
  * Pages of `list` that have all their struct pages are ordinary memory again. Huge ones keep a
@@ -38,11 +37,3 @@ void hvo_forget_heads(struct mm *mm, const struct block_list *list);
  * lock held.
  */
 u64 hvo_bring_home(struct zone *zone);
-
-/*
- * Demote 1 GiB pages of `list` (in transit) to 512 pages of 2 MiB each, which go to `done`, in
- * transit. Two phases: all lines are cleared, one round covers all pages, then the lines are mapped
- * anew. 511 heads per page are reserved first; pages for which there are none stay in `list`,
- * unchanged. Returns how many were demoted.
- */
-u64 hvo_demote(struct mm *mm, struct block_list *list, struct block_list *done);

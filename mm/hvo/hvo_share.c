@@ -25,26 +25,6 @@ static u64 hvo_threads_pages = 1024;
 OPTION_U64(hvo.threads_pages, hvo_threads_pages, 1, 1ULL << 20,
 	   "huge pages of one request for which one more CPU pays off");
 
-static u32 cpus_most; /* the most CPUs that one batch was divided among; atomic */
-
-static void raise_cpus(u32 cpus)
-{
-	u32 most = atomic_load_relaxed(&cpus_most);
-
-	while (most < cpus && !atomic_cas(&cpus_most, most, cpus))
-		most = atomic_load_relaxed(&cpus_most);
-}
-
-unsigned hvo_cpus_most(void)
-{
-	return MAX(atomic_load_relaxed(&cpus_most), 1);
-}
-
-void hvo_cpus_forget(void)
-{
-	atomic_store_relaxed(&cpus_most, 0);
-}
-
 unsigned hvo_threads_for(u64 pages)
 {
 	const u64 auto_most = cpu_deadline_scale() > 1 ? THREADS_VIRTUAL : THREADS_AUTO;
@@ -57,7 +37,6 @@ unsigned hvo_threads_for(u64 pages)
 
 struct share {
 	struct hvo_batch stretch[STRETCHES_MAX];
-	cpu_t cpu[STRETCHES_MAX]; /* the CPU that did it */
 	hvo_step_fn *fn;
 	cpu_t asker;
 };
@@ -66,27 +45,10 @@ static void do_stretches(u64 start, u64 end, void *arg)
 {
 	struct share *share = arg;
 
-	for (u64 i = start; i < end; i++) {
+	for (u64 i = start; i < end; i++)
 		share->fn(&share->stretch[i]);
-		share->cpu[i] = cpu_id();
-		if (share->cpu[i] != share->asker)
-			mm_count(share->stretch[i].mm, COUNT_STRETCHES_HELPED, 1);
-	}
-}
-
-/* Number of different CPUs among those that did the first `count` stretches. */
-static u32 cpus_among(const cpu_t *cpu, u64 count)
-{
-	u32 cpus = 0;
-
-	for (u64 i = 0; i < count; i++) {
-		u64 first = 0;
-
-		while (cpu[first] != cpu[i])
-			first++;
-		cpus += first == i;
-	}
-	return cpus;
+	if (cpu_id() != share->asker)
+		mm_count(share->stretch[start].mm, COUNT_STRETCHES_HELPED, end - start);
 }
 
 static void divide(struct hvo_batch *whole, hvo_step_fn *fn, unsigned threads)
@@ -100,7 +62,9 @@ static void divide(struct hvo_batch *whole, hvo_step_fn *fn, unsigned threads)
 				    .node = NODE_NONE};
 
 	for (u64 i = 0; i < count; i++) {
-		share.stretch[i] = (struct hvo_batch){.mm = whole->mm, .new_head = whole->new_head};
+		share.stretch[i] = (struct hvo_batch){.mm = whole->mm,
+						      .new_head = whole->new_head,
+						      .page_rounds = whole->page_rounds};
 		block_list_cut(whole->mm, &whole->list, whole->list.count / (count - i),
 			       &share.stretch[i].list);
 	}
@@ -110,7 +74,6 @@ static void divide(struct hvo_batch *whole, hvo_step_fn *fn, unsigned threads)
 		block_list_splice(whole->mm, &whole->list, &share.stretch[i].list);
 		whole->round_due |= share.stretch[i].round_due;
 	}
-	raise_cpus(cpus_among(share.cpu, count));
 }
 
 void hvo_share(struct hvo_batch *whole, u64 to_do, hvo_step_fn *fn)

@@ -34,9 +34,3 @@ void hvo_share(struct hvo_batch *whole, u64 to_do, hvo_step_fn *fn);
  * Context: any. (hvo_share.c)
  */
 unsigned hvo_threads_for(u64 pages);
-
-/*
- * The most CPUs that made or restored the pages of one batch since hvo_cpus_forget(), at least 1.
- */
-unsigned hvo_cpus_most(void);
-void hvo_cpus_forget(void);

@@ -16,6 +16,7 @@ struct hvo_batch {
 	struct block_list left_out; /* runs that a step had to leave as they were, in transit */
 	u64 to_do;                  /* runs that need work: decides how many CPUs share it */
 	bool new_head;              /* a frame is reserved for the head of every run */
+	bool page_rounds;           /* each split, and each page, has a round of its own */
 	bool round_due;             /* a step changed translations; a round must follow */
 };
 
@@ -56,37 +57,18 @@ static inline void hvo_round_of_page(const struct mm *mm, u32 index, unsigned or
 }
 
 /*
- * The runs that a step with a round for each page may divide among CPUs. CPUs that share a batch
- * have their rounds under way at the same time. The round of a 2 MiB page is ranged, a call that
- * each CPU answers separately, so there are as many rounds and messages as with one CPU. The round
- * of a 1 GiB page is a full one. A CPU that is asked for two full rounds at once flushes once for
- * both, so pages would share rounds; therefore one CPU makes all 1 GiB pages.
+ * The runs that CPUs may divide among them. With a round for each page, they have these rounds
+ * under way at the same time. The round of a 2 MiB page is ranged, a call that each CPU answers
+ * separately, so there are as many rounds and messages as with one CPU. The round of a 1 GiB page
+ * is a full one. A CPU that is asked for two full rounds at once flushes once for both, so pages
+ * would share rounds; therefore one CPU makes all 1 GiB pages.
  */
-static inline u64 hvo_to_do_each(const struct hvo_batch *batch)
+static inline u64 hvo_to_share(const struct hvo_batch *batch)
 {
 	const u32 first = batch->list.head;
 
-	return first != BLOCK_NONE && block_look_at(batch->mm, first).order == BLOCK_ORDER
-		       ? batch->to_do
-		       : 0;
-}
-
-/*
- * A stash of reserved frames for the heads of the next pages. They are taken many at a time, so
- * that the lock is taken less often.
- */
-enum { HEADS_AT_ONCE = 64 };
-struct head_stash {
-	pfn_t frame[HEADS_AT_ONCE];
-	unsigned at, count;
-};
-
-/*
- * Write the head of block `index`, a page of `order`, and 63 tails into `frame`. Returns `frame`.
- */
-static inline pfn_t form_head_frame(struct mm *mm, u32 index, unsigned order, pfn_t frame)
-{
-	memmap_init_head_frame(phys_to_virt(frame << PAGE_SHIFT), order,
-			       block_look_at(mm, index).zone);
-	return frame;
+	if (first == BLOCK_NONE ||
+	    (batch->page_rounds && block_look_at(batch->mm, first).order > BLOCK_ORDER))
+		return 0;
+	return MIN(batch->to_do, batch->list.count);
 }

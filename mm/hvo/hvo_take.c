@@ -1,23 +1,158 @@
 /*
- * HVO: taking free runs for a mode, and changes of free runs from one class to another.
+ * HVO: the free runs that a mode takes, by class.
+ *
+ *   huge     shared tails, as an earlier page left them
+ *   bare     no struct pages; a head frame is reserved for each run
+ *   full     all struct pages, where no mode has to look for them
+ *   mapped   all struct pages, in mapped sections: the baselines work on these
+ *
+ * Sections are opened for the class that suits the mode: mapped for the baselines, else bare. A
+ * head frame is reserved before its run is unlinked.
  */
 #include "mm/hvo/hvo_take.h"
 
-#include "mm/hvo/hvo_restore.h"
+#include "mm/hvo/hvo_make.h"
+#include "mm/hvo/hvo_share.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/block_state.h"
-#include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/upward.h"
-#include "mm/memmap/vmemmap.h"
 #include "mm/zone/buddy.h"
+#include "mm/zone/section.h"
+#include "mm/zone/section_more.h"
 #include "mm/zone/transit.h"
+
+enum { HEADS_BATCH = BLOCK_FRAMES };
+
+struct runs {
+	struct zone *zone;
+	enum free_class class;
+	unsigned order;
+	bool opens; /* sections are opened if too few are free */
+};
+
+static enum section_style style_of(const struct runs *runs)
+{
+	return runs->class == FREE_MAPPED ? SECTION_MAPPED : SECTION_ON_DEMAND;
+}
+
+static u64 take_free(const struct runs *runs, u64 count, struct block_list *list)
+{
+	return block_take(runs->zone, runs->class, runs->order, count, BLOCK_HUGE, list);
+}
+
+/*
+ * Take free runs, opening sections until there are enough or none is left. Blocks that metadata
+ * memory opened for itself come last. One such section holds the heads of 500 other sections, and
+ * if metadata memory has to look for room in every GiB, it looks longer with each page made.
+ */
+static u64 take_opening(const struct runs *runs, u64 count, struct block_list *list)
+{
+	u64 taken = 0;
+
+	if (runs->opens)
+		do
+			taken += block_take_movable(runs->zone, runs->class, runs->order,
+						    count - taken, BLOCK_HUGE, list);
+		while (taken < count &&
+		       section_open_more(runs->zone, runs->order, style_of(runs)) == 0);
+	return taken + take_free(runs, count - taken, list);
+}
+
+static u64 runs_there(const struct runs *runs)
+{
+	return atomic_load_relaxed(&runs->zone->free_class[runs->class]) / order_pages(runs->order);
+}
+
+/*
+ * The most runs that could still be taken. So callers reserve no more heads, and grow metadata
+ * memory no further, than blocks can use.
+ */
+static u64 takeable(const struct runs *runs)
+{
+	const u64 unopened = runs->opens ? atomic_load_relaxed(&runs->zone->unopened) : 0;
+
+	return (atomic_load_relaxed(&runs->zone->free_class[runs->class]) + unopened) /
+	       order_pages(runs->order);
+}
+
+/*
+ * Take runs that will need a head frame each. The frame is reserved before the run is unlinked.
+ * Heads are reserved a batch at a time, so that metadata memory never grows into the blocks that
+ * were asked for.
+ */
+static u64 take_with_heads(const struct runs *runs, u64 count, struct block_list *list)
+{
+	const enum meta_kind kind = meta_kind_of_head(runs->order);
+	struct node *node = zone_meta_node(runs->zone);
+	u64 total = 0, wanted, taken;
+
+	do {
+		wanted = MIN(MIN(count - total, HEADS_BATCH), takeable(runs));
+		while (wanted > 0 && meta_reserve(node, kind, wanted) < 0)
+			wanted /= 2;
+		taken = take_opening(runs, wanted, list);
+		meta_unreserve(node, kind, wanted - taken);
+		total += taken;
+	} while (taken > 0 && taken == wanted && total < count);
+	return total;
+}
+
+/*
+ * If many runs must come out of sections that are not open yet, let idle CPUs open those sections
+ * first. The runs are taken afterwards, one by one.
+ */
+static void open_ahead(const struct runs *runs, u64 count)
+{
+	const u64 there = runs_there(runs);
+	const unsigned threads =
+		count > there ? hvo_threads_for((count - there) * order_blocks(runs->order)) : 1;
+
+	if (threads > 1)
+		sections_open_ahead(runs->zone, runs->order, style_of(runs), count - there,
+				    threads);
+}
+
+static u64 take_class(struct zone *zone, const struct hvo_mode *mode, enum free_class class,
+		      unsigned order, u64 count, struct block_list *list)
+{
+	const struct runs runs = {.zone = zone,
+				  .class = class,
+				  .order = order,
+				  .opens = class == (mode->mapped ? FREE_MAPPED : FREE_BARE)};
+	const bool heads = class == FREE_BARE || (class == FREE_MAPPED && mode->new_head);
+
+	/* a run larger than the buddy's max_order exists only as a huge page */
+	if (class != FREE_HUGE && order > zone->max_order)
+		return 0;
+	/*
+	 * A 1 GiB page would keep a frame of its small pages' struct pages as its head, and so a
+	 * block of these in some other GiB. hvo_gather() makes it with a head that lies among those
+	 * that last.
+	 */
+	if (class == FREE_FULL && order > BLOCK_ORDER)
+		return 0;
+	if (runs.opens)
+		open_ahead(&runs, count);
+	return heads ? take_with_heads(&runs, count, list) : take_opening(&runs, count, list);
+}
+
+static u64 take_classes(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count,
+			struct block_list *list)
+{
+	u64 taken = 0;
+
+	for (unsigned i = 0; i < mode->classes && taken < count; i++)
+		taken += take_class(zone, mode, mode->class[i], order, count - taken, list);
+	return taken;
+}
 
 u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count,
 		    struct block_list *list)
 {
 	/* preinit uses the pages that it made at boot, when they have been given back */
 	const bool takes_bare = !mode->mapped || mode->born;
-	u64 taken = mode->take(zone, order, count, list), gained = 1;
+	u64 taken = take_classes(zone, mode, order, count, list), gained = 1;
 
 	/*
 	 * No free 2 MiB page is left, so every free huge page is a 1 GiB one. Turn such pages into
@@ -26,7 +161,7 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned ord
 	 */
 	while (taken < count && gained && order == BLOCK_ORDER && takes_bare &&
 	       (hvo_bare_free_huge(zone, 1) > 0 || hvo_huge_free_full(zone, count - taken) > 0)) {
-		gained = mode->take(zone, order, count - taken, list);
+		gained = take_classes(zone, mode, order, count - taken, list);
 		taken += gained;
 	}
 	if (taken < count && order == GIGA_ORDER) /* make room for the rest, if possible */
@@ -34,146 +169,11 @@ u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned ord
 	return taken;
 }
 
-/* ---- free blocks between classes ---- */
+/* ---- runs of 1 GiB that were emptied for the purpose ---- */
 
-void hvo_clear_run(struct mm *mm, u32 index)
+int hvo_join(struct zone *zone, const struct hvo_mode *mode, u32 first)
 {
-	const u32 blocks = order_blocks(block_look_at(mm, index).order);
-	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], head;
-
-	vmemmap_clear(mm, index, frames);
-	head = frames[0];
-	for (u32 i = 1; i < blocks; i++)
-		vmemmap_clear(mm, index + i, frames);
-	block_at(mm, index)->owner = head;
-}
-
-/* Gate the frames of the heads, many in one turn at the lock of metadata memory. */
-static void give_heads(struct mm *mm, struct block_list *list, u64 tag)
-{
-	enum { AT_ONCE = 32 };
-	pfn_t heads[AT_ONCE];
-	unsigned count = 0;
-
-	block_list_foreach(mm, index, list) {
-		heads[count++] = block_at(mm, index)->owner;
-		block_at(mm, index)->owner = 0;
-		if (count == AT_ONCE) {
-			meta_give_many(mm, heads, count, tag);
-			count = 0;
-		}
-	}
-	meta_give_many(mm, heads, count, tag);
-}
-
-static void bare_run(struct mm *mm, u32 index, u64 tag)
-{
-	const u32 blocks = order_blocks(block_look_at(mm, index).order);
-
-	for (u32 i = 0; i < blocks; i++) {
-		block_at(mm, index + i)->tag = tag;
-		block_set_state(mm, index + i, BLOCK_BARE);
-	}
-}
-
-/* The wait is needed because a bare block, and its lines, may be used at once. */
-void hvo_make_bare(struct mm *mm, struct block_list *list)
-{
-	u64 tag;
-
-	if (list->count == 0)
-		return;
-	block_list_foreach(mm, index, list)
-		hvo_clear_run(mm, index);
-	tag = shootdown_tag();
-	give_heads(mm, list, tag);
-	block_list_foreach(mm, index, list)
-		bare_run(mm, index, tag);
-	shootdown_wait(tag);
-}
-
-/* Runs of on-demand sections lose their struct pages. */
-static u64 bare_list(struct mm *mm, struct block_list *list)
-{
-	const u64 count = list->count;
-
-	hvo_make_bare(mm, list);
-	block_list_publish_free(mm, list);
-	return count;
-}
-
-/*
- * Runs get all their struct pages back: those of mapped sections, where bare never occurs, and
- * those that become small pages. Runs that cannot be restored stay huge.
- */
-static u64 restore_list(struct mm *mm, const struct hvo_mode *mode, struct block_list *list)
-{
-	struct block_list done = BLOCK_LIST_INIT;
-	u64 restored;
-
-	if (list->count == 0)
-		return 0;
-	hvo_restore(mm, mode, list, &done, &restored);
-	hvo_forget_heads(mm, &done);
-	block_list_publish_free(mm, &done);
-	block_list_publish_free(mm, list);
-	return restored;
-}
-
-u64 hvo_bare_free_huge(struct zone *zone, u64 count)
-{
-	struct mm *mm = zone->mm;
-	struct block_list huge = BLOCK_LIST_INIT, bare = BLOCK_LIST_INIT, restore = BLOCK_LIST_INIT;
-	const u64 rest = count - block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_BARE, &huge);
-
-	block_take(zone, FREE_HUGE, GIGA_ORDER, rest / GIB_BLOCKS + (rest % GIB_BLOCKS > 0),
-		   BLOCK_BARE, &huge);
-	block_list_drain(mm, index, &huge)
-		block_list_push(mm,
-				block_look_at(mm, index).flags & BLOCK_MAPPED ? &restore : &bare,
-				index);
-	return bare_list(mm, &bare) + restore_list(mm, &hvo_modes[HVO_ON], &restore);
-}
-
-u64 hvo_full_free_huge(struct zone *zone, u64 count)
-{
-	struct block_list list = BLOCK_LIST_INIT;
-
-	block_take(zone, FREE_HUGE, BLOCK_ORDER, count, BLOCK_FULL, &list);
-	return restore_list(zone->mm, &hvo_modes[HVO_ON], &list);
-}
-
-void hvo_bare_run(struct zone *zone, u32 index)
-{
-	struct block_list list = BLOCK_LIST_INIT;
-
-	block_list_push(zone->mm, &list, index);
-	if (block_look_at(zone->mm, index).flags & BLOCK_MAPPED)
-		restore_list(zone->mm, &hvo_modes[HVO_ON], &list);
-	else
-		bare_list(zone->mm, &list);
-}
-
-void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index)
-{
-	struct block_list list = BLOCK_LIST_INIT;
-
-	block_list_push(zone->mm, &list, index);
-	block_list_begin(zone->mm, &list, BLOCK_FULL);
-	restore_list(zone->mm, mode, &list);
-}
-
-u64 hvo_huge_free_full(struct zone *zone, u64 count)
-{
-	struct mm *mm = zone->mm;
-	struct block_list list = BLOCK_LIST_INIT, left = BLOCK_LIST_INIT;
-	u64 changed;
-
-	if (block_take(zone, FREE_FULL, BLOCK_ORDER, count, BLOCK_HUGE, &list) == 0)
-		return 0;
-	hvo_optimise(mm, &hvo_modes[HVO_ON], &list, &left);
-	changed = list.count;
-	block_list_publish_free(mm, &list);
-	block_list_publish_free(mm, &left);
-	return changed;
+	if (!(block_look_at(zone->mm, first).flags & BLOCK_MAPPED))
+		return mode->mapped ? -EBUSY : hvo_gather(zone->mm, first);
+	return mode->new_head ? hvo_join_with_head(zone, first) : block_join(zone, first);
 }

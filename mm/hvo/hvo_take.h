@@ -1,5 +1,5 @@
 /*
- * The free runs that a mode takes, and changes of free runs between huge, bare and full.
+ * HVO: the free runs that a mode takes.
  */
 #pragma once
 
@@ -13,44 +13,10 @@
 u64 hvo_take_blocks(struct zone *zone, const struct hvo_mode *mode, unsigned order, u64 count,
 		    struct block_list *list);
 
-/* Clear every line of a huge run. Its record's `owner` keeps the head frame. */
-void hvo_clear_run(struct mm *mm, u32 index);
-
 /*
- * Huge runs of `list`, of on-demand sections, in transit, lose their struct pages: they are BARE
- * and still in transit afterwards. One round.
+ * Join 512 blocks in transit, from `first`, to a run of GIGA_ORDER for the mode. In mapped sections
+ * it is FULL, with a head frame reserved if the mode wants one. Elsewhere it is HUGE, and modes
+ * that work on mapped sections have no use for it. 0, -EBUSY or -ENOMEM; after an error they are
+ * still pieces.
  */
-void hvo_make_bare(struct mm *mm, struct block_list *list);
-
-/*
- * Make free huge runs of a zone bare, or full in mapped sections, with one round (and one more for
- * restores). Takes up to `count` runs of 2 MiB. If there are fewer, it also takes as many 1 GiB
- * runs as cover the missing blocks, the last one perhaps only in part. Returns the number of runs
- * that changed. No lock held.
- */
-u64 hvo_bare_free_huge(struct zone *zone, u64 count);
-
-/*
- * Make up to `count` free 2 MiB huge pages free full blocks, with one round. Pages for which
- * metadata memory has no frames stay huge. Returns the number of pages that changed. No lock held.
- */
-u64 hvo_full_free_huge(struct zone *zone, u64 count);
-
-/*
- * Free one huge run in transit as hvo_bare_free_huge() does: bare, or full in mapped sections (or
- * still huge for lack of frames).
- */
-void hvo_bare_run(struct zone *zone, u32 index);
-
-/*
- * Free one huge page of a mapped section that is not in use. When this returns it is free with all
- * its struct pages, or still huge if there are no frames for them. At the call the page must be
- * counted nowhere in its zone: no longer as in use, not yet as free or in transit. No lock held.
- */
-void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index);
-
-/*
- * Make up to `count` free full blocks of on-demand sections free huge ones, with one round. Returns
- * the number of blocks. No lock held.
- */
-u64 hvo_huge_free_full(struct zone *zone, u64 count);
+int hvo_join(struct zone *zone, const struct hvo_mode *mode, u32 first);

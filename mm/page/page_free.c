@@ -17,7 +17,7 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/block_state.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_fast.h"

@@ -12,7 +12,7 @@
 #include "mm/page/page_split.h"
 
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"

@@ -112,13 +112,13 @@ static u64 take_turn(struct zone *zone, enum free_class class, unsigned order, u
 static u64 take_of(struct zone *zone, enum free_class class, unsigned order, u64 count,
 		   enum block_state to, const struct take_types *types, struct block_list *list)
 {
-	u64 taken = 0, wanted, got;
+	u64 taken = 0, wanted = 0, got = 0;
 
-	do {
+	while (got == wanted && taken < count) {
 		wanted = MIN(count - taken, MAX(LOCK_SLICE / order_blocks(order), 1));
 		got = take_turn(zone, class, order, wanted, to, types, list);
 		taken += got;
-	} while (got == wanted && taken < count);
+	}
 	return taken;
 }
 

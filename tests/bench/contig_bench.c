@@ -41,7 +41,6 @@
 #include "mm/contig/contig_search.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/memmap_open.h"

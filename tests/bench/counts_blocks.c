@@ -10,7 +10,7 @@
 #include "mm/contig/contig_search.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/section.h"

@@ -7,7 +7,6 @@
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/mapping/stack.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"

@@ -39,7 +39,6 @@
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/zone/section.h"
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"

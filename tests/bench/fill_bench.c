@@ -15,7 +15,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/run/bench.h"
 #include "mm/debug/account.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"

@@ -16,7 +16,6 @@
 
 #include "kernel/lib/string.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/mm.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/random.h"

@@ -20,7 +20,6 @@
 #include "mm/contig/evacuate.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/mm.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/gigablock.h"

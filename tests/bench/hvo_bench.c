@@ -40,7 +40,6 @@
 #include "kernel/run/bench.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_share.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
@@ -91,11 +90,28 @@ const char *hvo_size_name(void)
 
 /* ---- one leg ---- */
 
+/* The stretches that a CPU did for others since the leg began; no other CPU is at work then. */
+static u64 *stretches_helped(cpu_t cpu)
+{
+	return &mm_kernel.pcp[cpu]->counts->count[COUNT_STRETCHES_HELPED];
+}
+
+/* The CPU that asks, and those that did something for it. */
+static unsigned cpus_at_work(void)
+{
+	unsigned cpus = 1;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		cpus += atomic_load_relaxed(stretches_helped(cpu)) > 0;
+	return cpus;
+}
+
 static void leg_begin(struct leg *leg)
 {
 	shootdown_stats_reset_interrupted();
 	shootdown_stats_read(&leg->stats);
-	hvo_cpus_forget();
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		atomic_store_relaxed(stretches_helped(cpu), 0);
 	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS);
 	check_spent(&leg->spent);
 	leg->ns = clock_ns();
@@ -111,7 +127,7 @@ static void leg_end(struct leg *leg)
 	leg->spent.ns = spent.ns - leg->spent.ns;
 	leg->spent.host_faults = spent.host_faults - leg->spent.host_faults;
 	shootdown_stats_read(&now);
-	leg->threads = hvo_cpus_most();
+	leg->threads = cpus_at_work();
 	leg->stats.flushes = now.flushes - leg->stats.flushes;
 	leg->stats.ipis = now.ipis - leg->stats.ipis;
 	leg->stats.skipped = now.skipped - leg->stats.skipped;

@@ -13,7 +13,6 @@
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
 
 enum { PAGES = 4, MAPPED = 3, TAKEN = 2, PROMISED = 3, POOL = 8 };
 

@@ -13,7 +13,6 @@
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/map/directmap.h"
 #include "mm/map/memblock.h"
 #include "mm/mm.h"

@@ -12,7 +12,6 @@
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/mm.h"
 
 static struct page *page;

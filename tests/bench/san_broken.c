@@ -7,7 +7,6 @@
 #include "kernel/lib/string.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "tests/bench/hang.h"

@@ -20,6 +20,7 @@
 #include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/map/pgtable.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"

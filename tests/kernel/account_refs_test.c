@@ -11,7 +11,6 @@
 #include "mm/debug/account_refs.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/map/pgtable.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/page/migrate.h"

@@ -9,7 +9,6 @@
 #include "kernel/run/bench.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/mm.h"
 #include "tests/kernel/said.h"
 

@@ -172,7 +172,6 @@ TEST(kernel_context, an_interrupt_handler_is_no_ordinary_code)
 #ifdef ASHLAR_HOSTED
 
 #include "kernel/core/printk.h"
-#include "mm/hvo/hvo_take.h"
 #include "tests/host/host.h"
 
 #define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)

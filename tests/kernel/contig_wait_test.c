@@ -8,7 +8,6 @@
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"

@@ -352,7 +352,7 @@ TEST(mm_history, a_page_of_a_mapped_section_is_restored_from_its_own_frames)
 	zone = arena_zone(a, 0);
 	EXPECT_EQ(section_open_next(zone, SECTION_MAPPED), 0);
 	EXPECT_EQ(block_take(zone, FREE_MAPPED, BLOCK_ORDER, PAGES, BLOCK_HUGE, &list), PAGES);
-	hvo_make_in_place(&a->mm, on, &list);
+	hvo_make_all(&a->mm, on, &list);
 	EXPECT_EQ(hvo_restore(&a->mm, on, &list, &done, &restored), 0);
 	EXPECT_EQ(restored, PAGES);
 	block_list_publish_free(&a->mm, &done);

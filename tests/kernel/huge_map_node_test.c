@@ -3,7 +3,6 @@
  */
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/map/pgtable.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/zone.h"

@@ -7,7 +7,6 @@
 #include "kernel/run/test.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/page.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"

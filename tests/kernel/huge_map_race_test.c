@@ -8,7 +8,6 @@
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"

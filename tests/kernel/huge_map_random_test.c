@@ -16,7 +16,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/page.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/random.h"

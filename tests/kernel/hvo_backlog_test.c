@@ -7,7 +7,7 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/upward.h"

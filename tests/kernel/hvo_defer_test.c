@@ -13,7 +13,6 @@
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_share.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/map/memblock.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
@@ -332,6 +331,16 @@ static u64 counted_by_others(const struct arena *a)
 	return counted;
 }
 
+/* Number of CPUs that did stretches for another one. */
+static unsigned cpus_that_helped(const struct mm *mm)
+{
+	unsigned cpus = 0;
+
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		cpus += mm->pcp[cpu]->counts->count[COUNT_STRETCHES_HELPED] > 0;
+	return cpus;
+}
+
 /*
  * Make all pages in a new arena and record their order. Returns how many CPUs made them, or 0 if
  * the case was skipped without an arena.
@@ -348,14 +357,13 @@ static unsigned make_shared(u32 *order, bool may_help)
 		return 0;
 	while (section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND) == 0)
 		; /* otherwise many CPUs open sections, and the order is left to chance */
-	hvo_cpus_forget();
 	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, pages), pages);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), pages);
 	EXPECT_EQ(list_pages(a, order), pages);
 	EXPECT(arena_accounted(a));
 	helped = mm_counted(&a->mm, COUNT_STRETCHES_HELPED);
 	EXPECT_EQ(counted_by_others(a) > 0, helped > 0);
-	cpus = hvo_cpus_most();
+	cpus = 1 + cpus_that_helped(&a->mm);
 	/* A single CPU may be a helper that did everything while the host ran no other CPU. */
 	EXPECT(helped > 0 || cpus == 1);
 	EXPECT(helped == 0 || may_help);

@@ -6,7 +6,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/pool_check.h"

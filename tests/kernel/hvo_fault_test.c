@@ -10,7 +10,6 @@
  */
 #include "kernel/core/printk.h"
 #include "kernel/run/test.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/section.h"

@@ -10,7 +10,7 @@
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
@@ -24,7 +24,7 @@ enum {
 	/* 4096 frames, less one head and eight tables */
 	SAVED_1G = 4087,
 	SAVED_512 = GIB_BLOCKS * 7 - GIB_SECTIONS, /* the same GiB as 512 pages of 2 MiB */
-	HEADS = GIB_BLOCKS - 1,                    /* new heads that a demotion needs */
+	HEADS = GIB_BLOCKS,                        /* new heads that a demotion needs */
 	/* step between the tails that are checked beyond each block's first 64 */
 	STEP = 37,
 };
@@ -180,7 +180,7 @@ TEST(mm_giga, a_batch_is_demoted_with_one_round)
 	EXPECT_EQ(g.pool.pages, 0);
 	EXPECT_EQ(g.a->pool.free, 2 * GIB_BLOCKS);
 	EXPECT_EQ(pool_frames_saved(&g.a->pool), 2 * SAVED_512);
-	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_NOHEAD, BLOCK_HUGE), 2 * (GIB_BLOCKS - 1));
+	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_BARE, BLOCK_HUGE), 2 + 2 * GIB_BLOCKS);
 	expect_small_pages_right(&g.a->pool);
 	EXPECT(giga_accounted(&g));
 	EXPECT_EQ(pool_shrink(&g.a->pool, on, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);

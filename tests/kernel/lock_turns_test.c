@@ -8,7 +8,6 @@
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/huge_records.h"

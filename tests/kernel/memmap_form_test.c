@@ -14,7 +14,6 @@
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"

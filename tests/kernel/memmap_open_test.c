@@ -23,7 +23,6 @@
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"

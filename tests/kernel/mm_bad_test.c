@@ -8,7 +8,7 @@
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"

@@ -7,7 +7,6 @@
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/memmap.h"
 #include "mm/zone/buddy_huge.h"
 #include "mm/zone/migratetype.h"

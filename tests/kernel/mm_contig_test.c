@@ -9,7 +9,6 @@
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"

@@ -13,7 +13,7 @@
 #include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/page_alloc.h"

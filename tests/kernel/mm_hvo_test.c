@@ -11,6 +11,7 @@
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"

@@ -9,7 +9,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_poison.h"

@@ -5,7 +5,6 @@
 
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/section.h"

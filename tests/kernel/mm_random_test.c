@@ -21,7 +21,7 @@
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/contig.h"
 #include "mm/debug/account.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"

@@ -9,7 +9,7 @@
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo_make.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"

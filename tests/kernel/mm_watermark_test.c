@@ -9,7 +9,6 @@
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/init.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"

@@ -10,7 +10,6 @@
 #include "mm/contig/contig.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"

@@ -9,7 +9,6 @@
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_boot.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/zone/section.h"

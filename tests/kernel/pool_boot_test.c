@@ -6,7 +6,6 @@
 
 #include "kernel/core/printk.h"
 #include "kernel/run/test.h"
-#include "mm/hvo/hvo_take.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"
 

@@ -7,7 +7,6 @@
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/page_alloc.h"

@@ -8,7 +8,7 @@
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"

@@ -10,7 +10,6 @@
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"

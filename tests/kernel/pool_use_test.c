@@ -7,7 +7,6 @@
 #include "mm/hugetlb/pool_move.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_restore.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/page/migrate.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/pool_check.h"

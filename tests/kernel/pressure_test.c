@@ -8,7 +8,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
 #include "mm/page/pressure.h"

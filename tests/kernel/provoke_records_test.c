@@ -6,7 +6,7 @@
 
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_take.h"
+#include "mm/hvo/hvo_unshare.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"

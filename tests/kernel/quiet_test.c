@@ -15,7 +15,6 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
-#include "mm/hvo/hvo_take.h"
 #include "mm/mapping/fault.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"

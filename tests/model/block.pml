@@ -235,7 +235,7 @@ inline bare_to_full(b)
 	f = 0; f2 = 0
 }
 
-/* bare_list() */
+/* hvo_unshare() */
 inline huge_to_bare(b)
 {
 	f = FRAME(pte[2 * b]);
