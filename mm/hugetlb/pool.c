@@ -34,12 +34,6 @@ struct pool *pool_with_order(struct mm *mm, unsigned order)
 	return pool;
 }
 
-void pool_list_free(struct pool *pool, u32 index)
-{
-	block_set_pool_free(pool->mm, index);
-	block_list_push(pool->mm, &pool_node_of(pool, index)->free, index);
-}
-
 /* ---- into the pool ---- */
 
 /* New persistent pages; surplus; or surplus and promised the moment they can be found. */
@@ -54,19 +48,17 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 	const s64 count = (s64)list->count;
 
 	spin_lock(&pool->lock);
-	block_list_foreach(pool->mm, index, list)
-		block_set_pool_free(pool->mm, index);
 	if (pool->mm->nodes == 1) {
+		block_list_foreach(pool->mm, index, list)
+			block_set_pool_free(pool->mm, index);
 		block_list_splice(pool->mm, &pool->node[0].free, list);
 		pool_count(pool, &pool->node[0],
 			   (struct pool_delta){
 				   .pages = count, .free = count, .surplus = surplus * count});
 	}
-	block_list_drain(pool->mm, index, list) {
-		block_list_push(pool->mm, &pool_node_of(pool, index)->free, index);
-		pool_count(pool, pool_node_of(pool, index),
-			   (struct pool_delta){.pages = 1, .free = 1, .surplus = surplus});
-	}
+	block_list_drain(pool->mm, index, list)
+		pool_put_in(pool, pool_node_of(pool, index), index,
+			    (struct pool_delta){.pages = 1, .surplus = surplus});
 	if (kept == POOL_PROMISED) {
 		pool_count(pool, NULL, (struct pool_delta){.reserved = count});
 		pool->making -= (u64)count;
@@ -227,13 +219,13 @@ u64 pool_add_promised(struct pool *pool, u64 count)
 /* ---- out of the pool ---- */
 
 /*
- * Pool lock held. Dequeue up to `count` free pages of one node. A node's surplus is attributed to
- * its pages in use first; if some free pages are surplus beyond that, they leave first.
+ * Pool lock held. Dequeue up to `count` free pages of one node; the first `surplus` of them leave
+ * as surplus pages.
  */
-static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 count,
+static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 count, u64 surplus,
 			      struct block_list *list)
 {
-	const u64 surplus = pool_node_free_surplus(node), before = list->count;
+	const u64 before = list->count;
 	s64 taken;
 
 	if (node->free.count <= count)
@@ -244,6 +236,17 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 	pool_count(pool, node,
 		   (struct pool_delta){
 			   .pages = -taken, .free = -taken, .surplus = -MIN(taken, (s64)surplus)});
+}
+
+/*
+ * Pool lock held. Dequeue up to `count` free pages of one node. A node's surplus is attributed to
+ * its pages in use first; if some free pages are surplus beyond that, they leave first.
+ */
+static void dequeue_any(struct pool *pool, node_t node, u64 count, struct block_list *list)
+{
+	struct pool_node *from = &pool->node[node];
+
+	dequeue_from_node(pool, from, count, pool_node_free_surplus(from), list);
 }
 
 /* Pool lock held. The pages are off the free lists already. */
@@ -262,11 +265,10 @@ static void dequeue_from_all(struct pool *pool, u64 count, struct block_list *li
 	const node_t nodes = pool->mm->nodes, first = (node_t)(pool->free_turn % nodes);
 
 	for (node_t i = 0; i < nodes; i++)
-		dequeue_from_node(pool, &pool->node[(first + i) % nodes],
-				  pool_share_of(count - list->count, nodes - i), list);
+		dequeue_any(pool, (first + i) % nodes,
+			    pool_share_of(count - list->count, nodes - i), list);
 	for (node_t i = 0; i < nodes; i++)
-		dequeue_from_node(pool, &pool->node[(first + i) % nodes], count - list->count,
-				  list);
+		dequeue_any(pool, (first + i) % nodes, count - list->count, list);
 	pool->free_turn += list->count;
 }
 
@@ -278,7 +280,7 @@ static void dequeue_slice(struct pool *pool, node_t only, u64 count, struct bloc
 	if (only == NODE_NONE)
 		dequeue_from_all(pool, count, list);
 	else if (only < pool->mm->nodes)
-		dequeue_from_node(pool, &pool->node[only], count, list);
+		dequeue_any(pool, only, count, list);
 	leave_pool(pool, list);
 	spin_unlock(&pool->lock);
 }
@@ -289,14 +291,9 @@ static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *lis
 	spin_lock(&pool->lock);
 	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
 	for (node_t n = 0; n < pool->mm->nodes; n++) {
-		struct pool_node *node = &pool->node[n];
-		const s64 most =
-			(s64)MIN(count - list->count, MIN(node->surplus, node->free.count));
+		const u64 most = MIN(count - list->count, pool->node[n].surplus);
 
-		for (s64 i = 0; i < most; i++)
-			block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
-		pool_count(pool, node,
-			   (struct pool_delta){.pages = -most, .free = -most, .surplus = -most});
+		dequeue_from_node(pool, &pool->node[n], most, most, list);
 	}
 	leave_pool(pool, list);
 	spin_unlock(&pool->lock);
@@ -387,6 +384,14 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 	return given;
 }
 
+int pool_release_page(struct pool *pool, u32 index)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_list_push(pool->mm, &list, index);
+	return pool_release(pool, hvo_mode_selected(), &list) ? 0 : -EBUSY;
+}
+
 u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	struct block_list list = BLOCK_LIST_INIT;
@@ -441,12 +446,10 @@ static u64 adopt_surplus(struct pool *pool, u64 target)
 
 static u64 persistent_pages(struct pool *pool)
 {
-	u64 pages;
+	struct pool_usage usage;
 
-	spin_lock(&pool->lock);
-	pages = pool->pages - pool->surplus;
-	spin_unlock(&pool->lock);
-	return pages;
+	pool_usage(pool, &usage);
+	return usage.pages - usage.surplus;
 }
 
 /* Count surplus pages that are not even in use. */
@@ -455,25 +458,10 @@ static u64 free_surplus(struct pool *pool)
 	u64 count = 0;
 
 	spin_lock(&pool->lock);
-	for (node_t n = 0; n < pool->mm->nodes; n++) {
-		const struct pool_node *node = &pool->node[n];
-
-		count += pool_node_free_surplus(node);
-	}
+	for (node_t n = 0; n < pool->mm->nodes; n++)
+		count += pool_node_free_surplus(&pool->node[n]);
 	spin_unlock(&pool->lock);
 	return count;
-}
-
-/*
- * Pool lock held. Make up to `count` more of a node's first `pages` pages surplus. Returns how many
- * became so.
- */
-static u64 add_surplus(struct pool *pool, struct pool_node *node, u64 pages, u64 count)
-{
-	const u64 added = MIN(count, pages - MIN(pages, node->surplus));
-
-	pool_count(pool, node, (struct pool_delta){.surplus = (s64)added});
-	return added;
 }
 
 /*
@@ -486,14 +474,14 @@ static u64 mark_surplus(struct pool *pool, u64 target)
 
 	spin_lock(&pool->lock);
 	persistent = pool->pages - pool->surplus;
-	for (node_t n = 0; n < pool->mm->nodes && persistent > target; n++) {
-		struct pool_node *node = &pool->node[n];
+	for (node_t n = 0; n < 2 * pool->mm->nodes && persistent > target; n++) {
+		struct pool_node *node = &pool->node[n % pool->mm->nodes];
+		const u64 most = n < pool->mm->nodes ? pool_node_in_use(node) : node->pages;
+		const u64 added = MIN(persistent - target, most - MIN(most, node->surplus));
 
-		persistent -= add_surplus(pool, node, pool_node_in_use(node), persistent - target);
+		pool_count(pool, node, (struct pool_delta){.surplus = (s64)added});
+		persistent -= added;
 	}
-	for (node_t n = 0; n < pool->mm->nodes && persistent > target; n++)
-		persistent -=
-			add_surplus(pool, &pool->node[n], pool->node[n].pages, persistent - target);
 	spin_unlock(&pool->lock);
 	return persistent;
 }

@@ -125,6 +125,28 @@ pool_count(struct pool *pool, struct pool_node *node, struct pool_delta by)
 	       pool->order, pool->pages, pool->free, pool->in_use, node->pages, node->surplus);
 }
 
+/*
+ * Pool lock held. Put a page on its node's list, or take it off. `by` is what this adds to the
+ * counts beside `free`. (pool.c moves many pages at a time.)
+ */
+static inline __attribute__((always_inline)) void
+pool_put_in(struct pool *pool, struct pool_node *node, u32 index, struct pool_delta by)
+{
+	block_set_pool_free(pool->mm, index);
+	block_list_push(pool->mm, &node->free, index);
+	by.free = 1;
+	pool_count(pool, node, by);
+}
+
+static inline __attribute__((always_inline)) void
+pool_take_out(struct pool *pool, struct pool_node *node, u32 index, struct pool_delta by)
+{
+	block_list_remove(pool->mm, &node->free, index);
+	block_clear_pool_free(pool->mm, index);
+	by.free = -1;
+	pool_count(pool, node, by);
+}
+
 /* Equal shares, rounded up without a sum that could overflow: a user may ask for any count. */
 static inline u64 pool_share_of(u64 count, node_t nodes)
 {
@@ -149,6 +171,12 @@ u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 c
 u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list);
 
 /*
+ * pool_release() of one page, which is in no count. -EBUSY if it could not be restored and stays in
+ * the pool.
+ */
+int pool_release_page(struct pool *pool, u32 index);
+
+/*
  * For pool_use.c. pool_add_promised() makes and promises up to `count` surplus pages, which the
  * caller has claimed in pool->making, and drops the claim. Returns how many were made.
  *
@@ -163,12 +191,6 @@ u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
  * lock held.
  */
 void pool_page_make(struct pool *pool, u32 index);
-
-/*
- * For pool_use.c and pool_move.c. Pool lock held. Add a page to the free pages of its node. The
- * caller counts it as one of the pool's pages and as free. Context: handler.
- */
-void pool_list_free(struct pool *pool, u32 index);
 
 /* A page became free in the pool: has it a bad frame? No lock held. */
 static inline void pool_withdraw_bad(const struct pool *pool, u32 index)

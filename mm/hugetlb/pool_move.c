@@ -29,26 +29,13 @@ static void count_out(struct pool *pool, u32 index, u32 stays, struct pool_delta
 		pool_count(pool, other, (struct pool_delta){.surplus = 1});
 }
 
-/*
- * Return a page that has left the pool and is in no count to the buddy. -EBUSY if it could not be
- * restored and stays in the pool.
- */
-static int release(struct pool *pool, u32 index)
-{
-	struct block_list list = BLOCK_LIST_INIT;
-
-	block_list_push(pool->mm, &list, index);
-	return pool_release(pool, hvo_mode_selected(), &list) ? 0 : -EBUSY;
-}
-
 /* Pool lock held. `old` is free in the pool. */
 static void replace_free(struct pool *pool, u32 old, u32 new)
 {
+	pool_put_in(pool, pool_node_of(pool, new), new, (struct pool_delta){.pages = 1});
 	block_list_remove(pool->mm, &pool_node_of(pool, old)->free, old);
 	block_clear_pool_free(pool->mm, old);
-	pool_count(pool, pool_node_of(pool, new), (struct pool_delta){.pages = 1, .free = 1});
 	count_out(pool, old, new, (struct pool_delta){.pages = -1, .free = -1});
-	pool_list_free(pool, new);
 }
 
 enum page_now { IN_USE, FREE_NOW };
@@ -126,7 +113,7 @@ static int leave(struct pool *pool, struct page *page, u32 index, u32 stays)
 	if (!last)
 		return -EBUSY;
 	page_forget_mover(pool->mm, page);
-	return release(pool, index);
+	return pool_release_page(pool, index);
 }
 
 /* The caller holds a reference to `old`. */
@@ -161,9 +148,9 @@ int pool_move_to(struct pool *pool, u32 old, u32 new, struct migrate_stats *stat
 		return move_used(pool, old, new, stats);
 	if (what == FREE_NOW) {
 		stats->pooled += order_pages(pool->order);
-		return release(pool, old);
+		return pool_release_page(pool, old);
 	}
-	release(pool, new);
+	pool_release_page(pool, new);
 	return what;
 }
 
@@ -175,37 +162,29 @@ static u32 make_other(struct pool *pool, u32 index)
 		       : pool_make_near(pool, block_zone(pool->mm, index)->node);
 }
 
-/* Pool lock held. `index` is free in the pool, which becomes smaller. */
-static void drop_free(struct pool *pool, u32 index)
-{
-	struct pool_node *node = pool_node_of(pool, index);
-	const s64 surplus = pool_node_free_surplus(node) > 0;
-
-	block_list_remove(pool->mm, &node->free, index);
-	block_clear_pool_free(pool->mm, index);
-	pool_count(pool, node, (struct pool_delta){.pages = -1, .free = -1, .surplus = -surplus});
-}
-
 int pool_dissolve_page(struct mm *mm, u32 index, unsigned order)
 {
 	struct pool *pool = pool_with_order(mm, order);
+	struct migrate_stats stats = {0};
 	bool gone;
 	u32 new;
 
 	if (!pool || look_first(pool, index) != FREE_NOW)
 		return -EBUSY;
 	new = make_other(pool, index);
+	if (new != BLOCK_NONE)
+		return pool_move_to(pool, index, new, &stats);
 	spin_lock(&pool->lock);
-	gone = page_standing(pool, index) == FREE_NOW &&
-	       (new != BLOCK_NONE || pool->free > pool->reserved);
-	if (gone && new != BLOCK_NONE)
-		replace_free(pool, index, new);
-	else if (gone)
-		drop_free(pool, index);
+	gone = page_standing(pool, index) == FREE_NOW && pool->free > pool->reserved;
+	if (gone) {
+		struct pool_node *node = pool_node_of(pool, index);
+		const s64 surplus = pool_node_free_surplus(node) > 0;
+
+		pool_take_out(pool, node, index,
+			      (struct pool_delta){.pages = -1, .surplus = -surplus});
+	}
 	spin_unlock(&pool->lock);
-	if (!gone && new != BLOCK_NONE)
-		release(pool, new);
-	return gone ? release(pool, index) : -EBUSY;
+	return gone ? pool_release_page(pool, index) : -EBUSY;
 }
 
 int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stats *stats)

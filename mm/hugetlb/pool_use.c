@@ -109,9 +109,7 @@ static u32 take_free(struct pool *pool, node_t node)
 	index = free->head;
 	if (unlikely(pool->has_bare) && block_look_at(pool->mm, index).state == BLOCK_BARE)
 		index = free->tail;
-	block_list_remove(pool->mm, free, index);
-	block_clear_pool_free(pool->mm, index);
-	pool_count(pool, &pool->node[near], (struct pool_delta){.free = -1, .in_use = 1});
+	pool_take_out(pool, &pool->node[near], index, (struct pool_delta){.in_use = 1});
 	return index;
 }
 
@@ -224,14 +222,11 @@ static bool put_back(struct pool *pool, u32 index)
 
 	spin_lock(&pool->lock);
 	surplus = node->surplus > 0;
-	if (surplus) {
+	if (surplus)
 		pool_count(pool, node,
 			   (struct pool_delta){.pages = -1, .surplus = -1, .in_use = -1});
-	} else {
-		block_set_pool_free(pool->mm, index);
-		block_list_push(pool->mm, &node->free, index);
-		pool_count(pool, node, (struct pool_delta){.free = 1, .in_use = -1});
-	}
+	else
+		pool_put_in(pool, node, index, (struct pool_delta){.in_use = -1});
 	spin_unlock(&pool->lock);
 	return !surplus;
 }
@@ -241,18 +236,15 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 	struct pool *pool = pool_with_order(mm, state_kind(state).order);
-	struct block_list list = BLOCK_LIST_INIT;
 
 	ASSERT(pool, "frame %llx belongs to a pool of order %u, which does not exist",
 	       page_to_pfn(page), state_kind(state).order);
 	if (state & PAGE_MOVABLE)
 		page_forget_mover(mm, page);
-	if (put_back(pool, index)) {
+	if (put_back(pool, index))
 		pool_withdraw_bad(pool, index);
-		return;
-	}
-	block_list_push(mm, &list, index);
-	pool_release(pool, hvo_mode_selected(), &list);
+	else
+		pool_release_page(pool, index);
 }
 
 /*

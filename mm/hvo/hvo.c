@@ -139,8 +139,7 @@ const struct hvo_mode hvo_modes[] = {
 	 .optimise = true,
 	 .mapped = true,
 	 .born = true,
-	 .new_head = true,
-	 .part = true},
+	 .new_head = true},
 	{.name = NULL},
 };
 

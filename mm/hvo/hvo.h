@@ -43,7 +43,7 @@ struct hvo_mode {
 	bool mapped;   /* it works on blocks of mapped sections: the baselines */
 	/*
 	 * 1 GiB pages of pools at boot are made before the memmap and never had more struct pages
-	 * (pool_boot.h)
+	 * (pool_boot.h). Benchmarks run it only when it is named.
 	 */
 	bool born;
 	/*
@@ -51,8 +51,6 @@ struct hvo_mode {
 	 * in the HVO series. Otherwise only a bare run has one, and other heads stay in place.
 	 */
 	bool new_head;
-	/* another series' boot; benchmarks run it only when it is named */
-	bool part;
 	/* each split, and each page, has a round of its own: benchmarks give it fewer pages */
 	bool page_rounds;
 };

@@ -70,20 +70,10 @@ static void split_round(struct mm *mm, u32 split)
 		wait_spin(&wait, CPU_NONE);
 }
 
-static bool run_has_leaf(const struct mm *mm, u32 index)
-{
-	const u32 blocks = order_blocks(block_look_at(mm, index).order);
-
-	for (u32 i = 0; i < blocks; i += SECTION_BLOCKS)
-		if (!vmemmap_line(mm, index + i))
-			return true;
-	return false;
-}
-
 /*
  * Split all sections of the batch, with a round after each split or one at the end. If there is
- * no frame for a table, the runs that are under the leaf are left out, and this turn does not look
- * at them again. Another CPU may split the leaf at any time, and the remap pass would then find a
+ * no frame for a table, the runs of that section are left out, and this turn does not look at them
+ * again. Another CPU may split the leaf at any time, and the remap pass would then find a
  * table without having waited for its round. Runs that are under tables already may owe that to
  * another CPU's split: the wait at the end covers those as well.
  */
@@ -97,9 +87,8 @@ static void split_pass(struct hvo_batch *batch)
 		const u64 section = index / SECTION_BLOCKS;
 
 		next = block_at(mm, index)->next;
-		if (section != starved && split_run(mm, index, &split) < 0)
+		if (section == starved || split_run(mm, index, &split) < 0) {
 			starved = section;
-		if (section == starved && run_has_leaf(mm, index)) {
 			block_list_remove(mm, &batch->list, index);
 			block_list_push(mm, &batch->left_out, index);
 		}

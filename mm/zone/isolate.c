@@ -251,11 +251,11 @@ void isolate_undo(struct zone *zone, struct isolation *token)
 	zone_lock(zone);
 	token_find(zone, token);
 	while (index < end) {
-		u32 done = 1;
+		const bool is = block_is_isolated(block_at(zone->mm, index));
+		const int done = is ? migratetype_change(zone, index, end, BLOCK_ISOLATED, 0) : 1;
 
-		if (block_is_isolated(block_at(zone->mm, index)))
-			done = migratetype_unisolate(zone, index, end);
-		index += done;
+		ASSERT(done > 0, "a part of the free 1 GiB page with block %u was isolated", index);
+		index += (u32)done;
 		zone_unlock(zone); /* one run or block in each turn at the lock: ranges are long */
 		zone_lock(zone);
 	}

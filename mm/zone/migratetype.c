@@ -52,7 +52,7 @@ int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set)
 	ASSERT(spin_held(&zone->lock), "block %u changes its type without the zone lock", index);
 	if (word.flags & BLOCK_FREE)
 		return change_free(zone, head, word, index, end, clear, set);
-	if (word.order > BLOCK_ORDER) {
+	if (word.order > BLOCK_ORDER && clear != BLOCK_ISOLATED) {
 		const u32 blocks = order_blocks(word.order);
 
 		if (word.flags & BLOCK_TRANSIT)
@@ -63,27 +63,9 @@ int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set)
 		return (int)blocks;
 	}
 	/* free pages of a full block, which stays full while the lock is held */
-	if (word.free_pages > 0)
+	if (head == index && word.free_pages > 0)
 		buddy_move_pages(zone, index, (u8)((word.type & ~clear) | set));
 	write_types(zone, index, index + 1, clear, set);
-	return 1;
-}
-
-u32 migratetype_unisolate(struct zone *zone, u32 index, u32 end)
-{
-	struct block_word word;
-	const u32 head = block_run_head(zone->mm, index, &word);
-
-	ASSERT(spin_held(&zone->lock), "isolation of block %u ends without the zone lock", index);
-	if (word.flags & BLOCK_FREE) {
-		const int done = change_free(zone, head, word, index, end, BLOCK_ISOLATED, 0);
-
-		ASSERT(done > 0, "a part of the free 1 GiB page at block %u was isolated", head);
-		return (u32)done;
-	}
-	if (head == index && word.free_pages > 0)
-		buddy_move_pages(zone, index, (u8)(word.type & ~BLOCK_ISOLATED));
-	write_types(zone, index, index + 1, BLOCK_ISOLATED, 0);
 	return 1;
 }
 

@@ -25,16 +25,10 @@
  * Set the bits of `set` and clear those of `clear` in the type of blocks from `index` on, below
  * `end`, as far as one free run or page reaches. Returns the number of blocks changed. -EBUSY: a 1
  * GiB page would be cut; -EAGAIN: the blocks lie in a run in transit, so ask again after dropping
- * the lock. Zone lock held.
+ * the lock. The end of an isolation (`clear` is BLOCK_ISOLATED) is never refused, because the
+ * holder of a block in transit or in use is not affected. Zone lock held.
  */
 int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set);
-
-/*
- * End the isolation of blocks from `index` on, below `end`, as far as one free run reaches, or else
- * of one block. Returns the number of blocks. Never refused, because the holder of a block in
- * transit or in use is not affected. Zone lock held.
- */
-u32 migratetype_unisolate(struct zone *zone, u32 index, u32 end);
 
 /*
  * Set the type of a single block that the caller has taken; its isolation bit stays. Zone lock

@@ -32,14 +32,17 @@ static bool is_reported(const struct mm *mm, u32 index)
 	return block_word_is_reported(block_look_at(mm, index));
 }
 
-/* The largest order at which blocks from `index` on are aligned, below `end` and without note. */
-static unsigned grow_order(const struct mm *mm, u32 index, u32 end)
+/*
+ * The largest order, of at most `most` frames, at which blocks from `index` on are aligned, below
+ * `end` and without note.
+ */
+static unsigned grow_order(const struct mm *mm, u32 index, u32 end, u64 most)
 {
 	unsigned order = BLOCK_ORDER;
 	u32 known = index + 1; /* blocks before it have no note */
 
 	while (order < GIGA_ORDER && IS_ALIGNED(index, order_blocks(order + 1)) &&
-	       index + order_blocks(order + 1) <= end) {
+	       index + order_blocks(order + 1) <= end && order_pages(order + 1) <= most) {
 		for (; known < index + order_blocks(order + 1); known++)
 			if (is_reported(mm, known))
 				return order;
@@ -76,42 +79,28 @@ static unsigned take_run(struct zone *zone, u32 index, unsigned order)
 	return order;
 }
 
-static void add_run(struct report *report, u32 index, unsigned order)
-{
-	report->run[report->count++] = (struct report_run){.index = index, .order = (u8)order};
-}
-
 /*
- * Look at the free run, or the single block, that begins at `index`. Takes at most one part of it.
- * Returns the first block after what was looked at.
+ * Look at block `index`. If it is free and has no note, take the run that begins there. Returns the
+ * first block after what was looked at.
  */
-static u32 look_at_run(struct report *report, u32 index, u64 most)
+static u32 look_at_block(struct report *report, u32 index, u64 most)
 {
 	struct mm *mm = report->mm;
-	const struct block_word word = block_look_at(mm, index);
-	const bool free = (word.flags & BLOCK_FREE) && is_shown(block_free_class(word));
-	const u32 end = index + (free ? order_blocks(word.order) : 1);
-	u32 at = index;
+	struct block_word word;
+	const u32 head = block_run_head(mm, index, &word);
+	const u32 end = word.order ? head + order_blocks(word.order) : index + 1;
+	unsigned order;
 
-	while (free && at < end && report->count < REPORT_RUNS) {
-		unsigned order = BLOCK_ORDER;
-
-		if (is_reported(mm, at)) {
-			at += word.state == BLOCK_HUGE ? end - at : 1;
-			continue;
-		}
-		if (word.state == BLOCK_BARE)
-			order = grow_order(mm, at, end);
-		while (order > BLOCK_ORDER && word.state == BLOCK_BARE && order_pages(order) > most)
-			order--;
-		order = take_run(block_zone(mm, at), at, order);
-		if (!order)
-			return end;
-		add_run(report, at, order);
-		at += order_blocks(order);
-		return at;
-	}
-	return end;
+	if (!(word.flags & BLOCK_FREE) || !is_shown(block_free_class(word)))
+		return end;
+	if (is_reported(mm, index))
+		return word.state == BLOCK_HUGE ? end : index + 1;
+	order = word.state == BLOCK_HUGE ? word.order : grow_order(mm, index, end, most);
+	order = take_run(block_zone(mm, index), index, order);
+	if (!order)
+		return end;
+	report->run[report->count++] = (struct report_run){.index = index, .order = (u8)order};
+	return index + order_blocks(order);
 }
 
 static u64 frames_out(const struct report *report)
@@ -137,7 +126,7 @@ static bool look_at_gib(struct report *report, u64 gib, u64 most)
 
 		if (report->count == REPORT_RUNS || out >= most)
 			return false;
-		index = look_at_run(report, index, most - out);
+		index = look_at_block(report, index, most - out);
 	}
 	return true;
 }

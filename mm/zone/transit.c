@@ -59,37 +59,29 @@ static u32 take_run(struct zone *zone, enum free_class class, enum migratetype t
  * are for movable pages only, so the only change that takes them is one that leaves them free
  * (BARE).
  */
-struct take_types {
-	u8 count, type[MIGRATE_TYPES];
-};
-
-static const struct take_types *types_to_take(enum block_state to)
+static enum migratetype type_to_take(enum block_state to, unsigned turn)
 {
-	static const struct take_types
-		for_meta = {3, {MIGRATE_UNMOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_MOVABLE}},
-		for_use = {3, {MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE}},
-		to_stay_free = {
-			4, {MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE, MIGRATE_CMA}};
+	static const u8 for_meta[] = {MIGRATE_UNMOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_MOVABLE};
+	static const u8 others[] = {MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE,
+				    MIGRATE_CMA};
 
-	if (to == BLOCK_META)
-		return &for_meta;
-	return to == BLOCK_BARE ? &to_stay_free : &for_use;
+	return to == BLOCK_META ? for_meta[turn] : others[turn];
 }
 
 /*
- * One turn at the lock: take a slice of the blocks asked for, of the types in their order. A result
- * below `count` means that no more are free.
+ * One turn at the lock: take a slice of the blocks asked for, of the first `types` types in their
+ * order. A result below `count` means that no more are free.
  */
 static u64 take_turn(struct zone *zone, enum free_class class, unsigned order, u64 count,
-		     enum block_state to, const struct take_types *types, struct block_list *list)
+		     enum block_state to, unsigned types, struct block_list *list)
 {
 	const u32 step = order_blocks(order);
 	unsigned run_order;
 	u64 taken = 0;
 
 	zone_lock(zone);
-	for (unsigned i = 0; i < types->count; i++) {
-		const enum migratetype type = types->type[i];
+	for (unsigned i = 0; i < types; i++) {
+		const enum migratetype type = type_to_take(to, i);
 
 		while (taken < count) {
 			const u32 index =
@@ -110,7 +102,7 @@ static u64 take_turn(struct zone *zone, enum free_class class, unsigned order, u
 }
 
 static u64 take_of(struct zone *zone, enum free_class class, unsigned order, u64 count,
-		   enum block_state to, const struct take_types *types, struct block_list *list)
+		   enum block_state to, unsigned types, struct block_list *list)
 {
 	u64 taken = 0, wanted = 0, got = 0;
 
@@ -125,15 +117,13 @@ static u64 take_of(struct zone *zone, enum free_class class, unsigned order, u64
 u64 block_take(struct zone *zone, enum free_class class, unsigned order, u64 count,
 	       enum block_state to, struct block_list *list)
 {
-	return take_of(zone, class, order, count, to, types_to_take(to), list);
+	return take_of(zone, class, order, count, to, to == BLOCK_BARE ? 4 : 3, list);
 }
 
 u64 block_take_movable(struct zone *zone, enum free_class class, unsigned order, u64 count,
 		       enum block_state to, struct block_list *list)
 {
-	static const struct take_types movable = {2, {MIGRATE_MOVABLE, MIGRATE_RECLAIMABLE}};
-
-	return take_of(zone, class, order, count, to, &movable, list);
+	return take_of(zone, class, order, count, to, 2, list);
 }
 
 u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to)
@@ -145,21 +135,17 @@ u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to
 }
 
 /*
- * A record says which class its block would be free in, even inside a run. This check rules out
- * most blocks.
+ * Head of the free run that block_take_in() may cut, or BLOCK_NONE. Zone lock held. A record says
+ * which class its block would be free in, even inside a run, which rules out most blocks.
  */
-static bool may_be_free_in(struct block_word word, const struct zone *zone, unsigned classes)
-{
-	return word.zone == zone->index && (classes >> block_free_class(word) & 1) &&
-	       word.type < MIGRATE_CMA;
-}
-
-/* Head of the free run that block_take_in() may cut, or BLOCK_NONE. Zone lock held. */
 static u32 takeable_run(struct zone *zone, u32 index, unsigned classes)
 {
 	const struct block *block = block_at(zone->mm, index);
+	const struct block_word word =
+		block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
 
-	if (!block || !may_be_free_in(block_look(block), zone, classes))
+	if (word.zone != zone->index || !(classes >> block_free_class(word) & 1) ||
+	    word.type >= MIGRATE_CMA)
 		return BLOCK_NONE;
 	return buddy_find_run(zone->mm, index);
 }

@@ -221,7 +221,7 @@ static bool mode_wanted(const struct hvo_mode *mode)
 	const char *at = hvo_modes_wanted;
 
 	if (!*at)
-		return !mode->part;
+		return !mode->born;
 	for (;; at++) {
 		if (strncmp(at, mode->name, length) == 0 && (at[length] == ',' || at[length] == 0))
 			return true;

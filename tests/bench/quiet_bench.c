@@ -209,7 +209,7 @@ static bool run_turn(const struct hvo_mode *mode, unsigned source, bool quiet)
 /* A round for each page is too slow to be measured from every state. */
 static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 {
-	return !mode->part && mode->optimise && (!mode->page_rounds || source == SOURCE_FRESH);
+	return !mode->born && mode->optimise && (!mode->page_rounds || source == SOURCE_FRESH);
 }
 
 static bool bench_quiet(void)
