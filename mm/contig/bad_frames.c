@@ -125,19 +125,17 @@ static void end_isolation(struct mm *mm, struct bad_frame *bad)
 static u32 take_free(struct zone *zone, u32 index)
 {
 	struct mm *mm = zone->mm;
-	u32 run;
+	struct block_word word;
+	u32 head, run = BLOCK_NONE;
 
 	zone_lock(zone);
-	run = buddy_find_run(mm, index);
-	if (run != BLOCK_NONE) {
-		const struct block_word word = block_look_at(mm, run);
+	head = block_run_head(mm, index, &word);
+	if (word.flags & BLOCK_FREE) {
 		const bool huge = block_free_class(word) == FREE_HUGE;
 		const unsigned order = huge ? word.order : BLOCK_ORDER;
 
-		if (!huge)
-			run = index;
-		buddy_unlink_within(zone, buddy_find_run(mm, index), run,
-				    run + order_blocks(order));
+		run = huge ? head : index;
+		buddy_unlink_within(zone, head, run, run + order_blocks(order));
 		block_begin(zone, run, order, huge ? BLOCK_BARE : BLOCK_FULL);
 	}
 	zone_unlock(zone);

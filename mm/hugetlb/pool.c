@@ -384,14 +384,6 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 	return given;
 }
 
-int pool_release_page(struct pool *pool, u32 index)
-{
-	struct block_list list = BLOCK_LIST_INIT;
-
-	block_list_push(pool->mm, &list, index);
-	return pool_release(pool, hvo_mode_selected(), &list) ? 0 : -EBUSY;
-}
-
 u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count)
 {
 	struct block_list list = BLOCK_LIST_INIT;

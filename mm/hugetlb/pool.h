@@ -171,12 +171,6 @@ u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 c
 u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_list *list);
 
 /*
- * pool_release() of one page, which is in no count. -EBUSY if it could not be restored and stays in
- * the pool.
- */
-int pool_release_page(struct pool *pool, u32 index);
-
-/*
  * For pool_use.c. pool_add_promised() makes and promises up to `count` surplus pages, which the
  * caller has claimed in pool->making, and drops the claim. Returns how many were made.
  *

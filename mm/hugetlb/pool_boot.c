@@ -13,8 +13,9 @@
 
 static const unsigned orders[POOL_BOOT_SIZES] = {BLOCK_ORDER, GIGA_ORDER};
 
-int pool_boot_parse_size(struct pool_boot *boot, const char *value)
+int pool_boot_parse_size(const struct option *opt, const char *value)
 {
+	struct pool_boot *boot = opt->target;
 	u64 bytes;
 	int err;
 
@@ -71,8 +72,9 @@ static int parse_nodes(const char *p, struct pool_boot_request *request)
 	}
 }
 
-int pool_boot_parse_count(struct pool_boot *boot, const char *value)
+int pool_boot_parse_count(const struct option *opt, const char *value)
 {
+	struct pool_boot *boot = opt->target;
 	struct pool_boot_request request = {.total = 0};
 	const char *p = value;
 	int err;
@@ -91,8 +93,9 @@ int pool_boot_parse_count(struct pool_boot *boot, const char *value)
 	return err;
 }
 
-int pool_boot_parse_overcommit(struct pool_boot *boot, const char *value)
+int pool_boot_parse_overcommit(const struct option *opt, const char *value)
 {
+	struct pool_boot *boot = opt->target;
 	u64 count;
 	int err = parse_u64(&value, &count);
 
@@ -167,18 +170,6 @@ u64 pool_boot_make(const struct pool_boot_request *request, struct pool *pool,
 
 static struct pool_boot machine;
 
-static int parse_size(const struct option *opt, const char *value)
-{
-	(void)opt;
-	return pool_boot_parse_size(&machine, value);
-}
-
-static int parse_count(const struct option *opt, const char *value)
-{
-	(void)opt;
-	return pool_boot_parse_count(&machine, value);
-}
-
 static void show_size(const struct option *opt, char *buf, size_t size)
 {
 	static const char *const names[POOL_BOOT_SIZES + 1] = {
@@ -201,12 +192,6 @@ static void show_count(const struct option *opt, char *buf, size_t size)
 				     request->on[i].node, request->on[i].count);
 }
 
-static int parse_overcommit(const struct option *opt, const char *value)
-{
-	(void)opt;
-	return pool_boot_parse_overcommit(&machine, value);
-}
-
 static void show_overcommit(const struct option *opt, char *buf, size_t size)
 {
 	(void)opt;
@@ -214,13 +199,14 @@ static void show_overcommit(const struct option *opt, char *buf, size_t size)
 }
 
 OPTION(hugepagesz, .values = "2M|1G", .help = "size of the pages that hugepages= makes at boot",
-       .parse = parse_size, .show = show_size, .boot_only = true);
+       .parse = pool_boot_parse_size, .target = &machine, .show = show_size, .boot_only = true);
 OPTION(hugepages.overcommit, .values = "COUNT after a size that exists",
        .help = "surplus huge pages of that size that may be made when none is free",
-       .parse = parse_overcommit, .show = show_overcommit, .boot_only = true);
+       .parse = pool_boot_parse_overcommit, .target = &machine, .show = show_overcommit,
+       .boot_only = true);
 OPTION(hugepages, .values = "COUNT or NODE:COUNT,NODE:COUNT after a size that exists",
-       .help = "huge pages to make at boot, in all or per node", .parse = parse_count,
-       .show = show_count, .boot_only = true);
+       .help = "huge pages to make at boot, in all or per node", .parse = pool_boot_parse_count,
+       .target = &machine, .show = show_count, .boot_only = true);
 
 void pools_init(void)
 {

@@ -14,6 +14,7 @@
  */
 #pragma once
 
+#include "kernel/core/option.h"
 #include "mm/hugetlb/pool.h"
 
 enum { POOL_BOOT_2M, POOL_BOOT_1G, POOL_BOOT_SIZES, POOL_BOOT_NODES = 64 };
@@ -38,12 +39,12 @@ struct pool_boot {
 };
 
 /*
- * Parse the value of an option, a terminated string. These functions touch nothing but `boot`. They
- * return 0, or -EINVAL or -ERANGE with the requests in `boot` unchanged.
+ * Parse the value of an option whose target is a struct pool_boot, and touch nothing else. Return
+ * 0, or -EINVAL or -ERANGE with its requests unchanged.
  */
-int pool_boot_parse_size(struct pool_boot *boot, const char *value);
-int pool_boot_parse_count(struct pool_boot *boot, const char *value);
-int pool_boot_parse_overcommit(struct pool_boot *boot, const char *value);
+int pool_boot_parse_size(const struct option *opt, const char *value);
+int pool_boot_parse_count(const struct option *opt, const char *value);
+int pool_boot_parse_overcommit(const struct option *opt, const char *value);
 
 /*
  * Make the pages requested, as far as the nodes exist and memory suffices; the log says

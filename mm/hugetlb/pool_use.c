@@ -231,6 +231,14 @@ static bool put_back(struct pool *pool, u32 index)
 	return !surplus;
 }
 
+int pool_release_page(struct pool *pool, u32 index)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_list_push(pool->mm, &list, index);
+	return pool_release(pool, hvo_mode_selected(), &list) ? 0 : -EBUSY;
+}
+
 /* Called by page_put() when this CPU had the last reference. */
 void pool_put_last(struct mm *mm, struct page *page, u64 state)
 {

@@ -13,6 +13,12 @@
 u32 pool_make_near(struct pool *pool, node_t near);
 
 /*
+ * pool_release() of one page, which is in no count. -EBUSY if it could not be restored and stays in
+ * the pool.
+ */
+int pool_release_page(struct pool *pool, u32 index);
+
+/*
  * The last reference to the head of a pool's page was dropped; `state` is its state before that. No
  * lock held.
  */

@@ -14,19 +14,14 @@
 #include "mm/zone/transit.h"
 
 /*
- * The source of a run's struct pages: metadata memory of the node that has the memmap of the run's
- * section, or metadata memory of the run's own node. The record keeps it (in `owner`) from the
- * reservation of the frames until they are taken.
+ * The source of a run's struct pages: frames of a kind, of the node that has the memmap of the
+ * run's section, or of the run's own node. The record keeps it (in `owner`) from the reservation of
+ * the frames until they are taken.
  */
-enum tails_from { FROM_HOME = 1, FROM_TAILS, FROM_MEMMAP };
-struct tails_source {
-	struct node *node;
-	enum meta_kind kind;
-	/* each block's frames come from the memmap of its own section, as far as it has any */
-	bool own_memmap;
-	/* whole struct pages in mapped sections, as in the HVO series; else the words that count */
-	void (*write)(struct page *pages, u64 count, u8 zone);
-};
+static u64 source_of(const struct node *node, enum meta_kind kind)
+{
+	return (u64)node->id << 8 | kind;
+}
 
 static struct node *home_of_run(struct mm *mm, u32 index)
 {
@@ -36,17 +31,6 @@ static struct node *home_of_run(struct mm *mm, u32 index)
 static bool is_mapped(const struct mm *mm, u32 index)
 {
 	return block_look_at(mm, index).flags & BLOCK_MAPPED;
-}
-
-static struct tails_source tails_source(struct mm *mm, u32 index, enum tails_from from)
-{
-	const bool mapped = is_mapped(mm, index);
-
-	return (struct tails_source){.node = from == FROM_HOME ? home_of_run(mm, index)
-							       : block_meta_node(mm, index),
-				     .kind = from == FROM_TAILS ? META_TAILS : META_MEMMAP,
-				     .own_memmap = mapped && from != FROM_TAILS,
-				     .write = mapped ? memmap_init_pages : memmap_form_free};
 }
 
 /* Nodes whose metadata memory had no frames for an earlier page of the batch. */
@@ -88,7 +72,7 @@ static int reserve_tails(struct mm *mm, u32 index, struct short_of *short_of)
 	enum meta_kind kind;
 
 	if (is_mapped(mm, index) && reserve_home(mm, index, count, short_of) == 0) {
-		block_at(mm, index)->owner = FROM_HOME;
+		block_at(mm, index)->owner = source_of(home_of_run(mm, index), META_MEMMAP);
 		return 0;
 	}
 	if (node == short_of->tails)
@@ -97,42 +81,56 @@ static int reserve_tails(struct mm *mm, u32 index, struct short_of *short_of)
 		short_of->tails = node;
 		return -ENOMEM;
 	}
-	block_at(mm, index)->owner = kind == META_TAILS ? FROM_TAILS : FROM_MEMMAP;
+	block_at(mm, index)->owner = source_of(node, kind);
 	return 0;
 }
 
-/* Take reserved frames [from, 8) of a block and fill them with free struct pages. */
-static void fill_tails(struct mm *mm, const struct tails_source *source, u32 index, unsigned from,
+/*
+ * Write a frame of free struct pages: whole ones in mapped sections, as in the HVO series; else the
+ * words that count.
+ */
+static void write_free(struct page *pages, struct block_word word)
+{
+	if (word.flags & BLOCK_MAPPED)
+		memmap_init_pages(pages, STRUCTS_PER_FRAME, word.zone);
+	else
+		memmap_form_free(pages, STRUCTS_PER_FRAME, word.zone);
+}
+
+/*
+ * Take reserved frames [from, 8) of a block and fill them with free struct pages. They come from
+ * the memmap of the block's own section, as far as it has any.
+ */
+static void fill_tails(struct mm *mm, u64 source, u32 index, unsigned from,
 		       pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
-	const u8 zone = block_look_at(mm, index).zone;
+	const struct block_word word = block_look_at(mm, index);
 	const u32 memmap =
-		source->own_memmap ? section_memmap(mm, index / SECTION_BLOCKS) : BLOCK_NONE;
+		word.flags & BLOCK_MAPPED ? section_memmap(mm, index / SECTION_BLOCKS) : BLOCK_NONE;
 
-	meta_take_many_from(source->node, source->kind, memmap, frames + from,
-			    MEMMAP_FRAMES_PER_BLOCK - from);
+	meta_take_many_from(&mm->node[source >> 8], (enum meta_kind)(source & 0xff), memmap,
+			    frames + from, MEMMAP_FRAMES_PER_BLOCK - from);
 	for (unsigned i = from; i < MEMMAP_FRAMES_PER_BLOCK; i++)
-		source->write(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME, zone);
+		write_free(phys_to_virt(frames[i] << PAGE_SHIFT), word);
 }
 
 /* Restore a run. All its frames are reserved. */
 static void restore_run(struct mm *mm, u32 index)
 {
 	const u32 blocks = order_blocks(block_look_at(mm, index).order);
-	const struct tails_source source =
-		tails_source(mm, index, (enum tails_from)block_at(mm, index)->owner);
+	const u64 source = block_at(mm, index)->owner;
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
 	block_at(mm, index)->owner = 0;
 	for (u32 i = blocks; i-- > 1;) {
-		fill_tails(mm, &source, index + i, 0, frames);
+		fill_tails(mm, source, index + i, 0, frames);
 		vmemmap_set_full(mm, index + i, frames);
 		block_set_state(mm, index + i, BLOCK_FULL);
 	}
-	fill_tails(mm, &source, index, 1, frames);
+	fill_tails(mm, source, index, 1, frames);
 	vmemmap_unshare_tails(mm, index, frames);
 	/* The head's frame stays in place; it is written again as 64 free struct pages. */
-	source.write(block_page(mm, index), STRUCTS_PER_FRAME, block_look_at(mm, index).zone);
+	write_free(block_page(mm, index), block_look_at(mm, index));
 	block_set_state(mm, index, BLOCK_FULL);
 }
 

@@ -161,33 +161,12 @@ u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class,
 	return index;
 }
 
-void buddy_unlink_blocks(struct zone *zone, u32 index)
-{
-	const struct block_word word = block_look_at(zone->mm, index);
-
-	ASSERT(word.flags & BLOCK_FREE, "block %u heads no free run", index);
-	list_remove(zone, index, block_free_class(word));
-}
-
 u32 buddy_find_run(struct mm *mm, u32 index)
 {
 	struct block_word word;
 	const u32 head = block_run_head(mm, index, &word);
 
 	return word.flags & BLOCK_FREE ? head : BLOCK_NONE;
-}
-
-/*
- * Put back the parts of a run of `count` blocks that lie outside [first, end). They keep their
- * class and type.
- */
-static void put_back_outside(struct zone *zone, u32 head, u32 count, u32 first, u32 end,
-			     enum free_class class)
-{
-	if (head < first)
-		buddy_free_range(zone, head, first - head, class);
-	if (head + count > end)
-		buddy_free_range(zone, end, head + count - end, class);
 }
 
 u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end)
@@ -198,8 +177,12 @@ u32 buddy_unlink_within(struct zone *zone, u32 head, u32 first, u32 end)
 
 	ASSERT(class != FREE_HUGE || (head >= first && head + count <= end),
 	       "a free huge page at block %u is cut", head);
-	buddy_unlink_blocks(zone, head);
-	/* cannot merge with the part that was taken, because that is not free now */
-	put_back_outside(zone, head, count, first, end, class);
+	ASSERT(word.flags & BLOCK_FREE, "block %u heads no free run", head);
+	list_remove(zone, head, class);
+	/* the rest keeps its type, and cannot merge with the part taken, which is not free */
+	if (head < first)
+		buddy_free_range(zone, head, first - head, class);
+	if (head + count > end)
+		buddy_free_range(zone, end, head + count - end, class);
 	return MIN(head + count, end);
 }

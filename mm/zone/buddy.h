@@ -29,9 +29,6 @@ void buddy_free_range(struct zone *zone, u32 index, u32 count, enum free_class c
 u32 buddy_take_blocks(struct zone *zone, unsigned order, enum free_class class,
 		      enum migratetype type);
 
-/* Take the free run headed by `index` off its list, whatever its order. */
-void buddy_unlink_blocks(struct zone *zone, u32 index);
-
 /*
  * Take a free run that reaches into [first, end) off its list; the parts outside go back. Returns
  * the first block after the part that was taken. A free huge page cannot be cut: it must lie

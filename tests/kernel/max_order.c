@@ -15,7 +15,7 @@ static void place_runs(struct zone *zone, u32 first)
 		blocks = is_run ? order_blocks(word.order) : 1;
 		if (!is_run)
 			continue;
-		buddy_unlink_blocks(zone, index);
+		buddy_unlink_within(zone, index, index, index + blocks);
 		buddy_free_blocks(zone, index, word.order, class);
 	}
 }

@@ -154,7 +154,7 @@ TEST(mm_transit, isolation_ends_inside_a_run_in_transit)
 	first = arena_phantom_block(a);
 	EXPECT_EQ(isolate_range(zone, first, GIB_BLOCKS, &token), 0);
 	spin_lock(&zone->lock); /* a pool gives back a page that was isolated in this way */
-	buddy_unlink_blocks(zone, first);
+	buddy_unlink_within(zone, first, first, first + GIB_BLOCKS);
 	block_begin(zone, first, GIGA_ORDER, BLOCK_BARE);
 	spin_unlock(&zone->lock);
 	isolate_undo(zone, &token);

@@ -11,23 +11,25 @@
 
 static const struct pool_boot empty;
 
+#define WORD_OF(boot) (&(const struct option){.target = &(boot)})
+
 TEST(mm_pool, boot_counts_belong_to_the_size_before_them)
 {
 	struct pool_boot boot = empty;
 
-	EXPECT_EQ(pool_boot_parse_count(&boot, "100"), 0);
-	EXPECT_EQ(pool_boot_parse_size(&boot, "1G"), 0);
-	EXPECT_EQ(pool_boot_parse_count(&boot, "3"), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "100"), 0);
+	EXPECT_EQ(pool_boot_parse_size(WORD_OF(boot), "1G"), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "3"), 0);
 	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 100);
 	EXPECT_EQ(boot.request[POOL_BOOT_1G].total, 3);
-	EXPECT_EQ(pool_boot_parse_size(&boot, "2048K"), 0);
-	EXPECT_EQ(pool_boot_parse_count(&boot, "7"), 0); /* the last word counts */
+	EXPECT_EQ(pool_boot_parse_size(WORD_OF(boot), "2048K"), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "7"), 0); /* the last word counts */
 	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 7);
 	EXPECT_EQ(boot.request[POOL_BOOT_1G].total, 3);
-	EXPECT_EQ(pool_boot_parse_overcommit(&boot, "16"), 0);
+	EXPECT_EQ(pool_boot_parse_overcommit(WORD_OF(boot), "16"), 0);
 	EXPECT_EQ(boot.overcommit[POOL_BOOT_2M], 16);
 	EXPECT_EQ(boot.overcommit[POOL_BOOT_1G], 0);
-	EXPECT_EQ(pool_boot_parse_overcommit(&boot, "16x"), -EINVAL);
+	EXPECT_EQ(pool_boot_parse_overcommit(WORD_OF(boot), "16x"), -EINVAL);
 	EXPECT_EQ(boot.overcommit[POOL_BOOT_2M], 16);
 }
 
@@ -36,14 +38,14 @@ TEST(mm_pool, boot_counts_can_be_per_node)
 	struct pool_boot boot = empty;
 	const struct pool_boot_request *request = &boot.request[POOL_BOOT_2M];
 
-	EXPECT_EQ(pool_boot_parse_count(&boot, "0:100,1:50"), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "0:100,1:50"), 0);
 	EXPECT_EQ(request->total, 0);
 	EXPECT_EQ(request->nodes, 2);
 	EXPECT_EQ(request->on[0].node, 0);
 	EXPECT_EQ(request->on[0].count, 100);
 	EXPECT_EQ(request->on[1].node, 1);
 	EXPECT_EQ(request->on[1].count, 50);
-	EXPECT_EQ(pool_boot_parse_count(&boot, "3:1,3:2"), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "3:1,3:2"), 0);
 	EXPECT_EQ(request->nodes, 1);
 	EXPECT_EQ(request->on[0].count, 2);
 }
@@ -55,15 +57,15 @@ TEST(mm_pool, boot_words_that_make_no_sense_change_nothing)
 						"1:2;3:4", "1:-2", "0x",   "1:2,x:3"};
 	struct pool_boot boot = empty;
 
-	EXPECT_EQ(pool_boot_parse_count(&boot, "5"), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "5"), 0);
 	for (size_t i = 0; i < ARRAY_LEN(malformed); i++) {
-		if (pool_boot_parse_count(&boot, malformed[i]) != -EINVAL)
+		if (pool_boot_parse_count(WORD_OF(boot), malformed[i]) != -EINVAL)
 			test_fail(__FILE__, __LINE__, "\"%s\" was taken", malformed[i]);
 		EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 5);
 		EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, 0);
 	}
-	EXPECT_EQ(pool_boot_parse_count(&boot, "18446744073709551616"), -ERANGE);
-	EXPECT_EQ(pool_boot_parse_count(&boot, "0:18446744073709551616"), -ERANGE);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "18446744073709551616"), -ERANGE);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "0:18446744073709551616"), -ERANGE);
 	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 5);
 }
 
@@ -76,12 +78,12 @@ TEST(mm_pool, boot_counts_of_unknown_sizes_are_refused)
 
 	for (size_t i = 0; i < ARRAY_LEN(unknown); i++) {
 		boot = empty;
-		if (pool_boot_parse_size(&boot, unknown[i]) == 0)
+		if (pool_boot_parse_size(WORD_OF(boot), unknown[i]) == 0)
 			test_fail(__FILE__, __LINE__, "\"%s\" was taken for a size", unknown[i]);
-		EXPECT_EQ(pool_boot_parse_count(&boot, "5"), -ERANGE);
+		EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "5"), -ERANGE);
 		EXPECT_EQ(boot.request[POOL_BOOT_2M].total + boot.request[POOL_BOOT_1G].total, 0);
-		EXPECT_EQ(pool_boot_parse_size(&boot, "2M"), 0);
-		EXPECT_EQ(pool_boot_parse_count(&boot, "5"), 0);
+		EXPECT_EQ(pool_boot_parse_size(WORD_OF(boot), "2M"), 0);
+		EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "5"), 0);
 		EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 5);
 	}
 }
@@ -94,10 +96,10 @@ TEST(mm_pool, boot_lists_of_more_nodes_than_there_is_room_for_are_refused)
 
 	for (unsigned n = 0; n < POOL_BOOT_NODES; n++)
 		at += (size_t)format(words + at, sizeof(words) - at, "%s%u:1", n ? "," : "", n);
-	EXPECT_EQ(pool_boot_parse_count(&boot, words), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), words), 0);
 	EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, POOL_BOOT_NODES);
 	format(words + at, sizeof(words) - at, ",%u:1", POOL_BOOT_NODES);
-	EXPECT_EQ(pool_boot_parse_count(&boot, words), -ERANGE);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), words), -ERANGE);
 	EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, POOL_BOOT_NODES);
 }
 
@@ -114,7 +116,7 @@ TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
 
 	if (!a)
 		return;
-	EXPECT_EQ(pool_boot_parse_count(&boot, "0:3,7:50,1:2,18446744073709551615:1"), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "0:3,7:50,1:2,18446744073709551615:1"), 0);
 	EXPECT_EQ(pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on), 5);
 	EXPECT_EQ(a->pool.node[0].pages, 3);
 	EXPECT_EQ(a->pool.node[1].pages, 2);
@@ -122,7 +124,7 @@ TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
 	pool_expect_consistent(&a->pool);
 	EXPECT_EQ(pool_shrink(&a->pool, on, 5), 5);
 
-	EXPECT_EQ(pool_boot_parse_count(&boot, "18446744073709551615"), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "18446744073709551615"), 0);
 	made = pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on);
 	/*
 	 * There are 32 blocks. Two are metadata memory from the start, and metadata memory has
