@@ -177,13 +177,6 @@ const struct hvo_mode *hvo_mode_find(const char *name)
 
 /* ---- what every mode has in common ---- */
 
-/* Free the frames that pass 3 gave up, with a round, before pass 1 is tried again. */
-static void free_gathered(struct mm *mm)
-{
-	for (node_t n = 0; n < mm->nodes; n++)
-		meta_flush_gated(&mm->node[n]);
-}
-
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		 struct block_list *left)
 {
@@ -202,7 +195,9 @@ u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 		block_list_splice(mm, list, &batch.list);
 		if (batch.left_out.count == 0 || batch.left_out.count == before)
 			break;
-		free_gathered(mm);
+		/* pass 3 gave frames up: free them, with a round, and try pass 1 again */
+		for (node_t n = 0; n < mm->nodes; n++)
+			meta_flush_gated(&mm->node[n]);
 	}
 	*left = batch.left_out;
 	if (mode->new_head)

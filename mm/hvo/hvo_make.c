@@ -320,20 +320,16 @@ void hvo_remap(struct hvo_batch *batch)
 
 /* ---- pages with all their struct pages ---- */
 
-static void form(struct mm *mm, u32 index)
-{
-	struct page *head = block_page(mm, index);
-	const unsigned order = block_look_at(mm, index).order;
-
-	memmap_form_compound(head, order);
-	page_set_kind(head, head->flags | PAGE_HUGETLB, order);
-	atomic_store_release(&head->refcount, 0);
-}
-
 static void form_stretch(struct hvo_batch *s)
 {
-	block_list_foreach(s->mm, index, &s->list)
-		form(s->mm, index);
+	block_list_foreach(s->mm, index, &s->list) {
+		struct page *head = block_page(s->mm, index);
+		const unsigned order = block_look_at(s->mm, index).order;
+
+		memmap_form_compound(head, order);
+		page_set_kind(head, head->flags | PAGE_HUGETLB, order);
+		atomic_store_release(&head->refcount, 0);
+	}
 }
 
 void hvo_form(struct hvo_batch *batch)

@@ -28,11 +28,6 @@ static struct node *home_of_run(struct mm *mm, u32 index)
 	return block_at(mm, section_memmap(mm, index / SECTION_BLOCKS))->meta->node;
 }
 
-static bool is_mapped(const struct mm *mm, u32 index)
-{
-	return block_look_at(mm, index).flags & BLOCK_MAPPED;
-}
-
 /* Nodes whose metadata memory had no frames for an earlier page of the batch. */
 struct short_of {
 	struct node *home;  /* few of a section's own, before a round for those that are gated */
@@ -66,12 +61,12 @@ static int reserve_home(struct mm *mm, u32 index, u64 count, struct short_of *sh
  */
 static int reserve_tails(struct mm *mm, u32 index, struct short_of *short_of)
 {
-	const u64 count =
-		(u64)order_blocks(block_look_at(mm, index).order) * MEMMAP_FRAMES_PER_BLOCK - 1;
+	const struct block_word word = block_look_at(mm, index);
+	const u64 count = (u64)order_blocks(word.order) * MEMMAP_FRAMES_PER_BLOCK - 1;
 	struct node *node = block_meta_node(mm, index);
 	enum meta_kind kind;
 
-	if (is_mapped(mm, index) && reserve_home(mm, index, count, short_of) == 0) {
+	if ((word.flags & BLOCK_MAPPED) && reserve_home(mm, index, count, short_of) == 0) {
 		block_at(mm, index)->owner = source_of(home_of_run(mm, index), META_MEMMAP);
 		return 0;
 	}

@@ -59,11 +59,6 @@ static u64 take_opening(const struct runs *runs, u64 count, struct block_list *l
 	return taken + take_free(runs, count - taken, list);
 }
 
-static u64 runs_there(const struct runs *runs)
-{
-	return atomic_load_relaxed(&runs->zone->free_class[runs->class]) / order_pages(runs->order);
-}
-
 /*
  * The most runs that could still be taken. So callers reserve no more heads, and grow metadata
  * memory no further, than blocks can use.
@@ -104,7 +99,8 @@ static u64 take_with_heads(const struct runs *runs, u64 count, struct block_list
  */
 static void open_ahead(const struct runs *runs, u64 count)
 {
-	const u64 there = runs_there(runs);
+	const u64 there = atomic_load_relaxed(&runs->zone->free_class[runs->class]) /
+			  order_pages(runs->order);
 	const unsigned threads =
 		count > there ? hvo_threads_for((count - there) * order_blocks(runs->order)) : 1;
 

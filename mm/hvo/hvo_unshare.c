@@ -14,13 +14,12 @@
 static void clear_run(struct mm *mm, u32 index)
 {
 	const u32 blocks = order_blocks(block_look_at(mm, index).order);
-	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK], head;
+	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
 	vmemmap_clear(mm, index, frames);
-	head = frames[0];
+	block_at(mm, index)->owner = frames[0];
 	for (u32 i = 1; i < blocks; i++)
 		vmemmap_clear(mm, index + i, frames);
-	block_at(mm, index)->owner = head;
 }
 
 /* Gate the frames of the heads, many in one turn at the lock of metadata memory. */
