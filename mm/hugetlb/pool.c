@@ -272,29 +272,34 @@ static void dequeue_from_all(struct pool *pool, u64 count, struct block_list *li
 	pool->free_turn += list->count;
 }
 
-/* Dequeue up to `count` free, unreserved pages in one turn at the lock. */
-static void dequeue_slice(struct pool *pool, node_t only, u64 count, struct block_list *list)
-{
-	spin_lock(&pool->lock);
-	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
-	if (only == NODE_NONE)
-		dequeue_from_all(pool, count, list);
-	else if (only < pool->mm->nodes)
-		dequeue_any(pool, only, count, list);
-	leave_pool(pool, list);
-	spin_unlock(&pool->lock);
-}
-
-/* Dequeue up to `count` surplus pages, from nodes that have any, in one hold of the lock. */
+/* Pool lock held. Dequeue up to `count` surplus pages, from nodes that have any. */
 static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *list)
 {
-	spin_lock(&pool->lock);
-	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
 	for (node_t n = 0; n < pool->mm->nodes; n++) {
 		const u64 most = MIN(count - list->count, pool->node[n].surplus);
 
 		dequeue_from_node(pool, &pool->node[n], most, most, list);
 	}
+}
+
+/* The free pages that leave a pool: of any node or of one, or only those that are surplus. */
+struct leaving {
+	node_t only;
+	bool surplus;
+};
+
+/* Dequeue up to `count` free, unreserved pages in one turn at the lock. */
+static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
+			  struct block_list *list)
+{
+	spin_lock(&pool->lock);
+	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
+	if (which.surplus)
+		dequeue_surplus(pool, count, list);
+	else if (which.only == NODE_NONE)
+		dequeue_from_all(pool, count, list);
+	else if (which.only < pool->mm->nodes)
+		dequeue_any(pool, which.only, count, list);
 	leave_pool(pool, list);
 	spin_unlock(&pool->lock);
 }
@@ -303,7 +308,8 @@ static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *lis
  * Dequeue any number of pages into an empty list, slice by slice. Each slice is a multiple of the
  * number of nodes; the remainder is taken last.
  */
-static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block_list *list)
+static void pool_dequeue(struct pool *pool, struct leaving which, u64 count,
+			 struct block_list *list)
 {
 	const u64 most = LOCK_SLICE - LOCK_SLICE % pool->mm->nodes;
 	u64 wanted, taken;
@@ -312,7 +318,7 @@ static void pool_dequeue(struct pool *pool, node_t only, u64 count, struct block
 		struct block_list slice = BLOCK_LIST_INIT;
 
 		wanted = MIN(count - list->count, most);
-		dequeue_slice(pool, only, wanted, &slice);
+		dequeue_slice(pool, which, wanted, &slice);
 		taken = slice.count;
 		block_list_splice(pool->mm, list, &slice);
 	} while (taken == wanted && list->count < count);
@@ -389,25 +395,17 @@ u64 pool_shrink_on(struct pool *pool, const struct hvo_mode *mode, node_t node, 
 	struct block_list list = BLOCK_LIST_INIT;
 
 	context_assert(CONTEXT_ORDINARY);
-	pool_dequeue(pool, node, count, &list);
+	pool_dequeue(pool, (struct leaving){.only = node}, count, &list);
 	return pool_release(pool, mode, &list);
 }
 
 u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 {
-	u64 shed = 0, tried = 0, taken;
+	struct block_list list = BLOCK_LIST_INIT;
 
 	context_assert(CONTEXT_ORDINARY);
-	do {
-		struct block_list list = BLOCK_LIST_INIT;
-
-		dequeue_surplus(pool, MIN(count - tried, LOCK_SLICE), &list);
-		taken = list.count;
-		tried += taken;
-		shed += taken ? pool_release(pool, mode, &list) : 0;
-	} while (taken == LOCK_SLICE &&
-		 tried < count); /* limits attempts: pages not restored came back */
-	return shed;
+	pool_dequeue(pool, (struct leaving){.surplus = true}, count, &list);
+	return list.count ? pool_release(pool, mode, &list) : 0;
 }
 
 u64 pool_shrink(struct pool *pool, const struct hvo_mode *mode, u64 count)
@@ -531,7 +529,7 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	context_assert(CONTEXT_ORDINARY);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
-	pool_dequeue(from, NODE_NONE, count, &list);
+	pool_dequeue(from, (struct leaving){.only = NODE_NONE}, count, &list);
 	block_list_begin(mm, &list, BLOCK_HUGE);
 	demoted = hvo_demote(mm, hvo_mode_or_selected(mode), &list, &done);
 	pool_enqueue(to, &done, POOL_KEPT);

@@ -1,5 +1,5 @@
 /*
- * HVO: the modes, each as a sequence of steps over a batch. See hvo.h. The order of the steps makes
+ * HVO: the modes, each a row over the same steps. See hvo.h. The order of the steps makes
  * them safe:
  *
  *   1  split   PMD leaf -> table of the same 512 translations; mapped sections only, on first use
@@ -56,7 +56,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/lib/string.h"
 #include "mm/hvo/hvo_make.h"
-#include "mm/hvo/hvo_restore.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/section_close.h"
@@ -66,51 +65,23 @@ OPTION_BOOL(
 	hvo.defer, hvo_defer,
 	"hvo=on: put off the round after a remap until a page is given out or frames are short");
 
-/* ---- batched: the HVO series; unbatched, Linux before it, with a round in each step ---- */
-
-static void make_batched(struct hvo_batch *batch)
+/* The round of the HVO series is at once. Ours is usually left to hvo_complete_round(). */
+static void make_huge(struct hvo_batch *batch)
 {
 	hvo_split(batch); /* passes 1 and 2 */
 	hvo_remap(batch); /* pass 3 */
-	hvo_round(batch); /* pass 4 */
+	if (batch->mode->mapped || !hvo_defer)
+		hvo_round(batch); /* pass 4 */
 }
 
-static void restore_batched(struct hvo_batch *batch)
-{
-	hvo_restore_tails(batch);
-	hvo_round(batch);
-}
-
-/* ---- on: ours ---- */
-
-static void make_on(struct hvo_batch *batch)
-{
-	hvo_split(batch);
-	hvo_remap(batch);
-	if (!hvo_defer)
-		hvo_join_round(batch); /* otherwise hvo_complete_round() does */
-}
-
-static void restore_on(struct hvo_batch *batch)
-{
-	hvo_restore_tails(batch);
-	hvo_join_round(batch);
-}
-
-/* ---- the table: where a sequence is one step, its row names the step ---- */
+/* ---- the table ---- */
 
 const struct hvo_mode hvo_modes[] = {
-	{.name = "off",
-	 .classes = 1,
-	 .class = {FREE_MAPPED},
-	 .make = hvo_form,
-	 .restore = restore_batched,
-	 .mapped = true},
+	{.name = "off", .classes = 1, .class = {FREE_MAPPED}, .make = hvo_form, .mapped = true},
 	{.name = "unbatched",
 	 .classes = 1,
 	 .class = {FREE_MAPPED},
-	 .make = make_batched,
-	 .restore = restore_batched,
+	 .make = make_huge,
 	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true,
@@ -118,8 +89,7 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = "batched",
 	 .classes = 1,
 	 .class = {FREE_MAPPED},
-	 .make = make_batched,
-	 .restore = restore_batched,
+	 .make = make_huge,
 	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true},
@@ -127,15 +97,13 @@ const struct hvo_mode hvo_modes[] = {
 	[HVO_ON] = {.name = "on",
 		    .classes = 4,
 		    .class = {FREE_HUGE, FREE_BARE, FREE_FULL, FREE_MAPPED},
-		    .make = make_on,
-		    .restore = restore_on,
+		    .make = make_huge,
 		    .optimise = true},
 	/* takes pages that were born at boot again, and what is left of them */
 	{.name = "preinit",
 	 .classes = 3,
 	 .class = {FREE_HUGE, FREE_MAPPED, FREE_BARE},
-	 .make = make_batched,
-	 .restore = restore_batched,
+	 .make = make_huge,
 	 .optimise = true,
 	 .mapped = true,
 	 .born = true,
@@ -180,10 +148,7 @@ const struct hvo_mode *hvo_mode_find(const char *name)
 u64 hvo_optimise(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		 struct block_list *left)
 {
-	struct hvo_batch batch = {.mm = mm,
-				  .left_out = *list,
-				  .new_head = mode->new_head,
-				  .page_rounds = mode->page_rounds};
+	struct hvo_batch batch = {.mm = mm, .mode = mode, .left_out = *list};
 	u64 before;
 
 	*list = BLOCK_LIST_INIT;

@@ -13,8 +13,8 @@
  *                           blocks that were split before are remapped
  *               off         struct pages as they are, all tails written
  *
- * The modes are rows of one table. hvo.c shows each of them from top to bottom, as a sequence of
- * steps that all modes share. Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER (1 GiB, 512 blocks: HUGE
+ * The modes are rows of one table (hvo.c). They share their steps and differ in the memory that
+ * they take, in rounds, and in the place of the head. Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER (1 GiB, 512 blocks: HUGE
  * and 511 NOHEAD).
  */
 #pragma once
@@ -27,15 +27,13 @@ struct hvo_batch;
 struct hvo_mode {
 	const char *name;
 
-	/* ---- its sequences ---- */
+	/* ---- what it takes and does ---- */
 
 	/* the classes of free runs that it takes, in this order (hvo_take.c) */
 	u8 classes;
 	enum free_class class[FREE_CLASSES];
 	/* make every run of the batch a page: hvo_make.h */
 	void (*make)(struct hvo_batch *batch);
-	/* build the tails again of every page of the batch: hvo_restore.h */
-	void (*restore)(struct hvo_batch *batch);
 
 	/* ---- facts about it ---- */
 

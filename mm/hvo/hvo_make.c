@@ -92,7 +92,7 @@ static void split_pass(struct hvo_batch *batch)
 			block_list_remove(mm, &batch->list, index);
 			block_list_push(mm, &batch->left_out, index);
 		}
-		if (split > 0 && batch->page_rounds) {
+		if (split > 0 && batch->mode->page_rounds) {
 			split_round(mm, split);
 			split = 0;
 		}
@@ -211,7 +211,7 @@ static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index
 	const struct block_word word = block_look_at(s->mm, index);
 	pfn_t head = PFN_NONE;
 
-	if (s->new_head)
+	if (s->mode->new_head)
 		head = form_head(s->mm, stash, index);
 	else
 		memmap_init_head_frame(block_page(s->mm, index), word.order, word.zone);
@@ -231,7 +231,7 @@ static void remap_run(struct hvo_batch *s, struct head_stash *stash, u32 index)
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
 	share_first(s, stash, index, tail, frames);
-	if (s->page_rounds && order == BLOCK_ORDER) {
+	if (s->mode->page_rounds && order == BLOCK_ORDER) {
 		hvo_round_of_page(mm, index, order);
 		meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, 0);
 		block_at(mm, index)->tag = 0;
@@ -246,7 +246,7 @@ static void remap_run(struct hvo_batch *s, struct head_stash *stash, u32 index)
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
 	s->round_due = true;
-	if (s->page_rounds)
+	if (s->mode->page_rounds)
 		hvo_round(s);
 }
 
@@ -270,7 +270,8 @@ int hvo_join_with_head(struct zone *zone, u32 first)
  */
 int hvo_gather(struct mm *mm, u32 first)
 {
-	struct hvo_batch batch = {.mm = mm, .new_head = true};
+	static const struct hvo_mode mode = {.new_head = true};
+	struct hvo_batch batch = {.mm = mm, .mode = &mode};
 	struct head_stash stash = {.count = 1};
 	u32 index = first;
 	/* before all else: from here on, other CPUs can cut or isolate only the whole */
@@ -285,7 +286,7 @@ int hvo_gather(struct mm *mm, u32 first)
 		huge_from_bare(mm, &stash, first);
 	else
 		remap_run(&batch, &stash, first); /* a bare block has no frames to gate */
-	hvo_join_round(&batch);
+	hvo_round(&batch);
 	return 0;
 }
 

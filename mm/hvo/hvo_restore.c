@@ -163,15 +163,9 @@ static void restore_stretch(struct hvo_batch *s)
 		if (!is_optimised(s->mm, index))
 			continue;
 		restore_run(s->mm, index);
-		if (s->page_rounds)
+		if (s->mode->page_rounds)
 			hvo_round_of_page(s->mm, index, block_look_at(s->mm, index).order);
 	}
-}
-
-void hvo_restore_tails(struct hvo_batch *batch)
-{
-	hvo_share(batch, hvo_to_share(batch), restore_stretch);
-	batch->round_due = batch->to_do > 0 && !batch->page_rounds;
 }
 
 void hvo_forget_heads(struct mm *mm, const struct block_list *list)
@@ -184,13 +178,13 @@ void hvo_forget_heads(struct mm *mm, const struct block_list *list)
 int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		struct block_list *done, u64 *restored)
 {
-	struct hvo_batch batch = {.mm = mm,
-				  .list = *list,
-				  .left_out = BLOCK_LIST_INIT,
-				  .page_rounds = mode->page_rounds};
+	struct hvo_batch batch = {
+		.mm = mm, .mode = mode, .list = *list, .left_out = BLOCK_LIST_INIT};
 
 	batch.to_do = reserve_all(mm, &batch.list, &batch.left_out);
-	mode->restore(&batch);
+	hvo_share(&batch, hvo_to_share(&batch), restore_stretch);
+	batch.round_due = batch.to_do > 0 && !mode->page_rounds;
+	hvo_round(&batch);
 	*restored = batch.to_do;
 	hvo_forget_heads(mm, &batch.list);
 	block_list_splice(mm, done, &batch.list);

@@ -18,12 +18,6 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		struct block_list *done, u64 *restored);
 
 /*
- * The step of the modes: build the tails of every page of the batch, for which frames are
- * reserved. A round is due afterwards, or each page has a round of its own.
- */
-void hvo_restore_tails(struct hvo_batch *batch);
-
-/*
  * Pages of `list` that have all their struct pages are ordinary memory again. Huge ones keep a
  * formed, frozen head on the free list too.
  */

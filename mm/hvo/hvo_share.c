@@ -62,9 +62,7 @@ static void divide(struct hvo_batch *whole, hvo_step_fn *fn, unsigned threads)
 				    .node = NODE_NONE};
 
 	for (u64 i = 0; i < count; i++) {
-		share.stretch[i] = (struct hvo_batch){.mm = whole->mm,
-						      .new_head = whole->new_head,
-						      .page_rounds = whole->page_rounds};
+		share.stretch[i] = (struct hvo_batch){.mm = whole->mm, .mode = whole->mode};
 		block_list_cut(whole->mm, &whole->list, whole->list.count / (count - i),
 			       &share.stretch[i].list);
 	}

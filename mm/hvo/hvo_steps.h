@@ -1,6 +1,6 @@
 /*
  * A batch of runs, and what the way to huge pages (hvo_make.c) and the way back (hvo_restore.c)
- * share. The modes (hvo.c) are sequences of steps over such a batch.
+ * share. What the modes (hvo.c) do, they do in steps over such a batch.
  */
 #pragma once
 
@@ -12,32 +12,23 @@
 /* The CPU that works on a batch owns it, and the records, lines and struct pages of its runs. */
 struct hvo_batch {
 	struct mm *mm;
+	const struct hvo_mode *mode;
 	struct block_list list;     /* the runs, in transit */
 	struct block_list left_out; /* runs that a step had to leave as they were, in transit */
 	u64 to_do;                  /* runs that need work: decides how many CPUs share it */
-	bool new_head;              /* a frame is reserved for the head of every run */
-	bool page_rounds;           /* each split, and each page, has a round of its own */
 	bool round_due;             /* a step changed translations; a round must follow */
 };
 
 /*
  * The round after a step, if one is due. Baselines start a round of their own whatever other CPUs
- * do, because they are compared by its cost, and interrupt every CPU that is not quiet.
+ * do, because they are compared by its cost, and interrupt every CPU that is not quiet. Ours is
+ * content with a round that another CPU has started since, and idle CPUs may flush later.
  */
 static inline void hvo_round(struct hvo_batch *batch)
 {
-	if (batch->round_due)
+	if (batch->round_due && batch->mode->mapped)
 		shootdown_full(SHOOTDOWN_SKIP_QUIET);
-	batch->round_due = false;
-}
-
-/*
- * The round after a step, if one is due. A round that another CPU has started since will do, and
- * idle CPUs may flush later.
- */
-static inline void hvo_join_round(struct hvo_batch *batch)
-{
-	if (batch->round_due)
+	else if (batch->round_due)
 		shootdown_wait(shootdown_tag());
 	batch->round_due = false;
 }
@@ -68,7 +59,7 @@ static inline u64 hvo_to_share(const struct hvo_batch *batch)
 	const u32 first = batch->list.head;
 
 	if (first == BLOCK_NONE ||
-	    (batch->page_rounds && block_look_at(batch->mm, first).order > BLOCK_ORDER))
+	    (batch->mode->page_rounds && block_look_at(batch->mm, first).order > BLOCK_ORDER))
 		return 0;
 	return MIN(batch->to_do, batch->list.count);
 }

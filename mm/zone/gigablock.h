@@ -65,12 +65,6 @@ static inline bool gigablock_spares(const struct zone *zone)
 		       zone->ram / GIGABLOCK_KEEP;
 }
 
-/* Must blocks of type `from` that are in use not be claimed for `to`? */
-static inline bool gigablock_keeps(const struct mm *mm, enum migratetype from, enum migratetype to)
-{
-	return gigablock_steers(mm, from) && to == MIGRATE_MOVABLE;
-}
-
 /* Has the GiB of block `index` memory that cannot be moved? A hint; any context. */
 static inline bool gigablock_is_tainted(const struct mm *mm, u32 index)
 {

@@ -190,7 +190,7 @@ static bool claim_block(struct zone *zone, unsigned order, enum migratetype othe
 	u32 index;
 
 	/* placed by GiB, a block with unmovable pages keeps its type, with movable ones in it */
-	if (!orders || gigablock_keeps(zone->mm, other, type))
+	if (!orders || (type == MIGRATE_MOVABLE && gigablock_steers(zone->mm, other)))
 		return false;
 	page = zone->page_list[other][31 - (unsigned)__builtin_clz(orders)];
 	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);

@@ -263,8 +263,10 @@ TEST(mm_hvo, gigabytes_with_a_round_each_stay_with_one_cpu)
 	if (!a)
 		return;
 	for (unsigned i = 0; i < 2; i++) {
-		struct hvo_batch batch = {
-			.mm = &a->mm, .list = BLOCK_LIST_INIT, .to_do = 1, .page_rounds = true};
+		struct hvo_batch batch = {.mm = &a->mm,
+					  .list = BLOCK_LIST_INIT,
+					  .to_do = 1,
+					  .mode = hvo_mode_find("unbatched")};
 
 		EXPECT_EQ(hvo_to_share(&batch), 0); /* an empty batch */
 		REQUIRE(hvo_take_blocks(arena_phantom_zone(a), hvo_mode_find("on"), orders[i], 1,
