@@ -98,6 +98,27 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_ke
 	return count;
 }
 
+typedef void from_node_fn(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count,
+			  struct block_list *list);
+
+/*
+ * Have pages of all nodes appended to an empty list: equal shares, with the remainder one page a
+ * node, round robin from the node of number `turn` on. What some nodes lack then comes from any.
+ */
+static void from_all(struct pool *pool, from_node_fn *from, const struct hvo_mode *mode, u64 turn,
+		     u64 count, struct block_list *list)
+{
+	const unsigned nodes = pool->mm->nodes;
+
+	for (unsigned i = 0; i < 2 * nodes && list->count < count; i++) {
+		/* rounded up without a sum that could overflow: a user may ask for any count */
+		const u64 rest = count - list->count, left = i < nodes ? nodes - i : 1;
+
+		from(pool, mode, (node_t)((turn + i) % nodes), rest / left + (rest % left != 0),
+		     list);
+	}
+}
+
 /* Take runs of one node, NORMAL before DMA32, and append them to the batch. */
 static void take_from_node(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count,
 			   struct block_list *list)
@@ -113,30 +134,14 @@ static void take_from_node(struct pool *pool, const struct hvo_mode *mode, node_
 	}
 }
 
-/*
- * Take equal shares from all nodes, with the remainder one page a node, round robin. What some
- * nodes could not give is then taken from any.
- */
-static void take_from_all(struct pool *pool, const struct hvo_mode *mode, u64 count,
-			  struct block_list *list)
-{
-	const node_t nodes = pool->mm->nodes;
-	const node_t first = (node_t)(atomic_fetch_add(&pool->turn, count) % nodes);
-
-	for (node_t i = 0; i < nodes && list->count < count; i++)
-		take_from_node(pool, mode, (first + i) % nodes,
-			       pool_share_of(count - list->count, nodes - i), list);
-	for (node_t i = 0; i < nodes && list->count < count; i++)
-		take_from_node(pool, mode, (first + i) % nodes, count - list->count, list);
-}
-
 u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count,
 	      struct block_list *list)
 {
 	context_assert(CONTEXT_ORDINARY);
 	mode = hvo_mode_or_selected(mode);
 	if (node == NODE_NONE)
-		take_from_all(pool, mode, count, list);
+		from_all(pool, take_from_node, mode,
+			 atomic_fetch_add(&pool->turn, count) % pool->mm->nodes, count, list);
 	else
 		take_from_node(pool, mode, node, count, list);
 	hvo_make_all(pool->mm, mode, list);
@@ -242,10 +247,12 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
  * Pool lock held. Dequeue up to `count` free pages of one node. A node's surplus is attributed to
  * its pages in use first; if some free pages are surplus beyond that, they leave first.
  */
-static void dequeue_any(struct pool *pool, node_t node, u64 count, struct block_list *list)
+static void dequeue_any(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 count,
+			struct block_list *list)
 {
 	struct pool_node *from = &pool->node[node];
 
+	(void)mode;
 	dequeue_from_node(pool, from, count, pool_node_free_surplus(from), list);
 }
 
@@ -254,22 +261,6 @@ static void leave_pool(struct pool *pool, const struct block_list *list)
 {
 	block_list_foreach(pool->mm, index, list)
 		block_clear_pool_free(pool->mm, index);
-}
-
-/*
- * Pool lock held. Dequeue equal shares from all nodes, with the remainder one page a node, round
- * robin. Pages that some nodes lack are then taken from any node.
- */
-static void dequeue_from_all(struct pool *pool, u64 count, struct block_list *list)
-{
-	const node_t nodes = pool->mm->nodes, first = (node_t)(pool->free_turn % nodes);
-
-	for (node_t i = 0; i < nodes; i++)
-		dequeue_any(pool, (first + i) % nodes,
-			    pool_share_of(count - list->count, nodes - i), list);
-	for (node_t i = 0; i < nodes; i++)
-		dequeue_any(pool, (first + i) % nodes, count - list->count, list);
-	pool->free_turn += list->count;
 }
 
 /* Pool lock held. Dequeue up to `count` surplus pages, from nodes that have any. */
@@ -296,10 +287,12 @@ static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
 	if (which.surplus)
 		dequeue_surplus(pool, count, list);
-	else if (which.only == NODE_NONE)
-		dequeue_from_all(pool, count, list);
 	else if (which.only < pool->mm->nodes)
-		dequeue_any(pool, which.only, count, list);
+		dequeue_any(pool, NULL, which.only, count, list);
+	if (!which.surplus && which.only == NODE_NONE) {
+		from_all(pool, dequeue_any, NULL, pool->free_turn % pool->mm->nodes, count, list);
+		pool->free_turn += list->count;
+	}
 	leave_pool(pool, list);
 	spin_unlock(&pool->lock);
 }
@@ -464,7 +457,7 @@ static u64 mark_surplus(struct pool *pool, u64 target)
 
 	spin_lock(&pool->lock);
 	persistent = pool->pages - pool->surplus;
-	for (node_t n = 0; n < 2 * pool->mm->nodes && persistent > target; n++) {
+	for (unsigned n = 0; n < 2u * pool->mm->nodes && persistent > target; n++) {
 		struct pool_node *node = &pool->node[n % pool->mm->nodes];
 		const u64 most = n < pool->mm->nodes ? pool_node_in_use(node) : node->pages;
 		const u64 added = MIN(persistent - target, most - MIN(most, node->surplus));

@@ -147,12 +147,6 @@ pool_take_out(struct pool *pool, struct pool_node *node, u32 index, struct pool_
 	pool_count(pool, node, by);
 }
 
-/* Equal shares, rounded up without a sum that could overflow: a user may ask for any count. */
-static inline u64 pool_share_of(u64 count, node_t nodes)
-{
-	return count / nodes + (count % nodes != 0);
-}
-
 /*
  * Initialise an empty pool of pages of `order` (9 or 18) over `mm`. `nodes` has room for mm->nodes
  * entries. Context: handler.

@@ -14,8 +14,8 @@
  *               off         struct pages as they are, all tails written
  *
  * The modes are rows of one table (hvo.c). They share their steps and differ in the memory that
- * they take, in rounds, and in the place of the head. Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER (1 GiB, 512 blocks: HUGE
- * and 511 NOHEAD).
+ * they take, in rounds, and in the place of the head. Orders: BLOCK_ORDER (2 MiB) and GIGA_ORDER
+ * (1 GiB, 512 blocks: HUGE and 511 NOHEAD).
  */
 #pragma once
 

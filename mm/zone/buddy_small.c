@@ -72,15 +72,14 @@ static void block_became_free(struct zone *zone, const struct page *first)
 	buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(word));
 }
 
-/* `word` is what the block's record says under the lock. */
-static void free_pages(struct zone *zone, struct page *page, unsigned order, u8 type,
-		       struct block_word word)
+void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u8 type)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	struct block *block = block_at(zone->mm, index);
 
 	ASSERT(spin_held(&zone->lock), "frame %llx freed without the zone lock", page_to_pfn(page));
 	ASSERT(!(page->flags & PAGE_BUDDY), "double free of frame %llx", page_to_pfn(page));
-	block_count_free(block_at(zone->mm, index), word, (s64)order_pages(order));
+	block_count_free(block, block_look(block), (s64)order_pages(order));
 	gib_count_free(zone->mm, index, (s64)order_pages(order));
 	while (order < BLOCK_ORDER) {
 		struct page *buddy =
@@ -102,14 +101,8 @@ static void free_pages(struct zone *zone, struct page *page, unsigned order, u8 
 
 void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
 {
-	const struct block_word word = block_look(block_of(zone->mm, page_to_pfn(page)));
-
-	free_pages(zone, page, order, word.type, word);
-}
-
-void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u8 type)
-{
-	free_pages(zone, page, order, type, block_look(block_of(zone->mm, page_to_pfn(page))));
+	buddy_free_pages_as(zone, page, order,
+			    block_look(block_of(zone->mm, page_to_pfn(page))).type);
 }
 
 struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetype type)
