@@ -34,7 +34,7 @@ from test_docs import PAGES, commands
         ("bench WHAT=sweep T=hov CPUS=2,8", "make bench WHAT=sweep: T=hov: one of alloc, "),
         ("test WHAT=matrx", "WHAT=matrx: make test has again, bare, "),
         ("run FIRMWRE=pvh", "FIRMWRE= is read by nobody; did you mean FIRMWARE=?"),
-        ("bench 'BENCH=hvo' 'CMDLINE=a b=c'", "BENCH= is read by nobody"),
+        ("bench 'BENCH=hvo' 'CMDLINE=a b=c'", "BENCH= is now T"),
         ("test-matrix", "make test-matrix is now: make test WHAT=matrix."),
         ("soak", "make soak is now: make test WHAT=soak."),
         ("bench-hvo-native", "make bench-hvo-native is now: make bench WHAT=hvo."),

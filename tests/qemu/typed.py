@@ -149,6 +149,12 @@ CHECKS = {
 MAKEFILES = ("Makefile", "tests/host/host.mk", "tests/model/model.mk")
 # Variables that make help does not list: where things lie, and tools.
 UNLISTED = {"TOOLS", "COV", "YES", "CI", "CXX", "LD", "NM", "AR", "HOST_CC", "MAKEFLAGS"}
+# Variables of old, and what replaces them.
+OLD = {
+    "SAN": "DEBUG=san", "BENCH": "T", "M": "T", "SHARD": "T", "DIR": "FILES", "ARGS": "PROGRAM='./a.out ARGUMENTS'",
+    "ENV": "PROGRAM='NAME=value ./a.out'", "BALLOON": "CMDLINE=balloon=on, which suffices", "HOURS": "N", "SOAK": "N", "CALLS": "N",
+    "FUZZ_SECONDS": "N", "HOSTED": "DEBUG=1", "QEMU": "a qemu-system-x86_64 that PATH finds first",
+}  # fmt: skip
 
 
 def makefiles():
@@ -173,6 +179,8 @@ def check_typed(goals, names):
     for name in names:
         if name in variables() | UNLISTED or (name.islower() and "bench/sweep" in goals):
             continue
+        if name in OLD:
+            raise Wrong(f"{name}= is now {OLD[name]}")
         near = difflib.get_close_matches(name, sorted(variables()), 1, 0)[0]
         raise Wrong(f"{name}= is read by nobody; did you mean {near}=?")
 

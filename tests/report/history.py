@@ -1,8 +1,12 @@
 """What can still be had after days of work: pages of 1 GiB and 2 MiB, in each mode and on Linux."""
 
-from paper import Heading, Text
+import pictures
+from paper import Figure, Heading, Text
+from pictures import Series
 from records import of_kind
 from rows import rows_of, table
+
+COLOUR = {"hvo=off": "green", "hvo=unbatched": "red", "hvo=batched": "orange", "hvo=on": "blue"}
 
 
 def memory(record):
@@ -33,4 +37,8 @@ def section(paper, captures):
             " a quarter; all of it is given back. Then pages are counted that can be had, of either size."
         )
     )
+    sides = {name: {r["day"]: r["large"] for r in records if side(r) == name} for name in sorted(map(side, records))}
+    lines = [Series(name, list(had.items()), COLOUR.get(name), dashed=name.startswith("Linux")) for name, had in sides.items()]
+    svg = pictures.lines("history", lines, "days of work", "pages of 1 GiB that can be had")
     paper.add(table("Pages that can be had", rows_of(records, memory=memory, side=side), columns, left=2))
+    paper.add(Figure("history", svg, "Pages of 1 GiB after each day") if svg else None)
