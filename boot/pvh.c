@@ -148,15 +148,6 @@ static void read_memory_map(const struct reader *r, const struct start_info *sta
 	}
 }
 
-/* The lists were copied, but a payload may read them again, so the loader's memory is kept. */
-static void keep_lists(const struct reader *r, phys_t start_info, const struct start_info *start)
-{
-	boot_info_add_range(r->info, start_info, sizeof(*start), MEM_LOADER);
-	if (start->modules && start->modules <= PVH_MODULES_MAX)
-		boot_info_add_range(r->info, start->module_list,
-				    start->modules * sizeof(struct start_info_module), MEM_LOADER);
-}
-
 int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *info)
 {
 	const struct reader r = {.map = map, .ctx = ctx, .info = info};
@@ -186,6 +177,5 @@ int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *in
 	else
 		read_memory_map(&r, &start);
 	read_modules(&r, &start);
-	keep_lists(&r, start_info, &start);
 	return 0;
 }

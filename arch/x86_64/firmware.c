@@ -22,7 +22,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "mm/map/memblock.h"
 #include "mm/mm.h"
 
 enum { HPET_SIZE = 1024 };
@@ -30,18 +29,6 @@ enum { HPET_SIZE = 1024 };
 static u64 max_cpus = ~0ULL;
 OPTION_U64(maxcpus, max_cpus, 1, ~0ULL, "start no more CPUs than this; 1: only the boot CPU",
 	   .boot_only = true);
-
-static void mask_device_interrupts(const struct acpi_table *madt)
-{
-	const size_t max = acpi_madt_io_apics_max(madt);
-	struct acpi_io_apic *list = memblock_alloc_or_die((max + 1) * sizeof(*list), NODE_NONE,
-							  "the list of I/O APICs");
-	const size_t n = acpi_madt_io_apics(madt, list, max);
-
-	pic_mask_all();
-	for (size_t i = 0; i < n; i++)
-		io_apic_add(list[i].phys, list[i].gsi_base);
-}
 
 static void drop_unreachable(struct cpu_desc *list, size_t count)
 {
@@ -68,11 +55,12 @@ static void read_cpus(void)
 	}
 	list = acpi_machine_cpus(madt, &count, &info);
 	apic_set_nmi_pin(info.nmi_lint);
-	mask_device_interrupts(madt);
+	pic_mask_all();
+	acpi_madt_io_apics(madt, io_apic_add);
 	apic_choose_mode(count ? list[count - 1].apic_id : 0, opted_out);
 	apic_init_cpu();
 	/* CPU numbers are dense. The boot CPU is number 0 whether or not the table lists it. */
-	count = acpi_machine_boot_cpu_first(list, count, apic_id());
+	count = cpu_list_boot_first(list, count, apic_id());
 	drop_unreachable(list, count);
 	cpu_descs = list;
 	cpu_count = (cpu_t)count;

@@ -11,6 +11,7 @@
 #include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_dump.h"
 #include "arch/x86_64/acpi/acpi_machine.h"
+#include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_root.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
@@ -102,7 +103,7 @@ static void read_cpus(void)
 	list = acpi_machine_cpus(&madt, &cpus_described, &info);
 	if (!replay_boot_apic_id(&text, &boot))
 		boot = cpus_described ? list[0].apic_id : 0;
-	cpus_described = acpi_machine_boot_cpu_first(list, cpus_described, boot);
+	cpus_described = cpu_list_boot_first(list, cpus_described, boot);
 	cpu_descs = list;
 	cpu_count = (cpu_t)cpus_described;
 }

@@ -40,7 +40,6 @@ TEST(arch_user, an_entry_gives_the_rights_that_it_was_made_with)
 #include "arch/x86_64/interrupts/nmi.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
-#include "arch/x86_64/user/user.h"
 #include "kernel/core/call.h"
 #include "kernel/core/context.h"
 #include "kernel/core/percpu.h"
@@ -81,7 +80,6 @@ static struct {
 	unsigned count;
 	u8 *code, *data;
 	struct page *far;
-	const struct user_ops *ops_before;
 } space;
 
 static struct page *new_frame(void)
@@ -136,7 +134,6 @@ static void space_close(void)
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	while (space.count > 0)
 		page_free(space.frames[--space.count]);
-	user_set_ops(space.ops_before);
 }
 
 static bool space_open(const struct user_ops *ops)
@@ -144,7 +141,6 @@ static bool space_open(const struct user_ops *ops)
 	struct page *code, *data, *none;
 
 	memset(&space, 0, sizeof(space));
-	space.ops_before = user_ops_set();
 	user_set_ops(ops);
 	code = map_new(USER_CODE_AT, USER_RIGHT_READ | USER_RIGHT_EXEC);
 	data = map_new(USER_DATA_AT, USER_RIGHT_READ | USER_RIGHT_WRITE);

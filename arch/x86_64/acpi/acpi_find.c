@@ -60,13 +60,6 @@ static const void *map(phys_t phys, u64 size)
 	return vmap_phys(phys, size, PT_RO);
 }
 
-static bool rsdp_at(phys_t phys, struct acpi_rsdp *rsdp)
-{
-	const void *data = map(phys, ACPI_RSDP_V2_SIZE);
-
-	return data && acpi_rsdp_parse(data, ACPI_RSDP_V2_SIZE, rsdp) == 0;
-}
-
 static bool rsdp_search(phys_t start, size_t len, struct acpi_rsdp *rsdp)
 {
 	const u8 *area = map(start, len);
@@ -100,7 +93,7 @@ static const char *find_rsdp(const struct boot_info *info, struct acpi_rsdp *rsd
 
 	if (copied && acpi_rsdp_parse(info->rsdp_copy, copied, rsdp) == 0)
 		return "the loader's copy";
-	if (info->rsdp && rsdp_at(info->rsdp, rsdp))
+	if (info->rsdp && rsdp_search(info->rsdp, ACPI_RSDP_V2_SIZE, rsdp))
 		return "the loader";
 	if (copied || info->rsdp)
 		pr_warn("ACPI: the loader's RSDP is invalid, memory is searched for another");

@@ -6,10 +6,10 @@
 #include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_cpu_order.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
+#include "arch/x86_64/acpi/acpi_root.h"
 #include "arch/x86_64/acpi/acpi_srat.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 
 /* Until the tables are read, only the boot CPU is known. */
@@ -22,7 +22,7 @@ static struct acpi_slit slit;
 struct cpu_desc *acpi_machine_cpus(const struct acpi_table *madt, size_t *count,
 				   struct acpi_madt *info)
 {
-	const size_t max = acpi_madt_cpus_max(madt);
+	const size_t max = acpi_entries_max(madt);
 	struct cpu_desc *list =
 		memblock_alloc_or_die((max + 1) * sizeof(*list), NODE_NONE, "the list of CPUs");
 
@@ -32,26 +32,15 @@ struct cpu_desc *acpi_machine_cpus(const struct acpi_table *madt, size_t *count,
 	return list;
 }
 
-size_t acpi_machine_boot_cpu_first(struct cpu_desc *list, size_t count, u32 boot_apic_id)
-{
-	if (cpu_list_boot_first(list, count, boot_apic_id))
-		return count;
-	pr_warn("ACPI: MADT does not list the boot CPU (APIC ID %u), added", boot_apic_id);
-	memmove(&list[1], &list[0], count * sizeof(*list));
-	list[0] = (struct cpu_desc){.apic_id = boot_apic_id, .enabled = true};
-	return count + 1;
-}
-
 static int read_srat(const struct acpi_table *table)
 {
-	size_t mem, cpu;
+	const size_t max = acpi_entries_max(table);
 
-	acpi_srat_count(table, &mem, &cpu);
-	srat.mem = memblock_alloc_or_die((mem + 1) * sizeof(*srat.mem), NODE_NONE,
+	srat.mem = memblock_alloc_or_die((max + 1) * sizeof(*srat.mem), NODE_NONE,
 					 "affinities of memory");
-	srat.cpu = memblock_alloc_or_die((cpu + 1) * sizeof(*srat.cpu), NODE_NONE,
+	srat.cpu = memblock_alloc_or_die((max + 1) * sizeof(*srat.cpu), NODE_NONE,
 					 "affinities of CPUs");
-	srat.domain = memblock_alloc_or_die((mem + cpu + 1) * sizeof(*srat.domain), NODE_NONE,
+	srat.domain = memblock_alloc_or_die((max + 1) * sizeof(*srat.domain), NODE_NONE,
 					    "proximity domains");
 	return acpi_srat_parse(table, &srat);
 }

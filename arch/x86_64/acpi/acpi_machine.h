@@ -17,12 +17,6 @@ struct cpu_desc *acpi_machine_cpus(const struct acpi_table *madt, size_t *count,
 				   struct acpi_madt *info);
 
 /*
- * Make the CPU with this APIC ID number 0, and add it if the table did not list it; the list has
- * room for one more. Returns the number of CPUs.
- */
-size_t acpi_machine_boot_cpu_first(struct cpu_desc *list, size_t count, u32 boot_apic_id);
-
-/*
  * Set node_count, the node of each of the first cpu_count CPUs of cpu_descs, and the nodes of RAM.
  * A NULL table is absent. Without an SRAT that is sound there is one node.
  */

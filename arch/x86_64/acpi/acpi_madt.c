@@ -74,27 +74,6 @@ static struct acpi_walk madt_entries(const struct acpi_table *madt)
 	return (struct acpi_walk){madt, MADT_ENTRIES, sizes, ARRAY_LEN(sizes), false};
 }
 
-static size_t count_types(const struct acpi_table *madt, u8 type, u8 other)
-{
-	struct acpi_walk walk = madt_entries(madt);
-	const u8 *entry;
-	size_t n = 0;
-
-	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk))
-		n += entry[0] == type || entry[0] == other;
-	return n;
-}
-
-size_t acpi_madt_cpus_max(const struct acpi_table *madt)
-{
-	return count_types(madt, MADT_LOCAL_APIC, MADT_X2APIC);
-}
-
-size_t acpi_madt_io_apics_max(const struct acpi_table *madt)
-{
-	return count_types(madt, MADT_IO_APIC, MADT_IO_APIC);
-}
-
 /* Set *apic_id to the CPU of an entry that is enabled and valid; else false. */
 static bool entry_cpu(const u8 *entry, u32 *apic_id, struct acpi_madt *out)
 {
@@ -122,21 +101,18 @@ static bool entry_cpu(const u8 *entry, u32 *apic_id, struct acpi_madt *out)
  * Record the local pin for NMIs. If two entries name different pins, neither can be trusted for all
  * CPUs.
  */
-static void note_nmi(struct acpi_madt *out, u8 lint, bool *seen)
+static void note_nmi(const u8 *entry, struct acpi_madt *out, bool *seen)
 {
-	if (*seen && out->nmi_lint != lint)
-		out->nmi_lint = -1;
-	else
-		out->nmi_lint = lint <= 1 ? lint : -1;
-	*seen = true;
-}
+	u8 lint;
 
-static void note_nmi_of(const u8 *entry, struct acpi_madt *out, bool *nmi_seen)
-{
 	if (entry[0] == MADT_NMI)
-		note_nmi(out, ((const struct madt_nmi *)entry)->lint, nmi_seen);
+		lint = ((const struct madt_nmi *)entry)->lint;
 	else if (entry[0] == MADT_X2APIC_NMI)
-		note_nmi(out, ((const struct madt_x2apic_nmi *)entry)->lint, nmi_seen);
+		lint = ((const struct madt_x2apic_nmi *)entry)->lint;
+	else
+		return;
+	out->nmi_lint = lint <= 1 && (!*seen || out->nmi_lint == lint) ? lint : -1;
+	*seen = true;
 }
 
 static u64 apic_id_key(const void *record)
@@ -165,7 +141,7 @@ size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, siz
 
 	*out = (struct acpi_madt){.nmi_lint = -1};
 	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk)) {
-		note_nmi_of(entry, out, &nmi_seen);
+		note_nmi(entry, out, &nmi_seen);
 		if (entry_cpu(entry, &apic_id, out) && count < max)
 			cpus[count++] = (struct cpu_desc){.apic_id = apic_id, .enabled = true};
 	}
@@ -180,32 +156,30 @@ size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, siz
 	return kept;
 }
 
-size_t acpi_madt_io_apics(const struct acpi_table *madt, struct acpi_io_apic *out, size_t max)
+void acpi_madt_io_apics(const struct acpi_table *madt, void (*add)(phys_t phys, u32 gsi_base))
 {
 	struct acpi_walk walk = madt_entries(madt);
 	const u8 *entry;
-	size_t n = 0;
 
-	for (entry = acpi_walk_next(&walk); entry && n < max; entry = acpi_walk_next(&walk)) {
+	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk)) {
 		const struct madt_io_apic *io = (const void *)entry;
 
 		if (entry[0] == MADT_IO_APIC)
-			out[n++] =
-				(struct acpi_io_apic){.phys = io->phys, .gsi_base = io->gsi_base};
+			add(io->phys, io->gsi_base);
 	}
-	return n;
 }
 
-bool cpu_list_boot_first(struct cpu_desc *cpus, size_t count, u32 boot_apic_id)
+size_t cpu_list_boot_first(struct cpu_desc *cpus, size_t count, u32 boot_apic_id)
 {
-	for (size_t i = 0; i < count; i++) {
-		struct cpu_desc boot = cpus[i];
+	size_t at = 0;
 
-		if (boot.apic_id != boot_apic_id)
-			continue;
-		memmove(&cpus[1], &cpus[0], i * sizeof(*cpus));
-		cpus[0] = boot;
-		return true;
+	while (at < count && cpus[at].apic_id != boot_apic_id)
+		at++;
+	if (at == count) {
+		pr_warn("ACPI: MADT does not list the boot CPU (APIC ID %u), added", boot_apic_id);
+		count++;
 	}
-	return false;
+	memmove(&cpus[1], &cpus[0], at * sizeof(*cpus));
+	cpus[0] = (struct cpu_desc){.apic_id = boot_apic_id, .enabled = true};
+	return count;
 }

@@ -22,6 +22,14 @@ bool acpi_has_signature(const void *data, size_t len, const char *signature);
 int acpi_table_open(const void *data, size_t len, const char *signature, struct acpi_table *out);
 
 /*
+ * Upper limit for the entries of a MADT or an SRAT that are read: the shortest of them has 8 bytes.
+ */
+static inline size_t acpi_entries_max(const struct acpi_table *table)
+{
+	return table->len / 8;
+}
+
+/*
  * Next entry (type, length, ...) of a type that is read and long enough for it; NULL at the end, or
  * at an impossible length (walk->bad).
  */

@@ -53,16 +53,6 @@ static struct acpi_walk srat_entries(const struct acpi_table *srat)
 	return (struct acpi_walk){srat, SRAT_ENTRIES, sizes, ARRAY_LEN(sizes), false};
 }
 
-void acpi_srat_count(const struct acpi_table *srat, size_t *mem, size_t *cpu)
-{
-	struct acpi_walk walk = srat_entries(srat);
-	const u8 *entry;
-
-	*mem = *cpu = 0;
-	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk))
-		*(entry[0] == SRAT_MEMORY ? mem : cpu) += 1;
-}
-
 /* Before revision 2 domains had 8 bits, and the other bits were reserved. */
 static u32 domain_of(const struct acpi_table *table, u32 domain)
 {

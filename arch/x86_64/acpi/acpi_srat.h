@@ -3,14 +3,11 @@
 
 #include "arch/x86_64/acpi/acpi_tables.h"
 
-/* Upper limits for the entries of each kind that the table can yield. */
-void acpi_srat_count(const struct acpi_table *srat, size_t *mem, size_t *cpu);
-
 /*
- * Fill lists that have room for the counts above. Domains are numbered densely as nodes, by rising
- * domain. Returns 0 with nodes >= 1. Returns -EINVAL if the table contradicts itself (ranges of
- * different domains overlap, or a CPU is in two domains; both are logged) or names no domain. The
- * machine then is one node.
+ * Fill lists that have room for acpi_entries_max() entries each. Domains are numbered densely as
+ * nodes, by rising domain. Returns 0 with nodes >= 1. Returns -EINVAL if the table contradicts
+ * itself (ranges of different domains overlap, or a CPU is in two domains; both are logged) or
+ * names no domain. The machine then is one node.
  */
 int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat);
 

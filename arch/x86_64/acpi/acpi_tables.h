@@ -8,8 +8,8 @@
  *
  * The parsers follow no pointer found in a table, allocate nothing, and do not read past the given
  * length. All of them compile hosted, where the tests and the fuzzer run. Lists have no upper
- * limit; a caller counts first and then fills memory of that size. Errors in a table are logged,
- * and the wrong part is skipped.
+ * limit; a caller makes them as long as the table may need (acpi_entries_max()). Errors in a table
+ * are logged, and the wrong part is skipped.
  *
  * Source: UEFI Forum, "Advanced Configuration and Power Interface Specification" 6.5, 2022-08,
  * chapter 5.2.
@@ -79,10 +79,6 @@ struct cpu_desc {
 	u32 thread, turn;
 };
 
-struct acpi_io_apic {
-	u32 phys, gsi_base;
-};
-
 struct acpi_madt {
 	size_t disabled; /* entries of CPUs that are absent or not to be used */
 	size_t ignored;  /* entries with impossible IDs, duplicates */
@@ -104,8 +100,8 @@ struct acpi_cpu_affinity {
 };
 
 /*
- * The lists belong to the caller. The caller counts the entries first and then calls the parser,
- * which fills the lists. They are sorted by address and by APIC ID, and `domain` ascends.
+ * The lists belong to the caller. The parser fills them. They are sorted by address and by APIC
+ * ID, and `domain` ascends.
  */
 struct acpi_srat {
 	struct acpi_mem_affinity *mem;

@@ -63,7 +63,6 @@ u8 *ap_stages;
 u32 *ap_ids;
 void **ap_stacks;
 cpu_t ap_count;
-u32 ap_unknown;
 u32 ap_x2apic;
 volatile void __iomem *ap_apic;
 
@@ -216,19 +215,6 @@ static void give_up(cpu_t cpu)
 		wait_spin(&wait, cpu);
 }
 
-static void report(cpu_t started, u64 ns)
-{
-	u32 seen16, seen32;
-
-	pr_info("started %u of %u CPUs in %llu ms (%s)", started, cpu_count, ns / NS_PER_MS,
-		apic_mode() == APIC_X2APIC ? "x2APIC" : "xAPIC");
-	smp_page_seen(&seen16, &seen32);
-	if (seen16 != started - 1 || seen32 != started - 1)
-		pr_warn("%u other CPUs reached 16-bit code, %u reached 32-bit code; %u of them are "
-			"not in the firmware's list",
-			seen16, seen32, atomic_load_relaxed(&ap_unknown));
-}
-
 static void start_all(void)
 {
 	const u64 begin = clock_ns();
@@ -243,7 +229,8 @@ static void start_all(void)
 	cpu = wait_underway(cpu, wait_deadline_cpus());
 	for (cpu = next_underway(cpu); cpu < cpu_count; cpu = next_underway(cpu))
 		give_up(cpu);
-	report(cpumask_weight(&cpus_online), clock_ns() - begin);
+	pr_info("started %u of %u CPUs in %llu ms (%s)", cpumask_weight(&cpus_online), cpu_count,
+		(clock_ns() - begin) / NS_PER_MS, apic_mode() == APIC_X2APIC ? "x2APIC" : "xAPIC");
 }
 
 void arch_cpus_start(void)

@@ -27,7 +27,6 @@ extern u8 *ap_stages;
 extern u32 *ap_ids;
 extern void **ap_stacks;
 extern cpu_t ap_count;
-extern u32 ap_unknown;                 /* CPUs that started and are not in the list */
 extern u32 ap_x2apic;                  /* 1: switch to x2APIC mode before reading the ID */
 extern volatile void __iomem *ap_apic; /* registers in xAPIC mode */
 

@@ -1,10 +1,10 @@
 /*
- * The first pages and page tables of an AP: pages to begin in and page tables to run on.
+ * The first page and page tables of an AP: a page to begin in and page tables to run on.
  *
- * The pages are one for code and one for data (trampoline.h). They come from conventional memory
- * below 1 MiB, because a start-up message carries 8 bits of page number. Page 0 (the BIOS's), the
- * EBDA (which the map excludes from RAM, checked again here) and everything from 0xA0000 are not
- * used. The code page is filled with INT3 before the code is copied, so that a stray jump traps.
+ * The page has code and data (trampoline.h). It comes from conventional memory below 1 MiB, because
+ * a start-up message carries 8 bits of page number. Page 0 (the BIOS's), the EBDA (which the map
+ * excludes from RAM, checked again here) and everything from 0xA0000 are not used. The page is
+ * filled with INT3 before the code is copied, so that a stray jump traps.
  *
  * The page tables are not the kernel's, because a CPU must not walk those before it is counted in
  * rounds (kernel/core/shootdown.h). The boot tables alone are not enough, as they do not map stacks
@@ -15,7 +15,7 @@
  *	MMIO, image
  *	vmemmap windows      nothing: these are the tables that change while the machine runs
  *
- * Neither the pages nor the root are ever freed, because an AP may start late.
+ * Neither the page nor the root is ever freed, because an AP may start late.
  */
 #include "arch/x86_64/smp/smp_page.h"
 
@@ -30,7 +30,7 @@ enum { INT3 = 0xcc, LOW_END = 0xa0000 };
 
 extern pte_t boot_pgd[PTRS_PER_TABLE]; /* boot/entry.S */
 
-static phys_t page_phys; /* of the two pages, code and data */
+static phys_t page_phys;
 
 static const u64 trampoline_gdt[4] = {
 	[TRAMPOLINE_CODE64 / 8] = 0x00af9b000000ffff,
@@ -63,23 +63,15 @@ static bool page_is_taken(phys_t page)
 	return false;
 }
 
-static bool page_is_free(phys_t page)
+/* The highest free page, or 0. */
+static phys_t find_low_page(phys_t ebda)
 {
-	return page_is_ram(page) && !page_is_taken(page);
-}
+	phys_t page = ALIGN_DOWN(ebda ? MIN(ebda, (phys_t)LOW_END) : LOW_END, PAGE_SIZE);
 
-/* The highest free pair of pages, or 0. */
-static phys_t find_pages(phys_t ebda)
-{
-	phys_t page =
-		ALIGN_DOWN(ebda ? MIN(ebda, (phys_t)LOW_END) : LOW_END, PAGE_SIZE) - PAGE_SIZE;
-
-	while (page > PAGE_SIZE) {
+	do
 		page -= PAGE_SIZE;
-		if (page_is_free(page) && page_is_free(page + PAGE_SIZE))
-			return page;
-	}
-	return 0;
+	while (page > 0 && (!page_is_ram(page) || page_is_taken(page)));
+	return page;
 }
 
 /*
@@ -104,14 +96,12 @@ static phys_t make_root(void)
 	return phys;
 }
 
-static void fill_code(u8 *page)
+static void fill_page(u8 *page, phys_t phys, phys_t root)
 {
+	struct trampoline_data *data = (struct trampoline_data *)(page + TRAMPOLINE_DATA_AT);
+
 	memset(page, INT3, PAGE_SIZE);
 	memcpy(page, trampoline_start, (size_t)(trampoline_end - trampoline_start));
-}
-
-static void fill_data(struct trampoline_data *data, phys_t phys, phys_t root)
-{
 	*data = (struct trampoline_data){
 		.jump32_offset = (u32)(phys + (u64)(trampoline_code32 - trampoline_start)),
 		.jump32_selector = TRAMPOLINE_CODE32,
@@ -120,7 +110,7 @@ static void fill_data(struct trampoline_data *data, phys_t phys, phys_t root)
 		.root = (u32)root,
 		.gdt_limit = sizeof(trampoline_gdt) - 1,
 		.gdt_base =
-			(u32)(phys + TRAMPOLINE_DATA_PAGE + offsetof(struct trampoline_data, gdt)),
+			(u32)(phys + TRAMPOLINE_DATA_AT + offsetof(struct trampoline_data, gdt)),
 		.entry = (u64)(virt_t)ap_entry64,
 	};
 	memcpy(data->gdt, trampoline_gdt, sizeof(trampoline_gdt));
@@ -130,27 +120,18 @@ int smp_page_make(phys_t ebda)
 {
 	phys_t root;
 
-	page_phys = find_pages(ebda);
+	page_phys = find_low_page(ebda);
 	if (!page_phys)
 		return -ENOMEM;
-	memblock_reserve(page_phys, page_phys + 2 * PAGE_SIZE, OWNER_IMAGE);
+	memblock_reserve(page_phys, page_phys + PAGE_SIZE, OWNER_IMAGE);
 	root = make_root();
 	if (!root)
 		return -ENOMEM;
-	fill_code(phys_to_virt(page_phys));
-	fill_data(phys_to_virt(page_phys + TRAMPOLINE_DATA_PAGE), page_phys, root);
+	fill_page(phys_to_virt(page_phys), page_phys, root);
 	return 0;
 }
 
 u8 smp_page_vector(void)
 {
 	return (u8)(page_phys >> PAGE_SHIFT);
-}
-
-void smp_page_seen(u32 *seen16, u32 *seen32)
-{
-	const struct trampoline_data *data = phys_to_virt(page_phys + TRAMPOLINE_DATA_PAGE);
-
-	*seen16 = atomic_load_relaxed(&data->seen16);
-	*seen32 = atomic_load_relaxed(&data->seen32);
 }

@@ -2,7 +2,7 @@
  * The first code of the other CPUs. They begin in real mode, at the start of a page below 1 MiB to
  * which smp_page.c has copied this code.
  *
- *	16-bit   own data segment, count, GDT, protected mode
+ *	16-bit   own data segment, GDT, protected mode
  *	32-bit   CR4, CR3, EFER, CR0 written whole, as boot/entry.S does: nothing is inherited
  *	         from firmware, and after INIT the caches are off (CR0.CD)
  *	64-bit   still in the page (identity-mapped by the start-up tables), then ap_entry64
@@ -32,8 +32,8 @@
 #define APIC_ID_OFFSET 0x20
 #define AP_CLAIMED 1 /* enum ap_stage */
 
-/* Offset of a field of struct trampoline_data from the code page. */
-#define AT(field) (TRAMPOLINE_DATA_PAGE + TRAMPOLINE_##field)
+/* Offset of a field of struct trampoline_data from the page. */
+#define AT(field) (TRAMPOLINE_DATA_AT + TRAMPOLINE_##field)
 
 	.section .rodata.trampoline, "a", @progbits
 	.balign 16
@@ -44,7 +44,6 @@ trampoline_start:
 	cld
 	mov %cs, %ax
 	mov %ax, %ds
-	lock incl AT(SEEN16)
 	xor %ebx, %ebx
 	mov %ax, %bx
 	shl $4, %ebx /* EBX: linear address of the page */
@@ -60,7 +59,6 @@ trampoline_code32:
 	mov %eax, %ds
 	mov %eax, %es
 	mov %eax, %ss
-	lock incl AT(SEEN32)(%ebx)
 	cmpl $0, boot_nx_was_off - IMAGE_BASE
 	je 1f
 	mov $MSR_MISC_ENABLE, %ecx /* as the boot CPU did (boot/entry.S) */
@@ -121,7 +119,7 @@ ap_entry64:
 	xor %eax, %eax
 	mov $AP_CLAIMED, %ecx
 	lock cmpxchg %cl, (%r8, %rdx)
-	jne 4f
+	jne 3f
 
 	mov ap_stacks(%rip), %r9
 	mov (%r9, %rdx, 8), %rsp
@@ -132,9 +130,8 @@ ap_entry64:
 	call ap_start
 	ud2
 
-3:	lock incl ap_unknown(%rip)
-4:	cli
+3:	cli
 	hlt
-	jmp 4b
+	jmp 3b
 
 	.section .note.GNU-stack, "", @progbits

@@ -1,12 +1,8 @@
 /*
- * Layout of the trampoline's two pages, shared by trampoline.S and smp_page.c.
+ * Layout of the trampoline's page, shared by trampoline.S and smp_page.c.
  *
  *	0       code: 16-bit, 32-bit, jump to the kernel; the rest is INT3
- *	4096    struct trampoline_data
- *
- * Data that APs write (counters) must not share a page with code that other APs execute. An
- * emulator takes such a write for self-modifying code and translates again for every CPU; a
- * processor at least flushes its pipeline.
+ *	2048    struct trampoline_data, which no AP writes
  */
 #pragma once
 
@@ -23,11 +19,9 @@
 #define TRAMPOLINE_JUMP32      0
 #define TRAMPOLINE_JUMP64      8
 #define TRAMPOLINE_ROOT        16
-#define TRAMPOLINE_SEEN16      20
-#define TRAMPOLINE_SEEN32      24
-#define TRAMPOLINE_GDT_POINTER 30
-#define TRAMPOLINE_ENTRY       40
-#define TRAMPOLINE_DATA_PAGE   4096
+#define TRAMPOLINE_GDT_POINTER 22
+#define TRAMPOLINE_ENTRY       32
+#define TRAMPOLINE_DATA_AT     2048
 
 #ifndef __ASSEMBLER__
 #include "kernel/lib/types.h"
@@ -39,8 +33,7 @@ struct trampoline_data {
 	u32 jump64_offset;
 	u16 jump64_selector;
 	u16 pad1;
-	u32 root;           /* of the start-up page tables; below 4 GiB */
-	u32 seen16, seen32; /* CPUs that got this far */
+	u32 root; /* of the start-up page tables; below 4 GiB */
 	u16 pad2;
 	u16 gdt_limit;
 	u32 gdt_base;
@@ -52,8 +45,6 @@ struct trampoline_data {
 _Static_assert(offsetof(struct trampoline_data, jump32_offset) == TRAMPOLINE_JUMP32 &&
 		       offsetof(struct trampoline_data, jump64_offset) == TRAMPOLINE_JUMP64 &&
 		       offsetof(struct trampoline_data, root) == TRAMPOLINE_ROOT &&
-		       offsetof(struct trampoline_data, seen16) == TRAMPOLINE_SEEN16 &&
-		       offsetof(struct trampoline_data, seen32) == TRAMPOLINE_SEEN32 &&
 		       offsetof(struct trampoline_data, gdt_limit) == TRAMPOLINE_GDT_POINTER &&
 		       offsetof(struct trampoline_data, entry) == TRAMPOLINE_ENTRY,
 	       "trampoline.S uses these offsets");

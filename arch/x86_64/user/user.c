@@ -114,11 +114,6 @@ void user_set_ops(const struct user_ops *new_ops)
 	trap_set_ring3(&ring3);
 }
 
-const struct user_ops *user_ops_set(void)
-{
-	return ops;
-}
-
 /* ---- entering and leaving ---- */
 
 /*
