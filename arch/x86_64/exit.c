@@ -21,7 +21,7 @@
 #include <arch/cpu.h>
 #include <arch/mmio.h>
 
-#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/exit.h"
 #include "kernel/console/pager.h"
@@ -101,7 +101,7 @@ void machine_reset(void)
 
 static __noreturn void poweroff_or_halt(void)
 {
-	if (cpuid_hypervisor())
+	if (cpu_features.hypervisor)
 		for (size_t i = 0; i < ARRAY_LEN(poweroff); i++)
 			outw(poweroff[i].port, poweroff[i].value);
 	print("The machine can be switched off now.\n");
@@ -110,7 +110,7 @@ static __noreturn void poweroff_or_halt(void)
 
 bool machine_end_pages(void)
 {
-	return on_end == END_PAGE || (on_end == END_AUTO && !cpuid_hypervisor());
+	return on_end == END_PAGE || (on_end == END_AUTO && !cpu_features.hypervisor);
 }
 
 void machine_end(unsigned code)
@@ -120,7 +120,7 @@ void machine_end(unsigned code)
 		machine_reset();
 	if (machine_end_pages())
 		pager_run();
-	if (on_end == END_HALT || on_end == END_PAGE || !cpuid_hypervisor())
+	if (on_end == END_HALT || on_end == END_PAGE || !cpu_features.hypervisor)
 		cpu_halt_forever();
 	if (on_end == END_AUTO)
 		outb(DEBUG_EXIT_PORT, (u8)code);

@@ -360,7 +360,7 @@ bool option_show(const struct option *opt, char *buf, size_t size)
 		opt->show(opt, buf, size);
 	} else if (opt->parse == option_parse_u64) {
 		format(buf, size, "%llu", *(const u64 *)opt->target);
-	} else if (opt->parse == option_parse_choice) {
+	} else if (opt->parse == option_parse_choice || opt->rows) {
 		option_choice(opt, *(const unsigned *)opt->target, buf, size);
 	} else if (opt->parse == option_parse_bool) {
 		format(buf, size, "%s", *(const bool *)opt->target ? "on" : "off");

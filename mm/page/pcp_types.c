@@ -49,13 +49,8 @@ static int choose(const struct option *opt, const char *value)
 	return err;
 }
 
-static void show(const struct option *opt, char *buf, size_t size)
-{
-	option_choice(opt, chosen, buf, size);
-}
-
 OPTION(pcp.type_cache, .rows = pcp_types, .row_bytes = sizeof(pcp_types[0]), .parse = choose,
-       .show = show, .target = &chosen,
+       .target = &chosen,
        .help = "on: each page on a list carries its block's type (before Weiner 2023-09); else the "
 	       "type is looked up for each page, or once for each block");
 

@@ -58,34 +58,21 @@ const struct clear_insn clear_insns[] = {
 	{NULL, NULL, NULL},
 };
 
-static const struct clear_insn *forced;
+static unsigned forced; /* 0: none; else a row, counted from 1 */
 
 static int clear_insn_parse(const struct option *opt, const char *value)
 {
-	(void)opt;
-	if (strcmp(value, "auto") == 0) {
-		forced = NULL;
-		return 0;
-	}
-	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
-		if (strcmp(insn->name, value) != 0)
-			continue;
-		if (!insn->supported())
-			return -ERANGE;
-		forced = insn;
-		return 0;
-	}
-	return -EINVAL;
-}
+	const unsigned before = forced;
+	const int err = option_parse_choice(opt, value);
 
-static void clear_insn_show(const struct option *opt, char *buf, size_t size)
-{
-	(void)opt;
-	format(buf, size, "%s", forced ? forced->name : "auto");
+	if (err || !forced || clear_insns[forced - 1].supported())
+		return err;
+	forced = before;
+	return -ERANGE;
 }
 
 OPTION(clear.insn, .values = "auto", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),
-       .parse = clear_insn_parse, .show = clear_insn_show,
+       .parse = clear_insn_parse, .target = &forced,
        .help = "how memory is cleared (auto: by CPUID and size)");
 
 enum clear_class clear_class_of(u64 bytes)
@@ -115,7 +102,7 @@ const struct clear_insn *clear_insn_by_cpuid(enum clear_class class)
 
 const struct clear_insn *clear_insn_selected(enum clear_class class)
 {
-	return forced ? forced : clear_insn_by_cpuid(class);
+	return forced ? &clear_insns[forced - 1] : clear_insn_by_cpuid(class);
 }
 
 void clear_pages(void *addr, size_t count)

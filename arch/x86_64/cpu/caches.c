@@ -3,24 +3,6 @@
 
 enum { TYPE_NONE = 0, TYPE_DATA = 1, TYPE_CODE = 2, CPUID_80000001_ECX_TOPOLOGY = 1 << 22 };
 
-/* AMD CPUs without leaf 8000_001Dh: sizes and lines are in 8000_0005h and 8000_0006h. */
-static unsigned from_sizes(cpuid_fn *leaf, const void *ctx, struct cache_level out[CACHES_MAX])
-{
-	const struct cpuid first = leaf(0x80000005, 0, ctx), more = leaf(0x80000006, 0, ctx);
-	const struct cache_level found[] = {
-		{.level = 1, .kind = 'd', .kib = first.ecx >> 24, .line = first.ecx & 0xff},
-		{.level = 1, .kind = 'i', .kib = first.edx >> 24, .line = first.edx & 0xff},
-		{.level = 2, .kind = 'u', .kib = more.ecx >> 16, .line = more.ecx & 0xff},
-		{.level = 3, .kind = 'u', .kib = (more.edx >> 18) * 512, .line = more.edx & 0xff},
-	};
-	unsigned n = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(found); i++)
-		if (found[i].kib)
-			out[n++] = found[i];
-	return n;
-}
-
 unsigned caches_read(cpuid_fn *leaf, const void *ctx, struct cache_level out[CACHES_MAX])
 {
 	const bool amd = leaf(0x80000001, 0, ctx).ecx & CPUID_80000001_ECX_TOPOLOGY;
@@ -40,11 +22,9 @@ unsigned caches_read(cpuid_fn *leaf, const void *ctx, struct cache_level out[CAC
 							: type == TYPE_CODE ? 'i'
 									    : 'u',
 						.kib = (u32)(size >> 10),
-						.ways = ways,
-						.line = line,
 						.sharing = (id.eax >> 14 & 0xfff) + 1};
 	}
-	return n ? n : from_sizes(leaf, ctx, out);
+	return n;
 }
 
 bool cache_is_shared(u32 sharing, u32 id, u32 other)

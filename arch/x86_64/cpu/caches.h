@@ -1,8 +1,7 @@
 /*
  * Caches as CPUID describes them. Pure functions of CPUID's answers (topology.h).
  *
- * Sources: Intel SDM vol. 2A, "CPUID", leaf 4; AMD APM vol. 3, E.4.5, E.4.6, E.4.15
- * (8000_0005h, 8000_0006h, 8000_001Dh).
+ * Sources: Intel SDM vol. 2A, "CPUID", leaf 4; AMD APM vol. 3, E.4.15 (8000_001Dh).
  */
 #pragma once
 
@@ -10,9 +9,8 @@
 
 struct cache_level {
 	unsigned level;
-	char kind; /* 'd' data, 'i' instructions, 'u' both */
-	/* `sharing`: number of CPU IDs that may share it; 0 in ways and sharing: unknown */
-	u32 kib, ways, line, sharing;
+	char kind;        /* 'd' data, 'i' instructions, 'u' both */
+	u32 kib, sharing; /* `sharing`: number of CPU IDs that may share it */
 };
 
 enum { CACHES_MAX = 8 };

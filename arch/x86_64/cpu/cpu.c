@@ -15,7 +15,6 @@
 #include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/msr.h"
-#include "arch/x86_64/cpu/vector.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
@@ -25,8 +24,11 @@
 
 enum { CPU_NUMBER_BITS = 12 };
 enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
+enum { XCR0_X87 = 1 << 0, XCR0_SSE = 1 << 1, XCR0_AVX = 1 << 2, XCR0_AVX512 = 7 << 5 };
+enum { MXCSR_RESET = 0x1f80 }; /* every exception masked, round to nearest */
 
 struct cpu_features cpu_features;
+static unsigned deadline_scale = SCALE_HARDWARE;
 
 static bool bit(u32 reg, unsigned n)
 {
@@ -59,6 +61,27 @@ static bool strings_are_slow(const struct cpu_features *f)
 	return !f->amd && rdmsr_safe(MSR_MISC_ENABLE, &misc) && !(misc & MISC_ENABLE_FAST_STRINGS);
 }
 
+/*
+ * A virtual CPU runs only when its host lets it. Under KVM that is usually at once. Under an
+ * emulator with many CPUs on few real ones, it is after all the others had their turn
+ * (measurements: kernel/core/wait.c).
+ */
+static unsigned find_scale(void)
+{
+	/* the hypervisor leaves exist if the hypervisor bit is set */
+	const struct cpuid id = cpuid_raw(0x40000000, 0);
+	const u32 name[] = {id.ebx, id.ecx, id.edx};
+
+	if (!cpu_features.hypervisor)
+		return SCALE_HARDWARE;
+	return memcmp(name, "TCGTCGTCGTCG", sizeof(name)) == 0 ? SCALE_EMULATED : SCALE_VIRTUAL;
+}
+
+unsigned cpu_deadline_scale(void)
+{
+	return deadline_scale;
+}
+
 void cpu_features_detect(void)
 {
 	const struct cpuid basic = cpuid(1, 0), leaf7 = cpuid(7, 0),
@@ -66,7 +89,9 @@ void cpu_features_detect(void)
 	struct cpu_features *f = &cpu_features;
 
 	detect_names(f);
-	f->hypervisor = cpuid_hypervisor();
+	f->hypervisor = bit(basic.ecx, 31);
+	f->rdrand = bit(basic.ecx, 30);
+	f->xsave = bit(basic.ecx, 26);
 	f->x2apic = bit(basic.ecx, 21);
 	f->smep = bit(leaf7.ebx, 7);
 	f->smap = bit(leaf7.ebx, 20);
@@ -80,6 +105,47 @@ void cpu_features_detect(void)
 	f->phys_bits = cpuid(0x80000008, 0).eax & 0xff;
 	if (f->phys_bits == 0)
 		f->phys_bits = 36;
+	deadline_scale = find_scale();
+}
+
+/*
+ * Vector registers are for programs linked to the kernel: SSE always, AVX and AVX-512 where the CPU
+ * has them.
+ *
+ * The kernel itself, including its interrupt handlers, is compiled without them, and there is no
+ * scheduler. The program that runs on a CPU therefore has its vector registers to itself, and they
+ * are never saved. A program must not use them in functions that run in interrupt context on its
+ * behalf (call_cpus(), irq_register(), timer_once()).
+ *
+ * Source: Intel SDM vol. 1, 13.2 "Enumeration of CPU support for XSAVE", 13.3 "Enabling the XSAVE
+ * feature set"; vol. 3A, 2.6.
+ *
+ * Returns the components that this CPU enumerates, with either all three of AVX-512 or none.
+ */
+static u64 vector_components(void)
+{
+	const u64 supported = cpuid(0xd, 0).eax;
+	u64 wanted = XCR0_X87 | XCR0_SSE;
+
+	if (bit(cpuid(1, 0).ecx, 28))
+		wanted |= XCR0_AVX;
+	if ((wanted & XCR0_AVX) && bit(cpuid(7, 0).ebx, 16) &&
+	    (supported & XCR0_AVX512) == XCR0_AVX512)
+		wanted |= XCR0_AVX512;
+	return wanted & supported;
+}
+
+/* Once CR4 allows XSETBV. */
+static void enable_vectors(void)
+{
+	const u32 mxcsr = MXCSR_RESET;
+
+	if (cpu_features.xsave) {
+		const u64 value = vector_components();
+
+		__asm__ volatile("xsetbv" ::"c"(0), "a"((u32)value), "d"((u32)(value >> 32)));
+	}
+	__asm__ volatile("fninit; ldmxcsr %0" ::"m"(mxcsr));
 }
 
 void cpu_features_init(void)
@@ -93,10 +159,10 @@ void cpu_features_init(void)
 		cr4 |= CR4_SMAP;
 	if (f->umip)
 		cr4 |= CR4_UMIP;
-	if (vector_has_xsave())
+	if (f->xsave)
 		cr4 |= CR4_OSXSAVE;
 	write_cr4(cr4);
-	vector_init_cpu();
+	enable_vectors();
 	wrmsr(MSR_PAT, PAT_VALUE);
 	tlb_flush_local_all();
 }
@@ -129,32 +195,6 @@ void cpu_halt_forever(void)
 {
 	for (;;)
 		__asm__ volatile("cli; hlt" ::: "memory");
-}
-
-/*
- * A virtual CPU runs only when its host lets it. Under KVM that is usually at once. Under an
- * emulator with many CPUs on few real ones, it is after all the others had their turn
- * (measurements: kernel/core/wait.c).
- */
-static unsigned find_scale(void)
-{
-	/* the hypervisor leaves exist if the hypervisor bit is set */
-	const struct cpuid id = cpuid_raw(0x40000000, 0);
-	const u32 name[] = {id.ebx, id.ecx, id.edx};
-
-	if (!cpuid_hypervisor())
-		return SCALE_HARDWARE;
-	return memcmp(name, "TCGTCGTCGTCG", sizeof(name)) == 0 ? SCALE_EMULATED : SCALE_VIRTUAL;
-}
-
-unsigned cpu_deadline_scale(void)
-{
-	/* CPUID is slow under a hypervisor; racing CPUs write the same value */
-	static unsigned scale;
-
-	if (atomic_load_relaxed(&scale) == 0)
-		atomic_store_relaxed(&scale, find_scale());
-	return atomic_load_relaxed(&scale);
 }
 
 /* Intel SDM vol. 2B, "RDTSCP". The value is laid out as Linux lays it out for its own vDSO. */

@@ -7,6 +7,7 @@ struct cpu_features {
 	char vendor[13], brand[49];
 	bool intel, amd; /* amd: Hygon's CPUs, too */
 	bool hypervisor, pages_1g, smep, smap, umip, x2apic, erms, fsrm, clzero, invariant_tsc;
+	bool rdrand, xsave;
 	bool slow_strings; /* firmware has switched fast REP MOVS and STOS off */
 	unsigned phys_bits;
 };
@@ -19,6 +20,6 @@ void cpu_features_detect(void);                 /* boot CPU, once */
 
 /*
  * On every CPU: write CR4 whole with the features that the boot CPU found (SMEP, SMAP, UMIP,
- * machine checks), and the PAT with entry 1 = WC.
+ * machine checks), the PAT with entry 1 = WC, and the vector registers that are enabled.
  */
 void cpu_features_init(void);

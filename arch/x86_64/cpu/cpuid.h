@@ -37,9 +37,3 @@ static inline struct cpuid cpuid_own(u32 leaf, u32 subleaf, const void *ctx)
 	(void)ctx;
 	return cpuid(leaf, subleaf);
 }
-
-/* True if this runs under a hypervisor that identifies itself. */
-static inline bool cpuid_hypervisor(void)
-{
-	return cpuid(1, 0).ecx >> 31;
-}

@@ -15,6 +15,7 @@
 #include <arch/clock.h>
 #include <arch/mmio.h>
 
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/msr.h"
@@ -97,7 +98,7 @@ static struct tsc_facts facts_from_cpuid(void)
 				  .crystal_hz = ratio.ecx,
 				  .base_mhz = base.eax & 0xffff,
 				  .hypervisor_khz =
-					  cpuid_hypervisor() ? cpuid(0x40000010, 0).eax : 0};
+					  cpu_features.hypervisor ? cpuid(0x40000010, 0).eax : 0};
 }
 
 /* A free-running counter to measure against. */

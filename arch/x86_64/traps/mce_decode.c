@@ -36,32 +36,31 @@ bool mce_names_page(const struct mce_error *error)
 	return (error->misc >> 6 & 7) == MISC_PHYSICAL && (error->misc & 0x3f) <= PAGE_BITS;
 }
 
-/* Compound codes (SDM table 15-9): the highest set bits tell the kind. */
+/* Compound codes (SDM table 15-9), without bit 12, filtering: the first row that fits counts. */
+static const struct {
+	u16 mask, value;
+	const char *kind;
+} kinds[] = {
+	{0xefff, 0, "no error code"},
+	{0xefff, 1, "unclassified"},
+	{0xefff, 2, "parity error in microcode ROM"},
+	{0xefff, 4, "error seen by another CPU"},
+	{0xefff, 0x400, "internal timer"},
+	{0xe800, 0x800, "bus or interconnect"},
+	{0xef80, 0x80, "memory controller"},
+	{0xef00, 0x100, "cache hierarchy"},
+	{0xeff0, 0x10, "TLB"},
+	{0xeff0, 0, "generic cache hierarchy"},
+	{0, 0, "unknown kind"},
+};
+
 static const char *kind_of(u16 code)
 {
-	const u16 plain = code & 0xefff; /* bit 12: filtering */
+	unsigned i = 0;
 
-	if (plain == 0)
-		return "no error code";
-	if (plain == 1)
-		return "unclassified";
-	if (plain == 2)
-		return "parity error in microcode ROM";
-	if (plain == 4)
-		return "error seen by another CPU";
-	if (plain == 0x400)
-		return "internal timer";
-	if ((plain & 0xf800) == 0x800)
-		return "bus or interconnect";
-	if ((plain & 0xff80) == 0x80)
-		return "memory controller";
-	if ((plain & 0xff00) == 0x100)
-		return "cache hierarchy";
-	if ((plain & 0xfff0) == 0x10)
-		return "TLB";
-	if ((plain & 0xfff0) == 0x0)
-		return "generic cache hierarchy";
-	return "unknown kind";
+	while ((code & kinds[i].mask) != kinds[i].value)
+		i++;
+	return kinds[i].kind;
 }
 
 u64 mce_corrected_count(const struct mce_error *error)

@@ -320,18 +320,12 @@ bool trap_call(struct trap_frame *frame)
 	       !(frame->rflags & (RFLAGS_TRAP | RFLAGS_RESUME));
 }
 
-static bool runs_anywhere(const struct trap_frame *frame)
-{
-	return frame->vector == TRAP_NMI || frame->vector == TRAP_MACHINE_CHECK ||
-	       frame->vector == TRAP_DOUBLE_FAULT;
-}
-
 bool trap_dispatch(struct trap_frame *frame)
 {
 	struct arch_percpu *arch = &this_cpu()->arch;
 	struct trap_frame *outer = arch->trap;
 
-	if (trap_from_ring3(frame) && !runs_anywhere(frame)) {
+	if (trap_from_ring3(frame) && ist_of((unsigned)frame->vector) == IST_NONE) {
 		dispatch_ring3(frame);
 		return false;
 	}

@@ -18,9 +18,9 @@
 #include <arch/atomic.h>
 #include <arch/user.h>
 
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
-#include "arch/x86_64/cpu/vector.h"
 #include "kernel/lib/string.h"
 
 enum { FXSAVE_SIZE = 512, HEADER_SIZE = 64, ALIGNMENT = 64 };
@@ -51,13 +51,8 @@ size_t user_vectors_size(void)
 	static u32 size;
 
 	if (atomic_load_relaxed(&size) == 0)
-		atomic_store_relaxed(&size, vector_has_xsave() ? cpuid(0xd, 0).ebx : FXSAVE_SIZE);
+		atomic_store_relaxed(&size, cpu_features.xsave ? cpuid(0xd, 0).ebx : FXSAVE_SIZE);
 	return atomic_load_relaxed(&size);
-}
-
-static bool has_xsave(void)
-{
-	return user_vectors_size() > FXSAVE_SIZE;
 }
 
 static u64 enabled_components(void)
@@ -70,7 +65,7 @@ static u64 enabled_components(void)
 
 u64 user_vectors_features(void)
 {
-	return has_xsave() ? enabled_components() : 0;
+	return cpu_features.xsave ? enabled_components() : 0;
 }
 
 static void fxsave(struct fxsave *area)
@@ -96,7 +91,7 @@ static u32 mxcsr_mask(void)
 void user_vectors_save(void *area)
 {
 	memset(area, 0, user_vectors_size());
-	if (has_xsave())
+	if (cpu_features.xsave)
 		__asm__ volatile("xsave64 (%0)" ::"r"(area), "a"(~0u), "d"(~0u) : "memory");
 	else
 		fxsave(area);
@@ -106,7 +101,7 @@ static bool restore(const struct vectors *from)
 {
 	u32 faulted = 1;
 
-	if (has_xsave())
+	if (cpu_features.xsave)
 		__asm__ volatile("1: xrstor64 (%[from])\n"
 				 "   xor %[faulted], %[faulted]\n"
 				 "2:\n" EXTABLE(1b, 2b)
@@ -138,7 +133,7 @@ bool user_vectors_load(const void *area)
 
 	if (from->legacy.mxcsr & ~mxcsr_mask())
 		return false;
-	if (has_xsave() && !header_is_possible(from))
+	if (cpu_features.xsave && !header_is_possible(from))
 		return false;
 	return restore(from);
 }
