@@ -29,11 +29,6 @@ OPTION_BOOL(end.strict, strict, "a word of the command line that is refused fail
 static const char *const of_loaders[] = {"BOOT_IMAGE", "BOOTIF", "initrd", "root",
 					 "ro",         "rw",     "splash"};
 
-const char *cmdline_text(void)
-{
-	return machine.text;
-}
-
 /*
  * Parse the digits of a number in `base` at *p, and move *p past them. Returns 0, -EINVAL if there
  * is no digit, or -ERANGE beyond 64 bits.
@@ -444,29 +439,23 @@ static void apply_word(struct cmdline *cmdline, char *word)
 static const struct word_rules rules = {
 	.ends = " ", .quotes = "\"", .escaped = "\\\"'", .escaped_in_quotes = "\\\"'"};
 
-/* Cut the text into words and apply each. A word takes no more room than its text. */
+/* Cut the text into words, each in its place, and apply each. */
 static void apply_words(struct cmdline *cmdline, const char *end)
 {
-	char *word = cmdline->words, *next, why[1024];
-	const char *text = cmdline->text;
-	int err;
+	const char *text = cmdline->words;
+	char why[1024];
 
 	while (text < end) {
-		const size_t room = (size_t)(cmdline->words + CMDLINE_MAX - word);
+		char *word = &cmdline->words[text - cmdline->words];
 
-		if (*text == ' ') {
+		if (*text == ' ' || *text == '\0') {
 			text++;
-			continue;
-		}
-		err = word_cut(&text, end, &rules, word, room);
-		next = word + strlen(word) + 1;
-		if (err) {
+		} else if (word_cut(&text, end, &rules, word, (size_t)(end - text) + 1) == 0) {
+			apply_word(cmdline, word);
+		} else {
 			format(why, sizeof(why), "unfinished quote in \"%s\"", word);
 			refuse(cmdline, why);
-		} else {
-			apply_word(cmdline, word);
 		}
-		word = next;
 	}
 }
 
@@ -481,9 +470,9 @@ static size_t copy_text(struct cmdline *cmdline, const char *text, size_t len)
 	for (size_t i = 0; i < n; i++) {
 		char c = text[i];
 
-		cmdline->text[i] = strchr(" \t\n\r", c) ? ' ' : c > ' ' && c < 0x7f ? c : '?';
+		cmdline->words[i] = strchr(" \t\n\r", c) ? ' ' : c > ' ' && c < 0x7f ? c : '?';
 	}
-	cmdline->text[n] = '\0';
+	cmdline->words[n] = '\0';
 	return n;
 }
 
@@ -493,7 +482,7 @@ unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len)
 	char why[64];
 
 	cmdline->refused = 0;
-	apply_words(cmdline, cmdline->text + n);
+	apply_words(cmdline, cmdline->words + n);
 	if (n < len && text[n]) {
 		format(why, sizeof(why), "the rest of a text longer than %u bytes",
 		       CMDLINE_MAX - 1);

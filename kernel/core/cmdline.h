@@ -22,8 +22,7 @@ unsigned cmdline_apply(const char *text, size_t len);
  * into that storage.
  */
 struct cmdline {
-	char text[CMDLINE_MAX];  /* as given, for people; unprintable bytes are '?' */
-	char words[CMDLINE_MAX]; /* cut into terminated words */
+	char words[CMDLINE_MAX]; /* terminated; unprintable bytes are '?' */
 	unsigned refused;
 	char first_refused[256]; /* which word, and why */
 };
@@ -42,9 +41,6 @@ bool choice_name(const char *choices, unsigned n, char *buf, size_t size);
  */
 bool option_choice(const struct option *opt, unsigned n, char *buf, size_t size);
 void option_values(const struct option *opt, char *buf, size_t size);
-
-/* The text of the command line that was applied, for the machine page. */
-const char *cmdline_text(void);
 
 /* Refuse a word later than cmdline_apply() can. `why` names it. */
 void cmdline_refuse(const char *why);

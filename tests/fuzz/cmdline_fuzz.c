@@ -67,7 +67,6 @@ static void check(void)
 {
 	require(number >= LOW && number <= MIB(1));
 	require(choice < CHOICES);
-	require(memchr(cmdline_text(), '\0', CMDLINE_MAX) != NULL);
 	require(!*text || (text >= machine.words && text < machine.words + CMDLINE_MAX));
 	require(!*text || memchr(text, '\0', (size_t)(machine.words + CMDLINE_MAX - text)));
 }
