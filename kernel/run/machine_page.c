@@ -9,16 +9,11 @@
 #include "kernel/lib/string.h"
 
 enum { PAGE_AUTO, PAGE_ON, PAGE_OFF };
-enum { COLUMNS = 79, INDENT = 11, ROWS = 20, GAINS_MAX = 8, GAIN_SIZE = COLUMNS - INDENT + 1 };
+enum { COLUMNS = 79, INDENT = 11, ROWS = 20 };
 
 static unsigned choice;
 OPTION_CHOICE(console.page, choice, "auto|on|off",
 	      "print the machine page at the end; auto: on real hardware");
-
-static struct gain {
-	char name[INDENT]; /* "": none */
-	char text[GAIN_SIZE];
-} gains[GAINS_MAX];
 
 static unsigned rows; /* rows printed of this page */
 
@@ -60,29 +55,6 @@ void sheet_line(const char *name, const char *fmt, ...)
 	print_rows(name, text);
 }
 
-void sheet_gain(const char *name, const char *fmt, ...)
-{
-	va_list args;
-
-	for (unsigned i = 0; i < GAINS_MAX; i++) {
-		if (gains[i].name[0] && strcmp(gains[i].name, name) != 0)
-			continue;
-		format(gains[i].name, sizeof(gains[i].name), "%s", name);
-		va_start(args, fmt);
-		vformat(gains[i].text, sizeof(gains[i].text), fmt, args);
-		va_end(args);
-		return;
-	}
-}
-
-/* ---- gains, oddities ---- */
-
-static void print_gains(void)
-{
-	for (unsigned i = 0; i < GAINS_MAX && gains[i].name[0]; i++)
-		sheet_line(gains[i].name, "%s", gains[i].text);
-}
-
 /* Print as many warnings as the page has room for. */
 static void print_warnings(void)
 {
@@ -106,6 +78,5 @@ void machine_page(void)
 	print("\nThis machine\n");
 	rows = 1;
 	arch_machine_page(sheet_line);
-	print_gains();
 	print_warnings();
 }

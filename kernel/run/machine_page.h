@@ -1,9 +1,9 @@
 /*
- * The machine page: what this machine is, as measured, and what the techniques gained on it. The
+ * The machine page: what this machine is, as measured. The
  * text and the verdict below it fit one screen of 80 columns and 25 rows, and so one photograph.
  *
  * The page is printed at the end of a run on real hardware, or with console.page=on. It shows CPUs,
- * caches, the clock, machine checks, gains of techniques, and the oddities that were warned about.
+ * caches, the clock, machine checks, and the oddities that were warned about.
  */
 #pragma once
 
@@ -17,13 +17,6 @@ void machine_page(void);
 
 /* Print a line of the page. Long texts are broken at blanks and continue on the next rows. */
 void sheet_line(const char *name, const char *fmt, ...) __printf(2, 3);
-
-/*
- * Record for the page what a benchmark of this run has found out about a technique against its
- * baseline. The latest text of each name is kept, at most 68 characters; names have up to 8. There
- * is room for a few names only; further ones are dropped. Boot CPU.
- */
-void sheet_gain(const char *name, const char *fmt, ...) __printf(2, 3);
 
 /*
  * For sheet_line() and tests: the number of bytes of `text` that go on a row of `width`, broken at

@@ -299,23 +299,6 @@ static void print_row(const struct series *s, const struct clear_insn *insn)
 	print("\n");
 }
 
-/* Report the default against the best of the ways that clear page by page. */
-static void note_gain(const struct series *s, const struct way *chosen)
-{
-	const struct way *page = NULL;
-	char name[16];
-
-	for (unsigned i = 0; i < s->ways; i++)
-		if (s->way[i].mode == clear_modes[0].name && (!page || s->way[i].ns < page->ns))
-			page = &s->way[i];
-	if (!page || !chosen)
-		return;
-	format(name, sizeof(name), "clear %s", s->size);
-	sheet_gain(name, "by default %llu.%02llu GB/s, in steps of 4 KiB at best %llu.%02llu",
-		   rate(s, chosen) / 100, rate(s, chosen) % 100, rate(s, page) / 100,
-		   rate(s, page) % 100);
-}
-
 /* Is this one of the ways with one CPU, other than the default and the limit? */
 static bool is_rival(const struct way *way)
 {
@@ -344,7 +327,6 @@ static void print_choice(const struct series *s)
 	const u64 behind = best ? turns_behind(&chosen->turns, &best->turns) : 0;
 	char extent[16];
 
-	note_gain(s, chosen);
 	print_rate("       default ", rate(s, chosen));
 	if (best) {
 		clear_extent_name(best->how.extent, extent, sizeof(extent));

@@ -417,21 +417,6 @@ static void record_step(const struct leg *leg, u64 first)
 	      stats->candidates, leg->verified);
 }
 
-/* Report the gain of the search that the machine uses over the first search, the baseline. */
-static void note_gain(void)
-{
-	const struct leg *before = &legs[0], *ours = before;
-
-	for (unsigned i = 1; i < searches; i++)
-		if (legs[i].search == contig_search_selected())
-			ours = &legs[i];
-	if (ours != before && before->pages > 0 && ours->pages > 0)
-		sheet_gain("contig", "1 GiB in %s memory: %s %llu us, %s %llu us",
-			   memory_names[ours->memory], ours->search->name,
-			   mean(ours->ns, ours->pages) / NS_PER_US, before->search->name,
-			   mean(before->ns, before->pages) / NS_PER_US);
-}
-
 static bool run_memory(unsigned memory)
 {
 	u64 pages = 0;
@@ -461,7 +446,6 @@ static bool run_memory(unsigned memory)
 	print_latencies();
 	print_durations();
 	print_counts();
-	note_gain();
 	for (unsigned i = 0; i < searches; i++)
 		for (u64 first = 0; first < legs[i].pages; first += STEP)
 			record_step(&legs[i], first);

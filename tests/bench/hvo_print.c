@@ -94,10 +94,6 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 		    const char *wanted_source, const struct reference *off)
 {
 	print_leg(grow, "grow", off->grow_ps);
-	if (strcmp(grow->mode->name, "on") == 0 && off->grow_ps)
-		sheet_gain("hvo", "%s pages grown, on: %llu ns each, off: %llu; frames saved %lld",
-			   hvo_size_name(), hvo_ps_per_page(grow) / 1000, off->grow_ps / 1000,
-			   grow->saved);
 	print_leg(shrink, "shrink", off->shrink_ps);
 	print_net(grow, "grow", off->grow_net_ps);
 	print_net(shrink, "shrink", off->shrink_net_ps);

@@ -212,18 +212,6 @@ static void record_row(const struct row *row)
 	      row->asked.value, row->asked.percent ? "%" : "", row->runs, row->first_ns);
 }
 
-static void note_gain(void)
-{
-	const struct row *best = &rows[0];
-
-	for (unsigned i = 1; i < row_count; i++)
-		if (rows[i].runs > 0 && rows[i].spread.median < best->spread.median)
-			best = &rows[i];
-	sheet_gain("memmap", "one CPU %llu us, %s by %u threads %llu us, lazy: nothing at boot",
-		   rows[0].spread.median / NS_PER_US, best->way->name, best->last.threads,
-		   best->spread.median / NS_PER_US);
-}
-
 static void print_rows(void)
 {
 	print("                        memmap init                     ns per struct page\n"
@@ -251,8 +239,6 @@ static bool bench_memmap(void)
 	measure_first_touch();
 	measure_in_turn();
 	print_rows();
-	if (rows[0].runs > 0)
-		note_gain();
 	for (unsigned i = 0; i < row_count; i++)
 		if (rows[i].runs > 0)
 			record_row(&rows[i]);

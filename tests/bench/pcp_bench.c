@@ -252,8 +252,6 @@ static void print_ratio(unsigned a, unsigned b, const char *what)
 	for (unsigned r = 0; r < ROUNDS; r++)
 		ratio[r] = (s64)(both(&legs[a][r]) * 100000 / MAX(both(&legs[b][r]), 1));
 	interval(ratio, &mean, &half);
-	sheet_gain("pcp", "a page %s / %s: %lld.%04lld +- %lld.%04lld", after, before,
-		   mean / 100000, mean % 100000 / 10, half / 100000, half % 100000 / 10);
 	print("  %-5s / %-4s  %lld.%04lld, 95%% interval %lld.%04lld to %lld.%04lld   %s\n", after,
 	      before, mean / 100000, mean % 100000 / 10, (mean - half) / 100000,
 	      (mean - half) % 100000 / 10, (mean + half) / 100000, (mean + half) % 100000 / 10,
