@@ -159,7 +159,6 @@ void padata_run(struct padata_mt_job *job)
 	padata_start_helpers(&run, works - 1);
 	padata_count(&run, padata_take_shares(&run, 0));
 	wait = wait_begin(WAIT_JOB, "padata helpers");
-	wait.soft = true; /* a chunk has no known duration */
 	while (atomic_load_acquire(&run.active) != 0)
 		wait_spin(&wait, CPU_NONE);
 }

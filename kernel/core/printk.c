@@ -72,7 +72,7 @@ struct output {
 void print_wait(void)
 {
 	cpu_relax();
-	wait_printing();
+	wait_moved(WAIT_CONSOLE);
 	if (atomic_load_relaxed(&panic_in_progress) || context_in(CONTEXT_NMIS) ||
 	    !cpu_online(cpu_id()))
 		return;

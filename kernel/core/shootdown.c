@@ -331,7 +331,6 @@ void shootdown_wait(u64 tag)
 	ASSERT(tag <= atomic_load_relaxed(&generation) + 1,
 	       "tag %llu is ahead of every round (done %llu)", tag, shootdown_done());
 	wait = wait_begin(WAIT_ROUND, "another CPU's TLB shootdown");
-	wait.soft = true; /* the round has its own deadlines */
 	while (shootdown_done() < tag) {
 		if (claim_round(tag))
 			round_for(tag);
@@ -457,16 +456,8 @@ void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_skip sk
 
 void shootdown_stats_read(struct shootdown_stats *out)
 {
-	*out = (struct shootdown_stats){
-		.ops = atomic_load_relaxed(&stats.ops),
-		.flushes = atomic_load_relaxed(&stats.flushes),
-		.ipis = atomic_load_relaxed(&stats.ipis),
-		.skipped = atomic_load_relaxed(&stats.skipped),
-		.full = atomic_load_relaxed(&stats.full),
-		.ranged = atomic_load_relaxed(&stats.ranged),
-		.skipped_quiet = atomic_load_relaxed(&stats.skipped_quiet),
-		.asked = atomic_load_relaxed(&stats.asked),
-	};
+	for (size_t i = 0; i < sizeof(stats) / sizeof(u64); i++)
+		((u64 *)out)[i] = atomic_load_relaxed(&((const u64 *)&stats)[i]);
 	out->interrupted = cpumask_weight(&interrupted_cpus);
 }
 

@@ -27,7 +27,7 @@
 #include "kernel/core/watchdog.h"
 #include "kernel/lib/cpumask.h"
 
-enum { PERIODS = 5, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20 };
+enum { PERIODS = 5, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20, FRAMES_MAX = 16 };
 
 #define DEADLINE_BASE_NS    (100 * NS_PER_MS)
 #define DEADLINE_PER_CPU_NS (10 * NS_PER_MS)
@@ -35,15 +35,12 @@ enum { PERIODS = 5, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20 };
 /* Before the clock runs, only spins can be counted. One period is then this many spins. */
 #define SPINS_PER_PERIOD (1ULL << 26)
 
-struct wait_report wait_last_report;
+static const u32 soft_levels = 1 << WAIT_ROUND | 1 << WAIT_DRAINED | 1 << WAIT_JOB |
+			       1 << WAIT_TRANSIT | 1 << WAIT_MEMORY | 1 << WAIT_RANGE |
+			       1 << WAIT_TOUCH | 1 << WAIT_WORK;
 
+u32 wait_reports;
 u64 wait_period_ms;
-
-/* How long one CPU may take to answer: less than for all CPUs. */
-static u64 patience_ns(void)
-{
-	return DEADLINE_BASE_NS * cpu_deadline_scale();
-}
 
 u64 wait_deadline_cpus(void)
 {
@@ -56,7 +53,7 @@ u64 wait_deadline_cpus(void)
 
 u32 wait_bound(enum wait_level level)
 {
-	return (u32)PERIODS << level;
+	return (u32)PERIODS << level >> WAIT_LOCK;
 }
 
 /*
@@ -71,11 +68,6 @@ static void count_one(u32 *count)
 void wait_moved(enum wait_level level)
 {
 	count_one(&this_cpu()->waits.moved[level]);
-}
-
-void wait_printing(void)
-{
-	count_one(&this_cpu()->waits.printing);
 }
 
 /*
@@ -94,11 +86,11 @@ static void count_begun(enum wait_level level)
 	wait_moved(level);
 }
 
-/* Number of movements that `cpu` has counted below `level`, or in waits for consoles. */
+/* Number of movements that `cpu` has counted below `level`. */
 static u32 moved_below(enum wait_level level, cpu_t cpu)
 {
 	const struct wait_counts *counts = &cpu_data(cpu)->waits;
-	u32 sum = atomic_load_relaxed(&counts->printing);
+	u32 sum = 0;
 
 	for (unsigned l = 0; l < level; l++)
 		sum += atomic_load_relaxed(&counts->moved[l]);
@@ -150,7 +142,8 @@ struct wait wait_begin(enum wait_level level, const char *what)
 			     .start = now,
 			     .since = now,
 			     .deadline_ns = wait_deadline_cpus(),
-			     .bound = wait_bound(level)};
+			     .bound = wait_bound(level),
+			     .soft = soft_levels >> level & 1};
 }
 
 static bool period_passed(struct wait *wait, u64 now)
@@ -181,8 +174,13 @@ static void count_period(struct wait *wait, cpu_t culprit)
 
 /* ---- reports ---- */
 
-void wait_print_where(cpu_t cpu, const virt_t *where, size_t frames)
+/* The CPU may spin with interrupts off. One may answer in less time than all. */
+void wait_print_where(cpu_t cpu)
 {
+	virt_t where[FRAMES_MAX];
+	const size_t frames =
+		cpu_where(cpu, where, FRAMES_MAX, DEADLINE_BASE_NS * cpu_deadline_scale());
+
 	if (frames == 0)
 		pr_warn("CPU %u does not report where it is", cpu);
 	for (size_t i = 0; i < frames; i++) {
@@ -195,42 +193,8 @@ void wait_print_where(cpu_t cpu, const virt_t *where, size_t frames)
 	}
 }
 
-/* Show where the late CPU is. It may spin with interrupts off, so it is asked by NMI. */
-static void report_culprit(struct wait_report *report, cpu_t culprit)
-{
-	report->frames = cpu_where(culprit, report->where, WAIT_WHERE_MAX, patience_ns());
-	wait_print_where(culprit, report->where, report->frames);
-}
-
-/* Keep the report for callers that ask. Of two at once, one is kept. */
-static void report_keep(const struct wait_report *report)
-{
-	static u32 writing;
-	const u32 reports = atomic_load_relaxed(&wait_last_report.reports);
-	bool unseen;
-
-	if (!atomic_cas(&writing, 0, 1))
-		return;
-	/*
-	 * A wait that goes on makes many reports. Only the first and the last of them ask the late
-	 * CPU where it is, and the answer is kept for the others.
-	 */
-	unseen = report->frames == 0 && wait_last_report.culprit == report->culprit &&
-		 wait_last_report.what == report->what;
-	wait_last_report.culprit = report->culprit;
-	wait_last_report.what = report->what;
-	if (!unseen)
-		wait_last_report.frames = report->frames;
-	for (size_t i = 0; i < report->frames; i++)
-		wait_last_report.where[i] = report->where[i];
-	atomic_store_release(&wait_last_report.reports, reports + 1);
-	atomic_store_release(&writing, 0);
-}
-
 static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 {
-	struct wait_report report = {.culprit = culprit, .what = wait->what};
-
 	/* a soft wait may report for ever: the watchdog must not take its reports for progress */
 	log_complaint_begin();
 	if (culprit == CPU_NONE) {
@@ -238,10 +202,10 @@ static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 	} else {
 		pr_warn("still waiting for %s from CPU %u after %llu ms", wait->what, culprit, ms);
 		if (wait->late == 1 || wait->still == wait->bound)
-			report_culprit(&report, culprit);
+			wait_print_where(culprit);
 	}
 	log_complaint_end();
-	report_keep(&report);
+	atomic_fetch_add(&wait_reports, 1);
 }
 
 /*

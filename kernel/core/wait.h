@@ -7,8 +7,9 @@
  *
  * A wait past its deadline reports once per period what is late and which CPU (CPU_NONE if none in
  * particular), and keeps waiting. It panics after wait_bound() periods in a row in which nothing
- * moved. A soft wait, for work without a known duration, panics after end.hang= seconds instead
- * (kernel/core/watchdog.h). wait_spin() relaxes the CPU and serves its mailbox.
+ * moved. A wait of a soft level, for work without a known duration or with deadlines of its own,
+ * panics after end.hang= seconds instead (kernel/core/watchdog.h). wait_spin() relaxes the CPU and
+ * serves its mailbox.
  *
  * Levels
  *
@@ -30,7 +31,7 @@
  *     (wait_moved()), or goes on with a wait of a lower level because something moved for that
  *     wait. If the CPU waited for is known, only its events count, else those of all other CPUs.
  *   - The queue of a lock moves on.
- *   - A CPU waits for a console, which has a bound of its own (wait_printing()).
+ *   - A CPU waits for a console, which has a bound of its own: the lowest level.
  *   - A wait for one CPU after the other turns to the next CPU.
  *
  * So a wait lasts as long as the work below it goes on, and a wait that hangs ends before the waits
@@ -47,33 +48,35 @@
 
 /*
  * Levels, innermost first. The work of a later level may wait for an earlier level, never the other
- * way round.
+ * way round. Soft ones are marked.
  */
 enum wait_level {
+	WAIT_CONSOLE, /* a console that takes its bytes, perhaps with a lock held */
 	/* a turn at a lock: a lock holder waits for nothing but a lock of higher rank */
 	WAIT_LOCK,
 	/* a CPU that is asked to run a call or to flush; the function may take a lock */
 	WAIT_ANSWER,
-	WAIT_ROUND, /* a round that another CPU has begun */
+	WAIT_ROUND, /* soft: a round that another CPU has begun, with deadlines of its own */
 	/*
 	 * A CPU that must first leave the allocator, where it may wait for a round, or a handler.
 	 * That CPU is called again and again meanwhile.
 	 */
 	WAIT_DRAIN,
-	WAIT_DRAINED, /* a drain of all CPUs that another CPU has begun */
+	WAIT_DRAINED, /* soft: a drain of all CPUs that another CPU has begun, likewise */
 	/*
 	 * Metadata memory that another CPU grows, with rounds and sections opened for it
 	 * (mm/zone/meta_grow.c)
 	 */
 	WAIT_GROWTH,
 	WAIT_OPENING, /* a section that another CPU opens or closes; metadata memory grows for it */
-	WAIT_JOB,     /* helpers of a job: they open sections, make huge pages, clear */
-	/* blocks and pages in transit, whose owner may reserve metadata memory and start jobs */
+	WAIT_JOB,     /* soft: helpers of a job: they open sections, make huge pages, clear */
+	/* soft: blocks and pages in transit, whose owner may reserve metadata memory, start jobs */
 	WAIT_TRANSIT,
-	WAIT_MEMORY, /* memory of any kind that other CPUs are changing */
-	WAIT_RANGE,  /* a range that is opened, or emptied into other memory */
-	WAIT_TOUCH,  /* a touch of a huge mapping, which takes a page and clears it */
-	WAIT_WORK,   /* a function that runs to completion on another CPU, whatever it does */
+	WAIT_MEMORY, /* soft: memory of any kind that other CPUs are changing */
+	WAIT_RANGE,  /* soft: a range that is opened, or emptied into other memory */
+	/* soft: a touch of a mapping, which takes a page and clears or copies it: 1 GiB, perhaps */
+	WAIT_TOUCH,
+	WAIT_WORK, /* soft: a function that runs to completion on another CPU, whatever it does */
 	WAIT_LEVELS
 };
 
@@ -82,7 +85,6 @@ struct wait_counts {
 	u32 begun[WAIT_LEVELS]; /* waits of this level and above */
 	/* what waits of higher levels count as progress: waits begun, work finished */
 	u32 moved[WAIT_LEVELS];
-	u32 printing; /* turns of waits for consoles: progress for all levels */
 };
 
 /*
@@ -130,26 +132,11 @@ u32 wait_bound(enum wait_level level);
 /* This CPU has finished a piece of work that others may wait for at `level`. Any context. */
 void wait_moved(enum wait_level level);
 
-/* This CPU waits for a console, perhaps with a lock held. Any context. */
-void wait_printing(void);
+/* Reports of late waits so far, for tests. Atomic. */
+extern u32 wait_reports;
 
 /*
- * The latest report of a late wait, for people and tests: what was waited for, from which CPU
- * (CPU_NONE: none in particular), and where that CPU was, innermost frame first. `reports` counts
- * the reports, atomically; the other fields are those of the last one.
+ * Ask a CPU by NMI where it is, and print the frames with their symbols, innermost first, or that
+ * there was no answer. Any context.
  */
-enum { WAIT_WHERE_MAX = 12 };
-struct wait_report {
-	u32 reports;
-	cpu_t culprit;
-	const char *what;
-	size_t frames;
-	virt_t where[WAIT_WHERE_MAX];
-};
-extern struct wait_report wait_last_report;
-
-/*
- * Print the frames that cpu_where() returned, with symbols; with 0 frames, that there was no
- * answer. Any context.
- */
-void wait_print_where(cpu_t cpu, const virt_t *where, size_t frames);
+void wait_print_where(cpu_t cpu);

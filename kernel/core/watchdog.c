@@ -15,9 +15,7 @@
 #include "kernel/core/wait.h"
 
 enum on_hang { HANG_CRASH, HANG_REBOOT, HANG_HALT, HANG_GO };
-enum { BACKTRACES_MAX = 8, FRAMES_MAX = 16 };
-
-#define PATIENCE_NS (100 * NS_PER_MS)
+enum { BACKTRACES_MAX = 8 };
 
 u64 hang_seconds = 600;
 
@@ -65,14 +63,6 @@ bool watchdog_wanted(void)
 	return hang_seconds > 0;
 }
 
-static void print_where(cpu_t cpu)
-{
-	virt_t where[FRAMES_MAX];
-
-	wait_print_where(cpu, where,
-			 cpu_where(cpu, where, FRAMES_MAX, PATIENCE_NS * cpu_deadline_scale()));
-}
-
 /* Print the positions of CPUs that are not idle, as many as fit a screen. */
 static void print_others(void)
 {
@@ -87,14 +77,14 @@ static void print_others(void)
 			print("more CPUs are busy; they are not shown\n");
 			return;
 		}
-		print_where(cpu);
+		wait_print_where(cpu);
 	}
 }
 
 void watchdog_show(void)
 {
 	print_others();
-	print_where(cpu_id());
+	wait_print_where(cpu_id());
 }
 
 static void report(u64 seconds)
@@ -105,7 +95,7 @@ static void report(u64 seconds)
 		panic("the run hangs: no line, except about late waits, and no request for input "
 		      "in %llu s",
 		      seconds);
-	print_where(cpu_id());
+	wait_print_where(cpu_id());
 	if (on_hang == HANG_REBOOT)
 		machine_reset();
 	if (on_hang == HANG_HALT)

@@ -103,7 +103,6 @@ static void wait_for_pin(const struct thread *thread, u64 start, u64 end)
 {
 	struct wait wait = wait_begin(WAIT_TOUCH, "the end of a touch in memory being changed");
 
-	wait.soft = true; /* a touch lasts as long as clearing a huge page takes */
 	while (pin_overlaps(atomic_load_acquire(&thread->pin), start, end))
 		wait_spin(&wait, thread->cpu);
 }
@@ -128,7 +127,6 @@ static void wait_settled(struct areas *areas, u64 addr)
 	struct wait wait = wait_begin(WAIT_TOUCH, "a call that changes memory of the program");
 	struct area area;
 
-	wait.soft = true;
 	while (area_tree_from(&areas->tree, addr, &area) && area.start <= addr &&
 	       (area.flags & AREA_BUSY))
 		wait_spin(&wait, CPU_NONE);

@@ -133,7 +133,6 @@ static bool leave_queue(struct thread *self)
 {
 	struct wait wait = wait_begin(WAIT_TOUCH, "a thread that wakes this one");
 
-	wait.soft = true;
 	for (;;) {
 		const u32 queue = atomic_load_acquire(&self->futex.queue);
 
@@ -210,7 +209,6 @@ static void lock_both(struct queue *a, struct queue *b) __acquires(&a->lock)
 	struct queue *low = a < b ? a : b, *high = a < b ? b : a;
 	struct wait wait = wait_begin(WAIT_TOUCH, "two queues of futexes");
 
-	wait.soft = true;
 	for (;;) {
 		spin_lock(&low->lock);
 		if (low == high || spin_try(&high->lock))

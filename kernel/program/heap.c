@@ -43,7 +43,6 @@ static void wait_for_heap(void)
 {
 	struct wait wait = wait_begin(WAIT_TOUCH, "another thread's brk()");
 
-	wait.soft = true;
 	while (atomic_load_relaxed(&heap.busy) || !atomic_cas(&heap.busy, 0, 1))
 		wait_spin(&wait, CPU_NONE);
 }

@@ -95,7 +95,6 @@ void movable_end(void)
 {
 	struct wait wait = wait_begin(WAIT_TOUCH, "a page of the program that is being moved");
 
-	wait.soft = true; /* a mover lasts as long as copying a huge page takes */
 	atomic_fetch_and(&movers, ~MAY_BEGIN);
 	while (atomic_load_acquire(&movers) != 0)
 		wait_spin(&wait, CPU_NONE);

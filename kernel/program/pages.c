@@ -45,7 +45,6 @@ static __attribute__((noinline)) pte_t wait_unclaimed(const pte_t *entry)
 		wait_begin(WAIT_TOUCH, "a huge page of the program that another CPU clears");
 	pte_t pte;
 
-	wait.soft = true;
 	for (pte = pte_load(entry); pte_claimed(pte); pte = pte_load(entry))
 		wait_spin(&wait, CPU_NONE);
 	return pte;

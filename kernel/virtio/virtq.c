@@ -132,7 +132,6 @@ int virtq_wait(struct virtq *q)
 {
 	struct wait wait = wait_begin(WAIT_JOB, "the answer of a virtio device");
 
-	wait.soft = true;
 	for (;;) {
 		const int done = virtq_poll(q);
 

@@ -92,7 +92,6 @@ static bool others_are_idle(void)
 	bool ok = true;
 	cpu_t cpu;
 
-	wait.soft = true;
 	cpumask_foreach(cpu, &cpus_online) {
 		while (cpu != cpu_id() && !is_idle(cpu) && wait.late == 0)
 			wait_spin(&wait, cpu);

@@ -61,7 +61,6 @@ static void split_round(struct mm *mm, u32 split)
 {
 	struct wait wait = wait_begin(WAIT_TRANSIT, "another CPU's round after a PMD split");
 
-	wait.soft = true; /* the round has deadlines of its own */
 	if (split > 0) {
 		shootdown_full(SHOOTDOWN_ALL_CPUS);
 		atomic_fetch_sub(&mm->splits_unflushed, split);

@@ -33,7 +33,6 @@ static pte_t unclaimed(const pte_t *entry)
 	if (!pte_claimed(pte) || pte_present(pte))
 		return pte;
 	wait = wait_begin(WAIT_TOUCH, "a page table that another CPU makes");
-	wait.soft = true; /* memory for it may be found by moving and opening other memory */
 	for (; pte_claimed(pte) && !pte_present(pte); pte = pte_load(entry))
 		wait_spin(&wait, CPU_NONE);
 	return pte;

@@ -36,7 +36,6 @@ pte_t huge_unclaimed(const pte_t *entry)
 	if (!pte_claimed(pte))
 		return pte;
 	wait = wait_begin(WAIT_TOUCH, "a huge page that another CPU clears");
-	wait.soft = true;
 	atomic_add_relaxed(&huge_counts.waited, 1);
 	for (pte = pte_load(entry); pte_claimed(pte); pte = pte_load(entry))
 		wait_spin(&wait, CPU_NONE);

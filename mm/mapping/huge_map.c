@@ -143,7 +143,6 @@ static void wait_unpinned(const struct huge_map *map)
 	struct wait wait = wait_begin(WAIT_TOUCH, "the end of a touch in a mapping being unmapped");
 	cpu_t cpu;
 
-	wait.soft = true; /* a touch of a 1 GiB page lasts as long as clearing it takes */
 	fence_full();
 	cpumask_foreach(cpu, &cpus_online)
 		while (atomic_load_acquire(&cpu_data(cpu)->pinned) == map)

@@ -222,7 +222,6 @@ int migrate_range(struct zone *zone, u32 first, u32 count, const struct migrate_
 	unsigned pass = 0;
 	int err = 0;
 
-	wait.soft = true;
 	while (pass < PASSES && !empty && err != -ENOMEM) {
 		err = one_pass(zone, first, first + count, how, stats);
 		if (pass > 0 && err != -EAGAIN)

@@ -275,7 +275,6 @@ static bool transit(struct request *r, unsigned turn)
 		return false;
 	if (turn == 0)
 		r->wait = wait_begin(WAIT_MEMORY, "memory that other CPUs are changing");
-	r->wait.soft = true;
 	if (r->wait.late == 0)
 		wait_spin(&r->wait, CPU_NONE);
 	return r->wait.late == 0;

@@ -327,7 +327,6 @@ void pcp_drain_wait(struct mm *mm, u64 tag)
 {
 	struct wait wait = wait_begin(WAIT_DRAINED, "another CPU's drain of per-CPU lists");
 
-	wait.soft = true; /* the drain has deadlines of its own */
 	while (atomic_load_acquire(&mm->drains_done) < tag) {
 		if (atomic_load_relaxed(&mm->drain_claim) ||
 		    !atomic_cas(&mm->drain_claim, 0, cpu_id() + 1)) {

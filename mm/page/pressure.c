@@ -84,7 +84,6 @@ static void wait_for_the_asked(void)
 {
 	struct wait wait = wait_begin(WAIT_WORK, "functions that free memory for a request");
 
-	wait.soft = true; /* they may do anything */
 	while (atomic_load_acquire(&asking) > 0)
 		wait_spin(&wait, CPU_NONE);
 }

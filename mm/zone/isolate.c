@@ -205,7 +205,6 @@ int isolate_range(struct zone *zone, u32 first, u32 count, struct isolation *tok
 	u32 index = first;
 	int done = 0;
 
-	wait.soft = true;
 	if (!claim(zone, first, count, token))
 		return -EBUSY;
 	while (index < end && wait.late == 0) {

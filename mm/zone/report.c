@@ -198,7 +198,6 @@ void report_pause(void)
 	struct wait wait = wait_begin(WAIT_TRANSIT, "free memory that is shown to the host");
 
 	context_assert(CONTEXT_ORDINARY);
-	wait.soft = true;
 	atomic_fetch_add(&paused, 1);
 	while (atomic_load_acquire(&claimed))
 		wait_spin(&wait, CPU_NONE);

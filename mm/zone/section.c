@@ -481,7 +481,6 @@ int section_open_range(struct mm *mm, u32 first, u32 count, enum section_style s
 	struct wait wait = wait_begin(WAIT_RANGE, "another CPU that opens or closes a section");
 	int err = 0;
 
-	wait.soft = true;
 	for (u64 section = first / SECTION_BLOCKS; !err && section * SECTION_BLOCKS < first + count;
 	     section++)
 		err = open_or_wait(mm, section, style, &wait);

@@ -233,11 +233,11 @@ static void print_in(void *context)
 /* Start a CPU that prints, and return when it waits: for the port, or for the output's lock. */
 static void printer_start(cpu_t cpu, u32 *context)
 {
-	const u32 before = atomic_load_relaxed(&cpu_data(cpu)->waits.printing);
+	const u32 before = atomic_load_relaxed(&cpu_data(cpu)->waits.moved[WAIT_CONSOLE]);
 	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to print");
 
 	EXPECT_EQ(work_start(cpu, print_in, context), 0);
-	while (atomic_load_relaxed(&cpu_data(cpu)->waits.printing) == before)
+	while (atomic_load_relaxed(&cpu_data(cpu)->waits.moved[WAIT_CONSOLE]) == before)
 		wait_spin(&wait, cpu);
 }
 

@@ -108,14 +108,14 @@ void cpus_be_deaf(void *arg)
 	struct cpus_deaf *deaf = arg;
 	const irq_flags_t flags = irq_save();
 	const u64 until = clock_ns() + DEAF_S * NS_PER_S;
-	const u32 reports = atomic_load_acquire(&wait_last_report.reports);
+	const u32 reports = atomic_load_acquire(&wait_reports);
 
 	atomic_store_release(&deaf->running, 1);
 	/*
 	 * Spend most time here and little in the clock. The clock is a leaf function without a
 	 * frame, so a backtrace taken there misses its caller.
 	 */
-	while ((deaf->for_ever || atomic_load_acquire(&wait_last_report.reports) == reports) &&
+	while ((deaf->for_ever || atomic_load_acquire(&wait_reports) == reports) &&
 	       clock_ns() < until)
 		for (unsigned i = 0; i < 1000; i++)
 			cpu_relax();

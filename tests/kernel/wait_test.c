@@ -15,42 +15,32 @@
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/said.h"
 
-enum { PERIOD_MS = 500 };
-
-static bool seen_in(const struct wait_report *report, const char *function)
-{
-	for (size_t i = 0; i < report->frames; i++) {
-		u64 offset;
-		const char *name = symbol_lookup(report->where[i], &offset);
-
-		if (name && strcmp(name, function) == 0)
-			return true;
-	}
-	return false;
-}
+enum { PERIOD_MS = 500, WHERE_MAX = 12 };
 
 TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is)
 {
 	static struct cpus_deaf deaf;
-	const struct wait_report *report = &wait_last_report;
 	const cpu_t other = cpus_find_other();
+	char late[64];
 	u32 before;
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
 	deaf = (struct cpus_deaf){0};
 	cpus_wait_idle();
-	before = atomic_load_acquire(&report->reports);
+	before = atomic_load_acquire(&wait_reports);
+	said_begin();
 	cpus_deaf_start(&deaf, other);
 	wait_period_ms = PERIOD_MS;
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
 	wait_period_ms = 0;
 	work_wait(other, 0);
-	EXPECT(atomic_load_acquire(&report->reports) > before);
-	EXPECT_EQ(report->culprit, other);
-	EXPECT(strcmp(report->what, "a TLB shootdown") == 0);
-	EXPECT(seen_in(report, "cpus_be_deaf"));
+	said_end();
+	EXPECT(atomic_load_acquire(&wait_reports) > before);
+	format(late, sizeof(late), "waiting for a TLB shootdown from CPU %u*cpus_be_deaf", other);
+	EXPECT(said_says(late));
 }
 
 /*
@@ -61,14 +51,14 @@ TEST(kernel_wait, saying_that_it_is_late_is_no_progress)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "nothing, in a test");
 	const u64 progress = log_progress();
-	const u32 before = atomic_load_acquire(&wait_last_report.reports);
+	const u32 before = atomic_load_acquire(&wait_reports);
 
 	wait.deadline_ns = 1;
 	wait.soft = true;
 	while (wait.late < 2)
 		wait_spin(&wait, CPU_NONE);
 	EXPECT_EQ(log_progress(), progress);
-	EXPECT(atomic_load_acquire(&wait_last_report.reports) > before);
+	EXPECT(atomic_load_acquire(&wait_reports) > before);
 	pr_debug("something goes on");
 	EXPECT(log_progress() > progress);
 }
@@ -78,7 +68,7 @@ TEST(kernel_wait, a_cpu_that_is_asked_where_it_is_goes_on)
 {
 	static struct cpus_busy busy;
 	const cpu_t other = cpus_find_other();
-	virt_t where[WAIT_WHERE_MAX];
+	virt_t where[WHERE_MAX];
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
@@ -102,7 +92,7 @@ TEST(kernel_wait, a_cpu_that_is_asked_where_it_is_goes_on)
 
 TEST(kernel_wait, each_level_is_waited_for_twice_as_long_as_the_one_below)
 {
-	for (unsigned level = 1; level < WAIT_LEVELS; level++)
+	for (unsigned level = WAIT_LOCK + 1; level < WAIT_LEVELS; level++)
 		EXPECT(wait_bound(level) >= 2 * wait_bound(level - 1));
 }
 
@@ -155,7 +145,7 @@ TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_holder_waits_for_a_cons
 
 	wait.deadline_ns = NS_PER_MS;
 	while (wait.late < 3 * wait.bound) {
-		wait_printing();
+		wait_moved(WAIT_CONSOLE);
 		wait_spin(&wait, cpu_id());
 	}
 	EXPECT(wait.extended);
