@@ -178,6 +178,10 @@ void print(const char *fmt, ...)
 	va_end(args);
 }
 
+/* Their names for programs: ashlar.h. */
+void ashlar_print(const char *fmt, ...) __printf(1, 2) __attribute__((alias("print")));
+void ashlar_vprint(const char *fmt, va_list args) __attribute__((alias("vprint")));
+
 /* Keep the first few warnings, without their time stamps. */
 static void keep_warning(const char *text, size_t len)
 {

@@ -268,3 +268,8 @@ int format(char *buf, size_t size, const char *fmt, ...)
 	va_end(args);
 	return len;
 }
+
+/* Their names for programs: ashlar.h. */
+int ashlar_format(char *buf, size_t size, const char *fmt, ...) __attribute__((alias("format")));
+int ashlar_vformat(char *buf, size_t size, const char *fmt, va_list args)
+	__attribute__((alias("vformat")));

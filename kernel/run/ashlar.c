@@ -1,21 +1,10 @@
-/* The functions of ashlar.h that stand for functions of the kernel whose names are common words. */
+/*
+ * Functions of ashlar.h that stand for functions of the kernel whose names are common words; the
+ * others are second names of these, in printk.c and format.c.
+ */
 #include "ashlar.h"
 
 #include "kernel/core/printk.h"
-
-void ashlar_print(const char *fmt, ...)
-{
-	va_list args;
-
-	va_start(args, fmt);
-	vprint(fmt, args);
-	va_end(args);
-}
-
-void ashlar_vprint(const char *fmt, va_list args)
-{
-	vprint(fmt, args);
-}
 
 /* One call of print(), so that no other CPU's text comes between. */
 void ashlar_result(const char *name, const char *fmt, ...)
@@ -55,20 +44,4 @@ void ashlar_warn(const char *fmt, ...)
 	va_start(args, fmt);
 	log_text(LOG_WARN, fmt, args);
 	va_end(args);
-}
-
-int ashlar_format(char *buf, size_t size, const char *fmt, ...)
-{
-	va_list args;
-	int length;
-
-	va_start(args, fmt);
-	length = vformat(buf, size, fmt, args);
-	va_end(args);
-	return length;
-}
-
-int ashlar_vformat(char *buf, size_t size, const char *fmt, va_list args)
-{
-	return vformat(buf, size, fmt, args);
 }

@@ -161,8 +161,3 @@ u64 user_hwcap(void)
 {
 	return 0x078bfbff;
 }
-
-u64 user_hwcap2(void)
-{
-	return 0;
-}

@@ -21,7 +21,6 @@
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/descriptors.h"
-#include "arch/x86_64/traps/image.h"
 #include "arch/x86_64/traps/mce.h"
 #include "kernel/core/call.h"
 #include "kernel/core/context.h"
@@ -45,6 +44,9 @@ struct gate {
 };
 
 extern const u8 trap_stubs[], trap_entry_end[];
+/* linker.ld */
+extern const char __image_text_start[], __image_text_end[], __image_rodata_start[],
+	__image_rodata_end[], __image_data_start[], __image_end[];
 
 static struct gate idt[VECTORS] __cacheline_aligned;
 static trap_handler_fn *handlers[VECTORS];
@@ -171,6 +173,23 @@ static void handle_interrupt(struct trap_frame *frame)
 		handle_and_resume(frame);
 	else
 		run_handler(frame);
+}
+
+/*
+ * Describe an access inside the kernel image that faulted. NULL if `addr` lies elsewhere or the
+ * access is allowed.
+ */
+static const char *image_fault_describe(virt_t addr, bool write, bool exec)
+{
+	if (addr >= (virt_t)__image_text_start && addr < (virt_t)__image_text_end)
+		return write ? "write to the kernel's text" : NULL;
+	if (addr >= (virt_t)__image_rodata_start && addr < (virt_t)__image_rodata_end)
+		return write  ? "write to a constant of the kernel"
+		       : exec ? "execution of a constant"
+			      : NULL;
+	if (addr >= (virt_t)__image_data_start && addr < (virt_t)__image_end)
+		return exec ? "execution of data" : NULL;
+	return NULL;
 }
 
 static void handle_page_fault(struct trap_frame *frame)

@@ -238,9 +238,3 @@ u64 user_hwcap(void)
 {
 	return cpuid(1, 0).edx;
 }
-
-/* Bit 1 would offer WRFSBASE, which is off. */
-u64 user_hwcap2(void)
-{
-	return 0;
-}

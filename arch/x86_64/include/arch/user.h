@@ -95,6 +95,5 @@ u64 user_vectors_features(void); /* XCR0: the registers that are in the area; 0 
 /* Make registers that a program supplied harmless: selectors, flags, an address beyond USER_END. */
 void user_regs_make_safe(struct user_regs *regs);
 
-/* CPUID's features as Linux passes them to programs (AT_HWCAP, AT_HWCAP2). */
+/* CPUID's features as Linux passes them to programs (AT_HWCAP). */
 u64 user_hwcap(void);
-u64 user_hwcap2(void);
