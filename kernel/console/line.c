@@ -12,7 +12,7 @@
 
 static void emit(struct line *line, const char *text, size_t len)
 {
-	line->emit(line->ctx, text, len);
+	line->emit(text, len);
 }
 
 static void bell(struct line *line)
@@ -223,12 +223,10 @@ void line_begin(struct line *line)
 	line->keys = (struct keys){0};
 }
 
-void line_init(struct line *line, void (*emit_fn)(void *ctx, const char *text, size_t len),
-	       void *ctx)
+void line_init(struct line *line, void (*emit_fn)(const char *text, size_t len))
 {
 	memset(line, 0, sizeof(*line));
 	line->emit = emit_fn;
-	line->ctx = ctx;
 }
 
 void line_show(struct line *line)

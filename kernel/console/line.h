@@ -19,8 +19,7 @@ enum { LINE_SIZE = 240, LINE_HISTORY = 16 };
 struct line {
 	char text[LINE_SIZE + 1]; /* terminated */
 	size_t len, cursor;
-	void (*emit)(void *ctx, const char *text, size_t len); /* to the terminal */
-	void *ctx;
+	void (*emit)(const char *text, size_t len); /* to the terminal */
 
 	char history[LINE_HISTORY][LINE_SIZE + 1];
 	unsigned entered; /* lines so far: the newest is history[(entered - 1) % LINE_HISTORY] */
@@ -39,7 +38,7 @@ enum line_event {
 	LINE_END,       /* ^D on an empty line */
 };
 
-void line_init(struct line *line, void (*emit)(void *ctx, const char *text, size_t len), void *ctx);
+void line_init(struct line *line, void (*emit)(const char *text, size_t len));
 
 /* Start an empty line; the history stays. */
 void line_begin(struct line *line);

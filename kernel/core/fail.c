@@ -16,16 +16,15 @@ enum { WISH_AP = FAIL_SITES, WISH_IPI, WISHES };
 static const char *const names[WISHES] = {"alloc", "meta", "open", "isolate", "take",
 					  "move",  "pte",  "ap",   "ipi"};
 
-/* The failures that the command line asks for. Before fail_begin(), only the last two act. */
-struct wishes {
-	struct fail_count of[WISHES]; /* left 0: none; WISH_AP: a CPU; WISH_IPI: microseconds */
-};
-
-static struct wishes wishes;
+/*
+ * The failures that the command line asks for: left 0: none; WISH_AP: a CPU; WISH_IPI:
+ * microseconds. Before fail_begin(), only the last two act.
+ */
+static struct fail_count wishes[WISHES];
 static u64 ipis_delayed;
 
 /* Parse "site:number" or "site:number+" at *p, and move *p past it. */
-static int parse_wish(struct wishes *w, const char **p)
+static int parse_wish(struct fail_count w[WISHES], const char **p)
 {
 	const char *colon = strchr(*p, ':');
 	const size_t len = colon ? (size_t)(colon - *p) : 0;
@@ -43,19 +42,19 @@ static int parse_wish(struct wishes *w, const char **p)
 		return err;
 	if (number == 0 || number > (i == WISH_IPI ? IPI_DELAY_MAX_US : 0xffffffff))
 		return -ERANGE;
-	w->of[i].left = (u32)number;
-	w->of[i].every = i < FAIL_SITES && **p == '+' ? (u32)number : 0;
-	*p += w->of[i].every > 0;
+	w[i].left = (u32)number;
+	w[i].every = i < FAIL_SITES && **p == '+' ? (u32)number : 0;
+	*p += w[i].every > 0;
 	return 0;
 }
 
 static int parse_fail(const struct option *opt, const char *value)
 {
-	struct wishes w = {0};
+	struct fail_count w[WISHES] = {0};
 
 	(void)opt;
 	for (;;) {
-		const int err = parse_wish(&w, &value);
+		const int err = parse_wish(w, &value);
 
 		if (err)
 			return err;
@@ -64,7 +63,7 @@ static int parse_fail(const struct option *opt, const char *value)
 		if (*value++ != ',')
 			return -EINVAL;
 	}
-	wishes = w;
+	memcpy(wishes, w, sizeof(wishes));
 	return 0;
 }
 
@@ -76,10 +75,9 @@ static void show_fail(const struct option *opt, char *buf, size_t size)
 	(void)opt;
 	*buf = '\0';
 	for (unsigned i = 0; i < WISHES && at < size; i++)
-		if (wishes.of[i].left)
+		if (wishes[i].left)
 			at += (size_t)format(buf + at, size - at, "%s%s:%u%s", at ? "," : "",
-					     names[i], wishes.of[i].left,
-					     wishes.of[i].every ? "+" : "");
+					     names[i], wishes[i].left, wishes[i].every ? "+" : "");
 }
 
 OPTION(debug.fail, .values = "alloc|meta|open|isolate|take|move|pte:N[+],ap:CPU,ipi:MICROSECONDS",
@@ -129,23 +127,23 @@ bool fail_passed(struct fail_plan *plan, enum fail_site site)
 
 bool fail_ap(cpu_t cpu)
 {
-	return cpu > 0 && cpu == wishes.of[WISH_AP].left;
+	return cpu > 0 && cpu == wishes[WISH_AP].left;
 }
 
 void fail_delay_ipi(void)
 {
-	if (likely(!wishes.of[WISH_IPI].left))
+	if (likely(!wishes[WISH_IPI].left))
 		return;
 	atomic_add_relaxed(&ipis_delayed, 1);
-	clock_delay_ns((u64)wishes.of[WISH_IPI].left * NS_PER_US);
+	clock_delay_ns((u64)wishes[WISH_IPI].left * NS_PER_US);
 }
 
 void fail_begin(struct fail_plan *plan)
 {
 	for (unsigned i = 0; i < FAIL_SITES; i++)
-		if (wishes.of[i].left)
-			fail_arm(plan, (enum fail_site)i, wishes.of[i].left,
-				 wishes.of[i].every ? FAIL_AGAIN : FAIL_ONCE);
+		if (wishes[i].left)
+			fail_arm(plan, (enum fail_site)i, wishes[i].left,
+				 wishes[i].every ? FAIL_AGAIN : FAIL_ONCE);
 }
 
 void fail_print(const struct fail_plan *plan)
@@ -156,5 +154,5 @@ void fail_print(const struct fail_plan *plan)
 			      plan->passed[i], plan->failed[i]);
 	if (ipis_delayed)
 		print("  fail     %-8s answered late %llu times, by %u us\n", "ipi", ipis_delayed,
-		      wishes.of[WISH_IPI].left);
+		      wishes[WISH_IPI].left);
 }

@@ -58,11 +58,6 @@ void watchdog_stop(void)
 	atomic_store_relaxed(&stopped, true);
 }
 
-bool watchdog_wanted(void)
-{
-	return hang_seconds > 0;
-}
-
 /* Print the positions of CPUs that are not idle, as many as fit a screen. */
 static void print_others(void)
 {

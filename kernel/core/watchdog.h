@@ -16,7 +16,7 @@
 
 #include "kernel/lib/types.h"
 
-extern u64 hang_seconds; /* end.hang=; 0 (off): never */
+extern u64 hang_seconds; /* end.hang=; 0 (off): never, and watchdog_tick() need not be called */
 
 /* Report progress that is not printed. Any context. */
 void watchdog_touch(void);
@@ -32,6 +32,3 @@ void watchdog_show(void);
 
 /* The run is over: a machine that halts from now on does not hang. */
 void watchdog_stop(void);
-
-/* True if watchdog_tick() must be called at all. */
-bool watchdog_wanted(void);

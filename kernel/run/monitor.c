@@ -31,12 +31,6 @@ OPTION_BOOL(monitor, monitor_wanted, "wait for commands on the console", .boot_o
 static struct line editor;
 static bool tab_before;
 
-static void emit(void *ctx, const char *text, size_t len)
-{
-	(void)ctx;
-	echo(text, len);
-}
-
 static void prompt(void)
 {
 	echo(PROMPT, sizeof(PROMPT) - 1);
@@ -107,7 +101,7 @@ static void session(void)
 
 	print("Commands: help. Keys: Tab completes, arrows edit and recall, Ctrl-C stops a "
 	      "command, Ctrl-D ends.\n");
-	line_init(&editor, emit, NULL);
+	line_init(&editor, echo);
 	prompt();
 	while (more) {
 		const int key = input_key();

@@ -18,9 +18,8 @@
 
 static size_t column;
 
-static void emit_to_terminal(void *ctx, const char *text, size_t len)
+static void emit_to_terminal(const char *text, size_t len)
 {
-	(void)ctx;
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '\b') {
 			require(column > 0);
@@ -64,7 +63,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct line *line = malloc(sizeof(*line));
 
 	column = 0;
-	line_init(line, emit_to_terminal, NULL);
+	line_init(line, emit_to_terminal);
 	for (size_t i = 0; i < size; i++) {
 		const enum line_event event = line_key(line, data[i]);
 

@@ -106,30 +106,30 @@ struct screen {
 	unsigned bells;
 };
 
-static void screen_emit(void *ctx, const char *text, size_t len)
-{
-	struct screen *screen = ctx;
+static struct screen screen;
 
+static void screen_emit(const char *text, size_t len)
+{
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '\b')
-			screen->cursor -= screen->cursor > 0;
+			screen.cursor -= screen.cursor > 0;
 		else if (text[i] == '\a')
-			screen->bells++;
-		else if (text[i] >= ' ' && screen->cursor < SCREEN)
-			screen->row[screen->cursor++] = text[i];
+			screen.bells++;
+		else if (text[i] >= ' ' && screen.cursor < SCREEN)
+			screen.row[screen.cursor++] = text[i];
 	}
-	screen->bytes += len;
+	screen.bytes += len;
 }
 
 /* Do the row, without blanks at its end, and the cursor match the editor's state? */
-static bool screen_agrees(const struct screen *screen, const struct line *line)
+static bool screen_agrees(const struct screen *s, const struct line *line)
 {
-	size_t shown = strlen(screen->row);
+	size_t shown = strlen(s->row);
 
-	while (shown > 0 && screen->row[shown - 1] == ' ' && shown > line->len)
+	while (shown > 0 && s->row[shown - 1] == ' ' && shown > line->len)
 		shown--;
-	return shown == line->len && strncmp(screen->row, line->text, line->len) == 0 &&
-	       screen->cursor == line->cursor;
+	return shown == line->len && strncmp(s->row, line->text, line->len) == 0 &&
+	       s->cursor == line->cursor;
 }
 
 static enum line_event type(struct line *line, const char *keys)
@@ -142,12 +142,11 @@ static enum line_event type(struct line *line, const char *keys)
 }
 
 static struct line line; /* too large for the stack */
-static struct screen screen;
 
 static void fresh(void)
 {
 	memset(&screen, 0, sizeof(screen));
-	line_init(&line, screen_emit, &screen);
+	line_init(&line, screen_emit);
 }
 
 /* Begin the next line: Enter was typed, and the terminal has moved on. */

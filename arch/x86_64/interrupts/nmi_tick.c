@@ -102,7 +102,7 @@ static bool take(void)
 
 void nmi_tick_start(void)
 {
-	if (watchdog_wanted())
+	if (hang_seconds > 0)
 		start();
 }
 
@@ -122,7 +122,7 @@ void nmi_tick_confirm(void)
 {
 	if (running && !has_ticked())
 		stop();
-	if (!running && watchdog_wanted())
+	if (!running && hang_seconds > 0)
 		pr_info("watchdog: off, because no RTC sends NMIs through an I/O APIC");
 }
 
