@@ -87,17 +87,6 @@ OPTION_U64(tlb.quiet_ask_ms, quiet_ask_ms, 0, 1000000,
 bool tlb_skip_idle = true;
 OPTION_BOOL(tlb.skip_idle, tlb_skip_idle, "leave idle CPUs alone; they flush when they wake");
 
-/*
- * tlb.invlpgb=on: one instruction flushes every CPU, sleeping ones too. No CPU is interrupted or
- * waited for, and only the initiator publishes. `done` may rise because the instruction follows the
- * increment of G. A sleeper that wakes flushes once more than it needs to.
- */
-bool tlb_broadcast;
-static bool want_broadcast;
-OPTION_BOOL(tlb.invlpgb, want_broadcast,
-	    "flush all CPUs with INVLPGB and TLBSYNC where the CPU has them: UNTESTED",
-	    .boot_only = true);
-
 /* Raise *value to at least `to`; it never falls. */
 static void raise_to(u64 *value, u64 to)
 {
@@ -165,8 +154,6 @@ void shootdown_enter_quiet(void)
 	struct percpu *self = this_cpu();
 
 	cpumask_set_atomic(&quiet_cpus, self->id);
-	if (atomic_load_relaxed(&self->tlb_published) < shootdown_done())
-		flush_and_publish(self); /* after a broadcast; else it would hold frames back */
 	check_event(CHECK_QUIET, 0, 0);
 	atomic_store_release(&self->quiet, 1);
 }
@@ -275,13 +262,6 @@ void shootdown_full(enum shootdown_skip wanted)
 	atomic_add_relaxed(&stats.full, 1);
 	g = atomic_fetch_add(&generation, 1) + 1;
 	check_event(skip ? CHECK_ROUND_SKIPPING : CHECK_ROUND_ALL, g, 0);
-	if (tlb_broadcast) {
-		flush_and_publish(self);
-		tlb_broadcast_flush_all();
-		check_event(CHECK_DONE, g, 0);
-		raise_to(&shootdown_generation_done, g);
-		return;
-	}
 	raise_to(&generation_full, g);
 	flush_and_publish(self);
 	if (cpu_count > 1) {
@@ -433,9 +413,7 @@ static void shootdown_ranged(struct shootdown_batch *batch, enum shootdown_skip 
 	g = atomic_fetch_add(&generation, 1) + 1;
 	check_event(CHECK_ROUND_RANGED, g, 0);
 	flush_ranges(batch);
-	if (tlb_broadcast) {
-		tlb_broadcast_flush_all();
-	} else if (cpu_count > 1) {
+	if (cpu_count > 1) {
 		round_choose_targets(self, skip);
 		atomic_add_relaxed(&stats.ipis,
 				   call_cpus(&self->round_targets, flush_ranges, batch));
@@ -478,9 +456,4 @@ void shootdown_init(void)
 			"holds "
 			"back frames is asked to flush after %llu ms",
 			quiet_ask_ms);
-	tlb_broadcast = want_broadcast && tlb_can_broadcast();
-	if (want_broadcast && !tlb_broadcast)
-		pr_warn("tlb.invlpgb=on: this CPU has no INVLPGB; CPUs are interrupted instead");
-	if (tlb_broadcast)
-		pr_info("TLB shootdowns by INVLPGB and TLBSYNC: UNTESTED");
 }

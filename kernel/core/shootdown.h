@@ -44,11 +44,8 @@ enum shootdown_skip {
 /* Tag for translations removed before this call. Any context, locks may be held. */
 u64 shootdown_tag(void);
 
-/*
- * The options tlb.skip_idle= and, where the CPU has the instruction, tlb.invlpgb=. Test cases set
- * them and restore them.
- */
-extern bool tlb_skip_idle, tlb_broadcast;
+/* The option tlb.skip_idle=. Test cases set it and restore it. */
+extern bool tlb_skip_idle;
 
 /* The option tlb.quiet=: rounds for struct pages leave quiet CPUs alone. */
 extern bool quiet_on;

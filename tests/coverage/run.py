@@ -45,7 +45,7 @@ MACHINES = [
         2,
         "1G",
         cmdline="memmap=parallel hugepagesz=2M hugepages=8 pcp.high=64 pcp.type_cache=on debug.page_owner=on debug.poison=on"
-        ' tlb.invlpgb=on run="test mm.p*,mm.clear*; coverage"',
+        ' run="test mm.p*,mm.clear*; coverage"',
     ),
 ]
 

@@ -312,26 +312,6 @@ void tlb_flush_local_all(void)
 	host_simulate_end(began);
 }
 
-bool tlb_can_broadcast(void)
-{
-	return true; /* used only with tlb.invlpgb=on */
-}
-
-void tlb_broadcast_flush_all(void)
-{
-	const u64 seen = atomic_load_acquire(&now);
-
-	for (cpu_t id = 0; id < cpu_count; id++) {
-		struct watched_cpu *cpu = &watched[id];
-		const irq_flags_t flags = host_irq_save_quiet();
-
-		pthread_mutex_lock(&cpu->lock);
-		atomic_store_release(&cpu->flushed, MAX(cpu->flushed, seen));
-		pthread_mutex_unlock(&cpu->lock);
-		host_irq_restore_quiet(flags);
-	}
-}
-
 void tlb_flush_local_page(virt_t virt)
 {
 	struct watched_cpu *cpu = &watched[host_me->id];

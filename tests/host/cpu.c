@@ -224,15 +224,6 @@ void tlb_flush_local_page(virt_t virt)
 	(void)virt;
 }
 
-bool tlb_can_broadcast(void)
-{
-	return true;
-}
-
-void tlb_broadcast_flush_all(void)
-{
-}
-
 void watch_halt(void)
 {
 }

@@ -239,34 +239,6 @@ TEST(mm_hvo, every_cpu_sees_the_tails_of_a_page_given_out)
 	arena_return(w.a);
 }
 
-/*
- * A broadcast round uses one instruction for all CPUs, where the CPU has it. The hosted machine's
- * watcher relies on that instruction alone.
- */
-TEST(mm_hvo, a_broadcast_round_is_as_good_as_any)
-{
-	struct arena *a;
-	struct block_list list = BLOCK_LIST_INIT;
-	struct option_saved saved;
-
-	if (!tlb_can_broadcast())
-		SKIP("this CPU has no INVLPGB");
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!a)
-		return;
-	EXPECT_EQ(option_set_for_now(option_find("hvo.defer"), "off", &saved), 0);
-	tlb_broadcast = true;
-	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 1);
-	option_put_back(&saved, 1);
-	meta_end_batch(&a->mm.node[0]);
-	EXPECT_EQ(arena_usage(a).gated, 0);
-	block_list_publish_free(&a->mm, &list);
-	EXPECT(full_blocks_make(a, 30)); /* allocates the frames again */
-	tlb_broadcast = false;
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 /* ---- shared by CPUs ---- */
 
 enum { SHARED_MAX = 16 * GIB_BLOCKS };

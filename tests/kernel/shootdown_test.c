@@ -313,24 +313,3 @@ TEST(kernel_shootdown, a_cpu_that_wakes_during_a_round_misses_none)
 	}
 	EXPECT_EQ(missed, 0);
 }
-
-TEST(kernel_shootdown, broadcast_rounds_interrupt_nobody_and_complete_tags)
-{
-	struct shootdown_batch batch = {0};
-	struct shootdown_stats before;
-	u64 tag;
-
-	if (!tlb_can_broadcast())
-		SKIP("this CPU has no INVLPGB");
-	before = stats_now();
-	tlb_broadcast = true;
-	tag = shootdown_tag();
-	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	EXPECT(shootdown_done() >= tag);
-	shootdown_batch_add(&batch, some_address(), 1);
-	shootdown_batch_flush(&batch, SHOOTDOWN_ALL_CPUS);
-	EXPECT_EQ(shootdown_done(), tag); /* as always, a ranged round completes no tag */
-	tlb_broadcast = false;
-	EXPECT_EQ(stats_now().flushes, before.flushes + 2);
-	EXPECT_EQ(stats_now().ipis, before.ipis);
-}

@@ -195,13 +195,6 @@ def test_only_boot_memory_breaks_up_a_gib(kernel):
     says(outcome, r"pool: 2 pages of 1024 MiB: 4 were asked for")
 
 
-def test_invlpgb_asked_for_where_there_is_none(kernel):
-    """The instruction is not used, and the rounds are the same as without it."""
-    outcome = boot(kernel, mem="256M", cpus=2, cmdline="tlb.invlpgb=on test=kernel.shootdown.*")
-    ends(outcome, "pass")
-    says(outcome, r"tlb.invlpgb=on: this CPU has no INVLPGB")
-
-
 def test_more_huge_pages_than_fit(kernel):
     """The kernel makes as many pages as fit and says so. The verdict includes that nothing leaked."""
     outcome = boot(kernel, mem="1G", cpus=2)

@@ -9,13 +9,5 @@
  */
 void tlb_flush_local_all(void);
 
-/*
- * Drop every translation on every CPU of the machine, including sleeping ones, without interrupting
- * any. The flush is complete on return (AMD APM vol. 3, INVLPGB and TLBSYNC). Call only if
- * tlb_can_broadcast(). UNTESTED: written from the manual; no machine at hand has it.
- */
-bool tlb_can_broadcast(void);
-void tlb_broadcast_flush_all(void);
-
 /* Drop the translations of one page, and this CPU's paging-structure caches (INVLPG). */
 void tlb_flush_local_page(virt_t virt);
