@@ -33,7 +33,6 @@ struct boot_framebuffer {
 	phys_t addr;
 	u32 pitch, width, height; /* pitch in bytes; the others in pixels or characters */
 	u8 bpp, type;
-	u8 red_shift, red_bits, green_shift, green_bits, blue_shift, blue_bits;
 };
 
 enum { BOOT_MODULE_TEXT_MAX = 256 };

@@ -123,24 +123,12 @@ static void parse_framebuffer(struct boot_info *info, struct span tag)
 	}
 	if (tag.data[21] == 0) /* indexed colours, which no driver here supports */
 		return;
-	if (tag.data[21] == 1 && tag.len < 30) {
-		fault(info, "framebuffer tag without colour layout", tag.len);
-		return;
-	}
 	fb->addr = get_u64(tag.data);
 	fb->pitch = get_u32(tag.data + 8);
 	fb->width = get_u32(tag.data + 12);
 	fb->height = get_u32(tag.data + 16);
 	fb->bpp = tag.data[20];
 	fb->type = tag.data[21];
-	if (fb->type == BOOT_FB_RGB) {
-		fb->red_shift = tag.data[24];
-		fb->red_bits = tag.data[25];
-		fb->green_shift = tag.data[26];
-		fb->green_bits = tag.data[27];
-		fb->blue_shift = tag.data[28];
-		fb->blue_bits = tag.data[29];
-	}
 }
 
 static void parse_rsdp(struct boot_info *info, struct span tag, u32 size)

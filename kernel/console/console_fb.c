@@ -1,5 +1,6 @@
 /*
- * The text screen on a framebuffer of any pitch, size and order of colours: see console_screen.h.
+ * The text screen on a framebuffer of any pitch and size: see console_screen.h. Text is white: all
+ * bits of a pixel, in any layout of colours.
  *
  * A stretch of characters is drawn one scan line after the other, so that stores run upwards
  * without gaps. A write-combining mapping turns such stores into bursts.
@@ -12,7 +13,7 @@
 #include "boot/boot_info.h"
 #include "kernel/console/console_screen.h"
 
-enum { SIDE_MAX = 32768, COLUMNS_ENOUGH = 100, INK_PERCENT = 80 };
+enum { SIDE_MAX = 32768, COLUMNS_ENOUGH = 100 };
 
 u64 fb_size(const struct boot_framebuffer *fb)
 {
@@ -27,30 +28,15 @@ u64 fb_size(const struct boot_framebuffer *fb)
 	return (u64)fb->pitch * (fb->height - 1) + (u64)fb->width * bytes;
 }
 
-static u32 channel(u8 shift, u8 bits)
+static u8 *put_pixel(u8 *at, unsigned bytes, bool on)
 {
-	if (bits == 0 || bits > 16 || shift + bits > 32)
-		return 0;
-	return (u32)(((1ULL << bits) - 1) * INK_PERCENT / 100 << shift);
-}
+	const u32 value = on ? ~0u : 0;
 
-/* Light grey; white in all bits if the layout makes no sense. */
-static u32 ink_of(const struct boot_framebuffer *fb)
-{
-	const u32 ink = channel(fb->red_shift, fb->red_bits) |
-			channel(fb->green_shift, fb->green_bits) |
-			channel(fb->blue_shift, fb->blue_bits);
-
-	return ink ? ink : ~0u;
-}
-
-static u8 *put_pixel(u8 *at, unsigned bytes, u32 value)
-{
 	if (bytes == 4) /* one store, at any alignment */
 		__builtin_memcpy(at, &value, 4);
 	else
 		for (unsigned i = 0; i < bytes; i++)
-			at[i] = (u8)(value >> 8 * i);
+			at[i] = (u8)value;
 	return at + bytes;
 }
 
@@ -62,7 +48,7 @@ static u8 *put_glyph_row(u8 *at, const struct fb_screen *fb, char c, unsigned y)
 	for (unsigned x = 0; x < fb->font->width; x++) {
 		const bool on = bits && bits[x / 8] >> (7 - x % 8) & 1;
 
-		at = put_pixel(at, surface->bytes, on ? surface->ink : surface->paper);
+		at = put_pixel(at, surface->bytes, on);
 	}
 	return at;
 }
@@ -89,7 +75,7 @@ static void clear_surface(const struct surface *surface)
 		u8 *at = surface->pixels + (size_t)y * surface->pitch;
 
 		for (u32 x = 0; x < surface->width; x++)
-			at = put_pixel(at, surface->bytes, surface->paper);
+			at = put_pixel(at, surface->bytes, false);
 	}
 }
 
@@ -111,7 +97,6 @@ bool fb_start(struct fb_screen *fb, const struct boot_framebuffer *boot, void *p
 		.width = boot->width,
 		.height = boot->height,
 		.bytes = DIV_ROUND_UP(boot->bpp, 8u),
-		.ink = ink_of(boot),
 	};
 	fb->font = choose_font(&fb->surface);
 	if (fb_size(boot) == 0 || !fb->font)

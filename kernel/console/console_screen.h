@@ -47,7 +47,6 @@ struct surface {
 	u8 *pixels;
 	u32 pitch, width, height; /* bytes from row to row; pixels; pixels */
 	unsigned bytes;           /* of a pixel */
-	u32 ink, paper;           /* colours, in the format of the pixels */
 };
 
 struct fb_screen {

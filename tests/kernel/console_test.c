@@ -369,12 +369,7 @@ static struct boot_framebuffer fb_of(u8 bpp)
 					 .width = FB_WIDTH,
 					 .height = FB_HEIGHT,
 					 .bpp = bpp,
-					 .type = BOOT_FB_RGB,
-					 .red_shift = bpp == 16 ? 11 : 16,
-					 .red_bits = bpp == 16 ? 5 : 8,
-					 .green_shift = bpp == 16 ? 5 : 8,
-					 .green_bits = bpp == 16 ? 6 : 8,
-					 .blue_bits = bpp == 16 ? 5 : 8};
+					 .type = BOOT_FB_RGB};
 }
 
 static bool lit(unsigned x, unsigned y, unsigned bytes)
