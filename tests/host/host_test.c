@@ -13,7 +13,6 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/memory.h>
-#include <arch/peek.h>
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
 
@@ -96,67 +95,6 @@ TEST(host_simulate, time_of_stores_and_of_nothing_else_is_counted)
 	tlb_flush_local_all();
 }
 
-TEST(host_pages, entries_are_real_mappings)
-{
-	volatile u64 *through = (u64 *)window();
-	pfn_t a = take_frame(NULL), b = take_frame(NULL);
-	pte_t *entry = entry_of(window(), PT_PAGE);
-	u64 got = 0;
-
-	REQUIRE(entry);
-	EXPECT(!peek_u64((void *)through, &got));
-	pte_store(entry, window(), PT_PAGE, pte_make(a, PT_PAGE, PT_RW));
-	*through = 42;
-	EXPECT_EQ(*word_of(a), 42);
-
-	*word_of(b) = 43;
-	pte_store(entry, window(), PT_PAGE, pte_make(b, PT_PAGE, PT_RO));
-	EXPECT(peek_u64((void *)through, &got));
-	EXPECT_EQ(got, 43);
-
-	pte_store(entry, window(), PT_PAGE, 0);
-	EXPECT(!peek_u64((void *)through, &got));
-	tlb_flush_local_all();
-}
-
-TEST(host_pages, a_write_to_a_read_only_page_faults)
-{
-	pte_t *entry = entry_of(window(), PT_PAGE);
-
-	REQUIRE(entry);
-	pte_store(entry, window(), PT_PAGE, pte_make(take_frame(NULL), PT_PAGE, PT_RO));
-	expect_panic("page fault: ");
-	*(volatile u64 *)window() = 1;
-	no_panic_came(__LINE__);
-}
-
-/*
- * A table is data until it is linked into the tree. From then on all its entries count, and none
- * once it is removed.
- */
-TEST(host_pages, tables_count_once_they_hang_in_the_tree)
-{
-	pte_t *pmd = entry_of(window(), PT_PMD);
-	pfn_t table = take_frame(NULL), frame = take_frame(NULL);
-	pte_t *ptes = (pte_t *)word_of(table);
-	u64 got = 0;
-
-	REQUIRE(pmd && !pte_present(pte_load(pmd)));
-	*word_of(frame) = 44;
-	for (unsigned i = 0; i < PTRS_PER_TABLE; i += 2)
-		pte_store(&ptes[i], window() + i * PAGE_SIZE, PT_PAGE,
-			  pte_make(frame, PT_PAGE, PT_RO));
-	EXPECT(!peek_u64((void *)window(), &got));
-
-	pte_store(pmd, window(), PT_PMD, pte_make_table(table));
-	EXPECT(peek_u64((void *)window(), &got) && got == 44);
-	EXPECT(peek_u64((void *)(window() + 510 * PAGE_SIZE), &got) && got == 44);
-	EXPECT(!peek_u64((void *)(window() + 511 * PAGE_SIZE), &got));
-
-	pte_store(pmd, window(), PT_PMD, 0);
-	EXPECT(!peek_u64((void *)window(), &got));
-}
-
 /*
  * Map one 2 MiB leaf over the image's frames and split it into a table of the same frames; readers
  * notice nothing.
@@ -173,19 +111,6 @@ static pte_t *split_leaf(void)
 		ptes[i] = pte_make(base + i, PT_PAGE, PT_RW);
 	pte_store(pmd, window(), PT_PMD, pte_make_table(table));
 	return ptes;
-}
-
-TEST(host_pages, splitting_a_leaf_keeps_its_pages)
-{
-	pte_t *ptes = split_leaf();
-	virt_t page = window() + 500 * PAGE_SIZE;
-	u64 got = 0;
-
-	EXPECT(peek_u64((void *)page, &got) && got == 45);
-	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	pte_store(&ptes[500], page, PT_PAGE, 0);
-	EXPECT(!peek_u64((void *)page, &got));
-	EXPECT(peek_u64((void *)(page - PAGE_SIZE), &got));
 }
 
 TEST(host_watch, entries_below_a_new_size_wait_for_a_round)
@@ -215,33 +140,6 @@ TEST(host_watch, reuse_without_any_flush_is_caught)
 	expect_panic("is reused while CPU 0 may still write to it");
 	check_frames_reused(frame, 1);
 	no_panic_came(__LINE__);
-}
-
-TEST(host_watch, reuse_after_a_round_is_right)
-{
-	pfn_t frame = unmapped_frame();
-
-	shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	check_frames_reused(frame, 1);
-	shootdown_full(SHOOTDOWN_ALL_CPUS); /* wakes all CPUs, so none owes a flush */
-	check_frames_reused(frame, 1);
-}
-
-static void flush_all(void *unused)
-{
-	(void)unused;
-	tlb_flush_local_all();
-}
-
-TEST(host_watch, flushing_the_page_is_enough_for_the_page)
-{
-	pfn_t frame = unmapped_frame(), other = take_frame(NULL);
-
-	tlb_flush_local_page(window());
-	/* for the other CPUs; this one dropped one page only */
-	call_cpus(&cpus_online, flush_all, NULL);
-	check_frames_reused(frame, 1);
-	check_frames_reused(other, 1);
 }
 
 TEST(host_watch, flushing_another_page_is_not)
