@@ -27,25 +27,6 @@ static struct acpi_dump dump_of(const char *text, size_t len)
 	return (struct acpi_dump){.at = text, .end = text + len, .room = room, .left = len / 3};
 }
 
-TEST(acpi_dump, tables_come_back)
-{
-	struct acpi_dump dump = dump_of(good, sizeof(good) - 1);
-	struct acpi_table text, table;
-	phys_t base;
-
-	REQUIRE(acpi_dump_next(&dump, &text));
-	EXPECT_EQ(text.len, 0x38);
-	REQUIRE(acpi_table_open(text.data, text.len, "HPET", &table) == 0);
-	EXPECT_EQ(acpi_hpet_parse(&table, &base), 0);
-	EXPECT_EQ(base, 0xfed00000);
-	REQUIRE(acpi_dump_next(&dump, &text));
-	EXPECT_EQ(text.len, 0);
-	REQUIRE(acpi_dump_next(&dump, &text));
-	EXPECT_EQ(text.len, 2);
-	EXPECT(acpi_table_open(text.data, text.len, "WXYZ", &table) < 0);
-	EXPECT(!acpi_dump_next(&dump, &text));
-}
-
 /* The text ends at the end of its buffer, so that a sanitizer detects any read beyond it. */
 TEST(acpi_dump, cut_at_every_length)
 {

@@ -2,24 +2,13 @@
  * The arch interface as the rest of the kernel relies on it: peeking, time, names, and no memory
  * that is both writable and executable. The same cases hold for the hosted arch.
  */
-#include <arch/clock.h>
-#include <arch/console.h>
 #include <arch/cpu.h>
 #include <arch/memory.h>
 #include <arch/peek.h>
 #include <arch/pgtable.h>
 
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/map/pgtable.h"
-
-TEST(arch_peek, reads_what_is_mapped)
-{
-	u64 word = 0x1122334455667788, value = 0;
-
-	EXPECT(peek_u64(&word, &value));
-	EXPECT_EQ(value, word);
-}
 
 TEST(arch_peek, refuses_what_is_not)
 {
@@ -28,45 +17,6 @@ TEST(arch_peek, refuses_what_is_not)
 	/* The first page is never mapped. */
 	EXPECT(!peek_u64((void *)8, &value));
 	EXPECT(!peek_u64((void *)(virt_t)0x1122334455667788, &value)); /* not a valid address */
-}
-
-TEST(arch_clock, goes_forward_and_delays_last)
-{
-	const u64 start = clock_ns();
-	u64 last = start;
-
-	EXPECT(start > 0);
-	for (int i = 0; i < 1000; i++) {
-		const u64 now = clock_ns();
-
-		EXPECT(now >= last);
-		last = now;
-	}
-	last = clock_ns();
-	clock_delay_ns(2 * NS_PER_MS);
-	/* The TSC's rate is rounded twice. */
-	EXPECT(clock_ns() - last >= 2 * NS_PER_MS - NS_PER_MS / 10);
-}
-
-TEST(arch_symbols, names_functions)
-{
-	u64 offset = 1;
-	const char *name = symbol_lookup((virt_t)tests_run, &offset);
-
-	REQUIRE(name != NULL);
-	EXPECT(strcmp(name, "tests_run") == 0);
-	EXPECT_EQ(offset, 0);
-	EXPECT(symbol_lookup(8, &offset) == NULL);
-}
-
-TEST(arch_symbols, backtrace_finds_its_callers)
-{
-	virt_t ret[8];
-	u64 offset;
-
-	REQUIRE(backtrace_capture(ret, ARRAY_LEN(ret)) >= 3);
-	EXPECT(backtrace_capture(ret, 1) == 1);
-	EXPECT(symbol_lookup(ret[0], &offset) != NULL);
 }
 
 /* ---- the rights in the kernel's page tables ---- */

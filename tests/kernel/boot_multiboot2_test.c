@@ -115,44 +115,6 @@ static void mb2_good(void)
 	mb2_end();
 }
 
-TEST(boot_multiboot2, good_block)
-{
-	mb2_good();
-	reset(&info, 0);
-	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
-	EXPECT_EQ(info.faults, 0);
-	EXPECT_EQ(info.protocol, BOOT_MULTIBOOT2);
-	EXPECT_EQ(info.firmware, FIRMWARE_BIOS);
-	EXPECT(strcmp(info.cmdline, "loglevel=3 test=*") == 0);
-	EXPECT_EQ(info.cmdline_len, strlen(info.cmdline));
-	EXPECT(strcmp(info.loader, "GRUB 2.06") == 0);
-	EXPECT_EQ(info.rsdp_copy_len, 36);
-	REQUIRE(info.ranges == 4);
-	EXPECT_EQ(info.range[0].kind, MEM_LOADER);
-	EXPECT_EQ(info.range[0].end, 0x801234);
-	REQUIRE(info.modules == 1);
-	EXPECT_EQ(info.module[0].start, 0x800000);
-	EXPECT_EQ(info.module[0].size, 0x1234);
-	EXPECT(strcmp(info.module[0].text, "m") == 0);
-	EXPECT_EQ(info.range[1].kind, MEM_RAM);
-	EXPECT_EQ(info.range[2].kind, MEM_RESERVED);
-	EXPECT_EQ(info.range[3].start, 0x100000);
-	EXPECT_EQ(info.range[3].end, 0x4000000);
-}
-
-TEST(boot_multiboot2, entry_size_is_honoured)
-{
-	mb2_begin();
-	tag_memory_map(48, pc_map, pc_types, ARRAY_LEN(pc_map));
-	mb2_end();
-	reset(&info, 0);
-	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
-	EXPECT_EQ(info.faults, 0);
-	REQUIRE(info.ranges == 3);
-	EXPECT_EQ(info.range[2].start, 0x100000);
-	EXPECT_EQ(info.range[2].kind, MEM_RAM);
-}
-
 TEST(boot_multiboot2, efi_map_is_preferred_and_its_descriptor_size_honoured)
 {
 	mb2_begin();
@@ -233,21 +195,6 @@ TEST(boot_multiboot2, lies_are_counted)
 	lie(first_tag_size, 7);
 	EXPECT(info.faults > QUIET);
 	EXPECT_EQ(info.ranges, 0);
-}
-
-TEST(boot_multiboot2, first_of_duplicate_tags_counts)
-{
-	mb2_begin();
-	tag_text(1, "first");
-	tag_text(1, "second");
-	tag_memory_map(24, pc_map, pc_types, ARRAY_LEN(pc_map));
-	tag_memory_map(24, pc_map, pc_types, ARRAY_LEN(pc_map));
-	mb2_end();
-	reset(&info, QUIET);
-	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
-	EXPECT(strcmp(info.cmdline, "first") == 0);
-	EXPECT_EQ(info.ranges, ARRAY_LEN(pc_map));
-	EXPECT_EQ(info.faults, QUIET + 2);
 }
 
 TEST(boot_multiboot2, texts_of_modules_are_bounded)

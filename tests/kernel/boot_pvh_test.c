@@ -58,25 +58,6 @@ static bool has_range(phys_t start, phys_t end, enum mem_kind kind)
 	return false;
 }
 
-TEST(boot_pvh, good_block)
-{
-	pvh_good(1);
-	reset(&info, 0);
-	EXPECT_EQ(pvh_parse(PVH_BASE, pvh_map, block, &info), 0);
-	EXPECT_EQ(info.faults, 0);
-	EXPECT_EQ(info.firmware, FIRMWARE_NONE);
-	EXPECT_EQ(info.rsdp, 0xf5000);
-	EXPECT(strcmp(info.cmdline, "a=b") == 0);
-	EXPECT_EQ(info.cmdline_len, 3);
-	EXPECT(has_range(0x100000, 0x4000000, MEM_RAM));
-	EXPECT(has_range(0x4000000, 0x4010000, MEM_ACPI));
-	EXPECT(has_range(0x800000, 0x801000, MEM_LOADER));
-	REQUIRE(info.modules == 1);
-	EXPECT_EQ(info.module[0].start, 0x800000);
-	EXPECT_EQ(info.module[0].size, 0x1000);
-	EXPECT(strcmp(info.module[0].text, "m 1") == 0);
-}
-
 TEST(boot_pvh, version_0_has_no_memory_map)
 {
 	pvh_good(0);

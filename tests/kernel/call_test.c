@@ -16,7 +16,6 @@
 #include "tests/kernel/cpus.h"
 
 enum {
-	HANDOVERS = 200,
 	LATE_LIMIT = 8, /* periods without any progress after which a case gives up */
 	CALLERS_MAX = 32,
 	ROUNDS = 20,
@@ -35,67 +34,6 @@ static cpu_t other_cpu(void)
 	return CPU_NONE;
 }
 
-struct handover {
-	u32 turn; /* even: the case's turn; odd: the other CPU's turn */
-	bool late;
-};
-
-/*
- * Wait for a turn. The wait goes by progress, so a slow host is no failure. Returns false when the
- * other CPU makes no progress.
- */
-static bool wait_for_turn(struct handover *h, u32 turn)
-{
-	struct wait wait = wait_begin(WAIT_ANSWER, "the other CPU's turn");
-
-	wait.soft = true;
-	while (atomic_load_acquire(&h->turn) != turn) {
-		wait_spin(&wait, CPU_NONE);
-		if (wait.late >= LATE_LIMIT || atomic_load_relaxed(&h->late))
-			return false;
-	}
-	return true;
-}
-
-/*
- * Take every other turn. On a machine that runs one CPU to its end before the other, this fails
- * instead of hanging.
- */
-static void take_turns(struct handover *h, u32 first)
-{
-	for (u32 turn = first; turn < HANDOVERS; turn += 2) {
-		if (!wait_for_turn(h, turn)) {
-			atomic_store_relaxed(&h->late, true);
-			return;
-		}
-		atomic_store_release(&h->turn, turn + 1);
-	}
-}
-
-static void take_odd_turns(void *arg)
-{
-	take_turns(arg, 1);
-}
-
-/*
- * Two CPUs hand a flag to and fro, and neither returns before the other. That is impossible if the
- * CPUs are serialised.
- */
-TEST(kernel_call, cpus_run_at_the_same_time)
-{
-	static struct handover h;
-	cpu_t other = other_cpu();
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	h = (struct handover){0};
-	REQUIRE(work_start(other, take_odd_turns, &h) == 0);
-	take_turns(&h, 0);
-	work_wait(other, 0);
-	EXPECT(!h.late);
-	EXPECT_EQ(h.turn, HANDOVERS);
-}
-
 static void count(void *arg)
 {
 	atomic_fetch_add((u32 *)arg, 1);
@@ -111,10 +49,14 @@ TEST(kernel_call, every_target_is_called_once)
 	}
 }
 
+struct busy {
+	u32 running, stop;
+};
+
 /* Be busy with interrupts off and poll the mailbox, as the rules demand. */
 static void be_busy_masked(void *arg)
 {
-	struct cpus_busy *b = arg;
+	struct busy *b = arg;
 	irq_flags_t flags = irq_save();
 
 	atomic_store_release(&b->running, 1);
@@ -125,36 +67,26 @@ static void be_busy_masked(void *arg)
 	irq_restore(flags);
 }
 
-static void call_while(call_fn *occupation)
+TEST(kernel_call, cpus_with_interrupts_off_answer)
 {
-	static struct cpus_busy b;
+	static struct busy b;
 	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to be busy");
 	cpu_t other = other_cpu();
 	u32 calls = 0;
 
-	b = (struct cpus_busy){0};
+	b = (struct busy){0};
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(work_start(other, occupation, &b) == 0);
+	REQUIRE(work_start(other, be_busy_masked, &b) == 0);
 	while (!atomic_load_acquire(&b.running))
 		wait_spin(&wait, other);
 	for (unsigned i = 0; i < 20; i++)
 		call_cpus(&cpus_online, count, &calls);
 	EXPECT_EQ(atomic_load_relaxed(&calls), 20 * (cpumask_weight(&cpus_online) - 1));
 	EXPECT(!work_done(other));
-	EXPECT_EQ(work_start(other, occupation, &b), -EBUSY);
+	EXPECT_EQ(work_start(other, be_busy_masked, &b), -EBUSY);
 	atomic_store_release(&b.stop, 1);
 	work_wait(other, 0);
-}
-
-TEST(kernel_call, busy_cpus_answer)
-{
-	call_while(cpus_be_busy);
-}
-
-TEST(kernel_call, cpus_with_interrupts_off_answer)
-{
-	call_while(be_busy_masked);
 }
 
 struct crossfire {

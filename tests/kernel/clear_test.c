@@ -72,41 +72,6 @@ TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
 	}
 }
 
-TEST(arch_clear, every_variant_clears_large_extents)
-{
-	static const size_t lengths[] = {MIB(2) - 128, MIB(1) + 64, KIB(64)};
-	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
-	u64 *area;
-
-	if (!page)
-		SKIP("needs 2 MiB of free memory in one piece");
-	area = page_address(page);
-	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
-		for (size_t i = 0; i < ARRAY_LEN(lengths) && insn->supported(); i++) {
-			fill(area, BLOCK_WORDS);
-			insn->clear((char *)area + 64, lengths[i]);
-			EXPECT_EQ(wrong_words(area, BLOCK_WORDS, 64, lengths[i]), 0);
-		}
-	}
-	fill(area, BLOCK_WORDS);
-	clear_pages((char *)area + PAGE_SIZE, BLOCK_FRAMES - 2);
-	EXPECT_EQ(wrong_words(area, BLOCK_WORDS, PAGE_SIZE, MIB(2) - 2 * PAGE_SIZE), 0);
-	page_free(page);
-}
-
-TEST(arch_clear, every_size_has_a_variant_that_this_cpu_supports)
-{
-	EXPECT_EQ(clear_class_of(PAGE_SIZE), CLEAR_SMALL);
-	EXPECT_EQ(clear_class_of(KIB(256) - PAGE_SIZE), CLEAR_SMALL);
-	EXPECT_EQ(clear_class_of(KIB(256)), CLEAR_LARGE);
-	EXPECT_EQ(clear_class_of(MIB(32)), CLEAR_LARGE);
-	EXPECT_EQ(clear_class_of(GIB(1)), CLEAR_GIANT);
-	for (unsigned class = 0; class < CLEAR_CLASSES; class ++) {
-		EXPECT(clear_insn_selected(class)->supported());
-		EXPECT(clear_insn_by_cpuid(class)->supported());
-	}
-}
-
 /* Apply the rule to CPUs other than this one. */
 TEST(arch_clear, the_rule_knows_each_kind_of_cpu)
 {
@@ -221,43 +186,6 @@ TEST(mm_clear, left_then_right_then_the_neighbourhood_of_the_fault)
 			EXPECT(event_is(at++, MIB(2), end, BLOCK_FRAMES, CLEAR_LARGE));
 		EXPECT(event_is(at++, MIB(2), first, end, CLEAR_SMALL));
 		EXPECT_EQ(seen.used, at);
-	}
-}
-
-TEST(mm_clear, without_a_fault_one_extent)
-{
-	watch_clear("multi", MIB(2), CLEAR_NO_HINT, 4);
-	EXPECT_EQ(seen.used, 1);
-	EXPECT(event_is(0, MIB(2), 0, BLOCK_FRAMES, CLEAR_LARGE));
-}
-
-/* Distance between the event's page and the fault, in pages. */
-static u64 distance(u32 i, u64 fault)
-{
-	const u64 number = (seen.event[i].addr - MIB(2)) / PAGE_SIZE;
-
-	return number > fault ? number - fault : fault - number;
-}
-
-TEST(mm_clear, page_by_page_the_farthest_first)
-{
-	static const u64 faults[] = {0, 1, 100, 255, 256, 300, 510, 511};
-
-	for (size_t i = 0; i < ARRAY_LEN(faults); i++) {
-		u8 times[BLOCK_FRAMES] = {0};
-
-		watch_clear("page", MIB(2), faults[i] * PAGE_SIZE, 4);
-		REQUIRE(seen.used == BLOCK_FRAMES);
-		for (u32 e = 0; e < BLOCK_FRAMES; e++) {
-			const u64 number = (seen.event[e].addr - MIB(2)) / PAGE_SIZE;
-
-			REQUIRE(number < BLOCK_FRAMES && seen.event[e].bytes == PAGE_SIZE);
-			times[number]++;
-			EXPECT(e == 0 || distance(e, faults[i]) <= distance(e - 1, faults[i]));
-		}
-		for (unsigned p = 0; p < BLOCK_FRAMES; p++)
-			EXPECT_EQ(times[p], 1);
-		EXPECT_EQ(distance(BLOCK_FRAMES - 1, faults[i]), 0);
 	}
 }
 

@@ -86,16 +86,3 @@ TEST(arch_clock, a_rate_that_changes_is_never_read_half)
 	EXPECT_EQ(r.torn, 0);
 	EXPECT_EQ(clock_rate_ns(r.rates.now, CHANGES * STEP + STEP / 2), ns_in_step(CHANGES));
 }
-
-/* Before the first rate the time is 0, and the first rate holds from the kernel's entry on. */
-TEST(arch_clock, the_first_rate_holds_from_the_entry_on)
-{
-	struct clock_rates rates = {.now = &rates.slot[0], .slot[0].base_tsc = 5 * STEP};
-
-	EXPECT_EQ(clock_rate_ns(clock_rate_now(&rates), 9 * STEP), 0);
-	clock_rate_change(&rates, 7 * STEP, NS_PER_S);
-	EXPECT_EQ(clock_rate_ns(clock_rate_now(&rates), 7 * STEP), 2 * STEP);
-	EXPECT_EQ(clock_rate_ns(clock_rate_now(&rates), 6 * STEP), 2 * STEP); /* not before it */
-	clock_rate_change(&rates, 8 * STEP, NS_PER_S / 2);
-	EXPECT_EQ(clock_rate_ns(clock_rate_now(&rates), 9 * STEP), 5 * STEP);
-}

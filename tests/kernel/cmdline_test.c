@@ -41,20 +41,6 @@ static int parse_all(const char *text, u64 *value)
 	return ret ? ret : *text ? -E2BIG : 0;
 }
 
-TEST(kernel_cmdline, numbers)
-{
-	u64 v = 0;
-
-	EXPECT(parse_all("0", &v) == 0 && v == 0);
-	EXPECT(parse_all("18446744073709551615", &v) == 0 && v == UINT64_MAX);
-	EXPECT(parse_all("0xFFFFffffFFFFffff", &v) == 0 && v == UINT64_MAX);
-	EXPECT(parse_all("010", &v) == 0 && v == 10);
-	EXPECT(parse_all("2M", &v) == 0 && v == MIB(2));
-	EXPECT(parse_all("0x10k", &v) == 0 && v == KIB(16));
-	EXPECT(parse_all("3g", &v) == 0 && v == GIB(3));
-	EXPECT(parse_all("1T", &v) == 0 && v == TIB(1));
-}
-
 TEST(kernel_cmdline, numbers_refused)
 {
 	u64 v = 42;

@@ -141,16 +141,6 @@ TEST(kernel_command, switches_given_to_a_benchmark_last_as_long_as_it)
 	EXPECT(said_says(" 7 "));
 }
 
-TEST(kernel_command, the_pool_is_changed_and_counted)
-{
-	if (said_run("pool 2M grow 3") != 0)
-		SKIP("needs three free pages of 2 MiB");
-	EXPECT(said_says("grow 2M: 3 pages"));
-	EXPECT_EQ(pool_2m.pages, pool_2m.boot + 3);
-	EXPECT_EQ(said_run("pool 2M shrink 3"), 0);
-	EXPECT_EQ(pool_2m.pages, pool_2m.boot);
-}
-
 TEST(kernel_command, pages_in_use_are_not_shrunk)
 {
 	u64 have;

@@ -138,30 +138,6 @@ static struct uart toy_uart(void)
 	return (struct uart){.in = toy_in, .out = toy_out, .divisor = 1, .limit_ns = NS_PER_MS};
 }
 
-TEST(kernel_console, a_uart_that_answers_is_used)
-{
-	struct uart uart = toy_uart();
-
-	toy = (struct toy){0};
-	REQUIRE(uart_start(&uart));
-	EXPECT_EQ(uart.fifo, 16);
-	EXPECT_EQ(toy.divisor_writes, 2);
-	EXPECT(uart.console.write(&uart.console, "a\nb", 3));
-	EXPECT_EQ(toy.sent, 6);
-	EXPECT(memcmp(toy.text, "\r\na\r\nb", 6) == 0);
-}
-
-TEST(kernel_console, a_uart_without_fifo_gets_single_bytes_and_its_speed_may_stay)
-{
-	struct uart uart = toy_uart();
-
-	toy = (struct toy){.no_fifo = true};
-	uart.divisor = 0;
-	REQUIRE(uart_start(&uart));
-	EXPECT_EQ(uart.fifo, 1);
-	EXPECT_EQ(toy.divisor_writes, 0);
-}
-
 TEST(kernel_console, a_uart_in_use_gets_another_speed_or_the_one_that_firmware_left)
 {
 	struct uart uart = toy_uart();
@@ -327,25 +303,6 @@ TEST(kernel_console, text_wraps_and_returns)
 	EXPECT(row_is(3, "?"));
 }
 
-TEST(kernel_console, a_full_line_and_a_newline_make_no_empty_line)
-{
-	screen_begin();
-	type("0123456789\nx");
-	EXPECT(row_is(0, "0123456789"));
-	EXPECT(row_is(1, "x"));
-}
-
-TEST(kernel_console, scrolling_keeps_the_last_lines_and_draws_only_what_changed)
-{
-	screen_begin();
-	type("a\nb\nc\nd\ne\nf\ng\nh");
-	EXPECT(row_is(0, "a") && row_is(7, "h"));
-	drawn = 0;
-	type("\ni");
-	EXPECT(row_is(0, "b") && row_is(6, "h") && row_is(7, "i"));
-	EXPECT_EQ(drawn, 8);
-}
-
 TEST(kernel_console, escape_sequences_are_obeyed_or_swallowed)
 {
 	screen_begin();
@@ -443,18 +400,6 @@ TEST(kernel_console, framebuffers_that_cannot_be_are_refused)
 	boot = fb_of(32);
 	boot.width = 4; /* narrower than a character */
 	EXPECT(!fb_start(&fb, &boot, pixels));
-}
-
-/* ---- fonts ---- */
-
-/* The headers of the files, as struct font takes them for granted. */
-TEST(kernel_console, both_fonts_have_the_size_that_is_drawn)
-{
-	static const u8 small[PSF1_HEADER] = {0x36, 0x04, 3, 16};
-	static const u32 large[PSF2_HEADER / 4] = {0x864ab572, 0, 32, 1, 512, 64, 32, 16};
-
-	EXPECT(memcmp(font_small_start, small, sizeof(small)) == 0);
-	EXPECT(memcmp(font_large_start, large, sizeof(large)) == 0);
 }
 
 /* ---- the keyboard ---- */

@@ -56,13 +56,6 @@ static bool wait_for_look(void)
 
 #define EXPECT_REASON(text) EXPECT(strncmp(seen.reason, text, strlen(text)) == 0)
 
-TEST(kernel_context, ordinary_code_may_do_everything)
-{
-	look(NULL);
-	EXPECT_EQ(seen.word, 0);
-	EXPECT(seen.may);
-}
-
 TEST(kernel_context, locks_are_counted_in_every_build)
 {
 	struct spinlock pool = SPINLOCK_INIT(LOCK_POOL), leaf = SPINLOCK_INIT(LOCK_LEAF);

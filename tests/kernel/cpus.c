@@ -94,15 +94,6 @@ bool cpus_wait_idle(void)
 	return true;
 }
 
-void cpus_be_busy(void *busy)
-{
-	struct cpus_busy *b = busy;
-
-	atomic_store_release(&b->running, 1);
-	while (!atomic_load_acquire(&b->stop))
-		cpu_relax();
-}
-
 void cpus_be_deaf(void *arg)
 {
 	struct cpus_deaf *deaf = arg;

@@ -37,15 +37,6 @@ void cpus_note_met(u64 times, const char *event);
 			cpu_relax();                                                               \
 	} while (0)
 
-/*
- * Work for one CPU, with interrupts on, that serves no mailbox by itself. It sets `running` and
- * ends when `stop` is set.
- */
-struct cpus_busy {
-	u32 running, stop;
-};
-void cpus_be_busy(void *busy);
-
 /* Wait, bounded, until every other CPU is halted in its idle loop. Returns false if one is not. */
 bool cpus_wait_idle(void);
 

@@ -40,27 +40,6 @@ TEST(kernel_fail, the_nth_pass_fails_once)
 	EXPECT(fail_disarm(&plan));
 }
 
-TEST(kernel_fail, each_nth_pass_fails)
-{
-	plan = (struct fail_plan){0};
-	fail_arm(&plan, FAIL_PTE, 3, FAIL_AGAIN);
-	EXPECT_EQ(failing(FAIL_PTE, 9), 1u << 2 | 1u << 5 | 1u << 8);
-	fail_disarm(&plan);
-	EXPECT_EQ(failing(FAIL_PTE, 9), 0);
-}
-
-TEST(kernel_fail, a_sweep_fails_whatever_comes)
-{
-	plan = (struct fail_plan){0};
-	fail_arm(&plan, FAIL_ANY, 2, FAIL_ONCE);
-	EXPECT_EQ(failing(FAIL_OPEN, 1) | failing(FAIL_TAKE, 1) << 1 | failing(FAIL_OPEN, 1) << 2,
-		  1u << 1);
-	EXPECT(fail_disarm(&plan));
-	fail_arm(&plan, FAIL_ANY, 2, FAIL_ONCE);
-	failing(FAIL_OPEN, 1);
-	EXPECT(!fail_disarm(&plan));
-}
-
 /*
  * Arm the plan as start-up does, though start-up is over. An earlier request may be replaced, but a
  * delay of messages ends with that.

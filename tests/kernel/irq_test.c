@@ -9,7 +9,6 @@
 #include <arch/timer.h>
 
 #include "kernel/core/call.h"
-#include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 
 #define SOON  (20 * NS_PER_MS) /* long enough for many naps */
@@ -64,26 +63,6 @@ TEST(kernel_irq, the_timer_comes_once_and_not_early)
 	clock_delay_ns(SOON);
 	EXPECT_EQ(came_at, 0);
 	REQUIRE(timer_once(0, note, NULL) == 0);
-	EXPECT(timer_comes());
-}
-
-static void set_timer(void *arg)
-{
-	*(int *)arg = timer_once(SOON, note, NULL);
-}
-
-TEST(kernel_irq, every_cpu_has_its_own)
-{
-	int err = 1;
-
-	if (cpumask_weight(&cpus_online) < 2)
-		SKIP("needs two CPUs");
-	came_at = 0;
-	REQUIRE(work_start(1, set_timer, &err) == 0);
-	work_wait(1, 0);
-	if (err == -ENODEV)
-		SKIP("needs a timer");
-	EXPECT_EQ(err, 0);
 	EXPECT(timer_comes());
 }
 

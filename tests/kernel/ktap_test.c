@@ -81,31 +81,6 @@ static void expect_text(const struct transcript *t, const char *want)
 			  i, t->text + i, want + i);
 }
 
-TEST(kernel_ktap, suites_nest_and_are_sorted)
-{
-	static struct transcript t;
-	struct test_run run = run_cases("aa.*,zz.*", &t);
-
-	EXPECT_EQ(run.pass, 2);
-	EXPECT_EQ(run.fail, 0);
-	EXPECT_EQ(run.skip, 1);
-	expect_text(&t, "KTAP version 1\n"
-			"1..2\n"
-			"  KTAP version 1\n"
-			"  # Subtest: aa.first_of\n"
-			"  1..2\n"
-			"  ok 1 one\n"
-			"  ok 2 two # SKIP no such   thing\n"
-			"# aa.first_of: pass:1 fail:0 skip:1\n"
-			"ok 1 aa.first_of\n"
-			"  KTAP version 1\n"
-			"  # Subtest: zz.last\n"
-			"  1..1\n"
-			"  ok 1 only\n"
-			"# zz.last: pass:1 fail:0 skip:0\n"
-			"ok 2 zz.last\n");
-}
-
 TEST(kernel_ktap, failures_say_where_and_outweigh_skips)
 {
 	static struct transcript t;
@@ -127,21 +102,6 @@ TEST(kernel_ktap, failures_say_where_and_outweigh_skips)
 			"not ok 1 mm.mid\n");
 }
 
-TEST(kernel_ktap, a_suite_of_skips_is_a_skip)
-{
-	static struct transcript t;
-
-	EXPECT_EQ(run_cases("nn.none.skipped", &t).skip, 1);
-	expect_text(&t, "KTAP version 1\n"
-			"1..1\n"
-			"  KTAP version 1\n"
-			"  # Subtest: nn.none\n"
-			"  1..1\n"
-			"  ok 1 skipped # SKIP no such   thing\n"
-			"# nn.none: pass:0 fail:0 skip:1\n"
-			"ok 1 nn.none # SKIP every case was skipped\n");
-}
-
 TEST(kernel_ktap, what_follows_a_minus_is_left_out)
 {
 	static struct transcript t;
@@ -151,15 +111,6 @@ TEST(kernel_ktap, what_follows_a_minus_is_left_out)
 	EXPECT_EQ(run.fail + run.skip, 0);
 	run = run_cases("-aa.*", &t);
 	EXPECT_EQ(run.pass + run.fail + run.skip, 0);
-}
-
-TEST(kernel_ktap, nothing_selected_is_an_empty_plan)
-{
-	static struct transcript t;
-	struct test_run run = run_cases("no.such.case,", &t);
-
-	EXPECT_EQ(run.pass + run.fail + run.skip, 0);
-	expect_text(&t, "KTAP version 1\n1..0\n");
 }
 
 static char fragile_patterns[] = "aa.*,zz.*";

@@ -31,28 +31,6 @@ TEST(kernel_words, blanks_and_quotes_separate_words)
 	EXPECT(!words_value(&words, "nod"));
 }
 
-TEST(kernel_words, a_semicolon_ends_a_command)
-{
-	const char *text = "mem; zones ;;hvo";
-	struct words words;
-	size_t used, at = 0;
-
-	REQUIRE(cut(&words, text, &used) == 0);
-	EXPECT_EQ(used, 4);
-	EXPECT_EQ(words.count, 1);
-	at += used;
-	REQUIRE(cut(&words, text + at, &used) == 0);
-	EXPECT(strcmp(words.word[0], "zones") == 0);
-	at += used;
-	REQUIRE(cut(&words, text + at, &used) == 0);
-	EXPECT_EQ(words.count, 0);
-	EXPECT_EQ(used, 1);
-	at += used;
-	REQUIRE(cut(&words, text + at, &used) == 0);
-	EXPECT(strcmp(words.word[0], "hvo") == 0);
-	EXPECT_EQ(at + used, strlen(text));
-}
-
 TEST(kernel_words, what_cannot_be_cut_is_refused)
 {
 	static char text[2 * WORDS_TEXT];
@@ -81,19 +59,6 @@ TEST(kernel_words, bytes_that_upset_a_terminal_become_question_marks)
 	REQUIRE(words_cut(&words, text, sizeof(text), &used) == 0);
 	REQUIRE(words.count == 1);
 	EXPECT(strcmp(words.word[0], "a?[J?b") == 0);
-}
-
-TEST(kernel_words, the_last_word_is_open_until_a_blank)
-{
-	struct words words;
-	size_t used;
-
-	cut(&words, "pool 2", &used);
-	EXPECT(words.open_end);
-	cut(&words, "pool 2 ", &used);
-	EXPECT(!words.open_end);
-	cut(&words, "", &used);
-	EXPECT(!words.open_end);
 }
 
 /* ---- a terminal of one row ---- */
@@ -158,18 +123,6 @@ static void next(void)
 
 #define LEFT  "\033[D"
 #define RIGHT "\033[C"
-#define UP    "\033[A"
-#define DOWN  "\033[B"
-
-TEST(kernel_line, typing_sends_each_key_back_once)
-{
-	fresh();
-	EXPECT_EQ(type(&line, "pool 2M"), LINE_MORE);
-	EXPECT_EQ(screen.bytes, 7);
-	EXPECT_EQ(type(&line, "\r"), LINE_READY);
-	EXPECT(strcmp(line.text, "pool 2M") == 0);
-	EXPECT_EQ(type(&line, "\n"), LINE_MORE);
-}
 
 TEST(kernel_line, keys_edit_where_the_cursor_stands)
 {
@@ -206,66 +159,6 @@ TEST(kernel_line, keys_edit_where_the_cursor_stands)
 			test_fail(__FILE__, __LINE__, "keys %zu: the screen shows \"%s\"", i,
 				  screen.row);
 	}
-}
-
-TEST(kernel_line, history_goes_back_and_forth_and_keeps_the_draft)
-{
-	fresh();
-	type(&line, "one\r");
-	next();
-	type(&line, "two\r");
-	next();
-	type(&line, "two\r"); /* a repeated line is not kept twice */
-	next();
-	type(&line, "dra" UP);
-	EXPECT(strcmp(line.text, "two") == 0);
-	type(&line, UP);
-	EXPECT(strcmp(line.text, "one") == 0);
-	EXPECT_EQ(screen.bells, 0);
-	type(&line, UP);
-	EXPECT_EQ(screen.bells, 1);
-	type(&line, DOWN DOWN);
-	EXPECT(strcmp(line.text, "dra") == 0);
-	EXPECT(screen_agrees(&screen, &line));
-}
-
-TEST(kernel_line, the_oldest_line_is_forgotten)
-{
-	char text[2] = {0};
-
-	fresh();
-	for (unsigned i = 0; i < LINE_HISTORY + 3; i++) {
-		text[0] = (char)('a' + i);
-		type(&line, text);
-		type(&line, "\r");
-		next();
-	}
-	for (unsigned i = 0; i < LINE_HISTORY; i++)
-		type(&line, UP);
-	EXPECT_EQ(screen.bells, 0);
-	EXPECT_EQ(line.text[0], 'd');
-	type(&line, UP);
-	EXPECT_EQ(screen.bells, 1);
-}
-
-TEST(kernel_line, a_full_line_takes_no_more)
-{
-	fresh();
-	for (unsigned i = 0; i < LINE_SIZE + 10; i++)
-		type(&line, "x");
-	EXPECT_EQ(line.len, LINE_SIZE);
-	EXPECT_EQ(screen.bells, 10);
-	EXPECT(screen_agrees(&screen, &line));
-}
-
-TEST(kernel_line, control_c_and_control_d_are_events)
-{
-	fresh();
-	EXPECT_EQ(type(&line, "abc\003"), LINE_CANCELLED);
-	next();
-	EXPECT_EQ(type(&line, UP), LINE_MORE);
-	EXPECT_EQ(screen.bells, 1); /* a cancelled line is not history */
-	EXPECT_EQ(type(&line, "\004"), LINE_END);
 }
 
 /* A fixed sequence of all kinds of bytes never makes the editor and its terminal disagree. */

@@ -48,20 +48,6 @@ TEST(kernel_lock, one_holder_at_a_time)
 	EXPECT(!spin_held(&contest.lock));
 }
 
-TEST(kernel_lock, a_held_lock_cannot_be_tried)
-{
-	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
-
-	EXPECT(!spin_held(&lock));
-	EXPECT(spin_trylock(&lock));
-	EXPECT(spin_held(&lock));
-	EXPECT(!spin_trylock(&lock));
-	spin_unlock(&lock);
-	EXPECT(!spin_held(&lock));
-	EXPECT(spin_trylock(&lock));
-	spin_unlock(&lock);
-}
-
 TEST(kernel_lock, tickets_survive_their_wrap)
 {
 	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);

@@ -154,39 +154,6 @@ TEST(arch_nmi, a_machine_check_keeps_the_address_of_a_page_fault)
 	EXPECT_EQ(value, FAULTED_AT);
 }
 
-/* mm.h allows page_peek() in any context. */
-static pfn_t known;
-static struct page copies[2];
-static bool copied[2];
-
-static void peek_at_pages(struct trap_frame *frame)
-{
-	(void)frame;
-	copied[0] = page_peek(known, &copies[0]);
-	copied[1] = page_peek(~0ULL >> PAGE_SHIFT, &copies[1]);
-	atomic_store_release(&calls, 1);
-}
-
-TEST(arch_nmi, struct_pages_can_be_looked_at_in_one)
-{
-	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
-	const u64 start = clock_ns();
-
-	if (apic_mode() == APIC_NONE)
-		SKIP("needs a local APIC");
-	REQUIRE(page);
-	known = page_pfn(page);
-	calls = 0;
-	trap_set_handler(TRAP_NMI, peek_at_pages);
-	EXPECT(send_to_self());
-	while (!atomic_load_acquire(&calls) && clock_ns() - start < LIMIT)
-		cpu_relax();
-	nmi_init();
-	EXPECT(calls == 1 && copied[0] && !copied[1]);
-	EXPECT(copies[0].refcount == 1 && copies[0].order == 3);
-	page_free(page);
-}
-
 static u32 word;
 static bool may;
 

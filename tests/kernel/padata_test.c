@@ -119,50 +119,6 @@ TEST(kernel_padata, every_unit_is_done_once_by_any_number_of_threads)
 
 /* ---- helpers ---- */
 
-struct together {
-	u32 inside, most, wanted;
-	u64 cpus; /* a bit for each of the first 64 CPUs */
-};
-
-/*
- * A chunk lasts until all helpers have been inside at once, or long enough for a helper to arrive.
- * So the chunks are shared out.
- */
-static void linger(u64 start, u64 end, void *arg)
-{
-	struct together *t = arg;
-	const u32 now = atomic_fetch_add(&t->inside, 1) + 1;
-
-	(void)start;
-	(void)end;
-	if (cpu_id() < 64)
-		atomic_fetch_or(&t->cpus, 1ULL << cpu_id());
-	while (atomic_load_relaxed(&t->most) < now)
-		atomic_cas(&t->most, atomic_load_relaxed(&t->most), now);
-	for (unsigned i = 0; i < 20000 && atomic_load_relaxed(&t->most) < t->wanted; i++)
-		cpu_relax();
-	atomic_fetch_sub(&t->inside, 1);
-}
-
-TEST(kernel_padata, helpers_work_at_the_same_time)
-{
-	struct together t = {.wanted = MIN(4, cpumask_weight(&cpus_online))};
-	struct padata_mt_job job = {.thread_fn = linger,
-				    .arg = &t,
-				    .size = 64,
-				    .align = 1,
-				    .min_chunk = 1,
-				    .max_threads = 4,
-				    .node = NODE_NONE};
-
-	if (cpumask_weight(&cpus_online) < 2)
-		SKIP("needs two CPUs");
-	padata_run(&job);
-	cpus_note_met(t.most - 1, "helpers at work at the same time");
-	EXPECT_EQ(job.threads, MIN(4, cpumask_weight(&cpus_online)));
-	EXPECT_EQ(t.inside, 0);
-}
-
 /*
  * Chunks are dealt out before the work begins, so each participant starts with a share of its own,
  * far from the others' chunks. Each stays in its first chunk until all have arrived.
@@ -245,22 +201,4 @@ TEST(kernel_padata, a_share_that_nobody_comes_for_is_done_by_the_others)
 	EXPECT_EQ(wrong, 0);
 	EXPECT_EQ(job.threads, 1);
 	EXPECT_EQ(job.chunks_max, 32);
-}
-
-TEST(kernel_padata, one_thread_is_the_caller_alone)
-{
-	struct together t = {.wanted = 2};
-	struct padata_mt_job job = {.thread_fn = linger,
-				    .arg = &t,
-				    .size = 8,
-				    .align = 1,
-				    .min_chunk = 1,
-				    .max_threads = 1,
-				    .node = NODE_NONE};
-
-	padata_run(&job);
-	EXPECT_EQ(t.most, 1);
-	EXPECT_EQ(t.cpus, 1ULL << cpu_id());
-	EXPECT_EQ(job.threads, 1);
-	EXPECT_EQ(job.chunks_max, 4); /* each chunk is size / (4 * 1) */
 }

@@ -420,8 +420,3 @@ TEST(mm_pool, quiet_cpus_come_and_go_while_it_is_resized)
 {
 	check_visitors("on", arena_borrow(MIB(16), .phantom = GIB(1)));
 }
-
-TEST(mm_pool, quiet_cpus_come_and_go_while_it_is_resized_batched)
-{
-	check_visitors("batched", arena_borrow(MIB(64)));
-}

@@ -10,7 +10,6 @@
 #include <arch/cpu.h>
 #include <arch/tlb.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
@@ -28,26 +27,6 @@ static struct shootdown_stats stats_now(void)
 static virt_t some_address(void)
 {
 	return VMEMMAP_BASE + VMEMMAP_WINDOWS * VMEMMAP_WINDOW_SIZE - GIB(1);
-}
-
-TEST(kernel_shootdown, a_round_completes_every_tag_taken_before_it)
-{
-	const u64 tag = shootdown_tag();
-
-	EXPECT(shootdown_done() < tag);
-	shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	EXPECT(shootdown_done() >= tag);
-	EXPECT(shootdown_tag() > shootdown_done());
-}
-
-TEST(kernel_shootdown, waiting_for_a_tag_starts_one_round_or_none)
-{
-	const u64 tag = shootdown_tag(), before = stats_now().flushes;
-
-	shootdown_wait(tag);
-	EXPECT_EQ(stats_now().flushes, before + 1);
-	shootdown_wait(tag);
-	EXPECT_EQ(stats_now().flushes, before + 1);
 }
 
 /*
@@ -112,16 +91,6 @@ TEST(kernel_shootdown, neighbouring_ranges_become_one)
 	EXPECT_EQ(batch.pages, 20);
 	shootdown_batch_add(&batch, some_address(), 0);
 	EXPECT_EQ(batch.pages, 20);
-}
-
-TEST(kernel_shootdown, an_empty_batch_is_no_round)
-{
-	const struct shootdown_stats before = stats_now();
-	struct shootdown_batch batch = {0};
-
-	shootdown_batch_flush(&batch, SHOOTDOWN_ALL_CPUS);
-	EXPECT_EQ(stats_now().flushes, before.flushes);
-	EXPECT_EQ(stats_now().ops, before.ops);
 }
 
 /* ---- idle CPUs ---- */
@@ -209,28 +178,6 @@ TEST(kernel_shootdown, idle_cpus_are_interrupted_where_they_must)
 	tlb_skip_idle = skip;
 	EXPECT_EQ(after.ipis - before.ipis, others);
 	EXPECT_EQ(after.skipped, before.skipped);
-}
-
-TEST(kernel_shootdown, a_busy_cpu_has_flushed_when_the_round_returns)
-{
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to be busy");
-	const cpu_t one = cpus_find_other();
-	struct cpus_busy b = {0};
-	u64 flushed;
-
-	if (one == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(work_start(one, cpus_be_busy, &b) == 0);
-	while (!atomic_load_acquire(&b.running))
-		wait_spin(&wait, one);
-	for (unsigned i = 1; i <= 10; i++) {
-		flushed = cpu_data(one)->flushes_full;
-		shootdown_full(SHOOTDOWN_SKIP_IDLE);
-		EXPECT_EQ(atomic_load_relaxed(&cpu_data(one)->flushes_full), flushed + 1);
-		EXPECT(atomic_load_relaxed(&cpu_data(one)->tlb_published) >= shootdown_done());
-	}
-	atomic_store_release(&b.stop, 1);
-	work_wait(one, 0);
 }
 
 /* ---- all CPUs at once ---- */

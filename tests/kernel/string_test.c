@@ -2,7 +2,6 @@
  * Memory and string functions, at every alignment and length that a loop over words could get
  * wrong, glob matching, and the macros that every file uses.
  */
-#include "kernel/lib/glob.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 
@@ -91,32 +90,6 @@ TEST(kernel_string, compare_finds_each_byte_and_none_beyond)
 				      : memcmp(a + 1, b + 1, n) == 0);
 		}
 	}
-}
-
-TEST(kernel_string, lengths_and_search)
-{
-	char text[64] = "abcabc";
-
-	EXPECT_EQ(strlen(""), 0);
-	EXPECT_EQ(strlen(text), 6);
-	EXPECT_EQ(strnlen(text, 4), 4);
-	EXPECT_EQ(strnlen(text, 40), 6);
-	EXPECT(strchr(text, 'c') == text + 2);
-	EXPECT(strchr(text, 'x') == NULL);
-	EXPECT(strchr(text, 0) == text + 6);
-}
-
-TEST(kernel_string, glob)
-{
-	EXPECT(glob_match("*", "") && glob_match("*", "abc") && glob_match("", ""));
-	EXPECT(!glob_match("", "a") && !glob_match("a", "") && !glob_match("?", ""));
-	EXPECT(glob_match("mm.buddy.*", "mm.buddy.merge") &&
-	       !glob_match("mm.buddy.*", "mm.hvo.merge"));
-	EXPECT(!glob_match("mm.buddy", "mm.buddy.merge") && !glob_match("buddy", "mm.buddy"));
-	EXPECT(glob_match("*merge", "mm.merge.merge") && glob_match("*.*.*", "mm.buddy.merge"));
-	EXPECT(glob_match("m?.b*y.m*e", "mm.buddy.merge") && !glob_match("*x*", "mm.buddy"));
-	EXPECT(glob_match("a*b*c", "a-b-b-c") && !glob_match("a*b*c", "a-b-b-c-"));
-	EXPECT(glob_match("**a**", "a") && glob_match("*?", "a") && !glob_match("*??", "a"));
 }
 
 static u64 looks;

@@ -63,31 +63,6 @@ TEST(kernel_wait, saying_that_it_is_late_is_no_progress)
 	EXPECT(log_progress() > progress);
 }
 
-/* A CPU that was asked where it is goes on with its work, or sleeps on. */
-TEST(kernel_wait, a_cpu_that_is_asked_where_it_is_goes_on)
-{
-	static struct cpus_busy busy;
-	const cpu_t other = cpus_find_other();
-	virt_t where[WHERE_MAX];
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	busy = (struct cpus_busy){0};
-	cpus_wait_idle();
-#ifndef __SANITIZE_THREAD__ /* the sanitizer holds signals back from threads that sleep */
-	for (unsigned i = 0; i < 20; i++)
-		EXPECT(cpu_where(other, where, ARRAY_LEN(where), 10 * NS_PER_S) > 0);
-#endif
-	REQUIRE(work_start(other, cpus_be_busy, &busy) == 0);
-	for (unsigned i = 0; i < 20; i++)
-		EXPECT(cpu_where(other, where, ARRAY_LEN(where), 10 * NS_PER_S) > 0);
-	atomic_store_release(&busy.stop, 1);
-	work_wait(other, 0);
-	/* A CPU need not ask itself. */
-	EXPECT_EQ(cpu_where(cpu_id(), where, ARRAY_LEN(where), 0), 0);
-	EXPECT_EQ(cpu_where(cpu_count, where, ARRAY_LEN(where), 0), 0);
-}
-
 /* ---- levels ---- */
 
 TEST(kernel_wait, each_level_is_waited_for_twice_as_long_as_the_one_below)
