@@ -213,17 +213,6 @@ TEST(mm_api, a_mover_can_be_changed)
 	page_free(page);
 }
 
-TEST(mm_api, a_range_is_made_and_given_back)
-{
-	struct page *page = contig_alloc(BLOCK_ORDER + 1, NODE_NONE);
-
-	if (!page)
-		SKIP("needs 4 MiB that can be emptied");
-	EXPECT_EQ(page_pfn(page) % (2 * BLOCK_FRAMES), 0);
-	EXPECT(page_order(page) == 0 && page[2 * BLOCK_FRAMES - 1].refcount == 1);
-	contig_free_range(page_pfn(page), 2 * BLOCK_FRAMES);
-}
-
 TEST(mm_api, impossible_frames_are_refused)
 {
 	EXPECT_EQ(contig_declare_cma(1, BLOCK_FRAMES), -EINVAL);

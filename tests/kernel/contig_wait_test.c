@@ -83,46 +83,6 @@ TEST(mm_contig, a_declared_range_is_no_part_of_a_gigabyte_page)
 
 /* ---- waiting ---- */
 
-struct opener {
-	struct arena *a;
-	u64 section;
-};
-
-/*
- * Act as a CPU that opens the section and finds no memory: the section is opening, and then
- * unopened again.
- */
-static void open_slowly(void *arg)
-{
-	const struct opener *o = arg;
-
-	clock_delay_ns(A_MOMENT);
-	atomic_store_release(section_slot(&o->a->mm, o->section), (u8)SECTION_UNOPENED);
-}
-
-TEST(mm_contig, a_section_that_another_cpu_opens_is_waited_for)
-{
-	struct opener o = {.a = NULL};
-	const cpu_t other = cpus_find_other();
-	pfn_t first;
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	o.a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!o.a)
-		return;
-	o.section = arena_phantom_block(o.a) / SECTION_BLOCKS + 2;
-	first = block_pfn((u32)(o.section * SECTION_BLOCKS));
-	EXPECT_EQ(section_state(&o.a->mm, o.section), SECTION_UNOPENED);
-	atomic_store_release(section_slot(&o.a->mm, o.section), (u8)SECTION_OPENING);
-	REQUIRE(work_start(other, open_slowly, &o) == 0);
-	EXPECT_EQ(mm_contig_alloc_range(&o.a->mm, first, BLOCK_FRAMES), 0);
-	work_wait(other, 0);
-	mm_contig_free_range(&o.a->mm, first, BLOCK_FRAMES);
-	EXPECT(arena_accounted(o.a));
-	arena_return(o.a);
-}
-
 static void publish_slowly(void *arg)
 {
 	struct arena *a = arg;

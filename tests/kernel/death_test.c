@@ -87,18 +87,6 @@ TEST(mm_page, a_small_page_freed_twice_is_caught)
 	STILL_THERE();
 }
 
-TEST(mm_page, a_page_of_order_5_freed_twice_is_caught)
-{
-	struct page *page = page_alloc(5, USE_UNMOVABLE, 0, NODE_NONE),
-		    *other = page_alloc(5, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page && other);
-	page_free(page);
-	MUST_END_SAYING("free of frame");
-	page_free(page);
-	STILL_THERE();
-}
-
 TEST(mm_page, a_tail_cannot_be_freed)
 {
 	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
@@ -106,17 +94,6 @@ TEST(mm_page, a_tail_cannot_be_freed)
 	REQUIRE(page);
 	MUST_END_SAYING("a tail");
 	page_free(&page[3]);
-	STILL_THERE();
-}
-
-TEST(mm_page, a_page_with_references_cannot_be_freed)
-{
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page);
-	page_get(page);
-	MUST_END_SAYING("with 2 references");
-	page_free(page);
 	STILL_THERE();
 }
 
@@ -131,57 +108,10 @@ TEST(mm_page, a_reference_too_many_given_back_is_caught)
 	STILL_THERE();
 }
 
-TEST(mm_page, a_page_of_the_wrong_order_cannot_be_freed)
-{
-	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page);
-	page_set_kind(page, page->flags, 2);
-	MUST_END_SAYING("whose order is wrong");
-	page_free(page);
-	STILL_THERE();
-}
-
 TEST(mm_page, what_is_no_struct_page_cannot_be_freed)
 {
 	MUST_END_SAYING("which is no struct page");
 	page_free(NULL);
-	STILL_THERE();
-}
-
-/* Frame 0 is reserved because it belongs to the firmware. */
-TEST(mm_page, a_reserved_page_cannot_be_freed)
-{
-	MUST_END_SAYING("which is reserved");
-	page_free(pfn_to_page(0));
-	STILL_THERE();
-}
-
-TEST(mm_owner, a_double_free_names_the_last_owner)
-{
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page);
-	page_free(page);
-	MUST_END_SAYING("last held by test_mm_owner_a_double_free_names_the_last_owner+");
-	page_free(page);
-	STILL_THERE();
-}
-
-TEST(mm_owner, a_write_after_free_ends_the_machine)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	struct page *page;
-
-	if (!a)
-		return;
-	a->mm.watch = WATCH_POISON;
-	page = mm_page_alloc(&a->mm, 4, USE_UNMOVABLE, 0, 0);
-	REQUIRE(page);
-	mm_page_free(&a->mm, page);
-	*(u64 *)page_address(page) = 42;
-	MUST_END_SAYING("write after free: frame");
-	mm_page_alloc(&a->mm, 4, USE_UNMOVABLE, 0, 0);
 	STILL_THERE();
 }
 
@@ -431,17 +361,6 @@ TEST(mm_huge_map, running_off_a_low_mapping_is_caught)
 	REQUIRE(addr);
 	MUST_END_SAYING("beyond the end of a huge mapping");
 	*(volatile char *)(addr + MIB(2)) = 1;
-	STILL_THERE();
-}
-
-TEST(mm_huge_map, a_touch_after_unmapping_is_caught)
-{
-	char *addr = huge_map(MIB(2), PAGE_SIZE, HUGE_POPULATE);
-
-	REQUIRE(addr);
-	huge_unmap(addr);
-	MUST_END_SAYING("where there is no huge mapping");
-	*(volatile char *)addr = 1;
 	STILL_THERE();
 }
 

@@ -290,14 +290,6 @@ TEST(mm_fault, mapping_2m_pages)
 	sweep(&step, 2);
 }
 
-TEST(mm_fault, mapping_small_pages)
-{
-	static const struct step step = {
-		.name = "populating 4K pages", .page = PAGE_SIZE, .pages = 8, .run = map_populated};
-
-	sweep(&step, 2);
-}
-
 /* The touch asks the program, and is then tried again. */
 TEST(mm_fault, touching)
 {

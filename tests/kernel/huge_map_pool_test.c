@@ -11,25 +11,7 @@
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
 
-enum { SMALL_PAGES = 512 };
 #define SIZE MIB(2)
-
-TEST(mm_huge_map, pages_of_the_pool_go_back_to_it)
-{
-	void *addr;
-
-	if (!pool_borrow(&pool_2m, 2))
-		return;
-	addr = huge_map(3 * SIZE, SIZE, 0);
-	REQUIRE(addr);
-	/* the third page comes from the page allocator */
-	EXPECT_EQ(dirty_words(addr, 0, 3 * SIZE), 0);
-	EXPECT_EQ(pool_2m.free, 0);
-	EXPECT_EQ(pool_2m.in_use, 2);
-	huge_unmap(addr);
-	EXPECT_EQ(pool_2m.free, 2);
-	pool_return(&pool_2m, 2);
-}
 
 TEST(mm_huge_map, promised_pages_are_kept_for_the_mapping)
 {
@@ -118,26 +100,6 @@ TEST(mm_huge_map, smaller_pages_where_there_is_none)
 	huge_unmap(addr);
 	EXPECT_EQ(huge_mapped(PT_PMD) + huge_mapped(PT_PAGE), 0);
 	pool_return(&pool_2m, 1);
-}
-
-TEST(mm_huge_map, small_pages_too)
-{
-	char *addr = huge_map(SMALL_PAGES * PAGE_SIZE, PAGE_SIZE, 0);
-
-	REQUIRE(addr);
-	huge_count_from_here();
-	for (unsigned i = 0; i < SMALL_PAGES; i += 2)
-		*word_at(addr, i * PAGE_SIZE) = i + 1;
-	EXPECT_EQ(huge_faults(PT_PAGE), SMALL_PAGES / 2);
-	huge_rounds();
-	EXPECT_EQ(huge_release(addr, SMALL_PAGES / 2 * PAGE_SIZE), 0);
-	EXPECT_EQ(huge_rounds(), 1);
-	EXPECT_EQ(huge_mapped(PT_PAGE), SMALL_PAGES / 4);
-	EXPECT_EQ(*word_at(addr, 0), 0);
-	EXPECT_EQ(*word_at(addr, SMALL_PAGES / 2 * PAGE_SIZE), SMALL_PAGES / 2 + 1);
-	huge_rounds();
-	huge_unmap(addr);
-	EXPECT_EQ(huge_rounds(), 1);
 }
 
 /* ---- 1 GiB ---- */

@@ -5,7 +5,6 @@
  */
 #include <arch/barrier.h>
 #include <arch/clock.h>
-#include <arch/peek.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
@@ -41,46 +40,6 @@ static bool dirty_free_memory(void)
 			SKIP("needs %u MiB of free memory in one piece",                           \
 			     (unsigned)(PAGES * SIZE >> 20));                                      \
 	} while (0)
-
-TEST(mm_huge_map, pages_come_zero_when_they_are_touched)
-{
-	void *addr;
-
-	NEED_MEMORY();
-	huge_count_from_here();
-	addr = huge_map(PAGES * SIZE, SIZE, 0);
-	REQUIRE(addr);
-	EXPECT_EQ(huge_mapped(PT_PMD), 0);
-	for (unsigned i = PAGES; i-- > 0;) {
-		/* A touch in the middle of the page. */
-		*word_at(addr, i * SIZE + 5 * PAGE_SIZE) = i + 1;
-		EXPECT_EQ(huge_mapped(PT_PMD), PAGES - i);
-	}
-	for (unsigned i = 0; i < PAGES; i++) {
-		EXPECT_EQ(*word_at(addr, i * SIZE + 5 * PAGE_SIZE), i + 1);
-		*word_at(addr, i * SIZE + 5 * PAGE_SIZE) = 0;
-		EXPECT_EQ(dirty_words(addr, i * SIZE, SIZE), 0);
-	}
-	EXPECT_EQ(huge_faults(PT_PMD), PAGES);
-	huge_unmap(addr);
-	EXPECT_EQ(huge_mapped(PT_PMD), 0);
-}
-
-TEST(mm_huge_map, populating_brings_all_and_touching_then_none)
-{
-	void *addr;
-
-	NEED_MEMORY();
-	huge_count_from_here();
-	addr = huge_map(PAGES * SIZE, SIZE, HUGE_POPULATE);
-	REQUIRE(addr);
-	EXPECT_EQ(huge_faults(PT_PMD), PAGES);
-	EXPECT_EQ(dirty_words(addr, 0, PAGES * SIZE), 0);
-	EXPECT_EQ(huge_faults(PT_PMD), PAGES);
-	EXPECT_EQ(huge_populate(addr, PAGES * SIZE), 0);
-	EXPECT_EQ(huge_faults(PT_PMD), PAGES);
-	huge_unmap(addr);
-}
 
 /*
  * Pages of one size are zero when they come, keep each byte while others come and go, and are zero
@@ -151,26 +110,6 @@ TEST(mm_huge_map, released_pages_come_back_zero)
 	EXPECT_EQ(huge_release(addr, 3 * SIZE), (u64)-EINVAL);
 	EXPECT_EQ(huge_release(addr, 0), (u64)-EINVAL);
 	huge_unmap(addr);
-}
-
-/* Nothing is ever mapped directly before or behind a mapping. */
-TEST(mm_huge_map, guards_stand_on_both_sides)
-{
-	void *a, *b;
-	u64 value;
-
-	NEED_MEMORY();
-	a = huge_map(SIZE, SIZE, HUGE_POPULATE);
-	b = huge_map(SIZE, SIZE, HUGE_POPULATE);
-	REQUIRE(a && b);
-	EXPECT(((virt_t)a | (virt_t)b) % GIB(1) == 0);
-	EXPECT((virt_t)b - (virt_t)a >= GIB(2) || (virt_t)a - (virt_t)b >= GIB(2));
-	EXPECT(peek_u64(a, &value) && peek_u64((char *)a + SIZE - 8, &value));
-	EXPECT(!peek_u64((char *)a - 8, &value) && !peek_u64((char *)a + SIZE, &value));
-	EXPECT(!peek_u64((char *)b - 8, &value) && !peek_u64((char *)b + SIZE, &value));
-	huge_unmap(a);
-	EXPECT(!peek_u64(a, &value));
-	huge_unmap(b);
 }
 
 TEST(mm_huge_map, what_cannot_be_is_refused)
@@ -274,31 +213,5 @@ TEST(mm_huge_map, protecting_takes_one_round_and_allowing_none)
 	*word_at(addr, 2 * SIZE) = 1;
 	EXPECT(huge_writable(addr) && huge_writable(addr + 2 * SIZE));
 	EXPECT_EQ(*word_at(addr, 0), 9);
-	huge_unmap(addr);
-}
-
-/* ---- growing ---- */
-
-TEST(mm_huge_map, growing_keeps_address_and_contents)
-{
-	const struct huge_request request = {.size = SIZE, .page = SIZE, .room = GIB(3)};
-	void *addr, *next;
-	u64 value;
-
-	NEED_MEMORY();
-	addr = huge_map_with(&request);
-	next = huge_map(SIZE, SIZE, 0);
-	REQUIRE(addr && next);
-	*word_at(addr, 0) = 5;
-	EXPECT_EQ(huge_grow(addr, 2 * SIZE), 0);
-	EXPECT_EQ(*word_at(addr, SIZE), 0);
-	EXPECT_EQ(huge_grow(addr, GIB(3)), 0);
-	*word_at(addr, GIB(3) - 8) = 6;
-	EXPECT_EQ(*word_at(addr, 0), 5);
-	EXPECT(!peek_u64((char *)addr + GIB(3), &value));
-	if ((virt_t)next > (virt_t)addr) /* `next` is in the way */
-		EXPECT_EQ(huge_grow(addr, GIB(5)), (u64)-ENOMEM);
-	EXPECT_EQ(huge_grow(addr, SIZE), (u64)-EINVAL);
-	huge_unmap(next);
 	huge_unmap(addr);
 }

@@ -369,20 +369,6 @@ TEST(mm_fault, making_1g_pages)
 	sweep_on(&making_1g, 16);
 }
 
-/* The pages go back with the heads that they have, so no place can fail. */
-TEST(mm_fault, taking_bare_1g_pages_apart)
-{
-	static const struct operation op = {.name = "shrink 1G",
-					    .real = MIB(16),
-					    .phantom = GIB(2),
-					    .all = 2,
-					    .prepare = grow_giga,
-					    .run = shrink_giga,
-					    .undo = check_after};
-
-	sweep_on(&op, 0);
-}
-
 /*
  * A half-done attempt must be undone completely, because the searches other than `index` see open
  * sections only.

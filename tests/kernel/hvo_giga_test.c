@@ -109,60 +109,6 @@ TEST(mm_giga, unopened_memory_becomes_one_without_a_round)
 	arena_return(g.a);
 }
 
-TEST(mm_giga, one_can_be_allocated_and_freed)
-{
-	struct giga g;
-	struct page *page;
-
-	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(1))))
-		return;
-	for (unsigned turn = 0; turn < 2; turn++) {
-		page = mm_page_alloc(&g.a->mm, GIGA_ORDER, USE_MOVABLE, 0, 1);
-		REQUIRE(page);
-		EXPECT_EQ(page->refcount, 1);
-		EXPECT_EQ(page_order(page), GIGA_ORDER);
-		EXPECT(!(page->flags & PAGE_HUGETLB));
-		EXPECT(mm_page_alloc(&g.a->mm, GIGA_ORDER, USE_MOVABLE, 0, 1) == NULL);
-		expect_giga(&g.a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
-		EXPECT(giga_accounted(&g));
-		mm_page_free(&g.a->mm, page);
-		EXPECT(giga_accounted(&g));
-	}
-	arena_return(g.a);
-}
-
-/*
- * A free 1 GiB page is the last resort of small pages. Its lines are cleared, which takes one
- * round, and it becomes bare.
- */
-TEST(mm_giga, a_free_one_becomes_bare_when_small_pages_are_wanted)
-{
-	struct giga g;
-	const struct hvo_mode *on = hvo_mode_find("on");
-	struct page *small;
-	u64 before;
-
-	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(1))))
-		return;
-	EXPECT_EQ(pool_grow(&g.pool, on, 1), 1);
-	EXPECT_EQ(pool_shrink(&g.pool, on, 1), 1);
-	before = rounds_so_far();
-	small = mm_page_alloc(&g.a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
-	REQUIRE(small);
-	EXPECT_EQ(rounds_so_far() - before, 1);
-	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], 0);
-	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_BARE],
-		  (u64)(GIB_BLOCKS - 1) * BLOCK_FRAMES);
-	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_NOHEAD, BLOCK_BARE), GIB_BLOCKS - 1);
-	EXPECT(giga_accounted(&g));
-	EXPECT_EQ(pool_grow(&g.pool, on, 1), 0);              /* half a block is in use */
-	EXPECT_EQ(pool_grow_on(&g.a->pool, on, 1, 500), 500); /* all other blocks are whole */
-	EXPECT_EQ(pool_shrink(&g.a->pool, on, 500), 500);
-	mm_page_free(&g.a->mm, small);
-	EXPECT(giga_accounted(&g));
-	arena_return(g.a);
-}
-
 /* ---- demotion ---- */
 
 TEST(mm_giga, a_batch_is_demoted_with_one_round)
@@ -372,23 +318,4 @@ TEST(mm_giga, demotion_batched)
 TEST(mm_giga, demotion_without_hvo)
 {
 	check_mapped_demotion("off", 0, 0);
-}
-
-/*
- * In mode `on`, sections are opened on demand. The page would stay huge on the free list, where it
- * is in the way of arenas, so the sections are closed.
- */
-TEST(mm_giga, the_machines_own_pool_grows_and_shrinks)
-{
-	const struct hvo_mode *on = hvo_mode_find("on");
-	const u32 index = machine_grow(on);
-
-	if (index == BLOCK_NONE)
-		return;
-	EXPECT_EQ(pool_frames_saved(&pool_1g), SAVED_1G);
-	expect_giga(&mm_kernel, index);
-	EXPECT(machine_accounted());
-	EXPECT_EQ(pool_shrink(&pool_1g, on, 1), 1);
-	sections_close_all(&mm_kernel);
-	EXPECT(machine_accounted());
 }

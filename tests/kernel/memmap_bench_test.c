@@ -10,10 +10,3 @@ TEST(bench_memmap, threads_are_good_at_nine_tenths_each_whatever_the_limit)
 	EXPECT(memmap_bench_is_good(8, 7200, 8000));
 	EXPECT(!memmap_bench_is_good(8, 1800, 2000));
 }
-
-TEST(bench_memmap, threads_are_good_within_a_twentieth_of_the_limit)
-{
-	EXPECT(memmap_bench_is_good(2, 950, 1000));
-	EXPECT(!memmap_bench_is_good(2, 949, 1000));
-	EXPECT(memmap_bench_is_good(32, 2000, 1900));
-}

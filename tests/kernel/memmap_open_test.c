@@ -404,61 +404,6 @@ TEST(mm_memmap_open, lazy_ends_with_the_same_memmap)
 	picture_drop(&serial);
 }
 
-/* ---- the machine's own sections, shared out ---- */
-
-/* Open as much as possible of the machine's memory with up to `threads` threads per node. */
-static const struct memmap_opened *open_machine(unsigned threads)
-{
-	static struct memmap_opened opened[ZONES_MAX];
-
-	sections_close_all(&mm_kernel);
-	memmap_open_all(&mm_kernel, &memmap_ways[WAY_PARALLEL],
-			(struct memmap_threads){.value = threads}, opened);
-	return opened;
-}
-
-/*
- * Two threads, if a node has four chunks for each. With more threads the host may have no CPU for
- * one of them before all sections are open.
- */
-static unsigned threads_with_chunks(const struct memmap_opened *opened)
-{
-	u64 threads = 0;
-
-	for (node_t n = 0; n < mm_kernel.nodes; n++)
-		threads = MAX(threads, MIN(opened[n].sections / 4, node_cpus(n)));
-	return (unsigned)MIN(threads, 2);
-}
-
-/*
- * Is there a node where `threads` threads took part, and each did some of the work but none did
- * all?
- */
-static bool all_took_part(const struct memmap_opened *opened, unsigned threads)
-{
-	for (node_t n = 0; n < mm_kernel.nodes; n++)
-		if (opened[n].threads == threads && opened[n].chunks_min > 0 &&
-		    opened[n].chunks_max < opened[n].sections)
-			return true;
-	return false;
-}
-
-/* With four chunks for each thread, every CPU that comes in time finds one. */
-TEST(mm_memmap_open, every_helper_takes_a_chunk)
-{
-	unsigned threads;
-
-	if (memblock_totals().ram_bytes > GIB(64))
-		SKIP("opening all of it would take over 1 GiB of the host");
-	threads = threads_with_chunks(open_machine(0));
-	if (threads >= 2)
-		cpus_note_met(all_took_part(open_machine(threads), threads), "all took part");
-	if (memmap_style() != SECTION_MAPPED)
-		sections_close_all(&mm_kernel);
-	if (threads < 2)
-		SKIP("needs eight sections and two CPUs on one node");
-}
-
 /* ---- lazy costs next to nothing ---- */
 
 static void check_share(struct arena *a, u64 before, const char *what)

@@ -68,31 +68,6 @@ TEST(mm_gate, a_late_frame_holds_no_early_one_up)
 }
 
 /*
- * Tags come from many CPUs, in no order. A frame that is gated later with a lower tag is released
- * late, never early.
- */
-TEST(mm_gate, a_frame_with_a_lower_tag_waits_with_those_before_it)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	pfn_t frame[2];
-	u64 tag;
-
-	if (!a)
-		return;
-	REQUIRE(take_frames(a, frame, 2));
-	tag = shootdown_tag();
-	meta_give(&a->mm, frame[0], tag + 1);
-	meta_give(&a->mm, frame[1], tag);
-	round_and_release(a);
-	EXPECT(is_gated(a, frame[0]));
-	EXPECT(arena_accounted(a));
-	round_and_release(a);
-	EXPECT_EQ(arena_usage(a).gated, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-/*
  * A block waits for more generations than it has lots. None of its frames is free early, and the
  * earliest are not late.
  */

@@ -35,43 +35,6 @@ static struct arena *borrow_two_sections(struct node **node)
 	return a;
 }
 
-TEST(mm_meta, it_opens_a_section_at_the_far_end_when_it_needs_more)
-{
-	struct node *node;
-	struct arena *a = borrow_two_sections(&node);
-	u64 far;
-
-	if (!a)
-		return;
-	far = arena_block(a) / SECTION_BLOCKS + 1;
-	REQUIRE(section_state(&a->mm, far) == SECTION_UNOPENED);
-	EXPECT_EQ(meta_reserve(node, META_LASTING, ALL_OF_A_SECTION), 0);
-	EXPECT(node->meta.blocks > SECTION_BLOCKS);
-	EXPECT_EQ(section_state(&a->mm, far), SECTION_OPEN);
-	meta_unreserve(node, META_LASTING, ALL_OF_A_SECTION);
-	meta_end_batch(node);
-	EXPECT(node->meta.blocks < 4);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_meta, more_than_there_is_memory_for_is_refused_and_nothing_kept)
-{
-	struct node *node;
-	struct arena *a = borrow_two_sections(&node);
-
-	if (!a)
-		return;
-	EXPECT_EQ(meta_reserve(node, META_LASTING, 2 * ALL_OF_A_SECTION), -ENOMEM);
-	EXPECT_EQ(node->meta.reserved[META_LASTING], 0);
-	meta_end_batch(node);
-	EXPECT(arena_accounted(a));
-	/* Afterwards less can be had, as before. */
-	EXPECT_EQ(meta_reserve(node, META_LASTING, ALL_OF_A_SECTION), 0);
-	meta_unreserve(node, META_LASTING, ALL_OF_A_SECTION);
-	arena_return(a);
-}
-
 /*
  * Each reservation and opening on the way fails once. A request that is refused leaves nothing
  * behind.
@@ -143,39 +106,6 @@ TEST(mm_meta, a_block_without_a_descriptor_goes_back)
 	EXPECT_EQ(section_open(&a->mm, arena_block(a) / SECTION_BLOCKS + 1, SECTION_MAPPED), 0);
 	EXPECT(spare);
 	show_spares(node, spare);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-/* ---- many CPUs at once ---- */
-
-static struct {
-	struct node *node;
-	u32 served;
-} all;
-
-static void reserve_some(void *unused)
-{
-	(void)unused;
-	for (unsigned i = 0; i < 8; i++)
-		if (meta_reserve(all.node, META_TAILS, BLOCK_FRAMES) == 0)
-			atomic_fetch_add(&all.served, 1);
-}
-
-/* One CPU grows metadata memory. The others wait for it and look again. */
-TEST(mm_meta, cpus_that_need_more_at_once_get_it)
-{
-	struct arena *a = borrow_two_sections(&all.node);
-	cpu_t cpus;
-
-	if (!a)
-		return;
-	all.served = 0;
-	cpus = cpus_run_together(reserve_some, NULL);
-	EXPECT_EQ(all.served, 8 * cpus);
-	EXPECT_EQ(all.node->meta.reserved[META_TAILS], 8 * cpus * BLOCK_FRAMES);
-	meta_unreserve(all.node, META_TAILS, 8 * cpus * BLOCK_FRAMES);
-	meta_end_batch(all.node);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

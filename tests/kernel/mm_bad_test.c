@@ -133,41 +133,6 @@ TEST(mm_bad, a_frame_never_opened_is_taken_out)
 	arena_return(a);
 }
 
-/* The neighbours of the frame can still be allocated, each of them. */
-TEST(mm_bad, only_the_frame_is_lost)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	u64 before;
-
-	if (!a)
-		return;
-	before = arena_available(a) + arena_usage(a).meta;
-	EXPECT_EQ(mm_mark_bad(&a->mm, (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT), 0);
-	EXPECT_EQ(arena_available(a) + arena_usage(a).meta, before - 1);
-	expect_out_of_use(a, 0, (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT, 1);
-	arena_return(a);
-}
-
-TEST(mm_bad, a_free_small_page_is_taken_out_of_its_chunk_or_ring)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	struct page *page;
-	pfn_t ring, chunk;
-
-	if (!a)
-		return;
-	page = alloc(a, 0, 0);
-	REQUIRE(page);
-	ring = page_to_pfn(page);
-	chunk = ring ^ 256; /* a frame in the other half of the block */
-	mm_page_free(&a->mm, page);
-	EXPECT_EQ(mm_mark_bad(&a->mm, ring), 0);
-	EXPECT_EQ(mm_mark_bad(&a->mm, chunk), 0);
-	expect_out_of_use(a, 0, ring, 2);
-	expect_out_of_use(a, 0, chunk, 2);
-	arena_return(a);
-}
-
 static void check_free_huge(unsigned order, u64 offset)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));

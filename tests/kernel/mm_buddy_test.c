@@ -5,7 +5,6 @@
 #include "mm/zone/buddy.h"
 
 #include "kernel/core/call.h"
-#include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/memmap.h"
 #include "mm/zone/buddy_huge.h"
@@ -51,43 +50,6 @@ static struct arena *borrow_two_gigabytes(void)
 	return a;
 }
 
-TEST(mm_buddy, opened_sections_merge_into_gigabytes)
-{
-	struct arena *a = borrow_two_gigabytes();
-
-	if (!a)
-		return;
-	EXPECT_EQ(runs_of(arena_phantom_zone(a), FREE_BARE, GIGA_ORDER), 2);
-	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], 2 * order_pages(GIGA_ORDER));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_buddy, a_split_leaves_one_run_of_every_order_below)
-{
-	struct arena *a = borrow_two_gigabytes();
-	struct zone *zone;
-	u32 index;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
-		index = take(zone, order);
-		REQUIRE(index != BLOCK_NONE);
-		EXPECT(IS_ALIGNED(index, 1u << (order - BLOCK_ORDER)));
-		EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
-		for (unsigned below = BLOCK_ORDER; below < GIGA_ORDER; below++)
-			EXPECT_EQ(runs_of(zone, FREE_BARE, below), below >= order);
-		EXPECT_EQ(zone->free_class[FREE_BARE],
-			  2 * order_pages(GIGA_ORDER) - order_pages(order));
-		give(zone, index, order);
-		EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 2);
-	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 TEST(mm_buddy, blocks_freed_in_any_order_merge_again)
 {
 	struct arena *a = borrow_two_gigabytes();
@@ -129,120 +91,6 @@ TEST(mm_buddy, merging_stops_at_another_type)
 	arena_return(a);
 }
 
-TEST(mm_buddy, merging_stops_at_an_isolated_block)
-{
-	struct arena *a = borrow_two_gigabytes();
-	struct isolation token;
-	struct zone *zone;
-	u32 index;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	index = take(zone, BLOCK_ORDER);
-	EXPECT_EQ(isolate_block(zone, index, &token), 0);
-	give(zone, index, BLOCK_ORDER);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
-	EXPECT_EQ(block_look_at(&a->mm, index).order, BLOCK_ORDER);
-	arena_return(a);
-}
-
-TEST(mm_buddy, merging_stops_at_another_class)
-{
-	struct arena *a = borrow_two_gigabytes();
-	struct zone *zone;
-	u32 huge, bare;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
-	huge = a->pool.node[1].free.head;
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 1), 1);
-	bare = take(zone, BLOCK_ORDER);
-	EXPECT_EQ(bare, huge ^ 1); /* its buddy */
-	give(zone, bare, BLOCK_ORDER);
-	EXPECT_EQ(runs_of(zone, FREE_HUGE, BLOCK_ORDER), 1);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, BLOCK_ORDER), 1);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_buddy, huge_blocks_never_merge)
-{
-	struct arena *a = borrow_two_gigabytes();
-	struct zone *zone;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 8), 8);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 8), 8);
-	EXPECT_EQ(runs_of(zone, FREE_HUGE, BLOCK_ORDER), 8);
-	buddy_set_max_order(&a->mm, BLOCK_ORDER);
-	buddy_set_max_order(&a->mm, GIGA_ORDER);
-	EXPECT_EQ(runs_of(zone, FREE_HUGE, BLOCK_ORDER), 8);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-struct places {
-	struct zone *zone;
-	u32 base, seen; /* bit k: a CPU got a page of GiB base + k */
-};
-
-static void take_huge_and_give(void *arg)
-{
-	struct places *places = arg;
-	struct zone *zone = places->zone;
-	u32 index;
-
-	spin_lock(&zone->lock);
-	index = buddy_take_blocks(zone, BLOCK_ORDER, FREE_HUGE, MIGRATE_MOVABLE);
-	if (index != BLOCK_NONE) {
-		places->seen |= 1u << (index / GIB_BLOCKS - places->base);
-		buddy_free_blocks(zone, index, BLOCK_ORDER, FREE_HUGE);
-	}
-	spin_unlock(&zone->lock);
-}
-
-TEST(mm_buddy, huge_pages_are_listed_by_place_and_cpus_begin_at_their_own)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
-	const struct hvo_mode *on = hvo_mode_find("on");
-	struct places places = {0};
-	const u32 *list;
-	cpu_t cpu, asked = 0;
-
-	if (!a)
-		return;
-	arena_open_all(a);
-	places.zone = arena_phantom_zone(a);
-	places.base = arena_phantom_block(a) / GIB_BLOCKS;
-	list = places.zone->block_list[FREE_HUGE][MIGRATE_MOVABLE];
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
-	for (unsigned gib = 0; gib < 2; gib++)
-		EXPECT_EQ(list[(places.base + gib) % HUGE_PLACES] / GIB_BLOCKS, places.base + gib);
-	EXPECT_EQ(runs_of(places.zone, FREE_HUGE, BLOCK_ORDER), 2 * GIB_BLOCKS);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu >= HUGE_PLACES || cpu == cpu_id() ||
-		    work_start(cpu, take_huge_and_give, &places) < 0)
-			continue;
-		work_wait(cpu, 0);
-		asked++;
-	}
-	take_huge_and_give(&places);
-	if (asked == HUGE_PLACES - 1)
-		/* A CPU whose place belongs to the second GiB does not ask the first one. */
-		EXPECT_EQ(places.seen, 3);
-	else
-		EXPECT(places.seen != 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 /*
  * The types change while the pages are on no list of the zone, as a CPU's own pages may be. Each
  * page must go to the list of its new type.
@@ -273,26 +121,6 @@ TEST(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place)
 	EXPECT_EQ(zone->free_class[FREE_HUGE], MANY * BLOCK_FRAMES);
 	for (unsigned i = 1; i < MANY; i += 2)
 		migratetype_set(zone->mm, pages[i], 1, MIGRATE_MOVABLE);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-/*
- * Two nodes have their border in the middle of a gigabyte. Buddies on both sides of it stay apart.
- */
-TEST(mm_buddy, merging_stops_at_a_zone_border)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1), .phantom_nodes = 2);
-	struct zone *low, *high;
-
-	if (!a)
-		return;
-	arena_open_all(a);
-	low = arena_zone(a, 1);
-	high = arena_zone(a, 2);
-	EXPECT_EQ(runs_of(low, FREE_BARE, GIGA_ORDER - 1), 1);
-	EXPECT_EQ(runs_of(high, FREE_BARE, GIGA_ORDER - 1), 1);
-	EXPECT_EQ(low->free_class[FREE_BARE], high->free_class[FREE_BARE]);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -337,27 +165,5 @@ TEST(mm_buddy, max_order_lowered_splits_and_raised_merges)
 	buddy_set_max_order(&a->mm, GIGA_ORDER);
 	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 2);
 	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_buddy, a_block_finds_the_run_it_lies_in)
-{
-	struct arena *a = borrow_two_gigabytes();
-	struct zone *zone;
-	u32 index;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 511), arena_phantom_block(a));
-	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 512),
-		  arena_phantom_block(a) + 512);
-	index = take(zone, BLOCK_ORDER);
-	EXPECT_EQ(buddy_find_run(&a->mm, index), BLOCK_NONE);
-	EXPECT_EQ(buddy_find_run(&a->mm, index + 1), index + 1);
-	EXPECT_EQ(buddy_find_run(&a->mm, index + 3), index + 2);
-	EXPECT_EQ(buddy_find_run(&a->mm, index + 300), index + 256);
-	give(zone, index, BLOCK_ORDER);
-	EXPECT_EQ(buddy_find_run(&a->mm, arena_block(a)), BLOCK_NONE); /* Metadata memory */
 	arena_return(a);
 }

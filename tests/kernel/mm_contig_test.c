@@ -18,7 +18,6 @@
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
 
@@ -199,29 +198,6 @@ TEST(mm_contig, impossible_ranges_are_refused)
 	arena_return(a);
 }
 
-TEST(mm_contig, a_holder_that_refuses_keeps_its_pages)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	u64 before;
-
-	if (!a)
-		return;
-	REQUIRE(scatter(a, 1200));
-	before = arena_usage(a).in_use;
-	holder.refuse = ~0U;
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), (u64)-EBUSY);
-	EXPECT_EQ(arena_usage(a).in_use, before);
-	EXPECT(holder_intact(&holder));
-	EXPECT(nothing_isolated(a));
-	EXPECT(arena_accounted(a));
-	holder.refuse = 3; /* the holder is busy for a moment, and another pass succeeds */
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
-	EXPECT(holder_intact(&holder));
-	EXPECT(arena_accounted(a));
-	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
-	arena_return(a);
-}
-
 /* No block is free, but one can be emptied. */
 TEST(mm_contig, room_is_made_for_a_single_block)
 {
@@ -241,24 +217,6 @@ TEST(mm_contig, room_is_made_for_a_single_block)
 	EXPECT(nothing_isolated(a));
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
-	arena_return(a);
-}
-
-/* A page without a mover cannot be moved, so its range cannot be had. */
-TEST(mm_contig, a_page_without_a_mover_stays)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	struct page *page;
-
-	if (!a)
-		return;
-	page = mm_page_alloc(&a->mm, 4, USE_MOVABLE, PAGE_NODE, 0);
-	REQUIRE(page);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, ALIGN_DOWN(page_to_pfn(page), BLOCK_FRAMES),
-					BLOCK_FRAMES),
-		  (u64)-EBUSY);
-	EXPECT(nothing_isolated(a));
-	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
@@ -458,90 +416,4 @@ TEST(mm_contig, a_declared_range_can_always_be_emptied)
 	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
-}
-
-/* ---- several CPUs at once ---- */
-
-struct crowd {
-	struct arena *a;
-	u32 made, refused;
-};
-
-/* Each CPU empties overlapping ranges of pages that one holder has, and gives the ranges back. */
-static void claim_ranges(void *arg)
-{
-	struct crowd *c = arg;
-
-	for (unsigned round = 0; round < 12; round++) {
-		const pfn_t first = range_start(c->a) + (round % 3) * BLOCK_FRAMES;
-		const int err = mm_contig_alloc_range(&c->a->mm, first, 2 * BLOCK_FRAMES);
-
-		if (err == 0) {
-			atomic_fetch_add(&c->made, 1);
-			mm_contig_free_range(&c->a->mm, first, 2 * BLOCK_FRAMES);
-		} else {
-			atomic_fetch_add(&c->refused, 1);
-		}
-	}
-}
-
-TEST(mm_contig, overlapping_requests_leave_one_winner_and_no_leak)
-{
-	struct crowd c = {.a = arena_borrow(MIB(32))};
-
-	if (!c.a)
-		return;
-	REQUIRE(scatter(c.a, 1200));
-	cpus_run_together(claim_ranges, &c);
-	cpus_note_met(c.made, "ranges made");
-	EXPECT(holder_intact(&holder));
-	EXPECT(nothing_isolated(c.a));
-	EXPECT(arena_accounted(c.a));
-	holder_give_all(&holder);
-	pcp_drain_all(&c.a->mm);
-	EXPECT(arena_small_lists_whole(c.a));
-	EXPECT_EQ(arena_usage(c.a).in_use, 0);
-	EXPECT(arena_accounted(c.a));
-	arena_return(c.a);
-}
-
-/* One CPU frees pages of the holder and takes new ones while the other CPUs empty ranges. */
-struct mixed {
-	struct arena *a;
-	u32 roles, stop;
-};
-
-static void hold_or_claim(void *arg)
-{
-	struct mixed *m = arg;
-
-	if (atomic_fetch_add(&m->roles, 1) > 0) {
-		struct crowd c = {.a = m->a};
-
-		claim_ranges(&c);
-		atomic_fetch_add(&m->stop, 1);
-		return;
-	}
-	for (u64 round = 0; round < 400; round++) {
-		holder_give(&holder, round % 64);
-		if (holder.slots < HOLDER_SLOTS)
-			holder_take(&holder, round % 4, 0);
-	}
-}
-
-TEST(mm_contig, pages_may_be_given_back_while_they_are_moved)
-{
-	struct mixed m = {.a = arena_borrow(MIB(32))};
-
-	if (!m.a)
-		return;
-	REQUIRE(scatter(m.a, 1200));
-	cpus_run_together(hold_or_claim, &m);
-	EXPECT(holder_intact(&holder));
-	EXPECT(nothing_isolated(m.a));
-	holder_give_all(&holder);
-	pcp_drain_all(&m.a->mm);
-	EXPECT_EQ(arena_usage(m.a).in_use, 0);
-	EXPECT(arena_accounted(m.a));
-	arena_return(m.a);
 }

@@ -72,26 +72,6 @@ TEST(mm_hvo, bare_blocks_become_huge_without_a_round)
 	arena_return(a);
 }
 
-TEST(mm_hvo, a_freed_huge_page_stays_huge_and_comes_back_as_it_is)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	const struct hvo_mode *on = hvo_mode_find("on");
-	u64 before;
-
-	if (!a)
-		return;
-	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
-	EXPECT_EQ(pool_shrink(&a->pool, on, 20), 20);
-	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 20 * BLOCK_FRAMES);
-	before = arena_usage(a).memmap_bytes;
-	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
-	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 0);
-	EXPECT_EQ(arena_usage(a).memmap_bytes, before); /* not one more frame */
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 20);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
@@ -200,20 +180,6 @@ TEST(mm_hvo, restoring_with_hvo_on_takes_one_round)
 	arena_return(a);
 }
 
-TEST(mm_hvo, off_takes_no_round_and_shares_nothing)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	u64 grow, shrink;
-
-	if (!a)
-		return;
-	count_rounds(a, "off", &grow, &shrink);
-	EXPECT_EQ(grow + shrink, 0);
-	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 0);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), 0);
-	arena_return(a);
-}
-
 TEST(mm_hvo, a_section_of_64_pages_saves_447_frames_in_the_baselines_too)
 {
 	struct arena *a = arena_borrow(MIB(256));
@@ -251,98 +217,6 @@ TEST(mm_hvo, restored_blocks_can_be_split)
 				  i);
 		page->private[2] = i; /* this write faults if the struct page is still shared */
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-/*
- * Hold everything that metadata memory could give or grow into, so that nothing can be restored;
- * famine_end() gives it back.
- */
-struct famine {
-	u64 kept[META_KINDS];
-	struct block_list blocks;
-};
-
-static void famine_begin(struct arena *a, struct famine *f)
-{
-	struct zone *zone = arena_zone(a, 0);
-	struct meta *meta = &a->mm.node[0].meta;
-
-	f->blocks = BLOCK_LIST_INIT;
-	for (enum free_class class = 0; class < FREE_CLASSES; class ++)
-		block_take(zone, class, BLOCK_ORDER, ~0ULL, BLOCK_META, &f->blocks);
-	for (enum meta_kind kind = 0; kind < META_KINDS; kind++) {
-		f->kept[kind] = meta->free[kind] - meta->reserved[kind];
-		meta->reserved[kind] += f->kept[kind];
-	}
-}
-
-static void famine_end(struct arena *a, struct famine *f)
-{
-	for (enum meta_kind kind = 0; kind < META_KINDS; kind++)
-		meta_unreserve(&a->mm.node[0], kind, f->kept[kind]);
-	block_list_publish_free(&a->mm, &f->blocks);
-}
-
-/* Pages that cannot be restored stay in the pool, usable, and leave when there are frames again. */
-TEST(mm_hvo, without_frames_pages_cannot_be_restored_and_stay)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	const struct hvo_mode *batched = hvo_mode_find("batched");
-	struct famine famine;
-	struct page *page;
-
-	if (!a)
-		return;
-	EXPECT_EQ(pool_grow(&a->pool, batched, 10), 10);
-	famine_begin(a, &famine);
-	EXPECT_EQ(pool_shrink(&a->pool, batched, 10), 0);
-	EXPECT_EQ(a->pool.pages, 10);
-	EXPECT_EQ(a->pool.free, 10);
-	page = pool_page_take(&a->pool, 0, POOL_ANY);
-	REQUIRE(page);
-	EXPECT_EQ(page->refcount, 1);
-	EXPECT(all_tails_find_their_head(a, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));
-	pool_page_give(&a->pool, page);
-	famine_end(a, &famine);
-	EXPECT_EQ(pool_shrink(&a->pool, batched, 10), 10);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-/*
- * There are frames for three pages. The error comes with the number of pages done, and the rest
- * stay as they were.
- */
-TEST(mm_hvo, with_few_frames_some_pages_are_restored)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	const struct hvo_mode *batched = hvo_mode_find("batched");
-	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT, left;
-	struct famine famine;
-	u64 before, restored;
-
-	if (!a)
-		return;
-	EXPECT_EQ(hvo_take_blocks(arena_zone(a, 0), batched, BLOCK_ORDER, 10, &list), 10);
-	EXPECT_EQ(hvo_optimise(&a->mm, batched, &list, &left), 0);
-	meta_end_batch(&a->mm.node[0]);
-	famine_begin(a, &famine);
-	REQUIRE(famine.kept[META_MEMMAP] >= 3 * 7 + 6);
-	meta_unreserve(&a->mm.node[0], META_MEMMAP, 3 * 7 + 6);
-	famine.kept[META_MEMMAP] -= 3 * 7 + 6;
-	before = rounds();
-	EXPECT_EQ(hvo_restore(&a->mm, batched, &list, &done, &restored), -ENOMEM);
-	EXPECT_EQ(rounds() - before, 1);
-	EXPECT_EQ(restored, 3);
-	EXPECT_EQ(done.count, 3);
-	EXPECT_EQ(list.count, 7);
-	EXPECT(all_tails_find_their_head(a, list.head));
-	famine_end(a, &famine);
-	EXPECT_EQ(hvo_restore(&a->mm, batched, &list, &done, &restored), 0);
-	EXPECT_EQ(restored, 7);
-	block_list_publish_free(&a->mm, &done);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

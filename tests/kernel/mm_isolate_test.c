@@ -46,27 +46,6 @@ TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
 	arena_return(a);
 }
 
-TEST(mm_isolate, the_type_survives)
-{
-	struct arena *a = borrow_gigabyte();
-	struct isolation token;
-	struct zone *zone;
-	u32 first;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a) + AT;
-	EXPECT_EQ(migratetype_set(&a->mm, first, 8, MIGRATE_RECLAIMABLE), 0);
-	EXPECT_EQ(isolate_range(zone, first - 4, 16, &token), 0);
-	isolate_undo(zone, &token);
-	EXPECT_EQ(listed(zone, MIGRATE_RECLAIMABLE), 8 * BLOCK_FRAMES);
-	EXPECT_EQ(block_type(block_at(&a->mm, first + 7)), MIGRATE_RECLAIMABLE);
-	EXPECT_EQ(block_type(block_at(&a->mm, first + 8)), MIGRATE_MOVABLE);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 TEST(mm_isolate, two_isolations_do_not_overlap)
 {
 	struct arena *a = borrow_gigabyte();
@@ -89,35 +68,6 @@ TEST(mm_isolate, two_isolations_do_not_overlap)
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 8 * BLOCK_FRAMES);
 	isolate_undo(zone, &other);
 	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_isolate, a_page_that_cannot_move_is_found_before_anything_is_moved)
-{
-	struct arena *a = borrow_gigabyte();
-	struct isolation token;
-	struct zone *zone;
-	struct page *page;
-	u32 index;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	page = alloc_on_phantom(a, 3, USE_UNMOVABLE);
-	REQUIRE(page);
-	pcp_drain_all(&a->mm);
-	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS, &token),
-		  (u64)-EBUSY);
-	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
-	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, page);
-	pcp_drain_all(&a->mm);
-	EXPECT_EQ(isolate_range(zone, ALIGN_DOWN(index, SECTION_BLOCKS), SECTION_BLOCKS, &token),
-		  0);
-	isolate_undo(zone, &token);
-	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -261,32 +211,6 @@ static void publish_when_isolated(void *arg)
 	while (!block_is_isolated(block) && !atomic_load_acquire(&p->stop))
 		cpu_relax();
 	block_list_publish_free(&p->a->mm, &p->list);
-}
-
-TEST(mm_isolate, a_block_in_transit_is_waited_for_and_published_isolated)
-{
-	struct publisher p = {.list = BLOCK_LIST_INIT};
-	const cpu_t other = cpus_find_other();
-	struct isolation token;
-	struct zone *zone;
-	u32 index;
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	p.a = borrow_gigabyte();
-	if (!p.a)
-		return;
-	zone = arena_phantom_zone(p.a);
-	EXPECT_EQ(block_take(zone, FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &p.list), 1);
-	index = p.list.head;
-	REQUIRE(work_start(other, publish_when_isolated, &p) == 0);
-	EXPECT_EQ(isolate_range(zone, index, 4, &token), 0);
-	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 4 * BLOCK_FRAMES);
-	work_wait(other, 0);
-	isolate_undo(zone, &token);
-	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(p.a));
-	arena_return(p.a);
 }
 
 /*

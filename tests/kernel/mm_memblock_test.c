@@ -52,20 +52,6 @@ static bool sorted_and_disjoint(const struct memblock_list *list)
 	return true;
 }
 
-TEST(mm_memblock, unsorted_and_overlapping_ranges_merge)
-{
-	begin();
-	say(MIB(64), MIB(96), MEM_RAM);
-	say(MIB(16), MIB(32), MEM_RAM);
-	say(MIB(90), MIB(128), MEM_RAM);
-	say(MIB(1), MIB(16), MEM_RAM);
-	say(MIB(20), MIB(24), MEM_RAM);
-	EXPECT_EQ(sort_out(), 0);
-	EXPECT_EQ(memory.count, 2);
-	expect_range(0, MIB(1), MIB(32));
-	expect_range(1, MIB(64), MIB(128));
-}
-
 TEST(mm_memblock, unaligned_ram_shrinks_and_unaligned_rest_grows)
 {
 	begin();
@@ -108,30 +94,6 @@ TEST(mm_memblock, what_the_loader_left_is_ram_but_kept)
 	EXPECT_EQ(reserved.range[1].start, MIB(8));
 	EXPECT_EQ(reserved.range[1].end, MIB(9));
 	EXPECT_EQ(reserved.range[1].owner, OWNER_LOADER);
-}
-
-TEST(mm_memblock, three_hundred_ranges_all_count)
-{
-	u64 bytes = 0;
-
-	begin();
-	/*
-	 * The ranges are listed backwards, each with a hole behind it, every third with a reserved
-	 * page in its middle.
-	 */
-	for (unsigned i = 0; i < 300; i++) {
-		const phys_t start = MIB(1) + (299 - i) * MIB(3);
-
-		say(start, start + MIB(2), MEM_RAM);
-		if (i % 3 == 0)
-			say(start + MIB(1), start + MIB(1) + KIB(4), MEM_RESERVED);
-	}
-	EXPECT_EQ(sort_out(), 0);
-	EXPECT_EQ(memory.count, 400);
-	EXPECT(sorted_and_disjoint(&memory));
-	for (size_t i = 0; i < memory.count; i++)
-		bytes += memory.range[i].end - memory.range[i].start;
-	EXPECT_EQ(bytes, 300 * MIB(2) - 100 * KIB(4));
 }
 
 TEST(mm_memblock, a_full_list_loses_ram_but_never_invents_any)
@@ -219,44 +181,6 @@ TEST(mm_memblock, the_highest_place_that_fits_is_found)
 	EXPECT_EQ(memblock_find(&memory, &reserved, MIB(15), PAGE_SIZE, TIB(1), NODE_NONE), 0);
 	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(4), PAGE_SIZE, MIB(1), NODE_NONE), 0);
 	EXPECT_EQ(memblock_find(&memory, &reserved, GIB(4), PAGE_SIZE, TIB(1), NODE_NONE), 0);
-}
-
-TEST(mm_memblock, given_back_it_is_found_again)
-{
-	begin();
-	say(MIB(1), MIB(16), MEM_RAM);
-	EXPECT_EQ(sort_out(), 0);
-	take(MIB(8), MIB(8));
-	EXPECT(memblock_list_subtract(&reserved, MIB(10), MIB(12)));
-	EXPECT_EQ(reserved.count, 3);
-	EXPECT_EQ(memblock_find(&memory, &reserved, MIB(2), MIB(2), TIB(1), NODE_NONE), MIB(10));
-}
-
-/*
- * Registers may be looked for where there is no RAM, in ranges that firmware keeps, and in ranges
- * that are known to be bad.
- */
-TEST(mm_memblock, the_first_frame_of_its_own_is_found)
-{
-	const struct memblock_range firmware = {
-		.start = MIB(4), .end = MIB(5), .owner = OWNER_FIRMWARE};
-	const struct memblock_range bad = {.start = MIB(5), .end = MIB(6), .owner = OWNER_BAD};
-
-	begin();
-	say(MIB(1), MIB(16), MEM_RAM);
-	say(MIB(32), MIB(33), MEM_RAM);
-	EXPECT_EQ(sort_out(), 0);
-	EXPECT(memblock_list_add(&reserved, firmware) && memblock_list_add(&reserved, bad));
-	take(MIB(6), KIB(64));
-	EXPECT_EQ(memblock_find_own(&memory, &reserved, 0, MIB(1)), PFN_NONE);
-	EXPECT_EQ(memblock_find_own(&memory, &reserved, 0, MIB(1) + 1), MIB(1) >> PAGE_SHIFT);
-	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4), MIB(6)), PFN_NONE);
-	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4) - PAGE_SIZE, MIB(6)),
-		  (MIB(4) >> PAGE_SHIFT) - 1);
-	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(4), TIB(1)), MIB(6) >> PAGE_SHIFT);
-	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(16), MIB(32)), PFN_NONE);
-	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(16), MIB(40)), MIB(32) >> PAGE_SHIFT);
-	EXPECT_EQ(memblock_find_own(&memory, &reserved, MIB(33), TIB(1)), PFN_NONE);
 }
 
 TEST(mm_memblock, nodes_split_ranges_and_rest_stays_on_node_0)

@@ -6,7 +6,6 @@
 
 #include <arch/clock.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/page/page_alloc.h"
@@ -34,50 +33,6 @@ static struct page *alloc_one(struct arena *a, unsigned order)
 static u64 *contents(const struct page *page)
 {
 	return page_address(page);
-}
-
-TEST(mm_owner, a_packed_owner_is_code_and_cpu)
-{
-	const virt_t code = (virt_t)&borrow_watched;
-	const u64 owner = page_owner_pack(code, 1023);
-
-	EXPECT_EQ(page_owner_code(owner), code);
-	EXPECT_EQ(page_owner_cpu(owner), 1023);
-}
-
-TEST(mm_owner, a_page_says_who_holds_it_and_who_freed_it)
-{
-	struct arena *a = borrow_watched(WATCH_OWNERS);
-	struct page *page;
-	char who[96];
-
-	if (!a)
-		return;
-	page = alloc_one(a, 2);
-	REQUIRE(page);
-	EXPECT_EQ(page_owner_cpu(page->owner), cpu_id());
-	EXPECT(page->held_since > 0);
-	page_owner_text(page->owner, who, sizeof(who));
-	EXPECT(who[0] && page_owner_code(page->owner) != 0);
-	mm_page_free(&a->mm, page);
-	EXPECT(page->owner != 0); /* the last owner */
-	EXPECT(page_owner_code(page->private[2]) != 0);
-	EXPECT(page_owner_code(page->private[2]) != page_owner_code(page->owner));
-	arena_return(a);
-}
-
-TEST(mm_owner, off_writes_nothing)
-{
-	struct arena *a = borrow_watched(0);
-	struct page *page;
-
-	if (!a)
-		return;
-	page = alloc_one(a, 0);
-	REQUIRE(page);
-	EXPECT_EQ(page->owner, 0);
-	mm_page_free(&a->mm, page);
-	arena_return(a);
 }
 
 TEST(mm_owner, the_summary_counts_what_is_held_and_only_that)
@@ -110,27 +65,6 @@ TEST(mm_owner, the_summary_counts_what_is_held_and_only_that)
 }
 
 /* ---- poison ---- */
-
-TEST(mm_owner, free_pages_are_poisoned_and_come_back_so)
-{
-	struct arena *a = borrow_watched(WATCH_POISON);
-
-	if (!a)
-		return;
-	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
-		struct page *page = alloc_one(a, order);
-
-		REQUIRE(page);
-		contents(page)[order_pages(order) * PAGE_SIZE / 8 - 1] = 1;
-		mm_page_free(&a->mm, page);
-		EXPECT(poison_broken(page_to_pfn(page), order_pages(order)) == NULL);
-		page = alloc_one(a, order); /* the same page, or another one of this order */
-		REQUIRE(page);
-		mm_page_free(&a->mm, page);
-	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
 
 /* A misused page is named and counted, and the lists do not change otherwise. */
 TEST(mm_owner, a_write_after_free_is_caught_wherever_it_hits)

@@ -13,7 +13,6 @@
 #include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/random.h"
 
 static struct page *alloc_phantom(struct arena *a, unsigned order)
@@ -93,51 +92,6 @@ TEST(mm_page, a_node_that_does_not_exist_has_no_page)
 	arena_return(a);
 }
 
-/*
- * Allocate all memory and free it. Everything that was free must be free again, less what metadata
- * memory and its kinds of blocks keep.
- */
-static void check_all_memory(unsigned order)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	struct page *chain = NULL;
-	u64 count, available;
-
-	if (!a)
-		return;
-	available = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
-	count = chain_take_all(&chain, &a->mm, order, 0, 0);
-	/* Metadata memory has the rest. */
-	EXPECT(count * order_pages(order) >= arena_usage(a).ram - 3 * BLOCK_FRAMES);
-	EXPECT_EQ(arena_usage(a).in_use, count * order_pages(order));
-	EXPECT(arena_available(a) < BLOCK_FRAMES);
-	EXPECT(arena_accounted(a));
-	chain_give(&chain, &a->mm);
-	pcp_drain_all(&a->mm);
-	meta_flush_gated(&a->mm.node[0]);
-	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT_EQ(arena_usage(a).per_cpu, 0);
-	EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
-	EXPECT_EQ(arena_available(a) + arena_usage(a).meta + arena_usage(a).gated, available);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_page, all_memory_can_be_had_as_small_pages)
-{
-	check_all_memory(0);
-}
-
-TEST(mm_page, all_memory_can_be_had_in_order_4)
-{
-	check_all_memory(4);
-}
-
-TEST(mm_page, all_memory_can_be_had_as_huge_pages)
-{
-	check_all_memory(BLOCK_ORDER);
-}
-
 /* ---- edges of RAM ---- */
 
 /*
@@ -167,23 +121,6 @@ TEST(mm_page, the_last_page_of_ram_is_used_and_none_beyond)
 		return;
 	expect_frames_taken(a, a->start + MIB(16) - KIB(304), KIB(4), 1);
 	expect_frames_taken(a, a->start + MIB(16) - KIB(300), KIB(300), 0);
-	arena_return(a);
-}
-
-TEST(mm_page, what_surrounds_a_hole_is_used_and_the_hole_is_not)
-{
-	struct arena *a = arena_borrow(MIB(16), .hole = {{MIB(9) + KIB(12), KIB(36)}},
-				       .firmware = {{MIB(9) + KIB(48), KIB(8)}});
-	u32 index;
-
-	if (!a)
-		return;
-	index = arena_block(a) + 4;
-	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_RESERVED);
-	expect_frames_taken(a, a->start + MIB(9) + KIB(12), KIB(44), 0);
-	expect_frames_taken(a, a->start + MIB(9), KIB(12), 1);
-	expect_frames_taken(a, a->start + MIB(9) + KIB(56), KIB(64), 1);
-	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_RESERVED);
 	arena_return(a);
 }
 
@@ -234,30 +171,6 @@ TEST(mm_page, pages_of_the_boot_are_freed_like_any_other)
 
 /* ---- requests ---- */
 
-TEST(mm_page, a_node_or_nothing)
-{
-	struct arena *a = arena_borrow(MIB(16), .nodes = 2);
-	struct page *page, *chain = NULL;
-	u64 count = 0;
-
-	if (!a)
-		return;
-	while ((page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1))) {
-		EXPECT_EQ(a->mm.zone[page->zone].node, 1);
-		page_chain_push(&chain, page);
-		count++;
-	}
-	EXPECT(count >= MIB(8) / PAGE_SIZE - 3 * BLOCK_FRAMES);
-	/* Without PAGE_NODE, the page comes from the other node. */
-	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 1);
-	REQUIRE(page);
-	EXPECT_EQ(a->mm.zone[page->zone].node, 0);
-	mm_page_free(&a->mm, page);
-	chain_give(&chain, &a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 TEST(mm_page, a_zeroed_page_is_zero_however_dirty_it_was)
 {
 	u64 *word, wrong = 0;
@@ -277,23 +190,6 @@ TEST(mm_page, a_zeroed_page_is_zero_however_dirty_it_was)
 		wrong += word[i] != 0;
 	EXPECT_EQ(wrong, 0);
 	page_free(page);
-}
-
-TEST(mm_page, references_keep_a_page)
-{
-	struct page *page = page_alloc(2, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page);
-	page_get(&page[3]); /* a reference through a tail */
-	EXPECT_EQ(page->refcount, 2);
-	EXPECT(page_try_get(page));
-	EXPECT_EQ(page->refcount, 3);
-	EXPECT(!page_try_get(&page[1])); /* a tail */
-	page_put(page);
-	page_put(page);
-	EXPECT_EQ(page->refcount, 1);
-	page_put(page);
-	EXPECT(!page_try_get(page)); /* the page is free */
 }
 
 #ifndef HOST_FAST /* with HOST_FAST no struct page is shared */
@@ -371,16 +267,6 @@ TEST(mm_page, counters_equal_walks_after_random_work)
 		return;
 	for (unsigned i = 0; i < 8; i++)
 		allocate_at_random(&w);
-	check_random_work(&w);
-}
-
-TEST(mm_page, counters_equal_walks_after_random_work_of_all_cpus)
-{
-	struct work w = {.a = arena_borrow(MIB(16), .phantom = GIB(1))};
-
-	if (!w.a)
-		return;
-	cpus_run_together(allocate_at_random, &w);
 	check_random_work(&w);
 }
 

@@ -683,34 +683,6 @@ TEST(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths)
 	arena_return(a);
 }
 
-/*
- * Pages of more blocks than a set of slots has ways: one slot goes back to the zone, and no page is
- * lost.
- */
-TEST(mm_pcp, a_full_set_of_slots_evicts_one)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	pfn_t pfn[PCP_WAYS + 1];
-	struct zone *zone;
-
-	if (!a)
-		return;
-	arena_open_all(a);
-	zone = arena_phantom_zone(a);
-	for (unsigned i = 0; i <= PCP_WAYS; i++) {
-		pfn[i] = block_pfn(arena_phantom_block(a) + i * PCP_SETS);
-		EXPECT_EQ(mm_contig_alloc_range(&a->mm, pfn[i], BLOCK_FRAMES), 0);
-	}
-	for (unsigned i = 0; i < PCP_WAYS; i++)
-		mm_page_free(&a->mm, pfn_page(&a->mm, pfn[i] + 9));
-	EXPECT_EQ(pcp_count(&a->mm, zone), PCP_WAYS);
-	mm_page_free(&a->mm, pfn_page(&a->mm, pfn[PCP_WAYS] + 9));
-	EXPECT_EQ(pcp_count(&a->mm, zone), PCP_WAYS); /* one page came in, and one was evicted */
-	EXPECT_EQ(zone->free_small, 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 enum { FULL_SETS = PCP_EVICT, FULL_BLOCKS = FULL_SETS * PCP_WAYS };
 
 /* Blocks for all slots of some sets, and then one more for the first set. */

@@ -47,33 +47,6 @@ TEST(mm_section, opened_on_demand_its_blocks_are_bare)
 	arena_return(a);
 }
 
-TEST(mm_section, opened_mapped_all_its_struct_pages_exist)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	u64 section, wrong = 0;
-	u32 memmap;
-
-	if (!a)
-		return;
-	section = arena_block(a) / SECTION_BLOCKS + 1;
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
-	EXPECT_EQ(section_style(&a->mm, section), SECTION_MAPPED);
-	EXPECT(vmemmap_is_leaf(&a->mm, section));
-	memmap = section_memmap(&a->mm, section);
-	REQUIRE(memmap != BLOCK_NONE);
-	EXPECT_EQ(block_look_at(&a->mm, memmap).state, BLOCK_META);
-	EXPECT(block_look_at(&a->mm, memmap).flags & BLOCK_MEMMAP);
-	for (pfn_t pfn = section * SECTION_FRAMES; pfn < (section + 1) * SECTION_FRAMES; pfn++) {
-		const struct page *page = pfn_page(&a->mm, pfn);
-
-		wrong +=
-			page->flags || page->refcount || page_head(page) != page || page->zone != 0;
-	}
-	EXPECT_EQ(wrong, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 /*
  * In whatever order sections are opened, metadata memory's list of their struct pages stays sorted
  * by address. The account checks this.
@@ -114,33 +87,6 @@ TEST(mm_section, what_cannot_be_opened_says_why)
 	EXPECT_EQ(section_open(&a->mm, ~0ULL, SECTION_ON_DEMAND), -ENODEV);
 	EXPECT_EQ(section_close(&a->mm, section + 1), -ENODEV); /* it was never opened */
 	EXPECT_EQ(section_close(&a->mm, section - 1), -ENODEV);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_section, without_frames_it_stays_unopened_and_nothing_is_lost)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	struct node *node;
-	u64 section, frames;
-
-	if (!a)
-		return;
-	node = &a->mm.node[0];
-	section = arena_phantom_block(a) / SECTION_BLOCKS;
-	frames = node->meta.free[META_LASTING];
-	/* Opening the section takes 4 frames for records and 1 for a table. */
-	for (u64 left = 0; left < 5; left++) {
-		REQUIRE(meta_reserve_emergency(node, frames - left) == 0);
-		EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), -ENOMEM);
-		EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
-		meta_unreserve(node, META_LASTING, frames - left);
-		if (left < 4)
-			/* The records stay once they exist. */
-			EXPECT_EQ(node->meta.free[META_LASTING], frames);
-		EXPECT(arena_accounted(a));
-	}
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -255,26 +201,6 @@ TEST(mm_section, closed_it_leaves_no_trace_and_takes_one_round)
 	arena_return(a);
 }
 
-TEST(mm_section, in_the_middle_of_a_gigabyte_run_it_can_be_closed)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(2));
-	u64 section;
-
-	if (!a)
-		return;
-	arena_open_all(a);
-	section = arena_phantom_block(a) / SECTION_BLOCKS + 5;
-	EXPECT_EQ(section_close(&a->mm, section), 0);
-	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE],
-		  2 * order_pages(GIGA_ORDER) - SECTION_FRAMES);
-	EXPECT(arena_accounted(a));
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
-	/* All blocks are one run again. */
-	EXPECT_EQ(buddy_find_run(&a->mm, arena_phantom_block(a) + 511), arena_phantom_block(a));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 TEST(mm_section, in_use_it_is_not_closed_and_nothing_changes)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -323,33 +249,6 @@ TEST(mm_section, a_hole_does_not_keep_it_open_but_a_set_aside_range_does)
 	arena_return(a);
 }
 
-TEST(mm_section, it_can_be_reopened_in_the_other_style)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	struct picture before;
-	struct page *page;
-	u64 section;
-
-	if (!a)
-		return;
-	section = arena_block(a) / SECTION_BLOCKS + 1;
-	before = picture_of(a);
-	for (unsigned turn = 0; turn < 6; turn++) {
-		EXPECT_EQ(section_open(&a->mm, section,
-				       turn % 2 ? SECTION_MAPPED : SECTION_ON_DEMAND),
-			  0);
-		EXPECT_EQ(vmemmap_is_leaf(&a->mm, section), turn % 2);
-		page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
-		REQUIRE(page);
-		mm_page_free(&a->mm, page);
-		sections_close_all(&a->mm);
-		EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
-	}
-	EXPECT_EQ(picture_of(a).unopened, before.unopened);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 TEST(mm_section, what_was_closed_is_opened_again_before_what_nobody_touched)
 {
 	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(4));
@@ -373,75 +272,6 @@ TEST(mm_section, what_was_closed_is_opened_again_before_what_nobody_touched)
 }
 
 /* ---- all CPUs ---- */
-
-struct opening {
-	struct arena *a;
-	u32 opened, exist, refused;
-};
-
-static void open_until_none_is_left(void *arg)
-{
-	struct opening *o = arg;
-	int err;
-
-	while ((err = section_open_next(arena_phantom_zone(o->a), SECTION_ON_DEMAND)) == 0)
-		atomic_fetch_add(&o->opened, 1);
-	if (err == -ENOMEM)
-		atomic_fetch_add(&o->refused, 1);
-}
-
-TEST(mm_section, all_cpus_open_each_section_once)
-{
-	struct opening o = {.a = arena_borrow(MIB(8), .phantom = GIB(4))};
-
-	if (!o.a)
-		return;
-	cpus_run_together(open_until_none_is_left, &o);
-	EXPECT_EQ(o.opened, 4 * GIB_SECTIONS);
-	EXPECT_EQ(o.refused, 0);
-	EXPECT_EQ(arena_phantom_zone(o.a)->unopened, 0);
-	EXPECT_EQ(arena_phantom_zone(o.a)->free_class[FREE_BARE], 4 * order_pages(GIGA_ORDER));
-	EXPECT(arena_accounted(o.a));
-	arena_return(o.a);
-}
-
-/*
- * Every CPU tries every section, all in the same order. One CPU opens each section, and the others
- * learn that it is open.
- */
-static void open_the_same(void *arg)
-{
-	struct opening *o = arg;
-	const u64 first = arena_phantom_block(o->a) / SECTION_BLOCKS;
-
-	for (u64 section = first; section < first + 4 * GIB_SECTIONS; section++) {
-		int err;
-
-		while ((err = section_open(&o->a->mm, section, SECTION_ON_DEMAND)) == -EAGAIN)
-			cpu_relax();
-		atomic_fetch_add(err == 0         ? &o->opened
-				 : err == -EEXIST ? &o->exist
-						  : &o->refused,
-				 1);
-	}
-}
-
-TEST(mm_section, of_many_openers_one_wins)
-{
-	struct opening o = {.a = arena_borrow(MIB(2), .phantom = GIB(4))};
-	cpu_t cpus;
-
-	if (!o.a)
-		return;
-	cpus = cpus_run_together(open_the_same, &o);
-	EXPECT_EQ(o.opened, 4 * GIB_SECTIONS);
-	EXPECT_EQ(o.exist, (cpus - 1) * 4 * GIB_SECTIONS);
-	EXPECT_EQ(o.refused, 0);
-	/* The sum includes the table of the section with metadata memory. */
-	EXPECT_EQ(mm_counted(&o.a->mm, COUNT_TABLES), 4 * GIB_SECTIONS + 1);
-	EXPECT(arena_accounted(o.a));
-	arena_return(o.a);
-}
 
 struct late_opening {
 	struct arena *a;

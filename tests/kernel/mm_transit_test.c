@@ -34,21 +34,6 @@ static bool take_pieces(struct arena *a, struct block_list *pieces)
 	return err == 0;
 }
 
-/*
- * Borrow a gigabyte and take it in one piece, in transit, for a change to a huge page. Returns NULL
- * if the case was skipped.
- */
-static struct arena *take_gigabyte(struct block_list *run)
-{
-	struct arena *a = borrow_gigabyte();
-
-	if (a)
-		EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_BARE, GIGA_ORDER, 1, BLOCK_HUGE,
-				     run),
-			  1);
-	return a;
-}
-
 /* Expect that the gigabyte is as it was, and return the arena. */
 static void return_whole(struct arena *a)
 {
@@ -107,80 +92,6 @@ TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	isolate_undo(zone, &token);
-	return_whole(a);
-}
-
-TEST(mm_transit, joined_and_cut_and_joined_again_it_has_one_type)
-{
-	struct arena *a = borrow_gigabyte();
-	struct block_list pieces = BLOCK_LIST_INIT, again = BLOCK_LIST_INIT;
-	struct block_word head;
-	struct zone *zone;
-	u32 first;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a);
-	EXPECT_EQ(migratetype_set(&a->mm, first + PIECE, 3, MIGRATE_UNMOVABLE), 0);
-	REQUIRE(take_pieces(a, &pieces));
-	EXPECT_EQ(block_join(zone, first), 0);
-	EXPECT_EQ(block_run_head(&a->mm, first + PIECE, &head), first);
-	EXPECT_EQ(head.order, GIGA_ORDER);
-	EXPECT_EQ(block_type(block_at(&a->mm, first + PIECE)), MIGRATE_MOVABLE);
-	EXPECT_EQ(zone->transit, order_pages(GIGA_ORDER)); /* this is as before */
-	block_cut(zone, first, &again);
-	EXPECT_EQ(again.count, GIB_BLOCKS);
-	expect_pieces(a);
-	EXPECT_EQ(block_join(zone, first), 0);
-	block_publish_free(zone, first, GIGA_ORDER);
-	return_whole(a);
-}
-
-/*
- * The isolation ends at once, whatever happened to its blocks meanwhile. This CPU holds them itself
- * and would wait for ever.
- */
-TEST(mm_transit, isolation_ends_inside_a_run_in_transit)
-{
-	struct arena *a = borrow_gigabyte();
-	struct isolation token;
-	struct zone *zone;
-	u32 first;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a);
-	EXPECT_EQ(isolate_range(zone, first, GIB_BLOCKS, &token), 0);
-	spin_lock(&zone->lock); /* a pool gives back a page that was isolated in this way */
-	buddy_unlink_within(zone, first, first, first + GIB_BLOCKS);
-	block_begin(zone, first, GIGA_ORDER, BLOCK_BARE);
-	spin_unlock(&zone->lock);
-	isolate_undo(zone, &token);
-	for (u32 i = first; i < first + GIB_BLOCKS; i++)
-		EXPECT_EQ(block_look_at(&a->mm, i).type, MIGRATE_MOVABLE);
-	block_publish_free(zone, first, GIGA_ORDER);
-	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
-	return_whole(a);
-}
-
-/* max_order is lowered while a run is in transit. The run comes back in pieces of that size. */
-TEST(mm_transit, a_run_above_max_order_comes_back_in_pieces)
-{
-	struct block_list run = BLOCK_LIST_INIT;
-	struct arena *a = take_gigabyte(&run);
-	struct zone *zone;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	buddy_set_max_order(&a->mm, BLOCK_ORDER + 1);
-	block_list_publish_free(&a->mm, &run);
-	EXPECT_EQ(zone->block_lists[FREE_BARE][MIGRATE_MOVABLE], 1u << 1);
-	EXPECT_EQ(listed(zone, MIGRATE_MOVABLE), order_pages(GIGA_ORDER));
-	EXPECT(arena_accounted(a));
-	buddy_set_max_order(&a->mm, GIGA_ORDER);
 	return_whole(a);
 }
 

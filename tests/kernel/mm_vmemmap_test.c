@@ -9,11 +9,9 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_take.h"
-#include "mm/map/pgtable.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
@@ -26,13 +24,6 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 
-TEST(mm_vmemmap, windows_are_aligned_to_the_structs_of_a_gigabyte)
-{
-	EXPECT(IS_ALIGNED(mm_kernel.vmemmap, order_pages(GIGA_ORDER) * sizeof(struct page)));
-	EXPECT(IS_ALIGNED(VMEMMAP_WINDOW_SIZE, order_pages(GIGA_ORDER) * sizeof(struct page)));
-	EXPECT(PHYS_LIMIT / PAGE_SIZE * sizeof(struct page) <= VMEMMAP_WINDOW_SIZE);
-}
-
 /* Open a mapped section of real memory. Returns its number, or 0. */
 static u64 open_mapped_section(struct arena *a)
 {
@@ -43,47 +34,11 @@ static u64 open_mapped_section(struct arena *a)
 	return vmemmap_is_leaf(&a->mm, section) ? section : 0;
 }
 
-static virt_t page_of_section(const struct arena *a, u64 section, unsigned i)
-{
-	return vmemmap_of_block(&a->mm, (u32)(section * SECTION_BLOCKS)) + i * PAGE_SIZE;
-}
-
 static pfn_t take_table(struct arena *a)
 {
 	return meta_reserve(&a->mm.node[0], META_LASTING, 1) == 0
 		       ? meta_take(&a->mm.node[0], META_LASTING)
 		       : PFN_NONE;
-}
-
-TEST(mm_vmemmap, a_split_preserves_all_512_translations)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	static phys_t before[PTRS_PER_TABLE];
-	enum pt_level level;
-	u64 section;
-	phys_t phys;
-	pte_t entry;
-
-	if (!a)
-		return;
-	section = open_mapped_section(a);
-	REQUIRE(section);
-	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
-		REQUIRE(pgtable_translate(a->mm.root, page_of_section(a, section, i), &before[i],
-					  &entry, &level));
-		EXPECT_EQ(level, PT_PMD);
-	}
-	EXPECT_EQ(vmemmap_split(&a->mm, section, take_table(a)), 1);
-	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
-		REQUIRE(pgtable_translate(a->mm.root, page_of_section(a, section, i), &phys, &entry,
-					  &level));
-		if (phys != before[i] || level != PT_PAGE || !pte_writable(entry))
-			test_fail(__FILE__, __LINE__, "page %u of the section: %llx was %llx", i,
-				  phys, before[i]);
-	}
-	EXPECT(!vmemmap_is_leaf(&a->mm, section));
-	arena_return(a);
 }
 
 struct splitting {
@@ -330,72 +285,6 @@ TEST(mm_vmemmap, tails_of_huge_pages_are_read_only_and_shared)
 	zone = arena_phantom_zone(a);
 	block_list_foreach(&a->mm, index, &a->pool.node[1].free)
 		check_huge_line(a, index, vmemmap_shared_tail(&a->mm, zone, BLOCK_ORDER));
-	arena_return(a);
-}
-
-TEST(mm_vmemmap, tails_in_a_split_section_are_read_only_and_shared)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	struct zone *zone;
-
-	if (!a)
-		return;
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), SECTION_BLOCKS), SECTION_BLOCKS);
-	zone = arena_zone(a, 0);
-	block_list_foreach(&a->mm, index, &a->pool.node[0].free)
-		check_huge_line(a, index, vmemmap_shared_tail(&a->mm, zone, BLOCK_ORDER));
-	arena_return(a);
-}
-
-/*
- * The page that stands for all tails contains 64 equal struct pages. Only their first bytes are
- * guaranteed.
- */
-TEST(mm_vmemmap, the_shared_page_is_64_equal_tails)
-{
-	struct arena *a = arena_borrow(MIB(2));
-
-	if (!a)
-		return;
-	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order += GIGA_ORDER - BLOCK_ORDER) {
-		const struct page *tails = phys_to_virt(
-			vmemmap_shared_tail(&a->mm, &a->mm.zone[0], order) << PAGE_SHIFT);
-
-		EXPECT_EQ(tails[0].head_mask, head_mask_of(order));
-		EXPECT(tails[0].flags & PAGE_TAIL);
-		EXPECT_EQ(tails[0].refcount, 0);
-		for (unsigned i = 1; i < STRUCTS_PER_FRAME; i++)
-			EXPECT(memcmp(&tails[0], &tails[i], sizeof(tails[0])) == 0);
-	}
-	arena_return(a);
-}
-
-/*
- * Blocks 1 to 511 of a gigabyte have eight shared entries, and the mask leads to the head half a
- * gigabyte away.
- */
-TEST(mm_vmemmap, a_block_without_a_head_finds_that_of_its_gigabyte)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
-	const struct page *page;
-	u32 index;
-
-	if (!a)
-		return;
-	arena_open_all(a);
-	index = arena_phantom_block(a) + 300;
-	vmemmap_set_nohead(&a->mm, index,
-			   vmemmap_shared_tail(&a->mm, arena_phantom_zone(a), GIGA_ORDER));
-	page = block_page(&a->mm, index);
-	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-		if (page_head(page + i) != pfn_page(&a->mm, a->phantom >> PAGE_SHIFT))
-			test_fail(__FILE__, __LINE__, "tail %u leads elsewhere", i);
-	for (unsigned i = 0; i < PTES_PER_LINE; i++)
-		EXPECT(!pte_writable(pte_load(&vmemmap_line(&a->mm, index)[i])));
-	vmemmap_clear(&a->mm, index, frames);
-	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
-		EXPECT_EQ(frames[i], PFN_NONE); /* no frame of the line was its own */
 	arena_return(a);
 }
 

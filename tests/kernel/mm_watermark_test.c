@@ -70,30 +70,6 @@ TEST(mm_watermark, no_order_breaks_into_the_reserve)
 	arena_return(a);
 }
 
-TEST(mm_watermark, ready_memory_is_made_before_it_is_needed)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	struct page *page, *chain = NULL;
-	u64 urgent;
-
-	if (!a)
-		return;
-	zones_set_reserve(&a->mm, RESERVE);
-	EXPECT_EQ(zone_ready(arena_zone(a, 0)), 0);
-	/* this request may not open anything */
-	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NOFLUSH, 0);
-	EXPECT(page == NULL);
-	page = mm_page_alloc(&a->mm, 8, USE_MOVABLE, 0, 0); /* half a block */
-	REQUIRE(page);
-	EXPECT(zone_ready(arena_zone(a, 0)) >= arena_zone(a, 0)->ready);
-	mm_page_free(&a->mm, page);
-	urgent = chain_take_all(&chain, &a->mm, 0, PAGE_NOFLUSH, 0);
-	chain_give(&chain, &a->mm);
-	EXPECT(urgent >= arena_zone(a, 0)->ready);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 /*
  * Freed huge pages owe a round before their tails are reused. One round serves a batch of them,
  * whichever request needs it.
@@ -127,26 +103,6 @@ TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
 	arena_return(a);
 }
 
-/*
- * The promise of "net": opening and splitting everything yields this many pages, give or take a
- * block of metadata memory.
- */
-TEST(mm_watermark, unopened_memory_counts_net_of_what_opening_costs)
-{
-	struct arena *a = arena_borrow(MIB(64));
-	struct page *chain = NULL;
-	u64 before, count;
-
-	if (!a)
-		return;
-	before = zone_net(arena_zone(a, 0), 0);
-	EXPECT(before < arena_available(a));
-	count = chain_take_all(&chain, &a->mm, 0, 0, 0);
-	EXPECT(count + BLOCK_FRAMES >= before && count <= before + BLOCK_FRAMES);
-	chain_give(&chain, &a->mm);
-	arena_return(a);
-}
-
 TEST(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
@@ -163,21 +119,6 @@ TEST(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages)
 	EXPECT_EQ(zone->unopened, 0);
 	EXPECT_EQ(zone_net(zone, 0), frames - 8 * GIB_BLOCKS);
 	EXPECT_EQ(zone_net(zone, BLOCK_ORDER), frames - GIB_BLOCKS);
-	arena_return(a);
-}
-
-TEST(mm_watermark, the_default_grows_with_the_root_of_the_zone)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(4));
-	struct zone *zone;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	EXPECT_EQ(zone->reserve, 0); /* an arena has no reserve by default */
-	zones_set_reserve(&a->mm, RESERVE_DEFAULT);
-	EXPECT_EQ(zone->reserve, 1024);                          /* the root of 2^20 frames */
-	EXPECT_EQ(arena_zone(a, 0)->reserve, BLOCK_FRAMES / 64); /* a small zone keeps 1/64 */
 	arena_return(a);
 }
 
@@ -199,21 +140,6 @@ TEST(mm_watermark, memory_below_4_gib_is_kept_from_those_who_need_it_less)
 	arena_return(a);
 }
 
-/*
- * Every zone of the machine has a reserve. Once a page was requested, the ready memory covers what
- * was promised.
- */
-TEST(mm_watermark, the_machine_keeps_a_reserve)
-{
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page);
-	for (unsigned z = 0; z < mm_kernel.zones; z++)
-		EXPECT(mm_kernel.zone[z].reserve > 0);
-	EXPECT(zone_ready(&mm_kernel.zone[page->zone]) >= mm_kernel.zone[page->zone].ready);
-	page_free(page);
-}
-
 /* ---- fallback by distance ---- */
 
 static unsigned ring_distance(node_t from, node_t to)
@@ -221,36 +147,6 @@ static unsigned ring_distance(node_t from, node_t to)
 	const node_t apart = from > to ? from - to : to - from;
 
 	return 10 + 11 * MIN(apart, 4 - apart); /* four nodes in a ring */
-}
-
-/*
- * Nodes are tried from the nearest to the farthest. Of two that are equally far, the one that
- * follows in the ring comes first.
- */
-TEST(mm_watermark, nodes_fall_back_to_the_nearest_first)
-{
-	struct arena *a = arena_borrow(MIB(64), .nodes = 4, .distance = ring_distance);
-	static const node_t order[4][4] = {{0, 1, 3, 2}, {1, 2, 0, 3}, {2, 3, 1, 0}, {3, 0, 2, 1}};
-	struct page *chain = NULL, *page;
-
-	if (!a)
-		return;
-	for (node_t n = 0; n < 4; n++)
-		for (unsigned i = 0; i < 4; i++)
-			EXPECT_EQ(a->mm.node[n].fallback[i], order[n][i]);
-	for (unsigned i = 0; i < 4;) { /* node 3's memory first, then as the table says */
-		page = mm_page_alloc(&a->mm, 5, USE_MOVABLE, 0, 3);
-		if (!page)
-			break;
-		while (i < 4 && a->mm.zone[page->zone].node != order[3][i])
-			i++;
-		EXPECT(i < 4);
-		page_chain_push(&chain, page);
-	}
-	EXPECT(chain && a->mm.zone[chain->zone].node == 1); /* the farthest node comes last */
-	chain_give(&chain, &a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The same order for ranges that are larger than a page can be. */

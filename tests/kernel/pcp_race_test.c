@@ -168,32 +168,7 @@ TEST(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept)
 
 /* ---- bulk calls ---- */
 
-enum { BULK = 3000 };
 static struct page *bulk[8192];
-
-TEST(mm_pcp, bulk_calls_give_what_single_ones_would)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	bool ok = true;
-
-	if (!a)
-		return;
-	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, PAGE_NODE, a->options.nodes, bulk, BULK),
-		  BULK);
-	for (unsigned i = 0; i < BULK; i++) {
-		ok &= page_order(bulk[i]) == 0 && bulk[i]->refcount == 1 &&
-		      page_head(bulk[i]) == bulk[i];
-		bulk[i]->private[0] = i;
-	}
-	for (unsigned i = 0; i < BULK; i++)
-		ok &= bulk[i]->private[0] == i; /* each page is there once */
-	EXPECT(ok);
-	EXPECT_EQ(pcp_in_use(&a->mm, arena_phantom_zone(a)), BULK);
-	mm_page_free_bulk(&a->mm, bulk, BULK);
-	EXPECT_EQ(pcp_in_use(&a->mm, arena_phantom_zone(a)), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
 
 TEST(mm_pcp, a_bulk_call_returns_what_there_was)
 {
@@ -249,56 +224,6 @@ TEST(mm_pcp, memory_held_by_other_cpus_is_found_before_giving_up)
 	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
-}
-
-/* ---- all of it at once ---- */
-
-enum { TABLE = 64, TURNS = 3000 };
-
-static struct swap {
-	struct arena *a;
-	struct page *table[TABLE];
-} swap;
-
-/* Pages of all orders wander between CPUs, and a CPU frees pages that another CPU has allocated. */
-static void swap_pages(void *arg)
-{
-	struct swap *s = arg;
-	u64 random = (u64)(cpu_id() + 1) * 0x9e3779b97f4a7c15ULL;
-
-	for (unsigned turn = 0; turn < TURNS; turn++) {
-		struct page *page;
-
-		next_random(&random);
-		page = alloc_order(s->a, random % 16 == 15 ? BLOCK_ORDER : random % 16 / 4);
-		page = atomic_exchange(&s->table[random >> 32 & (TABLE - 1)], page);
-		if (page)
-			mm_page_free(&s->a->mm, page);
-		if (cpu_id() == 0 && turn % 64 == 0)
-			pcp_drain_all(&s->a->mm);
-		if (cpu_id() == 0 && turn % 256 == 128) {
-			pcp_disable(arena_phantom_zone(s->a));
-			EXPECT_EQ(pcp_count(&s->a->mm, arena_phantom_zone(s->a)), 0);
-			pcp_enable(arena_phantom_zone(s->a));
-		}
-	}
-}
-
-TEST(mm_pcp, cpus_swap_pages_while_one_drains_and_disables)
-{
-	swap = (struct swap){.a = arena_borrow(MIB(32), .phantom = GIB(1))};
-	if (!swap.a)
-		return;
-	cpus_run_together(swap_pages, &swap);
-	EXPECT(arena_accounted(swap.a));
-	for (unsigned i = 0; i < TABLE; i++)
-		if (swap.table[i])
-			mm_page_free(&swap.a->mm, swap.table[i]);
-	pcp_drain_all(&swap.a->mm);
-	EXPECT_EQ(arena_usage(swap.a).in_use, 0);
-	EXPECT_EQ(pcp_count(&swap.a->mm, arena_phantom_zone(swap.a)), 0);
-	EXPECT(arena_accounted(swap.a));
-	arena_return(swap.a);
 }
 
 /* ---- CPUs that begin to hold pages while another CPU disables lists ---- */

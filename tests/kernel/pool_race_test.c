@@ -103,11 +103,6 @@ static void check_users(const char *mode, struct arena *a, u64 overcommit)
 	arena_return(a);
 }
 
-TEST(mm_pool, users_and_resizers_race_with_hvo_on)
-{
-	check_users("on", arena_borrow(MIB(16), .phantom = GIB(1)), 0);
-}
-
 TEST(mm_pool, users_and_resizers_race_with_overcommit)
 {
 	check_users("on", arena_borrow(MIB(16), .phantom = GIB(1)), 6);
@@ -116,11 +111,6 @@ TEST(mm_pool, users_and_resizers_race_with_overcommit)
 TEST(mm_pool, users_and_resizers_race_batched)
 {
 	check_users("batched", arena_borrow(MIB(256)), 6);
-}
-
-TEST(mm_pool, users_and_resizers_race_without_hvo)
-{
-	check_users("off", arena_borrow(MIB(256)), 6);
 }
 
 /* ---- pages that are half made ---- */

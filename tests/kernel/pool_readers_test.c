@@ -196,16 +196,6 @@ TEST(mm_pool, readers_see_right_tails_batched)
 	check_readers_mapped("batched", 24);
 }
 
-TEST(mm_pool, readers_see_right_tails_unbatched)
-{
-	check_readers_mapped("unbatched", 4);
-}
-
-TEST(mm_pool, readers_see_right_tails_without_hvo)
-{
-	check_readers_mapped("off", 24);
-}
-
 /*
  * Wait until one of the readers has read something more, because a busy host runs few CPUs at a
  * time.

@@ -25,54 +25,6 @@ static void expect_counts(struct arena *a, u64 pages, u64 in_use, u64 surplus)
 	EXPECT(arena_accounted(a));
 }
 
-TEST(mm_pool, pages_beyond_the_target_go_when_they_are_given_back)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	const struct hvo_mode *on = hvo_mode_find("on");
-	struct page *page[4];
-
-	if (!a)
-		return;
-	EXPECT_EQ(pool_resize(&a->pool, on, 6), 6);
-	for (unsigned i = 0; i < 4; i++)
-		REQUIRE((page[i] = take(a, 0)));
-	EXPECT_EQ(pool_resize(&a->pool, on, 1), 1);
-	expect_counts(a, 4, 4, 3); /* two pages were free and are gone */
-	for (unsigned i = 0; i < 3; i++) {
-		pool_page_give(&a->pool, page[i]);
-		expect_counts(a, 3 - i, 3 - i, 2 - i);
-	}
-	pool_page_give(&a->pool, page[3]); /* the persistent page stays */
-	expect_counts(a, 1, 0, 0);
-	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
-	expect_counts(a, 0, 0, 0);
-	arena_return(a);
-}
-
-TEST(mm_pool, surplus_pages_are_adopted_when_it_grows)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	const struct hvo_mode *on = hvo_mode_find("on");
-	struct page *page[3];
-
-	if (!a)
-		return;
-	pool_makes_on_demand();
-	a->pool.overcommit = 3;
-	for (unsigned i = 0; i < 3; i++)
-		REQUIRE((page[i] = take(a, 0)));
-	expect_counts(a, 3, 3, 3);
-	EXPECT_EQ(pool_resize(&a->pool, on, 2), 2); /* no page is made */
-	expect_counts(a, 3, 3, 1);
-	EXPECT_EQ(pool_resize(&a->pool, on, 5), 5);
-	expect_counts(a, 5, 3, 0);
-	for (unsigned i = 0; i < 3; i++)
-		pool_page_give(&a->pool, page[i]);
-	expect_counts(a, 5, 0, 0);
-	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
-	arena_return(a);
-}
-
 TEST(mm_pool, overcommit_allows_so_many_and_no_more)
 {
 	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
@@ -99,26 +51,6 @@ TEST(mm_pool, overcommit_allows_so_many_and_no_more)
 		pool_page_give(&a->pool, page[i]);
 	expect_counts(a, 1, 0, 0);
 	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
-	arena_return(a);
-}
-
-TEST(mm_pool, an_overcommitted_page_comes_from_the_nearest_node)
-{
-	struct arena *a = arena_borrow(MIB(64), .nodes = 2);
-	struct page *page;
-
-	if (!a)
-		return;
-	pool_makes_on_demand();
-	a->pool.overcommit = 1;
-	REQUIRE((page = take(a, 1)));
-	EXPECT_EQ(a->pool.node[1].pages, 1);
-	EXPECT_EQ(a->pool.node[1].surplus, 1);
-	pool_page_give(&a->pool, page);
-	REQUIRE((page = take(a, 0)));
-	EXPECT_EQ(a->pool.node[0].pages, 1);
-	pool_page_give(&a->pool, page);
-	expect_counts(a, 0, 0, 0);
 	arena_return(a);
 }
 
@@ -186,50 +118,6 @@ TEST(mm_pool, nodes_have_equal_shares)
 	arena_return(a);
 }
 
-TEST(mm_pool, what_one_node_lacks_others_give)
-{
-	struct arena *a = arena_borrow(MIB(64), .nodes = 2, .skew = MIB(24)); /* 28 blocks and 4 */
-	const struct hvo_mode *on = hvo_mode_find("on");
-
-	if (!a)
-		return;
-	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
-	EXPECT(a->pool.node[1].pages <= 3);
-	EXPECT(a->pool.node[0].pages >= 17);
-	EXPECT_EQ(pool_shrink(&a->pool, on, 20), 20);
-	expect_counts(a, 0, 0, 0);
-	arena_return(a);
-}
-
-TEST(mm_pool, nodes_are_resized_one_by_one)
-{
-	struct arena *a = arena_borrow(MIB(64), .nodes = 2);
-	const struct hvo_mode *on = hvo_mode_find("on");
-	u64 most;
-
-	if (!a)
-		return;
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, 7), 7);
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 0, 2), 2);
-	EXPECT_EQ(a->pool.node[0].pages, 2);
-	EXPECT_EQ(a->pool.node[1].pages, 7);
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 2, 5), 0); /* there is no such node */
-	EXPECT_EQ(pool_shrink_on(&a->pool, on, 2, 5), 0);
-	EXPECT_EQ(pool_grow_on(&a->pool, on, NODE_NONE - 1, 5), 0);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, 4), 4);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on, 0, 5), 2);
-	EXPECT_EQ(a->pool.node[0].pages, 0);
-	EXPECT_EQ(a->pool.node[1].pages, 3);
-	/* The node has 16 blocks, one of them metadata memory and three in the pool. */
-	EXPECT(pool_grow_on(&a->pool, on, 1, ~0ULL) < 13);
-	EXPECT_EQ(a->pool.node[0].pages, 0);
-	pool_expect_consistent(&a->pool);
-	most = a->pool.pages;
-	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), most);
-	expect_counts(a, 0, 0, 0);
-	arena_return(a);
-}
-
 /* ---- pools of nearly all memory ---- */
 
 /*
@@ -258,15 +146,6 @@ static void fill(struct arena *a, const char *name, u64 blocks, u64 at_least)
 TEST(mm_pool, it_can_have_98_percent_of_memory)
 {
 	fill(arena_borrow(MIB(512)), "on", 256, 256 * 98 / 100 + 1);
-}
-
-/*
- * Three sections of four can be had. The first section was opened on demand, and it holds metadata
- * memory and the struct pages of the others.
- */
-TEST(mm_pool, it_can_have_all_mapped_memory_batched)
-{
-	fill(arena_borrow(MIB(512)), "batched", 256, 3 * SECTION_BLOCKS);
 }
 
 /*
@@ -379,16 +258,5 @@ TEST(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced)
 		EXPECT(arena_accounted_with(a, &giga));
 	}
 	pool_page_give(&a->pool, used);
-	arena_return(a);
-}
-
-TEST(mm_pool, an_empty_pool_refuses_without_waiting)
-{
-	struct arena *a = arena_borrow(MIB(4));
-
-	if (!a)
-		return;
-	EXPECT(!pool_page_take(&a->pool, 0, POOL_ANY));
-	EXPECT_EQ(pool_reserve(&a->pool, 1), -ENOMEM);
 	arena_return(a);
 }

@@ -56,47 +56,6 @@ TEST(kernel_reason, of_a_page_that_is_not_allocated)
 	EXPECT_EQ(last_reason(), REASON_BUSY); /* what succeeds writes nothing */
 }
 
-TEST(kernel_reason, of_a_range_that_is_not_taken)
-{
-	EXPECT_REASON(contig_alloc_range(1, BLOCK_FRAMES) == -EINVAL, REASON_BAD_RANGE);
-	EXPECT_REASON(contig_alloc_range(0, 0) == -EINVAL, REASON_BAD_RANGE);
-	EXPECT_REASON(contig_declare_cma(1, 1) == -EINVAL, REASON_BAD_RANGE);
-}
-
-TEST(kernel_reason, of_a_range_with_a_page_that_stays)
-{
-	struct page *page = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page);
-	EXPECT_REASON(contig_alloc_range(page_pfn(page), BLOCK_FRAMES) == -EBUSY, REASON_BUSY);
-	page_free(page);
-}
-
-TEST(kernel_reason, of_a_page_that_is_not_mapped)
-{
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	void *mapped[8];
-	unsigned count = 0;
-
-	REQUIRE(page);
-	EXPECT_REASON(!page_map(page, SIZE), REASON_BAD_PAGE_SIZE);
-	EXPECT_REASON(!page_map(page, 3 * PAGE_SIZE), REASON_BAD_PAGE_SIZE);
-	while (count < ARRAY_LEN(mapped)) {
-		reason_set(REASON_NONE);
-		mapped[count] = page_map(page, PAGE_SIZE);
-		if (!mapped[count])
-			break;
-		count++;
-	}
-	if (count == 7)
-		EXPECT_EQ(last_reason(), REASON_NO_MAPPINGS);
-	else /* the hosted machine has few addresses */
-		EXPECT_EQ(last_reason(), REASON_NO_ADDRESSES);
-	while (count > 0)
-		page_unmap(mapped[--count]);
-	page_free(page);
-}
-
 TEST(kernel_reason, of_registers_that_are_not_mapped)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);

@@ -75,38 +75,6 @@ TEST(mm_report, all_that_is_free_is_shown_once)
 	arena_return(a);
 }
 
-TEST(mm_report, a_free_gigabyte_is_one_run)
-{
-	struct arena *a = borrow();
-	struct report report;
-	u32 giga = 0;
-
-	if (!a)
-		return;
-	report = (struct report){.mm = &a->mm};
-	EXPECT(report_take(&report, ALL) > 0);
-	for (u32 i = 0; i < report.count; i++)
-		giga += report.run[i].order == GIGA_ORDER;
-	EXPECT(giga >= 1);
-	report_give(&report, REPORT_TAKEN);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_report, no_more_than_asked_for_is_shown_at_a_time)
-{
-	struct arena *a = borrow();
-	struct report report;
-
-	if (!a)
-		return;
-	report = (struct report){.mm = &a->mm};
-	EXPECT(report_take(&report, 4 * BLOCK_FRAMES) > 0);
-	EXPECT(frames_out(&report) <= 4 * BLOCK_FRAMES);
-	report_give(&report, REPORT_TAKEN);
-	arena_return(a);
-}
-
 TEST(mm_report, what_is_shown_belongs_to_nobody)
 {
 	struct arena *a = borrow();
@@ -180,22 +148,6 @@ TEST(mm_report, pages_that_are_given_out_lose_the_note)
 		mm_page_free(&a->mm, giga);
 	EXPECT(show_all(a, REPORT_TAKEN) >= order_pages(GIGA_ORDER));
 	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_report, what_the_host_refused_is_shown_again)
-{
-	struct arena *a = borrow();
-	struct report report;
-	u64 frames;
-
-	if (!a)
-		return;
-	report = (struct report){.mm = &a->mm};
-	report_take(&report, ALL);
-	frames = frames_out(&report);
-	report_give(&report, REPORT_REFUSED);
-	EXPECT(show_all(a, REPORT_TAKEN) >= frames);
 	arena_return(a);
 }
 

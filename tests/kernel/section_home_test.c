@@ -43,22 +43,6 @@ static unsigned check_homes(const struct zone *zone, u64 first, u64 end)
 	return found;
 }
 
-TEST(mm_section, every_section_has_a_home_of_its_own)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(4));
-	u64 first, end;
-
-	if (!a)
-		return;
-	first = arena_phantom_block(a) / SECTION_BLOCKS;
-	end = first + 4 * GIB_SECTIONS;
-	EXPECT_EQ(check_homes(arena_phantom_zone(a), first, end), 4 * GIB_SECTIONS);
-	/* These are not sections of this zone. */
-	EXPECT_EQ(section_home(arena_phantom_zone(a), first - 1), BLOCK_NONE);
-	EXPECT_EQ(section_home(arena_phantom_zone(a), end), BLOCK_NONE);
-	arena_return(a);
-}
-
 struct opener {
 	struct arena *a;
 	u32 opened;
@@ -264,28 +248,4 @@ TEST(mm_section, one_that_is_being_opened_counts_as_moving)
 	EXPECT_EQ(sections_moving(&o.a->mm), 0);
 	EXPECT(arena_accounted(o.a));
 	arena_return(o.a);
-}
-
-/* If the home is in use, another block takes its place and opening succeeds. */
-TEST(mm_section, a_home_in_use_is_replaced)
-{
-	struct arena *a = arena_borrow(MIB(256));
-	struct zone *zone;
-	u64 section;
-	u32 home;
-
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
-	section = arena_block(a) / SECTION_BLOCKS + 1;
-	home = section_home(zone, section);
-	REQUIRE(home != BLOCK_NONE &&
-		block_take_in(zone, home, 1, 1u << FREE_BARE, BLOCK_META) == home);
-	EXPECT_EQ(block_take_in(zone, home, 1, 1u << FREE_BARE, BLOCK_META), BLOCK_NONE);
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
-	EXPECT(vmemmap_is_leaf(&a->mm, section));
-	EXPECT(section_memmap(&a->mm, section) != home);
-	block_publish_free(zone, home, BLOCK_ORDER);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -111,21 +111,6 @@ TEST(mm_section, opened_ahead_up_to_the_zones_borders)
 	}
 }
 
-TEST(mm_section, after_gigabytes_opened_ahead_the_next_section_is_theirs)
-{
-	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(PHANTOM_GIB));
-	u64 first;
-
-	if (!a)
-		return;
-	first = arena_phantom_block(a) / SECTION_BLOCKS;
-	sections_open_ahead(arena_phantom_zone(a), GIGA_ORDER, SECTION_ON_DEMAND, 2, 2);
-	EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
-	EXPECT_EQ(section_state(&a->mm, first + 2 * GIB_SECTIONS), SECTION_OPEN);
-	EXPECT_EQ(open_sections_of(a), 2 * GIB_SECTIONS + 1);
-	arena_return(a);
-}
-
 /* The number of sections that CPUs other than this one have opened. */
 static u64 opened_by_others(const struct mm *mm)
 {

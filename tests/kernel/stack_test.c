@@ -1,5 +1,4 @@
 /* Stacks that programs take. That a CPU which overruns one is stopped: test_payload_api.py. */
-#include <arch/peek.h>
 
 #include "kernel/core/reason_set.h"
 #include "kernel/lib/glob.h"
@@ -14,31 +13,6 @@ static bool described(virt_t addr, const char *glob)
 
 	fault_describe(FAULT_BUG, addr, true, false, text, sizeof(text));
 	return glob_match(glob, text);
-}
-
-TEST(mm_stack, all_of_it_is_there_and_nothing_below)
-{
-	struct huge_usage before, after;
-	u64 *one, *two, value;
-
-	huge_usage(&before);
-	one = stack_alloc(KIB(18)); /* five pages */
-	two = stack_alloc(KIB(4));
-	REQUIRE(one && two);
-	huge_usage(&after);
-	EXPECT_EQ(after.mapped[0] - before.mapped[0], 6);
-	EXPECT_EQ((virt_t)one % PAGE_SIZE, 0);
-	for (unsigned i = 1; i <= KIB(20) / sizeof(*one); i++)
-		one[-(long)i] = i;
-	EXPECT_EQ(one[-1], 1);
-	huge_usage(&before);
-	EXPECT_EQ(before.faults[0], after.faults[0]); /* no touch brought a page */
-	EXPECT(peek_u64(two - KIB(4) / sizeof(*two), &value));
-	EXPECT(!peek_u64(one - KIB(20) / sizeof(*one) - 1, &value));
-	EXPECT(!peek_u64(two - KIB(4) / sizeof(*two) - 1, &value));
-	stack_free(one);
-	stack_free(two);
-	EXPECT(!peek_u64(one - 1, &value));
 }
 
 TEST(mm_stack, its_guard_is_told_from_other_addresses)

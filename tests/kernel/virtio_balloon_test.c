@@ -100,27 +100,6 @@ TEST(virtio_balloon, the_host_is_shown_all_free_memory_once)
 	give_back(a);
 }
 
-TEST(virtio_balloon, a_pool_that_shrank_goes_back_in_one_message)
-{
-	enum { PAGES = 40 };
-	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = borrow(SOFT_GOOD);
-	u64 before;
-
-	if (!a)
-		return;
-	rounds();
-	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
-	rounds();
-	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
-	before = balloon.messages;
-	soft.shown_frames = 0;
-	rounds();
-	EXPECT(soft.shown_frames >= PAGES * BLOCK_FRAMES);
-	EXPECT_EQ(balloon.messages - before, 1);
-	give_back(a);
-}
-
 TEST(virtio_balloon, it_inflates_and_deflates_as_the_host_asks)
 {
 	struct arena *a = borrow(SOFT_GOOD);
@@ -318,19 +297,6 @@ TEST(virtio_balloon, showing_all_ends_while_memory_changes_hands)
 	EXPECT(!soft.dev.given_up);
 	EXPECT(balloon.reported_frames >= free / 2);
 	give_back(a);
-}
-
-TEST(virtio_balloon, a_device_older_than_virtio_1_is_not_used)
-{
-	pool_makes_on_demand();
-	soft_balloon_init(&soft);
-	soft.offers &= ~VIRTIO_VERSION_1;
-	balloon = (struct balloon){.dev = &soft.dev};
-	said_begin();
-	EXPECT_EQ(balloon_begin(&balloon), -ENODEV);
-	said_end();
-	EXPECT(said_says("*older than virtio 1*"));
-	EXPECT(!balloon_round(&balloon));
 }
 
 /* A host that asks for no reports can still inflate. */
