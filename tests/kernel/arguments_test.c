@@ -37,14 +37,6 @@ TEST(program_arguments, words_are_split_as_a_shell_splits_them)
 	EXPECT(is_one("$HOME*#", "$HOME*#"));
 }
 
-TEST(program_arguments, no_words)
-{
-	arguments_clear(&words);
-	EXPECT_EQ(arguments_split(&words, ""), 0);
-	EXPECT_EQ(arguments_split(&words, " \t\n "), 0);
-	EXPECT_EQ(words.count, 0);
-}
-
 TEST(program_arguments, what_is_left_open_is_refused)
 {
 	static const char *const open[] = {"a 'b", "a \"b", "a \"b\\", "a b\\", "\"\\\""};

@@ -142,19 +142,6 @@ static void good_pie(void)
 		image.phdr[i].virt -= 0x400000;
 }
 
-TEST(program_elf, a_pie_program_may_begin_at_zero)
-{
-	good_pie();
-	image.phdr[DATA].align = MIB(2);
-	taken();
-	EXPECT(elf.pie);
-	EXPECT_EQ(elf.low, 0);
-	EXPECT_EQ(elf.high, 0x5000);
-	EXPECT_EQ(elf.phdr_virt, 0x40);
-	EXPECT_EQ(elf.align, MIB(2));
-	EXPECT_EQ(elf.bias, 0x555555600000);
-}
-
 /* Where its bias puts it. The alignment, which moves the bias, is known only at the end. */
 TEST(program_elf, a_pie_program_ends_below_the_limit)
 {
@@ -171,18 +158,6 @@ TEST(program_elf, a_pie_program_ends_below_the_limit)
 	good_pie();
 	image.phdr[DATA].memory_bytes = -limits.pie_base - 0x2080; /* round the end, to 0 */
 	refused("above the addresses", 0x2080);
-}
-
-TEST(program_elf, the_image_may_lie_at_any_address)
-{
-	static u8 moved[sizeof(image) + 8];
-	u64 value;
-
-	good();
-	for (unsigned by = 1; by < 8; by++) {
-		memcpy(moved + by, &image, sizeof(image));
-		EXPECT(!elf_parse(moved + by, sizeof(image), limits, &elf, &value));
-	}
 }
 
 TEST(program_elf, other_files_are_refused)
@@ -366,14 +341,6 @@ TEST(program_elf, zero_bytes_with_the_same_rights_are_appended)
 	taken();
 	REQUIRE(elf.segments == 4);
 	EXPECT_EQ(elf.segment[3].file_offset, 0);
-}
-
-TEST(program_elf, an_executable_stack_is_told)
-{
-	good();
-	image.phdr[STACK].flags = 7;
-	taken();
-	EXPECT(elf.stack_exec);
 }
 
 /* Overwrite each 32-bit word of the headers. What is taken must keep its promises. */

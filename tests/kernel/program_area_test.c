@@ -134,36 +134,6 @@ static void tree_compare(const struct tree_model *m, u64 slot)
 		EXPECT_EQ(area.start, slot_addr(below));
 }
 
-/* Grow to thousands of areas, which takes three levels, and shrink to none; in order or not. */
-static void tree_grow_and_shrink(struct tree_model *m, u64 step)
-{
-	u64 slot = 0;
-
-	for (u64 i = 0; i < SLOTS; i++, slot = (slot + step) % SLOTS) {
-		tree_insert(m, slot, slot + 1);
-		if (i % 97 == 0)
-			tree_compare(m, (slot * 7 + 3) % SLOTS);
-	}
-	EXPECT_EQ(m->tree.count, SLOTS);
-	for (u64 i = 0; i < SLOTS; i++, slot = (slot + step) % SLOTS) {
-		tree_remove(m, slot);
-		if (i % 89 == 0)
-			tree_compare(m, (slot * 5 + 1) % SLOTS);
-	}
-	EXPECT_EQ(m->tree.count, 0);
-}
-
-TEST(program_area, the_tree_grows_and_shrinks_in_any_order)
-{
-	struct tree_model m;
-
-	REQUIRE(tree_begin(&m));
-	tree_grow_and_shrink(&m, 1);
-	tree_grow_and_shrink(&m, SLOTS - 1);
-	tree_grow_and_shrink(&m, 1009);
-	tree_end(&m);
-}
-
 TEST(program_area, the_tree_agrees_with_a_model)
 {
 	u64 seed = 20261123;
@@ -264,25 +234,6 @@ TEST(program_area, readers_see_areas_whole_while_borders_move)
 
 /* ---- calls on ranges ---- */
 
-TEST(program_area, memory_is_zero_at_first_and_gone_at_last)
-{
-	s64 at;
-
-	REQUIRE(program_box_begin());
-	at = map_at(0, MIB(4) + PAGE_SIZE, RW, PRIVATE);
-	EXPECT(at > 0);
-	for (u64 i = 0; i < MIB(4); i += KIB(64)) {
-		EXPECT_EQ(get((u64)at + i), 0);
-		EXPECT_EQ(put((u64)at + i, i + 1), 0);
-	}
-	for (u64 i = 0; i < MIB(4); i += KIB(64))
-		EXPECT_EQ(get((u64)at + i), i + 1);
-	EXPECT_EQ(unmap((u64)at, MIB(4) + PAGE_SIZE), 0);
-	for (u64 i = 0; i < MIB(4); i += KIB(64))
-		EXPECT_EQ(get((u64)at + i), ~0ULL);
-	program_box_end();
-}
-
 TEST(program_area, impossible_requests_are_refused)
 {
 	REQUIRE(program_box_begin());
@@ -370,23 +321,6 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 		EXPECT_EQ(hull.start, hull.end);
 		EXPECT_EQ(mapping_make(&area, MAPPING_FIXED), -ENOMEM);
 	}
-	program_box_end();
-}
-
-TEST(program_area, terabytes_can_be_reserved)
-{
-	s64 at;
-
-	REQUIRE(program_box_begin());
-	at = map_at(0, TIB(16), 0, NORESERVE);
-	EXPECT(at > 0);
-	EXPECT_EQ(get((u64)at), ~0ULL);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, (u64)at + TIB(8), MIB(4), RW), 0);
-	EXPECT_EQ(put((u64)at + TIB(8) + MIB(3), 5), 0);
-	EXPECT_EQ(get((u64)at + TIB(8) + MIB(3)), 5);
-	EXPECT_EQ(get((u64)at + TIB(8) + MIB(4)), ~0ULL);
-	EXPECT_EQ(unmap((u64)at, TIB(16)), 0);
-	EXPECT_EQ(get((u64)at + TIB(8) + MIB(3)), ~0ULL);
 	program_box_end();
 }
 
@@ -488,52 +422,6 @@ TEST(program_area, pieces_of_a_leaf_keep_its_rights)
 	program_box_end();
 }
 
-TEST(program_area, a_move_takes_the_contents_along)
-{
-	u64 from, to;
-
-	REQUIRE(program_box_begin());
-	from = (u64)map_at(GIB(8), MIB(6), RW, FIXED);
-	for (u64 i = 0; i < MIB(6); i += PAGE_SIZE)
-		put(from + i, i + 1);
-	/* something behind it, so that it cannot grow where it is */
-	EXPECT_EQ(map_at(GIB(8) + MIB(6), PAGE_SIZE, RW, FIXED), (s64)(GIB(8) + MIB(6)));
-	EXPECT_EQ(program_box_call(NR_MREMAP, from, MIB(6), MIB(8), 0), -ENOMEM);
-	to = (u64)program_box_call(NR_MREMAP, from, MIB(6), MIB(8), MAYMOVE);
-	EXPECT(to < USER_END && to != from);
-	for (u64 i = 0; i < MIB(6); i += PAGE_SIZE)
-		EXPECT_EQ(get(to + i), i + 1);
-	EXPECT_EQ(get(to + MIB(7)), 0);
-	EXPECT_EQ(get(from), ~0ULL);
-	/* to an address that shares no alignment with the old one, over what is mapped there */
-	EXPECT_EQ(program_box_call(NR_MREMAP, to, MIB(6), MIB(3), MOVE_FIXED,
-				   GIB(8) + MIB(5) + PAGE_SIZE),
-		  (s64)(GIB(8) + MIB(5) + PAGE_SIZE));
-	for (u64 i = 0; i < MIB(3); i += PAGE_SIZE)
-		EXPECT_EQ(get(GIB(8) + MIB(5) + PAGE_SIZE + i), i + 1);
-	EXPECT_EQ(get(to), ~0ULL);
-	EXPECT_EQ(get(to + MIB(6)), 0);
-	program_box_end();
-}
-
-TEST(program_area, the_heap_grows_and_shrinks)
-{
-	REQUIRE(program_box_begin());
-	program_box_heap(GIB(4));
-	EXPECT_EQ(program_box_call(NR_BRK, 0), (s64)GIB(4));
-	EXPECT_EQ(program_box_call(NR_BRK, GIB(4) + 100), (s64)(GIB(4) + 100));
-	EXPECT_EQ(put(GIB(4) + 8, 3), 0);
-	EXPECT_EQ(program_box_call(NR_BRK, GIB(4) + MIB(5)), (s64)(GIB(4) + MIB(5)));
-	EXPECT_EQ(get(GIB(4) + 8), 3);
-	EXPECT_EQ(put(GIB(4) + MIB(4), 4), 0);
-	EXPECT_EQ(program_box_call(NR_BRK, GIB(4) + 100), (s64)(GIB(4) + 100));
-	EXPECT_EQ(get(GIB(4) + MIB(4)), ~0ULL);
-	EXPECT_EQ(program_box_call(NR_BRK, GIB(4) + MIB(5)), (s64)(GIB(4) + MIB(5)));
-	EXPECT_EQ(get(GIB(4) + MIB(4)), 0); /* what was given back comes back as zeros */
-	EXPECT_EQ(program_box_call(NR_BRK, GIB(3)), (s64)(GIB(4) + MIB(5)));
-	program_box_end();
-}
-
 TEST(program_area, pool_pages_are_promised_and_given_back)
 {
 	const u64 free = atomic_load_relaxed(&pool_2m.free);
@@ -558,34 +446,6 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	EXPECT_EQ(get((u64)at + MIB(3)), 0);
 	EXPECT_EQ(unmap((u64)at, MIB(6)), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 0);
-	program_box_end();
-	pool_shrink(&pool_2m, hvo_mode_selected(), 4);
-	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
-}
-
-/* Pages that were not promised neither use up the promises of others nor become promised. */
-TEST(program_area, unpromised_pool_pages_leave_promises_alone)
-{
-	const u64 free = atomic_load_relaxed(&pool_2m.free);
-	const u64 reserved = atomic_load_relaxed(&pool_2m.reserved);
-	s64 at;
-
-	REQUIRE(program_box_begin());
-	if (pool_grow(&pool_2m, hvo_mode_selected(), 4) < 4) {
-		pool_shrink(&pool_2m, hvo_mode_selected(), 4);
-		program_box_end();
-		SKIP("no memory for a pool of four pages");
-	}
-	at = map_at(0, MIB(4), RW, HUGETLB);
-	EXPECT_EQ(map_at((u64)at + MIB(2), MIB(2), RW, HUGETLB | FIXED | NORESERVE),
-		  at + (s64)MIB(2));
-	EXPECT_EQ(put((u64)at + MIB(2), 1), 0);
-	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), reserved + 1);
-	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at + MIB(2), MIB(2), DONTNEED), 0);
-	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), reserved + 1);
-	EXPECT_EQ(put((u64)at + MIB(2), 1), 0);
-	EXPECT_EQ(unmap((u64)at, MIB(4)), 0);
-	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), reserved);
 	program_box_end();
 	pool_shrink(&pool_2m, hvo_mode_selected(), 4);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
@@ -626,54 +486,6 @@ TEST(program_area, a_wish_for_the_last_addresses_is_not_granted)
 		EXPECT(at == -ENOMEM || (at > 0 && (u64)at + size <= USER_END));
 		EXPECT(at < 0 || unmap((u64)at, size) == 0);
 	}
-	program_box_end();
-}
-
-/* Room is looked for from the top. What became free is found again, whatever was found before. */
-TEST(program_area, the_highest_room_is_found_again)
-{
-	const u64 size = 4 * PAGE_SIZE;
-	s64 at[64];
-
-	REQUIRE(program_box_begin());
-	for (unsigned i = 0; i < ARRAY_LEN(at); i++)
-		at[i] = map_at(0, size, i % 2 ? R : RW, PRIVATE);
-	for (unsigned i = 0; i < 200; i++) {
-		const unsigned high = i * 7 % 32, low = 32 + i * 5 % 32;
-		const u64 part = (1 + i % 4) * PAGE_SIZE;
-
-		EXPECT_EQ(unmap((u64)at[low], size), 0);
-		EXPECT_EQ(unmap((u64)at[high], size), 0);
-		EXPECT_EQ(map_at(0, part, R, PRIVATE), at[high] + (s64)(size - part));
-		EXPECT_EQ(unmap((u64)at[high] + size - part, part), 0);
-		EXPECT_EQ(map_at(0, size, high % 2 ? R : RW, PRIVATE), at[high]);
-		EXPECT_EQ(map_at(0, size, low % 2 ? R : RW, PRIVATE), at[low]);
-	}
-	program_box_end();
-}
-
-/* A range without pages needs no tables at its new place. */
-static u64 mm_in_use(void)
-{
-	struct mm_usage usage;
-
-	mm_usage(&usage);
-	return usage.ram - usage.free - usage.unopened - usage.per_cpu;
-}
-
-TEST(program_area, a_reservation_moves_without_memory)
-{
-	const u64 from = GIB(1024), to = GIB(16384), size = GIB(4096);
-	u64 before;
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(map_at(from, size, RW, FIXED | NORESERVE), (s64)from);
-	EXPECT_EQ(put(from + size / 2, 5), 0);
-	before = mm_in_use();
-	EXPECT_EQ(program_box_call(NR_MREMAP, from, size, size, MOVE_FIXED, to), (s64)to);
-	EXPECT(mm_in_use() < before + 64);
-	EXPECT_EQ(get(to + size / 2), 5);
-	EXPECT_EQ(get(from + size / 2), ~0ULL);
 	program_box_end();
 }
 
@@ -1056,89 +868,5 @@ TEST(program_area, touches_race_with_all_calls)
 	REQUIRE(program_box_begin());
 	cpus_run_together(race_thread, &race);
 	EXPECT_EQ(race.wrong, 0);
-	program_box_end();
-}
-
-/*
- * CPUs cut one huge page at places of their own at the same time, and two move ranges to each
- * other's place. Nothing is lost and nobody waits for ever.
- */
-struct cuts {
-	u64 rounds, cpus;
-	u32 ready, wrong, late;
-};
-
-/* Wait until all CPUs have come to the n-th meeting. False if one does not come in time. */
-static bool meet(struct cuts *cuts, u64 n)
-{
-	const u64 until = clock_ns() + 20 * NS_PER_S;
-
-	atomic_fetch_add(&cuts->ready, 1);
-	while (atomic_load_relaxed(&cuts->ready) < cuts->cpus * n) {
-		if (atomic_load_relaxed(&cuts->late) || clock_ns() > until) {
-			atomic_store_relaxed(&cuts->late, 1);
-			return false;
-		}
-		call_serve();
-		cpu_nap(1);
-	}
-	return true;
-}
-
-static void cut_together(struct cuts *cuts, u64 round)
-{
-	const u64 at = RACE_START + MIB(2) * (round % 4) + (cpu_id() % 500) * PAGE_SIZE;
-
-	if (!meet(cuts, 2 * round + 1))
-		return;
-	if (program_box_call(NR_MPROTECT, at, PAGE_SIZE, R) != 0 || unmap(at, PAGE_SIZE) != 0 ||
-	    get(at) != ~0ULL)
-		atomic_fetch_add(&cuts->wrong, 1);
-	if (!meet(cuts, 2 * round + 2))
-		return;
-	map_at(at, PAGE_SIZE, RW, FIXED);
-	if (get(at) != 0)
-		atomic_fetch_add(&cuts->wrong, 1);
-}
-
-static void cut_thread(void *arg)
-{
-	struct cuts *cuts = arg;
-	const u64 low = RACE_START + GIB(1), high = RACE_START + GIB(2),
-		  from = cpu_id() % 2 ? low : high;
-
-	if (!thread_record(cpu_id()))
-		return;
-	for (u64 round = 0; round < cuts->rounds && !atomic_load_relaxed(&cuts->late); round++) {
-		if (cpu_id() == 0) {
-			map_at(RACE_START + MIB(2) * (round % 4), MIB(2), RW, FIXED);
-			put(RACE_START + MIB(2) * (round % 4) + MIB(2) - 8, 1);
-		}
-		cut_together(cuts, round);
-		for (unsigned i = 0; i < 8; i++) {
-			if (cpu_id() < 2)
-				program_box_call(NR_MREMAP, from, MIB(1), MIB(1), MOVE_FIXED,
-						 low + high - from);
-			else
-				map_at(low, GIB(1) + MIB(1), RW, FIXED | NORESERVE);
-		}
-	}
-}
-
-/* How many CPUs come? */
-static void come(void *unused)
-{
-	(void)unused;
-}
-
-TEST(program_area, cuts_of_one_page_and_moves_to_each_other_race)
-{
-	struct cuts cuts = {.rounds = 40};
-
-	REQUIRE(program_box_begin());
-	cuts.cpus = cpus_run_together(come, NULL);
-	cpus_run_together(cut_thread, &cuts);
-	EXPECT_EQ(cuts.wrong, 0);
-	EXPECT_EQ(cuts.late, 0);
 	program_box_end();
 }

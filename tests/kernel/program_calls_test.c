@@ -9,29 +9,17 @@
 #include "tests/kernel/program_box.h"
 
 enum {
-	NR_GETPID = 39,
-	NR_FORK = 57,
-	NR_WAIT4 = 61,
-	NR_UNAME = 63,
 	NR_GETRLIMIT = 97,
-	NR_GETRUSAGE = 98,
-	NR_SYSINFO = 99,
-	NR_GETUID = 102,
-	NR_GETRESUID = 118,
-	NR_GETPGID = 121,
 	NR_PRCTL = 157,
 	NR_ARCH_PRCTL = 158,
 	NR_SETRLIMIT = 160,
-	NR_GETTID = 186,
 	NR_SETAFFINITY = 203,
 	NR_GETAFFINITY = 204,
 	NR_SET_ROBUST_LIST = 273,
 	NR_GET_ROBUST_LIST = 274,
 	NR_PRLIMIT = 302,
 	NR_GETCPU = 309,
-	NR_GETRANDOM = 318,
 	NR_MEMBARRIER = 324,
-	NR_RSEQ = 334,
 };
 
 #define ARGUMENTS PROGRAM_BOX_MEMORY
@@ -53,26 +41,6 @@ static bool has_text(user_t at, const char *text)
 	return user_read(found, at, sizeof(found)) == 0 && strcmp(found, text) == 0;
 }
 
-TEST(program_calls, the_process_has_its_names)
-{
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(program_box_call(NR_UNAME, RESULTS), 0);
-	EXPECT(has_text(RESULTS, "Linux"));
-	EXPECT(has_text(RESULTS + 2 * 65, "6.12.0-ashlar"));
-	EXPECT(has_text(RESULTS + 4 * 65, "x86_64"));
-	EXPECT_EQ(program_box_call(NR_UNAME, NOWHERE), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_GETPID, 0), program_pid());
-	EXPECT_EQ(program_box_call(NR_GETTID, 0), program_pid());
-	EXPECT_EQ(program_box_call(NR_GETPGID, 0), program_pid());
-	EXPECT_EQ(program_box_call(NR_GETPGID, program_pid() + 1), -ESRCH);
-	EXPECT_EQ(program_box_call(NR_GETUID, 0), 0);
-	EXPECT_EQ(program_box_call(NR_GETRESUID, RESULTS, RESULTS, NOWHERE), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_FORK, 0), -ENOSYS);
-	EXPECT_EQ(program_box_call(NR_WAIT4, 0), -ECHILD);
-	EXPECT_EQ(program_box_call(NR_RSEQ, 0), -ENOSYS);
-	program_box_end();
-}
-
 TEST(program_calls, limits_are_kept)
 {
 	const u64 pair[2] = {MIB(16), MIB(32)};
@@ -90,23 +58,6 @@ TEST(program_calls, limits_are_kept)
 	EXPECT_EQ(program_box_call(NR_SETRLIMIT, RLIMIT_STACK, 0), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_GETRLIMIT, RLIMITS, RESULTS), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_PRLIMIT, program_pid() + 1, RLIMIT_AS, 0, 0), -ESRCH);
-	program_box_end();
-}
-
-TEST(program_calls, what_was_used_and_what_there_is)
-{
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(user_zero(RESULTS, KIB(1)), 0); /* the page is there from now on */
-	EXPECT_EQ(program_box_call(NR_GETRUSAGE, 0, RESULTS), 0);
-	EXPECT_EQ(load_u64(RESULTS + 32), pages_resident_most() / KIB(1));
-	EXPECT_EQ(program_box_call(NR_GETRUSAGE, 1, RESULTS), 0);
-	EXPECT_EQ(program_box_call(NR_GETRUSAGE, 2, RESULTS), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_GETRUSAGE, 0, NOWHERE), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_SYSINFO, RESULTS), 0);
-	EXPECT(load_u64(RESULTS + 32) > MIB(1));                 /* totalram */
-	EXPECT(load_u64(RESULTS + 40) < load_u64(RESULTS + 32)); /* freeram */
-	EXPECT_EQ(load_u64(RESULTS + 80) & 0xffff, 1);           /* procs */
-	EXPECT_EQ(load_u64(RESULTS + 104) & 0xffffffff, 1);      /* mem_unit */
 	program_box_end();
 }
 
@@ -151,20 +102,6 @@ TEST(program_calls, names_and_registers_of_a_thread)
 	EXPECT_EQ(program_box_call(NR_ARCH_PRCTL, 0x1002, ~0ULL), -EPERM);
 	EXPECT_EQ(program_box_call(NR_ARCH_PRCTL, 0x3001, 0), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_ARCH_PRCTL, 0x1003, NOWHERE), -EFAULT);
-	program_box_end();
-}
-
-TEST(program_calls, random_numbers_differ)
-{
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(program_box_call(NR_GETRANDOM, RESULTS, 1000, 0), 1000);
-	EXPECT(load_u64(RESULTS) != load_u64(RESULTS + 8));
-	EXPECT(load_u64(RESULTS + 992) != 0);
-	EXPECT_EQ(load_u64(RESULTS + 1000), 0);
-	EXPECT_EQ(program_box_call(NR_GETRANDOM, RESULTS, 8, 8), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_GETRANDOM, RESULTS, 8, 6), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_GETRANDOM, NOWHERE, 8, 0), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_GETRANDOM, NOWHERE, 0, 0), 0);
 	program_box_end();
 }
 

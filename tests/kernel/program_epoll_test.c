@@ -10,14 +10,12 @@
 #include "tests/kernel/program_box.h"
 
 enum {
-	NR_READ = 0,
 	NR_WRITE = 1,
 	NR_CLOSE = 3,
 	NR_POLL = 7,
 	NR_SIGACTION = 13,
 	NR_SIGPROCMASK = 14,
 	NR_PIPE = 22,
-	NR_DUP2 = 33,
 	NR_OPEN = 2,
 	NR_EPOLL_WAIT = 232,
 	NR_EPOLL_CTL = 233,
@@ -30,7 +28,7 @@ enum {
 	NR_EPOLL_PWAIT2 = 441,
 };
 enum { ADD = 1, DELETE, CHANGE };
-enum { IN = 1, OUT = 4, ERROR = 8, HANGUP = 0x10 };
+enum { IN = 1, OUT = 4, HANGUP = 0x10 };
 
 #define HANDLER 0x401000ULL
 #define ONCE    (1u << 30)
@@ -87,44 +85,6 @@ static struct event event_at(u64 n)
 static s64 put(s64 descriptor, u64 bytes)
 {
 	return program_box_call(NR_WRITE, (u64)descriptor, BYTES, bytes);
-}
-
-static s64 get(s64 descriptor, u64 bytes)
-{
-	return program_box_call(NR_READ, (u64)descriptor, BYTES, bytes);
-}
-
-TEST(program_epoll, a_ready_file_is_reported_while_it_is_ready)
-{
-	struct ends ends;
-	s64 epoll;
-
-	REQUIRE(program_box_begin());
-	epoll = program_box_call(NR_EPOLL_CREATE1, 02000000);
-	ends = new_pipe();
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), 0);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(put(ends.writer, 2), 2);
-	EXPECT_EQ(look(epoll, 8), 1);
-	EXPECT_EQ(event_at(0).events, IN);
-	EXPECT_EQ(event_at(0).data, (u64)ends.reader + 1000);
-	EXPECT_EQ(get(ends.reader, 1), 1);
-	EXPECT_EQ(look(epoll, 8), 1);
-	EXPECT_EQ(get(ends.reader, 1), 1);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(control(epoll, ADD, ends.writer, 0), 0);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(control(epoll, CHANGE, ends.writer, OUT), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
-	EXPECT_EQ(event_at(0).events, OUT);
-	/* the other end closes: reported without being asked for */
-	EXPECT_EQ(control(epoll, CHANGE, ends.writer, 0), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.reader), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
-	EXPECT_EQ(event_at(0).events, ERROR);
-	EXPECT_EQ(control(epoll, DELETE, ends.writer, 0), 0);
-	EXPECT_EQ(look(epoll, 8), 0);
-	program_box_end();
 }
 
 TEST(program_epoll, an_edge_is_reported_once)
@@ -199,31 +159,6 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 	EXPECT_EQ(control(epoll, CHANGE, again.reader, IN), -ENOENT);
 	EXPECT_EQ(control(epoll, ADD, again.reader, IN), 0);
 	EXPECT_EQ(look(epoll, 8), 1);
-	program_box_end();
-}
-
-TEST(program_epoll, no_file_starves)
-{
-	struct ends ends[3];
-	u64 seen = 0;
-	s64 epoll;
-
-	REQUIRE(program_box_begin());
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	for (unsigned i = 0; i < 3; i++) {
-		ends[i] = new_pipe();
-		EXPECT_EQ(program_box_call(NR_DUP2, (u64)ends[i].reader, 100 * (i + 1)),
-			  100 * (i + 1));
-		EXPECT_EQ(control(epoll, ADD, 100 * ((s64)i + 1), IN), 0);
-		EXPECT_EQ(put(ends[i].writer, 1), 1);
-	}
-	for (unsigned i = 0; i < 3; i++) {
-		EXPECT_EQ(look(epoll, 1), 1);
-		seen |= 1ULL << (event_at(0).data - 1000) / 100;
-	}
-	EXPECT_EQ(seen, 0xe);
-	EXPECT_EQ(look(epoll, 2), 2);
-	EXPECT_EQ(look(epoll, 8), 3);
 	program_box_end();
 }
 

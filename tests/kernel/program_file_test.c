@@ -197,33 +197,6 @@ static struct stat_words stat_of(const char *path)
 
 /* ---- descriptors ---- */
 
-TEST(program_file, descriptors_are_the_lowest_free_ones)
-{
-	REQUIRE(begin_files(NULL, 0) == 0);
-	EXPECT_EQ(do_open("/dev/null", RDWR), 3);
-	EXPECT_EQ(do_open("/dev/null", RDWR), 4);
-	EXPECT_EQ(CALL_OF("dup", 3), 5);
-	EXPECT_EQ(do_close(3), 0);
-	EXPECT_EQ(do_close(3), (u64)-EBADF);
-	EXPECT_EQ(CALL_OF("fcntl", 4, 0, 10), 10); /* F_DUPFD */
-	EXPECT_EQ(CALL_OF("dup", 4), 3);
-	EXPECT_EQ(CALL_OF("dup2", 4, 100), 100);
-	EXPECT_EQ(CALL_OF("dup2", 4, 4), 4);
-	EXPECT_EQ(CALL_OF("dup2", 4, 5000), (u64)-EBADF);
-	EXPECT_EQ(CALL_OF("dup2", 77, 4), (u64)-EBADF);
-	EXPECT_EQ(CALL_OF("dup3", 4, 4, 0), (u64)-EINVAL);
-	EXPECT_EQ(CALL_OF("dup3", 4, 6, 02000000), 6);
-	EXPECT_EQ(CALL_OF("close_range", 5, (u64)-1, 0), 0);
-	EXPECT_EQ(do_close(100), (u64)-EBADF);
-	EXPECT_EQ(do_close(-1), (u64)-EBADF);
-	EXPECT_EQ(CALL_OF("fcntl", 4, 3), 0100002); /* F_GETFL: O_RDWR, O_LARGEFILE */
-	EXPECT_EQ(CALL_OF("fcntl", 4, 4, NONBLOCK), 0);
-	EXPECT_EQ(CALL_OF("fcntl", 4, 3), 0100002 | NONBLOCK);
-	EXPECT_EQ(CALL_OF("fcntl", 4, 1), 0);
-	EXPECT_EQ(CALL_OF("fcntl", 4, 999), (u64)-EINVAL);
-	end_files();
-}
-
 TEST(program_file, descriptors_run_out)
 {
 	int count = 3;
@@ -570,63 +543,6 @@ TEST(program_file, a_broken_image_is_refused)
 	end_files();
 }
 
-TEST(program_file, pages_of_a_file_are_the_same_for_all)
-{
-	struct page *page, *again;
-	struct file *file;
-	char name[32] = {0};
-	int err = 0;
-	s64 fd;
-
-	image_make();
-	REQUIRE(begin_files(image, image_size) == 0);
-	fd = do_open("/long", RDWR);
-	file = file_of((int)fd);
-	REQUIRE(file);
-	EXPECT_EQ(file_size(file), 5000);
-	EXPECT(file_can_map(file, true));
-	file_name(file, name, sizeof(name));
-	EXPECT_EQ(strcmp(name, "/long"), 0);
-	file_name(file, name, 4);
-	EXPECT_EQ(strcmp(name, "/lo"), 0);
-	page = file_page(file, 1, &err);
-	again = file_page(file, 1, &err);
-	REQUIRE(page && page == again);
-	EXPECT_EQ(memcmp(page_address(page), "yyyy", 4), 0);
-	EXPECT_EQ(((u8 *)page_address(page))[5000 - 4096 - 1], 'y');
-	EXPECT_EQ(((u8 *)page_address(page))[5000 - 4096], 0);
-	/* a store through a mapping is seen by read() */
-	memcpy(page_address(page), "MAP", 3);
-	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(name), 3, 4096), 3);
-	EXPECT_EQ(memcmp(name, "MAP", 3), 0);
-	EXPECT(!file_page(file, 2, &err));
-	EXPECT_EQ(err, (u64)-ENXIO);
-	store_fail(1);
-	EXPECT(!file_page(file, 0, &err));
-	EXPECT_EQ(err, (u64)-ENOMEM);
-	store_fail(0);
-	page_put(again);
-	/* a mapping keeps its page when the file loses it */
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 0), 0);
-	EXPECT_EQ(memcmp(page_address(page), "MAP", 3), 0);
-	page_put(page);
-	CALL_OF("unlink", U("/long"));
-	file_name(file, name, sizeof(name));
-	EXPECT_EQ(strcmp(name, "/long (deleted)"), 0);
-	file_put(file);
-	file = file_of((int)do_open("/dev/zero", RDWR));
-	REQUIRE(file);
-	EXPECT(file_can_map(file, false) && !file_can_map(file, true));
-	page = file_page(file, 12345, &err);
-	REQUIRE(page);
-	page_put(page);
-	file_put(file);
-	file = file_of(0);
-	EXPECT(!file_can_map(file, false));
-	file_put(file);
-	end_files();
-}
-
 /* ---- paths and names ---- */
 
 static bool is_here(const char *path)
@@ -747,118 +663,7 @@ TEST(program_file, names_are_made_moved_and_removed)
 	end_files();
 }
 
-/* Gather a directory's names through a buffer of `size` bytes: "[.][..][a]". */
-static void list(s64 fd, u64 size, char *names, size_t room)
-{
-	u8 buf[512] = {0};
-	size_t length = 0;
-	s64 got;
-
-	names[0] = 0;
-	do {
-		got = CALL_OF("getdents64", (u64)fd, U(buf), size);
-		for (s64 at = 0; at < got;) {
-			length += (size_t)format(names + length, room - length, "[%s]",
-						 (char *)buf + at + 19);
-			at += buf[at + 16] | buf[at + 17] << 8;
-		}
-	} while (got > 0);
-	EXPECT_EQ(got, 0);
-}
-
-TEST(program_file, directories_are_listed)
-{
-	char names[512] = {0}, wanted[512] = {0};
-	size_t length;
-	s64 fd;
-
-	image_make();
-	REQUIRE(begin_files(image, image_size) == 0);
-	fd = do_open("/dir", RDONLY);
-	list(fd, 512, names, sizeof(names));
-	EXPECT_EQ(strcmp(names, "[.][..][a.txt][up]"), 0);
-	list(fd, 512, names, sizeof(names));
-	EXPECT_EQ(strcmp(names, ""), 0);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 0), 0);
-	list(fd, 32, names, sizeof(names));
-	EXPECT_EQ(strcmp(names, "[.][..][a.txt][up]"), 0);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 0), 0);
-	EXPECT_EQ(CALL_OF("getdents64", (u64)fd, U(names), 8), (u64)-EINVAL);
-	EXPECT_EQ(CALL_OF("getdents64", 0, U(names), 80), (u64)-ENOTDIR);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(names), 8), (u64)-EISDIR);
-	length = (size_t)format(wanted, sizeof(wanted), "[.][..]");
-	for (unsigned i = 0; i < 30; i++) {
-		format(names, sizeof(names), "/tmp/%u", i);
-		EXPECT_EQ(CALL_OF("mkdir", U(names), 0777), 0);
-		length += (size_t)format(wanted + length, sizeof(wanted) - length, "[%u]", i);
-	}
-	fd = do_open("/tmp", RDONLY);
-	list(fd, 100, names, sizeof(names));
-	EXPECT_EQ(strcmp(names, wanted), 0);
-	end_files();
-}
-
-TEST(program_file, attributes_have_the_layout_of_the_abi)
-{
-	u8 statx[256] = {0};
-	u64 statfs[15] = {0};
-	struct stat_words stat = {0};
-	u64 size;
-	u16 mode;
-
-	image_make();
-	REQUIRE(begin_files(image, image_size) == 0);
-	EXPECT_EQ(CALL_OF("statx", (u64)HERE, U("/dir/a.txt"), 0, 0x7ff, U(statx)), 0);
-	memcpy(&mode, statx + 28, sizeof(mode));
-	memcpy(&size, statx + 40, sizeof(size));
-	EXPECT_EQ(mode, 0100755);
-	EXPECT_EQ(size, 13);
-	EXPECT_EQ(CALL_OF("statx", 0, U(""), 0x1000, 0x7ff, U(statx)), 0);
-	EXPECT_EQ(CALL_OF("statx", 0, U(""), 0, 0x7ff, U(statx)), (u64)-ENOENT);
-	EXPECT_EQ(CALL_OF("fstat", 1, U(&stat)), 0);
-	EXPECT_EQ(stat.mode & 0170000, 0020000);
-	EXPECT_EQ(stat.node, 5 << 8 | 1);
-	EXPECT_EQ(CALL_OF("fstat", 9, U(&stat)), (u64)-EBADF);
-	EXPECT_EQ(CALL_OF("lstat", U("/abs"), U(&stat)), 0);
-	EXPECT_EQ(stat.mode, 0120777);
-	EXPECT_EQ(CALL_OF("newfstatat", (u64)HERE, U("/abs"), U(&stat), 0), 0);
-	EXPECT_EQ(stat.mode, 0040755);
-	EXPECT_EQ(CALL_OF("statfs", U("/"), U(statfs)), 0);
-	EXPECT_EQ(statfs[0], 0x01021994);
-	EXPECT(statfs[3] <= statfs[2]);
-	EXPECT_EQ(CALL_OF("fstatfs", 0, U(statfs)), 0);
-	EXPECT_EQ(CALL_OF("chown", U("/dir"), 5, 5), 0);
-	EXPECT_EQ(CALL_OF("chown", U("/none"), 5, 5), (u64)-ENOENT);
-	EXPECT_EQ(CALL_OF("utimensat", (u64)HERE, U("/dir"), 0, 0), 0);
-	EXPECT_EQ(CALL_OF("utimensat", 0, 0, 0, 0), 0);
-	end_files();
-}
-
 /* ---- devices and texts ---- */
-
-TEST(program_file, devices_do_what_they_are_for)
-{
-	u8 buf[300] = {0}, again[300] = {0};
-	s64 fd;
-
-	REQUIRE(begin_files(NULL, 0) == 0);
-	memset(buf, 1, sizeof(buf));
-	fd = do_open("/dev/zero", RDWR);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), sizeof(buf)), sizeof(buf));
-	EXPECT(buf[0] == 0 && buf[299] == 0);
-	fd = do_open("/dev/null", RDWR);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), sizeof(buf)), 0);
-	EXPECT_EQ(do_write(fd, "abc"), 3);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 1), 0);
-	fd = do_open("/dev/full", RDWR);
-	EXPECT_EQ(do_write(fd, "abc"), (u64)-ENOSPC);
-	fd = do_open("/dev/urandom", RDONLY);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), sizeof(buf)), sizeof(buf));
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(again), sizeof(buf)), sizeof(buf));
-	EXPECT(memcmp(buf, again, sizeof(buf)) != 0);
-	EXPECT_EQ(CALL_OF("ioctl", (u64)fd, 0x5401, U(buf)), (u64)-ENOTTY);
-	end_files();
-}
 
 TEST(program_file, texts_are_made_when_they_are_opened)
 {
@@ -1162,51 +967,6 @@ struct race {
 	u64 sum;
 };
 
-static u8 byte_at(u64 place)
-{
-	return (u8)(place * 7 + (place >> 8));
-}
-
-/* The first CPU reads, the second writes, the others watch. */
-static void stream(void *arg)
-{
-	struct race *race = arg;
-	const u32 me = atomic_fetch_add(&race->cpus, 1);
-	u64 state = 1234567 + me;
-	u8 buf[3000] = {0};
-
-	for (u64 at = 0; me < 2 && at < BYTES;) {
-		const u64 bytes = MIN(1 + next_random(&state) % sizeof(buf), BYTES - at);
-		s64 done;
-
-		for (u64 i = 0; me == 1 && i < bytes; i++)
-			buf[i] = byte_at(at + i);
-		done = me == 1 ? CALL_OF("write", (u64)race->fd[1], U(buf), bytes)
-			       : CALL_OF("read", (u64)race->fd[0], U(buf), bytes);
-		for (s64 i = 0; me == 0 && i < done; i++)
-			if (buf[i] != byte_at(at + (u64)i))
-				atomic_fetch_add(&race->wrong, 1);
-		if (done <= 0) {
-			atomic_fetch_add(&race->wrong, 1);
-			break;
-		}
-		at += (u64)done;
-	}
-}
-
-TEST(program_file, a_pipe_between_two_cpus_loses_nothing)
-{
-	struct race race = {0};
-
-	if (cpumask_weight(&cpus_online) < 2)
-		SKIP("needs two CPUs");
-	REQUIRE(begin_files(NULL, 0) == 0);
-	REQUIRE(CALL_OF("pipe", U(race.fd)) == 0);
-	cpus_run_together(stream, &race);
-	EXPECT_EQ(race.wrong, 0);
-	end_files();
-}
-
 /* The first CPU reads whole messages; the others write them. */
 static void send_messages(void *arg)
 {
@@ -1256,95 +1016,11 @@ TEST(program_file, messages_in_a_pipe_stay_whole)
 	end_files();
 }
 
-/* All CPUs append records through descriptors of their own and through a shared one. */
-static void append_records(void *arg)
-{
-	struct race *race = arg;
-	const u32 me = atomic_fetch_add(&race->cpus, 1) + 1;
-	const s64 fd = do_open("/tmp/log", WRONLY | APPEND);
-	u8 record[100] = {0};
-
-	memset(record, (int)me, sizeof(record));
-	for (unsigned i = 0; i < RECORDS; i++)
-		if (CALL_OF("write", (u64)(i % 2 ? fd : race->fd[0]), U(record), sizeof(record)) !=
-		    sizeof(record))
-			atomic_fetch_add(&race->wrong, 1);
-	do_close(fd);
-}
-
-/* All CPUs read through one descriptor. Each record goes to one of them. */
-static void share_records(void *arg)
-{
-	struct race *race = arg;
-	u8 record[100] = {0};
-
-	while (CALL_OF("read", (u64)race->fd[0], U(record), sizeof(record)) == sizeof(record)) {
-		for (unsigned i = 1; i < sizeof(record); i++)
-			if (record[i] != record[0])
-				atomic_fetch_add(&race->wrong, 1);
-		atomic_fetch_add(&race->sum, 1);
-	}
-}
-
-TEST(program_file, records_appended_by_all_cpus_stay_whole)
-{
-	struct race race = {0};
-	cpu_t cpus;
-
-	REQUIRE(begin_files(NULL, 0) == 0);
-	race.fd[0] = (int)do_open("/tmp/log", RDWR | CREAT | APPEND);
-	cpus = cpus_run_together(append_records, &race);
-	EXPECT_EQ(stat_of("/tmp/log").size, cpus * RECORDS * 100);
-	EXPECT_EQ(CALL_OF("lseek", (u64)race.fd[0], 0, 0), 0);
-	cpus_run_together(share_records, &race);
-	EXPECT_EQ(race.sum, cpus * RECORDS);
-	EXPECT_EQ(race.wrong, 0);
-	end_files();
-}
-
 /*
  * Writers, cutters and mappers of one file. What a file shows beyond a cut is zero. Bytes that two
  * CPUs write at once are a race of the program, which the thread sanitizer would report.
  */
 #ifndef __SANITIZE_THREAD__
-static void write_and_cut(void *arg)
-{
-	struct race *race = arg;
-	const u32 me = atomic_fetch_add(&race->cpus, 1) + 1;
-	struct file *file = file_of(race->fd[0]);
-	u64 state = 99 + me;
-	u8 buf[2500] = {0};
-
-	memset(buf, (int)me, sizeof(buf));
-	for (unsigned i = 0; i < RECORDS; i++) {
-		const u64 at = next_random(&state) % 100000;
-		struct page *page;
-		int err = 0;
-
-		switch (next_random(&state) % 4) {
-		case 0:
-			CALL_OF("ftruncate", (u64)race->fd[0], at);
-			break;
-		case 1:
-			page = file_page(file, at / PAGE_SIZE, &err);
-			if (page)
-				page_put(page);
-			else if (err != -ENXIO)
-				atomic_fetch_add(&race->wrong, 1);
-			break;
-		case 2:
-			CALL_OF("pread64", (u64)race->fd[0], U(buf), sizeof(buf), at);
-			memset(buf, (int)me, sizeof(buf));
-			break;
-		default:
-			if (CALL_OF("pwrite64", (u64)race->fd[0], U(buf), sizeof(buf), at) !=
-			    sizeof(buf))
-				atomic_fetch_add(&race->wrong, 1);
-		}
-	}
-	file_put(file);
-}
-
 /* The first CPU writes a page and reads it; the others cut the file to nothing. */
 static void write_or_cut(void *arg)
 {
@@ -1375,26 +1051,6 @@ TEST(program_file, a_write_is_whole_or_cut_off)
 	race.fd[0] = (int)do_open("/tmp/cut", RDWR | CREAT);
 	cpus_run_together(write_or_cut, &race);
 	EXPECT_EQ(race.wrong, 0);
-	end_files();
-}
-
-TEST(program_file, writers_and_cutters_race)
-{
-	static u8 zeros[PAGE_SIZE];
-	struct race race = {0};
-	u64 size, other = 0;
-
-	REQUIRE(begin_files(NULL, 0) == 0);
-	race.fd[0] = (int)do_open("/tmp/cut", RDWR | CREAT);
-	cpus_run_together(write_and_cut, &race);
-	EXPECT_EQ(race.wrong, 0);
-	/* the bytes beyond the end are zero */
-	size = stat_of("/tmp/cut").size;
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)race.fd[0], size + PAGE_SIZE), 0);
-	EXPECT_EQ(CALL_OF("pread64", (u64)race.fd[0], U(zeros), PAGE_SIZE, size), PAGE_SIZE);
-	for (unsigned i = 0; i < PAGE_SIZE; i++)
-		other += zeros[i] != 0;
-	EXPECT_EQ(other, 0);
 	end_files();
 }
 

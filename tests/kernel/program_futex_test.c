@@ -1,7 +1,6 @@
 /* Futexes and the sleep of threads (kernel/program/futex.h, thread.h). */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
-#include <arch/clock.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/program/futex.h"
@@ -16,7 +15,6 @@ enum { WAIT, WAKE, REQUEUE = 3, CMP_REQUEUE, WAKE_OP, WAIT_BITSET = 9, WAKE_BITS
 
 #define WORD  (PROGRAM_BOX_MEMORY + 64)
 #define OTHER (PROGRAM_BOX_MEMORY + 8192)
-#define TIME  (PROGRAM_BOX_MEMORY + 512)
 
 static void set_word(u64 at, u32 value)
 {
@@ -49,24 +47,6 @@ TEST(program_futex, arguments_are_checked)
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT, 3, GIB(8)), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, 77), -ENOSYS);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 1), 0);
-	program_box_end();
-}
-
-TEST(program_futex, a_wait_ends_in_time)
-{
-	const u64 limit[2] = {0, 20 * NS_PER_MS};
-	u64 start;
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(user_write(TIME, limit, sizeof(limit)), 0);
-	set_word(WORD, 1);
-	start = clock_ns();
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT, 1, TIME), -ETIMEDOUT);
-	EXPECT(clock_ns() - start >= limit[1]);
-	/* a time that has passed */
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT_BITSET, 1, TIME, 0, 1), -ETIMEDOUT);
-	/* and nobody is left in the queue */
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 100), 0);
 	program_box_end();
 }
 

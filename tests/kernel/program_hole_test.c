@@ -52,25 +52,6 @@ TEST(program_hole, a_program_can_map_nothing_there)
 	program_box_end();
 }
 
-/* Mappings are placed from the top down; the hole is skipped as an area is. */
-TEST(program_hole, placement_goes_on_below_it)
-{
-	const u64 all = MAPPINGS_TOP - USER_HOLE_END;
-	s64 at;
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(map_at(0, all + PAGE_SIZE, 0, NORESERVE), USER_HOLE_START - all - PAGE_SIZE);
-	EXPECT_EQ(map_at(0, all, 0, NORESERVE), USER_HOLE_END);
-	at = map_at(0, PAGE_SIZE, RW, PRIVATE);
-	EXPECT_EQ(at, USER_HOLE_START - all - 2 * PAGE_SIZE);
-	EXPECT_EQ(unmap(USER_HOLE_START - PAGE_SIZE, PAGE_SIZE), 0);
-	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, PRIVATE), USER_HOLE_START - PAGE_SIZE);
-	EXPECT_EQ(put(USER_HOLE_START - PAGE_SIZE, 1), 0);
-	EXPECT_EQ(unmap(USER_HOLE_END, PAGE_SIZE), 0);
-	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, PRIVATE), USER_HOLE_END);
-	program_box_end();
-}
-
 /* A program with pages on both sides, whose calls name the hole as well. */
 static void live_around(char *low)
 {

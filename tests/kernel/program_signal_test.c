@@ -27,7 +27,6 @@ enum {
 	NR_SIGPROCMASK = 14,
 	NR_SIGRETURN = 15,
 	NR_KILL = 62,
-	NR_SIGPENDING = 127,
 	NR_SIGTIMEDWAIT = 128,
 	NR_SIGQUEUEINFO = 129,
 	NR_SIGSUSPEND = 130,
@@ -35,7 +34,7 @@ enum {
 	NR_TKILL = 200,
 	NR_TGKILL = 234,
 };
-enum { SIG_BLOCK, SIG_UNBLOCK, SIG_SETMASK };
+enum { SIG_BLOCK };
 
 #define ARGUMENTS PROGRAM_BOX_MEMORY                 /* what calls point to */
 #define RESULTS   (PROGRAM_BOX_MEMORY + KIB(1))      /* what they write */
@@ -189,28 +188,6 @@ TEST(program_signal, the_frame_has_every_register_where_the_abi_has_it)
 	program_box_end();
 }
 
-TEST(program_signal, the_information_says_who_sent_it)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(load_u32(regs.rsi), SIGUSR1);
-	EXPECT_EQ(load_u32(regs.rsi + 4), 0);
-	EXPECT_EQ(load_u32(regs.rsi + 8), (u32)SI_TKILL);
-	EXPECT_EQ(load_u32(regs.rsi + 16), program_pid());
-	EXPECT_EQ(load_u32(regs.rsi + 20), 0);
-
-	EXPECT_EQ(set_action(SIGUSR2, HANDLER, SA_SIGINFO, 0), 0);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), SIGUSR2), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(load_u32(regs.rsi), SIGUSR2);
-	EXPECT_EQ(load_u32(regs.rsi + 8), SI_USER);
-	program_box_end();
-}
-
 /* As the restorer does it: the handler's return has taken 8 bytes from the stack. */
 static s64 sigreturn(struct user_regs *regs)
 {
@@ -291,39 +268,7 @@ TEST(program_signal, sigreturn_restores_vector_registers)
 	program_box_end();
 }
 
-TEST(program_signal, sigreturn_without_a_frame_is_a_fault)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	regs.rsp = NOWHERE;
-	sigreturn(&regs);
-	EXPECT_EQ(program_box_died(), SIGSEGV);
-	program_box_end();
-}
-
 /* ---- handlers and masks ---- */
-
-TEST(program_signal, handlers_nest_and_return_in_order)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-	EXPECT_EQ(set_action(SIGUSR2, HANDLER + 16, 0, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR2), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rip, HANDLER + 16); /* pushed last, runs first */
-	sigreturn(&regs);
-	EXPECT_EQ(regs.rip, HANDLER);
-	EXPECT_EQ(regs.rdi, SIGUSR1);
-	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1));
-	sigreturn(&regs);
-	EXPECT_EQ(regs.rip, 0x400123);
-	EXPECT_EQ(thread_current()->blocked, 0);
-	program_box_end();
-}
 
 TEST(program_signal, nodefer_and_resethand)
 {
@@ -356,23 +301,6 @@ TEST(program_signal, default_actions)
 	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), SIGKILL), 0);
 	signal_deliver(&regs);
 	EXPECT_EQ(program_box_died(), SIGKILL);
-	program_box_end();
-}
-
-TEST(program_signal, ignoring_a_signal_forgets_it)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM) | BIT(SIGINT)), 0);
-	EXPECT_EQ(raise_here(SIGTERM), 0);
-	EXPECT_EQ(program_box_call(NR_KILL, 0, SIGINT), 0);
-	EXPECT_EQ(set_action(SIGTERM, SIG_IGN, 0, 0), 0);
-	EXPECT_EQ(set_action(SIGINT, SIG_IGN, 0, 0), 0);
-	EXPECT_EQ(set_mask(SIG_SETMASK, 0), 0);
-	EXPECT(!signal_is_deliverable(thread_current()));
-	signal_deliver(&regs);
-	EXPECT_EQ(program_box_died(), 0);
 	program_box_end();
 }
 
@@ -432,24 +360,6 @@ TEST(program_signal, handlers_run_on_the_alternate_stack)
 	program_box_end();
 }
 
-TEST(program_signal, a_disarmed_stack_returns_with_the_frame)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_alt_stack(ALT_STACK, SS_AUTODISARM, KIB(8)), 0);
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT(regs.rsp > ALT_STACK && regs.rsp < ALT_STACK + KIB(8));
-	EXPECT_EQ(thread_current()->alt_stack_size, 0);
-	sigreturn(&regs);
-	EXPECT_EQ(thread_current()->alt_stack, ALT_STACK);
-	EXPECT_EQ(thread_current()->alt_stack_size, KIB(8));
-	EXPECT_EQ(thread_current()->alt_stack_flags, SS_AUTODISARM);
-	program_box_end();
-}
-
 TEST(program_signal, a_frame_that_overflows_the_alternate_stack_ends_the_program)
 {
 	struct user_regs regs = some_registers();
@@ -460,23 +370,6 @@ TEST(program_signal, a_frame_that_overflows_the_alternate_stack_ends_the_program
 	regs.rsp = ALT_STACK + 256;
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
-	program_box_end();
-}
-
-TEST(program_signal, a_frame_that_does_not_fit_is_a_fault)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-	EXPECT_EQ(set_action(SIGSEGV, HANDLER + 16, SA_ONSTACK, 0), 0);
-	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	regs.rsp = NOWHERE;
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rip, HANDLER + 16); /* of SIGSEGV, which has a stack of its own */
-	EXPECT_EQ(load_u32(regs.rsi + 8), SI_KERNEL);
-	EXPECT_EQ(program_box_died(), 0);
 	program_box_end();
 }
 
@@ -750,23 +643,6 @@ TEST(program_signal, a_call_is_made_again_if_the_handler_says_so)
 	program_box_end();
 }
 
-/* The number 512 in rax is the program's own business if no call returned it. */
-TEST(program_signal, sigreturn_does_not_restart_a_call)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	regs.rax = (u64)-ERESTARTSYS;
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	sigreturn(&regs);
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rax, (u64)-ERESTARTSYS);
-	EXPECT_EQ(regs.rip, 0x400123);
-	program_box_end();
-}
-
 TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
 {
 	struct user_regs regs = in_a_call(0);
@@ -789,29 +665,6 @@ TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
 }
 
 /* ---- pending signals ---- */
-
-TEST(program_signal, blocked_signals_wait)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1)), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rip, 0x400123);
-	EXPECT_EQ(program_box_call(NR_SIGPENDING, RESULTS, 8), 0);
-	EXPECT_EQ(load_u64(RESULTS), BIT(SIGUSR1));
-	EXPECT_EQ(set_mask(SIG_UNBLOCK, BIT(SIGUSR1)), 0);
-	EXPECT(thread_is_wanted(thread_current()));
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rip, HANDLER);
-	sigreturn(&regs);
-	signal_deliver(&regs); /* two have become one */
-	EXPECT_EQ(regs.rip, 0x400123);
-	program_box_end();
-}
 
 static s64 queue(int signal, u64 value)
 {
@@ -868,50 +721,6 @@ TEST(program_signal, a_full_queue_refuses)
 		taken++;
 	EXPECT_EQ(taken, queued);
 	EXPECT_EQ(queue(40, 1), 0);
-	program_box_end();
-}
-
-TEST(program_signal, a_signal_for_the_program_goes_to_a_thread_that_takes_it)
-{
-	struct user_regs regs = some_registers();
-	struct thread *second;
-
-	if (cpu_count < 2)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
-	second = program_box_second();
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1)), 0);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), SIGUSR1), 0);
-	EXPECT(!signal_is_deliverable(thread_current()));
-	EXPECT(signal_is_deliverable(second));
-	second->blocked = BIT(SIGUSR1);
-	EXPECT(!signal_is_deliverable(second));
-	EXPECT_EQ(set_mask(SIG_SETMASK, 0), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rip, HANDLER);
-	second->blocked = 0;
-	EXPECT(!signal_is_deliverable(second));
-	program_box_end();
-}
-
-TEST(program_signal, a_signal_for_a_thread_stays_with_it)
-{
-	struct user_regs regs = some_registers();
-	struct thread *second;
-
-	if (cpu_count < 2)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
-	second = program_box_second();
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-	EXPECT_EQ(program_box_call(NR_TKILL, second->id, SIGUSR1), 0);
-	EXPECT(signal_is_deliverable(second));
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rip, 0x400123);
-	signal_thread_ended(second);
-	EXPECT_EQ(second->pending, 0);
-	EXPECT(!signal_is_deliverable(second));
 	program_box_end();
 }
 
@@ -1002,80 +811,6 @@ TEST(program_signal, senders_are_checked)
 	EXPECT_EQ(program_box_call(NR_TGKILL, program_pid() + 1, program_pid(), SIGTERM), -ESRCH);
 	EXPECT_EQ(program_box_call(NR_SIGQUEUEINFO, program_pid(), SIGTERM, NOWHERE), -EFAULT);
 	EXPECT(!signal_is_deliverable(thread_current()));
-	program_box_end();
-}
-
-/*
- * CPUs that send queued signals to one thread, while its CPU takes them: each arrives once, and
- * those of one sender in their order. A sender stops when there is no room. Values are
- * sender << 32 | count.
- */
-enum { RACE_SENDS = 2000, RACE_SENDERS = 64 };
-
-struct race {
-	struct thread *target;
-	cpu_t receiver;
-	u32 begun, ended; /* senders */
-	u64 sent, taken, wrong;
-	u64 next[RACE_SENDERS];
-};
-
-static void race_take(struct race *race)
-{
-	struct signal_info info;
-	u64 sender;
-
-	while (signal_pending_take(race->target, BIT(40), &info)) {
-		sender = info.value >> 32;
-		race->taken++;
-		if (info.code != SI_QUEUE || sender >= RACE_SENDERS ||
-		    (u32)info.value != race->next[sender]++)
-			race->wrong++;
-	}
-}
-
-static void race_send(struct race *race)
-{
-	const u64 sender = atomic_fetch_add(&race->begun, 1);
-	u64 count = 0;
-
-	while (sender < RACE_SENDERS && count < RACE_SENDS) {
-		const struct signal_info info = {
-			.signal = 40, .code = SI_QUEUE, .value = sender << 32 | count};
-
-		if (signal_pending_add(race->target, &info))
-			break;
-		count++;
-	}
-	atomic_add_relaxed(&race->sent, count);
-	atomic_fetch_add(&race->ended, 1);
-}
-
-static void race_run(void *arg)
-{
-	struct race *race = arg;
-
-	if (cpu_id() != race->receiver) {
-		race_send(race);
-		return;
-	}
-	for (int i = 0; i < RACE_SENDS; i++)
-		race_take(race);
-	while (atomic_load_acquire(&race->ended) != atomic_load_acquire(&race->begun))
-		race_take(race);
-}
-
-TEST(program_signal, queued_signals_arrive_once_whoever_sends_them)
-{
-	struct thread target = {.id = 77};
-	struct race race = {.target = &target, .receiver = cpu_id()};
-
-	REQUIRE(program_box_begin());
-	cpus_run_together(race_run, &race);
-	race_take(&race);
-	EXPECT_EQ(race.taken, race.sent);
-	EXPECT_EQ(race.wrong, 0);
-	EXPECT_EQ(target.pending, 0);
 	program_box_end();
 }
 

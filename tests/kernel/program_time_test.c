@@ -23,11 +23,8 @@ enum {
 	NR_ALARM = 37,
 	NR_SETITIMER = 38,
 	NR_GETTIMEOFDAY = 96,
-	NR_TIMES = 100,
 	NR_TIME = 201,
-	NR_CLOCK_SETTIME = 227,
 	NR_CLOCK_GETTIME = 228,
-	NR_CLOCK_GETRES = 229,
 	NR_CLOCK_NANOSLEEP = 230,
 	NR_TIMER_CREATE = 222,
 	NR_TIMER_SETTIME,
@@ -155,24 +152,6 @@ TEST(program_time, cpu_time_never_goes_back)
 	program_box_end();
 }
 
-TEST(program_time, clock_arguments_are_checked)
-{
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, 10, RESULTS), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, 99, RESULTS), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, (u64)(~999 * 8 | 6), RESULTS), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, (u64)(~1 * 8 | 3), RESULTS), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, MONOTONIC, NOWHERE), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, MONOTONIC, 0), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETRES, MONOTONIC, RESULTS), 0);
-	EXPECT_EQ(result_ns(RESULTS), 1);
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETRES, MONOTONIC, 0), 0);
-	EXPECT_EQ(program_box_call(NR_CLOCK_SETTIME, REALTIME, ARGUMENTS), -EPERM);
-	EXPECT_EQ(program_box_call(NR_TIMES, NOWHERE), -EFAULT);
-	EXPECT(program_box_call(NR_TIMES, 0) >= 0);
-	program_box_end();
-}
-
 TEST(program_time, sleeps_last_as_long_as_they_should)
 {
 	u64 start;
@@ -213,20 +192,6 @@ TEST(program_time, sleep_arguments_are_checked)
 	EXPECT_EQ(program_box_call(NR_NANOSLEEP, NOWHERE, 0), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, THREAD_CPUTIME, 0, ARGUMENTS, 0), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, 99, 0, ARGUMENTS, 0), -EINVAL);
-	program_box_end();
-}
-
-/* A signal that is there already ends a sleep at once; the rest is told. */
-TEST(program_time, a_signal_ends_a_sleep)
-{
-	const struct signal_info info = {.signal = SIGTERM, .code = SI_USER};
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(signal_send(thread_current(), SIGTERM, &info), 0);
-	store_time(1ULL << 40, 0);
-	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, RESULTS), -EINTR);
-	EXPECT(result_ns(RESULTS) > 1000 * NS_PER_S);
-	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, NOWHERE), -EFAULT);
 	program_box_end();
 }
 
@@ -463,91 +428,6 @@ TEST(program_time, timers_are_made_and_dropped)
 /* ---- the vDSO, as a C library reads it ---- */
 
 /* Tables of the dynamic section (System V ABI, "Dynamic Linking"). */
-enum { DT_HASH = 4, DT_STRTAB = 5, DT_SYMTAB = 6, DT_VERSYM = 0x6ffffff0, DT_VERDEF = 0x6ffffffc };
-
-struct elf_symbol {
-	u32 name;
-	u8 info, other;
-	u16 section;
-	u64 value, size;
-};
-
-struct vdso_tables {
-	const u8 *base;
-	const u32 *hash;
-	const char *names;
-	const struct elf_symbol *symbols;
-	const u16 *versions;
-};
-
-static u64 image_u64(const u8 *at)
-{
-	u64 value;
-
-	memcpy(&value, at, sizeof(value));
-	return value;
-}
-
-/* The dynamic section is that of the second program header, at byte 64 + 56 of the file. */
-static struct vdso_tables vdso_tables(const u8 *base)
-{
-	struct vdso_tables tables = {.base = base};
-	const u8 *at = base + image_u64(base + 64 + 56 + 8);
-
-	for (; image_u64(at); at += 16) {
-		const u8 *table = base + image_u64(at + 8);
-
-		switch (image_u64(at)) {
-		case DT_HASH:
-			tables.hash = (const u32 *)table;
-			break;
-		case DT_STRTAB:
-			tables.names = (const char *)table;
-			break;
-		case DT_SYMTAB:
-			tables.symbols = (const struct elf_symbol *)table;
-			break;
-		case DT_VERSYM:
-			tables.versions = (const u16 *)table;
-			break;
-		}
-	}
-	return tables;
-}
-
-/* The function of that name, in the version that is defined (index 2; 1 is the object itself). */
-static u64 vdso_function(const struct vdso_tables *tables, const char *name)
-{
-	for (u32 i = 1; i < tables->hash[1]; i++) {
-		const struct elf_symbol *symbol = &tables->symbols[i];
-
-		if (strcmp(tables->names + symbol->name, name) == 0 && tables->versions[i] == 2)
-			return symbol->value;
-	}
-	return 0;
-}
-
-TEST(program_time, the_vdso_has_its_functions)
-{
-	static const char *const names[] = {"__vdso_clock_gettime", "__vdso_gettimeofday",
-					    "__vdso_time", "__vdso_getcpu"};
-	u64 size;
-	const u8 *base = vdso_image(&size);
-	struct vdso_tables tables;
-
-	EXPECT(size >= PAGE_SIZE && IS_ALIGNED(size, PAGE_SIZE));
-	EXPECT(IS_ALIGNED((virt_t)base, PAGE_SIZE));
-	REQUIRE(memcmp(base, "\177ELF\2\1\1", 7) == 0);
-	EXPECT_EQ(image_u64(base + 64 + 16), 0); /* the segment begins at address 0 of the object */
-	tables = vdso_tables(base);
-	REQUIRE(tables.hash && tables.names && tables.symbols && tables.versions);
-	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
-		const u64 at = vdso_function(&tables, names[i]);
-
-		EXPECT(at > 0 && at < size);
-	}
-}
-
 TEST(program_time, the_vdso_is_told_the_clock)
 {
 	static u64 page[PAGE_SIZE / sizeof(u64)];

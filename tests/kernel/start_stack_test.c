@@ -95,26 +95,6 @@ static void fill(void)
 	arguments_add(&environment, "HOME=/");
 }
 
-TEST(program_start_stack, a_program_finds_its_arguments)
-{
-	u64 rsp;
-
-	fill();
-	rsp = build(&plain, SIZE);
-	REQUIRE(rsp && IS_ALIGNED(rsp, 16));
-	EXPECT_EQ(word(rsp), 3);
-	EXPECT(strcmp(text(word(rsp + 8)), "./a.out") == 0);
-	EXPECT(strcmp(text(word(rsp + 16)), "") == 0);
-	EXPECT(strcmp(text(word(rsp + 24)), "two words") == 0);
-	EXPECT_EQ(word(rsp + 32), 0);
-	EXPECT(strcmp(text(word(rsp + 40)), "A=1") == 0);
-	EXPECT(strcmp(text(word(rsp + 48)), "HOME=/") == 0);
-	EXPECT_EQ(word(rsp + 56), 0);
-	EXPECT_EQ(word(TOP - 8), 0);
-	for (u64 at = 0; at < SIZE - (TOP - rsp); at++)
-		EXPECT(memory[at] == GUARD);
-}
-
 TEST(program_start_stack, a_library_finds_its_pairs)
 {
 	struct start_stack start = plain;
@@ -153,20 +133,6 @@ TEST(program_start_stack, a_library_finds_its_pairs)
 	pair_is(rsp, 51, 3632);
 }
 
-TEST(program_start_stack, a_program_may_have_no_arguments)
-{
-	u64 rsp;
-
-	arguments_clear(&args);
-	arguments_clear(&environment);
-	rsp = build(&plain, SIZE);
-	REQUIRE(rsp && IS_ALIGNED(rsp, 16));
-	EXPECT_EQ(word(rsp), 0);
-	EXPECT_EQ(word(rsp + 8), 0);
-	EXPECT_EQ(word(rsp + 16), 0);
-	pair_is(rsp, 6, 4096);
-}
-
 /* A buffer of each size: the stack fits or is refused, and no byte in front of it is written. */
 TEST(program_start_stack, what_does_not_fit_is_refused)
 {
@@ -179,21 +145,5 @@ TEST(program_start_stack, what_does_not_fit_is_refused)
 
 		EXPECT(rsp == 0 ? size < needed + 16 : rsp == TOP - needed && size >= needed);
 		EXPECT(memory[SIZE - size - 1] == GUARD && memory[0] == GUARD);
-	}
-}
-
-TEST(program_start_stack, the_largest_arguments_keep_the_alignment)
-{
-	static u8 large[4 * ARGUMENTS_TEXT];
-
-	for (unsigned n = ARGUMENTS_MAX - 3; n <= ARGUMENTS_MAX; n++) {
-		u64 rsp;
-
-		arguments_clear(&args);
-		arguments_clear(&environment);
-		for (unsigned i = 0; i < n; i++)
-			REQUIRE(arguments_add(&args, "an argument of 30 characters..") == 0);
-		rsp = start_stack_build(&plain, large, sizeof(large), TOP);
-		EXPECT(rsp && IS_ALIGNED(rsp, 16));
 	}
 }

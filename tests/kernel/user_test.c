@@ -7,25 +7,6 @@
 
 #include "kernel/run/test.h"
 
-TEST(arch_user, an_entry_gives_the_rights_that_it_was_made_with)
-{
-	const unsigned all = USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC;
-
-	for (unsigned rights = 0; rights <= all; rights++) {
-		const pte_t page = pte_make_user(512, PT_PAGE, rights),
-			    large = pte_make_user(512, PT_PMD, rights);
-
-		EXPECT_EQ(pte_rights(page), rights ? rights | USER_RIGHT_READ : 0);
-		EXPECT_EQ(pte_rights(large), pte_rights(page));
-		EXPECT(pte_present(page) && pte_pfn(page) == 512 && pte_user(page) == (rights > 0));
-		EXPECT(pte_is_leaf(large, PT_PMD) && !(page & PTE_GLOBAL));
-		EXPECT_EQ(pte_writable(page), pte_dirty(page));
-	}
-	EXPECT(pte_user(pte_make_table_user(1)) && !pte_user(pte_make_table(1)));
-	EXPECT_EQ(pte_rights(pte_make(1, PT_PAGE, PT_RW)), 0);
-	EXPECT_EQ(pte_rights(0), 0);
-}
-
 #ifndef ASHLAR_HOSTED
 
 #include <arch/barrier.h>
@@ -640,18 +621,6 @@ TEST(arch_user, a_request_before_the_program_begins_is_kept)
 	space_close();
 }
 
-TEST(arch_user, a_request_by_this_cpus_interrupt_ends_a_loop)
-{
-	REQUIRE(space_open(&test_ops));
-	atomic_store_release(&leave_attending, true);
-	for (unsigned i = 0; i < 10; i++) {
-		REQUIRE(timer_once(NS_PER_MS, attend_soon, NULL) == 0);
-		run_program(user_program_spin);
-		EXPECT_EQ(attended, 1);
-	}
-	space_close();
-}
-
 /* ---- programs on another CPU ---- */
 
 static void run_remote(void *arg)
@@ -685,26 +654,6 @@ static bool start_remote(cpu_t cpu, struct user_regs *remote, const u8 *program)
 	wrong = attended = 0;
 	atomic_store_release(&leave_attending, false);
 	return work_start(cpu, run_remote, remote) == 0;
-}
-
-TEST(arch_user, a_request_of_another_cpu_ends_a_loop)
-{
-	static struct user_regs remote;
-	const cpu_t other = cpus_find_other();
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(space_open(&test_ops));
-	for (unsigned i = 0; i < 50; i++) {
-		set_word(DATA_COUNT, 0);
-		EXPECT(start_remote(other, &remote, user_program_spin));
-		if (i % 2)
-			EXPECT(wait_for_count(0));
-		end_remote(other);
-		EXPECT_EQ(attended, 1);
-	}
-	EXPECT_EQ(wrong, 0);
-	space_close();
 }
 
 /* Each request must be seen although the program makes calls and faults all the time. */
@@ -811,28 +760,6 @@ TEST(arch_user, nmis_find_the_kernels_base_everywhere)
 	space_close();
 }
 
-TEST(arch_user, where_a_program_is_can_be_asked)
-{
-	static struct user_regs remote;
-	const cpu_t other = cpus_find_other();
-	virt_t where[8];
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(space_open(&test_ops));
-	EXPECT(start_remote(other, &remote, user_program_spin));
-	EXPECT(wait_for_count(0));
-	for (unsigned i = 0; i < 100; i++) {
-		const size_t frames = cpu_where(other, where, ARRAY_LEN(where), LIMIT);
-
-		EXPECT(frames == 1 || (frames > 1 && where[0] >= USER_END));
-		if (frames == 1 && where[0] < USER_END)
-			EXPECT(where[0] - USER_CODE_AT < PAGE_SIZE);
-	}
-	end_remote(other);
-	space_close();
-}
-
 /* ---- vector registers ---- */
 
 static u8 vectors[8192] __attribute__((aligned(64)));
@@ -894,32 +821,6 @@ TEST(arch_user, nothing_of_a_program_is_left_on_its_cpu)
 	space_close();
 }
 
-static void call_saving(struct user_regs *regs)
-{
-	if (regs->rax == CALL_ANSWER)
-		user_vectors_save(vectors);
-	on_call(regs);
-}
-
-TEST(arch_user, saved_vector_registers_can_be_loaded)
-{
-	struct user_ops ops = test_ops;
-	const struct user_regs regs = start_at(user_program_vectors_at_start);
-
-	ops.call = call_saving;
-	REQUIRE(user_vectors_size() <= sizeof(vectors));
-	REQUIRE(space_open(&ops));
-	set_word(DATA_STOP, 1);
-	memset(space.data + DATA_VECTOR, 0x55, 32);
-	run_program(user_program_vectors);
-	memset(space.data + DATA_VECTOR, 0, 64);
-	noting = cpu_id();
-	user_enter(&regs, 0, vectors);
-	for (unsigned i = 0; i < 32; i++)
-		EXPECT_EQ(space.data[DATA_VECTOR + i], 0x55);
-	space_close();
-}
-
 /* State that XRSTOR and FXRSTOR refuse is refused before anything is loaded. */
 TEST(arch_user, impossible_vector_registers_are_refused)
 {
@@ -949,32 +850,5 @@ TEST(arch_user, impossible_vector_registers_are_refused)
 }
 
 /* ---- every way out ---- */
-
-static void fault_and_leave(struct user_regs *regs, virt_t addr, enum user_access access)
-{
-	note(&faults, regs, addr, access);
-	user_leave();
-}
-
-TEST(arch_user, a_program_can_be_left_from_each_function)
-{
-	struct user_ops ops = test_ops;
-
-	ops.fault = fault_and_leave;
-	REQUIRE(space_open(&ops));
-	for (unsigned i = 0; i < 100; i++) {
-		run_program(user_program_leave);
-		EXPECT_EQ(calls.count, 1);
-		run_program(user_program_faults);
-		EXPECT_EQ(faults.count, 1);
-		run_program(user_program_step);
-		EXPECT_EQ(exceptions.count, 1);
-		atomic_store_release(&leave_attending, true);
-		REQUIRE(timer_once(NS_PER_MS / 10, attend_soon, NULL) == 0);
-		run_program(user_program_spin);
-		EXPECT_EQ(attended, 1);
-	}
-	space_close();
-}
 
 #endif
