@@ -1,6 +1,6 @@
 /*
- * CPUs run at the same time, can be interrupted whatever they do, and are served while they wait. A
- * case that needs more than one CPU is skipped if there is only one.
+ * CPUs can be interrupted whatever they do, and are served while they wait. A case that needs more
+ * than one CPU is skipped if there is only one.
  */
 #include "kernel/core/call.h"
 
@@ -14,14 +14,6 @@
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
-
-enum {
-	LATE_LIMIT = 8, /* periods without any progress after which a case gives up */
-	CALLERS_MAX = 32,
-	ROUNDS = 20,
-	/* the approximate number of answers to wait for, however many CPUs there are */
-	DELIVERIES = 6 * CALLERS_MAX * CALLERS_MAX,
-};
 
 static cpu_t other_cpu(void)
 {
@@ -47,110 +39,6 @@ TEST(kernel_call, every_target_is_called_once)
 		call_cpus(&cpus_online, count, &calls);
 		EXPECT_EQ(atomic_load_relaxed(&calls), i * (cpumask_weight(&cpus_online) - 1));
 	}
-}
-
-struct busy {
-	u32 running, stop;
-};
-
-/* Be busy with interrupts off and poll the mailbox, as the rules demand. */
-static void be_busy_masked(void *arg)
-{
-	struct busy *b = arg;
-	irq_flags_t flags = irq_save();
-
-	atomic_store_release(&b->running, 1);
-	while (!atomic_load_acquire(&b->stop)) {
-		cpu_relax();
-		call_serve();
-	}
-	irq_restore(flags);
-}
-
-TEST(kernel_call, cpus_with_interrupts_off_answer)
-{
-	static struct busy b;
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to be busy");
-	cpu_t other = other_cpu();
-	u32 calls = 0;
-
-	b = (struct busy){0};
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(work_start(other, be_busy_masked, &b) == 0);
-	while (!atomic_load_acquire(&b.running))
-		wait_spin(&wait, other);
-	for (unsigned i = 0; i < 20; i++)
-		call_cpus(&cpus_online, count, &calls);
-	EXPECT_EQ(atomic_load_relaxed(&calls), 20 * (cpumask_weight(&cpus_online) - 1));
-	EXPECT(!work_done(other));
-	EXPECT_EQ(work_start(other, be_busy_masked, &b), -EBUSY);
-	atomic_store_release(&b.stop, 1);
-	work_wait(other, 0);
-}
-
-struct crossfire {
-	u32 calls;
-	u32 callers, arrived; /* no CPU calls before all callers have arrived */
-	u32 rounds;
-	bool late;
-};
-
-static bool wait_for_callers(struct crossfire *c)
-{
-	struct wait wait = wait_begin(WAIT_ANSWER, "all callers to begin");
-
-	wait.soft = true;
-	atomic_fetch_add(&c->arrived, 1);
-	while (atomic_load_acquire(&c->arrived) < atomic_load_acquire(&c->callers)) {
-		wait_spin(&wait, CPU_NONE);
-		if (wait.late >= LATE_LIMIT || atomic_load_relaxed(&c->late)) {
-			atomic_store_relaxed(&c->late, true);
-			return false;
-		}
-	}
-	return true;
-}
-
-static void fire(void *arg)
-{
-	struct crossfire *c = arg;
-
-	if (!wait_for_callers(c))
-		return;
-	for (unsigned i = 0; i < c->rounds; i++)
-		call_cpus(&cpus_online, count, &c->calls);
-}
-
-/*
- * Each caller calls all CPUs at once, and none may wait for a CPU that waits for the caller. On
- * large machines only 32 CPUs call, though all must answer, because an emulator needs seconds for
- * each call that hundreds of busy CPUs answer.
- */
-TEST(kernel_call, everybody_calls_everybody)
-{
-	static struct crossfire c;
-	const u32 online = cpumask_weight(&cpus_online);
-	u32 callers = 1;
-	cpu_t cpu;
-
-	if (online < 2)
-		SKIP("needs two CPUs");
-	c = (struct crossfire){.callers = CPU_NONE};
-	c.rounds = MAX(MIN(DELIVERIES / (MIN(online, CALLERS_MAX) * online), ROUNDS), 2);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id() && callers < CALLERS_MAX && work_start(cpu, fire, &c) == 0)
-			callers++;
-	}
-	EXPECT_EQ(callers, MIN(online, CALLERS_MAX));
-	atomic_store_release(&c.callers, callers);
-	fire(&c);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id())
-			work_wait(cpu, 0);
-	}
-	EXPECT(!c.late);
-	EXPECT_EQ(c.calls, c.rounds * callers * (online - 1));
 }
 
 /*

@@ -178,22 +178,6 @@ static void wait_in_vain(enum wait_level level, const char *what, cpu_t culprit)
 		wait_spin(&wait, culprit);
 }
 
-/*
- * Two CPUs that wait for each other, again and again, must not extend each other's waits for ever.
- */
-TEST(kernel_wait, waits_of_one_level_do_not_keep_each_other_alive)
-{
-	static struct cpus_moving moving = {.level = WAIT_ANSWER};
-	const cpu_t other = cpus_find_other();
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	cpus_move_start(&moving, other);
-	MUST_END_SAYING("gave up waiting for a wait of this level");
-	wait_in_vain(WAIT_ANSWER, "a wait of this level", other);
-	STILL_THERE();
-}
-
 /* The activity elsewhere may have nothing to do with this wait. */
 TEST(kernel_wait, one_that_was_extended_ends_after_hang_seconds)
 {

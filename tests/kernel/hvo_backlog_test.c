@@ -1,7 +1,4 @@
-/*
- * Gated frames: they are few at the end of a batch and never stay gated for ever. Also the cost for
- * an allocation that must wait for a round.
- */
+/* Gated frames: they are few at the end of a batch and never stay gated for ever. */
 
 #include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"

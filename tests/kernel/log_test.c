@@ -1,7 +1,4 @@
-/*
- * The RAM log: printed text can be read back, and a reader that falls behind goes on with the
- * oldest byte kept.
- */
+/* The RAM log: a reader that falls behind goes on with the oldest byte kept. */
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"

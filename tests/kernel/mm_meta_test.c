@@ -61,28 +61,6 @@ TEST(mm_meta, a_frame_given_back_hides_none_below_it)
 	arena_return(a);
 }
 
-TEST(mm_meta, it_grows_by_a_block_and_gives_it_back)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	struct node *node;
-	u64 blocks, available;
-
-	if (!a)
-		return;
-	node = &a->mm.node[0];
-	blocks = node->meta.blocks;
-	available = arena_available(a);
-	EXPECT_EQ(meta_reserve(node, META_LASTING, 700), 0);
-	EXPECT_EQ(node->meta.blocks, blocks + 1);
-	EXPECT_EQ(arena_available(a), available - BLOCK_FRAMES);
-	meta_unreserve(node, META_LASTING, 700);
-	meta_end_batch(node);
-	EXPECT_EQ(node->meta.blocks, blocks);
-	EXPECT_EQ(arena_available(a), available);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 /* Heads have reserved frames of a block of the other kind, so that block is not given back. */
 TEST(mm_meta, a_block_that_heads_have_reserved_stays)
 {

@@ -1,6 +1,4 @@
-/*
- * The pool: it has as many pages as fit, and no page is lost, whichever CPU grows or shrinks it.
- */
+/* The pool: no page is lost, whichever CPU grows or shrinks it. */
 #include "mm/hugetlb/pool.h"
 
 #include "kernel/run/test.h"
@@ -8,8 +6,6 @@
 #include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
-
-/* ---- all CPUs ---- */
 
 struct race {
 	struct arena *a;

@@ -6,7 +6,6 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
@@ -39,79 +38,6 @@ static pfn_t take_table(struct arena *a)
 	return meta_reserve(&a->mm.node[0], META_LASTING, 1) == 0
 		       ? meta_take(&a->mm.node[0], META_LASTING)
 		       : PFN_NONE;
-}
-
-struct splitting {
-	struct arena *a;
-	u64 section;
-	u32 won, lost;
-};
-
-static void try_split(void *arg)
-{
-	struct splitting *s = arg;
-	const pfn_t table = take_table(s->a);
-
-	if (vmemmap_split(&s->a->mm, s->section, table)) {
-		atomic_fetch_add(&s->won, 1);
-	} else {
-		/* nobody else used the table, so it still belongs to the loser */
-		meta_give(&s->a->mm, table, 0);
-		atomic_fetch_add(&s->lost, 1);
-	}
-}
-
-/*
- * Have up to three CPUs build their tables for one leaf and queue for its lock, then release the
- * lock. Returns the number of CPUs.
- */
-static cpu_t split_at_once(struct splitting *s)
-{
-	struct spinlock *lock = &s->a->mm.table_lock[s->section % TABLE_LOCKS];
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to queue for a table lock");
-	cpu_t started[3], n = 0;
-
-	s->won = s->lost = 0;
-	spin_lock(lock);
-	while (n < ARRAY_LEN(started) && (started[n] = cpus_find_other()) != CPU_NONE) {
-		if (work_start(started[n], try_split, s) < 0)
-			break;
-		n++;
-		while ((u16)(atomic_load_acquire(&lock->next) - lock->owner) != n + 1)
-			wait_spin(&wait, started[n - 1]);
-	}
-	spin_unlock(lock);
-	for (cpu_t i = 0; i < n; i++)
-		work_wait(started[i], 0);
-	return n;
-}
-
-TEST(mm_vmemmap, of_concurrent_splitters_one_wins)
-{
-	struct splitting s = {.a = NULL};
-	cpu_t cpus;
-
-	if (cpumask_weight(&cpus_online) < 3)
-		SKIP("needs three CPUs");
-	s.a = arena_borrow(MIB(256));
-	if (!s.a)
-		return;
-	s.section = open_mapped_section(s.a);
-	REQUIRE(s.section);
-	for (unsigned turn = 0; turn < 4; turn++) {
-		cpus = split_at_once(&s);
-		EXPECT(cpus >= 2);
-		EXPECT_EQ(s.won, 1);
-		EXPECT_EQ(s.won + s.lost, cpus);
-		shootdown_full(SHOOTDOWN_ALL_CPUS);
-		atomic_fetch_sub(&s.a->mm.splits_unflushed, s.won);
-		mm_count(&s.a->mm, COUNT_TABLES, 1);
-		EXPECT_EQ(section_close(&s.a->mm, s.section), 0);
-		EXPECT_EQ(section_open(&s.a->mm, s.section, SECTION_MAPPED), 0);
-	}
-	EXPECT_EQ(mm_counted(&s.a->mm, COUNT_PMD_SPLITS), 4);
-	EXPECT(arena_accounted(s.a));
-	arena_return(s.a);
 }
 
 /* ---- a leaf that cannot be split ---- */

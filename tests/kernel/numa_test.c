@@ -1,7 +1,7 @@
 /*
- * Nodes: every promise about locality, on whatever nodes this machine has, even if there is only
- * one. The guests that the suite starts for this include nodes without memory and nodes without
- * CPUs.
+ * Metadata lies on the node of what it describes, on whatever nodes this machine has, even if there
+ * is only one. The guests that the suite starts for this include nodes without memory and nodes
+ * without CPUs.
  */
 #include <arch/pgtable.h>
 
@@ -21,8 +21,6 @@ static node_t frame_node(pfn_t pfn)
 	return NODE_NONE;
 }
 
-/* ---- fallback ---- */
-
 TEST(mm_numa, meta_blocks_lie_on_their_node)
 {
 	unsigned seen = 0;
@@ -36,8 +34,6 @@ TEST(mm_numa, meta_blocks_lie_on_their_node)
 	}
 	EXPECT(seen > 0);
 }
-
-/* ---- allocation ---- */
 
 /* The frame that holds a huge page's head, or in mapped sections all its struct pages. */
 static pfn_t head_frame(const struct page *page)

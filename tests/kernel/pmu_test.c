@@ -72,36 +72,6 @@ TEST(arch_pmu, every_event_of_the_tables_is_counted_once_with_any_number_of_coun
 	}
 }
 
-/* A number that means something else on another model would be worse than no number. */
-TEST(arch_pmu, models_that_are_not_known_count_what_all_have)
-{
-	static const struct pmu_cpu strange = {
-		.intel = true, .family = 6, .model = 0xfe, .general = 4, .fixed = 3};
-	static const struct pmu_cpu lacking = {.intel = true,
-					       .family = 6,
-					       .model = 0x55,
-					       .general = 4,
-					       .fixed = 3,
-					       .missing = 1U << 5};
-	static const struct pmu_cpu opteron = {.amd = true, .family = 0x15, .general = 6};
-	static const struct pmu_cpu none = {.intel = true, .family = 6, .model = 0x55},
-				    old = {.intel = true, .family = 6, .general = 2};
-	struct pmu_plan plan;
-
-	pmu_plan(&plan, &strange);
-	EXPECT(slot_of(&plan, "branches") && !slot_of(&plan, "l1d_loads") &&
-	       is_sound(&plan, &strange));
-	pmu_plan(&plan, &lacking);
-	EXPECT(!slot_of(&plan, "branches") && slot_of(&plan, "branch_misses") &&
-	       slot_of(&plan, "l1d_loads"));
-	pmu_plan(&plan, &opteron);
-	EXPECT(slot_of(&plan, "instructions") && !slot_of(&plan, "dtlb_misses") && plan.turns == 1);
-	pmu_plan(&plan, &none);
-	EXPECT(plan.events == 0 && plan.turns == 0);
-	pmu_plan(&plan, &old);
-	EXPECT(plan.events == 0 && plan.turns == 0);
-}
-
 /* Icelake-X and Milan, the CPUs that the tables describe. */
 TEST(arch_pmu, events_are_those_of_the_manuals)
 {

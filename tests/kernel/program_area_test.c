@@ -676,56 +676,6 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 	program_box_end();
 }
 
-static u64 areas_in(u64 start, u64 end)
-{
-	struct area area = {.end = start};
-	u64 count = 0;
-
-	while (area_tree_from(&program_areas.tree, area.end, &area) && area.start < end)
-		count++;
-	return count;
-}
-
-static s64 map_file(u64 at, u64 pages, s64 file, u64 first)
-{
-	return program_box_call(NR_MMAP, at, pages * PAGE_SIZE, RW, PRIVATE_FILE | AT, (u64)file,
-				first * PAGE_SIZE);
-}
-
-TEST(program_area, parts_of_a_mapped_file_become_one_area_again)
-{
-	const u64 at = RACE_START, bytes = FILE_PAGES * PAGE_SIZE, apart = RACE_START + MIB(1);
-	s64 file;
-	u64 moved;
-
-	REQUIRE(program_box_begin());
-	file = make_file();
-	EXPECT_EQ(map_file(at, FILE_PAGES, file, 0), (s64)at);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + PAGE_SIZE, PAGE_SIZE, R), 0);
-	EXPECT_EQ(areas_in(at, at + bytes), 3);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + PAGE_SIZE, PAGE_SIZE, RW), 0);
-	EXPECT_EQ(areas_in(at, at + bytes), 1);
-	/* a hole that is filled with what was there */
-	EXPECT_EQ(unmap(at + PAGE_SIZE, PAGE_SIZE), 0);
-	EXPECT_EQ(areas_in(at, at + bytes), 2);
-	EXPECT_EQ(map_file(at + PAGE_SIZE, 1, file, 1), (s64)(at + PAGE_SIZE));
-	EXPECT_EQ(areas_in(at, at + bytes), 1);
-	moved = (u64)program_box_call(NR_MREMAP, at, bytes, bytes + PAGE_SIZE, MAYMOVE);
-	EXPECT(moved < USER_END);
-	expect_file(moved, 0, FILE_PAGES);
-	/* neighbours that show other parts, or in another order, stay two */
-	EXPECT_EQ(map_file(apart, 1, file, 0), (s64)apart);
-	EXPECT_EQ(map_file(apart + PAGE_SIZE, 1, file, 2), (s64)(apart + PAGE_SIZE));
-	EXPECT_EQ(map_file(apart - PAGE_SIZE, 1, file, 1), (s64)(apart - PAGE_SIZE));
-	EXPECT_EQ(areas_in(apart - PAGE_SIZE, apart + 2 * PAGE_SIZE), 3);
-	expect_file(apart - PAGE_SIZE, 1, 1);
-	expect_file(apart, 0, 1);
-	expect_file(apart + PAGE_SIZE, 2, 1);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
-	expect_file(moved, 0, FILE_PAGES);
-	program_box_end();
-}
-
 /* ---- busy areas and pins, one at a time ---- */
 
 struct elsewhere {

@@ -154,67 +154,6 @@ TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 	program_box_end();
 }
 
-/*
- * A thread changes the word and then wakes at the other address. Another thread moves the waiter if
- * the word is as it was. Whoever of the two is first, the waiter is woken: either its move is seen
- * by the wake, or the change is seen by the move.
- */
-enum { MOVES = 200 };
-
-struct mover {
-	u32 round; /* that may begin; written by the test */
-	s64 moved;
-};
-
-static void move_waiters(void *arg)
-{
-	struct mover *mover = arg;
-
-	for (u32 i = 1; i <= MOVES; i++) {
-		while (atomic_load_acquire(&mover->round) != i)
-			cpu_relax();
-		mover->moved = program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 0);
-		atomic_store_release(&mover->round, 0);
-	}
-}
-
-TEST(program_futex, a_waiter_is_moved_while_the_word_is_as_expected)
-{
-	const cpu_t first = cpus_find_other();
-	struct sleeper sleeper = {.at = WORD, .bits = ~0u};
-	struct mover mover = {.round = 0};
-	cpu_t second;
-
-	if (cpumask_weight(&cpus_online) < 3)
-		SKIP("needs three CPUs");
-	second = cpumask_next(&cpus_online, first + 1);
-	if (second == cpu_id())
-		second = cpumask_next(&cpus_online, second + 1);
-	REQUIRE(program_box_begin());
-	REQUIRE(thread_record(second));
-	REQUIRE(work_start(second, move_waiters, &mover) == 0);
-	for (u32 i = 1; i <= MOVES; i++) {
-		s64 woken;
-
-		set_word(WORD, 0);
-		start_sleeper(&sleeper, first);
-		atomic_store_release(&mover.round, i);
-		for (u32 wait = 0; wait < i % 16; wait++)
-			cpu_relax();
-		set_word(WORD, 1);
-		woken = program_box_call(NR_FUTEX, OTHER, WAKE, 9);
-		while (atomic_load_acquire(&mover.round) != 0)
-			cpu_relax();
-		EXPECT_EQ(mover.moved, woken == 1 ? 1 : -EAGAIN);
-		/* the waiter ends, wherever it is */
-		program_box_call(NR_FUTEX, WORD, WAKE, 9);
-		program_box_call(NR_FUTEX, OTHER, WAKE, 9);
-		work_wait(first, 0);
-	}
-	work_wait(second, 0);
-	program_box_end();
-}
-
 TEST(program_futex, moving_to_the_same_address_ends)
 {
 	const cpu_t other = cpus_find_other();

@@ -8,7 +8,7 @@
 
 /*
  * Turns of a way that takes `ns`, except that each `every`-th turn takes `late`. With `every` 0
- * there are no late turns.
+ * there are no such turns.
  */
 static struct turns *turns_of(struct turns *t, u64 ns, unsigned every, u64 late)
 {

@@ -125,21 +125,3 @@ TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_holder_waits_for_a_cons
 	}
 	EXPECT(wait.extended);
 }
-
-/*
- * A request for memory that found none looks again between two turns, and may then wait for ranges
- * or memory.
- */
-TEST(kernel_wait, a_soft_one_may_begin_others_of_its_level_and_above)
-{
-	struct wait outer = wait_begin(WAIT_MEMORY, "memory, in a case"), inner;
-
-	outer.soft = true;
-	for (unsigned turn = 0; turn < 3; turn++) {
-		wait_spin(&outer, CPU_NONE);
-		inner = wait_begin(WAIT_RANGE, "a range, in a case");
-		inner.soft = true;
-		wait_spin(&inner, CPU_NONE);
-	}
-	EXPECT_EQ(outer.late, 0);
-}
