@@ -114,7 +114,7 @@ def test_the_same_seed_gives_the_same_points(explore):
 
 # ---- every concurrent case ----
 
-CASES_AT_LEAST, SCHEDULES_AT_LEAST = 50, 45_000
+CASES_AT_LEAST, SCHEDULES_AT_LEAST = 40, 40_000
 
 
 def searched(build, schedules, *more):
