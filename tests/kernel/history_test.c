@@ -45,6 +45,7 @@ struct history {
 
 struct measure {
 	u64 large, small; /* pages of 1 GiB, of 2 MiB */
+	u64 meta;         /* frames that metadata memory uses then, gated ones not counted */
 };
 
 static u64 most(struct pool *pool, const struct hvo_mode *mode)
@@ -61,6 +62,11 @@ static struct measure measure(const struct hvo_mode *mode)
 
 	m.large = most(&pool_1g, mode);
 	m.small = most(&pool_2m, mode);
+	m.meta = 0;
+	for (node_t n = 0; n < mm_kernel.nodes; n++) {
+		meta_flush_gated(&mm_kernel.node[n]);
+		m.meta += mm_kernel.node[n].meta.used;
+	}
 	return m;
 }
 
@@ -183,8 +189,10 @@ static void expect_as_before(const char *used, const char *mode, u64 seed, histo
 	now = measure(measured);
 	EXPECT_EQ(now.large, fresh.large);
 	EXPECT(now.small + blocks_lost() >= fresh.small);
-	print("  # %s, then %s: 1 GiB pages %llu before, %llu after; 2 MiB pages %llu, %llu\n",
-	      used, mode, fresh.large, now.large, fresh.small, now.small);
+	EXPECT(now.meta <= fresh.meta + fresh.meta / 50);
+	print("  # %s, then %s: 1 GiB pages %llu before, %llu after; 2 MiB pages %llu, %llu; "
+	      "metadata frames %llu, %llu\n",
+	      used, mode, fresh.large, now.large, fresh.small, now.small, fresh.meta, now.meta);
 	sections_close_all(&mm_kernel);
 }
 
