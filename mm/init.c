@@ -398,6 +398,19 @@ static bool lies_on_node(phys_t phys, node_t node)
 	return false;
 }
 
+/*
+ * Tables above the mappings of mm/mapping are kept for ever. Those that the first mappings need lie
+ * in boot memory, not in a GiB that could be a page.
+ */
+static void make_first_tables(void)
+{
+	static const virt_t base[] = {HUGE_MAP_BASE, HUGE_LOW_BASE, VMAP_PAGES_BASE};
+
+	for (unsigned i = 0; i < ARRAY_LEN(base); i++)
+		if (!pgtable_entry(pgtable_root(), base[i], PT_PUD, pgtable_alloc_boot, NULL, NULL))
+			memblock_too_little("page tables of mappings");
+}
+
 void mm_init(void)
 {
 	phys_t *first_meta = memblock_alloc_or_die(node_count * sizeof(*first_meta), NODE_NONE,
@@ -434,6 +447,7 @@ void mm_init(void)
 	}
 	if (mm_build(&mm_kernel, &plan) < 0)
 		memblock_too_little("the records of memory");
+	make_first_tables();
 	memblock_freeze();
 	vmap_tables_from(vmap_table_alloc, NULL);
 	pools_init();

@@ -169,10 +169,6 @@ static void expect_as_before(const char *used, const char *mode, u64 seed, histo
 	struct history h = {.mode = hvo_mode_find(used), .state = seed};
 	struct measure fresh, now;
 
-	/* the first mapping of 512 GiB of addresses keeps a table (tests/STATUS.md) */
-	map_or_unmap(&h);
-	if (h.mapping)
-		map_or_unmap(&h);
 	sections_close_all(&mm_kernel);
 	go_on_with(measured);
 	fresh = measure(measured);
