@@ -445,9 +445,9 @@ void mm_init(void)
 			first_meta[n] = 0;
 		}
 	}
+	make_first_tables();
 	if (mm_build(&mm_kernel, &plan) < 0)
 		memblock_too_little("the records of memory");
-	make_first_tables();
 	memblock_freeze();
 	vmap_tables_from(vmap_table_alloc, NULL);
 	pools_init();
