@@ -11,6 +11,7 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/reason.h"
 #include "mm/contig/contig.h"
+#include "mm/debug/search.h"
 #include "mm/contig/contig_search.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
@@ -89,18 +90,11 @@ COMMAND(map unmap, .help = "give all mappings back, each in one flush round", .r
 
 /* ---- contiguous ranges ---- */
 
-static void print_search(const struct contig_stats *before, u64 ns)
-{
-	print("  search %s: %llu struct pages read, %llu ranges tried, %llu us\n",
-	      contig_search_selected()->name, contig_totals.scanned - before->scanned,
-	      contig_totals.candidates - before->candidates, ns / NS_PER_US);
-}
-
 /* The range is made and given back at once; the command shows the search for it. */
 static int cmd_contig(const struct words *words)
 {
-	const struct contig_stats before = contig_totals;
-	u64 order, node = NODE_NONE, start;
+	u64 order, node = NODE_NONE;
+	struct search_seen before;
 	struct page *page;
 	pfn_t pfn;
 	int err = cmd_u64(words, 1, "ORDER", 0, MAX_ORDER, &order);
@@ -109,10 +103,9 @@ static int cmd_contig(const struct words *words)
 		err = cmd_key_u64(words, "node", 0, mm_kernel.nodes - 1, &node);
 	if (err)
 		return err;
-	start = clock_ns();
+	before = search_begin();
 	page = contig_alloc((unsigned)order, (node_t)node);
-	start = clock_ns() - start;
-	print_search(&before, start);
+	search_print(&before);
 	if (!page) {
 		print("  found no range of 2^%llu frames: too many pages cannot be moved, or too "
 		      "little memory\n",

@@ -8,6 +8,7 @@
 #include "kernel/console/progress.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
+#include "mm/debug/search.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
 
@@ -80,7 +81,8 @@ static void explain_short(const struct pool *pool, enum pool_verb verb, u64 miss
 static int change(struct pool *pool, enum pool_verb verb, node_t node, u64 count)
 {
 	static const char *const names[] = {"grow", "shrink", "demote"};
-	const u64 start = clock_ns(), batch = order_pages(GIGA_ORDER - pool->order);
+	const u64 batch = order_pages(GIGA_ORDER - pool->order);
+	const struct search_seen before = search_begin();
 	struct progress progress = progress_begin(names[verb], "pages", count);
 	u64 done = 0, got, want, ns;
 	bool stopped = false;
@@ -91,9 +93,11 @@ static int change(struct pool *pool, enum pool_verb verb, node_t node, u64 count
 		done += got;
 		stopped = done < count && progress_stopped(&progress, done);
 	} while (got == want && done < count && !stopped);
-	ns = clock_ns() - start;
+	ns = clock_ns() - before.ns;
 	print("  %s %s: %llu pages in %llu.%03llu ms, hvo=%s\n", names[verb], size_name(pool), done,
 	      ns / NS_PER_MS, ns / NS_PER_US % 1000, hvo_mode_selected()->name);
+	if (verb == VERB_GROW && pool->order == GIGA_ORDER)
+		search_print(&before);
 	if (stopped)
 		return -EINTR;
 	if (done < count)

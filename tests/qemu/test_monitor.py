@@ -40,7 +40,7 @@ COMMANDS = (
     ("tour", r"(?s)1\. Bare to huge.*8\. The restore"),
     ("map 64M 2M; map", r"(?s)mapped at 0x\w+000: 32 pages of 2048 KiB are there and zero.*32 of 2M"),
     ("map unmap", r"1 mappings given back"),
-    ("page contig 12", r"(?s)search index: \d+ struct pages read.*given back again"),
+    ("page contig 12", r"(?s)search index: \d+ struct pages read.*\d+ metadata frames emptied, \d+ rounds.*given back again"),
     ("mem stats", r"unopened  -> bare"),
     ("log 100", r"unopened|->|ashlar>"),
     ("bench hvo pages=16", r"BENCH hvo mode=on source=\w+ op=free size=2M pages=16 done=16"),

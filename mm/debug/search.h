@@ -1,0 +1,15 @@
+/* What a search for contiguous memory did, for the commands that start one. */
+#pragma once
+
+#include "kernel/core/shootdown.h"
+#include "mm/contig/contig.h"
+
+struct search_seen {
+	struct contig_stats stats;
+	u64 meta, ns; /* frames that metadata memory uses; the time */
+	struct shootdown_stats rounds;
+};
+
+/* Counts as they are now, and what changed since. Other CPUs' work is counted with it. */
+struct search_seen search_begin(void);
+void search_print(const struct search_seen *before);
