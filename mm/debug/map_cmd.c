@@ -12,7 +12,6 @@
 #include "kernel/core/reason.h"
 #include "mm/contig/contig.h"
 #include "mm/debug/search.h"
-#include "mm/contig/contig_search.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 
