@@ -57,11 +57,11 @@ int meta_remove_block(struct node *node, u32 index, unsigned own);
  * Frames of kind LASTING that all sections of a GiB, and the blocks of metadata memory for it, may
  * ever need: 8 for block records, 8 for tables, the head of a page, and maps.
  */
-enum { META_LASTING_PER_GIB = 20, META_BLOCKS_AT_BOOT_MAX = 6 };
+enum { META_LASTING_PER_GIB = 20, META_BLOCKS_AT_BOOT_MAX = 16 };
 
 /*
  * Blocks that hold `lasting` such frames, and some for other uses. Start-up must not take longer
- * with more RAM, so nodes of more than 150 GiB get the others when they need them, beside these as
+ * with more RAM, so nodes of more than 400 GiB get the others when they need them, beside these as
  * long as there is room.
  */
 static inline u64 meta_blocks_at_boot(u64 lasting)
