@@ -185,7 +185,8 @@ static void expect_as_before(const char *used, const char *mode, u64 seed, histo
 	now = measure(measured);
 	EXPECT_EQ(now.large, fresh.large);
 	EXPECT(now.small + blocks_lost() >= fresh.small);
-	EXPECT(now.meta <= fresh.meta + fresh.meta / 50);
+	/* with more pages than before, one more section is open, and has struct pages */
+	EXPECT(now.small > fresh.small || now.meta <= fresh.meta + fresh.meta / 50);
 	print("  # %s, then %s: 1 GiB pages %llu before, %llu after; 2 MiB pages %llu, %llu; "
 	      "metadata frames %llu, %llu\n",
 	      used, mode, fresh.large, now.large, fresh.small, now.small, fresh.meta, now.meta);
