@@ -9,10 +9,8 @@
 #include "kernel/core/context.h"
 #include "kernel/core/printk.h"
 #include "mm/contig/contig.h"
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/memmap.h"
-#include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_split.h"
 #include "mm/page/pcp.h"
@@ -378,16 +376,21 @@ int page_mark_bad(pfn_t pfn)
 /* ---- reports from contexts in which nothing can be done about them ---- */
 
 /*
- * Slots change by compare-and-swap only: 0 -> frame + 1 -> 0. Nobody waits, so a machine check may
- * interrupt anything here without harm. A report for which there is no slot is lost, and the log
- * says so; a machine in that state has more serious problems.
+ * A report is a word: frame + 1, and above it the attempts that failed for lack of memory or room.
+ * Slots change by compare-and-swap only, and whoever swaps 0 in owns the report. Nobody waits, so a
+ * machine check may interrupt anything here without harm. A report for which there is no slot is
+ * lost, and the log says so; a machine in that state has more serious problems.
  */
+enum { REPORT_TRIES_SHIFT = 48, REPORT_TRIES_MAX = 64 };
+#define REPORT_TRY (1ULL << REPORT_TRIES_SHIFT)
+
 void mm_report_bad(struct mm *mm, pfn_t pfn)
 {
 	for (unsigned i = 0; i < BAD_REPORTS_MAX; i++) {
 		u64 *slot = &mm->bad.reported[i];
 
-		if (atomic_load_relaxed(slot) != pfn + 1 && !atomic_cas(slot, 0ULL, pfn + 1))
+		if (atomic_load_relaxed(slot) % REPORT_TRY != pfn + 1 &&
+		    !atomic_cas(slot, 0ULL, pfn + 1))
 			continue;
 		atomic_fetch_or(&mm->watch, (u32)WATCH_REPORTED);
 		return;
@@ -395,20 +398,29 @@ void mm_report_bad(struct mm *mm, pfn_t pfn)
 	atomic_fetch_add(&mm->bad.lost, 1u);
 }
 
-/* False if it has to be tried again: another CPU is working on a frame, or there is no room. */
-static bool take_reported(struct mm *mm, pfn_t pfn)
+/*
+ * Returns 0, or the report to try again: another CPU is working on a frame, or there is no room or
+ * memory and that has not lasted too long.
+ */
+static u64 take_reported(struct mm *mm, u64 report)
 {
+	const pfn_t pfn = report % REPORT_TRY - 1;
 	const bool known = bad_frame_is_out(mm, pfn);
 	const int err = known ? 0 : mm_mark_bad(mm, pfn);
 
-	if (err == -EAGAIN || err == -ENOMEM)
-		return false;
+	if (err == -EAGAIN)
+		return report;
+	if (err == -ENOMEM && report / REPORT_TRY + 1 < REPORT_TRIES_MAX)
+		return report + REPORT_TRY;
 	if (!known)
 		pr_warn("memory: frame %llx failed: %s", pfn,
 			err == 0        ? "it is out of use"
 			: err == -EBUSY ? "it will be withdrawn when it is free"
-					: "it is not memory that the allocator gives out");
-	return true;
+			: err == -EINVAL
+				? "it is not memory that the allocator gives out"
+				: "it stays in use, because too many frames are pending or "
+				  "memory is short");
+	return 0;
 }
 
 void bad_frames_take_reported(struct mm *mm)
@@ -418,12 +430,15 @@ void bad_frames_take_reported(struct mm *mm)
 
 	atomic_fetch_and(&mm->watch, ~(u32)WATCH_REPORTED);
 	for (unsigned i = 0; i < BAD_REPORTS_MAX; i++) {
-		const u64 word = atomic_load_acquire(&mm->bad.reported[i]);
+		u64 *slot = &mm->bad.reported[i];
+		u64 report = atomic_load_relaxed(slot);
 
-		if (word && take_reported(mm, word - 1))
-			atomic_cas(&mm->bad.reported[i], word, 0ULL);
-		else if (word)
-			again = true;
+		if (!report || !atomic_cas(slot, report, 0ULL))
+			continue;
+		report = take_reported(mm, report);
+		again |= report != 0;
+		if (report && !atomic_cas(slot, 0ULL, report)) /* another report has come */
+			mm_report_bad(mm, report % REPORT_TRY - 1);
 	}
 	if (again)
 		atomic_fetch_or(&mm->watch, (u32)WATCH_REPORTED);

@@ -81,13 +81,25 @@ static bool empty(struct zone *zone, u32 index)
 	return true;
 }
 
-/*
- * Is each page of `count` frames of a full block free in the buddy, or in use with a mover? `held`:
- * or free on a CPU's list or on its way to one? Without this look most attempts would fail half
- * way. Zone lock held, so the block stays full.
- */
-static bool frames_would_move(const struct page *pages, u64 count, bool held)
+/* Has any zone a free movable chunk of `order`, or a block to split? A hint. */
+static bool has_chunk(const struct mm *mm, unsigned order)
 {
+	for (unsigned z = 0; z < mm->zones; z++)
+		if (atomic_load_relaxed(&mm->zone[z].page_orders[MIGRATE_MOVABLE]) >> order ||
+		    atomic_load_relaxed(&mm->zone[z].unopened) > 0)
+			return true;
+	return false;
+}
+
+/*
+ * Is each page of `count` frames of a full block free in the buddy, or in use with a mover? With
+ * `held`, a page that a CPU's list holds, or is about to hold, will do as well. Returns the order
+ * of the largest page in use, for which there must be room elsewhere, or -1. Without this look most
+ * attempts would fail half way. Zone lock held, so the block stays full.
+ */
+static int frames_would_move(const struct page *pages, u64 count, bool held)
+{
+	int largest = 0;
 	u64 step;
 
 	for (u64 i = 0; i < count; i += step) {
@@ -99,20 +111,25 @@ static bool frames_would_move(const struct page *pages, u64 count, bool held)
 		if ((kind.flags & PAGE_BUDDY) || (held && !used))
 			continue;
 		if (!used || !(kind.flags & PAGE_MOVABLE) || step > count)
-			return false;
+			return -1;
+		if (kind.flags & PAGE_COMPOUND)
+			largest = MAX(largest, kind.order);
 	}
-	return true;
+	return largest;
 }
 
 /* Is this a block to try? The answer may be stale at once, and isolation finds out exactly. */
 static bool would_move(struct zone *zone, u32 index)
 {
 	bool would;
+	int largest;
 
 	zone_lock(zone);
 	would = is_candidate(zone, index);
-	if (would && block_look_at(zone->mm, index).state == BLOCK_FULL)
-		would = frames_would_move(block_page(zone->mm, index), BLOCK_FRAMES, true);
+	if (would && block_look_at(zone->mm, index).state == BLOCK_FULL) {
+		largest = frames_would_move(block_page(zone->mm, index), BLOCK_FRAMES, true);
+		would = largest >= 0 && has_chunk(zone->mm, (unsigned)largest);
+	}
 	zone_unlock(zone);
 	return would;
 }
@@ -125,7 +142,7 @@ static struct page *find_chunk(const struct zone *zone, u32 index, unsigned orde
 	struct page *pages = block_page(zone->mm, index);
 
 	for (u64 i = 0; i < BLOCK_FRAMES; i += order_pages(order))
-		if (frames_would_move(&pages[i], order_pages(order), false))
+		if (frames_would_move(&pages[i], order_pages(order), false) >= 0)
 			return &pages[i];
 	return NULL;
 }

@@ -105,7 +105,7 @@ static bool others_are_idle(void)
 
 /* ---- pages ---- */
 
-/* What the frames in use belong to, as far as pools and mappings know. */
+/* Say how many of the frames in use belong to pools and how many to huge mappings. */
 static void print_users(void)
 {
 	struct huge_usage huge;

@@ -1,4 +1,4 @@
-/* What a search did: see search.h. */
+/* The report of a search: see search.h. */
 #include "mm/debug/search.h"
 
 #include <arch/clock.h>

@@ -1,4 +1,4 @@
-/* What a search for contiguous memory did, for the commands that start one. */
+/* For commands that search for contiguous memory: they say what the search did. */
 #pragma once
 
 #include "kernel/core/shootdown.h"

@@ -102,8 +102,9 @@ typedef void from_node_fn(struct pool *pool, const struct hvo_mode *mode, node_t
 			  struct block_list *list);
 
 /*
- * Have pages of all nodes appended to an empty list: equal shares, with the remainder one page a
- * node, round robin from the node of number `turn` on. What some nodes lack then comes from any.
+ * Append pages of all nodes to an empty list, in equal shares. The remainder comes one page a node,
+ * beginning at node `turn`. If some nodes have fewer pages than their share, the others make up for
+ * them.
  */
 static void from_all(struct pool *pool, from_node_fn *from, const struct hvo_mode *mode, u64 turn,
 		     u64 count, struct block_list *list)
@@ -285,13 +286,13 @@ static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 {
 	spin_lock(&pool->lock);
 	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
-	if (which.surplus)
+	if (which.surplus) {
 		dequeue_surplus(pool, count, list);
-	else if (which.only < pool->mm->nodes)
-		dequeue_any(pool, NULL, which.only, count, list);
-	if (!which.surplus && which.only == NODE_NONE) {
+	} else if (which.only == NODE_NONE) {
 		from_all(pool, dequeue_any, NULL, pool->free_turn % pool->mm->nodes, count, list);
 		pool->free_turn += list->count;
+	} else if (which.only < pool->mm->nodes) {
+		dequeue_any(pool, NULL, which.only, count, list);
 	}
 	leave_pool(pool, list);
 	spin_unlock(&pool->lock);

@@ -11,7 +11,8 @@ int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stat
 
 /*
  * A free page of a pool goes back to the buddy, for a bad frame in it: another takes its place, or
- * the pool becomes smaller, if no page is promised. Returns 0, or -EBUSY with the page in the pool.
+ * the pool becomes smaller, if no page is promised. A page that was taken meanwhile is moved, as
+ * pool_move_page() does. Returns 0 if the page has left, else an error.
  */
 int pool_dissolve_page(struct mm *mm, u32 index, unsigned order);
 

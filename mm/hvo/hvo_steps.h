@@ -1,6 +1,6 @@
 /*
  * A batch of runs, and what the way to huge pages (hvo_make.c) and the way back (hvo_restore.c)
- * share. What the modes (hvo.c) do, they do in steps over such a batch.
+ * share. The modes (hvo.c) work in steps over such a batch.
  */
 #pragma once
 

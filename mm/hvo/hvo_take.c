@@ -3,7 +3,7 @@
  *
  *   huge     shared tails, as an earlier page left them
  *   bare     no struct pages; a head frame is reserved for each run
- *   full     all struct pages, where no mode has to look for them
+ *   full     all struct pages, in on-demand sections: only hvo=on takes these
  *   mapped   all struct pages, in mapped sections: the baselines work on these
  *
  * Sections are opened for the class that suits the mode: mapped for the baselines, else bare. A
@@ -14,10 +14,8 @@
 #include "mm/hvo/hvo_make.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/hvo/hvo_unshare.h"
-#include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/upward.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_more.h"
 #include "mm/zone/transit.h"
@@ -122,9 +120,9 @@ static u64 take_class(struct zone *zone, const struct hvo_mode *mode, enum free_
 	if (class != FREE_HUGE && order > zone->max_order)
 		return 0;
 	/*
-	 * A 1 GiB page would keep a frame of its small pages' struct pages as its head, and so a
-	 * block of these in some other GiB. hvo_gather() makes it with a head that lies among those
-	 * that last.
+	 * Not as a 1 GiB page. Its head would stay in a frame of its small pages' struct pages, and
+	 * keep that block of metadata memory, in some other GiB, from going back. hvo_gather()
+	 * gives it a head among the frames that live for ever.
 	 */
 	if (class == FREE_FULL && order > BLOCK_ORDER)
 		return 0;

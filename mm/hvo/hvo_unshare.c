@@ -5,7 +5,6 @@
 
 #include "mm/hvo/hvo_restore.h"
 #include "mm/memmap/block_state.h"
-#include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/transit.h"

@@ -16,8 +16,9 @@ void hvo_unshare(struct mm *mm, const struct hvo_mode *mode, struct block_list *
 /*
  * Demote 1 GiB pages of `list` (in transit) to 512 pages of 2 MiB each, which go to `done`, in
  * transit. One round covers all that become bare on the way; the mode restores those of mapped
- * sections and makes their pieces pages. Heads are reserved first; pages for which there are none
- * stay in `list`, unchanged. Returns how many were demoted.
+ * sections and makes their pieces pages. Heads are reserved first. Pages for which there are no
+ * heads, or in mapped sections no struct pages, stay in `list`, unchanged. Returns how many were
+ * demoted.
  */
 u64 hvo_demote(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 	       struct block_list *done);

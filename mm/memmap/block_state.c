@@ -53,8 +53,6 @@
  *                       GiB
  *   NOHEAD    FULL      the same,         8 allocated frames  the same           the same
  *                       restoring
- *   NOHEAD    HUGE      demoter           cleared, round,     1 per batch        partial, count
- *                                         remapped                               returned
  *   BARE,     UNOPENED  closer (CLOSING)  PMD cleared         1 full round,      -EBUSY before
  *   FULL,                                                     idle CPUs          anything is
  *   META                                                      included           unlinked
@@ -88,7 +86,7 @@ static const u16 legal[BLOCK_STATES] = {
 	[BLOCK_UNOPENED] = TO(ABSENT) | TO(RESERVED) | TO(BARE) | TO(FULL) | TO(META),
 	[BLOCK_BARE] = TO(HUGE) | TO(NOHEAD) | TO(FULL) | TO(META) | TO(UNOPENED),
 	[BLOCK_HUGE] = TO(BARE) | TO(FULL),
-	[BLOCK_NOHEAD] = TO(BARE) | TO(HUGE) | TO(FULL),
+	[BLOCK_NOHEAD] = TO(BARE) | TO(FULL),
 	[BLOCK_FULL] = TO(HUGE) | TO(NOHEAD) | TO(META) | TO(UNOPENED),
 	[BLOCK_META] = TO(BARE) | TO(FULL) | TO(UNOPENED),
 };

@@ -291,7 +291,7 @@ struct mm {
 	/* (a) PMDs split whose round is not complete; until then no PTE of their tables changes */
 	u32 splits_unflushed;
 	struct fail_plan fail; /* (a) tests: the calls that must fail */
-	struct bad_frames bad; /* owned by the CPU that has set bad.withdrawing */
+	struct bad_frames bad; /* see struct bad_frames for who owns what */
 	/* (a) frames in transit that CPUs hold while they look for more: none come back soon */
 	u64 transit_kept;
 };

@@ -385,11 +385,16 @@ u64 pcp_count(const struct mm *mm, const struct zone *zone)
 
 s64 pcp_in_use(const struct mm *mm, const struct zone *zone)
 {
-	s64 moved = 0;
+	s64 frames = 0;
 
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		moved += atomic_load_relaxed(&mm->pcp[cpu]->zone[zone->index]->moved);
-	return moved - (s64)pcp_count(mm, zone);
+	/* the words of one CPU side by side: it may change them together at any moment */
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		const struct pcp_zone *z = mm->pcp[cpu]->zone[zone->index];
+
+		frames += atomic_load_relaxed(&z->moved) - atomic_load_relaxed(&z->held) -
+			  beside_slots(z);
+	}
+	return frames;
 }
 
 void pcp_add_in_use(struct zone *zone, s64 frames)

@@ -305,10 +305,10 @@ static u32 take_anywhere(struct node *node)
 }
 
 /*
- * Metadata memory has begun to grow in blocks for movable memory: what is free around becomes
- * unmovable, as much as the struct pages of all the node's memory take, which is one GiB in 64.
- * Movable pages get such blocks last, so metadata memory finds room here when it grows again, and
- * does not follow these pages into every GiB.
+ * Metadata memory has taken a block among movable ones. Make the free blocks around it unmovable,
+ * as many as the struct pages of all the node's memory need: one in 64. Movable pages get such
+ * blocks last. So metadata memory finds room here when it grows again, and does not follow movable
+ * pages into every GiB.
  */
 static void keep_for_meta(struct node *node, u32 index)
 {

@@ -149,11 +149,12 @@ static void retype_slice(struct zone *zone, u32 first, u32 end, enum migratetype
 	zone_lock(zone);
 	for (u32 index = first; index < end;) {
 		const struct block *block = block_at(zone->mm, index);
-		const u32 head = block ? buddy_find_run(zone->mm, index) : BLOCK_NONE;
+		const struct block_word word =
+			block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
 		int done = 1;
 
-		if (head != BLOCK_NONE && block_look(block).zone == zone->index &&
-		    block_look(block).type == from)
+		if (word.zone == zone->index && word.type == from && block &&
+		    buddy_find_run(zone->mm, index) != BLOCK_NONE)
 			done = migratetype_change(zone, index, end, BLOCK_TYPE_MASK, (u8)to);
 		index += done > 0 ? (u32)done : 1; /* a free 1 GiB page keeps its type */
 	}

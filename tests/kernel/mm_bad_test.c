@@ -354,6 +354,30 @@ TEST(mm_bad, a_withdrawal_that_came_too_early_is_made_again)
 	expect_pool_and_return(a, 4, pfn);
 }
 
+/* Pages that go back to a pool drive the withdrawal of other frames, as those to the buddy do. */
+TEST(mm_bad, a_frame_is_withdrawn_while_only_pool_pages_are_given_back)
+{
+	struct page *page, *huge;
+	pfn_t pfn;
+	struct arena *a = borrow_with_pool(&pfn);
+
+	if (!a)
+		return;
+	page = alloc(a, 0, 0);
+	huge = pool_page_take(&a->pool, 1, POOL_ANY);
+	REQUIRE(page && huge);
+	EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page)), -EBUSY);
+	a->mm.bad.withdrawing = 1; /* another CPU withdraws, and has looked at the frame already */
+	mm_page_free(&a->mm, page);
+	a->mm.bad.withdrawing = 0;
+	EXPECT_EQ(arena_usage(a).bad, 0);
+	pool_page_give(&a->pool, huge);
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_selected(), a->pool.pages), 4);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
 /*
  * Metadata memory goes on using its block. Once metadata memory has released the block, nobody else
  * gets the bad frame.
@@ -509,6 +533,37 @@ TEST(mm_bad, no_more_are_pending_than_there_is_room_for)
 }
 
 /* ---- reports from contexts that cannot act on them ---- */
+
+static bool has_reports(const struct arena *a)
+{
+	return (atomic_load_relaxed(&a->mm.watch) & WATCH_REPORTED) != 0;
+}
+
+/* There is no place for a pending frame. The report is tried for some time, and then given up. */
+TEST(mm_bad, a_report_without_room_does_not_stay_for_ever)
+{
+	enum { TRIES = 64 };
+	struct arena *a = arena_borrow(MIB(16));
+	struct page *page;
+
+	if (!a)
+		return;
+	page = alloc(a, 8, 0);
+	REQUIRE(page);
+	for (unsigned i = 0; i < BAD_PENDING_MAX; i++)
+		EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + i), -EBUSY);
+	mm_report_bad(&a->mm, page_to_pfn(page) + BAD_PENDING_MAX);
+	for (unsigned i = 0; i < TRIES; i++) {
+		EXPECT(has_reports(a));
+		bad_frames_take_reported(&a->mm);
+	}
+	EXPECT(!has_reports(a));
+	mm_page_free(&a->mm, page);
+	EXPECT_EQ(bad_frames_withdraw(&a->mm), 0);
+	EXPECT_EQ(arena_usage(a).bad, BAD_PENDING_MAX);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
 
 TEST(mm_bad, a_reported_frame_is_out_before_anything_is_given_out)
 {
