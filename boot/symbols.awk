@@ -1,6 +1,7 @@
 # Turns `nm -n` of a linked kernel into the symbol table that backtraces read (arch/x86_64/cpu/symbols.c).
 #
-# Input: lines "address type name", sorted by address. Only text symbols are kept, the first name of each address.
+# Input: lines "address type name", sorted by address. Only text symbols are kept: the first name of each address, but
+# none of ashlar.h's that is a second one.
 # Output: assembly for section .rodata.symbols:
 #
 #	__symbol_count         .long  n
@@ -14,6 +15,11 @@
 function is_text(type)
 {
 	return type ~ /^[tTwW]$/
+}
+
+# The interface's second names (ashlar.h) give way to the kernel's own.
+is_text($2) && $1 == last && name[n - 1] ~ /^ashlar_/ {
+	name[n - 1] = $3
 }
 
 is_text($2) && $1 != last {

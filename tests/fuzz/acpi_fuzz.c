@@ -35,12 +35,13 @@ void printk(enum log_level level, const char *fmt, ...)
 
 static void fuzz_rsdp(const u8 *data, size_t len)
 {
-	struct acpi_rsdp rsdp;
-	s64 at = acpi_rsdp_scan(data, len);
+	struct acpi_rsdp found, rsdp;
+	s64 at = acpi_rsdp_scan(data, len, &found);
 
 	require(at == -ENOENT || (at >= 0 && (u64)at + ACPI_RSDP_V1_SIZE <= len));
 	if (at >= 0)
-		require(acpi_rsdp_parse(data + at, len - (size_t)at, &rsdp) == 0);
+		require(acpi_rsdp_parse(data + at, len - (size_t)at, &rsdp) == 0 &&
+			rsdp.rsdt == found.rsdt && rsdp.xsdt == found.xsdt);
 	acpi_rsdp_parse(data, len, &rsdp);
 }
 

@@ -98,16 +98,18 @@ TEST(acpi_rsdp, bad_extended_checksum_leaves_the_rsdt)
 TEST(acpi_rsdp, scan_finds_the_first_valid_on_a_border)
 {
 	static u8 area[256];
+	struct acpi_rsdp rsdp;
 
 	memset(area, 0, sizeof(area));
 	build_rsdp(0);
 	memcpy(area + 24, build.bytes, 20); /* not on a border */
-	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area)), (s64)-ENOENT);
+	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area), &rsdp), (s64)-ENOENT);
 	memcpy(area + 64, build.bytes, 20);
 	area[64 + 9] ^= 1; /* wrong checksum */
 	memcpy(area + 128, build.bytes, 20);
-	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area)), 128);
-	EXPECT_EQ(acpi_rsdp_scan(area, 147), (s64)-ENOENT); /* cut off */
+	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area), &rsdp), 128);
+	EXPECT_EQ(rsdp.rsdt, 0x1000);
+	EXPECT_EQ(acpi_rsdp_scan(area, 147, &rsdp), (s64)-ENOENT); /* cut off */
 }
 
 /* ---- headers and roots ---- */

@@ -63,12 +63,8 @@ static const void *map(phys_t phys, u64 size)
 static bool rsdp_search(phys_t start, size_t len, struct acpi_rsdp *rsdp)
 {
 	const u8 *area = map(start, len);
-	s64 at;
 
-	if (!area)
-		return false;
-	at = acpi_rsdp_scan(area, len);
-	return at >= 0 && acpi_rsdp_parse(area + at, len - (size_t)at, rsdp) == 0;
+	return area && acpi_rsdp_scan(area, len, rsdp) >= 0;
 }
 
 phys_t acpi_ebda(void)

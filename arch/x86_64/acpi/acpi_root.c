@@ -69,12 +69,10 @@ int acpi_rsdp_parse(const void *data, size_t len, struct acpi_rsdp *out)
 	return out->rsdt || out->xsdt ? 0 : -EINVAL;
 }
 
-s64 acpi_rsdp_scan(const void *area, size_t len)
+s64 acpi_rsdp_scan(const void *area, size_t len, struct acpi_rsdp *out)
 {
-	struct acpi_rsdp rsdp;
-
 	for (size_t at = 0; at + ACPI_RSDP_V1_SIZE <= len; at += 16)
-		if (acpi_rsdp_parse((const u8 *)area + at, len - at, &rsdp) == 0)
+		if (acpi_rsdp_parse((const u8 *)area + at, len - at, out) == 0)
 			return (s64)at;
 	return -ENOENT;
 }

@@ -6,8 +6,8 @@
 /* 0, or -EINVAL if this is no RSDP or has a bad checksum (logged if the signature is right). */
 int acpi_rsdp_parse(const void *data, size_t len, struct acpi_rsdp *out);
 
-/* Offset of the first valid RSDP on a 16-byte boundary of an area, or -ENOENT. */
-s64 acpi_rsdp_scan(const void *area, size_t len);
+/* Parse the first valid RSDP on a 16-byte boundary of an area. Returns its offset, or -ENOENT. */
+s64 acpi_rsdp_scan(const void *area, size_t len, struct acpi_rsdp *out);
 
 /* Length that a header states, 0 if it is impossible or `len` is below ACPI_HEADER_SIZE. */
 size_t acpi_header_length(const void *data, size_t len);
@@ -22,7 +22,7 @@ bool acpi_has_signature(const void *data, size_t len, const char *signature);
 int acpi_table_open(const void *data, size_t len, const char *signature, struct acpi_table *out);
 
 /*
- * Upper limit for the entries of a MADT or an SRAT that are read: the shortest of them has 8 bytes.
+ * Upper limit for the CPUs of a MADT, and for the entries of an SRAT: the shortest has 8 bytes.
  */
 static inline size_t acpi_entries_max(const struct acpi_table *table)
 {

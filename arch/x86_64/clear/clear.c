@@ -23,7 +23,6 @@
 #include "arch/x86_64/clear/clear.h"
 #include "arch/x86_64/cpu/cpu.h"
 #include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 
 void clear_orig(void *addr, size_t bytes);
@@ -62,13 +61,18 @@ static unsigned forced; /* 0: none; else a row, counted from 1 */
 
 static int clear_insn_parse(const struct option *opt, const char *value)
 {
-	const unsigned before = forced;
-	const int err = option_parse_choice(opt, value);
+	struct option to_row = *opt;
+	unsigned row = 0;
+	int err;
 
-	if (err || !forced || clear_insns[forced - 1].supported())
+	to_row.target = &row; /* CPUs may clear meanwhile, so a row is stored once it is allowed */
+	err = option_parse_choice(&to_row, value);
+	if (err)
 		return err;
-	forced = before;
-	return -ERANGE;
+	if (row && !clear_insns[row - 1].supported())
+		return -ERANGE;
+	forced = row;
+	return 0;
 }
 
 OPTION(clear.insn, .values = "auto", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),

@@ -23,6 +23,7 @@
 #include <arch/pgtable.h>
 
 #include "arch/x86_64/smp/trampoline.h"
+#include "kernel/core/panic.h"
 #include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 
@@ -100,6 +101,8 @@ static void fill_page(u8 *page, phys_t phys, phys_t root)
 {
 	struct trampoline_data *data = (struct trampoline_data *)(page + TRAMPOLINE_DATA_AT);
 
+	ASSERT(trampoline_end - trampoline_start <= TRAMPOLINE_DATA_AT,
+	       "the trampoline's code reaches its data");
 	memset(page, INT3, PAGE_SIZE);
 	memcpy(page, trampoline_start, (size_t)(trampoline_end - trampoline_start));
 	*data = (struct trampoline_data){
