@@ -135,7 +135,7 @@ $(foreach dir,mm kernel,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += -fprofil
 KERNEL_LIBS = $(shell $(CC) -print-file-name=libgcov.a)
 endif
 # Programs of users may use vector registers: nothing else runs on their CPU, and interrupts leave the registers alone
-# (arch/x86_64/cpu/vector.c).
+# (arch/x86_64/cpu/cpu.c).
 PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
 # C++ without a runtime: no exceptions, no type information, no locks around static variables of functions. Objects with a destructor that
 # live until the end are never destroyed. Options leave members of their structure out, which -Wextra reports in C++ only, and functions may have

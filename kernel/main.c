@@ -42,8 +42,8 @@ void kernel_main(const struct boot_info *info)
 	cmdline_apply(info->cmdline, info->cmdline_len);
 	arch_console_init(info); /* people see the log from its first line */
 
-	if (memblock_sort_out(info, &memblock_memory, &memblock_reserved) <
-	    0) { /* RAM is known, and the ranges already in use are kept */
+	/* RAM is known, and the ranges already in use are kept */
+	if (memblock_sort_out(info, &memblock_memory, &memblock_reserved) < 0) {
 		pr_err("no usable RAM");
 		verdict_end_with(VERDICT_FAIL);
 	}

@@ -32,7 +32,7 @@ struct option {
 	/*
 	 * Further choices, numbered after those in `values` (which may then be NULL). They are the
 	 * names of a table's rows; each row begins with `const char *name`, and NULL ends the
-	 * table. A new row is a new choice.
+	 * table. A new row is a new choice. `target` is then an unsigned.
 	 */
 	const void *rows;
 	size_t row_bytes;

@@ -20,7 +20,6 @@
 #include <arch/user.h>
 
 #include "kernel/core/call.h"
-#include "kernel/core/cmdline.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
@@ -34,10 +33,6 @@ enum { PERIODS = 5, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20, FRAMES_MAX = 16 };
 
 /* Before the clock runs, only spins can be counted. One period is then this many spins. */
 #define SPINS_PER_PERIOD (1ULL << 26)
-
-static const u32 soft_levels = 1 << WAIT_ROUND | 1 << WAIT_DRAINED | 1 << WAIT_JOB |
-			       1 << WAIT_TRANSIT | 1 << WAIT_MEMORY | 1 << WAIT_RANGE |
-			       1 << WAIT_TOUCH | 1 << WAIT_WORK;
 
 u32 wait_reports;
 u64 wait_period_ms;
@@ -54,6 +49,11 @@ u64 wait_deadline_cpus(void)
 u32 wait_bound(enum wait_level level)
 {
 	return (u32)PERIODS << level >> WAIT_LOCK;
+}
+
+static bool is_soft(enum wait_level level)
+{
+	return level == WAIT_ROUND || level == WAIT_DRAINED || level >= WAIT_JOB;
 }
 
 /*
@@ -143,7 +143,7 @@ struct wait wait_begin(enum wait_level level, const char *what)
 			     .since = now,
 			     .deadline_ns = wait_deadline_cpus(),
 			     .bound = wait_bound(level),
-			     .soft = soft_levels >> level & 1};
+			     .soft = is_soft(level)};
 }
 
 static bool period_passed(struct wait *wait, u64 now)
@@ -174,7 +174,10 @@ static void count_period(struct wait *wait, cpu_t culprit)
 
 /* ---- reports ---- */
 
-/* The CPU may spin with interrupts off. One may answer in less time than all. */
+/*
+ * By NMI, because the CPU may spin with interrupts off. One CPU needs less time to answer than all
+ * of them.
+ */
 void wait_print_where(cpu_t cpu)
 {
 	virt_t where[FRAMES_MAX];

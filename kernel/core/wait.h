@@ -31,7 +31,7 @@
  *     (wait_moved()), or goes on with a wait of a lower level because something moved for that
  *     wait. If the CPU waited for is known, only its events count, else those of all other CPUs.
  *   - The queue of a lock moves on.
- *   - A CPU waits for a console, which has a bound of its own: the lowest level.
+ *   - A CPU waits for a console (WAIT_CONSOLE, the lowest level); that wait has a bound of its own.
  *   - A wait for one CPU after the other turns to the next CPU.
  *
  * So a wait lasts as long as the work below it goes on, and a wait that hangs ends before the waits
@@ -48,7 +48,7 @@
 
 /*
  * Levels, innermost first. The work of a later level may wait for an earlier level, never the other
- * way round. Soft ones are marked.
+ * way round. Soft are WAIT_ROUND, WAIT_DRAINED, and all levels from WAIT_JOB on.
  */
 enum wait_level {
 	WAIT_CONSOLE, /* a console that takes its bytes, perhaps with a lock held */
@@ -56,27 +56,27 @@ enum wait_level {
 	WAIT_LOCK,
 	/* a CPU that is asked to run a call or to flush; the function may take a lock */
 	WAIT_ANSWER,
-	WAIT_ROUND, /* soft: a round that another CPU has begun, with deadlines of its own */
+	WAIT_ROUND, /* a round that another CPU has begun, with deadlines of its own */
 	/*
 	 * A CPU that must first leave the allocator, where it may wait for a round, or a handler.
 	 * That CPU is called again and again meanwhile.
 	 */
 	WAIT_DRAIN,
-	WAIT_DRAINED, /* soft: a drain of all CPUs that another CPU has begun, likewise */
+	WAIT_DRAINED, /* a drain of all CPUs that another CPU has begun, likewise */
 	/*
 	 * Metadata memory that another CPU grows, with rounds and sections opened for it
 	 * (mm/zone/meta_grow.c)
 	 */
 	WAIT_GROWTH,
 	WAIT_OPENING, /* a section that another CPU opens or closes; metadata memory grows for it */
-	WAIT_JOB,     /* soft: helpers of a job: they open sections, make huge pages, clear */
-	/* soft: blocks and pages in transit, whose owner may reserve metadata memory, start jobs */
+	WAIT_JOB,     /* helpers of a job: they open sections, make huge pages, clear */
+	/* blocks and pages in transit, whose owner may reserve metadata memory, start jobs */
 	WAIT_TRANSIT,
-	WAIT_MEMORY, /* soft: memory of any kind that other CPUs are changing */
-	WAIT_RANGE,  /* soft: a range that is opened, or emptied into other memory */
-	/* soft: a touch of a mapping, which takes a page and clears or copies it: 1 GiB, perhaps */
+	WAIT_MEMORY, /* memory of any kind that other CPUs are changing */
+	WAIT_RANGE,  /* a range that is opened, or emptied into other memory */
+	/* a touch of a mapping, which takes a page and clears or copies it: 1 GiB, perhaps */
 	WAIT_TOUCH,
-	WAIT_WORK, /* soft: a function that runs to completion on another CPU, whatever it does */
+	WAIT_WORK, /* a function that runs to completion on another CPU, whatever it does */
 	WAIT_LEVELS
 };
 

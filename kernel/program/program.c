@@ -146,7 +146,6 @@ static s64 load_stack(const struct program_request *request, u64 vdso)
 				    .phdr_count = program.elf.phdr_count,
 				    .phdr_size = program.elf.phdr_size,
 				    .hwcap = user_hwcap(),
-				    .hwcap2 = 0, /* bit 1 would offer WRFSBASE, which is off */
 				    .vdso = vdso,
 				    .signal_stack_min = 4096 + user_vectors_size()};
 	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);

@@ -97,7 +97,7 @@ static unsigned known_pairs(const struct start_stack *start, struct pair *pairs)
 	add_pair(pairs, &n, AT_GID, 0);
 	add_pair(pairs, &n, AT_EGID, 0);
 	add_pair(pairs, &n, AT_SECURE, 0);
-	add_pair(pairs, &n, AT_HWCAP2, start->hwcap2);
+	add_pair(pairs, &n, AT_HWCAP2, 0); /* bit 1 would offer WRFSBASE, which is off */
 	return n;
 }
 

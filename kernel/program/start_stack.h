@@ -26,7 +26,7 @@ struct start_stack {
 	const struct arguments *environment; /* NAME=value */
 	u64 entry, phdr, base;               /* base: 0 without an interpreter */
 	u64 phdr_count, phdr_size;
-	u64 hwcap, hwcap2;
+	u64 hwcap;
 	u64 vdso;             /* 0: none */
 	u64 signal_stack_min; /* AT_MINSIGSTKSZ, bytes; 0: none */
 	u8 random[START_RANDOM_BYTES];

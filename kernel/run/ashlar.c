@@ -1,6 +1,6 @@
 /*
- * Functions of ashlar.h that stand for functions of the kernel whose names are common words; the
- * others are second names of these, in printk.c and format.c.
+ * Functions of ashlar.h that add something to one of the kernel's. ashlar_print(), ashlar_format()
+ * and their v-forms are only second names, in printk.c and format.c.
  */
 #include "ashlar.h"
 

@@ -1,5 +1,6 @@
 /*
- * CPU features, control registers, halting for good, and how late a CPU may answer.
+ * CPU features, control registers, vector registers, halting for good, and how late a CPU may
+ * answer.
  *
  * CR4 is written whole, with the same value on every CPU, so that no setting of firmware's survives
  * and no CPU differs (boot/entry.S has done the first half). PAT entry 1 becomes write-combining;
@@ -7,7 +8,6 @@
  */
 #include "arch/x86_64/cpu/cpu.h"
 
-#include <arch/atomic.h>
 #include <arch/cpu.h>
 #include <arch/memory.h>
 #include <arch/tlb.h>

@@ -20,6 +20,6 @@ void cpu_features_detect(void);                 /* boot CPU, once */
 
 /*
  * On every CPU: write CR4 whole with the features that the boot CPU found (SMEP, SMAP, UMIP,
- * machine checks), the PAT with entry 1 = WC, and the vector registers that are enabled.
+ * machine checks) and the PAT with entry 1 = WC, and enable the vector registers.
  */
 void cpu_features_init(void);

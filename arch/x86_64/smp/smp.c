@@ -45,7 +45,6 @@
 #include "arch/x86_64/traps/mce.h"
 #include "arch/x86_64/user/user.h"
 #include "kernel/core/call.h"
-#include "kernel/core/cmdline.h"
 #include "kernel/core/fail.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"

@@ -59,7 +59,7 @@ struct user_ops {
 	void (*attend)(struct user_regs *regs);
 };
 
-/* Set the four functions. No CPU is in ring 3. */
+/* Set the four functions, while no CPU is in ring 3. */
 void user_set_ops(const struct user_ops *ops);
 
 /*
