@@ -18,6 +18,7 @@
  * MiB: 56-72 : 38-47 : 35-40 (`make bench WHAT=native`). On Milan clzero was not measured. `make
  * bench-native` fails where the rule's choice is more than 5% slower than the best.
  */
+#include <arch/atomic.h>
 #include <arch/clear.h>
 
 #include "arch/x86_64/clear/clear.h"
@@ -57,7 +58,7 @@ const struct clear_insn clear_insns[] = {
 	{NULL, NULL, NULL},
 };
 
-static unsigned forced; /* 0: none; else a row, counted from 1 */
+static unsigned forced; /* atomic. 0: none; else a row, counted from 1 */
 
 static int clear_insn_parse(const struct option *opt, const char *value)
 {
@@ -71,7 +72,7 @@ static int clear_insn_parse(const struct option *opt, const char *value)
 		return err;
 	if (row && !clear_insns[row - 1].supported())
 		return -ERANGE;
-	forced = row;
+	atomic_store_relaxed(&forced, row);
 	return 0;
 }
 
@@ -106,7 +107,9 @@ const struct clear_insn *clear_insn_by_cpuid(enum clear_class class)
 
 const struct clear_insn *clear_insn_selected(enum clear_class class)
 {
-	return forced ? &clear_insns[forced - 1] : clear_insn_by_cpuid(class);
+	const unsigned row = atomic_load_relaxed(&forced);
+
+	return row ? &clear_insns[row - 1] : clear_insn_by_cpuid(class);
 }
 
 void clear_pages(void *addr, size_t count)
