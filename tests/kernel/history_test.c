@@ -96,14 +96,28 @@ static void take_pages(struct history *h)
 	}
 }
 
+static void map_and_unmap_a_page(void)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	void *address = page ? page_map(page, PAGE_SIZE) : NULL;
+
+	if (address)
+		page_unmap(address);
+	if (page)
+		page_free(page);
+}
+
 static void map_or_unmap(struct history *h)
 {
 	const u64 pages = 1 + next_random(&h->state) % 64;
+	const unsigned low = next_random(&h->state) % 2 ? HUGE_LOW : 0;
 
 	if (h->mapping)
 		huge_unmap(h->mapping);
 	h->mapping =
-		h->mapping ? NULL : huge_map(pages * MIB(2), MIB(2), HUGE_POPULATE | HUGE_FALLBACK);
+		h->mapping ? NULL
+			   : huge_map(pages * MIB(2), MIB(2), HUGE_POPULATE | HUGE_FALLBACK | low);
+	map_and_unmap_a_page();
 }
 
 static void step(struct history *h, const struct measure *fresh)
