@@ -114,12 +114,12 @@ def test_the_same_seed_gives_the_same_points(explore):
 
 # ---- every concurrent case ----
 
-CASES_AT_LEAST, SCHEDULES_AT_LEAST = 40, 40_000
+CASES_AT_LEAST, SCHEDULES_AT_LEAST = 46, 40_000
 
 
-def searched(build, schedules, *more):
+def searched(build, seconds, schedules, *more):
     argv = [sys.executable, str(ROOT / "tests/host/explore/search.py"), "--build", str(build), "--schedules", str(schedules), *more]
-    done = subprocess.run(argv, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     counted = re.search(r"of (\d+) cases, (\d+) schedules", done.stdout)
     return int(counted[1]), int(counted[2])
@@ -127,14 +127,15 @@ def searched(build, schedules, *more):
 
 def test_short_concurrent_cases_hold_in_a_thousand_schedules(build):
     """Always the same ones. A schedule of each takes 4 ms at most, and all together two minutes of two CPUs."""
-    cases, schedules = searched(build, 1000, "--cost", "4")
+    cases, schedules = searched(build, 1800, 1000, "--cost", "4")
     assert cases >= CASES_AT_LEAST and schedules >= SCHEDULES_AT_LEAST
 
 
 @pytest.mark.proof
 def test_all_concurrent_cases_hold_in_ten_thousand_schedules(build):
     """Long cases in fewer. Hours; what was searched is not searched again if this is interrupted (build/explore)."""
-    searched(build, 10_000, "--seconds", "20000")
+    cases, schedules = searched(build, 86_400, 10_000, "--seconds", "20000")
+    assert cases >= CASES_AT_LEAST and schedules >= SCHEDULES_AT_LEAST
 
 
 # ---- findings ----
@@ -155,6 +156,14 @@ def test_a_seeded_bug_is_found_minimised_and_replayed(explore, bug, case, choice
     ends = {explore("-k", f"test.seeded_bug={bug}", "-R", schedule, f"host.seeded.{case}").stdout.splitlines()[-1] for _ in range(2)}
     assert len(ends) == 1 and re.search(r"the case failed, hash [0-9a-f]{16} after \d+ points$", ends.pop())
     assert explore("-S", "100", f"host.seeded.{case}").returncode == 0
+
+
+def test_the_schedule_that_the_page_shows_fails(explore):
+    """Where it does not, run the command of the page and show there what it prints now."""
+    page = (ROOT / "tests/README.md").read_text(encoding="utf-8")
+    shown = re.search(r"# replay: make explore T=(\S+) CPUS=3 MEM=128M CMDLINE='(\S+)'\s+SEED='(\S+)'", page)
+    done = explore("-k", shown[2], "-R", shown[3], shown[1])
+    assert done.returncode == 1 and f"# {shown[1]}: the case failed, hash " in done.stdout, done.stdout
 
 
 def test_a_deadlock_names_the_place_of_every_cpu(explore):

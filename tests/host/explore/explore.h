@@ -9,8 +9,8 @@
  *   let an interrupt wait     for some points more of the CPU that it was sent to
  *
  * The default is to do none of these: a CPU runs until it waits, and then the next one in turn. A
- * schedule is the list of choices that differ from the default. Boot, the begin of a case, while
- * only one CPU has work of it, and what follows the case run by default.
+ * schedule is the list of choices that differ from the default. Boot, the beginning of a case (as
+ * long as only one CPU has work of it) and what follows the case run by default.
  *
  *   main.c      the runner: searches, compares, minimises and replays, one process for a schedule
  *   snapshot.c  memory as it was at the first choice, for the next schedule

@@ -60,7 +60,10 @@ def places(program):
 class Weakened(search.Search):
     def run(self, case, offsets, schedules):
         argv = [self.program, "-t", "20", "-q", "-S", str(schedules), "-w", ",".join(f"{offset:x}" for offset in offsets), case]
-        return subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False).stdout
+        try:
+            return subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False, timeout=search.LATE).stdout
+        except subprocess.TimeoutExpired:
+            return f"# FINDING {case}: schedule {schedules}: not done after {search.LATE} s"
 
     def reached(self, case):
         file = self.kept / f"{case}.reached.json"
@@ -106,7 +109,7 @@ def main():
     weakened, at_once = Weakened(args.build, 1), ThreadPoolExecutor(os.cpu_count())
     sites = places(weakened.program)
     cases = weakened.cases(args.cases)
-    first = {case: row for case, (row, _) in zip(cases, at_once.map(lambda case: weakened.explore(case, 1), cases)) if row}
+    first = {case: row for case, (row, _, _) in zip(cases, at_once.map(lambda case: weakened.explore(case, 1), cases)) if row}
     short = [case for case, row in first.items() if row["cpus"] > 1 and search.cost_of(row) <= COST_MOST]
     short.sort(key=lambda case: first[case]["points"])
     reached = dict(zip(short, at_once.map(weakened.reached, short)))

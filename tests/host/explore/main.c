@@ -20,10 +20,10 @@
  * The first finding of a case ends its search. The runner then looks for a shorter schedule that
  * fails as well, by leaving out parts, larger ones first (Zeller and Hildebrandt, "Simplifying and
  * Isolating Failure-Inducing Input", IEEE TSE 2002), and prints how to replay it. Exit status: 0
- * without findings, 1 with some, 2 for wrong use, 3 if a schedule does not fit the code.
+ * without findings, 1 with some, 2 for wrong use or if a signal killed a machine before its first
+ * choice, 3 if a schedule does not fit the code.
  */
 #define _GNU_SOURCE
-#include <fcntl.h>
 #include <setjmp.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +48,7 @@ enum {
 	LONGER = 30,
 	ALIKE_MAX = 100,
 	WORDS_MAX = 512,
+	ANNOUNCED_MAX = 512,
 	HASHES_MAX = 1 << 20
 };
 enum { DECISIONS_FIRST = 1000 };
@@ -72,6 +73,9 @@ static struct {
 
 static jmp_buf case_begins; /* where each child goes on */
 
+/* The end that the case said it expects before the first choice: each child says it again. */
+static char announced[ANNOUNCED_MAX];
+
 /* One run of the case as explore_request says. *reason says why it failed, if it did. */
 static enum outcome run_once(char *reason, bool show)
 {
@@ -80,8 +84,11 @@ static enum outcome run_once(char *reason, bool show)
 
 	memset(explore_result, 0, offsetof(struct explore_result, choice));
 	child = child_fork();
-	if (child.pid == 0)
+	if (child.pid == 0) {
+		if (write(STDOUT_FILENO, announced, strlen(announced)) < 0)
+			host_die("a child cannot write");
 		longjmp(case_begins, 1);
+	}
 	child_finish(&child);
 	it.pages_most = MAX(it.pages_most, snapshot_restore());
 	outcome = child_outcome(&child, reason);
@@ -345,7 +352,27 @@ static int replay(void)
 
 /* ---- the machine of a case ---- */
 
-static int shown; /* where the runner prints: what a machine prints until then is left out */
+/* The runner's own output. What a machine prints before the first choice is left out. */
+static int shown;
+static int unshown; /* the file that has it */
+
+/* Find what crashed_as_announced() looks for: a line of this machine, the first. */
+static void keep_announced(void)
+{
+	const size_t bytes = (size_t)lseek(unshown, 0, SEEK_END);
+	char *text, *line, *end;
+
+	if (bytes == 0)
+		return;
+	text = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, unshown, 0);
+	if (text == MAP_FAILED)
+		host_die("what the machine printed cannot be read");
+	line = memmem(text, bytes, HOST_EXPECT_CRASH, strlen(HOST_EXPECT_CRASH));
+	end = line ? memchr(line, '\n', bytes - (size_t)(line - text)) : NULL;
+	if (end)
+		format(announced, sizeof(announced), "%.*s\n", (int)(end - line), line);
+	munmap(text, bytes);
+}
 
 /* Would two CPUs have work of the case at the same time? */
 static bool has_more_work(void)
@@ -362,6 +389,7 @@ bool explore_search(bool last)
 	if (setjmp(case_begins) != 0)
 		return true;
 	it.points_max = POINTS_MAX;
+	keep_announced();
 	snapshot_take();
 	if (!last && has_more_work())
 		return false;
@@ -376,13 +404,16 @@ static __noreturn void boot_to_case(void)
 
 	format(cmdline, sizeof(cmdline), "test=%s", it.name);
 	shown = dup(STDOUT_FILENO);
-	dup2(open("/dev/null", O_WRONLY), STDOUT_FILENO);
+	unshown = memfd_create("unshown", 0);
+	if (unshown < 0)
+		host_die("no file for what the machine prints");
+	dup2(unshown, STDOUT_FILENO);
 	alarm(host_config.limit_s);
 	host_machine_init();
 	host_machine_run(cmdline);
 }
 
-/* Returns what its process returns: 0, or 1 with a finding, or a mistake. */
+/* Returns what its process returns: 0, or 1 with a finding, or a mistake; 2 if it was killed. */
 static int in_own_process(const struct test_case *tc)
 {
 	int status;
@@ -398,7 +429,7 @@ static int in_own_process(const struct test_case *tc)
 	if (WIFEXITED(status) && WEXITSTATUS(status) < VERDICT_PASS)
 		return WEXITSTATUS(status);
 	child_say("# %s: the machine ended before there was a choice\n", it.name);
-	return WIFSIGNALED(status); /* a panic may be what the case wants */
+	return WIFSIGNALED(status) ? 2 : 0; /* a panic may be what the case wants */
 }
 
 static int explore_all(const struct test_run *run)

@@ -43,7 +43,7 @@ static struct explored {
 	bool asleep;
 	bool waits;
 	u64 seen, stores;  /* of others when it began to wait; its own */
-	u32 points;        /* since the case began */
+	u32 points;        /* since the first choice */
 	u32 alone;         /* of these, while it ran on and others could have */
 	bool held;         /* how long its interrupt waits has been chosen */
 	u32 hold;          /* points that are left */
