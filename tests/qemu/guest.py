@@ -99,6 +99,7 @@ class Guest:
                 connection.close()
                 assert time.monotonic() < deadline, "QEMU does not open its QMP socket"
                 time.sleep(0.05)
+        connection.settimeout(20)
         self.qmp = connection.makefile("rw")
         connection.close()
         self.qmp.readline()

@@ -48,7 +48,7 @@ def test_cases_over_a_serial_line(serial, tmp_path):
     assert all(float(case.get("time")) > 0 for case in suite)
     assert "# Subtest: kernel.words" in record.read_text(errors="replace")
     nothing = drive("--serial", device, "no.such.case")
-    assert nothing.returncode == 1 and "no plan" in nothing.stdout or "0 passed" in nothing.stdout
+    assert nothing.returncode == 1 and ("no plan" in nothing.stdout or "0 passed" in nothing.stdout)
 
 
 def test_nobody_at_the_other_end(tmp_path):
