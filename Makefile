@@ -427,11 +427,12 @@ test/mutants-random: ## break N lines [400], as a tool of others chooses (needs 
 		--number $(or $(N),400) --seed $(SEED) --shard $(or $(T),1/1) --score tests/report/measurements/mutants-random.txt
 
 # Both keep what they have searched, so a run that was interrupted goes on.
-test/explore: host-explore ## search N schedules [1000] of each short concurrent case: tests/report/measurements/schedules.txt; minutes
-	@tests/host/explore/search.py --build $(BUILD) --schedules $(or $(N),1000) --cost 4 --table tests/report/measurements/schedules.txt
+test/explore: host-explore ## search N schedules [1000] of each short concurrent case, or of those of T, drawn from SEED: tests/report/measurements/schedules.txt; minutes
+	@tests/host/explore/search.py --build $(BUILD) --schedules $(or $(N),1000) --cost 4 --select '$(or $(T),*)' --seed $(SEED) \
+		$(if $(T),,--table tests/report/measurements/schedules.txt)
 
-test/fences: host-explore ## weaken each fence and each locked instruction, and search for a case that notices: tests/report/measurements/fences.txt; an hour
-	@tests/host/explore/fences.py --build $(BUILD) --table tests/report/measurements/fences.txt
+test/fences: host-explore ## weaken each fence and each locked instruction, and search for a case, or one of T, that notices: tests/report/measurements/fences.txt; an hour
+	@tests/host/explore/fences.py --build $(BUILD) --cases '$(or $(T),*)' $(if $(T),,--table tests/report/measurements/fences.txt)
 
 # Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
 test/proof: $(KERNEL) host-native ## prove all of tests/PROMISES.md: test, the tests that take long, DEBUG=san, msan, lint, models, mutants, coverage, fuzz; hours

@@ -37,8 +37,15 @@ def section(paper, captures):
             " a quarter; all of it is given back. Then pages are counted that can be had, of either size."
         )
     )
-    sides = {name: {r["day"]: r["large"] for r in records if side(r) == name} for name in sorted(map(side, records))}
-    lines = [Series(name, list(had.items()), COLOUR.get(name), dashed=name.startswith("Linux")) for name, had in sides.items()]
+    several, had = len(set(map(memory, records))) > 1, {}
+    for r in sorted(records, key=lambda r: (memory(r), side(r))):
+        had.setdefault((memory(r), side(r)), {})[r["day"]] = r["large"]
+    lines = [
+        Series(f"{size}, {name}", list(large.items()), dashed=name.startswith("Linux"))
+        if several
+        else Series(name, list(large.items()), COLOUR.get(name), dashed=name.startswith("Linux"))
+        for (size, name), large in had.items()
+    ]
     svg = pictures.lines("history", lines, "days of work", "pages of 1 GiB that can be had")
     paper.add(table("Pages that can be had", rows_of(records, memory=memory, side=side), columns, left=2))
     paper.add(Figure("history", svg, "Pages of 1 GiB after each day") if svg else None)
