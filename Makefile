@@ -387,8 +387,8 @@ test: test/$(or $(WHAT),all) ## run all tests: 11 machines, the hosted build und
 test/all: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-explore host-replay)
 	@$(PYTEST)
 
-test/again: ## run make test on a busy host until N runs in a row were green [20]; build/again has a row for each; hours
-	@tests/again.sh $(BUILD)/again $(or $(N),20)
+test/again: ## run make test on a busy host until N runs in a row were green [20]; a row for each; hours
+	@tests/again.sh tests/report/measurements/again.txt $(BUILD)/again.log $(or $(N),20)
 
 test/matrix: $(KERNEL) ## run the cases on all pairs of firmware, CPUs and RAM
 	@$(PYTEST) --matrix

@@ -28,7 +28,7 @@ struct child child_fork(void);
 /* Boot a machine with this command line in a child process. */
 struct child child_start(const char *cmdline);
 
-/* Read the child's output until it ends, or kill it after host_config.limit_s. */
+/* Read the child's output until it ends, or kill it when its time is up (host_config.limit_s). */
 void child_finish(struct child *child);
 
 /* Outcome of the child; *reason (REASON_MAX) gets the reason for a failure or a skip. */

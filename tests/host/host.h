@@ -35,7 +35,7 @@ struct host_config {
 	const char *extra;  /* words added to every command line */
 	const char *replay; /* file that describes the machine (replay.h), or NULL */
 	const char *trace;  /* file for the events of a case (trace.c), or NULL */
-	unsigned limit_s;   /* seconds a case may take */
+	unsigned limit_s;   /* seconds of processor time that a case may take */
 	bool unwatched;     /* frames that are used again are not looked up (check.c) */
 };
 extern struct host_config host_config;

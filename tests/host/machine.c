@@ -25,7 +25,7 @@
 #include "tests/host/replay.h"
 
 struct host_config host_config = {
-	.cpus = 4, .nodes = 1, .ram = MIB(768), .extra = "", .limit_s = 120};
+	.cpus = 4, .nodes = 1, .ram = MIB(768), .extra = "", .limit_s = 240};
 
 #define LOW_END    KIB(640)
 #define HIGH_START MIB(1)

@@ -10,7 +10,7 @@
  *	-k words   added to every machine's command line     -l   list the cases, run nothing
  *	-r file    the machine that a text describes (replay.h), with at most `cpus` of its CPUs;
  *	           -m and -n mean nothing then
- *	-t secs    limit for one case
+ *	-t secs    limit for one case, in processor time [240]
  *	-x         one machine in this process: run the words of -k, no cases; exits with 0 if they
  *	           pass, else 1
  *	-u         do not look for frames that are used again too early: for counting misses, to
