@@ -22,8 +22,8 @@ import pins
 from background import Background
 from guest import run
 from hosted import run_hosted
-from machine import ROOT
-from matrix import deadline
+from machine import ROOT, version_of
+from matrix import QEMU, deadline
 
 
 def pytest_addoption(parser):
@@ -77,6 +77,11 @@ def pytest_collection_modifyitems(config, items):
         return
     ours = [item for item in items if not item.get_closest_marker("ktap") and selected(config, case_name(item))]
     items[:] = ours or [item for item in items if item.get_closest_marker("ktap")]
+
+
+def pytest_report_header():
+    here = version_of("qemu-system-x86_64")
+    return f"QEMU {here[0]}.{here[1]}" + ("" if here == QEMU else f": runs by instructions are another schedule than with {QEMU[0]}.{QEMU[1]}")
 
 
 def pytest_configure(config):
