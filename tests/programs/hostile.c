@@ -1,8 +1,9 @@
 /*
- * Things that a program should not do, one by one. Each must leave the kernel as it was.
+ * Things that a program should not do, one by one. Each must leave the kernel as it was. What
+ * needs no ring 3 is in tests/kernel/program_*_test.c.
  *
  *	gcc -static -O2 -pthread tests/programs/hostile.c -o hostile
- *	make run PROGRAM="./hostile hint"
+ *	make run PROGRAM="./hostile hole"
  *
  * A case that returns has found what it expects, and the status is 0; `crash` ends by SIGSEGV.
  */
@@ -11,14 +12,12 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
-#include <sys/time.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,17 +42,6 @@ static char *map(void *at, size_t size, int prot, int flags)
 }
 
 /* ---- addresses ---- */
-
-/* A wish for a place from which the mapping would go round the end of all addresses. */
-static void hint(void)
-{
-	for (unsigned shift = 12; shift < 47; shift++) {
-		const size_t size = (1UL << shift) + PAGE;
-		char *p = map((void *)-(1UL << shift), size, RW, MAP_NORESERVE);
-
-		CHECK(p == MAP_FAILED || (uintptr_t)p + size < 1UL << 47);
-	}
-}
 
 /* Addresses in the middle that are the kernel's (<arch/user.h>). */
 #define HOLE     0x558000000000UL
@@ -112,44 +100,6 @@ static void hole(void)
 	CHECK(faults((uintptr_t)around, READ) && faults(HOLE_END, READ));
 }
 
-/* ---- huge pages ---- */
-
-static void protect_part(void)
-{
-	char *p = map(NULL, 4 * MIB, RW, MAP_HUGETLB);
-
-	CHECK(p != MAP_FAILED);
-	memset(p, 1, 4 * MIB);
-	CHECK(mprotect(p + PAGE, PAGE, PROT_READ) == -1 && errno == EINVAL);
-	CHECK(mprotect(p, MIB, PROT_READ) == -1 && errno == EINVAL);
-	p[MIB] = 2;
-	CHECK(mprotect(p, 2 * MIB, PROT_READ) == 0);
-	CHECK(munmap(p, 4 * MIB) == 0);
-}
-
-static void promises(void)
-{
-	for (int i = 0; i < 40; i++) {
-		char *p = map(NULL, 4 * MIB, RW, MAP_HUGETLB | MAP_NORESERVE);
-
-		CHECK(p != MAP_FAILED);
-		p[0] = p[2 * MIB] = 1;
-		CHECK(madvise(p, 4 * MIB, MADV_DONTNEED) == 0);
-		CHECK(p[0] == 0);
-		CHECK(munmap(p, 4 * MIB) == 0);
-	}
-	for (int i = 0; i < 40; i++) {
-		char *p = map(NULL, 8 * MIB, RW, MAP_HUGETLB);
-
-		CHECK(p != MAP_FAILED);
-		CHECK(map(p + 4 * MIB, 4 * MIB, RW, MAP_HUGETLB | MAP_NORESERVE | MAP_FIXED) ==
-		      p + 4 * MIB);
-		p[4 * MIB] = p[6 * MIB] = 1;
-		CHECK(munmap(p, 8 * MIB) == 0);
-	}
-	CHECK(map(NULL, 32 * MIB, RW, MAP_HUGETLB) != MAP_FAILED);
-}
-
 /* ---- ends ---- */
 
 static void *crash_later(void *unused)
@@ -205,67 +155,6 @@ static void status(void)
 }
 
 /* ---- no memory ---- */
-
-static void on_bus(int signal)
-{
-	(void)signal;
-	printf("memory is used up\n");
-	fflush(stdout);
-	_exit(0);
-}
-
-/* Use up all memory, down to single pages. */
-static char *use_up(size_t size)
-{
-	char *p = map(NULL, size, RW, MAP_NORESERVE);
-
-	CHECK(p != MAP_FAILED);
-	madvise(p, size, MADV_POPULATE_WRITE);
-	return p;
-}
-
-/* Areas that need nodes of the kernel's tree, when there are none to be had. */
-static void areas_in_need(void)
-{
-	char *p;
-
-	signal(SIGBUS, on_bus);
-	printf("go\n");
-	use_up(64 * GIB);
-	for (int i = 0; i < 2000; i++) {
-		p = map(NULL, PAGE, i % 2 ? PROT_READ : PROT_NONE, 0);
-		if (p == MAP_FAILED)
-			break;
-	}
-	_exit(0);
-}
-
-/* A part of a huge page cannot be unmapped without a frame; what is refused must stay. */
-static void part_in_need(void)
-{
-	char *p = map(NULL, 8 * MIB, RW, 0), *q;
-
-	signal(SIGBUS, on_bus);
-	p = (char *)(((uintptr_t)p + 2 * MIB - 1) & -(2 * MIB));
-	memset(p, 0x55, 4 * MIB);
-	printf("go\n");
-	use_up(64 * GIB);
-	for (size_t at = PAGE; at < 4 * MIB; at += 2 * MIB) {
-		if (munmap(p + at, PAGE) == 0)
-			q = map(p + at, PAGE, RW, MAP_FIXED_NOREPLACE);
-		else
-			q = p + at;
-		CHECK(q == p + at);
-		if (map(p + at, PAGE, RW, MAP_FIXED_NOREPLACE) != MAP_FAILED)
-			CHECK(p[at] == 0);
-		CHECK(p[at] == 0x55 || p[at] == 0);
-		if (mprotect(p + at + PAGE, PAGE, PROT_READ) == 0) {
-			CHECK(mprotect(p + at + PAGE, PAGE, RW) == 0);
-		}
-		p[at + PAGE] = 1;
-	}
-	_exit(0);
-}
 
 /* Store at an address. Returns what a vector register, which had `value` before, has then. */
 static size_t store(char *at, size_t value)
@@ -334,7 +223,7 @@ static void *look(void *vector)
 	char *p = map(NULL, size, RW, MAP_NORESERVE);
 
 	CHECK(p != MAP_FAILED);
-	mincore(p, vector ? size : PAGE, vector);
+	mincore(p, size, vector);
 	munmap(p, size);
 	return NULL;
 }
@@ -349,188 +238,17 @@ static void long_look(void)
 	_exit(0);
 }
 
-/* ---- races ---- */
-
-static char *shared;
-static atomic_int turn;
-
-static struct timespec deadline;
-
-static int time_is_left(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec < deadline.tv_sec;
-}
-
-static void *swap(void *argument)
-{
-	char *from = argument ? shared : shared + 64 * MIB,
-	     *to = argument ? shared + 64 * MIB : shared;
-
-	while (time_is_left())
-		mremap(from, 16 * PAGE, 16 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, to);
-	return NULL;
-}
-
-static void *cover(void *unused)
-{
-	while (time_is_left()) {
-		map(shared, 65 * MIB, RW, MAP_FIXED);
-		madvise(shared, PAGE, MADV_POPULATE_WRITE);
-		madvise(shared + 64 * MIB, PAGE, MADV_POPULATE_WRITE);
-		sched_yield();
-	}
-	return unused;
-}
-
-static void moves(void)
-{
-	pthread_t thread[3];
-
-	shared = map(NULL, 128 * MIB, RW, 0);
-	pthread_create(&thread[0], NULL, swap, "");
-	pthread_create(&thread[1], NULL, swap, NULL);
-	pthread_create(&thread[2], NULL, cover, NULL);
-	cover(NULL);
-	_exit(0);
-}
-
-/* Two threads cut one huge page at its two ends at the same time. */
-static void *cutter(void *argument)
-{
-	const size_t at = argument ? 0 : 2 * MIB - PAGE;
-
-	for (int last = 0; time_is_left();) {
-		const int now = atomic_load(&turn) & 0xffff;
-
-		if (now == last)
-			continue;
-		last = now;
-		mprotect(shared + at, PAGE, PROT_READ);
-		munmap(shared + at, PAGE);
-		atomic_fetch_add(&turn, 1 << 16);
-	}
-	return NULL;
-}
-
-static void cuts(void)
-{
-	pthread_t thread[2];
-
-	shared = map(NULL, 8 * MIB, RW, 0);
-	shared = (char *)(((uintptr_t)shared + 2 * MIB - 1) & -(2 * MIB));
-	pthread_create(&thread[0], NULL, cutter, "");
-	pthread_create(&thread[1], NULL, cutter, NULL);
-	for (int i = 1; time_is_left(); i++) {
-		CHECK(map(shared, 2 * MIB, RW, MAP_FIXED) == shared);
-		memset(shared, 0x77, 2 * MIB);
-		atomic_store(&turn, i & 0x7fff);
-		while (atomic_load(&turn) >> 16 != 2 && time_is_left())
-			;
-		if (!time_is_left())
-			break;
-		CHECK(map(shared, PAGE, RW, MAP_FIXED_NOREPLACE) == shared);
-		CHECK(shared[0] == 0);
-		CHECK(map(shared + 2 * MIB - PAGE, PAGE, RW, MAP_FIXED_NOREPLACE) != MAP_FAILED);
-		CHECK(shared[2 * MIB - PAGE] == 0);
-		CHECK(shared[PAGE] == 0x77 && shared[2 * MIB - PAGE - 1] == 0x77);
-	}
-	_exit(0);
-}
-
-/* For handlers, too. */
-static unsigned any(void)
-{
-	static _Thread_local unsigned number;
-
-	number = number * 1103515245 + 12345 + (unsigned)(uintptr_t)&number;
-	return number >> 16;
-}
-
-/* Signals from everybody to everybody, handlers inside of handlers, and an end in between. */
-static void nest(int signal)
-{
-	static _Thread_local int depth;
-
-	if (depth < 3) {
-		depth++;
-		syscall(SYS_tgkill, getpid(), 1000 + any() % 16,
-			signal == SIGUSR1 ? SIGUSR2 : SIGUSR1);
-		depth--;
-	}
-}
-
-static void *signals_thread(void *unused)
-{
-	const stack_t stack = {.ss_sp = map(NULL, MIB, RW, 0), .ss_size = MIB};
-	const struct timespec soon = {.tv_nsec = 300000};
-	const union sigval value = {.sival_int = 7};
-	sigset_t set;
-
-	sigaltstack(&stack, NULL);
-	while (time_is_left()) {
-		syscall(SYS_tgkill, getpid(), 1000 + any() % 16, any() % 2 ? SIGUSR1 : SIGUSR2);
-		sigqueue(getpid(), SIGRTMIN + 3, value);
-		nanosleep(&soon, NULL);
-		syscall(SYS_futex, &turn, 0, atomic_load(&turn), &soon, NULL, 0);
-		syscall(SYS_futex, &turn, 4, 1, 1, &deadline, atomic_load(&turn));
-		sigemptyset(&set);
-		sigaddset(&set, SIGRTMIN + 3);
-		pthread_sigmask(any() % 2 ? SIG_BLOCK : SIG_UNBLOCK, &set, NULL);
-		sigtimedwait(&set, NULL, &soon);
-	}
-	return unused;
-}
-
-static void signals(void)
-{
-	const struct itimerval often = {{0, 500}, {0, 500}};
-	struct sigaction action = {.sa_flags = SA_ONSTACK | SA_RESTART};
-	pthread_t thread;
-
-	action.sa_handler = nest;
-	sigaction(SIGUSR1, &action, NULL);
-	sigaction(SIGUSR2, &action, NULL);
-	sigaction(SIGALRM, &action, NULL);
-	sigaction(SIGRTMIN + 3, &action, NULL);
-	setitimer(ITIMER_REAL, &often, NULL);
-	for (int i = 0; i < 7; i++)
-		pthread_create(&thread, NULL, signals_thread, NULL);
-	while (time_is_left()) {
-		if (pthread_create(&thread, NULL, look, NULL) == 0)
-			pthread_join(thread, NULL);
-		nest(SIGUSR1);
-	}
-	_exit(0);
-}
-
 static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"hint", hint},
-	{"hole", hole},
-	{"protect_part", protect_part},
-	{"promises", promises},
-	{"crash", crash},
-	{"last_ones", last_ones},
-	{"status", status},
-	{"areas_in_need", areas_in_need},
-	{"part_in_need", part_in_need},
-	{"full", full},
-	{"sparse_move", sparse_move},
+	{"hole", hole},           {"crash", crash}, {"last_ones", last_ones},
+	{"status", status},       {"full", full},   {"sparse_move", sparse_move},
 	{"long_look", long_look},
-	{"moves", moves},
-	{"cuts", cuts},
-	{"signals", signals},
 };
 
 int main(int argc, char **argv)
 {
-	clock_gettime(CLOCK_MONOTONIC, &deadline);
-	deadline.tv_sec += argc > 2 ? atoi(argv[2]) : 5;
 	for (size_t i = 0; argc > 1 && i < sizeof(cases) / sizeof(cases[0]); i++) {
 		if (strcmp(argv[1], cases[i].name) == 0) {
 			cases[i].run();
