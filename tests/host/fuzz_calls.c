@@ -1,6 +1,8 @@
 /* Random calls of a program: see fuzz_calls.h. */
 #include "tests/host/fuzz_calls.h"
 
+#include <sys/syscall.h>
+
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
@@ -14,64 +16,6 @@
 #include "kernel/program/user_copy.h"
 #include "mm/memmap/zone.h"
 #include "tests/host/fuzz_model.h"
-
-/* Numbers of calls that are made with care, or that the fuzzer itself needs. */
-enum {
-	NR_READ = 0,
-	NR_WRITE = 1,
-	NR_POLL = 7,
-	NR_MMAP = 9,
-	NR_MPROTECT = 10,
-	NR_MUNMAP = 11,
-	NR_SIGACTION = 13,
-	NR_SIGPROCMASK = 14,
-	NR_SIGRETURN = 15,
-	NR_IOCTL = 16,
-	NR_PREAD = 17,
-	NR_PWRITE = 18,
-	NR_PIPE = 22,
-	NR_SELECT = 23,
-	NR_MREMAP = 25,
-	NR_MSYNC = 26,
-	NR_MINCORE = 27,
-	NR_MADVISE = 28,
-	NR_DUP2 = 33,
-	NR_PAUSE = 34,
-	NR_NANOSLEEP = 35,
-	NR_ALARM = 37,
-	NR_SETITIMER = 38,
-	NR_CLONE = 56,
-	NR_EXIT = 60,
-	NR_KILL = 62,
-	NR_FCNTL = 72,
-	NR_RT_SIGTIMEDWAIT = 128,
-	NR_RT_SIGQUEUEINFO = 129,
-	NR_RT_SIGSUSPEND = 130,
-	NR_MLOCK = 149,
-	NR_TKILL = 200,
-	NR_FUTEX = 202,
-	NR_CLOCK_NANOSLEEP = 230,
-	NR_EXIT_GROUP = 231,
-	NR_EPOLL_WAIT = 232,
-	NR_EPOLL_CTL = 233,
-	NR_TGKILL = 234,
-	NR_MBIND = 237,
-	NR_PSELECT = 270,
-	NR_PPOLL = 271,
-	NR_EPOLL_PWAIT = 281,
-	NR_EVENTFD = 284,
-	NR_FALLOCATE = 285,
-	NR_EVENTFD2 = 290,
-	NR_DUP3 = 292,
-	NR_PIPE2 = 293,
-	NR_RT_TGSIGQUEUEINFO = 297,
-	NR_GETRANDOM = 318,
-	NR_MEMFD_CREATE = 319,
-	NR_MLOCK2 = 325,
-	NR_CLONE3 = 435,
-	NR_CLOSE_RANGE = 436,
-	NR_EPOLL_PWAIT2 = 441,
-};
 
 enum { MAP_ANONYMOUS_PRIVATE = 0x22, MAP_AT = 0x32, RW = 3 };
 enum { NONBLOCK = 04000, SET_FLAGS = 4 };
@@ -187,7 +131,7 @@ static void handle_signal(struct fuzz_worker *w)
 	w->depth--;
 	regs->rsp += sizeof(restorer);
 	regs->rip = RESTORER;
-	regs->rax = NR_SIGRETURN;
+	regs->rax = SYS_rt_sigreturn;
 	host_user_call(regs);
 }
 
@@ -245,7 +189,7 @@ s64 fuzz_call_with(struct fuzz_worker *w, u64 number, const u64 arg[6])
 	regs->rbx = stamp;
 	regs->rip = CODE;
 	host_user_call(regs);
-	if (settle(w) && number != NR_SIGRETURN && regs->rsp == rsp &&
+	if (settle(w) && number != SYS_rt_sigreturn && regs->rsp == rsp &&
 	    (regs->rbx != stamp || regs->r15 != CANARY || regs->r12 != w->slot))
 		fuzz_fail(w, "registers changed: rbx %llx r12 %llx r15 %llx", regs->rbx, regs->r12,
 			  regs->r15);
@@ -339,7 +283,8 @@ static u64 argument(struct fuzz_worker *w)
  * Meaning of the arguments of a call, so that it does something:
  *
  *	p path   f descriptor   d directory   b buffer   s size   v four vectors   t time
- *	o flags of open()   m mode   n small number   0 zero   8 eight
+ *	o flags of open()   m mode   n small number   0 zero   8 eight   w zero or one
+ *	N flags with which nothing waits   . whatever it is
  */
 static const struct shape {
 	u16 number;
@@ -406,18 +351,23 @@ static u64 sensible(struct fuzz_worker *w, char kind)
 		return fuzz_below(w, 5);
 	case '8':
 		return 8;
+	case 'w':
+		return fuzz_below(w, 2);
+	case 'N':
+		return NONBLOCK | fuzz_below(w, 2);
 	default:
 		return 0;
 	}
 }
 
-/* Give most arguments of a call a sense, if its shape is known. */
-static void make_sensible(struct fuzz_worker *w, unsigned number, u64 arg[6])
+/* Give arguments of a call a sense, if its shape is known: all but one in `odd`. */
+static void make_sensible(struct fuzz_worker *w, const struct shape *shape, size_t count, u64 odd,
+			  unsigned number, u64 arg[6])
 {
-	for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-		for (unsigned n = 0; shapes[i].number == number && shapes[i].kinds[n]; n++)
-			if (fuzz_below(w, 16))
-				arg[n] = sensible(w, shapes[i].kinds[n]);
+	for (const struct shape *s = shape; s < shape + count; s++)
+		for (unsigned n = 0; s->number == number && s->kinds[n]; n++)
+			if (s->kinds[n] != '.' && fuzz_below(w, odd))
+				arg[n] = sensible(w, s->kinds[n]);
 }
 
 /* ---- arguments that would end the run ---- */
@@ -471,7 +421,7 @@ static u64 harmless_signal(struct fuzz_worker *w)
 static void tame_memory(struct fuzz_worker *w, unsigned number, u64 arg[6])
 {
 	switch (number) {
-	case NR_MMAP:
+	case SYS_mmap:
 		if (arg[1] > GIB(64))
 			arg[1] %= GIB(64);
 		if (fuzz_below(w, 2))
@@ -484,7 +434,7 @@ static void tame_memory(struct fuzz_worker *w, unsigned number, u64 arg[6])
 		if (fuzz_below(w, 2))
 			arg[1] = (1 + fuzz_below(w, 1024)) * PAGE_SIZE;
 		return;
-	case NR_MREMAP:
+	case SYS_mremap:
 		tame_range(w, &arg[0], &arg[1]);
 		arg[2] %= MIB(8);
 		if (fuzz_below(w, 2))
@@ -492,16 +442,16 @@ static void tame_memory(struct fuzz_worker *w, unsigned number, u64 arg[6])
 		if (hits_private(arg[4], arg[2]))
 			arg[4] = common(w);
 		return;
-	case NR_MUNMAP:
-	case NR_MPROTECT:
-	case NR_MADVISE:
-	case NR_MINCORE:
-	case NR_MSYNC:
-	case NR_MLOCK:
-	case NR_MLOCK2:
-	case NR_MBIND:
+	case SYS_munmap:
+	case SYS_mprotect:
+	case SYS_madvise:
+	case SYS_mincore:
+	case SYS_msync:
+	case SYS_mlock:
+	case SYS_mlock2:
+	case SYS_mbind:
 		tame_range(w, &arg[0], &arg[1]);
-		if (number == NR_MADVISE && fuzz_below(w, 2))
+		if (number == SYS_madvise && fuzz_below(w, 2))
 			arg[2] = fuzz_below(w, 26);
 		return;
 	default:
@@ -509,18 +459,24 @@ static void tame_memory(struct fuzz_worker *w, unsigned number, u64 arg[6])
 	}
 }
 
-/* Waits end soon, mostly. The watcher ends the round when all threads wait for ever. */
+/* Calls that wait, with a time that ends soon. */
+static const struct shape waits[] = {
+	{SYS_nanosleep, "t"},       {SYS_clock_nanosleep, ".0t"},
+	{SYS_poll, ".nw"},          {SYS_ppoll, ".nt"},
+	{SYS_select, "....t"},      {SYS_pselect6, "....t"},
+	{SYS_epoll_wait, "...w"},   {SYS_epoll_pwait, "...w"},
+	{SYS_epoll_pwait2, "...t"}, {SYS_rt_sigtimedwait, "..t"},
+	{SYS_pipe2, ".N"},          {SYS_eventfd2, ".N"},
+};
+
+/*
+ * Waits end soon, mostly. The watcher ends the round when all threads wait for ever. False: the
+ * call would wait for ever.
+ */
 static bool tame_wait(struct fuzz_worker *w, unsigned number, u64 arg[6])
 {
-	switch (number) {
-	case NR_NANOSLEEP:
-		arg[0] = soon(w);
-		return true;
-	case NR_CLOCK_NANOSLEEP:
-		arg[1] = 0;
-		arg[2] = soon(w);
-		return true;
-	case NR_FUTEX:
+	make_sensible(w, waits, ARRAY_LEN(waits), 1ULL << 32, number, arg);
+	if (number == SYS_futex) {
 		arg[1] = fuzz_below(w, 14) | fuzz_below(w, 2) * 128;
 		arg[0] = ALIGN_DOWN(fuzz_below(w, 2) ? scratch(w) : common(w), 64);
 		arg[4] = ALIGN_DOWN(common(w), 64);
@@ -528,56 +484,22 @@ static bool tame_wait(struct fuzz_worker *w, unsigned number, u64 arg[6])
 			arg[3] = soon(w);
 		if (fuzz_below(w, 2))
 			arg[2] = fuzz_below(w, 2);
-		return true;
-	case NR_POLL:
-		arg[1] = fuzz_below(w, 8);
-		arg[2] = fuzz_below(w, 2);
-		return true;
-	case NR_PPOLL:
-		arg[1] = fuzz_below(w, 8);
-		arg[2] = soon(w);
-		return true;
-	case NR_SELECT:
-	case NR_PSELECT:
-		arg[4] = soon(w);
-		return true;
-	case NR_EPOLL_WAIT:
-	case NR_EPOLL_PWAIT:
-		arg[3] = fuzz_below(w, 2);
-		return true;
-	case NR_EPOLL_PWAIT2:
-		arg[3] = soon(w);
-		return true;
-	case NR_RT_SIGTIMEDWAIT:
-		arg[2] = soon(w);
-		return true;
-	case NR_PIPE2:
-		arg[1] |= NONBLOCK;
-		return true;
-	case NR_EVENTFD2:
-		arg[1] = NONBLOCK | fuzz_below(w, 2);
-		return true;
-	case NR_FCNTL:
+	} else if (number == SYS_fcntl) {
 		arg[1] = fuzz_below(w, 12);
 		if (arg[1] == SET_FLAGS)
 			arg[2] |= NONBLOCK;
-		return true;
-	case NR_PAUSE:
-	case NR_RT_SIGSUSPEND:
-	case NR_PIPE:
-	case NR_EVENTFD:
-		return false;
-	default:
-		return true;
 	}
+	return number != SYS_pause && number != SYS_rt_sigsuspend && number != SYS_pipe &&
+	       number != SYS_eventfd;
 }
 
 static void tame_signal(struct fuzz_worker *w, unsigned number, u64 arg[6])
 {
-	const unsigned at = number == NR_TGKILL || number == NR_RT_TGSIGQUEUEINFO ? 2 : 1;
+	const unsigned at = number == SYS_tgkill || number == SYS_rt_tgsigqueueinfo ? 2 : 1;
 
 	switch (number) {
-	case NR_SIGACTION: /* another of our actions, or none, or for a signal that nobody sends */
+	/* another of our actions, or none, or for a signal that nobody sends */
+	case SYS_rt_sigaction:
 		if (fuzz_below(w, 4)) {
 			arg[1] = fuzz_below(w, 2) *
 				 (FUZZ_TEXTS + ACTIONS_AT +
@@ -588,13 +510,14 @@ static void tame_signal(struct fuzz_worker *w, unsigned number, u64 arg[6])
 		}
 		arg[3] = 8;
 		return;
-	case NR_KILL:
-	case NR_TKILL:
-	case NR_TGKILL:
-	case NR_RT_SIGQUEUEINFO:
-	case NR_RT_TGSIGQUEUEINFO:
+	case SYS_kill:
+	case SYS_tkill:
+	case SYS_tgkill:
+	case SYS_rt_sigqueueinfo:
+	case SYS_rt_tgsigqueueinfo:
 		arg[at] = harmless_signal(w);
-		arg[0] = number == NR_TKILL ? THREAD_FIRST_ID + fuzz_below(w, 32) : THREAD_FIRST_ID;
+		arg[0] =
+			number == SYS_tkill ? THREAD_FIRST_ID + fuzz_below(w, 32) : THREAD_FIRST_ID;
 		if (at == 2)
 			arg[1] = THREAD_FIRST_ID + fuzz_below(w, 32);
 		return;
@@ -606,35 +529,35 @@ static void tame_signal(struct fuzz_worker *w, unsigned number, u64 arg[6])
 /* Change arguments with which a call would end the run or say nothing. False: leave it out. */
 static bool tame(struct fuzz_worker *w, unsigned number, u64 arg[6])
 {
-	if (number == NR_EXIT || number == NR_EXIT_GROUP)
+	if (number == SYS_exit || number == SYS_exit_group)
 		return false;
-	if ((number == NR_CLONE || number == NR_CLONE3) && fuzz_below(w, 8))
+	if ((number == SYS_clone || number == SYS_clone3) && fuzz_below(w, 8))
 		return false;
-	if (number == NR_SIGRETURN &&
+	if (number == SYS_rt_sigreturn &&
 	    w->depth > 0) /* it ends the program where SIGSEGV is blocked */
 		return false;
 	if (takes_descriptor(number) && fuzz_below(w, 8))
 		arg[0] = fuzz_below(w, 24);
 	if (fuzz_below(w, 4))
-		make_sensible(w, number, arg);
+		make_sensible(w, shapes, ARRAY_LEN(shapes), 16, number, arg);
 	switch (number) {
-	case NR_READ:
-	case NR_WRITE:
-	case NR_PREAD:
-	case NR_PWRITE:
+	case SYS_read:
+	case SYS_write:
+	case SYS_pread64:
+	case SYS_pwrite64:
 		arg[2] = fuzz_below(w, 1ULL << fuzz_below(w, 20));
 		break;
-	case NR_GETRANDOM:
+	case SYS_getrandom:
 		arg[1] %= KIB(64);
 		break;
-	case NR_FALLOCATE:
+	case SYS_fallocate:
 		arg[1] &= 1;
 		arg[3] %= MIB(1);
 		break;
-	case NR_EPOLL_CTL:
+	case SYS_epoll_ctl:
 		arg[1] = 1 + fuzz_below(w, 3);
 		break;
-	case NR_CLOSE_RANGE:
+	case SYS_close_range:
 		arg[1] = fuzz_below(w, 32);
 		break;
 	default:
@@ -658,8 +581,8 @@ static void reset_signals(struct fuzz_worker *w)
 	const u64 zeros[4] = {0}, at = FUZZ_PRIVATE(w->slot) + FUZZ_BUFFER;
 
 	user_write(at, zeros, sizeof(zeros));
-	fuzz_call(w, NR_SETITIMER, 0, at, 0);
-	fuzz_call(w, NR_SIGPROCMASK, 2, at, 0, 8);
+	fuzz_call(w, SYS_setitimer, 0, at, 0);
+	fuzz_call(w, SYS_rt_sigprocmask, 2, at, 0, 8);
 }
 
 static void hostile_call(struct fuzz_worker *w)
@@ -681,12 +604,12 @@ static void hostile_call(struct fuzz_worker *w)
 		return;
 	if (!tame(w, (unsigned)number, arg))
 		return;
-	if (number == NR_SIGRETURN)
+	if (number == SYS_rt_sigreturn)
 		w->regs->rsp = scratch(w);
 	fuzz_call_with(w, number, arg);
 	w->regs->rsp = rsp;
-	if (w->depth == 0 &&
-	    (number == NR_SIGPROCMASK || number == NR_SIGRETURN || number == NR_RT_SIGSUSPEND))
+	if (w->depth == 0 && (number == SYS_rt_sigprocmask || number == SYS_rt_sigreturn ||
+			      number == SYS_rt_sigsuspend))
 		reset_signals(w);
 }
 
@@ -712,7 +635,7 @@ static void start_thread(struct fuzz_worker *w)
 		return;
 	w->regs->r12 = child->slot;
 	w->regs->r15 = ~CANARY;
-	w->regs->rax = NR_CLONE;
+	w->regs->rax = SYS_clone;
 	w->regs->rdi = THREAD | CLEAR;
 	w->regs->rsi = FUZZ_PRIVATE(child->slot) + FUZZ_STACK_BYTES;
 	w->regs->rdx = 0;
@@ -752,7 +675,7 @@ static void step(struct fuzz_worker *w)
 
 static bool map(struct fuzz_worker *w, u64 at, u64 size)
 {
-	return fuzz_call(w, NR_MMAP, at, size, RW, MAP_AT, ~0ULL, 0) == (s64)at;
+	return fuzz_call(w, SYS_mmap, at, size, RW, MAP_AT, ~0ULL, 0) == (s64)at;
 }
 
 /* By all workers; the first thread's own calls do not count. */
@@ -770,7 +693,7 @@ static __noreturn void leave(struct fuzz_worker *w)
 {
 	struct user_regs *regs = w->regs;
 
-	regs->rax = NR_EXIT;
+	regs->rax = SYS_exit;
 	regs->rdi = 0;
 	atomic_store_release(&w->used, 0);
 	host_user_call(regs);
@@ -834,7 +757,7 @@ static void write_texts(struct fuzz_worker *w)
 	user_write(FUZZ_TEXTS + TIMES_AT, times, sizeof(times));
 	user_write(FUZZ_TEXTS + ACTIONS_AT, actions, sizeof(actions));
 	for (u64 i = 1; i < 42; i++)
-		fuzz_call(w, NR_SIGACTION, i,
+		fuzz_call(w, SYS_rt_sigaction, i,
 			  FUZZ_TEXTS + ACTIONS_AT + sizeof(actions[0]) * (i % 2), 0, 8);
 }
 
@@ -846,13 +769,13 @@ static bool begin(struct fuzz_worker *w)
 	if (!map(w, at, FUZZ_STACK_BYTES) || !map(w, FUZZ_TEXTS, PAGE_SIZE))
 		return false;
 	write_texts(w);
-	fuzz_call(w, NR_MPROTECT, FUZZ_TEXTS, PAGE_SIZE, 1);
+	fuzz_call(w, SYS_mprotect, FUZZ_TEXTS, PAGE_SIZE, 1);
 	user_write(at, &all, sizeof(all));
-	fuzz_call(w, NR_SIGPROCMASK, 2, at, 0, 8);
+	fuzz_call(w, SYS_rt_sigprocmask, 2, at, 0, 8);
 	/* nothing of this reaches the console */
-	file = fuzz_call(w, NR_MEMFD_CREATE, FUZZ_TEXTS, 0);
+	file = fuzz_call(w, SYS_memfd_create, FUZZ_TEXTS, 0);
 	for (u64 i = 0; i < 3; i++)
-		if (file < 0 || fuzz_call(w, NR_DUP2, (u64)file, i) < 0)
+		if (file < 0 || fuzz_call(w, SYS_dup2, (u64)file, i) < 0)
 			return false;
 	return true;
 }
@@ -900,7 +823,7 @@ static bool watch(struct fuzz_worker *w)
 		}
 		if (!over)
 			start_thread(w);
-		fuzz_call(w, NR_NANOSLEEP, FUZZ_TEXTS + TIMES_AT + 16 * 3, 0);
+		fuzz_call(w, SYS_nanosleep, FUZZ_TEXTS + TIMES_AT + 16 * 3, 0);
 	}
 	return false;
 }
@@ -909,7 +832,7 @@ static bool watch(struct fuzz_worker *w)
 static void lead(struct fuzz_worker *w)
 {
 	if (!begin(w) || !watch(w))
-		fuzz_call(w, NR_EXIT_GROUP, 0);
+		fuzz_call(w, SYS_exit_group, 0);
 	leave(w);
 }
 
@@ -919,7 +842,7 @@ void fuzz_program(struct user_regs *regs)
 	const bool expected = regs->r15 == ~CANARY;
 
 	if (!expected) { /* a clone() that had random arguments */
-		regs->rax = NR_EXIT;
+		regs->rax = SYS_exit;
 		host_user_call(regs);
 		return;
 	}

@@ -1,6 +1,8 @@
 /* A model of a worker's window: see fuzz_model.h. */
 #include "tests/host/fuzz_model.h"
 
+#include <sys/syscall.h>
+
 #include <arch/pgtable.h>
 
 #include "kernel/core/percpu.h"
@@ -10,17 +12,6 @@
 #include "kernel/program/touch.h"
 #include "kernel/program/user_copy.h"
 
-enum {
-	NR_MMAP = 9,
-	NR_MPROTECT = 10,
-	NR_MUNMAP = 11,
-	NR_PWRITE = 18,
-	NR_MREMAP = 25,
-	NR_MADVISE = 28,
-	NR_DUP2 = 33,
-	NR_CLOSE = 3,
-	NR_MEMFD_CREATE = 319,
-};
 enum { MADV_DONTNEED = 4, MADV_FREE = 8, MADV_HUGEPAGE = 14, MADV_NOHUGEPAGE = 15 };
 enum { MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_FIXED = 0x10, MAP_ANONYMOUS = 0x20 };
 enum { MAP_POPULATE = 0x8000, MAP_NORESERVE = 0x4000, MAP_NOREPLACE = 0x100000 };
@@ -254,8 +245,9 @@ static void write_file(struct fuzz_worker *w)
 		return;
 	do {
 		w->astray = false;
-		written = fuzz_call(w, NR_PWRITE, FUZZ_DESCRIPTOR + w->slot, buffer, sizeof(value),
-				    page * PAGE_SIZE + which * (PAGE_SIZE - sizeof(value)));
+		written =
+			fuzz_call(w, SYS_pwrite64, FUZZ_DESCRIPTOR + w->slot, buffer, sizeof(value),
+				  page * PAGE_SIZE + which * (PAGE_SIZE - sizeof(value)));
 	} while (w->astray);
 	if (written == (s64)sizeof(value))
 		w->file[page][which] = value;
@@ -270,13 +262,13 @@ static void write_file(struct fuzz_worker *w)
 static void anew(struct fuzz_worker *w, u64 first, u64 count)
 {
 	for (unsigned i = 0; i < 1000; i++) {
-		if (fuzz_call(w, NR_MUNMAP, addr_of(w, first), count * PAGE_SIZE) == 0) {
+		if (fuzz_call(w, SYS_munmap, addr_of(w, first), count * PAGE_SIZE) == 0) {
 			set(w, first, count, (struct fuzz_page){0});
 			return;
 		}
 	}
 	/* other threads have all memory: this one gives all of its own back */
-	if (fuzz_call(w, NR_MUNMAP, addr_of(w, 0), FUZZ_WINDOW_PAGES * PAGE_SIZE) != 0)
+	if (fuzz_call(w, SYS_munmap, addr_of(w, 0), FUZZ_WINDOW_PAGES * PAGE_SIZE) != 0)
 		fuzz_fail(w, "%llx: the window cannot be unmapped", addr_of(w, 0));
 	set(w, 0, FUZZ_WINDOW_PAGES, (struct fuzz_page){0});
 }
@@ -299,7 +291,7 @@ static void step_map(struct fuzz_worker *w, u64 first, u64 count)
 
 	if (to.kind == FUZZ_ANONYMOUS)
 		to.file_page = 0;
-	result = fuzz_call(w, NR_MMAP, at, count * PAGE_SIZE, to.rights, flags,
+	result = fuzz_call(w, SYS_mmap, at, count * PAGE_SIZE, to.rights, flags,
 			   FUZZ_DESCRIPTOR + w->slot, (u64)to.file_page * PAGE_SIZE);
 	if (result == (s64)at && !(only_free && was)) {
 		set(w, first, count, to);
@@ -313,7 +305,7 @@ static void step_map(struct fuzz_worker *w, u64 first, u64 count)
 
 static void step_unmap(struct fuzz_worker *w, u64 first, u64 count)
 {
-	const s64 result = fuzz_call(w, NR_MUNMAP, addr_of(w, first), count * PAGE_SIZE);
+	const s64 result = fuzz_call(w, SYS_munmap, addr_of(w, first), count * PAGE_SIZE);
 
 	if (result == 0)
 		set(w, first, count, (struct fuzz_page){0});
@@ -328,7 +320,7 @@ static void step_protect(struct fuzz_worker *w, u64 first, u64 count)
 	static const u8 all_rights[] = {0, R, W, RW, RW, R | X};
 	const u8 rights = all_rights[fuzz_below(w, ARRAY_LEN(all_rights))];
 	const bool whole = all_mapped(w, first, count);
-	const s64 result = fuzz_call(w, NR_MPROTECT, addr_of(w, first), count * PAGE_SIZE, rights);
+	const s64 result = fuzz_call(w, SYS_mprotect, addr_of(w, first), count * PAGE_SIZE, rights);
 
 	if (result == 0 && whole) {
 		for (u64 i = first; i < first + count; i++)
@@ -346,7 +338,7 @@ static void step_advise(struct fuzz_worker *w, u64 first, u64 count)
 					 MADV_NOHUGEPAGE};
 	const u64 advice = all_advice[fuzz_below(w, ARRAY_LEN(all_advice))];
 	const bool whole = all_mapped(w, first, count);
-	const s64 result = fuzz_call(w, NR_MADVISE, addr_of(w, first), count * PAGE_SIZE, advice);
+	const s64 result = fuzz_call(w, SYS_madvise, addr_of(w, first), count * PAGE_SIZE, advice);
 	bool left = false;
 
 	if (result != -ENOMEM && (result != 0 || !whole))
@@ -382,7 +374,7 @@ static void step_move(struct fuzz_worker *w, u64 first, u64 count)
 
 	if (to < first + count && first < to + new_count)
 		return;
-	result = fuzz_call(w, NR_MREMAP, addr_of(w, first), count * PAGE_SIZE,
+	result = fuzz_call(w, SYS_mremap, addr_of(w, first), count * PAGE_SIZE,
 			   new_count * PAGE_SIZE, MAYMOVE_FIXED, addr_of(w, to));
 	if (result == (s64)addr_of(w, to)) {
 		memcpy(&w->page[to], &w->page[first], new_count * sizeof(w->page[0]));
@@ -400,7 +392,7 @@ static void step_resize(struct fuzz_worker *w, u64 first, u64 count)
 	const u64 new_count = 1 + fuzz_below(w, MIN(2 * count, FUZZ_WINDOW_PAGES - first));
 	const bool one = is_one_area(w, first, count),
 		   free = new_count <= count || !any_mapped(w, first + count, new_count - count);
-	const s64 result = fuzz_call(w, NR_MREMAP, addr_of(w, first), count * PAGE_SIZE,
+	const s64 result = fuzz_call(w, SYS_mremap, addr_of(w, first), count * PAGE_SIZE,
 				     new_count * PAGE_SIZE, 0);
 
 	if (result == (s64)addr_of(w, first) && free) {
@@ -481,16 +473,16 @@ bool fuzz_model_begin(struct fuzz_worker *w)
 	s64 file;
 
 	/* another thread may have had the slot before */
-	if (fuzz_call(w, NR_MUNMAP, addr_of(w, 0), FUZZ_WINDOW_PAGES * PAGE_SIZE) != 0)
+	if (fuzz_call(w, SYS_munmap, addr_of(w, 0), FUZZ_WINDOW_PAGES * PAGE_SIZE) != 0)
 		return false;
 	memset(w->page, 0, sizeof(w->page));
 	memset(w->file, 0, sizeof(w->file));
-	file = fuzz_call(w, NR_MEMFD_CREATE, FUZZ_TEXTS, 0);
-	if (file < 0 || fuzz_call(w, NR_DUP2, (u64)file, own) != (s64)own)
+	file = fuzz_call(w, SYS_memfd_create, FUZZ_TEXTS, 0);
+	if (file < 0 || fuzz_call(w, SYS_dup2, (u64)file, own) != (s64)own)
 		return false;
-	fuzz_call(w, NR_CLOSE, (u64)file);
+	fuzz_call(w, SYS_close, (u64)file);
 	/* its last byte, which is zero, gives it its size */
-	return fuzz_call(w, NR_PWRITE, own, buffer, 1, last) == 1;
+	return fuzz_call(w, SYS_pwrite64, own, buffer, 1, last) == 1;
 }
 
 /* ---- the tables, at the end ---- */
