@@ -12,7 +12,7 @@ HOST_SOURCES := $(filter-out $(HOST_LEFT_OUT),$(sort $(filter %.c,$(call sources
 HOST_ASSEMBLY := arch/x86_64/clear/clear_insns.S
 
 HOST_CFLAGS := -std=gnu11 -g1 -Wall -Wextra -Wshadow -Werror -fno-omit-frame-pointer -fno-common -pthread -DASHLAR_HOSTED -DASHLAR_VERSION=$(VERSION) \
-	-Itests/host/include -I. -Wa,-I$(dir $(VDSO))
+	-Itests/host/include -Iarch/x86_64/include -I. -Wa,-I$(dir $(VDSO))
 HOST_CFLAGS_asan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=address,undefined -fno-sanitize-recover=all
 HOST_CFLAGS_tsan := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -fsanitize=thread
 HOST_CFLAGS_fast := -O2 -DHOST_FAST -ftls-model=local-exec

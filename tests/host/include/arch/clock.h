@@ -1,4 +1,0 @@
-/* Time: tests/host/console.c. The contract is the one of the real interface. */
-#pragma once
-
-#include "arch/x86_64/include/arch/clock.h"
