@@ -1,29 +1,13 @@
 /*
- * Shared by the programs of this folder: system calls, the clock and numbers (Linux x86-64).
- * Nothing is linked to them. A program defines run(), begins at _start, and exits with what run()
- * returns.
+ * Shared by the programs of this folder: system calls, the clock and numbers (Linux x86-64). The C
+ * library's headers give the numbers of calls and flags; nothing is linked. A program defines
+ * run(), begins at _start, and exits with what run() returns.
  */
 #pragma once
 
-enum {
-	SYS_WRITE = 1,
-	SYS_MMAP = 9,
-	SYS_MUNMAP = 11,
-	SYS_SCHED_YIELD = 24,
-	SYS_FORK = 57,
-	SYS_EXIT = 60,
-	SYS_WAIT4 = 61,
-	SYS_SCHED_SETAFFINITY = 203,
-	SYS_CLOCK_GETTIME = 228,
-};
-enum { PROT_READ_WRITE = 3, CLOCK_MONOTONIC = 1 };
-enum {
-	MAP_SHARED = 0x01,
-	MAP_PRIVATE = 0x02,
-	MAP_ANONYMOUS = 0x20,
-	MAP_HUGETLB = 0x40000,
-	MAP_HUGE_SHIFT = 26
-};
+#include <linux/mman.h>
+#include <linux/time.h>
+#include <sys/syscall.h>
 
 typedef unsigned long u64;
 
@@ -46,7 +30,7 @@ static inline long call(long number, u64 a, u64 b, u64 c, u64 d, u64 e, u64 f)
 /* Memory of the caller's own, or NULL. */
 static inline char *map_memory(u64 bytes, u64 flags)
 {
-	const long at = call(SYS_MMAP, 0, bytes, PROT_READ_WRITE, flags, -1UL, 0);
+	const long at = call(SYS_mmap, 0, bytes, PROT_READ | PROT_WRITE, flags, -1UL, 0);
 
 	return at < 0 && at > -4096 ? (char *)0 : (char *)at;
 }
@@ -55,7 +39,7 @@ static inline u64 now_ns(void)
 {
 	u64 time[2];
 
-	call(SYS_CLOCK_GETTIME, CLOCK_MONOTONIC, (u64)time, 0, 0, 0, 0);
+	call(SYS_clock_gettime, CLOCK_MONOTONIC, (u64)time, 0, 0, 0, 0);
 	return time[0] * 1000000000 + time[1];
 }
 
@@ -68,7 +52,7 @@ static inline void print_number(u64 n, char after)
 	do
 		text[--at] = (char)('0' + n % 10);
 	while (n /= 10);
-	call(SYS_WRITE, 1, (u64)(text + at), sizeof(text) - (u64)at, 0, 0, 0);
+	call(SYS_write, 1, (u64)(text + at), sizeof(text) - (u64)at, 0, 0, 0);
 }
 
 static inline u64 number_of(const char *word)
@@ -82,7 +66,7 @@ static inline u64 number_of(const char *word)
 
 __attribute__((used, noreturn)) static void start(long *stack)
 {
-	call(SYS_EXIT, (u64)run(stack[0], (char **)(stack + 1)), 0, 0, 0, 0, 0);
+	call(SYS_exit, (u64)run(stack[0], (char **)(stack + 1)), 0, 0, 0, 0, 0);
 	__builtin_unreachable();
 }
 

@@ -40,7 +40,7 @@ static u64 touch_region(void)
 		return 0;
 	for (u64 at = 0; at < REGION_BYTES; at += PAGE_BYTES)
 		region[at] = 0;
-	call(SYS_MUNMAP, (u64)region, REGION_BYTES, 0, 0, 0, 0);
+	call(SYS_munmap, (u64)region, REGION_BYTES, 0, 0, 0, 0);
 	return REGION_BYTES / PAGE_BYTES;
 }
 
@@ -50,10 +50,10 @@ static int run_task(struct crowd *crowd, u64 number)
 	const u64 cpu = 1UL << number;
 	u64 deadline, more;
 
-	call(SYS_SCHED_SETAFFINITY, 0, sizeof(cpu), (u64)&cpu, 0, 0, 0);
+	call(SYS_sched_setaffinity, 0, sizeof(cpu), (u64)&cpu, 0, 0, 0);
 	__atomic_fetch_add(&crowd->came, 1, __ATOMIC_RELEASE);
 	while (!(deadline = __atomic_load_n(&crowd->deadline, __ATOMIC_ACQUIRE)))
-		call(SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0);
+		call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	do {
 		more = touch_region();
 		task->touched += more;
@@ -68,7 +68,7 @@ static int all_succeed(u64 tasks)
 	int status, good = 1;
 
 	for (u64 i = 0; i < tasks; i++)
-		good &= call(SYS_WAIT4, -1UL, (u64)&status, 0, 0, 0, 0) > 0 && status == 0;
+		good &= call(SYS_wait4, -1UL, (u64)&status, 0, 0, 0, 0) > 0 && status == 0;
 	return good;
 }
 
@@ -94,12 +94,12 @@ static int run(long argc, char **argv)
 
 	if (tasks == 0 || tasks > TASKS_MAX || !crowd)
 		return 1;
-	while (forked < tasks && (child = call(SYS_FORK, 0, 0, 0, 0, 0, 0)) > 0)
+	while (forked < tasks && (child = call(SYS_fork, 0, 0, 0, 0, 0, 0)) > 0)
 		forked++;
 	if (child == 0)
 		return run_task(crowd, forked);
 	while (__atomic_load_n(&crowd->came, __ATOMIC_ACQUIRE) < forked)
-		call(SYS_SCHED_YIELD, 0, 0, 0, 0, 0, 0);
+		call(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 	began = now_ns();
 	__atomic_store_n(&crowd->deadline, began + number_of(argv[2]) * 1000000, __ATOMIC_RELEASE);
 	if (!all_succeed(forked) || forked < tasks)

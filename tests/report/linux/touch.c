@@ -23,7 +23,7 @@ static int run(long argc, char **argv)
 	for (u64 i = 0; i < pages; i++)
 		region[i << shift] = 1;
 	touched = now_ns();
-	call(SYS_MUNMAP, (u64)region, pages << shift, 0, 0, 0, 0);
+	call(SYS_munmap, (u64)region, pages << shift, 0, 0, 0, 0);
 	print_number(touched - start, ' ');
 	print_number(now_ns() - touched, '\n');
 	return 0;
