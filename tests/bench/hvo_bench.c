@@ -26,7 +26,7 @@
  *
  * runs=N: every mode is measured N times, in turns, so that a slow moment of the host affects all.
  * The table shows the fastest, because other work of the host only adds time: 4 ms of it double
- * that of a leg. The records have every run. hist=1, csv=1: single pages (hvo_pages.c).
+ * that of a leg. The records have every run.
  */
 #include <arch/clock.h>
 
@@ -59,8 +59,6 @@ OPTION_U64(bench.hvo.pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30,
 OPTION_U64(bench.hvo.runs, hvo_runs, 1, HVO_RUNS_MAX,
 	   "times each mode is measured, in turns; the fastest is shown");
 OPTION_U64(bench.quiet.pages, hvo_pages, 1, 1ULL << 30, "huge pages of the pool");
-OPTION_U64(bench.holds.pages, hvo_pages, 1, 1ULL << 30, "huge pages of the pool");
-OPTION_U64(bench.holds.runs, hvo_runs, 1, HVO_RUNS_MAX, "times it grows and shrinks");
 OPTION_U64(bench.fill.runs, hvo_runs, 1, HVO_RUNS_MAX, "times each row is measured, in turns");
 OPTION_U64(bench.hvo.busy, hvo_busy, 0, 65535, "CPUs kept running other work");
 
@@ -367,9 +365,6 @@ static bool run_source(unsigned source)
 	for (unsigned i = 0; hvo_modes[i].name; i++)
 		print_mode(&hvo_modes[i], source, results[i], &off);
 	print_costs();
-	for (unsigned i = 0; hvo_modes[i].name && hvo_pages_wanted() && !input_stop_asked(); i++)
-		if (mode_applies(&hvo_modes[i], source))
-			ok &= hvo_pages_run(&hvo_modes[i], source, pages_for(&hvo_modes[i]));
 	sections_close_all(&mm_kernel);
 	if (account_machine())
 		print("\n  every frame accounted for, owner by owner\n\n");

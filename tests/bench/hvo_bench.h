@@ -1,6 +1,6 @@
 /*
  * The benchmark of the HVO series (Kravetz 2023), in parts: legs (hvo_bench.c), output
- * (hvo_print.c), single pages (hvo_pages.c).
+ * (hvo_print.c).
  */
 #pragma once
 
@@ -80,7 +80,3 @@ u64 hvo_cost_ps(const struct leg *grow, const struct leg *shrink);
 void hvo_print_costs_head(void);
 /* off_ps is the cost of mode off; 0: not known. */
 void hvo_print_costs(const struct leg *grow, const struct leg *shrink, u64 off_ps);
-
-/* hvo_pages.c: hist=, csv=. False if pages were lost. */
-bool hvo_pages_wanted(void);
-bool hvo_pages_run(const struct hvo_mode *mode, unsigned source, u64 pages);
