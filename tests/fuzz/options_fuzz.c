@@ -14,7 +14,6 @@
  * The harness is linked as ops_fuzz is. arch/x86_64/consoles/console.c (console=) is not
  * part of the hosted machine; console_fuzz.c covers its parser.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include <arch/clear.h>
@@ -22,19 +21,12 @@
 #include "kernel/console/console.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "kernel/main.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/zone/memmap_open.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/fuzz/hosted.h"
-#include "tests/host/host.h"
 
 enum { OPTIONS_MAX = 256, SHOWN_MAX = 4096, TARGET_MAX = 8 };
-
-static struct {
-	int argc;
-	char **argv;
-} program;
 
 static char before[OPTIONS_MAX][SHOWN_MAX], after[OPTIONS_MAX][SHOWN_MAX];
 static u8 target[OPTIONS_MAX][TARGET_MAX];
@@ -228,7 +220,14 @@ static void read_line(const char *at, size_t len)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const char *at = (const char *)data, *end = at + size;
+	static bool begun;
 
+	if (!begun) {
+		require(options() > 30 && options() < OPTIONS_MAX);
+		consoles.first = NULL; /* the log is enough */
+		keep_values();
+		begun = true;
+	}
 	put_back_values();
 	while (at < end) {
 		const char *stop = memchr(at, '\n', (size_t)(end - at));
@@ -240,23 +239,4 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	put_back_values();
 	return 0;
-}
-
-/* Takes the place of the function in tests/bench/payload.c. The machine is up. */
-void payload_run(void)
-{
-	require(options() > 30 && options() < OPTIONS_MAX);
-	consoles.first = NULL; /* the log is enough */
-	keep_values();
-	exit(LLVMFuzzerRunDriver(&program.argc, &program.argv, LLVMFuzzerTestOneInput));
-}
-
-int main(int argc, char **argv)
-{
-	program.argc = argc;
-	program.argv = argv;
-	host_config.cpus = 1;
-	host_config.ram = MIB(64);
-	host_machine_init();
-	host_machine_run("");
 }
