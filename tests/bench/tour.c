@@ -37,9 +37,16 @@ enum { ON_DEMAND_BLOCKS = 16 };
 struct tour {
 	struct arena *a;
 	u32 block; /* the watched block */
+	struct block_list list;
+	struct page *chain;
 	bool slowly;
-	unsigned step;
-	u64 rounds; /* flush rounds before this step */
+	unsigned steps; /* done so far */
+};
+
+struct step {
+	const char *what;
+	bool (*run)(struct tour *tour); /* false if it could not be done */
+	enum block_state after;         /* the state of the block, then */
 };
 
 /* ---- showing ---- */
@@ -99,22 +106,15 @@ static void show(const struct tour *tour, const char *when)
 		show_line(tour, line);
 }
 
-/* Begin the next step. False if the user has stopped the tour. */
-static bool next_step(struct tour *tour, const char *what)
+/* Before each step but the first, wait for a key if asked to. False if the user has stopped it. */
+static bool go_on(const struct tour *tour)
 {
-	if (tour->slowly && tour->step > 0) {
+	if (tour->slowly && tour->steps > 0) {
 		print("  [any key]\n");
-		while (!input_stop_asked()) {
-			if (input_key() >= 0)
-				break;
+		while (!input_stop_asked() && input_key() < 0)
 			cpu_nap(1);
-		}
 	}
-	if (input_stop_asked())
-		return false;
-	print("  %u. %s\n", ++tour->step, what);
-	tour->rounds = rounds_now();
-	return true;
+	return !input_stop_asked();
 }
 
 static bool state_is(const struct tour *tour, enum block_state state)
@@ -122,195 +122,182 @@ static bool state_is(const struct tour *tour, enum block_state state)
 	return block_look_at(&tour->a->mm, tour->block).state == state;
 }
 
-/* Show the block after the step. False if it is not in the expected state. */
-static bool step_done(const struct tour *tour, enum block_state expected)
+/* Do each step and show the block before and after. False if one did not do what it should. */
+static bool run_steps(struct tour *tour, const struct step *step)
 {
-	show(tour, "after");
-	print("      flush rounds: %llu\n", rounds_now() - tour->rounds);
-	return state_is(tour, expected);
+	for (; step->what; step++) {
+		const u64 rounds = rounds_now();
+
+		if (!go_on(tour))
+			return false;
+		print("  %u. %s\n", ++tour->steps, step->what);
+		show(tour, "before");
+		if (!step->run(tour))
+			return false;
+		show(tour, "after");
+		print("      flush rounds: %llu\n", rounds_now() - rounds);
+		if (!state_is(tour, step->after))
+			return false;
+	}
+	return true;
 }
 
 /* ---- one block, on demand ---- */
 
-static bool bare_becomes_huge(struct tour *tour, struct block_list *list)
+static bool optimise(struct tour *tour, const char *mode)
 {
 	struct mm *mm = &tour->a->mm;
 	struct block_list left;
 
-	if (!next_step(tour, "Bare to huge: a pool wants the page. Its head is written into one "
-			     "new frame, seven entries get the page\n"
-			     "     that all tails of the zone share. Nothing was there before, so "
-			     "no CPU can have it cached: no flush."))
+	if (hvo_optimise(mm, hvo_mode_find(mode), &tour->list, &left) > 0)
 		return false;
-	show(tour, "before");
-	if (hvo_optimise(mm, hvo_mode_find("on"), list, &left) > 0)
-		return false;
-	block_list_publish_used(mm, list, 0);
-	return step_done(tour, BLOCK_HUGE);
+	block_list_publish_used(mm, &tour->list, 0);
+	return true;
 }
 
-static bool huge_is_freed(struct tour *tour, struct block_list *list)
+static bool bare_becomes_huge(struct tour *tour)
 {
-	if (!next_step(tour, "Freed: it stays huge on the free list, tails shared. Growing again "
-			     "takes it as it is."))
-		return false;
-	show(tour, "before");
-	block_list_free(&tour->a->mm, list);
-	return step_done(tour, BLOCK_HUGE);
+	return optimise(tour, "on");
+}
+
+static bool huge_is_freed(struct tour *tour)
+{
+	block_list_free(&tour->a->mm, &tour->list);
+	return true;
 }
 
 static bool huge_becomes_bare(struct tour *tour)
 {
-	if (!next_step(tour, "Huge to bare: memory for small pages is wanted. The entries are "
-			     "cleared; the head's frame is gated until\n"
-			     "     every CPU has flushed, then free."))
-		return false;
-	show(tour, "before");
 	hvo_bare_free_huge(block_zone(&tour->a->mm, tour->block), ~0ULL);
-	return step_done(tour, BLOCK_BARE);
+	return true;
 }
 
 /* Take single pages until they come from the watched block. */
-static struct page *split_watched(struct tour *tour)
+static bool bare_becomes_full(struct tour *tour)
 {
-	struct page *chain = NULL;
-
 	for (u32 i = 0; i < ON_DEMAND_BLOCKS * BLOCK_FRAMES && state_is(tour, BLOCK_BARE); i++) {
 		struct page *page = mm_page_alloc(&tour->a->mm, 0, USE_MOVABLE, 0, 0);
 
 		if (!page)
 			break;
-		page_chain_push(&chain, page);
+		page_chain_push(&tour->chain, page);
 	}
-	return chain;
+	return true;
 }
 
-static bool bare_becomes_full(struct tour *tour, struct page **chain)
+static bool full_becomes_huge(struct tour *tour)
 {
-	if (!next_step(tour, "Bare to full: the block is split for a page of 4 KiB. Now all 512 "
-			     "struct pages are needed: eight frames,\n"
-			     "     written once in their final form. Again nothing was there "
-			     "before: no flush."))
-		return false;
-	show(tour, "before");
-	*chain = split_watched(tour);
-	return step_done(tour, BLOCK_FULL);
-}
-
-static bool full_becomes_huge(struct tour *tour, struct page *chain)
-{
-	while (chain)
-		mm_page_free(&tour->a->mm, page_chain_pop(&chain));
+	while (tour->chain)
+		mm_page_free(&tour->a->mm, page_chain_pop(&tour->chain));
 	pcp_drain_all(&tour->a->mm);
-	if (!next_step(tour,
-		       "Full to huge again: every page was freed. The head stays where it is, "
-		       "seven private frames are replaced by\n"
-		       "     the shared one in place. This time CPUs may have the old ones cached: "
-		       "one flush,\n"
-		       "     put off until the page is handed out (hvo_complete_round(), called "
-		       "here at once)."))
-		return false;
-	show(tour, "before");
 	hvo_huge_free_full(block_zone(&tour->a->mm, tour->block), ON_DEMAND_BLOCKS);
 	hvo_complete_round(&tour->a->mm, tour->block);
-	return step_done(tour, BLOCK_HUGE);
+	return true;
+}
+
+static const struct step block_steps[] = {
+	{"Bare to huge: a pool wants the page. Its head is written into one new frame, seven "
+	 "entries get the page\n"
+	 "     that all tails of the zone share. Nothing was there before, so no CPU can have it "
+	 "cached: no flush.",
+	 bare_becomes_huge, BLOCK_HUGE},
+	{"Freed: it stays huge on the free list, tails shared. Growing again takes it as it is.",
+	 huge_is_freed, BLOCK_HUGE},
+	{"Huge to bare: memory for small pages is wanted. The entries are cleared; the head's "
+	 "frame is gated until\n"
+	 "     every CPU has flushed, then free.",
+	 huge_becomes_bare, BLOCK_BARE},
+	{"Bare to full: the block is split for a page of 4 KiB. Now all 512 struct pages are "
+	 "needed: eight frames,\n"
+	 "     written once in their final form. Again nothing was there before: no flush.",
+	 bare_becomes_full, BLOCK_FULL},
+	{"Full to huge again: every page is freed. The head stays where it is, seven private "
+	 "frames are replaced by\n"
+	 "     the shared one in place. This time CPUs may have the old ones cached: one flush,\n"
+	 "     put off until the page is handed out (hvo_complete_round(), called here at once).",
+	 full_becomes_huge, BLOCK_HUGE},
+	{NULL, NULL, 0}};
+
+/* Take a free block for `mode` and watch it. */
+static bool watch_block(struct tour *tour, const char *mode)
+{
+	tour->list = BLOCK_LIST_INIT;
+	if (hvo_take_blocks(arena_zone(tour->a, 0), hvo_mode_find(mode), BLOCK_ORDER, 1,
+			    &tour->list) != 1)
+		return false;
+	tour->block = tour->list.head;
+	return true;
 }
 
 static bool tour_block(struct tour *tour)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
-	struct block_list list = BLOCK_LIST_INIT;
-	struct page *chain = NULL;
-
 	print("\nOne block of 2 MiB and its eight frames of struct pages "
 	      "(mm/memmap/block_state.c)\n\n");
 	/*
 	 * The first split ever turns a block into metadata memory for private struct pages. Let
 	 * that happen to a block other than the watched one.
 	 */
-	if (!mm_page_alloc(&tour->a->mm, 0, USE_MOVABLE, 0, 0))
-		return false;
-	if (hvo_take_blocks(arena_zone(tour->a, 0), on, BLOCK_ORDER, 1, &list) != 1)
-		return false;
-	tour->block = list.head;
-	return bare_becomes_huge(tour, &list) && huge_is_freed(tour, &list) &&
-	       huge_becomes_bare(tour) && bare_becomes_full(tour, &chain) &&
-	       full_becomes_huge(tour, chain);
+	return mm_page_alloc(&tour->a->mm, 0, USE_MOVABLE, 0, 0) && watch_block(tour, "on") &&
+	       run_steps(tour, block_steps);
 }
 
 /* ---- one PMD split, as in the HVO series (Kravetz 2023) ---- */
 
-static bool split_leaf(struct tour *tour, u64 section)
+static bool split_leaf(struct tour *tour)
 {
 	struct mm *mm = &tour->a->mm;
 	struct node *node = &mm->node[0];
 	pfn_t table;
 
-	if (!next_step(tour, "The PMD split: one leaf becomes a table with the same 512 "
-			     "translations. Every struct page stays where it is, but\n"
-			     "     the size of the mapping changes, so all CPUs flush before "
-			     "anything else does."))
-		return false;
-	show(tour, "before");
 	if (meta_reserve(node, META_LASTING, 1) < 0)
 		return false;
 	table = meta_take(node, META_LASTING);
-	if (!vmemmap_split(mm, section, table)) {
+	if (!vmemmap_split(mm, tour->block / SECTION_BLOCKS, table)) {
 		meta_give(mm, table, 0);
 		return false;
 	}
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	atomic_fetch_sub(&mm->splits_unflushed, 1);
 	mm_count(mm, COUNT_TABLES, 1);
-	return step_done(tour, BLOCK_FULL);
+	return true;
 }
 
-static bool remap_tails(struct tour *tour, struct block_list *list)
+static bool remap_tails(struct tour *tour)
 {
-	struct mm *mm = &tour->a->mm;
-	struct block_list left;
-
-	if (!next_step(tour,
-		       "The remap (hvo=batched): a new frame for the head, the shared page for the "
-		       "tails, one flush for the whole batch,\n"
-		       "     here of one page. Before the HVO series every page of a pool had two "
-		       "flushes of its own."))
-		return false;
-	show(tour, "before");
-	if (hvo_optimise(mm, hvo_mode_find("batched"), list, &left) > 0)
-		return false;
-	block_list_publish_used(mm, list, 0);
-	return step_done(tour, BLOCK_HUGE);
+	return optimise(tour, "batched");
 }
 
-static bool restore_tails(struct tour *tour, struct block_list *list)
+static bool restore_tails(struct tour *tour)
 {
 	struct mm *mm = &tour->a->mm;
 	struct block_list done = BLOCK_LIST_INIT;
 	u64 restored;
 
-	if (!next_step(tour, "The restore: before the page goes back, its struct pages become "
-			     "private again."))
-		return false;
-	show(tour, "before");
-	block_list_begin(mm, list, BLOCK_FULL);
-	if (hvo_restore(mm, hvo_mode_find("batched"), list, &done, &restored) < 0)
+	block_list_begin(mm, &tour->list, BLOCK_FULL);
+	if (hvo_restore(mm, hvo_mode_find("batched"), &tour->list, &done, &restored) < 0)
 		return false;
 	block_list_publish_free(mm, &done);
-	return step_done(tour, BLOCK_FULL);
+	return true;
 }
+
+static const struct step split_steps[] = {
+	{"The PMD split: one leaf becomes a table with the same 512 translations. Every struct "
+	 "page stays where it is, but\n"
+	 "     the size of the mapping changes, so all CPUs flush before anything else does.",
+	 split_leaf, BLOCK_FULL},
+	{"The remap (hvo=batched): a new frame for the head, the shared page for the tails, one "
+	 "flush for the whole batch,\n"
+	 "     here of one page. Before the HVO series every page of a pool had two flushes of "
+	 "its own.",
+	 remap_tails, BLOCK_HUGE},
+	{"The restore: before the page goes back, its struct pages become private again.",
+	 restore_tails, BLOCK_FULL},
+	{NULL, NULL, 0}};
 
 static bool tour_split(struct tour *tour)
 {
-	struct block_list list = BLOCK_LIST_INIT;
-
 	print("\nOne PMD split and one remap, as Linux does them since 2023\n\n");
-	if (hvo_take_blocks(arena_zone(tour->a, 0), hvo_mode_find("batched"), BLOCK_ORDER, 1,
-			    &list) != 1)
-		return false;
-	tour->block = list.head;
-	return split_leaf(tour, tour->block / SECTION_BLOCKS) && remap_tails(tour, &list) &&
-	       restore_tails(tour, &list);
+	return watch_block(tour, "batched") && run_steps(tour, split_steps);
 }
 
 /* ---- the command ---- */
