@@ -41,7 +41,6 @@ static uint64_t turn(unsigned thread, unsigned threads)
 {
 	struct own *self = &own[thread];
 
-	(void)threads;
 	for (int i = 0; i < CHOICES; i++) {
 		const uint64_t random = bench_random(&self->random);
 		struct slot *slot = &self->slots[(random >> 20) % SLOTS];

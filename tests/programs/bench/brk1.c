@@ -14,7 +14,6 @@ static unsigned long top;
 
 static void begin(unsigned threads)
 {
-	(void)threads;
 	if (top == 0)
 		top = ((unsigned long)syscall(SYS_brk, 0) + PAGE_BYTES - 1) / PAGE_BYTES *
 		      PAGE_BYTES;
@@ -23,8 +22,6 @@ static void begin(unsigned threads)
 
 static uint64_t turn(unsigned thread, unsigned threads)
 {
-	(void)thread;
-	(void)threads;
 	for (int i = 0; i < PAIRS; i++) {
 		syscall(SYS_brk, top + PAGE_BYTES);
 		syscall(SYS_brk, top);

@@ -21,7 +21,6 @@ static void begin(unsigned threads)
 
 static uint64_t turn(unsigned thread, unsigned threads)
 {
-	(void)threads;
 	free(first[thread]);
 	first[thread] = NULL;
 	for (int i = 0; i < OBJECTS; i++) {

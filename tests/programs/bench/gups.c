@@ -27,7 +27,6 @@ static uint64_t turn(unsigned thread, unsigned threads)
 {
 	uint64_t value = states[thread].value;
 
-	(void)threads;
 	for (int i = 0; i < UPDATES; i++) {
 		value = value << 1 ^ ((int64_t)value < 0 ? POLYNOMIAL : 0);
 		table[value % TABLE_WORDS] ^= value;

@@ -11,8 +11,6 @@ static uint64_t turn(unsigned thread, unsigned threads)
 {
 	uint64_t rounds = ROUNDS;
 
-	(void)thread;
-	(void)threads;
 	__asm__ volatile("1: dec %0; jnz 1b" : "+r"(rounds)::"cc");
 	return 2ULL * ROUNDS;
 }

@@ -10,8 +10,6 @@ enum { PAIRS = 100 };
 
 static uint64_t turn(unsigned thread, unsigned threads)
 {
-	(void)thread;
-	(void)threads;
 	for (int i = 0; i < PAIRS; i++)
 		munmap(bench_map(128UL << 20), 128UL << 20);
 	return PAIRS;

@@ -11,8 +11,6 @@ enum { CALLS = 10000 };
 
 static uint64_t turn(unsigned thread, unsigned threads)
 {
-	(void)thread;
-	(void)threads;
 	for (int i = 0; i < CALLS; i++)
 		syscall(SYS_getppid);
 	return CALLS;

@@ -23,15 +23,11 @@ static uint64_t touch_region(int advice)
 
 static uint64_t turn(unsigned thread, unsigned threads)
 {
-	(void)thread;
-	(void)threads;
 	return touch_region(MADV_NORMAL);
 }
 
 static uint64_t turn_small(unsigned thread, unsigned threads)
 {
-	(void)thread;
-	(void)threads;
 	return touch_region(MADV_NOHUGEPAGE);
 }
 

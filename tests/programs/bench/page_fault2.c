@@ -39,13 +39,11 @@ static uint64_t touch_file(unsigned thread, int flags)
 
 static uint64_t turn_private(unsigned thread, unsigned threads)
 {
-	(void)threads;
 	return touch_file(thread, MAP_PRIVATE);
 }
 
 static uint64_t turn_shared(unsigned thread, unsigned threads)
 {
-	(void)threads;
 	return touch_file(thread, MAP_SHARED);
 }
 

@@ -22,8 +22,6 @@ static uint64_t turn(unsigned thread, unsigned threads)
 	uint64_t made = 0;
 	size_t kept = 0;
 
-	(void)thread;
-	(void)threads;
 	for (size_t size = 1; size < LARGEST; size = next_size(size)) {
 		const size_t run = 20 + 400 / size;
 

@@ -58,7 +58,6 @@ static uint64_t triad(unsigned thread, unsigned threads)
 
 static void begin(unsigned threads)
 {
-	(void)threads;
 	for (size_t i = 0; i < ELEMENTS; i++) {
 		a[i] = 1;
 		b[i] = 2;
