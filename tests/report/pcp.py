@@ -185,9 +185,9 @@ def subject_of(record):
 
 
 def subjects(captures):
-    """A Row for each test; records of another benchmark (steady, clear) are left out."""
+    """A Row for each test; records of another benchmark (clear) are left out."""
     records = of_kind(captures, "alloc") + of_kind(captures, "probe")
-    chosen = [r for r in records if not r.get("style") and r.get("test") and r.get("op")]
+    chosen = [r for r in records if r.get("test") and r.get("op")]
     return rows_of(chosen, row=item("test"), op=item("op"), threads=item("threads"))
 
 
