@@ -20,6 +20,7 @@
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/bench/sort.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/holder.h"
 
 enum { CHUNK_ORDER = 6, CHUNKS = 128, TABLE_ORDER = 8 };
@@ -40,24 +41,17 @@ static void touch(struct page *chunk)
 		atomic_store_relaxed((u64 *)(start + i * PAGE_SIZE), 0);
 }
 
-static struct page *chain_chunks(u64 *count)
+static struct page *chain_chunks(void)
 {
 	struct page *chain = NULL, *page;
 
-	*count = 0;
-	while ((page = page_alloc(CHUNK_ORDER, USE_MOVABLE, 0, NODE_NONE))) {
-		if (*count * (PAGE_SIZE << CHUNK_ORDER) < touch_bytes)
+	for (u64 bytes = 0; (page = page_alloc(CHUNK_ORDER, USE_MOVABLE, 0, NODE_NONE));
+	     bytes += PAGE_SIZE << CHUNK_ORDER) {
+		if (bytes < touch_bytes)
 			touch(page);
 		page_chain_push(&chain, page);
-		++*count;
 	}
 	return chain;
-}
-
-static void free_chain(struct page *chain)
-{
-	while (chain)
-		page_free(page_chain_pop(&chain));
 }
 
 /*
@@ -85,7 +79,7 @@ static struct page *open_holes(struct page *chain, u64 *holes)
 u64 aged_begin(void)
 {
 	struct page *chunks;
-	u64 count, holes;
+	u64 holes;
 
 	table = page_alloc(TABLE_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!table)
@@ -93,11 +87,11 @@ u64 aged_begin(void)
 	holder_init(&holder, &mm_kernel, page_address(table),
 		    (PAGE_SIZE << TABLE_ORDER) / sizeof(struct page *));
 	holder.sparse = true;
-	chunks = open_holes(chain_chunks(&count), &holes);
+	chunks = open_holes(chain_chunks(), &holes);
 	for (u64 i = 0; i < holes << CHUNK_ORDER; i++)
 		if (!holder_take(&holder, 0, 0))
 			break;
-	free_chain(chunks);
+	chain_give(&chunks, &mm_kernel);
 	for (u64 slot = 0; slot < holder.slots; slot += 2)
 		holder_give(&holder, slot);
 	pcp_drain_all(&mm_kernel);

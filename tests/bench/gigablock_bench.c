@@ -26,6 +26,7 @@
 #include "mm/zone/section_close.h"
 #include "tests/bench/gigablock_age.h"
 #include "tests/bench/sort.h"
+#include "tests/kernel/chain.h"
 
 enum { TRIES = 100, RELEASED = 50, GIBS_LEAST = 4, HUGE_MOST = 256 };
 
@@ -170,8 +171,7 @@ static void take_all(struct leg *leg)
 		leg->huge++;
 	}
 	leg->huge_moved = age_moved() - moved;
-	while (chain)
-		page_free(page_chain_pop(&chain));
+	chain_give(&chain, &mm_kernel);
 }
 
 static void run_leg(struct leg *leg, bool on)

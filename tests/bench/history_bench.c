@@ -44,10 +44,9 @@ static u64 most(struct pool *pool, const struct hvo_mode *mode)
 
 static void small_pages(u64 frames)
 {
-	struct page *chain = NULL, *page;
+	struct page *chain = NULL;
 
-	while (frames-- > 0 && (page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE)))
-		page_chain_push(&chain, page);
+	chain_take(&chain, &mm_kernel, frames, 0, 0, NODE_NONE);
 	chain_give(&chain, &mm_kernel);
 }
 

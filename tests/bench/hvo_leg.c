@@ -18,6 +18,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
+#include "tests/kernel/chain.h"
 
 /* Pages of the benchmark's size that are free in one class. */
 static u64 free_of_class(enum free_class class)
@@ -88,24 +89,6 @@ static bool leg_reset(struct leg *leg)
 	return leg->pages > 0;
 }
 
-/*
- * Allocate up to `count` pages of `order`, write each if `touch`, and put them in front of `chain`,
- * linked through their private words.
- */
-static struct page *take_chain(unsigned order, u64 count, bool touch, struct page *chain)
-{
-	for (u64 i = 0; i < count; i++) {
-		struct page *page = page_alloc(order, USE_MOVABLE, 0, NODE_NONE);
-
-		if (!page)
-			break;
-		if (touch)
-			*(volatile u64 *)page_address(page) = i;
-		page_chain_push(&chain, page);
-	}
-	return chain;
-}
-
 /* Give struct pages to the blocks that every zone keeps back for callers that may not wait. */
 static void split_rest(struct zone *zone)
 {
@@ -123,11 +106,13 @@ static void split_rest(struct zone *zone)
  */
 static void recycle(u64 pages)
 {
-	struct page *chain = take_chain(0, pages * order_pages(hvo_pool()->order), true, NULL);
+	struct page *chain = NULL;
 
-	chain = take_chain(BLOCK_ORDER - 1, ~0ULL, false, chain);
-	while (chain)
-		page_free(page_chain_pop(&chain));
+	pages *= order_pages(hvo_pool()->order);
+	for (u64 i = 0; i < pages && chain_take(&chain, &mm_kernel, 1, 0, 0, NODE_NONE); i++)
+		*(volatile u64 *)page_address(chain) = i;
+	chain_take_all(&chain, &mm_kernel, BLOCK_ORDER - 1, 0, NODE_NONE);
+	chain_give(&chain, &mm_kernel);
 	pcp_drain_all(&mm_kernel);
 	for (unsigned z = 0; z < mm_kernel.zones; z++)
 		split_rest(&mm_kernel.zone[z]);

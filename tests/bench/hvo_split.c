@@ -14,6 +14,7 @@
 #include "mm/mm.h"
 #include "tests/bench/hvo_bench.h"
 #include "tests/bench/sort.h"
+#include "tests/kernel/chain.h"
 
 enum {
 	DEBT_ORDER = BLOCK_ORDER - 1,
@@ -27,12 +28,6 @@ static u64 ns_of[TIMED_MAX];
 u64 hvo_debt_blocks(u64 pages)
 {
 	return MIN(pages * order_blocks(hvo_pool()->order), DEBT_BLOCKS_MAX);
-}
-
-static void free_chain(struct page *chain)
-{
-	while (chain)
-		page_free(page_chain_pop(&chain));
 }
 
 /* Is a block free that has its struct pages? */
@@ -52,15 +47,13 @@ static bool full_is_free(void)
 struct page *hvo_hold_rest(u64 pages)
 {
 	u64 left = 64 + hvo_debt_blocks(pages) / 16; /* for metadata memory and the reserves */
-	struct page *chain = NULL, *page;
+	struct page *chain = NULL;
+	u64 held = 0;
 
-	for (u64 held = 0; held < HELD_MAX; held++) {
-		page = page_alloc(full_is_free() ? DEBT_ORDER : BLOCK_ORDER, USE_MOVABLE, 0,
-				  NODE_NONE);
-		if (!page)
-			break;
-		page_chain_push(&chain, page);
-	}
+	while (held++ < HELD_MAX &&
+	       chain_take(&chain, &mm_kernel, 1, full_is_free() ? DEBT_ORDER : BLOCK_ORDER, 0,
+			  NODE_NONE))
+		;
 	for (; chain && left > 0; left--)
 		page_free(page_chain_pop(&chain));
 	return chain;
@@ -93,14 +86,9 @@ static void touch_frames(struct node *node, u64 blocks)
 /* Allocate both halves of a block. False: no memory. */
 static bool take_block(struct page **chain)
 {
-	for (unsigned i = 0; i < order_pages(BLOCK_ORDER - DEBT_ORDER); i++) {
-		struct page *page = page_alloc(DEBT_ORDER, USE_MOVABLE, 0, NODE_NONE);
+	const u64 halves = order_pages(BLOCK_ORDER - DEBT_ORDER);
 
-		if (!page)
-			return false;
-		page_chain_push(chain, page);
-	}
-	return true;
+	return chain_take(chain, &mm_kernel, halves, DEBT_ORDER, 0, NODE_NONE) == halves;
 }
 
 static void sum_up(struct split_debt *debt)
@@ -134,8 +122,8 @@ struct split_debt hvo_split_debt(u64 pages, struct page *held)
 		debt.blocks++;
 	}
 	debt.ns = now - start;
-	free_chain(chain);
-	free_chain(held);
+	chain_give(&chain, &mm_kernel);
+	chain_give(&held, &mm_kernel);
 	sum_up(&debt);
 	return debt;
 }

@@ -13,6 +13,7 @@
 #include "mm/page/page_alloc.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/memmap_bench.h"
+#include "tests/kernel/chain.h"
 
 /*
  * Hosted with real mappings, making all struct pages takes a system call for each frame; there are
@@ -32,26 +33,15 @@ static void add(struct measured *m, u64 pages, u64 ns)
 	m->ns[m->runs++] = ns;
 }
 
-/* Free the pieces, linked through their private words. Returns how many there were. */
-static u64 give_back(struct page *chain)
-{
-	u64 pieces;
-
-	for (pieces = 0; chain; pieces++)
-		page_free(page_chain_pop(&chain));
-	return pieces;
-}
-
 static void make_all(struct measured *m)
 {
 	const u64 began = clock_ns();
-	struct page *chain = NULL, *page;
+	struct page *chain = NULL;
 	u64 ns, pages;
 
-	while ((page = page_alloc(PIECE_ORDER, USE_MOVABLE, 0, NODE_NONE)))
-		page_chain_push(&chain, page);
+	chain_take_all(&chain, &mm_kernel, PIECE_ORDER, 0, NODE_NONE);
 	ns = clock_ns() - began;
-	pages = give_back(chain) * order_pages(PIECE_ORDER);
+	pages = chain_give(&chain, &mm_kernel) * order_pages(PIECE_ORDER);
 	if (m->first_ns == 0)
 		/*
 		 * these frames hold struct pages for the first time, so this is not one of the runs
