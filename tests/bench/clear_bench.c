@@ -422,12 +422,16 @@ static bool run_series(struct series *s)
 static const u64 extents_2m[] = {KIB(4), KIB(32), KIB(256), CLEAR_WHOLE, 0};
 static const u64 extents_1g[] = {KIB(4), KIB(64), MIB(2), MIB(32), MIB(256), CLEAR_WHOLE, 0};
 
-/* One figure by extent, kept for its record. */
-static struct step {
-	const char *size, *insn;
-	u64 extent, bytes, ns, median_ns, turns;
-} steps[2 * INSNS_MAX * ARRAY_LEN(extents_1g)];
-static unsigned steps_used;
+static void record_extent(const struct series *s, const struct way *way)
+{
+	char extent[16];
+
+	clear_extent_name(way->how.extent, extent, sizeof(extent));
+	print("BENCH clear_extent insn=%s size=%s extent=%s bytes=%llu ns=%llu median_ns=%llu "
+	      "turns=%llu\n",
+	      way->insn, s->size, extent, bytes_of(s), way->ns, turns_median(&way->turns),
+	      way->turns.count);
+}
 
 static void run_extents(struct series *s, const struct clear_insn *insn, const u64 *extents)
 {
@@ -441,17 +445,13 @@ static void run_extents(struct series *s, const struct clear_insn *insn, const u
 		return;
 	print("  %-4s %-8s by extent", s->size, insn->name);
 	for (unsigned i = 0; i < s->ways; i++) {
-		const struct way *way = &s->way[i];
-
-		clear_extent_name(way->how.extent, name, sizeof(name));
+		clear_extent_name(s->way[i].how.extent, name, sizeof(name));
 		print("  %s", name);
-		print_rate("", rate(s, way));
-		steps[steps_used++] =
-			(struct step){s->size,         insn->name, way->how.extent,
-				      bytes_of(s),     way->ns,    turns_median(&way->turns),
-				      way->turns.count};
+		print_rate("", rate(s, &s->way[i]));
 	}
 	print("\n");
+	for (unsigned i = 0; i < s->ways; i++)
+		record_extent(s, &s->way[i]);
 }
 
 /*
@@ -470,19 +470,6 @@ static void run_ladder(struct series *s, const u64 *extents)
 			print("  %-4s %-8s by extent: left out, the others took too long\n",
 			      s->size, insn->name);
 	s->ways = 0;
-}
-
-static void record_steps(void)
-{
-	char extent[16];
-
-	for (const struct step *step = steps; step < steps + steps_used; step++) {
-		clear_extent_name(step->extent, extent, sizeof(extent));
-		print("BENCH clear_extent insn=%s size=%s extent=%s bytes=%llu ns=%llu "
-		      "median_ns=%llu turns=%llu\n",
-		      step->insn, step->size, extent, step->bytes, step->ns, step->median_ns,
-		      step->turns);
-	}
 }
 
 /* ---- buffers ---- */
@@ -534,13 +521,11 @@ static bool run_all(struct series *small, struct series *large, struct series *g
 	print("\n");
 	if (input_stop_asked())
 		return ok;
-	steps_used = 0;
 	run_ladder(large, extents_2m);
 	if (giant->count)
 		run_ladder(giant, extents_1g);
 	print("  whole: one instruction; with interrupts on it is interrupted between two stores "
 	      "(mm/clear/clear.h)\n\n");
-	record_steps();
 	return ok;
 }
 

@@ -132,8 +132,7 @@ u64 aged_copy_ps(void)
 					    (2 * round + turn) * holder.slots / (2 * COPY_ROUNDS));
 	page_free_bulk(to, count);
 	pcp_drain_all(&mm_kernel);
-	sort_u64(ps, COPY_ROUNDS);
-	return ps[COPY_ROUNDS / 2];
+	return median_u64(ps, COPY_ROUNDS);
 }
 
 bool aged_verify(void)

@@ -75,8 +75,10 @@ struct leg {
 	u64 batches, sorted[BATCHES]; /* mean of each batch, in rising order */
 	struct contig_stats step[BATCHES];
 	struct contig_stats all;
-	u64 ns_system, ns_elapsed; /* time in the calls; time from the first to the last */
-	u64 copy_ps;               /* time to copy one frame; aged memory only */
+	/* time in the calls; between them; from the first to the last */
+	u64 ns_system, ns_user, ns_elapsed;
+	/* time to copy one frame, and all that were moved; aged memory only */
+	u64 copy_ps, copy_ns, copy_percent;
 	bool verified;
 };
 
@@ -214,6 +216,9 @@ static bool run_leg(struct leg *leg)
 	contig_search_select(was);
 	for (u64 i = 0; i < leg->pages; i++)
 		leg->ns_system += leg->ns[i];
+	leg->ns_user = leg->ns_elapsed - leg->ns_system;
+	leg->copy_ns = leg->all.moved.pages * leg->copy_ps / 1000;
+	leg->copy_percent = leg->copy_ns * 100 / MAX(leg->ns_system, 1);
 	sort_batches(leg);
 	put_back();
 	return account_machine() && ok;
@@ -320,67 +325,49 @@ static void print_latencies(void)
 	print_row("Amean", amean, 0);
 }
 
-static u64 value_system(const struct leg *leg)
-{
-	return leg->ns_system;
-}
-
-static u64 value_elapsed(const struct leg *leg)
-{
-	return leg->ns_elapsed;
-}
-
 /*
- * There is no user mode. hpagealloc's User is the time it spends itself besides asking for pages.
+ * Figures of a whole leg. There is no user mode; hpagealloc's User is the time that it spends
+ * itself besides asking for pages.
  */
-static u64 value_user(const struct leg *leg)
-{
-	return leg->ns_elapsed - leg->ns_system;
-}
+static const struct {
+	const char *name;
+	size_t at; /* in struct leg */
+} durations[] = {{"Duration User", offsetof(struct leg, ns_user)},
+		 {"Duration System", offsetof(struct leg, ns_system)},
+		 {"Duration Elapsed", offsetof(struct leg, ns_elapsed)}},
+  counts[] = {{"pages made", offsetof(struct leg, pages)},
+	      {"struct pages read", offsetof(struct leg, all.scanned)},
+	      {"references", offsetof(struct leg, all.counted)},
+	      {"frames moved", offsetof(struct leg, all.moved.pages)},
+	      {"copying, percent", offsetof(struct leg, copy_percent)}};
 
-static u64 copy_ns(const struct leg *leg)
+static u64 figure(const struct leg *leg, size_t at)
 {
-	return leg->all.moved.pages * leg->copy_ps / 1000;
+	return *(const u64 *)((const u8 *)leg + at);
 }
 
 static void print_durations(void)
 {
-	static const struct {
-		const char *name;
-		u64 (*value)(const struct leg *leg);
-	} durations[] = {{"Duration User", value_user},
-			 {"Duration System", value_system},
-			 {"Duration Elapsed", value_elapsed}};
-
 	print("\n  seconds: in the calls (System), between them (User), both\n\n");
 	print_names("", "");
 	for (unsigned r = 0; r < ARRAY_LEN(durations); r++) {
 		print("  %-18s", durations[r].name);
 		/* dividing by 1000 makes print_ms() print seconds with three decimals */
 		for (unsigned i = 0; i < searches; i++)
-			print_ms(durations[r].value(&legs[i]) / 1000);
+			print_ms(figure(&legs[i], durations[r].at) / 1000);
 		print("\n");
 	}
 }
 
 static void print_counts(void)
 {
-	print("  %-18s", "pages made");
-	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", legs[i].pages);
-	print("\n  %-18s", "struct pages read");
-	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", legs[i].all.scanned);
-	print("\n  %-18s", "references");
-	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", legs[i].all.counted);
-	print("\n  %-18s", "frames moved");
-	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", legs[i].all.moved.pages);
-	print("\n  %-18s", "copying, percent");
-	for (unsigned i = 0; i < searches; i++)
-		print(" %11llu", copy_ns(&legs[i]) * 100 / MAX(legs[i].ns_system, 1));
-	print("\n\n");
+	for (unsigned r = 0; r < ARRAY_LEN(counts); r++) {
+		print("  %-18s", counts[r].name);
+		for (unsigned i = 0; i < searches; i++)
+			print(" %11llu", figure(&legs[i], counts[r].at));
+		print("\n");
+	}
+	print("\n");
 }
 
 /* All results of one search, for programs. */
@@ -394,7 +381,7 @@ static void record_table(const struct leg *leg)
 	      "references=%llu migrated_pages=%llu "
 	      "copy_ns=%llu\n",
 	      amean(leg, 0), leg->ns_system, leg->ns_elapsed, leg->pages, leg->all.scanned,
-	      leg->all.counted, leg->all.moved.pages, copy_ns(leg));
+	      leg->all.counted, leg->all.moved.pages, leg->copy_ns);
 }
 
 static void record_step(const struct leg *leg, u64 first)

@@ -329,8 +329,7 @@ static u64 median(const struct way *way)
 
 	for (unsigned i = 0; i < way->runs; i++)
 		ns[i] = way->ns[i];
-	sort_u64(ns, way->runs);
-	return way->runs ? ns[way->runs / 2] : 0;
+	return median_u64(ns, way->runs);
 }
 
 /* The way with the same instruction in steps of 4 KiB. */

@@ -152,8 +152,7 @@ static void try_clean_gibs(struct leg *leg)
 		leg->tries++;
 	}
 	leg->moved = age_moved() - moved;
-	sort_u64(ns, leg->got);
-	leg->p50 = leg->got ? ns[leg->got / 2] : 0;
+	leg->p50 = median_u64(ns, leg->got);
 	leg->p99 = leg->got ? ns[(leg->got * 99 - 1) / 100] : 0;
 }
 

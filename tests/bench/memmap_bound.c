@@ -94,8 +94,7 @@ static u64 median_of(const u64 *value, unsigned count)
 
 	for (unsigned i = 0; i < count; i++)
 		sorted[i] = value[i];
-	sort_u64(sorted, count);
-	return sorted[count / 2];
+	return median_u64(sorted, count);
 }
 
 static u64 least_of(const u64 *value, unsigned count)

@@ -125,8 +125,7 @@ static u64 median_rate(const struct sample sample[SAMPLES_MAX])
 
 	for (unsigned s = 0; s < sample_count; s++)
 		rate[s] = per_second(&sample[s]);
-	sort_u64(rate, sample_count);
-	return rate[sample_count / 2];
+	return median_u64(rate, sample_count);
 }
 
 /* Run all ways in turn. Each way's first sample fills the lists and is overwritten. */

@@ -89,10 +89,8 @@ static bool batches(struct leg *leg)
 		leg->freed += BATCH;
 		leg->bulk += b % 2 ? BATCH : 0;
 	}
-	sort_u64(alloc, BATCHES);
-	sort_u64(free, BATCHES);
-	leg->ps_alloc = alloc[BATCHES / 2] * 1000 / BATCH;
-	leg->ps_free = free[BATCHES / 2] * 1000 / BATCH;
+	leg->ps_alloc = median_u64(alloc, BATCHES) * 1000 / BATCH;
+	leg->ps_free = median_u64(free, BATCHES) * 1000 / BATCH;
 	return true;
 }
 

@@ -21,3 +21,10 @@ static inline void sort_u64(u64 *value, u64 count)
 		}
 	}
 }
+
+/* The value in the middle, 0 if there is none. The values are sorted in place. */
+static inline u64 median_u64(u64 *value, u64 count)
+{
+	sort_u64(value, count);
+	return count ? value[count / 2] : 0;
+}

@@ -11,12 +11,6 @@ void turns_add(struct turns *t, u64 ns)
 	t->count++;
 }
 
-static u64 median(u64 *value, u64 count)
-{
-	sort_u64(value, count);
-	return count ? value[count / 2] : 0;
-}
-
 u64 turns_median(const struct turns *t)
 {
 	u64 ns[TURNS_KEPT];
@@ -24,7 +18,7 @@ u64 turns_median(const struct turns *t)
 
 	for (u64 i = 0; i < kept; i++)
 		ns[i] = t->ns[i];
-	return median(ns, kept);
+	return median_u64(ns, kept);
 }
 
 /* By how many thousandths `ours` is above `other`; 0 if it is below. */
@@ -42,5 +36,5 @@ u64 turns_behind(const struct turns *ours, const struct turns *other)
 		return 0;
 	for (u64 i = 0; i < pairs; i++)
 		by_pairs[i] = above(ours->ns[i], other->ns[i]);
-	return MIN(above(ours->fastest, other->fastest), median(by_pairs, pairs));
+	return MIN(above(ours->fastest, other->fastest), median_u64(by_pairs, pairs));
 }

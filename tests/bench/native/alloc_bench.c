@@ -35,6 +35,7 @@
 #include "mm/page/pcp_drain.h"
 #include "tests/bench/native/alloc_round.h"
 #include "tests/bench/native/probe.h"
+#include "tests/bench/sort.h"
 
 enum {
 	ROUNDS = 9,
@@ -81,19 +82,6 @@ static struct arena *arena; /* NULL: the subject is a probe */
 
 /* ---- rounds ---- */
 
-static u64 median(u64 *values, unsigned count)
-{
-	for (unsigned i = 1; i < count; i++) {
-		for (unsigned j = i; j > 0 && values[j - 1] > values[j]; j--) {
-			const u64 larger = values[j - 1];
-
-			values[j - 1] = values[j];
-			values[j] = larger;
-		}
-	}
-	return count ? values[count / 2] : 0;
-}
-
 static void run_row(unsigned s, unsigned r, unsigned threads)
 {
 	const u64 until = clock_ns() + ROW_MS * 1000000ULL;
@@ -113,8 +101,8 @@ static void run_row(unsigned s, unsigned r, unsigned threads)
 		good++;
 	}
 	for (unsigned i = 0; i < 2; i++) {
-		results[s][r][threads].ps[i] = median(ps[i], good);
-		results[s][r][threads].locks[i] = median(locks[i], good);
+		results[s][r][threads].ps[i] = median_u64(ps[i], good);
+		results[s][r][threads].locks[i] = median_u64(locks[i], good);
 	}
 }
 
