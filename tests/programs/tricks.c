@@ -3,9 +3,6 @@
  *
  *	gcc -static -O1 tests/programs/tricks.c -o tricks
  *	make run PROGRAM=./tricks
- *
- * With the argument `far` it also tries far returns. Where QEMU emulates the CPU, it reads the
- * stack for those as ring 0 would, and SMAP refuses that for ever (QEMU 7; CPU=max,-smap helps).
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
@@ -156,9 +153,8 @@ static void kernel_vectors(ucontext_t *c)
 	c->uc_mcontext.fpregs = (void *)0xffffffff80200000;
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
-	const int far = argc > 1 && strcmp(argv[1], "far") == 0;
 	const stack_t stack = {.ss_sp = alt, .ss_size = sizeof(alt)};
 	struct sigaction action = {.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER};
 	unsigned kept = 0;
@@ -206,22 +202,8 @@ int main(int argc, char **argv)
 			__asm__ volatile(
 				"mov %0, %%gs\nmov %0, %%es\nmov %0, %%ds" ::"r"(selector));
 		kept += got == 0;
-		if (!far)
-			continue;
-		got = 0;
-		if (sigsetjmp(back, 1) == 0)
-			__asm__ volatile(
-				"push %0\nlea 1f(%%rip), %%rax\npush %%rax\nlretq\n1:" ::"r"(
-					(uint64_t)selector)
-				: "rax", "memory");
 	}
 	printf("    %u selectors can be loaded\n", kept);
-	if (far)
-		TRICK("mov $0x8, %%eax\npush %%rax\npush %%rax\nlretq");
-	if (far)
-		TRICK("push $0\npush $0\npush $0x3002\npush $8\npush $0\niretq");
-	if (far)
-		TRICK("push $-1\npush $-1\npush $-1\npush $-1\npush $-1\niretq");
 	TRICK("pushfq\norq $0x44000, (%%rsp)\npopfq\nmov $39, %%eax\nsyscall\npushfq\nandq "
 	      "$~0x44000, (%%rsp)\npopfq");
 	TRICK("pushfq\norq $0x3f7fd5, (%%rsp)\nandq $~0x40100, (%%rsp)\npopfq\nmov $39, "

@@ -209,14 +209,6 @@ def test_a_hostile_file_is_refused_in_words(built, kernel, tmp_path):
         passes(session.poweroff())
 
 
-RANDOM = [(4, 8, "256M"), *(pytest.param(*row, marks=pytest.mark.proof) for row in ((1, 1, "64M"), (2, 2, "128M"), (3, 4, "512M")))]
-
-
-@pytest.mark.parametrize(("seed", "cpus", "mem"), RANDOM)
-def test_random_calls(seed, cpus, mem, built, kernel, tmp_path):
-    ends(built, kernel, tmp_path, "fuzz.c", f"{seed} 4 {cpus}", cpus, mem, "hugepages=8" if seed > 2 else "")
-
-
 def test_no_sleep_loses_its_end(built, kernel, tmp_path):
     ends(built, kernel, tmp_path, "sleeps.c", "", cpus=2, accel="icount")
 
