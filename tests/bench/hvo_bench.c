@@ -51,7 +51,7 @@
 
 enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21 };
 
-u64 hvo_pages = 4096, hvo_runs = 2, hvo_busy;
+u64 hvo_pages = 4096, hvo_runs = 2;
 static u64 hvo_pages_unbatched;
 OPTION_U64(bench.hvo.pages, hvo_pages, 1, 1ULL << 30, "huge pages of the pool");
 OPTION_U64(bench.hvo.pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30,
@@ -60,7 +60,6 @@ OPTION_U64(bench.hvo.runs, hvo_runs, 1, HVO_RUNS_MAX,
 	   "times each mode is measured, in turns; the fastest is shown");
 OPTION_U64(bench.quiet.pages, hvo_pages, 1, 1ULL << 30, "huge pages of the pool");
 OPTION_U64(bench.fill.runs, hvo_runs, 1, HVO_RUNS_MAX, "times each row is measured, in turns");
-OPTION_U64(bench.hvo.busy, hvo_busy, 0, 65535, "CPUs kept running other work");
 
 static const char *hvo_modes_wanted = "";
 OPTION(bench.hvo.modes, .values = "text", .parse = option_parse_text, .target = &hvo_modes_wanted,
@@ -155,7 +154,6 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	const u64 recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE);
 	struct page *held;
 
-	hvo_busy_begin();
 	leg_begin(grow);
 	grow->done = pool_grow(hvo_pool(), mode, grow->pages);
 	leg_end(grow);
@@ -171,7 +169,6 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	leg_begin(shrink);
 	shrink->done = pool_shrink(hvo_pool(), mode, grow->done);
 	leg_end(shrink);
-	hvo_busy_end();
 	grow->split = shrink->split = hvo_split_debt(shrink->done, held);
 	if (shrink->done != grow->done)
 		pr_err("hvo: %s: %llu of %llu pages came back", mode->name, shrink->done,
@@ -184,11 +181,9 @@ static bool run_demotion(const struct hvo_mode *mode, struct leg *demote)
 {
 	const u64 grown = pool_grow(hvo_pool(), mode, demote->pages);
 
-	hvo_busy_begin();
 	leg_begin(demote);
 	demote->done = pool_demote(hvo_pool(), &pool_2m, mode, grown);
 	leg_end(demote);
-	hvo_busy_end();
 	if (demote->done != grown)
 		pr_err("hvo: %s: %llu of %llu pages were demoted", mode->name, demote->done, grown);
 	return pool_shrink(&pool_2m, mode, demote->done * GIB_BLOCKS) ==
@@ -199,6 +194,7 @@ static bool run_demotion(const struct hvo_mode *mode, struct leg *demote)
 /* Results of one mode in one run. */
 struct mode_result {
 	struct leg grow, shrink, demote;
+	u64 cost_ps; /* of a page, in all */
 	bool ran;
 };
 
@@ -236,8 +232,7 @@ static bool mode_wanted(const struct hvo_mode *mode)
  */
 static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 {
-	return mode_wanted(mode) &&
-	       (!mode->page_rounds || (hvo_busy == 0 && source == SOURCE_FRESH));
+	return mode_wanted(mode) && (!mode->page_rounds || source == SOURCE_FRESH);
 }
 
 /*
@@ -262,53 +257,43 @@ static bool run_mode(const struct hvo_mode *mode, unsigned source, bool first,
 		if (hvo_leg_begin(&result->demote, source) && !run_demotion(mode, &result->demote))
 			return false;
 	}
+	result->cost_ps = hvo_cost_ps(&result->grow, &result->shrink);
 	result->ran = true;
 	return true;
 }
 
-static u64 ns_to_grow(const struct mode_result *run)
+static const u64 *field_of(const struct mode_result *run, size_t field)
 {
-	return run->grow.ns;
+	return (const u64 *)((const u8 *)run + field);
 }
 
-static u64 ns_to_shrink(const struct mode_result *run)
-{
-	return run->shrink.ns;
-}
-
-static u64 ns_to_demote(const struct mode_result *run)
-{
-	return run->demote.ns;
-}
-
-static u64 cost_in_all(const struct mode_result *run)
-{
-	return hvo_cost_ps(&run->grow, &run->shrink);
-}
-
-/* The run that is least by `key`, or NULL if none ran. The tables show that run. */
-static const struct mode_result *fastest(const struct mode_result *runs,
-					 u64 (*key)(const struct mode_result *run))
+/*
+ * The run that is least by a field of it, or NULL if none ran. The tables show that run.
+ */
+static const struct mode_result *fastest(const struct mode_result *runs, size_t field)
 {
 	const struct mode_result *least = NULL;
 
 	for (u64 run = 0; run < hvo_runs; run++)
-		if (runs[run].ran && (!least || key(&runs[run]) < key(least)))
+		if (runs[run].ran &&
+		    (!least || *field_of(&runs[run], field) < *field_of(least, field)))
 			least = &runs[run];
 	return least;
 }
 
+#define FASTEST(runs, field) fastest(runs, offsetof(struct mode_result, field))
+
 static void print_mode(const struct hvo_mode *mode, unsigned source, const struct mode_result *runs,
 		       struct reference *off)
 {
-	const struct mode_result *grown = fastest(runs, ns_to_grow);
+	const struct mode_result *grown = FASTEST(runs, grow.ns);
 	const struct leg *grow, *shrink, *demote;
 
 	if (!grown)
 		return;
 	grow = &grown->grow;
-	shrink = &fastest(runs, ns_to_shrink)->shrink;
-	demote = &fastest(runs, ns_to_demote)->demote;
+	shrink = &FASTEST(runs, shrink.ns)->shrink;
+	demote = &FASTEST(runs, demote.ns)->demote;
 	if (off->grow_ps == 0 && !mode->optimise)
 		*off = (struct reference){.grow_ps = hvo_ps_per_page(grow),
 					  .shrink_ps = hvo_ps_per_page(shrink),
@@ -326,12 +311,12 @@ static void print_costs(void)
 
 	hvo_print_costs_head();
 	for (unsigned i = 0; hvo_modes[i].name; i++) {
-		const struct mode_result *run = fastest(results[i], cost_in_all);
+		const struct mode_result *run = FASTEST(results[i], cost_ps);
 
 		if (!run)
 			continue;
 		if (off_ps == 0 && !hvo_modes[i].optimise)
-			off_ps = hvo_cost_ps(&run->grow, &run->shrink);
+			off_ps = run->cost_ps;
 		hvo_print_costs(&run->grow, &run->shrink, off_ps);
 	}
 }

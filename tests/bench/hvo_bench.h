@@ -39,8 +39,8 @@ struct reference {
 	u64 grow_net_ps, shrink_net_ps;
 };
 
-enum { WARM_ROUNDS = 16 };                /* pages that warm up a mode with a round for each page */
-extern u64 hvo_pages, hvo_runs, hvo_busy; /* pages=, runs=, busy= */
+enum { WARM_ROUNDS = 16 };      /* pages that warm up a mode with a round for each page */
+extern u64 hvo_pages, hvo_runs; /* pages=, runs= */
 struct pool *hvo_pool(void);
 const char *hvo_size_name(void);
 
@@ -50,10 +50,6 @@ const char *hvo_size_name(void);
  * cannot do it; that is logged and counted as skipped.
  */
 bool hvo_leg_begin(struct leg *leg, unsigned source);
-
-/* Start and stop other work on CPUs while something is measured (busy=). */
-void hvo_busy_begin(void);
-void hvo_busy_end(void);
 
 /* hvo_print.c */
 u64 hvo_ps_per_page(const struct leg *leg);

@@ -1,11 +1,9 @@
 /*
  * The start of a leg of the benchmark of the HVO series (Kravetz 2023). Sections are closed and
- * opened anew, and blocks are brought to the requested state. Also other CPUs that are busy during
- * a leg. See hvo_bench.c for the states.
+ * opened anew, and blocks are brought to the requested state. See hvo_bench.c for the states.
  */
 #include <arch/clock.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
@@ -175,40 +173,4 @@ bool hvo_leg_begin(struct leg *leg, unsigned source)
 		verdict_count(0, 1, 0);
 	}
 	return true;
-}
-
-/* ---- other CPUs at work ---- */
-
-static bool busy_stop;
-
-static void keep_busy(void *arg)
-{
-	volatile u64 *counter = arg;
-
-	while (!atomic_load_relaxed(&busy_stop))
-		(*counter)++;
-}
-
-void hvo_busy_begin(void)
-{
-	static u64 counters[1024];
-	u64 started = 0;
-	cpu_t cpu;
-
-	atomic_store_relaxed(&busy_stop, false);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (started == hvo_busy)
-			return;
-		started += work_start(cpu, keep_busy, &counters[cpu % ARRAY_LEN(counters)]) == 0;
-	}
-}
-
-void hvo_busy_end(void)
-{
-	cpu_t cpu;
-
-	atomic_store_relaxed(&busy_stop, true);
-	cpumask_foreach(cpu, &cpus_online)
-		if (cpu != cpu_id())
-			work_wait(cpu, 0);
 }

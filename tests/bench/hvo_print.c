@@ -22,15 +22,15 @@ void hvo_print_head(const char *source)
 {
 	print("Growing and shrinking a pool of %s pages (Kravetz, \"Batch hugetlb vmemmap "
 	      "modification operations\", 2023-09)\n"
-	      "%u CPUs, %llu busy, memory %s; the fastest of %llu runs in turn, after one that "
-	      "does not count\n\n",
+	      "%u CPUs, memory %s; the fastest of %llu runs in turn, after one that does not "
+	      "count\n\n",
 	      hvo_pool()->order == GIGA_ORDER ? "1 GiB" : "2 MiB", cpumask_weight(&cpus_online),
-	      hvo_busy, source, hvo_runs);
+	      source, hvo_runs);
 	print("  flushes: rounds; ipis: messages; stops: CPUs interrupted; splits: PMDs; saved: "
 	      "frames of struct pages;\n"
 	      "  : off: time per page against off; debt: opening the sections before, splitting "
 	      "all pages after;\n"
-	      "  cpus: that made or restored pages, the others are idle or busy\n\n");
+	      "  cpus: that made or restored pages, the others are idle\n\n");
 	print("  %-10s %-6s %6s %4s %11s %9s %7s %7s %5s %6s %7s %8s  %s\n", "mode", "op", "pages",
 	      "cpus", "time ms", "us/page", "flushes", "ipis", "stops", "splits", "saved", ": off",
 	      "debt ms");
@@ -74,7 +74,7 @@ static void print_net(const struct leg *leg, const char *op, u64 off_ps)
 
 void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 {
-	print("BENCH hvo mode=%s source=%s op=%s size=%s pages=%llu done=%llu cpus=%u busy=%llu "
+	print("BENCH hvo mode=%s source=%s op=%s size=%s pages=%llu done=%llu cpus=%u busy=0 "
 	      "run=%llu ns=%llu flushes=%llu"
 	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld "
 	      "debt_open_ns=%llu debt_split_ns=%llu"
@@ -82,7 +82,7 @@ void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 	      " split_first_ns=%llu split_p50_ns=%llu split_p99_ns=%llu split_max_ns=%llu"
 	      " use_flushes=%llu",
 	      leg->mode->name, leg->source, op, hvo_size_name(), leg->pages, leg->done,
-	      cpumask_weight(&cpus_online), hvo_busy, run, leg->ns, leg->stats.flushes, leg->splits,
+	      cpumask_weight(&cpus_online), run, leg->ns, leg->stats.flushes, leg->splits,
 	      leg->stats.ipis, leg->stats.interrupted, leg->stats.skipped, leg->saved,
 	      leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads, leg->spent.ns,
 	      leg->spent.host_faults, leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99,

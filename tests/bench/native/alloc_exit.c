@@ -6,7 +6,8 @@
  * owner by owner and in the order of allocation, as a program's address space is torn down.
  */
 #include <stdlib.h>
-#include <time.h>
+
+#include <arch/clock.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
@@ -21,16 +22,19 @@ struct share {
 	unsigned count;
 };
 
-static u64 cpu_time(void)
+static void take_page(u64 *page)
 {
-	struct timespec t;
+	*page = alloc_take(cpu_id(), 0);
+}
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
+static void give_page(u64 *page)
+{
+	alloc_give(cpu_id(), *page, 0);
 }
 
 /* Allocate or free pages as this CPU, in chunks. Returns the takings of the lock. */
-static u64 take_pages(u64 *pages, unsigned count)
+static inline __attribute__((always_inline)) u64 each_page(void (*act)(u64 *page), u64 *pages,
+							   unsigned count)
 {
 	u64 locks = 0;
 
@@ -38,21 +42,7 @@ static u64 take_pages(u64 *pages, unsigned count)
 		const u16 before = alloc_locks();
 
 		for (unsigned i = first; i < MIN(first + CHUNK, count); i++)
-			pages[i] = alloc_take(cpu_id(), 0);
-		locks += (u16)(alloc_locks() - before);
-	}
-	return locks;
-}
-
-static u64 give_pages(const u64 *pages, unsigned count)
-{
-	u64 locks = 0;
-
-	for (unsigned first = 0; first < count; first += CHUNK) {
-		const u16 before = alloc_locks();
-
-		for (unsigned i = first; i < MIN(first + CHUNK, count); i++)
-			alloc_give(cpu_id(), pages[i], 0);
+			act(&pages[i]);
 		locks += (u16)(alloc_locks() - before);
 	}
 	return locks;
@@ -63,10 +53,10 @@ static u64 taken_ns, taken_locks; /* written by the CPU that takes its share, on
 static void take_share(void *arg)
 {
 	const struct share *share = arg;
-	const u64 start = cpu_time();
+	const u64 start = clock_cpu_ns();
 
-	taken_locks += take_pages(share->pages, share->count);
-	taken_ns += cpu_time() - start;
+	taken_locks += each_page(take_page, share->pages, share->count);
+	taken_ns += clock_cpu_ns() - start;
 }
 
 /* False if a CPU would not work, or memory ran out. */
@@ -98,11 +88,11 @@ bool alloc_exit_round(const struct alloc_row *row, struct alloc_result *result)
 	const bool taken = pages && cpu_count > 1 && take_all(pages, row->count);
 
 	if (taken) {
-		start = cpu_time();
-		locks = give_pages(pages, row->count);
+		start = clock_cpu_ns();
+		locks = each_page(give_page, pages, row->count);
 		*result = (struct alloc_result){
 			.ps = {taken_ns * 1000 / row->count,
-			       (cpu_time() - start) * 1000 / row->count},
+			       (clock_cpu_ns() - start) * 1000 / row->count},
 			.locks = {taken_locks * 1000000 / row->count, locks * 1000000 / row->count},
 		};
 	}

@@ -8,7 +8,8 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
+
+#include <arch/clock.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
@@ -61,14 +62,6 @@ static struct job {
 	u16 locks[2]; /* written by CPU 0 between parts, while no thread is in a call */
 	u32 arrived, gone;
 } job;
-
-static u64 now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (u64)t.tv_sec * 1000000000 + (u64)t.tv_nsec;
-}
 
 static long switches(void)
 {
@@ -131,10 +124,10 @@ static void run_pairs(cpu_t me)
 	for (unsigned i = 0; i < 1000; i++)
 		alloc_give(me, alloc_take(me, row->order), row->order);
 	begin_part(me, 0);
-	start = now();
+	start = clock_ns();
 	for (unsigned i = 0; i < row->count; i++)
 		alloc_give(me, alloc_take(me, row->order), row->order);
-	job.ns[me][0] = now() - start;
+	job.ns[me][0] = clock_ns() - start;
 	end_part(me, 0);
 }
 
@@ -170,9 +163,9 @@ static void run_bulk(cpu_t me)
 	u64 start, *taken = job.taken[me];
 
 	begin_part(me, 0);
-	start = now();
+	start = clock_ns();
 	take_all(me, taken);
-	job.ns[me][0] = now() - start;
+	job.ns[me][0] = clock_ns() - start;
 	end_part(me, 0);
 	for (unsigned i = 0; i < row->count; i++)
 		if (taken[i] == PROBE_NONE)
@@ -183,9 +176,9 @@ static void run_bulk(cpu_t me)
 	if (row->kind == CROSS)
 		taken = job.taken[(me + 1) % job.threads];
 	begin_part(me, 1);
-	start = now();
+	start = clock_ns();
 	give_all(me, taken);
-	job.ns[me][1] = now() - start;
+	job.ns[me][1] = clock_ns() - start;
 	end_part(me, 1);
 }
 
