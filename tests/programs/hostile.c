@@ -51,7 +51,6 @@ static sigjmp_buf after_fault;
 
 static void on_segv(int signal)
 {
-	(void)signal;
 	siglongjmp(after_fault, 1);
 }
 
@@ -117,28 +116,6 @@ static void crash(void)
 	pthread_exit(NULL);
 }
 
-static void *relay(void *left)
-{
-	pthread_t thread;
-
-	pthread_detach(pthread_self());
-	if (left == NULL)
-		_exit(0);
-	for (volatile int i = 0; i < 200000; i++)
-		;
-	while (pthread_create(&thread, NULL, relay, (char *)left - 1) != 0)
-		sched_yield();
-	return NULL;
-}
-
-static void last_ones(void)
-{
-	pthread_t thread;
-
-	CHECK(pthread_create(&thread, NULL, relay, (void *)200) == 0);
-	pthread_exit(NULL);
-}
-
 static void *exit_3(void *unused)
 {
 	usleep(100000);
@@ -177,7 +154,6 @@ static void give_back(int signal)
 {
 	char *last = spare;
 
-	(void)signal;
 	__asm__ volatile("pcmpeqd %%xmm15, %%xmm15" ::: "xmm15");
 	spare = NULL;
 	if (!last || munmap(last, 4 * MIB) != 0)
@@ -242,8 +218,11 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"hole", hole},           {"crash", crash}, {"last_ones", last_ones},
-	{"status", status},       {"full", full},   {"sparse_move", sparse_move},
+	{"hole", hole},
+	{"crash", crash},
+	{"status", status},
+	{"full", full},
+	{"sparse_move", sparse_move},
 	{"long_look", long_look},
 };
 

@@ -152,7 +152,6 @@ def ends(built, kernel, tmp_path, source, args, cpus=4, mem="256M", cmdline="", 
 HOSTILE = {
     "hole": {},
     "crash": {"status": 139},
-    "last_ones": {},
     "status": {"status": 3},
     "full": {"mem": "128M"},
     "sparse_move": {},

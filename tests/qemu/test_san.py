@@ -13,8 +13,8 @@ SECONDS = 120
 @pytest.mark.parametrize(
     "payload, report",
     [
-        ("shift", r"UBSAN: tests/bench/san_broken\.c:\d+:\d+: shift of 1, type 'int', by 40"),
-        ("bounds", r"UBSAN: tests/bench/san_broken\.c:\d+:\d+: index 40 outside of type 'int \[8\]'"),
+        ("shift", r"UBSAN: tests/bench/san_broken\.c:\d+:\d+: a shift by too many bits"),
+        ("bounds", r"UBSAN: tests/bench/san_broken\.c:\d+:\d+: an index outside of its array"),
         ("free-frame", r"KASAN: store of 8 bytes at [0-9a-f]{16}, in a free frame"),
         ("free-tail", r"KASAN: store of 8 bytes at [0-9a-f]{12}[5d]000, in a free frame"),
         ("free-chunk", r"KASAN: store of 8 bytes at [0-9a-f]{16}, in a free frame"),
