@@ -40,25 +40,17 @@ static void store_to(void *addr)
 	*(volatile u64 *)addr = 1;
 }
 
-static void free_frame(void)
-{
-	store_to(freed(0, 0));
-}
-
-static void free_tail(void)
-{
-	store_to(freed(3, 5));
-}
-
-static void free_chunk(void)
-{
-	store_to(freed(7, 77));
-}
-
-static void free_huge_page(void)
-{
-	store_to(freed(BLOCK_ORDER, 300));
-}
+/* A store to a free page of some order. */
+static const struct {
+	const char *name;
+	unsigned order;
+	u64 frame;
+} stores[] = {
+	{"san-free-frame", 0, 0},
+	{"san-free-tail", 3, 5},
+	{"san-free-chunk", 7, 77},
+	{"san-free-huge", BLOCK_ORDER, 300},
+};
 
 static void free_pool_page(void)
 {
@@ -136,10 +128,6 @@ static const struct {
 } mistakes[] = {
 	{"san-shift", shift},
 	{"san-bounds", bounds},
-	{"san-free-frame", free_frame},
-	{"san-free-tail", free_tail},
-	{"san-free-chunk", free_chunk},
-	{"san-free-huge", free_huge_page},
 	{"san-free-pool", free_pool_page},
 	{"san-clear-free", clear_free},
 	{"san-clear-past-end", clear_past_the_end},
@@ -151,6 +139,9 @@ static const struct {
 
 void payload_sanitizers(const char *name)
 {
+	for (unsigned i = 0; i < ARRAY_LEN(stores); i++)
+		if (strcmp(name, stores[i].name) == 0)
+			store_to(freed(stores[i].order, stores[i].frame));
 	for (unsigned i = 0; i < ARRAY_LEN(mistakes); i++)
 		if (strcmp(name, mistakes[i].name) == 0)
 			mistakes[i].make();

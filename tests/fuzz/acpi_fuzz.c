@@ -193,9 +193,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 	if (size < 1)
 		return 0;
 	size--;
-	copy = malloc(size + 1);
-	memcpy(copy, data + 1, size);
-	copy = realloc(copy, size ? size : 1); /* exactly as long as the table */
+	copy = exact_copy(data + 1, size);
 	if (kind == KIND_RSDP) {
 		fuzz_rsdp(copy, size);
 	} else if (kind == KIND_DUMP) {

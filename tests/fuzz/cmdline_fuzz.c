@@ -73,9 +73,8 @@ static void check(void)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	char *exact = malloc(size ? size : 1);
+	char *exact = exact_copy(data, size);
 
-	memcpy(exact, data, size);
 	text = "";
 	require(cmdline_apply(exact, size) <= size);
 	check();

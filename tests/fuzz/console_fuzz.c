@@ -82,8 +82,7 @@ int LLVMFuzzerTestOneInput(const u8 *data, size_t size)
 
 	if (size < 1)
 		return 0;
-	copy = malloc(size - 1); /* not a byte more than what is parsed */
-	memcpy(copy, data + 1, size - 1);
+	copy = exact_copy(data + 1, size - 1);
 	fuzz[data[0] % KINDS](copy, size - 1);
 	free(copy);
 	return 0;

@@ -23,12 +23,11 @@ static void check_entry(const struct cpio_reader *reader, const struct cpio_entr
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	u8 *exact = malloc(size ? size : 1);
+	u8 *exact = exact_copy(data, size);
 	struct cpio_reader reader;
 	struct cpio_entry entry;
 	u64 before = 0;
 
-	memcpy(exact, data, size);
 	reader = cpio_reader(exact, size);
 	while (cpio_next(&reader, &entry)) {
 		require(reader.at > before);

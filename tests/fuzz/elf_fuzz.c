@@ -53,12 +53,11 @@ static void check_image(const struct elf_image *elf, u64 size)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const u64 addrs[] = {0, 0x401000, 0x401004, ~0ULL};
-	u8 *exact = malloc(size ? size : 1);
+	u8 *exact = exact_copy(data, size);
 	struct elf_image elf;
 	const char *name;
 	u64 value = 0;
 
-	memcpy(exact, data, size);
 	if (!elf_parse(exact, size, limits, &elf, &value))
 		check_image(&elf, size);
 	for (size_t i = 0; i < ARRAY_LEN(addrs); i++) {

@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -17,3 +18,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 			abort();                                                                   \
 		}                                                                                  \
 	} while (0)
+
+/*
+ * A copy of the input in a block of its exact size, so that a read of one byte too many is
+ * detected. The caller frees it.
+ */
+static inline void *exact_copy(const void *data, size_t size)
+{
+	void *copy = malloc(size ? size : 1);
+
+	return memcpy(copy, data, size);
+}

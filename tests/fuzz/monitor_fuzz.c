@@ -36,11 +36,10 @@ static void emit_to_terminal(const char *text, size_t len)
 /* The text lies in a block of its exact size, so that a read of one byte too many is detected. */
 static void cut_all(const char *text, size_t len)
 {
-	char *exact = malloc(len ? len : 1);
+	char *exact = exact_copy(text, len);
 	struct words words;
 	size_t at = 0, used;
 
-	memcpy(exact, text, len);
 	while (at < len) {
 		const int err = words_cut(&words, exact + at, len - at, &used);
 

@@ -15,9 +15,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	u8 *exact = malloc(size ? size : 1);
+	u8 *exact = exact_copy(data, size);
 
-	memcpy(exact, data, size);
 	boot_info_clear();
 	multiboot2_parse(exact, size, &boot_info);
 	boot_info_check(&boot_info);

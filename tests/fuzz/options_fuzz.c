@@ -115,10 +115,10 @@ static void check_bounds(const struct option *opt)
 		require(*(u8 *)opt->target <= 1);
 	else if (opt->parse == option_parse_text)
 		check_text(*(const char **)opt->target, opt->name);
-	else if (strcmp(opt->name, "memmap_threads") == 0)
+	else if (strcmp(opt->name, "memmap.threads") == 0)
 		require(((struct memmap_threads *)opt->target)->value <=
 			(((struct memmap_threads *)opt->target)->percent ? 100u : 65535u));
-	else if (strcmp(opt->name, "clear_insn") == 0)
+	else if (strcmp(opt->name, "clear.insn") == 0)
 		for (const struct clear_insn *insn = clear_insns; insn->name; insn++)
 			require(clear_insn_selected(CLEAR_SMALL) != insn || insn->supported());
 }
