@@ -64,23 +64,23 @@ OPTION(bench.fault.insn, .values = "all", .rows = clear_insns, .row_bytes = size
 OPTION_BOOL(bench.fault.warm, fault_warm,
 	    "make the host provide all memory first, and measure clearing alone");
 
-/* One way of clearing, for one size and number of CPUs. */
-struct way {
-	const char *insn, *pieces;
-	struct clear_how how;
-	u64 ns[RUNS_MAX];
-	unsigned runs;
-	u64 clear_ns, unmap_ns, unmap_rounds; /* of the first run */
-	struct counters counters;
-};
-
 /* The content of one record. */
 struct leg {
 	const char *mode, *insn;
 	u64 page, pages, extent;
 	unsigned cpus, run, turn;
 	u64 faults, ns, clear_ns, besides_ns, unmap_ns, unmap_rounds;
-	char pmu[COUNTERS_TEXT];
+	char pmu[COUNTERS_TEXT]; /* of further runs; in the record of the first one */
+};
+
+/* One way of clearing, for one size and number of CPUs. */
+struct way {
+	const char *insn, *pieces;
+	struct clear_how how;
+	u64 ns[RUNS_MAX];
+	unsigned runs;
+	struct leg *first; /* of its runs */
+	struct counters counters;
 };
 
 static struct leg legs[RECORDS_MAX];
@@ -223,18 +223,15 @@ static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 		pr_err("fault: %llu pages, %llu faults, %llu rounds to unmap", pages, leg->faults,
 		       leg->unmap_rounds);
 	leg->besides_ns = besides(leg);
-	if (way->runs == 0) {
-		way->clear_ns = leg->besides_ns;
-		way->unmap_ns = leg->unmap_ns;
-		way->unmap_rounds = leg->unmap_rounds;
-	}
+	if (way->runs == 0)
+		way->first = leg;
 	way->ns[way->runs++] = leg->ns;
 	leg_count += leg_count < RECORDS_MAX;
 	return ok;
 }
 
 /* Counted runs are not timed, because starting and reading counters takes time. */
-static bool run_counted(struct way *way, u64 page, u64 pages, unsigned first_leg)
+static bool run_counted(struct way *way, u64 page, u64 pages)
 {
 	struct leg leg = {.page = page, .pages = pages, .cpus = 1};
 
@@ -242,11 +239,7 @@ static bool run_counted(struct way *way, u64 page, u64 pages, unsigned first_leg
 	for (unsigned turn = 0; turn < counters_turns(); turn++)
 		if (!touch_region(&leg, &way->how, &way->counters, turn))
 			return false;
-	for (unsigned i = first_leg; i < leg_count; i++)
-		if (legs[i].run == 1 && legs[i].insn == way->insn &&
-		    legs[i].mode == way->how.mode->name &&
-		    legs[i].extent == (way->how.mode->by_page ? PAGE_SIZE : way->how.extent))
-			counters_text(&way->counters, legs[i].pmu, sizeof(legs[i].pmu));
+	counters_text(&way->counters, way->first->pmu, sizeof(way->first->pmu));
 	return true;
 }
 
@@ -368,9 +361,9 @@ static void print_way(const struct rows *rows, const struct way *way, u64 page, 
 		print_change(before(rows, way), way);
 	print_fixed("; ", median(way) / pages, " us/fault");
 	if (fault_warm)
-		print(", besides %llu ns", way->clear_ns);
-	print_fixed("; unmap ", way->unmap_ns / 1000, " ms");
-	print(", %llu round\n", way->unmap_rounds);
+		print(", besides %llu ns", way->first->besides_ns);
+	print_fixed("; unmap ", way->first->unmap_ns / 1000, " ms");
+	print(", %llu round\n", way->first->unmap_rounds);
 }
 
 static void print_counters(const struct rows *rows, u64 page, u64 pages)
@@ -412,7 +405,6 @@ static bool another_run(unsigned run, u64 start, u64 cpu_start)
 static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 {
 	static struct rows rows;
-	const unsigned first_leg = leg_count;
 	const u64 start = clock_ns(), cpu_start = clock_cpu_ns();
 	bool ok = true;
 
@@ -424,7 +416,7 @@ static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 		for (unsigned i = 0; i < rows.ways && !input_stop_asked(); i++)
 			ok &= run_leg(&rows.way[(i + run) % rows.ways], page, pages, cpus);
 	for (unsigned i = 0; i < rows.ways && cpus == 1 && !input_stop_asked(); i++)
-		ok &= run_counted(&rows.way[i], page, pages, first_leg);
+		ok &= run_counted(&rows.way[i], page, pages);
 	for (unsigned i = 0; i < rows.ways; i++)
 		if (rows.way[i].runs)
 			print_way(&rows, &rows.way[i], page, pages, cpus);

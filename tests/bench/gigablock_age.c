@@ -20,7 +20,7 @@
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/random.h"
 
-enum { LONG = AGE_LONG, SHORT = AGE_SHORT, CACHE = AGE_CACHE, KINDS = AGE_KINDS };
+enum { LONG, SHORT, CACHE, KINDS };
 enum { PIECE_ORDER = 8, PIECE = (PAGE_SIZE << PIECE_ORDER) / sizeof(struct page *), PIECES = 64 };
 enum { POOL_STEP = 4096, LONG_WAVES = 1, SHORT_WAVES = 7, POOL_WAVES = 5 };
 
@@ -100,7 +100,7 @@ static bool add(unsigned which, struct age_stats *stats)
 	struct page *page = make_piece(kind) ? page_alloc(order, use, 0, NODE_NONE) : NULL;
 
 	stats->requests++;
-	stats->failed[which] += !page;
+	stats->failed += !page;
 	if (!page)
 		return false;
 	page->private[0] = which;
@@ -143,7 +143,7 @@ static void make_room(u64 frames)
 		drop(CACHE);
 }
 
-static void change_pool(u64 op, u64 ops, struct age_stats *stats)
+static void change_pool(u64 op, u64 ops)
 {
 	const u64 want = wave(op, ops, POOL_WAVES, memory / 10) / BLOCK_FRAMES;
 	const u64 have = pool_2m.pages;
@@ -154,7 +154,6 @@ static void change_pool(u64 op, u64 ops, struct age_stats *stats)
 	} else {
 		pool_shrink(&pool_2m, hvo_mode_selected(), have - want);
 	}
-	stats->pool_changes += want != have;
 }
 
 static void step(u64 op, u64 ops, struct age_stats *stats)
@@ -180,8 +179,7 @@ static void step(u64 op, u64 ops, struct age_stats *stats)
 		add(CACHE, stats);
 	}
 	if (op % POOL_STEP == 0)
-		change_pool(op, ops, stats);
-	stats->most = MAX(stats->most, in_use() * 10000 / memory);
+		change_pool(op, ops);
 }
 
 bool age_begin(u64 ops, u64 first_seed, struct age_stats *stats)

@@ -3,14 +3,9 @@
 
 #include "kernel/lib/types.h"
 
-/* The kinds of memory that the trace asks for page by page. */
-enum { AGE_LONG, AGE_SHORT, AGE_CACHE, AGE_KINDS };
-
 struct age_stats {
-	u64 requests;          /* calls that asked for memory */
-	u64 failed[AGE_KINDS]; /* those that got none */
-	u64 pool_changes;      /* times that the pool grew or shrank */
-	u64 most;              /* frames in use at most, in hundredths of a percent of memory */
+	u64 requests; /* calls that asked for memory */
+	u64 failed;   /* those that got none */
 };
 
 /*

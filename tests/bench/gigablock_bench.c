@@ -209,11 +209,6 @@ static u64 least(const struct leg *leg)
 	return DIV_ROUND_UP(leg->stuck, order_pages(GIGA_ORDER));
 }
 
-static u64 failed(const struct leg *leg)
-{
-	return leg->age.failed[AGE_LONG] + leg->age.failed[AGE_SHORT] + leg->age.failed[AGE_CACHE];
-}
-
 static void print_row(const char *name, u64 off, u64 on)
 {
 	print("  %-44s %12llu %12llu\n", name, off, on);
@@ -224,13 +219,7 @@ static void print_table(const struct leg *off, const struct leg *on)
 	print("\n  %-44s %12s %12s\n", "gigablock=", "off", "on");
 	print_row("GiB tainted when the trace begins", off->tainted_before, on->tainted_before);
 	print_row("requests of the trace", off->age.requests, on->age.requests);
-	print_row("  that found no memory", failed(off), failed(on));
-	print_row("    long-lived, not movable", off->age.failed[AGE_LONG],
-		  on->age.failed[AGE_LONG]);
-	print_row("    short-lived, not movable", off->age.failed[AGE_SHORT],
-		  on->age.failed[AGE_SHORT]);
-	print_row("    movable", off->age.failed[AGE_CACHE], on->age.failed[AGE_CACHE]);
-	print_row("  memory in use at most, 1/100 percent", off->age.most, on->age.most);
+	print_row("  that found no memory", off->age.failed, on->age.failed);
 	print_row("  ms", off->ns / NS_PER_MS, on->ns / NS_PER_MS);
 	print_row("  blocks evacuated", off->evacuations, on->evacuations);
 	print_row("  chunks evacuated", off->chunks, on->chunks);
@@ -260,7 +249,7 @@ static void record(const struct leg *leg)
 	      "age_moved=%llu stuck_pages=%llu least=%llu tainted=%llu clean=%llu giga_free=%llu "
 	      "huge_free=%llu tries=%llu got=%llu moved=%llu ns_p50=%llu ns_p99=%llu giga=%llu "
 	      "giga_moved=%llu huge=%llu huge_moved=%llu\n",
-	      leg->name, gigablock_ops, gigablock_seed, failed(leg), leg->ns, leg->evacuations,
+	      leg->name, gigablock_ops, gigablock_seed, leg->age.failed, leg->ns, leg->evacuations,
 	      leg->chunks, leg->moved_aging, leg->stuck, least(leg), leg->tainted, leg->clean,
 	      leg->giga_free, leg->huge_free, leg->tries, leg->got, leg->moved, leg->p50, leg->p99,
 	      leg->giga, leg->giga_moved, leg->huge, leg->huge_moved);

@@ -30,7 +30,7 @@
 
 #define REGION_BYTES MIB(128) /* of each CPU */
 
-enum { SAMPLES_MAX = 5, WAYS_MAX = 6, CPUS_ROWS = 12 };
+enum { SAMPLES_MAX = 5, WAYS_MAX = 6 };
 
 static u64 sample_ms = 100;
 OPTION_U64(bench.page_fault1.ms, sample_ms, 1, 60000, "milliseconds of a sample");
@@ -43,7 +43,7 @@ struct sample {
 	struct pcp_stats stats;
 };
 
-static struct sample samples[CPUS_ROWS][WAYS_MAX][SAMPLES_MAX];
+static struct sample samples[WAYS_MAX][SAMPLES_MAX]; /* of one row */
 static unsigned ways;
 
 /* ---- the work of a CPU ---- */
@@ -129,7 +129,7 @@ static u64 median_rate(const struct sample sample[SAMPLES_MAX])
 }
 
 /* Run all ways in turn. Each way's first sample fills the lists and is overwritten. */
-static bool run_row(unsigned row, u64 bytes, unsigned cpus)
+static bool run_row(u64 bytes, unsigned cpus)
 {
 	bool ok = true;
 
@@ -138,21 +138,20 @@ static bool run_row(unsigned row, u64 bytes, unsigned cpus)
 			const unsigned way = (s + i) % ways;
 
 			pcp_set_types(&mm_kernel, &pcp_types[way]);
-			ok = run_sample(&samples[row][way][s], bytes, cpus) &&
-			     run_sample(&samples[row][way][s], bytes, cpus);
+			ok = run_sample(&samples[way][s], bytes, cpus) &&
+			     run_sample(&samples[way][s], bytes, cpus);
 		}
 	}
 	return ok;
 }
 
-static void print_row(unsigned row, unsigned cpus)
+static void print_row(unsigned cpus)
 {
-	const u64 before = median_rate(samples[row][0]);
+	const u64 before = median_rate(samples[0]);
 
 	for (unsigned way = 0; way < ways; way++) {
-		const struct sample *sample = &samples[row][way][sample_count - 1];
-		const u64 rate = median_rate(samples[row][way]),
-			  change = rate * 10000 / MAX(before, 1);
+		const struct sample *sample = &samples[way][sample_count - 1];
+		const u64 rate = median_rate(samples[way]), change = rate * 10000 / MAX(before, 1);
 
 		print("  %5u %-7s %10llu  %3llu.%02llu%%  %10llu.%03llu %12llu %10llu\n", cpus,
 		      pcp_types[way].name, rate, change / 100, change % 100,
@@ -162,11 +161,11 @@ static void print_row(unsigned row, unsigned cpus)
 	}
 }
 
-static void print_records(unsigned row, u64 bytes, unsigned cpus)
+static void print_records(u64 bytes, unsigned cpus)
 {
 	for (unsigned s = 0; s < sample_count; s++) {
 		for (unsigned way = 0; way < ways; way++) {
-			const struct sample *sample = &samples[row][way][s];
+			const struct sample *sample = &samples[way][s];
 
 			print("BENCH page_fault type_cache=%s cpus=%u run=%u region_bytes=%llu "
 			      "touched=%llu ns=%llu ops=%llu "
@@ -196,24 +195,20 @@ static u64 region_for(unsigned cpus)
 static bool rows(void)
 {
 	const unsigned all = cpumask_weight(&cpus_online);
-	static unsigned of_row[CPUS_ROWS];
-	unsigned done = 0;
+	unsigned cpus = 0;
 
 	for (ways = 0; ways < WAYS_MAX && pcp_types[ways].name;)
 		ways++;
-	for (unsigned cpus = 1; done < CPUS_ROWS; cpus = MIN(cpus * 2, all)) {
-		if (!run_row(done, region_for(all), cpus))
+	while (cpus < all) {
+		cpus = MIN(MAX(cpus * 2, 1), all);
+		if (!run_row(region_for(all), cpus))
 			return false;
 		if (input_stop_asked())
 			break;
-		print_row(done, cpus);
-		of_row[done++] = cpus;
-		if (cpus == all)
-			break;
+		print_row(cpus);
+		print_records(region_for(all), cpus);
 	}
 	print("\n");
-	for (unsigned row = 0; row < done; row++)
-		print_records(row, region_for(all), of_row[row]);
 	return true;
 }
 

@@ -27,6 +27,7 @@
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/page/page_alloc.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/random.h"
 
@@ -62,7 +63,7 @@ _Static_assert(sizeof(struct worker) <= PAGE_SIZE, "a worker is one page");
 static struct {
 	struct worker **worker; /* [cpu] */
 	struct page *list;      /* the page that holds the array `worker` */
-	struct page *ballast;   /* chained through their first words */
+	struct page *ballast;   /* a chain */
 	u64 ballast_pages, until;
 } soak;
 
@@ -218,30 +219,13 @@ static void work(void *arg)
 static void fill_memory(void)
 {
 	struct mm_usage usage;
-	struct page *page;
 
-	for (;;) {
+	for (;; soak.ballast_pages++) {
 		mm_usage(&usage);
-		if (usage.free + usage.unopened < usage.ram / KEPT_SHARE)
+		if (usage.free + usage.unopened < usage.ram / KEPT_SHARE ||
+		    !chain_take(&soak.ballast, &mm_kernel, 1, BLOCK_ORDER, 0, NODE_NONE))
 			return;
-		page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
-		if (!page)
-			return;
-		*(struct page **)page_address(page) = soak.ballast;
-		soak.ballast = page;
-		soak.ballast_pages++;
 	}
-}
-
-static void empty_memory(void)
-{
-	while (soak.ballast) {
-		struct page *page = soak.ballast;
-
-		soak.ballast = *(struct page **)page_address(page);
-		page_free(page);
-	}
-	soak.ballast_pages = 0;
 }
 
 static void run_workers(void)
@@ -304,7 +288,7 @@ static bool run_round(u64 round, u64 end)
 	      pool_2m.pages, soak.ballast_pages,
 	      site == FAIL_ANY ? 0ULL : (mm_kernel.fail.failed[site] - failed_before), sums.wrong,
 	      soak_seed, sound);
-	empty_memory();
+	soak.ballast_pages -= chain_give(&soak.ballast, &mm_kernel);
 	return sound;
 }
 
