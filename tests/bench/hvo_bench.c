@@ -216,14 +216,12 @@ static bool mode_wanted(const struct hvo_mode *mode)
 
 	if (!*at)
 		return !mode->born;
-	for (;; at++) {
+	for (; at; at = strchr(at, ',')) {
+		at += *at == ',';
 		if (strncmp(at, mode->name, length) == 0 && (at[length] == ',' || at[length] == 0))
 			return true;
-		while (*at && *at != ',')
-			at++;
-		if (!*at)
-			return false;
 	}
+	return false;
 }
 
 /*

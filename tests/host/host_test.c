@@ -57,9 +57,17 @@ static void expect_panic(const char *text)
 	print(HOST_EXPECT_CRASH "%s\n", text);
 }
 
-static void no_panic_came(int line)
+static void no_panic_came(void)
 {
-	test_fail(__FILE__, line, "the announced panic did not come");
+	test_fail(__FILE__, __LINE__, "the announced panic did not come");
+}
+
+/* The frame must not be used again yet; the panic says why. */
+static void expect_not_free(pfn_t frame, const char *text)
+{
+	expect_panic(text);
+	check_frames_reused(frame, 1);
+	no_panic_came();
 }
 
 /*
@@ -119,7 +127,7 @@ TEST(host_watch, entries_below_a_new_size_wait_for_a_round)
 
 	expect_panic("in another mapping size");
 	pte_store(&ptes[1], window() + PAGE_SIZE, PT_PAGE, 0);
-	no_panic_came(__LINE__);
+	no_panic_came();
 }
 
 /* A frame that was mapped writable and then unmapped. */
@@ -137,9 +145,7 @@ TEST(host_watch, reuse_without_any_flush_is_caught)
 {
 	pfn_t frame = unmapped_frame();
 
-	expect_panic("is reused while CPU 0 may still write to it");
-	check_frames_reused(frame, 1);
-	no_panic_came(__LINE__);
+	expect_not_free(frame, "is reused while CPU 0 may still write to it");
 }
 
 TEST(host_watch, flushing_another_page_is_not)
@@ -147,9 +153,7 @@ TEST(host_watch, flushing_another_page_is_not)
 	pfn_t frame = unmapped_frame();
 
 	tlb_flush_local_page(window() + PAGE_SIZE);
-	expect_panic("is reused while CPU 0 may still write to it");
-	check_frames_reused(frame, 1);
-	no_panic_came(__LINE__);
+	expect_not_free(frame, "is reused while CPU 0 may still write to it");
 }
 
 /*
@@ -171,7 +175,7 @@ TEST(host_watch, a_sleeper_that_wakes_without_flushing_is_caught)
 	expect_panic("CPU 1 woke and went on without flushing");
 	ipi_send(1);
 	clock_delay_ns(10 * NS_PER_S);
-	no_panic_came(__LINE__);
+	no_panic_came();
 }
 
 static void stay_until(void *arg)
@@ -200,9 +204,7 @@ TEST(host_watch, a_cpu_that_is_awake_is_no_sleeper)
 		wait_spin(&wait, 1);
 	frame = unmapped_frame();
 	tlb_flush_local_all();
-	expect_panic("is reused while CPU 1 may still write to it");
-	check_frames_reused(frame, 1);
-	no_panic_came(__LINE__);
+	expect_not_free(frame, "is reused while CPU 1 may still write to it");
 }
 
 /*
@@ -219,9 +221,7 @@ TEST(host_watch, a_table_is_not_free_for_sleepers)
 	pte_store(pmd, window(), PT_PMD, pte_make_table(table));
 	pte_store(pmd, window(), PT_PMD, 0);
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	expect_panic("as the page table of");
-	check_frames_reused(table, 1);
-	no_panic_came(__LINE__);
+	expect_not_free(table, "as the page table of");
 }
 
 #endif
