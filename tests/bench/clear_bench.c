@@ -26,12 +26,10 @@
 
 #include "kernel/console/input.h"
 #include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
-#include "kernel/run/machine_page.h"
 #include "mm/clear/clear.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"

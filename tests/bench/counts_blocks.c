@@ -5,11 +5,9 @@
  * Before each turn all sections that can be closed are closed, and those that the turn needs are
  * opened anew in the style of its mode.
  */
-#include "kernel/lib/string.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_search.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"

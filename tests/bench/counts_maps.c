@@ -6,10 +6,7 @@
 #include "kernel/lib/string.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
-#include "mm/mapping/stack.h"
 #include "mm/mm.h"
-#include "mm/page/page_alloc.h"
 #include "tests/bench/counts.h"
 
 enum { STACK_BYTES = 65536 };

@@ -3,7 +3,6 @@
  * `order` and `request`.
  */
 #include "mm/memmap/zone.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/counts.h"

@@ -38,8 +38,6 @@
 #include "mm/clear/clear.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
-#include "mm/zone/section.h"
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/sort.h"

@@ -14,7 +14,6 @@
 #include "kernel/run/bench.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo.h"
-#include "mm/page/page_alloc.h"
 #include "mm/pools.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"

@@ -31,21 +31,15 @@
 #include <arch/clock.h>
 
 #include "kernel/console/input.h"
-#include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/core/verdict.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/block_state.h"
-#include "mm/memmap/meta.h"
-#include "mm/memmap/vmemmap.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
-#include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
 

@@ -4,7 +4,6 @@
  */
 #include <arch/clock.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
 #include "kernel/lib/string.h"

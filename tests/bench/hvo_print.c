@@ -5,7 +5,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/machine_page.h"
 #include "tests/bench/hvo_bench.h"
 
 u64 hvo_ps_per_page(const struct leg *leg)

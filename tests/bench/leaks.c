@@ -5,12 +5,10 @@
 #include "tests/bench/leaks.h"
 
 #include <arch/barrier.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/verdict.h"
 #include "kernel/lib/string.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo.h"
 

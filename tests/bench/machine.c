@@ -10,7 +10,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/run/machine_page.h"
 #include "mm/clear/clear.h"
-#include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo.h"
 #include "mm/map/directmap.h"

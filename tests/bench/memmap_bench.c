@@ -24,7 +24,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
 #include "kernel/run/bench.h"
-#include "kernel/run/machine_page.h"
 #include "mm/memmap/zone.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/section_memmap.h"

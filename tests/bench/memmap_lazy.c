@@ -10,7 +10,6 @@
 
 #include "kernel/console/input.h"
 #include "kernel/core/printk.h"
-#include "mm/page/page_alloc.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/memmap_bench.h"
 #include "tests/kernel/chain.h"

@@ -11,15 +11,12 @@
  *
  * run=COMMANDS and monitor come before any of these: kernel/run/monitor.h.
  */
-#include <arch/boot.h>
 
-#include "boot/boot_info.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
 #include "kernel/lib/string.h"
-#include "kernel/main.h"
 #include "kernel/run/bench.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"

@@ -23,8 +23,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/run/bench.h"
-#include "kernel/run/machine_page.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_types.h"

@@ -20,8 +20,6 @@
 #include <arch/clock.h>
 
 #include "kernel/console/input.h"
-#include "kernel/core/call.h"
-#include "kernel/core/cmdline.h"
 #include "kernel/core/cpus.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"

@@ -8,7 +8,6 @@
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/memmap/meta.h"
-#include "mm/page/page_alloc.h"
 #include "tests/bench/hang.h"
 
 static volatile int forty = 40;

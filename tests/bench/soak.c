@@ -16,7 +16,6 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/fail.h"
 #include "kernel/core/percpu.h"
@@ -25,8 +24,6 @@
 #include "kernel/run/bench.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
-#include "mm/page/page_alloc.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/random.h"

@@ -9,12 +9,10 @@
  * Source: mm/memmap/block_state.c; Kravetz, "Batch hugetlb vmemmap modification operations",
  * 2023-09.
  */
-#include <arch/barrier.h>
 #include <arch/cpu.h>
 
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "mm/hvo/hvo.h"

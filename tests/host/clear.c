@@ -9,8 +9,6 @@
 #include <cpuid.h>
 #include <string.h>
 
-#include <arch/clear.h>
-
 #include "arch/x86_64/cpu/cpu.h"
 #include "tests/host/host.h"
 

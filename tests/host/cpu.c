@@ -13,14 +13,12 @@
 #include <arch/barrier.h>
 #include <arch/boot.h>
 #include <arch/clock.h>
-#include <arch/console.h>
 #include <arch/cpu.h>
 #include <arch/random.h>
 #include <arch/tlb.h>
 
 #include "kernel/core/context.h"
 #include "kernel/core/fail.h"
-#include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/quiet.h"

@@ -10,12 +10,9 @@
 #include <sys/mman.h>
 #include <ucontext.h>
 
-#include <arch/cpu.h>
 #include <arch/peek.h>
 
 #include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "mm/mapping/fault.h"
 #include "tests/host/host.h"
 

@@ -11,7 +11,6 @@
  * made.
  */
 #include <arch/clock.h>
-#include <arch/pgtable.h>
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"

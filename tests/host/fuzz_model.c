@@ -5,9 +5,7 @@
 
 #include <arch/pgtable.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
-#include "kernel/program/areas.h"
 #include "kernel/program/pages.h"
 #include "kernel/program/touch.h"
 #include "kernel/program/user_copy.h"

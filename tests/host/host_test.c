@@ -16,7 +16,6 @@
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"

@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include <arch/boot.h>
-#include <arch/cpu.h>
 #include <arch/tlb.h>
 
 #include "arch/x86_64/acpi/acpi.h"
@@ -19,7 +18,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/main.h"
-#include "kernel/run/machine_page.h"
 #include "mm/map/memblock.h"
 #include "tests/host/host.h"
 #include "tests/host/replay.h"

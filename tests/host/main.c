@@ -24,12 +24,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include <arch/clock.h>
-#include <arch/console.h>
-
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "kernel/core/verdict.h"
 #include "kernel/run/test.h"
 #include "tests/host/child.h"
 #include "tests/host/host.h"

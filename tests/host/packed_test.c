@@ -4,7 +4,6 @@
  */
 #include "kernel/core/printk.h"
 #include "kernel/run/test.h"
-#include "mm/contig/contig.h"
 #include "mm/hvo/hvo.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"

@@ -4,7 +4,6 @@
  */
 #include <stdlib.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/wait.h"

@@ -1,8 +1,6 @@
 /* The stand-in for ring 3: a function is the program. */
 #include <arch/user.h>
 
-#include <arch/pgtable.h>
-
 #include "kernel/core/percpu.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"

@@ -27,11 +27,8 @@
 #include <arch/clock.h>
 
 #include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/run/bench.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/bench/native/alloc_round.h"
 #include "tests/bench/native/probe.h"

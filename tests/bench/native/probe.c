@@ -12,7 +12,6 @@
 #include <sys/mman.h>
 
 #include <arch/atomic.h>
-#include <arch/cpu.h>
 
 enum { ORDERS = 11, BATCH = 64, HIGH = 512, RING = 1024, CPUS = 8, HUGE_KEPT = 8 };
 enum { STATE_USED, STATE_BUDDY, STATE_HELD };
