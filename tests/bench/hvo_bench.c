@@ -145,13 +145,11 @@ static u64 flushes_of_first_use(void)
 /* Grow and shrink once from the state hvo_leg_begin() made. False if pages were lost. */
 static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *shrink)
 {
-	const u64 recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE);
 	struct page *held;
 
 	leg_begin(grow);
 	grow->done = pool_grow(hvo_pool(), mode, grow->pages);
 	leg_end(grow);
-	grow->recycled = block_changes(&mm_kernel, BLOCK_FULL, BLOCK_HUGE) - recycled;
 	grow->saved = pool_frames_saved(hvo_pool());
 	grow->use_flushes = flushes_of_first_use();
 

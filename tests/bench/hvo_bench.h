@@ -26,7 +26,6 @@ struct leg {
 	u64 ns, debt_open_ns;
 	struct check_spent spent; /* part of `ns` that simulation of hardware took; hosted only */
 	struct split_debt split;  /* the same in both legs */
-	u64 recycled;             /* pages made from blocks that had struct pages */
 	u64 use_flushes;          /* grow: rounds of the first use of a page afterwards */
 	struct shootdown_stats stats;
 	u64 splits;
@@ -65,8 +64,7 @@ void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted
 void hvo_print_demotion(const struct leg *demote, const struct reference *off);
 void hvo_record_leg(const struct leg *leg, const char *op, u64 run);
 
-/* hvo_split.c. Number of blocks of `pages` that are split. */
-u64 hvo_debt_blocks(u64 pages);
+/* hvo_split.c */
 /* Before the shrink: take all memory that is left but for some. Returns a chain of pages. */
 struct page *hvo_hold_rest(u64 pages);
 /* After it: split `pages`, and free them and the chain. */

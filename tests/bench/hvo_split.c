@@ -25,7 +25,7 @@ enum {
 
 static u64 ns_of[TIMED_MAX];
 
-u64 hvo_debt_blocks(u64 pages)
+static u64 hvo_debt_blocks(u64 pages)
 {
 	return MIN(pages * order_blocks(hvo_pool()->order), DEBT_BLOCKS_MAX);
 }

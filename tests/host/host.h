@@ -78,7 +78,6 @@ extern u64 host_memory_bytes; /* size of the memfd: up to the last byte of RAM *
 extern int host_memory_fd;
 void host_memory_init(u64 bytes);
 void host_pgtable_set_root(pfn_t root);
-bool host_is_window(virt_t virt); /* true inside a vmemmap window */
 /*
  * The place in the direct map of what page tables map at `addr`; `addr` itself if that is memory of
  * the process; NULL if nothing is mapped there.

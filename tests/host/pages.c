@@ -101,7 +101,8 @@ void host_memory_init(u64 bytes)
 	reserve(HUGE_LOW_BASE, HUGE_LOW_SIZE, PROT_NONE);
 }
 
-bool host_is_window(virt_t virt)
+/* Is the address inside a vmemmap window? */
+static bool host_is_window(virt_t virt)
 {
 	return virt - VMEMMAP_BASE < VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS;
 }

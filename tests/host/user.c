@@ -36,7 +36,8 @@ void user_set_ops(const struct user_ops *new_ops)
 	ops = new_ops;
 }
 
-void host_user_return(struct user_regs *regs)
+/* A return to ring 3: attend() is called if user_attend() was; the registers are made safe. */
+static void host_user_return(struct user_regs *regs)
 {
 	while (atomic_exchange(&attends[cpu_id()], 0))
 		ops->attend(regs);
@@ -53,12 +54,6 @@ void host_user_call(struct user_regs *regs)
 void host_user_fault(struct user_regs *regs, virt_t addr, enum user_access access)
 {
 	ops->fault(regs, addr, access);
-	host_user_return(regs);
-}
-
-void host_user_exception(struct user_regs *regs)
-{
-	ops->exception(regs);
 	host_user_return(regs);
 }
 

@@ -20,10 +20,6 @@
  */
 extern void (*host_user_program)(struct user_regs *regs);
 
-/* A call, a page fault and an exception of the program, each with its return to ring 3. */
+/* A call and a page fault of the program, each with its return to ring 3. */
 void host_user_call(struct user_regs *regs);
 void host_user_fault(struct user_regs *regs, virt_t addr, enum user_access access);
-void host_user_exception(struct user_regs *regs);
-
-/* A return to ring 3: attend() is called if user_attend() was, and the registers are made safe. */
-void host_user_return(struct user_regs *regs);
