@@ -11,8 +11,6 @@
 
 void printk(enum log_level level, const char *text, ...)
 {
-	(void)level;
-	(void)text;
 }
 
 static void boot_info_clear(void)

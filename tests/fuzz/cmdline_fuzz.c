@@ -34,7 +34,6 @@ void printk(enum log_level level, const char *fmt, ...)
 	va_list args;
 	int n;
 
-	(void)level;
 	va_start(args, fmt);
 	n = vsnprintf(line, sizeof(line), fmt, args);
 	va_end(args);
@@ -45,7 +44,6 @@ void printk(enum log_level level, const char *fmt, ...)
 
 void print(const char *fmt, ...)
 {
-	(void)fmt;
 }
 
 int format(char *buf, size_t size, const char *fmt, ...)

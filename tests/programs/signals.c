@@ -23,8 +23,6 @@ static void mend(int signal, siginfo_t *info, void *context)
 {
 	char here;
 
-	(void)signal;
-	(void)context;
 	on_stack = &here > stack && &here < stack + SIGSTKSZ;
 	if (info->si_addr == page) {
 		mended++;
@@ -36,13 +34,11 @@ static void mend(int signal, siginfo_t *info, void *context)
 
 static void count_alarm(int signal)
 {
-	(void)signal;
 	alarms++;
 }
 
 static void count_user(int signal)
 {
-	(void)signal;
 	users++;
 }
 

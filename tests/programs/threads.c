@@ -41,7 +41,6 @@ static void *take_turns(void *arg)
 
 static void clean(void *arg)
 {
-	(void)arg;
 	cleaned = 1;
 }
 

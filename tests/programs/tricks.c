@@ -23,7 +23,6 @@ static void on_signal(int signal, siginfo_t *info, void *context)
 {
 	ucontext_t *c = context;
 
-	(void)info;
 	if (signal == SIGTRAP && traps > 0) { /* single steps: a few, then no more */
 		if (--traps == 0)
 			c->uc_mcontext.gregs[REG_EFL] &= ~0x100L;
@@ -145,7 +144,6 @@ static void odd_rip(ucontext_t *c)
 
 static void bad_vectors(ucontext_t *c)
 {
-	(void)c;
 }
 
 static void kernel_vectors(ucontext_t *c)

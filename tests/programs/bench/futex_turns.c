@@ -35,7 +35,6 @@ static void play(uint32_t self, uint32_t until)
 
 static void *partner(void *arg)
 {
-	(void)arg;
 	play(1, WARM_UP + last);
 	return NULL;
 }

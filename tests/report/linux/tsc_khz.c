@@ -21,8 +21,6 @@ static int run(long argc, char **argv)
 	const u64 began = now_ns(), ticks = tsc();
 	u64 ns;
 
-	(void)argc;
-	(void)argv;
 	while ((ns = now_ns() - began) < SAMPLE_NS)
 		;
 	print_number((tsc() - ticks) * 1000000 / ns, '\n');
