@@ -212,10 +212,6 @@ def test_no_sleep_loses_its_end(built, kernel, tmp_path):
     ends(built, kernel, tmp_path, "sleeps.c", "", cpus=2, accel="icount")
 
 
-def test_tricks_of_the_processor(built, kernel, tmp_path):
-    ends(built, kernel, tmp_path, "tricks.c", "", cpus=2)
-
-
 def test_the_monitor_runs_programs_again_and_again(built, kernel, tmp_path):
     """Whatever ends a program, the monitor goes on, nothing is lost, and the next one starts."""
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
