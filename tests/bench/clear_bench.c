@@ -342,11 +342,10 @@ static void print_choice(const struct series *s)
 /* Further turns, counted and not timed; the counts are for all pages of the record together. */
 static void count_events(const struct series *s, const struct way *way, char *text, size_t size)
 {
-	struct counters counters;
+	struct counters counters = {.counted = false};
 
-	counters_begin(&counters);
-	for (unsigned turn = 0; turn < counters_turns(); turn++) {
-		counters_start(&counters, turn);
+	for (unsigned turn = 0; turn < pmu_turns(); turn++) {
+		pmu_start(turn);
 		for (unsigned i = 0; i < s->count; i++)
 			clear_one(s, way, i);
 		counters_stop(&counters, turn);

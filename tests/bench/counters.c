@@ -4,27 +4,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 
-unsigned counters_turns(void)
-{
-	return pmu_turns();
-}
-
-const char *counters_missing(void)
-{
-	return pmu_missing();
-}
-
-void counters_begin(struct counters *c)
-{
-	*c = (struct counters){.counted = false};
-}
-
-void counters_start(struct counters *c, unsigned turn)
-{
-	(void)c;
-	pmu_start(turn);
-}
-
 void counters_stop(struct counters *c, unsigned turn)
 {
 	pmu_stop(turn, c->value);

@@ -11,14 +11,9 @@ struct counters {
 };
 
 /*
- * Number of times the work must be done until every event has been counted. 0 if there are no
- * counters; counters_missing() then says why.
+ * Ends a turn that pmu_start() began. The work is done pmu_turns() times, with counters that were
+ * zero before the first.
  */
-unsigned counters_turns(void);
-const char *counters_missing(void);
-
-void counters_begin(struct counters *c);
-void counters_start(struct counters *c, unsigned turn);
 void counters_stop(struct counters *c, unsigned turn);
 
 /* Make the text of a record: "cycles:N,instructions:N,...", or "none". */

@@ -177,7 +177,7 @@ static bool touch_region(struct leg *leg, const struct clear_how *how, struct co
 	clear_how_force(how);
 	leg->faults = faults_so_far(leg->page);
 	if (counters)
-		counters_start(counters, turn);
+		pmu_start(turn);
 	leg->ns = timed(touch, &r, leg->pages, leg->cpus);
 	if (counters)
 		counters_stop(counters, turn);
@@ -233,8 +233,7 @@ static bool run_counted(struct way *way, u64 page, u64 pages)
 {
 	struct leg leg = {.page = page, .pages = pages, .cpus = 1};
 
-	counters_begin(&way->counters);
-	for (unsigned turn = 0; turn < counters_turns(); turn++)
+	for (unsigned turn = 0; turn < pmu_turns(); turn++)
 		if (!touch_region(&leg, &way->how, &way->counters, turn))
 			return false;
 	counters_text(&way->counters, way->first->pmu, sizeof(way->first->pmu));
@@ -266,7 +265,7 @@ static void add_way(struct rows *rows, const char *insn, const char *pieces, str
 	way->pieces = pieces;
 	way->how = how;
 	way->runs = 0;
-	counters_begin(&way->counters);
+	way->counters.counted = false;
 }
 
 static void add_insn(struct rows *rows, const struct clear_insn *insn, u64 page)
@@ -418,7 +417,7 @@ static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 	for (unsigned i = 0; i < rows.ways; i++)
 		if (rows.way[i].runs)
 			print_way(&rows, &rows.way[i], page, pages, cpus);
-	if (cpus == 1 && counters_turns() > 0)
+	if (cpus == 1 && pmu_turns() > 0)
 		print_counters(&rows, page, pages);
 	return ok;
 }
@@ -460,8 +459,8 @@ static bool bench_fault(void)
 		ok &= run_size(MIB(2));
 	if (fault_size != 1 && cpu_has_1g_mappings() && !input_stop_asked())
 		ok &= run_size(GIB(1));
-	if (counters_turns() == 0)
-		print("  counters: %s\n", counters_missing());
+	if (pmu_turns() == 0)
+		print("  counters: %s\n", pmu_missing());
 	ok &= account_machine();
 	print("\n");
 	for (unsigned i = 0; i < leg_count; i++)
