@@ -114,7 +114,10 @@ void host_cpu_notify(struct host_cpu *target);  /* its `pending` was set just no
 void host_cpu_sleep(void);                      /* return when `pending` of this CPU is set */
 void host_cpu_yield(void);                      /* this CPU waits: let others run */
 void host_interrupts_on(void);                  /* this CPU has switched interrupts on */
-/* What this CPU is about to do. Another CPU may run first if schedules are explored. */
+/*
+ * What this CPU is about to do, and to what; NULL: to nothing that another CPU could access.
+ * Another CPU may run first if schedules are explored.
+ */
 enum host_point {
 	HOST_LOAD,
 	HOST_STORE,
@@ -126,7 +129,7 @@ enum host_point {
 	HOST_RELAX,
 	HOST_HALT
 };
-void host_point(enum host_point kind);
+void host_point(enum host_point kind, const void *object);
 void host_clock_start(void); /* make this moment time 0 */
 
 /* fault.c */

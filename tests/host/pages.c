@@ -431,7 +431,7 @@ void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t old, p
 {
 	u64 began;
 
-	host_point(HOST_PTE);
+	host_point(HOST_PTE, entry);
 	began = host_simulate_begin();
 	store_real(entry, virt, level, old, value, __builtin_return_address(0));
 	host_simulate_end(began);

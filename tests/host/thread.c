@@ -94,9 +94,9 @@ void host_interrupts_on(void)
 	host_deliver();
 }
 
-void host_point(enum host_point kind)
+void host_point(enum host_point kind, const void *object)
 {
-	(void)kind;
+	(void)kind, (void)object;
 }
 
 static void stop_if_told(void)

@@ -132,45 +132,38 @@ static void storing(void *addr, size_t bytes)
 		log_piece(at + i, MIN(bytes - i, (size_t)PIECE_MAX));
 }
 
-#define HERE __builtin_return_address(0), __builtin_frame_address(0)
+#define HERE ((const virt_t *)__builtin_frame_address(0))
+
+#define DECLARED(type, name, ...)                                                                  \
+	type name(__VA_ARGS__);                                                                    \
+	type name(__VA_ARGS__)
 
 /* fence_full() (arch/barrier.h). */
-void explore_fence(void);
-void explore_fence(void)
+DECLARED(void, explore_fence, void)
 {
-	explore_point(HOST_FENCE, HERE);
+	explore_point(HOST_FENCE, NULL, HERE);
 	if (!explore_weak(__builtin_return_address(0)))
 		buffer_drain(explore_here());
 }
 
 /* Calls of the C library's functions come here (names.h), also those that the compiler adds. */
-void *explore_memcpy(void *to, const void *from, size_t n);
-void *explore_memmove(void *to, const void *from, size_t n);
-void *explore_memset(void *to, int c, size_t n);
-
-void *explore_memcpy(void *to, const void *from, size_t n)
+DECLARED(void *, explore_memcpy, void *to, const void *from, size_t n)
 {
 	storing(to, n);
 	return memcpy(to, from, n);
 }
-
-void *explore_memmove(void *to, const void *from, size_t n)
+DECLARED(void *, explore_memmove, void *to, const void *from, size_t n)
 {
 	storing(to, n);
 	return memmove(to, from, n);
 }
-
-void *explore_memset(void *to, int c, size_t n)
+DECLARED(void *, explore_memset, void *to, int c, size_t n)
 {
 	storing(to, n);
 	return memset(to, c, n);
 }
 
 /* ---- called by instrumented code ---- */
-
-#define DECLARED(type, name, ...)                                                                  \
-	type name(__VA_ARGS__);                                                                    \
-	type name(__VA_ARGS__)
 
 DECLARED(void, __tsan_init, void)
 {
@@ -191,25 +184,22 @@ DECLARED(void, __tsan_write_range, void *addr, size_t n)
 	storing(addr, n);
 }
 
-#define ACCESS(read, write, bytes)                                                                 \
-	DECLARED(void, read, void *addr)                                                           \
+#define ACCESS(kind, bytes)                                                                        \
+	DECLARED(void, __tsan_##kind##read##bytes, void *addr)                                     \
 	{                                                                                          \
 		(void)addr;                                                                        \
 	}                                                                                          \
-	DECLARED(void, write, void *addr)                                                          \
+	DECLARED(void, __tsan_##kind##write##bytes, void *addr)                                    \
 	{                                                                                          \
 		storing(addr, bytes);                                                              \
 	}
+#define ACCESSES(bytes) ACCESS(, bytes) ACCESS(unaligned_, bytes)
 
-ACCESS(__tsan_read1, __tsan_write1, 1)
-ACCESS(__tsan_read2, __tsan_write2, 2)
-ACCESS(__tsan_read4, __tsan_write4, 4)
-ACCESS(__tsan_read8, __tsan_write8, 8)
-ACCESS(__tsan_read16, __tsan_write16, 16)
-ACCESS(__tsan_unaligned_read2, __tsan_unaligned_write2, 2)
-ACCESS(__tsan_unaligned_read4, __tsan_unaligned_write4, 4)
-ACCESS(__tsan_unaligned_read8, __tsan_unaligned_write8, 8)
-ACCESS(__tsan_unaligned_read16, __tsan_unaligned_write16, 16)
+ACCESSES(1)
+ACCESSES(2)
+ACCESSES(4)
+ACCESSES(8)
+ACCESSES(16)
 
 /* A locked instruction: everything before it is final, and so is its own store. */
 static void locked(void)
@@ -239,7 +229,7 @@ static void loaded_atomically(void)
 #define STORE(bits, type)                                                                          \
 	DECLARED(void, __tsan_atomic##bits##_store, type *p, type v, int order)                    \
 	{                                                                                          \
-		explore_point(HOST_STORE, HERE);                                                   \
+		explore_point(HOST_STORE, p, HERE);                                                \
 		storing(p, sizeof(*p));                                                            \
 		stored_atomically();                                                               \
 		__atomic_store_n(p, v, __ATOMIC_RELEASE);                                          \
@@ -248,10 +238,10 @@ static void loaded_atomically(void)
 	}
 
 /* A locked instruction that is weakened is a load and, after another point, a store (explore.h). */
-static void between_load_and_store(void *p, size_t bytes, const void *place, const void *frame)
+static void between_load_and_store(void *p, size_t bytes, const virt_t *frame)
 {
 	loaded_atomically();
-	explore_point(HOST_STORE, place, frame);
+	explore_point(HOST_STORE, p, frame);
 	storing(p, bytes);
 	stored_atomically();
 }
@@ -260,7 +250,7 @@ static void between_load_and_store(void *p, size_t bytes, const void *place, con
 	DECLARED(type, __tsan_atomic##bits##_##name, type *p, type v, int order)                   \
 	{                                                                                          \
 		(void)order;                                                                       \
-		explore_point(HOST_LOCKED, HERE);                                                  \
+		explore_point(HOST_LOCKED, p, HERE);                                               \
 		if (explore_weak(__builtin_return_address(0))) {                                   \
 			const type was = *p;                                                       \
 			between_load_and_store(p, sizeof(*p), HERE);                               \
@@ -275,7 +265,7 @@ static void between_load_and_store(void *p, size_t bytes, const void *place, con
 	DECLARED(type, __tsan_atomic##bits##_load, const type *p, int order)                       \
 	{                                                                                          \
 		(void)order;                                                                       \
-		explore_point(HOST_LOAD, HERE);                                                    \
+		explore_point(HOST_LOAD, p, HERE);                                                 \
 		loaded_atomically();                                                               \
 		return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                       \
 	}                                                                                          \
@@ -290,7 +280,7 @@ static void between_load_and_store(void *p, size_t bytes, const void *place, con
 		 type v, int order, int order_failed)                                              \
 	{                                                                                          \
 		(void)order, (void)order_failed;                                                   \
-		explore_point(HOST_LOCKED, HERE);                                                  \
+		explore_point(HOST_LOCKED, p, HERE);                                               \
 		if (explore_weak(__builtin_return_address(0)) && *p == *expected) {                \
 			between_load_and_store(p, sizeof(*p), HERE);                               \
 			*p = v;                                                                    \

@@ -66,19 +66,11 @@ static void write_down(const struct choice *choice)
 		explore_result->choice[n] = *choice;
 }
 
-static struct choice choice_here(void)
-{
-	const cpu_t cpu = explore_here();
-
-	return (struct choice){
-		.cpu = (u16)cpu, .point = explore_points(cpu), .place = explore_place(cpu)};
-}
-
 /* ---- replay ---- */
 
 static void misfit(const struct choice *want, const char *why)
 {
-	const struct choice is = choice_here();
+	const struct choice is = explore_choice();
 
 	exploring = false;
 	explore_result->misfit = true;
@@ -115,7 +107,7 @@ static bool fits(const struct choice *want, const struct choice *is)
 /* The choice that the replay has for this point, of the kind that is asked for; else NULL. */
 static const struct choice *replayed(bool hold)
 {
-	const struct choice is = choice_here(), *want = next_choice(is.cpu);
+	const struct choice is = explore_choice(), *want = next_choice(is.cpu);
 
 	if (!want || !fits(want, &is) || !want->hold == hold)
 		return NULL;
@@ -126,24 +118,16 @@ static const struct choice *replayed(bool hold)
 	return want;
 }
 
-void choose_passed(void)
+void choose_passed(bool over)
 {
-	const struct choice *want;
+	for (cpu_t i = 0; explore_request.strict && i < EXPLORE_CPUS_MAX; i++) {
+		const struct choice *want = next_choice(i);
 
-	if (!explore_request.strict || explore_request.strategy != STRATEGY_REPLAY)
-		return;
-	want = next_choice(explore_here());
-	if (want && want->point <= explore_points(explore_here()))
-		misfit(want, "that choice was not there to be made");
-}
-
-void choose_end(void)
-{
-	if (!explore_request.strict || explore_request.strategy != STRATEGY_REPLAY)
-		return;
-	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
-		if (next_choice(i))
-			misfit(next_choice(i), "the case has ended");
+		if (want && over)
+			misfit(want, "the case has ended");
+		if (want && want->point <= explore_points(i))
+			misfit(want, "that choice was not there to be made");
+	}
 }
 
 /* ---- choices ---- */
@@ -233,7 +217,7 @@ static cpu_t by_strategy(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 {
 	const cpu_t to = by_strategy(ready, usual, buffered, keep);
-	struct choice made = choice_here();
+	struct choice made = explore_choice();
 
 	made.to = (u16)to;
 	made.keep = (u16)*keep;
@@ -244,7 +228,7 @@ cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 
 u32 choose_hold(void)
 {
-	struct choice made = choice_here();
+	struct choice made = explore_choice();
 	const struct choice *want;
 
 	if (explore_request.strategy == STRATEGY_REPLAY) {

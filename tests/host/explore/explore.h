@@ -35,7 +35,7 @@ enum {
 	CHOICES_MAX = 1 << 16,
 	FINDING_MAX = 256,
 	POINTS_MAX = 20000000,
-	REACHED_MAX = 4096
+	PROGRAM_MAX = 1 << 23 /* bytes of the program's code */
 };
 
 /* One choice that differs from the default. Exactly one of the two kinds. */
@@ -76,7 +76,7 @@ struct explore_result {
 	/* of all schedules of the case */
 	u64 chosen_from;       /* CPUs that had work of it and could run when another could; bits */
 	u64 outcomes, allowed; /* litmus tests: seen, and expected; bits */
-	u32 reached[REACHED_MAX]; /* fences and locked instructions: offsets in the program */
+	bool reached[PROGRAM_MAX]; /* fences and locked instructions, by offset in the program */
 };
 extern struct explore_result *explore_result;
 
@@ -93,13 +93,15 @@ u64 snapshot_restore(void); /* undo what a child has written: so many pages */
 /* schedule.c */
 extern bool exploring; /* the case runs, and choices are made */
 /*
- * This CPU is about to do something at `place`, in the function whose caller's frame is `frame`.
- * Delivers interrupts and runs other CPUs, as chosen.
+ * This CPU is about to do something to `object` (NULL: to nothing that another CPU could access),
+ * at the place to which `frame` returns. Delivers interrupts and runs other CPUs, as chosen.
  */
-void explore_point(enum host_point kind, const void *place, const void *frame);
+void explore_point(enum host_point kind, const void *object, const virt_t *frame);
 void explore_stored(void); /* this CPU has changed memory that others may wait for */
 bool explore_own_stack(const void *addr);
-cpu_t explore_here(void); /* the CPU that runs */
+cpu_t explore_here(void);           /* the CPU that runs */
+u32 explore_points(cpu_t cpu);      /* the index of its point */
+struct choice explore_choice(void); /* the default, at the point of this CPU */
 /* A litmus test has ended with this outcome. False if it is not one of the allowed (bits). */
 bool explore_outcome(unsigned outcome, u64 allowed);
 /* Print what was found, with the place of every CPU, and end the machine. */
@@ -114,10 +116,8 @@ void choose_begin(void);
 cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep);
 u32 choose_hold(void);          /* points for which a new interrupt waits; usually 0 */
 void choose_relaxed(cpu_t cpu); /* this CPU waits: others go first from now on */
-void choose_passed(void);       /* a choice of a replay that was not made ends the machine */
-void choose_end(void);          /* the case is over: has all of a replay been used? */
-u32 explore_points(cpu_t cpu);  /* the index of its point, for choose.c */
-const void *explore_place(cpu_t cpu);
+/* A choice of a replay that was not made ends the machine; any that is left, if the case is over. */
+void choose_passed(bool over);
 
 /* buffer.c */
 u32 buffer_count(cpu_t cpu);

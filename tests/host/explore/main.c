@@ -29,6 +29,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/sendfile.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -48,8 +49,7 @@ enum {
 	LONGER = 30,
 	ALIKE_MAX = 100,
 	WORDS_MAX = 512,
-	ANNOUNCED_MAX = 512,
-	HASHES_MAX = 1 << 20
+	HASHES_MAX = 1 << 21 /* slots: twice as many as schedules */
 };
 enum { DECISIONS_FIRST = 1000 };
 
@@ -65,7 +65,8 @@ static struct {
 /* What is known of the case that is explored. */
 static struct {
 	char name[TEST_NAME_MAX];
-	u64 *hash; /* of the schedules so far */
+	u64 *hash; /* of the schedules so far: open addressing */
+	u64 all;   /* a hash of these, in their order */
 	u32 runs, distinct, findings;
 	u32 alike; /* latest schedules that were known already */
 	u64 points, points_max, decisions_most, pages_most, began;
@@ -73,19 +74,23 @@ static struct {
 
 static jmp_buf case_begins; /* where each child goes on */
 
-/* The end that the case said it expects before the first choice: each child says it again. */
-static char announced[ANNOUNCED_MAX];
+/*
+ * The runner's own output; and a file that has what the machine printed before the first choice,
+ * which each child prints again, because a case may say there which end it expects.
+ */
+static int shown, unshown;
 
 /* One run of the case as explore_request says. *reason says why it failed, if it did. */
 static enum outcome run_once(char *reason, bool show)
 {
+	const off_t before = lseek(unshown, 0, SEEK_END);
 	struct child child;
 	enum outcome outcome;
 
 	memset(explore_result, 0, offsetof(struct explore_result, choice));
 	child = child_fork();
 	if (child.pid == 0) {
-		if (write(STDOUT_FILENO, announced, strlen(announced)) < 0)
+		if (sendfile(STDOUT_FILENO, unshown, &(off_t){0}, (size_t)before) != before)
 			host_die("a child cannot write");
 		longjmp(case_begins, 1);
 	}
@@ -97,7 +102,7 @@ static enum outcome run_once(char *reason, bool show)
 	if (outcome == OUTCOME_FAIL && !reason[0])
 		format(reason, REASON_MAX, "the case failed");
 	if (show)
-		child_show(child.text, true);
+		child_show(child.text + MIN((size_t)before, child.len), true);
 	free(child.text);
 	return outcome;
 }
@@ -253,10 +258,15 @@ static bool escapes(void)
 /* Remember it. False if an earlier schedule had the same points. */
 static bool is_new(u64 hash)
 {
-	it.hash[it.runs++] = hash;
-	for (u32 i = 0; i + 1 < it.runs; i++)
-		if (it.hash[i] == hash)
-			return false;
+	u64 slot = hash |= 1; /* 0 is a free slot */
+
+	it.all = (it.all ^ hash) * 0x9e3779b97f4a7c15ULL;
+	it.runs++;
+	while (it.hash[slot % HASHES_MAX] && it.hash[slot % HASHES_MAX] != hash)
+		slot++;
+	if (it.hash[slot % HASHES_MAX] == hash)
+		return false;
+	it.hash[slot % HASHES_MAX] = hash;
 	it.distinct++;
 	return true;
 }
@@ -264,14 +274,11 @@ static bool is_new(u64 hash)
 static void print_row(const char *note)
 {
 	const u64 ns = clock_ns() - it.began;
-	u64 all = 0;
 
-	for (u32 i = 0; i < it.runs; i++)
-		all = (all ^ it.hash[i]) * 0x9e3779b97f4a7c15ULL;
 	child_say("%-68s %9u %8u %9llu %6llu %4u %9llu %8u %5llu.%llu  %016llx%s\n", it.name,
 		  it.runs, it.distinct, it.points / it.runs, it.pages_most,
 		  __builtin_popcountll(explore_result->chosen_from), it.decisions_most, it.findings,
-		  ns / NS_PER_S, ns / (NS_PER_S / 10) % 10, all, note);
+		  ns / NS_PER_S, ns / (NS_PER_S / 10) % 10, it.all, note);
 }
 
 /* Count the schedule that has run. */
@@ -352,28 +359,6 @@ static int replay(void)
 
 /* ---- the machine of a case ---- */
 
-/* The runner's own output. What a machine prints before the first choice is left out. */
-static int shown;
-static int unshown; /* the file that has it */
-
-/* Find what crashed_as_announced() looks for: a line of this machine, the first. */
-static void keep_announced(void)
-{
-	const size_t bytes = (size_t)lseek(unshown, 0, SEEK_END);
-	char *text, *line, *end;
-
-	if (bytes == 0)
-		return;
-	text = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, unshown, 0);
-	if (text == MAP_FAILED)
-		host_die("what the machine printed cannot be read");
-	line = memmem(text, bytes, HOST_EXPECT_CRASH, strlen(HOST_EXPECT_CRASH));
-	end = line ? memchr(line, '\n', bytes - (size_t)(line - text)) : NULL;
-	if (end)
-		format(announced, sizeof(announced), "%.*s\n", (int)(end - line), line);
-	munmap(text, bytes);
-}
-
 /* Would two CPUs have work of the case at the same time? */
 static bool has_more_work(void)
 {
@@ -389,7 +374,6 @@ bool explore_search(bool last)
 	if (setjmp(case_begins) != 0)
 		return true;
 	it.points_max = POINTS_MAX;
-	keep_announced();
 	snapshot_take();
 	if (!last && has_more_work())
 		return false;
@@ -498,7 +482,7 @@ int main(int argc, char **argv)
 			options.words = optarg;
 			break;
 		case 'S':
-			options.schedules = (u32)host_number(optarg, 1, HASHES_MAX, "-S");
+			options.schedules = (u32)host_number(optarg, 1, HASHES_MAX / 2, "-S");
 			break;
 		case 's':
 			options.seed = host_number(optarg, 0, UINT64_MAX, "-s");

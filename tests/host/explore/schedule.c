@@ -49,6 +49,8 @@ static struct explored {
 	u32 hold;          /* points that are left */
 	const void *place; /* of its latest point */
 	const virt_t *frame;
+	enum host_point kind;
+	const void *object;
 } cpus[EXPLORE_CPUS_MAX];
 
 static cpu_t here;
@@ -269,7 +271,7 @@ static bool choose_and_run(void)
 			explore_result->chosen_from |= with_work(ready);
 		}
 		to = choose_cpu(ready, to, buffer_count(self), &keep);
-		choose_passed();
+		choose_passed(false);
 	}
 	me->alone = to == self && several(ready) ? me->alone + 1 : 0;
 	if (to != self)
@@ -278,7 +280,7 @@ static bool choose_and_run(void)
 	return to != self;
 }
 
-static void count_point(struct explored *me, enum host_point kind)
+static void count_point(struct explored *me)
 {
 	u64 *hash = &explore_result->hash;
 
@@ -286,7 +288,7 @@ static void count_point(struct explored *me, enum host_point kind)
 	if (!exploring)
 		return;
 	me->points++;
-	*hash = (*hash ^ (virt_t)me->place ^ (u64)here << 56 ^ (u64)kind << 48) *
+	*hash = (*hash ^ (virt_t)me->place ^ (u64)here << 56 ^ (u64)me->kind << 48) *
 		0x9e3779b97f4a7c15ULL;
 	*hash ^= *hash >> 29;
 	if (++explore_result->points > explore_request.points_max || now - case_began > CASE_NS_MAX)
@@ -314,26 +316,25 @@ static bool take_interrupt(struct explored *me)
 	return true;
 }
 
-void explore_point(enum host_point kind, const void *place, const void *frame)
+void explore_point(enum host_point kind, const void *object, const virt_t *frame)
 {
 	struct explored *me = &cpus[here];
 
 	if (alone || !me->runs)
 		return;
-	me->place = place;
-	me->frame = frame;
-	count_point(me, kind);
-	if (take_interrupt(me)) {
-		me->place = place; /* the handler had points of its own */
+	do { /* again after a handler, which had points of its own */
+		me->kind = kind;
+		me->object = object;
 		me->frame = frame;
-		count_point(me, kind);
-	}
+		me->place = (const void *)frame[1];
+		count_point(me);
+	} while (take_interrupt(me));
 	/*
 	 * A CPU that comes back with stores that were kept is at a point again: it may stop before
 	 * it does anything, so that more of them are final when it goes on.
 	 */
 	while (choose_and_run() && exploring && buffer_count(here) > 0)
-		count_point(me, kind);
+		count_point(me);
 }
 
 void explore_stored(void)
@@ -358,36 +359,34 @@ u32 explore_points(cpu_t cpu)
 	return cpus[cpu].points;
 }
 
-const void *explore_place(cpu_t cpu)
+struct choice explore_choice(void)
 {
-	return cpus[cpu].place;
+	return (struct choice){
+		.cpu = (u16)here, .point = cpus[here].points, .place = cpus[here].place};
 }
 
 /* ---- what cpu.c asks for ---- */
 
 /* Points of the machine's own functions are named after the callers of those. */
-__attribute__((noinline)) void host_point(enum host_point kind)
-{
-	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
+#define CALLER (*(const virt_t *const *)__builtin_frame_address(0))
 
+__attribute__((noinline)) void host_point(enum host_point kind, const void *object)
+{
 	if (kind == HOST_IPI) /* the real one fences first: arch/x86_64/traps/apic.c */
 		buffer_drain(here);
-	explore_point(kind, (const void *)frame[1], frame);
+	explore_point(kind, object, CALLER);
 	if (kind == HOST_PTE)
 		buffer_drain(here);
 }
 
 __attribute__((noinline)) void host_interrupts_on(void)
 {
-	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
-
-	explore_point(HOST_IRQ, (const void *)frame[1], frame);
+	explore_point(HOST_IRQ, &host_me->pending, CALLER);
 }
 
 __attribute__((noinline)) void host_cpu_yield(void)
 {
 	struct explored *me = &cpus[here];
-	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
 
 	now += NS_PER_POINT;
 	if (alone)
@@ -395,20 +394,19 @@ __attribute__((noinline)) void host_cpu_yield(void)
 	me->waits = true;
 	me->seen = stores_of_others(me);
 	choose_relaxed(here);
-	explore_point(HOST_RELAX, (const void *)frame[1], frame);
+	explore_point(HOST_RELAX, NULL, CALLER);
 }
 
 __attribute__((noinline)) void host_cpu_sleep(void)
 {
 	struct explored *me = &cpus[here];
-	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
 
-	explore_point(HOST_HALT, (const void *)frame[1], frame); /* not halted yet */
+	explore_point(HOST_HALT, NULL, CALLER); /* not halted yet */
 	buffer_drain(here);
 	me->asleep = true;
 	while (!host_me->pending) {
 		me->waits = true;
-		explore_point(HOST_HALT, (const void *)frame[1], frame);
+		explore_point(HOST_HALT, NULL, CALLER);
 	}
 	me->asleep = false;
 	me->held = false;
@@ -548,7 +546,7 @@ bool __wrap_test_after_case(void)
 	if (--cases_open == 0 && !exploring && moment != SEARCHED)
 		search(true);
 	if (exploring) {
-		choose_end();
+		choose_passed(true);
 		exploring = false;
 		for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
 			buffer_drain(i);
