@@ -86,7 +86,7 @@ LITMUS = {
 
 
 def test_stores_become_visible_as_x86_tso_allows(explore):
-    """The cases fail on an outcome beyond their sets, and the explorer if a set is not filled; the sets are those of the machine above."""
+    """The cases fail on an outcome beyond their sets; all that the machine above allows are seen."""
     done = explore("-c", "4", "-S", "60", "-p", "random", "host.litmus.*")
     assert done.returncode == 0, done.stdout
     shown = dict(re.findall(r"^# host\.litmus\.(\w+): outcomes 0x([0-9a-f]+)$", done.stdout, re.MULTILINE))

@@ -59,6 +59,15 @@ u32 buffer_atomic(cpu_t cpu, u32 n)
 	return counts[cpu];
 }
 
+u32 buffer_atomics(cpu_t cpu)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < counts[cpu]; i++)
+		n += logs[cpu][i].is_atomic;
+	return n;
+}
+
 static void swap_bytes(struct stored *s)
 {
 	u8 now[PIECE_MAX];
@@ -122,7 +131,7 @@ static void storing(void *addr, size_t bytes)
 	if (!exploring)
 		return;
 	if (!explore_own_stack(addr))
-		explore_stored();
+		explore_stored(explore_here());
 	at = host_alias(addr);
 	if (!at || bytes > RANGE_MAX || (virt_t)addr % PAGE_SIZE + bytes > PAGE_SIZE) {
 		buffer_drain(explore_here());
@@ -147,11 +156,6 @@ DECLARED(void, explore_fence, void)
 }
 
 /* Calls of the C library's functions come here (names.h), also those that the compiler adds. */
-DECLARED(void *, explore_memcpy, void *to, const void *from, size_t n)
-{
-	storing(to, n);
-	return memcpy(to, from, n);
-}
 DECLARED(void *, explore_memmove, void *to, const void *from, size_t n)
 {
 	storing(to, n);
@@ -166,13 +170,6 @@ DECLARED(void *, explore_memset, void *to, int c, size_t n)
 /* ---- called by instrumented code ---- */
 
 DECLARED(void, __tsan_init, void)
-{
-}
-DECLARED(void, __tsan_func_entry, void *pc)
-{
-	(void)pc;
-}
-DECLARED(void, __tsan_func_exit, void)
 {
 }
 DECLARED(void, __tsan_read_range, void *addr, size_t n)
@@ -206,7 +203,7 @@ static void locked(void)
 {
 	buffer_drain(explore_here());
 	if (exploring)
-		explore_stored();
+		explore_stored(explore_here());
 }
 
 static void stored_atomically(void)
@@ -214,7 +211,8 @@ static void stored_atomically(void)
 	const cpu_t cpu = explore_here();
 
 	if (exploring)
-		explore_stored(); /* perhaps on this CPU's stack, where others wait for it */
+		explore_stored(
+			explore_here()); /* perhaps on this CPU's stack, where others wait for it */
 	if (counts[cpu] > 0)
 		logs[cpu][counts[cpu] - 1].is_atomic = true;
 	loads[cpu] = 0;

@@ -28,7 +28,7 @@
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
-enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000 };
+enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20 };
 enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024 };
 enum { NS_PER_POINT = 1000, NS_PER_LOOK = 10 };
 
@@ -41,10 +41,7 @@ static struct explored {
 	struct percpu *percpu;
 	bool runs; /* has begun, and was not stopped for good */
 	bool asleep;
-	bool waits;
-	u64 seen, stores;  /* of others when it began to wait; its own */
 	u32 points;        /* since the first choice */
-	u32 alone;         /* of these, while it ran on and others could have */
 	bool held;         /* how long its interrupt waits has been chosen */
 	u32 hold;          /* points that are left */
 	const void *place; /* of its latest point */
@@ -54,7 +51,8 @@ static struct explored {
 } cpus[EXPLORE_CPUS_MAX];
 
 static cpu_t here;
-static u64 stores, now = 1, case_began;
+static u64 waiting; /* CPUs (bits) that relaxed, or halt, and no other has stored since */
+static u64 now = 1, case_began;
 static unsigned jumps;
 static bool alone; /* the machine ends: nobody else runs */
 /* The search begins with the first choice, or later, when two CPUs have work of the case. */
@@ -84,10 +82,10 @@ static size_t walk(const struct explored *cpu, virt_t *out, size_t max)
 
 static const char *state_name(const struct explored *cpu)
 {
-	return cpu == &cpus[here] ? "runs"
-	       : cpu->asleep      ? "halted"
-	       : cpu->waits       ? "waits"
-				  : "ready";
+	return cpu == &cpus[here]            ? "runs"
+	       : cpu->asleep                 ? "halted"
+	       : waiting >> (cpu - cpus) & 1 ? "waits"
+					     : "ready";
 }
 
 static void say_places(void)
@@ -130,19 +128,12 @@ void explore_found(const char *fmt, ...)
 	_exit(2);
 }
 
-bool explore_outcome(unsigned outcome, u64 allowed)
+void explore_outcome(unsigned outcome)
 {
 	explore_result->outcomes |= 1ULL << outcome;
-	explore_result->allowed = allowed;
-	return allowed >> outcome & 1;
 }
 
 /* ---- who can run ---- */
-
-static u64 stores_of_others(const struct explored *cpu)
-{
-	return stores - cpu->stores;
-}
 
 static bool is_ready(cpu_t id)
 {
@@ -153,7 +144,7 @@ static bool is_ready(cpu_t id)
 		return false;
 	if (cpu->asleep)
 		return host->pending;
-	return !cpu->waits || stores_of_others(cpu) != cpu->seen || (host->pending && host->irq_on);
+	return !(waiting >> id & 1) || (host->pending && host->irq_on);
 }
 
 static u64 ready_set(void)
@@ -181,14 +172,10 @@ static u64 with_work(u64 set)
 	return found;
 }
 
-/*
- * The one that runs by default: this CPU as long as it can, then the next in turn. A CPU that never
- * waits, though others could run, gives way after ALONE_MAX points, since it may loop without a
- * cpu_relax() until they have done something.
- */
+/* The one that runs by default: this CPU until it waits, then the next in turn. */
 static cpu_t usual_of(u64 ready)
 {
-	for (cpu_t i = cpus[here].waits || cpus[here].alone > ALONE_MAX; i <= host_config.cpus; i++)
+	for (cpu_t i = waiting >> here & 1; i <= host_config.cpus; i++)
 		if (ready >> (here + i) % host_config.cpus & 1)
 			return (here + i) % host_config.cpus;
 	return here;
@@ -202,19 +189,15 @@ static void pass_time(void)
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
 		if (i != here && buffer_count(i) > 0) {
 			buffer_drain(i);
-			cpus[i].stores++;
-			stores++;
+			explore_stored(i);
 			return;
 		}
 	}
 	now += (u64)NS_PER_POINT << MIN(jumps / JUMPS_ALIKE, JUMPS_DOUBLED);
 	jumps++;
-	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
-		if (cpus[i].runs && !cpus[i].asleep) {
-			cpus[i].waits = false;
-			any = true;
-		}
-	}
+	waiting = 0;
+	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
+		any |= cpus[i].runs && !cpus[i].asleep;
 	if (!any)
 		explore_found("deadlock: every CPU is halted, and no interrupt is on its way");
 }
@@ -252,7 +235,6 @@ static void search(bool last)
 /* Run the CPU that is chosen. Returns when this one can go on; true if another has run. */
 static bool choose_and_run(void)
 {
-	struct explored *me = &cpus[here];
 	const cpu_t self = here;
 	u32 keep = 0;
 	cpu_t to;
@@ -273,10 +255,9 @@ static bool choose_and_run(void)
 		to = choose_cpu(ready, to, buffer_count(self), &keep);
 		choose_passed(false);
 	}
-	me->alone = to == self && several(ready) ? me->alone + 1 : 0;
 	if (to != self)
 		run(to, keep);
-	me->waits = false;
+	waiting &= ~(1ULL << self);
 	return to != self;
 }
 
@@ -337,10 +318,9 @@ void explore_point(enum host_point kind, const void *object, const virt_t *frame
 		count_point(me);
 }
 
-void explore_stored(void)
+void explore_stored(cpu_t cpu)
 {
-	cpus[here].stores++;
-	stores++;
+	waiting &= 1ULL << cpu;
 	jumps = 0;
 }
 
@@ -357,6 +337,12 @@ cpu_t explore_here(void)
 u32 explore_points(cpu_t cpu)
 {
 	return cpus[cpu].points;
+}
+
+bool explore_race(cpu_t a, cpu_t b)
+{
+	return cpus[a].object && cpus[a].object == cpus[b].object &&
+	       (cpus[a].kind != HOST_LOAD || cpus[b].kind != HOST_LOAD);
 }
 
 struct choice explore_choice(void)
@@ -386,13 +372,10 @@ __attribute__((noinline)) void host_interrupts_on(void)
 
 __attribute__((noinline)) void host_cpu_yield(void)
 {
-	struct explored *me = &cpus[here];
-
 	now += NS_PER_POINT;
 	if (alone)
 		return;
-	me->waits = true;
-	me->seen = stores_of_others(me);
+	waiting |= 1ULL << here;
 	choose_relaxed(here);
 	explore_point(HOST_RELAX, NULL, CALLER);
 }
@@ -405,7 +388,7 @@ __attribute__((noinline)) void host_cpu_sleep(void)
 	buffer_drain(here);
 	me->asleep = true;
 	while (!host_me->pending) {
-		me->waits = true;
+		waiting |= 1ULL << here;
 		explore_point(HOST_HALT, NULL, CALLER);
 	}
 	me->asleep = false;
@@ -480,14 +463,6 @@ size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
 
 /* ---- time ---- */
 
-static u64 real_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
-}
-
 void host_clock_start(void)
 {
 	now = 1;
@@ -496,10 +471,12 @@ void host_clock_start(void)
 /* The runner, which simulates nothing, has the host's clock. */
 u64 clock_ns(void)
 {
-	if (!host_me)
-		return real_ns();
-	now += NS_PER_LOOK;
-	return now;
+	struct timespec ts;
+
+	if (host_me)
+		return now += NS_PER_LOOK;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
 }
 
 u64 clock_cpu_ns(void)
@@ -552,7 +529,7 @@ bool __wrap_test_after_case(void)
 			buffer_drain(i);
 	}
 	whole = __real_test_after_case();
-	if (cases_open == 0 && explore_request.strategy != STRATEGY_REPLAY)
+	if (cases_open == 0 && explore_request.strategy != REPLAY)
 		_exit(whole && !test_failed() ? VERDICT_PASS : VERDICT_FAIL);
 	return whole;
 }
