@@ -99,6 +99,11 @@ void host_point(enum host_point kind, const void *object)
 	(void)kind, (void)object;
 }
 
+void host_pte_buffer(const struct host_pte *pte)
+{
+	(void)pte; /* the host's processors buffer it */
+}
+
 static void stop_if_told(void)
 {
 	if (atomic_load_relaxed(&stopping) && !panic_is_ours())

@@ -13,9 +13,13 @@
  *
  * This gives the outcomes of x86-TSO (Sewell et al.; litmus_test.c runs the known ones): a store
  * becomes final later than loads that follow it, never out of order, and all are final before a
- * locked instruction or a fence. Stronger than a machine, so some mistakes are not found, but none
- * is invented: page-table stores and copies of more than RANGE_MAX bytes are final at once, after
- * all stores before them; streaming stores are ordinary ones.
+ * locked instruction, a fence or a flush of the TLB. Stronger than a machine, so some mistakes are
+ * not found, but none is invented: copies of more than RANGE_MAX bytes are final at once, after all
+ * stores before them; streaming stores are ordinary ones.
+ *
+ * A page-table store is taken back with its mapping. When it is laid over again, the watcher of
+ * stale translations (check.c) takes it for a change made now: a CPU that has flushed meanwhile may
+ * have read the entry as it was.
  *
  * A store to a frame of the CPU's stack that is gone is left out: its place may hold the frames of
  * the functions here. In a frame that is there, a slot may have got another use since, of which no
@@ -36,10 +40,16 @@ static struct stored {
 	u8 *at;
 	u32 bytes;
 	bool is_atomic;
-	u8 was[PIECE_MAX]; /* running: before the store; stopped: after it */
+	u8 was[PIECE_MAX];   /* running: before the store; stopped: after it */
+	struct host_pte pte; /* .entry NULL: an ordinary store */
 } logs[EXPLORE_CPUS_MAX][LOG_MAX];
-static u32 counts[EXPLORE_CPUS_MAX];
+static u32 oldest[EXPLORE_CPUS_MAX], counts[EXPLORE_CPUS_MAX]; /* of the ring */
 static u32 loads[EXPLORE_CPUS_MAX]; /* atomic ones since the newest atomic store */
+
+static struct stored *nth(cpu_t cpu, u32 n)
+{
+	return &logs[cpu][(oldest[cpu] + n) % LOG_MAX];
+}
 
 u32 buffer_count(cpu_t cpu)
 {
@@ -54,7 +64,7 @@ bool buffer_overtaken(cpu_t cpu)
 u32 buffer_atomic(cpu_t cpu, u32 n)
 {
 	for (u32 i = counts[cpu]; i-- > 0;)
-		if (logs[cpu][i].is_atomic && n-- == 0)
+		if (nth(cpu, i)->is_atomic && n-- == 0)
 			return counts[cpu] - i;
 	return counts[cpu];
 }
@@ -64,7 +74,7 @@ u32 buffer_atomics(cpu_t cpu)
 	u32 n = 0;
 
 	for (u32 i = 0; i < counts[cpu]; i++)
-		n += logs[cpu][i].is_atomic;
+		n += nth(cpu, i)->is_atomic;
 	return n;
 }
 
@@ -73,19 +83,22 @@ static void swap_bytes(struct stored *s)
 	u8 now[PIECE_MAX];
 
 	memcpy(now, s->at, s->bytes);
-	memcpy(s->at, s->was, s->bytes);
+	if (s->pte.entry)
+		host_pte_set(&s->pte, *(const u64 *)(const void *)s->was);
+	else
+		memcpy(s->at, s->was, s->bytes);
 	memcpy(s->was, now, s->bytes);
 }
 
 void buffer_lay_over(cpu_t cpu)
 {
 	for (u32 i = 0; i < counts[cpu]; i++)
-		swap_bytes(&logs[cpu][i]);
+		swap_bytes(nth(cpu, i));
 }
 
 void buffer_drain(cpu_t cpu)
 {
-	if (cpu != explore_here())
+	if (cpu != explore_here)
 		buffer_lay_over(cpu);
 	counts[cpu] = 0;
 	loads[cpu] = 0;
@@ -94,14 +107,14 @@ void buffer_drain(cpu_t cpu)
 static void forget_oldest(cpu_t cpu, u32 n)
 {
 	counts[cpu] -= n;
-	memmove(&logs[cpu][0], &logs[cpu][n], counts[cpu] * sizeof(logs[0][0]));
+	oldest[cpu] += n;
 }
 
 void buffer_take_back(cpu_t cpu, u32 keep, const void *live)
 {
 	forget_oldest(cpu, counts[cpu] - keep);
 	for (u32 i = counts[cpu]; i-- > 0;) {
-		struct stored *s = &logs[cpu][i];
+		struct stored *s = nth(cpu, i);
 
 		if (explore_own_stack(s->at) && (virt_t)s->at < (virt_t)live)
 			s->bytes = 0;
@@ -111,15 +124,13 @@ void buffer_take_back(cpu_t cpu, u32 keep, const void *live)
 
 static void log_piece(u8 *at, size_t bytes)
 {
-	const cpu_t cpu = explore_here();
+	const cpu_t cpu = explore_here;
 	struct stored *s;
 
 	if (counts[cpu] == LOG_MAX)
 		forget_oldest(cpu, 1);
-	s = &logs[cpu][counts[cpu]++];
-	s->is_atomic = false;
-	s->at = at;
-	s->bytes = (u32)bytes;
+	s = nth(cpu, counts[cpu]++);
+	*s = (struct stored){.at = at, .bytes = (u32)bytes};
 	memcpy(s->was, at, bytes);
 }
 
@@ -131,10 +142,10 @@ static void storing(void *addr, size_t bytes)
 	if (!exploring)
 		return;
 	if (!explore_own_stack(addr))
-		explore_stored(explore_here());
+		explore_stored(explore_here);
 	at = host_alias(addr);
 	if (!at || bytes > RANGE_MAX || (virt_t)addr % PAGE_SIZE + bytes > PAGE_SIZE) {
-		buffer_drain(explore_here());
+		buffer_drain(explore_here);
 		return;
 	}
 	for (size_t i = 0; i < bytes; i += PIECE_MAX)
@@ -152,7 +163,7 @@ DECLARED(void, explore_fence, void)
 {
 	explore_point(HOST_FENCE, NULL, HERE);
 	if (!explore_weak(__builtin_return_address(0)))
-		buffer_drain(explore_here());
+		buffer_drain(explore_here);
 }
 
 /* Calls of the C library's functions come here (names.h), also those that the compiler adds. */
@@ -201,26 +212,36 @@ ACCESSES(16)
 /* A locked instruction: everything before it is final, and so is its own store. */
 static void locked(void)
 {
-	buffer_drain(explore_here());
+	buffer_drain(explore_here);
 	if (exploring)
-		explore_stored(explore_here());
+		explore_stored(explore_here);
 }
 
 static void stored_atomically(void)
 {
-	const cpu_t cpu = explore_here();
+	const cpu_t cpu = explore_here;
 
 	if (exploring)
 		explore_stored(
-			explore_here()); /* perhaps on this CPU's stack, where others wait for it */
+			explore_here); /* perhaps on this CPU's stack, where others wait for it */
 	if (counts[cpu] > 0)
-		logs[cpu][counts[cpu] - 1].is_atomic = true;
+		nth(cpu, counts[cpu] - 1)->is_atomic = true;
 	loads[cpu] = 0;
+}
+
+void host_pte_buffer(const struct host_pte *pte)
+{
+	const cpu_t cpu = explore_here;
+
+	storing(pte->entry, sizeof(*pte->entry));
+	stored_atomically();
+	if (exploring)
+		nth(cpu, counts[cpu] - 1)->pte = *pte;
 }
 
 static void loaded_atomically(void)
 {
-	loads[explore_here()]++;
+	loads[explore_here]++;
 }
 
 /* A store that must be seen by all at once is an exchange on x86; the others are plain stores. */

@@ -104,22 +104,16 @@ static const struct choice *next_choice(cpu_t cpu)
 	return *at < r->choices ? &r->replay[*at] : NULL;
 }
 
-/* Is this the point of the choice, or, with slack, one like it that is near? */
-static bool fits(const struct choice *want, const struct choice *is)
-{
-	const u32 slack = explore_request.slack;
-
-	return want->point == is->point ||
-	       (slack > 0 && want->place == is->place && want->point <= is->point + slack);
-}
-
 /* The choice that the replay has for this point, of the kind that is asked for; else NULL. */
 static const struct choice *replayed(bool hold)
 {
 	const struct choice is = explore_choice(), *want = next_choice(is.cpu);
 
-	if (!want || !fits(want, &is) || !want->hold == hold)
+	if (!want || !want->hold == hold)
 		return NULL;
+	if (want->point != is.point &&
+	    (want->place != is.place || want->point > is.point + explore_request.slack))
+		return NULL; /* nor is it one like it that is near */
 	if (explore_request.strict && want->name &&
 	    strcmp(want->name, schedule_function(is.place)) != 0)
 		misfit(want, "the code is elsewhere");
@@ -160,14 +154,14 @@ static cpu_t highest_of(u64 set)
 
 static bool stops_overtaken(void)
 {
-	return buffer_overtaken(explore_here()) && draw_below(rate_overtaken) == 0;
+	return buffer_overtaken(explore_here) && draw_below(rate_overtaken) == 0;
 }
 
 static cpu_t draw_cpu(u64 ready, cpu_t usual)
 {
 	const u64 others = ready & ~(1ULL << usual);
 
-	if (usual != explore_here()) /* this CPU cannot go on */
+	if (usual != explore_here) /* this CPU cannot go on */
 		return nth_of(ready, draw_below((u64)__builtin_popcountll(ready)));
 	if (draw_below(stops_overtaken() ? 1 : rate) != 0)
 		return usual;
@@ -178,9 +172,9 @@ static cpu_t draw_by_priority(u64 ready, cpu_t usual)
 {
 	for (unsigned i = 0; i + 1 < explore_request.depth && i < DEPTH_MAX; i++)
 		if (change[i] == explore_result->decisions)
-			choose_relaxed(explore_here());
-	if (usual != explore_here() || stops_overtaken())
-		choose_relaxed(explore_here());
+			choose_relaxed(explore_here);
+	if (usual != explore_here || stops_overtaken())
+		choose_relaxed(explore_here);
 	return highest_of(ready);
 }
 
@@ -188,9 +182,9 @@ static cpu_t draw_by_race(u64 ready)
 {
 	cpu_t to;
 
-	priority[explore_here()] = (s64)(draw() >> 2);
+	priority[explore_here] = (s64)(draw() >> 2);
 	if (stops_overtaken())
-		choose_relaxed(explore_here());
+		choose_relaxed(explore_here);
 	to = highest_of(ready);
 	for (; ready; ready &= ready - 1)
 		if (explore_race(nth_of(ready, 0), to))
@@ -207,8 +201,8 @@ static u32 draw_keep(u32 buffered)
 {
 	if (buffered == 0 || draw_below(4) == 0)
 		return 0;
-	if (buffer_overtaken(explore_here()) && draw_below(4) != 0)
-		return buffer_atomic(explore_here(), (u32)draw_below(4));
+	if (buffer_overtaken(explore_here) && draw_below(4) != 0)
+		return buffer_atomic(explore_here, (u32)draw_below(4));
 	return (u32)draw_below(buffered + 1);
 }
 
@@ -232,7 +226,7 @@ static u64 answer(u64 options)
 /* DFS: this CPU goes on, if it can, or each other one does, with each number of atomic stores kept. */
 static cpu_t branch_to(u64 ready, cpu_t usual, u32 *keep)
 {
-	const cpu_t self = explore_here();
+	const cpu_t self = explore_here;
 	const u64 others = ready & ~(1ULL << self);
 	const u64 n = (u64)__builtin_popcountll(others), first = usual == self;
 	const u64 nth = answer(first + n * (1 + buffer_atomics(self)));
@@ -268,7 +262,7 @@ static cpu_t by_strategy(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 		to = explore_request.strategy == PCT   ? draw_by_priority(ready, usual)
 		     : explore_request.strategy == POS ? draw_by_race(ready)
 						       : draw_cpu(ready, usual);
-	*keep = to == explore_here() ? 0 : draw_keep(buffered);
+	*keep = to == explore_here ? 0 : draw_keep(buffered);
 	return to;
 }
 

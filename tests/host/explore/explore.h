@@ -110,7 +110,7 @@ extern bool exploring; /* the case runs, and choices are made */
 void explore_point(enum host_point kind, const void *object, const virt_t *frame);
 void explore_stored(cpu_t cpu); /* the CPU has changed memory that others may wait for */
 bool explore_own_stack(const void *addr);
-cpu_t explore_here(void);      /* the CPU that runs */
+extern cpu_t explore_here;     /* the CPU that runs */
 u32 explore_points(cpu_t cpu); /* the index of its point */
 /* Are these CPUs at points that access one object, and does one of them write to it? */
 bool explore_race(cpu_t a, cpu_t b);

@@ -102,10 +102,9 @@ static enum outcome run_once(char *reason, bool show)
 	child_finish(&child);
 	it.pages_most = MAX(it.pages_most, snapshot_restore());
 	outcome = child_outcome(&child, reason);
-	if (outcome == OUTCOME_FAIL && explore_result->finding[0])
-		format(reason, REASON_MAX, "%s", explore_result->finding);
-	if (outcome == OUTCOME_FAIL && !reason[0])
-		format(reason, REASON_MAX, "the case failed");
+	if (outcome == OUTCOME_FAIL && (explore_result->finding[0] || !reason[0]))
+		format(reason, REASON_MAX, "%s",
+		       explore_result->finding[0] ? explore_result->finding : "the case failed");
 	if (show)
 		child_show(child.text + MIN((size_t)before, child.len), true);
 	free(child.text);
@@ -207,17 +206,6 @@ static u32 minimise(struct choice *best, u32 count, const char *how)
 	return count;
 }
 
-static void print_replay(const struct choice *choices, u32 count)
-{
-	child_say("# replay: make explore T=%s CPUS=%u MEM=%lluM", it.name, host_config.cpus,
-		  host_config.ram >> 20);
-	if (options.words[0])
-		child_say(" CMDLINE='%s'", options.words);
-	child_say(" SEED='");
-	schedule_print(choices, count);
-	child_say("'\n");
-}
-
 static void report(const char *reason)
 {
 	static struct choice best[CHOICES_MAX];
@@ -237,15 +225,18 @@ static void report(const char *reason)
 			  drawn, options.seed, it.runs);
 		return;
 	}
-	explore_request = replay_of(best, minimise(best, count, reason));
-	fails(0, reason);
-	count = MIN(explore_result->choices, (u32)CHOICES_MAX);
-	memcpy(best, explore_result->choice, count * sizeof(*best));
-	explore_request.choices = count;
+	count = minimise(best, count, reason);
+	explore_request = replay_of(best, count);
 	explore_request.strict = true;
 	run_once(again, true);
 	child_say("# minimised from %u choices to %u: %s\n", drawn, count, again);
-	print_replay(best, count);
+	child_say("# replay: make explore T=%s CPUS=%u MEM=%lluM", it.name, host_config.cpus,
+		  host_config.ram >> 20);
+	if (options.words[0])
+		child_say(" CMDLINE='%s'", options.words);
+	child_say(" SEED='");
+	schedule_print(best, count);
+	child_say("'\n");
 }
 
 /* ---- a case ---- */
@@ -363,24 +354,19 @@ static int replay(void)
 
 /* ---- the machine of a case ---- */
 
-/* Would two CPUs have work of the case at the same time? */
-static bool has_more_work(void)
+bool explore_search(bool last)
 {
 	char reason[REASON_MAX];
 
-	explore_request = request_of(0);
-	run_once(reason, false);
-	return __builtin_popcountll(explore_result->chosen_from) > 1;
-}
-
-bool explore_search(bool last)
-{
 	if (setjmp(case_begins) != 0)
 		return true;
 	it.points_max = POINTS_MAX;
 	snapshot_take();
-	if (!last && has_more_work())
-		return false;
+	explore_request = request_of(0);
+	if (!last)
+		run_once(reason, false);
+	if (!last && __builtin_popcountll(explore_result->chosen_from) > 1)
+		return false; /* two CPUs will have work of the case at the same time */
 	alarm(0);
 	dup2(shown, STDOUT_FILENO);
 	_exit(options.replay ? replay() : explore_case());

@@ -42,15 +42,14 @@ static struct explored {
 	bool runs; /* has begun, and was not stopped for good */
 	bool asleep;
 	u32 points;        /* since the first choice */
-	bool held;         /* how long its interrupt waits has been chosen */
-	u32 hold;          /* points that are left */
+	u32 hold;          /* points until its interrupt is taken; 0: not chosen yet */
 	const void *place; /* of its latest point */
 	const virt_t *frame;
 	enum host_point kind;
 	const void *object;
 } cpus[EXPLORE_CPUS_MAX];
 
-static cpu_t here;
+cpu_t explore_here;
 static u64 waiting; /* CPUs (bits) that relaxed, or halt, and no other has stored since */
 static u64 now = 1, case_began;
 static unsigned jumps;
@@ -80,14 +79,6 @@ static size_t walk(const struct explored *cpu, virt_t *out, size_t max)
 	return n;
 }
 
-static const char *state_name(const struct explored *cpu)
-{
-	return cpu == &cpus[here]            ? "runs"
-	       : cpu->asleep                 ? "halted"
-	       : waiting >> (cpu - cpus) & 1 ? "waits"
-					     : "ready";
-}
-
 static void say_places(void)
 {
 	virt_t frame[FRAMES_SHOWN];
@@ -97,7 +88,11 @@ static void say_places(void)
 
 		if (!cpus[i].runs)
 			continue;
-		child_say("explore: CPU %u %-6s at its point %u:", i, state_name(&cpus[i]),
+		child_say("explore: CPU %u %-6s at its point %u:", i,
+			  i == explore_here  ? "runs"
+			  : cpus[i].asleep   ? "halted"
+			  : waiting >> i & 1 ? "waits"
+					     : "ready",
 			  cpus[i].points);
 		for (size_t f = 0; f < n; f++)
 			child_say(" %s%s", f ? "< " : "",
@@ -175,10 +170,10 @@ static u64 with_work(u64 set)
 /* The one that runs by default: this CPU until it waits, then the next in turn. */
 static cpu_t usual_of(u64 ready)
 {
-	for (cpu_t i = waiting >> here & 1; i <= host_config.cpus; i++)
-		if (ready >> (here + i) % host_config.cpus & 1)
-			return (here + i) % host_config.cpus;
-	return here;
+	for (cpu_t i = waiting >> explore_here & 1; i <= host_config.cpus; i++)
+		if (ready >> (explore_here + i) % host_config.cpus & 1)
+			return (explore_here + i) % host_config.cpus;
+	return explore_here;
 }
 
 /* Nobody can run. Let kept stores become final, or time pass, or end the machine. */
@@ -187,7 +182,7 @@ static void pass_time(void)
 	bool any = false;
 
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
-		if (i != here && buffer_count(i) > 0) {
+		if (i != explore_here && buffer_count(i) > 0) {
 			buffer_drain(i);
 			explore_stored(i);
 			return;
@@ -206,11 +201,11 @@ static void pass_time(void)
 
 static void run(cpu_t to, u32 keep)
 {
-	const cpu_t from = here;
+	const cpu_t from = explore_here;
 
 	buffer_take_back(from, keep, cpus[from].frame);
 	cpus[from].percpu = host_this_cpu;
-	here = to;
+	explore_here = to;
 	host_me = &host_cpus[to];
 	host_this_cpu = cpus[to].percpu;
 	swapcontext(&cpus[from].context, &cpus[to].context);
@@ -223,7 +218,7 @@ static void search(bool last)
 	alone = true;
 	host_me = NULL; /* the runner is no CPU */
 	moment = explore_search(last) ? SEARCHED : BEFORE_WORK;
-	host_me = &host_cpus[here];
+	host_me = &host_cpus[explore_here];
 	alone = false;
 	if (moment != SEARCHED)
 		return;
@@ -235,7 +230,7 @@ static void search(bool last)
 /* Run the CPU that is chosen. Returns when this one can go on; true if another has run. */
 static bool choose_and_run(void)
 {
-	const cpu_t self = here;
+	const cpu_t self = explore_here;
 	u32 keep = 0;
 	cpu_t to;
 	u64 ready;
@@ -269,7 +264,7 @@ static void count_point(struct explored *me)
 	if (!exploring)
 		return;
 	me->points++;
-	*hash = (*hash ^ (virt_t)me->place ^ (u64)here << 56 ^ (u64)me->kind << 48) *
+	*hash = (*hash ^ (virt_t)me->place ^ (u64)explore_here << 56 ^ (u64)me->kind << 48) *
 		0x9e3779b97f4a7c15ULL;
 	*hash ^= *hash >> 29;
 	if (++explore_result->points > explore_request.points_max || now - case_began > CASE_NS_MAX)
@@ -281,27 +276,23 @@ static void count_point(struct explored *me)
 static bool take_interrupt(struct explored *me)
 {
 	if (!host_me->pending)
-		me->held = false;
+		me->hold = 0;
 	if (!host_me->irq_on || !host_me->pending)
 		return false;
-	if (!me->held && exploring)
-		me->hold = choose_hold();
-	me->held = true;
-	if (me->hold > 0) {
-		me->hold--;
+	if (me->hold == 0)
+		me->hold = 1 + (exploring ? choose_hold() : 0);
+	if (--me->hold > 0)
 		return false;
-	}
-	me->held = false;
-	buffer_drain(here); /* Intel SDM vol. 3A, 12.10 "Store Buffer": by any interrupt */
+	buffer_drain(explore_here); /* Intel SDM vol. 3A, 12.10 "Store Buffer": by any interrupt */
 	host_deliver();
 	return true;
 }
 
 void explore_point(enum host_point kind, const void *object, const virt_t *frame)
 {
-	struct explored *me = &cpus[here];
+	struct explored *me = &cpus[explore_here];
 
-	if (alone || !me->runs)
+	if (alone || !me->runs || host_simulates())
 		return;
 	do { /* again after a handler, which had points of its own */
 		me->kind = kind;
@@ -314,7 +305,7 @@ void explore_point(enum host_point kind, const void *object, const virt_t *frame
 	 * A CPU that comes back with stores that were kept is at a point again: it may stop before
 	 * it does anything, so that more of them are final when it goes on.
 	 */
-	while (choose_and_run() && exploring && buffer_count(here) > 0)
+	while (choose_and_run() && exploring && buffer_count(explore_here) > 0)
 		count_point(me);
 }
 
@@ -326,12 +317,8 @@ void explore_stored(cpu_t cpu)
 
 bool explore_own_stack(const void *addr)
 {
-	return (virt_t)addr - cpus[here].stack < cpus[here].stack_end - cpus[here].stack;
-}
-
-cpu_t explore_here(void)
-{
-	return here;
+	return (virt_t)addr - cpus[explore_here].stack <
+	       cpus[explore_here].stack_end - cpus[explore_here].stack;
 }
 
 u32 explore_points(cpu_t cpu)
@@ -347,8 +334,9 @@ bool explore_race(cpu_t a, cpu_t b)
 
 struct choice explore_choice(void)
 {
-	return (struct choice){
-		.cpu = (u16)here, .point = cpus[here].points, .place = cpus[here].place};
+	return (struct choice){.cpu = (u16)explore_here,
+			       .point = cpus[explore_here].points,
+			       .place = cpus[explore_here].place};
 }
 
 /* ---- what cpu.c asks for ---- */
@@ -359,10 +347,10 @@ struct choice explore_choice(void)
 __attribute__((noinline)) void host_point(enum host_point kind, const void *object)
 {
 	if (kind == HOST_IPI) /* the real one fences first: arch/x86_64/traps/apic.c */
-		buffer_drain(here);
+		buffer_drain(explore_here);
 	explore_point(kind, object, CALLER);
-	if (kind == HOST_PTE)
-		buffer_drain(here);
+	if (kind == HOST_FLUSH) /* Intel SDM vol. 3A, 9.3: INVLPG and MOV to CR3 serialise */
+		buffer_drain(explore_here);
 }
 
 __attribute__((noinline)) void host_interrupts_on(void)
@@ -375,24 +363,24 @@ __attribute__((noinline)) void host_cpu_yield(void)
 	now += NS_PER_POINT;
 	if (alone)
 		return;
-	waiting |= 1ULL << here;
-	choose_relaxed(here);
+	waiting |= 1ULL << explore_here;
+	choose_relaxed(explore_here);
 	explore_point(HOST_RELAX, NULL, CALLER);
 }
 
 __attribute__((noinline)) void host_cpu_sleep(void)
 {
-	struct explored *me = &cpus[here];
+	struct explored *me = &cpus[explore_here];
 
 	explore_point(HOST_HALT, NULL, CALLER); /* not halted yet */
-	buffer_drain(here);
+	buffer_drain(explore_here);
 	me->asleep = true;
 	while (!host_me->pending) {
-		waiting |= 1ULL << here;
+		waiting |= 1ULL << explore_here;
 		explore_point(HOST_HALT, NULL, CALLER);
 	}
 	me->asleep = false;
-	me->held = false;
+	me->hold = 0;
 }
 
 void host_cpu_notify(struct host_cpu *target)
@@ -402,7 +390,7 @@ void host_cpu_notify(struct host_cpu *target)
 
 static void first_steps(void)
 {
-	cpus[here].fn(here);
+	cpus[explore_here].fn(explore_here);
 }
 
 void host_cpu_begin(cpu_t id, host_cpu_fn *fn)
@@ -435,7 +423,7 @@ void host_signals_init(void)
 void cpu_halt_forever(void)
 {
 	host_me->stopped = 1;
-	cpus[here].runs = false;
+	cpus[explore_here].runs = false;
 	if (alone)
 		_exit(2);
 	choose_and_run();
@@ -456,7 +444,7 @@ void cpus_stop_others(void)
 size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
 {
 	(void)limit_ns;
-	if (cpu == here || cpu >= EXPLORE_CPUS_MAX || !cpus[cpu].runs)
+	if (cpu == explore_here || cpu >= EXPLORE_CPUS_MAX || !cpus[cpu].runs)
 		return 0;
 	return walk(&cpus[cpu], out, max);
 }
@@ -496,7 +484,7 @@ bool __real_test_after_case(void);
 static void settle(void)
 {
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
-		while (i != here && cpus[i].runs && !cpus[i].asleep)
+		while (i != explore_here && cpus[i].runs && !cpus[i].asleep)
 			host_cpu_yield();
 }
 
