@@ -14,8 +14,9 @@
  * This gives the outcomes of x86-TSO (Sewell et al.; litmus_test.c runs the known ones): a store
  * becomes final later than loads that follow it, never out of order, and all are final before a
  * locked instruction, a fence or a flush of the TLB. Stronger than a machine, so some mistakes are
- * not found, but none is invented: copies of more than RANGE_MAX bytes are final at once, after all
- * stores before them; streaming stores are ordinary ones.
+ * not found, but none is invented: copies of more than RANGE_MAX bytes and entries of the upper two
+ * levels of page tables are final at once, after all stores before them; streaming stores are
+ * ordinary ones.
  *
  * A page-table store is taken back with its mapping. When it is laid over again, the watcher of
  * stale translations (check.c) takes it for a change made now: a CPU that has flushed meanwhile may
@@ -31,6 +32,7 @@
 #include <string.h>
 
 #include <arch/memory.h>
+#include <arch/pgtable.h>
 
 #include "tests/host/explore/explore.h"
 
@@ -235,7 +237,9 @@ void host_pte_buffer(const struct host_pte *pte)
 
 	storing(pte->entry, sizeof(*pte->entry));
 	stored_atomically();
-	if (exploring)
+	if (pte->level >= PT_PUD)
+		buffer_drain(cpu);
+	else if (exploring)
 		nth(cpu, counts[cpu] - 1)->pte = *pte;
 }
 

@@ -11,8 +11,8 @@
  * POS           Each access that a CPU is about to make has a priority, drawn when the CPU comes to
  *               it. The highest goes first, and those that race with it are drawn again, so the
  *               order of accesses that do not race costs no schedules (Yuan, Yang and Gu).
- * DFS           Every schedule of at most `depth` choices, one after the other. Each point asks which
- *               of its options is taken, and 0 is the default. A schedule answers as the one before
+ * DFS           Every schedule of at most `depth` choices, one after the other. Each point asks
+ *               which of its options is taken, and 0 is the default. A schedule answers as the one before
  *               it but for the last answer that was not 0. The next one has another choice after
  *               that, or else that answer is one higher, or the same at a later question. All
  *               choices count, as in delay-bounded scheduling (Emmi et al.), and not only
@@ -223,7 +223,7 @@ static u64 answer(u64 options)
 	return next->answer;
 }
 
-/* DFS: this CPU goes on, if it can, or each other one does, with each number of atomic stores kept. */
+/* DFS: this CPU goes on, if it can, or each other one, with each number of atomic stores kept. */
 static cpu_t branch_to(u64 ready, cpu_t usual, u32 *keep)
 {
 	const cpu_t self = explore_here;

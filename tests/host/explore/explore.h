@@ -128,7 +128,7 @@ void choose_begin(void);
 cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep);
 u32 choose_hold(void);          /* points for which a new interrupt waits; usually 0 */
 void choose_relaxed(cpu_t cpu); /* this CPU waits: others go first from now on */
-/* A choice of a replay that was not made ends the machine; any that is left, if the case is over. */
+/* Ends the machine if a choice of a replay was not made, or, once the case is over, is left. */
 void choose_passed(bool over);
 
 /* buffer.c */

@@ -2,8 +2,8 @@
  * Litmus tests: short programs of two to four CPUs, whose outcomes under x86-TSO are known (Owens,
  * Sarkar and Sewell, "A Better x86 Memory Model: x86-TSO", TPHOLs 2009, from which the names are).
  * Each case runs its program many times. An outcome that is not allowed fails the case, and the
- * explorer prints those that were seen. tests/qemu/test_explore.py derives the sets from the abstract
- * machine of that paper, and compares.
+ * explorer prints those that were seen. tests/qemu/test_explore.py derives the sets from the
+ * abstract machine of that paper, and compares.
  *
  * An outcome is a number whose digits are what the loads have read, the first load first, and then
  * the value that is named as final.

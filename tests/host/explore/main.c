@@ -7,9 +7,9 @@
  *	ashlar-host [-c cpus] [-m ram] [-k words] [-t seconds] [-S schedules] [-s seed]
  *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-l] [-q] pattern
  *
- *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy; `all`
- *	             takes turns of the first three, PCT with depths 1 to 4. The first schedule draws
- *	             nothing. pct3: PCT with depth 3; dfs1: schedules of one choice (2 without a number)
+ *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy;
+ *	             `all` takes turns of the first three, PCT with depths 1 to 4. The first schedule
+ *	             draws nothing. pct3: PCT with depth 3; dfs1: at most one choice (dfs: two)
  *	-q           do not minimise what fails
  *	-w offsets   weaken these fences and locked instructions, and print those that are reached
  *	-R schedule  replay this one (text.c) of the case that matches, and show the output
@@ -70,8 +70,8 @@ static struct {
 /* What is known of the case that is explored. */
 static struct {
 	char name[TEST_NAME_MAX];
-	u64 *hash; /* of the schedules so far: open addressing */
-	u64 all;   /* a hash of these, in their order */
+	u64 hash[HASHES_MAX]; /* of the schedules so far: open addressing */
+	u64 all;              /* a hash of these, in their order */
 	u32 runs, distinct, findings;
 	u32 alike; /* latest schedules that were known already */
 	u64 points, points_max, decisions_most, pages_most, began;
@@ -507,10 +507,9 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		run.patterns = argv[optind];
 	host_symbols_init();
-	it.hash = calloc(HASHES_MAX, sizeof(*it.hash));
 	explore_result = mmap(NULL, sizeof(*explore_result), PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!it.hash || explore_result == MAP_FAILED)
+	if (explore_result == MAP_FAILED)
 		host_die("out of memory");
 	if (list)
 		return child_list(&run);

@@ -28,7 +28,7 @@
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
-enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20 };
+enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000 };
 enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024 };
 enum { NS_PER_POINT = 1000, NS_PER_LOOK = 10 };
 
@@ -43,6 +43,7 @@ static struct explored {
 	bool asleep;
 	u32 points;        /* since the first choice */
 	u32 hold;          /* points until its interrupt is taken; 0: not chosen yet */
+	u32 alone;         /* points while it ran on and others could have */
 	const void *place; /* of its latest point */
 	const virt_t *frame;
 	enum host_point kind;
@@ -167,10 +168,16 @@ static u64 with_work(u64 set)
 	return found;
 }
 
-/* The one that runs by default: this CPU until it waits, then the next in turn. */
+/*
+ * The one that runs by default: this CPU as long as it can, then the next in turn. A CPU that never
+ * waits, though others could run, gives way after ALONE_MAX points, since it may work in a loop
+ * until they have done something.
+ */
 static cpu_t usual_of(u64 ready)
 {
-	for (cpu_t i = waiting >> explore_here & 1; i <= host_config.cpus; i++)
+	const bool leaves = waiting >> explore_here & 1 || cpus[explore_here].alone > ALONE_MAX;
+
+	for (cpu_t i = leaves; i <= host_config.cpus; i++)
 		if (ready >> (explore_here + i) % host_config.cpus & 1)
 			return (explore_here + i) % host_config.cpus;
 	return explore_here;
@@ -250,6 +257,7 @@ static bool choose_and_run(void)
 		to = choose_cpu(ready, to, buffer_count(self), &keep);
 		choose_passed(false);
 	}
+	cpus[self].alone = to == self && several(ready) ? cpus[self].alone + 1 : 0;
 	if (to != self)
 		run(to, keep);
 	waiting &= ~(1ULL << self);
