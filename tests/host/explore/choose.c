@@ -12,9 +12,9 @@
  *               it. The highest goes first, and those that race with it are drawn again, so the
  *               order of accesses that do not race costs no schedules (Yuan, Yang and Gu).
  * DFS           Every schedule of at most `depth` choices, one after the other. Each point asks
- *               which of its options is taken, and 0 is the default. A schedule answers as the one before
- *               it but for the last answer that was not 0. The next one has another choice after
- *               that, or else that answer is one higher, or the same at a later question. All
+ *               which of its options is taken, and 0 is the default. A schedule answers as the one
+ *               before it but for the last answer that was not 0. The next one has another choice
+ *               after that, or else that answer is one higher, or the same at a later question. All
  *               choices count, as in delay-bounded scheduling (Emmi et al.), and not only
  *               preemptions, as in CHESS: a loop that waits would make too many that are free.
  * Replay        The choices are those of a list. Strict: the first that does not fit ends the

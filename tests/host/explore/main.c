@@ -8,8 +8,8 @@
  *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-l] [-q] pattern
  *
  *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy;
- *	             `all` takes turns of the first three, PCT with depths 1 to 4. The first schedule
- *	             draws nothing. pct3: PCT with depth 3; dfs1: at most one choice (dfs: two)
+ *	             `all` takes turns of the first three, PCT with depths 1 to 4. The first draws
+ *	             nothing. pct3: PCT with depth 3; dfs1: at most one choice (dfs: two)
  *	-q           do not minimise what fails
  *	-w offsets   weaken these fences and locked instructions, and print those that are reached
  *	-R schedule  replay this one (text.c) of the case that matches, and show the output

@@ -1,6 +1,6 @@
 /*
- * Page-table stores in the store buffer. A CPU takes a page away and tags it, while another starts a
- * round by itself. The round covers the tag only if it began after the entry was cleared for all:
+ * Page-table stores in the store buffer. A CPU takes a page away and tags it, while another starts
+ * a round by itself. The round covers the tag only if it began after the entry was cleared for all:
  *
  *	CPU 0                                  CPU 1
  *	clear the entry    (buffered)
