@@ -132,6 +132,8 @@ def main():
 
     search, at_once = Search(args.build, args.seed), ThreadPoolExecutor(os.cpu_count())
     cases = search.cases(args.select)
+    if not cases:
+        sys.exit(f"no case matches {args.select}")
     concurrent, found, failed = {}, [], False
     for case, (row, text, status) in zip(cases, at_once.map(lambda case: search.explore(case, 1), cases)):
         if has_failed(case, row, status):
@@ -140,7 +142,7 @@ def main():
         elif row and row["cpus"] > 1 and not row["note"] and cost_of(row) <= args.cost * 1e6:
             concurrent[case] = row
     if not concurrent:
-        sys.exit("no concurrent case: is host-explore built?")
+        sys.exit(f"none of the cases that match {args.select} is concurrent")
     strategies = args.strategies.split(",")
     share = affordable(concurrent, args.schedules, args.seconds / len(strategies) or 1e9)
     searches = [(case, share[case], strategy) for case in share for strategy in strategies]
