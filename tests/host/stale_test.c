@@ -9,13 +9,14 @@
  *	done >= tag? the frame is used again
  *
  * Without the fence the tag is 1 although CPU 1 may still use the page, and the watcher of stale
- * translations (tests/host/check.c) ends the machine.
+ * translations (check.c) ends the machine. The explorer of schedules finds this (explore/explore.h).
  */
 #include <arch/check.h>
 #include <arch/user.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/map/pgtable.h"
 #include "mm/mm.h"
