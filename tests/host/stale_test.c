@@ -9,7 +9,7 @@
  *	done >= tag? the frame is used again
  *
  * Without the fence the tag is 1 although CPU 1 may still use the page, and the watcher of stale
- * translations (check.c) ends the machine. The explorer of schedules finds this (explore/explore.h).
+ * translations (check.c) ends the machine. The explorer of schedules (explore/) finds this.
  */
 #include <arch/check.h>
 #include <arch/user.h>

@@ -45,7 +45,8 @@ static struct stored {
 	u8 was[PIECE_MAX];   /* running: before the store; stopped: after it */
 	struct host_pte pte; /* .entry NULL: an ordinary store */
 } logs[EXPLORE_CPUS_MAX][LOG_MAX];
-static u32 oldest[EXPLORE_CPUS_MAX], counts[EXPLORE_CPUS_MAX]; /* of the ring */
+static u32 oldest[EXPLORE_CPUS_MAX]; /* of the ring */
+u32 buffer_count[EXPLORE_CPUS_MAX];
 static u32 loads[EXPLORE_CPUS_MAX]; /* atomic ones since the newest atomic store */
 
 static struct stored *nth(cpu_t cpu, u32 n)
@@ -53,29 +54,24 @@ static struct stored *nth(cpu_t cpu, u32 n)
 	return &logs[cpu][(oldest[cpu] + n) % LOG_MAX];
 }
 
-u32 buffer_count(cpu_t cpu)
-{
-	return counts[cpu];
-}
-
 bool buffer_overtaken(cpu_t cpu)
 {
-	return loads[cpu] > 0 && loads[cpu] <= JUST_NOW && counts[cpu] > 0;
+	return loads[cpu] > 0 && loads[cpu] <= JUST_NOW && buffer_count[cpu] > 0;
 }
 
 u32 buffer_atomic(cpu_t cpu, u32 n)
 {
-	for (u32 i = counts[cpu]; i-- > 0;)
+	for (u32 i = buffer_count[cpu]; i-- > 0;)
 		if (nth(cpu, i)->is_atomic && n-- == 0)
-			return counts[cpu] - i;
-	return counts[cpu];
+			return buffer_count[cpu] - i;
+	return buffer_count[cpu];
 }
 
 u32 buffer_atomics(cpu_t cpu)
 {
 	u32 n = 0;
 
-	for (u32 i = 0; i < counts[cpu]; i++)
+	for (u32 i = 0; i < buffer_count[cpu]; i++)
 		n += nth(cpu, i)->is_atomic;
 	return n;
 }
@@ -94,7 +90,7 @@ static void swap_bytes(struct stored *s)
 
 void buffer_lay_over(cpu_t cpu)
 {
-	for (u32 i = 0; i < counts[cpu]; i++)
+	for (u32 i = 0; i < buffer_count[cpu]; i++)
 		swap_bytes(nth(cpu, i));
 }
 
@@ -102,20 +98,20 @@ void buffer_drain(cpu_t cpu)
 {
 	if (cpu != explore_here)
 		buffer_lay_over(cpu);
-	counts[cpu] = 0;
+	buffer_count[cpu] = 0;
 	loads[cpu] = 0;
 }
 
 static void forget_oldest(cpu_t cpu, u32 n)
 {
-	counts[cpu] -= n;
+	buffer_count[cpu] -= n;
 	oldest[cpu] += n;
 }
 
 void buffer_take_back(cpu_t cpu, u32 keep, const void *live)
 {
-	forget_oldest(cpu, counts[cpu] - keep);
-	for (u32 i = counts[cpu]; i-- > 0;) {
+	forget_oldest(cpu, buffer_count[cpu] - keep);
+	for (u32 i = buffer_count[cpu]; i-- > 0;) {
 		struct stored *s = nth(cpu, i);
 
 		if (explore_own_stack(s->at) && (virt_t)s->at < (virt_t)live)
@@ -129,9 +125,9 @@ static void log_piece(u8 *at, size_t bytes)
 	const cpu_t cpu = explore_here;
 	struct stored *s;
 
-	if (counts[cpu] == LOG_MAX)
+	if (buffer_count[cpu] == LOG_MAX)
 		forget_oldest(cpu, 1);
-	s = nth(cpu, counts[cpu]++);
+	s = nth(cpu, buffer_count[cpu]++);
 	*s = (struct stored){.at = at, .bytes = (u32)bytes};
 	memcpy(s->was, at, bytes);
 }
@@ -226,8 +222,8 @@ static void stored_atomically(void)
 	if (exploring)
 		explore_stored(
 			explore_here); /* perhaps on this CPU's stack, where others wait for it */
-	if (counts[cpu] > 0)
-		nth(cpu, counts[cpu] - 1)->is_atomic = true;
+	if (buffer_count[cpu] > 0)
+		nth(cpu, buffer_count[cpu] - 1)->is_atomic = true;
 	loads[cpu] = 0;
 }
 
@@ -240,7 +236,7 @@ void host_pte_buffer(const struct host_pte *pte)
 	if (pte->level >= PT_PUD)
 		buffer_drain(cpu);
 	else if (exploring)
-		nth(cpu, counts[cpu] - 1)->pte = *pte;
+		nth(cpu, buffer_count[cpu] - 1)->pte = *pte;
 }
 
 static void loaded_atomically(void)

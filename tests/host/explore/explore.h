@@ -132,7 +132,7 @@ void choose_relaxed(cpu_t cpu); /* this CPU waits: others go first from now on *
 void choose_passed(bool over);
 
 /* buffer.c */
-u32 buffer_count(cpu_t cpu);
+extern u32 buffer_count[EXPLORE_CPUS_MAX]; /* stores of each CPU that may not be final */
 /* The CPU has just loaded something atomic, and stores of its own are buffered. */
 bool buffer_overtaken(cpu_t cpu);
 /* The number of stores from the n-th newest atomic one on; all if there are not so many. */

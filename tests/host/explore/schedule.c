@@ -14,7 +14,6 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <arch/clock.h>
@@ -28,14 +27,14 @@
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
-enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000 };
+enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000, FIRST_WORDS = 8 };
 enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024 };
 enum { NS_PER_POINT = 1000, NS_PER_LOOK = 10 };
 
 #define CASE_NS_MAX (3600 * NS_PER_S)
 
 static struct explored {
-	ucontext_t context;
+	virt_t *sp; /* of one that does not run: below it are the registers that a call keeps */
 	host_cpu_fn *fn;
 	virt_t stack, stack_end;
 	struct percpu *percpu;
@@ -189,7 +188,7 @@ static void pass_time(void)
 	bool any = false;
 
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
-		if (i != explore_here && buffer_count(i) > 0) {
+		if (i != explore_here && buffer_count[i] > 0) {
 			buffer_drain(i);
 			explore_stored(i);
 			return;
@@ -206,6 +205,13 @@ static void pass_time(void)
 
 /* ---- changing stacks ---- */
 
+/* swapcontext() would ask the host for its mask of signals each time. */
+void switch_stacks(virt_t **from, virt_t *to);
+__asm__("switch_stacks:\n\t"
+	"push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n\t"
+	"mov %rsp, (%rdi); mov %rsi, %rsp\n\t"
+	"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret");
+
 static void run(cpu_t to, u32 keep)
 {
 	const cpu_t from = explore_here;
@@ -215,7 +221,7 @@ static void run(cpu_t to, u32 keep)
 	explore_here = to;
 	host_me = &host_cpus[to];
 	host_this_cpu = cpus[to].percpu;
-	swapcontext(&cpus[from].context, &cpus[to].context);
+	switch_stacks(&cpus[from].sp, cpus[to].sp);
 	buffer_lay_over(from);
 }
 
@@ -254,7 +260,7 @@ static bool choose_and_run(void)
 			explore_result->decisions++;
 			explore_result->chosen_from |= with_work(ready);
 		}
-		to = choose_cpu(ready, to, buffer_count(self), &keep);
+		to = choose_cpu(ready, to, buffer_count[self], &keep);
 		choose_passed(false);
 	}
 	cpus[self].alone = to == self && several(ready) ? cpus[self].alone + 1 : 0;
@@ -313,7 +319,7 @@ void explore_point(enum host_point kind, const void *object, const virt_t *frame
 	 * A CPU that comes back with stores that were kept is at a point again: it may stop before
 	 * it does anything, so that more of them are final when it goes on.
 	 */
-	while (choose_and_run() && exploring && buffer_count(explore_here) > 0)
+	while (choose_and_run() && exploring && buffer_count[explore_here] > 0)
 		count_point(me);
 }
 
@@ -409,10 +415,8 @@ void host_cpu_begin(cpu_t id, host_cpu_fn *fn)
 
 	if (stack == MAP_FAILED || mprotect(stack, PAGE_SIZE, PROT_NONE) < 0)
 		host_die("no stack for CPU %u", id);
-	getcontext(&cpu->context);
-	cpu->context.uc_stack.ss_sp = stack;
-	cpu->context.uc_stack.ss_size = STACK_BYTES;
-	makecontext(&cpu->context, first_steps, 0);
+	cpu->sp = (virt_t *)((u8 *)stack + STACK_BYTES) - FIRST_WORDS;
+	cpu->sp[FIRST_WORDS - 2] = (virt_t)first_steps; /* with the stack as a call leaves it */
 	cpu->fn = fn;
 	cpu->stack = (virt_t)stack;
 	cpu->stack_end = cpu->stack + STACK_BYTES;
