@@ -47,7 +47,7 @@ def test_help_names_everything():
     missing = [name for name in targets | variables if not re.search(rf"^  {name}\s", text, re.M)]
     assert not missing
     shown = {part[0]: len(part) - 1 for part in (block.splitlines() for block in text.strip().split("\n\n"))}
-    assert shown["Targets:"] <= 18 and shown["Variables:"] <= 20, shown
+    assert shown["Targets:"] <= 18 and shown["Variables:"] <= 21, shown
 
 
 def unlisted_targets(source):
