@@ -45,8 +45,10 @@ endif
 T ?=
 #: N          make test, make explore: how much: schedules, hours of soak, operations of soak-alloc, calls of fuzz-calls, seconds of each fuzzer, mutants, runs []
 N ?=
-#: SEED       make test, make explore: seed of random numbers; make explore: or a schedule that it printed, to replay [1]
+#: SEED       make test, make explore: seed of random numbers, or a schedule to replay [1]; make run: CPUs pause as it says, and others run []
 SEED ?= 1
+# The seed of a guest whose CPUs pause at atomic accesses, fences and messages; QEMU then runs the next one.
+EXPLORE ?= $(if $(filter run,$(MAKECMDGOALS)),$(if $(filter command,$(firstword $(origin SEED))),$(SEED)))
 #: REASON     make counts: accept the new counts, and say why they change in CHANGELOG.md []
 REASON ?=
 #: DEV        make usb: the disk of the stick, a whole disk such as /dev/sdb []
@@ -76,7 +78,7 @@ AR := ar
 endif
 OBJ := $(BUILD)/kernel
 # Folder for linked files. With PAYLOAD it is another one, so that the two links do not disturb each other; they share the kernel's objects.
-OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD))
+OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD)$(if $(EXPLORE),/pause))
 KERNEL := $(OUT)/ashlar.elf
 
 comma := ,
@@ -99,6 +101,15 @@ OBJECTS := $(LIB_OBJECTS) $(PROGRAM_OBJECTS)
 # Tests and benchmarks are linked to the kernel's objects, and programs of users to the library (see there).
 LIBRARY := $(BUILD)/lib/ashlar.o $(BUILD)/lib/runtime.o
 LINKED := $(if $(PAYLOAD),$(LIBRARY),$(LIB_OBJECTS)) $(PROGRAM_OBJECTS)
+
+# Likewise with EXPLORE: mm/ and kernel/core are compiled once more, with points at which CPUs pause.
+ifneq ($(EXPLORE),)
+$(if $(PAYLOAD),$(error SEED=$(EXPLORE) is for the kernel's own cases, without PAYLOAD))
+PAUSED := $(filter mm/%.c kernel/core/%.c,$(LIB_SOURCES)) $(wildcard tests/pause/*.c)
+LINKED := $(filter-out $(PAUSED:%=$(OBJ)/%.o),$(LINKED)) $(PAUSED:%=$(OUT)/%.o)
+override ACCEL := $(if $(filter icount%,$(ACCEL)),$(ACCEL),icount-5)
+override CMDLINE := $(strip $(CMDLINE) test.pause_seed=$(EXPLORE))
+endif
 
 VERSION := $(shell cat VERSION)
 INCLUDES := -I. -Iarch/x86_64/include
@@ -236,6 +247,11 @@ $(OBJ)/%.c.o: %.c $(OBJ)/flags
 	@echo '  CC      $<'
 	@$(CC) $(KERNEL_CFLAGS) -MMD -MP -c $< -o $@
 
+$(PAUSED:%=$(OUT)/%.o): $(OUT)/%.o: % $(OBJ)/flags
+	@mkdir -p $(@D)
+	@echo '  CC      $< with pauses'
+	@$(CC) $(KERNEL_CFLAGS) -include tests/pause/points.h -MMD -MP -c $< -o $@
+
 $(OBJ)/%.cpp.o: %.cpp $(OBJ)/flags
 	@mkdir -p $(@D)
 	@echo '  CXX     $<'
@@ -333,7 +349,7 @@ $(SDK)/lib/pkgconfig/ashlar.pc: $(BUILD)/libashlar.a linker.ld $(SDK_HEADERS) Ma
 		echo 'Description: freestanding x86-64 kernel around a memory subsystem'; echo 'Version: $(VERSION)'; \
 		echo 'Cflags: -isystem $${prefix}/include/ashlar $(SDK_CFLAGS)'; echo 'Libs: $(SDK_LIBS)'; } > $@
 
--include $(OBJECTS:.o=.d)
+-include $(OBJECTS:.o=.d) $(PAUSED:%=$(OUT)/%.d)
 
 # Targets host-asan, host-tsan and host-fast: the same sources as an ordinary process.
 -include tests/host/host.mk
@@ -385,6 +401,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 	models fuzz fuzz-keep fuzz-calls coverage explore fences proof)
 test: test/$(or $(WHAT),all) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself; or WHAT
 test/all: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-explore host-replay)
+	@$(if $(filter 1,$(SAN)),,EXPLORE=1 $(MAKE) --no-print-directory WHAT= kernel)
 	@$(PYTEST)
 
 test/again: ## run make test on a busy host until N runs in a row were green [20]; a row for each; hours

@@ -298,9 +298,13 @@ void watch_size_settled(virt_t virt, const void *place)
 void tlb_flush_local_all(void)
 {
 	struct watched_cpu *cpu = &watched[host_me->id];
-	const u64 began = host_simulate_begin();
-	irq_flags_t flags = host_irq_save_quiet();
-	u64 seen = atomic_load_acquire(&now);
+	irq_flags_t flags;
+	u64 began, seen;
+
+	host_point(HOST_FLUSH, NULL);
+	began = host_simulate_begin();
+	flags = host_irq_save_quiet();
+	seen = atomic_load_acquire(&now);
 
 	pthread_mutex_lock(&cpu->lock);
 	atomic_store_release(&cpu->flushed, seen);
@@ -315,11 +319,14 @@ void tlb_flush_local_all(void)
 void tlb_flush_local_page(virt_t virt)
 {
 	struct watched_cpu *cpu = &watched[host_me->id];
-	const u64 began = host_simulate_begin();
-	irq_flags_t flags = host_irq_save_quiet();
-	u64 seen = atomic_load_acquire(&now);
 	struct page_flush *slot;
+	irq_flags_t flags;
+	u64 began, seen;
 
+	host_point(HOST_FLUSH, NULL);
+	began = host_simulate_begin();
+	flags = host_irq_save_quiet();
+	seen = atomic_load_acquire(&now);
 	pthread_mutex_lock(&cpu->lock);
 	page_hash_grow(cpu);
 	slot = page_slot(cpu->page, cpu->page_slots, ALIGN_DOWN(virt, PAGE_SIZE));

@@ -73,7 +73,7 @@ void host_irq_restore_quiet(u64 flags)
 irq_flags_t irq_save(void)
 {
 	watch_awake();
-	host_point(HOST_IRQ);
+	host_point(HOST_IRQ, &host_me->pending);
 	return host_irq_save_quiet();
 }
 
@@ -132,7 +132,7 @@ u64 ipi_send(cpu_t cpu)
 	watch_awake();
 	if (!atomic_load_acquire(&target->started))
 		return 0;
-	host_point(HOST_IPI);
+	host_point(HOST_IPI, &target->pending);
 	if (!atomic_exchange(&target->pending, 1))
 		host_cpu_notify(target);
 	return 1;

@@ -78,6 +78,8 @@ extern u64 host_memory_bytes; /* size of the memfd: up to the last byte of RAM *
 extern int host_memory_fd;
 void host_memory_init(u64 bytes);
 void host_pgtable_set_root(pfn_t root);
+struct host_pte;
+void host_pte_set(const struct host_pte *pte, u64 value); /* with the mapping, as any store */
 /*
  * The place in the direct map of what page tables map at `addr`; `addr` itself if that is memory of
  * the process; NULL if nothing is mapped there.
@@ -113,7 +115,10 @@ void host_cpu_notify(struct host_cpu *target);  /* its `pending` was set just no
 void host_cpu_sleep(void);                      /* return when `pending` of this CPU is set */
 void host_cpu_yield(void);                      /* this CPU waits: let others run */
 void host_interrupts_on(void);                  /* this CPU has switched interrupts on */
-/* What this CPU is about to do. Another CPU may run first if schedules are explored. */
+/*
+ * What this CPU is about to do, and to what; NULL: to nothing that another CPU could access.
+ * Another CPU may run first if schedules are explored.
+ */
 enum host_point {
 	HOST_LOAD,
 	HOST_STORE,
@@ -122,10 +127,22 @@ enum host_point {
 	HOST_IRQ,
 	HOST_IPI,
 	HOST_PTE,
+	HOST_FLUSH,
 	HOST_RELAX,
 	HOST_HALT
 };
-void host_point(enum host_point kind);
+void host_point(enum host_point kind, const void *object);
+/*
+ * A page-table entry, about to be stored. Where schedules are explored, the store is buffered, and
+ * host_pte_set() takes it back, or makes it again.
+ */
+struct host_pte {
+	u64 *entry; /* in the direct map */
+	virt_t virt;
+	int level;
+	const void *place; /* code address that stores */
+};
+void host_pte_buffer(const struct host_pte *pte);
 void host_clock_start(void); /* make this moment time 0 */
 
 /* fault.c */
@@ -157,6 +174,7 @@ void host_simulate_init(void); /* call once, after host_clock_start() */
 /* Nothing that returns another way may lie between these; `began` is what the first returned. */
 u64 host_simulate_begin(void);
 void host_simulate_end(u64 began);
+bool host_simulates(void);              /* does this CPU do so now? */
 u64 host_faults(void);                  /* page faults that the host took for this thread */
 void host_simulate_faulted(u64 faults); /* so many of them belong to the simulation */
 

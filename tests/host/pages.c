@@ -430,10 +430,21 @@ static void store_real(pte_t *entry, virt_t virt, enum pt_level level, pte_t old
 
 void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t old, pte_t value)
 {
+	const struct host_pte pte = {entry, virt, (int)level, __builtin_return_address(0)};
 	u64 began;
 
-	host_point(HOST_PTE);
+	host_point(HOST_PTE, entry);
 	began = host_simulate_begin();
-	store_real(entry, virt, level, old, value, __builtin_return_address(0));
+	host_pte_buffer(&pte);
+	store_real(entry, virt, level, old, value, pte.place);
+	host_simulate_end(began);
+}
+
+void host_pte_set(const struct host_pte *pte, u64 value)
+{
+	const u64 began = host_simulate_begin();
+
+	store_real(pte->entry, pte->virt, (enum pt_level)pte->level, pte_load(pte->entry), value,
+		   pte->place);
 	host_simulate_end(began);
 }

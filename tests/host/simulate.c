@@ -44,6 +44,11 @@ u64 host_simulate_begin(void)
 	return __builtin_ia32_rdtsc();
 }
 
+bool host_simulates(void)
+{
+	return host_me && spent[host_me->id].inside;
+}
+
 void host_simulate_end(u64 began)
 {
 	struct spent *mine;

@@ -94,9 +94,14 @@ void host_interrupts_on(void)
 	host_deliver();
 }
 
-void host_point(enum host_point kind)
+void host_point(enum host_point kind, const void *object)
 {
-	(void)kind;
+	(void)kind, (void)object;
+}
+
+void host_pte_buffer(const struct host_pte *pte)
+{
+	(void)pte; /* the host's processors buffer it */
 }
 
 static void stop_if_told(void)

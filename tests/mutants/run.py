@@ -50,7 +50,7 @@ from machine import Machine  # noqa: E402
 SOURCES = ("Makefile", "VERSION", "linker.ld", "ashlar.h", "ashlar.symbols", "boot", "arch", "kernel", "mm", "tests")
 FIELDS = {"Promise", "Break", "Case", "Build", "Machine", "Search"}
 BUILD_SECONDS, RUN_SECONDS = 600, 90  # a broken build may hang: two minutes for a mutant in all
-SCHEDULES, SEARCH_SECONDS = 500, 300
+SCHEDULES, SEARCH_SECONDS = 1000, 300
 
 
 class Mutant:

@@ -153,7 +153,7 @@ UNLISTED = {"TOOLS", "COV", "YES", "CI", "CXX", "LD", "NM", "AR", "HOST_CC", "MA
 OLD = {
     "SAN": "DEBUG=san", "BENCH": "T", "M": "T", "SHARD": "T", "DIR": "FILES", "ARGS": "PROGRAM='./a.out ARGUMENTS'",
     "ENV": "PROGRAM='NAME=value ./a.out'", "BALLOON": "CMDLINE=balloon=on, which suffices", "HOURS": "N", "SOAK": "N", "CALLS": "N",
-    "FUZZ_SECONDS": "N", "HOSTED": "DEBUG=1", "QEMU": "a qemu-system-x86_64 that PATH finds first",
+    "FUZZ_SECONDS": "N", "HOSTED": "DEBUG=1", "EXPLORE": "SEED", "QEMU": "a qemu-system-x86_64 that PATH finds first",
 }  # fmt: skip
 
 

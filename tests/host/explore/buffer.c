@@ -13,9 +13,14 @@
  *
  * This gives the outcomes of x86-TSO (Sewell et al.; litmus_test.c runs the known ones): a store
  * becomes final later than loads that follow it, never out of order, and all are final before a
- * locked instruction or a fence. Stronger than a machine, so some mistakes are not found, but none
- * is invented: page-table stores and copies of more than RANGE_MAX bytes are final at once, after
- * all stores before them; streaming stores are ordinary ones.
+ * locked instruction, a fence or a flush of the TLB. Stronger than a machine, so some mistakes are
+ * not found, but none is invented: copies of more than RANGE_MAX bytes and entries of the upper two
+ * levels of page tables are final at once, after all stores before them; streaming stores are
+ * ordinary ones.
+ *
+ * A page-table store is taken back with its mapping. When it is laid over again, the watcher of
+ * stale translations (check.c) takes it for a change made now: a CPU that has flushed meanwhile may
+ * have read the entry as it was.
  *
  * A store to a frame of the CPU's stack that is gone is left out: its place may hold the frames of
  * the functions here. In a frame that is there, a slot may have got another use since, of which no
@@ -27,6 +32,7 @@
 #include <string.h>
 
 #include <arch/memory.h>
+#include <arch/pgtable.h>
 
 #include "tests/host/explore/explore.h"
 
@@ -36,27 +42,38 @@ static struct stored {
 	u8 *at;
 	u32 bytes;
 	bool is_atomic;
-	u8 was[PIECE_MAX]; /* running: before the store; stopped: after it */
+	u8 was[PIECE_MAX];   /* running: before the store; stopped: after it */
+	struct host_pte pte; /* .entry NULL: an ordinary store */
 } logs[EXPLORE_CPUS_MAX][LOG_MAX];
-static u32 counts[EXPLORE_CPUS_MAX];
+static u32 oldest[EXPLORE_CPUS_MAX]; /* of the ring */
+u32 buffer_count[EXPLORE_CPUS_MAX];
 static u32 loads[EXPLORE_CPUS_MAX]; /* atomic ones since the newest atomic store */
 
-u32 buffer_count(cpu_t cpu)
+static struct stored *nth(cpu_t cpu, u32 n)
 {
-	return counts[cpu];
+	return &logs[cpu][(oldest[cpu] + n) % LOG_MAX];
 }
 
 bool buffer_overtaken(cpu_t cpu)
 {
-	return loads[cpu] > 0 && loads[cpu] <= JUST_NOW && counts[cpu] > 0;
+	return loads[cpu] > 0 && loads[cpu] <= JUST_NOW && buffer_count[cpu] > 0;
 }
 
 u32 buffer_atomic(cpu_t cpu, u32 n)
 {
-	for (u32 i = counts[cpu]; i-- > 0;)
-		if (logs[cpu][i].is_atomic && n-- == 0)
-			return counts[cpu] - i;
-	return counts[cpu];
+	for (u32 i = buffer_count[cpu]; i-- > 0;)
+		if (nth(cpu, i)->is_atomic && n-- == 0)
+			return buffer_count[cpu] - i;
+	return buffer_count[cpu];
+}
+
+u32 buffer_atomics(cpu_t cpu)
+{
+	u32 n = 0;
+
+	for (u32 i = 0; i < buffer_count[cpu]; i++)
+		n += nth(cpu, i)->is_atomic;
+	return n;
 }
 
 static void swap_bytes(struct stored *s)
@@ -64,35 +81,38 @@ static void swap_bytes(struct stored *s)
 	u8 now[PIECE_MAX];
 
 	memcpy(now, s->at, s->bytes);
-	memcpy(s->at, s->was, s->bytes);
+	if (s->pte.entry)
+		host_pte_set(&s->pte, *(const u64 *)(const void *)s->was);
+	else
+		memcpy(s->at, s->was, s->bytes);
 	memcpy(s->was, now, s->bytes);
 }
 
 void buffer_lay_over(cpu_t cpu)
 {
-	for (u32 i = 0; i < counts[cpu]; i++)
-		swap_bytes(&logs[cpu][i]);
+	for (u32 i = 0; i < buffer_count[cpu]; i++)
+		swap_bytes(nth(cpu, i));
 }
 
 void buffer_drain(cpu_t cpu)
 {
-	if (cpu != explore_here())
+	if (cpu != explore_here)
 		buffer_lay_over(cpu);
-	counts[cpu] = 0;
+	buffer_count[cpu] = 0;
 	loads[cpu] = 0;
 }
 
 static void forget_oldest(cpu_t cpu, u32 n)
 {
-	counts[cpu] -= n;
-	memmove(&logs[cpu][0], &logs[cpu][n], counts[cpu] * sizeof(logs[0][0]));
+	buffer_count[cpu] -= n;
+	oldest[cpu] += n;
 }
 
 void buffer_take_back(cpu_t cpu, u32 keep, const void *live)
 {
-	forget_oldest(cpu, counts[cpu] - keep);
-	for (u32 i = counts[cpu]; i-- > 0;) {
-		struct stored *s = &logs[cpu][i];
+	forget_oldest(cpu, buffer_count[cpu] - keep);
+	for (u32 i = buffer_count[cpu]; i-- > 0;) {
+		struct stored *s = nth(cpu, i);
 
 		if (explore_own_stack(s->at) && (virt_t)s->at < (virt_t)live)
 			s->bytes = 0;
@@ -102,15 +122,13 @@ void buffer_take_back(cpu_t cpu, u32 keep, const void *live)
 
 static void log_piece(u8 *at, size_t bytes)
 {
-	const cpu_t cpu = explore_here();
+	const cpu_t cpu = explore_here;
 	struct stored *s;
 
-	if (counts[cpu] == LOG_MAX)
+	if (buffer_count[cpu] == LOG_MAX)
 		forget_oldest(cpu, 1);
-	s = &logs[cpu][counts[cpu]++];
-	s->is_atomic = false;
-	s->at = at;
-	s->bytes = (u32)bytes;
+	s = nth(cpu, buffer_count[cpu]++);
+	*s = (struct stored){.at = at, .bytes = (u32)bytes};
 	memcpy(s->was, at, bytes);
 }
 
@@ -122,45 +140,37 @@ static void storing(void *addr, size_t bytes)
 	if (!exploring)
 		return;
 	if (!explore_own_stack(addr))
-		explore_stored();
+		explore_stored(explore_here);
 	at = host_alias(addr);
 	if (!at || bytes > RANGE_MAX || (virt_t)addr % PAGE_SIZE + bytes > PAGE_SIZE) {
-		buffer_drain(explore_here());
+		buffer_drain(explore_here);
 		return;
 	}
 	for (size_t i = 0; i < bytes; i += PIECE_MAX)
 		log_piece(at + i, MIN(bytes - i, (size_t)PIECE_MAX));
 }
 
-#define HERE __builtin_return_address(0), __builtin_frame_address(0)
+#define HERE ((const virt_t *)__builtin_frame_address(0))
+
+#define DECLARED(type, name, ...)                                                                  \
+	type name(__VA_ARGS__);                                                                    \
+	type name(__VA_ARGS__)
 
 /* fence_full() (arch/barrier.h). */
-void explore_fence(void);
-void explore_fence(void)
+DECLARED(void, explore_fence, void)
 {
-	explore_point(HOST_FENCE, HERE);
+	explore_point(HOST_FENCE, NULL, HERE);
 	if (!explore_weak(__builtin_return_address(0)))
-		buffer_drain(explore_here());
+		buffer_drain(explore_here);
 }
 
 /* Calls of the C library's functions come here (names.h), also those that the compiler adds. */
-void *explore_memcpy(void *to, const void *from, size_t n);
-void *explore_memmove(void *to, const void *from, size_t n);
-void *explore_memset(void *to, int c, size_t n);
-
-void *explore_memcpy(void *to, const void *from, size_t n)
-{
-	storing(to, n);
-	return memcpy(to, from, n);
-}
-
-void *explore_memmove(void *to, const void *from, size_t n)
+DECLARED(void *, explore_memmove, void *to, const void *from, size_t n)
 {
 	storing(to, n);
 	return memmove(to, from, n);
 }
-
-void *explore_memset(void *to, int c, size_t n)
+DECLARED(void *, explore_memset, void *to, int c, size_t n)
 {
 	storing(to, n);
 	return memset(to, c, n);
@@ -168,18 +178,7 @@ void *explore_memset(void *to, int c, size_t n)
 
 /* ---- called by instrumented code ---- */
 
-#define DECLARED(type, name, ...)                                                                  \
-	type name(__VA_ARGS__);                                                                    \
-	type name(__VA_ARGS__)
-
 DECLARED(void, __tsan_init, void)
-{
-}
-DECLARED(void, __tsan_func_entry, void *pc)
-{
-	(void)pc;
-}
-DECLARED(void, __tsan_func_exit, void)
 {
 }
 DECLARED(void, __tsan_read_range, void *addr, size_t n)
@@ -191,55 +190,65 @@ DECLARED(void, __tsan_write_range, void *addr, size_t n)
 	storing(addr, n);
 }
 
-#define ACCESS(read, write, bytes)                                                                 \
-	DECLARED(void, read, void *addr)                                                           \
+#define ACCESS(kind, bytes)                                                                        \
+	DECLARED(void, __tsan_##kind##read##bytes, void *addr)                                     \
 	{                                                                                          \
 		(void)addr;                                                                        \
 	}                                                                                          \
-	DECLARED(void, write, void *addr)                                                          \
+	DECLARED(void, __tsan_##kind##write##bytes, void *addr)                                    \
 	{                                                                                          \
 		storing(addr, bytes);                                                              \
 	}
+#define ACCESSES(bytes) ACCESS(, bytes) ACCESS(unaligned_, bytes)
 
-ACCESS(__tsan_read1, __tsan_write1, 1)
-ACCESS(__tsan_read2, __tsan_write2, 2)
-ACCESS(__tsan_read4, __tsan_write4, 4)
-ACCESS(__tsan_read8, __tsan_write8, 8)
-ACCESS(__tsan_read16, __tsan_write16, 16)
-ACCESS(__tsan_unaligned_read2, __tsan_unaligned_write2, 2)
-ACCESS(__tsan_unaligned_read4, __tsan_unaligned_write4, 4)
-ACCESS(__tsan_unaligned_read8, __tsan_unaligned_write8, 8)
-ACCESS(__tsan_unaligned_read16, __tsan_unaligned_write16, 16)
+ACCESSES(1)
+ACCESSES(2)
+ACCESSES(4)
+ACCESSES(8)
+ACCESSES(16)
 
 /* A locked instruction: everything before it is final, and so is its own store. */
 static void locked(void)
 {
-	buffer_drain(explore_here());
+	buffer_drain(explore_here);
 	if (exploring)
-		explore_stored();
+		explore_stored(explore_here);
 }
 
 static void stored_atomically(void)
 {
-	const cpu_t cpu = explore_here();
+	const cpu_t cpu = explore_here;
 
 	if (exploring)
-		explore_stored(); /* perhaps on this CPU's stack, where others wait for it */
-	if (counts[cpu] > 0)
-		logs[cpu][counts[cpu] - 1].is_atomic = true;
+		explore_stored(
+			explore_here); /* perhaps on this CPU's stack, where others wait for it */
+	if (buffer_count[cpu] > 0)
+		nth(cpu, buffer_count[cpu] - 1)->is_atomic = true;
 	loads[cpu] = 0;
+}
+
+void host_pte_buffer(const struct host_pte *pte)
+{
+	const cpu_t cpu = explore_here;
+
+	storing(pte->entry, sizeof(*pte->entry));
+	stored_atomically();
+	if (pte->level >= PT_PUD)
+		buffer_drain(cpu);
+	else if (exploring)
+		nth(cpu, buffer_count[cpu] - 1)->pte = *pte;
 }
 
 static void loaded_atomically(void)
 {
-	loads[explore_here()]++;
+	loads[explore_here]++;
 }
 
 /* A store that must be seen by all at once is an exchange on x86; the others are plain stores. */
 #define STORE(bits, type)                                                                          \
 	DECLARED(void, __tsan_atomic##bits##_store, type *p, type v, int order)                    \
 	{                                                                                          \
-		explore_point(HOST_STORE, HERE);                                                   \
+		explore_point(HOST_STORE, p, HERE);                                                \
 		storing(p, sizeof(*p));                                                            \
 		stored_atomically();                                                               \
 		__atomic_store_n(p, v, __ATOMIC_RELEASE);                                          \
@@ -248,10 +257,10 @@ static void loaded_atomically(void)
 	}
 
 /* A locked instruction that is weakened is a load and, after another point, a store (explore.h). */
-static void between_load_and_store(void *p, size_t bytes, const void *place, const void *frame)
+static void between_load_and_store(void *p, size_t bytes, const virt_t *frame)
 {
 	loaded_atomically();
-	explore_point(HOST_STORE, place, frame);
+	explore_point(HOST_STORE, p, frame);
 	storing(p, bytes);
 	stored_atomically();
 }
@@ -260,7 +269,7 @@ static void between_load_and_store(void *p, size_t bytes, const void *place, con
 	DECLARED(type, __tsan_atomic##bits##_##name, type *p, type v, int order)                   \
 	{                                                                                          \
 		(void)order;                                                                       \
-		explore_point(HOST_LOCKED, HERE);                                                  \
+		explore_point(HOST_LOCKED, p, HERE);                                               \
 		if (explore_weak(__builtin_return_address(0))) {                                   \
 			const type was = *p;                                                       \
 			between_load_and_store(p, sizeof(*p), HERE);                               \
@@ -275,7 +284,7 @@ static void between_load_and_store(void *p, size_t bytes, const void *place, con
 	DECLARED(type, __tsan_atomic##bits##_load, const type *p, int order)                       \
 	{                                                                                          \
 		(void)order;                                                                       \
-		explore_point(HOST_LOAD, HERE);                                                    \
+		explore_point(HOST_LOAD, p, HERE);                                                 \
 		loaded_atomically();                                                               \
 		return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                       \
 	}                                                                                          \
@@ -290,7 +299,7 @@ static void between_load_and_store(void *p, size_t bytes, const void *place, con
 		 type v, int order, int order_failed)                                              \
 	{                                                                                          \
 		(void)order, (void)order_failed;                                                   \
-		explore_point(HOST_LOCKED, HERE);                                                  \
+		explore_point(HOST_LOCKED, p, HERE);                                               \
 		if (explore_weak(__builtin_return_address(0)) && *p == *expected) {                \
 			between_load_and_store(p, sizeof(*p), HERE);                               \
 			*p = v;                                                                    \

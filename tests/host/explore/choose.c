@@ -8,12 +8,21 @@
  *               decisions, drawn at first, the CPU that runs becomes the lowest; so does one that
  *               waits, since those for which it waits must run. Of n CPUs and k decisions, a bug of
  *               depth d is met with probability 1 / (n k^(d-1)) or more (Burckhardt et al.).
+ * POS           Each access that a CPU is about to make has a priority, drawn when the CPU comes to
+ *               it. The highest goes first, and those that race with it are drawn again, so the
+ *               order of accesses that do not race costs no schedules (Yuan, Yang and Gu).
+ * DFS           Every schedule of at most `depth` choices, one after the other. Each point asks
+ *               which of its options is taken, and 0 is the default. A schedule answers as the one
+ *               before it but for the last answer that was not 0. The next one has another choice
+ *               after that, or else that answer is one higher, or the same at a later question. All
+ *               choices count, as in delay-bounded scheduling (Emmi et al.), and not only
+ *               preemptions, as in CHESS: a loop that waits would make too many that are free.
  * Replay        The choices are those of a list. Strict: the first that does not fit ends the
  *               machine. Else it is left out, for the runner that looks for a shorter list.
  *
- * All strategies but replay draw alike how many stores stay back and how long interrupts wait. A
+ * Random walk, PCT and POS draw alike how many stores stay back and how long interrupts wait. A
  * mistake with fences shows only if a CPU stops after a load that overtook an atomic store, with
- * this store kept back. There all strategies stop it more often, at a rate that each machine draws.
+ * this store kept back. There all three stop it more often, at a rate that each machine draws.
  */
 #include <string.h>
 #include <unistd.h>
@@ -22,7 +31,7 @@
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
-enum { RATES = 8, RATES_OVERTAKEN = 5, HOLD_BITS = 6, DEPTH_MAX = 8, EXIT_MISFIT = 3 };
+enum { RATES = 8, RATES_OVERTAKEN = 5, HOLD_BITS = 6, HOLD_MOST = 32, EXIT_MISFIT = 3 };
 
 static u64 random_state;
 static u32 rate, rate_overtaken;
@@ -66,19 +75,11 @@ static void write_down(const struct choice *choice)
 		explore_result->choice[n] = *choice;
 }
 
-static struct choice choice_here(void)
-{
-	const cpu_t cpu = explore_here();
-
-	return (struct choice){
-		.cpu = (u16)cpu, .point = explore_points(cpu), .place = explore_place(cpu)};
-}
-
 /* ---- replay ---- */
 
 static void misfit(const struct choice *want, const char *why)
 {
-	const struct choice is = choice_here();
+	const struct choice is = explore_choice();
 
 	exploring = false;
 	explore_result->misfit = true;
@@ -97,28 +98,22 @@ static const struct choice *next_choice(cpu_t cpu)
 	u32 *at = &cursor[cpu];
 
 	while (*at < r->choices &&
-	       (r->replay[*at].cpu != cpu ||
+	       (r->replay[*at].cpu != cpu || (*at >= r->left_out && *at < r->left_out_end) ||
 		(!r->strict && r->replay[*at].point + r->slack < explore_points(cpu))))
 		++*at;
 	return *at < r->choices ? &r->replay[*at] : NULL;
 }
 
-/* Is this the point of the choice, or, with slack, one like it that is near? */
-static bool fits(const struct choice *want, const struct choice *is)
-{
-	const u32 slack = explore_request.slack;
-
-	return want->point == is->point ||
-	       (slack > 0 && want->place == is->place && want->point <= is->point + slack);
-}
-
 /* The choice that the replay has for this point, of the kind that is asked for; else NULL. */
 static const struct choice *replayed(bool hold)
 {
-	const struct choice is = choice_here(), *want = next_choice(is.cpu);
+	const struct choice is = explore_choice(), *want = next_choice(is.cpu);
 
-	if (!want || !fits(want, &is) || !want->hold == hold)
+	if (!want || !want->hold == hold)
 		return NULL;
+	if (want->point != is.point &&
+	    (want->place != is.place || want->point > is.point + explore_request.slack))
+		return NULL; /* nor is it one like it that is near */
 	if (explore_request.strict && want->name &&
 	    strcmp(want->name, schedule_function(is.place)) != 0)
 		misfit(want, "the code is elsewhere");
@@ -126,24 +121,16 @@ static const struct choice *replayed(bool hold)
 	return want;
 }
 
-void choose_passed(void)
+void choose_passed(bool over)
 {
-	const struct choice *want;
+	for (cpu_t i = 0; explore_request.strict && i < EXPLORE_CPUS_MAX; i++) {
+		const struct choice *want = next_choice(i);
 
-	if (!explore_request.strict || explore_request.strategy != STRATEGY_REPLAY)
-		return;
-	want = next_choice(explore_here());
-	if (want && want->point <= explore_points(explore_here()))
-		misfit(want, "that choice was not there to be made");
-}
-
-void choose_end(void)
-{
-	if (!explore_request.strict || explore_request.strategy != STRATEGY_REPLAY)
-		return;
-	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
-		if (next_choice(i))
-			misfit(next_choice(i), "the case has ended");
+		if (want && over)
+			misfit(want, "the case has ended");
+		if (want && want->point <= explore_points(i))
+			misfit(want, "that choice was not there to be made");
+	}
 }
 
 /* ---- choices ---- */
@@ -167,14 +154,14 @@ static cpu_t highest_of(u64 set)
 
 static bool stops_overtaken(void)
 {
-	return buffer_overtaken(explore_here()) && draw_below(rate_overtaken) == 0;
+	return buffer_overtaken(explore_here) && draw_below(rate_overtaken) == 0;
 }
 
 static cpu_t draw_cpu(u64 ready, cpu_t usual)
 {
 	const u64 others = ready & ~(1ULL << usual);
 
-	if (usual != explore_here()) /* this CPU cannot go on */
+	if (usual != explore_here) /* this CPU cannot go on */
 		return nth_of(ready, draw_below((u64)__builtin_popcountll(ready)));
 	if (draw_below(stops_overtaken() ? 1 : rate) != 0)
 		return usual;
@@ -185,10 +172,24 @@ static cpu_t draw_by_priority(u64 ready, cpu_t usual)
 {
 	for (unsigned i = 0; i + 1 < explore_request.depth && i < DEPTH_MAX; i++)
 		if (change[i] == explore_result->decisions)
-			choose_relaxed(explore_here());
-	if (usual != explore_here() || stops_overtaken())
-		choose_relaxed(explore_here());
+			choose_relaxed(explore_here);
+	if (usual != explore_here || stops_overtaken())
+		choose_relaxed(explore_here);
 	return highest_of(ready);
+}
+
+static cpu_t draw_by_race(u64 ready)
+{
+	cpu_t to;
+
+	priority[explore_here] = (s64)(draw() >> 2);
+	if (stops_overtaken())
+		choose_relaxed(explore_here);
+	to = highest_of(ready);
+	for (; ready; ready &= ready - 1)
+		if (explore_race(nth_of(ready, 0), to))
+			priority[nth_of(ready, 0)] = (s64)(draw() >> 2);
+	return to;
 }
 
 void choose_relaxed(cpu_t cpu)
@@ -200,9 +201,41 @@ static u32 draw_keep(u32 buffered)
 {
 	if (buffered == 0 || draw_below(4) == 0)
 		return 0;
-	if (buffer_overtaken(explore_here()) && draw_below(4) != 0)
-		return buffer_atomic(explore_here(), (u32)draw_below(4));
+	if (buffer_overtaken(explore_here) && draw_below(4) != 0)
+		return buffer_atomic(explore_here, (u32)draw_below(4));
 	return (u32)draw_below(buffered + 1);
+}
+
+/* DFS: which of so many options? The branch that is to be met next may still have to be found. */
+static u64 answer(u64 options)
+{
+	struct explore_result *r = explore_result;
+	struct branch *next = &r->branch[r->taken];
+	const u64 question = r->asked++;
+
+	if (r->taken == r->branches || question < next->question)
+		return 0;
+	if (question > next->question)
+		*next = (struct branch){.question = question, .answer = 1};
+	if (next->answer >= options)
+		return 0;
+	r->taken++;
+	return next->answer;
+}
+
+/* DFS: this CPU goes on, if it can, or each other one, with each number of atomic stores kept. */
+static cpu_t branch_to(u64 ready, cpu_t usual, u32 *keep)
+{
+	const cpu_t self = explore_here;
+	const u64 others = ready & ~(1ULL << self);
+	const u64 n = (u64)__builtin_popcountll(others), first = usual == self;
+	const u64 nth = answer(first + n * (1 + buffer_atomics(self)));
+	const u64 behind = (u64)__builtin_popcountll(others & ((1ULL << usual) - 1));
+
+	if (nth < first)
+		return self;
+	*keep = nth - first < n ? 0 : buffer_atomic(self, (u32)((nth - first) / n - 1));
+	return nth_of(others, (nth - first + behind) % n);
 }
 
 static cpu_t replay_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
@@ -221,19 +254,22 @@ static cpu_t by_strategy(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 {
 	cpu_t to = usual;
 
-	if (explore_request.strategy == STRATEGY_REPLAY)
+	if (explore_request.strategy == REPLAY)
 		return replay_cpu(ready, usual, buffered, keep);
+	if (explore_request.strategy == DFS)
+		return branch_to(ready, usual, keep);
 	if (ready & (ready - 1))
-		to = explore_request.strategy == STRATEGY_PCT ? draw_by_priority(ready, usual)
-							      : draw_cpu(ready, usual);
-	*keep = to == explore_here() ? 0 : draw_keep(buffered);
+		to = explore_request.strategy == PCT   ? draw_by_priority(ready, usual)
+		     : explore_request.strategy == POS ? draw_by_race(ready)
+						       : draw_cpu(ready, usual);
+	*keep = to == explore_here ? 0 : draw_keep(buffered);
 	return to;
 }
 
 cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 {
 	const cpu_t to = by_strategy(ready, usual, buffered, keep);
-	struct choice made = choice_here();
+	struct choice made = explore_choice();
 
 	made.to = (u16)to;
 	made.keep = (u16)*keep;
@@ -244,12 +280,14 @@ cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 
 u32 choose_hold(void)
 {
-	struct choice made = choice_here();
+	struct choice made = explore_choice();
 	const struct choice *want;
 
-	if (explore_request.strategy == STRATEGY_REPLAY) {
+	if (explore_request.strategy == REPLAY) {
 		want = replayed(true);
 		made.hold = want ? want->hold : 0;
+	} else if (explore_request.strategy == DFS) {
+		made.hold = (u16)answer(1 + HOLD_MOST);
 	} else if (draw_below(2)) {
 		made.hold = (u16)(1 + draw_below(1ULL << draw_below(HOLD_BITS)));
 	}

@@ -22,8 +22,10 @@
  *
  * Sources of the ideas: Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing of
  * Multithreaded Programs", PLDI 2007; Burckhardt, Kothari, Musuvathi and Nagarakatte, "A Randomized
- * Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010 (PCT); Sewell, Sarkar,
- * Owens, Zappa Nardelli and Myreen, "x86-TSO", CACM July 2010.
+ * Scheduler with Probabilistic Guarantees of Finding Bugs", ASPLOS 2010 (PCT); Yuan, Yang and Gu,
+ * "Partial Order Aware Concurrency Sampling", CAV 2018 (POS); Emmi, Qadeer and Rakamaric,
+ * "Delay-Bounded Scheduling", POPL 2011; Sewell, Sarkar, Owens, Zappa Nardelli and Myreen,
+ * "x86-TSO", CACM July 2010.
  */
 #pragma once
 
@@ -35,7 +37,8 @@ enum {
 	CHOICES_MAX = 1 << 16,
 	FINDING_MAX = 256,
 	POINTS_MAX = 20000000,
-	REACHED_MAX = 4096
+	DEPTH_MAX = 8,
+	PROGRAM_MAX = 1 << 23 /* bytes of the program's code */
 };
 
 /* One choice that differs from the default. Exactly one of the two kinds. */
@@ -48,17 +51,18 @@ struct choice {
 	const char *name;  /* of a text: the function that the place must be in; else NULL */
 };
 
-enum strategy { STRATEGY_ALL, STRATEGY_RANDOM, STRATEGY_PCT, STRATEGY_REPLAY };
+enum strategy { IN_TURN, RANDOM_WALK, PCT, POS, DFS, REPLAY };
 
 /* What one machine is to do. Set by the runner before it forks the machine. */
 struct explore_request {
 	enum strategy strategy;
 	u64 seed;
-	unsigned depth; /* PCT: of the bugs to be found, 1 or more */
+	unsigned depth; /* PCT: of the bugs to be found, 1 or more; DFS: choices, at most */
 	u64 decisions;  /* PCT: about how many the case has */
 	u64 points_max; /* a case that has more does not end */
 	const struct choice *replay;
-	u32 choices; /* of `replay` */
+	u32 choices;                /* of `replay` */
+	u32 left_out, left_out_end; /* without these */
 	u32 slack;   /* not strict: a choice fits its place so many points off, too */
 	bool strict; /* a choice that does not fit ends the machine; else it is left out */
 };
@@ -69,14 +73,21 @@ struct explore_result {
 	u64 hash;      /* of all points in their order: CPU, kind, place */
 	u64 points;    /* in the case */
 	u64 decisions; /* points at which more than one CPU could run */
+	u64 asked;     /* DFS: questions */
+	u32 taken;     /* DFS: branches that were met */
 	bool misfit;
 	char finding[FINDING_MAX]; /* "": none but what the case itself reports */
 	u32 choices;               /* made; more than CHOICES_MAX: the rest was not written down */
 	struct choice choice[CHOICES_MAX];
 	/* of all schedules of the case */
-	u64 chosen_from;       /* CPUs that had work of it and could run when another could; bits */
-	u64 outcomes, allowed; /* litmus tests: seen, and expected; bits */
-	u32 reached[REACHED_MAX]; /* fences and locked instructions: offsets in the program */
+	/* DFS: the answers that are not 0, the default: to which question, and which */
+	struct branch {
+		u64 question, answer;
+	} branch[DEPTH_MAX];
+	u32 branches;
+	u64 chosen_from; /* CPUs that had work of it and could run when another could; bits */
+	u64 outcomes;    /* of a litmus test; bits */
+	bool reached[PROGRAM_MAX]; /* fences and locked instructions, by offset in the program */
 };
 extern struct explore_result *explore_result;
 
@@ -93,15 +104,18 @@ u64 snapshot_restore(void); /* undo what a child has written: so many pages */
 /* schedule.c */
 extern bool exploring; /* the case runs, and choices are made */
 /*
- * This CPU is about to do something at `place`, in the function whose caller's frame is `frame`.
- * Delivers interrupts and runs other CPUs, as chosen.
+ * This CPU is about to do something to `object` (NULL: to nothing that another CPU could access),
+ * at the place to which `frame` returns. Delivers interrupts and runs other CPUs, as chosen.
  */
-void explore_point(enum host_point kind, const void *place, const void *frame);
-void explore_stored(void); /* this CPU has changed memory that others may wait for */
+void explore_point(enum host_point kind, const void *object, const virt_t *frame);
+void explore_stored(cpu_t cpu); /* the CPU has changed memory that others may wait for */
 bool explore_own_stack(const void *addr);
-cpu_t explore_here(void); /* the CPU that runs */
-/* A litmus test has ended with this outcome. False if it is not one of the allowed (bits). */
-bool explore_outcome(unsigned outcome, u64 allowed);
+extern cpu_t explore_here;     /* the CPU that runs */
+u32 explore_points(cpu_t cpu); /* the index of its point */
+/* Are these CPUs at points that access one object, and does one of them write to it? */
+bool explore_race(cpu_t a, cpu_t b);
+struct choice explore_choice(void);     /* the default, at the point of this CPU */
+void explore_outcome(unsigned outcome); /* of a litmus test */
 /* Print what was found, with the place of every CPU, and end the machine. */
 __noreturn void explore_found(const char *fmt, ...) __printf(1, 2);
 
@@ -114,18 +128,17 @@ void choose_begin(void);
 cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep);
 u32 choose_hold(void);          /* points for which a new interrupt waits; usually 0 */
 void choose_relaxed(cpu_t cpu); /* this CPU waits: others go first from now on */
-void choose_passed(void);       /* a choice of a replay that was not made ends the machine */
-void choose_end(void);          /* the case is over: has all of a replay been used? */
-u32 explore_points(cpu_t cpu);  /* the index of its point, for choose.c */
-const void *explore_place(cpu_t cpu);
+/* Ends the machine if a choice of a replay was not made, or, once the case is over, is left. */
+void choose_passed(bool over);
 
 /* buffer.c */
-u32 buffer_count(cpu_t cpu);
+extern u32 buffer_count[EXPLORE_CPUS_MAX]; /* stores of each CPU that may not be final */
 /* The CPU has just loaded something atomic, and stores of its own are buffered. */
 bool buffer_overtaken(cpu_t cpu);
 /* The number of stores from the n-th newest atomic one on; all if there are not so many. */
 u32 buffer_atomic(cpu_t cpu, u32 n);
-void buffer_drain(cpu_t cpu); /* all stores of that CPU are final now */
+u32 buffer_atomics(cpu_t cpu); /* how many there are */
+void buffer_drain(cpu_t cpu);  /* all stores of that CPU are final now */
 /* It stops: all but the newest `keep` are final. Its stack is in use above `live`. */
 void buffer_take_back(cpu_t cpu, u32 keep, const void *live);
 void buffer_lay_over(cpu_t cpu); /* it goes on */

@@ -1,9 +1,9 @@
 /*
  * Litmus tests: short programs of two to four CPUs, whose outcomes under x86-TSO are known (Owens,
  * Sarkar and Sewell, "A Better x86 Memory Model: x86-TSO", TPHOLs 2009, from which the names are).
- * Each case runs its program many times, and the explorer compares: an outcome that is not allowed
- * fails the case, and an allowed one that no schedule has shown is a finding as well.
- * tests/qemu/test_explore.py derives the same sets from the abstract machine of that paper.
+ * Each case runs its program many times. An outcome that is not allowed fails the case, and the
+ * explorer prints those that were seen. tests/qemu/test_explore.py derives the sets from the
+ * abstract machine of that paper, and compares.
  *
  * An outcome is a number whose digits are what the loads have read, the first load first, and then
  * the value that is named as final.
@@ -73,7 +73,8 @@ static void run(void (*fn)(unsigned cpu), unsigned radix, unsigned reads, const 
 			outcome = outcome * radix + turns[turn].read[i];
 		if (final)
 			outcome = outcome * radix + *(const u32 *)(const void *)(base + at_final);
-		EXPECT(explore_outcome(outcome, allowed));
+		explore_outcome(outcome);
+		EXPECT(allowed >> outcome & 1);
 	}
 }
 

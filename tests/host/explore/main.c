@@ -5,10 +5,11 @@
  * only messages to idle CPUs are not made before.
  *
  *	ashlar-host [-c cpus] [-m ram] [-k words] [-t seconds] [-S schedules] [-s seed]
- *	            [-p random|pct|all] [-R schedule] [-w offsets] [-l] [-q] pattern
+ *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-l] [-q] pattern
  *
- *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy; `all`
- *	             takes turns, PCT with depths 1 to 4. The first schedule draws nothing
+ *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy;
+ *	             `all` takes turns of the first three, PCT with depths 1 to 4. The first draws
+ *	             nothing. pct3: PCT with depth 3; dfs1: at most one choice (dfs: two)
  *	-q           do not minimise what fails
  *	-w offsets   weaken these fences and locked instructions, and print those that are reached
  *	-R schedule  replay this one (text.c) of the case that matches, and show the output
@@ -29,6 +30,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
+#include <sys/sendfile.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -43,13 +45,15 @@
 enum {
 	CHECK_EVERY = 64,
 	DEPTHS = 4,
+	DFS_CHOICES = 2,
+	STRATEGIES_DRAWN = POS,
 	MINIMISE_S = 30,
 	SLACK = 40,
 	LONGER = 30,
 	ALIKE_MAX = 100,
 	WORDS_MAX = 512,
-	ANNOUNCED_MAX = 512,
-	HASHES_MAX = 1 << 20
+	NOTE_MAX = 64,
+	HASHES_MAX = 1 << 21 /* slots: twice as many as schedules */
 };
 enum { DECISIONS_FIRST = 1000 };
 
@@ -57,6 +61,7 @@ static struct {
 	u32 schedules;
 	u64 seed;
 	enum strategy strategy;
+	unsigned depth; /* 0: of no strategy in particular */
 	const char *words;
 	char *replay;
 	bool quick, weak;
@@ -65,7 +70,8 @@ static struct {
 /* What is known of the case that is explored. */
 static struct {
 	char name[TEST_NAME_MAX];
-	u64 *hash; /* of the schedules so far */
+	u64 hash[HASHES_MAX]; /* of the schedules so far: open addressing */
+	u64 all;              /* a hash of these, in their order */
 	u32 runs, distinct, findings;
 	u32 alike; /* latest schedules that were known already */
 	u64 points, points_max, decisions_most, pages_most, began;
@@ -73,33 +79,53 @@ static struct {
 
 static jmp_buf case_begins; /* where each child goes on */
 
-/* The end that the case said it expects before the first choice: each child says it again. */
-static char announced[ANNOUNCED_MAX];
+/*
+ * The runner's own output; and a file that has what the machine printed before the first choice,
+ * which each child prints again, because a case may say there which end it expects.
+ */
+static int shown, unshown;
 
 /* One run of the case as explore_request says. *reason says why it failed, if it did. */
 static enum outcome run_once(char *reason, bool show)
 {
+	const off_t before = lseek(unshown, 0, SEEK_END);
 	struct child child;
 	enum outcome outcome;
 
 	memset(explore_result, 0, offsetof(struct explore_result, choice));
 	child = child_fork();
 	if (child.pid == 0) {
-		if (write(STDOUT_FILENO, announced, strlen(announced)) < 0)
+		if (sendfile(STDOUT_FILENO, unshown, &(off_t){0}, (size_t)before) != before)
 			host_die("a child cannot write");
 		longjmp(case_begins, 1);
 	}
 	child_finish(&child);
 	it.pages_most = MAX(it.pages_most, snapshot_restore());
 	outcome = child_outcome(&child, reason);
-	if (outcome == OUTCOME_FAIL && explore_result->finding[0])
-		format(reason, REASON_MAX, "%s", explore_result->finding);
-	if (outcome == OUTCOME_FAIL && !reason[0])
-		format(reason, REASON_MAX, "the case failed");
+	if (outcome == OUTCOME_FAIL && (explore_result->finding[0] || !reason[0]))
+		format(reason, REASON_MAX, "%s",
+		       explore_result->finding[0] ? explore_result->finding : "the case failed");
 	if (show)
-		child_show(child.text, true);
+		child_show(child.text + MIN((size_t)before, child.len), true);
 	free(child.text);
 	return outcome;
+}
+
+/* DFS: the branches of the next schedule (choose.c). False after the last. */
+static bool next_branches(void)
+{
+	struct explore_result *r = explore_result;
+	const bool fitted = r->taken == r->branches;
+	const u64 after = r->branches ? r->branch[r->branches - 1].question + 1 : 0;
+
+	if (fitted && r->branches < options.depth) {
+		r->branch[r->branches++] = (struct branch){.question = after, .answer = 1};
+		return true;
+	}
+	r->branches -= !fitted;
+	if (r->branches > 0)
+		r->branch[r->branches - 1].answer++;
+	return r->branches > 0;
 }
 
 static struct explore_request request_of(u32 index)
@@ -108,10 +134,10 @@ static struct explore_request request_of(u32 index)
 
 	r.strategy = options.strategy;
 	if (index == 0)
-		r.strategy = STRATEGY_REPLAY; /* of nothing */
-	else if (r.strategy == STRATEGY_ALL)
-		r.strategy = index % 2 ? STRATEGY_PCT : STRATEGY_RANDOM;
-	r.depth = 1 + index / 2 % DEPTHS;
+		r.strategy = REPLAY; /* of nothing */
+	else if (r.strategy == IN_TURN)
+		r.strategy = RANDOM_WALK + index % STRATEGIES_DRAWN;
+	r.depth = options.depth ? options.depth : 1 + index / STRATEGIES_DRAWN % DEPTHS;
 	r.points_max = it.points_max;
 	r.decisions = it.decisions_most ? it.decisions_most : DECISIONS_FIRST;
 	return r;
@@ -129,29 +155,19 @@ static bool same_failure(const char *a, const char *b)
 
 static struct explore_request replay_of(const struct choice *choices, u32 count)
 {
-	return (struct explore_request){.strategy = STRATEGY_REPLAY,
+	return (struct explore_request){.strategy = REPLAY,
 					.points_max = it.points_max,
 					.replay = choices,
 					.choices = count};
 }
 
-/* Does it fail in this way if these choices are made, as far as they fit? */
-static bool fails_with(const struct choice *choices, u32 count, u32 slack, const char *how)
+/* Does it fail in this way if the choices of explore_request are made, as far as they fit? */
+static bool fails(u32 slack, const char *how)
 {
 	char reason[REASON_MAX];
 
-	explore_request = replay_of(choices, count);
 	explore_request.slack = slack;
 	return run_once(reason, false) == OUTCOME_FAIL && same_failure(reason, how);
-}
-
-/* Copy without [from, from + n). */
-static u32 copy_without(struct choice *to, const struct choice *all, u32 count, u32 from, u32 n)
-{
-	n = MIN(n, count - from);
-	memcpy(to, all, from * sizeof(*all));
-	memcpy(to + from, all + from + n, (count - from - n) * sizeof(*all));
-	return count - n;
 }
 
 /*
@@ -160,14 +176,12 @@ static u32 copy_without(struct choice *to, const struct choice *all, u32 count, 
  */
 static u32 leave_out(struct choice *best, u32 count, u32 slack, u64 until, const char *how)
 {
-	static struct choice fewer[CHOICES_MAX];
-
 	for (u32 part = (count + 1) / 2; part > 0 && clock_ns() < until; part /= 2) {
 		for (u32 at = 0; at < count && clock_ns() < until;) {
-			const u32 left = copy_without(fewer, best, count, at, part);
-
-			if (!fails_with(fewer, left, slack, how) ||
-			    explore_result->choices >= count) {
+			explore_request = replay_of(best, count);
+			explore_request.left_out = at;
+			explore_request.left_out_end = at + part;
+			if (!fails(slack, how) || explore_result->choices >= count) {
 				at += part;
 				continue;
 			}
@@ -192,17 +206,6 @@ static u32 minimise(struct choice *best, u32 count, const char *how)
 	return count;
 }
 
-static void print_replay(const struct choice *choices, u32 count)
-{
-	child_say("# replay: make explore T=%s CPUS=%u MEM=%lluM", it.name, host_config.cpus,
-		  host_config.ram >> 20);
-	if (options.words[0])
-		child_say(" CMDLINE='%s'", options.words);
-	child_say(" SEED='");
-	schedule_print(choices, count);
-	child_say("'\n");
-}
-
 static void report(const char *reason)
 {
 	static struct choice best[CHOICES_MAX];
@@ -215,21 +218,25 @@ static void report(const char *reason)
 	if (options.quick)
 		return;
 	memcpy(best, explore_result->choice, count * sizeof(*best));
-	if (drawn > CHOICES_MAX || !fails_with(best, count, 0, reason)) {
+	explore_request = replay_of(best, count);
+	if (drawn > CHOICES_MAX || !fails(0, reason)) {
 		child_say("# its %u choices, replayed, do not fail: SEED=%llu N=%u finds it "
 			  "again\n",
 			  drawn, options.seed, it.runs);
 		return;
 	}
 	count = minimise(best, count, reason);
-	fails_with(best, count, 0, reason);
-	count = MIN(explore_result->choices, (u32)CHOICES_MAX);
-	memcpy(best, explore_result->choice, count * sizeof(*best));
-	explore_request.choices = count;
+	explore_request = replay_of(best, count);
 	explore_request.strict = true;
 	run_once(again, true);
 	child_say("# minimised from %u choices to %u: %s\n", drawn, count, again);
-	print_replay(best, count);
+	child_say("# replay: make explore T=%s CPUS=%u MEM=%lluM", it.name, host_config.cpus,
+		  host_config.ram >> 20);
+	if (options.words[0])
+		child_say(" CMDLINE='%s'", options.words);
+	child_say(" SEED='");
+	schedule_print(best, count);
+	child_say("'\n");
 }
 
 /* ---- a case ---- */
@@ -250,37 +257,31 @@ static bool escapes(void)
 	return true;
 }
 
-/* Remember it. False if an earlier schedule had the same points. */
-static bool is_new(u64 hash)
-{
-	it.hash[it.runs++] = hash;
-	for (u32 i = 0; i + 1 < it.runs; i++)
-		if (it.hash[i] == hash)
-			return false;
-	it.distinct++;
-	return true;
-}
-
 static void print_row(const char *note)
 {
 	const u64 ns = clock_ns() - it.began;
-	u64 all = 0;
 
-	for (u32 i = 0; i < it.runs; i++)
-		all = (all ^ it.hash[i]) * 0x9e3779b97f4a7c15ULL;
 	child_say("%-68s %9u %8u %9llu %6llu %4u %9llu %8u %5llu.%llu  %016llx%s\n", it.name,
 		  it.runs, it.distinct, it.points / it.runs, it.pages_most,
 		  __builtin_popcountll(explore_result->chosen_from), it.decisions_most, it.findings,
-		  ns / NS_PER_S, ns / (NS_PER_S / 10) % 10, all, note);
+		  ns / NS_PER_S, ns / (NS_PER_S / 10) % 10, it.all, note);
 }
 
-/* Count the schedule that has run. */
+/* Count the schedule that has run. Is it one that was known? */
 static void count(void)
 {
-	it.alike = is_new(explore_result->hash) ? 0 : it.alike + 1;
+	const u64 hash = explore_result->hash | 1; /* 0 is a free slot */
+	u64 slot = hash;
+
+	while (it.hash[slot % HASHES_MAX] && it.hash[slot % HASHES_MAX] != hash)
+		slot++;
+	it.alike = it.hash[slot % HASHES_MAX] ? it.alike + 1 : 0;
+	it.distinct += !it.alike;
+	it.hash[slot % HASHES_MAX] = hash;
+	it.all = (it.all ^ hash) * 0x9e3779b97f4a7c15ULL;
 	it.points += explore_result->points;
 	it.decisions_most = MAX(it.decisions_most, explore_result->decisions);
-	if (it.runs == 1)
+	if (it.runs++ == 0)
 		it.points_max = MAX(LONGER * explore_result->points, (u64)POINTS_MAX / 4);
 }
 
@@ -300,14 +301,14 @@ static const char *end_of_search(enum outcome outcome, const char *reason)
 	}
 	if (it.runs % CHECK_EVERY == 1 && escapes())
 		return "";
-	if (it.alike == ALIKE_MAX)
+	if (it.alike == ALIKE_MAX && options.strategy != DFS)
 		return "  no new ones";
 	return explore_result->decisions == 0 ? "  nothing to choose" : NULL;
 }
 
 static int explore_case(void)
 {
-	char reason[REASON_MAX];
+	char reason[REASON_MAX], all[NOTE_MAX];
 	const char *note = NULL;
 
 	it.began = clock_ns();
@@ -316,16 +317,17 @@ static int explore_case(void)
 
 		explore_request = request_of(it.runs);
 		outcome = run_once(reason, false);
-		count();
-		note = end_of_search(outcome, reason);
+		if (explore_result->taken ==
+		    explore_result->branches) { /* not one that ran before */
+			count();
+			note = end_of_search(outcome, reason);
+		}
+		if (!note && options.strategy == DFS && !next_branches())
+			note = all;
 	}
-	if (explore_result->allowed)
+	format(all, sizeof(all), "  all schedules of at most %u choices", options.depth);
+	if (explore_result->outcomes)
 		child_say("# %s: outcomes 0x%llx\n", it.name, explore_result->outcomes);
-	if (explore_result->allowed & ~explore_result->outcomes && it.findings == 0) {
-		it.findings++;
-		child_say("# FINDING %s: outcomes that are allowed and were not seen: 0x%llx\n",
-			  it.name, explore_result->allowed & ~explore_result->outcomes);
-	}
 	if (options.weak)
 		weak_print();
 	print_row(note ? note : "");
@@ -352,47 +354,19 @@ static int replay(void)
 
 /* ---- the machine of a case ---- */
 
-/* The runner's own output. What a machine prints before the first choice is left out. */
-static int shown;
-static int unshown; /* the file that has it */
-
-/* Find what crashed_as_announced() looks for: a line of this machine, the first. */
-static void keep_announced(void)
-{
-	const size_t bytes = (size_t)lseek(unshown, 0, SEEK_END);
-	char *text, *line, *end;
-
-	if (bytes == 0)
-		return;
-	text = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, unshown, 0);
-	if (text == MAP_FAILED)
-		host_die("what the machine printed cannot be read");
-	line = memmem(text, bytes, HOST_EXPECT_CRASH, strlen(HOST_EXPECT_CRASH));
-	end = line ? memchr(line, '\n', bytes - (size_t)(line - text)) : NULL;
-	if (end)
-		format(announced, sizeof(announced), "%.*s\n", (int)(end - line), line);
-	munmap(text, bytes);
-}
-
-/* Would two CPUs have work of the case at the same time? */
-static bool has_more_work(void)
+bool explore_search(bool last)
 {
 	char reason[REASON_MAX];
 
-	explore_request = request_of(0);
-	run_once(reason, false);
-	return __builtin_popcountll(explore_result->chosen_from) > 1;
-}
-
-bool explore_search(bool last)
-{
 	if (setjmp(case_begins) != 0)
 		return true;
 	it.points_max = POINTS_MAX;
-	keep_announced();
 	snapshot_take();
-	if (!last && has_more_work())
-		return false;
+	explore_request = request_of(0);
+	if (!last)
+		run_once(reason, false);
+	if (!last && __builtin_popcountll(explore_result->chosen_from) > 1)
+		return false; /* two CPUs will have work of the case at the same time */
 	alarm(0);
 	dup2(shown, STDOUT_FILENO);
 	_exit(options.replay ? replay() : explore_case());
@@ -400,9 +374,10 @@ bool explore_search(bool last)
 
 static __noreturn void boot_to_case(void)
 {
-	char cmdline[TEST_NAME_MAX + 8];
+	char cmdline[TEST_NAME_MAX + WORDS_MAX];
 
-	format(cmdline, sizeof(cmdline), "test=%s", it.name);
+	/* provokers go on for a while: here for about 1000 points */
+	format(cmdline, sizeof(cmdline), "test.provoke_ms=1 %s test=%s", options.words, it.name);
 	shown = dup(STDOUT_FILENO);
 	unshown = memfd_create("unshown", 0);
 	if (unshown < 0)
@@ -471,21 +446,26 @@ static void without_random_addresses(char **argv)
 	host_die("the addresses of a process cannot be fixed");
 }
 
-static enum strategy strategy_named(const char *name)
+/* Take the name of a strategy, perhaps with a depth. */
+static void choose_strategy(const char *name)
 {
-	static const char *const known[] = {"all", "random", "pct"};
+	static const char *const known[] = {"all", "random", "pct", "pos", "dfs"};
+	const size_t letters = strcspn(name, "0123456789");
 
-	for (unsigned i = 0; i < ARRAY_LEN(known); i++)
-		if (strcmp(name, known[i]) == 0)
-			return (enum strategy)i;
-	host_die("-p: \"%s\" is not random, pct or all", name);
+	while (strlen(known[options.strategy]) != letters ||
+	       strncmp(name, known[options.strategy], letters) != 0)
+		if (++options.strategy == ARRAY_LEN(known))
+			host_die("-p: \"%s\" is not random, pct, pos, dfs or all", name);
+	if (options.strategy == DFS)
+		options.depth = DFS_CHOICES;
+	if (name[letters])
+		options.depth = (unsigned)host_number(name + letters, 1, DEPTH_MAX, "-p");
 }
 
 int main(int argc, char **argv)
 {
 	struct test_run run = {
 		.begin = __start_test_table, .end = __stop_test_table, .patterns = "*"};
-	static char words[WORDS_MAX];
 	bool list = false;
 	int option;
 
@@ -498,13 +478,13 @@ int main(int argc, char **argv)
 			options.words = optarg;
 			break;
 		case 'S':
-			options.schedules = (u32)host_number(optarg, 1, HASHES_MAX, "-S");
+			options.schedules = (u32)host_number(optarg, 1, HASHES_MAX / 2, "-S");
 			break;
 		case 's':
 			options.seed = host_number(optarg, 0, UINT64_MAX, "-s");
 			break;
 		case 'p':
-			options.strategy = strategy_named(optarg);
+			choose_strategy(optarg);
 			break;
 		case 'R':
 			options.replay = optarg;
@@ -526,14 +506,10 @@ int main(int argc, char **argv)
 	}
 	if (optind < argc)
 		run.patterns = argv[optind];
-	/* provokers go on for a while: here for about 1000 points */
-	format(words, sizeof(words), "test.provoke_ms=1 %s", options.words);
-	host_config.extra = words;
 	host_symbols_init();
-	it.hash = calloc(HASHES_MAX, sizeof(*it.hash));
 	explore_result = mmap(NULL, sizeof(*explore_result), PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	if (!it.hash || explore_result == MAP_FAILED)
+	if (explore_result == MAP_FAILED)
 		host_die("out of memory");
 	if (list)
 		return child_list(&run);

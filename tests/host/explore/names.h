@@ -6,6 +6,6 @@
 
 typedef __SIZE_TYPE__ explore_size;
 
-extern void *memcpy(void *to, const void *from, explore_size n) __asm__("explore_memcpy");
+extern void *memcpy(void *to, const void *from, explore_size n) __asm__("explore_memmove");
 extern void *memmove(void *to, const void *from, explore_size n) __asm__("explore_memmove");
 extern void *memset(void *to, int c, explore_size n) __asm__("explore_memset");

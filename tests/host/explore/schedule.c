@@ -14,7 +14,6 @@
 #define _GNU_SOURCE
 #include <sys/mman.h>
 #include <time.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <arch/clock.h>
@@ -28,31 +27,31 @@
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
-enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000 };
+enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000, FIRST_WORDS = 8 };
 enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024 };
 enum { NS_PER_POINT = 1000, NS_PER_LOOK = 10 };
 
 #define CASE_NS_MAX (3600 * NS_PER_S)
 
 static struct explored {
-	ucontext_t context;
+	virt_t *sp; /* of one that does not run: below it are the registers that a call keeps */
 	host_cpu_fn *fn;
 	virt_t stack, stack_end;
 	struct percpu *percpu;
 	bool runs; /* has begun, and was not stopped for good */
 	bool asleep;
-	bool waits;
-	u64 seen, stores;  /* of others when it began to wait; its own */
 	u32 points;        /* since the first choice */
-	u32 alone;         /* of these, while it ran on and others could have */
-	bool held;         /* how long its interrupt waits has been chosen */
-	u32 hold;          /* points that are left */
+	u32 hold;          /* points until its interrupt is taken; 0: not chosen yet */
+	u32 alone;         /* points while it ran on and others could have */
 	const void *place; /* of its latest point */
 	const virt_t *frame;
+	enum host_point kind;
+	const void *object;
 } cpus[EXPLORE_CPUS_MAX];
 
-static cpu_t here;
-static u64 stores, now = 1, case_began;
+cpu_t explore_here;
+static u64 waiting; /* CPUs (bits) that relaxed, or halt, and no other has stored since */
+static u64 now = 1, case_began;
 static unsigned jumps;
 static bool alone; /* the machine ends: nobody else runs */
 /* The search begins with the first choice, or later, when two CPUs have work of the case. */
@@ -80,14 +79,6 @@ static size_t walk(const struct explored *cpu, virt_t *out, size_t max)
 	return n;
 }
 
-static const char *state_name(const struct explored *cpu)
-{
-	return cpu == &cpus[here] ? "runs"
-	       : cpu->asleep      ? "halted"
-	       : cpu->waits       ? "waits"
-				  : "ready";
-}
-
 static void say_places(void)
 {
 	virt_t frame[FRAMES_SHOWN];
@@ -97,7 +88,11 @@ static void say_places(void)
 
 		if (!cpus[i].runs)
 			continue;
-		child_say("explore: CPU %u %-6s at its point %u:", i, state_name(&cpus[i]),
+		child_say("explore: CPU %u %-6s at its point %u:", i,
+			  i == explore_here  ? "runs"
+			  : cpus[i].asleep   ? "halted"
+			  : waiting >> i & 1 ? "waits"
+					     : "ready",
 			  cpus[i].points);
 		for (size_t f = 0; f < n; f++)
 			child_say(" %s%s", f ? "< " : "",
@@ -128,19 +123,12 @@ void explore_found(const char *fmt, ...)
 	_exit(2);
 }
 
-bool explore_outcome(unsigned outcome, u64 allowed)
+void explore_outcome(unsigned outcome)
 {
 	explore_result->outcomes |= 1ULL << outcome;
-	explore_result->allowed = allowed;
-	return allowed >> outcome & 1;
 }
 
 /* ---- who can run ---- */
-
-static u64 stores_of_others(const struct explored *cpu)
-{
-	return stores - cpu->stores;
-}
 
 static bool is_ready(cpu_t id)
 {
@@ -151,7 +139,7 @@ static bool is_ready(cpu_t id)
 		return false;
 	if (cpu->asleep)
 		return host->pending;
-	return !cpu->waits || stores_of_others(cpu) != cpu->seen || (host->pending && host->irq_on);
+	return !(waiting >> id & 1) || (host->pending && host->irq_on);
 }
 
 static u64 ready_set(void)
@@ -181,15 +169,17 @@ static u64 with_work(u64 set)
 
 /*
  * The one that runs by default: this CPU as long as it can, then the next in turn. A CPU that never
- * waits, though others could run, gives way after ALONE_MAX points, since it may loop without a
- * cpu_relax() until they have done something.
+ * waits, though others could run, gives way after ALONE_MAX points, since it may work in a loop
+ * until they have done something.
  */
 static cpu_t usual_of(u64 ready)
 {
-	for (cpu_t i = cpus[here].waits || cpus[here].alone > ALONE_MAX; i <= host_config.cpus; i++)
-		if (ready >> (here + i) % host_config.cpus & 1)
-			return (here + i) % host_config.cpus;
-	return here;
+	const bool leaves = waiting >> explore_here & 1 || cpus[explore_here].alone > ALONE_MAX;
+
+	for (cpu_t i = leaves; i <= host_config.cpus; i++)
+		if (ready >> (explore_here + i) % host_config.cpus & 1)
+			return (explore_here + i) % host_config.cpus;
+	return explore_here;
 }
 
 /* Nobody can run. Let kept stores become final, or time pass, or end the machine. */
@@ -198,37 +188,40 @@ static void pass_time(void)
 	bool any = false;
 
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
-		if (i != here && buffer_count(i) > 0) {
+		if (i != explore_here && buffer_count[i] > 0) {
 			buffer_drain(i);
-			cpus[i].stores++;
-			stores++;
+			explore_stored(i);
 			return;
 		}
 	}
 	now += (u64)NS_PER_POINT << MIN(jumps / JUMPS_ALIKE, JUMPS_DOUBLED);
 	jumps++;
-	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
-		if (cpus[i].runs && !cpus[i].asleep) {
-			cpus[i].waits = false;
-			any = true;
-		}
-	}
+	waiting = 0;
+	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
+		any |= cpus[i].runs && !cpus[i].asleep;
 	if (!any)
 		explore_found("deadlock: every CPU is halted, and no interrupt is on its way");
 }
 
 /* ---- changing stacks ---- */
 
+/* swapcontext() would ask the host for its mask of signals each time. */
+void switch_stacks(virt_t **from, virt_t *to);
+__asm__("switch_stacks:\n\t"
+	"push %rbp; push %rbx; push %r12; push %r13; push %r14; push %r15\n\t"
+	"mov %rsp, (%rdi); mov %rsi, %rsp\n\t"
+	"pop %r15; pop %r14; pop %r13; pop %r12; pop %rbx; pop %rbp; ret");
+
 static void run(cpu_t to, u32 keep)
 {
-	const cpu_t from = here;
+	const cpu_t from = explore_here;
 
 	buffer_take_back(from, keep, cpus[from].frame);
 	cpus[from].percpu = host_this_cpu;
-	here = to;
+	explore_here = to;
 	host_me = &host_cpus[to];
 	host_this_cpu = cpus[to].percpu;
-	swapcontext(&cpus[from].context, &cpus[to].context);
+	switch_stacks(&cpus[from].sp, cpus[to].sp);
 	buffer_lay_over(from);
 }
 
@@ -238,7 +231,7 @@ static void search(bool last)
 	alone = true;
 	host_me = NULL; /* the runner is no CPU */
 	moment = explore_search(last) ? SEARCHED : BEFORE_WORK;
-	host_me = &host_cpus[here];
+	host_me = &host_cpus[explore_here];
 	alone = false;
 	if (moment != SEARCHED)
 		return;
@@ -250,8 +243,7 @@ static void search(bool last)
 /* Run the CPU that is chosen. Returns when this one can go on; true if another has run. */
 static bool choose_and_run(void)
 {
-	struct explored *me = &cpus[here];
-	const cpu_t self = here;
+	const cpu_t self = explore_here;
 	u32 keep = 0;
 	cpu_t to;
 	u64 ready;
@@ -268,17 +260,17 @@ static bool choose_and_run(void)
 			explore_result->decisions++;
 			explore_result->chosen_from |= with_work(ready);
 		}
-		to = choose_cpu(ready, to, buffer_count(self), &keep);
-		choose_passed();
+		to = choose_cpu(ready, to, buffer_count[self], &keep);
+		choose_passed(false);
 	}
-	me->alone = to == self && several(ready) ? me->alone + 1 : 0;
+	cpus[self].alone = to == self && several(ready) ? cpus[self].alone + 1 : 0;
 	if (to != self)
 		run(to, keep);
-	me->waits = false;
+	waiting &= ~(1ULL << self);
 	return to != self;
 }
 
-static void count_point(struct explored *me, enum host_point kind)
+static void count_point(struct explored *me)
 {
 	u64 *hash = &explore_result->hash;
 
@@ -286,7 +278,7 @@ static void count_point(struct explored *me, enum host_point kind)
 	if (!exploring)
 		return;
 	me->points++;
-	*hash = (*hash ^ (virt_t)me->place ^ (u64)here << 56 ^ (u64)kind << 48) *
+	*hash = (*hash ^ (virt_t)me->place ^ (u64)explore_here << 56 ^ (u64)me->kind << 48) *
 		0x9e3779b97f4a7c15ULL;
 	*hash ^= *hash >> 29;
 	if (++explore_result->points > explore_request.points_max || now - case_began > CASE_NS_MAX)
@@ -298,59 +290,49 @@ static void count_point(struct explored *me, enum host_point kind)
 static bool take_interrupt(struct explored *me)
 {
 	if (!host_me->pending)
-		me->held = false;
+		me->hold = 0;
 	if (!host_me->irq_on || !host_me->pending)
 		return false;
-	if (!me->held && exploring)
-		me->hold = choose_hold();
-	me->held = true;
-	if (me->hold > 0) {
-		me->hold--;
+	if (me->hold == 0)
+		me->hold = 1 + (exploring ? choose_hold() : 0);
+	if (--me->hold > 0)
 		return false;
-	}
-	me->held = false;
-	buffer_drain(here); /* Intel SDM vol. 3A, 12.10 "Store Buffer": by any interrupt */
+	buffer_drain(explore_here); /* Intel SDM vol. 3A, 12.10 "Store Buffer": by any interrupt */
 	host_deliver();
 	return true;
 }
 
-void explore_point(enum host_point kind, const void *place, const void *frame)
+void explore_point(enum host_point kind, const void *object, const virt_t *frame)
 {
-	struct explored *me = &cpus[here];
+	struct explored *me = &cpus[explore_here];
 
-	if (alone || !me->runs)
+	if (alone || !me->runs || host_simulates())
 		return;
-	me->place = place;
-	me->frame = frame;
-	count_point(me, kind);
-	if (take_interrupt(me)) {
-		me->place = place; /* the handler had points of its own */
+	do { /* again after a handler, which had points of its own */
+		me->kind = kind;
+		me->object = object;
 		me->frame = frame;
-		count_point(me, kind);
-	}
+		me->place = (const void *)frame[1];
+		count_point(me);
+	} while (take_interrupt(me));
 	/*
 	 * A CPU that comes back with stores that were kept is at a point again: it may stop before
 	 * it does anything, so that more of them are final when it goes on.
 	 */
-	while (choose_and_run() && exploring && buffer_count(here) > 0)
-		count_point(me, kind);
+	while (choose_and_run() && exploring && buffer_count[explore_here] > 0)
+		count_point(me);
 }
 
-void explore_stored(void)
+void explore_stored(cpu_t cpu)
 {
-	cpus[here].stores++;
-	stores++;
+	waiting &= 1ULL << cpu;
 	jumps = 0;
 }
 
 bool explore_own_stack(const void *addr)
 {
-	return (virt_t)addr - cpus[here].stack < cpus[here].stack_end - cpus[here].stack;
-}
-
-cpu_t explore_here(void)
-{
-	return here;
+	return (virt_t)addr - cpus[explore_here].stack <
+	       cpus[explore_here].stack_end - cpus[explore_here].stack;
 }
 
 u32 explore_points(cpu_t cpu)
@@ -358,60 +340,61 @@ u32 explore_points(cpu_t cpu)
 	return cpus[cpu].points;
 }
 
-const void *explore_place(cpu_t cpu)
+bool explore_race(cpu_t a, cpu_t b)
 {
-	return cpus[cpu].place;
+	return cpus[a].object && cpus[a].object == cpus[b].object &&
+	       (cpus[a].kind != HOST_LOAD || cpus[b].kind != HOST_LOAD);
+}
+
+struct choice explore_choice(void)
+{
+	return (struct choice){.cpu = (u16)explore_here,
+			       .point = cpus[explore_here].points,
+			       .place = cpus[explore_here].place};
 }
 
 /* ---- what cpu.c asks for ---- */
 
 /* Points of the machine's own functions are named after the callers of those. */
-__attribute__((noinline)) void host_point(enum host_point kind)
-{
-	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
+#define CALLER (*(const virt_t *const *)__builtin_frame_address(0))
 
+__attribute__((noinline)) void host_point(enum host_point kind, const void *object)
+{
 	if (kind == HOST_IPI) /* the real one fences first: arch/x86_64/traps/apic.c */
-		buffer_drain(here);
-	explore_point(kind, (const void *)frame[1], frame);
-	if (kind == HOST_PTE)
-		buffer_drain(here);
+		buffer_drain(explore_here);
+	explore_point(kind, object, CALLER);
+	if (kind == HOST_FLUSH) /* Intel SDM vol. 3A, 9.3: INVLPG and MOV to CR3 serialise */
+		buffer_drain(explore_here);
 }
 
 __attribute__((noinline)) void host_interrupts_on(void)
 {
-	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
-
-	explore_point(HOST_IRQ, (const void *)frame[1], frame);
+	explore_point(HOST_IRQ, &host_me->pending, CALLER);
 }
 
 __attribute__((noinline)) void host_cpu_yield(void)
 {
-	struct explored *me = &cpus[here];
-	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
-
 	now += NS_PER_POINT;
 	if (alone)
 		return;
-	me->waits = true;
-	me->seen = stores_of_others(me);
-	choose_relaxed(here);
-	explore_point(HOST_RELAX, (const void *)frame[1], frame);
+	waiting |= 1ULL << explore_here;
+	choose_relaxed(explore_here);
+	explore_point(HOST_RELAX, NULL, CALLER);
 }
 
 __attribute__((noinline)) void host_cpu_sleep(void)
 {
-	struct explored *me = &cpus[here];
-	const virt_t *frame = *(const virt_t *const *)__builtin_frame_address(0);
+	struct explored *me = &cpus[explore_here];
 
-	explore_point(HOST_HALT, (const void *)frame[1], frame); /* not halted yet */
-	buffer_drain(here);
+	explore_point(HOST_HALT, NULL, CALLER); /* not halted yet */
+	buffer_drain(explore_here);
 	me->asleep = true;
 	while (!host_me->pending) {
-		me->waits = true;
-		explore_point(HOST_HALT, (const void *)frame[1], frame);
+		waiting |= 1ULL << explore_here;
+		explore_point(HOST_HALT, NULL, CALLER);
 	}
 	me->asleep = false;
-	me->held = false;
+	me->hold = 0;
 }
 
 void host_cpu_notify(struct host_cpu *target)
@@ -421,7 +404,7 @@ void host_cpu_notify(struct host_cpu *target)
 
 static void first_steps(void)
 {
-	cpus[here].fn(here);
+	cpus[explore_here].fn(explore_here);
 }
 
 void host_cpu_begin(cpu_t id, host_cpu_fn *fn)
@@ -432,10 +415,8 @@ void host_cpu_begin(cpu_t id, host_cpu_fn *fn)
 
 	if (stack == MAP_FAILED || mprotect(stack, PAGE_SIZE, PROT_NONE) < 0)
 		host_die("no stack for CPU %u", id);
-	getcontext(&cpu->context);
-	cpu->context.uc_stack.ss_sp = stack;
-	cpu->context.uc_stack.ss_size = STACK_BYTES;
-	makecontext(&cpu->context, first_steps, 0);
+	cpu->sp = (virt_t *)((u8 *)stack + STACK_BYTES) - FIRST_WORDS;
+	cpu->sp[FIRST_WORDS - 2] = (virt_t)first_steps; /* with the stack as a call leaves it */
 	cpu->fn = fn;
 	cpu->stack = (virt_t)stack;
 	cpu->stack_end = cpu->stack + STACK_BYTES;
@@ -454,7 +435,7 @@ void host_signals_init(void)
 void cpu_halt_forever(void)
 {
 	host_me->stopped = 1;
-	cpus[here].runs = false;
+	cpus[explore_here].runs = false;
 	if (alone)
 		_exit(2);
 	choose_and_run();
@@ -475,20 +456,12 @@ void cpus_stop_others(void)
 size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
 {
 	(void)limit_ns;
-	if (cpu == here || cpu >= EXPLORE_CPUS_MAX || !cpus[cpu].runs)
+	if (cpu == explore_here || cpu >= EXPLORE_CPUS_MAX || !cpus[cpu].runs)
 		return 0;
 	return walk(&cpus[cpu], out, max);
 }
 
 /* ---- time ---- */
-
-static u64 real_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
-}
 
 void host_clock_start(void)
 {
@@ -498,10 +471,12 @@ void host_clock_start(void)
 /* The runner, which simulates nothing, has the host's clock. */
 u64 clock_ns(void)
 {
-	if (!host_me)
-		return real_ns();
-	now += NS_PER_LOOK;
-	return now;
+	struct timespec ts;
+
+	if (host_me)
+		return now += NS_PER_LOOK;
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
 }
 
 u64 clock_cpu_ns(void)
@@ -521,7 +496,7 @@ bool __real_test_after_case(void);
 static void settle(void)
 {
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
-		while (i != here && cpus[i].runs && !cpus[i].asleep)
+		while (i != explore_here && cpus[i].runs && !cpus[i].asleep)
 			host_cpu_yield();
 }
 
@@ -548,13 +523,13 @@ bool __wrap_test_after_case(void)
 	if (--cases_open == 0 && !exploring && moment != SEARCHED)
 		search(true);
 	if (exploring) {
-		choose_end();
+		choose_passed(true);
 		exploring = false;
 		for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
 			buffer_drain(i);
 	}
 	whole = __real_test_after_case();
-	if (cases_open == 0 && explore_request.strategy != STRATEGY_REPLAY)
+	if (cases_open == 0 && explore_request.strategy != REPLAY)
 		_exit(whole && !test_failed() ? VERDICT_PASS : VERDICT_FAIL);
 	return whole;
 }

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Searches every concurrent case: one in which two CPUs have work at the same time.
 
-    tests/host/explore/search.py --build build --schedules 1000 [--select 'mm.pcp.*'] [--cost MS] [--seconds S] [--table FILE]
+    tests/host/explore/search.py --build build --schedules 1000 [--strategies pct2,pct3] [--select 'mm.pcp.*'] [--cost MS] [--seconds S]
+        [--table FILE]
 
 Which cases these are is found out by one run of each. As many are searched at a time as there are CPUs. With --seconds, a case gets fewer
 schedules if its share of the time would not do for all. How long a schedule takes is estimated from counts, alike on every host. What was
-searched is kept under BUILD/explore and is not searched again while the program is the same, so a search that was interrupted goes
-on. Exit status: 1 if there is a finding, or if a case was not searched for any reason that is not expected.
+searched is kept under BUILD/explore, by case and strategy, and is not searched again while the program is the same, so a search that was
+interrupted goes on. Exit status: 1 if there is a finding, or if a case was not searched for any reason that is not expected.
 """
 
 import argparse
@@ -25,7 +26,7 @@ ROW = re.compile(
     r"(?P<findings>\d+) +(?P<seconds>[\d.]+)  (?P<hash>[0-9a-f]{16}) *(?P<note>.*)$",
     re.MULTILINE,
 )
-DEPTHS = 4  # of PCT, which every second schedule follows, each depth in turn (main.c)
+IN_TURN, DEPTHS = 3, 4  # strategy "all": every third schedule is one of PCT, with these depths in turn (main.c)
 NS_PER_SCHEDULE, NS_PER_POINT, NS_PER_PAGE = 800_000, 150, 2000  # about, on a host of 2025
 LEAST = 4  # schedules, however long one takes
 # The seeded mistakes and the litmus tests are cases of the explorer; tests/qemu/test_explore.py runs them.
@@ -48,19 +49,20 @@ class Search:
         self.key = hashlib.sha256(self.program.read_bytes()).hexdigest()[:16]
         self.kept.mkdir(parents=True, exist_ok=True)
 
-    def explore(self, case, schedules):
+    def explore(self, case, schedules, strategy="all"):
         """(row, text, status): of this case, what was printed and how it ended. From an earlier search if there was the same one."""
-        file = self.kept / f"{case}.{schedules}.json"
+        file = self.kept / f"{case}.{strategy}.{schedules}.json"
         if file.exists():
             known = json.loads(file.read_text(encoding="utf-8"))
             if known["key"] == [self.key, self.seed]:
                 return known["row"], known["text"], known["status"]
-        argv = [self.program, "-t", "600", "-s", str(self.seed), "-S", str(schedules), case]
+        argv = [self.program, "-t", "600", "-s", str(self.seed), "-S", str(schedules), "-p", strategy, case]
         try:
             done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False, timeout=LATE)
         except subprocess.TimeoutExpired:
             return None, f"# {case}: not done after {LATE} s\n", 1
-        row = rows_of(done.stdout).get(case)
+        if row := rows_of(done.stdout).get(case):
+            row["strategy"] = strategy
         if row or done.returncode == 0:
             kept = {"key": [self.key, self.seed], "row": row, "text": done.stdout, "status": done.returncode}
             file.write_text(json.dumps(kept), encoding="utf-8")
@@ -94,23 +96,25 @@ def affordable(rows, schedules, seconds):
 
 
 def depth_covered(row):
-    """The largest depth for which the schedules of PCT meet any one bug with a probability of 95%: 1/(n k^(d-1)) each."""
-    runs = row["schedules"] // 2 // DEPTHS
-    covered = [d for d in range(1, DEPTHS + 1) if runs >= 3 * row["cpus"] * max(row["decisions"], 1) ** (d - 1)]
+    """The largest depth for which the schedules of PCT meet any one bug with a probability of 95%: 1/(n k^(d-1)) each. 0: there are none."""
+    name, most = row["strategy"][:3], int(row["strategy"][3:] or DEPTHS)
+    runs = {"pct": row["schedules"], "all": row["schedules"] // IN_TURN}.get(name, 0) // (1 if row["strategy"][3:] else DEPTHS)
+    covered = [d for d in range(1, most + 1) if runs >= 3 * row["cpus"] * max(row["decisions"], 1) ** (d - 1)]
     return max(covered, default=0)
 
 
-def table(rows, cases, key):
+def table(rows, searches, key):
     lines = [
         "# Schedules of concurrent cases, written by tests/host/explore/search.py",
-        f"# program {key}: {len(rows)} of {cases} cases, {sum(row['schedules'] for row in rows)} schedules, "
+        f"# program {key}: {len(rows)} of {searches} searches, {sum(row['schedules'] for row in rows)} schedules, "
         f"{sum(row['distinct'] for row in rows)} distinct, {sum(row['findings'] for row in rows)} findings",
-        "# points of a schedule (mean); n: CPUs with work; k: decisions of a schedule (most); depth: of bugs that PCT meets at 95% or more",
-        f"{'case':80} {'points':>9} {'n':>2} {'k':>9} {'depth':>5} {'schedules':>9} {'distinct':>8}",
+        "# points of a schedule (mean); s: of one CPU; n: CPUs with work; k: decisions of a schedule (most); depth: of bugs that PCT meets at "
+        "95% or more",
+        f"{'case':80} strategy schedules distinct    points      s findings  n         k depth",
     ]
     for row in rows:
-        lines.append(f"{row['case']:80} {row['points']:9} {row['cpus']:2} {row['decisions']:9} {depth_covered(row):5} {row['schedules']:9} "
-                     f"{row['distinct']:8}  {row['note']}".rstrip())
+        lines.append(f"{row['case']:80} {row['strategy']:8} {row['schedules']:9} {row['distinct']:8} {row['points']:9} {row['seconds']:>6} "
+                     f"{row['findings']:8} {row['cpus']:2} {row['decisions']:9} {depth_covered(row):5}  {row['note']}".rstrip())
     return "\n".join(lines) + "\n"
 
 
@@ -118,7 +122,8 @@ def main():
     parser = argparse.ArgumentParser(description="Search every concurrent case.")
     parser.add_argument("--build", type=Path, default=Path("build"))
     parser.add_argument("--select", default="*", help="only these cases")
-    parser.add_argument("--schedules", type=int, default=1000, help="of each case, at most")
+    parser.add_argument("--schedules", type=int, default=1000, help="of each case and strategy, at most")
+    parser.add_argument("--strategies", default="all", help="names of -p (main.c)")
     parser.add_argument("--cost", type=float, default=1e9, help="only cases of which a schedule takes so many ms")
     parser.add_argument("--seconds", type=float, default=0, help="of all CPUs together; 0: no limit")
     parser.add_argument("--seed", type=int, default=1)
@@ -127,6 +132,8 @@ def main():
 
     search, at_once = Search(args.build, args.seed), ThreadPoolExecutor(os.cpu_count())
     cases = search.cases(args.select)
+    if not cases:
+        sys.exit(f"no case matches {args.select}")
     concurrent, found, failed = {}, [], False
     for case, (row, text, status) in zip(cases, at_once.map(lambda case: search.explore(case, 1), cases)):
         if has_failed(case, row, status):
@@ -135,14 +142,16 @@ def main():
         elif row and row["cpus"] > 1 and not row["note"] and cost_of(row) <= args.cost * 1e6:
             concurrent[case] = row
     if not concurrent:
-        sys.exit("no concurrent case: is host-explore built?")
-    share = affordable(concurrent, args.schedules, args.seconds or 1e9)
-    for case, (row, text, status) in zip(share, at_once.map(lambda case: search.explore(case, share[case]), share)):
+        sys.exit(f"none of the cases that match {args.select} is concurrent")
+    strategies = args.strategies.split(",")
+    share = affordable(concurrent, args.schedules, args.seconds / len(strategies) or 1e9)
+    searches = [(case, share[case], strategy) for case in share for strategy in strategies]
+    for (case, _, _), (row, text, status) in zip(searches, at_once.map(lambda one: search.explore(*one), searches)):
         if not row or has_failed(case, row, status):
             failed = True
             print(text if row else f"{case}: the explorer ended without a row\n{text}", flush=True)
         found += [row] if row else []
-        lines = table(sorted(found, key=lambda row: row["case"]), len(share), search.key)
+        lines = table(sorted(found, key=lambda row: (row["case"], row["strategy"])), len(searches), search.key)
         if args.table:
             args.table.write_text(lines, encoding="utf-8")
     print(lines, end="")

@@ -6,51 +6,33 @@
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
-enum { WEAK_MAX = 256 };
-
 extern const char __executable_start[];
 
-static u32 weak[WEAK_MAX];
-static unsigned weak_count;
-
-static void note(u32 offset)
-{
-	u32 *at = explore_result->reached;
-
-	for (u32 i = offset; at[i % REACHED_MAX] != offset; i++) {
-		if (at[i % REACHED_MAX] == 0) {
-			at[i % REACHED_MAX] = offset;
-			return;
-		}
-	}
-}
+static bool weak[PROGRAM_MAX]; /* by offset */
 
 bool explore_weak(const void *place)
 {
-	const u32 offset = (u32)((const char *)place - __executable_start);
+	const size_t offset = (size_t)((const char *)place - __executable_start) % PROGRAM_MAX;
 
 	if (!exploring)
 		return false;
-	note(offset);
-	for (unsigned i = 0; i < weak_count; i++)
-		if (weak[i] == offset)
-			return true;
-	return false;
+	explore_result->reached[offset] = true;
+	return weak[offset];
 }
 
 void weak_parse(const char *text)
 {
 	char *end;
 
-	for (; *text && weak_count < WEAK_MAX; text = *end ? end + 1 : end)
-		weak[weak_count++] = (u32)strtoul(text, &end, 16);
+	for (; *text; text = *end ? end + 1 : end)
+		weak[strtoul(text, &end, 16) % PROGRAM_MAX] = true;
 }
 
 void weak_print(void)
 {
 	child_say("# reached:");
-	for (u32 i = 0; i < REACHED_MAX; i++)
+	for (u32 i = 0; i < PROGRAM_MAX; i++)
 		if (explore_result->reached[i])
-			child_say(" %x", explore_result->reached[i]);
+			child_say(" %x", i);
 	child_say("\n");
 }
