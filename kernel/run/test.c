@@ -219,8 +219,9 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	current_skipped = false;
 	atomic_store_relaxed(&current_failures, 0);
 	if (test_before_case)
-		test_before_case();
-	tc->run();
+		test_before_case(tc);
+	if (!test_failed())
+		tc->run();
 	put_options_back(options);
 	if (test_after_case && !test_after_case())
 		test_fail(tc->file, 0, "the case left the machine changed (see the lines above)");

@@ -73,8 +73,11 @@ void test_option(const char *name, const char *value);
  */
 bool test_after_case(void) __attribute__((weak));
 
-/* Called before each case, where defined. It records the state that test_after_case() checks. */
-void test_before_case(void) __attribute__((weak));
+/*
+ * Called before each case, where defined. It records the state that test_after_case() checks, and
+ * begins what the case is to find. A case that has failed by then does not run.
+ */
+void test_before_case(const struct test_case *tc) __attribute__((weak));
 
 /*
  * Called before a run, where defined. False if the machine is not in the state that cases need; it

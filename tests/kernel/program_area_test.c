@@ -21,12 +21,13 @@
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/program_box.h"
+#include "tests/kernel/pool_check.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/random.h"
+
+FIXTURE(program_area, program_box_begin, program_box_end);
 
 /* ---- the tree ---- */
 
@@ -236,7 +237,6 @@ TEST(program_area, readers_see_areas_whole_while_borders_move)
 
 TEST(program_area, impossible_requests_are_refused)
 {
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(map_at(0, 0, RW, PRIVATE), -EINVAL);
 	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, 0x20), -EINVAL); /* neither private nor shared */
 	EXPECT_EQ(map_at(GIB(1) + 1, PAGE_SIZE, RW, FIXED), -EINVAL);
@@ -257,7 +257,6 @@ TEST(program_area, impossible_requests_are_refused)
 	EXPECT_EQ(program_box_call(NR_MADVISE, PROGRAM_BOX_MEMORY, PAGE_SIZE, 4711), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_MREMAP, GIB(4), PAGE_SIZE, MIB(1), MAYMOVE), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_MREMAP, PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, MAYMOVE), -EINVAL);
-	program_box_end();
 }
 
 /* Ranges that begin or end where nothing is a program's, or go round the end of all addresses. */
@@ -283,7 +282,6 @@ TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 	static const unsigned advice[] = {0, DONTNEED, HUGEPAGE, 22, 23, COLLAPSE};
 	const u64 here = PROGRAM_BOX_MEMORY, last = USER_END - PAGE_SIZE;
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(map_at(last, PAGE_SIZE, RW, FIXED), last);
 	EXPECT(put(here, 5) == 0 && put(last, 6) == 0);
 	for (unsigned i = 0; i < ARRAY_LEN(beyond); i++) {
@@ -303,7 +301,6 @@ TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 			EXPECT(program_box_call(NR_MADVISE, at, size, advice[a]) < 0);
 	}
 	EXPECT(get(here) == 5 && get(last) == 6);
-	program_box_end();
 }
 
 /* The loader comes here, too, with ranges from a file. */
@@ -311,7 +308,6 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 {
 	struct hull hull;
 
-	REQUIRE(program_box_begin());
 	for (unsigned i = 0; i < ARRAY_LEN(beyond); i++) {
 		const u64 start = beyond[i].start, end = beyond[i].end;
 		struct area area = {.start = start, .end = end, .rights = RW};
@@ -321,7 +317,6 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 		EXPECT_EQ(hull.start, hull.end);
 		EXPECT_EQ(mapping_make(&area, MAPPING_FIXED), -ENOMEM);
 	}
-	program_box_end();
 }
 
 /* Rounds of one call. */
@@ -339,7 +334,6 @@ TEST(program_area, a_call_makes_at_most_one_round)
 {
 	s64 at, result;
 
-	REQUIRE(program_box_begin());
 	at = map_at(0, MIB(64), RW, PRIVATE);
 	REQUIRE(at > 0);
 	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at, MIB(64), NOHUGEPAGE), 0);
@@ -350,7 +344,6 @@ TEST(program_area, a_call_makes_at_most_one_round)
 	EXPECT(rounds_of(NR_MADVISE, (u64)at, MIB(2), DONTNEED, &result) <= 1);
 	EXPECT(rounds_of(NR_MUNMAP, (u64)at, MIB(64), 0, &result) <= 1);
 	EXPECT_EQ(result, 0);
-	program_box_end();
 }
 
 TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
@@ -359,14 +352,11 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 	enum pt_level level;
 	u64 at;
 
-	REQUIRE(program_box_begin());
 	at = (u64)map_at(GIB(8), MIB(4), RW, FIXED);
 	REQUIRE(at == GIB(8));
 	EXPECT_EQ(put(at + 8, 1), 0);
-	if (!pages_find(at, &pte, &level) || level != PT_PMD) {
-		program_box_end();
+	if (!pages_find(at, &pte, &level) || level != PT_PMD)
 		SKIP("no 2 MiB page was to be had");
-	}
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(put(at + i, i + 3), 0);
 	EXPECT_EQ(program_box_call(NR_MPROTECT, at + MIB(1), PAGE_SIZE, R), 0);
@@ -380,7 +370,6 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 	EXPECT_EQ(get(at + KIB(512)), ~0ULL);
 	EXPECT_EQ(get(at + KIB(768)), KIB(768) + 3);
 	EXPECT_EQ(unmap(at, MIB(4)), 0);
-	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
 /* Two calls that unmap neighbours at the same time leave the table that both are in. */
@@ -390,7 +379,6 @@ TEST(program_area, a_table_that_two_calls_left_is_freed)
 	struct pages_taken taken = {.tables = NULL};
 	struct hull hull;
 
-	REQUIRE(program_box_begin());
 	map_at(at, 2 * PAGE_SIZE, RW, FIXED);
 	map_at(far, PAGE_SIZE, RW, FIXED);
 	EXPECT(put(at, 1) == 0 && put(at + PAGE_SIZE, 1) == 0 && put(far, 1) == 0);
@@ -400,14 +388,12 @@ TEST(program_area, a_table_that_two_calls_left_is_freed)
 	pages_finish(&taken);
 	areas_release(&program_areas, &hull);
 	EXPECT_EQ(unmap(far, PAGE_SIZE), 0);
-	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
 TEST(program_area, pieces_of_a_leaf_keep_its_rights)
 {
 	u64 at;
 
-	REQUIRE(program_box_begin());
 	at = (u64)map_at(GIB(8), MIB(2), RW, FIXED);
 	EXPECT_EQ(put(at, 1), 0);
 	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
@@ -419,20 +405,16 @@ TEST(program_area, pieces_of_a_leaf_keep_its_rights)
 		EXPECT(!pages_find(at + i, &pte, &level) ||
 		       pte_rights(pte) == (i == KIB(64) ? RW : R));
 	}
-	program_box_end();
 }
 
 TEST(program_area, pool_pages_are_promised_and_given_back)
 {
-	const u64 free = atomic_load_relaxed(&pool_2m.free);
+	u64 free;
 	s64 at;
 
-	REQUIRE(program_box_begin());
-	if (pool_grow(&pool_2m, hvo_mode_selected(), 4) < 4) {
-		pool_shrink(&pool_2m, hvo_mode_selected(), 4);
-		program_box_end();
-		SKIP("no memory for a pool of four pages");
-	}
+	if (!pool_borrow(&pool_2m, 4))
+		return;
+	free = atomic_load_relaxed(&pool_2m.free);
 	at = map_at(0, MIB(6), RW, HUGETLB);
 	EXPECT(at > 0 && IS_ALIGNED((u64)at, MIB(2)));
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 3);
@@ -446,39 +428,24 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	EXPECT_EQ(get((u64)at + MIB(3)), 0);
 	EXPECT_EQ(unmap((u64)at, MIB(6)), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 0);
-	program_box_end();
-	pool_shrink(&pool_2m, hvo_mode_selected(), 4);
+	/* no call cuts a page of a pool */
+	at = map_at(0, MIB(4), RW, HUGETLB);
+	EXPECT_EQ(put((u64)at, 1), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, (u64)at, MIB(1), R), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, (u64)at + PAGE_SIZE, MIB(3), R), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at + PAGE_SIZE, PAGE_SIZE, DONTNEED), -EINVAL);
+	EXPECT_EQ(map_at((u64)at + MIB(1), PAGE_SIZE, RW, FIXED), -EINVAL);
+	EXPECT_EQ(get((u64)at), 1);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, (u64)at, MIB(2), R), 0);
+	/* the end of the program gives back */
+	REQUIRE(program_box_again());
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
-}
-
-TEST(program_area, no_call_cuts_a_page_of_a_pool)
-{
-	const u64 free = atomic_load_relaxed(&pool_2m.free);
-	u64 at;
-
-	REQUIRE(program_box_begin());
-	if (pool_grow(&pool_2m, hvo_mode_selected(), 2) < 2) {
-		pool_shrink(&pool_2m, hvo_mode_selected(), 2);
-		program_box_end();
-		SKIP("no memory for a pool of two pages");
-	}
-	at = (u64)map_at(0, MIB(4), RW, HUGETLB);
-	EXPECT_EQ(put(at, 1), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(1), R), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + PAGE_SIZE, MIB(4) - PAGE_SIZE, R), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MADVISE, at + PAGE_SIZE, PAGE_SIZE, DONTNEED), -EINVAL);
-	EXPECT_EQ(map_at(at + MIB(1), PAGE_SIZE, RW, FIXED), -EINVAL);
-	EXPECT_EQ(get(at), 1);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
-	program_box_end();
-	pool_shrink(&pool_2m, hvo_mode_selected(), 2);
-	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
+	pool_return(&pool_2m, 4);
 }
 
 /* An address from which the range would go round the end of all addresses is no place. */
 TEST(program_area, a_wish_for_the_last_addresses_is_not_granted)
 {
-	REQUIRE(program_box_begin());
 	for (unsigned shift = PAGE_SHIFT; shift < 47; shift++) {
 		const u64 size = (1ULL << shift) + PAGE_SIZE;
 		const s64 at = map_at(-(1ULL << shift), size, RW, NORESERVE);
@@ -486,7 +453,6 @@ TEST(program_area, a_wish_for_the_last_addresses_is_not_granted)
 		EXPECT(at == -ENOMEM || (at > 0 && (u64)at + size <= USER_END));
 		EXPECT(at < 0 || unmap((u64)at, size) == 0);
 	}
-	program_box_end();
 }
 
 /* Counting leaves splits none, wherever areas begin. */
@@ -495,7 +461,6 @@ TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 	const u64 at = GIB(8);
 	struct pages_count low = {.leaves = {0}}, high = {.leaves = {0}};
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(map_at(at, MIB(2), RW, FIXED), (s64)at);
 	EXPECT_EQ(put(at, 5), 0);
 	EXPECT_EQ(program_box_call(NR_MADVISE, at, MIB(1), NOHUGEPAGE), 0);
@@ -506,7 +471,6 @@ TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 	EXPECT_EQ(low.leaves[PT_PMD] + high.leaves[PT_PMD], 0);
 	EXPECT_EQ(high.leaves[PT_PAGE], low.leaves[PT_PAGE] == 256 ? 256 : 0);
 	EXPECT_EQ(unmap(at, MIB(2)), 0);
-	program_box_end();
 }
 
 /* ---- random calls and a model ---- */
@@ -596,10 +560,6 @@ TEST(program_area, random_calls_agree_with_a_model)
 	_Static_assert(sizeof(*model) * MODEL_PAGES <= PAGE_SIZE << 4, "the model's memory");
 	REQUIRE(memory);
 	model = page_address(memory);
-	if (!program_box_begin()) {
-		page_free(memory);
-		SKIP("no memory");
-	}
 	for (unsigned i = 0; i < MODEL_OPS && !test_failed(); i++) {
 		model_op(model, &seed);
 		for (unsigned n = 0; n < 4; n++)
@@ -607,7 +567,6 @@ TEST(program_area, random_calls_agree_with_a_model)
 	}
 	for (u64 i = 0; i < MODEL_PAGES; i++)
 		model_check(model, i);
-	program_box_end();
 	page_free(memory);
 }
 
@@ -648,7 +607,6 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 	const u64 apart = RACE_START, shared = RACE_START + MIB(1), buffer = PROGRAM_BOX_MEMORY;
 	s64 file;
 
-	REQUIRE(program_box_begin());
 	file = make_file();
 	EXPECT(file >= 0);
 	EXPECT_EQ(program_box_call(NR_MMAP, apart, FILE_PAGES * PAGE_SIZE, RW, PRIVATE_FILE | AT,
@@ -673,7 +631,6 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 	/* a mapping outlives its descriptor */
 	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
 	EXPECT_EQ(get(shared + PAGE_SIZE + 8), 2);
-	program_box_end();
 }
 
 /* ---- busy areas and pins, one at a time ---- */
@@ -720,7 +677,6 @@ TEST(program_area, a_touch_of_a_busy_area_waits)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	map_at(RACE_START, MIB(1), RW, FIXED);
 	EXPECT_EQ(areas_take(&program_areas, &at, RACE_START + MIB(1), &area), 1);
 	EXPECT(start_elsewhere(other, write_elsewhere, &state));
@@ -728,7 +684,6 @@ TEST(program_area, a_touch_of_a_busy_area_waits)
 	areas_put_back(&program_areas, &area);
 	work_wait(other, 0);
 	EXPECT_EQ(get(RACE_START), 1);
-	program_box_end();
 }
 
 TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
@@ -738,7 +693,6 @@ TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	map_at(RACE_START, MIB(1), RW, FIXED);
 	pin_page(thread_current(), RACE_START + MIB(1) - PAGE_SIZE, PT_PAGE);
 	EXPECT(start_elsewhere(other, unmap_elsewhere, &state));
@@ -746,7 +700,6 @@ TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
 	pin_drop(thread_current());
 	work_wait(other, 0);
 	EXPECT_EQ(atomic_load_acquire(&state.done), 1);
-	program_box_end();
 }
 
 /* ---- races ---- */
@@ -815,8 +768,6 @@ TEST(program_area, touches_race_with_all_calls)
 {
 	struct race race = {.ops = 400};
 
-	REQUIRE(program_box_begin());
 	cpus_run_together(race_thread, &race);
 	EXPECT_EQ(race.wrong, 0);
-	program_box_end();
 }

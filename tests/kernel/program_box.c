@@ -15,17 +15,19 @@ bool program_box_begin(void)
 			      .end = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES,
 			      .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
 
-	if (program_begin(&(struct program_request){.image = NULL}) < 0)
-		return false;
-	if (mapping_make(&memory, MAPPING_FIXED) >= 0)
-		return true;
-	program_finish();
-	return false;
+	return program_begin(&(struct program_request){.image = NULL}) == 0 &&
+	       mapping_make(&memory, MAPPING_FIXED) >= 0;
 }
 
 void program_box_end(void)
 {
 	program_finish();
+}
+
+bool program_box_again(void)
+{
+	program_box_end();
+	return program_box_begin();
 }
 
 struct thread *program_box_second(void)

@@ -1,9 +1,12 @@
 /*
  * A program for tests of calls: no code, but a thread on this CPU and some memory.
  *
- *	REQUIRE(program_box_begin());
- *	program_box_call(13, SIGUSR1, PROGRAM_BOX_MEMORY, 0, 8);
- *	program_box_end();
+ *	FIXTURE(program_signal, program_box_begin, program_box_end);
+ *
+ *	TEST(program_signal, ...)
+ *	{
+ *		program_box_call(13, SIGUSR1, PROGRAM_BOX_MEMORY, 0, 8);
+ *	}
  */
 #pragma once
 
@@ -11,6 +14,7 @@
 
 #include "kernel/lib/types.h"
 #include "kernel/program/thread.h"
+#include "tests/kernel/fixture.h"
 
 /* Readable and writable; the pages before and after it are not there. */
 #define PROGRAM_BOX_MEMORY 0x100000ULL
@@ -22,6 +26,9 @@
  */
 bool program_box_begin(void);
 void program_box_end(void);
+
+/* End the program and begin another one. */
+bool program_box_again(void);
 
 /* A record of one more thread of the program, on CPU 1, where nothing runs. Ends with the box. */
 struct thread *program_box_second(void);

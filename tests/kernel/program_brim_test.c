@@ -12,6 +12,8 @@
 #include "tests/kernel/brim.h"
 #include "tests/kernel/program_memory.h"
 
+FIXTURE(program_brim, program_box_begin, program_box_end);
+
 enum {
 	NR_WRITE = 1,
 	NR_OPEN = 2,
@@ -55,23 +57,18 @@ static void unmap_parts(u64 size)
 
 TEST(program_brim, small_pages_are_unmapped)
 {
-	REQUIRE(program_box_begin());
 	map_and_touch(MIB(8), PAGE_SIZE, NOHUGEPAGE);
 	unmap_parts(MIB(8));
-	program_box_end();
 }
 
 TEST(program_brim, parts_of_huge_pages_are_unmapped)
 {
-	REQUIRE(program_box_begin());
 	map_and_touch(MIB(32), PAGE_SIZE, HUGEPAGE);
 	unmap_parts(MIB(32));
-	program_box_end();
 }
 
 TEST(program_brim, parts_of_huge_pages_are_forgotten)
 {
-	REQUIRE(program_box_begin());
 	map_and_touch(MIB(32), PAGE_SIZE, HUGEPAGE);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	for (u64 i = 0; i < TIMES; i++)
@@ -81,7 +78,6 @@ TEST(program_brim, parts_of_huge_pages_are_forgotten)
 	for (u64 i = 0; i < TIMES; i++)
 		EXPECT(get(AT + 8 * i * PAGE_SIZE) == 0 &&
 		       get(AT + (8 * i + 1) * PAGE_SIZE) == AT + (8 * i + 1) * PAGE_SIZE);
-	program_box_end();
 }
 
 /* A huge page that was collapsed, moved or made smaller can be cut as well. */
@@ -89,7 +85,6 @@ TEST(program_brim, a_collapsed_page_is_cut_and_a_moved_one)
 {
 	const u64 to = GIB(16);
 
-	REQUIRE(program_box_begin());
 	map_and_touch(MIB(4), PAGE_SIZE, NOHUGEPAGE);
 	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(4), HUGEPAGE), 0);
 	program_box_call(NR_MADVISE, AT, MIB(4), COLLAPSE); /* if there are huge pages */
@@ -101,12 +96,10 @@ TEST(program_brim, a_collapsed_page_is_cut_and_a_moved_one)
 	EXPECT_EQ(program_box_call(NR_MREMAP, AT + MIB(1), MIB(1), KIB(64), 0), (s64)(AT + MIB(1)));
 	brim_end();
 	EXPECT(get(AT) == AT && get(to) == AT + MIB(2) && get(AT + PAGE_SIZE) == ~0ULL);
-	program_box_end();
 }
 
 TEST(program_brim, the_heap_shrinks)
 {
-	REQUIRE(program_box_begin());
 	program_box_heap(AT);
 	EXPECT_EQ(program_box_call(NR_BRK, AT + MIB(8)), (s64)(AT + MIB(8)));
 	for (u64 at = AT; at < AT + MIB(8); at += PAGE_SIZE)
@@ -116,7 +109,6 @@ TEST(program_brim, the_heap_shrinks)
 		EXPECT_EQ(program_box_call(NR_BRK, AT + MIB(8) - i * PAGE_SIZE),
 			  (s64)(AT + MIB(8) - i * PAGE_SIZE));
 	brim_end();
-	program_box_end();
 }
 
 /* ---- files ---- */
@@ -132,7 +124,6 @@ static u64 name_of(u64 i)
 
 TEST(program_brim, names_and_files_are_removed)
 {
-	REQUIRE(program_box_begin());
 	for (u64 i = 0; i < TIMES; i++) {
 		const s64 file = program_box_call(NR_OPEN, name_of(i), CREATE, 0644);
 
@@ -146,7 +137,6 @@ TEST(program_brim, names_and_files_are_removed)
 	EXPECT_EQ(program_box_call(NR_RMDIR, name_of(TIMES)), 0);
 	brim_end();
 	EXPECT(program_box_call(NR_OPEN, name_of(7), 0, 0) < 0);
-	program_box_end();
 }
 
 static void expect_size(s64 file, u64 size)
@@ -163,7 +153,6 @@ TEST(program_brim, a_file_becomes_shorter)
 	u64 size = GIB(2) + 5 * PAGE_SIZE + 1;
 	s64 file;
 
-	REQUIRE(program_box_begin());
 	file = program_box_call(NR_OPEN, name_of(0), CREATE, 0644);
 	EXPECT_EQ(program_box_call(NR_FALLOCATE, (u64)file, 0, 0, PAGES * PAGE_SIZE), 0);
 	EXPECT_EQ(program_box_call(NR_FALLOCATE, (u64)file, 0, GIB(2), FAR_PAGES * PAGE_SIZE), 0);
@@ -178,5 +167,4 @@ TEST(program_brim, a_file_becomes_shorter)
 	}
 	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
 	brim_end();
-	program_box_end();
 }

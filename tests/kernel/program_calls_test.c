@@ -8,6 +8,8 @@
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
 
+FIXTURE(program_calls, program_box_begin, program_box_end);
+
 enum {
 	NR_GETRLIMIT = 97,
 	NR_PRCTL = 157,
@@ -45,7 +47,6 @@ TEST(program_calls, limits_are_kept)
 {
 	const u64 pair[2] = {MIB(16), MIB(32)};
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(program_box_call(NR_GETRLIMIT, RLIMIT_STACK, RESULTS), 0);
 	EXPECT_EQ(load_u64(RESULTS), MIB(8));
 	EXPECT_EQ(load_u64(RESULTS + 8), RLIMIT_NONE);
@@ -58,7 +59,6 @@ TEST(program_calls, limits_are_kept)
 	EXPECT_EQ(program_box_call(NR_SETRLIMIT, RLIMIT_STACK, 0), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_GETRLIMIT, RLIMITS, RESULTS), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_PRLIMIT, program_pid() + 1, RLIMIT_AS, 0, 0), -ESRCH);
-	program_box_end();
 }
 
 TEST(program_calls, affinity_is_the_machines)
@@ -66,7 +66,6 @@ TEST(program_calls, affinity_is_the_machines)
 	const u64 bytes = DIV_ROUND_UP(cpu_count, 64) * sizeof(u64);
 	const u64 none = 0;
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(program_box_call(NR_GETAFFINITY, 0, KIB(1), RESULTS), bytes);
 	EXPECT_EQ(load_u64(RESULTS), atomic_load_relaxed(&cpus_online.words[0]));
 	EXPECT_EQ(program_box_call(NR_GETAFFINITY, 0, 4, RESULTS), -EINVAL);
@@ -79,14 +78,12 @@ TEST(program_calls, affinity_is_the_machines)
 	EXPECT_EQ(program_box_call(NR_SETAFFINITY, 0, 8, NOWHERE), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_GETCPU, RESULTS, RESULTS + 4), 0);
 	EXPECT_EQ(load_u64(RESULTS), cpu_id() | (u64)this_cpu()->node << 32);
-	program_box_end();
 }
 
 TEST(program_calls, names_and_registers_of_a_thread)
 {
 	static const char name[32] = "a name that is too long";
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(user_write(ARGUMENTS, name, sizeof(name)), 0);
 	EXPECT_EQ(program_box_call(NR_PRCTL, 15, ARGUMENTS), 0);
 	EXPECT_EQ(program_box_call(NR_PRCTL, 16, RESULTS), 0);
@@ -102,19 +99,16 @@ TEST(program_calls, names_and_registers_of_a_thread)
 	EXPECT_EQ(program_box_call(NR_ARCH_PRCTL, 0x1002, ~0ULL), -EPERM);
 	EXPECT_EQ(program_box_call(NR_ARCH_PRCTL, 0x3001, 0), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_ARCH_PRCTL, 0x1003, NOWHERE), -EFAULT);
-	program_box_end();
 }
 
 TEST(program_calls, membarrier_interrupts_other_threads)
 {
 	if (cpu_count < 2)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	program_box_second();
 	EXPECT(program_box_call(NR_MEMBARRIER, 0, 0) & 8);
 	EXPECT_EQ(program_box_call(NR_MEMBARRIER, 16, 0), 0);
 	EXPECT_EQ(program_box_call(NR_MEMBARRIER, 8, 0), 0);
 	EXPECT_EQ(program_box_call(NR_MEMBARRIER, 8, 1), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_MEMBARRIER, 1 << 20, 0), -EINVAL);
-	program_box_end();
 }

@@ -32,10 +32,10 @@ enum { STDOUT = 1, READ_WRITE = 2, APPEND = 02000 };
 /* Memory of BYTES for transfers. */
 static bool begin(void)
 {
-	if (!program_box_begin())
-		return false;
-	return map_at(AT, BYTES, RW, FIXED) == (s64)AT;
+	return program_box_begin() && map_at(AT, BYTES, RW, FIXED) == (s64)AT;
 }
+
+FIXTURE(program_end, begin, program_box_end);
 
 static u64 file_at(const char *path, size_t bytes, u64 flags)
 {
@@ -69,47 +69,39 @@ TEST(program_end, a_long_transfer_of_a_file_stops)
 {
 	u64 fd;
 
-	REQUIRE(begin());
 	fd = sparse_file();
 	EXPECT_EQ(last_call(NR_READ, fd, AT, BYTES, 0), PAGE_SIZE);
 	EXPECT_EQ(last_call(NR_PREAD, fd, AT, BYTES, 0), PAGE_SIZE);
 	EXPECT_EQ(last_call(NR_WRITE, fd, AT, BYTES, 0), PAGE_SIZE);
 	/* the offset stands behind what was transferred */
 	EXPECT_EQ(program_box_call(NR_READ, fd, AT, BYTES), (s64)(BYTES - 2 * PAGE_SIZE));
-	program_box_end();
 }
 
 TEST(program_end, a_long_write_at_the_end_of_a_file_leaves_what_it_has_written)
 {
 	u64 fd;
 
-	REQUIRE(begin());
 	fd = FILE_AT("/log", READ_WRITE | APPEND);
 	EXPECT_EQ(last_call(NR_WRITE, fd, AT, BYTES, 0), PAGE_SIZE);
 	EXPECT_EQ(program_box_call(NR_PREAD, fd, AT, BYTES, 0), PAGE_SIZE);
-	program_box_end();
 }
 
 TEST(program_end, a_long_fallocate_stops)
 {
 	u64 fd;
 
-	REQUIRE(begin());
 	fd = FILE_AT("/reserved", READ_WRITE);
 	EXPECT_EQ(last_call(NR_FALLOCATE, fd, 0, 0, GIB(64)), -EINTR);
 	EXPECT_EQ(program_box_call(NR_PREAD, fd, AT, BYTES, 0), 0); /* its size is as it was */
-	program_box_end();
 }
 
 TEST(program_end, long_transfers_of_devices_stop)
 {
-	REQUIRE(begin());
 	EXPECT_EQ(last_call(NR_READ, FILE_AT("/dev/zero", READ_WRITE), AT, BYTES, 0), PAGE_SIZE);
 	EXPECT_EQ(last_call(NR_READ, FILE_AT("/dev/urandom", 0), AT, BYTES, 0), PAGE_SIZE);
 	EXPECT_EQ(last_call(NR_GETRANDOM, AT, BYTES, 0, 0), PAGE_SIZE);
 	/* zeros print nothing */
 	EXPECT(last_call(NR_WRITE, STDOUT, AT, BYTES, 0) < (s64)PAGE_SIZE);
-	program_box_end();
 }
 
 /* A signal with a handler cuts transfers of devices, too, but none of a page or less. */
@@ -118,20 +110,17 @@ TEST(program_end, a_signal_cuts_a_long_transfer_of_a_device)
 	const struct signal_info info = {.signal = SIGUSR1, .code = SI_USER};
 	u64 zero;
 
-	REQUIRE(begin());
 	zero = FILE_AT("/dev/zero", READ_WRITE);
 	signal_send(thread_current(), SIGUSR1, &info);
 	EXPECT_EQ(program_box_call(NR_READ, zero, AT, PAGE_SIZE - 1), (s64)PAGE_SIZE - 1);
 	EXPECT_EQ(program_box_call(NR_READ, zero, AT, BYTES), (s64)PAGE_SIZE);
 	EXPECT_EQ(program_box_call(NR_GETRANDOM, AT, BYTES, 0), (s64)PAGE_SIZE);
-	program_box_end();
 }
 
 TEST(program_end, clearing_of_promised_pages_stops)
 {
 	if (!pool_borrow(&pool_2m, 2))
 		return;
-	REQUIRE(begin());
 	EXPECT_EQ(unmap(AT, BYTES), 0);
 	EXPECT_EQ(map_at(AT, BYTES, RW, HUGETLB | 0x10), (s64)AT);
 	EXPECT_EQ(put(AT, 1), 0);
@@ -141,6 +130,6 @@ TEST(program_end, clearing_of_promised_pages_stops)
 	EXPECT_EQ(program_box_call(NR_MADVISE, AT, BYTES, DONTNEED), 0);
 	EXPECT_EQ(get(AT), 0);
 	EXPECT_EQ(get(AT + MIB(2)), 0);
-	program_box_end();
+	REQUIRE(program_box_again());
 	pool_return(&pool_2m, 2);
 }

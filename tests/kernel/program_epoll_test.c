@@ -9,6 +9,8 @@
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
 
+FIXTURE(program_epoll, program_box_begin, program_box_end);
+
 enum {
 	NR_WRITE = 1,
 	NR_CLOSE = 3,
@@ -92,7 +94,6 @@ TEST(program_epoll, an_edge_is_reported_once)
 	struct ends ends;
 	s64 epoll, event;
 
-	REQUIRE(program_box_begin());
 	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	ends = new_pipe();
 	event = program_box_call(NR_EVENTFD2, 1, 04000);
@@ -118,7 +119,6 @@ TEST(program_epoll, an_edge_is_reported_once)
 	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.writer), 0);
 	EXPECT_EQ(look(epoll, 8), 1);
 	EXPECT_EQ(event_at(0).events, IN | HANGUP);
-	program_box_end();
 }
 
 TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
@@ -126,7 +126,6 @@ TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
 	struct ends ends;
 	s64 epoll;
 
-	REQUIRE(program_box_begin());
 	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	ends = new_pipe();
 	EXPECT_EQ(control(epoll, ADD, ends.reader, IN | ONCE), 0);
@@ -137,7 +136,6 @@ TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
 	EXPECT_EQ(look(epoll, 8), 0);
 	EXPECT_EQ(control(epoll, CHANGE, ends.reader, IN | ONCE), 0);
 	EXPECT_EQ(look(epoll, 8), 1);
-	program_box_end();
 }
 
 /* The second pipe takes the descriptors, and maybe the memory, of the first. */
@@ -146,7 +144,6 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 	struct ends ends, again;
 	s64 epoll;
 
-	REQUIRE(program_box_begin());
 	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	ends = new_pipe();
 	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), 0);
@@ -159,7 +156,6 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 	EXPECT_EQ(control(epoll, CHANGE, again.reader, IN), -ENOENT);
 	EXPECT_EQ(control(epoll, ADD, again.reader, IN), 0);
 	EXPECT_EQ(look(epoll, 8), 1);
-	program_box_end();
 }
 
 TEST(program_epoll, wrong_arguments_are_named)
@@ -167,7 +163,6 @@ TEST(program_epoll, wrong_arguments_are_named)
 	s64 epoll, other, plain;
 	struct ends ends;
 
-	REQUIRE(program_box_begin());
 	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	other = program_box_call(NR_EPOLL_CREATE1, 0);
 	ends = new_pipe();
@@ -195,7 +190,6 @@ TEST(program_epoll, wrong_arguments_are_named)
 	EXPECT_EQ(look(99, 1), -EBADF);
 	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, (u64)epoll, NOWHERE, 1, 0), -EFAULT);
 	EXPECT_EQ(look(epoll, 1), 1);
-	program_box_end();
 }
 
 /* poll() of an epoll file takes nothing from it. */
@@ -208,7 +202,6 @@ TEST(program_epoll, an_epoll_file_is_ready_if_a_watched_file_is)
 	struct ends ends;
 	s64 epoll;
 
-	REQUIRE(program_box_begin());
 	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	ends = new_pipe();
 	file.descriptor = (s32)epoll;
@@ -220,7 +213,6 @@ TEST(program_epoll, an_epoll_file_is_ready_if_a_watched_file_is)
 	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 1);
 	EXPECT_EQ(look(epoll, 8), 1);
 	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 0);
-	program_box_end();
 }
 
 TEST(program_epoll, a_wait_has_its_own_mask)
@@ -231,7 +223,6 @@ TEST(program_epoll, a_wait_has_its_own_mask)
 	u64 open, shut, sets;
 	s64 epoll;
 
-	REQUIRE(program_box_begin());
 	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	open = MASK;
 	shut = MASK + 8;
@@ -267,5 +258,4 @@ TEST(program_epoll, a_wait_has_its_own_mask)
 	}
 	EXPECT_EQ(program_box_call(NR_PPOLL, 0, 0, 0, open, 16), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_PPOLL, 0, 0, 0, NOWHERE, 8), -EFAULT);
-	program_box_end();
 }

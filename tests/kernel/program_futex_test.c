@@ -10,6 +10,8 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
+FIXTURE(program_futex, program_box_begin, program_box_end);
+
 enum { NR_FUTEX = 202 };
 enum { WAIT, WAKE, REQUEUE = 3, CMP_REQUEUE, WAKE_OP, WAIT_BITSET = 9, WAKE_BITSET = 10 };
 
@@ -36,7 +38,6 @@ static s64 wait_for(u64 at, u32 value)
 
 TEST(program_futex, arguments_are_checked)
 {
-	REQUIRE(program_box_begin());
 	set_word(WORD, 3);
 	EXPECT_EQ(wait_for(WORD, 4), -EAGAIN);
 	EXPECT_EQ(wait_for(WORD + 1, 4), -EINVAL);
@@ -47,7 +48,6 @@ TEST(program_futex, arguments_are_checked)
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT, 3, GIB(8)), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, 77), -ENOSYS);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 1), 0);
-	program_box_end();
 }
 
 /* ---- two threads ---- */
@@ -81,14 +81,12 @@ TEST(program_futex, no_wake_is_lost)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	REQUIRE(thread_record(other));
 	set_word(WORD, 0);
 	REQUIRE(work_start(other, turns_of_other, NULL) == 0);
 	take_turns(0);
 	work_wait(other, 0);
 	EXPECT_EQ(word(WORD), 2 * TURNS);
-	program_box_end();
 }
 
 struct sleeper {
@@ -124,7 +122,6 @@ TEST(program_futex, a_wake_finds_its_bits_only)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	set_word(WORD, 0);
 	start_sleeper(&sleeper, other);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 3), 0);
@@ -132,7 +129,6 @@ TEST(program_futex, a_wake_finds_its_bits_only)
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 6), 1);
 	work_wait(other, 0);
 	EXPECT_EQ(sleeper.result, 0);
-	program_box_end();
 }
 
 TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
@@ -142,7 +138,6 @@ TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	set_word(WORD, 0);
 	start_sleeper(&sleeper, other);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 5), -EAGAIN);
@@ -151,7 +146,6 @@ TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 	EXPECT_EQ(program_box_call(NR_FUTEX, OTHER, WAKE, 9), 1);
 	work_wait(other, 0);
 	EXPECT_EQ(sleeper.result, 0);
-	program_box_end();
 }
 
 TEST(program_futex, moving_to_the_same_address_ends)
@@ -161,7 +155,6 @@ TEST(program_futex, moving_to_the_same_address_ends)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	set_word(WORD, 0);
 	start_sleeper(&sleeper, other);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, REQUEUE, 0, ~0u, WORD), 1);
@@ -169,7 +162,6 @@ TEST(program_futex, moving_to_the_same_address_ends)
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, REQUEUE, 9, 0, OTHER), 1);
 	work_wait(other, 0);
 	EXPECT_EQ(sleeper.result, 0);
-	program_box_end();
 }
 
 TEST(program_futex, an_operation_wakes_by_what_it_found)
@@ -180,7 +172,6 @@ TEST(program_futex, an_operation_wakes_by_what_it_found)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	set_word(OTHER, 0);
 	start_sleeper(&sleeper, other);
 	set_word(OTHER, 6);
@@ -190,7 +181,6 @@ TEST(program_futex, an_operation_wakes_by_what_it_found)
 	EXPECT_EQ(word(OTHER), 8);
 	work_wait(other, 0);
 	EXPECT_EQ(sleeper.result, 0);
-	program_box_end();
 }
 
 TEST(program_futex, words_of_a_thread_that_ends_are_released)
@@ -203,7 +193,6 @@ TEST(program_futex, words_of_a_thread_that_ends_are_released)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(user_write(list, head, sizeof(head)), 0);
 	EXPECT_EQ(user_write(entry, &list, sizeof(list)), 0);
 	set_word(entry + 16, 0);
@@ -214,5 +203,4 @@ TEST(program_futex, words_of_a_thread_that_ends_are_released)
 	work_wait(other, 0);
 	EXPECT_EQ(sleeper.result, 0);
 	EXPECT_EQ(word(entry + 16), 0xc0000000u);
-	program_box_end();
 }

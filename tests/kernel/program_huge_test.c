@@ -24,6 +24,8 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_memory.h"
 
+FIXTURE(program_huge, program_box_begin, program_box_end);
+
 #define AT   GIB(8)
 #define SIZE MIB(8)
 
@@ -129,7 +131,6 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	struct pages_count before, count;
 	u64 rounds;
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(MIB(8)));
 	/* all pages of the first range, every third of the second, one of the third, none more */
 	fill(AT, AT + MIB(2), PAGE_SIZE);
@@ -137,10 +138,8 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	put(AT + MIB(6) - 8, 77);
 	soil();
 	pages_count(&before);
-	if (collapse(AT, MIB(6), &rounds) == -ENOMEM) {
-		program_box_end();
+	if (collapse(AT, MIB(6), &rounds) == -ENOMEM)
 		SKIP("no 2 MiB pages were to be had");
-	}
 	/* the baselines make rounds for each huge page, too */
 	EXPECT(rounds <= 1 || hvo_mode_selected()->mapped);
 	for (u64 at = AT; at < AT + MIB(6); at += MIB(2))
@@ -159,14 +158,12 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	/* again: nothing is to be done, and nothing is done */
 	EXPECT_EQ(collapse(AT, MIB(6), &rounds), 0);
 	EXPECT_EQ(rounds, 0);
-	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
 TEST(program_huge, what_cannot_be_huge_stays)
 {
 	u64 rounds;
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(MIB(4)));
 	fill(AT, AT + MIB(4), PAGE_SIZE);
 	/* forbidden */
@@ -183,7 +180,6 @@ TEST(program_huge, what_cannot_be_huge_stays)
 	EXPECT_EQ(program_box_call(NR_MADVISE, GIB(16), MIB(2), COLLAPSE), -EINVAL);
 	EXPECT_EQ(level_at(AT), PT_PAGE);
 	EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
-	program_box_end();
 }
 
 /* A range keeps its rights: what was read-only cannot be written through the huge page. */
@@ -191,7 +187,6 @@ TEST(program_huge, a_collapsed_range_keeps_its_rights)
 {
 	u64 rounds;
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(MIB(2)));
 	fill(AT, AT + MIB(2), PAGE_SIZE);
 	EXPECT_EQ(program_box_call(NR_MPROTECT, AT, MIB(2), R), 0);
@@ -203,7 +198,6 @@ TEST(program_huge, a_collapsed_range_keeps_its_rights)
 		EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
 		EXPECT_EQ(put(AT, 1), -EFAULT);
 	}
-	program_box_end();
 }
 
 /* ---- moving ---- */
@@ -245,7 +239,6 @@ TEST(program_huge, pages_move_out_of_the_way)
 	pfn_t was;
 	u64 at;
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(SIZE));
 	fill(AT, AT + SIZE, PAGE_SIZE);
 	/* nobody has been told that they can move */
@@ -258,7 +251,6 @@ TEST(program_huge, pages_move_out_of_the_way)
 	EXPECT_EQ(take_block_of(at), 0);
 	EXPECT(frame_at(at) / BLOCK_FRAMES != was / BLOCK_FRAMES);
 	EXPECT(is_filled(AT, AT + SIZE, PAGE_SIZE));
-	program_box_end();
 }
 
 /* It is refused until it is announced again, whatever is mapped at its old address. */
@@ -268,7 +260,6 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 	pfn_t was;
 	u64 at;
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(SIZE));
 	fill(AT, AT + SIZE, PAGE_SIZE);
 	movable_announce();
@@ -286,7 +277,6 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 	movable_announce();
 	EXPECT_EQ(take_block_of(new), 0);
 	EXPECT_EQ(get(new), at + 1);
-	program_box_end();
 }
 
 /* A thread works on the page at this moment, perhaps through the direct map. */
@@ -296,7 +286,6 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 	u64 at, start = AT;
 	pfn_t was;
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(SIZE));
 	fill(AT, AT + SIZE, PAGE_SIZE);
 	movable_announce();
@@ -313,7 +302,6 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 	EXPECT_EQ(frame_at(at), was);
 	EXPECT_EQ(take_block_of(at), 0);
 	EXPECT(is_filled(AT, AT + SIZE, PAGE_SIZE));
-	program_box_end();
 }
 
 /* ---- the program ends while another CPU moves its page ---- */
@@ -347,7 +335,6 @@ TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(SIZE) && put(AT, 1) == 0);
 	movable_announce();
 	m = (struct late_move){.from = pfn_to_page(frame_at(AT)),
@@ -363,7 +350,6 @@ TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
 	EXPECT_EQ(m.result, 0);
 	page_put(m.from); /* the holder's reference, handed over */
 	page_put(m.from);
-	program_box_end();
 }
 
 /* Threads that write meanwhile lose nothing. */
@@ -416,7 +402,6 @@ TEST(program_huge, writes_to_pages_that_move_are_not_lost)
 {
 	struct writers w = {.stop = 0};
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(MIB(4)));
 	for (u64 at = AT; at < AT + MIB(2); at += PAGE_SIZE)
 		put(at, 1);
@@ -424,7 +409,6 @@ TEST(program_huge, writes_to_pages_that_move_are_not_lost)
 		thread_record(cpu);
 	cpus_run_together(move_or_write, &w);
 	EXPECT_EQ(w.lost, 0);
-	program_box_end();
 }
 
 /* ---- room is made for a huge page ---- */
@@ -455,7 +439,6 @@ TEST(program_huge, other_pages_move_to_make_room_for_a_huge_one)
 	if ((usage.free + usage.unopened) * PAGE_SIZE > GIB(8))
 		SKIP("filling all memory of this machine would take too long");
 	test_option("contig", "index");
-	REQUIRE(program_box_begin());
 	REQUIRE(map_at(AT, MIB(256), RW, FIXED) == (s64)AT);
 	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(256), NOHUGEPAGE), 0);
 	/* page tables first, while they do not have to lie among the pages */
@@ -480,5 +463,4 @@ TEST(program_huge, other_pages_move_to_make_room_for_a_huge_one)
 			EXPECT_EQ(get(at), at + 1);
 	}
 	unhog(chain, ~0U);
-	program_box_end();
 }

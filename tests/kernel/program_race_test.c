@@ -31,6 +31,8 @@
 #include "tests/kernel/random.h"
 #include "tests/kernel/said.h"
 
+FIXTURE(program_race, program_box_begin, program_box_end);
+
 enum {
 	NR_READ = 0,
 	NR_WRITE = 1,
@@ -110,7 +112,6 @@ TEST(program_race, a_closed_end_wakes_who_waits_at_the_other)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(program_box_call(NR_PIPE, PROGRAM_BOX_MEMORY), 0);
 	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
 	reader.file = (u64)end[0];
@@ -123,7 +124,6 @@ TEST(program_race, a_closed_end_wakes_who_waits_at_the_other)
 	writer.file = (u64)end[1];
 	close_under(&writer, other, (u64)end[0]);
 	EXPECT_EQ(writer.result, -EPIPE);
-	program_box_end();
 }
 
 /* ---- one copy, two pages ---- */
@@ -142,7 +142,6 @@ TEST(program_race, a_copy_over_a_border_uses_both_pages)
 	const u64 border = AT + PAGE_SIZE, start = border - 64;
 	u8 out[128], in[128] = {0};
 
-	REQUIRE(program_box_begin());
 	for (unsigned i = 0; i < sizeof(out); i++)
 		out[i] = (u8)(i + 1);
 	EXPECT_EQ(map_at(AT, 2 * PAGE_SIZE), (s64)AT);
@@ -165,7 +164,6 @@ TEST(program_race, a_copy_over_a_border_uses_both_pages)
 	EXPECT_EQ(user_write(start, out, sizeof(out)), -EFAULT);
 	EXPECT_EQ(user_read(in, start, 1), 0);
 	EXPECT_EQ(in[0], 77);
-	program_box_end();
 }
 
 /* ---- a page that moves while others count in it ---- */
@@ -228,12 +226,9 @@ TEST(program_race, nothing_written_to_a_page_that_moves_is_lost)
 	static struct moving m;
 
 	m = (struct moving){.over = 0};
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(map_at(AT, MIB(2)), (s64)AT);
-	if (cpus_run_together(move_or_add, &m) < 2) {
-		program_box_end();
+	if (cpus_run_together(move_or_add, &m) < 2)
 		SKIP("needs two CPUs");
-	}
 	EXPECT_EQ(m.wrong, 0);
 	for (u64 i = 0; i < WORDS; i++) {
 		u32 value = 0;
@@ -241,7 +236,6 @@ TEST(program_race, nothing_written_to_a_page_that_moves_is_lost)
 		EXPECT_EQ(user_load_u32(AT + i * KIB(64), &value), 0);
 		EXPECT_EQ(value, m.done[i]);
 	}
-	program_box_end();
 }
 
 /* ---- epoll, while descriptors are closed and replaced ---- */
@@ -312,13 +306,11 @@ TEST(program_race, an_epoll_file_reports_only_its_watches_while_files_are_closed
 {
 	struct watching w = {.wrong = 0};
 
-	REQUIRE(program_box_begin());
 	w.epoll = program_box_call(NR_EPOLL_CREATE, 1);
 	w.event = program_box_call(NR_EVENTFD, 1); /* always ready to read */
 	EXPECT(w.epoll >= 0 && w.event >= 0);
 	cpus_run_together(watch_and_change, &w);
 	EXPECT_EQ(w.wrong, 0);
-	program_box_end();
 }
 
 /* ---- no memory, and a huge page must be cut ---- */
@@ -350,7 +342,6 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0 && thread_record(other));
 	EXPECT_EQ(program_box_call(NR_MMAP, AT, MIB(2), 1, FIXED, NO_FILE, 0), (s64)AT);
 	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(2), &first), 1);
@@ -369,7 +360,6 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	       areas_cover(&program_areas, huge + MIB(1), huge + MIB(2)));
 	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, 2 * ALL_BYTES), 0);
 	EXPECT(!pages_find(huge, &pte, &level) && !pages_find(huge + MIB(1), &pte, &level));
-	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
 enum { NR_MPROTECT = 10, NR_MADVISE = 28, DONTNEED = 4 };
@@ -435,10 +425,9 @@ TEST(program_race, each_allocation_of_a_call_that_cuts_huge_pages_may_fail)
 	for (unsigned which = 0; which < 6 && !test_failed(); which++) {
 		u32 nth = 1;
 
-		REQUIRE(program_box_begin());
+		REQUIRE(program_box_again());
 		while (fail_nth(which, nth) && !test_failed())
 			nth++;
-		program_box_end();
 	}
 }
 
@@ -525,7 +514,6 @@ TEST(program_race, a_file_stays_while_a_report_names_it)
 	if (second == cpu_id())
 		second = cpumask_next(&cpus_online, second + 1);
 	wait_period_ms = 600000; /* the lock is held for as long as the host likes */
-	REQUIRE(program_box_begin());
 	REQUIRE(map_noted() && thread_record(first) && thread_record(second));
 	REQUIRE(work_start(first, die_elsewhere, &death) == 0);
 	REQUIRE(work_start(second, unmap_noted, &unmapping) == 0);
@@ -548,7 +536,6 @@ TEST(program_race, a_file_stays_while_a_report_names_it)
 	EXPECT(kept);
 	EXPECT(atomic_load_acquire(&released));
 	EXPECT(said_says(" r--, noted"));
-	program_box_end();
 }
 
 /* The call may wait for anything, and the area and its file are its own until then. */
@@ -557,7 +544,6 @@ TEST(program_race, a_report_leaves_an_area_alone_that_a_call_changes)
 	struct area area;
 	u64 from = AT;
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_noted());
 	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(1), &area), 1);
 	said_begin();
@@ -567,7 +553,6 @@ TEST(program_race, a_report_leaves_an_area_alone_that_a_call_changes)
 	EXPECT(said_says("another thread is changing the memory at") && !said_says("noted"));
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	EXPECT_EQ(thread_current()->pin, 0);
-	program_box_end();
 }
 
 /* ---- the end ---- */
@@ -596,10 +581,8 @@ TEST(program_race, the_status_is_there_with_the_end)
 	u32 wrong = 0;
 	int status;
 
-	REQUIRE(program_box_begin());
 	cpus_run_together(end_or_see, &wrong);
 	EXPECT_EQ(wrong, 0);
 	EXPECT(!program_end(STATUS + 1)); /* the first one counts */
 	EXPECT(program_ended(&status) && status == STATUS);
-	program_box_end();
 }

@@ -22,6 +22,8 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
+FIXTURE(program_signal, program_box_begin, program_box_end);
+
 enum {
 	NR_SIGACTION = 13,
 	NR_SIGPROCMASK = 14,
@@ -121,71 +123,10 @@ static s64 raise_here(int signal)
 	return program_box_call(NR_TGKILL, program_pid(), program_pid(), (u64)signal);
 }
 
-/* ---- the frame ---- */
-
-TEST(program_signal, a_handler_begins_as_the_abi_says)
+static void deliver(struct user_regs *regs, int signal)
 {
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, BIT(SIGUSR2)), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	EXPECT(signal_is_deliverable(thread_current()));
-	signal_deliver(&regs);
-
-	EXPECT_EQ(regs.rip, HANDLER);
-	EXPECT_EQ(regs.rdi, SIGUSR1);
-	EXPECT_EQ(regs.rsi, regs.rsp + 312);
-	EXPECT_EQ(regs.rdx, regs.rsp + 8);
-	EXPECT_EQ(regs.rax, 0);
-	EXPECT_EQ(regs.rflags & 1 << 10, 0);
-	EXPECT_EQ((regs.rsp + 8) % 16, 0);
-	EXPECT_EQ(load_u64(regs.rsp), RESTORER);
-	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGUSR2));
-	EXPECT(!signal_is_deliverable(thread_current()));
-	program_box_end();
-}
-
-/* gregs of ucontext_t, in the order of REG_R8 and so on, are at 40 of ucontext_t. */
-TEST(program_signal, the_frame_has_every_register_where_the_abi_has_it)
-{
-	static const u64 general[] = {8,  9,  10, 11, 12, 13, 14,    15,      16,
-				      17, 18, 19, 20, 21, 22, STACK, 0x400123};
-	struct user_regs regs = some_registers();
-	user_t context, vectors;
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, 0), 0);
-	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM)), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	context = regs.rdx;
-	for (unsigned i = 0; i < ARRAY_LEN(general); i++)
-		EXPECT_EQ(load_u64(context + 40 + 8 * i), general[i]);
-	EXPECT_EQ(load_u64(context + 40 + 8 * 17), 0x646);                /* REG_EFL */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 18), 0x33 | 0x2bULL << 48); /* REG_CSGSFS */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 19), 0);                    /* REG_ERR */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 20), 0);                    /* REG_TRAPNO */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 21), BIT(SIGTERM));         /* REG_OLDMASK */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 22), 0);                    /* REG_CR2 */
-	EXPECT_EQ(load_u64(context + 296), BIT(SIGTERM));                 /* uc_sigmask */
-	EXPECT_EQ(load_u32(context + 16 + 8), 0);                         /* uc_stack.ss_flags */
-	EXPECT_EQ(load_u64(context + 8), 0);                              /* uc_link */
-	EXPECT_EQ(load_u64(context) & ~1ULL, UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS);
-
-	vectors = load_u64(context + 40 + 8 * 23);
-	EXPECT_EQ(vectors % 64, 0);
-	EXPECT(vectors >= regs.rsp + 440);
-	EXPECT(vectors + user_vectors_size() + 4 <= STACK - 128);
-	EXPECT_EQ(load_u64(context) & 1, user_vectors_size() > 512);
-	if (user_vectors_size() > 512) {
-		EXPECT_EQ(load_u32(vectors + 464), 0x46505853);
-		EXPECT_EQ(load_u32(vectors + 468), user_vectors_size() + 4);
-		EXPECT_EQ(load_u64(vectors + 472), user_vectors_features());
-		EXPECT_EQ(load_u32(vectors + 480), user_vectors_size());
-		EXPECT_EQ(load_u32(vectors + user_vectors_size()), 0x46505845);
-	}
-	program_box_end();
+	EXPECT_EQ(raise_here(signal), 0);
+	signal_deliver(regs);
 }
 
 /* As the restorer does it: the handler's return has taken 8 bytes from the stack. */
@@ -195,23 +136,89 @@ static s64 sigreturn(struct user_regs *regs)
 	return program_box_call_with(regs, NR_SIGRETURN, (const u64[6]){0});
 }
 
+/* ---- the frame ---- */
+
+/* Registers of ucontext_t, in the order of REG_R8 and so on. */
+static u64 context_register(user_t context, unsigned n)
+{
+	return load_u64(context + 40 + 8 * n);
+}
+
+static void expect_frame(const struct user_regs *regs)
+{
+	static const u64 registers[] = {8,
+					9,
+					10,
+					11,
+					12,
+					13,
+					14,
+					15,
+					16,
+					17,
+					18,
+					19,
+					20,
+					21,
+					22,
+					STACK,
+					0x400123,
+					0x646,                /* REG_EFL */
+					0x33 | 0x2bULL << 48, /* REG_CSGSFS */
+					0,
+					0,
+					BIT(SIGTERM) /* REG_OLDMASK */,
+					0};
+	const user_t context = regs->rdx, vectors = context_register(context, 23);
+
+	for (unsigned i = 0; i < ARRAY_LEN(registers); i++)
+		EXPECT_EQ(context_register(context, i), registers[i]);
+	EXPECT_EQ(load_u64(context + 296), BIT(SIGTERM)); /* uc_sigmask */
+	EXPECT_EQ(load_u32(context + 16 + 8), 0);         /* uc_stack.ss_flags */
+	EXPECT_EQ(load_u64(context + 8), 0);              /* uc_link */
+	EXPECT_EQ(load_u64(context) & ~1ULL, UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS);
+	EXPECT_EQ(vectors % 64, 0);
+	EXPECT(vectors >= regs->rsp + 440);
+	EXPECT(vectors + user_vectors_size() + 4 <= STACK - 128);
+	EXPECT_EQ(load_u64(context) & 1, user_vectors_size() > 512);
+	if (user_vectors_size() > 512) {
+		EXPECT_EQ(load_u32(vectors + 464), 0x46505853);
+		EXPECT_EQ(load_u32(vectors + 468), user_vectors_size() + 4);
+		EXPECT_EQ(load_u64(vectors + 472), user_vectors_features());
+		EXPECT_EQ(load_u32(vectors + 480), user_vectors_size());
+		EXPECT_EQ(load_u32(vectors + user_vectors_size()), 0x46505845);
+	}
+}
+
+/* A handler begins as the ABI says, with every register in its frame, and its return restores. */
 TEST(program_signal, sigreturn_restores_what_was_interrupted)
 {
 	const struct user_regs before = some_registers();
 	struct user_regs regs = before;
 
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, 0), 0);
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, BIT(SIGUSR2)), 0);
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM)), 0);
 	EXPECT_EQ(raise_here(SIGUSR1), 0);
+	EXPECT(signal_is_deliverable(thread_current()));
 	signal_deliver(&regs);
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(regs.rdi, SIGUSR1);
+	EXPECT_EQ(regs.rsi, regs.rsp + 312);
+	EXPECT_EQ(regs.rdx, regs.rsp + 8);
+	EXPECT_EQ(regs.rax, 0);
+	EXPECT_EQ(regs.rflags & 1 << 10, 0);
+	EXPECT_EQ((regs.rsp + 8) % 16, 0);
+	EXPECT_EQ(load_u64(regs.rsp), RESTORER);
+	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGUSR2) | BIT(SIGTERM));
+	EXPECT(!signal_is_deliverable(thread_current()));
+	expect_frame(&regs);
+
 	regs.rbx = regs.r15 = regs.r8 = 0;
 	EXPECT_EQ(sigreturn(&regs), before.rax);
 	regs.vector = before.vector;
 	regs.error = before.error;
 	EXPECT_EQ(memcmp(&regs, &before, sizeof(regs)), 0);
 	EXPECT_EQ(thread_current()->blocked, BIT(SIGTERM));
-	program_box_end();
 }
 
 TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
@@ -219,7 +226,6 @@ TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
 	const u64 everything = ~0ULL;
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
 	regs.vector = 14;
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0x1234);
@@ -233,7 +239,6 @@ TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
 	EXPECT_EQ(regs.cs, 0x33);
 	EXPECT_EQ(thread_current()->blocked, ~(BIT(SIGKILL) | BIT(SIGSTOP)));
 	EXPECT_EQ(program_box_died(), 0);
-	program_box_end();
 }
 
 /* Vector registers come back, and a frame whose registers end after 512 bytes is taken, too. */
@@ -243,11 +248,9 @@ TEST(program_signal, sigreturn_restores_vector_registers)
 	u8 area[512];
 	user_t vectors;
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	vectors = load_u64(regs.rdx + 40 + 8 * 23);
+	deliver(&regs, SIGUSR1);
+	vectors = context_register(regs.rdx, 23);
 	EXPECT_EQ(user_read(area, vectors, sizeof(area)), 0);
 	area[0] = 0x7f;
 	area[1] = 0x02; /* FCW: double precision */
@@ -256,57 +259,42 @@ TEST(program_signal, sigreturn_restores_vector_registers)
 	sigreturn(&regs);
 	EXPECT_EQ(program_box_died(), 0);
 
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	vectors = load_u64(regs.rdx + 40 + 8 * 23);
+	deliver(&regs, SIGUSR1);
+	vectors = context_register(regs.rdx, 23);
 	EXPECT_EQ(load_u32(vectors) & 0xffff, 0x27f);
 	store_u64(regs.rdx + 40 + 8 * 23, 0); /* none: as after a reset */
 	sigreturn(&regs);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(load_u32(load_u64(regs.rdx + 40 + 8 * 23)) & 0xffff, 0x37f);
-	program_box_end();
+	deliver(&regs, SIGUSR1);
+	EXPECT_EQ(load_u32(context_register(regs.rdx, 23)) & 0xffff, 0x37f);
 }
 
 /* ---- handlers and masks ---- */
 
-TEST(program_signal, nodefer_and_resethand)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_NODEFER | SA_RESETHAND, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rip, HANDLER);
-	EXPECT_EQ(thread_current()->blocked, 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(program_box_died(), SIGUSR1);
-	program_box_end();
-}
-
+/* The handler's first run resets it, and what is ignored by default does nothing. */
 TEST(program_signal, default_actions)
 {
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(raise_here(SIGCHLD), 0);
 	EXPECT_EQ(raise_here(SIGWINCH), 0);
 	EXPECT(!signal_is_deliverable(thread_current()));
-	EXPECT_EQ(raise_here(SIGTSTP), 0);
-	signal_deliver(&regs);
+	deliver(&regs, SIGTSTP);
 	EXPECT_EQ(program_box_died(), 0);
 	EXPECT_EQ(regs.rip, 0x400123);
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_NODEFER | SA_RESETHAND, 0), 0);
+	deliver(&regs, SIGUSR1);
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(thread_current()->blocked, 0);
+	deliver(&regs, SIGUSR1);
+	EXPECT_EQ(program_box_died(), SIGUSR1);
+	REQUIRE(program_box_again());
 	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), SIGKILL), 0);
 	signal_deliver(&regs);
 	EXPECT_EQ(program_box_died(), SIGKILL);
-	program_box_end();
 }
 
 TEST(program_signal, actions_are_reported_and_checked)
 {
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, ~0ULL), 0);
 	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, RESULTS, 8), 0);
 	EXPECT_EQ(load_u64(RESULTS), HANDLER);
@@ -323,7 +311,6 @@ TEST(program_signal, actions_are_reported_and_checked)
 	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 3, ARGUMENTS, 0, 8), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, NOWHERE, 0, 8), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, 0, NOWHERE, 8), -EFAULT);
-	program_box_end();
 }
 
 /* ---- stacks ---- */
@@ -333,14 +320,12 @@ TEST(program_signal, handlers_run_on_the_alternate_stack)
 	struct user_regs regs = some_registers();
 	u64 first;
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, 1024), -ENOMEM);
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 4, KIB(8)), -EINVAL);
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, 0), 0);
 	EXPECT_EQ(set_action(SIGUSR2, HANDLER, SA_ONSTACK, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
+	deliver(&regs, SIGUSR1);
 	first = regs.rsp;
 	EXPECT(first > ALT_STACK && first < ALT_STACK + KIB(8));
 	EXPECT_EQ(load_u64(regs.rdx + 16), ALT_STACK);
@@ -349,58 +334,43 @@ TEST(program_signal, handlers_run_on_the_alternate_stack)
 	EXPECT_EQ(program_box_call_with(&regs, NR_SIGALTSTACK, (const u64[6]){ARGUMENTS}), -EPERM);
 	EXPECT_EQ(program_box_call_with(&regs, NR_SIGALTSTACK, (const u64[6]){0, RESULTS}), 0);
 	EXPECT_EQ(load_u32(RESULTS + 8), SS_ONSTACK);
-	EXPECT_EQ(raise_here(SIGUSR2), 0);
-	signal_deliver(&regs); /* goes on below the first */
+	deliver(&regs, SIGUSR2); /* goes on below the first */
 	EXPECT(regs.rsp < first && regs.rsp > ALT_STACK);
 	sigreturn(&regs);
 	EXPECT_EQ(regs.rsp, first);
 	sigreturn(&regs);
 	EXPECT_EQ(regs.rsp, STACK);
 	EXPECT_EQ(thread_current()->alt_stack, ALT_STACK);
-	program_box_end();
 }
 
-TEST(program_signal, a_frame_that_overflows_the_alternate_stack_ends_the_program)
+/* Where a handler cannot run, the program ends. */
+TEST(program_signal, a_handler_that_cannot_begin_ends_the_program)
 {
+	const u64 without_restorer[4] = {HANDLER, SA_SIGINFO, 0, 0};
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
+	/* its frame overflows the alternate stack */
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
 	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_ONSTACK, 0), 0);
 	regs.rsp = ALT_STACK + 256;
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
-	program_box_end();
-}
-
-TEST(program_signal, a_stack_pointer_near_0_is_survived)
-{
+	/* its frame would go round address 0 */
 	for (u64 rsp = 0; rsp < 1024; rsp += 56) {
-		struct user_regs regs = some_registers();
-
-		REQUIRE(program_box_begin());
+		REQUIRE(program_box_again());
 		EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-		EXPECT_EQ(raise_here(SIGUSR1), 0);
+		regs = some_registers();
 		regs.rsp = rsp;
-		signal_deliver(&regs);
+		deliver(&regs, SIGUSR1);
 		EXPECT_EQ(program_box_died(), SIGSEGV);
-		program_box_end();
 	}
-}
-
-/* Without a restorer the handler could not return. */
-TEST(program_signal, a_handler_without_a_restorer_is_not_run)
-{
-	const u64 action[4] = {HANDLER, SA_SIGINFO, 0, 0};
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(user_write(ARGUMENTS, action, sizeof(action)), 0);
+	/* it could not return */
+	REQUIRE(program_box_again());
+	EXPECT_EQ(user_write(ARGUMENTS, without_restorer, sizeof(without_restorer)), 0);
 	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, ARGUMENTS, 0, 8), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
+	regs = some_registers();
+	deliver(&regs, SIGUSR1);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
-	program_box_end();
 }
 
 /* ---- faults ---- */
@@ -409,7 +379,6 @@ TEST(program_signal, a_fault_tells_its_handler_where)
 {
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
 	regs.vector = 14;
 	regs.error = 6;
@@ -417,34 +386,26 @@ TEST(program_signal, a_fault_tells_its_handler_where)
 	EXPECT_EQ(load_u32(regs.rsi), SIGSEGV);
 	EXPECT_EQ(load_u32(regs.rsi + 8), 2);
 	EXPECT_EQ(load_u64(regs.rsi + 16), 0xdeadb000);
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 19), 6);          /* REG_ERR */
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 20), 14);         /* REG_TRAPNO */
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 22), 0xdeadb000); /* REG_CR2 */
+	EXPECT_EQ(context_register(regs.rdx, 19), 6);          /* REG_ERR */
+	EXPECT_EQ(context_register(regs.rdx, 20), 14);         /* REG_TRAPNO */
+	EXPECT_EQ(context_register(regs.rdx, 22), 0xdeadb000); /* REG_CR2 */
 	EXPECT_EQ(program_box_died(), 0);
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0); /* in its own handler */
 	EXPECT_EQ(program_box_died(), SIGSEGV);
-	program_box_end();
-}
-
-static int died_by_fault(u64 handler)
-{
-	struct user_regs regs = some_registers();
-	int died;
-
-	if (!program_box_begin())
-		return 0;
-	set_action(SIGBUS, handler, 0, 0);
-	signal_raise_fault(&regs, SIGBUS, BUS_ADRERR, 0x1000);
-	died = program_box_died();
-	program_box_end();
-	return died;
 }
 
 TEST(program_signal, a_fault_without_a_handler_ends_the_program)
 {
-	EXPECT_EQ(died_by_fault(SIG_DFL), SIGBUS);
-	EXPECT_EQ(died_by_fault(SIG_IGN), SIGBUS);
-	EXPECT_EQ(died_by_fault(HANDLER), 0);
+	static const u64 handlers[] = {SIG_DFL, SIG_IGN, HANDLER};
+
+	for (unsigned i = 0; i < ARRAY_LEN(handlers); i++) {
+		struct user_regs regs = some_registers();
+
+		REQUIRE(program_box_again());
+		set_action(SIGBUS, handlers[i], 0, 0);
+		signal_raise_fault(&regs, SIGBUS, BUS_ADRERR, 0x1000);
+		EXPECT_EQ(program_box_died(), handlers[i] == HANDLER ? 0 : SIGBUS);
+	}
 }
 
 TEST(program_signal, exceptions_become_signals)
@@ -464,7 +425,7 @@ TEST(program_signal, exceptions_become_signals)
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		struct user_regs regs = some_registers();
 
-		REQUIRE(program_box_begin());
+		REQUIRE(program_box_again());
 		set_action(rows[i].signal, HANDLER, 0, 0);
 		regs.vector = rows[i].vector;
 		program_exception(&regs);
@@ -472,7 +433,6 @@ TEST(program_signal, exceptions_become_signals)
 		EXPECT_EQ(load_u32(regs.rsi), rows[i].signal);
 		EXPECT_EQ(load_u32(regs.rsi + 8), (u32)rows[i].code);
 		EXPECT_EQ(load_u64(regs.rsi + 16), rows[i].has_address ? 0x400123 : 0);
-		program_box_end();
 	}
 }
 
@@ -481,15 +441,13 @@ TEST(program_signal, exceptions_become_signals)
  * CPU's own, and get their old values back. Nothing here executes an instruction that would raise
  * the exception.
  */
-static u32 float_code(u64 vector, u16 control, u16 status, u32 mxcsr)
+static void expect_float_code(u64 vector, u16 control, u16 status, u32 mxcsr, u32 code)
 {
 	static u8 area[KIB(16)] __attribute__((aligned(64)));
 	static u8 before[KIB(16)] __attribute__((aligned(64)));
 	struct user_regs regs = some_registers();
-	u32 code = 0;
 
-	if (user_vectors_size() > sizeof(area) || !program_box_begin())
-		return 0;
+	REQUIRE(user_vectors_size() <= sizeof(area) && program_box_again());
 	set_action(SIGFPE, HANDLER, 0, 0);
 	user_vectors_save(before);
 	memcpy(area, before, sizeof(area));
@@ -502,18 +460,16 @@ static u32 float_code(u64 vector, u16 control, u16 status, u32 mxcsr)
 	regs.vector = vector;
 	program_exception(&regs);
 	EXPECT(user_vectors_load(before));
-	code = load_u32(regs.rsi + 8);
-	program_box_end();
-	return code;
+	EXPECT_EQ(load_u32(regs.rsi + 8), code);
 }
 
 TEST(program_signal, floating_point_exceptions_have_their_codes)
 {
-	EXPECT_EQ(float_code(16, 0x37f & ~4, 4, 0x1f80), FPE_FLTDIV);
-	EXPECT_EQ(float_code(16, 0x37f & ~1, 5, 0x1f80), FPE_FLTINV);
-	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x400) | 8), FPE_FLTOVF);
-	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x800) | 0x10), FPE_FLTUND);
-	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x1000) | 0x20), FPE_FLTRES);
+	expect_float_code(16, 0x37f & ~4, 4, 0x1f80, FPE_FLTDIV);
+	expect_float_code(16, 0x37f & ~1, 5, 0x1f80, FPE_FLTINV);
+	expect_float_code(19, 0x37f, 0, (0x1f80 & ~0x400) | 8, FPE_FLTOVF);
+	expect_float_code(19, 0x37f, 0, (0x1f80 & ~0x800) | 0x10, FPE_FLTUND);
+	expect_float_code(19, 0x37f, 0, (0x1f80 & ~0x1000) | 0x20, FPE_FLTRES);
 }
 
 /* ---- no memory ---- */
@@ -547,7 +503,7 @@ static void survive(u64 flags, u64 rsp)
 		EXPECT_EQ(load_u32(regs.rsi), SIGBUS);
 		EXPECT_EQ(load_u64(regs.rsi + 16), UNTOUCHED);
 		EXPECT_EQ(regs.rsp - ALT_STACK < KIB(8), flags == SA_ONSTACK);
-		at = load_u64(regs.rdx + 40 + 8 * 23) + 24;
+		at = context_register(regs.rdx, 23) + 24;
 		mxcsr[i] = load_u32(at);
 		store_u64(at, load_u64(at) ^ 0x8000);
 		sigreturn(&regs);
@@ -561,7 +517,6 @@ TEST(program_signal, handlers_run_and_return_without_memory)
 {
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
 	for (u64 at = ALT_STACK; at < ALT_STACK + KIB(8); at += PAGE_SIZE)
 		store_u64(at, 1);
@@ -582,7 +537,6 @@ TEST(program_signal, handlers_run_and_return_without_memory)
 	regs = touch_in_vain(UNTOUCHED + KIB(4));
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	brim_end();
-	program_box_end();
 }
 
 /* The report of a death shows callers as far as their frames are there. */
@@ -591,14 +545,12 @@ TEST(program_signal, a_report_takes_no_memory)
 	struct user_regs regs = some_registers();
 	struct pages_count before, after;
 
-	REQUIRE(program_box_begin());
 	regs.rsp = regs.rbp = UNTOUCHED;
 	pages_count(&before);
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, NOWHERE);
 	pages_count(&after);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	EXPECT_EQ(after.leaves[PT_PAGE], before.leaves[PT_PAGE]);
-	program_box_end();
 }
 
 /* ---- interrupted calls ---- */
@@ -617,19 +569,16 @@ TEST(program_signal, a_call_is_made_again_if_the_handler_says_so)
 {
 	struct user_regs regs = in_a_call(-ERESTARTSYS);
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_RESTART, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 13), 202);          /* REG_RAX */
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 16), 0x400123 - 2); /* REG_RIP */
+	deliver(&regs, SIGUSR1);
+	EXPECT_EQ(context_register(regs.rdx, 13), 202);          /* REG_RAX */
+	EXPECT_EQ(context_register(regs.rdx, 16), 0x400123 - 2); /* REG_RIP */
 
 	regs = in_a_call(-ERESTARTSYS);
 	EXPECT_EQ(set_action(SIGUSR2, HANDLER, 0, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR2), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 13), (u64)-EINTR);
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 16), 0x400123);
+	deliver(&regs, SIGUSR2);
+	EXPECT_EQ(context_register(regs.rdx, 13), (u64)-EINTR);
+	EXPECT_EQ(context_register(regs.rdx, 16), 0x400123);
 
 	regs = in_a_call(-ERESTARTSYS); /* no handler at all */
 	signal_deliver(&regs);
@@ -640,18 +589,15 @@ TEST(program_signal, a_call_is_made_again_if_the_handler_says_so)
 	signal_deliver(&regs);
 	EXPECT_EQ(regs.rax, (u64)-EINTR);
 	EXPECT_EQ(regs.rip, 0x400123);
-	program_box_end();
 }
 
 TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
 {
 	struct user_regs regs = in_a_call(0);
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1) | BIT(SIGTERM)), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
+	deliver(&regs, SIGUSR1);
 	EXPECT_EQ(regs.rip, 0x400123);
 	store_u64(ARGUMENTS, BIT(SIGUSR2));
 	program_box_call_with(&regs, NR_SIGSUSPEND, (const u64[6]){ARGUMENTS, 8});
@@ -661,7 +607,6 @@ TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
 	EXPECT_EQ(sigreturn(&regs), -EINTR);
 	EXPECT_EQ(regs.rip, 0x400123);
 	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGTERM));
-	program_box_end();
 }
 
 /* ---- pending signals ---- */
@@ -685,7 +630,6 @@ static s64 take(u64 set, u64 seconds)
 
 TEST(program_signal, signals_from_32_on_queue_with_their_values)
 {
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(34) | BIT(35) | BIT(SIGUSR1)), 0);
 	for (u64 i = 0; i < 5; i++)
 		EXPECT_EQ(queue(34, 100 + i), 0);
@@ -703,14 +647,12 @@ TEST(program_signal, signals_from_32_on_queue_with_their_values)
 	EXPECT_EQ(load_u64(RESULTS + 24), 1);
 	EXPECT_EQ(take(BIT(SIGUSR1), 0), -EAGAIN);
 	EXPECT_EQ(thread_current()->blocked, BIT(34) | BIT(35) | BIT(SIGUSR1));
-	program_box_end();
 }
 
 TEST(program_signal, a_full_queue_refuses)
 {
 	unsigned taken = 0, queued = 0;
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(40) | BIT(41)), 0);
 	while (queued < 10000 && queue(40, queued) == 0)
 		queued++;
@@ -721,7 +663,6 @@ TEST(program_signal, a_full_queue_refuses)
 		taken++;
 	EXPECT_EQ(taken, queued);
 	EXPECT_EQ(queue(40, 1), 0);
-	program_box_end();
 }
 
 /*
@@ -757,7 +698,6 @@ TEST(program_signal, a_thread_gets_no_signal_of_the_last_thread_there)
 
 	if (cpu_count < 2)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	second = program_box_second();
 	REQUIRE(work_start(other, follow, &followed) == 0);
 	for (u32 id = 2000; id < 2000 + THREADS_IN_TURN; id++) {
@@ -780,7 +720,6 @@ TEST(program_signal, a_thread_gets_no_signal_of_the_last_thread_there)
 	atomic_store_release(&followed.stop, 1);
 	work_wait(other, 0);
 	cpus_note_met(taken, "signals that were taken");
-	program_box_end();
 }
 
 /* Its sender has made a note, another signal's receiver takes both, and then the sender goes on. */
@@ -791,17 +730,14 @@ TEST(program_signal, a_queued_signal_is_not_taken_again_when_its_sender_is_late)
 
 	if (cpu_count < 2)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	second = program_box_second();
 	atomic_fetch_or(&second->pending, BIT(40));
 	EXPECT(!signal_pending_take(second, BIT(40), &info));
 	EXPECT_EQ(second->pending, 0);
-	program_box_end();
 }
 
 TEST(program_signal, senders_are_checked)
 {
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), 0), 0);
 	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), 65), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), -1ULL), -EINVAL);
@@ -811,18 +747,15 @@ TEST(program_signal, senders_are_checked)
 	EXPECT_EQ(program_box_call(NR_TGKILL, program_pid() + 1, program_pid(), SIGTERM), -ESRCH);
 	EXPECT_EQ(program_box_call(NR_SIGQUEUEINFO, program_pid(), SIGTERM, NOWHERE), -EFAULT);
 	EXPECT(!signal_is_deliverable(thread_current()));
-	program_box_end();
 }
 
 /* A program may ignore SIGINT. A user who is in earnest types Ctrl-C twice. */
 TEST(program_signal, ctrl_c_interrupts_and_twice_it_kills)
 {
-	REQUIRE(program_box_begin());
 	EXPECT(!program_was_interrupted());
 	console_file_key(3);
 	EXPECT(program_was_interrupted());
 	EXPECT_EQ(signal_pending_shared(), signal_bit(SIGINT));
 	program_interrupt();
 	EXPECT_EQ(signal_pending_shared(), signal_bit(SIGINT) | signal_bit(SIGKILL));
-	program_box_end();
 }

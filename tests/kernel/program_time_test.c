@@ -17,6 +17,8 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
+FIXTURE(program_time, program_box_begin, program_box_end);
+
 enum {
 	NR_NANOSLEEP = 35,
 	NR_GETITIMER = 36,
@@ -67,7 +69,6 @@ TEST(program_time, clocks_agree)
 	struct user_timeval time;
 	u64 before, after;
 
-	REQUIRE(program_box_begin());
 	for (unsigned i = 0; i < ARRAY_LEN(uptime); i++) {
 		before = clock_ns();
 		after = clock_of(uptime[i]);
@@ -83,14 +84,12 @@ TEST(program_time, clocks_agree)
 	EXPECT_EQ(user_read(&time, RESULTS, sizeof(time)), 0);
 	EXPECT((u64)time.sec * NS_PER_S + (u64)time.usec * NS_PER_US + NS_PER_US > before);
 	EXPECT((u64)program_box_call(NR_TIME, 0) >= before / NS_PER_S);
-	program_box_end();
 }
 
 TEST(program_time, cpu_time_leaves_out_sleep)
 {
 	u64 thread, program, start;
 
-	REQUIRE(program_box_begin());
 	clock_delay_ns(NS_PER_MS);
 	thread = clock_of(THREAD_CPUTIME);
 	EXPECT(thread >= NS_PER_MS);
@@ -103,7 +102,6 @@ TEST(program_time, cpu_time_leaves_out_sleep)
 	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
 	thread = clock_of(THREAD_CPUTIME) - thread;
 	EXPECT(thread + 45 * NS_PER_MS <= clock_ns() - start);
-	program_box_end();
 }
 
 /* A thread sleeps, ends, and is followed by others on its CPU, while another one looks. */
@@ -135,7 +133,6 @@ TEST(program_time, cpu_time_never_goes_back)
 
 	if (cpus_find_other() != 1)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	REQUIRE(program_box_second());
 	REQUIRE(work_start(1, begin_and_end, &looker) == 0);
 	while (!atomic_load_acquire(&looker.running))
@@ -149,14 +146,12 @@ TEST(program_time, cpu_time_never_goes_back)
 	} while (clock_ns() < until && !test_failed());
 	atomic_store_release(&looker.stop, 1);
 	work_wait(1, 0);
-	program_box_end();
 }
 
 TEST(program_time, sleeps_last_as_long_as_they_should)
 {
 	u64 start;
 
-	REQUIRE(program_box_begin());
 	start = clock_ns();
 	store_time(0, 20 * (s64)NS_PER_MS);
 	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
@@ -177,14 +172,12 @@ TEST(program_time, sleeps_last_as_long_as_they_should)
 	store_time(0, 0);
 	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
 	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
-	program_box_end();
 }
 
 TEST(program_time, sleep_arguments_are_checked)
 {
 	static const s64 bad[][2] = {{-1, 0}, {0, -1}, {0, 1000000000}};
 
-	REQUIRE(program_box_begin());
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
 		store_time(bad[i][0], bad[i][1]);
 		EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), -EINVAL);
@@ -192,7 +185,6 @@ TEST(program_time, sleep_arguments_are_checked)
 	EXPECT_EQ(program_box_call(NR_NANOSLEEP, NOWHERE, 0), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, THREAD_CPUTIME, 0, ARGUMENTS, 0), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, 99, 0, ARGUMENTS, 0), -EINVAL);
-	program_box_end();
 }
 
 /* struct itimerval: interval and time left, in seconds and microseconds. */
@@ -229,7 +221,6 @@ static bool alarm_came(void)
 
 TEST(program_time, the_interval_timer_sends_sigalrm)
 {
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(timer_left_us(), 0);
 	EXPECT_EQ(set_timer(0, 3600 * 1000000LL), 0);
 	EXPECT(timer_left_us() > 3000 * 1000000ULL);
@@ -237,14 +228,12 @@ TEST(program_time, the_interval_timer_sends_sigalrm)
 	EXPECT_EQ(set_timer(0, 2000), 0);
 	EXPECT(alarm_came());
 	EXPECT_EQ(timer_left_us(), 0);
-	program_box_end();
 }
 
 TEST(program_time, the_interval_timer_repeats)
 {
 	struct interval_timer timer;
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_timer(5000000, 1000), 0);
 	EXPECT(alarm_came());
 	timer = interval_timer_of(INTERVAL_TIMER_REAL);
@@ -252,19 +241,16 @@ TEST(program_time, the_interval_timer_repeats)
 	EXPECT(timer.left_ns > 0 && timer.left_ns <= 5 * NS_PER_S);
 	EXPECT_EQ(set_timer(5000000, 0), 0); /* stops it */
 	EXPECT_EQ(timer_left_us(), 0);
-	program_box_end();
 }
 
 TEST(program_time, alarm_tells_whole_seconds)
 {
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(program_box_call(NR_ALARM, 100), 0);
 	EXPECT_EQ(program_box_call(NR_ALARM, 0), 100);
 	EXPECT_EQ(program_box_call(NR_ALARM, 0), 0);
 	EXPECT_EQ(program_box_call(NR_SETITIMER, 1, ARGUMENTS, 0), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_SETITIMER, 0, NOWHERE, 0), -EFAULT);
 	EXPECT_EQ(set_timer(0, -1), -EINVAL);
-	program_box_end();
 }
 
 /* ---- timers of POSIX ---- */
@@ -312,7 +298,6 @@ TEST(program_time, a_timer_sends_its_signal)
 	struct signal_info info;
 	s64 program, thread;
 
-	REQUIRE(program_box_begin());
 	program = make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 77);
 	thread = make_timer(REALTIME, 40, SENDS_TO_THREAD, self, 78);
 	REQUIRE(program > 0 && thread > program);
@@ -334,7 +319,6 @@ TEST(program_time, a_timer_sends_its_signal)
 	/* a time that has passed is due at once */
 	EXPECT_EQ(start_timer(program, ABSOLUTE, 0, 1), 0);
 	EXPECT_EQ(timer_signal(SIGUSR1).signal, SIGUSR1);
-	program_box_end();
 }
 
 TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
@@ -343,7 +327,6 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	s64 id;
 	u64 due;
 
-	REQUIRE(program_box_begin());
 	id = make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 0);
 	REQUIRE(id > 0);
 	EXPECT_EQ(start_timer(id, 0, 2 * NS_PER_MS, NS_PER_MS), 0);
@@ -369,7 +352,6 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	timers_look();
 	EXPECT(interval_timer_of((int)id).left_ns > 0);
 	EXPECT(timer_signal(SIGUSR1).uid > 1000);
-	program_box_end();
 }
 
 TEST(program_time, timers_are_made_and_dropped)
@@ -378,7 +360,6 @@ TEST(program_time, timers_are_made_and_dropped)
 	s64 id, last = 0;
 	unsigned made = 0;
 
-	REQUIRE(program_box_begin());
 	id = make_timer(MONOTONIC, SIGUSR1, SENDS_NOTHING, 0, 0);
 	EXPECT(id > 0);
 	EXPECT_EQ(start_timer(id, 0, 7 * NS_PER_S, 3600 * NS_PER_S), 0);
@@ -418,11 +399,9 @@ TEST(program_time, timers_are_made_and_dropped)
 	store_time(0, 1000000000);
 	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, (u64)last, 0, ARGUMENTS, 0), -EINVAL);
 	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, (u64)last, 0, 0, 0), -EINVAL);
-	program_box_end();
 	/* the next program finds none */
-	REQUIRE(program_box_begin());
+	REQUIRE(program_box_again());
 	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)last), -EINVAL);
-	program_box_end();
 }
 
 /* ---- the vDSO, as a C library reads it ---- */
