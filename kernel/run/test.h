@@ -34,6 +34,7 @@ TABLE_DECLARE(const struct test_case, test_table);
 void test_fail(const char *file, int line, const char *fmt, ...) __printf(3, 4);
 void test_skip(const char *fmt, ...) __printf(1, 2);
 bool test_failed(void);
+bool test_skipped(void);
 
 #define EXPECT(cond)                                                                               \
 	do {                                                                                       \
@@ -75,7 +76,7 @@ bool test_after_case(void) __attribute__((weak));
 
 /*
  * Called before each case, where defined. It records the state that test_after_case() checks, and
- * begins what the case is to find. A case that has failed by then does not run.
+ * begins what the case is to find. A case that has failed or was skipped by then does not run.
  */
 void test_before_case(const struct test_case *tc) __attribute__((weak));
 

@@ -246,8 +246,7 @@ TEST(kernel_console, rounds_end_while_a_cpu_waits_for_its_line)
 	static u32 contexts[] = {0, CONTEXT_LOCK, CONTEXT_CALL, CONTEXT_INTERRUPT};
 	struct console *const others = consoles.first;
 
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	never_held = cpu_id();
 	slow_port = (struct uart){
 		.in = slow_in, .out = slow_out, .trusted = true, .limit_ns = 3600 * NS_PER_S};

@@ -58,8 +58,7 @@ TEST(kernel_cpus, one_that_waits_is_idle_until_it_is_woken)
 	const u64 limit = clock_ns() + 10 * NS_PER_S;
 	struct waiter waiter = {.flag = 0};
 
-	if (cpu == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(work_start(cpu, wait_once, &waiter) == 0);
 	while ((!atomic_load_acquire(&waiter.ready) ||
 		!atomic_load_acquire(&cpu_data(cpu)->idle)) &&
@@ -115,8 +114,7 @@ TEST(kernel_cpus, no_wake_is_lost)
 {
 	struct turns turns = {.turn = {1, 0}, .cpu = {cpu_this(), other()}};
 
-	if (turns.cpu[1] == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(work_start(turns.cpu[1], other_side, &turns) == 0);
 	take_turns(&turns, 0);
 	work_wait(turns.cpu[1], 60 * NS_PER_S);

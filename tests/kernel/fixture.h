@@ -4,8 +4,8 @@
  *	FIXTURE(program_signal, program_box_begin, program_box_end);
  *
  * Each case of the suite runs between the two. The end comes however the case ends: after a failed
- * REQUIRE and after a SKIP, too. If the beginning returns false, the case fails without having run,
- * and the end comes as well.
+ * REQUIRE and after a SKIP, too. If the beginning returns false, the case does not run, and the end
+ * comes all the same. The case has failed then, unless the beginning called test_skip().
  */
 #pragma once
 

@@ -130,8 +130,7 @@ TEST(kernel_irq, an_interrupt_that_waits_calls_nobody_once_its_line_is_gone)
 {
 	const cpu_t other = cpus_find_other();
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	end = (__typeof__(end)){0};
 	REQUIRE(work_start(other, hold_back, NULL) == 0);
 	if (!wait_until(&end.waits, 2 * LIMIT) || end.err ||
@@ -188,8 +187,7 @@ TEST(kernel_irq, lines_that_come_and_go_call_nobody_afterwards)
 	const u64 start = clock_ns();
 	u64 turns = 0;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	turn = (__typeof__(turn)){0};
 	pit_set(PIT_20KHZ);
 	REQUIRE(work_start(other, take_line, NULL) == 0);
@@ -259,8 +257,7 @@ static unsigned find_lines(void)
 
 TEST(kernel_irq, lines_of_several_cpus_come_and_go_at_once)
 {
-	if (cpumask_weight(&cpus_online) < LINES)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	if (find_lines() < LINES)
 		SKIP("needs an I/O APIC");
 	both.claimed = both.broken = 0;

@@ -675,8 +675,7 @@ TEST(program_area, a_touch_of_a_busy_area_waits)
 	u64 at = RACE_START;
 	struct area area;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	map_at(RACE_START, MIB(1), RW, FIXED);
 	EXPECT_EQ(areas_take(&program_areas, &at, RACE_START + MIB(1), &area), 1);
 	EXPECT(start_elsewhere(other, write_elsewhere, &state));
@@ -691,8 +690,7 @@ TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
 	const cpu_t other = cpus_find_other();
 	struct elsewhere state = {0};
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	map_at(RACE_START, MIB(1), RW, FIXED);
 	pin_page(thread_current(), RACE_START + MIB(1) - PAGE_SIZE, PT_PAGE);
 	EXPECT(start_elsewhere(other, unmap_elsewhere, &state));

@@ -6,6 +6,7 @@
 #include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
 FIXTURE(program_calls, program_box_begin, program_box_end);
@@ -103,8 +104,7 @@ TEST(program_calls, names_and_registers_of_a_thread)
 
 TEST(program_calls, membarrier_interrupts_other_threads)
 {
-	if (cpu_count < 2)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	program_box_second();
 	EXPECT(program_box_call(NR_MEMBARRIER, 0, 0) & 8);
 	EXPECT_EQ(program_box_call(NR_MEMBARRIER, 16, 0), 0);

@@ -1111,8 +1111,7 @@ TEST(program_file, no_wake_is_lost_between_poll_and_write)
 {
 	struct race race = {0};
 
-	if (cpumask_weight(&cpus_online) < 2)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(CALL_OF("pipe", U(race.fd)) == 0);
 	race.event = CALL_OF("eventfd", 0);
 	cpus_run_together(play, &race);
@@ -1200,8 +1199,7 @@ TEST(program_file, a_wait_ends_when_the_thread_is_wanted)
 	int fd[2] = {0};
 	char byte;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	self = thread_current();
 	REQUIRE(self);
 	REQUIRE(CALL_OF("pipe", U(fd)) == 0);

@@ -79,8 +79,7 @@ TEST(program_futex, no_wake_is_lost)
 {
 	const cpu_t other = cpus_find_other();
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(thread_record(other));
 	set_word(WORD, 0);
 	REQUIRE(work_start(other, turns_of_other, NULL) == 0);
@@ -120,8 +119,7 @@ TEST(program_futex, a_wake_finds_its_bits_only)
 	const cpu_t other = cpus_find_other();
 	struct sleeper sleeper = {.at = WORD, .bits = 4, .result = 1};
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	set_word(WORD, 0);
 	start_sleeper(&sleeper, other);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 3), 0);
@@ -136,8 +134,7 @@ TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 	const cpu_t other = cpus_find_other();
 	struct sleeper sleeper = {.at = WORD, .bits = ~0u, .result = 1};
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	set_word(WORD, 0);
 	start_sleeper(&sleeper, other);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 5), -EAGAIN);
@@ -153,8 +150,7 @@ TEST(program_futex, moving_to_the_same_address_ends)
 	const cpu_t other = cpus_find_other();
 	struct sleeper sleeper = {.at = WORD, .bits = ~0u, .result = 1};
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	set_word(WORD, 0);
 	start_sleeper(&sleeper, other);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, REQUEUE, 0, ~0u, WORD), 1);
@@ -170,8 +166,7 @@ TEST(program_futex, an_operation_wakes_by_what_it_found)
 	struct sleeper sleeper = {.at = OTHER, .bits = ~0u, .result = 1};
 	const u32 add_one_if_equal_to_7 = 1u << 28 | 0u << 24 | 1u << 12 | 7u;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	set_word(OTHER, 0);
 	start_sleeper(&sleeper, other);
 	set_word(OTHER, 6);
@@ -191,8 +186,7 @@ TEST(program_futex, words_of_a_thread_that_ends_are_released)
 	const cpu_t other = cpus_find_other();
 	struct sleeper sleeper = {.at = entry + 16, .bits = ~0u, .result = 1};
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	EXPECT_EQ(user_write(list, head, sizeof(head)), 0);
 	EXPECT_EQ(user_write(entry, &list, sizeof(list)), 0);
 	set_word(entry + 16, 0);

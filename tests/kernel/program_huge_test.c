@@ -333,8 +333,7 @@ TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
 	struct late_move m;
 	irq_flags_t flags;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(map_small(SIZE) && put(AT, 1) == 0);
 	movable_announce();
 	m = (struct late_move){.from = pfn_to_page(frame_at(AT)),

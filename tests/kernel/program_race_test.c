@@ -110,8 +110,7 @@ TEST(program_race, a_closed_end_wakes_who_waits_at_the_other)
 	struct waiting writer = {.number = NR_WRITE, .buffer = buffer, .bytes = 8};
 	int end[2];
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	EXPECT_EQ(program_box_call(NR_PIPE, PROGRAM_BOX_MEMORY), 0);
 	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
 	reader.file = (u64)end[0];
@@ -340,8 +339,7 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	struct area first;
 	pte_t pte;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0 && thread_record(other));
 	EXPECT_EQ(program_box_call(NR_MMAP, AT, MIB(2), 1, FIXED, NO_FILE, 0), (s64)AT);
 	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(2), &first), 1);

@@ -696,8 +696,7 @@ TEST(program_signal, a_thread_gets_no_signal_of_the_last_thread_there)
 	struct signal_info info;
 	u64 taken = 0;
 
-	if (cpu_count < 2)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	second = program_box_second();
 	REQUIRE(work_start(other, follow, &followed) == 0);
 	for (u32 id = 2000; id < 2000 + THREADS_IN_TURN; id++) {
@@ -728,8 +727,7 @@ TEST(program_signal, a_queued_signal_is_not_taken_again_when_its_sender_is_late)
 	struct thread *second;
 	struct signal_info info;
 
-	if (cpu_count < 2)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	second = program_box_second();
 	atomic_fetch_or(&second->pending, BIT(40));
 	EXPECT(!signal_pending_take(second, BIT(40), &info));

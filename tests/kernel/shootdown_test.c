@@ -115,8 +115,7 @@ TEST(kernel_shootdown, idle_cpus_are_skipped_and_flush_when_they_wake)
 	struct shootdown_stats before, after;
 	u64 flushed;
 
-	if (others == 0)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	test_option("tlb.skip_idle", "on");
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	REQUIRE(cpus_wait_idle());
@@ -141,8 +140,7 @@ TEST(kernel_shootdown, an_idle_cpu_that_missed_a_ranged_round_flushes_all)
 	struct shootdown_batch batch = {0};
 	u64 pages;
 
-	if (one == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	test_option("tlb.skip_idle", "on");
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	REQUIRE(cpus_wait_idle());
@@ -159,8 +157,7 @@ TEST(kernel_shootdown, idle_cpus_are_interrupted_where_they_must)
 	struct shootdown_stats before, after;
 	const bool skip = tlb_skip_idle;
 
-	if (others == 0)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(cpus_wait_idle());
 	shootdown_stats_reset_interrupted();
 	before = stats_now();
@@ -251,8 +248,7 @@ TEST(kernel_shootdown, a_cpu_that_wakes_during_a_round_misses_none)
 	const cpu_t other = cpus_find_other();
 	u32 missed = 0;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	for (unsigned i = 0; i < WAKES; i++) {
 		REQUIRE(work_start(other, look_for_a_missed_round, &missed) == 0);
 		shootdown_full(SHOOTDOWN_SKIP_IDLE);

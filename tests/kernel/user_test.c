@@ -643,8 +643,7 @@ TEST(arch_user, no_request_is_lost)
 	const cpu_t other = cpus_find_other();
 	u64 start;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	set_word(16, GS_MAGIC);
 	EXPECT(start_remote(other, &remote, user_program_spin));
 	EXPECT(wait_for_count(0));
@@ -709,8 +708,7 @@ TEST(arch_user, nmis_find_the_kernels_base_everywhere)
 	struct user_ops ops = test_ops;
 	u64 start;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	ops.call = call_with_base;
 	user_set_ops(&ops);
 	set_word(DATA_BASE + 16, GS_MAGIC);
@@ -747,8 +745,7 @@ TEST(arch_user, vector_registers_survive_calls_and_interrupts)
 	const cpu_t other = cpus_find_other();
 	u8 pattern[32];
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	for (unsigned i = 0; i < sizeof(pattern); i++)
 		pattern[i] = (u8)(i * 7 + 1);
 	memcpy(space.data + DATA_VECTOR, pattern, sizeof(pattern));
