@@ -23,6 +23,7 @@
 #include "kernel/program/thread.h"
 #include "kernel/run/test.h"
 #include "mm/mm.h"
+#include "tests/kernel/cpio_build.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/random.h"
@@ -110,16 +111,7 @@ static size_t image_size;
 
 static void image_add(const char *name, u32 mode, const char *data, size_t size)
 {
-	const size_t name_size = strlen(name) + 1;
-
-	image_size +=
-		(size_t)format(image + image_size, sizeof(image) - image_size,
-			       "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x", 0,
-			       mode, 0, 0, 1, 1000, (u32)size, 0, 0, 0, 0, (u32)name_size, 0);
-	memcpy(image + image_size, name, name_size);
-	image_size = ALIGN_UP(image_size + name_size, 4);
-	memcpy(image + image_size, data, size);
-	image_size = ALIGN_UP(image_size + size, 4);
+	image_size = cpio_append(image, image_size, name, mode, data, size);
 }
 
 static void image_make(void)

@@ -60,27 +60,15 @@ static u64 pairs_at(u64 rsp)
 	return at + 8;
 }
 
-/* The value of a pair; *found says whether there is one. */
-static u64 pair(u64 rsp, u64 key, bool *found)
-{
-	for (u64 at = pairs_at(rsp); word(at); at += 16) {
-		if (word(at) != key)
-			continue;
-		*found = true;
-		return word(at + 8);
-	}
-	*found = false;
-	return 0;
-}
+/* The value of a pair; NO_PAIR: there is none. */
+#define NO_PAIR (~0ULL)
 
-static void pair_is(u64 rsp, u64 key, u64 expected)
+static u64 pair(u64 rsp, u64 key)
 {
-	bool found;
-	const u64 value = pair(rsp, key, &found);
-
-	if (!found || value != expected)
-		test_fail(__FILE__, __LINE__, "pair %llu is %llx, expected %llx", key, value,
-			  expected);
+	for (u64 at = pairs_at(rsp); word(at); at += 16)
+		if (word(at) == key)
+			return word(at + 8);
+	return NO_PAIR;
 }
 
 static void fill(void)
@@ -96,40 +84,29 @@ static void fill(void)
 
 TEST(program_start_stack, a_library_finds_its_pairs)
 {
+	static const u64 pairs[][2] = {
+		{3, 0x400040},    {4, 56},   {5, 10}, {6, 4096}, {7, 0},        {8, 0},
+		{9, 0x401000},    {11, 0},   {12, 0}, {13, 0},   {14, 0}, /* user and group */
+		{16, 0xbfebfbff}, {17, 100}, {23, 0}, {26, 0},   {33, NO_PAIR}, {51, NO_PAIR}};
 	struct start_stack start = plain;
-	bool found;
 	u64 rsp;
 
 	fill();
 	rsp = build(&start, SIZE);
 	REQUIRE(rsp);
-	pair_is(rsp, 3, 0x400040);
-	pair_is(rsp, 4, 56);
-	pair_is(rsp, 5, 10);
-	pair_is(rsp, 6, 4096);
-	pair_is(rsp, 7, 0);
-	pair_is(rsp, 8, 0);
-	pair_is(rsp, 9, 0x401000);
-	for (u64 key = 11; key <= 14; key++) /* user and group */
-		pair_is(rsp, key, 0);
-	pair_is(rsp, 16, 0xbfebfbff);
-	pair_is(rsp, 17, 100);
-	pair_is(rsp, 23, 0);
-	pair_is(rsp, 26, 0);
-	EXPECT(strcmp(text(pair(rsp, 15, &found)), "x86_64") == 0);
-	EXPECT(strcmp(text(pair(rsp, 31, &found)), "./a.out") == 0);
-	EXPECT(memcmp(text(pair(rsp, 25, &found)), plain.random, 16) == 0);
-	pair(rsp, 33, &found);
-	EXPECT(!found);
-	pair(rsp, 51, &found);
-	EXPECT(!found);
-
+	for (unsigned i = 0; i < ARRAY_LEN(pairs); i++)
+		if (pair(rsp, pairs[i][0]) != pairs[i][1])
+			test_fail(__FILE__, __LINE__, "pair %llu is %llx", pairs[i][0],
+				  pair(rsp, pairs[i][0]));
+	EXPECT(strcmp(text(pair(rsp, 15)), "x86_64") == 0);
+	EXPECT(strcmp(text(pair(rsp, 31)), "./a.out") == 0);
+	EXPECT(memcmp(text(pair(rsp, 25)), plain.random, 16) == 0);
 	start.vdso = 0x7ffff7fc0000;
 	start.signal_stack_min = 3632;
 	rsp = build(&start, SIZE);
 	REQUIRE(rsp);
-	pair_is(rsp, 33, 0x7ffff7fc0000);
-	pair_is(rsp, 51, 3632);
+	EXPECT_EQ(pair(rsp, 33), 0x7ffff7fc0000);
+	EXPECT_EQ(pair(rsp, 51), 3632);
 }
 
 /* A buffer of each size: the stack fits or is refused, and no byte in front of it is written. */
