@@ -1,12 +1,9 @@
 /*
  * Tables read back from acpidump's text: whole, damaged, and cut off anywhere.
  */
-#include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_dump.h"
-#include "arch/x86_64/acpi/acpi_root.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
-#include "tests/kernel/acpi_build.h"
 
 static const char good[] =
 	"some mail header: 12\n"

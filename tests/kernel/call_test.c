@@ -6,7 +6,6 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/percpu.h"

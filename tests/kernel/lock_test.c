@@ -3,10 +3,8 @@
  */
 #include "kernel/core/lock.h"
 
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"

@@ -1,6 +1,5 @@
 /* RAM that MTRRs leave uncached, with the registers of machines that are invented here. */
 #include "arch/x86_64/cpu/mtrr.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/map/memblock.h"
 

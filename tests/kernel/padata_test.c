@@ -5,7 +5,6 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
-#include <arch/clock.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"

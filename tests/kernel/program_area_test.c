@@ -336,7 +336,7 @@ TEST(program_area, a_call_makes_at_most_one_round)
 
 	at = map_at(0, MIB(64), RW, PRIVATE);
 	REQUIRE(at > 0);
-	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at, MIB(64), NOHUGEPAGE), 0);
+	EXPECT_EQ(program_box_call(NR_MADVISE, at, MIB(64), NOHUGEPAGE), 0);
 	for (u64 i = 0; i < MIB(8); i += PAGE_SIZE)
 		put((u64)at + i, i);
 	EXPECT(rounds_of(NR_MPROTECT, (u64)at, MIB(2), R, &result) <= 1);
@@ -423,7 +423,7 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(unmap((u64)at, MIB(1)), -EINVAL);
 	/* the page stays, with zeros, because the promise must hold */
-	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at + MIB(2), MIB(2), DONTNEED), 0);
+	EXPECT_EQ(program_box_call(NR_MADVISE, at + MIB(2), MIB(2), DONTNEED), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(get((u64)at + MIB(3)), 0);
 	EXPECT_EQ(unmap((u64)at, MIB(6)), 0);
@@ -431,12 +431,12 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	/* no call cuts a page of a pool */
 	at = map_at(0, MIB(4), RW, HUGETLB);
 	EXPECT_EQ(put((u64)at, 1), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, (u64)at, MIB(1), R), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, (u64)at + PAGE_SIZE, MIB(3), R), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at + PAGE_SIZE, PAGE_SIZE, DONTNEED), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(1), R), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at + PAGE_SIZE, MIB(3), R), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_MADVISE, at + PAGE_SIZE, PAGE_SIZE, DONTNEED), -EINVAL);
 	EXPECT_EQ(map_at((u64)at + MIB(1), PAGE_SIZE, RW, FIXED), -EINVAL);
 	EXPECT_EQ(get((u64)at), 1);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, (u64)at, MIB(2), R), 0);
+	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
 	/* the end of the program gives back */
 	REQUIRE(program_box_again());
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
@@ -461,7 +461,7 @@ TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 	const u64 at = GIB(8);
 	struct pages_count low = {.leaves = {0}}, high = {.leaves = {0}};
 
-	EXPECT_EQ(map_at(at, MIB(2), RW, FIXED), (s64)at);
+	EXPECT_EQ(map_at(at, MIB(2), RW, FIXED), at);
 	EXPECT_EQ(put(at, 5), 0);
 	EXPECT_EQ(program_box_call(NR_MADVISE, at, MIB(1), NOHUGEPAGE), 0);
 	pages_count_range(at, at + MIB(1), &low);
@@ -516,7 +516,7 @@ static void model_op(struct page_model *model, u64 *seed)
 	case 0:
 	case 1:
 		EXPECT_EQ(map_at(model_addr(first), pages * PAGE_SIZE, rights, FIXED),
-			  (s64)model_addr(first));
+			  model_addr(first));
 		for (u64 i = first; i < first + pages; i++)
 			model[i] = (struct page_model){1, rights, 0};
 		return;
@@ -591,7 +591,7 @@ static s64 make_file(void)
 	file = program_box_call(NR_MEMFD_CREATE, PROGRAM_BOX_MEMORY, 0);
 	for (u64 i = 0; i < words; i++)
 		EXPECT_EQ(put(buffer + 8 * i, file_word(i)), 0);
-	EXPECT_EQ(program_box_call(NR_WRITE, (u64)file, buffer, 8 * words), (s64)(8 * words));
+	EXPECT_EQ(program_box_call(NR_WRITE, file, buffer, 8 * words), (8 * words));
 	return file;
 }
 
@@ -610,11 +610,11 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 	file = make_file();
 	EXPECT(file >= 0);
 	EXPECT_EQ(program_box_call(NR_MMAP, apart, FILE_PAGES * PAGE_SIZE, RW, PRIVATE_FILE | AT,
-				   (u64)file, 0),
-		  (s64)apart);
-	EXPECT_EQ(program_box_call(NR_MMAP, shared, 2 * PAGE_SIZE, RW, SHARED | AT, (u64)file,
+				   file, 0),
+		  apart);
+	EXPECT_EQ(program_box_call(NR_MMAP, shared, 2 * PAGE_SIZE, RW, SHARED | AT, file,
 				   2 * PAGE_SIZE),
-		  (s64)shared);
+		  shared);
 	/* cut before anything is touched: each part shows its own part of the file */
 	EXPECT_EQ(program_box_call(NR_MPROTECT, apart + PAGE_SIZE, PAGE_SIZE, R), 0);
 	EXPECT_EQ(unmap(shared, PAGE_SIZE), 0);
@@ -624,12 +624,12 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 	EXPECT_EQ(put(apart + 2 * PAGE_SIZE, 1), 0);
 	EXPECT_EQ(put(shared + PAGE_SIZE + 8, 2), 0);
 	EXPECT_EQ(get(apart + 3 * PAGE_SIZE + 8), file_word(3 * PAGE_SIZE / 8 + 1));
-	EXPECT_EQ(program_box_call(NR_PREAD, (u64)file, buffer, 8, 2 * PAGE_SIZE), 8);
+	EXPECT_EQ(program_box_call(NR_PREAD, file, buffer, 8, 2 * PAGE_SIZE), 8);
 	EXPECT_EQ(get(buffer), file_word(2 * PAGE_SIZE / 8));
-	EXPECT_EQ(program_box_call(NR_PREAD, (u64)file, buffer, 8, 3 * PAGE_SIZE + 8), 8);
+	EXPECT_EQ(program_box_call(NR_PREAD, file, buffer, 8, 3 * PAGE_SIZE + 8), 8);
 	EXPECT_EQ(get(buffer), 2);
 	/* a mapping outlives its descriptor */
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
+	EXPECT_EQ(program_box_call(NR_CLOSE, file), 0);
 	EXPECT_EQ(get(shared + PAGE_SIZE + 8), 2);
 }
 

@@ -6,7 +6,6 @@
 
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
-#include "kernel/program/areas.h"
 #include "kernel/program/pages.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/brim.h"
@@ -34,7 +33,7 @@ enum { TIMES = 1000, CREATE = 0102 };
 /* Map `size` bytes and touch a word of each page of `step` bytes. */
 static void map_and_touch(u64 size, u64 step, u64 advice)
 {
-	EXPECT_EQ(map_at(AT, size, RW, FIXED), (s64)AT);
+	EXPECT_EQ(map_at(AT, size, RW, FIXED), AT);
 	EXPECT_EQ(program_box_call(NR_MADVISE, AT, size, advice), 0);
 	for (u64 at = AT; at < AT + size; at += step)
 		EXPECT_EQ(put(at, at), 0);
@@ -88,12 +87,11 @@ TEST(program_brim, a_collapsed_page_is_cut_and_a_moved_one)
 	map_and_touch(MIB(4), PAGE_SIZE, NOHUGEPAGE);
 	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(4), HUGEPAGE), 0);
 	program_box_call(NR_MADVISE, AT, MIB(4), COLLAPSE); /* if there are huge pages */
-	EXPECT_EQ(program_box_call(NR_MREMAP, AT + MIB(2), MIB(2), MIB(2), MOVE_FIXED, to),
-		  (s64)to);
+	EXPECT_EQ(program_box_call(NR_MREMAP, AT + MIB(2), MIB(2), MIB(2), MOVE_FIXED, to), to);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	EXPECT_EQ(unmap(AT + PAGE_SIZE, PAGE_SIZE), 0);
 	EXPECT_EQ(unmap(to + PAGE_SIZE, PAGE_SIZE), 0);
-	EXPECT_EQ(program_box_call(NR_MREMAP, AT + MIB(1), MIB(1), KIB(64), 0), (s64)(AT + MIB(1)));
+	EXPECT_EQ(program_box_call(NR_MREMAP, AT + MIB(1), MIB(1), KIB(64), 0), (AT + MIB(1)));
 	brim_end();
 	EXPECT(get(AT) == AT && get(to) == AT + MIB(2) && get(AT + PAGE_SIZE) == ~0ULL);
 }
@@ -101,13 +99,13 @@ TEST(program_brim, a_collapsed_page_is_cut_and_a_moved_one)
 TEST(program_brim, the_heap_shrinks)
 {
 	program_box_heap(AT);
-	EXPECT_EQ(program_box_call(NR_BRK, AT + MIB(8)), (s64)(AT + MIB(8)));
+	EXPECT_EQ(program_box_call(NR_BRK, AT + MIB(8)), (AT + MIB(8)));
 	for (u64 at = AT; at < AT + MIB(8); at += PAGE_SIZE)
 		EXPECT_EQ(put(at, 1), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	for (u64 i = 1; i <= TIMES; i++)
 		EXPECT_EQ(program_box_call(NR_BRK, AT + MIB(8) - i * PAGE_SIZE),
-			  (s64)(AT + MIB(8) - i * PAGE_SIZE));
+			  (AT + MIB(8) - i * PAGE_SIZE));
 	brim_end();
 }
 
@@ -127,8 +125,8 @@ TEST(program_brim, names_and_files_are_removed)
 	for (u64 i = 0; i < TIMES; i++) {
 		const s64 file = program_box_call(NR_OPEN, name_of(i), CREATE, 0644);
 
-		EXPECT_EQ(program_box_call(NR_WRITE, (u64)file, TEXTS, 16), 16);
-		EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
+		EXPECT_EQ(program_box_call(NR_WRITE, file, TEXTS, 16), 16);
+		EXPECT_EQ(program_box_call(NR_CLOSE, file), 0);
 	}
 	EXPECT_EQ(program_box_call(NR_MKDIR, name_of(TIMES), 0755), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
@@ -143,7 +141,7 @@ static void expect_size(s64 file, u64 size)
 {
 	enum { FROM_END = 2 };
 
-	EXPECT_EQ(program_box_call(NR_LSEEK, (u64)file, 0, FROM_END), (s64)size);
+	EXPECT_EQ(program_box_call(NR_LSEEK, file, 0, FROM_END), size);
 }
 
 /* The tree of a file's pages has three levels here, and is cut inside of nodes of each. */
@@ -154,17 +152,17 @@ TEST(program_brim, a_file_becomes_shorter)
 	s64 file;
 
 	file = program_box_call(NR_OPEN, name_of(0), CREATE, 0644);
-	EXPECT_EQ(program_box_call(NR_FALLOCATE, (u64)file, 0, 0, PAGES * PAGE_SIZE), 0);
-	EXPECT_EQ(program_box_call(NR_FALLOCATE, (u64)file, 0, GIB(2), FAR_PAGES * PAGE_SIZE), 0);
+	EXPECT_EQ(program_box_call(NR_FALLOCATE, file, 0, 0, PAGES * PAGE_SIZE), 0);
+	EXPECT_EQ(program_box_call(NR_FALLOCATE, file, 0, GIB(2), FAR_PAGES * PAGE_SIZE), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
-	EXPECT_EQ(program_box_call(NR_FTRUNCATE, (u64)file, size), 0);
+	EXPECT_EQ(program_box_call(NR_FTRUNCATE, file, size), 0);
 	expect_size(file, size);
 	EXPECT_EQ(program_box_call(NR_TRUNCATE, name_of(0), GIB(1) + 1), 0);
 	for (u64 i = 1; i < TIMES; i++) {
 		size = (PAGES - 2 * i) * PAGE_SIZE + 100;
-		EXPECT_EQ(program_box_call(NR_FTRUNCATE, (u64)file, size), 0);
+		EXPECT_EQ(program_box_call(NR_FTRUNCATE, file, size), 0);
 		expect_size(file, size);
 	}
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
+	EXPECT_EQ(program_box_call(NR_CLOSE, file), 0);
 	brim_end();
 }

@@ -74,7 +74,7 @@ TEST(program_end, a_long_transfer_of_a_file_stops)
 	EXPECT_EQ(last_call(NR_PREAD, fd, AT, BYTES, 0), PAGE_SIZE);
 	EXPECT_EQ(last_call(NR_WRITE, fd, AT, BYTES, 0), PAGE_SIZE);
 	/* the offset stands behind what was transferred */
-	EXPECT_EQ(program_box_call(NR_READ, fd, AT, BYTES), (s64)(BYTES - 2 * PAGE_SIZE));
+	EXPECT_EQ(program_box_call(NR_READ, fd, AT, BYTES), (BYTES - 2 * PAGE_SIZE));
 }
 
 TEST(program_end, a_long_write_at_the_end_of_a_file_leaves_what_it_has_written)
@@ -112,9 +112,9 @@ TEST(program_end, a_signal_cuts_a_long_transfer_of_a_device)
 
 	zero = FILE_AT("/dev/zero", READ_WRITE);
 	signal_send(thread_current(), SIGUSR1, &info);
-	EXPECT_EQ(program_box_call(NR_READ, zero, AT, PAGE_SIZE - 1), (s64)PAGE_SIZE - 1);
-	EXPECT_EQ(program_box_call(NR_READ, zero, AT, BYTES), (s64)PAGE_SIZE);
-	EXPECT_EQ(program_box_call(NR_GETRANDOM, AT, BYTES, 0), (s64)PAGE_SIZE);
+	EXPECT_EQ(program_box_call(NR_READ, zero, AT, PAGE_SIZE - 1), PAGE_SIZE - 1);
+	EXPECT_EQ(program_box_call(NR_READ, zero, AT, BYTES), PAGE_SIZE);
+	EXPECT_EQ(program_box_call(NR_GETRANDOM, AT, BYTES, 0), PAGE_SIZE);
 }
 
 TEST(program_end, clearing_of_promised_pages_stops)
@@ -122,7 +122,7 @@ TEST(program_end, clearing_of_promised_pages_stops)
 	if (!pool_borrow(&pool_2m, 2))
 		return;
 	EXPECT_EQ(unmap(AT, BYTES), 0);
-	EXPECT_EQ(map_at(AT, BYTES, RW, HUGETLB | 0x10), (s64)AT);
+	EXPECT_EQ(map_at(AT, BYTES, RW, HUGETLB | 0x10), AT);
 	EXPECT_EQ(put(AT, 1), 0);
 	EXPECT_EQ(put(AT + MIB(2), 2), 0);
 	EXPECT_EQ(last_call(NR_MADVISE, AT, BYTES, DONTNEED, 0), -EINTR);

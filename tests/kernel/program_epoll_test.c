@@ -2,7 +2,6 @@
 #include <arch/atomic.h>
 
 #include "kernel/core/percpu.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/user_copy.h"
@@ -67,12 +66,12 @@ static s64 control(s64 epoll, u64 how, s64 descriptor, u32 events)
 	const struct event event = {events, (u64)descriptor + 1000};
 
 	EXPECT_EQ(user_write(EVENT, &event, sizeof(event)), 0);
-	return program_box_call(NR_EPOLL_CTL, (u64)epoll, how, (u64)descriptor, EVENT);
+	return program_box_call(NR_EPOLL_CTL, epoll, how, descriptor, EVENT);
 }
 
 static s64 look(s64 epoll, u64 most)
 {
-	return program_box_call(NR_EPOLL_WAIT, (u64)epoll, EVENTS, most, 0);
+	return program_box_call(NR_EPOLL_WAIT, epoll, EVENTS, most, 0);
 }
 
 /* The nth event of the last look. */
@@ -86,7 +85,7 @@ static struct event event_at(u64 n)
 
 static s64 put(s64 descriptor, u64 bytes)
 {
-	return program_box_call(NR_WRITE, (u64)descriptor, BYTES, bytes);
+	return program_box_call(NR_WRITE, descriptor, BYTES, bytes);
 }
 
 TEST(program_epoll, an_edge_is_reported_once)
@@ -116,7 +115,7 @@ TEST(program_epoll, an_edge_is_reported_once)
 	EXPECT_EQ(look(epoll, 8), 1);
 	EXPECT_EQ(event_at(0).data, (u64)event + 1000);
 	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.writer), 0);
+	EXPECT_EQ(program_box_call(NR_CLOSE, ends.writer), 0);
 	EXPECT_EQ(look(epoll, 8), 1);
 	EXPECT_EQ(event_at(0).events, IN | HANGUP);
 }
@@ -132,7 +131,7 @@ TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
 	EXPECT_EQ(put(ends.writer, 1), 1);
 	EXPECT_EQ(look(epoll, 8), 1);
 	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.writer), 0);
+	EXPECT_EQ(program_box_call(NR_CLOSE, ends.writer), 0);
 	EXPECT_EQ(look(epoll, 8), 0);
 	EXPECT_EQ(control(epoll, CHANGE, ends.reader, IN | ONCE), 0);
 	EXPECT_EQ(look(epoll, 8), 1);
@@ -147,8 +146,8 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	ends = new_pipe();
 	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.reader), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.writer), 0);
+	EXPECT_EQ(program_box_call(NR_CLOSE, ends.reader), 0);
+	EXPECT_EQ(program_box_call(NR_CLOSE, ends.writer), 0);
 	again = new_pipe();
 	EXPECT_EQ(again.reader, ends.reader);
 	EXPECT_EQ(put(again.writer, 1), 1);
@@ -179,8 +178,7 @@ TEST(program_epoll, wrong_arguments_are_named)
 	EXPECT_EQ(control(epoll, 4, ends.reader, IN), -EINVAL);
 	EXPECT_EQ(control(epoll, CHANGE, ends.reader, IN), -ENOENT);
 	EXPECT_EQ(control(epoll, DELETE, ends.reader, IN), -ENOENT);
-	EXPECT_EQ(program_box_call(NR_EPOLL_CTL, (u64)epoll, ADD, (u64)ends.reader, NOWHERE),
-		  -EFAULT);
+	EXPECT_EQ(program_box_call(NR_EPOLL_CTL, epoll, ADD, ends.reader, NOWHERE), -EFAULT);
 	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), 0);
 	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), -EEXIST);
 	EXPECT_EQ(put(ends.writer, 1), 1);
@@ -188,7 +186,7 @@ TEST(program_epoll, wrong_arguments_are_named)
 	EXPECT_EQ(look(epoll, (u64)-1), -EINVAL);
 	EXPECT_EQ(look(plain, 1), -EINVAL);
 	EXPECT_EQ(look(99, 1), -EBADF);
-	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, (u64)epoll, NOWHERE, 1, 0), -EFAULT);
+	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, epoll, NOWHERE, 1, 0), -EFAULT);
 	EXPECT_EQ(look(epoll, 1), 1);
 }
 

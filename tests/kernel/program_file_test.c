@@ -192,12 +192,12 @@ static s64 do_open(const char *path, u64 flags)
 
 static s64 do_write(s64 fd, const char *text)
 {
-	return CALL_OF("write", (u64)fd, lend(text, strlen(text)), strlen(text));
+	return CALL_OF("write", fd, lend(text, strlen(text)), strlen(text));
 }
 
 static s64 do_close(s64 fd)
 {
-	return CALL_OF("close", (u64)fd);
+	return CALL_OF("close", fd);
 }
 
 /* Read a text from an offset and compare it. */
@@ -207,6 +207,23 @@ static bool reads(s64 fd, u64 at, const char *text)
 	const s64 length = CALL_OF("pread64", (u64)fd, U(buf), sizeof(buf) - 1, at);
 
 	return length == (s64)strlen(text) && strcmp(buf, text) == 0;
+}
+
+/* Read that many bytes, from an offset or from where the file stands, and compare them. */
+static bool holds(s64 fd, u64 at, const void *bytes, size_t size)
+{
+	static u8 found[16384];
+
+	return CALL_OF("pread64", fd, lend(found, size), size, at) == (s64)size &&
+	       memcmp(found, bytes, size) == 0;
+}
+
+static bool gives(s64 fd, const void *bytes, size_t size)
+{
+	u8 found[16] = {0};
+
+	return CALL_OF("read", fd, U(found), sizeof(found)) == (s64)size &&
+	       memcmp(found, bytes, size) == 0;
 }
 
 struct stat_words {
@@ -253,30 +270,28 @@ TEST(program_file, a_file_keeps_what_is_written)
 	REQUIRE(fd == 3);
 	EXPECT_EQ(do_open("/tmp/a", RDWR | CREAT | EXCL), -EEXIST);
 	EXPECT_EQ(do_write(fd, "hello, world"), 12);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), 5), 0);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 7, 0), 7);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), 16), 5);
-	EXPECT_EQ(memcmp(buf, "world", 5), 0);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, (u64)-2, 1), 10);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, (u64)-20, 1), -EINVAL);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 2), 12);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 3, 3), 3);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 3, 4), 12);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 12, 3), -ENXIO);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 9), -EINVAL);
-	EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U("HE"), 2, 0), 2);
+	EXPECT_EQ(CALL_OF("read", fd, U(buf), 5), 0);
+	EXPECT_EQ(CALL_OF("lseek", fd, 7, 0), 7);
+	EXPECT(gives(fd, "world", 5));
+	EXPECT_EQ(CALL_OF("lseek", fd, (u64)-2, 1), 10);
+	EXPECT_EQ(CALL_OF("lseek", fd, (u64)-20, 1), -EINVAL);
+	EXPECT_EQ(CALL_OF("lseek", fd, 0, 2), 12);
+	EXPECT_EQ(CALL_OF("lseek", fd, 3, 3), 3);
+	EXPECT_EQ(CALL_OF("lseek", fd, 3, 4), 12);
+	EXPECT_EQ(CALL_OF("lseek", fd, 12, 3), -ENXIO);
+	EXPECT_EQ(CALL_OF("lseek", fd, 0, 9), -EINVAL);
+	EXPECT_EQ(CALL_OF("pwrite64", fd, U("HE"), 2, 0), 2);
 	EXPECT(reads(fd, 0, "HEllo, world"));
-	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), 2, (u64)-1), -EINVAL);
+	EXPECT_EQ(CALL_OF("pread64", fd, U(buf), 2, (u64)-1), -EINVAL);
 	EXPECT_EQ(stat_of("/tmp/a").size, 12);
 	EXPECT_EQ(stat_of("/tmp/a").mode, 0100644);
 	/* shorter, and longer again: zeros */
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 3), 0);
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 3), 0);
 	EXPECT_EQ(CALL_OF("truncate", U("/tmp/a"), 6), 0);
-	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), 16, 0), 6);
-	EXPECT_EQ(memcmp(buf, "HEl\0\0\0", 6), 0);
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, (u64)-1), -EINVAL);
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 1ULL << 60), -EFBIG);
-	EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U("x"), 1, 1ULL << 60), -EFBIG);
+	EXPECT(holds(fd, 0, "HEl\0\0\0", 6));
+	EXPECT_EQ(CALL_OF("ftruncate", fd, (u64)-1), -EINVAL);
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 1ULL << 60), -EFBIG);
+	EXPECT_EQ(CALL_OF("pwrite64", fd, U("x"), 1, 1ULL << 60), -EFBIG);
 	/* a file without a name lives as long as it is open */
 	EXPECT_EQ(CALL_OF("unlink", U("/tmp/a")), 0);
 	EXPECT_EQ(CALL_OF("unlink", U("/tmp/a")), -ENOENT);
@@ -290,21 +305,21 @@ TEST(program_file, access_follows_the_mode_of_open)
 	s64 fd;
 
 	fd = do_open("/tmp/a", WRONLY | CREAT);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), 4), -EBADF);
+	EXPECT_EQ(CALL_OF("read", fd, U(buf), 4), -EBADF);
 	EXPECT_EQ(do_write(fd, "abc"), 3);
 	do_close(fd);
 	fd = do_open("/tmp/a", RDONLY);
 	EXPECT_EQ(do_write(fd, "abc"), -EBADF);
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 0), -EINVAL);
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 0), -EINVAL);
 	do_close(fd);
 	fd = do_open("/tmp/a", OPATH);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(buf), 4), -EBADF);
-	EXPECT_EQ(CALL_OF("ioctl", (u64)fd, 0x541b, U(buf)), -EBADF);
+	EXPECT_EQ(CALL_OF("read", fd, U(buf), 4), -EBADF);
+	EXPECT_EQ(CALL_OF("ioctl", fd, 0x541b, U(buf)), -EBADF);
 	do_close(fd);
 	fd = do_open("/tmp/a", RDWR | APPEND);
 	EXPECT_EQ(do_write(fd, "def"), 3);
 	EXPECT(reads(fd, 0, "abcdef"));
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd, 0, 1), 6);
+	EXPECT_EQ(CALL_OF("lseek", fd, 0, 1), 6);
 	do_close(fd);
 	fd = do_open("/tmp/a", RDWR | TRUNC);
 	EXPECT_EQ(stat_of("/tmp/a").size, 0);
@@ -322,34 +337,32 @@ static const u64 places[] = {0, 511, 512, 513, 262143, 262144, 1ULL << 27, (1ULL
 TEST(program_file, a_sparse_file_has_only_the_pages_that_were_written)
 {
 	const s64 fd = do_open("/tmp/sparse", RDWR | CREAT);
-	char text[16], found[8], zeros[8] = {1};
+	char text[16];
 
 	REQUIRE(fd == 3);
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
 		format(text, sizeof(text), "place %zu", i);
-		EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U(text), 7, places[i] * PAGE_SIZE), 7);
+		EXPECT_EQ(CALL_OF("pwrite64", fd, U(text), 7, places[i] * PAGE_SIZE), 7);
 	}
 	EXPECT_EQ(stat_of("/tmp/sparse").blocks, ARRAY_LEN(places) * 8);
-	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(zeros), 8, 100 * PAGE_SIZE), 8);
-	EXPECT_EQ(memcmp(zeros, "\0\0\0\0\0\0\0\0", 8), 0);
+	EXPECT(holds(fd, 100 * PAGE_SIZE, "\0\0\0\0\0\0\0\0", 8));
 	for (size_t i = ARRAY_LEN(places); i-- > 0;) {
 		format(text, sizeof(text), "place %zu", i);
-		EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(found), 7, places[i] * PAGE_SIZE), 7);
-		EXPECT_EQ(memcmp(found, text, 7), 0);
+		EXPECT(holds(fd, places[i] * PAGE_SIZE, text, 7));
 		/* cut in the middle of the text */
-		EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, places[i] * PAGE_SIZE + 5), 0);
+		EXPECT_EQ(CALL_OF("ftruncate", fd, places[i] * PAGE_SIZE + 5), 0);
 		EXPECT_EQ(stat_of("/tmp/sparse").blocks, (i + 1) * 8);
 		EXPECT(reads(fd, places[i] * PAGE_SIZE, "place"));
-		EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, places[i] * PAGE_SIZE), 0);
+		EXPECT_EQ(CALL_OF("ftruncate", fd, places[i] * PAGE_SIZE), 0);
 		EXPECT_EQ(stat_of("/tmp/sparse").blocks, i * 8);
 	}
-	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 0, PAGE_SIZE - 1, 2), 0);
+	EXPECT_EQ(CALL_OF("fallocate", fd, 0, PAGE_SIZE - 1, 2), 0);
 	EXPECT_EQ(stat_of("/tmp/sparse").blocks, 16);
 	EXPECT_EQ(stat_of("/tmp/sparse").size, PAGE_SIZE + 1);
-	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 1, 4 * PAGE_SIZE, 1), 0);
+	EXPECT_EQ(CALL_OF("fallocate", fd, 1, 4 * PAGE_SIZE, 1), 0);
 	EXPECT_EQ(stat_of("/tmp/sparse").size, PAGE_SIZE + 1);
-	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 3, 0, 1), -ENOTSUP);
-	EXPECT_EQ(CALL_OF("fallocate", (u64)fd, 0, 0, 0), -EINVAL);
+	EXPECT_EQ(CALL_OF("fallocate", fd, 3, 0, 1), -ENOTSUP);
+	EXPECT_EQ(CALL_OF("fallocate", fd, 0, 0, 0), -EINVAL);
 }
 
 /* Random writes and cuts, beside a plain array. */
@@ -367,18 +380,18 @@ TEST(program_file, random_writes_and_cuts_agree_with_an_array)
 		const u64 bytes = next_random(&state) % (MOST - at) % 10000;
 
 		if (next_random(&state) % 4 == 0) {
-			EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, at), 0);
+			EXPECT_EQ(CALL_OF("ftruncate", fd, at), 0);
 			if (at < size)
 				memset(model + at, 0, size - at);
 			size = at;
 		} else {
 			memset(buf, (int)turn, bytes);
 			memcpy(model + at, buf, bytes);
-			EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U(buf), bytes, at), bytes);
+			EXPECT_EQ(CALL_OF("pwrite64", fd, U(buf), bytes, at), bytes);
 			if (bytes > 0)
 				size = MAX(size, at + bytes);
 		}
-		EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), MOST, 0), size);
+		EXPECT_EQ(CALL_OF("pread64", fd, U(buf), MOST, 0), size);
 		EXPECT_EQ(memcmp(buf, model, size), 0);
 	}
 }
@@ -399,41 +412,39 @@ TEST(program_file, bytes_are_sent_from_file_to_file)
 		bytes[i] = (u8)(i * 7 + i / 256);
 	from = do_open("/tmp/from", RDWR | CREAT);
 	to = do_open("/tmp/to", RDWR | CREAT);
-	REQUIRE(CALL_OF("write", (u64)from, U(bytes), BYTES) == BYTES);
+	REQUIRE(CALL_OF("write", from, U(bytes), BYTES) == BYTES);
 	/* from a place that the program names: the offset stays where it is, at the end */
-	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, U(&place), 5000), 5000);
+	EXPECT_EQ(CALL_OF("sendfile", to, from, U(&place), 5000), 5000);
 	EXPECT_EQ(place, FROM + 5000);
-	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, 0, 5000), 0);
-	EXPECT_EQ(CALL_OF("pread64", (u64)to, U(sent), 5000, 0), 5000);
-	EXPECT_EQ(memcmp(sent, bytes + FROM, 5000), 0);
+	EXPECT_EQ(CALL_OF("sendfile", to, from, 0, 5000), 0);
+	EXPECT(holds(to, 0, bytes + FROM, 5000));
 	/* from the offset, up to the end of the file */
-	EXPECT_EQ(CALL_OF("lseek", (u64)from, 3, 0), 3);
-	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, 0, 1 << 30), BYTES - 3);
-	EXPECT_EQ(CALL_OF("lseek", (u64)from, 0, 1), BYTES);
-	EXPECT_EQ(CALL_OF("lseek", (u64)to, 0, 1), 5000 + BYTES - 3);
-	EXPECT_EQ(CALL_OF("pread64", (u64)to, U(sent), BYTES, 5000), BYTES - 3);
+	EXPECT_EQ(CALL_OF("lseek", from, 3, 0), 3);
+	EXPECT_EQ(CALL_OF("sendfile", to, from, 0, 1 << 30), BYTES - 3);
+	EXPECT_EQ(CALL_OF("lseek", from, 0, 1), BYTES);
+	EXPECT_EQ(CALL_OF("lseek", to, 0, 1), 5000 + BYTES - 3);
+	EXPECT_EQ(CALL_OF("pread64", to, U(sent), BYTES, 5000), BYTES - 3);
 	EXPECT_EQ(memcmp(sent, bytes + 3, BYTES - 3), 0);
 	/* into a pipe, as far as there is room */
 	REQUIRE(CALL_OF("pipe2", U(fd), NONBLOCK) == 0);
 	place = 0;
-	EXPECT_EQ(CALL_OF("sendfile", (u64)fd[1], (u64)from, U(&place), 8), 8);
-	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(sent), 16), 8);
-	EXPECT_EQ(memcmp(sent, bytes, 8), 0);
+	EXPECT_EQ(CALL_OF("sendfile", fd[1], from, U(&place), 8), 8);
+	EXPECT(gives(fd[0], bytes, 8));
 	for (unsigned i = 0; i < 16; i++) {
 		place = 0;
-		CALL_OF("sendfile", (u64)fd[1], (u64)from, U(&place), BYTES);
+		CALL_OF("sendfile", fd[1], from, U(&place), BYTES);
 	}
 	do
 		room = CALL_OF("sendfile", (u64)fd[1], (u64)from, U(&place), 1);
 	while (room == 1);
 	EXPECT_EQ(room, -EAGAIN);
-	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)fd[0], 0, 1), -EINVAL);
-	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)fd[0], U(&place), 1), -ESPIPE);
-	EXPECT_EQ(CALL_OF("sendfile", (u64)fd[0], (u64)from, 0, 1), -EBADF);
-	EXPECT_EQ(CALL_OF("sendfile", 99, (u64)from, 0, 1), -EBADF);
-	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, BAD_ADDRESS, 1), -EFAULT);
+	EXPECT_EQ(CALL_OF("sendfile", to, fd[0], 0, 1), -EINVAL);
+	EXPECT_EQ(CALL_OF("sendfile", to, fd[0], U(&place), 1), -ESPIPE);
+	EXPECT_EQ(CALL_OF("sendfile", fd[0], from, 0, 1), -EBADF);
+	EXPECT_EQ(CALL_OF("sendfile", 99, from, 0, 1), -EBADF);
+	EXPECT_EQ(CALL_OF("sendfile", to, from, BAD_ADDRESS, 1), -EFAULT);
 	place = 1ULL << 63;
-	EXPECT_EQ(CALL_OF("sendfile", (u64)to, (u64)from, U(&place), 1), -EINVAL);
+	EXPECT_EQ(CALL_OF("sendfile", to, from, U(&place), 1), -EINVAL);
 }
 
 TEST(program_file, vectors_are_transferred_as_one)
@@ -446,30 +457,28 @@ TEST(program_file, vectors_are_transferred_as_one)
 
 	EXPECT_EQ(user_write(KEPT, "one two", 7), 0);
 	fd = do_open("/tmp/v", RDWR | CREAT);
-	EXPECT_EQ(CALL_OF("writev", (u64)fd, U(out), 3), 7);
-	EXPECT_EQ(CALL_OF("preadv", (u64)fd, U(in), 2, 0), 7);
+	EXPECT_EQ(CALL_OF("writev", fd, U(out), 3), 7);
+	EXPECT_EQ(CALL_OF("preadv", fd, U(in), 2, 0), 7);
 	EXPECT_EQ(user_read(b, KEPT + 100, 3), 0);
 	EXPECT_EQ(user_read(b + 3, KEPT + 200, 4), 0);
 	EXPECT_EQ(memcmp(b, "one two", 7), 0);
-	EXPECT_EQ(CALL_OF("pwritev", (u64)fd, U(out), 1, 4), 4);
+	EXPECT_EQ(CALL_OF("pwritev", fd, U(out), 1, 4), 4);
 	EXPECT(reads(fd, 0, "one one "));
-	EXPECT_EQ(CALL_OF("preadv2", (u64)fd, U(in), 2, (u64)-1, 0, 0), 1);
-	EXPECT_EQ(CALL_OF("preadv2", (u64)fd, U(in), 2, 0, 0, 8), -ENOTSUP);
-	EXPECT_EQ(CALL_OF("readv", (u64)fd, U(in), 1025), -EINVAL);
-	EXPECT_EQ(CALL_OF("readv", (u64)fd, BAD_ADDRESS, 1), -EFAULT);
+	EXPECT_EQ(CALL_OF("preadv2", fd, U(in), 2, (u64)-1, 0, 0), 1);
+	EXPECT_EQ(CALL_OF("preadv2", fd, U(in), 2, 0, 0, 8), -ENOTSUP);
+	EXPECT_EQ(CALL_OF("readv", fd, U(in), 1025), -EINVAL);
+	EXPECT_EQ(CALL_OF("readv", fd, BAD_ADDRESS, 1), -EFAULT);
 	/* what cannot be read leaves no trace beyond the end */
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 0), 0);
-	EXPECT_EQ(CALL_OF("pwritev", (u64)fd, U(bad), 2, 0), -EFAULT);
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 4), 0);
-	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(b), 4, 0), 4);
-	EXPECT_EQ(memcmp(b, "\0\0\0\0", 4), 0);
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 0), 0);
-	EXPECT_EQ(CALL_OF("fcntl", (u64)fd, 4, APPEND), 0);
-	EXPECT_EQ(CALL_OF("writev", (u64)fd, U(bad), 2), -EFAULT);
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 0), 0);
+	EXPECT_EQ(CALL_OF("pwritev", fd, U(bad), 2, 0), -EFAULT);
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 4), 0);
+	EXPECT(holds(fd, 0, "\0\0\0\0", 4));
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 0), 0);
+	EXPECT_EQ(CALL_OF("fcntl", fd, 4, APPEND), 0);
+	EXPECT_EQ(CALL_OF("writev", fd, U(bad), 2), -EFAULT);
 	EXPECT_EQ(stat_of("/tmp/v").size, 0);
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 4), 0);
-	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(b), 4, 0), 4);
-	EXPECT_EQ(memcmp(b, "\0\0\0\0", 4), 0);
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 4), 0);
+	EXPECT(holds(fd, 0, "\0\0\0\0", 4));
 }
 
 /* ---- FILES= ---- */
@@ -489,7 +498,7 @@ TEST(program_file, files_of_the_image_are_there)
 	fd = do_open("dir/a.txt", RDWR);
 	EXPECT(reads(fd, 0, "contents of a"));
 	EXPECT(reads(fd, 9, "of a"));
-	EXPECT_EQ(CALL_OF("pwrite64", (u64)fd, U("CON"), 3, 0), 3);
+	EXPECT_EQ(CALL_OF("pwrite64", fd, U("CON"), 3, 0), 3);
 	EXPECT(reads(fd, 0, "CONtents of a"));
 	EXPECT_EQ(memcmp(image, before, image_size), 0); /* the image itself stays as it is */
 	do_close(fd);
@@ -505,10 +514,9 @@ TEST(program_file, files_of_the_image_are_there)
 	EXPECT_EQ(do_open("/deep/er/b/", RDONLY), -ENOTDIR);
 	/* a shorter file does not get the bytes of the image back */
 	fd = do_open("/long", RDWR);
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 4098), 0);
-	EXPECT_EQ(CALL_OF("ftruncate", (u64)fd, 5000), 0);
-	EXPECT_EQ(CALL_OF("pread64", (u64)fd, U(buf), 4, 4096), 4);
-	EXPECT_EQ(memcmp(buf, "yy\0\0", 4), 0);
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 4098), 0);
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 5000), 0);
+	EXPECT(holds(fd, 4096, "yy\0\0", 4));
 }
 
 TEST(program_file, a_broken_image_is_refused)
@@ -555,16 +563,16 @@ TEST(program_file, paths_are_walked)
 	EXPECT_EQ(CALL_OF("chdir", U("/abs/")), 0);
 	EXPECT(is_here("/dir"));
 	fd = do_open("/deep", RDONLY | DIRECTORY);
-	EXPECT_EQ(CALL_OF("faccessat", (u64)fd, U("er/b"), 0), 0);
-	EXPECT_EQ(CALL_OF("faccessat", (u64)fd, U("../long"), 0), 0);
-	EXPECT_EQ(CALL_OF("faccessat2", (u64)fd, U(""), 0, 0x1000), 0);
+	EXPECT_EQ(CALL_OF("faccessat", fd, U("er/b"), 0), 0);
+	EXPECT_EQ(CALL_OF("faccessat", fd, U("../long"), 0), 0);
+	EXPECT_EQ(CALL_OF("faccessat2", fd, U(""), 0, 0x1000), 0);
 	EXPECT_EQ(CALL_OF("faccessat", 99, U("er/b"), 0), -EBADF);
 	EXPECT_EQ(CALL_OF("faccessat", 99, U("/long"), 0), 0);
-	EXPECT_EQ(CALL_OF("openat", (u64)fd, U("er/new"), RDWR | CREAT, 0600), fd + 1);
-	EXPECT_EQ(CALL_OF("faccessat", (u64)fd + 1, U("x"), 0), -ENOTDIR);
-	EXPECT_EQ(CALL_OF("fchdir", (u64)fd), 0);
+	EXPECT_EQ(CALL_OF("openat", fd, U("er/new"), RDWR | CREAT, 0600), fd + 1);
+	EXPECT_EQ(CALL_OF("faccessat", fd + 1, U("x"), 0), -ENOTDIR);
+	EXPECT_EQ(CALL_OF("fchdir", fd), 0);
 	EXPECT(is_here("/deep"));
-	EXPECT_EQ(CALL_OF("fchdir", (u64)fd + 1), -ENOTDIR);
+	EXPECT_EQ(CALL_OF("fchdir", fd + 1), -ENOTDIR);
 	memset(long_name, 'n', 256);
 	EXPECT_EQ(do_open(long_name, RDWR | CREAT), -ENAMETOOLONG);
 	long_name[255] = 0;
@@ -591,7 +599,7 @@ TEST(program_file, names_are_made_moved_and_removed)
 	EXPECT_EQ(stat_of("/tmp/d").mode, 0040755);
 	EXPECT_EQ(CALL_OF("umask", 0), 022);
 	EXPECT_EQ(CALL_OF("mkdir", U("/tmp/d/"), 0777), -EEXIST);
-	EXPECT_EQ(CALL_OF("mkdirat", (u64)HERE, U("/tmp/e/"), 0777), 0);
+	EXPECT_EQ(CALL_OF("mkdirat", HERE, U("/tmp/e/"), 0777), 0);
 	EXPECT_EQ(CALL_OF("mkdir", U("/"), 0777), -EEXIST);
 	EXPECT_EQ(CALL_OF("mkdir", U("/none/d"), 0777), -ENOENT);
 	EXPECT_EQ(do_open("/tmp/d/f", RDWR | CREAT), 3);
@@ -599,8 +607,8 @@ TEST(program_file, names_are_made_moved_and_removed)
 	EXPECT_EQ(CALL_OF("rmdir", U("/tmp/d")), -ENOTEMPTY);
 	EXPECT_EQ(CALL_OF("rmdir", U("/tmp/d/f")), -ENOTDIR);
 	EXPECT_EQ(CALL_OF("unlink", U("/tmp/d")), -EISDIR);
-	EXPECT_EQ(CALL_OF("unlinkat", (u64)HERE, U("/tmp/e"), 0x200), 0);
-	EXPECT_EQ(CALL_OF("unlinkat", (u64)HERE, U("/tmp/e"), 0x201), -EINVAL);
+	EXPECT_EQ(CALL_OF("unlinkat", HERE, U("/tmp/e"), 0x200), 0);
+	EXPECT_EQ(CALL_OF("unlinkat", HERE, U("/tmp/e"), 0x201), -EINVAL);
 	EXPECT_EQ(CALL_OF("rename", U("/tmp/d"), U("/tmp/d/x")), -EINVAL);
 	EXPECT_EQ(CALL_OF("rename", U("/tmp/d"), U("/tmp/m")), 0);
 	EXPECT_EQ(CALL_OF("access", U("/tmp/d"), 0), -ENOENT);
@@ -610,9 +618,9 @@ TEST(program_file, names_are_made_moved_and_removed)
 	EXPECT_EQ(CALL_OF("rename", U("/tmp/m"), U("/tmp/g")), -ENOTDIR);
 	EXPECT_EQ(CALL_OF("rename", U("/tmp/g"), U("/tmp/g")), 0);
 	EXPECT_EQ(do_open("/tmp/h", RDWR | CREAT), 4);
-	EXPECT_EQ(CALL_OF("renameat2", (u64)HERE, U("/tmp/g"), (u64)HERE, U("/tmp/h"), 1), -EEXIST);
-	EXPECT_EQ(CALL_OF("renameat2", (u64)HERE, U("/tmp/g"), (u64)HERE, U("/tmp/h"), 2), -EINVAL);
-	EXPECT_EQ(CALL_OF("renameat", (u64)HERE, U("/tmp/g"), (u64)HERE, U("/tmp/h")), 0);
+	EXPECT_EQ(CALL_OF("renameat2", HERE, U("/tmp/g"), HERE, U("/tmp/h"), 1), -EEXIST);
+	EXPECT_EQ(CALL_OF("renameat2", HERE, U("/tmp/g"), HERE, U("/tmp/h"), 2), -EINVAL);
+	EXPECT_EQ(CALL_OF("renameat", HERE, U("/tmp/g"), HERE, U("/tmp/h")), 0);
 	EXPECT_EQ(stat_of("/tmp/h").size, 1);
 	EXPECT_EQ(CALL_OF("mkdir", U("/tmp/empty"), 0700), 0);
 	EXPECT_EQ(CALL_OF("rename", U("/tmp/m"), U("/tmp/empty")), 0);
@@ -623,12 +631,12 @@ TEST(program_file, names_are_made_moved_and_removed)
 	EXPECT_EQ(stat_of("/tmp/h").number, stat_of("h2").number);
 	EXPECT_EQ(CALL_OF("unlink", U("h")), 0);
 	EXPECT_EQ(stat_of("/tmp/h2").links, 1);
-	EXPECT_EQ(CALL_OF("linkat", (u64)HERE, U("empty"), (u64)HERE, U("e2"), 0), -EPERM);
+	EXPECT_EQ(CALL_OF("linkat", HERE, U("empty"), HERE, U("e2"), 0), -EPERM);
 	EXPECT_EQ(CALL_OF("rmdir", U("/")), -ENOTEMPTY);
 	EXPECT_EQ(CALL_OF("chdir", U("empty")), 0);
 	EXPECT_EQ(CALL_OF("rmdir", U(".")), -EBUSY);
 	EXPECT_EQ(CALL_OF("symlink", U(""), U("s")), -ENOENT);
-	EXPECT_EQ(CALL_OF("symlinkat", U("h2"), (u64)HERE, U("../s")), 0);
+	EXPECT_EQ(CALL_OF("symlinkat", U("h2"), HERE, U("../s")), 0);
 	EXPECT_EQ(stat_of("/tmp/s").size, 1);
 	EXPECT_EQ(CALL_OF("chmod", U("/tmp/s"), 0111), 0);
 	EXPECT_EQ(stat_of("/tmp/h2").mode, 0100111);
@@ -644,7 +652,7 @@ TEST(program_file, texts_are_made_when_they_are_opened)
 
 	EXPECT_EQ(files_name_program("/bin/prog", words, sizeof(words)), 0);
 	fd = do_open("/proc/meminfo", RDONLY);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(text), 9), 9);
+	EXPECT_EQ(CALL_OF("read", fd, U(text), 9), 9);
 	EXPECT_EQ(strcmp(text, "MemTotal:"), 0);
 	EXPECT_EQ(do_open("/proc/meminfo", RDWR), -EACCES);
 	fd = do_open("/proc/sys/vm/overcommit_memory", RDONLY);
@@ -656,7 +664,7 @@ TEST(program_file, texts_are_made_when_they_are_opened)
 	EXPECT_EQ(CALL_OF("readlink", U("/proc/self/exe"), U(text), 64), 9);
 	EXPECT_EQ(memcmp(text, "/bin/prog", 9), 0);
 	fd = do_open("/proc/self/cmdline", RDONLY);
-	EXPECT_EQ(CALL_OF("read", (u64)fd, U(text), 64), sizeof(words));
+	EXPECT_EQ(CALL_OF("read", fd, U(text), 64), sizeof(words));
 	EXPECT_EQ(memcmp(text, words, sizeof(words)), 0);
 }
 
@@ -666,7 +674,7 @@ static bool begins_with(const char *path, const char *text)
 	const s64 fd = do_open(path, RDONLY);
 	char buf[512] = {0};
 
-	EXPECT(CALL_OF("read", (u64)fd, U(buf), strlen(text)) > 0);
+	EXPECT(CALL_OF("read", fd, U(buf), strlen(text)) > 0);
 	EXPECT_EQ(do_close(fd), 0);
 	return strcmp(buf, text) == 0;
 }
@@ -714,16 +722,14 @@ TEST(program_file, the_console_is_read_by_lines)
 	type("c\rdone\n\b\b\b");
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x541b, U(&waiting)), 0);
 	EXPECT_EQ(waiting, 9);
-	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), 4);
-	EXPECT_EQ(memcmp(buf, "abc\n", 4), 0);
+	EXPECT(gives(0, "abc\n", 4));
 	EXPECT_EQ(CALL_OF("read", 0, U(buf), 2), 2);
 	EXPECT_EQ(CALL_OF("read", 0, lend(buf + 2, 62), 64), 3);
 	EXPECT_EQ(memcmp(buf, "done\n", 5), 0);
 	type("\x04");
 	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), 0);
 	type("wrong\x15ri\x04");
-	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), 2);
-	EXPECT_EQ(memcmp(buf, "ri", 2), 0);
+	EXPECT(gives(0, "ri", 2));
 	for (unsigned i = 0; i < 3000; i++)
 		type("x");
 	type("\n");
@@ -765,27 +771,26 @@ TEST(program_file, a_pipe_keeps_order_and_bounds)
 
 	EXPECT_EQ(CALL_OF("pipe2", U(fd), 1), -EINVAL);
 	REQUIRE(CALL_OF("pipe2", U(fd), NONBLOCK) == 0);
-	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(buf), 16), -EAGAIN);
-	EXPECT_EQ(CALL_OF("read", (u64)fd[1], U(buf), 16), -EBADF);
+	EXPECT_EQ(CALL_OF("read", fd[0], U(buf), 16), -EAGAIN);
+	EXPECT_EQ(CALL_OF("read", fd[1], U(buf), 16), -EBADF);
 	EXPECT_EQ(do_write(fd[0], "x"), -EBADF);
 	EXPECT_EQ(do_write(fd[1], "hello"), 5);
-	EXPECT_EQ(CALL_OF("ioctl", (u64)fd[0], 0x541b, U(&waiting)), 0);
+	EXPECT_EQ(CALL_OF("ioctl", fd[0], 0x541b, U(&waiting)), 0);
 	EXPECT_EQ(waiting, 5);
-	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(buf), 2), 2);
-	EXPECT_EQ(CALL_OF("read", (u64)fd[0], BAD_ADDRESS, 2), -EFAULT);
-	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(buf), 16), 3);
-	EXPECT_EQ(memcmp(buf, "llo", 3), 0);
-	EXPECT_EQ(CALL_OF("write", (u64)fd[1], U(big), sizeof(big)), 65536);
+	EXPECT_EQ(CALL_OF("read", fd[0], U(buf), 2), 2);
+	EXPECT_EQ(CALL_OF("read", fd[0], BAD_ADDRESS, 2), -EFAULT);
+	EXPECT(gives(fd[0], "llo", 3));
+	EXPECT_EQ(CALL_OF("write", fd[1], U(big), sizeof(big)), 65536);
 	EXPECT_EQ(do_write(fd[1], "x"), -EAGAIN);
-	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(big), 4000), 4000);
-	EXPECT_EQ(CALL_OF("write", (u64)fd[1], U(big), 4096), -EAGAIN);
-	EXPECT_EQ(CALL_OF("write", (u64)fd[1], U(big), 5000), 4000);
-	EXPECT_EQ(CALL_OF("lseek", (u64)fd[0], 0, 0), -ESPIPE);
-	EXPECT_EQ(CALL_OF("pread64", (u64)fd[0], U(buf), 1, 0), -ESPIPE);
-	EXPECT_EQ(CALL_OF("fcntl", (u64)fd[0], 1032), 65536);
+	EXPECT_EQ(CALL_OF("read", fd[0], U(big), 4000), 4000);
+	EXPECT_EQ(CALL_OF("write", fd[1], U(big), 4096), -EAGAIN);
+	EXPECT_EQ(CALL_OF("write", fd[1], U(big), 5000), 4000);
+	EXPECT_EQ(CALL_OF("lseek", fd[0], 0, 0), -ESPIPE);
+	EXPECT_EQ(CALL_OF("pread64", fd[0], U(buf), 1, 0), -ESPIPE);
+	EXPECT_EQ(CALL_OF("fcntl", fd[0], 1032), 65536);
 	do_close(fd[1]);
-	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(big), sizeof(big)), 65536);
-	EXPECT_EQ(CALL_OF("read", (u64)fd[0], U(big), sizeof(big)), 0);
+	EXPECT_EQ(CALL_OF("read", fd[0], U(big), sizeof(big)), 65536);
+	EXPECT_EQ(CALL_OF("read", fd[0], U(big), sizeof(big)), 0);
 	do_close(fd[0]);
 	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
 	do_close(fd[0]);
@@ -849,7 +854,7 @@ TEST(program_file, poll_and_select_tell_what_is_ready)
 	EXPECT_EQ(files[0].found, 1);
 	in = 1ULL << fd[0] | 1ULL << 63;
 	out = 1ULL << fd[1];
-	EXPECT_EQ(CALL_OF("select", (u64)fd[1] + 1, U(&in), U(&out), 0, U(time)), 2);
+	EXPECT_EQ(CALL_OF("select", fd[1] + 1, U(&in), U(&out), 0, U(time)), 2);
 	EXPECT_EQ(in, 1ULL << fd[0]);
 	in = 1ULL << 20;
 	EXPECT_EQ(CALL_OF("select", 21, U(&in), 0, 0, U(time)), -EBADF);
@@ -891,10 +896,10 @@ TEST(program_file, no_call_follows_a_bad_address)
 	for (size_t i = 0; i < ARRAY_LEN(with_path_at); i++)
 		if (CALL_OF(with_path_at[i], (u64)HERE, BAD_ADDRESS) != -EFAULT)
 			test_fail(__FILE__, __LINE__, "%s", with_path_at[i]);
-	EXPECT_EQ(CALL_OF("readlinkat", (u64)HERE, BAD_ADDRESS, U(buf), 8), -EFAULT);
+	EXPECT_EQ(CALL_OF("readlinkat", HERE, BAD_ADDRESS, U(buf), 8), -EFAULT);
 	EXPECT_EQ(CALL_OF("stat", U("/"), BAD_ADDRESS), -EFAULT);
 	EXPECT_EQ(CALL_OF("fstat", 0, BAD_ADDRESS), -EFAULT);
-	EXPECT_EQ(CALL_OF("statx", (u64)HERE, U("/"), 0, 0, BAD_ADDRESS), -EFAULT);
+	EXPECT_EQ(CALL_OF("statx", HERE, U("/"), 0, 0, BAD_ADDRESS), -EFAULT);
 	EXPECT_EQ(CALL_OF("statfs", U("/"), BAD_ADDRESS), -EFAULT);
 	EXPECT_EQ(CALL_OF("getcwd", BAD_ADDRESS, 100), -EFAULT);
 	EXPECT_EQ(CALL_OF("fcntl", 0, 5, BAD_ADDRESS), -EFAULT);
@@ -902,12 +907,12 @@ TEST(program_file, no_call_follows_a_bad_address)
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5421, BAD_ADDRESS), -EFAULT);
 	EXPECT_EQ(CALL_OF("ppoll", U(buf), 0, BAD_ADDRESS), -EFAULT);
 	EXPECT_EQ(CALL_OF("select", 1, BAD_ADDRESS, 0, 0, 0), -EFAULT);
-	EXPECT_EQ(CALL_OF("getdents64", (u64)do_open("/", RDONLY), BAD_ADDRESS, 100), -EFAULT);
-	EXPECT_EQ(CALL_OF("read", (u64)do_open("/dev/zero", RDONLY), BAD_ADDRESS, 1), -EFAULT);
-	EXPECT_EQ(CALL_OF("read", (u64)do_open("/dev/random", RDONLY), BAD_ADDRESS, 1), -EFAULT);
+	EXPECT_EQ(CALL_OF("getdents64", do_open("/", RDONLY), BAD_ADDRESS, 100), -EFAULT);
+	EXPECT_EQ(CALL_OF("read", do_open("/dev/zero", RDONLY), BAD_ADDRESS, 1), -EFAULT);
+	EXPECT_EQ(CALL_OF("read", do_open("/dev/random", RDONLY), BAD_ADDRESS, 1), -EFAULT);
 	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
-	EXPECT_EQ(CALL_OF("write", (u64)fd[1], BAD_ADDRESS, 1), -EFAULT);
-	EXPECT_EQ(CALL_OF("write", (u64)CALL_OF("eventfd", 0), BAD_ADDRESS, 8), -EFAULT);
+	EXPECT_EQ(CALL_OF("write", fd[1], BAD_ADDRESS, 1), -EFAULT);
+	EXPECT_EQ(CALL_OF("write", CALL_OF("eventfd", 0), BAD_ADDRESS, 8), -EFAULT);
 }
 
 /* ---- several CPUs ---- */
@@ -982,11 +987,11 @@ static void write_or_cut(void *arg)
 
 	memset(out, 'w', sizeof(out));
 	while (me > 0 && !atomic_load_acquire(&race->writers))
-		CALL_OF("ftruncate", (u64)race->fd[0], 0);
+		CALL_OF("ftruncate", race->fd[0], 0);
 	for (const u64 began = clock_ns(); me == 0 && clock_ns() - began < NS_PER_S;) {
 		s64 there;
 
-		CALL_OF("pwrite64", (u64)race->fd[0], U(out), sizeof(out), 0);
+		CALL_OF("pwrite64", race->fd[0], U(out), sizeof(out), 0);
 		there = CALL_OF("pread64", (u64)race->fd[0], U(in), sizeof(in), 0);
 		if (there != 0 && (there != sizeof(in) || memcmp(in, out, sizeof(in)) != 0))
 			race->wrong++;
@@ -1130,10 +1135,10 @@ static unsigned use_everything(void)
 	})
 	memset(path + 5, 'l', 150);
 	file = FITS(do_open("/long", RDWR));
-	FITS(CALL_OF("pwrite64", (u64)file, U(big), sizeof(big), 100));
-	FITS(CALL_OF("pwrite64", (u64)file, U(big), sizeof(big), MIB(40)));
-	FITS(CALL_OF("ftruncate", (u64)file, MIB(30) + 1));
-	FITS(CALL_OF("fallocate", (u64)file, 0, GIB(3), 1));
+	FITS(CALL_OF("pwrite64", file, U(big), sizeof(big), 100));
+	FITS(CALL_OF("pwrite64", file, U(big), sizeof(big), MIB(40)));
+	FITS(CALL_OF("ftruncate", file, MIB(30) + 1));
+	FITS(CALL_OF("fallocate", file, 0, GIB(3), 1));
 	FITS(do_open(path, RDWR | CREAT));
 	FITS(CALL_OF("mkdir", U("/tmp/d"), 0777));
 	FITS(CALL_OF("symlink", U("/long"), U("/tmp/d/s")));
@@ -1144,7 +1149,7 @@ static unsigned use_everything(void)
 	FITS(CALL_OF("memfd_create", U("m"), 0));
 	FITS(do_open("/proc/meminfo", RDONLY));
 	FITS(CALL_OF("getcwd", U(buf), sizeof(buf)));
-	FITS(CALL_OF("getdents64", (u64)do_open("/tmp", RDONLY), U(big), sizeof(big)));
+	FITS(CALL_OF("getdents64", do_open("/tmp", RDONLY), U(big), sizeof(big)));
 	FITS(CALL_OF("unlink", U("/tmp/t")));
 #undef FITS
 	return wrong;

@@ -265,9 +265,8 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 	movable_announce();
 	at = page_to_move(SIZE);
 	REQUIRE(at);
-	EXPECT_EQ(program_box_call(NR_MREMAP, at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new),
-		  (s64) new);
-	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), (s64)at);
+	EXPECT_EQ(program_box_call(NR_MREMAP, at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new), new);
+	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), at);
 	EXPECT_EQ(put(at, 5), 0);
 	was = frame_at(new);
 	EXPECT_EQ(take_block_of(new), (u64)-EBUSY);

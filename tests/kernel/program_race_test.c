@@ -119,7 +119,7 @@ TEST(program_race, a_closed_end_wakes_who_waits_at_the_other)
 	EXPECT_EQ(program_box_call(NR_PIPE, PROGRAM_BOX_MEMORY), 0);
 	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
 	for (u64 i = 0; i < PIPE_SIZE; i += bytes)
-		EXPECT_EQ(program_box_call(NR_WRITE, (u64)end[1], buffer, bytes), (s64)bytes);
+		EXPECT_EQ(program_box_call(NR_WRITE, end[1], buffer, bytes), bytes);
 	writer.file = (u64)end[1];
 	close_under(&writer, other, (u64)end[0]);
 	EXPECT_EQ(writer.result, -EPIPE);
@@ -143,9 +143,9 @@ TEST(program_race, a_copy_over_a_border_uses_both_pages)
 
 	for (unsigned i = 0; i < sizeof(out); i++)
 		out[i] = (u8)(i + 1);
-	EXPECT_EQ(map_at(AT, 2 * PAGE_SIZE), (s64)AT);
+	EXPECT_EQ(map_at(AT, 2 * PAGE_SIZE), AT);
 	EXPECT_EQ(user_write(border, out, 1), 0);
-	EXPECT_EQ(map_at(AT + MIB(4), PAGE_SIZE), (s64)(AT + MIB(4)));
+	EXPECT_EQ(map_at(AT + MIB(4), PAGE_SIZE), (AT + MIB(4)));
 	EXPECT_EQ(user_write(AT + MIB(4), out, 1), 0);
 	EXPECT_EQ(user_write(AT, out, 1), 0);
 	EXPECT(frame_of(AT) != PFN_NONE && frame_of(AT) + 1 != frame_of(border));
@@ -225,7 +225,7 @@ TEST(program_race, nothing_written_to_a_page_that_moves_is_lost)
 	static struct moving m;
 
 	m = (struct moving){.over = 0};
-	EXPECT_EQ(map_at(AT, MIB(2)), (s64)AT);
+	EXPECT_EQ(map_at(AT, MIB(2)), AT);
 	if (cpus_run_together(move_or_add, &m) < 2)
 		SKIP("needs two CPUs");
 	EXPECT_EQ(m.wrong, 0);
@@ -261,14 +261,14 @@ static void change_watches(struct watching *w, u64 buffer, u64 *seed)
 		program_box_call(NR_CLOSE, descriptor);
 		return;
 	case 1:
-		program_box_call(NR_DUP2, (u64)w->event, descriptor);
+		program_box_call(NR_DUP2, w->event, descriptor);
 		return;
 	case 2:
 		if (user_write(buffer, &event, sizeof(event)) == 0)
-			program_box_call(NR_EPOLL_CTL, (u64)w->epoll, ADD, descriptor, buffer);
+			program_box_call(NR_EPOLL_CTL, w->epoll, ADD, descriptor, buffer);
 		return;
 	default:
-		program_box_call(NR_EPOLL_CTL, (u64)w->epoll, DELETE, descriptor, buffer);
+		program_box_call(NR_EPOLL_CTL, w->epoll, DELETE, descriptor, buffer);
 		return;
 	}
 }
@@ -341,7 +341,7 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 
 	SKIP_ON_ONE_CPU();
 	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0 && thread_record(other));
-	EXPECT_EQ(program_box_call(NR_MMAP, AT, MIB(2), 1, FIXED, NO_FILE, 0), (s64)AT);
+	EXPECT_EQ(program_box_call(NR_MMAP, AT, MIB(2), 1, FIXED, NO_FILE, 0), AT);
 	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(2), &first), 1);
 	EXPECT_EQ(work_start(other, unmap_elsewhere, &w), 0);
 	while (atomic_load_acquire(&w.begun) == 0)
@@ -407,7 +407,7 @@ static bool fail_nth(unsigned which, u32 nth)
 {
 	bool failed;
 
-	EXPECT_EQ(map_at(AT, MIB(4)), (s64)AT);
+	EXPECT_EQ(map_at(AT, MIB(4)), AT);
 	for (u64 at = AT; at < AT + MIB(4); at += MIB(2))
 		EXPECT_EQ(user_write(at, &nth, sizeof(nth)), 0);
 	brim_begin(FAIL_ALLOC, nth, FAIL_ONCE);

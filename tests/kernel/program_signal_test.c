@@ -73,7 +73,7 @@ static s64 set_action(int signal, u64 handler, u64 flags, u64 mask)
 	const u64 action[4] = {handler, flags | SA_RESTORER, RESTORER, mask};
 
 	EXPECT_EQ(user_write(ARGUMENTS, action, sizeof(action)), 0);
-	return program_box_call(NR_SIGACTION, (u64)signal, ARGUMENTS, 0, 8);
+	return program_box_call(NR_SIGACTION, signal, ARGUMENTS, 0, 8);
 }
 
 static s64 set_mask(u64 how, u64 set)
@@ -120,7 +120,7 @@ static struct user_regs some_registers(void)
 
 static s64 raise_here(int signal)
 {
-	return program_box_call(NR_TGKILL, program_pid(), program_pid(), (u64)signal);
+	return program_box_call(NR_TGKILL, program_pid(), program_pid(), signal);
 }
 
 static void deliver(struct user_regs *regs, int signal)
@@ -616,7 +616,7 @@ static s64 queue(int signal, u64 value)
 	const u64 info[16] = {(u64)signal, (u32)SI_QUEUE, program_pid(), value};
 
 	EXPECT_EQ(user_write(ARGUMENTS, info, sizeof(info)), 0);
-	return program_box_call(NR_SIGQUEUEINFO, program_pid(), (u64)signal, ARGUMENTS);
+	return program_box_call(NR_SIGQUEUEINFO, program_pid(), signal, ARGUMENTS);
 }
 
 static s64 take(u64 set, u64 seconds)

@@ -51,7 +51,7 @@ static u64 result_ns(user_t from)
 
 static u64 clock_of(s32 clock)
 {
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, (u64)clock, RESULTS), 0);
+	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, clock, RESULTS), 0);
 	return result_ns(RESULTS);
 }
 
@@ -276,7 +276,7 @@ static s64 start_timer(s64 id, u64 flags, u64 interval_ns, u64 ns)
 			     ns % NS_PER_S};
 
 	EXPECT_EQ(user_write(ARGUMENTS, spec, sizeof(spec)), 0);
-	return program_box_call(NR_TIMER_SETTIME, (u64)id, flags, ARGUMENTS, RESULTS);
+	return program_box_call(NR_TIMER_SETTIME, id, flags, ARGUMENTS, RESULTS);
 }
 
 /* Look as the interrupt does, until the signal comes, and take it. */
@@ -337,12 +337,12 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	EXPECT_EQ(start_timer(id, 0, 0, 0), 0); /* no more of them */
 	info = timer_signal(SIGUSR1);
 	EXPECT(info.uid >= 4);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), info.uid);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, id), info.uid);
 	EXPECT(!signal_is_deliverable(thread_current()));
 	/* the next signal begins with none: the timer expires once, however late this CPU looks */
 	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
 	EXPECT_EQ(timer_signal(SIGUSR1).uid, 0);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), 0);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, id), 0);
 	/* a signal that the program pretends is from a timer changes no count */
 	info = (struct signal_info){.signal = SIGUSR1, .code = SI_TIMER, .pid = 99999, .uid = 5};
 	EXPECT_EQ(signal_send(thread_current(), SIGUSR1, &info), 0);
@@ -363,7 +363,7 @@ TEST(program_time, timers_are_made_and_dropped)
 	id = make_timer(MONOTONIC, SIGUSR1, SENDS_NOTHING, 0, 0);
 	EXPECT(id > 0);
 	EXPECT_EQ(start_timer(id, 0, 7 * NS_PER_S, 3600 * NS_PER_S), 0);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), 0);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, id, RESULTS), 0);
 	EXPECT_EQ(result_ns(RESULTS), 7 * NS_PER_S);
 	EXPECT(result_ns(RESULTS + 16) > 3000 * NS_PER_S);
 	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
@@ -371,13 +371,13 @@ TEST(program_time, timers_are_made_and_dropped)
 	clock_delay_ns(2 * NS_PER_MS);
 	timers_look();
 	EXPECT(!signal_is_deliverable(thread_current()));
-	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), 0);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, id, RESULTS), 0);
 	EXPECT_EQ(result_ns(RESULTS + 16), 0);
 	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
-	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)id), 0);
-	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)id), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, id), 0);
+	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, id), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, id, RESULTS), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, id), -EINVAL);
 	EXPECT_EQ(start_timer(id, 0, 0, 1), -EINVAL);
 	/* another thread has dropped it since this one looked */
 	EXPECT_EQ(interval_timer_set((int)id, &timer, &timer), -EINVAL);
@@ -397,11 +397,11 @@ TEST(program_time, timers_are_made_and_dropped)
 	EXPECT_EQ(made, INTERVAL_TIMERS - 1);
 	EXPECT_EQ(start_timer(last, 0, 0, 1000000000 * NS_PER_S), 0);
 	store_time(0, 1000000000);
-	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, (u64)last, 0, ARGUMENTS, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, (u64)last, 0, 0, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, last, 0, ARGUMENTS, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, last, 0, 0, 0), -EINVAL);
 	/* the next program finds none */
 	REQUIRE(program_box_again());
-	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)last), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, last), -EINVAL);
 }
 
 /* ---- the vDSO, as a C library reads it ---- */

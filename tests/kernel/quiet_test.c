@@ -6,7 +6,6 @@
 #include <arch/barrier.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/context.h"
 #include "kernel/core/cpus.h"
 #include "kernel/core/percpu.h"

@@ -8,7 +8,6 @@
 #include <arch/barrier.h>
 #include <arch/memory.h>
 #include <arch/cpu.h>
-#include <arch/tlb.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"

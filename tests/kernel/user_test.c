@@ -13,7 +13,6 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
-#include <arch/tlb.h>
 #include <arch/user.h>
 
 #include "arch/x86_64/cpu/cpu.h"

@@ -7,8 +7,6 @@
 
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
-#include "mm/debug/account.h"
-#include "mm/memmap/block_state.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"

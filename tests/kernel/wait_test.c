@@ -5,14 +5,12 @@
 
 #include <arch/atomic.h>
 #include <arch/clock.h>
-#include <arch/console.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/said.h"
