@@ -46,21 +46,6 @@ TEST(kernel_lock, one_holder_at_a_time)
 	EXPECT(!spin_held(&contest.lock));
 }
 
-TEST(kernel_lock, tickets_survive_their_wrap)
-{
-	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
-
-	for (unsigned i = 0; i < 70000; i++) {
-		if (i % 2)
-			spin_lock(&lock);
-		else if (!spin_trylock(&lock))
-			test_fail(__FILE__, __LINE__, "a free lock was refused in turn %u", i);
-		spin_unlock(&lock);
-	}
-	EXPECT(!spin_held(&lock));
-	EXPECT_EQ(lock.next, (u16)70000);
-}
-
 /*
  * Between the look and the swap of a try, 65,535 turns have passed, and the 65,536th turn holds the
  * lock.

@@ -14,16 +14,6 @@ static u64 log_end_now(void)
 	return pos;
 }
 
-TEST(kernel_log, a_newline_too_many_is_not_doubled)
-{
-	char buf[128] = "";
-	u64 pos = log_end_now();
-
-	pr_debug("with newline\n");
-	log_read(&pos, buf, sizeof(buf) - 1);
-	EXPECT(strcmp(buf + 15, "with newline\n") == 0);
-}
-
 TEST(kernel_log, a_reader_left_behind_goes_on_with_the_oldest)
 {
 	char buf[16];

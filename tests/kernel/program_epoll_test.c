@@ -8,8 +8,6 @@
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
 
-FIXTURE(program_epoll, program_box_begin, program_box_end);
-
 enum {
 	NR_WRITE = 1,
 	NR_CLOSE = 3,
@@ -54,22 +52,42 @@ struct ends {
 
 static struct ends new_pipe(void)
 {
-	struct ends ends = {-1, -1};
+	struct ends made = {-1, -1};
 
 	EXPECT_EQ(program_box_call(NR_PIPE, FILES), 0);
-	EXPECT_EQ(user_read(&ends, FILES, sizeof(ends)), 0);
-	return ends;
+	EXPECT_EQ(user_read(&made, FILES, sizeof(made)), 0);
+	return made;
 }
 
-static s64 control(s64 epoll, u64 how, s64 descriptor, u32 events)
+static s64 epoll;
+static struct ends ends;
+
+/* An epoll file and a pipe. */
+static bool begin(void)
+{
+	if (!program_box_begin())
+		return false;
+	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
+	ends = new_pipe();
+	return epoll >= 0 && ends.reader >= 0;
+}
+
+FIXTURE(program_epoll, begin, program_box_end);
+
+static s64 control_of(s64 file, u64 how, s64 descriptor, u32 events)
 {
 	const struct event event = {events, (u64)descriptor + 1000};
 
 	EXPECT_EQ(user_write(EVENT, &event, sizeof(event)), 0);
-	return program_box_call(NR_EPOLL_CTL, epoll, how, descriptor, EVENT);
+	return program_box_call(NR_EPOLL_CTL, file, how, descriptor, EVENT);
 }
 
-static s64 look(s64 epoll, u64 most)
+static s64 control(u64 how, s64 descriptor, u32 events)
+{
+	return control_of(epoll, how, descriptor, events);
+}
+
+static s64 look(u64 most)
 {
 	return program_box_call(NR_EPOLL_WAIT, epoll, EVENTS, most, 0);
 }
@@ -90,104 +108,90 @@ static s64 put(s64 descriptor, u64 bytes)
 
 TEST(program_epoll, an_edge_is_reported_once)
 {
-	struct ends ends;
-	s64 epoll, event;
+	const s64 event = program_box_call(NR_EVENTFD2, 1, 04000);
 
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
-	event = program_box_call(NR_EVENTFD2, 1, 04000);
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN | EDGES), 0);
-	EXPECT_EQ(control(epoll, ADD, ends.writer, OUT | EDGES), 0);
-	EXPECT_EQ(control(epoll, ADD, event, IN | EDGES), 0);
-	EXPECT_EQ(look(epoll, 8), 2); /* what is ready when it is added is an edge */
-	EXPECT_EQ(look(epoll, 8), 0);
+	EXPECT_EQ(control(ADD, ends.reader, IN | EDGES), 0);
+	EXPECT_EQ(control(ADD, ends.writer, OUT | EDGES), 0);
+	EXPECT_EQ(control(ADD, event, IN | EDGES), 0);
+	EXPECT_EQ(look(8), 2); /* what is ready when it is added is an edge */
+	EXPECT_EQ(look(8), 0);
 	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(event_at(0).data, (u64)ends.reader + 1000);
-	EXPECT_EQ(look(epoll, 8), 0);
+	EXPECT_EQ(look(8), 0);
 	EXPECT_EQ(put(ends.writer, 1), 1); /* not read yet, and an edge again */
-	EXPECT_EQ(look(epoll, 8), 1);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(control(epoll, CHANGE, ends.reader, IN | EDGES), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 1);
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(control(CHANGE, ends.reader, IN | EDGES), 0);
+	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(user_write(BYTES, &(u64){1}, 8), 0);
 	EXPECT_EQ(put(event, 8), 8); /* nobody reads this event, but each write is an edge */
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(event_at(0).data, (u64)event + 1000);
-	EXPECT_EQ(look(epoll, 8), 0);
+	EXPECT_EQ(look(8), 0);
 	EXPECT_EQ(program_box_call(NR_CLOSE, ends.writer), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(event_at(0).events, IN | HANGUP);
 }
 
 TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
 {
-	struct ends ends;
-	s64 epoll;
 
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN | ONCE), 0);
+	EXPECT_EQ(control(ADD, ends.reader, IN | ONCE), 0);
 	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(look(epoll, 8), 1);
-	EXPECT_EQ(look(epoll, 8), 0);
+	EXPECT_EQ(look(8), 1);
+	EXPECT_EQ(look(8), 0);
 	EXPECT_EQ(program_box_call(NR_CLOSE, ends.writer), 0);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(control(epoll, CHANGE, ends.reader, IN | ONCE), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(control(CHANGE, ends.reader, IN | ONCE), 0);
+	EXPECT_EQ(look(8), 1);
 }
 
 /* The second pipe takes the descriptors, and maybe the memory, of the first. */
 TEST(program_epoll, a_closed_file_is_not_watched)
 {
-	struct ends ends, again;
-	s64 epoll;
+	struct ends again;
 
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), 0);
+	EXPECT_EQ(control(ADD, ends.reader, IN), 0);
 	EXPECT_EQ(program_box_call(NR_CLOSE, ends.reader), 0);
 	EXPECT_EQ(program_box_call(NR_CLOSE, ends.writer), 0);
 	again = new_pipe();
 	EXPECT_EQ(again.reader, ends.reader);
 	EXPECT_EQ(put(again.writer, 1), 1);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(control(epoll, CHANGE, again.reader, IN), -ENOENT);
-	EXPECT_EQ(control(epoll, ADD, again.reader, IN), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(control(CHANGE, again.reader, IN), -ENOENT);
+	EXPECT_EQ(control(ADD, again.reader, IN), 0);
+	EXPECT_EQ(look(8), 1);
 }
 
 TEST(program_epoll, wrong_arguments_are_named)
 {
-	s64 epoll, other, plain;
-	struct ends ends;
+	s64 other, plain;
 
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	other = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
 	EXPECT_EQ(user_write(BYTES, "/tmp/x", 7), 0);
 	plain = program_box_call(NR_OPEN, BYTES, 0102, 0644);
 	EXPECT(plain >= 0);
 	EXPECT_EQ(program_box_call(NR_EPOLL_CREATE1, 1), -EINVAL);
-	EXPECT_EQ(control(epoll, ADD, plain, IN), -EPERM);
-	EXPECT_EQ(control(epoll, ADD, 99, IN), -EBADF);
-	EXPECT_EQ(control(99, ADD, ends.reader, IN), -EBADF);
-	EXPECT_EQ(control(ends.writer, ADD, ends.reader, IN), -EINVAL);
-	EXPECT_EQ(control(epoll, ADD, epoll, IN), -EINVAL);
-	EXPECT_EQ(control(epoll, ADD, other, IN), -ELOOP);
-	EXPECT_EQ(control(epoll, 4, ends.reader, IN), -EINVAL);
-	EXPECT_EQ(control(epoll, CHANGE, ends.reader, IN), -ENOENT);
-	EXPECT_EQ(control(epoll, DELETE, ends.reader, IN), -ENOENT);
+	EXPECT_EQ(control(ADD, plain, IN), -EPERM);
+	EXPECT_EQ(control(ADD, 99, IN), -EBADF);
+	EXPECT_EQ(control_of(99, ADD, ends.reader, IN), -EBADF);
+	EXPECT_EQ(control_of(ends.writer, ADD, ends.reader, IN), -EINVAL);
+	EXPECT_EQ(control(ADD, epoll, IN), -EINVAL);
+	EXPECT_EQ(control(ADD, other, IN), -ELOOP);
+	EXPECT_EQ(control(4, ends.reader, IN), -EINVAL);
+	EXPECT_EQ(control(CHANGE, ends.reader, IN), -ENOENT);
+	EXPECT_EQ(control(DELETE, ends.reader, IN), -ENOENT);
 	EXPECT_EQ(program_box_call(NR_EPOLL_CTL, epoll, ADD, ends.reader, NOWHERE), -EFAULT);
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), 0);
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), -EEXIST);
+	EXPECT_EQ(control(ADD, ends.reader, IN), 0);
+	EXPECT_EQ(control(ADD, ends.reader, IN), -EEXIST);
 	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(look(epoll, 0), -EINVAL);
-	EXPECT_EQ(look(epoll, (u64)-1), -EINVAL);
-	EXPECT_EQ(look(plain, 1), -EINVAL);
-	EXPECT_EQ(look(99, 1), -EBADF);
+	EXPECT_EQ(look(0), -EINVAL);
+	EXPECT_EQ(look((u64)-1), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, plain, EVENTS, 1, 0), -EINVAL);
+	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, 99, EVENTS, 1, 0), -EBADF);
 	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, epoll, NOWHERE, 1, 0), -EFAULT);
-	EXPECT_EQ(look(epoll, 1), 1);
+	EXPECT_EQ(look(1), 1);
 }
 
 /* poll() of an epoll file takes nothing from it. */
@@ -197,19 +201,15 @@ TEST(program_epoll, an_epoll_file_is_ready_if_a_watched_file_is)
 		s32 descriptor;
 		u16 events, found;
 	} file = {.events = IN};
-	struct ends ends;
-	s64 epoll;
 
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
 	file.descriptor = (s32)epoll;
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN | EDGES), 0);
+	EXPECT_EQ(control(ADD, ends.reader, IN | EDGES), 0);
 	EXPECT_EQ(user_write(POLLED, &file, sizeof(file)), 0);
 	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 0);
 	EXPECT_EQ(put(ends.writer, 1), 1);
 	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 1);
 	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 1);
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 0);
 }
 
@@ -219,9 +219,7 @@ TEST(program_epoll, a_wait_has_its_own_mask)
 	const u64 usr1 = signal_bit(SIGUSR1);
 	const u64 number[] = {NR_PPOLL, NR_PSELECT6, NR_EPOLL_PWAIT, NR_EPOLL_PWAIT2};
 	u64 open, shut, sets;
-	s64 epoll;
 
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	open = MASK;
 	shut = MASK + 8;
 	sets = MASK + 16; /* two arguments of pselect6() */

@@ -746,21 +746,6 @@ TEST(program_file, the_console_is_read_by_lines)
 	EXPECT_EQ(CALL_OF("lseek", 0, 0, 1), -ESPIPE);
 }
 
-TEST(program_file, output_goes_to_the_console)
-{
-	static char text[700];
-
-	memset(text, 'x', sizeof(text));
-	memcpy(text, "# begin\n# ", 10);
-	memcpy(text + 690, "end\n", 4);
-	said_begin();
-	EXPECT_EQ(CALL_OF("write", 1, U(text), 694), 694);
-	EXPECT_EQ(CALL_OF("write", 2, U("# a\0b\n"), 6), 6);
-	said_end();
-	EXPECT(said_says("*# begin\n# xxx*xxxend\n# ab\n*"));
-	EXPECT_EQ(CALL_OF("write", 1, BAD_ADDRESS, 1), -EFAULT);
-}
-
 /* ---- pipes and events ---- */
 
 TEST(program_file, a_pipe_keeps_order_and_bounds)
@@ -876,44 +861,6 @@ TEST(program_file, poll_and_select_tell_what_is_ready)
 }
 
 /* ---- bad addresses ---- */
-
-TEST(program_file, no_call_follows_a_bad_address)
-{
-	static const char *const with_path[] = {
-		"open",  "creat", "stat",   "lstat",  "access",      "readlink", "chdir",
-		"mkdir", "rmdir", "unlink", "rename", "link",        "symlink",  "truncate",
-		"chmod", "chown", "lchown", "statfs", "memfd_create"};
-	static const char *const with_path_at[] = {
-		"openat",    "mkdirat",    "unlinkat",   "renameat", "renameat2",
-		"linkat",    "faccessat",  "faccessat2", "fchmodat", "fchownat",
-		"utimensat", "newfstatat", "statx"};
-	u64 buf[4] = {0};
-	int fd[2] = {0};
-
-	for (size_t i = 0; i < ARRAY_LEN(with_path); i++)
-		if (CALL_OF(with_path[i], BAD_ADDRESS, 4, 4) != -EFAULT)
-			test_fail(__FILE__, __LINE__, "%s", with_path[i]);
-	for (size_t i = 0; i < ARRAY_LEN(with_path_at); i++)
-		if (CALL_OF(with_path_at[i], (u64)HERE, BAD_ADDRESS) != -EFAULT)
-			test_fail(__FILE__, __LINE__, "%s", with_path_at[i]);
-	EXPECT_EQ(CALL_OF("readlinkat", HERE, BAD_ADDRESS, U(buf), 8), -EFAULT);
-	EXPECT_EQ(CALL_OF("stat", U("/"), BAD_ADDRESS), -EFAULT);
-	EXPECT_EQ(CALL_OF("fstat", 0, BAD_ADDRESS), -EFAULT);
-	EXPECT_EQ(CALL_OF("statx", HERE, U("/"), 0, 0, BAD_ADDRESS), -EFAULT);
-	EXPECT_EQ(CALL_OF("statfs", U("/"), BAD_ADDRESS), -EFAULT);
-	EXPECT_EQ(CALL_OF("getcwd", BAD_ADDRESS, 100), -EFAULT);
-	EXPECT_EQ(CALL_OF("fcntl", 0, 5, BAD_ADDRESS), -EFAULT);
-	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5401, BAD_ADDRESS), -EFAULT);
-	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5421, BAD_ADDRESS), -EFAULT);
-	EXPECT_EQ(CALL_OF("ppoll", U(buf), 0, BAD_ADDRESS), -EFAULT);
-	EXPECT_EQ(CALL_OF("select", 1, BAD_ADDRESS, 0, 0, 0), -EFAULT);
-	EXPECT_EQ(CALL_OF("getdents64", do_open("/", RDONLY), BAD_ADDRESS, 100), -EFAULT);
-	EXPECT_EQ(CALL_OF("read", do_open("/dev/zero", RDONLY), BAD_ADDRESS, 1), -EFAULT);
-	EXPECT_EQ(CALL_OF("read", do_open("/dev/random", RDONLY), BAD_ADDRESS, 1), -EFAULT);
-	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
-	EXPECT_EQ(CALL_OF("write", fd[1], BAD_ADDRESS, 1), -EFAULT);
-	EXPECT_EQ(CALL_OF("write", CALL_OF("eventfd", 0), BAD_ADDRESS, 8), -EFAULT);
-}
 
 /* ---- several CPUs ---- */
 

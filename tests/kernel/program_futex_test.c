@@ -88,94 +88,83 @@ TEST(program_futex, no_wake_is_lost)
 	EXPECT_EQ(word(WORD), 2 * TURNS);
 }
 
-struct sleeper {
+static struct {
 	u64 at;
 	u32 bits;
+	cpu_t cpu;
 	s64 result;
-};
+} sleeper;
 
-static void sleep_there(void *arg)
+static void sleep_there(void *unused)
 {
-	struct sleeper *sleeper = arg;
-
-	sleeper->result =
-		program_box_call(NR_FUTEX, sleeper->at, WAIT_BITSET, 0, 0, 0, sleeper->bits);
+	(void)unused;
+	sleeper.result = program_box_call(NR_FUTEX, sleeper.at, WAIT_BITSET, 0, 0, 0, sleeper.bits);
 }
 
-/* Start a sleeper, and return when it is in a queue and has looked at its word. */
-static void start_sleeper(struct sleeper *sleeper, cpu_t cpu)
+/* Another CPU sleeps at the word. Return when it is in a queue and has looked. */
+static void start_sleeper(u64 at, u32 bits)
 {
-	struct thread *thread = thread_record(cpu);
+	struct thread *thread;
 
+	sleeper = (__typeof__(sleeper)){at, bits, cpus_find_other(), 1};
+	thread = thread_record(sleeper.cpu);
 	REQUIRE(thread);
-	REQUIRE(work_start(cpu, sleep_there, sleeper) == 0);
+	set_word(at, 0);
+	REQUIRE(work_start(sleeper.cpu, sleep_there, NULL) == 0);
 	while (atomic_load_acquire(&thread->futex.queue) == 0 ||
-	       !atomic_load_acquire(&cpu_data(cpu)->idle))
+	       !atomic_load_acquire(&cpu_data(sleeper.cpu)->idle))
 		cpu_relax();
+}
+
+static void expect_woken(void)
+{
+	work_wait(sleeper.cpu, 0);
+	EXPECT_EQ(sleeper.result, 0);
 }
 
 TEST(program_futex, a_wake_finds_its_bits_only)
 {
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = WORD, .bits = 4, .result = 1};
-
 	SKIP_ON_ONE_CPU();
-	set_word(WORD, 0);
-	start_sleeper(&sleeper, other);
+	start_sleeper(WORD, 4);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 3), 0);
 	EXPECT_EQ(program_box_call(NR_FUTEX, OTHER, WAKE, 9), 0);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 6), 1);
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
+	expect_woken();
 }
 
 TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 {
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = WORD, .bits = ~0u, .result = 1};
-
 	SKIP_ON_ONE_CPU();
-	set_word(WORD, 0);
-	start_sleeper(&sleeper, other);
+	start_sleeper(WORD, ~0u);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 5), -EAGAIN);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 0), 1);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 9), 0);
 	EXPECT_EQ(program_box_call(NR_FUTEX, OTHER, WAKE, 9), 1);
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
+	expect_woken();
 }
 
 TEST(program_futex, moving_to_the_same_address_ends)
 {
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = WORD, .bits = ~0u, .result = 1};
-
 	SKIP_ON_ONE_CPU();
-	set_word(WORD, 0);
-	start_sleeper(&sleeper, other);
+	start_sleeper(WORD, ~0u);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, REQUEUE, 0, ~0u, WORD), 1);
 	EXPECT_EQ(program_box_call(NR_FUTEX, GIB(8), CMP_REQUEUE, 0, 9, OTHER, 0), -EFAULT);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, REQUEUE, 9, 0, OTHER), 1);
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
+	expect_woken();
 }
 
 TEST(program_futex, an_operation_wakes_by_what_it_found)
 {
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = OTHER, .bits = ~0u, .result = 1};
 	const u32 add_one_if_equal_to_7 = 1u << 28 | 0u << 24 | 1u << 12 | 7u;
 
 	SKIP_ON_ONE_CPU();
-	set_word(OTHER, 0);
-	start_sleeper(&sleeper, other);
+	start_sleeper(OTHER, ~0u);
 	set_word(OTHER, 6);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 0);
 	EXPECT_EQ(word(OTHER), 7);
 	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 1);
 	EXPECT_EQ(word(OTHER), 8);
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
+	expect_woken();
 }
 
 TEST(program_futex, words_of_a_thread_that_ends_are_released)
@@ -183,18 +172,14 @@ TEST(program_futex, words_of_a_thread_that_ends_are_released)
 	/* the head, and one entry whose word lies 16 bytes behind it */
 	const u64 list = PROGRAM_BOX_MEMORY + 1024, entry = PROGRAM_BOX_MEMORY + 2048;
 	const u64 head[3] = {entry, 16, 0};
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = entry + 16, .bits = ~0u, .result = 1};
 
 	SKIP_ON_ONE_CPU();
 	EXPECT_EQ(user_write(list, head, sizeof(head)), 0);
 	EXPECT_EQ(user_write(entry, &list, sizeof(list)), 0);
-	set_word(entry + 16, 0);
-	start_sleeper(&sleeper, other);
+	start_sleeper(entry + 16, ~0u);
 	set_word(entry + 16, 0x80000000u | thread_current()->id);
 	thread_current()->robust_list = list;
 	futex_release_robust(thread_current());
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
+	expect_woken();
 	EXPECT_EQ(word(entry + 16), 0xc0000000u);
 }

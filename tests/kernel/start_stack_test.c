@@ -108,18 +108,3 @@ TEST(program_start_stack, a_library_finds_its_pairs)
 	EXPECT_EQ(pair(rsp, 33), 0x7ffff7fc0000);
 	EXPECT_EQ(pair(rsp, 51), 3632);
 }
-
-/* A buffer of each size: the stack fits or is refused, and no byte in front of it is written. */
-TEST(program_start_stack, what_does_not_fit_is_refused)
-{
-	u64 needed;
-
-	fill();
-	needed = TOP - build(&plain, SIZE);
-	for (u64 size = 0; size < needed + 32; size++) {
-		const u64 rsp = build(&plain, size);
-
-		EXPECT(rsp == 0 ? size < needed + 16 : rsp == TOP - needed && size >= needed);
-		EXPECT(memory[SIZE - size - 1] == GUARD && memory[0] == GUARD);
-	}
-}
