@@ -443,18 +443,6 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	pool_return(&pool_2m, 4);
 }
 
-/* An address from which the range would go round the end of all addresses is no place. */
-TEST(program_area, a_wish_for_the_last_addresses_is_not_granted)
-{
-	for (unsigned shift = PAGE_SHIFT; shift < 47; shift++) {
-		const u64 size = (1ULL << shift) + PAGE_SIZE;
-		const s64 at = map_at(-(1ULL << shift), size, RW, NORESERVE);
-
-		EXPECT(at == -ENOMEM || (at > 0 && (u64)at + size <= USER_END));
-		EXPECT(at < 0 || unmap((u64)at, size) == 0);
-	}
-}
-
 /* Counting leaves splits none, wherever areas begin. */
 TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 {

@@ -920,44 +920,6 @@ TEST(program_file, messages_in_a_pipe_stay_whole)
 	EXPECT_EQ(race.sum, MESSAGES * (u64)race.event);
 }
 
-/*
- * Writers, cutters and mappers of one file. What a file shows beyond a cut is zero. Bytes that two
- * CPUs write at once are a race of the program, which the thread sanitizer would report.
- */
-#ifndef __SANITIZE_THREAD__
-/* The first CPU writes a page and reads it; the others cut the file to nothing. */
-static void write_or_cut(void *arg)
-{
-	struct race *race = arg;
-	const u32 me = atomic_fetch_add(&race->cpus, 1);
-	static u8 out[PAGE_SIZE], in[PAGE_SIZE];
-
-	memset(out, 'w', sizeof(out));
-	while (me > 0 && !atomic_load_acquire(&race->writers))
-		CALL_OF("ftruncate", race->fd[0], 0);
-	for (const u64 began = clock_ns(); me == 0 && clock_ns() - began < NS_PER_S;) {
-		s64 there;
-
-		CALL_OF("pwrite64", race->fd[0], U(out), sizeof(out), 0);
-		there = CALL_OF("pread64", (u64)race->fd[0], U(in), sizeof(in), 0);
-		if (there != 0 && (there != sizeof(in) || memcmp(in, out, sizeof(in)) != 0))
-			race->wrong++;
-	}
-	if (me == 0)
-		atomic_store_release(&race->writers, 1);
-}
-
-TEST(program_file, a_write_is_whole_or_cut_off)
-{
-	struct race race = {0};
-
-	race.fd[0] = (int)do_open("/tmp/cut", RDWR | CREAT);
-	cpus_run_together(write_or_cut, &race);
-	EXPECT_EQ(race.wrong, 0);
-}
-
-#endif
-
 /* All CPUs open, duplicate, close, rename and remove the same few things. */
 static void use_names(void *arg)
 {

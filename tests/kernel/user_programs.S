@@ -271,11 +271,6 @@ user_refusals:
 	.globl user_programs_end
 user_programs_end:
 
-	/* The last two bytes of the lower half that a program may have. */
-	.globl user_program_at_end
-user_program_at_end:
-	syscall
-
 	.section .rodata.user_counts, "a", @progbits
 	.globl user_refusal_count, user_refusals_without_umip
 	.balign 4

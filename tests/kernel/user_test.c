@@ -38,7 +38,7 @@
 
 enum { DIRECTION = 1 << 10, ALIGNMENT = 1 << 18, NESTED = 1 << 14 };
 
-extern const u8 user_programs[], user_programs_end[], user_program_at_end[];
+extern const u8 user_programs[], user_programs_end[];
 extern const u8 user_program_leave[], user_program_registers[], user_program_faults[],
 	user_program_bases[], user_program_flags[], user_program_spin[], user_program_hammer[],
 	user_program_vectors[], user_program_vectors_at_start[], user_program_rounds_up[],
@@ -105,15 +105,10 @@ static struct page *map_new(virt_t virt, unsigned rights)
 	return page && map(virt, pte_make_user(page_pfn(page), PT_PAGE, rights)) ? page : NULL;
 }
 
-/* Remove what the cases have mapped: one entry of the root at each end of the lower half. */
+/* Remove what the cases have mapped: the first entry of the root. */
 static void space_close(void)
 {
-	const virt_t roots[] = {USER_CODE_AT, USER_END - PAGE_SIZE};
-
-	for (size_t i = 0; i < ARRAY_LEN(roots); i++)
-		pte_store((pte_t *)phys_to_virt(pgtable_root() << PAGE_SHIFT) +
-				  pt_index(roots[i], PT_PGD),
-			  roots[i], PT_PGD, 0);
+	pte_store((pte_t *)phys_to_virt(pgtable_root() << PAGE_SHIFT), 0, PT_PGD, 0);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	while (space.count > 0)
 		page_free(space.frames[--space.count]);
@@ -394,29 +389,6 @@ TEST(arch_user, nothing_returns_to_an_address_of_the_kernel)
 	EXPECT_EQ(faults.count, 1);
 	EXPECT_EQ(faults.note[0].addr, USER_END);
 	EXPECT_EQ(faults.note[0].access, USER_EXEC);
-}
-
-/* RCX is then USER_END, and SYSRET must accept it. */
-TEST(arch_user, a_call_at_the_very_end_of_the_lower_half_returns)
-{
-	enum { SYSCALL_SIZE = 2 };
-	struct user_regs regs = start_at(user_program_leave);
-	struct page *last;
-
-	last = map_new(USER_END - PAGE_SIZE, USER_RIGHT_EXEC);
-	if (last) {
-		memcpy((u8 *)page_address(last) + PAGE_SIZE - SYSCALL_SIZE, user_program_at_end,
-		       SYSCALL_SIZE);
-		regs.rip = USER_END - SYSCALL_SIZE;
-		regs.rax = CALL_ANSWER;
-		run(&regs);
-		EXPECT_EQ(calls.count, 1);
-		EXPECT_EQ(calls.note[0].regs.rip, USER_END);
-		EXPECT_EQ(faults.count, 1);
-		EXPECT_EQ(faults.note[0].addr, USER_END);
-		EXPECT_EQ(faults.note[0].regs.rax, ANSWER);
-	}
-	EXPECT(last);
 }
 
 /* ---- faults and exceptions ---- */
