@@ -923,52 +923,28 @@ TEST(program_file, messages_in_a_pipe_stay_whole)
 /* All CPUs open, duplicate, close, rename and remove the same few things. */
 static void use_names(void *arg)
 {
+	static const char *const of_names[] = {"mkdir", "rename", "unlink", "rmdir", "chdir"};
+	static const char *const of_files[] = {"read", "write", "getdents64"};
 	struct race *race = arg;
 	u64 state = 4242 + atomic_fetch_add(&race->cpus, 1);
-	char a[32] = {0}, b[32] = {0}, text[300] = {0};
+	char name[2][32] = {{0}}, text[300] = {0};
 
 	for (unsigned i = 0; i < 400; i++) {
-		const u64 fd = 3 + next_random(&state) % 12;
+		const u64 fd = 3 + next_random(&state) % 12, which = next_random(&state) % 2;
+		const u64 choice = next_random(&state) % 12;
 
-		format(a, sizeof(a), "/tmp/%llu", next_random(&state) % 6);
-		format(b, sizeof(b), "/tmp/%llu/%llu", next_random(&state) % 6,
+		format(name[0], sizeof(name[0]), "/tmp/%llu", next_random(&state) % 6);
+		format(name[1], sizeof(name[1]), "/tmp/%llu/%llu", next_random(&state) % 6,
 		       next_random(&state) % 3);
-		switch (next_random(&state) % 12) {
-		case 0:
-			CALL_OF("mkdir", U(a), 0777);
-			break;
-		case 1:
-			CALL_OF("rename", U(a), U(b));
-			break;
-		case 2:
-			CALL_OF("rename", U(b), U(a));
-			break;
-		case 3:
-			CALL_OF("unlink", U(b));
-			break;
-		case 4:
-			CALL_OF("rmdir", U(a));
-			break;
-		case 5:
-			CALL_OF("dup2", fd, fd + 1);
-			break;
-		case 6:
-			CALL_OF("write", fd, U(text), sizeof(text));
-			break;
-		case 7:
-			CALL_OF("read", fd, U(text), sizeof(text));
-			break;
-		case 8:
-			CALL_OF("getdents64", fd, U(text), sizeof(text));
-			break;
-		case 9:
-			CALL_OF("chdir", U(a));
+		if (choice < 5) {
+			CALL_OF(of_names[choice], U(name[which]), U(name[!which]));
 			CALL_OF("getcwd", U(text), sizeof(text));
-			break;
-		default:
-			memset(text, 'z', sizeof(text));
-			do_open(next_random(&state) % 2 ? a : b,
-				next_random(&state) % 2 ? RDWR | CREAT : RDONLY);
+		} else if (choice < 8) {
+			CALL_OF(of_files[choice - 5], fd, U(text), sizeof(text));
+		} else if (choice < 9) {
+			CALL_OF("dup2", fd, fd + 1);
+		} else {
+			do_open(name[which], next_random(&state) % 2 ? RDWR | CREAT : RDONLY);
 			do_close((s64)fd);
 		}
 	}

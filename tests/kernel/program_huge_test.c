@@ -76,7 +76,9 @@ static bool map_small(u64 size)
 	       program_box_call(NR_MADVISE, AT, size, NOHUGEPAGE) == 0;
 }
 
-static s64 collapse(u64 at, u64 size, u64 *rounds)
+static u64 rounds; /* of the last collapse */
+
+static s64 collapse(u64 at, u64 size)
 {
 	struct shootdown_stats before, after;
 	s64 result;
@@ -85,7 +87,7 @@ static s64 collapse(u64 at, u64 size, u64 *rounds)
 	shootdown_stats_read(&before);
 	result = program_box_call(NR_MADVISE, at, size, COLLAPSE);
 	shootdown_stats_read(&after);
-	*rounds = after.flushes - before.flushes;
+	rounds = after.flushes - before.flushes;
 	return result;
 }
 
@@ -129,8 +131,6 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 {
 	enum { TOUCHED = 512 + 171 + 1 };
 	struct pages_count before, count;
-	u64 rounds;
-
 	REQUIRE(map_small(MIB(8)));
 	/* all pages of the first range, every third of the second, one of the third, none more */
 	fill(AT, AT + MIB(2), PAGE_SIZE);
@@ -138,7 +138,7 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	put(AT + MIB(6) - 8, 77);
 	soil();
 	pages_count(&before);
-	if (collapse(AT, MIB(6), &rounds) == -ENOMEM)
+	if (collapse(AT, MIB(6)) == -ENOMEM)
 		SKIP("no 2 MiB pages were to be had");
 	/* the baselines make rounds for each huge page, too */
 	EXPECT(rounds <= 1 || hvo_mode_selected()->mapped);
@@ -156,14 +156,12 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	EXPECT_EQ(count.leaves[PT_PMD], 3);
 	EXPECT_EQ(count.leaves[PT_PAGE], before.leaves[PT_PAGE] - TOUCHED);
 	/* again: nothing is to be done, and nothing is done */
-	EXPECT_EQ(collapse(AT, MIB(6), &rounds), 0);
+	EXPECT_EQ(collapse(AT, MIB(6)), 0);
 	EXPECT_EQ(rounds, 0);
 }
 
 TEST(program_huge, what_cannot_be_huge_stays)
 {
-	u64 rounds;
-
 	REQUIRE(map_small(MIB(4)));
 	fill(AT, AT + MIB(4), PAGE_SIZE);
 	/* forbidden */
@@ -172,10 +170,10 @@ TEST(program_huge, what_cannot_be_huge_stays)
 	EXPECT_EQ(program_box_call(NR_MADVISE, AT + PAGE_SIZE, MIB(2), COLLAPSE), 0);
 	/* two areas in one range */
 	EXPECT_EQ(program_box_call(NR_MPROTECT, AT + MIB(1), PAGE_SIZE, R), 0);
-	EXPECT_EQ(collapse(AT, MIB(2), &rounds), -EINVAL);
+	EXPECT_EQ(collapse(AT, MIB(2)), -EINVAL);
 	/* nothing there */
 	EXPECT_EQ(program_box_call(NR_MADVISE, AT + MIB(2), MIB(2), DONTNEED), 0);
-	EXPECT_EQ(collapse(AT + MIB(2), MIB(2), &rounds), -EINVAL);
+	EXPECT_EQ(collapse(AT + MIB(2), MIB(2)), -EINVAL);
 	EXPECT_EQ(rounds, 0);
 	EXPECT_EQ(program_box_call(NR_MADVISE, GIB(16), MIB(2), COLLAPSE), -EINVAL);
 	EXPECT_EQ(level_at(AT), PT_PAGE);
@@ -185,12 +183,10 @@ TEST(program_huge, what_cannot_be_huge_stays)
 /* A range keeps its rights: what was read-only cannot be written through the huge page. */
 TEST(program_huge, a_collapsed_range_keeps_its_rights)
 {
-	u64 rounds;
-
 	REQUIRE(map_small(MIB(2)));
 	fill(AT, AT + MIB(2), PAGE_SIZE);
 	EXPECT_EQ(program_box_call(NR_MPROTECT, AT, MIB(2), R), 0);
-	if (collapse(AT, MIB(2), &rounds) == 0) {
+	if (collapse(AT, MIB(2)) == 0) {
 		enum pt_level level;
 		pte_t pte;
 
@@ -221,6 +217,16 @@ static u64 page_to_move(u64 size)
 		if (can_be_emptied(ALIGN_DOWN(frame_at(at), BLOCK_FRAMES)))
 			return at;
 	return 0;
+}
+
+/* SIZE bytes of small pages that can move. The page that shall move; 0: none can. */
+static u64 map_movable(void)
+{
+	if (!map_small(SIZE))
+		return 0;
+	fill(AT, AT + SIZE, PAGE_SIZE);
+	movable_announce();
+	return page_to_move(SIZE);
 }
 
 /* Ask for the block that the page at `at` lies in. Returns what the request returned. */
@@ -256,14 +262,9 @@ TEST(program_huge, pages_move_out_of_the_way)
 /* It is refused until it is announced again, whatever is mapped at its old address. */
 TEST(program_huge, a_page_that_has_a_new_address_stays)
 {
-	const u64 new = AT + 2 * SIZE;
+	const u64 new = AT + 2 * SIZE, at = map_movable();
 	pfn_t was;
-	u64 at;
 
-	REQUIRE(map_small(SIZE));
-	fill(AT, AT + SIZE, PAGE_SIZE);
-	movable_announce();
-	at = page_to_move(SIZE);
 	REQUIRE(at);
 	EXPECT_EQ(program_box_call(NR_MREMAP, at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new), new);
 	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), at);
@@ -281,14 +282,11 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 /* A thread works on the page at this moment, perhaps through the direct map. */
 TEST(program_huge, a_page_in_use_is_not_moved)
 {
+	const u64 at = map_movable();
 	struct area area;
-	u64 at, start = AT;
+	u64 start = AT;
 	pfn_t was;
 
-	REQUIRE(map_small(SIZE));
-	fill(AT, AT + SIZE, PAGE_SIZE);
-	movable_announce();
-	at = page_to_move(SIZE);
 	REQUIRE(at);
 	was = frame_at(at);
 	pin_page(thread_current(), at, PT_PAGE);
@@ -372,13 +370,11 @@ static void write_on(void *arg)
 
 static void move_and_collapse(struct writers *w)
 {
-	u64 rounds;
-
 	for (unsigned i = 0; i < 60 && atomic_load_relaxed(&w->lost) == 0; i++) {
 		movable_announce();
 		take_block_of(AT + i * 8 * PAGE_SIZE);
 		if (i % 8 == 7)
-			collapse(AT, MIB(2), &rounds);
+			collapse(AT, MIB(2));
 		if (i % 8 == 3) /* small again */
 			program_box_call(NR_MPROTECT, AT + MIB(1), PAGE_SIZE, RW | 4);
 	}
@@ -431,7 +427,7 @@ TEST(program_huge, other_pages_move_to_make_room_for_a_huge_one)
 {
 	struct mm_usage usage;
 	struct page *chain;
-	u64 rounds, most = 0;
+	u64 most = 0;
 
 	mm_usage(&usage);
 	if ((usage.free + usage.unopened) * PAGE_SIZE > GIB(8))
@@ -454,7 +450,7 @@ TEST(program_huge, other_pages_move_to_make_room_for_a_huge_one)
 		/* it may be enough to drain the lists of CPUs */
 		const u64 candidates = contig_totals.candidates;
 
-		EXPECT_EQ(collapse(AT, MIB(2), &rounds), 0);
+		EXPECT_EQ(collapse(AT, MIB(2)), 0);
 		EXPECT_EQ(level_at(AT), PT_PMD);
 		EXPECT(contig_totals.candidates > candidates);
 		for (u64 at = AT + PAGE_SIZE; at < AT + most; at += 2 * PAGE_SIZE)

@@ -64,20 +64,16 @@ static void store_time(s64 sec, s64 part)
 
 TEST(program_time, clocks_agree)
 {
-	static const s32 uptime[] = {1, 4, 6, 7, 9};
-	static const s32 calendar[] = {0, 5, 8, 11};
+	static const s32 clocks[] = {1, 4, 6, 7, 9, 0, 5, 8, 11};
 	struct user_timeval time;
 	u64 before, after;
 
-	for (unsigned i = 0; i < ARRAY_LEN(uptime); i++) {
-		before = clock_ns();
-		after = clock_of(uptime[i]);
-		EXPECT(before <= after && after <= clock_ns());
-	}
-	for (unsigned i = 0; i < ARRAY_LEN(calendar); i++) {
-		before = clock_ns() + clock_date_ns();
-		after = clock_of(calendar[i]);
-		EXPECT(before <= after && after <= clock_ns() + clock_date_ns());
+	for (unsigned i = 0; i < ARRAY_LEN(clocks); i++) {
+		const u64 date = i < 5 ? 0 : clock_date_ns(); /* those of the uptime come first */
+
+		before = clock_ns() + date;
+		after = clock_of(clocks[i]);
+		EXPECT(before <= after && after <= clock_ns() + date);
 	}
 	before = clock_of(REALTIME);
 	EXPECT_EQ(program_box_call(NR_GETTIMEOFDAY, RESULTS, 0), 0);
@@ -148,36 +144,28 @@ TEST(program_time, cpu_time_never_goes_back)
 	work_wait(1, 0);
 }
 
-TEST(program_time, sleeps_last_as_long_as_they_should)
+static void store_ns(u64 ns)
 {
-	u64 start;
-
-	start = clock_ns();
-	store_time(0, 20 * (s64)NS_PER_MS);
-	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
-	EXPECT(clock_ns() - start >= 20 * NS_PER_MS);
-
-	start = clock_ns() + 20 * NS_PER_MS;
-	store_time((s64)(start / NS_PER_S), (s64)(start % NS_PER_S));
-	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
-	EXPECT(clock_ns() >= start);
-
-	start = clock_ns() + 20 * NS_PER_MS;
-	store_time((s64)((start + clock_date_ns()) / NS_PER_S),
-		   (s64)((start + clock_date_ns()) % NS_PER_S));
-	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, REALTIME, ABSOLUTE, ARGUMENTS, 0), 0);
-	EXPECT(clock_ns() >= start);
-	EXPECT(clock_ns() < start + NS_PER_S * 5);
-
-	store_time(0, 0);
-	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
-	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
+	store_time((s64)(ns / NS_PER_S), (s64)(ns % NS_PER_S));
 }
 
-TEST(program_time, sleep_arguments_are_checked)
+TEST(program_time, sleeps_last_as_long_as_they_should)
 {
 	static const s64 bad[][2] = {{-1, 0}, {0, -1}, {0, 1000000000}};
+	const u64 start = clock_ns();
 
+	store_ns(20 * NS_PER_MS);
+	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
+	EXPECT(clock_ns() >= start + 20 * NS_PER_MS);
+	store_ns(start + 40 * NS_PER_MS);
+	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
+	EXPECT(clock_ns() >= start + 40 * NS_PER_MS);
+	store_ns(start + 60 * NS_PER_MS + clock_date_ns());
+	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, REALTIME, ABSOLUTE, ARGUMENTS, 0), 0);
+	EXPECT(clock_ns() >= start + 60 * NS_PER_MS);
+	store_ns(0);
+	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
+	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
 		store_time(bad[i][0], bad[i][1]);
 		EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), -EINVAL);
@@ -221,6 +209,8 @@ static bool alarm_came(void)
 
 TEST(program_time, the_interval_timer_sends_sigalrm)
 {
+	struct interval_timer timer;
+
 	EXPECT_EQ(timer_left_us(), 0);
 	EXPECT_EQ(set_timer(0, 3600 * 1000000LL), 0);
 	EXPECT(timer_left_us() > 3000 * 1000000ULL);
@@ -228,23 +218,13 @@ TEST(program_time, the_interval_timer_sends_sigalrm)
 	EXPECT_EQ(set_timer(0, 2000), 0);
 	EXPECT(alarm_came());
 	EXPECT_EQ(timer_left_us(), 0);
-}
-
-TEST(program_time, the_interval_timer_repeats)
-{
-	struct interval_timer timer;
-
-	EXPECT_EQ(set_timer(5000000, 1000), 0);
+	EXPECT_EQ(set_timer(5000000, 1000), 0); /* it repeats */
 	EXPECT(alarm_came());
 	timer = interval_timer_of(INTERVAL_TIMER_REAL);
 	EXPECT_EQ(timer.interval_ns, 5 * NS_PER_S);
 	EXPECT(timer.left_ns > 0 && timer.left_ns <= 5 * NS_PER_S);
 	EXPECT_EQ(set_timer(5000000, 0), 0); /* stops it */
 	EXPECT_EQ(timer_left_us(), 0);
-}
-
-TEST(program_time, alarm_tells_whole_seconds)
-{
 	EXPECT_EQ(program_box_call(NR_ALARM, 100), 0);
 	EXPECT_EQ(program_box_call(NR_ALARM, 0), 100);
 	EXPECT_EQ(program_box_call(NR_ALARM, 0), 0);
