@@ -246,17 +246,17 @@ TEST(program_area, impossible_requests_are_refused)
 	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, FIXED), -EPERM);
 	EXPECT_EQ(map_at(0, ~0ULL, RW, PRIVATE), -ENOMEM);
 	EXPECT_EQ(map_at(0, USER_END, RW, PRIVATE), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MMAP, 0, PAGE_SIZE, RW, 2, 77, 0), -EBADF);
+	EXPECT_EQ(program_call("mmap", 0, PAGE_SIZE, RW, 2, 77, 0), -EBADF);
 	EXPECT_EQ(unmap(1, PAGE_SIZE), -EINVAL);
 	EXPECT_EQ(unmap(MIB(1), 0), -EINVAL);
 	EXPECT_EQ(unmap(MIB(1), ~0ULL), -EINVAL);
 	EXPECT_EQ(unmap(USER_END, PAGE_SIZE), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, GIB(4), PAGE_SIZE, R), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, GIB(4), PAGE_SIZE, 64), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MADVISE, GIB(4), PAGE_SIZE, DONTNEED), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MADVISE, PROGRAM_BOX_MEMORY, PAGE_SIZE, 4711), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MREMAP, GIB(4), PAGE_SIZE, MIB(1), MAYMOVE), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_MREMAP, PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, MAYMOVE), -EINVAL);
+	EXPECT_EQ(program_call("mprotect", GIB(4), PAGE_SIZE, R), -ENOMEM);
+	EXPECT_EQ(program_call("mprotect", GIB(4), PAGE_SIZE, 64), -EINVAL);
+	EXPECT_EQ(program_call("madvise", GIB(4), PAGE_SIZE, DONTNEED), -ENOMEM);
+	EXPECT_EQ(program_call("madvise", PROGRAM_BOX_MEMORY, PAGE_SIZE, 4711), -EINVAL);
+	EXPECT_EQ(program_call("mremap", GIB(4), PAGE_SIZE, MIB(1), MAYMOVE), -EFAULT);
+	EXPECT_EQ(program_call("mremap", PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, MAYMOVE), -EINVAL);
 }
 
 /* Ranges that begin or end where nothing is a program's, or go round the end of all addresses. */
@@ -278,7 +278,6 @@ static const struct {
 
 TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 {
-	enum { NR_MSYNC = 26, NR_MLOCK = 149, NR_MBIND = 237 };
 	static const unsigned advice[] = {0, DONTNEED, HUGEPAGE, 22, 23, COLLAPSE};
 	const u64 here = PROGRAM_BOX_MEMORY, last = USER_END - PAGE_SIZE;
 
@@ -289,16 +288,16 @@ TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 
 		EXPECT(map_at(at, size, RW, FIXED | NORESERVE) < 0);
 		EXPECT(unmap(at, size) < 0);
-		EXPECT(program_box_call(NR_MPROTECT, at, size, R) < 0);
-		EXPECT(program_box_call(NR_MINCORE, at, size, here + PAGE_SIZE) < 0);
-		EXPECT(program_box_call(NR_MSYNC, at, size, 0) < 0);
-		EXPECT(program_box_call(NR_MLOCK, at, size) < 0);
-		EXPECT(program_box_call(NR_MBIND, at, size, 0, 0, 0) < 0);
-		EXPECT(program_box_call(NR_MREMAP, at, size, PAGE_SIZE, MAYMOVE) < 0);
-		EXPECT(program_box_call(NR_MREMAP, at, PAGE_SIZE, size, 0) < 0);
-		EXPECT(program_box_call(NR_MREMAP, here, PAGE_SIZE, size, MOVE_FIXED, at) < 0);
+		EXPECT(program_call("mprotect", at, size, R) < 0);
+		EXPECT(program_call("mincore", at, size, here + PAGE_SIZE) < 0);
+		EXPECT(program_call("msync", at, size, 0) < 0);
+		EXPECT(program_call("mlock", at, size) < 0);
+		EXPECT(program_call("mbind", at, size, 0, 0, 0) < 0);
+		EXPECT(program_call("mremap", at, size, PAGE_SIZE, MAYMOVE) < 0);
+		EXPECT(program_call("mremap", at, PAGE_SIZE, size, 0) < 0);
+		EXPECT(program_call("mremap", here, PAGE_SIZE, size, MOVE_FIXED, at) < 0);
 		for (unsigned a = 0; a < ARRAY_LEN(advice); a++)
-			EXPECT(program_box_call(NR_MADVISE, at, size, advice[a]) < 0);
+			EXPECT(program_call("madvise", at, size, advice[a]) < 0);
 	}
 	EXPECT(get(here) == 5 && get(last) == 6);
 }
@@ -320,12 +319,12 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 }
 
 /* Rounds of one call. */
-static u64 rounds_of(unsigned number, u64 a, u64 b, u64 c, s64 *result)
+static u64 rounds_of(const char *call, u64 a, u64 b, u64 c, s64 *result)
 {
 	struct shootdown_stats before, after;
 
 	shootdown_stats_read(&before);
-	*result = program_box_call(number, a, b, c);
+	*result = program_call(call, a, b, c);
 	shootdown_stats_read(&after);
 	return after.flushes - before.flushes;
 }
@@ -336,13 +335,13 @@ TEST(program_area, a_call_makes_at_most_one_round)
 
 	at = map_at(0, MIB(64), RW, PRIVATE);
 	REQUIRE(at > 0);
-	EXPECT_EQ(program_box_call(NR_MADVISE, at, MIB(64), NOHUGEPAGE), 0);
+	EXPECT_EQ(program_call("madvise", at, MIB(64), NOHUGEPAGE), 0);
 	for (u64 i = 0; i < MIB(8); i += PAGE_SIZE)
 		put((u64)at + i, i);
-	EXPECT(rounds_of(NR_MPROTECT, (u64)at, MIB(2), R, &result) <= 1);
-	EXPECT(rounds_of(NR_MPROTECT, (u64)at, MIB(2), RW, &result) == 0); /* only more rights */
-	EXPECT(rounds_of(NR_MADVISE, (u64)at, MIB(2), DONTNEED, &result) <= 1);
-	EXPECT(rounds_of(NR_MUNMAP, (u64)at, MIB(64), 0, &result) <= 1);
+	EXPECT(rounds_of("mprotect", (u64)at, MIB(2), R, &result) <= 1);
+	EXPECT(rounds_of("mprotect", (u64)at, MIB(2), RW, &result) == 0); /* only more rights */
+	EXPECT(rounds_of("madvise", (u64)at, MIB(2), DONTNEED, &result) <= 1);
+	EXPECT(rounds_of("munmap", (u64)at, MIB(64), 0, &result) <= 1);
 	EXPECT_EQ(result, 0);
 }
 
@@ -359,12 +358,12 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 		SKIP("no 2 MiB page was to be had");
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(put(at + i, i + 3), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + MIB(1), PAGE_SIZE, R), 0);
+	EXPECT_EQ(program_call("mprotect", at + MIB(1), PAGE_SIZE, R), 0);
 	EXPECT(pages_find(at, &pte, &level) && level == PT_PAGE);
 	EXPECT_EQ(put(at + MIB(1), 1), -EFAULT);
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(get(at + i), i + 3);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + MIB(2), MIB(2), RW), 0);
+	EXPECT_EQ(program_call("mprotect", at + MIB(2), MIB(2), RW), 0);
 	EXPECT_EQ(unmap(at + KIB(512), KIB(256)), 0);
 	EXPECT_EQ(get(at + KIB(512) - PAGE_SIZE), KIB(512) - PAGE_SIZE + 3);
 	EXPECT_EQ(get(at + KIB(512)), ~0ULL);
@@ -396,8 +395,8 @@ TEST(program_area, pieces_of_a_leaf_keep_its_rights)
 
 	at = (u64)map_at(GIB(8), MIB(2), RW, FIXED);
 	EXPECT_EQ(put(at, 1), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + KIB(64), PAGE_SIZE, RW), 0);
+	EXPECT_EQ(program_call("mprotect", at, MIB(2), R), 0);
+	EXPECT_EQ(program_call("mprotect", at + KIB(64), PAGE_SIZE, RW), 0);
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE) {
 		enum pt_level level;
 		pte_t pte;
@@ -423,7 +422,7 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(unmap((u64)at, MIB(1)), -EINVAL);
 	/* the page stays, with zeros, because the promise must hold */
-	EXPECT_EQ(program_box_call(NR_MADVISE, at + MIB(2), MIB(2), DONTNEED), 0);
+	EXPECT_EQ(program_call("madvise", at + MIB(2), MIB(2), DONTNEED), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(get((u64)at + MIB(3)), 0);
 	EXPECT_EQ(unmap((u64)at, MIB(6)), 0);
@@ -431,12 +430,12 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	/* no call cuts a page of a pool */
 	at = map_at(0, MIB(4), RW, HUGETLB);
 	EXPECT_EQ(put((u64)at, 1), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(1), R), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + PAGE_SIZE, MIB(3), R), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MADVISE, at + PAGE_SIZE, PAGE_SIZE, DONTNEED), -EINVAL);
+	EXPECT_EQ(program_call("mprotect", at, MIB(1), R), -EINVAL);
+	EXPECT_EQ(program_call("mprotect", at + PAGE_SIZE, MIB(3), R), -EINVAL);
+	EXPECT_EQ(program_call("madvise", at + PAGE_SIZE, PAGE_SIZE, DONTNEED), -EINVAL);
 	EXPECT_EQ(map_at((u64)at + MIB(1), PAGE_SIZE, RW, FIXED), -EINVAL);
 	EXPECT_EQ(get((u64)at), 1);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
+	EXPECT_EQ(program_call("mprotect", at, MIB(2), R), 0);
 	/* the end of the program gives back */
 	REQUIRE(program_box_again());
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
@@ -451,7 +450,7 @@ TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 
 	EXPECT_EQ(map_at(at, MIB(2), RW, FIXED), at);
 	EXPECT_EQ(put(at, 5), 0);
-	EXPECT_EQ(program_box_call(NR_MADVISE, at, MIB(1), NOHUGEPAGE), 0);
+	EXPECT_EQ(program_call("madvise", at, MIB(1), NOHUGEPAGE), 0);
 	pages_count_range(at, at + MIB(1), &low);
 	pages_count_range(at + MIB(1), at + MIB(2), &high);
 	EXPECT(low.leaves[PT_PAGE] == 256 ||
@@ -514,15 +513,13 @@ static void model_op(struct page_model *model, u64 *seed)
 			model[i].mapped = 0;
 		return;
 	case 3:
-		EXPECT_EQ(
-			program_box_call(NR_MPROTECT, model_addr(first), pages * PAGE_SIZE, rights),
-			whole ? 0 : -ENOMEM);
+		EXPECT_EQ(program_call("mprotect", model_addr(first), pages * PAGE_SIZE, rights),
+			  whole ? 0 : -ENOMEM);
 		for (u64 i = first; whole && i < first + pages; i++)
 			model[i].rights = rights;
 		return;
 	case 4:
-		EXPECT_EQ(program_box_call(NR_MADVISE, model_addr(first), pages * PAGE_SIZE,
-					   DONTNEED),
+		EXPECT_EQ(program_call("madvise", model_addr(first), pages * PAGE_SIZE, DONTNEED),
 			  whole ? 0 : -ENOMEM);
 		for (u64 i = first; i < first + pages; i++)
 			model[i].word = 0;
@@ -560,7 +557,7 @@ TEST(program_area, random_calls_agree_with_a_model)
 
 /* ---- files ---- */
 
-enum { NR_WRITE = 1, NR_CLOSE = 3, NR_PREAD = 17, NR_MEMFD_CREATE = 319, FILE_PAGES = 4 };
+enum { FILE_PAGES = 4 };
 enum { SHARED = 1, PRIVATE_FILE = 2, AT = 0x10 };
 
 /* Word `i` of the file. */
@@ -576,10 +573,10 @@ static s64 make_file(void)
 	s64 file;
 
 	EXPECT_EQ(user_write(PROGRAM_BOX_MEMORY, "file", 5), 0);
-	file = program_box_call(NR_MEMFD_CREATE, PROGRAM_BOX_MEMORY, 0);
+	file = program_call("memfd_create", PROGRAM_BOX_MEMORY, 0);
 	for (u64 i = 0; i < words; i++)
 		EXPECT_EQ(put(buffer + 8 * i, file_word(i)), 0);
-	EXPECT_EQ(program_box_call(NR_WRITE, file, buffer, 8 * words), (8 * words));
+	EXPECT_EQ(program_call("write", file, buffer, 8 * words), (8 * words));
 	return file;
 }
 
@@ -597,14 +594,13 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 
 	file = make_file();
 	EXPECT(file >= 0);
-	EXPECT_EQ(program_box_call(NR_MMAP, apart, FILE_PAGES * PAGE_SIZE, RW, PRIVATE_FILE | AT,
-				   file, 0),
-		  apart);
-	EXPECT_EQ(program_box_call(NR_MMAP, shared, 2 * PAGE_SIZE, RW, SHARED | AT, file,
-				   2 * PAGE_SIZE),
+	EXPECT_EQ(
+		program_call("mmap", apart, FILE_PAGES * PAGE_SIZE, RW, PRIVATE_FILE | AT, file, 0),
+		apart);
+	EXPECT_EQ(program_call("mmap", shared, 2 * PAGE_SIZE, RW, SHARED | AT, file, 2 * PAGE_SIZE),
 		  shared);
 	/* cut before anything is touched: each part shows its own part of the file */
-	EXPECT_EQ(program_box_call(NR_MPROTECT, apart + PAGE_SIZE, PAGE_SIZE, R), 0);
+	EXPECT_EQ(program_call("mprotect", apart + PAGE_SIZE, PAGE_SIZE, R), 0);
 	EXPECT_EQ(unmap(shared, PAGE_SIZE), 0);
 	expect_file(apart, 0, FILE_PAGES);
 	expect_file(shared + PAGE_SIZE, 3, 1);
@@ -612,12 +608,12 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 	EXPECT_EQ(put(apart + 2 * PAGE_SIZE, 1), 0);
 	EXPECT_EQ(put(shared + PAGE_SIZE + 8, 2), 0);
 	EXPECT_EQ(get(apart + 3 * PAGE_SIZE + 8), file_word(3 * PAGE_SIZE / 8 + 1));
-	EXPECT_EQ(program_box_call(NR_PREAD, file, buffer, 8, 2 * PAGE_SIZE), 8);
+	EXPECT_EQ(program_call("pread64", file, buffer, 8, 2 * PAGE_SIZE), 8);
 	EXPECT_EQ(get(buffer), file_word(2 * PAGE_SIZE / 8));
-	EXPECT_EQ(program_box_call(NR_PREAD, file, buffer, 8, 3 * PAGE_SIZE + 8), 8);
+	EXPECT_EQ(program_call("pread64", file, buffer, 8, 3 * PAGE_SIZE + 8), 8);
 	EXPECT_EQ(get(buffer), 2);
 	/* a mapping outlives its descriptor */
-	EXPECT_EQ(program_box_call(NR_CLOSE, file), 0);
+	EXPECT_EQ(program_call("close", file), 0);
 	EXPECT_EQ(get(shared + PAGE_SIZE + 8), 2);
 }
 
@@ -717,14 +713,13 @@ static void race_op(struct race *race, u64 *seed)
 		unmap(at, count * PAGE_SIZE);
 		return;
 	case 2:
-		program_box_call(NR_MPROTECT, at, count * PAGE_SIZE,
-				 next_random(seed) % 2 ? R : RW);
+		program_call("mprotect", at, count * PAGE_SIZE, next_random(seed) % 2 ? R : RW);
 		return;
 	case 3:
-		program_box_call(NR_MADVISE, at, count * PAGE_SIZE, DONTNEED);
+		program_call("madvise", at, count * PAGE_SIZE, DONTNEED);
 		return;
 	case 4: /* there and back again */
-		word = (u64)program_box_call(NR_MREMAP, at, PAGE_SIZE, 2 * PAGE_SIZE, MAYMOVE);
+		word = (u64)program_call("mremap", at, PAGE_SIZE, 2 * PAGE_SIZE, MAYMOVE);
 		if (word < USER_END)
 			unmap(word, 2 * PAGE_SIZE);
 		return;

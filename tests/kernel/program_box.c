@@ -4,10 +4,12 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/percpu.h"
+#include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/program.h"
+#include "kernel/run/test.h"
 
 bool program_box_begin(void)
 {
@@ -46,13 +48,27 @@ int program_box_died(void)
 	return program_ended(&status) && status > 128 ? status - 128 : 0;
 }
 
-s64 program_box_call_with(struct user_regs *regs, unsigned number, const u64 arg[6])
+/* The number of a call; CALLS_MAX, which is none, if there is no such call. */
+static unsigned number_of(const char *name)
+{
+	const struct call *row;
+
+	TABLE_FOREACH(row, call_table)
+	{
+		if (strcmp(row->name, name) == 0)
+			return row->number;
+	}
+	test_fail(__FILE__, __LINE__, "no call %s", name);
+	return CALLS_MAX;
+}
+
+s64 program_call_with(struct user_regs *regs, const char *name, const u64 arg[6])
 {
 	struct user_regs zero = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
 
 	if (!regs)
 		regs = &zero;
-	regs->rax = number;
+	regs->rax = number_of(name);
 	regs->rdi = arg[0];
 	regs->rsi = arg[1];
 	regs->rdx = arg[2];

@@ -5,7 +5,7 @@
  *
  *	TEST(program_signal, ...)
  *	{
- *		program_box_call(13, SIGUSR1, PROGRAM_BOX_MEMORY, 0, 8);
+ *		program_call("rt_sigaction", SIGUSR1, PROGRAM_BOX_MEMORY, 0, 8);
  *	}
  */
 #pragma once
@@ -40,9 +40,14 @@ void program_box_heap(u64 start);
 int program_box_died(void);
 
 /*
- * Make a call as this CPU's thread: the row's function with these registers, whose rax receives the
- * result. Without `regs`, registers that are zero but for rsp, in the middle of the memory.
+ * Make a call by its name as this CPU's thread: the row's function with these registers, whose rax
+ * receives the result. Without `regs`, registers that are zero but for rsp, in the middle of the
+ * memory.
  */
-s64 program_box_call_with(struct user_regs *regs, unsigned number, const u64 arg[6]);
-#define program_box_call(number, ...)                                                              \
-	program_box_call_with(NULL, number, (const u64[6]){__VA_ARGS__})
+s64 program_call_with(struct user_regs *regs, const char *name, const u64 arg[6]);
+#define program_call(name, ...) program_call_with(NULL, name, (const u64[6]){__VA_ARGS__})
+
+/* Parts of the memory: what calls read, what they write, and an address where nothing is. */
+#define ARGUMENTS PROGRAM_BOX_MEMORY
+#define RESULTS   (PROGRAM_BOX_MEMORY + KIB(1))
+#define NOWHERE   (PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES + PAGE_SIZE)

@@ -13,18 +13,6 @@
 
 FIXTURE(program_brim, program_box_begin, program_box_end);
 
-enum {
-	NR_WRITE = 1,
-	NR_OPEN = 2,
-	NR_CLOSE = 3,
-	NR_LSEEK = 8,
-	NR_TRUNCATE = 76,
-	NR_FTRUNCATE = 77,
-	NR_MKDIR = 83,
-	NR_RMDIR = 84,
-	NR_UNLINK = 87,
-	NR_FALLOCATE = 285,
-};
 enum { TIMES = 1000, CREATE = 0102 };
 
 #define AT    GIB(8)
@@ -34,7 +22,7 @@ enum { TIMES = 1000, CREATE = 0102 };
 static void map_and_touch(u64 size, u64 step, u64 advice)
 {
 	EXPECT_EQ(map_at(AT, size, RW, FIXED), AT);
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, size, advice), 0);
+	EXPECT_EQ(program_call("madvise", AT, size, advice), 0);
 	for (u64 at = AT; at < AT + size; at += step)
 		EXPECT_EQ(put(at, at), 0);
 }
@@ -71,8 +59,7 @@ TEST(program_brim, parts_of_huge_pages_are_forgotten)
 	map_and_touch(MIB(32), PAGE_SIZE, HUGEPAGE);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	for (u64 i = 0; i < TIMES; i++)
-		EXPECT_EQ(program_box_call(NR_MADVISE, AT + 8 * i * PAGE_SIZE, PAGE_SIZE, DONTNEED),
-			  0);
+		EXPECT_EQ(program_call("madvise", AT + 8 * i * PAGE_SIZE, PAGE_SIZE, DONTNEED), 0);
 	brim_end();
 	for (u64 i = 0; i < TIMES; i++)
 		EXPECT(get(AT + 8 * i * PAGE_SIZE) == 0 &&
@@ -85,13 +72,13 @@ TEST(program_brim, a_collapsed_page_is_cut_and_a_moved_one)
 	const u64 to = GIB(16);
 
 	map_and_touch(MIB(4), PAGE_SIZE, NOHUGEPAGE);
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(4), HUGEPAGE), 0);
-	program_box_call(NR_MADVISE, AT, MIB(4), COLLAPSE); /* if there are huge pages */
-	EXPECT_EQ(program_box_call(NR_MREMAP, AT + MIB(2), MIB(2), MIB(2), MOVE_FIXED, to), to);
+	EXPECT_EQ(program_call("madvise", AT, MIB(4), HUGEPAGE), 0);
+	program_call("madvise", AT, MIB(4), COLLAPSE); /* if there are huge pages */
+	EXPECT_EQ(program_call("mremap", AT + MIB(2), MIB(2), MIB(2), MOVE_FIXED, to), to);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	EXPECT_EQ(unmap(AT + PAGE_SIZE, PAGE_SIZE), 0);
 	EXPECT_EQ(unmap(to + PAGE_SIZE, PAGE_SIZE), 0);
-	EXPECT_EQ(program_box_call(NR_MREMAP, AT + MIB(1), MIB(1), KIB(64), 0), (AT + MIB(1)));
+	EXPECT_EQ(program_call("mremap", AT + MIB(1), MIB(1), KIB(64), 0), (AT + MIB(1)));
 	brim_end();
 	EXPECT(get(AT) == AT && get(to) == AT + MIB(2) && get(AT + PAGE_SIZE) == ~0ULL);
 }
@@ -99,12 +86,12 @@ TEST(program_brim, a_collapsed_page_is_cut_and_a_moved_one)
 TEST(program_brim, the_heap_shrinks)
 {
 	program_box_heap(AT);
-	EXPECT_EQ(program_box_call(NR_BRK, AT + MIB(8)), (AT + MIB(8)));
+	EXPECT_EQ(program_call("brk", AT + MIB(8)), (AT + MIB(8)));
 	for (u64 at = AT; at < AT + MIB(8); at += PAGE_SIZE)
 		EXPECT_EQ(put(at, 1), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	for (u64 i = 1; i <= TIMES; i++)
-		EXPECT_EQ(program_box_call(NR_BRK, AT + MIB(8) - i * PAGE_SIZE),
+		EXPECT_EQ(program_call("brk", AT + MIB(8) - i * PAGE_SIZE),
 			  (AT + MIB(8) - i * PAGE_SIZE));
 	brim_end();
 }
@@ -123,25 +110,25 @@ static u64 name_of(u64 i)
 TEST(program_brim, names_and_files_are_removed)
 {
 	for (u64 i = 0; i < TIMES; i++) {
-		const s64 file = program_box_call(NR_OPEN, name_of(i), CREATE, 0644);
+		const s64 file = program_call("open", name_of(i), CREATE, 0644);
 
-		EXPECT_EQ(program_box_call(NR_WRITE, file, TEXTS, 16), 16);
-		EXPECT_EQ(program_box_call(NR_CLOSE, file), 0);
+		EXPECT_EQ(program_call("write", file, TEXTS, 16), 16);
+		EXPECT_EQ(program_call("close", file), 0);
 	}
-	EXPECT_EQ(program_box_call(NR_MKDIR, name_of(TIMES), 0755), 0);
+	EXPECT_EQ(program_call("mkdir", name_of(TIMES), 0755), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	for (u64 i = 0; i < TIMES; i++)
-		EXPECT_EQ(program_box_call(NR_UNLINK, name_of(i)), 0);
-	EXPECT_EQ(program_box_call(NR_RMDIR, name_of(TIMES)), 0);
+		EXPECT_EQ(program_call("unlink", name_of(i)), 0);
+	EXPECT_EQ(program_call("rmdir", name_of(TIMES)), 0);
 	brim_end();
-	EXPECT(program_box_call(NR_OPEN, name_of(7), 0, 0) < 0);
+	EXPECT(program_call("open", name_of(7), 0, 0) < 0);
 }
 
 static void expect_size(s64 file, u64 size)
 {
 	enum { FROM_END = 2 };
 
-	EXPECT_EQ(program_box_call(NR_LSEEK, file, 0, FROM_END), size);
+	EXPECT_EQ(program_call("lseek", file, 0, FROM_END), size);
 }
 
 /* The tree of a file's pages has three levels here, and is cut inside of nodes of each. */
@@ -151,18 +138,18 @@ TEST(program_brim, a_file_becomes_shorter)
 	u64 size = GIB(2) + 5 * PAGE_SIZE + 1;
 	s64 file;
 
-	file = program_box_call(NR_OPEN, name_of(0), CREATE, 0644);
-	EXPECT_EQ(program_box_call(NR_FALLOCATE, file, 0, 0, PAGES * PAGE_SIZE), 0);
-	EXPECT_EQ(program_box_call(NR_FALLOCATE, file, 0, GIB(2), FAR_PAGES * PAGE_SIZE), 0);
+	file = program_call("open", name_of(0), CREATE, 0644);
+	EXPECT_EQ(program_call("fallocate", file, 0, 0, PAGES * PAGE_SIZE), 0);
+	EXPECT_EQ(program_call("fallocate", file, 0, GIB(2), FAR_PAGES * PAGE_SIZE), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
-	EXPECT_EQ(program_box_call(NR_FTRUNCATE, file, size), 0);
+	EXPECT_EQ(program_call("ftruncate", file, size), 0);
 	expect_size(file, size);
-	EXPECT_EQ(program_box_call(NR_TRUNCATE, name_of(0), GIB(1) + 1), 0);
+	EXPECT_EQ(program_call("truncate", name_of(0), GIB(1) + 1), 0);
 	for (u64 i = 1; i < TIMES; i++) {
 		size = (PAGES - 2 * i) * PAGE_SIZE + 100;
-		EXPECT_EQ(program_box_call(NR_FTRUNCATE, file, size), 0);
+		EXPECT_EQ(program_call("ftruncate", file, size), 0);
 		expect_size(file, size);
 	}
-	EXPECT_EQ(program_box_call(NR_CLOSE, file), 0);
+	EXPECT_EQ(program_call("close", file), 0);
 	brim_end();
 }

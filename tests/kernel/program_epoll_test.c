@@ -8,24 +8,6 @@
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
 
-enum {
-	NR_WRITE = 1,
-	NR_CLOSE = 3,
-	NR_POLL = 7,
-	NR_SIGACTION = 13,
-	NR_SIGPROCMASK = 14,
-	NR_PIPE = 22,
-	NR_OPEN = 2,
-	NR_EPOLL_WAIT = 232,
-	NR_EPOLL_CTL = 233,
-	NR_TGKILL = 234,
-	NR_PSELECT6 = 270,
-	NR_PPOLL = 271,
-	NR_EPOLL_PWAIT = 281,
-	NR_EVENTFD2 = 290,
-	NR_EPOLL_CREATE1 = 291,
-	NR_EPOLL_PWAIT2 = 441,
-};
 enum { ADD = 1, DELETE, CHANGE };
 enum { IN = 1, OUT = 4, HANGUP = 0x10 };
 
@@ -33,13 +15,12 @@ enum { IN = 1, OUT = 4, HANGUP = 0x10 };
 #define ONCE    (1u << 30)
 #define EDGES   (1u << 31)
 
-#define BYTES   PROGRAM_BOX_MEMORY            /* what is read and written */
-#define FILES   (PROGRAM_BOX_MEMORY + KIB(1)) /* descriptors of a pipe */
-#define EVENT   (PROGRAM_BOX_MEMORY + KIB(2)) /* for epoll_ctl() */
-#define EVENTS  (PROGRAM_BOX_MEMORY + KIB(4)) /* from epoll_wait() */
-#define POLLED  (PROGRAM_BOX_MEMORY + KIB(5))
-#define MASK    (PROGRAM_BOX_MEMORY + KIB(6))
-#define NOWHERE (PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES + PAGE_SIZE)
+#define BYTES  PROGRAM_BOX_MEMORY            /* what is read and written */
+#define FILES  (PROGRAM_BOX_MEMORY + KIB(1)) /* descriptors of a pipe */
+#define EVENT  (PROGRAM_BOX_MEMORY + KIB(2)) /* for epoll_ctl() */
+#define EVENTS (PROGRAM_BOX_MEMORY + KIB(4)) /* from epoll_wait() */
+#define POLLED (PROGRAM_BOX_MEMORY + KIB(5))
+#define MASK   (PROGRAM_BOX_MEMORY + KIB(6))
 
 struct event {
 	u32 events;
@@ -54,7 +35,7 @@ static struct ends new_pipe(void)
 {
 	struct ends made = {-1, -1};
 
-	EXPECT_EQ(program_box_call(NR_PIPE, FILES), 0);
+	EXPECT_EQ(program_call("pipe", FILES), 0);
 	EXPECT_EQ(user_read(&made, FILES, sizeof(made)), 0);
 	return made;
 }
@@ -67,7 +48,7 @@ static bool begin(void)
 {
 	if (!program_box_begin())
 		return false;
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
+	epoll = program_call("epoll_create1", 0);
 	ends = new_pipe();
 	return epoll >= 0 && ends.reader >= 0;
 }
@@ -79,7 +60,7 @@ static s64 control_of(s64 file, u64 how, s64 descriptor, u32 events)
 	const struct event event = {events, (u64)descriptor + 1000};
 
 	EXPECT_EQ(user_write(EVENT, &event, sizeof(event)), 0);
-	return program_box_call(NR_EPOLL_CTL, file, how, descriptor, EVENT);
+	return program_call("epoll_ctl", file, how, descriptor, EVENT);
 }
 
 static s64 control(u64 how, s64 descriptor, u32 events)
@@ -89,7 +70,7 @@ static s64 control(u64 how, s64 descriptor, u32 events)
 
 static s64 look(u64 most)
 {
-	return program_box_call(NR_EPOLL_WAIT, epoll, EVENTS, most, 0);
+	return program_call("epoll_wait", epoll, EVENTS, most, 0);
 }
 
 /* The nth event of the last look. */
@@ -103,12 +84,12 @@ static struct event event_at(u64 n)
 
 static s64 put(s64 descriptor, u64 bytes)
 {
-	return program_box_call(NR_WRITE, descriptor, BYTES, bytes);
+	return program_call("write", descriptor, BYTES, bytes);
 }
 
 TEST(program_epoll, an_edge_is_reported_once)
 {
-	const s64 event = program_box_call(NR_EVENTFD2, 1, 04000);
+	const s64 event = program_call("eventfd2", 1, 04000);
 
 	EXPECT_EQ(control(ADD, ends.reader, IN | EDGES), 0);
 	EXPECT_EQ(control(ADD, ends.writer, OUT | EDGES), 0);
@@ -129,7 +110,7 @@ TEST(program_epoll, an_edge_is_reported_once)
 	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(event_at(0).data, (u64)event + 1000);
 	EXPECT_EQ(look(8), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, ends.writer), 0);
+	EXPECT_EQ(program_call("close", ends.writer), 0);
 	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(event_at(0).events, IN | HANGUP);
 }
@@ -141,7 +122,7 @@ TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
 	EXPECT_EQ(put(ends.writer, 1), 1);
 	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(look(8), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, ends.writer), 0);
+	EXPECT_EQ(program_call("close", ends.writer), 0);
 	EXPECT_EQ(look(8), 0);
 	EXPECT_EQ(control(CHANGE, ends.reader, IN | ONCE), 0);
 	EXPECT_EQ(look(8), 1);
@@ -153,8 +134,8 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 	struct ends again;
 
 	EXPECT_EQ(control(ADD, ends.reader, IN), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, ends.reader), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, ends.writer), 0);
+	EXPECT_EQ(program_call("close", ends.reader), 0);
+	EXPECT_EQ(program_call("close", ends.writer), 0);
 	again = new_pipe();
 	EXPECT_EQ(again.reader, ends.reader);
 	EXPECT_EQ(put(again.writer, 1), 1);
@@ -168,11 +149,11 @@ TEST(program_epoll, wrong_arguments_are_named)
 {
 	s64 other, plain;
 
-	other = program_box_call(NR_EPOLL_CREATE1, 0);
+	other = program_call("epoll_create1", 0);
 	EXPECT_EQ(user_write(BYTES, "/tmp/x", 7), 0);
-	plain = program_box_call(NR_OPEN, BYTES, 0102, 0644);
+	plain = program_call("open", BYTES, 0102, 0644);
 	EXPECT(plain >= 0);
-	EXPECT_EQ(program_box_call(NR_EPOLL_CREATE1, 1), -EINVAL);
+	EXPECT_EQ(program_call("epoll_create1", 1), -EINVAL);
 	EXPECT_EQ(control(ADD, plain, IN), -EPERM);
 	EXPECT_EQ(control(ADD, 99, IN), -EBADF);
 	EXPECT_EQ(control_of(99, ADD, ends.reader, IN), -EBADF);
@@ -182,15 +163,15 @@ TEST(program_epoll, wrong_arguments_are_named)
 	EXPECT_EQ(control(4, ends.reader, IN), -EINVAL);
 	EXPECT_EQ(control(CHANGE, ends.reader, IN), -ENOENT);
 	EXPECT_EQ(control(DELETE, ends.reader, IN), -ENOENT);
-	EXPECT_EQ(program_box_call(NR_EPOLL_CTL, epoll, ADD, ends.reader, NOWHERE), -EFAULT);
+	EXPECT_EQ(program_call("epoll_ctl", epoll, ADD, ends.reader, NOWHERE), -EFAULT);
 	EXPECT_EQ(control(ADD, ends.reader, IN), 0);
 	EXPECT_EQ(control(ADD, ends.reader, IN), -EEXIST);
 	EXPECT_EQ(put(ends.writer, 1), 1);
 	EXPECT_EQ(look(0), -EINVAL);
 	EXPECT_EQ(look((u64)-1), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, plain, EVENTS, 1, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, 99, EVENTS, 1, 0), -EBADF);
-	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, epoll, NOWHERE, 1, 0), -EFAULT);
+	EXPECT_EQ(program_call("epoll_wait", plain, EVENTS, 1, 0), -EINVAL);
+	EXPECT_EQ(program_call("epoll_wait", 99, EVENTS, 1, 0), -EBADF);
+	EXPECT_EQ(program_call("epoll_wait", epoll, NOWHERE, 1, 0), -EFAULT);
 	EXPECT_EQ(look(1), 1);
 }
 
@@ -205,19 +186,19 @@ TEST(program_epoll, an_epoll_file_is_ready_if_a_watched_file_is)
 	file.descriptor = (s32)epoll;
 	EXPECT_EQ(control(ADD, ends.reader, IN | EDGES), 0);
 	EXPECT_EQ(user_write(POLLED, &file, sizeof(file)), 0);
-	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 0);
+	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 0);
 	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 1);
-	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 1);
+	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 1);
+	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 1);
 	EXPECT_EQ(look(8), 1);
-	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 0);
+	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 0);
 }
 
 TEST(program_epoll, a_wait_has_its_own_mask)
 {
 	const u64 action[4] = {HANDLER, SA_RESTORER, HANDLER + 16, 0};
 	const u64 usr1 = signal_bit(SIGUSR1);
-	const u64 number[] = {NR_PPOLL, NR_PSELECT6, NR_EPOLL_PWAIT, NR_EPOLL_PWAIT2};
+	static const char *const call[] = {"ppoll", "pselect6", "epoll_pwait", "epoll_pwait2"};
 	u64 open, shut, sets;
 
 	open = MASK;
@@ -225,11 +206,11 @@ TEST(program_epoll, a_wait_has_its_own_mask)
 	sets = MASK + 16; /* two arguments of pselect6() */
 	EXPECT_EQ(user_write(MASK, (u64[]){0, usr1, open, 8, shut, 8}, 48), 0);
 	EXPECT_EQ(user_write(EVENT, action, sizeof(action)), 0);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, EVENT, 0, 8), 0);
-	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, shut, 0, 8), 0);
-	for (unsigned i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, EVENT, 0, 8), 0);
+	EXPECT_EQ(program_call("rt_sigprocmask", 0, shut, 0, 8), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(call); i++) {
 		const u64 nothing = EVENTS + KIB(1); /* a struct timespec of 0 s */
-		const u64 from = number[i] == NR_EPOLL_PWAIT2 ? 0 : (u64)-1;
+		const u64 from = i == 3 ? 0 : (u64)-1;
 		const u64 wait[][6] = {
 			{0, 0, 0, open, 8},
 			{0, 0, 0, 0, 0, sets},
@@ -244,14 +225,14 @@ TEST(program_epoll, a_wait_has_its_own_mask)
 		};
 		struct user_regs regs = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
 
-		EXPECT_EQ(program_box_call(NR_TGKILL, program_pid(), program_pid(), SIGUSR1), 0);
-		EXPECT_EQ(program_box_call_with(NULL, (unsigned)number[i], look[i]), 0);
-		program_box_call_with(&regs, (unsigned)number[i], wait[i]);
+		EXPECT_EQ(program_call("tgkill", program_pid(), program_pid(), SIGUSR1), 0);
+		EXPECT_EQ(program_call_with(NULL, call[i], look[i]), 0);
+		program_call_with(&regs, call[i], wait[i]);
 		EXPECT_EQ(regs.rip, HANDLER);
 		EXPECT_EQ(regs.rdi, SIGUSR1);
 		EXPECT_EQ(thread_current()->blocked & usr1, usr1);
 		EXPECT_EQ(thread_current()->pending, 0);
 	}
-	EXPECT_EQ(program_box_call(NR_PPOLL, 0, 0, 0, open, 16), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_PPOLL, 0, 0, 0, NOWHERE, 8), -EFAULT);
+	EXPECT_EQ(program_call("ppoll", 0, 0, 0, open, 16), -EINVAL);
+	EXPECT_EQ(program_call("ppoll", 0, 0, 0, NOWHERE, 8), -EFAULT);
 }

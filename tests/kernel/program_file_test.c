@@ -26,6 +26,7 @@
 #include "tests/kernel/cpio_build.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
+#include "tests/kernel/program_box.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/said.h"
 
@@ -163,24 +164,12 @@ FIXTURE(program_file, begin_files, end_files);
 
 /* ---- calls ---- */
 
-/* Make a call by its name. The names keep the cases readable. */
 static s64 make_call(const char *name, const u64 *arg)
 {
-	struct call_args args = {0};
-	const struct call *row;
-	s64 result;
+	const s64 result = program_call_with(NULL, name, arg);
 
-	memcpy(args.arg, arg, sizeof(args.arg));
-	TABLE_FOREACH(row, call_table)
-	{
-		if (strcmp(row->name, name) == 0) {
-			result = row->run(&args);
-			take_back();
-			return result;
-		}
-	}
-	test_fail(__FILE__, __LINE__, "no call %s", name);
-	return -ENOSYS;
+	take_back();
+	return result;
 }
 
 #define CALL_OF(name, ...) make_call(name, (const u64[6]){__VA_ARGS__})

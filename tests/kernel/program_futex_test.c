@@ -12,7 +12,6 @@
 
 FIXTURE(program_futex, program_box_begin, program_box_end);
 
-enum { NR_FUTEX = 202 };
 enum { WAIT, WAKE, REQUEUE = 3, CMP_REQUEUE, WAKE_OP, WAIT_BITSET = 9, WAKE_BITSET = 10 };
 
 #define WORD  (PROGRAM_BOX_MEMORY + 64)
@@ -33,7 +32,7 @@ static u32 word(u64 at)
 
 static s64 wait_for(u64 at, u32 value)
 {
-	return program_box_call(NR_FUTEX, at, WAIT, value, 0);
+	return program_call("futex", at, WAIT, value, 0);
 }
 
 TEST(program_futex, arguments_are_checked)
@@ -43,11 +42,11 @@ TEST(program_futex, arguments_are_checked)
 	EXPECT_EQ(wait_for(WORD + 1, 4), -EINVAL);
 	EXPECT_EQ(wait_for(GIB(8), 4), -EFAULT);
 	EXPECT_EQ(wait_for(0xffff888000000000ULL, 4), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT_BITSET, 3, 0, 0, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 1, 0, 0, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT, 3, GIB(8)), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, 77), -ENOSYS);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 1), 0);
+	EXPECT_EQ(program_call("futex", WORD, WAIT_BITSET, 3, 0, 0, 0), -EINVAL);
+	EXPECT_EQ(program_call("futex", WORD, WAKE_BITSET, 1, 0, 0, 0), -EINVAL);
+	EXPECT_EQ(program_call("futex", WORD, WAIT, 3, GIB(8)), -EFAULT);
+	EXPECT_EQ(program_call("futex", WORD, 77), -ENOSYS);
+	EXPECT_EQ(program_call("futex", WORD, WAKE, 1), 0);
 }
 
 /* ---- two threads ---- */
@@ -65,7 +64,7 @@ static void take_turns(u32 odd)
 			value = word(WORD);
 		}
 		set_word(WORD, value + 1);
-		program_box_call(NR_FUTEX, WORD, WAKE, 1);
+		program_call("futex", WORD, WAKE, 1);
 	}
 }
 
@@ -98,7 +97,7 @@ static struct {
 static void sleep_there(void *unused)
 {
 	(void)unused;
-	sleeper.result = program_box_call(NR_FUTEX, sleeper.at, WAIT_BITSET, 0, 0, 0, sleeper.bits);
+	sleeper.result = program_call("futex", sleeper.at, WAIT_BITSET, 0, 0, 0, sleeper.bits);
 }
 
 /* Another CPU sleeps at the word. Return when it is in a queue and has looked. */
@@ -126,9 +125,9 @@ TEST(program_futex, a_wake_finds_its_bits_only)
 {
 	SKIP_ON_ONE_CPU();
 	start_sleeper(WORD, 4);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 3), 0);
-	EXPECT_EQ(program_box_call(NR_FUTEX, OTHER, WAKE, 9), 0);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 6), 1);
+	EXPECT_EQ(program_call("futex", WORD, WAKE_BITSET, 9, 0, 0, 3), 0);
+	EXPECT_EQ(program_call("futex", OTHER, WAKE, 9), 0);
+	EXPECT_EQ(program_call("futex", WORD, WAKE_BITSET, 9, 0, 0, 6), 1);
 	expect_woken();
 }
 
@@ -136,10 +135,10 @@ TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 {
 	SKIP_ON_ONE_CPU();
 	start_sleeper(WORD, ~0u);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 5), -EAGAIN);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 0), 1);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 9), 0);
-	EXPECT_EQ(program_box_call(NR_FUTEX, OTHER, WAKE, 9), 1);
+	EXPECT_EQ(program_call("futex", WORD, CMP_REQUEUE, 0, 9, OTHER, 5), -EAGAIN);
+	EXPECT_EQ(program_call("futex", WORD, CMP_REQUEUE, 0, 9, OTHER, 0), 1);
+	EXPECT_EQ(program_call("futex", WORD, WAKE, 9), 0);
+	EXPECT_EQ(program_call("futex", OTHER, WAKE, 9), 1);
 	expect_woken();
 }
 
@@ -147,9 +146,9 @@ TEST(program_futex, moving_to_the_same_address_ends)
 {
 	SKIP_ON_ONE_CPU();
 	start_sleeper(WORD, ~0u);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, REQUEUE, 0, ~0u, WORD), 1);
-	EXPECT_EQ(program_box_call(NR_FUTEX, GIB(8), CMP_REQUEUE, 0, 9, OTHER, 0), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, REQUEUE, 9, 0, OTHER), 1);
+	EXPECT_EQ(program_call("futex", WORD, REQUEUE, 0, ~0u, WORD), 1);
+	EXPECT_EQ(program_call("futex", GIB(8), CMP_REQUEUE, 0, 9, OTHER, 0), -EFAULT);
+	EXPECT_EQ(program_call("futex", WORD, REQUEUE, 9, 0, OTHER), 1);
 	expect_woken();
 }
 
@@ -160,9 +159,9 @@ TEST(program_futex, an_operation_wakes_by_what_it_found)
 	SKIP_ON_ONE_CPU();
 	start_sleeper(OTHER, ~0u);
 	set_word(OTHER, 6);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 0);
+	EXPECT_EQ(program_call("futex", WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 0);
 	EXPECT_EQ(word(OTHER), 7);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 1);
+	EXPECT_EQ(program_call("futex", WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 1);
 	EXPECT_EQ(word(OTHER), 8);
 	expect_woken();
 }

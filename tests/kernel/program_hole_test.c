@@ -36,20 +36,20 @@ TEST(program_hole, a_program_can_map_nothing_there)
 
 		EXPECT_EQ(map_at(at[i], size[i], RW, FIXED | NORESERVE), -ENOMEM);
 		EXPECT_EQ(map_at(at[i], size[i], RW, NOREPLACE | NORESERVE), -ENOMEM);
-		EXPECT_EQ(program_box_call(NR_MREMAP, PROGRAM_BOX_MEMORY, PAGE_SIZE, size[i],
-					   MOVE_FIXED, at[i]),
+		EXPECT_EQ(program_call("mremap", PROGRAM_BOX_MEMORY, PAGE_SIZE, size[i], MOVE_FIXED,
+				       at[i]),
 			  -ENOMEM);
 		hint = map_at(at[i], size[i], RW, NORESERVE);
 		EXPECT(hint > 0 && !in_hole((u64)hint, size[i]));
 		EXPECT_EQ(unmap((u64)hint, size[i]), 0);
 	}
-	EXPECT_EQ(program_box_call(NR_MREMAP, below, PAGE_SIZE, 2 * PAGE_SIZE, 0), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, USER_HOLE_START, PAGE_SIZE, RW), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MADVISE, USER_HOLE_START, PAGE_SIZE, DONTNEED), -ENOMEM);
+	EXPECT_EQ(program_call("mremap", below, PAGE_SIZE, 2 * PAGE_SIZE, 0), -ENOMEM);
+	EXPECT_EQ(program_call("mprotect", USER_HOLE_START, PAGE_SIZE, RW), -ENOMEM);
+	EXPECT_EQ(program_call("madvise", USER_HOLE_START, PAGE_SIZE, DONTNEED), -ENOMEM);
 	EXPECT(get(below) == 5 && get(above) == 6);
 	program_box_heap(below - PAGE_SIZE);
-	EXPECT_EQ(program_box_call(NR_BRK, below), below);
-	EXPECT_EQ(program_box_call(NR_BRK, USER_HOLE_END + PAGE_SIZE), below);
+	EXPECT_EQ(program_call("brk", below), below);
+	EXPECT_EQ(program_call("brk", USER_HOLE_END + PAGE_SIZE), below);
 }
 
 /* A program with pages on both sides, whose calls name the hole as well. */

@@ -73,7 +73,7 @@ static pfn_t frame_at(u64 at)
 static bool map_small(u64 size)
 {
 	return map_at(AT, size, RW, FIXED) == (s64)AT &&
-	       program_box_call(NR_MADVISE, AT, size, NOHUGEPAGE) == 0;
+	       program_call("madvise", AT, size, NOHUGEPAGE) == 0;
 }
 
 static u64 rounds; /* of the last collapse */
@@ -83,9 +83,9 @@ static s64 collapse(u64 at, u64 size)
 	struct shootdown_stats before, after;
 	s64 result;
 
-	program_box_call(NR_MADVISE, at, size, HUGEPAGE);
+	program_call("madvise", at, size, HUGEPAGE);
 	shootdown_stats_read(&before);
-	result = program_box_call(NR_MADVISE, at, size, COLLAPSE);
+	result = program_call("madvise", at, size, COLLAPSE);
 	shootdown_stats_read(&after);
 	rounds = after.flushes - before.flushes;
 	return result;
@@ -165,17 +165,17 @@ TEST(program_huge, what_cannot_be_huge_stays)
 	REQUIRE(map_small(MIB(4)));
 	fill(AT, AT + MIB(4), PAGE_SIZE);
 	/* forbidden */
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(2), COLLAPSE), -EINVAL);
+	EXPECT_EQ(program_call("madvise", AT, MIB(2), COLLAPSE), -EINVAL);
 	/* no whole range */
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT + PAGE_SIZE, MIB(2), COLLAPSE), 0);
+	EXPECT_EQ(program_call("madvise", AT + PAGE_SIZE, MIB(2), COLLAPSE), 0);
 	/* two areas in one range */
-	EXPECT_EQ(program_box_call(NR_MPROTECT, AT + MIB(1), PAGE_SIZE, R), 0);
+	EXPECT_EQ(program_call("mprotect", AT + MIB(1), PAGE_SIZE, R), 0);
 	EXPECT_EQ(collapse(AT, MIB(2)), -EINVAL);
 	/* nothing there */
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT + MIB(2), MIB(2), DONTNEED), 0);
+	EXPECT_EQ(program_call("madvise", AT + MIB(2), MIB(2), DONTNEED), 0);
 	EXPECT_EQ(collapse(AT + MIB(2), MIB(2)), -EINVAL);
 	EXPECT_EQ(rounds, 0);
-	EXPECT_EQ(program_box_call(NR_MADVISE, GIB(16), MIB(2), COLLAPSE), -EINVAL);
+	EXPECT_EQ(program_call("madvise", GIB(16), MIB(2), COLLAPSE), -EINVAL);
 	EXPECT_EQ(level_at(AT), PT_PAGE);
 	EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
 }
@@ -185,7 +185,7 @@ TEST(program_huge, a_collapsed_range_keeps_its_rights)
 {
 	REQUIRE(map_small(MIB(2)));
 	fill(AT, AT + MIB(2), PAGE_SIZE);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, AT, MIB(2), R), 0);
+	EXPECT_EQ(program_call("mprotect", AT, MIB(2), R), 0);
 	if (collapse(AT, MIB(2)) == 0) {
 		enum pt_level level;
 		pte_t pte;
@@ -266,7 +266,7 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 	pfn_t was;
 
 	REQUIRE(at);
-	EXPECT_EQ(program_box_call(NR_MREMAP, at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new), new);
+	EXPECT_EQ(program_call("mremap", at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new), new);
 	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), at);
 	EXPECT_EQ(put(at, 5), 0);
 	was = frame_at(new);
@@ -376,7 +376,7 @@ static void move_and_collapse(struct writers *w)
 		if (i % 8 == 7)
 			collapse(AT, MIB(2));
 		if (i % 8 == 3) /* small again */
-			program_box_call(NR_MPROTECT, AT + MIB(1), PAGE_SIZE, RW | 4);
+			program_call("mprotect", AT + MIB(1), PAGE_SIZE, RW | 4);
 	}
 }
 
@@ -434,17 +434,17 @@ TEST(program_huge, other_pages_move_to_make_room_for_a_huge_one)
 		SKIP("filling all memory of this machine would take too long");
 	test_option("contig", "index");
 	REQUIRE(map_at(AT, MIB(256), RW, FIXED) == (s64)AT);
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(256), NOHUGEPAGE), 0);
+	EXPECT_EQ(program_call("madvise", AT, MIB(256), NOHUGEPAGE), 0);
 	/* page tables first, while they do not have to lie among the pages */
 	for (u64 at = AT; at < AT + MIB(256); at += MIB(2))
 		put(at, 1);
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(256), DONTNEED), 0);
+	EXPECT_EQ(program_call("madvise", AT, MIB(256), DONTNEED), 0);
 	chain = unhog(hog(NULL), 60);
 	while (most < MIB(256) && put(AT + most, AT + most + 1) == 0)
 		most += PAGE_SIZE;
 	/* half of what it has, everywhere: there is room, but in no block as a whole */
 	for (u64 at = AT; at < AT + most; at += 2 * PAGE_SIZE)
-		program_box_call(NR_MADVISE, at, PAGE_SIZE, DONTNEED);
+		program_call("madvise", at, PAGE_SIZE, DONTNEED);
 	chain = hog(chain);
 	if (most >= MIB(8)) {
 		/* it may be enough to drain the lists of CPUs */

@@ -33,20 +33,6 @@
 
 FIXTURE(program_race, program_box_begin, program_box_end);
 
-enum {
-	NR_READ = 0,
-	NR_WRITE = 1,
-	NR_CLOSE = 3,
-	NR_MMAP = 9,
-	NR_MUNMAP = 11,
-	NR_PIPE = 22,
-	NR_MREMAP = 25,
-	NR_DUP2 = 33,
-	NR_EPOLL_CREATE = 213,
-	NR_EPOLL_WAIT = 232,
-	NR_EPOLL_CTL = 233,
-	NR_EVENTFD = 284,
-};
 enum { RW = 3, FIXED = 0x32, MAY_MOVE_FIXED = 3 };
 
 #define NO_FILE (~0ULL)
@@ -54,14 +40,14 @@ enum { RW = 3, FIXED = 0x32, MAY_MOVE_FIXED = 3 };
 
 static s64 map_at(u64 at, u64 size)
 {
-	return program_box_call(NR_MMAP, at, size, RW, FIXED, NO_FILE, 0);
+	return program_call("mmap", at, size, RW, FIXED, NO_FILE, 0);
 }
 
 /* ---- a pipe whose end is closed ---- */
 
 /* A call that another CPU makes, and that waits. */
 struct waiting {
-	unsigned number;
+	const char *call;
 	u64 file, buffer, bytes;
 	s64 result;
 	u32 begun, done;
@@ -72,7 +58,7 @@ static void wait_in_call(void *arg)
 	struct waiting *w = arg;
 
 	atomic_store_release(&w->begun, 1);
-	w->result = program_box_call(w->number, w->file, w->buffer, w->bytes);
+	w->result = program_call(w->call, w->file, w->buffer, w->bytes);
 	atomic_store_release(&w->done, 1);
 }
 
@@ -90,7 +76,7 @@ static void close_under(struct waiting *w, cpu_t other, u64 closed)
 		cpu_relax();
 	clock_delay_ns(5 * NS_PER_MS);
 	EXPECT_EQ(atomic_load_acquire(&w->done), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, closed), 0);
+	EXPECT_EQ(program_call("close", closed), 0);
 	while (atomic_load_acquire(&w->done) == 0 && clock_ns() < until) {
 		call_serve();
 		cpu_relax();
@@ -106,20 +92,20 @@ TEST(program_race, a_closed_end_wakes_who_waits_at_the_other)
 {
 	const cpu_t other = cpus_find_other();
 	const u64 buffer = PROGRAM_BOX_MEMORY + PAGE_SIZE, bytes = KIB(16);
-	struct waiting reader = {.number = NR_READ, .buffer = buffer, .bytes = 8};
-	struct waiting writer = {.number = NR_WRITE, .buffer = buffer, .bytes = 8};
+	struct waiting reader = {.call = "read", .buffer = buffer, .bytes = 8};
+	struct waiting writer = {.call = "write", .buffer = buffer, .bytes = 8};
 	int end[2];
 
 	SKIP_ON_ONE_CPU();
-	EXPECT_EQ(program_box_call(NR_PIPE, PROGRAM_BOX_MEMORY), 0);
+	EXPECT_EQ(program_call("pipe", PROGRAM_BOX_MEMORY), 0);
 	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
 	reader.file = (u64)end[0];
 	close_under(&reader, other, (u64)end[1]);
 	EXPECT_EQ(reader.result, 0);
-	EXPECT_EQ(program_box_call(NR_PIPE, PROGRAM_BOX_MEMORY), 0);
+	EXPECT_EQ(program_call("pipe", PROGRAM_BOX_MEMORY), 0);
 	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
 	for (u64 i = 0; i < PIPE_SIZE; i += bytes)
-		EXPECT_EQ(program_box_call(NR_WRITE, end[1], buffer, bytes), bytes);
+		EXPECT_EQ(program_call("write", end[1], buffer, bytes), bytes);
 	writer.file = (u64)end[1];
 	close_under(&writer, other, (u64)end[0]);
 	EXPECT_EQ(writer.result, -EPIPE);
@@ -158,7 +144,7 @@ TEST(program_race, a_copy_over_a_border_uses_both_pages)
 	EXPECT_EQ(user_read(in, start, sizeof(in)), 0);
 	EXPECT_EQ(in[64], out[64]);
 	/* without the second page, the first one has its part */
-	EXPECT_EQ(program_box_call(NR_MUNMAP, border, PAGE_SIZE), 0);
+	EXPECT_EQ(program_call("munmap", border, PAGE_SIZE), 0);
 	out[0] = 77;
 	EXPECT_EQ(user_write(start, out, sizeof(out)), -EFAULT);
 	EXPECT_EQ(user_read(in, start, 1), 0);
@@ -186,17 +172,17 @@ static void change_watches(struct watching *w, u64 buffer, u64 *seed)
 
 	switch (next_random(seed) % 4) {
 	case 0:
-		program_box_call(NR_CLOSE, descriptor);
+		program_call("close", descriptor);
 		return;
 	case 1:
-		program_box_call(NR_DUP2, w->event, descriptor);
+		program_call("dup2", w->event, descriptor);
 		return;
 	case 2:
 		if (user_write(buffer, &event, sizeof(event)) == 0)
-			program_box_call(NR_EPOLL_CTL, w->epoll, ADD, descriptor, buffer);
+			program_call("epoll_ctl", w->epoll, ADD, descriptor, buffer);
 		return;
 	default:
-		program_box_call(NR_EPOLL_CTL, w->epoll, DELETE, descriptor, buffer);
+		program_call("epoll_ctl", w->epoll, DELETE, descriptor, buffer);
 		return;
 	}
 }
@@ -216,7 +202,7 @@ static void watch_and_change(void *arg)
 		s64 found;
 
 		change_watches(w, buffer, &seed);
-		found = program_box_call(NR_EPOLL_WAIT, (u64)w->epoll, buffer, WATCHED, 0);
+		found = program_call("epoll_wait", (u64)w->epoll, buffer, WATCHED, 0);
 		if (found < 0 || found > WATCHED ||
 		    user_read(event, buffer, (u64)found * sizeof(event[0])) < 0) {
 			atomic_fetch_add(&w->wrong, 1);
@@ -233,8 +219,8 @@ TEST(program_race, an_epoll_file_reports_only_its_watches_while_files_are_closed
 {
 	struct watching w = {.wrong = 0};
 
-	w.epoll = program_box_call(NR_EPOLL_CREATE, 1);
-	w.event = program_box_call(NR_EVENTFD, 1); /* always ready to read */
+	w.epoll = program_call("epoll_create", 1);
+	w.event = program_call("eventfd", 1); /* always ready to read */
 	EXPECT(w.epoll >= 0 && w.event >= 0);
 	cpus_run_together(watch_and_change, &w);
 	EXPECT_EQ(w.wrong, 0);
@@ -249,7 +235,7 @@ static void unmap_elsewhere(void *arg)
 	struct waiting *w = arg;
 
 	atomic_store_release(&w->begun, 1);
-	w->result = program_box_call(NR_MUNMAP, AT, UNMAPPED_BYTES);
+	w->result = program_call("munmap", AT, UNMAPPED_BYTES);
 	atomic_store_release(&w->done, 1);
 }
 
@@ -269,7 +255,7 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 
 	SKIP_ON_ONE_CPU();
 	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0 && thread_record(other));
-	EXPECT_EQ(program_box_call(NR_MMAP, AT, MIB(2), 1, FIXED, NO_FILE, 0), AT);
+	EXPECT_EQ(program_call("mmap", AT, MIB(2), 1, FIXED, NO_FILE, 0), AT);
 	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(2), &first), 1);
 	EXPECT_EQ(work_start(other, unmap_elsewhere, &w), 0);
 	while (atomic_load_acquire(&w.begun) == 0)
@@ -284,11 +270,11 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	EXPECT(!pages_find(huge, &pte, &level));
 	EXPECT(!areas_cover(&program_areas, huge, huge + PAGE_SIZE) &&
 	       areas_cover(&program_areas, huge + MIB(1), huge + MIB(2)));
-	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, 2 * ALL_BYTES), 0);
+	EXPECT_EQ(program_call("munmap", AT, 2 * ALL_BYTES), 0);
 	EXPECT(!pages_find(huge, &pte, &level) && !pages_find(huge + MIB(1), &pte, &level));
 }
 
-enum { NR_MPROTECT = 10, NR_MADVISE = 28, DONTNEED = 4 };
+enum { DONTNEED = 4 };
 
 /* Calls that cut a huge page at each end of their range. */
 static s64 cut_two(unsigned which)
@@ -297,15 +283,15 @@ static s64 cut_two(unsigned which)
 
 	switch (which) {
 	case 0:
-		return program_box_call(NR_MUNMAP, from, MIB(2));
+		return program_call("munmap", from, MIB(2));
 	case 1:
-		return program_box_call(NR_MPROTECT, from, MIB(2), 1);
+		return program_call("mprotect", from, MIB(2), 1);
 	case 2:
-		return program_box_call(NR_MADVISE, from, MIB(2), DONTNEED);
+		return program_call("madvise", from, MIB(2), DONTNEED);
 	case 3:
-		return program_box_call(NR_MREMAP, from, MIB(2), PAGE_SIZE, MAY_MOVE_FIXED, to);
+		return program_call("mremap", from, MIB(2), PAGE_SIZE, MAY_MOVE_FIXED, to);
 	case 4:
-		return program_box_call(NR_MREMAP, from, MIB(2), MIB(2), MAY_MOVE_FIXED, to);
+		return program_call("mremap", from, MIB(2), MIB(2), MAY_MOVE_FIXED, to);
 	default:
 		return map_at(from, MIB(2));
 	}
@@ -342,7 +328,7 @@ static bool fail_nth(unsigned which, u32 nth)
 	cut_two(which);
 	failed = brim_end();
 	expect_leaves_in_areas(which, nth);
-	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, MIB(24)), 0);
+	EXPECT_EQ(program_call("munmap", AT, MIB(24)), 0);
 	return failed;
 }
 
@@ -413,7 +399,7 @@ static void unmap_noted(void *arg)
 	struct step *step = arg;
 
 	begin_step(step);
-	program_box_call(NR_MUNMAP, AT, MIB(1));
+	program_call("munmap", AT, MIB(1));
 	atomic_store_release(&step->done, 1);
 }
 

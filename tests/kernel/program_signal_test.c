@@ -20,40 +20,17 @@
 #include "mm/memmap/zone.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/program_box.h"
+#include "tests/kernel/program_memory.h"
 
 FIXTURE(program_signal, program_box_begin, program_box_end);
 
-enum {
-	NR_SIGACTION = 13,
-	NR_SIGPROCMASK = 14,
-	NR_SIGRETURN = 15,
-	NR_KILL = 62,
-	NR_SIGTIMEDWAIT = 128,
-	NR_SIGQUEUEINFO = 129,
-	NR_SIGSUSPEND = 130,
-	NR_SIGALTSTACK = 131,
-	NR_TKILL = 200,
-	NR_TGKILL = 234,
-};
 enum { SIG_BLOCK };
 
-#define ARGUMENTS PROGRAM_BOX_MEMORY                 /* what calls point to */
-#define RESULTS   (PROGRAM_BOX_MEMORY + KIB(1))      /* what they write */
 #define ALT_STACK (PROGRAM_BOX_MEMORY + KIB(8))      /* 8 KiB */
 #define STACK     (PROGRAM_BOX_MEMORY + KIB(48) + 8) /* a stack pointer inside of a function */
 #define HANDLER   0x401000ULL
 #define RESTORER  0x402000ULL
-#define NOWHERE   (PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES + PAGE_SIZE)
 #define BIT(n)    (1ULL << ((n)-1))
-
-static u64 load_u64(user_t from)
-{
-	u64 value = 0;
-
-	EXPECT_EQ(user_read(&value, from, sizeof(value)), 0);
-	return value;
-}
 
 static u32 load_u32(user_t from)
 {
@@ -63,23 +40,18 @@ static u32 load_u32(user_t from)
 	return value;
 }
 
-static void store_u64(user_t to, u64 value)
-{
-	EXPECT_EQ(user_write(to, &value, sizeof(value)), 0);
-}
-
 static s64 set_action(int signal, u64 handler, u64 flags, u64 mask)
 {
 	const u64 action[4] = {handler, flags | SA_RESTORER, RESTORER, mask};
 
 	EXPECT_EQ(user_write(ARGUMENTS, action, sizeof(action)), 0);
-	return program_box_call(NR_SIGACTION, signal, ARGUMENTS, 0, 8);
+	return program_call("rt_sigaction", signal, ARGUMENTS, 0, 8);
 }
 
 static s64 set_mask(u64 how, u64 set)
 {
-	store_u64(ARGUMENTS, set);
-	return program_box_call(NR_SIGPROCMASK, how, ARGUMENTS, 0, 8);
+	EXPECT_EQ(put(ARGUMENTS, set), 0);
+	return program_call("rt_sigprocmask", how, ARGUMENTS, 0, 8);
 }
 
 static s64 set_alt_stack(user_t sp, u32 flags, u64 size)
@@ -87,7 +59,7 @@ static s64 set_alt_stack(user_t sp, u32 flags, u64 size)
 	const u64 stack[3] = {sp, flags, size};
 
 	EXPECT_EQ(user_write(ARGUMENTS, stack, sizeof(stack)), 0);
-	return program_box_call(NR_SIGALTSTACK, ARGUMENTS, 0);
+	return program_call("sigaltstack", ARGUMENTS, 0);
 }
 
 /* Registers that all differ, as a timer's interrupt finds them. */
@@ -120,7 +92,7 @@ static struct user_regs some_registers(void)
 
 static s64 raise_here(int signal)
 {
-	return program_box_call(NR_TGKILL, program_pid(), program_pid(), signal);
+	return program_call("tgkill", program_pid(), program_pid(), signal);
 }
 
 static void deliver(struct user_regs *regs, int signal)
@@ -133,7 +105,7 @@ static void deliver(struct user_regs *regs, int signal)
 static s64 sigreturn(struct user_regs *regs)
 {
 	regs->rsp += 8;
-	return program_box_call_with(regs, NR_SIGRETURN, (const u64[6]){0});
+	return program_call_with(regs, "rt_sigreturn", (const u64[6]){0});
 }
 
 /* ---- the frame ---- */
@@ -141,7 +113,7 @@ static s64 sigreturn(struct user_regs *regs)
 /* Registers of ucontext_t, in the order of REG_R8 and so on. */
 static u64 context_register(user_t context, unsigned n)
 {
-	return load_u64(context + 40 + 8 * n);
+	return get(context + 40 + 8 * n);
 }
 
 static void expect_frame(const struct user_regs *regs)
@@ -173,18 +145,18 @@ static void expect_frame(const struct user_regs *regs)
 
 	for (unsigned i = 0; i < ARRAY_LEN(registers); i++)
 		EXPECT_EQ(context_register(context, i), registers[i]);
-	EXPECT_EQ(load_u64(context + 296), BIT(SIGTERM)); /* uc_sigmask */
-	EXPECT_EQ(load_u32(context + 16 + 8), 0);         /* uc_stack.ss_flags */
-	EXPECT_EQ(load_u64(context + 8), 0);              /* uc_link */
-	EXPECT_EQ(load_u64(context) & ~1ULL, UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS);
+	EXPECT_EQ(get(context + 296), BIT(SIGTERM)); /* uc_sigmask */
+	EXPECT_EQ(load_u32(context + 16 + 8), 0);    /* uc_stack.ss_flags */
+	EXPECT_EQ(get(context + 8), 0);              /* uc_link */
+	EXPECT_EQ(get(context) & ~1ULL, UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS);
 	EXPECT_EQ(vectors % 64, 0);
 	EXPECT(vectors >= regs->rsp + 440);
 	EXPECT(vectors + user_vectors_size() + 4 <= STACK - 128);
-	EXPECT_EQ(load_u64(context) & 1, user_vectors_size() > 512);
+	EXPECT_EQ(get(context) & 1, user_vectors_size() > 512);
 	if (user_vectors_size() > 512) {
 		EXPECT_EQ(load_u32(vectors + 464), 0x46505853);
 		EXPECT_EQ(load_u32(vectors + 468), user_vectors_size() + 4);
-		EXPECT_EQ(load_u64(vectors + 472), user_vectors_features());
+		EXPECT_EQ(get(vectors + 472), user_vectors_features());
 		EXPECT_EQ(load_u32(vectors + 480), user_vectors_size());
 		EXPECT_EQ(load_u32(vectors + user_vectors_size()), 0x46505845);
 	}
@@ -208,7 +180,7 @@ TEST(program_signal, sigreturn_restores_what_was_interrupted)
 	EXPECT_EQ(regs.rax, 0);
 	EXPECT_EQ(regs.rflags & 1 << 10, 0);
 	EXPECT_EQ((regs.rsp + 8) % 16, 0);
-	EXPECT_EQ(load_u64(regs.rsp), RESTORER);
+	EXPECT_EQ(get(regs.rsp), RESTORER);
 	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGUSR2) | BIT(SIGTERM));
 	EXPECT(!signal_is_deliverable(thread_current()));
 	expect_frame(&regs);
@@ -229,10 +201,10 @@ TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
 	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
 	regs.vector = 14;
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0x1234);
-	store_u64(regs.rdx + 40 + 8 * 16, 0x405000);   /* REG_RIP */
-	store_u64(regs.rdx + 40 + 8 * 17, everything); /* REG_EFL */
-	store_u64(regs.rdx + 296, everything);         /* uc_sigmask */
-	store_u64(regs.rdx + 40 + 8 * 18, 0);          /* selectors */
+	EXPECT_EQ(put(regs.rdx + 40 + 8 * 16, 0x405000), 0);   /* REG_RIP */
+	EXPECT_EQ(put(regs.rdx + 40 + 8 * 17, everything), 0); /* REG_EFL */
+	EXPECT_EQ(put(regs.rdx + 296, everything), 0);         /* uc_sigmask */
+	EXPECT_EQ(put(regs.rdx + 40 + 8 * 18, 0), 0);          /* selectors */
 	sigreturn(&regs);
 	EXPECT_EQ(regs.rip, 0x405000);
 	EXPECT_EQ(regs.rflags & (3 << 12 | 1 << 17), 0); /* no right to ports, no virtual mode */
@@ -262,7 +234,7 @@ TEST(program_signal, sigreturn_restores_vector_registers)
 	deliver(&regs, SIGUSR1);
 	vectors = context_register(regs.rdx, 23);
 	EXPECT_EQ(load_u32(vectors) & 0xffff, 0x27f);
-	store_u64(regs.rdx + 40 + 8 * 23, 0); /* none: as after a reset */
+	EXPECT_EQ(put(regs.rdx + 40 + 8 * 23, 0), 0); /* none: as after a reset */
 	sigreturn(&regs);
 	deliver(&regs, SIGUSR1);
 	EXPECT_EQ(load_u32(context_register(regs.rdx, 23)) & 0xffff, 0x37f);
@@ -288,7 +260,7 @@ TEST(program_signal, default_actions)
 	deliver(&regs, SIGUSR1);
 	EXPECT_EQ(program_box_died(), SIGUSR1);
 	REQUIRE(program_box_again());
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), SIGKILL), 0);
+	EXPECT_EQ(program_call("kill", program_pid(), SIGKILL), 0);
 	signal_deliver(&regs);
 	EXPECT_EQ(program_box_died(), SIGKILL);
 }
@@ -296,29 +268,29 @@ TEST(program_signal, default_actions)
 TEST(program_signal, actions_and_senders_are_checked)
 {
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, ~0ULL), 0);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, RESULTS, 8), 0);
-	EXPECT_EQ(load_u64(RESULTS), HANDLER);
-	EXPECT_EQ(load_u64(RESULTS + 8), SA_ONSTACK | SA_RESTORER);
-	EXPECT_EQ(load_u64(RESULTS + 16), RESTORER);
-	EXPECT_EQ(load_u64(RESULTS + 24), ~(BIT(SIGKILL) | BIT(SIGSTOP)));
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, 0, RESULTS, 8), 0);
+	EXPECT_EQ(get(RESULTS), HANDLER);
+	EXPECT_EQ(get(RESULTS + 8), SA_ONSTACK | SA_RESTORER);
+	EXPECT_EQ(get(RESULTS + 16), RESTORER);
+	EXPECT_EQ(get(RESULTS + 24), ~(BIT(SIGKILL) | BIT(SIGSTOP)));
 	EXPECT_EQ(set_action(SIGKILL, HANDLER, 0, 0), -EINVAL);
 	EXPECT_EQ(set_action(SIGSTOP, SIG_IGN, 0, 0), -EINVAL);
 	EXPECT_EQ(set_action(0, HANDLER, 0, 0), -EINVAL);
 	EXPECT_EQ(set_action(65, HANDLER, 0, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, 0, 16), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, NOWHERE, 0, 8), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, NOWHERE, 8), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 3, ARGUMENTS, 0, 8), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, NOWHERE, 0, 8), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, 0, NOWHERE, 8), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), 0), 0);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), 65), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), -1ULL), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid() + 1000, SIGTERM), -ESRCH);
-	EXPECT_EQ(program_box_call(NR_TKILL, program_pid() + 1000, SIGTERM), -ESRCH);
-	EXPECT_EQ(program_box_call(NR_TKILL, 0, SIGTERM), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_TGKILL, program_pid() + 1, program_pid(), SIGTERM), -ESRCH);
-	EXPECT_EQ(program_box_call(NR_SIGQUEUEINFO, program_pid(), SIGTERM, NOWHERE), -EFAULT);
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, 0, 0, 16), -EINVAL);
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, NOWHERE, 0, 8), -EFAULT);
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, 0, NOWHERE, 8), -EFAULT);
+	EXPECT_EQ(program_call("rt_sigprocmask", 3, ARGUMENTS, 0, 8), -EINVAL);
+	EXPECT_EQ(program_call("rt_sigprocmask", 0, NOWHERE, 0, 8), -EFAULT);
+	EXPECT_EQ(program_call("rt_sigprocmask", 0, 0, NOWHERE, 8), -EFAULT);
+	EXPECT_EQ(program_call("kill", program_pid(), 0), 0);
+	EXPECT_EQ(program_call("kill", program_pid(), 65), -EINVAL);
+	EXPECT_EQ(program_call("kill", program_pid(), -1ULL), -EINVAL);
+	EXPECT_EQ(program_call("kill", program_pid() + 1000, SIGTERM), -ESRCH);
+	EXPECT_EQ(program_call("tkill", program_pid() + 1000, SIGTERM), -ESRCH);
+	EXPECT_EQ(program_call("tkill", 0, SIGTERM), -EINVAL);
+	EXPECT_EQ(program_call("tgkill", program_pid() + 1, program_pid(), SIGTERM), -ESRCH);
+	EXPECT_EQ(program_call("rt_sigqueueinfo", program_pid(), SIGTERM, NOWHERE), -EFAULT);
 	EXPECT(!signal_is_deliverable(thread_current()));
 }
 
@@ -337,11 +309,11 @@ TEST(program_signal, handlers_run_on_the_alternate_stack)
 	deliver(&regs, SIGUSR1);
 	first = regs.rsp;
 	EXPECT(first > ALT_STACK && first < ALT_STACK + KIB(8));
-	EXPECT_EQ(load_u64(regs.rdx + 16), ALT_STACK);
+	EXPECT_EQ(get(regs.rdx + 16), ALT_STACK);
 	EXPECT_EQ(load_u32(regs.rdx + 24), 0);
-	EXPECT_EQ(load_u64(regs.rdx + 32), KIB(8));
-	EXPECT_EQ(program_box_call_with(&regs, NR_SIGALTSTACK, (const u64[6]){ARGUMENTS}), -EPERM);
-	EXPECT_EQ(program_box_call_with(&regs, NR_SIGALTSTACK, (const u64[6]){0, RESULTS}), 0);
+	EXPECT_EQ(get(regs.rdx + 32), KIB(8));
+	EXPECT_EQ(program_call_with(&regs, "sigaltstack", (const u64[6]){ARGUMENTS}), -EPERM);
+	EXPECT_EQ(program_call_with(&regs, "sigaltstack", (const u64[6]){0, RESULTS}), 0);
 	EXPECT_EQ(load_u32(RESULTS + 8), SS_ONSTACK);
 	deliver(&regs, SIGUSR2); /* goes on below the first */
 	EXPECT(regs.rsp < first && regs.rsp > ALT_STACK);
@@ -376,7 +348,7 @@ TEST(program_signal, a_handler_that_cannot_begin_ends_the_program)
 	/* it could not return */
 	REQUIRE(program_box_again());
 	EXPECT_EQ(user_write(ARGUMENTS, without_restorer, sizeof(without_restorer)), 0);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, ARGUMENTS, 0, 8), 0);
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, ARGUMENTS, 0, 8), 0);
 	regs = some_registers();
 	deliver(&regs, SIGUSR1);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
@@ -394,7 +366,7 @@ TEST(program_signal, a_fault_tells_its_handler_where)
 	signal_raise_fault(&regs, SIGSEGV, SEGV_ACCERR, 0xdeadb000);
 	EXPECT_EQ(load_u32(regs.rsi), SIGSEGV);
 	EXPECT_EQ(load_u32(regs.rsi + 8), 2);
-	EXPECT_EQ(load_u64(regs.rsi + 16), 0xdeadb000);
+	EXPECT_EQ(get(regs.rsi + 16), 0xdeadb000);
 	EXPECT_EQ(context_register(regs.rdx, 19), 6);          /* REG_ERR */
 	EXPECT_EQ(context_register(regs.rdx, 20), 14);         /* REG_TRAPNO */
 	EXPECT_EQ(context_register(regs.rdx, 22), 0xdeadb000); /* REG_CR2 */
@@ -441,7 +413,7 @@ TEST(program_signal, exceptions_become_signals)
 		EXPECT_EQ(regs.rip, HANDLER);
 		EXPECT_EQ(load_u32(regs.rsi), rows[i].signal);
 		EXPECT_EQ(load_u32(regs.rsi + 8), (u32)rows[i].code);
-		EXPECT_EQ(load_u64(regs.rsi + 16), rows[i].has_address ? 0x400123 : 0);
+		EXPECT_EQ(get(regs.rsi + 16), rows[i].has_address ? 0x400123 : 0);
 	}
 }
 
@@ -510,11 +482,11 @@ static void survive(u64 flags, u64 rsp)
 
 		REQUIRE(regs.rip == HANDLER);
 		EXPECT_EQ(load_u32(regs.rsi), SIGBUS);
-		EXPECT_EQ(load_u64(regs.rsi + 16), UNTOUCHED);
+		EXPECT_EQ(get(regs.rsi + 16), UNTOUCHED);
 		EXPECT_EQ(regs.rsp - ALT_STACK < KIB(8), flags == SA_ONSTACK);
 		at = context_register(regs.rdx, 23) + 24;
 		mxcsr[i] = load_u32(at);
-		store_u64(at, load_u64(at) ^ 0x8000);
+		EXPECT_EQ(put(at, get(at) ^ 0x8000), 0);
 		sigreturn(&regs);
 		EXPECT_EQ(regs.rip, 0x400123);
 		EXPECT_EQ(regs.rsp, rsp);
@@ -528,9 +500,9 @@ TEST(program_signal, handlers_run_and_return_without_memory)
 
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
 	for (u64 at = ALT_STACK; at < ALT_STACK + KIB(8); at += PAGE_SIZE)
-		store_u64(at, 1);
+		EXPECT_EQ(put(at, 1), 0);
 	for (u64 at = STACK - KIB(8); at <= STACK; at += PAGE_SIZE)
-		store_u64(at, 1);
+		EXPECT_EQ(put(at, 1), 0);
 	EXPECT_EQ(set_action(SIGFPE, HANDLER, 0, 0), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	EXPECT_EQ(set_action(SIGBUS, HANDLER, SA_ONSTACK, 0), 0);
@@ -610,11 +582,11 @@ TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1) | BIT(SIGTERM)), 0);
 	deliver(&regs, SIGUSR1);
 	EXPECT_EQ(regs.rip, 0x400123);
-	store_u64(ARGUMENTS, BIT(SIGUSR2));
-	program_box_call_with(&regs, NR_SIGSUSPEND, (const u64[6]){ARGUMENTS, 8});
+	EXPECT_EQ(put(ARGUMENTS, BIT(SIGUSR2)), 0);
+	program_call_with(&regs, "rt_sigsuspend", (const u64[6]){ARGUMENTS, 8});
 	EXPECT_EQ(regs.rip, HANDLER);
 	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGUSR2));
-	EXPECT_EQ(load_u64(regs.rdx + 296), BIT(SIGUSR1) | BIT(SIGTERM));
+	EXPECT_EQ(get(regs.rdx + 296), BIT(SIGUSR1) | BIT(SIGTERM));
 	EXPECT_EQ(sigreturn(&regs), -EINTR);
 	EXPECT_EQ(regs.rip, 0x400123);
 	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGTERM));
@@ -627,16 +599,16 @@ static s64 queue(int signal, u64 value)
 	const u64 info[16] = {(u64)signal, (u32)SI_QUEUE, program_pid(), value};
 
 	EXPECT_EQ(user_write(ARGUMENTS, info, sizeof(info)), 0);
-	return program_box_call(NR_SIGQUEUEINFO, program_pid(), signal, ARGUMENTS);
+	return program_call("rt_sigqueueinfo", program_pid(), signal, ARGUMENTS);
 }
 
 static s64 take(u64 set, u64 seconds)
 {
 	const u64 time[2] = {seconds, 0};
 
-	store_u64(ARGUMENTS, set);
+	EXPECT_EQ(put(ARGUMENTS, set), 0);
 	EXPECT_EQ(user_write(ARGUMENTS + 64, time, sizeof(time)), 0);
-	return program_box_call(NR_SIGTIMEDWAIT, ARGUMENTS, RESULTS, ARGUMENTS + 64, 8);
+	return program_call("rt_sigtimedwait", ARGUMENTS, RESULTS, ARGUMENTS + 64, 8);
 }
 
 /* Signals from 32 on queue with their values, until the queue is full. */
@@ -653,12 +625,12 @@ TEST(program_signal, signals_queue_with_their_values)
 	for (u64 i = 0; i < 5; i++) {
 		EXPECT_EQ(take(BIT(34) | BIT(35), 10), 34);
 		EXPECT_EQ(load_u32(RESULTS + 8), (u32)SI_QUEUE);
-		EXPECT_EQ(load_u64(RESULTS + 24), 100 + i);
+		EXPECT_EQ(get(RESULTS + 24), 100 + i);
 	}
 	EXPECT_EQ(take(BIT(34) | BIT(35), 10), 35);
 	EXPECT_EQ(take(BIT(34) | BIT(35), 0), -EAGAIN);
 	EXPECT_EQ(take(BIT(SIGUSR1), 0), SIGUSR1);
-	EXPECT_EQ(load_u64(RESULTS + 24), 1);
+	EXPECT_EQ(get(RESULTS + 24), 1);
 	EXPECT_EQ(take(BIT(SIGUSR1), 0), -EAGAIN);
 	EXPECT_EQ(thread_current()->blocked, BIT(34) | BIT(35) | BIT(SIGUSR1));
 
