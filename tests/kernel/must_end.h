@@ -1,6 +1,6 @@
 /*
- * Cases that break a rule on purpose: the machine must end and say the text. Hosted only, where each
- * case has a machine of its own.
+ * Cases that break a rule on purpose: the machine must end and say the text. Hosted only, where
+ * each case has a machine of its own.
  */
 #pragma once
 
