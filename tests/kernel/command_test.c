@@ -84,20 +84,6 @@ TEST(kernel_command, every_command_has_its_line_of_help)
 	}
 }
 
-/* Commands that only look work on any machine. */
-TEST(kernel_command, those_that_only_look_work)
-{
-	static const char *const lines[] = {
-		"mem",          "mem check", "mem zones", "mem buddy",    "mem nodes",
-		"cpus",         "pool",      "pool 1G",   "mem stats",    "set",
-		"help options", "page 0",    "page 1",    "page 0x100000"};
-
-	for (size_t i = 0; i < ARRAY_LEN(lines); i++) {
-		EXPECT_EQ(said_run(lines[i]), 0);
-		EXPECT(strlen(said_text) > 0);
-	}
-}
-
 TEST(kernel_command, switches_change_and_impossible_values_do_not)
 {
 	EXPECT_EQ(said_run("set selftest_number=9 selftest_choice=green"), 0);

@@ -1,6 +1,5 @@
 /* The small calls of programs: results, structures, and pointers that lead nowhere. */
 #include "kernel/core/percpu.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/limits.h"
 #include "kernel/program/pages.h"
 #include "kernel/program/thread.h"
@@ -10,13 +9,6 @@
 #include "tests/kernel/program_memory.h"
 
 FIXTURE(program_calls, program_box_begin, program_box_end);
-
-static bool has_text(user_t at, const char *text)
-{
-	char found[65] = "";
-
-	return user_read(found, at, sizeof(found)) == 0 && strcmp(found, text) == 0;
-}
 
 TEST(program_calls, limits_are_kept)
 {
@@ -53,27 +45,6 @@ TEST(program_calls, affinity_is_the_machines)
 	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, NOWHERE), -EFAULT);
 	EXPECT_EQ(program_call("getcpu", RESULTS, RESULTS + 4), 0);
 	EXPECT_EQ(get(RESULTS), cpu_id() | (u64)this_cpu()->node << 32);
-}
-
-TEST(program_calls, names_and_registers_of_a_thread)
-{
-	static const char name[32] = "a name that is too long";
-
-	EXPECT_EQ(user_write(ARGUMENTS, name, sizeof(name)), 0);
-	EXPECT_EQ(program_call("prctl", 15, ARGUMENTS), 0);
-	EXPECT_EQ(program_call("prctl", 16, RESULTS), 0);
-	EXPECT(has_text(RESULTS, "a name that is "));
-	EXPECT_EQ(program_call("prctl", 15, NOWHERE), -EFAULT);
-	EXPECT_EQ(program_call("prctl", 0x53564d41, 0), 0);
-	EXPECT_EQ(program_call("prctl", 12345, 0), -EINVAL);
-	EXPECT_EQ(program_call("set_robust_list", 0x7000, 24), 0);
-	EXPECT_EQ(program_call("set_robust_list", 0x7000, 23), -EINVAL);
-	EXPECT_EQ(program_call("get_robust_list", 0, RESULTS, RESULTS + 8), 0);
-	EXPECT_EQ(get(RESULTS), 0x7000);
-	EXPECT_EQ(get(RESULTS + 8), 24);
-	EXPECT_EQ(program_call("arch_prctl", 0x1002, ~0ULL), -EPERM);
-	EXPECT_EQ(program_call("arch_prctl", 0x3001, 0), -EINVAL);
-	EXPECT_EQ(program_call("arch_prctl", 0x1003, NOWHERE), -EFAULT);
 }
 
 TEST(program_calls, membarrier_interrupts_other_threads)

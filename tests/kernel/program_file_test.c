@@ -774,30 +774,6 @@ TEST(program_file, a_pipe_keeps_order_and_bounds)
 	EXPECT_EQ(do_open("/dev/null", RDONLY), 3);
 }
 
-TEST(program_file, events_count)
-{
-	u64 value = 5;
-
-	EXPECT_EQ(CALL_OF("eventfd2", 3, NONBLOCK), 3);
-	EXPECT_EQ(CALL_OF("write", 3, U(&value), 8), 8);
-	EXPECT_EQ(CALL_OF("write", 3, U(&value), 4), -EINVAL);
-	EXPECT_EQ(CALL_OF("read", 3, U(&value), 8), 8);
-	EXPECT_EQ(value, 8);
-	EXPECT_EQ(CALL_OF("read", 3, U(&value), 8), -EAGAIN);
-	value = ~0ULL;
-	EXPECT_EQ(CALL_OF("write", 3, U(&value), 8), -EINVAL);
-	value = ~1ULL;
-	EXPECT_EQ(CALL_OF("write", 3, U(&value), 8), 8);
-	value = 1;
-	EXPECT_EQ(CALL_OF("write", 3, U(&value), 8), -EAGAIN);
-	EXPECT_EQ(CALL_OF("eventfd2", 2, NONBLOCK | 1), 4);
-	EXPECT_EQ(CALL_OF("read", 4, U(&value), 8), 8);
-	EXPECT_EQ(value, 1);
-	EXPECT_EQ(CALL_OF("read", 4, U(&value), 8), 8);
-	EXPECT_EQ(CALL_OF("read", 4, U(&value), 8), -EAGAIN);
-	EXPECT_EQ(CALL_OF("eventfd2", 2, 64), -EINVAL);
-}
-
 struct pollfd_words {
 	s32 fd;
 	u16 events, found;

@@ -79,19 +79,6 @@ TEST(kernel_shootdown, more_than_33_pages_or_8_ranges_are_a_full_flush)
 	}
 }
 
-TEST(kernel_shootdown, neighbouring_ranges_become_one)
-{
-	struct shootdown_batch batch = {0};
-
-	for (unsigned i = 0; i < 20; i++)
-		shootdown_batch_add(&batch, some_address() + i * PAGE_SIZE, 1);
-	EXPECT_EQ(batch.ranges, 1);
-	EXPECT_EQ(batch.range[0].pages, 20);
-	EXPECT_EQ(batch.pages, 20);
-	shootdown_batch_add(&batch, some_address(), 0);
-	EXPECT_EQ(batch.pages, 20);
-}
-
 /* ---- idle CPUs ---- */
 
 /* Wake a CPU without giving it work and count its flushes. Gives up after a while. */
