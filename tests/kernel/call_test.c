@@ -14,17 +14,6 @@
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 
-static cpu_t other_cpu(void)
-{
-	cpu_t cpu;
-
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id() && work_done(cpu))
-			return cpu;
-	}
-	return CPU_NONE;
-}
-
 static void count(void *arg)
 {
 	atomic_fetch_add((u32 *)arg, 1);
@@ -115,9 +104,9 @@ TEST(kernel_call, one_that_comes_while_others_are_served_is_served)
 		SKIP("needs three CPUs");
 	cpus_wait_idle();
 	flags = irq_save();
-	l.late = other_cpu();
+	l.late = cpus_find_other();
 	REQUIRE(work_start(l.late, call_late, &l) == 0);
-	first = other_cpu();
+	first = cpus_find_other();
 	EXPECT_EQ(work_start(first, call_first, &l), 0);
 	while (atomic_load_acquire(&l.calls) == 0) {
 		call_serve();

@@ -10,6 +10,7 @@
 #include "kernel/program/elf.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/fixture.h"
+#include "tests/kernel/said.h"
 
 struct image_header {
 	u8 magic[4], class, data, version, abi, pad[8];
@@ -93,15 +94,6 @@ static void taken(void)
 		test_fail(__FILE__, __LINE__, "refused: %s (0x%llx)", why, value);
 }
 
-static bool contains(const char *text, const char *words)
-{
-	for (; *text; text++) {
-		if (strncmp(text, words, strlen(words)) == 0)
-			return true;
-	}
-	return false;
-}
-
 /* The image's first `size` bytes must be refused, with these words and this value. */
 static void refused_at(u64 size, const char *words, u64 expected)
 {
@@ -109,7 +101,7 @@ static void refused_at(u64 size, const char *words, u64 expected)
 	const char *why = elf_parse(&image, size, limits, &elf, &value);
 
 	REQUIRE(why);
-	if (!contains(why, words))
+	if (!text_has(why, words))
 		test_fail(__FILE__, __LINE__, "refused with \"%s\", without \"%s\"", why, words);
 	EXPECT_EQ(value, expected);
 }
