@@ -619,69 +619,35 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 
 /* ---- busy areas and pins, one at a time ---- */
 
-struct elsewhere {
-	u32 begun, done;
-};
-
-static void write_elsewhere(void *arg)
-{
-	struct elsewhere *state = arg;
-
-	atomic_store_release(&state->begun, 1);
-	put(RACE_START, 1);
-	atomic_store_release(&state->done, 1);
-}
-
-static void unmap_elsewhere(void *arg)
-{
-	struct elsewhere *state = arg;
-
-	atomic_store_release(&state->begun, 1);
-	unmap(RACE_START, MIB(1));
-	atomic_store_release(&state->done, 1);
-}
-
-/* Start work on another CPU, and give it time to do what it must not do. */
-static bool start_elsewhere(cpu_t cpu, call_fn *fn, struct elsewhere *state)
-{
-	if (!thread_record(cpu) || work_start(cpu, fn, state) < 0)
-		return false;
-	while (atomic_load_acquire(&state->begun) == 0)
-		cpu_relax();
-	clock_delay_ns(5 * NS_PER_MS);
-	return true;
-}
-
 TEST(program_area, a_touch_of_a_busy_area_waits)
 {
-	const cpu_t other = cpus_find_other();
-	struct elsewhere state = {0};
+	struct program_call touch = {.call = "getcwd", .arg = {RACE_START, 8}};
 	u64 at = RACE_START;
 	struct area area;
 
 	SKIP_ON_ONE_CPU();
 	map_at(RACE_START, MIB(1), RW, FIXED);
 	EXPECT_EQ(areas_take(&program_areas, &at, RACE_START + MIB(1), &area), 1);
-	EXPECT(start_elsewhere(other, write_elsewhere, &state));
-	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	program_call_start(&touch);
+	EXPECT_EQ(atomic_load_acquire(&touch.done), 0);
 	areas_put_back(&program_areas, &area);
-	work_wait(other, 0);
-	EXPECT_EQ(get(RACE_START), 1);
+	work_wait(touch.cpu, 0);
+	EXPECT_EQ(touch.result, 2);
+	EXPECT_EQ(get(RACE_START), '/');
 }
 
 TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
 {
-	const cpu_t other = cpus_find_other();
-	struct elsewhere state = {0};
+	struct program_call unmapping = {.call = "munmap", .arg = {RACE_START, MIB(1)}};
 
 	SKIP_ON_ONE_CPU();
 	map_at(RACE_START, MIB(1), RW, FIXED);
 	pin_page(thread_current(), RACE_START + MIB(1) - PAGE_SIZE, PT_PAGE);
-	EXPECT(start_elsewhere(other, unmap_elsewhere, &state));
-	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	program_call_start(&unmapping);
+	EXPECT_EQ(atomic_load_acquire(&unmapping.done), 0);
 	pin_drop(thread_current());
-	work_wait(other, 0);
-	EXPECT_EQ(atomic_load_acquire(&state.done), 1);
+	work_wait(unmapping.cpu, 0);
+	EXPECT_EQ(atomic_load_acquire(&unmapping.done), 1);
 }
 
 /* ---- races ---- */

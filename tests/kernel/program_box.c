@@ -1,6 +1,9 @@
 /* A program for tests of calls: see program_box.h. */
 #include "tests/kernel/program_box.h"
 
+#include <arch/atomic.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
 #include <arch/pgtable.h>
 
 #include "kernel/core/percpu.h"
@@ -10,6 +13,7 @@
 #include "kernel/program/mapping.h"
 #include "kernel/program/program.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
 
 bool program_box_begin(void)
 {
@@ -82,4 +86,23 @@ s64 program_call_with(struct user_regs *regs, const char *name, const u64 arg[6]
 void program_box_heap(u64 start)
 {
 	heap_begin(start);
+}
+
+static void call_elsewhere(void *arg)
+{
+	struct program_call *c = arg;
+
+	atomic_store_release(&c->begun, 1);
+	c->result = program_call_with(NULL, c->call, c->arg);
+	atomic_store_release(&c->done, 1);
+}
+
+void program_call_start(struct program_call *c)
+{
+	c->cpu = cpus_find_other();
+	REQUIRE(c->cpu != CPU_NONE && thread_record(c->cpu));
+	REQUIRE(work_start(c->cpu, call_elsewhere, c) == 0);
+	while (!atomic_load_acquire(&c->begun))
+		cpu_relax();
+	clock_delay_ns(5 * NS_PER_MS);
 }

@@ -47,6 +47,18 @@ int program_box_died(void);
 s64 program_call_with(struct user_regs *regs, const char *name, const u64 arg[6]);
 #define program_call(name, ...) program_call_with(NULL, name, (const u64[6]){__VA_ARGS__})
 
+/* A call that the thread of another CPU makes. */
+struct program_call {
+	const char *call;
+	u64 arg[6];
+	cpu_t cpu;
+	s64 result;
+	u32 begun, done;
+};
+
+/* Start it on a CPU that has no work, and give it time to do what it must not do. */
+void program_call_start(struct program_call *c);
+
 /* Parts of the memory: what calls read, what they write, and an address where nothing is. */
 #define ARGUMENTS PROGRAM_BOX_MEMORY
 #define RESULTS   (PROGRAM_BOX_MEMORY + KIB(1))

@@ -87,30 +87,15 @@ TEST(program_futex, no_wake_is_lost)
 	EXPECT_EQ(word(WORD), 2 * TURNS);
 }
 
-static struct {
-	u64 at;
-	u32 bits;
-	cpu_t cpu;
-	s64 result;
-} sleeper;
-
-static void sleep_there(void *unused)
-{
-	(void)unused;
-	sleeper.result = program_call("futex", sleeper.at, WAIT_BITSET, 0, 0, 0, sleeper.bits);
-}
+static struct program_call sleeper;
 
 /* Another CPU sleeps at the word. Return when it is in a queue and has looked. */
 static void start_sleeper(u64 at, u32 bits)
 {
-	struct thread *thread;
-
-	sleeper = (__typeof__(sleeper)){at, bits, cpus_find_other(), 1};
-	thread = thread_record(sleeper.cpu);
-	REQUIRE(thread);
+	sleeper = (struct program_call){.call = "futex", .arg = {at, WAIT_BITSET, 0, 0, 0, bits}};
 	set_word(at, 0);
-	REQUIRE(work_start(sleeper.cpu, sleep_there, NULL) == 0);
-	while (atomic_load_acquire(&thread->futex.queue) == 0 ||
+	program_call_start(&sleeper);
+	while (atomic_load_acquire(&thread_on(sleeper.cpu)->futex.queue) == 0 ||
 	       !atomic_load_acquire(&cpu_data(sleeper.cpu)->idle))
 		cpu_relax();
 }

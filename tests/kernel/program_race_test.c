@@ -10,6 +10,7 @@
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
 #include "kernel/program/areas.h"
 #include "kernel/program/file.h"
 #include "kernel/program/mapping.h"
@@ -45,69 +46,49 @@ static s64 map_at(u64 at, u64 size)
 
 /* ---- a pipe whose end is closed ---- */
 
-/* A call that another CPU makes, and that waits. */
-struct waiting {
-	const char *call;
-	u64 file, buffer, bytes;
-	s64 result;
-	u32 begun, done;
-};
-
-static void wait_in_call(void *arg)
-{
-	struct waiting *w = arg;
-
-	atomic_store_release(&w->begun, 1);
-	w->result = program_call(w->call, w->file, w->buffer, w->bytes);
-	atomic_store_release(&w->done, 1);
-}
-
 /* Let a CPU wait in the call, close a descriptor, and expect that the call ends by itself. */
-static void close_under(struct waiting *w, cpu_t other, u64 closed)
+static void close_under(struct program_call *c, u64 closed)
 {
 	const u64 until = clock_ns() + cpu_deadline_scale() * 500 * NS_PER_MS;
-	struct thread *thread = thread_record(other);
+	struct thread *thread;
 
-	if (!thread || work_start(other, wait_in_call, w) < 0) {
-		test_fail(__FILE__, __LINE__, "CPU %u takes no work", other);
-		return;
-	}
-	while (atomic_load_acquire(&w->begun) == 0)
-		cpu_relax();
-	clock_delay_ns(5 * NS_PER_MS);
-	EXPECT_EQ(atomic_load_acquire(&w->done), 0);
+	program_call_start(c);
+	thread = thread_on(c->cpu);
+	EXPECT_EQ(atomic_load_acquire(&c->done), 0);
 	EXPECT_EQ(program_call("close", closed), 0);
-	while (atomic_load_acquire(&w->done) == 0 && clock_ns() < until) {
+	while (atomic_load_acquire(&c->done) == 0 && clock_ns() < until) {
 		call_serve();
 		cpu_relax();
 	}
-	EXPECT_EQ(atomic_load_acquire(&w->done), 1);
+	EXPECT_EQ(atomic_load_acquire(&c->done), 1);
 	atomic_store_relaxed(&thread->ending, true); /* it ends, whatever it waits for */
 	thread_wake(thread);
-	work_wait(other, 0);
+	work_wait(c->cpu, 0);
 	atomic_store_relaxed(&thread->ending, false);
+}
+
+static void new_pipe(int end[2])
+{
+	EXPECT_EQ(program_call("pipe", PROGRAM_BOX_MEMORY), 0);
+	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, 2 * sizeof(end[0])), 0);
 }
 
 TEST(program_race, a_closed_end_wakes_who_waits_at_the_other)
 {
-	const cpu_t other = cpus_find_other();
 	const u64 buffer = PROGRAM_BOX_MEMORY + PAGE_SIZE, bytes = KIB(16);
-	struct waiting reader = {.call = "read", .buffer = buffer, .bytes = 8};
-	struct waiting writer = {.call = "write", .buffer = buffer, .bytes = 8};
+	struct program_call reader = {.call = "read"}, writer = {.call = "write"};
 	int end[2];
 
 	SKIP_ON_ONE_CPU();
-	EXPECT_EQ(program_call("pipe", PROGRAM_BOX_MEMORY), 0);
-	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
-	reader.file = (u64)end[0];
-	close_under(&reader, other, (u64)end[1]);
+	new_pipe(end);
+	memcpy(reader.arg, (u64[]){(u64)end[0], buffer, 8}, 3 * sizeof(u64));
+	close_under(&reader, (u64)end[1]);
 	EXPECT_EQ(reader.result, 0);
-	EXPECT_EQ(program_call("pipe", PROGRAM_BOX_MEMORY), 0);
-	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
+	new_pipe(end);
 	for (u64 i = 0; i < PIPE_SIZE; i += bytes)
 		EXPECT_EQ(program_call("write", end[1], buffer, bytes), bytes);
-	writer.file = (u64)end[1];
-	close_under(&writer, other, (u64)end[0]);
+	memcpy(writer.arg, (u64[]){(u64)end[1], buffer, 8}, 3 * sizeof(u64));
+	close_under(&writer, (u64)end[0]);
 	EXPECT_EQ(writer.result, -EPIPE);
 }
 
@@ -230,43 +211,30 @@ TEST(program_race, an_epoll_file_reports_only_its_watches_while_files_are_closed
 
 enum { UNMAPPED_BYTES = MIB(5), ALL_BYTES = MIB(8) };
 
-static void unmap_elsewhere(void *arg)
-{
-	struct waiting *w = arg;
-
-	atomic_store_release(&w->begun, 1);
-	w->result = program_call("munmap", AT, UNMAPPED_BYTES);
-	atomic_store_release(&w->done, 1);
-}
-
 /*
  * munmap() waits for the first area of its range, which is busy. A huge page comes at its last
  * border meanwhile, and memory is gone. It is cut all the same, and nothing is lost.
  */
 TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 {
-	const cpu_t other = cpus_find_other();
 	const u64 huge = AT + MIB(4);
-	struct waiting w = {.done = 0};
+	struct program_call unmapping = {.call = "munmap", .arg = {AT, UNMAPPED_BYTES}};
 	u64 from = AT, value = 5;
 	enum pt_level level;
 	struct area first;
 	pte_t pte;
 
 	SKIP_ON_ONE_CPU();
-	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0 && thread_record(other));
+	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0);
 	EXPECT_EQ(program_call("mmap", AT, MIB(2), 1, FIXED, NO_FILE, 0), AT);
 	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(2), &first), 1);
-	EXPECT_EQ(work_start(other, unmap_elsewhere, &w), 0);
-	while (atomic_load_acquire(&w.begun) == 0)
-		cpu_relax();
-	clock_delay_ns(5 * NS_PER_MS);
+	program_call_start(&unmapping);
 	EXPECT_EQ(user_write(huge, &value, sizeof(value)), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	areas_put_back(&program_areas, &first);
-	work_wait(other, 0);
+	work_wait(unmapping.cpu, 0);
 	brim_end();
-	EXPECT_EQ(w.result, 0);
+	EXPECT_EQ(unmapping.result, 0);
 	EXPECT(!pages_find(huge, &pte, &level));
 	EXPECT(!areas_cover(&program_areas, huge, huge + PAGE_SIZE) &&
 	       areas_cover(&program_areas, huge + MIB(1), huge + MIB(2)));
