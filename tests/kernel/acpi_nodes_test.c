@@ -104,27 +104,6 @@ TEST(acpi_srat, contradictions_are_refused)
 	EXPECT_EQ(parse_srat(&srat), -EINVAL); /* the table names no domain */
 }
 
-TEST(acpi_srat, impossible_entries_are_left_out)
-{
-	struct acpi_srat srat;
-
-	begin_srat(3);
-	srat_mem(0, 0, 9, 1);                 /* empty */
-	srat_mem(~0ULL - 5, PAGE_SIZE, 9, 1); /* wraps around */
-	srat_mem(GIB(8), GIB(1), 9, 1);
-	build.bytes[build.len-- - 39] = 39; /* a byte short */
-	srat_x2(9, 9, 1);
-	build.bytes[build.len-- - 23] = 23;                 /* likewise */
-	build_put(5, 1), build_put(32, 1), build_zeros(30); /* an entry of type 5 */
-	srat_cpu(0, 0, 1);
-	build_put(0, 1), build_put(0, 1); /* length 0 */
-	srat_cpu(1, 1, 1);
-	EXPECT_EQ(parse_srat(&srat), 0);
-	EXPECT_EQ(srat.mem_count, 0);
-	EXPECT_EQ(srat.cpu_count, 1);
-	EXPECT_EQ(srat.nodes, 1);
-}
-
 TEST(acpi_srat, cut_at_every_length)
 {
 	struct acpi_srat srat = {.mem = mems, .cpu = affinities, .domain = domains};

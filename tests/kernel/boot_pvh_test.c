@@ -92,33 +92,6 @@ TEST(boot_pvh, truncated_at_every_length_is_survived)
 	}
 }
 
-TEST(boot_pvh, texts_of_modules_are_bounded)
-{
-	enum { AT_TEXT_ADDRESS = 104 + 16 };
-
-	pvh_good(1);
-	memset(block + used, 'x', BOOT_MODULE_TEXT_MAX);
-	block[used - 1] = 'x';
-	pvh_len = used + BOOT_MODULE_TEXT_MAX;
-	EXPECT_EQ(parse(), 0);
-	REQUIRE(info.modules == 1);
-	EXPECT_EQ(strlen(info.module[0].text), BOOT_MODULE_TEXT_MAX - 1);
-	EXPECT_EQ(info.faults, QUIET + 1);
-
-	pvh_good(1);
-	set_u32(AT_TEXT_ADDRESS, PVH_BASE + 0x100000);
-	EXPECT_EQ(parse(), 0);
-	REQUIRE(info.modules == 1);
-	EXPECT(info.module[0].text[0] == '\0');
-	EXPECT_EQ(info.faults, QUIET + 1);
-
-	set_u32(AT_TEXT_ADDRESS, 0); /* QEMU's -initrd */
-	EXPECT_EQ(parse(), 0);
-	REQUIRE(info.modules == 1);
-	EXPECT(info.module[0].text[0] == '\0');
-	EXPECT_EQ(info.faults, QUIET);
-}
-
 TEST(boot_pvh, lying_counts_are_cut)
 {
 	pvh_good(1);

@@ -359,25 +359,3 @@ TEST(program_elf, symbols_name_addresses)
 	look_up(0x400fff, NULL);
 	look_up(0x401040 + KIB(64), NULL);
 }
-
-TEST(program_elf, a_bad_symbol_table_names_nothing)
-{
-	static const struct {
-		size_t at, bytes;
-		u64 value;
-	} bad[] = {
-		{FIELD(section[1].entry_size), 23},   {FIELD(section[1].offset), sizeof(image)},
-		{FIELD(section[1].size), ~0ULL},      {FIELD(section[1].link), SECTIONS},
-		{FIELD(header.sections), ~0ULL - 64}, {FIELD(symbol[1].name), 25},
-		{FIELD(section[2].size), 7},        /* the text of _start does not end in it */
-		{FIELD(symbol[1].section), 0xfff1}, /* an absolute value */
-	};
-
-	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
-		with_symbols();
-		memcpy((u8 *)&image + bad[i].at, &bad[i].value, bad[i].bytes);
-		look_up(0x401000, NULL);
-	}
-	good();
-	look_up(0x401000, NULL);
-}

@@ -235,30 +235,6 @@ TEST(program_area, readers_see_areas_whole_while_borders_move)
 
 /* ---- calls on ranges ---- */
 
-TEST(program_area, impossible_requests_are_refused)
-{
-	EXPECT_EQ(map_at(0, 0, RW, PRIVATE), -EINVAL);
-	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, 0x20), -EINVAL); /* neither private nor shared */
-	EXPECT_EQ(map_at(GIB(1) + 1, PAGE_SIZE, RW, FIXED), -EINVAL);
-	EXPECT_EQ(map_at(USER_END, PAGE_SIZE, RW, FIXED), -ENOMEM);
-	EXPECT_EQ(map_at(USER_END - PAGE_SIZE, 2 * PAGE_SIZE, RW, FIXED), -ENOMEM);
-	EXPECT_EQ(map_at(0xffff888000000000ULL, PAGE_SIZE, RW, FIXED), -ENOMEM);
-	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, FIXED), -EPERM);
-	EXPECT_EQ(map_at(0, ~0ULL, RW, PRIVATE), -ENOMEM);
-	EXPECT_EQ(map_at(0, USER_END, RW, PRIVATE), -ENOMEM);
-	EXPECT_EQ(program_call("mmap", 0, PAGE_SIZE, RW, 2, 77, 0), -EBADF);
-	EXPECT_EQ(unmap(1, PAGE_SIZE), -EINVAL);
-	EXPECT_EQ(unmap(MIB(1), 0), -EINVAL);
-	EXPECT_EQ(unmap(MIB(1), ~0ULL), -EINVAL);
-	EXPECT_EQ(unmap(USER_END, PAGE_SIZE), -EINVAL);
-	EXPECT_EQ(program_call("mprotect", GIB(4), PAGE_SIZE, R), -ENOMEM);
-	EXPECT_EQ(program_call("mprotect", GIB(4), PAGE_SIZE, 64), -EINVAL);
-	EXPECT_EQ(program_call("madvise", GIB(4), PAGE_SIZE, DONTNEED), -ENOMEM);
-	EXPECT_EQ(program_call("madvise", PROGRAM_BOX_MEMORY, PAGE_SIZE, 4711), -EINVAL);
-	EXPECT_EQ(program_call("mremap", GIB(4), PAGE_SIZE, MIB(1), MAYMOVE), -EFAULT);
-	EXPECT_EQ(program_call("mremap", PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, MAYMOVE), -EINVAL);
-}
-
 /* Ranges that begin or end where nothing is a program's, or go round the end of all addresses. */
 static const struct {
 	u64 start, end;

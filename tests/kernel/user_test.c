@@ -450,17 +450,6 @@ TEST(arch_user, a_low_huge_mapping_is_the_kernels)
 	huge_unmap((void *)low);
 }
 
-/* The kernel itself does not reach a program's pages. */
-TEST(arch_user, smap_and_smep_hold_for_programs_pages)
-{
-	if (cpu_features.smap) {
-		EXPECT(!attempt_read(USER_DATA_AT));
-		EXPECT(!attempt_write(USER_DATA_AT, 1));
-	}
-	if (cpu_features.smep)
-		EXPECT(!attempt_call(USER_CODE_AT));
-}
-
 TEST(arch_user, forbidden_instructions_raise_their_exceptions)
 {
 	const u32 count = cpu_features.umip ? user_refusal_count : user_refusals_without_umip;
