@@ -6,7 +6,6 @@
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 #include "kernel/run/test.h"
-#include "tests/kernel/random.h"
 
 /* ---- words ---- */
 
@@ -114,13 +113,6 @@ static void fresh(void)
 	line_init(&line, screen_emit);
 }
 
-/* Begin the next line: Enter was typed, and the terminal has moved on. */
-static void next(void)
-{
-	memset(&screen, 0, sizeof(screen));
-	line_begin(&line);
-}
-
 #define LEFT  "\033[D"
 #define RIGHT "\033[C"
 
@@ -158,29 +150,5 @@ TEST(kernel_line, keys_edit_where_the_cursor_stands)
 		    !screen_agrees(&screen, &line))
 			test_fail(__FILE__, __LINE__, "keys %zu: the screen shows \"%s\"", i,
 				  screen.row);
-	}
-}
-
-/* A fixed sequence of all kinds of bytes never makes the editor and its terminal disagree. */
-TEST(kernel_line, any_bytes_keep_editor_and_terminal_together)
-{
-	u64 state = 88172645463325252ULL;
-
-	fresh();
-	for (unsigned i = 0; i < 20000; i++) {
-		enum line_event event;
-
-		next_random(&state);
-		event = line_key(&line, (u8)(state >> 32 & (state & 1 ? 0x1f : 0xff)));
-		if (event == LINE_READY || event == LINE_CANCELLED)
-			next();
-		REQUIRE(line.cursor <= line.len && line.len <= LINE_SIZE &&
-			line.text[line.len] == '\0');
-		if (!screen_agrees(&screen, &line)) {
-			test_fail(__FILE__, __LINE__,
-				  "after %u bytes the screen shows \"%s\", not \"%s\"", i,
-				  screen.row, line.text);
-			return;
-		}
 	}
 }

@@ -1,7 +1,6 @@
 /* The RAM log: a reader that falls behind goes on with the oldest byte kept. */
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 
 static u64 log_end_now(void)

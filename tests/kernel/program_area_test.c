@@ -4,11 +4,9 @@
  */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/pgtable.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"

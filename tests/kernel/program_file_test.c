@@ -825,8 +825,6 @@ TEST(program_file, poll_and_select_tell_what_is_ready)
 	EXPECT_EQ(CALL_OF("poll", U(files), 1, (u64)-1), 1);
 }
 
-/* ---- bad addresses ---- */
-
 /* ---- several CPUs ---- */
 
 enum { BYTES = 1 << 20, MESSAGES = 200, MESSAGE = 4096, RECORDS = 300 };
