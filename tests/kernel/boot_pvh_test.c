@@ -53,7 +53,7 @@ static void pvh_good(u32 version)
 }
 
 /* Parse the block. */
-static int parse(void)
+static int parse_block(void)
 {
 	reset(&info, QUIET);
 	return pvh_parse(PVH_BASE, pvh_map, block, &info);
@@ -72,11 +72,11 @@ static bool has_range(phys_t start, phys_t end, enum mem_kind kind)
 TEST(boot_pvh, version_0_has_no_memory_map)
 {
 	pvh_good(0);
-	EXPECT_EQ(parse(), 0);
+	EXPECT_EQ(parse_block(), 0);
 	EXPECT(!has_range(0x100000, 0x4000000, MEM_RAM));
 	EXPECT_EQ(info.faults, QUIET + 1);
 	set_u32(0, 0x2badb002); /* a wrong magic number */
-	EXPECT_EQ(parse(), -EINVAL);
+	EXPECT_EQ(parse_block(), -EINVAL);
 	EXPECT_EQ(info.ranges, 0);
 }
 
@@ -84,7 +84,7 @@ TEST(boot_pvh, truncated_at_every_length_is_survived)
 {
 	pvh_good(1);
 	for (pvh_len = 0; pvh_len < used; pvh_len++) {
-		const int ret = parse();
+		const int ret = parse_block();
 
 		EXPECT_EQ(ret, pvh_len < 56 ? -EINVAL : 0);
 		EXPECT(info.faults > QUIET);
@@ -97,7 +97,7 @@ TEST(boot_pvh, lying_counts_are_cut)
 	pvh_good(1);
 	set_u32(12, 0xffffffff); /* number of modules */
 	set_u32(48, 0xffffffff); /* number of memory map entries */
-	EXPECT_EQ(parse(), 0);
+	EXPECT_EQ(parse_block(), 0);
 	EXPECT(info.faults >= QUIET + 4);
 	EXPECT(has_range(0x100000, 0x4000000, MEM_RAM));
 	EXPECT(info.ranges < 64);
