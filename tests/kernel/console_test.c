@@ -371,22 +371,27 @@ TEST(kernel_console, what_is_drawn_can_be_read_from_the_pixels)
 
 TEST(kernel_console, framebuffers_that_cannot_be_are_refused)
 {
+	static const struct {
+		u32 pitch, width, height;
+		u8 bpp;
+	} bad[] = {
+		{FB_WIDTH * 4 - 1, FB_WIDTH, FB_HEIGHT, 32},
+		{FB_PITCH, FB_WIDTH, FB_HEIGHT, 8},
+		{FB_PITCH, FB_WIDTH, 0, 32},
+		{FB_PITCH, 0xffffffff, FB_HEIGHT, 32},
+	};
 	struct boot_framebuffer boot = fb_of(32);
 
 	EXPECT_EQ(fb_size(&boot), (u64)FB_PITCH * (FB_HEIGHT - 1) + FB_WIDTH * 4);
-	boot.pitch = FB_WIDTH * 4 - 1;
-	EXPECT_EQ(fb_size(&boot), 0);
-	boot = fb_of(8);
-	EXPECT_EQ(fb_size(&boot), 0);
-	boot = fb_of(32);
-	boot.height = 0;
-	EXPECT_EQ(fb_size(&boot), 0);
-	boot = fb_of(32);
-	boot.width = 0xffffffff;
-	EXPECT_EQ(fb_size(&boot), 0);
-	boot = fb_of(32);
 	boot.width = 4; /* narrower than a character */
 	EXPECT(!fb_start(&fb, &boot, pixels));
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		boot = fb_of(bad[i].bpp);
+		boot.pitch = bad[i].pitch;
+		boot.width = bad[i].width;
+		boot.height = bad[i].height;
+		EXPECT_EQ(fb_size(&boot), 0);
+	}
 }
 
 /* ---- the keyboard ---- */

@@ -245,25 +245,20 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 enum { DONTNEED = 4 };
 
 /* Calls that cut a huge page at each end of their range. */
-static s64 cut_two(unsigned which)
-{
-	const u64 from = AT + MIB(1), to = AT + MIB(16) + PAGE_SIZE;
+#define FROM (AT + MIB(1))
+#define TO   (AT + MIB(16) + PAGE_SIZE)
 
-	switch (which) {
-	case 0:
-		return program_call("munmap", from, MIB(2));
-	case 1:
-		return program_call("mprotect", from, MIB(2), 1);
-	case 2:
-		return program_call("madvise", from, MIB(2), DONTNEED);
-	case 3:
-		return program_call("mremap", from, MIB(2), PAGE_SIZE, MAY_MOVE_FIXED, to);
-	case 4:
-		return program_call("mremap", from, MIB(2), MIB(2), MAY_MOVE_FIXED, to);
-	default:
-		return map_at(from, MIB(2));
-	}
-}
+static const struct {
+	const char *call;
+	u64 arg[6];
+} cuts[] = {
+	{"munmap", {FROM, MIB(2)}},
+	{"mprotect", {FROM, MIB(2), 1}},
+	{"madvise", {FROM, MIB(2), DONTNEED}},
+	{"mremap", {FROM, MIB(2), PAGE_SIZE, MAY_MOVE_FIXED, TO}},
+	{"mremap", {FROM, MIB(2), MIB(2), MAY_MOVE_FIXED, TO}},
+	{"mmap", {FROM, MIB(2), RW, FIXED, NO_FILE}},
+};
 
 /* Every leaf lies in an area, and has its rights. */
 static void expect_leaves_in_areas(unsigned which, u32 nth)
@@ -293,7 +288,7 @@ static bool fail_nth(unsigned which, u32 nth)
 	for (u64 at = AT; at < AT + MIB(4); at += MIB(2))
 		EXPECT_EQ(user_write(at, &nth, sizeof(nth)), 0);
 	brim_begin(FAIL_ALLOC, nth, FAIL_ONCE);
-	cut_two(which);
+	program_call_with(NULL, cuts[which].call, cuts[which].arg);
 	failed = brim_end();
 	expect_leaves_in_areas(which, nth);
 	EXPECT_EQ(program_call("munmap", AT, MIB(24)), 0);
@@ -302,7 +297,7 @@ static bool fail_nth(unsigned which, u32 nth)
 
 TEST(program_race, each_allocation_of_a_call_that_cuts_huge_pages_may_fail)
 {
-	for (unsigned which = 0; which < 6 && !test_failed(); which++) {
+	for (unsigned which = 0; which < ARRAY_LEN(cuts) && !test_failed(); which++) {
 		u32 nth = 1;
 
 		REQUIRE(program_box_again());
