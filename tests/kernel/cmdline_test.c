@@ -186,19 +186,6 @@ TEST(kernel_cmdline, words_of_loaders_are_passed_over)
 	EXPECT(!said_says("command line"));
 }
 
-TEST(kernel_cmdline, length_is_believed_not_terminators)
-{
-	char exact[17] = {'s', 'e', 'l', 'f', 't', 'e', 's', 't', '_',
-			  't', 'e', 'x', 't', '=', 'a', 'b', 'c'};
-
-	EXPECT_EQ(cmdline_apply_in(&own, exact, 16), 0);
-	EXPECT(strcmp(a_text, "ab") == 0);
-	EXPECT_EQ(cmdline_apply_in(&own, "selftest_text=q\0selftest_text=z", 31), 0);
-	EXPECT(strcmp(a_text, "q") == 0);
-	EXPECT_EQ(cmdline_apply_in(&own, exact, 0), 0);
-	EXPECT(own.words[0] == '\0');
-}
-
 TEST(kernel_cmdline, too_long_is_cut_and_said)
 {
 	static char text[CMDLINE_MAX + 100];

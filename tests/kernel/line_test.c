@@ -30,25 +30,6 @@ TEST(kernel_words, blanks_and_quotes_separate_words)
 	EXPECT(!words_value(&words, "nod"));
 }
 
-TEST(kernel_words, what_cannot_be_cut_is_refused)
-{
-	static char text[2 * WORDS_TEXT];
-	struct words words;
-	size_t used;
-
-	EXPECT_EQ(cut(&words, "log \"abc", &used), -EINVAL);
-	EXPECT_EQ(used, 8);
-	memset(text, 'x', sizeof(text) - 1);
-	EXPECT_EQ(cut(&words, text, &used), -E2BIG);
-	EXPECT_EQ(words.count, 1);
-	EXPECT_EQ(strlen(words.word[0]), WORDS_TEXT - 1);
-	for (size_t i = 0; i < 2 * (WORDS_MAX + 1); i++)
-		text[i] = i % 2 ? ' ' : 'y';
-	text[2 * (WORDS_MAX + 1)] = '\0';
-	EXPECT_EQ(cut(&words, text, &used), -E2BIG);
-	EXPECT_EQ(words.count, WORDS_MAX);
-}
-
 TEST(kernel_words, bytes_that_upset_a_terminal_become_question_marks)
 {
 	static const char text[] = {'a', 27, '[', 'J', (char)0xff, 'b'};

@@ -64,38 +64,6 @@ static void add_files(void)
 	add_module(start, "");
 }
 
-TEST(program_module, no_module_is_no_program)
-{
-	struct program_source source;
-
-	EXPECT_EQ(module_find(&info, NULL, &source), -ENOENT);
-	EXPECT_EQ(module_find(&info, "", &source), -ENOENT);
-	EXPECT_EQ(module_find(&info, "a.out", &source), -EINVAL);
-	used = 16;
-	add_module(0, "a.out"); /* neither an ELF nor a cpio image */
-	boot_info_add_module(&info, PHYS_LIMIT - PAGE_SIZE, PAGE_SIZE); /* not in RAM */
-	boot_info_add_module(&info, virt_to_phys(bytes), PHYS_LIMIT);
-	EXPECT_EQ(module_find(&info, NULL, &source), -ENOENT);
-}
-
-TEST(program_module, a_program_is_found_among_files)
-{
-	struct program_source source;
-
-	add_files();
-	EXPECT_EQ(module_find(&info, NULL, &source), 0);
-	EXPECT(strcmp(source.name, "a.out") == 0);
-	EXPECT(source.elf_size == 8 && memcmp(source.elf, "\177ELF one", 8) == 0);
-	EXPECT(source.cpio == bytes && source.cpio_size == used);
-	EXPECT_EQ(module_find(&info, "dir/b", &source), 0);
-	EXPECT(strcmp(source.name, "dir/b") == 0);
-	EXPECT(memcmp(source.elf, "\177ELF two", 8) == 0);
-	EXPECT_EQ(module_find(&info, "script", &source), 0); /* the parser refuses it later */
-	EXPECT_EQ(module_find(&info, "c", &source), -EINVAL);
-	bytes[used - 124] = 'x'; /* the last header */
-	EXPECT_EQ(module_find(&info, NULL, &source), -EINVAL);
-}
-
 TEST(program_module, a_program_may_be_a_module_itself)
 {
 	static struct arguments args, environment;
