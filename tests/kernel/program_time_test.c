@@ -43,26 +43,6 @@ static void store_time(s64 sec, s64 part)
 	EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
 }
 
-TEST(program_time, clocks_agree)
-{
-	static const s32 clocks[] = {1, 4, 6, 7, 9, 0, 5, 8, 11};
-	struct user_timeval time;
-	u64 before, after;
-
-	for (unsigned i = 0; i < ARRAY_LEN(clocks); i++) {
-		const u64 date = i < 5 ? 0 : clock_date_ns(); /* those of the uptime come first */
-
-		before = clock_ns() + date;
-		after = clock_of(clocks[i]);
-		EXPECT(before <= after && after <= clock_ns() + date);
-	}
-	before = clock_of(REALTIME);
-	EXPECT_EQ(program_call("gettimeofday", RESULTS, 0), 0);
-	EXPECT_EQ(user_read(&time, RESULTS, sizeof(time)), 0);
-	EXPECT((u64)time.sec * NS_PER_S + (u64)time.usec * NS_PER_US + NS_PER_US > before);
-	EXPECT((u64)program_call("time", 0) >= before / NS_PER_S);
-}
-
 TEST(program_time, cpu_time_leaves_out_sleep)
 {
 	u64 thread, program, start;
@@ -123,37 +103,6 @@ TEST(program_time, cpu_time_never_goes_back)
 	} while (clock_ns() < until && !test_failed());
 	atomic_store_release(&looker.stop, 1);
 	work_wait(1, 0);
-}
-
-static void store_ns(u64 ns)
-{
-	store_time((s64)(ns / NS_PER_S), (s64)(ns % NS_PER_S));
-}
-
-TEST(program_time, sleeps_last_as_long_as_they_should)
-{
-	static const s64 bad[][2] = {{-1, 0}, {0, -1}, {0, 1000000000}};
-	const u64 start = clock_ns();
-
-	store_ns(20 * NS_PER_MS);
-	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), 0);
-	EXPECT(clock_ns() >= start + 20 * NS_PER_MS);
-	store_ns(start + 40 * NS_PER_MS);
-	EXPECT_EQ(program_call("clock_nanosleep", MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
-	EXPECT(clock_ns() >= start + 40 * NS_PER_MS);
-	store_ns(start + 60 * NS_PER_MS + clock_date_ns());
-	EXPECT_EQ(program_call("clock_nanosleep", REALTIME, ABSOLUTE, ARGUMENTS, 0), 0);
-	EXPECT(clock_ns() >= start + 60 * NS_PER_MS);
-	store_ns(0);
-	EXPECT_EQ(program_call("clock_nanosleep", MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
-	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), 0);
-	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
-		store_time(bad[i][0], bad[i][1]);
-		EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), -EINVAL);
-	}
-	EXPECT_EQ(program_call("nanosleep", NOWHERE, 0), -EFAULT);
-	EXPECT_EQ(program_call("clock_nanosleep", THREAD_CPUTIME, 0, ARGUMENTS, 0), -EINVAL);
-	EXPECT_EQ(program_call("clock_nanosleep", 99, 0, ARGUMENTS, 0), -EINVAL);
 }
 
 /* struct itimerval: interval and time left, in seconds and microseconds. */

@@ -160,11 +160,6 @@ user_program_\name:
 	fnstcw USER_DATA_AT + DATA_RCX
 	leave_ring3
 
-	program stack_beyond
-	call CALL_ODD_STACK
-	push %rax
-	leave_ring3
-
 	program elsewhere
 	call CALL_ODD_RIP
 	leave_ring3

@@ -42,8 +42,7 @@ extern const u8 user_programs[], user_programs_end[];
 extern const u8 user_program_leave[], user_program_registers[], user_program_faults[],
 	user_program_bases[], user_program_flags[], user_program_spin[], user_program_hammer[],
 	user_program_vectors[], user_program_vectors_at_start[], user_program_rounds_up[],
-	user_program_stack_beyond[], user_program_elsewhere[], user_program_step[],
-	user_program_step_call[];
+	user_program_elsewhere[], user_program_step[], user_program_step_call[];
 
 /* Instructions that ring 3 may not use; the last ones only if the CPU has UMIP. */
 extern const struct refusal {
@@ -198,9 +197,6 @@ static void on_call(struct user_regs *regs)
 	case CALL_ANSWER:
 	case CALL_LOOK:
 		regs->rax = ANSWER;
-		break;
-	case CALL_ODD_STACK:
-		regs->rsp = 1ULL << 63;
 		break;
 	case CALL_ODD_RIP:
 		regs->rip = (u64)user_leave;
@@ -369,17 +365,6 @@ TEST(arch_user, registers_of_a_program_are_made_safe)
 	user_regs_make_safe(&regs);
 	EXPECT_EQ(regs.rflags, 0x202);
 	EXPECT_EQ(regs.rip, 0x1234);
-}
-
-/* IRETQ and SYSRET accept any RSP; the program's next use of it fails. */
-TEST(arch_user, a_stack_pointer_that_is_no_address_hurts_only_the_program)
-{
-	run_program(user_program_stack_beyond);
-	EXPECT_EQ(exceptions.count, 1);
-	/* QEMU 7.2 without KVM raises the other one */
-	EXPECT(exceptions.note[0].regs.vector == TRAP_STACK ||
-	       exceptions.note[0].regs.vector == TRAP_GP);
-	EXPECT_EQ(exceptions.note[0].regs.rsp, 1ULL << 63);
 }
 
 TEST(arch_user, nothing_returns_to_an_address_of_the_kernel)
