@@ -47,8 +47,7 @@ enum { SCREEN = 2 * LINE_SIZE };
 
 struct screen {
 	char row[SCREEN + 1];
-	size_t cursor, bytes;
-	unsigned bells;
+	size_t cursor;
 };
 
 static struct screen screen;
@@ -58,12 +57,9 @@ static void screen_emit(const char *text, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '\b')
 			screen.cursor -= screen.cursor > 0;
-		else if (text[i] == '\a')
-			screen.bells++;
 		else if (text[i] >= ' ' && screen.cursor < SCREEN)
 			screen.row[screen.cursor++] = text[i];
 	}
-	screen.bytes += len;
 }
 
 /* Do the row, without blanks at its end, and the cursor match the editor's state? */

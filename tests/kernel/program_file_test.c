@@ -816,12 +816,12 @@ TEST(program_file, poll_and_select_tell_what_is_ready)
 
 /* ---- several CPUs ---- */
 
-enum { BYTES = 1 << 20, MESSAGES = 200, MESSAGE = 4096, RECORDS = 300 };
+enum { MESSAGES = 200, MESSAGE = 4096, RECORDS = 300 };
 
 struct race {
 	int fd[2];
 	s64 event;
-	u32 wrong, cpus, writers;
+	u32 wrong, cpus;
 	u64 sum;
 };
 
@@ -837,7 +837,6 @@ static void send_messages(void *arg)
 		for (unsigned i = 0; i < MESSAGES; i++)
 			if (CALL_OF("write", (u64)race->fd[1], U(out[me % 64]), MESSAGE) != MESSAGE)
 				atomic_fetch_add(&race->wrong, 1);
-		atomic_fetch_add(&race->writers, 1);
 		return;
 	}
 	for (;;) {
@@ -870,47 +869,6 @@ TEST(program_file, messages_in_a_pipe_stay_whole)
 	cpus_run_together(send_messages, &race);
 	EXPECT_EQ(race.wrong, 0);
 	EXPECT_EQ(race.sum, MESSAGES * (u64)race.event);
-}
-
-/* All CPUs open, duplicate, close, rename and remove the same few things. */
-static void use_names(void *arg)
-{
-	static const char *const of_names[] = {"mkdir", "rename", "unlink", "rmdir", "chdir"};
-	static const char *const of_files[] = {"read", "write", "getdents64"};
-	struct race *race = arg;
-	u64 state = 4242 + atomic_fetch_add(&race->cpus, 1);
-	char name[2][32] = {{0}}, text[300] = {0};
-
-	for (unsigned i = 0; i < 400; i++) {
-		const u64 fd = 3 + next_random(&state) % 12, which = next_random(&state) % 2;
-		const u64 choice = next_random(&state) % 12;
-
-		format(name[0], sizeof(name[0]), "/tmp/%llu", next_random(&state) % 6);
-		format(name[1], sizeof(name[1]), "/tmp/%llu/%llu", next_random(&state) % 6,
-		       next_random(&state) % 3);
-		if (choice < 5) {
-			CALL_OF(of_names[choice], U(name[which]), U(name[!which]));
-			CALL_OF("getcwd", U(text), sizeof(text));
-		} else if (choice < 8) {
-			CALL_OF(of_files[choice - 5], fd, U(text), sizeof(text));
-		} else if (choice < 9) {
-			CALL_OF("dup2", fd, fd + 1);
-		} else {
-			do_open(name[which], next_random(&state) % 2 ? RDWR | CREAT : RDONLY);
-			do_close((s64)fd);
-		}
-	}
-}
-
-TEST(program_file, names_and_descriptors_race)
-{
-	struct race race = {0};
-
-	for (unsigned turn = 0; turn < 5; turn++) {
-		cpus_run_together(use_names, &race);
-		end_files();
-		REQUIRE(begin_files());
-	}
 }
 
 /* One CPU polls for what the other writes, and answers through an eventfd. */

@@ -18,12 +18,10 @@
 #include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
-#include "mm/page/page_alloc.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/random.h"
 
 enum { FULL_BLOCKS = 24, FRAMES_EACH = 7 /* that a full block gives up when it becomes huge */ };
 enum { ENTRIES = 4 };
@@ -348,65 +346,4 @@ TEST(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short)
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 	SKIP_ON_ONE_CPU();
-}
-
-/* ---- races ---- */
-
-enum { TURNS = 40, PAGES = 24 };
-
-struct visitors {
-	struct arena *a;
-	const struct hvo_mode *mode;
-	cpu_t resizer;
-	u32 stop, visits; /* visits: of other CPUs */
-};
-
-/* One CPU resizes a pool; the others are quiet, for a short time each, and use memory between. */
-static void come_and_go(void *arg)
-{
-	struct visitors *v = arg;
-	u64 state = 88172645463325252ULL + cpu_id();
-
-	if (cpu_id() == v->resizer) {
-		for (unsigned i = 0; i < TURNS; i++)
-			pool_resize(&v->a->pool, v->mode, i % 2 ? 0 : PAGES);
-		atomic_store_release(&v->stop, 1);
-		return;
-	}
-	while (!atomic_load_acquire(&v->stop)) {
-		struct page *page;
-
-		cpu_quiet_begin();
-		for (u64 spins = next_random(&state) % 64; spins > 0; spins--)
-			cpu_relax();
-		cpu_quiet_end();
-		page = mm_page_alloc(&v->a->mm, 0, USE_UNMOVABLE, 0, 0);
-		if (page)
-			mm_page_free(&v->a->mm, page);
-		atomic_fetch_add(&v->visits, 1);
-	}
-}
-
-static void check_visitors(const char *mode, struct arena *a)
-{
-	struct visitors v = {.a = a, .mode = hvo_mode_find(mode), .resizer = cpu_id()};
-
-	if (!a)
-		return;
-	test_option("tlb.quiet", "on");
-	test_option("tlb.quiet_ask_ms", "0");
-	cpus_run_together(come_and_go, &v);
-	cpus_note_met(v.visits, "visits of other CPUs");
-	EXPECT_EQ(pool_resize(&a->pool, v.mode, 0), 0);
-	meta_flush_gated(&a->mm.node[0]);
-	EXPECT_EQ(arena_usage(a).gated, 0);
-	EXPECT_EQ(shootdown_reusable(), shootdown_done());
-	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_pool, quiet_cpus_come_and_go_while_it_is_resized)
-{
-	check_visitors("on", arena_borrow(MIB(16), .phantom = GIB(1)));
 }
