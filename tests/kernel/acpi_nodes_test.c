@@ -162,25 +162,6 @@ static void address(size_t at, u8 space, u64 addr)
 	build_poke(at + 4, addr, 8);
 }
 
-TEST(acpi_devices, hpet)
-{
-	struct acpi_table table;
-	phys_t base;
-
-	build_begin("HPET", 1);
-	build_zeros(20);
-	address(40, ACPI_SPACE_MEMORY, 0xfed00000);
-	build_finish();
-	table = build_view(build.len);
-	EXPECT_EQ(acpi_hpet_parse(&table, &base), 0);
-	EXPECT_EQ(base, 0xfed00000);
-	table = build_view(51);
-	EXPECT_EQ(acpi_hpet_parse(&table, &base), -EINVAL);
-	address(40, ACPI_SPACE_IO, 0xfed00000);
-	table = build_view(build.len);
-	EXPECT_EQ(acpi_hpet_parse(&table, &base), -EINVAL);
-}
-
 TEST(acpi_devices, fadt_of_any_age)
 {
 	struct acpi_table table;

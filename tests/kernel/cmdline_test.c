@@ -56,20 +56,6 @@ TEST(kernel_cmdline, numbers_refused)
 	EXPECT_EQ(parse_all("2MB", &v), -E2BIG);
 }
 
-TEST(kernel_cmdline, values_reach_their_variables)
-{
-	EXPECT_EQ(
-		apply("selftest_number=64K selftest_choice=green selftest_flag selftest_text=abc"),
-		0);
-	EXPECT_EQ(a_number, KIB(64));
-	EXPECT_EQ(a_choice, 1);
-	EXPECT(a_flag);
-	EXPECT(a_text && strcmp(a_text, "abc") == 0);
-	EXPECT_EQ(apply("selftest-choice=greener \t selftest-flag=off"), 0);
-	EXPECT_EQ(a_choice, 2);
-	EXPECT(!a_flag);
-}
-
 TEST(kernel_cmdline, refused_values_change_nothing)
 {
 	a_number = 7;

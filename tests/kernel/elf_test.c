@@ -107,26 +107,6 @@ static void refused(const char *words, u64 expected)
 	good();
 }
 
-TEST(program_elf, a_good_program_is_described)
-{
-	taken();
-	EXPECT(!elf.pie && !elf.stack_exec);
-	EXPECT_EQ(elf.entry, 0x401000);
-	EXPECT_EQ(elf.low, 0x400000);
-	EXPECT_EQ(elf.high, 0x405000);
-	EXPECT_EQ(elf.align, PAGE_SIZE);
-	EXPECT_EQ(elf.phdr_virt, 0x400040);
-	EXPECT_EQ(elf.phdr_count, 4);
-	EXPECT_EQ(elf.phdr_size, 56);
-	REQUIRE(elf.segments == 3);
-	EXPECT_EQ(elf.segment[TEXT].rights, ELF_R | ELF_X);
-	EXPECT_EQ(elf.segment[DATA].rights, ELF_R | ELF_W);
-	EXPECT_EQ(elf.segment[DATA].virt, 0x402080);
-	EXPECT_EQ(elf.segment[DATA].file_offset, 0x2080);
-	EXPECT_EQ(elf.segment[DATA].file_bytes, 0x80);
-	EXPECT_EQ(elf.segment[DATA].memory_bytes, 0x2000);
-}
-
 static void good_pie(void)
 {
 	good();

@@ -265,35 +265,6 @@ TEST(program_signal, default_actions)
 	EXPECT_EQ(program_box_died(), SIGKILL);
 }
 
-TEST(program_signal, actions_and_senders_are_checked)
-{
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, ~0ULL), 0);
-	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, 0, RESULTS, 8), 0);
-	EXPECT_EQ(get(RESULTS), HANDLER);
-	EXPECT_EQ(get(RESULTS + 8), SA_ONSTACK | SA_RESTORER);
-	EXPECT_EQ(get(RESULTS + 16), RESTORER);
-	EXPECT_EQ(get(RESULTS + 24), ~(BIT(SIGKILL) | BIT(SIGSTOP)));
-	EXPECT_EQ(set_action(SIGKILL, HANDLER, 0, 0), -EINVAL);
-	EXPECT_EQ(set_action(SIGSTOP, SIG_IGN, 0, 0), -EINVAL);
-	EXPECT_EQ(set_action(0, HANDLER, 0, 0), -EINVAL);
-	EXPECT_EQ(set_action(65, HANDLER, 0, 0), -EINVAL);
-	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, 0, 0, 16), -EINVAL);
-	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, NOWHERE, 0, 8), -EFAULT);
-	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, 0, NOWHERE, 8), -EFAULT);
-	EXPECT_EQ(program_call("rt_sigprocmask", 3, ARGUMENTS, 0, 8), -EINVAL);
-	EXPECT_EQ(program_call("rt_sigprocmask", 0, NOWHERE, 0, 8), -EFAULT);
-	EXPECT_EQ(program_call("rt_sigprocmask", 0, 0, NOWHERE, 8), -EFAULT);
-	EXPECT_EQ(program_call("kill", program_pid(), 0), 0);
-	EXPECT_EQ(program_call("kill", program_pid(), 65), -EINVAL);
-	EXPECT_EQ(program_call("kill", program_pid(), -1ULL), -EINVAL);
-	EXPECT_EQ(program_call("kill", program_pid() + 1000, SIGTERM), -ESRCH);
-	EXPECT_EQ(program_call("tkill", program_pid() + 1000, SIGTERM), -ESRCH);
-	EXPECT_EQ(program_call("tkill", 0, SIGTERM), -EINVAL);
-	EXPECT_EQ(program_call("tgkill", program_pid() + 1, program_pid(), SIGTERM), -ESRCH);
-	EXPECT_EQ(program_call("rt_sigqueueinfo", program_pid(), SIGTERM, NOWHERE), -EFAULT);
-	EXPECT(!signal_is_deliverable(thread_current()));
-}
-
 /* ---- stacks ---- */
 
 TEST(program_signal, handlers_run_on_the_alternate_stack)
