@@ -55,35 +55,6 @@ TEST(kernel_command, several_on_a_line_run_in_order_and_an_error_does_not_stop_t
 	EXPECT_EQ(strlen(said_text), 0);
 }
 
-static size_t first_word(const char *text)
-{
-	const char *blank = strchr(text, ' ');
-
-	return blank ? (size_t)(blank - text) : strlen(text);
-}
-
-TEST(kernel_command, every_command_has_its_line_of_help)
-{
-	const struct command *cmd;
-
-	EXPECT_EQ(said_run("help"), 0);
-	TABLE_FOREACH(cmd, command_table)
-	{
-		REQUIRE(cmd->help && cmd->run);
-		if (!strchr(cmd->name, ' '))
-			EXPECT(said_says(cmd->name) && said_says(cmd->help));
-	}
-	TABLE_FOREACH(cmd, command_table)
-	{
-		char line[128];
-
-		/* that of `page alloc` stands under page */
-		format(line, sizeof(line), "help %.*s", (int)first_word(cmd->name), cmd->name);
-		EXPECT_EQ(said_run(line), 0);
-		EXPECT(said_says(cmd->help));
-	}
-}
-
 TEST(kernel_command, switches_change_and_impossible_values_do_not)
 {
 	EXPECT_EQ(said_run("set selftest_number=9 selftest_choice=green"), 0);

@@ -55,17 +55,12 @@ static bool begin(void)
 
 FIXTURE(program_epoll, begin, program_box_end);
 
-static s64 control_of(s64 file, u64 how, s64 descriptor, u32 events)
+static s64 control(u64 how, s64 descriptor, u32 events)
 {
 	const struct event event = {events, (u64)descriptor + 1000};
 
 	EXPECT_EQ(user_write(EVENT, &event, sizeof(event)), 0);
-	return program_call("epoll_ctl", file, how, descriptor, EVENT);
-}
-
-static s64 control(u64 how, s64 descriptor, u32 events)
-{
-	return control_of(epoll, how, descriptor, events);
+	return program_call("epoll_ctl", epoll, how, descriptor, EVENT);
 }
 
 static s64 look(u64 most)
@@ -143,36 +138,6 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 	EXPECT_EQ(control(CHANGE, again.reader, IN), -ENOENT);
 	EXPECT_EQ(control(ADD, again.reader, IN), 0);
 	EXPECT_EQ(look(8), 1);
-}
-
-TEST(program_epoll, wrong_arguments_are_named)
-{
-	s64 other, plain;
-
-	other = program_call("epoll_create1", 0);
-	EXPECT_EQ(user_write(BYTES, "/tmp/x", 7), 0);
-	plain = program_call("open", BYTES, 0102, 0644);
-	EXPECT(plain >= 0);
-	EXPECT_EQ(program_call("epoll_create1", 1), -EINVAL);
-	EXPECT_EQ(control(ADD, plain, IN), -EPERM);
-	EXPECT_EQ(control(ADD, 99, IN), -EBADF);
-	EXPECT_EQ(control_of(99, ADD, ends.reader, IN), -EBADF);
-	EXPECT_EQ(control_of(ends.writer, ADD, ends.reader, IN), -EINVAL);
-	EXPECT_EQ(control(ADD, epoll, IN), -EINVAL);
-	EXPECT_EQ(control(ADD, other, IN), -ELOOP);
-	EXPECT_EQ(control(4, ends.reader, IN), -EINVAL);
-	EXPECT_EQ(control(CHANGE, ends.reader, IN), -ENOENT);
-	EXPECT_EQ(control(DELETE, ends.reader, IN), -ENOENT);
-	EXPECT_EQ(program_call("epoll_ctl", epoll, ADD, ends.reader, NOWHERE), -EFAULT);
-	EXPECT_EQ(control(ADD, ends.reader, IN), 0);
-	EXPECT_EQ(control(ADD, ends.reader, IN), -EEXIST);
-	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(look(0), -EINVAL);
-	EXPECT_EQ(look((u64)-1), -EINVAL);
-	EXPECT_EQ(program_call("epoll_wait", plain, EVENTS, 1, 0), -EINVAL);
-	EXPECT_EQ(program_call("epoll_wait", 99, EVENTS, 1, 0), -EBADF);
-	EXPECT_EQ(program_call("epoll_wait", epoll, NOWHERE, 1, 0), -EFAULT);
-	EXPECT_EQ(look(1), 1);
 }
 
 /* poll() of an epoll file takes nothing from it. */

@@ -35,20 +35,6 @@ static s64 wait_for(u64 at, u32 value)
 	return program_call("futex", at, WAIT, value, 0);
 }
 
-TEST(program_futex, arguments_are_checked)
-{
-	set_word(WORD, 3);
-	EXPECT_EQ(wait_for(WORD, 4), -EAGAIN);
-	EXPECT_EQ(wait_for(WORD + 1, 4), -EINVAL);
-	EXPECT_EQ(wait_for(GIB(8), 4), -EFAULT);
-	EXPECT_EQ(wait_for(0xffff888000000000ULL, 4), -EFAULT);
-	EXPECT_EQ(program_call("futex", WORD, WAIT_BITSET, 3, 0, 0, 0), -EINVAL);
-	EXPECT_EQ(program_call("futex", WORD, WAKE_BITSET, 1, 0, 0, 0), -EINVAL);
-	EXPECT_EQ(program_call("futex", WORD, WAIT, 3, GIB(8)), -EFAULT);
-	EXPECT_EQ(program_call("futex", WORD, 77), -ENOSYS);
-	EXPECT_EQ(program_call("futex", WORD, WAKE, 1), 0);
-}
-
 /* ---- two threads ---- */
 
 enum { TURNS = 300 };
