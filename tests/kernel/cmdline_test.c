@@ -71,36 +71,6 @@ TEST(kernel_cmdline, refused_values_change_nothing)
 	EXPECT(a_flag);
 }
 
-/*
- * The option's own choices come first, then those of the table. All are parsed, shown and named in
- * order, and there are no more.
- */
-TEST(kernel_cmdline, rows_of_a_table_are_choices)
-{
-	const struct option *opt = option_find("selftest_row");
-	static const char *const names[] = {"none", "any", "one", "two"};
-	char text[32], small[8];
-
-	REQUIRE(opt);
-	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
-		EXPECT_EQ(option_set(opt, names[i]), 0);
-		EXPECT_EQ(a_row, i);
-		EXPECT(option_show(opt, text, sizeof(text)) && strcmp(text, names[i]) == 0);
-		EXPECT(option_choice(opt, i, text, sizeof(text)) && strcmp(text, names[i]) == 0);
-	}
-	EXPECT(!option_choice(opt, ARRAY_LEN(names), text, sizeof(text)));
-	EXPECT_EQ(option_set(opt, "three"), -EINVAL);
-	EXPECT_EQ(option_set(opt, ""), -EINVAL);
-	EXPECT_EQ(a_row, 3);
-	option_values(opt, text, sizeof(text));
-	EXPECT(strcmp(text, "none|any|one|two") == 0);
-	option_values(opt, small, sizeof(small));
-	EXPECT(strlen(small) < sizeof(small));
-	option_values(option_find("selftest_choice"), text, sizeof(text));
-	EXPECT(strcmp(text, "red|green|greener") == 0);
-	EXPECT(!option_choice(option_find("selftest_number"), 0, text, sizeof(text)));
-}
-
 /* GRUB passes \, ' and " inside a word with a backslash before them. */
 TEST(kernel_cmdline, quotes_backslashes_and_control_bytes)
 {
