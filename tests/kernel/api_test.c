@@ -3,7 +3,6 @@
  */
 #include <arch/check.h>
 
-#include "kernel/core/cmdline.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
@@ -14,20 +13,6 @@
 enum { MANY = 200 };
 
 static struct page *many[MANY];
-
-TEST(mm_api, many_pages_at_once_are_each_somebodys)
-{
-	const size_t got = page_alloc_bulk(USE_UNMOVABLE, 0, NODE_NONE, many, MANY);
-
-	REQUIRE(got == MANY);
-	for (unsigned i = 0; i < MANY; i++) {
-		EXPECT(many[i]->refcount == 1 && page_order(many[i]) == 0);
-		many[i]->private[0] = i;
-	}
-	for (unsigned i = 0; i < MANY; i++)
-		EXPECT_EQ(many[i]->private[0], i); /* no page was given out twice */
-	page_free_bulk(many, MANY);
-}
 
 /* In machines with more than 4 GiB, other memory comes first unless this memory is asked for. */
 TEST(mm_api, pages_below_4_gib_are_below_it)
@@ -220,20 +205,4 @@ TEST(mm_api, impossible_frames_are_refused)
 	EXPECT_EQ(contig_alloc_range(1, 1), -EINVAL);
 	EXPECT_EQ(page_mark_bad(~0ULL >> PAGE_SHIFT), -EINVAL);
 	EXPECT(!contig_alloc(GIGA_ORDER + 1, NODE_NONE));
-}
-
-/* memmap.threads= has an effect at boot only, so setting it later changes nothing. */
-TEST(mm_api, counts_of_threads_are_numbers_or_percentages)
-{
-	static const char *const good[] = {"0", "7", "65535", "0%", "50%", "100%"};
-	static const char *const bad[] = {"", "x", "-1", "101%", "65536", "5%%", "5 %", "%"};
-	const struct option *opt = option_find("memmap.threads");
-
-	REQUIRE(opt);
-	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
-		if (opt->parse(opt, bad[i]) >= 0)
-			test_fail(__FILE__, __LINE__, "memmap.threads=%s was taken", bad[i]);
-	for (unsigned i = 0; i < ARRAY_LEN(good); i++)
-		if (opt->parse(opt, good[i]) < 0)
-			test_fail(__FILE__, __LINE__, "memmap.threads=%s was refused", good[i]);
 }

@@ -6,7 +6,6 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/percpu.h"
@@ -14,17 +13,6 @@
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
-
-static cpu_t other_cpu(void)
-{
-	cpu_t cpu;
-
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id() && work_done(cpu))
-			return cpu;
-	}
-	return CPU_NONE;
-}
 
 static void count(void *arg)
 {
@@ -116,9 +104,9 @@ TEST(kernel_call, one_that_comes_while_others_are_served_is_served)
 		SKIP("needs three CPUs");
 	cpus_wait_idle();
 	flags = irq_save();
-	l.late = other_cpu();
+	l.late = cpus_find_other();
 	REQUIRE(work_start(l.late, call_late, &l) == 0);
-	first = other_cpu();
+	first = cpus_find_other();
 	EXPECT_EQ(work_start(first, call_first, &l), 0);
 	while (atomic_load_acquire(&l.calls) == 0) {
 		call_serve();

@@ -1,7 +1,6 @@
 /* The RAM log: a reader that falls behind goes on with the oldest byte kept. */
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 
 static u64 log_end_now(void)
@@ -12,16 +11,6 @@ static u64 log_end_now(void)
 	while (log_read(&pos, buf, sizeof(buf)) > 0)
 		;
 	return pos;
-}
-
-TEST(kernel_log, a_newline_too_many_is_not_doubled)
-{
-	char buf[128] = "";
-	u64 pos = log_end_now();
-
-	pr_debug("with newline\n");
-	log_read(&pos, buf, sizeof(buf) - 1);
-	EXPECT(strcmp(buf + 15, "with newline\n") == 0);
 }
 
 TEST(kernel_log, a_reader_left_behind_goes_on_with_the_oldest)

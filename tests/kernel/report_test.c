@@ -5,19 +5,38 @@
 #include "mm/zone/report.h"
 
 #include "kernel/run/test.h"
-#include "mm/debug/account.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_unshare.h"
-#include "mm/memmap/block_state.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
+#include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 
 #define ALL ((u64)-1)
 
+static struct arena *a;
+
+static bool borrow(void)
+{
+	pool_makes_on_demand();
+	a = arena_borrow(MIB(32), .phantom = GIB(2));
+	if (a)
+		arena_open_all(a);
+	return a;
+}
+
+static void give_back(void)
+{
+	if (!a)
+		return;
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+FIXTURE(mm_report, borrow, give_back);
+
 /* Free frames of the arena in classes that are shown. */
-static u64 showable(struct arena *a)
+static u64 showable(void)
 {
 	u64 frames = 0;
 
@@ -36,54 +55,33 @@ static u64 frames_out(const struct report *report)
 }
 
 /* Show everything, in as many turns as that takes. Returns how many frames were shown. */
-static u64 show_all(struct arena *a, enum report_result result)
+static u64 show_all(void)
 {
 	struct report report = {.mm = &a->mm};
 	u64 frames = 0;
 
 	while (report_take(&report, ALL) > 0) {
 		frames += frames_out(&report);
-		report_give(&report, result);
+		report_give(&report, REPORT_TAKEN);
 	}
 	return frames;
 }
 
-static struct arena *borrow(void)
-{
-	struct arena *a;
-
-	pool_makes_on_demand();
-	a = arena_borrow(MIB(32), .phantom = GIB(2));
-	if (a)
-		arena_open_all(a);
-	return a;
-}
-
 TEST(mm_report, all_that_is_free_is_shown_once)
 {
-	struct arena *a = borrow();
-	u64 free;
+	const u64 free = showable();
 
-	if (!a)
-		return;
-	free = showable(a);
 	EXPECT(free > GIB(1) >> PAGE_SHIFT);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), free);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
-	EXPECT_EQ(showable(a), free);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	EXPECT_EQ(show_all(), free);
+	EXPECT_EQ(show_all(), 0);
+	EXPECT_EQ(showable(), free);
 }
 
 TEST(mm_report, what_is_shown_belongs_to_nobody)
 {
-	struct arena *a = borrow();
-	struct report report;
+	struct report report = {.mm = &a->mm};
 	u64 transit = 0;
 
-	if (!a)
-		return;
-	report = (struct report){.mm = &a->mm};
 	report_take(&report, ALL);
 	for (u32 i = 0; i < report.count; i++)
 		for (u32 block = report.run[i].index;
@@ -94,50 +92,40 @@ TEST(mm_report, what_is_shown_belongs_to_nobody)
 	EXPECT_EQ(transit, frames_out(&report));
 	EXPECT(arena_accounted(a));
 	report_give(&report, REPORT_TAKEN);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 TEST(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else)
 {
 	enum { PAGES = 3 };
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = borrow();
 	u64 shown;
 
-	if (!a)
-		return;
-	show_all(a, REPORT_TAKEN);
+	show_all();
 	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
+	EXPECT_EQ(show_all(), 0);
 	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), PAGES * BLOCK_FRAMES); /* as huge pages */
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
+	EXPECT_EQ(show_all(), PAGES * BLOCK_FRAMES); /* as huge pages */
+	EXPECT_EQ(show_all(), 0);
 
 	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
 	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
 	for (unsigned z = 0; z < a->mm.zones; z++)
 		hvo_bare_free_huge(&a->mm.zone[z], PAGES);
 	/* as parts of longer runs; a block that held the heads may have come back, too */
-	shown = show_all(a, REPORT_TAKEN);
+	shown = show_all();
 	EXPECT(shown == PAGES * BLOCK_FRAMES || shown == (PAGES + 1) * BLOCK_FRAMES);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	EXPECT_EQ(show_all(), 0);
 }
 
 TEST(mm_report, pages_that_are_given_out_lose_the_note)
 {
 	enum { PAGES = 2 };
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = borrow();
 	struct page *page, *giga;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
 	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
-	show_all(a, REPORT_TAKEN);
+	show_all();
 	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
 	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
 	EXPECT(page && giga);
@@ -146,26 +134,18 @@ TEST(mm_report, pages_that_are_given_out_lose_the_note)
 		mm_page_free(&a->mm, page);
 	if (giga)
 		mm_page_free(&a->mm, giga);
-	EXPECT(show_all(a, REPORT_TAKEN) >= order_pages(GIGA_ORDER));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	EXPECT(show_all() >= order_pages(GIGA_ORDER));
 }
 
 TEST(mm_report, isolated_memory_is_not_shown)
 {
 	struct isolation token;
-	struct arena *a = borrow();
-	u64 free;
+	const u64 free = showable();
 
-	if (!a)
-		return;
-	free = showable(a);
 	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), free - BLOCK_FRAMES);
+	EXPECT_EQ(show_all(), free - BLOCK_FRAMES);
 	isolate_undo(arena_phantom_zone(a), &token);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), BLOCK_FRAMES);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	EXPECT_EQ(show_all(), BLOCK_FRAMES);
 }
 
 TEST(mm_report, one_cpu_at_a_time_shows_memory_and_none_in_a_pause)
