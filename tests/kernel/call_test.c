@@ -128,3 +128,36 @@ TEST(kernel_call, wrong_targets_are_refused)
 	EXPECT_EQ(work_start(cpu_id(), count, NULL), -EINVAL);
 	EXPECT_EQ(work_start(cpu_count, count, NULL), -EINVAL);
 }
+
+/* ---- two CPUs that start work on a third ---- */
+
+struct starters {
+	cpu_t target;
+	u32 runs;
+};
+
+static void start_on_target(void *arg)
+{
+	struct starters *s = arg;
+
+	CPUS_AWAIT(work_start(s->target, count, &s->runs) == 0);
+}
+
+TEST(kernel_call, work_that_two_cpus_start_on_a_third_is_done_twice)
+{
+	struct starters s = {.target = CPU_NONE};
+	cpu_t cpu, other;
+
+	cpus_wait_idle();
+	other = other_cpu();
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu != cpu_id() && cpu != other)
+			s.target = cpu;
+	if (s.target == CPU_NONE)
+		SKIP("needs three CPUs");
+	REQUIRE(work_start(other, start_on_target, &s) == 0);
+	start_on_target(&s);
+	work_wait(other, 0);
+	work_wait(s.target, 0);
+	EXPECT_EQ(s.runs, 2);
+}

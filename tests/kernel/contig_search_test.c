@@ -20,6 +20,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/max_order.h"
@@ -626,5 +627,30 @@ TEST(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range)
 	EXPECT(arena_accounted_with(a, &giga));
 	mm_contig_free_range(&a->mm, first, order_pages(GIGA_ORDER));
 	EXPECT(arena_accounted_with(a, &giga));
+	arena_return(a);
+}
+
+/* Look for one page more, in vain, with a list that says that there is one. */
+static void take_in_vain(void *arg)
+{
+	struct block_list list = {.head = BLOCK_NONE, .tail = BLOCK_NONE, .count = 1};
+
+	EXPECT_EQ(contig_take_giga(arena_phantom_zone(arg), hvo_mode_find("on"), 1, &list), 0);
+}
+
+TEST(mm_contig, what_several_cpus_keep_while_they_look_for_more_is_counted)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct isolation token;
+
+	if (!a)
+		return;
+	test_option("contig", "index");
+	arena_open_all(a);
+	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
+	cpus_run_together(take_in_vain, a);
+	isolate_undo(arena_phantom_zone(a), &token);
+	EXPECT_EQ(a->mm.transit_kept, 0);
+	EXPECT(arena_accounted(a));
 	arena_return(a);
 }

@@ -9,6 +9,7 @@
 #include "mm/page/page_alloc.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 
@@ -158,5 +159,26 @@ TEST(mm_report, one_cpu_at_a_time_shows_memory_and_none_in_a_pause)
 	EXPECT(!report_claim());
 	report_resume();
 	EXPECT(report_claim());
+	report_release();
+}
+
+static void pause_and_claim(void *claims)
+{
+	report_pause();
+	report_resume();
+	if (report_claim()) {
+		EXPECT_EQ(atomic_fetch_add((u32 *)claims, 1), 0);
+		atomic_fetch_sub((u32 *)claims, 1);
+		report_release();
+	}
+}
+
+TEST(mm_report, pauses_of_several_cpus_all_end)
+{
+	u32 claims = 0;
+
+	cpus_run_together(pause_and_claim, &claims);
+	CPUS_AWAIT(
+		report_claim()); /* with balloon=on, an idle CPU may have the claim for a while */
 	report_release();
 }

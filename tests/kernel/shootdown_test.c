@@ -195,12 +195,14 @@ static void fire(void *arg)
 static void check_salvo(bool masked)
 {
 	const struct shootdown_stats before = stats_now();
+	const u64 tag = shootdown_tag();
 	struct salvo s = {.masked = masked};
 	cpu_t cpus, cpu;
 
 	cpus = cpus_run_together(fire, &s);
 	EXPECT_EQ(s.early, 0);
 	EXPECT_EQ(stats_now().flushes - before.flushes, 2ULL * ROUNDS_EACH * cpus);
+	EXPECT_EQ(shootdown_tag() - tag, 2ULL * ROUNDS_EACH * cpus); /* each has its generation */
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	cpumask_foreach(cpu, &cpus_online)
 		EXPECT(atomic_load_relaxed(&cpu_data(cpu)->tlb_published) >= shootdown_done());
@@ -214,6 +216,20 @@ TEST(kernel_shootdown, concurrent_initiators_all_return)
 TEST(kernel_shootdown, concurrent_initiators_with_interrupts_off_all_return)
 {
 	check_salvo(true);
+}
+
+static void wait_for(void *tag)
+{
+	shootdown_wait(*(const u64 *)tag);
+}
+
+TEST(kernel_shootdown, cpus_that_wait_for_one_tag_share_one_round)
+{
+	const struct shootdown_stats before = stats_now();
+	u64 tag = shootdown_tag();
+
+	cpus_run_together(wait_for, &tag);
+	EXPECT_EQ(stats_now().full - before.full, 1);
 }
 
 enum { WAKES = 4, LOOKS = 3 };
