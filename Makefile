@@ -393,7 +393,7 @@ debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded an
 
 # ---- test --------------------------------------------------------------------------------------------------------
 
-PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
+PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic --durations 10 tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
 # Each test/WHAT is what make test WHAT= runs, and each bench/WHAT the same of make bench.
@@ -435,7 +435,7 @@ test/soak-alloc: host-native ## compare random allocator work with a model, nati
 	@$(BUILD)/host/native/ashlar-host -c 1 -m 1G -t 86400 -k 'test.soak=$(or $(N),100000000) test.seed=$(SEED)' 'mm.random.*'
 
 test/mutants: ## break promises on purpose, or those of T, and require the tests to notice
-	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
+	@tests/mutants/mutants.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
 
 # The rules that leave lines out are printed first. Results are kept, so a run that was interrupted goes on.
 test/mutants-random: ## break N lines [400], as a tool of others chooses (needs network once), count how many are noticed: tests/report/measurements/mutants-random.txt; hours; T=1/2: every second

@@ -23,7 +23,7 @@ def mutant(path):
     header = path.read_text(encoding="utf-8").split("\nIn: ")[0]
     field = dict(re.findall(r"^([A-Z][a-z]+): (.+)$", header, re.M))
     cases = field["Case"].split(", ")
-    if field["Build"] == "spin":  # tests/mutants/run.py requires that steps.txt notices the code half of these
+    if field["Build"] == "spin":  # tests/mutants/mutants.py requires that steps.txt notices the code half of these
         cases = ["model/" + case for case in cases] + ["test_steps.py::test_the_code_says_each_step"]
     cases += field["Search"].split(", ") if "Search" in field else []
     return Mutant(path.name.partition("-")[0], field["Promise"].split(", "), cases, field["Build"])

@@ -38,7 +38,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import candidates
-from run import ROOT, Tree, pytest_outcome
+from mutants import ROOT, Tree, pytest_outcome
 
 sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/programs")]
 

@@ -8,7 +8,6 @@ last are short.
 import os
 import queue
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 AT_ONCE, NICER = 2, 5
@@ -25,12 +24,11 @@ class Background:
     def __init__(self):
         self.pool, self.waiting, self.order = ThreadPoolExecutor(AT_ONCE, initializer=be_nicer), {}, []
         self.lock, self.many = threading.Lock(), threading.Lock()
-        self.seconds = {}  # by the host's clock, by name
 
     def add(self, name, start, has_many):
         """start(on_line) does the run, hands each line on, and returns its outcome. `has_many`: threads."""
         self.waiting[name] = queue.SimpleQueue(), Future()
-        self.order.append((has_many, name, start, *self.waiting[name]))
+        self.order.append((has_many, start, *self.waiting[name]))
 
     def begin(self):
         for _ in range(len(self.order)):
@@ -53,14 +51,13 @@ class Background:
             if has_many:
                 self.many.release()
 
-    def _run(self, name, start, lines, future):
-        began = time.monotonic()
+    @staticmethod
+    def _run(start, lines, future):
         try:
             future.set_result(start(lines.put))
         except Exception as why:  # its test says so
             future.set_exception(why)
         finally:
-            self.seconds[name] = time.monotonic() - began
             lines.put(None)
 
     def take(self, name, start, on_line):

@@ -2,18 +2,14 @@
 
 import copy
 import functools
-import sys
 from types import SimpleNamespace
 
+import counts
+import figures
 import pytest
 from conftest import skip_machine
+from figures import Cost, Figures
 from machine import ROOT
-
-sys.path.insert(0, str(ROOT / "tests/report"))
-
-import counts  # noqa: E402
-import figures  # noqa: E402
-from figures import Cost, Figures  # noqa: E402
 
 TOOLS, ACCEPTED = counts.load()
 

@@ -322,8 +322,7 @@ def test_damaged_tables(replay, tmp_path):
 
 def test_a_hang_is_ended_and_says_where(kernel):
     """The boot CPU waits softly for another CPU and says so again and again, which does not count as progress."""
-    outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient end.hang=2"), kernel, SECONDS)
-    assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
+    outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient end.hang=2"), kernel, SECONDS).ended("crash")
     assert "still waiting for work on another CPU from CPU 1" in outcome.text, outcome.report()
     assert "the run hangs" in outcome.text and "hang_with_interrupts_off" in outcome.text, outcome.report()
 
@@ -331,8 +330,7 @@ def test_a_hang_is_ended_and_says_where(kernel):
 @pytest.mark.parametrize("board", ["q35", "pc", "microvm"])
 def test_a_hang_is_ended_by_the_rtc(kernel, board):
     firmware = "microvm" if board == "microvm" else "pvh"
-    outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang end.hang=2"), kernel, SECONDS)
-    assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
+    outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang end.hang=2"), kernel, SECONDS).ended("crash")
     assert "watchdog: off" not in outcome.text and "the run hangs" in outcome.text, outcome.report()
 
 
@@ -385,8 +383,7 @@ def test_a_stuck_cpu_says_where_it_is(kernel):
 def test_an_nmi_does_not_stop_a_panic(kernel):
     """A CPU that panics also gets the NMIs of CPUs that wait, after it has told all other CPUs to stop."""
     for _ in range(4):  # in about every second run the NMI comes while it matters
-        outcome = run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel, SECONDS)
-        assert outcome.verdict == "crash" and not outcome.problem, outcome.report()
+        outcome = run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel, SECONDS).ended("crash")
         assert "PANIC on CPU 0: while others ask" in outcome.text, outcome.report()
 
 

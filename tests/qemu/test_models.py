@@ -1,12 +1,12 @@
 """The models of tests/model: spin finds no error in them and every bug planted in them, and the hosted build obeys them."""
 
-import importlib.util
 import re
 import subprocess
 import sys
 
 import pytest
 from machine import ROOT
+from mutants import Tree
 
 MODELS = ROOT / "tests/model"
 MODEL_SECONDS, CASE_SECONDS = 900, 200
@@ -78,10 +78,7 @@ def test_replay(case, build, tmp_path):
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
     """A copy of the sources to break, made in the same way as for make test WHAT=mutants."""
-    spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/mutants/run.py")
-    mutants = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(mutants)
-    tree = mutants.Tree(tmp_path_factory.mktemp("broken") / "tree")
+    tree = Tree(tmp_path_factory.mktemp("broken") / "tree")
     assert not tree.make(*NATIVE)
     return tree
 

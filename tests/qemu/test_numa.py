@@ -64,8 +64,7 @@ def test_cpus_and_memory_belong_to_the_nodes_they_were_given_to(machine, kernel)
     machine = machine.with_words('run="cpus; mem nodes"')
     nodes = numa(command(machine, kernel, "none.iso"))
     assert len(nodes) == machine.nodes and sum(len(cpus) for cpus, _ in nodes.values()) == machine.cpus
-    outcome = run(machine, kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    outcome = run(machine, kernel, SECONDS).ended()
 
     rows = re.findall(r"^ +(\d+) +(\d+) (?:this one|idle|busy) .* (\d+)$", outcome.text, re.M)
     said = {int(apic): int(node) for _, node, apic in rows}

@@ -4,17 +4,13 @@ Counts are exact promises (../../README.md). Of the times, only those ratios are
 """
 
 import re
-import sys
 from collections import namedtuple
 
 import pytest
 from guest import run
 from machine import ROOT
 from matrix import PAYLOAD
-
-sys.path.insert(0, str(ROOT / "tests/report"))
-
-from records import values_of as records  # noqa: E402
+from records import values_of as records
 
 SECONDS = 120
 MODES = ("off", "unbatched", "batched", "on")

@@ -8,16 +8,13 @@ import sys
 import time
 
 import pytest
+from bench_programs import build as build_benchmarks
 from guest import run
 from machine import ROOT, Machine
 from program import Program, Unusable, word
+from records import of_kind, parse
 from session import Session
-
-sys.path.insert(0, str(ROOT / "tests/report"))
-
-from bench_programs import build as build_benchmarks  # noqa: E402
-from records import of_kind, parse  # noqa: E402
-from sources import Builder  # noqa: E402  # tests/programs, which bench_programs adds to the path
+from sources import Builder  # tests/programs, which bench_programs adds to the path
 
 SECONDS = 120
 SOURCE = ROOT / "tests/programs/hello.c"

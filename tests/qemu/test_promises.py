@@ -2,16 +2,13 @@
 
 import functools
 import re
-import sys
+import runpy
 from collections import Counter
 
+import change
+import promises
 from machine import ROOT
 from typed import case_names
-
-sys.path[:0] = [str(ROOT / "tests/mutants"), str(ROOT / "tests")]
-
-import change  # noqa: E402
-import promises  # noqa: E402
 
 KEYS = [key for key, _ in promises.promises()]
 MUTANTS = promises.mutants()
@@ -19,9 +16,7 @@ MUTANTS = promises.mutants()
 
 @functools.cache
 def model_runs():
-    namespace = {"__name__": "run", "__file__": str(ROOT / "tests/model/run.py")}
-    exec(compile((ROOT / "tests/model/run.py").read_text(encoding="utf-8"), "run.py", "exec"), namespace)
-    return {"model/" + run.name for run in namespace["CORRECT"]}
+    return {"model/" + run.name for run in runpy.run_path(str(ROOT / "tests/model/run.py"))["CORRECT"]}
 
 
 def exists(test):

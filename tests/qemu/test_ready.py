@@ -24,8 +24,7 @@ MICROVM_INSTRUCTIONS = 1_500_000
 
 
 def boot(machine, kernel):
-    outcome = run(machine, kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    outcome = run(machine, kernel, SECONDS).ended()
     return records(outcome.text, "boot")[0], outcome
 
 

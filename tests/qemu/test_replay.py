@@ -2,15 +2,11 @@
 
 import re
 import subprocess
-import sys
 
+import collect
 import pytest
 from machine import ROOT
-
-sys.path.insert(0, str(ROOT / "tests/replay"))
-
-import collect  # noqa: E402
-from machines import MACHINES  # noqa: E402
+from machines import MACHINES
 
 SECONDS = 120
 CASES = "mm.machine.*"

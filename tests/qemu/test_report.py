@@ -4,24 +4,20 @@ import os
 import random
 import re
 import subprocess
-import sys
 from html.parser import HTMLParser
 
+import bench_linux
+import cachegrind
+import callgrind
+import hvo_ways
+import legs
+import pictures
 import pytest
+import sweep
+from document import make
 from machine import ROOT
-
-sys.path.insert(0, str(ROOT / "tests/report"))
-
-import bench_linux  # noqa: E402
-import legs  # noqa: E402
-import pictures  # noqa: E402
-import sweep  # noqa: E402
-from document import make  # noqa: E402
-from paper import to_html, to_markdown  # noqa: E402
-import cachegrind  # noqa: E402
-import callgrind  # noqa: E402
-import hvo_ways  # noqa: E402
-from records import parse  # noqa: E402
+from paper import to_html, to_markdown
+from records import parse
 
 HVO = ("BENCH hvo mode={} source=fresh op={} size=2M pages=64 done=64 cpus={} busy=0 run={} ns={} flushes=2 splits=1 ipis=14 interrupted=7 skipped=0"
        " frames_saved=447 debt_open_ns=1000 debt_split_ns=2000 debt_blocks=64 threads=1\n")  # fmt: skip

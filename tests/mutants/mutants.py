@@ -100,6 +100,15 @@ def made_for(target):
     return "kernel" if target == "spin" else target
 
 
+def copy_tree(folder):
+    """Copy the sources to a folder that is there."""
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(ROOT / name, folder / name)
+
+
 class Tree:
     """One copy of the sources, which is broken and restored, so that each mutant builds only the files that it changes."""
 
@@ -110,11 +119,7 @@ class Tree:
             shutil.copytree(like.folder, folder)
             return
         folder.mkdir(parents=True)
-        for name in SOURCES:
-            if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy2(ROOT / name, folder / name)
+        copy_tree(folder)
 
     @contextmanager
     def broken(self, path, leave_out=""):
