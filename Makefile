@@ -481,7 +481,7 @@ bench/all: $(KERNEL) host-native host-fast
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
 
 bench/sweep: $(KERNEL) host-native host-fast ## vary one word of a benchmark and plot it: make bench WHAT=sweep CPUS=2,8,32 T=hvo
-	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --bench '$(T)' -- $(MAKEOVERRIDES)
+	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --only '$(T)' -- $(MAKEOVERRIDES)
 
 bench/linux: $(KERNEL) ## unpack the distribution's kernels under build/tools, measure them in the same QEMU and add them, or the tables of T, to that report
 	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS) --only '$(T)'

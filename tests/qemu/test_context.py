@@ -77,5 +77,5 @@ ENDS = {
 
 @pytest.mark.parametrize("payload", ENDS)
 def test_a_kernel_ends_and_says_why(payload, kernel):
-    outcome = run(Machine("pvh", 2, "256M", cmdline=f"payload={payload}"), kernel, SECONDS).ended("crash")
-    assert re.search(rf"PANIC on CPU 0: .*{re.escape(ENDS[payload])}", outcome.text), outcome.report()
+    outcome = run(Machine("pvh", 2, "256M", cmdline=f"payload={payload}"), kernel, SECONDS)
+    outcome.ended("crash").says(f"PANIC on CPU 0: .*{re.escape(ENDS[payload])}")

@@ -104,6 +104,7 @@ def test_the_file_keeps_what_was_measured():
 # ---- profiles ----
 
 PROFILE = """events: Ir Dr Dw I1mr D1mr D1mw
+summary: 1029 22 528 9 10 75
 fl=/any/folder/./mm/page/page_free.c
 fn=page_free.part.0'2
 0x10 5 1 1 0 1 2

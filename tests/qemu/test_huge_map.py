@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from guest import run
 from machine import Machine
-from test_payload import records
+from records import values_of as records
 
 SECONDS = 90
 COUNTED = Machine("pvh", 1, "512M", accel="icount", cmdline='bench="fault bytes=16M runs=3"')
@@ -39,9 +39,7 @@ def test_ways_take_turns_and_change_one_thing(kernel):
 
 
 def test_no_page_ends_the_run_in_order(kernel):
-    outcome = run(Machine("pvh", 2, "256M", cmdline="payload=no-page"), kernel, SECONDS)
-    assert outcome.verdict == "fail", outcome.report()
-    assert "no page for the touch of" in outcome.text, outcome.report()
+    run(Machine("pvh", 2, "256M", cmdline="payload=no-page"), kernel, SECONDS).ended("fail").says("no page for the touch of")
 
 
 def test_cpus_without_1_gib_pages(kernel):

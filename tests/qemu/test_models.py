@@ -64,9 +64,7 @@ def replay(trace):
 @pytest.mark.parametrize("case", TRACED, ids=lambda case: case.split(".", 1)[1])
 def test_replay(case, build, tmp_path):
     """Check a run of competing CPUs against the rules, step by step."""
-    program = build / "host/asan/ashlar-host"
-    assert program.exists(), f"{program} is not built: run make host-asan"
-    ran = record(program, case, tmp_path / "trace")
+    ran = record(build / "host/asan/ashlar-host", case, tmp_path / "trace")
     assert ran.returncode == 0, ran.stdout[-3000:]
     checked = replay(tmp_path / "trace")
     assert checked.returncode == 0, checked.stdout[-4000:]

@@ -21,7 +21,7 @@ Run = namedtuple("Run", "outcome legs")
 
 @pytest.fixture(scope="module")
 def payload(kernel):
-    outcome = run(PAYLOAD, kernel, SECONDS)
+    outcome = run(PAYLOAD, kernel, SECONDS).ended()
     legs = {}
     for record in records(outcome.text, "hvo"):
         if record.get("source") == "fresh":
@@ -32,10 +32,6 @@ def payload(kernel):
 def leg(payload, mode, op):
     assert (mode, op) in payload.legs, f"no record for {mode} {op}\n{payload.outcome.report()}"
     return payload.legs[mode, op]
-
-
-def test_verdict(payload):
-    assert (payload.outcome.verdict, payload.outcome.problem) == ("pass", ""), payload.outcome.report()
 
 
 def test_every_mode_is_measured(payload):

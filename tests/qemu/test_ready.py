@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 from guest import run
 from machine import Machine
-from test_payload import records
+from records import values_of as records
 
 SECONDS = 180
 STAGES = ("early", "memory", "map", "firmware", "cpus", "mm", "program")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from guest import Guest, run
 from machine import Machine, command
-from test_payload import records
+from records import values_of as records
 
 SECONDS = 90
 LARGE = Machine("pvh", 8, "4T", cmdline="end=halt test=kernel.string.*")  # the test looks at the machine while it runs

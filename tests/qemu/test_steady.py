@@ -5,7 +5,7 @@ import re
 
 from guest import run
 from machine import Machine
-from test_payload import records
+from records import values_of as records
 
 SECONDS = 180
 NOISE = 0.01  # the same instructions, except for the effect of the places of blocks and frames

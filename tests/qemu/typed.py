@@ -114,7 +114,7 @@ def check_sweep(values):
     import sweep
 
     try:
-        for leg, _ in sweep.legs_of(values.get("T", ""), [f"{key}={value}" for key, value in values.items()]):
+        for leg in sweep.legs_of(values.get("T", ""), [f"{key}={value}" for key, value in values.items()]):
             check_machine({key: str(getattr(leg, name)) for key, name in sweep.MACHINE.items()})
     except (sweep.Wrong, ValueError) as why:
         raise Wrong(f"make bench WHAT=sweep: {why}") from why

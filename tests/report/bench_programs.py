@@ -11,15 +11,13 @@ of the guest). These counts do not depend on other work of the host.
     make bench WHAT=programs CPUS=4                 on machines with 4 CPUs only; 1,4 for two
 """
 
-import argparse
 import shutil
-import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench_linux import TRIES, WORDS, kernels
-from legs import ROOT, Leg, report, run_all
+from legs import ROOT, Leg, arguments, bench
 
 import cpio  # tests/qemu, which legs.py adds to the path
 from program import Program
@@ -150,11 +148,11 @@ def on_ashlar(base, name, bench, argument):
     return replace(base, name=f"{base.name}-ashlar-{name}", cmdline=program.words, initrd=str(module), shown=shown)
 
 
-def legs_of(programs, cpus, turns, had, folder):
+def legs_of(programs, cpus, had, folder):
     """Every turn of every machine: each kernel with all programs, then Ashlar with each."""
     had = [(series, kernel, initrd) for series, kernel, initrd in had if SERIES(series)]
     bases = [
-        *((Leg(f"programs-{count}-{turn}", "", count, MEM, seconds=SECONDS), MS) for count in cpus for turn in range(1, turns + 1)),
+        *((Leg(f"programs-{count}-{turn}", "", count, MEM, seconds=SECONDS), MS) for count in cpus for turn in range(1, TURNS + 1)),
         *((Leg(f"programs-icount-{count}", "", count, MEM, seconds=SECONDS, accel="icount"), COUNTED_MS) for count in COUNTED),
     ]
     for base, ms in bases:
@@ -165,28 +163,13 @@ def legs_of(programs, cpus, turns, had, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Run the same programs on Linux and on Ashlar.")
-    parser.add_argument("--build", type=Path, default=Path("build"))
-    parser.add_argument("--tools", type=Path, default=Path("build/tools"))
-    parser.add_argument("--only", default="", help="names of programs, commas between")
-    parser.add_argument("--cpus", default="", help="numbers of CPUs, commas between; 0: only with instructions counted")
-    parser.add_argument("--turns", type=int, default=TURNS)
-    args = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    wanted = [name for name in args.only.split(",") if name] or [*own_names(), *OTHERS]
+    """--cpus: numbers of CPUs, commas between; 0: only with instructions counted."""
+    args = arguments("Run the same programs on Linux and on Ashlar.", "--cpus")
     cpus = [int(word) for word in args.cpus.split(",") if int(word) > 0] if args.cpus else CPUS
-    folder = args.build.resolve() / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    programs = build(sources.Builder(args.build, Fetcher(args.tools / "programs")), wanted)
+    programs = build(sources.Builder(args.build, Fetcher(args.tools / "programs")), args.only or [*own_names(), *OTHERS])
     if not programs:
         return 1
-    had = kernels(args.tools)
-    if not had:
-        print("bench-programs: no kernel could be had: only Ashlar's side is measured", file=sys.stderr)
-    for old in folder.glob("programs-*.console"):  # an earlier session met another state of the host
-        old.unlink()
-    failed = run_all(list(legs_of(programs, cpus, args.turns, had, folder)), args.build.resolve(), folder)
-    return 1 if report(folder) or failed else 0
+    return bench(legs_of(programs, cpus, kernels(args.tools), args.build.resolve() / "bench"), args.build, ["programs-*.console"])
 
 
 if __name__ == "__main__":

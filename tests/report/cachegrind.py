@@ -14,15 +14,14 @@ nothing to a model that has no way past a cache.
 
 import argparse
 import re
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# Registers must be exact at every access to memory, because the handler of a page fault goes back to the instruction that faulted.
-VALGRIND = "valgrind --px-default=allregs-at-mem-access --px-file-backed=allregs-at-mem-access --tool=cachegrind --cache-sim=yes --branch-sim=yes"
-CACHES = "--I1=32768,8,64 --D1=32768,8,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
+from callgrind import VALGRIND, Failed, passed
+
+CACHES = "--tool=cachegrind --branch-sim=yes --I1=32768,8,64 --D1=32768,8,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
 REP_BYTES = {"erms": 1, "rep": 8}  # bytes that one store of the instruction writes
 SECONDS = 300
 
@@ -57,10 +56,6 @@ WAYS = (
 )
 
 
-class Failed(Exception):
-    """The reason why there are no figures."""
-
-
 def totals(text):
     """{event: count} from cachegrind's file."""
     events = re.search(r"^events: (.+)$", text, re.M)
@@ -90,19 +85,16 @@ def argv_of(way, pages, machine, out):
         f'bench="fault bytes={way.bytes * pages} size={way.size} pieces={way.pieces} insn={way.insn} runs=1 warm=off"'
     )
     memory = "512M" if way.size == "2M" else "5G"
-    return [*VALGRIND.split(), *CACHES.split(), f"--cachegrind-out-file={out}", machine, "-x", "-c", "1", "-m", memory, "-k", cmdline]
+    return [*f"{VALGRIND} {CACHES}".split(), f"--cachegrind-out-file={out}", machine, "-x", "-c", "1", "-m", memory, "-k", cmdline]
 
 
 def run(way, pages, machine, folder):
     """Totals of one run that touched `pages` pages in this way."""
     out = Path(folder) / "out"
-    try:
-        done = subprocess.run(argv_of(way, pages, machine, out), capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as why:
-        raise Failed(f"valgrind: {why}") from why
+    text = passed(argv_of(way, pages, machine, out), SECONDS)
     did = rf"^BENCH fault mode={way.mode} insn={way.insn} size={way.size} .*\bpages={pages} .*\bfaults={pages} "
-    if "ASHLAR-END verdict=pass" not in done.stdout or not re.search(did, done.stdout, re.M):
-        raise Failed(f"the hosted machine did not touch {pages} pages of {way.size}, {way.mode}, {way.insn}: {done.stdout[-400:]}")
+    if not re.search(did, text, re.M):
+        raise Failed(f"the hosted machine did not touch {pages} pages of {way.size}, {way.mode}, {way.insn}: {text[-400:]}")
     return totals(out.read_text(encoding="ascii"))
 
 
