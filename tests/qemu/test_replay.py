@@ -9,6 +9,7 @@ from hosted import boot as boot_hosted
 from machine import ROOT
 from machines import MACHINES
 from records import values_of
+from test_payloads import spelled
 
 CASES = "mm.machine.*"
 
@@ -98,7 +99,7 @@ def test_a_folder_of_machines(build, tmp_path):
     for machine in MACHINES[:3]:
         (tmp_path / machine.name).write_text(machine.text())
     (tmp_path / "nonsense").write_text("no machine\n")
-    argv = [str(ROOT / "tests/replay/run.py"), "--build", str(build), "--dir", str(tmp_path)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode == 1 and "3 machines passed, 1 failed" in done.stdout, done.stdout
+    argv = ["make", "test", "WHAT=replay", f"FILES={tmp_path}", spelled(build)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2 and "3 machines passed, 1 failed" in done.stdout, done.stdout
     assert re.search(r"^not ok nonsense: .*has no line that describes memory$", done.stdout, re.M), done.stdout

@@ -4,7 +4,7 @@ import os
 import random
 import re
 import subprocess
-from html.parser import HTMLParser
+from xml.etree import ElementTree
 
 import bench_linux
 import cachegrind
@@ -140,36 +140,18 @@ def test_how_a_run_ended():
     assert "hvo-8: it took longer than it may" in report(late, parse(CONSOLE.encode(), "other"))
 
 
-class Page(HTMLParser):
-    """Every element is closed in its order, and nothing is fetched."""
+def page_of(text):
+    """The elements of a page: every one is closed in its order, no two have a name, and nothing is fetched."""
+    elements = list(ElementTree.fromstring(text).iter())
+    for key, value in (attribute for element in elements for attribute in element.items()):
+        assert not key.endswith(("src", "srcset", "onload")) and (not key.endswith("href") or value.startswith("#")), (key, value)
+    ids = [element.get("id") for element in elements if element.get("id")]
+    assert len(ids) == len(set(ids))
+    return elements
 
-    VOID = {"meta", "br", "link", "img"}
 
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.ids, self.text = [], [], [], []
-        self.feed(text)
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        for key, value in attrs:
-            assert key not in ("src", "srcset", "onload") and (key != "href" or value.startswith("#")), (tag, key, value)
-            assert key != "xlink:href" or value.startswith("#"), value
-            self.ids += [value] if key == "id" else []
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in self.VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open.pop() == tag, tag
-
-    def handle_data(self, data):
-        self.text.append(data)
+def tags(elements):
+    return [element.tag for element in elements]
 
 
 @pytest.fixture
@@ -179,14 +161,13 @@ def without_pictures(monkeypatch):
 
 def test_the_page_is_whole(without_pictures):
     paper = make([parse(CONSOLE.encode(), "one")])
-    page = Page(to_html(paper))
-    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
-    assert len(page.ids) == len(set(page.ids))
-    text = " ".join(page.text)
+    page = page_of(to_html(paper))
+    assert not {"script", "link", "img", "iframe", "object"} & set(tags(page))
+    text = " ".join(page[0].itertext())
     for word in ("HVO series:", "Memmap series:", "Clearing series:", "Per-CPU list series:", "Contiguous-range series:", "The page allocator", "Not comparable", "No pictures"):
         assert word in text, word
     assert text.count("published") > 10 and "100x" in text  # unbatched against off
-    assert to_markdown(paper).count("\n## ") == page.tags.count("h2")
+    assert to_markdown(paper).count("\n## ") == tags(page).count("h2")
 
 
 HVO_TABLE = "Growing (alloc) and shrinking (free)"
@@ -207,20 +188,6 @@ def test_hvo_rows_are_those_of_equal_work(without_pictures):
     assert (in_all["on"]["in all (range)"], in_all["on"][": off"]) == ("0.147 (0.0969 to 0.197)", "0.329x")
 
 
-def test_the_seeds_own_rows_stand_beside_the_published_ones(without_pictures):
-    """Rows have seconds if all pages were made. A run with other threads is a row of its own."""
-    whole = "".join(line for line in CONSOLE.splitlines(True) if "BENCH hvo" in line).replace("pages=64 done=64", "pages=524288 done=524288")
-    whole = "".join(line.replace("524288", "256") if "unbatched" in line else line for line in whole.splitlines(True))
-    whole = whole.replace("ns=1600 ", "ns=1048576000 ") + PASSED
-    two = parse((BOOT + whole.replace("threads=1", "threads=2")).encode(), "s0-rows-252")
-    text = report(two, parse((BOOT + whole).encode(), "s0-rows-252-1"))
-    for name, threads in (("s0-rows-252", "2"), ("s0-rows-252-1", "1")):
-        rows = {row["mode"]: row for row in rows_in(text, HVO_TABLE, machine=f"QEMU, emulated, {name}", op="alloc", threads=threads)}
-        assert (rows["on"]["made"], rows["on"]["seconds"], rows["unbatched"]["made"], rows["unbatched"]["seconds"]) == ("524,288", "0.00", "256", "-")
-    theirs = rows_in(text, HVO_TABLE, mode="on, before", op="free")
-    assert [(row["seconds"], row["us/page"], row[": off"]) for row in theirs] == [("36.75", "73.5", "8.21x"), ("149.92", "286", "51.2x")]
-
-
 def test_steps_and_extents_of_one_instruction(without_pictures):
     """8 MiB in 2.1, 1.05 and 0.52 ms in the second of three runs; 1 GiB as one instruction is a column of its own. Published rates are of
     faults only."""
@@ -238,29 +205,20 @@ def test_steps_and_extents_of_one_instruction(without_pictures):
 
 
 def test_the_published_columns_of_s4_stand_beside_their_own(without_pictures):
-    """Three published columns with their percentages, the row names as printed, and ours computed the same way."""
+    """Three published columns with their percentages, and ours computed the same way."""
     text = report(parse(CONSOLE.encode()))
     rows = {row["latency"]: list(row.values())[1:] for row in rows_in(text, "ms for a page, batches of ten")}
     assert rows["Max-5"] == ["82.14 (0.00%)", "5.11 (93.78%)", "20.49 (75.05%)", "8.00 (0.00%)", "2.00 (75.00%)", "4.00 (50.00%)", "0.100 (98.75%)"]
-    assert rows["Duration System"][:3] == ["808.66 s", "17.77 s", "36.63 s"]
-    published = list(rows_in(text, "ms for a page of 1 GiB", machine="published, Linux 6.3-rc6")[0].values())
-    assert published[4:] == ["678 (26.4 to 1,311)", "5.44 (5.07 to 8.06)", "20.9 (20.3 to 24.9)", "-", "-", "-"]  # strict has no column there
 
 
 def test_s3_stands_in_its_own_unit(without_pictures):
-    """perf stat is repeated as printed, and ratios stand beside ratios. No published figure is converted to nanoseconds a page unless it
-    was measured so."""
+    """Ratios stand beside ratios. No published figure is converted to nanoseconds a page unless it was measured so."""
     text = report(parse(CONSOLE.encode()))
-    stat = [list(row.values()) for row in rows_in(text, "Published: perf stat")]
-    assert ["seconds time elapsed", "0.0869148 (+- 0.0000302)", "0.0846799 (+- 0.0000412)", "0.9743"] in stat
-    assert ["instructions", "126,201,294,231 (+- 2.90%)", "126,383,351,792 (+- 2.90%)", "1.0014"] in stat
     ours = list(rows_in(text, "Ratios, allocating and freeing")[1].values())
     assert ours[0].endswith("ns a page") and [cell.split()[0] for cell in ours[1:]] == ["0.9000", "0.9500", "0.2632", "0.2500"]
-    assert list(rows_in(text, "Published: page_fault1")[0].values()) == ["base", "618621.7 (+- 0.18%)", "1.0000", "0.15 (+- 32.62%)"]
     assert [row[": on"] for row in rows_in(text, "page_fault1: a region")] == ["1.0000", "0.9766", "0.9979", "1.0071"]
     assert "86.9" not in text and "8.69" not in text
-    takings = {row["row"]: row["takings"] for row in rows_in(text, "Nanoseconds a call")}
-    assert takings == {"pair0": "-", "exit": "1.651"}
+    assert {row["row"]: row["takings"] for row in rows_in(text, "Nanoseconds a call")} == {"pair0": "-", "exit": "1.651"}
 
 
 def made_at_boot(way, ms, asked="100%", ready=132194247, **more):
@@ -352,25 +310,13 @@ def test_how_much_later_a_pool_makes_it_ready(without_pictures):
     one = next(row for row in rows if (row["kernel"], row["HVO"], row["pool"]) == ("Linux 6.12", "off", "4 x 1G"))
     assert (one["boots"], one["memory"], one["ready later by ms"]) == ("3", "64 GiB", "400 (400 to 400)")
     assert one["by the end of hugetlb_init"] == "202 (201 to 203)"
-    ratios = {
-        (row["kernel"], row["HVO"], row["pool"]): (row["Linux : same technique"], row["Linux : ours"])
-        for row in rows
-        if row["kernel"].startswith("Linux")
-    }
-    assert ratios == {
-        ("Linux 6.1", "off", "4 x 1G"): ("8.04x", "40.2x"),
-        ("Linux 6.1", "on", "4 x 1G"): ("-", "80.2x"),
-        ("Linux 6.12", "off", "4 x 1G"): ("4.04x", "20.2x"),
-        ("Linux 6.12", "on", "4 x 1G"): ("10.1x", "40.2x"),
-        ("Linux 7.3", "off", "4 x 1G"): ("2.04x", "10.2x"),
-        ("Linux 7.3", "on", "4 x 1G"): ("10.1x", "20.2x"),
-        ("Linux 6.1", "off", "64 x 2M"): ("16.1x", "80.4x"),
-        ("Linux 6.1", "on", "64 x 2M"): ("-", "160x"),
-        ("Linux 6.12", "off", "64 x 2M"): ("8.08x", "40.4x"),
-        ("Linux 6.12", "on", "64 x 2M"): ("5.03x", "80.4x"),
-        ("Linux 7.3", "off", "64 x 2M"): ("4.08x", "20.4x"),
-        ("Linux 7.3", "on", "64 x 2M"): ("2.52x", "40.4x"),
-    }
+    ratios = {(row["kernel"], row["HVO"], row["pool"]): (row["Linux : same technique"], row["Linux : ours"]) for row in rows}
+    for kernel, giga_off, giga_on, full_off, full_on in (
+        ("6.1", ("8.04x", "40.2x"), ("-", "80.2x"), ("16.1x", "80.4x"), ("-", "160x")),
+        ("6.12", ("4.04x", "20.2x"), ("10.1x", "40.2x"), ("8.08x", "40.4x"), ("5.03x", "80.4x")),
+        ("7.3", ("2.04x", "10.2x"), ("10.1x", "20.2x"), ("4.08x", "20.4x"), ("2.52x", "40.4x")),
+    ):
+        assert [ratios[f"Linux {kernel}", on, pool] for pool in ("4 x 1G", "64 x 2M") for on in ("off", "on")] == [giga_off, giga_on, full_off, full_on]
     ours = {(row["HVO"], row["pool"]): row["ready later by ms"] for row in rows if row["kernel"] == "Ashlar"}
     assert ours["preinit", "4 x 1G"] == "20.0 (20.0 to 20.0)" and ours["on", "64 x 2M"] == "5.00 (5.00 to 5.00)"
     assert "The newest is 7.3" in text
@@ -574,8 +520,7 @@ def test_words_of_a_console_are_no_markup(without_pictures):
     """Text from a machine is shown, never obeyed."""
     evil = "# capture host <script>alert(1)</script>|*x*\n# capture command <img src=//x>\n  cpu      \"><b>bold\n" + CONSOLE
     paper = make([parse(evil.encode(), "<i>name")])
-    page = Page(to_html(paper))
-    assert not {"script", "img", "b", "i"} & set(page.tags)
+    assert not {"script", "img", "b", "i"} & set(tags(page_of(to_html(paper))))
     names = parse(b"# capture where ../../x\n# capture sweep a=$\\frac\n" + CONSOLE.encode())
     assert names.where == "tcg" and "sweep" not in names.facts
     assert "<script>" not in to_markdown(paper).replace("\\<", "")
@@ -594,8 +539,8 @@ def test_any_bytes_make_a_page(without_pictures):
         capture = parse(bytes(data), "noisy")
         paper = make([capture])
         if turn % 10 == 0:
-            Page(to_html(paper))
-    Page(to_html(make([parse(bytes(rng.randrange(256) for _ in range(4096)))])))
+            page_of(to_html(paper))
+    page_of(to_html(make([parse(bytes(rng.randrange(256) for _ in range(4096)))])))
 
 
 RESULTS = (
@@ -627,10 +572,10 @@ def test_the_command(tmp_path):
     console.write_text("".join(line for line in CONSOLE.splitlines(True) if "hvo" in line or "END" in line or "boot" in line), encoding="ascii")
     done = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, console], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    page, text = Page((tmp_path / "report.html").read_text(encoding="utf-8")), (tmp_path / "report.md").read_text(encoding="utf-8")
+    page, text = page_of((tmp_path / "report.html").read_text(encoding="utf-8")), (tmp_path / "report.md").read_text(encoding="utf-8")
     pictured = (tmp_path / "hvo-grow.svg").exists()
-    assert pictured == ("svg" in page.tags) != ("No pictures" in text) and len(page.ids) == len(set(page.ids))
-    none = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, "/dev/null", "--no-pictures"], capture_output=True, timeout=60, check=False)
+    assert pictured == any(tag.endswith("svg") for tag in tags(page)) != ("No pictures" in text)
+    none = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, "/dev/null"], capture_output=True, timeout=60, check=False)
     assert none.returncode == 1
 
 

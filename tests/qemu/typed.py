@@ -104,10 +104,27 @@ def check_cases(values, others=frozenset()):
     check_names("T", values.get("T", "").split(","), "case", case_names() | suites | others, matches)
 
 
-def check_bench(values):
+def benchmarks():
     from legs import LEGS, ON_REQUEST, group_of
 
-    check_names("T", values["T"].split(","), "benchmark", {group_of(leg) for leg in LEGS + ON_REQUEST}, operator.eq)
+    return {group_of(leg) for leg in LEGS + ON_REQUEST}
+
+
+def tables_of_linux():
+    from bench_linux import TABLES
+
+    return {table.rsplit("-", n)[0] for table in TABLES for n in range(table.count("-") + 1)}
+
+
+def programs():
+    from bench_programs import OTHERS, own_names
+
+    return {*own_names(), *OTHERS}
+
+
+def check_list(kind, names):
+    """A check that each word of T is one of the names."""
+    return lambda values: check_names("T", values["T"].split(","), kind, names(), operator.eq)
 
 
 def check_sweep(values):
@@ -120,27 +137,14 @@ def check_sweep(values):
         raise Wrong(f"make bench WHAT=sweep: {why}") from why
 
 
-def check_bench_linux(values):
-    from bench_linux import TABLES
-
-    parts = {table.rsplit("-", n)[0] for table in TABLES for n in range(table.count("-") + 1)}
-    check_names("T", values["T"].split(","), "table", parts, operator.eq)
-
-
-def check_bench_programs(values):
-    from bench_programs import OTHERS, own_names
-
-    check_names("T", values["T"].split(","), "program", {*own_names(), *OTHERS}, operator.eq)
-
-
 CHECKS = {
     **dict.fromkeys(("run", "monitor", "debug"), check_machine),
     **dict.fromkeys(("test", "test/matrix", "test/huge"), lambda values: check_cases(values, test_names())),
     "test/msan": check_cases,
     "test/machines": lambda values: check_names("T", [values["T"]], "row of boot/metal.md", machine_names()),
-    "bench": check_bench,
-    "bench/linux": check_bench_linux,
-    "bench/programs": check_bench_programs,
+    "bench": check_list("benchmark", benchmarks),
+    "bench/linux": check_list("table", tables_of_linux),
+    "bench/programs": check_list("program", programs),
     "bench/sweep": check_sweep,
 }
 
