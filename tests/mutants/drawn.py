@@ -27,7 +27,6 @@ import os
 import queue
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -51,12 +50,9 @@ HERE = Path(__file__).resolve().parent
 HOSTED = ("-c", "4", "-m", "1G")
 CASE_SECONDS, STAGE_SECONDS = 120, 1800
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="end.hang=30 test=*"), 60
+JOBS = 2  # mutants at a time
 KINDS = ("case", "panic or sanitiser", "time-out")
 FRESH = {"outcome": "", "stage": "", "kind": "", "case": ""}
-
-
-class Failed(Exception):
-    """Ends a guest at its first case that fails."""
 
 
 # ---- what is run -------------------------------------------------------------------------------------------------
@@ -102,20 +98,19 @@ def hosted_failure(tree, patterns):
 
 
 def guest_failure(tree):
-    """(case, kind) of the first case that fails in the guest, or of its end, or None if it passes."""
+    """(case, kind) of the first case that fails in the guest, which ends it, or of its end, or None if it passes."""
     ktap, found = Ktap(), []
 
     def look(line):
         case = ktap.feed(line)
         if case and case.outcome == "failed":
             found.append((case.name, kind_of(case.detail)))
-            raise Failed
+            guest.child.kill(signal.SIGKILL)
 
     with Guest(GUEST, tree.folder / "build/ashlar.elf", look) as guest:
-        try:
-            outcome = guest.finish(GUEST_SECONDS)
-        except Failed:
-            return found[0]
+        outcome = guest.finish(GUEST_SECONDS)
+    if found:
+        return found[0]
     if outcome.verdict == "pass" and not outcome.problem:
         return None
     hung = outcome.problem.startswith("it hung") or re.search(r"hang|no progress", "\n".join(outcome.lines[-60:]))
@@ -270,28 +265,9 @@ class Run:
         self.draw = candidates.Draw(ROOT)
         self.marks = candidates.read_marks(HERE / "equivalent.txt")
         self.workers = queue.SimpleQueue()
-        self.all = [Worker(self._tree(folder / f"tree{n}")) for n in range(args.jobs)]
+        self.all = [Worker(Tree(folder / f"tree{n}")) for n in range(JOBS)]
         for worker in self.all:
             self.workers.put(worker)
-
-    @staticmethod
-    def _tree(folder):
-        """A copy of the tree that keeps its objects from run to run: files that did not change keep their times."""
-        old = folder.with_suffix(".old")
-        shutil.rmtree(old, ignore_errors=True)
-        if folder.is_dir():
-            folder.rename(old)
-        tree = Tree(folder)
-        for path in (path for path in folder.rglob("*") if path.is_file()):
-            before = old / path.relative_to(folder)
-            if before.is_file() and before.read_bytes() == path.read_bytes():
-                os.utime(path, ns=(before.stat().st_atime_ns, before.stat().st_mtime_ns))
-            else:
-                os.utime(path)
-        if (old / "build").is_dir():
-            (old / "build").rename(folder / "build")
-        shutil.rmtree(old, ignore_errors=True)
-        return tree
 
     def _with_worker(self, work, *words):
         worker = self.workers.get()
@@ -312,9 +288,9 @@ class Run:
     def counted(self):
         """The first N mutants of the draw that count, and how many did not."""
         order, found, words = self.draw.order(self.args.seed), [], Counter()
-        with ThreadPoolExecutor(self.args.jobs) as pool:
+        with ThreadPoolExecutor(JOBS) as pool:
             while len(found) < self.args.number:
-                some = list(itertools.islice(order, 2 * self.args.jobs))
+                some = list(itertools.islice(order, 2 * JOBS))
                 if not some:
                     break
                 for candidate, word in zip(some, pool.map(self._sifted, some)):
@@ -334,14 +310,14 @@ class Run:
 
     def run(self):
         shard, shards = map(int, self.args.shard.split("/"))
-        with ThreadPoolExecutor(self.args.jobs) as pool:
+        with ThreadPoolExecutor(JOBS) as pool:
             list(pool.map(Worker.unbroken, self.all))
         found, words = self.counted()
         self.draw.print_rules()
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)
         mine = [candidate for n, candidate in enumerate(found) if n % shards == shard - 1]
-        with ThreadPoolExecutor(self.args.jobs) as pool:
+        with ThreadPoolExecutor(JOBS) as pool:
             list(pool.map(self._judged, mine))
         rows = [(candidate, self.results.get(candidate, self.draw.sources[candidate.path])) for candidate in found]
         return report(self.args, rows, words, self.marks)
@@ -420,7 +396,6 @@ def main():
     parser.add_argument("--number", type=int, default=400)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--shard", default="1/1", help="i/n: try only every n-th mutant, from the i-th")
-    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--score", default="", help="the file whose section about the seed is written")
     args = parser.parse_args()
     try:

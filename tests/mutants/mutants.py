@@ -87,12 +87,31 @@ class Mutant:
         return [(self.target, case) for case in self.cases] + [("host-explore", case) for case in searches]
 
     @property
+    def number(self):
+        return self.name.partition("-")[0]
+
+    @property
+    def promises(self):
+        return self.field["Promise"].split(", ")
+
+    @property
+    def tests(self):
+        """All that must notice the mutant. steps.txt notices the code half of those that break a model."""
+        spin = self.target == "spin"
+        cases = [f"model/{case}" if target == "spin" else case for target, case in self.checks]
+        return cases + ["test_steps.py::test_the_code_says_each_step"] * spin
+
+    @property
     def model(self):
         return self.cases[0].partition(".")[0] if self.target == "spin" else ""
 
     @property
     def files(self):
         return sorted(change.files(ROOT, self.path))
+
+
+def every_mutant():
+    return [Mutant(path) for path in sorted(Path(__file__).parent.glob("*.mutant"))]
 
 
 def made_for(target):
@@ -273,16 +292,13 @@ def main():
     parser = argparse.ArgumentParser(description="Break promises and require the tests to notice.")
     parser.add_argument("--build", default="build/mutants")
     parser.add_argument("--select", default="*", help="only mutants whose file name matches")
-    parser.add_argument("--folder", default=str(Path(__file__).parent), help="where the mutants are")
-    parser.add_argument("--jobs", type=int, default=0, help="mutants at a time; 0: one for each CPU")
     args = parser.parse_args()
 
-    paths = sorted(Path(args.folder).glob("*.mutant"))
-    mutants = [mutant for mutant in map(Mutant, paths) if fnmatchcase(mutant.name, args.select)]
+    mutants = [mutant for mutant in every_mutant() if fnmatchcase(mutant.name, args.select)]
     if not mutants:
         raise SystemExit("no mutant selected")
     mutants.sort(key=lambda mutant: mutant.target)  # the sort is stable, so each tree changes its target as seldom as possible
-    at_once = max(1, min(args.jobs or os.cpu_count(), len(mutants)))
+    at_once = min(os.cpu_count(), len(mutants))
     trees = queue.SimpleQueue()
     first = Tree(Path(args.build).resolve() / "tree0")
     trees.put(first)

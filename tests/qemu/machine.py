@@ -4,6 +4,7 @@ Guests are larger than the host. Their RAM is not reserved (reserve=off), so it 
 /proc/cpuinfo has vmx or svm and /dev/kvm can be opened, because elsewhere a /dev/kvm may exist and fail on common instructions.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRMWARES = ("bios", "uefi", "pvh", "microvm")
-UEFI_IMAGES = ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd")
+UEFI_IMAGE = "/usr/share/ovmf/OVMF.fd"  # deps.sh installs it
 ICOUNT = r"icount(?:-(\d))?"
 X2APIC_FROM = 256  # this many CPUs need x2APIC, which TCG has since QEMU 9
 MMIO_WORD = "virtio_mmio.device=512@0xfeb00000:5"
@@ -103,35 +104,30 @@ def version_of(tool):
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-_qemu10 = None
+@functools.cache
+def fetch_qemu10():
+    script = [str(ROOT / "tests/setup/qemu10.sh"), str(TOOLS)]
+    try:
+        return subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(script, 1, "", "QEMU 10 cannot be had: fetching it took over 600 s")
 
 
 def qemu10():
     """Path of a QEMU 10, which is fetched if necessary and possible."""
-    global _qemu10
-    if _qemu10 is None:
-        script = [str(ROOT / "tests/setup/qemu10.sh"), str(TOOLS)]
-        try:
-            done = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
-        except subprocess.TimeoutExpired:
-            done = subprocess.CompletedProcess(script, 1, "", "QEMU 10 cannot be had: fetching it took over 600 s")
-        _qemu10 = done
-    if _qemu10.returncode:
-        raise Unavailable(_qemu10.stderr.strip().splitlines()[-1])
-    return _qemu10.stdout.strip()
+    done = fetch_qemu10()
+    if done.returncode:
+        raise Unavailable(done.stderr.strip().splitlines()[-1])
+    return done.stdout.strip()
 
 
 def qemu_path(machine, accel):
-    if machine.qemu not in ("auto", "10"):
-        found = shutil.which(machine.qemu)
-        if not found:
-            raise Unavailable(f"no emulator {machine.qemu}")
-        return found
-    if machine.qemu == "10" or machine.cpus >= X2APIC_FROM and accel != "kvm":
+    if machine.qemu == "10" or machine.qemu == "auto" and machine.cpus >= X2APIC_FROM and accel != "kvm":
         return qemu10()
-    found = shutil.which("qemu-system-x86_64")
+    name = "qemu-system-x86_64" if machine.qemu == "auto" else machine.qemu
+    found = shutil.which(name)
     if not found:
-        raise Unavailable("qemu-system-x86_64 is not installed")
+        raise Unavailable(f"{name} is not installed")
     return found
 
 
@@ -184,13 +180,6 @@ def memory_args(machine):
     return args + (distance_args(machine) if machine.uneven else []), ""
 
 
-def uefi_image():
-    for path in UEFI_IMAGES:
-        if os.path.exists(path):
-            return path
-    raise Unavailable("no UEFI firmware: " + ", ".join(UEFI_IMAGES))
-
-
 def display_args(machine):
     """The guest never opens a window. If no ports are named, the first serial port is the terminal, as `make run` needs it."""
     vga = ["-vga", "none", "-device", "ramfb"] if machine.display == "ramfb" else ["-vga", machine.display]
@@ -224,7 +213,7 @@ def boot_args(machine, kernel, iso):
         args = ["-cdrom", str(iso), "-boot", "d"]
     if machine.firmware == "uefi":
         require_room_for_grub(machine)
-    return (["-bios", uefi_image()] if machine.firmware == "uefi" else []) + args
+    return (["-bios", UEFI_IMAGE] if machine.firmware == "uefi" else []) + args
 
 
 def icount_args(accel):

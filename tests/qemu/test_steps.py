@@ -31,7 +31,7 @@ def test_each_step_is_named(model):
 
 def test_the_code_half_of_each_mutant_is_noticed(tmp_path):
     """The table alone notices the code half, whatever spin says of the other half."""
-    every = [mutant for path in sorted((ROOT / "tests/mutants").glob("*.mutant")) if (mutant := mutants.Mutant(path)).target == "spin"]
+    every = [mutant for mutant in mutants.every_mutant() if mutant.target == "spin"]
     files = {row.file for row in steps.rows()} | {name for mutant in every for name in mutant.files}
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
