@@ -9,7 +9,6 @@ import figures
 import pytest
 from conftest import skip_machine
 from figures import Cost, Figures
-from machine import ROOT
 
 TOOLS, ACCEPTED = counts.load()
 

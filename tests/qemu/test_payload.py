@@ -8,7 +8,6 @@ from collections import namedtuple
 
 import pytest
 from guest import run
-from machine import ROOT
 from matrix import PAYLOAD
 from records import values_of as records
 

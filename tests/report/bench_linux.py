@@ -13,7 +13,6 @@ on. Linux under emulation sometimes stops while it starts, because its timer cam
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from legs import ROOT, Leg, arguments, bench
 

@@ -5,7 +5,7 @@ one.
 """
 
 import words
-from paper import Heading, Text
+from paper import Heading
 from records import mode_at_boot, of_kind
 from rows import item, machine, median, rows_of, runs, table
 
@@ -67,11 +67,9 @@ def section(paper, captures):
     if not tables:
         return
     paper.add(Heading("Pools over much of the memory"))
-    paper.add(
-        Text(
-            "preinit: pages of 1 GiB that are made at boot are born optimised, before all other struct pages are made (Linux"
-            " since 6.15; van der Linden, 2025-02). bare: the pages belong to the pool and their memory is kept for it, but their"
-            " struct pages are made when they are taken, which the second table times. " + words.EMULATED
-        )
+    paper.text(
+        "preinit: pages of 1 GiB that are made at boot are born optimised, before all other struct pages are made (Linux"
+        " since 6.15; van der Linden, 2025-02). bare: the pages belong to the pool and their memory is kept for it, but their"
+        " struct pages are made when they are taken, which the second table times. " + words.EMULATED
     )
     paper.add(*tables)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import seeds
 import words
-from paper import Heading, Table, Text
+from paper import Heading, Table
 from records import Spread, of_kind
 from rows import item, last, machine, median, rows_of, table
 
@@ -201,29 +201,22 @@ def section(paper, captures):
     if not found:
         return
     paper.add(Heading("Memmap series: all struct pages are made at boot"))
-    paper.add(
-        Text(
-            'Jordan, "mm: parallelize deferred_init_memmap()", 2020-05: the CPUs of each node make its struct pages'
-            " together. Ours, `lazy`, makes them when a block is first split, and boot does not depend on how much RAM"
-            " there is; where all are wanted at boot, `eager` makes them."
-        )
+    paper.text(
+        'Jordan, "mm: parallelize deferred_init_memmap()", 2020-05: the CPUs of each node make its struct pages'
+        " together. Ours, `lazy`, makes them when a block is first split, and boot does not depend on how much RAM"
+        " there is; where all are wanted at boot, `eager` makes them."
     )
     paper.add(*ours(found), lazy(captures))
-    paper.add(
-        Text(
-            "Row 0 is the path before the series: no job, no chunks. Its work and that of the rows below it is the same,"
-            " struct page by struct page, freed in pieces of 4 MiB as Linux does. Published speedups are the range of the"
-            " six published machines for the same share of the CPUs. Where runs scatter more than they differ the cell says"
-            " noise. First touch is of memory that the host had not backed.",
-        )
+    paper.text(
+        "Row 0 is the path before the series: no job, no chunks. Its work and that of the rows below it is the same,"
+        " struct page by struct page, freed in pieces of 4 MiB as Linux does. Published speedups are the range of the"
+        " six published machines for the same share of the CPUs. Where runs scatter more than they differ the cell says"
+        " noise. First touch is of memory that the host had not backed."
     )
-    paper.add(
-        Text(
-            "Not comparable: Linux initialises fields and links free lists for each page, Ashlar writes 64 bytes;"
-            " published machines have hundreds of GiB and a core for each thread, where a host with two cores cannot"
-            " gain more than twice, and one that shares its memory bus with others less. Hosted, a struct page that is made"
-            " later takes a system call for each frame, which no kernel does. " + words.EMULATED,
-            "note",
-        )
+    paper.note(
+        "Not comparable: Linux initialises fields and links free lists for each page, Ashlar writes 64 bytes;"
+        " published machines have hundreds of GiB and a core for each thread, where a host with two cores cannot"
+        " gain more than twice, and one that shares its memory bus with others less. Hosted, a struct page that is made"
+        " later takes a system call for each frame, which no kernel does. " + words.EMULATED
     )
     paper.add(published_full(), bound(captures), limit(captures))

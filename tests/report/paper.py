@@ -28,7 +28,7 @@ class Heading:
 @dataclass
 class Text:
     text: str
-    kind: str = ""  # "", "note": a text on what is not comparable, "bad": a run that failed
+    kind: str = ""  # "", "note" or "bad"
 
 
 @dataclass
@@ -57,6 +57,17 @@ class Paper:
 
     def add(self, *blocks):
         self.blocks += [block for block in blocks if block]
+
+    def text(self, text, kind=""):
+        self.add(Text(text, kind))
+
+    def note(self, text):
+        """What is not comparable."""
+        self.text(text, "note")
+
+    def bad(self, text):
+        """A run that failed."""
+        self.text(text, "bad")
 
     @property
     def figures(self):

@@ -321,26 +321,21 @@ def section(paper, captures):
     session = in_turn(captures) or captures
     new = max((series_of(r) for r in of_kind(captures, "linux")), key=ordered)
     paper.add(Heading("Linux beside Ashlar"))
-    paper.add(
-        Text(
-            "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, from before the batching of"
-            " the HVO series; 6.12, with the batching; and the newest of the backports, since 7.0 with the clearing series and with"
-            " the contiguous-range series done again. Each kernel has a row of"
-            f" its own, with HVO off and on where huge pages are made. The newest is {new}: its rows are those to quote."
-            " A ratio above 1 means that Linux takes longer."
-        )
+    paper.text(
+        "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, from before the batching of"
+        " the HVO series; 6.12, with the batching; and the newest of the backports, since 7.0 with the clearing series and with"
+        " the contiguous-range series done again. Each kernel has a row of"
+        f" its own, with HVO off and on where huge pages are made. The newest is {new}: its rows are those to quote."
+        " A ratio above 1 means that Linux takes longer."
     )
-    paper.add(
-        Text(
-            "Not comparable: Linux does more for each page. It charges and accounts it (hugetlb cgroups, vmstat, node"
-            " counters), keeps reservations and surplus, takes locks that others share, goes through sysfs, and its"
-            " interrupts and timers run meanwhile. Its time includes reading its clock (what=nothing in the records)."
-            " Same technique is the same order of flushes, the same instruction for the same extent, the same search; not the"
-            " same code. Growing 128 or 1,024 pages instead of 4,096 makes little difference to 6.1, as each page pays for"
-            " itself. An emulated `rep stosb` is slow, which ours avoids where it can: that says nothing of real CPUs. "
-            + words.EMULATED,
-            "note",
-        )
+    paper.note(
+        "Not comparable: Linux does more for each page. It charges and accounts it (hugetlb cgroups, vmstat, node"
+        " counters), keeps reservations and surplus, takes locks that others share, goes through sysfs, and its"
+        " interrupts and timers run meanwhile. Its time includes reading its clock (what=nothing in the records)."
+        " Same technique is the same order of flushes, the same instruction for the same extent, the same search; not the"
+        " same code. Growing 128 or 1,024 pages instead of 4,096 makes little difference to 6.1, as each page pays for"
+        " itself. An emulated `rep stosb` is slow, which ours avoids where it can: that says nothing of real CPUs. "
+        + words.EMULATED
     )
     paper.add(pool_table(captures, session, wheres), giga_table(captures, session, wheres), memmap_table(captures))
     paper.add(boot_pool_table(captures), *ready_blocks(captures), fault_table(captures))
