@@ -19,6 +19,7 @@ from machine import command, make_iso
 from verdict import Outcome, clean, judge
 
 
+PROMPT = "ashlar> "
 SLOW_NOT_HUNG = 4  # a guest that is never silent for its deadline may take this many times as long
 
 
@@ -138,6 +139,39 @@ class Guest:
         verdict, wrong = judge(self.lines, status)
         spent = time.monotonic() - self.started
         return Outcome(self.machine, verdict, problem or wrong, status, self.lines, spent)
+
+
+class Session(Guest):
+    """A guest that waits at the monitor's prompt, into which one types like a person at its serial line."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.text = ""
+        self.prompt(120)
+        return self
+
+    def prompt(self, seconds=60):
+        """The text that was printed until the next prompt."""
+        self.child.expect_exact(PROMPT, timeout=seconds)
+        before = self.child.before.replace("\r", "")
+        self.text += before + PROMPT
+        return before
+
+    def command(self, line, seconds=60):
+        """Type a line; returns the text that it printed, without the echo."""
+        self.send(line + "\r")
+        return self.prompt(seconds).partition("\n")[2]
+
+    def expect(self, pattern, seconds=60):
+        self.child.expect(pattern, timeout=seconds)
+        self.text += self.child.before.replace("\r", "") + self.child.after
+        return self.child.match
+
+    def poweroff(self):
+        """End the run; returns its outcome."""
+        self.send("poweroff\r")
+        self.lines = self.text.split("\n")
+        return self.finish(600)
 
 
 def run(machine, kernel, seconds, on_line=None):

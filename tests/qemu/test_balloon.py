@@ -6,9 +6,8 @@ import struct
 import time
 
 import pytest
-from guest import run
+from guest import Session, run
 from machine import Machine
-from session import Session
 
 MIB, WARM = 1024, 8
 FRAME, FRAMES = 4096, 512  # bytes of a frame, frames of a block

@@ -6,10 +6,9 @@ import re
 import shutil
 import subprocess
 
-from guest import run
+from guest import Session, run
 from machine import ROOT, Machine
 from matrix import BY_INSTRUCTIONS
-from session import Session
 from test_build import make
 
 SECONDS = 120

@@ -9,11 +9,10 @@ import time
 
 import pytest
 from bench_programs import build as build_benchmarks
-from guest import run
+from guest import Session, run
 from machine import ROOT, Machine
 from program import Program, Unusable, word
 from records import of_kind, parse
-from session import Session
 from sources import Builder  # tests/programs, which bench_programs adds to the path
 
 SECONDS = 120

@@ -19,8 +19,7 @@ from pathlib import Path
 from bench_linux import TRIES, WORDS, kernels
 from legs import ROOT, Leg, arguments, bench
 
-import cpio  # tests/qemu, which legs.py adds to the path
-from program import Program
+from program import Program, cpio_entry, cpio_entry_of, cpio_trailer, tree  # tests/qemu, which legs.py adds to the path
 
 sys.path.insert(0, str(ROOT / "tests/programs"))
 import sources  # noqa: E402
@@ -128,11 +127,11 @@ def build(builder, wanted):
 def with_programs(initrd, programs, out):
     """An initrd with /programs and their files: Linux unpacks one archive behind the other."""
     data = Path(initrd).read_bytes()
-    data += bytes(-len(data) % 4) + cpio.entry("programs", 0o40755)
-    data += b"".join(cpio.entry(f"programs/{name}", 0o100755, bench.path.read_bytes()) for name, bench in programs.items())
+    data += bytes(-len(data) % 4) + cpio_entry("programs", 0o40755)
+    data += b"".join(cpio_entry(f"programs/{name}", 0o100755, bench.path.read_bytes()) for name, bench in programs.items())
     for folder in sorted({bench.files for bench in programs.values() if bench.files}):
-        data += b"".join(cpio.entry_of(path, name) for path, name in cpio.tree(folder))
-    out.write_bytes(data + cpio.trailer())
+        data += b"".join(cpio_entry_of(path, name) for path, name in tree(folder))
+    out.write_bytes(data + cpio_trailer())
     return str(out)
 
 
