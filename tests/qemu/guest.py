@@ -20,6 +20,7 @@ from verdict import Outcome, clean, judge
 
 
 PROMPT = "ashlar> "
+SECONDS = 80  # of silence, after which a guest of a test hangs; less than a mutant may take (tests/mutants/mutants.py)
 SLOW_NOT_HUNG = 4  # a guest that is never silent for its deadline may take this many times as long
 
 
@@ -174,6 +175,6 @@ class Session(Guest):
         return self.finish(600)
 
 
-def run(machine, kernel, seconds, on_line=None):
+def run(machine, kernel, seconds=SECONDS, on_line=None):
     with Guest(machine, kernel, on_line) as guest:
         return guest.finish(seconds)

@@ -164,10 +164,10 @@ def test_the_host_is_told_how_much_is_free(kernel):
 
 
 def test_a_machine_without_the_device_says_so(kernel):
-    outcome = run(Machine("pvh", 2, "512M", cmdline="balloon=on run=balloon"), kernel, 60)
+    outcome = run(Machine("pvh", 2, "512M", cmdline="balloon=on run=balloon"), kernel)
     outcome.ended().says("this machine has no modern virtio-balloon device", "there is no balloon")
 
 
 def test_off_looks_for_nothing(kernel):
-    outcome = run(Machine("pvh", 2, "512M", cmdline="run=balloon", balloon=True), kernel, 60).ended().says("there is no balloon")
+    outcome = run(Machine("pvh", 2, "512M", cmdline="run=balloon", balloon=True), kernel).ended().says("there is no balloon")
     assert "] balloon: " not in outcome.text

@@ -10,11 +10,9 @@ from guest import run
 from machine import Machine
 from records import values_of as records
 
-SECONDS = 60
 
-
-def boot(kernel, mem="128M", cpus=1, firmware="pvh", seconds=SECONDS, **more):
-    return run(Machine(firmware, cpus, mem, **more), kernel, seconds)
+def boot(kernel, mem="128M", cpus=1, firmware="pvh", **more):
+    return run(Machine(firmware, cpus, mem, **more), kernel)
 
 
 @pytest.mark.parametrize("strict, verdict, status", [("", "fail", 35), ("end.strict=off", "pass", 33)])

@@ -24,7 +24,7 @@ def holders(text):
 
 
 def boot(kernel, cmdline):
-    outcome = run(Machine("pvh", 2, "512M", cmdline=cmdline), kernel, SECONDS)
+    outcome = run(Machine("pvh", 2, "512M", cmdline=cmdline), kernel)
     assert not outcome.problem, outcome.report()
     return outcome.verdict, outcome.text
 

@@ -76,14 +76,14 @@ def test_nothing_is_said_on_a_machine_that_hides_its_emulator(kernel):
     (com("0x2e8", 3), ["console: COM4"]),
 ], ids=["pci", "COM2", "COM4"])  # fmt: skip
 def test_another_port_only(kernel, serial, names):
-    run(Machine("pvh", 1, "128M", serial=serial, cmdline=WORDS), kernel, SECONDS).ended().says(*names)
+    run(Machine("pvh", 1, "128M", serial=serial, cmdline=WORDS), kernel).ended().says(*names)
 
 
 def test_every_port_that_answers_has_the_log(kernel, tmp_path):
     """Nobody knows in which of them the cable is."""
     extra = ("-chardev", f"file,id=f,path={tmp_path}/com2", "-device", "isa-serial,chardev=f,iobase=0x2f8,index=1,irq=3")
     machine = Machine("pvh", 1, "128M", serial=com("0x3f8", 0, 4) + extra, cmdline=WORDS)
-    run(machine, kernel, SECONDS).ended().says("console: COM1", "console: COM2")
+    run(machine, kernel).ended().says("console: COM1", "console: COM2")
     other = (tmp_path / "com2").read_text(encoding="utf-8")
     assert "ASHLAR-BEGIN" in other and "ASHLAR-END verdict=pass" in other, other
 
@@ -91,7 +91,7 @@ def test_every_port_that_answers_has_the_log(kernel, tmp_path):
 def test_no_console_at_all(kernel):
     """Only the exit status gives the verdict."""
     machine = Machine("pvh", 2, "128M", serial=("-serial", "none"), cmdline=WORDS)
-    outcome = run(machine, kernel, SECONDS)
+    outcome = run(machine, kernel)
     assert outcome.status == 33 and not any(line.strip() for line in outcome.lines), outcome.report()
 
 
@@ -99,12 +99,12 @@ def test_a_console_that_is_not_there_is_named(kernel):
     """There is no console either at an address that no CPU can reach."""
     wanted = "com1,com3,mmio:0xfe000000,mmio:0x8000000000000,spcr,screen"
     missing = (f"no UART answers at {place}" for place in ("COM3", "fe000000", "8000000000000"))
-    run(Machine("pvh", 1, "128M", cmdline=f"console={wanted} {WORDS}"), kernel, SECONDS).ended().says(*missing, "no SPCR", "no screen")
+    run(Machine("pvh", 1, "128M", cmdline=f"console={wanted} {WORDS}"), kernel).ended().says(*missing, "no SPCR", "no screen")
 
 
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
 def test_boots_from_a_usb_stick(kernel, firmware):
-    run(Machine(firmware, 2, "256M", stick=True, cmdline=WORDS), kernel, SECONDS).ended().says("loader GRUB")
+    run(Machine(firmware, 2, "256M", stick=True, cmdline=WORDS), kernel).ended().says("loader GRUB")
 
 
 SHIFTED = {"=": "equal", ".": "dot", "*": ("shift", "8"), " ": "spc", "\n": "ret"}
@@ -266,7 +266,7 @@ def replay(kernel, tmp_path):
         text = tmp_path / "dump.txt"
         text.write_text(dump(tables), encoding="ascii")
         machine = Machine("pvh", 2, "512M", cmdline=f"acpi=module {words} {WORDS}", extra=("-initrd", str(text)), **more)
-        return run(machine, kernel, SECONDS)
+        return run(machine, kernel)
 
     return boot
 
@@ -292,20 +292,20 @@ def test_damaged_tables(replay, tmp_path):
 
 def test_a_hang_is_ended_and_says_where(kernel):
     """The boot CPU waits softly for another CPU and says so again and again, which does not count as progress."""
-    outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient end.hang=2"), kernel, SECONDS).ended("crash")
+    outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient end.hang=2"), kernel).ended("crash")
     outcome.says("still waiting for work on another CPU from CPU 1", "the run hangs", "hang_with_interrupts_off")
 
 
 @pytest.mark.parametrize("board", ["q35", "pc", "microvm"])
 def test_a_hang_is_ended_by_the_rtc(kernel, board):
     firmware = "microvm" if board == "microvm" else "pvh"
-    outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang end.hang=2"), kernel, SECONDS).ended("crash")
+    outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang end.hang=2"), kernel).ended("crash")
     assert "watchdog: off" not in outcome.says("the run hangs").text, outcome.report()
 
 
 def test_a_watchdog_that_cannot_tick_says_so(kernel):
     machine = Machine("microvm", 1, "128M", board="microvm,rtc=off", cmdline=WORDS)
-    run(machine, kernel, SECONDS).ended().says("watchdog: off, because no RTC")
+    run(machine, kernel).ended().says("watchdog: off, because no RTC")
 
 
 def test_an_nmi_of_the_board_is_a_request(kernel):
@@ -350,7 +350,7 @@ def test_a_stuck_cpu_says_where_it_is(kernel):
 def test_an_nmi_does_not_stop_a_panic(kernel):
     """A CPU that panics also gets the NMIs of CPUs that wait, after it has told all other CPUs to stop."""
     for _ in range(4):  # in about every second run the NMI comes while it matters
-        run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel, SECONDS).ended("crash").says("PANIC on CPU 0: while others ask")
+        run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel).ended("crash").says("PANIC on CPU 0: while others ask")
 
 
 def test_a_reset_never_looks_like_a_pass(kernel):
@@ -381,7 +381,7 @@ def test_onend_reboot_goes_round_and_says_so(kernel):
 def test_machine_page(kernel):
     """The page shows the topology of the CPUs, their caches, the clock, and all oddities again."""
     words, smp = f"console.page=on end.strict=off nosuch=1 {WORDS}", ("-smp", "8,sockets=2,cores=2,threads=2")
-    run(Machine("pvh", 8, "1G", cmdline=words, extra=smp), kernel, SECONDS).ended().says(
+    run(Machine("pvh", 8, "1G", cmdline=words, extra=smp), kernel).ended().says(
         "8 in 4 cores in 2 packages", "errors   0 corrected, 0 uncorrected", "clock    TSC at",
         r"oddities 1:\n +command line: ignored: nosuch=1 is not known",
     )  # fmt: skip

@@ -177,5 +177,5 @@ def test_an_overrun_of_a_programs_stack_is_named(build, tmp_path, far):
     folder.mkdir()
     (folder / "a.c").write_text(OVERRUN)
     make(ROOT, spelled(build), f"PAYLOAD={folder}")
-    outcome = run(Machine("pvh", 2, "256M", cmdline=f"far={far}"), build / f"payload/overrun{far}/ashlar.elf", 60)
+    outcome = run(Machine("pvh", 2, "256M", cmdline=f"far={far}"), build / f"payload/overrun{far}/ashlar.elf")
     outcome.ended("crash").says(r"overflow of the stack of 64 KiB that payload_run\+0x[0-9a-f]+ took")

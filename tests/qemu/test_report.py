@@ -208,8 +208,8 @@ SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
 
 @pytest.mark.parametrize("caption, wanted, cells", SHOWN)
 def test_what_a_row_shows(without_pictures, caption, wanted, cells):
-    (row,) = rows_in(report(parse(CONSOLE.encode())), caption, **wanted)
-    assert cells in " | ".join(row.values()), row
+    rows = rows_in(report(parse(CONSOLE.encode())), caption, **wanted)
+    assert rows and all(cells in " | ".join(row.values()) for row in rows), rows
 
 
 def test_published_figures_keep_their_unit(without_pictures):
