@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import subprocess
-import tarfile
 from pathlib import Path
 
 RELEASES = ("bookworm", "trixie")  # the releases in which a source package is looked for, beside the system's own
@@ -142,8 +141,7 @@ def unpack(archives, out, why):
     if not archives:
         raise why
     scratch = out.with_name(out.name + ".new")
-    with tarfile.open(max(archives, key=lambda path: path.stat().st_size)) as archive:
-        archive.extractall(scratch, filter="data") if hasattr(tarfile, "data_filter") else archive.extractall(scratch)
+    shutil.unpack_archive(max(archives, key=lambda path: path.stat().st_size), scratch)
     scratch.rename(out)
 
 

@@ -134,9 +134,10 @@ def qemu_path(machine, accel):
 MEMORYLESS, CPULESS = 2, 5  # nodes of uneven machines
 
 
-def share(total, parts, number):
-    """The range that part `number` of `parts` gets of 0..total: (first, last + 1)."""
-    return total * number // parts, total * (number + 1) // parts
+def shares(total, takes):
+    """The range that each part gets of 0..total: (first, last + 1). All parts that take something get as much as each other."""
+    ends = [total * sum(takes[:number]) // sum(takes) for number in range(len(takes) + 1)]
+    return zip(ends, ends[1:])
 
 
 def node_shares(machine):
@@ -144,15 +145,9 @@ def node_shares(machine):
     if machine.layout:
         ends = [sum(cpus for _, cpus in machine.layout[: node + 1]) for node in range(machine.nodes)]
         return [(parse_size(size), (end - cpus, end)) for (size, cpus), end in zip(machine.layout, ends)]
-    nodes = range(machine.nodes)
-    with_ram = [n for n in nodes if not (machine.uneven and n == MEMORYLESS)]
-    with_cpus = [n for n in nodes if not (machine.uneven and n == CPULESS)]
-    shares = []
-    for node in nodes:
-        start, end = share(machine.ram_bytes >> 20, len(with_ram), with_ram.index(node)) if node in with_ram else (0, 0)
-        cpus = share(machine.cpus, len(with_cpus), with_cpus.index(node)) if node in with_cpus else (0, 0)
-        shares.append(((end - start) << 20, cpus))
-    return shares
+    ram = shares(machine.ram_bytes >> 20, [not (machine.uneven and node == MEMORYLESS) for node in range(machine.nodes)])
+    cpus = shares(machine.cpus, [not (machine.uneven and node == CPULESS) for node in range(machine.nodes)])
+    return [((end - start) << 20, span) for (start, end), span in zip(ram, cpus)]
 
 
 def distance_args(machine):

@@ -12,14 +12,13 @@ again, because by its own definition a rep instruction is one instruction. Non-t
 nothing to a model that has no way past a cache.
 """
 
-import argparse
 import re
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from callgrind import VALGRIND, Failed, passed
+from callgrind import VALGRIND, Failed, main, passed
 
 CACHES = "--tool=cachegrind --branch-sim=yes --I1=32768,8,64 --D1=32768,8,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
 REP_BYTES = {"erms": 1, "rep": 8}  # bytes that one store of the instruction writes
@@ -104,31 +103,14 @@ def record_of(way, events):
     return f"BENCH cachegrind mode={way.mode} insn={way.insn} size={way.size} extent={way.extent} pages={count} {words}"
 
 
-def measure_all(machine):
-    names = list(events_of(WAYS[0], *[dict.fromkeys("Ir Bc Bi Bcm Bim Dr Dw D1mr D1mw I1mr DLmr DLmw ILmr".split(), 0)] * 2))
-    records = []
-    print("Events of a fault on a huge page, by a model (cachegrind)\n\n  size  pieces  insn ", *(f"{name.replace('_', ' '):>15}" for name in names))
+def measure(build):
+    """Print a record for each way as it is measured."""
     for way in WAYS:
         with tempfile.TemporaryDirectory() as folder:
-            events = events_of(way, *(run(way, pages, machine, folder) for pages in way.counts))
-        count = way.counts[1] - way.counts[0]
-        print(f"  {way.size:<5} {way.pieces:<7} {way.insn:<5}", *(f"{events[name] / count:15,.1f}" for name in names), flush=True)
-        records.append(record_of(way, events))
-    print("", *records, sep="\n")
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Count the events of a huge page fault with cachegrind.")
-    parser.add_argument("--build", type=Path, default=Path("build"))
-    args = parser.parse_args()
-    try:
-        measure_all(str(args.build / "host/native/ashlar-host"))
-    except Failed as why:
-        print(f"cachegrind: {why}\nASHLAR-END verdict=fail code=0x11")
-        return 1
-    print("ASHLAR-END verdict=pass code=0x10")
-    return 0
+            few, many = (run(way, pages, str(build / "host/native/ashlar-host"), folder) for pages in way.counts)
+        print(record_of(way, events_of(way, few, many)), flush=True)
+    return True
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("Count the events of a huge page fault with cachegrind.", measure))

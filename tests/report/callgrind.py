@@ -4,6 +4,7 @@ A profile has, for each function, the counts of its own instructions and those o
 each line of it says everything. Format: "Callgrind Format Specification", in the manual of valgrind.
 """
 
+import argparse
 import os
 import re
 import subprocess
@@ -33,6 +34,19 @@ def passed(argv, seconds, **more):
     if "ASHLAR-END verdict=pass" not in done.stdout:
         raise Failed(f"{Path(argv[0]).name} did not pass: {(done.stdout + done.stderr)[-1500:]}")
     return done.stdout
+
+
+def main(description, measure):
+    """A program that is one leg of a report: measure(build) prints records, and returns whether they are as they should be."""
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--build", type=Path, default=Path("build"))
+    try:
+        passes = measure(parser.parse_args().build)
+    except Failed as why:
+        print(why)
+        passes = False
+    print("ASHLAR-END verdict=pass code=0x10" if passes else "ASHLAR-END verdict=fail code=0x11")
+    return 0 if passes else 1
 
 
 def dumps_in(folder):

@@ -39,9 +39,7 @@ def section(paper, captures):
     for r in sorted(records, key=lambda r: (memory(r), side(r))):
         had.setdefault((memory(r), side(r)), {})[r["day"]] = r["large"]
     lines = [
-        Series(f"{size}, {name}", list(large.items()), dashed=name.startswith("Linux"))
-        if several
-        else Series(name, list(large.items()), COLOUR.get(name), dashed=name.startswith("Linux"))
+        Series(f"{size}, {name}" if several else name, list(large.items()), None if several else COLOUR.get(name), name.startswith("Linux"))
         for (size, name), large in had.items()
     ]
     svg = pictures.lines("history", lines, "days of work", "pages of 1 GiB that can be had")
