@@ -338,44 +338,37 @@ def tree_name():
     return done.stdout.strip() or "unknown"
 
 
+def word_of(candidate, known, marks):
+    """The column of the score in which a mutant counts."""
+    if candidate.key in marks:
+        return "equivalent"
+    return {"noticed": known["kind"], "survived": "survived"}.get(known["outcome"], "not tried")
+
+
 def section(args, rows, words, marks):
     """(lines of the score about one seed, how many survived or were not tried)."""
-    files, survived, open_ = {}, [], 0
+    files, survived = {}, []
     for candidate, known in rows:
-        row = files.setdefault(candidate.path, Counter())
-        if candidate.key in marks:
-            row["equivalent"] += 1
-        elif known["outcome"] == "noticed":
-            row[known["kind"]] += 1
-        elif known["outcome"] == "survived":
-            row["survived"] += 1
-            survived.append(candidate)
-        else:
-            open_ += 1
+        word = word_of(candidate, known, marks)
+        files.setdefault(candidate.path, Counter())[word] += 1
+        survived += [candidate] if word == "survived" else []
     total = sum(files.values(), Counter())
     noticed = sum(total[kind] for kind in KINDS)
     judged = noticed + total["survived"]
     lines = [
-        f"## Seed {args.seed}",
-        "",
+        f"## Seed {args.seed}", "",
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
-        f"refused {words['refused']} others, and {words['same']} compiled to the same object.",
-        "",
-        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. Not tried: {open_}.",
-        "",
-        "| file | noticed by a case | by a panic or sanitiser | by a time-out | survived | equivalent |",
-        "|---|---|---|---|---|---|",
-    ]
+        f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
+        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. Not tried: {total['not tried']}.",
+        "", "| file | noticed by a case | by a panic or sanitiser | by a time-out | survived | equivalent |", "|---|---|---|---|---|---|",
+    ]  # fmt: skip
     columns = (*KINDS, "survived", "equivalent")
-    for name, row in [*sorted(files.items()), ("all", total)]:
-        lines.append(f"| {name} | " + " | ".join(str(row[column]) for column in columns) + " |")
+    lines += [f"| {name} | " + " | ".join(str(row[column]) for column in columns) + " |" for name, row in [*sorted(files.items()), ("all", total)]]
     if survived:
-        lines += ["", "Survivors:", "", "```"]
-        for candidate in survived:
-            lines += [f"{candidate.path} {candidate.function}", f"- {candidate.before.strip()}", f"+ {candidate.after.strip()}"]
-        lines.append("```")
-    return lines, len(survived) + open_
+        shown = [text for one in survived for text in (f"{one.path} {one.function}", f"- {one.before.strip()}", f"+ {one.after.strip()}")]
+        lines += ["", "Survivors:", "", "```", *shown, "```"]
+    return lines, len(survived) + total["not tried"]
 
 
 def report(args, rows, words, marks):

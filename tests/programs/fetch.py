@@ -10,7 +10,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-RELEASES = ("bookworm", "trixie")  # the releases in which a source package is looked for, beside the system's own
+RELEASES = ("bookworm", "trixie")  # of source packages
 SECONDS = 600
 
 
@@ -75,22 +75,23 @@ class Fetcher:
                 deb.unlink()
         return out
 
-    def source(self, name, release=""):
+    def source(self, name, release=RELEASES[0]):
         """The folder with the original source of a Debian source package, without Debian's changes."""
         out = self.folder / "src" / name
         if not out.is_dir():
-            work = self.folder / "work" / name
+            work, what = self.folder / "work" / name, f"source package {name}"
             work.mkdir(parents=True, exist_ok=True)
-            asked = [name] + [f"{name}/{known}" for known in RELEASES]
-            why = Missing(f"source package {name}: no archive")
-            for one in [f"{name}/{release}"] if release else asked:
-                try:
-                    self._private("apt-get", "source", "--download-only", one, what=f"source package {name}", cwd=work)
-                except Missing as reason:
-                    why = reason
-                if any(work.glob("*.orig.tar.*")):  # apt has checked it, whatever other file it lacks
-                    break
-            unpack([path for path in work.glob("*.orig.tar.*") if path.suffix != ".asc"], out, why)
+            why = Missing(f"{what}: no archive")
+            try:
+                self._private("apt-get", "source", "--download-only", f"{name}/{release}", what=what, cwd=work)
+            except Missing as reason:
+                why = reason
+            archives = [path for path in work.glob("*.orig.tar.*") if path.suffix != ".asc"]
+            if not archives:  # else apt has checked them, whatever other file it lacks
+                raise why
+            scratch = out.with_name(out.name + ".new")
+            shutil.unpack_archive(max(archives, key=lambda path: path.stat().st_size), scratch)
+            scratch.rename(out)
         return only_folder(out)
 
     def _python(self, name, version, kind, suffix):
@@ -132,17 +133,8 @@ def sources():
     key = Path("/usr/share/keyrings/debian-archive-keyring.gpg")
     signed = f"[signed-by={key}] " if key.is_file() else ""
     lines = [f"deb {signed}{uri} {own} main"]
-    lines += [f"deb-src {signed}{uri} {release} main" for release in dict.fromkeys((own, *RELEASES))]
+    lines += [f"deb-src {signed}{uri} {release} main" for release in RELEASES]
     return "\n".join(lines) + "\n"
-
-
-def unpack(archives, out, why):
-    """Unpack the largest of some archives. Raises `why` if there is none."""
-    if not archives:
-        raise why
-    scratch = out.with_name(out.name + ".new")
-    shutil.unpack_archive(max(archives, key=lambda path: path.stat().st_size), scratch)
-    scratch.rename(out)
 
 
 def only_folder(out):

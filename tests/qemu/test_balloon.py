@@ -14,7 +14,17 @@ FRAME, FRAMES = 4096, 512  # bytes of a frame, frames of a block
 DEVICE = "/machine/peripheral/balloon"
 LOW = 1024  # blocks of RAM below 4 GiB
 PAGES = int(os.environ.get("BALLOON_PAGES", "600"))  # 2 MiB pages of the pool
+GIB = PAGES // 400 + 3  # RAM of the guest
 GROWN = PAGES * 2 * MIB  # KiB that the guest touches
+
+
+class Asked(Session):
+    asked = True
+
+
+def opened(kernel, cpus, mem=f"{GIB}G", firmware="pvh"):
+    """A session with a guest that has a balloon, and whose QEMU can be asked, too."""
+    return Asked(Machine(firmware, cpus, mem, cmdline="balloon=on monitor", balloon=True), kernel)
 
 
 def resident(session):
@@ -46,8 +56,7 @@ def falls_to(session, limit, seconds=20):
 @pytest.mark.parametrize("firmware", ["pvh", "microvm"])
 def test_what_a_pool_touched_goes_back(kernel, firmware):
     """All but a hundredth. A small pool comes first, so that QEMU has translated the code. Metadata memory keeps a block or two."""
-    machine = Machine(firmware, 4, f"{PAGES // 400 + 3}G", cmdline="balloon=on monitor", balloon=True)
-    with Session(machine, kernel) as session:
+    with opened(kernel, 4, firmware=firmware) as session:
         grow_touch_shrink(session, WARM)
         session.command("balloon report")
         before = resident(session)
@@ -81,14 +90,13 @@ def resident_blocks(session, ram):
 
 def test_what_stays_is_metadata_memory_and_small_pages(kernel):
     """Blocks that are resident and were not before the pool: a few, and none of them is free."""
-    gib = PAGES // 400 + 3
-    with Session(Machine("pvh", 4, f"{gib}G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
+    with opened(kernel, 4) as session:
         grow_touch_shrink(session, WARM)
         session.command("balloon report")
-        before = resident_blocks(session, gib << 30)
+        before = resident_blocks(session, GIB << 30)
         grow_touch_shrink(session, PAGES)
         session.command("balloon report")
-        new = [block for block in resident_blocks(session, gib << 30) if block not in before]
+        new = [block for block in resident_blocks(session, GIB << 30) if block not in before]
         for block in new:
             said = session.command(f"page {block * FRAMES:#x}")
             print(f"\nblock {block} stays:{said}")
@@ -99,7 +107,7 @@ def test_what_stays_is_metadata_memory_and_small_pages(kernel):
 
 def test_one_cpu_needs_no_command(kernel):
     """The only CPU shows memory while it waits for a key."""
-    with Session(Machine("pvh", 1, f"{PAGES // 400 + 3}G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
+    with opened(kernel, 1) as session:
         grow_touch_shrink(session, WARM)
         time.sleep(1)
         before = resident(session)
@@ -107,12 +115,6 @@ def test_one_cpu_needs_no_command(kernel):
         assert most > before + GROWN * 9 // 10, (before, most)
         assert falls_to(session, before + GROWN // 100) is not None, (before, most, resident(session), session.command("balloon"))
         session.poweroff().ended()
-
-
-class Asked(Session):
-    """A guest whose QEMU can be asked, too."""
-
-    asked = True
 
 
 def balloon_mib(session, wanted, seconds=30):
@@ -127,7 +129,7 @@ def balloon_mib(session, wanted, seconds=30):
 
 def test_the_host_asks_for_memory_and_gives_it_back(kernel):
     """QEMU's monitor asks for a guest of 3 GiB of its 4, then for all of it."""
-    with Asked(Machine("pvh", 2, "4G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
+    with opened(kernel, 2, "4G") as session:
         assert balloon_mib(session, 0) == 0
         session.monitor("balloon 3072")
         assert balloon_mib(session, 1024) == 1024
@@ -151,7 +153,7 @@ def told_figures(session, seconds=20):
 
 
 def test_the_host_is_told_how_much_is_free(kernel):
-    with Asked(Machine("pvh", 2, "4G", cmdline="balloon=on monitor", balloon=True), kernel) as session:
+    with opened(kernel, 2, "4G") as session:
         for pages in (0, 600):
             session.command(f"pool 2M {pages}")
             told = told_figures(session)

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from guest import run
 from machine import ROOT, Machine
-from test_payloads import end, make, payload, spelled
+from test_payloads import elsewhere, end, make, payload, spelled
 
 INCLUDES = ["-I.", "-Iarch/x86_64/include", "-ffreestanding"]
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wcast-qual", "-Wwrite-strings", "-Werror"]
@@ -99,12 +99,6 @@ def test_no_other_name_of_the_library_is_global(build):
 def test_a_program_may_use_all_other_names(build):
     """In the tree, and elsewhere: the same files."""
     assert end(payload(build, "names"), mem="256M").count(" ok\n") == 5
-
-
-def elsewhere(build, folder, script):
-    make(ROOT, spelled(build), "lib")
-    environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(build.resolve() / "sdk/lib/pkgconfig")}
-    return subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def test_cxx(build):

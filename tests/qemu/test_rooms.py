@@ -1,10 +1,9 @@
 """The order of rooms holds, and a use that breaks it is noticed."""
 
 import subprocess
-from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
 import rooms
+from machine import ROOT
 
 
 def test_order(build):

@@ -75,19 +75,6 @@ def lua(builder, name, *args):
     return Bench(foreign(builder, name, files, args, sources.LUA_FLAGS), str(folder))
 
 
-def lua_tests(builder, name):
-    runs = " ".join(f"dofile'lua/{test}.lua'" for test in LUA_TESTS)
-    return lua(builder, name, "-e", f"_port=true {runs}")
-
-
-def lua_trees(builder, name):
-    return lua(builder, name, "lua/trees.lua")
-
-
-def lua_text(builder, name):
-    return lua(builder, name, "lua/text.lua")
-
-
 def speedtest1(builder, name):
     files, headers = sources.sqlite(builder)
     return Bench(foreign(builder, name, files, ("--size", "10", "--memdb"), (*sources.SQLITE_FLAGS, f"-I{headers}")))
@@ -104,9 +91,9 @@ def malloc_simple(builder, name):
 
 
 OTHERS = {
-    "lua-tests": lua_tests,
-    "lua-trees": lua_trees,
-    "lua-text": lua_text,
+    "lua-tests": lambda *of: lua(*of, "-e", "_port=true " + " ".join(f"dofile'lua/{test}.lua'" for test in LUA_TESTS)),
+    "lua-trees": lambda *of: lua(*of, "lua/trees.lua"),
+    "lua-text": lambda *of: lua(*of, "lua/text.lua"),
     "speedtest1": speedtest1,
     "mimalloc-stress": mimalloc_stress,
     "malloc-simple": malloc_simple,
