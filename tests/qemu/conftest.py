@@ -24,6 +24,7 @@ import pins  # noqa: E402
 from background import Background  # noqa: E402
 from guest import run  # noqa: E402
 from hosted import run_hosted  # noqa: E402
+from ktap import Ktap  # noqa: E402
 from machine import version_of  # noqa: E402
 from matrix import QEMU, deadline  # noqa: E402
 from mutants import copy_tree  # noqa: E402
@@ -165,17 +166,22 @@ class Cases:
     def __init__(self, item, machine, how, without=""):
         self.item, self.machine, self.how = item, machine, how
         self.pins = [pin for pin in pins.load() if not pin.case_matches(without)]
-        self.skips, self.failed = [], []
+        self.ktap, self.lines, self.skips = Ktap(), [], []
         self.capture = item.config.pluginmanager.getplugin("capturemanager")
 
-    def add(self, case):
+    def feed(self, line):
+        """A line of the console."""
+        self.lines.append(line)
+        case = self.ktap.feed(line)
+        if case:
+            self._add(case)
+
+    def _add(self, case):
         outcome, detail = case.outcome, case.detail
         if outcome == "skipped":
             self.skips.append((case.name, detail))
             if not pins.expected(self.pins, self.machine, case.name, detail):
                 outcome, detail = "failed", f"unexpected skip: {detail}"
-        if outcome == "failed":
-            self.failed.append(case.name)
         self._report(case, outcome, detail)
 
     def _report(self, case, outcome, detail):

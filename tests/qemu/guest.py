@@ -151,6 +151,14 @@ class Session(Guest):
         self.prompt(120)
         return self
 
+    def __exit__(self, kind, *exc):
+        """A session that was not ended otherwise ends in order, and must pass."""
+        try:
+            if kind is None and self.child.isalive():
+                self.poweroff().ended()
+        finally:
+            super().__exit__(kind, *exc)
+
     def prompt(self, seconds=60):
         """The text that was printed until the next prompt."""
         self.child.expect_exact(PROMPT, timeout=seconds)

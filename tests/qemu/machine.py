@@ -9,7 +9,7 @@ import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -62,9 +62,6 @@ class Machine:
             parts.append(self.board)
         parts += self.words.split()
         return "-".join(parts)
-
-    def with_words(self, cmdline, **more):
-        return replace(self, cmdline=cmdline, **more)
 
     @property
     def kernel_words(self):

@@ -70,7 +70,6 @@ def test_what_a_pool_touched_goes_back(kernel, firmware):
         assert ms is not None, (before, most, now, shown)
         grow_touch_shrink(session, WARM)  # memory that comes back is zero
         assert "every frame accounted for" in session.command("mem check", 120)
-        session.poweroff().ended()
 
 
 def resident_blocks(session, ram):
@@ -102,7 +101,6 @@ def test_what_stays_is_metadata_memory_and_small_pages(kernel):
             print(f"\nblock {block} stays:{said}")
             assert re.search(r"block \d+: (meta|full), ", said), said
         assert len(new) <= PAGES // 1000 + 3, new
-        session.poweroff().ended()
 
 
 def test_one_cpu_needs_no_command(kernel):
@@ -114,7 +112,6 @@ def test_one_cpu_needs_no_command(kernel):
         most = grow_touch_shrink(session, PAGES)
         assert most > before + GROWN * 9 // 10, (before, most)
         assert falls_to(session, before + GROWN // 100) is not None, (before, most, resident(session), session.command("balloon"))
-        session.poweroff().ended()
 
 
 def balloon_mib(session, wanted, seconds=30):
@@ -136,7 +133,6 @@ def test_the_host_asks_for_memory_and_gives_it_back(kernel):
         session.monitor("balloon 4096")
         assert balloon_mib(session, 0) == 0
         assert "every frame accounted for" in session.command("mem check", 120)
-        session.poweroff().ended()
 
 
 def told_figures(session, seconds=20):
@@ -162,7 +158,6 @@ def test_the_host_is_told_how_much_is_free(kernel):
             assert told["stat-total-memory"] == frames["RAM"] * FRAME, (told, frames)
             assert abs(told["stat-free-memory"] - (frames["free"] + frames["unopened"]) * FRAME) < 4 * MIB * 1024, (told, frames)
             assert told["stat-available-memory"] == told["stat-free-memory"] and told["stat-swap-in"] == 0, told
-        session.poweroff().ended()
 
 
 def test_a_machine_without_the_device_says_so(kernel):

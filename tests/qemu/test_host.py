@@ -2,7 +2,6 @@
 
 import pytest
 from hosted import RUNS, SECONDS, boot, run_hosted
-from ktap import Ktap
 from records import values_of as records
 from test_boot import COMMANDS, FAILING, what_was_asked_for_failed
 
@@ -20,26 +19,14 @@ def test_hosted(hosted, build, cases, guests, request):
     assert hosted.program(build).exists(), f"{hosted.program(build)} is not built: run make host-{hosted.sanitizer}"
     argv = hosted.argv(build, request.config.getoption("--select"))
     reporter = cases(hosted.name, f"make host-{hosted.sanitizer} && {' '.join(argv[:-1])} '{{case}}'")
-    ktap, lines = Ktap(), []
-
-    def on_line(line):
-        lines.append(line)
-        case = ktap.feed(line)
-        if case:
-            reporter.add(case)
-
-    status = guests.take(hosted.name, lambda to: run_hosted(argv, to), on_line)
-    judge(ktap, lines, status)
-    reporter.check_pins()
-    if {"host.sanitizers.*", "*"} & set(argv[-1].split(",")):
-        assert MUST_REPORT[hosted.sanitizer] <= {case.name for case in ktap.cases if case.outcome == "passed"}
-
-
-def judge(ktap, lines, status):
-    end = f"status {status} (killed after {SECONDS} s if -9); its last lines:\n" + "\n".join(lines[-60:])
+    status, ktap = guests.take(hosted.name, lambda to: run_hosted(argv, to), reporter.feed), reporter.ktap
+    end = f"status {status} (killed after {SECONDS} s if -9); its last lines:\n" + "\n".join(reporter.lines[-60:])
     assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + end
     failed = any(case.outcome == "failed" for case in ktap.cases)
     assert failed == (status != 0), f"{len(ktap.cases)} cases, failed: {failed}, yet {end}"
+    reporter.check_pins()
+    if {"host.sanitizers.*", "*"} & set(argv[-1].split(",")):
+        assert MUST_REPORT[hosted.sanitizer] <= {case.name for case in ktap.cases if case.outcome == "passed"}
 
 
 def test_run_by_hand_it_exits_as_programs_do(build):

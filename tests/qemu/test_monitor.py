@@ -69,7 +69,6 @@ def test_every_command_answers(session):
     for line, answer in COMMANDS:
         said = session.command(line, 120)
         assert re.search(answer, said), f"{line!r} says:\n{said}"
-    session.poweroff().ended()
 
 
 def test_editing_history_and_completion(session):
@@ -124,7 +123,6 @@ def test_ctrl_c_stops_benchmarks_between_rows(session):
         said = session.prompt(60)
         assert not re.search(rest, said) and "failed" not in said, f"{line}:\n{said}"
     assert "every frame accounted for" in session.command("mem check", 60)
-    session.poweroff().ended()
 
 
 def test_ctrl_c_during_a_grow_of_100000_pages(kernel):
@@ -139,7 +137,6 @@ def test_ctrl_c_during_a_grow_of_100000_pages(kernel):
         assert 0 < grown < 100000
         assert f"2M: {grown} pages, {grown} free, 0 in use" in session.command("pool 2M")
         assert "every frame accounted for" in session.command("mem check", 120)
-        session.poweroff().ended()
 
 
 def test_any_bytes(session):
@@ -159,7 +156,6 @@ def test_any_bytes(session):
 def test_typed_on_each_firmware(kernel, firmware):
     with Session(Machine(firmware, 2, "256M", cmdline="monitor"), kernel) as session:
         assert "pass:3 fail:0" in session.command("test kernel.words.*")
-        session.poweroff().ended()
 
 
 def test_reboot_is_no_verdict(kernel):

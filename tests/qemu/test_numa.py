@@ -1,6 +1,7 @@
 """Compares the kernel's nodes, CPU by CPU and range by range, with the machine that QEMU's command line describes."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from guest import run
@@ -60,7 +61,7 @@ def ranges(nodes):
 
 @pytest.mark.parametrize("machine", MACHINES, ids=name)
 def test_cpus_and_memory_belong_to_the_nodes_they_were_given_to(machine, kernel):
-    machine = machine.with_words('run="cpus; mem nodes"')
+    machine = replace(machine, cmdline='run="cpus; mem nodes"')
     nodes = numa(command(machine, kernel, "none.iso"))
     assert len(nodes) == machine.nodes and sum(len(cpus) for cpus, _ in nodes.values()) == machine.cpus
     outcome = run(machine, kernel).ended()
