@@ -69,7 +69,7 @@ def make(captures):
     loaded(paper, captures)
     for capture in captures:
         if capture.problem:
-            paper.bad(f"{capture.name}: {capture.problem}. What it had recorded until then is below.")
+            paper.text(f"{capture.name}: {capture.problem}. What it had recorded until then is below.", "bad")
     if not pictures.available():
         paper.note("No pictures: matplotlib is not installed (`apt-get install python3-matplotlib`).")
     for section in SECTIONS:

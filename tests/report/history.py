@@ -4,13 +4,9 @@ import pictures
 from paper import Figure, Heading
 from pictures import Series
 from records import of_kind
-from rows import rows_of, table
+from rows import memory, rows_of, table
 
 COLOUR = {"hvo=off": "green", "hvo=unbatched": "red", "hvo=batched": "orange", "hvo=on": "blue"}
-
-
-def memory(record):
-    return f"{-(-(record.get('ram_bytes') or record.capture.facts.get('ram_bytes', 0)) >> 30)} GiB"
 
 
 def side(record):

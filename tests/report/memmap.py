@@ -128,7 +128,7 @@ def published_full():
                 "--" if first else f"{init_saved:.1f} %", f"{init:.1f} ({init_sd:.1f})",
             ])  # fmt: skip
     head = ["published on", "memory", "node%", "threads", "kernel boot: speedup", "ms (sd)", "deferred init: speedup", "ms (sd)"]
-    return Table(head, rows, "Published: all rows", left=2, folded=True)
+    return Table(head, rows, "Published: all rows", left=2)
 
 
 LAZY = {

@@ -39,7 +39,6 @@ class Table:
     rows: list
     caption: str = ""
     left: int = 1
-    folded: bool = False
     ours: tuple = ()
 
 
@@ -65,10 +64,6 @@ class Paper:
         """What is not comparable."""
         self.text(text, "note")
 
-    def bad(self, text):
-        """A run that failed."""
-        self.text(text, "bad")
-
     @property
     def figures(self):
         return [block for block in self.blocks if isinstance(block, Figure) and block.svg]
@@ -91,8 +86,6 @@ def html_table(table):
         f'<div class="table" tabindex="0" role="region" aria-label="{html.escape(table.caption[:80] or "table")}"><table>'
         f'<thead><tr>{html_row(table.head, table.left, "th")}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
     )
-    if table.folded:
-        return f"<details><summary>{inline(table.caption)}</summary>\n{box}\n</details>"
     return f'<p class="caption">{inline(table.caption)}</p>{box}'
 
 

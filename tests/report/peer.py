@@ -13,6 +13,7 @@ import hvo
 import words
 from paper import Heading, Table, Text
 from records import Spread, mode_at_boot, of_kind
+from rows import memory
 
 
 def series_of(record):
@@ -44,10 +45,6 @@ def alike_at_boot(series, size, optimise):
     """The same for a pool made at boot."""
     born = optimise and size == "1G" and merged(series, BORN_OPTIMISED_SINCE)
     return "preinit" if born else alike(series, optimise)
-
-
-def gib_of(record):
-    return -(-record.get("ram_bytes", 0) // (1 << 30))
 
 
 def name_key(kernel):
@@ -140,10 +137,10 @@ def memmap_table(captures):
     """All struct pages at boot. Boots with and without a pool have a table of their own (READY)."""
     boots = (r for r in of_kind(captures, "linux", what="ready") if not r.get("pages") and not r.capture.name.startswith(READY))
     linux = (
-        (((r["cpus"], f"{gib_of(r)} GiB"), (series_of(r),)), made["ns"] / 1e6) for r in boots for made in of_kind([r.capture], "linux", what="memmap")
+        (((r["cpus"], memory(r)), (series_of(r),)), made["ns"] / 1e6) for r in boots for made in of_kind([r.capture], "linux", what="memmap")
     )
     boots = (r for r in of_kind(in_turn(captures), "boot") if r.get("memmap_ns") and not r.get("pool_pages"))
-    ashlar = ((((r["cpus_started"], f"{gib_of(r)} GiB"), r.get("memmap")), r["memmap_ns"] / 1e6) for r in boots)
+    ashlar = ((((r["cpus_started"], memory(r)), r.get("memmap")), r["memmap_ns"] / 1e6) for r in boots)
     caption = "All struct pages at boot (memmap series): milliseconds; QEMU's host gives the memory for the first time, to both"
     return beside(caption, ["CPUs", "memory"], linux, ashlar, lambda series: "parallel", "eager")
 
@@ -151,9 +148,9 @@ def memmap_table(captures):
 def boot_pool_table(captures):
     captures = [c for c in captures if not c.name.startswith(READY)]
     pools = (r for r in of_kind(captures, "linux", what="boot_pool") if r.get("done") == r.get("pages") and r.get("ready_ns"))
-    linux = ((((f"{gib_of(r)} GiB", r["cpus"], r["pages"]), kernel_of(r)), r["ns"] / 1e6) for r in pools)
+    linux = ((((memory(r), r["cpus"], r["pages"]), kernel_of(r)), r["ns"] / 1e6) for r in pools)
     pools = (r for r in of_kind(in_turn(captures), "boot") if r.get("pool_pages") and r.get("pool_ns"))
-    ashlar = ((((f"{gib_of(r)} GiB", r["cpus_started"], r["pool_pages"]), mode_at_boot(r)), r["pool_ns"] / 1e6) for r in pools)
+    ashlar = ((((memory(r), r["cpus_started"], r["pool_pages"]), mode_at_boot(r)), r["pool_ns"] / 1e6) for r in pools)
     caption = "A pool of 2 MiB pages made at boot (`hugepages=`): milliseconds"
     return beside(caption, ["memory", "CPUs", "pages"], linux, ashlar, alike, "on")
 
@@ -177,13 +174,14 @@ class Difference:
         return self.low <= 0
 
 
-def difference(having, lacking):
-    """The difference of {turn: ms} and {turn: ms} in the turns that have both; None if there is no such turn."""
+def later(having, lacking, what):
+    """How much later `what` happens in {turn: Boot} than in {turn: Boot}, in the turns that have both; None if there is no such turn."""
     turns = having.keys() & lacking.keys()
     if not turns:
         return None
-    each = [having[turn] - lacking[turn] for turn in turns]
-    medians = [Spread([side[turn] for turn in turns]).median for side in (having, lacking)]
+    sides = [{turn: getattr(side[turn], what) for turn in turns} for side in (having, lacking)]
+    each = [sides[0][turn] - sides[1][turn] for turn in turns]
+    medians = [Spread(list(side.values())).median for side in sides]
     return Difference(len(each), medians[0] - medians[1], min(each), max(each))
 
 
@@ -200,7 +198,7 @@ NO_POOL = ("none", 0)
 class Boot:
     """One boot: its machine, pool and side, and ms from the start of the kernel until it is ready and until its pools are made."""
 
-    machine: tuple  # GiB, CPUs
+    machine: tuple  # memory, CPUs
     pool: tuple  # size of its pages, their number
     side: tuple  # kernel, HVO
     ready: float
@@ -214,7 +212,7 @@ def linux_boot(capture):
     r = ready[0]
     pool = (r.get("size"), r["pages"]) if r.get("pages") else NO_POOL
     side = f"Linux {series_of(r)}", "on" if r.get("optimise") else "off"
-    return Boot((gib_of(r), r["cpus"]), pool, side, r["ns"] / 1e6, r["hugetlb_ns"] / 1e6)
+    return Boot((memory(r), r["cpus"]), pool, side, r["ns"] / 1e6, r["hugetlb_ns"] / 1e6)
 
 
 def ashlar_boot(capture):
@@ -224,22 +222,17 @@ def ashlar_boot(capture):
     r = records[0]
     pools = [(size, r[key]) for size, key in (("1G", "pool_1g_pages"), ("2M", "pool_pages")) if r.get(key)]
     ready = r["ns_to_ready"] / 1e6
-    return Boot((gib_of(r), r["cpus_started"]), (pools or [NO_POOL])[-1], ("Ashlar", mode_at_boot(r)), ready, ready)
+    return Boot((memory(r), r["cpus_started"]), (pools or [NO_POOL])[-1], ("Ashlar", mode_at_boot(r)), ready, ready)
 
 
 def readies(captures):
-    """{((GiB, CPUs), (size, pages), (kernel, HVO)): {turn: Boot}}"""
+    """{((memory, CPUs), (size, pages), (kernel, HVO)): {turn: Boot}}"""
     found = {}
     for capture in captures:
         boot = (linux_boot(capture) or ashlar_boot(capture)) if capture.name.startswith(READY) else None
         if boot:
             found.setdefault((boot.machine, boot.pool, boot.side), {})[turn_of(capture.name)] = boot
     return found
-
-
-def later(having, lacking, what):
-    """How much later `what` happens with the pool than without it."""
-    return difference(*({turn: getattr(boot, what) for turn, boot in side.items()} for side in (having, lacking)))
 
 
 def longer(this, that):
@@ -263,7 +256,7 @@ def ready_rows(found):
             mine = cost.get((machine, pool, ("Ashlar", "on")))
         ready, made = later(measured, lacking.get((machine, kernel), {}), "ready"), cost[key]
         delays = [words.spread(delay) if delay else "-" for delay in (ready, made)]
-        where = [f"{pool[1]:,} x {pool[0]}", machine[1], f"{machine[0]} GiB"]
+        where = [f"{pool[1]:,} x {pool[0]}", machine[1], machine[0]]
         yield [kernel, state, *where, len(measured), *delays, longer(made, same), longer(made, mine)]
 
 
