@@ -186,36 +186,32 @@ class Worker:
         return self.broken(source, candidate, lambda: self._stages(candidate))
 
     def _stages(self, candidate):
-        noticed = None
-        if is_hosted(self.tree, candidate.path):
-            if self.tree.make("host-asan"):
-                return {"outcome": "refused"}
-            noticed = self._hosted(candidate.path)
+        hosted = is_hosted(self.tree, candidate.path)
+        if hosted and self.tree.make("host-asan"):
+            return {"outcome": "refused"}
+        noticed = self._hosted(candidate.path) if hosted else None
         if noticed is None:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
-            noticed = guest_failure(self.tree) and self._named("guest", guest_failure(self.tree))
-        return noticed or {"outcome": "survived"}
+            again = guest_failure(self.tree) and guest_failure(self.tree)
+            noticed = again and ("guest", *again)
+        return dict(zip(("outcome", "stage", "case", "kind"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
 
     def _hosted(self, path):
+        """(stage, case, kind) of what notices hosted, or None."""
         suites = suites_of(self.tree)
         near = [suite for suite in suites if is_near(suite, path)]
-        others = [suite for suite in suites if suite not in near]
-        for stage, suites in (("file", near), ("hosted", others)):
+        for stage, chosen in (("file", near), ("hosted", [suite for suite in suites if suite not in near])):
             if stage == "hosted" and self._replay_fails() and self._replay_fails():
-                return self._named("machines", ("test_replay.py", "case"))
-            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in suites)) if suites else None
+                return "machines", "test_replay.py", "case"
+            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in chosen)) if chosen else None
             again = found and hosted_failure(self.tree, found[0])
             if again:
-                return self._named(stage, again)
+                return stage, *again
         return None
 
     def _replay_fails(self):
         return pytest_outcome(self.tree, "test_replay.py") == "failed"
-
-    @staticmethod
-    def _named(stage, found):
-        return found and {"outcome": "noticed", "stage": stage, "case": found[0], "kind": found[1]}
 
 
 # ---- the run -----------------------------------------------------------------------------------------------------

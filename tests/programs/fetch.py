@@ -4,7 +4,6 @@ Everything is kept in one folder and is fetched once.
 """
 
 import os
-import re
 import shutil
 import subprocess
 from pathlib import Path

@@ -65,10 +65,6 @@ class Shown(Guest):
 
     asked = True
 
-    @property
-    def folder(self):
-        return Path(self.scratch.name)
-
     def press(self, *names):
         """Press keys together."""
         self.ask("send-key", keys=[{"type": "qcode", "data": name} for name in names])
@@ -78,13 +74,13 @@ class Shown(Guest):
         The contents of the screen. They are right only if the guest does not draw at the same time: QEMU redraws the parts that were
         written since the last time, and may miss writes that happen while it looks for these parts.
         """
-        path = self.folder / "screen.ppm"
+        path = Path(self.scratch.name, "screen.ppm")
         self.ask("screendump", filename=str(path))
         return Picture(path.read_bytes())
 
     def vga_text(self):
         """The characters in VGA text memory; the glyphs of that mode belong to the card."""
-        path = self.folder / "cells"
+        path = Path(self.scratch.name, "cells")
         self.ask("pmemsave", val=0xB8000, size=80 * 25 * 2, filename=str(path))
         cells = path.read_bytes()[::2].decode("latin-1")
         return [cells[at : at + 80].rstrip() for at in range(0, len(cells), 80)]

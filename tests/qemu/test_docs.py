@@ -92,6 +92,7 @@ def goal_error(words):
 
 
 def test_make_knows_what_is_shown():
+    """The goals. The variables and their values: test_typed.py."""
     for page in PAGES:
         for line in commands(page, r"make( |$)"):
             words = shlex.split(line)
@@ -99,11 +100,6 @@ def test_make_knows_what_is_shown():
                 continue
             goal = tuple(word for word in words if "=" not in word or word.startswith("WHAT="))
             assert goal_error(goal) == "", f"{page.name}: {line}"
-            unknown = [w.partition("=")[0] for w in words[1:] if "=" in w and not re.search(rf"^(override )?{w.partition('=')[0]} [?:]=", MAKEFILE, re.M)]
-            assert not unknown, f"{page.name}: {line}: no variable {unknown}"
-
-
-MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
 
 
 def test_the_figures_of_the_readme_are_those_of_its_runs():

@@ -5,7 +5,6 @@ Names of cases, machines and benchmarks are read from the sources, and those of 
 word is named with what is allowed in its place, or with the names that are nearest to it, and the exit status is 2.
 """
 
-import ast
 import difflib
 import functools
 import itertools
@@ -72,8 +71,7 @@ def case_names():
 
 def functions_of(path):
     """The names of a file's tests."""
-    names = (node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef))
-    return [name.removeprefix("test_") for name in names if name.startswith("test_")]
+    return re.findall(r"^def test_(\w+)\(", path.read_text(encoding="utf-8"), re.M)
 
 
 def test_names():

@@ -146,11 +146,7 @@ def hosted_figures(profile, times):
 
 def joined(kernel, hosted):
     """The figures of both parts. A row that needs several CPUs has none of the hosted part."""
-    return {op: join(found, hosted.get(op, Figures())) for op, found in kernel.items()}
-
-
-def join(kernel, hosted):
-    return replace(hosted, insns=kernel.insns, rounds=kernel.rounds, ipis=kernel.ipis)
+    return {op: replace(hosted.get(op, Figures()), insns=of.insns, rounds=of.rounds, ipis=of.ipis) for op, of in kernel.items()}
 
 
 def measure(build):

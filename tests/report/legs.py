@@ -167,8 +167,7 @@ def argv_of(leg, build):
     machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra, strict=not leg.kernel)
     argv = command(machine, Path(leg.kernel) if leg.kernel else build / "ashlar.elf")
     accel = "icount" if "-icount" in argv else argv[argv.index("-accel") + 1].partition(",")[0]
-    shown = f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
-    shown = leg.shown or shown
+    shown = leg.shown or f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
     if leg.kernel:
         shown = f"make bench WHAT=linux, {Path(leg.kernel).name}, {leg.cpus} CPUs, {leg.mem}: {leg.cmdline}"
     return argv, shown, f"{accel} QEMU {'.'.join(map(str, version_of(argv[0])))}"
