@@ -190,8 +190,9 @@ def main():
     bad, wrong, count = complaints(found, every)
     ups = {(room(source), room(target)) for source, target, _ in every}
     print(*bad, sep="\n", end="\n" if bad else "")
-    print(f"rooms: {len(ORDER) + len(ARCH)}, {len({arrow[:2] for arrow in every})} arrows between files, {len(ups)} between folders, {len(bad)} wrong; "
-          f"{wrong} of {count} functions declared elsewhere; floors: " + ", ".join(f"{name} {number}" for name, number in floors(every).items()))
+    heights = ", ".join(f"{name} {number}" for name, number in floors(every).items())
+    print(f"rooms: {len(ORDER) + len(ARCH)}, {len({arrow[:2] for arrow in every})} arrows between files, {len(ups)} between folders, "
+          f"{len(bad)} wrong; {wrong} of {count} functions declared elsewhere; floors: {heights}")
     return 1 if bad else 0
 
 

@@ -90,7 +90,8 @@ def gcc(name, words, kind, folder):
 
 
 def tidy(name, words, _kind, _folder):
-    return ["clang-tidy", "--quiet", f"--config-file={HERE}/clang-tidy.yaml", name, "--", *(word for word in words if not GCC_ONLY.match(word))]
+    taken = [word for word in words if not GCC_ONLY.match(word)]
+    return ["clang-tidy", "--quiet", f"--config-file={HERE}/clang-tidy.yaml", name, "--", *taken]
 
 
 # Casts here cut values on purpose, and a mutex of pthread.h is initialised with a plain zero for a pointer.

@@ -356,11 +356,13 @@ def section(args, rows, words, marks):
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
-        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. Not tried: {total['not tried']}.",
+        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
+        f"Not tried: {total['not tried']}.",
         "", "| file | noticed by a case | by a panic or sanitiser | by a time-out | survived | equivalent |", "|---|---|---|---|---|---|",
     ]  # fmt: skip
     columns = (*KINDS, "survived", "equivalent")
-    lines += [f"| {name} | " + " | ".join(str(row[column]) for column in columns) + " |" for name, row in [*sorted(files.items()), ("all", total)]]
+    for name, row in [*sorted(files.items()), ("all", total)]:
+        lines.append(f"| {name} | " + " | ".join(str(row[column]) for column in columns) + " |")
     if survived:
         shown = [text for one in survived for text in (f"{one.path} {one.function}", f"- {one.before.strip()}", f"+ {one.after.strip()}")]
         lines += ["", "Survivors:", "", "```", *shown, "```"]

@@ -222,7 +222,8 @@ def on_host(case, seconds=HOST_SECONDS):
 def on_ashlar(case, build):
     """(status, text, console) by `make run`. The status is None if there is none."""
     argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--build", str(build), "--firmware", "pvh", "--cpus", str(case.cpus),
-            "--mem", "1G", "--timeout", str(case.seconds), "--program", shlex.join([*case.env, str(case.path), *case.args]), "--files", case.files]  # fmt: skip
+            "--mem", "1G", "--timeout", str(case.seconds), "--program", shlex.join([*case.env, str(case.path), *case.args]),
+            "--files", case.files]  # fmt: skip
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=case.seconds + 60, check=False)  # fmt: skip
     console = done.stdout.decode("utf-8", "replace").replace("\r", "")

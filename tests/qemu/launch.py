@@ -28,8 +28,8 @@ from verdict import clean, judge, program_status
 
 def arguments():
     parser = argparse.ArgumentParser(description="Boot the Ashlar kernel in QEMU.")
-    options = {"build": "build", "firmware": "bios", "cpus": 32, "mem": "12G", "nodes": 1, "accel": "auto", "cpu": "max", "qemu": "auto", "cmdline": ""}
-    for name, default in options.items():
+    options = {"build": "build", "firmware": "bios", "cpus": 32, "mem": "12G", "nodes": 1, "accel": "auto", "cpu": "max", "qemu": "auto"}
+    for name, default in {**options, "cmdline": ""}.items():
         parser.add_argument(f"--{name}", default=default, type=type(default))
     program.add_arguments(parser)
     parser.add_argument("--timeout", type=float, default=0, help="seconds; 0: never")

@@ -390,7 +390,8 @@ def test_machine_page(kernel):
 def test_machine_checks_are_named_and_counted(kernel):
     """A corrected error is found at the next look. An uncorrected error that names a page is survived, and the page is taken out of use."""
     words = "console.page=on end=page test=mm.random.giga* test.soak=400000"  # takes seconds, so both errors come in time
-    with Shown(Machine("pvh", 2, "256M", cpu="max,vendor=GenuineIntel", cmdline=words, **ON_SCREEN), kernel) as guest:  # AMD withdraws no page
+    intel = "max,vendor=GenuineIntel"  # on AMD no page is withdrawn
+    with Shown(Machine("pvh", 2, "256M", cpu=intel, cmdline=words, **ON_SCREEN), kernel) as guest:
         guest.wait("# Subtest: mm.random", SECONDS, guest.vga_text)
         guest.monitor("mce 1 4 0x8c0000000000009f 0 0x5000 0")
         guest.monitor("mce 1 5 0xbd0000000000009f 5 0x9123456 0x8c")

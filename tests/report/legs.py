@@ -194,7 +194,8 @@ def boot(leg, build, file):
     """Run one machine and append its console. Returns what went wrong, or ""."""
     argv = argv_of(leg, build)[0]
     try:
-        subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True, timeout=leg.seconds, check=False)
+        streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
+        subprocess.run(argv, **streams, start_new_session=True, timeout=leg.seconds, check=False)
     except subprocess.TimeoutExpired:
         return LATE
     except KeyboardInterrupt:

@@ -77,11 +77,13 @@ def inline(text):
 
 
 def html_row(cells, left, tag):
-    return "".join(f"<{tag}>{inline(str(cell))}</{tag}>" if i < left else f'<{tag} class="n">{inline(str(cell))}</{tag}>' for i, cell in enumerate(cells))
+    kinds = ["", ' class="n"']
+    return "".join(f"<{tag}{kinds[i >= left]}>{inline(str(cell))}</{tag}>" for i, cell in enumerate(cells))
 
 
 def html_table(table):
-    rows = "\n".join(f'<tr class="{"ours" if i in table.ours else ""}">{html_row(row, table.left, "td")}</tr>' for i, row in enumerate(table.rows))
+    kinds = ["", ' class="ours"']
+    rows = "\n".join(f"<tr{kinds[i in table.ours]}>{html_row(row, table.left, 'td')}</tr>" for i, row in enumerate(table.rows))
     box = (
         f'<div class="table" tabindex="0" role="region" aria-label="{html.escape(table.caption[:80] or "table")}"><table>'
         f'<thead><tr>{html_row(table.head, table.left, "th")}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'

@@ -137,7 +137,8 @@ def memmap_table(captures):
     """All struct pages at boot. Boots with and without a pool have a table of their own (READY)."""
     boots = (r for r in of_kind(captures, "linux", what="ready") if not r.get("pages") and not r.capture.name.startswith(READY))
     linux = (
-        (((r["cpus"], memory(r)), (series_of(r),)), made["ns"] / 1e6) for r in boots for made in of_kind([r.capture], "linux", what="memmap")
+        (((r["cpus"], memory(r)), (series_of(r),)), made["ns"] / 1e6)
+        for r in boots for made in of_kind([r.capture], "linux", what="memmap")
     )
     boots = (r for r in of_kind(in_turn(captures), "boot") if r.get("memmap_ns") and not r.get("pool_pages"))
     ashlar = ((((r["cpus_started"], memory(r)), r.get("memmap")), r["memmap_ns"] / 1e6) for r in boots)
@@ -243,8 +244,8 @@ def longer(this, that):
 
 
 def ready_rows(found):
-    """A row for each machine, pool, kernel and state of HVO: how much later the kernel is ready because of this pool. Without a pool HVO has
-    nothing to do."""
+    """A row for each machine, pool, kernel and state of HVO: how much later the kernel is ready because of this pool. Without a pool HVO
+    has nothing to do."""
     lacking = {(machine, side[0]): measured for (machine, pool, side), measured in found.items() if pool == NO_POOL}
     cost = {key: later(measured, lacking.get((key[0], key[2][0]), {}), "made") for key, measured in found.items()}
     having = [item for item in found.items() if item[0][1] != NO_POOL]

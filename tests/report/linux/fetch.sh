@@ -4,8 +4,8 @@
 #
 # The kernels are, in the small build for virtual machines, the newest 6.1 (before the batching of the HVO series), the newest 6.12 (with
 # the batching), and the newest kernel of all, which Debian has in its backports. They belong to several releases, so the script asks for
-# all of these releases (apt.sh). Each kernel lies in a folder of its own; VERSION is the version of the kernel found there. A package that is not available is named on stderr. Exit status:
-# 0 if there is at least one kernel, else 1.
+# all of these releases (apt.sh). Each kernel lies in a folder of its own; VERSION is the version of the kernel found there. A package that
+# is not available is named on stderr. Exit status: 0 if there is at least one kernel, else 1.
 #
 # A package linux-image-* has its kernel under boot/. Since 7.x the kernel is in linux-binary-*, under usr/lib/modules/.
 set -u
