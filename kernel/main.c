@@ -40,7 +40,7 @@ void kernel_main(const struct boot_info *info)
 	boot_stage_end("early");
 	pr_info("Ashlar " AS_TEXT(ASHLAR_VERSION));
 	cmdline_apply(info->cmdline, info->cmdline_len);
-	arch_console_init(info); /* people see the log from its first line */
+	arch_console_init(); /* people see the log from its first line */
 
 	/* RAM is known, and the ranges already in use are kept */
 	if (memblock_sort_out(info, &memblock_memory, &memblock_reserved) < 0) {

@@ -224,7 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!begun) {
 		require(options() > 30 && options() < OPTIONS_MAX);
-		consoles.first = NULL; /* the log is enough */
+		consoles = NULL; /* the log is enough */
 		keep_values();
 		begun = true;
 	}

@@ -87,9 +87,9 @@ void arch_early_init(void)
 	host_features_init();
 }
 
-void arch_console_init(const struct boot_info *boot)
+void arch_console_init(void)
 {
-	(void)boot; /* console_write() works from the start */
+	/* console_write() works from the start */
 }
 
 /*
