@@ -10,14 +10,9 @@
 
 #define CONTROL(letter) ((letter)&0x1f)
 
-static void emit(struct line *line, const char *text, size_t len)
-{
-	line->emit(text, len);
-}
-
 static void bell(struct line *line)
 {
-	emit(line, "\a", 1);
+	line->emit("\a", 1);
 }
 
 static void move_left(struct line *line, size_t n)
@@ -26,12 +21,12 @@ static void move_left(struct line *line, size_t n)
 
 	line->cursor -= n;
 	for (; n > 0; n -= MIN(n, sizeof(backspaces) - 1))
-		emit(line, backspaces, MIN(n, sizeof(backspaces) - 1));
+		line->emit(backspaces, MIN(n, sizeof(backspaces) - 1));
 }
 
 static void move_right(struct line *line, size_t n)
 {
-	emit(line, line->text + line->cursor, n);
+	line->emit(line->text + line->cursor, n);
 	line->cursor += n;
 }
 
@@ -40,9 +35,9 @@ static void show_rest(struct line *line, size_t blanks)
 {
 	const size_t at = line->cursor, rest = line->len - at;
 
-	emit(line, line->text + at, rest);
+	line->emit(line->text + at, rest);
 	for (size_t i = 0; i < blanks; i++)
-		emit(line, " ", 1);
+		line->emit(" ", 1);
 	line->cursor += rest + blanks;
 	move_left(line, rest + blanks);
 }
@@ -128,7 +123,7 @@ static void history_go(struct line *line, unsigned back)
 static enum line_event finish(struct line *line, enum line_event event)
 {
 	move_right(line, line->len - line->cursor);
-	emit(line, event == LINE_CANCELLED ? "^C\n" : "\n", event == LINE_CANCELLED ? 3 : 1);
+	line->emit(event == LINE_CANCELLED ? "^C\n" : "\n", event == LINE_CANCELLED ? 3 : 1);
 	if (event == LINE_READY)
 		history_add(line);
 	return event;

@@ -17,7 +17,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 
-enum { CHOICE_MAX = 64, VALUES_MAX = 160, NAME_MAX = 31, NEAREST_MAX = 3 };
+enum { VALUES_MAX = 160, NAME_MAX = 31, NEAREST_MAX = 3 };
 
 static struct cmdline machine; /* of the real machine */
 
@@ -142,52 +142,35 @@ bool choice_name(const char *choices, unsigned n, char *buf, size_t size)
 	return true;
 }
 
-static const char *row_name(const struct option *opt, unsigned row)
+void option_values(const struct option *opt, char *buf, size_t size)
 {
-	return *(const char *const *)((const char *)opt->rows + row * opt->row_bytes);
+	size_t at = (size_t)format(buf, size, "%s", opt->values ? opt->values : "");
+	const char *row = opt->rows;
+
+	for (; row && *(const char *const *)row && at < size; row += opt->row_bytes)
+		at += (size_t)format(buf + at, size - at, "%s%s", at ? "|" : "",
+				     *(const char *const *)row);
 }
 
 bool option_choice(const struct option *opt, unsigned n, char *buf, size_t size)
 {
-	unsigned before = 0;
+	char values[VALUES_MAX];
 
-	if (opt->values && (opt->rows || strchr(opt->values, '|'))) {
-		if (choice_name(opt->values, n, buf, size))
-			return true;
-		while (choice_name(opt->values, before, buf, size))
-			before++;
-	}
-	if (!opt->rows)
-		return false;
-	for (unsigned row = 0; row_name(opt, row); row++) {
-		if (before + row != n)
-			continue;
-		format(buf, size, "%s", row_name(opt, row));
-		return true;
-	}
-	return false;
-}
-
-void option_values(const struct option *opt, char *buf, size_t size)
-{
-	size_t at = (size_t)format(buf, size, "%s", opt->values ? opt->values : "");
-
-	for (unsigned row = 0; opt->rows && row_name(opt, row) && at < size; row++)
-		at += (size_t)format(buf + at, size - at, "%s%s", at ? "|" : "",
-				     row_name(opt, row));
+	option_values(opt, values, sizeof(values));
+	return strchr(values, '|') && choice_name(values, n, buf, size);
 }
 
 int option_parse_choice(const struct option *opt, const char *value)
 {
-	char name[CHOICE_MAX];
+	char values[VALUES_MAX];
+	int index;
 
-	for (unsigned n = 0; option_choice(opt, n, name, sizeof(name)); n++) {
-		if (strcmp(name, value) != 0)
-			continue;
-		*(unsigned *)opt->target = n;
-		return 0;
-	}
-	return -EINVAL;
+	option_values(opt, values, sizeof(values));
+	index = choice_index(values, value);
+	if (index < 0)
+		return index;
+	*(unsigned *)opt->target = (unsigned)index;
+	return 0;
 }
 
 int option_parse_bool(const struct option *opt, const char *value)

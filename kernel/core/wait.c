@@ -199,7 +199,7 @@ void wait_print_where(cpu_t cpu)
 static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 {
 	/* a soft wait may report for ever: the watchdog must not take its reports for progress */
-	log_complaint_begin();
+	this_cpu()->complaining++;
 	if (culprit == CPU_NONE) {
 		pr_warn("still waiting for %s after %llu ms", wait->what, ms);
 	} else {
@@ -207,7 +207,7 @@ static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 		if (wait->late == 1 || wait->still == wait->bound)
 			wait_print_where(culprit);
 	}
-	log_complaint_end();
+	this_cpu()->complaining--;
 	atomic_fetch_add(&wait_reports, 1);
 }
 

@@ -123,3 +123,30 @@ unsigned words_plain_count(const struct words *words)
 		n += !has_equals(words->word[i]);
 	return n;
 }
+
+/*
+ * Linear in memory, no recursion: on a mismatch the latest * takes one more character, which is
+ * enough because a later * can always do what an earlier one could.
+ */
+bool glob_match(const char *pattern, const char *text)
+{
+	const char *star = NULL, *retry = NULL;
+
+	while (*text) {
+		if (*pattern == '*') {
+			star = pattern++;
+			retry = text;
+		} else if (*pattern && (*pattern == '?' || *pattern == *text)) {
+			pattern++;
+			text++;
+		} else if (star) {
+			pattern = star + 1;
+			text = ++retry;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
+}

@@ -278,7 +278,7 @@ COMMAND(start, .help = "run what is linked: the program of PAYLOAD=, or tests an
 static int cmd_poweroff(const struct words *words)
 {
 	(void)words;
-	commands_leave();
+	commands_left = true;
 	return 0;
 }
 
