@@ -83,7 +83,7 @@ static void read_clocks(void)
 
 void arch_firmware_init(const struct boot_info *info)
 {
-	acpi_find_tables(info, MIN(1ULL << cpu_features.phys_bits, (phys_t)1 << 52));
+	acpi_find_tables(info);
 	console_firmware_init();
 	nmi_init(); /* before read_cpus() opens the pin of NMIs */
 	read_cpus();

@@ -2,7 +2,6 @@
 #include <arch/boot.h>
 
 #include "arch/x86_64/acpi/acpi.h"
-#include "arch/x86_64/cpu/caches.h"
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/topology.h"
 #include "arch/x86_64/time/clock.h"
@@ -82,10 +81,8 @@ static void print_clock(sheet_line_fn *line)
 
 static void print_machine_checks(sheet_line_fn *line)
 {
-	const struct mce_totals totals = mce_totals();
-
 	line("errors", "%llu corrected, %llu uncorrected, %llu pages named by them",
-	     totals.corrected, totals.uncorrected, totals.pages);
+	     mce_totals.corrected, mce_totals.uncorrected, mce_totals.pages);
 }
 
 static void print_cpu(sheet_line_fn *line)

@@ -20,7 +20,6 @@
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_root.c"
 #include "arch/x86_64/acpi/acpi_root.h"
-#include "arch/x86_64/acpi/acpi_sort.c"
 #include "arch/x86_64/acpi/acpi_srat.c"
 #include "arch/x86_64/acpi/acpi_srat.h"
 #include "tests/fuzz/fuzz.h"

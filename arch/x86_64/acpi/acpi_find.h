@@ -4,14 +4,13 @@
 #include "arch/x86_64/acpi/acpi.h"
 
 /*
- * Find, map and check the tables. Physical addresses at or above `limit` are rejected. True if
- * there are ACPI tables at all.
+ * Find, map and check the tables.
  *
  * A table whose checksum is wrong is logged. The MADT is used all the same, because the worst it
  * can do is to name CPUs that do not answer. All others are left out, because their errors would go
  * unnoticed.
  */
-bool acpi_find_tables(const struct boot_info *info, phys_t limit);
+void acpi_find_tables(const struct boot_info *info);
 
 /* The table, or NULL if there is none that can be used. */
 const struct acpi_table *acpi_get(enum acpi_kind kind);

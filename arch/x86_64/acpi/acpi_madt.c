@@ -16,7 +16,6 @@
 #include "arch/x86_64/acpi/acpi_madt.h"
 
 #include "arch/x86_64/acpi/acpi_root.h"
-#include "arch/x86_64/acpi/acpi_sort.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 

@@ -59,8 +59,6 @@ struct acpi_walk {
 	bool bad; /* the walk has ended at an entry of an impossible length, at byte `at` */
 };
 
-/* ---- sorting: acpi_sort.c ---- */
-
 /* Records of any kind, in rising order of a key. */
 struct acpi_order {
 	void *base;

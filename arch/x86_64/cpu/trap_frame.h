@@ -4,11 +4,9 @@
 #include "kernel/lib/types.h"
 
 enum trap_vector {
-	TRAP_DIVIDE = 0,
 	TRAP_DEBUG = 1,
 	TRAP_NMI = 2,
 	TRAP_BREAKPOINT = 3,
-	TRAP_INVALID_OPCODE = 6,
 	TRAP_DOUBLE_FAULT = 8,
 	TRAP_STACK = 12,
 	TRAP_GP = 13,

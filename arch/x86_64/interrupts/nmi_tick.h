@@ -30,8 +30,6 @@ enum nmi_tick nmi_tick_take(void);
  */
 void nmi_tick_acknowledge(void);
 
-/* Ticks until now. Any context. */
-u32 nmi_ticks(void);
-
-/* Does the watchdog tick on this machine? */
-bool nmi_tick_is_on(void);
+/* Does the watchdog tick on this machine, and how often has it? Atomic. Any context. */
+extern bool nmi_tick_is_on;
+extern u32 nmi_ticks;

@@ -44,22 +44,13 @@ static struct cpu_tables boot_tables;
 static const char *const boot_stack_names[IST_COUNT] = {"normal", "double fault", "NMI",
 							"machine check"};
 
-/* Guard page of boot stack `index` (enum ist; 0 is the normal stack). */
-static virt_t boot_guard(unsigned index)
+virt_t boot_guard(unsigned index)
 {
 	virt_t guard = (virt_t)boot_stacks;
 
 	if (index > 0)
 		guard += PAGE_SIZE + BOOT_STACK_SIZE + (index - 1) * (PAGE_SIZE + IST_STACK_SIZE);
 	return guard;
-}
-
-bool boot_guard_page(unsigned index, virt_t *start)
-{
-	if (index >= IST_COUNT)
-		return false;
-	*start = boot_guard(index);
-	return true;
 }
 
 bool boot_guard_hit(virt_t addr, const char **what)

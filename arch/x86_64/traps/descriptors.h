@@ -45,7 +45,7 @@ void *descriptors_user_trap_stack(void);
 bool boot_guard_hit(virt_t addr, const char **what);
 
 /*
- * The guard pages of the boot CPU's stacks, by index; false past the last. arch_page_tables_init()
- * leaves them unmapped.
+ * Guard page of the boot CPU's stack `index` (enum ist; 0 is the normal stack).
+ * arch_page_tables_init() leaves it unmapped.
  */
-bool boot_guard_page(unsigned index, virt_t *start);
+virt_t boot_guard(unsigned index);
