@@ -1,18 +1,16 @@
 /*
- * From firmware tables to facts about this machine: CPUs, nodes, clocks. See acpi.h.
+ * From firmware tables to facts about this machine: CPUs, nodes, clocks. See acpi_find.h.
  *
  * Whatever the tables say or lack, the boot CPU goes on. At worst it is the only CPU on the only
  * node, and the log says why.
  */
 #include <arch/boot.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/consoles/console.h"
-#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/interrupts/irq.h"
 #include "arch/x86_64/interrupts/nmi.h"

@@ -1,9 +1,8 @@
 /* The architecture's lines of the machine page (kernel/run/machine_page.h). */
 #include <arch/boot.h>
 
-#include "arch/x86_64/acpi/acpi.h"
+#include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/topology.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/traps/mce.h"
 #include "kernel/core/call.h"

@@ -286,8 +286,7 @@ unsigned commands_run(const char *text, size_t len, unsigned *good)
 
 /* ---- completion ---- */
 
-/* The names of commands, or the second words of those of the command `name`. */
-static bool command_candidate(const char *name, unsigned *n, char *buf, size_t size)
+bool command_candidate(const char *name, unsigned *n, char *buf, size_t size)
 {
 	const struct command *cmd = command_of(name, NULL);
 

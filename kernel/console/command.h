@@ -56,6 +56,12 @@ const struct command *command_find(const char *name);
 const struct command *command_of(const char *name, const struct command *after);
 
 /*
+ * Completion: the *n-th name of a command, or second word of those of the command `name`. False
+ * after the last; *n is then less by their number.
+ */
+bool command_candidate(const char *name, unsigned *n, char *buf, size_t size);
+
+/*
  * Run every command of [text, text + len), in order. An error is printed and does not stop the
  * rest; Ctrl-C and commands_left do. Returns the number of commands that failed. If `good` is
  * not NULL, *good receives the number that succeeded and must be counted for the verdict.

@@ -37,13 +37,14 @@ static void call_begin(struct percpu *self, call_fn *fn, void *arg, cpu_t target
 	atomic_store_release(&slot->pending, targets);
 }
 
-static cpu_t call_count(const struct cpumask *targets, const struct percpu *self)
+cpu_t call_count(const struct cpumask *targets)
 {
-	cpu_t cpu, count = 0;
+	cpu_t count = 0;
 
-	cpumask_foreach(cpu, targets)
-		count += cpu != self->id && cpu_online(cpu);
-	return count;
+	for (size_t i = 0; i < cpumask_words; i++)
+		count += (cpu_t)__builtin_popcountll(atomic_load_relaxed(&targets->words[i]) &
+						     atomic_load_relaxed(&cpus_online.words[i]));
+	return count - cpumask_test(targets, cpu_id());
 }
 
 static void call_post_to(struct percpu *target, const struct percpu *self)
@@ -94,7 +95,7 @@ static void call_end(struct percpu *self, const struct cpumask *targets, cpu_t c
 u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg)
 {
 	struct percpu *self = this_cpu();
-	const cpu_t count = call_count(targets, self);
+	const cpu_t count = call_count(targets);
 	u64 messages = 0;
 
 	context_assert(CONTEXT_ORDINARY);
@@ -140,7 +141,7 @@ static void call_serve_words(struct percpu *self)
 	const u64 some = atomic_exchange(&self->call_words, 0);
 
 	context_enter(CONTEXT_CALL);
-	for (size_t i = 0; i < cpu_mask_words(); i++)
+	for (size_t i = 0; i < cpumask_words; i++)
 		if (some >> i % 64 & 1)
 			call_serve_word(atomic_exchange(&self->call_from.words[i], 0),
 					(cpu_t)i * 64);

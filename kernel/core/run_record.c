@@ -29,26 +29,28 @@ bool run_record_valid(const struct run_record *found)
 	       (found->state == RUN_RUNNING || found->state == RUN_ENDED);
 }
 
+static struct run_record make(u32 boots, u32 state, u16 verdict, u16 status)
+{
+	struct run_record made = {.magic = RUN_MAGIC,
+				  .boots = boots,
+				  .state = state,
+				  .verdict = verdict,
+				  .status = status};
+
+	made.sum = sum_of(&made);
+	return made;
+}
+
 struct run_record run_record_next(const struct run_record *found)
 {
-	struct run_record next = {
-		.magic = RUN_MAGIC, .boots = 1, .state = RUN_RUNNING, .status = RUN_NO_STATUS};
+	const bool follows = run_record_valid(found) && found->boots < ~0u;
 
-	if (run_record_valid(found) && found->boots < ~0u)
-		next.boots = found->boots + 1;
-	next.sum = sum_of(&next);
-	return next;
+	return make(follows ? found->boots + 1 : 1, RUN_RUNNING, 0, RUN_NO_STATUS);
 }
 
 struct run_record run_record_closed(const struct run_record *record, u16 verdict, u16 status)
 {
-	struct run_record closed = *record;
-
-	closed.state = RUN_ENDED;
-	closed.verdict = verdict;
-	closed.status = status;
-	closed.sum = sum_of(&closed);
-	return closed;
+	return make(record->boots, RUN_ENDED, verdict, status);
 }
 
 void run_record_begin(void)

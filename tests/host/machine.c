@@ -12,7 +12,6 @@
 #include <arch/boot.h>
 #include <arch/tlb.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "boot/boot_info.h"
 #include "kernel/core/percpu.h"

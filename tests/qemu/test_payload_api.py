@@ -23,6 +23,7 @@ NOT_CALLED = {
     "words_cut": "the monitor's",
     "word_cut": "the monitor's",
     "command_of": "the monitor's",
+    "command_candidate": "the monitor's",
     "glob_match": "for the runner of tests",
     "cmd_options": "the monitor's",
     "padata_chunk_size": "for tests",

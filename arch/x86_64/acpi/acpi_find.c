@@ -1,5 +1,6 @@
 /*
- * Finding the ACPI tables; see acpi.h. This is the only ACPI file that follows physical pointers.
+ * Finding the ACPI tables; see acpi_find.h. This is the only ACPI file that follows physical
+ * pointers.
  *
  *   RSDP   from the boot protocol (a copy, or an address), else on a 16-byte boundary of the first
  *          KiB of the EBDA or of 0xE0000-0xFFFFF (with acpi=module none of these is used, but a

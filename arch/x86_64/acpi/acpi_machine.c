@@ -3,7 +3,6 @@
  */
 #include "arch/x86_64/acpi/acpi_machine.h"
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_cpu_order.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_root.h"

@@ -15,7 +15,6 @@
 #include <arch/mmio.h>
 #include <arch/pci.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/consoles/console_screen.h"
 #include "arch/x86_64/consoles/keyboard.h"

@@ -74,20 +74,9 @@ u64 ipi_send(cpu_t cpu)
 	return apic_send(cpu_data(cpu)->arch.apic_id, ICR_FIXED | ICR_ASSERT | VECTOR_IPI) ? 1 : 0;
 }
 
-/* Number of messages the set needs: its online CPUs except this one. */
-static cpu_t count_receivers(const struct cpumask *targets, cpu_t self)
-{
-	cpu_t n = 0;
-
-	for (size_t i = 0; i < cpu_mask_words(); i++)
-		n += (cpu_t)__builtin_popcountll(atomic_load_relaxed(&targets->words[i]) &
-						 atomic_load_relaxed(&cpus_online.words[i]));
-	return n - cpumask_test(targets, self);
-}
-
 u64 ipi_send_mask(const struct cpumask *targets)
 {
-	const cpu_t self = cpu_id(), n = count_receivers(targets, self);
+	const cpu_t n = call_count(targets);
 	u64 sent = 0;
 	cpu_t cpu;
 

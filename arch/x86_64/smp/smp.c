@@ -31,8 +31,8 @@
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_find.h"
+#include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/mtrr_cpu.h"

@@ -140,7 +140,7 @@ enum apic_mode apic_probe(void)
 	return mode;
 }
 
-enum apic_mode apic_choose_mode(u32 highest_id, bool opted_out)
+void apic_choose_mode(u32 highest_id, bool opted_out)
 {
 	const struct apic_facts facts = {.left = mode,
 					 .available = cpuid(1, 0).ecx & CPUID_1_ECX_X2APIC,
@@ -158,7 +158,6 @@ enum apic_mode apic_choose_mode(u32 highest_id, bool opted_out)
 		else
 			pr_info("APIC: xAPIC mode, because firmware opts out of x2APIC");
 	}
-	return mode;
 }
 
 void apic_set_nmi_pin(int pin)

@@ -44,7 +44,7 @@ enum apic_mode apic_probe(void);
  * Choose the mode for CPUs with IDs up to `highest_id`. `opted_out`: firmware asks for xAPIC. Boot
  * CPU, after apic_probe(), before apic_init_cpu().
  */
-enum apic_mode apic_choose_mode(u32 highest_id, bool opted_out);
+void apic_choose_mode(u32 highest_id, bool opted_out);
 
 /*
  * Set the local pin that delivers NMIs on every CPU, or -1 for none. apic_init_cpu() opens it, so

@@ -125,10 +125,7 @@ static void tables_fill(struct cpu_tables *tables)
 
 static void tables_load(const struct cpu_tables *tables)
 {
-	const struct __packed {
-		u16 limit;
-		u64 base;
-	} pointer = {sizeof(tables->gdt) - 1, (u64)tables->gdt};
+	const struct descriptor_pointer pointer = {sizeof(tables->gdt) - 1, (u64)tables->gdt};
 
 	__asm__ volatile("lgdt %0\n"
 			 "push %q1\n" /* reload CS by a far return */

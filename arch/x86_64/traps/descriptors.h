@@ -13,6 +13,12 @@
 
 struct percpu;
 
+/* What LGDT and LIDT load. */
+struct __packed descriptor_pointer {
+	u16 limit;
+	u64 base;
+};
+
 enum ist { IST_NONE, IST_DOUBLE_FAULT, IST_NMI, IST_MACHINE_CHECK, IST_COUNT };
 enum { IST_STACK_SIZE = 8192, BOOT_STACK_SIZE = 16384 };
 
