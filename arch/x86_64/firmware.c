@@ -68,11 +68,9 @@ static void read_clocks(void)
 {
 	const struct acpi_table *hpet = acpi_get(ACPI_HPET), *table = acpi_get(ACPI_FADT);
 	struct acpi_fadt fadt = {0};
-	volatile void __iomem *regs = NULL;
-	phys_t base;
+	const phys_t base = hpet ? acpi_hpet_base(hpet) : 0;
+	volatile void __iomem *regs = base ? mmio_map(base, HPET_SIZE) : NULL;
 
-	if (hpet && acpi_hpet_parse(hpet, &base) == 0)
-		regs = mmio_map(base, HPET_SIZE);
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
 		exit_set_reset(&fadt);
 	clock_refine_begin(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);

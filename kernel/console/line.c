@@ -10,11 +10,6 @@
 
 #define CONTROL(letter) ((letter)&0x1f)
 
-static void bell(struct line *line)
-{
-	line->emit("\a", 1);
-}
-
 static void move_left(struct line *line, size_t n)
 {
 	static const char backspaces[] = "\b\b\b\b\b\b\b\b\b\b\b\b\b\b\b\b";
@@ -45,7 +40,7 @@ static void show_rest(struct line *line, size_t blanks)
 bool line_insert(struct line *line, const char *text, size_t len)
 {
 	if (len > LINE_SIZE - line->len) {
-		bell(line);
+		line->emit("\a", 1);
 		return false;
 	}
 	memmove(line->text + line->cursor + len, line->text + line->cursor,
@@ -109,7 +104,7 @@ static void history_go(struct line *line, unsigned back)
 {
 	/* one newer than the line being typed is beyond all of them */
 	if (back > MIN(line->entered, (unsigned)LINE_HISTORY)) {
-		bell(line);
+		line->emit("\a", 1);
 		return;
 	}
 	if (line->back == 0)
@@ -182,7 +177,7 @@ static enum line_event edit_key(struct line *line, int key)
 	case KEY_PAGE_DOWN:
 		break;
 	default:
-		bell(line);
+		line->emit("\a", 1);
 	}
 	return LINE_MORE;
 }

@@ -39,11 +39,7 @@ static int parse_digits(const char **p, unsigned base, u64 *out)
 	u64 value = 0;
 
 	for (;; (*p)++) {
-		unsigned c = (u8) * *p;
-		unsigned digit = c >= '0' && c <= '9'   ? c - '0'
-				 : c >= 'a' && c <= 'f' ? c - 'a' + 10
-				 : c >= 'A' && c <= 'F' ? c - 'A' + 10
-							: 16;
+		const unsigned digit = digit_value(**p);
 
 		if (digit >= base)
 			break;

@@ -92,11 +92,6 @@ int words_cut(struct words *words, const char *text, size_t len, size_t *used)
 	return err;
 }
 
-static bool has_equals(const char *word)
-{
-	return strchr(word, '=') != NULL;
-}
-
 const char *words_value(const struct words *words, const char *key)
 {
 	const size_t n = strlen(key);
@@ -110,7 +105,7 @@ const char *words_value(const struct words *words, const char *key)
 const char *words_plain(const struct words *words, unsigned which)
 {
 	for (unsigned i = 0; i < words->count; i++)
-		if (!has_equals(words->word[i]) && which-- == 0)
+		if (!strchr(words->word[i], '=') && which-- == 0)
 			return words->word[i];
 	return NULL;
 }
@@ -120,8 +115,17 @@ unsigned words_plain_count(const struct words *words)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < words->count; i++)
-		n += !has_equals(words->word[i]);
+		n += !strchr(words->word[i], '=');
 	return n;
+}
+
+unsigned digit_value(char c)
+{
+	const char lower = c | 0x20;
+
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	return lower >= 'a' && lower <= 'f' ? (unsigned)(lower - 'a' + 10) : 16;
 }
 
 /*

@@ -106,7 +106,7 @@ TEST(arch_rights, below_each_stack_is_a_guard)
 			continue;
 		expect_guard_below(cpu_data(cpu)->arch.stack_top);
 		for (enum ist which = IST_DOUBLE_FAULT; which < IST_COUNT; which++)
-			expect_guard_below(descriptors_stack_top(cpu_data(cpu), which));
+			expect_guard_below(cpu_data(cpu)->arch.tables->stack_top[which]);
 	}
 }
 

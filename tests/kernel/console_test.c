@@ -10,7 +10,6 @@
 #include "boot/boot_info.h"
 #include "kernel/console/console.h"
 #include "kernel/console/console_fb.h"
-#include "kernel/console/console_font.h"
 #include "kernel/console/console_keyboard.h"
 #include "kernel/console/console_screen.h"
 #include "kernel/console/console_uart.h"

@@ -24,6 +24,7 @@ NOT_CALLED = {
     "word_cut": "the monitor's",
     "command_of": "the monitor's",
     "command_candidate": "the monitor's",
+    "digit_value": "for the kernel's parsers",
     "glob_match": "for the runner of tests",
     "cmd_options": "the monitor's",
     "padata_chunk_size": "for tests",

@@ -144,7 +144,6 @@ size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, siz
 		if (entry_cpu(entry, &apic_id, out) && count < max)
 			cpus[count++] = (struct cpu_desc){.apic_id = apic_id, .enabled = true};
 	}
-	out->truncated = walk.bad;
 	if (walk.bad)
 		pr_warn("ACPI: MADT entry at byte %zu states the impossible length %u, the rest is "
 			"not read",

@@ -81,7 +81,6 @@ struct acpi_madt {
 	size_t disabled; /* entries of CPUs that are absent or not to be used */
 	size_t ignored;  /* entries with impossible IDs, duplicates */
 	int nmi_lint;    /* local pin that delivers NMIs on every CPU (types 4 and 10), or -1 */
-	bool truncated;  /* ended early by an impossible entry */
 };
 
 /* ---- SRAT, SLIT: acpi_srat.c ---- */

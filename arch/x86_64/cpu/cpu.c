@@ -155,14 +155,10 @@ void cpu_features_init(void)
 	const struct cpu_features *f = &cpu_features;
 	u64 cr4 = CR4_PAE | CR4_MCE | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT;
 
-	if (f->smep)
-		cr4 |= CR4_SMEP;
-	if (f->smap)
-		cr4 |= CR4_SMAP;
-	if (f->umip)
-		cr4 |= CR4_UMIP;
-	if (f->xsave)
-		cr4 |= CR4_OSXSAVE;
+	cr4 |= f->smep ? CR4_SMEP : 0;
+	cr4 |= f->smap ? CR4_SMAP : 0;
+	cr4 |= f->umip ? CR4_UMIP : 0;
+	cr4 |= f->xsave ? CR4_OSXSAVE : 0;
 	write_cr4(cr4);
 	enable_vectors();
 	wrmsr(MSR_PAT, PAT_VALUE);

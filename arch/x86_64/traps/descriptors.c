@@ -18,21 +18,6 @@
 
 enum { TSS_AVAILABLE = 0x89 };
 
-struct __packed tss {
-	u32 reserved0;
-	u64 rsp[3];
-	u64 reserved1;
-	u64 ist[7]; /* a gate's IST number is the index + 1 */
-	u64 reserved2;
-	u16 reserved3, io_map;
-};
-
-struct cpu_tables {
-	u64 gdt[SELECTOR_USER_CODE / 8 + 1];
-	struct tss tss;
-	void *stack_top[IST_COUNT]; /* by enum ist; [0] unused */
-};
-
 /*
  * Boot CPU: the stacks of boot/entry.S, laid out as guard | normal | guard | double fault | guard |
  * NMI | guard | machine check.
@@ -92,18 +77,9 @@ int descriptors_alloc(struct percpu *cpu, node_t node)
 	return 0;
 }
 
-void *descriptors_stack_top(const struct percpu *cpu, enum ist which)
-{
-	const struct cpu_tables *tables = cpu->arch.tables;
-
-	return tables->stack_top[which];
-}
-
 void *descriptors_user_trap_stack(void)
 {
-	struct cpu_tables *tables = this_cpu()->arch.tables;
-
-	return (u8 *)&tables->tss + offsetof(struct tss, rsp);
+	return (u8 *)&this_cpu()->arch.tables->tss + offsetof(struct tss, rsp);
 }
 
 static void tables_fill(struct cpu_tables *tables)

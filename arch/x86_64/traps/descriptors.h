@@ -22,6 +22,21 @@ struct __packed descriptor_pointer {
 enum ist { IST_NONE, IST_DOUBLE_FAULT, IST_NMI, IST_MACHINE_CHECK, IST_COUNT };
 enum { IST_STACK_SIZE = 8192, BOOT_STACK_SIZE = 16384 };
 
+struct __packed tss {
+	u32 reserved0;
+	u64 rsp[3];
+	u64 reserved1;
+	u64 ist[7]; /* a gate's IST number is the index + 1 */
+	u64 reserved2;
+	u16 reserved3, io_map;
+};
+
+struct cpu_tables {
+	u64 gdt[SELECTOR_USER_CODE / 8 + 1];
+	struct tss tss;
+	void *stack_top[IST_COUNT]; /* by enum ist; [0] unused */
+};
+
 /*
  * Allocate the tables and stacks that descriptors_init_cpu() needs on a CPU that is to be started
  * (cpu->arch.tables). Returns 0, or -ENOMEM. Does nothing for the boot CPU itself. Boot CPU.
@@ -34,9 +49,6 @@ int descriptors_alloc(struct percpu *cpu, node_t node);
  * percpu has moved.
  */
 void descriptors_init_cpu(struct percpu *cpu);
-
-/* Top of a CPU's stack for double faults, NMIs or machine checks. */
-void *descriptors_stack_top(const struct percpu *cpu, enum ist which);
 
 /*
  * The field of this CPU's TSS with the stack on which traps from ring 3 begin (RSP0): 8 bytes, not

@@ -1,5 +1,5 @@
 /*
- * Entering ring 3 and coming back; see user_run.h.
+ * Entering ring 3 and coming back; see user.h.
  *
  *	user_enter()    struct user_regs first      in its frame
  *	user_run()      RBP RBX R12 ... R15, pad

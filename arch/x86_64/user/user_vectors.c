@@ -97,25 +97,22 @@ void user_vectors_save(void *area)
 		fxsave(area);
 }
 
+/* By XRSTOR or FXRSTOR, which looks at no other register. False if it faulted. */
+#define RESTORE(insn, from)                                                                        \
+	({                                                                                         \
+		u32 _faulted = 1;                                                                  \
+		__asm__ volatile("1: " insn " (%[area])\n"                                         \
+				 "   xor %[faulted], %[faulted]\n"                                 \
+				 "2:\n" EXTABLE(1b, 2b)                                            \
+				 : [faulted] "+r"(_faulted)                                        \
+				 : [area] "r"(from), "a"(~0u), "d"(~0u)                            \
+				 : "cc", "memory");                                                \
+		!_faulted;                                                                         \
+	})
+
 static bool restore(const struct vectors *from)
 {
-	u32 faulted = 1;
-
-	if (cpu_features.xsave)
-		__asm__ volatile("1: xrstor64 (%[from])\n"
-				 "   xor %[faulted], %[faulted]\n"
-				 "2:\n" EXTABLE(1b, 2b)
-				 : [faulted] "+r"(faulted)
-				 : [from] "r"(from), "a"(~0u), "d"(~0u)
-				 : "cc", "memory");
-	else
-		__asm__ volatile("1: fxrstor64 (%[from])\n"
-				 "   xor %[faulted], %[faulted]\n"
-				 "2:\n" EXTABLE(1b, 2b)
-				 : [faulted] "+r"(faulted)
-				 : [from] "r"(from)
-				 : "cc", "memory");
-	return !faulted;
+	return cpu_features.xsave ? RESTORE("xrstor64", from) : RESTORE("fxrstor64", from);
 }
 
 static bool header_is_possible(const struct vectors *from)
