@@ -63,7 +63,7 @@
  */
 #include "arch/x86_64/traps/selectors.h"
 
-	.set CALL_VECTOR, 256 /* TRAP_CALL */
+	.set CALL_VECTOR, 256 /* USER_VECTOR_CALL */
 	.set MSR_GS_BASE, 0xc0000101
 	/* offsets in struct trap_frame */
 	.set FRAME_ERROR, 128
