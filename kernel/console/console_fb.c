@@ -96,7 +96,6 @@ bool fb_start(struct fb_screen *fb, const struct boot_framebuffer *boot, void *p
 	fb->font = choose_font(boot);
 	if (fb_size(boot) == 0 || !fb->font)
 		return false;
-	fb->screen.console.name = "screen";
 	fb->screen.draw = fb_draw;
 	clear(fb);
 	screen_start(&fb->screen, boot->width / fb->font->width, boot->height / fb->font->height);

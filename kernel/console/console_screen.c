@@ -140,6 +140,7 @@ void screen_start(struct screen *s, unsigned columns, unsigned rows)
 	s->rows = MIN(rows, (unsigned)SCREEN_ROWS_MAX);
 	s->x = s->y = 0;
 	s->state = SCREEN_TEXT;
+	s->console.name = "screen";
 	s->console.write = screen_write;
 	s->console.columns = s->columns;
 	s->console.rows = s->rows;

@@ -37,16 +37,6 @@ static void call_begin(struct percpu *self, call_fn *fn, void *arg, cpu_t target
 	atomic_store_release(&slot->pending, targets);
 }
 
-cpu_t call_count(const struct cpumask *targets)
-{
-	cpu_t count = 0;
-
-	for (size_t i = 0; i < cpumask_words; i++)
-		count += (cpu_t)__builtin_popcountll(atomic_load_relaxed(&targets->words[i]) &
-						     atomic_load_relaxed(&cpus_online.words[i]));
-	return count - cpumask_test(targets, cpu_id());
-}
-
 static void call_post_to(struct percpu *target, const struct percpu *self)
 {
 	cpumask_set_atomic(&target->call_from, self->id);
@@ -95,7 +85,7 @@ static void call_end(struct percpu *self, const struct cpumask *targets, cpu_t c
 u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg)
 {
 	struct percpu *self = this_cpu();
-	const cpu_t count = call_count(targets);
+	const cpu_t count = cpus_online_among(targets, self->id);
 	u64 messages = 0;
 
 	context_assert(CONTEXT_ORDINARY);

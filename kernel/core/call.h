@@ -47,9 +47,6 @@ struct work_slot {
  */
 u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg);
 
-/* Number of CPUs that a call or a message to `targets` is for: those online, but not this one. */
-cpu_t call_count(const struct cpumask *targets);
-
 /*
  * Serve this CPU's mailbox: pending calls and a pending TLB flush. Called from the IPI handler and
  * from waits.

@@ -15,7 +15,7 @@ OPTION_CHOICE(end.unfinished, unfinished_choice, "fails|ok",
 	      "whether a run may pass after one that ended in a reset", .boot_only = true);
 
 static struct run_record ours;
-static bool unfinished;
+bool run_record_unfinished;
 
 static u32 sum_of(const struct run_record *r)
 {
@@ -63,7 +63,7 @@ void run_record_begin(void)
 	arch_record_store(&ours, sizeof(ours));
 	if (ours.boots == 1)
 		return;
-	unfinished = found.state == RUN_RUNNING && unfinished_choice == UNFINISHED_FAILS;
+	run_record_unfinished = found.state == RUN_RUNNING && unfinished_choice == UNFINISHED_FAILS;
 	if (found.state == RUN_RUNNING)
 		pr_warn("run %u since memory was last cleared; the run before it ended in a reset",
 			ours.boots);
@@ -81,9 +81,4 @@ void run_record_end(u16 verdict, u16 status)
 		return;
 	ours = run_record_closed(&ours, verdict, status);
 	arch_record_store(&ours, sizeof(ours));
-}
-
-bool run_record_unfinished(void)
-{
-	return unfinished;
 }

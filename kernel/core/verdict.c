@@ -54,7 +54,7 @@ static __noreturn void print_and_end(enum verdict verdict)
 	char ended[16] = "";
 
 	watchdog_stop();
-	if (verdict == VERDICT_PASS && run_record_unfinished()) {
+	if (verdict == VERDICT_PASS && run_record_unfinished) {
 		print("# the run before this one ended in a reset, so this run cannot pass "
 		      "(end.unfinished=ok allows it)\n");
 		verdict = VERDICT_CRASH;

@@ -126,12 +126,6 @@ static bool has_moved(struct wait *wait, cpu_t culprit)
 	return any;
 }
 
-static void first_look(struct wait *wait, cpu_t culprit)
-{
-	has_moved(wait, culprit);
-	wait->begun = begun_from(wait->level);
-}
-
 struct wait wait_begin(enum wait_level level, const char *what)
 {
 	const u64 now = clock_ns();
@@ -238,8 +232,10 @@ void wait_spin(struct wait *wait, cpu_t culprit)
 {
 	u64 now;
 
-	if (wait->spins == 0)
-		first_look(wait, culprit);
+	if (wait->spins == 0) {
+		has_moved(wait, culprit);
+		wait->begun = begun_from(wait->level);
+	}
 	ASSERT(wait->soft || wait->endless || wait->begun == begun_from(wait->level),
 	       "another wait of its level or above began during a wait for %s", wait->what);
 	if (wait->spins < SPINS_BEFORE_NAP)

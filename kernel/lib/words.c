@@ -51,11 +51,6 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\0';
 }
 
-static bool is_separator(char c)
-{
-	return c == ';' || c == '\n';
-}
-
 /* Cut one word from *at and copy it to *fill. Returns 0, -EINVAL (open quote) or -E2BIG. */
 static int take_word(struct words *words, const char **at, const char *end, size_t *fill)
 {
@@ -82,7 +77,7 @@ int words_cut(struct words *words, const char *text, size_t len, size_t *used)
 
 	words->count = 0;
 	words->open_end = false;
-	while (at < end && !is_separator(*at) && !err) {
+	while (at < end && *at != ';' && *at != '\n' && !err) {
 		if (is_blank(*at))
 			at++;
 		else

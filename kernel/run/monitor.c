@@ -129,7 +129,7 @@ bool monitor_run(void)
 {
 	if (!run_text && !monitor_wanted)
 		return false;
-	input_enable();
+	input_enabled = true;
 	if (run_text)
 		run_unattended();
 	input_stop_clear();

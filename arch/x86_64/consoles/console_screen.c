@@ -63,7 +63,6 @@ static bool text_start(void *memory)
 		cells[i] = VGA_GREY_ON_BLACK | ' ';
 	outb(CRTC_INDEX, CRTC_CURSOR);
 	outb(CRTC_DATA, CURSOR_OFF);
-	fb.screen.console.name = "screen";
 	fb.screen.draw = text_draw;
 	screen_start(&fb.screen, device.width, device.height);
 	return true;

@@ -76,7 +76,7 @@ u64 ipi_send(cpu_t cpu)
 
 u64 ipi_send_mask(const struct cpumask *targets)
 {
-	const cpu_t n = call_count(targets);
+	const cpu_t n = cpus_online_among(targets, cpu_id());
 	u64 sent = 0;
 	cpu_t cpu;
 
