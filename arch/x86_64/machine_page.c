@@ -30,14 +30,6 @@ static u32 count_groups(unsigned shift)
 	return groups;
 }
 
-static void print_topology(sheet_line_fn *line)
-{
-	const struct topology t = topology_read(cpuid_own, NULL);
-
-	line("cpus", "%u in %u cores in %u packages (%s)", cpu_count, count_groups(t.core_shift),
-	     count_groups(t.package_shift), t.source);
-}
-
 /* CPUs of this machine that have the boot CPU's cache, itself included. */
 static cpu_t count_sharers(const struct cache_level *cache)
 {
@@ -72,18 +64,6 @@ static void print_caches(sheet_line_fn *line)
 	line("cache", "%s", text);
 }
 
-static void print_clock(sheet_line_fn *line)
-{
-	line("clock", "TSC at %llu kHz%s", clock_tsc_hz() / 1000,
-	     cpu_features.invariant_tsc ? "" : ", not invariant");
-}
-
-static void print_machine_checks(sheet_line_fn *line)
-{
-	line("errors", "%llu corrected, %llu uncorrected, %llu pages named by them",
-	     mce_totals.corrected, mce_totals.uncorrected, mce_totals.pages);
-}
-
 static void print_cpu(sheet_line_fn *line)
 {
 	const struct cpu_features *f = &cpu_features;
@@ -106,14 +86,19 @@ void arch_machine_measure(void)
 
 void arch_machine_page(sheet_line_fn *line)
 {
+	const struct topology t = topology_read(cpuid_own, NULL);
+
 	arch_machine_name(line);
-	print_topology(line);
+	line("cpus", "%u in %u cores in %u packages (%s)", cpu_count, count_groups(t.core_shift),
+	     count_groups(t.package_shift), t.source);
 	print_caches(line);
-	print_machine_checks(line);
+	line("errors", "%llu corrected, %llu uncorrected, %llu pages named by them",
+	     mce_totals.corrected, mce_totals.uncorrected, mce_totals.pages);
 }
 
 void arch_machine_name(sheet_line_fn *line)
 {
 	print_cpu(line);
-	print_clock(line);
+	line("clock", "TSC at %llu kHz%s", clock_tsc_hz() / 1000,
+	     cpu_features.invariant_tsc ? "" : ", not invariant");
 }

@@ -15,6 +15,8 @@
 static struct cpu_desc boot_cpu_desc = {.enabled = true};
 struct cpu_desc *cpu_descs = &boot_cpu_desc;
 
+enum { CPUID_7_EDX_HYBRID = 1 << 15 }; /* the cores are of more than one kind */
+
 static struct acpi_srat srat;
 static struct acpi_slit slit;
 
@@ -77,7 +79,7 @@ void acpi_machine_nodes(const struct acpi_table *srat_table, const struct acpi_t
 void acpi_machine_order_cpus(cpuid_fn *leaf, const void *ctx, u64 max)
 {
 	acpi_order_cpus(cpu_descs, cpu_count, topology_read(leaf, ctx).core_shift,
-			topology_is_hybrid(leaf, ctx));
+			leaf(7, 0, ctx).edx & CPUID_7_EDX_HYBRID);
 	cpu_count = (cpu_t)MIN(cpu_count, max);
 }
 

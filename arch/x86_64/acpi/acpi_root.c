@@ -21,7 +21,6 @@ struct rsdp_bytes {
 	u32 rsdt;
 	u32 length; /* this field and the following exist from revision 2 on */
 	u64 xsdt;
-	u8 extended_checksum, reserved[3];
 } __packed;
 
 static u8 byte_sum(const u8 *data, size_t len)

@@ -30,9 +30,7 @@ enum { ACPI_SPACE_MEMORY = 0, ACPI_SPACE_IO = 1 };
 struct acpi_header {
 	char signature[4];
 	u32 length;
-	u8 revision, checksum;
-	char oem_id[6], oem_table[8];
-	u32 oem_revision, creator, creator_revision;
+	u8 revision; /* 27 bytes follow: checksum, names, versions */
 } __packed;
 
 enum { ACPI_HEADER_SIZE = 36, ACPI_RSDP_V1_SIZE = 20, ACPI_RSDP_V2_SIZE = 36 };

@@ -13,7 +13,6 @@
 #include <arch/random.h>
 #include <arch/tlb.h>
 
-#include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "kernel/core/percpu.h"

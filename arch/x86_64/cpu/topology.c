@@ -9,11 +9,7 @@
 #include "arch/x86_64/cpu/topology.h"
 
 enum { LEVELS_MAX = 8, LEVEL_NONE = 0, LEVEL_THREAD = 1, SHIFT_MASK = 0x1f };
-enum {
-	CPUID_1_EDX_HTT = 1 << 28,
-	CPUID_7_EDX_HYBRID = 1 << 15,
-	CPUID_80000001_ECX_TOPOLOGY = 1 << 22
-};
+enum { CPUID_1_EDX_HTT = 1 << 28, CPUID_80000001_ECX_TOPOLOGY = 1 << 22 };
 
 /* Number of bits needed to number `count` things. */
 static unsigned bits_for(unsigned count)
@@ -80,11 +76,6 @@ struct topology topology_read(cpuid_fn *leaf, const void *ctx)
 	found = (struct topology){.source = "CPUID 1"};
 	from_counts(leaf, ctx, &found);
 	return found;
-}
-
-bool topology_is_hybrid(cpuid_fn *leaf, const void *ctx)
-{
-	return leaf(7, 0, ctx).edx & CPUID_7_EDX_HYBRID;
 }
 
 /* ---- caches ---- */

@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "kernel/lib/types.h"
 
 struct topology {
@@ -26,9 +26,6 @@ struct topology {
 typedef struct cpuid cpuid_fn(u32 leaf, u32 subleaf, const void *ctx);
 
 struct topology topology_read(cpuid_fn *leaf, const void *ctx);
-
-/* True in a hybrid processor, whose cores are of more than one kind (CPUID 7). */
-bool topology_is_hybrid(cpuid_fn *leaf, const void *ctx);
 
 /* ---- caches: Intel SDM vol. 2A, "CPUID", leaf 4; AMD APM vol. 3, E.4.15 (8000_001Dh) ---- */
 

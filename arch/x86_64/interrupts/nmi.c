@@ -127,7 +127,7 @@ void nmi_init(void)
 {
 	clear_board();
 	trap_set_handler(TRAP_NMI, handle_nmi);
-	nmi_tick_acknowledge();
+	nmi_tick_take(); /* a handler of a test may have taken one */
 }
 
 static void print_not_stopped(void)

@@ -65,13 +65,13 @@ static void rtc_interrupts(u8 which)
  * The first tick comes from the periodic interrupt, within 0.13 ms. What was raised before is
  * cleared while nothing can be raised: reading C afterwards could take a tick's reason away.
  */
-static void start(void)
+void nmi_tick_start(void)
 {
-	if (rtc_read(RTC_B) == 0xff)
+	if (hang_seconds == 0 || rtc_read(RTC_B) == 0xff)
 		return;
 	rtc_interrupts(0);
 	rtc_read(RTC_C);
-	nmi_tick_is_on = io_apic_route_nmi(RTC_PIN);
+	nmi_tick_is_on = io_apic_set(RTC_PIN, PIN_MODE_NMI);
 	if (!nmi_tick_is_on)
 		return;
 	rtc_write(RTC_A, (u8)((rtc_read(RTC_A) & ~RATE_MASK) | RATE_8192_HZ));
@@ -80,7 +80,7 @@ static void start(void)
 
 static void stop(void)
 {
-	io_apic_mask(RTC_PIN);
+	io_apic_set(RTC_PIN, PIN_MASKED);
 	rtc_interrupts(0);
 	rtc_read(RTC_C);
 	nmi_tick_is_on = false;
@@ -98,12 +98,6 @@ static bool take(void)
 	}
 	rtc_select(index);
 	return raised;
-}
-
-void nmi_tick_start(void)
-{
-	if (hang_seconds > 0)
-		start();
 }
 
 static bool has_ticked(void)
@@ -126,12 +120,6 @@ void nmi_tick_confirm(void)
 		pr_info("watchdog: off, because no RTC sends NMIs through an I/O APIC");
 }
 
-/* The first tick may have an echo: a period that ended before the first NMI was handled. */
-static bool may_be_echo(u64 now)
-{
-	return nmi_ticks == 1 && now - last < CONFIRM_NS;
-}
-
 enum nmi_tick nmi_tick_take(void)
 {
 	const u64 now = clock_ns();
@@ -139,14 +127,9 @@ enum nmi_tick nmi_tick_take(void)
 	if (!nmi_tick_is_on)
 		return NMI_NO_TICK;
 	if (!take())
-		return may_be_echo(now) ? NMI_PERHAPS_TICK : NMI_NO_TICK;
+		/* the first tick may have an echo: a period that ended before its NMI was handled */
+		return nmi_ticks == 1 && now - last < CONFIRM_NS ? NMI_PERHAPS_TICK : NMI_NO_TICK;
 	last = now;
 	atomic_store_release(&nmi_ticks, nmi_ticks + 1);
 	return NMI_TICK;
-}
-
-void nmi_tick_acknowledge(void)
-{
-	if (nmi_tick_is_on)
-		rtc_read(RTC_C);
 }

@@ -17,7 +17,7 @@
 #include <arch/memory.h>
 #include <arch/mmio.h>
 
-#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/traps/apic_setup.h"

@@ -77,11 +77,6 @@ int descriptors_alloc(struct percpu *cpu, node_t node)
 	return 0;
 }
 
-void *descriptors_user_trap_stack(void)
-{
-	return (u8 *)&this_cpu()->arch.tables->tss + offsetof(struct tss, rsp);
-}
-
 static void tables_fill(struct cpu_tables *tables)
 {
 	const u64 base = (u64)&tables->tss, limit = sizeof(tables->tss) - 1;

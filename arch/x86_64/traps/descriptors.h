@@ -24,7 +24,7 @@ enum { IST_STACK_SIZE = 8192, BOOT_STACK_SIZE = 16384 };
 
 struct __packed tss {
 	u32 reserved0;
-	u64 rsp[3];
+	u64 rsp[3]; /* [0]: where traps from ring 3 begin */
 	u64 reserved1;
 	u64 ist[7]; /* a gate's IST number is the index + 1 */
 	u64 reserved2;
@@ -49,12 +49,6 @@ int descriptors_alloc(struct percpu *cpu, node_t node);
  * percpu has moved.
  */
 void descriptors_init_cpu(struct percpu *cpu);
-
-/*
- * The field of this CPU's TSS with the stack on which traps from ring 3 begin (RSP0): 8 bytes, not
- * aligned.
- */
-void *descriptors_user_trap_stack(void);
 
 /*
  * True if `addr` lies in a guard page of one of the boot CPU's stacks; *what is then the stack's

@@ -11,7 +11,6 @@
 #include <arch/atomic.h>
 
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/traps/mce_decode.h"
 #include "kernel/core/panic.h"
@@ -36,8 +35,6 @@ enum {
 	CPUID_1_EDX_MCA = 1 << 14
 };
 enum { MCG_RIPV = 1 << 0, NAMED_MAX = 16 };
-
-#define STATUS_CONTEXT (1ULL << 57)
 
 struct mce_totals mce_totals; /* atomic until the run is over */
 static u32 named; /* corrected errors that were printed; in a storm further ones are only counted */
@@ -86,10 +83,10 @@ static void count(const struct mce_error *error)
 static bool take(unsigned bank, struct mce_error *error)
 {
 	*error = (struct mce_error){.bank = bank, .status = bank_read(bank, MC_STATUS)};
-	if (!mce_valid(error->status))
+	if (!(error->status & STATUS_VALID))
 		return false;
-	error->addr = error->status >> 58 & 1 ? bank_read(bank, MC_ADDR) : 0;
-	error->misc = error->status >> 59 & 1 ? bank_read(bank, MC_MISC) : 0;
+	error->addr = error->status & STATUS_ADDR_VALID ? bank_read(bank, MC_ADDR) : 0;
+	error->misc = error->status & STATUS_MISC_VALID ? bank_read(bank, MC_MISC) : 0;
 	error->amd = cpu_features.amd;
 	error->counted = capabilities() & CAP_COUNTS;
 	wrmsr_safe(MSR_MC_CTL + bank * MSRS_PER_BANK + MC_STATUS, 0);

@@ -23,7 +23,7 @@
 #include <arch/cpu.h>
 #include <arch/percpu.h>
 
-#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/trap_frame.h"
 #include "arch/x86_64/traps/descriptors.h"
@@ -160,7 +160,8 @@ void user_enter(const struct trap_frame *regs, u64 fs_base, const void *vectors)
 	user_set_gs_base(0);
 	if (!vectors || !user_vectors_load(vectors))
 		user_vectors_reset();
-	user_run(&first, &arch->user_stack, descriptors_user_trap_stack(), attend_and_make_safe);
+	user_run(&first, &arch->user_stack, (u8 *)&arch->tables->tss + offsetof(struct tss, rsp),
+		 attend_and_make_safe);
 	arch->user_stack = 0;
 	forget_program(arch);
 	irq_enable();

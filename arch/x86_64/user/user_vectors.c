@@ -19,7 +19,6 @@
 #include <arch/user.h>
 
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "kernel/lib/string.h"
 
@@ -55,17 +54,14 @@ size_t user_vectors_size(void)
 	return atomic_load_relaxed(&size);
 }
 
-static u64 enabled_components(void)
+u64 user_vectors_features(void)
 {
 	u32 low, high;
 
+	if (!cpu_features.xsave)
+		return 0;
 	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	return (u64)high << 32 | low;
-}
-
-u64 user_vectors_features(void)
-{
-	return cpu_features.xsave ? enabled_components() : 0;
 }
 
 static void fxsave(struct fxsave *area)
@@ -121,7 +117,7 @@ static bool header_is_possible(const struct vectors *from)
 
 	for (size_t i = 0; i < ARRAY_LEN(from->zeros); i++)
 		others |= from->zeros[i];
-	return others == 0 && (from->components & ~enabled_components()) == 0;
+	return others == 0 && (from->components & ~user_vectors_features()) == 0;
 }
 
 bool user_vectors_load(const void *area)
