@@ -39,7 +39,7 @@ void kernel_main(const struct boot_info *info)
 	arch_early_init(); /* traps are caught, time is known */
 	boot_stage_end("early");
 	pr_info("Ashlar " AS_TEXT(ASHLAR_VERSION));
-	cmdline_apply(info->cmdline, info->cmdline_len);
+	cmdline_apply(&cmdline_machine, info->cmdline, info->cmdline_len);
 	arch_console_init(); /* people see the log from its first line */
 
 	/* RAM is known, and the ranges already in use are kept */

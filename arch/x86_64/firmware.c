@@ -52,7 +52,7 @@ static void read_cpus(void)
 		return;
 	}
 	list = acpi_machine_cpus(madt, &count, &info);
-	apic_set_nmi_pin(info.nmi_lint);
+	apic_nmi_pin = info.nmi_lint;
 	pic_mask_all();
 	acpi_madt_io_apics(madt, io_apic_add);
 	apic_choose_mode(count ? list[count - 1].apic_id : 0, opted_out);

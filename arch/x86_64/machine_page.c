@@ -10,23 +10,18 @@
 #include "kernel/core/printk.h"
 #include "mm/contig/bad_frames.h"
 
-/* True if no CPU below `cpu` has the same APIC ID after the shift. */
-static bool is_first_of_group(cpu_t cpu, unsigned shift)
-{
-	cpu_t other = 0;
-
-	while (cpu_descs[other].apic_id >> shift != cpu_descs[cpu].apic_id >> shift)
-		other++;
-	return other == cpu;
-}
-
-/* Number of different APIC IDs after a shift. */
+/* Number of different APIC IDs after a shift: CPUs below which no CPU has the same. */
 static u32 count_groups(unsigned shift)
 {
 	u32 groups = 0;
 
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		groups += is_first_of_group(cpu, shift);
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		cpu_t other = 0;
+
+		while (cpu_descs[other].apic_id >> shift != cpu_descs[cpu].apic_id >> shift)
+			other++;
+		groups += other == cpu;
+	}
 	return groups;
 }
 

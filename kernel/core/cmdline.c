@@ -19,7 +19,7 @@
 
 enum { VALUES_MAX = 160, NAME_MAX = 31, NEAREST_MAX = 3 };
 
-static struct cmdline machine; /* of the real machine */
+struct cmdline cmdline_machine;
 
 static bool strict;
 OPTION_BOOL(end.strict, strict, "a word of the command line that is refused fails the run",
@@ -378,7 +378,7 @@ static bool is_loaders(const char *name)
 	return false;
 }
 
-static void refuse(struct cmdline *cmdline, const char *why)
+void cmdline_refuse(struct cmdline *cmdline, const char *why)
 {
 	pr_err("command line: ignored: %s", why);
 	if (cmdline->refused++ == 0)
@@ -403,14 +403,14 @@ static void apply_word(struct cmdline *cmdline, char *word)
 		option_suggest(word, nearest, sizeof(nearest));
 		format(why, sizeof(why), "%s%s%s is not known%s", word, equals ? "=" : "",
 		       equals ? equals + 1 : "", nearest);
-		refuse(cmdline, why);
+		cmdline_refuse(cmdline, why);
 		return;
 	}
 	value = equals ? equals + 1 : opt->parse == option_parse_bool ? "on" : "";
 	ret = opt->parse(opt, value);
 	if (ret < 0) {
 		option_explain(opt, value, ret, why, sizeof(why));
-		refuse(cmdline, why);
+		cmdline_refuse(cmdline, why);
 	}
 }
 
@@ -433,7 +433,7 @@ static void apply_words(struct cmdline *cmdline, const char *end)
 			apply_word(cmdline, word);
 		} else {
 			format(why, sizeof(why), "unfinished quote in \"%s\"", word);
-			refuse(cmdline, why);
+			cmdline_refuse(cmdline, why);
 		}
 	}
 }
@@ -455,7 +455,7 @@ static size_t copy_text(struct cmdline *cmdline, const char *text, size_t len)
 	return n;
 }
 
-unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len)
+unsigned cmdline_apply(struct cmdline *cmdline, const char *text, size_t len)
 {
 	size_t n = copy_text(cmdline, text, len);
 	char why[64];
@@ -465,28 +465,18 @@ unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len)
 	if (n < len && text[n]) {
 		format(why, sizeof(why), "the rest of a text longer than %u bytes",
 		       CMDLINE_MAX - 1);
-		refuse(cmdline, why);
+		cmdline_refuse(cmdline, why);
 	}
 	return cmdline->refused;
 }
 
-unsigned cmdline_apply(const char *text, size_t len)
-{
-	return cmdline_apply_in(&machine, text, len);
-}
-
-void cmdline_refuse(const char *why)
-{
-	refuse(&machine, why);
-}
-
 bool cmdline_passes(void)
 {
-	if (!strict || machine.refused == 0)
+	if (!strict || cmdline_machine.refused == 0)
 		return true;
-	print("# FAILED: command line: %s", machine.first_refused);
-	if (machine.refused > 1)
-		print(", and %u more", machine.refused - 1);
+	print("# FAILED: command line: %s", cmdline_machine.first_refused);
+	if (cmdline_machine.refused > 1)
+		print(", and %u more", cmdline_machine.refused - 1);
 	print(" (end.strict=off allows it)\n");
 	return false;
 }

@@ -74,7 +74,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *exact = exact_copy(data, size);
 
 	text = "";
-	require(cmdline_apply(exact, size) <= size);
+	require(cmdline_apply(&cmdline_machine, exact, size) <= size);
 	check();
 	free(exact);
 	return 0;

@@ -177,7 +177,7 @@ static void check_line(unsigned chosen, const char *value, size_t len)
 		line[used + len] = '"';
 	log = log_end(log);
 	show_all(before);
-	refused = cmdline_apply_in(&own, line, used + len + (len > 0));
+	refused = cmdline_apply(&own, line, used + len + (len > 0));
 	free(line);
 	show_all(after);
 	require(!refused || !one_word || log_names(log, opt->name));

@@ -132,18 +132,13 @@ void nmi_init(void)
 
 static void print_not_stopped(void)
 {
-	unsigned left = NAMED_MAX;
+	int left = NAMED_MAX;
 	cpu_t cpu;
 
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu == cpu_id() || atomic_load_relaxed(&cpu_data(cpu)->arch.stopped))
-			continue;
-		if (left-- == 0) {
-			print(" ...");
-			break;
-		}
-		print(" %u", cpu);
-	}
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu != cpu_id() && !atomic_load_relaxed(&cpu_data(cpu)->arch.stopped) &&
+		    left-- > 0)
+			print(" %u", cpu);
 	print("\n");
 }
 

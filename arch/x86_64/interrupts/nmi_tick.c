@@ -127,7 +127,7 @@ enum nmi_tick nmi_tick_take(void)
 	if (!nmi_tick_is_on)
 		return NMI_NO_TICK;
 	if (!take())
-		/* the first tick may have an echo: a period that ended before its NMI was handled */
+		/* the first tick may have an echo: a period that ended before its NMI came */
 		return nmi_ticks == 1 && now - last < CONFIRM_NS ? NMI_PERHAPS_TICK : NMI_NO_TICK;
 	last = now;
 	atomic_store_release(&nmi_ticks, nmi_ticks + 1);

@@ -56,7 +56,8 @@ enum { SEND_POLLS = 1000000 }; /* a second or more; an ICR is busy for microseco
 
 static enum apic_mode mode;
 static volatile void __iomem *regs; /* xAPIC mode */
-static int nmi_pin = -1;
+
+int apic_nmi_pin = -1;
 
 static unsigned x2apic_wish = X2APIC_AUTO;
 OPTION_CHOICE(x2apic, x2apic_wish, "auto|on|off",
@@ -160,11 +161,6 @@ void apic_choose_mode(u32 highest_id, bool opted_out)
 	}
 }
 
-void apic_set_nmi_pin(int pin)
-{
-	nmi_pin = pin;
-}
-
 u32 apic_id(void)
 {
 	if (mode == APIC_NONE)
@@ -197,7 +193,7 @@ void apic_init_cpu(void)
 		return;
 	if (mode == APIC_X2APIC)
 		wrmsr(MSR_APIC_BASE, rdmsr(MSR_APIC_BASE) | APIC_BASE_ENABLE | APIC_BASE_EXTD);
-	apic_set_up(&access, nmi_pin);
+	apic_set_up(&access, apic_nmi_pin);
 	finish_in_service();
 	apic_write(APIC_ESR, 0);
 }

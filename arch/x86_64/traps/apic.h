@@ -47,10 +47,10 @@ enum apic_mode apic_probe(void);
 void apic_choose_mode(u32 highest_id, bool opted_out);
 
 /*
- * Set the local pin that delivers NMIs on every CPU, or -1 for none. apic_init_cpu() opens it, so
- * NMIs must have their handler by then.
+ * The local pin that delivers NMIs on every CPU, or -1 for none. apic_init_cpu() opens it, so NMIs
+ * must have their handler by then.
  */
-void apic_set_nmi_pin(int pin);
+extern int apic_nmi_pin;
 
 /*
  * On every CPU: enter the chosen mode, software-enable the APIC, mask all local sources but NMI,

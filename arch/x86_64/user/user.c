@@ -29,6 +29,7 @@
 #include "arch/x86_64/traps/descriptors.h"
 #include "arch/x86_64/traps/traps.h"
 #include "arch/x86_64/user/user.h"
+#include "arch/x86_64/user/user_run.h"
 #include "arch/x86_64/user/user_vectors.h"
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"

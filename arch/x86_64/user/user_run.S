@@ -1,5 +1,5 @@
 /*
- * Entering ring 3 and coming back; see user.h.
+ * Entering ring 3 and coming back; see user_run.h.
  *
  *	user_enter()    struct trap_frame first      in its frame
  *	user_run()      RBP RBX R12 ... R15, pad
