@@ -22,6 +22,7 @@
 #include "arch/x86_64/acpi/acpi_root.h"
 #include "arch/x86_64/acpi/acpi_srat.c"
 #include "arch/x86_64/acpi/acpi_srat.h"
+#include "kernel/lib/words.c"
 #include "tests/fuzz/fuzz.h"
 
 enum { KIND_RSDP, KIND_ROOT, KIND_MADT, KIND_SRAT, KIND_SLIT, KIND_DEVICES, KIND_DUMP, KINDS };
