@@ -140,6 +140,18 @@ COUNTED = (
 # ---- the section ----
 
 
+def headline(captures):
+    """The measure of the series, with its own instruction: demand faults by one CPU."""
+    rows = rows_of(of_kind(captures, "fault", size="2M", cpus=1), where=lambda r: r.capture.where, insn=insn_of, pieces=column)
+    medians = {tuple(row.key.values()): row.spread(brought).median for row in rows}
+    where = next((w for w in words.WHERE if (w, "`erms`", "page") in medians and (w, "`erms`", "multi") in medians), None)
+    if not where:
+        return None
+    ours = [medians.get((where, *way)) for way in (("`erms`", "page"), ("`erms`", "multi"), ("the default", "multi"))]
+    rates_of_all = map(words.figure, (*seeds.CLEAR[2][2:], *ours))
+    return ["Clearing series, fault in 2 MiB pages, `rep stosb`: GB/s", *rates_of_all, words.WHERE[where]]
+
+
 def section(paper, captures):
     faults, counted = fault_rates(captures), counted_table(captures)
     alone = rates("Clearing alone: the same instruction in steps and in extents", of_kind(captures, "clear"), cleared)

@@ -116,6 +116,17 @@ def steps_picture(row):
     return Figure(name, svg, f"Time for one more page, in steps of ten, {memory} memory: mean, fastest and slowest ({row.key['machine']}).")
 
 
+def headline(captures):
+    row = next((row for row in machines(of_kind(captures, "contig")) if row.key["memory"] == "fresh"), None)
+    if not row:
+        return None
+    steps = [steps_of(row, mode) for mode in ("vanilla", "skip", "index")]
+    _, _, vanilla, _, fix = seeds.CONTIG[-1]
+    theirs = [words.figure(vanilla[0]), words.figure(fix[0])]
+    ours = [words.figure(overall(of_mode)[2]) if of_mode else "-" for of_mode in steps]
+    return ["Contiguous-range series, make a 1 GiB page: mean ms", *theirs, *ours, row.key["machine"]]
+
+
 def section(paper, captures):
     rows = machines(of_kind(captures, "contig"))
     if not rows:

@@ -1,4 +1,4 @@
-"""The whole report: the runs and their machines, a section for each, and the other records."""
+"""The whole report: the runs and their machines, a table of the five techniques, a section for each, and the other records."""
 
 import re
 
@@ -23,6 +23,14 @@ SECTIONS = (
     *(module.section for module in (sweeps, hvo, fill, history, memmap, clear, pcp, contig)), pcp.allocator,
     *(module.section for module in (peer, programs, results)),
 )  # fmt: skip
+
+
+def summary(captures):
+    """Before, after and ours for each series, published and measured here, in one measure for each series."""
+    lines = [hvo.headline, memmap.headline, clear.headline, pcp.headline_pcp, contig.headline, pcp.headline_alloc]
+    rows = [row for row in (line(captures) for line in lines) if row]
+    head = ["what", "published: before", "published: after", "here: before", "here: after", "ours", "measured on"]
+    return Table(head, rows, "Each technique in one line", ours=()) if rows else None
 
 
 def hosts(captures):
@@ -72,6 +80,13 @@ def make(captures):
             paper.text(f"{capture.name}: {capture.problem}. What it had recorded until then is below.", "bad")
     if not pictures.available():
         paper.note("No pictures: matplotlib is not installed (`apt-get install python3-matplotlib`).")
+    lines = summary(captures)
+    if lines:
+        paper.add(Heading("Summary"), lines)
+        paper.note(
+            "Published figures are of Linux on other machines: compare ratios between columns, not figures"
+            " across. What differs is said in each section."
+        )
     for section in SECTIONS:
         section(paper, captures)
     paper.add(Heading("Runs"), runs(captures))

@@ -166,6 +166,19 @@ def cpus_picture(found, op, name):
     return Figure(name, svg, caption)
 
 
+def headline(captures):
+    """One line of the summary: before, after and ours as multiples of off, for growing with the largest number of CPUs measured."""
+    rows = fresh([row for row in legs(captures) if "," not in row.key["machine"].removeprefix("QEMU,")], "alloc")
+    cpus = max((cpus for cpus, mode in rows if mode == "on"), default=None)
+    if cpus is None:
+        return None
+    cells = [words.times((cpus, mode) in rows and against_off(rows[cpus, mode])) for mode in ("unbatched", "batched", "on")]
+    _, _, _, off0, on0, off1, on1 = seeds.HVO[1]
+    theirs = [words.times(on0[0] / off0[0]), words.times(on1[0] / off1[0])]
+    where = words.place(rows[cpus, "on"].last.capture.where, cpus)
+    return ["HVO series, grow a pool of 2 MiB pages: time per page, off = 1", *theirs, *cells, where]
+
+
 def section(paper, captures):
     found = legs(captures)
     if not found:

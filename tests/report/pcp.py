@@ -59,7 +59,7 @@ def ratios_of(turns, after, before):
 
 def elapsed():
     _, before, after = next(row for row in seeds.PCP if row[0] == "seconds time elapsed")
-    return number(after[0]) / number(before[0])
+    return before[0], after[0], number(after[0]) / number(before[0])
 
 
 def by_machine(turns):
@@ -70,7 +70,7 @@ def by_machine(turns):
 
 
 def ratios(turns):
-    rows = [["published, time elapsed", f"{elapsed():.4f}", "-", "-", "-"]]
+    rows = [["published, time elapsed", f"{elapsed()[2]:.4f}", "-", "-", "-"]]
     for (name, counted), of_machine in by_machine(turns).items():
         spreads = [ratios_of(of_machine, after, before) for after, before in RATIOS.values()]
         rows.append([f"ours, {name}, {counted} a page", *(f"{s.median:.4f} ({s.low:.3f} to {s.high:.3f})" for s in spreads)])
@@ -98,6 +98,17 @@ def times(turns):
     }
     records = [r for turn in turns for r in turn.records]
     return table("A page", rows_of(records, machine=machine, unit=unit, types=way_of), columns, ours=is_ours)
+
+
+def headline_pcp(captures):
+    found = by_machine(rounds(captures))
+    where = next((key for place in words.WHERE.values() for key in found if key[0] == place), None)
+    if not where:
+        return None
+    before, after, ratio = elapsed()
+    mine = [f"{ratios_of(found[where], way, 'on').median:.4f}" for way in ("first", "off")]
+    what = "Per-CPU list series, batches of 10,000 pages: time elapsed, before = 1"
+    return [what, f"1 ({before} s)", f"{ratio:.4f} ({after} s)", "1", *mine, where[0]]
 
 
 # ---- page_fault1 ----
@@ -194,3 +205,12 @@ def allocator(paper, captures):
         "Not comparable: the probes have no zones, watermarks, types or checks. Rows in which a thread was"
         " switched away from are left out; `-` means that no undisturbed round was left."
     )
+
+
+def headline_alloc(captures):
+    row = next((row for row in subjects(captures) if tuple(row.key.values()) == ("bulk0-inorder", "alloc", 1)), None)
+    if not row or not row.spread(item("ns"), subject_of, "ashlar"):
+        return None
+    spreads = [row.spread(item("ns"), subject_of, subject) for subject in ("without-lists", "pcp-list", "ashlar")]
+    cells = [words.figure(spread and spread.median) for spread in spreads]
+    return ["Allocator, 4 KiB pages in bulk: ns (before: no lists; after: Linux-shaped lists)", "-", "-", *cells, "hosted, native"]
