@@ -13,12 +13,10 @@
 #include "mm/memmap/memmap.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_split.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/isolate.h"
-#include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 

@@ -31,7 +31,6 @@
  */
 #pragma once
 
-#include "mm/map/memblock.h"
 #include "mm/memmap/zone.h"
 
 /* page_mark_bad() for any struct mm. */

@@ -16,8 +16,7 @@
  * from their descriptions.
  */
 #include "mm/contig/contig_read.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/buddy.h"
+#include "mm/memmap/enter.h"
 #include "mm/zone/section.h"
 
 /* The records of a block and of the run or page around it. */

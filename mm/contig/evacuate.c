@@ -24,7 +24,6 @@
 #include "mm/zone/gigablock.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
-#include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 
 /*

@@ -8,8 +8,6 @@
  */
 #include "mm/debug/account.h"
 
-#include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "mm/debug/account_lists.h"
 #include "mm/debug/account_meta.h"

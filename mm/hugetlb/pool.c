@@ -2,10 +2,7 @@
 #include "mm/hugetlb/pool.h"
 
 #include "kernel/core/context.h"
-#include "kernel/core/panic.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/reason_set.h"
-#include "kernel/core/wait.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/hvo/hvo_unshare.h"

@@ -6,7 +6,6 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/reason_set.h"
-#include "kernel/core/wait.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"

@@ -56,7 +56,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/lib/string.h"
 #include "mm/hvo/hvo_make.h"
-#include "mm/memmap/block_state.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/section_close.h"
 

@@ -4,7 +4,6 @@
  */
 #include "mm/hvo/hvo_restore.h"
 
-#include "kernel/core/panic.h"
 #include "kernel/lib/string.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/hvo/hvo_steps.h"

@@ -8,7 +8,6 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 
 pfn_t pgtable_alloc_boot(void *ctx)

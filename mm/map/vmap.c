@@ -16,7 +16,6 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/reason_set.h"
 #include "mm/map/memblock.h"
-#include "mm/map/pgtable.h"
 
 #define STACK_SLOT     KIB(64)
 #define DEVICES_OFFSET (VMALLOC_SIZE / 16)

@@ -27,7 +27,6 @@
 #include "kernel/core/reason_set.h"
 #include "kernel/core/shootdown.h"
 #include "mm/map/memblock.h"
-#include "mm/map/vmap.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_fast.h"
 

@@ -9,10 +9,7 @@
  */
 #include "mm/memmap/memmap.h"
 
-#include <arch/barrier.h>
 #include <arch/stream.h>
-
-#include "kernel/core/panic.h"
 
 /* Kinds of struct page differ in the first 16 bytes only; the rest is zero. */
 union page_start {

@@ -16,7 +16,6 @@
 #include "mm/memmap/vmemmap.h"
 
 #include <arch/barrier.h>
-#include <arch/tlb.h>
 
 #include "kernel/core/panic.h"
 #include "kernel/lib/string.h"

@@ -14,7 +14,6 @@
 #include <arch/check.h>
 
 #include "kernel/core/context.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/clear/clear.h"
@@ -26,7 +25,6 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_huge.h"
 #include "mm/page/pressure.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"

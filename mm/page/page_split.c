@@ -11,7 +11,6 @@
  */
 #include "mm/page/page_split.h"
 
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
@@ -19,7 +18,7 @@
 #include "mm/memmap/upward.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/page_poison.h"
-#include "mm/page/pcp.h"
+#include "mm/memmap/enter.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/gigablock.h"

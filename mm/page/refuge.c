@@ -14,7 +14,6 @@
 #include "mm/memmap/memmap.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_split.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"

@@ -27,13 +27,11 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/enter.h"
 #include "mm/memmap/memmap.h"
-#include "mm/memmap/meta.h"
 #include "mm/memmap/meta_gate.h"
 #include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"

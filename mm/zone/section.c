@@ -12,7 +12,6 @@
  */
 #include "mm/zone/section_memmap.h"
 
-#include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
@@ -26,7 +25,6 @@
 #include "mm/zone/gigablock.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/poison.h"
-#include "mm/zone/transit.h"
 
 enum { OPEN_TURNS = 64 };
 

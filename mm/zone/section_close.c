@@ -13,7 +13,6 @@
  */
 #include "mm/zone/section_close.h"
 
-#include "kernel/core/panic.h"
 #include "kernel/core/shootdown.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/enter.h"
@@ -23,8 +22,6 @@
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/meta_grow.h"
-#include "mm/zone/section.h"
-#include "mm/zone/transit.h"
 
 struct closing {
 	struct mm *mm;

@@ -30,10 +30,7 @@
 #include "kernel/core/wait.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/enter.h"
-#include "mm/memmap/memmap.h"
-#include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/transit.h"
 

@@ -10,8 +10,6 @@
 #include "mm/memmap/enter.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/buddy.h"
-#include "mm/zone/buddy_huge.h"
-#include "mm/zone/migratetype.h"
 #include "mm/zone/poison.h"
 
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
