@@ -50,9 +50,7 @@ struct evacuated evacuated;
  */
 static bool is_candidate(const struct zone *zone, u32 index)
 {
-	const struct block *block = block_at(zone->mm, index);
-	const struct block_word word =
-		block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+	const struct block_word word = block_look_any(zone->mm, index);
 
 	if (word.zone != zone->index || word.type >= MIGRATE_CMA || (word.flags & BLOCK_TRANSIT))
 		return false;

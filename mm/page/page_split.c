@@ -36,6 +36,7 @@ enum claim { CLAIM_MOVABLE, CLAIM_ANY, CLAIM_TAINTED };
 /* The block to split: this one, or, with BLOCK_NONE, any that may be claimed for `type`. */
 struct wanted {
 	u32 index;
+	unsigned also; /* this one may be of these (enum block_source) */
 	enum migratetype type;
 	enum claim claim;
 };
@@ -59,7 +60,7 @@ static u32 take_block(struct zone *zone, enum free_class class, const struct wan
 	u32 index;
 
 	if (want->index != BLOCK_NONE)
-		return block_take_in(zone, want->index, 1, 1u << class, BLOCK_FULL);
+		return block_take_in(zone, want->index, 1, 1u << class | want->also, BLOCK_FULL);
 	if (want->claim == CLAIM_TAINTED)
 		return take_tainted(zone, class, type);
 	if (atomic_load_relaxed(&zone->free_class[class]) == 0)
@@ -152,12 +153,12 @@ static bool split_free_block(struct zone *zone, unsigned order, enum migratetype
 	       (may_wait && split_bare_block(zone, order, &want));
 }
 
-bool page_split_block(struct zone *zone, u32 index, enum block_state state)
+bool page_split_block(struct zone *zone, u32 index, unsigned also)
 {
-	const struct wanted want = {.index = index};
+	const struct wanted want = {.index = index, .also = also};
 
-	return state == BLOCK_BARE ? split_bare_block(zone, PAGE_ORDERS, &want)
-				   : split_full_block(zone, PAGE_ORDERS, &want);
+	return split_full_block(zone, PAGE_ORDERS, &want) ||
+	       split_bare_block(zone, PAGE_ORDERS, &want);
 }
 
 /*

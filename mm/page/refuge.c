@@ -56,10 +56,9 @@ static bool choose(struct refuge *refuge)
 }
 
 /* Zone lock held. Is the block in pieces and meant for pages that can move? */
-static bool has_pieces(const struct block *block, const struct zone *zone)
+static bool has_pieces(const struct zone *zone, u32 index)
 {
-	const struct block_word word =
-		block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+	const struct block_word word = block_look_any(zone->mm, index);
 
 	return word.zone == zone->index && word.state == BLOCK_FULL && word.free_pages > 0 &&
 	       word.type == MIGRATE_MOVABLE;
@@ -76,7 +75,7 @@ static struct page *take_frame(struct refuge *refuge)
 	struct page *page = NULL;
 
 	zone_lock(zone);
-	if (!has_pieces(block_of(zone->mm, refuge->at), zone))
+	if (!has_pieces(zone, (u32)(refuge->at >> BLOCK_ORDER)))
 		refuge->at = end;
 	while (!page && refuge->at < end) {
 		page = pfn_page(zone->mm, refuge->at++);
@@ -94,13 +93,11 @@ static bool split_any(struct refuge *refuge)
 	const u32 first = (u32)((refuge->end >> BLOCK_ORDER) - GIB_BLOCKS);
 
 	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
-		const struct block *block = block_at(zone->mm, index);
-		const struct block_word word =
-			block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+		const struct block_word word = block_look_any(zone->mm, index);
 
 		if ((word.state != BLOCK_FULL && word.state != BLOCK_BARE) ||
 		    word.type != MIGRATE_MOVABLE || buddy_find_run(zone->mm, index) == BLOCK_NONE ||
-		    !page_split_block(zone, index, word.state))
+		    !page_split_block(zone, index, 0))
 			continue;
 		refuge->at = block_pfn(index);
 		return true;

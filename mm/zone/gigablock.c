@@ -87,13 +87,10 @@ u8 gigablock_type_of_freed(const struct mm *mm, u32 index, u8 type)
 /* Does the block hold memory that cannot be moved? Racy; any context. */
 static bool is_stuck(const struct mm *mm, u32 index)
 {
-	const struct block *block = block_at(mm, index);
-	struct block_word word, head;
+	const struct block_word word = block_look_any(mm, index);
+	struct block_word head;
 	u32 at;
 
-	if (!block)
-		return false;
-	word = block_look(block);
 	if (word.state == BLOCK_META || word.state == BLOCK_RESERVED)
 		return true;
 	if (word.state != BLOCK_FULL || block_word_type(word) == MIGRATE_MOVABLE ||

@@ -233,8 +233,7 @@ static u32 take_near_meta(struct node *node, struct zone *zone)
 		if ((meta > 0 || tainted) && meta < GIB_BLOCKS &&
 		    block_pfn((u32)first) < zone->end_pfn &&
 		    block_pfn((u32)first + GIB_BLOCKS) > zone->start_pfn)
-			index = block_take_in(zone, (u32)first, GIB_BLOCKS, 1u << FREE_BARE,
-					      BLOCK_META);
+			index = block_take_in(zone, (u32)first, GIB_BLOCKS, TAKE_BARE, BLOCK_META);
 		if (index != BLOCK_NONE)
 			node->meta.near = gib;
 		gib = gib + 1 < mm->gibs ? gib + 1 : 0;

@@ -112,8 +112,8 @@ static void split_rest(struct zone *zone)
 	const u64 end = DIV_ROUND_UP(zone->end_pfn, (u64)BLOCK_FRAMES);
 
 	for (u64 index = zone->start_pfn / BLOCK_FRAMES; index < end; index++)
-		if (zone->free_class[FREE_BARE] > 0 && block_at(&mm_kernel, (u32)index))
-			page_split_block(zone, (u32)index, BLOCK_BARE);
+		if (block_look_any(&mm_kernel, (u32)index).state == BLOCK_BARE)
+			page_split_block(zone, (u32)index, 0);
 }
 
 /*
