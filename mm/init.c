@@ -310,14 +310,12 @@ static bool mm_allocate(struct mm *mm, const struct mm_plan *plan)
 	ASSERT(zones < ZONES_MAX, "there are %u zones, but the records have room for %u", zones,
 	       ZONES_MAX - 1);
 	mm->gib = plan->zalloc(mm->gibs * sizeof(*mm->gib), NODE_NONE, plan->ctx);
-	mm->tainted = plan->zalloc(DIV_ROUND_UP(mm->gibs, 64) * sizeof(u64), NODE_NONE, plan->ctx);
 	mm->node = plan->zalloc(mm->nodes * sizeof(*mm->node), NODE_NONE, plan->ctx);
 	mm->zone = plan->zalloc(zones * sizeof(*mm->zone), NODE_NONE, plan->ctx);
 	mm->shared_tail = plan->zalloc(zones * TAIL_ORDERS * sizeof(pfn_t), NODE_NONE, plan->ctx);
 	mm->table_lock = plan->zalloc(TABLE_LOCKS * sizeof(*mm->table_lock), NODE_NONE, plan->ctx);
 	fallback = plan->zalloc((u64)mm->nodes * mm->nodes * sizeof(node_t), NODE_NONE, plan->ctx);
-	if (!mm->gib || !mm->tainted || !mm->node || !mm->zone || !mm->shared_tail ||
-	    !mm->table_lock || !fallback)
+	if (!mm->gib || !mm->node || !mm->zone || !mm->shared_tail || !mm->table_lock || !fallback)
 		return false;
 	for (node_t n = 0; n < mm->nodes; n++)
 		mm->node[n].fallback = fallback + n * mm->nodes;

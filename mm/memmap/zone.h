@@ -287,7 +287,6 @@ struct mm {
 	enum section_style style; /* (c) of sections that the allocator opens */
 	bool ready;               /* (c) */
 	bool gigablock;           /* (c) memory is placed by GiB (zone/gigablock.h) */
-	u64 *tainted;             /* (a) a bit for each GiB from first_gib on: gib->tainted */
 	/* (a) PMDs split whose round is not complete; until then no PTE of their tables changes */
 	u32 splits_unflushed;
 	struct fail_plan fail; /* (a) tests: the calls that must fail */

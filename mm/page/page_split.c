@@ -196,11 +196,6 @@ bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype typ
 	       (may_wait && split_huge_blocks(zone));
 }
 
-bool page_split_spare(struct zone *zone, unsigned order, bool may_wait)
-{
-	return split_free_block(zone, order, MIGRATE_MOVABLE, may_wait, CLAIM_ANY);
-}
-
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
 	if (gigablock_steers(zone->mm, type))
@@ -209,7 +204,7 @@ bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, b
 		return true;
 	if (may_wait && section_open_next(zone, zone->mm->style) == 0)
 		return true; /* the caller looks again: the section's blocks are bare or full now */
-	if (gigablock_spares(zone) && split_free_block(zone, order, type, may_wait, CLAIM_ANY))
+	if (split_free_block(zone, order, type, may_wait, CLAIM_ANY))
 		return true;
 	return may_wait && split_huge_blocks(zone);
 }

@@ -27,12 +27,6 @@ bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, b
 bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype type, bool may_wait);
 
 /*
- * For movable pages, with gigablock=on, if there is nothing else: split a block of those kept for
- * pages that cannot be moved. False if there is none.
- */
-bool page_split_spare(struct zone *zone, unsigned order, bool may_wait);
-
-/*
  * Split ahead of need, up to zone->ready, for callers that may not wait. The work is bounded; the
  * next caller tries what could not be done now.
  */

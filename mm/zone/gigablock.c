@@ -44,25 +44,9 @@ static void retype(struct zone *zone, u64 number, enum migratetype from, enum mi
 	migratetype_retype_free(zone, (u32)number * GIB_BLOCKS, GIB_BLOCKS, from, to);
 }
 
-static void mark(struct mm *mm, u64 number)
-{
-	const u64 bit = number - mm->first_gib;
-
-	atomic_fetch_or(&mm->tainted[bit / 64], 1ULL << bit % 64);
-	atomic_store_relaxed(&gib_number(mm, number)->tainted, true);
-}
-
-static void unmark(struct mm *mm, u64 number)
-{
-	const u64 bit = number - mm->first_gib;
-
-	atomic_store_relaxed(&gib_number(mm, number)->tainted, false);
-	atomic_fetch_and(&mm->tainted[bit / 64], ~(1ULL << bit % 64));
-}
-
 static void taint(struct zone *zone, u64 number)
 {
-	mark(zone->mm, number);
+	atomic_store_relaxed(&gib_number(zone->mm, number)->tainted, true);
 	retype(zone, number, MIGRATE_MOVABLE, MIGRATE_UNMOVABLE);
 }
 
@@ -122,10 +106,10 @@ static bool became_clean(struct zone *zone, u64 number)
 	atomic_store_relaxed(&gib->emptied, false);
 	if (has_stuck_block(zone->mm, number))
 		return false;
-	unmark(zone->mm, number);
+	atomic_store_relaxed(&gib->tainted, false);
 	fence_full(); /* pairs with gigablock_taint() */
 	if (has_stuck_block(zone->mm, number)) {
-		mark(zone->mm, number);
+		atomic_store_relaxed(&gib->tainted, true);
 		return false;
 	}
 	retype(zone, number, MIGRATE_UNMOVABLE, MIGRATE_MOVABLE);
@@ -134,43 +118,19 @@ static bool became_clean(struct zone *zone, u64 number)
 
 /* ---- order ---- */
 
-/* The highest tainted GiB in [first, below) that is whole, or not. 64 are passed over at once. */
-static u64 highest(const struct mm *mm, u64 first, u64 below, bool whole)
-{
-	while (below > first) {
-		const u64 bit = below - 1 - mm->first_gib;
-		const u64 marks =
-			atomic_load_relaxed(&mm->tainted[bit / 64]) & ~0ULL >> (63 - bit % 64);
-		u64 number;
-
-		if (!marks) {
-			below -= MIN(below - first, bit % 64 + 1);
-			continue;
-		}
-		number = mm->first_gib + bit / 64 * 64 + 63 - (u64)__builtin_clzll(marks);
-		if (number < first)
-			break;
-		if (gib_number(mm, number)->whole == whole)
-			return number;
-		below = number;
-	}
-	return GIGABLOCK_NONE;
-}
-
 u64 gigablock_next(const struct zone *zone, u64 *before)
 {
-	const u64 first = first_gib(zone), end = end_gib(zone), broken = 1ULL << 32;
-	u64 number = GIGABLOCK_NONE;
+	const u64 first = first_gib(zone), count = end_gib(zone) - first;
 
-	if (*before >= broken)
-		number = highest(zone->mm, first, MIN(*before - broken, end), false);
-	if (number != GIGABLOCK_NONE) {
-		*before = broken + number;
-		return number;
+	/* places [count, 2 * count) are for those that are not whole */
+	for (*before = MIN(*before, 2 * count); *before > 0;) {
+		const u64 number = first + --*before % count;
+		const struct gib *gib = gib_number(zone->mm, number);
+
+		if (atomic_load_relaxed(&gib->tainted) && gib->whole == (*before < count))
+			return number;
 	}
-	number = highest(zone->mm, first, MIN(*before, end), true);
-	*before = number == GIGABLOCK_NONE ? 0 : number;
-	return number;
+	return GIGABLOCK_NONE;
 }
 
 /*
@@ -369,17 +329,6 @@ bool gigablock_begin(struct mm *mm)
 			    has_stuck_block(mm, number))
 				taint(&mm->zone[z], number);
 	return true;
-}
-
-void gigablock_end(struct mm *mm)
-{
-	mm->gigablock = false;
-	for (unsigned z = 0; z < mm->zones; z++)
-		for (u64 number = first_gib(&mm->zone[z]); number < end_gib(&mm->zone[z]);
-		     number++) {
-			unmark(mm, number);
-			retype(&mm->zone[z], number, MIGRATE_UNMOVABLE, MIGRATE_MOVABLE);
-		}
 }
 
 bool gigablock_at_boot(void)
