@@ -79,18 +79,12 @@ static void zone_init(struct mm *mm, node_t node, enum zone_kind kind)
 	mm->zones++;
 }
 
-static u64 overlap(phys_t start, phys_t end, const struct memblock_range *range)
-{
-	const phys_t low = MAX(start, range->start), high = MIN(end, range->end);
-
-	return low < high ? (high - low) >> PAGE_SHIFT : 0;
-}
-
 /* Add the part of a memory range that lies in a zone of this kind. */
 static void zone_add_range(struct mm *mm, const struct memblock_range *range, enum zone_kind kind)
 {
 	const phys_t start = kind == ZONE_DMA32 ? range->start : MAX(range->start, GIB(4));
 	const phys_t end = kind == ZONE_DMA32 ? MIN(range->end, GIB(4)) : range->end;
+	u64 reserved, boot, bad;
 	struct zone *zone;
 
 	if (start >= end)
@@ -102,18 +96,13 @@ static void zone_add_range(struct mm *mm, const struct memblock_range *range, en
 	zone->end_pfn = MAX(zone->end_pfn, end >> PAGE_SHIFT);
 	zone->ram += (end - start) >> PAGE_SHIFT;
 	zone->unopened += (end - start) >> PAGE_SHIFT;
-	for (size_t i = 0; i < mm->reserved->count; i++) {
-		const struct memblock_range *reserved = &mm->reserved->range[i];
-		const u64 frames = overlap(start, end, reserved);
-
-		zone->unopened -= frames;
-		if (reserved->owner == OWNER_BOOT)
-			zone->boot += frames;
-		else if (reserved->owner == OWNER_BAD)
-			zone->bad += frames;
-		else
-			zone->reserved += frames;
-	}
+	reserved = memblock_list_bytes(mm->reserved, start, end, OWNER_ANY) >> PAGE_SHIFT;
+	boot = memblock_list_bytes(mm->reserved, start, end, OWNER_BOOT) >> PAGE_SHIFT;
+	bad = memblock_list_bytes(mm->reserved, start, end, OWNER_BAD) >> PAGE_SHIFT;
+	zone->unopened -= reserved;
+	zone->boot += boot;
+	zone->bad += bad;
+	zone->reserved += reserved - boot - bad;
 }
 
 static void zones_init(struct mm *mm)
@@ -401,7 +390,7 @@ static void make_first_tables(void)
 	static const virt_t base[] = {HUGE_MAP_BASE, HUGE_LOW_BASE, VMAP_PAGES_BASE};
 
 	for (unsigned i = 0; i < ARRAY_LEN(base); i++)
-		if (!pgtable_entry(pgtable_root(), base[i], PT_PUD, pgtable_alloc_boot, NULL, NULL))
+		if (!pgtable_entry(pgtable_root(), base[i], PT_PUD, pgtable_alloc_boot, NULL))
 			memblock_too_little("page tables of mappings");
 }
 
@@ -422,7 +411,7 @@ void mm_init(void)
 			       .style = memmap_style(),
 			       .watch = page_watch_at_boot(),
 			       .reserve = reserve_at_boot(),
-			       .gigablock = gigablock_at_boot(),
+			       .gigablock = gigablock_at_boot,
 			       .distance = arch_node_distance,
 			       .zalloc = boot_zalloc};
 

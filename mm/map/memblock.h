@@ -24,7 +24,8 @@ enum memblock_owner {
 	OWNER_IMAGE,
 	OWNER_LOADER,
 	OWNER_BOOT,
-	OWNER_BAD /* badram= */
+	OWNER_BAD, /* badram= */
+	OWNER_ANY  /* of no range: a question to memblock_list_bytes() */
 };
 
 struct memblock_range {
@@ -76,14 +77,6 @@ void memblock_direct_map_ready(void);
 /* From now on the ranges are only read: memory belongs to the buddy. */
 void memblock_freeze(void);
 
-/*
- * Totals for the machine page. Span: from address 0 to the last byte of RAM; holes: span minus RAM.
- */
-struct memblock_totals {
-	u64 ram_bytes, span_bytes, hole_bytes, reserved_bytes;
-};
-struct memblock_totals memblock_totals(void);
-
 /* Bytes of RAM on a node. */
 u64 memblock_node_bytes(node_t node);
 
@@ -100,6 +93,10 @@ bool memblock_list_add(struct memblock_list *list, struct memblock_range range);
  * second half.
  */
 bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end);
+
+/* Bytes of [start, end) in the list; of a list of reserved ranges only those of `owner`. */
+u64 memblock_list_bytes(const struct memblock_list *list, phys_t start, phys_t end,
+			enum memblock_owner owner);
 
 /* Sort out the ranges that the loader reported. 0, or -ENOMEM if there is no usable RAM at all. */
 int memblock_sort_out(const struct boot_info *info, struct memblock_list *memory,

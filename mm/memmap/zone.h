@@ -47,10 +47,6 @@ enum free_class {
 
 enum zone_kind { ZONE_DMA32, ZONE_NORMAL, ZONE_KINDS };
 
-struct page_list {
-	struct page *head;
-};
-
 /*
  * One isolation. It belongs to the code whose memory holds this token (isolate.h). All access is
  * under zone->lock, except that the holder may look at its own `count` without it.
@@ -58,7 +54,6 @@ struct page_list {
 struct isolation {
 	struct isolation *next;
 	u32 first, count; /* blocks; count 0: the token holds no isolation */
-	u64 generation;   /* number in its zone: two isolations that used one token differ in it */
 };
 
 /* Bounds of zone->split_batch. */
@@ -116,7 +111,6 @@ struct zone {
 	u64 unopened;                 /* (za) that opening sections would bring */
 
 	struct isolation *isolations; /* (z) those under way; no two overlap */
-	u64 isolations_begun;         /* (z) ever */
 
 	u64 open_cursor; /* (ah) lowest section that may be unopened */
 	/* (c) all RAM, (a) reserved frames, which RAM without struct pages joins; in frames */

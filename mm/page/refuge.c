@@ -17,36 +17,32 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
+#include "mm/zone/section.h"
 
 /*
  * How well a GiB serves as a refuge: first, that it can never become a 1 GiB page; then, how much
- * emptying it would cost. 0 if it has no room.
+ * emptying it would cost. 0 if it has no room, or was not after the one chosen last.
  */
-static u64 rank(const struct refuge *refuge, u64 number)
+static u64 gib_key(const void *ctx, u64 number)
 {
+	const struct refuge *refuge = ctx;
 	const struct mm *mm = refuge->zone->mm;
 	const struct gib *gib = &mm->gib[number - mm->first_gib];
-	const u64 movable = atomic_load_relaxed(&gib->movable);
+	const u64 rank = 1 + atomic_load_relaxed(&gib->movable) +
+			 (atomic_load_relaxed(&gib->meta) > 0 ? order_pages(GIGA_ORDER) : 0),
+		  key = rank << 32 | number;
 
 	if (!gib->whole || number == refuge->avoid || atomic_load_relaxed(&gib->free) == 0)
 		return 0;
-	return 1 + movable + (atomic_load_relaxed(&gib->meta) > 0 ? order_pages(GIGA_ORDER) : 0);
+	return key < refuge->before ? key : 0;
 }
 
 /* Choose the best GiB after the one chosen last. */
 static bool choose(struct refuge *refuge)
 {
 	const struct zone *zone = refuge->zone;
-	const u64 first = DIV_ROUND_UP(zone->start_pfn, order_pages(GIGA_ORDER));
-	const u64 end = zone->end_pfn / order_pages(GIGA_ORDER);
-	u64 best = 0;
+	const u64 best = gib_best(zone_first_gib(zone), zone_end_gib(zone), gib_key, refuge);
 
-	for (u64 gib = first; gib < end; gib++) {
-		const u64 of_gib = rank(refuge, gib), key = of_gib << 32 | gib;
-
-		if (of_gib > 0 && key < refuge->before)
-			best = MAX(best, key);
-	}
 	if (best == 0)
 		return false;
 	refuge->before = best;

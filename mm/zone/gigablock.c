@@ -11,10 +11,9 @@
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 
-enum { OFF, ON };
-static unsigned choice = OFF;
-OPTION_CHOICE(gigablock, choice, "off|on",
-	      "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
+bool gigablock_at_boot;
+OPTION_BOOL(gigablock, gigablock_at_boot,
+	    "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
 
 /*
  * Frames that CPUs may hold of a GiB, roughly. They look as if they could not be moved, so GiB that
@@ -275,36 +274,27 @@ static bool has_block(const struct zone *zone, u64 number)
  * The next GiB is the one that has most memory that cannot be moved; among equals the highest,
  * because metadata memory begins at that end.
  */
+static u64 gib_key(const void *ctx, u64 number)
+{
+	const struct zone *zone = ctx;
+	const struct mm *mm = zone->mm;
+
+	if (atomic_load_relaxed(&gib_number(mm, number)->tainted) ||
+	    (unopened_section(zone, number) >= section_end(mm) && !has_block(zone, number)))
+		return 0;
+	return ((stuck_frames(mm, number) >> HELD_SHIFT) + 1) << 32 | number;
+}
+
 bool gigablock_taint_next(struct zone *zone)
 {
-	const struct mm *mm = zone->mm;
-	u64 best = 0;
+	const u64 best = gib_best(first_gib(zone), end_gib(zone), gib_key, zone);
 
-	for (u64 number = first_gib(zone); number < end_gib(zone); number++) {
-		const struct gib *gib = gib_number(mm, number);
-		const u64 key = ((stuck_frames(mm, number) >> HELD_SHIFT) + 1) << 32 | number;
-
-		if (key < best || atomic_load_relaxed(&gib->tainted))
-			continue;
-		if (unopened_section(zone, number) < section_end(mm) || has_block(zone, number))
-			best = key;
-	}
-	if (best == 0)
-		return false;
-	taint(zone, best & ~0U);
-	return true;
+	if (best != 0)
+		taint(zone, best & ~0U);
+	return best != 0;
 }
 
 /* ---- on and off ---- */
-
-static bool has_reserved(const struct mm *mm, u64 number)
-{
-	for (size_t i = 0; i < mm->reserved->count; i++)
-		if (mm->reserved->range[i].start < (number + 1) * GIB(1) &&
-		    mm->reserved->range[i].end > number * GIB(1))
-			return true;
-	return false;
-}
 
 static u64 whole_gibs(const struct mm *mm)
 {
@@ -325,13 +315,10 @@ bool gigablock_begin(struct mm *mm)
 	mm->gigablock = true;
 	for (unsigned z = 0; z < mm->zones; z++)
 		for (u64 number = first_gib(&mm->zone[z]); number < end_gib(&mm->zone[z]); number++)
-			if (!gib_number(mm, number)->whole || has_reserved(mm, number) ||
+			if (!gib_number(mm, number)->whole ||
+			    memblock_list_bytes(mm->reserved, number * GIB(1),
+						(number + 1) * GIB(1), OWNER_ANY) > 0 ||
 			    has_stuck_block(mm, number))
 				taint(&mm->zone[z], number);
 	return true;
-}
-
-bool gigablock_at_boot(void)
-{
-	return choice == ON;
 }

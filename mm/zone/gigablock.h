@@ -41,7 +41,7 @@
 bool gigablock_begin(struct mm *mm);
 
 /* Does gigablock=on ask for it? Start-up begins before any section is open. */
-bool gigablock_at_boot(void);
+extern bool gigablock_at_boot;
 
 /* Is a request for pages of this type placed in tainted GiB? */
 static inline bool gigablock_steers(const struct mm *mm, enum migratetype type)

@@ -364,12 +364,6 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 	return err;
 }
 
-/* Does this CPU make the metadata memory of any node grow? */
-static bool grows_any(const struct mm *mm)
-{
-	return atomic_load_relaxed(&mm->growing) == cpu_id() + 1;
-}
-
 static bool claim(struct mm *mm)
 {
 	return atomic_load_relaxed(&mm->growing) == 0 && atomic_cas(&mm->growing, 0, cpu_id() + 1);
@@ -379,7 +373,7 @@ static bool claim(struct mm *mm)
 static int try_grow(struct node *node, enum meta_kind kind, u64 count)
 {
 	struct mm *mm = node->mm;
-	const bool inside = grows_any(mm);
+	const bool inside = atomic_load_relaxed(&mm->growing) == cpu_id() + 1; /* of any node */
 	int err;
 
 	if (inside && atomic_load_relaxed(&node->meta.growing))

@@ -22,11 +22,6 @@
 
 /* ---- taking ---- */
 
-static bool is_shown(enum free_class class)
-{
-	return class == FREE_BARE || class == FREE_HUGE;
-}
-
 static bool is_reported(const struct mm *mm, u32 index)
 {
 	return block_word_is_reported(block_look_at(mm, index));
@@ -77,7 +72,7 @@ static u32 look_at_block(struct report *report, u32 index, u64 most)
 	const u32 end = word.order ? head + order_blocks(word.order) : index + 1;
 	unsigned order;
 
-	if (!(word.flags & BLOCK_FREE) || !is_shown(block_free_class(word)))
+	if (!(word.flags & BLOCK_FREE) || (word.state != BLOCK_BARE && word.state != BLOCK_HUGE))
 		return end;
 	if (is_reported(mm, index))
 		return word.state == BLOCK_HUGE ? end : index + 1;

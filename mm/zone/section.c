@@ -62,6 +62,15 @@ u64 sections_moving(const struct mm *mm)
 	return moving;
 }
 
+u64 gib_best(u64 first, u64 end, gib_key_fn *key, const void *ctx)
+{
+	u64 best = 0;
+
+	for (u64 number = first; number < end; number++)
+		best = MAX(best, key(ctx, number));
+	return best;
+}
+
 u64 section_first(const struct mm *mm)
 {
 	return mm->first_gib * GIB_SECTIONS;

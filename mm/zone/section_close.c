@@ -3,7 +3,7 @@
  * from a known state and memory can change its style. See section.h.
  *
  *   before                free huge blocks become BARE (one round for all), per-CPU lists are
- *                         drained; sections_close_all() does both
+ *                         drained; sections_give_back() does both
  *   under the zone lock   is every block free? split runs that reach beyond, unlink all 64, mark
  *                         them in transit
  *   no lock               clear the PMD; full round of all CPUs, idle included, because a
@@ -95,11 +95,6 @@ static unsigned own_memmap_frames(const struct closing *c)
 	return own;
 }
 
-static struct node *memmap_node(const struct closing *c)
-{
-	return block_at(c->mm, c->memmap)->meta->node;
-}
-
 /* Under the zone lock: take all blocks, or change nothing. */
 static int take_section(struct closing *c)
 {
@@ -109,7 +104,8 @@ static int take_section(struct closing *c)
 	if (section_is_free(c))
 		err = c->memmap == BLOCK_NONE
 			      ? 0
-			      : meta_remove_block(memmap_node(c), c->memmap, own_memmap_frames(c));
+			      : meta_remove_block(block_at(c->mm, c->memmap)->meta->node, c->memmap,
+						  own_memmap_frames(c));
 	if (!err)
 		unlink_all(c);
 	zone_unlock(c->zone);
@@ -157,12 +153,6 @@ static void forget_blocks(struct closing *c)
 	zone_unlock(c->zone);
 }
 
-/* A memmap block that lies in another section becomes free there. */
-static void free_memmap(struct closing *c)
-{
-	meta_leave_block(block_zone(c->mm, c->memmap), c->memmap);
-}
-
 /*
  * The next sections to be opened are the lowest, so that memory that was in use returns before
  * memory that was never touched. The cursor is a hint, so races cost little.
@@ -197,7 +187,7 @@ static int close_claimed(struct mm *mm, u64 section, u8 was)
 	free_table(&c, pmd);
 	forget_blocks(&c);
 	if (c.memmap != BLOCK_NONE && !c.inside)
-		free_memmap(&c);
+		meta_leave_block(block_zone(mm, c.memmap), c.memmap); /* it becomes free there */
 	lower_open_cursor(c.zone, section);
 	mm_count(mm, COUNT_SECTIONS_CLOSED, 1);
 	return 0;
@@ -275,8 +265,6 @@ static void bare_all_free(struct mm *mm)
 		meta_trim_all(&mm->node[n]);
 }
 
-enum { KEEP_NONE = -1 };
-
 /*
  * Close the free sections but those of style `keep`. A section that holds the struct pages of other
  * sections can close only after them.
@@ -294,22 +282,15 @@ static u64 close_all(struct mm *mm, int keep)
 	return closed;
 }
 
-u64 sections_close_all(struct mm *mm)
+u64 sections_give_back(struct mm *mm, int wanted)
 {
 	u64 closed;
 
 	mm_upward.drain_all(mm);
-	bare_all_free(mm);
-	closed = close_all(mm, KEEP_NONE);
-	meta_end_batch_all(mm);
-	return closed;
-}
-
-void sections_give_back(struct mm *mm, enum section_style wanted)
-{
-	mm_upward.drain_all(mm);
 	merge_all_pieces(mm);
 	bare_all_free(mm);
-	if (close_all(mm, (int)wanted) > 0)
+	closed = close_all(mm, wanted);
+	if (closed > 0)
 		bare_all_free(mm);
+	return closed;
 }

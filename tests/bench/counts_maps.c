@@ -11,6 +11,7 @@
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
 #include "tests/bench/counts.h"
+#include "tests/kernel/modes.h"
 
 enum { STACK_BYTES = 65536 };
 

@@ -48,6 +48,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
+#include "tests/kernel/modes.h"
 
 enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21 };
 

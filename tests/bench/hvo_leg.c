@@ -18,6 +18,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
+#include "tests/kernel/modes.h"
 
 /* Pages of the benchmark's size that are free in one class. */
 static u64 free_of_class(enum free_class class)

@@ -26,6 +26,7 @@
 #include "tests/host/host.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 /* Announce the end that must come. A case that still runs afterwards has failed. */
 #define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)

@@ -29,6 +29,7 @@
 #include "tests/kernel/chain.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/said.h"
+#include "tests/kernel/modes.h"
 
 enum { STEPS = 12, CHAINS = 3, MANY = 1 << 20, FILL_ORDER = 6 };
 

@@ -35,7 +35,7 @@ TEST(mm_map, addresses_are_used_again)
 	void *first = NULL;
 
 	REQUIRE(page);
-	map_next_slot(MAP_SLOTS - BEFORE_THE_END);
+	map_slots_next = MAP_SLOTS - BEFORE_THE_END;
 	tables = vmap_tables();
 	for (done = 0; done < turns; done++) {
 		u64 *at = page_map(page, PAGE_SIZE);
@@ -92,7 +92,7 @@ static void *map_before_the_round(struct slow *slow, struct page *page)
 
 	CPUS_AWAIT(!is_mapped(slow->mapping));
 	tag = shootdown_tag();
-	map_next_slot(0);
+	map_slots_next = 0;
 	at = page_map(page, PAGE_SIZE);
 	/* a wait inside of page_map() may have answered the round */
 	if (at && (shootdown_done() >= tag || atomic_load_acquire(&slow->ended))) {
@@ -116,7 +116,7 @@ TEST(mm_map, addresses_are_not_used_again_before_the_round)
 		struct slow slow = {.ended = 0};
 		void *at;
 
-		map_next_slot(0);
+		map_slots_next = 0;
 		slow.mapping = page_map(pages[0], PAGE_SIZE);
 		REQUIRE(slow.mapping);
 		REQUIRE(work_start(other, unmap_it, &slow) == 0);
@@ -147,7 +147,7 @@ static void map_and_look(void *arg)
 	for (u32 turn = 0; page && turn < TURNS; turn++) {
 		u64 *at, *direct = page_address(page);
 
-		map_next_slot(0);
+		map_slots_next = 0;
 		at = page_map(page, PAGE_SIZE);
 		if (!at) {
 			atomic_fetch_add(&race->none, 1);

@@ -16,6 +16,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/modes.h"
 
 /* ---- the option ---- */
 

@@ -13,6 +13,7 @@
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 #define ALL ((u64)-1)
 
