@@ -373,14 +373,6 @@ static pfn_t vmap_table_alloc(void *ctx)
 	return page ? page_to_pfn(page) : PFN_NONE;
 }
 
-static bool lies_on_node(phys_t phys, node_t node)
-{
-	for (size_t i = 0; i < memblock_memory.count; i++)
-		if (memblock_memory.range[i].start <= phys && phys < memblock_memory.range[i].end)
-			return memblock_memory.range[i].node == node;
-	return false;
-}
-
 /*
  * Tables above the mappings of mm/mapping are kept for ever. Those that the first mappings need lie
  * in boot memory, not in a GiB that could be a page.
@@ -422,11 +414,10 @@ void mm_init(void)
 			continue; /* served by the metadata memory of another node */
 		lasting[n] = memblock_node_bytes(n) / GIB(1) * META_LASTING_PER_GIB;
 		size = meta_blocks_at_boot(lasting[n]) << BLOCK_SHIFT;
-		first_meta[n] = memblock_alloc_raw(size, align, 0, n);
-		if (first_meta[n] && !lies_on_node(first_meta[n], n)) {
-			memblock_free(first_meta[n], size);
-			first_meta[n] = 0;
-		}
+		first_meta[n] = memblock_find(&memblock_memory, &memblock_reserved, size, align,
+					      PHYS_LIMIT, n);
+		if (first_meta[n])
+			memblock_reserve(first_meta[n], first_meta[n] + size, OWNER_BOOT);
 	}
 	make_first_tables();
 	if (mm_build(&mm_kernel, &plan) < 0)

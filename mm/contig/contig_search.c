@@ -92,26 +92,15 @@ static bool block_may_move(const struct mm *mm, u32 index)
 	       (word.state == BLOCK_FULL || word.state == BLOCK_HUGE);
 }
 
-/* Smaller ranges: block records say enough. Returns the first range that may be suitable. */
-static u32 next_by_records(struct contig_scan *scan)
+/* Smaller ranges: block records say enough. */
+static bool every_block_may_move(struct contig_scan *scan, const struct contig_search *search,
+				 u32 first)
 {
-	const struct mm *mm = scan->zone->mm;
-	const u32 blocks = order_blocks(scan->order);
-	const u64 end = scan->zone->end_pfn >> BLOCK_ORDER;
-
-	scan->after = MAX(scan->after,
-			  ALIGN_UP(DIV_ROUND_UP(scan->zone->start_pfn, BLOCK_FRAMES), (u64)blocks));
-	while (scan->after + blocks <= end) {
-		const u32 first = (u32)scan->after;
-		bool suits = true;
-
-		scan->after += blocks;
-		for (u32 index = first; suits && index < first + blocks; index++)
-			suits = block_may_move(mm, index);
-		if (suits)
-			return first;
-	}
-	return BLOCK_NONE;
+	(void)search;
+	for (u32 index = first; index < first + order_blocks(scan->order); index++)
+		if (!block_may_move(scan->zone->mm, index))
+			return false;
+	return true;
 }
 
 /*
@@ -122,9 +111,8 @@ static u32 next_by_summary(struct contig_scan *scan, const struct contig_search 
 {
 	u32 first;
 
-	(void)search;
 	if (scan->order < GIGA_ORDER)
-		return next_by_records(scan);
+		return contig_next_that(scan, search, every_block_may_move);
 	first = cheapest_gib(scan);
 	if (first == BLOCK_NONE && !scan->drained) {
 		scan->drained = true;

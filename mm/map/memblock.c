@@ -218,7 +218,7 @@ phys_t memblock_find(const struct memblock_list *memory, const struct memblock_l
 	return 0;
 }
 
-phys_t memblock_alloc_raw(u64 size, u64 align, phys_t limit, node_t node)
+phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
 {
 	phys_t start;
 
@@ -233,23 +233,8 @@ phys_t memblock_alloc_raw(u64 size, u64 align, phys_t limit, node_t node)
 	if (!start)
 		return 0;
 	memblock_reserve(start, start + size, OWNER_BOOT);
+	memset(phys_to_virt(start), 0, size);
 	return start;
-}
-
-phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
-{
-	const phys_t start = memblock_alloc_raw(size, align, limit, node);
-
-	if (start)
-		memset(phys_to_virt(start), 0, ALIGN_UP(size, PAGE_SIZE));
-	return start;
-}
-
-void memblock_free(phys_t start, u64 size)
-{
-	if (!memblock_list_subtract(&memblock_reserved, start, start + ALIGN_UP(size, PAGE_SIZE)))
-		pr_warn("memory: the list of reserved ranges is full, %llx-%llx is not given back",
-			start, start + size);
 }
 
 void *memblock_alloc_or_die(u64 size, node_t node, const char *what)

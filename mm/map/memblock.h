@@ -51,12 +51,9 @@ void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner);
  * Take `size` bytes, `align`-aligned (power of two, >= one page), zeroed, lying below `limit` (0:
  * anywhere that phys_to_virt() reaches now), from `node` if possible (NODE_NONE: any). The highest
  * free address is taken, so that low memory stays free. Returns the physical address, or 0. The
- * owner is OWNER_BOOT; memblock_free() gives the frames back.
+ * owner is OWNER_BOOT.
  */
 phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node);
-/* memblock_alloc() without zeroing: the caller writes all that is read later. */
-phys_t memblock_alloc_raw(u64 size, u64 align, phys_t limit, node_t node);
-void memblock_free(phys_t start, u64 size);
 
 /*
  * memblock_alloc() for tables of the boot code, returning a virtual address. If there is no memory,
