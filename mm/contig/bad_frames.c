@@ -117,8 +117,8 @@ static void end_isolation(struct mm *mm, struct bad_frame *bad)
 }
 
 /*
- * Split the block into small pages if it is free. A huge page that it is part of becomes bare first,
- * or full in a mapped section.
+ * Split the block into small pages if it is free. A huge page that it is part of becomes bare
+ * first, or full in a mapped section.
  */
 static bool split_free_block(struct mm *mm, u32 index)
 {

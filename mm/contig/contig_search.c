@@ -189,7 +189,7 @@ static int take_candidate(struct contig_scan *scan, const struct hvo_mode *mode,
 		return err;
 	if (contig_search_selected()->counts)
 		scan->stats->counted += contig_count_and_freeze(mm, first, GIB_BLOCKS);
-	/* one page: HUGE, or FULL if all sections are mapped; after an error they are still pieces */
+	/* HUGE, or FULL if all sections are mapped; after an error they are still pieces */
 	err = contig_unhuge(mm, &pieces) < 0 ? -ENOMEM : hvo_join(scan->zone, mode, first);
 	if (err)
 		block_list_publish_free(mm, &pieces);
