@@ -147,7 +147,7 @@ unsigned block_take_at(struct zone *zone, u32 index, unsigned order, unsigned fr
 	struct block_word word;
 	u32 head;
 
-	if (!may_take(zone, block_look_any(zone->mm, index), from)) /* rules out most blocks */
+	if (!may_take(zone, block_look_any(zone->mm, index), from))
 		return 0;
 	head = block_run_head(zone->mm, index, &word);
 	if (!(word.flags & BLOCK_FREE))
@@ -166,7 +166,9 @@ u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned from, enum b
 	u32 index = first;
 
 	zone_lock(zone);
-	while (index < first + count && !block_take_at(zone, index, BLOCK_ORDER, from, to))
+	/* a look at the record first, because most blocks are ruled out by it */
+	while (index < first + count && !(may_take(zone, block_look_any(zone->mm, index), from) &&
+					  block_take_at(zone, index, BLOCK_ORDER, from, to)))
 		index++;
 	zone_unlock(zone);
 	return index < first + count ? index : BLOCK_NONE;

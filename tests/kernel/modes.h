@@ -4,7 +4,6 @@
 #include "kernel/lib/string.h"
 #include "mm/contig/contig_search.h"
 #include "mm/hvo/hvo.h"
-#include "mm/zone/section_close.h"
 
 /* NULL if there is no such row. */
 static inline const struct hvo_mode *hvo_mode_find(const char *name)
@@ -30,10 +29,4 @@ static inline const struct contig_search *contig_search_select(const struct cont
 
 	contig_selected = (unsigned)(search - contig_searches);
 	return was;
-}
-
-/* Close every section that can be closed; returns how many. */
-static inline u64 sections_close_all(struct mm *mm)
-{
-	return sections_give_back(mm, SECTIONS_KEEP_NONE);
 }
