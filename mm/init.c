@@ -15,16 +15,12 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
-#include "mm/clear/clear.h"
 #include "mm/contig/bad_frames.h"
-#include "mm/contig/contig.h"
 #include "mm/contig/contig_search.h"
 #include "mm/contig/evacuate.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_boot.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/map/vmap.h"
@@ -83,18 +79,12 @@ static void zone_init(struct mm *mm, node_t node, enum zone_kind kind)
 	mm->zones++;
 }
 
-static u64 overlap(phys_t start, phys_t end, const struct memblock_range *range)
-{
-	const phys_t low = MAX(start, range->start), high = MIN(end, range->end);
-
-	return low < high ? (high - low) >> PAGE_SHIFT : 0;
-}
-
 /* Add the part of a memory range that lies in a zone of this kind. */
 static void zone_add_range(struct mm *mm, const struct memblock_range *range, enum zone_kind kind)
 {
 	const phys_t start = kind == ZONE_DMA32 ? range->start : MAX(range->start, GIB(4));
 	const phys_t end = kind == ZONE_DMA32 ? MIN(range->end, GIB(4)) : range->end;
+	u64 reserved, boot, bad;
 	struct zone *zone;
 
 	if (start >= end)
@@ -106,18 +96,13 @@ static void zone_add_range(struct mm *mm, const struct memblock_range *range, en
 	zone->end_pfn = MAX(zone->end_pfn, end >> PAGE_SHIFT);
 	zone->ram += (end - start) >> PAGE_SHIFT;
 	zone->unopened += (end - start) >> PAGE_SHIFT;
-	for (size_t i = 0; i < mm->reserved->count; i++) {
-		const struct memblock_range *reserved = &mm->reserved->range[i];
-		const u64 frames = overlap(start, end, reserved);
-
-		zone->unopened -= frames;
-		if (reserved->owner == OWNER_BOOT)
-			zone->boot += frames;
-		else if (reserved->owner == OWNER_BAD)
-			zone->bad += frames;
-		else
-			zone->reserved += frames;
-	}
+	reserved = memblock_list_bytes(mm->reserved, start, end, OWNER_ANY) >> PAGE_SHIFT;
+	boot = memblock_list_bytes(mm->reserved, start, end, OWNER_BOOT) >> PAGE_SHIFT;
+	bad = memblock_list_bytes(mm->reserved, start, end, OWNER_BAD) >> PAGE_SHIFT;
+	zone->unopened -= reserved;
+	zone->boot += boot;
+	zone->bad += bad;
+	zone->reserved += reserved - boot - bad;
 }
 
 static void zones_init(struct mm *mm)
@@ -314,14 +299,12 @@ static bool mm_allocate(struct mm *mm, const struct mm_plan *plan)
 	ASSERT(zones < ZONES_MAX, "there are %u zones, but the records have room for %u", zones,
 	       ZONES_MAX - 1);
 	mm->gib = plan->zalloc(mm->gibs * sizeof(*mm->gib), NODE_NONE, plan->ctx);
-	mm->tainted = plan->zalloc(DIV_ROUND_UP(mm->gibs, 64) * sizeof(u64), NODE_NONE, plan->ctx);
 	mm->node = plan->zalloc(mm->nodes * sizeof(*mm->node), NODE_NONE, plan->ctx);
 	mm->zone = plan->zalloc(zones * sizeof(*mm->zone), NODE_NONE, plan->ctx);
 	mm->shared_tail = plan->zalloc(zones * TAIL_ORDERS * sizeof(pfn_t), NODE_NONE, plan->ctx);
 	mm->table_lock = plan->zalloc(TABLE_LOCKS * sizeof(*mm->table_lock), NODE_NONE, plan->ctx);
 	fallback = plan->zalloc((u64)mm->nodes * mm->nodes * sizeof(node_t), NODE_NONE, plan->ctx);
-	if (!mm->gib || !mm->tainted || !mm->node || !mm->zone || !mm->shared_tail ||
-	    !mm->table_lock || !fallback)
+	if (!mm->gib || !mm->node || !mm->zone || !mm->shared_tail || !mm->table_lock || !fallback)
 		return false;
 	for (node_t n = 0; n < mm->nodes; n++)
 		mm->node[n].fallback = fallback + n * mm->nodes;
@@ -390,14 +373,6 @@ static pfn_t vmap_table_alloc(void *ctx)
 	return page ? page_to_pfn(page) : PFN_NONE;
 }
 
-static bool lies_on_node(phys_t phys, node_t node)
-{
-	for (size_t i = 0; i < memblock_memory.count; i++)
-		if (memblock_memory.range[i].start <= phys && phys < memblock_memory.range[i].end)
-			return memblock_memory.range[i].node == node;
-	return false;
-}
-
 /*
  * Tables above the mappings of mm/mapping are kept for ever. Those that the first mappings need lie
  * in boot memory, not in a GiB that could be a page.
@@ -407,7 +382,7 @@ static void make_first_tables(void)
 	static const virt_t base[] = {HUGE_MAP_BASE, HUGE_LOW_BASE, VMAP_PAGES_BASE};
 
 	for (unsigned i = 0; i < ARRAY_LEN(base); i++)
-		if (!pgtable_entry(pgtable_root(), base[i], PT_PUD, pgtable_alloc_boot, NULL, NULL))
+		if (!pgtable_entry(pgtable_root(), base[i], PT_PUD, pgtable_alloc_boot, NULL))
 			memblock_too_little("page tables of mappings");
 }
 
@@ -428,7 +403,7 @@ void mm_init(void)
 			       .style = memmap_style(),
 			       .watch = page_watch_at_boot(),
 			       .reserve = reserve_at_boot(),
-			       .gigablock = gigablock_at_boot(),
+			       .gigablock = gigablock_at_boot,
 			       .distance = arch_node_distance,
 			       .zalloc = boot_zalloc};
 
@@ -439,11 +414,10 @@ void mm_init(void)
 			continue; /* served by the metadata memory of another node */
 		lasting[n] = memblock_node_bytes(n) / GIB(1) * META_LASTING_PER_GIB;
 		size = meta_blocks_at_boot(lasting[n]) << BLOCK_SHIFT;
-		first_meta[n] = memblock_alloc_raw(size, align, 0, n);
-		if (first_meta[n] && !lies_on_node(first_meta[n], n)) {
-			memblock_free(first_meta[n], size);
-			first_meta[n] = 0;
-		}
+		first_meta[n] = memblock_find(&memblock_memory, &memblock_reserved, size, align,
+					      PHYS_LIMIT, n);
+		if (first_meta[n])
+			memblock_reserve(first_meta[n], first_meta[n] + size, OWNER_BOOT);
 	}
 	make_first_tables();
 	if (mm_build(&mm_kernel, &plan) < 0)

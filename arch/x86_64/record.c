@@ -21,7 +21,7 @@ bool arch_record_load(void *record, size_t size)
 {
 	/* the direct map covers page 0 if firmware's map has it as RAM */
 	present = size <= RECORD_SIZE &&
-		  memblock_list_bytes(&memblock_memory, 0, PAGE_SIZE) == PAGE_SIZE;
+		  memblock_list_bytes(&memblock_memory, 0, PAGE_SIZE, OWNER_ANY) == PAGE_SIZE;
 	if (present)
 		memcpy(record, phys_to_virt(RECORD_PHYS), size);
 	return present;

@@ -13,8 +13,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/padata.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 
 enum { NEIGHBOURS = 2 };
 

@@ -13,12 +13,10 @@
 #include "mm/memmap/memmap.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_split.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/isolate.h"
-#include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 
@@ -26,6 +24,8 @@
  * frees to let pass after an attempt in vain, because an attempt asks all CPUs for what they hold
  */
 enum { WITHDRAW_AGAIN = 256 };
+
+enum { ALL_TYPES = TAKE_CMA | TAKE_ISOLATED };
 
 /* ---- the frame itself ---- */
 
@@ -74,10 +74,10 @@ bool bad_frame_is_out(struct mm *mm, pfn_t pfn)
  * Isolate the block, so that pages freed from now on are not given out. A 1 GiB page is isolated
  * whole, because it has one type.
  */
-static void isolate(struct mm *mm, struct bad_frame *bad)
+static void isolate(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 {
-	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
-	struct zone *zone = frame_zone(mm, bad->pfn);
+	const u32 index = (u32)(pfn >> BLOCK_ORDER);
+	struct zone *zone = frame_zone(mm, pfn);
 	struct block_word head;
 	u8 state;
 
@@ -104,11 +104,11 @@ static void end_isolation(struct mm *mm, struct bad_frame *bad)
 	struct isolation *token = &bad->isolation;
 	struct zone *zone = block_zone(mm, token->first);
 
-	for (unsigned i = 0; i < mm->bad.count; i++) {
+	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++) {
 		struct bad_frame *other = &mm->bad.frame[i];
 
-		if (other == bad || is_isolated(other) ||
-		    (other->pfn >> BLOCK_ORDER) - token->first >= token->count)
+		if (other == bad || is_isolated(other) || !other->pending ||
+		    ((other->word - 1) >> BLOCK_ORDER) - token->first >= token->count)
 			continue;
 		isolate_move(zone, token, &other->isolation);
 		return;
@@ -117,53 +117,19 @@ static void end_isolation(struct mm *mm, struct bad_frame *bad)
 }
 
 /*
- * If the block is free, take it off its list and into transit: the block alone, or the 1 GiB page
- * that it is part of. BLOCK_NONE if it is not free.
+ * Split the block into small pages if it is free. A huge page that it is part of becomes bare
+ * first, or full in a mapped section.
  */
-static u32 take_free(struct zone *zone, u32 index)
-{
-	struct mm *mm = zone->mm;
-	struct block_word word;
-	u32 head, run = BLOCK_NONE;
-
-	zone_lock(zone);
-	head = block_run_head(mm, index, &word);
-	if (word.flags & BLOCK_FREE) {
-		const bool huge = block_free_class(word) == FREE_HUGE;
-		const unsigned order = huge ? word.order : BLOCK_ORDER;
-
-		run = huge ? head : index;
-		buddy_unlink_within(zone, head, run, run + order_blocks(order));
-		block_begin(zone, run, order, huge ? BLOCK_BARE : BLOCK_FULL);
-	}
-	zone_unlock(zone);
-	return run;
-}
-
-/*
- * Split a free block into small pages. Returns 0; -EBUSY if the block is not free; -ENOMEM if there
- * are no frames for its struct pages.
- */
-static int split_free_block(struct mm *mm, u32 index)
+static bool split_free_block(struct mm *mm, u32 index)
 {
 	struct zone *zone = block_zone(mm, index);
-	struct block_list list = BLOCK_LIST_INIT;
-	u32 run = take_free(zone, index);
-	int err;
+	struct block_word word;
+	const u32 head = block_run_head(mm, index, &word);
 
-	if (run != BLOCK_NONE && block_look_at(mm, run).state == BLOCK_HUGE) {
-		hvo_bare_run(zone, run); /* it is free again: bare, or full in a mapped section */
-		run = take_free(zone, index);
-	}
-	if (run == BLOCK_NONE)
-		return -EBUSY;
-	block_list_push(mm, &list, run);
-	err = block_look_at(mm, run).state == BLOCK_HUGE ? -ENOMEM : contig_make_full(zone, &list);
-	if (err)
-		block_list_publish_free(mm, &list);
-	else
-		block_publish_split(zone, block_list_pop(mm, &list), PAGE_ORDERS);
-	return err;
+	if (word.state == BLOCK_HUGE &&
+	    block_take_in(zone, head, 1, TAKE_HUGE | ALL_TYPES, BLOCK_BARE) == head)
+		hvo_bare_run(zone, head);
+	return page_split_block(zone, index, ALL_TYPES);
 }
 
 /* The head of the pool's page with this block, if the page is free in its pool; else BLOCK_NONE. */
@@ -177,56 +143,79 @@ static u32 free_in_pool(struct mm *mm, u32 index, unsigned *order)
 }
 
 /*
- * Returns 0 if the frame is out of use. -EBUSY means that it is in use or metadata memory's; its
- * block is isolated if that is possible. -ENOMEM means that the block is free and isolated, but
- * could not be split.
+ * Take the frame out of use if nobody has it. If not, its block is isolated from now on, unless
+ * that is not possible.
  */
-static int take_out(struct mm *mm, struct bad_frame *bad)
+static bool take_out(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 {
-	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
+	const u32 index = (u32)(pfn >> BLOCK_ORDER);
+	const u64 section = index / SECTION_BLOCKS;
 	unsigned order;
 	u32 pooled;
-	int err;
+	bool out;
 
+	if (section_state(mm, section) == SECTION_UNOPENED)
+		section_open(mm, section, mm->style);
+	if (section_state(mm, section) != SECTION_OPEN)
+		return false;
 	if (!is_isolated(bad))
-		isolate(mm, bad);
+		isolate(mm, bad, pfn);
 	pooled = free_in_pool(mm, index, &order);
 	if (pooled != BLOCK_NONE)
 		mm_upward.pool_dissolve_page(mm, pooled, order);
 	pcp_drain_all(mm);
-	err = take_from_lists(mm, bad->pfn) ? 0 : -EBUSY;
-	if (err && is_isolated(bad)) {
-		err = split_free_block(mm, index);
-		if (!err)
-			err = take_from_lists(mm, bad->pfn) ? 0 : -EBUSY;
-	}
-	if (!err && is_isolated(bad))
+	out = bad_frame_is_out(mm, pfn) || take_from_lists(mm, pfn) ||
+	      (is_isolated(bad) && split_free_block(mm, index) && take_from_lists(mm, pfn));
+	if (out && is_isolated(bad))
 		end_isolation(mm, bad);
-	return err;
+	return out;
 }
 
 /* ---- pending frames ---- */
 
-static void watch(struct mm *mm, u32 bits)
+/* The slot with this word, or NULL. */
+static struct bad_frame *slot_with(struct mm *mm, u64 word)
 {
-	atomic_fetch_or(&mm->watch, bits);
+	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
+		if (atomic_load_relaxed(&mm->bad.frame[i].word) == word)
+			return &mm->bad.frame[i];
+	return NULL;
 }
 
-static void watch_no_more(struct mm *mm, u32 bits)
+/*
+ * Note a frame, once. NULL if there is no room. Nobody waits, so a machine check may interrupt
+ * anything here without harm; two of them may note a frame twice, and it is taken out once.
+ */
+static struct bad_frame *note(struct mm *mm, pfn_t pfn)
 {
-	atomic_fetch_and(&mm->watch, ~bits);
+	struct bad_frame *slot = slot_with(mm, pfn + 1);
+
+	while (!slot) {
+		slot = slot_with(mm, 0);
+		if (!slot)
+			break;
+		if (!atomic_cas(&slot->word, 0ULL, pfn + 1))
+			slot = NULL;
+	}
+	return slot;
 }
 
-/* Only one CPU at a time withdraws frames; the others see that it is being done. */
+/*
+ * Only one CPU at a time withdraws frames; the others see that it is being done. WATCH_BAD is set
+ * before the look at who has a frame, so that no free in between goes unseen.
+ */
 static bool withdrawing_begins(struct mm *mm)
 {
-	return atomic_cas(&mm->bad.withdrawing, 0u, 1u);
+	if (!atomic_cas(&mm->bad.withdrawing, 0u, 1u))
+		return false;
+	atomic_fetch_or(&mm->watch, (u32)WATCH_BAD);
+	return true;
 }
 
 static void withdrawing_ends(struct mm *mm)
 {
-	if (mm->bad.count == 0)
-		watch_no_more(mm, WATCH_BAD);
+	if (!bad_frames_pending(mm, 0, ~0ULL))
+		atomic_fetch_and(&mm->watch, ~(u32)WATCH_BAD);
 	atomic_store_release(&mm->bad.withdrawing, 0u);
 	/* with bad_frames_withdraw(): either it begins, or it is seen here; both are locked */
 	if (atomic_exchange(&mm->bad.again, 0u))
@@ -234,85 +223,107 @@ static void withdrawing_ends(struct mm *mm)
 }
 
 /* Does the frame look free? Only then is it worth asking all CPUs for what they hold. */
-static bool looks_free(struct mm *mm, const struct bad_frame *bad)
+static bool looks_free(struct mm *mm, pfn_t pfn)
 {
-	const u32 index = (u32)(bad->pfn >> BLOCK_ORDER);
+	const u32 index = (u32)(pfn >> BLOCK_ORDER);
+	const u8 state = section_state(mm, index / SECTION_BLOCKS);
 	struct page page, head;
 	unsigned order;
 
+	if (state != SECTION_OPEN)
+		return state == SECTION_UNOPENED;
 	if (buddy_find_run(mm, index) != BLOCK_NONE ||
 	    free_in_pool(mm, index, &order) != BLOCK_NONE)
 		return true;
-	if (!has_small_pages(block_look_at(mm, index)) || !mm_page_peek(mm, bad->pfn, &page))
+	if (!has_small_pages(block_look_at(mm, index)) || !mm_page_peek(mm, pfn, &page))
 		return false;
-	return mm_page_peek(mm,
-			    page_to_pfn((struct page *)((virt_t)pfn_page(mm, bad->pfn) &
-							page.head_mask)),
-			    &head) &&
+	return mm_page_peek(
+		       mm, page_to_pfn((struct page *)((virt_t)pfn_page(mm, pfn) & page.head_mask)),
+		       &head) &&
 	       head.refcount == 0;
 }
 
 /*
- * The last pending frame takes the slot of one that is withdrawn, and its isolation moves with it.
+ * Take a noted frame out of use. Returns 0, or -EINVAL if the allocator does not have it; it is not
+ * pending then. -EBUSY: it is pending.
  */
-static void move_slot(struct mm *mm, struct bad_frame *from, struct bad_frame *to)
+static int settle(struct mm *mm, struct bad_frame *slot)
 {
-	if (from != to && is_isolated(from))
-		isolate_move(block_zone(mm, from->isolation.first), &from->isolation,
-			     &to->isolation);
-	atomic_store_relaxed(&to->pfn, from->pfn);
+	const pfn_t pfn = slot->word - 1;
+	u8 zone;
+	const enum frame_kind kind = memmap_frame_kind(mm, pfn, &zone);
+	int err = -EBUSY;
+
+	if (kind == FRAME_HOLE || kind == FRAME_RESERVED)
+		err = -EINVAL;
+	else if (kind == FRAME_BAD || take_out(mm, slot, pfn))
+		err = 0;
+	slot->pending = err == -EBUSY;
+	if (!slot->pending)
+		atomic_store_release(&slot->word, 0ULL);
+	return err;
+}
+
+static void say(pfn_t pfn, bool pending, int err)
+{
+	if (!pending)
+		pr_warn("memory: frame %llx failed: %s", pfn,
+			err == 0        ? "it is out of use"
+			: err == -EBUSY ? "it will be withdrawn when it is free"
+					: "it is not memory that the allocator gives out");
+	else if (err == 0)
+		pr_warn("memory: bad frame %llx was freed and is out of use now", pfn);
 }
 
 /*
- * Look at each pending frame once. Returns how many are out of use now. *failed is set if some look
+ * Look at each noted frame once. Returns how many are out of use now. *failed is set if some look
  * free but could not be taken.
  */
 static unsigned withdraw_once(struct mm *mm, bool *failed)
 {
-	struct bad_frames *bad = &mm->bad;
 	unsigned done = 0;
 
 	*failed = false;
-	for (unsigned i = bad->count; i-- > 0;) {
-		if (!looks_free(mm, &bad->frame[i]))
+	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++) {
+		struct bad_frame *slot = &mm->bad.frame[i];
+		const u64 word = atomic_load_acquire(&slot->word);
+		const bool pending = slot->pending;
+		int err;
+
+		if (!word || (pending && !looks_free(mm, word - 1)))
 			continue;
-		if (take_out(mm, &bad->frame[i]) != 0) {
-			*failed = true;
-			continue;
-		}
-		pr_warn("memory: bad frame %llx was freed and is out of use now",
-			bad->frame[i].pfn);
-		move_slot(mm, &bad->frame[bad->count - 1], &bad->frame[i]);
-		atomic_store_relaxed(&bad->count, bad->count - 1);
-		done++;
+		err = settle(mm, slot);
+		say(word - 1, pending, err);
+		done += err == 0;
+		*failed |= pending && err == -EBUSY;
 	}
 	return done;
 }
 
-unsigned bad_frames_withdraw(struct mm *mm)
+void bad_frames_withdraw(struct mm *mm)
 {
 	bool failed;
-	unsigned left;
 
 	if (!withdrawing_begins(mm)) {
 		atomic_store_relaxed(&mm->bad.again, 1u);
 		if (!withdrawing_begins(mm))
-			return atomic_load_relaxed(&mm->bad.count);
+			return;
 	}
 	/* other frames of a block wait for the frame that isolated it */
 	while (withdraw_once(mm, &failed) > 0 && failed)
 		;
-	left = mm->bad.count;
 	atomic_store_relaxed(&mm->bad.wait, failed ? WITHDRAW_AGAIN : 0);
 	withdrawing_ends(mm);
-	return left;
 }
 
 bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames)
 {
-	for (unsigned i = 0; i < atomic_load_relaxed(&mm->bad.count); i++)
-		if (atomic_load_relaxed(&mm->bad.frame[i].pfn) - pfn < frames)
+	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++) {
+		const u64 word = atomic_load_relaxed(&mm->bad.frame[i].word);
+
+		if (word && word - 1 - pfn < frames)
 			return true;
+	}
 	return false;
 }
 
@@ -329,49 +340,16 @@ void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
 		bad_frames_withdraw(mm);
 }
 
-/* WATCH_BAD is set before the look at who has the frame, so that no free in between goes unseen. */
-static int mark(struct mm *mm, pfn_t pfn)
-{
-	struct bad_frames *bad = &mm->bad;
-	struct bad_frame *slot = &bad->frame[bad->count];
-	int err;
-
-	if (bad_frame_is_out(mm, pfn))
-		return 0;
-	for (unsigned i = 0; i < bad->count; i++)
-		if (bad->frame[i].pfn == pfn)
-			return -EBUSY;
-	if (bad->count == BAD_PENDING_MAX)
-		return -ENOMEM;
-	slot->isolation = (struct isolation){.count = 0};
-	atomic_store_relaxed(&slot->pfn, pfn);
-	watch(mm, WATCH_BAD);
-	err = take_out(mm, slot);
-	if (err)
-		atomic_store_relaxed(&bad->count, bad->count + 1);
-	return err ? -EBUSY : 0;
-}
-
 int mm_mark_bad(struct mm *mm, pfn_t pfn)
 {
-	const u64 section = pfn / (SECTION_BLOCKS * BLOCK_FRAMES);
-	enum frame_kind kind;
-	int err;
-	u8 zone;
+	struct bad_frame *slot;
+	int err = -ENOMEM;
 
-	kind = memmap_frame_kind(mm, pfn, &zone);
-	if (kind == FRAME_BAD)
-		return 0;
-	if (kind == FRAME_HOLE || kind == FRAME_RESERVED)
-		return -EINVAL;
-	if (section_state(mm, section) == SECTION_UNOPENED) {
-		err = section_open(mm, section, mm->style);
-		if (err == -ENOMEM)
-			return err;
-	}
-	if (section_state(mm, section) != SECTION_OPEN || !withdrawing_begins(mm))
+	if (!withdrawing_begins(mm))
 		return -EAGAIN;
-	err = mark(mm, pfn);
+	slot = note(mm, pfn);
+	if (slot)
+		err = slot->pending ? -EBUSY : settle(mm, slot);
 	withdrawing_ends(mm);
 	return err;
 }
@@ -382,75 +360,23 @@ int page_mark_bad(pfn_t pfn)
 	return mm_mark_bad(&mm_kernel, pfn);
 }
 
-/* ---- reports from contexts in which nothing can be done about them ---- */
-
 /*
- * A report is a word: frame + 1, and above it the attempts that failed for lack of memory or room.
- * Slots change by compare-and-swap only, and whoever swaps 0 in owns the report. Nobody waits, so a
- * machine check may interrupt anything here without harm. A report for which there is no slot is
- * lost, and the log says so; a machine in that state has more serious problems.
+ * A report for which there is no room is lost, and the log says so; a machine in that state has
+ * more serious problems.
  */
-enum { REPORT_TRIES_SHIFT = 48, REPORT_TRIES_MAX = 64 };
-#define REPORT_TRY (1ULL << REPORT_TRIES_SHIFT)
-
 void mm_report_bad(struct mm *mm, pfn_t pfn)
 {
-	for (unsigned i = 0; i < BAD_REPORTS_MAX; i++) {
-		u64 *slot = &mm->bad.reported[i];
-
-		if (atomic_load_relaxed(slot) % REPORT_TRY != pfn + 1 &&
-		    !atomic_cas(slot, 0ULL, pfn + 1))
-			continue;
-		watch(mm, WATCH_REPORTED);
-		return;
-	}
-	atomic_fetch_add(&mm->bad.lost, 1u);
-}
-
-/*
- * Returns 0, or the report to try again: another CPU is working on a frame, or there is no room or
- * memory and that has not lasted too long.
- */
-static u64 take_reported(struct mm *mm, u64 report)
-{
-	const pfn_t pfn = report % REPORT_TRY - 1;
-	const bool known = bad_frame_is_out(mm, pfn);
-	const int err = known ? 0 : mm_mark_bad(mm, pfn);
-
-	if (err == -EAGAIN)
-		return report;
-	if (err == -ENOMEM && report / REPORT_TRY + 1 < REPORT_TRIES_MAX)
-		return report + REPORT_TRY;
-	if (!known)
-		pr_warn("memory: frame %llx failed: %s", pfn,
-			err == 0        ? "it is out of use"
-			: err == -EBUSY ? "it will be withdrawn when it is free"
-			: err == -EINVAL
-				? "it is not memory that the allocator gives out"
-				: "it stays in use, because too many frames are pending or "
-				  "memory is short");
-	return 0;
+	if (!note(mm, pfn))
+		atomic_fetch_add(&mm->bad.lost, 1u);
+	atomic_fetch_or(&mm->watch, (u32)WATCH_REPORTED);
 }
 
 void bad_frames_take_reported(struct mm *mm)
 {
 	const u32 lost = atomic_exchange(&mm->bad.lost, 0u);
-	bool again = false;
 
-	watch_no_more(mm, WATCH_REPORTED);
-	for (unsigned i = 0; i < BAD_REPORTS_MAX; i++) {
-		u64 *slot = &mm->bad.reported[i];
-		u64 report = atomic_load_relaxed(slot);
-
-		if (!report || !atomic_cas(slot, report, 0ULL))
-			continue;
-		report = take_reported(mm, report);
-		again |= report != 0;
-		if (report && !atomic_cas(slot, 0ULL, report)) /* another report has come */
-			mm_report_bad(mm, report % REPORT_TRY - 1);
-	}
-	if (again)
-		watch(mm, WATCH_REPORTED);
+	atomic_fetch_and(&mm->watch, ~(u32)WATCH_REPORTED);
+	bad_frames_withdraw(mm);
 	if (lost)
 		pr_warn("memory: %u reports of bad frames were lost", lost);
 }

@@ -31,7 +31,6 @@
  */
 #pragma once
 
-#include "mm/map/memblock.h"
 #include "mm/memmap/zone.h"
 
 /* page_mark_bad() for any struct mm. */
@@ -39,16 +38,13 @@ int mm_mark_bad(struct mm *mm, pfn_t pfn);
 
 /*
  * bad_frame_is_out(): is the frame out of use? bad_frames_pending(): is one of these frames
- * pending? Any context.
+ * pending, or noted? Any context.
  */
 bool bad_frame_is_out(struct mm *mm, pfn_t pfn);
 bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames);
 
-/*
- * Take pending frames that were freed meanwhile out of use. Returns how many are still pending. No
- * lock held.
- */
-unsigned bad_frames_withdraw(struct mm *mm);
+/* Take noted frames, and pending ones that were freed meanwhile, out of use. No lock held. */
+void bad_frames_withdraw(struct mm *mm);
 
 /*
  * Called before every free while any frame is pending: withdraw pending frames that were freed

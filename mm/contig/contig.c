@@ -19,7 +19,6 @@
 #include "mm/page/page_check.h"
 #include "mm/page/page_poison.h"
 #include "mm/page/page_split.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pressure.h"
 #include "mm/zone/buddy.h"

@@ -16,8 +16,7 @@
  * from their descriptions.
  */
 #include "mm/contig/contig_read.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/buddy.h"
+#include "mm/memmap/enter.h"
 #include "mm/zone/section.h"
 
 /* The records of a block and of the run or page around it. */
@@ -41,10 +40,8 @@ static bool is_readable(const struct zone *zone, u32 index, struct readable *blo
 	       block->word.state != BLOCK_META && !(block->head.flags & BLOCK_TRANSIT);
 }
 
-/* Try every range of the request's size and alignment, from where the scan stands. */
-static u32 next_that(struct contig_scan *scan, const struct contig_search *search,
-		     bool (*suits)(struct contig_scan *scan, const struct contig_search *search,
-				   u32 first))
+u32 contig_next_that(struct contig_scan *scan, const struct contig_search *search,
+		     contig_suits_fn *suits)
 {
 	const u32 blocks = order_blocks(scan->order);
 	const u64 first = ALIGN_UP(DIV_ROUND_UP(scan->zone->start_pfn, BLOCK_FRAMES), (u64)blocks);
@@ -125,7 +122,7 @@ static bool every_page_suits(struct contig_scan *scan, const struct contig_searc
 
 u32 contig_next_by_reading(struct contig_scan *scan, const struct contig_search *search)
 {
-	return next_that(scan, search, every_page_suits);
+	return contig_next_that(scan, search, every_page_suits);
 }
 
 /* ---- by steps ---- */
@@ -203,12 +200,12 @@ static bool every_step_suits(struct contig_scan *scan, const struct contig_searc
 /* Make two passes: ranges with a huge page are used only if there are no other ranges. */
 u32 contig_next_by_steps(struct contig_scan *scan, const struct contig_search *search)
 {
-	u32 first = next_that(scan, search, every_step_suits);
+	u32 first = contig_next_that(scan, search, every_step_suits);
 
 	if (first == BLOCK_NONE && scan->passed_huge && !scan->admits_huge) {
 		scan->admits_huge = true;
 		scan->after = 0;
-		first = next_that(scan, search, every_step_suits);
+		first = contig_next_that(scan, search, every_step_suits);
 	}
 	return first;
 }

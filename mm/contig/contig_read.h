@@ -5,6 +5,15 @@
 
 #include "mm/contig/contig.h"
 
+/*
+ * Try every range of the request's size and alignment, from where the scan stands. Returns the
+ * first block of the next that suits, or BLOCK_NONE.
+ */
+typedef bool contig_suits_fn(struct contig_scan *scan, const struct contig_search *search,
+			     u32 first);
+u32 contig_next_that(struct contig_scan *scan, const struct contig_search *search,
+		     contig_suits_fn *suits);
+
 /* The searches that read struct pages. They take zone->lock. */
 u32 contig_next_by_reading(struct contig_scan *scan, const struct contig_search *search);
 u32 contig_next_by_steps(struct contig_scan *scan, const struct contig_search *search);

@@ -5,17 +5,12 @@
 #include "mm/contig/contig_search.h"
 
 #include "kernel/core/cmdline.h"
-#include "kernel/lib/string.h"
-#include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
 #include "mm/hvo/hvo_take.h"
-#include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_fast.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
-#include "mm/zone/memmap_open.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "mm/zone/watermark.h"
@@ -41,42 +36,40 @@ static u32 unopened_frames(const struct mm *mm, u64 gib, unsigned *mapped)
 }
 
 /*
- * The cost of emptying a GiB, in frames to move. False if something in it can be neither moved nor
- * drained. Racy by design; isolation finds out exactly.
+ * The cheaper a GiB is to empty, in frames to move, and the lower, the higher its key, below that
+ * of the one tried last. 0 if something in it can be neither moved nor drained. Racy by design;
+ * isolation finds out exactly.
  */
-static bool gib_cost(const struct contig_scan *scan, u64 number, u64 *cost)
+static u64 gib_key(const void *ctx, u64 number)
 {
+	const struct contig_scan *scan = ctx;
 	const struct mm *mm = scan->zone->mm;
 	const struct gib *gib = &mm->gib[number - mm->first_gib];
-	const u32 movable = atomic_load_relaxed(&gib->movable);
+	const u64 movable = atomic_load_relaxed(&gib->movable), key = ~(movable << 32 | number);
 	unsigned mapped;
 	u32 unopened;
 
-	if (!gib->whole)
-		return false;
+	if (!gib->whole || (scan->after && key >= scan->after))
+		return 0;
 	unopened = unopened_frames(mm, number, &mapped);
-	*cost = movable;
 	if (mapped != 0 && mapped + unopened / (SECTION_BLOCKS * BLOCK_FRAMES) != GIB_SECTIONS)
-		return false; /* two styles in one page */
+		return 0; /* two styles in one page */
 	if (scan->mapped ? mapped == 0 : mapped != 0 && unopened != 0)
-		return false;
-	return atomic_load_relaxed(&gib->free) + movable + unopened == order_pages(GIGA_ORDER);
+		return 0;
+	return atomic_load_relaxed(&gib->free) + movable + unopened == order_pages(GIGA_ORDER) ? key
+											       : 0;
 }
 
-/* The cheapest GiB after the one tried last. `after` is 1 + (cost, number) of that one. */
+/* The cheapest GiB after the one tried last. `after` is the key of that one. */
 static u32 cheapest_gib(struct contig_scan *scan)
 {
-	const u64 first = DIV_ROUND_UP(scan->zone->start_pfn, order_pages(GIGA_ORDER));
-	const u64 end = scan->zone->end_pfn / order_pages(GIGA_ORDER);
-	u64 best = ~0ULL, cost;
+	const u64 best =
+		gib_best(zone_first_gib(scan->zone), zone_end_gib(scan->zone), gib_key, scan);
 
-	for (u64 gib = first; gib < end; gib++)
-		if (gib_cost(scan, gib, &cost) && (cost << 32 | gib) >= scan->after)
-			best = MIN(best, cost << 32 | gib);
-	if (best == ~0ULL)
+	if (best == 0)
 		return BLOCK_NONE;
-	scan->after = best + 1;
-	return (u32)(best & ~0U) * GIB_BLOCKS;
+	scan->after = best;
+	return (u32)~best * GIB_BLOCKS;
 }
 
 /* Is the block, as far as its record says, free or full of pages that may be movable? */
@@ -99,26 +92,15 @@ static bool block_may_move(const struct mm *mm, u32 index)
 	       (word.state == BLOCK_FULL || word.state == BLOCK_HUGE);
 }
 
-/* Smaller ranges: block records say enough. Returns the first range that may be suitable. */
-static u32 next_by_records(struct contig_scan *scan)
+/* Smaller ranges: block records say enough. */
+static bool every_block_may_move(struct contig_scan *scan, const struct contig_search *search,
+				 u32 first)
 {
-	const struct mm *mm = scan->zone->mm;
-	const u32 blocks = order_blocks(scan->order);
-	const u64 end = scan->zone->end_pfn >> BLOCK_ORDER;
-
-	scan->after = MAX(scan->after,
-			  ALIGN_UP(DIV_ROUND_UP(scan->zone->start_pfn, BLOCK_FRAMES), (u64)blocks));
-	while (scan->after + blocks <= end) {
-		const u32 first = (u32)scan->after;
-		bool suits = true;
-
-		scan->after += blocks;
-		for (u32 index = first; suits && index < first + blocks; index++)
-			suits = block_may_move(mm, index);
-		if (suits)
-			return first;
-	}
-	return BLOCK_NONE;
+	(void)search;
+	for (u32 index = first; index < first + order_blocks(scan->order); index++)
+		if (!block_may_move(scan->zone->mm, index))
+			return false;
+	return true;
 }
 
 /*
@@ -129,9 +111,8 @@ static u32 next_by_summary(struct contig_scan *scan, const struct contig_search 
 {
 	u32 first;
 
-	(void)search;
 	if (scan->order < GIGA_ORDER)
-		return next_by_records(scan);
+		return contig_next_that(scan, search, every_block_may_move);
 	first = cheapest_gib(scan);
 	if (first == BLOCK_NONE && !scan->drained) {
 		scan->drained = true;
@@ -167,41 +148,15 @@ const struct contig_search contig_searches[] = {
 	{.name = NULL},
 };
 
-static unsigned search_selected = SEARCH_INDEX;
-OPTION_ROW(contig, search_selected, contig_searches, "how contiguous ranges are searched for");
+unsigned contig_selected = SEARCH_INDEX;
+OPTION_ROW(contig, contig_selected, contig_searches, "how contiguous ranges are searched for");
 
 const struct contig_search *contig_search_selected(void)
 {
-	return &contig_searches[search_selected];
-}
-
-const struct contig_search *contig_search_select(const struct contig_search *search)
-{
-	const struct contig_search *was = contig_search_selected();
-
-	search_selected = (unsigned)(search - contig_searches);
-	return was;
-}
-
-const struct contig_search *contig_search_find(const char *name)
-{
-	for (const struct contig_search *search = contig_searches; search->name; search++)
-		if (strcmp(search->name, name) == 0)
-			return search;
-	return NULL;
+	return &contig_searches[contig_selected];
 }
 
 /* ---- 1 GiB pages ---- */
-
-/*
- * Turn 512 pieces in transit into one page: HUGE, or FULL if all sections are mapped. Returns 0;
- * after -EBUSY or -ENOMEM they are still pieces.
- */
-static int make_giga(struct zone *zone, const struct hvo_mode *mode, u32 first,
-		     struct block_list *pieces)
-{
-	return contig_unhuge(zone->mm, pieces) < 0 ? -ENOMEM : hvo_join(zone, mode, first);
-}
 
 /*
  * A GiB with blocks set aside for movable pages (CMA) may not go to a pool, so it is not worth
@@ -234,7 +189,8 @@ static int take_candidate(struct contig_scan *scan, const struct hvo_mode *mode,
 		return err;
 	if (contig_search_selected()->counts)
 		scan->stats->counted += contig_count_and_freeze(mm, first, GIB_BLOCKS);
-	err = make_giga(scan->zone, mode, first, &pieces);
+	/* HUGE, or FULL if all sections are mapped; after an error they are still pieces */
+	err = contig_unhuge(mm, &pieces) < 0 ? -ENOMEM : hvo_join(scan->zone, mode, first);
 	if (err)
 		block_list_publish_free(mm, &pieces);
 	else

@@ -3,13 +3,9 @@
 
 #include "mm/contig/contig.h"
 
-/*
- * The search chosen with contig=, index by default. contig_search_select() is for benchmarks and
- * tests and returns the previous one.
- */
+/* The search chosen with contig=, index by default, and its place in contig_searches[]. */
+extern unsigned contig_selected;
 const struct contig_search *contig_search_selected(void);
-const struct contig_search *contig_search_select(const struct contig_search *search);
-const struct contig_search *contig_search_find(const char *name);
 
 /*
  * Find up to `count` 1 GiB pages with the selected search, for hvo_optimise() in the same mode.

@@ -24,7 +24,6 @@
 #include "mm/zone/gigablock.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
-#include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 
 /*
@@ -51,9 +50,7 @@ struct evacuated evacuated;
  */
 static bool is_candidate(const struct zone *zone, u32 index)
 {
-	const struct block *block = block_at(zone->mm, index);
-	const struct block_word word =
-		block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+	const struct block_word word = block_look_any(zone->mm, index);
 
 	if (word.zone != zone->index || word.type >= MIGRATE_CMA || (word.flags & BLOCK_TRANSIT))
 		return false;
@@ -81,25 +78,13 @@ static bool empty(struct zone *zone, u32 index)
 	return true;
 }
 
-/* Has any zone a free movable chunk of `order`, or a block to split? A hint. */
-static bool has_chunk(const struct mm *mm, unsigned order)
-{
-	for (unsigned z = 0; z < mm->zones; z++)
-		if (atomic_load_relaxed(&mm->zone[z].page_orders[MIGRATE_MOVABLE]) >> order ||
-		    atomic_load_relaxed(&mm->zone[z].unopened) > 0)
-			return true;
-	return false;
-}
-
 /*
  * Is each page of `count` frames of a full block free in the buddy, or in use with a mover? With
- * `held`, a page that a CPU's list holds, or is about to hold, will do as well. Returns the order
- * of the largest page in use, for which there must be room elsewhere, or -1. Without this look most
- * attempts would fail half way. Zone lock held, so the block stays full.
+ * `held`, a page that a CPU's list holds, or is about to hold, will do as well. Without this look
+ * most attempts would fail half way. Zone lock held, so the block stays full.
  */
-static int frames_would_move(const struct page *pages, u64 count, bool held)
+static bool frames_would_move(const struct page *pages, u64 count, bool held)
 {
-	int largest = 0;
 	u64 step;
 
 	for (u64 i = 0; i < count; i += step) {
@@ -108,28 +93,23 @@ static int frames_would_move(const struct page *pages, u64 count, bool held)
 			!(kind.flags & PAGE_PCP) && atomic_load_relaxed(&pages[i].refcount) > 0;
 
 		step = kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
-		if ((kind.flags & PAGE_BUDDY) || (held && !used))
+		if (kind.flags & PAGE_BUDDY)
 			continue;
-		if (!used || !(kind.flags & PAGE_MOVABLE) || step > count)
-			return -1;
-		if (kind.flags & PAGE_COMPOUND)
-			largest = MAX(largest, kind.order);
+		if (used ? !(kind.flags & PAGE_MOVABLE) || step > count : !held)
+			return false;
 	}
-	return largest;
+	return true;
 }
 
 /* Is this a block to try? The answer may be stale at once, and isolation finds out exactly. */
 static bool would_move(struct zone *zone, u32 index)
 {
 	bool would;
-	int largest;
 
 	zone_lock(zone);
-	would = is_candidate(zone, index);
-	if (would && block_look_at(zone->mm, index).state == BLOCK_FULL) {
-		largest = frames_would_move(block_page(zone->mm, index), BLOCK_FRAMES, true);
-		would = largest >= 0 && has_chunk(zone->mm, (unsigned)largest);
-	}
+	would = is_candidate(zone, index) &&
+		(block_look_at(zone->mm, index).state != BLOCK_FULL ||
+		 frames_would_move(block_page(zone->mm, index), BLOCK_FRAMES, true));
 	zone_unlock(zone);
 	return would;
 }
@@ -142,7 +122,7 @@ static struct page *find_chunk(const struct zone *zone, u32 index, unsigned orde
 	struct page *pages = block_page(zone->mm, index);
 
 	for (u64 i = 0; i < BLOCK_FRAMES; i += order_pages(order))
-		if (frames_would_move(&pages[i], order_pages(order), false) >= 0)
+		if (frames_would_move(&pages[i], order_pages(order), false))
 			return &pages[i];
 	return NULL;
 }
@@ -170,30 +150,22 @@ static struct page *isolate_chunk(struct zone *zone, u32 index, unsigned order,
 	return chunk;
 }
 
-/* Move what is in use of an isolated chunk. */
-static bool move_chunk(struct zone *zone, struct page *chunk, unsigned order)
+/* Move what is in use of a chunk. */
+static bool try_chunk(struct zone *zone, u32 index, struct effort *left)
 {
 	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
 	struct migrate_stats stats = {0};
-
-	if (migrate_pages(zone->mm, chunk, order_pages(order), &how, &stats) < 0)
-		return false;
-	atomic_add_relaxed(&evacuated.chunks, 1);
-	return true;
-}
-
-static bool try_chunk(struct zone *zone, u32 index, struct effort *left)
-{
 	struct isolation token;
 	struct page *chunk = isolate_chunk(zone, index, left->order, left->type, &token);
-	bool done;
+	int err;
 
 	if (!chunk)
 		return false;
 	left->tries--;
-	done = move_chunk(zone, chunk, left->order);
+	err = migrate_pages(zone->mm, chunk, order_pages(left->order), &how, &stats);
 	isolate_undo(zone, &token);
-	return done;
+	atomic_add_relaxed(&evacuated.chunks, !err);
+	return !err;
 }
 
 /* ---- either ---- */

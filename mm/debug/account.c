@@ -8,8 +8,6 @@
  */
 #include "mm/debug/account.h"
 
-#include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "mm/debug/account_lists.h"
 #include "mm/debug/account_meta.h"
@@ -303,20 +301,6 @@ static bool account_gib(const struct mm *mm, u64 number, struct walk before, str
 	return false;
 }
 
-/* Reserved frames of [start, end). */
-static u64 reserved_within(const struct mm *mm, phys_t start, phys_t end)
-{
-	u64 frames = 0;
-
-	for (size_t i = 0; i < mm->reserved->count; i++) {
-		const phys_t low = MAX(start, mm->reserved->range[i].start),
-			     high = MIN(end, mm->reserved->range[i].end);
-
-		frames += low < high ? (high - low) >> PAGE_SHIFT : 0;
-	}
-	return frames;
-}
-
 /* Count the frames of a section that was never opened, by the boot ranges. */
 static void walk_unopened(const struct mm *mm, u64 section, struct walk *walks)
 {
@@ -330,7 +314,9 @@ static void walk_unopened(const struct mm *mm, u64 section, struct walk *walks)
 		if (start < end)
 			walks[memmap_zone_of(mm, start >> PAGE_SHIFT, ram->node)]
 				.frames[HAS_UNOPENED] +=
-				((end - start) >> PAGE_SHIFT) - reserved_within(mm, start, end);
+				(end - start -
+				 memblock_list_bytes(mm->reserved, start, end, OWNER_ANY)) >>
+				PAGE_SHIFT;
 	}
 }
 

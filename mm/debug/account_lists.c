@@ -139,8 +139,7 @@ bool account_isolations(struct zone *zone)
 	bool ok = true;
 
 	for (u32 index = first; index < end; index++) {
-		const struct block *block = block_at(zone->mm, index);
-		const struct block_word word = block ? block_look(block) : BLOCK_WORD(0);
+		const struct block_word word = block_look_any(zone->mm, index);
 		const unsigned held = word.zone == zone->index ? holders(zone, index) : 0;
 
 		if (word.zone == zone->index && held != block_word_is_isolated(word)) {

@@ -128,7 +128,7 @@ static void walk_table(struct audit *audit, pfn_t table)
 static void walk_section(struct audit *audit, u64 section)
 {
 	const virt_t virt = vmemmap_of_block(audit->mm, (u32)(section * SECTION_BLOCKS));
-	const pte_t *entry = pgtable_entry(audit->mm->root, virt, PT_PMD, NULL, NULL, NULL);
+	const pte_t *entry = pgtable_entry(audit->mm->root, virt, PT_PMD, NULL, NULL);
 	const pte_t pmd = entry ? pte_load(entry) : 0;
 
 	if (!pte_present(pmd))
@@ -147,7 +147,7 @@ static void walk_section(struct audit *audit, u64 section)
 static void walk_upper_table(struct audit *audit, u64 section, enum pt_level level, pfn_t *last)
 {
 	const virt_t virt = vmemmap_of_block(audit->mm, (u32)(section * SECTION_BLOCKS));
-	const pte_t *entry = pgtable_entry(audit->mm->root, virt, level, NULL, NULL, NULL);
+	const pte_t *entry = pgtable_entry(audit->mm->root, virt, level, NULL, NULL);
 	const struct block *block;
 
 	if (!entry || !pte_present(pte_load(entry)) || pte_pfn(pte_load(entry)) == *last)

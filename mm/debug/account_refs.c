@@ -13,7 +13,6 @@
 #include "mm/hugetlb/pool.h"
 #include "mm/mapping/huge_entry.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/migrate.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_owner.h"
 

@@ -5,7 +5,6 @@
 #include <arch/clock.h>
 #include <arch/console.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"

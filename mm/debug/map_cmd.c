@@ -7,10 +7,8 @@
 #include <arch/clock.h>
 
 #include "kernel/console/command.h"
-#include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/reason.h"
-#include "mm/contig/contig.h"
 #include "mm/debug/search.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"

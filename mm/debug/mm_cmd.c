@@ -6,18 +6,13 @@
  * other CPUs idle, as they are whenever a command runs.
  */
 #include "kernel/console/command.h"
-#include "kernel/core/lock.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "mm/debug/account.h"
 #include "mm/memmap/block_state.h"
-#include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
-#include "mm/zone/section.h"
 #include "mm/zone/watermark.h"
 
 #include <arch/boot.h>

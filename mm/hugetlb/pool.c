@@ -2,10 +2,7 @@
 #include "mm/hugetlb/pool.h"
 
 #include "kernel/core/context.h"
-#include "kernel/core/panic.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/reason_set.h"
-#include "kernel/core/wait.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/hvo/hvo_unshare.h"
@@ -66,17 +63,6 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 	spin_unlock(&pool->lock);
 }
 
-/* Has one of the pages a frame that was found bad while the page was not free? */
-static bool has_bad(const struct pool *pool, const struct block_list *list)
-{
-	if (likely(!(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD)))
-		return false;
-	block_list_foreach(pool->mm, index, list)
-		if (bad_frames_pending(pool->mm, block_pfn(index), order_pages(pool->order)))
-			return true;
-	return false;
-}
-
 /*
  * Enqueue runs in transit that are already huge. They are marked as the pool's before anybody can
  * find them in it.
@@ -84,7 +70,6 @@ static bool has_bad(const struct pool *pool, const struct block_list *list)
 static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count;
-	const bool bad = has_bad(pool, list);
 	struct block_list slice;
 
 	while (list->count > 0) {
@@ -93,8 +78,7 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_ke
 		block_list_publish_used(pool->mm, &slice, BLOCK_POOL);
 		enqueue_slice(pool, &slice, kept);
 	}
-	if (bad)
-		bad_frames_withdraw(pool->mm);
+	pool_withdraw_bad(pool);
 	return count;
 }
 
@@ -257,13 +241,6 @@ static void dequeue_any(struct pool *pool, const struct hvo_mode *mode, node_t n
 	dequeue_from_node(pool, from, count, pool_node_free_surplus(from), list);
 }
 
-/* Pool lock held. The pages are off the free lists already. */
-static void leave_pool(struct pool *pool, const struct block_list *list)
-{
-	block_list_foreach(pool->mm, index, list)
-		block_clear_pool_free(pool->mm, index);
-}
-
 /* Pool lock held. Dequeue up to `count` surplus pages, from nodes that have any. */
 static void dequeue_surplus(struct pool *pool, u64 count, struct block_list *list)
 {
@@ -294,7 +271,8 @@ static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 	} else if (which.only < pool->mm->nodes) {
 		dequeue_any(pool, NULL, which.only, count, list);
 	}
-	leave_pool(pool, list);
+	block_list_foreach(pool->mm, index, list)
+		block_clear_pool_free(pool->mm, index);
 	spin_unlock(&pool->lock);
 }
 
@@ -365,11 +343,9 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 {
 	struct block_list restore = BLOCK_LIST_INIT;
 	u64 given;
-	bool bad;
 
 	context_assert(CONTEXT_ORDINARY);
 	mode = hvo_mode_or_selected(mode);
-	bad = has_bad(pool, list);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
 	hvo_forget_heads(pool->mm, list);
@@ -379,8 +355,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 		given += release_restored(pool, mode, &restore);
 	}
 	meta_end_batch_all(pool->mm);
-	if (bad)
-		bad_frames_withdraw(pool->mm);
+	pool_withdraw_bad(pool);
 	return given;
 }
 

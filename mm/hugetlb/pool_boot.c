@@ -8,7 +8,6 @@
 
 #include <arch/clock.h>
 
-#include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 
 static const unsigned orders[POOL_BOOT_SIZES] = {BLOCK_ORDER, GIGA_ORDER};

@@ -6,7 +6,6 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/reason_set.h"
-#include "kernel/core/wait.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
@@ -250,7 +249,7 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state)
 	if (state & PAGE_MOVABLE)
 		page_forget_mover(mm, page);
 	if (put_back(pool, index))
-		pool_withdraw_bad(pool, index);
+		pool_withdraw_bad(pool);
 	else
 		pool_release_page(pool, index);
 }
@@ -262,8 +261,7 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state)
 static const char *wrong_page(const struct pool *pool, const struct page *page)
 {
 	const pfn_t pfn = page_to_pfn(page);
-	const struct block *block = block_of(pool->mm, pfn);
-	const struct block_word word = block ? block_look(block) : BLOCK_WORD(.flags = 0);
+	const struct block_word word = block_look_any(pool->mm, (u32)(pfn >> BLOCK_ORDER));
 	u64 state;
 
 	if (!(word.flags & BLOCK_POOL) || (word.flags & BLOCK_TRANSIT))
@@ -319,8 +317,8 @@ static s64 frames_of_block(const struct mm *mm, u32 index)
 
 static bool is_in_pool(const struct pool *pool, u32 index)
 {
-	const struct block *head = block_at(pool->mm, ALIGN_DOWN(index, order_blocks(pool->order)));
-	const struct block_word word = head ? block_look(head) : BLOCK_WORD(.state = BLOCK_ABSENT);
+	const struct block_word word =
+		block_look_any(pool->mm, ALIGN_DOWN(index, order_blocks(pool->order)));
 
 	return (word.flags & BLOCK_POOL) && word.order == pool->order;
 }

@@ -54,9 +54,7 @@
 #include <arch/check.h>
 
 #include "kernel/core/cmdline.h"
-#include "kernel/lib/string.h"
 #include "mm/hvo/hvo_make.h"
-#include "mm/memmap/block_state.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/section_close.h"
 
@@ -134,14 +132,6 @@ static void hvo_was_set(void)
 }
 
 OPTION_ROW(hvo, hvo_selected, hvo_modes, "huge page vmemmap optimisation", .was_set = hvo_was_set);
-
-const struct hvo_mode *hvo_mode_find(const char *name)
-{
-	for (const struct hvo_mode *mode = hvo_modes; mode->name; mode++)
-		if (strcmp(mode->name, name) == 0)
-			return mode;
-	return NULL;
-}
 
 /* ---- what every mode has in common ---- */
 

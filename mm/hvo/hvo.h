@@ -79,9 +79,6 @@ static inline enum section_style hvo_style(const struct hvo_mode *mode)
 /* For pools at boot: as hvo=on, but only bare runs are taken, and they stay bare (pool.h). */
 extern const struct hvo_mode hvo_leave_bare;
 
-/* A mode by its name, or NULL if there is none. */
-const struct hvo_mode *hvo_mode_find(const char *name);
-
 /*
  * Make every run of `list` (in transit) a huge page: head formed, frozen and marked PAGE_HUGETLB,
  * tails as the mode has them.

@@ -4,7 +4,6 @@
  */
 #include "mm/hvo/hvo_restore.h"
 
-#include "kernel/core/panic.h"
 #include "kernel/lib/string.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/hvo/hvo_steps.h"
@@ -250,7 +249,7 @@ static void take_with_strays(struct zone *zone, u64 section, struct block_list *
 	     index++, line += MEMMAP_FRAMES_PER_BLOCK)
 		if (block_look_at(mm, index).state == BLOCK_FULL &&
 		    find_strays(line, memmap, frames, strays) > 0 &&
-		    block_take_in(zone, index, 1, 1u << FREE_MAPPED, BLOCK_FULL) != BLOCK_NONE)
+		    block_take_in(zone, index, 1, TAKE_MAPPED, BLOCK_FULL) != BLOCK_NONE)
 			block_list_push(mm, list, index);
 }
 

@@ -100,19 +100,6 @@ bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end
 	return true;
 }
 
-u64 memblock_list_bytes(const struct memblock_list *list, phys_t start, phys_t end)
-{
-	u64 bytes = 0;
-
-	for (size_t i = 0; i < list->count; i++) {
-		const phys_t from = MAX(list->range[i].start, start),
-			     to = MIN(list->range[i].end, end);
-
-		bytes += to > from ? to - from : 0;
-	}
-	return bytes;
-}
-
 static void add_ram(struct memblock_list *memory, const struct mem_range *range)
 {
 	/*
@@ -231,7 +218,7 @@ phys_t memblock_find(const struct memblock_list *memory, const struct memblock_l
 	return 0;
 }
 
-phys_t memblock_alloc_raw(u64 size, u64 align, phys_t limit, node_t node)
+phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
 {
 	phys_t start;
 
@@ -246,23 +233,8 @@ phys_t memblock_alloc_raw(u64 size, u64 align, phys_t limit, node_t node)
 	if (!start)
 		return 0;
 	memblock_reserve(start, start + size, OWNER_BOOT);
+	memset(phys_to_virt(start), 0, size);
 	return start;
-}
-
-phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node)
-{
-	const phys_t start = memblock_alloc_raw(size, align, limit, node);
-
-	if (start)
-		memset(phys_to_virt(start), 0, ALIGN_UP(size, PAGE_SIZE));
-	return start;
-}
-
-void memblock_free(phys_t start, u64 size)
-{
-	if (!memblock_list_subtract(&memblock_reserved, start, start + ALIGN_UP(size, PAGE_SIZE)))
-		pr_warn("memory: the list of reserved ranges is full, %llx-%llx is not given back",
-			start, start + size);
 }
 
 void *memblock_alloc_or_die(u64 size, node_t node, const char *what)
@@ -274,32 +246,38 @@ void *memblock_alloc_or_die(u64 size, node_t node, const char *what)
 	return phys_to_virt(phys);
 }
 
-/* Bytes of RAM that are reserved by `owner`, or by any owner. */
-enum { ANY_OWNER = -1 };
-static u64 reserved_ram(int owner)
+u64 memblock_list_bytes(const struct memblock_list *list, phys_t start, phys_t end,
+			enum memblock_owner owner)
 {
 	u64 bytes = 0;
 
-	for (size_t i = 0; i < memblock_memory.count; i++) {
-		const struct memblock_range *ram = &memblock_memory.range[i];
+	for (size_t i = 0; i < list->count; i++) {
+		const struct memblock_range *range = &list->range[i];
+		const phys_t low = MAX(start, range->start), high = MIN(end, range->end);
 
-		for (size_t j = 0; j < memblock_reserved.count; j++) {
-			const struct memblock_range *reserved = &memblock_reserved.range[j];
-			const phys_t start = MAX(ram->start, reserved->start),
-				     end = MIN(ram->end, reserved->end);
-
-			if (start < end && (owner == ANY_OWNER || (int)reserved->owner == owner))
-				bytes += end - start;
-		}
+		if (low < high && (owner == OWNER_ANY || owner == range->owner))
+			bytes += high - low;
 	}
+	return bytes;
+}
+
+/* Bytes of RAM that are reserved by `owner`. */
+static u64 reserved_ram(enum memblock_owner owner)
+{
+	u64 bytes = 0;
+
+	for (size_t i = 0; i < memblock_memory.count; i++)
+		bytes += memblock_list_bytes(&memblock_reserved, memblock_memory.range[i].start,
+					     memblock_memory.range[i].end, owner);
 	return bytes;
 }
 
 void memblock_too_little(const char *what)
 {
-	const u64 ram = memblock_totals().ram_bytes, bad = reserved_ram(OWNER_BAD);
+	const u64 ram = memblock_list_bytes(&memblock_memory, 0, ~0ULL, OWNER_ANY),
+		  bad = reserved_ram(OWNER_BAD);
 
-	if (reserved_ram(ANY_OWNER) == ram)
+	if (reserved_ram(OWNER_ANY) == ram)
 		pr_err("no usable RAM: all %llu MiB are taken", ram >> 20);
 	pr_err("memory: %llu MiB of RAM are too few, there is no room for %s: a node needs 16 MiB, "
 	       "and each CPU some more",
@@ -331,22 +309,6 @@ void memblock_list_set_node(struct memblock_list *memory, phys_t start, phys_t e
 void memblock_direct_map_ready(void)
 {
 	alloc_limit = PHYS_LIMIT;
-}
-
-struct memblock_totals memblock_totals(void)
-{
-	struct memblock_totals totals = {0};
-
-	for (size_t i = 0; i < memblock_memory.count; i++)
-		totals.ram_bytes += memblock_memory.range[i].end - memblock_memory.range[i].start;
-	for (size_t i = 0; i < memblock_reserved.count; i++)
-		totals.reserved_bytes +=
-			memblock_reserved.range[i].end - memblock_reserved.range[i].start;
-	if (memblock_memory.count) {
-		totals.span_bytes = memblock_memory.range[memblock_memory.count - 1].end;
-		totals.hole_bytes = totals.span_bytes - totals.ram_bytes;
-	}
-	return totals;
 }
 
 /* The reserved range that contains `at`, if its owner is firmware or badram=; else NULL. */

@@ -24,7 +24,8 @@ enum memblock_owner {
 	OWNER_IMAGE,
 	OWNER_LOADER,
 	OWNER_BOOT,
-	OWNER_BAD /* badram= */
+	OWNER_BAD, /* badram= */
+	OWNER_ANY  /* of no range: a question to memblock_list_bytes() */
 };
 
 struct memblock_range {
@@ -50,12 +51,9 @@ void memblock_reserve(phys_t start, phys_t end, enum memblock_owner owner);
  * Take `size` bytes, `align`-aligned (power of two, >= one page), zeroed, lying below `limit` (0:
  * anywhere that phys_to_virt() reaches now), from `node` if possible (NODE_NONE: any). The highest
  * free address is taken, so that low memory stays free. Returns the physical address, or 0. The
- * owner is OWNER_BOOT; memblock_free() gives the frames back.
+ * owner is OWNER_BOOT.
  */
 phys_t memblock_alloc(u64 size, u64 align, phys_t limit, node_t node);
-/* memblock_alloc() without zeroing: the caller writes all that is read later. */
-phys_t memblock_alloc_raw(u64 size, u64 align, phys_t limit, node_t node);
-void memblock_free(phys_t start, u64 size);
 
 /*
  * memblock_alloc() for tables of the boot code, returning a virtual address. If there is no memory,
@@ -76,14 +74,6 @@ void memblock_direct_map_ready(void);
 /* From now on the ranges are only read: memory belongs to the buddy. */
 void memblock_freeze(void);
 
-/*
- * Totals for the machine page. Span: from address 0 to the last byte of RAM; holes: span minus RAM.
- */
-struct memblock_totals {
-	u64 ram_bytes, span_bytes, hole_bytes, reserved_bytes;
-};
-struct memblock_totals memblock_totals(void);
-
 /* Bytes of RAM on a node. */
 u64 memblock_node_bytes(node_t node);
 
@@ -101,8 +91,9 @@ bool memblock_list_add(struct memblock_list *list, struct memblock_range range);
  */
 bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end);
 
-/* Bytes of the list's ranges that lie in [start, end). */
-u64 memblock_list_bytes(const struct memblock_list *list, phys_t start, phys_t end);
+/* Bytes of [start, end) in the list; of a list of reserved ranges only those of `owner`. */
+u64 memblock_list_bytes(const struct memblock_list *list, phys_t start, phys_t end,
+			enum memblock_owner owner);
 
 /* Sort out the ranges that the loader reported. 0, or -ENOMEM if there is no usable RAM at all. */
 int memblock_sort_out(const struct boot_info *info, struct memblock_list *memory,

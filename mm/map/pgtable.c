@@ -8,7 +8,6 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 
 pfn_t pgtable_alloc_boot(void *ctx)
@@ -63,7 +62,7 @@ static bool table_add(pte_t *entry, virt_t virt, enum pt_level level, pgtable_al
 }
 
 pte_t *pgtable_entry(pfn_t root, virt_t virt, enum pt_level level, pgtable_alloc_fn *alloc,
-		     void *ctx, enum pt_level *leaf_level)
+		     void *ctx)
 {
 	pte_t *table = table_of(root);
 
@@ -72,11 +71,8 @@ pte_t *pgtable_entry(pfn_t root, virt_t virt, enum pt_level level, pgtable_alloc
 
 		if (!pte_present(pte_load(entry)) && !table_add(entry, virt, at, alloc, ctx))
 			return NULL;
-		if (at != PT_PGD && pte_is_leaf(pte_load(entry), at)) {
-			if (leaf_level)
-				*leaf_level = at;
+		if (at != PT_PGD && pte_is_leaf(pte_load(entry), at))
 			return NULL;
-		}
 		table = table_of(pte_pfn(pte_load(entry)));
 	}
 	return &table[pt_index(virt, level)];
@@ -143,7 +139,7 @@ int pgtable_map_range(pfn_t root, virt_t virt, phys_t phys, u64 size, enum pt_pr
 		/* a larger leaf than the first one's can fit only where another table begins */
 		const u64 count = leaves_in_table(virt, size, level),
 			  bytes = count * pt_level_size(level);
-		pte_t *entry = pgtable_entry(root, virt, level, alloc, ctx, NULL);
+		pte_t *entry = pgtable_entry(root, virt, level, alloc, ctx);
 
 		if (!entry)
 			return -ENOMEM;

@@ -31,11 +31,10 @@ int pgtable_map_range(pfn_t root, virt_t virt, phys_t phys, u64 size, enum pt_pr
 
 /*
  * The entry of `level` that translates `virt`, or NULL if a table above is missing or a larger leaf
- * maps `virt` (*leaf_level then receives the leaf's level, if not NULL). With `alloc`, missing
- * tables are made.
+ * maps `virt`. With `alloc`, missing tables are made.
  */
 pte_t *pgtable_entry(pfn_t root, virt_t virt, enum pt_level level, pgtable_alloc_fn *alloc,
-		     void *ctx, enum pt_level *leaf_level);
+		     void *ctx);
 
 /* Translate; false if unmapped. For dumps, decoding faults and tests. */
 bool pgtable_translate(pfn_t root, virt_t virt, phys_t *phys, pte_t *entry, enum pt_level *level);

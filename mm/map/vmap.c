@@ -3,7 +3,7 @@
  *
  *   VMALLOC_BASE + n * STACK_SLOT   |......guard......|== stack ==|     n-th stack; the guard is
  *                                                                       the rest of its slot
- *   VMALLOC_BASE + DEVICES_OFFSET   |mapping|guard|mapping|guard|...    handed out upwards, once
+ *   VMAP_DEVICES_BASE               |mapping|guard|mapping|guard|...    handed out upwards, once
  *   VMAP_PAGES_BASE                 of mm/mapping/map.c
  *
  * Addresses of devices are never reused, so unmapping needs no shootdown to protect a new owner. A
@@ -16,15 +16,13 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/reason_set.h"
 #include "mm/map/memblock.h"
-#include "mm/map/pgtable.h"
 
-#define STACK_SLOT     KIB(64)
-#define DEVICES_OFFSET (VMALLOC_SIZE / 16)
+#define STACK_SLOT KIB(64)
 
 static unsigned stacks;
 /* pages of each stack, to decode guard hits; stacks beyond this number are not decoded */
 static u64 stack_pages[4096];
-static virt_t devices_next = VMALLOC_BASE + DEVICES_OFFSET;
+virt_t vmap_devices_next = VMAP_DEVICES_BASE;
 static pgtable_alloc_fn *table_alloc = pgtable_alloc_boot;
 static void *table_ctx;
 static u64 tables; /* atomic */
@@ -63,22 +61,11 @@ static virt_t reserve(u64 size)
 	virt_t virt;
 
 	do {
-		virt = atomic_load_relaxed(&devices_next);
+		virt = atomic_load_relaxed(&vmap_devices_next);
 		if (size >= VMAP_PAGES_BASE - virt)
 			return 0;
-	} while (!atomic_cas(&devices_next, virt, virt + size + PAGE_SIZE));
+	} while (!atomic_cas(&vmap_devices_next, virt, virt + size + PAGE_SIZE));
 	return virt;
-}
-
-struct vmap_span vmap_devices(void)
-{
-	return (struct vmap_span){.start = VMALLOC_BASE + DEVICES_OFFSET,
-				  .end = atomic_load_relaxed(&devices_next)};
-}
-
-void vmap_devices_next(virt_t next)
-{
-	atomic_store_relaxed(&devices_next, next);
 }
 
 int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest)
@@ -114,7 +101,7 @@ void vmap_unmap(void *virt, u64 size)
 	const virt_t end = ALIGN_UP((virt_t)virt + size, PAGE_SIZE);
 
 	for (virt_t at = ALIGN_DOWN((virt_t)virt, PAGE_SIZE); at < end; at += PAGE_SIZE) {
-		pte_t *entry = pgtable_entry(pgtable_root(), at, PT_PAGE, NULL, NULL, NULL);
+		pte_t *entry = pgtable_entry(pgtable_root(), at, PT_PAGE, NULL, NULL);
 
 		if (entry)
 			pte_store(entry, at, PT_PAGE, 0);
@@ -126,8 +113,8 @@ void *vmap_stack(u64 size, node_t node)
 	const virt_t top = VMALLOC_BASE + (stacks + 1) * STACK_SLOT;
 	phys_t phys = memblock_alloc(size, PAGE_SIZE, 0, node);
 
-	ASSERT(size < STACK_SLOT && VMALLOC_BASE + DEVICES_OFFSET > top,
-	       "no slot fits a stack of %llu bytes", size);
+	ASSERT(size < STACK_SLOT && VMAP_DEVICES_BASE > top, "no slot fits a stack of %llu bytes",
+	       size);
 	if (!phys)
 		return NULL;
 	if (pgtable_map_range(pgtable_root(), top - size, phys, size, PT_RW, PT_PAGE, table_alloc,

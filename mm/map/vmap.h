@@ -23,14 +23,9 @@
 void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot);
 void vmap_unmap(void *virt, u64 size);
 
-/* All addresses that vmap_phys() has returned so far lie in [start, end). */
-struct vmap_span {
-	virt_t start, end;
-};
-struct vmap_span vmap_devices(void);
-
-/* Hand out addresses from `next` on, for cases about the last of them. */
-void vmap_devices_next(virt_t next);
+/* All addresses that vmap_phys() has returned lie from the first of these to the second; atomic. */
+#define VMAP_DEVICES_BASE (VMALLOC_BASE + VMALLOC_SIZE / 16)
+extern virt_t vmap_devices_next;
 
 /* Addresses of page_map(). Which of them are in use is recorded in mm/mapping/map.c. */
 #define VMAP_PAGES_BASE (VMALLOC_BASE + VMALLOC_SIZE / 8)

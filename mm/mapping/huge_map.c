@@ -15,11 +15,9 @@
 #include "kernel/core/lock.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/zone.h"
 
 enum {

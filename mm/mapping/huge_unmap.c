@@ -11,13 +11,11 @@
 
 #include "kernel/core/context.h"
 #include "kernel/core/reason_set.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
+#include "mm/pools.h"
 #include "mm/mapping/huge_entry.h"
 #include "mm/mapping/huge_fault.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/page.h"
-#include "mm/memmap/zone.h"
 
 struct visit {
 	virt_t start, end;

@@ -27,7 +27,6 @@
 #include "kernel/core/reason_set.h"
 #include "kernel/core/shootdown.h"
 #include "mm/map/memblock.h"
-#include "mm/map/vmap.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_fast.h"
 
@@ -69,14 +68,14 @@ static void clear_slot(pte_t *entry, virt_t virt)
 
 static pte_t *slot_entry(virt_t virt)
 {
-	return pgtable_entry(pgtable_root(), virt, PT_PUD, NULL, NULL, NULL);
+	return pgtable_entry(pgtable_root(), virt, PT_PUD, NULL, NULL);
 }
 
 /* ---- slots ---- */
 
 /* a bit for each; written under the lock and read without it */
 static u64 slots_taken[DIV_ROUND_UP(MAP_SLOTS, 64)];
-static u32 slots_next;
+u32 map_slots_next;
 static struct spinlock slots_lock = SPINLOCK_INIT(LOCK_LEAF);
 
 static bool slot_is_taken(u32 slot)
@@ -99,12 +98,12 @@ static virt_t slot_take(void)
 
 	spin_lock(&slots_lock);
 	for (u32 i = 0; i < MAP_SLOTS && !virt; i++) {
-		const u32 slot = (slots_next + i) % MAP_SLOTS;
+		const u32 slot = (map_slots_next + i) % MAP_SLOTS;
 
 		if (slot_is_taken(slot))
 			continue;
 		slot_flip(slot);
-		slots_next = (slot + 1) % MAP_SLOTS;
+		map_slots_next = (slot + 1) % MAP_SLOTS;
 		virt = VMAP_PAGES_BASE + slot * MAP_SLOT_BYTES;
 	}
 	spin_unlock(&slots_lock);
@@ -116,13 +115,6 @@ static void slot_give(virt_t virt)
 {
 	spin_lock(&slots_lock);
 	slot_flip((u32)((virt - VMAP_PAGES_BASE) / MAP_SLOT_BYTES));
-	spin_unlock(&slots_lock);
-}
-
-void map_next_slot(u32 slot)
-{
-	spin_lock(&slots_lock);
-	slots_next = slot;
 	spin_unlock(&slots_lock);
 }
 
@@ -331,11 +323,11 @@ static bool is_mapped(virt_t virt, pte_t *entry)
  */
 static bool is_mapping_of_registers(virt_t first, virt_t end)
 {
-	const struct vmap_span span = vmap_devices();
 	pte_t entry;
 
-	if (first < span.start || first >= end || end > span.end ||
-	    is_mapped(first - PAGE_SIZE, &entry) || is_mapped(end, &entry))
+	if (first < VMAP_DEVICES_BASE || first >= end ||
+	    end > atomic_load_relaxed(&vmap_devices_next) || is_mapped(first - PAGE_SIZE, &entry) ||
+	    is_mapped(end, &entry))
 		return false;
 	for (virt_t at = first; at < end; at += PAGE_SIZE)
 		if (!is_mapped(at, &entry) || !pte_uncached(entry))

@@ -16,4 +16,4 @@ virt_t map_find(pfn_t pfn);
  */
 #define MAP_SLOT_BYTES GIB(2)
 #define MAP_SLOTS      ((u32)(VMAP_PAGES_SIZE / MAP_SLOT_BYTES))
-void map_next_slot(u32 slot);
+extern u32 map_slots_next;

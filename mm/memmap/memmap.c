@@ -9,10 +9,7 @@
  */
 #include "mm/memmap/memmap.h"
 
-#include <arch/barrier.h>
 #include <arch/stream.h>
-
-#include "kernel/core/panic.h"
 
 /* Kinds of struct page differ in the first 16 bytes only; the rest is zero. */
 union page_start {
@@ -105,16 +102,6 @@ void memmap_form_free(struct page *pages, u64 count, u8 zone)
 	}
 }
 
-static void init_tails(struct page *pages, u64 count, unsigned order, u8 zone)
-{
-	const union page_start start = {.head_mask = head_mask_of(order),
-					.flags = PAGE_TAIL,
-					.order = (u8)order,
-					.zone = zone};
-
-	pages_write(pages, count, &start);
-}
-
 void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone)
 {
 	const union page_start start = {.head_mask = head_mask_of(0),
@@ -128,7 +115,12 @@ void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone)
 
 void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone)
 {
-	init_tails(frame, STRUCTS_PER_FRAME, order, zone);
+	const union page_start start = {.head_mask = head_mask_of(order),
+					.flags = PAGE_TAIL,
+					.order = (u8)order,
+					.zone = zone};
+
+	pages_write(frame, STRUCTS_PER_FRAME, &start);
 }
 
 void memmap_form_compound(struct page *page, unsigned order)

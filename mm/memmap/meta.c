@@ -8,7 +8,6 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/shootdown.h"
-#include "kernel/lib/string.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta_gate.h"
 #include "mm/memmap/upward.h"

@@ -1,7 +1,6 @@
 /* Gated metadata frames: see meta_gate.h. */
 #include "mm/memmap/meta_gate.h"
 
-#include "kernel/core/panic.h"
 #include "kernel/core/shootdown.h"
 
 static void queue_append(struct meta *meta, struct gate_lot *lot, u64 tag)

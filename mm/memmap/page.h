@@ -18,7 +18,6 @@
 
 #include <arch/atomic.h>
 #include <arch/memory.h>
-#include <arch/peek.h>
 
 #include "kernel/lib/types.h"
 

@@ -16,7 +16,6 @@
 #include "mm/memmap/vmemmap.h"
 
 #include <arch/barrier.h>
-#include <arch/tlb.h>
 
 #include "kernel/core/panic.h"
 #include "kernel/lib/string.h"
@@ -36,7 +35,7 @@ static struct spinlock *section_lock(const struct mm *mm, u64 section)
 
 static pte_t *section_entry(const struct mm *mm, u64 section)
 {
-	return pgtable_entry(mm->root, section_virt(mm, section), PT_PMD, NULL, NULL, NULL);
+	return pgtable_entry(mm->root, section_virt(mm, section), PT_PMD, NULL, NULL);
 }
 
 pte_t *vmemmap_line(const struct mm *mm, u32 index)
@@ -87,8 +86,7 @@ static pte_t *section_entry_make(struct mm *mm, struct node *node, u64 section)
 	if (entry)
 		return entry;
 	spin_lock(&upper_lock);
-	entry = pgtable_entry(mm->root, section_virt(mm, section), PT_PMD, upper_table_alloc, node,
-			      NULL);
+	entry = pgtable_entry(mm->root, section_virt(mm, section), PT_PMD, upper_table_alloc, node);
 	spin_unlock(&upper_lock);
 	return entry;
 }

@@ -47,10 +47,6 @@ enum free_class {
 
 enum zone_kind { ZONE_DMA32, ZONE_NORMAL, ZONE_KINDS };
 
-struct page_list {
-	struct page *head;
-};
-
 /*
  * One isolation. It belongs to the code whose memory holds this token (isolate.h). All access is
  * under zone->lock, except that the holder may look at its own `count` without it.
@@ -58,7 +54,6 @@ struct page_list {
 struct isolation {
 	struct isolation *next;
 	u32 first, count; /* blocks; count 0: the token holds no isolation */
-	u64 generation;   /* number in its zone: two isolations that used one token differ in it */
 };
 
 /* Bounds of zone->split_batch. */
@@ -116,7 +111,6 @@ struct zone {
 	u64 unopened;                 /* (za) that opening sections would bring */
 
 	struct isolation *isolations; /* (z) those under way; no two overlap */
-	u64 isolations_begun;         /* (z) ever */
 
 	u64 open_cursor; /* (ah) lowest section that may be unopened */
 	/* (c) all RAM, (a) reserved frames, which RAM without struct pages joins; in frames */
@@ -232,24 +226,24 @@ enum mm_watch {
 };
 
 /*
- * Bad frames that cannot be withheld yet (bad_frames.h), each with a token for an isolation that it
- * may hold.
+ * Bad frames that are not withheld yet (bad_frames.h), each with a token for an isolation that it
+ * may hold. Any context may note a frame where `word` is 0; all else is for the CPU that withdraws
+ * frames.
  */
-enum { BAD_PENDING_MAX = 32, BAD_REPORTS_MAX = 32 };
+enum { BAD_FRAMES_MAX = 32 };
 
 struct bad_frame {
-	pfn_t pfn; /* atomic: CPUs that free pages look at it */
+	u64 word;     /* frame + 1; 0: none; atomic: CPUs that free pages look at it */
+	bool pending; /* somebody has it. false: noted, and not looked at yet */
 	struct isolation isolation;
 };
 
 struct bad_frames {
 	u32 again;       /* atomic: somebody wanted a withdrawal while one was being made */
-	u32 withdrawing; /* 1: a CPU withdraws frames and owns all but the reports; atomic */
-	u32 count;
-	u32 wait; /* number of frees until the next attempt; atomic */
-	struct bad_frame frame[BAD_PENDING_MAX];
-	u64 reported[BAD_REPORTS_MAX]; /* frame + 1, or 0; atomic, as is the number of those lost */
-	u32 lost;
+	u32 withdrawing; /* 1: a CPU withdraws frames; atomic */
+	u32 wait;        /* number of frees until the next attempt; atomic */
+	u32 lost;        /* reports for which there was no room; atomic */
+	struct bad_frame frame[BAD_FRAMES_MAX];
 };
 
 /*
@@ -287,7 +281,6 @@ struct mm {
 	enum section_style style; /* (c) of sections that the allocator opens */
 	bool ready;               /* (c) */
 	bool gigablock;           /* (c) memory is placed by GiB (zone/gigablock.h) */
-	u64 *tainted;             /* (a) a bit for each GiB from first_gib on: gib->tainted */
 	/* (a) PMDs split whose round is not complete; until then no PTE of their tables changes */
 	u32 splits_unflushed;
 	struct fail_plan fail; /* (a) tests: the calls that must fail */
@@ -330,6 +323,14 @@ static inline struct block *block_of(const struct mm *mm, pfn_t pfn)
 static inline struct block_word block_look_at(const struct mm *mm, u32 index)
 {
 	return block_look(block_at(mm, index));
+}
+
+/* That word, or one in state BLOCK_ABSENT where there is no record. */
+static inline struct block_word block_look_any(const struct mm *mm, u32 index)
+{
+	const struct block *block = block_at(mm, index);
+
+	return block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
 }
 
 static inline struct page *pfn_page(const struct mm *mm, pfn_t pfn)

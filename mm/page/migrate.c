@@ -10,12 +10,9 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
-#include "mm/hvo/hvo.h"
 #include "mm/page/page_alloc.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 
 enum { PASSES = 5 };

@@ -14,7 +14,6 @@
 #include <arch/check.h>
 
 #include "kernel/core/context.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "mm/clear/clear.h"
@@ -26,7 +25,6 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_huge.h"
 #include "mm/page/pressure.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"
@@ -49,7 +47,6 @@ struct request {
 	node_t first,
 		last;   /* nodes to ask now: the first-th nearest to the last-th, without that */
 	bool apart;     /* gigablock=on: only memory of the request's own kind */
-	bool spare;     /* gigablock=on: also the part that is kept for others */
 	unsigned asked; /* functions that were asked for memory (pressure.h) */
 	bool freed;     /* the last of them has freed some */
 	struct wait wait;
@@ -98,8 +95,6 @@ static struct page *steal(struct zone *zone, const struct request *r)
 	struct page *page = NULL;
 	unsigned tries = 0; /* other CPUs may take what this one has emptied */
 
-	if (!steers && !r->spare && !gigablock_spares(zone))
-		return NULL;
 	if (r->apart && !(steers && migratetype_can_share(zone, r->order, r->type)))
 		return NULL;
 	while (!page && steers && !r->apart && tries++ < TAINTING_TRIES &&
@@ -110,8 +105,6 @@ static struct page *steal(struct zone *zone, const struct request *r)
 		if (page && steers)
 			gigablock_taint(zone, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
 	}
-	if (!page && r->spare && page_split_spare(zone, r->order, may_wait(r)))
-		page = take_or_split(zone, r, r->type);
 	return page;
 }
 
@@ -258,19 +251,11 @@ static bool other_nodes(struct request *r, unsigned turn)
 	return r->first < r->last && own_node(r, turn);
 }
 
-/* With gigablock=on, a movable page may have the part that is kept for others. */
-static bool spare_part(struct request *r, unsigned turn)
-{
-	r->first = 0; /* of all nodes, from here on */
-	r->apart = false;
-	r->spare =
-		unlikely(r->mm->gigablock) && r->type == MIGRATE_MOVABLE && r->order < BLOCK_ORDER;
-	return r->spare && turn == 0;
-}
-
 /* Other CPUs are changing memory just now: wait for as long as they are. */
 static bool transit(struct request *r, unsigned turn)
 {
+	r->first = 0; /* of all nodes, from here on */
+	r->apart = false;
 	if (!may_wait(r) || !memory_is_moving(r->mm))
 		return false;
 	if (turn == 0)
@@ -327,7 +312,7 @@ static bool last_resort(struct request *r, unsigned turn)
  * as often as it likes, and says false when it has nothing more to offer.
  */
 static bool (*const phases[])(struct request *r, unsigned turn) = {
-	own_node, other_nodes, spare_part, transit, drain, give_back, last_resort,
+	own_node, other_nodes, transit, drain, give_back, last_resort,
 };
 
 _Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE &&

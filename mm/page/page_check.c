@@ -1,7 +1,6 @@
 /* Reporting misused pages, and the debugging work around allocation and free: see page_check.h. */
 #include "mm/page/page_check.h"
 
-#include <arch/clock.h>
 #include <arch/console.h>
 
 #include "kernel/core/cmdline.h"
@@ -9,7 +8,6 @@
 #include "kernel/core/printk.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/upward.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/page_owner.h"
 #include "mm/page/page_poison.h"
 

@@ -12,8 +12,6 @@
  */
 #include "mm/page/page_alloc.h"
 
-#include <arch/check.h>
-
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "mm/hvo/hvo.h"

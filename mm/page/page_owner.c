@@ -8,7 +8,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "mm/page/page_alloc.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 
 enum { OWNERS_MAX = 256 };

@@ -11,7 +11,6 @@
  */
 #include "mm/page/page_split.h"
 
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
@@ -19,7 +18,7 @@
 #include "mm/memmap/upward.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/page_poison.h"
-#include "mm/page/pcp.h"
+#include "mm/memmap/enter.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/gigablock.h"
@@ -37,6 +36,7 @@ enum claim { CLAIM_MOVABLE, CLAIM_ANY, CLAIM_TAINTED };
 /* The block to split: this one, or, with BLOCK_NONE, any that may be claimed for `type`. */
 struct wanted {
 	u32 index;
+	unsigned also; /* this one may be of these (enum block_source) */
 	enum migratetype type;
 	enum claim claim;
 };
@@ -60,7 +60,7 @@ static u32 take_block(struct zone *zone, enum free_class class, const struct wan
 	u32 index;
 
 	if (want->index != BLOCK_NONE)
-		return block_take_in(zone, want->index, 1, 1u << class, BLOCK_FULL);
+		return block_take_in(zone, want->index, 1, 1u << class | want->also, BLOCK_FULL);
 	if (want->claim == CLAIM_TAINTED)
 		return take_tainted(zone, class, type);
 	if (atomic_load_relaxed(&zone->free_class[class]) == 0)
@@ -153,12 +153,12 @@ static bool split_free_block(struct zone *zone, unsigned order, enum migratetype
 	       (may_wait && split_bare_block(zone, order, &want));
 }
 
-bool page_split_block(struct zone *zone, u32 index, enum block_state state)
+bool page_split_block(struct zone *zone, u32 index, unsigned also)
 {
-	const struct wanted want = {.index = index};
+	const struct wanted want = {.index = index, .also = also};
 
-	return state == BLOCK_BARE ? split_bare_block(zone, PAGE_ORDERS, &want)
-				   : split_full_block(zone, PAGE_ORDERS, &want);
+	return split_full_block(zone, PAGE_ORDERS, &want) ||
+	       split_bare_block(zone, PAGE_ORDERS, &want);
 }
 
 /*
@@ -196,11 +196,6 @@ bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype typ
 	       (may_wait && split_huge_blocks(zone));
 }
 
-bool page_split_spare(struct zone *zone, unsigned order, bool may_wait)
-{
-	return split_free_block(zone, order, MIGRATE_MOVABLE, may_wait, CLAIM_ANY);
-}
-
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
 	if (gigablock_steers(zone->mm, type))
@@ -209,7 +204,7 @@ bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, b
 		return true;
 	if (may_wait && section_open_next(zone, zone->mm->style) == 0)
 		return true; /* the caller looks again: the section's blocks are bare or full now */
-	if (gigablock_spares(zone) && split_free_block(zone, order, type, may_wait, CLAIM_ANY))
+	if (split_free_block(zone, order, type, may_wait, CLAIM_ANY))
 		return true;
 	return may_wait && split_huge_blocks(zone);
 }

@@ -27,22 +27,17 @@ bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, b
 bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype type, bool may_wait);
 
 /*
- * For movable pages, with gigablock=on, if there is nothing else: split a block of those kept for
- * pages that cannot be moved. False if there is none.
- */
-bool page_split_spare(struct zone *zone, unsigned order, bool may_wait);
-
-/*
  * Split ahead of need, up to zone->ready, for callers that may not wait. The work is bounded; the
  * next caller tries what could not be done now.
  */
 void page_split_ahead(struct zone *zone, enum migratetype type);
 
 /*
- * Split one block, which was free and full or bare (`state`) a moment ago. Returns false if it is
- * not any more, or if metadata memory has no frames for the struct pages of a bare one.
+ * Split one block if it is free and full or bare, and not CMA's or isolated unless `also` says so
+ * (enum block_source). Returns false if it is not, or if metadata memory has no frames for the
+ * struct pages of a bare one.
  */
-bool page_split_block(struct zone *zone, u32 index, enum block_state state);
+bool page_split_block(struct zone *zone, u32 index, unsigned also);
 
 /*
  * Turn a bare block into a full one: eight frames of struct pages are written once and mapped when

@@ -5,10 +5,8 @@
 #include "mm/page/pcp.h"
 
 #include "kernel/core/cmdline.h"
-#include "kernel/core/panic.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_types.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/watermark.h"
 

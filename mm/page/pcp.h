@@ -68,8 +68,6 @@
  */
 #pragma once
 
-#include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "mm/memmap/enter.h"
 

@@ -8,10 +8,8 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_huge.h"
 #include "mm/page/pcp_types.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 
 /* ---- a slot back to the buddy ---- */

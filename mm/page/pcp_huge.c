@@ -12,11 +12,8 @@
  */
 #include "mm/page/pcp_huge.h"
 
-#include "kernel/core/shootdown.h"
 #include "mm/hvo/hvo.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/buddy_huge.h"
 #include "mm/zone/transit.h"
 

@@ -23,7 +23,6 @@
 
 #include "kernel/core/cmdline.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
 
 const struct pcp_types pcp_types[] = {

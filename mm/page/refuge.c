@@ -14,40 +14,35 @@
 #include "mm/memmap/memmap.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_split.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
+#include "mm/zone/section.h"
 
 /*
  * How well a GiB serves as a refuge: first, that it can never become a 1 GiB page; then, how much
- * emptying it would cost. 0 if it has no room.
+ * emptying it would cost. 0 if it has no room, or was not after the one chosen last.
  */
-static u64 rank(const struct refuge *refuge, u64 number)
+static u64 gib_key(const void *ctx, u64 number)
 {
+	const struct refuge *refuge = ctx;
 	const struct mm *mm = refuge->zone->mm;
 	const struct gib *gib = &mm->gib[number - mm->first_gib];
-	const u64 movable = atomic_load_relaxed(&gib->movable);
+	const u64 rank = 1 + atomic_load_relaxed(&gib->movable) +
+			 (atomic_load_relaxed(&gib->meta) > 0 ? order_pages(GIGA_ORDER) : 0),
+		  key = rank << 32 | number;
 
 	if (!gib->whole || number == refuge->avoid || atomic_load_relaxed(&gib->free) == 0)
 		return 0;
-	return 1 + movable + (atomic_load_relaxed(&gib->meta) > 0 ? order_pages(GIGA_ORDER) : 0);
+	return key < refuge->before ? key : 0;
 }
 
 /* Choose the best GiB after the one chosen last. */
 static bool choose(struct refuge *refuge)
 {
 	const struct zone *zone = refuge->zone;
-	const u64 first = DIV_ROUND_UP(zone->start_pfn, order_pages(GIGA_ORDER));
-	const u64 end = zone->end_pfn / order_pages(GIGA_ORDER);
-	u64 best = 0;
+	const u64 best = gib_best(zone_first_gib(zone), zone_end_gib(zone), gib_key, refuge);
 
-	for (u64 gib = first; gib < end; gib++) {
-		const u64 of_gib = rank(refuge, gib), key = of_gib << 32 | gib;
-
-		if (of_gib > 0 && key < refuge->before)
-			best = MAX(best, key);
-	}
 	if (best == 0)
 		return false;
 	refuge->before = best;
@@ -57,10 +52,9 @@ static bool choose(struct refuge *refuge)
 }
 
 /* Zone lock held. Is the block in pieces and meant for pages that can move? */
-static bool has_pieces(const struct block *block, const struct zone *zone)
+static bool has_pieces(const struct zone *zone, u32 index)
 {
-	const struct block_word word =
-		block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+	const struct block_word word = block_look_any(zone->mm, index);
 
 	return word.zone == zone->index && word.state == BLOCK_FULL && word.free_pages > 0 &&
 	       word.type == MIGRATE_MOVABLE;
@@ -77,7 +71,7 @@ static struct page *take_frame(struct refuge *refuge)
 	struct page *page = NULL;
 
 	zone_lock(zone);
-	if (!has_pieces(block_of(zone->mm, refuge->at), zone))
+	if (!has_pieces(zone, (u32)(refuge->at >> BLOCK_ORDER)))
 		refuge->at = end;
 	while (!page && refuge->at < end) {
 		page = pfn_page(zone->mm, refuge->at++);
@@ -95,13 +89,11 @@ static bool split_any(struct refuge *refuge)
 	const u32 first = (u32)((refuge->end >> BLOCK_ORDER) - GIB_BLOCKS);
 
 	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
-		const struct block *block = block_at(zone->mm, index);
-		const struct block_word word =
-			block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+		const struct block_word word = block_look_any(zone->mm, index);
 
 		if ((word.state != BLOCK_FULL && word.state != BLOCK_BARE) ||
 		    word.type != MIGRATE_MOVABLE || buddy_find_run(zone->mm, index) == BLOCK_NONE ||
-		    !page_split_block(zone, index, word.state))
+		    !page_split_block(zone, index, 0))
 			continue;
 		refuge->at = block_pfn(index);
 		return true;

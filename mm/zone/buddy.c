@@ -11,9 +11,7 @@
 #include "mm/zone/buddy.h"
 
 #include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
 #include "mm/memmap/block_state.h"
-#include "mm/memmap/enter.h"
 #include "mm/zone/buddy_huge.h"
 
 /* The zone lock owns the record: it was taken off a list, or is being given back under the lock. */

@@ -12,7 +12,6 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "mm/zone/buddy.h"
 
 /*
  * The list to take from: that of this CPU's place, or the next one that is not empty. CPUs with

@@ -11,10 +11,9 @@
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 
-enum { OFF, ON };
-static unsigned choice = OFF;
-OPTION_CHOICE(gigablock, choice, "off|on",
-	      "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
+bool gigablock_at_boot;
+OPTION_BOOL(gigablock, gigablock_at_boot,
+	    "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
 
 /*
  * Frames that CPUs may hold of a GiB, roughly. They look as if they could not be moved, so GiB that
@@ -44,25 +43,9 @@ static void retype(struct zone *zone, u64 number, enum migratetype from, enum mi
 	migratetype_retype_free(zone, (u32)number * GIB_BLOCKS, GIB_BLOCKS, from, to);
 }
 
-static void mark(struct mm *mm, u64 number)
-{
-	const u64 bit = number - mm->first_gib;
-
-	atomic_fetch_or(&mm->tainted[bit / 64], 1ULL << bit % 64);
-	atomic_store_relaxed(&gib_number(mm, number)->tainted, true);
-}
-
-static void unmark(struct mm *mm, u64 number)
-{
-	const u64 bit = number - mm->first_gib;
-
-	atomic_store_relaxed(&gib_number(mm, number)->tainted, false);
-	atomic_fetch_and(&mm->tainted[bit / 64], ~(1ULL << bit % 64));
-}
-
 static void taint(struct zone *zone, u64 number)
 {
-	mark(zone->mm, number);
+	atomic_store_relaxed(&gib_number(zone->mm, number)->tainted, true);
 	retype(zone, number, MIGRATE_MOVABLE, MIGRATE_UNMOVABLE);
 }
 
@@ -87,13 +70,10 @@ u8 gigablock_type_of_freed(const struct mm *mm, u32 index, u8 type)
 /* Does the block hold memory that cannot be moved? Racy; any context. */
 static bool is_stuck(const struct mm *mm, u32 index)
 {
-	const struct block *block = block_at(mm, index);
-	struct block_word word, head;
+	const struct block_word word = block_look_any(mm, index);
+	struct block_word head;
 	u32 at;
 
-	if (!block)
-		return false;
-	word = block_look(block);
 	if (word.state == BLOCK_META || word.state == BLOCK_RESERVED)
 		return true;
 	if (word.state != BLOCK_FULL || block_word_type(word) == MIGRATE_MOVABLE ||
@@ -125,9 +105,10 @@ static bool became_clean(struct zone *zone, u64 number)
 	atomic_store_relaxed(&gib->emptied, false);
 	if (has_stuck_block(zone->mm, number))
 		return false;
-	unmark(zone->mm, number); /* also a full fence: pairs with gigablock_taint() */
+	atomic_store_relaxed(&gib->tainted, false);
+	fence_full(); /* pairs with gigablock_taint() */
 	if (has_stuck_block(zone->mm, number)) {
-		mark(zone->mm, number);
+		atomic_store_relaxed(&gib->tainted, true);
 		return false;
 	}
 	retype(zone, number, MIGRATE_UNMOVABLE, MIGRATE_MOVABLE);
@@ -136,43 +117,19 @@ static bool became_clean(struct zone *zone, u64 number)
 
 /* ---- order ---- */
 
-/* The highest tainted GiB in [first, below) that is whole, or not. 64 are passed over at once. */
-static u64 highest(const struct mm *mm, u64 first, u64 below, bool whole)
-{
-	while (below > first) {
-		const u64 bit = below - 1 - mm->first_gib;
-		const u64 marks =
-			atomic_load_relaxed(&mm->tainted[bit / 64]) & ~0ULL >> (63 - bit % 64);
-		u64 number;
-
-		if (!marks) {
-			below -= MIN(below - first, bit % 64 + 1);
-			continue;
-		}
-		number = mm->first_gib + bit / 64 * 64 + 63 - (u64)__builtin_clzll(marks);
-		if (number < first)
-			break;
-		if (gib_number(mm, number)->whole == whole)
-			return number;
-		below = number;
-	}
-	return GIGABLOCK_NONE;
-}
-
 u64 gigablock_next(const struct zone *zone, u64 *before)
 {
-	const u64 first = first_gib(zone), end = end_gib(zone), broken = 1ULL << 32;
-	u64 number = GIGABLOCK_NONE;
+	const u64 first = first_gib(zone), count = end_gib(zone) - first;
 
-	if (*before >= broken)
-		number = highest(zone->mm, first, MIN(*before - broken, end), false);
-	if (number != GIGABLOCK_NONE) {
-		*before = broken + number;
-		return number;
+	/* places [count, 2 * count) are for those that are not whole */
+	for (*before = MIN(*before, 2 * count); *before > 0;) {
+		const u64 number = first + --*before % count;
+		const struct gib *gib = gib_number(zone->mm, number);
+
+		if (atomic_load_relaxed(&gib->tainted) && gib->whole == (*before < count))
+			return number;
 	}
-	number = highest(zone->mm, first, MIN(*before, end), true);
-	*before = number == GIGABLOCK_NONE ? 0 : number;
-	return number;
+	return GIGABLOCK_NONE;
 }
 
 /*
@@ -317,36 +274,27 @@ static bool has_block(const struct zone *zone, u64 number)
  * The next GiB is the one that has most memory that cannot be moved; among equals the highest,
  * because metadata memory begins at that end.
  */
+static u64 gib_key(const void *ctx, u64 number)
+{
+	const struct zone *zone = ctx;
+	const struct mm *mm = zone->mm;
+
+	if (atomic_load_relaxed(&gib_number(mm, number)->tainted) ||
+	    (unopened_section(zone, number) >= section_end(mm) && !has_block(zone, number)))
+		return 0;
+	return ((stuck_frames(mm, number) >> HELD_SHIFT) + 1) << 32 | number;
+}
+
 bool gigablock_taint_next(struct zone *zone)
 {
-	const struct mm *mm = zone->mm;
-	u64 best = 0;
+	const u64 best = gib_best(first_gib(zone), end_gib(zone), gib_key, zone);
 
-	for (u64 number = first_gib(zone); number < end_gib(zone); number++) {
-		const struct gib *gib = gib_number(mm, number);
-		const u64 key = ((stuck_frames(mm, number) >> HELD_SHIFT) + 1) << 32 | number;
-
-		if (key < best || atomic_load_relaxed(&gib->tainted))
-			continue;
-		if (unopened_section(zone, number) < section_end(mm) || has_block(zone, number))
-			best = key;
-	}
-	if (best == 0)
-		return false;
-	taint(zone, best & ~0U);
-	return true;
+	if (best != 0)
+		taint(zone, best & ~0U);
+	return best != 0;
 }
 
 /* ---- on and off ---- */
-
-static bool has_reserved(const struct mm *mm, u64 number)
-{
-	for (size_t i = 0; i < mm->reserved->count; i++)
-		if (mm->reserved->range[i].start < (number + 1) * GIB(1) &&
-		    mm->reserved->range[i].end > number * GIB(1))
-			return true;
-	return false;
-}
 
 static u64 whole_gibs(const struct mm *mm)
 {
@@ -367,24 +315,10 @@ bool gigablock_begin(struct mm *mm)
 	mm->gigablock = true;
 	for (unsigned z = 0; z < mm->zones; z++)
 		for (u64 number = first_gib(&mm->zone[z]); number < end_gib(&mm->zone[z]); number++)
-			if (!gib_number(mm, number)->whole || has_reserved(mm, number) ||
+			if (!gib_number(mm, number)->whole ||
+			    memblock_list_bytes(mm->reserved, number * GIB(1),
+						(number + 1) * GIB(1), OWNER_ANY) > 0 ||
 			    has_stuck_block(mm, number))
 				taint(&mm->zone[z], number);
 	return true;
-}
-
-void gigablock_end(struct mm *mm)
-{
-	mm->gigablock = false;
-	for (unsigned z = 0; z < mm->zones; z++)
-		for (u64 number = first_gib(&mm->zone[z]); number < end_gib(&mm->zone[z]);
-		     number++) {
-			unmark(mm, number);
-			retype(&mm->zone[z], number, MIGRATE_UNMOVABLE, MIGRATE_MOVABLE);
-		}
-}
-
-bool gigablock_at_boot(void)
-{
-	return choice == ON;
 }

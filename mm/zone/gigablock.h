@@ -19,8 +19,8 @@
  *      never takes a single page of a movable block, it claims the block.
  *   4. A GiB whose last such block was freed is clean again when the next request looks at it.
  *
- *   5. A request for movable pages that finds nothing else takes free memory of tainted GiB, to
- *      the last frame that any request may have. Rule 2 moves these pages out again.
+ *   5. A request for movable pages that finds nothing else takes free memory of tainted GiB. Rule 2
+ *      moves these pages out again.
  *
  * Hints: gib->tainted and the rank of a GiB are read without a lock. A stale answer places a block
  * less well and breaks nothing. Types change under zone->lock, by the rules of migratetype.h.
@@ -34,35 +34,20 @@
 #include "mm/memmap/zone.h"
 
 /*
- * Begin to place memory by GiB, or end it. Beginning marks the GiB that are tainted now; ending
- * forgets all marks and makes free blocks movable. False, with a line in the log, if the machine
- * has fewer than two whole GiB: then nothing is placed by GiB. No lock held; no other CPU
- * allocates.
+ * Begin to place memory by GiB: mark the GiB that are tainted now. False, with a line in the log,
+ * if the machine has fewer than two whole GiB: then nothing is placed by GiB. No lock held; no
+ * other CPU allocates.
  */
 bool gigablock_begin(struct mm *mm);
-void gigablock_end(struct mm *mm);
 
 /* Does gigablock=on ask for it? Start-up begins before any section is open. */
-bool gigablock_at_boot(void);
+extern bool gigablock_at_boot;
 
 /* Is a request for pages of this type placed in tainted GiB? */
 static inline bool gigablock_steers(const struct mm *mm, enum migratetype type)
 {
 	return unlikely(mm->gigablock) &&
 	       (type == MIGRATE_UNMOVABLE || type == MIGRATE_RECLAIMABLE);
-}
-
-/*
- * May movable pages have more of the memory in tainted GiB? A part of each zone is kept there, so
- * that requests for pages that cannot move find whole blocks. A hint; any context.
- */
-enum { GIGABLOCK_KEEP = 128 }; /* a 128th of the zone */
-
-static inline bool gigablock_spares(const struct zone *zone)
-{
-	return likely(!zone->mm->gigablock) ||
-	       atomic_load_relaxed(&zone->free_type[MIGRATE_UNMOVABLE]) >
-		       zone->ram / GIGABLOCK_KEEP;
 }
 
 /* Has the GiB of block `index` memory that cannot be moved? A hint; any context. */

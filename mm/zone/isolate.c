@@ -28,10 +28,7 @@ static bool token_begin(struct zone *zone, u32 first, u32 count, struct isolatio
 {
 	if (isolate_covers(zone, first, count))
 		return false;
-	*token = (struct isolation){.next = zone->isolations,
-				    .first = first,
-				    .count = count,
-				    .generation = ++zone->isolations_begun};
+	*token = (struct isolation){.next = zone->isolations, .first = first, .count = count};
 	zone->isolations = token;
 	return true;
 }
@@ -49,9 +46,9 @@ static struct isolation **token_find(struct zone *zone, const struct isolation *
 	while (*at && *at != token)
 		at = &(*at)->next;
 	ASSERT(*at,
-	       "isolation %llu, of %u blocks from %u, is ended twice, or by a caller that does not "
+	       "the isolation of %u blocks from %u is ended twice, or by a caller that does not "
 	       "hold it",
-	       token->generation, token->count, token->first);
+	       token->count, token->first);
 	return at;
 }
 
@@ -66,8 +63,8 @@ void isolate_end(struct zone *zone, struct isolation *token)
 void isolate_move(struct zone *zone, struct isolation *from, struct isolation *to)
 {
 	zone_lock(zone);
-	ASSERT(to->count == 0, "an isolation is moved to a place that holds another one, %llu",
-	       to->generation);
+	ASSERT(to->count == 0, "an isolation is moved to a place that holds one of %u blocks",
+	       to->count);
 	*token_find(zone, from) = to;
 	*to = *from;
 	*from = (struct isolation){.count = 0};

@@ -5,7 +5,6 @@
 
 #include <arch/clock.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/padata.h"
 #include "kernel/core/percpu.h"
@@ -116,20 +115,15 @@ static u64 walk_run(struct section_walk *walk)
 	return walk->end - walk->next;
 }
 
-/* Step over up to `count` sections; returns how many there were. */
-static u64 walk_skip(struct section_walk *walk, u64 count)
+/* Step over up to `count` sections. */
+static void walk_skip(struct section_walk *walk, u64 count)
 {
-	u64 skipped = 0;
+	u64 run = 1;
 
-	while (skipped < count) {
-		const u64 run = MIN(walk_run(walk), count - skipped);
-
-		if (run == 0)
-			break;
+	for (; count > 0 && run > 0; count -= run) {
+		run = MIN(walk_run(walk), count);
 		walk->next += run;
-		skipped += run;
 	}
-	return skipped;
 }
 
 /*

@@ -27,13 +27,11 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/enter.h"
 #include "mm/memmap/memmap.h"
-#include "mm/memmap/meta.h"
 #include "mm/memmap/meta_gate.h"
 #include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"
@@ -235,8 +233,7 @@ static u32 take_near_meta(struct node *node, struct zone *zone)
 		if ((meta > 0 || tainted) && meta < GIB_BLOCKS &&
 		    block_pfn((u32)first) < zone->end_pfn &&
 		    block_pfn((u32)first + GIB_BLOCKS) > zone->start_pfn)
-			index = block_take_in(zone, (u32)first, GIB_BLOCKS, 1u << FREE_BARE,
-					      BLOCK_META);
+			index = block_take_in(zone, (u32)first, GIB_BLOCKS, TAKE_BARE, BLOCK_META);
 		if (index != BLOCK_NONE)
 			node->meta.near = gib;
 		gib = gib + 1 < mm->gibs ? gib + 1 : 0;
@@ -367,12 +364,6 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 	return err;
 }
 
-/* Does this CPU make the metadata memory of any node grow? */
-static bool grows_any(const struct mm *mm)
-{
-	return atomic_load_relaxed(&mm->growing) == cpu_id() + 1;
-}
-
 static bool claim(struct mm *mm)
 {
 	return atomic_load_relaxed(&mm->growing) == 0 && atomic_cas(&mm->growing, 0, cpu_id() + 1);
@@ -382,7 +373,7 @@ static bool claim(struct mm *mm)
 static int try_grow(struct node *node, enum meta_kind kind, u64 count)
 {
 	struct mm *mm = node->mm;
-	const bool inside = grows_any(mm);
+	const bool inside = atomic_load_relaxed(&mm->growing) == cpu_id() + 1; /* of any node */
 	int err;
 
 	if (inside && atomic_load_relaxed(&node->meta.growing))

@@ -94,9 +94,7 @@ int migratetype_range_zone(struct mm *mm, u32 first, u32 count, struct zone **zo
 		return err;
 	*zone = NULL;
 	for (u32 index = first; index < first + count; index++) {
-		const struct block *block = block_at(mm, index);
-		const struct block_word word =
-			block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+		const struct block_word word = block_look_any(mm, index);
 
 		if (word.state == BLOCK_ABSENT || word.state == BLOCK_UNOPENED ||
 		    (*zone && word.zone != (*zone)->index))
@@ -148,12 +146,10 @@ static void retype_slice(struct zone *zone, u32 first, u32 end, enum migratetype
 {
 	zone_lock(zone);
 	for (u32 index = first; index < end;) {
-		const struct block *block = block_at(zone->mm, index);
-		const struct block_word word =
-			block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+		const struct block_word word = block_look_any(zone->mm, index);
 		int done = 1;
 
-		if (word.zone == zone->index && word.type == from && block &&
+		if (word.zone == zone->index && word.type == from && word.state != BLOCK_ABSENT &&
 		    buddy_find_run(zone->mm, index) != BLOCK_NONE)
 			done = migratetype_change(zone, index, end, BLOCK_TYPE_MASK, (u8)to);
 		index += done > 0 ? (u32)done : 1; /* a free 1 GiB page keeps its type */

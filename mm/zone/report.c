@@ -22,11 +22,6 @@
 
 /* ---- taking ---- */
 
-static bool is_shown(enum free_class class)
-{
-	return class == FREE_BARE || class == FREE_HUGE;
-}
-
 static bool is_reported(const struct mm *mm, u32 index)
 {
 	return block_word_is_reported(block_look_at(mm, index));
@@ -52,29 +47,15 @@ static unsigned grow_order(const struct mm *mm, u32 index, u32 end, u64 most)
 }
 
 /*
- * Take [index, + 2^order) out of the free run that holds it, if it is still free, in a class that
- * is shown, and not isolated. Returns the order taken: that of a huge page, or `order`; 0: none.
+ * Take the run at `index`, if it is still free, in a class that is shown, and not isolated. Returns
+ * its order: less than `order` if the run was cut meanwhile; 0 if there is none.
  */
-static unsigned take_run(struct zone *zone, u32 index, unsigned order)
+static unsigned take_run(struct zone *zone, u32 index, unsigned order, enum block_state state)
 {
-	const struct mm *mm = zone->mm;
-	struct block_word word;
-	u32 head;
-
 	zone_lock(zone);
-	head = block_run_head(mm, index, &word);
-	if (!(word.flags & BLOCK_FREE) || word.zone != zone->index ||
-	    !is_shown(block_free_class(word)) || block_word_is_isolated(word))
-		order = 0;
-	else if (block_free_class(word) == FREE_HUGE)
-		order = head == index ? word.order : 0;
-	else if (index + order_blocks(order) > head + order_blocks(word.order))
-		order = BLOCK_ORDER; /* the run was cut meanwhile; a block of it is free */
-	if (order) {
-		buddy_unlink_within(zone, head, index, index + order_blocks(order));
-		block_begin(zone, index, order, (enum block_state)word.state);
+	order = block_take_at(zone, index, order, TAKE_HUGE | TAKE_BARE | TAKE_CMA, state);
+	if (order)
 		poison_forget(zone->mm, index, order_blocks(order));
-	}
 	zone_unlock(zone);
 	return order;
 }
@@ -91,12 +72,12 @@ static u32 look_at_block(struct report *report, u32 index, u64 most)
 	const u32 end = word.order ? head + order_blocks(word.order) : index + 1;
 	unsigned order;
 
-	if (!(word.flags & BLOCK_FREE) || !is_shown(block_free_class(word)))
+	if (!(word.flags & BLOCK_FREE) || (word.state != BLOCK_BARE && word.state != BLOCK_HUGE))
 		return end;
 	if (is_reported(mm, index))
 		return word.state == BLOCK_HUGE ? end : index + 1;
 	order = word.state == BLOCK_HUGE ? word.order : grow_order(mm, index, end, most);
-	order = take_run(block_zone(mm, index), index, order);
+	order = take_run(block_zone(mm, index), index, order, (enum block_state)word.state);
 	if (!order)
 		return end;
 	report->run[report->count++] = (struct report_run){.index = index, .order = (u8)order};

@@ -12,7 +12,6 @@
  */
 #include "mm/zone/section_memmap.h"
 
-#include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
@@ -26,7 +25,6 @@
 #include "mm/zone/gigablock.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/poison.h"
-#include "mm/zone/transit.h"
 
 enum { OPEN_TURNS = 64 };
 
@@ -62,6 +60,15 @@ u64 sections_moving(const struct mm *mm)
 		moving += state == SECTION_OPENING || state == SECTION_CLOSING;
 	}
 	return moving;
+}
+
+u64 gib_best(u64 first, u64 end, gib_key_fn *key, const void *ctx)
+{
+	u64 best = 0;
+
+	for (u64 number = first; number < end; number++)
+		best = MAX(best, key(ctx, number));
+	return best;
 }
 
 u64 section_first(const struct mm *mm)

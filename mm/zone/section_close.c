@@ -13,7 +13,6 @@
  */
 #include "mm/zone/section_close.h"
 
-#include "kernel/core/panic.h"
 #include "kernel/core/shootdown.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/enter.h"
@@ -23,8 +22,6 @@
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/meta_grow.h"
-#include "mm/zone/section.h"
-#include "mm/zone/transit.h"
 
 struct closing {
 	struct mm *mm;
@@ -98,11 +95,6 @@ static unsigned own_memmap_frames(const struct closing *c)
 	return own;
 }
 
-static struct node *memmap_node(const struct closing *c)
-{
-	return block_at(c->mm, c->memmap)->meta->node;
-}
-
 /* Under the zone lock: take all blocks, or change nothing. */
 static int take_section(struct closing *c)
 {
@@ -112,7 +104,8 @@ static int take_section(struct closing *c)
 	if (section_is_free(c))
 		err = c->memmap == BLOCK_NONE
 			      ? 0
-			      : meta_remove_block(memmap_node(c), c->memmap, own_memmap_frames(c));
+			      : meta_remove_block(block_at(c->mm, c->memmap)->meta->node, c->memmap,
+						  own_memmap_frames(c));
 	if (!err)
 		unlink_all(c);
 	zone_unlock(c->zone);
@@ -160,12 +153,6 @@ static void forget_blocks(struct closing *c)
 	zone_unlock(c->zone);
 }
 
-/* A memmap block that lies in another section becomes free there. */
-static void free_memmap(struct closing *c)
-{
-	meta_leave_block(block_zone(c->mm, c->memmap), c->memmap);
-}
-
 /*
  * The next sections to be opened are the lowest, so that memory that was in use returns before
  * memory that was never touched. The cursor is a hint, so races cost little.
@@ -200,7 +187,7 @@ static int close_claimed(struct mm *mm, u64 section, u8 was)
 	free_table(&c, pmd);
 	forget_blocks(&c);
 	if (c.memmap != BLOCK_NONE && !c.inside)
-		free_memmap(&c);
+		meta_leave_block(block_zone(mm, c.memmap), c.memmap); /* it becomes free there */
 	lower_open_cursor(c.zone, section);
 	mm_count(mm, COUNT_SECTIONS_CLOSED, 1);
 	return 0;

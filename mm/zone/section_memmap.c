@@ -30,10 +30,7 @@
 #include "kernel/core/wait.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/enter.h"
-#include "mm/memmap/memmap.h"
-#include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/transit.h"
 
@@ -136,8 +133,7 @@ bool section_choose_memmap(struct opening *o)
 	if (home != BLOCK_NONE && lies_inside(o, home))
 		own = home;
 	else if (home != BLOCK_NONE &&
-		 block_take_in(zone, home, 1, 1u << FREE_BARE | 1u << FREE_MAPPED, BLOCK_META) ==
-			 home)
+		 block_take_in(zone, home, 1, TAKE_BARE | TAKE_MAPPED, BLOCK_META) == home)
 		o->memmap = home;
 	if (o->memmap == BLOCK_NONE && own != home)
 		o->memmap = block_take_one(zone, FREE_BARE, BLOCK_META);

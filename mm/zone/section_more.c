@@ -5,7 +5,6 @@
 #include "mm/zone/section_more.h"
 
 #include "kernel/core/padata.h"
-#include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 
 enum { UNITS_PER_CHUNK = 4 };

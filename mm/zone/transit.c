@@ -10,8 +10,6 @@
 #include "mm/memmap/enter.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/buddy.h"
-#include "mm/zone/buddy_huge.h"
-#include "mm/zone/migratetype.h"
 #include "mm/zone/poison.h"
 
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
@@ -134,38 +132,46 @@ u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to
 	return block_list_pop(zone->mm, &list);
 }
 
-/*
- * Head of the free run that block_take_in() may cut, or BLOCK_NONE. Zone lock held. A record says
- * which class its block would be free in, even inside a run, which rules out most blocks.
- */
-static u32 takeable_run(struct zone *zone, u32 index, unsigned classes)
+/* A record says which class its block would be free in, even inside a run. */
+static bool may_take(const struct zone *zone, struct block_word word, unsigned from)
 {
-	const struct block *block = block_at(zone->mm, index);
-	const struct block_word word =
-		block ? block_look(block) : BLOCK_WORD(.state = BLOCK_ABSENT);
+	const enum migratetype list = type_list(word.type);
 
-	if (word.zone != zone->index || !(classes >> block_free_class(word) & 1) ||
-	    word.type >= MIGRATE_CMA)
-		return BLOCK_NONE;
-	return buddy_find_run(zone->mm, index);
+	return word.zone == zone->index && (from >> block_free_class(word) & 1) &&
+	       (list < MIGRATE_CMA || (from & (list == MIGRATE_CMA ? TAKE_CMA : TAKE_ISOLATED)));
 }
 
-u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned classes, enum block_state to)
+unsigned block_take_at(struct zone *zone, u32 index, unsigned order, unsigned from,
+		       enum block_state to)
 {
-	u32 index, head = BLOCK_NONE;
+	struct block_word word;
+	u32 head;
+
+	if (!may_take(zone, block_look_any(zone->mm, index), from))
+		return 0;
+	head = block_run_head(zone->mm, index, &word);
+	if (!(word.flags & BLOCK_FREE))
+		return 0;
+	if (word.state == BLOCK_HUGE)
+		order = word.order;
+	else if (index + order_blocks(order) > head + order_blocks(word.order))
+		order = BLOCK_ORDER;
+	buddy_unlink_within(zone, head, index, index + order_blocks(order));
+	block_begin(zone, index, order, to);
+	return order;
+}
+
+u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned from, enum block_state to)
+{
+	u32 index = first;
 
 	zone_lock(zone);
-	for (index = first; index < first + count; index++) {
-		head = takeable_run(zone, index, classes);
-		if (head != BLOCK_NONE)
-			break;
-	}
-	if (head != BLOCK_NONE) {
-		buddy_unlink_within(zone, head, index, index + 1);
-		block_begin(zone, index, BLOCK_ORDER, to);
-	}
+	/* a look at the record first, because most blocks are ruled out by it */
+	while (index < first + count && !(may_take(zone, block_look_any(zone->mm, index), from) &&
+					  block_take_at(zone, index, BLOCK_ORDER, from, to)))
+		index++;
 	zone_unlock(zone);
-	return head == BLOCK_NONE ? BLOCK_NONE : index;
+	return index < first + count ? index : BLOCK_NONE;
 }
 
 /*

@@ -41,12 +41,30 @@ u64 block_take_movable(struct zone *zone, enum free_class class, unsigned order,
 /* One block; BLOCK_NONE if there is none. */
 u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to);
 
+/* What may be taken: blocks of these classes, and those that are set aside for CMA or isolated. */
+enum block_source {
+	TAKE_HUGE = 1 << FREE_HUGE,
+	TAKE_BARE = 1 << FREE_BARE,
+	TAKE_FULL = 1 << FREE_FULL,
+	TAKE_MAPPED = 1 << FREE_MAPPED,
+	TAKE_CMA = 2 << FREE_CLASSES,
+	TAKE_ISOLATED = 4 << FREE_CLASSES,
+};
+
 /*
- * Take the first free block of `count` blocks from `first` on, in transit to `to`, cut out of its
- * run. The block must be free in one of `classes` (bits, 1 << FREE_BARE ...; not huge), not set
- * aside for CMA and not isolated. BLOCK_NONE if there is none. Takes zone->lock.
+ * Take the blocks [index, index + 2^order) out of the free run that has them, in transit to `to`;
+ * the rest of the run stays free. Where the run ends earlier, one block is taken. A free huge page
+ * is taken whole, and `index` must be its head. `from`: bits of enum block_source. Returns the
+ * order that was taken, or 0. Zone lock held.
  */
-u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned classes, enum block_state to);
+unsigned block_take_at(struct zone *zone, u32 index, unsigned order, unsigned from,
+		       enum block_state to);
+
+/*
+ * block_take_at() of the first block, or huge page, among `count` blocks from `first` on.
+ * BLOCK_NONE if there is none. Takes zone->lock.
+ */
+u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned from, enum block_state to);
 
 /* The work is done and the run belongs to a holder now. Takes zone->lock. */
 void block_publish_used(struct zone *zone, u32 index, unsigned order);

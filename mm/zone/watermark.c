@@ -3,7 +3,6 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "mm/memmap/meta.h"
 
 enum {
 	/* divisor: this share of the memory above 4 GiB, as Linux's lowmem_reserve_ratio */

@@ -45,6 +45,7 @@
 #include "tests/bench/contig_aged.h"
 #include "tests/bench/sort.h"
 #include "tests/kernel/max_order.h"
+#include "tests/kernel/modes.h"
 
 enum { STEP = 10, PAGES_MAX = 4096, BATCHES = PAGES_MAX / STEP + 1, SEARCHES_MAX = 8 };
 

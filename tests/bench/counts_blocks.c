@@ -15,6 +15,7 @@
 #include "mm/zone/section_close.h"
 #include "tests/bench/counts.h"
 #include "tests/kernel/max_order.h"
+#include "tests/kernel/modes.h"
 
 enum { BLOCKS = 64, SECTIONS = 3, EVERY = 1 << 20, LINUX_MAX_ORDER = 10 };
 

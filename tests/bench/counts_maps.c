@@ -8,6 +8,7 @@
 #include "mm/hugetlb/pool.h"
 #include "mm/mm.h"
 #include "tests/bench/counts.h"
+#include "tests/kernel/modes.h"
 
 enum { STACK_BYTES = 65536 };
 

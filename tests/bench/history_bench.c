@@ -18,6 +18,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/modes.h"
 
 enum { DAYS = 10, MANY = 1 << 26, SHARE = 4 };
 

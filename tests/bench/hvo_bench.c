@@ -42,6 +42,7 @@
 #include "mm/page/pcp.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
+#include "tests/kernel/modes.h"
 
 enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21 };
 

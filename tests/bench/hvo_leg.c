@@ -16,6 +16,7 @@
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/modes.h"
 
 /* Pages of the benchmark's size that are free in one class. */
 static u64 free_of_class(enum free_class class)
@@ -92,8 +93,8 @@ static void split_rest(struct zone *zone)
 	const u64 end = DIV_ROUND_UP(zone->end_pfn, (u64)BLOCK_FRAMES);
 
 	for (u64 index = zone->start_pfn / BLOCK_FRAMES; index < end; index++)
-		if (zone->free_class[FREE_BARE] > 0 && block_at(&mm_kernel, (u32)index))
-			page_split_block(zone, (u32)index, BLOCK_BARE);
+		if (block_look_any(&mm_kernel, (u32)index).state == BLOCK_BARE)
+			page_split_block(zone, (u32)index, 0);
 }
 
 /*

@@ -76,7 +76,8 @@ static void print_stage_keys(void)
 
 void machine_print(void)
 {
-	const struct memblock_totals totals = memblock_totals();
+	const u64 ram = memblock_list_bytes(&memblock_memory, 0, ~0ULL, OWNER_ANY);
+	const u64 span = memblock_memory.range[memblock_memory.count - 1].end;
 	const struct memmap_boot made = memmap_boot();
 	struct mm_usage usage;
 
@@ -88,8 +89,7 @@ void machine_print(void)
 	      cpumask_weight(&cpus_online), node_count, node_count == 1 ? "" : "s");
 	arch_machine_name(sheet_line);
 	print("  memory   %llu MiB RAM, span %llu MiB, holes %llu MiB, memmap in use %llu KiB\n",
-	      totals.ram_bytes >> 20, totals.span_bytes >> 20, totals.hole_bytes >> 20,
-	      usage.memmap_bytes >> 10);
+	      ram >> 20, span >> 20, (span - ram) >> 20, usage.memmap_bytes >> 10);
 	print("  map      direct map of %llu x 1G, %llu x 2M, %llu x 4K pages\n",
 	      direct_map_counts.leaf[PT_PUD], direct_map_counts.leaf[PT_PMD],
 	      direct_map_counts.leaf[PT_PAGE]);
@@ -104,9 +104,9 @@ void machine_print(void)
 	      "memmap_ns=%llu"
 	      " hvo=%s pool_pages=%llu pool_ns=%llu pool_1g_pages=%llu pool_1g_ns=%llu "
 	      "pool_bare=%llu",
-	      firmware_name(), cpu_count, cpumask_weight(&cpus_online), node_count,
-	      totals.ram_bytes, boot_stages.ns, usage.memmap_bytes, made.way->name,
-	      made.asked.value, made.asked.percent ? "%" : "", made.slowest.threads,
+	      firmware_name(), cpu_count, cpumask_weight(&cpus_online), node_count, ram,
+	      boot_stages.ns, usage.memmap_bytes, made.way->name, made.asked.value,
+	      made.asked.percent ? "%" : "", made.slowest.threads,
 	      made.slowest.sections * SECTION_FRAMES, made.slowest.ns, hvo_mode_selected()->name,
 	      pool_2m.boot, pool_2m.boot_ns, pool_1g.boot, pool_1g.boot_ns,
 	      pool_2m.boot_bare + pool_1g.boot_bare);

@@ -30,6 +30,7 @@
 #include "kernel/run/bench.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
+#include "tests/kernel/modes.h"
 
 enum { UNBATCHED_SHARE = 16, GAP_CLASSES = 4, PROGRAMS_MAX = 1024 };
 

@@ -29,6 +29,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/modes.h"
 
 enum { ON_DEMAND_BLOCKS = 16 };
 
@@ -85,7 +86,7 @@ static void show(const struct tour *tour, const char *when)
 {
 	const struct mm *mm = &tour->a->mm;
 	const virt_t virt = vmemmap_of_block(mm, tour->block);
-	const pte_t *entry = pgtable_entry(mm->root, virt, PT_PMD, NULL, NULL, NULL);
+	const pte_t *entry = pgtable_entry(mm->root, virt, PT_PMD, NULL, NULL);
 	const pte_t pmd = entry ? pte_load(entry) : 0, *line = vmemmap_line(mm, tour->block);
 	const struct block *block = block_at(mm, tour->block);
 

@@ -43,7 +43,7 @@ static virt_t window(void)
 
 static pte_t *entry_of(virt_t virt, enum pt_level level)
 {
-	return pgtable_entry(pgtable_root(), virt, level, take_frame, NULL, NULL);
+	return pgtable_entry(pgtable_root(), virt, level, take_frame, NULL);
 }
 
 static u64 *word_of(pfn_t pfn)

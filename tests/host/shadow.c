@@ -12,8 +12,8 @@
  *
  * A frame that is about to get a new owner (check_frames_reused()) counts as unwritten from then
  * on. Memory at the start counts as written, because start-up code clears what it takes
- * (memblock_alloc()). Memory from memblock_alloc_raw() is an exception, so arenas fill such memory
- * with a pattern (tests/kernel/arena.c). In other builds the functions are empty.
+ * (memblock_alloc()). Metadata memory is an exception, so arenas fill such memory with a pattern
+ * (tests/kernel/arena.c). In other builds the functions are empty.
  *
  * Source: LLVM 14, compiler-rt/lib/msan/msan.h (the layout of x86-64 Linux); Stepanov and
  * Serebryany, "MemorySanitizer: fast detector of uninitialized memory use in C++", 2015.

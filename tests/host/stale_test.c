@@ -54,7 +54,7 @@ static bool map_one_page(void)
 		if (!(mapped.table[i] = zeroed_page()))
 			return false;
 	mapped.page = zeroed_page();
-	mapped.entry = pgtable_entry(pgtable_root(), VIRT, PT_PAGE, next_table, NULL, NULL);
+	mapped.entry = pgtable_entry(pgtable_root(), VIRT, PT_PAGE, next_table, NULL);
 	if (!mapped.page || !mapped.entry || mapped.tables != TABLES)
 		return false;
 	pte_store(mapped.entry, VIRT, PT_PAGE,
@@ -64,7 +64,7 @@ static bool map_one_page(void)
 
 static void unmap_tables(void)
 {
-	pte_t *top = pgtable_entry(pgtable_root(), VIRT, PT_PGD, NULL, NULL, NULL);
+	pte_t *top = pgtable_entry(pgtable_root(), VIRT, PT_PGD, NULL, NULL);
 
 	pte_store(top, VIRT, PT_PGD, 0);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);

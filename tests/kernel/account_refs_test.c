@@ -19,6 +19,7 @@
 #include "mm/zone/watermark.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 /* Make `value` one more and then one less than it was. `accounted` must notice both. */
 static void expect_watched(u64 *value, const char *what, bool (*accounted)(void))
@@ -33,7 +34,7 @@ static void expect_watched(u64 *value, const char *what, bool (*accounted)(void)
 
 static struct page *mapped_at(const char *addr, pte_t **entry, enum pt_level level)
 {
-	*entry = pgtable_entry(pgtable_root(), (virt_t)addr, level, NULL, NULL, NULL);
+	*entry = pgtable_entry(pgtable_root(), (virt_t)addr, level, NULL, NULL);
 	return pfn_to_page(pte_pfn(pte_load(*entry)));
 }
 

@@ -24,6 +24,7 @@
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 static struct arena arenas[VMEMMAP_WINDOWS - 1]; /* window 0 belongs to the machine */
 
@@ -144,7 +145,7 @@ static bool make_upper_tables(struct arena *a)
 
 		for (virt_t at = window_start(a, range); at < window_end(a, range);
 		     at += pt_level_size(PT_PMD))
-			if (!pgtable_entry(pgtable_root(), at, PT_PMD, table_alloc, NULL, NULL))
+			if (!pgtable_entry(pgtable_root(), at, PT_PMD, table_alloc, NULL))
 				return false;
 	}
 	return true;
@@ -157,7 +158,7 @@ static void empty_window(struct arena *a)
 
 		for (virt_t at = window_start(a, range); at < window_end(a, range);
 		     at += pt_level_size(PT_PMD)) {
-			pte_t *entry = pgtable_entry(pgtable_root(), at, PT_PMD, NULL, NULL, NULL);
+			pte_t *entry = pgtable_entry(pgtable_root(), at, PT_PMD, NULL, NULL);
 
 			if (entry && pte_present(pte_load(entry)))
 				pte_store(entry, at, PT_PMD, 0);

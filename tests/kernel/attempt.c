@@ -68,7 +68,7 @@ void attempt_give_to(void *page, enum attempt_owner owner)
 	const virt_t at = (virt_t)page;
 
 	for (enum pt_level level = PT_PAGE; level <= PT_PGD; level++) {
-		pte_t *entry = pgtable_entry(pgtable_root(), at, level, NULL, NULL, NULL);
+		pte_t *entry = pgtable_entry(pgtable_root(), at, level, NULL, NULL);
 		pte_t value = pte_load(entry) & ~PTE_USER;
 
 		if (owner == ATTEMPT_USER)

@@ -24,6 +24,7 @@
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/max_order.h"
+#include "tests/kernel/modes.h"
 
 enum { HOLDER_SLOTS = 2048, FAULTS_MAX = 4000 };
 

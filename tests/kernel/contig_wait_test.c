@@ -21,6 +21,7 @@
 #include "tests/kernel/listed.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"
+#include "tests/kernel/modes.h"
 
 enum { HOLDER_SLOTS = 2 * GIB_BLOCKS, A_MOMENT = 300 * 1000 /* ns, many passes over a range */ };
 

@@ -23,6 +23,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 #include "tests/kernel/must_end.h"
 
 TEST(mm_block, an_unlisted_change_is_caught)

@@ -144,7 +144,7 @@ static bool is_claimed(virt_t virt)
 	bool claimed = false;
 
 	for (enum pt_level level = PT_PAGE; level <= PT_PUD; level++) {
-		const pte_t *entry = pgtable_entry(pgtable_root(), virt, level, NULL, NULL, NULL);
+		const pte_t *entry = pgtable_entry(pgtable_root(), virt, level, NULL, NULL);
 
 		claimed |= entry && pte_claimed(pte_load(entry));
 	}
@@ -160,7 +160,7 @@ static void count_leaves(const struct mapping *m, u64 leaves[LEVELS])
 	memset(leaves, 0, LEVELS * sizeof(leaves[0]));
 	for (u64 at = 0; at < size; at += pt_level_size(level)) {
 		const virt_t virt = (virt_t)m->addr + at;
-		const pte_t *entry = pgtable_entry(pgtable_root(), virt, PT_PMD, NULL, NULL, NULL);
+		const pte_t *entry = pgtable_entry(pgtable_root(), virt, PT_PMD, NULL, NULL);
 		phys_t phys;
 		pte_t pte;
 

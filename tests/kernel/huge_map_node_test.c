@@ -7,6 +7,7 @@
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/zone.h"
 #include "mm/zone/watermark.h"
+#include "tests/kernel/modes.h"
 
 enum { PAGES = 24 };
 

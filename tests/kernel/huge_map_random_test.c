@@ -19,6 +19,7 @@
 #include "mm/memmap/page.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/random.h"
+#include "tests/kernel/modes.h"
 
 enum {
 	MINE = 4,

@@ -9,6 +9,7 @@
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum { BOUND = 512 };
 

@@ -23,6 +23,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 /* Make `count` full blocks of the phantom huge. Returns the number of rounds that this takes. */
 static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *mode,
@@ -99,7 +100,7 @@ enum { SHARED_MAX = 16 * GIB_BLOCKS };
  */
 static u64 shared_pages(void)
 {
-	if (memblock_totals().ram_bytes < MIB(400))
+	if (memblock_list_bytes(&memblock_memory, 0, ~0ULL, OWNER_ANY) < MIB(400))
 		return SHARED_MAX / 4;
 #ifdef __SANITIZE_MEMORY__
 	return SHARED_MAX / 4;

@@ -9,6 +9,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum { FAULTS_MAX = 200 };
 
@@ -145,7 +146,8 @@ static void sweep(const struct giga_operation *op, u32 least, u32 plain)
 		SKIP("needs 1024 MiB of free memory in one piece");
 	put_back(off);
 	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
-		if (!mode->mapped && memblock_totals().ram_bytes > ALL_MAPPED_MAX)
+		if (!mode->mapped &&
+		    memblock_list_bytes(&memblock_memory, 0, ~0ULL, OWNER_ANY) > ALL_MAPPED_MAX)
 			print("  # mode %s takes what is not opened first, of which there is too "
 			      "much here\n",
 			      mode->name);

@@ -15,6 +15,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum {
 	FAULTS_MAX = 400,

@@ -19,6 +19,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum {
 	/* 4096 frames, less one head and eight tables */

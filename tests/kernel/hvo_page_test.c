@@ -20,6 +20,7 @@
 #include "mm/zone/section_close.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum { FAULTS_MAX = 40 };
 

@@ -20,6 +20,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum {
 	MAPPED_PAGES = 60,

@@ -12,6 +12,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/huge_records.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum { PAGES = 16 * GIB_BLOCKS, RUNS_GIB = 4 };
 

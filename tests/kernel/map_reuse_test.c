@@ -35,7 +35,7 @@ TEST(mm_map, addresses_are_used_again)
 	void *first = NULL;
 
 	REQUIRE(page);
-	map_next_slot(MAP_SLOTS - BEFORE_THE_END);
+	map_slots_next = MAP_SLOTS - BEFORE_THE_END;
 	tables = vmap_tables();
 	for (done = 0; done < turns; done++) {
 		u64 *at = page_map(page, PAGE_SIZE);
@@ -92,7 +92,7 @@ static void *map_before_the_round(struct slow *slow, struct page *page)
 
 	CPUS_AWAIT(!is_mapped(slow->mapping));
 	tag = shootdown_tag();
-	map_next_slot(0);
+	map_slots_next = 0;
 	at = page_map(page, PAGE_SIZE);
 	/* a wait inside of page_map() may have answered the round */
 	if (at && (shootdown_done() >= tag || atomic_load_acquire(&slow->ended))) {
@@ -116,7 +116,7 @@ TEST(mm_map, addresses_are_not_used_again_before_the_round)
 		struct slow slow = {.ended = 0};
 		void *at;
 
-		map_next_slot(0);
+		map_slots_next = 0;
 		slow.mapping = page_map(pages[0], PAGE_SIZE);
 		REQUIRE(slow.mapping);
 		REQUIRE(work_start(other, unmap_it, &slow) == 0);
@@ -147,7 +147,7 @@ static void map_and_look(void *arg)
 	for (u32 turn = 0; page && turn < TURNS; turn++) {
 		u64 *at, *direct = page_address(page);
 
-		map_next_slot(0);
+		map_slots_next = 0;
 		at = page_map(page, PAGE_SIZE);
 		if (!at) {
 			atomic_fetch_add(&race->none, 1);
@@ -225,7 +225,7 @@ TEST(mm_map, a_page_that_several_cpus_share_for_a_while_has_one_reference_afterw
 	u64 tables;
 
 	REQUIRE(page);
-	map_next_slot(0);
+	map_slots_next = 0;
 	share(page); /* now there is the table for the slots */
 	tables = vmap_tables();
 	cpus_run_together(share, page);
@@ -252,10 +252,10 @@ static void map_registers(void *unused)
 /* Where no CPU has mapped anything yet, one of them makes each table for all. */
 TEST(mm_map, registers_that_several_cpus_map_have_addresses_of_their_own)
 {
-	const virt_t next = vmap_devices().end;
+	const virt_t next = vmap_devices_next;
 	unsigned mapped = 0;
 
-	vmap_devices_next(VMAP_PAGES_BASE - GIB(1));
+	vmap_devices_next = VMAP_PAGES_BASE - GIB(1);
 	registers.roles = 0;
 	cpus_run_together(map_registers, NULL);
 	for (u32 i = 0; i < MIN(registers.roles, (u32)CPUS_TOGETHER); i++) {
@@ -266,5 +266,5 @@ TEST(mm_map, registers_that_several_cpus_map_have_addresses_of_their_own)
 	}
 	EXPECT_EQ(mapped, MIN(registers.roles, (u32)CPUS_TOGETHER));
 	shootdown_full(SHOOTDOWN_ALL_CPUS); /* the case may run again, with the same addresses */
-	vmap_devices_next(next);
+	vmap_devices_next = next;
 }

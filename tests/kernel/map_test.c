@@ -292,10 +292,10 @@ static void expect_registers_kept(volatile void __iomem *address, u64 size)
  */
 TEST(mm_map, registers_are_refused_when_their_addresses_are_used_up)
 {
-	const virt_t next = vmap_devices().end;
+	const virt_t next = vmap_devices_next;
 	volatile void __iomem *last;
 
-	vmap_devices_next(VMAP_PAGES_BASE - 2 * PAGE_SIZE);
+	vmap_devices_next = VMAP_PAGES_BASE - 2 * PAGE_SIZE;
 	for (unsigned i = 0; i < 100; i++) {
 		EXPECT(!vmap_phys(0, GIB(1), PT_UNCACHED));
 		EXPECT(!vmap_phys(0, 2 * PAGE_SIZE, PT_UNCACHED));
@@ -308,7 +308,7 @@ TEST(mm_map, registers_are_refused_when_their_addresses_are_used_up)
 	if (last)
 		mmio_unmap(last, 8);
 	shootdown_full(SHOOTDOWN_ALL_CPUS); /* the case may run again, with the same address */
-	vmap_devices_next(next);
+	vmap_devices_next = next;
 }
 
 /*

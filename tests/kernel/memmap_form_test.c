@@ -21,6 +21,7 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pattern.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum { SOILED = 300, ROOM = 2 * BLOCK_FRAMES };
 

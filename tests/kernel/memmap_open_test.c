@@ -30,6 +30,7 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 enum { FIELDS_SIZE = 16, PIECE_ORDER = BLOCK_ORDER, PIECES = 2, PATIENCE_S = 5, IN_HAND_MS = 5 };
 
@@ -130,7 +131,8 @@ static u64 picture_compare(const struct picture *picture, struct arena *a, u64 *
 /* Use more sections where the machine can spare the memory. */
 static u64 arena_bytes(void)
 {
-	return memblock_totals().ram_bytes >= GIB(4) ? GIB(1) : MIB(512);
+	return memblock_list_bytes(&memblock_memory, 0, ~0ULL, OWNER_ANY) >= GIB(4) ? GIB(1)
+										    : MIB(512);
 }
 
 /*

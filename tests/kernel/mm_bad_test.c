@@ -17,6 +17,7 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 /* ---- the option ---- */
 
@@ -90,11 +91,22 @@ static void expect_never_given_out(struct arena *a, node_t node, pfn_t pfn)
 	chain_give(&chain, &a->mm);
 }
 
+/* The frames that wait for their holder after another look at all of them. */
+static unsigned still_pending(struct arena *a)
+{
+	unsigned count = 0;
+
+	bad_frames_withdraw(&a->mm);
+	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
+		count += a->mm.bad.frame[i].word != 0;
+	return count;
+}
+
 static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)
 {
 	struct page copy;
 
-	EXPECT_EQ(bad_frames_withdraw(&a->mm), 0);
+	EXPECT_EQ(still_pending(a), 0);
 	EXPECT_EQ(arena_usage(a).bad, bad);
 	EXPECT(mm_page_peek(&a->mm, pfn, &copy) && copy.flags & PAGE_BAD);
 	EXPECT(!block_is_isolated(block_of(&a->mm, pfn)));
@@ -180,7 +192,7 @@ static void check_one_in_use(unsigned order, u64 offset, bool exhaust)
 	EXPECT_EQ(arena_usage(a).bad, 0);
 	EXPECT_EQ(page_order(page), order); /* the holder notices nothing */
 	EXPECT_EQ(page->refcount, 1);
-	EXPECT_EQ(bad_frames_withdraw(&a->mm), 1);
+	EXPECT_EQ(still_pending(a), 1);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
 	if (exhaust) {
@@ -427,7 +439,7 @@ TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
 	EXPECT_EQ(mm_mark_bad(&a->mm, one), -EBUSY);
 	EXPECT_EQ(mm_mark_bad(&a->mm, two), -EBUSY);
 	mm_page_free(&a->mm, first);
-	EXPECT_EQ(bad_frames_withdraw(&a->mm), 1);
+	EXPECT_EQ(still_pending(a), 1);
 	EXPECT(block_is_isolated(block_of(&a->mm, two)));
 	mm_page_free(&a->mm, second);
 	expect_out_of_use(a, 1, one, 2);
@@ -435,10 +447,7 @@ TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
 	arena_return(a);
 }
 
-/*
- * Pending frames stand in an array. When one is withdrawn, the last one moves into its place and
- * must keep its isolation.
- */
+/* Each pending frame holds the isolation of its own block. */
 TEST(mm_bad, a_pending_frame_keeps_its_isolation_when_another_is_withdrawn)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
@@ -456,7 +465,7 @@ TEST(mm_bad, a_pending_frame_keeps_its_isolation_when_another_is_withdrawn)
 	EXPECT_EQ(mm_mark_bad(&a->mm, two), -EBUSY);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, first);
-	EXPECT_EQ(bad_frames_withdraw(&a->mm), 1);
+	EXPECT_EQ(still_pending(a), 1);
 	EXPECT(block_is_isolated(block_of(&a->mm, two)));
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, second);
@@ -523,27 +532,21 @@ TEST(mm_bad, no_more_are_pending_than_there_is_room_for)
 		return;
 	page = alloc(a, 8, 0);
 	REQUIRE(page);
-	for (unsigned i = 0; i < BAD_PENDING_MAX; i++)
+	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
 		EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + i), -EBUSY);
-	EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + BAD_PENDING_MAX), -ENOMEM);
+	EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + BAD_FRAMES_MAX), -ENOMEM);
 	mm_page_free(&a->mm, page);
-	EXPECT_EQ(bad_frames_withdraw(&a->mm), 0);
-	EXPECT_EQ(arena_usage(a).bad, BAD_PENDING_MAX);
+	EXPECT_EQ(still_pending(a), 0);
+	EXPECT_EQ(arena_usage(a).bad, BAD_FRAMES_MAX);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
 
 /* ---- reports from contexts that cannot act on them ---- */
 
-static bool has_reports(const struct arena *a)
+/* There is no place for the frame. The report is lost, and nothing else is. */
+TEST(mm_bad, a_report_without_room_is_lost)
 {
-	return (atomic_load_relaxed(&a->mm.watch) & WATCH_REPORTED) != 0;
-}
-
-/* There is no place for a pending frame. The report is tried for some time, and then given up. */
-TEST(mm_bad, a_report_without_room_does_not_stay_for_ever)
-{
-	enum { TRIES = 64 };
 	struct arena *a = arena_borrow(MIB(16));
 	struct page *page;
 
@@ -551,17 +554,16 @@ TEST(mm_bad, a_report_without_room_does_not_stay_for_ever)
 		return;
 	page = alloc(a, 8, 0);
 	REQUIRE(page);
-	for (unsigned i = 0; i < BAD_PENDING_MAX; i++)
+	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
 		EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + i), -EBUSY);
-	mm_report_bad(&a->mm, page_to_pfn(page) + BAD_PENDING_MAX);
-	for (unsigned i = 0; i < TRIES; i++) {
-		EXPECT(has_reports(a));
-		bad_frames_take_reported(&a->mm);
-	}
-	EXPECT(!has_reports(a));
+	mm_report_bad(&a->mm, page_to_pfn(page) + BAD_FRAMES_MAX);
+	EXPECT_EQ(a->mm.bad.lost, 1);
+	bad_frames_take_reported(&a->mm);
+	EXPECT_EQ(a->mm.bad.lost, 0);
+	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
 	mm_page_free(&a->mm, page);
-	EXPECT_EQ(bad_frames_withdraw(&a->mm), 0);
-	EXPECT_EQ(arena_usage(a).bad, BAD_PENDING_MAX);
+	EXPECT_EQ(still_pending(a), 0);
+	EXPECT_EQ(arena_usage(a).bad, BAD_FRAMES_MAX);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 }
@@ -672,17 +674,18 @@ TEST(mm_bad, no_cpu_that_marks_or_reports_hides_what_others_do)
 	several.marked = page_to_pfn(several.page[0]) + BLOCK_FRAMES;
 	EXPECT_EQ(mm_mark_bad(mm, several.marked), 0);
 	for (unsigned turn = 0; turn < TURNS && !test_failed(); turn++) {
-		u64 reported = 0;
+		const bool in_use = turn == TURNS - 1;
+		u64 noted = 0;
 
 		several.parts = 0;
-		if (turn == TURNS - 1)
-			several.marked = page_to_pfn(several.page[0]); /* in use */
+		if (in_use)
+			several.marked = page_to_pfn(several.page[0]);
 		cpus_run_together(mark_or_report, NULL);
-		for (unsigned i = 0; i < BAD_REPORTS_MAX; i++)
-			reported += mm->bad.reported[i] != 0;
-		EXPECT_EQ(reported, MIN(several.parts, (u32)CPUS_TOGETHER) - 1);
-		EXPECT_EQ(mm->watch & (WATCH_BAD | WATCH_REPORTED),
-			  (reported ? WATCH_REPORTED : 0) | (mm->bad.count ? WATCH_BAD : 0));
+		for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
+			noted += mm->bad.frame[i].word != 0;
+		EXPECT_EQ(noted, MIN(several.parts, (u32)CPUS_TOGETHER) - !in_use);
+		EXPECT_EQ((mm->watch & WATCH_REPORTED) != 0, noted > in_use);
+		EXPECT(!in_use || (mm->watch & WATCH_BAD));
 		bad_frames_take_reported(mm);
 	}
 	arena_return(several.a);

@@ -11,6 +11,7 @@
 #include "mm/pools.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/modes.h"
 
 enum { PAGES = 8, RANGE_ORDER = 11 };
 

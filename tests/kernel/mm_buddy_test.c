@@ -12,6 +12,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/max_order.h"
+#include "tests/kernel/modes.h"
 
 /* The number of free runs of one order and class in a zone, of any type. */
 static u64 runs_of(struct zone *zone, enum free_class class, unsigned order)

@@ -20,6 +20,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 /* AT, RANGE: blocks of a small arena's real memory */
 enum { AT = 2, RANGE = 3, FAULTS_MAX = 1000 };

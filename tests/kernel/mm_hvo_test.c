@@ -22,6 +22,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/modes.h"
 
 enum { SAVED_PER_SECTION = 447 }; /* 64 pages x 7 frames, less the section's table */
 

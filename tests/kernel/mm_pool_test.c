@@ -6,6 +6,7 @@
 #include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 struct race {
 	struct arena *a;

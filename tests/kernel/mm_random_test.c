@@ -33,6 +33,7 @@
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/max_order.h"
+#include "tests/kernel/modes.h"
 
 enum {
 	HOLDERS = 4096,

@@ -19,6 +19,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 TEST(mm_section, opened_on_demand_its_blocks_are_bare)
 {

@@ -18,6 +18,7 @@
 #include "tests/kernel/listed.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/max_order.h"
+#include "tests/kernel/modes.h"
 
 enum { PIECE = 5, BUILDS = 2 };
 

@@ -22,6 +22,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 /* Open a mapped section of real memory. Returns its number, or 0. */
 static u64 open_mapped_section(struct arena *a)

@@ -16,6 +16,7 @@
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/modes.h"
 
 enum { RESERVE = 300 };
 

@@ -16,6 +16,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
+#include "tests/kernel/modes.h"
 
 enum { SPINS = 1000 };
 

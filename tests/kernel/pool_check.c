@@ -14,6 +14,7 @@
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/modes.h"
 
 static void expect_free_page(struct pool *pool, node_t node, u32 index)
 {

@@ -9,6 +9,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
+#include "tests/kernel/modes.h"
 
 enum { TURNS = 60, HELD = 3 };
 

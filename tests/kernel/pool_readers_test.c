@@ -13,6 +13,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
+#include "tests/kernel/modes.h"
 
 enum { TURNS = 60, READERS_MAX = 31, READ_BATCH = 64, READ_S = 2 };
 

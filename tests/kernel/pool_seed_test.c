@@ -13,6 +13,7 @@
 #include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum { EACH = 10, PER_PAGE = 7 };
 

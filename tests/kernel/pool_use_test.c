@@ -10,6 +10,7 @@
 #include "mm/page/migrate.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 static struct page *take(struct arena *a, node_t node)
 {

@@ -12,6 +12,7 @@
 #include "mm/mm.h"
 #include "mm/page/pressure.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 /* Pages of 2 MiB below 4 GiB: all that there are, chained through their first words. */
 struct hoard {

@@ -18,6 +18,7 @@
 #include "tests/kernel/listed.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
+#include "tests/kernel/modes.h"
 
 struct records {
 	struct arena *a;

@@ -23,6 +23,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 enum { FULL_BLOCKS = 24, FRAMES_EACH = 7 /* that a full block gives up when it becomes huge */ };
 enum { ENTRIES = 4 };

@@ -12,6 +12,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/modes.h"
 
 #define ALL ((u64)-1)
 

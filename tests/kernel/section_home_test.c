@@ -17,6 +17,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 /*
  * Check every section that has a home: the home lies inside the zone, and no two homes are the

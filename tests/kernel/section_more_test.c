@@ -13,6 +13,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 
 enum { PHANTOM_GIB = 8 };
 

@@ -11,6 +11,7 @@
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"
 #include "tests/kernel/virtio_device.h"
+#include "tests/kernel/modes.h"
 
 enum { ROUNDS_MOST = 1000, ASKED = 5 };
 

@@ -103,13 +103,13 @@ static u64 uncached_piece(const struct mtrrs *m, const struct memblock_list *mem
 {
 	if (mtrr_type(m, start, until) == MTRR_WRITE_BACK)
 		return 0;
-	return memblock_list_bytes(memory, start, *until);
+	return memblock_list_bytes(memory, start, *until, OWNER_ANY);
 }
 
 u64 mtrr_drop_uncached(const struct mtrrs *m, struct memblock_list *memory,
 		       const struct memblock_list *reserved)
 {
-	const u64 ram = memblock_list_bytes(memory, MIB(1), ~0ULL);
+	const u64 ram = memblock_list_bytes(memory, MIB(1), ~0ULL, OWNER_ANY);
 	u64 bytes = 0;
 	phys_t until;
 
@@ -131,5 +131,5 @@ u64 mtrr_drop_uncached(const struct mtrrs *m, struct memblock_list *memory,
 			bytes >> 10, start, until, mtrr_type(m, start, &until));
 		drop(memory, reserved, start, until);
 	}
-	return ram - memblock_list_bytes(memory, MIB(1), ~0ULL);
+	return ram - memblock_list_bytes(memory, MIB(1), ~0ULL, OWNER_ANY);
 }

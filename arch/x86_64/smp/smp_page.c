@@ -41,7 +41,8 @@ static const u64 trampoline_gdt[4] = {
 
 static bool page_is_ram(phys_t page)
 {
-	return memblock_list_bytes(&memblock_memory, page, page + PAGE_SIZE) == PAGE_SIZE;
+	return memblock_list_bytes(&memblock_memory, page, page + PAGE_SIZE, OWNER_ANY) ==
+	       PAGE_SIZE;
 }
 
 /*
