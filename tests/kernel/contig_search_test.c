@@ -57,13 +57,11 @@ static bool scatter_huge(struct arena *a)
 	return count == ARRAY_LEN(page);
 }
 
-TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
+TEST_ARENA(mm_contig, a_gigabyte_is_made_of_scattered_memory,
+	   arena_borrow(MIB(32), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
 	struct page *giga;
 
-	if (!a)
-		return;
 	test_option("contig", "index"); /* the other searches read mapped sections only */
 	REQUIRE(scatter_huge(a));
 	EXPECT(arena_accounted(a));
@@ -87,8 +85,6 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, giga);
 	holder_give_all(&holder);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -173,14 +169,12 @@ enum { DEAR = 5, CHEAP = 4 }; /* pages in a block */
  * The pages in the way of two 1 GiB pages move to the third GiB, which costs most to empty. Each
  * page moves once, and not to the GiB that is emptied next.
  */
-TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
+TEST_ARENA(mm_contig, what_is_moved_goes_where_it_can_stay,
+	   arena_borrow(MIB(32), .phantom = GIB(3)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(3));
 	struct page *page[2];
 	pfn_t last;
 
-	if (!a)
-		return;
 	test_option("contig", "index"); /* the only search that gathers */
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	holder.phantom = true;
@@ -198,8 +192,6 @@ TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
 	for (unsigned i = 0; i < 2; i++)
 		mm_page_free(&a->mm, page[i]);
 	holder_give_all(&holder);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- the pages that searches look at ---- */
@@ -268,13 +260,10 @@ static void expect_small_range_works(struct arena *a, const char *search)
 	mm_contig_free_range(&a->mm, page_to_pfn(page), order_pages(SMALL_ORDER));
 }
 
-TEST(mm_contig, skip_moves_what_strict_gives_up_on)
+TEST_ARENA(mm_contig, skip_moves_what_strict_gives_up_on, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	u64 section, before;
 
-	if (!a)
-		return;
 	section = arena_block(a) / SECTION_BLOCKS + 1; /* the first section holds metadata memory */
 	buddy_set_max_order(&a->mm, 10);
 	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
@@ -291,24 +280,18 @@ TEST(mm_contig, skip_moves_what_strict_gives_up_on)
 	pool_expect_consistent(&a->pool);
 	for (u64 slot = 0; slot < holder.slots; slot++)
 		pool_page_give(&a->pool, holder.page[slot]);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * The point of the contiguous-range series: vanilla proposes a huge page as large as the request
  * after reading all of it, and skip stops at its head.
  */
-TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
+TEST_ARENA(mm_contig, only_vanilla_reads_pages_as_large_as_the_request, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	u64 section, scanned;
-	struct zone *zone;
 	u32 huge;
+	struct zone *zone = arena_zone(a, 0);
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("off"), ~0ULL), a->pool.pages);
@@ -326,8 +309,6 @@ TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 	EXPECT_EQ(first_candidate(zone, "revert", BLOCK_ORDER, &scanned), BLOCK_NONE);
 	EXPECT_EQ(scanned, a->pool.pages);
 	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_MOVABLE), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -357,14 +338,11 @@ static bool one_page_in_each_range(struct arena *a, u32 section_first)
  * The reference of the contiguous-range series differs from the simpler fix that the series
  * mentions: a page with a reference ends the look at a range, too, even if it could be moved.
  */
-TEST(mm_contig, revert_gives_up_on_what_is_in_use)
+TEST_ARENA(mm_contig, revert_gives_up_on_what_is_in_use, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	u64 scanned;
 	u32 first;
 
-	if (!a)
-		return;
 	buddy_set_max_order(&a->mm, 10);
 	/* the first section holds metadata memory */
 	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
@@ -381,25 +359,19 @@ TEST(mm_contig, revert_gives_up_on_what_is_in_use)
 	pcp_drain_all(&a->mm);
 	/* No page is in use now. */
 	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), first);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Linux 7.0 passes a free run or a compound page in one step, and a page that cannot move ends the
  * look at a range.
  */
-TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
+TEST_ARENA(mm_contig, step_goes_by_the_size_of_what_it_meets, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	const u64 runs = order_blocks(SMALL_ORDER) / order_blocks(10); /* in a free range */
-	struct zone *zone;
 	u64 scanned;
 	u32 first;
+	struct zone *zone = arena_zone(a, 0);
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
 	buddy_set_max_order(&a->mm, 10);
 	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
 	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
@@ -417,20 +389,14 @@ TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
 		  first + order_blocks(SMALL_ORDER));
 	EXPECT_EQ(scanned, 2 + 1 + BLOCK_ORDER + 1 + runs - 1);
 	holder_give_all(&holder);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Every struct page of an open block gets a reference and loses it. */
-TEST(mm_contig, each_counted_page_is_frozen_again)
+TEST_ARENA(mm_contig, each_counted_page_is_frozen_again, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *pages;
-	u32 first;
+	const u32 first = arena_block(a) + 2;
 
-	if (!a)
-		return;
-	first = arena_block(a) + 2;
 	REQUIRE(mm_contig_alloc_range(&a->mm, block_pfn(first), 2 * BLOCK_FRAMES) == 0);
 	mm_contig_free_range(&a->mm, block_pfn(first), 2 * BLOCK_FRAMES);
 	EXPECT_EQ(contig_count_and_freeze(&a->mm, first, 2), 2 * BLOCK_FRAMES);
@@ -438,8 +404,6 @@ TEST(mm_contig, each_counted_page_is_frozen_again)
 	for (u64 i = 0; i < 2 * BLOCK_FRAMES; i++)
 		if (pages[i].refcount)
 			test_fail(__FILE__, __LINE__, "frame %llu kept its reference", i);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Hold the page of this frame, which cannot move. The rest of its block is free. */
@@ -456,19 +420,15 @@ static struct page *hold_frame(struct arena *a, pfn_t pfn)
 	return pfn_page(&a->mm, pfn);
 }
 
-TEST(mm_contig, a_page_that_cannot_move_ends_the_look_wherever_it_is)
+TEST_ARENA(mm_contig, a_page_that_cannot_move_ends_the_look_wherever_it_is, arena_borrow(MIB(256)))
 {
 	static const char *const names[] = {"revert", "step"};
 	const u64 pages = order_pages(SMALL_ORDER);
 	const u64 at[] = {0, BLOCK_FRAMES / 2, BLOCK_FRAMES - 1, pages / 2, pages - 2, pages - 1};
-	struct arena *a = arena_borrow(MIB(256));
 	struct isolation token;
 	u64 scanned;
-	u32 first;
+	const u32 first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
 
-	if (!a)
-		return;
-	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
 	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
 	for (unsigned i = 0; i < ARRAY_LEN(at); i++) {
 		struct page *page = hold_frame(a, block_pfn(first) + at[i]);
@@ -483,17 +443,13 @@ TEST(mm_contig, a_page_that_cannot_move_ends_the_look_wherever_it_is)
 		mm_page_free(&a->mm, page);
 		pcp_drain_all(&a->mm);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else)
+TEST_ARENA(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else,
+	   arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	u64 section, scanned;
 
-	if (!a)
-		return;
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	buddy_set_max_order(&a->mm, 10);
 	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
@@ -505,8 +461,6 @@ TEST(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else)
 	EXPECT(holder.moved > 0);
 	for (u64 slot = 0; slot < holder.slots; slot++)
 		pool_page_give(&a->pool, holder.page[slot]);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -571,16 +525,12 @@ TEST(mm_contig, tails_of_a_larger_page_end_the_look)
 	EXPECT(account_machine());
 }
 
-TEST(mm_contig, the_index_reads_no_struct_page)
+TEST_ARENA(mm_contig, the_index_reads_no_struct_page, arena_borrow(MIB(32), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
-	struct zone *zone;
 	u64 scanned;
 	u32 first;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	REQUIRE(scatter_huge(a));
 	/* Make one GiB cheaper than the other. */
 	for (u64 slot = 0; slot < holder.slots / 2 && slot < 64; slot += 2)
@@ -593,38 +543,29 @@ TEST(mm_contig, the_index_reads_no_struct_page)
 	for (u32 gib = 0; gib < 2; gib++)
 		EXPECT(gib_of(&a->mm, first)->movable <=
 		       gib_of(&a->mm, arena_phantom_block(a) + gib * GIB_BLOCKS)->movable);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * A caller may ask for a range where a whole 1 GiB page of a pool lies, and the pool then takes
  * another page. A range that is only part of such a page is refused.
  */
-TEST(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range)
+TEST_ARENA(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range,
+	   arena_borrow(MIB(64), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(64), .phantom = GIB(2));
 	const struct hvo_mode *on = hvo_mode_find("on");
-	static struct pool_node nodes[ARENA_NODES_MAX * 2];
-	static struct pool giga;
 	pfn_t first;
 
-	if (!a)
-		return;
 	pool_makes_on_demand();
-	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
-	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
-	first = block_pfn(nodes[a->options.nodes].free.head);
+	EXPECT_EQ(pool_grow_on(&a->giga, on, a->options.nodes, 1), 1);
+	first = block_pfn(a->giga.node[a->options.nodes].free.head);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES), (u64)-EBUSY);
-	EXPECT(arena_accounted_with(a, &giga));
+	EXPECT(arena_accounted(a));
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, order_pages(GIGA_ORDER)), 0);
-	EXPECT_EQ(giga.pages, 1);
-	EXPECT(block_pfn(nodes[a->options.nodes].free.head) != first);
-	pool_expect_consistent(&giga);
+	EXPECT_EQ(a->giga.pages, 1);
+	EXPECT(block_pfn(a->giga.node[a->options.nodes].free.head) != first);
+	pool_expect_consistent(&a->giga);
 	EXPECT_EQ(block_look_at(&a->mm, (u32)(first >> BLOCK_ORDER) + GIB_BLOCKS - 1).state,
 		  BLOCK_FULL);
-	EXPECT(arena_accounted_with(a, &giga));
+	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, first, order_pages(GIGA_ORDER));
-	EXPECT(arena_accounted_with(a, &giga));
-	arena_return(a);
 }

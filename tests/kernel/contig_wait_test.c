@@ -26,18 +26,15 @@ enum { HOLDER_SLOTS = 2 * GIB_BLOCKS, A_MOMENT = 300 * 1000 /* ns, many passes o
 
 static struct page *slots[HOLDER_SLOTS];
 static struct holder holder;
-static struct pool_node giga_nodes[ARENA_NODES_MAX * 2];
 
 /* ---- CMA ---- */
 
-TEST(mm_contig, what_cpus_hold_of_a_declared_range_is_not_given_out_as_before)
+TEST_ARENA(mm_contig, what_cpus_hold_of_a_declared_range_is_not_given_out_as_before,
+	   arena_borrow(MIB(32)))
 {
-	struct arena *a = arena_borrow(MIB(32));
 	struct page *page[8];
 	pfn_t block;
 
-	if (!a)
-		return;
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		REQUIRE((page[i] = mm_page_alloc(&a->mm, 0, USE_UNMOVABLE, PAGE_NODE, 0)));
 	block = ALIGN_DOWN(page_to_pfn(page[0]), BLOCK_FRAMES);
@@ -54,31 +51,22 @@ TEST(mm_contig, what_cpus_hold_of_a_declared_range_is_not_given_out_as_before)
 	mm_contig_free_range(&a->mm, block, BLOCK_FRAMES);
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		mm_page_free(&a->mm, page[i]);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_contig, a_declared_range_is_no_part_of_a_gigabyte_page)
+TEST_ARENA(mm_contig, a_declared_range_is_no_part_of_a_gigabyte_page, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct pool giga;
-
-	if (!a)
-		return;
-	pool_init(&giga, &a->mm, GIGA_ORDER, giga_nodes);
 	EXPECT_EQ(
 		mm_contig_declare_cma(&a->mm, block_pfn(arena_phantom_block(a) + AT), BLOCK_FRAMES),
 		0);
-	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 0);
+	EXPECT_EQ(pool_grow_on(&a->giga, on, a->options.nodes, 1), 0);
 	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, PAGE_NODE, a->options.nodes));
 	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_CMA), BLOCK_FRAMES);
-	EXPECT(arena_accounted_with(a, &giga));
+	EXPECT(arena_accounted(a));
 	EXPECT_EQ(migratetype_set(&a->mm, arena_phantom_block(a) + AT, 1, MIGRATE_MOVABLE), 0);
-	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
-	EXPECT(arena_accounted_with(a, &giga));
-	EXPECT_EQ(pool_shrink(&giga, on, 1), 1);
-	arena_return(a);
+	EXPECT_EQ(pool_grow_on(&a->giga, on, a->options.nodes, 1), 1);
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(pool_shrink(&a->giga, on, 1), 1);
 }
 
 /* ---- waiting ---- */
@@ -133,16 +121,12 @@ TEST(mm_contig, what_is_in_transit_in_the_range_is_waited_for)
  * One GiB is free, and one is full. After the free one is taken, nothing can be moved, and the CPU
  * must not wait for the GiB that it holds itself.
  */
-TEST(mm_contig, nobody_waits_for_what_it_holds_itself)
+TEST_ARENA(mm_contig, nobody_waits_for_what_it_holds_itself,
+	   arena_borrow(MIB(32), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
-	struct pool giga;
 	u32 full;
 
-	if (!a)
-		return;
 	test_option("contig", "index"); /* the other searches read mapped sections only */
-	pool_init(&giga, &a->mm, GIGA_ORDER, giga_nodes);
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	holder.phantom = true;
 	while (holder_take(&holder, BLOCK_ORDER, a->options.nodes))
@@ -156,12 +140,10 @@ TEST(mm_contig, nobody_waits_for_what_it_holds_itself)
 		;
 	pcp_drain_all(&a->mm);
 	said_begin();
-	EXPECT_EQ(pool_grow_on(&giga, hvo_mode_find("on"), a->options.nodes, 2), 1);
+	EXPECT_EQ(pool_grow_on(&a->giga, hvo_mode_find("on"), a->options.nodes, 2), 1);
 	said_end();
 	EXPECT(!said_says("waiting for memory that other CPUs are changing"));
 	EXPECT_EQ(a->mm.transit_kept, 0);
-	EXPECT_EQ(pool_shrink(&giga, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_mode_find("on"), 1), 1);
 	holder_give_all(&holder);
-	EXPECT(arena_accounted_with(a, &giga));
-	arena_return(a);
 }

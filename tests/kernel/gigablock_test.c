@@ -11,7 +11,9 @@
 #include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
 
-enum { PAGES = 1500, BIG = BLOCK_ORDER - 1 };
+enum { PAGES = 1500, BIG = BLOCK_ORDER - 1, GIBS = 2, ROOM = GIBS * GIB_BLOCKS * 2 };
+
+static struct page *table[ROOM];
 
 /*
  * Borrow phantom memory, open and free, that is placed by GiB. `real` bytes have room for the
@@ -44,14 +46,11 @@ static u64 tainted_gibs(struct arena *a)
 	return count;
 }
 
-TEST(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones)
+TEST_ARENA(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones, borrow_gibs(4, MIB(16)))
 {
-	struct arena *a = borrow_gibs(4, MIB(16));
 	struct page *chain = NULL;
 	u64 home = 0, mixed = 0;
 
-	if (!a)
-		return;
 	for (unsigned i = 0; i < PAGES; i++) {
 		struct page *stuck =
 			alloc_on_phantom(a, i % 4, i % 3 ? USE_UNMOVABLE : USE_RECLAIMABLE);
@@ -67,21 +66,14 @@ TEST(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones)
 	EXPECT_EQ(tainted_gibs(a), 1);
 	EXPECT(arena_accounted(a));
 	chain_give(&chain, &a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* A GiB that has lost its last unmovable page is clean, and its free memory is for movable ones. */
-TEST(mm_gigablock, emptied_gib_is_clean_again)
+TEST_ARENA(mm_gigablock, emptied_gib_is_clean_again, borrow_gibs(2, MIB(16)))
 {
-	struct arena *a = borrow_gibs(2, MIB(16));
-	struct zone *zone;
-	struct page *page;
+	struct zone *zone = arena_phantom_zone(a);
+	struct page *page = alloc_on_phantom(a, 0, USE_UNMOVABLE);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	page = alloc_on_phantom(a, 0, USE_UNMOVABLE);
 	REQUIRE(page);
 	EXPECT_EQ(tainted_gibs(a), 1);
 	EXPECT(zone->free_type[MIGRATE_UNMOVABLE] > 0);
@@ -90,26 +82,20 @@ TEST(mm_gigablock, emptied_gib_is_clean_again)
 	EXPECT_EQ(gigablock_take(zone, FREE_FULL, BLOCK_FULL), BLOCK_NONE);
 	EXPECT_EQ(tainted_gibs(a), 0);
 	EXPECT_EQ(zone->free_type[MIGRATE_UNMOVABLE], 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * All of memory is in use, nearly all of it movable. A page that cannot be moved still finds room
  * in the tainted GiB, which a movable page leaves.
  */
-TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
+TEST_ARENA(mm_gigablock, movable_pages_leave_a_tainted_gib, borrow_gibs(GIBS, MIB(16)))
 {
-	enum { GIBS = 2, ROOM = GIBS * GIB_BLOCKS, FREED = 4 };
-	static struct page *table[ROOM];
-	struct arena *a = borrow_gibs(GIBS, MIB(16));
+	enum { FREED = 4 };
 	const u64 before = evacuated.blocks;
 	struct page *chain = NULL, *page;
 	struct holder h;
 	u64 freed = 0;
 
-	if (!a)
-		return;
 	/* both halves of a block */
 	for (unsigned i = 0; i < 2; i++) {
 		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
@@ -120,7 +106,7 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
 	h.phantom = true;
 	while (holder_take(&h, BLOCK_ORDER, a->options.nodes))
 		;
-	EXPECT_EQ(h.slots, ROOM - 1);
+	EXPECT_EQ(h.slots, GIBS * GIB_BLOCKS - 1);
 	for (u64 slot = 0; slot < h.slots && freed < FREED; slot++)
 		if (!gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(table[slot]) >> BLOCK_ORDER))) {
 			holder_give(&h, slot);
@@ -139,7 +125,6 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
 	EXPECT(arena_accounted(a));
 	holder_give_all(&h);
 	chain_give(&chain, &a->mm);
-	arena_return(a);
 }
 
 /*
@@ -148,18 +133,14 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
  * Movable pages had all the rest before, also the part that is kept from them as long as there is
  * anything else.
  */
-TEST(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory)
+TEST_ARENA(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory,
+	   borrow_gibs(GIBS, MIB(48)))
 {
-	enum { GIBS = 2, ROOM = GIBS * GIB_BLOCKS * 2 };
-	static struct page *table[ROOM];
-	struct arena *a = borrow_gibs(GIBS, MIB(48));
 	const struct evacuated before = evacuated;
 	struct page *chain = NULL, *page;
 	struct holder h;
 	u64 slot = 0;
 
-	if (!a)
-		return;
 	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
 	REQUIRE(page);
 	page_chain_push(&chain, page);
@@ -183,20 +164,14 @@ TEST(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory)
 	EXPECT(arena_accounted(a));
 	holder_give_all(&h);
 	chain_give(&chain, &a->mm);
-	arena_return(a);
 }
 
-TEST(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down)
+TEST_ARENA(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down, borrow_gibs(4, MIB(16)))
 {
-	struct arena *a = borrow_gibs(4, MIB(16));
 	u64 before = ~0ULL, first;
-	struct zone *zone;
-	u32 index;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 index = arena_phantom_block(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	index = arena_phantom_block(a);
 	first = index / GIB_BLOCKS;
 	gigablock_taint(zone, index);
 	gigablock_taint(zone, index + 2 * GIB_BLOCKS);
@@ -204,16 +179,11 @@ TEST(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down)
 	EXPECT_EQ(gigablock_next(zone, &before), first);
 	EXPECT_EQ(gigablock_next(zone, &before), GIGABLOCK_NONE);
 	EXPECT_EQ(gigablock_next(zone, &before), GIGABLOCK_NONE);
-	arena_return(a);
 }
 
-TEST(mm_gigablock, machine_with_one_whole_gib_is_refused)
+TEST_ARENA(mm_gigablock, machine_with_one_whole_gib_is_refused,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-
-	if (!a)
-		return;
 	EXPECT(!gigablock_begin(&a->mm));
 	EXPECT(!a->mm.gigablock);
-	arena_return(a);
 }

@@ -29,14 +29,10 @@ static void gate(struct arena *a, unsigned count)
 }
 
 /* Up to the bound, frames wait for any CPU's round. With one more, the batch starts a round. */
-TEST(mm_hvo, the_bound_of_gated_frames_starts_a_round)
+TEST_ARENA(mm_hvo, the_bound_of_gated_frames_starts_a_round, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
-	u64 before;
+	const u64 before = rounds_so_far();
 
-	if (!a)
-		return;
-	before = rounds_so_far();
 	gate(a, BOUND);
 	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, BOUND);
@@ -45,22 +41,17 @@ TEST(mm_hvo, the_bound_of_gated_frames_starts_a_round)
 	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
 	EXPECT_EQ(rounds_so_far() - before, 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * No CPU flushes, and metadata memory has nothing to grow into. The allocation that needs the
  * frames starts the round itself.
  */
-TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
+TEST_ARENA(mm_hvo, who_needs_gated_frames_starts_the_round, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct famine famine;
 	u64 before;
 
-	if (!a)
-		return;
 	REQUIRE(meta_reserve(&a->mm.node[0], META_TAILS, 1) ==
 		0); /* Metadata memory gets a block for tails */
 	meta_unreserve(&a->mm.node[0], META_TAILS, 1);
@@ -73,8 +64,6 @@ TEST(mm_hvo, who_needs_gated_frames_starts_the_round)
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	meta_unreserve(&a->mm.node[0], META_TAILS, 8);
 	famine_end(&famine);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 static void free_all(struct arena *a, struct page **page, unsigned count)
@@ -84,16 +73,14 @@ static void free_all(struct arena *a, struct page **page, unsigned count)
 }
 
 /* A pool born at boot takes pages back that were small in the meantime. */
-TEST(mm_hvo, what_was_split_can_be_a_page_of_every_mode_again)
+TEST_ARENA(mm_hvo, what_was_split_can_be_a_page_of_every_mode_again,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
 	enum { PAGES = 64 };
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	const struct hvo_mode *preinit = hvo_mode_find("preinit");
 	static struct page *page[PAGES];
 	u64 all;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), GIB_BLOCKS), GIB_BLOCKS);
 	all = pool_grow_on(&a->pool, preinit, 1, GIB_BLOCKS);
@@ -107,6 +94,4 @@ TEST(mm_hvo, what_was_split_can_be_a_page_of_every_mode_again)
 	pcp_drain_all(&a->mm);
 	/* metadata memory may have taken a block or two */
 	EXPECT(pool_grow_on(&a->pool, preinit, 1, GIB_BLOCKS) + 2 >= all);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

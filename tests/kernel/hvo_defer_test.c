@@ -41,15 +41,13 @@ static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *
 	return rounds_so_far() - before;
 }
 
-TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
+TEST_ARENA(mm_hvo, recycled_blocks_take_one_round_however_many,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct block_list list = BLOCK_LIST_INIT;
 	struct option_saved saved;
 	u64 before;
 
-	if (!a)
-		return;
 	EXPECT_EQ(option_set_for_now(option_find("hvo.defer"), "off", &saved), 0);
 	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 1);
 	option_put_back(&saved, 1);
@@ -60,18 +58,14 @@ TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
 	hvo_complete_round(&a->mm, list.head);
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	block_list_publish_free(&a->mm, &list);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_hvo, the_pool_gives_a_page_out_after_its_round)
+TEST_ARENA(mm_hvo, the_pool_gives_a_page_out_after_its_round,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 before;
 
-	if (!a)
-		return;
 	test_option("hvo.defer", "on");
 	REQUIRE(full_blocks_make(a, 30));
 	before = rounds_so_far();
@@ -85,8 +79,6 @@ TEST(mm_hvo, the_pool_gives_a_page_out_after_its_round)
 					BLOCK_ORDER, 1));
 	}
 	EXPECT_EQ(rounds_so_far() - before, 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- shared by CPUs ---- */

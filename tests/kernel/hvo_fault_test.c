@@ -27,8 +27,6 @@ enum {
 
 struct sweep {
 	struct arena *a;
-	struct pool giga;
-	struct pool_node nodes[ARENA_NODES_MAX * 2];
 	const struct hvo_mode *mode;
 	u32 fault;    /* number of the request that fails */
 	u64 expected; /* result of complete success */
@@ -122,34 +120,34 @@ static bool recycle_first(struct sweep *s)
 
 static u64 demote(struct sweep *s)
 {
-	return pool_demote(&s->giga, &s->a->pool, s->mode, s->expected);
+	return pool_demote(&s->a->giga, &s->a->pool, s->mode, s->expected);
 }
 
 static bool grow_giga(struct sweep *s)
 {
-	return pool_grow_on(&s->giga, s->mode, node_of(s), s->expected) == s->expected;
+	return pool_grow_on(&s->a->giga, s->mode, node_of(s), s->expected) == s->expected;
 }
 
 static void shrink_demoted(struct sweep *s)
 {
-	EXPECT_EQ(s->giga.pages, 0);
+	EXPECT_EQ(s->a->giga.pages, 0);
 	EXPECT_EQ(pool_shrink(&s->a->pool, s->mode, ~0ULL), s->expected * GIB_BLOCKS);
 }
 
 static u64 make_giga(struct sweep *s)
 {
-	return pool_grow_on(&s->giga, s->mode, node_of(s), s->expected - s->giga.pages);
+	return pool_grow_on(&s->a->giga, s->mode, node_of(s), s->expected - s->a->giga.pages);
 }
 
 static u64 shrink_giga(struct sweep *s)
 {
-	return pool_shrink(&s->giga, s->mode, s->expected);
+	return pool_shrink(&s->a->giga, s->mode, s->expected);
 }
 
 static void shrink_giga_all(struct sweep *s)
 {
 	EXPECT_EQ(shrink_giga(s), s->expected);
-	EXPECT_EQ(s->giga.pages, 0);
+	EXPECT_EQ(s->a->giga.pages, 0);
 }
 
 static u64 open_mapped(struct sweep *s)
@@ -174,14 +172,14 @@ static void check_after(struct sweep *s)
 	for (node_t n = 0; n < s->a->mm.nodes; n++)
 		meta_end_batch(&s->a->mm.node[n]);
 	pool_expect_consistent(&s->a->pool);
-	pool_expect_consistent(&s->giga);
-	EXPECT(arena_accounted_with(s->a, &s->giga));
+	pool_expect_consistent(&s->a->giga);
+	EXPECT(arena_accounted(s->a));
 }
 
 /* Run the operation once with one failure. Returns true if the failure was met. */
 static bool run_with_fault(struct sweep *s, const struct operation *op)
 {
-	const u64 before = s->a->pool.pages + GIB_BLOCKS * s->giga.pages;
+	const u64 before = s->a->pool.pages + GIB_BLOCKS * s->a->giga.pages;
 	bool met;
 	u64 done;
 
@@ -194,9 +192,9 @@ static bool run_with_fault(struct sweep *s, const struct operation *op)
 	if (op->run == shrink)
 		EXPECT_EQ(s->a->pool.pages, before - done);
 	if (op->run == make_giga)
-		EXPECT_EQ(s->giga.pages * GIB_BLOCKS, before + done * GIB_BLOCKS);
+		EXPECT_EQ(s->a->giga.pages * GIB_BLOCKS, before + done * GIB_BLOCKS);
 	if (op->run == demote)
-		EXPECT_EQ(s->a->pool.pages + GIB_BLOCKS * s->giga.pages, before);
+		EXPECT_EQ(s->a->pool.pages + GIB_BLOCKS * s->a->giga.pages, before);
 	check_after(s);
 	if (op->run == split)
 		done = 0; /* split() returns how many pages there are, not how many it added */
@@ -213,7 +211,6 @@ static bool run_one(struct sweep *s, const struct operation *op, bool *met)
 	if (!s->a)
 		return false;
 	s->expected = op->all;
-	pool_init(&s->giga, &s->a->mm, GIGA_ORDER, s->nodes);
 	if (!op->prepare(s))
 		test_fail(__FILE__, __LINE__, "%s: cannot be prepared", op->name);
 	else
@@ -425,7 +422,6 @@ TEST(mm_fault, a_gigabyte_that_cannot_be_opened_whole_is_not_opened_at_all)
 		s.a = arena_borrow(MIB(16), .phantom = GIB(1));
 		if (!s.a)
 			return;
-		pool_init(&s.giga, &s.a->mm, GIGA_ORDER, s.nodes);
 		met = open_giga_with_fault(&s);
 		arena_return(s.a);
 	}

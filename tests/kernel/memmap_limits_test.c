@@ -194,16 +194,14 @@ static void relieve(struct node *node, const u64 reserved[META_KINDS])
  * and the GiB is split down to one page. Without that block the request is refused and changes
  * nothing.
  */
-TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block_besides)
+TEST_ARENA(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block_besides,
+	   arena_borrow(MIB(4), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
 	struct block_list taken = BLOCK_LIST_INIT;
 	u64 reserved[META_KINDS];
 	const u64 patience_ms = wait_period_ms;
 	struct page *page;
 
-	if (!a)
-		return;
 	arena_open_all(a);
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_BARE], order_pages(GIGA_ORDER));
 	exhaust(&a->mm.node[0], reserved);
@@ -220,6 +218,4 @@ TEST(mm_memmap_open, a_gigabyte_is_split_to_a_page_with_meta_empty_and_one_block
 		  order_pages(GIGA_ORDER) - BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

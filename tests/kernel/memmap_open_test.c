@@ -365,16 +365,13 @@ TEST(mm_memmap_open, before_the_series_there_are_no_chunks)
  * Open lazily and use every page once, then compare the struct pages of all FULL blocks with those
  * that were made at once and used in the same way.
  */
-TEST(mm_memmap_open, lazy_ends_with_the_same_memmap)
+TEST_ARENA(mm_memmap_open, lazy_ends_with_the_same_memmap, borrow_opened(WAY_EAGER))
 {
-	struct arena *a = borrow_opened(WAY_EAGER);
 	struct picture serial;
 	struct mm_usage usage;
 	u64 compared, full;
 	bool taken;
 
-	if (!a)
-		return;
 	use_every_page(a);
 	taken = picture_take(&serial, a);
 	arena_return(a);
@@ -416,13 +413,11 @@ static void check_share(struct arena *a, u64 before, const char *what)
 			  bytes, ram >> 20);
 }
 
-TEST(mm_memmap_open, bare_and_huge_blocks_cost_a_quarter_percent)
+TEST_ARENA(mm_memmap_open, bare_and_huge_blocks_cost_a_quarter_percent,
+	   arena_borrow(MIB(8), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(1));
 	u64 grown, before;
 
-	if (!a)
-		return;
 	before = arena_usage(a).memmap_bytes;
 	arena_open_all(a);
 	check_share(a, before, "bare");
@@ -430,6 +425,4 @@ TEST(mm_memmap_open, bare_and_huge_blocks_cost_a_quarter_percent)
 	EXPECT(grown >= GIB_BLOCKS * 9 / 10);
 	check_share(a, before, "huge");
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), grown), grown);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

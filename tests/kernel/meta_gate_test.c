@@ -43,14 +43,11 @@ static void round_and_release(struct arena *a)
 	meta_release_done(&a->mm.node[0]);
 }
 
-TEST(mm_gate, a_late_frame_holds_no_early_one_up)
+TEST_ARENA(mm_gate, a_late_frame_holds_no_early_one_up, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	pfn_t frame[2];
 	u64 tag;
 
-	if (!a)
-		return;
 	REQUIRE(take_frames(a, frame, 2));
 	tag = shootdown_tag();
 	meta_give(&a->mm, frame[0], tag);
@@ -63,22 +60,18 @@ TEST(mm_gate, a_late_frame_holds_no_early_one_up)
 	EXPECT(arena_accounted(a));
 	round_and_release(a);
 	EXPECT_EQ(arena_usage(a).gated, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * A block waits for more generations than it has lots. None of its frames is free early, and the
  * earliest are not late.
  */
-TEST(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_for)
+TEST_ARENA(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_for,
+	   arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	pfn_t frame[GENERATIONS];
 	u64 tag;
 
-	if (!a)
-		return;
 	REQUIRE(take_frames(a, frame, GENERATIONS));
 	tag = shootdown_tag();
 	for (unsigned i = 0; i < GENERATIONS; i++)
@@ -94,23 +87,18 @@ TEST(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_fo
 		EXPECT(arena_accounted(a));
 	}
 	EXPECT_EQ(arena_usage(a).gated, 0);
-	arena_return(a);
 }
 
 /*
  * Closing a section takes a block with gated frames out of metadata memory. None of those frames
  * may stay in the queue.
  */
-TEST(mm_gate, a_block_that_leaves_takes_its_gated_frames_along)
+TEST_ARENA(mm_gate, a_block_that_leaves_takes_its_gated_frames_along, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
-	struct node *node;
 	pfn_t frame[3];
 	u32 index;
+	struct node *node = &a->mm.node[0];
 
-	if (!a)
-		return;
-	node = &a->mm.node[0];
 	REQUIRE(take_frames(a, frame, 3));
 	index = (u32)(frame[0] >> BLOCK_ORDER);
 	meta_give(&a->mm, frame[0], shootdown_tag());
@@ -123,8 +111,6 @@ TEST(mm_gate, a_block_that_leaves_takes_its_gated_frames_along)
 	round_and_release(a);
 	meta_leave_block(block_zone(&a->mm, index), index);
 	EXPECT_EQ(arena_usage(a).gated, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- many CPUs that need the frames that they gate ---- */

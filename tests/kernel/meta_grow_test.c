@@ -23,16 +23,12 @@ enum {
 };
 
 /*
- * The arena has a section whose blocks become metadata memory, and one that has to be opened for
- * more.
+ * Borrow an arena with a section whose blocks become metadata memory, and one that has to be opened
+ * for more.
  */
-static struct arena *borrow_two_sections(struct node **node)
+static struct arena *borrow_two_sections(void)
 {
-	struct arena *a = arena_borrow(MIB(256));
-
-	if (a)
-		*node = &a->mm.node[0];
-	return a;
+	return arena_borrow(MIB(256));
 }
 
 /*
@@ -45,12 +41,13 @@ TEST(mm_meta, every_failure_on_the_way_to_more_leaves_no_trace)
 	u32 fault = 1;
 
 	for (; met && fault < FAULTS_MAX && !test_failed(); fault++) {
+		struct arena *a = borrow_two_sections();
 		struct node *node;
-		struct arena *a = borrow_two_sections(&node);
 		int err;
 
 		if (!a)
 			return;
+		node = &a->mm.node[0];
 		EXPECT_EQ(meta_reserve(node, META_LASTING, NEARLY_ALL), 0);
 		fail_arm(&a->mm.fail, FAIL_ANY, fault, FAIL_ONCE);
 		err = meta_reserve(node, META_LASTING, ALL_OF_A_SECTION - NEARLY_ALL);
@@ -81,16 +78,12 @@ static void show_spares(struct node *node, struct meta_block *hidden)
  * No descriptor is left and none can be made. Neither metadata memory nor a mapped section gets the
  * block, and it goes back whole.
  */
-TEST(mm_meta, a_block_without_a_descriptor_goes_back)
+TEST_ARENA(mm_meta, a_block_without_a_descriptor_goes_back, borrow_two_sections())
 {
-	struct node *node;
-	struct arena *a = borrow_two_sections(&node);
+	struct node *node = &a->mm.node[0];
 	struct mm_usage before;
-	struct meta_block *spare;
+	struct meta_block *spare = node->meta.spare;
 
-	if (!a)
-		return;
-	spare = node->meta.spare;
 	node->meta.spare = NULL;
 	before = arena_usage(a);
 	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
@@ -106,8 +99,6 @@ TEST(mm_meta, a_block_without_a_descriptor_goes_back)
 	EXPECT_EQ(section_open(&a->mm, arena_block(a) / SECTION_BLOCKS + 1, SECTION_MAPPED), 0);
 	EXPECT(spare);
 	show_spares(node, spare);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- two nodes that need each other ---- */

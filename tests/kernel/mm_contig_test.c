@@ -65,13 +65,10 @@ static bool scatter(struct arena *a, u64 pages)
 	return ok;
 }
 
-TEST(mm_contig, a_range_is_emptied_and_contents_survive)
+TEST_ARENA(mm_contig, a_range_is_emptied_and_contents_survive, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	u64 inside;
 
-	if (!a)
-		return;
 	REQUIRE(scatter(a, 1200));
 	inside = holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES);
 	EXPECT(inside > 0);
@@ -101,20 +98,14 @@ TEST(mm_contig, a_range_is_emptied_and_contents_survive)
 	pcp_drain_all(&a->mm);
 	EXPECT(arena_small_lists_whole(a));
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Hold one page of each order in a range that is emptied. The page must arrive with all its bytes
  * and its three private words.
  */
-TEST(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes)
+TEST_ARENA(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes, arena_borrow(MIB(32)))
 {
-	struct arena *a = arena_borrow(MIB(32));
-
-	if (!a)
-		return;
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	for (unsigned order = 0; order <= BLOCK_ORDER && !test_failed(); order++) {
 		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, 0);
@@ -134,15 +125,12 @@ TEST(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes)
 	}
 	EXPECT(holder.moved > BLOCK_ORDER);
 	holder_give_all(&holder);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Nothing is freed that somebody else still refers to, wherever in its block it is. */
-TEST(mm_contig, a_range_given_back_leaves_out_pages_with_references)
+TEST_ARENA(mm_contig, a_range_given_back_leaves_out_pages_with_references, arena_borrow(MIB(16)))
 {
 	static const u64 at[] = {0, BLOCK_FRAMES / 2, BLOCK_FRAMES - 1};
-	struct arena *a = arena_borrow(MIB(16));
 	const u64 before = page_misuses();
 
 	test_option("debug.bad_free", "keep");
@@ -161,19 +149,13 @@ TEST(mm_contig, a_range_given_back_leaves_out_pages_with_references)
 		pcp_drain_all(&a->mm);
 		EXPECT_EQ(arena_usage(a).in_use, 0);
 	}
-	if (!a)
-		return;
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_contig, impossible_ranges_are_refused)
+TEST_ARENA(mm_contig, impossible_ranges_are_refused,
+	   arena_borrow(MIB(32), .nodes = 2, .hole = {{MIB(20), MIB(4)}}))
 {
-	struct arena *a = arena_borrow(MIB(32), .nodes = 2, .hole = {{MIB(20), MIB(4)}});
 	pfn_t first;
 
-	if (!a)
-		return;
 	first = a->start >> PAGE_SHIFT;
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, 0), (u64)-EINVAL);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES + 1, BLOCK_FRAMES),
@@ -194,18 +176,13 @@ TEST(mm_contig, impossible_ranges_are_refused)
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, MIB(4) / PAGE_SIZE), (u64)-EBUSY);
 	EXPECT(!mm_contig_alloc(&a->mm, GIGA_ORDER + 1, 0));
 	EXPECT(nothing_isolated(a));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* No block is free, but one can be emptied. */
-TEST(mm_contig, room_is_made_for_a_single_block)
+TEST_ARENA(mm_contig, room_is_made_for_a_single_block, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *page;
 
-	if (!a)
-		return;
 	test_option("contig", "index"); /* the other searches read mapped sections only */
 	REQUIRE(scatter(a, 1200));
 	EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
@@ -217,7 +194,6 @@ TEST(mm_contig, room_is_made_for_a_single_block)
 	EXPECT(nothing_isolated(a));
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
-	arena_return(a);
 }
 
 /*
@@ -271,20 +247,14 @@ TEST(mm_contig, every_failure_point_leaves_no_trace)
 
 /* ---- pool pages ---- */
 
-TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
+TEST_ARENA(mm_contig, a_pool_keeps_its_pages_elsewhere, arena_borrow(MIB(32)))
 {
-	struct arena *a = arena_borrow(MIB(32));
 	const struct hvo_mode *on = hvo_mode_find("on");
-	static struct pool_node nodes[ARENA_NODES_MAX * 2];
-	static struct pool other; /* a pool of 1 GiB pages, not of the pages that move */
 	struct contig_stats stats = {0};
 	struct page *used;
 	pfn_t first;
 
-	if (!a)
-		return;
 	pool_makes_on_demand();
-	pool_init(&other, &a->mm, GIGA_ORDER, nodes);
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(pool_grow(&a->pool, on, 6), 6);
 	used = pool_page_take(&a->pool, 0, POOL_ANY);
@@ -315,21 +285,17 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 	pool_page_give(&a->pool, holder.page[0]);
 	pool_expect_consistent(&a->pool);
 	EXPECT(nothing_isolated(a));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The node of the page is full, so the page moves to the other node and is surplus there. */
-TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
+TEST_ARENA(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there,
+	   arena_borrow(MIB(32), .nodes = 2))
 {
-	struct arena *a = arena_borrow(MIB(32), .nodes = 2);
 	struct page *used, *full[8] = {0};
 	struct migrate_stats stats = {0};
 	unsigned count = 0;
 	u32 index;
 
-	if (!a)
-		return;
 	pool_makes_on_demand();
 	a->pool.overcommit = 1;
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
@@ -355,17 +321,12 @@ TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
 	EXPECT_EQ(a->pool.pages, 0);
 	while (count > 0)
 		mm_page_free(&a->mm, full[--count]);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_contig, a_used_pool_page_whose_holder_refuses_stays)
+TEST_ARENA(mm_contig, a_used_pool_page_whose_holder_refuses_stays, arena_borrow(MIB(32)))
 {
-	struct arena *a = arena_borrow(MIB(32));
 	struct page *used;
 
-	if (!a)
-		return;
 	pool_makes_on_demand();
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3), 3);
@@ -381,19 +342,14 @@ TEST(mm_contig, a_used_pool_page_whose_holder_refuses_stays)
 	EXPECT(nothing_isolated(a));
 	EXPECT(arena_accounted(a));
 	pool_page_give(&a->pool, used);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- CMA ---- */
 
-TEST(mm_contig, a_declared_range_can_always_be_emptied)
+TEST_ARENA(mm_contig, a_declared_range_can_always_be_emptied, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	u64 taken = 0;
 
-	if (!a)
-		return;
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(mm_contig_declare_cma(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
 	/* movable pages use the range when all other memory is full */
@@ -414,6 +370,4 @@ TEST(mm_contig, a_declared_range_can_always_be_emptied)
 	EXPECT_EQ(block_type(block_of(&a->mm, range_start(a))), MIGRATE_CMA);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -185,12 +185,8 @@ TEST(mm_hvo, all_cpus_split_and_share_at_once)
 }
 
 /* The end of a batch releases gated frames on every node, not only on the first. */
-TEST(mm_gate, the_end_of_a_batch_covers_every_node)
+TEST_ARENA(mm_gate, the_end_of_a_batch_covers_every_node, arena_borrow(MIB(16), .nodes = 2))
 {
-	struct arena *a = arena_borrow(MIB(16), .nodes = 2);
-
-	if (!a)
-		return;
 	for (node_t n = 0; n < a->mm.nodes; n++) {
 		REQUIRE(meta_reserve(&a->mm.node[n], META_LASTING, 1) == 0);
 		meta_give(&a->mm, meta_take(&a->mm.node[n], META_LASTING), shootdown_tag());
@@ -199,6 +195,4 @@ TEST(mm_gate, the_end_of_a_batch_covers_every_node)
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	meta_end_batch_all(&a->mm);
 	EXPECT_EQ(arena_usage(a).gated, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -53,13 +53,10 @@ static u32 pool_block(struct arena *a, node_t node)
 	return a->pool.node[node].free.head;
 }
 
-TEST(mm_hvo, bare_blocks_become_huge_without_a_round)
+TEST_ARENA(mm_hvo, bare_blocks_become_huge_without_a_round, arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	u64 before = rounds();
+	const u64 before = rounds();
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), SECTION_BLOCKS), SECTION_BLOCKS);
 	EXPECT_EQ(rounds() - before, 0);
 	EXPECT_EQ(pool_frames_saved(&a->pool), SAVED_PER_SECTION);
@@ -68,18 +65,13 @@ TEST(mm_hvo, bare_blocks_become_huge_without_a_round)
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), SECTION_BLOCKS), SECTION_BLOCKS);
 	EXPECT_EQ(rounds() - before, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
+TEST_ARENA(mm_hvo, huge_blocks_become_bare_in_one_round, arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
 	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 before, memmap_bytes;
 
-	if (!a)
-		return;
 	arena_open_all(a);
 	memmap_bytes = arena_usage(a).memmap_bytes;
 	EXPECT_EQ(pool_grow(&a->pool, on, 30), 30);
@@ -92,8 +84,6 @@ TEST(mm_hvo, huge_blocks_become_bare_in_one_round)
 	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
 	EXPECT_EQ(arena_usage(a).memmap_bytes, memmap_bytes); /* every head came back */
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- the baselines, in mapped sections of real memory ---- */
@@ -117,13 +107,10 @@ static void count_rounds(struct arena *a, const char *name, u64 *grow, u64 *shri
 	EXPECT(arena_accounted(a));
 }
 
-TEST(mm_hvo, batched_takes_two_rounds_to_grow_and_one_to_shrink)
+TEST_ARENA(mm_hvo, batched_takes_two_rounds_to_grow_and_one_to_shrink, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	u64 grow, shrink;
 
-	if (!a)
-		return;
 	count_rounds(a, "batched", &grow, &shrink);
 	EXPECT_EQ(grow, 2); /* one after all splits, one after all remaps */
 	EXPECT_EQ(shrink, 1);
@@ -132,21 +119,17 @@ TEST(mm_hvo, batched_takes_two_rounds_to_grow_and_one_to_shrink)
 	EXPECT_EQ(grow, 1); /* the section is split already */
 	EXPECT_EQ(shrink, 1);
 	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 1);
-	arena_return(a);
 }
 
 /*
  * As in Linux, the round of a page flushes only the eight pages of its struct pages, and only a
  * split needs a full round. Afterwards no frame is gated.
  */
-TEST(mm_hvo, unbatched_takes_a_round_for_every_page)
+TEST_ARENA(mm_hvo, unbatched_takes_a_round_for_every_page, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	struct shootdown_stats before, after;
 	u64 grow, shrink;
 
-	if (!a)
-		return;
 	shootdown_stats_read(&before);
 	count_rounds(a, "unbatched", &grow, &shrink);
 	shootdown_stats_read(&after);
@@ -155,19 +138,15 @@ TEST(mm_hvo, unbatched_takes_a_round_for_every_page)
 	EXPECT_EQ(after.ranged - before.ranged, 2 * BASELINE_PAGES);
 	EXPECT_EQ(after.full - before.full, mm_counted(&a->mm, COUNT_PMD_SPLITS));
 	EXPECT_EQ(arena_usage(a).gated, 0);
-	arena_return(a);
 }
 
 /* hvo=on restores pages of mapped sections for other users of their blocks. */
-TEST(mm_hvo, restoring_with_hvo_on_takes_one_round)
+TEST_ARENA(mm_hvo, restoring_with_hvo_on_takes_one_round, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	const struct hvo_mode *batched = hvo_mode_find("batched");
 	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT, left;
 	u64 before, restored;
 
-	if (!a)
-		return;
 	EXPECT_EQ(hvo_take_blocks(arena_zone(a, 0), batched, BLOCK_ORDER, 4, &list), 4);
 	EXPECT_EQ(hvo_optimise(&a->mm, batched, &list, &left), 0);
 	before = rounds();
@@ -176,36 +155,26 @@ TEST(mm_hvo, restoring_with_hvo_on_takes_one_round)
 	EXPECT_EQ(restored, 4);
 	hvo_forget_heads(&a->mm, &done);
 	block_list_publish_free(&a->mm, &done);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_hvo, a_section_of_64_pages_saves_447_frames_in_the_baselines_too)
+TEST_ARENA(mm_hvo, a_section_of_64_pages_saves_447_frames_in_the_baselines_too,
+	   arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
-
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), SECTION_BLOCKS), SECTION_BLOCKS);
 	EXPECT_EQ(pool_frames_saved(&a->pool), SAVED_PER_SECTION);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("batched"), SECTION_BLOCKS), SECTION_BLOCKS);
 	EXPECT_EQ(pool_frames_saved(&a->pool), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Restored blocks are ordinary memory: every frame can be allocated, and its struct page is private
  * again.
  */
-TEST(mm_hvo, restored_blocks_can_be_split)
+TEST_ARENA(mm_hvo, restored_blocks_can_be_split, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	struct page *page;
 	u32 index;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), 4), 4);
 	index = pool_block(a, 0);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("batched"), 4), 4);
@@ -217,6 +186,4 @@ TEST(mm_hvo, restored_blocks_can_be_split)
 				  i);
 		page->private[2] = i; /* this write faults if the struct page is still shared */
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

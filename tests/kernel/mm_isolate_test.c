@@ -16,18 +16,13 @@
 
 enum { FAULTS_MAX = 1000 };
 
-TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
+TEST_ARENA(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	struct block_list list = BLOCK_LIST_INIT;
 	struct isolation token;
-	struct zone *zone;
-	u32 first;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a) + AT;
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a) + AT;
 	EXPECT_EQ(isolate_range(zone, first, RANGE, &token), 0);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
@@ -42,21 +37,14 @@ TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
 	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_isolate, two_isolations_do_not_overlap)
+TEST_ARENA(mm_isolate, two_isolations_do_not_overlap, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	struct isolation token, other;
-	struct zone *zone;
-	u32 first;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a) + AT;
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a) + AT;
 	EXPECT_EQ(isolate_range(zone, first, RANGE, &token), 0);
 	EXPECT_EQ(isolate_range(zone, first - AT, RANGE, &other), (u64)-EBUSY);
 	/* The first isolation is unchanged. */
@@ -68,8 +56,6 @@ TEST(mm_isolate, two_isolations_do_not_overlap)
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 8 * BLOCK_FRAMES);
 	isolate_undo(zone, &other);
 	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* A digest of all records of a GiB: state, type, isolation, and how the runs are cut. */
@@ -115,14 +101,11 @@ static bool isolate_with_fault(struct arena *a, u32 first, u32 fault, u64 digest
 /*
  * Every step of isolating fails once. Afterwards everything is as before, so one arena is enough.
  */
-TEST(mm_isolate, every_failure_point_rolls_back)
+TEST_ARENA(mm_isolate, every_failure_point_rolls_back, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	u32 first, fault = 1;
 	u64 digest;
 
-	if (!a)
-		return;
 	first = arena_phantom_block(a);
 	/* Runs of many sizes make many steps. */
 	for (u32 i = 1; i < GIB_BLOCKS; i += 24)
@@ -133,23 +116,16 @@ TEST(mm_isolate, every_failure_point_rolls_back)
 	EXPECT(fault - 1 > 40 && fault < FAULTS_MAX);
 	EXPECT_EQ(migratetype_set(&a->mm, first, GIB_BLOCKS, MIGRATE_MOVABLE), 0);
 	EXPECT(one_free_gigabyte(arena_phantom_zone(a)));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- the owner of an isolation ---- */
 
-TEST(mm_isolate, an_isolation_goes_with_its_token)
+TEST_ARENA(mm_isolate, an_isolation_goes_with_its_token, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	struct isolation first_place, token = {.count = 0};
-	struct zone *zone;
-	u32 first;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a) + AT;
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a) + AT;
 	EXPECT_EQ(isolate_range(zone, first, RANGE, &first_place), 0);
 	isolate_move(zone, &first_place, &token);
 	EXPECT_EQ(first_place.count, 0);
@@ -158,23 +134,16 @@ TEST(mm_isolate, an_isolation_goes_with_its_token)
 	isolate_undo(zone, &token);
 	EXPECT_EQ(token.count, 0);
 	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* If such a section was opened again, the isolated blocks would get a new type. */
-TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
+TEST_ARENA(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	struct isolation token;
-	struct zone *zone;
 	u64 section, digest;
-	u32 first;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a);
 	section = first / SECTION_BLOCKS;
 	/* The range reaches into the next section. */
 	EXPECT_EQ(isolate_range(zone, first + SECTION_BLOCKS - 1, 2, &token), 0);
@@ -190,8 +159,6 @@ TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
 		EXPECT_EQ(section_close(&a->mm, section + i), 0);
 	/* A section that is not open cannot be isolated. */
 	EXPECT_EQ(isolate_range(zone, first, 2, &token), (u64)-EBUSY);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- with other CPUs at work ---- */

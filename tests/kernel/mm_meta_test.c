@@ -9,18 +9,13 @@
 #include "mm/zone/buddy.h"
 #include "tests/kernel/arena.h"
 
-TEST(mm_meta, frames_are_reserved_taken_and_given)
+TEST_ARENA(mm_meta, frames_are_reserved_taken_and_given, arena_borrow(MIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(2));
-	struct node *node;
-	u64 used, available;
 	pfn_t pfn;
+	struct node *node = &a->mm.node[0];
+	const u64 used = node->meta.used;
+	const u64 available = node->meta.free[META_LASTING];
 
-	if (!a)
-		return;
-	node = &a->mm.node[0];
-	used = node->meta.used;
-	available = node->meta.free[META_LASTING];
 	EXPECT_EQ(meta_reserve_now(node, META_LASTING, 3), 0);
 	EXPECT_EQ(node->meta.reserved[META_LASTING], 3);
 	pfn = meta_take(node, META_LASTING);
@@ -31,24 +26,18 @@ TEST(mm_meta, frames_are_reserved_taken_and_given)
 	meta_give(&a->mm, pfn, 0);
 	EXPECT_EQ(node->meta.used, used);
 	EXPECT_EQ(node->meta.free[META_LASTING], available);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * The first of two blocks has a free frame, and the hint is empty, as after a block was added or
  * removed. A frame given back to the second block must not hide the one in the first.
  */
-TEST(mm_meta, a_frame_given_back_hides_none_below_it)
+TEST_ARENA(mm_meta, a_frame_given_back_hides_none_below_it, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	static pfn_t pfn[2 * BLOCK_FRAMES];
 	unsigned count = 0;
-	struct node *node;
+	struct node *node = &a->mm.node[0];
 
-	if (!a)
-		return;
-	node = &a->mm.node[0];
 	do {
 		REQUIRE(count < ARRAY_LEN(pfn) && meta_reserve(node, META_LASTING, 1) == 0);
 		pfn[count++] = meta_take(node, META_LASTING);
@@ -58,20 +47,16 @@ TEST(mm_meta, a_frame_given_back_hides_none_below_it)
 	meta_give(&a->mm, pfn[count - 1], 0);
 	REQUIRE(meta_reserve_now(node, META_LASTING, 1) == 0);
 	EXPECT_EQ(meta_take(node, META_LASTING), pfn[0]);
-	arena_return(a);
+	arena_return(a); /* nothing refers to the frames that were taken */
 }
 
 /* Heads have reserved frames of a block of the other kind, so that block is not given back. */
-TEST(mm_meta, a_block_that_heads_have_reserved_stays)
+TEST_ARENA(mm_meta, a_block_that_heads_have_reserved_stays, arena_borrow(MIB(16)))
 {
 	enum { HEADS = 600 };
 	static pfn_t pfn[HEADS];
-	struct arena *a = arena_borrow(MIB(16));
-	struct node *node;
+	struct node *node = &a->mm.node[0];
 
-	if (!a)
-		return;
-	node = &a->mm.node[0];
 	REQUIRE(meta_reserve(node, META_LASTING, 700) == 0);
 	meta_unreserve(node, META_LASTING, 700);
 	REQUIRE(meta_reserve_now(node, META_HEADS, HEADS) == 0);
@@ -81,19 +66,13 @@ TEST(mm_meta, a_block_that_heads_have_reserved_stays)
 		meta_take_many(node, META_HEADS, pfn, HEADS);
 		meta_give_many(&a->mm, pfn, HEADS, 0);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Tries that fail now and then make a reservation fail, or take another turn, but not for ever. */
-TEST(mm_meta, a_reservation_ends_whichever_tries_fail)
+TEST_ARENA(mm_meta, a_reservation_ends_whichever_tries_fail, arena_borrow(MIB(32)))
 {
-	struct arena *a = arena_borrow(MIB(32));
-	struct node *node;
+	struct node *node = &a->mm.node[0];
 
-	if (!a)
-		return;
-	node = &a->mm.node[0];
 	for (u32 every = 1; every <= 8; every++) {
 		int err;
 
@@ -104,21 +83,15 @@ TEST(mm_meta, a_reservation_ends_whichever_tries_fail)
 		if (err == 0)
 			meta_unreserve(node, META_LASTING, 5);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Each block needs a descriptor, and these come in frames that only growth may use. */
-TEST(mm_meta, growing_for_heads_restores_the_frames_that_growing_needs)
+TEST_ARENA(mm_meta, growing_for_heads_restores_the_frames_that_growing_needs, arena_borrow(MIB(64)))
 {
 	enum { BLOCKS = 14 };
-	struct arena *a = arena_borrow(MIB(64));
-	struct node *node;
 	u64 held = 0;
+	struct node *node = &a->mm.node[0];
 
-	if (!a)
-		return;
-	node = &a->mm.node[0];
 	while (meta_reserve_now(node, META_LASTING, 1) == 0)
 		held++;
 	for (unsigned i = 0; i < META_EMERGENCY - 1; i++, held++)
@@ -127,6 +100,4 @@ TEST(mm_meta, growing_for_heads_restores_the_frames_that_growing_needs)
 	EXPECT(meta_has(node, META_LASTING, 0));
 	meta_unreserve(node, META_HEADS, BLOCKS * BLOCK_FRAMES);
 	meta_unreserve(node, META_LASTING, held);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

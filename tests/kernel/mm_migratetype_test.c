@@ -10,13 +10,11 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/listed.h"
 
-TEST(mm_migratetype, impossible_ranges_are_refused)
+TEST_ARENA(mm_migratetype, impossible_ranges_are_refused,
+	   arena_borrow(MIB(16), .phantom = GIB(1), .phantom_nodes = 2))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1), .phantom_nodes = 2);
 	u32 first;
 
-	if (!a)
-		return;
 	arena_open_all(a);
 	first = arena_phantom_block(a);
 	EXPECT_EQ(migratetype_set(&a->mm, first, 0, MIGRATE_CMA), (u64)-EINVAL);
@@ -31,24 +29,18 @@ TEST(mm_migratetype, impossible_ranges_are_refused)
 	EXPECT_EQ(migratetype_set(&a->mm, arena_block(a), 1, MIGRATE_CMA),
 		  (u64)-EBUSY); /* Metadata memory */
 	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_CMA), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * A block that is free as a huge page, and one that is bare, are declared CMA. Neither is given out
  * as a huge page, or taken for a change that does not leave it free.
  */
-TEST(mm_migratetype, cma_blocks_are_no_huge_pages)
+TEST_ARENA(mm_migratetype, cma_blocks_are_no_huge_pages, borrow_gigabyte())
 {
 	static struct page *pages[GIB_BLOCKS + 1];
-	struct arena *a = borrow_gigabyte();
 	u32 huge, bare, count = 0;
-	struct zone *zone;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	pages[0] = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE);
 	REQUIRE(pages[0]);
 	huge = (u32)(page_to_pfn(pages[0]) >> BLOCK_ORDER);
@@ -68,6 +60,4 @@ TEST(mm_migratetype, cma_blocks_are_no_huge_pages)
 	EXPECT_EQ(listed(zone, MIGRATE_CMA), 2 * BLOCK_FRAMES);
 	while (count > 0)
 		mm_page_free(&a->mm, pages[--count]);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

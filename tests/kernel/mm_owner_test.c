@@ -35,14 +35,11 @@ static u64 *contents(const struct page *page)
 	return page_address(page);
 }
 
-TEST(mm_owner, the_summary_counts_what_is_held_and_only_that)
+TEST_ARENA(mm_owner, the_summary_counts_what_is_held_and_only_that, borrow_watched(WATCH_OWNERS))
 {
-	struct arena *a = borrow_watched(WATCH_OWNERS);
 	struct page *small, *middle, *huge;
 	u64 since;
 
-	if (!a)
-		return;
 	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 0);
 	small = alloc_one(a, 0);
 	middle = alloc_one(a, 5);
@@ -61,7 +58,6 @@ TEST(mm_owner, the_summary_counts_what_is_held_and_only_that)
 	mm_page_free(&a->mm, small);
 	mm_page_free(&a->mm, huge);
 	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 0);
-	arena_return(a);
 }
 
 /* ---- poison ---- */
@@ -96,7 +92,7 @@ TEST(mm_owner, a_write_after_free_is_caught_when_the_block_is_split_again)
 {
 	struct arena *a = borrow_watched(WATCH_POISON | WATCH_OWNERS);
 	const u64 before = page_misuses();
-	struct page *page = a ? alloc_one(a, 0) : NULL;
+	struct page *page = alloc_one(a, 0);
 
 	test_option("debug.bad_free", "keep");
 	if (page) {
@@ -117,16 +113,12 @@ TEST(mm_owner, a_write_after_free_is_caught_when_the_block_is_split_again)
 		arena_return(a);
 }
 
-TEST(mm_owner, a_pool_page_is_no_write_after_free)
+TEST_ARENA(mm_owner, a_pool_page_is_no_write_after_free, borrow_watched(WATCH_POISON))
 {
-	struct arena *a = borrow_watched(WATCH_POISON);
 	const u64 before = page_misuses();
-	struct page *page;
 	u32 index;
+	struct page *page = alloc_one(a, BLOCK_ORDER);
 
-	if (!a)
-		return;
-	page = alloc_one(a, BLOCK_ORDER);
 	REQUIRE(page);
 	mm_page_free(&a->mm, page);
 	pcp_drain_all(&a->mm);
@@ -140,7 +132,6 @@ TEST(mm_owner, a_pool_page_is_no_write_after_free)
 	REQUIRE(page);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(page_misuses(), before);
-	arena_return(a);
 }
 
 /* The blocks of a range were never filled with poison, so they may have any contents. */

@@ -20,12 +20,9 @@ static struct page *alloc_phantom(struct arena *a, unsigned order)
 	return mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, a->options.nodes);
 }
 
-TEST(mm_page, every_order_is_one_aligned_compound_page)
+TEST_ARENA(mm_page, every_order_is_one_aligned_compound_page,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-
-	if (!a)
-		return;
 	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
 		struct page *page = alloc_phantom(a, order);
 
@@ -43,8 +40,6 @@ TEST(mm_page, every_order_is_one_aligned_compound_page)
 		EXPECT_EQ(page->refcount, 0);
 	}
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 TEST(mm_page, orders_that_do_not_exist_are_refused)
@@ -59,14 +54,12 @@ TEST(mm_page, orders_that_do_not_exist_are_refused)
  * PAGE_NODE with such a node finds nothing, even if pages of other nodes lie ready. Without
  * PAGE_NODE, such a node means this CPU's own.
  */
-TEST(mm_page, a_node_that_does_not_exist_has_no_page)
+TEST_ARENA(mm_page, a_node_that_does_not_exist_has_no_page,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
 	const unsigned orders[] = {0, 1, PAGE_ORDERS - 1, BLOCK_ORDER, GIGA_ORDER};
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
 	struct page *page, *pages[4];
 
-	if (!a)
-		return;
 	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
 		page = mm_page_alloc(&a->mm, orders[i], USE_MOVABLE, PAGE_NODE, a->mm.nodes - 1);
 		REQUIRE(page);
@@ -88,8 +81,6 @@ TEST(mm_page, a_node_that_does_not_exist_has_no_page)
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, a->mm.nodes);
 	REQUIRE(page);
 	mm_page_free(&a->mm, page);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- edges of RAM ---- */
@@ -113,30 +104,23 @@ static void expect_frames_taken(struct arena *a, phys_t from, u64 bytes, unsigne
 	chain_give(&chain, &a->mm);
 }
 
-TEST(mm_page, the_last_page_of_ram_is_used_and_none_beyond)
+TEST_ARENA(mm_page, the_last_page_of_ram_is_used_and_none_beyond,
+	   arena_borrow(MIB(16), .short_by = KIB(300)))
 {
-	struct arena *a = arena_borrow(MIB(16), .short_by = KIB(300));
-
-	if (!a)
-		return;
 	expect_frames_taken(a, a->start + MIB(16) - KIB(304), KIB(4), 1);
 	expect_frames_taken(a, a->start + MIB(16) - KIB(300), KIB(300), 0);
-	arena_return(a);
 }
 
 /*
  * Two nodes meet in the middle of a block. Its pages belong to two zones and never merge across the
  * border.
  */
-TEST(mm_page, a_block_shared_by_two_nodes_serves_both)
+TEST_ARENA(mm_page, a_block_shared_by_two_nodes_serves_both,
+	   arena_borrow(MIB(16), .nodes = 2, .skew = KIB(700)))
 {
-	struct arena *a = arena_borrow(MIB(16), .nodes = 2, .skew = KIB(700));
 	struct page *page;
-	phys_t border;
+	const phys_t border = a->start + MIB(8) + KIB(700);
 
-	if (!a)
-		return;
-	border = a->start + MIB(8) + KIB(700);
 	expect_frames_taken(a, border - KIB(64), KIB(128), 1);
 	pcp_drain_all(&a->mm);
 	for (phys_t at = border - KIB(4); at <= border; at += KIB(4)) {
@@ -144,17 +128,13 @@ TEST(mm_page, a_block_shared_by_two_nodes_serves_both)
 		EXPECT_EQ(a->mm.zone[page->zone].node, at >= border);
 		EXPECT(page->flags & PAGE_BUDDY || page->flags == 0);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_page, pages_of_the_boot_are_freed_like_any_other)
+TEST_ARENA(mm_page, pages_of_the_boot_are_freed_like_any_other,
+	   arena_borrow(MIB(16), .boot = {{MIB(6) + KIB(40), KIB(16)}}))
 {
-	struct arena *a = arena_borrow(MIB(16), .boot = {{MIB(6) + KIB(40), KIB(16)}});
 	u64 available;
 
-	if (!a)
-		return;
 	EXPECT_EQ(arena_usage(a).in_use, 4);
 	EXPECT(arena_accounted(a));
 	available = arena_available(a);
@@ -165,8 +145,6 @@ TEST(mm_page, pages_of_the_boot_are_freed_like_any_other)
 	EXPECT_EQ(arena_available(a), available + 4);
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- requests ---- */
@@ -297,12 +275,9 @@ static void expect_kept(struct arena *a, unsigned order)
  * Pages of any order are kept, freed singly or in bulk, on the fast path and on the path that
  * records owners.
  */
-TEST(mm_page, a_page_of_any_order_with_references_is_kept)
+TEST_ARENA(mm_page, a_page_of_any_order_with_references_is_kept,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
-
-	if (!a)
-		return;
 	test_option("debug.bad_free", "keep");
 	for (unsigned order = 0; order <= BLOCK_ORDER + 1 && !test_failed(); order++) {
 		atomic_store_relaxed(&a->mm.watch, 0);
@@ -310,17 +285,12 @@ TEST(mm_page, a_page_of_any_order_with_references_is_kept)
 		atomic_store_relaxed(&a->mm.watch, WATCH_OWNERS);
 		expect_kept(a, order <= BLOCK_ORDER ? order : GIGA_ORDER);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The struct page of a small page, with the order that another order's first tail denies. */
-TEST(mm_page, an_order_that_the_first_tail_denies_is_refused)
+TEST_ARENA(mm_page, an_order_that_the_first_tail_denies_is_refused,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
-
-	if (!a)
-		return;
 	atomic_store_relaxed(&a->mm.watch, 0);
 	test_option("debug.bad_free", "keep");
 	for (unsigned order = 2; order < BLOCK_ORDER && !test_failed(); order++) {
@@ -335,6 +305,4 @@ TEST(mm_page, an_order_that_the_first_tail_denies_is_refused)
 		mm_page_free(&a->mm, page);
 		EXPECT_EQ(page_misuses(), misuses + 1);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -318,17 +318,13 @@ TEST(mm_pcp, pages_of_isolated_blocks_never_enter)
 	arena_return(w.a);
 }
 
-TEST(mm_pcp, what_a_cpu_holds_too_much_goes_back)
+TEST_ARENA(mm_pcp, what_a_cpu_holds_too_much_goes_back, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct page *chain = NULL, *last;
-	struct zone *zone;
 	s64 high;
 	u64 count;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	REQUIRE((last = alloc_one(a)));
 	high = pcp_mine(zone)->high;
 	EXPECT(high >= PCP_HIGH_MIN &&
@@ -345,8 +341,6 @@ TEST(mm_pcp, what_a_cpu_holds_too_much_goes_back)
 	mm_page_free(&a->mm, last);
 	EXPECT_EQ(page_to_pfn(alloc_one(a)) / 64, page_to_pfn(last) / 64);
 	EXPECT_EQ(chain_give(&chain, &a->mm), 8);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- drains that another CPU requests ---- */
@@ -363,21 +357,15 @@ static void leave_some_on_the_rings(void *arg)
 			mm_page_free(&a->mm, pages[i]);
 }
 
-TEST(mm_pcp, a_drain_empties_the_rings_of_all_cpus)
+TEST_ARENA(mm_pcp, a_drain_empties_the_rings_of_all_cpus, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	cpu_t cpus;
+	const cpu_t cpus = cpus_run_together(leave_some_on_the_rings, a);
 
-	if (!a)
-		return;
-	cpus = cpus_run_together(leave_some_on_the_rings, a);
 	EXPECT(pcp_count(&a->mm, arena_phantom_zone(a)) >= cpus * 10);
 	EXPECT(arena_accounted(a));
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
 	EXPECT(arena_small_lists_whole(a));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 struct insider {
@@ -652,15 +640,11 @@ TEST(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free)
  * A drain may be requested while this CPU is inside the allocator. On the fast paths too, the CPU
  * does that drain as it leaves.
  */
-TEST(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths)
+TEST_ARENA(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths, arena_borrow(MIB(8)))
 {
-	struct arena *a = arena_borrow(MIB(8));
 	struct page *page[2];
-	struct pcp *mine;
+	struct pcp *mine = a->mm.pcp[cpu_id()];
 
-	if (!a)
-		return;
-	mine = a->mm.pcp[cpu_id()];
 	for (unsigned i = 0; i < 2; i++) {
 		page[i] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
 		REQUIRE(page[i]);
@@ -679,8 +663,6 @@ TEST(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths)
 	EXPECT(!mine->drain_wanted && !mine->inside);
 	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 enum { FULL_SETS = PCP_EVICT, FULL_BLOCKS = FULL_SETS * PCP_WAYS };

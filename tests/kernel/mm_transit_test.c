@@ -34,14 +34,6 @@ static bool take_pieces(struct arena *a, struct block_list *pieces)
 	return err == 0;
 }
 
-/* Expect that the gigabyte is as it was, and return the arena. */
-static void return_whole(struct arena *a)
-{
-	EXPECT(one_free_gigabyte(arena_phantom_zone(a)));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
 static void expect_pieces(struct arena *a)
 {
 	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + GIB_BLOCKS; i++) {
@@ -64,18 +56,13 @@ static void change_type(struct zone *zone, u32 index, u8 clear, u8 set)
  * Another CPU may isolate a piece, or declare it CMA, at any time between taking the pieces and
  * joining them.
  */
-TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
+TEST_ARENA(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	struct block_list pieces = BLOCK_LIST_INIT;
 	struct isolation token;
-	struct zone *zone;
-	u32 first;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a);
 	if (take_pieces(a, &pieces)) {
 		EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
 		EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
@@ -92,14 +79,13 @@ TEST(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made)
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
 	isolate_undo(zone, &token);
-	return_whole(a);
+	EXPECT(one_free_gigabyte(zone));
 }
 
 /* ---- with other CPUs at work ---- */
 
 struct builders {
 	struct arena *a;
-	struct pool giga;
 	u32 roles, building, made, isolated;
 };
 
@@ -116,8 +102,8 @@ static void build_or_isolate(void *arg)
 		  index = arena_phantom_block(b->a) + PIECE * (role + 1);
 
 	for (unsigned round = 0; role == 0 && round < BUILDS; round++) {
-		b->made += pool_grow_on(&b->giga, on, b->a->options.nodes, 1) == 1;
-		pool_shrink(&b->giga, on, 1);
+		b->made += pool_grow_on(&b->a->giga, on, b->a->options.nodes, 1) == 1;
+		pool_shrink(&b->a->giga, on, 1);
 		hvo_bare_free_huge(zone, ~0ULL);
 	}
 	if (role == 0)
@@ -133,22 +119,16 @@ static void build_or_isolate(void *arg)
 	}
 }
 
-TEST(mm_transit, pages_are_built_where_others_isolate_blocks)
+TEST_ARENA(mm_transit, pages_are_built_where_others_isolate_blocks, borrow_gigabyte())
 {
-	static struct pool_node nodes[ARENA_NODES_MAX * 2];
-	struct builders b = {.a = borrow_gigabyte(), .building = 1};
+	struct builders b = {.a = a, .building = 1};
 
-	if (!b.a)
-		return;
-	pool_init(&b.giga, &b.a->mm, GIGA_ORDER, nodes);
 	cpus_run_together(build_or_isolate, &b);
 	EXPECT(b.made <= BUILDS);
-	EXPECT_EQ(b.giga.pages, 0);
-	EXPECT_EQ(listed(arena_phantom_zone(b.a), MIGRATE_ISOLATE), 0);
-	EXPECT_EQ(pool_grow_on(&b.giga, hvo_mode_find("on"), b.a->options.nodes, 1), 1);
-	EXPECT_EQ(pool_shrink(&b.giga, hvo_mode_find("on"), 1), 1);
-	hvo_bare_free_huge(arena_phantom_zone(b.a), ~0ULL);
-	EXPECT(one_free_gigabyte(arena_phantom_zone(b.a)));
-	EXPECT(arena_accounted_with(b.a, &b.giga));
-	arena_return(b.a);
+	EXPECT_EQ(a->giga.pages, 0);
+	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_ISOLATE), 0);
+	EXPECT_EQ(pool_grow_on(&a->giga, hvo_mode_find("on"), a->options.nodes, 1), 1);
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_mode_find("on"), 1), 1);
+	hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL);
+	EXPECT(one_free_gigabyte(arena_phantom_zone(a)));
 }

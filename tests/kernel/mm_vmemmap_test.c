@@ -200,29 +200,24 @@ static void check_huge_line(struct arena *a, u32 index, pfn_t tail)
 	}
 }
 
-TEST(mm_vmemmap, tails_of_huge_pages_are_read_only_and_shared)
+TEST_ARENA(mm_vmemmap, tails_of_huge_pages_are_read_only_and_shared,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
 	struct zone *zone;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3 * SECTION_BLOCKS), 3 * SECTION_BLOCKS);
 	zone = arena_phantom_zone(a);
 	block_list_foreach(&a->mm, index, &a->pool.node[1].free)
 		check_huge_line(a, index, vmemmap_shared_tail(&a->mm, zone, BLOCK_ORDER));
-	arena_return(a);
 }
 
 #ifndef HOST_FAST /* with HOST_FAST page tables are only bookkeeping, and every load succeeds */
-TEST(mm_vmemmap, peek_sees_what_exists_and_fails_on_what_does_not)
+TEST_ARENA(mm_vmemmap, peek_sees_what_exists_and_fails_on_what_does_not,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct page copy, *huge, *small;
 	pfn_t pfn;
 
-	if (!a)
-		return;
 	arena_open_all(a);
 	EXPECT(!mm_page_peek(&a->mm, a->phantom >> PAGE_SHIFT, &copy));            /* bare */
 	EXPECT(!mm_page_peek(&a->mm, (a->phantom + GIB(4)) >> PAGE_SHIFT, &copy)); /* no RAM */
@@ -238,6 +233,5 @@ TEST(mm_vmemmap, peek_sees_what_exists_and_fails_on_what_does_not)
 	EXPECT_EQ(copy.refcount, 1);
 	mm_page_free(&a->mm, huge);
 	mm_page_free(&a->mm, small);
-	arena_return(a);
 }
 #endif

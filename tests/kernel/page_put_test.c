@@ -21,13 +21,10 @@ enum { SPINS = 1000 };
 
 /* ---- the last reference ---- */
 
-TEST(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it)
+TEST_ARENA(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *page;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(page);
@@ -43,8 +40,6 @@ TEST(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it)
 	mm_page_put(&a->mm, page + 5); /* through a tail */
 	EXPECT_EQ(a->pool.free, 1);
 	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- a page that moves ---- */
@@ -123,14 +118,12 @@ static void slot_empty(void)
  * Another mover has a reference to the page that moves. The page leaves the pool when that
  * reference is dropped, and the pool has neither a page more nor a page less than before.
  */
-TEST(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool)
+TEST_ARENA(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool,
+	   borrow_slot(MIB(16), 2))
 {
-	struct arena *a = borrow_slot(MIB(16), 2);
 	struct migrate_stats stats = {0};
 	struct page *old;
 
-	if (!a)
-		return;
 	REQUIRE(slot_fill());
 	old = slot.page;
 	EXPECT(page_get_movable(old));
@@ -144,8 +137,6 @@ TEST(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool)
 	slot_empty();
 	EXPECT_EQ(a->pool.free, 2);
 	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -243,8 +234,6 @@ static void check_giving(call_fn *fn, bool waits)
 	EXPECT_EQ(a->pool.pages, 4);
 	EXPECT_EQ(a->pool.surplus, 0);
 	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 TEST(mm_pool, a_page_given_back_while_movers_hold_it_is_looked_at_no_more)
@@ -259,66 +248,48 @@ TEST(mm_pool, a_page_given_back_while_ranges_are_emptied_is_looked_at_no_more)
 
 /* ---- pages that are not the pool's ---- */
 
-struct misuse {
-	struct arena *a;
-	struct pool giga;
-	struct pool_node nodes[ARENA_NODES_MAX];
-	u64 before;
-};
-
 /* Give the page to `pool`. The call must be refused and change no count. */
-static void refuse(struct misuse *m, struct pool *pool, struct page *page)
+static void refuse(struct arena *a, struct pool *pool, struct page *page)
 {
+	const u64 before = page_misuses();
+
 	pool_page_give(pool, page);
-	m->before++;
-	EXPECT_EQ(page_misuses(), m->before);
-	EXPECT_EQ(m->giga.in_use, 0);
-	EXPECT_EQ(m->giga.pages, 0);
+	EXPECT_EQ(page_misuses(), before + 1);
+	EXPECT_EQ(a->giga.in_use, 0);
+	EXPECT_EQ(a->giga.pages, 0);
 }
 
-static void check_misuse(struct misuse *m)
+TEST_ARENA(mm_pool, a_page_that_is_not_the_pools_is_refused_by_name, arena_borrow(MIB(16)))
 {
-	struct arena *a = m->a;
 	struct page *page, *plain, *machine = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	u32 bare = arena_block(a);
+	u64 before;
 
-	pool_init(&m->giga, &a->mm, GIGA_ORDER, m->nodes);
+	test_option("debug.bad_free", "keep");
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	plain = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
 	REQUIRE(page && plain && machine);
 	while (block_at(&a->mm, bare) && block_look_at(&a->mm, bare).state != BLOCK_BARE)
 		bare++;
-	refuse(m, &m->giga, page); /* a page of the other size */
-	refuse(m, &m->giga, plain);
-	refuse(m, &a->pool, plain);    /* a page of no pool */
-	refuse(m, &a->pool, page + 7); /* a tail */
-	refuse(m, &a->pool, machine);  /* a page of another machine */
-	refuse(m, &a->pool, NULL);
+	refuse(a, &a->giga, page); /* a page of the other size */
+	refuse(a, &a->giga, plain);
+	refuse(a, &a->pool, plain);    /* a page of no pool */
+	refuse(a, &a->pool, page + 7); /* a tail */
+	refuse(a, &a->pool, machine);  /* a page of another machine */
+	refuse(a, &a->pool, NULL);
 	if (block_at(&a->mm, bare)) /* mapped sections have no bare blocks */
-		refuse(m, &a->pool, block_page(&a->mm, bare));
+		refuse(a, &a->pool, block_page(&a->mm, bare));
 	EXPECT_EQ(a->pool.in_use, 1);
 	EXPECT_EQ(page->refcount, 1);
 	EXPECT_EQ(plain->refcount, 1);
+	before = page_misuses();
 	pool_page_give(&a->pool, page);
-	EXPECT_EQ(page_misuses(), m->before);
-	refuse(m, &a->pool, page); /* a second time */
+	EXPECT_EQ(page_misuses(), before);
+	refuse(a, &a->pool, page); /* a second time */
 	EXPECT_EQ(a->pool.free, 1);
 	EXPECT_EQ(a->pool.in_use, 0);
 	mm_page_free(&a->mm, plain);
 	page_free(machine);
-}
-
-TEST(mm_pool, a_page_that_is_not_the_pools_is_refused_by_name)
-{
-	static struct misuse m;
-
-	test_option("debug.bad_free", "keep");
-	m = (struct misuse){.a = arena_borrow(MIB(16)), .before = page_misuses()};
-	if (m.a) {
-		check_misuse(&m);
-		pool_expect_consistent(&m.a->pool);
-		EXPECT(arena_accounted(m.a));
-		arena_return(m.a);
-	}
+	pool_expect_consistent(&a->pool);
 }

@@ -59,16 +59,12 @@ static void make_hot(struct arena *a, struct page *page)
 	EXPECT(pcp_mine(arena_phantom_zone(a))->recent.hot == page);
 }
 
-TEST(mm_pcp, a_hot_page_is_drained)
+TEST_ARENA(mm_pcp, a_hot_page_is_drained, borrow())
 {
-	struct arena *a = borrow();
-	struct zone *zone;
 	struct page *page;
 	u64 listed;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	REQUIRE((page = alloc_one(a)));
 	alloc_all_held(a);
 	listed = listed_small(zone, MIGRATE_MOVABLE);
@@ -78,18 +74,13 @@ TEST(mm_pcp, a_hot_page_is_drained)
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
 	EXPECT_EQ(listed_small(zone, MIGRATE_MOVABLE), listed + 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* A hot page is held without a bit in the slot of its block, so that slot may look empty. */
-TEST(mm_pcp, a_block_with_a_hot_page_keeps_its_slot)
+TEST_ARENA(mm_pcp, a_block_with_a_hot_page_keeps_its_slot, borrow())
 {
-	struct arena *a = borrow();
 	struct page *hot, *other;
 
-	if (!a)
-		return;
 	REQUIRE((hot = alloc_one(a)));
 	REQUIRE((other = alloc_in_set_of(a, block_of_page(hot))));
 	alloc_all_held(a);
@@ -98,18 +89,13 @@ TEST(mm_pcp, a_block_with_a_hot_page_keeps_its_slot)
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 2);
 	EXPECT(alloc_one(a) == other);
 	EXPECT(alloc_one(a) == hot);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Freeing inline goes to the block that was freed to last, as long as that has its slot. */
-TEST(mm_pcp, a_slot_given_to_another_block_is_not_freed_to)
+TEST_ARENA(mm_pcp, a_slot_given_to_another_block_is_not_freed_to, borrow())
 {
-	struct arena *a = borrow();
 	struct page *page, *other;
 
-	if (!a)
-		return;
 	REQUIRE((page = alloc_one(a)));
 	alloc_all_held(a);
 	mm_page_free(&a->mm, page);
@@ -120,8 +106,6 @@ TEST(mm_pcp, a_slot_given_to_another_block_is_not_freed_to)
 	EXPECT(arena_accounted(a));
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -149,34 +133,25 @@ static struct page *hold_of_two_blocks(struct arena *a, struct page **first)
 }
 
 /* Freeing to another block than the last one looks at the type that block has now. */
-TEST(mm_pcp, a_page_freed_elsewhere_has_the_type_of_its_block)
+TEST_ARENA(mm_pcp, a_page_freed_elsewhere_has_the_type_of_its_block, borrow())
 {
-	struct arena *a = borrow();
 	struct page *page;
 
-	if (!a)
-		return;
 	REQUIRE(hold_of_two_blocks(a, &page));
 	EXPECT(!pcp_mine(arena_phantom_zone(a))->recent.hot);
 	retype(arena_phantom_zone(a), block_of_page(page), MIGRATE_RECLAIMABLE);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(block_of_page(alloc_on_phantom(a, 0, USE_RECLAIMABLE)), block_of_page(page));
 	pcp_drain_all(&a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_pcp, a_page_freed_elsewhere_to_an_isolated_block_is_not_kept)
+TEST_ARENA(mm_pcp, a_page_freed_elsewhere_to_an_isolated_block_is_not_kept, borrow())
 {
-	struct arena *a = borrow();
 	struct isolation token;
-	struct zone *zone;
 	struct page *page;
 	u64 held;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	REQUIRE(hold_of_two_blocks(a, &page));
 	REQUIRE(isolate_block(zone, block_of_page(page), &token) == 0);
 	held = pcp_count(&a->mm, zone);
@@ -184,8 +159,6 @@ TEST(mm_pcp, a_page_freed_elsewhere_to_an_isolated_block_is_not_kept)
 	EXPECT_EQ(pcp_count(&a->mm, zone), held);
 	isolate_undo(zone, &token);
 	pcp_drain_all(&a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- how often the lock is taken ---- */
@@ -235,14 +208,11 @@ static void leave_pieces(struct arena *a)
  * for 1,000 pages, and two turns would be eight. CPUs that may hold less than 4,096 frames fetch
  * and give back less at a time; the bounds are not for them.
  */
-TEST(mm_pcp, memory_in_pieces_takes_the_lock_seldom)
+TEST_ARENA(mm_pcp, memory_in_pieces_takes_the_lock_seldom, borrow())
 {
-	struct arena *a = borrow();
 	struct page *chain = NULL;
 	u16 before;
 
-	if (!a)
-		return;
 	REQUIRE(take_blocks(a));
 	leave_pieces(a);
 	before = takings(a);
@@ -253,20 +223,15 @@ TEST(mm_pcp, memory_in_pieces_takes_the_lock_seldom)
 	chain_give(&chain, &a->mm);
 	if (pcp_mine(arena_phantom_zone(a))->high >= 8 * BLOCK_FRAMES)
 		EXPECT((u16)(takings(a) - before) <= 2 * PIECES / 1000);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The pieces of one block are neighbours on the list here. Those of the next blocks come, too. */
-TEST(mm_pcp, few_pieces_of_many_blocks_are_fetched_together)
+TEST_ARENA(mm_pcp, few_pieces_of_many_blocks_are_fetched_together, borrow())
 {
 	enum { EACH = 4 };
-	struct arena *a = borrow();
 	struct page *chain = NULL;
 	u16 before;
 
-	if (!a)
-		return;
 	REQUIRE(take_blocks(a));
 	pcp_disable(arena_phantom_zone(a));
 	for (unsigned b = 0; b < BLOCKS; b++)
@@ -278,6 +243,4 @@ TEST(mm_pcp, few_pieces_of_many_blocks_are_fetched_together)
 		  BLOCKS * EACH);
 	EXPECT((u16)(takings(a) - before) <= BLOCKS);
 	chain_give(&chain, &a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -20,16 +20,12 @@ static struct page *alloc_order(struct arena *a, unsigned order)
 	return alloc_on_phantom(a, order, USE_MOVABLE);
 }
 
-TEST(mm_pcp, freed_neighbours_are_one_larger_page)
+TEST_ARENA(mm_pcp, freed_neighbours_are_one_larger_page, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct page *eight[8], *large;
-	struct zone *zone;
 	u64 refills;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	large = alloc_order(a, 3);
 	REQUIRE(large);
 	mm_page_free(&a->mm, large);
@@ -48,19 +44,13 @@ TEST(mm_pcp, freed_neighbours_are_one_larger_page)
 	mm_page_free(&a->mm, large);
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(zone->free_small, 0); /* the whole block went back and merged */
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_pcp, nothing_is_held_while_disabled)
+TEST_ARENA(mm_pcp, nothing_is_held_while_disabled, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct page *small, *huge, *pages[3];
-	struct zone *zone;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	small = alloc_order(a, 0);
 	huge = alloc_order(a, BLOCK_ORDER);
 	REQUIRE(small && huge);
@@ -83,22 +73,15 @@ TEST(mm_pcp, nothing_is_held_while_disabled)
 	mm_page_free(&a->mm, pages[1]);
 	EXPECT_EQ(pcp_count(&a->mm, zone), 2);
 	mm_page_free(&a->mm, pages[2]);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_pcp, a_huge_entry_waits_for_its_round)
+TEST_ARENA(mm_pcp, a_huge_entry_waits_for_its_round, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct page *huge;
-	struct zone *zone;
 	u64 tag;
 	u32 index;
+	struct zone *zone = arena_phantom_zone(a);
+	struct page *huge = alloc_order(a, BLOCK_ORDER);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	huge = alloc_order(a, BLOCK_ORDER);
 	REQUIRE(huge);
 	index = (u32)(page_to_pfn(huge) >> BLOCK_ORDER);
 	mm_page_free(&a->mm, huge);
@@ -122,8 +105,6 @@ TEST(mm_pcp, a_huge_entry_waits_for_its_round)
 	EXPECT(alloc_order(a, BLOCK_ORDER) == huge); /* the page comes from the CPU's own list */
 	EXPECT(shootdown_done() >= tag);
 	mm_page_free(&a->mm, huge);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -131,21 +112,17 @@ TEST(mm_pcp, a_huge_entry_waits_for_its_round)
  * another CPU isolates the block and drains. The drain passes over this CPU, because it is not
  * marked as holding anything. The type that was read is out of date then.
  */
-TEST(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept)
+TEST_ARENA(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct isolation token;
 	struct block_word word;
-	struct page *huge;
-	struct zone *zone;
 	struct pcp *pcp;
 	u32 index;
 	bool kept;
+	struct zone *zone = arena_phantom_zone(a);
+	struct page *huge = alloc_order(a, BLOCK_ORDER);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	huge = alloc_order(a, BLOCK_ORDER);
 	REQUIRE(huge);
 	index = (u32)(page_to_pfn(huge) >> BLOCK_ORDER);
 	pcp_drain_all(&a->mm);
@@ -162,30 +139,23 @@ TEST(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept)
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, huge); /* the same without an isolation */
 	EXPECT_EQ(pcp_count(&a->mm, zone), pcp_mine(zone)->high >= BLOCK_FRAMES ? BLOCK_FRAMES : 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- bulk calls ---- */
 
 static struct page *bulk[8192];
 
-TEST(mm_pcp, a_bulk_call_returns_what_there_was)
+TEST_ARENA(mm_pcp, a_bulk_call_returns_what_there_was, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
-	const u64 all = a ? arena_available(a) : 0;
-	size_t got;
+	const u64 all = arena_available(a);
+	const size_t got =
+		mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, ARRAY_LEN(bulk));
 
-	if (!a)
-		return;
-	got = mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, ARRAY_LEN(bulk));
 	EXPECT(got > 0 && got <= all && got < ARRAY_LEN(bulk));
 	EXPECT(!mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE)); /* not one page more */
 	EXPECT_EQ(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, 0), 0);
 	EXPECT(arena_accounted(a));
 	mm_page_free_bulk(&a->mm, bulk, got);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- a CPU without memory gets the pages that another CPU holds ---- */

@@ -107,15 +107,12 @@ TEST(mm_pool, boot_lists_of_more_nodes_than_there_is_room_for_are_refused)
  * Absent nodes are skipped, and the other nodes get their pages. Pages that do not fit are not
  * made, and the count says so.
  */
-TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
+TEST_ARENA(mm_pool, boot_pools_are_made_as_far_as_they_can_be, arena_borrow(MIB(64), .nodes = 2))
 {
-	struct arena *a = arena_borrow(MIB(64), .nodes = 2);
 	const struct hvo_mode *on = hvo_mode_find("on");
 	struct pool_boot boot = empty;
 	u64 made;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "0:3,7:50,1:2,18446744073709551615:1"), 0);
 	EXPECT_EQ(pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on), 5);
 	EXPECT_EQ(a->pool.node[0].pages, 3);
@@ -136,6 +133,4 @@ TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
 	pool_expect_consistent(&a->pool);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_shrink(&a->pool, on, made), made);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

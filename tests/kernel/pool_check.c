@@ -88,11 +88,6 @@ void pool_return(struct pool *pool, u64 count)
 	EXPECT_EQ(pool_shrink(pool, hvo_mode_selected(), count), count);
 }
 
-bool arena_accounted_with(struct arena *a, const struct pool *other)
-{
-	return mm_account(&a->mm, (const struct pool *const[]){&a->pool, other, NULL});
-}
-
 bool huge_tails_right(const struct mm *mm, u32 index, unsigned order, u64 step)
 {
 	const struct page *head = block_page(mm, index);

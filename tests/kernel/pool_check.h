@@ -29,9 +29,6 @@ void pool_makes_on_demand(void);
 bool pool_borrow(struct pool *pool, u64 count);
 void pool_return(struct pool *pool, u64 count);
 
-/* Does every frame have one owner (mm_account), with a second pool beside the arena's own? */
-bool arena_accounted_with(struct arena *a, const struct pool *other);
-
 /*
  * Check the struct pages of a huge page of `order` whose head is block `index`: each must find its
  * head and say whether it is a tail. Every `step`th one is checked, and the first 64 of each block.

@@ -16,30 +16,28 @@
 
 enum { EACH = 10, PER_PAGE = 7 };
 
+static struct famine famine;
+
 /*
  * Borrow an arena with a pool that has as many pages on each of two nodes. Node 0 has no frames to
  * restore any of them. Returns NULL if the case is skipped.
  */
-static struct arena *borrow_half_starved(struct famine *famine)
+static struct arena *borrow_half_starved(void)
 {
 	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
 
 	if (!a)
 		return NULL;
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), 2 * EACH), 2 * EACH);
-	famine_begin(famine, a, META_MEMMAP, PER_PAGE - 1);
+	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
 	return a;
 }
 
 /* The pages of node 1 go, and those of node 0 stay as surplus pages. */
-TEST(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking)
+TEST_ARENA(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking, borrow_half_starved())
 {
 	const struct hvo_mode *batched = hvo_mode_find("batched");
-	struct famine famine;
-	struct arena *a = borrow_half_starved(&famine);
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_shrink(&a->pool, batched, 2 * EACH), EACH);
 	EXPECT_EQ(a->pool.node[0].pages, EACH);
 	EXPECT_EQ(a->pool.node[0].surplus, EACH);
@@ -48,40 +46,29 @@ TEST(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking)
 	famine_end(&famine);
 	EXPECT_EQ(pool_shrink(&a->pool, batched, EACH), EACH);
 	EXPECT_EQ(a->pool.surplus, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Some of the pages that should go cannot. The other pages make up for them, but the total is no
  * more than was asked for.
  */
-TEST(mm_pool, resizing_past_a_node_without_frames_ends_at_the_target)
+TEST_ARENA(mm_pool, resizing_past_a_node_without_frames_ends_at_the_target, borrow_half_starved())
 {
 	const struct hvo_mode *batched = hvo_mode_find("batched");
-	struct famine famine;
-	struct arena *a = borrow_half_starved(&famine);
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_resize(&a->pool, batched, 3 * EACH / 2), 3 * EACH / 2);
 	EXPECT_EQ(a->pool.pages - a->pool.surplus, 3 * EACH / 2);
 	pool_expect_consistent(&a->pool);
 	famine_end(&famine);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
 	EXPECT_EQ(a->pool.pages, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The pool remembers which node gave the last odd page, as it does for growing. */
-TEST(mm_pool, odd_pages_leave_the_nodes_in_turn)
+TEST_ARENA(mm_pool, odd_pages_leave_the_nodes_in_turn, arena_borrow(MIB(512), .nodes = 2))
 {
-	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
 	const struct hvo_mode *on = hvo_mode_find("on");
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, on, 64), 64);
 	for (unsigned i = 0; i < 3; i++)
 		EXPECT_EQ(pool_shrink(&a->pool, on, 1), 1);
@@ -89,23 +76,19 @@ TEST(mm_pool, odd_pages_leave_the_nodes_in_turn)
 		EXPECT(a->pool.node[n].pages == 30 || a->pool.node[n].pages == 31);
 	EXPECT_EQ(a->pool.pages, 61);
 	EXPECT_EQ(pool_shrink(&a->pool, on, 61), 61);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Pages that a promise lacks are made as surplus and go when the promise is given back. Persistent
  * pages stay.
  */
-TEST(mm_pool, a_promise_brings_surplus_and_takes_it_along)
+TEST_ARENA(mm_pool, a_promise_brings_surplus_and_takes_it_along,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	const struct hvo_mode *on = hvo_mode_find("on");
 	struct page *page;
 
 	pool_makes_on_demand();
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, on, 2), 2);
 	a->pool.overcommit = 3;
 	EXPECT_EQ(pool_reserve(&a->pool, 6), -ENOMEM);
@@ -126,28 +109,21 @@ TEST(mm_pool, a_promise_brings_surplus_and_takes_it_along)
 	EXPECT_EQ(a->pool.pages, 2);
 	EXPECT_EQ(a->pool.free, 2);
 	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * If there is room for some of the pages only, nothing is promised, and the pages already made go.
  */
-TEST(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus)
+TEST_ARENA(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-
 	pool_makes_on_demand();
-	if (!a)
-		return;
 	a->pool.overcommit = 4096;
 	EXPECT_EQ(pool_reserve(&a->pool, 2048), -ENOMEM);
 	EXPECT_EQ(a->pool.reserved, 0);
 	EXPECT_EQ(a->pool.pages, 0);
 	EXPECT_EQ(a->pool.surplus, 0);
 	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*

@@ -25,14 +25,11 @@ static void expect_counts(struct arena *a, u64 pages, u64 in_use, u64 surplus)
 	EXPECT(arena_accounted(a));
 }
 
-TEST(mm_pool, overcommit_allows_so_many_and_no_more)
+TEST_ARENA(mm_pool, overcommit_allows_so_many_and_no_more, arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
 	const struct hvo_mode *on = hvo_mode_find("on");
 	struct page *page[4];
 
-	if (!a)
-		return;
 	pool_makes_on_demand();
 	EXPECT(take(a, 0) == NULL);
 	EXPECT_EQ(pool_resize(&a->pool, on, 1), 1);
@@ -51,18 +48,14 @@ TEST(mm_pool, overcommit_allows_so_many_and_no_more)
 		pool_page_give(&a->pool, page[i]);
 	expect_counts(a, 1, 0, 0);
 	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
-	arena_return(a);
 }
 
 /* Promised pages are not given to other callers and are not removed by shrinking. */
-TEST(mm_pool, promises_are_kept)
+TEST_ARENA(mm_pool, promises_are_kept, arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
 	const struct hvo_mode *on = hvo_mode_find("on");
 	struct page *page[4];
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_reserve(&a->pool, 1), -ENOMEM);
 	EXPECT_EQ(pool_resize(&a->pool, on, 4), 4);
 	EXPECT_EQ(pool_reserve(&a->pool, 5), -ENOMEM);
@@ -86,19 +79,15 @@ TEST(mm_pool, promises_are_kept)
 	/* the free page whose promise was withdrawn goes */
 	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
 	expect_counts(a, 0, 0, 0);
-	arena_return(a);
 }
 
 /* ---- nodes ---- */
 
-TEST(mm_pool, nodes_have_equal_shares)
+TEST_ARENA(mm_pool, nodes_have_equal_shares, arena_borrow(MIB(128), .nodes = 4))
 {
-	struct arena *a = arena_borrow(MIB(128), .nodes = 4);
 	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 most = 0, least = ~0ULL;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
 	for (node_t n = 0; n < 4; n++)
 		EXPECT_EQ(a->pool.node[n].pages, 5);
@@ -115,7 +104,6 @@ TEST(mm_pool, nodes_have_equal_shares)
 	pool_expect_consistent(&a->pool);
 	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), 18);
 	expect_counts(a, 0, 0, 0);
-	arena_return(a);
 }
 
 /* ---- pools of nearly all memory ---- */
@@ -160,17 +148,14 @@ enum { PAGES = 10, PER_PAGE = 7, ENOUGH_FOR = 3 };
  * the number of pages done. The pool gives those pages back, which may bring frames for the rest.
  * Pages that still cannot be restored stay in the pool, whole and usable, as surplus pages.
  */
-TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
+TEST_ARENA(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	const struct hvo_mode *batched = hvo_mode_find("batched");
 	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
 	struct famine famine;
 	struct page *page;
 	u64 restored;
 
-	if (!a)
-		return;
 	/* hvo_restore() returns the error and the count. */
 	EXPECT_EQ(pool_make(&a->pool, batched, 0, PAGES, &list), PAGES);
 	famine_begin(&famine, a, META_MEMMAP, ENOUGH_FOR * PER_PAGE + PER_PAGE - 1);
@@ -221,7 +206,6 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 	expect_counts(a, PAGES - 1, 0, PAGES - 1);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
 	expect_counts(a, 0, 0, 0);
-	arena_return(a);
 }
 
 /*
@@ -229,34 +213,28 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
  * page of the other pool, free or in use. The block must stay there, and the new page must become
  * free again.
  */
-TEST(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced)
+TEST_ARENA(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced,
+	   arena_borrow(MIB(32), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
 	const struct hvo_mode *on = hvo_mode_find("on");
-	static struct pool_node nodes[ARENA_NODES_MAX * 2];
 	struct migrate_stats stats = {0};
-	struct pool giga;
 	struct page *used;
 	u32 old, new;
 
-	if (!a)
-		return;
 	pool_makes_on_demand();
-	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
-	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
-	old = nodes[a->options.nodes].free.head;
+	EXPECT_EQ(pool_grow_on(&a->giga, on, a->options.nodes, 1), 1);
+	old = a->giga.node[a->options.nodes].free.head;
 	for (unsigned turn = 0; turn < 2; turn++) {
-		REQUIRE((new = pool_make_near(&giga, a->options.nodes)) != BLOCK_NONE);
-		EXPECT(turn > 0 || pool_demote(&giga, &a->pool, on, 1) == 1);
+		REQUIRE((new = pool_make_near(&a->giga, a->options.nodes)) != BLOCK_NONE);
+		EXPECT(turn > 0 || pool_demote(&a->giga, &a->pool, on, 1) == 1);
 		used = turn > 0 ? pool_page_take(&a->pool, a->options.nodes, POOL_ANY) : NULL;
 		EXPECT(turn == 0 || page_to_pfn(used) == block_pfn(old));
-		EXPECT_EQ(pool_move_to(&giga, old, new, &stats), (u64)-EAGAIN);
-		EXPECT_EQ(giga.pages, 0);
+		EXPECT_EQ(pool_move_to(&a->giga, old, new, &stats), (u64)-EAGAIN);
+		EXPECT_EQ(a->giga.pages, 0);
 		EXPECT_EQ(a->pool.pages, GIB_BLOCKS);
-		pool_expect_consistent(&giga);
+		pool_expect_consistent(&a->giga);
 		pool_expect_consistent(&a->pool);
-		EXPECT(arena_accounted_with(a, &giga));
+		EXPECT(arena_accounted(a));
 	}
 	pool_page_give(&a->pool, used);
-	arena_return(a);
 }

@@ -10,18 +10,20 @@
 
 enum { TAKEN = BLOCK_FRAMES + 3 };
 
+static struct refuge refuge;
+
 /*
  * Borrow two GiB of phantom memory. The case empties the second one, which would be the first
  * choice.
  */
-static struct arena *borrow_two(struct refuge *refuge)
+static struct arena *borrow_two(void)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
 
 	if (!a)
 		return NULL;
 	arena_open_all(a);
-	*refuge = refuge_beside(arena_phantom_zone(a), arena_phantom_block(a) / GIB_BLOCKS + 1);
+	refuge = refuge_beside(arena_phantom_zone(a), arena_phantom_block(a) / GIB_BLOCKS + 1);
 	return a;
 }
 
@@ -30,15 +32,11 @@ static u64 gib_of_page(const struct page *page)
 	return page_to_pfn(page) / order_pages(GIGA_ORDER);
 }
 
-TEST(mm_refuge, one_block_is_filled_before_the_next_is_split)
+TEST_ARENA(mm_refuge, one_block_is_filled_before_the_next_is_split, borrow_two())
 {
-	struct refuge refuge;
-	struct arena *a = borrow_two(&refuge);
 	struct page *chain = NULL;
 	u64 full = 0;
 
-	if (!a)
-		return;
 	for (unsigned i = 0; i < TAKEN; i++) {
 		struct page *page = refuge_take(&refuge);
 
@@ -53,22 +51,16 @@ TEST(mm_refuge, one_block_is_filled_before_the_next_is_split)
 	EXPECT_EQ(arena_usage(a).in_use, TAKEN);
 	EXPECT(arena_accounted(a));
 	chain_give(&chain, &a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * A block that cannot be split for lack of struct pages is passed over. If no block can be split,
  * there is no refuge, and nothing has changed.
  */
-TEST(mm_refuge, without_struct_pages_there_is_none)
+TEST_ARENA(mm_refuge, without_struct_pages_there_is_none, borrow_two())
 {
-	struct refuge refuge;
-	struct arena *a = borrow_two(&refuge);
 	struct page *page;
 
-	if (!a)
-		return;
 	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
 	EXPECT(!refuge_take(&refuge));
 	fail_disarm(&a->mm.fail);
@@ -81,5 +73,4 @@ TEST(mm_refuge, without_struct_pages_there_is_none)
 	EXPECT(gib_of_page(page) != refuge.avoid);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
-	arena_return(a);
 }

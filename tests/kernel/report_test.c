@@ -59,30 +59,21 @@ static struct arena *borrow(void)
 	return a;
 }
 
-TEST(mm_report, all_that_is_free_is_shown_once)
+TEST_ARENA(mm_report, all_that_is_free_is_shown_once, borrow())
 {
-	struct arena *a = borrow();
-	u64 free;
+	const u64 free = showable(a);
 
-	if (!a)
-		return;
-	free = showable(a);
 	EXPECT(free > GIB(1) >> PAGE_SHIFT);
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), free);
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
 	EXPECT_EQ(showable(a), free);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_report, what_is_shown_belongs_to_nobody)
+TEST_ARENA(mm_report, what_is_shown_belongs_to_nobody, borrow())
 {
-	struct arena *a = borrow();
 	struct report report;
 	u64 transit = 0;
 
-	if (!a)
-		return;
 	report = (struct report){.mm = &a->mm};
 	report_take(&report, ALL);
 	for (u32 i = 0; i < report.count; i++)
@@ -94,19 +85,14 @@ TEST(mm_report, what_is_shown_belongs_to_nobody)
 	EXPECT_EQ(transit, frames_out(&report));
 	EXPECT(arena_accounted(a));
 	report_give(&report, REPORT_TAKEN);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else)
+TEST_ARENA(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else, borrow())
 {
 	enum { PAGES = 3 };
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = borrow();
 	u64 shown;
 
-	if (!a)
-		return;
 	show_all(a, REPORT_TAKEN);
 	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
@@ -122,19 +108,14 @@ TEST(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else)
 	shown = show_all(a, REPORT_TAKEN);
 	EXPECT(shown == PAGES * BLOCK_FRAMES || shown == (PAGES + 1) * BLOCK_FRAMES);
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_report, pages_that_are_given_out_lose_the_note)
+TEST_ARENA(mm_report, pages_that_are_given_out_lose_the_note, borrow())
 {
 	enum { PAGES = 2 };
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = borrow();
 	struct page *page, *giga;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
 	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
 	show_all(a, REPORT_TAKEN);
@@ -147,25 +128,17 @@ TEST(mm_report, pages_that_are_given_out_lose_the_note)
 	if (giga)
 		mm_page_free(&a->mm, giga);
 	EXPECT(show_all(a, REPORT_TAKEN) >= order_pages(GIGA_ORDER));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_report, isolated_memory_is_not_shown)
+TEST_ARENA(mm_report, isolated_memory_is_not_shown, borrow())
 {
 	struct isolation token;
-	struct arena *a = borrow();
-	u64 free;
+	const u64 free = showable(a);
 
-	if (!a)
-		return;
-	free = showable(a);
 	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), free - BLOCK_FRAMES);
 	isolate_undo(arena_phantom_zone(a), &token);
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), BLOCK_FRAMES);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 TEST(mm_report, one_cpu_at_a_time_shows_memory_and_none_in_a_pause)

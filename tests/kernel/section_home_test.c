@@ -88,24 +88,17 @@ static void check_reopening(struct arena *a, u64 sections)
 	}
 }
 
-TEST(mm_section, reopened_by_any_cpu_its_struct_pages_lie_where_they_were)
+TEST_ARENA(mm_section, reopened_by_any_cpu_its_struct_pages_lie_where_they_were,
+	   arena_borrow(MIB(512)))
 {
-	struct arena *a = arena_borrow(MIB(512));
-
-	if (!a)
-		return;
 	check_reopening(a, 4);
-	arena_return(a);
 }
 
-TEST(mm_section, a_home_in_an_unopened_section_is_opened_first)
+TEST_ARENA(mm_section, a_home_in_an_unopened_section_is_opened_first,
+	   arena_borrow(MIB(512), .short_by = MIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(512), .short_by = MIB(1));
-	u64 first;
+	const u64 first = arena_block(a) / SECTION_BLOCKS;
 
-	if (!a)
-		return;
-	first = arena_block(a) / SECTION_BLOCKS;
 	EXPECT_EQ(section_home(arena_zone(a, 0), first) / SECTION_BLOCKS, first + 3);
 	EXPECT_EQ(section_open(&a->mm, first + 1, SECTION_MAPPED), 0);
 	EXPECT_EQ(section_state(&a->mm, first + 2), SECTION_UNOPENED);
@@ -113,24 +106,18 @@ TEST(mm_section, a_home_in_an_unopened_section_is_opened_first)
 	EXPECT_EQ(section_memmap(&a->mm, first + 1), section_home(arena_zone(a, 0), first + 1));
 	sections_close_all(&a->mm);
 	check_reopening(a, 4);
-	arena_return(a);
 }
 
 /*
  * If homes move inwards, all of them become other blocks, and all sections can be opened. If homes
  * move back, they are the same blocks as before.
  */
-TEST(mm_section, homes_can_be_moved_and_moved_back)
+TEST_ARENA(mm_section, homes_can_be_moved_and_moved_back, arena_borrow(MIB(512)))
 {
-	struct arena *a = arena_borrow(MIB(512));
-	struct zone *zone;
 	u32 home[4];
-	u64 first;
+	struct zone *zone = arena_zone(a, 0);
+	const u64 first = arena_block(a) / SECTION_BLOCKS;
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
-	first = arena_block(a) / SECTION_BLOCKS;
 	for (unsigned i = 0; i < 4; i++)
 		home[i] = section_home(zone, first + i);
 	for (u32 skip = 5; skip < 200; skip += 60) {
@@ -149,7 +136,6 @@ TEST(mm_section, homes_can_be_moved_and_moved_back)
 	for (unsigned i = 0; i < 4; i++)
 		EXPECT_EQ(section_home(zone, first + i), home[i]);
 	check_reopening(a, 4);
-	arena_return(a);
 }
 
 /* ---- how struct pages are made ---- */

@@ -62,20 +62,15 @@ TEST(mm_section, opened_ahead_as_many_as_asked_for_by_any_number_of_cpus)
 	}
 }
 
-TEST(mm_section, opened_ahead_for_1g_pages_are_gigabytes_that_nobody_used)
+TEST_ARENA(mm_section, opened_ahead_for_1g_pages_are_gigabytes_that_nobody_used,
+	   arena_borrow(MIB(8), .phantom = GIB(PHANTOM_GIB)))
 {
-	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(PHANTOM_GIB));
-
-	if (!a)
-		return;
 	EXPECT_EQ(section_open(&a->mm, arena_phantom_block(a) / SECTION_BLOCKS + GIB_SECTIONS,
 			       SECTION_ON_DEMAND),
 		  0);
 	sections_open_ahead(arena_phantom_zone(a), GIGA_ORDER, SECTION_ON_DEMAND, 3, 4);
 	EXPECT_EQ(open_sections_of(a), 2 * GIB_SECTIONS + 1);
 	EXPECT(gib_is_open(a, 0) && !gib_is_open(a, 1) && gib_is_open(a, 2) && !gib_is_open(a, 3));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -123,14 +118,12 @@ static u64 opened_by_others(const struct mm *mm)
 }
 
 /* A large pool opens the sections that it lacks, and no more, and idle CPUs may help. */
-TEST(mm_pool, what_a_large_one_lacks_is_opened_ahead)
+TEST_ARENA(mm_pool, what_a_large_one_lacks_is_opened_ahead,
+	   arena_borrow(MIB(16), .phantom = GIB(PHANTOM_GIB)))
 {
 	enum { OPEN = 10, PAGES = 32 * SECTION_BLOCKS };
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(PHANTOM_GIB));
 	const struct hvo_mode *on = hvo_mode_find("on");
 
-	if (!a)
-		return;
 	test_option("hvo.threads", "4");
 	test_option("hvo.threads_pages", "64");
 	for (unsigned i = 0; i < OPEN; i++)
@@ -138,8 +131,6 @@ TEST(mm_pool, what_a_large_one_lacks_is_opened_ahead)
 	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, PAGES), PAGES);
 	EXPECT_EQ(open_sections_of(a), PAGES / SECTION_BLOCKS);
 	cpus_note_met(opened_by_others(&a->mm), "sections that helpers opened");
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -183,15 +174,11 @@ static u32 huge_in(const struct mm *mm, u64 section)
  * Metadata memory opens sections for itself in this way: the section at the far end, with its free
  * blocks unmovable.
  */
-TEST(mm_pool, what_meta_opened_is_taken_last)
+TEST_ARENA(mm_pool, what_meta_opened_is_taken_last, arena_borrow(MIB(8), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(1));
 	const struct hvo_mode *on = hvo_mode_find("on");
-	u64 last;
+	const u64 last = arena_phantom_block(a) / SECTION_BLOCKS + GIB_SECTIONS - 1;
 
-	if (!a)
-		return;
-	last = arena_phantom_block(a) / SECTION_BLOCKS + GIB_SECTIONS - 1;
 	REQUIRE(section_open(&a->mm, last, SECTION_ON_DEMAND) == 0);
 	REQUIRE(section_open(&a->mm, last - 1, SECTION_ON_DEMAND) == 0);
 	migratetype_set(&a->mm, (u32)(last * SECTION_BLOCKS), SECTION_BLOCKS, MIGRATE_UNMOVABLE);
@@ -208,46 +195,36 @@ TEST(mm_pool, what_meta_opened_is_taken_last)
 	/* No other memory is left. */
 	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, 1), 1);
 	EXPECT_EQ(huge_in(&a->mm, last), 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * At boot, preinit makes pages as `on` does. Pages that were given back are free and huge, and
  * preinit finds them again before it has to remap any.
  */
-TEST(mm_hvo, preinit_takes_again_what_was_born_at_boot)
+TEST_ARENA(mm_hvo, preinit_takes_again_what_was_born_at_boot,
+	   arena_borrow(MIB(8), .phantom = GIB(1)))
 {
 	enum { PAGES = 100 };
-	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(1));
 	u64 recycled;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), PAGES), PAGES);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
 	recycled = block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), recycled);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* 1 GiB pages that were born at boot and given back serve requests for smaller ones. */
-TEST(mm_giga, preinit_takes_apart_what_was_born_at_boot)
+TEST_ARENA(mm_giga, preinit_takes_apart_what_was_born_at_boot,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
 	const struct hvo_mode *preinit = hvo_mode_find("preinit");
 	struct block_list giga = BLOCK_LIST_INIT, left = BLOCK_LIST_INIT;
 
-	if (!a)
-		return;
 	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(a), hvo_mode_find("on"), GIGA_ORDER, 2, &giga),
 		  2);
 	EXPECT_EQ(hvo_optimise(&a->mm, hvo_mode_find("on"), &giga, &left), 0);
 	block_list_publish_free(&a->mm, &giga);
 	EXPECT_EQ(pool_grow_on(&a->pool, preinit, arena_phantom_zone(a)->node, GIB_BLOCKS),
 		  GIB_BLOCKS);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
