@@ -1,8 +1,8 @@
 /*
  * The account itself (mm/debug/account.h), on which every case relies. It must notice each owner's
- * count that is one off, each list, record and line of PTEs that is wrong, and each frame of metadata
- * memory that is lost, used twice, or used and free, even if every counter agrees with every map. The
- * cases break the state of an arena and restore it.
+ * count that is one off, each list, record and line of PTEs that is wrong, and each frame of
+ * metadata memory that is lost, used twice, or used and free, even if every counter agrees with
+ * every map. The cases break the state of an arena and restore it.
  */
 #include "mm/debug/account.h"
 
@@ -229,7 +229,7 @@ TEST_ARENA(mm_account, a_page_on_a_list_of_another_type_is_noticed, borrow_all_k
 TEST_ARENA(mm_account, a_record_or_line_that_lies_is_noticed, borrow_all_kinds())
 {
 	struct isolation token;
-	const u32 huge_index = (u32)(page_to_pfn(held.huge) >> BLOCK_ORDER);
+	const u32 huge_index = block_of_page(held.huge);
 	struct block *of_huge = block_at(&a->mm, huge_index);
 	struct block *of_small = block_of(&a->mm, page_to_pfn(held.small));
 
@@ -293,7 +293,7 @@ TEST_ARENA(mm_account, a_summary_that_lies_is_noticed, arena_borrow(MIB(16), .ph
 
 static pte_t *line_of(struct arena *a, const struct page *page)
 {
-	return vmemmap_line(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
+	return vmemmap_line(&a->mm, block_of_page(page));
 }
 
 TEST_ARENA(mm_account, a_meta_frame_that_nothing_uses_is_noticed, borrow_all_kinds())

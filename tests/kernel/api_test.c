@@ -9,6 +9,7 @@
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/holder.h"
 #include "tests/kernel/pattern.h"
 
 enum { MANY = 200 };
@@ -181,22 +182,14 @@ TEST(mm_api, a_gigabyte_is_cleared_and_copied_in_all_bytes)
 		page_free(from);
 }
 
-static int refuse(struct page *from, struct page *to)
-{
-	(void)from;
-	(void)to;
-	return -EBUSY;
-}
-
 /* A mover that is set twice counts once. Otherwise the account after the case would fail. */
 TEST(mm_api, a_mover_can_be_changed)
 {
-	static const struct page_mover first = {.name = "first", .move = refuse},
-				       second = {.name = "second", .move = refuse};
+	const struct page_mover second = mover_refuses;
 	struct page *page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
 
 	REQUIRE(page);
-	page_set_movable(page, &first);
+	page_set_movable(page, &mover_refuses);
 	page_set_movable(page, &second);
 	EXPECT(page->mover == &second && page->flags & PAGE_MOVABLE);
 	page_free(page);

@@ -134,6 +134,17 @@ u64 arena_available(struct arena *a);
  */
 bool arena_small_lists_whole(struct arena *a);
 
+/* The block, and the GiB, of a page's first frame. */
+static inline u32 block_of_page(const struct page *page)
+{
+	return (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+}
+
+static inline u64 gib_of_page(const struct page *page)
+{
+	return page_to_pfn(page) >> GIGA_ORDER;
+}
+
 /* Zone of the real memory of `node`; zone of the phantom, on its first node. */
 struct zone *arena_zone(struct arena *a, node_t node);
 struct zone *arena_phantom_zone(struct arena *a);

@@ -281,21 +281,10 @@ TEST(mm_clear, modes_clear_all_of_a_page_and_nothing_else)
 
 enum { LINE = 64 };
 
-/*
- * Real memory for one case, in one piece. `start` is aligned to 2 MiB, and a block lies before it.
- */
-struct room {
-	struct arena *a;
-	char *start;
-};
-
-static bool room_begin(struct room *room, u64 bytes)
+/* Real memory of an arena, in one piece, behind metadata memory and another block. */
+static char *room_of(const struct arena *a)
 {
-	room->a = arena_borrow(bytes);
-	if (room->a)
-		/* block 0 holds metadata memory */
-		room->start = phys_to_virt(block_pfn(arena_block(room->a) + 2) << PAGE_SHIFT);
-	return room->a != NULL;
+	return phys_to_virt(block_pfn(arena_block(a) + 2) << PAGE_SHIFT);
 }
 
 /*
@@ -340,58 +329,51 @@ static bool use_insn(struct clear_how *how, const struct clear_insn *insn)
 	return insn->supported();
 }
 
-TEST(mm_clear, all_bytes_whatever_the_instruction_the_mode_and_the_hint)
+TEST_ARENA(mm_clear, all_bytes_whatever_the_instruction_the_mode_and_the_hint, arena_borrow(MIB(8)))
 {
 	struct clear_how how = {.threads = 1};
-	struct room room;
+	char *const room = room_of(a);
 
-	if (!room_begin(&room, MIB(8)))
-		return;
 	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
 		for (how.mode = clear_modes; use_insn(&how, insn) && how.mode->name; how.mode++) {
-			expect_all_hints(&how, room.start, KIB(64));
-			expect_all_hints(&how, room.start, MIB(2));
+			expect_all_hints(&how, room, KIB(64));
+			expect_all_hints(&how, room, MIB(2));
 		}
 	}
-	arena_return(room.a);
 }
 
 /*
  * Clear with extents that do not divide the cleared length, and clear sizes beyond 32 MiB, which
  * CPUs share, in whole extents and with a remainder.
  */
-TEST(mm_clear, all_bytes_whatever_the_extents_and_the_cpus_that_share_them)
+TEST_ARENA(mm_clear, all_bytes_whatever_the_extents_and_the_cpus_that_share_them,
+	   arena_borrow(MIB(128)))
 {
 	static const u64 extents[] = {KIB(64), MIB(1), 0, CLEAR_WHOLE};
 	struct clear_how how = clear_how_selected();
-	struct room room;
+	char *const room = room_of(a);
 
-	if (!room_begin(&room, MIB(128)))
-		return;
 	for (how.mode = clear_modes; how.mode->name; how.mode++) {
 		for (size_t i = 0; i < ARRAY_LEN(extents); i++) {
 			how.extent = extents[i];
 			how.threads = 1;
-			expect_cleared(&how, room.start, MIB(2), 5 * PAGE_SIZE, 10 + i);
+			expect_cleared(&how, room, MIB(2), 5 * PAGE_SIZE, 10 + i);
 			how.threads = cpumask_weight(&cpus_online);
-			expect_cleared(&how, room.start, i == 0 ? MIB(66) : MIB(34), CLEAR_NO_HINT,
+			expect_cleared(&how, room, i == 0 ? MIB(66) : MIB(34), CLEAR_NO_HINT,
 				       20 + i);
 		}
 	}
 	how = clear_how_selected();
-	expect_cleared(&how, room.start, MIB(96), CLEAR_NO_HINT, 30);
-	arena_return(room.a);
+	expect_cleared(&how, room, MIB(96), CLEAR_NO_HINT, 30);
 }
 
 /* Clear any number of pages up to 80. From 64 pages on another instruction is used. */
-TEST(mm_clear, all_bytes_of_any_number_of_pages)
+TEST_ARENA(mm_clear, all_bytes_of_any_number_of_pages, arena_borrow(MIB(8)))
 {
-	struct room room;
+	char *const room = room_of(a);
 
-	if (!room_begin(&room, MIB(8)))
-		return;
 	for (u64 pages = 0; pages <= 80 && !test_failed(); pages++) {
-		char *const start = room.start + pages % 3 * PAGE_SIZE, *const from = start - LINE;
+		char *const start = room + pages % 3 * PAGE_SIZE, *const from = start - LINE;
 		const u64 bytes = pages * PAGE_SIZE;
 
 		pattern_fill(from, bytes + 2 * LINE, (virt_t)from, pages);
@@ -400,7 +382,6 @@ TEST(mm_clear, all_bytes_of_any_number_of_pages)
 		EXPECT_PATTERN(from, LINE, (virt_t)from, pages);
 		EXPECT_PATTERN(start + bytes, LINE, (virt_t)start + bytes, pages);
 	}
-	arena_return(room.a);
 }
 
 /* ---- answering while a CPU clears ---- */
@@ -444,15 +425,13 @@ static void clear_with_interrupts_off(void *arg)
 TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
 {
 	const cpu_t cpu = cpus_find_other();
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to begin to clear");
 
 	if (cpu == CPU_NONE)
 		SKIP("needs two CPUs");
 	__builtin_memset(&answering, 0, sizeof(answering));
 	REQUIRE(work_start(cpu, clear_with_interrupts_off, (void *)(virt_t)mode_named("multi")) ==
 		0);
-	while (!atomic_load_acquire(&answering.began))
-		wait_spin(&wait, cpu);
+	cpus_await_flag(&answering.began, cpu, "a CPU to begin to clear");
 	call_cpus(&cpus_online, answer, NULL);
 	work_wait(cpu, 0);
 	EXPECT_EQ(answering.extents, GIGA_SLICES);

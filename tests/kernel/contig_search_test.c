@@ -74,11 +74,9 @@ TEST_ARENA(mm_contig, a_gigabyte_is_made_of_scattered_memory,
 	EXPECT(holder.moved >= GIB_BLOCKS / 8);
 	EXPECT(holder_intact(&holder));
 	EXPECT_EQ(block_look(block_of(&a->mm, page_to_pfn(giga))).state, BLOCK_HUGE);
-	EXPECT_EQ(block_look_at(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER) + GIB_BLOCKS - 1)
-			  .state,
-		  BLOCK_NOHEAD);
-	EXPECT(huge_line_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER));
-	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER, 37));
+	EXPECT_EQ(block_look_at(&a->mm, block_of_page(giga) + GIB_BLOCKS - 1).state, BLOCK_NOHEAD);
+	EXPECT(huge_line_right(&a->mm, block_of_page(giga), GIGA_ORDER));
+	EXPECT(huge_tails_right(&a->mm, block_of_page(giga), GIGA_ORDER, 37));
 	EXPECT(arena_accounted(a));
 	/* The pages that were moved fill part of the other GiB. */
 	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes));
@@ -94,8 +92,7 @@ TEST_ARENA(mm_contig, a_gigabyte_is_made_of_scattered_memory,
 static bool empty_gigabyte_with_fault(struct arena *a, u32 fault)
 {
 	struct zone *zone = arena_phantom_zone(a);
-	const u32 first =
-		(u32)(page_to_pfn(holder.page[0]) >> BLOCK_ORDER) / GIB_BLOCKS * GIB_BLOCKS;
+	const u32 first = block_of_page(holder.page[0]) / GIB_BLOCKS * GIB_BLOCKS;
 	struct block_list list = BLOCK_LIST_INIT;
 	struct contig_stats stats = {0};
 	bool met;
@@ -226,8 +223,8 @@ static bool one_huge_page_in_each_range(struct arena *a, u32 section_first)
 	while (count < ARRAY_LEN(page) && (page[count] = pool_page_take(&a->pool, 0, POOL_ANY)))
 		count++;
 	for (u64 i = 0; i < count; i++) {
-		const u64 range = (((u32)(page_to_pfn(page[i]) >> BLOCK_ORDER)) - section_first) /
-				  order_blocks(SMALL_ORDER);
+		const u64 range =
+			((block_of_page(page[i])) - section_first) / order_blocks(SMALL_ORDER);
 
 		if (range < SMALL_RANGES && !kept[range])
 			kept[range] = holder_adopt(&holder, page[i]);

@@ -6,6 +6,13 @@
 #include "kernel/core/call.h"
 #include "kernel/core/wait.h"
 
+/*
+ * Are so many CPUs online (at most four)? If not, the case is skipped.
+ *
+ *	TEST_ARENA(mm_pcp, a_drain_ends, cpus_needed(2) ? arena_borrow(MIB(16)) : NULL)
+ */
+bool cpus_needed(cpu_t count);
+
 /* An online CPU other than this one that has no work, or CPU_NONE. */
 cpu_t cpus_find_other(void);
 
@@ -36,6 +43,13 @@ void cpus_note_met(u64 times, const char *event);
 		while (!(condition))                                                               \
 			cpu_relax();                                                               \
 	} while (0)
+
+/*
+ * Wait, and answer, until the other CPU has set the flag; `what` names the event in a report. Until
+ * all other CPUs have done their work.
+ */
+void cpus_await_flag(const u32 *flag, cpu_t cpu, const char *what);
+void cpus_await_work(void);
 
 /* Wait, bounded, until every other CPU is halted in its idle loop. Returns false if one is not. */
 bool cpus_wait_idle(void);

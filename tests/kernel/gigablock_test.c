@@ -7,6 +7,7 @@
 #include "mm/contig/evacuate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp_drain.h"
+#include "mm/page/refuge.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
@@ -28,11 +29,6 @@ static struct arena *borrow_gibs(u64 gibs, u64 real)
 	arena_open_all(a);
 	EXPECT(gigablock_begin(&a->mm));
 	return a;
-}
-
-static u64 gib_of_page(const struct page *page)
-{
-	return page_to_pfn(page) >> GIGA_ORDER;
 }
 
 static u64 tainted_gibs(struct arena *a)
@@ -108,7 +104,7 @@ TEST_ARENA(mm_gigablock, movable_pages_leave_a_tainted_gib, borrow_gibs(GIBS, MI
 		;
 	EXPECT_EQ(h.slots, GIBS * GIB_BLOCKS - 1);
 	for (u64 slot = 0; slot < h.slots && freed < FREED; slot++)
-		if (!gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(table[slot]) >> BLOCK_ORDER))) {
+		if (!gigablock_is_tainted(&a->mm, block_of_page(table[slot]))) {
 			holder_give(&h, slot);
 			freed++;
 		}
@@ -120,7 +116,7 @@ TEST_ARENA(mm_gigablock, movable_pages_leave_a_tainted_gib, borrow_gibs(GIBS, MI
 	EXPECT_EQ(evacuated.blocks, before + 1);
 	EXPECT_EQ(h.moved, 1);
 	EXPECT_EQ(tainted_gibs(a), 1);
-	EXPECT(gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));
+	EXPECT(gigablock_is_tainted(&a->mm, block_of_page(page)));
 	EXPECT(holder_intact(&h));
 	EXPECT(arena_accounted(a));
 	holder_give_all(&h);
@@ -149,7 +145,7 @@ TEST_ARENA(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory,
 	while (holder_take(&h, BIG, a->options.nodes))
 		;
 	EXPECT_EQ(h.slots, ROOM - 1);
-	while (gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(table[slot]) >> BLOCK_ORDER)))
+	while (gigablock_is_tainted(&a->mm, block_of_page(table[slot])))
 		slot++;
 	holder_give(&h, slot);
 	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
@@ -159,7 +155,7 @@ TEST_ARENA(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory,
 	EXPECT_EQ(evacuated.blocks, before.blocks);
 	EXPECT_EQ(h.moved, 1);
 	EXPECT_EQ(tainted_gibs(a), 1);
-	EXPECT(gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));
+	EXPECT(gigablock_is_tainted(&a->mm, block_of_page(page)));
 	EXPECT(holder_intact(&h));
 	EXPECT(arena_accounted(a));
 	holder_give_all(&h);
@@ -186,4 +182,72 @@ TEST_ARENA(mm_gigablock, machine_with_one_whole_gib_is_refused,
 {
 	EXPECT(!gigablock_begin(&a->mm));
 	EXPECT(!a->mm.gigablock);
+}
+
+/* ---- refuges ---- */
+
+/*
+ * Refuges: the places to which single pages move if they are in the way of 1 GiB pages.
+ */
+
+enum { TAKEN = BLOCK_FRAMES + 3 };
+
+static struct refuge refuge;
+
+/*
+ * Borrow two GiB of phantom memory. The case empties the second one, which would be the first
+ * choice.
+ */
+static struct arena *borrow_two(void)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
+
+	if (!a)
+		return NULL;
+	arena_open_all(a);
+	refuge = refuge_beside(arena_phantom_zone(a), arena_phantom_block(a) / GIB_BLOCKS + 1);
+	return a;
+}
+
+TEST_ARENA(mm_refuge, one_block_is_filled_before_the_next_is_split, borrow_two())
+{
+	struct page *chain = NULL;
+	u64 full = 0;
+
+	for (unsigned i = 0; i < TAKEN; i++) {
+		struct page *page = refuge_take(&refuge);
+
+		REQUIRE(page);
+		EXPECT(gib_of_page(page) != refuge.avoid);
+		EXPECT(page->refcount == 1 && page_order(page) == 0 && page_head(page) == page);
+		page_chain_push(&chain, page);
+	}
+	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + 2 * GIB_BLOCKS; i++)
+		full += block_look_at(&a->mm, i).state == BLOCK_FULL;
+	EXPECT_EQ(full, 2);
+	EXPECT_EQ(arena_usage(a).in_use, TAKEN);
+	EXPECT(arena_accounted(a));
+	chain_give(&chain, &a->mm);
+}
+
+/*
+ * A block that cannot be split for lack of struct pages is passed over. If no block can be split,
+ * there is no refuge, and nothing has changed.
+ */
+TEST_ARENA(mm_refuge, without_struct_pages_there_is_none, borrow_two())
+{
+	struct page *page;
+
+	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
+	EXPECT(!refuge_take(&refuge));
+	fail_disarm(&a->mm.fail);
+	EXPECT(arena_accounted(a));
+	refuge = refuge_beside(refuge.zone, refuge.avoid);
+	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_ONCE);
+	page = refuge_take(&refuge);
+	EXPECT(fail_disarm(&a->mm.fail));
+	REQUIRE(page);
+	EXPECT(gib_of_page(page) != refuge.avoid);
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, page);
 }

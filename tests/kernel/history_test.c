@@ -278,7 +278,7 @@ TEST(mm_history, the_head_of_a_page_that_was_in_pieces_lies_where_frames_last)
 	chain_give(&chain, &mm_kernel);
 	page = mm_page_alloc(&mm_kernel, GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
 	if (page) {
-		const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+		const u32 index = block_of_page(page);
 
 		head = pte_pfn(pte_load(vmemmap_line(&mm_kernel, index)));
 		EXPECT_EQ(block_of(&mm_kernel, head)->meta->kind, META_LASTING);

@@ -18,6 +18,8 @@ struct giga_operation {
 	const char *name;
 	bool grown;                              /* a 1 GiB page exists before */
 	u64 (*run)(const struct hvo_mode *mode); /* returns how much was done, at most 1 */
+	/* places that fail at least in the modes that optimise, and in the others; 0: none */
+	u32 least, plain;
 };
 
 static u64 grow(const struct hvo_mode *mode)
@@ -130,11 +132,7 @@ static void sweep_mode(const struct giga_operation *op, const struct hvo_mode *m
 	expect_sound();
 }
 
-/*
- * Sweep in every mode. At least `least` places fail in the modes that optimise, and `plain` in the
- * others.
- */
-static void sweep(const struct giga_operation *op, u32 least, u32 plain)
+static void sweep(const struct giga_operation *op)
 {
 	const struct hvo_mode *off = hvo_mode_find("off");
 
@@ -155,35 +153,27 @@ static void sweep(const struct giga_operation *op, u32 least, u32 plain)
 			      "with so many CPUs\n",
 			      mode->name);
 		else
-			sweep_mode(op, mode, mode->optimise ? least : plain);
+			sweep_mode(op, mode, mode->optimise ? op->least : op->plain);
 	}
 }
 
 /*
- * Sections are opened if they are not open yet, and then leaves are split. The batched modes
- * reserve a head as well.
+ * Growing opens sections if they are not open yet, then splits leaves; the batched modes reserve a
+ * head as well. Shrinking reserves all 4095 frames of struct pages at once. Where they never went
+ * away nothing is reserved, so nothing can fail.
  */
-TEST(mm_fault_giga, growing_mapped_in_every_mode)
+TEST(mm_fault_giga, growing_and_shrinking_mapped_in_every_mode)
 {
-	static const struct giga_operation op = {.name = "grow 1G", .run = grow};
+	static const struct giga_operation ops[] = {{"grow 1G", false, grow, 9, 1},
+						    {"shrink 1G", true, shrink, 1, 0}};
 
-	sweep(&op, 9, 1);
-}
-
-/*
- * All 4095 frames of struct pages are reserved at once. Where they never went away nothing is
- * reserved, so nothing can fail.
- */
-TEST(mm_fault_giga, shrinking_mapped_in_every_mode)
-{
-	static const struct giga_operation op = {.name = "shrink 1G", .grown = true, .run = shrink};
-
-	sweep(&op, 1, 0);
+	for (unsigned i = 0; i < ARRAY_LEN(ops); i++)
+		sweep(&ops[i]);
 }
 
 TEST(mm_fault_giga, demoting_mapped_in_every_mode)
 {
-	static const struct giga_operation op = {.name = "demote 1G", .grown = true, .run = demote};
+	static const struct giga_operation op = {"demote 1G", true, demote, 1, 0};
 
-	sweep(&op, 1, 0);
+	sweep(&op);
 }

@@ -40,6 +40,7 @@ struct operation {
 	bool (*prepare)(struct sweep *s);
 	u64 (*run)(struct sweep *s); /* returns how much was done */
 	void (*undo)(struct sweep *s);
+	u32 least; /* places that must have failed; with 0, none may have */
 };
 
 /* The node that the operations work on: the phantom's node if there is a phantom. */
@@ -219,11 +220,8 @@ static bool run_one(struct sweep *s, const struct operation *op, bool *met)
 	return !test_failed();
 }
 
-/*
- * At least `least` places must have failed; otherwise the sweep missed its target. With 0, no place
- * may have failed.
- */
-static void sweep(const struct hvo_mode *mode, const struct operation *op, u32 least)
+/* If too few places failed, the sweep missed its target. */
+static void sweep(const struct hvo_mode *mode, const struct operation *op)
 {
 	struct sweep s = {.mode = mode};
 	bool met = true;
@@ -236,18 +234,13 @@ static void sweep(const struct hvo_mode *mode, const struct operation *op, u32 l
 	}
 	if (test_failed())
 		pr_err("%s, mode %s: failure %u of this operation", op->name, mode->name, s.fault);
-	else if (s.a && (sweep_next(last) <= least || (least == 0 && last > 0)))
+	else if (s.a && (sweep_next(last) <= op->least || (op->least == 0 && last > 0)))
 		test_fail(__FILE__, __LINE__, "%s, mode %s, met %u failures", op->name, mode->name,
 			  last);
 	else if (s.a)
 		print("  # %s, mode %s: places up to number %u failed, one at a time\n", op->name,
 		      mode->name, last);
 	EXPECT(!met || test_failed() || !s.a);
-}
-
-static void sweep_on(const struct operation *op, u32 least)
-{
-	sweep(hvo_mode_find("on"), op, least);
 }
 
 /* ---- every mode, in memory with mapped sections ---- */
@@ -287,9 +280,12 @@ TEST(mm_fault, growing_in_every_mode)
 					     .all = pages_for(mode),
 					     .prepare = mode->mapped ? nothing : open_all_mapped,
 					     .run = grow,
-					     .undo = shrink_all};
+					     .undo = shrink_all,
+					     .least = !mode->optimise ? 1
+						      : mode->mapped  ? 5
+								      : 2};
 
-		sweep(mode, &op, !mode->optimise ? 1 : mode->mapped ? 5 : 2);
+		sweep(mode, &op);
 	}
 }
 
@@ -306,64 +302,38 @@ TEST(mm_fault, shrinking_in_every_mode)
 					     .prepare = mode->mapped ? grow_first
 								     : open_all_mapped_and_grow,
 					     .run = shrink,
-					     .undo = check_after};
+					     .undo = check_after,
+					     .least = !mode->optimise ? 0
+						      : mode->mapped  ? (u32)pages_for(mode)
+								      : MAPPED_PAGES};
 
-		sweep(mode, &op, !mode->optimise ? 0 : mode->mapped ? (u32)op.all : MAPPED_PAGES);
+		sweep(mode, &op);
 	}
 }
 
 /* ---- cases for on-demand sections only: hvo=on ---- */
 
-TEST(mm_fault, growing_with_hvo_on)
+TEST(mm_fault, growing_demoting_and_splitting_with_hvo_on)
 {
-	static const struct operation op = {.name = "grow",
-					    .real = MIB(16),
-					    .phantom = GIB(1),
-					    .all = PAGES,
-					    .prepare = nothing,
-					    .run = grow,
-					    .undo = shrink_all};
+	static const struct operation ops[] = {
+		{"grow", MIB(16), GIB(1), PAGES, nothing, grow, shrink_all, 4},
+		{"grow, recycled", MIB(16), GIB(1), PAGES, recycle_first, grow, shrink_all, 3},
+		{"demote", MIB(16), GIB(2), 2, grow_giga, demote, shrink_demoted, 2},
+		{"split", MIB(16), GIB(1), 2 * SPLITS, nothing, split, split_free, SPLITS},
+		{"split, huge", MIB(64), 0, 2 * SPLITS, all_is_huge, split, split_free, SPLITS},
+		{"open", MIB(256), 0, 1, nothing, open_on_demand, close_again, 2},
+	};
 
-	sweep_on(&op, 4);
+	for (unsigned i = 0; i < ARRAY_LEN(ops) && !test_failed(); i++)
+		sweep(hvo_mode_find("on"), &ops[i]);
 }
 
-TEST(mm_fault, growing_out_of_recycled_blocks)
-{
-	static const struct operation op = {.name = "grow",
-					    .real = MIB(16),
-					    .phantom = GIB(1),
-					    .all = PAGES,
-					    .prepare = recycle_first,
-					    .run = grow,
-					    .undo = shrink_all};
-
-	sweep_on(&op, 3);
-}
-
-TEST(mm_fault, demoting)
-{
-	static const struct operation op = {.name = "demote",
-					    .real = MIB(16),
-					    .phantom = GIB(2),
-					    .all = 2,
-					    .prepare = grow_giga,
-					    .run = demote,
-					    .undo = shrink_demoted};
-
-	sweep_on(&op, 2);
-}
-
-static const struct operation making_1g = {.name = "grow 1G",
-					   .real = MIB(16),
-					   .phantom = GIB(2),
-					   .all = 2,
-					   .prepare = nothing,
-					   .run = make_giga,
-					   .undo = shrink_giga_all};
+static const struct operation making_1g = {"grow 1G", MIB(16),   GIB(2),          2,
+					   nothing,   make_giga, shrink_giga_all, 16};
 
 TEST(mm_fault, making_1g_pages)
 {
-	sweep_on(&making_1g, 16);
+	sweep(hvo_mode_find("on"), &making_1g);
 }
 
 /*
@@ -373,7 +343,7 @@ TEST(mm_fault, making_1g_pages)
 TEST(mm_fault, making_1g_pages_by_a_search_that_opens_nothing)
 {
 	test_option("contig", "vanilla");
-	sweep_on(&making_1g, 16);
+	sweep(hvo_mode_find("on"), &making_1g);
 }
 
 /* The number of open sections of the phantom. */
@@ -430,51 +400,10 @@ TEST(mm_fault, a_gigabyte_that_cannot_be_opened_whole_is_not_opened_at_all)
 	print("  # opening a gigabyte: %u places failed, one at a time\n", s.fault - 2);
 }
 
-TEST(mm_fault, splitting_bare_blocks)
-{
-	static const struct operation op = {.name = "split",
-					    .real = MIB(16),
-					    .phantom = GIB(1),
-					    .all = 2 * SPLITS,
-					    .prepare = nothing,
-					    .run = split,
-					    .undo = split_free};
-
-	sweep_on(&op, SPLITS);
-}
-
-TEST(mm_fault, splitting_huge_blocks)
-{
-	static const struct operation op = {.name = "split",
-					    .real = MIB(64),
-					    .all = 2 * SPLITS,
-					    .prepare = all_is_huge,
-					    .run = split,
-					    .undo = split_free};
-
-	sweep_on(&op, SPLITS);
-}
-
 TEST(mm_fault, opening_sections_mapped)
 {
-	static const struct operation op = {.name = "open mapped",
-					    .real = MIB(256),
-					    .all = 1,
-					    .prepare = nothing,
-					    .run = open_mapped,
-					    .undo = close_again};
+	static const struct operation op = {"open mapped", MIB(256),    0,           1,
+					    nothing,       open_mapped, close_again, 1};
 
-	sweep(hvo_mode_find("batched"), &op, 1);
-}
-
-TEST(mm_fault, opening_sections_on_demand)
-{
-	static const struct operation op = {.name = "open",
-					    .real = MIB(256),
-					    .all = 1,
-					    .prepare = nothing,
-					    .run = open_on_demand,
-					    .undo = close_again};
-
-	sweep_on(&op, 2);
+	sweep(hvo_mode_find("batched"), &op);
 }

@@ -50,7 +50,7 @@ static void expect_struct_pages(const struct page *page, unsigned order, bool sh
 static void expect_as_mode_has_it(struct mm *mm, const struct hvo_mode *mode, struct page *page,
 				  unsigned order)
 {
-	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	const u32 index = block_of_page(page);
 	const struct block_word word = block_look_at(mm, index);
 
 	EXPECT_EQ(word.state, mode->optimise ? BLOCK_HUGE : BLOCK_FULL);
@@ -85,7 +85,7 @@ static void one_page_each_turn(struct arena *a, const struct hvo_mode *mode)
 		u32 index;
 
 		REQUIRE(page);
-		index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+		index = block_of_page(page);
 		EXPECT_EQ(rounds_so_far() - before,
 			  mode->mapped && mode->optimise ? 1 + splits : 0);
 		EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), mode->mapped && mode->optimise);
@@ -131,8 +131,7 @@ static u64 take_all_on_demand(struct arena *a, unsigned request, struct page **c
 	struct page *page;
 
 	while ((page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, request, 0))) {
-		EXPECT_EQ(block_look_at(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)).state,
-			  BLOCK_HUGE);
+		EXPECT_EQ(block_look_at(&a->mm, block_of_page(page)).state, BLOCK_HUGE);
 		page_chain_push(chain, page);
 		count++;
 	}
@@ -197,7 +196,7 @@ static bool page_with_fault(struct arena *a, u32 fault, bool *full)
 		test_fail(__FILE__, __LINE__, "no page with failure %u", fault);
 		return false;
 	}
-	*full |= block_look_at(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)).state == BLOCK_FULL;
+	*full |= block_look_at(&a->mm, block_of_page(page)).state == BLOCK_FULL;
 	expect_struct_pages(page, BLOCK_ORDER, page->flags & PAGE_OPTIMISED, page->zone);
 	EXPECT(arena_accounted(a));
 	fail_arm(&a->mm.fail, FAIL_META, fault, FAIL_ONCE);
@@ -241,7 +240,7 @@ static void giga_as_mode_has_it(const struct hvo_mode *mode)
 	sections_close_all(&mm_kernel);
 	page = page_alloc(GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
 	REQUIRE(page);
-	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	index = block_of_page(page);
 	expect_as_mode_has_it(&mm_kernel, mode, page, GIGA_ORDER);
 	EXPECT(account_machine());
 	page_free(page);

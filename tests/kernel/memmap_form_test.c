@@ -177,12 +177,12 @@ TEST_ARENA(mm_memmap, huge_pages_are_described_to_their_last_tails, borrow_soile
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		REQUIRE((page[i] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1)));
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
-		expect_huge(a, (u32)(page_to_pfn(page[i]) >> BLOCK_ORDER), BLOCK_ORDER,
-			    PAGE_COMPOUND | PAGE_OPTIMISED, 1);
+		expect_huge(a, block_of_page(page[i]), BLOCK_ORDER, PAGE_COMPOUND | PAGE_OPTIMISED,
+			    1);
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		mm_page_free(&a->mm, page[i]);
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++) /* they stay formed */
-		expect_huge(a, (u32)(page_to_pfn(page[i]) >> BLOCK_ORDER), BLOCK_ORDER,
+		expect_huge(a, block_of_page(page[i]), BLOCK_ORDER,
 			    PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
 }
 
@@ -194,7 +194,7 @@ TEST_ARENA(mm_memmap, a_gigabyte_is_described_in_all_its_tails_and_so_are_its_pa
 	struct page *page = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 
 	REQUIRE(page);
-	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	index = block_of_page(page);
 	expect_huge(a, index, GIGA_ORDER, PAGE_COMPOUND | PAGE_OPTIMISED, 1);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(pool_grow(&a->giga, on, 1), 1);
@@ -231,12 +231,12 @@ TEST_ARENA(mm_memmap, a_block_that_is_split_has_512_struct_pages_of_its_own, bor
 
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(page);
-	expect_split(a, (u32)(page_to_pfn(page) >> BLOCK_ORDER), page);
+	expect_split(a, block_of_page(page), page);
 	mm_page_free(&a->mm, page);
 	/* Whether or not the block of this page was split before, the page is whole. */
 	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(huge);
-	expect_huge(a, (u32)(page_to_pfn(huge) >> BLOCK_ORDER), BLOCK_ORDER, huge->flags, 1);
+	expect_huge(a, block_of_page(huge), BLOCK_ORDER, huge->flags, 1);
 	mm_page_free(&a->mm, huge);
 }
 

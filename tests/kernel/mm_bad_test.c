@@ -341,8 +341,8 @@ TEST_ARENA(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody, arena_b
 
 /*
  * Two frames wait, of one block with two holders or of two huge pages. Each stays isolated until it
- * is out of use. Pending frames stand in an array: when one is withdrawn, the last one moves into its
- * place and must keep its isolation.
+ * is out of use. Pending frames stand in an array. When one is withdrawn, the last one moves into
+ * its place and must keep its isolation.
  */
 TEST(mm_bad, each_of_two_pending_frames_keeps_its_isolation)
 {
@@ -424,8 +424,8 @@ static bool has_reports(const struct arena *a)
 }
 
 /*
- * There is no place for a pending frame. The frame is refused and stays as it was. A report of it is
- * tried for some time, and then given up.
+ * There is no place for a pending frame. The frame is refused and stays as it was. A report of it
+ * is tried for some time, and then given up.
  */
 TEST_ARENA(mm_bad, a_report_without_room_does_not_stay_for_ever, arena_borrow(MIB(16)))
 {

@@ -118,23 +118,3 @@ TEST_ARENA(mm_buddy, a_border_off_the_section_grid_is_respected,
 	EXPECT_EQ(block_look_at(&a->mm, arena_phantom_block(a) + GIB_BLOCKS / 2 + 1).state,
 		  BLOCK_RESERVED);
 }
-
-TEST_ARENA(mm_buddy, max_order_lowered_splits_and_raised_merges, borrow_two_gigabytes())
-{
-	u32 index;
-	struct zone *zone = arena_phantom_zone(a);
-
-	buddy_set_max_order(&a->mm, 10);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, 10), 2 * order_pages(GIGA_ORDER - 10));
-	EXPECT_EQ(runs_of(zone, FREE_BARE, 11), 0);
-	EXPECT_EQ(take(zone, 11), BLOCK_NONE);
-	index = take(zone, BLOCK_ORDER);
-	give(zone, index, BLOCK_ORDER);
-	/* Merging stops at max_order. */
-	EXPECT_EQ(runs_of(zone, FREE_BARE, 10), 2 * order_pages(GIGA_ORDER - 10));
-	EXPECT(arena_accounted(a));
-	buddy_set_max_order(&a->mm, 14);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, 14), 2 * order_pages(GIGA_ORDER - 14));
-	buddy_set_max_order(&a->mm, GIGA_ORDER);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 2);
-}

@@ -134,7 +134,7 @@ TEST_ARENA(mm_contig, a_range_given_back_leaves_out_pages_with_references, arena
 	const u64 before = page_misuses();
 
 	test_option("debug.bad_free", "keep");
-	for (unsigned i = 0; a && i < ARRAY_LEN(at); i++) {
+	for (unsigned i = 0; i < ARRAY_LEN(at); i++) {
 		struct page *page = pfn_page(&a->mm, range_start(a) + at[i]);
 
 		REQUIRE(mm_contig_alloc_range(&a->mm, range_start(a), BLOCK_FRAMES) == 0);
@@ -261,6 +261,14 @@ TEST_ARENA(mm_contig, a_pool_keeps_its_pages_elsewhere, arena_borrow(MIB(32)))
 	REQUIRE(used && holder_adopt(&holder, used));
 	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
 	first = page_to_pfn(used);
+	holder.refuse = ~0U; /* the page stays as it is while its holder refuses */
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT(holder.page[0] == used && holder_intact(&holder));
+	EXPECT_EQ(used->refcount, 1);
+	EXPECT_EQ(a->pool.in_use, 1);
+	pool_expect_consistent(&a->pool);
+	EXPECT(nothing_isolated(a));
+	holder.refuse = 0;
 	REQUIRE(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1,
 				  MIGRATE_MOVE_GIGA, &stats) == 0);
 	EXPECT_EQ(stats.moved.pages, BLOCK_FRAMES);
@@ -301,7 +309,7 @@ TEST_ARENA(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	used = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(used);
-	index = (u32)(page_to_pfn(used) >> BLOCK_ORDER);
+	index = block_of_page(used);
 	/* the page has no holder that could move it */
 	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), -EBUSY);
 	REQUIRE(holder_adopt(&holder, used));
@@ -321,27 +329,6 @@ TEST_ARENA(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there
 	EXPECT_EQ(a->pool.pages, 0);
 	while (count > 0)
 		mm_page_free(&a->mm, full[--count]);
-}
-
-TEST_ARENA(mm_contig, a_used_pool_page_whose_holder_refuses_stays, arena_borrow(MIB(32)))
-{
-	struct page *used;
-
-	pool_makes_on_demand();
-	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3), 3);
-	used = pool_page_take(&a->pool, 0, POOL_ANY);
-	REQUIRE(used && holder_adopt(&holder, used));
-	holder.refuse = ~0U;
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, page_to_pfn(used), BLOCK_FRAMES), (u64)-EBUSY);
-	EXPECT(holder.page[0] == used && holder_intact(&holder));
-	EXPECT_EQ(used->refcount, 1);
-	EXPECT_EQ(a->pool.pages, 3);
-	EXPECT_EQ(a->pool.in_use, 1);
-	pool_expect_consistent(&a->pool);
-	EXPECT(nothing_isolated(a));
-	EXPECT(arena_accounted(a));
-	pool_page_give(&a->pool, used);
 }
 
 /* ---- CMA ---- */

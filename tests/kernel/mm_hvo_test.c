@@ -22,30 +22,9 @@
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/pool_check.h"
 
 enum { SAVED_PER_SECTION = 447 }; /* 64 pages x 7 frames, less the section's table */
-
-static u64 rounds(void)
-{
-	struct shootdown_stats stats;
-
-	shootdown_stats_read(&stats);
-	return stats.flushes;
-}
-
-/*
- * Does every struct page of a 2 MiB page find its head, whether it is shared, private or the head
- * itself?
- */
-static bool all_tails_find_their_head(struct arena *a, u32 index)
-{
-	const struct page *head = block_page(&a->mm, index);
-
-	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-		if (page_head(head + i) != head || (i > 0) != !!(head[i].flags & PAGE_TAIL))
-			return false;
-	return true;
-}
 
 /* The first block of the pool's free list. */
 static u32 pool_block(struct arena *a, node_t node)
@@ -55,16 +34,16 @@ static u32 pool_block(struct arena *a, node_t node)
 
 TEST_ARENA(mm_hvo, bare_blocks_become_huge_without_a_round, arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	const u64 before = rounds();
+	const u64 before = rounds_so_far();
 
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), SECTION_BLOCKS), SECTION_BLOCKS);
-	EXPECT_EQ(rounds() - before, 0);
+	EXPECT_EQ(rounds_so_far() - before, 0);
 	EXPECT_EQ(pool_frames_saved(&a->pool), SAVED_PER_SECTION);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), SECTION_BLOCKS);
-	EXPECT(all_tails_find_their_head(a, pool_block(a, 1)));
+	EXPECT(huge_tails_right(&a->mm, pool_block(a, 1), BLOCK_ORDER, 1));
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), SECTION_BLOCKS), SECTION_BLOCKS);
-	EXPECT_EQ(rounds() - before, 0);
+	EXPECT_EQ(rounds_so_far() - before, 0);
 }
 
 TEST_ARENA(mm_hvo, huge_blocks_become_bare_in_one_round, arena_borrow(MIB(2), .phantom = GIB(1)))
@@ -77,9 +56,9 @@ TEST_ARENA(mm_hvo, huge_blocks_become_bare_in_one_round, arena_borrow(MIB(2), .p
 	EXPECT_EQ(pool_grow(&a->pool, on, 30), 30);
 	EXPECT_EQ(arena_usage(a).memmap_bytes, memmap_bytes + 30 * PAGE_SIZE);
 	EXPECT_EQ(pool_shrink(&a->pool, on, 30), 30);
-	before = rounds();
+	before = rounds_so_far();
 	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 30);
-	EXPECT_EQ(rounds() - before, 1);
+	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 0);
 	meta_end_batch(&a->mm.node[0]);
 	EXPECT_EQ(arena_usage(a).gated, 0);
@@ -90,51 +69,24 @@ TEST_ARENA(mm_hvo, huge_blocks_become_bare_in_one_round, arena_borrow(MIB(2), .p
 
 enum { BASELINE_PAGES = 40 };
 
-/* Grow and shrink the pool once and count the rounds of each. */
-static void count_rounds(struct arena *a, const char *name, u64 *grow, u64 *shrink)
-{
-	const struct hvo_mode *mode = hvo_mode_find(name);
-	u64 at = rounds();
-
-	EXPECT_EQ(pool_grow(&a->pool, mode, BASELINE_PAGES), BASELINE_PAGES);
-	*grow = rounds() - at;
-	EXPECT(all_tails_find_their_head(a, pool_block(a, 0)));
-	EXPECT(arena_accounted(a));
-	at = rounds();
-	EXPECT_EQ(pool_shrink(&a->pool, mode, BASELINE_PAGES), BASELINE_PAGES);
-	*shrink = rounds() - at;
-	EXPECT_EQ(a->pool.pages, 0);
-	EXPECT(arena_accounted(a));
-}
-
-TEST_ARENA(mm_hvo, batched_takes_two_rounds_to_grow_and_one_to_shrink, arena_borrow(MIB(256)))
-{
-	u64 grow, shrink;
-
-	count_rounds(a, "batched", &grow, &shrink);
-	EXPECT_EQ(grow, 2); /* one after all splits, one after all remaps */
-	EXPECT_EQ(shrink, 1);
-	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 1);
-	count_rounds(a, "batched", &grow, &shrink);
-	EXPECT_EQ(grow, 1); /* the section is split already */
-	EXPECT_EQ(shrink, 1);
-	EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), 1);
-}
-
 /*
  * As in Linux, the round of a page flushes only the eight pages of its struct pages, and only a
  * split needs a full round. Afterwards no frame is gated.
  */
 TEST_ARENA(mm_hvo, unbatched_takes_a_round_for_every_page, arena_borrow(MIB(256)))
 {
+	const struct hvo_mode *unbatched = hvo_mode_find("unbatched");
 	struct shootdown_stats before, after;
-	u64 grow, shrink;
 
 	shootdown_stats_read(&before);
-	count_rounds(a, "unbatched", &grow, &shrink);
+	EXPECT_EQ(pool_grow(&a->pool, unbatched, BASELINE_PAGES), BASELINE_PAGES);
+	EXPECT_EQ(rounds_so_far() - before.flushes,
+		  BASELINE_PAGES + mm_counted(&a->mm, COUNT_PMD_SPLITS));
+	EXPECT_EQ(pool_frames_saved(&a->pool), BASELINE_PAGES * 7 - 1);
+	EXPECT(huge_tails_right(&a->mm, pool_block(a, 0), BLOCK_ORDER, 1));
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(pool_shrink(&a->pool, unbatched, BASELINE_PAGES), BASELINE_PAGES);
 	shootdown_stats_read(&after);
-	EXPECT_EQ(grow, BASELINE_PAGES + mm_counted(&a->mm, COUNT_PMD_SPLITS));
-	EXPECT_EQ(shrink, BASELINE_PAGES);
 	EXPECT_EQ(after.ranged - before.ranged, 2 * BASELINE_PAGES);
 	EXPECT_EQ(after.full - before.full, mm_counted(&a->mm, COUNT_PMD_SPLITS));
 	EXPECT_EQ(arena_usage(a).gated, 0);
@@ -149,21 +101,12 @@ TEST_ARENA(mm_hvo, restoring_with_hvo_on_takes_one_round, arena_borrow(MIB(256))
 
 	EXPECT_EQ(hvo_take_blocks(arena_zone(a, 0), batched, BLOCK_ORDER, 4, &list), 4);
 	EXPECT_EQ(hvo_optimise(&a->mm, batched, &list, &left), 0);
-	before = rounds();
+	before = rounds_so_far();
 	EXPECT_EQ(hvo_restore(&a->mm, hvo_mode_find("on"), &list, &done, &restored), 0);
-	EXPECT_EQ(rounds() - before, 1);
+	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT_EQ(restored, 4);
 	hvo_forget_heads(&a->mm, &done);
 	block_list_publish_free(&a->mm, &done);
-}
-
-TEST_ARENA(mm_hvo, a_section_of_64_pages_saves_447_frames_in_the_baselines_too,
-	   arena_borrow(MIB(256)))
-{
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), SECTION_BLOCKS), SECTION_BLOCKS);
-	EXPECT_EQ(pool_frames_saved(&a->pool), SAVED_PER_SECTION);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("batched"), SECTION_BLOCKS), SECTION_BLOCKS);
-	EXPECT_EQ(pool_frames_saved(&a->pool), 0);
 }
 
 /*

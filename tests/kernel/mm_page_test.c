@@ -147,47 +147,6 @@ TEST_ARENA(mm_page, pages_of_the_boot_are_freed_like_any_other,
 	EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
 }
 
-/* ---- requests ---- */
-
-TEST(mm_page, a_zeroed_page_is_zero_however_dirty_it_was)
-{
-	u64 *word, wrong = 0;
-	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page);
-	word = page_address(page);
-	for (u64 i = 0; i < 8 * PAGE_SIZE / sizeof(*word); i++)
-		word[i] = ~i;
-	page_free(page);
-	page = page_alloc(3, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	REQUIRE(page);
-	/* the page freed last is allocated first, and it is the dirty one */
-	EXPECT(word == page_address(page));
-	word = page_address(page);
-	for (u64 i = 0; i < 8 * PAGE_SIZE / sizeof(*word); i++)
-		wrong += word[i] != 0;
-	EXPECT_EQ(wrong, 0);
-	page_free(page);
-}
-
-#ifndef HOST_FAST /* with HOST_FAST no struct page is shared */
-/*
- * page_try_get() reads the struct page before it writes, because the tail lies on a page that is
- * read-only for every CPU.
- */
-TEST(mm_page, a_reference_to_a_shared_tail_fails_without_a_fault)
-{
-	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
-
-	if (!page)
-		SKIP("no 2 MiB page on this machine");
-	EXPECT(!page_try_get(&page[100]));
-	EXPECT_EQ(page->refcount, 1);
-	EXPECT(page_head(&page[100]) == page);
-	page_free(page);
-}
-#endif
-
 /* ---- random work, by one CPU and by all ---- */
 
 enum { HELD = 64, TURNS = 400 };
@@ -226,26 +185,18 @@ static void allocate_at_random(void *arg)
 			mm_page_free(&w->a->mm, held[slot]);
 }
 
-static void check_random_work(struct work *w)
+TEST_ARENA(mm_page, counters_equal_walks_after_random_work,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	EXPECT_EQ(w->mixed_up, 0);
-	EXPECT(arena_accounted(w->a));
-	pcp_drain_all(&w->a->mm);
-	EXPECT_EQ(arena_usage(w->a).in_use, 0);
-	EXPECT(arena_small_lists_whole(w->a));
-	EXPECT(arena_accounted(w->a));
-	arena_return(w->a);
-}
+	struct work w = {.a = a};
 
-TEST(mm_page, counters_equal_walks_after_random_work)
-{
-	struct work w = {.a = arena_borrow(MIB(16), .phantom = GIB(1))};
-
-	if (!w.a)
-		return;
 	for (unsigned i = 0; i < 8; i++)
 		allocate_at_random(&w);
-	check_random_work(&w);
+	EXPECT_EQ(w.mixed_up, 0);
+	EXPECT(arena_accounted(a));
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_small_lists_whole(a));
 }
 
 /* ---- freeing a page to which there are references ---- */

@@ -19,6 +19,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/pool_check.h"
 
 TEST_ARENA(mm_section, opened_on_demand_its_blocks_are_bare,
 	   arena_borrow(MIB(2), .phantom = GIB(1)))
@@ -145,14 +146,6 @@ static void expect_same_picture(struct arena *a, struct picture before)
 	EXPECT(arena_accounted(a));
 }
 
-static u64 rounds(void)
-{
-	struct shootdown_stats stats;
-
-	shootdown_stats_read(&stats);
-	return stats.flushes;
-}
-
 TEST_ARENA(mm_section, closed_it_leaves_no_trace_and_takes_one_round,
 	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
@@ -164,9 +157,9 @@ TEST_ARENA(mm_section, closed_it_leaves_no_trace_and_takes_one_round,
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	before = picture_of(a);
 	EXPECT_EQ(section_open(&a->mm, section + 1, SECTION_ON_DEMAND), 0);
-	at = rounds();
+	at = rounds_so_far();
 	EXPECT_EQ(section_close(&a->mm, section + 1), 0);
-	EXPECT_EQ(rounds() - at, 1);
+	EXPECT_EQ(rounds_so_far() - at, 1);
 	EXPECT_EQ(section_state(&a->mm, section + 1), SECTION_UNOPENED);
 	EXPECT(vmemmap_line(&a->mm, (u32)((section + 1) * SECTION_BLOCKS)) == NULL);
 	for (u32 i = 0; i < SECTION_BLOCKS; i++)
@@ -259,22 +252,18 @@ static void open_late(void *arg)
 	atomic_store_release(o->slot, (u8)(SECTION_OPEN | SECTION_ON_DEMAND));
 }
 
-TEST(mm_section, a_range_that_another_cpu_opens_meanwhile_is_open)
+TEST_ARENA(mm_section, a_range_that_another_cpu_opens_meanwhile_is_open,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct late_opening o = {.a = arena_borrow(MIB(2), .phantom = GIB(1))};
-	u64 section;
+	const u64 section = arena_phantom_block(a) / SECTION_BLOCKS;
+	struct late_opening o = {.a = a};
 	cpu_t cpus;
 
-	if (!o.a)
-		return;
-	section = arena_phantom_block(o.a) / SECTION_BLOCKS;
-	if (section_state(&o.a->mm, section) != SECTION_OPEN)
-		REQUIRE(section_open(&o.a->mm, section, SECTION_ON_DEMAND) == 0);
-	o.slot = &o.a->mm.gib[section / GIB_SECTIONS - o.a->mm.first_gib]
+	if (section_state(&a->mm, section) != SECTION_OPEN)
+		REQUIRE(section_open(&a->mm, section, SECTION_ON_DEMAND) == 0);
+	o.slot = &a->mm.gib[section / GIB_SECTIONS - a->mm.first_gib]
 			  .section[section % GIB_SECTIONS];
 	atomic_store_release(o.slot, (u8)SECTION_OPENING);
 	cpus = cpus_run_together(open_late, &o);
 	EXPECT_EQ(o.opened, cpus - 1);
-	EXPECT(arena_accounted(o.a));
-	arena_return(o.a);
 }

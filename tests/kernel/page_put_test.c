@@ -72,11 +72,6 @@ static int slot_move(struct page *from, struct page *to)
 
 static const struct page_mover slot_mover = {.name = "a slot", .move = slot_move};
 
-static u32 index_of(const struct page *page)
-{
-	return (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-}
-
 static struct arena *borrow_slot(u64 bytes, u64 pages)
 {
 	struct arena *a = arena_borrow(bytes);
@@ -99,7 +94,7 @@ static bool slot_fill(void)
 	slot.page = page;
 	spin_unlock(&slot.lock);
 	mm_page_set_movable(&slot.a->mm, page, &slot_mover);
-	atomic_store_release(&slot.index, index_of(page));
+	atomic_store_release(&slot.index, block_of_page(page));
 	return true;
 }
 
@@ -127,7 +122,7 @@ TEST_ARENA(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool,
 	REQUIRE(slot_fill());
 	old = slot.page;
 	EXPECT(page_get_movable(old));
-	EXPECT_EQ(pool_move_page(&a->mm, index_of(old), BLOCK_ORDER, &stats), -EBUSY);
+	EXPECT_EQ(pool_move_page(&a->mm, block_of_page(old), BLOCK_ORDER, &stats), -EBUSY);
 	EXPECT_EQ(slot.moved, 1);
 	EXPECT(slot.page != old);
 	pool_page_give(&a->pool, old);

@@ -87,7 +87,7 @@ TEST_ARENA(mm_bare, a_page_is_made_when_it_is_taken_and_pages_given_back_come_fi
 	REQUIRE(page);
 	EXPECT_EQ(bare_pages(&a->pool, 1), 99);
 	EXPECT_EQ(a->pool.in_use, 1);
-	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), BLOCK_ORDER, 1));
+	EXPECT(huge_tails_right(&a->mm, block_of_page(page), BLOCK_ORDER, 1));
 	expect_sound(a);
 	pool_page_give(&a->pool, page);
 	for (unsigned i = 0; i < 5; i++) {
@@ -187,7 +187,7 @@ TEST_ARENA(mm_bare, a_page_of_1g_is_made_or_demoted_when_it_is_wanted,
 	EXPECT(arena_accounted(a));
 	page = pool_page_take(&a->giga, NODE_NONE, POOL_ANY);
 	REQUIRE(page);
-	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), GIGA_ORDER, 97));
+	EXPECT(huge_tails_right(&a->mm, block_of_page(page), GIGA_ORDER, 97));
 	EXPECT_EQ(bare_pages(&a->giga, 1), 2);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_demote(&a->giga, &a->pool, on(), 1), 1);
@@ -215,12 +215,12 @@ TEST_ARENA(mm_bare, nodes_share_and_the_nearest_gives,
 	expect_sound(a);
 	page = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(page);
-	EXPECT_EQ(block_zone(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER))->node, 1);
+	EXPECT_EQ(block_zone(&a->mm, block_of_page(page))->node, 1);
 	pool_page_give(&a->pool, page);
 	/* node 1 has a made page now, and still node 2 gives its own */
 	page = pool_page_take(&a->pool, 2, POOL_ANY);
 	REQUIRE(page);
-	EXPECT_EQ(block_zone(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER))->node, 2);
+	EXPECT_EQ(block_zone(&a->mm, block_of_page(page))->node, 2);
 	pool_page_give(&a->pool, page);
 	EXPECT_EQ(pool_shrink_on(&a->pool, on(), 2, 10000), 500);
 	pool_expect_consistent(&a->pool);

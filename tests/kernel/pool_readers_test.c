@@ -119,13 +119,8 @@ static cpu_t readers_start(struct readers *r)
 
 static void readers_stop(struct readers *r)
 {
-	cpu_t cpu;
-
 	atomic_store_release(&r->stop, 1);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id())
-			work_wait(cpu, 0);
-	}
+	cpus_await_work();
 	cpus_note_met(r->seen, "tails that readers saw");
 	EXPECT_EQ(r->vanished, 0);
 	if (r->wrong > 0)
@@ -154,7 +149,7 @@ static void check_readers(const char *name, struct arena *a, node_t node, u32 fi
 	r.mm = &a->mm;
 	EXPECT_EQ(pool_grow_on(&a->pool, mode, node, 1), 1);
 	REQUIRE((page = pool_page_take(&a->pool, node, POOL_ANY)));
-	r.held = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	r.held = block_of_page(page);
 	readers_start(&r);
 	for (unsigned turn = 0; !seen_enough(&r, turn, until); turn++) {
 		EXPECT_EQ(pool_grow_on(&a->pool, mode, node, pages), pages);
@@ -168,30 +163,15 @@ static void check_readers(const char *name, struct arena *a, node_t node, u32 fi
 	pool_expect_consistent(&a->pool);
 }
 
-static void check_readers_mapped(const char *name, u64 pages)
+TEST_ARENA(mm_pool, readers_see_right_tails_or_none_with_hvo_on,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct arena *a = cpus_find_other() == CPU_NONE ? NULL : arena_borrow(MIB(256));
-
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	if (a)
-		check_readers(name, a, 0, arena_block(a) + SECTION_BLOCKS, SECTION_BLOCKS, pages);
+	check_readers("on", a, 1, arena_phantom_block(a), 2 * SECTION_BLOCKS, 100);
 }
 
-TEST(mm_pool, readers_see_right_tails_or_none_with_hvo_on)
+TEST_ARENA(mm_pool, readers_see_right_tails_batched, cpus_needed(2) ? arena_borrow(MIB(256)) : NULL)
 {
-	struct arena *a =
-		cpus_find_other() == CPU_NONE ? NULL : arena_borrow(MIB(16), .phantom = GIB(1));
-
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	if (a)
-		check_readers("on", a, 1, arena_phantom_block(a), 2 * SECTION_BLOCKS, 100);
-}
-
-TEST(mm_pool, readers_see_right_tails_batched)
-{
-	check_readers_mapped("batched", 24);
+	check_readers("batched", a, 0, arena_block(a) + SECTION_BLOCKS, SECTION_BLOCKS, 24);
 }
 
 /*
@@ -218,19 +198,16 @@ static void turn_a_gib(struct arena *a, const struct readers *r, u64 until)
 	EXPECT_EQ(hvo_bare_free_huge(arena_zone(a, 1), ~0ULL), GIB_BLOCKS);
 }
 
-TEST(mm_giga, readers_see_right_tails_or_none_through_demotion)
+TEST_ARENA(mm_giga, readers_see_right_tails_or_none_through_demotion,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct readers r = {.held = BLOCK_NONE, .blocks = GIB_BLOCKS, .giga_allowed = true};
+	struct readers r = {.mm = &a->mm,
+			    .first = arena_phantom_block(a),
+			    .held = BLOCK_NONE,
+			    .blocks = GIB_BLOCKS,
+			    .giga_allowed = true};
 	const u64 until = clock_ns() + READ_S * NS_PER_S;
-	struct arena *a;
 
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!a)
-		return;
-	r.mm = &a->mm;
-	r.first = arena_phantom_block(a);
 	readers_start(&r);
 	for (unsigned turn = 0; turn == 0 || !seen_enough(&r, TURNS, until); turn++)
 		turn_a_gib(a, &r, until);
