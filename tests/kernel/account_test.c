@@ -7,10 +7,8 @@
 #include "mm/debug/account.h"
 
 #include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/page_alloc.h"

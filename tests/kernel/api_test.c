@@ -16,20 +16,6 @@ enum { MANY = 200 };
 
 static struct page *many[MANY];
 
-TEST(mm_api, many_pages_at_once_are_each_somebodys)
-{
-	const size_t got = page_alloc_bulk(USE_UNMOVABLE, 0, NODE_NONE, many, MANY);
-
-	REQUIRE(got == MANY);
-	for (unsigned i = 0; i < MANY; i++) {
-		EXPECT(many[i]->refcount == 1 && page_order(many[i]) == 0);
-		many[i]->private[0] = i;
-	}
-	for (unsigned i = 0; i < MANY; i++)
-		EXPECT_EQ(many[i]->private[0], i); /* no page was given out twice */
-	page_free_bulk(many, MANY);
-}
-
 /* In machines with more than 4 GiB, other memory comes first unless this memory is asked for. */
 TEST(mm_api, pages_below_4_gib_are_below_it)
 {

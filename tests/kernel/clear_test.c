@@ -26,6 +26,7 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pattern.h"
+#include "tests/kernel/row.h"
 
 #define PATTERN 0xa5a5a5a5a5a5a5a5ULL
 
@@ -33,27 +34,11 @@ enum { BLOCK_WORDS = (1 << BLOCK_SHIFT) / 8, EVENTS_MAX = 1024, GIGA_SLICES = 32
 
 /* ---- the instructions ---- */
 
-static void fill(u64 *area, size_t words)
-{
-	for (size_t i = 0; i < words; i++)
-		area[i] = PATTERN;
-}
-
-/* The number of words of the area that are wrong after `len` bytes from `from` on were cleared. */
-static size_t wrong_words(const u64 *area, size_t words, size_t from, size_t len)
-{
-	size_t wrong = 0;
-
-	for (size_t i = 0; i < words; i++)
-		wrong += area[i] != (i * 8 >= from && i * 8 < from + len ? 0 : PATTERN);
-	return wrong;
-}
-
 TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
 {
 	static const size_t lengths[] = {0, 64, 128, 192, 1024, 4096, 4096 + 64, 8192, 16384};
 	static const size_t starts[] = {64, 128, 192, 1024 + 64, 4096 - 64, 4096};
-	static u64 area[(4096 + 16384 + 4096) / 8] __attribute__((aligned(4096)));
+	static char area[4096 + 16384 + 4096] __attribute__((aligned(4096)));
 
 	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
 		for (size_t i = 0; i < ARRAY_LEN(lengths) * ARRAY_LEN(starts) && insn->supported();
@@ -61,14 +46,15 @@ TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
 			const size_t start = starts[i % ARRAY_LEN(starts)],
 				     length = lengths[i / ARRAY_LEN(starts)];
 
-			fill(area, ARRAY_LEN(area));
-			insn->clear((char *)area + start, length);
-			if (wrong_words(area, ARRAY_LEN(area), start, length))
-				test_fail(__FILE__, __LINE__,
-					  "%s: %zu bytes at %zu: %zu words wrong", insn->name,
-					  length, start,
-					  wrong_words(area, ARRAY_LEN(area), start, length));
+			pattern_fill(area, sizeof(area), 0, i);
+			insn->clear(area + start, length);
+			EXPECT_PATTERN(area, start, 0, i);
+			EXPECT_ZERO(area + start, length);
+			EXPECT_PATTERN(area + start + length, sizeof(area) - start - length,
+				       start + length, i);
 		}
+		if (!row_passed("%s", insn->name))
+			return;
 	}
 }
 
@@ -251,30 +237,6 @@ TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
 	REQUIRE(option_set(option_find("clear.extent"), "whole") == 0);
 	watch_clear("page", MIB(2), 0, 1); /* this mode always works in steps of 4 KiB */
 	EXPECT_EQ(seen.used, BLOCK_FRAMES);
-}
-
-TEST(mm_clear, modes_clear_all_of_a_page_and_nothing_else)
-{
-	static const u64 hints[] = {0, MIB(1) + 64, MIB(2) - 1, CLEAR_NO_HINT};
-	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
-	struct page *next = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
-	struct clear_how how = clear_how_selected();
-
-	for (how.mode = clear_modes; how.mode->name && page && next; how.mode++) {
-		for (size_t i = 0; i < ARRAY_LEN(hints); i++) {
-			fill(page_address(page), BLOCK_WORDS);
-			fill(page_address(next), BLOCK_WORDS);
-			clear_huge(&how, page_address(page), MIB(2), hints[i], NODE_NONE);
-			EXPECT_EQ(wrong_words(page_address(page), BLOCK_WORDS, 0, MIB(2)), 0);
-			EXPECT_EQ(wrong_words(page_address(next), BLOCK_WORDS, 0, 0), 0);
-		}
-	}
-	if (page)
-		page_free(page);
-	if (next)
-		page_free(next);
-	if (!page || !next)
-		SKIP("needs 4 MiB of free memory");
 }
 
 /* ---- every byte ---- */

@@ -3,14 +3,12 @@
  * each search looks at.
  */
 #include "kernel/core/printk.h"
-#include "kernel/run/machine_page.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
 #include "mm/contig/contig_search.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"

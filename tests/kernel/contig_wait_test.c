@@ -4,8 +4,6 @@
  */
 #include <arch/clock.h>
 
-#include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/page/page_alloc.h"
@@ -14,12 +12,10 @@
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
-#include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
-#include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"
 
 enum { HOLDER_SLOTS = 2 * GIB_BLOCKS, A_MOMENT = 300 * 1000 /* ns, many passes over a range */ };

@@ -7,12 +7,10 @@
 #include "kernel/run/test.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/map/pgtable.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/page.h"
 #include "mm/memmap/zone.h"
-#include "mm/zone/watermark.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
 

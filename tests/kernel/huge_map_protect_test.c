@@ -5,7 +5,6 @@
 #include <arch/cpu.h>
 #include <arch/peek.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "mm/map/pgtable.h"
 #include "mm/mapping/huge_entry.h"

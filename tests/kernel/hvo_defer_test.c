@@ -2,18 +2,12 @@
  * Huge pages made of blocks that were split before: a batch takes one round, either at once or when
  * its first page is wanted. Also batches that several CPUs share.
  */
-#include <arch/barrier.h>
-#include <arch/clock.h>
-#include <arch/tlb.h>
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
-#include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_share.h"
-#include "mm/hvo/hvo_unshare.h"
 #include "mm/map/memblock.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"

@@ -346,60 +346,6 @@ TEST(mm_fault, making_1g_pages_by_a_search_that_opens_nothing)
 	sweep(hvo_mode_find("on"), &making_1g);
 }
 
-/* The number of open sections of the phantom. */
-static unsigned phantom_sections_open(const struct arena *a)
-{
-	const u64 first = arena_phantom_block(a) / SECTION_BLOCKS;
-	unsigned open = 0;
-
-	for (u64 section = first; section < first + a->options.phantom / SECTION_BYTES; section++)
-		open += section_state(&a->mm, section) != SECTION_UNOPENED;
-	return open;
-}
-
-/* Make one 1 GiB page from unused memory, with one failure. Returns true if the failure was met. */
-static bool open_giga_with_fault(struct sweep *s)
-{
-	const u64 available = arena_available(s->a);
-	bool met;
-	u64 made;
-
-	fail_arm(&s->a->mm.fail, FAIL_ANY, s->fault, FAIL_ONCE);
-	made = make_giga(s);
-	met = fail_disarm(&s->a->mm.fail);
-	EXPECT_EQ(phantom_sections_open(s->a), made * GIB_SECTIONS);
-	if (made == 0)
-		EXPECT_EQ(arena_available(s->a), available);
-	check_after(s);
-	EXPECT_EQ(made + (made == 0 ? make_giga(s) : 0), 1);
-	check_after(s);
-	shrink_giga_all(s);
-	check_after(s);
-	return met;
-}
-
-/*
- * Whichever of the eight sections cannot be opened, those before it are closed again, because a GiB
- * that is partly open could never become a page.
- */
-TEST(mm_fault, a_gigabyte_that_cannot_be_opened_whole_is_not_opened_at_all)
-{
-	struct sweep s = {.mode = hvo_mode_find("on"), .expected = 1};
-	bool met = true;
-
-	test_option("contig", "vanilla"); /* this search does not open the rest */
-	for (s.fault = 1; met && s.fault < FAULTS_MAX && !test_failed(); s.fault++) {
-		s.a = arena_borrow(MIB(16), .phantom = GIB(1));
-		if (!s.a)
-			return;
-		met = open_giga_with_fault(&s);
-		arena_return(s.a);
-	}
-	EXPECT(!met);
-	EXPECT(s.fault - 2 >= GIB_SECTIONS);
-	print("  # opening a gigabyte: %u places failed, one at a time\n", s.fault - 2);
-}
-
 TEST(mm_fault, opening_sections_mapped)
 {
 	static const struct operation op = {"open mapped", MIB(256),    0,           1,

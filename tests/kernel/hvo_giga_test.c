@@ -15,7 +15,6 @@
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/pool_check.h"
@@ -253,36 +252,4 @@ TEST(mm_giga, off_needs_no_round_and_unbatched_one_for_every_step)
 TEST(mm_giga, batched_needs_two_rounds_and_one)
 {
 	check_mapped("batched", 2, 1, SAVED_1G);
-}
-
-/*
- * The page is restored as a whole, and then 512 pages are optimised. That takes two rounds, for one
- * page or for many.
- */
-static void check_mapped_demotion(const char *name, u64 rounds, s64 saved)
-{
-	const struct hvo_mode *mode = hvo_mode_find(name);
-	u64 before;
-
-	if (machine_grow(mode) == BLOCK_NONE)
-		return;
-	before = rounds_so_far();
-	EXPECT_EQ(pool_demote(&pool_1g, &pool_2m, mode, 1), 1);
-	EXPECT_EQ(rounds_so_far() - before, rounds);
-	EXPECT_EQ(pool_1g.pages, 0);
-	EXPECT_EQ(pool_2m.free, GIB_BLOCKS);
-	EXPECT_EQ(pool_frames_saved(&pool_2m), saved);
-	if (mode->optimise)
-		expect_small_pages_right(&pool_2m);
-	EXPECT(machine_accounted());
-	EXPECT_EQ(pool_shrink(&pool_2m, mode, GIB_BLOCKS), GIB_BLOCKS);
-	EXPECT(machine_accounted());
-	sections_close_all(&mm_kernel);
-	row_passed("%s", name);
-}
-
-TEST(mm_giga, demotion_takes_as_many_rounds_as_the_mode_says)
-{
-	check_mapped_demotion("batched", 2, SAVED_512);
-	check_mapped_demotion("off", 0, 0);
 }

@@ -11,7 +11,6 @@
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/hvo/hvo.h"
-#include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"

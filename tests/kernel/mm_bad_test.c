@@ -4,10 +4,8 @@
  */
 #include "mm/contig/bad_frames.h"
 
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
@@ -447,29 +445,26 @@ TEST_ARENA(mm_bad, a_report_without_room_does_not_stay_for_ever, arena_borrow(MI
 	EXPECT_EQ(arena_usage(a).bad, BAD_PENDING_MAX);
 }
 
-TEST_ARENA(mm_bad, a_reported_frame_is_out_before_anything_is_given_out, arena_borrow(MIB(16)))
+TEST_ARENA(mm_bad, a_reported_frame_is_out_before_it_can_be_given_out, arena_borrow(MIB(16)))
 {
-	const pfn_t pfn = (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT;
+	const pfn_t free = (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT;
+	struct page *page;
+	pfn_t used;
 
 	for (unsigned i = 0; i < 3; i++)
-		mm_report_bad(&a->mm, pfn); /* the second and third report the same error */
+		mm_report_bad(&a->mm, free); /* the second and third report the same error */
 	EXPECT_EQ(arena_usage(a).bad, 0);
-	expect_never_given_out(a, 0, pfn);
+	expect_never_given_out(a, 0, free);
 	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
 	EXPECT_EQ(arena_usage(a).bad, 1);
-	expect_out_of_use(a, 0, pfn, 1);
-}
+	expect_out_of_use(a, 0, free, 1);
 
-TEST_ARENA(mm_bad, a_reported_frame_in_use_is_out_once_it_is_freed, arena_borrow(MIB(16)))
-{
-	pfn_t pfn;
-	struct page *page = alloc(a, 0, 0);
-
+	page = alloc(a, 0, 0);
 	REQUIRE(page);
-	pfn = page_to_pfn(page);
-	mm_report_bad(&a->mm, pfn);
+	used = page_to_pfn(page);
+	mm_report_bad(&a->mm, used);
 	mm_page_free(&a->mm, page);
-	expect_out_of_use(a, 0, pfn, 1);
+	expect_out_of_use(a, 0, used, 2);
 	mm_report_bad(&a->mm, PHYS_LIMIT >> PAGE_SHIFT); /* an address where there is no memory */
 	bad_frames_take_reported(&a->mm);
 	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);

@@ -4,12 +4,10 @@
  */
 #include "mm/zone/buddy.h"
 
-#include "kernel/core/call.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/memmap.h"
 #include "mm/zone/buddy_huge.h"
 #include "mm/zone/migratetype.h"
-#include "mm/zone/transit.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/max_order.h"
 

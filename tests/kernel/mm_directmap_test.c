@@ -2,7 +2,6 @@
  * The direct map in the page tables: it has all RAM and nothing else, is never executable, and uses
  * the largest pages that fit.
  */
-#include "mm/map/directmap.h"
 
 #include <arch/boot.h>
 #include <arch/cpu.h>

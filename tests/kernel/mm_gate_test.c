@@ -9,7 +9,6 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"

@@ -4,12 +4,9 @@
  */
 #include "mm/zone/isolate.h"
 
-#include <arch/clock.h>
-
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo_make.h"
-#include "mm/hvo/hvo_unshare.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
@@ -19,8 +16,6 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
-#include "tests/kernel/max_order.h"
-#include "tests/kernel/pool_check.h"
 
 enum { FAULTS_MAX = 1000 };
 

@@ -6,7 +6,6 @@
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 
 enum { LIST_MAX = 512 };

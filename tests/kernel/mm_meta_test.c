@@ -9,7 +9,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/meta_grow.h"

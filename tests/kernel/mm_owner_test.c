@@ -10,7 +10,6 @@
 #include "mm/contig/contig.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
-#include "mm/page/page_poison.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"

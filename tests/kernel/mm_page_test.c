@@ -3,8 +3,6 @@
  * be allocated and given back.
  */
 #include "kernel/run/test.h"
-#include "mm/memmap/meta.h"
-#include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"

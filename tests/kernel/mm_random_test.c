@@ -13,7 +13,6 @@
  * `make test WHAT=soak-alloc` runs 10^8 of these operations natively and walks everything after
  * every 10^5. Test runs do fewer.
  */
-#include <arch/clock.h>
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"

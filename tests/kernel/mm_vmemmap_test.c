@@ -4,7 +4,6 @@
 #include "mm/memmap/vmemmap.h"
 
 #include <arch/clock.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
@@ -15,10 +14,8 @@
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"

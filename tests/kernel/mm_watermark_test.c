@@ -10,7 +10,6 @@
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo.h"
 #include "mm/init.h"
-#include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"

@@ -4,12 +4,10 @@
  * pages are the hard case, because their holder gives them back while movers hold them for a
  * moment.
  */
-#include <arch/cpu.h>
 
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hugetlb/pool_move.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"

@@ -4,7 +4,6 @@
  */
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
 #include "mm/page/pcp.h"

@@ -13,7 +13,6 @@
 #include "mm/memmap/meta.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"

@@ -3,11 +3,9 @@
  * Each struct page that they read is absent or right, never anything else.
  */
 #include <arch/clock.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/cpus.h"

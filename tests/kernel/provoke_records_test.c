@@ -2,7 +2,6 @@
  * Provokers for block records: CPUs that own records change them while other CPUs, which do not own
  * them, read them and decide by them. Phantom memory is enough.
  */
-#include <arch/clock.h>
 
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
@@ -16,7 +15,6 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
-#include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
 
 struct records {

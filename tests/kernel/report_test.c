@@ -6,9 +6,7 @@
 
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_unshare.h"
-#include "mm/memmap/block_state.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"

@@ -2,7 +2,6 @@
  * The places of mapped sections' struct pages follow from arithmetic, whichever CPU opens the
  * sections.
  */
-#include <arch/stream.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
@@ -13,7 +12,6 @@
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
