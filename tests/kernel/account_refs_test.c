@@ -131,7 +131,7 @@ TEST_ARENA(mm_account, a_page_that_nobody_took_is_noticed, arena_borrow(MIB(16))
 		REQUIRE((page[order] = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0)));
 	REQUIRE(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, 0, many, ARRAY_LEN(many)) ==
 		ARRAY_LEN(many));
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	REQUIRE(pool_page_take(&a->pool, NODE_NONE, POOL_ANY));
 	range = block_pfn(arena_block(a) + 7);
 	REQUIRE(mm_contig_alloc_range(&a->mm, range, BLOCK_FRAMES) == 0);
@@ -160,19 +160,5 @@ TEST_ARENA(mm_account, a_reference_that_nobody_drops_is_noticed, arena_borrow(MI
 		page_put(page);
 		EXPECT(account_pages(&a->mm, CHECK_UNSHARED));
 		mm_page_free(&a->mm, page);
-	}
-}
-
-/* A zone below 4 GiB keeps some of its memory back from the requests of a zone above it. */
-TEST(mm_watermark, memory_below_4_gib_is_kept_for_requests_that_need_it)
-{
-	for (unsigned z = 0; z < mm_kernel.zones; z++) {
-		const struct zone *zone = &mm_kernel.zone[z];
-		const u8 above = mm_kernel.node[zone->node].zone[ZONE_NORMAL];
-		const u64 kept = zone->kind != ZONE_DMA32 || above == ZONE_NONE
-					 ? 0
-					 : MIN(mm_kernel.zone[above].ram / 256, zone->ram / 64);
-
-		EXPECT(zone->reserve == 0 || zone->lowmem == kept);
 	}
 }

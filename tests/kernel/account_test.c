@@ -112,7 +112,6 @@ TEST_ARENA(mm_account, a_counter_that_is_one_off_is_noticed, borrow_all_kinds())
 	struct block *of_small = block_of(&a->mm, page_to_pfn(held.small));
 	struct meta *meta = &a->mm.node[0].meta;
 
-	EXPECT(arena_accounted(a));
 	for (unsigned i = 0; i < FREE_CLASSES; i++)
 		EXPECT_WATCHED(a, COUNTER(zone->free_class[i]));
 	for (unsigned i = 0; i < MIGRATE_LISTS; i++)
@@ -160,11 +159,11 @@ TEST_ARENA(mm_account, a_pools_count_that_is_one_off_is_noticed, arena_borrow(MI
 	struct page *page;
 	struct pool *pool = &a->pool;
 
-	EXPECT_EQ(pool_grow(pool, hvo_mode_find("on"), 3), 3);
+	EXPECT_EQ(pool_grow(pool, hvo_on(), 3), 3);
 	page = pool_page_take(pool, NODE_NONE, POOL_ANY);
 	REQUIRE(page);
-	pool_resize(pool, hvo_mode_find("on"), 0); /* the page in use becomes surplus */
-	EXPECT_EQ(pool_grow(pool, hvo_mode_find("on"), 2), 2);
+	pool_resize(pool, hvo_on(), 0); /* the page in use becomes surplus */
+	EXPECT_EQ(pool_grow(pool, hvo_on(), 2), 2);
 	EXPECT_EQ(pool->surplus, 1);
 	EXPECT(arena_accounted(a));
 	EXPECT_WATCHED(a, COUNTER(pool->pages), COUNTER(pool->free), COUNTER(pool->in_use),
@@ -172,7 +171,7 @@ TEST_ARENA(mm_account, a_pools_count_that_is_one_off_is_noticed, arena_borrow(MI
 		       COUNTER(pool->node->surplus), COUNTER(pool->node->free.count),
 		       COUNTER(pool->node->free.tail));
 	pool_page_give(pool, page);
-	EXPECT_EQ(pool_resize(pool, hvo_mode_find("on"), 0), 0);
+	EXPECT_EQ(pool_resize(pool, hvo_on(), 0), 0);
 }
 
 /* ---- lists, records, lines, summaries ---- */
@@ -219,7 +218,6 @@ TEST_ARENA(mm_account, a_page_on_a_list_of_another_type_is_noticed, borrow_all_k
 
 	REQUIRE(block_look(block).free_pages > 0 && block_look(block).type == MIGRATE_MOVABLE);
 	EXPECT_EQ(pcp_stats(&a->mm).stale, 0);
-	EXPECT(arena_accounted(a));
 	lie(a, block, BLOCK_WORD(.type = MIGRATE_MOVABLE ^ MIGRATE_RECLAIMABLE),
 	    "free pages of a block of another type");
 }

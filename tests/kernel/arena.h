@@ -26,6 +26,7 @@
 #include "kernel/lib/cpumask.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo.h"
 #include "mm/memmap/zone.h"
 
 enum { ARENA_NODES_MAX = 4, ARENA_RANGES_MAX = 4 };
@@ -92,6 +93,12 @@ struct arena {
  */
 #define arena_borrow(...) arena_borrow_with(&(const struct arena_options){.bytes = __VA_ARGS__})
 struct arena *arena_borrow_with(const struct arena_options *options);
+
+/* The mode that works in every arena. */
+static inline const struct hvo_mode *hvo_on(void)
+{
+	return &hvo_modes[HVO_ON];
+}
 
 /*
  * A case in an arena `a`, which the expression borrows. A machine that cannot lend it skips the

@@ -83,17 +83,25 @@ static void arrive_and_run(void *arg)
 	g->fn(g->arg);
 }
 
+cpu_t cpus_start_idle(call_fn *fn, void *arg, cpu_t most)
+{
+	cpu_t cpu, started = 0;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (started < most && cpu != cpu_id() && work_done(cpu) &&
+		    work_start(cpu, fn, arg) == 0)
+			started++;
+	}
+	return started;
+}
+
 cpu_t cpus_run_together(call_fn *fn, void *arg)
 {
 	static struct gathering g;
-	cpu_t cpu, helpers = 0;
+	cpu_t helpers;
 
 	g = (struct gathering){.fn = fn, .arg = arg, .expected = CPU_NONE};
-	cpumask_foreach(cpu, &cpus_online) {
-		if (helpers + 1 < together && cpu != cpu_id() &&
-		    work_start(cpu, arrive_and_run, &g) == 0)
-			helpers++;
-	}
+	helpers = cpus_start_idle(arrive_and_run, &g, (cpu_t)MIN(together - 1, (u64)CPU_NONE));
 	atomic_store_release(&g.expected, helpers + 1);
 	arrive_and_run(&g);
 	cpus_await_work();

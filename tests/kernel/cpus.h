@@ -28,6 +28,9 @@ cpu_t cpus_find_other(void);
 enum { CPUS_TOGETHER = 4 }; /* unless test.together= says otherwise */
 cpu_t cpus_run_together(call_fn *fn, void *arg);
 
+/* Start fn(arg) on up to `most` idle CPUs, but this one. Returns on how many. */
+cpu_t cpus_start_idle(call_fn *fn, void *arg, cpu_t most);
+
 /*
  * Say how often the event came that a case is about, where the schedule decides that. No case may
  * expect a number: a host may run each CPU to its end before the next one.

@@ -80,6 +80,17 @@ TEST_ARENA(mm_gigablock, emptied_gib_is_clean_again, borrow_gibs(2, MIB(16)))
 	EXPECT_EQ(zone->free_type[MIGRATE_UNMOVABLE], 0);
 }
 
+/* One movable page has left the tainted GiB, in which `page` is. Gives back what the holder has. */
+static void expect_one_moved(struct arena *a, struct holder *h, const struct page *page)
+{
+	EXPECT_EQ(h->moved, 1);
+	EXPECT_EQ(tainted_gibs(a), 1);
+	EXPECT(gigablock_is_tainted(&a->mm, block_of_page(page)));
+	EXPECT(holder_intact(h));
+	EXPECT(arena_accounted(a));
+	holder_give_all(h);
+}
+
 /*
  * All of memory is in use, nearly all of it movable. A page that cannot be moved still finds room
  * in the tainted GiB, which a movable page leaves.
@@ -114,12 +125,7 @@ TEST_ARENA(mm_gigablock, movable_pages_leave_a_tainted_gib, borrow_gibs(GIBS, MI
 	REQUIRE(page);
 	page_chain_push(&chain, page);
 	EXPECT_EQ(evacuated.blocks, before + 1);
-	EXPECT_EQ(h.moved, 1);
-	EXPECT_EQ(tainted_gibs(a), 1);
-	EXPECT(gigablock_is_tainted(&a->mm, block_of_page(page)));
-	EXPECT(holder_intact(&h));
-	EXPECT(arena_accounted(a));
-	holder_give_all(&h);
+	expect_one_moved(a, &h, page);
 	chain_give(&chain, &a->mm);
 }
 
@@ -153,12 +159,7 @@ TEST_ARENA(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory,
 	page_chain_push(&chain, page);
 	EXPECT_EQ(evacuated.chunks, before.chunks + 1);
 	EXPECT_EQ(evacuated.blocks, before.blocks);
-	EXPECT_EQ(h.moved, 1);
-	EXPECT_EQ(tainted_gibs(a), 1);
-	EXPECT(gigablock_is_tainted(&a->mm, block_of_page(page)));
-	EXPECT(holder_intact(&h));
-	EXPECT(arena_accounted(a));
-	holder_give_all(&h);
+	expect_one_moved(a, &h, page);
 	chain_give(&chain, &a->mm);
 }
 

@@ -273,8 +273,7 @@ TEST(mm_history, the_head_of_a_page_that_was_in_pieces_lies_where_frames_last)
 	if (pool_1g.pages + pool_2m.pages > 0 || mm_kernel.style == SECTION_MAPPED)
 		SKIP("pools have pages already, or sections are mapped from the start");
 	test_option("hvo", "on");
-	while ((page = mm_page_alloc(&mm_kernel, FILL_ORDER, USE_MOVABLE, 0, NODE_NONE)))
-		page_chain_push(&chain, page);
+	chain_take_all(&chain, &mm_kernel, FILL_ORDER, 0, NODE_NONE);
 	chain_give(&chain, &mm_kernel);
 	page = mm_page_alloc(&mm_kernel, GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
 	if (page) {
@@ -350,15 +349,14 @@ TEST_ARENA(mm_history, a_page_of_a_mapped_section_is_restored_from_its_own_frame
 	   arena_borrow(MIB(256)))
 {
 	enum { PAGES = 32 }; /* metadata blocks of the section leave some of its frames unused */
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
 	u64 restored;
 	struct zone *zone = arena_zone(a, 0);
 
 	EXPECT_EQ(section_open_next(zone, SECTION_MAPPED), 0);
 	EXPECT_EQ(block_take(zone, FREE_MAPPED, BLOCK_ORDER, PAGES, BLOCK_HUGE, &list), PAGES);
-	hvo_make_all(&a->mm, on, &list);
-	EXPECT_EQ(hvo_restore(&a->mm, on, &list, &done, &restored), 0);
+	hvo_make_all(&a->mm, hvo_on(), &list);
+	EXPECT_EQ(hvo_restore(&a->mm, hvo_on(), &list, &done, &restored), 0);
 	EXPECT_EQ(restored, PAGES);
 	block_list_publish_free(&a->mm, &done);
 	meta_flush_gated(zone_meta_node(zone));

@@ -162,10 +162,8 @@ static void count_leaves(const struct mapping *m, u64 leaves[LEVELS])
 	for (u64 at = 0; at < size; at += pt_level_size(level)) {
 		const virt_t virt = (virt_t)m->addr + at;
 		const pte_t *entry = pgtable_entry(pgtable_root(), virt, PT_PMD, NULL, NULL, NULL);
-		phys_t phys;
-		pte_t pte;
 
-		if (pgtable_translate(pgtable_root(), virt, &phys, &pte, &level))
+		if (huge_leaf((const void *)virt, &level))
 			leaves[level]++;
 		else
 			level = entry && pte_present(pte_load(entry)) ? PT_PAGE : PT_PMD;
@@ -173,22 +171,14 @@ static void count_leaves(const struct mapping *m, u64 leaves[LEVELS])
 	}
 }
 
-static bool is_mapped(const char *addr)
-{
-	enum pt_level level;
-	phys_t phys;
-	pte_t pte;
-
-	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level);
-}
-
 /* After success every page, or smaller ones in its place, must be mapped. */
 static void expect_all_there(const struct mapping *m)
 {
 	for (u64 i = 0; i < m->pages; i++) {
 		const char *page = m->addr + i * m->step->page;
+		enum pt_level level;
 
-		EXPECT(is_mapped(page) || is_mapped(page + m->step->page / 2));
+		EXPECT(huge_leaf(page, &level) || huge_leaf(page + m->step->page / 2, &level));
 	}
 }
 

@@ -180,10 +180,8 @@ TEST(mm_huge_map, impossible_nodes_are_refused)
  */
 TEST(mm_huge_map, a_pools_pages_of_other_nodes_are_left_alone)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
-
 	for (node_t node = 0; node < mm_kernel.nodes; node++) {
-		const u64 grown = pool_grow_on(&pool_2m, on, node, 2);
+		const u64 grown = pool_grow_on(&pool_2m, hvo_on(), node, 2);
 		const u64 free = pool_2m.free;
 
 		for (node_t other = 0; grown > 0 && other < mm_kernel.nodes; other++) {
@@ -201,6 +199,6 @@ TEST(mm_huge_map, a_pools_pages_of_other_nodes_are_left_alone)
 			huge_unmap(addr);
 			EXPECT_EQ(pool_2m.free, free);
 		}
-		EXPECT_EQ(pool_shrink(&pool_2m, on, grown), grown);
+		EXPECT_EQ(pool_shrink(&pool_2m, hvo_on(), grown), grown);
 	}
 }

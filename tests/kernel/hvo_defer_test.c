@@ -13,11 +13,11 @@
 #include "mm/memmap/meta.h"
 #include "mm/memmap/upward.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 
@@ -46,7 +46,7 @@ TEST_ARENA(mm_hvo, recycled_blocks_take_one_round_however_many,
 	u64 before;
 
 	EXPECT_EQ(option_set_for_now(option_find("hvo.defer"), "off", &saved), 0);
-	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 1);
+	EXPECT_EQ(rounds_to_convert(a, 24, hvo_on(), &list), 1);
 	option_put_back(&saved, 1);
 	EXPECT(huge_tails_right(&a->mm, list.head, BLOCK_ORDER, 1));
 	before = rounds_so_far();
@@ -60,13 +60,12 @@ TEST_ARENA(mm_hvo, recycled_blocks_take_one_round_however_many,
 TEST_ARENA(mm_hvo, the_pool_gives_a_page_out_after_its_round,
 	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 before;
 
 	test_option("hvo.defer", "on");
 	REQUIRE(full_blocks_make(a, 30));
 	before = rounds_so_far();
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	for (unsigned i = 0; i < GIB_BLOCKS; i++) {
 		struct page *page = pool_page_take(&a->pool, 1, POOL_ANY);
@@ -157,7 +156,6 @@ static unsigned cpus_that_helped(const struct mm *mm)
  */
 static unsigned make_shared(u32 *order, bool may_help)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	const u64 pages = shared_pages();
 	struct arena *a = borrow_shared();
 	unsigned cpus;
@@ -167,7 +165,7 @@ static unsigned make_shared(u32 *order, bool may_help)
 		return 0;
 	while (section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND) == 0)
 		; /* otherwise many CPUs open sections, and the order is left to chance */
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, pages), pages);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, pages), pages);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), pages);
 	EXPECT_EQ(list_pages(a, order), pages);
 	EXPECT(arena_accounted(a));
@@ -177,7 +175,7 @@ static unsigned make_shared(u32 *order, bool may_help)
 	/* A single CPU may be a helper that did everything while the host ran no other CPU. */
 	EXPECT(helped > 0 || cpus == 1);
 	EXPECT(helped == 0 || may_help);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, pages), pages);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, pages), pages);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 	return cpus;
@@ -265,31 +263,22 @@ TEST_ARENA(mm_hvo, who_needs_gated_frames_starts_the_round, arena_borrow(MIB(16)
 	famine_end(&famine);
 }
 
-static void free_all(struct arena *a, struct page **page, unsigned count)
-{
-	for (unsigned i = 0; i < count; i++)
-		mm_page_free(&a->mm, page[i]);
-}
-
 /* A pool born at boot takes pages back that were small in the meantime. */
 TEST_ARENA(mm_hvo, what_was_split_can_be_a_page_of_every_mode_again,
 	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
 	enum { PAGES = 64 };
 	const struct hvo_mode *preinit = hvo_mode_find("preinit");
-	static struct page *page[PAGES];
+	struct page *chain = NULL;
 	u64 all;
 
-	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), GIB_BLOCKS), GIB_BLOCKS);
 	all = pool_grow_on(&a->pool, preinit, 1, GIB_BLOCKS);
 	EXPECT(all > PAGES);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), all), all);
-	for (unsigned i = 0; i < PAGES; i++) {
-		page[i] = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
-		REQUIRE(page[i]);
-	}
-	free_all(a, page, PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), all), all);
+	REQUIRE(chain_take(&chain, &a->mm, PAGES, BLOCK_ORDER - 1, PAGE_NODE, 1) == PAGES);
+	chain_give(&chain, &a->mm);
 	pcp_drain_all(&a->mm);
 	/* metadata memory may have taken a block or two */
 	EXPECT(pool_grow_on(&a->pool, preinit, 1, GIB_BLOCKS) + 2 >= all);

@@ -9,6 +9,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/row.h"
 
 enum { FAULTS_MAX = 200 };
 
@@ -106,10 +107,6 @@ static bool run_with_fault(const struct giga_operation *op, const struct hvo_mod
 	return met;
 }
 
-/*
- * At least `least` places must have failed; otherwise the sweep missed its target. With 0, no place
- * may have failed.
- */
 static void sweep_mode(const struct giga_operation *op, const struct hvo_mode *mode, u32 least)
 {
 	bool met = true;
@@ -120,28 +117,15 @@ static void sweep_mode(const struct giga_operation *op, const struct hvo_mode *m
 		met = run_with_fault(op, mode, fault);
 		last = met || test_failed() ? fault : last;
 	}
-	if (test_failed())
-		pr_err("%s, mode %s: failure %u of this operation", op->name, mode->name, last);
-	else if (sweep_next(last) <= least || (least == 0 && last > 0))
-		test_fail(__FILE__, __LINE__, "%s, mode %s, met %u failures", op->name, mode->name,
-			  last);
-	else
-		print("  # %s, mode %s: places up to number %u failed, one at a time\n", op->name,
-		      mode->name, last);
+	sweep_ended(op->name, mode->name, last, least);
 	EXPECT(!met || test_failed());
 	expect_sound();
 }
 
 static void sweep(const struct giga_operation *op)
 {
-	const struct hvo_mode *off = hvo_mode_find("off");
-
-	if (pool_1g.boot + pool_2m.boot > 0)
-		SKIP("the machine's pools have boot pages");
-	sections_close_all(&mm_kernel);
-	if (grow(off) == 0)
-		SKIP("needs 1024 MiB of free memory in one piece");
-	put_back(off);
+	if (!pool_giga_possible())
+		return;
 	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
 		if (!mode->mapped && memblock_totals().ram_bytes > ALL_MAPPED_MAX)
 			print("  # mode %s takes what is not opened first, of which there is too "

@@ -8,13 +8,13 @@
  * must have reported what it did, and it must succeed completely when it is repeated.
  * hvo_fault_giga_test.c covers 1 GiB pages of mapped sections.
  */
-#include "kernel/core/printk.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/row.h"
 
 enum {
 	FAULTS_MAX = 400,
@@ -104,10 +104,8 @@ static u64 split(struct sweep *s)
 /* Make all free memory of the node huge, so that splitting starts with a round. */
 static bool all_is_huge(struct sweep *s)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
-
-	return pool_grow_on(&s->a->pool, on, node_of(s), ~0ULL) > 0 &&
-	       pool_shrink(&s->a->pool, on, ~0ULL) > 0;
+	return pool_grow_on(&s->a->pool, hvo_on(), node_of(s), ~0ULL) > 0 &&
+	       pool_shrink(&s->a->pool, hvo_on(), ~0ULL) > 0;
 }
 
 /* Leave full blocks in on-demand sections; making them huge takes a round. */
@@ -232,15 +230,10 @@ static void sweep(const struct hvo_mode *mode, const struct operation *op)
 			break;
 		last = met ? s.fault : last;
 	}
-	if (test_failed())
-		pr_err("%s, mode %s: failure %u of this operation", op->name, mode->name, s.fault);
-	else if (s.a && (sweep_next(last) <= op->least || (op->least == 0 && last > 0)))
-		test_fail(__FILE__, __LINE__, "%s, mode %s, met %u failures", op->name, mode->name,
-			  last);
-	else if (s.a)
-		print("  # %s, mode %s: places up to number %u failed, one at a time\n", op->name,
-		      mode->name, last);
-	EXPECT(!met || test_failed() || !s.a);
+	if (!s.a)
+		return;
+	sweep_ended(op->name, mode->name, test_failed() ? s.fault : last, op->least);
+	EXPECT(!met || test_failed());
 }
 
 /* ---- every mode, in memory with mapped sections ---- */
@@ -324,8 +317,12 @@ TEST(mm_fault, growing_demoting_and_splitting_with_hvo_on)
 		{"open", MIB(256), 0, 1, nothing, open_on_demand, close_again, 2},
 	};
 
+	static const struct operation mapped = {"open mapped", MIB(256),    0,           1,
+						nothing,       open_mapped, close_again, 1};
+
 	for (unsigned i = 0; i < ARRAY_LEN(ops) && !test_failed(); i++)
-		sweep(hvo_mode_find("on"), &ops[i]);
+		sweep(hvo_on(), &ops[i]);
+	sweep(hvo_mode_find("batched"), &mapped);
 }
 
 static const struct operation making_1g = {"grow 1G", MIB(16),   GIB(2),          2,
@@ -333,7 +330,7 @@ static const struct operation making_1g = {"grow 1G", MIB(16),   GIB(2),        
 
 TEST(mm_fault, making_1g_pages)
 {
-	sweep(hvo_mode_find("on"), &making_1g);
+	sweep(hvo_on(), &making_1g);
 }
 
 /*
@@ -343,13 +340,5 @@ TEST(mm_fault, making_1g_pages)
 TEST(mm_fault, making_1g_pages_by_a_search_that_opens_nothing)
 {
 	test_option("contig", "vanilla");
-	sweep(hvo_mode_find("on"), &making_1g);
-}
-
-TEST(mm_fault, opening_sections_mapped)
-{
-	static const struct operation op = {"open mapped", MIB(256),    0,           1,
-					    nothing,       open_mapped, close_again, 1};
-
-	sweep(hvo_mode_find("batched"), &op);
+	sweep(hvo_on(), &making_1g);
 }

@@ -73,35 +73,23 @@ static void expect_small_pages_right(struct pool *pool)
 				return;
 }
 
-TEST_ARENA(mm_giga, unopened_memory_becomes_one_without_a_round,
+/* ---- demotion ---- */
+
+TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 before = rounds_so_far();
 
-	EXPECT_EQ(pool_grow(&a->giga, on, 2), 2);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* of memory never opened */
 	EXPECT_EQ(pool_frames_saved(&a->giga), 2 * SAVED_1G);
 	expect_giga(&a->mm, first_free(&a->giga));
 	expect_sound(a);
-	EXPECT_EQ(pool_shrink(&a->giga, on, 2), 2);
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 2), 2);
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 2 * order_pages(GIGA_ORDER));
-	EXPECT_EQ(pool_grow(&a->giga, on, 2), 2); /* the pages are taken as they are */
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 3), 2); /* the pages are taken as they are */
 	EXPECT_EQ(rounds_so_far() - before, 0);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 2);
-	EXPECT_EQ(pool_grow(&a->giga, on, 1), 0); /* one more than fits */
-	expect_sound(a);
-}
-
-/* ---- demotion ---- */
-
-TEST_ARENA(mm_giga, a_batch_is_demoted_with_one_round, arena_borrow(MIB(16), .phantom = GIB(2)))
-{
-	const struct hvo_mode *on = hvo_mode_find("on");
-	u64 before;
-
-	EXPECT_EQ(pool_grow(&a->giga, on, 2), 2);
 	before = rounds_so_far();
-	EXPECT_EQ(pool_demote(&a->giga, &a->pool, on, 2), 2);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 2);
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT_EQ(a->giga.pages, 0);
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
@@ -109,9 +97,9 @@ TEST_ARENA(mm_giga, a_batch_is_demoted_with_one_round, arena_borrow(MIB(16), .ph
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 2 + 2 * GIB_BLOCKS);
 	expect_small_pages_right(&a->pool);
 	expect_sound(a);
-	EXPECT_EQ(pool_shrink(&a->pool, on, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
 	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 2 * GIB_BLOCKS);
-	EXPECT_EQ(pool_grow(&a->giga, on, 2), 2); /* the bare blocks are one piece again */
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* the bare blocks are one piece again */
 	expect_giga(&a->mm, first_free(&a->giga));
 	expect_sound(a);
 }
@@ -119,18 +107,17 @@ TEST_ARENA(mm_giga, a_batch_is_demoted_with_one_round, arena_borrow(MIB(16), .ph
 TEST_ARENA(mm_giga, free_ones_are_taken_apart_for_2m_pages,
 	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct page *page;
 
-	EXPECT_EQ(pool_grow(&a->giga, on, 2), 2);
-	EXPECT_EQ(pool_shrink(&a->giga, on, 2), 2);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2);
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 2), 2);
 	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(page);
 	/* One 1 GiB page was enough. */
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], order_pages(GIGA_ORDER));
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS - 1);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS - 1);
 	expect_small_pages_right(&a->pool);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, 2 * GIB_BLOCKS - 1), 2 * GIB_BLOCKS - 1);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, 2 * GIB_BLOCKS - 1), 2 * GIB_BLOCKS - 1);
 	mm_page_free(&a->mm, page);
 	expect_sound(a);
 }
@@ -138,18 +125,17 @@ TEST_ARENA(mm_giga, free_ones_are_taken_apart_for_2m_pages,
 /* With 510 heads, one too few, the page stays usable as it is. With 511 heads it is demoted. */
 TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct famine famine;
 	u64 before;
 
-	EXPECT_EQ(pool_grow(&a->giga, on, 2), 2);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2);
 	/* Metadata memory grows now and not during the demotions. */
 	REQUIRE(meta_reserve(&a->mm.node[0], META_LASTING, 2 * HEADS) == 0);
 	meta_unreserve(&a->mm.node[0], META_LASTING, 2 * HEADS);
 
 	famine_begin(&famine, a, META_LASTING, HEADS - 1);
 	before = rounds_so_far();
-	EXPECT_EQ(pool_demote(&a->giga, &a->pool, on, 2), 0);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 0);
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	EXPECT_EQ(a->giga.free, 2);
 	expect_giga(&a->mm, first_free(&a->giga));
@@ -158,7 +144,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 
 	/* There are heads for one page and, but for one head, for another. */
 	famine_begin(&famine, a, META_LASTING, 2 * HEADS - 1);
-	EXPECT_EQ(pool_demote(&a->giga, &a->pool, on, 2), 1);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT_EQ(a->giga.free, 1);
 	EXPECT_EQ(a->pool.free, GIB_BLOCKS);
@@ -166,7 +152,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	expect_small_pages_right(&a->pool);
 	famine_end(&famine);
 	expect_sound(a);
-	EXPECT_EQ(pool_demote(&a->giga, &a->pool, on, 2), 1);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
 	expect_sound(a);
 }
@@ -181,22 +167,6 @@ static bool machine_accounted(void)
 	pool_expect_consistent(&pool_1g);
 	pool_expect_consistent(&pool_2m);
 	return account_machine();
-}
-
-/*
- * Make one page in the machine's empty pool with `mode`, from unopened memory. Returns its first
- * block, or BLOCK_NONE if the case was skipped.
- */
-static u32 machine_grow(const struct hvo_mode *mode)
-{
-	if (pool_1g.boot + pool_2m.boot > 0) {
-		test_skip("the machine's pools have boot pages");
-		return BLOCK_NONE;
-	}
-	sections_close_all(&mm_kernel);
-	if (pool_grow(&pool_1g, mode, 1) == 0)
-		test_skip("needs 1024 MiB of free memory in one piece");
-	return first_free(&pool_1g);
 }
 
 static void expect_restored(struct mm *mm, u32 index)
@@ -218,13 +188,11 @@ static void expect_restored(struct mm *mm, u32 index)
 static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s64 saved)
 {
 	const struct hvo_mode *mode = hvo_mode_find(name);
-	u32 index = machine_grow(mode);
 	u64 before;
+	u32 index;
 
-	if (index == BLOCK_NONE)
+	if (!pool_giga_possible())
 		return;
-	EXPECT_EQ(pool_shrink(&pool_1g, mode, 1), 1);
-	sections_close_all(&mm_kernel);
 	before = rounds_so_far();
 	REQUIRE(pool_grow(&pool_1g, mode, 1) == 1);
 	EXPECT_EQ(rounds_so_far() - before, grow_rounds);

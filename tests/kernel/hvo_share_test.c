@@ -267,10 +267,10 @@ TEST_ARENA(mm_hvo, gigabytes_with_a_round_each_stay_with_one_cpu,
 					  .mode = hvo_mode_find("unbatched")};
 
 		EXPECT_EQ(hvo_to_share(&batch), 0); /* an empty batch */
-		REQUIRE(hvo_take_blocks(arena_phantom_zone(a), hvo_mode_find("on"), orders[i], 1,
+		REQUIRE(hvo_take_blocks(arena_phantom_zone(a), hvo_on(), orders[i], 1,
 					&batch.list) == 1);
 		EXPECT_EQ(hvo_to_share(&batch), orders[i] == BLOCK_ORDER);
-		hvo_make_all(&a->mm, hvo_mode_find("on"), &batch.list);
+		hvo_make_all(&a->mm, hvo_on(), &batch.list);
 		block_list_publish_free(&a->mm, &batch.list);
 	}
 }

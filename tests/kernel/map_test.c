@@ -24,6 +24,7 @@
 #include "mm/page/page_check.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
+#include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"
 
@@ -389,15 +390,6 @@ static void unmap_it(void *arg)
 	atomic_store_release(&slow->ended, 1);
 }
 
-static bool is_mapped(const void *at)
-{
-	enum pt_level level;
-	phys_t phys;
-	pte_t entry;
-
-	return pgtable_translate(pgtable_root(), (virt_t)at, &phys, &entry, &level);
-}
-
 /*
  * Another CPU has cleared the entry, and its round waits for this CPU, which takes no interrupt.
  * Returns the address that a mapping gets at that moment; NULL if the round has ended meanwhile.
@@ -405,10 +397,11 @@ static bool is_mapped(const void *at)
 static void *map_before_the_round(struct slow *slow, struct page *page)
 {
 	const irq_flags_t flags = irq_save();
+	enum pt_level level;
 	void *at;
 	u64 tag;
 
-	CPUS_AWAIT(!is_mapped(slow->mapping));
+	CPUS_AWAIT(!huge_leaf(slow->mapping, &level));
 	tag = shootdown_tag();
 	map_next_slot(0);
 	at = page_map(page, PAGE_SIZE);

@@ -189,7 +189,6 @@ TEST_ARENA(mm_memmap, huge_pages_are_described_to_their_last_tails, borrow_soile
 TEST_ARENA(mm_memmap, a_gigabyte_is_described_in_all_its_tails_and_so_are_its_parts,
 	   borrow_soiled(GIB(1)))
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	u32 index;
 	struct page *page = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 
@@ -197,12 +196,12 @@ TEST_ARENA(mm_memmap, a_gigabyte_is_described_in_all_its_tails_and_so_are_its_pa
 	index = block_of_page(page);
 	expect_huge(a, index, GIGA_ORDER, PAGE_COMPOUND | PAGE_OPTIMISED, 1);
 	mm_page_free(&a->mm, page);
-	EXPECT_EQ(pool_grow(&a->giga, on, 1), 1);
-	EXPECT_EQ(pool_demote(&a->giga, &a->pool, on, 1), 1);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 1), 1);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 1), 1);
 	for (u32 i = 0; i < GIB_BLOCKS && !test_failed(); i++)
 		expect_huge(a, index + i, BLOCK_ORDER,
 			    PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
-	EXPECT_EQ(pool_shrink(&a->pool, on, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), GIB_BLOCKS), GIB_BLOCKS);
 }
 
 /*

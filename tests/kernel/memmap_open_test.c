@@ -301,32 +301,6 @@ TEST(mm_memmap_open, before_the_series_there_are_no_chunks)
 	}
 }
 
-/* ---- lazy costs next to nothing ---- */
-
-static void check_share(struct arena *a, u64 before, const char *what)
-{
-	const u64 bytes = arena_usage(a).memmap_bytes - before, ram = a->options.phantom;
-
-	if (bytes == 0 || bytes * 400 > ram)
-		test_fail(__FILE__, __LINE__,
-			  "%s: %llu bytes of memmap for %llu MiB, over 0.25%% or nothing", what,
-			  bytes, ram >> 20);
-}
-
-TEST_ARENA(mm_memmap_open, bare_and_huge_blocks_cost_a_quarter_percent,
-	   arena_borrow(MIB(8), .phantom = GIB(1)))
-{
-	u64 grown, before;
-
-	before = arena_usage(a).memmap_bytes;
-	arena_open_all(a);
-	check_share(a, before, "bare");
-	grown = pool_grow(&a->pool, hvo_mode_find("on"), GIB_BLOCKS);
-	EXPECT(grown >= GIB_BLOCKS * 9 / 10);
-	check_share(a, before, "huge");
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), grown), grown);
-}
-
 /* ---- over garbage: nothing is read before it is written ---- */
 
 enum { GARBAGE = 0xa5 };

@@ -14,6 +14,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/pool_check.h"
 #include "tests/kernel/row.h"
 
 /* ---- the option ---- */
@@ -206,7 +207,7 @@ static struct arena *borrow_with_pool(void)
 
 	if (!a)
 		return NULL;
-	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, 4), 4);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, 4), 4);
 	pool_pfn = block_pfn(a->pool.node[1].free.head) + 77;
 	return a;
 }
@@ -214,11 +215,10 @@ static struct arena *borrow_with_pool(void)
 static void expect_pool(struct arena *a, u64 pages)
 {
 	EXPECT_EQ(arena_usage(a).bad, 1);
-	EXPECT_EQ(a->pool.pages, pages);
-	EXPECT_EQ(a->pool.free, pages);
+	pool_expect_counts(&a->pool, pages, 0, 0);
 	expect_out_of_use(a, 1, pool_pfn, 1);
 	EXPECT_EQ(a->mm.watch & WATCH_BAD, 0);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 4), pages);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 4), pages);
 }
 
 TEST_ARENA(mm_bad, another_page_takes_the_place_of_a_free_one_in_a_pool, borrow_with_pool())
@@ -257,7 +257,7 @@ TEST_ARENA(mm_bad, a_promise_is_kept_before_a_bad_frame_leaves_the_pool, borrow_
 	EXPECT_EQ(mm_mark_bad(&a->mm, pool_pfn), -EBUSY);
 	EXPECT_EQ(a->pool.free, 4);
 	pool_unreserve(&a->pool, 4);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 4), 4);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 4), 4);
 	fail_disarm(&a->mm.fail);
 	expect_pool(a, 0);
 }
@@ -291,6 +291,8 @@ TEST_ARENA(mm_bad, a_withdrawal_that_came_too_early_is_made_again, borrow_with_p
 	REQUIRE(page);
 	a->mm.bad.withdrawing = 1;
 	pool_page_give(&a->pool, page);
+	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(arena_block(a) + 2) + 5), -EAGAIN);
+	EXPECT_EQ(bad_frames_withdraw(&a->mm), 1);
 	EXPECT_EQ(arena_usage(a).bad, 0);
 	a->mm.bad.withdrawing = 0;
 	/* the frame is known; what follows is the other CPU's end */

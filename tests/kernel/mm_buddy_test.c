@@ -86,8 +86,8 @@ TEST_ARENA(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place, borr
 	u32 pages[MANY + 1];
 	struct zone *zone = arena_phantom_zone(a);
 
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), MANY), MANY);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), MANY), MANY);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), MANY), MANY);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), MANY), MANY);
 	spin_lock(&zone->lock);
 	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages, MANY - 1), MANY - 1);
 	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages + MANY - 1, 2), 1);
@@ -102,17 +102,4 @@ TEST_ARENA(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place, borr
 	EXPECT_EQ(zone->free_class[FREE_HUGE], MANY * BLOCK_FRAMES);
 	for (unsigned i = 1; i < MANY; i += 2)
 		migratetype_set(zone->mm, pages[i], 1, MIGRATE_MOVABLE);
-}
-
-TEST_ARENA(mm_buddy, a_border_off_the_section_grid_is_respected,
-	   arena_borrow(MIB(2), .phantom = GIB(1), .phantom_nodes = 2,
-			.phantom_skew = MIB(2) + KIB(4)))
-{
-	const u64 half = order_pages(GIGA_ORDER - 1);
-
-	arena_open_all(a);
-	EXPECT_EQ(arena_zone(a, 1)->free_class[FREE_BARE], half + BLOCK_FRAMES);
-	EXPECT_EQ(arena_zone(a, 2)->free_class[FREE_BARE], half - 2 * BLOCK_FRAMES);
-	EXPECT_EQ(block_look_at(&a->mm, arena_phantom_block(a) + GIB_BLOCKS / 2 + 1).state,
-		  BLOCK_RESERVED);
 }

@@ -7,12 +7,19 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
+#include "mm/contig/bad_frames.h"
 #include "mm/hugetlb/pool_move.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
+#include "mm/zone/section.h"
+#include "mm/zone/transit.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
 
@@ -244,14 +251,13 @@ TEST(mm_contig, every_failure_point_leaves_no_trace)
 
 TEST_ARENA(mm_contig, a_pool_keeps_its_pages_elsewhere, arena_borrow(MIB(32)))
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct contig_stats stats = {0};
 	struct page *used;
 	pfn_t first;
 
 	pool_makes_on_demand();
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	EXPECT_EQ(pool_grow(&a->pool, on, 6), 6);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 6), 6);
 	used = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(used && holder_adopt(&holder, used));
 	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
@@ -268,9 +274,7 @@ TEST_ARENA(mm_contig, a_pool_keeps_its_pages_elsewhere, arena_borrow(MIB(32)))
 				  MIGRATE_MOVE_GIGA, &stats) == 0);
 	EXPECT_EQ(stats.moved.pages, BLOCK_FRAMES);
 	EXPECT(holder.page[0] != used && holder_intact(&holder));
-	pool_expect_consistent(&a->pool);
-	EXPECT_EQ(a->pool.pages, 6);
-	EXPECT_EQ(a->pool.in_use, 1);
+	pool_expect_counts(&a->pool, 6, 1, 0);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
 
@@ -280,8 +284,7 @@ TEST_ARENA(mm_contig, a_pool_keeps_its_pages_elsewhere, arena_borrow(MIB(32)))
 				  MIGRATE_MOVE_GIGA, &stats) == 0);
 	EXPECT_EQ(stats.moved.pages, 0); /* there was nothing to copy */
 	EXPECT_EQ(stats.moved.pooled, BLOCK_FRAMES);
-	pool_expect_consistent(&a->pool);
-	EXPECT_EQ(a->pool.pages, 6);
+	pool_expect_counts(&a->pool, 6, 1, 0);
 	EXPECT_EQ(a->pool.reserved, 2);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
@@ -294,9 +297,8 @@ TEST_ARENA(mm_contig, a_pool_keeps_its_pages_elsewhere, arena_borrow(MIB(32)))
 TEST_ARENA(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there,
 	   arena_borrow(MIB(32), .nodes = 2))
 {
-	struct page *used, *full[8] = {0};
+	struct page *used, *chain = NULL;
 	struct migrate_stats stats = {0};
-	unsigned count = 0;
 	u32 index;
 
 	pool_makes_on_demand();
@@ -309,10 +311,7 @@ TEST_ARENA(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there
 	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), -EBUSY);
 	REQUIRE(holder_adopt(&holder, used));
 	EXPECT_EQ(a->pool.node[1].surplus, 1);
-	while (count < ARRAY_LEN(full) &&
-	       (full[count] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 1)))
-		count++;
-	REQUIRE(count < ARRAY_LEN(full));
+	chain_take_all(&chain, &a->mm, BLOCK_ORDER, PAGE_NODE, 1);
 	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), 0);
 	EXPECT_EQ(stats.pages, BLOCK_FRAMES);
 	EXPECT(holder.page[0] != used && holder_intact(&holder));
@@ -322,8 +321,7 @@ TEST_ARENA(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there
 	pool_expect_consistent(&a->pool);
 	pool_page_give(&a->pool, holder.page[0]);
 	EXPECT_EQ(a->pool.pages, 0);
-	while (count > 0)
-		mm_page_free(&a->mm, full[--count]);
+	chain_give(&chain, &a->mm);
 }
 
 /* ---- CMA ---- */
@@ -352,4 +350,166 @@ TEST_ARENA(mm_contig, a_declared_range_can_always_be_emptied, arena_borrow(MIB(1
 	EXPECT_EQ(block_type(block_of(&a->mm, range_start(a))), MIGRATE_CMA);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
+}
+
+/* ---- blocks of every state ---- */
+
+/*
+ * Ranges and bad frames among blocks of every state: bare, full, and huge in mapped sections, where
+ * struct pages have to be restored first. Each step fails once, and then the range must be as it
+ * was.
+ */
+
+enum { TAKEN = 4, BARE_AT = 32 };
+
+static u32 start_block; /* block of the range */
+
+/*
+ * Borrow 256 MiB, of which the second half is mapped and has free huge pages. They are made while
+ * the first half has no free memory.
+ */
+static struct arena *borrow_with_huge_mapped(void)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct block_list bare = BLOCK_LIST_INIT;
+	struct page *chain = NULL;
+
+	if (!a)
+		return NULL;
+	/* Huge pages must stay huge, and the baselines restore freed ones. */
+	pool_makes_on_demand();
+	EXPECT_EQ(section_open_next(arena_zone(a, 0), SECTION_MAPPED), 0);
+	block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &bare);
+	chain_take(&chain, &a->mm, TAKEN, BLOCK_ORDER, 0, 0);
+	chain_give(&chain, &a->mm);
+	block_list_publish_free(&a->mm, &bare);
+	pcp_drain_all(&a->mm);
+	start_block = arena_block(a) + SECTION_BLOCKS;
+	while (start_block < arena_block(a) + 2 * SECTION_BLOCKS &&
+	       (block_look_at(&a->mm, start_block).state != BLOCK_HUGE ||
+		!(block_look_at(&a->mm, start_block).flags & BLOCK_MAPPED)))
+		start_block++;
+	if (start_block + TAKEN > arena_block(a) + 2 * SECTION_BLOCKS)
+		test_fail(__FILE__, __LINE__, "no free huge page in the mapped section");
+	return a;
+}
+
+static struct arena *borrow_with_bare(void)
+{
+	struct arena *a = arena_borrow(MIB(256));
+
+	if (!a)
+		return NULL;
+	start_block = arena_block(a) + BARE_AT;
+	EXPECT_EQ(block_look_at(&a->mm, start_block).state, BLOCK_BARE);
+	return a;
+}
+
+static bool is_isolated(struct arena *a)
+{
+	for (u32 i = start_block; i < start_block + TAKEN; i++)
+		if (block_is_isolated(block_at(&a->mm, i)))
+			return true;
+	return false;
+}
+
+/*
+ * Take the range once with one failure. If the call failed, it is repeated. Returns true if the
+ * failure was met.
+ */
+static bool take_with_fault(struct arena *a, u32 fault)
+{
+	bool met;
+	int err;
+
+	fail_arm(&a->mm.fail, FAIL_ANY, fault, FAIL_ONCE);
+	err = mm_contig_alloc_range(&a->mm, block_pfn(start_block), TAKEN * BLOCK_FRAMES);
+	met = fail_disarm(&a->mm.fail);
+	EXPECT(err == 0 || (met && (err == -EBUSY || err == -ENOMEM)));
+	EXPECT_EQ(arena_usage(a).in_use, err ? 0 : TAKEN * BLOCK_FRAMES);
+	EXPECT(!is_isolated(a));
+	EXPECT(arena_accounted(a));
+	if (err)
+		EXPECT_EQ(
+			mm_contig_alloc_range(&a->mm, block_pfn(start_block), TAKEN * BLOCK_FRAMES),
+			0);
+	EXPECT_EQ(arena_usage(a).in_use, TAKEN * BLOCK_FRAMES);
+	mm_contig_free_range(&a->mm, block_pfn(start_block), TAKEN * BLOCK_FRAMES);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_accounted(a));
+	return met;
+}
+
+/* Repeat until a run meets no failure. Returns the number of places that failed. */
+static u32 sweep(struct arena *(*borrow)(void))
+{
+	bool met = true;
+	u32 fault;
+
+	for (fault = 1; met && fault < FAULTS_MAX && !test_failed(); fault++) {
+		struct arena *a = borrow();
+
+		if (!a)
+			return ~0U; /* the skip message says why */
+		met = take_with_fault(a, fault);
+		arena_return(a);
+	}
+	EXPECT(!met || test_failed());
+	print("  # taking %u blocks: %u places failed, one at a time\n", (unsigned)TAKEN,
+	      fault - 2);
+	return fault - 2;
+}
+
+TEST(mm_contig, every_failure_in_bare_memory_leaves_no_trace)
+{
+	/* isolating, taking, and making struct pages for all blocks */
+	EXPECT(sweep(borrow_with_bare) >= 3);
+}
+
+TEST(mm_contig, every_failure_in_huge_memory_of_a_mapped_section_leaves_no_trace)
+{
+	EXPECT(sweep(borrow_with_huge_mapped) >= 3); /* also restoring */
+}
+
+/* The block's struct pages come back, and all frames but the bad one are free as before. */
+TEST_ARENA(mm_bad, a_free_huge_page_of_a_mapped_section_is_split_around_it,
+	   borrow_with_huge_mapped())
+{
+	struct page copy;
+	const pfn_t pfn = block_pfn(start_block) + 77;
+	const u64 free = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
+
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
+	EXPECT_EQ(block_look_at(&a->mm, start_block).state, BLOCK_FULL);
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	EXPECT(mm_page_peek(&a->mm, pfn, &copy) && copy.flags & PAGE_BAD);
+	EXPECT_EQ(arena_available(a) + arena_usage(a).meta + arena_usage(a).gated, free - 1);
+}
+
+/* Without frames to restore its struct pages, the range stays huge and free. */
+TEST_ARENA(mm_contig, huge_memory_that_cannot_be_restored_stays_huge, borrow_with_huge_mapped())
+{
+	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(start_block), BLOCK_FRAMES), -ENOMEM);
+	fail_disarm(&a->mm.fail);
+	EXPECT_EQ(block_look_at(&a->mm, start_block).state, BLOCK_HUGE);
+	EXPECT(!is_isolated(a));
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(start_block), BLOCK_FRAMES), 0);
+	mm_contig_free_range(&a->mm, block_pfn(start_block), BLOCK_FRAMES);
+}
+
+/*
+ * A page of the range was made movable meanwhile. The count of movable pages must drop with the
+ * page.
+ */
+TEST_ARENA(mm_contig, a_range_with_a_movable_page_in_it_is_given_back, arena_borrow(MIB(8)))
+{
+	const pfn_t range = block_pfn(arena_block(a) + 2);
+
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range, BLOCK_FRAMES), 0);
+	mm_page_set_movable(&a->mm, pfn_page(&a->mm, range + 100), &mover_refuses);
+	mm_contig_free_range(&a->mm, range, BLOCK_FRAMES);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
 }

@@ -57,7 +57,7 @@ static void convert(void *arg)
 	struct conversion *c = arg;
 	struct block_list left;
 
-	hvo_optimise(&c->a->mm, hvo_mode_find("on"), &c->list, &left);
+	hvo_optimise(&c->a->mm, hvo_on(), &c->list, &left);
 	hvo_complete_round(&c->a->mm, c->list.head);
 	atomic_store_release(&c->returned, 1);
 }
@@ -373,20 +373,6 @@ static void let_rounds_reach(u64 rounds, u64 ns)
 		cpu_relax();
 }
 
-/* Let up to `count` idle CPUs end a batch. Returns the number of CPUs. */
-static u32 start_finishers(struct finishing *s, u32 count)
-{
-	u32 started = 0;
-	cpu_t cpu;
-
-	cpumask_foreach(cpu, &cpus_online) {
-		if (started < count && cpu != cpu_id() && work_done(cpu) &&
-		    work_start(cpu, finish, s) == 0)
-			started++;
-	}
-	return started;
-}
-
 /*
  * This CPU answers nothing, so a round that another CPU has started cannot end. The other CPUs gate
  * frames for which that round began too early, and end a batch. They must share one round.
@@ -405,9 +391,9 @@ TEST_ARENA(mm_gate, cpus_that_end_a_batch_at_once_share_a_round,
 	before = full_rounds();
 
 	flags = irq_save();
-	EXPECT_EQ(start_finishers(&first, 1), 1);
+	EXPECT_EQ(cpus_start_idle(finish, &first, 1), 1);
 	CPUS_AWAIT(full_rounds() > before);
-	finishers = start_finishers(&s, FINISHERS_MAX - 1);
+	finishers = cpus_start_idle(finish, &s, FINISHERS_MAX - 1);
 	CPUS_AWAIT(atomic_load_acquire(&s.gated) == finishers);
 	atomic_store_release(&s.go, 1);
 	/* This is the number of rounds if each CPU started its own. */

@@ -14,6 +14,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 
@@ -119,24 +120,6 @@ TEST_ARENA(mm_isolate, every_failure_point_rolls_back, borrow_gigabyte())
 	EXPECT(fault - 1 > 40 && fault < FAULTS_MAX);
 	EXPECT_EQ(migratetype_set(&a->mm, first, GIB_BLOCKS, MIGRATE_MOVABLE), 0);
 	EXPECT(one_free_gigabyte(arena_phantom_zone(a)));
-}
-
-/* ---- the owner of an isolation ---- */
-
-TEST_ARENA(mm_isolate, an_isolation_goes_with_its_token, borrow_gigabyte())
-{
-	struct isolation first_place, token = {.count = 0};
-	struct zone *zone = arena_phantom_zone(a);
-	const u32 first = arena_phantom_block(a) + AT;
-
-	EXPECT_EQ(isolate_range(zone, first, RANGE, &first_place), 0);
-	isolate_move(zone, &first_place, &token);
-	EXPECT_EQ(first_place.count, 0);
-	EXPECT_EQ(token.count, (u64)RANGE);
-	EXPECT(arena_accounted(a));
-	isolate_undo(zone, &token);
-	EXPECT_EQ(token.count, 0);
-	EXPECT(one_free_gigabyte(zone));
 }
 
 /* If such a section was opened again, the isolated blocks would get a new type. */
@@ -286,14 +269,13 @@ TEST_ARENA(mm_migratetype, impossible_ranges_are_refused,
  */
 TEST_ARENA(mm_migratetype, cma_blocks_are_no_huge_pages, borrow_gigabyte())
 {
-	static struct page *pages[GIB_BLOCKS + 1];
-	u32 huge, bare, count = 0;
+	struct page *chain = NULL, *page = take_phantom(a, BLOCK_ORDER);
 	struct zone *zone = arena_phantom_zone(a);
+	u32 huge, bare;
 
-	pages[0] = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE);
-	REQUIRE(pages[0]);
-	huge = block_of_page(pages[0]);
-	mm_page_free(&a->mm, pages[0]);
+	REQUIRE(page);
+	huge = block_of_page(page);
+	mm_page_free(&a->mm, page);
 	pcp_drain_all(&a->mm);
 	bare = arena_phantom_block(a) + GIB_BLOCKS - 1;
 	REQUIRE(bare != huge);
@@ -302,13 +284,10 @@ TEST_ARENA(mm_migratetype, cma_blocks_are_no_huge_pages, borrow_gigabyte())
 	EXPECT_EQ(migratetype_set(&a->mm, bare, 1, MIGRATE_CMA), 0);
 	EXPECT_EQ(block_take_in(zone, bare, 1, 1u << FREE_BARE | 1u << FREE_MAPPED, BLOCK_FULL),
 		  BLOCK_NONE);
-	do {
-		pages[count] = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE);
-	} while (pages[count] && ++count < ARRAY_LEN(pages));
-	EXPECT_EQ(count, GIB_BLOCKS - 2);
+	EXPECT_EQ(chain_take_all(&chain, &a->mm, BLOCK_ORDER, PAGE_NODE, a->options.nodes),
+		  GIB_BLOCKS - 2);
 	EXPECT_EQ(listed(zone, MIGRATE_CMA), 2 * BLOCK_FRAMES);
-	while (count > 0)
-		mm_page_free(&a->mm, pages[--count]);
+	chain_give(&chain, &a->mm);
 }
 
 /* ---- pieces in transit ---- */
@@ -319,19 +298,6 @@ TEST_ARENA(mm_migratetype, cma_blocks_are_no_huge_pages, borrow_gigabyte())
  */
 
 enum { PIECE = 5 };
-
-/* Take the arena's gigabyte as pieces in transit. */
-static bool take_pieces(struct arena *a, struct block_list *pieces)
-{
-	struct contig_stats stats = {0};
-	const int err =
-		contig_take(arena_phantom_zone(a), arena_phantom_block(a), GIB_BLOCKS,
-			    &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, pieces, &stats);
-
-	EXPECT_EQ(err, 0);
-	EXPECT_EQ(pieces->count, GIB_BLOCKS);
-	return err == 0;
-}
 
 static void expect_pieces(struct arena *a)
 {
@@ -358,21 +324,24 @@ static void change_type(struct zone *zone, u32 index, u8 clear, u8 set)
 TEST_ARENA(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made, borrow_gigabyte())
 {
 	struct block_list pieces = BLOCK_LIST_INIT;
+	struct contig_stats stats = {0};
 	struct isolation token;
 	struct zone *zone = arena_phantom_zone(a);
 	const u32 first = arena_phantom_block(a);
 
-	if (take_pieces(a, &pieces)) {
-		EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
-		EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
-		expect_pieces(a);
-		isolate_undo(zone, &token);
-		change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_CMA);
-		EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
-		expect_pieces(a);
-		change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_MOVABLE);
-		EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
-	}
+	REQUIRE(contig_take(zone, first, GIB_BLOCKS,
+			    &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, &pieces,
+			    &stats) == 0);
+	EXPECT_EQ(pieces.count, GIB_BLOCKS);
+	EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
+	EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
+	expect_pieces(a);
+	isolate_undo(zone, &token);
+	change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_CMA);
+	EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
+	expect_pieces(a);
+	change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_MOVABLE);
+	EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
 	block_list_publish_free(&a->mm, &pieces);
 	/* The piece was published with its new type. */
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES);

@@ -105,12 +105,12 @@ TEST_ARENA(mm_owner, a_pool_page_is_no_write_after_free, borrow_watched(WATCH_PO
 	REQUIRE(page);
 	mm_page_free(&a->mm, page);
 	pcp_drain_all(&a->mm);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	index = a->pool.node[0].free.head;
 	/* the same block, which is still huge */
 	EXPECT_EQ(index, page_to_pfn(page) >> BLOCK_ORDER);
 	*(u64 *)phys_to_virt(block_pfn(index) << PAGE_SHIFT) = 1;
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 1), 1);
 	page = alloc_one(a, BLOCK_ORDER);
 	REQUIRE(page);
 	mm_page_free(&a->mm, page);

@@ -11,18 +11,14 @@
 #include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/listed.h"
 #include "tests/kernel/random.h"
-
-static struct page *alloc_phantom(struct arena *a, unsigned order)
-{
-	return mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, a->options.nodes);
-}
 
 TEST_ARENA(mm_page, every_order_is_one_aligned_compound_page,
 	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
 	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
-		struct page *page = alloc_phantom(a, order);
+		struct page *page = take_phantom(a, order);
 
 		REQUIRE(page);
 		EXPECT(IS_ALIGNED(page_to_pfn(page), order_pages(order)));
@@ -201,8 +197,8 @@ TEST_ARENA(mm_page, counters_equal_walks_after_random_work,
 
 static void expect_kept(struct arena *a, unsigned order)
 {
-	struct page *page = alloc_phantom(a, order),
-		    *many[3] = {alloc_phantom(a, 0), page, alloc_phantom(a, 3)};
+	struct page *page = take_phantom(a, order),
+		    *many[3] = {take_phantom(a, 0), page, take_phantom(a, 3)};
 	const u64 before = page_misuses();
 
 	REQUIRE(page && many[0] && many[2]);

@@ -17,11 +17,6 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 
-static struct page *alloc_one(struct arena *a)
-{
-	return alloc_on_phantom(a, 0, USE_MOVABLE);
-}
-
 /*
  * Take all 512 pages of one block, and no others. A refill takes up to 256 pages of the block at
  * once, and the last page empties the rings.
@@ -31,7 +26,7 @@ static struct page *take_whole_block(struct arena *a)
 	struct page *first = NULL;
 
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
-		struct page *page = alloc_one(a);
+		struct page *page = take_phantom(a, 0);
 
 		if (!page)
 			return NULL;
@@ -104,25 +99,8 @@ TEST_ARENA(mm_pcp, pages_of_a_retyped_block_drain_to_its_new_list, borrow_whole_
 	EXPECT_EQ(whole.zone->block_list[FREE_FULL][MIGRATE_UNMOVABLE][0], whole.index);
 }
 
-/* pcp.type_cache=on restores the old rule: draining believes the type that was found on freeing. */
-TEST_ARENA(mm_pcp, a_cached_type_is_stale_after_retyping, borrow_whole_block("on"))
-{
-	free_singles(a);
-	retype(whole.zone, whole.index, MIGRATE_UNMOVABLE);
-	pcp_drain_all(&a->mm);
-	EXPECT_EQ(pcp_stats(&a->mm).stale, SINGLES);
-	EXPECT_EQ(listed_small(whole.zone, MIGRATE_MOVABLE), SINGLES);
-	EXPECT_EQ(listed_small(whole.zone, MIGRATE_UNMOVABLE), 0);
-	/* all pages are there, though on the wrong list */
-	EXPECT(arena_accounted(a));
-	retype(whole.zone, whole.index, MIGRATE_MOVABLE); /* lists and types agree again */
-	EXPECT(arena_accounted(a));
-	free_the_rest(a);
-	EXPECT_EQ(pcp_stats(&a->mm).stale, SINGLES);
-	EXPECT_EQ(whole.zone->free_small, 0);
-}
-
 /*
+ * pcp.type_cache=on restores the old rule: draining believes the type that was found on freeing.
  * Linux before the series cached the type of each page, not of each block. The cached type is the
  * one that the block had when that page was freed.
  */
@@ -178,7 +156,7 @@ static struct pcp_stats look_ups(const char *types, bool bulk)
 	if (!a)
 		return stats;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-		pages[i] = alloc_one(a);
+		pages[i] = take_phantom(a, 0);
 	if (bulk)
 		mm_page_free_bulk(&a->mm, pages, BLOCK_FRAMES);
 	else
@@ -268,7 +246,7 @@ TEST_ARENA(mm_pcp, what_a_cpu_holds_too_much_goes_back, arena_borrow(MIB(16), .p
 	u64 count;
 	struct zone *zone = arena_phantom_zone(a);
 
-	REQUIRE((last = alloc_one(a)));
+	REQUIRE((last = take_phantom(a, 0)));
 	high = pcp_mine(zone)->high;
 	EXPECT(high >= PCP_HIGH_MIN &&
 	       (u64)high * PCP_SHARE * cpu_count <=
@@ -282,7 +260,7 @@ TEST_ARENA(mm_pcp, what_a_cpu_holds_too_much_goes_back, arena_borrow(MIB(16), .p
 	/* the page freed last goes out first, unless its block alone is too much */
 	REQUIRE(chain_take(&chain, &a->mm, 8, 0, PAGE_NODE, a->options.nodes) == 8);
 	mm_page_free(&a->mm, last);
-	EXPECT_EQ(page_to_pfn(alloc_one(a)) / 64, page_to_pfn(last) / 64);
+	EXPECT_EQ(page_to_pfn(take_phantom(a, 0)) / 64, page_to_pfn(last) / 64);
 	EXPECT_EQ(chain_give(&chain, &a->mm), 8);
 }
 
@@ -294,7 +272,7 @@ static void leave_some_on_the_rings(void *arg)
 	struct page *pages[10];
 
 	for (unsigned i = 0; i < ARRAY_LEN(pages); i++)
-		pages[i] = alloc_one(a);
+		pages[i] = take_phantom(a, 0);
 	for (unsigned i = 0; i < ARRAY_LEN(pages); i++)
 		if (pages[i])
 			mm_page_free(&a->mm, pages[i]);
@@ -406,14 +384,8 @@ static u32 start_askers(struct asking *s, u32 count)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "CPUs to ask for a drain");
 	const u32 before = atomic_load_relaxed(&s->asked);
-	u32 started = 0;
-	cpu_t cpu;
+	const u32 started = cpus_start_idle(ask, s, count);
 
-	cpumask_foreach(cpu, &cpus_online) {
-		if (started < count && cpu != cpu_id() && work_done(cpu) &&
-		    work_start(cpu, ask, s) == 0)
-			started++;
-	}
 	while (atomic_load_acquire(&s->asked) < before + started)
 		wait_spin(&wait, CPU_NONE);
 	return started;
@@ -535,35 +507,6 @@ TEST_ARENA(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free,
 	work_wait(holder, 0);
 	EXPECT(h.queued);
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
-}
-
-/*
- * A drain may be requested while this CPU is inside the allocator. On the fast paths too, the CPU
- * does that drain as it leaves.
- */
-TEST_ARENA(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths, arena_borrow(MIB(8)))
-{
-	struct page *page[2];
-	struct pcp *mine = a->mm.pcp[cpu_id()];
-
-	for (unsigned i = 0; i < 2; i++) {
-		page[i] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
-		REQUIRE(page[i]);
-	}
-	EXPECT(pcp_count(&a->mm, arena_zone(a, 0)) > 0);
-	mm_page_free(&a->mm, page[1]);
-	atomic_store_relaxed(&mine->drain_wanted, 1);
-	page[1] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
-	EXPECT(page[1] && !mine->drain_wanted && !mine->inside);
-	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
-	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, page[0]);
-	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 1);
-	atomic_store_relaxed(&mine->drain_wanted, 1);
-	mm_page_free(&a->mm, page[1]);
-	EXPECT(!mine->drain_wanted && !mine->inside);
-	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
-	EXPECT_EQ(arena_usage(a).in_use, 0);
 }
 
 enum { FULL_SETS = PCP_EVICT, FULL_BLOCKS = FULL_SETS * PCP_WAYS };

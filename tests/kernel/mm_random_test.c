@@ -317,15 +317,13 @@ static void borrow_range(struct soak *s)
 
 static void resize_giga(struct soak *s)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
-
 	if (s->a->options.phantom == 0)
 		return;
 	pool_forget(s);
 	if (draw(s, 4))
-		pool_resize(&s->a->giga, on, draw(s, 2));
+		pool_resize(&s->a->giga, hvo_on(), draw(s, 2));
 	else if (s->a->pool.pages <= 2 * POOL_PAGES)
-		pool_demote(&s->a->giga, &s->a->pool, on, 1);
+		pool_demote(&s->a->giga, &s->a->pool, hvo_on(), 1);
 	pool_learn(s);
 }
 
@@ -495,8 +493,8 @@ static void give_everything(struct soak *s)
 	while (s->held && !test_failed())
 		give_page(s);
 	pool_forget(s);
-	pool_resize(&s->a->giga, hvo_mode_find("on"), 0);
-	pool_resize(&s->a->pool, hvo_mode_find("on"), 0);
+	pool_resize(&s->a->giga, hvo_on(), 0);
+	pool_resize(&s->a->pool, hvo_on(), 0);
 	end_batches(s);
 	EXPECT_EQ(s->model.total, 0);
 	EXPECT_EQ(arena_usage(s->a).in_use, arena_zone(s->a, 0)->boot);
@@ -556,7 +554,7 @@ void random_allocations(const u8 *data, size_t len)
 		     (struct random_source){.data = data + 1, .len = len - 1}, NULL);
 	else
 		soak(arena_borrow(MIB(16), .phantom = GIB(1)),
-		     (struct random_source){.data = data + 1, .len = len - 1}, hvo_mode_find("on"));
+		     (struct random_source){.data = data + 1, .len = len - 1}, hvo_on());
 	option_put_back(&saved, 1);
 }
 
@@ -566,12 +564,7 @@ void random_allocations(const u8 *data, size_t len)
  */
 TEST(mm_random, gigabytes_agree_with_the_model)
 {
-	/*
-	 * Pages that replace moved pool pages are made as hvo= says, and a phantom cannot hold
-	 * struct pages.
-	 */
-	pool_makes_on_demand();
-	soak(arena_borrow(MIB(16), .phantom = GIB(2)), seeded(), hvo_mode_find("on"));
+	soak(arena_borrow(MIB(16), .phantom = GIB(2)), seeded(), hvo_on());
 }
 
 /*
@@ -586,5 +579,5 @@ TEST(mm_random, an_arena_of_odd_sizes_and_holes_agrees_with_the_model)
 				   {MIB(25) + KIB(4), MIB(1)}},
 			  .firmware = {{MIB(5) + KIB(48), KIB(8)}, {MIB(13), KIB(4)}},
 			  .boot = {{MIB(11) + KIB(40), KIB(16)}}),
-	     seeded(), hvo_mode_find("on"));
+	     seeded(), hvo_on());
 }

@@ -55,7 +55,7 @@ static void optimise_unsplit(void *arg)
 	struct unsplit *u = arg;
 
 	fail_arm(&u->a->mm.fail, FAIL_META, 1, FAIL_AGAIN); /* every request for a frame fails */
-	u->failed = hvo_optimise(&u->a->mm, hvo_mode_find("on"), &u->list, &u->left);
+	u->failed = hvo_optimise(&u->a->mm, hvo_on(), &u->list, &u->left);
 	atomic_store_release(&u->done, 1);
 }
 
@@ -105,8 +105,8 @@ TEST_ARENA(mm_vmemmap, a_block_under_a_leaf_waits_for_the_round_of_whoever_split
 	*u = (struct unsplit){.a = a, .list = BLOCK_LIST_INIT};
 	section = open_mapped_section(u->a);
 	REQUIRE(section);
-	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(u->a), hvo_mode_find("on"), BLOCK_ORDER,
-				  BARE_FIRST, &u->list),
+	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(u->a), hvo_on(), BLOCK_ORDER, BARE_FIRST,
+				  &u->list),
 		  BARE_FIRST);
 	EXPECT_EQ(
 		block_take(arena_zone(u->a, 0), FREE_MAPPED, BLOCK_ORDER, 1, BLOCK_HUGE, &u->list),
@@ -126,7 +126,7 @@ static void optimise(void *arg)
 {
 	struct unsplit *u = arg;
 
-	u->failed = hvo_optimise(&u->a->mm, hvo_mode_find("on"), &u->list, &u->left);
+	u->failed = hvo_optimise(&u->a->mm, hvo_on(), &u->list, &u->left);
 	atomic_store_release(&u->done, 1);
 }
 
@@ -163,7 +163,7 @@ TEST_ARENA(mm_vmemmap, a_leaf_found_split_waits_for_the_round_of_the_cpu_that_sp
 TEST_ARENA(mm_vmemmap, tails_of_huge_pages_are_read_only_and_shared,
 	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3 * SECTION_BLOCKS), 3 * SECTION_BLOCKS);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 3 * SECTION_BLOCKS), 3 * SECTION_BLOCKS);
 	block_list_foreach(&a->mm, index, &a->pool.node[1].free)
 		EXPECT(huge_line_right(&a->mm, index, BLOCK_ORDER));
 }

@@ -15,6 +15,7 @@
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/row.h"
 
 enum { RESERVE = 300 };
 
@@ -72,16 +73,10 @@ TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round,
 
 	zones_set_reserve(&a->mm, RESERVE);
 	arena_open_all(a);
-	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
-	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	shootdown_stats_read(&before);
-	for (unsigned i = 0; i < 2 * PAGES; i++) {
-		struct page *page =
-			mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
-
-		REQUIRE(page);
-		page_chain_push(&chain, page);
-	}
+	REQUIRE(chain_take(&chain, &a->mm, 2 * PAGES, BLOCK_ORDER - 1, PAGE_NODE, 1) == 2 * PAGES);
 	shootdown_stats_read(&after);
 	/* batches of 4, 8, ... 64 and 64; metadata memory has rounds of its own */
 	EXPECT(after.flushes - before.flushes <= 6 + 4);
@@ -177,7 +172,6 @@ TEST(mm_watermark, huge_pages_are_kept_back_in_every_mode)
 		option_put_back(&saved, 1);
 		EXPECT(arena_accounted(a));
 		arena_return(a);
-		if (test_failed())
-			test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
+		row_passed("hvo=%s", mode->name);
 	}
 }

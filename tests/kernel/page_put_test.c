@@ -23,7 +23,7 @@ TEST_ARENA(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it, ar
 {
 	struct page *page;
 
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(page);
 	page_get(page);
@@ -31,8 +31,7 @@ TEST_ARENA(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it, ar
 	EXPECT_EQ(a->pool.in_use, 1); /* the other reference keeps the page in use */
 	EXPECT(!pool_page_take(&a->pool, 0, POOL_ANY));
 	mm_page_put(&a->mm, page);
-	EXPECT_EQ(a->pool.in_use, 0);
-	EXPECT_EQ(a->pool.free, 1);
+	pool_expect_counts(&a->pool, 1, 0, 0);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(page);
 	mm_page_put(&a->mm, page + 5); /* through a tail */
@@ -78,7 +77,7 @@ static struct arena *borrow_slot(u64 bytes, u64 pages)
 		return NULL;
 	pool_makes_on_demand();
 	slot = (struct slot){.a = a, .lock = SPINLOCK_INIT(LOCK_LEAF), .index = BLOCK_NONE};
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), pages), pages);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), pages), pages);
 	return a;
 }
 
@@ -124,12 +123,9 @@ TEST_ARENA(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool,
 	EXPECT_EQ(slot.moved, 1);
 	EXPECT(slot.page != old);
 	pool_page_give(&a->pool, old);
-	EXPECT_EQ(a->pool.pages, 2);
-	EXPECT_EQ(a->pool.in_use, 1);
-	EXPECT_EQ(a->pool.surplus, 0);
+	pool_expect_counts(&a->pool, 2, 1, 0);
 	slot_empty();
-	EXPECT_EQ(a->pool.free, 2);
-	pool_expect_consistent(&a->pool);
+	pool_expect_counts(&a->pool, 2, 0, 0);
 }
 
 /*
@@ -210,33 +206,25 @@ static void hold_or_give(void *unused)
  * Provoke a mover to drop the last reference between the moment when the holder drops its own and
  * the holder's next step.
  */
-static void check_giving(call_fn *fn, bool waits)
+static void check_giving(struct arena *a, call_fn *fn, bool waits)
 {
-	struct arena *a;
-
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	a = borrow_slot(MIB(64), 4);
-	if (!a)
-		return;
 	slot.waits = waits;
 	slot.until = provoke_begin();
 	cpus_run_together(fn, NULL);
 	cpus_note_met(slot.gave, "pages given");
-	EXPECT_EQ(a->pool.in_use, 0);
-	EXPECT_EQ(a->pool.pages, 4);
-	EXPECT_EQ(a->pool.surplus, 0);
-	pool_expect_consistent(&a->pool);
+	pool_expect_counts(&a->pool, 4, 0, 0);
 }
 
-TEST(mm_pool, a_page_given_back_while_movers_hold_it_is_looked_at_no_more)
+TEST_ARENA(mm_pool, a_page_given_back_while_movers_hold_it_is_looked_at_no_more,
+	   cpus_needed(2) ? borrow_slot(MIB(64), 4) : NULL)
 {
-	check_giving(hold_or_give, true);
+	check_giving(a, hold_or_give, true);
 }
 
-TEST(mm_pool, a_page_given_back_while_ranges_are_emptied_is_looked_at_no_more)
+TEST_ARENA(mm_pool, a_page_given_back_while_ranges_are_emptied_is_looked_at_no_more,
+	   cpus_needed(2) ? borrow_slot(MIB(64), 4) : NULL)
 {
-	check_giving(move_or_give, false);
+	check_giving(a, move_or_give, false);
 }
 
 /* ---- pages that are not the pool's ---- */
@@ -259,7 +247,7 @@ TEST_ARENA(mm_pool, a_page_that_is_not_the_pools_is_refused_by_name, arena_borro
 	u64 before;
 
 	test_option("debug.bad_free", "keep");
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	plain = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
 	REQUIRE(page && plain && machine);

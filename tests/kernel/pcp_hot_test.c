@@ -16,11 +16,6 @@
 #include "tests/kernel/provoke.h"
 #include "tests/kernel/random.h"
 
-static struct page *alloc_one(struct arena *a)
-{
-	return alloc_on_phantom(a, 0, USE_MOVABLE);
-}
-
 /* An arena for pages that are freed as pcp.type_cache=off frees them. */
 static struct arena *borrow(void)
 {
@@ -37,7 +32,7 @@ static struct page *alloc_in_set_of(struct arena *a, u32 index)
 	struct page *page;
 
 	do {
-		page = alloc_one(a);
+		page = take_phantom(a, 0);
 	} while (page && (block_of_page(page) == index ||
 			  block_of_page(page) % PCP_SETS != index % PCP_SETS));
 	return page;
@@ -47,7 +42,7 @@ static struct page *alloc_in_set_of(struct arena *a, u32 index)
 static void alloc_all_held(struct arena *a)
 {
 	while (pcp_count(&a->mm, arena_phantom_zone(a)) > 0)
-		if (!alloc_one(a))
+		if (!take_phantom(a, 0))
 			return;
 }
 
@@ -55,7 +50,7 @@ static void alloc_all_held(struct arena *a)
 static void make_hot(struct arena *a, struct page *page)
 {
 	mm_page_free(&a->mm, page);
-	EXPECT(alloc_one(a) == page);
+	EXPECT(take_phantom(a, 0) == page);
 	mm_page_free(&a->mm, page);
 	EXPECT(pcp_mine(arena_phantom_zone(a))->recent.hot == page);
 }
@@ -66,7 +61,7 @@ TEST_ARENA(mm_pcp, a_hot_page_is_drained, borrow())
 	u64 listed;
 	struct zone *zone = arena_phantom_zone(a);
 
-	REQUIRE((page = alloc_one(a)));
+	REQUIRE((page = take_phantom(a, 0)));
 	alloc_all_held(a);
 	listed = listed_small(zone, MIGRATE_MOVABLE);
 	make_hot(a, page);
@@ -82,14 +77,14 @@ TEST_ARENA(mm_pcp, a_block_with_a_hot_page_keeps_its_slot, borrow())
 {
 	struct page *hot, *other;
 
-	REQUIRE((hot = alloc_one(a)));
+	REQUIRE((hot = take_phantom(a, 0)));
 	REQUIRE((other = alloc_in_set_of(a, block_of_page(hot))));
 	alloc_all_held(a);
 	make_hot(a, hot);
 	mm_page_free(&a->mm, other); /* claims a slot of the same set */
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 2);
-	EXPECT(alloc_one(a) == other);
-	EXPECT(alloc_one(a) == hot);
+	EXPECT(take_phantom(a, 0) == other);
+	EXPECT(take_phantom(a, 0) == hot);
 }
 
 /* Freeing inline goes to the block that was freed to last, as long as that has its slot. */
@@ -97,10 +92,10 @@ TEST_ARENA(mm_pcp, a_slot_given_to_another_block_is_not_freed_to, borrow())
 {
 	struct page *page, *other;
 
-	REQUIRE((page = alloc_one(a)));
+	REQUIRE((page = take_phantom(a, 0)));
 	alloc_all_held(a);
 	mm_page_free(&a->mm, page);
-	EXPECT(alloc_one(a) == page);
+	EXPECT(take_phantom(a, 0) == page);
 	REQUIRE((other = alloc_in_set_of(a, block_of_page(page)))); /* fetched into the slot */
 	mm_page_free(&a->mm, page);
 	mm_page_free(&a->mm, other);
@@ -119,18 +114,18 @@ static struct page *hold_of_two_blocks(struct arena *a, struct page **first)
 	struct page *other;
 
 	alloc_all_held(a);
-	*first = alloc_one(a);
+	*first = take_phantom(a, 0);
 	if (!*first)
 		return NULL;
 	do {
-		other = alloc_one(a);
+		other = take_phantom(a, 0);
 	} while (other && block_of_page(other) == block_of_page(*first));
 	if (!other)
 		return NULL;
 	mm_page_free(&a->mm, *first + 1); /* its word is not empty from here on */
 	mm_page_free(&a->mm, *first + 2);
 	mm_page_free(&a->mm, other);
-	return alloc_one(a) == other ? other : NULL;
+	return take_phantom(a, 0) == other ? other : NULL;
 }
 
 /* Freeing to another block than the last one looks at the type that block has now. */
@@ -181,7 +176,7 @@ static bool take_blocks(struct arena *a)
 	alloc_all_held(a);
 	for (unsigned b = 0; b < BLOCKS; b++) {
 		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
-			struct page *page = alloc_one(a);
+			struct page *page = take_phantom(a, 0);
 
 			if (!page)
 				return false;
@@ -253,29 +248,24 @@ TEST_ARENA(mm_pcp, few_pieces_of_many_blocks_are_fetched_together, borrow())
  * this to each other.
  */
 
-static struct page *alloc_order(struct arena *a, unsigned order)
-{
-	return alloc_on_phantom(a, order, USE_MOVABLE);
-}
-
 TEST_ARENA(mm_pcp, freed_neighbours_are_one_larger_page, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
 	struct page *eight[8], *large;
 	u64 refills;
 	struct zone *zone = arena_phantom_zone(a);
 
-	large = alloc_order(a, 3);
+	large = take_phantom(a, 3);
 	REQUIRE(large);
 	mm_page_free(&a->mm, large);
 	for (unsigned i = 0; i < 8; i++) {
-		eight[i] = alloc_order(a, 0);
+		eight[i] = take_phantom(a, 0);
 		/* the lowest page of those freed last comes first */
 		REQUIRE(eight[i] == large + i);
 	}
 	for (unsigned i = 0; i < 8; i++)
 		mm_page_free(&a->mm, eight[(i * 3) % 8]);
 	refills = pcp_stats(&a->mm).refills;
-	EXPECT(alloc_order(a, 3) == large);
+	EXPECT(take_phantom(a, 3) == large);
 	EXPECT_EQ(page_order(large), 3);
 	EXPECT(page_head(&large[7]) == large);
 	EXPECT_EQ(pcp_stats(&a->mm).refills, refills);
@@ -289,8 +279,8 @@ TEST_ARENA(mm_pcp, nothing_is_held_while_disabled, arena_borrow(MIB(16), .phanto
 	struct page *small, *huge, *pages[3];
 	struct zone *zone = arena_phantom_zone(a);
 
-	small = alloc_order(a, 0);
-	huge = alloc_order(a, BLOCK_ORDER);
+	small = take_phantom(a, 0);
+	huge = take_phantom(a, BLOCK_ORDER);
 	REQUIRE(small && huge);
 	EXPECT(pcp_count(&a->mm, zone) > 0);
 	pcp_disable(zone);
@@ -300,7 +290,7 @@ TEST_ARENA(mm_pcp, nothing_is_held_while_disabled, arena_borrow(MIB(16), .phanto
 	mm_page_free(&a->mm, huge);
 	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(pages); i++) {
-		pages[i] = alloc_order(a, i == 2 ? BLOCK_ORDER : i);
+		pages[i] = take_phantom(a, i == 2 ? BLOCK_ORDER : i);
 		REQUIRE(pages[i]);
 		EXPECT_EQ(pcp_count(&a->mm, zone), 0);
 	}
@@ -318,7 +308,7 @@ TEST_ARENA(mm_pcp, a_huge_entry_waits_for_its_round, arena_borrow(MIB(16), .phan
 	u64 tag;
 	u32 index;
 	struct zone *zone = arena_phantom_zone(a);
-	struct page *huge = alloc_order(a, BLOCK_ORDER);
+	struct page *huge = take_phantom(a, BLOCK_ORDER);
 
 	REQUIRE(huge);
 	index = block_of_page(huge);
@@ -331,14 +321,14 @@ TEST_ARENA(mm_pcp, a_huge_entry_waits_for_its_round, arena_borrow(MIB(16), .phan
 	EXPECT(mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE | PAGE_NOFLUSH,
 			     a->options.nodes) != huge);
 	EXPECT(shootdown_done() < tag);
-	huge = alloc_order(a, BLOCK_ORDER);
+	huge = take_phantom(a, BLOCK_ORDER);
 	/* The page went back to the zone's list and comes from there. */
 	EXPECT(huge && page_to_pfn(huge) >> BLOCK_ORDER == index);
 	EXPECT(shootdown_done() >= tag);
 	mm_page_free(&a->mm, huge);
 	tag = shootdown_tag();
 	block_at(&a->mm, index)->tag = tag;
-	EXPECT(alloc_order(a, BLOCK_ORDER) == huge); /* the page comes from the CPU's own list */
+	EXPECT(take_phantom(a, BLOCK_ORDER) == huge); /* the page comes from the CPU's own list */
 	EXPECT(shootdown_done() >= tag);
 	mm_page_free(&a->mm, huge);
 }
@@ -357,7 +347,7 @@ TEST_ARENA(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept,
 	u32 index;
 	bool kept;
 	struct zone *zone = arena_phantom_zone(a);
-	struct page *huge = alloc_order(a, BLOCK_ORDER);
+	struct page *huge = take_phantom(a, BLOCK_ORDER);
 
 	REQUIRE(huge);
 	index = block_of_page(huge);
@@ -429,7 +419,7 @@ static void hold_or_disable(void *arg)
 	const bool disables = atomic_fetch_add(&d->one, 1) == 0;
 
 	while (provoke_goes_on(&d->until)) {
-		struct page *page = disables ? NULL : alloc_order(d->a, 0);
+		struct page *page = disables ? NULL : take_phantom(d->a, 0);
 
 		if (page)
 			mm_page_free(&d->a->mm, page);
@@ -477,7 +467,7 @@ static void hold_or_disable_once(void *arg)
 		EXPECT_EQ(pcp_count(&m->a->mm, zone), 0);
 		pcp_enable(zone);
 	} else if (cpu_id() == m->holds) {
-		struct page *page = alloc_order(m->a, 0);
+		struct page *page = take_phantom(m->a, 0);
 
 		if (page)
 			mm_page_free(&m->a->mm, page);
@@ -490,7 +480,7 @@ TEST_ARENA(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not,
 {
 	const cpu_t other = cpus_find_other();
 	/* The rest of its block is free, so no CPU splits a block and looks again after that. */
-	struct page *kept = alloc_order(a, 0);
+	struct page *kept = take_phantom(a, 0);
 
 	REQUIRE(kept);
 	meeting = (struct meeting){.a = a};

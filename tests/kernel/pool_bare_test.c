@@ -23,11 +23,6 @@ enum { TRIALS = 4 };
 enum { TRIALS = 1 }; /* on many machines */
 #endif
 
-static const struct hvo_mode *on(void)
-{
-	return &hvo_modes[HVO_ON];
-}
-
 static u64 bare_pages(const struct pool *pool, node_t node)
 {
 	u64 bare = 0;
@@ -65,8 +60,7 @@ TEST_ARENA(mm_bare, a_bare_page_is_a_page_without_struct_pages, bare_arena(2, 70
 	const u64 pages = a->pool.pages;
 	u32 index;
 
-	EXPECT_EQ(a->pool.free, pages);
-	EXPECT_EQ(a->pool.in_use, 0);
+	pool_expect_counts(&a->pool, pages, 0, 0);
 	EXPECT_EQ(arena_usage(a).pool_free, pages * BLOCK_FRAMES);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
 	EXPECT(pool_frames_saved(&a->pool) > (s64)(pages * (MEMMAP_FRAMES_PER_BLOCK - 1)));
@@ -103,11 +97,11 @@ TEST_ARENA(mm_bare, shrinking_makes_nothing_and_the_memory_is_free, bare_arena(2
 	struct zone *zone = arena_phantom_zone(a);
 	const u64 free = zone->free_class[FREE_BARE];
 
-	EXPECT_EQ(pool_shrink(&a->pool, on(), 511), 511);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 511), 511);
 	EXPECT_EQ(zone->free_class[FREE_BARE], free + 511 * BLOCK_FRAMES);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
 	expect_sound(a);
-	EXPECT_EQ(pool_shrink(&a->pool, on(), 100000), 89);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 100000), 89);
 	EXPECT_EQ(a->pool.pages, 0);
 	EXPECT_EQ(a->mm.node[0].meta.reserved[META_HEADS], 0);
 	sections_close_all(&a->mm);
@@ -122,7 +116,7 @@ TEST_ARENA(mm_bare, promised_pages_may_be_bare_and_stay, bare_arena(2, 600))
 
 	EXPECT_EQ(pool_reserve(&a->pool, PROMISED), 0);
 	EXPECT_EQ(pool_reserve(&a->pool, pages), -ENOMEM);
-	EXPECT_EQ(pool_shrink(&a->pool, on(), 100000), pages - PROMISED);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 100000), pages - PROMISED);
 	EXPECT_EQ(pool_page_take(&a->pool, NODE_NONE, POOL_ANY), NULL);
 	for (unsigned i = 0; i < PROMISED; i++)
 		REQUIRE(pool_page_take(&a->pool, NODE_NONE, POOL_RESERVED));
@@ -164,12 +158,11 @@ TEST_ARENA(mm_bare, surplus_that_is_bare_goes_with_its_promise, bare_arena(2, 60
 	const u64 pages = a->pool.pages;
 
 	EXPECT_EQ(pool_reserve(&a->pool, pages), 0);
-	EXPECT_EQ(pool_resize(&a->pool, on(), 7), 7);
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 7), 7);
 	EXPECT_EQ(a->pool.surplus, pages - 7);
 	EXPECT_EQ(bare_pages(&a->pool, 1), pages);
 	pool_unreserve(&a->pool, pages);
-	EXPECT_EQ(a->pool.pages, 7);
-	EXPECT_EQ(a->pool.surplus, 0);
+	pool_expect_counts(&a->pool, 7, 0, 0);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
 	pool_expect_consistent(&a->pool);
 }
@@ -189,11 +182,11 @@ TEST_ARENA(mm_bare, a_page_of_1g_is_made_or_demoted_when_it_is_wanted,
 	EXPECT(huge_tails_right(&a->mm, block_of_page(page), GIGA_ORDER, 97));
 	EXPECT_EQ(bare_pages(&a->giga, 1), 2);
 	EXPECT(arena_accounted(a));
-	EXPECT_EQ(pool_demote(&a->giga, &a->pool, on(), 1), 1);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 1), 1);
 	EXPECT_EQ(a->pool.pages, GIB_BLOCKS);
 	EXPECT_EQ(bare_pages(&a->giga, 1), 1);
 	EXPECT(arena_accounted(a));
-	EXPECT_EQ(pool_shrink(&a->giga, on(), 1), 1);
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 1), 1);
 	EXPECT_EQ(a->giga.pages, 1);
 	EXPECT(arena_accounted(a));
 	pool_page_give(&a->giga, page);
@@ -221,7 +214,7 @@ TEST_ARENA(mm_bare, nodes_share_and_the_nearest_gives,
 	REQUIRE(page);
 	EXPECT_EQ(block_zone(&a->mm, block_of_page(page))->node, 2);
 	pool_page_give(&a->pool, page);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on(), 2, 10000), 500);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 2, 10000), 500);
 	pool_expect_consistent(&a->pool);
 }
 
@@ -301,7 +294,7 @@ static void change_all(void *arg)
 			if (page)
 				pool_page_give(pool, page);
 		} else if (me == 1) {
-			pool_shrink(pool, on(), 500 + i);
+			pool_shrink(pool, hvo_on(), 500 + i);
 			add_bare(pool, NODE_NONE, 900);
 		} else {
 			section_open_next(arena_phantom_zone(c->a), SECTION_ON_DEMAND);
@@ -341,7 +334,7 @@ TEST_ARENA(mm_bare, pages_at_boot_stay_bare_if_asked_for, arena_borrow(MIB(32), 
 	struct pool_boot_request request = {
 		.bare = true, .nodes = 1, .on = {{.node = 1, .count = 1000}}};
 
-	EXPECT_EQ(pool_boot_make(&request, &a->pool, on()), 1000);
+	EXPECT_EQ(pool_boot_make(&request, &a->pool, hvo_on()), 1000);
 	EXPECT_EQ(a->pool.boot, 1000);
 	EXPECT_EQ(a->pool.boot_bare, 1000);
 	EXPECT_EQ(a->pool.free, 1000);

@@ -78,8 +78,6 @@ static void check_users(const char *mode, struct arena *a)
 {
 	struct users u = {.a = a, .mode = hvo_mode_find(mode), .most = 12};
 
-	if (a->options.phantom)
-		pool_makes_on_demand();
 	a->pool.overcommit = OVERCOMMIT;
 	pool_resize(&a->pool, u.mode, 4);
 	cpus_run_together(use_and_resize, &u);
@@ -154,7 +152,6 @@ TEST_ARENA(mm_pool, no_surplus_is_counted_before_its_page_is_there,
 	struct pool *pool = &a->pool;
 	struct zone *zone = arena_phantom_zone(a);
 
-	pool_makes_on_demand();
 	pool->overcommit = 1;
 	spin_lock(&zone->lock);
 	EXPECT_EQ(work_start(other, take_one, &u), 0);

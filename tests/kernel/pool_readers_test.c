@@ -103,16 +103,11 @@ static void read_tails(void *arg)
 	}
 }
 
-static cpu_t readers_start(struct readers *r)
+static void readers_start(struct readers *r)
 {
-	cpu_t cpu, started = 0;
+	const cpu_t started = cpus_start_idle(read_tails, r, READERS_MAX);
 
-	cpumask_foreach(cpu, &cpus_online) {
-		if (started < READERS_MAX && cpu != cpu_id() && work_start(cpu, read_tails, r) == 0)
-			started++;
-	}
 	CPUS_AWAIT(atomic_load_acquire(&r->begun) == started);
-	return started;
 }
 
 static void readers_stop(struct readers *r)
@@ -187,12 +182,10 @@ static void let_them_look(const struct readers *r, u64 until)
 /* Take a GiB through all its forms: bare, a 1 GiB page, 512 pages of 2 MiB, bare. */
 static void turn_a_gib(struct arena *a, const struct readers *r, u64 until)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
-
-	EXPECT_EQ(pool_grow_on(&a->giga, on, 1, 1), 1);
+	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), 1, 1), 1);
 	let_them_look(r, until);
-	EXPECT_EQ(pool_demote(&a->giga, &a->pool, on, 1), 1);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 1), 1);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(hvo_bare_free_huge(arena_zone(a, 1), ~0ULL), GIB_BLOCKS);
 }
 

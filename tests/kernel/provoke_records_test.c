@@ -36,11 +36,10 @@ static void close_and_open(struct records *r, u64 section)
 static void make_and_unmake_giga(struct records *r)
 {
 	struct zone *zone = arena_phantom_zone(r->a);
-	const struct hvo_mode *on = hvo_mode_find("on");
 
-	if (pool_grow_on(&r->a->giga, on, zone->node, 1) == 1) {
+	if (pool_grow_on(&r->a->giga, hvo_on(), zone->node, 1) == 1) {
 		atomic_fetch_add(&r->changed, 1);
-		pool_shrink(&r->a->giga, on, 1);
+		pool_shrink(&r->a->giga, hvo_on(), 1);
 	}
 	hvo_bare_free_huge(zone, ~0ULL);
 }

@@ -48,10 +48,8 @@ static u64 show_all(struct arena *a, enum report_result result)
 
 static struct arena *borrow(void)
 {
-	struct arena *a;
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
 
-	pool_makes_on_demand();
-	a = arena_borrow(MIB(32), .phantom = GIB(2));
 	if (a)
 		arena_open_all(a);
 	return a;
@@ -88,18 +86,17 @@ TEST_ARENA(mm_report, what_is_shown_belongs_to_nobody, borrow())
 TEST_ARENA(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else, borrow())
 {
 	enum { PAGES = 3 };
-	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 shown;
 
 	show_all(a, REPORT_TAKEN);
-	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), PAGES), PAGES);
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
-	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), PAGES), PAGES);
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), PAGES * BLOCK_FRAMES); /* as huge pages */
 	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
 
-	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
-	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), PAGES), PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), PAGES), PAGES);
 	for (unsigned z = 0; z < a->mm.zones; z++)
 		hvo_bare_free_huge(&a->mm.zone[z], PAGES);
 	/* as parts of longer runs; a block that held the heads may have come back, too */
@@ -111,11 +108,10 @@ TEST_ARENA(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else, bo
 TEST_ARENA(mm_report, pages_that_are_given_out_lose_the_note, borrow())
 {
 	enum { PAGES = 2 };
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct page *page, *giga;
 
-	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
-	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), PAGES), PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), PAGES), PAGES);
 	show_all(a, REPORT_TAKEN);
 	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
 	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, 0, NODE_NONE);

@@ -347,13 +347,12 @@ TEST_ARENA(mm_pool, what_a_large_one_lacks_is_opened_ahead,
 	   arena_borrow(MIB(16), .phantom = GIB(PHANTOM_GIB)))
 {
 	enum { OPEN = 10, PAGES = 32 * SECTION_BLOCKS };
-	const struct hvo_mode *on = hvo_mode_find("on");
 
 	test_option("hvo.threads", "4");
 	test_option("hvo.threads_pages", "64");
 	for (unsigned i = 0; i < OPEN; i++)
 		EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
-	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, PAGES), PAGES);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), arena_phantom_zone(a)->node, PAGES), PAGES);
 	EXPECT_EQ(open_sections_of(a), PAGES / SECTION_BLOCKS);
 	cpus_note_met(opened_by_others(&a->mm), "sections that helpers opened");
 }
@@ -401,7 +400,6 @@ static u32 huge_in(const struct mm *mm, u64 section)
  */
 TEST_ARENA(mm_pool, what_meta_opened_is_taken_last, arena_borrow(MIB(8), .phantom = GIB(1)))
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	const u64 last = arena_phantom_block(a) / SECTION_BLOCKS + GIB_SECTIONS - 1;
 
 	REQUIRE(section_open(&a->mm, last, SECTION_ON_DEMAND) == 0);
@@ -410,15 +408,15 @@ TEST_ARENA(mm_pool, what_meta_opened_is_taken_last, arena_borrow(MIB(8), .phanto
 	/* These are taken before another section is opened. */
 	migratetype_set(&a->mm, (u32)((last - 1) * SECTION_BLOCKS), SECTION_BLOCKS,
 			MIGRATE_RECLAIMABLE);
-	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, SECTION_BLOCKS),
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), arena_phantom_zone(a)->node, SECTION_BLOCKS),
 		  SECTION_BLOCKS);
 	EXPECT_EQ(huge_in(&a->mm, last - 1), SECTION_BLOCKS);
-	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node,
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), arena_phantom_zone(a)->node,
 			       GIB_BLOCKS - 2 * SECTION_BLOCKS),
 		  GIB_BLOCKS - 2 * SECTION_BLOCKS);
 	EXPECT_EQ(huge_in(&a->mm, last), 0);
 	/* No other memory is left. */
-	EXPECT_EQ(pool_grow_on(&a->pool, on, arena_phantom_zone(a)->node, 1), 1);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), arena_phantom_zone(a)->node, 1), 1);
 	EXPECT_EQ(huge_in(&a->mm, last), 1);
 }
 
@@ -432,7 +430,7 @@ TEST_ARENA(mm_hvo, preinit_takes_again_what_was_born_at_boot,
 	enum { PAGES = 100 };
 	u64 recycled;
 
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), PAGES), PAGES);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), PAGES), PAGES);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
 	recycled = block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
@@ -446,9 +444,8 @@ TEST_ARENA(mm_giga, preinit_takes_apart_what_was_born_at_boot,
 	const struct hvo_mode *preinit = hvo_mode_find("preinit");
 	struct block_list giga = BLOCK_LIST_INIT, left = BLOCK_LIST_INIT;
 
-	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(a), hvo_mode_find("on"), GIGA_ORDER, 2, &giga),
-		  2);
-	EXPECT_EQ(hvo_optimise(&a->mm, hvo_mode_find("on"), &giga, &left), 0);
+	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(a), hvo_on(), GIGA_ORDER, 2, &giga), 2);
+	EXPECT_EQ(hvo_optimise(&a->mm, hvo_on(), &giga, &left), 0);
 	block_list_publish_free(&a->mm, &giga);
 	EXPECT_EQ(pool_grow_on(&a->pool, preinit, arena_phantom_zone(a)->node, GIB_BLOCKS),
 		  GIB_BLOCKS);
