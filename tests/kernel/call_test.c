@@ -149,7 +149,7 @@ TEST(kernel_call, work_that_two_cpus_start_on_a_third_is_done_twice)
 	cpu_t cpu, other;
 
 	cpus_wait_idle();
-	other = other_cpu();
+	other = cpus_find_other();
 	cpumask_foreach(cpu, &cpus_online)
 		if (cpu != cpu_id() && cpu != other)
 			s.target = cpu;
