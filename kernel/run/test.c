@@ -192,6 +192,11 @@ bool test_failed(void)
 	return atomic_load_relaxed(&current_failures) != 0;
 }
 
+bool test_skipped(void)
+{
+	return current_skipped;
+}
+
 void test_option(const char *name, const char *value)
 {
 	const struct option *opt = option_find(name);
@@ -219,8 +224,9 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	current_skipped = false;
 	atomic_store_relaxed(&current_failures, 0);
 	if (test_before_case)
-		test_before_case();
-	tc->run();
+		test_before_case(tc);
+	if (!test_failed() && !current_skipped)
+		tc->run();
 	put_options_back(options);
 	if (test_after_case && !test_after_case())
 		test_fail(tc->file, 0, "the case left the machine changed (see the lines above)");

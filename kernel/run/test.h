@@ -34,6 +34,7 @@ TABLE_DECLARE(const struct test_case, test_table);
 void test_fail(const char *file, int line, const char *fmt, ...) __printf(3, 4);
 void test_skip(const char *fmt, ...) __printf(1, 2);
 bool test_failed(void);
+bool test_skipped(void);
 
 #define EXPECT(cond)                                                                               \
 	do {                                                                                       \
@@ -73,8 +74,11 @@ void test_option(const char *name, const char *value);
  */
 bool test_after_case(void) __attribute__((weak));
 
-/* Called before each case, where defined. It records the state that test_after_case() checks. */
-void test_before_case(void) __attribute__((weak));
+/*
+ * Called before each case, where defined. It records the state that test_after_case() checks, and
+ * begins what the case is to find. A case that has failed or was skipped by then does not run.
+ */
+void test_before_case(const struct test_case *tc) __attribute__((weak));
 
 /*
  * Called before a run, where defined. False if the machine is not in the state that cases need; it

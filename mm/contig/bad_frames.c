@@ -3,7 +3,7 @@
  */
 #include "mm/contig/bad_frames.h"
 
-#include <arch/barrier.h>
+#include <arch/atomic.h>
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/context.h"
@@ -207,6 +207,16 @@ static int take_out(struct mm *mm, struct bad_frame *bad)
 
 /* ---- pending frames ---- */
 
+static void watch(struct mm *mm, u32 bits)
+{
+	atomic_fetch_or(&mm->watch, bits);
+}
+
+static void watch_no_more(struct mm *mm, u32 bits)
+{
+	atomic_fetch_and(&mm->watch, ~bits);
+}
+
 /* Only one CPU at a time withdraws frames; the others see that it is being done. */
 static bool withdrawing_begins(struct mm *mm)
 {
@@ -216,9 +226,9 @@ static bool withdrawing_begins(struct mm *mm)
 static void withdrawing_ends(struct mm *mm)
 {
 	if (mm->bad.count == 0)
-		atomic_fetch_and(&mm->watch, ~(u32)WATCH_BAD);
+		watch_no_more(mm, WATCH_BAD);
 	atomic_store_release(&mm->bad.withdrawing, 0u);
-	fence_full(); /* with bad_frames_withdraw(): either it begins, or it is seen here */
+	/* with bad_frames_withdraw(): either it begins, or it is seen here; both are locked */
 	if (atomic_exchange(&mm->bad.again, 0u))
 		bad_frames_withdraw(mm);
 }
@@ -286,7 +296,6 @@ unsigned bad_frames_withdraw(struct mm *mm)
 
 	if (!withdrawing_begins(mm)) {
 		atomic_store_relaxed(&mm->bad.again, 1u);
-		fence_full();
 		if (!withdrawing_begins(mm))
 			return atomic_load_relaxed(&mm->bad.count);
 	}
@@ -336,7 +345,7 @@ static int mark(struct mm *mm, pfn_t pfn)
 		return -ENOMEM;
 	slot->isolation = (struct isolation){.count = 0};
 	atomic_store_relaxed(&slot->pfn, pfn);
-	atomic_fetch_or(&mm->watch, (u32)WATCH_BAD);
+	watch(mm, WATCH_BAD);
 	err = take_out(mm, slot);
 	if (err)
 		atomic_store_relaxed(&bad->count, bad->count + 1);
@@ -392,7 +401,7 @@ void mm_report_bad(struct mm *mm, pfn_t pfn)
 		if (atomic_load_relaxed(slot) % REPORT_TRY != pfn + 1 &&
 		    !atomic_cas(slot, 0ULL, pfn + 1))
 			continue;
-		atomic_fetch_or(&mm->watch, (u32)WATCH_REPORTED);
+		watch(mm, WATCH_REPORTED);
 		return;
 	}
 	atomic_fetch_add(&mm->bad.lost, 1u);
@@ -428,7 +437,7 @@ void bad_frames_take_reported(struct mm *mm)
 	const u32 lost = atomic_exchange(&mm->bad.lost, 0u);
 	bool again = false;
 
-	atomic_fetch_and(&mm->watch, ~(u32)WATCH_REPORTED);
+	watch_no_more(mm, WATCH_REPORTED);
 	for (unsigned i = 0; i < BAD_REPORTS_MAX; i++) {
 		u64 *slot = &mm->bad.reported[i];
 		u64 report = atomic_load_relaxed(slot);
@@ -441,7 +450,7 @@ void bad_frames_take_reported(struct mm *mm)
 			mm_report_bad(mm, report % REPORT_TRY - 1);
 	}
 	if (again)
-		atomic_fetch_or(&mm->watch, (u32)WATCH_REPORTED);
+		watch(mm, WATCH_REPORTED);
 	if (lost)
 		pr_warn("memory: %u reports of bad frames were lost", lost);
 }

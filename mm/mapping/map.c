@@ -74,13 +74,22 @@ static pte_t *slot_entry(virt_t virt)
 
 /* ---- slots ---- */
 
-static u64 slots_taken[DIV_ROUND_UP(MAP_SLOTS, 64)]; /* a bit for each; read without the lock */
+/* a bit for each; written under the lock and read without it */
+static u64 slots_taken[DIV_ROUND_UP(MAP_SLOTS, 64)];
 static u32 slots_next;
 static struct spinlock slots_lock = SPINLOCK_INIT(LOCK_LEAF);
 
 static bool slot_is_taken(u32 slot)
 {
 	return atomic_load_relaxed(&slots_taken[slot / 64]) >> slot % 64 & 1;
+}
+
+/* slots_lock held, so that no other CPU writes the word meanwhile. */
+static void slot_flip(u32 slot)
+{
+	u64 *word = &slots_taken[slot / 64];
+
+	atomic_store_relaxed(word, *word ^ 1ULL << slot % 64);
 }
 
 /* Returns the address of a slot, or 0 if all are taken. */
@@ -94,7 +103,7 @@ static virt_t slot_take(void)
 
 		if (slot_is_taken(slot))
 			continue;
-		atomic_fetch_or(&slots_taken[slot / 64], 1ULL << slot % 64);
+		slot_flip(slot);
 		slots_next = (slot + 1) % MAP_SLOTS;
 		virt = VMAP_PAGES_BASE + slot * MAP_SLOT_BYTES;
 	}
@@ -105,10 +114,8 @@ static virt_t slot_take(void)
 /* After the round: from now on another page may have the addresses. */
 static void slot_give(virt_t virt)
 {
-	const u32 slot = (u32)((virt - VMAP_PAGES_BASE) / MAP_SLOT_BYTES);
-
 	spin_lock(&slots_lock);
-	atomic_fetch_and(&slots_taken[slot / 64], ~(1ULL << slot % 64));
+	slot_flip((u32)((virt - VMAP_PAGES_BASE) / MAP_SLOT_BYTES));
 	spin_unlock(&slots_lock);
 }
 

@@ -1,10 +1,10 @@
 /*
  * Asking for memory: see pressure.h.
  *
- * A slot is changed under `lock`. Readers take no lock. They count themselves in `asking`, execute
- * a fence and read the slots. pressure_unregister() takes the function out of its slot, executes a
- * fence and waits until nobody asks. One of the two sees the other. The slot may be used again only
- * after that, so a function is never called with the ctx of another.
+ * A slot is changed under `lock`. Readers take no lock. They count themselves in `asking`, by a
+ * locked instruction, and read the slots. pressure_unregister() takes the function out of its slot,
+ * executes a fence and waits until nobody asks. One of the two sees the other. The slot may be used
+ * again only after that, so a function is never called with the ctx of another.
  */
 #include "mm/page/pressure.h"
 
@@ -35,8 +35,7 @@ bool pressure_ask(unsigned *next, unsigned order)
 	if (self->relieving || *next >= SLOTS)
 		return false;
 	self->relieving = true;
-	atomic_fetch_add(&asking, 1);
-	fence_full(); /* pairs with pressure_unregister() */
+	atomic_fetch_add(&asking, 1); /* also a full fence: pairs with pressure_unregister() */
 	for (; *next < SLOTS && !freed; (*next)++) {
 		pressure_fn *fn = atomic_load_acquire(&slots[*next].fn);
 
@@ -82,8 +81,11 @@ static struct pressure_slot *take_out(pressure_fn *fn, const void *ctx)
 
 static void wait_for_the_asked(void)
 {
-	struct wait wait = wait_begin(WAIT_WORK, "functions that free memory for a request");
+	struct wait wait;
 
+	if (atomic_load_acquire(&asking) == 0)
+		return;
+	wait = wait_begin(WAIT_WORK, "functions that free memory for a request");
 	while (atomic_load_acquire(&asking) > 0)
 		wait_spin(&wait, CPU_NONE);
 }

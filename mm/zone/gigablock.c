@@ -125,8 +125,7 @@ static bool became_clean(struct zone *zone, u64 number)
 	atomic_store_relaxed(&gib->emptied, false);
 	if (has_stuck_block(zone->mm, number))
 		return false;
-	unmark(zone->mm, number);
-	fence_full(); /* pairs with gigablock_taint() */
+	unmark(zone->mm, number); /* also a full fence: pairs with gigablock_taint() */
 	if (has_stuck_block(zone->mm, number)) {
 		mark(zone->mm, number);
 		return false;

@@ -73,12 +73,12 @@ static void run_round(u64 seed, u64 calls)
 TEST(program_fuzz, random_calls_leave_the_areas_as_the_model_says)
 {
 	const u64 calls = fuzz_calls ? fuzz_calls : CALLS;
-	const u64 grown = pool_grow(&pool_2m, hvo_mode_selected(), POOL_PAGES);
 	const u64 began = clock_ns();
-	u64 done = 0, rounds = 0, ns;
+	u64 grown, done = 0, rounds = 0, ns;
 
 	if (cpu_count < 2)
 		SKIP("needs two CPUs");
+	grown = pool_grow(&pool_2m, hvo_mode_selected(), POOL_PAGES);
 	fuzz_round = (struct fuzz_round){.failed = 0};
 	host_user_program = fuzz_program;
 	for (; done < calls && !test_failed(); rounds++) {

@@ -1,12 +1,9 @@
 /*
  * Tables read back from acpidump's text: whole, damaged, and cut off anywhere.
  */
-#include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_dump.h"
-#include "arch/x86_64/acpi/acpi_root.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
-#include "tests/kernel/acpi_build.h"
 
 static const char good[] =
 	"some mail header: 12\n"
@@ -45,18 +42,4 @@ TEST(acpi_dump, cut_at_every_length)
 		most = bytes;
 	}
 	EXPECT_EQ(most, 0x38 + 2);
-}
-
-TEST(acpi_dump, what_is_no_dump_yields_nothing)
-{
-	static const char *const wrong[] = {
-		"",           "\n\n\n", "HPET\n 0000: 48\n", "hp @ 0x\n", "HPET @ 1\n0000: 48\n",
-		" 0: 11 22\n"};
-	struct acpi_table text;
-
-	for (size_t i = 0; i < ARRAY_LEN(wrong); i++) {
-		struct acpi_dump dump = dump_of(wrong[i], strlen(wrong[i]));
-
-		EXPECT(!acpi_dump_next(&dump, &text));
-	}
 }

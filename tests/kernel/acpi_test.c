@@ -78,38 +78,14 @@ TEST(acpi_rsdp, any_wrong_byte_is_noticed)
 		build.bytes[i] ^= 0x40;
 		EXPECT(acpi_rsdp_parse(build_at_end(20), 20, &rsdp) < 0);
 	}
-}
-
-TEST(acpi_rsdp, bad_extended_checksum_leaves_the_rsdt)
-{
-	struct acpi_rsdp rsdp;
-
-	build_rsdp(2);
-	build.bytes[24]++;
-	EXPECT_EQ(acpi_rsdp_parse(build_at_end(36), 36, &rsdp), 0);
-	EXPECT_EQ(rsdp.xsdt, 0);
-	EXPECT_EQ(rsdp.rsdt, 0x1000);
-	build_rsdp(2);
-	build_poke(20, 0xffffffff, 4); /* a length beyond the bytes at hand */
-	EXPECT_EQ(acpi_rsdp_parse(build_at_end(36), 36, &rsdp), 0);
-	EXPECT_EQ(rsdp.xsdt, 0);
-}
-
-TEST(acpi_rsdp, scan_finds_the_first_valid_on_a_border)
-{
-	static u8 area[256];
-	struct acpi_rsdp rsdp;
-
-	memset(area, 0, sizeof(area));
-	build_rsdp(0);
-	memcpy(area + 24, build.bytes, 20); /* not on a border */
-	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area), &rsdp), (s64)-ENOENT);
-	memcpy(area + 64, build.bytes, 20);
-	area[64 + 9] ^= 1; /* wrong checksum */
-	memcpy(area + 128, build.bytes, 20);
-	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area), &rsdp), 128);
-	EXPECT_EQ(rsdp.rsdt, 0x1000);
-	EXPECT_EQ(acpi_rsdp_scan(area, 147, &rsdp), (s64)-ENOENT); /* cut off */
+	/* the extended checksum, or a length beyond the bytes at hand: the RSDT is left */
+	for (size_t at = 20; at <= 24; at += 4) {
+		build_rsdp(2);
+		build_poke(at, 0xffffffff, 4);
+		EXPECT_EQ(acpi_rsdp_parse(build_at_end(36), 36, &rsdp), 0);
+		EXPECT_EQ(rsdp.xsdt, 0);
+		EXPECT_EQ(rsdp.rsdt, 0x1000);
+	}
 }
 
 /* ---- headers and roots ---- */
@@ -134,30 +110,6 @@ TEST(acpi_table, header_decides_what_may_be_read)
 	EXPECT(table.data == NULL);
 }
 
-TEST(acpi_table, roots_hold_whole_pointers)
-{
-	struct acpi_table root;
-
-	build_begin("XSDT", 1);
-	build_put(0x1122334455667788, 8);
-	build_put(0xabcd, 8);
-	build_zeros(7); /* not a pointer */
-	build_finish();
-	REQUIRE(acpi_table_open(build_at_end(build.len), build.len, "XSDT", &root) == 0);
-	EXPECT_EQ(acpi_root_count(&root), 2);
-	EXPECT_EQ(acpi_root_entry(&root, 0), 0x1122334455667788);
-	EXPECT_EQ(acpi_root_entry(&root, 1), 0xabcd);
-	EXPECT_EQ(acpi_root_entry(&root, 2), 0);
-
-	build_begin("RSDT", 1);
-	build_put(0xfffffff0, 4);
-	build_zeros(3);
-	build_finish();
-	REQUIRE(acpi_table_open(build_at_end(build.len), build.len, "RSDT", &root) == 0);
-	EXPECT_EQ(acpi_root_count(&root), 1);
-	EXPECT_EQ(acpi_root_entry(&root, 0), 0xfffffff0);
-}
-
 /* ---- MADT ---- */
 
 TEST(acpi_madt, only_enabled_cpus_with_possible_ids)
@@ -173,44 +125,15 @@ TEST(acpi_madt, only_enabled_cpus_with_possible_ids)
 	madt_x2(0xffffffff, 1); /* no ID */
 	madt_x2(300, 1);
 	madt_x2(301, 0);
+	madt_x2(4, 1); /* the same CPU again */
 	EXPECT_EQ(parse_madt(&info), 3);
 	EXPECT_EQ(cpus[0].apic_id, 0);
 	EXPECT_EQ(cpus[1].apic_id, 4);
 	EXPECT_EQ(cpus[2].apic_id, 300);
 	EXPECT(cpus[0].enabled && cpus[1].enabled && cpus[2].enabled);
 	EXPECT_EQ(info.disabled, 3);
-	EXPECT_EQ(info.ignored, 2);
+	EXPECT_EQ(info.ignored, 3);
 	EXPECT(!info.truncated);
-}
-
-TEST(acpi_madt, same_cpu_as_types_0_and_9_is_one)
-{
-	struct acpi_madt info;
-
-	begin_madt();
-	for (u32 id = 0; id < 8; id++) {
-		madt_local((u8)id, 1);
-		madt_x2(7 - id, 1);
-	}
-	madt_local(3, 1);
-	EXPECT_EQ(parse_madt(&info), 8);
-	EXPECT_EQ(info.ignored, 9);
-	for (u32 id = 0; id < 8; id++)
-		EXPECT_EQ(cpus[id].apic_id, id);
-}
-
-TEST(acpi_madt, zero_length_entry_ends_the_table)
-{
-	struct acpi_madt info;
-
-	begin_madt();
-	madt_local(1, 1);
-	build_put(0, 1), build_put(0, 1);
-	build_zeros(6);
-	madt_local(2, 1);
-	EXPECT_EQ(parse_madt(&info), 1);
-	EXPECT(info.truncated);
-	EXPECT_EQ(cpus[0].apic_id, 1);
 }
 
 TEST(acpi_madt, entry_that_leaves_the_table_ends_it)
@@ -223,6 +146,11 @@ TEST(acpi_madt, entry_that_leaves_the_table_ends_it)
 	build.bytes[build.len - 7] = 9; /* length of the last entry: one byte too many */
 	EXPECT_EQ(parse_madt(&info), 1);
 	EXPECT(info.truncated);
+	build.bytes[build.len - 7] = 0; /* an entry without a length */
+	madt_local(3, 1);
+	EXPECT_EQ(parse_madt(&info), 1);
+	EXPECT(info.truncated);
+	EXPECT_EQ(cpus[0].apic_id, 1);
 }
 
 /*

@@ -9,6 +9,7 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/wait.h"
+#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/debug/account_refs.h"
@@ -17,6 +18,7 @@
 #include "mm/page/page_owner.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/fixture.h"
 
 enum { LEAK_LINES = 8 };
 
@@ -25,15 +27,39 @@ static struct {
 	u64 in_use, ns;
 } before;
 
-void test_before_case(void)
+static const struct fixture *open_fixture; /* begun, and to be ended */
+
+static void fixture_begin(const struct test_case *tc)
+{
+	const struct fixture *fixture;
+
+	TABLE_FOREACH(fixture, fixture_table)
+	{
+		if (strcmp(fixture->suite, tc->suite) != 0)
+			continue;
+		open_fixture = fixture;
+		if (!fixture->begin() && !test_skipped())
+			test_fail(tc->file, 0, "what its suite begins with could not be had");
+	}
+}
+
+static void fixture_end(void)
+{
+	if (open_fixture)
+		open_fixture->end();
+	open_fixture = NULL;
+}
+
+void test_before_case(const struct test_case *tc)
 {
 	wait_period_ms = 0; /* a case that waits for what never comes makes it short */
-	if (!mm_kernel.ready)
-		return;
-	atomic_store_relaxed(&mm_kernel.watch,
-			     atomic_load_relaxed(&mm_kernel.watch) | WATCH_OWNERS);
-	before.in_use = leaks_in_use();
-	before.ns = clock_ns();
+	if (mm_kernel.ready) {
+		atomic_store_relaxed(&mm_kernel.watch,
+				     atomic_load_relaxed(&mm_kernel.watch) | WATCH_OWNERS);
+		before.in_use = leaks_in_use();
+		before.ns = clock_ns();
+	}
+	fixture_begin(tc);
 }
 
 /*
@@ -73,9 +99,11 @@ bool test_before_run(void)
 
 bool test_after_case(void)
 {
-	const bool idle = cpus_wait_idle();
-	bool ok = arenas_end_case() && idle;
+	bool idle, ok;
 
+	fixture_end();
+	idle = cpus_wait_idle();
+	ok = arenas_end_case() && idle;
 	if (!mm_kernel.ready || !pool_2m.mm)
 		return ok;
 	ok &= pool_is_as_at_boot(&pool_2m);

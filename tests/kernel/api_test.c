@@ -3,7 +3,6 @@
  */
 #include <arch/check.h>
 
-#include "kernel/core/cmdline.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
@@ -188,20 +187,4 @@ TEST(mm_api, impossible_frames_are_refused)
 	EXPECT_EQ(contig_alloc_range(1, 1), -EINVAL);
 	EXPECT_EQ(page_mark_bad(~0ULL >> PAGE_SHIFT), -EINVAL);
 	EXPECT(!contig_alloc(GIGA_ORDER + 1, NODE_NONE));
-}
-
-/* memmap.threads= has an effect at boot only, so setting it later changes nothing. */
-TEST(mm_api, counts_of_threads_are_numbers_or_percentages)
-{
-	static const char *const good[] = {"0", "7", "65535", "0%", "50%", "100%"};
-	static const char *const bad[] = {"", "x", "-1", "101%", "65536", "5%%", "5 %", "%"};
-	const struct option *opt = option_find("memmap.threads");
-
-	REQUIRE(opt);
-	for (unsigned i = 0; i < ARRAY_LEN(bad); i++)
-		if (opt->parse(opt, bad[i]) >= 0)
-			test_fail(__FILE__, __LINE__, "memmap.threads=%s was taken", bad[i]);
-	for (unsigned i = 0; i < ARRAY_LEN(good); i++)
-		if (opt->parse(opt, good[i]) < 0)
-			test_fail(__FILE__, __LINE__, "memmap.threads=%s was refused", good[i]);
 }

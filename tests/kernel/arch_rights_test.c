@@ -9,12 +9,10 @@
 
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/traps/descriptors.h"
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "mm/map/vmap.h"
 #include "mm/mm.h"
-#include "mm/page/page_alloc.h"
 #include "tests/kernel/attempt.h"
 
 enum { STACK_PAGES_MOST = 16 };

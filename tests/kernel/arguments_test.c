@@ -48,28 +48,3 @@ TEST(program_arguments, what_is_left_open_is_refused)
 		EXPECT(words.count == 1 && words.used == 6 && word_is(0, "first"));
 	}
 }
-
-TEST(program_arguments, what_does_not_fit_is_refused)
-{
-	static char text[ARGUMENTS_TEXT + 1];
-
-	memset(text, 'x', ARGUMENTS_TEXT);
-	arguments_clear(&words);
-	EXPECT_EQ(arguments_split(&words, text), -E2BIG);
-	EXPECT_EQ(arguments_add(&words, text), -E2BIG);
-	EXPECT(words.count == 0 && words.used == 0);
-	text[ARGUMENTS_TEXT - 1] = '\0';
-	EXPECT_EQ(arguments_split(&words, text), 0);
-	EXPECT_EQ(words.used, ARGUMENTS_TEXT);
-	EXPECT_EQ(arguments_add(&words, ""), -E2BIG);
-
-	for (unsigned i = 0; i < ARGUMENTS_MAX + 1; i++)
-		memcpy(text + (size_t)i * 2, "y ", 2);
-	text[(ARGUMENTS_MAX + 1) * 2] = '\0';
-	arguments_clear(&words);
-	EXPECT_EQ(arguments_split(&words, text), -E2BIG);
-	text[ARGUMENTS_MAX * 2] = '\0';
-	EXPECT_EQ(arguments_split(&words, text), 0);
-	EXPECT_EQ(words.count, ARGUMENTS_MAX);
-	EXPECT_EQ(arguments_add(&words, "one more"), -E2BIG);
-}

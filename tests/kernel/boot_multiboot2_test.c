@@ -71,31 +71,6 @@ static void tag_memory_map(u32 size, const struct mem_range *range, const u32 *t
 	tag_end();
 }
 
-static void efi_descriptor(u32 size, u32 type, u64 start, u64 pages)
-{
-	put_u32(type);
-	put_u32(0);
-	put_u64(start);
-	put_u64(0xeeeeeeee); /* virtual address */
-	put_u64(pages);
-	put_u64(0); /* attributes */
-	for (u32 pad = 40; pad < size; pad += 4)
-		put_u32(0xeeeeeeee);
-}
-
-static void tag_efi_map(u32 size)
-{
-	tag_begin(17);
-	put_u32(size);
-	put_u32(1);
-	efi_descriptor(size, 7, 0x100000, 0x100);    /* conventional */
-	efi_descriptor(size, 4, 0x200000, 0x10);     /* boot services data */
-	efi_descriptor(size, 6, 0x300000, 0x10);     /* runtime services data */
-	efi_descriptor(size, 9, 0x400000, 0x10);     /* ACPI reclaim */
-	efi_descriptor(size, 14, 0x100000000, 0x10); /* persistent */
-	tag_end();
-}
-
 static const struct mem_range pc_map[] = {
 	{0, 0x9fc00, 0}, {0x9fc00, 0xa0000, 0}, {0x100000, 0x4000000, 0}};
 static const u32 pc_types[] = {1, 2, 1};
@@ -113,25 +88,6 @@ static void mb2_good(void)
 	put(rsdp, sizeof(rsdp));
 	tag_end();
 	mb2_end();
-}
-
-TEST(boot_multiboot2, efi_map_is_preferred_and_its_descriptor_size_honoured)
-{
-	mb2_begin();
-	tag_memory_map(24, pc_map, pc_types, ARRAY_LEN(pc_map));
-	tag_efi_map(48);
-	mb2_end();
-	reset(&info, 0);
-	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
-	EXPECT_EQ(info.firmware, FIRMWARE_UEFI);
-	EXPECT_EQ(info.faults, 0);
-	REQUIRE(info.ranges == 5);
-	EXPECT_EQ(info.range[0].kind, MEM_RAM);
-	EXPECT_EQ(info.range[0].end, 0x200000);
-	EXPECT_EQ(info.range[1].kind, MEM_RAM);
-	EXPECT_EQ(info.range[2].kind, MEM_RESERVED);
-	EXPECT_EQ(info.range[3].kind, MEM_ACPI);
-	EXPECT_EQ(info.range[4].kind, MEM_RESERVED);
 }
 
 TEST(boot_multiboot2, truncated_at_every_length_reads_nothing_beyond)
@@ -184,17 +140,6 @@ TEST(boot_multiboot2, lying_words_are_harmless)
 		for (size_t i = 0; i < ARRAY_LEN(lies); i++)
 			lie(at, lies[i]);
 	}
-}
-
-TEST(boot_multiboot2, lies_are_counted)
-{
-	static const size_t total_size = 0, first_tag_size = 12;
-
-	lie(total_size, 0x10000);
-	EXPECT_EQ(info.faults, QUIET + 1);
-	lie(first_tag_size, 7);
-	EXPECT(info.faults > QUIET);
-	EXPECT_EQ(info.ranges, 0);
 }
 
 TEST(boot_multiboot2, texts_of_modules_are_bounded)

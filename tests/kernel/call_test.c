@@ -6,7 +6,6 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/percpu.h"
@@ -14,17 +13,6 @@
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
-
-static cpu_t other_cpu(void)
-{
-	cpu_t cpu;
-
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id() && work_done(cpu))
-			return cpu;
-	}
-	return CPU_NONE;
-}
 
 static void count(void *arg)
 {
@@ -116,9 +104,9 @@ TEST(kernel_call, one_that_comes_while_others_are_served_is_served)
 		SKIP("needs three CPUs");
 	cpus_wait_idle();
 	flags = irq_save();
-	l.late = other_cpu();
+	l.late = cpus_find_other();
 	REQUIRE(work_start(l.late, call_late, &l) == 0);
-	first = other_cpu();
+	first = cpus_find_other();
 	EXPECT_EQ(work_start(first, call_first, &l), 0);
 	while (atomic_load_acquire(&l.calls) == 0) {
 		call_serve();
@@ -139,4 +127,37 @@ TEST(kernel_call, wrong_targets_are_refused)
 {
 	EXPECT_EQ(work_start(cpu_id(), count, NULL), -EINVAL);
 	EXPECT_EQ(work_start(cpu_count, count, NULL), -EINVAL);
+}
+
+/* ---- two CPUs that start work on a third ---- */
+
+struct starters {
+	cpu_t target;
+	u32 runs;
+};
+
+static void start_on_target(void *arg)
+{
+	struct starters *s = arg;
+
+	CPUS_AWAIT(work_start(s->target, count, &s->runs) == 0);
+}
+
+TEST(kernel_call, work_that_two_cpus_start_on_a_third_is_done_twice)
+{
+	struct starters s = {.target = CPU_NONE};
+	cpu_t cpu, other;
+
+	cpus_wait_idle();
+	other = cpus_find_other();
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu != cpu_id() && cpu != other)
+			s.target = cpu;
+	if (s.target == CPU_NONE)
+		SKIP("needs three CPUs");
+	REQUIRE(work_start(other, start_on_target, &s) == 0);
+	start_on_target(&s);
+	work_wait(other, 0);
+	work_wait(s.target, 0);
+	EXPECT_EQ(s.runs, 2);
 }

@@ -4,9 +4,9 @@
  * only.
  */
 #include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/said.h"
 
 static u64 a_number = 7;
 static unsigned a_choice;
@@ -56,20 +56,6 @@ TEST(kernel_cmdline, numbers_refused)
 	EXPECT_EQ(parse_all("2MB", &v), -E2BIG);
 }
 
-TEST(kernel_cmdline, values_reach_their_variables)
-{
-	EXPECT_EQ(
-		apply("selftest_number=64K selftest_choice=green selftest_flag selftest_text=abc"),
-		0);
-	EXPECT_EQ(a_number, KIB(64));
-	EXPECT_EQ(a_choice, 1);
-	EXPECT(a_flag);
-	EXPECT(a_text && strcmp(a_text, "abc") == 0);
-	EXPECT_EQ(apply("selftest-choice=greener \t selftest-flag=off"), 0);
-	EXPECT_EQ(a_choice, 2);
-	EXPECT(!a_flag);
-}
-
 TEST(kernel_cmdline, refused_values_change_nothing)
 {
 	a_number = 7;
@@ -85,96 +71,37 @@ TEST(kernel_cmdline, refused_values_change_nothing)
 	EXPECT(a_flag);
 }
 
-/*
- * The option's own choices come first, then those of the table. All are parsed, shown and named in
- * order, and there are no more.
- */
-TEST(kernel_cmdline, rows_of_a_table_are_choices)
-{
-	const struct option *opt = option_find("selftest_row");
-	static const char *const names[] = {"none", "any", "one", "two"};
-	char text[32], small[8];
-
-	REQUIRE(opt);
-	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
-		EXPECT_EQ(option_set(opt, names[i]), 0);
-		EXPECT_EQ(a_row, i);
-		EXPECT(option_show(opt, text, sizeof(text)) && strcmp(text, names[i]) == 0);
-		EXPECT(option_choice(opt, i, text, sizeof(text)) && strcmp(text, names[i]) == 0);
-	}
-	EXPECT(!option_choice(opt, ARRAY_LEN(names), text, sizeof(text)));
-	EXPECT_EQ(option_set(opt, "three"), -EINVAL);
-	EXPECT_EQ(option_set(opt, ""), -EINVAL);
-	EXPECT_EQ(a_row, 3);
-	option_values(opt, text, sizeof(text));
-	EXPECT(strcmp(text, "none|any|one|two") == 0);
-	option_values(opt, small, sizeof(small));
-	EXPECT(strlen(small) < sizeof(small));
-	option_values(option_find("selftest_choice"), text, sizeof(text));
-	EXPECT(strcmp(text, "red|green|greener") == 0);
-	EXPECT(!option_choice(option_find("selftest_number"), 0, text, sizeof(text)));
-}
-
-TEST(kernel_cmdline, quotes)
-{
-	EXPECT_EQ(apply("selftest_text=\"pool 2M 4096\" selftest_flag=off"), 0);
-	EXPECT(strcmp(a_text, "pool 2M 4096") == 0);
-	EXPECT_EQ(apply("\"selftest_text=a b\""), 0);
-	EXPECT(strcmp(a_text, "a b") == 0);
-	EXPECT_EQ(apply("selftest_text=x \"selftest_text=never closed"), 1);
-	EXPECT(strcmp(a_text, "x") == 0);
-}
-
-/*
- * Does the log from `from` on contain this text? A reader of the console must find the name of the
- * wrong word there.
- */
-static bool log_says(u64 from, const char *what)
-{
-	static char text[2048];
-	size_t len = 0, n;
-
-	while (len < sizeof(text) - 1 &&
-	       (n = log_read(&from, text + len, sizeof(text) - 1 - len)) > 0)
-		len += n;
-	text[len] = '\0';
-	for (const char *p = text; *p; p++) {
-		if (strncmp(p, what, strlen(what)) == 0)
-			return true;
-	}
-	return false;
-}
-
-static u64 log_end_now(void)
-{
-	char buf[256];
-	u64 pos = 0;
-
-	while (log_read(&pos, buf, sizeof(buf)) > 0)
-		;
-	return pos;
-}
-
 /* GRUB passes \, ' and " inside a word with a backslash before them. */
-TEST(kernel_cmdline, backslashes_before_quotes)
+TEST(kernel_cmdline, quotes_backslashes_and_control_bytes)
 {
-	EXPECT_EQ(apply("selftest_text=\"-c \\\"a b\\\" \\'c\\' \\\\ \\n\""), 0);
-	EXPECT(strcmp(a_text, "-c \"a b\" 'c' \\ \\n") == 0);
-	EXPECT_EQ(apply("selftest_text=a\\\"b selftest_flag=off"), 0);
-	EXPECT(strcmp(a_text, "a\"b") == 0);
-	EXPECT(!a_flag);
-	EXPECT_EQ(apply("selftest_text=a\\"), 0);
-	EXPECT(strcmp(a_text, "a\\") == 0);
+	static const struct {
+		const char *words, *text;
+		unsigned refused;
+	} rows[] = {
+		{"selftest_text=\"pool 2M 4096\" selftest_flag=off", "pool 2M 4096", 0},
+		{"\"selftest_text=a b\"", "a b", 0},
+		{"selftest_text=x \"selftest_text=never closed", "x", 1},
+		{"selftest_text=\"-c \\\"a b\\\" \\'c\\' \\\\ \\n\"", "-c \"a b\" 'c' \\ \\n", 0},
+		{"selftest_text=a\\\"b selftest_flag=off", "a\"b", 0},
+		{"selftest_text=a\\", "a\\", 0},
+		{"selftest_text=a\033[2Jb\377", "a?[2Jb?", 0}, /* no console gets those */
+	};
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		EXPECT_EQ(apply(rows[i].words), rows[i].refused);
+		if (strcmp(a_text, rows[i].text) != 0)
+			test_fail(__FILE__, __LINE__, "%s is %s", rows[i].words, a_text);
+	}
 }
 
 TEST(kernel_cmdline, unknown_and_impossible_are_named)
 {
-	u64 start = log_end_now();
-
+	said_begin();
 	EXPECT_EQ(apply("selftest_nonsense=1 selftest_number=3 selftest_choice=blue"), 3);
-	EXPECT(log_says(start, "ignored: selftest_nonsense=1 is not known"));
-	EXPECT(log_says(start, "selftest_number=3 is out of range (5 to 1048576)"));
-	EXPECT(log_says(start, "selftest_choice=blue is malformed (expected red|green|greener)"));
+	said_end();
+	EXPECT(said_says("ignored: selftest_nonsense=1 is not known"));
+	EXPECT(said_says("selftest_number=3 is out of range (5 to 1048576)"));
+	EXPECT(said_says("selftest_choice=blue is malformed (expected red|green|greener)"));
 	EXPECT(strcmp(own.first_refused, "selftest_nonsense=1 is not known") == 0);
 }
 
@@ -206,43 +133,25 @@ TEST(kernel_cmdline, unknown_names_are_told_the_nearest)
 
 TEST(kernel_cmdline, words_of_loaders_are_passed_over)
 {
-	u64 start = log_end_now();
-
+	said_begin();
 	EXPECT_EQ(apply("BOOT_IMAGE=/boot/ashlar root=/dev/sda1 ro rw splash BOOTIF=01-02 "
 			"initrd=x selftest_number=9"),
 		  0);
+	said_end();
 	EXPECT_EQ(a_number, 9);
-	EXPECT(!log_says(start, "command line"));
-}
-
-TEST(kernel_cmdline, length_is_believed_not_terminators)
-{
-	char exact[17] = {'s', 'e', 'l', 'f', 't', 'e', 's', 't', '_',
-			  't', 'e', 'x', 't', '=', 'a', 'b', 'c'};
-
-	EXPECT_EQ(cmdline_apply_in(&own, exact, 16), 0);
-	EXPECT(strcmp(a_text, "ab") == 0);
-	EXPECT_EQ(cmdline_apply_in(&own, "selftest_text=q\0selftest_text=z", 31), 0);
-	EXPECT(strcmp(a_text, "q") == 0);
-	EXPECT_EQ(cmdline_apply_in(&own, exact, 0), 0);
-	EXPECT(own.words[0] == '\0');
+	EXPECT(!said_says("command line"));
 }
 
 TEST(kernel_cmdline, too_long_is_cut_and_said)
 {
 	static char text[CMDLINE_MAX + 100];
-	u64 start = log_end_now();
 
 	memset(text, ' ', sizeof(text));
 	memcpy(text + CMDLINE_MAX + 10, "selftest_text=lost", 18);
 	a_text = "kept";
+	said_begin();
 	EXPECT_EQ(cmdline_apply_in(&own, text, sizeof(text)), 1);
+	said_end();
 	EXPECT(strcmp(a_text, "kept") == 0);
-	EXPECT(log_says(start, "longer than 4095 bytes"));
-}
-
-TEST(kernel_cmdline, control_bytes_do_not_reach_the_console)
-{
-	EXPECT_EQ(apply("selftest_text=a\033[2Jb\377"), 0);
-	EXPECT(strcmp(a_text, "a?[2Jb?") == 0);
+	EXPECT(said_says("longer than 4095 bytes"));
 }

@@ -3,7 +3,6 @@
  * took.
  */
 #include "kernel/console/command.h"
-#include "kernel/core/cmdline.h"
 #include "kernel/core/fail.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
@@ -12,7 +11,7 @@
 #include "mm/mm.h"
 #include "tests/kernel/said.h"
 
-enum { LINE = 96, MAPS = 8 };
+enum { LINE = 96 };
 
 static unsigned run_at(const char *fmt, u64 addr)
 {
@@ -20,24 +19,6 @@ static unsigned run_at(const char *fmt, u64 addr)
 
 	format(line, sizeof(line), fmt, addr);
 	return said_run(line);
-}
-
-TEST(mm_command, memory_is_mapped_and_given_back)
-{
-	struct huge_usage before, after;
-
-	huge_usage(&before);
-	EXPECT_EQ(said_run("map 5K 4K"), 0);
-	EXPECT(said_says("2 pages of 4 KiB are there and zero"));
-	huge_usage(&after);
-	EXPECT_EQ(after.mapped[0], before.mapped[0] + 2);
-	for (unsigned i = 1; i < MAPS; i++)
-		EXPECT_EQ(said_run("map 4K 4K"), 0);
-	EXPECT_REFUSED("map 4K 4K", "refused*at most 8 mappings");
-	EXPECT_EQ(said_run("map unmap"), 0);
-	EXPECT(said_says("8 mappings given back"));
-	huge_usage(&after);
-	EXPECT_EQ(after.mapped[0], before.mapped[0]);
 }
 
 /*
@@ -80,14 +61,6 @@ TEST(mm_command, a_pool_of_a_baseline_says_why_it_stops_short)
 	EXPECT_EQ(said_run("pool 2M shrink 1"), 0);
 }
 
-TEST(mm_command, a_range_is_made_or_said_to_be_impossible)
-{
-	EXPECT_EQ(said_run("page contig 3"), 0);
-	EXPECT(said_says("search *: *given back again"));
-	EXPECT_EQ(said_run("page contig 10") == 0, said_says("given back again"));
-	EXPECT(said_says("given back again") || said_says("no range of 2^10"));
-}
-
 TEST(mm_command, a_frame_is_found_by_any_of_its_addresses)
 {
 	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
@@ -104,27 +77,4 @@ TEST(mm_command, a_frame_is_found_by_any_of_its_addresses)
 	EXPECT(said_says("entry * maps frame*rw"));
 	page_free(page);
 	EXPECT_REFUSED("page 0xffffffffffff0000", "neither a frame number nor a mapped address");
-}
-
-TEST(mm_command, what_alloc_gave_free_takes)
-{
-	EXPECT_EQ(said_run("page alloc 0 count=6; page alloc 2 unmovable; page free"), 0);
-	EXPECT(said_says("and 2 more*7 pages freed"));
-	EXPECT_REFUSED("page alloc 13", "orders 10 to 17");
-}
-
-static unsigned complete(const char *text)
-{
-	char found[64];
-
-	return command_complete(text, strlen(text), found, sizeof(found), false);
-}
-
-TEST(mm_command, what_can_follow_is_offered)
-{
-	EXPECT_EQ(complete("mem "), 5);
-	EXPECT_EQ(complete("map 4K "), 3);
-	EXPECT_EQ(complete("page alloc 0 "), 3);
-	EXPECT_EQ(complete("page alloc 0 movable "), 2);
-	EXPECT_EQ(complete("pool 2M grow 3 "), 1);
 }

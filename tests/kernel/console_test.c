@@ -95,7 +95,6 @@ struct toy {
 	u8 reg[8];
 	/* deaf: has no loopback; stuck: never becomes empty again after `room` bytes */
 	bool absent, deaf, stuck;
-	bool no_fifo;
 	unsigned room, sent, divisor_writes;
 	u16 divisor;
 	char text[64];
@@ -115,7 +114,7 @@ static u8 toy_in(const struct uart *uart, unsigned reg)
 	}
 	if ((toy.reg[3] & 0x80) && reg < 2)
 		return (u8)(toy.divisor >> 8 * reg);
-	return reg == 2 ? (toy.no_fifo ? 0x01 : 0xc1) : toy.reg[reg];
+	return reg == 2 ? 0xc1 : toy.reg[reg];
 }
 
 static void toy_out(const struct uart *uart, unsigned reg, u8 value)
@@ -152,7 +151,7 @@ TEST(kernel_console, a_uart_in_use_gets_another_speed_or_the_one_that_firmware_l
 	EXPECT_EQ(toy.reg[3], 3); /* and data again in the place of the divisor */
 }
 
-TEST(kernel_console, what_is_no_uart_is_left_alone)
+TEST(kernel_console, what_is_no_uart_is_left_alone_and_a_full_one_fails)
 {
 	struct uart uart = toy_uart();
 
@@ -163,12 +162,7 @@ TEST(kernel_console, what_is_no_uart_is_left_alone)
 	EXPECT_EQ(toy.sent, 0);
 	uart.trusted = true; /* firmware named it, and remote consoles may lack the loopback */
 	EXPECT(uart_start(&uart));
-}
-
-TEST(kernel_console, a_uart_that_stays_full_fails_after_its_bound)
-{
-	struct uart uart = toy_uart();
-
+	uart = toy_uart();
 	toy = (struct toy){.stuck = true, .room = 20};
 	REQUIRE(uart_start(&uart));
 	EXPECT(!uart.console.write(&uart.console, "0123456789012345678901234567890123456789", 40));
@@ -246,8 +240,7 @@ TEST(kernel_console, rounds_end_while_a_cpu_waits_for_its_line)
 	static u32 contexts[] = {0, CONTEXT_LOCK, CONTEXT_CALL, CONTEXT_INTERRUPT};
 	struct console *const others = consoles.first;
 
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	never_held = cpu_id();
 	slow_port = (struct uart){
 		.in = slow_in, .out = slow_out, .trusted = true, .limit_ns = 3600 * NS_PER_S};
@@ -293,18 +286,12 @@ static bool row_is(unsigned row, const char *text)
 	return memcmp(shown[row], line, 10) == 0;
 }
 
-TEST(kernel_console, text_wraps_and_returns)
+TEST(kernel_console, text_wraps_and_sequences_are_obeyed_or_swallowed)
 {
 	screen_begin();
 	type("0123456789ab\ncd\rX\tY\b\bZ\n\001");
-	EXPECT(row_is(0, "0123456789"));
-	EXPECT(row_is(1, "ab"));
-	EXPECT(row_is(2, "Xd     ZY"));
+	EXPECT(row_is(0, "0123456789") && row_is(1, "ab") && row_is(2, "Xd     ZY"));
 	EXPECT(row_is(3, "?"));
-}
-
-TEST(kernel_console, escape_sequences_are_obeyed_or_swallowed)
-{
 	screen_begin();
 	type("hello\r\033[K\033[31;1mbye\033[0m\033(x");
 	EXPECT(row_is(0, "byex"));
@@ -384,22 +371,27 @@ TEST(kernel_console, what_is_drawn_can_be_read_from_the_pixels)
 
 TEST(kernel_console, framebuffers_that_cannot_be_are_refused)
 {
+	static const struct {
+		u32 pitch, width, height;
+		u8 bpp;
+	} bad[] = {
+		{FB_WIDTH * 4 - 1, FB_WIDTH, FB_HEIGHT, 32},
+		{FB_PITCH, FB_WIDTH, FB_HEIGHT, 8},
+		{FB_PITCH, FB_WIDTH, 0, 32},
+		{FB_PITCH, 0xffffffff, FB_HEIGHT, 32},
+	};
 	struct boot_framebuffer boot = fb_of(32);
 
 	EXPECT_EQ(fb_size(&boot), (u64)FB_PITCH * (FB_HEIGHT - 1) + FB_WIDTH * 4);
-	boot.pitch = FB_WIDTH * 4 - 1;
-	EXPECT_EQ(fb_size(&boot), 0);
-	boot = fb_of(8);
-	EXPECT_EQ(fb_size(&boot), 0);
-	boot = fb_of(32);
-	boot.height = 0;
-	EXPECT_EQ(fb_size(&boot), 0);
-	boot = fb_of(32);
-	boot.width = 0xffffffff;
-	EXPECT_EQ(fb_size(&boot), 0);
-	boot = fb_of(32);
 	boot.width = 4; /* narrower than a character */
 	EXPECT(!fb_start(&fb, &boot, pixels));
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		boot = fb_of(bad[i].bpp);
+		boot.pitch = bad[i].pitch;
+		boot.width = bad[i].width;
+		boot.height = bad[i].height;
+		EXPECT_EQ(fb_size(&boot), 0);
+	}
 }
 
 /* ---- the keyboard ---- */

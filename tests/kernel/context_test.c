@@ -19,6 +19,7 @@
 #include "mm/mapping/huge_map.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/fixture.h"
 
 static struct {
 	u32 word;
@@ -40,10 +41,20 @@ static void look(void *arg)
 	atomic_store_release(&seen.done, 1);
 }
 
-static void forget(void)
+/* Nothing was seen yet, and there is a mapping whose pages may come. False without memory. */
+static bool seen_begin(void)
 {
 	memset(&seen, 0, sizeof(seen));
+	seen.untouched = huge_map(MIB(2), PAGE_SIZE, 0);
+	return seen.untouched;
 }
+
+static void seen_end(void)
+{
+	huge_unmap(seen.untouched);
+}
+
+FIXTURE(kernel_context, seen_begin, seen_end);
 
 static bool wait_for_look(void)
 {
@@ -60,9 +71,6 @@ TEST(kernel_context, locks_are_counted_in_every_build)
 {
 	struct spinlock pool = SPINLOCK_INIT(LOCK_POOL), leaf = SPINLOCK_INIT(LOCK_LEAF);
 
-	forget();
-	seen.untouched = huge_map(MIB(2), PAGE_SIZE, 0);
-	REQUIRE(seen.untouched);
 	spin_lock(&pool);
 	EXPECT(spin_trylock(&leaf));
 	EXPECT(!spin_trylock(&leaf)); /* a failed try does not stay counted */
@@ -77,7 +85,6 @@ TEST(kernel_context, locks_are_counted_in_every_build)
 	look(NULL);
 	EXPECT_EQ(seen.word, 0);
 	EXPECT(seen.may_touch);
-	huge_unmap(seen.untouched);
 }
 
 /* With PAGE_NOFLUSH a holder of a lock can allocate pages. */
@@ -100,13 +107,8 @@ TEST(kernel_context, a_function_that_another_cpu_calls_is_no_ordinary_code)
 {
 	const cpu_t other = cpus_find_other();
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	forget();
-	seen.untouched = huge_map(MIB(2), PAGE_SIZE, 0);
-	REQUIRE(seen.untouched);
+	SKIP_ON_ONE_CPU();
 	call_cpu(other, look, NULL);
-	huge_unmap(seen.untouched);
 	EXPECT(seen.done);
 	EXPECT(seen.word & CONTEXT_CALL);
 	EXPECT(!seen.may);
@@ -125,9 +127,7 @@ TEST(kernel_context, nor_is_one_that_a_wait_serves)
 	const cpu_t other = cpus_find_other(), self = cpu_id();
 	irq_flags_t flags;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	forget();
+	SKIP_ON_ONE_CPU();
 	flags = irq_save();
 	REQUIRE(work_start(other, call_back, (void *)&self) == 0);
 	wait_for_look();
@@ -143,15 +143,11 @@ TEST(kernel_context, an_interrupt_handler_is_no_ordinary_code)
 {
 	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
 
-	forget();
-	seen.untouched = huge_map(MIB(2), PAGE_SIZE, 0);
-	REQUIRE(seen.untouched);
 	spin_lock(&lock);
 	if (timer_once(NS_PER_MS, look, NULL) == 0)
 		while (!atomic_load_acquire(&seen.done))
 			cpu_relax();
 	spin_unlock(&lock);
-	huge_unmap(seen.untouched);
 	if (!seen.done)
 		SKIP("needs a timer");
 	EXPECT_EQ(seen.word, CONTEXT_INTERRUPT + CONTEXT_LOCK);
@@ -164,168 +160,142 @@ TEST(kernel_context, an_interrupt_handler_is_no_ordinary_code)
 
 #ifdef ASHLAR_HOSTED
 
-#include "kernel/core/printk.h"
-#include "tests/host/host.h"
-
-#define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)
-#define STILL_THERE()         test_fail(__FILE__, __LINE__, "the announced end did not come")
+#include "tests/kernel/must_end.h"
 
 static struct page *page;
 
-static void alloc(void *arg)
+/* What neither a called function nor the holder of a lock may do. */
+enum misuse { ALLOC, ALLOC_NOFLUSH, FREE, PUT, MAP, TOUCH, GROW, ROUND, RANGED_ROUND, CALL };
+
+static void look_nowhere(void *arg)
 {
 	(void)arg;
-	page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 }
 
-static void alloc_without_flush(void *arg)
+static void flush_one(void)
 {
-	(void)arg;
-	page_alloc(0, USE_UNMOVABLE, PAGE_NOFLUSH, NODE_NONE);
+	struct shootdown_batch batch = {0};
+
+	shootdown_batch_add(&batch, (virt_t)&page, 1);
+	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
 }
 
-static void give(void *arg)
+static void misuse(void *what)
 {
-	(void)arg;
-	page_free(page);
+	switch ((enum misuse)(uintptr_t)what) {
+	case ALLOC:
+		page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+		break;
+	case ALLOC_NOFLUSH:
+		page_alloc(0, USE_UNMOVABLE, PAGE_NOFLUSH, NODE_NONE);
+		break;
+	case FREE:
+		page_free(page);
+		break;
+	case PUT:
+		page_put(page);
+		break;
+	case MAP:
+		mmio_map(0xfec00000, PAGE_SIZE);
+		break;
+	case TOUCH:
+		*(volatile u8 *)seen.untouched = 1;
+		break;
+	case GROW:
+		pool_grow(&pool_2m, hvo_mode_selected(), 1);
+		break;
+	case ROUND:
+		shootdown_full(SHOOTDOWN_SKIP_IDLE);
+		break;
+	case RANGED_ROUND:
+		flush_one();
+		break;
+	case CALL:
+		call_cpus(&cpus_online, look_nowhere, NULL);
+		break;
+	}
 }
 
-static void put(void *arg)
-{
-	(void)arg;
-	page_put(page);
-}
-
-static void map_registers(void *arg)
-{
-	(void)arg;
-	mmio_map(0xfec00000, PAGE_SIZE);
-}
-
-static void touch(void *arg)
-{
-	*(volatile u8 *)arg = 1;
-}
-
-static void called_from_elsewhere(call_fn *fn, const char *announced)
+static void called_from_elsewhere(enum misuse what, const char *announced)
 {
 	const cpu_t other = cpus_find_other();
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	REQUIRE(page);
-	MUST_END_SAYING(announced);
-	call_cpu(other, fn, NULL);
-	STILL_THERE();
+	MUST_END(announced, call_cpu(other, misuse, (void *)(uintptr_t)what));
 }
 
-static void called_with_a_lock(call_fn *fn, void *arg, const char *announced)
+static void called_with_a_lock(enum misuse what, const char *announced)
 {
 	struct spinlock lock = SPINLOCK_INIT(LOCK_POOL);
 
 	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	REQUIRE(page);
 	spin_lock(&lock);
-	MUST_END_SAYING(announced);
-	fn(arg);
-	STILL_THERE();
+	MUST_END(announced, misuse((void *)(uintptr_t)what));
 }
 
 #define IN_A_CALL "in a function that another CPU called here"
 
 TEST(kernel_context, allocating_in_a_call_is_caught)
 {
-	called_from_elsewhere(alloc, "page_alloc() " IN_A_CALL);
+	called_from_elsewhere(ALLOC, "page_alloc() " IN_A_CALL);
 }
 
 TEST(kernel_context, allocating_without_a_flush_in_a_call_is_caught)
 {
-	called_from_elsewhere(alloc_without_flush, "page_alloc() " IN_A_CALL);
+	called_from_elsewhere(ALLOC_NOFLUSH, "page_alloc() " IN_A_CALL);
 }
 
 TEST(kernel_context, freeing_in_a_call_is_caught)
 {
-	called_from_elsewhere(give, "page_free() " IN_A_CALL);
+	called_from_elsewhere(FREE, "page_free() " IN_A_CALL);
 }
 
 TEST(kernel_context, dropping_a_reference_in_a_call_is_caught)
 {
-	called_from_elsewhere(put, "page_put() " IN_A_CALL);
+	called_from_elsewhere(PUT, "page_put() " IN_A_CALL);
 }
 
 TEST(kernel_context, mapping_registers_in_a_call_is_caught)
 {
-	called_from_elsewhere(map_registers, "mmio_map() " IN_A_CALL);
+	called_from_elsewhere(MAP, "mmio_map() " IN_A_CALL);
 }
 
 TEST(kernel_context, allocating_with_a_lock_held_is_caught)
 {
-	called_with_a_lock(alloc, NULL, "page_alloc() with a lock held (1)");
+	called_with_a_lock(ALLOC, "page_alloc() with a lock held (1)");
 }
 
 TEST(kernel_context, freeing_with_a_lock_held_is_caught)
 {
-	called_with_a_lock(give, NULL, "page_free() with a lock held (1)");
+	called_with_a_lock(FREE, "page_free() with a lock held (1)");
 }
 
 TEST(kernel_context, a_first_touch_with_a_lock_held_is_caught)
 {
-	void *untouched = huge_map(MIB(2), PAGE_SIZE, 0);
-
-	REQUIRE(untouched);
-	called_with_a_lock(touch, untouched,
-			   "first touch of a page of a huge mapping with a lock held (1)");
-}
-
-static void grow(void *arg)
-{
-	pool_grow(arg, hvo_mode_selected(), 1);
+	called_with_a_lock(TOUCH, "first touch of a page of a huge mapping with a lock held (1)");
 }
 
 TEST(kernel_context, growing_a_pool_with_a_lock_held_is_caught)
 {
-	called_with_a_lock(grow, &pool_2m, "pool_grow() with a lock held (1)");
-}
-
-static void flush(void *arg)
-{
-	(void)arg;
-	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	called_with_a_lock(GROW, "pool_grow() with a lock held (1)");
 }
 
 TEST(kernel_context, a_round_with_a_lock_held_is_caught)
 {
-	called_with_a_lock(flush, NULL, "shootdown_full() with a lock held (1)");
-}
-
-static void flush_one(void *arg)
-{
-	struct shootdown_batch batch = {0};
-
-	shootdown_batch_add(&batch, (virt_t)arg, 1);
-	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
+	called_with_a_lock(ROUND, "shootdown_full() with a lock held (1)");
 }
 
 TEST(kernel_context, a_ranged_round_with_a_lock_held_is_caught)
 {
-	called_with_a_lock(flush_one, &page, "shootdown_ranged() with a lock held (1)");
-}
-
-static void nothing(void *arg)
-{
-	(void)arg;
-}
-
-static void call_all(void *arg)
-{
-	(void)arg;
-	call_cpus(&cpus_online, nothing, NULL);
+	called_with_a_lock(RANGED_ROUND, "shootdown_ranged() with a lock held (1)");
 }
 
 TEST(kernel_context, calling_other_cpus_with_a_lock_held_is_caught)
 {
-	called_with_a_lock(call_all, NULL, "call_cpus() with a lock held (1)");
+	called_with_a_lock(CALL, "call_cpus() with a lock held (1)");
 }
 
 #endif

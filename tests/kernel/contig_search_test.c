@@ -655,3 +655,28 @@ TEST_ARENA(mm_contig, nobody_waits_for_what_it_holds_itself,
 	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 1), 1);
 	holder_give_all(&holder);
 }
+
+/* Look for one page more, in vain, with a list that says that there is one. */
+static void take_in_vain(void *arg)
+{
+	struct block_list list = {.head = BLOCK_NONE, .tail = BLOCK_NONE, .count = 1};
+
+	EXPECT_EQ(contig_take_giga(arena_phantom_zone(arg), hvo_mode_find("on"), 1, &list), 0);
+}
+
+TEST(mm_contig, what_several_cpus_keep_while_they_look_for_more_is_counted)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct isolation token;
+
+	if (!a)
+		return;
+	test_option("contig", "index");
+	arena_open_all(a);
+	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
+	cpus_run_together(take_in_vain, a);
+	isolate_undo(arena_phantom_zone(a), &token);
+	EXPECT_EQ(a->mm.transit_kept, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}

@@ -7,6 +7,7 @@
 #include "arch/x86_64/traps/mce_decode.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/said.h"
 
 struct answer {
 	u32 leaf, subleaf;
@@ -14,80 +15,67 @@ struct answer {
 };
 
 struct machine {
-	const struct answer *answer;
-	size_t answers;
+	struct answer answer[5];
+	unsigned core_shift, package_shift;
 };
 
 static struct cpuid ask(u32 leaf, u32 subleaf, const void *ctx)
 {
 	const struct machine *m = ctx;
 
-	for (size_t i = 0; i < m->answers; i++)
+	for (size_t i = 0; i < ARRAY_LEN(m->answer); i++)
 		if (m->answer[i].leaf == leaf && m->answer[i].subleaf == subleaf)
 			return m->answer[i].id;
 	return (struct cpuid){0};
 }
 
-static bool is(const struct answer *answer, size_t answers, unsigned core_shift,
-	       unsigned package_shift)
+TEST(arch_topology, threads_cores_and_dies)
 {
-	const struct machine m = {answer, answers};
-	const struct topology t = topology_read(ask, &m);
-
-	return t.core_shift == core_shift && t.package_shift == package_shift;
-}
-
-TEST(arch_topology, dies_of_leaf_1f)
-{
-	static const struct answer two_dies[] = {
-		/* 2 threads, 32 cores, 2 dies */
-		{0x1f, 0, {1, 2, 0x100, 0}},   {0x1f, 1, {6, 64, 0x201, 0}},
-		{0x1f, 2, {7, 128, 0x502, 0}}, {0xb, 0, {1, 2, 0x100, 0}},
-		{0xb, 1, {6, 64, 0x201, 0}},
+	static const struct machine machines[] = {
+		/* 2 threads, 32 cores, 2 dies, of leaf 1fh */
+		{{{0x1f, 0, {1, 2, 0x100, 0}},
+		  {0x1f, 1, {6, 64, 0x201, 0}},
+		  {0x1f, 2, {7, 128, 0x502, 0}},
+		  {0xb, 0, {1, 2, 0x100, 0}},
+		  {0xb, 1, {6, 64, 0x201, 0}}},
+		 1,
+		 7},
+		/* Haswell, of leaf bh */
+		{{{0xb, 0, {1, 2, 0x100, 0}}, {0xb, 1, {4, 16, 0x201, 0}}}, 1, 4},
+		/* Zen 1: 16 threads and 6 bits, 2 threads in each core */
+		{{{0x80000008, 0, {0, 0, 0x600f, 0}},
+		  {0x80000001, 0, {0, 0, 1 << 22, 0}},
+		  {0x8000001e, 0, {0, 0x100, 0, 0}}},
+		 1,
+		 6},
+		{{{0x80000008, 0, {0, 0, 3, 0}}}, 0, 2},    /* Opteron */
+		{{{1, 0, {0, 2 << 16, 0, 1 << 28}}}, 1, 1}, /* Prescott */
+		{{{1, 0, {0, 4 << 16, 0, 1 << 28}}, {4, 0, {3u << 26, 0, 0, 0}}},
+		 0,
+		 2}, /* Core 2 */
+		{{{0}}, 0, 0},
+		/* what makes no sense is passed over: shifts that fall, and no level of threads */
+		{{{0xb, 0, {5, 2, 0x100, 0}}, {0xb, 1, {1, 4, 0x201, 0}}}, 0, 0},
+		{{{0xb, 0, {5, 2, 0x200, 0}}}, 0, 0},
 	};
 
-	EXPECT(is(two_dies, 5, 1, 7));
-}
+	for (unsigned i = 0; i < ARRAY_LEN(machines); i++) {
+		const struct topology t = topology_read(ask, &machines[i]);
 
-TEST(arch_topology, leaf_b_and_what_is_older)
-{
-	static const struct answer haswell[] = {{0xb, 0, {1, 2, 0x100, 0}},
-						{0xb, 1, {4, 16, 0x201, 0}}};
-	/* 16 threads, 6 bits */
-	static const struct answer zen1[] = {
-		{0x80000008, 0, {0, 0, 0x600f, 0}},
-		{0x80000001, 0, {0, 0, 1 << 22, 0}},
-		{0x8000001e, 0, {0, 0x100, 0, 0}}}; /* 2 threads in each core */
-	static const struct answer opteron[] = {{0x80000008, 0, {0, 0, 3, 0}}};
-	static const struct answer prescott[] = {{1, 0, {0, 2 << 16, 0, 1 << 28}}};
-	static const struct answer core2[] = {{1, 0, {0, 4 << 16, 0, 1 << 28}},
-					      {4, 0, {3u << 26, 0, 0, 0}}};
-
-	EXPECT(is(haswell, 2, 1, 4));
-	EXPECT(is(zen1, 3, 1, 6));
-	EXPECT(is(opteron, 1, 0, 2));
-	EXPECT(is(prescott, 1, 1, 1));
-	EXPECT(is(core2, 2, 0, 2));
-	EXPECT(is(NULL, 0, 0, 0));
-}
-
-TEST(arch_topology, answers_that_make_no_sense_are_passed_over)
-{
-	static const struct answer falling[] = {{0xb, 0, {5, 2, 0x100, 0}},
-						{0xb, 1, {1, 4, 0x201, 0}}};
-	static const struct answer no_threads[] = {{0xb, 0, {5, 2, 0x200, 0}}};
-
-	EXPECT(is(falling, 2, 0, 0));
-	EXPECT(is(no_threads, 1, 0, 0));
+		if (t.core_shift != machines[i].core_shift ||
+		    t.package_shift != machines[i].package_shift)
+			test_fail(__FILE__, __LINE__, "machine %u: shifts %u and %u", i,
+				  t.core_shift, t.package_shift);
+	}
 }
 
 TEST(arch_topology, caches)
 {
 	/* L1d 32 KiB, 8 ways */
-	static const struct answer intel[] = {
-		{4, 0, {0x1c004121, 0x01c0003f, 63, 0}},
-		{4, 1, {0x1c03c163, 0x04c0003f, 0x9fff, 0}}}; /* L3, 51200 KiB, 20 ways, shared */
-	const struct machine machine = {intel, 2};
+	static const struct machine machine = {
+		.answer = {{4, 0, {0x1c004121, 0x01c0003f, 63, 0}},
+			   /* L3, 51200 KiB, 20 ways, shared */
+			   {4, 1, {0x1c03c163, 0x04c0003f, 0x9fff, 0}}}};
 	struct cache_level caches[CACHES_MAX];
 
 	REQUIRE(caches_read(ask, &machine, caches) == 2);
@@ -129,10 +117,7 @@ static bool says(u64 status, const char *words)
 	char text[160];
 
 	mce_describe(&error, text, sizeof(text));
-	for (const char *at = text; *at; at++)
-		if (strncmp(at, words, strlen(words)) == 0)
-			return true;
-	return false;
+	return text_has(text, words);
 }
 
 TEST(arch_mce, errors_are_put_into_words)

@@ -13,6 +13,13 @@
  */
 bool cpus_needed(cpu_t count);
 
+/* End the case as skipped if it has no other CPU to work with. */
+#define SKIP_ON_ONE_CPU()                                                                          \
+	do {                                                                                       \
+		if (cpumask_weight(&cpus_online) < 2)                                              \
+			SKIP("needs two CPUs");                                                    \
+	} while (0)
+
 /* An online CPU other than this one that has no work, or CPU_NONE. */
 cpu_t cpus_find_other(void);
 

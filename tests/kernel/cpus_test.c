@@ -9,15 +9,6 @@
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 
-/* Another CPU, which has nothing to do; CPU_NONE if there is none. */
-static cpu_t other(void)
-{
-	for (cpu_t cpu = 0; cpu < cpus_known(); cpu++)
-		if (cpu != cpu_this() && cpu_is_started(cpu) && work_done(cpu))
-			return cpu;
-	return CPU_NONE;
-}
-
 static void count(void *arg)
 {
 	atomic_fetch_add((u32 *)arg, 1);
@@ -54,12 +45,11 @@ static void wait_once(void *arg)
 /* Rounds skip an idle CPU, and its work goes on when it is woken. */
 TEST(kernel_cpus, one_that_waits_is_idle_until_it_is_woken)
 {
-	const cpu_t cpu = other();
+	const cpu_t cpu = cpus_find_other();
 	const u64 limit = clock_ns() + 10 * NS_PER_S;
 	struct waiter waiter = {.flag = 0};
 
-	if (cpu == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(work_start(cpu, wait_once, &waiter) == 0);
 	while ((!atomic_load_acquire(&waiter.ready) ||
 		!atomic_load_acquire(&cpu_data(cpu)->idle)) &&
@@ -113,10 +103,9 @@ static void other_side(void *arg)
 /* A wake that comes between the look at the flag and the halt would be missed for ever. */
 TEST(kernel_cpus, no_wake_is_lost)
 {
-	struct turns turns = {.turn = {1, 0}, .cpu = {cpu_this(), other()}};
+	struct turns turns = {.turn = {1, 0}, .cpu = {cpu_this(), cpus_find_other()}};
 
-	if (turns.cpu[1] == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(work_start(turns.cpu[1], other_side, &turns) == 0);
 	take_turns(&turns, 0);
 	work_wait(turns.cpu[1], 60 * NS_PER_S);

@@ -16,20 +16,14 @@
 #include "kernel/core/watchdog.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
-#include "mm/page/page_alloc.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/transit.h"
-#include "tests/host/host.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
-
-/* Announce the end that must come. A case that still runs afterwards has failed. */
-#define MUST_END_SAYING(text) print(HOST_EXPECT_CRASH "%s\n", text)
-#define STILL_THERE()         test_fail(__FILE__, __LINE__, "the announced end did not come")
+#include "tests/kernel/must_end.h"
 
 TEST(mm_block, an_unlisted_change_is_caught)
 {
@@ -37,9 +31,7 @@ TEST(mm_block, an_unlisted_change_is_caught)
 
 	if (!a)
 		return;
-	MUST_END_SAYING("goes from meta to huge");
-	block_set_state(&a->mm, arena_block(a), BLOCK_HUGE);
-	STILL_THERE();
+	MUST_END("goes from meta to huge", block_set_state(&a->mm, arena_block(a), BLOCK_HUGE));
 }
 
 TEST(mm_buddy, a_block_freed_twice_is_caught)
@@ -56,9 +48,8 @@ TEST(mm_buddy, a_block_freed_twice_is_caught)
 	/* its neighbour, so that the block does not merge */
 	block_take_one(zone, FREE_BARE, BLOCK_HUGE);
 	block_publish_free(zone, index, BLOCK_ORDER);
-	MUST_END_SAYING("a double free, or the caller does not own it");
-	block_free(zone, index, BLOCK_ORDER);
-	STILL_THERE();
+	MUST_END("a double free, or the caller does not own it",
+		 block_free(zone, index, BLOCK_ORDER));
 }
 
 TEST(mm_isolate, an_isolation_is_ended_by_its_holder_only)
@@ -71,9 +62,8 @@ TEST(mm_isolate, an_isolation_is_ended_by_its_holder_only)
 	arena_open_all(a);
 	REQUIRE(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 4, &token) == 0);
 	copy = token;
-	MUST_END_SAYING("or by a caller that does not hold it");
-	isolate_undo(arena_phantom_zone(a), &copy);
-	STILL_THERE();
+	MUST_END("or by a caller that does not hold it",
+		 isolate_undo(arena_phantom_zone(a), &copy));
 }
 
 TEST(mm_page, a_small_page_freed_twice_is_caught)
@@ -82,9 +72,7 @@ TEST(mm_page, a_small_page_freed_twice_is_caught)
 
 	REQUIRE(page);
 	page_free(page);
-	MUST_END_SAYING("double free of frame");
-	page_free(page);
-	STILL_THERE();
+	MUST_END("double free of frame", page_free(page));
 }
 
 TEST(mm_page, a_tail_cannot_be_freed)
@@ -92,9 +80,7 @@ TEST(mm_page, a_tail_cannot_be_freed)
 	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
 
 	REQUIRE(page);
-	MUST_END_SAYING("a tail");
-	page_free(&page[3]);
-	STILL_THERE();
+	MUST_END("a tail", page_free(&page[3]));
 }
 
 TEST(mm_page, a_reference_too_many_given_back_is_caught)
@@ -103,16 +89,12 @@ TEST(mm_page, a_reference_too_many_given_back_is_caught)
 
 	REQUIRE(page);
 	page_put(page);
-	MUST_END_SAYING("reference underflow of frame");
-	page_put(page);
-	STILL_THERE();
+	MUST_END("reference underflow of frame", page_put(page));
 }
 
 TEST(mm_page, what_is_no_struct_page_cannot_be_freed)
 {
-	MUST_END_SAYING("which is no struct page");
-	page_free(NULL);
-	STILL_THERE();
+	MUST_END("which is no struct page", page_free(NULL));
 }
 
 TEST(mm_page, a_free_page_cannot_be_referenced)
@@ -121,9 +103,7 @@ TEST(mm_page, a_free_page_cannot_be_referenced)
 
 	REQUIRE(page);
 	page_free(page);
-	MUST_END_SAYING("reference to free frame");
-	page_get(page);
-	STILL_THERE();
+	MUST_END("reference to free frame", page_get(page));
 }
 
 /*
@@ -135,13 +115,11 @@ TEST(kernel_wait, a_cpu_that_never_acknowledges_ends_the_machine)
 	static struct cpus_deaf deaf = {.for_ever = true};
 	const cpu_t other = cpus_find_other();
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	cpus_deaf_start(&deaf, other);
 	wait_period_ms = 20;
-	MUST_END_SAYING("gave up waiting for a TLB shootdown from CPU");
-	shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	STILL_THERE();
+	MUST_END("gave up waiting for a TLB shootdown from CPU",
+		 shootdown_full(SHOOTDOWN_SKIP_IDLE));
 }
 
 /*
@@ -184,13 +162,11 @@ TEST(kernel_wait, one_that_was_extended_ends_after_hang_seconds)
 	static struct cpus_moving moving = {.level = WAIT_LOCK};
 	const cpu_t other = cpus_find_other();
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	cpus_move_start(&moving, other);
 	hang_seconds = 2;
-	MUST_END_SAYING("gave up waiting for what never comes");
-	wait_in_vain(WAIT_ANSWER, "what never comes", CPU_NONE);
-	STILL_THERE();
+	MUST_END("gave up waiting for what never comes",
+		 wait_in_vain(WAIT_ANSWER, "what never comes", CPU_NONE));
 }
 
 enum { INNER_PERIODS = 5 };
@@ -245,10 +221,8 @@ TEST(kernel_wait, one_inside_another_of_its_level_is_caught)
 	wait_spin(&outer, CPU_NONE); /* this order is right */
 	inner = wait_begin(WAIT_DRAIN, "the inner event");
 	wait_spin(&inner, CPU_NONE);
-	MUST_END_SAYING(
-		"another wait of its level or above began during a wait for the outer event");
-	wait_spin(&outer, CPU_NONE);
-	STILL_THERE();
+	MUST_END("another wait of its level or above began during a wait for the outer event",
+		 wait_spin(&outer, CPU_NONE));
 }
 
 TEST(mm_meta, a_frame_needs_a_reservation)
@@ -257,9 +231,7 @@ TEST(mm_meta, a_frame_needs_a_reservation)
 
 	if (!a)
 		return;
-	MUST_END_SAYING("taken without a reservation");
-	meta_take(&a->mm.node[0], META_LASTING);
-	STILL_THERE();
+	MUST_END("taken without a reservation", meta_take(&a->mm.node[0], META_LASTING));
 }
 
 TEST(mm_meta, a_frame_given_twice_is_caught)
@@ -272,9 +244,7 @@ TEST(mm_meta, a_frame_given_twice_is_caught)
 	REQUIRE(meta_reserve(&a->mm.node[0], META_LASTING, 1) == 0);
 	pfn = meta_take(&a->mm.node[0], META_LASTING);
 	meta_give(&a->mm, pfn, shootdown_tag());
-	MUST_END_SAYING("freed twice");
-	meta_give(&a->mm, pfn, shootdown_tag());
-	STILL_THERE();
+	MUST_END("freed twice", meta_give(&a->mm, pfn, shootdown_tag()));
 }
 
 #ifndef HOST_FAST /* with HOST_FAST no mapping is real */
@@ -288,9 +258,8 @@ TEST(mm_vmemmap, a_write_to_a_shared_tail_faults)
 	REQUIRE(pool_grow(&a->pool, hvo_mode_find("on"), 1) == 1);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(page);
-	MUST_END_SAYING("write to a read-only tail of the huge page");
-	*(volatile u32 *)&page[100].refcount = 1;
-	STILL_THERE();
+	MUST_END("write to a read-only tail of the huge page",
+		 *(volatile u32 *)&page[100].refcount = 1);
 }
 
 TEST(mm_vmemmap, a_struct_page_that_does_not_exist_faults)
@@ -300,9 +269,8 @@ TEST(mm_vmemmap, a_struct_page_that_does_not_exist_faults)
 	if (!a)
 		return;
 	arena_open_all(a);
-	MUST_END_SAYING("does not exist");
-	*(volatile u32 *)&pfn_page(&a->mm, a->phantom >> PAGE_SHIFT)->refcount = 1;
-	STILL_THERE();
+	MUST_END("does not exist",
+		 *(volatile u32 *)&pfn_page(&a->mm, a->phantom >> PAGE_SHIFT)->refcount = 1);
 }
 #endif
 
@@ -313,9 +281,7 @@ TEST(mm_huge_map, a_write_to_a_read_only_mapping_is_caught)
 	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);
 
 	REQUIRE(addr && *(volatile char *)addr == 0 && huge_protect(addr, HUGE_READ_ONLY) == 0);
-	MUST_END_SAYING("huge mapping that is read-only");
-	*(volatile char *)addr = 1;
-	STILL_THERE();
+	MUST_END("huge mapping that is read-only", *(volatile char *)addr = 1);
 }
 
 TEST(mm_huge_map, a_read_where_nothing_is_allowed_is_caught)
@@ -323,19 +289,8 @@ TEST(mm_huge_map, a_read_where_nothing_is_allowed_is_caught)
 	char *addr = huge_map(MIB(2), PAGE_SIZE, HUGE_POPULATE);
 
 	REQUIRE(addr && huge_protect_range(addr + PAGE_SIZE, PAGE_SIZE, HUGE_NONE) == 0);
-	MUST_END_SAYING("huge mapping, where access is not allowed");
-	(void)*(volatile char *)(addr + PAGE_SIZE);
-	STILL_THERE();
-}
-
-TEST(mm_huge_map, running_off_the_end_is_caught)
-{
-	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);
-
-	REQUIRE(addr);
-	MUST_END_SAYING("beyond the end of a huge mapping");
-	*(volatile char *)(addr + MIB(2)) = 1;
-	STILL_THERE();
+	MUST_END("huge mapping, where access is not allowed",
+		 (void)*(volatile char *)(addr + PAGE_SIZE));
 }
 
 TEST(mm_huge_map, running_off_a_low_mapping_is_caught)
@@ -343,9 +298,7 @@ TEST(mm_huge_map, running_off_a_low_mapping_is_caught)
 	char *addr = huge_map(MIB(2), PAGE_SIZE, HUGE_LOW);
 
 	REQUIRE(addr);
-	MUST_END_SAYING("beyond the end of a huge mapping");
-	*(volatile char *)(addr + MIB(2)) = 1;
-	STILL_THERE();
+	MUST_END("beyond the end of a huge mapping", *(volatile char *)(addr + MIB(2)) = 1);
 }
 
 TEST(mm_huge_map, unmapping_what_is_not_mapped_is_caught)
@@ -353,9 +306,7 @@ TEST(mm_huge_map, unmapping_what_is_not_mapped_is_caught)
 	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);
 
 	REQUIRE(addr);
-	MUST_END_SAYING("where no huge mapping begins");
-	huge_unmap(addr + GIB(1));
-	STILL_THERE();
+	MUST_END("where no huge mapping begins", huge_unmap(addr + GIB(1)));
 }
 
 #ifdef ASHLAR_DEBUG
@@ -368,9 +319,7 @@ TEST(kernel_lock, locks_taken_against_their_rank_are_caught)
 	spin_unlock(&meta);
 	spin_unlock(&zone);
 	spin_lock(&meta);
-	MUST_END_SAYING("lock of rank 1 taken while one of rank 2 is held");
-	spin_lock(&zone);
-	STILL_THERE();
+	MUST_END("lock of rank 1 taken while one of rank 2 is held", spin_lock(&zone));
 }
 #endif
 

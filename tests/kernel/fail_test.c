@@ -59,19 +59,6 @@ TEST(kernel_fail, what_the_command_line_asks_for_is_armed)
 	fail_disarm(&plan);
 }
 
-TEST(kernel_fail, words_that_make_no_sense_are_refused)
-{
-	static const char *const bad[] = {
-		"",         "alloc",           "alloc:",      "nowhere:3", "alloc:0", "alloc:3;",
-		"alloc:3,", "meta:5000000000", "ipi:2000000", ":3",        "alloc:+"};
-	const struct option *opt = option_find("debug.fail");
-
-	REQUIRE(opt);
-	for (size_t i = 0; i < ARRAY_LEN(bad); i++)
-		if (opt->parse(opt, bad[i]) >= 0)
-			test_fail(__FILE__, __LINE__, "debug.fail=%s was taken", bad[i]);
-}
-
 /*
  * Map at addresses whose upper table is there already. Each table that is needed fails once, and
  * the tables made before it go back, with the addresses.

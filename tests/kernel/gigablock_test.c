@@ -9,6 +9,7 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
 
@@ -251,4 +252,30 @@ TEST_ARENA(mm_refuge, without_struct_pages_there_is_none, borrow_two())
 	EXPECT(gib_of_page(page) != refuge.avoid);
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
+}
+
+static u32 parts;
+
+static void taint_own(void *arg)
+{
+	const u32 part = atomic_fetch_add(&parts, 1);
+	struct arena *a = arg;
+
+	if (part < CPUS_TOGETHER)
+		gigablock_taint(arena_phantom_zone(a), arena_phantom_block(a) + part * GIB_BLOCKS);
+}
+
+TEST(mm_gigablock, gibs_that_several_cpus_taint_at_once_are_all_filled)
+{
+	struct arena *a = borrow_gibs(CPUS_TOGETHER, MIB(16));
+	u64 before = ~0ULL, count = 0;
+
+	if (!a)
+		return;
+	parts = 0;
+	cpus_run_together(taint_own, a);
+	while (gigablock_next(arena_phantom_zone(a), &before) != GIGABLOCK_NONE)
+		count++;
+	EXPECT_EQ(count, MIN(parts, (u32)CPUS_TOGETHER));
+	arena_return(a);
 }

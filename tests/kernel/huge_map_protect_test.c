@@ -291,7 +291,7 @@ static void change_and_write(void *arg)
 	struct race *race = arg;
 	const u32 role = atomic_fetch_add(&race->roles, 1) % 64;
 
-	for (unsigned turn = 0; turn < 30; turn++) {
+	for (unsigned turn = 0; turn < 20; turn++) {
 		const unsigned page = turn % LARGE * SMALL + role * 8;
 		volatile u64 *word = word_at(race->addr, page * PAGE_SIZE);
 

@@ -55,6 +55,26 @@ TEST(mm_huge_map, of_two_who_protect_at_once_one_is_obeyed_everywhere)
 	huge_unmap(addr);
 }
 
+static void protect_or_populate(void *addr)
+{
+	if (atomic_fetch_add(&turn, 1) == 0)
+		huge_protect(addr, HUGE_READ_ONLY);
+	else
+		huge_populate(addr, PAGE_SIZE);
+}
+
+TEST(mm_huge_map, a_page_that_comes_while_its_mapping_is_protected_is_protected)
+{
+	char *addr = huge_map(PAGE_SIZE, PAGE_SIZE, HUGE_POPULATE);
+
+	REQUIRE(addr);
+	EXPECT_EQ(huge_release(addr, PAGE_SIZE), 0); /* the tables stay */
+	turn = 0;
+	cpus_run_together(protect_or_populate, addr);
+	EXPECT(!huge_writable(addr));
+	huge_unmap(addr);
+}
+
 /* ---- pins ---- */
 
 enum { LOOKS = 64 };
@@ -179,6 +199,35 @@ TEST(mm_huge_map, growing_in_vain_takes_back_no_promise_that_a_touch_used)
 		EXPECT_EQ(pool_2m.reserved, 0);
 	}
 	pool_return(&pool_2m, PAGES + 1);
+}
+
+static void populate_and_release(void *addr)
+{
+	if (atomic_fetch_add(&turn, 1) == 2)
+		huge_grow(addr, 2 * SIZE);
+	huge_populate(addr, SIZE);
+	huge_release(addr, SIZE);
+}
+
+/* The pool knows of as many promises as the mapping. */
+TEST(mm_huge_map, promises_of_a_page_that_several_cpus_populate_and_release_are_counted)
+{
+	struct huge_pin pin;
+	char *addr;
+
+	if (!pool_borrow(&pool_2m, PAGES))
+		return;
+	addr = huge_map(SIZE, SIZE, HUGE_RESERVE);
+	REQUIRE(addr);
+	turn = 0;
+	cpus_run_together(populate_and_release, addr);
+	pin = huge_pin((virt_t)addr);
+	EXPECT_EQ(pool_2m.reserved, pin.map->promised);
+	huge_unpin(pin);
+	EXPECT_EQ(pool_2m.in_use, 0);
+	huge_unmap(addr);
+	EXPECT_EQ(pool_2m.reserved, 0);
+	pool_return(&pool_2m, PAGES);
 }
 
 #ifndef ASHLAR_HOSTED

@@ -65,8 +65,7 @@ static bool look_too_early(void)
 /* The CPU is not idle when the news comes, so it gets no message. */
 TEST(kernel_idle, news_that_comes_between_a_look_and_the_halt_is_seen)
 {
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	task_begin(look_too_early);
 	idle_task_wake(1);
 	EXPECT(wait_set(&task.looking));
@@ -100,8 +99,7 @@ TEST(kernel_idle, news_that_comes_while_a_cpu_becomes_idle_is_seen)
 {
 	const cpu_t cpu = cpus_find_other();
 
-	if (cpu == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	atomic_store_release(&on_its_way, cpu);
 	task_begin(look_there);
 	REQUIRE(work_start(cpu, do_nothing, NULL) == 0);

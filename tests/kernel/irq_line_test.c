@@ -33,7 +33,6 @@ enum {
 	PIT_CHANNEL0_MODE2 = 0x34,
 	PIT_CHANNEL0_STOPPED = 0x30,
 	PIT_1KHZ = 1193,
-	PIT_20KHZ = 60
 };
 enum { VECTOR_LOW = 0x30, VECTOR_HIGH = 0xaf, VECTOR_NONE = 0 }; /* the vectors of lines */
 #define LIMIT (2 * NS_PER_S)
@@ -130,8 +129,7 @@ TEST(kernel_irq, an_interrupt_that_waits_calls_nobody_once_its_line_is_gone)
 {
 	const cpu_t other = cpus_find_other();
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	end = (__typeof__(end)){0};
 	REQUIRE(work_start(other, hold_back, NULL) == 0);
 	if (!wait_until(&end.waits, 2 * LIMIT) || end.err ||
@@ -146,69 +144,6 @@ TEST(kernel_irq, an_interrupt_that_waits_calls_nobody_once_its_line_is_gone)
 	work_wait(other, 0);
 	pit_stop();
 	EXPECT_EQ(end.late, 0);
-}
-
-/* ---- the same by chance ---- */
-
-static struct {
-	int err;
-	u32 here, gone, stop, late;
-	u64 ticks;
-} turn;
-
-static void count_tick(void *arg)
-{
-	(void)arg;
-	turn.ticks++;
-	if (atomic_load_acquire(&turn.gone))
-		atomic_store_release(&turn.late, 1);
-}
-
-static void take_line(void *arg)
-{
-	(void)arg;
-	while (!atomic_load_acquire(&turn.stop)) {
-		/* toggling interrupts often leaves one pending */
-		if (atomic_load_acquire(&turn.here)) {
-			const irq_flags_t flags = irq_save();
-
-			clock_delay_ns(20 * NS_PER_US);
-			irq_restore(flags);
-			continue;
-		}
-		turn.err = irq_register(PIT_LINE, IRQ_EDGE, count_tick, NULL);
-		atomic_store_release(&turn.here, 1);
-	}
-}
-
-TEST(kernel_irq, lines_that_come_and_go_call_nobody_afterwards)
-{
-	const struct provoke p = provoke_begin();
-	const cpu_t other = cpus_find_other();
-	const u64 start = clock_ns();
-	u64 turns = 0;
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	turn = (__typeof__(turn)){0};
-	pit_set(PIT_20KHZ);
-	REQUIRE(work_start(other, take_line, NULL) == 0);
-	while ((provoke_goes_on(&p) || (turn.ticks == 0 && clock_ns() - start < 5 * LIMIT)) &&
-	       !turn.late && wait_until(&turn.here, LIMIT) && !turn.err) {
-		clock_delay_ns(50 * NS_PER_US + turns++ % 64 * NS_PER_US);
-		irq_unregister(PIT_LINE);
-		atomic_store_release(&turn.gone, 1);
-		clock_delay_ns(100 * NS_PER_US);
-		atomic_store_release(&turn.gone, 0);
-		atomic_store_release(&turn.here, 0);
-	}
-	atomic_store_release(&turn.stop, 1);
-	work_wait(other, 0);
-	irq_unregister(PIT_LINE);
-	pit_stop();
-	if (turn.err || turn.ticks == 0)
-		SKIP("needs a timer chip on line 2");
-	EXPECT_EQ(turn.late, 0);
 }
 
 /* ---- several CPUs at once ---- */
@@ -259,8 +194,7 @@ static unsigned find_lines(void)
 
 TEST(kernel_irq, lines_of_several_cpus_come_and_go_at_once)
 {
-	if (cpumask_weight(&cpus_online) < LINES)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	if (find_lines() < LINES)
 		SKIP("needs an I/O APIC");
 	both.claimed = both.broken = 0;

@@ -106,9 +106,3 @@ TEST(kernel_irq, a_deadline_is_its_owners_alone)
 			EXPECT_EQ(fired[owner], owner != cleared);
 	}
 }
-
-TEST(kernel_irq, lines_that_do_not_exist_are_refused)
-{
-	EXPECT_EQ(irq_register(1000000, IRQ_EDGE, note, NULL), -ENODEV);
-	irq_unregister(1000000);
-}

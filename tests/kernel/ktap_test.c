@@ -56,22 +56,26 @@ static const struct test_case cases[] = {
 	{.suite = "nn_none", .name = "skipped", .file = "x.c", .run = skips},
 };
 
-static struct test_run run_cases(const char *patterns, struct transcript *t)
+static struct transcript said;
+
+/* Run a table of cases of its own. */
+static struct test_run run_table(const struct test_case *table, size_t count, const char *patterns)
 {
-	struct test_run run = {.begin = cases,
-			       .end = cases + ARRAY_LEN(cases),
+	struct test_run run = {.begin = table,
+			       .end = table + count,
 			       .patterns = patterns,
 			       .emit = collect,
-			       .ctx = t};
+			       .ctx = &said};
 
-	t->len = 0;
-	t->text[0] = '\0';
+	said = (struct transcript){.len = 0};
 	test_run_table(&run);
 	return run;
 }
+#define RUN(table, patterns) run_table(table, ARRAY_LEN(table), patterns)
 
-static void expect_text(const struct transcript *t, const char *want)
+static void expect_text(const char *want)
 {
+	const struct transcript *t = &said;
 	size_t i = 0;
 
 	while (t->text[i] && t->text[i] == want[i])
@@ -83,33 +87,32 @@ static void expect_text(const struct transcript *t, const char *want)
 
 TEST(kernel_ktap, failures_say_where_and_outweigh_skips)
 {
-	static struct transcript t;
-	struct test_run run = run_cases("mm.mid", &t);
+	const struct test_run run = RUN(cases, "mm.mid");
 
 	EXPECT_EQ(run.fail, 2);
 	EXPECT_EQ(run.pass + run.skip, 0);
-	expect_text(&t, "KTAP version 1\n"
-			"1..1\n"
-			"  KTAP version 1\n"
-			"  # Subtest: mm.mid\n"
-			"  1..2\n"
-			"  # mm.mid.broken: x.c:7: first\n"
-			"  # mm.mid.broken: x.c:8: second is 2\n"
-			"  not ok 1 broken\n"
-			"  # mm.mid.worse: x.c:9: bad\n"
-			"  not ok 2 worse\n"
-			"# mm.mid: pass:0 fail:2 skip:0\n"
-			"not ok 1 mm.mid\n");
+	expect_text("KTAP version 1\n"
+		    "1..1\n"
+		    "  KTAP version 1\n"
+		    "  # Subtest: mm.mid\n"
+		    "  1..2\n"
+		    "  # mm.mid.broken: x.c:7: first\n"
+		    "  # mm.mid.broken: x.c:8: second is 2\n"
+		    "  not ok 1 broken\n"
+		    "  # mm.mid.worse: x.c:9: bad\n"
+		    "  not ok 2 worse\n"
+		    "# mm.mid: pass:0 fail:2 skip:0\n"
+		    "not ok 1 mm.mid\n");
+	EXPECT(!test_failed()); /* failures of the inner run are not those of this case */
 }
 
 TEST(kernel_ktap, what_follows_a_minus_is_left_out)
 {
-	static struct transcript t;
-	struct test_run run = run_cases("-aa.first_of.two,*,-mm.mid,-nn.none", &t);
+	struct test_run run = RUN(cases, "-aa.first_of.two,*,-mm.mid,-nn.none");
 
 	EXPECT_EQ(run.pass, 2);
 	EXPECT_EQ(run.fail + run.skip, 0);
-	run = run_cases("-aa.*", &t);
+	run = RUN(cases, "-aa.*");
 	EXPECT_EQ(run.pass + run.fail + run.skip, 0);
 }
 
@@ -128,15 +131,10 @@ TEST(kernel_ktap, a_plan_not_kept_is_a_failure)
 		{.suite = "aa_one", .name = "ruins", .file = "x.c", .run = ruins_the_patterns},
 		{.suite = "zz_two", .name = "never_runs", .file = "x.c", .run = passes},
 	};
-	static struct transcript t;
-	struct test_run run = {.begin = sabotage,
-			       .end = sabotage + ARRAY_LEN(sabotage),
-			       .patterns = fragile_patterns,
-			       .emit = collect,
-			       .ctx = &t};
+	struct test_run run;
 
 	memcpy(fragile_patterns, "aa.*,zz.*", sizeof(fragile_patterns));
-	test_run_table(&run);
+	run = RUN(sabotage, fragile_patterns);
 	EXPECT_EQ(run.pass, 1);
 	EXPECT_EQ(run.fail, 1);
 }
@@ -163,28 +161,14 @@ static const struct test_case choosers[] = {
 /* The inner run restores only the options that its own cases set. */
 TEST(kernel_ktap, what_a_case_chooses_ends_with_it)
 {
-	static struct transcript t;
-	struct test_run run = {.begin = choosers,
-			       .end = choosers + ARRAY_LEN(choosers),
-			       .patterns = "*",
-			       .emit = collect,
-			       .ctx = &t};
 	const struct option *opt = option_find("selftest_number");
 	char value[OPTION_VALUE_MAX];
+	struct test_run run;
 
 	REQUIRE(opt);
 	test_option("selftest_number", "5");
-	test_run_table(&run);
+	run = RUN(choosers, "*");
 	EXPECT(option_show(opt, value, sizeof(value)) && strcmp(value, "5") == 0);
 	EXPECT_EQ(run.pass, 1);
 	EXPECT_EQ(run.fail, 1);
-}
-
-/* Running private tables must not change the verdict of the case that does it. */
-TEST(kernel_ktap, inner_runs_leave_the_outer_case_alone)
-{
-	static struct transcript t;
-
-	run_cases("*", &t);
-	EXPECT(!test_failed());
 }

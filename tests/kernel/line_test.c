@@ -6,7 +6,6 @@
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 #include "kernel/run/test.h"
-#include "tests/kernel/random.h"
 
 /* ---- words ---- */
 
@@ -31,25 +30,6 @@ TEST(kernel_words, blanks_and_quotes_separate_words)
 	EXPECT(!words_value(&words, "nod"));
 }
 
-TEST(kernel_words, what_cannot_be_cut_is_refused)
-{
-	static char text[2 * WORDS_TEXT];
-	struct words words;
-	size_t used;
-
-	EXPECT_EQ(cut(&words, "log \"abc", &used), -EINVAL);
-	EXPECT_EQ(used, 8);
-	memset(text, 'x', sizeof(text) - 1);
-	EXPECT_EQ(cut(&words, text, &used), -E2BIG);
-	EXPECT_EQ(words.count, 1);
-	EXPECT_EQ(strlen(words.word[0]), WORDS_TEXT - 1);
-	for (size_t i = 0; i < 2 * (WORDS_MAX + 1); i++)
-		text[i] = i % 2 ? ' ' : 'y';
-	text[2 * (WORDS_MAX + 1)] = '\0';
-	EXPECT_EQ(cut(&words, text, &used), -E2BIG);
-	EXPECT_EQ(words.count, WORDS_MAX);
-}
-
 TEST(kernel_words, bytes_that_upset_a_terminal_become_question_marks)
 {
 	static const char text[] = {'a', 27, '[', 'J', (char)0xff, 'b'};
@@ -67,8 +47,7 @@ enum { SCREEN = 2 * LINE_SIZE };
 
 struct screen {
 	char row[SCREEN + 1];
-	size_t cursor, bytes;
-	unsigned bells;
+	size_t cursor;
 };
 
 static struct screen screen;
@@ -78,12 +57,9 @@ static void screen_emit(const char *text, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		if (text[i] == '\b')
 			screen.cursor -= screen.cursor > 0;
-		else if (text[i] == '\a')
-			screen.bells++;
 		else if (text[i] >= ' ' && screen.cursor < SCREEN)
 			screen.row[screen.cursor++] = text[i];
 	}
-	screen.bytes += len;
 }
 
 /* Do the row, without blanks at its end, and the cursor match the editor's state? */
@@ -112,13 +88,6 @@ static void fresh(void)
 {
 	memset(&screen, 0, sizeof(screen));
 	line_init(&line, screen_emit);
-}
-
-/* Begin the next line: Enter was typed, and the terminal has moved on. */
-static void next(void)
-{
-	memset(&screen, 0, sizeof(screen));
-	line_begin(&line);
 }
 
 #define LEFT  "\033[D"
@@ -158,29 +127,5 @@ TEST(kernel_line, keys_edit_where_the_cursor_stands)
 		    !screen_agrees(&screen, &line))
 			test_fail(__FILE__, __LINE__, "keys %zu: the screen shows \"%s\"", i,
 				  screen.row);
-	}
-}
-
-/* A fixed sequence of all kinds of bytes never makes the editor and its terminal disagree. */
-TEST(kernel_line, any_bytes_keep_editor_and_terminal_together)
-{
-	u64 state = 88172645463325252ULL;
-
-	fresh();
-	for (unsigned i = 0; i < 20000; i++) {
-		enum line_event event;
-
-		next_random(&state);
-		event = line_key(&line, (u8)(state >> 32 & (state & 1 ? 0x1f : 0xff)));
-		if (event == LINE_READY || event == LINE_CANCELLED)
-			next();
-		REQUIRE(line.cursor <= line.len && line.len <= LINE_SIZE &&
-			line.text[line.len] == '\0');
-		if (!screen_agrees(&screen, &line)) {
-			test_fail(__FILE__, __LINE__,
-				  "after %u bytes the screen shows \"%s\", not \"%s\"", i,
-				  screen.row, line.text);
-			return;
-		}
 	}
 }

@@ -3,10 +3,8 @@
  */
 #include "kernel/core/lock.h"
 
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
@@ -46,21 +44,6 @@ TEST(kernel_lock, one_holder_at_a_time)
 	EXPECT_EQ(contest.broken, 0);
 	EXPECT_EQ(contest.plain, (u64)cpus * TURNS);
 	EXPECT(!spin_held(&contest.lock));
-}
-
-TEST(kernel_lock, tickets_survive_their_wrap)
-{
-	struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
-
-	for (unsigned i = 0; i < 70000; i++) {
-		if (i % 2)
-			spin_lock(&lock);
-		else if (!spin_trylock(&lock))
-			test_fail(__FILE__, __LINE__, "a free lock was refused in turn %u", i);
-		spin_unlock(&lock);
-	}
-	EXPECT(!spin_held(&lock));
-	EXPECT_EQ(lock.next, (u16)70000);
 }
 
 /*

@@ -1,8 +1,10 @@
-/* The RAM log: a reader that falls behind goes on with the oldest byte kept. */
+/* The RAM log: readers that fall behind, and writers on several CPUs. */
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/said.h"
 
 static u64 log_end_now(void)
 {
@@ -12,16 +14,6 @@ static u64 log_end_now(void)
 	while (log_read(&pos, buf, sizeof(buf)) > 0)
 		;
 	return pos;
-}
-
-TEST(kernel_log, a_newline_too_many_is_not_doubled)
-{
-	char buf[128] = "";
-	u64 pos = log_end_now();
-
-	pr_debug("with newline\n");
-	log_read(&pos, buf, sizeof(buf) - 1);
-	EXPECT(strcmp(buf + 15, "with newline\n") == 0);
 }
 
 TEST(kernel_log, a_reader_left_behind_goes_on_with_the_oldest)
@@ -34,4 +26,28 @@ TEST(kernel_log, a_reader_left_behind_goes_on_with_the_oldest)
 	EXPECT_EQ(log_read(&pos, buf, sizeof(buf)), sizeof(buf));
 	EXPECT(pos > start + sizeof(buf));
 	EXPECT_EQ(log_end_now() - (pos - sizeof(buf)), KIB(64));
+}
+
+#define LINE "a line of one of several CPUs"
+
+static void warn(void *unused)
+{
+	(void)unused;
+	pr_warn(LINE);
+}
+
+TEST(kernel_log, lines_of_several_cpus_are_all_kept)
+{
+	const unsigned before = log_warnings();
+	unsigned lines = 0;
+	cpu_t cpus;
+
+	test_option("loglevel", "0"); /* only to the log */
+	said_begin();
+	cpus = cpus_run_together(warn, NULL);
+	said_end();
+	for (const char *at = said_text; *at; at++)
+		lines += strncmp(at, "] " LINE "\n", sizeof("] " LINE)) == 0;
+	EXPECT_EQ(lines, cpus);
+	EXPECT(log_warnings() - before >= cpus);
 }

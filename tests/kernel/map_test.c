@@ -516,3 +516,67 @@ TEST(mm_map, one_of_two_that_unmap_at_once_is_refused)
 	}
 	page_free(page);
 }
+
+static void share(void *page)
+{
+	void *at;
+
+	page_get(page);
+	if (page_try_get(page))
+		page_put(page);
+	at = page_map(page, PAGE_SIZE);
+	page_put(page);
+	if (at)
+		page_unmap(at);
+}
+
+TEST(mm_map, a_page_that_several_cpus_share_for_a_while_has_one_reference_afterwards)
+{
+	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	u64 tables;
+
+	REQUIRE(page);
+	map_next_slot(0);
+	share(page); /* now there is the table for the slots */
+	tables = vmap_tables();
+	cpus_run_together(share, page);
+	EXPECT_EQ(page->refcount, 1);
+	EXPECT_EQ(state_mappings(page->state), 0);
+	EXPECT_EQ(vmap_tables(), tables);
+	page_free(page);
+}
+
+static struct {
+	volatile void __iomem *at[CPUS_TOGETHER];
+	u32 roles;
+} registers;
+
+static void map_registers(void *unused)
+{
+	const u32 role = atomic_fetch_add(&registers.roles, 1);
+
+	(void)unused;
+	if (role < CPUS_TOGETHER)
+		registers.at[role] = mmio_map(0, 8);
+}
+
+/* Where no CPU has mapped anything yet, one of them makes each table for all. */
+TEST(mm_map, registers_that_several_cpus_map_have_addresses_of_their_own)
+{
+	const virt_t next = vmap_devices().end;
+	enum pt_level level;
+	unsigned mapped = 0;
+
+	vmap_devices_next(VMAP_PAGES_BASE - GIB(1));
+	registers.roles = 0;
+	cpus_run_together(map_registers, NULL);
+	for (u32 i = 0; i < MIN(registers.roles, (u32)CPUS_TOGETHER); i++) {
+		void *at = (void __force *)registers.at[i];
+
+		mapped += at && huge_leaf(at, &level);
+		mmio_unmap(registers.at[i], 8);
+	}
+	EXPECT_EQ(mapped, MIN(registers.roles, (u32)CPUS_TOGETHER));
+	shootdown_full(SHOOTDOWN_ALL_CPUS); /* the case may run again, with the same addresses */
+	vmap_devices_next(next);
+}

@@ -14,6 +14,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/row.h"
 
@@ -491,4 +492,96 @@ TEST_ARENA(mm_bad, a_storm_of_reports_is_survived, arena_borrow(MIB(16)))
 		mm_report_bad(&a->mm, pfn + KNOWN);
 	bad_frames_take_reported(&a->mm);
 	expect_out_of_use(a, 0, pfn + KNOWN, KNOWN + 1);
+}
+
+/* ---- several CPUs ---- */
+
+static struct {
+	struct arena *a;
+	struct page *page[CPUS_TOGETHER];
+	u32 parts;
+	pfn_t marked;
+} several;
+
+static bool borrow_for_several(unsigned order)
+{
+	several.parts = 0;
+	several.a = arena_borrow(MIB(16));
+	for (unsigned i = 0; several.a && i < CPUS_TOGETHER; i++)
+		EXPECT((several.page[i] = alloc(several.a, order, 0)));
+	return several.a && !test_failed();
+}
+
+/* One CPU marks a frame. The others report one that is no memory. */
+static void mark_or_report(void *unused)
+{
+	const u32 part = atomic_fetch_add(&several.parts, 1);
+
+	(void)unused;
+	if (part == 0)
+		CPUS_AWAIT(mm_mark_bad(&several.a->mm, several.marked) != -EAGAIN);
+	else if (part < CPUS_TOGETHER)
+		mm_report_bad(&several.a->mm, part);
+}
+
+/* mm->watch tells the CPUs that free pages that there is something to do. */
+TEST(mm_bad, no_cpu_that_marks_or_reports_hides_what_others_do)
+{
+	enum { TURNS = 4 };
+	struct mm *mm;
+
+	if (!borrow_for_several(0))
+		return;
+	mm = &several.a->mm;
+	several.marked = page_to_pfn(several.page[0]) + BLOCK_FRAMES;
+	EXPECT_EQ(mm_mark_bad(mm, several.marked), 0);
+	for (unsigned turn = 0; turn < TURNS && !test_failed(); turn++) {
+		u64 reported = 0;
+
+		several.parts = 0;
+		if (turn == TURNS - 1)
+			several.marked = page_to_pfn(several.page[0]); /* in use */
+		cpus_run_together(mark_or_report, NULL);
+		for (unsigned i = 0; i < BAD_REPORTS_MAX; i++)
+			reported += mm->bad.reported[i] != 0;
+		EXPECT_EQ(reported, MIN(several.parts, (u32)CPUS_TOGETHER) - 1);
+		EXPECT_EQ(mm->watch & (WATCH_BAD | WATCH_REPORTED),
+			  (reported ? WATCH_REPORTED : 0) | (mm->bad.count ? WATCH_BAD : 0));
+		bad_frames_take_reported(mm);
+	}
+	arena_return(several.a);
+}
+
+enum { FRAMES_EACH = 4 };
+
+static void report_and_take(void *unused)
+{
+	const u32 part = atomic_fetch_add(&several.parts, 1);
+
+	(void)unused;
+	for (unsigned i = 0; part < CPUS_TOGETHER && i < FRAMES_EACH; i++) {
+		bad_frames_take_reported(&several.a->mm);
+		mm_report_bad(&several.a->mm, page_to_pfn(several.page[part]) + i);
+	}
+}
+
+TEST(mm_bad, frames_that_several_cpus_report_are_all_taken_out)
+{
+	struct arena *a;
+	u64 frees = 0;
+
+	if (!borrow_for_several(2))
+		return;
+	a = several.a;
+	for (pfn_t pfn = 0; pfn < 4; pfn++) /* no memory: soon taken, and then there is room */
+		mm_report_bad(&a->mm, pfn);
+	cpus_run_together(report_and_take, NULL);
+	for (unsigned i = 0; i < CPUS_TOGETHER; i++)
+		mm_page_free(&a->mm, several.page[i]);
+	while (frees++ < 600 && a->mm.watch & (WATCH_BAD | WATCH_REPORTED))
+		mm_page_free(&a->mm, alloc(a, 0, 0));
+	EXPECT_EQ(a->mm.watch & (WATCH_BAD | WATCH_REPORTED), 0);
+	EXPECT_EQ(arena_usage(a).bad, FRAMES_EACH * MIN(several.parts, (u32)CPUS_TOGETHER));
+	EXPECT(arena_accounted(a));
+	arena_return(a);
 }

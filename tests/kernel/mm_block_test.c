@@ -133,7 +133,12 @@ static void change_own_fields(void *arg)
 		met += (now & ~mask) != others;
 		others = now & ~mask;
 		last = turn % 2 ? mask : 0;
-		block_change(&w->block, mine, block_word_of(last));
+		if (role != 1)
+			block_change(&w->block, mine, block_word_of(last));
+		else if (last)
+			block_set_flags(&w->block, BLOCK_POOL_FREE);
+		else
+			block_clear_flags(&w->block, BLOCK_POOL_FREE);
 	}
 	atomic_store_relaxed(&w->done, 1);
 }

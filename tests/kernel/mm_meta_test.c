@@ -403,3 +403,50 @@ TEST(mm_meta, a_block_is_not_lost_while_another_node_has_frames)
 	EXPECT(arena_accounted(n.a));
 	arena_return(n.a);
 }
+
+/* ---- CPUs that need more at once ---- */
+
+struct growers {
+	struct arena *a;
+	u32 parts;
+};
+
+static void reserve_one(void *arg)
+{
+	struct growers *g = arg;
+
+	EXPECT_EQ(meta_reserve(&g->a->mm.node[0], META_TAILS, 1), 0);
+}
+
+/* The first two CPUs, one for each node. */
+static void grow_and_shrink(void *arg)
+{
+	struct growers *g = arg;
+	const u32 part = atomic_fetch_add(&g->parts, 1);
+
+	for (unsigned turn = 0; part < 2 && turn < 4; turn++) {
+		struct node *node = &g->a->mm.node[part];
+
+		if (meta_reserve(node, META_HEADS, BLOCK_FRAMES) == 0)
+			meta_unreserve(node, META_HEADS, BLOCK_FRAMES);
+		meta_trim_all(node);
+	}
+}
+
+/* Both nodes lie in one GiB, whose metadata blocks are counted together. */
+TEST(mm_meta, one_block_serves_all_cpus_and_those_of_two_nodes_in_one_gib_are_counted)
+{
+	struct growers g = {.a = arena_borrow(MIB(16), .nodes = 2)};
+	u64 blocks;
+	cpu_t cpus;
+
+	if (!g.a)
+		return;
+	blocks = g.a->mm.node[0].meta.blocks;
+	cpus = cpus_run_together(reserve_one, &g);
+	EXPECT_EQ(g.a->mm.node[0].meta.blocks, blocks + 1);
+	meta_unreserve(&g.a->mm.node[0], META_TAILS, cpus);
+	cpus_run_together(grow_and_shrink, &g);
+	EXPECT(arena_accounted(g.a));
+	arena_return(g.a);
+}

@@ -3,6 +3,7 @@
  * be allocated and given back.
  */
 #include "kernel/run/test.h"
+#include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
@@ -11,6 +12,8 @@
 #include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/random.h"
 
@@ -124,17 +127,34 @@ TEST_ARENA(mm_page, a_block_shared_by_two_nodes_serves_both,
 	}
 }
 
+struct boot_pages {
+	struct arena *a;
+	u32 freed;
+};
+
+static void free_boot_page(void *arg)
+{
+	struct boot_pages *boot = arg;
+	const u32 n = atomic_fetch_add(&boot->freed, 1);
+
+	if (n < 4)
+		mm_page_free(&boot->a->mm,
+			     pfn_page(&boot->a->mm,
+				      (boot->a->start + MIB(6) + KIB(40)) / PAGE_SIZE + n));
+}
+
 TEST_ARENA(mm_page, pages_of_the_boot_are_freed_like_any_other,
 	   arena_borrow(MIB(16), .boot = {{MIB(6) + KIB(40), KIB(16)}}))
 {
+	struct boot_pages boot = {.a = a};
 	u64 available;
 
 	EXPECT_EQ(arena_usage(a).in_use, 4);
 	EXPECT(arena_accounted(a));
 	available = arena_available(a);
-	for (unsigned i = 0; i < 4; i++)
-		mm_page_free(&a->mm,
-			     pfn_page(&a->mm, (a->start + MIB(6) + KIB(40)) / PAGE_SIZE + i));
+	cpus_run_together(free_boot_page, &boot); /* by several CPUs, each counts its own */
+	while (boot.freed < 4)
+		free_boot_page(&boot);
 	EXPECT_EQ(arena_usage(a).in_use, 0);
 	EXPECT_EQ(arena_available(a), available + 4);
 	pcp_drain_all(&a->mm);
@@ -250,4 +270,73 @@ TEST_ARENA(mm_page, an_order_that_the_first_tail_denies_is_refused,
 		mm_page_free(&a->mm, page);
 		EXPECT_EQ(page_misuses(), misuses + 1);
 	}
+}
+
+/* ---- several CPUs ---- */
+
+static struct {
+	struct arena *a;
+	struct page *page[CPUS_TOGETHER];
+	u32 parts;
+} several;
+
+/* Free a page, and take a reference to the next CPU's as one does that would move it. */
+static void free_and_look(void *unused)
+{
+	const u32 own = atomic_fetch_add(&several.parts, 1);
+	struct page *next = several.page[(own + 1) % CPUS_TOGETHER];
+
+	(void)unused;
+	if (own >= CPUS_TOGETHER)
+		return;
+	if (own % 2)
+		mm_page_free(&several.a->mm, several.page[own]);
+	if (page_get_movable(next))
+		mm_page_put(&several.a->mm, next);
+	if (own % 2 == 0)
+		mm_page_free(&several.a->mm, several.page[own]);
+}
+
+TEST(mm_page, movable_pages_are_freed_once_while_other_cpus_look_at_them)
+{
+	struct arena *a = several.a = arena_borrow(MIB(16));
+
+	if (!a)
+		return;
+	for (unsigned i = 0; i < CPUS_TOGETHER; i++) {
+		several.page[i] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
+		REQUIRE(several.page[i]);
+		mm_page_set_movable(&a->mm, several.page[i], &mover_refuses);
+	}
+	several.parts = 0;
+	cpus_run_together(free_and_look, NULL);
+	for (u32 i = several.parts; i < CPUS_TOGETHER; i++)
+		mm_page_free(&a->mm, several.page[i]);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+static void free_the_same(void *unused)
+{
+	(void)unused;
+	mm_page_free(&several.a->mm, several.page[0]);
+}
+
+TEST(mm_page, of_several_cpus_that_free_one_page_one_does)
+{
+	struct arena *a = several.a = arena_borrow(MIB(16));
+	const u64 before = page_misuses();
+	cpu_t cpus;
+
+	if (!a)
+		return;
+	test_option("debug.bad_free", "keep");
+	several.page[0] = mm_page_alloc(&a->mm, PCP_ORDERS, USE_MOVABLE, 0, 0);
+	REQUIRE(several.page[0]);
+	cpus = cpus_run_together(free_the_same, NULL);
+	EXPECT_EQ(page_misuses() - before, cpus - 1);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_accounted(a));
+	arena_return(a);
 }

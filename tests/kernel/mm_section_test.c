@@ -267,3 +267,31 @@ TEST_ARENA(mm_section, a_range_that_another_cpu_opens_meanwhile_is_open,
 	cpus = cpus_run_together(open_late, &o);
 	EXPECT_EQ(o.opened, cpus - 1);
 }
+
+struct closers {
+	struct arena *a;
+	u32 closed;
+};
+
+static void close_first(void *arg)
+{
+	struct closers *c = arg;
+
+	if (section_close(&c->a->mm, arena_phantom_block(c->a) / SECTION_BLOCKS) == 0)
+		atomic_fetch_add(&c->closed, 1);
+}
+
+TEST(mm_section, of_several_cpus_that_close_it_one_does)
+{
+	struct closers c = {.a = arena_borrow(MIB(2), .phantom = GIB(1))};
+
+	if (!c.a)
+		return;
+	EXPECT_EQ(section_open(&c.a->mm, arena_phantom_block(c.a) / SECTION_BLOCKS,
+			       SECTION_ON_DEMAND),
+		  0);
+	cpus_run_together(close_first, &c);
+	EXPECT_EQ(c.closed, 1);
+	EXPECT(arena_accounted(c.a));
+	arena_return(c.a);
+}

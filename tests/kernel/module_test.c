@@ -14,6 +14,8 @@
 #include "kernel/program/module.h"
 #include "kernel/run/test.h"
 #include "mm/mm.h"
+#include "tests/kernel/cpio_build.h"
+#include "tests/kernel/fixture.h"
 
 static struct boot_info info;
 static struct page *page;
@@ -24,12 +26,18 @@ static bool begin(void)
 {
 	memset(&info, 0, offsetof(struct boot_info, range));
 	page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	if (!page)
-		return false;
-	bytes = page_address(page);
+	bytes = page ? page_address(page) : NULL;
 	used = 0;
-	return true;
+	return page;
 }
+
+static void end(void)
+{
+	if (page)
+		page_free(page);
+}
+
+FIXTURE(program_module, begin, end);
 
 static void add_module(size_t start, const char *text)
 {
@@ -39,15 +47,9 @@ static void add_module(size_t start, const char *text)
 	format(module->text, sizeof(module->text), "%s", text);
 }
 
-static void add_file(const char *name, unsigned mode, const char *contents)
+static void add_file(const char *name, u32 mode, const char *contents)
 {
-	used += (size_t)format(bytes + used, PAGE_SIZE - used,
-			       "070701%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%08x%s", 0,
-			       mode, 0, 0, 1, 0, (unsigned)strlen(contents), 0, 0, 0, 0,
-			       (unsigned)strlen(name) + 1, 0, name);
-	used = ALIGN_UP(used + 1, 4);
-	memcpy(bytes + used, contents, strlen(contents));
-	used = ALIGN_UP(used + strlen(contents), 4);
+	used = cpio_append(bytes, used, name, mode, contents, strlen(contents));
 }
 
 static void add_files(void)
@@ -62,46 +64,11 @@ static void add_files(void)
 	add_module(start, "");
 }
 
-TEST(program_module, no_module_is_no_program)
-{
-	struct program_source source;
-
-	REQUIRE(begin());
-	EXPECT_EQ(module_find(&info, NULL, &source), -ENOENT);
-	EXPECT_EQ(module_find(&info, "", &source), -ENOENT);
-	EXPECT_EQ(module_find(&info, "a.out", &source), -EINVAL);
-	used = 16;
-	add_module(0, "a.out"); /* neither an ELF nor a cpio image */
-	EXPECT_EQ(module_find(&info, NULL, &source), -ENOENT);
-	page_free(page);
-}
-
-TEST(program_module, a_program_is_found_among_files)
-{
-	struct program_source source;
-
-	REQUIRE(begin());
-	add_files();
-	EXPECT_EQ(module_find(&info, NULL, &source), 0);
-	EXPECT(strcmp(source.name, "a.out") == 0);
-	EXPECT(source.elf_size == 8 && memcmp(source.elf, "\177ELF one", 8) == 0);
-	EXPECT(source.cpio == bytes && source.cpio_size == used);
-	EXPECT_EQ(module_find(&info, "dir/b", &source), 0);
-	EXPECT(strcmp(source.name, "dir/b") == 0);
-	EXPECT(memcmp(source.elf, "\177ELF two", 8) == 0);
-	EXPECT_EQ(module_find(&info, "script", &source), 0); /* the parser refuses it later */
-	EXPECT_EQ(module_find(&info, "c", &source), -EINVAL);
-	bytes[used - 124] = 'x'; /* the last header */
-	EXPECT_EQ(module_find(&info, NULL, &source), -EINVAL);
-	page_free(page);
-}
-
 TEST(program_module, a_program_may_be_a_module_itself)
 {
 	static struct arguments args, environment;
 	struct program_source source;
 
-	REQUIRE(begin());
 	add_files();
 	memcpy(bytes + used, "\177ELF", 4);
 	used += 4;
@@ -122,18 +89,6 @@ TEST(program_module, a_program_may_be_a_module_itself)
 	info.module[1].text[0] = '\0';
 	EXPECT_EQ(module_find(&info, NULL, &source), 0);
 	EXPECT(strcmp(source.name, "program") == 0);
-	page_free(page);
-}
-
-TEST(program_module, a_module_that_is_not_in_ram_is_ignored)
-{
-	struct program_source source;
-
-	REQUIRE(begin());
-	boot_info_add_module(&info, PHYS_LIMIT - PAGE_SIZE, PAGE_SIZE);
-	boot_info_add_module(&info, virt_to_phys(bytes), PHYS_LIMIT);
-	EXPECT_EQ(module_find(&info, NULL, &source), -ENOENT);
-	page_free(page);
 }
 
 static void print_words(const char *what, const struct arguments *words)

@@ -1,8 +1,8 @@
 /* RAM that MTRRs leave uncached, with the registers of machines that are invented here. */
 #include "arch/x86_64/cpu/mtrr.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/map/memblock.h"
+#include "tests/kernel/fixture.h"
 
 enum { LIST_MAX = 16, UNCACHED = 0, WRITE_BACK = MTRR_WRITE_BACK, ON = 1 << 11 };
 
@@ -18,13 +18,25 @@ static struct mtrr covers(phys_t start, u64 size, unsigned type, unsigned bits)
 }
 
 /* RAM of 3 GiB, and of 5 GiB from 4 GiB on. */
-static void begin(void)
+static bool begin(void)
 {
 	memory = (struct memblock_list){.range = ranges[0], .max = LIST_MAX};
 	reserved = (struct memblock_list){.range = ranges[1], .max = LIST_MAX};
 	memblock_list_add(&memory, (struct memblock_range){.start = PAGE_SIZE, .end = 0xa0000});
 	memblock_list_add(&memory, (struct memblock_range){.start = MIB(1), .end = GIB(3)});
 	memblock_list_add(&memory, (struct memblock_range){.start = GIB(4), .end = GIB(9)});
+	return true;
+}
+
+static void end(void)
+{
+}
+
+FIXTURE(arch_mtrr, begin, end);
+
+static u64 drop(const struct mtrrs *m)
+{
+	return mtrr_drop_uncached(m, &memory, &reserved);
 }
 
 static bool has(phys_t addr)
@@ -44,11 +56,10 @@ TEST(arch_mtrr, ram_that_no_register_covers_is_dropped)
 				       covers(GIB(4), GIB(4), WRITE_BACK, 39)},
 			  .count = 3};
 
-	begin();
-	EXPECT_EQ(mtrr_drop_uncached(&m, &memory, &reserved), GIB(1));
+	EXPECT_EQ(drop(&m), GIB(1));
 	EXPECT(has(GIB(3) - 1) && has(GIB(8) - 1) && !has(GIB(8)) && !has(GIB(9) - 1));
 	EXPECT(has(PAGE_SIZE)); /* below 1 MiB other registers rule */
-	EXPECT_EQ(mtrr_drop_uncached(&m, &memory, &reserved), 0);
+	EXPECT_EQ(drop(&m), 0);
 }
 
 TEST(arch_mtrr, uncached_wins_where_registers_overlap)
@@ -61,10 +72,9 @@ TEST(arch_mtrr, uncached_wins_where_registers_overlap)
 			  .count = 4};
 	phys_t until;
 
-	begin();
 	EXPECT_EQ(mtrr_type(&m, GIB(1), &until), WRITE_BACK);
 	EXPECT_EQ(until, GIB(3) - MIB(16));
-	EXPECT_EQ(mtrr_drop_uncached(&m, &memory, &reserved), MIB(18));
+	EXPECT_EQ(drop(&m), MIB(18));
 	EXPECT(has(GIB(3) - MIB(16) - 1) && !has(GIB(3) - MIB(16)));
 	EXPECT(has(GIB(5) - 1) && !has(GIB(5)) && has(GIB(5) + MIB(2)) && has(GIB(6)));
 }
@@ -75,10 +85,9 @@ TEST(arch_mtrr, what_is_in_use_stays)
 			  .variable = {covers(GIB(2), MIB(16), UNCACHED, 46)},
 			  .count = 1};
 
-	begin();
 	memblock_list_add(&reserved, (struct memblock_range){.start = GIB(2) + MIB(4),
 							     .end = GIB(2) + MIB(6)});
-	EXPECT_EQ(mtrr_drop_uncached(&m, &memory, &reserved), MIB(14));
+	EXPECT_EQ(drop(&m), MIB(14));
 	EXPECT(!has(GIB(2)) && has(GIB(2) + MIB(4)) && has(GIB(2) + MIB(6) - 1));
 	EXPECT(!has(GIB(2) + MIB(6)) && !has(GIB(2) + MIB(16) - 1) && has(GIB(2) + MIB(16)));
 }
@@ -91,8 +100,7 @@ TEST(arch_mtrr, amd_has_write_back_up_to_top_mem2)
 			  .count = 2,
 			  .top_mem2 = GIB(9)};
 
-	begin();
-	EXPECT_EQ(mtrr_drop_uncached(&m, &memory, &reserved), MIB(2));
+	EXPECT_EQ(drop(&m), MIB(2));
 	EXPECT(!has(GIB(5)) && has(GIB(9) - 1));
 }
 
@@ -105,9 +113,8 @@ TEST(arch_mtrr, registers_that_say_nothing_useful_change_nothing)
 					 {UNCACHED, ON}},
 			    .count = 3};
 
-	begin();
-	EXPECT_EQ(mtrr_drop_uncached(&off, &memory, &reserved), 0);
-	EXPECT_EQ(mtrr_drop_uncached(&all, &memory, &reserved), 0);
-	EXPECT_EQ(mtrr_drop_uncached(&odd, &memory, &reserved), 0);
+	EXPECT_EQ(drop(&off), 0);
+	EXPECT_EQ(drop(&all), 0);
+	EXPECT_EQ(drop(&odd), 0);
 	EXPECT_EQ(memory.count, 3);
 }

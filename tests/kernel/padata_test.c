@@ -5,7 +5,6 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
-#include <arch/clock.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
@@ -53,7 +52,7 @@ enum { UNITS_MAX = 5000 };
 
 struct coverage {
 	u64 start;
-	u64 align, least;
+	u64 align;
 	u8 visits[UNITS_MAX];
 	u32 chunks, misaligned, outside;
 	u64 end;
@@ -76,6 +75,24 @@ static void visit(u64 start, u64 end, void *arg)
 		atomic_fetch_add(&c->visits[i - c->start], 1);
 }
 
+static void cover_begin(u64 start, u64 end, u64 align)
+{
+	memset(&cover, 0, sizeof(cover));
+	cover.start = start;
+	cover.end = end;
+	cover.align = MAX(align, 1);
+}
+
+/* Every unit was done once. */
+static void expect_covered(void)
+{
+	u64 wrong = 0;
+
+	for (u64 i = 0; i < cover.end - cover.start; i++)
+		wrong += cover.visits[i] != 1;
+	EXPECT_EQ(wrong, 0);
+}
+
 static void check_cover(u64 start, u64 size, u64 align, u64 min_chunk, unsigned threads)
 {
 	struct padata_mt_job job = {.thread_fn = visit,
@@ -86,16 +103,10 @@ static void check_cover(u64 start, u64 size, u64 align, u64 min_chunk, unsigned 
 				    .min_chunk = min_chunk,
 				    .max_threads = threads,
 				    .node = NODE_NONE};
-	u64 wrong = 0;
 
-	memset(&cover, 0, sizeof(cover));
-	cover.start = start;
-	cover.end = start + size;
-	cover.align = MAX(align, 1);
+	cover_begin(start, start + size, align);
 	padata_run(&job);
-	for (u64 i = 0; i < size; i++)
-		wrong += cover.visits[i] != 1;
-	EXPECT_EQ(wrong, 0);
+	expect_covered();
 	EXPECT_EQ(cover.misaligned, 0);
 	EXPECT_EQ(cover.outside, 0);
 	EXPECT_EQ(cover.chunks > 0, size > 0);
@@ -182,23 +193,18 @@ TEST(kernel_padata, a_share_that_nobody_comes_for_is_done_by_the_others)
 				    .max_threads = 8,
 				    .node = NODE_NONE};
 	u32 release = 0;
-	u64 wrong = 0;
 	cpu_t cpu;
 
 	cpumask_foreach(cpu, &cpus_online)
 		if (cpu != cpu_id())
 			work_start(cpu, keep_cpu, &release);
-	memset(&cover, 0, sizeof(cover));
-	cover.end = job.size;
-	cover.align = 1;
+	cover_begin(0, job.size, 1);
 	padata_run(&job);
 	atomic_store_release(&release, 1);
 	cpumask_foreach(cpu, &cpus_online)
 		if (cpu != cpu_id())
 			work_wait(cpu, 0);
-	for (u64 i = 0; i < job.size; i++)
-		wrong += cover.visits[i] != 1;
-	EXPECT_EQ(wrong, 0);
+	expect_covered();
 	EXPECT_EQ(job.threads, 1);
 	EXPECT_EQ(job.chunks_max, 32);
 }

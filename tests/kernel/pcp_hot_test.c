@@ -493,3 +493,70 @@ TEST_ARENA(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not,
 	}
 	mm_page_free(&a->mm, kept);
 }
+
+/* ---- CPUs that share drains ---- */
+
+struct sharing {
+	struct arena *a;
+	u64 tag, unseen; /* drains that a CPU saw begun, but not the change */
+	u32 parts, changed;
+};
+
+static void wait_for_drain(void *arg)
+{
+	const struct sharing *s = arg;
+
+	pcp_drain_wait(&s->a->mm, s->tag);
+}
+
+static void disable_and_enable(void *arg)
+{
+	const struct sharing *s = arg;
+
+	pcp_disable(arena_phantom_zone(s->a));
+	pcp_enable(arena_phantom_zone(s->a));
+}
+
+TEST(mm_pcp, cpus_that_wait_for_one_drain_share_it_and_all_that_disable_count)
+{
+	struct sharing s = {.a = arena_borrow(MIB(16), .phantom = GIB(1))};
+
+	if (!s.a)
+		return;
+	s.tag = pcp_drain_tag(&s.a->mm);
+	cpus_run_together(wait_for_drain, &s);
+	EXPECT_EQ(s.a->mm.drains, s.tag);
+	cpus_run_together(disable_and_enable, &s);
+	EXPECT_EQ(arena_phantom_zone(s.a)->pcp_disabled, 0);
+	EXPECT(arena_accounted(s.a));
+	arena_return(s.a);
+}
+
+/* One CPU changes something and asks for the tag; the others drain and look. */
+static void change_or_drain(void *arg)
+{
+	struct sharing *s = arg;
+	struct mm *mm = &s->a->mm;
+	u64 drains;
+
+	if (atomic_fetch_add(&s->parts, 1) == 0) {
+		atomic_store_relaxed(&s->changed, 1);
+		atomic_store_release(&s->tag, pcp_drain_tag(mm));
+		return;
+	}
+	pcp_drain_all(mm);
+	drains = atomic_load_acquire(&mm->drains);
+	if (!atomic_load_acquire(&s->changed))
+		atomic_store_relaxed(&s->unseen, drains);
+}
+
+TEST(mm_pcp, a_cpu_that_sees_a_drain_begun_sees_what_was_changed_before_its_tag)
+{
+	struct sharing s = {.a = arena_borrow(MIB(16))};
+
+	if (!s.a)
+		return;
+	cpus_run_together(change_or_drain, &s);
+	EXPECT(s.unseen < s.tag);
+	arena_return(s.a);
+}

@@ -274,3 +274,25 @@ TEST(mm_pressure, a_function_that_was_unregistered_runs_no_more)
 	EXPECT_EQ(race.late, 0);
 	cpus_note_met(race.runs, "calls of the function");
 }
+
+static void unregister_or_ask(void *arg)
+{
+	struct race *race = arg;
+	unsigned next = 0;
+
+	if (atomic_fetch_add(&race->roles, 1) != 0) {
+		pressure_ask(&next, 0);
+		return;
+	}
+	pressure_unregister(look_at_race, race);
+	atomic_store_release(&race->registered, 0);
+}
+
+TEST(mm_pressure, a_function_that_is_unregistered_once_runs_no_more)
+{
+	struct race race = {.registered = 1};
+
+	REQUIRE(pressure_register(look_at_race, &race) == 0);
+	cpus_run_together(unregister_or_ask, &race);
+	EXPECT_EQ(race.late, 0);
+}

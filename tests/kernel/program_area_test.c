@@ -4,11 +4,9 @@
  */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/pgtable.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
@@ -21,12 +19,13 @@
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/program_box.h"
+#include "tests/kernel/pool_check.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/random.h"
+
+FIXTURE(program_area, program_box_begin, program_box_end);
 
 /* ---- the tree ---- */
 
@@ -234,32 +233,6 @@ TEST(program_area, readers_see_areas_whole_while_borders_move)
 
 /* ---- calls on ranges ---- */
 
-TEST(program_area, impossible_requests_are_refused)
-{
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(map_at(0, 0, RW, PRIVATE), -EINVAL);
-	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, 0x20), -EINVAL); /* neither private nor shared */
-	EXPECT_EQ(map_at(GIB(1) + 1, PAGE_SIZE, RW, FIXED), -EINVAL);
-	EXPECT_EQ(map_at(USER_END, PAGE_SIZE, RW, FIXED), -ENOMEM);
-	EXPECT_EQ(map_at(USER_END - PAGE_SIZE, 2 * PAGE_SIZE, RW, FIXED), -ENOMEM);
-	EXPECT_EQ(map_at(0xffff888000000000ULL, PAGE_SIZE, RW, FIXED), -ENOMEM);
-	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, FIXED), -EPERM);
-	EXPECT_EQ(map_at(0, ~0ULL, RW, PRIVATE), -ENOMEM);
-	EXPECT_EQ(map_at(0, USER_END, RW, PRIVATE), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MMAP, 0, PAGE_SIZE, RW, 2, 77, 0), -EBADF);
-	EXPECT_EQ(unmap(1, PAGE_SIZE), -EINVAL);
-	EXPECT_EQ(unmap(MIB(1), 0), -EINVAL);
-	EXPECT_EQ(unmap(MIB(1), ~0ULL), -EINVAL);
-	EXPECT_EQ(unmap(USER_END, PAGE_SIZE), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, GIB(4), PAGE_SIZE, R), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, GIB(4), PAGE_SIZE, 64), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MADVISE, GIB(4), PAGE_SIZE, DONTNEED), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MADVISE, PROGRAM_BOX_MEMORY, PAGE_SIZE, 4711), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MREMAP, GIB(4), PAGE_SIZE, MIB(1), MAYMOVE), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_MREMAP, PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, MAYMOVE), -EINVAL);
-	program_box_end();
-}
-
 /* Ranges that begin or end where nothing is a program's, or go round the end of all addresses. */
 static const struct {
 	u64 start, end;
@@ -279,11 +252,9 @@ static const struct {
 
 TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 {
-	enum { NR_MSYNC = 26, NR_MLOCK = 149, NR_MBIND = 237 };
 	static const unsigned advice[] = {0, DONTNEED, HUGEPAGE, 22, 23, COLLAPSE};
 	const u64 here = PROGRAM_BOX_MEMORY, last = USER_END - PAGE_SIZE;
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(map_at(last, PAGE_SIZE, RW, FIXED), last);
 	EXPECT(put(here, 5) == 0 && put(last, 6) == 0);
 	for (unsigned i = 0; i < ARRAY_LEN(beyond); i++) {
@@ -291,19 +262,18 @@ TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 
 		EXPECT(map_at(at, size, RW, FIXED | NORESERVE) < 0);
 		EXPECT(unmap(at, size) < 0);
-		EXPECT(program_box_call(NR_MPROTECT, at, size, R) < 0);
-		EXPECT(program_box_call(NR_MINCORE, at, size, here + PAGE_SIZE) < 0);
-		EXPECT(program_box_call(NR_MSYNC, at, size, 0) < 0);
-		EXPECT(program_box_call(NR_MLOCK, at, size) < 0);
-		EXPECT(program_box_call(NR_MBIND, at, size, 0, 0, 0) < 0);
-		EXPECT(program_box_call(NR_MREMAP, at, size, PAGE_SIZE, MAYMOVE) < 0);
-		EXPECT(program_box_call(NR_MREMAP, at, PAGE_SIZE, size, 0) < 0);
-		EXPECT(program_box_call(NR_MREMAP, here, PAGE_SIZE, size, MOVE_FIXED, at) < 0);
+		EXPECT(program_call("mprotect", at, size, R) < 0);
+		EXPECT(program_call("mincore", at, size, here + PAGE_SIZE) < 0);
+		EXPECT(program_call("msync", at, size, 0) < 0);
+		EXPECT(program_call("mlock", at, size) < 0);
+		EXPECT(program_call("mbind", at, size, 0, 0, 0) < 0);
+		EXPECT(program_call("mremap", at, size, PAGE_SIZE, MAYMOVE) < 0);
+		EXPECT(program_call("mremap", at, PAGE_SIZE, size, 0) < 0);
+		EXPECT(program_call("mremap", here, PAGE_SIZE, size, MOVE_FIXED, at) < 0);
 		for (unsigned a = 0; a < ARRAY_LEN(advice); a++)
-			EXPECT(program_box_call(NR_MADVISE, at, size, advice[a]) < 0);
+			EXPECT(program_call("madvise", at, size, advice[a]) < 0);
 	}
 	EXPECT(get(here) == 5 && get(last) == 6);
-	program_box_end();
 }
 
 /* The loader comes here, too, with ranges from a file. */
@@ -311,7 +281,6 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 {
 	struct hull hull;
 
-	REQUIRE(program_box_begin());
 	for (unsigned i = 0; i < ARRAY_LEN(beyond); i++) {
 		const u64 start = beyond[i].start, end = beyond[i].end;
 		struct area area = {.start = start, .end = end, .rights = RW};
@@ -321,16 +290,15 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 		EXPECT_EQ(hull.start, hull.end);
 		EXPECT_EQ(mapping_make(&area, MAPPING_FIXED), -ENOMEM);
 	}
-	program_box_end();
 }
 
 /* Rounds of one call. */
-static u64 rounds_of(unsigned number, u64 a, u64 b, u64 c, s64 *result)
+static u64 rounds_of(const char *call, u64 a, u64 b, u64 c, s64 *result)
 {
 	struct shootdown_stats before, after;
 
 	shootdown_stats_read(&before);
-	*result = program_box_call(number, a, b, c);
+	*result = program_call(call, a, b, c);
 	shootdown_stats_read(&after);
 	return after.flushes - before.flushes;
 }
@@ -339,18 +307,16 @@ TEST(program_area, a_call_makes_at_most_one_round)
 {
 	s64 at, result;
 
-	REQUIRE(program_box_begin());
 	at = map_at(0, MIB(64), RW, PRIVATE);
 	REQUIRE(at > 0);
-	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at, MIB(64), NOHUGEPAGE), 0);
+	EXPECT_EQ(program_call("madvise", at, MIB(64), NOHUGEPAGE), 0);
 	for (u64 i = 0; i < MIB(8); i += PAGE_SIZE)
 		put((u64)at + i, i);
-	EXPECT(rounds_of(NR_MPROTECT, (u64)at, MIB(2), R, &result) <= 1);
-	EXPECT(rounds_of(NR_MPROTECT, (u64)at, MIB(2), RW, &result) == 0); /* only more rights */
-	EXPECT(rounds_of(NR_MADVISE, (u64)at, MIB(2), DONTNEED, &result) <= 1);
-	EXPECT(rounds_of(NR_MUNMAP, (u64)at, MIB(64), 0, &result) <= 1);
+	EXPECT(rounds_of("mprotect", (u64)at, MIB(2), R, &result) <= 1);
+	EXPECT(rounds_of("mprotect", (u64)at, MIB(2), RW, &result) == 0); /* only more rights */
+	EXPECT(rounds_of("madvise", (u64)at, MIB(2), DONTNEED, &result) <= 1);
+	EXPECT(rounds_of("munmap", (u64)at, MIB(64), 0, &result) <= 1);
 	EXPECT_EQ(result, 0);
-	program_box_end();
 }
 
 TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
@@ -359,28 +325,24 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 	enum pt_level level;
 	u64 at;
 
-	REQUIRE(program_box_begin());
 	at = (u64)map_at(GIB(8), MIB(4), RW, FIXED);
 	REQUIRE(at == GIB(8));
 	EXPECT_EQ(put(at + 8, 1), 0);
-	if (!pages_find(at, &pte, &level) || level != PT_PMD) {
-		program_box_end();
+	if (!pages_find(at, &pte, &level) || level != PT_PMD)
 		SKIP("no 2 MiB page was to be had");
-	}
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(put(at + i, i + 3), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + MIB(1), PAGE_SIZE, R), 0);
+	EXPECT_EQ(program_call("mprotect", at + MIB(1), PAGE_SIZE, R), 0);
 	EXPECT(pages_find(at, &pte, &level) && level == PT_PAGE);
 	EXPECT_EQ(put(at + MIB(1), 1), -EFAULT);
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(get(at + i), i + 3);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + MIB(2), MIB(2), RW), 0);
+	EXPECT_EQ(program_call("mprotect", at + MIB(2), MIB(2), RW), 0);
 	EXPECT_EQ(unmap(at + KIB(512), KIB(256)), 0);
 	EXPECT_EQ(get(at + KIB(512) - PAGE_SIZE), KIB(512) - PAGE_SIZE + 3);
 	EXPECT_EQ(get(at + KIB(512)), ~0ULL);
 	EXPECT_EQ(get(at + KIB(768)), KIB(768) + 3);
 	EXPECT_EQ(unmap(at, MIB(4)), 0);
-	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
 /* Two calls that unmap neighbours at the same time leave the table that both are in. */
@@ -390,7 +352,6 @@ TEST(program_area, a_table_that_two_calls_left_is_freed)
 	struct pages_taken taken = {.tables = NULL};
 	struct hull hull;
 
-	REQUIRE(program_box_begin());
 	map_at(at, 2 * PAGE_SIZE, RW, FIXED);
 	map_at(far, PAGE_SIZE, RW, FIXED);
 	EXPECT(put(at, 1) == 0 && put(at + PAGE_SIZE, 1) == 0 && put(far, 1) == 0);
@@ -400,18 +361,16 @@ TEST(program_area, a_table_that_two_calls_left_is_freed)
 	pages_finish(&taken);
 	areas_release(&program_areas, &hull);
 	EXPECT_EQ(unmap(far, PAGE_SIZE), 0);
-	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
 TEST(program_area, pieces_of_a_leaf_keep_its_rights)
 {
 	u64 at;
 
-	REQUIRE(program_box_begin());
 	at = (u64)map_at(GIB(8), MIB(2), RW, FIXED);
 	EXPECT_EQ(put(at, 1), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + KIB(64), PAGE_SIZE, RW), 0);
+	EXPECT_EQ(program_call("mprotect", at, MIB(2), R), 0);
+	EXPECT_EQ(program_call("mprotect", at + KIB(64), PAGE_SIZE, RW), 0);
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE) {
 		enum pt_level level;
 		pte_t pte;
@@ -419,20 +378,16 @@ TEST(program_area, pieces_of_a_leaf_keep_its_rights)
 		EXPECT(!pages_find(at + i, &pte, &level) ||
 		       pte_rights(pte) == (i == KIB(64) ? RW : R));
 	}
-	program_box_end();
 }
 
 TEST(program_area, pool_pages_are_promised_and_given_back)
 {
-	const u64 free = atomic_load_relaxed(&pool_2m.free);
+	u64 free;
 	s64 at;
 
-	REQUIRE(program_box_begin());
-	if (pool_grow(&pool_2m, hvo_mode_selected(), 4) < 4) {
-		pool_shrink(&pool_2m, hvo_mode_selected(), 4);
-		program_box_end();
-		SKIP("no memory for a pool of four pages");
-	}
+	if (!pool_borrow(&pool_2m, 4))
+		return;
+	free = atomic_load_relaxed(&pool_2m.free);
 	at = map_at(0, MIB(6), RW, HUGETLB);
 	EXPECT(at > 0 && IS_ALIGNED((u64)at, MIB(2)));
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 3);
@@ -441,52 +396,24 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(unmap((u64)at, MIB(1)), -EINVAL);
 	/* the page stays, with zeros, because the promise must hold */
-	EXPECT_EQ(program_box_call(NR_MADVISE, (u64)at + MIB(2), MIB(2), DONTNEED), 0);
+	EXPECT_EQ(program_call("madvise", at + MIB(2), MIB(2), DONTNEED), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(get((u64)at + MIB(3)), 0);
 	EXPECT_EQ(unmap((u64)at, MIB(6)), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 0);
-	program_box_end();
-	pool_shrink(&pool_2m, hvo_mode_selected(), 4);
+	/* no call cuts a page of a pool */
+	at = map_at(0, MIB(4), RW, HUGETLB);
+	EXPECT_EQ(put((u64)at, 1), 0);
+	EXPECT_EQ(program_call("mprotect", at, MIB(1), R), -EINVAL);
+	EXPECT_EQ(program_call("mprotect", at + PAGE_SIZE, MIB(3), R), -EINVAL);
+	EXPECT_EQ(program_call("madvise", at + PAGE_SIZE, PAGE_SIZE, DONTNEED), -EINVAL);
+	EXPECT_EQ(map_at((u64)at + MIB(1), PAGE_SIZE, RW, FIXED), -EINVAL);
+	EXPECT_EQ(get((u64)at), 1);
+	EXPECT_EQ(program_call("mprotect", at, MIB(2), R), 0);
+	/* the end of the program gives back */
+	REQUIRE(program_box_again());
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
-}
-
-TEST(program_area, no_call_cuts_a_page_of_a_pool)
-{
-	const u64 free = atomic_load_relaxed(&pool_2m.free);
-	u64 at;
-
-	REQUIRE(program_box_begin());
-	if (pool_grow(&pool_2m, hvo_mode_selected(), 2) < 2) {
-		pool_shrink(&pool_2m, hvo_mode_selected(), 2);
-		program_box_end();
-		SKIP("no memory for a pool of two pages");
-	}
-	at = (u64)map_at(0, MIB(4), RW, HUGETLB);
-	EXPECT_EQ(put(at, 1), 0);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(1), R), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at + PAGE_SIZE, MIB(4) - PAGE_SIZE, R), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_MADVISE, at + PAGE_SIZE, PAGE_SIZE, DONTNEED), -EINVAL);
-	EXPECT_EQ(map_at(at + MIB(1), PAGE_SIZE, RW, FIXED), -EINVAL);
-	EXPECT_EQ(get(at), 1);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, at, MIB(2), R), 0);
-	program_box_end();
-	pool_shrink(&pool_2m, hvo_mode_selected(), 2);
-	EXPECT_EQ(atomic_load_relaxed(&pool_2m.free), free);
-}
-
-/* An address from which the range would go round the end of all addresses is no place. */
-TEST(program_area, a_wish_for_the_last_addresses_is_not_granted)
-{
-	REQUIRE(program_box_begin());
-	for (unsigned shift = PAGE_SHIFT; shift < 47; shift++) {
-		const u64 size = (1ULL << shift) + PAGE_SIZE;
-		const s64 at = map_at(-(1ULL << shift), size, RW, NORESERVE);
-
-		EXPECT(at == -ENOMEM || (at > 0 && (u64)at + size <= USER_END));
-		EXPECT(at < 0 || unmap((u64)at, size) == 0);
-	}
-	program_box_end();
+	pool_return(&pool_2m, 4);
 }
 
 /* Counting leaves splits none, wherever areas begin. */
@@ -495,10 +422,9 @@ TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 	const u64 at = GIB(8);
 	struct pages_count low = {.leaves = {0}}, high = {.leaves = {0}};
 
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(map_at(at, MIB(2), RW, FIXED), (s64)at);
+	EXPECT_EQ(map_at(at, MIB(2), RW, FIXED), at);
 	EXPECT_EQ(put(at, 5), 0);
-	EXPECT_EQ(program_box_call(NR_MADVISE, at, MIB(1), NOHUGEPAGE), 0);
+	EXPECT_EQ(program_call("madvise", at, MIB(1), NOHUGEPAGE), 0);
 	pages_count_range(at, at + MIB(1), &low);
 	pages_count_range(at + MIB(1), at + MIB(2), &high);
 	EXPECT(low.leaves[PT_PAGE] == 256 ||
@@ -506,7 +432,6 @@ TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 	EXPECT_EQ(low.leaves[PT_PMD] + high.leaves[PT_PMD], 0);
 	EXPECT_EQ(high.leaves[PT_PAGE], low.leaves[PT_PAGE] == 256 ? 256 : 0);
 	EXPECT_EQ(unmap(at, MIB(2)), 0);
-	program_box_end();
 }
 
 /* ---- random calls and a model ---- */
@@ -552,7 +477,7 @@ static void model_op(struct page_model *model, u64 *seed)
 	case 0:
 	case 1:
 		EXPECT_EQ(map_at(model_addr(first), pages * PAGE_SIZE, rights, FIXED),
-			  (s64)model_addr(first));
+			  model_addr(first));
 		for (u64 i = first; i < first + pages; i++)
 			model[i] = (struct page_model){1, rights, 0};
 		return;
@@ -562,15 +487,13 @@ static void model_op(struct page_model *model, u64 *seed)
 			model[i].mapped = 0;
 		return;
 	case 3:
-		EXPECT_EQ(
-			program_box_call(NR_MPROTECT, model_addr(first), pages * PAGE_SIZE, rights),
-			whole ? 0 : -ENOMEM);
+		EXPECT_EQ(program_call("mprotect", model_addr(first), pages * PAGE_SIZE, rights),
+			  whole ? 0 : -ENOMEM);
 		for (u64 i = first; whole && i < first + pages; i++)
 			model[i].rights = rights;
 		return;
 	case 4:
-		EXPECT_EQ(program_box_call(NR_MADVISE, model_addr(first), pages * PAGE_SIZE,
-					   DONTNEED),
+		EXPECT_EQ(program_call("madvise", model_addr(first), pages * PAGE_SIZE, DONTNEED),
 			  whole ? 0 : -ENOMEM);
 		for (u64 i = first; i < first + pages; i++)
 			model[i].word = 0;
@@ -596,10 +519,6 @@ TEST(program_area, random_calls_agree_with_a_model)
 	_Static_assert(sizeof(*model) * MODEL_PAGES <= PAGE_SIZE << 4, "the model's memory");
 	REQUIRE(memory);
 	model = page_address(memory);
-	if (!program_box_begin()) {
-		page_free(memory);
-		SKIP("no memory");
-	}
 	for (unsigned i = 0; i < MODEL_OPS && !test_failed(); i++) {
 		model_op(model, &seed);
 		for (unsigned n = 0; n < 4; n++)
@@ -607,13 +526,12 @@ TEST(program_area, random_calls_agree_with_a_model)
 	}
 	for (u64 i = 0; i < MODEL_PAGES; i++)
 		model_check(model, i);
-	program_box_end();
 	page_free(memory);
 }
 
 /* ---- files ---- */
 
-enum { NR_WRITE = 1, NR_CLOSE = 3, NR_PREAD = 17, NR_MEMFD_CREATE = 319, FILE_PAGES = 4 };
+enum { FILE_PAGES = 4 };
 enum { SHARED = 1, PRIVATE_FILE = 2, AT = 0x10 };
 
 /* Word `i` of the file. */
@@ -629,10 +547,10 @@ static s64 make_file(void)
 	s64 file;
 
 	EXPECT_EQ(user_write(PROGRAM_BOX_MEMORY, "file", 5), 0);
-	file = program_box_call(NR_MEMFD_CREATE, PROGRAM_BOX_MEMORY, 0);
+	file = program_call("memfd_create", PROGRAM_BOX_MEMORY, 0);
 	for (u64 i = 0; i < words; i++)
 		EXPECT_EQ(put(buffer + 8 * i, file_word(i)), 0);
-	EXPECT_EQ(program_box_call(NR_WRITE, (u64)file, buffer, 8 * words), (s64)(8 * words));
+	EXPECT_EQ(program_call("write", file, buffer, 8 * words), (8 * words));
 	return file;
 }
 
@@ -648,17 +566,15 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 	const u64 apart = RACE_START, shared = RACE_START + MIB(1), buffer = PROGRAM_BOX_MEMORY;
 	s64 file;
 
-	REQUIRE(program_box_begin());
 	file = make_file();
 	EXPECT(file >= 0);
-	EXPECT_EQ(program_box_call(NR_MMAP, apart, FILE_PAGES * PAGE_SIZE, RW, PRIVATE_FILE | AT,
-				   (u64)file, 0),
-		  (s64)apart);
-	EXPECT_EQ(program_box_call(NR_MMAP, shared, 2 * PAGE_SIZE, RW, SHARED | AT, (u64)file,
-				   2 * PAGE_SIZE),
-		  (s64)shared);
+	EXPECT_EQ(
+		program_call("mmap", apart, FILE_PAGES * PAGE_SIZE, RW, PRIVATE_FILE | AT, file, 0),
+		apart);
+	EXPECT_EQ(program_call("mmap", shared, 2 * PAGE_SIZE, RW, SHARED | AT, file, 2 * PAGE_SIZE),
+		  shared);
 	/* cut before anything is touched: each part shows its own part of the file */
-	EXPECT_EQ(program_box_call(NR_MPROTECT, apart + PAGE_SIZE, PAGE_SIZE, R), 0);
+	EXPECT_EQ(program_call("mprotect", apart + PAGE_SIZE, PAGE_SIZE, R), 0);
 	EXPECT_EQ(unmap(shared, PAGE_SIZE), 0);
 	expect_file(apart, 0, FILE_PAGES);
 	expect_file(shared + PAGE_SIZE, 3, 1);
@@ -666,87 +582,46 @@ TEST(program_area, a_mapped_file_shows_all_its_bytes_however_it_is_cut)
 	EXPECT_EQ(put(apart + 2 * PAGE_SIZE, 1), 0);
 	EXPECT_EQ(put(shared + PAGE_SIZE + 8, 2), 0);
 	EXPECT_EQ(get(apart + 3 * PAGE_SIZE + 8), file_word(3 * PAGE_SIZE / 8 + 1));
-	EXPECT_EQ(program_box_call(NR_PREAD, (u64)file, buffer, 8, 2 * PAGE_SIZE), 8);
+	EXPECT_EQ(program_call("pread64", file, buffer, 8, 2 * PAGE_SIZE), 8);
 	EXPECT_EQ(get(buffer), file_word(2 * PAGE_SIZE / 8));
-	EXPECT_EQ(program_box_call(NR_PREAD, (u64)file, buffer, 8, 3 * PAGE_SIZE + 8), 8);
+	EXPECT_EQ(program_call("pread64", file, buffer, 8, 3 * PAGE_SIZE + 8), 8);
 	EXPECT_EQ(get(buffer), 2);
 	/* a mapping outlives its descriptor */
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
+	EXPECT_EQ(program_call("close", file), 0);
 	EXPECT_EQ(get(shared + PAGE_SIZE + 8), 2);
-	program_box_end();
 }
 
 /* ---- busy areas and pins, one at a time ---- */
 
-struct elsewhere {
-	u32 begun, done;
-};
-
-static void write_elsewhere(void *arg)
-{
-	struct elsewhere *state = arg;
-
-	atomic_store_release(&state->begun, 1);
-	put(RACE_START, 1);
-	atomic_store_release(&state->done, 1);
-}
-
-static void unmap_elsewhere(void *arg)
-{
-	struct elsewhere *state = arg;
-
-	atomic_store_release(&state->begun, 1);
-	unmap(RACE_START, MIB(1));
-	atomic_store_release(&state->done, 1);
-}
-
-/* Start work on another CPU, and give it time to do what it must not do. */
-static bool start_elsewhere(cpu_t cpu, call_fn *fn, struct elsewhere *state)
-{
-	if (!thread_record(cpu) || work_start(cpu, fn, state) < 0)
-		return false;
-	while (atomic_load_acquire(&state->begun) == 0)
-		cpu_relax();
-	clock_delay_ns(5 * NS_PER_MS);
-	return true;
-}
-
 TEST(program_area, a_touch_of_a_busy_area_waits)
 {
-	const cpu_t other = cpus_find_other();
-	struct elsewhere state = {0};
+	struct program_call touch = {.call = "getcwd", .arg = {RACE_START, 8}};
 	u64 at = RACE_START;
 	struct area area;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
+	SKIP_ON_ONE_CPU();
 	map_at(RACE_START, MIB(1), RW, FIXED);
 	EXPECT_EQ(areas_take(&program_areas, &at, RACE_START + MIB(1), &area), 1);
-	EXPECT(start_elsewhere(other, write_elsewhere, &state));
-	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	program_call_start(&touch);
+	EXPECT_EQ(atomic_load_acquire(&touch.done), 0);
 	areas_put_back(&program_areas, &area);
-	work_wait(other, 0);
-	EXPECT_EQ(get(RACE_START), 1);
-	program_box_end();
+	work_wait(touch.cpu, 0);
+	EXPECT_EQ(touch.result, 2);
+	EXPECT_EQ(get(RACE_START), '/');
 }
 
 TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
 {
-	const cpu_t other = cpus_find_other();
-	struct elsewhere state = {0};
+	struct program_call unmapping = {.call = "munmap", .arg = {RACE_START, MIB(1)}};
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
+	SKIP_ON_ONE_CPU();
 	map_at(RACE_START, MIB(1), RW, FIXED);
 	pin_page(thread_current(), RACE_START + MIB(1) - PAGE_SIZE, PT_PAGE);
-	EXPECT(start_elsewhere(other, unmap_elsewhere, &state));
-	EXPECT_EQ(atomic_load_acquire(&state.done), 0);
+	program_call_start(&unmapping);
+	EXPECT_EQ(atomic_load_acquire(&unmapping.done), 0);
 	pin_drop(thread_current());
-	work_wait(other, 0);
-	EXPECT_EQ(atomic_load_acquire(&state.done), 1);
-	program_box_end();
+	work_wait(unmapping.cpu, 0);
+	EXPECT_EQ(atomic_load_acquire(&unmapping.done), 1);
 }
 
 /* ---- races ---- */
@@ -778,14 +653,13 @@ static void race_op(struct race *race, u64 *seed)
 		unmap(at, count * PAGE_SIZE);
 		return;
 	case 2:
-		program_box_call(NR_MPROTECT, at, count * PAGE_SIZE,
-				 next_random(seed) % 2 ? R : RW);
+		program_call("mprotect", at, count * PAGE_SIZE, next_random(seed) % 2 ? R : RW);
 		return;
 	case 3:
-		program_box_call(NR_MADVISE, at, count * PAGE_SIZE, DONTNEED);
+		program_call("madvise", at, count * PAGE_SIZE, DONTNEED);
 		return;
 	case 4: /* there and back again */
-		word = (u64)program_box_call(NR_MREMAP, at, PAGE_SIZE, 2 * PAGE_SIZE, MAYMOVE);
+		word = (u64)program_call("mremap", at, PAGE_SIZE, 2 * PAGE_SIZE, MAYMOVE);
 		if (word < USER_END)
 			unmap(word, 2 * PAGE_SIZE);
 		return;
@@ -815,8 +689,6 @@ TEST(program_area, touches_race_with_all_calls)
 {
 	struct race race = {.ops = 400};
 
-	REQUIRE(program_box_begin());
 	cpus_run_together(race_thread, &race);
 	EXPECT_EQ(race.wrong, 0);
-	program_box_end();
 }

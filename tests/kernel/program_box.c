@@ -1,13 +1,19 @@
 /* A program for tests of calls: see program_box.h. */
 #include "tests/kernel/program_box.h"
 
+#include <arch/atomic.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
 #include <arch/pgtable.h>
 
 #include "kernel/core/percpu.h"
+#include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/program.h"
+#include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
 
 bool program_box_begin(void)
 {
@@ -15,17 +21,19 @@ bool program_box_begin(void)
 			      .end = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES,
 			      .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
 
-	if (program_begin(&(struct program_request){.image = NULL}) < 0)
-		return false;
-	if (mapping_make(&memory, MAPPING_FIXED) >= 0)
-		return true;
-	program_finish();
-	return false;
+	return program_begin(&(struct program_request){.image = NULL}) == 0 &&
+	       mapping_make(&memory, MAPPING_FIXED) >= 0;
 }
 
 void program_box_end(void)
 {
 	program_finish();
+}
+
+bool program_box_again(void)
+{
+	program_box_end();
+	return program_box_begin();
 }
 
 struct thread *program_box_second(void)
@@ -44,13 +52,27 @@ int program_box_died(void)
 	return program_ended(&status) && status > 128 ? status - 128 : 0;
 }
 
-s64 program_box_call_with(struct user_regs *regs, unsigned number, const u64 arg[6])
+/* The number of a call; CALLS_MAX, which is none, if there is no such call. */
+static unsigned number_of(const char *name)
+{
+	const struct call *row;
+
+	TABLE_FOREACH(row, call_table)
+	{
+		if (strcmp(row->name, name) == 0)
+			return row->number;
+	}
+	test_fail(__FILE__, __LINE__, "no call %s", name);
+	return CALLS_MAX;
+}
+
+s64 program_call_with(struct user_regs *regs, const char *name, const u64 arg[6])
 {
 	struct user_regs zero = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
 
 	if (!regs)
 		regs = &zero;
-	regs->rax = number;
+	regs->rax = number_of(name);
 	regs->rdi = arg[0];
 	regs->rsi = arg[1];
 	regs->rdx = arg[2];
@@ -64,4 +86,23 @@ s64 program_box_call_with(struct user_regs *regs, unsigned number, const u64 arg
 void program_box_heap(u64 start)
 {
 	heap_begin(start);
+}
+
+static void call_elsewhere(void *arg)
+{
+	struct program_call *c = arg;
+
+	atomic_store_release(&c->begun, 1);
+	c->result = program_call_with(NULL, c->call, c->arg);
+	atomic_store_release(&c->done, 1);
+}
+
+void program_call_start(struct program_call *c)
+{
+	c->cpu = cpus_find_other();
+	REQUIRE(c->cpu != CPU_NONE && thread_record(c->cpu));
+	REQUIRE(work_start(c->cpu, call_elsewhere, c) == 0);
+	while (!atomic_load_acquire(&c->begun))
+		cpu_relax();
+	clock_delay_ns(5 * NS_PER_MS);
 }

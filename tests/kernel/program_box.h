@@ -1,9 +1,12 @@
 /*
  * A program for tests of calls: no code, but a thread on this CPU and some memory.
  *
- *	REQUIRE(program_box_begin());
- *	program_box_call(13, SIGUSR1, PROGRAM_BOX_MEMORY, 0, 8);
- *	program_box_end();
+ *	FIXTURE(program_signal, program_box_begin, program_box_end);
+ *
+ *	TEST(program_signal, ...)
+ *	{
+ *		program_call("rt_sigaction", SIGUSR1, PROGRAM_BOX_MEMORY, 0, 8);
+ *	}
  */
 #pragma once
 
@@ -11,6 +14,7 @@
 
 #include "kernel/lib/types.h"
 #include "kernel/program/thread.h"
+#include "tests/kernel/fixture.h"
 
 /* Readable and writable; the pages before and after it are not there. */
 #define PROGRAM_BOX_MEMORY 0x100000ULL
@@ -23,6 +27,9 @@
 bool program_box_begin(void);
 void program_box_end(void);
 
+/* End the program and begin another one. */
+bool program_box_again(void);
+
 /* A record of one more thread of the program, on CPU 1, where nothing runs. Ends with the box. */
 struct thread *program_box_second(void);
 
@@ -33,9 +40,26 @@ void program_box_heap(u64 start);
 int program_box_died(void);
 
 /*
- * Make a call as this CPU's thread: the row's function with these registers, whose rax receives the
- * result. Without `regs`, registers that are zero but for rsp, in the middle of the memory.
+ * Make a call by its name as this CPU's thread: the row's function with these registers, whose rax
+ * receives the result. Without `regs`, registers that are zero but for rsp, in the middle of the
+ * memory.
  */
-s64 program_box_call_with(struct user_regs *regs, unsigned number, const u64 arg[6]);
-#define program_box_call(number, ...)                                                              \
-	program_box_call_with(NULL, number, (const u64[6]){__VA_ARGS__})
+s64 program_call_with(struct user_regs *regs, const char *name, const u64 arg[6]);
+#define program_call(name, ...) program_call_with(NULL, name, (const u64[6]){__VA_ARGS__})
+
+/* A call that the thread of another CPU makes. */
+struct program_call {
+	const char *call;
+	u64 arg[6];
+	cpu_t cpu;
+	s64 result;
+	u32 begun, done;
+};
+
+/* Start it on a CPU that has no work, and give it time to do what it must not do. */
+void program_call_start(struct program_call *c);
+
+/* Parts of the memory: what calls read, what they write, and an address where nothing is. */
+#define ARGUMENTS PROGRAM_BOX_MEMORY
+#define RESULTS   (PROGRAM_BOX_MEMORY + KIB(1))
+#define NOWHERE   (PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES + PAGE_SIZE)

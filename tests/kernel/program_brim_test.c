@@ -6,24 +6,13 @@
 
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
-#include "kernel/program/areas.h"
 #include "kernel/program/pages.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/program_memory.h"
 
-enum {
-	NR_WRITE = 1,
-	NR_OPEN = 2,
-	NR_CLOSE = 3,
-	NR_LSEEK = 8,
-	NR_TRUNCATE = 76,
-	NR_FTRUNCATE = 77,
-	NR_MKDIR = 83,
-	NR_RMDIR = 84,
-	NR_UNLINK = 87,
-	NR_FALLOCATE = 285,
-};
+FIXTURE(program_brim, program_box_begin, program_box_end);
+
 enum { TIMES = 1000, CREATE = 0102 };
 
 #define AT    GIB(8)
@@ -32,8 +21,8 @@ enum { TIMES = 1000, CREATE = 0102 };
 /* Map `size` bytes and touch a word of each page of `step` bytes. */
 static void map_and_touch(u64 size, u64 step, u64 advice)
 {
-	EXPECT_EQ(map_at(AT, size, RW, FIXED), (s64)AT);
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, size, advice), 0);
+	EXPECT_EQ(map_at(AT, size, RW, FIXED), AT);
+	EXPECT_EQ(program_call("madvise", AT, size, advice), 0);
 	for (u64 at = AT; at < AT + size; at += step)
 		EXPECT_EQ(put(at, at), 0);
 }
@@ -55,33 +44,26 @@ static void unmap_parts(u64 size)
 
 TEST(program_brim, small_pages_are_unmapped)
 {
-	REQUIRE(program_box_begin());
 	map_and_touch(MIB(8), PAGE_SIZE, NOHUGEPAGE);
 	unmap_parts(MIB(8));
-	program_box_end();
 }
 
 TEST(program_brim, parts_of_huge_pages_are_unmapped)
 {
-	REQUIRE(program_box_begin());
 	map_and_touch(MIB(32), PAGE_SIZE, HUGEPAGE);
 	unmap_parts(MIB(32));
-	program_box_end();
 }
 
 TEST(program_brim, parts_of_huge_pages_are_forgotten)
 {
-	REQUIRE(program_box_begin());
 	map_and_touch(MIB(32), PAGE_SIZE, HUGEPAGE);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	for (u64 i = 0; i < TIMES; i++)
-		EXPECT_EQ(program_box_call(NR_MADVISE, AT + 8 * i * PAGE_SIZE, PAGE_SIZE, DONTNEED),
-			  0);
+		EXPECT_EQ(program_call("madvise", AT + 8 * i * PAGE_SIZE, PAGE_SIZE, DONTNEED), 0);
 	brim_end();
 	for (u64 i = 0; i < TIMES; i++)
 		EXPECT(get(AT + 8 * i * PAGE_SIZE) == 0 &&
 		       get(AT + (8 * i + 1) * PAGE_SIZE) == AT + (8 * i + 1) * PAGE_SIZE);
-	program_box_end();
 }
 
 /* A huge page that was collapsed, moved or made smaller can be cut as well. */
@@ -89,34 +71,29 @@ TEST(program_brim, a_collapsed_page_is_cut_and_a_moved_one)
 {
 	const u64 to = GIB(16);
 
-	REQUIRE(program_box_begin());
 	map_and_touch(MIB(4), PAGE_SIZE, NOHUGEPAGE);
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(4), HUGEPAGE), 0);
-	program_box_call(NR_MADVISE, AT, MIB(4), COLLAPSE); /* if there are huge pages */
-	EXPECT_EQ(program_box_call(NR_MREMAP, AT + MIB(2), MIB(2), MIB(2), MOVE_FIXED, to),
-		  (s64)to);
+	EXPECT_EQ(program_call("madvise", AT, MIB(4), HUGEPAGE), 0);
+	program_call("madvise", AT, MIB(4), COLLAPSE); /* if there are huge pages */
+	EXPECT_EQ(program_call("mremap", AT + MIB(2), MIB(2), MIB(2), MOVE_FIXED, to), to);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	EXPECT_EQ(unmap(AT + PAGE_SIZE, PAGE_SIZE), 0);
 	EXPECT_EQ(unmap(to + PAGE_SIZE, PAGE_SIZE), 0);
-	EXPECT_EQ(program_box_call(NR_MREMAP, AT + MIB(1), MIB(1), KIB(64), 0), (s64)(AT + MIB(1)));
+	EXPECT_EQ(program_call("mremap", AT + MIB(1), MIB(1), KIB(64), 0), (AT + MIB(1)));
 	brim_end();
 	EXPECT(get(AT) == AT && get(to) == AT + MIB(2) && get(AT + PAGE_SIZE) == ~0ULL);
-	program_box_end();
 }
 
 TEST(program_brim, the_heap_shrinks)
 {
-	REQUIRE(program_box_begin());
 	program_box_heap(AT);
-	EXPECT_EQ(program_box_call(NR_BRK, AT + MIB(8)), (s64)(AT + MIB(8)));
+	EXPECT_EQ(program_call("brk", AT + MIB(8)), (AT + MIB(8)));
 	for (u64 at = AT; at < AT + MIB(8); at += PAGE_SIZE)
 		EXPECT_EQ(put(at, 1), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	for (u64 i = 1; i <= TIMES; i++)
-		EXPECT_EQ(program_box_call(NR_BRK, AT + MIB(8) - i * PAGE_SIZE),
-			  (s64)(AT + MIB(8) - i * PAGE_SIZE));
+		EXPECT_EQ(program_call("brk", AT + MIB(8) - i * PAGE_SIZE),
+			  (AT + MIB(8) - i * PAGE_SIZE));
 	brim_end();
-	program_box_end();
 }
 
 /* ---- files ---- */
@@ -132,28 +109,26 @@ static u64 name_of(u64 i)
 
 TEST(program_brim, names_and_files_are_removed)
 {
-	REQUIRE(program_box_begin());
 	for (u64 i = 0; i < TIMES; i++) {
-		const s64 file = program_box_call(NR_OPEN, name_of(i), CREATE, 0644);
+		const s64 file = program_call("open", name_of(i), CREATE, 0644);
 
-		EXPECT_EQ(program_box_call(NR_WRITE, (u64)file, TEXTS, 16), 16);
-		EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
+		EXPECT_EQ(program_call("write", file, TEXTS, 16), 16);
+		EXPECT_EQ(program_call("close", file), 0);
 	}
-	EXPECT_EQ(program_box_call(NR_MKDIR, name_of(TIMES), 0755), 0);
+	EXPECT_EQ(program_call("mkdir", name_of(TIMES), 0755), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	for (u64 i = 0; i < TIMES; i++)
-		EXPECT_EQ(program_box_call(NR_UNLINK, name_of(i)), 0);
-	EXPECT_EQ(program_box_call(NR_RMDIR, name_of(TIMES)), 0);
+		EXPECT_EQ(program_call("unlink", name_of(i)), 0);
+	EXPECT_EQ(program_call("rmdir", name_of(TIMES)), 0);
 	brim_end();
-	EXPECT(program_box_call(NR_OPEN, name_of(7), 0, 0) < 0);
-	program_box_end();
+	EXPECT(program_call("open", name_of(7), 0, 0) < 0);
 }
 
 static void expect_size(s64 file, u64 size)
 {
 	enum { FROM_END = 2 };
 
-	EXPECT_EQ(program_box_call(NR_LSEEK, (u64)file, 0, FROM_END), (s64)size);
+	EXPECT_EQ(program_call("lseek", file, 0, FROM_END), size);
 }
 
 /* The tree of a file's pages has three levels here, and is cut inside of nodes of each. */
@@ -163,20 +138,18 @@ TEST(program_brim, a_file_becomes_shorter)
 	u64 size = GIB(2) + 5 * PAGE_SIZE + 1;
 	s64 file;
 
-	REQUIRE(program_box_begin());
-	file = program_box_call(NR_OPEN, name_of(0), CREATE, 0644);
-	EXPECT_EQ(program_box_call(NR_FALLOCATE, (u64)file, 0, 0, PAGES * PAGE_SIZE), 0);
-	EXPECT_EQ(program_box_call(NR_FALLOCATE, (u64)file, 0, GIB(2), FAR_PAGES * PAGE_SIZE), 0);
+	file = program_call("open", name_of(0), CREATE, 0644);
+	EXPECT_EQ(program_call("fallocate", file, 0, 0, PAGES * PAGE_SIZE), 0);
+	EXPECT_EQ(program_call("fallocate", file, 0, GIB(2), FAR_PAGES * PAGE_SIZE), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
-	EXPECT_EQ(program_box_call(NR_FTRUNCATE, (u64)file, size), 0);
+	EXPECT_EQ(program_call("ftruncate", file, size), 0);
 	expect_size(file, size);
-	EXPECT_EQ(program_box_call(NR_TRUNCATE, name_of(0), GIB(1) + 1), 0);
+	EXPECT_EQ(program_call("truncate", name_of(0), GIB(1) + 1), 0);
 	for (u64 i = 1; i < TIMES; i++) {
 		size = (PAGES - 2 * i) * PAGE_SIZE + 100;
-		EXPECT_EQ(program_box_call(NR_FTRUNCATE, (u64)file, size), 0);
+		EXPECT_EQ(program_call("ftruncate", file, size), 0);
 		expect_size(file, size);
 	}
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)file), 0);
+	EXPECT_EQ(program_call("close", file), 0);
 	brim_end();
-	program_box_end();
 }

@@ -2,31 +2,12 @@
 #include <arch/atomic.h>
 
 #include "kernel/core/percpu.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
 
-enum {
-	NR_WRITE = 1,
-	NR_CLOSE = 3,
-	NR_POLL = 7,
-	NR_SIGACTION = 13,
-	NR_SIGPROCMASK = 14,
-	NR_PIPE = 22,
-	NR_OPEN = 2,
-	NR_EPOLL_WAIT = 232,
-	NR_EPOLL_CTL = 233,
-	NR_TGKILL = 234,
-	NR_PSELECT6 = 270,
-	NR_PPOLL = 271,
-	NR_EPOLL_PWAIT = 281,
-	NR_EVENTFD2 = 290,
-	NR_EPOLL_CREATE1 = 291,
-	NR_EPOLL_PWAIT2 = 441,
-};
 enum { ADD = 1, DELETE, CHANGE };
 enum { IN = 1, OUT = 4, HANGUP = 0x10 };
 
@@ -34,13 +15,12 @@ enum { IN = 1, OUT = 4, HANGUP = 0x10 };
 #define ONCE    (1u << 30)
 #define EDGES   (1u << 31)
 
-#define BYTES   PROGRAM_BOX_MEMORY            /* what is read and written */
-#define FILES   (PROGRAM_BOX_MEMORY + KIB(1)) /* descriptors of a pipe */
-#define EVENT   (PROGRAM_BOX_MEMORY + KIB(2)) /* for epoll_ctl() */
-#define EVENTS  (PROGRAM_BOX_MEMORY + KIB(4)) /* from epoll_wait() */
-#define POLLED  (PROGRAM_BOX_MEMORY + KIB(5))
-#define MASK    (PROGRAM_BOX_MEMORY + KIB(6))
-#define NOWHERE (PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES + PAGE_SIZE)
+#define BYTES  PROGRAM_BOX_MEMORY            /* what is read and written */
+#define FILES  (PROGRAM_BOX_MEMORY + KIB(1)) /* descriptors of a pipe */
+#define EVENT  (PROGRAM_BOX_MEMORY + KIB(2)) /* for epoll_ctl() */
+#define EVENTS (PROGRAM_BOX_MEMORY + KIB(4)) /* from epoll_wait() */
+#define POLLED (PROGRAM_BOX_MEMORY + KIB(5))
+#define MASK   (PROGRAM_BOX_MEMORY + KIB(6))
 
 struct event {
 	u32 events;
@@ -53,24 +33,39 @@ struct ends {
 
 static struct ends new_pipe(void)
 {
-	struct ends ends = {-1, -1};
+	struct ends made = {-1, -1};
 
-	EXPECT_EQ(program_box_call(NR_PIPE, FILES), 0);
-	EXPECT_EQ(user_read(&ends, FILES, sizeof(ends)), 0);
-	return ends;
+	EXPECT_EQ(program_call("pipe", FILES), 0);
+	EXPECT_EQ(user_read(&made, FILES, sizeof(made)), 0);
+	return made;
 }
 
-static s64 control(s64 epoll, u64 how, s64 descriptor, u32 events)
+static s64 epoll;
+static struct ends ends;
+
+/* An epoll file and a pipe. */
+static bool begin(void)
+{
+	if (!program_box_begin())
+		return false;
+	epoll = program_call("epoll_create1", 0);
+	ends = new_pipe();
+	return epoll >= 0 && ends.reader >= 0;
+}
+
+FIXTURE(program_epoll, begin, program_box_end);
+
+static s64 control(u64 how, s64 descriptor, u32 events)
 {
 	const struct event event = {events, (u64)descriptor + 1000};
 
 	EXPECT_EQ(user_write(EVENT, &event, sizeof(event)), 0);
-	return program_box_call(NR_EPOLL_CTL, (u64)epoll, how, (u64)descriptor, EVENT);
+	return program_call("epoll_ctl", epoll, how, descriptor, EVENT);
 }
 
-static s64 look(s64 epoll, u64 most)
+static s64 look(u64 most)
 {
-	return program_box_call(NR_EPOLL_WAIT, (u64)epoll, EVENTS, most, 0);
+	return program_call("epoll_wait", epoll, EVENTS, most, 0);
 }
 
 /* The nth event of the last look. */
@@ -84,118 +79,65 @@ static struct event event_at(u64 n)
 
 static s64 put(s64 descriptor, u64 bytes)
 {
-	return program_box_call(NR_WRITE, (u64)descriptor, BYTES, bytes);
+	return program_call("write", descriptor, BYTES, bytes);
 }
 
 TEST(program_epoll, an_edge_is_reported_once)
 {
-	struct ends ends;
-	s64 epoll, event;
+	const s64 event = program_call("eventfd2", 1, 04000);
 
-	REQUIRE(program_box_begin());
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
-	event = program_box_call(NR_EVENTFD2, 1, 04000);
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN | EDGES), 0);
-	EXPECT_EQ(control(epoll, ADD, ends.writer, OUT | EDGES), 0);
-	EXPECT_EQ(control(epoll, ADD, event, IN | EDGES), 0);
-	EXPECT_EQ(look(epoll, 8), 2); /* what is ready when it is added is an edge */
-	EXPECT_EQ(look(epoll, 8), 0);
+	EXPECT_EQ(control(ADD, ends.reader, IN | EDGES), 0);
+	EXPECT_EQ(control(ADD, ends.writer, OUT | EDGES), 0);
+	EXPECT_EQ(control(ADD, event, IN | EDGES), 0);
+	EXPECT_EQ(look(8), 2); /* what is ready when it is added is an edge */
+	EXPECT_EQ(look(8), 0);
 	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(event_at(0).data, (u64)ends.reader + 1000);
-	EXPECT_EQ(look(epoll, 8), 0);
+	EXPECT_EQ(look(8), 0);
 	EXPECT_EQ(put(ends.writer, 1), 1); /* not read yet, and an edge again */
-	EXPECT_EQ(look(epoll, 8), 1);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(control(epoll, CHANGE, ends.reader, IN | EDGES), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 1);
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(control(CHANGE, ends.reader, IN | EDGES), 0);
+	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(user_write(BYTES, &(u64){1}, 8), 0);
 	EXPECT_EQ(put(event, 8), 8); /* nobody reads this event, but each write is an edge */
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(event_at(0).data, (u64)event + 1000);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.writer), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(program_call("close", ends.writer), 0);
+	EXPECT_EQ(look(8), 1);
 	EXPECT_EQ(event_at(0).events, IN | HANGUP);
-	program_box_end();
 }
 
 TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
 {
-	struct ends ends;
-	s64 epoll;
 
-	REQUIRE(program_box_begin());
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN | ONCE), 0);
+	EXPECT_EQ(control(ADD, ends.reader, IN | ONCE), 0);
 	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(look(epoll, 8), 1);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.writer), 0);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(control(epoll, CHANGE, ends.reader, IN | ONCE), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
-	program_box_end();
+	EXPECT_EQ(look(8), 1);
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(program_call("close", ends.writer), 0);
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(control(CHANGE, ends.reader, IN | ONCE), 0);
+	EXPECT_EQ(look(8), 1);
 }
 
 /* The second pipe takes the descriptors, and maybe the memory, of the first. */
 TEST(program_epoll, a_closed_file_is_not_watched)
 {
-	struct ends ends, again;
-	s64 epoll;
+	struct ends again;
 
-	REQUIRE(program_box_begin());
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.reader), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, (u64)ends.writer), 0);
+	EXPECT_EQ(control(ADD, ends.reader, IN), 0);
+	EXPECT_EQ(program_call("close", ends.reader), 0);
+	EXPECT_EQ(program_call("close", ends.writer), 0);
 	again = new_pipe();
 	EXPECT_EQ(again.reader, ends.reader);
 	EXPECT_EQ(put(again.writer, 1), 1);
-	EXPECT_EQ(look(epoll, 8), 0);
-	EXPECT_EQ(control(epoll, CHANGE, again.reader, IN), -ENOENT);
-	EXPECT_EQ(control(epoll, ADD, again.reader, IN), 0);
-	EXPECT_EQ(look(epoll, 8), 1);
-	program_box_end();
-}
-
-TEST(program_epoll, wrong_arguments_are_named)
-{
-	s64 epoll, other, plain;
-	struct ends ends;
-
-	REQUIRE(program_box_begin());
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	other = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
-	EXPECT_EQ(user_write(BYTES, "/tmp/x", 7), 0);
-	plain = program_box_call(NR_OPEN, BYTES, 0102, 0644);
-	EXPECT(plain >= 0);
-	EXPECT_EQ(program_box_call(NR_EPOLL_CREATE1, 1), -EINVAL);
-	EXPECT_EQ(control(epoll, ADD, plain, IN), -EPERM);
-	EXPECT_EQ(control(epoll, ADD, 99, IN), -EBADF);
-	EXPECT_EQ(control(99, ADD, ends.reader, IN), -EBADF);
-	EXPECT_EQ(control(ends.writer, ADD, ends.reader, IN), -EINVAL);
-	EXPECT_EQ(control(epoll, ADD, epoll, IN), -EINVAL);
-	EXPECT_EQ(control(epoll, ADD, other, IN), -ELOOP);
-	EXPECT_EQ(control(epoll, 4, ends.reader, IN), -EINVAL);
-	EXPECT_EQ(control(epoll, CHANGE, ends.reader, IN), -ENOENT);
-	EXPECT_EQ(control(epoll, DELETE, ends.reader, IN), -ENOENT);
-	EXPECT_EQ(program_box_call(NR_EPOLL_CTL, (u64)epoll, ADD, (u64)ends.reader, NOWHERE),
-		  -EFAULT);
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), 0);
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN), -EEXIST);
-	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(look(epoll, 0), -EINVAL);
-	EXPECT_EQ(look(epoll, (u64)-1), -EINVAL);
-	EXPECT_EQ(look(plain, 1), -EINVAL);
-	EXPECT_EQ(look(99, 1), -EBADF);
-	EXPECT_EQ(program_box_call(NR_EPOLL_WAIT, (u64)epoll, NOWHERE, 1, 0), -EFAULT);
-	EXPECT_EQ(look(epoll, 1), 1);
-	program_box_end();
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(control(CHANGE, again.reader, IN), -ENOENT);
+	EXPECT_EQ(control(ADD, again.reader, IN), 0);
+	EXPECT_EQ(look(8), 1);
 }
 
 /* poll() of an epoll file takes nothing from it. */
@@ -205,44 +147,35 @@ TEST(program_epoll, an_epoll_file_is_ready_if_a_watched_file_is)
 		s32 descriptor;
 		u16 events, found;
 	} file = {.events = IN};
-	struct ends ends;
-	s64 epoll;
 
-	REQUIRE(program_box_begin());
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
-	ends = new_pipe();
 	file.descriptor = (s32)epoll;
-	EXPECT_EQ(control(epoll, ADD, ends.reader, IN | EDGES), 0);
+	EXPECT_EQ(control(ADD, ends.reader, IN | EDGES), 0);
 	EXPECT_EQ(user_write(POLLED, &file, sizeof(file)), 0);
-	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 0);
+	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 0);
 	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 1);
-	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 1);
-	EXPECT_EQ(look(epoll, 8), 1);
-	EXPECT_EQ(program_box_call(NR_POLL, POLLED, 1, 0), 0);
-	program_box_end();
+	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 1);
+	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 1);
+	EXPECT_EQ(look(8), 1);
+	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 0);
 }
 
 TEST(program_epoll, a_wait_has_its_own_mask)
 {
 	const u64 action[4] = {HANDLER, SA_RESTORER, HANDLER + 16, 0};
 	const u64 usr1 = signal_bit(SIGUSR1);
-	const u64 number[] = {NR_PPOLL, NR_PSELECT6, NR_EPOLL_PWAIT, NR_EPOLL_PWAIT2};
+	static const char *const call[] = {"ppoll", "pselect6", "epoll_pwait", "epoll_pwait2"};
 	u64 open, shut, sets;
-	s64 epoll;
 
-	REQUIRE(program_box_begin());
-	epoll = program_box_call(NR_EPOLL_CREATE1, 0);
 	open = MASK;
 	shut = MASK + 8;
 	sets = MASK + 16; /* two arguments of pselect6() */
 	EXPECT_EQ(user_write(MASK, (u64[]){0, usr1, open, 8, shut, 8}, 48), 0);
 	EXPECT_EQ(user_write(EVENT, action, sizeof(action)), 0);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, EVENT, 0, 8), 0);
-	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, shut, 0, 8), 0);
-	for (unsigned i = 0; i < sizeof(number) / sizeof(number[0]); i++) {
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, EVENT, 0, 8), 0);
+	EXPECT_EQ(program_call("rt_sigprocmask", 0, shut, 0, 8), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(call); i++) {
 		const u64 nothing = EVENTS + KIB(1); /* a struct timespec of 0 s */
-		const u64 from = number[i] == NR_EPOLL_PWAIT2 ? 0 : (u64)-1;
+		const u64 from = i == 3 ? 0 : (u64)-1;
 		const u64 wait[][6] = {
 			{0, 0, 0, open, 8},
 			{0, 0, 0, 0, 0, sets},
@@ -257,15 +190,14 @@ TEST(program_epoll, a_wait_has_its_own_mask)
 		};
 		struct user_regs regs = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
 
-		EXPECT_EQ(program_box_call(NR_TGKILL, program_pid(), program_pid(), SIGUSR1), 0);
-		EXPECT_EQ(program_box_call_with(NULL, (unsigned)number[i], look[i]), 0);
-		program_box_call_with(&regs, (unsigned)number[i], wait[i]);
+		EXPECT_EQ(program_call("tgkill", program_pid(), program_pid(), SIGUSR1), 0);
+		EXPECT_EQ(program_call_with(NULL, call[i], look[i]), 0);
+		program_call_with(&regs, call[i], wait[i]);
 		EXPECT_EQ(regs.rip, HANDLER);
 		EXPECT_EQ(regs.rdi, SIGUSR1);
 		EXPECT_EQ(thread_current()->blocked & usr1, usr1);
 		EXPECT_EQ(thread_current()->pending, 0);
 	}
-	EXPECT_EQ(program_box_call(NR_PPOLL, 0, 0, 0, open, 16), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_PPOLL, 0, 0, 0, NOWHERE, 8), -EFAULT);
-	program_box_end();
+	EXPECT_EQ(program_call("ppoll", 0, 0, 0, open, 16), -EINVAL);
+	EXPECT_EQ(program_call("ppoll", 0, 0, 0, NOWHERE, 8), -EFAULT);
 }

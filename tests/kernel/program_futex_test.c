@@ -10,7 +10,8 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
-enum { NR_FUTEX = 202 };
+FIXTURE(program_futex, program_box_begin, program_box_end);
+
 enum { WAIT, WAKE, REQUEUE = 3, CMP_REQUEUE, WAKE_OP, WAIT_BITSET = 9, WAKE_BITSET = 10 };
 
 #define WORD  (PROGRAM_BOX_MEMORY + 64)
@@ -31,23 +32,7 @@ static u32 word(u64 at)
 
 static s64 wait_for(u64 at, u32 value)
 {
-	return program_box_call(NR_FUTEX, at, WAIT, value, 0);
-}
-
-TEST(program_futex, arguments_are_checked)
-{
-	REQUIRE(program_box_begin());
-	set_word(WORD, 3);
-	EXPECT_EQ(wait_for(WORD, 4), -EAGAIN);
-	EXPECT_EQ(wait_for(WORD + 1, 4), -EINVAL);
-	EXPECT_EQ(wait_for(GIB(8), 4), -EFAULT);
-	EXPECT_EQ(wait_for(0xffff888000000000ULL, 4), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT_BITSET, 3, 0, 0, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 1, 0, 0, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAIT, 3, GIB(8)), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, 77), -ENOSYS);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 1), 0);
-	program_box_end();
+	return program_call("futex", at, WAIT, value, 0);
 }
 
 /* ---- two threads ---- */
@@ -65,7 +50,7 @@ static void take_turns(u32 odd)
 			value = word(WORD);
 		}
 		set_word(WORD, value + 1);
-		program_box_call(NR_FUTEX, WORD, WAKE, 1);
+		program_call("futex", WORD, WAKE, 1);
 	}
 }
 
@@ -79,118 +64,77 @@ TEST(program_futex, no_wake_is_lost)
 {
 	const cpu_t other = cpus_find_other();
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
+	SKIP_ON_ONE_CPU();
 	REQUIRE(thread_record(other));
 	set_word(WORD, 0);
 	REQUIRE(work_start(other, turns_of_other, NULL) == 0);
 	take_turns(0);
 	work_wait(other, 0);
 	EXPECT_EQ(word(WORD), 2 * TURNS);
-	program_box_end();
 }
 
-struct sleeper {
-	u64 at;
-	u32 bits;
-	s64 result;
-};
+static struct program_call sleeper;
 
-static void sleep_there(void *arg)
+/* Another CPU sleeps at the word. Return when it is in a queue and has looked. */
+static void start_sleeper(u64 at, u32 bits)
 {
-	struct sleeper *sleeper = arg;
-
-	sleeper->result =
-		program_box_call(NR_FUTEX, sleeper->at, WAIT_BITSET, 0, 0, 0, sleeper->bits);
-}
-
-/* Start a sleeper, and return when it is in a queue and has looked at its word. */
-static void start_sleeper(struct sleeper *sleeper, cpu_t cpu)
-{
-	struct thread *thread = thread_record(cpu);
-
-	REQUIRE(thread);
-	REQUIRE(work_start(cpu, sleep_there, sleeper) == 0);
-	while (atomic_load_acquire(&thread->futex.queue) == 0 ||
-	       !atomic_load_acquire(&cpu_data(cpu)->idle))
+	sleeper = (struct program_call){.call = "futex", .arg = {at, WAIT_BITSET, 0, 0, 0, bits}};
+	set_word(at, 0);
+	program_call_start(&sleeper);
+	while (atomic_load_acquire(&thread_on(sleeper.cpu)->futex.queue) == 0 ||
+	       !atomic_load_acquire(&cpu_data(sleeper.cpu)->idle))
 		cpu_relax();
+}
+
+static void expect_woken(void)
+{
+	work_wait(sleeper.cpu, 0);
+	EXPECT_EQ(sleeper.result, 0);
 }
 
 TEST(program_futex, a_wake_finds_its_bits_only)
 {
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = WORD, .bits = 4, .result = 1};
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
-	set_word(WORD, 0);
-	start_sleeper(&sleeper, other);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 3), 0);
-	EXPECT_EQ(program_box_call(NR_FUTEX, OTHER, WAKE, 9), 0);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_BITSET, 9, 0, 0, 6), 1);
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
-	program_box_end();
+	SKIP_ON_ONE_CPU();
+	start_sleeper(WORD, 4);
+	EXPECT_EQ(program_call("futex", WORD, WAKE_BITSET, 9, 0, 0, 3), 0);
+	EXPECT_EQ(program_call("futex", OTHER, WAKE, 9), 0);
+	EXPECT_EQ(program_call("futex", WORD, WAKE_BITSET, 9, 0, 0, 6), 1);
+	expect_woken();
 }
 
 TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 {
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = WORD, .bits = ~0u, .result = 1};
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
-	set_word(WORD, 0);
-	start_sleeper(&sleeper, other);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 5), -EAGAIN);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, CMP_REQUEUE, 0, 9, OTHER, 0), 1);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE, 9), 0);
-	EXPECT_EQ(program_box_call(NR_FUTEX, OTHER, WAKE, 9), 1);
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
-	program_box_end();
+	SKIP_ON_ONE_CPU();
+	start_sleeper(WORD, ~0u);
+	EXPECT_EQ(program_call("futex", WORD, CMP_REQUEUE, 0, 9, OTHER, 5), -EAGAIN);
+	EXPECT_EQ(program_call("futex", WORD, CMP_REQUEUE, 0, 9, OTHER, 0), 1);
+	EXPECT_EQ(program_call("futex", WORD, WAKE, 9), 0);
+	EXPECT_EQ(program_call("futex", OTHER, WAKE, 9), 1);
+	expect_woken();
 }
 
 TEST(program_futex, moving_to_the_same_address_ends)
 {
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = WORD, .bits = ~0u, .result = 1};
-
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
-	set_word(WORD, 0);
-	start_sleeper(&sleeper, other);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, REQUEUE, 0, ~0u, WORD), 1);
-	EXPECT_EQ(program_box_call(NR_FUTEX, GIB(8), CMP_REQUEUE, 0, 9, OTHER, 0), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, REQUEUE, 9, 0, OTHER), 1);
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
-	program_box_end();
+	SKIP_ON_ONE_CPU();
+	start_sleeper(WORD, ~0u);
+	EXPECT_EQ(program_call("futex", WORD, REQUEUE, 0, ~0u, WORD), 1);
+	EXPECT_EQ(program_call("futex", GIB(8), CMP_REQUEUE, 0, 9, OTHER, 0), -EFAULT);
+	EXPECT_EQ(program_call("futex", WORD, REQUEUE, 9, 0, OTHER), 1);
+	expect_woken();
 }
 
 TEST(program_futex, an_operation_wakes_by_what_it_found)
 {
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = OTHER, .bits = ~0u, .result = 1};
 	const u32 add_one_if_equal_to_7 = 1u << 28 | 0u << 24 | 1u << 12 | 7u;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
-	set_word(OTHER, 0);
-	start_sleeper(&sleeper, other);
+	SKIP_ON_ONE_CPU();
+	start_sleeper(OTHER, ~0u);
 	set_word(OTHER, 6);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 0);
+	EXPECT_EQ(program_call("futex", WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 0);
 	EXPECT_EQ(word(OTHER), 7);
-	EXPECT_EQ(program_box_call(NR_FUTEX, WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 1);
+	EXPECT_EQ(program_call("futex", WORD, WAKE_OP, 9, 9, OTHER, add_one_if_equal_to_7), 1);
 	EXPECT_EQ(word(OTHER), 8);
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
-	program_box_end();
+	expect_woken();
 }
 
 TEST(program_futex, words_of_a_thread_that_ends_are_released)
@@ -198,21 +142,14 @@ TEST(program_futex, words_of_a_thread_that_ends_are_released)
 	/* the head, and one entry whose word lies 16 bytes behind it */
 	const u64 list = PROGRAM_BOX_MEMORY + 1024, entry = PROGRAM_BOX_MEMORY + 2048;
 	const u64 head[3] = {entry, 16, 0};
-	const cpu_t other = cpus_find_other();
-	struct sleeper sleeper = {.at = entry + 16, .bits = ~0u, .result = 1};
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
+	SKIP_ON_ONE_CPU();
 	EXPECT_EQ(user_write(list, head, sizeof(head)), 0);
 	EXPECT_EQ(user_write(entry, &list, sizeof(list)), 0);
-	set_word(entry + 16, 0);
-	start_sleeper(&sleeper, other);
+	start_sleeper(entry + 16, ~0u);
 	set_word(entry + 16, 0x80000000u | thread_current()->id);
 	thread_current()->robust_list = list;
 	futex_release_robust(thread_current());
-	work_wait(other, 0);
-	EXPECT_EQ(sleeper.result, 0);
+	expect_woken();
 	EXPECT_EQ(word(entry + 16), 0xc0000000u);
-	program_box_end();
 }

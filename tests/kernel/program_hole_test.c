@@ -10,6 +10,8 @@
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/program_memory.h"
 
+FIXTURE(program_hole, program_box_begin, program_box_end);
+
 enum { NOREPLACE = 0x100022 };
 
 static bool in_hole(u64 start, u64 size)
@@ -26,7 +28,6 @@ TEST(program_hole, a_program_can_map_nothing_there)
 	const u64 size[] = {PAGE_SIZE, PAGE_SIZE, 2 * PAGE_SIZE, 2 * PAGE_SIZE,
 			    above + PAGE_SIZE - below};
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(map_at(below, PAGE_SIZE, RW, FIXED), below);
 	EXPECT_EQ(map_at(above, PAGE_SIZE, RW, FIXED), above);
 	EXPECT(put(below, 5) == 0 && put(above, 6) == 0);
@@ -35,21 +36,20 @@ TEST(program_hole, a_program_can_map_nothing_there)
 
 		EXPECT_EQ(map_at(at[i], size[i], RW, FIXED | NORESERVE), -ENOMEM);
 		EXPECT_EQ(map_at(at[i], size[i], RW, NOREPLACE | NORESERVE), -ENOMEM);
-		EXPECT_EQ(program_box_call(NR_MREMAP, PROGRAM_BOX_MEMORY, PAGE_SIZE, size[i],
-					   MOVE_FIXED, at[i]),
+		EXPECT_EQ(program_call("mremap", PROGRAM_BOX_MEMORY, PAGE_SIZE, size[i], MOVE_FIXED,
+				       at[i]),
 			  -ENOMEM);
 		hint = map_at(at[i], size[i], RW, NORESERVE);
 		EXPECT(hint > 0 && !in_hole((u64)hint, size[i]));
 		EXPECT_EQ(unmap((u64)hint, size[i]), 0);
 	}
-	EXPECT_EQ(program_box_call(NR_MREMAP, below, PAGE_SIZE, 2 * PAGE_SIZE, 0), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, USER_HOLE_START, PAGE_SIZE, RW), -ENOMEM);
-	EXPECT_EQ(program_box_call(NR_MADVISE, USER_HOLE_START, PAGE_SIZE, DONTNEED), -ENOMEM);
+	EXPECT_EQ(program_call("mremap", below, PAGE_SIZE, 2 * PAGE_SIZE, 0), -ENOMEM);
+	EXPECT_EQ(program_call("mprotect", USER_HOLE_START, PAGE_SIZE, RW), -ENOMEM);
+	EXPECT_EQ(program_call("madvise", USER_HOLE_START, PAGE_SIZE, DONTNEED), -ENOMEM);
 	EXPECT(get(below) == 5 && get(above) == 6);
 	program_box_heap(below - PAGE_SIZE);
-	EXPECT_EQ(program_box_call(NR_BRK, below), below);
-	EXPECT_EQ(program_box_call(NR_BRK, USER_HOLE_END + PAGE_SIZE), below);
-	program_box_end();
+	EXPECT_EQ(program_call("brk", below), below);
+	EXPECT_EQ(program_call("brk", USER_HOLE_END + PAGE_SIZE), below);
 }
 
 /* A program with pages on both sides, whose calls name the hole as well. */
@@ -85,11 +85,10 @@ TEST(program_hole, a_huge_mapping_in_it_outlives_programs)
 	pattern_fill(small, 8 * PAGE_SIZE, 0, 2);
 	small_before = huge_faults(PT_PAGE);
 	for (unsigned i = 0; i < PROGRAMS; i++) {
-		REQUIRE(program_box_begin());
 		live_around(large);
 		EXPECT_PATTERN(large, MIB(2), 0, 1);
 		*word_at(small, MIB(1) + i * PAGE_SIZE) = i + 1; /* comes while a program lives */
-		program_box_end();
+		REQUIRE(program_box_again());
 		EXPECT_PATTERN(large, MIB(2), 0, 1);
 		EXPECT_PATTERN(small, 8 * PAGE_SIZE, 0, 2);
 		EXPECT_EQ(*word_at(small, MIB(1) + i * PAGE_SIZE), i + 1);

@@ -24,6 +24,8 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_memory.h"
 
+FIXTURE(program_huge, program_box_begin, program_box_end);
+
 #define AT   GIB(8)
 #define SIZE MIB(8)
 
@@ -71,19 +73,21 @@ static pfn_t frame_at(u64 at)
 static bool map_small(u64 size)
 {
 	return map_at(AT, size, RW, FIXED) == (s64)AT &&
-	       program_box_call(NR_MADVISE, AT, size, NOHUGEPAGE) == 0;
+	       program_call("madvise", AT, size, NOHUGEPAGE) == 0;
 }
 
-static s64 collapse(u64 at, u64 size, u64 *rounds)
+static u64 rounds; /* of the last collapse */
+
+static s64 collapse(u64 at, u64 size)
 {
 	struct shootdown_stats before, after;
 	s64 result;
 
-	program_box_call(NR_MADVISE, at, size, HUGEPAGE);
+	program_call("madvise", at, size, HUGEPAGE);
 	shootdown_stats_read(&before);
-	result = program_box_call(NR_MADVISE, at, size, COLLAPSE);
+	result = program_call("madvise", at, size, COLLAPSE);
 	shootdown_stats_read(&after);
-	*rounds = after.flushes - before.flushes;
+	rounds = after.flushes - before.flushes;
 	return result;
 }
 
@@ -127,9 +131,6 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 {
 	enum { TOUCHED = 512 + 171 + 1 };
 	struct pages_count before, count;
-	u64 rounds;
-
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(MIB(8)));
 	/* all pages of the first range, every third of the second, one of the third, none more */
 	fill(AT, AT + MIB(2), PAGE_SIZE);
@@ -137,10 +138,8 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	put(AT + MIB(6) - 8, 77);
 	soil();
 	pages_count(&before);
-	if (collapse(AT, MIB(6), &rounds) == -ENOMEM) {
-		program_box_end();
+	if (collapse(AT, MIB(6)) == -ENOMEM)
 		SKIP("no 2 MiB pages were to be had");
-	}
 	/* the baselines make rounds for each huge page, too */
 	EXPECT(rounds <= 1 || hvo_mode_selected()->mapped);
 	for (u64 at = AT; at < AT + MIB(6); at += MIB(2))
@@ -157,45 +156,37 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	EXPECT_EQ(count.leaves[PT_PMD], 3);
 	EXPECT_EQ(count.leaves[PT_PAGE], before.leaves[PT_PAGE] - TOUCHED);
 	/* again: nothing is to be done, and nothing is done */
-	EXPECT_EQ(collapse(AT, MIB(6), &rounds), 0);
+	EXPECT_EQ(collapse(AT, MIB(6)), 0);
 	EXPECT_EQ(rounds, 0);
-	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
 TEST(program_huge, what_cannot_be_huge_stays)
 {
-	u64 rounds;
-
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(MIB(4)));
 	fill(AT, AT + MIB(4), PAGE_SIZE);
 	/* forbidden */
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(2), COLLAPSE), -EINVAL);
+	EXPECT_EQ(program_call("madvise", AT, MIB(2), COLLAPSE), -EINVAL);
 	/* no whole range */
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT + PAGE_SIZE, MIB(2), COLLAPSE), 0);
+	EXPECT_EQ(program_call("madvise", AT + PAGE_SIZE, MIB(2), COLLAPSE), 0);
 	/* two areas in one range */
-	EXPECT_EQ(program_box_call(NR_MPROTECT, AT + MIB(1), PAGE_SIZE, R), 0);
-	EXPECT_EQ(collapse(AT, MIB(2), &rounds), -EINVAL);
+	EXPECT_EQ(program_call("mprotect", AT + MIB(1), PAGE_SIZE, R), 0);
+	EXPECT_EQ(collapse(AT, MIB(2)), -EINVAL);
 	/* nothing there */
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT + MIB(2), MIB(2), DONTNEED), 0);
-	EXPECT_EQ(collapse(AT + MIB(2), MIB(2), &rounds), -EINVAL);
+	EXPECT_EQ(program_call("madvise", AT + MIB(2), MIB(2), DONTNEED), 0);
+	EXPECT_EQ(collapse(AT + MIB(2), MIB(2)), -EINVAL);
 	EXPECT_EQ(rounds, 0);
-	EXPECT_EQ(program_box_call(NR_MADVISE, GIB(16), MIB(2), COLLAPSE), -EINVAL);
+	EXPECT_EQ(program_call("madvise", GIB(16), MIB(2), COLLAPSE), -EINVAL);
 	EXPECT_EQ(level_at(AT), PT_PAGE);
 	EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
-	program_box_end();
 }
 
 /* A range keeps its rights: what was read-only cannot be written through the huge page. */
 TEST(program_huge, a_collapsed_range_keeps_its_rights)
 {
-	u64 rounds;
-
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(MIB(2)));
 	fill(AT, AT + MIB(2), PAGE_SIZE);
-	EXPECT_EQ(program_box_call(NR_MPROTECT, AT, MIB(2), R), 0);
-	if (collapse(AT, MIB(2), &rounds) == 0) {
+	EXPECT_EQ(program_call("mprotect", AT, MIB(2), R), 0);
+	if (collapse(AT, MIB(2)) == 0) {
 		enum pt_level level;
 		pte_t pte;
 
@@ -203,7 +194,6 @@ TEST(program_huge, a_collapsed_range_keeps_its_rights)
 		EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
 		EXPECT_EQ(put(AT, 1), -EFAULT);
 	}
-	program_box_end();
 }
 
 /* ---- moving ---- */
@@ -229,6 +219,16 @@ static u64 page_to_move(u64 size)
 	return 0;
 }
 
+/* SIZE bytes of small pages that can move. The page that shall move; 0: none can. */
+static u64 map_movable(void)
+{
+	if (!map_small(SIZE))
+		return 0;
+	fill(AT, AT + SIZE, PAGE_SIZE);
+	movable_announce();
+	return page_to_move(SIZE);
+}
+
 /* Ask for the block that the page at `at` lies in. Returns what the request returned. */
 static int take_block_of(u64 at)
 {
@@ -245,7 +245,6 @@ TEST(program_huge, pages_move_out_of_the_way)
 	pfn_t was;
 	u64 at;
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(SIZE));
 	fill(AT, AT + SIZE, PAGE_SIZE);
 	/* nobody has been told that they can move */
@@ -258,25 +257,17 @@ TEST(program_huge, pages_move_out_of_the_way)
 	EXPECT_EQ(take_block_of(at), 0);
 	EXPECT(frame_at(at) / BLOCK_FRAMES != was / BLOCK_FRAMES);
 	EXPECT(is_filled(AT, AT + SIZE, PAGE_SIZE));
-	program_box_end();
 }
 
 /* It is refused until it is announced again, whatever is mapped at its old address. */
 TEST(program_huge, a_page_that_has_a_new_address_stays)
 {
-	const u64 new = AT + 2 * SIZE;
+	const u64 new = AT + 2 * SIZE, at = map_movable();
 	pfn_t was;
-	u64 at;
 
-	REQUIRE(program_box_begin());
-	REQUIRE(map_small(SIZE));
-	fill(AT, AT + SIZE, PAGE_SIZE);
-	movable_announce();
-	at = page_to_move(SIZE);
 	REQUIRE(at);
-	EXPECT_EQ(program_box_call(NR_MREMAP, at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new),
-		  (s64) new);
-	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), (s64)at);
+	EXPECT_EQ(program_call("mremap", at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new), new);
+	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), at);
 	EXPECT_EQ(put(at, 5), 0);
 	was = frame_at(new);
 	EXPECT_EQ(take_block_of(new), (u64)-EBUSY);
@@ -286,21 +277,16 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 	movable_announce();
 	EXPECT_EQ(take_block_of(new), 0);
 	EXPECT_EQ(get(new), at + 1);
-	program_box_end();
 }
 
 /* A thread works on the page at this moment, perhaps through the direct map. */
 TEST(program_huge, a_page_in_use_is_not_moved)
 {
+	const u64 at = map_movable();
 	struct area area;
-	u64 at, start = AT;
+	u64 start = AT;
 	pfn_t was;
 
-	REQUIRE(program_box_begin());
-	REQUIRE(map_small(SIZE));
-	fill(AT, AT + SIZE, PAGE_SIZE);
-	movable_announce();
-	at = page_to_move(SIZE);
 	REQUIRE(at);
 	was = frame_at(at);
 	pin_page(thread_current(), at, PT_PAGE);
@@ -313,7 +299,6 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 	EXPECT_EQ(frame_at(at), was);
 	EXPECT_EQ(take_block_of(at), 0);
 	EXPECT(is_filled(AT, AT + SIZE, PAGE_SIZE));
-	program_box_end();
 }
 
 /* ---- the program ends while another CPU moves its page ---- */
@@ -345,9 +330,7 @@ TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
 	struct late_move m;
 	irq_flags_t flags;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
+	SKIP_ON_ONE_CPU();
 	REQUIRE(map_small(SIZE) && put(AT, 1) == 0);
 	movable_announce();
 	m = (struct late_move){.from = pfn_to_page(frame_at(AT)),
@@ -363,7 +346,6 @@ TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
 	EXPECT_EQ(m.result, 0);
 	page_put(m.from); /* the holder's reference, handed over */
 	page_put(m.from);
-	program_box_end();
 }
 
 /* Threads that write meanwhile lose nothing. */
@@ -388,15 +370,13 @@ static void write_on(void *arg)
 
 static void move_and_collapse(struct writers *w)
 {
-	u64 rounds;
-
 	for (unsigned i = 0; i < 60 && atomic_load_relaxed(&w->lost) == 0; i++) {
 		movable_announce();
 		take_block_of(AT + i * 8 * PAGE_SIZE);
 		if (i % 8 == 7)
-			collapse(AT, MIB(2), &rounds);
+			collapse(AT, MIB(2));
 		if (i % 8 == 3) /* small again */
-			program_box_call(NR_MPROTECT, AT + MIB(1), PAGE_SIZE, RW | 4);
+			program_call("mprotect", AT + MIB(1), PAGE_SIZE, RW | 4);
 	}
 }
 
@@ -416,7 +396,6 @@ TEST(program_huge, writes_to_pages_that_move_are_not_lost)
 {
 	struct writers w = {.stop = 0};
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_small(MIB(4)));
 	for (u64 at = AT; at < AT + MIB(2); at += PAGE_SIZE)
 		put(at, 1);
@@ -424,61 +403,4 @@ TEST(program_huge, writes_to_pages_that_move_are_not_lost)
 		thread_record(cpu);
 	cpus_run_together(move_or_write, &w);
 	EXPECT_EQ(w.lost, 0);
-	program_box_end();
-}
-
-/* ---- room is made for a huge page ---- */
-
-static struct page *hog(struct page *chain)
-{
-	struct page *page;
-
-	while ((page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE)))
-		page_chain_push(&chain, page);
-	return chain;
-}
-
-static struct page *unhog(struct page *chain, unsigned count)
-{
-	while (chain && count-- > 0)
-		page_free(page_chain_pop(&chain));
-	return chain;
-}
-
-TEST(program_huge, other_pages_move_to_make_room_for_a_huge_one)
-{
-	struct mm_usage usage;
-	struct page *chain;
-	u64 rounds, most = 0;
-
-	mm_usage(&usage);
-	if ((usage.free + usage.unopened) * PAGE_SIZE > GIB(8))
-		SKIP("filling all memory of this machine would take too long");
-	test_option("contig", "index");
-	REQUIRE(program_box_begin());
-	REQUIRE(map_at(AT, MIB(256), RW, FIXED) == (s64)AT);
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(256), NOHUGEPAGE), 0);
-	/* page tables first, while they do not have to lie among the pages */
-	for (u64 at = AT; at < AT + MIB(256); at += MIB(2))
-		put(at, 1);
-	EXPECT_EQ(program_box_call(NR_MADVISE, AT, MIB(256), DONTNEED), 0);
-	chain = unhog(hog(NULL), 60);
-	while (most < MIB(256) && put(AT + most, AT + most + 1) == 0)
-		most += PAGE_SIZE;
-	/* half of what it has, everywhere: there is room, but in no block as a whole */
-	for (u64 at = AT; at < AT + most; at += 2 * PAGE_SIZE)
-		program_box_call(NR_MADVISE, at, PAGE_SIZE, DONTNEED);
-	chain = hog(chain);
-	if (most >= MIB(8)) {
-		/* it may be enough to drain the lists of CPUs */
-		const u64 candidates = contig_totals.candidates;
-
-		EXPECT_EQ(collapse(AT, MIB(2), &rounds), 0);
-		EXPECT_EQ(level_at(AT), PT_PMD);
-		EXPECT(contig_totals.candidates > candidates);
-		for (u64 at = AT + PAGE_SIZE; at < AT + most; at += 2 * PAGE_SIZE)
-			EXPECT_EQ(get(at), at + 1);
-	}
-	unhog(chain, ~0U);
-	program_box_end();
 }

@@ -6,15 +6,6 @@
 #include "kernel/program/user_copy.h"
 #include "tests/kernel/program_box.h"
 
-enum {
-	NR_MMAP = 9,
-	NR_MPROTECT = 10,
-	NR_MUNMAP = 11,
-	NR_BRK = 12,
-	NR_MREMAP = 25,
-	NR_MINCORE = 27,
-	NR_MADVISE = 28,
-};
 enum { PRIVATE = 0x22, FIXED = 0x32, POPULATE = 0x8022, HUGETLB = 0x40022, NORESERVE = 0x4022 };
 enum { R = 1, W = 2, RW = 3, MAYMOVE = 1, MOVE_FIXED = 3 };
 enum { DONTNEED = 4, HUGEPAGE = 14, NOHUGEPAGE = 15, COLLAPSE = 25 };
@@ -23,12 +14,12 @@ enum { DONTNEED = 4, HUGEPAGE = 14, NOHUGEPAGE = 15, COLLAPSE = 25 };
 
 static inline s64 map_at(u64 at, u64 size, u64 rights, u64 flags)
 {
-	return program_box_call(NR_MMAP, at, size, rights, flags, NO_FILE, 0);
+	return program_call("mmap", at, size, rights, flags, NO_FILE, 0);
 }
 
 static inline s64 unmap(u64 at, u64 size)
 {
-	return program_box_call(NR_MUNMAP, at, size);
+	return program_call("munmap", at, size);
 }
 
 static inline int put(u64 at, u64 value)

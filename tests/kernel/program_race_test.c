@@ -10,6 +10,7 @@
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
 #include "kernel/program/areas.h"
 #include "kernel/program/file.h"
 #include "kernel/program/mapping.h"
@@ -31,20 +32,8 @@
 #include "tests/kernel/random.h"
 #include "tests/kernel/said.h"
 
-enum {
-	NR_READ = 0,
-	NR_WRITE = 1,
-	NR_CLOSE = 3,
-	NR_MMAP = 9,
-	NR_MUNMAP = 11,
-	NR_PIPE = 22,
-	NR_MREMAP = 25,
-	NR_DUP2 = 33,
-	NR_EPOLL_CREATE = 213,
-	NR_EPOLL_WAIT = 232,
-	NR_EPOLL_CTL = 233,
-	NR_EVENTFD = 284,
-};
+FIXTURE(program_race, program_box_begin, program_box_end);
+
 enum { RW = 3, FIXED = 0x32, MAY_MOVE_FIXED = 3 };
 
 #define NO_FILE (~0ULL)
@@ -52,78 +41,55 @@ enum { RW = 3, FIXED = 0x32, MAY_MOVE_FIXED = 3 };
 
 static s64 map_at(u64 at, u64 size)
 {
-	return program_box_call(NR_MMAP, at, size, RW, FIXED, NO_FILE, 0);
+	return program_call("mmap", at, size, RW, FIXED, NO_FILE, 0);
 }
 
 /* ---- a pipe whose end is closed ---- */
 
-/* A call that another CPU makes, and that waits. */
-struct waiting {
-	unsigned number;
-	u64 file, buffer, bytes;
-	s64 result;
-	u32 begun, done;
-};
-
-static void wait_in_call(void *arg)
-{
-	struct waiting *w = arg;
-
-	atomic_store_release(&w->begun, 1);
-	w->result = program_box_call(w->number, w->file, w->buffer, w->bytes);
-	atomic_store_release(&w->done, 1);
-}
-
 /* Let a CPU wait in the call, close a descriptor, and expect that the call ends by itself. */
-static void close_under(struct waiting *w, cpu_t other, u64 closed)
+static void close_under(struct program_call *c, u64 closed)
 {
 	const u64 until = clock_ns() + cpu_deadline_scale() * 500 * NS_PER_MS;
-	struct thread *thread = thread_record(other);
+	struct thread *thread;
 
-	if (!thread || work_start(other, wait_in_call, w) < 0) {
-		test_fail(__FILE__, __LINE__, "CPU %u takes no work", other);
-		return;
-	}
-	while (atomic_load_acquire(&w->begun) == 0)
-		cpu_relax();
-	clock_delay_ns(5 * NS_PER_MS);
-	EXPECT_EQ(atomic_load_acquire(&w->done), 0);
-	EXPECT_EQ(program_box_call(NR_CLOSE, closed), 0);
-	while (atomic_load_acquire(&w->done) == 0 && clock_ns() < until) {
+	program_call_start(c);
+	thread = thread_on(c->cpu);
+	EXPECT_EQ(atomic_load_acquire(&c->done), 0);
+	EXPECT_EQ(program_call("close", closed), 0);
+	while (atomic_load_acquire(&c->done) == 0 && clock_ns() < until) {
 		call_serve();
 		cpu_relax();
 	}
-	EXPECT_EQ(atomic_load_acquire(&w->done), 1);
+	EXPECT_EQ(atomic_load_acquire(&c->done), 1);
 	atomic_store_relaxed(&thread->ending, true); /* it ends, whatever it waits for */
 	thread_wake(thread);
-	work_wait(other, 0);
+	work_wait(c->cpu, 0);
 	atomic_store_relaxed(&thread->ending, false);
+}
+
+static void new_pipe(int end[2])
+{
+	EXPECT_EQ(program_call("pipe", PROGRAM_BOX_MEMORY), 0);
+	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, 2 * sizeof(end[0])), 0);
 }
 
 TEST(program_race, a_closed_end_wakes_who_waits_at_the_other)
 {
-	const cpu_t other = cpus_find_other();
 	const u64 buffer = PROGRAM_BOX_MEMORY + PAGE_SIZE, bytes = KIB(16);
-	struct waiting reader = {.number = NR_READ, .buffer = buffer, .bytes = 8};
-	struct waiting writer = {.number = NR_WRITE, .buffer = buffer, .bytes = 8};
+	struct program_call reader = {.call = "read"}, writer = {.call = "write"};
 	int end[2];
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(program_box_call(NR_PIPE, PROGRAM_BOX_MEMORY), 0);
-	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
-	reader.file = (u64)end[0];
-	close_under(&reader, other, (u64)end[1]);
+	SKIP_ON_ONE_CPU();
+	new_pipe(end);
+	memcpy(reader.arg, (u64[]){(u64)end[0], buffer, 8}, 3 * sizeof(u64));
+	close_under(&reader, (u64)end[1]);
 	EXPECT_EQ(reader.result, 0);
-	EXPECT_EQ(program_box_call(NR_PIPE, PROGRAM_BOX_MEMORY), 0);
-	EXPECT_EQ(user_read(end, PROGRAM_BOX_MEMORY, sizeof(end)), 0);
+	new_pipe(end);
 	for (u64 i = 0; i < PIPE_SIZE; i += bytes)
-		EXPECT_EQ(program_box_call(NR_WRITE, (u64)end[1], buffer, bytes), (s64)bytes);
-	writer.file = (u64)end[1];
-	close_under(&writer, other, (u64)end[0]);
+		EXPECT_EQ(program_call("write", end[1], buffer, bytes), bytes);
+	memcpy(writer.arg, (u64[]){(u64)end[1], buffer, 8}, 3 * sizeof(u64));
+	close_under(&writer, (u64)end[0]);
 	EXPECT_EQ(writer.result, -EPIPE);
-	program_box_end();
 }
 
 /* ---- one copy, two pages ---- */
@@ -142,12 +108,11 @@ TEST(program_race, a_copy_over_a_border_uses_both_pages)
 	const u64 border = AT + PAGE_SIZE, start = border - 64;
 	u8 out[128], in[128] = {0};
 
-	REQUIRE(program_box_begin());
 	for (unsigned i = 0; i < sizeof(out); i++)
 		out[i] = (u8)(i + 1);
-	EXPECT_EQ(map_at(AT, 2 * PAGE_SIZE), (s64)AT);
+	EXPECT_EQ(map_at(AT, 2 * PAGE_SIZE), AT);
 	EXPECT_EQ(user_write(border, out, 1), 0);
-	EXPECT_EQ(map_at(AT + MIB(4), PAGE_SIZE), (s64)(AT + MIB(4)));
+	EXPECT_EQ(map_at(AT + MIB(4), PAGE_SIZE), (AT + MIB(4)));
 	EXPECT_EQ(user_write(AT + MIB(4), out, 1), 0);
 	EXPECT_EQ(user_write(AT, out, 1), 0);
 	EXPECT(frame_of(AT) != PFN_NONE && frame_of(AT) + 1 != frame_of(border));
@@ -160,88 +125,11 @@ TEST(program_race, a_copy_over_a_border_uses_both_pages)
 	EXPECT_EQ(user_read(in, start, sizeof(in)), 0);
 	EXPECT_EQ(in[64], out[64]);
 	/* without the second page, the first one has its part */
-	EXPECT_EQ(program_box_call(NR_MUNMAP, border, PAGE_SIZE), 0);
+	EXPECT_EQ(program_call("munmap", border, PAGE_SIZE), 0);
 	out[0] = 77;
 	EXPECT_EQ(user_write(start, out, sizeof(out)), -EFAULT);
 	EXPECT_EQ(user_read(in, start, 1), 0);
 	EXPECT_EQ(in[0], 77);
-	program_box_end();
-}
-
-/* ---- a page that moves while others count in it ---- */
-
-enum { MOVES = 400, WORDS = 16 };
-
-struct moving {
-	u64 done[WORDS]; /* additions to each word; atomic */
-	u32 over, wrong;
-};
-
-/* Add 1 to a word, where the page is now. True if it was there. */
-static bool add_at(u64 at)
-{
-	u32 value, found;
-
-	if (user_load_u32(at, &value) < 0)
-		return false;
-	for (;;) {
-		if (user_cas_u32(at, value, value + 1, &found) < 0)
-			return false;
-		if (found == value)
-			return true;
-		value = found;
-	}
-}
-
-/* The first CPU moves the page there and back again. */
-static void move_or_add(void *arg)
-{
-	struct moving *m = arg;
-	u64 seed = 5 + cpu_id();
-
-	if (!thread_record(cpu_id())) {
-		atomic_fetch_add(&m->wrong, 1);
-		return;
-	}
-	if (cpu_id() == 0) {
-		for (u64 i = 0; i < MOVES; i++) {
-			const u64 from = AT + (i % 2) * MIB(8), to = AT + MIB(8) - (i % 2) * MIB(8);
-
-			if (program_box_call(NR_MREMAP, from, MIB(2), MIB(2), MAY_MOVE_FIXED, to) !=
-			    (s64)to)
-				atomic_fetch_add(&m->wrong, 1);
-		}
-		atomic_store_release(&m->over, 1);
-		return;
-	}
-	while (!atomic_load_acquire(&m->over)) {
-		const u64 word = next_random(&seed) % WORDS;
-
-		for (u64 at = AT; at <= AT + MIB(8); at += MIB(8))
-			if (add_at(at + word * KIB(64)))
-				atomic_fetch_add(&m->done[word], 1);
-	}
-}
-
-TEST(program_race, nothing_written_to_a_page_that_moves_is_lost)
-{
-	static struct moving m;
-
-	m = (struct moving){.over = 0};
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(map_at(AT, MIB(2)), (s64)AT);
-	if (cpus_run_together(move_or_add, &m) < 2) {
-		program_box_end();
-		SKIP("needs two CPUs");
-	}
-	EXPECT_EQ(m.wrong, 0);
-	for (u64 i = 0; i < WORDS; i++) {
-		u32 value = 0;
-
-		EXPECT_EQ(user_load_u32(AT + i * KIB(64), &value), 0);
-		EXPECT_EQ(value, m.done[i]);
-	}
-	program_box_end();
 }
 
 /* ---- epoll, while descriptors are closed and replaced ---- */
@@ -265,17 +153,17 @@ static void change_watches(struct watching *w, u64 buffer, u64 *seed)
 
 	switch (next_random(seed) % 4) {
 	case 0:
-		program_box_call(NR_CLOSE, descriptor);
+		program_call("close", descriptor);
 		return;
 	case 1:
-		program_box_call(NR_DUP2, (u64)w->event, descriptor);
+		program_call("dup2", w->event, descriptor);
 		return;
 	case 2:
 		if (user_write(buffer, &event, sizeof(event)) == 0)
-			program_box_call(NR_EPOLL_CTL, (u64)w->epoll, ADD, descriptor, buffer);
+			program_call("epoll_ctl", w->epoll, ADD, descriptor, buffer);
 		return;
 	default:
-		program_box_call(NR_EPOLL_CTL, (u64)w->epoll, DELETE, descriptor, buffer);
+		program_call("epoll_ctl", w->epoll, DELETE, descriptor, buffer);
 		return;
 	}
 }
@@ -295,7 +183,7 @@ static void watch_and_change(void *arg)
 		s64 found;
 
 		change_watches(w, buffer, &seed);
-		found = program_box_call(NR_EPOLL_WAIT, (u64)w->epoll, buffer, WATCHED, 0);
+		found = program_call("epoll_wait", (u64)w->epoll, buffer, WATCHED, 0);
 		if (found < 0 || found > WATCHED ||
 		    user_read(event, buffer, (u64)found * sizeof(event[0])) < 0) {
 			atomic_fetch_add(&w->wrong, 1);
@@ -312,27 +200,16 @@ TEST(program_race, an_epoll_file_reports_only_its_watches_while_files_are_closed
 {
 	struct watching w = {.wrong = 0};
 
-	REQUIRE(program_box_begin());
-	w.epoll = program_box_call(NR_EPOLL_CREATE, 1);
-	w.event = program_box_call(NR_EVENTFD, 1); /* always ready to read */
+	w.epoll = program_call("epoll_create", 1);
+	w.event = program_call("eventfd", 1); /* always ready to read */
 	EXPECT(w.epoll >= 0 && w.event >= 0);
 	cpus_run_together(watch_and_change, &w);
 	EXPECT_EQ(w.wrong, 0);
-	program_box_end();
 }
 
 /* ---- no memory, and a huge page must be cut ---- */
 
 enum { UNMAPPED_BYTES = MIB(5), ALL_BYTES = MIB(8) };
-
-static void unmap_elsewhere(void *arg)
-{
-	struct waiting *w = arg;
-
-	atomic_store_release(&w->begun, 1);
-	w->result = program_box_call(NR_MUNMAP, AT, UNMAPPED_BYTES);
-	atomic_store_release(&w->done, 1);
-}
 
 /*
  * munmap() waits for the first area of its range, which is busy. A huge page comes at its last
@@ -340,60 +217,48 @@ static void unmap_elsewhere(void *arg)
  */
 TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 {
-	const cpu_t other = cpus_find_other();
 	const u64 huge = AT + MIB(4);
-	struct waiting w = {.done = 0};
+	struct program_call unmapping = {.call = "munmap", .arg = {AT, UNMAPPED_BYTES}};
 	u64 from = AT, value = 5;
 	enum pt_level level;
 	struct area first;
 	pte_t pte;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
-	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0 && thread_record(other));
-	EXPECT_EQ(program_box_call(NR_MMAP, AT, MIB(2), 1, FIXED, NO_FILE, 0), (s64)AT);
+	SKIP_ON_ONE_CPU();
+	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0);
+	EXPECT_EQ(program_call("mmap", AT, MIB(2), 1, FIXED, NO_FILE, 0), AT);
 	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(2), &first), 1);
-	EXPECT_EQ(work_start(other, unmap_elsewhere, &w), 0);
-	while (atomic_load_acquire(&w.begun) == 0)
-		cpu_relax();
-	clock_delay_ns(5 * NS_PER_MS);
+	program_call_start(&unmapping);
 	EXPECT_EQ(user_write(huge, &value, sizeof(value)), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	areas_put_back(&program_areas, &first);
-	work_wait(other, 0);
+	work_wait(unmapping.cpu, 0);
 	brim_end();
-	EXPECT_EQ(w.result, 0);
+	EXPECT_EQ(unmapping.result, 0);
 	EXPECT(!pages_find(huge, &pte, &level));
 	EXPECT(!areas_cover(&program_areas, huge, huge + PAGE_SIZE) &&
 	       areas_cover(&program_areas, huge + MIB(1), huge + MIB(2)));
-	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, 2 * ALL_BYTES), 0);
+	EXPECT_EQ(program_call("munmap", AT, 2 * ALL_BYTES), 0);
 	EXPECT(!pages_find(huge, &pte, &level) && !pages_find(huge + MIB(1), &pte, &level));
-	program_box_end(); /* and the case's account says that nothing was lost */
 }
 
-enum { NR_MPROTECT = 10, NR_MADVISE = 28, DONTNEED = 4 };
+enum { DONTNEED = 4 };
 
 /* Calls that cut a huge page at each end of their range. */
-static s64 cut_two(unsigned which)
-{
-	const u64 from = AT + MIB(1), to = AT + MIB(16) + PAGE_SIZE;
+#define FROM (AT + MIB(1))
+#define TO   (AT + MIB(16) + PAGE_SIZE)
 
-	switch (which) {
-	case 0:
-		return program_box_call(NR_MUNMAP, from, MIB(2));
-	case 1:
-		return program_box_call(NR_MPROTECT, from, MIB(2), 1);
-	case 2:
-		return program_box_call(NR_MADVISE, from, MIB(2), DONTNEED);
-	case 3:
-		return program_box_call(NR_MREMAP, from, MIB(2), PAGE_SIZE, MAY_MOVE_FIXED, to);
-	case 4:
-		return program_box_call(NR_MREMAP, from, MIB(2), MIB(2), MAY_MOVE_FIXED, to);
-	default:
-		return map_at(from, MIB(2));
-	}
-}
+static const struct {
+	const char *call;
+	u64 arg[6];
+} cuts[] = {
+	{"munmap", {FROM, MIB(2)}},
+	{"mprotect", {FROM, MIB(2), 1}},
+	{"madvise", {FROM, MIB(2), DONTNEED}},
+	{"mremap", {FROM, MIB(2), PAGE_SIZE, MAY_MOVE_FIXED, TO}},
+	{"mremap", {FROM, MIB(2), MIB(2), MAY_MOVE_FIXED, TO}},
+	{"mmap", {FROM, MIB(2), RW, FIXED, NO_FILE}},
+};
 
 /* Every leaf lies in an area, and has its rights. */
 static void expect_leaves_in_areas(unsigned which, u32 nth)
@@ -419,26 +284,25 @@ static bool fail_nth(unsigned which, u32 nth)
 {
 	bool failed;
 
-	EXPECT_EQ(map_at(AT, MIB(4)), (s64)AT);
+	EXPECT_EQ(map_at(AT, MIB(4)), AT);
 	for (u64 at = AT; at < AT + MIB(4); at += MIB(2))
 		EXPECT_EQ(user_write(at, &nth, sizeof(nth)), 0);
 	brim_begin(FAIL_ALLOC, nth, FAIL_ONCE);
-	cut_two(which);
+	program_call_with(NULL, cuts[which].call, cuts[which].arg);
 	failed = brim_end();
 	expect_leaves_in_areas(which, nth);
-	EXPECT_EQ(program_box_call(NR_MUNMAP, AT, MIB(24)), 0);
+	EXPECT_EQ(program_call("munmap", AT, MIB(24)), 0);
 	return failed;
 }
 
 TEST(program_race, each_allocation_of_a_call_that_cuts_huge_pages_may_fail)
 {
-	for (unsigned which = 0; which < 6 && !test_failed(); which++) {
+	for (unsigned which = 0; which < ARRAY_LEN(cuts) && !test_failed(); which++) {
 		u32 nth = 1;
 
-		REQUIRE(program_box_begin());
+		REQUIRE(program_box_again());
 		while (fail_nth(which, nth) && !test_failed())
 			nth++;
-		program_box_end();
 	}
 }
 
@@ -498,7 +362,7 @@ static void unmap_noted(void *arg)
 	struct step *step = arg;
 
 	begin_step(step);
-	program_box_call(NR_MUNMAP, AT, MIB(1));
+	program_call("munmap", AT, MIB(1));
 	atomic_store_release(&step->done, 1);
 }
 
@@ -525,7 +389,6 @@ TEST(program_race, a_file_stays_while_a_report_names_it)
 	if (second == cpu_id())
 		second = cpumask_next(&cpus_online, second + 1);
 	wait_period_ms = 600000; /* the lock is held for as long as the host likes */
-	REQUIRE(program_box_begin());
 	REQUIRE(map_noted() && thread_record(first) && thread_record(second));
 	REQUIRE(work_start(first, die_elsewhere, &death) == 0);
 	REQUIRE(work_start(second, unmap_noted, &unmapping) == 0);
@@ -548,7 +411,6 @@ TEST(program_race, a_file_stays_while_a_report_names_it)
 	EXPECT(kept);
 	EXPECT(atomic_load_acquire(&released));
 	EXPECT(said_says(" r--, noted"));
-	program_box_end();
 }
 
 /* The call may wait for anything, and the area and its file are its own until then. */
@@ -557,7 +419,6 @@ TEST(program_race, a_report_leaves_an_area_alone_that_a_call_changes)
 	struct area area;
 	u64 from = AT;
 
-	REQUIRE(program_box_begin());
 	REQUIRE(map_noted());
 	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(1), &area), 1);
 	said_begin();
@@ -567,7 +428,6 @@ TEST(program_race, a_report_leaves_an_area_alone_that_a_call_changes)
 	EXPECT(said_says("another thread is changing the memory at") && !said_says("noted"));
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	EXPECT_EQ(thread_current()->pin, 0);
-	program_box_end();
 }
 
 /* ---- the end ---- */
@@ -596,10 +456,8 @@ TEST(program_race, the_status_is_there_with_the_end)
 	u32 wrong = 0;
 	int status;
 
-	REQUIRE(program_box_begin());
 	cpus_run_together(end_or_see, &wrong);
 	EXPECT_EQ(wrong, 0);
 	EXPECT(!program_end(STATUS + 1)); /* the first one counts */
 	EXPECT(program_ended(&status) && status == STATUS);
-	program_box_end();
 }

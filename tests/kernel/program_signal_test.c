@@ -20,38 +20,17 @@
 #include "mm/memmap/zone.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/program_box.h"
+#include "tests/kernel/program_memory.h"
 
-enum {
-	NR_SIGACTION = 13,
-	NR_SIGPROCMASK = 14,
-	NR_SIGRETURN = 15,
-	NR_KILL = 62,
-	NR_SIGTIMEDWAIT = 128,
-	NR_SIGQUEUEINFO = 129,
-	NR_SIGSUSPEND = 130,
-	NR_SIGALTSTACK = 131,
-	NR_TKILL = 200,
-	NR_TGKILL = 234,
-};
+FIXTURE(program_signal, program_box_begin, program_box_end);
+
 enum { SIG_BLOCK };
 
-#define ARGUMENTS PROGRAM_BOX_MEMORY                 /* what calls point to */
-#define RESULTS   (PROGRAM_BOX_MEMORY + KIB(1))      /* what they write */
 #define ALT_STACK (PROGRAM_BOX_MEMORY + KIB(8))      /* 8 KiB */
 #define STACK     (PROGRAM_BOX_MEMORY + KIB(48) + 8) /* a stack pointer inside of a function */
 #define HANDLER   0x401000ULL
 #define RESTORER  0x402000ULL
-#define NOWHERE   (PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES + PAGE_SIZE)
 #define BIT(n)    (1ULL << ((n)-1))
-
-static u64 load_u64(user_t from)
-{
-	u64 value = 0;
-
-	EXPECT_EQ(user_read(&value, from, sizeof(value)), 0);
-	return value;
-}
 
 static u32 load_u32(user_t from)
 {
@@ -61,23 +40,18 @@ static u32 load_u32(user_t from)
 	return value;
 }
 
-static void store_u64(user_t to, u64 value)
-{
-	EXPECT_EQ(user_write(to, &value, sizeof(value)), 0);
-}
-
 static s64 set_action(int signal, u64 handler, u64 flags, u64 mask)
 {
 	const u64 action[4] = {handler, flags | SA_RESTORER, RESTORER, mask};
 
 	EXPECT_EQ(user_write(ARGUMENTS, action, sizeof(action)), 0);
-	return program_box_call(NR_SIGACTION, (u64)signal, ARGUMENTS, 0, 8);
+	return program_call("rt_sigaction", signal, ARGUMENTS, 0, 8);
 }
 
 static s64 set_mask(u64 how, u64 set)
 {
-	store_u64(ARGUMENTS, set);
-	return program_box_call(NR_SIGPROCMASK, how, ARGUMENTS, 0, 8);
+	EXPECT_EQ(put(ARGUMENTS, set), 0);
+	return program_call("rt_sigprocmask", how, ARGUMENTS, 0, 8);
 }
 
 static s64 set_alt_stack(user_t sp, u32 flags, u64 size)
@@ -85,7 +59,7 @@ static s64 set_alt_stack(user_t sp, u32 flags, u64 size)
 	const u64 stack[3] = {sp, flags, size};
 
 	EXPECT_EQ(user_write(ARGUMENTS, stack, sizeof(stack)), 0);
-	return program_box_call(NR_SIGALTSTACK, ARGUMENTS, 0);
+	return program_call("sigaltstack", ARGUMENTS, 0);
 }
 
 /* Registers that all differ, as a timer's interrupt finds them. */
@@ -118,21 +92,87 @@ static struct user_regs some_registers(void)
 
 static s64 raise_here(int signal)
 {
-	return program_box_call(NR_TGKILL, program_pid(), program_pid(), (u64)signal);
+	return program_call("tgkill", program_pid(), program_pid(), signal);
+}
+
+static void deliver(struct user_regs *regs, int signal)
+{
+	EXPECT_EQ(raise_here(signal), 0);
+	signal_deliver(regs);
+}
+
+/* As the restorer does it: the handler's return has taken 8 bytes from the stack. */
+static s64 sigreturn(struct user_regs *regs)
+{
+	regs->rsp += 8;
+	return program_call_with(regs, "rt_sigreturn", (const u64[6]){0});
 }
 
 /* ---- the frame ---- */
 
-TEST(program_signal, a_handler_begins_as_the_abi_says)
+/* Registers of ucontext_t, in the order of REG_R8 and so on. */
+static u64 context_register(user_t context, unsigned n)
 {
-	struct user_regs regs = some_registers();
+	return get(context + 40 + 8 * n);
+}
 
-	REQUIRE(program_box_begin());
+static void expect_frame(const struct user_regs *regs)
+{
+	static const u64 registers[] = {8,
+					9,
+					10,
+					11,
+					12,
+					13,
+					14,
+					15,
+					16,
+					17,
+					18,
+					19,
+					20,
+					21,
+					22,
+					STACK,
+					0x400123,
+					0x646,                /* REG_EFL */
+					0x33 | 0x2bULL << 48, /* REG_CSGSFS */
+					0,
+					0,
+					BIT(SIGTERM) /* REG_OLDMASK */,
+					0};
+	const user_t context = regs->rdx, vectors = context_register(context, 23);
+
+	for (unsigned i = 0; i < ARRAY_LEN(registers); i++)
+		EXPECT_EQ(context_register(context, i), registers[i]);
+	EXPECT_EQ(get(context + 296), BIT(SIGTERM)); /* uc_sigmask */
+	EXPECT_EQ(load_u32(context + 16 + 8), 0);    /* uc_stack.ss_flags */
+	EXPECT_EQ(get(context + 8), 0);              /* uc_link */
+	EXPECT_EQ(get(context) & ~1ULL, UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS);
+	EXPECT_EQ(vectors % 64, 0);
+	EXPECT(vectors >= regs->rsp + 440);
+	EXPECT(vectors + user_vectors_size() + 4 <= STACK - 128);
+	EXPECT_EQ(get(context) & 1, user_vectors_size() > 512);
+	if (user_vectors_size() > 512) {
+		EXPECT_EQ(load_u32(vectors + 464), 0x46505853);
+		EXPECT_EQ(load_u32(vectors + 468), user_vectors_size() + 4);
+		EXPECT_EQ(get(vectors + 472), user_vectors_features());
+		EXPECT_EQ(load_u32(vectors + 480), user_vectors_size());
+		EXPECT_EQ(load_u32(vectors + user_vectors_size()), 0x46505845);
+	}
+}
+
+/* A handler begins as the ABI says, with every register in its frame, and its return restores. */
+TEST(program_signal, sigreturn_restores_what_was_interrupted)
+{
+	const struct user_regs before = some_registers();
+	struct user_regs regs = before;
+
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, BIT(SIGUSR2)), 0);
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM)), 0);
 	EXPECT_EQ(raise_here(SIGUSR1), 0);
 	EXPECT(signal_is_deliverable(thread_current()));
 	signal_deliver(&regs);
-
 	EXPECT_EQ(regs.rip, HANDLER);
 	EXPECT_EQ(regs.rdi, SIGUSR1);
 	EXPECT_EQ(regs.rsi, regs.rsp + 312);
@@ -140,78 +180,17 @@ TEST(program_signal, a_handler_begins_as_the_abi_says)
 	EXPECT_EQ(regs.rax, 0);
 	EXPECT_EQ(regs.rflags & 1 << 10, 0);
 	EXPECT_EQ((regs.rsp + 8) % 16, 0);
-	EXPECT_EQ(load_u64(regs.rsp), RESTORER);
-	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGUSR2));
+	EXPECT_EQ(get(regs.rsp), RESTORER);
+	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGUSR2) | BIT(SIGTERM));
 	EXPECT(!signal_is_deliverable(thread_current()));
-	program_box_end();
-}
+	expect_frame(&regs);
 
-/* gregs of ucontext_t, in the order of REG_R8 and so on, are at 40 of ucontext_t. */
-TEST(program_signal, the_frame_has_every_register_where_the_abi_has_it)
-{
-	static const u64 general[] = {8,  9,  10, 11, 12, 13, 14,    15,      16,
-				      17, 18, 19, 20, 21, 22, STACK, 0x400123};
-	struct user_regs regs = some_registers();
-	user_t context, vectors;
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, 0), 0);
-	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM)), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	context = regs.rdx;
-	for (unsigned i = 0; i < ARRAY_LEN(general); i++)
-		EXPECT_EQ(load_u64(context + 40 + 8 * i), general[i]);
-	EXPECT_EQ(load_u64(context + 40 + 8 * 17), 0x646);                /* REG_EFL */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 18), 0x33 | 0x2bULL << 48); /* REG_CSGSFS */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 19), 0);                    /* REG_ERR */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 20), 0);                    /* REG_TRAPNO */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 21), BIT(SIGTERM));         /* REG_OLDMASK */
-	EXPECT_EQ(load_u64(context + 40 + 8 * 22), 0);                    /* REG_CR2 */
-	EXPECT_EQ(load_u64(context + 296), BIT(SIGTERM));                 /* uc_sigmask */
-	EXPECT_EQ(load_u32(context + 16 + 8), 0);                         /* uc_stack.ss_flags */
-	EXPECT_EQ(load_u64(context + 8), 0);                              /* uc_link */
-	EXPECT_EQ(load_u64(context) & ~1ULL, UC_SIGCONTEXT_SS | UC_STRICT_RESTORE_SS);
-
-	vectors = load_u64(context + 40 + 8 * 23);
-	EXPECT_EQ(vectors % 64, 0);
-	EXPECT(vectors >= regs.rsp + 440);
-	EXPECT(vectors + user_vectors_size() + 4 <= STACK - 128);
-	EXPECT_EQ(load_u64(context) & 1, user_vectors_size() > 512);
-	if (user_vectors_size() > 512) {
-		EXPECT_EQ(load_u32(vectors + 464), 0x46505853);
-		EXPECT_EQ(load_u32(vectors + 468), user_vectors_size() + 4);
-		EXPECT_EQ(load_u64(vectors + 472), user_vectors_features());
-		EXPECT_EQ(load_u32(vectors + 480), user_vectors_size());
-		EXPECT_EQ(load_u32(vectors + user_vectors_size()), 0x46505845);
-	}
-	program_box_end();
-}
-
-/* As the restorer does it: the handler's return has taken 8 bytes from the stack. */
-static s64 sigreturn(struct user_regs *regs)
-{
-	regs->rsp += 8;
-	return program_box_call_with(regs, NR_SIGRETURN, (const u64[6]){0});
-}
-
-TEST(program_signal, sigreturn_restores_what_was_interrupted)
-{
-	const struct user_regs before = some_registers();
-	struct user_regs regs = before;
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, 0), 0);
-	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM)), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
 	regs.rbx = regs.r15 = regs.r8 = 0;
 	EXPECT_EQ(sigreturn(&regs), before.rax);
 	regs.vector = before.vector;
 	regs.error = before.error;
 	EXPECT_EQ(memcmp(&regs, &before, sizeof(regs)), 0);
 	EXPECT_EQ(thread_current()->blocked, BIT(SIGTERM));
-	program_box_end();
 }
 
 TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
@@ -219,21 +198,19 @@ TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
 	const u64 everything = ~0ULL;
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
 	regs.vector = 14;
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0x1234);
-	store_u64(regs.rdx + 40 + 8 * 16, 0x405000);   /* REG_RIP */
-	store_u64(regs.rdx + 40 + 8 * 17, everything); /* REG_EFL */
-	store_u64(regs.rdx + 296, everything);         /* uc_sigmask */
-	store_u64(regs.rdx + 40 + 8 * 18, 0);          /* selectors */
+	EXPECT_EQ(put(regs.rdx + 40 + 8 * 16, 0x405000), 0);   /* REG_RIP */
+	EXPECT_EQ(put(regs.rdx + 40 + 8 * 17, everything), 0); /* REG_EFL */
+	EXPECT_EQ(put(regs.rdx + 296, everything), 0);         /* uc_sigmask */
+	EXPECT_EQ(put(regs.rdx + 40 + 8 * 18, 0), 0);          /* selectors */
 	sigreturn(&regs);
 	EXPECT_EQ(regs.rip, 0x405000);
 	EXPECT_EQ(regs.rflags & (3 << 12 | 1 << 17), 0); /* no right to ports, no virtual mode */
 	EXPECT_EQ(regs.cs, 0x33);
 	EXPECT_EQ(thread_current()->blocked, ~(BIT(SIGKILL) | BIT(SIGSTOP)));
 	EXPECT_EQ(program_box_died(), 0);
-	program_box_end();
 }
 
 /* Vector registers come back, and a frame whose registers end after 512 bytes is taken, too. */
@@ -243,11 +220,9 @@ TEST(program_signal, sigreturn_restores_vector_registers)
 	u8 area[512];
 	user_t vectors;
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	vectors = load_u64(regs.rdx + 40 + 8 * 23);
+	deliver(&regs, SIGUSR1);
+	vectors = context_register(regs.rdx, 23);
 	EXPECT_EQ(user_read(area, vectors, sizeof(area)), 0);
 	area[0] = 0x7f;
 	area[1] = 0x02; /* FCW: double precision */
@@ -256,74 +231,38 @@ TEST(program_signal, sigreturn_restores_vector_registers)
 	sigreturn(&regs);
 	EXPECT_EQ(program_box_died(), 0);
 
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	vectors = load_u64(regs.rdx + 40 + 8 * 23);
+	deliver(&regs, SIGUSR1);
+	vectors = context_register(regs.rdx, 23);
 	EXPECT_EQ(load_u32(vectors) & 0xffff, 0x27f);
-	store_u64(regs.rdx + 40 + 8 * 23, 0); /* none: as after a reset */
+	EXPECT_EQ(put(regs.rdx + 40 + 8 * 23, 0), 0); /* none: as after a reset */
 	sigreturn(&regs);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(load_u32(load_u64(regs.rdx + 40 + 8 * 23)) & 0xffff, 0x37f);
-	program_box_end();
+	deliver(&regs, SIGUSR1);
+	EXPECT_EQ(load_u32(context_register(regs.rdx, 23)) & 0xffff, 0x37f);
 }
 
 /* ---- handlers and masks ---- */
 
-TEST(program_signal, nodefer_and_resethand)
-{
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_NODEFER | SA_RESETHAND, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rip, HANDLER);
-	EXPECT_EQ(thread_current()->blocked, 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(program_box_died(), SIGUSR1);
-	program_box_end();
-}
-
+/* The handler's first run resets it, and what is ignored by default does nothing. */
 TEST(program_signal, default_actions)
 {
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(raise_here(SIGCHLD), 0);
 	EXPECT_EQ(raise_here(SIGWINCH), 0);
 	EXPECT(!signal_is_deliverable(thread_current()));
-	EXPECT_EQ(raise_here(SIGTSTP), 0);
-	signal_deliver(&regs);
+	deliver(&regs, SIGTSTP);
 	EXPECT_EQ(program_box_died(), 0);
 	EXPECT_EQ(regs.rip, 0x400123);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), SIGKILL), 0);
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_NODEFER | SA_RESETHAND, 0), 0);
+	deliver(&regs, SIGUSR1);
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(thread_current()->blocked, 0);
+	deliver(&regs, SIGUSR1);
+	EXPECT_EQ(program_box_died(), SIGUSR1);
+	REQUIRE(program_box_again());
+	EXPECT_EQ(program_call("kill", program_pid(), SIGKILL), 0);
 	signal_deliver(&regs);
 	EXPECT_EQ(program_box_died(), SIGKILL);
-	program_box_end();
-}
-
-TEST(program_signal, actions_are_reported_and_checked)
-{
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, ~0ULL), 0);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, RESULTS, 8), 0);
-	EXPECT_EQ(load_u64(RESULTS), HANDLER);
-	EXPECT_EQ(load_u64(RESULTS + 8), SA_ONSTACK | SA_RESTORER);
-	EXPECT_EQ(load_u64(RESULTS + 16), RESTORER);
-	EXPECT_EQ(load_u64(RESULTS + 24), ~(BIT(SIGKILL) | BIT(SIGSTOP)));
-	EXPECT_EQ(set_action(SIGKILL, HANDLER, 0, 0), -EINVAL);
-	EXPECT_EQ(set_action(SIGSTOP, SIG_IGN, 0, 0), -EINVAL);
-	EXPECT_EQ(set_action(0, HANDLER, 0, 0), -EINVAL);
-	EXPECT_EQ(set_action(65, HANDLER, 0, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, 0, 16), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, NOWHERE, 0, 8), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, 0, NOWHERE, 8), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 3, ARGUMENTS, 0, 8), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, NOWHERE, 0, 8), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_SIGPROCMASK, 0, 0, NOWHERE, 8), -EFAULT);
-	program_box_end();
 }
 
 /* ---- stacks ---- */
@@ -333,74 +272,57 @@ TEST(program_signal, handlers_run_on_the_alternate_stack)
 	struct user_regs regs = some_registers();
 	u64 first;
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, 1024), -ENOMEM);
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 4, KIB(8)), -EINVAL);
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, 0), 0);
 	EXPECT_EQ(set_action(SIGUSR2, HANDLER, SA_ONSTACK, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
+	deliver(&regs, SIGUSR1);
 	first = regs.rsp;
 	EXPECT(first > ALT_STACK && first < ALT_STACK + KIB(8));
-	EXPECT_EQ(load_u64(regs.rdx + 16), ALT_STACK);
+	EXPECT_EQ(get(regs.rdx + 16), ALT_STACK);
 	EXPECT_EQ(load_u32(regs.rdx + 24), 0);
-	EXPECT_EQ(load_u64(regs.rdx + 32), KIB(8));
-	EXPECT_EQ(program_box_call_with(&regs, NR_SIGALTSTACK, (const u64[6]){ARGUMENTS}), -EPERM);
-	EXPECT_EQ(program_box_call_with(&regs, NR_SIGALTSTACK, (const u64[6]){0, RESULTS}), 0);
+	EXPECT_EQ(get(regs.rdx + 32), KIB(8));
+	EXPECT_EQ(program_call_with(&regs, "sigaltstack", (const u64[6]){ARGUMENTS}), -EPERM);
+	EXPECT_EQ(program_call_with(&regs, "sigaltstack", (const u64[6]){0, RESULTS}), 0);
 	EXPECT_EQ(load_u32(RESULTS + 8), SS_ONSTACK);
-	EXPECT_EQ(raise_here(SIGUSR2), 0);
-	signal_deliver(&regs); /* goes on below the first */
+	deliver(&regs, SIGUSR2); /* goes on below the first */
 	EXPECT(regs.rsp < first && regs.rsp > ALT_STACK);
 	sigreturn(&regs);
 	EXPECT_EQ(regs.rsp, first);
 	sigreturn(&regs);
 	EXPECT_EQ(regs.rsp, STACK);
 	EXPECT_EQ(thread_current()->alt_stack, ALT_STACK);
-	program_box_end();
 }
 
-TEST(program_signal, a_frame_that_overflows_the_alternate_stack_ends_the_program)
+/* Where a handler cannot run, the program ends. */
+TEST(program_signal, a_handler_that_cannot_begin_ends_the_program)
 {
+	const u64 without_restorer[4] = {HANDLER, SA_SIGINFO, 0, 0};
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
+	/* its frame overflows the alternate stack */
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
 	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_ONSTACK, 0), 0);
 	regs.rsp = ALT_STACK + 256;
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
-	program_box_end();
-}
-
-TEST(program_signal, a_stack_pointer_near_0_is_survived)
-{
+	/* its frame would go round address 0 */
 	for (u64 rsp = 0; rsp < 1024; rsp += 56) {
-		struct user_regs regs = some_registers();
-
-		REQUIRE(program_box_begin());
+		REQUIRE(program_box_again());
 		EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-		EXPECT_EQ(raise_here(SIGUSR1), 0);
+		regs = some_registers();
 		regs.rsp = rsp;
-		signal_deliver(&regs);
+		deliver(&regs, SIGUSR1);
 		EXPECT_EQ(program_box_died(), SIGSEGV);
-		program_box_end();
 	}
-}
-
-/* Without a restorer the handler could not return. */
-TEST(program_signal, a_handler_without_a_restorer_is_not_run)
-{
-	const u64 action[4] = {HANDLER, SA_SIGINFO, 0, 0};
-	struct user_regs regs = some_registers();
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(user_write(ARGUMENTS, action, sizeof(action)), 0);
-	EXPECT_EQ(program_box_call(NR_SIGACTION, SIGUSR1, ARGUMENTS, 0, 8), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
+	/* it could not return */
+	REQUIRE(program_box_again());
+	EXPECT_EQ(user_write(ARGUMENTS, without_restorer, sizeof(without_restorer)), 0);
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, ARGUMENTS, 0, 8), 0);
+	regs = some_registers();
+	deliver(&regs, SIGUSR1);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
-	program_box_end();
 }
 
 /* ---- faults ---- */
@@ -409,42 +331,33 @@ TEST(program_signal, a_fault_tells_its_handler_where)
 {
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
 	regs.vector = 14;
 	regs.error = 6;
 	signal_raise_fault(&regs, SIGSEGV, SEGV_ACCERR, 0xdeadb000);
 	EXPECT_EQ(load_u32(regs.rsi), SIGSEGV);
 	EXPECT_EQ(load_u32(regs.rsi + 8), 2);
-	EXPECT_EQ(load_u64(regs.rsi + 16), 0xdeadb000);
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 19), 6);          /* REG_ERR */
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 20), 14);         /* REG_TRAPNO */
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 22), 0xdeadb000); /* REG_CR2 */
+	EXPECT_EQ(get(regs.rsi + 16), 0xdeadb000);
+	EXPECT_EQ(context_register(regs.rdx, 19), 6);          /* REG_ERR */
+	EXPECT_EQ(context_register(regs.rdx, 20), 14);         /* REG_TRAPNO */
+	EXPECT_EQ(context_register(regs.rdx, 22), 0xdeadb000); /* REG_CR2 */
 	EXPECT_EQ(program_box_died(), 0);
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0); /* in its own handler */
 	EXPECT_EQ(program_box_died(), SIGSEGV);
-	program_box_end();
-}
-
-static int died_by_fault(u64 handler)
-{
-	struct user_regs regs = some_registers();
-	int died;
-
-	if (!program_box_begin())
-		return 0;
-	set_action(SIGBUS, handler, 0, 0);
-	signal_raise_fault(&regs, SIGBUS, BUS_ADRERR, 0x1000);
-	died = program_box_died();
-	program_box_end();
-	return died;
 }
 
 TEST(program_signal, a_fault_without_a_handler_ends_the_program)
 {
-	EXPECT_EQ(died_by_fault(SIG_DFL), SIGBUS);
-	EXPECT_EQ(died_by_fault(SIG_IGN), SIGBUS);
-	EXPECT_EQ(died_by_fault(HANDLER), 0);
+	static const u64 handlers[] = {SIG_DFL, SIG_IGN, HANDLER};
+
+	for (unsigned i = 0; i < ARRAY_LEN(handlers); i++) {
+		struct user_regs regs = some_registers();
+
+		REQUIRE(program_box_again());
+		set_action(SIGBUS, handlers[i], 0, 0);
+		signal_raise_fault(&regs, SIGBUS, BUS_ADRERR, 0x1000);
+		EXPECT_EQ(program_box_died(), handlers[i] == HANDLER ? 0 : SIGBUS);
+	}
 }
 
 TEST(program_signal, exceptions_become_signals)
@@ -464,15 +377,14 @@ TEST(program_signal, exceptions_become_signals)
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
 		struct user_regs regs = some_registers();
 
-		REQUIRE(program_box_begin());
+		REQUIRE(program_box_again());
 		set_action(rows[i].signal, HANDLER, 0, 0);
 		regs.vector = rows[i].vector;
 		program_exception(&regs);
 		EXPECT_EQ(regs.rip, HANDLER);
 		EXPECT_EQ(load_u32(regs.rsi), rows[i].signal);
 		EXPECT_EQ(load_u32(regs.rsi + 8), (u32)rows[i].code);
-		EXPECT_EQ(load_u64(regs.rsi + 16), rows[i].has_address ? 0x400123 : 0);
-		program_box_end();
+		EXPECT_EQ(get(regs.rsi + 16), rows[i].has_address ? 0x400123 : 0);
 	}
 }
 
@@ -481,15 +393,13 @@ TEST(program_signal, exceptions_become_signals)
  * CPU's own, and get their old values back. Nothing here executes an instruction that would raise
  * the exception.
  */
-static u32 float_code(u64 vector, u16 control, u16 status, u32 mxcsr)
+static void expect_float_code(u64 vector, u16 control, u16 status, u32 mxcsr, u32 code)
 {
 	static u8 area[KIB(16)] __attribute__((aligned(64)));
 	static u8 before[KIB(16)] __attribute__((aligned(64)));
 	struct user_regs regs = some_registers();
-	u32 code = 0;
 
-	if (user_vectors_size() > sizeof(area) || !program_box_begin())
-		return 0;
+	REQUIRE(user_vectors_size() <= sizeof(area) && program_box_again());
 	set_action(SIGFPE, HANDLER, 0, 0);
 	user_vectors_save(before);
 	memcpy(area, before, sizeof(area));
@@ -502,18 +412,16 @@ static u32 float_code(u64 vector, u16 control, u16 status, u32 mxcsr)
 	regs.vector = vector;
 	program_exception(&regs);
 	EXPECT(user_vectors_load(before));
-	code = load_u32(regs.rsi + 8);
-	program_box_end();
-	return code;
+	EXPECT_EQ(load_u32(regs.rsi + 8), code);
 }
 
 TEST(program_signal, floating_point_exceptions_have_their_codes)
 {
-	EXPECT_EQ(float_code(16, 0x37f & ~4, 4, 0x1f80), FPE_FLTDIV);
-	EXPECT_EQ(float_code(16, 0x37f & ~1, 5, 0x1f80), FPE_FLTINV);
-	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x400) | 8), FPE_FLTOVF);
-	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x800) | 0x10), FPE_FLTUND);
-	EXPECT_EQ(float_code(19, 0x37f, 0, (0x1f80 & ~0x1000) | 0x20), FPE_FLTRES);
+	expect_float_code(16, 0x37f & ~4, 4, 0x1f80, FPE_FLTDIV);
+	expect_float_code(16, 0x37f & ~1, 5, 0x1f80, FPE_FLTINV);
+	expect_float_code(19, 0x37f, 0, (0x1f80 & ~0x400) | 8, FPE_FLTOVF);
+	expect_float_code(19, 0x37f, 0, (0x1f80 & ~0x800) | 0x10, FPE_FLTUND);
+	expect_float_code(19, 0x37f, 0, (0x1f80 & ~0x1000) | 0x20, FPE_FLTRES);
 }
 
 /* ---- no memory ---- */
@@ -545,11 +453,11 @@ static void survive(u64 flags, u64 rsp)
 
 		REQUIRE(regs.rip == HANDLER);
 		EXPECT_EQ(load_u32(regs.rsi), SIGBUS);
-		EXPECT_EQ(load_u64(regs.rsi + 16), UNTOUCHED);
+		EXPECT_EQ(get(regs.rsi + 16), UNTOUCHED);
 		EXPECT_EQ(regs.rsp - ALT_STACK < KIB(8), flags == SA_ONSTACK);
-		at = load_u64(regs.rdx + 40 + 8 * 23) + 24;
+		at = context_register(regs.rdx, 23) + 24;
 		mxcsr[i] = load_u32(at);
-		store_u64(at, load_u64(at) ^ 0x8000);
+		EXPECT_EQ(put(at, get(at) ^ 0x8000), 0);
 		sigreturn(&regs);
 		EXPECT_EQ(regs.rip, 0x400123);
 		EXPECT_EQ(regs.rsp, rsp);
@@ -561,12 +469,11 @@ TEST(program_signal, handlers_run_and_return_without_memory)
 {
 	struct user_regs regs = some_registers();
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
 	for (u64 at = ALT_STACK; at < ALT_STACK + KIB(8); at += PAGE_SIZE)
-		store_u64(at, 1);
+		EXPECT_EQ(put(at, 1), 0);
 	for (u64 at = STACK - KIB(8); at <= STACK; at += PAGE_SIZE)
-		store_u64(at, 1);
+		EXPECT_EQ(put(at, 1), 0);
 	EXPECT_EQ(set_action(SIGFPE, HANDLER, 0, 0), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
 	EXPECT_EQ(set_action(SIGBUS, HANDLER, SA_ONSTACK, 0), 0);
@@ -582,7 +489,6 @@ TEST(program_signal, handlers_run_and_return_without_memory)
 	regs = touch_in_vain(UNTOUCHED + KIB(4));
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	brim_end();
-	program_box_end();
 }
 
 /* The report of a death shows callers as far as their frames are there. */
@@ -591,14 +497,12 @@ TEST(program_signal, a_report_takes_no_memory)
 	struct user_regs regs = some_registers();
 	struct pages_count before, after;
 
-	REQUIRE(program_box_begin());
 	regs.rsp = regs.rbp = UNTOUCHED;
 	pages_count(&before);
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, NOWHERE);
 	pages_count(&after);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	EXPECT_EQ(after.leaves[PT_PAGE], before.leaves[PT_PAGE]);
-	program_box_end();
 }
 
 /* ---- interrupted calls ---- */
@@ -615,53 +519,48 @@ static struct user_regs in_a_call(s64 result)
 
 TEST(program_signal, a_call_is_made_again_if_the_handler_says_so)
 {
-	struct user_regs regs = in_a_call(-ERESTARTSYS);
+	static const struct {
+		s64 result;
+		int signal; /* 0: there is none, and the call's own registers are looked at */
+		u64 rax, rip;
+	} rows[] = {
+		{-ERESTARTSYS, SIGUSR1, 202, 0x400123 - 2},
+		{-ERESTARTSYS, SIGUSR2, (u64)-EINTR, 0x400123},
+		{-ERESTARTSYS, 0, 202, 0x400123 - 2},
+		{-EINTR, 0, (u64)-EINTR, 0x400123},
+	};
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_RESTART, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 13), 202);          /* REG_RAX */
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 16), 0x400123 - 2); /* REG_RIP */
-
-	regs = in_a_call(-ERESTARTSYS);
 	EXPECT_EQ(set_action(SIGUSR2, HANDLER, 0, 0), 0);
-	EXPECT_EQ(raise_here(SIGUSR2), 0);
-	signal_deliver(&regs);
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 13), (u64)-EINTR);
-	EXPECT_EQ(load_u64(regs.rdx + 40 + 8 * 16), 0x400123);
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		struct user_regs regs = in_a_call(rows[i].result);
 
-	regs = in_a_call(-ERESTARTSYS); /* no handler at all */
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rax, 202);
-	EXPECT_EQ(regs.rip, 0x400123 - 2);
-
-	regs = in_a_call(-EINTR);
-	signal_deliver(&regs);
-	EXPECT_EQ(regs.rax, (u64)-EINTR);
-	EXPECT_EQ(regs.rip, 0x400123);
-	program_box_end();
+		if (rows[i].signal != 0)
+			EXPECT_EQ(raise_here(rows[i].signal), 0);
+		signal_deliver(&regs);
+		if (rows[i].signal != 0)
+			sigreturn(&regs);
+		EXPECT_EQ(regs.rax, rows[i].rax);
+		EXPECT_EQ(regs.rip, rows[i].rip);
+	}
 }
 
 TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
 {
 	struct user_regs regs = in_a_call(0);
 
-	REQUIRE(program_box_begin());
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1) | BIT(SIGTERM)), 0);
-	EXPECT_EQ(raise_here(SIGUSR1), 0);
-	signal_deliver(&regs);
+	deliver(&regs, SIGUSR1);
 	EXPECT_EQ(regs.rip, 0x400123);
-	store_u64(ARGUMENTS, BIT(SIGUSR2));
-	program_box_call_with(&regs, NR_SIGSUSPEND, (const u64[6]){ARGUMENTS, 8});
+	EXPECT_EQ(put(ARGUMENTS, BIT(SIGUSR2)), 0);
+	program_call_with(&regs, "rt_sigsuspend", (const u64[6]){ARGUMENTS, 8});
 	EXPECT_EQ(regs.rip, HANDLER);
 	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGUSR2));
-	EXPECT_EQ(load_u64(regs.rdx + 296), BIT(SIGUSR1) | BIT(SIGTERM));
+	EXPECT_EQ(get(regs.rdx + 296), BIT(SIGUSR1) | BIT(SIGTERM));
 	EXPECT_EQ(sigreturn(&regs), -EINTR);
 	EXPECT_EQ(regs.rip, 0x400123);
 	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGTERM));
-	program_box_end();
 }
 
 /* ---- pending signals ---- */
@@ -671,21 +570,23 @@ static s64 queue(int signal, u64 value)
 	const u64 info[16] = {(u64)signal, (u32)SI_QUEUE, program_pid(), value};
 
 	EXPECT_EQ(user_write(ARGUMENTS, info, sizeof(info)), 0);
-	return program_box_call(NR_SIGQUEUEINFO, program_pid(), (u64)signal, ARGUMENTS);
+	return program_call("rt_sigqueueinfo", program_pid(), signal, ARGUMENTS);
 }
 
 static s64 take(u64 set, u64 seconds)
 {
 	const u64 time[2] = {seconds, 0};
 
-	store_u64(ARGUMENTS, set);
+	EXPECT_EQ(put(ARGUMENTS, set), 0);
 	EXPECT_EQ(user_write(ARGUMENTS + 64, time, sizeof(time)), 0);
-	return program_box_call(NR_SIGTIMEDWAIT, ARGUMENTS, RESULTS, ARGUMENTS + 64, 8);
+	return program_call("rt_sigtimedwait", ARGUMENTS, RESULTS, ARGUMENTS + 64, 8);
 }
 
-TEST(program_signal, signals_from_32_on_queue_with_their_values)
+/* Signals from 32 on queue with their values, until the queue is full. */
+TEST(program_signal, signals_queue_with_their_values)
 {
-	REQUIRE(program_box_begin());
+	unsigned taken = 0, queued = 0;
+
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(34) | BIT(35) | BIT(SIGUSR1)), 0);
 	for (u64 i = 0; i < 5; i++)
 		EXPECT_EQ(queue(34, 100 + i), 0);
@@ -695,33 +596,24 @@ TEST(program_signal, signals_from_32_on_queue_with_their_values)
 	for (u64 i = 0; i < 5; i++) {
 		EXPECT_EQ(take(BIT(34) | BIT(35), 10), 34);
 		EXPECT_EQ(load_u32(RESULTS + 8), (u32)SI_QUEUE);
-		EXPECT_EQ(load_u64(RESULTS + 24), 100 + i);
+		EXPECT_EQ(get(RESULTS + 24), 100 + i);
 	}
 	EXPECT_EQ(take(BIT(34) | BIT(35), 10), 35);
 	EXPECT_EQ(take(BIT(34) | BIT(35), 0), -EAGAIN);
 	EXPECT_EQ(take(BIT(SIGUSR1), 0), SIGUSR1);
-	EXPECT_EQ(load_u64(RESULTS + 24), 1);
+	EXPECT_EQ(get(RESULTS + 24), 1);
 	EXPECT_EQ(take(BIT(SIGUSR1), 0), -EAGAIN);
 	EXPECT_EQ(thread_current()->blocked, BIT(34) | BIT(35) | BIT(SIGUSR1));
-	program_box_end();
-}
 
-TEST(program_signal, a_full_queue_refuses)
-{
-	unsigned taken = 0, queued = 0;
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(40) | BIT(41)), 0);
-	while (queued < 10000 && queue(40, queued) == 0)
+	while (queued < 10000 && queue(34, queued) == 0)
 		queued++;
 	EXPECT(queued > 100 && queued < 10000);
-	EXPECT_EQ(raise_here(41), 0); /* carries nothing that could be lost */
-	EXPECT_EQ(take(BIT(41), 0), 41);
-	while (take(BIT(40), 0) == 40)
+	EXPECT_EQ(raise_here(SIGUSR1), 0); /* carries nothing that could be lost */
+	EXPECT_EQ(take(BIT(SIGUSR1), 0), SIGUSR1);
+	while (take(BIT(34), 0) == 34)
 		taken++;
 	EXPECT_EQ(taken, queued);
-	EXPECT_EQ(queue(40, 1), 0);
-	program_box_end();
+	EXPECT_EQ(queue(34, 1), 0);
 }
 
 /*
@@ -755,9 +647,7 @@ TEST(program_signal, a_thread_gets_no_signal_of_the_last_thread_there)
 	struct signal_info info;
 	u64 taken = 0;
 
-	if (cpu_count < 2)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
+	SKIP_ON_ONE_CPU();
 	second = program_box_second();
 	REQUIRE(work_start(other, follow, &followed) == 0);
 	for (u32 id = 2000; id < 2000 + THREADS_IN_TURN; id++) {
@@ -780,7 +670,6 @@ TEST(program_signal, a_thread_gets_no_signal_of_the_last_thread_there)
 	atomic_store_release(&followed.stop, 1);
 	work_wait(other, 0);
 	cpus_note_met(taken, "signals that were taken");
-	program_box_end();
 }
 
 /* Its sender has made a note, another signal's receiver takes both, and then the sender goes on. */
@@ -789,40 +678,20 @@ TEST(program_signal, a_queued_signal_is_not_taken_again_when_its_sender_is_late)
 	struct thread *second;
 	struct signal_info info;
 
-	if (cpu_count < 2)
-		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
+	SKIP_ON_ONE_CPU();
 	second = program_box_second();
 	atomic_fetch_or(&second->pending, BIT(40));
 	EXPECT(!signal_pending_take(second, BIT(40), &info));
 	EXPECT_EQ(second->pending, 0);
-	program_box_end();
-}
-
-TEST(program_signal, senders_are_checked)
-{
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), 0), 0);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), 65), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid(), -1ULL), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_KILL, program_pid() + 1000, SIGTERM), -ESRCH);
-	EXPECT_EQ(program_box_call(NR_TKILL, program_pid() + 1000, SIGTERM), -ESRCH);
-	EXPECT_EQ(program_box_call(NR_TKILL, 0, SIGTERM), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_TGKILL, program_pid() + 1, program_pid(), SIGTERM), -ESRCH);
-	EXPECT_EQ(program_box_call(NR_SIGQUEUEINFO, program_pid(), SIGTERM, NOWHERE), -EFAULT);
-	EXPECT(!signal_is_deliverable(thread_current()));
-	program_box_end();
 }
 
 /* A program may ignore SIGINT. A user who is in earnest types Ctrl-C twice. */
 TEST(program_signal, ctrl_c_interrupts_and_twice_it_kills)
 {
-	REQUIRE(program_box_begin());
 	EXPECT(!program_was_interrupted());
 	console_file_key(3);
 	EXPECT(program_was_interrupted());
 	EXPECT_EQ(signal_pending_shared(), signal_bit(SIGINT));
 	program_interrupt();
 	EXPECT_EQ(signal_pending_shared(), signal_bit(SIGINT) | signal_bit(SIGKILL));
-	program_box_end();
 }

@@ -17,26 +17,9 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
-enum {
-	NR_NANOSLEEP = 35,
-	NR_GETITIMER = 36,
-	NR_ALARM = 37,
-	NR_SETITIMER = 38,
-	NR_GETTIMEOFDAY = 96,
-	NR_TIME = 201,
-	NR_CLOCK_GETTIME = 228,
-	NR_CLOCK_NANOSLEEP = 230,
-	NR_TIMER_CREATE = 222,
-	NR_TIMER_SETTIME,
-	NR_TIMER_GETTIME,
-	NR_TIMER_GETOVERRUN,
-	NR_TIMER_DELETE,
-};
-enum { REALTIME = 0, MONOTONIC = 1, PROCESS_CPUTIME = 2, THREAD_CPUTIME = 3, ABSOLUTE = 1 };
+FIXTURE(program_time, program_box_begin, program_box_end);
 
-#define ARGUMENTS PROGRAM_BOX_MEMORY
-#define RESULTS   (PROGRAM_BOX_MEMORY + KIB(1))
-#define NOWHERE   (PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES + PAGE_SIZE)
+enum { REALTIME = 0, MONOTONIC = 1, PROCESS_CPUTIME = 2, THREAD_CPUTIME = 3, ABSOLUTE = 1 };
 
 static u64 result_ns(user_t from)
 {
@@ -49,7 +32,7 @@ static u64 result_ns(user_t from)
 
 static u64 clock_of(s32 clock)
 {
-	EXPECT_EQ(program_box_call(NR_CLOCK_GETTIME, (u64)clock, RESULTS), 0);
+	EXPECT_EQ(program_call("clock_gettime", clock, RESULTS), 0);
 	return result_ns(RESULTS);
 }
 
@@ -60,37 +43,10 @@ static void store_time(s64 sec, s64 part)
 	EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
 }
 
-TEST(program_time, clocks_agree)
-{
-	static const s32 uptime[] = {1, 4, 6, 7, 9};
-	static const s32 calendar[] = {0, 5, 8, 11};
-	struct user_timeval time;
-	u64 before, after;
-
-	REQUIRE(program_box_begin());
-	for (unsigned i = 0; i < ARRAY_LEN(uptime); i++) {
-		before = clock_ns();
-		after = clock_of(uptime[i]);
-		EXPECT(before <= after && after <= clock_ns());
-	}
-	for (unsigned i = 0; i < ARRAY_LEN(calendar); i++) {
-		before = clock_ns() + clock_date_ns();
-		after = clock_of(calendar[i]);
-		EXPECT(before <= after && after <= clock_ns() + clock_date_ns());
-	}
-	before = clock_of(REALTIME);
-	EXPECT_EQ(program_box_call(NR_GETTIMEOFDAY, RESULTS, 0), 0);
-	EXPECT_EQ(user_read(&time, RESULTS, sizeof(time)), 0);
-	EXPECT((u64)time.sec * NS_PER_S + (u64)time.usec * NS_PER_US + NS_PER_US > before);
-	EXPECT((u64)program_box_call(NR_TIME, 0) >= before / NS_PER_S);
-	program_box_end();
-}
-
 TEST(program_time, cpu_time_leaves_out_sleep)
 {
 	u64 thread, program, start;
 
-	REQUIRE(program_box_begin());
 	clock_delay_ns(NS_PER_MS);
 	thread = clock_of(THREAD_CPUTIME);
 	EXPECT(thread >= NS_PER_MS);
@@ -100,10 +56,9 @@ TEST(program_time, cpu_time_leaves_out_sleep)
 	store_time(0, 50 * (s64)NS_PER_MS);
 	start = clock_ns();
 	thread = clock_of(THREAD_CPUTIME);
-	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
+	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), 0);
 	thread = clock_of(THREAD_CPUTIME) - thread;
 	EXPECT(thread + 45 * NS_PER_MS <= clock_ns() - start);
-	program_box_end();
 }
 
 /* A thread sleeps, ends, and is followed by others on its CPU, while another one looks. */
@@ -135,7 +90,6 @@ TEST(program_time, cpu_time_never_goes_back)
 
 	if (cpus_find_other() != 1)
 		SKIP("needs two CPUs");
-	REQUIRE(program_box_begin());
 	REQUIRE(program_box_second());
 	REQUIRE(work_start(1, begin_and_end, &looker) == 0);
 	while (!atomic_load_acquire(&looker.running))
@@ -149,50 +103,6 @@ TEST(program_time, cpu_time_never_goes_back)
 	} while (clock_ns() < until && !test_failed());
 	atomic_store_release(&looker.stop, 1);
 	work_wait(1, 0);
-	program_box_end();
-}
-
-TEST(program_time, sleeps_last_as_long_as_they_should)
-{
-	u64 start;
-
-	REQUIRE(program_box_begin());
-	start = clock_ns();
-	store_time(0, 20 * (s64)NS_PER_MS);
-	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
-	EXPECT(clock_ns() - start >= 20 * NS_PER_MS);
-
-	start = clock_ns() + 20 * NS_PER_MS;
-	store_time((s64)(start / NS_PER_S), (s64)(start % NS_PER_S));
-	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
-	EXPECT(clock_ns() >= start);
-
-	start = clock_ns() + 20 * NS_PER_MS;
-	store_time((s64)((start + clock_date_ns()) / NS_PER_S),
-		   (s64)((start + clock_date_ns()) % NS_PER_S));
-	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, REALTIME, ABSOLUTE, ARGUMENTS, 0), 0);
-	EXPECT(clock_ns() >= start);
-	EXPECT(clock_ns() < start + NS_PER_S * 5);
-
-	store_time(0, 0);
-	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, MONOTONIC, ABSOLUTE, ARGUMENTS, 0), 0);
-	EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), 0);
-	program_box_end();
-}
-
-TEST(program_time, sleep_arguments_are_checked)
-{
-	static const s64 bad[][2] = {{-1, 0}, {0, -1}, {0, 1000000000}};
-
-	REQUIRE(program_box_begin());
-	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
-		store_time(bad[i][0], bad[i][1]);
-		EXPECT_EQ(program_box_call(NR_NANOSLEEP, ARGUMENTS, 0), -EINVAL);
-	}
-	EXPECT_EQ(program_box_call(NR_NANOSLEEP, NOWHERE, 0), -EFAULT);
-	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, THREAD_CPUTIME, 0, ARGUMENTS, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_CLOCK_NANOSLEEP, 99, 0, ARGUMENTS, 0), -EINVAL);
-	program_box_end();
 }
 
 /* struct itimerval: interval and time left, in seconds and microseconds. */
@@ -202,14 +112,14 @@ static s64 set_timer(s64 interval_us, s64 left_us)
 			      left_us % 1000000};
 
 	EXPECT_EQ(user_write(ARGUMENTS, timer, sizeof(timer)), 0);
-	return program_box_call(NR_SETITIMER, 0, ARGUMENTS, RESULTS);
+	return program_call("setitimer", 0, ARGUMENTS, RESULTS);
 }
 
 static u64 timer_left_us(void)
 {
 	s64 timer[4] = {0};
 
-	EXPECT_EQ(program_box_call(NR_GETITIMER, 0, RESULTS), 0);
+	EXPECT_EQ(program_call("getitimer", 0, RESULTS), 0);
 	EXPECT_EQ(user_read(timer, RESULTS, sizeof(timer)), 0);
 	return (u64)(timer[2] * 1000000 + timer[3]);
 }
@@ -229,7 +139,8 @@ static bool alarm_came(void)
 
 TEST(program_time, the_interval_timer_sends_sigalrm)
 {
-	REQUIRE(program_box_begin());
+	struct interval_timer timer;
+
 	EXPECT_EQ(timer_left_us(), 0);
 	EXPECT_EQ(set_timer(0, 3600 * 1000000LL), 0);
 	EXPECT(timer_left_us() > 3000 * 1000000ULL);
@@ -237,34 +148,19 @@ TEST(program_time, the_interval_timer_sends_sigalrm)
 	EXPECT_EQ(set_timer(0, 2000), 0);
 	EXPECT(alarm_came());
 	EXPECT_EQ(timer_left_us(), 0);
-	program_box_end();
-}
-
-TEST(program_time, the_interval_timer_repeats)
-{
-	struct interval_timer timer;
-
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(set_timer(5000000, 1000), 0);
+	EXPECT_EQ(set_timer(5000000, 1000), 0); /* it repeats */
 	EXPECT(alarm_came());
 	timer = interval_timer_of(INTERVAL_TIMER_REAL);
 	EXPECT_EQ(timer.interval_ns, 5 * NS_PER_S);
 	EXPECT(timer.left_ns > 0 && timer.left_ns <= 5 * NS_PER_S);
 	EXPECT_EQ(set_timer(5000000, 0), 0); /* stops it */
 	EXPECT_EQ(timer_left_us(), 0);
-	program_box_end();
-}
-
-TEST(program_time, alarm_tells_whole_seconds)
-{
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(program_box_call(NR_ALARM, 100), 0);
-	EXPECT_EQ(program_box_call(NR_ALARM, 0), 100);
-	EXPECT_EQ(program_box_call(NR_ALARM, 0), 0);
-	EXPECT_EQ(program_box_call(NR_SETITIMER, 1, ARGUMENTS, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_SETITIMER, 0, NOWHERE, 0), -EFAULT);
+	EXPECT_EQ(program_call("alarm", 100), 0);
+	EXPECT_EQ(program_call("alarm", 0), 100);
+	EXPECT_EQ(program_call("alarm", 0), 0);
+	EXPECT_EQ(program_call("setitimer", 1, ARGUMENTS, 0), -EINVAL);
+	EXPECT_EQ(program_call("setitimer", 0, NOWHERE, 0), -EFAULT);
 	EXPECT_EQ(set_timer(0, -1), -EINVAL);
-	program_box_end();
 }
 
 /* ---- timers of POSIX ---- */
@@ -279,7 +175,7 @@ static s64 make_timer(s32 clock, int signal, int kind, u32 thread, u64 value)
 	s64 err;
 
 	EXPECT_EQ(user_write(ARGUMENTS, event, sizeof(event)), 0);
-	err = program_box_call(NR_TIMER_CREATE, (u64)clock, ARGUMENTS, RESULTS);
+	err = program_call("timer_create", (u64)clock, ARGUMENTS, RESULTS);
 	EXPECT_EQ(user_read(&id, RESULTS, sizeof(id)), 0);
 	return err < 0 ? err : id;
 }
@@ -290,7 +186,7 @@ static s64 start_timer(s64 id, u64 flags, u64 interval_ns, u64 ns)
 			     ns % NS_PER_S};
 
 	EXPECT_EQ(user_write(ARGUMENTS, spec, sizeof(spec)), 0);
-	return program_box_call(NR_TIMER_SETTIME, (u64)id, flags, ARGUMENTS, RESULTS);
+	return program_call("timer_settime", id, flags, ARGUMENTS, RESULTS);
 }
 
 /* Look as the interrupt does, until the signal comes, and take it. */
@@ -312,7 +208,6 @@ TEST(program_time, a_timer_sends_its_signal)
 	struct signal_info info;
 	s64 program, thread;
 
-	REQUIRE(program_box_begin());
 	program = make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 77);
 	thread = make_timer(REALTIME, 40, SENDS_TO_THREAD, self, 78);
 	REQUIRE(program > 0 && thread > program);
@@ -334,7 +229,6 @@ TEST(program_time, a_timer_sends_its_signal)
 	/* a time that has passed is due at once */
 	EXPECT_EQ(start_timer(program, ABSOLUTE, 0, 1), 0);
 	EXPECT_EQ(timer_signal(SIGUSR1).signal, SIGUSR1);
-	program_box_end();
 }
 
 TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
@@ -343,7 +237,6 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	s64 id;
 	u64 due;
 
-	REQUIRE(program_box_begin());
 	id = make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 0);
 	REQUIRE(id > 0);
 	EXPECT_EQ(start_timer(id, 0, 2 * NS_PER_MS, NS_PER_MS), 0);
@@ -354,12 +247,12 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	EXPECT_EQ(start_timer(id, 0, 0, 0), 0); /* no more of them */
 	info = timer_signal(SIGUSR1);
 	EXPECT(info.uid >= 4);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), info.uid);
+	EXPECT_EQ(program_call("timer_getoverrun", id), info.uid);
 	EXPECT(!signal_is_deliverable(thread_current()));
 	/* the next signal begins with none: the timer expires once, however late this CPU looks */
 	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
 	EXPECT_EQ(timer_signal(SIGUSR1).uid, 0);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), 0);
+	EXPECT_EQ(program_call("timer_getoverrun", id), 0);
 	/* a signal that the program pretends is from a timer changes no count */
 	info = (struct signal_info){.signal = SIGUSR1, .code = SI_TIMER, .pid = 99999, .uid = 5};
 	EXPECT_EQ(signal_send(thread_current(), SIGUSR1, &info), 0);
@@ -369,7 +262,6 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	timers_look();
 	EXPECT(interval_timer_of((int)id).left_ns > 0);
 	EXPECT(timer_signal(SIGUSR1).uid > 1000);
-	program_box_end();
 }
 
 TEST(program_time, timers_are_made_and_dropped)
@@ -378,11 +270,10 @@ TEST(program_time, timers_are_made_and_dropped)
 	s64 id, last = 0;
 	unsigned made = 0;
 
-	REQUIRE(program_box_begin());
 	id = make_timer(MONOTONIC, SIGUSR1, SENDS_NOTHING, 0, 0);
 	EXPECT(id > 0);
 	EXPECT_EQ(start_timer(id, 0, 7 * NS_PER_S, 3600 * NS_PER_S), 0);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), 0);
+	EXPECT_EQ(program_call("timer_gettime", id, RESULTS), 0);
 	EXPECT_EQ(result_ns(RESULTS), 7 * NS_PER_S);
 	EXPECT(result_ns(RESULTS + 16) > 3000 * NS_PER_S);
 	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
@@ -390,24 +281,24 @@ TEST(program_time, timers_are_made_and_dropped)
 	clock_delay_ns(2 * NS_PER_MS);
 	timers_look();
 	EXPECT(!signal_is_deliverable(thread_current()));
-	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), 0);
+	EXPECT_EQ(program_call("timer_gettime", id, RESULTS), 0);
 	EXPECT_EQ(result_ns(RESULTS + 16), 0);
 	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
-	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)id), 0);
-	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)id), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETTIME, (u64)id, RESULTS), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_TIMER_GETOVERRUN, (u64)id), -EINVAL);
+	EXPECT_EQ(program_call("timer_delete", id), 0);
+	EXPECT_EQ(program_call("timer_delete", id), -EINVAL);
+	EXPECT_EQ(program_call("timer_gettime", id, RESULTS), -EINVAL);
+	EXPECT_EQ(program_call("timer_getoverrun", id), -EINVAL);
 	EXPECT_EQ(start_timer(id, 0, 0, 1), -EINVAL);
 	/* another thread has dropped it since this one looked */
 	EXPECT_EQ(interval_timer_set((int)id, &timer, &timer), -EINVAL);
 	EXPECT_EQ(interval_timer_of((int)id).left_ns, 0);
-	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, 0), -EINVAL); /* ITIMER_REAL */
+	EXPECT_EQ(program_call("timer_delete", 0), -EINVAL); /* ITIMER_REAL */
 	EXPECT_EQ(make_timer(12345, SIGUSR1, SENDS_SIGNAL, 0, 0), -EINVAL);
 	EXPECT_EQ(make_timer(PROCESS_CPUTIME, SIGUSR1, SENDS_SIGNAL, 0, 0), -ENOTSUP);
 	EXPECT_EQ(make_timer(MONOTONIC, 65, SENDS_SIGNAL, 0, 0), -EINVAL);
 	EXPECT_EQ(make_timer(MONOTONIC, SIGUSR1, 9, 0, 0), -EINVAL);
 	EXPECT_EQ(make_timer(MONOTONIC, SIGUSR1, SENDS_TO_THREAD, 4242, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_TIMER_CREATE, MONOTONIC, 0, NOWHERE), -EFAULT);
+	EXPECT_EQ(program_call("timer_create", MONOTONIC, 0, NOWHERE), -EFAULT);
 	do {
 		id = make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 0);
 		last = id > 0 ? id : last;
@@ -416,13 +307,11 @@ TEST(program_time, timers_are_made_and_dropped)
 	EXPECT_EQ(made, INTERVAL_TIMERS - 1);
 	EXPECT_EQ(start_timer(last, 0, 0, 1000000000 * NS_PER_S), 0);
 	store_time(0, 1000000000);
-	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, (u64)last, 0, ARGUMENTS, 0), -EINVAL);
-	EXPECT_EQ(program_box_call(NR_TIMER_SETTIME, (u64)last, 0, 0, 0), -EINVAL);
-	program_box_end();
+	EXPECT_EQ(program_call("timer_settime", last, 0, ARGUMENTS, 0), -EINVAL);
+	EXPECT_EQ(program_call("timer_settime", last, 0, 0, 0), -EINVAL);
 	/* the next program finds none */
-	REQUIRE(program_box_begin());
-	EXPECT_EQ(program_box_call(NR_TIMER_DELETE, (u64)last), -EINVAL);
-	program_box_end();
+	REQUIRE(program_box_again());
+	EXPECT_EQ(program_call("timer_delete", last), -EINVAL);
 }
 
 /* ---- the vDSO, as a C library reads it ---- */

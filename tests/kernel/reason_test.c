@@ -52,15 +52,7 @@ TEST(kernel_reason, of_a_page_that_is_not_allocated)
 	reason_set(REASON_BUSY);
 	page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
 	REQUIRE(page);
-	page_free(page);
 	EXPECT_EQ(last_reason(), REASON_BUSY); /* what succeeds writes nothing */
-}
-
-TEST(kernel_reason, of_registers_that_are_not_mapped)
-{
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page);
 	EXPECT_REASON(!mmio_map(0xfec00000, 0), REASON_BAD_SIZE);
 	EXPECT_REASON(!mmio_map(1ULL << 60, 8), REASON_BAD_PHYS);
 	said_begin(); /* a line of the log says it, too */
@@ -105,44 +97,27 @@ TEST(kernel_reason, of_a_huge_mapping_that_does_not_change)
 	huge_unmap(addr);
 }
 
-/* Promise all free pages, so that the pool has none for others. Returns how many. */
-static u64 pool_promise_all(struct pool_usage *before)
-{
-	pool_usage(&pool_2m, before);
-	pool_set_overcommit(&pool_2m, 0);
-	EXPECT_EQ(pool_reserve(&pool_2m, before->free - before->reserved), 0);
-	return before->free - before->reserved;
-}
-
-static void pool_unpromise(const struct pool_usage *before, u64 count)
-{
-	pool_unreserve(&pool_2m, count);
-	pool_set_overcommit(&pool_2m, before->overcommit);
-}
-
-/* Whichever CPU finds no page, the caller learns why. */
+/* Whichever CPU finds no page, the caller learns why. All free pages are promised. */
 TEST(kernel_reason, of_pages_that_helpers_did_not_find)
 {
 	struct pool_usage before;
-	const u64 promised = pool_promise_all(&before);
-	void *addr = huge_map(64 * SIZE, SIZE, HUGE_POOL);
+	u64 promised;
+	void *addr;
 
-	REQUIRE(addr);
-	EXPECT_REASON(huge_populate(addr, 64 * SIZE) == -ENOMEM, REASON_NO_POOL_PAGE);
-	huge_unmap(addr);
-	EXPECT_REASON(!huge_map(64 * SIZE, SIZE, HUGE_POOL | HUGE_POPULATE), REASON_NO_POOL_PAGE);
-	pool_unpromise(&before, promised);
-}
-
-TEST(kernel_reason, of_a_pool_that_has_no_page)
-{
-	struct pool_usage before;
-	const u64 promised = pool_promise_all(&before);
-
+	pool_usage(&pool_2m, &before);
+	promised = before.free - before.reserved;
+	pool_set_overcommit(&pool_2m, 0);
+	EXPECT_EQ(pool_reserve(&pool_2m, promised), 0);
 	EXPECT_EQ(before.page_bytes, SIZE);
 	EXPECT_EQ(before.pages, before.free + before.in_use);
 	EXPECT_REASON(pool_grow_on(&pool_2m, NULL, mm_kernel.nodes, 1) == 0, REASON_BAD_NODE);
 	EXPECT_REASON(pool_reserve(&pool_2m, 1) == -ENOMEM, REASON_NO_POOL_PAGE);
 	EXPECT_REASON(!pool_page_take(&pool_2m, NODE_NONE, POOL_ANY), REASON_NO_POOL_PAGE);
-	pool_unpromise(&before, promised);
+	addr = huge_map(64 * SIZE, SIZE, HUGE_POOL);
+	REQUIRE(addr);
+	EXPECT_REASON(huge_populate(addr, 64 * SIZE) == -ENOMEM, REASON_NO_POOL_PAGE);
+	huge_unmap(addr);
+	EXPECT_REASON(!huge_map(64 * SIZE, SIZE, HUGE_POOL | HUGE_POPULATE), REASON_NO_POOL_PAGE);
+	pool_unreserve(&pool_2m, promised);
+	pool_set_overcommit(&pool_2m, before.overcommit);
 }

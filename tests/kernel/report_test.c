@@ -5,17 +5,39 @@
 #include "mm/zone/report.h"
 
 #include "kernel/run/test.h"
-#include "mm/debug/account.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 
 #define ALL ((u64)-1)
 
+static struct arena *a;
+
+static bool borrow(void)
+{
+	pool_makes_on_demand();
+	a = arena_borrow(MIB(32), .phantom = GIB(2));
+	if (a)
+		arena_open_all(a);
+	return a;
+}
+
+static void give_back(void)
+{
+	if (!a)
+		return;
+	EXPECT(arena_accounted(a));
+	arena_return(a);
+}
+
+FIXTURE(mm_report, borrow, give_back);
+
 /* Free frames of the arena in classes that are shown. */
-static u64 showable(struct arena *a)
+static u64 showable(void)
 {
 	u64 frames = 0;
 
@@ -34,43 +56,33 @@ static u64 frames_out(const struct report *report)
 }
 
 /* Show everything, in as many turns as that takes. Returns how many frames were shown. */
-static u64 show_all(struct arena *a, enum report_result result)
+static u64 show_all(void)
 {
 	struct report report = {.mm = &a->mm};
 	u64 frames = 0;
 
 	while (report_take(&report, ALL) > 0) {
 		frames += frames_out(&report);
-		report_give(&report, result);
+		report_give(&report, REPORT_TAKEN);
 	}
 	return frames;
 }
 
-static struct arena *borrow(void)
+TEST(mm_report, all_that_is_free_is_shown_once)
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
-
-	if (a)
-		arena_open_all(a);
-	return a;
-}
-
-TEST_ARENA(mm_report, all_that_is_free_is_shown_once, borrow())
-{
-	const u64 free = showable(a);
+	const u64 free = showable();
 
 	EXPECT(free > GIB(1) >> PAGE_SHIFT);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), free);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
-	EXPECT_EQ(showable(a), free);
+	EXPECT_EQ(show_all(), free);
+	EXPECT_EQ(show_all(), 0);
+	EXPECT_EQ(showable(), free);
 }
 
-TEST_ARENA(mm_report, what_is_shown_belongs_to_nobody, borrow())
+TEST(mm_report, what_is_shown_belongs_to_nobody)
 {
-	struct report report;
+	struct report report = {.mm = &a->mm};
 	u64 transit = 0;
 
-	report = (struct report){.mm = &a->mm};
 	report_take(&report, ALL);
 	for (u32 i = 0; i < report.count; i++)
 		for (u32 block = report.run[i].index;
@@ -83,36 +95,38 @@ TEST_ARENA(mm_report, what_is_shown_belongs_to_nobody, borrow())
 	report_give(&report, REPORT_TAKEN);
 }
 
-TEST_ARENA(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else, borrow())
+TEST(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else)
 {
 	enum { PAGES = 3 };
+	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 shown;
 
-	show_all(a, REPORT_TAKEN);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), PAGES), PAGES);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), PAGES), PAGES);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), PAGES * BLOCK_FRAMES); /* as huge pages */
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
+	show_all();
+	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(show_all(), 0);
+	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(show_all(), PAGES * BLOCK_FRAMES); /* as huge pages */
+	EXPECT_EQ(show_all(), 0);
 
-	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), PAGES), PAGES);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), PAGES), PAGES);
+	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
 	for (unsigned z = 0; z < a->mm.zones; z++)
 		hvo_bare_free_huge(&a->mm.zone[z], PAGES);
 	/* as parts of longer runs; a block that held the heads may have come back, too */
-	shown = show_all(a, REPORT_TAKEN);
+	shown = show_all();
 	EXPECT(shown == PAGES * BLOCK_FRAMES || shown == (PAGES + 1) * BLOCK_FRAMES);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), 0);
+	EXPECT_EQ(show_all(), 0);
 }
 
-TEST_ARENA(mm_report, pages_that_are_given_out_lose_the_note, borrow())
+TEST(mm_report, pages_that_are_given_out_lose_the_note)
 {
 	enum { PAGES = 2 };
+	const struct hvo_mode *on = hvo_mode_find("on");
 	struct page *page, *giga;
 
-	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), PAGES), PAGES);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), PAGES), PAGES);
-	show_all(a, REPORT_TAKEN);
+	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
+	show_all();
 	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
 	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
 	EXPECT(page && giga);
@@ -121,18 +135,18 @@ TEST_ARENA(mm_report, pages_that_are_given_out_lose_the_note, borrow())
 		mm_page_free(&a->mm, page);
 	if (giga)
 		mm_page_free(&a->mm, giga);
-	EXPECT(show_all(a, REPORT_TAKEN) >= order_pages(GIGA_ORDER));
+	EXPECT(show_all() >= order_pages(GIGA_ORDER));
 }
 
-TEST_ARENA(mm_report, isolated_memory_is_not_shown, borrow())
+TEST(mm_report, isolated_memory_is_not_shown)
 {
 	struct isolation token;
-	const u64 free = showable(a);
+	const u64 free = showable();
 
 	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), free - BLOCK_FRAMES);
+	EXPECT_EQ(show_all(), free - BLOCK_FRAMES);
 	isolate_undo(arena_phantom_zone(a), &token);
-	EXPECT_EQ(show_all(a, REPORT_TAKEN), BLOCK_FRAMES);
+	EXPECT_EQ(show_all(), BLOCK_FRAMES);
 }
 
 TEST(mm_report, one_cpu_at_a_time_shows_memory_and_none_in_a_pause)
@@ -145,5 +159,26 @@ TEST(mm_report, one_cpu_at_a_time_shows_memory_and_none_in_a_pause)
 	EXPECT(!report_claim());
 	report_resume();
 	EXPECT(report_claim());
+	report_release();
+}
+
+static void pause_and_claim(void *claims)
+{
+	report_pause();
+	report_resume();
+	if (report_claim()) {
+		EXPECT_EQ(atomic_fetch_add((u32 *)claims, 1), 0);
+		atomic_fetch_sub((u32 *)claims, 1);
+		report_release();
+	}
+}
+
+TEST(mm_report, pauses_of_several_cpus_all_end)
+{
+	u32 claims = 0;
+
+	cpus_run_together(pause_and_claim, &claims);
+	CPUS_AWAIT(
+		report_claim()); /* with balloon=on, an idle CPU may have the claim for a while */
 	report_release();
 }

@@ -34,10 +34,15 @@ unsigned said_run(const char *text)
 	return failed;
 }
 
-bool said_says(const char *what)
+bool text_has(const char *text, const char *what)
 {
 	char glob[256];
 
 	format(glob, sizeof(glob), "*%s*", what);
-	return glob_match(glob, said_text);
+	return glob_match(glob, text);
+}
+
+bool said_says(const char *what)
+{
+	return text_has(said_text, what);
 }

@@ -15,7 +15,8 @@ void said_end(void);
 /* Run a line of commands and leave its output in said_text. Returns how many commands failed. */
 unsigned said_run(const char *text);
 
-/* Does said_text contain a match for this glob? */
+/* Does the text, or said_text, contain a match for this glob? */
+bool text_has(const char *text, const char *what);
 bool said_says(const char *what);
 
 #define EXPECT_REFUSED(text, ...)                                                                  \

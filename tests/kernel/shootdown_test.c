@@ -8,7 +8,6 @@
 #include <arch/barrier.h>
 #include <arch/memory.h>
 #include <arch/cpu.h>
-#include <arch/tlb.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
@@ -80,19 +79,6 @@ TEST(kernel_shootdown, more_than_33_pages_or_8_ranges_are_a_full_flush)
 	}
 }
 
-TEST(kernel_shootdown, neighbouring_ranges_become_one)
-{
-	struct shootdown_batch batch = {0};
-
-	for (unsigned i = 0; i < 20; i++)
-		shootdown_batch_add(&batch, some_address() + i * PAGE_SIZE, 1);
-	EXPECT_EQ(batch.ranges, 1);
-	EXPECT_EQ(batch.range[0].pages, 20);
-	EXPECT_EQ(batch.pages, 20);
-	shootdown_batch_add(&batch, some_address(), 0);
-	EXPECT_EQ(batch.pages, 20);
-}
-
 /* ---- idle CPUs ---- */
 
 /* Wake a CPU without giving it work and count its flushes. Gives up after a while. */
@@ -115,8 +101,7 @@ TEST(kernel_shootdown, idle_cpus_are_skipped_and_flush_when_they_wake)
 	struct shootdown_stats before, after;
 	u64 flushed;
 
-	if (others == 0)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	test_option("tlb.skip_idle", "on");
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	REQUIRE(cpus_wait_idle());
@@ -141,8 +126,7 @@ TEST(kernel_shootdown, an_idle_cpu_that_missed_a_ranged_round_flushes_all)
 	struct shootdown_batch batch = {0};
 	u64 pages;
 
-	if (one == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	test_option("tlb.skip_idle", "on");
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	REQUIRE(cpus_wait_idle());
@@ -159,8 +143,7 @@ TEST(kernel_shootdown, idle_cpus_are_interrupted_where_they_must)
 	struct shootdown_stats before, after;
 	const bool skip = tlb_skip_idle;
 
-	if (others == 0)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(cpus_wait_idle());
 	shootdown_stats_reset_interrupted();
 	before = stats_now();
@@ -212,12 +195,14 @@ static void fire(void *arg)
 static void check_salvo(bool masked)
 {
 	const struct shootdown_stats before = stats_now();
+	const u64 tag = shootdown_tag();
 	struct salvo s = {.masked = masked};
 	cpu_t cpus, cpu;
 
 	cpus = cpus_run_together(fire, &s);
 	EXPECT_EQ(s.early, 0);
 	EXPECT_EQ(stats_now().flushes - before.flushes, 2ULL * ROUNDS_EACH * cpus);
+	EXPECT_EQ(shootdown_tag() - tag, 2ULL * ROUNDS_EACH * cpus); /* each has its generation */
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	cpumask_foreach(cpu, &cpus_online)
 		EXPECT(atomic_load_relaxed(&cpu_data(cpu)->tlb_published) >= shootdown_done());
@@ -231,6 +216,20 @@ TEST(kernel_shootdown, concurrent_initiators_all_return)
 TEST(kernel_shootdown, concurrent_initiators_with_interrupts_off_all_return)
 {
 	check_salvo(true);
+}
+
+static void wait_for(void *tag)
+{
+	shootdown_wait(*(const u64 *)tag);
+}
+
+TEST(kernel_shootdown, cpus_that_wait_for_one_tag_share_one_round)
+{
+	const struct shootdown_stats before = stats_now();
+	u64 tag = shootdown_tag();
+
+	cpus_run_together(wait_for, &tag);
+	EXPECT_EQ(stats_now().full - before.full, 1);
 }
 
 enum { WAKES = 4, LOOKS = 3 };
@@ -251,8 +250,7 @@ TEST(kernel_shootdown, a_cpu_that_wakes_during_a_round_misses_none)
 	const cpu_t other = cpus_find_other();
 	u32 missed = 0;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	for (unsigned i = 0; i < WAKES; i++) {
 		REQUIRE(work_start(other, look_for_a_missed_round, &missed) == 0);
 		shootdown_full(SHOOTDOWN_SKIP_IDLE);

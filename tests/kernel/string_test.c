@@ -41,39 +41,6 @@ TEST(kernel_string, memmove_overlaps)
 				check_move(from, to, n);
 }
 
-static void check_copy_and_set(unsigned from, unsigned to, unsigned n)
-{
-	u8 src[AREA], dst[AREA];
-
-	fill(src);
-	memset(dst, 0xee, AREA);
-	EXPECT(memcpy(dst + to, src + from, n) == dst + to);
-	for (unsigned i = 0; i < AREA; i++)
-		EXPECT_EQ(dst[i], i >= to && i < to + n ? src[from + i - to] : 0xee);
-	memset(dst + to, 0x155, n);
-	for (unsigned i = 0; i < AREA; i++)
-		EXPECT_EQ(dst[i], i >= to && i < to + n ? 0x55 : 0xee);
-}
-
-TEST(kernel_string, memcpy_and_memset_touch_only_their_bytes)
-{
-	for (unsigned from = 0; from < 9 && !test_failed(); from++)
-		for (unsigned to = 0; to < 9; to++)
-			for (unsigned n = 0; n <= SPAN; n++)
-				check_copy_and_set(from, to, n);
-}
-
-TEST(kernel_string, compare)
-{
-	EXPECT(memcmp("abc", "abd", 2) == 0);
-	EXPECT(memcmp("abc", "abd", 3) < 0);
-	EXPECT(memcmp("\377", "\001", 1) > 0);
-	EXPECT(strcmp("", "") == 0 && strcmp("a", "") > 0 && strcmp("a", "b") < 0);
-	EXPECT(strcmp("a", "\377") < 0);
-	EXPECT(strncmp("abc", "abd", 2) == 0 && strncmp("abc", "abd", 3) < 0);
-	EXPECT(strncmp("ab", "ab", 9) == 0);
-}
-
 /* Bytes are compared as words where possible, and none beyond the length counts. */
 TEST(kernel_string, compare_finds_each_byte_and_none_beyond)
 {

@@ -160,11 +160,6 @@ user_program_\name:
 	fnstcw USER_DATA_AT + DATA_RCX
 	leave_ring3
 
-	program stack_beyond
-	call CALL_ODD_STACK
-	push %rax
-	leave_ring3
-
 	program elsewhere
 	call CALL_ODD_RIP
 	leave_ring3
@@ -270,11 +265,6 @@ user_refusals:
 
 	.globl user_programs_end
 user_programs_end:
-
-	/* The last two bytes of the lower half that a program may have. */
-	.globl user_program_at_end
-user_program_at_end:
-	syscall
 
 	.section .rodata.user_counts, "a", @progbits
 	.globl user_refusal_count, user_refusals_without_umip

@@ -13,7 +13,6 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
-#include <arch/tlb.h>
 #include <arch/user.h>
 
 #include "arch/x86_64/cpu/cpu.h"
@@ -29,21 +28,21 @@
 #include "kernel/lib/string.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/user_test.h"
 #include "tests/kernel/attempt.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/fixture.h"
+#include "tests/kernel/user_test.h"
 
 #define LIMIT       (10 * NS_PER_S)
 #define HAMMER_TIME (700 * NS_PER_MS)
 
 enum { DIRECTION = 1 << 10, ALIGNMENT = 1 << 18, NESTED = 1 << 14 };
 
-extern const u8 user_programs[], user_programs_end[], user_program_at_end[];
+extern const u8 user_programs[], user_programs_end[];
 extern const u8 user_program_leave[], user_program_registers[], user_program_faults[],
 	user_program_bases[], user_program_flags[], user_program_spin[], user_program_hammer[],
 	user_program_vectors[], user_program_vectors_at_start[], user_program_rounds_up[],
-	user_program_stack_beyond[], user_program_elsewhere[], user_program_step[],
-	user_program_step_call[];
+	user_program_elsewhere[], user_program_step[], user_program_step_call[];
 
 /* Instructions that ring 3 may not use; the last ones only if the CPU has UMIP. */
 extern const struct refusal {
@@ -55,6 +54,8 @@ extern const u32 user_refusal_count, user_refusals_without_umip;
 /* ---- the pages ---- */
 
 enum { FRAMES_MAX = 16 };
+
+static const struct user_ops test_ops;
 
 static struct {
 	struct page *frames[FRAMES_MAX]; /* tables and pages, to be freed */
@@ -103,40 +104,35 @@ static struct page *map_new(virt_t virt, unsigned rights)
 	return page && map(virt, pte_make_user(page_pfn(page), PT_PAGE, rights)) ? page : NULL;
 }
 
-/* Remove what the cases have mapped: one entry of the root at each end of the lower half. */
+/* Remove what the cases have mapped: the first entry of the root. */
 static void space_close(void)
 {
-	const virt_t roots[] = {USER_CODE_AT, USER_END - PAGE_SIZE};
-
-	for (size_t i = 0; i < ARRAY_LEN(roots); i++)
-		pte_store((pte_t *)phys_to_virt(pgtable_root() << PAGE_SHIFT) +
-				  pt_index(roots[i], PT_PGD),
-			  roots[i], PT_PGD, 0);
+	pte_store((pte_t *)phys_to_virt(pgtable_root() << PAGE_SHIFT), 0, PT_PGD, 0);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	while (space.count > 0)
 		page_free(space.frames[--space.count]);
 }
 
-static bool space_open(const struct user_ops *ops)
+static bool space_open(void)
 {
 	struct page *code, *data, *none;
 
 	memset(&space, 0, sizeof(space));
-	user_set_ops(ops);
+	user_set_ops(&test_ops);
 	code = map_new(USER_CODE_AT, USER_RIGHT_READ | USER_RIGHT_EXEC);
 	data = map_new(USER_DATA_AT, USER_RIGHT_READ | USER_RIGHT_WRITE);
 	none = map_new(USER_NONE_AT, 0);
 	space.far = new_frame();
 	if (!code || !data || !none || !space.far ||
-	    !map_new(USER_STACK_AT, USER_RIGHT_READ | USER_RIGHT_WRITE)) {
-		space_close();
+	    !map_new(USER_STACK_AT, USER_RIGHT_READ | USER_RIGHT_WRITE))
 		return false;
-	}
 	space.code = page_address(code);
 	space.data = page_address(data);
 	memcpy(space.code, user_programs, (size_t)(user_programs_end - user_programs));
 	return true;
 }
+
+FIXTURE(arch_user, space_open, space_close);
 
 static u64 word(unsigned offset)
 {
@@ -201,9 +197,6 @@ static void on_call(struct user_regs *regs)
 	case CALL_ANSWER:
 	case CALL_LOOK:
 		regs->rax = ANSWER;
-		break;
-	case CALL_ODD_STACK:
-		regs->rsp = 1ULL << 63;
 		break;
 	case CALL_ODD_RIP:
 		regs->rip = (u64)user_leave;
@@ -282,7 +275,6 @@ static void run_program(const u8 *program)
 
 TEST(arch_user, a_program_enters_and_leaves_ring_3)
 {
-	REQUIRE(space_open(&test_ops));
 	for (unsigned i = 0; i < 1000; i++)
 		run_program(user_program_leave);
 	EXPECT_EQ(calls.count, 1);
@@ -291,7 +283,6 @@ TEST(arch_user, a_program_enters_and_leaves_ring_3)
 	EXPECT_EQ(calls.note[0].regs.rsp, USER_STACK_AT + PAGE_SIZE);
 	EXPECT_EQ(calls.note[0].regs.cs & 3, 3);
 	EXPECT_EQ(calls.note[0].regs.ss & 3, 3);
-	space_close();
 }
 
 /* Registers that a program keeps in a call, as a list of their names. */
@@ -322,7 +313,6 @@ TEST(arch_user, a_call_returns_its_result_and_keeps_all_registers)
 {
 	const struct user_regs *first = &calls.note[0].regs;
 
-	REQUIRE(space_open(&test_ops));
 	run_program(user_program_registers);
 	EXPECT_EQ(calls.count, 2);
 	expect_kept(first);
@@ -335,7 +325,6 @@ TEST(arch_user, a_call_returns_its_result_and_keeps_all_registers)
 	EXPECT_EQ(word(DATA_RCX), first->rip);
 	EXPECT_EQ(word(DATA_R11), first->rflags);
 	EXPECT_EQ(word(DATA_FLAGS), first->rflags);
-	space_close();
 }
 
 static void call_otherwise(struct user_regs *regs)
@@ -350,7 +339,7 @@ TEST(arch_user, a_call_may_change_rcx_and_r11)
 	struct user_ops ops = test_ops;
 
 	ops.call = call_otherwise;
-	REQUIRE(space_open(&ops));
+	user_set_ops(&ops);
 	run_program(user_program_registers);
 	EXPECT_EQ(calls.count, 2);
 	expect_kept(&calls.note[0].regs);
@@ -359,7 +348,6 @@ TEST(arch_user, a_call_may_change_rcx_and_r11)
 	EXPECT_EQ(word(DATA_RCX), 0x7171717171717171);
 	EXPECT_EQ(word(DATA_R11), 0x7272727272727272);
 	EXPECT_EQ(word(DATA_FLAGS), calls.note[0].regs.rflags);
-	space_close();
 }
 
 TEST(arch_user, registers_of_a_program_are_made_safe)
@@ -379,53 +367,13 @@ TEST(arch_user, registers_of_a_program_are_made_safe)
 	EXPECT_EQ(regs.rip, 0x1234);
 }
 
-/* IRETQ and SYSRET accept any RSP; the program's next use of it fails. */
-TEST(arch_user, a_stack_pointer_that_is_no_address_hurts_only_the_program)
-{
-	REQUIRE(space_open(&test_ops));
-	run_program(user_program_stack_beyond);
-	EXPECT_EQ(exceptions.count, 1);
-	/* QEMU 7.2 without KVM raises the other one */
-	EXPECT(exceptions.note[0].regs.vector == TRAP_STACK ||
-	       exceptions.note[0].regs.vector == TRAP_GP);
-	EXPECT_EQ(exceptions.note[0].regs.rsp, 1ULL << 63);
-	space_close();
-}
-
 TEST(arch_user, nothing_returns_to_an_address_of_the_kernel)
 {
-	REQUIRE(space_open(&test_ops));
 	run_program(user_program_elsewhere);
 	EXPECT_EQ(calls.count, 1);
 	EXPECT_EQ(faults.count, 1);
 	EXPECT_EQ(faults.note[0].addr, USER_END);
 	EXPECT_EQ(faults.note[0].access, USER_EXEC);
-	space_close();
-}
-
-/* RCX is then USER_END, and SYSRET must accept it. */
-TEST(arch_user, a_call_at_the_very_end_of_the_lower_half_returns)
-{
-	enum { SYSCALL_SIZE = 2 };
-	struct user_regs regs = start_at(user_program_leave);
-	struct page *last;
-
-	REQUIRE(space_open(&test_ops));
-	last = map_new(USER_END - PAGE_SIZE, USER_RIGHT_EXEC);
-	if (last) {
-		memcpy((u8 *)page_address(last) + PAGE_SIZE - SYSCALL_SIZE, user_program_at_end,
-		       SYSCALL_SIZE);
-		regs.rip = USER_END - SYSCALL_SIZE;
-		regs.rax = CALL_ANSWER;
-		run(&regs);
-		EXPECT_EQ(calls.count, 1);
-		EXPECT_EQ(calls.note[0].regs.rip, USER_END);
-		EXPECT_EQ(faults.count, 1);
-		EXPECT_EQ(faults.note[0].addr, USER_END);
-		EXPECT_EQ(faults.note[0].regs.rax, ANSWER);
-	}
-	EXPECT(last);
-	space_close();
 }
 
 /* ---- faults and exceptions ---- */
@@ -441,7 +389,6 @@ TEST(arch_user, faults_are_resolved_or_refused)
 	static u64 variable = 5;
 	struct user_regs regs = start_at(user_program_faults);
 
-	REQUIRE(space_open(&test_ops));
 	resolve_far = true;
 	regs.r13 = (u64)&variable;
 	regs.r12 = (u64)tests_run;
@@ -458,7 +405,6 @@ TEST(arch_user, faults_are_resolved_or_refused)
 	EXPECT_EQ(variable, 5);
 	EXPECT_EQ(*(u64 *)((u8 *)page_address(space.far) + 8), 0x1122334455667788);
 	EXPECT_EQ(calls.note[0].regs.r14, 0x1122334455667788);
-	space_close();
 }
 
 /*
@@ -475,7 +421,6 @@ TEST(arch_user, a_low_huge_mapping_is_the_kernels)
 	for (unsigned page = 0; page < 2; page++) {
 		regs.r13 = regs.r12 = (u64)&low[page * PAGE_SIZE];
 		resolve_far = true;
-		REQUIRE(space_open(&test_ops));
 		run(&regs);
 		EXPECT_EQ(faults.count, 8);
 		expect_fault(3, regs.r13, USER_WRITE);
@@ -483,30 +428,17 @@ TEST(arch_user, a_low_huge_mapping_is_the_kernels)
 		expect_fault(5, regs.r12, USER_EXEC);
 		EXPECT_EQ(low[0], 0xc3);
 		space_close();
+		REQUIRE(space_open());
 	}
 	EXPECT_EQ(low[PAGE_SIZE], 0); /* the kernel's touch brings the page */
 	EXPECT(!attempt_call((virt_t)low));
 	huge_unmap((void *)low);
 }
 
-/* The kernel itself does not reach a program's pages. */
-TEST(arch_user, smap_and_smep_hold_for_programs_pages)
-{
-	REQUIRE(space_open(&test_ops));
-	if (cpu_features.smap) {
-		EXPECT(!attempt_read(USER_DATA_AT));
-		EXPECT(!attempt_write(USER_DATA_AT, 1));
-	}
-	if (cpu_features.smep)
-		EXPECT(!attempt_call(USER_CODE_AT));
-	space_close();
-}
-
 TEST(arch_user, forbidden_instructions_raise_their_exceptions)
 {
 	const u32 count = cpu_features.umip ? user_refusal_count : user_refusals_without_umip;
 
-	REQUIRE(space_open(&test_ops));
 	for (u32 i = 0; i < count; i++) {
 		const struct refusal *refusal = &user_refusals[i];
 		const struct user_regs regs = start_at(user_programs + refusal->offset);
@@ -521,12 +453,10 @@ TEST(arch_user, forbidden_instructions_raise_their_exceptions)
 			  refusal->name, exceptions.count, exceptions.note[0].regs.vector,
 			  calls.count, faults.count, faults.note[0].addr);
 	}
-	space_close();
 }
 
 TEST(arch_user, single_steps_end_in_ring_3)
 {
-	REQUIRE(space_open(&test_ops));
 	run_program(user_program_step);
 	EXPECT_EQ(exceptions.count, 1);
 	EXPECT_EQ(exceptions.note[0].regs.vector, TRAP_DEBUG);
@@ -536,7 +466,6 @@ TEST(arch_user, single_steps_end_in_ring_3)
 	EXPECT_EQ(exceptions.note[0].regs.vector, TRAP_DEBUG);
 	EXPECT_EQ(exceptions.note[0].regs.cs & 3, 3);
 	EXPECT(!(ring0_flags & RFLAGS_TRAP));
-	space_close();
 }
 
 /* ---- segments and flags ---- */
@@ -553,7 +482,7 @@ TEST(arch_user, bases_of_fs_and_gs_are_the_programs)
 	const struct user_regs regs = start_at(user_program_bases);
 
 	ops.call = bases_call;
-	REQUIRE(space_open(&ops));
+	user_set_ops(&ops);
 	set_word(DATA_BASE + 8, 0x1111);
 	set_word(16, 0x2222);
 	for (unsigned i = 0; i < 2; i++) { /* the second one meets what the first one left */
@@ -572,7 +501,6 @@ TEST(arch_user, bases_of_fs_and_gs_are_the_programs)
 	EXPECT(user_set_gs_base(USER_END - 1) && user_gs_base() == USER_END - 1);
 	EXPECT(user_set_fs_base(0) && user_set_gs_base(0));
 	EXPECT_EQ(this_cpu()->id, cpu_id());
-	space_close();
 }
 
 /* The other CPU, or a timer, asks until the program has been attended to. */
@@ -595,7 +523,7 @@ TEST(arch_user, flags_of_a_program_are_not_the_kernels)
 	struct user_ops ops = test_ops;
 
 	ops.call = call_attends_after_two;
-	REQUIRE(space_open(&ops));
+	user_set_ops(&ops);
 	resolve_far = true;
 	atomic_store_release(&leave_attending, true);
 	run_program(user_program_flags);
@@ -605,20 +533,17 @@ TEST(arch_user, flags_of_a_program_are_not_the_kernels)
 		  ALIGNMENT | DIRECTION | NESTED);
 	EXPECT_EQ(calls.note[1].regs.rflags, calls.note[0].regs.rflags);
 	EXPECT_EQ(ring0_flags & (ALIGNMENT | DIRECTION | NESTED), 0);
-	space_close();
 }
 
 /* ---- attend ---- */
 
 TEST(arch_user, a_request_before_the_program_begins_is_kept)
 {
-	REQUIRE(space_open(&test_ops));
 	atomic_store_release(&leave_attending, true);
 	user_attend(cpu_id());
 	run_program(user_program_spin);
 	EXPECT_EQ(attended, 1);
 	EXPECT_EQ(word(DATA_COUNT), 0);
-	space_close();
 }
 
 /* ---- programs on another CPU ---- */
@@ -663,9 +588,7 @@ TEST(arch_user, no_request_is_lost)
 	const cpu_t other = cpus_find_other();
 	u64 start;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(space_open(&test_ops));
+	SKIP_ON_ONE_CPU();
 	set_word(16, GS_MAGIC);
 	EXPECT(start_remote(other, &remote, user_program_spin));
 	EXPECT(wait_for_count(0));
@@ -683,7 +606,6 @@ TEST(arch_user, no_request_is_lost)
 	}
 	end_remote(other);
 	EXPECT_EQ(wrong, 0);
-	space_close();
 }
 
 /* ---- NMIs ---- */
@@ -731,10 +653,9 @@ TEST(arch_user, nmis_find_the_kernels_base_everywhere)
 	struct user_ops ops = test_ops;
 	u64 start;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	ops.call = call_with_base;
-	REQUIRE(space_open(&ops));
+	user_set_ops(&ops);
 	set_word(DATA_BASE + 16, GS_MAGIC);
 	nmis = nmis_in_entry = nmis_in_ring3 = checks = 0;
 	EXPECT(start_remote(other, &remote, user_program_hammer));
@@ -757,7 +678,6 @@ TEST(arch_user, nmis_find_the_kernels_base_everywhere)
 	pr_info("%u NMIs, %u of them in ring 3 and %u in its entry code; %llu rounds", nmis,
 		nmis_in_ring3, nmis_in_entry, word(DATA_COUNT));
 	EXPECT_EQ(wrong, 0);
-	space_close();
 }
 
 /* ---- vector registers ---- */
@@ -770,9 +690,7 @@ TEST(arch_user, vector_registers_survive_calls_and_interrupts)
 	const cpu_t other = cpus_find_other();
 	u8 pattern[32];
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	REQUIRE(space_open(&test_ops));
+	SKIP_ON_ONE_CPU();
 	for (unsigned i = 0; i < sizeof(pattern); i++)
 		pattern[i] = (u8)(i * 7 + 1);
 	memcpy(space.data + DATA_VECTOR, pattern, sizeof(pattern));
@@ -786,12 +704,10 @@ TEST(arch_user, vector_registers_survive_calls_and_interrupts)
 	EXPECT(memcmp(space.data + DATA_VECTOR + 32, pattern, sizeof(pattern)) == 0);
 	EXPECT_EQ(word(DATA_RAX), 0x400921fb54442d18); /* pi */
 	EXPECT_EQ(wrong, 0);
-	space_close();
 }
 
 TEST(arch_user, vector_registers_begin_as_after_a_reset)
 {
-	REQUIRE(space_open(&test_ops));
 	set_word(DATA_STOP, 1);
 	memset(space.data + DATA_VECTOR, 0x77, 64);
 	run_program(user_program_vectors);
@@ -801,7 +717,6 @@ TEST(arch_user, vector_registers_begin_as_after_a_reset)
 		EXPECT_EQ(space.data[DATA_VECTOR + i], 0);
 	EXPECT_EQ((u32)word(DATA_RAX), 0x1f80);
 	EXPECT_EQ((u16)word(DATA_RCX), 0x37f);
-	space_close();
 }
 
 TEST(arch_user, nothing_of_a_program_is_left_on_its_cpu)
@@ -810,7 +725,6 @@ TEST(arch_user, nothing_of_a_program_is_left_on_its_cpu)
 	struct user_regs regs;
 	u32 mxcsr;
 
-	REQUIRE(space_open(&test_ops));
 	set_word(DATA_RAX, MXCSR_ROUNDS_UP);
 	regs = start_at(user_program_rounds_up);
 	user_enter(&regs, USER_DATA_AT, NULL);
@@ -818,7 +732,6 @@ TEST(arch_user, nothing_of_a_program_is_left_on_its_cpu)
 	memcpy(&mxcsr, vectors + MXCSR_AT, sizeof(mxcsr));
 	EXPECT_EQ(mxcsr, 0x1f80);
 	EXPECT_EQ(user_fs_base(), (u64)this_cpu()->arch.tls);
-	space_close();
 }
 
 /* State that XRSTOR and FXRSTOR refuse is refused before anything is loaded. */

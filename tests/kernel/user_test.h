@@ -13,7 +13,6 @@
 #define CALL_ANSWER      1 /* returns ANSWER, by SYSRET */
 #define CALL_SLOW_ANSWER 2 /* returns ANSWER by IRETQ, with other values in RCX and R11 */
 #define CALL_LOOK        3 /* notes the flags of ring 0 */
-#define CALL_ODD_STACK   4 /* returns with a non-canonical RSP */
 #define CALL_ODD_RIP     5 /* returns to an address beyond USER_END */
 
 #define ANSWER     0x12345

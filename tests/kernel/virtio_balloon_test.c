@@ -7,8 +7,7 @@
 
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
-#include "mm/debug/account.h"
-#include "mm/memmap/block_state.h"
+#include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"
 #include "tests/kernel/virtio_device.h"
@@ -17,43 +16,47 @@ enum { ROUNDS_MOST = 1000, ASKED = 5 };
 
 static struct soft_balloon soft;
 static struct balloon balloon;
+static struct arena *a;
 
-/* An arena and a good device, not begun. NULL if the case was skipped. */
-static struct arena *borrow_arena(void)
+/* A good device, not begun. */
+static void plug_in(void)
 {
-	struct arena *a;
+	soft_balloon_init(&soft);
+	balloon = (struct balloon){.mm = &a->mm, .dev = &soft.dev};
+}
 
+/* An arena and a good device, not begun. False if the case was skipped. */
+static bool borrow_arena(void)
+{
 	pool_makes_on_demand();
 	a = arena_borrow(MIB(32), .phantom = GIB(1));
 	if (!a)
-		return NULL;
+		return false;
 	arena_open_all(a);
-	soft_balloon_init(&soft);
-	balloon = (struct balloon){.mm = &a->mm, .dev = &soft.dev};
-	return a;
+	plug_in();
+	return true;
 }
 
-/* An arena with a balloon. NULL if the case was skipped. */
-static struct arena *borrow(enum soft_manner manner)
+/* An arena with a good balloon. */
+static bool borrow(void)
 {
-	struct arena *a = borrow_arena();
-
-	if (!a)
-		return NULL;
-	EXPECT_EQ(balloon_begin(&balloon), 0);
-	soft.manner = manner;
-	return a;
+	return borrow_arena() && balloon_begin(&balloon) == 0;
 }
 
 /* The device ends well, whatever it was like. Everything is free again afterwards. */
-static void give_back(struct arena *a)
+static void give_back(void)
 {
+	if (!a)
+		return;
 	soft.stubborn = soft.wild = false;
 	EXPECT(balloon_end(&balloon));
 	EXPECT_EQ(balloon.held_count, 0);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
+	a = NULL;
 }
+
+FIXTURE(virtio_balloon, borrow, give_back);
 
 static void rounds(void)
 {
@@ -61,7 +64,7 @@ static void rounds(void)
 		;
 }
 
-static u64 showable(struct arena *a)
+static u64 showable(void)
 {
 	u64 frames = 0;
 
@@ -70,7 +73,7 @@ static u64 showable(struct arena *a)
 	return frames;
 }
 
-static u64 in_transit(struct arena *a)
+static u64 in_transit(void)
 {
 	u64 frames = 0;
 
@@ -81,14 +84,11 @@ static u64 in_transit(struct arena *a)
 
 TEST(virtio_balloon, the_host_is_shown_all_free_memory_once)
 {
-	struct arena *a = borrow(SOFT_GOOD);
 
-	if (!a)
-		return;
 	rounds();
-	EXPECT_EQ(soft.shown_frames, showable(a));
+	EXPECT_EQ(soft.shown_frames, showable());
 	EXPECT_EQ(balloon.reported_frames, soft.shown_frames);
-	EXPECT_EQ(in_transit(a), 0);
+	EXPECT_EQ(in_transit(), 0);
 	EXPECT_EQ(soft.faults, 0);
 	for (u32 i = 0; i < soft.shown_count; i++)
 		for (u32 j = 0; j < i; j++)
@@ -97,16 +97,12 @@ TEST(virtio_balloon, the_host_is_shown_all_free_memory_once)
 	soft.shown_frames = 0;
 	rounds();
 	EXPECT_EQ(soft.shown_frames, 0);
-	give_back(a);
 }
 
 TEST(virtio_balloon, it_inflates_and_deflates_as_the_host_asks)
 {
-	struct arena *a = borrow(SOFT_GOOD);
 	u64 before;
 
-	if (!a)
-		return;
 	before = arena_available(a);
 	soft.pages = ASKED * BLOCK_FRAMES;
 	rounds();
@@ -121,27 +117,22 @@ TEST(virtio_balloon, it_inflates_and_deflates_as_the_host_asks)
 	EXPECT_EQ(soft.told_out, (ASKED - 2) * BLOCK_FRAMES);
 	EXPECT_EQ(soft.actual, 2 * BLOCK_FRAMES);
 	EXPECT_EQ(soft.faults, 0);
-	give_back(a);
 }
 
 TEST(virtio_balloon, a_host_that_wants_everything_leaves_a_part)
 {
-	struct arena *a = borrow(SOFT_GOOD);
 	u64 ram = 0;
 
-	if (!a)
-		return;
 	for (unsigned z = 0; z < a->mm.zones; z++)
 		ram += a->mm.zone[z].ram;
 	soft.pages = ~0U;
 	rounds();
 	EXPECT(balloon.held_count > 0);
-	EXPECT(showable(a) + BLOCK_FRAMES >= ram / 8);
+	EXPECT(showable() + BLOCK_FRAMES >= ram / 8);
 	EXPECT(arena_accounted(a));
 	soft.pages = 0;
 	rounds();
 	EXPECT_EQ(balloon.held_count, 0);
-	give_back(a);
 }
 
 /* The kernel waits for a bad device for some periods. Their usual length is for busy machines. */
@@ -153,22 +144,18 @@ static void wait_shortly(void)
 /* The device is given up in the first round that shows something; all it was shown comes back. */
 static void expect_given_up(enum soft_manner manner, const char *rule)
 {
-	struct arena *a = borrow(manner);
-
-	if (!a)
-		return;
+	soft.manner = manner;
 	said_begin();
 	rounds();
 	said_end();
 	EXPECT(soft.dev.given_up);
 	EXPECT(said_says(rule));
 	EXPECT_EQ(soft.status, 0);
-	EXPECT_EQ(in_transit(a), 0);
+	EXPECT_EQ(in_transit(), 0);
 	EXPECT_EQ(balloon.reported_frames, 0);
 	soft.shown_frames = 0;
 	rounds();
 	EXPECT_EQ(soft.shown_frames, 0); /* it is not asked again */
-	give_back(a);
 }
 
 TEST(virtio_balloon, a_device_that_answers_what_nobody_asked_is_given_up)
@@ -189,30 +176,22 @@ TEST(virtio_balloon, a_device_that_does_not_answer_is_given_up)
 
 TEST(virtio_balloon, a_device_that_does_not_reset_keeps_what_it_was_shown)
 {
-	struct arena *a;
-	u64 free;
+	const u64 free = showable();
 
 	wait_shortly();
-	a = borrow(SOFT_WRONG_NAME);
-	if (!a)
-		return;
-	free = showable(a);
+	soft.manner = SOFT_WRONG_NAME;
 	soft.stubborn = true;
 	rounds();
 	EXPECT(soft.dev.given_up && !soft.dev.was_reset);
 	EXPECT(balloon.kept_frames > 0);
-	EXPECT_EQ(in_transit(a), balloon.kept_frames);
-	EXPECT_EQ(showable(a) + balloon.kept_frames, free);
+	EXPECT_EQ(in_transit(), balloon.kept_frames);
+	EXPECT_EQ(showable() + balloon.kept_frames, free);
 	EXPECT(arena_accounted(a));
-	give_back(a);
 }
 
 TEST(virtio_balloon, pages_of_a_device_that_was_given_up_are_free_again)
 {
-	struct arena *a = borrow(SOFT_GOOD);
 
-	if (!a)
-		return;
 	soft.pages = ASKED * BLOCK_FRAMES;
 	rounds();
 	soft.pages = 2 * ASKED * BLOCK_FRAMES;
@@ -221,16 +200,12 @@ TEST(virtio_balloon, pages_of_a_device_that_was_given_up_are_free_again)
 	EXPECT(soft.dev.given_up);
 	rounds();
 	EXPECT_EQ(balloon.held_count, 0);
-	give_back(a);
 }
 
 /* Several messages are needed. None follows the one after which the device was given up. */
 TEST(virtio_balloon, a_device_that_fails_while_pages_leave_is_asked_nothing_more)
 {
-	struct arena *a = borrow(SOFT_GOOD);
 
-	if (!a)
-		return;
 	soft.pages = 2 * ASKED * BLOCK_FRAMES;
 	rounds();
 	EXPECT_EQ(balloon.held_count, 2 * ASKED);
@@ -240,17 +215,13 @@ TEST(virtio_balloon, a_device_that_fails_while_pages_leave_is_asked_nothing_more
 	rounds();
 	EXPECT(soft.dev.given_up);
 	EXPECT(soft.told_out > 0 && soft.told_out <= 2 * BLOCK_FRAMES);
-	give_back(a);
 }
 
 /* Tags of the specification: 4 free, 5 total, 6 available. */
 TEST(virtio_balloon, the_host_is_told_true_figures_when_it_asks)
 {
-	struct arena *a = borrow(SOFT_GOOD);
 	u64 ram = 0;
 
-	if (!a)
-		return;
 	for (unsigned z = 0; z < a->mm.zones; z++)
 		ram += a->mm.zone[z].ram;
 	rounds();
@@ -263,10 +234,9 @@ TEST(virtio_balloon, the_host_is_told_true_figures_when_it_asks)
 	rounds();
 	EXPECT_EQ(soft.messages_of_figures, 2);
 	EXPECT_EQ(soft.figure[5], (ram - ASKED * BLOCK_FRAMES) << PAGE_SHIFT);
-	EXPECT(soft.figure[4] >= showable(a) << PAGE_SHIFT && soft.figure[4] < soft.figure[5]);
+	EXPECT(soft.figure[4] >= showable() << PAGE_SHIFT && soft.figure[4] < soft.figure[5]);
 	EXPECT_EQ(soft.figure[6], soft.figure[4]);
 	EXPECT_EQ(soft.faults, 0);
-	give_back(a);
 }
 
 static struct pool *busy_pool;
@@ -284,38 +254,29 @@ static void change_hands(void)
 
 TEST(virtio_balloon, showing_all_ends_while_memory_changes_hands)
 {
-	struct arena *a = borrow(SOFT_GOOD);
 	u64 free;
 
-	if (!a)
-		return;
-	free = showable(a);
+	free = showable();
 	busy_pool = &a->pool;
 	soft.meanwhile = change_hands;
 	balloon_report_all(&balloon);
 	soft.meanwhile = NULL;
 	EXPECT(!soft.dev.given_up);
 	EXPECT(balloon.reported_frames >= free / 2);
-	give_back(a);
 }
 
 /* A host that asks for no reports can still inflate. */
 TEST(virtio_balloon, without_the_feature_nothing_is_shown)
 {
-	struct arena *a = borrow(SOFT_GOOD);
 
-	if (!a)
-		return;
 	EXPECT(balloon_end(&balloon));
-	soft_balloon_init(&soft);
+	plug_in();
 	soft.offers &= ~(1ULL << 5);
-	balloon = (struct balloon){.mm = &a->mm, .dev = &soft.dev};
 	EXPECT_EQ(balloon_begin(&balloon), 0);
 	soft.pages = ASKED * BLOCK_FRAMES;
 	rounds();
 	EXPECT_EQ(balloon.held_count, ASKED);
 	EXPECT_EQ(soft.shown_frames, 0);
-	give_back(a);
 }
 
 /* ---- any bytes from a device ---- */
@@ -323,10 +284,7 @@ TEST(virtio_balloon, without_the_feature_nothing_is_shown)
 static void random_rounds(struct random_source *random, unsigned count)
 {
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = borrow_arena();
 
-	if (!a)
-		return;
 	soft.manner = SOFT_RANDOM;
 	soft.random = random;
 	soft.wild = random_below(random, 2);
@@ -336,10 +294,9 @@ static void random_rounds(struct random_source *random, unsigned count)
 		if (random_below(random, 4) == 0)
 			pool_shrink(&a->pool, on, pool_grow(&a->pool, on, random_below(random, 8)));
 		balloon_round(&balloon);
-		EXPECT_EQ(in_transit(a), balloon.kept_frames);
+		EXPECT_EQ(in_transit(), balloon.kept_frames);
 	}
 	EXPECT(arena_accounted(a));
-	give_back(a);
 }
 
 void random_balloon(const u8 *data, size_t len)
@@ -347,7 +304,9 @@ void random_balloon(const u8 *data, size_t len)
 	struct random_source random = {.data = data, .len = len};
 
 	wait_period_ms = 2; /* the fuzzer's machine has one CPU, which waits for no other */
-	random_rounds(&random, 1000);
+	if (borrow_arena())
+		random_rounds(&random, 1000);
+	give_back();
 	wait_period_ms = 0;
 }
 
@@ -359,6 +318,8 @@ TEST(virtio_balloon, any_bytes_from_the_device_lose_no_frame)
 	for (u64 seed = 1; seed <= SEEDS; seed++) {
 		struct random_source random = {.state = seed * 0x9e3779b97f4a7c15ULL};
 
+		give_back();
+		REQUIRE(borrow_arena());
 		random_rounds(&random, ROUNDS);
 	}
 }

@@ -5,14 +5,12 @@
 
 #include <arch/atomic.h>
 #include <arch/clock.h>
-#include <arch/console.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/said.h"
@@ -26,8 +24,7 @@ TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is
 	char late[64];
 	u32 before;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	deaf = (struct cpus_deaf){0};
 	cpus_wait_idle();
 	before = atomic_load_acquire(&wait_reports);
@@ -90,8 +87,7 @@ TEST(kernel_wait, a_wait_lasts_as_long_as_work_below_goes_on)
 	static struct cpus_moving moving;
 	const cpu_t other = cpus_find_other();
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	moving = (struct cpus_moving){.level = WAIT_LOCK};
 	cpus_move_start(&moving, other);
 	outlast(other);

@@ -8,7 +8,8 @@ after a point at which other CPUs may run, a store. The places of one line of so
 reach them are searched, short ones first, until one fails. A line of the table is such a place, with the case that notices, or with the
 sentence that fences.txt has for it, or with neither.
 
-What was found is kept under BUILD/explore and is not tried again while the program is the same.
+What was found is kept under BUILD/explore and is not tried again while the program is the same. Exit status: 1 if, of all
+places and all cases, a place has neither, or a pattern has no place.
 """
 
 import argparse
@@ -93,8 +94,9 @@ class Weakened(search.Search):
 
 def explained(path):
     """[(pattern, sentence)]: what is known of places whose line in the table matches."""
-    lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line and not line.startswith("#")]
-    return [(pattern, sentence.strip()) for pattern, sentence in zip(lines[::2], lines[1::2])]
+    text = re.sub(r"^#.*\n", "", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    groups = re.findall(r"((?:^\S.*\n)+) +(.+)\n", text, re.MULTILINE)
+    return [(pattern, sentence) for patterns, sentence in groups for pattern in patterns.splitlines()]
 
 
 def main():
@@ -136,7 +138,13 @@ def main():
         if args.table:
             args.table.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
     print(head, end="")
+    if args.cases != "*" or args.select != "*":
+        return 0
+    unused = [pattern for pattern, _ in sentences if not any(fnmatchcase(line.partition("\n")[0], pattern) for line in lines)]
+    if unused:
+        print("fences.txt explains what is not there:", *unused, sep="\n")
+    return 1 if unused or noticed + explanations < len(lines) else 0
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -487,8 +487,8 @@ u64 clock_cpu_ns(void)
 /* ---- the case ---- */
 
 /* The linker sends the calls of kernel/run/test.c here (--wrap). */
-void __wrap_test_before_case(void);
-void __real_test_before_case(void);
+void __wrap_test_before_case(const struct test_case *tc);
+void __real_test_before_case(const struct test_case *tc);
 bool __wrap_test_after_case(void);
 bool __real_test_after_case(void);
 
@@ -502,11 +502,11 @@ static void settle(void)
 
 static unsigned cases_open; /* more than one if a case runs a table of cases of its own */
 
-void __wrap_test_before_case(void)
+void __wrap_test_before_case(const struct test_case *tc)
 {
 	static bool begun;
 
-	__real_test_before_case();
+	__real_test_before_case(tc);
 	cases_open++;
 	if (begun)
 		return;
