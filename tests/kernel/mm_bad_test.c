@@ -549,7 +549,6 @@ TEST(mm_bad, no_cpu_that_marks_or_reports_hides_what_others_do)
 			  (reported ? WATCH_REPORTED : 0) | (mm->bad.count ? WATCH_BAD : 0));
 		bad_frames_take_reported(mm);
 	}
-	arena_return(several.a);
 }
 
 enum { FRAMES_EACH = 4 };
@@ -582,6 +581,4 @@ TEST(mm_bad, frames_that_several_cpus_report_are_all_taken_out)
 		mm_page_free(&a->mm, alloc(a, 0, 0));
 	EXPECT_EQ(a->mm.watch & (WATCH_BAD | WATCH_REPORTED), 0);
 	EXPECT_EQ(arena_usage(a).bad, FRAMES_EACH * MIN(several.parts, (u32)CPUS_TOGETHER));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -313,8 +313,6 @@ TEST(mm_page, movable_pages_are_freed_once_while_other_cpus_look_at_them)
 	for (u32 i = several.parts; i < CPUS_TOGETHER; i++)
 		mm_page_free(&a->mm, several.page[i]);
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 static void free_the_same(void *unused)
@@ -337,6 +335,4 @@ TEST(mm_page, of_several_cpus_that_free_one_page_one_does)
 	cpus = cpus_run_together(free_the_same, NULL);
 	EXPECT_EQ(page_misuses() - before, cpus - 1);
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

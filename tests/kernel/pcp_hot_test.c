@@ -528,8 +528,6 @@ TEST(mm_pcp, cpus_that_wait_for_one_drain_share_it_and_all_that_disable_count)
 	EXPECT_EQ(s.a->mm.drains, s.tag);
 	cpus_run_together(disable_and_enable, &s);
 	EXPECT_EQ(arena_phantom_zone(s.a)->pcp_disabled, 0);
-	EXPECT(arena_accounted(s.a));
-	arena_return(s.a);
 }
 
 /* One CPU changes something and asks for the tag; the others drain and look. */
@@ -558,5 +556,4 @@ TEST(mm_pcp, a_cpu_that_sees_a_drain_begun_sees_what_was_changed_before_its_tag)
 		return;
 	cpus_run_together(change_or_drain, &s);
 	EXPECT(s.unseen < s.tag);
-	arena_return(s.a);
 }
