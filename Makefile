@@ -187,6 +187,7 @@ NEEDS_test/machines := test
 NEEDS_test/bare := bare
 NEEDS_test/msan := msan
 NEEDS_test/replay := host
+NEEDS_test/programs := test
 NEEDS_test/soak := host run
 NEEDS_test/soak-alloc := host
 NEEDS_test/mutants := test
@@ -393,7 +394,7 @@ debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded an
 
 # ---- test --------------------------------------------------------------------------------------------------------
 
-PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic tests/qemu \
+PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=classic --durations 10 tests/qemu \
 	--build $(BUILD) --junitxml $(BUILD)/test.xml --select '$(T)' $(if $(filter 1,$(SAN)),--san)
 
 # Each test/WHAT is what make test WHAT= runs, and each bench/WHAT the same of make bench.
@@ -423,7 +424,11 @@ test/msan: host-msan ## run every case, or those of T, hosted under the memory s
 	@$(BUILD)/host/msan/ashlar-host -c 4 -m 3G '$(or $(T),*)'
 
 test/replay: host-asan ## boot the hosted kernel as each machine that a text in FILES describes (tests/host/replay.h)
-	@tests/replay/run.py --build $(OUT) --dir '$(FILES)'
+	@passed=0 failed=0; for text in '$(FILES)'/*; do [ -f "$$text" ] || continue; \
+		if $(BUILD)/host/asan/ashlar-host -x -c 4 -r "$$text" -k 'test=mm.machine.* end.hang=600' >$(BUILD)/replay.console 2>&1; \
+		then echo "ok $${text##*/}"; passed=$$((passed + 1)); else failed=$$((failed + 1)); \
+		echo "not ok $${text##*/}: $$(grep -aE 'machine_map_test|ashlar-host:|ERROR' $(BUILD)/replay.console | tail -n 1)"; fi; done; \
+	echo "$$passed machines passed, $$failed failed"; [ $$failed = 0 ] && [ $$passed != 0 ]
 
 test/programs: $(KERNEL) ## fetch programs that people already have, build them static and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)
 	@/usr/bin/env python3 tests/programs/run.py --build $(OUT) --tools $(TOOLS) --select '$(T)'
@@ -435,7 +440,7 @@ test/soak-alloc: host-native ## compare random allocator work with a model, nati
 	@$(BUILD)/host/native/ashlar-host -c 1 -m 1G -t 86400 -k 'test.soak=$(or $(N),100000000) test.seed=$(SEED)' 'mm.random.*'
 
 test/mutants: ## break promises on purpose, or those of T, and require the tests to notice
-	@tests/mutants/run.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
+	@tests/mutants/mutants.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
 
 # The rules that leave lines out are printed first. Results are kept, so a run that was interrupted goes on.
 test/mutants-random: ## break N lines [400], as a tool of others chooses (needs network once), count how many are noticed: tests/report/measurements/mutants-random.txt; hours; T=1/2: every second
@@ -481,7 +486,7 @@ bench/all: $(KERNEL) host-native host-fast
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
 
 bench/sweep: $(KERNEL) host-native host-fast ## vary one word of a benchmark and plot it: make bench WHAT=sweep CPUS=2,8,32 T=hvo
-	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --bench '$(T)' -- $(MAKEOVERRIDES)
+	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --only '$(T)' -- $(MAKEOVERRIDES)
 
 bench/linux: $(KERNEL) ## unpack the distribution's kernels under build/tools, measure them in the same QEMU and add them, or the tables of T, to that report
 	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS) --only '$(T)'

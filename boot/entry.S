@@ -20,19 +20,11 @@
  *	DIRECT_MAP_BASE      the same memory, not executable
  *	IMAGE_BASE           physical 0-1 GiB
  */
-#define IMAGE_BASE 0xffffffff80000000
-#define PHYS(symbol) ((symbol) - IMAGE_BASE)
+#include "boot/entry.h"
 
 #define MB2_HEADER_MAGIC 0xe85250d6
-#define PROTOCOL_MULTIBOOT2 0 /* enum boot_protocol */
 #define PROTOCOL_PVH 1
 
-#define CR0_VALUE 0x80010033 /* PG WP NE ET MP PE */
-#define CR4_VALUE 0x6a0      /* OSXMMEXCPT OSFXSR PGE PAE; the rest in cpu_features_init() */
-#define EFER_VALUE 0x900     /* NXE LME */
-#define MSR_EFER 0xc0000080
-#define MSR_MISC_ENABLE 0x1a0
-#define MISC_ENABLE_HIGH_NX_OFF 4 /* bit 34 */
 #define CPUID_NX 0x00100000       /* 80000001h, EDX */
 #define MSR_GS_BASE 0xc0000101
 

@@ -59,14 +59,8 @@ static void fault(const struct reader *r, const char *what, u64 value)
 	boot_info_fault(r->info, "PVH start info", what, value);
 }
 
-/* Messages about a text that is too long, or that ends where the kernel cannot read. */
-struct text_faults {
-	const char *too_long, *out_of_reach;
-};
-
 /* Copy the text at `addr` (0: none) into buf, always terminated. Returns its length. */
-static size_t read_text(const struct reader *r, phys_t addr, char *buf, size_t size,
-			const struct text_faults *faults)
+static size_t read_text(const struct reader *r, phys_t addr, char *buf, size_t size)
 {
 	size_t i;
 	char c;
@@ -78,35 +72,22 @@ static size_t read_text(const struct reader *r, phys_t addr, char *buf, size_t s
 		if (!c)
 			return i;
 		if (i == size - 1) {
-			fault(r, faults->too_long, addr);
+			fault(r, "text is too long and was cut at its address", addr);
 			return i;
 		}
 		buf[i] = c;
 		buf[i + 1] = '\0';
 	}
-	fault(r, faults->out_of_reach, addr);
+	fault(r, "text runs out of reach", addr);
 	return i;
-}
-
-static void read_cmdline(const struct reader *r, phys_t addr)
-{
-	static const struct text_faults faults = {
-		"command line is too long and was cut at its address",
-		"command line runs out of reach"};
-
-	r->info->cmdline_len =
-		read_text(r, addr, r->info->cmdline, sizeof(r->info->cmdline), &faults);
 }
 
 static void add_module(const struct reader *r, const struct start_info_module *from)
 {
-	static const struct text_faults faults = {
-		"module's text is too long and was cut at its address",
-		"module's text runs out of reach"};
 	struct boot_module *module = boot_info_add_module(r->info, from->addr, from->size);
 
 	if (module)
-		read_text(r, from->cmdline, module->text, sizeof(module->text), &faults);
+		read_text(r, from->cmdline, module->text, sizeof(module->text));
 }
 
 static void read_modules(const struct reader *r, const struct start_info *start)
@@ -168,7 +149,7 @@ int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *in
 		fault(&r, "version 1 block is truncated", start_info);
 		return -EINVAL;
 	}
-	read_cmdline(&r, start.cmdline);
+	info->cmdline_len = read_text(&r, start.cmdline, info->cmdline, sizeof(info->cmdline));
 	info->rsdp = start.rsdp;
 	if (start.version == 0)
 		fault(&r,

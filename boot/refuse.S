@@ -5,10 +5,8 @@
  * The screen is the framebuffer that the loader set up (multiboot2, tag 8), or the VGA's text
  * memory. The line is drawn from its upper left corner and fits 80 columns.
  */
-#define IMAGE_BASE 0xffffffff80000000
-#define PHYS(symbol) ((symbol) - IMAGE_BASE)
+#include "boot/entry.h"
 
-#define PROTOCOL_MULTIBOOT2 0 /* enum boot_protocol */
 #define COM1 0x3f8
 #define DEBUG_EXIT_PORT 0xf4 /* QEMU isa-debug-exit */
 #define VERDICT_FAIL 0x11

@@ -24,7 +24,7 @@ static __noreturn void boot_refuse(const char *why, u64 value)
 {
 	print("ASHLAR-BEGIN\n");
 	arch_early_init();
-	arch_console_init(&boot_info);
+	arch_console_init();
 	pr_err("cannot boot: %s (%llx)", why, value);
 	verdict_end_with(VERDICT_FAIL);
 }

@@ -39,8 +39,8 @@ void kernel_main(const struct boot_info *info)
 	arch_early_init(); /* traps are caught, time is known */
 	boot_stage_end("early");
 	pr_info("Ashlar " AS_TEXT(ASHLAR_VERSION));
-	cmdline_apply(info->cmdline, info->cmdline_len);
-	arch_console_init(info); /* people see the log from its first line */
+	cmdline_apply(&cmdline_machine, info->cmdline, info->cmdline_len);
+	arch_console_init(); /* people see the log from its first line */
 
 	/* RAM is known, and the ranges already in use are kept */
 	if (memblock_sort_out(info, &memblock_memory, &memblock_reserved) < 0) {

@@ -7,30 +7,17 @@ that name the key, and those that promises-also.txt adds.
 
 import re
 import sys
-from collections import namedtuple
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-Mutant = namedtuple("Mutant", "number promises cases build")
+sys.path.insert(0, str(ROOT / "tests/mutants"))
+
+from mutants import every_mutant  # noqa: E402
 
 
 def promises():
     """[(key, text)], in the order of the page."""
     return re.findall(r"^- \[([^\]]+)\] (.+)$", (ROOT / "tests/PROMISES.md").read_text(encoding="utf-8"), re.M)
-
-
-def mutant(path):
-    header = path.read_text(encoding="utf-8").split("\nIn: ")[0]
-    field = dict(re.findall(r"^([A-Z][a-z]+): (.+)$", header, re.M))
-    cases = field["Case"].split(", ")
-    if field["Build"] == "spin":  # tests/mutants/run.py requires that steps.txt notices the code half of these
-        cases = ["model/" + case for case in cases] + ["test_steps.py::test_the_code_says_each_step"]
-    cases += field["Search"].split(", ") if "Search" in field else []
-    return Mutant(path.name.partition("-")[0], field["Promise"].split(", "), cases, field["Build"])
-
-
-def mutants():
-    return [mutant(path) for path in sorted((ROOT / "tests/mutants").glob("*.mutant"))]
 
 
 def also():
@@ -43,9 +30,9 @@ def main(keys):
     rows = [(key, text) for key, text in promises() if not keys or key in keys or key.split(".")[0] in keys]
     for key, text in rows:
         print(f"[{key}] {text}")
-        for one in mutants():
+        for one in every_mutant():
             if key in one.promises:
-                print(f"    {one.number:>3}  {', '.join(one.cases)}")
+                print(f"    {one.number:>3}  {', '.join(one.tests)}")
         for named, test in also():
             if named == key:
                 print(f"   also  {test}")

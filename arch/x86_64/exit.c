@@ -24,6 +24,7 @@
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/exit.h"
+#include "arch/x86_64/traps/descriptors.h"
 #include "kernel/console/pager.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
@@ -78,10 +79,7 @@ static void reset_by_acpi(void)
 /* Raise an interrupt without an interrupt table. */
 static void triple_fault(void)
 {
-	static const struct __packed {
-		u16 limit;
-		u64 base;
-	} nothing;
+	static const struct descriptor_pointer nothing;
 
 	__asm__ volatile("lidt %0; int3" ::"m"(nothing));
 }

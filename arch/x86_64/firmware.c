@@ -1,18 +1,16 @@
 /*
- * From firmware tables to facts about this machine: CPUs, nodes, clocks. See acpi.h.
+ * From firmware tables to facts about this machine: CPUs, nodes, clocks. See acpi_find.h.
  *
  * Whatever the tables say or lack, the boot CPU goes on. At worst it is the only CPU on the only
  * node, and the log says why.
  */
 #include <arch/boot.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/consoles/console.h"
-#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/interrupts/irq.h"
 #include "arch/x86_64/interrupts/nmi.h"
@@ -54,7 +52,7 @@ static void read_cpus(void)
 		return;
 	}
 	list = acpi_machine_cpus(madt, &count, &info);
-	apic_set_nmi_pin(info.nmi_lint);
+	apic_nmi_pin = info.nmi_lint;
 	pic_mask_all();
 	acpi_madt_io_apics(madt, io_apic_add);
 	apic_choose_mode(count ? list[count - 1].apic_id : 0, opted_out);
@@ -70,11 +68,9 @@ static void read_clocks(void)
 {
 	const struct acpi_table *hpet = acpi_get(ACPI_HPET), *table = acpi_get(ACPI_FADT);
 	struct acpi_fadt fadt = {0};
-	volatile void __iomem *regs = NULL;
-	phys_t base;
+	const phys_t base = hpet ? acpi_hpet_base(hpet) : 0;
+	volatile void __iomem *regs = base ? mmio_map(base, HPET_SIZE) : NULL;
 
-	if (hpet && acpi_hpet_parse(hpet, &base) == 0)
-		regs = mmio_map(base, HPET_SIZE);
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
 		exit_set_reset(&fadt);
 	clock_refine_begin(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
@@ -83,7 +79,7 @@ static void read_clocks(void)
 
 void arch_firmware_init(const struct boot_info *info)
 {
-	acpi_find_tables(info, MIN(1ULL << cpu_features.phys_bits, (phys_t)1 << 52));
+	acpi_find_tables(info);
 	console_firmware_init();
 	nmi_init(); /* before read_cpus() opens the pin of NMIs */
 	read_cpus();

@@ -1,10 +1,8 @@
 /* The architecture's lines of the machine page (kernel/run/machine_page.h). */
 #include <arch/boot.h>
 
-#include "arch/x86_64/acpi/acpi.h"
-#include "arch/x86_64/cpu/caches.h"
+#include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/topology.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/traps/mce.h"
 #include "kernel/core/call.h"
@@ -12,32 +10,19 @@
 #include "kernel/core/printk.h"
 #include "mm/contig/bad_frames.h"
 
-/* True if no CPU below `cpu` has the same APIC ID after the shift. */
-static bool is_first_of_group(cpu_t cpu, unsigned shift)
-{
-	cpu_t other = 0;
-
-	while (cpu_descs[other].apic_id >> shift != cpu_descs[cpu].apic_id >> shift)
-		other++;
-	return other == cpu;
-}
-
-/* Number of different APIC IDs after a shift. */
+/* Number of different APIC IDs after a shift: CPUs below which no CPU has the same. */
 static u32 count_groups(unsigned shift)
 {
 	u32 groups = 0;
 
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		groups += is_first_of_group(cpu, shift);
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		cpu_t other = 0;
+
+		while (cpu_descs[other].apic_id >> shift != cpu_descs[cpu].apic_id >> shift)
+			other++;
+		groups += other == cpu;
+	}
 	return groups;
-}
-
-static void print_topology(sheet_line_fn *line)
-{
-	const struct topology t = topology_read(cpuid_own, NULL);
-
-	line("cpus", "%u in %u cores in %u packages (%s)", cpu_count, count_groups(t.core_shift),
-	     count_groups(t.package_shift), t.source);
 }
 
 /* CPUs of this machine that have the boot CPU's cache, itself included. */
@@ -74,20 +59,6 @@ static void print_caches(sheet_line_fn *line)
 	line("cache", "%s", text);
 }
 
-static void print_clock(sheet_line_fn *line)
-{
-	line("clock", "TSC at %llu kHz%s", clock_tsc_hz() / 1000,
-	     cpu_features.invariant_tsc ? "" : ", not invariant");
-}
-
-static void print_machine_checks(sheet_line_fn *line)
-{
-	const struct mce_totals totals = mce_totals();
-
-	line("errors", "%llu corrected, %llu uncorrected, %llu pages named by them",
-	     totals.corrected, totals.uncorrected, totals.pages);
-}
-
 static void print_cpu(sheet_line_fn *line)
 {
 	const struct cpu_features *f = &cpu_features;
@@ -110,14 +81,19 @@ void arch_machine_measure(void)
 
 void arch_machine_page(sheet_line_fn *line)
 {
+	const struct topology t = topology_read(cpuid_own, NULL);
+
 	arch_machine_name(line);
-	print_topology(line);
+	line("cpus", "%u in %u cores in %u packages (%s)", cpu_count, count_groups(t.core_shift),
+	     count_groups(t.package_shift), t.source);
 	print_caches(line);
-	print_machine_checks(line);
+	line("errors", "%llu corrected, %llu uncorrected, %llu pages named by them",
+	     mce_totals.corrected, mce_totals.uncorrected, mce_totals.pages);
 }
 
 void arch_machine_name(sheet_line_fn *line)
 {
 	print_cpu(line);
-	print_clock(line);
+	line("clock", "TSC at %llu kHz%s", clock_tsc_hz() / 1000,
+	     cpu_features.invariant_tsc ? "" : ", not invariant");
 }

@@ -17,19 +17,11 @@ enum { RECORD_PHYS = 0x540, RECORD_SIZE = 64 };
 
 static bool present;
 
-/* Is page 0 RAM in firmware's map? If so, the direct map covers it. */
-static bool page_0_is_ram(void)
-{
-	for (size_t i = 0; i < memblock_memory.count; i++)
-		if (memblock_memory.range[i].start == 0 &&
-		    memblock_memory.range[i].end >= PAGE_SIZE)
-			return true;
-	return false;
-}
-
 bool arch_record_load(void *record, size_t size)
 {
-	present = size <= RECORD_SIZE && page_0_is_ram();
+	/* the direct map covers page 0 if firmware's map has it as RAM */
+	present = size <= RECORD_SIZE &&
+		  memblock_list_bytes(&memblock_memory, 0, PAGE_SIZE) == PAGE_SIZE;
 	if (present)
 		memcpy(record, phys_to_virt(RECORD_PHYS), size);
 	return present;

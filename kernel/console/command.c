@@ -262,24 +262,14 @@ static int run_one(const char *text, size_t len, size_t *used, unsigned *good)
 	return result;
 }
 
-static bool leaving;
-
-void commands_leave(void)
-{
-	leaving = true;
-}
-
-bool commands_left(void)
-{
-	return leaving;
-}
+bool commands_left;
 
 unsigned commands_run(const char *text, size_t len, unsigned *good)
 {
 	unsigned failed = 0, count = 0;
 	size_t used;
 
-	while (len > 0 && !leaving) {
+	while (len > 0 && !commands_left) {
 		if (run_one(text, len, &used, &count) < 0)
 			failed++;
 		text += used;
@@ -296,8 +286,7 @@ unsigned commands_run(const char *text, size_t len, unsigned *good)
 
 /* ---- completion ---- */
 
-/* The names of commands, or the second words of those of the command `name`. */
-static bool command_candidate(const char *name, unsigned *n, char *buf, size_t size)
+bool command_candidate(const char *name, unsigned *n, char *buf, size_t size)
 {
 	const struct command *cmd = command_of(name, NULL);
 

@@ -56,15 +56,20 @@ const struct command *command_find(const char *name);
 const struct command *command_of(const char *name, const struct command *after);
 
 /*
+ * Completion: the *n-th name of a command, or second word of those of the command `name`. False
+ * after the last; *n is then less by their number.
+ */
+bool command_candidate(const char *name, unsigned *n, char *buf, size_t size);
+
+/*
  * Run every command of [text, text + len), in order. An error is printed and does not stop the
- * rest; Ctrl-C and commands_leave() do. Returns the number of commands that failed. If `good` is
+ * rest; Ctrl-C and commands_left do. Returns the number of commands that failed. If `good` is
  * not NULL, *good receives the number that succeeded and must be counted for the verdict.
  */
 unsigned commands_run(const char *text, size_t len, unsigned *good);
 
-/* For `poweroff` and similar commands: no further command is run, and the prompt ends. */
-void commands_leave(void);
-bool commands_left(void);
+/* Set by `poweroff` and similar commands: no further command is run, and the prompt ends. */
+extern bool commands_left;
 
 /* Print an error in the form "pool: ..." and return -EINVAL. */
 int cmd_error(const struct words *words, const char *fmt, ...) __printf(2, 3);

@@ -5,7 +5,7 @@
 
 #include "kernel/core/printk.h"
 
-struct console_list consoles;
+struct console *consoles;
 
 /* True if this write made the console dead. */
 static bool feed(struct console *console, const char *text, size_t len)
@@ -16,18 +16,18 @@ static bool feed(struct console *console, const char *text, size_t len)
 	return console->dead;
 }
 
-unsigned console_list_write(struct console_list *list, const char *text, size_t len)
+unsigned console_list_write(struct console *first, const char *text, size_t len)
 {
 	unsigned died = 0;
 
-	for (struct console *c = list->first; c; c = c->next)
+	for (struct console *c = first; c; c = c->next)
 		died += feed(c, text, len);
 	return died;
 }
 
-int console_list_read(struct console_list *list)
+int console_list_read(struct console *first)
 {
-	for (struct console *c = list->first; c; c = c->next) {
+	for (struct console *c = first; c; c = c->next) {
 		const int byte = c->read && !c->dead ? c->read(c) : -1;
 
 		if (byte >= 0)
@@ -42,19 +42,19 @@ int console_list_read(struct console_list *list)
  */
 void console_write(const char *text, size_t len)
 {
-	if (console_list_write(&consoles, text, len) > 0)
+	if (console_list_write(consoles, text, len) > 0)
 		pr_warn("console: a device stopped taking bytes and was dropped");
 }
 
 int console_read(void)
 {
-	return console_list_read(&consoles);
+	return console_list_read(consoles);
 }
 
 void console_size(unsigned *columns, unsigned *rows)
 {
 	*columns = *rows = 0;
-	for (const struct console *c = consoles.first; c; c = c->next) {
+	for (const struct console *c = consoles; c; c = c->next) {
 		if (c->dead || c->columns == 0)
 			continue;
 		*columns = *columns ? MIN(*columns, c->columns) : c->columns;
@@ -72,9 +72,10 @@ void console_register(struct console *console)
 	u64 pos = 0;
 	size_t len;
 
-	for (len = log_read(&pos, buf, sizeof(buf)); len > 0;
-	     len = log_read(&pos, buf, sizeof(buf)))
+	do {
+		len = log_read(&pos, buf, sizeof(buf));
 		feed(console, buf, len);
-	console->next = consoles.first;
-	consoles.first = console;
+	} while (len > 0);
+	console->next = consoles;
+	consoles = console;
 }

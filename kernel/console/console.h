@@ -25,12 +25,8 @@ struct console {
 	struct console *next;
 };
 
-struct console_list {
-	struct console *first;
-};
-
 /* The machine's list, used by console_write() and console_read(). */
-extern struct console_list consoles;
+extern struct console *consoles;
 
 /*
  * Write to every console that works. The time is bounded. Any context; callers serialise
@@ -50,11 +46,11 @@ void console_size(unsigned *columns, unsigned *rows);
 void console_register(struct console *console);
 
 /*
- * Write to, read from and register in any list of consoles, for tests. console_list_write() returns
- * how many consoles it dropped.
+ * Write to and read from any list of consoles, for tests. console_list_write() returns how many
+ * consoles it dropped.
  */
-unsigned console_list_write(struct console_list *list, const char *text, size_t len);
-int console_list_read(struct console_list *list);
+unsigned console_list_write(struct console *first, const char *text, size_t len);
+int console_list_read(struct console *first);
 
 /*
  * Consoles that console= asks for: a list of words, each with its parameters after colons.
@@ -73,11 +69,12 @@ enum console_kind {
 	CON_AUTO,
 	CON_NONE,
 	CON_PORT,
+	CON_SCREEN,
+	CON_KEYBOARD,
+	/* once firmware's tables are read and mappings can be made */
 	CON_MMIO,
 	CON_SPCR,
-	CON_PCI,
-	CON_SCREEN,
-	CON_KEYBOARD
+	CON_PCI
 };
 
 struct console_wish {
@@ -86,6 +83,7 @@ struct console_wish {
 	u64 addr;         /* CON_PORT, CON_MMIO */
 	unsigned stride;  /* CON_MMIO: 1, 2 or 4 */
 	u32 baud;         /* 0: 115200, or the speed that firmware set */
+	bool automatic;   /* a part of auto: it may be missing */
 };
 
 enum { CONSOLE_WISHES_MAX = 8 };

@@ -10,14 +10,18 @@
  */
 #include "kernel/console/console_fb.h"
 
-#include "boot/boot_info.h"
-#include "kernel/console/console_screen.h"
+#include "kernel/lib/string.h"
 
 enum { SIDE_MAX = 32768, COLUMNS_ENOUGH = 100 };
 
+static unsigned pixel_bytes(const struct boot_framebuffer *fb)
+{
+	return DIV_ROUND_UP(fb->bpp, 8u);
+}
+
 u64 fb_size(const struct boot_framebuffer *fb)
 {
-	const u32 bytes = DIV_ROUND_UP(fb->bpp, 8u);
+	const u32 bytes = pixel_bytes(fb);
 
 	if (fb->type != BOOT_FB_RGB || fb->addr == 0 || fb->bpp < 15 || fb->bpp > 32)
 		return 0;
@@ -28,6 +32,7 @@ u64 fb_size(const struct boot_framebuffer *fb)
 	return (u64)fb->pitch * (fb->height - 1) + (u64)fb->width * bytes;
 }
 
+/* 2, 3 or 4 bytes; written and never read. */
 static u8 *put_pixel(u8 *at, unsigned bytes, bool on)
 {
 	const u32 value = on ? ~0u : 0;
@@ -42,13 +47,12 @@ static u8 *put_pixel(u8 *at, unsigned bytes, bool on)
 
 static u8 *put_glyph_row(u8 *at, const struct fb_screen *fb, char c, unsigned y)
 {
-	const struct surface *surface = &fb->surface;
 	const u8 *bits = font_row(fb->font, c, y);
 
 	for (unsigned x = 0; x < fb->font->width; x++) {
 		const bool on = bits && bits[x / 8] >> (7 - x % 8) & 1;
 
-		at = put_pixel(at, surface->bytes, on);
+		at = put_pixel(at, pixel_bytes(&fb->mode), on);
 	}
 	return at;
 }
@@ -57,11 +61,10 @@ static void fb_draw(struct screen *screen, unsigned row, unsigned first, unsigne
 		    const char *text)
 {
 	const struct fb_screen *fb = container_of(screen, struct fb_screen, screen);
-	const struct surface *surface = &fb->surface;
 
 	for (unsigned y = 0; y < fb->font->height; y++) {
-		u8 *at = surface->pixels + (size_t)(row * fb->font->height + y) * surface->pitch +
-			 (size_t)first * fb->font->width * surface->bytes;
+		u8 *at = fb->pixels + (size_t)(row * fb->font->height + y) * fb->mode.pitch +
+			 (size_t)first * fb->font->width * pixel_bytes(&fb->mode);
 
 		for (unsigned column = first; column <= last; column++)
 			at = put_glyph_row(at, fb, text[column], y);
@@ -69,41 +72,32 @@ static void fb_draw(struct screen *screen, unsigned row, unsigned first, unsigne
 }
 
 /* Clear what the loader left around and behind the text. */
-static void clear_surface(const struct surface *surface)
+static void clear(const struct fb_screen *fb)
 {
-	for (u32 y = 0; y < surface->height; y++) {
-		u8 *at = surface->pixels + (size_t)y * surface->pitch;
-
-		for (u32 x = 0; x < surface->width; x++)
-			at = put_pixel(at, surface->bytes, false);
-	}
+	for (u32 y = 0; y < fb->mode.height; y++)
+		memset(fb->pixels + (size_t)y * fb->mode.pitch, 0,
+		       (size_t)fb->mode.width * pixel_bytes(&fb->mode));
 }
 
-static const struct font *choose_font(const struct surface *surface)
+static const struct font *choose_font(const struct boot_framebuffer *mode)
 {
 	static const struct font small = {font_small_start + PSF1_HEADER, 8, 16, 1},
 				 large = {font_large_start + PSF2_HEADER, 16, 32, 2};
 
-	if (surface->width / large.width >= COLUMNS_ENOUGH)
+	if (mode->width / large.width >= COLUMNS_ENOUGH)
 		return &large;
-	return surface->width >= small.width && surface->height >= small.height ? &small : NULL;
+	return mode->width >= small.width && mode->height >= small.height ? &small : NULL;
 }
 
 bool fb_start(struct fb_screen *fb, const struct boot_framebuffer *boot, void *pixels)
 {
-	fb->surface = (struct surface){
-		.pixels = pixels,
-		.pitch = boot->pitch,
-		.width = boot->width,
-		.height = boot->height,
-		.bytes = DIV_ROUND_UP(boot->bpp, 8u),
-	};
-	fb->font = choose_font(&fb->surface);
+	fb->mode = *boot;
+	fb->pixels = pixels;
+	fb->font = choose_font(boot);
 	if (fb_size(boot) == 0 || !fb->font)
 		return false;
-	fb->screen.console.name = "screen";
 	fb->screen.draw = fb_draw;
-	clear_surface(&fb->surface);
+	clear(fb);
 	screen_start(&fb->screen, boot->width / fb->font->width, boot->height / fb->font->height);
 	return true;
 }

@@ -24,9 +24,8 @@ static void scroll(struct screen *s)
 	const unsigned by = MAX(s->rows / SCROLL_PART, 1u);
 
 	memmove(s->want[0], s->want[by], (size_t)(s->rows - by) * SCREEN_COLUMNS_MAX);
-	for (unsigned row = 0; row < s->rows; row++)
-		if (row >= s->rows - by)
-			erase(s, row, 0);
+	for (unsigned row = s->rows - by; row < s->rows; row++)
+		erase(s, row, 0);
 	s->dirty_first = 0;
 	s->dirty_end = s->rows;
 	s->y = s->rows - by;
@@ -141,6 +140,7 @@ void screen_start(struct screen *s, unsigned columns, unsigned rows)
 	s->rows = MIN(rows, (unsigned)SCREEN_ROWS_MAX);
 	s->x = s->y = 0;
 	s->state = SCREEN_TEXT;
+	s->console.name = "screen";
 	s->console.write = screen_write;
 	s->console.columns = s->columns;
 	s->console.rows = s->rows;

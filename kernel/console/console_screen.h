@@ -16,7 +16,6 @@
 #pragma once
 
 #include "kernel/console/console.h"
-#include "kernel/console/console_font.h"
 #include "kernel/lib/types.h"
 
 /* Limits; larger screens are used only up to these. */
@@ -39,20 +38,3 @@ struct screen {
  * Begin with an empty screen of this size, cut to the limits. The device must already show blanks.
  */
 void screen_start(struct screen *screen, unsigned columns, unsigned rows);
-
-/* ---- on a framebuffer: console_fb.c ---- */
-
-/* Pixels of 2, 3 or 4 bytes; written and never read. */
-struct surface {
-	u8 *pixels;
-	u32 pitch, width, height; /* bytes from row to row; pixels; pixels */
-	unsigned bytes;           /* of a pixel */
-};
-
-struct fb_screen {
-	struct screen screen;
-	struct surface surface;
-	const struct font *font;
-};
-
-struct boot_framebuffer;

@@ -69,12 +69,14 @@ static int uart_read(struct console *console)
 	return status != STATUS_ABSENT && (status & STATUS_READY) ? uart->in(uart, REG_DATA) : -1;
 }
 
-/* Write uart->divisor unless it is 0, and note the one that was there. */
+/* Write uart->divisor unless it is 0, and note the one that was there at first. */
 static void set_speed(struct uart *uart)
 {
 	uart->out(uart, REG_IRQ, 0);
 	uart->out(uart, REG_LINE, LINE_DIVISOR);
-	uart->found_divisor = (u16)(uart->in(uart, REG_DATA) | uart->in(uart, REG_IRQ) << 8);
+	if (!uart->found_divisor)
+		uart->found_divisor =
+			(u16)(uart->in(uart, REG_DATA) | uart->in(uart, REG_IRQ) << 8);
 	if (uart->divisor) {
 		uart->out(uart, REG_DATA, (u8)uart->divisor);
 		uart->out(uart, REG_IRQ, (u8)(uart->divisor >> 8));
@@ -84,12 +86,9 @@ static void set_speed(struct uart *uart)
 
 void uart_change_speed(struct uart *uart, u16 divisor)
 {
-	const u16 found = uart->found_divisor;
-
 	wait_empty(uart);
-	uart->divisor = divisor ? divisor : found;
+	uart->divisor = divisor ? divisor : uart->found_divisor;
 	set_speed(uart);
-	uart->found_divisor = found;
 }
 
 /* Send a byte in loopback; only a UART returns it. */

@@ -3,19 +3,19 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/lib/string.h"
 
-enum { NUMBERS_MAX = 3, PORT_LAST = 0xfff8, BAUD_MAX = 115200 };
+enum { PORT_LAST = 0xfff8, BAUD_MAX = 115200 };
 
 static const struct {
 	const char *word, *name;
 	enum console_kind kind;
 	u64 addr;
 } words[] = {
-	{"auto", NULL, CON_AUTO, 0},       {"none", NULL, CON_NONE, 0},
-	{"com1", "COM1", CON_PORT, 0x3f8}, {"com2", "COM2", CON_PORT, 0x2f8},
-	{"com3", "COM3", CON_PORT, 0x3e8}, {"com4", "COM4", CON_PORT, 0x2e8},
-	{"port", "port", CON_PORT, 0},     {"mmio", "mmio", CON_MMIO, 0},
-	{"spcr", NULL, CON_SPCR, 0},       {"pci", NULL, CON_PCI, 0},
-	{"screen", NULL, CON_SCREEN, 0},   {"kbd", NULL, CON_KEYBOARD, 0},
+	{"auto", NULL, CON_AUTO, 0},         {"none", NULL, CON_NONE, 0},
+	{"com1", "COM1", CON_PORT, 0x3f8},   {"com2", "COM2", CON_PORT, 0x2f8},
+	{"com3", "COM3", CON_PORT, 0x3e8},   {"com4", "COM4", CON_PORT, 0x2e8},
+	{"port", "port", CON_PORT, 0},       {"mmio", "mmio", CON_MMIO, 0},
+	{"spcr", "SPCR", CON_SPCR, 0},       {"pci", "PCI", CON_PCI, 0},
+	{"screen", "screen", CON_SCREEN, 0}, {"kbd", "kbd", CON_KEYBOARD, 0},
 };
 
 /* Parse the word at *text, up to a colon, a comma or the end, and move *text past it. */
@@ -37,45 +37,38 @@ static bool take_word(const char **text, struct console_wish *wish)
 	return false;
 }
 
-/* Parse numbers, each after a colon. Returns how many there are, or -1 if one is malformed. */
-static int take_numbers(const char **text, u64 value[NUMBERS_MAX])
+/* Parse the number after a colon at *text, if there is one, and move *text past it. */
+static bool take_number(const char **text, u64 *value)
 {
-	int n = 0;
+	const char *at = *text + 1;
 
-	for (; **text == ':'; n++) {
-		(*text)++;
-		if (n == NUMBERS_MAX || parse_u64(text, &value[n]) != 0)
-			return -1;
-	}
-	return n;
+	if (**text != ':' || parse_u64(&at, value) != 0)
+		return false;
+	*text = at;
+	return true;
 }
 
 /* Address, stride and speed, as far as the kind has them and none is known. */
 static bool take_rest(const char **text, struct console_wish *wish)
 {
 	const bool port = wish->kind == CON_PORT, memory = wish->kind == CON_MMIO;
-	u64 value[NUMBERS_MAX];
-	const int n = take_numbers(text, value);
-	int used = 0;
+	u64 value;
 
-	if ((port || memory) && !wish->addr) {
-		if (n <= 0 || value[0] == 0 || (port && value[0] > PORT_LAST))
+	if ((port || memory) && !wish->addr)
+		if (!take_number(text, &wish->addr) || wish->addr == 0 ||
+		    (port && wish->addr > PORT_LAST))
 			return false;
-		wish->addr = value[used++];
-	}
-	if (memory && used < n) {
-		wish->stride = (unsigned)value[used];
-		if (value[used] != 1 && value[used] != 2 && value[used] != 4)
+	if (memory && take_number(text, &value)) {
+		wish->stride = (unsigned)value;
+		if (value != 1 && value != 2 && value != 4)
 			return false;
-		used++;
 	}
-	if ((port || memory) && used < n) {
-		wish->baud = (u32)value[used];
-		if (value[used] == 0 || value[used] > BAUD_MAX || BAUD_MAX % value[used])
+	if ((port || memory) && take_number(text, &value)) {
+		wish->baud = (u32)value;
+		if (value == 0 || value > BAUD_MAX || BAUD_MAX % value)
 			return false;
-		used++;
 	}
-	return used == n;
+	return **text != ':'; /* a number too many, or a malformed one */
 }
 
 int console_wishes_parse(const char *text, struct console_wish wish[CONSOLE_WISHES_MAX])
@@ -93,12 +86,4 @@ int console_wishes_parse(const char *text, struct console_wish wish[CONSOLE_WISH
 		if (!*text++)
 			return n;
 	}
-}
-
-bool console_wished(const struct console_wish *wish, unsigned wishes, enum console_kind kind)
-{
-	for (unsigned i = 0; i < wishes; i++)
-		if (wish[i].kind == kind)
-			return true;
-	return false;
 }

@@ -8,6 +8,3 @@
  * there are too many.
  */
 int console_wishes_parse(const char *text, struct console_wish wish[CONSOLE_WISHES_MAX]);
-
-/* True if one of the entries is of this kind. */
-bool console_wished(const struct console_wish *wish, unsigned wishes, enum console_kind kind);

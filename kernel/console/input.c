@@ -14,24 +14,21 @@ enum { QUEUE_SIZE = 64, CTRL_C = 3, LOOK_MAX = 256 };
 
 static u8 queue[QUEUE_SIZE];
 static unsigned queue_in, queue_out;
-static bool enabled, stop;
+static bool stop;
 
-void input_enable(void)
-{
-	enabled = true;
-}
+bool input_enabled;
 
 int input_key(void)
 {
 	watchdog_touch();
 	if (queue_out != queue_in)
 		return queue[queue_out++ % QUEUE_SIZE];
-	return enabled ? console_read() : -1;
+	return input_enabled ? console_read() : -1;
 }
 
 bool input_stop_typed(void)
 {
-	if (cpu_id() != 0 || !enabled)
+	if (cpu_id() != 0 || !input_enabled)
 		return atomic_load_relaxed(&stop);
 	/* bounded, because a line that never falls silent must not hold up the caller */
 	for (unsigned i = 0; i < LOOK_MAX; i++) {

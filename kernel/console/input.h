@@ -10,10 +10,10 @@
 #include "kernel/lib/types.h"
 
 /*
- * Start to read input. Before this call, and in runs without a user, noise on the line has no
+ * Set when input is wanted. Before that, and in runs without a user, noise on the line has no
  * effect. Boot CPU.
  */
-void input_enable(void);
+extern bool input_enabled;
 
 /* Next byte, or -1 if there is none. Boot CPU. */
 int input_key(void);

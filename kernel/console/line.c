@@ -10,28 +10,18 @@
 
 #define CONTROL(letter) ((letter)&0x1f)
 
-static void emit(struct line *line, const char *text, size_t len)
-{
-	line->emit(text, len);
-}
-
-static void bell(struct line *line)
-{
-	emit(line, "\a", 1);
-}
-
 static void move_left(struct line *line, size_t n)
 {
 	static const char backspaces[] = "\b\b\b\b\b\b\b\b\b\b\b\b\b\b\b\b";
 
 	line->cursor -= n;
 	for (; n > 0; n -= MIN(n, sizeof(backspaces) - 1))
-		emit(line, backspaces, MIN(n, sizeof(backspaces) - 1));
+		line->emit(backspaces, MIN(n, sizeof(backspaces) - 1));
 }
 
 static void move_right(struct line *line, size_t n)
 {
-	emit(line, line->text + line->cursor, n);
+	line->emit(line->text + line->cursor, n);
 	line->cursor += n;
 }
 
@@ -40,9 +30,9 @@ static void show_rest(struct line *line, size_t blanks)
 {
 	const size_t at = line->cursor, rest = line->len - at;
 
-	emit(line, line->text + at, rest);
+	line->emit(line->text + at, rest);
 	for (size_t i = 0; i < blanks; i++)
-		emit(line, " ", 1);
+		line->emit(" ", 1);
 	line->cursor += rest + blanks;
 	move_left(line, rest + blanks);
 }
@@ -50,7 +40,7 @@ static void show_rest(struct line *line, size_t blanks)
 bool line_insert(struct line *line, const char *text, size_t len)
 {
 	if (len > LINE_SIZE - line->len) {
-		bell(line);
+		line->emit("\a", 1);
 		return false;
 	}
 	memmove(line->text + line->cursor + len, line->text + line->cursor,
@@ -114,7 +104,7 @@ static void history_go(struct line *line, unsigned back)
 {
 	/* one newer than the line being typed is beyond all of them */
 	if (back > MIN(line->entered, (unsigned)LINE_HISTORY)) {
-		bell(line);
+		line->emit("\a", 1);
 		return;
 	}
 	if (line->back == 0)
@@ -128,7 +118,7 @@ static void history_go(struct line *line, unsigned back)
 static enum line_event finish(struct line *line, enum line_event event)
 {
 	move_right(line, line->len - line->cursor);
-	emit(line, event == LINE_CANCELLED ? "^C\n" : "\n", event == LINE_CANCELLED ? 3 : 1);
+	line->emit(event == LINE_CANCELLED ? "^C\n" : "\n", event == LINE_CANCELLED ? 3 : 1);
 	if (event == LINE_READY)
 		history_add(line);
 	return event;
@@ -187,7 +177,7 @@ static enum line_event edit_key(struct line *line, int key)
 	case KEY_PAGE_DOWN:
 		break;
 	default:
-		bell(line);
+		line->emit("\a", 1);
 	}
 	return LINE_MORE;
 }

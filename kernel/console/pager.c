@@ -50,27 +50,22 @@ static void walk_log(struct walk *w)
 	u64 pos = 0;
 	size_t len;
 
-	for (len = log_read(&pos, buf, sizeof(buf)); len > 0;
-	     len = log_read(&pos, buf, sizeof(buf)))
+	do {
+		len = log_read(&pos, buf, sizeof(buf));
 		for (size_t i = 0; i < len; i++)
 			put(w, buf[i]);
+	} while (len > 0);
 	if (w->x > 0)
 		end_row(w);
 }
 
-static u64 count_rows(const struct pager *pager)
+static u64 last_top(const struct pager *pager)
 {
+	const u64 page = pager->rows - 1;
 	struct walk w = {.columns = pager->columns};
 
 	walk_log(&w);
-	return w.row;
-}
-
-static u64 last_top(const struct pager *pager)
-{
-	const u64 rows = count_rows(pager), page = pager->rows - 1;
-
-	return rows > page ? rows - page : 0;
+	return w.row > page ? w.row - page : 0;
 }
 
 struct pager pager_begin(unsigned columns, unsigned rows)

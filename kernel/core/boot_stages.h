@@ -16,16 +16,14 @@
 
 enum { BOOT_STAGES_MAX = 8 };
 
-struct boot_stage {
-	const char *name; /* a word that can be part of a record's key */
-	u64 ns;           /* how long it took */
-};
+extern struct boot_stages {
+	struct boot_stage {
+		const char *name; /* a word that can be part of a record's key */
+		u64 ns;           /* how long it took */
+	} stage[BOOT_STAGES_MAX];
+	size_t ended;
+	u64 ns; /* from entry to the end of the last stage so far */
+} boot_stages;
 
 /* The stage called `name` ends now. At most BOOT_STAGES_MAX stages. */
 void boot_stage_end(const char *name);
-
-/* The stages that have ended, in order. */
-const struct boot_stage *boot_stages(size_t *count);
-
-/* Time from entry to the end of the last stage so far. */
-u64 boot_stages_ns(void);

@@ -37,15 +37,6 @@ static void call_begin(struct percpu *self, call_fn *fn, void *arg, cpu_t target
 	atomic_store_release(&slot->pending, targets);
 }
 
-static cpu_t call_count(const struct cpumask *targets, const struct percpu *self)
-{
-	cpu_t cpu, count = 0;
-
-	cpumask_foreach(cpu, targets)
-		count += cpu != self->id && cpu_online(cpu);
-	return count;
-}
-
 static void call_post_to(struct percpu *target, const struct percpu *self)
 {
 	cpumask_set_atomic(&target->call_from, self->id);
@@ -94,7 +85,7 @@ static void call_end(struct percpu *self, const struct cpumask *targets, cpu_t c
 u64 call_cpus(const struct cpumask *targets, call_fn *fn, void *arg)
 {
 	struct percpu *self = this_cpu();
-	const cpu_t count = call_count(targets, self);
+	const cpu_t count = cpus_online_among(targets, self->id);
 	u64 messages = 0;
 
 	context_assert(CONTEXT_ORDINARY);
@@ -140,7 +131,7 @@ static void call_serve_words(struct percpu *self)
 	const u64 some = atomic_exchange(&self->call_words, 0);
 
 	context_enter(CONTEXT_CALL);
-	for (size_t i = 0; i < cpu_mask_words(); i++)
+	for (size_t i = 0; i < cpumask_words; i++)
 		if (some >> i % 64 & 1)
 			call_serve_word(atomic_exchange(&self->call_from.words[i], 0),
 					(cpu_t)i * 64);

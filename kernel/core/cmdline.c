@@ -17,9 +17,9 @@
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 
-enum { CHOICE_MAX = 64, VALUES_MAX = 160, NAME_MAX = 31, NEAREST_MAX = 3 };
+enum { VALUES_MAX = 160, NAME_MAX = 31, NEAREST_MAX = 3 };
 
-static struct cmdline machine; /* of the real machine */
+struct cmdline cmdline_machine;
 
 static bool strict;
 OPTION_BOOL(end.strict, strict, "a word of the command line that is refused fails the run",
@@ -39,11 +39,7 @@ static int parse_digits(const char **p, unsigned base, u64 *out)
 	u64 value = 0;
 
 	for (;; (*p)++) {
-		unsigned c = (u8) * *p;
-		unsigned digit = c >= '0' && c <= '9'   ? c - '0'
-				 : c >= 'a' && c <= 'f' ? c - 'a' + 10
-				 : c >= 'A' && c <= 'F' ? c - 'A' + 10
-							: 16;
+		const unsigned digit = digit_value(**p);
 
 		if (digit >= base)
 			break;
@@ -142,52 +138,35 @@ bool choice_name(const char *choices, unsigned n, char *buf, size_t size)
 	return true;
 }
 
-static const char *row_name(const struct option *opt, unsigned row)
+void option_values(const struct option *opt, char *buf, size_t size)
 {
-	return *(const char *const *)((const char *)opt->rows + row * opt->row_bytes);
+	size_t at = (size_t)format(buf, size, "%s", opt->values ? opt->values : "");
+	const char *row = opt->rows;
+
+	for (; row && *(const char *const *)row && at < size; row += opt->row_bytes)
+		at += (size_t)format(buf + at, size - at, "%s%s", at ? "|" : "",
+				     *(const char *const *)row);
 }
 
 bool option_choice(const struct option *opt, unsigned n, char *buf, size_t size)
 {
-	unsigned before = 0;
+	char values[VALUES_MAX];
 
-	if (opt->values && (opt->rows || strchr(opt->values, '|'))) {
-		if (choice_name(opt->values, n, buf, size))
-			return true;
-		while (choice_name(opt->values, before, buf, size))
-			before++;
-	}
-	if (!opt->rows)
-		return false;
-	for (unsigned row = 0; row_name(opt, row); row++) {
-		if (before + row != n)
-			continue;
-		format(buf, size, "%s", row_name(opt, row));
-		return true;
-	}
-	return false;
-}
-
-void option_values(const struct option *opt, char *buf, size_t size)
-{
-	size_t at = (size_t)format(buf, size, "%s", opt->values ? opt->values : "");
-
-	for (unsigned row = 0; opt->rows && row_name(opt, row) && at < size; row++)
-		at += (size_t)format(buf + at, size - at, "%s%s", at ? "|" : "",
-				     row_name(opt, row));
+	option_values(opt, values, sizeof(values));
+	return strchr(values, '|') && choice_name(values, n, buf, size);
 }
 
 int option_parse_choice(const struct option *opt, const char *value)
 {
-	char name[CHOICE_MAX];
+	char values[VALUES_MAX];
+	int index;
 
-	for (unsigned n = 0; option_choice(opt, n, name, sizeof(name)); n++) {
-		if (strcmp(name, value) != 0)
-			continue;
-		*(unsigned *)opt->target = n;
-		return 0;
-	}
-	return -EINVAL;
+	option_values(opt, values, sizeof(values));
+	index = choice_index(values, value);
+	if (index < 0)
+		return index;
+	*(unsigned *)opt->target = (unsigned)index;
+	return 0;
 }
 
 int option_parse_bool(const struct option *opt, const char *value)
@@ -399,7 +378,7 @@ static bool is_loaders(const char *name)
 	return false;
 }
 
-static void refuse(struct cmdline *cmdline, const char *why)
+void cmdline_refuse(struct cmdline *cmdline, const char *why)
 {
 	pr_err("command line: ignored: %s", why);
 	if (cmdline->refused++ == 0)
@@ -424,14 +403,14 @@ static void apply_word(struct cmdline *cmdline, char *word)
 		option_suggest(word, nearest, sizeof(nearest));
 		format(why, sizeof(why), "%s%s%s is not known%s", word, equals ? "=" : "",
 		       equals ? equals + 1 : "", nearest);
-		refuse(cmdline, why);
+		cmdline_refuse(cmdline, why);
 		return;
 	}
 	value = equals ? equals + 1 : opt->parse == option_parse_bool ? "on" : "";
 	ret = opt->parse(opt, value);
 	if (ret < 0) {
 		option_explain(opt, value, ret, why, sizeof(why));
-		refuse(cmdline, why);
+		cmdline_refuse(cmdline, why);
 	}
 }
 
@@ -454,7 +433,7 @@ static void apply_words(struct cmdline *cmdline, const char *end)
 			apply_word(cmdline, word);
 		} else {
 			format(why, sizeof(why), "unfinished quote in \"%s\"", word);
-			refuse(cmdline, why);
+			cmdline_refuse(cmdline, why);
 		}
 	}
 }
@@ -476,7 +455,7 @@ static size_t copy_text(struct cmdline *cmdline, const char *text, size_t len)
 	return n;
 }
 
-unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len)
+unsigned cmdline_apply(struct cmdline *cmdline, const char *text, size_t len)
 {
 	size_t n = copy_text(cmdline, text, len);
 	char why[64];
@@ -486,28 +465,18 @@ unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len)
 	if (n < len && text[n]) {
 		format(why, sizeof(why), "the rest of a text longer than %u bytes",
 		       CMDLINE_MAX - 1);
-		refuse(cmdline, why);
+		cmdline_refuse(cmdline, why);
 	}
 	return cmdline->refused;
 }
 
-unsigned cmdline_apply(const char *text, size_t len)
-{
-	return cmdline_apply_in(&machine, text, len);
-}
-
-void cmdline_refuse(const char *why)
-{
-	refuse(&machine, why);
-}
-
 bool cmdline_passes(void)
 {
-	if (!strict || machine.refused == 0)
+	if (!strict || cmdline_machine.refused == 0)
 		return true;
-	print("# FAILED: command line: %s", machine.first_refused);
-	if (machine.refused > 1)
-		print(", and %u more", machine.refused - 1);
+	print("# FAILED: command line: %s", cmdline_machine.first_refused);
+	if (cmdline_machine.refused > 1)
+		print(", and %u more", cmdline_machine.refused - 1);
 	print(" (end.strict=off allows it)\n");
 	return false;
 }

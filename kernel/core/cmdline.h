@@ -9,24 +9,24 @@
 #include "kernel/lib/types.h"
 
 /*
- * Apply the command line. `text` need not be terminated; at most `len` bytes are read, into a
- * private copy of at most CMDLINE_MAX bytes. Returns the number of words refused; text beyond that
- * length is refused as one. Words that loaders add for Linux (BOOT_IMAGE=, root=, ro ...) are
- * passed over silently.
- */
-enum { CMDLINE_MAX = 4096 };
-unsigned cmdline_apply(const char *text, size_t len);
-
-/*
- * A command line that is applied from the caller's storage, for tests. Options of kind text point
+ * A command line that is applied from the storage of a struct cmdline. Options of kind text point
  * into that storage.
  */
+enum { CMDLINE_MAX = 4096 };
 struct cmdline {
 	char words[CMDLINE_MAX]; /* terminated; unprintable bytes are '?' */
 	unsigned refused;
 	char first_refused[256]; /* which word, and why */
 };
-unsigned cmdline_apply_in(struct cmdline *cmdline, const char *text, size_t len);
+extern struct cmdline cmdline_machine; /* of the real machine; tests have others */
+
+/*
+ * Apply a command line. `text` need not be terminated; at most `len` bytes are read, into a
+ * private copy of at most CMDLINE_MAX bytes. Returns the number of words refused; text beyond that
+ * length is refused as one. Words that loaders add for Linux (BOOT_IMAGE=, root=, ro ...) are
+ * passed over silently.
+ */
+unsigned cmdline_apply(struct cmdline *cmdline, const char *text, size_t len);
 
 /*
  * For choices of the form "a|b|c": the index of `value`, or -EINVAL; and the name of the n-th, or
@@ -42,8 +42,8 @@ bool choice_name(const char *choices, unsigned n, char *buf, size_t size);
 bool option_choice(const struct option *opt, unsigned n, char *buf, size_t size);
 void option_values(const struct option *opt, char *buf, size_t size);
 
-/* Refuse a word later than cmdline_apply() can. `why` names it. */
-void cmdline_refuse(const char *why);
+/* Refuse a word, perhaps later than cmdline_apply() can. `why` names it. */
+void cmdline_refuse(struct cmdline *cmdline, const char *why);
 
 /*
  * For the verdict: false if a word was refused and end.strict=on. The first such word is then

@@ -24,7 +24,6 @@
  */
 #pragma once
 
-#include <arch/atomic.h>
 #include <arch/barrier.h>
 
 #include "kernel/core/percpu.h"

@@ -3,25 +3,30 @@
  */
 #include "kernel/core/lock.h"
 
-#include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/wait.h"
 
 #ifdef ASHLAR_DEBUG
+enum { ORDER_IS_CHECKED = true };
+#else
+enum { ORDER_IS_CHECKED = false };
+#endif
+
 /*
  * Every lock waited for must rank above all locks held, so that the documented order is the real
  * one.
  */
 static void lock_order_push(struct spinlock *lock, bool waited)
 {
-	struct percpu *cpu = this_cpu();
+	struct percpu *cpu;
 
+	if (!ORDER_IS_CHECKED)
+		return;
+	cpu = this_cpu();
 	for (unsigned i = 0; i < cpu->locks_held && waited; i++) {
 		const struct spinlock *held = cpu->lock_stack[i];
 
@@ -35,10 +40,14 @@ static void lock_order_push(struct spinlock *lock, bool waited)
 
 static void lock_order_pop(struct spinlock *lock)
 {
-	const irq_flags_t flags = irq_save(); /* a drain interrupt pushes and pops too */
-	struct percpu *cpu = this_cpu();
+	struct percpu *cpu;
+	irq_flags_t flags;
 	unsigned i = 0;
 
+	if (!ORDER_IS_CHECKED)
+		return;
+	flags = irq_save(); /* a drain interrupt pushes and pops too */
+	cpu = this_cpu();
 	while (i < cpu->locks_held && cpu->lock_stack[i] != lock)
 		i++;
 	ASSERT(i < cpu->locks_held, "CPU %u releases a lock of rank %u that it does not hold",
@@ -47,19 +56,6 @@ static void lock_order_pop(struct spinlock *lock)
 		cpu->lock_stack[i] = cpu->lock_stack[i + 1];
 	irq_restore(flags);
 }
-#else
-static inline void lock_order_push(struct spinlock *lock, bool waited)
-{
-	(void)lock;
-	(void)waited;
-}
-
-static inline void lock_order_pop(struct spinlock *lock)
-{
-	(void)lock;
-}
-#endif
-
 /*
  * Waits outside of the queue. In a virtual machine a CPU that waits naps (kernel/core/wait.h). A
  * queue of CPUs that nap would pass the lock on at the rate of their naps, to CPUs that are not

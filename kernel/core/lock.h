@@ -29,7 +29,6 @@ enum lock_rank {
 	LOCK_META,  /* node: metadata bitmaps */
 	LOCK_TABLE, /* section: vmemmap PMD install, split, clear */
 	LOCK_LEAF,  /* takes no other lock while held: console, arenas of tests */
-	LOCK_RANKS
 };
 
 /*

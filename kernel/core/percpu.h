@@ -101,6 +101,17 @@ static inline bool cpu_online(cpu_t cpu)
 	return cpumask_test(&cpus_online, cpu);
 }
 
+/* How many of `targets` a call or a message is for: those that take part, except the caller. */
+static inline cpu_t cpus_online_among(const struct cpumask *targets, cpu_t self)
+{
+	cpu_t count = 0;
+
+	for (size_t i = 0; i < cpumask_words; i++)
+		count += (cpu_t)__builtin_popcountll(atomic_load_relaxed(&targets->words[i]) &
+						     atomic_load_relaxed(&cpus_online.words[i]));
+	return count - cpumask_test(targets, self);
+}
+
 /* The first CPU of the node that takes part, or CPU_NONE. Any context. */
 cpu_t cpu_first_of_node(node_t node);
 

@@ -249,13 +249,3 @@ u64 log_progress(void)
 {
 	return atomic_load_relaxed(&progress);
 }
-
-void log_complaint_begin(void)
-{
-	this_cpu()->complaining++;
-}
-
-void log_complaint_end(void)
-{
-	this_cpu()->complaining--;
-}

@@ -56,13 +56,10 @@ size_t log_read(u64 *pos, char *buf, size_t size);
 void print_wait(void);
 
 /*
- * A count that changes with every piece of text printed, except complaints: lines a CPU prints
- * between log_complaint_begin() and log_complaint_end(), which only say that something does not go
- * on. The two calls nest. Any context.
+ * A count that changes with every piece of text printed, except complaints: lines that a CPU prints
+ * while its `complaining` is above 0, which only say that something does not go on. Any context.
  */
 u64 log_progress(void);
-void log_complaint_begin(void);
-void log_complaint_end(void);
 
 /*
  * Number of warnings and errors so far, and the text of the n-th (NULL if it was not kept; only the

@@ -15,7 +15,7 @@ OPTION_CHOICE(end.unfinished, unfinished_choice, "fails|ok",
 	      "whether a run may pass after one that ended in a reset", .boot_only = true);
 
 static struct run_record ours;
-static bool unfinished;
+bool run_record_unfinished;
 
 static u32 sum_of(const struct run_record *r)
 {
@@ -29,26 +29,28 @@ bool run_record_valid(const struct run_record *found)
 	       (found->state == RUN_RUNNING || found->state == RUN_ENDED);
 }
 
+static struct run_record make(u32 boots, u32 state, u16 verdict, u16 status)
+{
+	struct run_record made = {.magic = RUN_MAGIC,
+				  .boots = boots,
+				  .state = state,
+				  .verdict = verdict,
+				  .status = status};
+
+	made.sum = sum_of(&made);
+	return made;
+}
+
 struct run_record run_record_next(const struct run_record *found)
 {
-	struct run_record next = {
-		.magic = RUN_MAGIC, .boots = 1, .state = RUN_RUNNING, .status = RUN_NO_STATUS};
+	const bool follows = run_record_valid(found) && found->boots < ~0u;
 
-	if (run_record_valid(found) && found->boots < ~0u)
-		next.boots = found->boots + 1;
-	next.sum = sum_of(&next);
-	return next;
+	return make(follows ? found->boots + 1 : 1, RUN_RUNNING, 0, RUN_NO_STATUS);
 }
 
 struct run_record run_record_closed(const struct run_record *record, u16 verdict, u16 status)
 {
-	struct run_record closed = *record;
-
-	closed.state = RUN_ENDED;
-	closed.verdict = verdict;
-	closed.status = status;
-	closed.sum = sum_of(&closed);
-	return closed;
+	return make(record->boots, RUN_ENDED, verdict, status);
 }
 
 void run_record_begin(void)
@@ -61,7 +63,7 @@ void run_record_begin(void)
 	arch_record_store(&ours, sizeof(ours));
 	if (ours.boots == 1)
 		return;
-	unfinished = found.state == RUN_RUNNING && unfinished_choice == UNFINISHED_FAILS;
+	run_record_unfinished = found.state == RUN_RUNNING && unfinished_choice == UNFINISHED_FAILS;
 	if (found.state == RUN_RUNNING)
 		pr_warn("run %u since memory was last cleared; the run before it ended in a reset",
 			ours.boots);
@@ -79,9 +81,4 @@ void run_record_end(u16 verdict, u16 status)
 		return;
 	ours = run_record_closed(&ours, verdict, status);
 	arch_record_store(&ours, sizeof(ours));
-}
-
-bool run_record_unfinished(void)
-{
-	return unfinished;
 }

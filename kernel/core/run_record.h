@@ -44,4 +44,4 @@ void run_record_begin(void);
 void run_record_end(u16 verdict, u16 status);
 
 /* True if the previous run never ended, and end.unfinished=ok was not given. */
-bool run_record_unfinished(void);
+extern bool run_record_unfinished;

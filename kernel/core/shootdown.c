@@ -232,7 +232,7 @@ static void round_choose_targets(struct percpu *self, enum shootdown_skip skip)
 		if (unlikely(quiet_on) && skip & SHOOTDOWN_SKIP_QUIET)
 			note_quiet(targets, self);
 	}
-	for (size_t i = 0; i < cpu_mask_words(); i++)
+	for (size_t i = 0; i < cpumask_words; i++)
 		if (targets->words[i])
 			atomic_fetch_or(&interrupted_cpus.words[i], targets->words[i]);
 }
@@ -446,11 +446,11 @@ void shootdown_stats_reset_interrupted(void)
 
 void shootdown_init(void)
 {
-	u64 *words = kernel_upward.early_alloc(2 * cpu_mask_words() * sizeof(u64), NODE_NONE,
+	u64 *words = kernel_upward.early_alloc(2 * cpumask_words * sizeof(u64), NODE_NONE,
 					       "the masks of interrupted and of quiet CPUs");
 
 	interrupted_cpus.words = words;
-	quiet_cpus.words = words + cpu_mask_words();
+	quiet_cpus.words = words + cpumask_words;
 	if (quiet_on)
 		pr_info("tlb.quiet=on: rounds for struct pages leave quiet CPUs alone; one that "
 			"holds "

@@ -53,8 +53,8 @@ static __noreturn void print_and_end(enum verdict verdict)
 	const u16 status = atomic_load_relaxed(&program_status);
 	char ended[16] = "";
 
-	watchdog_stop();
-	if (verdict == VERDICT_PASS && run_record_unfinished()) {
+	atomic_store_relaxed(&watchdog_stopped, true);
+	if (verdict == VERDICT_PASS && run_record_unfinished) {
 		print("# the run before this one ended in a reset, so this run cannot pass "
 		      "(end.unfinished=ok allows it)\n");
 		verdict = VERDICT_CRASH;

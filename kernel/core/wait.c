@@ -126,12 +126,6 @@ static bool has_moved(struct wait *wait, cpu_t culprit)
 	return any;
 }
 
-static void first_look(struct wait *wait, cpu_t culprit)
-{
-	has_moved(wait, culprit);
-	wait->begun = begun_from(wait->level);
-}
-
 struct wait wait_begin(enum wait_level level, const char *what)
 {
 	const u64 now = clock_ns();
@@ -199,7 +193,7 @@ void wait_print_where(cpu_t cpu)
 static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 {
 	/* a soft wait may report for ever: the watchdog must not take its reports for progress */
-	log_complaint_begin();
+	this_cpu()->complaining++;
 	if (culprit == CPU_NONE) {
 		pr_warn("still waiting for %s after %llu ms", wait->what, ms);
 	} else {
@@ -207,7 +201,7 @@ static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
 		if (wait->late == 1 || wait->still == wait->bound)
 			wait_print_where(culprit);
 	}
-	log_complaint_end();
+	this_cpu()->complaining--;
 	atomic_fetch_add(&wait_reports, 1);
 }
 
@@ -238,8 +232,10 @@ void wait_spin(struct wait *wait, cpu_t culprit)
 {
 	u64 now;
 
-	if (wait->spins == 0)
-		first_look(wait, culprit);
+	if (wait->spins == 0) {
+		has_moved(wait, culprit);
+		wait->begun = begun_from(wait->level);
+	}
 	ASSERT(wait->soft || wait->endless || wait->begun == begun_from(wait->level),
 	       "another wait of its level or above began during a wait for %s", wait->what);
 	if (wait->spins < SPINS_BEFORE_NAP)

@@ -45,17 +45,12 @@ static unsigned on_hang;
 OPTION_CHOICE(end.onhang, on_hang, "crash|reboot|halt|go", "what is done with a run that hangs");
 
 static u64 touches;
-static bool stopped;
+bool watchdog_stopped;
 static u64 seen, since; /* of the boot CPU, in watchdog_tick() */
 
 void watchdog_touch(void)
 {
 	atomic_store_relaxed(&touches, atomic_load_relaxed(&touches) + 1);
-}
-
-void watchdog_stop(void)
-{
-	atomic_store_relaxed(&stopped, true);
 }
 
 /* Print the positions of CPUs that are not idle, as many as fit a screen. */
@@ -106,7 +101,7 @@ void watchdog_tick(void)
 		since = now;
 		return;
 	}
-	if (now - since < hang_seconds * NS_PER_S || atomic_load_relaxed(&stopped) ||
+	if (now - since < hang_seconds * NS_PER_S || atomic_load_relaxed(&watchdog_stopped) ||
 	    atomic_load_relaxed(&panic_in_progress))
 		return;
 	report((now - since) / NS_PER_S);

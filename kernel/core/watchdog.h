@@ -30,5 +30,5 @@ void watchdog_tick(void);
 /* Print where every busy CPU is, and this one. In an NMI. */
 void watchdog_show(void);
 
-/* The run is over: a machine that halts from now on does not hang. */
-void watchdog_stop(void);
+/* Set when the run is over: a machine that halts from then on does not hang. Atomic. */
+extern bool watchdog_stopped;

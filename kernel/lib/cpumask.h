@@ -1,5 +1,5 @@
 /*
- * Sets of CPUs, sized at run time: cpu_mask_words() words each, with no ceiling on the number of
+ * Sets of CPUs, sized at run time: cpumask_words words each, with no ceiling on the number of
  * CPUs. All functions are lock-free. The *_atomic ones may race with each other, the others may
  * not.
  */
@@ -18,11 +18,6 @@ extern cpu_t cpu_count;
 
 /* Words of every mask: one, for the boot CPU alone, until percpu_init() makes the full masks. */
 extern size_t cpumask_words;
-
-static inline size_t cpu_mask_words(void)
-{
-	return cpumask_words;
-}
 
 static inline bool cpumask_test(const struct cpumask *mask, cpu_t cpu)
 {
@@ -51,13 +46,13 @@ static inline void cpumask_clear_atomic(struct cpumask *mask, cpu_t cpu)
 
 static inline void cpumask_zero(struct cpumask *mask)
 {
-	for (size_t i = 0; i < cpu_mask_words(); i++)
+	for (size_t i = 0; i < cpumask_words; i++)
 		mask->words[i] = 0;
 }
 
 static inline void cpumask_copy(struct cpumask *dst, const struct cpumask *src)
 {
-	for (size_t i = 0; i < cpu_mask_words(); i++)
+	for (size_t i = 0; i < cpumask_words; i++)
 		dst->words[i] = atomic_load_relaxed(&src->words[i]);
 }
 
@@ -65,7 +60,7 @@ static inline cpu_t cpumask_weight(const struct cpumask *mask)
 {
 	cpu_t n = 0;
 
-	for (size_t i = 0; i < cpu_mask_words(); i++)
+	for (size_t i = 0; i < cpumask_words; i++)
 		n += (cpu_t)__builtin_popcountll(atomic_load_relaxed(&mask->words[i]));
 	return n;
 }
@@ -73,7 +68,7 @@ static inline cpu_t cpumask_weight(const struct cpumask *mask)
 /* First CPU of the set at or after `cpu`, or CPU_NONE. */
 static inline cpu_t cpumask_next(const struct cpumask *mask, cpu_t cpu)
 {
-	for (size_t i = cpu / 64; i < cpu_mask_words(); i++) {
+	for (size_t i = cpu / 64; i < cpumask_words; i++) {
 		u64 word = atomic_load_relaxed(&mask->words[i]);
 
 		if (i == cpu / 64)

@@ -100,13 +100,6 @@ static void put_number(struct sink *s, const struct spec *spec, u64 value, unsig
 		pad(s, ' ', fill);
 }
 
-static void put_signed(struct sink *s, const struct spec *spec, s64 value)
-{
-	const char *sign = value < 0 ? "-" : spec->flag[PLUS] ? "+" : spec->flag[SPACE] ? " " : "";
-
-	put_number(s, spec, value < 0 ? 0 - (u64)value : (u64)value, 10, false, sign);
-}
-
 /* va_list may be an array type, so it is wrapped in a struct to be passed by address. */
 struct args {
 	va_list list;
@@ -169,9 +162,12 @@ static u64 arg_unsigned(const struct spec *spec, struct args *args)
 	return value << bits_beyond(spec) >> bits_beyond(spec);
 }
 
-static s64 arg_signed(const struct spec *spec, struct args *args)
+static void put_signed(struct sink *s, const struct spec *spec, u64 argument)
 {
-	return (s64)(arg_unsigned(spec, args) << bits_beyond(spec)) >> bits_beyond(spec);
+	const s64 value = (s64)(argument << bits_beyond(spec)) >> bits_beyond(spec);
+	const char *sign = value < 0 ? "-" : spec->flag[PLUS] ? "+" : spec->flag[SPACE] ? " " : "";
+
+	put_number(s, spec, value < 0 ? 0 - (u64)value : (u64)value, 10, false, sign);
 }
 
 static void put_string(struct sink *s, const struct spec *spec, const char *text)
@@ -196,7 +192,7 @@ static bool convert(struct sink *s, const struct spec *spec, char conversion, st
 	switch (conversion) {
 	case 'd':
 	case 'i':
-		put_signed(s, spec, arg_signed(spec, args));
+		put_signed(s, spec, arg_unsigned(spec, args));
 		return true;
 	case 'u':
 		put_number(s, spec, arg_unsigned(spec, args), 10, false, "");

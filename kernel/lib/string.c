@@ -105,20 +105,12 @@ size_t strnlen(const char *s, size_t max)
 
 size_t strlen(const char *s)
 {
-	size_t n = 0;
-
-	while (s[n]) {
-		n++;
-		fence_compiler();
-	}
-	return n;
+	return strnlen(s, SIZE_MAX);
 }
 
 int strcmp(const char *a, const char *b)
 {
-	for (; *a && *a == *b; a++)
-		b++;
-	return (u8)*a - (u8)*b;
+	return strncmp(a, b, SIZE_MAX);
 }
 
 int strncmp(const char *a, const char *b, size_t n)

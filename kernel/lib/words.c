@@ -51,11 +51,6 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r' || c == '\0';
 }
 
-static bool is_separator(char c)
-{
-	return c == ';' || c == '\n';
-}
-
 /* Cut one word from *at and copy it to *fill. Returns 0, -EINVAL (open quote) or -E2BIG. */
 static int take_word(struct words *words, const char **at, const char *end, size_t *fill)
 {
@@ -82,7 +77,7 @@ int words_cut(struct words *words, const char *text, size_t len, size_t *used)
 
 	words->count = 0;
 	words->open_end = false;
-	while (at < end && !is_separator(*at) && !err) {
+	while (at < end && *at != ';' && *at != '\n' && !err) {
 		if (is_blank(*at))
 			at++;
 		else
@@ -90,11 +85,6 @@ int words_cut(struct words *words, const char *text, size_t len, size_t *used)
 	}
 	*used = err ? len : MIN((size_t)(at - text) + 1, len);
 	return err;
-}
-
-static bool has_equals(const char *word)
-{
-	return strchr(word, '=') != NULL;
 }
 
 const char *words_value(const struct words *words, const char *key)
@@ -110,7 +100,7 @@ const char *words_value(const struct words *words, const char *key)
 const char *words_plain(const struct words *words, unsigned which)
 {
 	for (unsigned i = 0; i < words->count; i++)
-		if (!has_equals(words->word[i]) && which-- == 0)
+		if (!strchr(words->word[i], '=') && which-- == 0)
 			return words->word[i];
 	return NULL;
 }
@@ -120,6 +110,42 @@ unsigned words_plain_count(const struct words *words)
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < words->count; i++)
-		n += !has_equals(words->word[i]);
+		n += !strchr(words->word[i], '=');
 	return n;
+}
+
+unsigned digit_value(char c)
+{
+	const char lower = c | 0x20;
+
+	if (c >= '0' && c <= '9')
+		return (unsigned)(c - '0');
+	return lower >= 'a' && lower <= 'f' ? (unsigned)(lower - 'a' + 10) : 16;
+}
+
+/*
+ * Linear in memory, no recursion: on a mismatch the latest * takes one more character, which is
+ * enough because a later * can always do what an earlier one could.
+ */
+bool glob_match(const char *pattern, const char *text)
+{
+	const char *star = NULL, *retry = NULL;
+
+	while (*text) {
+		if (*pattern == '*') {
+			star = pattern++;
+			retry = text;
+		} else if (*pattern && (*pattern == '?' || *pattern == *text)) {
+			pattern++;
+			text++;
+		} else if (star) {
+			pattern = star + 1;
+			text = ++retry;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
 }

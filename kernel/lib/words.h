@@ -53,3 +53,12 @@ int words_cut(struct words *words, const char *text, size_t len, size_t *used);
 const char *words_value(const struct words *words, const char *key);
 const char *words_plain(const struct words *words, unsigned which);
 unsigned words_plain_count(const struct words *words);
+
+/* The value of a hexadecimal digit; 16 if it is none. */
+unsigned digit_value(char c);
+
+/*
+ * Shell-style match of `text` against `pattern` with * and ?: "mm.buddy.*" matches
+ * "mm.buddy.merge".
+ */
+bool glob_match(const char *pattern, const char *text);

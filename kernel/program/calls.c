@@ -29,7 +29,7 @@ const struct call *call_of(unsigned number)
 	return number < CALLS_MAX ? by_number[number] : NULL;
 }
 
-static s64 miss(const struct user_regs *regs)
+static s64 miss(const struct trap_frame *regs)
 {
 	const u64 number = MIN(regs->rax, (u64)CALLS_MAX);
 
@@ -39,7 +39,7 @@ static s64 miss(const struct user_regs *regs)
 	return -ENOSYS;
 }
 
-void calls_serve(struct user_regs *regs)
+void calls_serve(struct trap_frame *regs)
 {
 	const struct call *call = regs->rax < CALLS_MAX ? by_number[regs->rax] : NULL;
 	const struct call_args args = {

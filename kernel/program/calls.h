@@ -17,7 +17,7 @@
 
 struct call_args {
 	u64 arg[6];
-	struct user_regs *regs; /* for the few calls that change registers */
+	struct trap_frame *regs; /* for the few calls that change registers */
 };
 
 typedef s64 program_call_fn(const struct call_args *args);
@@ -43,7 +43,7 @@ void calls_init(void);
  * Serve the call in `regs` (user_ops.call). An unknown number gives -ENOSYS and one line in the log
  * for each number.
  */
-void calls_serve(struct user_regs *regs);
+void calls_serve(struct trap_frame *regs);
 
 /* The row of a number, or NULL. For the table in calls.txt and for tests. */
 const struct call *call_of(unsigned number);

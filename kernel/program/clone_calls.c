@@ -21,7 +21,7 @@ struct clone {
 static s64 start(const struct call_args *args, const struct clone *clone)
 {
 	const u64 needed = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
-	struct user_regs regs = *args->regs;
+	struct trap_frame regs = *args->regs;
 	struct thread_request request = {.regs = &regs, .fs_base = user_fs_base()};
 
 	if ((clone->flags & needed) != needed) {

@@ -28,7 +28,7 @@ static struct {
 	u8 ring[RING];
 	u32 read, done, typed;
 	u32 ends;     /* ends of file that no read has seen yet */
-	bool enabled; /* input_enable() was called */
+	bool enabled; /* input_enabled was set */
 } console = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}};
 
 void console_file_reset(void)
@@ -115,7 +115,7 @@ static void collect_keys(void *arg)
 	const irq_flags_t flags = irq_save();
 
 	if (!console.enabled)
-		input_enable();
+		input_enabled = true;
 	console.enabled = true;
 	while (keys->count < LOOK_MAX) {
 		const int key = input_key();

@@ -7,6 +7,7 @@
 #include "kernel/program/cpio.h"
 
 #include "kernel/lib/string.h"
+#include "kernel/lib/words.h"
 
 enum { MAGIC_LENGTH = 6, DIGITS = 8, HEADER_LENGTH = 110, ALIGNMENT = 4 };
 
@@ -49,16 +50,9 @@ static bool parse_number(const u8 *text, u32 *out)
 	u32 value = 0;
 
 	for (unsigned i = 0; i < DIGITS; i++) {
-		const u8 c = text[i];
-		u32 digit;
+		const u32 digit = digit_value((char)text[i]);
 
-		if (c >= '0' && c <= '9')
-			digit = c - '0';
-		else if (c >= 'a' && c <= 'f')
-			digit = c - 'a' + 10;
-		else if (c >= 'A' && c <= 'F')
-			digit = c - 'A' + 10;
-		else
+		if (digit >= 16)
 			return false;
 		value = value << 4 | digit;
 	}

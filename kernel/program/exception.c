@@ -72,7 +72,7 @@ static int float_code_of(bool x87)
 	return float_code(unmasked(area, x87));
 }
 
-void program_exception(struct user_regs *regs)
+void program_exception(struct trap_frame *regs)
 {
 	switch (regs->vector) {
 	case VECTOR_DIVIDE:

@@ -4,4 +4,4 @@
 #include <arch/user.h>
 
 /* user_ops.exception: raise the signal of regs->vector. Context: ordinary. */
-void program_exception(struct user_regs *regs);
+void program_exception(struct trap_frame *regs);

@@ -43,7 +43,7 @@ static void fence_threads(void)
 	struct cpumask mask = {.words = words};
 
 	fence_full();
-	if (cpu_mask_words() > WORDS_MOST) {
+	if (cpumask_words > WORDS_MOST) {
 		call_cpus(&cpus_online, fence, NULL);
 		return;
 	}

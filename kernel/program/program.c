@@ -202,7 +202,7 @@ static s64 load_vdso(u64 *at)
 
 /* ---- running ---- */
 
-static void fault(struct user_regs *regs, virt_t addr, enum user_access access)
+static void fault(struct trap_frame *regs, virt_t addr, enum user_access access)
 {
 	switch (program_touch(thread_current(), addr, access)) {
 	case TOUCH_DONE:
@@ -225,7 +225,7 @@ static const struct user_ops ops = {.call = calls_serve,
 				    .exception = program_exception,
 				    .attend = thread_attend};
 
-static s64 load(const struct program_request *request, struct user_regs *regs)
+static s64 load(const struct program_request *request, struct trap_frame *regs)
 {
 	s64 err = load_image(arguments_word(request->args, 0)), rsp;
 	u64 vdso = 0;
@@ -237,7 +237,7 @@ static s64 load(const struct program_request *request, struct user_regs *regs)
 	rsp = load_stack(request, vdso);
 	if (rsp < 0)
 		return rsp;
-	*regs = (struct user_regs){.rip = program.elf.entry + program.elf.bias, .rsp = (u64)rsp};
+	*regs = (struct trap_frame){.rip = program.elf.entry + program.elf.bias, .rsp = (u64)rsp};
 	return 0;
 }
 
@@ -257,7 +257,7 @@ static s64 name_program(const struct arguments *args)
 
 static s64 load_and_run(const struct program_request *request)
 {
-	struct user_regs regs;
+	struct trap_frame regs;
 	s64 err = load(request, &regs);
 	int status;
 

@@ -45,7 +45,7 @@ static void say_area(u64 addr)
 	      area.rights & USER_RIGHT_EXEC ? 'x' : '-', name);
 }
 
-static void say_registers(const struct user_regs *regs)
+static void say_registers(const struct trap_frame *regs)
 {
 	print("  rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", regs->rax, regs->rbx,
 	      regs->rcx, regs->rdx);
@@ -70,7 +70,7 @@ static bool peek(u64 at, u64 word[2])
 }
 
 /* Callers, by the chain of frame pointers, as far as it makes sense. */
-static void say_callers(const struct user_regs *regs)
+static void say_callers(const struct trap_frame *regs)
 {
 	enum { CALLERS_MAX = 16 };
 	u64 frame[2] = {regs->rbp, regs->rip}, at;
@@ -86,7 +86,7 @@ static void say_callers(const struct user_regs *regs)
 	}
 }
 
-void program_die(int signal, const struct signal_info *info, struct user_regs *regs)
+void program_die(int signal, const struct signal_info *info, struct trap_frame *regs)
 {
 	const bool fault = signal == SIGSEGV || signal == SIGBUS;
 

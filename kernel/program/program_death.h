@@ -11,4 +11,4 @@
  * and mark all threads as ending. Returns; the calling thread leaves at its attend(). A second call
  * does nothing. Context: ordinary.
  */
-void program_die(int signal, const struct signal_info *info, struct user_regs *regs);
+void program_die(int signal, const struct signal_info *info, struct trap_frame *regs);

@@ -146,7 +146,7 @@ static void say_stop(int signal)
 }
 
 /* Give a call that is to be restarted its result, or have it made again. */
-static void settle_call(struct user_regs *regs, bool again)
+static void settle_call(struct trap_frame *regs, bool again)
 {
 	if (regs->vector != USER_VECTOR_CALL || regs->error == SIGNAL_NO_CALL ||
 	    (s64)regs->rax != -ERESTARTSYS)
@@ -160,7 +160,7 @@ static void settle_call(struct user_regs *regs, bool again)
 }
 
 /* Begin a handler. If its frame does not fit, that is a SIGSEGV; for SIGSEGV itself, the end. */
-static void run_handler(struct user_regs *regs, struct thread *thread,
+static void run_handler(struct trap_frame *regs, struct thread *thread,
 			const struct signal_call *call)
 {
 	const int signal = call->info->signal;
@@ -174,7 +174,7 @@ static void run_handler(struct user_regs *regs, struct thread *thread,
 		signal_raise_fault(regs, SIGSEGV, SI_KERNEL, 0);
 }
 
-void signal_raise_fault(struct user_regs *regs, int signal, int code, u64 addr)
+void signal_raise_fault(struct trap_frame *regs, int signal, int code, u64 addr)
 {
 	struct thread *thread = thread_current();
 	const struct signal_info info = {.signal = signal, .code = code, .addr = addr};
@@ -191,7 +191,7 @@ void signal_raise_fault(struct user_regs *regs, int signal, int code, u64 addr)
 }
 
 /* Deliver one signal; `mask` is what its handler's return restores. */
-static void deliver(struct user_regs *regs, struct thread *thread, const struct signal_info *info,
+static void deliver(struct trap_frame *regs, struct thread *thread, const struct signal_info *info,
 		    u64 mask)
 {
 	const int signal = info->signal;
@@ -212,7 +212,7 @@ static void deliver(struct user_regs *regs, struct thread *thread, const struct 
 }
 
 /* Deliver all there is. The first frame restores `mask`, each later one the mask it found. */
-static void deliver_all(struct user_regs *regs, struct thread *thread, u64 mask)
+static void deliver_all(struct trap_frame *regs, struct thread *thread, u64 mask)
 {
 	const u64 rsp = regs->rsp;
 	struct signal_info info;
@@ -222,7 +222,7 @@ static void deliver_all(struct user_regs *regs, struct thread *thread, u64 mask)
 		deliver(regs, thread, &info, regs->rsp == rsp ? mask : blocked_by(thread));
 }
 
-void signal_deliver(struct user_regs *regs)
+void signal_deliver(struct trap_frame *regs)
 {
 	struct thread *thread = thread_current();
 
@@ -238,7 +238,7 @@ u64 signal_mask_begin(struct thread *thread, u64 mask)
 	return old;
 }
 
-s64 signal_mask_end(struct user_regs *regs, u64 old, s64 result)
+s64 signal_mask_end(struct trap_frame *regs, u64 old, s64 result)
 {
 	struct thread *thread = thread_current();
 	const u64 rsp = regs->rsp;

@@ -12,8 +12,8 @@
  *
  * Restarted calls: a call that a signal interrupts may return -ERESTARTSYS. Programs never see that
  * number: signal_deliver() replaces it by -EINTR if the handler that runs lacks SA_RESTART, and
- * otherwise has the program make the call again. For this user_regs.error holds the number of the
- * call while user_regs.vector is USER_VECTOR_CALL; calls_serve() puts it there, and has this CPU
+ * otherwise has the program make the call again. For this trap_frame.error holds the number of the
+ * call while trap_frame.vector is USER_VECTOR_CALL; calls_serve() puts it there, and has this CPU
  * attend whenever a call returns -ERESTARTSYS.
  */
 #pragma once
@@ -25,7 +25,7 @@
 
 enum { ERESTARTSYS = 512 };
 
-/* In user_regs.error: no call is to be restarted. */
+/* In trap_frame.error: no call is to be restarted. */
 #define SIGNAL_NO_CALL (~0ULL)
 
 /* Before a program starts: default actions, nothing pending. */
@@ -48,13 +48,13 @@ int signal_send_to(u32 id, int signal, const struct signal_info *info);
  * handler, or the frame does not fit, the program dies (program_death.h). `addr` is si_addr, and 0
  * for SI_KERNEL. Context: ordinary.
  */
-void signal_raise_fault(struct user_regs *regs, int signal, int code, u64 addr);
+void signal_raise_fault(struct trap_frame *regs, int signal, int code, u64 addr);
 
 /*
  * Deliver what is pending and not blocked, if anything, and settle a call that is to be restarted.
  * To be called in user_ops.attend(). Context: ordinary.
  */
-void signal_deliver(struct user_regs *regs);
+void signal_deliver(struct trap_frame *regs);
 
 /* Does a signal wait that the thread does not block? Context: handler. */
 bool signal_is_deliverable(const struct thread *thread);
@@ -69,7 +69,7 @@ void signal_mask_set(struct thread *thread, u64 mask);
  * program finds -EINTR when its handlers have returned.
  */
 u64 signal_mask_begin(struct thread *thread, u64 mask);
-s64 signal_mask_end(struct user_regs *regs, u64 old, s64 result);
+s64 signal_mask_end(struct trap_frame *regs, u64 old, s64 result);
 
 /* A thread is no longer there to receive signals. Context: handler. */
 void signal_thread_ended(struct thread *thread);

@@ -110,7 +110,7 @@ static int push_vectors(u8 *area, user_t to)
 	return err ? err : user_write(to + size, &magic2, extra);
 }
 
-static void fill_registers(struct signal_registers *to, const struct user_regs *regs)
+static void fill_registers(struct signal_registers *to, const struct trap_frame *regs)
 {
 	const bool exception = regs->vector < 32;
 
@@ -140,7 +140,7 @@ static void fill_registers(struct signal_registers *to, const struct user_regs *
 	};
 }
 
-static void begin_handler(struct user_regs *regs, const struct signal_call *call, user_t frame)
+static void begin_handler(struct trap_frame *regs, const struct signal_call *call, user_t frame)
 {
 	regs->rax = 0;
 	regs->rdi = (u64)call->info->signal;
@@ -151,7 +151,8 @@ static void begin_handler(struct user_regs *regs, const struct signal_call *call
 	regs->rflags &= ~(RFLAGS_DF | RFLAGS_TF | RFLAGS_RF);
 }
 
-int signal_frame_push(struct user_regs *regs, struct thread *thread, const struct signal_call *call)
+int signal_frame_push(struct trap_frame *regs, struct thread *thread,
+		      const struct signal_call *call)
 {
 	struct signal_frame frame = {.restorer = call->action->restorer, .info = *call->info};
 	struct place place;
@@ -184,7 +185,7 @@ int signal_frame_push(struct user_regs *regs, struct thread *thread, const struc
 	return 0;
 }
 
-static void take_registers(struct user_regs *regs, const struct signal_registers *from)
+static void take_registers(struct trap_frame *regs, const struct signal_registers *from)
 {
 	regs->r8 = from->r8;
 	regs->r9 = from->r9;
@@ -255,7 +256,7 @@ static int take_vectors(u8 *area, user_t from)
 	return !err && !user_vectors_load(area) ? -EFAULT : err;
 }
 
-int signal_frame_pop(struct user_regs *regs, struct thread *thread, u64 *mask)
+int signal_frame_pop(struct trap_frame *regs, struct thread *thread, u64 *mask)
 {
 	struct signal_context context;
 	/* The handler's return instruction has taken the restorer from the stack. */

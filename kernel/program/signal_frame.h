@@ -23,7 +23,7 @@ struct signal_call {
  * frame does not fit where it should go; `regs` and the thread are then unchanged. Context:
  * ordinary, the calling thread.
  */
-int signal_frame_push(struct user_regs *regs, struct thread *thread,
+int signal_frame_push(struct trap_frame *regs, struct thread *thread,
 		      const struct signal_call *call);
 
 /*
@@ -31,7 +31,7 @@ int signal_frame_push(struct user_regs *regs, struct thread *thread,
  * *mask receives its signal mask. Returns 0, or -EFAULT if there is no such frame; some registers
  * may have changed. Context: ordinary, the calling thread.
  */
-int signal_frame_pop(struct user_regs *regs, struct thread *thread, u64 *mask);
+int signal_frame_pop(struct trap_frame *regs, struct thread *thread, u64 *mask);
 
 /* Is `sp` on the thread's alternate stack? Never with SS_AUTODISARM. */
 bool signal_on_alt_stack(const struct thread *thread, u64 sp);

@@ -443,7 +443,7 @@ void threads_wait(void)
 	wait_for_cpus();
 }
 
-void thread_attend(struct user_regs *regs)
+void thread_attend(struct trap_frame *regs)
 {
 	const struct thread *self = thread_current();
 

@@ -48,7 +48,7 @@ struct thread {
 	u64 alt_stack_size;
 	u32 alt_stack_flags;
 	/* how it starts */
-	struct user_regs start;
+	struct trap_frame start;
 	u64 fs_base;
 	/*
 	 * user_vectors_save(): registers that the thread starts with. From then on the thread's
@@ -142,7 +142,7 @@ void threads_end(void);
  * thread, -EAGAIN if no CPU is idle, or -ENOMEM.
  */
 struct thread_request {
-	const struct user_regs *regs;
+	const struct trap_frame *regs;
 	u64 fs_base;
 	user_t clear_child_tid, child_tid, parent_tid; /* 0: none */
 };
@@ -158,4 +158,4 @@ void threads_end_all(void);
 void threads_wait(void);
 
 /* user_ops.attend(): the thread ends, or gets its signals. */
-void thread_attend(struct user_regs *regs);
+void thread_attend(struct trap_frame *regs);

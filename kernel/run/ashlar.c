@@ -18,9 +18,7 @@ void ashlar_result(const char *name, const char *fmt, ...)
 	print("RESULT %s %s\n", name, pairs);
 }
 
-static void log_text(enum log_level level, const char *fmt, va_list args) __printf(2, 0);
-
-static void log_text(enum log_level level, const char *fmt, va_list args)
+static __printf(2, 0) void log_text(enum log_level level, const char *fmt, va_list args)
 {
 	char line[256];
 

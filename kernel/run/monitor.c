@@ -83,9 +83,9 @@ static bool handle_key(u8 key)
 	if (event == LINE_READY)
 		run_line();
 	line_begin(&editor);
-	if (!commands_left())
+	if (!commands_left)
 		prompt();
-	return !commands_left();
+	return !commands_left;
 }
 
 static void wait_for_key(void)
@@ -129,11 +129,11 @@ bool monitor_run(void)
 {
 	if (!run_text && !monitor_wanted)
 		return false;
-	input_enable();
+	input_enabled = true;
 	if (run_text)
 		run_unattended();
 	input_stop_clear();
-	if (monitor_wanted && !commands_left())
+	if (monitor_wanted && !commands_left)
 		session();
 	return true;
 }

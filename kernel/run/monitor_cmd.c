@@ -1,15 +1,12 @@
 /*
  * The monitor's own commands: help, switches, the log, CPUs, and the commands that end the session.
  */
-#include <arch/barrier.h>
 #include <arch/boot.h>
-#include <arch/clock.h>
 #include <arch/console.h>
 
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
 #include "kernel/core/cmdline.h"
-#include "kernel/core/lock.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/run_record.h"
@@ -63,15 +60,8 @@ static int cmd_help(const struct words *words)
 static bool help_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
 			   size_t size)
 {
-	const struct command *cmd = command_of(NULL, NULL);
-
 	(void)words;
-	while (cmd && n-- > 0)
-		cmd = command_of(NULL, cmd);
-	if (!cmd || at != 1)
-		return false;
-	format(buf, size, "%s", cmd->name);
-	return true;
+	return at == 1 && command_candidate(NULL, &n, buf, size);
 }
 
 COMMAND(help, .usage = "[NAME | options]",
@@ -278,7 +268,7 @@ COMMAND(start, .help = "run what is linked: the program of PAYLOAD=, or tests an
 static int cmd_poweroff(const struct words *words)
 {
 	(void)words;
-	commands_leave();
+	commands_left = true;
 	return 0;
 }
 

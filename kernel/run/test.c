@@ -27,16 +27,18 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "kernel/lib/glob.h"
 #include "kernel/lib/string.h"
+#include "kernel/lib/words.h"
 
 enum { REASON_MAX = 256, TEXT_MAX = 1000 };
 
 /* The running case. Threads of the case on other CPUs may report failures too. */
-static struct test_run *current_run;
-static const struct test_case *current_case;
-static u32 current_failures;
-static bool current_skipped;
+static struct {
+	struct test_run *run;
+	const struct test_case *tc;
+	u32 failures;
+	bool skipped;
+} current;
 static char skip_reason[REASON_MAX];
 
 /* Switches that cases chose, restored when the case ends. Those of the running case come last. */
@@ -44,8 +46,7 @@ static char skip_reason[REASON_MAX];
 static struct option_saved saved[2 * TEST_OPTIONS_MAX + 1];
 static unsigned saved_count;
 
-static void emit(const struct test_run *run, const char *fmt, ...) __printf(2, 3);
-static void emit(const struct test_run *run, const char *fmt, ...)
+static __printf(2, 3) void emit(const struct test_run *run, const char *fmt, ...)
 {
 	char text[TEXT_MAX];
 	va_list args;
@@ -167,9 +168,9 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 	va_start(args, fmt);
 	vformat(what, sizeof(what), fmt, args);
 	va_end(args);
-	test_case_name(current_case, name, sizeof(name));
-	emit(current_run, "  # %s: %s:%d: %s\n", name, file, line, what);
-	atomic_fetch_add(&current_failures, 1);
+	test_case_name(current.tc, name, sizeof(name));
+	emit(current.run, "  # %s: %s:%d: %s\n", name, file, line, what);
+	atomic_fetch_add(&current.failures, 1);
 }
 
 /* A # in the reason would end it for the programs that read it. */
@@ -184,17 +185,17 @@ void test_skip(const char *fmt, ...)
 		if (*p == '#' || *p == '\n')
 			*p = ' ';
 	}
-	current_skipped = true;
+	current.skipped = true;
 }
 
 bool test_failed(void)
 {
-	return atomic_load_relaxed(&current_failures) != 0;
+	return atomic_load_relaxed(&current.failures) != 0;
 }
 
 bool test_skipped(void)
 {
-	return current_skipped;
+	return current.skipped;
 }
 
 void test_option(const char *name, const char *value)
@@ -203,7 +204,7 @@ void test_option(const char *name, const char *value)
 
 	if (saved_count == ARRAY_LEN(saved) || !opt ||
 	    option_set_for_now(opt, value, &saved[saved_count]) != 0)
-		test_fail(current_case->file, 0, "%s=%s cannot be chosen", name, value);
+		test_fail(current.tc->file, 0, "%s=%s cannot be chosen", name, value);
 	else
 		saved_count++;
 }
@@ -220,12 +221,12 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	const unsigned options = saved_count;
 	const u64 start = clock_ns();
 
-	current_case = tc;
-	current_skipped = false;
-	atomic_store_relaxed(&current_failures, 0);
+	current.tc = tc;
+	current.skipped = false;
+	atomic_store_relaxed(&current.failures, 0);
 	if (test_before_case)
 		test_before_case(tc);
-	if (!test_failed() && !current_skipped)
+	if (!test_failed() && !current.skipped)
 		tc->run();
 	put_options_back(options);
 	if (test_after_case && !test_after_case())
@@ -235,7 +236,7 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	if (test_failed()) {
 		run->fail++;
 		emit(run, "  not ok %u %s\n", number, tc->name);
-	} else if (current_skipped) {
+	} else if (current.skipped) {
 		run->skip++;
 		emit(run, "  ok %u %s # SKIP %s\n", number, tc->name, skip_reason);
 	} else {
@@ -280,14 +281,12 @@ static const struct test_case *run_suite(struct test_run *run, const struct test
  */
 void test_run_table(struct test_run *run)
 {
-	const struct test_case *outer_case = current_case, *tc = test_next(run, NULL);
-	struct test_run *outer_run = current_run;
-	u32 outer_failures = atomic_load_relaxed(&current_failures);
+	const __typeof__(current) outer = current;
+	const struct test_case *tc = test_next(run, NULL);
 	const unsigned planned = test_suites(run);
-	bool outer_skipped = current_skipped;
 	unsigned number = 0;
 
-	current_run = run;
+	current.run = run;
 	emit(run, "KTAP version 1\n1..%u\n", planned);
 	while (tc)
 		tc = run_suite(run, tc, ++number);
@@ -298,10 +297,7 @@ void test_run_table(struct test_run *run)
 		run->fail++;
 	}
 
-	current_run = outer_run;
-	current_case = outer_case;
-	current_skipped = outer_skipped;
-	atomic_store_relaxed(&current_failures, outer_failures);
+	current = outer;
 }
 
 unsigned tests_run(const char *patterns)

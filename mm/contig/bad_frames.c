@@ -497,5 +497,5 @@ void bad_ram_reserve(void)
 		return;
 	format(why, sizeof(why),
 	       "badram=%s, from its mistake on, is malformed (expected START[+SIZE],...)", bad_ram);
-	cmdline_refuse(why);
+	cmdline_refuse(&cmdline_machine, why);
 }

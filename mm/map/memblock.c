@@ -100,6 +100,19 @@ bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end
 	return true;
 }
 
+u64 memblock_list_bytes(const struct memblock_list *list, phys_t start, phys_t end)
+{
+	u64 bytes = 0;
+
+	for (size_t i = 0; i < list->count; i++) {
+		const phys_t from = MAX(list->range[i].start, start),
+			     to = MIN(list->range[i].end, end);
+
+		bytes += to > from ? to - from : 0;
+	}
+	return bytes;
+}
+
 static void add_ram(struct memblock_list *memory, const struct mem_range *range)
 {
 	/*

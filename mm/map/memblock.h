@@ -101,6 +101,9 @@ bool memblock_list_add(struct memblock_list *list, struct memblock_range range);
  */
 bool memblock_list_subtract(struct memblock_list *list, phys_t start, phys_t end);
 
+/* Bytes of the list's ranges that lie in [start, end). */
+u64 memblock_list_bytes(const struct memblock_list *list, phys_t start, phys_t end);
+
 /* Sort out the ranges that the loader reported. 0, or -ENOMEM if there is no usable RAM at all. */
 int memblock_sort_out(const struct boot_info *info, struct memblock_list *memory,
 		      struct memblock_list *reserved);

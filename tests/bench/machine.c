@@ -56,13 +56,12 @@ static void print_clear(void)
 /* The time to ready, and the stages that it consists of, on one line. */
 static void print_ready(void)
 {
-	const u64 ready = boot_stages_ns();
-	size_t count;
-	const struct boot_stage *stages = boot_stages(&count);
+	const struct boot_stage *stages = boot_stages.stage;
+	const u64 ready = boot_stages.ns;
 
 	print("  ready    %llu.%03llu ms after entry:", ready / NS_PER_MS,
 	      ready / NS_PER_US % 1000);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < boot_stages.ended; i++)
 		print("%s %s %llu.%03llu", i ? " +" : "", stages[i].name, stages[i].ns / NS_PER_MS,
 		      stages[i].ns / NS_PER_US % 1000);
 	print("\n\n");
@@ -71,11 +70,8 @@ static void print_ready(void)
 /* The keys of the stages in the BENCH boot record. */
 static void print_stage_keys(void)
 {
-	size_t count;
-	const struct boot_stage *stages = boot_stages(&count);
-
-	for (size_t i = 0; i < count; i++)
-		print(" %s_ns=%llu", stages[i].name, stages[i].ns);
+	for (size_t i = 0; i < boot_stages.ended; i++)
+		print(" %s_ns=%llu", boot_stages.stage[i].name, boot_stages.stage[i].ns);
 }
 
 void machine_print(void)
@@ -109,7 +105,7 @@ void machine_print(void)
 	      " hvo=%s pool_pages=%llu pool_ns=%llu pool_1g_pages=%llu pool_1g_ns=%llu "
 	      "pool_bare=%llu",
 	      firmware_name(), cpu_count, cpumask_weight(&cpus_online), node_count,
-	      totals.ram_bytes, boot_stages_ns(), usage.memmap_bytes, made.way->name,
+	      totals.ram_bytes, boot_stages.ns, usage.memmap_bytes, made.way->name,
 	      made.asked.value, made.asked.percent ? "%" : "", made.slowest.threads,
 	      made.slowest.sections * SECTION_FRAMES, made.slowest.ns, hvo_mode_selected()->name,
 	      pool_2m.boot, pool_2m.boot_ns, pool_1g.boot, pool_1g.boot_ns,

@@ -12,7 +12,7 @@
 
 #include "tests/bench/pmu.h"
 
-#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "tests/bench/pmu_plan.h"

@@ -85,19 +85,15 @@ def main():
     with tempfile.TemporaryDirectory() as scratch:
         sums = None
         for number, machine in enumerate(MACHINES):
-            folder = Path(scratch) / str(number)
-            folder.mkdir()
+            tree, merged = Path(scratch) / f"tree{number}", Path(scratch) / f"merged{number}"
             try:
-                write(counts_of(machine, build, folder), build, folder / "tree")
+                write(counts_of(machine, build, Path(scratch)), build, tree)
             except (Unavailable, OSError, ValueError) as why:
                 print(f"coverage: nothing from QEMU, {machine.name}: {why}", file=sys.stderr)
                 return 1
             if sums:
-                merged = folder / "merged"
-                subprocess.run(["gcov-tool", "merge", "-o", str(merged), str(sums), str(folder / "tree")], check=True)
-                sums = merged
-            else:
-                sums = folder / "tree"
+                subprocess.run(["gcov-tool", "merge", "-o", str(merged), str(sums), str(tree)], check=True)
+            sums = merged if sums else tree
         shutil.copytree(sums, build, dirs_exist_ok=True)
     return 0
 

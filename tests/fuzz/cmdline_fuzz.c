@@ -65,8 +65,9 @@ static void check(void)
 {
 	require(number >= LOW && number <= MIB(1));
 	require(choice < CHOICES);
-	require(!*text || (text >= machine.words && text < machine.words + CMDLINE_MAX));
-	require(!*text || memchr(text, '\0', (size_t)(machine.words + CMDLINE_MAX - text)));
+	require(!*text ||
+		(text >= cmdline_machine.words && text < cmdline_machine.words + CMDLINE_MAX));
+	require(!*text || memchr(text, '\0', (size_t)(cmdline_machine.words + CMDLINE_MAX - text)));
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -74,7 +75,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char *exact = exact_copy(data, size);
 
 	text = "";
-	require(cmdline_apply(exact, size) <= size);
+	require(cmdline_apply(&cmdline_machine, exact, size) <= size);
 	check();
 	free(exact);
 	return 0;

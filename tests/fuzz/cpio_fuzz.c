@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "kernel/lib/words.c"
 #include "kernel/program/cpio.c"
 #include "tests/fuzz/fuzz.h"
 

@@ -177,7 +177,7 @@ static void check_line(unsigned chosen, const char *value, size_t len)
 		line[used + len] = '"';
 	log = log_end(log);
 	show_all(before);
-	refused = cmdline_apply_in(&own, line, used + len + (len > 0));
+	refused = cmdline_apply(&own, line, used + len + (len > 0));
 	free(line);
 	show_all(after);
 	require(!refused || !one_word || log_names(log, opt->name));
@@ -224,7 +224,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (!begun) {
 		require(options() > 30 && options() < OPTIONS_MAX);
-		consoles.first = NULL; /* the log is enough */
+		consoles = NULL; /* the log is enough */
 		keep_values();
 		begun = true;
 	}

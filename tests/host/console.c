@@ -50,7 +50,7 @@ __attribute__((constructor)) static void attach_terminal(void)
 	static struct console terminal = {
 		.name = "stdout", .write = stdout_write, .read = stdin_read};
 
-	consoles.first = &terminal;
+	consoles = &terminal;
 }
 
 /* The kernel's fonts, for the tests that draw with them. */

@@ -112,7 +112,7 @@ static void hostile_call(struct fuzz_worker *w);
 /* The handler of all signals: a call or two, then rt_sigreturn(). */
 static void handle_signal(struct fuzz_worker *w)
 {
-	struct user_regs *regs = w->regs;
+	struct trap_frame *regs = w->regs;
 	const bool own = is_on_own_stack(w, regs->rsp);
 	u64 restorer;
 
@@ -121,7 +121,7 @@ static void handle_signal(struct fuzz_worker *w)
 		fuzz_fail(w, "the frame of signal %llu at %llx has no restorer", regs->rdi,
 			  regs->rsp);
 	if (w->depth++ < 2 && own) {
-		const struct user_regs before = *regs;
+		const struct trap_frame before = *regs;
 
 		regs->r12 = w->slot; /* a clone() may have been interrupted */
 		regs->r15 = CANARY;
@@ -141,7 +141,7 @@ static void handle_signal(struct fuzz_worker *w)
  */
 static bool settle(struct fuzz_worker *w)
 {
-	struct user_regs *regs = w->regs;
+	struct trap_frame *regs = w->regs;
 
 	for (unsigned i = 0; regs->rip != CODE; i++) {
 		if (regs->rip == HANDLER && i < 1000) {
@@ -175,7 +175,7 @@ static struct fuzz_logged *note(struct fuzz_worker *w, u64 number, const u64 arg
 s64 fuzz_call_with(struct fuzz_worker *w, u64 number, const u64 arg[6])
 {
 	struct fuzz_logged *log = note(w, number, arg);
-	struct user_regs *regs = w->regs;
+	struct trap_frame *regs = w->regs;
 	const u64 stamp = w->calls ^ CANARY;
 	const u64 rsp = regs->rsp;
 
@@ -202,7 +202,7 @@ s64 fuzz_call_with(struct fuzz_worker *w, u64 number, const u64 arg[6])
 /* A page fault in ring 3. */
 static void touch(struct fuzz_worker *w, u64 addr, enum user_access access)
 {
-	struct user_regs *regs = w->regs;
+	struct trap_frame *regs = w->regs;
 
 	regs->vector = 14;
 	regs->rip = CODE;
@@ -624,7 +624,7 @@ static void start_thread(struct fuzz_worker *w)
 {
 	enum { THREAD = 0x10900, CLEAR = 0x200000 };
 	struct fuzz_worker *child = NULL;
-	const struct user_regs before = *w->regs;
+	const struct trap_frame before = *w->regs;
 	bool known;
 	s64 id;
 
@@ -691,7 +691,7 @@ static u64 calls_made(void)
 /* The thread ends; from here on another one may have its slot. */
 static __noreturn void leave(struct fuzz_worker *w)
 {
-	struct user_regs *regs = w->regs;
+	struct trap_frame *regs = w->regs;
 
 	regs->rax = SYS_exit;
 	regs->rdi = 0;
@@ -836,7 +836,7 @@ static void lead(struct fuzz_worker *w)
 	leave(w);
 }
 
-void fuzz_program(struct user_regs *regs)
+void fuzz_program(struct trap_frame *regs)
 {
 	struct fuzz_worker *w = &fuzz_workers[regs->r12 % FUZZ_WORKERS];
 	const bool expected = regs->r15 == ~CANARY;
@@ -855,7 +855,7 @@ void fuzz_program(struct user_regs *regs)
 		work(w);
 }
 
-struct user_regs fuzz_first_regs(void)
+struct trap_frame fuzz_first_regs(void)
 {
-	return (struct user_regs){.rip = CODE, .r12 = 0, .r15 = ~CANARY};
+	return (struct trap_frame){.rip = CODE, .r12 = 0, .r15 = ~CANARY};
 }

@@ -52,7 +52,7 @@ struct fuzz_worker {
 	/* a frame led elsewhere, so what the last call returned is not known */
 	bool astray;
 	unsigned slot, depth, since_upkeep;
-	struct user_regs *regs;
+	struct trap_frame *regs;
 	struct random_source random;
 	u64 calls; /* made in this round; only the worker writes it */
 	struct fuzz_page page[FUZZ_WINDOW_PAGES];
@@ -66,10 +66,10 @@ extern struct fuzz_worker fuzz_workers[FUZZ_WORKERS];
 void fuzz_calls_begin(u64 seed, bool print_all);
 
 /* The program; host_user_program. The first thread watches, all others work. */
-void fuzz_program(struct user_regs *regs);
+void fuzz_program(struct trap_frame *regs);
 
 /* Registers with which the program begins. */
-struct user_regs fuzz_first_regs(void);
+struct trap_frame fuzz_first_regs(void);
 
 /* Calls of the round that is to be made, and its seed's name in messages. */
 struct fuzz_round {

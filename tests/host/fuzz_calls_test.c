@@ -42,7 +42,7 @@ enum { ROUND_CALLS = 5000, POOL_PAGES = 4, ACCOUNT_EVERY = 64 };
 static void run_round(u64 seed, u64 calls)
 {
 	const u64 before = leaks_in_use();
-	const struct user_regs regs = fuzz_first_regs();
+	const struct trap_frame regs = fuzz_first_regs();
 	const char *wrong;
 	int status;
 	u64 where;

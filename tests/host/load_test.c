@@ -67,7 +67,7 @@ static bool is_programs(u64 start, u64 end)
 }
 
 /* In place of the program: touch the ends of all areas. */
-static void look_around(struct user_regs *regs)
+static void look_around(struct trap_frame *regs)
 {
 	struct area area = {.end = 0};
 

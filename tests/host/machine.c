@@ -12,7 +12,6 @@
 #include <arch/boot.h>
 #include <arch/tlb.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "boot/boot_info.h"
 #include "kernel/core/percpu.h"
@@ -87,9 +86,9 @@ void arch_early_init(void)
 	host_features_init();
 }
 
-void arch_console_init(const struct boot_info *boot)
+void arch_console_init(void)
 {
-	(void)boot; /* console_write() works from the start */
+	/* console_write() works from the start */
 }
 
 /*

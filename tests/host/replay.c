@@ -8,7 +8,6 @@
 
 #include <arch/memory.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_dump.h"
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/acpi/acpi_madt.h"

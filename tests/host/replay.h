@@ -16,7 +16,7 @@
  */
 #pragma once
 
-#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/topology.h"
 #include "boot/boot_info.h"
 

@@ -14,7 +14,7 @@
 enum { VECTORS_SIZE = 512, USER_CODE = 0x33, USER_DATA = 0x2b };
 enum { FLAGS_FREE = 0x254dd5, FLAGS_FIXED = 0x202 };
 
-void (*host_user_program)(struct user_regs *regs);
+void (*host_user_program)(struct trap_frame *regs);
 
 static const struct user_ops *ops;
 static u32 attends[HOST_CPUS_MAX];
@@ -37,29 +37,29 @@ void user_set_ops(const struct user_ops *new_ops)
 }
 
 /* A return to ring 3: attend() is called if user_attend() was; the registers are made safe. */
-static void host_user_return(struct user_regs *regs)
+static void host_user_return(struct trap_frame *regs)
 {
 	while (atomic_exchange(&attends[cpu_id()], 0))
 		ops->attend(regs);
 	user_regs_make_safe(regs);
 }
 
-void host_user_call(struct user_regs *regs)
+void host_user_call(struct trap_frame *regs)
 {
 	regs->vector = USER_VECTOR_CALL;
 	ops->call(regs);
 	host_user_return(regs);
 }
 
-void host_user_fault(struct user_regs *regs, virt_t addr, enum user_access access)
+void host_user_fault(struct trap_frame *regs, virt_t addr, enum user_access access)
 {
 	ops->fault(regs, addr, access);
 	host_user_return(regs);
 }
 
-void user_enter(const struct user_regs *regs, u64 fs_base, const void *vectors)
+void user_enter(const struct trap_frame *regs, u64 fs_base, const void *vectors)
 {
-	struct user_regs first = *regs;
+	struct trap_frame first = *regs;
 
 	context_assert(CONTEXT_ORDINARY);
 	ASSERT(ops, "user_enter() without user_set_ops()");
@@ -143,7 +143,7 @@ bool user_vectors_load(const void *area)
 	return true;
 }
 
-void user_regs_make_safe(struct user_regs *regs)
+void user_regs_make_safe(struct trap_frame *regs)
 {
 	regs->rip = MIN(regs->rip, USER_END);
 	regs->cs = USER_CODE;

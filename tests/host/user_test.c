@@ -15,7 +15,7 @@ enum { NR_EXIT = 60, QUEUED = 40 };
 static u64 value_received;
 
 /* A thread that sends a signal to itself, takes it, and ends. */
-static void send_to_oneself(struct user_regs *regs)
+static void send_to_oneself(struct trap_frame *regs)
 {
 	struct thread *self = thread_current();
 	struct signal_info info = {.signal = QUEUED, .code = SI_QUEUE, .value = 7};
@@ -32,7 +32,7 @@ static void send_to_oneself(struct user_regs *regs)
 /* Start a thread and wait for its end. Returns the record of its CPU, or NULL. */
 static struct thread *run_thread(void)
 {
-	const struct user_regs regs = {.rip = 0x1000};
+	const struct trap_frame regs = {.rip = 0x1000};
 	const s64 id = thread_start(&(struct thread_request){.regs = &regs});
 	struct thread *record = NULL;
 

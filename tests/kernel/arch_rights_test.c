@@ -95,17 +95,18 @@ static void expect_guard_below(const void *top)
 
 TEST(arch_rights, below_each_stack_is_a_guard)
 {
-	virt_t guard;
+	for (unsigned i = 0; i < IST_COUNT; i++) {
+		const virt_t guard = boot_guard(i);
 
-	for (unsigned i = 0; boot_guard_page(i, &guard); i++)
 		EXPECT(!attempt_read(guard) && !attempt_write(guard + PAGE_SIZE - 1, 0) &&
 		       attempt_read(guard + PAGE_SIZE));
+	}
 	for (cpu_t cpu = 1; cpu < cpu_count && !test_failed(); cpu++) {
 		if (!cpumask_test(&cpus_online, cpu))
 			continue;
 		expect_guard_below(cpu_data(cpu)->arch.stack_top);
 		for (enum ist which = IST_DOUBLE_FAULT; which < IST_COUNT; which++)
-			expect_guard_below(descriptors_stack_top(cpu_data(cpu), which));
+			expect_guard_below(cpu_data(cpu)->arch.tables->stack_top[which]);
 	}
 }
 

@@ -31,7 +31,7 @@ static struct cmdline own;
 
 static unsigned apply(const char *text)
 {
-	return cmdline_apply_in(&own, text, strlen(text));
+	return cmdline_apply(&own, text, strlen(text));
 }
 
 static int parse_all(const char *text, u64 *value)
@@ -150,7 +150,7 @@ TEST(kernel_cmdline, too_long_is_cut_and_said)
 	memcpy(text + CMDLINE_MAX + 10, "selftest_text=lost", 18);
 	a_text = "kept";
 	said_begin();
-	EXPECT_EQ(cmdline_apply_in(&own, text, sizeof(text)), 1);
+	EXPECT_EQ(cmdline_apply(&own, text, sizeof(text)), 1);
 	said_end();
 	EXPECT(strcmp(a_text, "kept") == 0);
 	EXPECT(said_says("longer than 4095 bytes"));

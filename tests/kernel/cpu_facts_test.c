@@ -1,7 +1,6 @@
 /*
  * The topologies of other machines as CPUID reports them, and machine checks described in words.
  */
-#include "arch/x86_64/cpu/caches.h"
 #include "arch/x86_64/cpu/topology.h"
 #include "arch/x86_64/traps/mce.h"
 #include "arch/x86_64/traps/mce_decode.h"

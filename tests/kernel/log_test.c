@@ -5,6 +5,7 @@
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/said.h"
+#include "kernel/lib/string.h"
 
 static u64 log_end_now(void)
 {

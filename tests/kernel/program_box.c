@@ -66,9 +66,9 @@ static unsigned number_of(const char *name)
 	return CALLS_MAX;
 }
 
-s64 program_call_with(struct user_regs *regs, const char *name, const u64 arg[6])
+s64 program_call_with(struct trap_frame *regs, const char *name, const u64 arg[6])
 {
-	struct user_regs zero = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
+	struct trap_frame zero = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
 
 	if (!regs)
 		regs = &zero;

@@ -44,7 +44,7 @@ int program_box_died(void);
  * receives the result. Without `regs`, registers that are zero but for rsp, in the middle of the
  * memory.
  */
-s64 program_call_with(struct user_regs *regs, const char *name, const u64 arg[6]);
+s64 program_call_with(struct trap_frame *regs, const char *name, const u64 arg[6]);
 #define program_call(name, ...) program_call_with(NULL, name, (const u64[6]){__VA_ARGS__})
 
 /* A call that the thread of another CPU makes. */

@@ -188,7 +188,7 @@ TEST(program_epoll, a_wait_has_its_own_mask)
 			{(u64)epoll, EVENTS, 8, 0, shut, 8},
 			{(u64)epoll, EVENTS, 8, nothing, shut, 8},
 		};
-		struct user_regs regs = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
+		struct trap_frame regs = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
 
 		EXPECT_EQ(program_call("tgkill", program_pid(), program_pid(), SIGUSR1), 0);
 		EXPECT_EQ(program_call_with(NULL, call[i], look[i]), 0);

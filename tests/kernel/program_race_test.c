@@ -340,7 +340,7 @@ static bool map_noted(void)
 
 static void die(void)
 {
-	struct user_regs regs = {.rip = AT};
+	struct trap_frame regs = {.rip = AT};
 
 	signal_raise_fault(&regs, SIGSEGV, SEGV_ACCERR, AT + PAGE_SIZE);
 }

@@ -63,9 +63,9 @@ static s64 set_alt_stack(user_t sp, u32 flags, u64 size)
 }
 
 /* Registers that all differ, as a timer's interrupt finds them. */
-static struct user_regs some_registers(void)
+static struct trap_frame some_registers(void)
 {
-	return (struct user_regs){
+	return (struct trap_frame){
 		.r8 = 8,
 		.r9 = 9,
 		.r10 = 10,
@@ -95,14 +95,14 @@ static s64 raise_here(int signal)
 	return program_call("tgkill", program_pid(), program_pid(), signal);
 }
 
-static void deliver(struct user_regs *regs, int signal)
+static void deliver(struct trap_frame *regs, int signal)
 {
 	EXPECT_EQ(raise_here(signal), 0);
 	signal_deliver(regs);
 }
 
 /* As the restorer does it: the handler's return has taken 8 bytes from the stack. */
-static s64 sigreturn(struct user_regs *regs)
+static s64 sigreturn(struct trap_frame *regs)
 {
 	regs->rsp += 8;
 	return program_call_with(regs, "rt_sigreturn", (const u64[6]){0});
@@ -116,7 +116,7 @@ static u64 context_register(user_t context, unsigned n)
 	return get(context + 40 + 8 * n);
 }
 
-static void expect_frame(const struct user_regs *regs)
+static void expect_frame(const struct trap_frame *regs)
 {
 	static const u64 registers[] = {8,
 					9,
@@ -165,8 +165,8 @@ static void expect_frame(const struct user_regs *regs)
 /* A handler begins as the ABI says, with every register in its frame, and its return restores. */
 TEST(program_signal, sigreturn_restores_what_was_interrupted)
 {
-	const struct user_regs before = some_registers();
-	struct user_regs regs = before;
+	const struct trap_frame before = some_registers();
+	struct trap_frame regs = before;
 
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_SIGINFO, BIT(SIGUSR2)), 0);
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGTERM)), 0);
@@ -196,7 +196,7 @@ TEST(program_signal, sigreturn_restores_what_was_interrupted)
 TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
 {
 	const u64 everything = ~0ULL;
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 
 	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
 	regs.vector = 14;
@@ -216,7 +216,7 @@ TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
 /* Vector registers come back, and a frame whose registers end after 512 bytes is taken, too. */
 TEST(program_signal, sigreturn_restores_vector_registers)
 {
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 	u8 area[512];
 	user_t vectors;
 
@@ -245,7 +245,7 @@ TEST(program_signal, sigreturn_restores_vector_registers)
 /* The handler's first run resets it, and what is ignored by default does nothing. */
 TEST(program_signal, default_actions)
 {
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 
 	EXPECT_EQ(raise_here(SIGCHLD), 0);
 	EXPECT_EQ(raise_here(SIGWINCH), 0);
@@ -269,7 +269,7 @@ TEST(program_signal, default_actions)
 
 TEST(program_signal, handlers_run_on_the_alternate_stack)
 {
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 	u64 first;
 
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, 1024), -ENOMEM);
@@ -299,7 +299,7 @@ TEST(program_signal, handlers_run_on_the_alternate_stack)
 TEST(program_signal, a_handler_that_cannot_begin_ends_the_program)
 {
 	const u64 without_restorer[4] = {HANDLER, SA_SIGINFO, 0, 0};
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 
 	/* its frame overflows the alternate stack */
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
@@ -329,7 +329,7 @@ TEST(program_signal, a_handler_that_cannot_begin_ends_the_program)
 
 TEST(program_signal, a_fault_tells_its_handler_where)
 {
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 
 	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
 	regs.vector = 14;
@@ -351,7 +351,7 @@ TEST(program_signal, a_fault_without_a_handler_ends_the_program)
 	static const u64 handlers[] = {SIG_DFL, SIG_IGN, HANDLER};
 
 	for (unsigned i = 0; i < ARRAY_LEN(handlers); i++) {
-		struct user_regs regs = some_registers();
+		struct trap_frame regs = some_registers();
 
 		REQUIRE(program_box_again());
 		set_action(SIGBUS, handlers[i], 0, 0);
@@ -375,7 +375,7 @@ TEST(program_signal, exceptions_become_signals)
 	};
 
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		struct user_regs regs = some_registers();
+		struct trap_frame regs = some_registers();
 
 		REQUIRE(program_box_again());
 		set_action(rows[i].signal, HANDLER, 0, 0);
@@ -397,7 +397,7 @@ static void expect_float_code(u64 vector, u16 control, u16 status, u32 mxcsr, u3
 {
 	static u8 area[KIB(16)] __attribute__((aligned(64)));
 	static u8 before[KIB(16)] __attribute__((aligned(64)));
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 
 	REQUIRE(user_vectors_size() <= sizeof(area) && program_box_again());
 	set_action(SIGFPE, HANDLER, 0, 0);
@@ -429,9 +429,9 @@ TEST(program_signal, floating_point_exceptions_have_their_codes)
 /* A page of the memory that nothing has touched, and the registers of a touch of it in vain. */
 #define UNTOUCHED (PROGRAM_BOX_MEMORY + KIB(60))
 
-static struct user_regs touch_in_vain(u64 rsp)
+static struct trap_frame touch_in_vain(u64 rsp)
 {
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 
 	regs.rsp = rsp;
 	EXPECT_EQ(program_touch(thread_current(), UNTOUCHED, USER_WRITE), TOUCH_NO_MEMORY);
@@ -448,7 +448,7 @@ static void survive(u64 flags, u64 rsp)
 	u32 mxcsr[2];
 
 	for (unsigned i = 0; i < ARRAY_LEN(mxcsr); i++) {
-		struct user_regs regs = touch_in_vain(rsp);
+		struct trap_frame regs = touch_in_vain(rsp);
 		user_t at;
 
 		REQUIRE(regs.rip == HANDLER);
@@ -467,7 +467,7 @@ static void survive(u64 flags, u64 rsp)
 
 TEST(program_signal, handlers_run_and_return_without_memory)
 {
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
 	for (u64 at = ALT_STACK; at < ALT_STACK + KIB(8); at += PAGE_SIZE)
@@ -494,7 +494,7 @@ TEST(program_signal, handlers_run_and_return_without_memory)
 /* The report of a death shows callers as far as their frames are there. */
 TEST(program_signal, a_report_takes_no_memory)
 {
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 	struct pages_count before, after;
 
 	regs.rsp = regs.rbp = UNTOUCHED;
@@ -507,9 +507,9 @@ TEST(program_signal, a_report_takes_no_memory)
 
 /* ---- interrupted calls ---- */
 
-static struct user_regs in_a_call(s64 result)
+static struct trap_frame in_a_call(s64 result)
 {
-	struct user_regs regs = some_registers();
+	struct trap_frame regs = some_registers();
 
 	regs.vector = USER_VECTOR_CALL;
 	regs.error = 202;
@@ -533,7 +533,7 @@ TEST(program_signal, a_call_is_made_again_if_the_handler_says_so)
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_RESTART, 0), 0);
 	EXPECT_EQ(set_action(SIGUSR2, HANDLER, 0, 0), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		struct user_regs regs = in_a_call(rows[i].result);
+		struct trap_frame regs = in_a_call(rows[i].result);
 
 		if (rows[i].signal != 0)
 			EXPECT_EQ(raise_here(rows[i].signal), 0);
@@ -547,7 +547,7 @@ TEST(program_signal, a_call_is_made_again_if_the_handler_says_so)
 
 TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
 {
-	struct user_regs regs = in_a_call(0);
+	struct trap_frame regs = in_a_call(0);
 
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1) | BIT(SIGTERM)), 0);

@@ -5,8 +5,8 @@
 
 #include "kernel/console/command.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/glob.h"
 #include "kernel/lib/string.h"
+#include "kernel/lib/words.h"
 
 char said_text[32768];
 

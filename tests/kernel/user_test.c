@@ -149,7 +149,7 @@ static void set_word(unsigned offset, u64 value)
 enum { NOTES = 8 };
 
 struct note {
-	struct user_regs regs;
+	struct trap_frame regs;
 	virt_t addr;
 	enum user_access access;
 };
@@ -176,7 +176,7 @@ static void look(void)
 		atomic_fetch_add(&wrong, 1);
 }
 
-static void note(struct notes *notes, const struct user_regs *regs, virt_t addr,
+static void note(struct notes *notes, const struct trap_frame *regs, virt_t addr,
 		 enum user_access access)
 {
 	look();
@@ -185,7 +185,7 @@ static void note(struct notes *notes, const struct user_regs *regs, virt_t addr,
 			(struct note){.regs = *regs, .addr = addr, .access = access};
 }
 
-static void on_call(struct user_regs *regs)
+static void on_call(struct trap_frame *regs)
 {
 	note(&calls, regs, 0, 0);
 	switch (regs->rax) {
@@ -208,7 +208,7 @@ static void on_call(struct user_regs *regs)
 }
 
 /* The first touch of the far page brings it. Other faults go on at R15, or end the program. */
-static void on_fault(struct user_regs *regs, virt_t addr, enum user_access access)
+static void on_fault(struct trap_frame *regs, virt_t addr, enum user_access access)
 {
 	note(&faults, regs, addr, access);
 	if (ALIGN_DOWN(addr, PAGE_SIZE) == USER_FAR_AT && resolve_far) {
@@ -221,7 +221,7 @@ static void on_fault(struct user_regs *regs, virt_t addr, enum user_access acces
 	regs->rip = regs->r15;
 }
 
-static void on_exception(struct user_regs *regs)
+static void on_exception(struct trap_frame *regs)
 {
 	note(&exceptions, regs, 0, 0);
 	if (!regs->r15)
@@ -231,7 +231,7 @@ static void on_exception(struct user_regs *regs)
 
 static bool leave_attending;
 
-static void on_attend(struct user_regs *regs)
+static void on_attend(struct trap_frame *regs)
 {
 	(void)regs;
 	look();
@@ -243,14 +243,14 @@ static void on_attend(struct user_regs *regs)
 static const struct user_ops test_ops = {
 	.call = on_call, .fault = on_fault, .exception = on_exception, .attend = on_attend};
 
-static struct user_regs start_at(const u8 *program)
+static struct trap_frame start_at(const u8 *program)
 {
-	return (struct user_regs){.rip = USER_CODE_AT + (u64)(program - user_programs),
-				  .rsp = USER_STACK_AT + PAGE_SIZE};
+	return (struct trap_frame){.rip = USER_CODE_AT + (u64)(program - user_programs),
+				   .rsp = USER_STACK_AT + PAGE_SIZE};
 }
 
 /* Run a program on this CPU, and note what comes from it. */
-static void run(const struct user_regs *regs)
+static void run(const struct trap_frame *regs)
 {
 	memset(&calls, 0, sizeof(calls));
 	memset(&faults, 0, sizeof(faults));
@@ -266,7 +266,7 @@ static void run(const struct user_regs *regs)
 
 static void run_program(const u8 *program)
 {
-	const struct user_regs regs = start_at(program);
+	const struct trap_frame regs = start_at(program);
 
 	run(&regs);
 }
@@ -300,7 +300,7 @@ TEST(arch_user, a_program_enters_and_leaves_ring_3)
 	X(r14, 13)                                                                                 \
 	X(r15, 14)
 
-static void expect_kept(const struct user_regs *at)
+static void expect_kept(const struct trap_frame *at)
 {
 #define EXPECT_KEPT(name, n) EXPECT_EQ(at->name, 0x0101010101010101ULL * n);
 	FOR_KEPT_REGISTERS(EXPECT_KEPT)
@@ -311,7 +311,7 @@ static void expect_kept(const struct user_regs *at)
 /* SYSCALL itself puts RIP and RFLAGS into RCX and R11. */
 TEST(arch_user, a_call_returns_its_result_and_keeps_all_registers)
 {
-	const struct user_regs *first = &calls.note[0].regs;
+	const struct trap_frame *first = &calls.note[0].regs;
 
 	run_program(user_program_registers);
 	EXPECT_EQ(calls.count, 2);
@@ -327,7 +327,7 @@ TEST(arch_user, a_call_returns_its_result_and_keeps_all_registers)
 	EXPECT_EQ(word(DATA_FLAGS), first->rflags);
 }
 
-static void call_otherwise(struct user_regs *regs)
+static void call_otherwise(struct trap_frame *regs)
 {
 	if (regs->rax == CALL_ANSWER)
 		regs->rax = CALL_SLOW_ANSWER;
@@ -352,7 +352,7 @@ TEST(arch_user, a_call_may_change_rcx_and_r11)
 
 TEST(arch_user, registers_of_a_program_are_made_safe)
 {
-	struct user_regs regs = {.rip = ~0ULL, .cs = 8, .ss = 0x10, .rflags = ~0ULL, .rsp = ~0ULL};
+	struct trap_frame regs = {.rip = ~0ULL, .cs = 8, .ss = 0x10, .rflags = ~0ULL, .rsp = ~0ULL};
 
 	user_regs_make_safe(&regs);
 	EXPECT_EQ(regs.rip, USER_END);
@@ -387,7 +387,7 @@ static void expect_fault(unsigned n, virt_t addr, enum user_access access)
 TEST(arch_user, faults_are_resolved_or_refused)
 {
 	static u64 variable = 5;
-	struct user_regs regs = start_at(user_program_faults);
+	struct trap_frame regs = start_at(user_program_faults);
 
 	resolve_far = true;
 	regs.r13 = (u64)&variable;
@@ -414,7 +414,7 @@ TEST(arch_user, faults_are_resolved_or_refused)
 TEST(arch_user, a_low_huge_mapping_is_the_kernels)
 {
 	volatile u8 *low = huge_map(2 * PAGE_SIZE, PAGE_SIZE, HUGE_LOW);
-	struct user_regs regs = start_at(user_program_faults);
+	struct trap_frame regs = start_at(user_program_faults);
 
 	REQUIRE(low);
 	low[0] = 0xc3; /* RET */
@@ -441,7 +441,7 @@ TEST(arch_user, forbidden_instructions_raise_their_exceptions)
 
 	for (u32 i = 0; i < count; i++) {
 		const struct refusal *refusal = &user_refusals[i];
-		const struct user_regs regs = start_at(user_programs + refusal->offset);
+		const struct trap_frame regs = start_at(user_programs + refusal->offset);
 
 		run(&regs);
 		if (calls.count == 0 && exceptions.count + faults.count == 1 &&
@@ -470,7 +470,7 @@ TEST(arch_user, single_steps_end_in_ring_3)
 
 /* ---- segments and flags ---- */
 
-static void bases_call(struct user_regs *regs)
+static void bases_call(struct trap_frame *regs)
 {
 	EXPECT_EQ(user_fs_base(), 0);
 	on_call(regs);
@@ -479,7 +479,7 @@ static void bases_call(struct user_regs *regs)
 TEST(arch_user, bases_of_fs_and_gs_are_the_programs)
 {
 	struct user_ops ops = test_ops;
-	const struct user_regs regs = start_at(user_program_bases);
+	const struct trap_frame regs = start_at(user_program_bases);
 
 	ops.call = bases_call;
 	user_set_ops(&ops);
@@ -511,7 +511,7 @@ static void attend_soon(void *unused)
 }
 
 /* The timer ends the loop that follows the second call. */
-static void call_attends_after_two(struct user_regs *regs)
+static void call_attends_after_two(struct trap_frame *regs)
 {
 	on_call(regs);
 	if (calls.count == 2)
@@ -550,7 +550,7 @@ TEST(arch_user, a_request_before_the_program_begins_is_kept)
 
 static void run_remote(void *arg)
 {
-	const struct user_regs *regs = arg;
+	const struct trap_frame *regs = arg;
 
 	user_enter(regs, 0, NULL);
 }
@@ -572,7 +572,7 @@ static void end_remote(cpu_t cpu)
 	work_wait(cpu, LIMIT);
 }
 
-static bool start_remote(cpu_t cpu, struct user_regs *remote, const u8 *program)
+static bool start_remote(cpu_t cpu, struct trap_frame *remote, const u8 *program)
 {
 	*remote = start_at(program);
 	noting = CPU_NONE;
@@ -584,7 +584,7 @@ static bool start_remote(cpu_t cpu, struct user_regs *remote, const u8 *program)
 /* Each request must be seen although the program makes calls and faults all the time. */
 TEST(arch_user, no_request_is_lost)
 {
-	static struct user_regs remote;
+	static struct trap_frame remote;
 	const cpu_t other = cpus_find_other();
 	u64 start;
 
@@ -633,7 +633,7 @@ static void count_nmi(struct trap_frame *frame)
 }
 
 /* The program's GS base, set in its first call. */
-static void call_with_base(struct user_regs *regs)
+static void call_with_base(struct trap_frame *regs)
 {
 	if (user_gs_base() == 0)
 		user_set_gs_base(USER_DATA_AT + DATA_BASE);
@@ -648,7 +648,7 @@ static void call_with_base(struct user_regs *regs)
  */
 TEST(arch_user, nmis_find_the_kernels_base_everywhere)
 {
-	static struct user_regs remote;
+	static struct trap_frame remote;
 	const cpu_t other = cpus_find_other();
 	struct user_ops ops = test_ops;
 	u64 start;
@@ -686,7 +686,7 @@ static u8 vectors[8192] __attribute__((aligned(64)));
 
 TEST(arch_user, vector_registers_survive_calls_and_interrupts)
 {
-	static struct user_regs remote;
+	static struct trap_frame remote;
 	const cpu_t other = cpus_find_other();
 	u8 pattern[32];
 
@@ -722,7 +722,7 @@ TEST(arch_user, vector_registers_begin_as_after_a_reset)
 TEST(arch_user, nothing_of_a_program_is_left_on_its_cpu)
 {
 	enum { MXCSR_AT = 24, MXCSR_ROUNDS_UP = 0x5f80 };
-	struct user_regs regs;
+	struct trap_frame regs;
 	u32 mxcsr;
 
 	set_word(DATA_RAX, MXCSR_ROUNDS_UP);

@@ -164,6 +164,20 @@ def elsewhere(found):
     return wrong, count
 
 
+def complaints(found, every):
+    """A line for each thing that breaks the order; and the numbers of functions that are declared elsewhere, and in all."""
+    bad = [f"{source}: {why}: goes up to {target}" for source, target, why in upward(every)]
+    bad += [f"{source}: includes {target} instead of a header of <arch/...>" for source, target, _ in past_the_interface(every)]
+    bad += [f"{name}: {number} floors, more than {FLOORS_MOST}" for name, number in floors(every).items() if number > FLOORS_MOST]
+    wrong, count = elsewhere(found)
+    bad += [f"{header}: {name}() is defined in {source}" for header, name, source in wrong if header not in ELSEWHERE]
+    idle = sorted(set(ELSEWHERE) - {header for header, _, _ in wrong})
+    bad += [f"{header}: is listed and declares nothing that is defined elsewhere" for header in idle]
+    if len(wrong) * 100 > count * ELSEWHERE_MOST_PERCENT:
+        bad.append(f"{len(wrong)} of {count} functions are declared in a header of another name, more than {ELSEWHERE_MOST_PERCENT}%")
+    return bad, len(wrong), count
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", default="build", type=Path)
@@ -172,32 +186,13 @@ def main():
     if len(found) < 100:
         print("rooms: the kernel is not built: make")
         return 2
-    every, bad = list(arrows(found)), 0
-    for source, target, why in upward(every):
-        print(f"{source}: {why}: goes up to {target}")
-        bad += 1
-    for source, target, _ in past_the_interface(every):
-        print(f"{source}: includes {target} instead of a header of <arch/...>")
-        bad += 1
-    for name, number in floors(every).items():
-        if number > FLOORS_MOST:
-            print(f"{name}: {number} floors, more than {FLOORS_MOST}")
-            bad += 1
-    wrong, count = elsewhere(found)
-    for header, name, source in wrong:
-        if header not in ELSEWHERE:
-            print(f"{header}: {name}() is defined in {source}")
-            bad += 1
-    for header in sorted(set(ELSEWHERE) - {header for header, _, _ in wrong}):
-        print(f"{header}: is listed and declares nothing that is defined elsewhere")
-        bad += 1
-    if len(wrong) * 100 > count * ELSEWHERE_MOST_PERCENT:
-        print(f"{len(wrong)} of {count} functions are declared in a header of another name, more than {ELSEWHERE_MOST_PERCENT}%")
-        bad += 1
+    every = list(arrows(found))
+    bad, wrong, count = complaints(found, every)
     ups = {(room(source), room(target)) for source, target, _ in every}
-    print(f"rooms: {len(ORDER) + len(ARCH)}, {len({arrow[:2] for arrow in every})} arrows between files, {len(ups)} between folders, {bad} wrong; "
-          f"{len(wrong)} of {count} functions declared elsewhere; floors: "
-          + ", ".join(f"{name} {number}" for name, number in floors(every).items()))
+    print(*bad, sep="\n", end="\n" if bad else "")
+    heights = ", ".join(f"{name} {number}" for name, number in floors(every).items())
+    print(f"rooms: {len(ORDER) + len(ARCH)}, {len({arrow[:2] for arrow in every})} arrows between files, {len(ups)} between folders, "
+          f"{len(bad)} wrong; {wrong} of {count} functions declared elsewhere; floors: {heights}")
     return 1 if bad else 0
 
 

@@ -66,29 +66,40 @@ def in_parallel(one, files):
         return "\n".join(pool.map(one, files))
 
 
+def each(argv):
+    """A tool that is run for each file: argv(name, its flags, kind, folder)."""
+
+    def tool(files, folder):
+        def one(file):
+            name, kind = file
+            return run(argv(name, flags(kind), kind, folder))[1]
+
+        return [line.replace(f"{ROOT}/", "") for line in reports(in_parallel(one, files))]
+
+    return tool
+
+
 # gcc 12 takes a pointer for lost if it is in a structure that is returned by value or stored in an array.
 NOT_HOST = ["-Wno-analyzer-malloc-leak"]
 
 
-def gcc(files, folder):
-    def one(file):
-        name, kind = file
-        extra = NOT_HOST if kind == "HOST" else []
-        # At -O1, because deeper inlining removes paths that the analyzer needs.
-        return run([os.environ["CC"], *flags(kind), "-O1", "-fanalyzer", *extra, "-c", name, "-o", folder + "/" + name.replace("/", "-") + ".o"])[1]
-
-    return reports(in_parallel(one, files))
+def gcc(name, words, kind, folder):
+    """At -O1, because deeper inlining removes paths that the analyzer needs."""
+    extra = NOT_HOST if kind == "HOST" else []
+    return [os.environ["CC"], *words, "-O1", "-fanalyzer", *extra, "-c", name, "-o", folder + "/" + name.replace("/", "-") + ".o"]
 
 
-def tidy(files, folder):
-    del folder
+def tidy(name, words, _kind, _folder):
+    taken = [word for word in words if not GCC_ONLY.match(word)]
+    return ["clang-tidy", "--quiet", f"--config-file={HERE}/clang-tidy.yaml", name, "--", *taken]
 
-    def one(file):
-        name, kind = file
-        taken = [word for word in flags(kind) if not GCC_ONLY.match(word)]
-        return run(["clang-tidy", "--quiet", f"--config-file={HERE}/clang-tidy.yaml", name, "--", *taken])[1]
 
-    return [line.replace(f"{ROOT}/", "") for line in reports(in_parallel(one, files))]
+# Casts here cut values on purpose, and a mutex of pthread.h is initialised with a plain zero for a pointer.
+SPARSE = ["-Wno-cast-truncate", "-Wno-non-pointer-null"]
+
+
+def sparse(name, words, _kind, _folder):
+    return ["sparse", *SPARSE, *words, name]
 
 
 def cppcheck(files, folder):
@@ -102,20 +113,6 @@ def cppcheck(files, folder):
             include = [word for word in flags(kind) if word.startswith(("-I", "-D"))]
             text += run([*common, *include, *chosen])[1]
     return reports(text)
-
-
-# Casts here cut values on purpose, and a mutex of pthread.h is initialised with a plain zero for a pointer.
-SPARSE = ["-Wno-cast-truncate", "-Wno-non-pointer-null"]
-
-
-def sparse(files, folder):
-    del folder
-
-    def one(file):
-        name, kind = file
-        return run(["sparse", *SPARSE, *flags(kind), name])[1]
-
-    return reports(in_parallel(one, files))
 
 
 # ---- stacks ----
@@ -155,8 +152,6 @@ class Graph:
 
         sys.setrecursionlimit(10000)
         return max((depth(name, frozenset()) for name in self.frame), default=(0, []))
-
-
 
 
 def stack(files, folder):
@@ -212,17 +207,20 @@ def parts(text, at):
         at += 1
 
 
+def conditions(name, words):
+    """[(match of the word, its parts in parentheses, its line)] of the words if, while or for in a file without comments, and its text."""
+    text = TOKEN.sub(lambda token: " " + "\n" * token[0].count("\n"), (ROOT / name).read_text(encoding="utf-8"))
+    found = re.finditer(rf"\b({words}) ?(?=\()", text)
+    return [(word, parts(text, word.end()), text.count("\n", 0, word.start()) + 1) for word in found], text
+
+
 def assigned(name):
     """Conditions of if, while and for that assign: a reader looks there for a question."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    text = TOKEN.sub(lambda token: " " + "\n" * token[0].count("\n"), text)
     found = []
-    for word in re.finditer(r"\b(if|while|for) ?(?=\()", text):
-        inside = parts(text, word.end())
+    for word, inside, line in conditions(name, "if|while|for")[0]:
         condition = inside[0] if word[1] != "for" else inside[1] if len(inside) == 3 else ""
         # an initialiser in braces names fields
         if re.search(r"(?<![=!<>])=(?!=)|<<=|>>=", re.sub(r"\{[^{}]*\}", "", condition)):
-            line = text.count("\n", 0, word.start()) + 1
             found.append(f"{name}:{line}: error: a condition assigns")
     return found
 
@@ -244,11 +242,9 @@ WORKS = re.compile(r"\b(?!atomic_load|if\b|for\b|while\b|sizeof\b)\w+\(|\+\+")
 def starving(name):
     """Loops that wait for another CPU and do nothing else, not even cpu_relax() or wait_spin(). Where QEMU runs one CPU at a time, such a
     loop uses up its turn."""
-    text = (ROOT / name).read_text(encoding="utf-8")
-    text = TOKEN.sub(lambda token: " " + "\n" * token[0].count("\n"), text)
+    loops, text = conditions(name, "while")
     found = []
-    for word in re.finditer(r"\bwhile ?(?=\()", text):
-        condition = parts(text, word.end())[0]
+    for word, (condition, *_), line in loops:
         after = word.end() + len(condition) + 2
         before, behind = text[: word.start()].rstrip(), text[after:].lstrip()
         if behind.startswith("{"):
@@ -258,7 +254,6 @@ def starving(name):
         else:
             body = re.match(r"(?:(?:for|if) .*\n)*.*", behind)[0]
         if LOOKS.search(condition) and not WORKS.search(body):
-            line = text.count("\n", 0, word.start()) + 1
             found.append(f"{name}:{line}: error: a loop waits for another CPU without cpu_relax() or wait_spin()")
     return found
 
@@ -283,7 +278,7 @@ def style(files, folder):
     return reports(in_parallel(one, names)) + own
 
 
-TOOLS = {"style": style, "gcc": gcc, "stack": stack, "tidy": tidy, "cppcheck": cppcheck, "sparse": sparse}
+TOOLS = {"style": style, "gcc": each(gcc), "stack": stack, "tidy": each(tidy), "cppcheck": cppcheck, "sparse": each(sparse)}
 
 # The reports on the canary that each tool with several checks must make.
 CANARIES = {

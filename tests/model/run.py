@@ -152,10 +152,6 @@ def attempt(run, build):
     return ok, words, folder, time.monotonic() - started
 
 
-def memory_bytes():
-    return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
 def main():
     parser = argparse.ArgumentParser(description="Check the models with spin.")
     parser.add_argument("--build", default="build/models")
@@ -173,7 +169,8 @@ def main():
         return 2
     Path(args.build).mkdir(parents=True, exist_ok=True)
     failed = 0
-    workers = ThreadPoolExecutor(max(1, min(os.cpu_count(), memory_bytes() // (MEGABYTES << 20))))
+    memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    workers = ThreadPoolExecutor(max(1, min(os.cpu_count(), memory // (MEGABYTES << 20))))
     for run, (ok, words, folder, seconds) in zip(runs, workers.map(lambda run: attempt(run, args.build), runs)):
         failed += not ok
         note = f" ({run.note})" if run.note else ""

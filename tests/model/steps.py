@@ -1,5 +1,5 @@
 """Reads steps.txt, which lists the code that each step of a model stands for, and checks that the code agrees. tests/qemu/test_steps.py and
-tests/mutants/run.py use this module; by hand, for a tree: tests/model/steps.py [folder].
+tests/mutants/mutants.py use this module; by hand, for a tree: tests/model/steps.py [folder].
 
 A row is a function and the phrases of its body that matter. The definition of the function is looked for in the file that the row names.
 Comments and strings are left out (but not the instructions of __asm__). The places in the body where one of the phrases stands, read from

@@ -27,7 +27,6 @@ import os
 import queue
 import re
 import shlex
-import shutil
 import signal
 import subprocess
 import sys
@@ -38,7 +37,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import candidates
-from run import ROOT, Tree, pytest_outcome
+from mutants import ROOT, Tree, pytest_outcome
 
 sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/programs")]
 
@@ -51,12 +50,9 @@ HERE = Path(__file__).resolve().parent
 HOSTED = ("-c", "4", "-m", "1G")
 CASE_SECONDS, STAGE_SECONDS = 120, 1800
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="end.hang=30 test=*"), 60
+JOBS = 2  # mutants at a time
 KINDS = ("case", "panic or sanitiser", "time-out")
 FRESH = {"outcome": "", "stage": "", "kind": "", "case": ""}
-
-
-class Failed(Exception):
-    """Ends a guest at its first case that fails."""
 
 
 # ---- what is run -------------------------------------------------------------------------------------------------
@@ -102,20 +98,19 @@ def hosted_failure(tree, patterns):
 
 
 def guest_failure(tree):
-    """(case, kind) of the first case that fails in the guest, or of its end, or None if it passes."""
+    """(case, kind) of the first case that fails in the guest, which ends it, or of its end, or None if it passes."""
     ktap, found = Ktap(), []
 
     def look(line):
         case = ktap.feed(line)
         if case and case.outcome == "failed":
             found.append((case.name, kind_of(case.detail)))
-            raise Failed
+            guest.child.kill(signal.SIGKILL)
 
     with Guest(GUEST, tree.folder / "build/ashlar.elf", look) as guest:
-        try:
-            outcome = guest.finish(GUEST_SECONDS)
-        except Failed:
-            return found[0]
+        outcome = guest.finish(GUEST_SECONDS)
+    if found:
+        return found[0]
     if outcome.verdict == "pass" and not outcome.problem:
         return None
     hung = outcome.problem.startswith("it hung") or re.search(r"hang|no progress", "\n".join(outcome.lines[-60:]))
@@ -191,36 +186,32 @@ class Worker:
         return self.broken(source, candidate, lambda: self._stages(candidate))
 
     def _stages(self, candidate):
-        noticed = None
-        if is_hosted(self.tree, candidate.path):
-            if self.tree.make("host-asan"):
-                return {"outcome": "refused"}
-            noticed = self._hosted(candidate.path)
+        hosted = is_hosted(self.tree, candidate.path)
+        if hosted and self.tree.make("host-asan"):
+            return {"outcome": "refused"}
+        noticed = self._hosted(candidate.path) if hosted else None
         if noticed is None:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
-            noticed = guest_failure(self.tree) and self._named("guest", guest_failure(self.tree))
-        return noticed or {"outcome": "survived"}
+            again = guest_failure(self.tree) and guest_failure(self.tree)
+            noticed = again and ("guest", *again)
+        return dict(zip(("outcome", "stage", "case", "kind"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
 
     def _hosted(self, path):
+        """(stage, case, kind) of what notices hosted, or None."""
         suites = suites_of(self.tree)
         near = [suite for suite in suites if is_near(suite, path)]
-        others = [suite for suite in suites if suite not in near]
-        for stage, suites in (("file", near), ("hosted", others)):
+        for stage, chosen in (("file", near), ("hosted", [suite for suite in suites if suite not in near])):
             if stage == "hosted" and self._replay_fails() and self._replay_fails():
-                return self._named("machines", ("test_replay.py", "case"))
-            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in suites)) if suites else None
+                return "machines", "test_replay.py", "case"
+            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in chosen)) if chosen else None
             again = found and hosted_failure(self.tree, found[0])
             if again:
-                return self._named(stage, again)
+                return stage, *again
         return None
 
     def _replay_fails(self):
         return pytest_outcome(self.tree, "test_replay.py") == "failed"
-
-    @staticmethod
-    def _named(stage, found):
-        return found and {"outcome": "noticed", "stage": stage, "case": found[0], "kind": found[1]}
 
 
 # ---- the run -----------------------------------------------------------------------------------------------------
@@ -270,28 +261,9 @@ class Run:
         self.draw = candidates.Draw(ROOT)
         self.marks = candidates.read_marks(HERE / "equivalent.txt")
         self.workers = queue.SimpleQueue()
-        self.all = [Worker(self._tree(folder / f"tree{n}")) for n in range(args.jobs)]
+        self.all = [Worker(Tree(folder / f"tree{n}")) for n in range(JOBS)]
         for worker in self.all:
             self.workers.put(worker)
-
-    @staticmethod
-    def _tree(folder):
-        """A copy of the tree that keeps its objects from run to run: files that did not change keep their times."""
-        old = folder.with_suffix(".old")
-        shutil.rmtree(old, ignore_errors=True)
-        if folder.is_dir():
-            folder.rename(old)
-        tree = Tree(folder)
-        for path in (path for path in folder.rglob("*") if path.is_file()):
-            before = old / path.relative_to(folder)
-            if before.is_file() and before.read_bytes() == path.read_bytes():
-                os.utime(path, ns=(before.stat().st_atime_ns, before.stat().st_mtime_ns))
-            else:
-                os.utime(path)
-        if (old / "build").is_dir():
-            (old / "build").rename(folder / "build")
-        shutil.rmtree(old, ignore_errors=True)
-        return tree
 
     def _with_worker(self, work, *words):
         worker = self.workers.get()
@@ -312,9 +284,9 @@ class Run:
     def counted(self):
         """The first N mutants of the draw that count, and how many did not."""
         order, found, words = self.draw.order(self.args.seed), [], Counter()
-        with ThreadPoolExecutor(self.args.jobs) as pool:
+        with ThreadPoolExecutor(JOBS) as pool:
             while len(found) < self.args.number:
-                some = list(itertools.islice(order, 2 * self.args.jobs))
+                some = list(itertools.islice(order, 2 * JOBS))
                 if not some:
                     break
                 for candidate, word in zip(some, pool.map(self._sifted, some)):
@@ -334,14 +306,14 @@ class Run:
 
     def run(self):
         shard, shards = map(int, self.args.shard.split("/"))
-        with ThreadPoolExecutor(self.args.jobs) as pool:
+        with ThreadPoolExecutor(JOBS) as pool:
             list(pool.map(Worker.unbroken, self.all))
         found, words = self.counted()
         self.draw.print_rules()
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)
         mine = [candidate for n, candidate in enumerate(found) if n % shards == shard - 1]
-        with ThreadPoolExecutor(self.args.jobs) as pool:
+        with ThreadPoolExecutor(JOBS) as pool:
             list(pool.map(self._judged, mine))
         rows = [(candidate, self.results.get(candidate, self.draw.sources[candidate.path])) for candidate in found]
         return report(self.args, rows, words, self.marks)
@@ -362,44 +334,39 @@ def tree_name():
     return done.stdout.strip() or "unknown"
 
 
+def word_of(candidate, known, marks):
+    """The column of the score in which a mutant counts."""
+    if candidate.key in marks:
+        return "equivalent"
+    return {"noticed": known["kind"], "survived": "survived"}.get(known["outcome"], "not tried")
+
+
 def section(args, rows, words, marks):
     """(lines of the score about one seed, how many survived or were not tried)."""
-    files, survived, open_ = {}, [], 0
+    files, survived = {}, []
     for candidate, known in rows:
-        row = files.setdefault(candidate.path, Counter())
-        if candidate.key in marks:
-            row["equivalent"] += 1
-        elif known["outcome"] == "noticed":
-            row[known["kind"]] += 1
-        elif known["outcome"] == "survived":
-            row["survived"] += 1
-            survived.append(candidate)
-        else:
-            open_ += 1
+        word = word_of(candidate, known, marks)
+        files.setdefault(candidate.path, Counter())[word] += 1
+        survived += [candidate] if word == "survived" else []
     total = sum(files.values(), Counter())
     noticed = sum(total[kind] for kind in KINDS)
     judged = noticed + total["survived"]
     lines = [
-        f"## Seed {args.seed}",
-        "",
+        f"## Seed {args.seed}", "",
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
-        f"refused {words['refused']} others, and {words['same']} compiled to the same object.",
-        "",
-        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. Not tried: {open_}.",
-        "",
-        "| file | noticed by a case | by a panic or sanitiser | by a time-out | survived | equivalent |",
-        "|---|---|---|---|---|---|",
-    ]
+        f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
+        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
+        f"Not tried: {total['not tried']}.",
+        "", "| file | noticed by a case | by a panic or sanitiser | by a time-out | survived | equivalent |", "|---|---|---|---|---|---|",
+    ]  # fmt: skip
     columns = (*KINDS, "survived", "equivalent")
     for name, row in [*sorted(files.items()), ("all", total)]:
         lines.append(f"| {name} | " + " | ".join(str(row[column]) for column in columns) + " |")
     if survived:
-        lines += ["", "Survivors:", "", "```"]
-        for candidate in survived:
-            lines += [f"{candidate.path} {candidate.function}", f"- {candidate.before.strip()}", f"+ {candidate.after.strip()}"]
-        lines.append("```")
-    return lines, len(survived) + open_
+        shown = [text for one in survived for text in (f"{one.path} {one.function}", f"- {one.before.strip()}", f"+ {one.after.strip()}")]
+        lines += ["", "Survivors:", "", "```", *shown, "```"]
+    return lines, len(survived) + total["not tried"]
 
 
 def report(args, rows, words, marks):
@@ -420,7 +387,6 @@ def main():
     parser.add_argument("--number", type=int, default=400)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--shard", default="1/1", help="i/n: try only every n-th mutant, from the i-th")
-    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--score", default="", help="the file whose section about the seed is written")
     args = parser.parse_args()
     try:

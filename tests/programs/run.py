@@ -14,6 +14,7 @@ import argparse
 import fnmatch
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -45,18 +46,14 @@ class Case:
     text: bool = False  # it prints the same each time
 
 
-def quoted(words):
-    return " ".join("'" + word.replace("'", "'\\''") + "'" for word in words)
-
-
 # ---- the programs -------------------------------------------------------------------------------------------------
 
 
 def own(builder):
     """The programs of this folder."""
-    for library, flags in builder.libraries():
+    for library, how in builder.libraries():
         for name in ("hello", "threads", "signals", "collapse"):
-            yield Case(f"own/{name}-{library}", builder.compile(f"{name}-{library}", [HERE / f"{name}.c"], *flags), text=True)
+            yield Case(f"own/{name}-{library}", builder.compile(f"{name}-{library}", [HERE / f"{name}.c"], **how), text=True)
     path = builder.compile("threads-pie", [HERE / "threads.c"], "-static-pie", "-fPIE")
     yield Case("own/threads-static-pie", path, text=True)
     path = builder.compile("exceptions", [HERE / "exceptions.cpp"], compiler="g++")
@@ -73,8 +70,8 @@ LUA_SCRIPTS = {
 def lua(builder):
     """Lua and its own tests, complete as `_port` allows."""
     source, files = sources.lua(builder)
-    for library, flags in builder.libraries():
-        path = builder.compile(f"lua-{library}", files, *sources.LUA_FLAGS, *flags)
+    for library, how in builder.libraries():
+        path = builder.compile(f"lua-{library}", files, *sources.LUA_FLAGS, **how)
         for name, script in LUA_SCRIPTS.items():
             yield Case(f"lua/{name}-{library}", path, ("-e", script), text=True)
         words = ("-e", "_port=true", "all.lua")
@@ -84,18 +81,18 @@ def lua(builder):
 def sqlite(builder):
     """SQLite's speedtest1 in memory and on a file."""
     files, work = sources.sqlite(builder)
-    for library, flags in builder.libraries():
-        path = builder.compile(f"speedtest1-{library}", files, *sources.SQLITE_FLAGS, f"-I{work}", *flags)
+    for library, how in builder.libraries():
+        path = builder.compile(f"speedtest1-{library}", files, *sources.SQLITE_FLAGS, f"-I{work}", **how)
         for name, where in (("memory", "--memdb"), ("file", "/tmp/speedtest.db")):
             yield Case(f"sqlite/speedtest1-{name}-{library}", path, ("--size", "10", "--verify", where))
 
 
 def mimalloc(builder):
     """mimalloc's own tests, with the allocator linked into them. One of them creates threads and never asks whether that worked."""
-    for library, flags in builder.libraries():
+    for library, how in builder.libraries():
         for test, words in (("test-api", ()), ("test-api-fill", ()), ("test-stress", ("6", "10", "10"))):
             files, headers = sources.mimalloc(builder, test)
-            path = builder.compile(f"{test}-{library}", files, *sources.MIMALLOC_FLAGS, *headers, *flags)
+            path = builder.compile(f"{test}-{library}", files, *sources.MIMALLOC_FLAGS, *headers, **how)
             yield Case(f"mimalloc/{test}-{library}", path, words)
 
 
@@ -139,10 +136,10 @@ def locale(builder):
 def libc(builder):
     """C library functions (strings, numbers, sorting, mathematics, printing, malloc) by the tests that picolibc carries."""
     source = builder.fetcher.source("picolibc", "trixie") / "test"
-    for library, flags in builder.libraries():
+    for library, how in builder.libraries():
         for file in sorted([*source.glob("*.c"), *source.glob("libc-testsuite/*.c")]):
             try:
-                path = builder.compile(f"libc-{file.stem}-{library}", [file], "-D_GNU_SOURCE", f"-I{file.parent}", *flags)
+                path = builder.compile(f"libc-{file.stem}-{library}", [file], "-D_GNU_SOURCE", f"-I{file.parent}", **how)
             except Missing:
                 continue
             yield Case(f"libc/{file.stem}-{library}", path, files=locale(builder), seconds=60)
@@ -225,7 +222,8 @@ def on_host(case, seconds=HOST_SECONDS):
 def on_ashlar(case, build):
     """(status, text, console) by `make run`. The status is None if there is none."""
     argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--build", str(build), "--firmware", "pvh", "--cpus", str(case.cpus),
-            "--mem", "1G", "--timeout", str(case.seconds), "--program", quoted([*case.env, case.path, *case.args]), "--files", case.files]  # fmt: skip
+            "--mem", "1G", "--timeout", str(case.seconds), "--program", shlex.join([*case.env, str(case.path), *case.args]),
+            "--files", case.files]  # fmt: skip
     done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                           timeout=case.seconds + 60, check=False)  # fmt: skip
     console = done.stdout.decode("utf-8", "replace").replace("\r", "")

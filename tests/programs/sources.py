@@ -20,23 +20,12 @@ class Builder:
         self.out.mkdir(parents=True, exist_ok=True)
 
     def libraries(self):
-        """(name, flags) of each C library that can be had."""
-        yield "glibc", []
-        try:
-            yield "musl", self.musl()
-        except Missing as why:
-            print(f"skipped: musl: {why}")
-
-    def musl(self):
-        """Flags that make gcc use musl: the specs of musl-tools, with the place where the packages are unpacked."""
-        root = self.out / "musl"
-        specs = root / "musl-gcc.specs"
-        if not specs.is_file():
-            for package in ("musl", "musl-dev", "musl-tools"):
-                shutil.copytree(self.fetcher.package(package), root, dirs_exist_ok=True, symlinks=True)
-            given = root / "usr/lib/x86_64-linux-musl/musl-gcc.specs"
-            specs.write_text(given.read_text().replace("/usr/", f"{root}/usr/"))
-        return ["-specs", str(specs)]
+        """(name, words for compile()) of each C library that is here."""
+        yield "glibc", {}
+        if shutil.which("musl-gcc"):
+            yield "musl", {"compiler": "musl-gcc"}
+        else:
+            print("skipped: musl: there is no musl-gcc (musl-tools)")
 
     def compile(self, name, sources, *flags, compiler="gcc", link=("-lm", "-lpthread")):
         """A static program. It is not built again as long as it is newer than its sources."""

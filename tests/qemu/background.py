@@ -8,7 +8,6 @@ last are short.
 import os
 import queue
 import threading
-import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 AT_ONCE, NICER = 2, 5
@@ -23,44 +22,38 @@ class Background:
     """Runs that are ahead of their tests. The lines of a run are kept until a test asks for them."""
 
     def __init__(self):
-        self.pool, self.waiting, self.order = ThreadPoolExecutor(AT_ONCE, initializer=be_nicer), {}, []
-        self.lock, self.many = threading.Lock(), threading.Lock()
-        self.seconds = {}  # by the host's clock, by name
+        self.pool, self.waiting, self.order, self.lock = ThreadPoolExecutor(AT_ONCE, initializer=be_nicer), {}, [], threading.Lock()
 
     def add(self, name, start, has_many):
         """start(on_line) does the run, hands each line on, and returns its outcome. `has_many`: threads."""
         self.waiting[name] = queue.SimpleQueue(), Future()
-        self.order.append((has_many, name, start, *self.waiting[name]))
+        self.order.append((has_many, start, *self.waiting[name]))
 
     def begin(self):
-        for _ in range(len(self.order)):
-            self.pool.submit(self._next)
+        """One worker does the runs with many threads first, the others do none of them."""
+        for number in range(AT_ONCE):
+            self.pool.submit(self._work, number == 0)
 
-    def _next(self):
-        """Do the first run that has not begun; while one with many threads goes on, the first with few."""
-        with self.lock:
-            alone = self.many.acquire(blocking=False)
-            chosen = next((one for one in self.order if alone or not one[0]), self.order[0])
-            self.order.remove(chosen)
-        has_many, *run = chosen
-        if has_many and not alone:
-            self.many.acquire()
-        elif alone and not has_many:
-            self.many.release()
-        try:
+    def _work(self, may_have_many):
+        while run := self._next(may_have_many):
             self._run(*run)
-        finally:
-            if has_many:
-                self.many.release()
 
-    def _run(self, name, start, lines, future):
-        began = time.monotonic()
+    def _next(self, may_have_many):
+        with self.lock:
+            fit = [one for one in self.order if may_have_many or not one[0]]
+            if not fit:
+                return None
+            chosen = max(fit, key=lambda one: one[0])  # the first of those with many threads, if there are any
+            self.order.remove(chosen)
+        return chosen[1:]
+
+    @staticmethod
+    def _run(start, lines, future):
         try:
             future.set_result(start(lines.put))
         except Exception as why:  # its test says so
             future.set_exception(why)
         finally:
-            self.seconds[name] = time.monotonic() - began
             lines.put(None)
 
     def take(self, name, start, on_line):
@@ -73,4 +66,6 @@ class Background:
         return future.result()
 
     def close(self):
-        self.pool.shutdown(cancel_futures=True)
+        with self.lock:
+            self.order.clear()
+        self.pool.shutdown()

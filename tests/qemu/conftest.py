@@ -1,13 +1,11 @@
 """Options, and how the cases that a guest prints become cases of this suite.
 
 A test that runs a machine gets the fixture `cases` and hands it each KTAP case as the case appears. Every case is reported as a test of its
-own, at once, so a long run shows its progress and its first failure. At the end stand the cases that took longest, and one plain line,
-`N passed, N failed, N skipped`.
+own, at once, so a long run shows its progress and its first failure. At the end stands one plain line, `N passed, N failed, N skipped`.
 """
 
 import math
 import os
-import re
 import shutil
 import sys
 from dataclasses import replace
@@ -18,12 +16,18 @@ from pathlib import Path
 import pytest
 from _pytest.reports import TestReport
 
-import pins
-from background import Background
-from guest import run
-from hosted import run_hosted
-from machine import ROOT, version_of
-from matrix import QEMU, deadline
+ROOT = Path(__file__).resolve().parents[2]
+# Modules that tests import. The folders of the programs that a person starts add to the path what they need themselves.
+sys.path[:0] = [str(ROOT / "tests" / name) for name in ("", "qemu", "report", "mutants", "model", "programs", "replay", "lint")]
+
+import pins  # noqa: E402
+from background import Background  # noqa: E402
+from guest import run  # noqa: E402
+from hosted import run_hosted  # noqa: E402
+from ktap import Ktap  # noqa: E402
+from machine import version_of  # noqa: E402
+from matrix import QEMU, deadline  # noqa: E402
+from mutants import copy_tree  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -58,25 +62,23 @@ def length(item):
     return -deadline(machine) if machine else -1e6
 
 
+def is_wanted(config, item):
+    """The options choose by the markers of a test; each marker that a test has must be asked for."""
+    option, has = config.getoption, item.get_closest_marker
+    if option("--machines") or has("metal"):
+        return option("--machines") and has("metal") and fnmatchcase(row_name(item), option("--machine") or "*")
+    if bool(has("proof")) != option("--proof") or (has("san") and not option("--san")):
+        return False
+    return has("machine") or not (option("--matrix") or option("--huge") or option("--san")) or (has("san") and option("--san"))
+
+
 def pytest_collection_modifyitems(config, items):
     """--select names kernel cases (any suite but this one's own) or tests of these files: build.*, boot.*, ..."""
-    metal = config.getoption("--machines")
-    items[:] = [item for item in items if bool(item.get_closest_marker("metal")) == metal]
-    if metal:
-        items[:] = [item for item in items if fnmatchcase(row_name(item), config.getoption("--machine") or "*")]
-    proof = config.getoption("--proof")
-    items[:] = [item for item in items if metal or bool(item.get_closest_marker("proof")) == proof]
-    san = config.getoption("--san")
-    items[:] = [item for item in items if san or not item.get_closest_marker("san")]
-    if san:
-        items[:] = [item for item in items if item.get_closest_marker("machine") or item.get_closest_marker("san")]
-    if config.getoption("--matrix") or config.getoption("--huge"):
-        items[:] = [item for item in items if item.get_closest_marker("machine")]
+    items[:] = [item for item in items if is_wanted(config, item)]
     items.sort(key=lambda item: length(item) if item.get_closest_marker("aside") else -math.inf)
-    if not config.getoption("--select"):
-        return
-    ours = [item for item in items if not item.get_closest_marker("ktap") and selected(config, case_name(item))]
-    items[:] = ours or [item for item in items if item.get_closest_marker("ktap")]
+    if config.getoption("--select"):
+        ours = [item for item in items if not item.get_closest_marker("ktap") and selected(config, case_name(item))]
+        items[:] = ours or [item for item in items if item.get_closest_marker("ktap")]
 
 
 def pytest_report_header():
@@ -105,18 +107,11 @@ def kernel(build):
     return path
 
 
-SOURCES = ("Makefile", "VERSION", "linker.ld", "ashlar.h", "ashlar.symbols", "boot", "arch", "kernel", "mm", "tests")
-
-
 @pytest.fixture(scope="session")
 def copy(tmp_path_factory, build):
     """A copy of the tree in a folder whose name has another length, with the kernel's objects as if they had been built there."""
     folder = tmp_path_factory.mktemp("another-folder-for-the-same-tree")
-    for name in SOURCES:
-        if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-        else:
-            shutil.copy2(ROOT / name, folder / name)
+    copy_tree(folder)
     for name in ("kernel", "vdso"):
         shutil.copytree(build / name, folder / "build" / name)
     flags = folder / "build/kernel/flags"  # which names the folder
@@ -161,7 +156,6 @@ def guests(request, build, start_of):
         elif (hosted := item.callspec.params["hosted"]).program(build).exists():
             background.add(hosted.name, partial(run_hosted, hosted.argv(build, request.config.getoption("--select"))), True)
     background.begin()
-    request.config.run_seconds = background.seconds
     yield background
     background.close()
 
@@ -172,17 +166,22 @@ class Cases:
     def __init__(self, item, machine, how, without=""):
         self.item, self.machine, self.how = item, machine, how
         self.pins = [pin for pin in pins.load() if not pin.case_matches(without)]
-        self.skips, self.failed = [], []
+        self.ktap, self.lines, self.skips = Ktap(), [], []
         self.capture = item.config.pluginmanager.getplugin("capturemanager")
 
-    def add(self, case):
+    def feed(self, line):
+        """A line of the console."""
+        self.lines.append(line)
+        case = self.ktap.feed(line)
+        if case:
+            self._add(case)
+
+    def _add(self, case):
         outcome, detail = case.outcome, case.detail
         if outcome == "skipped":
             self.skips.append((case.name, detail))
             if not pins.expected(self.pins, self.machine, case.name, detail):
                 outcome, detail = "failed", f"unexpected skip: {detail}"
-        if outcome == "failed":
-            self.failed.append(case.name)
         self._report(case, outcome, detail)
 
     def _report(self, case, outcome, detail):
@@ -223,48 +222,10 @@ def skip_machine(machine, reason):
     pytest.fail(f"{machine.name} cannot run: {reason}")
 
 
-SLOWEST = 10
-
-
-def name_and_place(nodeid):
-    """The case and its machine. A test of this suite that is no case has its own name, and no machine."""
-    case = re.search(r"\[(.*)\]::(.+)$", nodeid)
-    return (case[2], case[1]) if case else (re.sub(r"^.*?test_(\w+)\.py::test_", r"\1.", nodeid), "")
-
-
-def print_parts(config, reporter):
-    """Print the seconds of the host that each run in the background took, and each file of tests in front."""
-    files = {}
-    for report in (report for key in ("", "passed", "failed") for report in reporter.stats.get(key, [])):
-        if "ktap" not in report.keywords and "::" in report.nodeid and not re.search(r"\]::", report.nodeid):
-            name = report.nodeid.split("::")[0].rpartition("/")[2]
-            files[name] = files.get(name, 0) + report.duration
-    for title, parts in (("in the background:", getattr(config, "run_seconds", {})), ("in front:", files)):
-        print(title)
-        for name in sorted(parts, key=parts.get, reverse=True):
-            print(f"{parts[name]:8.1f} s  {name}")
-
-
-def print_slowest(reporter):
-    """Print the slowest cases and tests, their fixtures included. The time of a whole run is left out, because its cases have it."""
-    seconds = {}
-    for report in (report for key in ("", "passed", "failed") for report in reporter.stats.get(key, [])):
-        if report.when != "teardown" and "aside" not in report.keywords:
-            seconds[report.nodeid] = seconds.get(report.nodeid, 0) + report.duration
-    print("slowest:")
-    for nodeid in sorted(seconds, key=seconds.get, reverse=True)[:SLOWEST]:
-        print(f"{seconds[nodeid]:8.1f} s  {'  '.join(name_and_place(nodeid)).rstrip()}")
-
-
 def pytest_unconfigure(config):
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or config.option.collectonly:
         return
-    print_parts(config, reporter)
-    print_slowest(reporter)
     count = {key: len(reporter.stats.get(key, [])) for key in ("passed", "failed", "error", "skipped")}
     print(f"{count['passed']} passed, {count['failed'] + count['error']} failed, {count['skipped']} skipped")
     sys.stdout.flush()
-
-
-sys.path.insert(0, str(ROOT / "tests/qemu"))

@@ -19,6 +19,8 @@ from machine import command, make_iso
 from verdict import Outcome, clean, judge
 
 
+PROMPT = "ashlar> "
+SECONDS = 80  # of silence, after which a guest of a test hangs; less than a mutant may take (tests/mutants/mutants.py)
 SLOW_NOT_HUNG = 4  # a guest that is never silent for its deadline may take this many times as long
 
 
@@ -140,6 +142,47 @@ class Guest:
         return Outcome(self.machine, verdict, problem or wrong, status, self.lines, spent)
 
 
-def run(machine, kernel, seconds, on_line=None):
+class Session(Guest):
+    """A guest that waits at the monitor's prompt, into which one types like a person at its serial line."""
+
+    def __enter__(self):
+        super().__enter__()
+        self.text = ""
+        self.prompt(120)
+        return self
+
+    def __exit__(self, kind, *exc):
+        """A session that was not ended otherwise ends in order, and must pass."""
+        try:
+            if kind is None and self.child.isalive():
+                self.poweroff().ended()
+        finally:
+            super().__exit__(kind, *exc)
+
+    def prompt(self, seconds=60):
+        """The text that was printed until the next prompt."""
+        self.child.expect_exact(PROMPT, timeout=seconds)
+        before = self.child.before.replace("\r", "")
+        self.text += before + PROMPT
+        return before
+
+    def command(self, line, seconds=60):
+        """Type a line; returns the text that it printed, without the echo."""
+        self.send(line + "\r")
+        return self.prompt(seconds).partition("\n")[2]
+
+    def expect(self, pattern, seconds=60):
+        self.child.expect(pattern, timeout=seconds)
+        self.text += self.child.before.replace("\r", "") + self.child.after
+        return self.child.match
+
+    def poweroff(self):
+        """End the run; returns its outcome."""
+        self.send("poweroff\r")
+        self.lines = self.text.split("\n")
+        return self.finish(600)
+
+
+def run(machine, kernel, seconds=SECONDS, on_line=None):
     with Guest(machine, kernel, on_line) as guest:
         return guest.finish(seconds)

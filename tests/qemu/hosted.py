@@ -40,6 +40,12 @@ RUNS = (
 )
 
 
+def boot(build, words, kind="asan", cpus=2, mem="512M", more=(), seconds=SECONDS):
+    """Run the hosted kernel by hand with these words of the command line; returns the process, which has ended."""
+    argv = [str(build / f"host/{kind}/ashlar-host"), "-x", "-c", str(cpus), "-m", mem, *more, "-k", words]
+    return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
+
+
 def run_hosted(argv, on_line):
     """Run it and return its exit status. A run that takes longer than SECONDS is killed."""
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")

@@ -22,21 +22,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import program
-from machine import CMDLINE_MOST, FIRMWARES, Machine, Unavailable, command, make_iso, version_of
+from machine import CMDLINE_MOST, Machine, Unavailable, command, make_iso, version_of
 from verdict import clean, judge, program_status
 
 
 def arguments():
     parser = argparse.ArgumentParser(description="Boot the Ashlar kernel in QEMU.")
-    parser.add_argument("--build", default="build", help="where ashlar.elf is")
-    parser.add_argument("--firmware", default="bios", choices=FIRMWARES)
-    parser.add_argument("--cpus", type=int, default=32)
-    parser.add_argument("--mem", default="12G")
-    parser.add_argument("--nodes", type=int, default=1)
-    parser.add_argument("--accel", default="auto")
-    parser.add_argument("--cpu", default="max")
-    parser.add_argument("--qemu", default="auto")
-    parser.add_argument("--cmdline", default="")
+    options = {"build": "build", "firmware": "bios", "cpus": 32, "mem": "12G", "nodes": 1, "accel": "auto", "cpu": "max", "qemu": "auto"}
+    for name, default in {**options, "cmdline": ""}.items():
+        parser.add_argument(f"--{name}", default=default, type=type(default))
     program.add_arguments(parser)
     parser.add_argument("--timeout", type=float, default=0, help="seconds; 0: never")
     parser.add_argument("--debug", action="store_true", help="halted, with gdb attached")
@@ -151,7 +145,7 @@ def machine_of(args, build):
     chosen = program.program_of(args)
     if chosen:
         words = f"{chosen.words} {args.cmdline}".strip()
-        machine = machine.with_words(words, module=str(chosen.write(build / "program.cpio")))
+        machine = replace(machine, cmdline=words, module=str(chosen.write(build / "program.cpio")))
     if len(machine.kernel_words) > CMDLINE_MOST:
         raise program.Unusable(f"the command line has {len(machine.kernel_words)} characters; the kernel reads {CMDLINE_MOST}")
     return machine

@@ -4,16 +4,17 @@ Guests are larger than the host. Their RAM is not reserved (reserve=off), so it 
 /proc/cpuinfo has vmx or svm and /dev/kvm can be opened, because elsewhere a /dev/kvm may exist and fail on common instructions.
 """
 
+import functools
 import os
 import re
 import shutil
 import subprocess
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 FIRMWARES = ("bios", "uefi", "pvh", "microvm")
-UEFI_IMAGES = ("/usr/share/ovmf/OVMF.fd", "/usr/share/qemu/OVMF.fd")
+UEFI_IMAGE = "/usr/share/ovmf/OVMF.fd"  # deps.sh installs it
 ICOUNT = r"icount(?:-(\d))?"
 X2APIC_FROM = 256  # this many CPUs need x2APIC, which TCG has since QEMU 9
 MMIO_WORD = "virtio_mmio.device=512@0xfeb00000:5"
@@ -62,9 +63,6 @@ class Machine:
         parts += self.words.split()
         return "-".join(parts)
 
-    def with_words(self, cmdline, **more):
-        return replace(self, cmdline=cmdline, **more)
-
     @property
     def kernel_words(self):
         place = MMIO_WORD if self.balloon and self.firmware == "microvm" else ""
@@ -103,44 +101,40 @@ def version_of(tool):
     return (int(match[1]), int(match[2])) if match else (0, 0)
 
 
-_qemu10 = None
+@functools.cache
+def fetch_qemu10():
+    script = [str(ROOT / "tests/setup/qemu10.sh"), str(TOOLS)]
+    try:
+        return subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
+    except subprocess.TimeoutExpired:
+        return subprocess.CompletedProcess(script, 1, "", "QEMU 10 cannot be had: fetching it took over 600 s")
 
 
 def qemu10():
     """Path of a QEMU 10, which is fetched if necessary and possible."""
-    global _qemu10
-    if _qemu10 is None:
-        script = [str(ROOT / "tests/setup/qemu10.sh"), str(TOOLS)]
-        try:
-            done = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
-        except subprocess.TimeoutExpired:
-            done = subprocess.CompletedProcess(script, 1, "", "QEMU 10 cannot be had: fetching it took over 600 s")
-        _qemu10 = done
-    if _qemu10.returncode:
-        raise Unavailable(_qemu10.stderr.strip().splitlines()[-1])
-    return _qemu10.stdout.strip()
+    done = fetch_qemu10()
+    if done.returncode:
+        raise Unavailable(done.stderr.strip().splitlines()[-1])
+    return done.stdout.strip()
 
 
 def qemu_path(machine, accel):
-    if machine.qemu not in ("auto", "10"):
-        found = shutil.which(machine.qemu)
-        if not found:
-            raise Unavailable(f"no emulator {machine.qemu}")
-        return found
-    if machine.qemu == "10" or machine.cpus >= X2APIC_FROM and accel != "kvm":
+    if machine.qemu == "10" or machine.qemu == "auto" and machine.cpus >= X2APIC_FROM and accel != "kvm":
         return qemu10()
-    found = shutil.which("qemu-system-x86_64")
+    name = "qemu-system-x86_64" if machine.qemu == "auto" else machine.qemu
+    found = shutil.which(name)
     if not found:
-        raise Unavailable("qemu-system-x86_64 is not installed")
+        raise Unavailable(f"{name} is not installed")
     return found
 
 
 MEMORYLESS, CPULESS = 2, 5  # nodes of uneven machines
 
 
-def share(total, parts, number):
-    """The range that part `number` of `parts` gets of 0..total: (first, last + 1)."""
-    return total * number // parts, total * (number + 1) // parts
+def shares(total, takes):
+    """The range that each part gets of 0..total: (first, last + 1). All parts that take something get as much as each other."""
+    ends = [total * sum(takes[:number]) // sum(takes) for number in range(len(takes) + 1)]
+    return zip(ends, ends[1:])
 
 
 def node_shares(machine):
@@ -148,15 +142,9 @@ def node_shares(machine):
     if machine.layout:
         ends = [sum(cpus for _, cpus in machine.layout[: node + 1]) for node in range(machine.nodes)]
         return [(parse_size(size), (end - cpus, end)) for (size, cpus), end in zip(machine.layout, ends)]
-    nodes = range(machine.nodes)
-    with_ram = [n for n in nodes if not (machine.uneven and n == MEMORYLESS)]
-    with_cpus = [n for n in nodes if not (machine.uneven and n == CPULESS)]
-    shares = []
-    for node in nodes:
-        start, end = share(machine.ram_bytes >> 20, len(with_ram), with_ram.index(node)) if node in with_ram else (0, 0)
-        cpus = share(machine.cpus, len(with_cpus), with_cpus.index(node)) if node in with_cpus else (0, 0)
-        shares.append(((end - start) << 20, cpus))
-    return shares
+    ram = shares(machine.ram_bytes >> 20, [not (machine.uneven and node == MEMORYLESS) for node in range(machine.nodes)])
+    cpus = shares(machine.cpus, [not (machine.uneven and node == CPULESS) for node in range(machine.nodes)])
+    return [((end - start) << 20, span) for (start, end), span in zip(ram, cpus)]
 
 
 def distance_args(machine):
@@ -182,13 +170,6 @@ def memory_args(machine):
             description += f",cpus={first}-{end - 1}"
         args += ["-numa", description]
     return args + (distance_args(machine) if machine.uneven else []), ""
-
-
-def uefi_image():
-    for path in UEFI_IMAGES:
-        if os.path.exists(path):
-            return path
-    raise Unavailable("no UEFI firmware: " + ", ".join(UEFI_IMAGES))
 
 
 def display_args(machine):
@@ -224,7 +205,7 @@ def boot_args(machine, kernel, iso):
         args = ["-cdrom", str(iso), "-boot", "d"]
     if machine.firmware == "uefi":
         require_room_for_grub(machine)
-    return (["-bios", uefi_image()] if machine.firmware == "uefi" else []) + args
+    return (["-bios", UEFI_IMAGE] if machine.firmware == "uefi" else []) + args
 
 
 def icount_args(accel):

@@ -29,73 +29,51 @@ PAGE_FLAGS = (
 BLOCK_FLAGS = ("BLOCK_FREE", "BLOCK_TRANSIT", "BLOCK_POOL", "BLOCK_POOL_FREE", "BLOCK_MAPPED", "BLOCK_POISONED")
 
 
-class Page:
-    """A struct page: the kind of page that it heads or belongs to, and its references."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def to_string(self):
-        page = self.value
-        return (
-            f"page: {flag_names(int(page['flags']), constants(*PAGE_FLAGS))}, order {int(page['order'])}, "
-            f"zone {int(page['zone'])}, refcount {int(page['refcount'])}"
-        )
+def page(value):
+    """The kind of page that it heads or belongs to, and its references."""
+    flags = flag_names(int(value["flags"]), constants(*PAGE_FLAGS))
+    return f"page: {flags}, order {int(value['order'])}, zone {int(value['zone'])}, refcount {int(value['refcount'])}"
 
 
-class Block:
+def block(value):
     """A block record: state, flags, type and links."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def to_string(self):
-        block = self.value
-        word = block["word"].address.cast(gdb.lookup_type("struct block_word").pointer()).dereference()
-        state = gdb.Value(int(word["state"])).cast(gdb.lookup_type("enum block_state"))
-        return (
-            f"block: {state}, {flag_names(int(word['flags']), constants(*BLOCK_FLAGS))}, order {int(word['order'])}, "
-            f"type {int(word['type'])}, zone {int(word['zone'])}, tag {int(block['tag'])}"
-        )
+    word = value["word"].address.cast(gdb.lookup_type("struct block_word").pointer()).dereference()
+    state = gdb.Value(int(word["state"])).cast(gdb.lookup_type("enum block_state"))
+    return (
+        f"block: {state}, {flag_names(int(word['flags']), constants(*BLOCK_FLAGS))}, order {int(word['order'])}, "
+        f"type {int(word['type'])}, zone {int(word['zone'])}, tag {int(value['tag'])}"
+    )
 
 
-class Zone:
-    """A zone: its place and its pages."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def to_string(self):
-        zone = self.value
-        free = int(zone["free_small"]) + sum(int(zone["free_class"][i]) for i in range(FREE_CLASSES))
-        return (
-            f"zone {int(zone['index'])} (node {int(zone['node'])}, {zone['kind']}), "
-            f"frames {int(zone['start_pfn']):x} to {int(zone['end_pfn']):x}: {int(zone['ram'])} of RAM, {free} free, "
-            f"{int(zone['unopened'])} unopened, {int(zone['transit'])} in transit, {int(zone['bad'])} bad, "
-            f"{int(zone['reserved'])} reserved"
-        )
+def zone(value):
+    """Its place and its pages."""
+    free = int(value["free_small"]) + sum(int(value["free_class"][i]) for i in range(FREE_CLASSES))
+    return (
+        f"zone {int(value['index'])} (node {int(value['node'])}, {value['kind']}), "
+        f"frames {int(value['start_pfn']):x} to {int(value['end_pfn']):x}: {int(value['ram'])} of RAM, {free} free, "
+        f"{int(value['unopened'])} unopened, {int(value['transit'])} in transit, {int(value['bad'])} bad, {int(value['reserved'])} reserved"
+    )
 
 
-class Percpu:
+def percpu(value):
     """The data of a CPU: its number, and its progress in shootdowns."""
-
-    def __init__(self, value):
-        self.value = value
-
-    def to_string(self):
-        cpu = self.value
-        return (
-            f"CPU {int(cpu['id'])} on node {int(cpu['node'])}: {'idle' if int(cpu['idle']) else 'running'}, "
-            f"TLB generation {int(cpu['tlb_published'])}, {int(cpu['locks_held'])} locks held"
-        )
+    return (
+        f"CPU {int(value['id'])} on node {int(value['node'])}: {'idle' if int(value['idle']) else 'running'}, "
+        f"TLB generation {int(value['tlb_published'])}, {int(value['locks_held'])} locks held"
+    )
 
 
-PRINTERS = {"page": Page, "block": Block, "zone": Zone, "percpu": Percpu}
+PRINTERS = {function.__name__: function for function in (page, block, zone, percpu)}
+
+
+class OneLine:
+    def __init__(self, value, text):
+        self.to_string = lambda: text(value)
 
 
 def find(value):
     kind = value.type.strip_typedefs()
-    return PRINTERS[kind.tag](value) if kind.code == gdb.TYPE_CODE_STRUCT and kind.tag in PRINTERS else None
+    return OneLine(value, PRINTERS[kind.tag]) if kind.code == gdb.TYPE_CODE_STRUCT and kind.tag in PRINTERS else None
 
 
 gdb.pretty_printers.append(find)

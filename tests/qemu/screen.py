@@ -5,7 +5,6 @@ character.
 """
 
 import re
-import struct
 import time
 from pathlib import Path
 
@@ -17,25 +16,16 @@ COLUMNS_ENOUGH = 100  # the kernel takes the first font that leaves this many (k
 
 
 class Font:
-    """The ASCII glyphs of a PSF file, each as a list of rows of bits."""
+    """The ASCII glyphs of a PSF file, whose numbers are their codes in these files, each as rows of bits."""
 
     def __init__(self, path):
         data = path.read_bytes()
-        if data[:2] == b"\x36\x04":
-            count, size, at, self.width, self.height = 512 if data[2] & 1 else 256, data[3], 4, 8, data[3]
-            table = [entry[:2] for entry in data[at + count * size :].split(b"\xff\xff")]
-            codes = [struct.unpack("<H", entry)[0] if len(entry) == 2 else None for entry in table]
-        else:
-            _, _, at, _, count, size, self.height, self.width = struct.unpack("<8I", data[:32])
-            table = data[at + count * size :].split(b"\xff")
-            codes = [ord(entry.split(b"\xfe")[0].decode()[0]) if entry else None for entry in table]
-        rows = (self.width + 7) // 8
-        self.glyphs = {}
-        for number, code in enumerate(codes[:count]):
-            if code is not None and 32 <= code < 127:
-                glyph = data[at + number * size : at + (number + 1) * size]
-                lines = [int.from_bytes(glyph[y * rows : (y + 1) * rows], "big") for y in range(self.height)]
-                self.glyphs.setdefault(tuple(lines), chr(code))
+        self.width, self.height = map(int, path.stem.rpartition("-")[2].split("x"))
+        at, row, self.glyphs = 4 if data[:2] == b"\x36\x04" else 32, self.width // 8, {}  # the header of PSF 1 or 2
+        for code in range(32, 127):
+            glyph = data[at + code * row * self.height :]
+            lines = (int.from_bytes(glyph[y * row : (y + 1) * row], "big") for y in range(self.height))
+            self.glyphs.setdefault(tuple(lines), chr(code))
 
 
 class Picture:
@@ -60,12 +50,11 @@ class Picture:
             font = Font(path)
             if self.width // font.width >= COLUMNS_ENOUGH:
                 break
-        pad = -font.width % 8
         lines = []
         for top in range(0, self.height - font.height + 1, font.height):
             line = ""
             for left in range(0, self.width - font.width + 1, font.width):
-                cell = tuple(self.bits(left, top + y, font.width) << pad for y in range(font.height))
+                cell = tuple(self.bits(left, top + y, font.width) for y in range(font.height))
                 line += font.glyphs.get(cell, "\0")
             lines.append(line.rstrip())
         return lines
@@ -76,10 +65,6 @@ class Shown(Guest):
 
     asked = True
 
-    @property
-    def folder(self):
-        return Path(self.scratch.name)
-
     def press(self, *names):
         """Press keys together."""
         self.ask("send-key", keys=[{"type": "qcode", "data": name} for name in names])
@@ -89,13 +74,13 @@ class Shown(Guest):
         The contents of the screen. They are right only if the guest does not draw at the same time: QEMU redraws the parts that were
         written since the last time, and may miss writes that happen while it looks for these parts.
         """
-        path = self.folder / "screen.ppm"
+        path = Path(self.scratch.name, "screen.ppm")
         self.ask("screendump", filename=str(path))
         return Picture(path.read_bytes())
 
     def vga_text(self):
         """The characters in VGA text memory; the glyphs of that mode belong to the card."""
-        path = self.folder / "cells"
+        path = Path(self.scratch.name, "cells")
         self.ask("pmemsave", val=0xB8000, size=80 * 25 * 2, filename=str(path))
         cells = path.read_bytes()[::2].decode("latin-1")
         return [cells[at : at + 80].rstrip() for at in range(0, len(cells), 80)]

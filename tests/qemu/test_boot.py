@@ -8,33 +8,21 @@ import re
 import pytest
 from guest import run
 from machine import Machine
-
-SECONDS = 60
-
-
-def boot(kernel, mem="128M", cpus=1, firmware="pvh", seconds=SECONDS, **more):
-    return run(Machine(firmware, cpus, mem, **more), kernel, seconds)
+from records import values_of as records
 
 
-def says(outcome, pattern):
-    assert re.search(pattern, outcome.text), f"nothing says /{pattern}/\n{outcome.report()}"
-
-
-def ends(outcome, verdict):
-    assert (outcome.verdict, outcome.problem) == (verdict, ""), outcome.report()
+def boot(kernel, mem="128M", cpus=1, firmware="pvh", **more):
+    return run(Machine(firmware, cpus, mem, **more), kernel)
 
 
 @pytest.mark.parametrize("strict, verdict, status", [("", "fail", 35), ("end.strict=off", "pass", 33)])
 def test_bad_words_are_named_and_fail_a_run_that_is_strict(kernel, strict, verdict, status):
     """The run goes on to its end either way. A machine that a loader booted has no end.strict=on."""
     words = f"hov=on loglevel=banana debug.fail=ap:0 root=/dev/sda1 ro {strict} test=kernel.string.*"
-    outcome = boot(kernel, cmdline=words)
-    ends(outcome, verdict)
+    outcome = boot(kernel, cmdline=words).ended(verdict)
     assert outcome.status == status, outcome.report()
-    says(outcome, r"ignored: hov=on is not known; did you mean hvo=\?")
-    says(outcome, r"loglevel=banana is malformed")
-    says(outcome, r"debug.fail=ap:0 is impossible")
-    says(outcome, r"(?m)^ok 1 kernel\.string")
+    outcome.says(r"ignored: hov=on is not known; did you mean hvo=\?", "loglevel=banana is malformed", "debug.fail=ap:0 is impossible")
+    outcome.says(r"^ok 1 kernel\.string")
     end = r"# FAILED: command line: hov=on is not known; did you mean hvo=\?, and 2 more \(end.strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
     assert bool(re.search(end, outcome.text)) == (not strict), outcome.report()
 
@@ -47,63 +35,48 @@ def test_bad_words_are_named_and_fail_a_run_that_is_strict(kernel, strict, verdi
     ("bench=hov", r"there is no bench hov"),
     ("hvo= test=kernel.string.*", r"hvo= is malformed"),
     ("badram=1M+x test=kernel.string.*", r"# FAILED: command line: badram=1M\+x, from its mistake on, is malformed"),
+    ("test=no.such.*", "no test matches"),
 ])
 def test_a_wrong_value_fails_the_run(kernel, words, why):
-    outcome = boot(kernel, mem="512M", cmdline=words)
-    ends(outcome, "fail")
-    says(outcome, why)
+    boot(kernel, mem="512M", cmdline=words).ended("fail").says(why)
 
 
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
 def test_grub_hands_over_every_character(kernel, firmware):
     """Characters that have a meaning in GRUB's own script language arrive unchanged."""
     outcome = boot(kernel, firmware=firmware, cmdline="no$such=a\\b;{c}'d' end.strict=off test=kernel.string.*")
-    ends(outcome, "pass")
-    says(outcome, r"no\$such=a\\b;\{c\}'d' is not known")
-
-
-def test_selecting_no_test_is_a_failure(kernel):
-    outcome = boot(kernel, cmdline="test=no.such.*")
-    ends(outcome, "fail")
-    says(outcome, r"no test matches")
+    outcome.ended().says(r"no\$such=a\\b;\{c\}'d' is not known")
 
 
 @pytest.mark.parametrize("cpu, what", [("qemu32", "long mode"), ("max,nx=off", "NX")])
 def test_a_cpu_that_cannot(kernel, cpu, what):
     """The machine prints a message and ends. After a triple fault QEMU would reset and, with -no-reboot, leave with status 0."""
-    outcome = boot(kernel, cpu=cpu)
-    says(outcome, what)
+    outcome = boot(kernel, cpu=cpu).says(what)
     assert outcome.verdict == "fail" and outcome.status == 35, outcome.report()
 
 
 def test_too_little_ram_says_how_much_is_needed(kernel):
-    outcome = boot(kernel, mem="16M")
-    says(outcome, r"(?i)(minimum|at least|needs?) .*\d+ ?Mi?B")
+    outcome = boot(kernel, mem="16M").says(r"(?i)(minimum|at least|needs?) .*\d+ ?Mi?B")
     assert outcome.verdict in ("pass", "fail", "skipped") and not outcome.problem, outcome.report()
 
 
 @pytest.mark.parametrize("bad, left", [("0+4G", r"no usable RAM"), ("1M+1T", r"too few.* a node needs 16 MiB"), ("8M+1T", r"too few.* a node needs 16 MiB")])
 def test_bad_ram_that_leaves_too_little_is_no_bug_of_the_kernels(kernel, bad, left):
-    outcome = boot(kernel, cpus=2, cmdline=f"badram={bad} test=kernel.string.*")
-    ends(outcome, "fail")
-    says(outcome, left)
-    says(outcome, r"badram= keeps 1[12]\d MiB of them out of use")
+    outcome = boot(kernel, cpus=2, cmdline=f"badram={bad} test=kernel.string.*").ended("fail")
+    outcome.says(left, r"badram= keeps 1[12]\d MiB of them out of use")
     assert "backtrace" not in outcome.text and "PANIC" not in outcome.text, outcome.report()
 
 
 def test_without_acpi_one_cpu(kernel):
     # SeaBIOS makes tables of its own when QEMU gives none; microvm has neither.
     outcome = boot(kernel, firmware="microvm", cpus=4, board="microvm,acpi=off", cmdline="test=kernel.string.*")
-    ends(outcome, "pass")
-    says(outcome, r"(?i)no (ACPI|MADT|RSDP)|ACPI.*(absent|not found|none)")
+    outcome.ended().says(r"(?i)no (ACPI|MADT|RSDP)|ACPI.*(absent|not found|none)")
 
 
 def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
-    outcome = boot(kernel, cpus=4, cmdline="debug.fail=ap:2,ipi:50 test=kernel.call.*")
-    ends(outcome, "pass")
-    says(outcome, r"CPU 2 \(APIC ID 2\) did not start: .*\w+ing")
-    says(outcome, r"started 3 of 4 CPUs")
-    says(outcome, r"fail +ipi +answered late [1-9]\d* times, by 50 us")
+    outcome = boot(kernel, cpus=4, cmdline="debug.fail=ap:2,ipi:50 test=kernel.call.*").ended()
+    outcome.says(r"CPU 2 \(APIC ID 2\) did not start: .*\w+ing", "started 3 of 4 CPUs")
+    outcome.says(r"fail +ipi +answered late [1-9]\d* times, by 50 us")
 
 
 # Passes of every site of memory except page tables: alloc, meta, take, and also open and isolate, which are not asked to fail.
@@ -125,8 +98,7 @@ def what_was_asked_for_failed(text):
 
 def test_what_fails_on_command_is_counted_and_survived(kernel):
     outcome = boot(kernel, cpus=2, mem="512M", cmdline=f'{FAILING} run="{COMMANDS}"')
-    ends(outcome, "fail")  # one command had no memory
-    what_was_asked_for_failed(outcome.text)
+    what_was_asked_for_failed(outcome.ended("fail").text)  # one command had no memory
 
 
 def test_pages_born_optimised_come_before_the_memmap(kernel):
@@ -136,10 +108,7 @@ def test_pages_born_optimised_come_before_the_memmap(kernel):
     made = {}
     for mode in ("preinit", "off"):
         outcome = boot(kernel, cpus=2, mem="6G", cmdline=f'{words} hvo={mode} run="machine; mem check; pool 1G 0; pool 1G 2; mem check"')
-        ends(outcome, "pass")
-        record = next(line for line in outcome.text.splitlines() if line.startswith("BENCH boot"))
-        made[mode] = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)\b", record)}
-        says(outcome, r"1G: 2 pages, 2 free")
+        (made[mode],) = records(outcome.ended().says("1G: 2 pages, 2 free").text, "boot")
         pool, memmap = outcome.text.index("pool: 2 pages of 1024 MiB"), outcome.text.index("memmap: node 0:")
         assert (pool < memmap) == (mode == "preinit"), outcome.report()
     assert made["preinit"]["pool_1g_pages"] == made["off"]["pool_1g_pages"] == 2 and made["preinit"]["pool_pages"] == 8
@@ -150,55 +119,36 @@ def test_a_boot_pool_is_bare_until_it_is_used(kernel):
     """Four GiB of pages: with hvo=on none is made at boot, and the memory is the pool's all the time."""
     commands = "machine; pool 2M; mem check; map 2M 2M pool; pool 2M; mem check; map unmap; pool 2M 0; mem check"
     for mode, bare in (("on", 2048), ("batched", 0)):
-        outcome = boot(kernel, cpus=2, mem="8G", cmdline=f'hugepages=2048 hvo={mode} run="{commands}"')
-        ends(outcome, "pass")
-        record = next(line for line in outcome.text.splitlines() if line.startswith("BENCH boot"))
-        made = {key: int(value) for key, value in re.findall(r"(\w+)=(\d+)\b", record)}
-        assert (made["pool_pages"], made["pool_bare"]) == (2048, bare), record
-        assert made["memmap_bytes"] < 4 << 20 if bare else made["memmap_bytes"] > 8 << 20, record
-        says(outcome, r"2M: 2048 pages, 2048 free, 0 in use")
-        says(outcome, r"2M: 2048 pages, 2047 free, 1 in use")
-        says(outcome, r"2M: 0 pages, 0 free, 0 in use")
+        outcome = boot(kernel, cpus=2, mem="8G", cmdline=f'hugepages=2048 hvo={mode} run="{commands}"').ended()
+        (made,) = records(outcome.text, "boot")
+        assert (made["pool_pages"], made["pool_bare"]) == (2048, bare), made
+        assert made["memmap_bytes"] < 4 << 20 if bare else made["memmap_bytes"] > 8 << 20, made
+        outcome.says("2M: 2048 pages, 2048 free, 0 in use", "2M: 2048 pages, 2047 free, 1 in use", "2M: 0 pages, 0 free, 0 in use")
         assert outcome.text.count("every frame accounted for, owner by owner") == 3, outcome.report()
 
 
-def test_panic_names_the_reason_and_the_callers(kernel):
-    outcome = boot(kernel, cpus=4, cmdline="payload=panic")
-    ends(outcome, "crash")
-    says(outcome, r"PANIC on CPU 0: \w+")
-    says(outcome, r"[0-9a-f]{16}  kernel_main\+0x[0-9a-f]+")
+ENDS = {  # what breaks: the CPUs of the machine, and what the kernel says
+    "panic": (4, r"PANIC on CPU 0: \w+", r"[0-9a-f]{16}  kernel_main\+0x[0-9a-f]+"),
+    "overflow": (2, "stack overflow, guard page of CPU 0's normal stack", r"[0-9a-f]{16}  overflow[\w.]*\+0x[0-9a-f]+"),
+    "smash": (1, r"stack smashed: smash[\w.]* wrote beyond an array of its own"),
+    "write-tail": (2, "(?i)write to .*read-only.* tail"),
+}
 
 
-def test_stack_overflow_names_the_guard(kernel):
-    outcome = boot(kernel, cpus=2, cmdline="payload=overflow")
-    ends(outcome, "crash")
-    says(outcome, r"stack overflow, guard page of CPU 0's normal stack")
-    says(outcome, r"[0-9a-f]{16}  overflow[\w.]*\+0x[0-9a-f]+")
-
-
-def test_an_array_that_is_overrun_is_named(kernel):
-    outcome = boot(kernel, cpus=1, cmdline="payload=smash")
-    ends(outcome, "crash")
-    says(outcome, r"stack smashed: smash[\w.]* wrote beyond an array of its own")
-
-
-def test_a_write_to_a_shared_tail_is_decoded(kernel):
-    outcome = boot(kernel, mem="512M", cpus=2, cmdline="payload=write-tail")
-    ends(outcome, "crash")
-    says(outcome, r"(?i)write to .*read-only.* tail")
+@pytest.mark.parametrize("payload", ENDS)
+def test_a_crash_names_the_reason_and_the_callers(kernel, payload):
+    cpus, *says = ENDS[payload]
+    boot(kernel, "512M", cpus, cmdline=f"payload={payload}").ended("crash").says(*says)
 
 
 def test_only_boot_memory_breaks_up_a_gib(kernel):
     """RAM is at 0-2 and 4-7 GiB. The first two GiB hold the kernel and ACPI tables, the last one the memory that start-up allocated."""
     outcome = boot(kernel, mem="5G", cpus=2, cmdline="hugepagesz=1G hugepages=4 test=kernel.string.*")
-    ends(outcome, "pass")
-    says(outcome, r"pool: 2 pages of 1024 MiB: 4 were asked for")
+    outcome.ended().says("pool: 2 pages of 1024 MiB: 4 were asked for")
 
 
 def test_more_huge_pages_than_fit(kernel):
     """The kernel makes as many pages as fit and says so. The verdict includes that nothing leaked."""
-    outcome = boot(kernel, mem="1G", cpus=2)
-    ends(outcome, "pass")
-    says(outcome, r"4096 pages were asked for, \d+ fit")
-    done = [int(n) for n in re.findall(r"^BENCH hvo .*\bop=alloc\b.* done=(\d+)", outcome.text, re.M)]
+    outcome = boot(kernel, mem="1G", cpus=2).ended().says(r"4096 pages were asked for, \d+ fit")
+    done = [leg["done"] for leg in records(outcome.text, "hvo") if leg["op"] == "alloc"]
     assert len(done) == 8 and all(0 < n < 512 for n in done), outcome.report()

@@ -8,9 +8,8 @@ from dataclasses import replace
 import pytest
 from guest import run
 from machine import Machine
-from test_payload import records
+from records import values_of as records
 
-SECONDS = 90
 CASES = "arch.clear.*,mm.clear.*"
 BASE = Machine("pvh", 2, "512M")
 INSNS = ("erms", "orig", "rep", "nt")  # of the emulated CPU
@@ -32,8 +31,7 @@ CHOICES = (
 
 @pytest.mark.parametrize("cpu,word,small,giant", CHOICES, ids=[f"{c[0]}-{c[1] or 'default'}" for c in CHOICES])
 def test_choice(kernel, cpu, word, small, giant):
-    outcome = run(replace(BASE, cpu=cpu, cmdline=f"{word} test={CASES}"), kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    outcome = run(replace(BASE, cpu=cpu, cmdline=f"{word} test={CASES}"), kernel).ended()
     line = next(line for line in outcome.lines if line.startswith("  clear "))
     assert f": {small} below 256 KiB," in line and line.endswith(f", {giant} beyond"), line
 
@@ -42,15 +40,13 @@ def test_choice(kernel, cpu, word, small, giant):
 def test_a_default_that_is_far_behind_fails_the_benchmark(kernel, insn, verdict):
     """QEMU stores the bytes of a rep stosb one by one, which is always several times slower than storing words."""
     words = f'bench="clear ms=60 gate=250" clear.insn={insn}'
-    outcome = run(replace(BASE, cmdline=words), kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == (verdict, ""), outcome.report()
+    outcome = run(replace(BASE, cmdline=words), kernel).ended(verdict)
     assert ("# FAILED: clearing 2M by default takes at least" in outcome.text) == (verdict == "fail"), outcome.report()
 
 
 def test_extents_are_varied_with_one_instruction(kernel):
     """Each pair of columns uses the same instruction, and every record says what was varied."""
-    outcome = run(replace(BASE, cmdline='bench="clear ms=60"'), kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    outcome = run(replace(BASE, cmdline='bench="clear ms=60"'), kernel).ended()
     seen = {(r["mode"], r["insn"], r["extent"]) for r in records(outcome.text, "clear") if r["size"] == "2M"}
     assert {("page", insn, "4K") for insn in INSNS} | {("multi", insn, "32M") for insn in INSNS} <= seen
     took = {r["mode"]: r["ns"] for r in records(outcome.text, "clear") if (r["size"], r["insn"]) == ("2M", "erms")}

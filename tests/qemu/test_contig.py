@@ -7,7 +7,7 @@ The counts of reads and moves are exact. Of the times, only a ratio that holds w
 import pytest
 from guest import run
 from machine import Machine
-from test_payload import records
+from records import values_of as records
 
 SECONDS = 180
 MACHINE = Machine("pvh", 2, "7G", cmdline="bench=contig")
@@ -17,7 +17,7 @@ MODES = ("vanilla", "revert", "skip", "strict", "step", "index")
 
 @pytest.fixture(scope="module")
 def outcome(kernel):
-    return run(MACHINE, kernel, SECONDS)
+    return run(MACHINE, kernel, SECONDS).ended()
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +33,6 @@ def legs(outcome):
 @pytest.fixture(scope="module")
 def columns(outcome):
     return {(r["mode"], r["memory"]): r for r in records(outcome.text, "contig_table")}
-
-
-def test_verdict(outcome):
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
 
 
 def test_only_vanilla_reads_ever_more(legs):

@@ -2,18 +2,13 @@
 
 import copy
 import functools
-import sys
 from types import SimpleNamespace
 
+import counts
+import figures
 import pytest
 from conftest import skip_machine
-from machine import ROOT
-
-sys.path.insert(0, str(ROOT / "tests/report"))
-
-import counts  # noqa: E402
-import figures  # noqa: E402
-from figures import Cost, Figures  # noqa: E402
+from figures import Cost, Figures
 
 TOOLS, ACCEPTED = counts.load()
 
@@ -108,6 +103,7 @@ def test_the_file_keeps_what_was_measured():
 # ---- profiles ----
 
 PROFILE = """events: Ir Dr Dw I1mr D1mr D1mw
+summary: 1029 22 528 9 10 75
 fl=/any/folder/./mm/page/page_free.c
 fn=page_free.part.0'2
 0x10 5 1 1 0 1 2

@@ -1,11 +1,8 @@
 """Mutants that a seed draws (tests/mutants/candidates.py): the rules, the draw, and the marks of those that no test can notice."""
 
-import sys
 
+import candidates
 from machine import ROOT
-
-sys.path[:0] = [str(ROOT / "tests/mutants")]
-import candidates  # noqa: E402
 
 SAMPLE = """\
 /* A comment

@@ -8,7 +8,6 @@ from fnmatch import fnmatchcase
 
 import pytest
 from conftest import skip_machine
-from ktap import Ktap
 from machine import Unavailable
 from matrix import CHOSEN, HUGE, SANITIZED, all_pairs
 
@@ -33,15 +32,10 @@ def just_one(machine):
 @pytest.mark.machine
 @pytest.mark.ktap
 def test_guest(machine, guests, start_of, cases):
-    ktap, reporter = Ktap(), cases(machine.name, just_one(machine), machine.without)
-
-    def on_line(line):
-        case = ktap.feed(line)
-        if case:
-            reporter.add(case)
-
+    reporter = cases(machine.name, just_one(machine), machine.without)
+    ktap = reporter.ktap
     try:
-        outcome = guests.take(machine.name, start_of(machine), on_line)
+        outcome = guests.take(machine.name, start_of(machine), reporter.feed)
     except Unavailable as why:
         skip_machine(machine, why)
     assert not outcome.problem, outcome.report()

@@ -1,13 +1,9 @@
 """The same kernel cases as an ordinary process under sanitizers; simulated CPUs are threads."""
 
-import re
-import subprocess
-
 import pytest
-from hosted import RUNS, SECONDS, run_hosted
-from ktap import Ktap
+from hosted import RUNS, SECONDS, boot, run_hosted
+from records import values_of as records
 from test_boot import COMMANDS, FAILING, what_was_asked_for_failed
-from test_payload import records
 
 # A build whose sanitizer is silent would pass every case.
 MUST_REPORT = {
@@ -23,40 +19,25 @@ def test_hosted(hosted, build, cases, guests, request):
     assert hosted.program(build).exists(), f"{hosted.program(build)} is not built: run make host-{hosted.sanitizer}"
     argv = hosted.argv(build, request.config.getoption("--select"))
     reporter = cases(hosted.name, f"make host-{hosted.sanitizer} && {' '.join(argv[:-1])} '{{case}}'")
-    ktap, lines = Ktap(), []
-
-    def on_line(line):
-        lines.append(line)
-        case = ktap.feed(line)
-        if case:
-            reporter.add(case)
-
-    status = guests.take(hosted.name, lambda to: run_hosted(argv, to), on_line)
-    judge(ktap, lines, status)
+    status, ktap = guests.take(hosted.name, lambda to: run_hosted(argv, to), reporter.feed), reporter.ktap
+    end = f"status {status} (killed after {SECONDS} s if -9); its last lines:\n" + "\n".join(reporter.lines[-60:])
+    assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + end
+    failed = any(case.outcome == "failed" for case in ktap.cases)
+    assert failed == (status != 0), f"{len(ktap.cases)} cases, failed: {failed}, yet {end}"
     reporter.check_pins()
     if {"host.sanitizers.*", "*"} & set(argv[-1].split(",")):
         assert MUST_REPORT[hosted.sanitizer] <= {case.name for case in ktap.cases if case.outcome == "passed"}
 
 
-def judge(ktap, lines, status):
-    end = f"status {status} (killed after {SECONDS} s if -9); its last lines:\n" + "\n".join(lines[-60:])
-    assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + end
-    failed = any(case.outcome == "failed" for case in ktap.cases)
-    assert failed == (status != 0), f"{len(ktap.cases)} cases, failed: {failed}, yet {end}"
-
-
 def test_run_by_hand_it_exits_as_programs_do(build):
     """The exit status is 0 for a pass, so that make and sh go on, and 1 for every other verdict."""
-    argv = [str(build / "host/asan/ashlar-host"), "-x", "-c", "2", "-m", "512M", "-k"]
-    passed = subprocess.run([*argv, "test=kernel.string.*"], capture_output=True, text=True, timeout=SECONDS, check=False)
-    failed = subprocess.run([*argv, "bench=nonsense"], capture_output=True, text=True, timeout=SECONDS, check=False)
+    passed, failed = boot(build, "test=kernel.string.*"), boot(build, "bench=nonsense")
     assert "verdict=pass" in passed.stdout and passed.returncode == 0, passed.stdout[-2000:]
     assert "verdict=pass" not in failed.stdout and failed.returncode == 1, failed.stdout[-2000:]
 
 
 def test_what_fails_on_command_is_counted_and_survived(build):
-    argv = [str(build / "host/asan/ashlar-host"), "-x", "-c", "2", "-m", "512M", "-k", f'{FAILING} run="{COMMANDS}"']
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = boot(build, f'{FAILING} run="{COMMANDS}"')
     assert "verdict=fail" in done.stdout and done.returncode == 1, done.stdout[-2000:]
     what_was_asked_for_failed(done.stdout)
 
@@ -64,25 +45,22 @@ def test_what_fails_on_command_is_counted_and_survived(build):
 def test_many_threads_are_judged_by_the_limit_of_their_run(build):
     """bench=memmap with two CPUs; with one CPU there is nothing to judge."""
     runs = {}
-    for cpus in ("1", "2"):
-        argv = [str(build / "host/native/ashlar-host"), "-x", "-c", cpus, "-m", "512M", "-k", "bench=memmap"]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    for cpus in (1, 2):
+        done = boot(build, "bench=memmap", "native", cpus)
         assert "verdict=pass" in done.stdout, done.stdout[-2000:]
-        runs[cpus] = re.findall(r"^BENCH memmap_limit threads=2 run=(\d+) turns=\d+ gain=(\S+) limit=(\S+) good=([01])$", done.stdout, re.M)
-    assert not runs["1"]
-    assert [int(run) for run, *_ in runs["2"]] == list(range(1, len(runs["2"]) + 1)) and runs["2"]
-    for _, gain, limit, good in runs["2"]:
-        gain, limit = (int(times.replace(".", "")) for times in (gain, limit))
+        runs[cpus] = records(done.stdout, "memmap_limit")
+    assert not runs[1]
+    assert runs[2] and [(r["threads"], r["run"]) for r in runs[2]] == [(2, number) for number in range(1, len(runs[2]) + 1)]
+    for r in runs[2]:
+        gain, limit = round(r["gain"] * 1000), round(r["limit"] * 1000)
         assert gain > 0 and limit > 0
-        assert (gain >= 1800 or gain * 100 >= limit * 95) == (good == "1"), runs
-    count = sum(good == "1" for *_, good in runs["2"])
-    assert f"of the limit in {count} of {len(runs['2'])} runs" in done.stdout
+        assert (gain >= 1800 or gain * 100 >= limit * 95) == (r["good"] == 1), runs
+    assert f"of the limit in {sum(r['good'] for r in runs[2])} of {len(runs[2])} runs" in done.stdout
 
 
 def hvo_legs(build, mem, words):
     """{(mode, op): record} of one run of bench=hvo."""
-    argv = [str(build / "host/native/ashlar-host"), "-x", "-c", "2", "-m", mem, "-k", f'bench="hvo {words}"']
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = boot(build, f'bench="hvo {words}"', "native", mem=mem)
     assert "verdict=pass" in done.stdout, done.stdout[-2000:]
     return {(leg["mode"], leg["op"]): leg for leg in records(done.stdout, "hvo")}
 

@@ -4,16 +4,14 @@ from dataclasses import replace
 
 from guest import run
 from machine import Machine
-from test_payload import records
+from records import values_of as records
 
-SECONDS = 90
 COUNTED = Machine("pvh", 1, "512M", accel="icount", cmdline='bench="fault bytes=16M runs=3"')
 FAULT_INSTRUCTIONS = 4000  # instructions of a 2 MiB fault, besides clearing
 
 
 def test_instructions_of_a_fault(kernel):
-    outcome = run(COUNTED, kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    outcome = run(COUNTED, kernel).ended()
     legs = [leg for leg in records(outcome.text, "fault") if leg["size"] == "2M"]
     assert {leg["mode"] for leg in legs} == {"page", "multi"}, outcome.report()
     for leg in legs:
@@ -23,7 +21,7 @@ def test_instructions_of_a_fault(kernel):
 
 def test_ways_take_turns_and_change_one_thing(kernel):
     """Each round has every way once and begins with another one. The steps and the extents of a row use the same stores."""
-    outcome = run(COUNTED, kernel, SECONDS)
+    outcome = run(COUNTED, kernel)
     legs = sorted((leg for leg in records(outcome.text, "fault") if leg["size"] == "2M"), key=lambda leg: leg["turn"])
     ways = {(leg["mode"], leg["insn"], leg["extent"]) for leg in legs}
     insns = {"erms", "orig", "rep", "nt"}
@@ -40,14 +38,10 @@ def test_ways_take_turns_and_change_one_thing(kernel):
 
 
 def test_no_page_ends_the_run_in_order(kernel):
-    outcome = run(Machine("pvh", 2, "256M", cmdline="payload=no-page"), kernel, SECONDS)
-    assert outcome.verdict == "fail", outcome.report()
-    assert "no page for the touch of" in outcome.text, outcome.report()
+    run(Machine("pvh", 2, "256M", cmdline="payload=no-page"), kernel).ended("fail").says("no page for the touch of")
 
 
 def test_cpus_without_1_gib_pages(kernel):
     machine = Machine("pvh", 4, "512M", cpu="max,-pdpe1gb", cmdline="test=mm.huge_map.*")
-    outcome = run(machine, kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
-    outcome = run(replace(machine, cpu="max"), kernel, SECONDS)
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), outcome.report()
+    run(machine, kernel).ended()
+    run(replace(machine, cpu="max"), kernel).ended()

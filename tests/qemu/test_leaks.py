@@ -1,10 +1,10 @@
 """The end of a program: pages and work that it leaves behind make its run fail and are named. tests/bench/leaks.c has the programs."""
 
 import re
-import subprocess
 
 import pytest
 from guest import run
+from hosted import boot as boot_hosted
 from machine import Machine
 
 SECONDS = 60
@@ -24,14 +24,13 @@ def holders(text):
 
 
 def boot(kernel, cmdline):
-    outcome = run(Machine("pvh", 2, "512M", cmdline=cmdline), kernel, SECONDS)
+    outcome = run(Machine("pvh", 2, "512M", cmdline=cmdline), kernel)
     assert not outcome.problem, outcome.report()
     return outcome.verdict, outcome.text
 
 
 def hosted(build, cmdline):
-    argv = [str(build / "host/asan/ashlar-host"), "-x", "-c", "2", "-m", "512M", "-k", cmdline]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
+    done = boot_hosted(build, cmdline, seconds=SECONDS)
     verdict = re.search(r"^ASHLAR-END verdict=(\w+)", done.stdout, re.M)[1]
     assert (verdict == "pass") == (done.returncode == 0), done.stdout[-2000:]
     return verdict, done.stdout

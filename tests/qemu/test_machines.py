@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import pytest
 from guest import Guest, run
-from ktap import Ktap
 from machine import Machine
 from screen import Shown
 from verdict import END
@@ -60,23 +59,10 @@ ROWS = [
 ]
 
 
-def failures(lines):
-    """The cases that failed, with their messages."""
-    ktap = Ktap()
-    cases = [case for line in lines if (case := ktap.feed(line)) and case.outcome == "failed"]
-    return [f"{case.name}:\n{case.detail}" for case in cases] + ktap.problems()
-
-
-def passes(outcome):
-    assert (outcome.verdict, outcome.problem) == ("pass", ""), "\n".join(failures(outcome.lines)) + outcome.report()
-
-
 @pytest.mark.metal
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
 def test_row(row, kernel):
-    outcome = run(row.machine, kernel, SECONDS)
-    passes(outcome)
-    assert row.says in outcome.text, outcome.report()
+    run(row.machine, kernel, SECONDS).ended().says(row.says)
 
 
 @pytest.mark.metal
@@ -85,7 +71,7 @@ def test_no_hypervisor_bit(kernel):
     machine = Machine("pvh", 2, "1G", accel="icount-5", cpu="max,hypervisor=off", cmdline=f"console.page=on {CASES}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for(END.pattern, SECONDS), "no end"
-    assert "ASHLAR-END verdict=pass code=0x10" in guest.lines, "\n".join(failures(guest.lines))
+    assert "ASHLAR-END verdict=pass code=0x10" in guest.lines, "\n".join(guest.lines)
 
 
 @pytest.mark.metal
@@ -107,9 +93,7 @@ def test_a_dead_uart_is_dropped(kernel, tmp_path):
     with open(fifo, "r+b", buffering=0):  # the pipe is held open, but nobody reads it
         machine = Machine("pvh", 2, "512M", cmdline=f"console=com1,com2 loglevel=3 {CASES}", serial=(
             "-chardev", f"pipe,id=d,path={fifo}", "-serial", "chardev:d", "-serial", "stdio"))
-        outcome = run(machine, kernel, SECONDS)
-    passes(outcome)
-    assert "a device stopped taking bytes and was dropped" in outcome.text, outcome.report()
+        run(machine, kernel, SECONDS).ended().says("a device stopped taking bytes and was dropped")
 
 
 @pytest.mark.metal
@@ -124,7 +108,6 @@ def test_a_map_of_hundreds_of_entries(kernel, tmp_path):
     )
     iso = tmp_path / "ashlar.iso"
     subprocess.run(["grub-mkrescue", "-o", str(iso), str(tmp_path / "tree")], check=True, capture_output=True)
-    outcome = run(Machine("bios", 2, "512M", image=str(iso)), kernel, SECONDS)
-    passes(outcome)
+    outcome = run(Machine("bios", 2, "512M", image=str(iso)), kernel, SECONDS).ended()
     small = int(outcome.text.split(" x 4K pages")[0].rsplit(" ", 1)[1])
     assert small > 9000, outcome.report()

@@ -1,12 +1,12 @@
 """The models of tests/model: spin finds no error in them and every bug planted in them, and the hosted build obeys them."""
 
-import importlib.util
 import re
 import subprocess
 import sys
 
 import pytest
 from machine import ROOT
+from mutants import Tree
 
 MODELS = ROOT / "tests/model"
 MODEL_SECONDS, CASE_SECONDS = 900, 200
@@ -64,9 +64,7 @@ def replay(trace):
 @pytest.mark.parametrize("case", TRACED, ids=lambda case: case.split(".", 1)[1])
 def test_replay(case, build, tmp_path):
     """Check a run of competing CPUs against the rules, step by step."""
-    program = build / "host/asan/ashlar-host"
-    assert program.exists(), f"{program} is not built: run make host-asan"
-    ran = record(program, case, tmp_path / "trace")
+    ran = record(build / "host/asan/ashlar-host", case, tmp_path / "trace")
     assert ran.returncode == 0, ran.stdout[-3000:]
     checked = replay(tmp_path / "trace")
     assert checked.returncode == 0, checked.stdout[-4000:]
@@ -78,10 +76,7 @@ def test_replay(case, build, tmp_path):
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory):
     """A copy of the sources to break, made in the same way as for make test WHAT=mutants."""
-    spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/mutants/run.py")
-    mutants = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(mutants)
-    tree = mutants.Tree(tmp_path_factory.mktemp("broken") / "tree")
+    tree = Tree(tmp_path_factory.mktemp("broken") / "tree")
     assert not tree.make(*NATIVE)
     return tree
 

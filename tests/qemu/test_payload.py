@@ -4,17 +4,12 @@ Counts are exact promises (../../README.md). Of the times, only those ratios are
 """
 
 import re
-import sys
 from collections import namedtuple
 
 import pytest
 from guest import run
-from machine import ROOT
 from matrix import PAYLOAD
-
-sys.path.insert(0, str(ROOT / "tests/report"))
-
-from records import values_of as records  # noqa: E402
+from records import values_of as records
 
 SECONDS = 120
 MODES = ("off", "unbatched", "batched", "on")
@@ -25,7 +20,7 @@ Run = namedtuple("Run", "outcome legs")
 
 @pytest.fixture(scope="module")
 def payload(kernel):
-    outcome = run(PAYLOAD, kernel, SECONDS)
+    outcome = run(PAYLOAD, kernel, SECONDS).ended()
     legs = {}
     for record in records(outcome.text, "hvo"):
         if record.get("source") == "fresh":
@@ -36,10 +31,6 @@ def payload(kernel):
 def leg(payload, mode, op):
     assert (mode, op) in payload.legs, f"no record for {mode} {op}\n{payload.outcome.report()}"
     return payload.legs[mode, op]
-
-
-def test_verdict(payload):
-    assert (payload.outcome.verdict, payload.outcome.problem) == ("pass", ""), payload.outcome.report()
 
 
 def test_every_mode_is_measured(payload):

@@ -8,16 +8,12 @@ import sys
 import time
 
 import pytest
-from guest import run
+from bench_programs import build as build_benchmarks
+from guest import Session, run
 from machine import ROOT, Machine
 from program import Program, Unusable, word
-from session import Session
-
-sys.path.insert(0, str(ROOT / "tests/report"))
-
-from bench_programs import build as build_benchmarks  # noqa: E402
-from records import of_kind, parse  # noqa: E402
-from sources import Builder  # noqa: E402  # tests/programs, which bench_programs adds to the path
+from records import of_kind, parse
+from sources import Builder  # tests/programs, which bench_programs adds to the path
 
 SECONDS = 120
 SOURCE = ROOT / "tests/programs/hello.c"
@@ -60,7 +56,7 @@ def with_program(program, tmp_path, cmdline="", cpus=2, mem="256M", firmware="pv
 
 
 def passes(outcome):
-    assert (outcome.verdict, outcome.problem) == ("pass", "") and "leaks:" not in outcome.text, outcome.report()
+    assert "leaks:" not in outcome.ended().text, outcome.report()
     return outcome.text
 
 
@@ -94,12 +90,12 @@ def test_a_static_pie_program_is_taken(built, kernel, tmp_path):
 
 def test_a_dynamic_program_is_refused_in_words(built, kernel, tmp_path):
     outcome = run(with_program(Program(str(built())), tmp_path, SAYS, mem="64M"), kernel, SECONDS)
-    assert outcome.verdict == "fail" and "it is linked dynamically (link it with -static)" in outcome.text, outcome.report()
+    outcome.ended("fail").says(r"it is linked dynamically \(link it with -static\)")
 
 
 def test_a_bare_elf_is_a_module_too(built, kernel):
     outcome = run(Machine("pvh", 1, "64M", module=str(built("-static")), cmdline=f"program.args=x {SAYS}"), kernel, SECONDS)
-    assert outcome.verdict == "pass" and numbered(outcome.text, "argument") == ["program", "x"], outcome.report()
+    assert numbered(passes(outcome), "argument") == ["program", "x"], outcome.report()
 
 
 def launch(*args):

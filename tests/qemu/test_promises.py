@@ -2,26 +2,21 @@
 
 import functools
 import re
-import sys
+import runpy
 from collections import Counter
 
+import change
+import promises
 from machine import ROOT
 from typed import case_names
 
-sys.path[:0] = [str(ROOT / "tests/mutants"), str(ROOT / "tests")]
-
-import change  # noqa: E402
-import promises  # noqa: E402
-
 KEYS = [key for key, _ in promises.promises()]
-MUTANTS = promises.mutants()
+MUTANTS = promises.every_mutant()
 
 
 @functools.cache
 def model_runs():
-    namespace = {"__name__": "run", "__file__": str(ROOT / "tests/model/run.py")}
-    exec(compile((ROOT / "tests/model/run.py").read_text(encoding="utf-8"), "run.py", "exec"), namespace)
-    return {"model/" + run.name for run in namespace["CORRECT"]}
+    return {"model/" + run.name for run in runpy.run_path(str(ROOT / "tests/model/run.py"))["CORRECT"]}
 
 
 def exists(test):
@@ -51,12 +46,12 @@ def test_each_mutant_has_a_number_of_its_own():
 
 
 def test_each_case_of_a_mutant_exists():
-    missing = [(mutant.number, case) for mutant in MUTANTS for case in mutant.cases if not exists(case)]
-    assert all(mutant.cases for mutant in MUTANTS) and not missing, missing
+    missing = [(mutant.number, case) for mutant in MUTANTS for case in mutant.tests if not exists(case)]
+    assert all(mutant.tests for mutant in MUTANTS) and not missing, missing
 
 
 def test_other_tests_of_a_promise_exist_and_are_no_case_of_its_mutants():
-    cases = {(key, case) for mutant in MUTANTS for key in mutant.promises for case in mutant.cases}
+    cases = {(key, case) for mutant in MUTANTS for key in mutant.promises for case in mutant.tests}
     wrong = [(key, test) for key, test in promises.also() if key not in KEYS or not exists(test) or (key, test) in cases]
     assert not wrong, wrong
 

@@ -2,25 +2,25 @@
 
 import re
 import subprocess
-import sys
 
+import collect
 import pytest
+from acpi_fixture import dump
+from hosted import boot as boot_hosted
 from machine import ROOT
+from machines import MACHINES
+from records import values_of
+from test_payloads import spelled
 
-sys.path.insert(0, str(ROOT / "tests/replay"))
-
-import collect  # noqa: E402
-from machines import MACHINES  # noqa: E402
-
-SECONDS = 120
 CASES = "mm.machine.*"
 
 
+NAMED = {machine.name: machine for machine in MACHINES}
+
+
 def boot(build, text, folder, words, cpus=4):
-    path = folder / "machine.txt"
-    path.write_text(text)
-    argv = [str(build / "host/asan/ashlar-host"), "-x", "-c", str(cpus), "-r", str(path), "-k", words]
-    return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
+    (folder / "machine.txt").write_text(text)
+    return boot_hosted(build, words, cpus=cpus, more=("-r", str(folder / "machine.txt")))
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: machine.name)
@@ -30,32 +30,27 @@ def test_machine(machine, build, tmp_path):
     assert int(re.search(r"^# totals pass:(\d+) fail:0 skip:0", done.stdout, re.M)[1]) >= 6
     described = machine.expect_cpus or len(machine.cpus)
     assert f"{described} CPUs described" in done.stdout
-    boot_record = re.search(r"^BENCH boot .*? nodes=(\d+) ram_bytes=(\d+) ", done.stdout, re.M)
-    assert int(boot_record[1]) == machine.expect_nodes
+    (record,) = values_of(done.stdout, "boot")
+    assert record["nodes"] == machine.expect_nodes
     if machine.name not in ("overlaps", "quilt"):  # whose ranges are no sum
-        assert abs(int(boot_record[2]) - machine.ram) < 1 << 20
+        assert abs(record["ram_bytes"] - machine.ram) < 1 << 20
     cpus = re.search(r"^  cpus +(\d+) found, (\d+) started", done.stdout, re.M)
     assert cpus[1] == cpus[2] == str(min(described, 4))
 
 
 def test_the_boot_cpu_is_number_0_wherever_it_is_listed(build, tmp_path):
-    machine = next(m for m in MACHINES if m.name == "boot-cpu-in-the-middle")
-    done = boot(build, machine.text(), tmp_path, "run=cpus")
+    done = boot(build, NAMED["boot-cpu-in-the-middle"].text(), tmp_path, "run=cpus")
     ids = re.findall(r"^ +(\d+) .* (\d+)$", done.stdout, re.M)
     assert ("0", "4") in ids and ("1", "0") in ids, done.stdout
 
 
-@pytest.mark.parametrize(
-    ("name", "ids"),
-    [
-        ("laptop", [0, 2, 4, 6, 8, 10, 12, 14]),
-        ("hybrid-laptop", [16, 0, 8, 18, 20, 22, 1, 9]),
-        ("two-sockets", [0, 128, 2, 130, 4, 132, 6, 134]),
-    ],
-)
+@pytest.mark.parametrize(("name", "ids"), [
+    ("laptop", [0, 2, 4, 6, 8, 10, 12, 14]),
+    ("hybrid-laptop", [16, 0, 8, 18, 20, 22, 1, 9]),
+    ("two-sockets", [0, 128, 2, 130, 4, 132, 6, 134]),
+])  # fmt: skip
 def test_the_first_eight_cpus_are_cores_of_all_nodes(name, ids, build, tmp_path):
-    machine = next(m for m in MACHINES if m.name == name)
-    done = boot(build, machine.text(), tmp_path, "run=cpus", cpus=8)
+    done = boot(build, NAMED[name].text(), tmp_path, "run=cpus", cpus=8)
     rows = re.findall(r"^ +(\d+) +\d+ (?:this one|idle|busy) .* (\d+)$", done.stdout, re.M)
     assert [int(apic) for _, apic in rows] == ids, done.stdout
 
@@ -75,32 +70,23 @@ def test_a_text_that_is_no_machine(text, says, build, tmp_path):
 
 
 def test_a_damaged_table_is_named(build, tmp_path):
-    machine = next(m for m in MACHINES if m.name == "two-sockets")
-    at = machine.text().index("SRAT @")
-    text = machine.text()[:at] + machine.text()[at:].replace("    0020:", "    0020: 77", 1)
-    done = boot(build, text, tmp_path, "test=mm.machine.*")
+    before, srat, after = NAMED["two-sockets"].text().partition("SRAT @")
+    done = boot(build, before + srat + after.replace("    0020:", "    0020: 77", 1), tmp_path, "test=mm.machine.*")
     assert "SRAT is damaged and not used" in done.stdout, done.stdout[-3000:]
     assert "verdict=pass" in done.stdout and " nodes=1 " in done.stdout
 
 
-def a_linux(root, machine):
-    """The files in which Linux shows a machine."""
+def test_a_machine_that_was_collected_is_the_machine(build, tmp_path, monkeypatch, capsys):
+    """The map is read as Linux shows it. A tool that is not there is named."""
+    machine = NAMED["two-sockets"]
     for number, (start, end, kind) in enumerate(machine.ranges):
-        entry = root / f"sys/firmware/memmap/{number}"
+        entry = tmp_path / f"sys/firmware/memmap/{number}"
         entry.mkdir(parents=True)
         for name, value in (("start", hex(start)), ("end", hex(end - 1)), ("type", "System RAM" if kind == "usable" else "Reserved")):
             (entry / name).write_text(value + "\n")
-    (root / "sys/firmware/acpi/tables").mkdir(parents=True)
-    for table in machine.acpi():
-        (root / "sys/firmware/acpi/tables" / table[:4].decode()).write_bytes(table)
-
-
-def test_a_machine_that_was_collected_is_the_machine(build, tmp_path, capsys):
-    machine = next(m for m in MACHINES if m.name == "two-sockets")
-    a_linux(tmp_path, machine)
-    text = collect.describe(tmp_path)
-    assert "dev/cpu/0/cpuid" in capsys.readouterr().err  # this one cannot be read, and that is said
-    done = boot(build, text, tmp_path, f"test={CASES}")
+    assert collect.output_of("no-such-acpidump") == "" and "acpica-tools" in capsys.readouterr().err
+    monkeypatch.setattr(collect, "output_of", lambda tool, *words: dump(machine.acpi()) if tool == "acpidump" else "")
+    done = boot(build, collect.describe(tmp_path), tmp_path, f"test={CASES}")
     assert "verdict=pass" in done.stdout and "256 CPUs described" in done.stdout and " nodes=2 " in done.stdout, done.stdout[-3000:]
 
 
@@ -108,7 +94,7 @@ def test_a_folder_of_machines(build, tmp_path):
     for machine in MACHINES[:3]:
         (tmp_path / machine.name).write_text(machine.text())
     (tmp_path / "nonsense").write_text("no machine\n")
-    argv = [str(ROOT / "tests/replay/run.py"), "--build", str(build), "--dir", str(tmp_path)]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=SECONDS, check=False)
-    assert done.returncode == 1 and "3 machines passed, 1 failed" in done.stdout, done.stdout
+    argv = ["make", "test", "WHAT=replay", f"FILES={tmp_path}", spelled(build)]
+    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 2 and "3 machines passed, 1 failed" in done.stdout, done.stdout
     assert re.search(r"^not ok nonsense: .*has no line that describes memory$", done.stdout, re.M), done.stdout

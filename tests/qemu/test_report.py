@@ -4,24 +4,20 @@ import os
 import random
 import re
 import subprocess
-import sys
-from html.parser import HTMLParser
+from xml.etree import ElementTree
 
+import bench_linux
+import cachegrind
+import callgrind
+import hvo_ways
+import legs
+import pictures
 import pytest
+import sweep
+from document import make
 from machine import ROOT
-
-sys.path.insert(0, str(ROOT / "tests/report"))
-
-import bench_linux  # noqa: E402
-import legs  # noqa: E402
-import pictures  # noqa: E402
-import sweep  # noqa: E402
-from document import make  # noqa: E402
-from paper import to_html, to_markdown  # noqa: E402
-import cachegrind  # noqa: E402
-import callgrind  # noqa: E402
-import hvo_ways  # noqa: E402
-from records import parse  # noqa: E402
+from paper import to_html, to_markdown
+from records import parse
 
 HVO = ("BENCH hvo mode={} source=fresh op={} size=2M pages=64 done=64 cpus={} busy=0 run={} ns={} flushes=2 splits=1 ipis=14 interrupted=7 skipped=0"
        " frames_saved=447 debt_open_ns=1000 debt_split_ns=2000 debt_blocks=64 threads=1\n")  # fmt: skip
@@ -144,36 +140,18 @@ def test_how_a_run_ended():
     assert "hvo-8: it took longer than it may" in report(late, parse(CONSOLE.encode(), "other"))
 
 
-class Page(HTMLParser):
-    """Every element is closed in its order, and nothing is fetched."""
+def page_of(text):
+    """The elements of a page: every one is closed in its order, no two have a name, and nothing is fetched."""
+    elements = list(ElementTree.fromstring(text).iter())
+    for key, value in (attribute for element in elements for attribute in element.items()):
+        assert not key.endswith(("src", "srcset", "onload")) and (not key.endswith("href") or value.startswith("#")), (key, value)
+    ids = [element.get("id") for element in elements if element.get("id")]
+    assert len(ids) == len(set(ids))
+    return elements
 
-    VOID = {"meta", "br", "link", "img"}
 
-    def __init__(self, text):
-        super().__init__()
-        self.open, self.tags, self.ids, self.text = [], [], [], []
-        self.feed(text)
-        assert not self.open
-
-    def handle_starttag(self, tag, attrs):
-        self.tags.append(tag)
-        for key, value in attrs:
-            assert key not in ("src", "srcset", "onload") and (key != "href" or value.startswith("#")), (tag, key, value)
-            assert key != "xlink:href" or value.startswith("#"), value
-            self.ids += [value] if key == "id" else []
-        if tag not in self.VOID:
-            self.open.append(tag)
-
-    def handle_startendtag(self, tag, attrs):
-        self.handle_starttag(tag, attrs)
-        if tag not in self.VOID:
-            self.open.pop()
-
-    def handle_endtag(self, tag):
-        assert self.open and self.open.pop() == tag, tag
-
-    def handle_data(self, data):
-        self.text.append(data)
+def tags(elements):
+    return [element.tag for element in elements]
 
 
 @pytest.fixture
@@ -183,14 +161,13 @@ def without_pictures(monkeypatch):
 
 def test_the_page_is_whole(without_pictures):
     paper = make([parse(CONSOLE.encode(), "one")])
-    page = Page(to_html(paper))
-    assert not {"script", "link", "img", "iframe", "object"} & set(page.tags)
-    assert len(page.ids) == len(set(page.ids))
-    text = " ".join(page.text)
+    page = page_of(to_html(paper))
+    assert not {"script", "link", "img", "iframe", "object"} & set(tags(page))
+    text = " ".join(page[0].itertext())
     for word in ("HVO series:", "Memmap series:", "Clearing series:", "Per-CPU list series:", "Contiguous-range series:", "The page allocator", "Not comparable", "No pictures"):
         assert word in text, word
     assert text.count("published") > 10 and "100x" in text  # unbatched against off
-    assert to_markdown(paper).count("\n## ") == page.tags.count("h2")
+    assert to_markdown(paper).count("\n## ") == tags(page).count("h2")
 
 
 HVO_TABLE = "Growing (alloc) and shrinking (free)"
@@ -211,60 +188,34 @@ def test_hvo_rows_are_those_of_equal_work(without_pictures):
     assert (in_all["on"]["in all (range)"], in_all["on"][": off"]) == ("0.147 (0.0969 to 0.197)", "0.329x")
 
 
-def test_the_seeds_own_rows_stand_beside_the_published_ones(without_pictures):
-    """Rows have seconds if all pages were made. A run with other threads is a row of its own."""
-    whole = "".join(line for line in CONSOLE.splitlines(True) if "BENCH hvo" in line).replace("pages=64 done=64", "pages=524288 done=524288")
-    whole = "".join(line.replace("524288", "256") if "unbatched" in line else line for line in whole.splitlines(True))
-    whole = whole.replace("ns=1600 ", "ns=1048576000 ") + PASSED
-    two = parse((BOOT + whole.replace("threads=1", "threads=2")).encode(), "s0-rows-252")
-    text = report(two, parse((BOOT + whole).encode(), "s0-rows-252-1"))
-    for name, threads in (("s0-rows-252", "2"), ("s0-rows-252-1", "1")):
-        rows = {row["mode"]: row for row in rows_in(text, HVO_TABLE, machine=f"QEMU, emulated, {name}", op="alloc", threads=threads)}
-        assert (rows["on"]["made"], rows["on"]["seconds"], rows["unbatched"]["made"], rows["unbatched"]["seconds"]) == ("524,288", "0.00", "256", "-")
-    theirs = rows_in(text, HVO_TABLE, mode="on, before", op="free")
-    assert [(row["seconds"], row["us/page"], row[": off"]) for row in theirs] == [("36.75", "73.5", "8.21x"), ("149.92", "286", "51.2x")]
+MODEL = "model (cachegrind)"
+SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
+    # 8 MiB in 2.1, 1.05 and 0.52 ms in the second of three runs; 1 GiB as one instruction is a column of its own
+    ("Touching a region", {"machine": "QEMU, emulated", "instruction": "`erms`"}, "4.00 (2.67 to 8.00) | 8.00 (5.33 to 16.0) | +100.0 % | - | -"),
+    ("Touching a region", {"machine": "QEMU, emulated", "instruction": "the default"}, "- | 16.0 (10.7 to 32.0)"),
+    ("Clearing alone", {"size": "1G"}, "10.7 | - | 21.5"),
+    ("Pages by extent", {}, "`erms` | 1G | 21.5"),
+    ("Events per huge page", {"IPC": "2.00", "machine": "QEMU, emulated"}, "`erms`, 4K | 2M | 2.00 | 2,000 | 100"),
+    ("Events per huge page", {"machine": MODEL}, "`erms`, 4K | 2M | - | 10,000 | 2,000"),
+    # the published columns with their percentages, and ours computed in the same way
+    ("ms for a page, batches of ten", {"latency": "Max-5"}, "82.14 (0.00%) | 5.11 (93.78%) | 20.49 (75.05%) | 8.00 (0.00%) | 2.00 (75.00%) | 4.00 (50.00%) | 0.100 (98.75%)"),
+    ("Ratios, allocating", {"": "ours, QEMU, emulated, ns a page"}, "0.9000 (0.900 to 0.900) | 0.9500 (0.950 to 0.950) | 0.2632 (0.263 to 0.263) | 0.2500 ("),
+    ("page_fault1: a region", {"types": "each (the series)"}, "0.9979"),
+    ("Nanoseconds a call", {"row": "exit"}, "1.651"),
+    ("Nanoseconds a call", {"row": "pair0"}, "18.8 | - | 6.55 | - | - | -"),
+]
 
 
-def test_steps_and_extents_of_one_instruction(without_pictures):
-    """8 MiB in 2.1, 1.05 and 0.52 ms in the second of three runs; 1 GiB as one instruction is a column of its own. Published rates are of
-    faults only."""
-    text = report(parse((CONSOLE + "# capture where native\n").encode()))
-    touched = {row["instruction"]: list(row.values())[4:9] for row in rows_in(text, "Touching a region", machine="hosted, native")}
-    assert touched["`erms`"] == ["4.00 (2.67 to 8.00)", "8.00 (5.33 to 16.0)", "+100.0 %", "-", "-"]
-    assert touched["the default"][:2] == ["-", "16.0 (10.7 to 32.0)"]
-    (alone,) = rows_in(text, "Clearing alone", size="1G")
-    assert (alone["extents GB/s"], alone["as one GB/s"]) == ("10.7", "21.5")
-    (extent,) = rows_in(text, "Pages by extent")
-    assert (extent["instruction"], extent["64K GB/s"]) == ("`erms`", "21.5")
-    counted = [list(row.values())[1:6] for row in rows_in(text, "Events per huge page")]
-    assert ["`erms`, 4K", "2M", "2.00", "2,000", "100"] in counted and ["`erms`, 4K", "2M", "-", "10,000", "2,000"] in counted
-    assert "12.2" not in report(parse("".join(line for line in CONSOLE.splitlines(True) if "BENCH fault" not in line).encode()))
+@pytest.mark.parametrize("caption, wanted, cells", SHOWN)
+def test_what_a_row_shows(without_pictures, caption, wanted, cells):
+    rows = rows_in(report(parse(CONSOLE.encode())), caption, **wanted)
+    assert rows and all(cells in " | ".join(row.values()) for row in rows), rows
 
 
-def test_the_published_columns_of_s4_stand_beside_their_own(without_pictures):
-    """Three published columns with their percentages, the row names as printed, and ours computed the same way."""
-    text = report(parse(CONSOLE.encode()))
-    rows = {row["latency"]: list(row.values())[1:] for row in rows_in(text, "ms for a page, batches of ten")}
-    assert rows["Max-5"] == ["82.14 (0.00%)", "5.11 (93.78%)", "20.49 (75.05%)", "8.00 (0.00%)", "2.00 (75.00%)", "4.00 (50.00%)", "0.100 (98.75%)"]
-    assert rows["Duration System"][:3] == ["808.66 s", "17.77 s", "36.63 s"]
-    published = list(rows_in(text, "ms for a page of 1 GiB", machine="published, Linux 6.3-rc6")[0].values())
-    assert published[4:] == ["678 (26.4 to 1,311)", "5.44 (5.07 to 8.06)", "20.9 (20.3 to 24.9)", "-", "-", "-"]  # strict has no column there
-
-
-def test_s3_stands_in_its_own_unit(without_pictures):
-    """perf stat is repeated as printed, and ratios stand beside ratios. No published figure is converted to nanoseconds a page unless it
-    was measured so."""
-    text = report(parse(CONSOLE.encode()))
-    stat = [list(row.values()) for row in rows_in(text, "Published: perf stat")]
-    assert ["seconds time elapsed", "0.0869148 (+- 0.0000302)", "0.0846799 (+- 0.0000412)", "0.9743"] in stat
-    assert ["instructions", "126,201,294,231 (+- 2.90%)", "126,383,351,792 (+- 2.90%)", "1.0014"] in stat
-    ours = list(rows_in(text, "Ratios, allocating and freeing")[1].values())
-    assert ours[0].endswith("ns a page") and [cell.split()[0] for cell in ours[1:]] == ["0.9000", "0.9500", "0.2632", "0.2500"]
-    assert list(rows_in(text, "Published: page_fault1")[0].values()) == ["base", "618621.7 (+- 0.18%)", "1.0000", "0.15 (+- 32.62%)"]
-    assert [row[": on"] for row in rows_in(text, "page_fault1: a region")] == ["1.0000", "0.9766", "0.9979", "1.0071"]
-    assert "86.9" not in text and "8.69" not in text
-    takings = {row["row"]: row["takings"] for row in rows_in(text, "Nanoseconds a call")}
-    assert takings == {"pair0": "-", "exit": "1.651"}
+def test_published_figures_keep_their_unit(without_pictures):
+    """Rates of faults stand beside faults only, and no time is converted to nanoseconds a page unless it was measured so."""
+    text = report(parse("".join(line for line in CONSOLE.splitlines(True) if "BENCH fault" not in line).encode()))
+    assert not [figure for figure in ("12.2", "86.9", "8.69") if figure in text]
 
 
 def made_at_boot(way, ms, asked="100%", ready=132194247, **more):
@@ -356,25 +307,14 @@ def test_how_much_later_a_pool_makes_it_ready(without_pictures):
     one = next(row for row in rows if (row["kernel"], row["HVO"], row["pool"]) == ("Linux 6.12", "off", "4 x 1G"))
     assert (one["boots"], one["memory"], one["ready later by ms"]) == ("3", "64 GiB", "400 (400 to 400)")
     assert one["by the end of hugetlb_init"] == "202 (201 to 203)"
-    ratios = {
-        (row["kernel"], row["HVO"], row["pool"]): (row["Linux : same technique"], row["Linux : ours"])
-        for row in rows
-        if row["kernel"].startswith("Linux")
-    }
-    assert ratios == {
-        ("Linux 6.1", "off", "4 x 1G"): ("8.04x", "40.2x"),
-        ("Linux 6.1", "on", "4 x 1G"): ("-", "80.2x"),
-        ("Linux 6.12", "off", "4 x 1G"): ("4.04x", "20.2x"),
-        ("Linux 6.12", "on", "4 x 1G"): ("10.1x", "40.2x"),
-        ("Linux 7.3", "off", "4 x 1G"): ("2.04x", "10.2x"),
-        ("Linux 7.3", "on", "4 x 1G"): ("10.1x", "20.2x"),
-        ("Linux 6.1", "off", "64 x 2M"): ("16.1x", "80.4x"),
-        ("Linux 6.1", "on", "64 x 2M"): ("-", "160x"),
-        ("Linux 6.12", "off", "64 x 2M"): ("8.08x", "40.4x"),
-        ("Linux 6.12", "on", "64 x 2M"): ("5.03x", "80.4x"),
-        ("Linux 7.3", "off", "64 x 2M"): ("4.08x", "20.4x"),
-        ("Linux 7.3", "on", "64 x 2M"): ("2.52x", "40.4x"),
-    }
+    ratios = {(row["kernel"], row["HVO"], row["pool"]): (row["Linux : same technique"], row["Linux : ours"]) for row in rows}
+    for kernel, giga_off, giga_on, full_off, full_on in (
+        ("6.1", ("8.04x", "40.2x"), ("-", "80.2x"), ("16.1x", "80.4x"), ("-", "160x")),
+        ("6.12", ("4.04x", "20.2x"), ("10.1x", "40.2x"), ("8.08x", "40.4x"), ("5.03x", "80.4x")),
+        ("7.3", ("2.04x", "10.2x"), ("10.1x", "20.2x"), ("4.08x", "20.4x"), ("2.52x", "40.4x")),
+    ):
+        found = [ratios[f"Linux {kernel}", on, pool] for pool in ("4 x 1G", "64 x 2M") for on in ("off", "on")]
+        assert found == [giga_off, giga_on, full_off, full_on]
     ours = {(row["HVO"], row["pool"]): row["ready later by ms"] for row in rows if row["kernel"] == "Ashlar"}
     assert ours["preinit", "4 x 1G"] == "20.0 (20.0 to 20.0)" and ours["on", "64 x 2M"] == "5.00 (5.00 to 5.00)"
     assert "The newest is 7.3" in text
@@ -421,7 +361,7 @@ def test_each_table_of_linux_has_both_sides():
     """Every leg of a turn: each available kernel, and Ashlar beside it."""
     had = [("6.12", "k", "i"), ("7.3", "k", "i")]
     for name in bench_linux.TABLES:
-        made = list(bench_linux.legs_of(name, 2, had, "tsc_early_khz=1"))
+        made = list(bench_linux.legs_of(name, had, "tsc_early_khz=1"))
         assert {leg.kernel for leg in made} == {"", "k"} and len({leg.name for leg in made}) == len(made)
         assert all("linux" in leg.name for leg in made if leg.cmdline.endswith(" tsc_early_khz=1"))
 
@@ -462,57 +402,55 @@ def test_a_rep_instruction_is_one_to_the_model():
 
 
 # outer() calls host() twice and inner() once; host() calls helper(). 100 instructions that ran before the dump are a caller's, with 0 calls.
-PROFILE = """# callgrind format
-version: 1
-positions: line
-events: Ir D1mw
-summary: 100 9
-ob=(1) /program
-fl=(1) a.c
-fn=(1) main
-cfn=(2) outer
-calls=0 5
-7 100 9
-fn=(2)
-10 20 1
-+2 4
-cfi=(2) host.c
-cfn=(3) host
-calls=2 1
-* 60 5
-cfn=(4) inner
-calls=1 9
-+1 10 2
-fl=(2)
-fn=(3)
-1 40 3
-cfn=(5) helper
-calls=2 8
-2 20 2
-fn=(5)
-8 20 2
-fl=(1)
-fn=(4)
-9 10 2
-totals: 94 8
+PROFILE = """events: Ir D1mw
+summary: 94 8
+fl=a.c
+fn=main
+cfn=outer
+calls=0 0x5
+0x7 100 9
+fn=outer
+0x10 20 1
+0x12 4
+cfi=host.c
+cfn=host
+calls=2 0x1
+0x14 60 5
+cfn=inner
+calls=1 0x9
+0x15 10 2
+fl=host.c
+fn=host
+0x1 40 3
+cfn=helper
+calls=2 0x8
+0x2 20 2
+fn=helper
+0x8 20 2
+fl=a.c
+fn=inner
+0x9 10 2
 """
 
 
 def test_a_profile_is_counted_without_functions_and_what_they_call():
     """outer() and inner() have 34 instructions. host() has 40, and 60 with helper(), which nobody else calls."""
-    profile = callgrind.parse(PROFILE)
-    assert callgrind.counts_of(profile, {"outer", "inner"}, {"host"}) == {"Ir": 34, "D1mw": 3}
-    assert callgrind.counts_of(profile, {"outer", "inner"}, set()) == {"Ir": 94, "D1mw": 8}
-    assert callgrind.counts_of(profile, {"outer", "inner", "host"}, {"helper"}) == {"Ir": 74, "D1mw": 6}
-    assert callgrind.counts_of(profile, {"main"}, set()) == {"Ir": 0, "D1mw": 0}
-    for torn in (PROFILE.replace("events", "event"), PROFILE.replace("summary", "s").replace("totals", "t")):
-        with pytest.raises(callgrind.Torn):
+    profile = callgrind.parse(PROFILE, {0x10, 0x8})
+
+    def total(kept, outside=()):
+        return tuple(profile.total(lambda function: function[0] in kept, lambda function: function in outside).values())
+
+    host, helper = ("host", "host.c"), ("helper", "host.c")
+    assert total({"outer", "inner"}) == (34, 3, 20) and total({"outer", "inner"}, {host}) == (94, 8, 20)
+    assert total({"outer", "inner", "host"}) == (74, 6, 20) and total({"host"}, {helper}) == (60, 5, 0) and total({"main"}) == (0, 0, 0)
+    for torn in (PROFILE.replace("events", "event"), PROFILE.replace("summary", "s")):
+        with pytest.raises(callgrind.Failed):
             callgrind.parse(torn)
 
 
 def test_a_profile_without_symbols_is_no_figure():
-    with pytest.raises(hvo_ways.Failed):
-        hvo_ways.events_of(PROFILE, {"outer"}, set())
+    with pytest.raises(callgrind.Failed):
+        hvo_ways.events_of(PROFILE)
 
 
 def test_hvo_counted_in_three_ways():
@@ -542,30 +480,24 @@ def test_time_of_the_simulation_is_taken_off(without_pictures):
 
 def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
     """Ready after 100 ms, with a pool made by batched after 300; such boots are none of the memmap series'. Two threads of three fill it fastest."""
-    end = "ASHLAR-END verdict=pass code=0x10\n"
     boots = [made_at_boot("parallel", 40, ready=ms * 1000000, hvo="on") for ms in (90, 100, 110)]
-    boots += [made_at_boot("parallel", 40, ready=300000000, hvo="batched", pool_1g_pages=4, pool_1g_ns=200000000) for _ in range(3)]
-    for bare, ms in ((0, 250), (4, 120)):  # made, and then not made yet
-        pool = {"hvo": "on", "pool_1g_pages": 4, "pool_1g_ns": (ms - 100) * 1000000, "pool_bare": bare}
-        boots += [made_at_boot("parallel", 40, ready=ms * 1000000, **pool) for _ in range(3)]
-    console = "# capture boots 12\n# capture where tcg\n" + end.join(boots) + end
+    for mode, ms, bare in (("batched", 300, 0), ("on", 250, 0), ("on", 120, 4)):  # the last one not made yet
+        pool = {"hvo": mode, "pool_1g_pages": 4, "pool_1g_ns": (ms - 100) * 1000000, "pool_bare": bare}
+        boots += [made_at_boot("parallel", 40, ready=ms * 1000000, **pool)] * 3
     fill = "".join(
-        f"BENCH fill mode=on size=2M cpus=4 threads={threads} pages=1000 percent=98 run={run} ns={ns}\n"
-        for threads, ns in ((1, 4000000), (2, 2000000), (4, 3000000)) for run in (1, 2, 3)
+        f"BENCH fill mode=on size=2M cpus=4 threads={threads} pages=1000 percent=98 run={run} ns={ms}000000\n"
+        for threads, ms in ((1, 4), (2, 2), (4, 3)) for run in (1, 2, 3)
     )
-    text = report(parse(console.encode(), "pools-64"), parse((fill + end).encode(), "fill-32"))
-    assert [list(row.values())[3:] for row in rows_in(text, "Pools made at boot")] == [
-        ["memmap=parallel", "-", "none", "3", "-", "100 (90.0 to 110)", "-"],
-        ["memmap=parallel", "hvo=batched", "4 of 1 GiB", "3", "200 (200 to 200)", "300 (300 to 300)", "3.00x"],
-        ["memmap=parallel", "hvo=on", "4 of 1 GiB", "3", "150 (150 to 150)", "250 (250 to 250)", "2.50x"],
-        ["memmap=parallel", "hvo=on, bare", "4 of 1 GiB", "3", "20.0 (20.0 to 20.0)", "120 (120 to 120)", "1.20x"],
+    console = "# capture boots 12\n" + PASSED.join(boots) + PASSED
+    text = report(parse(console.encode(), "pools-64"), parse((fill + PASSED).encode(), "fill-32"))
+    assert [list(row.values())[4:] for row in rows_in(text, "Pools made at boot")] == [
+        ["-", "none", "3", "-", "100 (90.0 to 110)", "-"],
+        ["hvo=batched", "4 of 1 GiB", "3", "200 (200 to 200)", "300 (300 to 300)", "3.00x"],
+        ["hvo=on", "4 of 1 GiB", "3", "150 (150 to 150)", "250 (250 to 250)", "2.50x"],
+        ["hvo=on, bare", "4 of 1 GiB", "3", "20.0 (20.0 to 20.0)", "120 (120 to 120)", "1.20x"],
     ]
-    assert [list(row.values())[5:] for row in rows_in(text, "A pool over nearly all memory")] == [
-        ["1", "3", "4.00 (4.00 to 4.00)", "4.00", "1.00x"],
-        ["2", "3", "2.00 (2.00 to 2.00)", "2.00", "0.500x"],
-        ["4", "3", "3.00 (3.00 to 3.00)", "3.00", "0.750x"],
-    ]
-    assert "Memmap series:" not in text
+    filled = [(row["hvo.threads"], row["us/page"], row[": one thread"]) for row in rows_in(text, "A pool over nearly all memory")]
+    assert filled == [("1", "4.00", "1.00x"), ("2", "2.00", "0.500x"), ("4", "3.00", "0.750x")] and "Memmap series:" not in text
 
 
 def test_other_work_is_told(without_pictures):
@@ -580,8 +512,7 @@ def test_words_of_a_console_are_no_markup(without_pictures):
     """Text from a machine is shown, never obeyed."""
     evil = "# capture host <script>alert(1)</script>|*x*\n# capture command <img src=//x>\n  cpu      \"><b>bold\n" + CONSOLE
     paper = make([parse(evil.encode(), "<i>name")])
-    page = Page(to_html(paper))
-    assert not {"script", "img", "b", "i"} & set(page.tags)
+    assert not {"script", "img", "b", "i"} & set(tags(page_of(to_html(paper))))
     names = parse(b"# capture where ../../x\n# capture sweep a=$\\frac\n" + CONSOLE.encode())
     assert names.where == "tcg" and "sweep" not in names.facts
     assert "<script>" not in to_markdown(paper).replace("\\<", "")
@@ -600,8 +531,8 @@ def test_any_bytes_make_a_page(without_pictures):
         capture = parse(bytes(data), "noisy")
         paper = make([capture])
         if turn % 10 == 0:
-            Page(to_html(paper))
-    Page(to_html(make([parse(bytes(rng.randrange(256) for _ in range(4096)))])))
+            page_of(to_html(paper))
+    page_of(to_html(make([parse(bytes(rng.randrange(256) for _ in range(4096)))])))
 
 
 RESULTS = (
@@ -617,11 +548,10 @@ def test_programs_results_have_tables_of_their_own(without_pictures):
     assert (kinds(capture), capture.torn) == (["boot", "result gups", "result gups", "result hvo"], 0)
     whole = report(capture)
     assert "Also recorded" not in whole and "HVO series:" not in whole
-    gups = [dict(list(row.items())[2:]) for row in rows_in(whole, "`gups`")]
-    assert gups == [
-        {"leaf": "4K", "note": "-", "cpus": "4", "table_bytes": "268,435,456", "updates": "1,000,000", "ns": "5,000"},
-        {"leaf": "2M", "note": "warm", "cpus": "4", "table_bytes": "268,435,456", "updates": "1,000,000", "ns": "2,000"},
-    ]
+    gups = rows_in(whole, "`gups`")
+    assert list(gups[0])[2:] == ["leaf", "note", "cpus", "table_bytes", "updates", "ns"]
+    same = ["4", "268,435,456", "1,000,000"]
+    assert [list(row.values())[2:] for row in gups] == [["4K", "-", *same, "5,000"], ["2M", "warm", *same, "2,000"]]
     assert [list(row.values())[2:] for row in rows_in(whole, "`hvo`")] == [["many", "7"]]
     torn = parse((RESULTS.replace("ns=5000", "ns 5000") + "RESULT gups ns=1").encode())
     assert (kinds(torn), torn.torn) == (["result gups", "result hvo"], 2)
@@ -633,10 +563,10 @@ def test_the_command(tmp_path):
     console.write_text("".join(line for line in CONSOLE.splitlines(True) if "hvo" in line or "END" in line or "boot" in line), encoding="ascii")
     done = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, console], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    page, text = Page((tmp_path / "report.html").read_text(encoding="utf-8")), (tmp_path / "report.md").read_text(encoding="utf-8")
+    page, text = page_of((tmp_path / "report.html").read_text(encoding="utf-8")), (tmp_path / "report.md").read_text(encoding="utf-8")
     pictured = (tmp_path / "hvo-grow.svg").exists()
-    assert pictured == ("svg" in page.tags) != ("No pictures" in text) and len(page.ids) == len(set(page.ids))
-    none = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, "/dev/null", "--no-pictures"], capture_output=True, timeout=60, check=False)
+    assert pictured == any(tag.endswith("svg") for tag in tags(page)) != ("No pictures" in text)
+    none = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, "/dev/null"], capture_output=True, timeout=60, check=False)
     assert none.returncode == 1
 
 
@@ -645,7 +575,7 @@ def test_the_command(tmp_path):
     (["pages=64,256", "CPUS=4", "MEM=4G", "runs=1"], ["hvo-pages-64", "hvo-pages-256"]),
 ])  # fmt: skip
 def test_sweep(words, names):
-    made = [leg for leg, _ in sweep.legs_of("hvo", words)]
+    made = list(sweep.legs_of("hvo", words))
     assert [leg.name for leg in made] == names
     assert [leg.cpus for leg in made] == ([2, 8] if words[0].startswith("CPUS") else [4, 4])
     if len(words) == 4:

@@ -1,13 +1,9 @@
 """The order of rooms holds, and a use that breaks it is noticed."""
 
 import subprocess
-import sys
-from pathlib import Path
-
-ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "tests/lint"))
 
 import rooms
+from machine import ROOT
 
 
 def test_order(build):

@@ -1,17 +1,15 @@
 """tests/model/steps.txt agrees with the code, names each step of a model, and notices changes that break the code."""
 
-import importlib.util
 import re
 import shutil
-import sys
 
+import mutants
 import pytest
+import steps
 from machine import ROOT
 
 MODELS = ROOT / "tests/model"
-sys.path.insert(0, str(MODELS))
 
-import steps  # noqa: E402
 
 def test_the_code_says_each_step():
     assert len(steps.rows()) > 150
@@ -31,18 +29,9 @@ def test_each_step_is_named(model):
     assert not unknown, f"not in the model: {sorted(unknown)}"
 
 
-def spin_mutants():
-    """The mutants that break a model and the code, and the module that makes them."""
-    spec = importlib.util.spec_from_file_location("mutants", ROOT / "tests/mutants/run.py")
-    mutants = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(mutants)
-    every = [mutants.Mutant(path) for path in sorted((ROOT / "tests/mutants").glob("*.mutant"))]
-    return mutants, [mutant for mutant in every if mutant.target == "spin"]
-
-
 def test_the_code_half_of_each_mutant_is_noticed(tmp_path):
     """The table alone notices the code half, whatever spin says of the other half."""
-    mutants, every = spin_mutants()
+    every = [mutant for mutant in mutants.every_mutant() if mutant.target == "spin"]
     files = {row.file for row in steps.rows()} | {name for mutant in every for name in mutant.files}
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)

@@ -5,7 +5,6 @@ Names of cases, machines and benchmarks are read from the sources, and those of 
 word is named with what is allowed in its place, or with the names that are nearest to it, and the exit status is 2.
 """
 
-import ast
 import difflib
 import functools
 import itertools
@@ -72,8 +71,7 @@ def case_names():
 
 def functions_of(path):
     """The names of a file's tests."""
-    names = (node.name for node in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(node, ast.FunctionDef))
-    return [name.removeprefix("test_") for name in names if name.startswith("test_")]
+    return re.findall(r"^def test_(\w+)\(", path.read_text(encoding="utf-8"), re.M)
 
 
 def test_names():
@@ -104,33 +102,37 @@ def check_cases(values, others=frozenset()):
     check_names("T", values.get("T", "").split(","), "case", case_names() | suites | others, matches)
 
 
-def check_bench(values):
+def benchmarks():
     from legs import LEGS, ON_REQUEST, group_of
 
-    check_names("T", values["T"].split(","), "benchmark", {group_of(leg) for leg in LEGS + ON_REQUEST}, operator.eq)
+    return {group_of(leg) for leg in LEGS + ON_REQUEST}
+
+
+def tables_of_linux():
+    from bench_linux import TABLES
+
+    return {table.rsplit("-", n)[0] for table in TABLES for n in range(table.count("-") + 1)}
+
+
+def programs():
+    from bench_programs import OTHERS, own_names
+
+    return {*own_names(), *OTHERS}
+
+
+def check_list(kind, names):
+    """A check that each word of T is one of the names."""
+    return lambda values: check_names("T", values["T"].split(","), kind, names(), operator.eq)
 
 
 def check_sweep(values):
     import sweep
 
     try:
-        for leg, _ in sweep.legs_of(values.get("T", ""), [f"{key}={value}" for key, value in values.items()]):
+        for leg in sweep.legs_of(values.get("T", ""), [f"{key}={value}" for key, value in values.items()]):
             check_machine({key: str(getattr(leg, name)) for key, name in sweep.MACHINE.items()})
     except (sweep.Wrong, ValueError) as why:
         raise Wrong(f"make bench WHAT=sweep: {why}") from why
-
-
-def check_bench_linux(values):
-    from bench_linux import TABLES
-
-    parts = {table.rsplit("-", n)[0] for table in TABLES for n in range(table.count("-") + 1)}
-    check_names("T", values["T"].split(","), "table", parts, operator.eq)
-
-
-def check_bench_programs(values):
-    from bench_programs import OTHERS, own_names
-
-    check_names("T", values["T"].split(","), "program", {*own_names(), *OTHERS}, operator.eq)
 
 
 CHECKS = {
@@ -138,9 +140,9 @@ CHECKS = {
     **dict.fromkeys(("test", "test/matrix", "test/huge"), lambda values: check_cases(values, test_names())),
     "test/msan": check_cases,
     "test/machines": lambda values: check_names("T", [values["T"]], "row of boot/metal.md", machine_names()),
-    "bench": check_bench,
-    "bench/linux": check_bench_linux,
-    "bench/programs": check_bench_programs,
+    "bench": check_list("benchmark", benchmarks),
+    "bench/linux": check_list("table", tables_of_linux),
+    "bench/programs": check_list("program", programs),
     "bench/sweep": check_sweep,
 }
 

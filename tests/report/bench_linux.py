@@ -10,14 +10,11 @@ on. Linux under emulation sometimes stops while it starts, because its timer cam
     make bench WHAT=linux T=fault,pools        measure these tables; the others keep what they measured before
 """
 
-import argparse
-import signal
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 
-from legs import ROOT, Leg, report, run_all
+from legs import ROOT, Leg, arguments, bench
 
 WORDS = "console=ttyS0 panic=-1 quiet init_on_alloc=0"
 OFF = f"{WORDS} hugetlb_free_vmemmap=off"
@@ -137,13 +134,15 @@ TABLES = {
 
 def kernels(tools):
     """[(series, kernel, initrd)] of the kernels that are there."""
-    script = [str(ROOT / "tests/report/linux/fetch.sh"), str(tools)]
+    script, text = [str(ROOT / "tests/report/linux/fetch.sh"), str(tools)], ""
     try:
-        done = subprocess.run(script, stdout=subprocess.PIPE, text=True, timeout=900, check=False)
+        text = subprocess.run(script, stdout=subprocess.PIPE, text=True, timeout=900, check=False).stdout
     except subprocess.TimeoutExpired:
-        print("bench-linux: fetching kernels took over 900 s", file=sys.stderr)
-        return []
-    return [tuple(line.split()) for line in done.stdout.splitlines() if len(line.split()) == 3]
+        print("fetching kernels took over 900 s", file=sys.stderr)
+    had = [tuple(line.split()) for line in text.splitlines() if len(line.split()) == 3]
+    if not had:
+        print("no kernel could be had: only Ashlar's side is measured", file=sys.stderr)
+    return had
 
 
 def early_clock(tools):
@@ -156,11 +155,11 @@ def early_clock(tools):
         return ""
 
 
-def legs_of(table, turns, had, clock=""):
+def legs_of(table, had, clock=""):
     """Every turn of a table: each kernel, then Ashlar's sides, all on the same machine. `clock` is early_clock()'s word."""
     cpus, mem, sides = TABLES[table]
     base = Leg("", "", cpus, mem, seconds=SECONDS)
-    for turn in range(1, turns + 1):
+    for turn in range(1, TURNS + 1):
         for side in sides:
             name = f"peer-{table}-{side.name}-{turn}"
             if not side.linux:
@@ -168,33 +167,15 @@ def legs_of(table, turns, had, clock=""):
                 continue
             for series, kernel, initrd in had:
                 words = f"{side.linux(series)} {clock}" if side.early_clock else side.linux(series)
-                yield replace(
-                    base, name=f"{name}-{series}", cmdline=words, kernel=kernel, initrd=initrd, tries=TRIES
-                )
+                yield replace(base, name=f"{name}-{series}", cmdline=words, kernel=kernel, initrd=initrd, tries=TRIES)
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Measure Linux beside Ashlar.")
-    parser.add_argument("--build", type=Path, default=Path("build"))
-    parser.add_argument("--tools", type=Path, default=Path("build/tools"))
-    parser.add_argument("--only", default="", help="names of tables, or their beginnings, commas between")
-    parser.add_argument("--turns", type=int, default=TURNS)
-    args = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    wanted = [name for name in args.only.split(",") if name]
-    tables = [table for table in TABLES if not wanted or any(table == name or table.startswith(f"{name}-") for name in wanted)]
-    folder = args.build / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    had = kernels(args.tools)
-    if not had:
-        print("bench-linux: no kernel could be had: only Ashlar's side is measured", file=sys.stderr)
-    clock = early_clock(args.tools)
-    legs = [leg for table in tables for leg in legs_of(table, args.turns, had, clock)]
-    for table in tables:  # an earlier session met another state of the host
-        for old in folder.glob(f"peer-{table}-*.console"):
-            old.unlink()
-    failed = run_all(legs, args.build.resolve(), folder)
-    return 1 if report(folder) or failed else 0
+    args = arguments("Measure Linux beside Ashlar: tables, or their beginnings.")
+    tables = [table for table in TABLES if not args.only or any(f"{table}-".startswith(f"{name}-") for name in args.only)]
+    had, clock = kernels(args.tools), early_clock(args.tools)
+    legs = (leg for table in tables for leg in legs_of(table, had, clock))
+    return bench(legs, args.build, [f"peer-{table}-*.console" for table in tables])
 
 
 if __name__ == "__main__":

@@ -11,18 +11,15 @@ of the guest). These counts do not depend on other work of the host.
     make bench WHAT=programs CPUS=4                 on machines with 4 CPUs only; 1,4 for two
 """
 
-import argparse
 import shutil
-import signal
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from bench_linux import TRIES, WORDS, kernels
-from legs import ROOT, Leg, report, run_all
+from legs import ROOT, Leg, arguments, bench
 
-import cpio  # tests/qemu, which legs.py adds to the path
-from program import Program
+from program import Program, cpio_entry, cpio_entry_of, cpio_trailer, tree  # tests/qemu, which legs.py adds to the path
 
 sys.path.insert(0, str(ROOT / "tests/programs"))
 import sources  # noqa: E402
@@ -78,19 +75,6 @@ def lua(builder, name, *args):
     return Bench(foreign(builder, name, files, args, sources.LUA_FLAGS), str(folder))
 
 
-def lua_tests(builder, name):
-    runs = " ".join(f"dofile'lua/{test}.lua'" for test in LUA_TESTS)
-    return lua(builder, name, "-e", f"_port=true {runs}")
-
-
-def lua_trees(builder, name):
-    return lua(builder, name, "lua/trees.lua")
-
-
-def lua_text(builder, name):
-    return lua(builder, name, "lua/text.lua")
-
-
 def speedtest1(builder, name):
     files, headers = sources.sqlite(builder)
     return Bench(foreign(builder, name, files, ("--size", "10", "--memdb"), (*sources.SQLITE_FLAGS, f"-I{headers}")))
@@ -107,9 +91,9 @@ def malloc_simple(builder, name):
 
 
 OTHERS = {
-    "lua-tests": lua_tests,
-    "lua-trees": lua_trees,
-    "lua-text": lua_text,
+    "lua-tests": lambda *of: lua(*of, "-e", "_port=true " + " ".join(f"dofile'lua/{test}.lua'" for test in LUA_TESTS)),
+    "lua-trees": lambda *of: lua(*of, "lua/trees.lua"),
+    "lua-text": lambda *of: lua(*of, "lua/text.lua"),
     "speedtest1": speedtest1,
     "mimalloc-stress": mimalloc_stress,
     "malloc-simple": malloc_simple,
@@ -130,11 +114,11 @@ def build(builder, wanted):
 def with_programs(initrd, programs, out):
     """An initrd with /programs and their files: Linux unpacks one archive behind the other."""
     data = Path(initrd).read_bytes()
-    data += bytes(-len(data) % 4) + cpio.entry("programs", 0o40755)
-    data += b"".join(cpio.entry(f"programs/{name}", 0o100755, bench.path.read_bytes()) for name, bench in programs.items())
+    data += bytes(-len(data) % 4) + cpio_entry("programs", 0o40755)
+    data += b"".join(cpio_entry(f"programs/{name}", 0o100755, bench.path.read_bytes()) for name, bench in programs.items())
     for folder in sorted({bench.files for bench in programs.values() if bench.files}):
-        data += b"".join(cpio.entry_of(path, name) for path, name in cpio.tree(folder))
-    out.write_bytes(data + cpio.trailer())
+        data += b"".join(cpio_entry_of(path, name) for path, name in tree(folder))
+    out.write_bytes(data + cpio_trailer())
     return str(out)
 
 
@@ -150,11 +134,11 @@ def on_ashlar(base, name, bench, argument):
     return replace(base, name=f"{base.name}-ashlar-{name}", cmdline=program.words, initrd=str(module), shown=shown)
 
 
-def legs_of(programs, cpus, turns, had, folder):
+def legs_of(programs, cpus, had, folder):
     """Every turn of every machine: each kernel with all programs, then Ashlar with each."""
     had = [(series, kernel, initrd) for series, kernel, initrd in had if SERIES(series)]
     bases = [
-        *((Leg(f"programs-{count}-{turn}", "", count, MEM, seconds=SECONDS), MS) for count in cpus for turn in range(1, turns + 1)),
+        *((Leg(f"programs-{count}-{turn}", "", count, MEM, seconds=SECONDS), MS) for count in cpus for turn in range(1, TURNS + 1)),
         *((Leg(f"programs-icount-{count}", "", count, MEM, seconds=SECONDS, accel="icount"), COUNTED_MS) for count in COUNTED),
     ]
     for base, ms in bases:
@@ -165,28 +149,13 @@ def legs_of(programs, cpus, turns, had, folder):
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Run the same programs on Linux and on Ashlar.")
-    parser.add_argument("--build", type=Path, default=Path("build"))
-    parser.add_argument("--tools", type=Path, default=Path("build/tools"))
-    parser.add_argument("--only", default="", help="names of programs, commas between")
-    parser.add_argument("--cpus", default="", help="numbers of CPUs, commas between; 0: only with instructions counted")
-    parser.add_argument("--turns", type=int, default=TURNS)
-    args = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
-    wanted = [name for name in args.only.split(",") if name] or [*own_names(), *OTHERS]
+    """--cpus: numbers of CPUs, commas between; 0: only with instructions counted."""
+    args = arguments("Run the same programs on Linux and on Ashlar.", "--cpus")
     cpus = [int(word) for word in args.cpus.split(",") if int(word) > 0] if args.cpus else CPUS
-    folder = args.build.resolve() / "bench"
-    folder.mkdir(parents=True, exist_ok=True)
-    programs = build(sources.Builder(args.build, Fetcher(args.tools / "programs")), wanted)
+    programs = build(sources.Builder(args.build, Fetcher(args.tools / "programs")), args.only or [*own_names(), *OTHERS])
     if not programs:
         return 1
-    had = kernels(args.tools)
-    if not had:
-        print("bench-programs: no kernel could be had: only Ashlar's side is measured", file=sys.stderr)
-    for old in folder.glob("programs-*.console"):  # an earlier session met another state of the host
-        old.unlink()
-    failed = run_all(list(legs_of(programs, cpus, args.turns, had, folder)), args.build.resolve(), folder)
-    return 1 if report(folder) or failed else 0
+    return bench(legs_of(programs, cpus, kernels(args.tools), args.build.resolve() / "bench"), args.build, ["programs-*.console"])
 
 
 if __name__ == "__main__":

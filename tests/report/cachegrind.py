@@ -12,17 +12,15 @@ again, because by its own definition a rep instruction is one instruction. Non-t
 nothing to a model that has no way past a cache.
 """
 
-import argparse
 import re
-import subprocess
 import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-# Registers must be exact at every access to memory, because the handler of a page fault goes back to the instruction that faulted.
-VALGRIND = "valgrind --px-default=allregs-at-mem-access --px-file-backed=allregs-at-mem-access --tool=cachegrind --cache-sim=yes --branch-sim=yes"
-CACHES = "--I1=32768,8,64 --D1=32768,8,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
+from callgrind import VALGRIND, Failed, main, passed
+
+CACHES = "--tool=cachegrind --branch-sim=yes --I1=32768,8,64 --D1=32768,8,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
 REP_BYTES = {"erms": 1, "rep": 8}  # bytes that one store of the instruction writes
 SECONDS = 300
 
@@ -57,10 +55,6 @@ WAYS = (
 )
 
 
-class Failed(Exception):
-    """The reason why there are no figures."""
-
-
 def totals(text):
     """{event: count} from cachegrind's file."""
     events = re.search(r"^events: (.+)$", text, re.M)
@@ -90,19 +84,16 @@ def argv_of(way, pages, machine, out):
         f'bench="fault bytes={way.bytes * pages} size={way.size} pieces={way.pieces} insn={way.insn} runs=1 warm=off"'
     )
     memory = "512M" if way.size == "2M" else "5G"
-    return [*VALGRIND.split(), *CACHES.split(), f"--cachegrind-out-file={out}", machine, "-x", "-c", "1", "-m", memory, "-k", cmdline]
+    return [*f"{VALGRIND} {CACHES}".split(), f"--cachegrind-out-file={out}", machine, "-x", "-c", "1", "-m", memory, "-k", cmdline]
 
 
 def run(way, pages, machine, folder):
     """Totals of one run that touched `pages` pages in this way."""
     out = Path(folder) / "out"
-    try:
-        done = subprocess.run(argv_of(way, pages, machine, out), capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as why:
-        raise Failed(f"valgrind: {why}") from why
+    text = passed(argv_of(way, pages, machine, out), SECONDS)
     did = rf"^BENCH fault mode={way.mode} insn={way.insn} size={way.size} .*\bpages={pages} .*\bfaults={pages} "
-    if "ASHLAR-END verdict=pass" not in done.stdout or not re.search(did, done.stdout, re.M):
-        raise Failed(f"the hosted machine did not touch {pages} pages of {way.size}, {way.mode}, {way.insn}: {done.stdout[-400:]}")
+    if not re.search(did, text, re.M):
+        raise Failed(f"the hosted machine did not touch {pages} pages of {way.size}, {way.mode}, {way.insn}: {text[-400:]}")
     return totals(out.read_text(encoding="ascii"))
 
 
@@ -112,31 +103,14 @@ def record_of(way, events):
     return f"BENCH cachegrind mode={way.mode} insn={way.insn} size={way.size} extent={way.extent} pages={count} {words}"
 
 
-def measure_all(machine):
-    names = list(events_of(WAYS[0], *[dict.fromkeys("Ir Bc Bi Bcm Bim Dr Dw D1mr D1mw I1mr DLmr DLmw ILmr".split(), 0)] * 2))
-    records = []
-    print("Events of a fault on a huge page, by a model (cachegrind)\n\n  size  pieces  insn ", *(f"{name.replace('_', ' '):>15}" for name in names))
+def measure(build):
+    """Print a record for each way as it is measured."""
     for way in WAYS:
         with tempfile.TemporaryDirectory() as folder:
-            events = events_of(way, *(run(way, pages, machine, folder) for pages in way.counts))
-        count = way.counts[1] - way.counts[0]
-        print(f"  {way.size:<5} {way.pieces:<7} {way.insn:<5}", *(f"{events[name] / count:15,.1f}" for name in names), flush=True)
-        records.append(record_of(way, events))
-    print("", *records, sep="\n")
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Count the events of a huge page fault with cachegrind.")
-    parser.add_argument("--build", type=Path, default=Path("build"))
-    args = parser.parse_args()
-    try:
-        measure_all(str(args.build / "host/native/ashlar-host"))
-    except Failed as why:
-        print(f"cachegrind: {why}\nASHLAR-END verdict=fail code=0x11")
-        return 1
-    print("ASHLAR-END verdict=pass code=0x10")
-    return 0
+            few, many = (run(way, pages, str(build / "host/native/ashlar-host"), folder) for pages in way.counts)
+        print(record_of(way, events_of(way, few, many)), flush=True)
+    return True
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main("Count the events of a huge page fault with cachegrind.", measure))

@@ -10,7 +10,6 @@ of one build give the same figures. figures.py has the form of the file and the 
 """
 
 import argparse
-import os
 import re
 import subprocess
 import sys
@@ -21,9 +20,11 @@ from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parents[1] / "qemu")]
 
+import callgrind  # noqa: E402
 import figures  # noqa: E402
+from callgrind import PROFILE, ROOT, VALGRIND, Failed, passed  # noqa: E402
 from figures import Cost, Figures  # noqa: E402
-from machine import ROOT, Machine, command, version_of  # noqa: E402
+from machine import Machine, command, version_of  # noqa: E402
 from records import values_of as records  # noqa: E402
 
 FILE, CHANGES = ROOT / "tests/bench/counts", ROOT / "CHANGELOG.md"
@@ -31,22 +32,14 @@ WORDS = "bench=counts clear.insn=rep"
 SECONDS = 400
 SHOWN = 4  # operations that an entry of the change log names at most
 CPUS, MORE_CPUS, GIB, MORE_GIB = 4, 8, 4, 516
-# Registers must be exact at every access to memory (cachegrind.py says why).
-VALGRIND = "valgrind --px-default=allregs-at-mem-access --px-file-backed=allregs-at-mem-access --tool=callgrind --cache-sim=yes"
 # The level-1 data cache has no sets: in one with sets, the place that the linker gives to other data decides which lines displace each other.
 CACHES = "--I1=32768,8,64 --D1=49152,768,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
-PROFILE = "--dump-instr=yes --dump-line=no --compress-pos=no --compress-strings=no --zero-before=counts_step_begins --dump-before=counts_step_ends"
-# Place in the source of a function of ours, or of the inline function that it begins with.
-OURS = ("mm/", "kernel/", "arch/", "tests/host/include/")
+STEPS = "--zero-before=counts_step_begins --dump-before=counts_step_ends"
 CLEARS = {"clear_orig", "clear_rep", "clear_erms", "clear_clzero", "clear_nt"}  # their stores are not counted
 HEAD = (
     "# What each operation costs, in counts; tests/report/figures.py says what the columns mean, tests/README.md how to read them.",
     "# Written by make counts. make test fails if a figure rises by more than 2%.",
 )
-
-
-class Failed(Exception):
-    """The reason why there are no figures."""
 
 
 # ---- the tools that made the figures ----
@@ -77,18 +70,8 @@ TOOLS_OF = {"kernel": kernel_tools, "hosted": hosted_tools}
 # ---- in QEMU ----
 
 
-def run(argv, cwd=None, env=None):
-    try:
-        done = subprocess.run(argv, cwd=cwd, env=env, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
-    except (OSError, subprocess.TimeoutExpired) as why:
-        raise Failed(f"{argv[0]}: {why}") from why
-    if "ASHLAR-END verdict=pass" not in done.stdout:
-        raise Failed(f"{Path(argv[0]).name} did not pass: {(done.stdout + done.stderr)[-1500:]}")
-    return done.stdout
-
-
 def boot(build, cpus, gib, words):
-    return run(command(Machine("pvh", cpus, f"{gib}G", accel="icount", cmdline=words), build / "ashlar.elf"))
+    return passed(command(Machine("pvh", cpus, f"{gib}G", accel="icount", cmdline=words), build / "ashlar.elf"), SECONDS)
 
 
 def ready_ns(text):
@@ -121,16 +104,6 @@ def locked_addresses(program):
     return {int(found[1], 16) for found in re.finditer(r"^ *([0-9a-f]+):\s+(?:lock\b|xchg\s.*\()", text, re.M)}
 
 
-def source_of(path, known):
-    """The path below the root of a source that a profile names, or "" if it is none of OURS."""
-    if path not in known:
-        parts = os.path.normpath(path).strip("/").split("/")
-        below = ("/".join(parts[i:]) for i in range(len(parts)))
-        found = next((name for name in below if name and (ROOT / name).is_file()), "")
-        known[path] = found if found.startswith(OURS) else ""
-    return known[path]
-
-
 def plain(function):
     """The name that the source has: without what the compiler and valgrind append to parts, clones and recursion."""
     return re.split(r"[.'@]", function)[0]
@@ -138,33 +111,14 @@ def plain(function):
 
 def profile_of(text, locked, known):
     """{function: Cost} of one dump: what each function of mm, kernel and arch did itself."""
-    costs, events, ours, function, called = {}, [], False, "", False
-    for line in text.splitlines():
-        key, equals, value = line.partition("=")
-        if line.startswith("events: "):
-            events = line.split()[1:]
-        elif equals and key == "fl":
-            ours = bool(source_of(value, known))
-        elif equals and key == "fn":
-            function = plain(value)
-        elif equals and key == "calls":
-            called = True  # the next line has the cost of the function that was called
-        elif line.startswith("0x") and called:
-            called = False
-        elif line.startswith("0x") and ours and function not in CLEARS:
-            add_line(costs.setdefault(function, Cost()), line.split(), events, locked)
+    profile, costs = callgrind.parse(text, locked), {}
+    for (name, path), counts in profile.own.items():
+        if callgrind.source_of(path, known).startswith(callgrind.OURS) and plain(name) not in CLEARS:
+            count, cost = dict(zip(profile.events, counts)), costs.setdefault(plain(name), Cost())
+            cost.insns += count["Ir"]
+            cost.misses += count["D1mr"] + count["D1mw"]
+            cost.locked += count["locked"]
     return costs
-
-
-def add_line(cost, words, events, locked):
-    count = dict(zip(events, map(int, words[1:])))  # trailing zeros are left out
-    cost.insns += count.get("Ir", 0)
-    cost.misses += count.get("D1mr", 0) + count.get("D1mw", 0)
-    cost.locked += count.get("Ir", 0) if int(words[0], 16) in locked else 0
-
-
-def part_number(path):
-    return int(path.suffix[1:])
 
 
 def measure_hosted(build):
@@ -172,13 +126,12 @@ def measure_hosted(build):
     folder = build / "host/native"
     locked, known = locked_addresses(folder / "ashlar-host"), {}
     with tempfile.TemporaryDirectory() as scratch:
-        argv = [*VALGRIND.split(), *CACHES.split(), *PROFILE.split(), f"--callgrind-out-file={scratch}/out"]
+        argv = [*f"{VALGRIND} {CACHES} {PROFILE} {STEPS}".split(), f"--callgrind-out-file={scratch}/out"]
         argv += ["./ashlar-host", "-x", "-u", "-c", "1", "-m", "5G", "-k", f"{WORDS} bench.counts.turns=1"]
-        done = records(run(argv, folder, {"PATH": "/usr/bin:/bin"}), "counts")
-        parts = sorted(Path(scratch).glob("out.*"), key=part_number)
-        if len(parts) != len(done) or not done:
-            raise Failed(f"valgrind wrote {len(parts)} profiles of {len(done)} operations")
-        profiles = [profile_of(part.read_text(encoding="utf-8"), locked, known) for part in parts]
+        done = records(passed(argv, SECONDS, cwd=folder, env={"PATH": "/usr/bin:/bin"}), "counts")
+        profiles = [profile_of(dump, locked, known) for dump in callgrind.dumps_in(scratch)]
+    if len(profiles) != len(done) or not done:
+        raise Failed(f"valgrind wrote {len(profiles)} profiles of {len(done)} operations")
     return {record["op"]: hosted_figures(profile, int(record["times"])) for record, profile in zip(done, profiles)}
 
 
@@ -193,11 +146,7 @@ def hosted_figures(profile, times):
 
 def joined(kernel, hosted):
     """The figures of both parts. A row that needs several CPUs has none of the hosted part."""
-    return {op: join(found, hosted.get(op, Figures())) for op, found in kernel.items()}
-
-
-def join(kernel, hosted):
-    return replace(hosted, insns=kernel.insns, rounds=kernel.rounds, ipis=kernel.ipis)
+    return {op: replace(hosted.get(op, Figures()), insns=of.insns, rounds=of.rounds, ipis=of.ipis) for op, of in kernel.items()}
 
 
 def measure(build):

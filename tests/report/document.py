@@ -15,24 +15,14 @@ import programs
 import results
 import sweeps
 import words
-from paper import Heading, Paper, Table, Text
+from paper import Heading, Paper, Table
 from records import NEEDED, of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
 SECTIONS = (
-    sweeps.section,
-    hvo.section,
-    fill.section,
-    history.section,
-    memmap.section,
-    clear.section,
-    pcp.section,
-    contig.section,
-    pcp.allocator,
-    peer.section,
-    programs.section,
-    results.section,
-)
+    *(module.section for module in (sweeps, hvo, fill, history, memmap, clear, pcp, contig)), pcp.allocator,
+    *(module.section for module in (peer, programs, results)),
+)  # fmt: skip
 
 
 def summary(captures):
@@ -47,26 +37,20 @@ def hosts(captures):
     """The machines: what the host says of itself, and what each kind of guest saw."""
     found = []
     for capture in captures:
-        for key in ("host", "cpu"):
-            text = capture.facts.get(key) if key == "host" or capture.where != "native" else None
-            line = f"{'Host' if key == 'host' else words.WHERE.get(capture.where, capture.where)}: {text}"
-            if text and line not in found:
-                found.append(line)
-    return found
+        where = words.WHERE.get(capture.where, capture.where)
+        seen = capture.facts.get("cpu") if capture.where != "native" else None
+        found += [f"{name}: {text}" for name, text in (("Host", capture.facts.get("host")), (where, seen)) if text]
+    return list(dict.fromkeys(found))
 
 
-def loaded(captures):
+def loaded(paper, captures):
     """Other work on the host: the largest figure that the host gave just before a run."""
     busy = [float(c.facts["busy"]) for c in captures if re.fullmatch(r"\d{1,4}\.\d+", c.facts.get("busy", ""))]
-    if not busy or max(busy) < LOADED:
-        return None
-    return Text(
-        (
+    if max(busy, default=0) >= LOADED:
+        paper.note(
             f"The host had other work while this was measured: up to {max(busy):.1f} of its CPUs were busy just before a"
             " run. Times are longer than on a quiet one, ranges wider, and small differences mean nothing."
-        ),
-        "note",
-    )
+        )
 
 
 def run_row(capture):
@@ -89,32 +73,27 @@ def make(captures):
     dates = sorted({c.facts["date"] for c in captures if "date" in c.facts})
     measured = [f"Measured {' to '.join(dict.fromkeys((dates[0], dates[-1])))}"] if dates else []
     if measured or hosts(captures):
-        paper.add(Text(". ".join(measured + hosts(captures)) + "."))
-    paper.add(loaded(captures))
+        paper.text(". ".join(measured + hosts(captures)) + ".")
+    loaded(paper, captures)
     for capture in captures:
         if capture.problem:
-            paper.add(Text(f"{capture.name}: {capture.problem}. What it had recorded until then is below.", "bad"))
+            paper.text(f"{capture.name}: {capture.problem}. What it had recorded until then is below.", "bad")
     if not pictures.available():
-        paper.add(Text("No pictures: matplotlib is not installed (`apt-get install python3-matplotlib`).", "note"))
+        paper.note("No pictures: matplotlib is not installed (`apt-get install python3-matplotlib`).")
     lines = summary(captures)
     if lines:
         paper.add(Heading("Summary"), lines)
-        paper.add(
-            Text(
-                (
-                    "Published figures are of Linux on other machines: compare ratios between columns, not figures"
-                    " across. What differs is said in each section."
-                ),
-                "note",
-            )
+        paper.note(
+            "Published figures are of Linux on other machines: compare ratios between columns, not figures"
+            " across. What differs is said in each section."
         )
     for section in SECTIONS:
         section(paper, captures)
     paper.add(Heading("Runs"), runs(captures))
     torn = sum(c.torn for c in captures)
     if torn:
-        paper.add(Text(f"{torn} lines begin as a record and are not whole: left out.", "note"))
+        paper.note(f"{torn} lines begin as a record and are not whole: left out.")
     other = sorted({r.kind for c in captures for r in c.records if not r.kind.startswith(results.KIND)} - NEEDED.keys())
     if other:
-        paper.add(Text("Also recorded, not shown: " + ", ".join(f"`{kind}`" for kind in other) + "."))
+        paper.text("Also recorded, not shown: " + ", ".join(f"`{kind}`" for kind in other) + ".")
     return paper

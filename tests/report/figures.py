@@ -65,10 +65,6 @@ def line_of(op, figures):
     return f"{op:<30}{columns}  {' '.join(cost_text(name, kept[name]) for name in ordered)}".rstrip()
 
 
-def parse_value(text):
-    return None if text == "-" else float(text)
-
-
 def parse(text):
     """({part: its tools}, {op: Figures}) of the file's text."""
     tools, found = {}, {}
@@ -78,7 +74,7 @@ def parse(text):
             tools[part] = tools_of_part
         elif line and not line.startswith("#"):
             op, *words = line.split()
-            values = [parse_value(word) for word in words[: len(KINDS)]]
+            values = [None if word == "-" else float(word) for word in words[: len(KINDS)]]
             functions = {}
             for word in words[len(KINDS) :]:
                 name, _, costs = word.rpartition("=")

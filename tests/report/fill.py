@@ -5,11 +5,9 @@ one.
 """
 
 import words
-from paper import Heading, Text
+from paper import Heading
 from records import mode_at_boot, of_kind
-from rows import item, machine, median, rows_of, runs, table
-
-GIGA = 1 << 30
+from rows import item, machine, median, memory, rows_of, runs, table
 
 
 def pool_of(boot):
@@ -25,10 +23,6 @@ def mode_of(boot):
     return "-" if pool_of(boot) == "none" else f"hvo={mode_at_boot(boot)}"
 
 
-def memory_of(boot):
-    return words.size(-(-boot["ram_bytes"] // GIGA) * GIGA)
-
-
 def pool_ms(boot):
     return (boot.get("pool_ns", 0) + boot.get("pool_1g_ns", 0)) / 1e6
 
@@ -39,7 +33,7 @@ def ready_ms(boot):
 
 def boot_table(captures):
     boots = of_kind([c for c in captures if c.boots > 1 and c.name.startswith("pools")], "boot")
-    keys = {"CPUs": item("cpus_started"), "memory": memory_of, "struct pages": memmap_of, "mode": mode_of, "pool": pool_of}
+    keys = {"CPUs": item("cpus_started"), "memory": memory, "struct pages": memmap_of, "mode": mode_of, "pool": pool_of}
     columns = {
         "boots": runs,
         "the pool ms": lambda row: "-" if row.key["mode"] == "-" else median(pool_ms)(row),
@@ -67,11 +61,9 @@ def section(paper, captures):
     if not tables:
         return
     paper.add(Heading("Pools over much of the memory"))
-    paper.add(
-        Text(
-            "preinit: pages of 1 GiB that are made at boot are born optimised, before all other struct pages are made (Linux"
-            " since 6.15; van der Linden, 2025-02). bare: the pages belong to the pool and their memory is kept for it, but their"
-            " struct pages are made when they are taken, which the second table times. " + words.EMULATED
-        )
+    paper.text(
+        "preinit: pages of 1 GiB that are made at boot are born optimised, before all other struct pages are made (Linux"
+        " since 6.15; van der Linden, 2025-02). bare: the pages belong to the pool and their memory is kept for it, but their"
+        " struct pages are made when they are taken, which the second table times. " + words.EMULATED
     )
     paper.add(*tables)

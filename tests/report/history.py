@@ -1,16 +1,12 @@
 """What can still be had after days of work: pages of 1 GiB and 2 MiB, in each mode and on Linux."""
 
 import pictures
-from paper import Figure, Heading, Text
+from paper import Figure, Heading
 from pictures import Series
 from records import of_kind
-from rows import rows_of, table
+from rows import memory, rows_of, table
 
 COLOUR = {"hvo=off": "green", "hvo=unbatched": "red", "hvo=batched": "orange", "hvo=on": "blue"}
-
-
-def memory(record):
-    return f"{-(-(record.get('ram_bytes') or record.capture.facts.get('ram_bytes', 0)) >> 30)} GiB"
 
 
 def side(record):
@@ -31,19 +27,15 @@ def section(paper, captures):
     days = (0, 1, max(r["day"] for r in records))
     columns = {f"{name}, day {day}": after(day, size) for size, name in (("large", "1 GiB"), ("small", "2 MiB")) for day in days}
     paper.add(Heading("After days of work"))
-    paper.add(
-        Text(
-            "A day's work is as many pages of 1 GiB as there are, then pages of 2 MiB over three quarters of memory, then small pages over"
-            " a quarter; all of it is given back. Then pages are counted that can be had, of either size."
-        )
+    paper.text(
+        "A day's work is as many pages of 1 GiB as there are, then pages of 2 MiB over three quarters of memory, then small pages over"
+        " a quarter; all of it is given back. Then pages are counted that can be had, of either size."
     )
     several, had = len(set(map(memory, records))) > 1, {}
     for r in sorted(records, key=lambda r: (memory(r), side(r))):
         had.setdefault((memory(r), side(r)), {})[r["day"]] = r["large"]
     lines = [
-        Series(f"{size}, {name}", list(large.items()), dashed=name.startswith("Linux"))
-        if several
-        else Series(name, list(large.items()), COLOUR.get(name), dashed=name.startswith("Linux"))
+        Series(f"{size}, {name}" if several else name, list(large.items()), None if several else COLOUR.get(name), name.startswith("Linux"))
         for (size, name), large in had.items()
     ]
     svg = pictures.lines("history", lines, "days of work", "pages of 1 GiB that can be had")

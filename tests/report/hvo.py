@@ -3,7 +3,7 @@
 import pictures
 import seeds
 import words
-from paper import Figure, Heading, Text
+from paper import Figure, Heading
 from pictures import Series
 from records import Spread, of_kind
 from rows import item, last, machine, median, rows_of, runs, table
@@ -184,33 +184,26 @@ def section(paper, captures):
     if not found:
         return
     paper.add(Heading("HVO series: a pool of huge pages grows and shrinks"))
-    paper.add(
-        Text(
-            'Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09. off keeps all struct pages of a huge'
-            " page. unbatched (before) frees seven of their eight frames with a TLB shootdown for every page and step;"
-            " batched (after) flushes once for all; on, ours, never builds tails that nobody asked for."
-        )
+    paper.text(
+        'Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09. off keeps all struct pages of a huge'
+        " page. unbatched (before) frees seven of their eight frames with a TLB shootdown for every page and step;"
+        " batched (after) flushes once for all; on, ours, never builds tails that nobody asked for."
     )
     title = "Growing (alloc) and shrinking (free) a pool: times, and multiples of HVO off on the same machine"
     paper.add(table(title, found, COLUMNS, list(published()), ours=lambda row: row.key["mode"] == "on"))
-    paper.add(
-        Text(
-            "Not comparable: the published times are of Linux on other machines, which also accounts pages to cgroups,"
-            " takes its locks against other users and clears nothing here either; Ashlar does what the technique needs"
-            " and no more. Their pages are 500,000, ours a few thousand, and `unbatched` is measured with a sixteenth"
-            " of them. On a host with fewer CPUs than the guest, an interrupt waits for its CPU to be run at all: that"
-            " makes rounds dearer than on hardware. Hosted, an entry of the tables is changed by a system call of the host,"
-            " for which every mode that remaps pays. Net is without the time of these calls; `make bench WHAT=hvo` counts the same"
-            " work in three ways. "
-            + words.EMULATED,
-            "note",
-        )
+    paper.note(
+        "Not comparable: the published times are of Linux on other machines, which also accounts pages to cgroups,"
+        " takes its locks against other users and clears nothing here either; Ashlar does what the technique needs"
+        " and no more. Their pages are 500,000, ours a few thousand, and `unbatched` is measured with a sixteenth"
+        " of them. On a host with fewer CPUs than the guest, an interrupt waits for its CPU to be run at all: that"
+        " makes rounds dearer than on hardware. Hosted, an entry of the tables is changed by a system call of the host,"
+        " for which every mode that remaps pays. Net is without the time of these calls; `make bench WHAT=hvo` counts the same"
+        " work in three ways. "
+        + words.EMULATED
     )
     paper.add(cpus_picture(found, "alloc", "hvo-grow"), cpus_picture(found, "free", "hvo-shrink"), in_all(found))
-    paper.add(
-        Text(
-            "Rounds: shootdowns. IPIs: messages they took. Debt: what a mode leaves for another moment, opening the"
-            " sections before (alloc) or giving every struct page of what came back (free). In all: every page is opened, made huge,"
-            " given back and made small, two pages of 1 MiB from a block, while all other memory is held."
-        )
+    paper.text(
+        "Rounds: shootdowns. IPIs: messages they took. Debt: what a mode leaves for another moment, opening the"
+        " sections before (alloc) or giving every struct page of what came back (free). In all: every page is opened, made huge,"
+        " given back and made small, two pages of 1 MiB from a block, while all other memory is held."
     )

@@ -47,6 +47,7 @@ class Leg:
     turns: int = 1
     shown: str = ""  # the command that a user types for this run; "": it follows from the rest
     group: str = ""  # the name of the leg in T=; "": its name up to the first dash
+    sweep: str = ""  # KEY=VALUE of the switch that is varied
 
     def machines(self):
         """One leg for each boot, in order."""
@@ -166,8 +167,7 @@ def argv_of(leg, build):
     machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra, strict=not leg.kernel)
     argv = command(machine, Path(leg.kernel) if leg.kernel else build / "ashlar.elf")
     accel = "icount" if "-icount" in argv else argv[argv.index("-accel") + 1].partition(",")[0]
-    shown = f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
-    shown = leg.shown or shown
+    shown = leg.shown or f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
     if leg.kernel:
         shown = f"make bench WHAT=linux, {Path(leg.kernel).name}, {leg.cpus} CPUs, {leg.mem}: {leg.cmdline}"
     return argv, shown, f"{accel} QEMU {'.'.join(map(str, version_of(argv[0])))}"
@@ -185,31 +185,22 @@ def head(leg, shown, where):
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "busy": f"{busy_cpus():.2f}",
         "boots": str(len(leg.machines())) if leg.boots else "",
+        "sweep": leg.sweep,
     }
     return "".join(f"# capture {key} {value}\n" for key, value in facts.items() if value)
 
 
-def follow(child, file, deadline):
-    """Copy the console into the file until it ends. Returns what went wrong, or ""."""
-    try:
-        child.wait(timeout=max(deadline - time.monotonic(), 0.1))
-    except subprocess.TimeoutExpired:
-        child.kill()
-        child.wait()
-        return LATE
-    except KeyboardInterrupt:
-        child.kill()
-        child.wait()
-        return "stopped"
-    return ""
-
-
 def boot(leg, build, file):
     """Run one machine and append its console. Returns what went wrong, or ""."""
-    child = subprocess.Popen(
-        argv_of(leg, build)[0], stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT, start_new_session=True
-    )
-    return follow(child, file, time.monotonic() + leg.seconds)
+    argv = argv_of(leg, build)[0]
+    try:
+        streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}
+        subprocess.run(argv, **streams, start_new_session=True, timeout=leg.seconds, check=False)
+    except subprocess.TimeoutExpired:
+        return LATE
+    except KeyboardInterrupt:
+        return "stopped"
+    return ""
 
 
 def run_leg(leg, build, folder):
@@ -257,10 +248,8 @@ def run_all(legs, build, folder):
 def consoles_in(folder):
     """The consoles of `make bench` first, in its order, then those that other targets left there."""
     names = [leg.name for leg in LEGS + ON_REQUEST]
-    found = {path.stem: path for path in sorted(folder.glob("*.console"))}
-    return [found[name] for name in names if name in found] + [
-        path for name, path in found.items() if name not in names
-    ]
+    paths = sorted(folder.glob("*.console"))
+    return sorted(paths, key=lambda path: names.index(path.stem) if path.stem in names else len(names))
 
 
 def report(folder):
@@ -269,18 +258,33 @@ def report(folder):
     return subprocess.run(script, check=False).returncode
 
 
-def main():
-    parser = argparse.ArgumentParser(description="Run the benchmarks and make the report.")
+def arguments(description, *more):
+    """The command line of a program that runs legs: --build, --tools, --only, and more options with a value."""
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--build", type=Path, default=Path("build"))
-    parser.add_argument("--only", default="", help="names of benchmarks, commas between")
+    parser.add_argument("--tools", type=Path, default=Path("build/tools"))
+    parser.add_argument("--only", default="", help="names, commas between")
+    for option in more:
+        parser.add_argument(option, default="")
     args = parser.parse_args()
+    args.only = [name for name in args.only.split(",") if name]
+    return args
+
+
+def bench(legs, build, old=(), folder="bench"):
+    """Run legs and make the report. Consoles that match `old` go first: an earlier session met another state of the host."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    folder = args.build / "bench"
+    folder = build / folder
     folder.mkdir(parents=True, exist_ok=True)
-    wanted = [name for name in args.only.split(",") if name]
-    legs = [leg for leg in LEGS + ON_REQUEST if group_of(leg) in wanted] if wanted else list(LEGS)
-    failed = run_all(legs, args.build.resolve(), folder)
+    for path in (path for pattern in old for path in folder.glob(pattern)):
+        path.unlink()
+    failed = run_all(list(legs), build.resolve(), folder)
     return 1 if report(folder) or failed else 0
+
+
+def main():
+    args = arguments("Run the benchmarks and make the report.")
+    return bench([leg for leg in LEGS + ON_REQUEST if group_of(leg) in args.only] if args.only else LEGS, args.build)
 
 
 if __name__ == "__main__":

@@ -6,25 +6,18 @@ and, because each of them meets its memory for the first time, the figure at fir
 noise (words.saved).
 """
 
+from dataclasses import dataclass, field
+
 import seeds
 import words
-from paper import Heading, Table, Text
+from paper import Heading, Table
 from records import Spread, of_kind
 from rows import item, last, machine, median, rows_of, table
 
 INIT = 6  # index in a published row: ms of deferred init
+SERIAL = "serial", "0"
 WAYS = ("serial", "parallel", "eager")
-MEANS = {
-    "serial": "before",
-    "parallel": "after",
-    "eager": "ours, all at boot",
-    "lazy": "ours",
-}
-
-
-def asked_of(mode, asked):
-    """Threads or share asked for, if the way has any."""
-    return str(asked) if mode in ("parallel", "eager") else "0" if mode == "serial" else ""
+MEANS = {"serial": "before", "parallel": "after", "eager": "ours, all at boot", "lazy": "ours"}
 
 
 def machine_of(record):
@@ -32,41 +25,60 @@ def machine_of(record):
     return record.capture.where, facts.get("cpus", "?"), facts.get("ram_bytes", 0)
 
 
-def tables(captures):
-    """{(where, cpus, ram): {(mode, asked): record}}, the last run of each machine."""
+def figure_of(values):
+    """Median and deviation of some figures, as words.saved() and words.with_sd() take them."""
+    return (Spread(values).median, Spread(values).sd) if values else (None, 0)
+
+
+@dataclass
+class Way:
+    """What one machine measured of one way: the last record of the benchmark, and those of boots."""
+
+    record: object = None
+    boots: list = field(default_factory=list)
+
+    @property
+    def boot(self):
+        return figure_of([boot["ns_to_ready"] / 1e6 for boot in self.boots])
+
+    @property
+    def init(self):
+        return (self.record["ns"] / 1e6, self.record["ns_sd"] / 1e6) if self.record else (None, 0)
+
+    @property
+    def warm(self):
+        return self.record and self.record["ns"] / self.record["pages"]
+
+    @property
+    def first_touch(self):
+        """ns per struct page in memory that nobody touched before, over boots, or the one time in the bench."""
+        of_boots = [b["memmap_ns"] / b["memmap_pages"] for b in self.boots if b.get("memmap_pages") and b.get("memmap_ns")]
+        if not of_boots and self.record and self.record["ns_first"]:
+            return words.figure(self.record["ns_first"] / self.record["pages"])
+        return words.with_sd(*figure_of(of_boots)) if len(of_boots) > 1 else words.figure(figure_of(of_boots)[0])
+
+
+def machines(captures):
+    """{(where, cpus, ram): {(mode, threads or share asked for): Way}}. Boots count only from consoles with many boots in turn."""
     found = {}
+
+    def way_of(record, mode, asked):
+        key = mode, str(asked) if mode in ("parallel", "eager") else "0" if mode == "serial" else ""
+        return found.setdefault(machine_of(record), {}).setdefault(key, Way())
+
     for record in of_kind(captures, "memmap"):
-        rows = found.setdefault(machine_of(record), {})
-        rows[record["mode"], asked_of(record["mode"], record.get("asked", ""))] = record
-    return {key: rows for key, rows in found.items() if ("serial", "0") in rows and any(mode == "parallel" for mode, _ in rows)}
+        way_of(record, record["mode"], record.get("asked", "")).record = record
+    for record in of_kind([c for c in captures if c.boots > 1 and not c.name.startswith("pools")], "boot"):
+        if record.get("memmap") in MEANS and not record.get("pool_pages") and not record.get("pool_1g_pages"):  # else fill.py's
+            way_of(record, record["memmap"], record.get("memmap_asked", "")).boots.append(record)
+    return {
+        key: ways for key, ways in found.items()
+        if ways.get(SERIAL, Way()).record and any(mode == "parallel" and way.record for (mode, _), way in ways.items())
+    }
 
 
-def boots(captures):
-    """{(where, cpus, ram): {(mode, asked): records of the boots}}, only from consoles with many boots in turn."""
-    found = {}
-    for record in of_kind([c for c in captures if c.boots > 1], "boot"):
-        if record.get("pool_pages") or record.get("pool_1g_pages") or record.capture.name.startswith("pools"):
-            continue  # these belong to fill.py
-        if record.get("memmap") in MEANS:
-            key = (record["memmap"], asked_of(record["memmap"], record.get("memmap_asked", "")))
-            found.setdefault(machine_of(record), {}).setdefault(key, []).append(record)
-    return found
-
-
-def serial_of(rows):
-    return rows["serial", "0"]
-
-
-def best_of(rows, mode):
-    return min((r for (m, _), r in rows.items() if m == mode), key=lambda r: r["ns"], default=None)
-
-
-def first_touch(record, booted):
-    """ns per struct page in memory that nobody touched before: a Spread over boots, or the one time in the bench."""
-    of_boots = [b["memmap_ns"] / b["memmap_pages"] for b in booted if b.get("memmap_pages") and b.get("memmap_ns")]
-    if of_boots:
-        return Spread(of_boots)
-    return Spread([record["ns_first"] / record["pages"]]) if record and record["ns_first"] else None
+def best_of(ways, mode):
+    return min((way.warm for (name, _), way in ways.items() if name == mode and way.record), default=None)
 
 
 def published(percent, threads):
@@ -80,80 +92,49 @@ def published(percent, threads):
     return [f"{min(values):.1f} to {max(values):.1f} %" if values else "-" for values in found]
 
 
-def our_rows(rows, booted):
+def our_rows(ways):
     """The table of one machine, with its rows in the published order."""
-    keys = [key for mode in (*WAYS, "lazy") for key in {**rows, **booted} if key[0] == mode]
-    base = serial_of(rows)
-    base_boot = Spread([b["ns_to_ready"] for b in booted[("serial", "0")]]) if ("serial", "0") in booted else None
-    for mode, asked in keys:
-        record, boot_records = rows.get((mode, asked)), booted.get((mode, asked), [])
-        boot = Spread([b["ns_to_ready"] / 1e6 for b in boot_records]) if boot_records else None
-        touch = first_touch(record, boot_records)
+    base = ways[SERIAL]
+    for (mode, asked), way in sorted(ways.items(), key=lambda item: list(MEANS).index(item[0][0])):
         percent = int(asked[:-1]) if asked.endswith("%") else -1
-        threads = record["threads"] if record else boot_records[0].get("memmap_threads", "-")
-        is_base = mode == "serial"
-        theirs = published(percent, threads if mode == "parallel" else 0) if mode == "parallel" else ["-", "-"]
-        saved_boot = words.saved(base_boot.median / 1e6, base_boot.sd / 1e6, boot.median, boot.sd) if base_boot and boot else "-"
-        saved_init = words.saved(base["ns"], base["ns_sd"], record["ns"], record["ns_sd"]) if record else "-"
+        threads = way.record["threads"] if way.record else way.boots[0].get("memmap_threads", "-")
+        theirs = published(percent, threads) if mode == "parallel" else ["-", "-"]
+        saved = ["--", "--"] if way is base else [words.saved(*base.boot, *way.boot), words.saved(*base.init, *way.init)]
+        made = words.with_sd(*way.init) if way.record else "nothing made"
         yield [
-            f"{mode}: {MEANS[mode]}",
-            asked if percent >= 0 else "",
-            threads if mode != "serial" else 0,
-            "--" if is_base else saved_boot,
-            words.with_sd(boot and boot.median, boot.sd if boot else 0),
-            theirs[0],
-            "--" if is_base else saved_init,
-            words.with_sd(record and record["ns"] / 1e6, record["ns_sd"] / 1e6 if record else 0) if record else "nothing made",
-            theirs[1],
-            words.figure(record and record["ns"] / record["pages"]),
-            words.with_sd(touch.median, touch.sd) if touch and touch.runs > 1 else words.figure(touch and touch.median),
-            f"{len(boot_records)} / {record['runs'] if record else 0}",
-        ]
+            f"{mode}: {MEANS[mode]}", asked if percent >= 0 else "", threads if mode != "serial" else 0,
+            saved[0], words.with_sd(*way.boot), theirs[0], saved[1], made, theirs[1],
+            words.figure(way.warm), way.first_touch, f"{len(way.boots)} / {way.record['runs'] if way.record else 0}",
+        ]  # fmt: skip
 
 
 HEAD = [
-    "node%",
-    "threads",
-    "kernel boot: speedup",
-    "ms (sd)",
-    "published",
-    "memmap init: speedup",
-    "ms (sd)",
-    "published",
-    "ns per struct page: warm",
-    "first touch",
-    "boots / runs",
+    *("way", "node%", "threads", "kernel boot: speedup", "ms (sd)", "published", "memmap init: speedup", "ms (sd)", "published"),
+    *("ns per struct page: warm", "first touch", "boots / runs"),
 ]
 
 
-def ours(found, booted):
-    for key, rows in found.items():
-        where, cpus, ram = key
-        body = list(our_rows(rows, booted.get(key, {})))
+def ours(found):
+    for (where, cpus, ram), ways in found.items():
+        body = list(our_rows(ways))
         mark = tuple(i for i, row in enumerate(body) if row[0].startswith(("eager", "lazy")))
         title = f"{words.place(where, cpus)}, {words.size(ram) if ram else '?'}: the slowest node decides; medians, deviations of a sample"
-        yield Table(["way", *HEAD], body, title, left=1, ours=mark)
+        yield Table(HEAD, body, title, left=1, ours=mark)
 
 
 def published_full():
     """The published tables, with their own columns."""
     rows = []
     for machine, nodes, gib, table in seeds.MEMMAP:
-        for i, (percent, threads, boot_saved, boot, boot_sd, init_saved, init, init_sd) in enumerate(table):
-            rows.append(
-                [
-                    machine if i == 0 else "",
-                    f"{nodes} x {gib} GiB" if i == 0 else "",
-                    f"{percent}%" if i else "",
-                    threads,
-                    f"{boot_saved:.1f} %" if i else "--",
-                    f"{boot:.1f} ({boot_sd:.1f})",
-                    f"{init_saved:.1f} %" if i else "--",
-                    f"{init:.1f} ({init_sd:.1f})",
-                ]
-            )
+        for percent, threads, boot_saved, boot, boot_sd, init_saved, init, init_sd in table:
+            first = percent == 0
+            rows.append([
+                machine if first else "", f"{nodes} x {gib} GiB" if first else "", "" if first else f"{percent}%", threads,
+                "--" if first else f"{boot_saved:.1f} %", f"{boot:.1f} ({boot_sd:.1f})",
+                "--" if first else f"{init_saved:.1f} %", f"{init:.1f} ({init_sd:.1f})",
+            ])  # fmt: skip
     head = ["published on", "memory", "node%", "threads", "kernel boot: speedup", "ms (sd)", "deferred init: speedup", "ms (sd)"]
-    return Table(head, rows, "Published: all rows", left=2, folded=True)
+    return Table(head, rows, "Published: all rows", left=2)
 
 
 LAZY = {
@@ -205,54 +186,37 @@ def limit(captures):
 
 
 def headline(captures):
-    found = tables(captures)
-    best = max(found.items(), key=lambda item: (item[0][0] != "tcg", serial_of(item[1])["pages"]), default=None)
+    best = max(machines(captures).items(), key=lambda item: (item[0][0] != "tcg", item[1][SERIAL].record["pages"]), default=None)
     if not best:
         return None
-    (where, cpus, _), rows = best
-    mine = best_of(rows, "eager")
-    table = seeds.MEMMAP[0][3]
-    scale = 1e6 / (seeds.MEMMAP[0][2] * 2**30 / 4096)
-    after = best_of(rows, "parallel")
-    return [
-        "Memmap series, make all struct pages: ns per page",
-        words.figure(table[0][INIT] * scale),
-        words.figure(table[-1][INIT] * scale),
-        words.figure(serial_of(rows)["ns"] / serial_of(rows)["pages"]),
-        words.figure(after["ns"] / after["pages"]),
-        words.figure(mine and mine["ns"] / mine["pages"]),
-        words.place(where, cpus),
-    ]
+    (where, cpus, _), ways = best
+    _, _, gib, table = seeds.MEMMAP[0]
+    theirs = (row[INIT] * 1e6 / (gib * 2**30 / 4096) for row in (table[0], table[-1]))
+    figures = map(words.figure, (*theirs, *(best_of(ways, mode) for mode in WAYS)))
+    return ["Memmap series, make all struct pages: ns per page", *figures, words.place(where, cpus)]
 
 
 def section(paper, captures):
-    found = tables(captures)
+    found = machines(captures)
     if not found:
         return
     paper.add(Heading("Memmap series: all struct pages are made at boot"))
-    paper.add(
-        Text(
-            'Jordan, "mm: parallelize deferred_init_memmap()", 2020-05: the CPUs of each node make its struct pages'
-            " together. Ours, `lazy`, makes them when a block is first split, and boot does not depend on how much RAM"
-            " there is; where all are wanted at boot, `eager` makes them."
-        )
+    paper.text(
+        'Jordan, "mm: parallelize deferred_init_memmap()", 2020-05: the CPUs of each node make its struct pages'
+        " together. Ours, `lazy`, makes them when a block is first split, and boot does not depend on how much RAM"
+        " there is; where all are wanted at boot, `eager` makes them."
     )
-    paper.add(*ours(found, boots(captures)), lazy(captures))
-    paper.add(
-        Text(
-            "Row 0 is the path before the series: no job, no chunks. Its work and that of the rows below it is the same,"
-            " struct page by struct page, freed in pieces of 4 MiB as Linux does. Published speedups are the range of the"
-            " six published machines for the same share of the CPUs. Where runs scatter more than they differ the cell says"
-            " noise. First touch is of memory that the host had not backed.",
-        )
+    paper.add(*ours(found), lazy(captures))
+    paper.text(
+        "Row 0 is the path before the series: no job, no chunks. Its work and that of the rows below it is the same,"
+        " struct page by struct page, freed in pieces of 4 MiB as Linux does. Published speedups are the range of the"
+        " six published machines for the same share of the CPUs. Where runs scatter more than they differ the cell says"
+        " noise. First touch is of memory that the host had not backed."
     )
-    paper.add(
-        Text(
-            "Not comparable: Linux initialises fields and links free lists for each page, Ashlar writes 64 bytes;"
-            " published machines have hundreds of GiB and a core for each thread, where a host with two cores cannot"
-            " gain more than twice, and one that shares its memory bus with others less. Hosted, a struct page that is made"
-            " later takes a system call for each frame, which no kernel does. " + words.EMULATED,
-            "note",
-        )
+    paper.note(
+        "Not comparable: Linux initialises fields and links free lists for each page, Ashlar writes 64 bytes;"
+        " published machines have hundreds of GiB and a core for each thread, where a host with two cores cannot"
+        " gain more than twice, and one that shares its memory bus with others less. Hosted, a struct page that is made"
+        " later takes a system call for each frame, which no kernel does. " + words.EMULATED
     )
     paper.add(published_full(), bound(captures), limit(captures))

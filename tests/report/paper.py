@@ -5,11 +5,13 @@ has them inline, in the reader's colours; Markdown refers to files beside it.
 """
 
 import html
+import itertools
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
 CODE = re.compile(r"`([^`]+)`")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f]")
 STYLE = Path(__file__).with_name("style.css")
 
 
@@ -26,7 +28,7 @@ class Heading:
 @dataclass
 class Text:
     text: str
-    kind: str = ""  # "", "note": a text on what is not comparable, "bad": a run that failed
+    kind: str = ""  # "", "note" or "bad"
 
 
 @dataclass
@@ -37,7 +39,6 @@ class Table:
     rows: list
     caption: str = ""
     left: int = 1
-    folded: bool = False
     ours: tuple = ()
 
 
@@ -56,6 +57,13 @@ class Paper:
     def add(self, *blocks):
         self.blocks += [block for block in blocks if block]
 
+    def text(self, text, kind=""):
+        self.add(Text(text, kind))
+
+    def note(self, text):
+        """What is not comparable."""
+        self.text(text, "note")
+
     @property
     def figures(self):
         return [block for block in self.blocks if isinstance(block, Figure) and block.svg]
@@ -65,63 +73,62 @@ class Paper:
 
 
 def inline(text):
-    return CODE.sub(r"<code>\1</code>", html.escape(text, quote=False))
+    return CODE.sub(r"<code>\1</code>", html.escape(CONTROL.sub("", text), quote=False))
 
 
 def html_row(cells, left, tag):
-    return "".join(
-        f"<{tag}{'' if i < left else ' class=n'}>{inline(str(cell))}</{tag}>" for i, cell in enumerate(cells)
-    )
+    kinds = ["", ' class="n"']
+    return "".join(f"<{tag}{kinds[i >= left]}>{inline(str(cell))}</{tag}>" for i, cell in enumerate(cells))
 
 
 def html_table(table):
-    rows = "\n".join(
-        f"<tr{' class=ours' if i in table.ours else ''}>{html_row(row, table.left, 'td')}</tr>"
-        for i, row in enumerate(table.rows)
-    )
-    caption = f"<p class=caption>{inline(table.caption)}</p>" if table.caption else ""
+    kinds = ["", ' class="ours"']
+    rows = "\n".join(f"<tr{kinds[i in table.ours]}>{html_row(row, table.left, 'td')}</tr>" for i, row in enumerate(table.rows))
     box = (
-        f'<div class=table tabindex=0 role=region aria-label="{html.escape(table.caption[:80] or "table")}"><table>'
+        f'<div class="table" tabindex="0" role="region" aria-label="{html.escape(table.caption[:80] or "table")}"><table>'
         f'<thead><tr>{html_row(table.head, table.left, "th")}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'
     )
-    if table.folded:
-        return f"<details><summary>{inline(table.caption)}</summary>\n{box}\n</details>"
-    return caption + box
+    return f'<p class="caption">{inline(table.caption)}</p>{box}'
 
 
 def html_block(block):
     if isinstance(block, Heading):
-        return f"<h{block.level} id={block.anchor}>{inline(block.text)}</h{block.level}>"
+        return f'<h{block.level} id="{block.anchor}">{inline(block.text)}</h{block.level}>'
     if isinstance(block, Text):
-        return f"<p class={block.kind or 'text'}>{inline(block.text)}</p>"
+        return f'<p class="{block.kind or "text"}">{inline(block.text)}</p>'
     if isinstance(block, Table):
         return html_table(block)
     return f"<figure>{block.svg}<figcaption>{inline(block.caption)}</figcaption></figure>"
 
 
 def to_html(paper):
-    """Figures that follow each other stand side by side if there is room."""
-    parts, row = [], []
-    for block in paper.blocks + [None]:
-        if isinstance(block, Figure):
-            row += [html_block(block)] if block.svg else []
-            continue
-        if row:
-            parts.append("<div class=figures>\n" + "\n".join(row) + "\n</div>")
-            row = []
-        if block:
-            parts.append(html_block(block))
+    """One page that is XML as well. Figures that follow each other stand side by side if there is room."""
+    parts = []
+    for is_figure, blocks in itertools.groupby(paper.blocks, lambda block: isinstance(block, Figure)):
+        made = "\n".join(html_block(block) for block in blocks if not is_figure or block.svg)
+        parts.append(f'<div class="figures">\n{made}\n</div>' if is_figure and made else made)
     tops = [b for b in paper.blocks if isinstance(b, Heading) and b.level == 2]
     links = "\n".join(f'<a href="#{h.anchor}">{inline(h.text.partition(":")[0])}</a>' for h in tops)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        '<meta name="color-scheme" content="light dark">\n'
-        f'<title>{html.escape(paper.title)}</title>\n<style>\n{STYLE.read_text(encoding="utf-8")}</style>\n</head>\n<body>\n<main>\n'
-        f"<h1>{inline(paper.title)}</h1>\n<nav>{links}</nav>\n"
-        + "\n".join(parts)
-        + "\n</main>\n</body>\n</html>\n"
-    )
+    body = "\n".join(parts)
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8"/>
+<meta name="viewport" content="width=device-width, initial-scale=1"/>
+<meta name="color-scheme" content="light dark"/>
+<title>{html.escape(paper.title)}</title>
+<style>
+{STYLE.read_text(encoding="utf-8")}</style>
+</head>
+<body>
+<main>
+<h1>{inline(paper.title)}</h1>
+<nav>{links}</nav>
+{body}
+</main>
+</body>
+</html>
+"""
 
 
 # ---- Markdown ----

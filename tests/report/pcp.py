@@ -2,7 +2,7 @@
 
 import seeds
 import words
-from paper import Heading, Table, Text
+from paper import Heading, Table
 from records import Spread, of_kind
 from rows import item, machine, median, rows_of, runs, table
 
@@ -146,34 +146,26 @@ def section(paper, captures):
     if not turns and not faulted:
         return
     paper.add(Heading("Per-CPU list series: per-CPU page lists that cache no type"))
-    paper.add(
-        Text(
-            'Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09: looking a page\'s type up when it is'
-            " given back is no dearer than remembering it, and cannot be stale. Before, the type is stored with each page"
-            " as it is fetched and freed, and believed when it is given back. The first patch looks each page up, in bulk"
-            " twice, and when it is fetched; the series as a whole once when it is freed and once when it is given back."
-            " Ours looks up once for each page freed and once for all pages of a block that are given back."
-        )
+    paper.text(
+        'Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09: looking a page\'s type up when it is'
+        " given back is no dearer than remembering it, and cannot be stale. Before, the type is stored with each page"
+        " as it is fetched and freed, and believed when it is given back. The first patch looks each page up, in bulk"
+        " twice, and when it is fetched; the series as a whole once when it is freed and once when it is given back."
+        " Ours looks up once for each page freed and once for all pages of a block that are given back."
     )
     if turns:
         paper.add(published(), ratios(turns), times(turns))
-        paper.add(
-            Text(
-                "Not comparable in seconds: the published test is a module of Linux, and how many batches it ran is not"
-                " said. Compare the ratio. Ways take turns; a round's figure is the median of 21 batches. The three of Linux"
-                " keep their pages in the same bitmaps as ours, and differ in what is noted and looked up for each page"
-                " and in giving pages back one by one.",
-                "note",
-            )
+        paper.note(
+            "Not comparable in seconds: the published test is a module of Linux, and how many batches it ran is not"
+            " said. Compare the ratio. Ways take turns; a round's figure is the median of 21 batches. The three of Linux"
+            " keep their pages in the same bitmaps as ours, and differ in what is noted and looked up for each page"
+            " and in giving pages back one by one."
         )
     if faulted:
         paper.add(published_faults(), faults(faulted))
-        paper.add(
-            Text(
-                "Not comparable in operations a second: the published machine is not named. Compare the column `: on` with"
-                " `: base`, and look-ups with cycles in get_pfnblock_flags_mask(). " + words.EMULATED,
-                "note",
-            )
+        paper.note(
+            "Not comparable in operations a second: the published machine is not named. Compare the column `: on` with"
+            " `: base`, and look-ups with cycles in get_pfnblock_flags_mask(). " + words.EMULATED
         )
 
 
@@ -203,20 +195,15 @@ def allocator(paper, captures):
         return
     columns = {subject: median(item("ns"), 1, subject_of, subject) for subject in SUBJECTS}
     paper.add(Heading("The page allocator: nanoseconds a call"))
-    paper.add(
-        Text(
-            "The allocator, the same without its per-CPU lists, and three probes that say how fast this machine can be:"
-            " a ring of page numbers, Linux-shaped lists, a plain buddy behind one lock. Takings: how often the allocator, with its"
-            " per-CPU lists, takes the lock of the zone for 1,000 calls."
-        )
+    paper.text(
+        "The allocator, the same without its per-CPU lists, and three probes that say how fast this machine can be:"
+        " a ring of page numbers, Linux-shaped lists, a plain buddy behind one lock. Takings: how often the allocator, with its"
+        " per-CPU lists, takes the lock of the zone for 1,000 calls."
     )
     paper.add(table("Nanoseconds a call", rows, {**columns, "takings": takings}, left=2))
-    paper.add(
-        Text(
-            "Not comparable: the probes have no zones, watermarks, types or checks. Rows in which a thread was"
-            " switched away from are left out; `-` means that no undisturbed round was left.",
-            "note",
-        )
+    paper.note(
+        "Not comparable: the probes have no zones, watermarks, types or checks. Rows in which a thread was"
+        " switched away from are left out; `-` means that no undisturbed round was left."
     )
 
 

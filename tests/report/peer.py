@@ -13,6 +13,7 @@ import hvo
 import words
 from paper import Heading, Table, Text
 from records import Spread, mode_at_boot, of_kind
+from rows import memory
 
 
 def series_of(record):
@@ -28,10 +29,6 @@ def ordered(series):
 def merged(series, since):
     """Whether a series of kernels contains a change that was merged in another series."""
     return ordered(series) >= ordered(since)
-
-
-def of_the_session(captures):
-    return [c for c in captures if c.name.startswith("peer-")] or captures
 
 
 # The series of kernels in which each technique was merged.
@@ -50,10 +47,6 @@ def alike_at_boot(series, size, optimise):
     return "preinit" if born else alike(series, optimise)
 
 
-def gib_of(record):
-    return -(-record.get("ram_bytes", 0) // (1 << 30))
-
-
 def name_key(kernel):
     return (kernel.startswith("Ashlar"), ordered(kernel.split()[-1]), kernel)
 
@@ -61,124 +54,106 @@ def name_key(kernel):
 # ---- rows of Linux beside rows of Ashlar ----
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """A side of Linux: its series and, where huge pages are made, whether HVO is on."""
-
-    series: str
-    optimise: object = None
-
-    @property
-    def cells(self):
-        return [f"Linux {self.series}"] + ([] if self.optimise is None else ["on" if self.optimise else "off"])
+def kernel_of(record):
+    """A side of Linux where huge pages are made: its series, and whether HVO is on."""
+    return series_of(record), bool(record.get("optimise"))
 
 
-class Sides:
-    """What was measured of both sides, by what they have in common (CPUs, size of the pages ...)."""
+def spreads(measured):
+    """{key: the Spread of its values} of pairs (key, value)."""
+    found = {}
+    for key, value in measured:
+        found.setdefault(key, []).append(value)
+    return {key: Spread(values) for key, values in found.items()}
 
-    def __init__(self):
-        self.linux, self.ashlar = {}, {}
 
-    def add_linux(self, record, common, value, optimise=None):
-        self.linux.setdefault((common, Kernel(series_of(record), optimise)), []).append(value)
+def beside(caption, heads, linux, ashlar, alike_of, ours):
+    """
+    A row for each kernel, with Ashlar's mode alike_of(series, HVO) and then with its mode `ours` beside it. What was measured is pairs of a
+    key and a time; a key is what both sides have in common, which `heads` names, and the kernel, or Ashlar's mode.
+    """
+    mine, rows = spreads(ashlar), []
+    ordered_rows = sorted(spreads(linux).items(), key=lambda row: (*map(str, row[0][0]), ordered(row[0][1][0]), row[0][1][1:]))
+    for (common, kernel), this in ordered_rows:
+        mode = alike_of(*kernel)
+        same, own = (mine[common, name].median if (common, name) in mine else None for name in (mode, ours))
+        label = mode[-1] if isinstance(mode, tuple) else mode
+        rows.append([
+            f"Linux {kernel[0]}", *("on" if on else "off" for on in kernel[1:]), *common, this.runs, words.spread(this),
+            f"{label} {words.figure(same)}" if same else "-", words.times(words.ratio(this.median, same)),
+            words.figure(own), words.times(words.ratio(this.median, own)),
+        ])  # fmt: skip
+    if not rows:
+        return None
+    kernel_heads = ["kernel", "HVO"][: len(rows[0]) - len(heads) - 6]
+    head = [*kernel_heads, *heads, "runs", "Linux", "Ashlar, same technique", "Linux : that", "Ashlar, ours", "Linux : ours"]
+    return Table(head, rows, caption)
 
-    def add_ashlar(self, mode, common, value):
-        self.ashlar.setdefault((common, mode), []).append(value)
 
-    def table(self, caption, heads, alike_of, ours):
-        """
-        A row for each kernel, with Ashlar's mode alike_of(kernel) and then with its mode `ours` beside it. `heads` names what both
-        have in common. Values are times.
-        """
-        rows = []
-        for common, kernel in sorted(self.linux, key=lambda key: (*map(str, key[0]), ordered(key[1].series), bool(key[1].optimise))):
-            this, mode = Spread(self.linux[common, kernel]), alike_of(kernel)
-            same, mine = (self.median(common, name) for name in (mode, ours))
-            label = mode[-1] if isinstance(mode, tuple) else mode
-            beside = [f"{label} {words.figure(same)}" if same else "-", words.times(same and this.median / same)]
-            beside += [words.figure(mine), words.times(mine and this.median / mine)]
-            rows.append([*kernel.cells, *common, this.runs, words.spread(this), *beside])
-        if not rows:
-            return None
-        kernel_heads = ["kernel", "HVO"][: len(rows[0]) - len(heads) - 6]
-        head = [*kernel_heads, *heads, "runs", "Linux", "Ashlar, same technique", "Linux : that", "Ashlar, ours", "Linux : ours"]
-        return Table(head, rows, caption)
-
-    def median(self, common, mode):
-        values = self.ashlar.get((common, mode))
-        return Spread(values).median if values else None
+def in_turn(captures, name=""):
+    return [c for c in captures if c.name.startswith(f"peer-{name}")]
 
 
 def pool_table(captures, session, wheres):
     """Ashlar's side is on fresh memory, in the emulator in which Linux ran."""
-    sides = Sides()
-    for r in of_kind(captures, "linux", what="hvo"):
-        if r.get("done") and r.get("op") in ("alloc", "free") and r.get("optimise") in (0, 1):
-            sides.add_linux(r, (r["cpus"], r["op"]), r["ns"] / r["done"] / 1000, r["optimise"])
-    for r in of_kind(session, "hvo", size="2M", source="fresh", busy=0):
-        if r["done"] and r.capture.where in wheres:
-            sides.add_ashlar(r["mode"], (r["cpus"], r["op"]), hvo.per_page(r))
+    linux = [
+        (((r["cpus"], r["op"]), kernel_of(r)), r["ns"] / r["done"] / 1000) for r in of_kind(captures, "linux", what="hvo")
+        if r.get("done") and r.get("op") in ("alloc", "free") and r.get("optimise") in (0, 1)
+    ]
+    records = (r for r in of_kind(session, "hvo", size="2M", source="fresh", busy=0) if r["done"] and r.capture.where in wheres)
+    ashlar = ((((r["cpus"], r["op"]), r["mode"]), hvo.per_page(r)) for r in records)
     caption = "A pool of 2 MiB pages grows (alloc) and shrinks (HVO series): microseconds a page"
-    return sides.table(caption, ["CPUs", "op"], lambda kernel: alike(kernel.series, kernel.optimise), "on")
+    return beside(caption, ["CPUs", "op"], linux, ashlar, alike, "on")
 
 
 def giga_table(captures, session, wheres):
-    sides = Sides()
-    for r in of_kind(captures, "linux", what="giga", op="alloc"):
-        if r.get("done"):
-            sides.add_linux(r, (), r["ns"] / r["done"] / 1e6, r.get("optimise", 0))
+    linux = ((((), kernel_of(r)), r["ns"] / r["done"] / 1e6) for r in of_kind(captures, "linux", what="giga", op="alloc") if r.get("done"))
     steps = {}
     for r in of_kind(session, "contig", memory="fresh"):
         if r.capture.where in wheres:
             steps.setdefault(r["mode"], []).append(r)
-    for mode, records in steps.items():
-        sides.add_ashlar(mode, (), contig.overall(records)[2])
+    ashlar = ((((), mode), contig.overall(records)[2]) for mode, records in steps.items())
     caption = "Pages of 1 GiB at run time, in steps of ten (contiguous-range series): milliseconds a page"
-    return sides.table(caption, [], lambda kernel: "step" if merged(kernel.series, S4_STEP_SINCE) else "skip", "index")
+    return beside(caption, [], linux, ashlar, lambda series, on: "step" if merged(series, S4_STEP_SINCE) else "skip", "index")
 
 
-def fault_alike(kernel):
-    return "erms", "multi" if merged(kernel.series, S2_SINCE) else "page"
+def leg_of(record):
+    """Ashlar's instruction that clears: Linux's own, `rep stosb`, or the one that Ashlar chooses."""
+    return "erms" if "-erms-" in record.capture.name else "own"
 
 
 def fault_table(captures):
     """Linux clears with `rep stosb` here, and so does the Ashlar that stands beside it first."""
-    sides = Sides()
-    for r in of_kind(captures, "linux", what="fault"):
-        if r.get("done"):
-            sides.add_linux(r, (r.get("size"), r["done"]), r["ns"] / r["done"] / 1000, r.get("optimise", 0))
-    for r in of_kind([c for c in captures if c.name.startswith("peer-fault")], "fault", cpus=1):
-        leg = "erms" if "fault-erms" in r.capture.name else "own"
-        sides.add_ashlar((leg, r["mode"]), (r["size"], r["faults"]), r["ns"] / r["faults"] / 1000)
+    records = (r for r in of_kind(captures, "linux", what="fault") if r.get("done"))
+    linux = ((((r.get("size"), r["done"]), kernel_of(r)), r["ns"] / r["done"] / 1000) for r in records)
+    records = of_kind(in_turn(captures, "fault"), "fault", cpus=1)
+    ashlar = ((((r["size"], r["faults"]), (leg_of(r), r["mode"])), r["ns"] / r["faults"] / 1000) for r in records)
     caption = "A region of huge pages is touched by one task (clearing series): microseconds a fault"
-    return sides.table(caption, ["page", "pages"], fault_alike, ("own", "multi"))
+    alike_of = lambda series, on: ("erms", "multi" if merged(series, S2_SINCE) else "page")  # noqa: E731
+    return beside(caption, ["page", "pages"], linux, ashlar, alike_of, ("own", "multi"))
 
 
 def memmap_table(captures):
     """All struct pages at boot. Boots with and without a pool have a table of their own (READY)."""
-    sides = Sides()
-    for r in of_kind(captures, "linux", what="ready"):
-        if not r.get("pages") and not r.capture.name.startswith(READY):
-            for made in of_kind([r.capture], "linux", what="memmap"):
-                sides.add_linux(r, (r["cpus"], f"{gib_of(r)} GiB"), made["ns"] / 1e6)
-    for r in of_kind([c for c in captures if c.name.startswith("peer-")], "boot"):
-        if r.get("memmap_ns") and not r.get("pool_pages"):
-            sides.add_ashlar(r.get("memmap"), (r["cpus_started"], f"{gib_of(r)} GiB"), r["memmap_ns"] / 1e6)
+    boots = (r for r in of_kind(captures, "linux", what="ready") if not r.get("pages") and not r.capture.name.startswith(READY))
+    linux = (
+        (((r["cpus"], memory(r)), (series_of(r),)), made["ns"] / 1e6)
+        for r in boots for made in of_kind([r.capture], "linux", what="memmap")
+    )
+    boots = (r for r in of_kind(in_turn(captures), "boot") if r.get("memmap_ns") and not r.get("pool_pages"))
+    ashlar = ((((r["cpus_started"], memory(r)), r.get("memmap")), r["memmap_ns"] / 1e6) for r in boots)
     caption = "All struct pages at boot (memmap series): milliseconds; QEMU's host gives the memory for the first time, to both"
-    return sides.table(caption, ["CPUs", "memory"], lambda kernel: "parallel", "eager")
+    return beside(caption, ["CPUs", "memory"], linux, ashlar, lambda series: "parallel", "eager")
 
 
 def boot_pool_table(captures):
-    sides = Sides()
     captures = [c for c in captures if not c.name.startswith(READY)]
-    for r in of_kind(captures, "linux", what="boot_pool"):
-        if r.get("done") == r.get("pages") and r.get("ready_ns"):
-            sides.add_linux(r, (f"{gib_of(r)} GiB", r["cpus"], r["pages"]), r["ns"] / 1e6, r.get("optimise", 0))
-    for r in of_kind([c for c in captures if c.name.startswith("peer-")], "boot"):
-        if r.get("pool_pages") and r.get("pool_ns"):
-            sides.add_ashlar(mode_at_boot(r), (f"{gib_of(r)} GiB", r["cpus_started"], r["pool_pages"]), r["pool_ns"] / 1e6)
+    pools = (r for r in of_kind(captures, "linux", what="boot_pool") if r.get("done") == r.get("pages") and r.get("ready_ns"))
+    linux = ((((memory(r), r["cpus"], r["pages"]), kernel_of(r)), r["ns"] / 1e6) for r in pools)
+    pools = (r for r in of_kind(in_turn(captures), "boot") if r.get("pool_pages") and r.get("pool_ns"))
+    ashlar = ((((memory(r), r["cpus_started"], r["pool_pages"]), mode_at_boot(r)), r["pool_ns"] / 1e6) for r in pools)
     caption = "A pool of 2 MiB pages made at boot (`hugepages=`): milliseconds"
-    return sides.table(caption, ["memory", "CPUs", "pages"], lambda kernel: alike(kernel.series, kernel.optimise), "on")
+    return beside(caption, ["memory", "CPUs", "pages"], linux, ashlar, alike, "on")
 
 
 # ---- ready, with and without a pool made at boot ----
@@ -200,13 +175,14 @@ class Difference:
         return self.low <= 0
 
 
-def difference(having, lacking):
-    """The difference of {turn: ms} and {turn: ms} in the turns that have both; None if there is no such turn."""
+def later(having, lacking, what):
+    """How much later `what` happens in {turn: Boot} than in {turn: Boot}, in the turns that have both; None if there is no such turn."""
     turns = having.keys() & lacking.keys()
     if not turns:
         return None
-    each = [having[turn] - lacking[turn] for turn in turns]
-    medians = [Spread([side[turn] for turn in turns]).median for side in (having, lacking)]
+    sides = [{turn: getattr(side[turn], what) for turn in turns} for side in (having, lacking)]
+    each = [sides[0][turn] - sides[1][turn] for turn in turns]
+    medians = [Spread(list(side.values())).median for side in sides]
     return Difference(len(each), medians[0] - medians[1], min(each), max(each))
 
 
@@ -223,7 +199,7 @@ NO_POOL = ("none", 0)
 class Boot:
     """One boot: its machine, pool and side, and ms from the start of the kernel until it is ready and until its pools are made."""
 
-    machine: tuple  # GiB, CPUs
+    machine: tuple  # memory, CPUs
     pool: tuple  # size of its pages, their number
     side: tuple  # kernel, HVO
     ready: float
@@ -237,7 +213,7 @@ def linux_boot(capture):
     r = ready[0]
     pool = (r.get("size"), r["pages"]) if r.get("pages") else NO_POOL
     side = f"Linux {series_of(r)}", "on" if r.get("optimise") else "off"
-    return Boot((gib_of(r), r["cpus"]), pool, side, r["ns"] / 1e6, r["hugetlb_ns"] / 1e6)
+    return Boot((memory(r), r["cpus"]), pool, side, r["ns"] / 1e6, r["hugetlb_ns"] / 1e6)
 
 
 def ashlar_boot(capture):
@@ -247,28 +223,17 @@ def ashlar_boot(capture):
     r = records[0]
     pools = [(size, r[key]) for size, key in (("1G", "pool_1g_pages"), ("2M", "pool_pages")) if r.get(key)]
     ready = r["ns_to_ready"] / 1e6
-    return Boot((gib_of(r), r["cpus_started"]), (pools or [NO_POOL])[-1], ("Ashlar", mode_at_boot(r)), ready, ready)
+    return Boot((memory(r), r["cpus_started"]), (pools or [NO_POOL])[-1], ("Ashlar", mode_at_boot(r)), ready, ready)
 
 
 def readies(captures):
-    """{(GiB, CPUs): {(size, pages): {(kernel, HVO): {turn: Boot}}}}"""
+    """{((memory, CPUs), (size, pages), (kernel, HVO)): {turn: Boot}}"""
     found = {}
     for capture in captures:
         boot = (linux_boot(capture) or ashlar_boot(capture)) if capture.name.startswith(READY) else None
         if boot:
-            sides = found.setdefault(boot.machine, {}).setdefault(boot.pool, {})
-            sides.setdefault(boot.side, {})[turn_of(capture.name)] = boot
+            found.setdefault((boot.machine, boot.pool, boot.side), {})[turn_of(capture.name)] = boot
     return found
-
-
-def lacking_pool(sides, kernel):
-    """Boots of a kernel without a pool, in which HVO has nothing to do."""
-    return next((measured for (name, _), measured in sides.items() if name == kernel), {})
-
-
-def later(having, lacking, what):
-    """How much later `what` happens with the pool than without it."""
-    return difference(*({turn: getattr(boot, what) for turn, boot in side.items()} for side in (having, lacking)))
 
 
 def longer(this, that):
@@ -278,17 +243,21 @@ def longer(this, that):
     return "noise" if this.is_noise or that.is_noise else words.times(this.median / that.median)
 
 
-def ready_rows(machine, pool, sides, lacking):
-    """A row for each kernel and state of HVO: how much later the kernel is ready because of this pool."""
-    cost = {side: later(measured, lacking_pool(lacking, side[0]), "made") for side, measured in sides.items()}
-    for (kernel, state), measured in sorted(sides.items(), key=lambda i: (name_key(i[0][0]), i[0][1])):
+def ready_rows(found):
+    """A row for each machine, pool, kernel and state of HVO: how much later the kernel is ready because of this pool. Without a pool HVO
+    has nothing to do."""
+    lacking = {(machine, side[0]): measured for (machine, pool, side), measured in found.items() if pool == NO_POOL}
+    cost = {key: later(measured, lacking.get((key[0], key[2][0]), {}), "made") for key, measured in found.items()}
+    having = [item for item in found.items() if item[0][1] != NO_POOL]
+    for key, measured in sorted(having, key=lambda i: (i[0][0], str(i[0][1]), name_key(i[0][2][0]), i[0][2][1])):
+        machine, pool, (kernel, state) = key
         same = mine = None
         if kernel.startswith("Linux"):
-            same = cost.get(("Ashlar", alike_at_boot(kernel.split()[-1], pool[0], state == "on")))
-            mine = cost.get(("Ashlar", "on"))
-        ready, made = later(measured, lacking_pool(lacking, kernel), "ready"), cost[kernel, state]
+            same = cost.get((machine, pool, ("Ashlar", alike_at_boot(kernel.split()[-1], pool[0], state == "on"))))
+            mine = cost.get((machine, pool, ("Ashlar", "on")))
+        ready, made = later(measured, lacking.get((machine, kernel), {}), "ready"), cost[key]
         delays = [words.spread(delay) if delay else "-" for delay in (ready, made)]
-        where = [f"{pool[1]:,} x {pool[0]}", machine[1], f"{machine[0]} GiB"]
+        where = [f"{pool[1]:,} x {pool[0]}", machine[1], machine[0]]
         yield [kernel, state, *where, len(measured), *delays, longer(made, same), longer(made, mine)]
 
 
@@ -309,23 +278,13 @@ READY_NOTE = (
 
 
 def ready_blocks(captures):
-    rows = []
-    for machine, of_pool in sorted(readies(captures).items()):
-        lacking = of_pool.get(NO_POOL, {})
-        for pool, sides in sorted(of_pool.items(), key=str):
-            rows += ready_rows(machine, pool, sides, lacking) if pool != NO_POOL else []
+    rows = list(ready_rows(readies(captures)))
     if not any(row[0].startswith("Linux") for row in rows):
         return []
     return [Table(READY_HEAD, rows, "Ready with a pool made at boot and without", left=3), Text(READY_NOTE, "note")]
 
 
 # ---- page_fault1 ----
-
-
-def fault1_alike(series):
-    """What Ashlar does with types where it does what this kernel does."""
-    way = "each" if merged(series, S3_SINCE) else "on"
-    return "erms", way
 
 
 FAULT1_NOTE = (
@@ -339,16 +298,13 @@ FAULT1_NOTE = (
 
 
 def fault1_table(captures):
-    """Sides of Ashlar: its instruction that clears (the leg), and pcp.type_cache."""
-    sides = Sides()
-    for r in of_kind(captures, "linux", what="page_fault1"):
-        if r.get("touched") and r.get("tasks"):
-            sides.add_linux(r, (r["tasks"],), r["ns"] / r["touched"])
-    for r in of_kind([c for c in captures if c.name.startswith("peer-page_fault1-")], "page_fault"):
-        leg = "erms" if "fault1-erms" in r.capture.name else "own"
-        sides.add_ashlar((leg, r["type_cache"]), (r["cpus"],), r["ns"] / r["touched"])
+    """Sides of Ashlar: its instruction that clears, and what it does with types (pcp.type_cache) where it does what this kernel does."""
+    records = (r for r in of_kind(captures, "linux", what="page_fault1") if r.get("touched") and r.get("tasks"))
+    linux = ((((r["tasks"],), (series_of(r),)), r["ns"] / r["touched"]) for r in records)
+    records = of_kind(in_turn(captures, "page_fault1-"), "page_fault")
+    ashlar = ((((r["cpus"],), (leg_of(r), r["type_cache"])), r["ns"] / r["touched"]) for r in records)
     caption = "page_fault1 (per-CPU list series): nanoseconds a page"
-    return sides.table(caption, ["tasks"], lambda kernel: fault1_alike(kernel.series), ("own", "off"))
+    return beside(caption, ["tasks"], linux, ashlar, lambda series: ("erms", "each" if merged(series, S3_SINCE) else "on"), ("own", "off"))
 
 
 def section(paper, captures):
@@ -356,29 +312,24 @@ def section(paper, captures):
     if not of_kind(captures, "linux"):
         return
     wheres = {r.capture.where for r in of_kind(captures, "linux")}
-    session = of_the_session(captures)
+    session = in_turn(captures) or captures
     new = max((series_of(r) for r in of_kind(captures, "linux")), key=ordered)
     paper.add(Heading("Linux beside Ashlar"))
-    paper.add(
-        Text(
-            "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, from before the batching of"
-            " the HVO series; 6.12, with the batching; and the newest of the backports, since 7.0 with the clearing series and with"
-            " the contiguous-range series done again. Each kernel has a row of"
-            f" its own, with HVO off and on where huge pages are made. The newest is {new}: its rows are those to quote."
-            " A ratio above 1 means that Linux takes longer."
-        )
+    paper.text(
+        "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, from before the batching of"
+        " the HVO series; 6.12, with the batching; and the newest of the backports, since 7.0 with the clearing series and with"
+        " the contiguous-range series done again. Each kernel has a row of"
+        f" its own, with HVO off and on where huge pages are made. The newest is {new}: its rows are those to quote."
+        " A ratio above 1 means that Linux takes longer."
     )
-    paper.add(
-        Text(
-            "Not comparable: Linux does more for each page. It charges and accounts it (hugetlb cgroups, vmstat, node"
-            " counters), keeps reservations and surplus, takes locks that others share, goes through sysfs, and its"
-            " interrupts and timers run meanwhile. Its time includes reading its clock (what=nothing in the records)."
-            " Same technique is the same order of flushes, the same instruction for the same extent, the same search; not the"
-            " same code. Growing 128 or 1,024 pages instead of 4,096 makes little difference to 6.1, as each page pays for"
-            " itself. An emulated `rep stosb` is slow, which ours avoids where it can: that says nothing of real CPUs. "
-            + words.EMULATED,
-            "note",
-        )
+    paper.note(
+        "Not comparable: Linux does more for each page. It charges and accounts it (hugetlb cgroups, vmstat, node"
+        " counters), keeps reservations and surplus, takes locks that others share, goes through sysfs, and its"
+        " interrupts and timers run meanwhile. Its time includes reading its clock (what=nothing in the records)."
+        " Same technique is the same order of flushes, the same instruction for the same extent, the same search; not the"
+        " same code. Growing 128 or 1,024 pages instead of 4,096 makes little difference to 6.1, as each page pays for"
+        " itself. An emulated `rep stosb` is slow, which ours avoids where it can: that says nothing of real CPUs. "
+        + words.EMULATED
     )
     paper.add(pool_table(captures, session, wheres), giga_table(captures, session, wheres), memmap_table(captures))
     paper.add(boot_pool_table(captures), *ready_blocks(captures), fault_table(captures))

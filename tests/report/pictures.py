@@ -18,14 +18,7 @@ except ImportError:
 
 
 INK = "#010203"
-COLOURS = {
-    "blue": "#3b82d0",
-    "orange": "#e07b00",
-    "green": "#2a9d5c",
-    "purple": "#a765cf",
-    "red": "#d9534f",
-    "grey": "#8c949c",
-}
+COLOURS = {"blue": "#3b82d0", "orange": "#e07b00", "green": "#2a9d5c", "purple": "#a765cf", "red": "#d9534f", "grey": "#8c949c"}
 CYCLE = list(COLOURS.values())
 MARKS = "osD^vP"
 ALONE = "<style>svg{color:#1c2024}@media(prefers-color-scheme:dark){svg{color:#e3e6e9}}</style>"
@@ -36,28 +29,11 @@ def available():
 
 
 def settings():
-    pyplot.rcParams.update(
-        {
-            "svg.fonttype": "none",
-            "svg.hashsalt": "ashlar",
-            "font.size": 10,
-            "font.family": "DejaVu Sans",
-            "axes.edgecolor": INK,
-            "axes.labelcolor": INK,
-            "text.color": INK,
-            "xtick.color": INK,
-            "ytick.color": INK,
-            "axes.spines.top": False,
-            "axes.spines.right": False,
-            "axes.linewidth": 0.8,
-            "legend.frameon": False,
-            "legend.fontsize": 9,
-            "lines.linewidth": 1.8,
-            "lines.markersize": 5,
-            "figure.figsize": (5.2, 3.5),
-            "savefig.transparent": True,
-        }
-    )
+    inked = ("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color")
+    pyplot.rcParams.update(dict.fromkeys(inked, INK) | {
+        "svg.fonttype": "none", "svg.hashsalt": "ashlar", "font.family": "DejaVu Sans", "axes.spines.top": False, "axes.spines.right": False,
+        "legend.frameon": False, "legend.fontsize": 9, "lines.markersize": 5, "figure.figsize": (5.2, 3.5), "savefig.transparent": True,
+    })  # fmt: skip
 
 
 def svg_of(figure, name):
@@ -97,15 +73,8 @@ class Series:
         spread = [p for p in self.points if len(p) == 4]
         if spread:
             below, above = [p[1] - p[2] for p in spread], [p[3] - p[1] for p in spread]
-            axes.errorbar(
-                [p[0] for p in spread],
-                [p[1] for p in spread],
-                [below, above],
-                fmt="none",
-                ecolor=colour,
-                elinewidth=1,
-                capsize=2.5,
-            )
+            xs, ys = [p[0] for p in spread], [p[1] for p in spread]
+            axes.errorbar(xs, ys, [below, above], fmt="none", ecolor=colour, elinewidth=1, capsize=2.5)
 
 
 def plain(value, _position=None):
@@ -143,18 +112,7 @@ def lines(name, series, xlabel, ylabel, logx=0, logy=0, level=None, xticks=None)
         axes.xaxis.set_minor_locator(ticker.NullLocator())
     if not logy:
         axes.set_ylim(bottom=0)
-    legend(axes, len(series) + bool(level))
+    # The legend is above the plot, where it covers nothing.
+    columns = 2 if len(series) + bool(level) > 1 else 1
+    axes.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.0), ncol=columns, columnspacing=1.2, handlelength=1.8, borderaxespad=0.3)
     return svg_of(figure, name)
-
-
-def legend(axes, entries):
-    """Put the legend above the plot, where it covers nothing."""
-    columns = 2 if entries > 1 else 1
-    axes.legend(
-        loc="lower left",
-        bbox_to_anchor=(-0.12, 1.0),
-        ncol=columns,
-        columnspacing=1.2,
-        handlelength=1.8,
-        borderaxespad=0.3,
-    )

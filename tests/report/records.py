@@ -21,8 +21,8 @@ NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,31}")
 LINE_MAX = 2000
 START = re.compile(r"(?:BENCH|RESULT) ")
 LAUNCHER = re.compile(r"^QEMU (\d+), ([\w,=]+), (\S+)\. Ctrl-A X quits\.$")
-WHERES = ("hardware", "native", "kvm", "tcg", "icount", "virtual")
-SWEEP = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,31}=[A-Za-z0-9][\w.+-]{0,31}")
+WHERES = "hardware|native|kvm|tcg|icount|virtual"
+SWEEP = r"[A-Za-z][A-Za-z0-9_]{0,31}=[A-Za-z0-9][\w.+-]{0,31}"
 END = re.compile(r"ASHLAR-END verdict=([a-z]+) ")
 CAPTURE = re.compile(r"^# capture ([a-z]+) (.+)$")
 
@@ -123,9 +123,7 @@ def value_of(text):
 def is_what_it_should_be(value, what):
     if what == "w":
         return bool(NAME.fullmatch(value))
-    if isinstance(value, str) or not math.isfinite(value):
-        return False
-    return {"i": True, "n": value >= 0, "t": value > 0}[what]
+    return not isinstance(value, str) and math.isfinite(value) and {"i": True, "n": value >= 0, "t": value > 0}[what]
 
 
 def parse_record(text):
@@ -169,18 +167,14 @@ def settle(capture):
     """The place of the run, if no line states it: the hosted machine names its loader, and a hypervisor shows in CPUID."""
     facts = capture.facts
     for record in capture.records:
-        if record.kind == "boot":
-            facts.setdefault("cpus", record["cpus_started"])
-            facts.setdefault("ram_bytes", record["ram_bytes"])
-        elif record.kind == "linux":
-            facts.setdefault("cpus", record["cpus"])
+        if record.kind in ("boot", "linux"):
+            facts.setdefault("cpus", record["cpus_started" if record.kind == "boot" else "cpus"])
             if "ram_bytes" in record.values:
                 facts.setdefault("ram_bytes", record["ram_bytes"])
     # These become names of files and labels, so other characters are refused.
-    if facts.get("where", "unknown") not in WHERES:
-        facts.pop("where", None)
-    if not SWEEP.fullmatch(facts.get("sweep", "")):
-        facts.pop("sweep", None)
+    for key, form in (("where", WHERES), ("sweep", SWEEP)):
+        if not re.fullmatch(form, facts.get(key, "")):
+            facts.pop(key, None)
     if "hosted runner" in facts.get("boot", ""):
         facts.setdefault("where", "native")
     if "features" in facts:
@@ -230,31 +224,10 @@ def values_of(text, kind):
     return [record.values for record in of_kind([parse(text.encode() + b"\n")], kind)]
 
 
-@dataclass
 class Spread:
-    """Median, extremes and deviation of some measurements."""
+    """Median, extremes and deviation (of a sample, as in the published tables) of some measurements."""
 
-    values: list
-
-    @property
-    def runs(self):
-        return len(self.values)
-
-    @property
-    def low(self):
-        return min(self.values)
-
-    @property
-    def high(self):
-        return max(self.values)
-
-    @property
-    def sd(self):
-        """The deviation of a sample, as in the published tables."""
-        return statistics.stdev(self.values) if len(self.values) > 1 else 0.0
-
-    @property
-    def median(self):
-        ordered = sorted(self.values)
-        middle = len(ordered) // 2
-        return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2
+    def __init__(self, values):
+        self.values, self.runs, self.low, self.high = values, len(values), min(values), max(values)
+        self.median = statistics.median(values)
+        self.sd = statistics.stdev(values) if len(values) > 1 else 0.0

@@ -1,7 +1,7 @@
 """Results that programs linked to the kernel record (`ashlar_result()`): a table for each name, a row for each record."""
 
 import words
-from paper import Heading, Table, Text
+from paper import Heading, Table
 
 ROWS_MOST = 200
 KIND = "result "
@@ -36,8 +36,9 @@ def table(name, records):
 def section(paper, captures):
     found = named(captures)
     if found:
-        paper.add(Heading("Results of programs"), Text("Recorded by programs that are linked to the kernel, in the units that they chose."))
+        paper.add(Heading("Results of programs"))
+        paper.text("Recorded by programs that are linked to the kernel, in the units that they chose.")
     for name, records in found.items():
         paper.add(table(name, records))
         if len(records) > ROWS_MOST:
-            paper.add(Text(f"{len(records) - ROWS_MOST} more records of `{name}` are not shown.", "note"))
+            paper.note(f"{len(records) - ROWS_MOST} more records of `{name}` are not shown.")

@@ -39,18 +39,23 @@ def rows_of(records, **keys):
     return list(rows.values())
 
 
-def table(caption, rows, columns, published=(), ours=lambda row: False, left=1, folded=False):
+def table(caption, rows, columns, published=(), ours=lambda row: False, left=1):
     """The keys of each row and then its columns, {head: function of a Row}. Published rows come first. None without rows."""
     if not rows:
         return None
     cells = [[*row.key.values(), *(cell(row) for cell in columns.values())] for row in rows]
     mark = tuple(len(published) + i for i, row in enumerate(rows) if ours(row))
-    return Table([*rows[0].key, *columns], [*published, *cells], caption, left=left, ours=mark, folded=folded)
+    return Table([*rows[0].key, *columns], [*published, *cells], caption, left=left, ours=mark)
 
 
 def machine(record):
     """The first key of most tables."""
     return words.WHERE.get(record.capture.where, record.capture.where)
+
+
+def memory(record):
+    """The machine's memory in whole GiB."""
+    return f"{-(-(record.get('ram_bytes') or record.capture.facts.get('ram_bytes', 0)) >> 30)} GiB"
 
 
 def item(name, default="-"):

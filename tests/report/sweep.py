@@ -10,14 +10,13 @@ machine. All other words are words of the benchmark, or of the kernel's command 
 The consoles and the report are in BUILD/bench/sweep.
 """
 
-import argparse
 import re
 import shlex
 import sys
 from dataclasses import replace
 from pathlib import Path
 
-from legs import LEGS, report, run_all
+from legs import LEGS, arguments, bench
 
 ROOT = Path(__file__).resolve().parents[2]
 MACHINE = {"CPUS": "cpus", "MEM": "mem", "NODES": "nodes", "FIRMWARE": "firmware", "ACCEL": "accel"}
@@ -79,43 +78,31 @@ def own_words(bench):
     return {word for text in texts for word in re.findall(rf"\bOPTION\w*\(\s*bench\.{bench}\.(\w+)", text)}
 
 
-def legs_of(bench, words):
+def legs_of(name, words):
     """The legs of the sweep: like the first leg of `make bench` with this benchmark, except for the words that were typed."""
     key, values, machine, fixed = split(words)
-    first = next((leg for leg in LEGS if leg.name.partition("-")[0] == bench), None)
-    if not first:
-        raise Wrong(
-            f"T={bench}: one of {', '.join(sorted({leg.name.partition('-')[0] for leg in LEGS}))} is needed"
-        )
-    leg = with_words(replace(first, seconds=600), fixed)
-    for name, value in machine.items():
-        leg = on_machine(leg, name, value)
+    first = {leg.name.partition("-")[0]: leg for leg in reversed(LEGS)}
+    if name not in first:
+        raise Wrong(f"T={name}: one of {', '.join(sorted(first))} is needed")
+    leg = with_words(replace(first[name], seconds=600), fixed)
+    for known, value in machine.items():
+        leg = on_machine(leg, known, value)
     for value in values:
         one = on_machine(leg, key, value) if key in MACHINE else with_words(leg, [f"{key}={value}"])
-        yield replace(one, name=f"{bench}-{key}-{value}"), f"{key}={value}"
+        yield replace(one, name=f"{name}-{key}-{value}", sweep=f"{key}={value}")
 
 
 def main():
-    parser = argparse.ArgumentParser(description="Run a benchmark with one switch varied.")
-    parser.add_argument("--build", type=Path, default=Path("build"))
-    parser.add_argument("--bench", default="")
-    parser.add_argument("words", nargs="*")
-    args = parser.parse_args()
+    """What follows -- are make's words, of which split() takes its own."""
+    at = sys.argv.index("--")
+    words, sys.argv[at:] = sys.argv[at + 1 :], []
+    args = arguments("Run a benchmark with one switch varied.")
     try:
-        legs = list(legs_of(args.bench, args.words))
+        legs = list(legs_of(",".join(args.only), words))
     except (Wrong, ValueError) as why:
         print(f"make bench WHAT=sweep: {why}", file=sys.stderr)
         return 2
-    folder = args.build / "bench/sweep"
-    folder.mkdir(parents=True, exist_ok=True)
-    for old in folder.glob("*.console"):
-        old.unlink()
-    failed = run_all([leg for leg, _ in legs], args.build.resolve(), folder)
-    for leg, value in legs:
-        path = folder / f"{leg.name}.console"
-        if path.exists():
-            path.write_bytes(path.read_bytes() + f"# capture sweep {value}\n".encode())
-    return 1 if report(folder) or failed else 0
+    return bench(legs, args.build, ["*.console"], "bench/sweep")
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import re
 
 import pictures
-from paper import Figure, Heading, Text
+from paper import Figure, Heading
 from pictures import Series
 from rows import item, median, rows_of, table
 
@@ -65,7 +65,7 @@ def section(paper, captures):
     records = [r for c in swept for r in c.records if r.kind in MEASURES and figure(r) is not None]
     paper.add(Heading(f"Sweep: {key} = {', '.join(values)}"))
     if not records:
-        paper.add(Text("No figures: every run failed before it had measured anything.", "bad"))
+        paper.text("No figures: every run failed before it had measured anything.", "bad")
     for unit in dict.fromkeys(MEASURES[r.kind][1] for r in records):
         rows = rows_of([r for r in records if MEASURES[r.kind][1] == unit], what=what)
         columns = {value: median(figure, 1, swept_value, value) for value in values}

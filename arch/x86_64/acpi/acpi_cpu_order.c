@@ -11,7 +11,7 @@
  */
 #include "arch/x86_64/acpi/acpi_cpu_order.h"
 
-#include "arch/x86_64/acpi/acpi_sort.h"
+#include "arch/x86_64/acpi/acpi_root.h"
 
 enum { THREAD_MAX = 127 };
 

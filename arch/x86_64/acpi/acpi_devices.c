@@ -36,16 +36,12 @@ static bool field(const struct acpi_table *table, size_t at, void *out, size_t s
 	return true;
 }
 
-int acpi_hpet_parse(const struct acpi_table *table, phys_t *base)
+phys_t acpi_hpet_base(const struct acpi_table *table)
 {
 	struct acpi_address address;
 
-	*base = 0;
-	if (!field(table, HPET_ADDRESS, &address, sizeof(address)) ||
-	    address.space != ACPI_SPACE_MEMORY || !address.addr)
-		return -EINVAL;
-	*base = address.addr;
-	return 0;
+	field(table, HPET_ADDRESS, &address, sizeof(address));
+	return address.space == ACPI_SPACE_MEMORY ? address.addr : 0;
 }
 
 /*

@@ -3,8 +3,8 @@
 
 #include "arch/x86_64/acpi/acpi_tables.h"
 
-/* Returns 0 and the address of the timer block, or -EINVAL. */
-int acpi_hpet_parse(const struct acpi_table *table, phys_t *base);
+/* The address of the timer block; 0: none. */
+phys_t acpi_hpet_base(const struct acpi_table *table);
 
 /* Does firmware ask the system not to enter x2APIC mode? */
 bool acpi_dmar_opts_out(const struct acpi_table *table);

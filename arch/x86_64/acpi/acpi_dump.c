@@ -14,17 +14,9 @@
  */
 #include "arch/x86_64/acpi/acpi_dump.h"
 #include "kernel/lib/string.h"
+#include "kernel/lib/words.h"
 
 enum { LINE_BYTES = 16, SIGNATURE = 4 };
-
-static int hex_digit(char c)
-{
-	if (c >= '0' && c <= '9')
-		return c - '0';
-	if (c >= 'a' && c <= 'f')
-		return c - 'a' + 10;
-	return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
-}
 
 /*
  * Take the next line as *line and *len, without its newline, and advance dump->at past it. False at
@@ -60,15 +52,15 @@ static size_t take_bytes(const char *line, size_t len, u8 *room, size_t left)
 
 	while (at < len && line[at] == ' ')
 		at++;
-	if (at == len || hex_digit(line[at]) < 0)
+	if (at == len || digit_value(line[at]) >= 16)
 		return 0;
-	while (at < len && hex_digit(line[at]) >= 0)
+	while (at < len && digit_value(line[at]) < 16)
 		at++;
 	if (at == len || line[at++] != ':')
 		return 0;
 	while (n < LINE_BYTES && n < left && at + 2 < len && line[at] == ' ' &&
-	       hex_digit(line[at + 1]) >= 0 && hex_digit(line[at + 2]) >= 0) {
-		room[n++] = (u8)(hex_digit(line[at + 1]) << 4 | hex_digit(line[at + 2]));
+	       digit_value(line[at + 1]) < 16 && digit_value(line[at + 2]) < 16) {
+		room[n++] = (u8)(digit_value(line[at + 1]) << 4 | digit_value(line[at + 2]));
 		at += 3;
 	}
 	return n;

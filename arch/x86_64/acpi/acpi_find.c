@@ -1,5 +1,6 @@
 /*
- * Finding the ACPI tables; see acpi.h. This is the only ACPI file that follows physical pointers.
+ * Finding the ACPI tables; see acpi_find.h. This is the only ACPI file that follows physical
+ * pointers.
  *
  *   RSDP   from the boot protocol (a copy, or an address), else on a 16-byte boundary of the first
  *          KiB of the EBDA or of 0xE0000-0xFFFFF (with acpi=module none of these is used, but a
@@ -44,7 +45,6 @@ OPTION_CHOICE(acpi, acpi_source, "on|off|module",
 	      .boot_only = true);
 
 static struct acpi_table tables[ACPI_KINDS];
-static phys_t phys_limit;
 
 const struct acpi_table *acpi_get(enum acpi_kind kind)
 {
@@ -53,7 +53,7 @@ const struct acpi_table *acpi_get(enum acpi_kind kind)
 
 static const void *map(phys_t phys, u64 size)
 {
-	if (phys == 0 || phys >= phys_limit || size > phys_limit - phys) {
+	if (phys == 0 || !phys_is_possible(phys, size)) {
 		pr_warn("ACPI: a pointer to the impossible address %llx is ignored", phys);
 		return NULL;
 	}
@@ -155,7 +155,7 @@ static void visit_table(phys_t phys)
  * then mostly wrong about this machine: CPUs that do not exist have to be given up, and the nodes
  * are those of the dump.
  */
-static bool replay_module(const struct boot_info *info)
+static void replay_module(const struct boot_info *info)
 {
 	const struct boot_module *module = &info->module[0];
 	struct acpi_table text, table;
@@ -166,7 +166,7 @@ static bool replay_module(const struct boot_info *info)
 		dump.at = map(module->start, module->size);
 	if (!dump.at) {
 		pr_warn("ACPI: acpi=module, but the loader passed no module that could be read");
-		return false;
+		return;
 	}
 	dump.end = dump.at + module->size;
 	dump.left = module->size / 3;
@@ -181,34 +181,33 @@ static bool replay_module(const struct boot_info *info)
 					   kind);
 	}
 	pr_info("ACPI: replayed from a module with %zu tables", found);
-	return found > 0;
 }
 
-bool acpi_find_tables(const struct boot_info *info, phys_t limit)
+void acpi_find_tables(const struct boot_info *info)
 {
 	struct acpi_rsdp rsdp;
 	struct acpi_table root;
 	const char *source;
 
-	phys_limit = limit;
 	if (acpi_source == ACPI_OFF) {
 		pr_info("ACPI: not used, because of acpi=off");
-		return false;
+		return;
 	}
-	if (acpi_source == ACPI_MODULE)
-		return replay_module(info);
+	if (acpi_source == ACPI_MODULE) {
+		replay_module(info);
+		return;
+	}
 	source = find_rsdp(info, &rsdp);
 	if (!source) {
 		pr_warn("ACPI: no RSDP found");
-		return false;
+		return;
 	}
 	if (!open_root(rsdp.xsdt, "XSDT", &root) && !open_root(rsdp.rsdt, "RSDT", &root)) {
 		pr_warn("ACPI: neither XSDT nor RSDT can be used");
-		return false;
+		return;
 	}
 	for (size_t i = 0; i < acpi_root_count(&root); i++)
 		visit_table(acpi_root_entry(&root, i));
 	pr_info("ACPI: revision %u from %s, %.4s with %zu tables", rsdp.revision, source,
 		(const char *)root.data, acpi_root_count(&root));
-	return true;
 }

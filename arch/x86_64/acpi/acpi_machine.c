@@ -3,7 +3,6 @@
  */
 #include "arch/x86_64/acpi/acpi_machine.h"
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_cpu_order.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_root.h"
@@ -15,6 +14,8 @@
 /* Until the tables are read, only the boot CPU is known. */
 static struct cpu_desc boot_cpu_desc = {.enabled = true};
 struct cpu_desc *cpu_descs = &boot_cpu_desc;
+
+enum { CPUID_7_EDX_HYBRID = 1 << 15 }; /* the cores are of more than one kind */
 
 static struct acpi_srat srat;
 static struct acpi_slit slit;
@@ -78,7 +79,7 @@ void acpi_machine_nodes(const struct acpi_table *srat_table, const struct acpi_t
 void acpi_machine_order_cpus(cpuid_fn *leaf, const void *ctx, u64 max)
 {
 	acpi_order_cpus(cpu_descs, cpu_count, topology_read(leaf, ctx).core_shift,
-			topology_is_hybrid(leaf, ctx));
+			leaf(7, 0, ctx).edx & CPUID_7_EDX_HYBRID);
 	cpu_count = (cpu_t)MIN(cpu_count, max);
 }
 

@@ -12,6 +12,9 @@
 #include "arch/x86_64/cpu/topology.h"
 #include "kernel/lib/types.h"
 
+/* CPUs by dense index; there are cpu_count of them, and 0 is the boot CPU. */
+extern struct cpu_desc *cpu_descs;
+
 /* The enabled CPUs, sorted by APIC ID, with room for one more. *count gets their number. */
 struct cpu_desc *acpi_machine_cpus(const struct acpi_table *madt, size_t *count,
 				   struct acpi_madt *info);

@@ -16,7 +16,6 @@
 #include "arch/x86_64/acpi/acpi_madt.h"
 
 #include "arch/x86_64/acpi/acpi_root.h"
-#include "arch/x86_64/acpi/acpi_sort.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 
@@ -145,7 +144,6 @@ size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, siz
 		if (entry_cpu(entry, &apic_id, out) && count < max)
 			cpus[count++] = (struct cpu_desc){.apic_id = apic_id, .enabled = true};
 	}
-	out->truncated = walk.bad;
 	if (walk.bad)
 		pr_warn("ACPI: MADT entry at byte %zu states the impossible length %u, the rest is "
 			"not read",

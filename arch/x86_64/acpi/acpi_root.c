@@ -1,5 +1,6 @@
 /*
- * ACPI roots: RSDP, table headers, XSDT and RSDT. See acpi_tables.h.
+ * ACPI roots: RSDP, table headers, XSDT and RSDT; walks over entries, and sorting. See
+ * acpi_tables.h.
  *
  * Invariant: the holder of a struct acpi_table from here may read [data, data + len) and nothing
  * else.
@@ -20,7 +21,6 @@ struct rsdp_bytes {
 	u32 rsdt;
 	u32 length; /* this field and the following exist from revision 2 on */
 	u64 xsdt;
-	u8 extended_checksum, reserved[3];
 } __packed;
 
 static u8 byte_sum(const u8 *data, size_t len)
@@ -149,4 +149,65 @@ phys_t acpi_root_entry(const struct acpi_table *root, size_t index)
 	/* little endian, as this CPU is */
 	memcpy(&value, root->data + ACPI_HEADER_SIZE + index * size, size);
 	return value;
+}
+
+/*
+ * ---- sorting ----
+ *
+ * Heap sort needs no memory, and no table, however hostile, makes it slow. Source: Williams,
+ * "Algorithm 232: Heapsort", Communications of the ACM, 1964-06.
+ */
+
+static void sort_swap(const struct acpi_order *order, size_t a, size_t b)
+{
+	u8 *x = (u8 *)order->base + a * order->size, *y = (u8 *)order->base + b * order->size;
+
+	for (size_t i = 0; i < order->size; i++) {
+		u8 byte = x[i];
+
+		x[i] = y[i];
+		y[i] = byte;
+	}
+}
+
+static u64 sort_key(const struct acpi_order *order, size_t i)
+{
+	return order->key((const u8 *)order->base + i * order->size);
+}
+
+static void sort_sift_down(const struct acpi_order *order, size_t at, size_t count)
+{
+	for (size_t child = 2 * at + 1; child < count; child = 2 * at + 1) {
+		if (child + 1 < count && sort_key(order, child + 1) > sort_key(order, child))
+			child++;
+		if (sort_key(order, at) >= sort_key(order, child))
+			return;
+		sort_swap(order, at, child);
+		at = child;
+	}
+}
+
+size_t acpi_search(const struct acpi_order *order, size_t count, u64 key)
+{
+	size_t low = 0, high = count;
+
+	while (low + 1 < high) {
+		const size_t mid = low + (high - low) / 2;
+
+		if (sort_key(order, mid) <= key)
+			low = mid;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+void acpi_sort(const struct acpi_order *order, size_t count)
+{
+	for (size_t i = count / 2; i-- > 0;)
+		sort_sift_down(order, i, count);
+	for (size_t end = count; end > 1; end--) {
+		sort_swap(order, 0, end - 1);
+		sort_sift_down(order, 0, end - 1);
+	}
 }

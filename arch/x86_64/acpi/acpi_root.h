@@ -41,3 +41,11 @@ const u8 *acpi_walk_next(struct acpi_walk *walk);
  */
 size_t acpi_root_count(const struct acpi_table *root);
 phys_t acpi_root_entry(const struct acpi_table *root, size_t index);
+
+/* Sort records by their keys. */
+void acpi_sort(const struct acpi_order *order, size_t count);
+
+/*
+ * Index of the last of `count` sorted records whose key is `key` or smaller; 0 if there is none.
+ */
+size_t acpi_search(const struct acpi_order *order, size_t count, u64 key);

@@ -15,7 +15,6 @@
 #include "arch/x86_64/acpi/acpi_srat.h"
 
 #include "arch/x86_64/acpi/acpi_root.h"
-#include "arch/x86_64/acpi/acpi_sort.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 

@@ -30,9 +30,7 @@ enum { ACPI_SPACE_MEMORY = 0, ACPI_SPACE_IO = 1 };
 struct acpi_header {
 	char signature[4];
 	u32 length;
-	u8 revision, checksum;
-	char oem_id[6], oem_table[8];
-	u32 oem_revision, creator, creator_revision;
+	u8 revision; /* 27 bytes follow: checksum, names, versions */
 } __packed;
 
 enum { ACPI_HEADER_SIZE = 36, ACPI_RSDP_V1_SIZE = 20, ACPI_RSDP_V2_SIZE = 36 };
@@ -59,8 +57,6 @@ struct acpi_walk {
 	bool bad; /* the walk has ended at an entry of an impossible length, at byte `at` */
 };
 
-/* ---- sorting: acpi_sort.c ---- */
-
 /* Records of any kind, in rising order of a key. */
 struct acpi_order {
 	void *base;
@@ -83,7 +79,6 @@ struct acpi_madt {
 	size_t disabled; /* entries of CPUs that are absent or not to be used */
 	size_t ignored;  /* entries with impossible IDs, duplicates */
 	int nmi_lint;    /* local pin that delivers NMIs on every CPU (types 4 and 10), or -1 */
-	bool truncated;  /* ended early by an impossible entry */
 };
 
 /* ---- SRAT, SLIT: acpi_srat.c ---- */

@@ -8,24 +8,26 @@
 	.section .text
 	.globl clear_orig, clear_rep, clear_erms, clear_clzero, clear_nt
 
-	.balign 16
-clear_orig: /* eight stores per iteration */
+	/* Eight stores per iteration. */
+	.macro store_lines store
 	xor %eax, %eax
 	shr $6, %rsi
 	jz 2f
 	.balign 16
-1:	mov %rax, (%rdi)
-	mov %rax, 8(%rdi)
-	mov %rax, 16(%rdi)
-	mov %rax, 24(%rdi)
-	mov %rax, 32(%rdi)
-	mov %rax, 40(%rdi)
-	mov %rax, 48(%rdi)
-	mov %rax, 56(%rdi)
+1:
+	.irp at, 0, 8, 16, 24, 32, 40, 48, 56
+	\store %rax, \at(%rdi)
+	.endr
 	add $64, %rdi
 	dec %rsi
 	jnz 1b
-2:	ret
+2:
+	.endm
+
+	.balign 16
+clear_orig:
+	store_lines mov
+	ret
 
 	.balign 16
 clear_rep:
@@ -57,22 +59,8 @@ clear_clzero: /* clears the 64-byte line at RAX; ordered like a non-temporal sto
 
 	.balign 16
 clear_nt:
-	xor %eax, %eax
-	shr $6, %rsi
-	jz 2f
-	.balign 16
-1:	movnti %rax, (%rdi)
-	movnti %rax, 8(%rdi)
-	movnti %rax, 16(%rdi)
-	movnti %rax, 24(%rdi)
-	movnti %rax, 32(%rdi)
-	movnti %rax, 40(%rdi)
-	movnti %rax, 48(%rdi)
-	movnti %rax, 56(%rdi)
-	add $64, %rdi
-	dec %rsi
-	jnz 1b
-2:	sfence
+	store_lines movnti
+	sfence
 	ret
 
 	.section .note.GNU-stack, "", @progbits

@@ -15,7 +15,6 @@
 #include <arch/mmio.h>
 #include <arch/pci.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/consoles/console_screen.h"
 #include "arch/x86_64/consoles/keyboard.h"
@@ -26,7 +25,10 @@
 #include "kernel/core/printk.h"
 #include "mm/mm.h"
 
-static struct console_wish wish[CONSOLE_WISHES_MAX] = {{.kind = CON_AUTO}};
+/* What console=auto stands for. Those that are missing are not named. */
+#define AUTOMATIC "com1,com2,com3,com4,screen,kbd,spcr,pci"
+
+static struct console_wish wish[2 * CONSOLE_WISHES_MAX] = {{.kind = CON_AUTO}};
 static unsigned wishes = 1;
 
 static int parse_wishes(const struct option *opt, const char *value)
@@ -59,7 +61,7 @@ enum {
 /* PCI-SIG, "PCI Code and ID Assignment Specification" 1.12, 2020, class 07h. */
 enum { CLASS_SERIAL = 0x0700, INTERFACE_16950 = 6 };
 
-static struct uart uarts[CONSOLE_WISHES_MAX + 1];
+static struct uart uarts[ARRAY_LEN(wish)];
 static unsigned uart_count;
 
 /* ---- registers ---- */
@@ -146,59 +148,17 @@ static bool take_memory(const char *name, phys_t phys, unsigned stride, unsigned
 	return regs && take_uart(&uart, baud);
 }
 
-/* A machine may have several ports, and the cable is in any of them. */
-static void take_all_coms(void)
-{
-	struct console_wish coms[CONSOLE_WISHES_MAX];
-	const int n = console_wishes_parse("com1,com2,com3,com4", coms);
-
-	for (int i = 0; i < n; i++)
-		take_port(coms[i].name, (u16)coms[i].addr, BAUD_MAX, false);
-}
-
-static void take_wished_ports(void)
-{
-	for (unsigned i = 0; i < wishes; i++)
-		if (wish[i].kind == CON_PORT &&
-		    !take_port(wish[i].name, (u16)wish[i].addr,
-			       wish[i].baud ? wish[i].baud : BAUD_MAX, false))
-			pr_warn("console: no UART answers at %s (%llx)", wish[i].name,
-				wish[i].addr);
-}
-
-static bool wished(enum console_kind kind)
-{
-	return console_wished(wish, wishes, kind) || console_wished(wish, wishes, CON_AUTO);
-}
-
-void arch_console_init(const struct boot_info *info)
-{
-	struct console *keyboard;
-
-	if (console_wished(wish, wishes, CON_NONE))
-		return;
-	if (console_wished(wish, wishes, CON_AUTO))
-		take_all_coms();
-	take_wished_ports();
-	if (wished(CON_SCREEN) && !console_screen_init(info) &&
-	    console_wished(wish, wishes, CON_SCREEN))
-		pr_warn("console: no screen that can be written");
-	keyboard = wished(CON_KEYBOARD) ? keyboard_probe() : NULL;
-	if (keyboard)
-		console_register(keyboard);
-}
-
 /*
  * A port that is in use already, at 115200, gets the speed that the table states: whoever reads
  * firmware's own output goes on reading. A speed on the command line stays.
  */
-static bool take_spcr_port(u16 port, u32 baud)
+static bool take_spcr_port(u16 port, u32 baud, bool automatic)
 {
 	struct uart *uart = uart_of_port(port);
 
 	if (!uart)
 		return take_port("SPCR", port, 0, true);
-	if (console_wished(wish, wishes, CON_AUTO) && uart->divisor == 1 && baud != BAUD_MAX)
+	if (automatic && uart->divisor == 1 && baud != BAUD_MAX)
 		uart_change_speed(uart, (u16)(baud ? BAUD_MAX / baud : 0));
 	return true;
 }
@@ -207,7 +167,7 @@ static bool take_spcr_port(u16 port, u32 baud)
  * The UART that SPCR names. Firmware has set its speed, from a clock that may be unknown, so the
  * speed is left alone.
  */
-static bool take_spcr(void)
+static bool take_spcr(bool automatic)
 {
 	const struct acpi_table *table = acpi_get(ACPI_SPCR);
 	struct acpi_spcr spcr;
@@ -222,7 +182,7 @@ static bool take_spcr(void)
 		return false;
 	}
 	if (spcr.base.space == ACPI_SPACE_IO && spcr.base.addr <= 0xfff8)
-		return take_spcr_port((u16)spcr.base.addr, acpi_spcr_bits(&spcr));
+		return take_spcr_port((u16)spcr.base.addr, acpi_spcr_bits(&spcr), automatic);
 	if (spcr.base.space != ACPI_SPACE_MEMORY)
 		return false;
 	/* some tables state only one of the two, some both */
@@ -258,22 +218,54 @@ static bool take_pci(void)
 	return false;
 }
 
+/* ---- what is wished ---- */
+
+static bool take(const struct console_wish *w)
+{
+	switch (w->kind) {
+	case CON_PORT:
+		return take_port(w->name, (u16)w->addr, w->baud ? w->baud : BAUD_MAX, false);
+	case CON_SCREEN:
+		return console_screen_init();
+	case CON_KEYBOARD:
+		return keyboard_start();
+	case CON_MMIO:
+		return take_memory(w->name, w->addr, w->stride, w->stride == 4 ? 4 : 1, w->baud,
+				   false);
+	case CON_SPCR:
+		return take_spcr(w->automatic);
+	case CON_PCI:
+		return (w->automatic && uart_count > 0) || take_pci();
+	case CON_AUTO:
+	case CON_NONE:
+		break;
+	}
+	return true;
+}
+
+static void take_all(enum console_kind first, enum console_kind last)
+{
+	for (unsigned i = 0; i < wishes; i++)
+		if (wish[i].kind >= first && wish[i].kind <= last && !take(&wish[i]) &&
+		    !wish[i].automatic)
+			pr_warn("console: %s does not answer (%llx)", wish[i].name, wish[i].addr);
+}
+
+void arch_console_init(void)
+{
+	const unsigned given = wishes;
+
+	for (unsigned i = 0; i < given && wishes == given; i++)
+		if (wish[i].kind == CON_AUTO)
+			wishes += (unsigned)console_wishes_parse(AUTOMATIC, &wish[given]);
+	for (unsigned i = given; i < wishes; i++)
+		wish[i].automatic = true;
+	take_all(CON_PORT, CON_KEYBOARD);
+}
+
 void console_firmware_init(void)
 {
-	const bool automatic = console_wished(wish, wishes, CON_AUTO);
-
-	if (console_wished(wish, wishes, CON_NONE))
-		return;
-	if (wished(CON_SPCR) && !take_spcr() && !automatic)
-		pr_warn("console: no SPCR, or its UART does not answer");
-	for (unsigned i = 0; i < wishes; i++)
-		if (wish[i].kind == CON_MMIO &&
-		    !take_memory(wish[i].name, wish[i].addr, wish[i].stride,
-				 wish[i].stride == 4 ? 4 : 1, wish[i].baud, false))
-			pr_warn("console: no UART answers at %llx", wish[i].addr);
-	if (console_wished(wish, wishes, CON_PCI) || (automatic && uart_count == 0))
-		if (!take_pci() && !automatic)
-			pr_warn("console: no UART on the PCI bus");
-	if (!consoles.first)
+	take_all(CON_MMIO, CON_PCI);
+	if (!consoles && wish[0].kind != CON_NONE)
 		pr_warn("console: none; the log is in memory only");
 }

@@ -14,9 +14,7 @@
 
 #include "arch/x86_64/consoles/console_screen.h"
 #include "arch/x86_64/cpu/io.h"
-#include "boot/boot_info.h"
 #include "kernel/console/console_fb.h"
-#include "kernel/console/console_screen.h"
 #include "kernel/core/printk.h"
 #include "mm/map/memblock.h"
 #include "mm/map/vmap.h"
@@ -65,7 +63,6 @@ static bool text_start(void *memory)
 		cells[i] = VGA_GREY_ON_BLACK | ' ';
 	outb(CRTC_INDEX, CRTC_CURSOR);
 	outb(CRTC_DATA, CURSOR_OFF);
-	fb.screen.console.name = "screen";
 	fb.screen.draw = text_draw;
 	screen_start(&fb.screen, device.width, device.height);
 	return true;
@@ -111,9 +108,9 @@ static void find_device(const struct boot_info *info)
 						   .type = BOOT_FB_TEXT};
 }
 
-bool console_screen_init(const struct boot_info *info)
+bool console_screen_init(void)
 {
-	find_device(info);
+	find_device(&boot_info);
 	if (device.type == BOOT_FB_NONE)
 		return false;
 	if (device.addr >= EARLY_PHYS_LIMIT || device_size() > EARLY_PHYS_LIMIT - device.addr)
@@ -150,7 +147,7 @@ void console_screen_map(void)
 	fb.screen.console.dead = false;
 	if (fb.screen.draw) {
 		cells = mapped;
-		fb.surface.pixels = mapped;
+		fb.pixels = mapped;
 	} else if (start(mapped)) {
 		console_register(&fb.screen.console);
 	}

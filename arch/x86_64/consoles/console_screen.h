@@ -3,8 +3,6 @@
 
 #include "kernel/lib/types.h"
 
-struct boot_info;
-
 /*
  * The screen is first written through the boot page tables (below 4 GiB). Once the kernel's tables
  * are loaded it gets a mapping of its own, write-combining for a framebuffer. Between
@@ -18,4 +16,4 @@ void console_screen_map(void);
  * Start the framebuffer or VGA text that the loader described, else VGA text if the card is in that
  * mode. False if there is no screen.
  */
-bool console_screen_init(const struct boot_info *info);
+bool console_screen_init(void);

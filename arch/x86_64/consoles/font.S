@@ -1,6 +1,6 @@
 /*
  * The console fonts, unchanged from their package (arch/x86_64/consoles/font/NOTICE). See
- * kernel/console/console_font.h.
+ * kernel/console/console_fb.h.
  */
 	.section .rodata.font, "a", @progbits
 	.globl font_small_start, font_large_start

@@ -43,7 +43,10 @@ static int keyboard_read(struct console *console)
 
 static struct console keyboard = {.name = "kbd", .read = keyboard_read};
 
-struct console *keyboard_probe(void)
+bool keyboard_start(void)
 {
-	return inb(PORT_STATUS) == STATUS_ABSENT ? NULL : &keyboard;
+	if (inb(PORT_STATUS) == STATUS_ABSENT)
+		return false;
+	console_register(&keyboard);
+	return true;
 }

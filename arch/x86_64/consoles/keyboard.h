@@ -1,7 +1,7 @@
 /* The PS/2 keyboard as a console that is read from. */
 #pragma once
 
-struct console;
+#include "kernel/lib/types.h"
 
-/* The PS/2 keyboard, or NULL if there is no controller. */
-struct console *keyboard_probe(void);
+/* Register the PS/2 keyboard. False if there is no controller. */
+bool keyboard_start(void);

@@ -10,9 +10,9 @@
 
 #include <arch/cpu.h>
 #include <arch/memory.h>
+#include <arch/random.h>
 #include <arch/tlb.h>
 
-#include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "kernel/core/percpu.h"
@@ -23,6 +23,7 @@
 #define PAT_VALUE 0x0007040600070106ULL
 
 enum { CPU_NUMBER_BITS = 12 };
+enum { RANDOM_TRIES = 10 }; /* after so many refusals in a row RDRAND counts as broken */
 enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
 enum { XCR0_X87 = 1 << 0, XCR0_SSE = 1 << 1, XCR0_AVX = 1 << 2, XCR0_AVX512 = 7 << 5 };
 enum { MXCSR_RESET = 0x1f80 }; /* every exception masked, round to nearest */
@@ -153,14 +154,10 @@ void cpu_features_init(void)
 	const struct cpu_features *f = &cpu_features;
 	u64 cr4 = CR4_PAE | CR4_MCE | CR4_PGE | CR4_OSFXSR | CR4_OSXMMEXCPT;
 
-	if (f->smep)
-		cr4 |= CR4_SMEP;
-	if (f->smap)
-		cr4 |= CR4_SMAP;
-	if (f->umip)
-		cr4 |= CR4_UMIP;
-	if (f->xsave)
-		cr4 |= CR4_OSXSAVE;
+	cr4 |= f->smep ? CR4_SMEP : 0;
+	cr4 |= f->smap ? CR4_SMAP : 0;
+	cr4 |= f->umip ? CR4_UMIP : 0;
+	cr4 |= f->xsave ? CR4_OSXSAVE : 0;
 	write_cr4(cr4);
 	enable_vectors();
 	wrmsr(MSR_PAT, PAT_VALUE);
@@ -207,4 +204,14 @@ bool cpu_number_publish(void)
 		return false;
 	wrmsr(MSR_TSC_AUX, (u64)self->node << CPU_NUMBER_BITS | self->id);
 	return true;
+}
+
+/* RDRAND: Intel SDM vol. 1, 7.3.17 "Random Number Generator Instructions". */
+bool random_hardware(u64 *value)
+{
+	bool taken = false;
+
+	for (int i = 0; cpu_features.rdrand && i < RANDOM_TRIES && !taken; i++)
+		__asm__ volatile("rdrand %0" : "=r"(*value), "=@ccc"(taken)::"cc");
+	return taken;
 }

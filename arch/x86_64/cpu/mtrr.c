@@ -68,17 +68,6 @@ unsigned mtrr_type(const struct mtrrs *m, phys_t addr, phys_t *until)
 	return amd ? MTRR_WRITE_BACK : m->def_type & TYPE_MASK;
 }
 
-/* The next piece at or after *start and below `end` that is not write-back. */
-static bool next_uncached(const struct mtrrs *m, phys_t *start, phys_t end, phys_t *piece_end)
-{
-	for (phys_t until; *start < end; *start = until)
-		if (mtrr_type(m, *start, &until) != MTRR_WRITE_BACK) {
-			*piece_end = MIN(until, end);
-			return true;
-		}
-	return false;
-}
-
 /* The part of [*start, end) that comes first and that nobody has reserved. */
 static bool next_unreserved(const struct memblock_list *reserved, phys_t *start, phys_t end,
 			    phys_t *piece_end)
@@ -98,69 +87,49 @@ static bool next_unreserved(const struct memblock_list *reserved, phys_t *start,
 	return *start < *piece_end;
 }
 
-static u64 uncached_bytes(const struct mtrrs *m, const struct memblock_list *memory, u64 *ram)
+static void drop(struct memblock_list *memory, const struct memblock_list *reserved, phys_t start,
+		 phys_t end)
 {
-	u64 bytes = 0;
-
-	*ram = 0;
-	for (size_t i = 0; i < memory->count; i++) {
-		phys_t start = MAX(memory->range[i].start, MIB(1)), end = memory->range[i].end, to;
-
-		*ram += end > start ? end - start : 0;
-		for (; next_uncached(m, &start, end, &to); start = to)
-			bytes += to - start;
-	}
-	return bytes;
-}
-
-static u64 drop(struct memblock_list *memory, const struct memblock_list *reserved, phys_t start,
-		phys_t end)
-{
-	u64 bytes = 0;
 	phys_t to;
 
-	for (; next_unreserved(reserved, &start, end, &to); start = to) {
+	for (; next_unreserved(reserved, &start, end, &to); start = to)
 		if (!memblock_list_subtract(memory, start, to))
-			return bytes;
-		bytes += to - start;
-	}
-	return bytes;
+			return;
 }
 
-/*
- * The first uncached piece of RAM at or after `from`. It is looked up again after each one that was
- * removed, because removing changes the list.
- */
-static bool first_piece(const struct mtrrs *m, const struct memblock_list *memory, phys_t from,
-			phys_t *start, phys_t *end)
+/* RAM between MTRR borders that is not write-back; 0 for a piece that is. *until gets its end. */
+static u64 uncached_piece(const struct mtrrs *m, const struct memblock_list *memory, phys_t start,
+			  phys_t *until)
 {
-	for (size_t i = 0; i < memory->count; i++) {
-		*start = MAX(memory->range[i].start, from);
-		if (next_uncached(m, start, memory->range[i].end, end))
-			return true;
-	}
-	return false;
+	if (mtrr_type(m, start, until) == MTRR_WRITE_BACK)
+		return 0;
+	return memblock_list_bytes(memory, start, *until);
 }
 
 u64 mtrr_drop_uncached(const struct mtrrs *m, struct memblock_list *memory,
 		       const struct memblock_list *reserved)
 {
-	u64 dropped = 0, ram, bytes;
-	phys_t start, end, from = MIB(1), until;
+	const u64 ram = memblock_list_bytes(memory, MIB(1), ~0ULL);
+	u64 bytes = 0;
+	phys_t until;
 
 	if (!(m->def_type & DEF_TYPE_ENABLED))
 		return 0;
-	bytes = uncached_bytes(m, memory, &ram);
+	for (phys_t start = MIB(1); start != ~0ULL; start = until)
+		bytes += uncached_piece(m, memory, start, &until);
 	if (bytes > ram / 2) {
 		pr_warn("memory: MTRRs leave %llu of %llu MiB uncached, which is used as it is",
 			bytes >> 20, ram >> 20);
 		return 0;
 	}
-	for (; first_piece(m, memory, from, &start, &end); from = end) {
-		pr_warn("memory: RAM %llx-%llx is not cached (MTRR type %u) and not used: "
-			"firmware's error",
-			start, end, mtrr_type(m, start, &until));
-		dropped += drop(memory, reserved, start, end);
+	for (phys_t start = MIB(1); start != ~0ULL; start = until) {
+		bytes = uncached_piece(m, memory, start, &until);
+		if (bytes == 0)
+			continue;
+		pr_warn("memory: %llu KiB of RAM in %llx-%llx are not cached (MTRR type %u) and "
+			"not used: firmware's error",
+			bytes >> 10, start, until, mtrr_type(m, start, &until));
+		drop(memory, reserved, start, until);
 	}
-	return dropped;
+	return ram - memblock_list_bytes(memory, MIB(1), ~0ULL);
 }

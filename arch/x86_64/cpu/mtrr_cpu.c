@@ -17,7 +17,6 @@
 #include <arch/tlb.h>
 
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "kernel/core/percpu.h"

@@ -1,12 +1,12 @@
-/* Backtraces of interrupted code; backtrace_capture() is in <arch/console.h>. */
+/*
+ * Backtraces, arch-internal part; backtrace_capture() is in <arch/console.h>, cpu_where() in
+ * <arch/cpu.h>.
+ */
 #pragma once
 
 #include "kernel/lib/types.h"
 
 struct trap_frame;
 
-/*
- * The address at which `frame` was taken, then its callers, innermost first; at most `max`. Returns
- * how many were stored. Any context.
- */
-size_t backtrace_of(const struct trap_frame *frame, virt_t *out, size_t max);
+/* Called in an NMI. True if the NMI was sent to sample this CPU; the sample is then done. */
+bool sample_answer(const struct trap_frame *frame);

@@ -12,22 +12,13 @@
 #include "arch/x86_64/interrupts/ipi.h"
 
 #include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "arch/x86_64/interrupts/nmi.h"
 #include "arch/x86_64/time/timer.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-
-enum { NAMED_MAX = 16 };
-
-#define STOP_BASE_NS    (100 * NS_PER_MS)
-#define STOP_PER_CPU_NS (5 * NS_PER_MS)
-#define STOP_SPINS_MAX  (1u << 27) /* replaces the time limit if the clock does not run */
 
 static void handle_ipi(struct trap_frame *frame)
 {
@@ -51,7 +42,6 @@ static void handle_spurious(struct trap_frame *frame)
 
 void ipi_init(void)
 {
-	nmi_init();
 	trap_set_handler(VECTOR_IPI, handle_ipi);
 	trap_set_handler(VECTOR_TIMER, handle_timer);
 	trap_set_handler(VECTOR_SPURIOUS, handle_spurious);
@@ -72,7 +62,7 @@ void cpu_nap(u32 length)
 		return;
 	}
 	irq_disable();
-	timer_nap(NAP_TICKS * MIN(length, (u32)LENGTH_MAX));
+	timer_interrupt_within(NAP_TICKS * MIN(length, (u32)LENGTH_MAX));
 	cpu_halt_until_interrupt();
 	irq_enable();
 }
@@ -84,20 +74,9 @@ u64 ipi_send(cpu_t cpu)
 	return apic_send(cpu_data(cpu)->arch.apic_id, ICR_FIXED | ICR_ASSERT | VECTOR_IPI) ? 1 : 0;
 }
 
-/* Number of messages the set needs: its online CPUs except this one. */
-static cpu_t count_receivers(const struct cpumask *targets, cpu_t self)
-{
-	cpu_t n = 0;
-
-	for (size_t i = 0; i < cpu_mask_words(); i++)
-		n += (cpu_t)__builtin_popcountll(atomic_load_relaxed(&targets->words[i]) &
-						 atomic_load_relaxed(&cpus_online.words[i]));
-	return n - cpumask_test(targets, self);
-}
-
 u64 ipi_send_mask(const struct cpumask *targets)
 {
-	const cpu_t self = cpu_id(), n = count_receivers(targets, self);
+	const cpu_t n = cpus_online_among(targets, cpu_id());
 	u64 sent = 0;
 	cpu_t cpu;
 
@@ -108,52 +87,4 @@ u64 ipi_send_mask(const struct cpumask *targets)
 	cpumask_foreach(cpu, targets)
 		sent += ipi_send(cpu);
 	return sent;
-}
-
-static void print_not_stopped(void)
-{
-	unsigned left = NAMED_MAX;
-	cpu_t cpu;
-
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu == cpu_id() || atomic_load_relaxed(&cpu_data(cpu)->arch.stopped))
-			continue;
-		if (left-- == 0) {
-			print(" ...");
-			break;
-		}
-		print(" %u", cpu);
-	}
-	print("\n");
-}
-
-static void wait_stopped(u32 want)
-{
-	const u64 limit = (STOP_BASE_NS + want * STOP_PER_CPU_NS) * cpu_deadline_scale(),
-		  start = clock_ns();
-
-	for (u32 spins = 0; nmi_stopped() < want; spins++) {
-		if (clock_ns() - start > limit || spins > STOP_SPINS_MAX) {
-			print("%u of %u other CPUs did not stop:", want - nmi_stopped(), want);
-			print_not_stopped();
-			return;
-		}
-		cpu_relax();
-	}
-}
-
-void cpus_stop_others(void)
-{
-	const cpu_t self = cpu_id();
-	u32 sent = 0;
-	cpu_t cpu;
-
-	if (apic_mode() == APIC_NONE)
-		return;
-	nmi_stop_all();
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != self)
-			sent += apic_send(cpu_data(cpu)->arch.apic_id, ICR_NMI | ICR_ASSERT);
-	}
-	wait_stopped(sent);
 }

@@ -43,14 +43,7 @@
 #include "mm/mm.h"
 
 enum { IO_APIC_SELECT = 0, IO_APIC_DATA = 0x10, REG_VERSION = 1, REG_PINS = 0x10 };
-enum {
-	PIN_MASKED = 1 << 16,
-	PIN_LEVEL = 1 << 15,
-	PIN_LOW = 1 << 13,
-	PIN_MODE = 7 << 8,
-	PIN_MODE_SMI = 2 << 8,
-	PIN_MODE_NMI = 4 << 8
-};
+enum { PIN_LEVEL = 1 << 15, PIN_LOW = 1 << 13, PIN_MODE = 7 << 8, PIN_MODE_SMI = 2 << 8 };
 enum { IO_APICS_MAX = 32, VECTOR_FIRST = 0x30, VECTORS = 0x80 };
 
 static struct io_apic {
@@ -129,7 +122,7 @@ u32 io_apic_entry(u32 gsi)
 	return entry;
 }
 
-bool io_apic_route_nmi(u32 gsi)
+bool io_apic_set(u32 gsi, u32 low)
 {
 	const struct io_apic *io = io_apic_of(gsi);
 	const u32 id = apic_id();
@@ -138,20 +131,9 @@ bool io_apic_route_nmi(u32 gsi)
 		return false;
 	spin_lock(&lock);
 	io_write(io, entry_of(io, gsi) + 1, id << 24);
-	io_write(io, entry_of(io, gsi), PIN_MODE_NMI);
+	io_write(io, entry_of(io, gsi), low);
 	spin_unlock(&lock);
 	return true;
-}
-
-void io_apic_mask(u32 gsi)
-{
-	const struct io_apic *io = io_apic_of(gsi);
-
-	if (!io)
-		return;
-	spin_lock(&lock);
-	io_write(io, entry_of(io, gsi), PIN_MASKED);
-	spin_unlock(&lock);
 }
 
 static void handle_irq(struct trap_frame *frame)

@@ -8,6 +8,9 @@ void io_apic_add(phys_t phys, u32 gsi_base);
 
 u32 io_apic_entry(u32 gsi); /* low half of the line's entry, as it is now; 0: no such line */
 
-/* Let line `gsi` raise NMIs on this CPU. False if it cannot be routed. */
-bool io_apic_route_nmi(u32 gsi);
-void io_apic_mask(u32 gsi); /* ends that; no effect if there is no such line */
+/*
+ * Set the low half of a line's entry, with this CPU as the destination: PIN_MODE_NMI lets the line
+ * raise NMIs here, PIN_MASKED ends that. False if there is no such line, or it cannot be routed.
+ */
+enum { PIN_MODE_NMI = 4 << 8, PIN_MASKED = 1 << 16 };
+bool io_apic_set(u32 gsi, u32 low);

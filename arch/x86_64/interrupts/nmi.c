@@ -2,7 +2,7 @@
  * NMIs; see nmi.h. Their sources are
  *
  *   another CPU's panic       this CPU halts for good
- *   cpu_where()               this CPU reports where it is, and goes on (sample.c)
+ *   cpu_where()               this CPU reports where it is, and goes on (backtrace.c)
  *   the tick, once a second   watchdog_tick(), on the boot CPU (nmi_tick.c)
  *   the board                 memory parity or an expansion card (port 0x61): a panic that says so
  *   a management controller   watchdog_show(): where all busy CPUs are; the run goes on
@@ -22,8 +22,9 @@
 #include <arch/percpu.h>
 
 #include "arch/x86_64/cpu/io.h"
+#include "arch/x86_64/interrupts/backtrace.h"
 #include "arch/x86_64/interrupts/nmi_tick.h"
-#include "arch/x86_64/interrupts/sample.h"
+#include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
@@ -31,15 +32,18 @@
 #include "kernel/core/watchdog.h"
 
 enum { NMI_STATUS = 0x61, NMI_PARITY = 0x80, NMI_CHANNEL = 0x40 };
-enum { SHOWN_MAX = 4 };
+enum { SHOWN_MAX = 4, NAMED_MAX = 16 };
 
-#define SHOWN_EVERY_NS (2 * NS_PER_S) /* a management controller interrupts all CPUs at once */
+#define SHOWN_EVERY_NS  (2 * NS_PER_S) /* a management controller interrupts all CPUs at once */
+#define STOP_BASE_NS    (100 * NS_PER_MS)
+#define STOP_PER_CPU_NS (5 * NS_PER_MS)
+#define STOP_SPINS_MAX  (1u << 27) /* replaces the time limit if the clock does not run */
 
-static bool stopping;
+static bool stopping;  /* an NMI stops the CPU that receives it */
 static u8 board_stuck; /* bits of port 61h that were set at start and could not be cleared */
-static u32 stopped;
-static u32 shown;    /* times that the positions of CPUs were printed for an NMI */
-static u64 shown_at; /* the last time; the CPU that moves it prints */
+static u32 stopped;    /* CPUs so far */
+static u32 shown;      /* times that the positions of CPUs were printed for an NMI */
+static u64 shown_at;   /* the last time; the CPU that moves it prints */
 
 const char *nmi_board_says(u8 status, u8 stuck)
 {
@@ -123,15 +127,49 @@ void nmi_init(void)
 {
 	clear_board();
 	trap_set_handler(TRAP_NMI, handle_nmi);
-	nmi_tick_acknowledge();
+	nmi_tick_take(); /* a handler of a test may have taken one */
 }
 
-void nmi_stop_all(void)
+static void print_not_stopped(void)
 {
+	int left = NAMED_MAX;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu != cpu_id() && !atomic_load_relaxed(&cpu_data(cpu)->arch.stopped) &&
+		    left-- > 0)
+			print(" %u", cpu);
+	print("\n");
+}
+
+static void wait_stopped(u32 want)
+{
+	const u64 limit = (STOP_BASE_NS + want * STOP_PER_CPU_NS) * cpu_deadline_scale(),
+		  start = clock_ns();
+
+	for (u32 spins = 0; atomic_load_acquire(&stopped) < want; spins++) {
+		if (clock_ns() - start > limit || spins > STOP_SPINS_MAX) {
+			print("%u of %u other CPUs did not stop:",
+			      want - atomic_load_acquire(&stopped), want);
+			print_not_stopped();
+			return;
+		}
+		cpu_relax();
+	}
+}
+
+void cpus_stop_others(void)
+{
+	const cpu_t self = cpu_id();
+	u32 sent = 0;
+	cpu_t cpu;
+
+	if (apic_mode() == APIC_NONE)
+		return;
 	atomic_store_release(&stopping, true);
-}
-
-u32 nmi_stopped(void)
-{
-	return atomic_load_acquire(&stopped);
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != self)
+			sent += apic_send(cpu_data(cpu)->arch.apic_id, ICR_NMI | ICR_ASSERT);
+	}
+	wait_stopped(sent);
 }

@@ -7,13 +7,6 @@
 void nmi_init(void);
 
 /*
- * From now on an NMI stops the CPU that receives it; nmi_stopped() returns how many have stopped.
- * For panics.
- */
-void nmi_stop_all(void);
-u32 nmi_stopped(void);
-
-/*
  * Decode port 61h's status of the board, ignoring bits that are `stuck`. Returns the error in
  * words, or NULL if there is none. Pure.
  */

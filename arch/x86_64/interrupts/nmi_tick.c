@@ -1,8 +1,8 @@
 /*
  * The watchdog's tick; see nmi_tick.h.
  *
- * The boot CPU writes the state before the pin is opened; from then on `ticks` and `last` belong to
- * the handler on that CPU.
+ * The boot CPU writes the state before the pin is opened; from then on `nmi_ticks` and `last`
+ * belong to the handler on that CPU.
  */
 #include "arch/x86_64/interrupts/nmi_tick.h"
 
@@ -27,8 +27,8 @@ enum {
 
 #define CONFIRM_NS (20 * NS_PER_MS)
 
-static bool running;
-static u32 ticks;
+bool nmi_tick_is_on;
+u32 nmi_ticks;
 static u64 last; /* when the last tick came */
 
 /*
@@ -65,14 +65,14 @@ static void rtc_interrupts(u8 which)
  * The first tick comes from the periodic interrupt, within 0.13 ms. What was raised before is
  * cleared while nothing can be raised: reading C afterwards could take a tick's reason away.
  */
-static void start(void)
+void nmi_tick_start(void)
 {
-	if (rtc_read(RTC_B) == 0xff)
+	if (hang_seconds == 0 || rtc_read(RTC_B) == 0xff)
 		return;
 	rtc_interrupts(0);
 	rtc_read(RTC_C);
-	running = io_apic_route_nmi(RTC_PIN);
-	if (!running)
+	nmi_tick_is_on = io_apic_set(RTC_PIN, PIN_MODE_NMI);
+	if (!nmi_tick_is_on)
 		return;
 	rtc_write(RTC_A, (u8)((rtc_read(RTC_A) & ~RATE_MASK) | RATE_8192_HZ));
 	rtc_interrupts(RTC_PERIODIC);
@@ -80,10 +80,10 @@ static void start(void)
 
 static void stop(void)
 {
-	io_apic_mask(RTC_PIN);
+	io_apic_set(RTC_PIN, PIN_MASKED);
 	rtc_interrupts(0);
 	rtc_read(RTC_C);
-	running = false;
+	nmi_tick_is_on = false;
 }
 
 /* Reading C acknowledges. The proof has been given by the first tick: once a second from now on. */
@@ -92,7 +92,7 @@ static bool take(void)
 	const u8 index = atomic_load_relaxed(&rtc_index);
 	const bool raised = rtc_read(RTC_C) & (RTC_UPDATE | RTC_PERIODIC);
 
-	if (raised && ticks == 0) {
+	if (raised && nmi_ticks == 0) {
 		rtc_interrupts(RTC_UPDATE);
 		rtc_read(RTC_C);
 	}
@@ -100,17 +100,11 @@ static bool take(void)
 	return raised;
 }
 
-void nmi_tick_start(void)
-{
-	if (hang_seconds > 0)
-		start();
-}
-
 static bool has_ticked(void)
 {
 	const u64 begin = clock_ns(), limit = CONFIRM_NS * cpu_deadline_scale();
 
-	while (atomic_load_acquire(&ticks) == 0) {
+	while (atomic_load_acquire(&nmi_ticks) == 0) {
 		if (clock_ns() - begin > limit)
 			return false;
 		cpu_relax();
@@ -120,43 +114,22 @@ static bool has_ticked(void)
 
 void nmi_tick_confirm(void)
 {
-	if (running && !has_ticked())
+	if (nmi_tick_is_on && !has_ticked())
 		stop();
-	if (!running && hang_seconds > 0)
+	if (!nmi_tick_is_on && hang_seconds > 0)
 		pr_info("watchdog: off, because no RTC sends NMIs through an I/O APIC");
-}
-
-/* The first tick may have an echo: a period that ended before the first NMI was handled. */
-static bool may_be_echo(u64 now)
-{
-	return ticks == 1 && now - last < CONFIRM_NS;
 }
 
 enum nmi_tick nmi_tick_take(void)
 {
 	const u64 now = clock_ns();
 
-	if (!running)
+	if (!nmi_tick_is_on)
 		return NMI_NO_TICK;
 	if (!take())
-		return may_be_echo(now) ? NMI_PERHAPS_TICK : NMI_NO_TICK;
+		/* the first tick may have an echo: a period that ended before its NMI came */
+		return nmi_ticks == 1 && now - last < CONFIRM_NS ? NMI_PERHAPS_TICK : NMI_NO_TICK;
 	last = now;
-	atomic_store_release(&ticks, ticks + 1);
+	atomic_store_release(&nmi_ticks, nmi_ticks + 1);
 	return NMI_TICK;
-}
-
-void nmi_tick_acknowledge(void)
-{
-	if (running)
-		rtc_read(RTC_C);
-}
-
-u32 nmi_ticks(void)
-{
-	return atomic_load_acquire(&ticks);
-}
-
-bool nmi_tick_is_on(void)
-{
-	return running;
 }

@@ -20,18 +20,13 @@ void nmi_tick_start(void);
  */
 void nmi_tick_confirm(void);
 
-/* In an NMI on the boot CPU: was it a tick? Acknowledges a tick. */
+/*
+ * In an NMI on the boot CPU: was it a tick? Acknowledges a tick, so that the next one can come.
+ * Also called when another handler, such as a test's, has taken ticks.
+ */
 enum nmi_tick { NMI_NO_TICK, NMI_TICK, NMI_PERHAPS_TICK };
 enum nmi_tick nmi_tick_take(void);
 
-/*
- * A tick that another handler took, such as a test's, is acknowledged, and the next one can come.
- * Boot CPU.
- */
-void nmi_tick_acknowledge(void);
-
-/* Ticks until now. Any context. */
-u32 nmi_ticks(void);
-
-/* Does the watchdog tick on this machine? */
-bool nmi_tick_is_on(void);
+/* Does the watchdog tick on this machine, and how often has it? Atomic. Any context. */
+extern bool nmi_tick_is_on;
+extern u32 nmi_ticks;

@@ -48,11 +48,11 @@ static void map_image(virt_t start, virt_t end, enum pt_prot prot)
 /* Map the data in pieces between the guard pages. */
 static void map_data(void)
 {
-	virt_t start = (virt_t)__image_data_start, guard;
+	virt_t start = (virt_t)__image_data_start;
 
-	for (unsigned i = 0; boot_guard_page(i, &guard); i++) {
-		map_image(start, guard, PT_RW);
-		start = guard + PAGE_SIZE;
+	for (unsigned i = 0; i < IST_COUNT; i++) {
+		map_image(start, boot_guard(i), PT_RW);
+		start = boot_guard(i) + PAGE_SIZE;
 	}
 	map_image(start, (virt_t)__image_end, PT_RW);
 }

@@ -31,8 +31,8 @@
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
 
-#include "arch/x86_64/acpi/acpi.h"
 #include "arch/x86_64/acpi/acpi_find.h"
+#include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/mtrr_cpu.h"
@@ -151,7 +151,7 @@ static void prepare_tables(void)
 	ap_x2apic = apic_mode() == APIC_X2APIC;
 	ap_apic = apic_registers();
 	ap_stages[0] = AP_ONLINE;
-	ap_ids[0] = cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
+	ap_ids[0] = cpu_descs[0].apic_id;
 	for (cpu_t cpu = 1; cpu < cpu_count; cpu++)
 		prepare_cpu(cpu);
 	atomic_store_release(&ap_count, cpu_count);
@@ -236,20 +236,16 @@ void arch_cpus_start(void)
 {
 	ipi_init();
 	mtrrs_settle();
-	if (cpu_count == 1) {
-		clock_refine_end();
-		cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
-		pr_info("started 1 of 1 CPUs in 0 ms");
-	} else {
+	cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
+	if (cpu_count > 1)
 		prepare_tables();
-		if (smp_page_make(acpi_ebda()) == 0) {
-			start_all();
-		} else {
-			clock_refine_end();
-			pr_err("no page below 1 MiB is free to start CPUs from: only 1 of %u CPUs "
-			       "runs",
-			       cpu_count);
-		}
+	if (cpu_count > 1 && smp_page_make(acpi_ebda()) == 0) {
+		start_all();
+	} else {
+		clock_refine_end();
+		pr_info("started 1 of %u CPUs in 0 ms", cpu_count);
+		if (cpu_count > 1)
+			pr_err("no page below 1 MiB is free to start CPUs from");
 	}
 	mtrrs_report();
 	nmi_tick_confirm();

@@ -41,11 +41,7 @@ static const u64 trampoline_gdt[4] = {
 
 static bool page_is_ram(phys_t page)
 {
-	for (size_t i = 0; i < memblock_memory.count; i++)
-		if (memblock_memory.range[i].start <= page &&
-		    page + PAGE_SIZE <= memblock_memory.range[i].end)
-			return true;
-	return false;
+	return memblock_list_bytes(&memblock_memory, page, page + PAGE_SIZE) == PAGE_SIZE;
 }
 
 /*

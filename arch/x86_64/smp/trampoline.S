@@ -17,15 +17,9 @@
  * IA-32e Mode".
  */
 #include "arch/x86_64/smp/trampoline.h"
+#include "boot/entry.h"
 
-#define IMAGE_BASE 0xffffffff80000000
-#define MSR_MISC_ENABLE 0x1a0
-#define MISC_ENABLE_HIGH_NX_OFF 4 /* bit 34 */
 #define CR0_PROTECTED 0x00000011
-#define CR0_VALUE 0x80010033 /* PG WP NE ET MP PE */
-#define CR4_VALUE 0x6a0      /* OSXMMEXCPT OSFXSR PGE PAE; cpu_features_init() sets the rest */
-#define EFER_VALUE 0x900     /* NXE LME */
-#define MSR_EFER 0xc0000080
 #define MSR_APIC_BASE 0x1b
 #define MSR_X2APIC_ID 0x802
 #define APIC_BASE_X2APIC 0xc00 /* EN EXTD */

@@ -16,7 +16,6 @@
 #include <arch/mmio.h>
 
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/time/clock.h"
@@ -136,13 +135,6 @@ static u64 pit_read(const struct counter *c)
 	return -(u64)(low | inb(PIT_CHANNEL0) << 8);
 }
 
-static void pit_start(void)
-{
-	outb(PIT_COMMAND, PIT_FREE_RUNNING0);
-	outb(PIT_CHANNEL0, 0);
-	outb(PIT_CHANNEL0, 0);
-}
-
 /*
  * Counter and TSC at the same moment, from the least disturbed of a few tries. It took *window
  * ticks of the TSC.
@@ -199,7 +191,9 @@ static u64 hz_from_pit(void)
 {
 	struct counter pit = {.name = "PIT", .hz = PIT_HZ, .mask = 0xffff, .read = pit_read};
 
-	pit_start();
+	outb(PIT_COMMAND, PIT_FREE_RUNNING0);
+	outb(PIT_CHANNEL0, 0);
+	outb(PIT_CHANNEL0, 0);
 	counter_begin(&pit);
 	return measure(&pit, FIRST_US).hz;
 }
@@ -225,19 +219,14 @@ void clock_init(void)
 }
 
 /*
- * Could the counter have come to its beginning again since counter_begin()? Start-up may have been
- * stopped meanwhile, and the ACPI PM timer has 24 bits.
+ * The measurement begins anew if the counter may have come to its beginning again since
+ * counter_begin(): start-up may have been stopped meanwhile, and the ACPI PM timer has 24 bits.
  */
-static bool may_have_wrapped(const struct counter *c)
+static struct tsc_measure measure_again(struct counter *c)
 {
 	const u64 ms = (rdtsc() - c->start_tsc) / (clock_tsc_hz() / 1000);
 
-	return ms >= MIN(c->mask / 2 / (c->hz / 1000), WATCHED_MS);
-}
-
-static struct tsc_measure measure_again(struct counter *c)
-{
-	if (may_have_wrapped(c))
+	if (ms >= MIN(c->mask / 2 / (c->hz / 1000), WATCHED_MS))
 		counter_begin(c);
 	return measure(c, SETTLE_US);
 }

@@ -54,8 +54,8 @@ static u32 ticks_until(u64 at, u64 now)
 	return (u32)MIN(MIN(ns, NS_PER_S) * tick_rate() / NS_PER_MS + 1, TICKS_MAX - 1ULL);
 }
 
-/* Set the APIC's timer to the earliest deadline, or to `ticks` if they are fewer. */
-static void set_earliest(u32 ticks)
+/* The APIC is set to the earliest deadline if that is earlier. */
+void timer_interrupt_within(u32 ticks)
 {
 	const struct timer *timer = this_cpu()->arch.timer;
 	u64 first = 0;
@@ -81,12 +81,7 @@ void timer_interrupt(void)
 			timer[owner].fn(timer[owner].arg);
 		}
 	}
-	set_earliest(TICKS_MAX);
-}
-
-void timer_nap(u32 ticks)
-{
-	set_earliest(ticks);
+	timer_interrupt_within(TICKS_MAX);
 }
 
 int timer_set(enum timer_owner owner, u64 at, irq_fn *fn, void *arg)
@@ -99,7 +94,7 @@ int timer_set(enum timer_owner owner, u64 at, irq_fn *fn, void *arg)
 	tick_rate();
 	flags = irq_save();
 	*timer = (struct timer){.at = MAX(at, 1ULL), .fn = fn, .arg = arg};
-	set_earliest(TICKS_MAX);
+	timer_interrupt_within(TICKS_MAX);
 	irq_restore(flags);
 	return 0;
 }

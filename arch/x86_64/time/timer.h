@@ -7,4 +7,4 @@
 void timer_interrupt(void);
 
 /* Request an interrupt after this many ticks or earlier. Interrupts off. */
-void timer_nap(u32 ticks);
+void timer_interrupt_within(u32 ticks);

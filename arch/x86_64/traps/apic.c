@@ -17,7 +17,7 @@
 #include <arch/memory.h>
 #include <arch/mmio.h>
 
-#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/traps/apic_setup.h"
@@ -56,7 +56,8 @@ enum { SEND_POLLS = 1000000 }; /* a second or more; an ICR is busy for microseco
 
 static enum apic_mode mode;
 static volatile void __iomem *regs; /* xAPIC mode */
-static int nmi_pin = -1;
+
+int apic_nmi_pin = -1;
 
 static unsigned x2apic_wish = X2APIC_AUTO;
 OPTION_CHOICE(x2apic, x2apic_wish, "auto|on|off",
@@ -140,7 +141,7 @@ enum apic_mode apic_probe(void)
 	return mode;
 }
 
-enum apic_mode apic_choose_mode(u32 highest_id, bool opted_out)
+void apic_choose_mode(u32 highest_id, bool opted_out)
 {
 	const struct apic_facts facts = {.left = mode,
 					 .available = cpuid(1, 0).ecx & CPUID_1_ECX_X2APIC,
@@ -158,12 +159,6 @@ enum apic_mode apic_choose_mode(u32 highest_id, bool opted_out)
 		else
 			pr_info("APIC: xAPIC mode, because firmware opts out of x2APIC");
 	}
-	return mode;
-}
-
-void apic_set_nmi_pin(int pin)
-{
-	nmi_pin = pin;
 }
 
 u32 apic_id(void)
@@ -198,7 +193,7 @@ void apic_init_cpu(void)
 		return;
 	if (mode == APIC_X2APIC)
 		wrmsr(MSR_APIC_BASE, rdmsr(MSR_APIC_BASE) | APIC_BASE_ENABLE | APIC_BASE_EXTD);
-	apic_set_up(&access, nmi_pin);
+	apic_set_up(&access, apic_nmi_pin);
 	finish_in_service();
 	apic_write(APIC_ESR, 0);
 }

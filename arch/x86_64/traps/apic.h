@@ -44,13 +44,13 @@ enum apic_mode apic_probe(void);
  * Choose the mode for CPUs with IDs up to `highest_id`. `opted_out`: firmware asks for xAPIC. Boot
  * CPU, after apic_probe(), before apic_init_cpu().
  */
-enum apic_mode apic_choose_mode(u32 highest_id, bool opted_out);
+void apic_choose_mode(u32 highest_id, bool opted_out);
 
 /*
- * Set the local pin that delivers NMIs on every CPU, or -1 for none. apic_init_cpu() opens it, so
- * NMIs must have their handler by then.
+ * The local pin that delivers NMIs on every CPU, or -1 for none. apic_init_cpu() opens it, so NMIs
+ * must have their handler by then.
  */
-void apic_set_nmi_pin(int pin);
+extern int apic_nmi_pin;
 
 /*
  * On every CPU: enter the chosen mode, software-enable the APIC, mask all local sources but NMI,

@@ -18,21 +18,6 @@
 
 enum { TSS_AVAILABLE = 0x89 };
 
-struct __packed tss {
-	u32 reserved0;
-	u64 rsp[3];
-	u64 reserved1;
-	u64 ist[7]; /* a gate's IST number is the index + 1 */
-	u64 reserved2;
-	u16 reserved3, io_map;
-};
-
-struct cpu_tables {
-	u64 gdt[SELECTOR_USER_CODE / 8 + 1];
-	struct tss tss;
-	void *stack_top[IST_COUNT]; /* by enum ist; [0] unused */
-};
-
 /*
  * Boot CPU: the stacks of boot/entry.S, laid out as guard | normal | guard | double fault | guard |
  * NMI | guard | machine check.
@@ -44,22 +29,13 @@ static struct cpu_tables boot_tables;
 static const char *const boot_stack_names[IST_COUNT] = {"normal", "double fault", "NMI",
 							"machine check"};
 
-/* Guard page of boot stack `index` (enum ist; 0 is the normal stack). */
-static virt_t boot_guard(unsigned index)
+virt_t boot_guard(unsigned index)
 {
 	virt_t guard = (virt_t)boot_stacks;
 
 	if (index > 0)
 		guard += PAGE_SIZE + BOOT_STACK_SIZE + (index - 1) * (PAGE_SIZE + IST_STACK_SIZE);
 	return guard;
-}
-
-bool boot_guard_page(unsigned index, virt_t *start)
-{
-	if (index >= IST_COUNT)
-		return false;
-	*start = boot_guard(index);
-	return true;
 }
 
 bool boot_guard_hit(virt_t addr, const char **what)
@@ -101,20 +77,6 @@ int descriptors_alloc(struct percpu *cpu, node_t node)
 	return 0;
 }
 
-void *descriptors_stack_top(const struct percpu *cpu, enum ist which)
-{
-	const struct cpu_tables *tables = cpu->arch.tables;
-
-	return tables->stack_top[which];
-}
-
-void *descriptors_user_trap_stack(void)
-{
-	struct cpu_tables *tables = this_cpu()->arch.tables;
-
-	return (u8 *)&tables->tss + offsetof(struct tss, rsp);
-}
-
 static void tables_fill(struct cpu_tables *tables)
 {
 	const u64 base = (u64)&tables->tss, limit = sizeof(tables->tss) - 1;
@@ -134,10 +96,7 @@ static void tables_fill(struct cpu_tables *tables)
 
 static void tables_load(const struct cpu_tables *tables)
 {
-	const struct __packed {
-		u16 limit;
-		u64 base;
-	} pointer = {sizeof(tables->gdt) - 1, (u64)tables->gdt};
+	const struct descriptor_pointer pointer = {sizeof(tables->gdt) - 1, (u64)tables->gdt};
 
 	__asm__ volatile("lgdt %0\n"
 			 "push %q1\n" /* reload CS by a far return */

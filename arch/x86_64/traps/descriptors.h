@@ -13,8 +13,29 @@
 
 struct percpu;
 
+/* What LGDT and LIDT load. */
+struct __packed descriptor_pointer {
+	u16 limit;
+	u64 base;
+};
+
 enum ist { IST_NONE, IST_DOUBLE_FAULT, IST_NMI, IST_MACHINE_CHECK, IST_COUNT };
 enum { IST_STACK_SIZE = 8192, BOOT_STACK_SIZE = 16384 };
+
+struct __packed tss {
+	u32 reserved0;
+	u64 rsp[3]; /* [0]: where traps from ring 3 begin */
+	u64 reserved1;
+	u64 ist[7]; /* a gate's IST number is the index + 1 */
+	u64 reserved2;
+	u16 reserved3, io_map;
+};
+
+struct cpu_tables {
+	u64 gdt[SELECTOR_USER_CODE / 8 + 1];
+	struct tss tss;
+	void *stack_top[IST_COUNT]; /* by enum ist; [0] unused */
+};
 
 /*
  * Allocate the tables and stacks that descriptors_init_cpu() needs on a CPU that is to be started
@@ -29,15 +50,6 @@ int descriptors_alloc(struct percpu *cpu, node_t node);
  */
 void descriptors_init_cpu(struct percpu *cpu);
 
-/* Top of a CPU's stack for double faults, NMIs or machine checks. */
-void *descriptors_stack_top(const struct percpu *cpu, enum ist which);
-
-/*
- * The field of this CPU's TSS with the stack on which traps from ring 3 begin (RSP0): 8 bytes, not
- * aligned.
- */
-void *descriptors_user_trap_stack(void);
-
 /*
  * True if `addr` lies in a guard page of one of the boot CPU's stacks; *what is then the stack's
  * name.
@@ -45,7 +57,7 @@ void *descriptors_user_trap_stack(void);
 bool boot_guard_hit(virt_t addr, const char **what);
 
 /*
- * The guard pages of the boot CPU's stacks, by index; false past the last. arch_page_tables_init()
- * leaves them unmapped.
+ * Guard page of the boot CPU's stack `index` (enum ist; 0 is the normal stack).
+ * arch_page_tables_init() leaves it unmapped.
  */
-bool boot_guard_page(unsigned index, virt_t *start);
+virt_t boot_guard(unsigned index);

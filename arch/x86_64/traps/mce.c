@@ -11,7 +11,6 @@
 #include <arch/atomic.h>
 
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/traps/mce_decode.h"
 #include "kernel/core/panic.h"
@@ -37,19 +36,19 @@ enum {
 };
 enum { MCG_RIPV = 1 << 0, NAMED_MAX = 16 };
 
-#define STATUS_CONTEXT (1ULL << 57)
-
-static u64 corrected, uncorrected;
+struct mce_totals mce_totals; /* atomic until the run is over */
 static u32 named; /* corrected errors that were printed; in a storm further ones are only counted */
-static u64 pages; /* that uncorrected errors named */
 
-static unsigned banks(void)
+static u64 capabilities(void)
 {
 	u64 caps;
 
-	return cpuid(1, 0).edx & CPUID_1_EDX_MCA && rdmsr_safe(MSR_MCG_CAP, &caps)
-		       ? caps & CAP_BANKS
-		       : 0;
+	return cpuid(1, 0).edx & CPUID_1_EDX_MCA && rdmsr_safe(MSR_MCG_CAP, &caps) ? caps : 0;
+}
+
+static unsigned banks(void)
+{
+	return capabilities() & CAP_BANKS;
 }
 
 static u64 bank_read(unsigned bank, unsigned reg)
@@ -64,11 +63,11 @@ static void count(const struct mce_error *error)
 	char text[160];
 
 	if (mce_corrected(error->status))
-		atomic_add_relaxed(&corrected, mce_corrected_count(error));
+		atomic_add_relaxed(&mce_totals.corrected, mce_corrected_count(error));
 	else
-		atomic_add_relaxed(&uncorrected, 1);
+		atomic_add_relaxed(&mce_totals.uncorrected, 1);
 	if (mce_names_page(error)) {
-		atomic_add_relaxed(&pages, 1);
+		atomic_add_relaxed(&mce_totals.pages, 1);
 		mm_report_bad(&mm_kernel, error->addr >> PAGE_SHIFT);
 	}
 	if (mce_corrected(error->status) && atomic_fetch_add(&named, 1) >= NAMED_MAX)
@@ -83,15 +82,13 @@ static void count(const struct mce_error *error)
  */
 static bool take(unsigned bank, struct mce_error *error)
 {
-	u64 caps;
-
 	*error = (struct mce_error){.bank = bank, .status = bank_read(bank, MC_STATUS)};
-	if (!mce_valid(error->status))
+	if (!(error->status & STATUS_VALID))
 		return false;
-	error->addr = error->status >> 58 & 1 ? bank_read(bank, MC_ADDR) : 0;
-	error->misc = error->status >> 59 & 1 ? bank_read(bank, MC_MISC) : 0;
+	error->addr = error->status & STATUS_ADDR_VALID ? bank_read(bank, MC_ADDR) : 0;
+	error->misc = error->status & STATUS_MISC_VALID ? bank_read(bank, MC_MISC) : 0;
 	error->amd = cpu_features.amd;
-	error->counted = rdmsr_safe(MSR_MCG_CAP, &caps) && (caps & CAP_COUNTS);
+	error->counted = capabilities() & CAP_COUNTS;
 	wrmsr_safe(MSR_MC_CTL + bank * MSRS_PER_BANK + MC_STATUS, 0);
 	return true;
 }
@@ -121,10 +118,9 @@ static unsigned first_bank(void)
 void mce_init_cpu(void)
 {
 	const unsigned n = banks();
-	u64 caps;
 
 	mce_poll(NULL);
-	if (n && rdmsr_safe(MSR_MCG_CAP, &caps) && (caps & CAP_CTL))
+	if (n && (capabilities() & CAP_CTL))
 		wrmsr_safe(MSR_MCG_CTL, ~0ULL);
 	for (unsigned bank = first_bank(); bank < n; bank++)
 		wrmsr_safe(MSR_MC_CTL + bank * MSRS_PER_BANK, ~0ULL);
@@ -150,11 +146,4 @@ void mce_handle(struct trap_frame *frame)
 		panic("machine check: the interrupted code cannot continue");
 	/* a further machine check before this would shut the CPU down */
 	wrmsr_safe(MSR_MCG_STATUS, 0);
-}
-
-struct mce_totals mce_totals(void)
-{
-	return (struct mce_totals){.corrected = atomic_load_relaxed(&corrected),
-				   .uncorrected = atomic_load_relaxed(&uncorrected),
-				   .pages = atomic_load_relaxed(&pages)};
 }

@@ -32,11 +32,10 @@ void mce_init_cpu(void);
 /* The #MC handler. Returns if the interrupted code can go on. */
 void mce_handle(struct trap_frame *frame);
 
-/* Read and clear this CPU's banks, and count into mce_totals(). A call_fn, for call_cpus(). */
+/* Read and clear this CPU's banks, and count into mce_totals. A call_fn, for call_cpus(). */
 void mce_poll(void *unused);
 
-struct mce_totals {
+extern struct mce_totals {
 	u64 corrected, uncorrected;
 	u64 pages; /* that uncorrected errors named */
-};
-struct mce_totals mce_totals(void);
+} mce_totals;

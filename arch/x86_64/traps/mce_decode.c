@@ -2,20 +2,8 @@
 #include "arch/x86_64/traps/mce_decode.h"
 #include "kernel/core/printk.h"
 
-#define STATUS_VALID       (1ULL << 63)
-#define STATUS_OVERFLOW    (1ULL << 62)
-#define STATUS_UNCORRECTED (1ULL << 61)
-#define STATUS_MISC_VALID  (1ULL << 59)
-#define STATUS_ADDR_VALID  (1ULL << 58)
-#define STATUS_CONTEXT     (1ULL << 57) /* processor context corrupt */
-
 enum { COUNT_SHIFT = 38, COUNT_MASK = 0x7fff };
 enum { MISC_PHYSICAL = 2, PAGE_BITS = 12 };
-
-bool mce_valid(u64 status)
-{
-	return status & STATUS_VALID;
-}
 
 bool mce_corrected(u64 status)
 {

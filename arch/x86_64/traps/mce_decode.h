@@ -3,8 +3,14 @@
 
 #include "arch/x86_64/traps/mce.h"
 
-/* Is an error recorded in this status, and was it corrected? Pure. */
-bool mce_valid(u64 status);
+#define STATUS_VALID       (1ULL << 63)
+#define STATUS_OVERFLOW    (1ULL << 62)
+#define STATUS_UNCORRECTED (1ULL << 61)
+#define STATUS_MISC_VALID  (1ULL << 59)
+#define STATUS_ADDR_VALID  (1ULL << 58)
+#define STATUS_CONTEXT     (1ULL << 57) /* processor context corrupt */
+
+/* Was the error of this status corrected? Pure. */
 bool mce_corrected(u64 status);
 
 /*

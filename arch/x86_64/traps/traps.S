@@ -63,7 +63,7 @@
  */
 #include "arch/x86_64/traps/selectors.h"
 
-	.set CALL_VECTOR, 256 /* TRAP_CALL */
+	.set CALL_VECTOR, 256 /* USER_VECTOR_CALL */
 	.set MSR_GS_BASE, 0xc0000101
 	/* offsets in struct trap_frame */
 	.set FRAME_ERROR, 128
@@ -93,39 +93,15 @@ trap_stubs:
 	.endr
 
 	.macro push_registers
-	push %rax
-	push %rbx
-	push %rcx
-	push %rdx
-	push %rsi
-	push %rdi
-	push %rbp
-	push %r8
-	push %r9
-	push %r10
-	push %r11
-	push %r12
-	push %r13
-	push %r14
-	push %r15
+	.irp register, rax, rbx, rcx, rdx, rsi, rdi, rbp, r8, r9, r10, r11, r12, r13, r14, r15
+	push %\register
+	.endr
 	.endm
 
 	.macro pop_registers
-	pop %r15
-	pop %r14
-	pop %r13
-	pop %r12
-	pop %r11
-	pop %r10
-	pop %r9
-	pop %r8
-	pop %rbp
-	pop %rdi
-	pop %rsi
-	pop %rdx
-	pop %rcx
-	pop %rbx
-	pop %rax
+	.irp register, r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax
+	pop %\register
+	.endr
 	.endm
 
 	/* AC, DF, NT and TF off; interrupts are off already. */
@@ -143,6 +119,7 @@ trap_common:
 	cld
 	mov %rsp, %rdi
 	call trap_dispatch
+trap_return: /* AL: trap_dispatch()'s answer */
 	test %al, %al
 	jnz return_into_nmi
 	pop_registers
@@ -207,14 +184,9 @@ trap_anywhere:
 	mov %rsp, %rdi
 	call trap_dispatch
 	test %ebx, %ebx
-	jz 2f
+	jz trap_return
 	swapgs
-2:
-	test %al, %al
-	jnz return_into_nmi
-	pop_registers
-	add $16, %rsp
-	iretq
+	jmp trap_return
 
 return_into_nmi:
 	mov FRAME_RIP(%rsp), %rbx

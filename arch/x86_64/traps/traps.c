@@ -108,10 +108,7 @@ void traps_init(void)
 
 void traps_load(void)
 {
-	const struct __packed {
-		u16 limit;
-		u64 base;
-	} pointer = {sizeof(idt) - 1, (u64)idt};
+	const struct descriptor_pointer pointer = {sizeof(idt) - 1, (u64)idt};
 
 	__asm__ volatile("lidt %0" ::"m"(pointer));
 }

@@ -23,7 +23,7 @@
 #include <arch/cpu.h>
 #include <arch/percpu.h>
 
-#include "arch/x86_64/cpu/cpuid.h"
+#include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/trap_frame.h"
 #include "arch/x86_64/traps/descriptors.h"
@@ -51,12 +51,6 @@ enum {
 	((u64)FLAGS_STATUS | RFLAGS_TRAP | FLAGS_DIRECTION | FLAGS_NESTED | RFLAGS_RESUME |        \
 	 FLAGS_ALIGNMENT | FLAGS_ID)
 
-_Static_assert(sizeof(struct user_regs) == sizeof(struct trap_frame) &&
-		       offsetof(struct user_regs, rax) == offsetof(struct trap_frame, rax) &&
-		       offsetof(struct user_regs, ss) == offsetof(struct trap_frame, ss) &&
-		       (int)USER_VECTOR_CALL == (int)TRAP_CALL,
-	       "struct user_regs is struct trap_frame under another name");
-
 enum { DR7_RESET = 0x400 }; /* no breakpoint is enabled */
 
 static const struct user_ops *ops;
@@ -66,7 +60,7 @@ static const struct user_ops *ops;
 static void serve_call(struct trap_frame *frame)
 {
 	irq_enable();
-	ops->call((struct user_regs *)frame);
+	ops->call(frame);
 	irq_disable();
 }
 
@@ -81,13 +75,13 @@ static void serve_exception(struct trap_frame *frame)
 		access = USER_EXEC;
 	irq_enable();
 	if (frame->vector == TRAP_PAGE_FAULT)
-		ops->fault((struct user_regs *)frame, addr, access);
+		ops->fault(frame, addr, access);
 	else
-		ops->exception((struct user_regs *)frame);
+		ops->exception(frame);
 	irq_disable();
 }
 
-static void attend_and_make_safe(struct user_regs *regs)
+static void attend_and_make_safe(struct trap_frame *regs)
 {
 	u32 *flag = &this_cpu()->arch.user_attends;
 
@@ -100,13 +94,8 @@ static void attend_and_make_safe(struct user_regs *regs)
 	user_regs_make_safe(regs);
 }
 
-static void before_return(struct trap_frame *frame)
-{
-	attend_and_make_safe((struct user_regs *)frame);
-}
-
 static const struct trap_ring3 ring3 = {
-	.exception = serve_exception, .call = serve_call, .before_return = before_return};
+	.exception = serve_exception, .call = serve_call, .before_return = attend_and_make_safe};
 
 void user_set_ops(const struct user_ops *new_ops)
 {
@@ -157,10 +146,10 @@ static void forget_program(const struct arch_percpu *arch)
 	user_vectors_reset();
 }
 
-void user_enter(const struct user_regs *regs, u64 fs_base, const void *vectors)
+void user_enter(const struct trap_frame *regs, u64 fs_base, const void *vectors)
 {
 	struct arch_percpu *arch = &this_cpu()->arch;
-	struct user_regs first = *regs;
+	struct trap_frame first = *regs;
 
 	context_assert(CONTEXT_ORDINARY);
 	ASSERT(ops, "user_enter() without user_set_ops()");
@@ -172,7 +161,8 @@ void user_enter(const struct user_regs *regs, u64 fs_base, const void *vectors)
 	user_set_gs_base(0);
 	if (!vectors || !user_vectors_load(vectors))
 		user_vectors_reset();
-	user_run(&first, &arch->user_stack, descriptors_user_trap_stack(), attend_and_make_safe);
+	user_run(&first, &arch->user_stack, (u8 *)&arch->tables->tss + offsetof(struct tss, rsp),
+		 attend_and_make_safe);
 	arch->user_stack = 0;
 	forget_program(arch);
 	irq_enable();
@@ -226,7 +216,7 @@ u64 user_gs_base(void)
  * USER_END itself is a possible RIP, behind a SYSCALL at the end of the last page. Nothing is
  * mapped there, so a program that is sent there by a RIP beyond it faults.
  */
-void user_regs_make_safe(struct user_regs *regs)
+void user_regs_make_safe(struct trap_frame *regs)
 {
 	regs->rip = MIN(regs->rip, USER_END);
 	regs->cs = SELECTOR_USER_CODE;

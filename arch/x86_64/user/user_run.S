@@ -1,7 +1,7 @@
 /*
  * Entering ring 3 and coming back; see user_run.h.
  *
- *	user_enter()    struct user_regs first      in its frame
+ *	user_enter()    struct trap_frame first      in its frame
  *	user_run()      RBP RBX R12 ... R15, pad
  *	*stack ->       ------------------------    16-aligned; traps and calls begin here
  *	                frames of traps, calls, interrupts

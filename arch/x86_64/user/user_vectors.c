@@ -19,7 +19,6 @@
 #include <arch/user.h>
 
 #include "arch/x86_64/cpu/cpu.h"
-#include "arch/x86_64/cpu/cpuid.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "kernel/lib/string.h"
 
@@ -55,17 +54,14 @@ size_t user_vectors_size(void)
 	return atomic_load_relaxed(&size);
 }
 
-static u64 enabled_components(void)
+u64 user_vectors_features(void)
 {
 	u32 low, high;
 
+	if (!cpu_features.xsave)
+		return 0;
 	__asm__ volatile("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
 	return (u64)high << 32 | low;
-}
-
-u64 user_vectors_features(void)
-{
-	return cpu_features.xsave ? enabled_components() : 0;
 }
 
 static void fxsave(struct fxsave *area)
@@ -97,25 +93,22 @@ void user_vectors_save(void *area)
 		fxsave(area);
 }
 
+/* By XRSTOR or FXRSTOR, which looks at no other register. False if it faulted. */
+#define RESTORE(insn, from)                                                                        \
+	({                                                                                         \
+		u32 _faulted = 1;                                                                  \
+		__asm__ volatile("1: " insn " (%[area])\n"                                         \
+				 "   xor %[faulted], %[faulted]\n"                                 \
+				 "2:\n" EXTABLE(1b, 2b)                                            \
+				 : [faulted] "+r"(_faulted)                                        \
+				 : [area] "r"(from), "a"(~0u), "d"(~0u)                            \
+				 : "cc", "memory");                                                \
+		!_faulted;                                                                         \
+	})
+
 static bool restore(const struct vectors *from)
 {
-	u32 faulted = 1;
-
-	if (cpu_features.xsave)
-		__asm__ volatile("1: xrstor64 (%[from])\n"
-				 "   xor %[faulted], %[faulted]\n"
-				 "2:\n" EXTABLE(1b, 2b)
-				 : [faulted] "+r"(faulted)
-				 : [from] "r"(from), "a"(~0u), "d"(~0u)
-				 : "cc", "memory");
-	else
-		__asm__ volatile("1: fxrstor64 (%[from])\n"
-				 "   xor %[faulted], %[faulted]\n"
-				 "2:\n" EXTABLE(1b, 2b)
-				 : [faulted] "+r"(faulted)
-				 : [from] "r"(from)
-				 : "cc", "memory");
-	return !faulted;
+	return cpu_features.xsave ? RESTORE("xrstor64", from) : RESTORE("fxrstor64", from);
 }
 
 static bool header_is_possible(const struct vectors *from)
@@ -124,7 +117,7 @@ static bool header_is_possible(const struct vectors *from)
 
 	for (size_t i = 0; i < ARRAY_LEN(from->zeros); i++)
 		others |= from->zeros[i];
-	return others == 0 && (from->components & ~enabled_components()) == 0;
+	return others == 0 && (from->components & ~user_vectors_features()) == 0;
 }
 
 bool user_vectors_load(const void *area)

@@ -4,9 +4,8 @@
 #
 # The kernels are, in the small build for virtual machines, the newest 6.1 (before the batching of the HVO series), the newest 6.12 (with
 # the batching), and the newest kernel of all, which Debian has in its backports. They belong to several releases, so the script asks for
-# all of these releases on the mirror of this system's apt sources, with private apt directories and the system's keys. Each kernel lies in
-# a folder of its own; VERSION is the version of the kernel found there. A package that is not available is named on stderr. Exit status:
-# 0 if there is at least one kernel, else 1.
+# all of these releases (apt.sh). Each kernel lies in a folder of its own; VERSION is the version of the kernel found there. A package that
+# is not available is named on stderr. Exit status: 0 if there is at least one kernel, else 1.
 #
 # A package linux-image-* has its kernel under boot/. Since 7.x the kernel is in linux-binary-*, under usr/lib/modules/.
 set -u
@@ -21,28 +20,8 @@ say() {
 	echo "bench-linux: $*" >&2
 }
 
-# Private apt: lists, cache and sources under $work.
 private() {
-	tool=$1
-	shift
-	"$tool" -q -o "Dir::Etc::SourceList=$work/sources.list" -o Dir::Etc::SourceParts=/dev/null \
-		-o "Dir::State::Lists=$work/lists" -o "Dir::Cache=$work/cache" -o APT::Sandbox::User="$(id -un)" \
-		-o Acquire::Languages=none -o Acquire::http::Timeout=30 -o APT::Update::Post-Invoke-Success::= "$@"
-}
-
-# The sources of both releases on this system's mirror, or a reason.
-sources() {
-	command -v apt-get >/dev/null 2>&1 || { echo "this system has no apt"; return 1; }
-	codename=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
-	uri=$(apt-get indextargets --no-release-info --format '$(CREATED_BY)|$(RELEASE)|$(COMPONENT)|$(REPO_URI)' 2>/dev/null |
-		awk -F '|' -v release="$codename" '$1 == "Packages" && $2 == release && $3 == "main" { print $4; exit }')
-	[ -n "$uri" ] || { echo "apt has no source for $codename main"; return 1; }
-	key=/usr/share/keyrings/debian-archive-keyring.gpg
-	signed=
-	[ -r "$key" ] && signed="[signed-by=$key] "
-	for release in bookworm trixie trixie-backports "$codename"; do
-		echo "deb $signed$uri $release main"
-	done | sort -u >"$work/sources.list"
+	"$here/../../setup/apt.sh" "$work/apt" 'own bookworm trixie trixie-backports' "$@"
 }
 
 # Of the packages whose names match, the one with the highest version in its name.
@@ -79,9 +58,7 @@ fetch_kernel() {
 }
 
 fetch_all() {
-	why=$(sources) || { say "no kernels: $why"; return; }
 	say "fetching kernels into $dir (nothing on the system changes) ..."
-	private apt-get update >"$work/log" 2>&1 || say "some lists could not be fetched: $(tail -n 1 "$work/log")"
 	[ -x "$dir/busybox" ] || fetch busybox-static '*/bin/busybox' "$dir" || {
 		say "no busybox: $(tail -n 1 "$work/log")"
 		return
@@ -120,7 +97,7 @@ if ! have; then
 	else
 		work=$dir/work
 		rm -rf "$work"
-		mkdir -p "$work/lists/partial" "$work/cache/archives/partial"
+		mkdir -p "$work"
 		trap 'rm -rf "$work"' EXIT
 		fetch_all
 	fi

@@ -8,7 +8,7 @@ struct boot_info;
 /* boot CPU: set up the per-CPU base, descriptors, traps and features */
 void arch_early_init(void);
 /* start consoles; each prints the log so far first */
-void arch_console_init(const struct boot_info *);
+void arch_console_init(void);
 /*
  * memblock_reserve() the image, the trampoline page and the kernel's other memory, and remove RAM
  * that is not cached

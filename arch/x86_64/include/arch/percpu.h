@@ -3,6 +3,7 @@
 
 #include "kernel/lib/types.h"
 
+struct cpu_tables;
 struct trap_frame;
 
 /* One deadline of this CPU's timer: arch/x86_64/time/timer.c. */
@@ -17,8 +18,9 @@ enum mtrrs_found { MTRRS_SAME, MTRRS_WERE_OFF, MTRRS_DIFFERED, MTRRS_DIFFER };
 
 struct arch_percpu {
 	u32 apic_id;
-	void *stack_top;       /* of the normal stack */
-	void *tables;          /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
+	void *stack_top; /* of the normal stack */
+	struct cpu_tables
+		*tables;       /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
 	struct timer timer[3]; /* one for each owner (TIMER_OWNERS) */
 	u8 mtrrs;              /* enum mtrrs_found */
 	/* innermost exception or NMI being handled, for panics; NULL if none */

@@ -37,11 +37,11 @@
 #define USER_HOLE_START ALIGN_DOWN(HUGE_LOW_BASE, GIB(512))
 #define USER_HOLE_END   ALIGN_UP(HUGE_LOW_BASE + HUGE_LOW_SIZE, GIB(512))
 
-/* The program's registers: struct trap_frame (arch/x86_64/cpu/trap_frame.h) under another name. */
-struct user_regs {
+/* Registers as a trap or a call of the program found them: what traps.S pushes, lowest first. */
+struct trap_frame {
 	u64 r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;
-	u64 vector, error; /* USER_VECTOR_CALL for a call */
-	u64 rip, cs, rflags, rsp, ss;
+	u64 vector, error;            /* USER_VECTOR_CALL for a call */
+	u64 rip, cs, rflags, rsp, ss; /* pushed by the CPU */
 };
 
 enum { USER_VECTOR_CALL = 256 };
@@ -50,13 +50,13 @@ enum user_access { USER_READ, USER_WRITE, USER_EXEC };
 
 struct user_ops {
 	/* SYSCALL. The number of the call is in rax, which receives the result. */
-	void (*call)(struct user_regs *regs);
+	void (*call)(struct trap_frame *regs);
 	/* A page fault. The instruction runs again on return, with `regs` as they are then. */
-	void (*fault)(struct user_regs *regs, virt_t addr, enum user_access access);
+	void (*fault)(struct trap_frame *regs, virt_t addr, enum user_access access);
 	/* Any other exception: regs->vector and regs->error say which. */
-	void (*exception)(struct user_regs *regs);
+	void (*exception)(struct trap_frame *regs);
 	/* The CPU is about to return to ring 3, and user_attend() was called for it. */
-	void (*attend)(struct user_regs *regs);
+	void (*attend)(struct trap_frame *regs);
 };
 
 /* Set the four functions, while no CPU is in ring 3. */
@@ -68,7 +68,7 @@ void user_set_ops(const struct user_ops *ops);
  * user_vectors_save() stored, or NULL for registers as they are after a reset. Context: ordinary,
  * interrupts on.
  */
-void user_enter(const struct user_regs *regs, u64 fs_base, const void *vectors);
+void user_enter(const struct trap_frame *regs, u64 fs_base, const void *vectors);
 
 /* Return from user_enter(). Called in one of the four functions, on the same CPU, no lock held. */
 __noreturn void user_leave(void);
@@ -93,7 +93,7 @@ bool user_vectors_load(const void *area);
 u64 user_vectors_features(void); /* XCR0: the registers that are in the area; 0 without XSAVE */
 
 /* Make registers that a program supplied harmless: selectors, flags, an address beyond USER_END. */
-void user_regs_make_safe(struct user_regs *regs);
+void user_regs_make_safe(struct trap_frame *regs);
 
 /* CPUID's features as Linux passes them to programs (AT_HWCAP). */
 u64 user_hwcap(void);

@@ -18,8 +18,8 @@
  * returns or user_leave() is called. NULL: user_enter() returns at once. Every CPU calls the same
  * function.
  */
-extern void (*host_user_program)(struct user_regs *regs);
+extern void (*host_user_program)(struct trap_frame *regs);
 
 /* A call and a page fault of the program, each with its return to ring 3. */
-void host_user_call(struct user_regs *regs);
-void host_user_fault(struct user_regs *regs, virt_t addr, enum user_access access);
+void host_user_call(struct trap_frame *regs);
+void host_user_fault(struct trap_frame *regs, virt_t addr, enum user_access access);

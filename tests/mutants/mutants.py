@@ -87,6 +87,21 @@ class Mutant:
         return [(self.target, case) for case in self.cases] + [("host-explore", case) for case in searches]
 
     @property
+    def number(self):
+        return self.name.partition("-")[0]
+
+    @property
+    def promises(self):
+        return self.field["Promise"].split(", ")
+
+    @property
+    def tests(self):
+        """All that must notice the mutant. steps.txt notices the code half of those that break a model."""
+        spin = self.target == "spin"
+        cases = [f"model/{case}" if target == "spin" else case for target, case in self.checks]
+        return cases + ["test_steps.py::test_the_code_says_each_step"] * spin
+
+    @property
     def model(self):
         return self.cases[0].partition(".")[0] if self.target == "spin" else ""
 
@@ -95,9 +110,22 @@ class Mutant:
         return sorted(change.files(ROOT, self.path))
 
 
+def every_mutant():
+    return [Mutant(path) for path in sorted(Path(__file__).parent.glob("*.mutant"))]
+
+
 def made_for(target):
     """Broken code must build, even where a model shows the error; otherwise the mutant itself is wrong."""
     return "kernel" if target == "spin" else target
+
+
+def copy_tree(folder):
+    """Copy the sources to a folder that is there."""
+    for name in SOURCES:
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+        else:
+            shutil.copy2(ROOT / name, folder / name)
 
 
 class Tree:
@@ -110,11 +138,7 @@ class Tree:
             shutil.copytree(like.folder, folder)
             return
         folder.mkdir(parents=True)
-        for name in SOURCES:
-            if (ROOT / name).is_dir():
-                shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
-            else:
-                shutil.copy2(ROOT / name, folder / name)
+        copy_tree(folder)
 
     @contextmanager
     def broken(self, path, leave_out=""):
@@ -127,27 +151,24 @@ class Tree:
 
     def make(self, target, *words):
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD"))}
-        try:
-            done = subprocess.run(
-                ["make", target, *words], cwd=self.folder, env=environment, capture_output=True, text=True,
-                timeout=BUILD_SECONDS, check=False,
-            )
-        except subprocess.TimeoutExpired:
+        done = finished(["make", target, *words], BUILD_SECONDS, cwd=self.folder, env=environment)
+        if done.returncode is None:
             return f"make {target} took over {BUILD_SECONDS} s"
         return "" if done.returncode == 0 else (done.stdout + done.stderr)[-2000:]
+
+
+def finished(argv, seconds=RUN_SECONDS, **more):
+    """The process at its end. If its time is over first, it has no status, and what it had printed until then."""
+    try:
+        return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False, **more)
+    except subprocess.TimeoutExpired as late:
+        return subprocess.CompletedProcess(argv, None, (late.stdout or b"").decode(errors="replace"), "")
 
 
 def hosted_lines(tree, target, described, case):
     program = tree.folder / "build/host" / target.removeprefix("host-") / "ashlar-host"
     cpus, mem = described.split()
-    try:
-        done = subprocess.run(
-            [str(program), "-c", cpus, "-m", mem, "-t", str(RUN_SECONDS // 2), case], capture_output=True, text=True, errors="replace",
-            timeout=RUN_SECONDS, check=False,
-        )
-    except subprocess.TimeoutExpired as late:
-        return (late.stdout or b"").decode(errors="replace").splitlines()
-    return done.stdout.splitlines()
+    return finished([str(program), "-c", cpus, "-m", mem, "-t", str(RUN_SECONDS // 2), case]).stdout.splitlines()
 
 
 def guest_lines(tree, described, case):
@@ -171,34 +192,27 @@ def both_halves(tree, mutant, case):
 def searched(tree, case):
     """The result of the models in the tree: passed, failed, or absent if there is no such run or it has no result."""
     argv = [sys.executable, str(tree.folder / "tests/model/run.py"), "--build", str(tree.folder / "build/models"), "--select", case]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return "absent"
+    done = finished(argv)
     # Only an error that spin found counts; a model that cannot be translated or searched to its end does not.
     if re.search(r"^not ok .*: (assertion violated|invalid end state)", done.stdout, re.M):
         return "failed"
     return "passed" if done.returncode == 0 and re.search(r"^ok ", done.stdout, re.M) else "absent"
 
 
+def outcome_of(argv, seconds, **more):
+    """passed or failed, as the exit status says; absent after any other status, or if it did not end in time."""
+    return {0: "passed", 1: "failed"}.get(finished(argv, seconds, **more).returncode, "absent")
+
+
 def pytest_outcome(tree, test):
     """Runs a test of tests/qemu, in the version of the tree, on the files built in the tree."""
     argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/qemu/{test}", "--build", "build"]
-    try:
-        done = subprocess.run(argv, cwd=tree.folder, capture_output=True, text=True, timeout=RUN_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return "absent"
-    return {0: "passed", 1: "failed"}.get(done.returncode, "absent")
+    return outcome_of(argv, RUN_SECONDS, cwd=tree.folder)
 
 
 def explored(tree, case):
-    """The result of a search: passed, failed, or absent if it did not end in time."""
-    argv = [str(tree.folder / "build/host/explore/ashlar-host"), "-q", "-S", str(SCHEDULES), case]
-    try:
-        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=SEARCH_SECONDS, check=False)
-    except subprocess.TimeoutExpired:
-        return "absent"
-    return {0: "passed", 1: "failed"}.get(done.returncode, "absent")
+    """The result of a search."""
+    return outcome_of([str(tree.folder / "build/host/explore/ashlar-host"), "-q", "-S", str(SCHEDULES), case], SEARCH_SECONDS)
 
 
 def outcome(tree, mutant, target, case):
@@ -268,16 +282,13 @@ def main():
     parser = argparse.ArgumentParser(description="Break promises and require the tests to notice.")
     parser.add_argument("--build", default="build/mutants")
     parser.add_argument("--select", default="*", help="only mutants whose file name matches")
-    parser.add_argument("--folder", default=str(Path(__file__).parent), help="where the mutants are")
-    parser.add_argument("--jobs", type=int, default=0, help="mutants at a time; 0: one for each CPU")
     args = parser.parse_args()
 
-    paths = sorted(Path(args.folder).glob("*.mutant"))
-    mutants = [mutant for mutant in map(Mutant, paths) if fnmatchcase(mutant.name, args.select)]
+    mutants = [mutant for mutant in every_mutant() if fnmatchcase(mutant.name, args.select)]
     if not mutants:
         raise SystemExit("no mutant selected")
     mutants.sort(key=lambda mutant: mutant.target)  # the sort is stable, so each tree changes its target as seldom as possible
-    at_once = max(1, min(args.jobs or os.cpu_count(), len(mutants)))
+    at_once = min(os.cpu_count(), len(mutants))
     trees = queue.SimpleQueue()
     first = Tree(Path(args.build).resolve() / "tree0")
     trees.put(first)

@@ -1,0 +1,15 @@
+/* Values that every CPU begins with, for boot/entry.S and arch/x86_64/smp/trampoline.S. */
+#pragma once
+
+#define IMAGE_BASE   0xffffffff80000000
+#define PHYS(symbol) ((symbol)-IMAGE_BASE)
+
+#define PROTOCOL_MULTIBOOT2 0 /* enum boot_protocol */
+
+/* cpu_features_init() sets the rest of CR4 */
+#define CR0_VALUE               0x80010033 /* PG WP NE ET MP PE */
+#define CR4_VALUE               0x6a0      /* OSXMMEXCPT OSFXSR PGE PAE */
+#define EFER_VALUE              0x900      /* NXE LME */
+#define MSR_EFER                0xc0000080
+#define MSR_MISC_ENABLE         0x1a0
+#define MISC_ENABLE_HIGH_NX_OFF 4 /* bit 34 */
