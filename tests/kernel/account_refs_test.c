@@ -10,26 +10,19 @@
 #include "mm/debug/account.h"
 #include "mm/debug/account_refs.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/map/pgtable.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_owner.h"
-#include "mm/zone/watermark.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/holder.h"
 
-/* Make `value` one more and then one less than it was. `accounted` must notice both. */
-static void expect_watched(u64 *value, const char *what, bool (*accounted)(void))
+static void expect_noticed(const char *what)
 {
-	for (int by = 1; by >= -1; by -= 2) {
-		*value += (u64)(s64)by;
-		if (accounted())
-			test_fail(__FILE__, __LINE__, "%s: %d more, and nobody notices", what, by);
-		*value -= (u64)(s64)by;
-	}
+	if (account_machine())
+		test_fail(__FILE__, __LINE__, "%s, and nobody notices", what);
 }
 
 static struct page *mapped_at(const char *addr, pte_t **entry, enum pt_level level)
@@ -60,20 +53,19 @@ static void expect_mapping_watched(u64 size, enum pt_level level)
 	second = pte_load(entry[1]);
 	map = huge_map_at((virt_t)start);
 	EXPECT(cpus_wait_idle() && account_machine());
-	expect_watched(&huge_counts.mapped[level], "pages mapped", account_machine);
+	for (int by = 1; by >= -1; by -= 2) {
+		huge_counts.mapped[level] += (u64)(s64)by;
+		expect_noticed("the count of mapped pages is one off");
+		huge_counts.mapped[level] -= (u64)(s64)by;
+	}
 	page_get(page);
-	if (account_machine())
-		test_fail(__FILE__, __LINE__,
-			  "a mapped page has two references, and nobody notices");
+	expect_noticed("a mapped page has two references");
 	page_put(page);
 	store(entry[1], start + size, level, pte_load(entry[0]));
-	if (account_machine())
-		test_fail(__FILE__, __LINE__, "a page is mapped twice, and nobody notices");
+	expect_noticed("a page is mapped twice");
 	store(entry[1], start + size, level, second);
 	map->size -= 2 * size;
-	if (account_machine())
-		test_fail(__FILE__, __LINE__,
-			  "an entry maps a page beyond the mapping, and nobody notices");
+	expect_noticed("an entry maps a page beyond the mapping");
 	map->size += 2 * size;
 	EXPECT(account_machine());
 out:
@@ -108,53 +100,38 @@ TEST(mm_account, what_a_pool_does_not_know_of_is_noticed)
 	EXPECT_EQ(pool_resize(&pool_2m, hvo_mode_selected(), pages), pages);
 }
 
-static int refuse(struct page *from, struct page *to)
+TEST_ARENA(mm_account, a_movable_page_without_a_mover_is_noticed, arena_borrow(MIB(16)))
 {
-	(void)from;
-	(void)to;
-	return -EBUSY;
-}
+	static const struct page_mover none = {.name = "cannot"};
 
-TEST(mm_account, a_movable_page_without_a_mover_is_noticed)
-{
-	static const struct page_mover mover = {.name = "refuses", .move = refuse},
-				       none = {.name = "cannot"};
-	struct arena *a = arena_borrow(MIB(16));
-
-	if (!a)
-		return;
 	for (unsigned order = 0; order <= BLOCK_ORDER; order += 3) {
 		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
 
 		REQUIRE(page);
-		mm_page_set_movable(&a->mm, page, &mover);
+		mm_page_set_movable(&a->mm, page, &mover_refuses);
 		EXPECT(arena_accounted(a));
 		page->mover = NULL;
 		EXPECT(!arena_accounted(a));
 		page->mover = &none;
 		EXPECT(!arena_accounted(a));
-		page->mover = &mover;
+		page->mover = &mover_refuses;
 		EXPECT(arena_accounted(a));
 		mm_page_free(&a->mm, page);
 	}
-	arena_return(a);
 }
 
 /* The pages have any size and come from any call. */
-TEST(mm_account, a_page_that_nobody_took_is_noticed)
+TEST_ARENA(mm_account, a_page_that_nobody_took_is_noticed, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *page[BLOCK_ORDER + 1], *many[3];
 	pfn_t range;
 
-	if (!a)
-		return;
 	atomic_store_relaxed(&a->mm.watch, WATCH_OWNERS);
 	for (unsigned order = 0; order <= BLOCK_ORDER; order++)
 		REQUIRE((page[order] = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0)));
 	REQUIRE(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, 0, many, ARRAY_LEN(many)) ==
 		ARRAY_LEN(many));
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	REQUIRE(pool_page_take(&a->pool, NODE_NONE, POOL_ANY));
 	range = block_pfn(arena_block(a) + 7);
 	REQUIRE(mm_contig_alloc_range(&a->mm, range, BLOCK_FRAMES) == 0);
@@ -168,15 +145,10 @@ TEST(mm_account, a_page_that_nobody_took_is_noticed)
 	}
 	pfn_page(&a->mm, range + 77)->owner = 0;
 	EXPECT(!account_pages(&a->mm, CHECK_CALLER));
-	arena_return(a);
 }
 
-TEST(mm_account, a_reference_that_nobody_drops_is_noticed)
+TEST_ARENA(mm_account, a_reference_that_nobody_drops_is_noticed, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
-
-	if (!a)
-		return;
 	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
 		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
 
@@ -188,38 +160,5 @@ TEST(mm_account, a_reference_that_nobody_drops_is_noticed)
 		page_put(page);
 		EXPECT(account_pages(&a->mm, CHECK_UNSHARED));
 		mm_page_free(&a->mm, page);
-	}
-	arena_return(a);
-}
-
-/* ---- memory that is kept back ---- */
-
-static struct arena *watched;
-
-static bool watched_accounted(void)
-{
-	return arena_accounted(watched);
-}
-
-TEST(mm_account, memory_never_opened_is_recounted)
-{
-	watched = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!watched)
-		return;
-	expect_watched(&arena_phantom_zone(watched)->unopened, "unopened", watched_accounted);
-	arena_return(watched);
-}
-
-/* A zone below 4 GiB keeps some of its memory back from the requests of a zone above it. */
-TEST(mm_watermark, memory_below_4_gib_is_kept_for_requests_that_need_it)
-{
-	for (unsigned z = 0; z < mm_kernel.zones; z++) {
-		const struct zone *zone = &mm_kernel.zone[z];
-		const u8 above = mm_kernel.node[zone->node].zone[ZONE_NORMAL];
-		const u64 kept = zone->kind != ZONE_DMA32 || above == ZONE_NONE
-					 ? 0
-					 : MIN(mm_kernel.zone[above].ram / 256, zone->ram / 64);
-
-		EXPECT(zone->reserve == 0 || zone->lowmem == kept);
 	}
 }

@@ -1,15 +1,16 @@
 /*
  * The account itself (mm/debug/account.h), on which every case relies. It must notice each owner's
- * count that is one off, and each list, record and line of PTEs that is wrong. The cases break the
- * state of an arena and restore it.
+ * count that is one off, each list, record and line of PTEs that is wrong, and each frame of
+ * metadata memory that is lost, used twice, or used and free, even if every counter agrees with
+ * every map. The cases break the state of an arena and restore it.
  */
 #include "mm/debug/account.h"
 
 #include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
@@ -22,15 +23,20 @@
  * Borrow an arena with memory of every kind: free in small pieces and in whole blocks, in use,
  * huge.
  */
-static struct arena *borrow_with_all_kinds(struct page **small, struct page **huge)
+static struct {
+	struct page *small, *huge;
+} held;
+
+static struct arena *borrow_all_kinds(void)
 {
 	struct arena *a = arena_borrow(MIB(16), .boot = {{MIB(5), KIB(8)}});
 
 	if (!a)
 		return NULL;
-	*small = mm_page_alloc(&a->mm, 4, USE_MOVABLE, 0, 0);
-	*huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
-	EXPECT(*small && *huge);
+	held.small = mm_page_alloc(&a->mm, 4, USE_MOVABLE, 0, 0);
+	held.huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+	EXPECT(held.small && held.huge);
+	EXPECT(arena_accounted(a));
 	return a;
 }
 
@@ -78,19 +84,17 @@ static void count(const struct counter *c, s64 by)
 	}
 }
 
-/* Try each counter one too high, one too low, and then as it was. */
+/* Try each counter one too high and one too low. */
 static void expect_watched(struct arena *a, const struct counter *counters, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		count(&counters[i], 1);
-		if (arena_accounted(a))
-			test_fail(__FILE__, __LINE__, "%s is one too high, and nobody notices",
-				  counters[i].name);
-		count(&counters[i], -2);
-		if (arena_accounted(a))
-			test_fail(__FILE__, __LINE__, "%s is one too low, and nobody notices",
-				  counters[i].name);
-		count(&counters[i], 1);
+		for (int by = 1; by >= -1; by -= 2) {
+			count(&counters[i], by);
+			if (arena_accounted(a))
+				test_fail(__FILE__, __LINE__, "%s is %d off, and nobody notices",
+					  counters[i].name, by);
+			count(&counters[i], -by);
+		}
 	}
 	EXPECT(arena_accounted(a));
 }
@@ -103,20 +107,12 @@ static void expect_watched(struct arena *a, const struct counter *counters, unsi
  * Statistics since the start are not among the counters, and neither are hints (hint, open_cursor,
  * high), because they count nothing that exists.
  */
-TEST(mm_account, a_counter_that_is_one_off_is_noticed)
+TEST_ARENA(mm_account, a_counter_that_is_one_off_is_noticed, borrow_all_kinds())
 {
-	struct page *small, *huge;
-	struct arena *a = borrow_with_all_kinds(&small, &huge);
-	struct block *of_small;
-	struct zone *zone;
-	struct meta *meta;
+	struct zone *zone = arena_zone(a, 0);
+	struct block *of_small = block_of(&a->mm, page_to_pfn(held.small));
+	struct meta *meta = &a->mm.node[0].meta;
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
-	of_small = block_of(&a->mm, page_to_pfn(small));
-	meta = &a->mm.node[0].meta;
-	EXPECT(arena_accounted(a));
 	for (unsigned i = 0; i < FREE_CLASSES; i++)
 		EXPECT_WATCHED(a, COUNTER(zone->free_class[i]));
 	for (unsigned i = 0; i < MIGRATE_LISTS; i++)
@@ -132,20 +128,15 @@ TEST(mm_account, a_counter_that_is_one_off_is_noticed)
 		       COUNTER(a->mm.splits_unflushed), COUNTER(a->mm.transit_kept),
 		       COUNTER(((u16 *)&of_small->word)[BLOCK_FREE_PAGES_SHIFT / 16]),
 		       COUNTER(a->mm.gib->movable), COUNTER(a->mm.gib->meta));
-	arena_return(a);
 }
 
 /* The zone is so large that a CPU may hold a huge page, unless there are very many CPUs. */
-TEST(mm_account, a_cpus_count_that_is_one_off_is_noticed)
+TEST_ARENA(mm_account, a_cpus_count_that_is_one_off_is_noticed,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct pcp_zone *mine;
-	node_t node;
+	const node_t node = arena_phantom_zone(a)->node;
+	struct pcp_zone *mine = a->mm.pcp[cpu_id()]->zone[arena_phantom_zone(a)->index];
 
-	if (!a)
-		return;
-	node = arena_phantom_zone(a)->node;
-	mine = a->mm.pcp[cpu_id()]->zone[arena_phantom_zone(a)->index];
 	for (unsigned order = 0; order <= BLOCK_ORDER; order += BLOCK_ORDER) {
 		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, node);
 
@@ -157,27 +148,23 @@ TEST(mm_account, a_cpus_count_that_is_one_off_is_noticed)
 	EXPECT_WATCHED(a, COUNTER(mine->held), COUNTER(mine->moved));
 	if (mine->huge_count > 0)
 		EXPECT_WATCHED(a, COUNTER(mine->huge_count));
-	arena_return(a);
+	EXPECT_WATCHED(a, COUNTER(arena_phantom_zone(a)->unopened));
 }
 
 /*
  * The account cannot check reserved (but for huge mappings), overcommit, boot and turn, because
  * only the pool itself knows them.
  */
-TEST(mm_account, a_pools_count_that_is_one_off_is_noticed)
+TEST_ARENA(mm_account, a_pools_count_that_is_one_off_is_noticed, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *page;
-	struct pool *pool;
+	struct pool *pool = &a->pool;
 
-	if (!a)
-		return;
-	pool = &a->pool;
-	EXPECT_EQ(pool_grow(pool, hvo_mode_find("on"), 3), 3);
+	EXPECT_EQ(pool_grow(pool, hvo_on(), 3), 3);
 	page = pool_page_take(pool, NODE_NONE, POOL_ANY);
 	REQUIRE(page);
-	pool_resize(pool, hvo_mode_find("on"), 0); /* the page in use becomes surplus */
-	EXPECT_EQ(pool_grow(pool, hvo_mode_find("on"), 2), 2);
+	pool_resize(pool, hvo_on(), 0); /* the page in use becomes surplus */
+	EXPECT_EQ(pool_grow(pool, hvo_on(), 2), 2);
 	EXPECT_EQ(pool->surplus, 1);
 	EXPECT(arena_accounted(a));
 	EXPECT_WATCHED(a, COUNTER(pool->pages), COUNTER(pool->free), COUNTER(pool->in_use),
@@ -185,23 +172,18 @@ TEST(mm_account, a_pools_count_that_is_one_off_is_noticed)
 		       COUNTER(pool->node->surplus), COUNTER(pool->node->free.count),
 		       COUNTER(pool->node->free.tail));
 	pool_page_give(pool, page);
-	EXPECT_EQ(pool_resize(pool, hvo_mode_find("on"), 0), 0);
-	arena_return(a);
+	EXPECT_EQ(pool_resize(pool, hvo_on(), 0), 0);
 }
 
 /* ---- lists, records, lines, summaries ---- */
 
-TEST(mm_account, a_list_that_lies_is_noticed)
+TEST_ARENA(mm_account, a_list_that_lies_is_noticed, borrow_all_kinds())
 {
-	struct page *small, *huge, *first = NULL;
-	struct arena *a = borrow_with_all_kinds(&small, &huge);
+	struct page *first = NULL;
 	struct block *head = NULL;
-	struct zone *zone;
 	unsigned is;
+	struct zone *zone = arena_zone(a, 0);
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
 	for (unsigned order = 0; order < PAGE_ORDERS && !first; order++)
 		first = zone->page_list[MIGRATE_MOVABLE][order];
 	for (unsigned list = 0; list < BLOCK_ORDERS && !head; list++)
@@ -225,45 +207,29 @@ TEST(mm_account, a_list_that_lies_is_noticed)
 		for (unsigned class = 0; class < FREE_CLASSES; class ++)
 			EXPECT_WATCHED(a, COUNTER(zone->block_lists[class][type]));
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * If no cached type was ever believed (pcp.type_cache=), each free page lies on the list of its
  * block's type.
  */
-TEST(mm_account, a_page_on_a_list_of_another_type_is_noticed)
+TEST_ARENA(mm_account, a_page_on_a_list_of_another_type_is_noticed, borrow_all_kinds())
 {
-	struct page *small, *huge;
-	struct arena *a = borrow_with_all_kinds(&small, &huge);
-	struct block *block;
+	struct block *block = block_of(&a->mm, page_to_pfn(held.small));
 
-	if (!a)
-		return;
-	block = block_of(&a->mm, page_to_pfn(small));
 	REQUIRE(block_look(block).free_pages > 0 && block_look(block).type == MIGRATE_MOVABLE);
 	EXPECT_EQ(pcp_stats(&a->mm).stale, 0);
-	EXPECT(arena_accounted(a));
 	lie(a, block, BLOCK_WORD(.type = MIGRATE_MOVABLE ^ MIGRATE_RECLAIMABLE),
 	    "free pages of a block of another type");
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_account, a_record_or_line_that_lies_is_noticed)
+TEST_ARENA(mm_account, a_record_or_line_that_lies_is_noticed, borrow_all_kinds())
 {
-	struct page *small, *huge;
-	struct arena *a = borrow_with_all_kinds(&small, &huge);
-	struct block *of_huge, *of_small;
 	struct isolation token;
-	u32 huge_index;
+	const u32 huge_index = block_of_page(held.huge);
+	struct block *of_huge = block_at(&a->mm, huge_index);
+	struct block *of_small = block_of(&a->mm, page_to_pfn(held.small));
 
-	if (!a)
-		return;
-	huge_index = (u32)(page_to_pfn(huge) >> BLOCK_ORDER);
-	of_huge = block_at(&a->mm, huge_index);
-	of_small = block_of(&a->mm, page_to_pfn(small));
 	REQUIRE(block_look(of_huge).state == BLOCK_HUGE &&
 		block_look(of_small).state == BLOCK_FULL);
 	lie(a, of_huge, BLOCK_WORD(.state = BLOCK_HUGE ^ BLOCK_FULL),
@@ -276,27 +242,23 @@ TEST(mm_account, a_record_or_line_that_lies_is_noticed)
 	EXPECT(arena_accounted(a));
 	lie(a, of_huge, BLOCK_WORD(.type = BLOCK_ISOLATED), "an isolation of what is not isolated");
 	isolate_undo(arena_zone(a, 0), &token);
-	small->refcount = 0;
-	small->flags |= PAGE_BUDDY;
+	held.small->refcount = 0;
+	held.small->flags |= PAGE_BUDDY;
 	expect_noticed(a, "a page in use that says it is free");
-	small->refcount = 1;
-	small->flags &= (u16)~PAGE_BUDDY;
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	held.small->refcount = 1;
+	held.small->flags &= (u16)~PAGE_BUDDY;
 }
 
 /*
  * A frame of the firmware is given out as a movable page, and every counter (reserved, in use,
  * movable) agrees with that. The ranges of the boot still say that the frame is the firmware's.
  */
-TEST(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed)
+TEST_ARENA(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed,
+	   arena_borrow(MIB(16), .firmware = {{MIB(5), KIB(8)}}))
 {
-	struct arena *a = arena_borrow(MIB(16), .firmware = {{MIB(5), KIB(8)}});
 	struct zone *zone;
 	struct page *page;
 
-	if (!a)
-		return;
 	arena_open_all(a);
 	EXPECT(arena_accounted(a));
 	zone = arena_zone(a, 0);
@@ -311,21 +273,90 @@ TEST(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed)
 	zone->reserved++;
 	page->refcount = 0;
 	page_set_kind(page, PAGE_RESERVED, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The summaries, by which ranges are chosen, exist for whole GiB only. */
-TEST(mm_account, a_summary_that_lies_is_noticed)
+TEST_ARENA(mm_account, a_summary_that_lies_is_noticed, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct gib *gib;
 
-	if (!a)
-		return;
 	arena_open_all(a);
 	gib = gib_of(&a->mm, arena_phantom_block(a));
 	EXPECT(gib->whole);
 	EXPECT_WATCHED(a, COUNTER(gib->free), COUNTER(gib->movable), COUNTER(gib->meta));
-	arena_return(a);
+}
+
+/* ---- metadata memory ---- */
+
+static pte_t *line_of(struct arena *a, const struct page *page)
+{
+	return vmemmap_line(&a->mm, block_of_page(page));
+}
+
+TEST_ARENA(mm_account, a_meta_frame_that_nothing_uses_is_noticed, borrow_all_kinds())
+{
+	static const enum meta_kind kinds[] = {META_LASTING, META_TAILS};
+	for (unsigned i = 0; i < ARRAY_LEN(kinds); i++) {
+		pfn_t pfn;
+
+		REQUIRE(meta_reserve(&a->mm.node[0], kinds[i], 1) == 0);
+		pfn = meta_take(&a->mm.node[0], kinds[i]);
+		EXPECT(!arena_accounted(a));
+		meta_give(&a->mm, pfn, 0);
+		EXPECT(arena_accounted(a));
+	}
+}
+
+/*
+ * One entry maps the frame of another: first a frame of the same block, then a head's frame among
+ * private tails.
+ */
+TEST_ARENA(mm_account, a_meta_frame_that_two_use_is_noticed, borrow_all_kinds())
+{
+	pte_t *line, kept;
+
+	line = line_of(a, held.small);
+	REQUIRE(line && line_of(a, held.huge));
+	kept = line[5];
+	line[5] = line[4];
+	EXPECT(!arena_accounted(a));
+	line[5] = line_of(a, held.huge)[0];
+	EXPECT(!arena_accounted(a));
+	line[5] = kept;
+	EXPECT(arena_accounted(a));
+
+	/* No frame is mapped in the line of metadata memory's own block, so none is lost. */
+	line = vmemmap_line(&a->mm, arena_block(a));
+	REQUIRE(line && block_look_at(&a->mm, arena_block(a)).state == BLOCK_META);
+	line[0] = line_of(a, held.huge)[0];
+	EXPECT(!arena_accounted(a));
+	line[0] = 0;
+}
+
+/* A frame is in use although the maps call it free or gated. The counters agree with the maps. */
+TEST_ARENA(mm_account, a_meta_frame_in_use_that_is_free_or_gated_is_noticed, borrow_all_kinds())
+{
+	const pfn_t head = pte_pfn(line_of(a, held.huge)[0]);
+	struct meta_block *home = block_of(&a->mm, head)->meta;
+	struct meta *meta = &home->node->meta;
+	const u64 bit = 1ULL << head % 64;
+
+	home->used_map[head % BLOCK_FRAMES / 64] ^= bit;
+	home->used--;
+	meta->used--;
+	meta->free[home->kind]++;
+	EXPECT(!arena_accounted(a));
+	meta->free[home->kind]--;
+	meta->used++;
+	home->used++;
+	home->used_map[head % BLOCK_FRAMES / 64] ^= bit;
+	EXPECT(arena_accounted(a));
+
+	home->gated_map[head % BLOCK_FRAMES / 64] ^= bit;
+	home->gated++;
+	meta->gated++;
+	EXPECT(!arena_accounted(a));
+	meta->gated--;
+	home->gated--;
+	home->gated_map[head % BLOCK_FRAMES / 64] ^= bit;
 }

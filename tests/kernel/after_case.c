@@ -1,7 +1,8 @@
 /*
  * Conditions that hold after every case (kernel/run/test.h calls these functions): the other CPUs
- * are idle, no arena is left, and every frame of the machine has one owner, by counters and by
- * walking. A case may not keep pages, and it leaves the machine's pools as they were made at boot.
+ * are idle, and every frame of the machine and of the case's arenas has one owner, by counters and
+ * by walking. A case may not keep pages, and it leaves the machine's pools as they were made at
+ * boot.
  */
 #include <arch/clock.h>
 
@@ -98,17 +99,13 @@ bool test_before_run(void)
 
 bool test_after_case(void)
 {
-	bool idle, had_arena, ok;
+	bool idle, ok;
 
 	fixture_end();
-	ok = idle = cpus_wait_idle();
-	had_arena = arena_return_leftovers();
+	idle = cpus_wait_idle();
+	ok = arenas_end_case() && idle;
 	if (!mm_kernel.ready || !pool_2m.mm)
 		return ok;
-	if (had_arena && !test_failed()) { /* a failed case may have ended early */
-		pr_err("after the case: it did not return its arena");
-		ok = false;
-	}
 	ok &= pool_is_as_at_boot(&pool_2m);
 	ok &= pool_is_as_at_boot(&pool_1g);
 	if (idle && (!account_machine() || !account_pages(&mm_kernel, CHECK_UNSHARED)))

@@ -8,6 +8,7 @@
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/holder.h"
 #include "tests/kernel/pattern.h"
 
 enum { MANY = 200 };
@@ -71,12 +72,8 @@ static void expect_zero_in_bulk(struct arena *a)
  * Pages of any size, allocated singly or in bulk, are zero although the same memory probably held
  * other data before.
  */
-TEST(mm_api, pages_that_shall_be_zero_are)
+TEST_ARENA(mm_api, pages_that_shall_be_zero_are, arena_borrow(MIB(8)))
 {
-	struct arena *a = arena_borrow(MIB(8));
-
-	if (!a)
-		return;
 	for (unsigned i = 0; i < 2 * (BLOCK_ORDER + 1); i++) {
 		struct page *page = mm_page_alloc(&a->mm, i / 2, USE_UNMOVABLE, PAGE_ZERO, 0);
 
@@ -86,7 +83,6 @@ TEST(mm_api, pages_that_shall_be_zero_are)
 		mm_page_free(&a->mm, page);
 	}
 	expect_zero_in_bulk(a);
-	arena_return(a);
 }
 
 /* The words before and behind a page, if they belong to the arena. A copy must not change them. */
@@ -104,12 +100,8 @@ static u64 words_around(const struct arena *a, const struct page *page)
 	return sum;
 }
 
-TEST(mm_api, a_copy_has_all_bytes_and_private_words_and_no_more)
+TEST_ARENA(mm_api, a_copy_has_all_bytes_and_private_words_and_no_more, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
-
-	if (!a)
-		return;
 	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
 		struct page *from = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0),
 			    *to = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
@@ -132,8 +124,6 @@ TEST(mm_api, a_copy_has_all_bytes_and_private_words_and_no_more)
 		mm_page_free(&a->mm, from);
 		mm_page_free(&a->mm, to);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Map 1 GiB in one page and touch a byte in its middle. */
@@ -177,22 +167,14 @@ TEST(mm_api, a_gigabyte_is_cleared_and_copied_in_all_bytes)
 		page_free(from);
 }
 
-static int refuse(struct page *from, struct page *to)
-{
-	(void)from;
-	(void)to;
-	return -EBUSY;
-}
-
 /* A mover that is set twice counts once. Otherwise the account after the case would fail. */
 TEST(mm_api, a_mover_can_be_changed)
 {
-	static const struct page_mover first = {.name = "first", .move = refuse},
-				       second = {.name = "second", .move = refuse};
+	const struct page_mover second = mover_refuses;
 	struct page *page = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
 
 	REQUIRE(page);
-	page_set_movable(page, &first);
+	page_set_movable(page, &mover_refuses);
 	page_set_movable(page, &second);
 	EXPECT(page->mover == &second && page->flags & PAGE_MOVABLE);
 	page_free(page);

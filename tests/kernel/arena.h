@@ -16,13 +16,17 @@
  * Nothing has to be freed before an arena is returned: the window is emptied, every CPU flushes,
  * and the run goes back. The two upper levels of a window's page tables belong to the machine and
  * are kept for the next arena (leaks_keep()).
+ *
+ * An arena lives until its case ends. after_case.c then expects that every frame of it has one
+ * owner, and returns it.
  */
 #pragma once
 
 #include "kernel/core/percpu.h"
 #include "kernel/lib/cpumask.h"
-
+#include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo.h"
 #include "mm/memmap/zone.h"
 
 enum { ARENA_NODES_MAX = 4, ARENA_RANGES_MAX = 4 };
@@ -62,7 +66,8 @@ struct arena_options {
 
 struct arena {
 	struct mm mm;
-	struct pool pool; /* an empty pool over mm */
+	struct pool pool; /* an empty pool over mm, of 2 MiB pages */
+	struct pool giga; /* and one of 1 GiB pages */
 	phys_t start;     /* of the real memory */
 	phys_t phantom;   /* of the phantom */
 
@@ -76,7 +81,7 @@ struct arena {
 	struct page *pages; /* pages of the machine, chained through private[0] */
 	struct memblock_list memory, reserved;
 	struct memblock_range ranges[2][32];
-	struct pool_node pool_nodes[ARENA_NODES_MAX * 2];
+	struct pool_node pool_nodes[2][ARENA_NODES_MAX * 2];
 	phys_t meta[ARENA_NODES_MAX * 2];
 };
 
@@ -89,7 +94,36 @@ struct arena {
 #define arena_borrow(...) arena_borrow_with(&(const struct arena_options){.bytes = __VA_ARGS__})
 struct arena *arena_borrow_with(const struct arena_options *options);
 
-/* Tear the arena down and give everything back. No CPU may be using it. */
+/* The mode that works in every arena. */
+static inline const struct hvo_mode *hvo_on(void)
+{
+	return &hvo_modes[HVO_ON];
+}
+
+/*
+ * A case in an arena `a`, which the expression borrows. A machine that cannot lend it skips the
+ * case.
+ *
+ *	TEST_ARENA(mm_buddy, a_page_is_found, arena_borrow(MIB(16), .nodes = 2))
+ *	{
+ *		EXPECT(mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE));
+ *	}
+ */
+#define TEST_ARENA(s, n, ...)                                                                      \
+	static void test_##s##_##n##_in(struct arena *a);                                          \
+	TEST(s, n)                                                                                 \
+	{                                                                                          \
+		struct arena *a = __VA_ARGS__;                                                     \
+                                                                                                   \
+		if (a)                                                                             \
+			test_##s##_##n##_in(a);                                                    \
+	}                                                                                          \
+	static void test_##s##_##n##_in(struct arena *a)
+
+/*
+ * Tear the arena down and give everything back. No CPU may be using it. For a case that needs
+ * several arenas one after the other, or damages one so that it cannot be accounted for.
+ */
 void arena_return(struct arena *a);
 
 /* Does every frame of the arena have one owner, by counters and by walking (mm/debug/account.h)? */
@@ -107,6 +141,17 @@ u64 arena_available(struct arena *a);
  */
 bool arena_small_lists_whole(struct arena *a);
 
+/* The block, and the GiB, of a page's first frame. */
+static inline u32 block_of_page(const struct page *page)
+{
+	return (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+}
+
+static inline u64 gib_of_page(const struct page *page)
+{
+	return page_to_pfn(page) >> GIGA_ORDER;
+}
+
 /* Zone of the real memory of `node`; zone of the phantom, on its first node. */
 struct zone *arena_zone(struct arena *a, node_t node);
 struct zone *arena_phantom_zone(struct arena *a);
@@ -118,8 +163,11 @@ u32 arena_phantom_block(const struct arena *a);
 /* Open every section of the arena on demand. */
 void arena_open_all(struct arena *a);
 
-/* Return arenas that a case has left behind. True if there was one. */
-bool arena_return_leftovers(void);
+/*
+ * Return all arenas at the end of a case. False if a frame of one had no owner, or two. A case that
+ * failed may have ended early, so its arenas are not checked.
+ */
+bool arenas_end_case(void);
 
 /*
  * The next place to fail in a sweep over all places. In the hosted runner with few CPUs it is the

@@ -26,6 +26,7 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pattern.h"
+#include "tests/kernel/row.h"
 
 #define PATTERN 0xa5a5a5a5a5a5a5a5ULL
 
@@ -33,27 +34,11 @@ enum { BLOCK_WORDS = (1 << BLOCK_SHIFT) / 8, EVENTS_MAX = 1024, GIGA_SLICES = 32
 
 /* ---- the instructions ---- */
 
-static void fill(u64 *area, size_t words)
-{
-	for (size_t i = 0; i < words; i++)
-		area[i] = PATTERN;
-}
-
-/* The number of words of the area that are wrong after `len` bytes from `from` on were cleared. */
-static size_t wrong_words(const u64 *area, size_t words, size_t from, size_t len)
-{
-	size_t wrong = 0;
-
-	for (size_t i = 0; i < words; i++)
-		wrong += area[i] != (i * 8 >= from && i * 8 < from + len ? 0 : PATTERN);
-	return wrong;
-}
-
 TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
 {
 	static const size_t lengths[] = {0, 64, 128, 192, 1024, 4096, 4096 + 64, 8192, 16384};
 	static const size_t starts[] = {64, 128, 192, 1024 + 64, 4096 - 64, 4096};
-	static u64 area[(4096 + 16384 + 4096) / 8] __attribute__((aligned(4096)));
+	static char area[4096 + 16384 + 4096] __attribute__((aligned(4096)));
 
 	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
 		for (size_t i = 0; i < ARRAY_LEN(lengths) * ARRAY_LEN(starts) && insn->supported();
@@ -61,14 +46,15 @@ TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
 			const size_t start = starts[i % ARRAY_LEN(starts)],
 				     length = lengths[i / ARRAY_LEN(starts)];
 
-			fill(area, ARRAY_LEN(area));
-			insn->clear((char *)area + start, length);
-			if (wrong_words(area, ARRAY_LEN(area), start, length))
-				test_fail(__FILE__, __LINE__,
-					  "%s: %zu bytes at %zu: %zu words wrong", insn->name,
-					  length, start,
-					  wrong_words(area, ARRAY_LEN(area), start, length));
+			pattern_fill(area, sizeof(area), 0, i);
+			insn->clear(area + start, length);
+			EXPECT_PATTERN(area, start, 0, i);
+			EXPECT_ZERO(area + start, length);
+			EXPECT_PATTERN(area + start + length, sizeof(area) - start - length,
+				       start + length, i);
 		}
+		if (!row_passed("%s", insn->name))
+			return;
 	}
 }
 
@@ -253,49 +239,14 @@ TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
 	EXPECT_EQ(seen.used, BLOCK_FRAMES);
 }
 
-TEST(mm_clear, modes_clear_all_of_a_page_and_nothing_else)
-{
-	static const u64 hints[] = {0, MIB(1) + 64, MIB(2) - 1, CLEAR_NO_HINT};
-	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
-	struct page *next = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
-	struct clear_how how = clear_how_selected();
-
-	for (how.mode = clear_modes; how.mode->name && page && next; how.mode++) {
-		for (size_t i = 0; i < ARRAY_LEN(hints); i++) {
-			fill(page_address(page), BLOCK_WORDS);
-			fill(page_address(next), BLOCK_WORDS);
-			clear_huge(&how, page_address(page), MIB(2), hints[i], NODE_NONE);
-			EXPECT_EQ(wrong_words(page_address(page), BLOCK_WORDS, 0, MIB(2)), 0);
-			EXPECT_EQ(wrong_words(page_address(next), BLOCK_WORDS, 0, 0), 0);
-		}
-	}
-	if (page)
-		page_free(page);
-	if (next)
-		page_free(next);
-	if (!page || !next)
-		SKIP("needs 4 MiB of free memory");
-}
-
 /* ---- every byte ---- */
 
 enum { LINE = 64 };
 
-/*
- * Real memory for one case, in one piece. `start` is aligned to 2 MiB, and a block lies before it.
- */
-struct room {
-	struct arena *a;
-	char *start;
-};
-
-static bool room_begin(struct room *room, u64 bytes)
+/* Real memory of an arena, in one piece, behind metadata memory and another block. */
+static char *room_of(const struct arena *a)
 {
-	room->a = arena_borrow(bytes);
-	if (room->a)
-		/* block 0 holds metadata memory */
-		room->start = phys_to_virt(block_pfn(arena_block(room->a) + 2) << PAGE_SHIFT);
-	return room->a != NULL;
+	return phys_to_virt(block_pfn(arena_block(a) + 2) << PAGE_SHIFT);
 }
 
 /*
@@ -340,58 +291,51 @@ static bool use_insn(struct clear_how *how, const struct clear_insn *insn)
 	return insn->supported();
 }
 
-TEST(mm_clear, all_bytes_whatever_the_instruction_the_mode_and_the_hint)
+TEST_ARENA(mm_clear, all_bytes_whatever_the_instruction_the_mode_and_the_hint, arena_borrow(MIB(8)))
 {
 	struct clear_how how = {.threads = 1};
-	struct room room;
+	char *const room = room_of(a);
 
-	if (!room_begin(&room, MIB(8)))
-		return;
 	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
 		for (how.mode = clear_modes; use_insn(&how, insn) && how.mode->name; how.mode++) {
-			expect_all_hints(&how, room.start, KIB(64));
-			expect_all_hints(&how, room.start, MIB(2));
+			expect_all_hints(&how, room, KIB(64));
+			expect_all_hints(&how, room, MIB(2));
 		}
 	}
-	arena_return(room.a);
 }
 
 /*
  * Clear with extents that do not divide the cleared length, and clear sizes beyond 32 MiB, which
  * CPUs share, in whole extents and with a remainder.
  */
-TEST(mm_clear, all_bytes_whatever_the_extents_and_the_cpus_that_share_them)
+TEST_ARENA(mm_clear, all_bytes_whatever_the_extents_and_the_cpus_that_share_them,
+	   arena_borrow(MIB(128)))
 {
 	static const u64 extents[] = {KIB(64), MIB(1), 0, CLEAR_WHOLE};
 	struct clear_how how = clear_how_selected();
-	struct room room;
+	char *const room = room_of(a);
 
-	if (!room_begin(&room, MIB(128)))
-		return;
 	for (how.mode = clear_modes; how.mode->name; how.mode++) {
 		for (size_t i = 0; i < ARRAY_LEN(extents); i++) {
 			how.extent = extents[i];
 			how.threads = 1;
-			expect_cleared(&how, room.start, MIB(2), 5 * PAGE_SIZE, 10 + i);
+			expect_cleared(&how, room, MIB(2), 5 * PAGE_SIZE, 10 + i);
 			how.threads = cpumask_weight(&cpus_online);
-			expect_cleared(&how, room.start, i == 0 ? MIB(66) : MIB(34), CLEAR_NO_HINT,
+			expect_cleared(&how, room, i == 0 ? MIB(66) : MIB(34), CLEAR_NO_HINT,
 				       20 + i);
 		}
 	}
 	how = clear_how_selected();
-	expect_cleared(&how, room.start, MIB(96), CLEAR_NO_HINT, 30);
-	arena_return(room.a);
+	expect_cleared(&how, room, MIB(96), CLEAR_NO_HINT, 30);
 }
 
 /* Clear any number of pages up to 80. From 64 pages on another instruction is used. */
-TEST(mm_clear, all_bytes_of_any_number_of_pages)
+TEST_ARENA(mm_clear, all_bytes_of_any_number_of_pages, arena_borrow(MIB(8)))
 {
-	struct room room;
+	char *const room = room_of(a);
 
-	if (!room_begin(&room, MIB(8)))
-		return;
 	for (u64 pages = 0; pages <= 80 && !test_failed(); pages++) {
-		char *const start = room.start + pages % 3 * PAGE_SIZE, *const from = start - LINE;
+		char *const start = room + pages % 3 * PAGE_SIZE, *const from = start - LINE;
 		const u64 bytes = pages * PAGE_SIZE;
 
 		pattern_fill(from, bytes + 2 * LINE, (virt_t)from, pages);
@@ -400,7 +344,6 @@ TEST(mm_clear, all_bytes_of_any_number_of_pages)
 		EXPECT_PATTERN(from, LINE, (virt_t)from, pages);
 		EXPECT_PATTERN(start + bytes, LINE, (virt_t)start + bytes, pages);
 	}
-	arena_return(room.a);
 }
 
 /* ---- answering while a CPU clears ---- */
@@ -444,15 +387,13 @@ static void clear_with_interrupts_off(void *arg)
 TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
 {
 	const cpu_t cpu = cpus_find_other();
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to begin to clear");
 
 	if (cpu == CPU_NONE)
 		SKIP("needs two CPUs");
 	__builtin_memset(&answering, 0, sizeof(answering));
 	REQUIRE(work_start(cpu, clear_with_interrupts_off, (void *)(virt_t)mode_named("multi")) ==
 		0);
-	while (!atomic_load_acquire(&answering.began))
-		wait_spin(&wait, cpu);
+	cpus_await_flag(&answering.began, cpu, "a CPU to begin to clear");
 	call_cpus(&cpus_online, answer, NULL);
 	work_wait(cpu, 0);
 	EXPECT_EQ(answering.extents, GIGA_SLICES);

@@ -2,15 +2,15 @@
  * Searches for contiguous ranges: 1 GiB pages made of scattered memory, and which ranges and pages
  * each search looks at.
  */
+#include <arch/clock.h>
+
 #include "kernel/core/printk.h"
-#include "kernel/run/machine_page.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
 #include "mm/contig/contig_search.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
@@ -22,9 +22,11 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/listed.h"
 #include "tests/kernel/max_order.h"
 #include "tests/kernel/modes.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/said.h"
 
 enum { HOLDER_SLOTS = 2048, FAULTS_MAX = 4000 };
 
@@ -59,13 +61,11 @@ static bool scatter_huge(struct arena *a)
 	return count == ARRAY_LEN(page);
 }
 
-TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
+TEST_ARENA(mm_contig, a_gigabyte_is_made_of_scattered_memory,
+	   arena_borrow(MIB(32), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
 	struct page *giga;
 
-	if (!a)
-		return;
 	test_option("contig", "index"); /* the other searches read mapped sections only */
 	REQUIRE(scatter_huge(a));
 	EXPECT(arena_accounted(a));
@@ -78,19 +78,15 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 	EXPECT(holder.moved >= GIB_BLOCKS / 8);
 	EXPECT(holder_intact(&holder));
 	EXPECT_EQ(block_look(block_of(&a->mm, page_to_pfn(giga))).state, BLOCK_HUGE);
-	EXPECT_EQ(block_look_at(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER) + GIB_BLOCKS - 1)
-			  .state,
-		  BLOCK_NOHEAD);
-	EXPECT(huge_line_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER));
-	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(giga) >> BLOCK_ORDER), GIGA_ORDER, 37));
+	EXPECT_EQ(block_look_at(&a->mm, block_of_page(giga) + GIB_BLOCKS - 1).state, BLOCK_NOHEAD);
+	EXPECT(huge_line_right(&a->mm, block_of_page(giga), GIGA_ORDER));
+	EXPECT(huge_tails_right(&a->mm, block_of_page(giga), GIGA_ORDER, 37));
 	EXPECT(arena_accounted(a));
 	/* The pages that were moved fill part of the other GiB. */
 	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes));
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, giga);
 	holder_give_all(&holder);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -100,8 +96,7 @@ TEST(mm_contig, a_gigabyte_is_made_of_scattered_memory)
 static bool empty_gigabyte_with_fault(struct arena *a, u32 fault)
 {
 	struct zone *zone = arena_phantom_zone(a);
-	const u32 first =
-		(u32)(page_to_pfn(holder.page[0]) >> BLOCK_ORDER) / GIB_BLOCKS * GIB_BLOCKS;
+	const u32 first = block_of_page(holder.page[0]) / GIB_BLOCKS * GIB_BLOCKS;
 	struct block_list list = BLOCK_LIST_INIT;
 	struct contig_stats stats = {0};
 	bool met;
@@ -150,23 +145,28 @@ TEST(mm_contig, failing_to_empty_a_gigabyte_leaves_no_trace)
 }
 
 /*
- * Hold `pages` movable pages in each of two blocks of a phantom GiB. The rest of the GiB is free.
+ * Of the block at `first`, hold `count` movable pages: number 1, 9, 17 and so on. The rest is free.
  */
+static bool hold_some(struct arena *a, pfn_t first, unsigned count)
+{
+	if (mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES) < 0)
+		return false;
+	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
+		if (i % 8 == 1 && i / 8 < count)
+			holder_adopt(&holder, pfn_page(&a->mm, first + i));
+		else
+			mm_page_free(&a->mm, pfn_page(&a->mm, first + i));
+	}
+	return true;
+}
+
+/* Hold so many pages in each of two blocks of a phantom GiB. */
 static void sprinkle(struct arena *a, u32 gib, unsigned pages)
 {
-	const u32 at[] = {3, 100};
+	const u32 first = arena_phantom_block(a) + gib * GIB_BLOCKS;
 
-	for (unsigned b = 0; b < ARRAY_LEN(at); b++) {
-		const pfn_t first = block_pfn(arena_phantom_block(a) + gib * GIB_BLOCKS + at[b]);
-
-		EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), 0);
-		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
-			if (i % 8 == 1 && i / 8 < pages)
-				holder_adopt(&holder, pfn_page(&a->mm, first + i));
-			else
-				mm_page_free(&a->mm, pfn_page(&a->mm, first + i));
-		}
-	}
+	EXPECT(hold_some(a, block_pfn(first + 3), pages));
+	EXPECT(hold_some(a, block_pfn(first + 100), pages));
 }
 
 enum { DEAR = 5, CHEAP = 4 }; /* pages in a block */
@@ -175,14 +175,12 @@ enum { DEAR = 5, CHEAP = 4 }; /* pages in a block */
  * The pages in the way of two 1 GiB pages move to the third GiB, which costs most to empty. Each
  * page moves once, and not to the GiB that is emptied next.
  */
-TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
+TEST_ARENA(mm_contig, what_is_moved_goes_where_it_can_stay,
+	   arena_borrow(MIB(32), .phantom = GIB(3)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(3));
 	struct page *page[2];
 	pfn_t last;
 
-	if (!a)
-		return;
 	test_option("contig", "index"); /* the only search that gathers */
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	holder.phantom = true;
@@ -200,8 +198,6 @@ TEST(mm_contig, what_is_moved_goes_where_it_can_stay)
 	for (unsigned i = 0; i < 2; i++)
 		mm_page_free(&a->mm, page[i]);
 	holder_give_all(&holder);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- the pages that searches look at ---- */
@@ -216,6 +212,22 @@ static u32 first_candidate(struct zone *zone, const char *name, unsigned order, 
 
 	*scanned = stats.scanned;
 	return first;
+}
+
+static u32 mapped; /* the first block of the mapped section of the case that runs */
+
+/* Borrow an arena with one mapped section, whose runs are as long as Linux's. */
+static struct arena *borrow_mapped(void)
+{
+	struct arena *a = arena_borrow(MIB(256));
+
+	if (!a)
+		return NULL;
+	buddy_set_max_order(&a->mm, 10);
+	/* the first section holds metadata memory */
+	mapped = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
+	EXPECT_EQ(section_open(&a->mm, mapped / SECTION_BLOCKS, SECTION_MAPPED), 0);
+	return a;
 }
 
 enum { SMALL_ORDER = 13, SMALL_RANGES = 4 }; /* 32 MiB; a section has four such ranges */
@@ -236,8 +248,8 @@ static bool one_huge_page_in_each_range(struct arena *a, u32 section_first)
 	while (count < ARRAY_LEN(page) && (page[count] = pool_page_take(&a->pool, 0, POOL_ANY)))
 		count++;
 	for (u64 i = 0; i < count; i++) {
-		const u64 range = (((u32)(page_to_pfn(page[i]) >> BLOCK_ORDER)) - section_first) /
-				  order_blocks(SMALL_ORDER);
+		const u64 range =
+			((block_of_page(page[i])) - section_first) / order_blocks(SMALL_ORDER);
 
 		if (range < SMALL_RANGES && !kept[range])
 			kept[range] = holder_adopt(&holder, page[i]);
@@ -270,17 +282,11 @@ static void expect_small_range_works(struct arena *a, const char *search)
 	mm_contig_free_range(&a->mm, page_to_pfn(page), order_pages(SMALL_ORDER));
 }
 
-TEST(mm_contig, skip_moves_what_strict_gives_up_on)
+TEST_ARENA(mm_contig, skip_moves_what_strict_gives_up_on, borrow_mapped())
 {
-	struct arena *a = arena_borrow(MIB(256));
-	u64 section, before;
+	u64 before;
 
-	if (!a)
-		return;
-	section = arena_block(a) / SECTION_BLOCKS + 1; /* the first section holds metadata memory */
-	buddy_set_max_order(&a->mm, 10);
-	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
-	REQUIRE(one_huge_page_in_each_range(a, (u32)(section * SECTION_BLOCKS)));
+	REQUIRE(one_huge_page_in_each_range(a, mapped));
 	EXPECT(!alloc_with(a, "strict"));
 	EXPECT_EQ(holder.moved, 0);
 	EXPECT(arena_accounted(a));
@@ -293,28 +299,19 @@ TEST(mm_contig, skip_moves_what_strict_gives_up_on)
 	pool_expect_consistent(&a->pool);
 	for (u64 slot = 0; slot < holder.slots; slot++)
 		pool_page_give(&a->pool, holder.page[slot]);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * The point of the contiguous-range series: vanilla proposes a huge page as large as the request
  * after reading all of it, and skip stops at its head.
  */
-TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
+TEST_ARENA(mm_contig, only_vanilla_reads_pages_as_large_as_the_request, borrow_mapped())
 {
-	struct arena *a = arena_borrow(MIB(256));
-	u64 section, scanned;
-	struct zone *zone;
-	u32 huge;
+	u64 scanned;
+	u32 huge = mapped;
+	struct zone *zone = arena_zone(a, 0);
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
-	section = arena_block(a) / SECTION_BLOCKS + 1;
-	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("off"), ~0ULL), a->pool.pages);
-	huge = (u32)(section * SECTION_BLOCKS);
 	while (!(block_look_at(&a->mm, huge).flags & BLOCK_POOL))
 		huge++;
 	EXPECT_EQ(first_candidate(zone, "vanilla", BLOCK_ORDER, &scanned), huge);
@@ -328,8 +325,6 @@ TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 	EXPECT_EQ(first_candidate(zone, "revert", BLOCK_ORDER, &scanned), BLOCK_NONE);
 	EXPECT_EQ(scanned, a->pool.pages);
 	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_MOVABLE), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -339,18 +334,9 @@ TEST(mm_contig, only_vanilla_reads_pages_as_large_as_the_request)
 static bool one_page_in_each_range(struct arena *a, u32 section_first)
 {
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	for (u32 range = 0; range < SMALL_RANGES; range++) {
-		const pfn_t first = block_pfn(section_first + range * order_blocks(SMALL_ORDER));
-
-		if (mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES) < 0)
+	for (u32 range = 0; range < SMALL_RANGES; range++)
+		if (!hold_some(a, block_pfn(section_first + range * order_blocks(SMALL_ORDER)), 1))
 			return false;
-		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
-			if (i == 1)
-				holder_adopt(&holder, pfn_page(&a->mm, first + i));
-			else
-				mm_page_free(&a->mm, pfn_page(&a->mm, first + i));
-		}
-	}
 	pcp_drain_all(&a->mm);
 	return holder.slots == SMALL_RANGES;
 }
@@ -359,56 +345,38 @@ static bool one_page_in_each_range(struct arena *a, u32 section_first)
  * The reference of the contiguous-range series differs from the simpler fix that the series
  * mentions: a page with a reference ends the look at a range, too, even if it could be moved.
  */
-TEST(mm_contig, revert_gives_up_on_what_is_in_use)
+TEST_ARENA(mm_contig, revert_gives_up_on_what_is_in_use, borrow_mapped())
 {
-	struct arena *a = arena_borrow(MIB(256));
 	u64 scanned;
-	u32 first;
 
-	if (!a)
-		return;
-	buddy_set_max_order(&a->mm, 10);
-	/* the first section holds metadata memory */
-	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
-	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
-	REQUIRE(one_page_in_each_range(a, first));
+	REQUIRE(one_page_in_each_range(a, mapped));
 	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), BLOCK_NONE);
 	EXPECT_EQ(scanned, 2 * SMALL_RANGES);
-	EXPECT_EQ(first_candidate(arena_zone(a, 0), "strict", SMALL_ORDER, &scanned), first);
-	EXPECT_EQ(first_candidate(arena_zone(a, 0), "skip", SMALL_ORDER, &scanned), first);
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "strict", SMALL_ORDER, &scanned), mapped);
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "skip", SMALL_ORDER, &scanned), mapped);
 	EXPECT_EQ(scanned, order_pages(SMALL_ORDER));
 	EXPECT(!alloc_with(a, "revert"));
 	EXPECT_EQ(holder.moved, 0);
 	holder_give_all(&holder);
 	pcp_drain_all(&a->mm);
 	/* No page is in use now. */
-	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), first);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "revert", SMALL_ORDER, &scanned), mapped);
 }
 
 /*
  * Linux 7.0 passes a free run or a compound page in one step, and a page that cannot move ends the
  * look at a range.
  */
-TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
+TEST_ARENA(mm_contig, step_goes_by_the_size_of_what_it_meets, borrow_mapped())
 {
-	struct arena *a = arena_borrow(MIB(256));
 	const u64 runs = order_blocks(SMALL_ORDER) / order_blocks(10); /* in a free range */
-	struct zone *zone;
 	u64 scanned;
-	u32 first;
+	struct zone *zone = arena_zone(a, 0);
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
-	buddy_set_max_order(&a->mm, 10);
-	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
-	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
-	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), first);
+	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), mapped);
 	EXPECT_EQ(scanned, runs);
-	REQUIRE(one_page_in_each_range(a, first));
-	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), first);
+	REQUIRE(one_page_in_each_range(a, mapped));
+	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned), mapped);
 	/*
 	 * The steps are pages 0, 1, 2 to 3, 4 to 7, ... 256 to 511 of the first block, then the
 	 * neighbouring block, whose buddy is split, and then the other runs.
@@ -416,23 +384,17 @@ TEST(mm_contig, step_goes_by_the_size_of_what_it_meets)
 	EXPECT_EQ(scanned, 1 + BLOCK_ORDER + 1 + runs - 1);
 	page_forget_mover(&a->mm, holder.page[0]);
 	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned),
-		  first + order_blocks(SMALL_ORDER));
+		  mapped + order_blocks(SMALL_ORDER));
 	EXPECT_EQ(scanned, 2 + 1 + BLOCK_ORDER + 1 + runs - 1);
 	holder_give_all(&holder);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Every struct page of an open block gets a reference and loses it. */
-TEST(mm_contig, each_counted_page_is_frozen_again)
+TEST_ARENA(mm_contig, each_counted_page_is_frozen_again, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *pages;
-	u32 first;
+	const u32 first = arena_block(a) + 2;
 
-	if (!a)
-		return;
-	first = arena_block(a) + 2;
 	REQUIRE(mm_contig_alloc_range(&a->mm, block_pfn(first), 2 * BLOCK_FRAMES) == 0);
 	mm_contig_free_range(&a->mm, block_pfn(first), 2 * BLOCK_FRAMES);
 	EXPECT_EQ(contig_count_and_freeze(&a->mm, first, 2), 2 * BLOCK_FRAMES);
@@ -440,8 +402,6 @@ TEST(mm_contig, each_counted_page_is_frozen_again)
 	for (u64 i = 0; i < 2 * BLOCK_FRAMES; i++)
 		if (pages[i].refcount)
 			test_fail(__FILE__, __LINE__, "frame %llu kept its reference", i);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Hold the page of this frame, which cannot move. The rest of its block is free. */
@@ -458,57 +418,41 @@ static struct page *hold_frame(struct arena *a, pfn_t pfn)
 	return pfn_page(&a->mm, pfn);
 }
 
-TEST(mm_contig, a_page_that_cannot_move_ends_the_look_wherever_it_is)
+TEST_ARENA(mm_contig, a_page_that_cannot_move_ends_the_look_wherever_it_is, borrow_mapped())
 {
 	static const char *const names[] = {"revert", "step"};
 	const u64 pages = order_pages(SMALL_ORDER);
 	const u64 at[] = {0, BLOCK_FRAMES / 2, BLOCK_FRAMES - 1, pages / 2, pages - 2, pages - 1};
-	struct arena *a = arena_borrow(MIB(256));
 	struct isolation token;
 	u64 scanned;
-	u32 first;
 
-	if (!a)
-		return;
-	first = (arena_block(a) / SECTION_BLOCKS + 1) * SECTION_BLOCKS;
-	REQUIRE(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_MAPPED) == 0);
 	for (unsigned i = 0; i < ARRAY_LEN(at); i++) {
-		struct page *page = hold_frame(a, block_pfn(first) + at[i]);
+		struct page *page = hold_frame(a, block_pfn(mapped) + at[i]);
 
 		REQUIRE(page);
 		for (unsigned n = 0; n < ARRAY_LEN(names); n++)
 			EXPECT_EQ(
 				first_candidate(arena_zone(a, 0), names[n], SMALL_ORDER, &scanned),
-				first + order_blocks(SMALL_ORDER));
-		EXPECT_EQ(isolate_range(arena_zone(a, 0), first, order_blocks(SMALL_ORDER), &token),
-			  (u64)-EBUSY);
+				mapped + order_blocks(SMALL_ORDER));
+		EXPECT_EQ(
+			isolate_range(arena_zone(a, 0), mapped, order_blocks(SMALL_ORDER), &token),
+			(u64)-EBUSY);
 		mm_page_free(&a->mm, page);
 		pcp_drain_all(&a->mm);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else)
+TEST_ARENA(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else, borrow_mapped())
 {
-	struct arena *a = arena_borrow(MIB(256));
-	u64 section, scanned;
+	u64 scanned;
 
-	if (!a)
-		return;
-	section = arena_block(a) / SECTION_BLOCKS + 1;
-	buddy_set_max_order(&a->mm, 10);
-	REQUIRE(section_open(&a->mm, section, SECTION_MAPPED) == 0);
-	REQUIRE(one_huge_page_in_each_range(a, (u32)(section * SECTION_BLOCKS)));
-	EXPECT_EQ(first_candidate(arena_zone(a, 0), "step", SMALL_ORDER, &scanned),
-		  section * SECTION_BLOCKS);
+	REQUIRE(one_huge_page_in_each_range(a, mapped));
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "step", SMALL_ORDER, &scanned), mapped);
 	EXPECT(scanned <= 2 * SECTION_BLOCKS);
 	expect_small_range_works(a, "step");
 	EXPECT(holder.moved > 0);
 	for (u64 slot = 0; slot < holder.slots; slot++)
 		pool_page_give(&a->pool, holder.page[slot]);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -541,11 +485,9 @@ TEST(mm_contig, tails_of_a_larger_page_end_the_look)
 	u64 all, inside;
 	u32 giga;
 
-	if (pool_1g.boot + pool_2m.boot > 0)
-		SKIP("the machine's pools have boot pages");
-	sections_close_all(&mm_kernel);
-	if (pool_grow(&pool_1g, hvo_mode_find("off"), 1) == 0)
-		SKIP("needs 1024 MiB of free memory in one piece");
+	if (!pool_giga_possible())
+		return;
+	REQUIRE(pool_grow(&pool_1g, hvo_mode_find("off"), 1) == 1);
 	for (node_t node = giga = 0; node < mm_kernel.nodes; node++)
 		if (pool_1g.node[node].free.head != BLOCK_NONE)
 			giga = pool_1g.node[node].free.head;
@@ -570,65 +512,149 @@ TEST(mm_contig, tails_of_a_larger_page_end_the_look)
 	EXPECT_EQ(inside, 0);
 	EXPECT_EQ(pool_shrink(&pool_1g, hvo_mode_find("off"), 1), 1);
 	sections_close_all(&mm_kernel);
-	EXPECT(account_machine());
-}
-
-TEST(mm_contig, the_index_reads_no_struct_page)
-{
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
-	struct zone *zone;
-	u64 scanned;
-	u32 first;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	REQUIRE(scatter_huge(a));
-	/* Make one GiB cheaper than the other. */
-	for (u64 slot = 0; slot < holder.slots / 2 && slot < 64; slot += 2)
-		holder_give(&holder, slot);
-	/* A GiB of which a CPU holds a page is taken only if there is no other. */
-	pcp_drain_all(&a->mm);
-	first = first_candidate(zone, "index", GIGA_ORDER, &scanned);
-	EXPECT_EQ(scanned, 0);
-	REQUIRE(first != BLOCK_NONE);
-	for (u32 gib = 0; gib < 2; gib++)
-		EXPECT(gib_of(&a->mm, first)->movable <=
-		       gib_of(&a->mm, arena_phantom_block(a) + gib * GIB_BLOCKS)->movable);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * A caller may ask for a range where a whole 1 GiB page of a pool lies, and the pool then takes
  * another page. A range that is only part of such a page is refused.
  */
-TEST(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range)
+TEST_ARENA(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range,
+	   arena_borrow(MIB(64), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(64), .phantom = GIB(2));
-	const struct hvo_mode *on = hvo_mode_find("on");
-	static struct pool_node nodes[ARENA_NODES_MAX * 2];
-	static struct pool giga;
 	pfn_t first;
 
-	if (!a)
-		return;
-	pool_makes_on_demand();
-	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
-	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
-	first = block_pfn(nodes[a->options.nodes].free.head);
+	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), a->options.nodes, 1), 1);
+	first = block_pfn(a->giga.node[a->options.nodes].free.head);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES), (u64)-EBUSY);
-	EXPECT(arena_accounted_with(a, &giga));
+	EXPECT(arena_accounted(a));
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, order_pages(GIGA_ORDER)), 0);
-	EXPECT_EQ(giga.pages, 1);
-	EXPECT(block_pfn(nodes[a->options.nodes].free.head) != first);
-	pool_expect_consistent(&giga);
+	EXPECT_EQ(a->giga.pages, 1);
+	EXPECT(block_pfn(a->giga.node[a->options.nodes].free.head) != first);
+	pool_expect_consistent(&a->giga);
 	EXPECT_EQ(block_look_at(&a->mm, (u32)(first >> BLOCK_ORDER) + GIB_BLOCKS - 1).state,
 		  BLOCK_FULL);
-	EXPECT(arena_accounted_with(a, &giga));
+	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, first, order_pages(GIGA_ORDER));
-	EXPECT(arena_accounted_with(a, &giga));
-	arena_return(a);
+}
+
+/* ---- other CPUs ---- */
+
+/*
+ * Contiguous ranges while other CPUs work on the same memory: the states that are waited for, those
+ * that are not, and the allocations that a declared range keeps out.
+ */
+
+enum { A_MOMENT = 300 * 1000 }; /* ns, many passes over a range */
+
+/* ---- CMA ---- */
+
+TEST_ARENA(mm_contig, what_cpus_hold_of_a_declared_range_is_not_given_out_as_before,
+	   arena_borrow(MIB(32)))
+{
+	struct page *page[8];
+	pfn_t block;
+
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
+		REQUIRE((page[i] = mm_page_alloc(&a->mm, 0, USE_UNMOVABLE, PAGE_NODE, 0)));
+	block = ALIGN_DOWN(page_to_pfn(page[0]), BLOCK_FRAMES);
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
+		mm_page_free(&a->mm, page[i]);
+	EXPECT_EQ(mm_contig_declare_cma(&a->mm, block, BLOCK_FRAMES), 0);
+	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++) {
+		REQUIRE((page[i] = mm_page_alloc(&a->mm, 0, USE_UNMOVABLE, PAGE_NODE, 0)));
+		EXPECT(ALIGN_DOWN(page_to_pfn(page[i]), BLOCK_FRAMES) != block);
+	}
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block, BLOCK_FRAMES), 0);
+	mm_contig_free_range(&a->mm, block, BLOCK_FRAMES);
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
+		mm_page_free(&a->mm, page[i]);
+}
+
+TEST_ARENA(mm_contig, a_declared_range_is_no_part_of_a_gigabyte_page, borrow_gigabyte())
+{
+	EXPECT_EQ(
+		mm_contig_declare_cma(&a->mm, block_pfn(arena_phantom_block(a) + AT), BLOCK_FRAMES),
+		0);
+	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), a->options.nodes, 1), 0);
+	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, PAGE_NODE, a->options.nodes));
+	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_CMA), BLOCK_FRAMES);
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(migratetype_set(&a->mm, arena_phantom_block(a) + AT, 1, MIGRATE_MOVABLE), 0);
+	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), a->options.nodes, 1), 1);
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 1), 1);
+}
+
+/* ---- waiting ---- */
+
+static void publish_slowly(void *arg)
+{
+	struct arena *a = arg;
+	struct block_list list = BLOCK_LIST_INIT;
+
+	block_list_push(&a->mm, &list, arena_phantom_block(a) + AT);
+	clock_delay_ns(A_MOMENT);
+	block_list_publish_free(&a->mm, &list);
+}
+
+/*
+ * A pool page in the range is on its way back to the buddy. Restoring it takes longer than five
+ * passes over the range.
+ */
+TEST_ARENA(mm_contig, what_is_in_transit_in_the_range_is_waited_for,
+	   cpus_needed(2) ? borrow_gigabyte() : NULL)
+{
+	struct migrate_stats stats = {0};
+	const cpu_t other = cpus_find_other();
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 index = arena_phantom_block(a) + AT;
+	struct isolation token;
+
+	EXPECT_EQ(isolate_range(zone, index, 4, &token), 0);
+	spin_lock(&zone->lock); /* a page that is being given back is off its list and in transit */
+	buddy_unlink_within(zone, buddy_find_run(&a->mm, index), index, index + 1);
+	block_begin(zone, index, BLOCK_ORDER, BLOCK_BARE);
+	spin_unlock(&zone->lock);
+	REQUIRE(work_start(other, publish_slowly, a) == 0);
+	EXPECT_EQ(migrate_range(zone, index, 4, &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA},
+				&stats),
+		  0);
+	work_wait(other, 0);
+	isolate_undo(zone, &token);
+	EXPECT(one_free_gigabyte(zone));
+}
+
+/*
+ * One GiB is free, and one is full. After the free one is taken, nothing can be moved, and the CPU
+ * must not wait for the GiB that it holds itself.
+ */
+TEST_ARENA(mm_contig, nobody_waits_for_what_it_holds_itself,
+	   arena_borrow(MIB(32), .phantom = GIB(2)))
+{
+	u32 full;
+
+	test_option("contig", "index"); /* the other searches read mapped sections only */
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	holder.phantom = true;
+	while (holder_take(&holder, BLOCK_ORDER, a->options.nodes))
+		;
+	full = block_of_page(holder.page[0]) / GIB_BLOCKS * GIB_BLOCKS;
+	for (u64 slot = 0; slot < holder.slots; slot++)
+		if ((page_to_pfn(holder.page[slot]) >> BLOCK_ORDER) - full >= GIB_BLOCKS)
+			holder_give(&holder, slot);
+	/* The other node has no free memory, either. */
+	while (mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 0))
+		;
+	pcp_drain_all(&a->mm);
+	said_begin();
+	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), a->options.nodes, 2), 1);
+	said_end();
+	EXPECT(!said_says("waiting for memory that other CPUs are changing"));
+	EXPECT_EQ(a->mm.transit_kept, 0);
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 1), 1);
+	holder_give_all(&holder);
 }
 
 /* Look for one page more, in vain, with a list that says that there is one. */

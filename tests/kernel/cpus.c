@@ -26,6 +26,34 @@ struct gathering {
 	bool given_up;
 };
 
+bool cpus_needed(cpu_t count)
+{
+	static const char *const numbers[] = {"no", "one", "two", "three", "four"};
+
+	if (cpumask_weight(&cpus_online) >= count)
+		return true;
+	test_skip("needs %s CPUs", numbers[count]);
+	return false;
+}
+
+void cpus_await_flag(const u32 *flag, cpu_t cpu, const char *what)
+{
+	struct wait wait = wait_begin(WAIT_ANSWER, what);
+
+	while (!atomic_load_acquire(flag))
+		wait_spin(&wait, cpu);
+}
+
+void cpus_await_work(void)
+{
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (cpu != cpu_id())
+			work_wait(cpu, 0);
+	}
+}
+
 cpu_t cpus_find_other(void)
 {
 	cpu_t cpu;
@@ -55,23 +83,28 @@ static void arrive_and_run(void *arg)
 	g->fn(g->arg);
 }
 
+cpu_t cpus_start_idle(call_fn *fn, void *arg, cpu_t most)
+{
+	cpu_t cpu, started = 0;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (started < most && cpu != cpu_id() && work_done(cpu) &&
+		    work_start(cpu, fn, arg) == 0)
+			started++;
+	}
+	return started;
+}
+
 cpu_t cpus_run_together(call_fn *fn, void *arg)
 {
 	static struct gathering g;
-	cpu_t cpu, helpers = 0;
+	cpu_t helpers;
 
 	g = (struct gathering){.fn = fn, .arg = arg, .expected = CPU_NONE};
-	cpumask_foreach(cpu, &cpus_online) {
-		if (helpers + 1 < together && cpu != cpu_id() &&
-		    work_start(cpu, arrive_and_run, &g) == 0)
-			helpers++;
-	}
+	helpers = cpus_start_idle(arrive_and_run, &g, (cpu_t)MIN(together - 1, (u64)CPU_NONE));
 	atomic_store_release(&g.expected, helpers + 1);
 	arrive_and_run(&g);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id())
-			work_wait(cpu, 0);
-	}
+	cpus_await_work();
 	if (g.given_up)
 		test_fail(__FILE__, __LINE__, "%u of %u CPUs arrived", g.arrived, helpers + 1);
 	return helpers + 1;
@@ -115,11 +148,8 @@ void cpus_be_deaf(void *arg)
 
 void cpus_deaf_start(struct cpus_deaf *deaf, cpu_t cpu)
 {
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to become deaf");
-
 	EXPECT_EQ(work_start(cpu, cpus_be_deaf, deaf), 0);
-	while (!atomic_load_acquire(&deaf->running))
-		wait_spin(&wait, cpu);
+	cpus_await_flag(&deaf->running, cpu, "a CPU to become deaf");
 }
 
 void cpus_note_met(u64 times, const char *event)
@@ -140,9 +170,6 @@ void cpus_move(void *arg)
 
 void cpus_move_start(struct cpus_moving *moving, cpu_t cpu)
 {
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to go on");
-
 	EXPECT_EQ(work_start(cpu, cpus_move, moving), 0);
-	while (!atomic_load_acquire(&moving->running))
-		wait_spin(&wait, cpu);
+	cpus_await_flag(&moving->running, cpu, "a CPU to go on");
 }

@@ -6,6 +6,13 @@
 #include "kernel/core/call.h"
 #include "kernel/core/wait.h"
 
+/*
+ * Are so many CPUs online (at most four)? If not, the case is skipped.
+ *
+ *	TEST_ARENA(mm_pcp, a_drain_ends, cpus_needed(2) ? arena_borrow(MIB(16)) : NULL)
+ */
+bool cpus_needed(cpu_t count);
+
 /* End the case as skipped if it has no other CPU to work with. */
 #define SKIP_ON_ONE_CPU()                                                                          \
 	do {                                                                                       \
@@ -28,6 +35,9 @@ cpu_t cpus_find_other(void);
 enum { CPUS_TOGETHER = 4 }; /* unless test.together= says otherwise */
 cpu_t cpus_run_together(call_fn *fn, void *arg);
 
+/* Start fn(arg) on up to `most` idle CPUs, but this one. Returns on how many. */
+cpu_t cpus_start_idle(call_fn *fn, void *arg, cpu_t most);
+
 /*
  * Say how often the event came that a case is about, where the schedule decides that. No case may
  * expect a number: a host may run each CPU to its end before the next one.
@@ -43,6 +53,13 @@ void cpus_note_met(u64 times, const char *event);
 		while (!(condition))                                                               \
 			cpu_relax();                                                               \
 	} while (0)
+
+/*
+ * Wait, and answer, until the other CPU has set the flag; `what` names the event in a report. Until
+ * all other CPUs have done their work.
+ */
+void cpus_await_flag(const u32 *flag, cpu_t cpu, const char *what);
+void cpus_await_work(void);
 
 /* Wait, bounded, until every other CPU is halted in its idle loop. Returns false if one is not. */
 bool cpus_wait_idle(void);

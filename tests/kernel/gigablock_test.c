@@ -7,12 +7,15 @@
 #include "mm/contig/evacuate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp_drain.h"
+#include "mm/page/refuge.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
 
-enum { PAGES = 1500, BIG = BLOCK_ORDER - 1 };
+enum { PAGES = 1500, BIG = BLOCK_ORDER - 1, GIBS = 2, ROOM = GIBS * GIB_BLOCKS * 2 };
+
+static struct page *table[ROOM];
 
 /*
  * Borrow phantom memory, open and free, that is placed by GiB. `real` bytes have room for the
@@ -29,11 +32,6 @@ static struct arena *borrow_gibs(u64 gibs, u64 real)
 	return a;
 }
 
-static u64 gib_of_page(const struct page *page)
-{
-	return page_to_pfn(page) >> GIGA_ORDER;
-}
-
 static u64 tainted_gibs(struct arena *a)
 {
 	const u32 first = arena_phantom_block(a);
@@ -45,14 +43,11 @@ static u64 tainted_gibs(struct arena *a)
 	return count;
 }
 
-TEST(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones)
+TEST_ARENA(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones, borrow_gibs(4, MIB(16)))
 {
-	struct arena *a = borrow_gibs(4, MIB(16));
 	struct page *chain = NULL;
 	u64 home = 0, mixed = 0;
 
-	if (!a)
-		return;
 	for (unsigned i = 0; i < PAGES; i++) {
 		struct page *stuck =
 			alloc_on_phantom(a, i % 4, i % 3 ? USE_UNMOVABLE : USE_RECLAIMABLE);
@@ -68,21 +63,14 @@ TEST(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones)
 	EXPECT_EQ(tainted_gibs(a), 1);
 	EXPECT(arena_accounted(a));
 	chain_give(&chain, &a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* A GiB that has lost its last unmovable page is clean, and its free memory is for movable ones. */
-TEST(mm_gigablock, emptied_gib_is_clean_again)
+TEST_ARENA(mm_gigablock, emptied_gib_is_clean_again, borrow_gibs(2, MIB(16)))
 {
-	struct arena *a = borrow_gibs(2, MIB(16));
-	struct zone *zone;
-	struct page *page;
+	struct zone *zone = arena_phantom_zone(a);
+	struct page *page = alloc_on_phantom(a, 0, USE_UNMOVABLE);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	page = alloc_on_phantom(a, 0, USE_UNMOVABLE);
 	REQUIRE(page);
 	EXPECT_EQ(tainted_gibs(a), 1);
 	EXPECT(zone->free_type[MIGRATE_UNMOVABLE] > 0);
@@ -91,26 +79,31 @@ TEST(mm_gigablock, emptied_gib_is_clean_again)
 	EXPECT_EQ(gigablock_take(zone, FREE_FULL, BLOCK_FULL), BLOCK_NONE);
 	EXPECT_EQ(tainted_gibs(a), 0);
 	EXPECT_EQ(zone->free_type[MIGRATE_UNMOVABLE], 0);
+}
+
+/* One movable page has left the tainted GiB, in which `page` is. Gives back what the holder has. */
+static void expect_one_moved(struct arena *a, struct holder *h, const struct page *page)
+{
+	EXPECT_EQ(h->moved, 1);
+	EXPECT_EQ(tainted_gibs(a), 1);
+	EXPECT(gigablock_is_tainted(&a->mm, block_of_page(page)));
+	EXPECT(holder_intact(h));
 	EXPECT(arena_accounted(a));
-	arena_return(a);
+	holder_give_all(h);
 }
 
 /*
  * All of memory is in use, nearly all of it movable. A page that cannot be moved still finds room
  * in the tainted GiB, which a movable page leaves.
  */
-TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
+TEST_ARENA(mm_gigablock, movable_pages_leave_a_tainted_gib, borrow_gibs(GIBS, MIB(16)))
 {
-	enum { GIBS = 2, ROOM = GIBS * GIB_BLOCKS, FREED = 4 };
-	static struct page *table[ROOM];
-	struct arena *a = borrow_gibs(GIBS, MIB(16));
+	enum { FREED = 4 };
 	const u64 before = evacuated.blocks;
 	struct page *chain = NULL, *page;
 	struct holder h;
 	u64 freed = 0;
 
-	if (!a)
-		return;
 	/* both halves of a block */
 	for (unsigned i = 0; i < 2; i++) {
 		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
@@ -121,9 +114,9 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
 	h.phantom = true;
 	while (holder_take(&h, BLOCK_ORDER, a->options.nodes))
 		;
-	EXPECT_EQ(h.slots, ROOM - 1);
+	EXPECT_EQ(h.slots, GIBS * GIB_BLOCKS - 1);
 	for (u64 slot = 0; slot < h.slots && freed < FREED; slot++)
-		if (!gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(table[slot]) >> BLOCK_ORDER))) {
+		if (!gigablock_is_tainted(&a->mm, block_of_page(table[slot]))) {
 			holder_give(&h, slot);
 			freed++;
 		}
@@ -133,14 +126,8 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
 	REQUIRE(page);
 	page_chain_push(&chain, page);
 	EXPECT_EQ(evacuated.blocks, before + 1);
-	EXPECT_EQ(h.moved, 1);
-	EXPECT_EQ(tainted_gibs(a), 1);
-	EXPECT(gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));
-	EXPECT(holder_intact(&h));
-	EXPECT(arena_accounted(a));
-	holder_give_all(&h);
+	expect_one_moved(a, &h, page);
 	chain_give(&chain, &a->mm);
-	arena_return(a);
 }
 
 /*
@@ -149,18 +136,14 @@ TEST(mm_gigablock, movable_pages_leave_a_tainted_gib)
  * Movable pages had all the rest before, also the part that is kept from them as long as there is
  * anything else.
  */
-TEST(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory)
+TEST_ARENA(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory,
+	   borrow_gibs(GIBS, MIB(48)))
 {
-	enum { GIBS = 2, ROOM = GIBS * GIB_BLOCKS * 2 };
-	static struct page *table[ROOM];
-	struct arena *a = borrow_gibs(GIBS, MIB(48));
 	const struct evacuated before = evacuated;
 	struct page *chain = NULL, *page;
 	struct holder h;
 	u64 slot = 0;
 
-	if (!a)
-		return;
 	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
 	REQUIRE(page);
 	page_chain_push(&chain, page);
@@ -169,7 +152,7 @@ TEST(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory)
 	while (holder_take(&h, BIG, a->options.nodes))
 		;
 	EXPECT_EQ(h.slots, ROOM - 1);
-	while (gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(table[slot]) >> BLOCK_ORDER)))
+	while (gigablock_is_tainted(&a->mm, block_of_page(table[slot])))
 		slot++;
 	holder_give(&h, slot);
 	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
@@ -177,27 +160,16 @@ TEST(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory)
 	page_chain_push(&chain, page);
 	EXPECT_EQ(evacuated.chunks, before.chunks + 1);
 	EXPECT_EQ(evacuated.blocks, before.blocks);
-	EXPECT_EQ(h.moved, 1);
-	EXPECT_EQ(tainted_gibs(a), 1);
-	EXPECT(gigablock_is_tainted(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)));
-	EXPECT(holder_intact(&h));
-	EXPECT(arena_accounted(a));
-	holder_give_all(&h);
+	expect_one_moved(a, &h, page);
 	chain_give(&chain, &a->mm);
-	arena_return(a);
 }
 
-TEST(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down)
+TEST_ARENA(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down, borrow_gibs(4, MIB(16)))
 {
-	struct arena *a = borrow_gibs(4, MIB(16));
 	u64 before = ~0ULL, first;
-	struct zone *zone;
-	u32 index;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 index = arena_phantom_block(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	index = arena_phantom_block(a);
 	first = index / GIB_BLOCKS;
 	gigablock_taint(zone, index);
 	gigablock_taint(zone, index + 2 * GIB_BLOCKS);
@@ -205,18 +177,81 @@ TEST(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down)
 	EXPECT_EQ(gigablock_next(zone, &before), first);
 	EXPECT_EQ(gigablock_next(zone, &before), GIGABLOCK_NONE);
 	EXPECT_EQ(gigablock_next(zone, &before), GIGABLOCK_NONE);
-	arena_return(a);
 }
 
-TEST(mm_gigablock, machine_with_one_whole_gib_is_refused)
+TEST_ARENA(mm_gigablock, machine_with_one_whole_gib_is_refused,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-
-	if (!a)
-		return;
 	EXPECT(!gigablock_begin(&a->mm));
 	EXPECT(!a->mm.gigablock);
-	arena_return(a);
+}
+
+/* ---- refuges ---- */
+
+/*
+ * Refuges: the places to which single pages move if they are in the way of 1 GiB pages.
+ */
+
+enum { TAKEN = BLOCK_FRAMES + 3 };
+
+static struct refuge refuge;
+
+/*
+ * Borrow two GiB of phantom memory. The case empties the second one, which would be the first
+ * choice.
+ */
+static struct arena *borrow_two(void)
+{
+	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
+
+	if (!a)
+		return NULL;
+	arena_open_all(a);
+	refuge = refuge_beside(arena_phantom_zone(a), arena_phantom_block(a) / GIB_BLOCKS + 1);
+	return a;
+}
+
+TEST_ARENA(mm_refuge, one_block_is_filled_before_the_next_is_split, borrow_two())
+{
+	struct page *chain = NULL;
+	u64 full = 0;
+
+	for (unsigned i = 0; i < TAKEN; i++) {
+		struct page *page = refuge_take(&refuge);
+
+		REQUIRE(page);
+		EXPECT(gib_of_page(page) != refuge.avoid);
+		EXPECT(page->refcount == 1 && page_order(page) == 0 && page_head(page) == page);
+		page_chain_push(&chain, page);
+	}
+	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + 2 * GIB_BLOCKS; i++)
+		full += block_look_at(&a->mm, i).state == BLOCK_FULL;
+	EXPECT_EQ(full, 2);
+	EXPECT_EQ(arena_usage(a).in_use, TAKEN);
+	EXPECT(arena_accounted(a));
+	chain_give(&chain, &a->mm);
+}
+
+/*
+ * A block that cannot be split for lack of struct pages is passed over. If no block can be split,
+ * there is no refuge, and nothing has changed.
+ */
+TEST_ARENA(mm_refuge, without_struct_pages_there_is_none, borrow_two())
+{
+	struct page *page;
+
+	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
+	EXPECT(!refuge_take(&refuge));
+	fail_disarm(&a->mm.fail);
+	EXPECT(arena_accounted(a));
+	refuge = refuge_beside(refuge.zone, refuge.avoid);
+	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_ONCE);
+	page = refuge_take(&refuge);
+	EXPECT(fail_disarm(&a->mm.fail));
+	REQUIRE(page);
+	EXPECT(gib_of_page(page) != refuge.avoid);
+	EXPECT(arena_accounted(a));
+	mm_page_free(&a->mm, page);
 }
 
 static u32 parts;

@@ -274,12 +274,11 @@ TEST(mm_history, the_head_of_a_page_that_was_in_pieces_lies_where_frames_last)
 	if (pool_1g.pages + pool_2m.pages > 0 || mm_kernel.style == SECTION_MAPPED)
 		SKIP("pools have pages already, or sections are mapped from the start");
 	test_option("hvo", "on");
-	while ((page = mm_page_alloc(&mm_kernel, FILL_ORDER, USE_MOVABLE, 0, NODE_NONE)))
-		page_chain_push(&chain, page);
+	chain_take_all(&chain, &mm_kernel, FILL_ORDER, 0, NODE_NONE);
 	chain_give(&chain, &mm_kernel);
 	page = mm_page_alloc(&mm_kernel, GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
 	if (page) {
-		const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+		const u32 index = block_of_page(page);
 
 		head = pte_pfn(pte_load(vmemmap_line(&mm_kernel, index)));
 		EXPECT_EQ(block_of(&mm_kernel, head)->meta->kind, META_LASTING);
@@ -289,22 +288,16 @@ TEST(mm_history, the_head_of_a_page_that_was_in_pieces_lies_where_frames_last)
 }
 
 /* The pieces of a block that was split ahead of its use are not freed, so they merge only here. */
-TEST(mm_history, a_block_that_was_split_ahead_becomes_whole_again)
+TEST_ARENA(mm_history, a_block_that_was_split_ahead_becomes_whole_again, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
-	u32 index;
+	const u32 index = arena_block(a) + (u32)(a->options.bytes >> BLOCK_SHIFT) - 1;
 
-	if (!a)
-		return;
-	index = arena_block(a) + (u32)(a->options.bytes >> BLOCK_SHIFT) - 1;
 	REQUIRE(page_split_block(arena_zone(a, 0), index, 0));
 	EXPECT_EQ(block_look_at(&a->mm, index).free_pages, BLOCK_FRAMES);
 	EXPECT_EQ(buddy_find_run(&a->mm, index), BLOCK_NONE);
 	sections_give_back(&a->mm, SECTION_ON_DEMAND);
 	EXPECT(buddy_find_run(&a->mm, index) != BLOCK_NONE);
 	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_BARE);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* A sum over the struct pages of the full blocks of an arena. */
@@ -328,17 +321,13 @@ static u64 sum_of_struct_pages(const struct arena *a)
  * batched makes heads anew, as its series does, and a page that is restored keeps its head. The
  * frame of such a head lies outside the section's own memmap.
  */
-TEST(mm_history, heads_of_mapped_sections_come_home)
+TEST_ARENA(mm_history, heads_of_mapped_sections_come_home, arena_borrow(MIB(256)))
 {
 	enum { PAGES = 8 };
 	const struct hvo_mode *batched = hvo_mode_find("batched");
-	struct arena *a = arena_borrow(MIB(256));
-	struct zone *zone;
 	u64 sum;
+	struct zone *zone = arena_zone(a, 0);
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
 	EXPECT_EQ(section_open_next(zone, SECTION_MAPPED), 0);
 	EXPECT_EQ(hvo_bring_home(zone), 0);
 	for (unsigned i = 0; i < 2; i++) {
@@ -354,30 +343,23 @@ TEST(mm_history, heads_of_mapped_sections_come_home)
 		EXPECT_EQ(hvo_bring_home(zone), 0);
 		EXPECT(arena_accounted(a));
 	}
-	arena_return(a);
 }
 
 /* Frames of the section's own memmap are gated when the page is restored: they are waited for. */
-TEST(mm_history, a_page_of_a_mapped_section_is_restored_from_its_own_frames)
+TEST_ARENA(mm_history, a_page_of_a_mapped_section_is_restored_from_its_own_frames,
+	   arena_borrow(MIB(256)))
 {
 	enum { PAGES = 32 }; /* metadata blocks of the section leave some of its frames unused */
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
-	struct arena *a = arena_borrow(MIB(256));
-	struct zone *zone;
 	u64 restored;
+	struct zone *zone = arena_zone(a, 0);
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
 	EXPECT_EQ(section_open_next(zone, SECTION_MAPPED), 0);
 	EXPECT_EQ(block_take(zone, FREE_MAPPED, BLOCK_ORDER, PAGES, BLOCK_HUGE, &list), PAGES);
-	hvo_make_all(&a->mm, on, &list);
-	EXPECT_EQ(hvo_restore(&a->mm, on, &list, &done, &restored), 0);
+	hvo_make_all(&a->mm, hvo_on(), &list);
+	EXPECT_EQ(hvo_restore(&a->mm, hvo_on(), &list, &done, &restored), 0);
 	EXPECT_EQ(restored, PAGES);
 	block_list_publish_free(&a->mm, &done);
 	meta_flush_gated(zone_meta_node(zone));
 	EXPECT_EQ(hvo_bring_home(zone), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

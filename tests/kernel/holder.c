@@ -44,6 +44,15 @@ static int holder_move(struct page *from, struct page *to)
 	return err;
 }
 
+static int refuse(struct page *from, struct page *to)
+{
+	(void)from;
+	(void)to;
+	return -EBUSY;
+}
+
+const struct page_mover mover_refuses = {.name = "refuses", .move = refuse};
+
 static const struct page_mover holder_mover = {.name = "holder", .move = holder_move};
 
 void holder_init(struct holder *h, struct mm *mm, struct page **page, u64 room)

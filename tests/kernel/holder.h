@@ -42,3 +42,6 @@ void holder_give_all(struct holder *h);
  */
 bool holder_intact(struct holder *h);
 u64 holder_pages_in(struct holder *h, pfn_t first, pfn_t end);
+
+/* A mover that refuses each move. */
+extern const struct page_mover mover_refuses;

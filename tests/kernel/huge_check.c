@@ -50,6 +50,14 @@ u64 dirty_words(void *addr, u64 offset, u64 bytes)
 	return dirty;
 }
 
+bool huge_leaf(const void *addr, enum pt_level *level)
+{
+	phys_t phys;
+	pte_t pte;
+
+	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, level);
+}
+
 bool huge_writable(const void *addr)
 {
 	enum pt_level level;

@@ -26,5 +26,8 @@ static inline volatile u64 *word_at(void *addr, u64 offset)
 /* The number of non-zero words in `bytes` from `offset` on. Touches them. */
 u64 dirty_words(void *addr, u64 offset, u64 bytes);
 
+/* Is a page mapped there? *level is the size of its leaf. Touches nothing. */
+bool huge_leaf(const void *addr, enum pt_level *level);
+
 /* Is a page mapped there that can be written to? Touches nothing. */
 bool huge_writable(const void *addr);

@@ -41,6 +41,7 @@ struct step {
 	u64 pool;                           /* pages of this size in the pool */
 	bool (*prepare)(struct mapping *m); /* NULL: nothing is mapped before the step */
 	bool (*run)(struct mapping *m);
+	u32 least; /* places that must have failed */
 };
 
 /* ---- steps ---- */
@@ -161,10 +162,8 @@ static void count_leaves(const struct mapping *m, u64 leaves[LEVELS])
 	for (u64 at = 0; at < size; at += pt_level_size(level)) {
 		const virt_t virt = (virt_t)m->addr + at;
 		const pte_t *entry = pgtable_entry(pgtable_root(), virt, PT_PMD, NULL, NULL);
-		phys_t phys;
-		pte_t pte;
 
-		if (pgtable_translate(pgtable_root(), virt, &phys, &pte, &level))
+		if (huge_leaf((const void *)virt, &level))
 			leaves[level]++;
 		else
 			level = entry && pte_present(pte_load(entry)) ? PT_PAGE : PT_PMD;
@@ -172,22 +171,14 @@ static void count_leaves(const struct mapping *m, u64 leaves[LEVELS])
 	}
 }
 
-static bool is_mapped(const char *addr)
-{
-	enum pt_level level;
-	phys_t phys;
-	pte_t pte;
-
-	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level);
-}
-
 /* After success every page, or smaller ones in its place, must be mapped. */
 static void expect_all_there(const struct mapping *m)
 {
 	for (u64 i = 0; i < m->pages; i++) {
 		const char *page = m->addr + i * m->step->page;
+		enum pt_level level;
 
-		EXPECT(is_mapped(page) || is_mapped(page + m->step->page / 2));
+		EXPECT(huge_leaf(page, &level) || huge_leaf(page + m->step->page / 2, &level));
 	}
 }
 
@@ -263,8 +254,8 @@ static bool run_with_fault(const struct step *step, u32 fault)
 	return met;
 }
 
-/* At least `least` places must have failed; otherwise the sweep missed its target. */
-static void sweep(const struct step *step, u32 least)
+/* If too few places failed, the sweep missed its target. */
+static void sweep(const struct step *step)
 {
 	u32 fault = 1;
 
@@ -274,7 +265,7 @@ static void sweep(const struct step *step, u32 least)
 		fault++;
 	if (test_failed())
 		pr_err("%s: failure %u", step->name, fault);
-	else if (fault - 1 < least || fault == FAULTS_MAX)
+	else if (fault - 1 < step->least || fault == FAULTS_MAX)
 		test_fail(__FILE__, __LINE__, "%s met %u failures", step->name, fault - 1);
 	else
 		print("  # %s: %u places failed, one at a time\n", step->name, fault - 1);
@@ -282,24 +273,22 @@ static void sweep(const struct step *step, u32 least)
 		pool_return(pool_of(step), step->pool);
 }
 
-TEST(mm_fault, mapping_2m_pages)
+static void sweep_all(const struct step *steps, size_t count)
 {
-	static const struct step step = {
-		.name = "populating 2M pages", .page = SIZE, .pages = 2, .run = map_populated};
-
-	sweep(&step, 2);
+	for (size_t i = 0; i < count && !test_failed(); i++)
+		sweep(&steps[i]);
 }
 
 /* The touch asks the program, and is then tried again. */
 TEST(mm_fault, touching)
 {
 	static const struct step steps[] = {
-		{.name = "touching 2M pages", .page = SIZE, .pages = 3, .run = touch_all},
-		{.name = "touching 4K pages", .page = PAGE_SIZE, .pages = 8, .run = touch_all},
+		{"populating 2M pages", SIZE, 2, 0, 0, NULL, map_populated, 2},
+		{"touching 2M pages", SIZE, 3, 0, 0, NULL, touch_all, 3},
+		{"touching 4K pages", PAGE_SIZE, 8, 0, 0, NULL, touch_all, 3},
 	};
 
-	for (unsigned i = 0; i < ARRAY_LEN(steps); i++)
-		sweep(&steps[i], 3);
+	sweep_all(steps, ARRAY_LEN(steps));
 }
 
 /*
@@ -309,36 +298,13 @@ TEST(mm_fault, touching)
 TEST(mm_fault, mapping_promised_pages)
 {
 	static const struct step steps[] = {
-		{.name = "populating promised pages",
-		 .page = SIZE,
-		 .pages = 2,
-		 .flags = HUGE_RESERVE,
-		 .pool = 2,
-		 .run = map_populated},
-		{.name = "touching promised pages",
-		 .page = SIZE,
-		 .pages = 2,
-		 .flags = HUGE_RESERVE,
-		 .pool = 2,
-		 .run = touch_all},
-		{.name = "releasing promised pages",
-		 .page = SIZE,
-		 .pages = 2,
-		 .flags = HUGE_RESERVE,
-		 .pool = 2,
-		 .prepare = mark_all,
-		 .run = release},
-		{.name = "growing by promised pages",
-		 .page = SIZE,
-		 .pages = 2,
-		 .flags = HUGE_RESERVE,
-		 .pool = 4,
-		 .prepare = map_only,
-		 .run = grow},
+		{"populating promised pages", SIZE, 2, HUGE_RESERVE, 2, NULL, map_populated, 1},
+		{"touching promised pages", SIZE, 2, HUGE_RESERVE, 2, NULL, touch_all, 1},
+		{"releasing promised pages", SIZE, 2, HUGE_RESERVE, 2, mark_all, release, 0},
+		{"growing by promised pages", SIZE, 2, HUGE_RESERVE, 4, map_only, grow, 1},
 	};
 
-	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
-		sweep(&steps[i], i == 2 ? 0 : 1);
+	sweep_all(steps, ARRAY_LEN(steps));
 }
 
 /*
@@ -347,81 +313,38 @@ TEST(mm_fault, mapping_promised_pages)
  */
 TEST(mm_fault, mapping_smaller_pages_where_there_is_none)
 {
+	enum { SMALLER = HUGE_POOL | HUGE_FALLBACK };
 	static const struct step steps[] = {
-		{.name = "populating 2M pages, or smaller",
-		 .page = SIZE,
-		 .pages = 2,
-		 .flags = HUGE_FALLBACK,
-		 .run = map_populated},
-		{.name = "touching 2M pages, or smaller",
-		 .page = SIZE,
-		 .pages = 2,
-		 .flags = HUGE_FALLBACK,
-		 .run = touch_all},
-		{.name = "populating smaller pages",
-		 .page = SIZE,
-		 .pages = 2,
-		 .flags = HUGE_POOL | HUGE_FALLBACK,
-		 .prepare = map_only,
-		 .run = populate},
-		{.name = "touching smaller pages",
-		 .page = SIZE,
-		 .pages = 2,
-		 .flags = HUGE_POOL | HUGE_FALLBACK,
-		 .run = touch_all},
+		{"populating 2M, or less", SIZE, 2, HUGE_FALLBACK, 0, NULL, map_populated, 3},
+		{"touching 2M, or less", SIZE, 2, HUGE_FALLBACK, 0, NULL, touch_all, 3},
+		{"populating smaller pages", SIZE, 2, SMALLER, 0, map_only, populate, 3},
+		{"touching smaller pages", SIZE, 2, SMALLER, 0, NULL, touch_all, 3},
 	};
 
-	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
-		sweep(&steps[i], 3);
+	sweep_all(steps, ARRAY_LEN(steps));
 }
 
 /* Pages that were there before keep their marks. */
 TEST(mm_fault, growing_a_mapping)
 {
 	static const struct step steps[] = {
-		{.name = "growing by 2M pages",
-		 .page = SIZE,
-		 .pages = 2,
-		 .prepare = mark_all,
-		 .run = grow},
-		{.name = "growing by 4K pages",
-		 .page = PAGE_SIZE,
-		 .pages = 4,
-		 .prepare = mark_all,
-		 .run = grow},
+		{"growing by 2M pages", SIZE, 2, 0, 0, mark_all, grow, 1},
+		{"growing by 4K pages", PAGE_SIZE, 4, 0, 0, mark_all, grow, 1},
 	};
 
-	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
-		sweep(&steps[i], 1);
+	sweep_all(steps, ARRAY_LEN(steps));
 }
 
 TEST(mm_fault, releasing_and_protecting)
 {
 	static const struct step steps[] = {
-		{.name = "releasing 2M pages",
-		 .page = SIZE,
-		 .pages = 2,
-		 .prepare = mark_all,
-		 .run = release},
-		{.name = "releasing 4K pages",
-		 .page = PAGE_SIZE,
-		 .pages = 8,
-		 .prepare = mark_all,
-		 .run = release},
-		{.name = "protecting what is there",
-		 .page = SIZE,
-		 .pages = 2,
-		 .prepare = mark_all,
-		 .run = protect},
-		{.name = "protecting what comes",
-		 .page = SIZE,
-		 .pages = 2,
-		 .prepare = map_only,
-		 .run = protect},
+		{"releasing 2M pages", SIZE, 2, 0, 0, mark_all, release, 0},
+		{"releasing 4K pages", PAGE_SIZE, 8, 0, 0, mark_all, release, 0},
+		{"protecting what is there", SIZE, 2, 0, 0, mark_all, protect, 0},
+		{"protecting what comes", SIZE, 2, 0, 0, map_only, protect, 3},
 	};
 
-	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
-		sweep(&steps[i], i == 3 ? 3 : 0);
+	sweep_all(steps, ARRAY_LEN(steps));
 }
 
 /* ---- 1 GiB ---- */
@@ -441,23 +364,10 @@ TEST(mm_fault_giga, mapping_1g_pages_or_smaller)
 	const struct clear_how how = {
 		.mode = &clear_modes[1], .insn = {&samples, &samples, &samples}, .threads = 1};
 	static const struct step steps[] = {
-		{.name = "populating a promised 1G page",
-		 .page = GIB(1),
-		 .pages = 1,
-		 .flags = HUGE_RESERVE,
-		 .pool = 1,
-		 .run = map_populated},
-		{.name = "touching for smaller pages",
-		 .page = GIB(1),
-		 .pages = 1,
-		 .flags = HUGE_POOL | HUGE_FALLBACK,
-		 .run = touch_all},
+		{"a promised 1G page", GIB(1), 1, HUGE_RESERVE, 1, NULL, map_populated, 1},
+		{"smaller pages", GIB(1), 1, HUGE_POOL | HUGE_FALLBACK, 0, NULL, touch_all, 5},
 #ifdef ASHLAR_HOSTED /* this page allocation takes seconds where CPUs are emulated */
-		{.name = "touching a 1G page, or smaller",
-		 .page = GIB(1),
-		 .pages = 1,
-		 .flags = HUGE_FALLBACK,
-		 .run = touch_all},
+		{"touching 1G, or less", GIB(1), 1, HUGE_FALLBACK, 0, NULL, touch_all, 1},
 #endif
 	};
 
@@ -467,7 +377,6 @@ TEST(mm_fault_giga, mapping_1g_pages_or_smaller)
 		return;
 	pool_return(&pool_1g, 1);
 	clear_how_force(&how);
-	for (unsigned i = 0; i < ARRAY_LEN(steps) && !test_failed(); i++)
-		sweep(&steps[i], i == 1 ? 5 : 1);
+	sweep_all(steps, ARRAY_LEN(steps));
 	clear_how_force(NULL);
 }

@@ -1,13 +1,16 @@
 /*
  * Huge mappings and pools: promises are kept, and if there is no page, the result is defined: the
- * program is asked, or smaller pages take its place. Some cases map 4 KiB and 1 GiB pages.
+ * program is asked, or smaller pages take its place.
  */
 #include <arch/cpu.h>
 
 #include "kernel/run/test.h"
 #include "mm/clear/clear.h"
-#include "mm/hugetlb/pool_use.h"
+#include "mm/hugetlb/pool.h"
+#include "mm/map/pgtable.h"
+#include "mm/mapping/huge_map.h"
 #include "mm/memmap/page.h"
+#include "mm/memmap/zone.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
 
@@ -76,59 +79,126 @@ TEST(mm_huge_map, without_a_page_the_program_is_asked)
 	pool_return(&pool_2m, 2);
 }
 
-TEST(mm_huge_map, smaller_pages_where_there_is_none)
-{
-	char *addr;
+/* ---- nodes ---- */
 
-	if (!pool_borrow(&pool_2m, 1))
-		return;
-	huge_count_from_here();
-	addr = huge_map(GIB(1), GIB(1), HUGE_POOL | HUGE_FALLBACK);
-	REQUIRE(addr);
-	*word_at(addr, SIZE) = 1; /* there is a page of 2 MiB, but none of 1 GiB */
-	EXPECT_EQ(huge_faults(PT_PMD), 1);
-	for (unsigned i = 0; i < 3; i++)
-		/* there is no page of 2 MiB, either */
-		*word_at(addr, 5 * SIZE + i * PAGE_SIZE) = i + 1;
-	EXPECT_EQ(huge_faults(PT_PAGE), 3);
-	EXPECT_EQ(huge_faults(PT_PUD), 0);
-	EXPECT_EQ(dirty_words(addr, SIZE + 64, SIZE - 64), 0);
-	EXPECT_EQ(huge_release(addr, GIB(1)), 0);
-	EXPECT_EQ(huge_mapped(PT_PMD) + huge_mapped(PT_PAGE), 0);
-	EXPECT_EQ(*word_at(addr, SIZE), 0);
-	EXPECT_EQ(*word_at(addr, 5 * SIZE), 0);
-	huge_unmap(addr);
-	EXPECT_EQ(huge_mapped(PT_PMD) + huge_mapped(PT_PAGE), 0);
-	pool_return(&pool_2m, 1);
+/*
+ * Huge mappings whose pages come from a node of the program's choice, whichever CPU touches them.
+ */
+
+enum { PAGES = 24 };
+
+/* The node of the page that is mapped at `addr`; NODE_NONE if there is none. */
+static node_t node_at(const void *addr)
+{
+	enum pt_level level;
+	phys_t phys;
+	pte_t pte;
+
+	if (!pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level))
+		return NODE_NONE;
+	return mm_kernel.zone[pfn_to_page(pte_pfn(pte))->zone].node;
 }
 
-/* ---- 1 GiB ---- */
-
-#ifndef ASHLAR_HOSTED /* the shadow of 1 GiB in a sanitizer takes several GiB */
-TEST(mm_giga, a_mapping_of_a_1_gib_page)
+/* Does this node have a page of the size for page_alloc()? */
+static bool node_gives(node_t node, unsigned order)
 {
-	char *addr;
+	struct page *page = page_alloc(order, USE_UNMOVABLE, PAGE_NODE, node);
 
-	if (!cpu_has_1g_mappings())
-		SKIP("this CPU maps no 1 GiB pages");
-	if (!pool_borrow(&pool_1g, 1))
-		return;
-	test_option("clear.insn", "nt"); /* an emulated rep stosb takes seconds */
-	huge_count_from_here();
-	addr = huge_map(GIB(1), GIB(1), HUGE_RESERVE);
-	REQUIRE(addr);
-	*word_at(addr, MIB(700)) = 1;
-	EXPECT_EQ(huge_faults(PT_PUD), 1);
-	*word_at(addr, MIB(700)) = 0;
-	for (u64 at = 0; at < GIB(1); at += 4096 + 64)
-		EXPECT(*word_at(addr, at & ~63ULL) == 0);
-	EXPECT_EQ(huge_faults(PT_PUD), 1);
-	huge_rounds();
-	EXPECT_EQ(huge_protect(addr, HUGE_READ_ONLY), 0);
-	EXPECT_EQ(huge_rounds(), 1);
-	huge_unmap(addr);
-	EXPECT_EQ(huge_rounds(), 1);
-	EXPECT_EQ(huge_mapped(PT_PUD), 0);
-	pool_return(&pool_1g, 1);
+	if (page)
+		page_free(page);
+	return page;
 }
-#endif
+
+/* Map and populate, with all CPUs of all nodes, and look where the pages are from. */
+static void expect_from(node_t node, u64 bytes, unsigned flags)
+{
+	const struct huge_request request = {
+		.size = PAGES * bytes, .page = bytes, .flags = flags, .node = node};
+	char *addr = huge_map_with(&request);
+	u64 elsewhere = 0;
+
+	REQUIRE(addr);
+	if (huge_populate(addr, PAGES * bytes) < 0) {
+		huge_unmap(addr); /* too little memory for so many */
+		return;
+	}
+	for (unsigned i = 0; i < PAGES; i++)
+		elsewhere += node_at(addr + i * bytes) != node;
+	EXPECT_EQ(elsewhere, 0);
+	huge_unmap(addr);
+}
+
+TEST(mm_huge_map, pages_come_from_the_node_that_is_named)
+{
+	for (node_t node = 0; node < mm_kernel.nodes; node++) {
+		if (node_gives(node, 0))
+			expect_from(node, PAGE_SIZE, HUGE_BIND);
+		if (node_gives(node, BLOCK_ORDER))
+			expect_from(node, MIB(2), HUGE_BIND);
+	}
+}
+
+/* A touch that a node cannot serve goes to others with HUGE_NODE, and fails with HUGE_BIND. */
+TEST(mm_huge_map, a_node_that_has_nothing_is_no_help)
+{
+	for (node_t node = 0; node < mm_kernel.nodes; node++) {
+		struct huge_request request = {
+			.size = PAGE_SIZE, .page = PAGE_SIZE, .flags = HUGE_NODE, .node = node};
+		const bool gives = node_gives(node, 0);
+		char *addr = huge_map_with(&request);
+
+		REQUIRE(addr);
+		EXPECT_EQ(huge_populate(addr, PAGE_SIZE), 0);
+		EXPECT(!gives || node_at(addr) == node);
+		huge_unmap(addr);
+		request.flags = HUGE_BIND;
+		addr = huge_map_with(&request);
+		REQUIRE(addr);
+		EXPECT_EQ(huge_populate(addr, PAGE_SIZE), gives ? 0 : (u64)-ENOMEM);
+		huge_unmap(addr);
+	}
+}
+
+TEST(mm_huge_map, impossible_nodes_are_refused)
+{
+	struct huge_request request = {
+		.size = MIB(2), .page = MIB(2), .flags = HUGE_NODE, .node = mm_kernel.nodes};
+
+	EXPECT(!huge_map_with(&request));
+	request.flags = HUGE_BIND;
+	EXPECT(!huge_map_with(&request));
+	request.node = NODE_NONE;
+	EXPECT(!huge_map_with(&request));
+	request.node = 0;
+	request.flags = HUGE_BIND | HUGE_RESERVE;
+	EXPECT(!huge_map_with(&request));
+}
+
+/*
+ * The pool has pages of one node. A mapping that is bound to another one takes none of them, and
+ * they are all still there afterwards.
+ */
+TEST(mm_huge_map, a_pools_pages_of_other_nodes_are_left_alone)
+{
+	for (node_t node = 0; node < mm_kernel.nodes; node++) {
+		const u64 grown = pool_grow_on(&pool_2m, hvo_on(), node, 2);
+		const u64 free = pool_2m.free;
+
+		for (node_t other = 0; grown > 0 && other < mm_kernel.nodes; other++) {
+			const struct huge_request request = {.size = MIB(2),
+							     .page = MIB(2),
+							     .flags = HUGE_BIND | HUGE_POOL,
+							     .node = other};
+			char *addr = huge_map_with(&request);
+
+			REQUIRE(addr);
+			if (pool_2m.node[other].pages == 0)
+				EXPECT_EQ(huge_populate(addr, MIB(2)), (u64)-ENOMEM);
+			else if (huge_populate(addr, MIB(2)) == 0)
+				EXPECT_EQ(node_at(addr), other);
+			huge_unmap(addr);
+			EXPECT_EQ(pool_2m.free, free);
+		}
+		EXPECT_EQ(pool_shrink(&pool_2m, hvo_on(), grown), grown);
+	}
+}

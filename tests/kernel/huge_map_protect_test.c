@@ -5,9 +5,7 @@
 #include <arch/cpu.h>
 #include <arch/peek.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
-#include "mm/map/pgtable.h"
 #include "mm/mapping/huge_entry.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/cpus.h"
@@ -72,10 +70,8 @@ static int protect(char *addr, unsigned first, unsigned end, enum huge_access ac
 static enum pt_level level_at(const char *addr)
 {
 	enum pt_level level = PT_PAGE;
-	phys_t phys;
-	pte_t pte;
 
-	pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level);
+	huge_leaf(addr, &level);
 	return level;
 }
 

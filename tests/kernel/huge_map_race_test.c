@@ -7,7 +7,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
-#include "mm/hugetlb/pool_use.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"

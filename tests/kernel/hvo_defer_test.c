@@ -2,25 +2,22 @@
  * Huge pages made of blocks that were split before: a batch takes one round, either at once or when
  * its first page is wanted. Also batches that several CPUs share.
  */
-#include <arch/barrier.h>
-#include <arch/clock.h>
-#include <arch/tlb.h>
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
-#include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_share.h"
 #include "mm/map/memblock.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
+#include "mm/memmap/upward.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
+#include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
@@ -42,17 +39,15 @@ static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *
 	return rounds_so_far() - before;
 }
 
-TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
+TEST_ARENA(mm_hvo, recycled_blocks_take_one_round_however_many,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct block_list list = BLOCK_LIST_INIT;
 	struct option_saved saved;
 	u64 before;
 
-	if (!a)
-		return;
 	EXPECT_EQ(option_set_for_now(option_find("hvo.defer"), "off", &saved), 0);
-	EXPECT_EQ(rounds_to_convert(a, 24, hvo_mode_find("on"), &list), 1);
+	EXPECT_EQ(rounds_to_convert(a, 24, hvo_on(), &list), 1);
 	option_put_back(&saved, 1);
 	EXPECT(huge_tails_right(&a->mm, list.head, BLOCK_ORDER, 1));
 	before = rounds_so_far();
@@ -61,33 +56,25 @@ TEST(mm_hvo, recycled_blocks_take_one_round_however_many)
 	hvo_complete_round(&a->mm, list.head);
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	block_list_publish_free(&a->mm, &list);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_hvo, the_pool_gives_a_page_out_after_its_round)
+TEST_ARENA(mm_hvo, the_pool_gives_a_page_out_after_its_round,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 before;
 
-	if (!a)
-		return;
 	test_option("hvo.defer", "on");
 	REQUIRE(full_blocks_make(a, 30));
 	before = rounds_so_far();
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	for (unsigned i = 0; i < GIB_BLOCKS; i++) {
 		struct page *page = pool_page_take(&a->pool, 1, POOL_ANY);
 
 		REQUIRE(page);
-		EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER),
-					BLOCK_ORDER, 1));
+		EXPECT(huge_tails_right(&a->mm, block_of_page(page), BLOCK_ORDER, 1));
 	}
 	EXPECT_EQ(rounds_so_far() - before, 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- shared by CPUs ---- */
@@ -170,7 +157,6 @@ static unsigned cpus_that_helped(const struct mm *mm)
  */
 static unsigned make_shared(u32 *order, bool may_help)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	const u64 pages = shared_pages();
 	struct arena *a = borrow_shared();
 	unsigned cpus;
@@ -180,7 +166,7 @@ static unsigned make_shared(u32 *order, bool may_help)
 		return 0;
 	while (section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND) == 0)
 		; /* otherwise many CPUs open sections, and the order is left to chance */
-	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, pages), pages);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, pages), pages);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), pages);
 	EXPECT_EQ(list_pages(a, order), pages);
 	EXPECT(arena_accounted(a));
@@ -190,7 +176,7 @@ static unsigned make_shared(u32 *order, bool may_help)
 	/* A single CPU may be a helper that did everything while the host ran no other CPU. */
 	EXPECT(helped > 0 || cpus == 1);
 	EXPECT(helped == 0 || may_help);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, pages), pages);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, pages), pages);
 	EXPECT(arena_accounted(a));
 	arena_return(a);
 	return cpus;
@@ -216,4 +202,85 @@ TEST(mm_hvo, a_batch_divided_among_cpus_is_complete_and_in_order)
 		EXPECT(several || cpus == 1);
 		cpus_note_met(cpus - 1, "helpers that took part");
 	}
+}
+
+/* ---- gated frames ---- */
+
+/* Gated frames: they are few at the end of a batch and never stay gated for ever. */
+
+enum { BOUND = 512 };
+
+/*
+ * Gate frames for a round that no CPU has started: take them from metadata memory and give them
+ * back with a tag.
+ */
+static void gate(struct arena *a, unsigned count)
+{
+	struct node *node = &a->mm.node[0];
+	static pfn_t frame[2 * BOUND];
+
+	EXPECT_EQ(meta_reserve(node, META_TAILS, count), 0);
+	for (unsigned i = 0; i < count; i++)
+		frame[i] = meta_take(node, META_TAILS);
+	for (unsigned i = 0; i < count; i++)
+		meta_give(&a->mm, frame[i], shootdown_tag());
+}
+
+/* Up to the bound, frames wait for any CPU's round. With one more, the batch starts a round. */
+TEST_ARENA(mm_hvo, the_bound_of_gated_frames_starts_a_round, arena_borrow(MIB(16)))
+{
+	const u64 before = rounds_so_far();
+
+	gate(a, BOUND);
+	meta_end_batch(&a->mm.node[0]);
+	EXPECT_EQ(arena_usage(a).gated, BOUND);
+	EXPECT_EQ(rounds_so_far() - before, 0);
+	gate(a, 1);
+	meta_end_batch(&a->mm.node[0]);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	EXPECT_EQ(rounds_so_far() - before, 1);
+}
+
+/*
+ * No CPU flushes, and metadata memory has nothing to grow into. The allocation that needs the
+ * frames starts the round itself.
+ */
+TEST_ARENA(mm_hvo, who_needs_gated_frames_starts_the_round, arena_borrow(MIB(16)))
+{
+	struct famine famine;
+	u64 before;
+
+	REQUIRE(meta_reserve(&a->mm.node[0], META_TAILS, 1) ==
+		0); /* Metadata memory gets a block for tails */
+	meta_unreserve(&a->mm.node[0], META_TAILS, 1);
+	famine_begin(&famine, a, META_TAILS, 100);
+	gate(a, 100);
+	before = rounds_so_far();
+	EXPECT_EQ(meta_reserve_now(&a->mm.node[0], META_TAILS, 8), -ENOMEM);
+	EXPECT_EQ(rounds_so_far() - before, 0);
+	EXPECT_EQ(meta_reserve(&a->mm.node[0], META_TAILS, 8), 0);
+	EXPECT_EQ(rounds_so_far() - before, 1);
+	meta_unreserve(&a->mm.node[0], META_TAILS, 8);
+	famine_end(&famine);
+}
+
+/* A pool born at boot takes pages back that were small in the meantime. */
+TEST_ARENA(mm_hvo, what_was_split_can_be_a_page_of_every_mode_again,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
+{
+	enum { PAGES = 64 };
+	const struct hvo_mode *preinit = hvo_mode_find("preinit");
+	struct page *chain = NULL;
+	u64 all;
+
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), GIB_BLOCKS), GIB_BLOCKS);
+	all = pool_grow_on(&a->pool, preinit, 1, GIB_BLOCKS);
+	EXPECT(all > PAGES);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), all), all);
+	REQUIRE(chain_take(&chain, &a->mm, PAGES, BLOCK_ORDER - 1, PAGE_NODE, 1) == PAGES);
+	chain_give(&chain, &a->mm);
+	pcp_drain_all(&a->mm);
+	/* metadata memory may have taken a block or two */
+	EXPECT(pool_grow_on(&a->pool, preinit, 1, GIB_BLOCKS) + 2 >= all);
 }

@@ -9,7 +9,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/row.h"
 
 enum { FAULTS_MAX = 200 };
 
@@ -19,6 +19,8 @@ struct giga_operation {
 	const char *name;
 	bool grown;                              /* a 1 GiB page exists before */
 	u64 (*run)(const struct hvo_mode *mode); /* returns how much was done, at most 1 */
+	/* places that fail at least in the modes that optimise, and in the others; 0: none */
+	u32 least, plain;
 };
 
 static u64 grow(const struct hvo_mode *mode)
@@ -105,10 +107,6 @@ static bool run_with_fault(const struct giga_operation *op, const struct hvo_mod
 	return met;
 }
 
-/*
- * At least `least` places must have failed; otherwise the sweep missed its target. With 0, no place
- * may have failed.
- */
 static void sweep_mode(const struct giga_operation *op, const struct hvo_mode *mode, u32 least)
 {
 	bool met = true;
@@ -119,32 +117,15 @@ static void sweep_mode(const struct giga_operation *op, const struct hvo_mode *m
 		met = run_with_fault(op, mode, fault);
 		last = met || test_failed() ? fault : last;
 	}
-	if (test_failed())
-		pr_err("%s, mode %s: failure %u of this operation", op->name, mode->name, last);
-	else if (sweep_next(last) <= least || (least == 0 && last > 0))
-		test_fail(__FILE__, __LINE__, "%s, mode %s, met %u failures", op->name, mode->name,
-			  last);
-	else
-		print("  # %s, mode %s: places up to number %u failed, one at a time\n", op->name,
-		      mode->name, last);
+	sweep_ended(op->name, mode->name, last, least);
 	EXPECT(!met || test_failed());
 	expect_sound();
 }
 
-/*
- * Sweep in every mode. At least `least` places fail in the modes that optimise, and `plain` in the
- * others.
- */
-static void sweep(const struct giga_operation *op, u32 least, u32 plain)
+static void sweep(const struct giga_operation *op)
 {
-	const struct hvo_mode *off = hvo_mode_find("off");
-
-	if (pool_1g.boot + pool_2m.boot > 0)
-		SKIP("the machine's pools have boot pages");
-	sections_close_all(&mm_kernel);
-	if (grow(off) == 0)
-		SKIP("needs 1024 MiB of free memory in one piece");
-	put_back(off);
+	if (!pool_giga_possible())
+		return;
 	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
 		if (!mode->mapped &&
 		    memblock_list_bytes(&memblock_memory, 0, ~0ULL, OWNER_ANY) > ALL_MAPPED_MAX)
@@ -157,35 +138,27 @@ static void sweep(const struct giga_operation *op, u32 least, u32 plain)
 			      "with so many CPUs\n",
 			      mode->name);
 		else
-			sweep_mode(op, mode, mode->optimise ? least : plain);
+			sweep_mode(op, mode, mode->optimise ? op->least : op->plain);
 	}
 }
 
 /*
- * Sections are opened if they are not open yet, and then leaves are split. The batched modes
- * reserve a head as well.
+ * Growing opens sections if they are not open yet, then splits leaves; the batched modes reserve a
+ * head as well. Shrinking reserves all 4095 frames of struct pages at once. Where they never went
+ * away nothing is reserved, so nothing can fail.
  */
-TEST(mm_fault_giga, growing_mapped_in_every_mode)
+TEST(mm_fault_giga, growing_and_shrinking_mapped_in_every_mode)
 {
-	static const struct giga_operation op = {.name = "grow 1G", .run = grow};
+	static const struct giga_operation ops[] = {{"grow 1G", false, grow, 9, 1},
+						    {"shrink 1G", true, shrink, 1, 0}};
 
-	sweep(&op, 9, 1);
-}
-
-/*
- * All 4095 frames of struct pages are reserved at once. Where they never went away nothing is
- * reserved, so nothing can fail.
- */
-TEST(mm_fault_giga, shrinking_mapped_in_every_mode)
-{
-	static const struct giga_operation op = {.name = "shrink 1G", .grown = true, .run = shrink};
-
-	sweep(&op, 1, 0);
+	for (unsigned i = 0; i < ARRAY_LEN(ops); i++)
+		sweep(&ops[i]);
 }
 
 TEST(mm_fault_giga, demoting_mapped_in_every_mode)
 {
-	static const struct giga_operation op = {.name = "demote 1G", .grown = true, .run = demote};
+	static const struct giga_operation op = {"demote 1G", true, demote, 1, 0};
 
-	sweep(&op, 1, 0);
+	sweep(&op);
 }

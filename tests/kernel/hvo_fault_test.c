@@ -8,14 +8,14 @@
  * must have reported what it did, and it must succeed completely when it is repeated.
  * hvo_fault_giga_test.c covers 1 GiB pages of mapped sections.
  */
-#include "kernel/core/printk.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
-#include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/row.h"
 
 enum {
 	FAULTS_MAX = 400,
@@ -28,8 +28,6 @@ enum {
 
 struct sweep {
 	struct arena *a;
-	struct pool giga;
-	struct pool_node nodes[ARENA_NODES_MAX * 2];
 	const struct hvo_mode *mode;
 	u32 fault;    /* number of the request that fails */
 	u64 expected; /* result of complete success */
@@ -43,6 +41,7 @@ struct operation {
 	bool (*prepare)(struct sweep *s);
 	u64 (*run)(struct sweep *s); /* returns how much was done */
 	void (*undo)(struct sweep *s);
+	u32 least; /* places that must have failed; with 0, none may have */
 };
 
 /* The node that the operations work on: the phantom's node if there is a phantom. */
@@ -106,10 +105,8 @@ static u64 split(struct sweep *s)
 /* Make all free memory of the node huge, so that splitting starts with a round. */
 static bool all_is_huge(struct sweep *s)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
-
-	return pool_grow_on(&s->a->pool, on, node_of(s), ~0ULL) > 0 &&
-	       pool_shrink(&s->a->pool, on, ~0ULL) > 0;
+	return pool_grow_on(&s->a->pool, hvo_on(), node_of(s), ~0ULL) > 0 &&
+	       pool_shrink(&s->a->pool, hvo_on(), ~0ULL) > 0;
 }
 
 /* Leave full blocks in on-demand sections; making them huge takes a round. */
@@ -123,34 +120,34 @@ static bool recycle_first(struct sweep *s)
 
 static u64 demote(struct sweep *s)
 {
-	return pool_demote(&s->giga, &s->a->pool, s->mode, s->expected);
+	return pool_demote(&s->a->giga, &s->a->pool, s->mode, s->expected);
 }
 
 static bool grow_giga(struct sweep *s)
 {
-	return pool_grow_on(&s->giga, s->mode, node_of(s), s->expected) == s->expected;
+	return pool_grow_on(&s->a->giga, s->mode, node_of(s), s->expected) == s->expected;
 }
 
 static void shrink_demoted(struct sweep *s)
 {
-	EXPECT_EQ(s->giga.pages, 0);
+	EXPECT_EQ(s->a->giga.pages, 0);
 	EXPECT_EQ(pool_shrink(&s->a->pool, s->mode, ~0ULL), s->expected * GIB_BLOCKS);
 }
 
 static u64 make_giga(struct sweep *s)
 {
-	return pool_grow_on(&s->giga, s->mode, node_of(s), s->expected - s->giga.pages);
+	return pool_grow_on(&s->a->giga, s->mode, node_of(s), s->expected - s->a->giga.pages);
 }
 
 static u64 shrink_giga(struct sweep *s)
 {
-	return pool_shrink(&s->giga, s->mode, s->expected);
+	return pool_shrink(&s->a->giga, s->mode, s->expected);
 }
 
 static void shrink_giga_all(struct sweep *s)
 {
 	EXPECT_EQ(shrink_giga(s), s->expected);
-	EXPECT_EQ(s->giga.pages, 0);
+	EXPECT_EQ(s->a->giga.pages, 0);
 }
 
 static u64 open_mapped(struct sweep *s)
@@ -175,14 +172,14 @@ static void check_after(struct sweep *s)
 	for (node_t n = 0; n < s->a->mm.nodes; n++)
 		meta_end_batch(&s->a->mm.node[n]);
 	pool_expect_consistent(&s->a->pool);
-	pool_expect_consistent(&s->giga);
-	EXPECT(arena_accounted_with(s->a, &s->giga));
+	pool_expect_consistent(&s->a->giga);
+	EXPECT(arena_accounted(s->a));
 }
 
 /* Run the operation once with one failure. Returns true if the failure was met. */
 static bool run_with_fault(struct sweep *s, const struct operation *op)
 {
-	const u64 before = s->a->pool.pages + GIB_BLOCKS * s->giga.pages;
+	const u64 before = s->a->pool.pages + GIB_BLOCKS * s->a->giga.pages;
 	bool met;
 	u64 done;
 
@@ -195,9 +192,9 @@ static bool run_with_fault(struct sweep *s, const struct operation *op)
 	if (op->run == shrink)
 		EXPECT_EQ(s->a->pool.pages, before - done);
 	if (op->run == make_giga)
-		EXPECT_EQ(s->giga.pages * GIB_BLOCKS, before + done * GIB_BLOCKS);
+		EXPECT_EQ(s->a->giga.pages * GIB_BLOCKS, before + done * GIB_BLOCKS);
 	if (op->run == demote)
-		EXPECT_EQ(s->a->pool.pages + GIB_BLOCKS * s->giga.pages, before);
+		EXPECT_EQ(s->a->pool.pages + GIB_BLOCKS * s->a->giga.pages, before);
 	check_after(s);
 	if (op->run == split)
 		done = 0; /* split() returns how many pages there are, not how many it added */
@@ -214,7 +211,6 @@ static bool run_one(struct sweep *s, const struct operation *op, bool *met)
 	if (!s->a)
 		return false;
 	s->expected = op->all;
-	pool_init(&s->giga, &s->a->mm, GIGA_ORDER, s->nodes);
 	if (!op->prepare(s))
 		test_fail(__FILE__, __LINE__, "%s: cannot be prepared", op->name);
 	else
@@ -223,11 +219,8 @@ static bool run_one(struct sweep *s, const struct operation *op, bool *met)
 	return !test_failed();
 }
 
-/*
- * At least `least` places must have failed; otherwise the sweep missed its target. With 0, no place
- * may have failed.
- */
-static void sweep(const struct hvo_mode *mode, const struct operation *op, u32 least)
+/* If too few places failed, the sweep missed its target. */
+static void sweep(const struct hvo_mode *mode, const struct operation *op)
 {
 	struct sweep s = {.mode = mode};
 	bool met = true;
@@ -238,20 +231,10 @@ static void sweep(const struct hvo_mode *mode, const struct operation *op, u32 l
 			break;
 		last = met ? s.fault : last;
 	}
-	if (test_failed())
-		pr_err("%s, mode %s: failure %u of this operation", op->name, mode->name, s.fault);
-	else if (s.a && (sweep_next(last) <= least || (least == 0 && last > 0)))
-		test_fail(__FILE__, __LINE__, "%s, mode %s, met %u failures", op->name, mode->name,
-			  last);
-	else if (s.a)
-		print("  # %s, mode %s: places up to number %u failed, one at a time\n", op->name,
-		      mode->name, last);
-	EXPECT(!met || test_failed() || !s.a);
-}
-
-static void sweep_on(const struct operation *op, u32 least)
-{
-	sweep(hvo_mode_find("on"), op, least);
+	if (!s.a)
+		return;
+	sweep_ended(op->name, mode->name, test_failed() ? s.fault : last, op->least);
+	EXPECT(!met || test_failed());
 }
 
 /* ---- every mode, in memory with mapped sections ---- */
@@ -291,9 +274,12 @@ TEST(mm_fault, growing_in_every_mode)
 					     .all = pages_for(mode),
 					     .prepare = mode->mapped ? nothing : open_all_mapped,
 					     .run = grow,
-					     .undo = shrink_all};
+					     .undo = shrink_all,
+					     .least = !mode->optimise ? 1
+						      : mode->mapped  ? 5
+								      : 2};
 
-		sweep(mode, &op, !mode->optimise ? 1 : mode->mapped ? 5 : 2);
+		sweep(mode, &op);
 	}
 }
 
@@ -310,64 +296,42 @@ TEST(mm_fault, shrinking_in_every_mode)
 					     .prepare = mode->mapped ? grow_first
 								     : open_all_mapped_and_grow,
 					     .run = shrink,
-					     .undo = check_after};
+					     .undo = check_after,
+					     .least = !mode->optimise ? 0
+						      : mode->mapped  ? (u32)pages_for(mode)
+								      : MAPPED_PAGES};
 
-		sweep(mode, &op, !mode->optimise ? 0 : mode->mapped ? (u32)op.all : MAPPED_PAGES);
+		sweep(mode, &op);
 	}
 }
 
 /* ---- cases for on-demand sections only: hvo=on ---- */
 
-TEST(mm_fault, growing_with_hvo_on)
+TEST(mm_fault, growing_demoting_and_splitting_with_hvo_on)
 {
-	static const struct operation op = {.name = "grow",
-					    .real = MIB(16),
-					    .phantom = GIB(1),
-					    .all = PAGES,
-					    .prepare = nothing,
-					    .run = grow,
-					    .undo = shrink_all};
+	static const struct operation ops[] = {
+		{"grow", MIB(16), GIB(1), PAGES, nothing, grow, shrink_all, 4},
+		{"grow, recycled", MIB(16), GIB(1), PAGES, recycle_first, grow, shrink_all, 3},
+		{"demote", MIB(16), GIB(2), 2, grow_giga, demote, shrink_demoted, 2},
+		{"split", MIB(16), GIB(1), 2 * SPLITS, nothing, split, split_free, SPLITS},
+		{"split, huge", MIB(64), 0, 2 * SPLITS, all_is_huge, split, split_free, SPLITS},
+		{"open", MIB(256), 0, 1, nothing, open_on_demand, close_again, 2},
+	};
 
-	sweep_on(&op, 4);
+	static const struct operation mapped = {"open mapped", MIB(256),    0,           1,
+						nothing,       open_mapped, close_again, 1};
+
+	for (unsigned i = 0; i < ARRAY_LEN(ops) && !test_failed(); i++)
+		sweep(hvo_on(), &ops[i]);
+	sweep(hvo_mode_find("batched"), &mapped);
 }
 
-TEST(mm_fault, growing_out_of_recycled_blocks)
-{
-	static const struct operation op = {.name = "grow",
-					    .real = MIB(16),
-					    .phantom = GIB(1),
-					    .all = PAGES,
-					    .prepare = recycle_first,
-					    .run = grow,
-					    .undo = shrink_all};
-
-	sweep_on(&op, 3);
-}
-
-TEST(mm_fault, demoting)
-{
-	static const struct operation op = {.name = "demote",
-					    .real = MIB(16),
-					    .phantom = GIB(2),
-					    .all = 2,
-					    .prepare = grow_giga,
-					    .run = demote,
-					    .undo = shrink_demoted};
-
-	sweep_on(&op, 2);
-}
-
-static const struct operation making_1g = {.name = "grow 1G",
-					   .real = MIB(16),
-					   .phantom = GIB(2),
-					   .all = 2,
-					   .prepare = nothing,
-					   .run = make_giga,
-					   .undo = shrink_giga_all};
+static const struct operation making_1g = {"grow 1G", MIB(16),   GIB(2),          2,
+					   nothing,   make_giga, shrink_giga_all, 16};
 
 TEST(mm_fault, making_1g_pages)
 {
-	sweep_on(&making_1g, 16);
+	sweep(hvo_on(), &making_1g);
 }
 
 /*
@@ -377,109 +341,5 @@ TEST(mm_fault, making_1g_pages)
 TEST(mm_fault, making_1g_pages_by_a_search_that_opens_nothing)
 {
 	test_option("contig", "vanilla");
-	sweep_on(&making_1g, 16);
-}
-
-/* The number of open sections of the phantom. */
-static unsigned phantom_sections_open(const struct arena *a)
-{
-	const u64 first = arena_phantom_block(a) / SECTION_BLOCKS;
-	unsigned open = 0;
-
-	for (u64 section = first; section < first + a->options.phantom / SECTION_BYTES; section++)
-		open += section_state(&a->mm, section) != SECTION_UNOPENED;
-	return open;
-}
-
-/* Make one 1 GiB page from unused memory, with one failure. Returns true if the failure was met. */
-static bool open_giga_with_fault(struct sweep *s)
-{
-	const u64 available = arena_available(s->a);
-	bool met;
-	u64 made;
-
-	fail_arm(&s->a->mm.fail, FAIL_ANY, s->fault, FAIL_ONCE);
-	made = make_giga(s);
-	met = fail_disarm(&s->a->mm.fail);
-	EXPECT_EQ(phantom_sections_open(s->a), made * GIB_SECTIONS);
-	if (made == 0)
-		EXPECT_EQ(arena_available(s->a), available);
-	check_after(s);
-	EXPECT_EQ(made + (made == 0 ? make_giga(s) : 0), 1);
-	check_after(s);
-	shrink_giga_all(s);
-	check_after(s);
-	return met;
-}
-
-/*
- * Whichever of the eight sections cannot be opened, those before it are closed again, because a GiB
- * that is partly open could never become a page.
- */
-TEST(mm_fault, a_gigabyte_that_cannot_be_opened_whole_is_not_opened_at_all)
-{
-	struct sweep s = {.mode = hvo_mode_find("on"), .expected = 1};
-	bool met = true;
-
-	test_option("contig", "vanilla"); /* this search does not open the rest */
-	for (s.fault = 1; met && s.fault < FAULTS_MAX && !test_failed(); s.fault++) {
-		s.a = arena_borrow(MIB(16), .phantom = GIB(1));
-		if (!s.a)
-			return;
-		pool_init(&s.giga, &s.a->mm, GIGA_ORDER, s.nodes);
-		met = open_giga_with_fault(&s);
-		arena_return(s.a);
-	}
-	EXPECT(!met);
-	EXPECT(s.fault - 2 >= GIB_SECTIONS);
-	print("  # opening a gigabyte: %u places failed, one at a time\n", s.fault - 2);
-}
-
-TEST(mm_fault, splitting_bare_blocks)
-{
-	static const struct operation op = {.name = "split",
-					    .real = MIB(16),
-					    .phantom = GIB(1),
-					    .all = 2 * SPLITS,
-					    .prepare = nothing,
-					    .run = split,
-					    .undo = split_free};
-
-	sweep_on(&op, SPLITS);
-}
-
-TEST(mm_fault, splitting_huge_blocks)
-{
-	static const struct operation op = {.name = "split",
-					    .real = MIB(64),
-					    .all = 2 * SPLITS,
-					    .prepare = all_is_huge,
-					    .run = split,
-					    .undo = split_free};
-
-	sweep_on(&op, SPLITS);
-}
-
-TEST(mm_fault, opening_sections_mapped)
-{
-	static const struct operation op = {.name = "open mapped",
-					    .real = MIB(256),
-					    .all = 1,
-					    .prepare = nothing,
-					    .run = open_mapped,
-					    .undo = close_again};
-
-	sweep(hvo_mode_find("batched"), &op, 1);
-}
-
-TEST(mm_fault, opening_sections_on_demand)
-{
-	static const struct operation op = {.name = "open",
-					    .real = MIB(256),
-					    .all = 1,
-					    .prepare = nothing,
-					    .run = open_on_demand,
-					    .undo = close_again};
-
-	sweep_on(&op, 2);
+	sweep(hvo_on(), &making_1g);
 }

@@ -15,11 +15,11 @@
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
-#include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/row.h"
 
 enum {
 	/* 4096 frames, less one head and eight tables */
@@ -30,25 +30,11 @@ enum {
 	STEP = 37,
 };
 
-struct giga {
-	struct arena *a;
-	struct pool pool;
-	struct pool_node nodes[ARENA_NODES_MAX * 2];
-};
-
-static bool giga_begin(struct giga *g, struct arena *a)
+static void expect_sound(struct arena *a)
 {
-	g->a = a;
-	if (a)
-		pool_init(&g->pool, &a->mm, GIGA_ORDER, g->nodes);
-	return a != NULL;
-}
-
-static bool giga_accounted(struct giga *g)
-{
-	pool_expect_consistent(&g->pool);
-	pool_expect_consistent(&g->a->pool);
-	return arena_accounted_with(g->a, &g->pool);
+	pool_expect_consistent(&a->giga);
+	pool_expect_consistent(&a->pool);
+	EXPECT(arena_accounted(a));
 }
 
 /* The first free page of the first node that has one. */
@@ -88,116 +74,88 @@ static void expect_small_pages_right(struct pool *pool)
 				return;
 }
 
-TEST(mm_giga, unopened_memory_becomes_one_without_a_round)
-{
-	struct giga g;
-	const struct hvo_mode *on = hvo_mode_find("on");
-	u64 before = rounds_so_far();
-
-	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
-		return;
-	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
-	EXPECT_EQ(pool_frames_saved(&g.pool), 2 * SAVED_1G);
-	expect_giga(&g.a->mm, first_free(&g.pool));
-	EXPECT(giga_accounted(&g));
-	EXPECT_EQ(pool_shrink(&g.pool, on, 2), 2);
-	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], 2 * order_pages(GIGA_ORDER));
-	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2); /* the pages are taken as they are */
-	EXPECT_EQ(rounds_so_far() - before, 0);
-	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_BARE, BLOCK_HUGE), 2);
-	EXPECT_EQ(pool_grow(&g.pool, on, 1), 0); /* one more than fits */
-	EXPECT(giga_accounted(&g));
-	arena_return(g.a);
-}
-
 /* ---- demotion ---- */
 
-TEST(mm_giga, a_batch_is_demoted_with_one_round)
+TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	struct giga g;
-	const struct hvo_mode *on = hvo_mode_find("on");
-	u64 before;
+	u64 before = rounds_so_far();
 
-	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
-		return;
-	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* of memory never opened */
+	EXPECT_EQ(pool_frames_saved(&a->giga), 2 * SAVED_1G);
+	expect_giga(&a->mm, first_free(&a->giga));
+	expect_sound(a);
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 2), 2);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 2 * order_pages(GIGA_ORDER));
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 3), 2); /* the pages are taken as they are */
+	EXPECT_EQ(rounds_so_far() - before, 0);
 	before = rounds_so_far();
-	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 2);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 2);
 	EXPECT_EQ(rounds_so_far() - before, 1);
-	EXPECT_EQ(g.pool.pages, 0);
-	EXPECT_EQ(g.a->pool.free, 2 * GIB_BLOCKS);
-	EXPECT_EQ(pool_frames_saved(&g.a->pool), 2 * SAVED_512);
-	EXPECT_EQ(block_changes(&g.a->mm, BLOCK_BARE, BLOCK_HUGE), 2 + 2 * GIB_BLOCKS);
-	expect_small_pages_right(&g.a->pool);
-	EXPECT(giga_accounted(&g));
-	EXPECT_EQ(pool_shrink(&g.a->pool, on, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
-	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(g.a), ~0ULL), 2 * GIB_BLOCKS);
-	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2); /* the bare blocks are one piece again */
-	expect_giga(&g.a->mm, first_free(&g.pool));
-	EXPECT(giga_accounted(&g));
-	arena_return(g.a);
+	EXPECT_EQ(a->giga.pages, 0);
+	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
+	EXPECT_EQ(pool_frames_saved(&a->pool), 2 * SAVED_512);
+	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 2 + 2 * GIB_BLOCKS);
+	expect_small_pages_right(&a->pool);
+	expect_sound(a);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
+	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 2 * GIB_BLOCKS);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* the bare blocks are one piece again */
+	expect_giga(&a->mm, first_free(&a->giga));
+	expect_sound(a);
 }
 
-TEST(mm_giga, free_ones_are_taken_apart_for_2m_pages)
+TEST_ARENA(mm_giga, free_ones_are_taken_apart_for_2m_pages,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct page *page;
-	struct giga g;
 
-	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
-		return;
-	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
-	EXPECT_EQ(pool_shrink(&g.pool, on, 2), 2);
-	page = mm_page_alloc(&g.a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2);
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 2), 2);
+	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(page);
 	/* One 1 GiB page was enough. */
-	EXPECT_EQ(arena_phantom_zone(g.a)->free_class[FREE_HUGE], order_pages(GIGA_ORDER));
-	EXPECT_EQ(pool_grow_on(&g.a->pool, on, 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS - 1);
-	expect_small_pages_right(&g.a->pool);
-	EXPECT_EQ(pool_shrink_on(&g.a->pool, on, 1, 2 * GIB_BLOCKS - 1), 2 * GIB_BLOCKS - 1);
-	mm_page_free(&g.a->mm, page);
-	EXPECT(giga_accounted(&g));
-	arena_return(g.a);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], order_pages(GIGA_ORDER));
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, 2 * GIB_BLOCKS), 2 * GIB_BLOCKS - 1);
+	expect_small_pages_right(&a->pool);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, 2 * GIB_BLOCKS - 1), 2 * GIB_BLOCKS - 1);
+	mm_page_free(&a->mm, page);
+	expect_sound(a);
 }
 
 /* With 510 heads, one too few, the page stays usable as it is. With 511 heads it is demoted. */
-TEST(mm_giga, demotion_does_what_heads_reach_for)
+TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	struct giga g;
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct famine famine;
 	u64 before;
 
-	if (!giga_begin(&g, arena_borrow(MIB(16), .phantom = GIB(2))))
-		return;
-	EXPECT_EQ(pool_grow(&g.pool, on, 2), 2);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2);
 	/* Metadata memory grows now and not during the demotions. */
-	REQUIRE(meta_reserve(&g.a->mm.node[0], META_LASTING, 2 * HEADS) == 0);
-	meta_unreserve(&g.a->mm.node[0], META_LASTING, 2 * HEADS);
+	REQUIRE(meta_reserve(&a->mm.node[0], META_LASTING, 2 * HEADS) == 0);
+	meta_unreserve(&a->mm.node[0], META_LASTING, 2 * HEADS);
 
-	famine_begin(&famine, g.a, META_LASTING, HEADS - 1);
+	famine_begin(&famine, a, META_LASTING, HEADS - 1);
 	before = rounds_so_far();
-	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 0);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 0);
 	EXPECT_EQ(rounds_so_far() - before, 0);
-	EXPECT_EQ(g.pool.free, 2);
-	expect_giga(&g.a->mm, first_free(&g.pool));
+	EXPECT_EQ(a->giga.free, 2);
+	expect_giga(&a->mm, first_free(&a->giga));
 	famine_end(&famine);
-	EXPECT(giga_accounted(&g));
+	expect_sound(a);
 
 	/* There are heads for one page and, but for one head, for another. */
-	famine_begin(&famine, g.a, META_LASTING, 2 * HEADS - 1);
-	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 1);
+	famine_begin(&famine, a, META_LASTING, 2 * HEADS - 1);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 	EXPECT_EQ(rounds_so_far() - before, 1);
-	EXPECT_EQ(g.pool.free, 1);
-	EXPECT_EQ(g.a->pool.free, GIB_BLOCKS);
-	expect_giga(&g.a->mm, first_free(&g.pool));
-	expect_small_pages_right(&g.a->pool);
+	EXPECT_EQ(a->giga.free, 1);
+	EXPECT_EQ(a->pool.free, GIB_BLOCKS);
+	expect_giga(&a->mm, first_free(&a->giga));
+	expect_small_pages_right(&a->pool);
 	famine_end(&famine);
-	EXPECT(giga_accounted(&g));
-	EXPECT_EQ(pool_demote(&g.pool, &g.a->pool, on, 2), 1);
-	EXPECT_EQ(g.a->pool.free, 2 * GIB_BLOCKS);
-	EXPECT(giga_accounted(&g));
-	arena_return(g.a);
+	expect_sound(a);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
+	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
+	expect_sound(a);
 }
 
 /*
@@ -210,22 +168,6 @@ static bool machine_accounted(void)
 	pool_expect_consistent(&pool_1g);
 	pool_expect_consistent(&pool_2m);
 	return account_machine();
-}
-
-/*
- * Make one page in the machine's empty pool with `mode`, from unopened memory. Returns its first
- * block, or BLOCK_NONE if the case was skipped.
- */
-static u32 machine_grow(const struct hvo_mode *mode)
-{
-	if (pool_1g.boot + pool_2m.boot > 0) {
-		test_skip("the machine's pools have boot pages");
-		return BLOCK_NONE;
-	}
-	sections_close_all(&mm_kernel);
-	if (pool_grow(&pool_1g, mode, 1) == 0)
-		test_skip("needs 1024 MiB of free memory in one piece");
-	return first_free(&pool_1g);
 }
 
 static void expect_restored(struct mm *mm, u32 index)
@@ -247,13 +189,11 @@ static void expect_restored(struct mm *mm, u32 index)
 static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s64 saved)
 {
 	const struct hvo_mode *mode = hvo_mode_find(name);
-	u32 index = machine_grow(mode);
 	u64 before;
+	u32 index;
 
-	if (index == BLOCK_NONE)
+	if (!pool_giga_possible())
 		return;
-	EXPECT_EQ(pool_shrink(&pool_1g, mode, 1), 1);
-	sections_close_all(&mm_kernel);
 	before = rounds_so_far();
 	REQUIRE(pool_grow(&pool_1g, mode, 1) == 1);
 	EXPECT_EQ(rounds_so_far() - before, grow_rounds);
@@ -269,54 +209,16 @@ static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s
 	expect_restored(&mm_kernel, index);
 	EXPECT(machine_accounted());
 	sections_close_all(&mm_kernel);
+	row_passed("%s", name);
 }
 
-TEST(mm_giga, off_needs_no_round_and_saves_nothing)
+TEST(mm_giga, off_needs_no_round_and_unbatched_one_for_every_step)
 {
 	check_mapped("off", 0, 0, 0);
-}
-
-TEST(mm_giga, unbatched_needs_a_round_for_every_step)
-{
 	check_mapped("unbatched", 2, 1, SAVED_1G);
 }
 
 TEST(mm_giga, batched_needs_two_rounds_and_one)
 {
 	check_mapped("batched", 2, 1, SAVED_1G);
-}
-
-/*
- * The page is restored as a whole, and then 512 pages are optimised. That takes two rounds, for one
- * page or for many.
- */
-static void check_mapped_demotion(const char *name, u64 rounds, s64 saved)
-{
-	const struct hvo_mode *mode = hvo_mode_find(name);
-	u64 before;
-
-	if (machine_grow(mode) == BLOCK_NONE)
-		return;
-	before = rounds_so_far();
-	EXPECT_EQ(pool_demote(&pool_1g, &pool_2m, mode, 1), 1);
-	EXPECT_EQ(rounds_so_far() - before, rounds);
-	EXPECT_EQ(pool_1g.pages, 0);
-	EXPECT_EQ(pool_2m.free, GIB_BLOCKS);
-	EXPECT_EQ(pool_frames_saved(&pool_2m), saved);
-	if (mode->optimise)
-		expect_small_pages_right(&pool_2m);
-	EXPECT(machine_accounted());
-	EXPECT_EQ(pool_shrink(&pool_2m, mode, GIB_BLOCKS), GIB_BLOCKS);
-	EXPECT(machine_accounted());
-	sections_close_all(&mm_kernel);
-}
-
-TEST(mm_giga, demotion_batched)
-{
-	check_mapped_demotion("batched", 2, SAVED_512);
-}
-
-TEST(mm_giga, demotion_without_hvo)
-{
-	check_mapped_demotion("off", 0, 0);
 }

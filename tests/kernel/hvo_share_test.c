@@ -256,13 +256,11 @@ TEST(mm_hvo, frames_run_out_for_several_cpus_as_for_one)
 }
 
 /* The rounds of 2 MiB pages are ranged, those of 1 GiB pages are full: hvo_to_share(). */
-TEST(mm_hvo, gigabytes_with_a_round_each_stay_with_one_cpu)
+TEST_ARENA(mm_hvo, gigabytes_with_a_round_each_stay_with_one_cpu,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
 	const unsigned orders[] = {BLOCK_ORDER, GIGA_ORDER};
 
-	if (!a)
-		return;
 	for (unsigned i = 0; i < 2; i++) {
 		struct hvo_batch batch = {.mm = &a->mm,
 					  .list = BLOCK_LIST_INIT,
@@ -270,12 +268,10 @@ TEST(mm_hvo, gigabytes_with_a_round_each_stay_with_one_cpu)
 					  .mode = hvo_mode_find("unbatched")};
 
 		EXPECT_EQ(hvo_to_share(&batch), 0); /* an empty batch */
-		REQUIRE(hvo_take_blocks(arena_phantom_zone(a), hvo_mode_find("on"), orders[i], 1,
+		REQUIRE(hvo_take_blocks(arena_phantom_zone(a), hvo_on(), orders[i], 1,
 					&batch.list) == 1);
 		EXPECT_EQ(hvo_to_share(&batch), orders[i] == BLOCK_ORDER);
-		hvo_make_all(&a->mm, hvo_mode_find("on"), &batch.list);
+		hvo_make_all(&a->mm, hvo_on(), &batch.list);
 		block_list_publish_free(&a->mm, &batch.list);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -25,6 +25,12 @@ static inline struct page *alloc_on_phantom(struct arena *a, unsigned order, enu
 	return mm_page_alloc(&a->mm, order, use, PAGE_NODE, a->options.nodes);
 }
 
+/* Take a movable page of the phantom. */
+static inline struct page *take_phantom(struct arena *a, unsigned order)
+{
+	return alloc_on_phantom(a, order, USE_MOVABLE);
+}
+
 /* Change only a block's type; its free pages stay on their lists. */
 static inline void retype(struct zone *zone, u32 index, u8 type)
 {

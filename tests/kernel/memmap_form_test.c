@@ -171,50 +171,38 @@ static void expect_huge(const struct arena *a, u32 index, unsigned order, u16 fl
 }
 
 /* The pages lie side by side, so that the last tail of one stands before the head of the next. */
-TEST(mm_memmap, huge_pages_are_described_to_their_last_tails)
+TEST_ARENA(mm_memmap, huge_pages_are_described_to_their_last_tails, borrow_soiled(GIB(1)))
 {
-	struct arena *a = borrow_soiled(GIB(1));
 	struct page *page[6];
 
-	if (!a)
-		return;
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		REQUIRE((page[i] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1)));
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
-		expect_huge(a, (u32)(page_to_pfn(page[i]) >> BLOCK_ORDER), BLOCK_ORDER,
-			    PAGE_COMPOUND | PAGE_OPTIMISED, 1);
+		expect_huge(a, block_of_page(page[i]), BLOCK_ORDER, PAGE_COMPOUND | PAGE_OPTIMISED,
+			    1);
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		mm_page_free(&a->mm, page[i]);
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++) /* they stay formed */
-		expect_huge(a, (u32)(page_to_pfn(page[i]) >> BLOCK_ORDER), BLOCK_ORDER,
+		expect_huge(a, block_of_page(page[i]), BLOCK_ORDER,
 			    PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
-	arena_return(a);
 }
 
-TEST(mm_memmap, a_gigabyte_is_described_in_all_its_tails_and_so_are_its_parts)
+TEST_ARENA(mm_memmap, a_gigabyte_is_described_in_all_its_tails_and_so_are_its_parts,
+	   borrow_soiled(GIB(1)))
 {
-	struct arena *a = borrow_soiled(GIB(1));
-	static struct pool_node nodes[ARENA_NODES_MAX * 2];
-	const struct hvo_mode *on = hvo_mode_find("on");
-	static struct pool giga;
-	struct page *page;
 	u32 index;
+	struct page *page = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 
-	if (!a)
-		return;
-	page = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(page);
-	index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	index = block_of_page(page);
 	expect_huge(a, index, GIGA_ORDER, PAGE_COMPOUND | PAGE_OPTIMISED, 1);
 	mm_page_free(&a->mm, page);
-	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
-	EXPECT_EQ(pool_grow(&giga, on, 1), 1);
-	EXPECT_EQ(pool_demote(&giga, &a->pool, on, 1), 1);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 1), 1);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 1), 1);
 	for (u32 i = 0; i < GIB_BLOCKS && !test_failed(); i++)
 		expect_huge(a, index + i, BLOCK_ORDER,
 			    PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, 0);
-	EXPECT_EQ(pool_shrink(&a->pool, on, GIB_BLOCKS), GIB_BLOCKS);
-	arena_return(a);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), GIB_BLOCKS), GIB_BLOCKS);
 }
 
 /*
@@ -237,23 +225,19 @@ static void expect_split(const struct arena *a, u32 index, const struct page *us
 	}
 }
 
-TEST(mm_memmap, a_block_that_is_split_has_512_struct_pages_of_its_own)
+TEST_ARENA(mm_memmap, a_block_that_is_split_has_512_struct_pages_of_its_own, borrow_soiled(GIB(1)))
 {
-	struct arena *a = borrow_soiled(GIB(1));
 	struct page *page, *huge;
 
-	if (!a)
-		return;
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(page);
-	expect_split(a, (u32)(page_to_pfn(page) >> BLOCK_ORDER), page);
+	expect_split(a, block_of_page(page), page);
 	mm_page_free(&a->mm, page);
 	/* Whether or not the block of this page was split before, the page is whole. */
 	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(huge);
-	expect_huge(a, (u32)(page_to_pfn(huge) >> BLOCK_ORDER), BLOCK_ORDER, huge->flags, 1);
+	expect_huge(a, block_of_page(huge), BLOCK_ORDER, huge->flags, 1);
 	mm_page_free(&a->mm, huge);
-	arena_return(a);
 }
 
 /*
@@ -275,14 +259,12 @@ static void expect_section(const struct arena *a, u64 section)
 	}
 }
 
-TEST(mm_memmap, a_mapped_section_is_whole_before_after_and_when_restored)
+TEST_ARENA(mm_memmap, a_mapped_section_is_whole_before_after_and_when_restored,
+	   arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	const struct hvo_mode *batched = hvo_mode_find("batched");
 	u64 section, grown;
 
-	if (!a)
-		return;
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	pattern_fill(phys_to_virt(section * SECTION_BYTES), SECTION_BYTES, section, 1);
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), 0);
@@ -293,8 +275,6 @@ TEST(mm_memmap, a_mapped_section_is_whole_before_after_and_when_restored)
 	soil_meta(a);
 	EXPECT_EQ(pool_shrink(&a->pool, batched, grown), grown);
 	expect_section(a, section);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- records ---- */
@@ -303,14 +283,12 @@ TEST(mm_memmap, a_mapped_section_is_whole_before_after_and_when_restored)
  * The records of a GiB lie in metadata frames that held other data before. When the GiB is opened,
  * each record is zero or says what its block has become.
  */
-TEST(mm_memmap, records_of_blocks_are_clean_when_their_gigabyte_is_opened)
+TEST_ARENA(mm_memmap, records_of_blocks_are_clean_when_their_gigabyte_is_opened,
+	   borrow_soiled(GIB(2)))
 {
-	struct arena *a = borrow_soiled(GIB(2));
 	static const struct block none;
 	u32 first, clean = 0;
 
-	if (!a)
-		return;
 	first = arena_phantom_block(a);
 	EXPECT(!block_at(&a->mm, first));
 	EXPECT_EQ(section_open(&a->mm, first / SECTION_BLOCKS, SECTION_ON_DEMAND), 0);
@@ -318,6 +296,4 @@ TEST(mm_memmap, records_of_blocks_are_clean_when_their_gigabyte_is_opened)
 	for (u32 i = SECTION_BLOCKS; i < GIB_BLOCKS; i++)
 		clean += memcmp(block_at(&a->mm, first + i), &none, sizeof(none)) == 0;
 	EXPECT_EQ(clean, GIB_BLOCKS - SECTION_BLOCKS);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -4,10 +4,8 @@
  */
 #include "mm/contig/bad_frames.h"
 
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
@@ -17,7 +15,8 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/row.h"
 
 /* ---- the option ---- */
 
@@ -117,14 +116,11 @@ static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)
 	EXPECT(arena_accounted(a));
 }
 
-TEST(mm_bad, frames_named_at_boot_are_nobodys)
+TEST_ARENA(mm_bad, frames_named_at_boot_are_nobodys,
+	   arena_borrow(MIB(16), .bad = {{MIB(5) + KIB(12), KIB(8)}, {MIB(9), KIB(4)}}))
 {
-	struct arena *a =
-		arena_borrow(MIB(16), .bad = {{MIB(5) + KIB(12), KIB(8)}, {MIB(9), KIB(4)}});
 	pfn_t pfn;
 
-	if (!a)
-		return;
 	pfn = (a->start + MIB(5) + KIB(12)) >> PAGE_SHIFT;
 	EXPECT_EQ(arena_usage(a).bad, 3);
 	EXPECT_EQ(arena_usage(a).reserved, 0);
@@ -132,45 +128,39 @@ TEST(mm_bad, frames_named_at_boot_are_nobodys)
 	expect_out_of_use(a, 0, pfn, 3);
 	expect_never_given_out(a, 0, pfn + 1);
 	expect_never_given_out(a, 0, (a->start + MIB(9)) >> PAGE_SHIFT);
-	arena_return(a);
 }
 
-TEST(mm_bad, a_frame_never_opened_is_taken_out)
+TEST_ARENA(mm_bad, a_frame_never_opened_is_taken_out, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-
-	if (!a)
-		return;
 	EXPECT_EQ(mm_mark_bad(&a->mm, (a->phantom >> PAGE_SHIFT) + 123456), 0);
 	expect_out_of_use(a, 1, (a->phantom >> PAGE_SHIFT) + 123456, 1);
-	arena_return(a);
 }
 
-static void check_free_huge(unsigned order, u64 offset)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct page *page;
-	pfn_t pfn;
+/* Frames of pages of each kind: small, compound and huge. */
+static const struct {
+	unsigned order;
+	u64 offset;
+} of_page[] = {{0, 0}, {5, 17}, {BLOCK_ORDER, 511}, {GIGA_ORDER, 200000}};
 
-	if (!a)
-		return;
-	page = alloc(a, order, 1);
-	REQUIRE(page);
-	pfn = page_to_pfn(page) + offset;
-	mm_page_free(&a->mm, page); /* the block stays huge */
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
-	expect_out_of_use(a, 1, pfn, 1);
-	arena_return(a);
-}
-
-TEST(mm_bad, a_free_huge_page_is_split_around_it)
+TEST(mm_bad, a_free_page_is_split_around_it)
 {
-	check_free_huge(BLOCK_ORDER, 511);
-}
+	for (unsigned i = 0; i < ARRAY_LEN(of_page); i++) {
+		struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+		struct page *page;
+		pfn_t pfn;
 
-TEST(mm_bad, a_free_gigabyte_is_split_around_it)
-{
-	check_free_huge(GIGA_ORDER, 200000);
+		if (!a)
+			return;
+		page = alloc(a, of_page[i].order, 1);
+		REQUIRE(page);
+		pfn = page_to_pfn(page) + of_page[i].offset;
+		mm_page_free(&a->mm, page); /* a huge block stays huge */
+		EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
+		expect_out_of_use(a, 1, pfn, 1);
+		arena_return(a);
+		if (!row_passed("order %u", of_page[i].order))
+			return;
+	}
 }
 
 /* ---- in use ---- */
@@ -210,174 +200,124 @@ static void check_one_in_use(unsigned order, u64 offset, bool exhaust)
 	arena_return(a);
 }
 
-static void check_in_use(unsigned order, u64 offset)
-{
-	check_one_in_use(order, offset, false);
-	check_one_in_use(order, offset, true);
-}
-
 TEST(mm_bad, a_page_in_use_is_taken_out_when_it_is_freed)
 {
-	check_in_use(0, 0);
+	for (unsigned i = 0; i < ARRAY_LEN(of_page); i++) {
+		check_one_in_use(of_page[i].order, of_page[i].offset, false);
+		check_one_in_use(of_page[i].order, of_page[i].offset, true);
+		if (!row_passed("order %u", of_page[i].order))
+			return;
+	}
 }
 
-TEST(mm_bad, a_tail_in_use_is_taken_out_when_its_page_is_freed)
-{
-	check_in_use(5, 17);
-}
-
-TEST(mm_bad, a_huge_page_in_use_is_split_when_it_is_freed)
-{
-	check_in_use(BLOCK_ORDER, 300);
-}
-
-TEST(mm_bad, a_gigabyte_in_use_is_split_when_it_is_freed)
-{
-	check_in_use(GIGA_ORDER, 100001);
-}
+static pfn_t pool_pfn; /* the bad frame of a case with a pool */
 
 /* A pool of 4 pages; the first has the frame. */
-static struct arena *borrow_with_pool(pfn_t *pfn)
+static struct arena *borrow_with_pool(void)
 {
 	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 
 	if (!a)
 		return NULL;
-	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, 4), 4);
-	*pfn = block_pfn(a->pool.node[1].free.head) + 77;
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, 4), 4);
+	pool_pfn = block_pfn(a->pool.node[1].free.head) + 77;
 	return a;
 }
 
-static void expect_pool_and_return(struct arena *a, u64 pages, pfn_t pfn)
+static void expect_pool(struct arena *a, u64 pages)
 {
 	EXPECT_EQ(arena_usage(a).bad, 1);
-	EXPECT_EQ(a->pool.pages, pages);
-	EXPECT_EQ(a->pool.free, pages);
-	expect_out_of_use(a, 1, pfn, 1);
+	pool_expect_counts(&a->pool, pages, 0, 0);
+	expect_out_of_use(a, 1, pool_pfn, 1);
 	EXPECT_EQ(a->mm.watch & WATCH_BAD, 0);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 4), pages);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 4), pages);
 }
 
-TEST(mm_bad, another_page_takes_the_place_of_a_free_one_in_a_pool)
+TEST_ARENA(mm_bad, another_page_takes_the_place_of_a_free_one_in_a_pool, borrow_with_pool())
 {
-	pfn_t pfn;
-	struct arena *a = borrow_with_pool(&pfn);
-
-	if (!a)
-		return;
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
-	expect_pool_and_return(a, 4, pfn);
+	EXPECT_EQ(mm_mark_bad(&a->mm, pool_pfn), 0);
+	expect_pool(a, 4);
 }
 
-TEST(mm_bad, without_another_page_the_pool_becomes_smaller)
+TEST_ARENA(mm_bad, without_another_page_the_pool_becomes_smaller, borrow_with_pool())
 {
-	pfn_t pfn;
-	struct arena *a = borrow_with_pool(&pfn);
-
-	if (!a)
-		return;
 	fail_arm(&a->mm.fail, FAIL_MOVE, 1, FAIL_AGAIN);
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
+	EXPECT_EQ(mm_mark_bad(&a->mm, pool_pfn), 0);
 	fail_disarm(&a->mm.fail);
-	expect_pool_and_return(a, 3, pfn);
+	expect_pool(a, 3);
 }
 
-TEST(mm_bad, a_pool_gives_no_page_with_a_reported_frame)
+TEST_ARENA(mm_bad, a_pool_gives_no_page_with_a_reported_frame, borrow_with_pool())
 {
 	struct page *page[4];
-	pfn_t pfn;
-	struct arena *a = borrow_with_pool(&pfn);
-
-	if (!a)
-		return;
-	mm_report_bad(&a->mm, pfn);
+	mm_report_bad(&a->mm, pool_pfn);
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++) {
 		page[i] = pool_page_take(&a->pool, 1, POOL_ANY);
 		REQUIRE(page[i]);
-		EXPECT(pfn - page_to_pfn(page[i]) >= BLOCK_FRAMES);
+		EXPECT(pool_pfn - page_to_pfn(page[i]) >= BLOCK_FRAMES);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
 		pool_page_give(&a->pool, page[i]);
-	expect_pool_and_return(a, 4, pfn);
+	expect_pool(a, 4);
 }
 
 /* It stays as long as its page is promised, and is out of use once the page is shrunk away. */
-TEST(mm_bad, a_promise_is_kept_before_a_bad_frame_leaves_the_pool)
+TEST_ARENA(mm_bad, a_promise_is_kept_before_a_bad_frame_leaves_the_pool, borrow_with_pool())
 {
-	pfn_t pfn;
-	struct arena *a = borrow_with_pool(&pfn);
-
-	if (!a)
-		return;
 	EXPECT_EQ(pool_reserve(&a->pool, 4), 0);
 	fail_arm(&a->mm.fail, FAIL_MOVE, 1, FAIL_AGAIN);
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
+	EXPECT_EQ(mm_mark_bad(&a->mm, pool_pfn), -EBUSY);
 	EXPECT_EQ(a->pool.free, 4);
 	pool_unreserve(&a->pool, 4);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 4), 4);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 4), 4);
 	fail_disarm(&a->mm.fail);
-	expect_pool_and_return(a, 0, pfn);
+	expect_pool(a, 0);
 }
 
 /* Take a page of the pool, one of whose frames turns out to be bad while it is in use. */
-static struct page *take_and_mark_bad(struct arena *a, pfn_t *pfn)
+static struct page *take_and_mark_bad(struct arena *a)
 {
 	struct page *page = pool_page_take(&a->pool, 1, POOL_ANY);
 
 	if (!page)
 		return NULL;
-	*pfn = page_to_pfn(page) + 99;
-	EXPECT_EQ(mm_mark_bad(&a->mm, *pfn), -EBUSY);
+	pool_pfn = page_to_pfn(page) + 99;
+	EXPECT_EQ(mm_mark_bad(&a->mm, pool_pfn), -EBUSY);
 	return page;
 }
 
-TEST(mm_bad, a_page_given_back_to_a_pool_leaves_it_at_once)
+TEST_ARENA(mm_bad, a_page_given_back_to_a_pool_leaves_it_at_once, borrow_with_pool())
 {
-	struct page *page;
-	pfn_t pfn;
-	struct arena *a = borrow_with_pool(&pfn);
+	struct page *page = take_and_mark_bad(a);
 
-	if (!a)
-		return;
-	page = take_and_mark_bad(a, &pfn);
 	REQUIRE(page);
 	pool_page_give(&a->pool, page);
-	expect_pool_and_return(a, 4, pfn);
+	expect_pool(a, 4);
 }
 
 /* The page is given back while another CPU withdraws, which has looked at its frame already. */
-TEST(mm_bad, a_withdrawal_that_came_too_early_is_made_again)
+TEST_ARENA(mm_bad, a_withdrawal_that_came_too_early_is_made_again, borrow_with_pool())
 {
-	struct page *page;
-	pfn_t pfn;
-	struct arena *a = borrow_with_pool(&pfn);
+	struct page *page = take_and_mark_bad(a);
 
-	if (!a)
-		return;
-	page = take_and_mark_bad(a, &pfn);
 	REQUIRE(page);
 	a->mm.bad.withdrawing = 1;
 	pool_page_give(&a->pool, page);
+	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(arena_block(a) + 2) + 5), -EAGAIN);
+	EXPECT_EQ(still_pending(a), 1);
 	EXPECT_EQ(arena_usage(a).bad, 0);
 	a->mm.bad.withdrawing = 0;
 	/* the frame is known; what follows is the other CPU's end */
-	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), -EBUSY);
-	expect_pool_and_return(a, 4, pfn);
+	EXPECT_EQ(mm_mark_bad(&a->mm, pool_pfn), -EBUSY);
+	expect_pool(a, 4);
 }
 
 /* Pages that go back to a pool drive the withdrawal of other frames, as those to the buddy do. */
-TEST(mm_bad, a_frame_is_withdrawn_while_only_pool_pages_are_given_back)
+TEST_ARENA(mm_bad, a_frame_is_withdrawn_while_only_pool_pages_are_given_back, borrow_with_pool())
 {
-	struct page *page, *huge;
-	pfn_t pfn;
-	struct arena *a = borrow_with_pool(&pfn);
+	struct page *page = alloc(a, 0, 0);
+	struct page *huge = pool_page_take(&a->pool, 1, POOL_ANY);
 
-	if (!a)
-		return;
-	page = alloc(a, 0, 0);
-	huge = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(page && huge);
 	EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page)), -EBUSY);
 	a->mm.bad.withdrawing = 1; /* another CPU withdraws, and has looked at the frame already */
@@ -387,23 +327,17 @@ TEST(mm_bad, a_frame_is_withdrawn_while_only_pool_pages_are_given_back)
 	pool_page_give(&a->pool, huge);
 	EXPECT_EQ(arena_usage(a).bad, 1);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_selected(), a->pool.pages), 4);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Metadata memory goes on using its block. Once metadata memory has released the block, nobody else
  * gets the bad frame.
  */
-TEST(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody)
+TEST_ARENA(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody, arena_borrow(MIB(32)))
 {
-	struct arena *a = arena_borrow(MIB(32));
-	struct node *node;
 	u32 index;
+	struct node *node = &a->mm.node[0];
 
-	if (!a)
-		return;
-	node = &a->mm.node[0];
 	EXPECT_EQ(meta_reserve(node, META_TAILS, 2 * BLOCK_FRAMES), 0);
 	REQUIRE(node->meta.list[META_TAILS]);
 	index = node->meta.list[META_TAILS]->block;
@@ -415,77 +349,54 @@ TEST(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody)
 	EXPECT(arena_accounted(a));
 	expect_never_given_out(a, 0, block_pfn(index) + 7);
 	expect_out_of_use(a, 0, block_pfn(index) + 7, 1);
-	arena_return(a);
 }
 
 /*
- * Two frames of one block have different holders. The block stays isolated until both frames are
- * out of use.
+ * Two frames wait, of one block with two holders or of two huge pages. Each stays isolated until it
+ * is out of use. Pending frames stand in an array. When one is withdrawn, the last one moves into
+ * its place and must keep its isolation.
  */
-TEST(mm_bad, two_frames_of_a_block_wait_for_each_other)
+TEST(mm_bad, each_of_two_pending_frames_keeps_its_isolation)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct page *first, *second;
-	pfn_t one, two;
+	for (unsigned order = 0; order <= BLOCK_ORDER; order += BLOCK_ORDER) {
+		struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+		struct page *first, *second;
+		pfn_t one, two;
 
-	if (!a)
-		return;
-	first = alloc(a, 0, 1);
-	second = alloc(a, 0, 1);
-	REQUIRE(first && second);
-	one = page_to_pfn(first);
-	two = page_to_pfn(second);
-	EXPECT_EQ(one >> BLOCK_ORDER, two >> BLOCK_ORDER);
-	EXPECT_EQ(mm_mark_bad(&a->mm, one), -EBUSY);
-	EXPECT_EQ(mm_mark_bad(&a->mm, two), -EBUSY);
-	mm_page_free(&a->mm, first);
-	EXPECT_EQ(still_pending(a), 1);
-	EXPECT(block_is_isolated(block_of(&a->mm, two)));
-	mm_page_free(&a->mm, second);
-	expect_out_of_use(a, 1, one, 2);
-	expect_out_of_use(a, 1, two, 2);
-	arena_return(a);
-}
-
-/* Each pending frame holds the isolation of its own block. */
-TEST(mm_bad, a_pending_frame_keeps_its_isolation_when_another_is_withdrawn)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct page *first, *second;
-	pfn_t one, two;
-
-	if (!a)
-		return;
-	first = alloc(a, BLOCK_ORDER, 1);
-	second = alloc(a, BLOCK_ORDER, 1);
-	REQUIRE(first && second);
-	one = page_to_pfn(first) + 3;
-	two = page_to_pfn(second) + 5;
-	EXPECT_EQ(mm_mark_bad(&a->mm, one), -EBUSY);
-	EXPECT_EQ(mm_mark_bad(&a->mm, two), -EBUSY);
-	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, first);
-	EXPECT_EQ(still_pending(a), 1);
-	EXPECT(block_is_isolated(block_of(&a->mm, two)));
-	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, second);
-	expect_out_of_use(a, 1, one, 2);
-	expect_out_of_use(a, 1, two, 2);
-	arena_return(a);
+		if (!a)
+			return;
+		first = alloc(a, order, 1);
+		second = alloc(a, order, 1);
+		REQUIRE(first && second);
+		one = page_to_pfn(first) + order / 3;
+		two = page_to_pfn(second) + order / 2;
+		EXPECT_EQ(one >> BLOCK_ORDER == two >> BLOCK_ORDER, order == 0);
+		EXPECT_EQ(mm_mark_bad(&a->mm, one), -EBUSY);
+		EXPECT_EQ(mm_mark_bad(&a->mm, two), -EBUSY);
+		EXPECT(arena_accounted(a));
+		mm_page_free(&a->mm, first);
+		EXPECT_EQ(still_pending(a), 1);
+		EXPECT(block_is_isolated(block_of(&a->mm, two)));
+		EXPECT(arena_accounted(a));
+		mm_page_free(&a->mm, second);
+		expect_out_of_use(a, 1, one, 2);
+		expect_out_of_use(a, 1, two, 2);
+		arena_return(a);
+		if (!row_passed("order %u", order))
+			return;
+	}
 }
 
 /*
  * A section that opens again would lose an isolation, so a frame whose section is closing is
  * pending without one.
  */
-TEST(mm_bad, a_frame_whose_section_closes_is_not_isolated)
+TEST_ARENA(mm_bad, a_frame_whose_section_closes_is_not_isolated,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct zone *zone;
 	u32 index;
 
-	if (!a)
-		return;
 	arena_open_all(a);
 	zone = arena_phantom_zone(a);
 	index = block_take_one(zone, FREE_BARE, BLOCK_UNOPENED);
@@ -494,19 +405,16 @@ TEST(mm_bad, a_frame_whose_section_closes_is_not_isolated)
 	EXPECT(!block_is_isolated(block_at(&a->mm, index)));
 	block_publish_free(zone, index, BLOCK_ORDER);
 	expect_out_of_use(a, 1, block_pfn(index) + 9, 1);
-	arena_return(a);
 }
 
 /* ---- frames that cannot be taken out ---- */
 
-TEST(mm_bad, what_is_no_free_ram_is_refused_or_waited_for)
+TEST_ARENA(mm_bad, what_is_no_free_ram_is_refused_or_waited_for,
+	   arena_borrow(MIB(16), .hole = {{MIB(9) + KIB(12), KIB(36)}},
+			.firmware = {{MIB(11), KIB(8)}}))
 {
-	struct arena *a = arena_borrow(MIB(16), .hole = {{MIB(9) + KIB(12), KIB(36)}},
-				       .firmware = {{MIB(11), KIB(8)}});
 	pfn_t first;
 
-	if (!a)
-		return;
 	first = a->start >> PAGE_SHIFT;
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(9) / PAGE_SIZE + 3), -EINVAL); /* a hole */
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE), -EINVAL); /* a firmware range */
@@ -518,44 +426,19 @@ TEST(mm_bad, what_is_no_free_ram_is_refused_or_waited_for)
 	/* This frame beside the firmware range is free. */
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE + 2), 0);
 	EXPECT_EQ(arena_usage(a).bad, 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-/* If all places for pending frames are taken, the next frame is refused and stays as it was. */
-TEST(mm_bad, no_more_are_pending_than_there_is_room_for)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	struct page *page;
-
-	if (!a)
-		return;
-	page = alloc(a, 8, 0);
-	REQUIRE(page);
-	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
-		EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + i), -EBUSY);
-	EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + BAD_FRAMES_MAX), -ENOMEM);
-	mm_page_free(&a->mm, page);
-	EXPECT_EQ(still_pending(a), 0);
-	EXPECT_EQ(arena_usage(a).bad, BAD_FRAMES_MAX);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- reports from contexts that cannot act on them ---- */
 
-/* There is no place for the frame. The report is lost, and nothing else is. */
-TEST(mm_bad, a_report_without_room_is_lost)
+/* There is no place for the frame. It is refused, a report of it is lost, and nothing else is. */
+TEST_ARENA(mm_bad, a_report_without_room_is_lost, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
-	struct page *page;
+	struct page *page = alloc(a, 8, 0);
 
-	if (!a)
-		return;
-	page = alloc(a, 8, 0);
 	REQUIRE(page);
 	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
 		EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + i), -EBUSY);
+	EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page) + BAD_FRAMES_MAX), -ENOMEM);
 	mm_report_bad(&a->mm, page_to_pfn(page) + BAD_FRAMES_MAX);
 	EXPECT_EQ(a->mm.bad.lost, 1);
 	bad_frames_take_reported(&a->mm);
@@ -564,61 +447,42 @@ TEST(mm_bad, a_report_without_room_is_lost)
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(still_pending(a), 0);
 	EXPECT_EQ(arena_usage(a).bad, BAD_FRAMES_MAX);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_bad, a_reported_frame_is_out_before_anything_is_given_out)
+TEST_ARENA(mm_bad, a_reported_frame_is_out_before_it_can_be_given_out, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
-	pfn_t pfn;
+	const pfn_t free = (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT;
+	struct page *page;
+	pfn_t used;
 
-	if (!a)
-		return;
-	pfn = (a->start + MIB(9) + KIB(444)) >> PAGE_SHIFT;
 	for (unsigned i = 0; i < 3; i++)
-		mm_report_bad(&a->mm, pfn); /* the second and third report the same error */
+		mm_report_bad(&a->mm, free); /* the second and third report the same error */
 	EXPECT_EQ(arena_usage(a).bad, 0);
-	expect_never_given_out(a, 0, pfn);
+	expect_never_given_out(a, 0, free);
 	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
 	EXPECT_EQ(arena_usage(a).bad, 1);
-	expect_out_of_use(a, 0, pfn, 1);
-	arena_return(a);
-}
+	expect_out_of_use(a, 0, free, 1);
 
-TEST(mm_bad, a_reported_frame_in_use_is_out_once_it_is_freed)
-{
-	struct arena *a = arena_borrow(MIB(16));
-	struct page *page;
-	pfn_t pfn;
-
-	if (!a)
-		return;
 	page = alloc(a, 0, 0);
 	REQUIRE(page);
-	pfn = page_to_pfn(page);
-	mm_report_bad(&a->mm, pfn);
+	used = page_to_pfn(page);
+	mm_report_bad(&a->mm, used);
 	mm_page_free(&a->mm, page);
-	expect_out_of_use(a, 0, pfn, 1);
+	expect_out_of_use(a, 0, used, 2);
 	mm_report_bad(&a->mm, PHYS_LIMIT >> PAGE_SHIFT); /* an address where there is no memory */
 	bad_frames_take_reported(&a->mm);
 	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
-	arena_return(a);
 }
 
 /*
  * More frames are reported than can be noted. Those that were noted are taken out of use, and then
  * there is room for new reports.
  */
-TEST(mm_bad, a_storm_of_reports_is_survived)
+TEST_ARENA(mm_bad, a_storm_of_reports_is_survived, arena_borrow(MIB(16)))
 {
 	enum { KNOWN = 40 };
-	struct arena *a = arena_borrow(MIB(16));
-	pfn_t pfn;
+	const pfn_t pfn = (a->start + MIB(9)) >> PAGE_SHIFT;
 
-	if (!a)
-		return;
-	pfn = (a->start + MIB(9)) >> PAGE_SHIFT;
 	for (unsigned i = 0; i < KNOWN; i++)
 		EXPECT_EQ(mm_mark_bad(&a->mm, pfn + i), 0);
 	for (unsigned i = 0; i <= KNOWN; i++)
@@ -629,7 +493,6 @@ TEST(mm_bad, a_storm_of_reports_is_survived)
 		mm_report_bad(&a->mm, pfn + KNOWN);
 	bad_frames_take_reported(&a->mm);
 	expect_out_of_use(a, 0, pfn + KNOWN, KNOWN + 1);
-	arena_return(a);
 }
 
 /* ---- several CPUs ---- */
@@ -688,7 +551,6 @@ TEST(mm_bad, no_cpu_that_marks_or_reports_hides_what_others_do)
 		EXPECT(!in_use || (mm->watch & WATCH_BAD));
 		bad_frames_take_reported(mm);
 	}
-	arena_return(several.a);
 }
 
 enum { FRAMES_EACH = 4 };
@@ -721,6 +583,4 @@ TEST(mm_bad, frames_that_several_cpus_report_are_all_taken_out)
 		mm_page_free(&a->mm, alloc(a, 0, 0));
 	EXPECT_EQ(a->mm.watch & (WATCH_BAD | WATCH_REPORTED), 0);
 	EXPECT_EQ(arena_usage(a).bad, FRAMES_EACH * MIN(several.parts, (u32)CPUS_TOGETHER));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

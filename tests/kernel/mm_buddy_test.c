@@ -4,12 +4,10 @@
  */
 #include "mm/zone/buddy.h"
 
-#include "kernel/core/call.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/memmap.h"
 #include "mm/zone/buddy_huge.h"
 #include "mm/zone/migratetype.h"
-#include "mm/zone/transit.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/max_order.h"
 #include "tests/kernel/modes.h"
@@ -51,35 +49,24 @@ static struct arena *borrow_two_gigabytes(void)
 	return a;
 }
 
-TEST(mm_buddy, blocks_freed_in_any_order_merge_again)
+TEST_ARENA(mm_buddy, blocks_freed_in_any_order_merge_again, borrow_two_gigabytes())
 {
-	struct arena *a = borrow_two_gigabytes();
 	static u32 taken[GIB_BLOCKS];
-	struct zone *zone;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	for (unsigned i = 0; i < GIB_BLOCKS; i++)
 		taken[i] = take(zone, BLOCK_ORDER);
 	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
 	for (unsigned i = 0; i < GIB_BLOCKS; i++)
 		give(zone, taken[i * 37 % GIB_BLOCKS], BLOCK_ORDER);
 	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 2);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_buddy, merging_stops_at_another_type)
+TEST_ARENA(mm_buddy, merging_stops_at_another_type, borrow_two_gigabytes())
 {
-	struct arena *a = borrow_two_gigabytes();
-	struct zone *zone;
-	u32 index;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 index = take(zone, BLOCK_ORDER);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	index = take(zone, BLOCK_ORDER);
 	retype(zone, index, MIGRATE_UNMOVABLE);
 	give(zone, index, BLOCK_ORDER);
 	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
@@ -88,26 +75,20 @@ TEST(mm_buddy, merging_stops_at_another_type)
 	buddy_set_max_order(&a->mm, BLOCK_ORDER); /* raising must not merge them, either */
 	buddy_set_max_order(&a->mm, GIGA_ORDER);
 	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * The types change while the pages are on no list of the zone, as a CPU's own pages may be. Each
  * page must go to the list of its new type.
  */
-TEST(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place)
+TEST_ARENA(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place, borrow_two_gigabytes())
 {
 	enum { MANY = 24 };
-	struct arena *a = borrow_two_gigabytes();
 	u32 pages[MANY + 1];
-	struct zone *zone;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), MANY), MANY);
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), MANY), MANY);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), MANY), MANY);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), MANY), MANY);
 	spin_lock(&zone->lock);
 	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages, MANY - 1), MANY - 1);
 	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages + MANY - 1, 2), 1);
@@ -122,49 +103,4 @@ TEST(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place)
 	EXPECT_EQ(zone->free_class[FREE_HUGE], MANY * BLOCK_FRAMES);
 	for (unsigned i = 1; i < MANY; i += 2)
 		migratetype_set(zone->mm, pages[i], 1, MIGRATE_MOVABLE);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_buddy, a_border_off_the_section_grid_is_respected)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1), .phantom_nodes = 2,
-				       .phantom_skew = MIB(2) + KIB(4));
-	const u64 half = order_pages(GIGA_ORDER - 1);
-
-	if (!a)
-		return;
-	arena_open_all(a);
-	EXPECT_EQ(arena_zone(a, 1)->free_class[FREE_BARE], half + BLOCK_FRAMES);
-	EXPECT_EQ(arena_zone(a, 2)->free_class[FREE_BARE], half - 2 * BLOCK_FRAMES);
-	EXPECT_EQ(block_look_at(&a->mm, arena_phantom_block(a) + GIB_BLOCKS / 2 + 1).state,
-		  BLOCK_RESERVED);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_buddy, max_order_lowered_splits_and_raised_merges)
-{
-	struct arena *a = borrow_two_gigabytes();
-	struct zone *zone;
-	u32 index;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	buddy_set_max_order(&a->mm, 10);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, 10), 2 * order_pages(GIGA_ORDER - 10));
-	EXPECT_EQ(runs_of(zone, FREE_BARE, 11), 0);
-	EXPECT_EQ(take(zone, 11), BLOCK_NONE);
-	index = take(zone, BLOCK_ORDER);
-	give(zone, index, BLOCK_ORDER);
-	/* Merging stops at max_order. */
-	EXPECT_EQ(runs_of(zone, FREE_BARE, 10), 2 * order_pages(GIGA_ORDER - 10));
-	EXPECT(arena_accounted(a));
-	buddy_set_max_order(&a->mm, 14);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, 14), 2 * order_pages(GIGA_ORDER - 14));
-	buddy_set_max_order(&a->mm, GIGA_ORDER);
-	EXPECT_EQ(runs_of(zone, FREE_BARE, GIGA_ORDER), 2);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

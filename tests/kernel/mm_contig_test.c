@@ -7,17 +7,19 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
+#include "mm/contig/bad_frames.h"
 #include "mm/hugetlb/pool_move.h"
-#include "mm/hugetlb/pool_use.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
-#include "mm/zone/isolate.h"
-#include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
+#include "tests/kernel/arena.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
@@ -66,13 +68,10 @@ static bool scatter(struct arena *a, u64 pages)
 	return ok;
 }
 
-TEST(mm_contig, a_range_is_emptied_and_contents_survive)
+TEST_ARENA(mm_contig, a_range_is_emptied_and_contents_survive, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	u64 inside;
 
-	if (!a)
-		return;
 	REQUIRE(scatter(a, 1200));
 	inside = holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES);
 	EXPECT(inside > 0);
@@ -102,20 +101,14 @@ TEST(mm_contig, a_range_is_emptied_and_contents_survive)
 	pcp_drain_all(&a->mm);
 	EXPECT(arena_small_lists_whole(a));
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Hold one page of each order in a range that is emptied. The page must arrive with all its bytes
  * and its three private words.
  */
-TEST(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes)
+TEST_ARENA(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes, arena_borrow(MIB(32)))
 {
-	struct arena *a = arena_borrow(MIB(32));
-
-	if (!a)
-		return;
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	for (unsigned order = 0; order <= BLOCK_ORDER && !test_failed(); order++) {
 		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, 0);
@@ -135,19 +128,16 @@ TEST(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes)
 	}
 	EXPECT(holder.moved > BLOCK_ORDER);
 	holder_give_all(&holder);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Nothing is freed that somebody else still refers to, wherever in its block it is. */
-TEST(mm_contig, a_range_given_back_leaves_out_pages_with_references)
+TEST_ARENA(mm_contig, a_range_given_back_leaves_out_pages_with_references, arena_borrow(MIB(16)))
 {
 	static const u64 at[] = {0, BLOCK_FRAMES / 2, BLOCK_FRAMES - 1};
-	struct arena *a = arena_borrow(MIB(16));
 	const u64 before = page_misuses();
 
 	test_option("debug.bad_free", "keep");
-	for (unsigned i = 0; a && i < ARRAY_LEN(at); i++) {
+	for (unsigned i = 0; i < ARRAY_LEN(at); i++) {
 		struct page *page = pfn_page(&a->mm, range_start(a) + at[i]);
 
 		REQUIRE(mm_contig_alloc_range(&a->mm, range_start(a), BLOCK_FRAMES) == 0);
@@ -162,19 +152,13 @@ TEST(mm_contig, a_range_given_back_leaves_out_pages_with_references)
 		pcp_drain_all(&a->mm);
 		EXPECT_EQ(arena_usage(a).in_use, 0);
 	}
-	if (!a)
-		return;
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_contig, impossible_ranges_are_refused)
+TEST_ARENA(mm_contig, impossible_ranges_are_refused,
+	   arena_borrow(MIB(32), .nodes = 2, .hole = {{MIB(20), MIB(4)}}))
 {
-	struct arena *a = arena_borrow(MIB(32), .nodes = 2, .hole = {{MIB(20), MIB(4)}});
 	pfn_t first;
 
-	if (!a)
-		return;
 	first = a->start >> PAGE_SHIFT;
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, 0), (u64)-EINVAL);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES + 1, BLOCK_FRAMES),
@@ -195,18 +179,13 @@ TEST(mm_contig, impossible_ranges_are_refused)
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, MIB(4) / PAGE_SIZE), (u64)-EBUSY);
 	EXPECT(!mm_contig_alloc(&a->mm, GIGA_ORDER + 1, 0));
 	EXPECT(nothing_isolated(a));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* No block is free, but one can be emptied. */
-TEST(mm_contig, room_is_made_for_a_single_block)
+TEST_ARENA(mm_contig, room_is_made_for_a_single_block, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *page;
 
-	if (!a)
-		return;
 	test_option("contig", "index"); /* the other searches read mapped sections only */
 	REQUIRE(scatter(a, 1200));
 	EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
@@ -218,7 +197,6 @@ TEST(mm_contig, room_is_made_for_a_single_block)
 	EXPECT(nothing_isolated(a));
 	EXPECT(arena_accounted(a));
 	mm_page_free(&a->mm, page);
-	arena_return(a);
 }
 
 /*
@@ -272,33 +250,32 @@ TEST(mm_contig, every_failure_point_leaves_no_trace)
 
 /* ---- pool pages ---- */
 
-TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
+TEST_ARENA(mm_contig, a_pool_keeps_its_pages_elsewhere, arena_borrow(MIB(32)))
 {
-	struct arena *a = arena_borrow(MIB(32));
-	const struct hvo_mode *on = hvo_mode_find("on");
-	static struct pool_node nodes[ARENA_NODES_MAX * 2];
-	static struct pool other; /* a pool of 1 GiB pages, not of the pages that move */
 	struct contig_stats stats = {0};
 	struct page *used;
 	pfn_t first;
 
-	if (!a)
-		return;
 	pool_makes_on_demand();
-	pool_init(&other, &a->mm, GIGA_ORDER, nodes);
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	EXPECT_EQ(pool_grow(&a->pool, on, 6), 6);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 6), 6);
 	used = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(used && holder_adopt(&holder, used));
 	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
 	first = page_to_pfn(used);
+	holder.refuse = ~0U; /* the page stays as it is while its holder refuses */
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT(holder.page[0] == used && holder_intact(&holder));
+	EXPECT_EQ(used->refcount, 1);
+	EXPECT_EQ(a->pool.in_use, 1);
+	pool_expect_consistent(&a->pool);
+	EXPECT(nothing_isolated(a));
+	holder.refuse = 0;
 	REQUIRE(contig_take_range(arena_zone(a, 0), (u32)(first >> BLOCK_ORDER), 1,
 				  MIGRATE_MOVE_GIGA, &stats) == 0);
 	EXPECT_EQ(stats.moved.pages, BLOCK_FRAMES);
 	EXPECT(holder.page[0] != used && holder_intact(&holder));
-	pool_expect_consistent(&a->pool);
-	EXPECT_EQ(a->pool.pages, 6);
-	EXPECT_EQ(a->pool.in_use, 1);
+	pool_expect_counts(&a->pool, 6, 1, 0);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
 
@@ -308,43 +285,34 @@ TEST(mm_contig, a_pool_keeps_its_pages_elsewhere)
 				  MIGRATE_MOVE_GIGA, &stats) == 0);
 	EXPECT_EQ(stats.moved.pages, 0); /* there was nothing to copy */
 	EXPECT_EQ(stats.moved.pooled, BLOCK_FRAMES);
-	pool_expect_consistent(&a->pool);
-	EXPECT_EQ(a->pool.pages, 6);
+	pool_expect_counts(&a->pool, 6, 1, 0);
 	EXPECT_EQ(a->pool.reserved, 2);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
 	pool_page_give(&a->pool, holder.page[0]);
 	pool_expect_consistent(&a->pool);
 	EXPECT(nothing_isolated(a));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The node of the page is full, so the page moves to the other node and is surplus there. */
-TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
+TEST_ARENA(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there,
+	   arena_borrow(MIB(32), .nodes = 2))
 {
-	struct arena *a = arena_borrow(MIB(32), .nodes = 2);
-	struct page *used, *full[8] = {0};
+	struct page *used, *chain = NULL;
 	struct migrate_stats stats = {0};
-	unsigned count = 0;
 	u32 index;
 
-	if (!a)
-		return;
 	pool_makes_on_demand();
 	a->pool.overcommit = 1;
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	used = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(used);
-	index = (u32)(page_to_pfn(used) >> BLOCK_ORDER);
+	index = block_of_page(used);
 	/* the page has no holder that could move it */
 	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), -EBUSY);
 	REQUIRE(holder_adopt(&holder, used));
 	EXPECT_EQ(a->pool.node[1].surplus, 1);
-	while (count < ARRAY_LEN(full) &&
-	       (full[count] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 1)))
-		count++;
-	REQUIRE(count < ARRAY_LEN(full));
+	chain_take_all(&chain, &a->mm, BLOCK_ORDER, PAGE_NODE, 1);
 	EXPECT_EQ(pool_move_page(&a->mm, index, BLOCK_ORDER, &stats), 0);
 	EXPECT_EQ(stats.pages, BLOCK_FRAMES);
 	EXPECT(holder.page[0] != used && holder_intact(&holder));
@@ -354,47 +322,15 @@ TEST(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there)
 	pool_expect_consistent(&a->pool);
 	pool_page_give(&a->pool, holder.page[0]);
 	EXPECT_EQ(a->pool.pages, 0);
-	while (count > 0)
-		mm_page_free(&a->mm, full[--count]);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-TEST(mm_contig, a_used_pool_page_whose_holder_refuses_stays)
-{
-	struct arena *a = arena_borrow(MIB(32));
-	struct page *used;
-
-	if (!a)
-		return;
-	pool_makes_on_demand();
-	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3), 3);
-	used = pool_page_take(&a->pool, 0, POOL_ANY);
-	REQUIRE(used && holder_adopt(&holder, used));
-	holder.refuse = ~0U;
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, page_to_pfn(used), BLOCK_FRAMES), (u64)-EBUSY);
-	EXPECT(holder.page[0] == used && holder_intact(&holder));
-	EXPECT_EQ(used->refcount, 1);
-	EXPECT_EQ(a->pool.pages, 3);
-	EXPECT_EQ(a->pool.in_use, 1);
-	pool_expect_consistent(&a->pool);
-	EXPECT(nothing_isolated(a));
-	EXPECT(arena_accounted(a));
-	pool_page_give(&a->pool, used);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	chain_give(&chain, &a->mm);
 }
 
 /* ---- CMA ---- */
 
-TEST(mm_contig, a_declared_range_can_always_be_emptied)
+TEST_ARENA(mm_contig, a_declared_range_can_always_be_emptied, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	u64 taken = 0;
 
-	if (!a)
-		return;
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
 	EXPECT_EQ(mm_contig_declare_cma(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
 	/* movable pages use the range when all other memory is full */
@@ -415,6 +351,166 @@ TEST(mm_contig, a_declared_range_can_always_be_emptied)
 	EXPECT_EQ(block_type(block_of(&a->mm, range_start(a))), MIGRATE_CMA);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
+}
+
+/* ---- blocks of every state ---- */
+
+/*
+ * Ranges and bad frames among blocks of every state: bare, full, and huge in mapped sections, where
+ * struct pages have to be restored first. Each step fails once, and then the range must be as it
+ * was.
+ */
+
+enum { TAKEN = 4, BARE_AT = 32 };
+
+static u32 start_block; /* block of the range */
+
+/*
+ * Borrow 256 MiB, of which the second half is mapped and has free huge pages. They are made while
+ * the first half has no free memory.
+ */
+static struct arena *borrow_with_huge_mapped(void)
+{
+	struct arena *a = arena_borrow(MIB(256));
+	struct block_list bare = BLOCK_LIST_INIT;
+	struct page *chain = NULL;
+
+	if (!a)
+		return NULL;
+	/* Huge pages must stay huge, and the baselines restore freed ones. */
+	pool_makes_on_demand();
+	EXPECT_EQ(section_open_next(arena_zone(a, 0), SECTION_MAPPED), 0);
+	block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &bare);
+	chain_take(&chain, &a->mm, TAKEN, BLOCK_ORDER, 0, 0);
+	chain_give(&chain, &a->mm);
+	block_list_publish_free(&a->mm, &bare);
+	pcp_drain_all(&a->mm);
+	start_block = arena_block(a) + SECTION_BLOCKS;
+	while (start_block < arena_block(a) + 2 * SECTION_BLOCKS &&
+	       (block_look_at(&a->mm, start_block).state != BLOCK_HUGE ||
+		!(block_look_at(&a->mm, start_block).flags & BLOCK_MAPPED)))
+		start_block++;
+	if (start_block + TAKEN > arena_block(a) + 2 * SECTION_BLOCKS)
+		test_fail(__FILE__, __LINE__, "no free huge page in the mapped section");
+	return a;
+}
+
+static struct arena *borrow_with_bare(void)
+{
+	struct arena *a = arena_borrow(MIB(256));
+
+	if (!a)
+		return NULL;
+	start_block = arena_block(a) + BARE_AT;
+	EXPECT_EQ(block_look_at(&a->mm, start_block).state, BLOCK_BARE);
+	return a;
+}
+
+static bool is_isolated(struct arena *a)
+{
+	for (u32 i = start_block; i < start_block + TAKEN; i++)
+		if (block_is_isolated(block_at(&a->mm, i)))
+			return true;
+	return false;
+}
+
+/*
+ * Take the range once with one failure. If the call failed, it is repeated. Returns true if the
+ * failure was met.
+ */
+static bool take_with_fault(struct arena *a, u32 fault)
+{
+	bool met;
+	int err;
+
+	fail_arm(&a->mm.fail, FAIL_ANY, fault, FAIL_ONCE);
+	err = mm_contig_alloc_range(&a->mm, block_pfn(start_block), TAKEN * BLOCK_FRAMES);
+	met = fail_disarm(&a->mm.fail);
+	EXPECT(err == 0 || (met && (err == -EBUSY || err == -ENOMEM)));
+	EXPECT_EQ(arena_usage(a).in_use, err ? 0 : TAKEN * BLOCK_FRAMES);
+	EXPECT(!is_isolated(a));
 	EXPECT(arena_accounted(a));
-	arena_return(a);
+	if (err)
+		EXPECT_EQ(
+			mm_contig_alloc_range(&a->mm, block_pfn(start_block), TAKEN * BLOCK_FRAMES),
+			0);
+	EXPECT_EQ(arena_usage(a).in_use, TAKEN * BLOCK_FRAMES);
+	mm_contig_free_range(&a->mm, block_pfn(start_block), TAKEN * BLOCK_FRAMES);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_accounted(a));
+	return met;
+}
+
+/* Repeat until a run meets no failure. Returns the number of places that failed. */
+static u32 sweep(struct arena *(*borrow)(void))
+{
+	bool met = true;
+	u32 fault;
+
+	for (fault = 1; met && fault < FAULTS_MAX && !test_failed(); fault++) {
+		struct arena *a = borrow();
+
+		if (!a)
+			return ~0U; /* the skip message says why */
+		met = take_with_fault(a, fault);
+		arena_return(a);
+	}
+	EXPECT(!met || test_failed());
+	print("  # taking %u blocks: %u places failed, one at a time\n", (unsigned)TAKEN,
+	      fault - 2);
+	return fault - 2;
+}
+
+TEST(mm_contig, every_failure_in_bare_memory_leaves_no_trace)
+{
+	/* isolating, taking, and making struct pages for all blocks */
+	EXPECT(sweep(borrow_with_bare) >= 3);
+}
+
+TEST(mm_contig, every_failure_in_huge_memory_of_a_mapped_section_leaves_no_trace)
+{
+	EXPECT(sweep(borrow_with_huge_mapped) >= 3); /* also restoring */
+}
+
+/* The block's struct pages come back, and all frames but the bad one are free as before. */
+TEST_ARENA(mm_bad, a_free_huge_page_of_a_mapped_section_is_split_around_it,
+	   borrow_with_huge_mapped())
+{
+	struct page copy;
+	const pfn_t pfn = block_pfn(start_block) + 77;
+	const u64 free = arena_available(a) + arena_usage(a).meta + arena_usage(a).gated;
+
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
+	EXPECT_EQ(block_look_at(&a->mm, start_block).state, BLOCK_FULL);
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	EXPECT(mm_page_peek(&a->mm, pfn, &copy) && copy.flags & PAGE_BAD);
+	EXPECT_EQ(arena_available(a) + arena_usage(a).meta + arena_usage(a).gated, free - 1);
+}
+
+/* Without frames to restore its struct pages, the range stays huge and free. */
+TEST_ARENA(mm_contig, huge_memory_that_cannot_be_restored_stays_huge, borrow_with_huge_mapped())
+{
+	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(start_block), BLOCK_FRAMES), -ENOMEM);
+	fail_disarm(&a->mm.fail);
+	EXPECT_EQ(block_look_at(&a->mm, start_block).state, BLOCK_HUGE);
+	EXPECT(!is_isolated(a));
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(start_block), BLOCK_FRAMES), 0);
+	mm_contig_free_range(&a->mm, block_pfn(start_block), BLOCK_FRAMES);
+}
+
+/*
+ * A page of the range was made movable meanwhile. The count of movable pages must drop with the
+ * page.
+ */
+TEST_ARENA(mm_contig, a_range_with_a_movable_page_in_it_is_given_back, arena_borrow(MIB(8)))
+{
+	const pfn_t range = block_pfn(arena_block(a) + 2);
+
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range, BLOCK_FRAMES), 0);
+	mm_page_set_movable(&a->mm, pfn_page(&a->mm, range + 100), &mover_refuses);
+	mm_contig_free_range(&a->mm, range, BLOCK_FRAMES);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
 }

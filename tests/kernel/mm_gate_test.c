@@ -9,18 +9,22 @@
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/page_alloc.h"
+#include "mm/zone/meta_grow.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/pool_check.h"
+#include "tests/kernel/provoke.h"
 
 struct conversion {
 	struct arena *a;
@@ -34,17 +38,10 @@ struct conversion {
  */
 static bool take_full_block(struct conversion *c)
 {
-	struct page *halves[2];
 	u32 index;
 
-	for (unsigned i = 0; i < 2; i++) {
-		halves[i] = mm_page_alloc(&c->a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE,
-					  c->a->options.nodes);
-		if (!halves[i])
-			return false;
-	}
-	mm_page_free(&c->a->mm, halves[0]);
-	mm_page_free(&c->a->mm, halves[1]);
+	if (!full_blocks_make(c->a, 1))
+		return false;
 	c->list = BLOCK_LIST_INIT;
 	if (block_take(arena_phantom_zone(c->a), FREE_FULL, BLOCK_ORDER, 1, BLOCK_HUGE, &c->list) !=
 	    1)
@@ -60,7 +57,7 @@ static void convert(void *arg)
 	struct conversion *c = arg;
 	struct block_list left;
 
-	hvo_optimise(&c->a->mm, hvo_mode_find("on"), &c->list, &left);
+	hvo_optimise(&c->a->mm, hvo_on(), &c->list, &left);
 	hvo_complete_round(&c->a->mm, c->list.head);
 	atomic_store_release(&c->returned, 1);
 }
@@ -102,33 +99,27 @@ static u64 gated_frames(struct arena *a)
 	return gated;
 }
 
-TEST(mm_hvo, frame_is_gated_until_every_cpu_passed)
+TEST_ARENA(mm_hvo, frame_is_gated_until_every_cpu_passed,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct conversion c = {.a = NULL};
+	struct conversion c = {.a = a};
 	const cpu_t other = cpus_find_other();
 	irq_flags_t flags;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	c.a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!c.a)
-		return;
 	REQUIRE(take_full_block(&c));
 	EXPECT_EQ(reusable(&c), 0); /* the frames are in use */
 
 	flags = irq_save(); /* from here on this CPU answers nothing */
 	EXPECT(work_start(other, convert, &c) == 0);
-	CPUS_AWAIT(gated_frames(c.a) == MEMMAP_FRAMES_PER_BLOCK - 1);
+	CPUS_AWAIT(gated_frames(a) == MEMMAP_FRAMES_PER_BLOCK - 1);
 	EXPECT_EQ(reusable(&c), 0);
-	EXPECT(shootdown_done() < c.a->mm.node[0].meta.gate_first->tag);
+	EXPECT(shootdown_done() < a->mm.node[0].meta.gate_first->tag);
 	EXPECT(!atomic_load_acquire(&c.returned)); /* the page is not handed out, either */
 	irq_restore(flags);
 
 	work_wait(other, 0);
 	EXPECT_EQ(reusable(&c), MEMMAP_FRAMES_PER_BLOCK - 1);
-	block_list_publish_free(&c.a->mm, &c.list);
-	EXPECT(arena_accounted(c.a));
-	arena_return(c.a);
+	block_list_publish_free(&a->mm, &c.list);
 }
 
 /*
@@ -173,25 +164,17 @@ static void split_and_share(void *arg)
 	}
 }
 
-TEST(mm_hvo, all_cpus_split_and_share_at_once)
+TEST_ARENA(mm_hvo, all_cpus_split_and_share_at_once, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct stress s = {.a = arena_borrow(MIB(16), .phantom = GIB(1))};
+	struct stress s = {.a = a};
 
-	if (!s.a)
-		return;
 	cpus_run_together(split_and_share, &s);
 	EXPECT_EQ(s.failures, 0);
-	EXPECT(arena_accounted(s.a));
-	arena_return(s.a);
 }
 
 /* The end of a batch releases gated frames on every node, not only on the first. */
-TEST(mm_gate, the_end_of_a_batch_covers_every_node)
+TEST_ARENA(mm_gate, the_end_of_a_batch_covers_every_node, arena_borrow(MIB(16), .nodes = 2))
 {
-	struct arena *a = arena_borrow(MIB(16), .nodes = 2);
-
-	if (!a)
-		return;
 	for (node_t n = 0; n < a->mm.nodes; n++) {
 		REQUIRE(meta_reserve(&a->mm.node[n], META_LASTING, 1) == 0);
 		meta_give(&a->mm, meta_take(&a->mm.node[n], META_LASTING), shootdown_tag());
@@ -200,6 +183,228 @@ TEST(mm_gate, the_end_of_a_batch_covers_every_node)
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	meta_end_batch_all(&a->mm);
 	EXPECT_EQ(arena_usage(a).gated, 0);
+}
+
+/* ---- generations ---- */
+
+/*
+ * Gated frames: each frame waits for its own generation, whatever other frames of its block are
+ * gated. Many CPUs that gate frames and end a batch at once get their frames back and share their
+ * rounds.
+ */
+
+enum { FINISHERS_MAX = 31, PATIENCE_MS = 100, RECYCLED = 8, GENERATIONS = 10 };
+
+/* Take `count` frames for tails. Returns true if all are of one block. */
+static bool take_frames(struct arena *a, pfn_t *frame, unsigned count)
+{
+	if (meta_reserve(&a->mm.node[0], META_TAILS, count) < 0)
+		return false;
+	meta_take_many(&a->mm.node[0], META_TAILS, frame, count);
+	return frame[0] >> BLOCK_ORDER == frame[count - 1] >> BLOCK_ORDER;
+}
+
+static bool is_gated(struct arena *a, pfn_t frame)
+{
+	const struct meta_block *block = block_of(&a->mm, frame)->meta;
+
+	return block->gated_map[frame % BLOCK_FRAMES / 64] >> frame % 64 & 1;
+}
+
+static void round_and_release(struct arena *a)
+{
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	meta_release_done(&a->mm.node[0]);
+}
+
+TEST_ARENA(mm_gate, a_late_frame_holds_no_early_one_up, arena_borrow(MIB(16)))
+{
+	pfn_t frame[2];
+	u64 tag;
+
+	REQUIRE(take_frames(a, frame, 2));
+	tag = shootdown_tag();
+	meta_give(&a->mm, frame[0], tag);
+	meta_give(&a->mm, frame[1], tag + 1);
+	round_and_release(a);
+	EXPECT_EQ(shootdown_done(), tag);
+	EXPECT(!is_gated(a, frame[0]));
+	EXPECT(is_gated(a, frame[1]));
+	EXPECT_EQ(arena_usage(a).gated, 1);
 	EXPECT(arena_accounted(a));
-	arena_return(a);
+	round_and_release(a);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+}
+
+/*
+ * A block waits for more generations than it has lots. None of its frames is free early, and the
+ * earliest are not late.
+ */
+TEST_ARENA(mm_gate, no_frame_is_free_early_however_many_generations_its_block_waits_for,
+	   arena_borrow(MIB(16)))
+{
+	pfn_t frame[GENERATIONS];
+	u64 tag;
+
+	REQUIRE(take_frames(a, frame, GENERATIONS));
+	tag = shootdown_tag();
+	for (unsigned i = 0; i < GENERATIONS; i++)
+		meta_give(&a->mm, frame[i], tag + i);
+	EXPECT(arena_accounted(a));
+	for (unsigned i = 0; i < GENERATIONS; i++) {
+		for (unsigned late = i; late < GENERATIONS; late++)
+			EXPECT(is_gated(a, frame[late]));
+		round_and_release(a);
+		EXPECT_EQ(shootdown_done(), tag + i);
+		if (i + 1 < GATE_LOTS)
+			EXPECT(!is_gated(a, frame[i]));
+		EXPECT(arena_accounted(a));
+	}
+	EXPECT_EQ(arena_usage(a).gated, 0);
+}
+
+/*
+ * Closing a section takes a block with gated frames out of metadata memory. None of those frames
+ * may stay in the queue.
+ */
+TEST_ARENA(mm_gate, a_block_that_leaves_takes_its_gated_frames_along, arena_borrow(MIB(16)))
+{
+	pfn_t frame[3];
+	u32 index;
+	struct node *node = &a->mm.node[0];
+
+	REQUIRE(take_frames(a, frame, 3));
+	index = (u32)(frame[0] >> BLOCK_ORDER);
+	meta_give(&a->mm, frame[0], shootdown_tag());
+	meta_give(&a->mm, frame[1], shootdown_tag());
+	meta_give(&a->mm, frame[2], shootdown_tag() + 1);
+	EXPECT_EQ(meta_remove_block(node, index, 1), -EBUSY);
+	REQUIRE(meta_remove_block(node, index, 0) == 0);
+	EXPECT_EQ(node->meta.gated, 0);
+	round_and_release(a);
+	round_and_release(a);
+	meta_leave_block(block_zone(&a->mm, index), index);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+}
+
+/* ---- many CPUs that need the frames that they gate ---- */
+
+struct recycling {
+	struct arena *a;
+	struct provoke until;
+	u32 refused, turns;
+};
+
+static void recycle(void *arg)
+{
+	struct recycling *r = arg;
+	struct node *node = &r->a->mm.node[0];
+	pfn_t frame[RECYCLED];
+
+	while (provoke_goes_on(&r->until)) {
+		if (meta_reserve(node, META_TAILS, RECYCLED) < 0) {
+			atomic_fetch_add(&r->refused, 1);
+			continue;
+		}
+		meta_take_many(node, META_TAILS, frame, RECYCLED);
+		meta_give_many(&r->a->mm, frame, RECYCLED, shootdown_tag());
+		atomic_fetch_add(&r->turns, 1);
+	}
+}
+
+/*
+ * Each CPU needs 8 frames. There are 8 for each CPU and 8 more, so every frame that is neither free
+ * nor in use is gated.
+ */
+TEST_ARENA(mm_gate, recyclers_in_need_all_get_their_frames_back, arena_borrow(MIB(16)))
+{
+	struct recycling r = {.a = a, .until = provoke_begin()};
+	struct famine famine;
+	pfn_t frame;
+	u64 before;
+
+	REQUIRE(take_frames(a, &frame, 1)); /* Metadata memory gets a block for tails */
+	meta_give(&a->mm, frame, 0);
+	famine_begin(&famine, a, META_TAILS, RECYCLED * (CPUS_TOGETHER + 1));
+	before = rounds_so_far();
+	cpus_run_together(recycle, &r);
+	EXPECT_EQ(r.refused, 0);
+	print("  # %u turns, %llu rounds\n", r.turns, rounds_so_far() - before);
+	meta_flush_gated(&a->mm.node[0]);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	famine_end(&famine);
+}
+
+/* ---- many CPUs that end a batch at once ---- */
+
+struct finishing {
+	struct arena *a;
+	pfn_t frame[FINISHERS_MAX];
+	u32 next, gated, go;
+};
+
+static void finish(void *arg)
+{
+	struct finishing *s = arg;
+	struct wait wait = wait_begin(WAIT_GROWTH, "the other CPUs that end a batch");
+
+	wait.soft = true;
+	meta_give(&s->a->mm, s->frame[atomic_fetch_add(&s->next, 1)], shootdown_tag());
+	atomic_fetch_add(&s->gated, 1);
+	while (!atomic_load_acquire(&s->go))
+		wait_spin(&wait, CPU_NONE);
+	meta_flush_gated(&s->a->mm.node[0]);
+}
+
+static u64 full_rounds(void)
+{
+	struct shootdown_stats stats;
+
+	shootdown_stats_read(&stats);
+	return stats.full;
+}
+
+/* Give CPUs that would start more rounds than this time for it, without serving the mailbox. */
+static void let_rounds_reach(u64 rounds, u64 ns)
+{
+	const u64 until = clock_ns() + ns;
+
+	while (full_rounds() < rounds && clock_ns() < until)
+		cpu_relax();
+}
+
+/*
+ * This CPU answers nothing, so a round that another CPU has started cannot end. The other CPUs gate
+ * frames for which that round began too early, and end a batch. They must share one round.
+ */
+TEST_ARENA(mm_gate, cpus_that_end_a_batch_at_once_share_a_round,
+	   cpus_needed(4) ? arena_borrow(MIB(16)) : NULL)
+{
+	struct finishing first = {.a = a, .go = 1}, s = {.a = a};
+	irq_flags_t flags;
+	u32 finishers;
+	u64 before;
+
+	REQUIRE(take_frames(a, s.frame, FINISHERS_MAX));
+	first.frame[0] = s.frame[FINISHERS_MAX - 1];
+	cpus_wait_idle();
+	before = full_rounds();
+
+	flags = irq_save();
+	EXPECT_EQ(cpus_start_idle(finish, &first, 1), 1);
+	CPUS_AWAIT(full_rounds() > before);
+	finishers = cpus_start_idle(finish, &s, FINISHERS_MAX - 1);
+	CPUS_AWAIT(atomic_load_acquire(&s.gated) == finishers);
+	atomic_store_release(&s.go, 1);
+	/* This is the number of rounds if each CPU started its own. */
+	let_rounds_reach(before + 1 + finishers, PATIENCE_MS * NS_PER_MS);
+	irq_restore(flags);
+
+	cpus_await_work();
+	EXPECT(full_rounds() - before <= 2);
+	EXPECT_EQ(finishers, MIN((u32)cpumask_weight(&cpus_online) - 2, (u32)FINISHERS_MAX - 1));
+	print("  # 1 + %u CPUs ended a batch: %llu rounds\n", finishers, full_rounds() - before);
+	for (u32 i = finishers; i < FINISHERS_MAX - 1; i++)
+		meta_give(&a->mm, s.frame[i], 0);
+	EXPECT_EQ(arena_usage(a).gated, 0);
 }

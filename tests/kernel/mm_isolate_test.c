@@ -5,29 +5,28 @@
 #include "mm/zone/isolate.h"
 
 #include "kernel/run/test.h"
+#include "mm/contig/contig.h"
+#include "mm/hvo/hvo_make.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
+#include "mm/zone/buddy.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 
 enum { FAULTS_MAX = 1000 };
 
-TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
+TEST_ARENA(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	struct block_list list = BLOCK_LIST_INIT;
 	struct isolation token;
-	struct zone *zone;
-	u32 first;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a) + AT;
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a) + AT;
 	EXPECT_EQ(isolate_range(zone, first, RANGE, &token), 0);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), (u64)RANGE * BLOCK_FRAMES);
 	EXPECT(arena_accounted(a));
@@ -42,21 +41,14 @@ TEST(mm_isolate, what_is_isolated_is_not_given_out_and_comes_back_whole)
 	isolate_undo(zone, &token);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_isolate, two_isolations_do_not_overlap)
+TEST_ARENA(mm_isolate, two_isolations_do_not_overlap, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	struct isolation token, other;
-	struct zone *zone;
-	u32 first;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a) + AT;
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a) + AT;
 	EXPECT_EQ(isolate_range(zone, first, RANGE, &token), 0);
 	EXPECT_EQ(isolate_range(zone, first - AT, RANGE, &other), (u64)-EBUSY);
 	/* The first isolation is unchanged. */
@@ -68,8 +60,6 @@ TEST(mm_isolate, two_isolations_do_not_overlap)
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 8 * BLOCK_FRAMES);
 	isolate_undo(zone, &other);
 	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* A digest of all records of a GiB: state, type, isolation, and how the runs are cut. */
@@ -115,14 +105,11 @@ static bool isolate_with_fault(struct arena *a, u32 first, u32 fault, u64 digest
 /*
  * Every step of isolating fails once. Afterwards everything is as before, so one arena is enough.
  */
-TEST(mm_isolate, every_failure_point_rolls_back)
+TEST_ARENA(mm_isolate, every_failure_point_rolls_back, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	u32 first, fault = 1;
 	u64 digest;
 
-	if (!a)
-		return;
 	first = arena_phantom_block(a);
 	/* Runs of many sizes make many steps. */
 	for (u32 i = 1; i < GIB_BLOCKS; i += 24)
@@ -133,48 +120,16 @@ TEST(mm_isolate, every_failure_point_rolls_back)
 	EXPECT(fault - 1 > 40 && fault < FAULTS_MAX);
 	EXPECT_EQ(migratetype_set(&a->mm, first, GIB_BLOCKS, MIGRATE_MOVABLE), 0);
 	EXPECT(one_free_gigabyte(arena_phantom_zone(a)));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-/* ---- the owner of an isolation ---- */
-
-TEST(mm_isolate, an_isolation_goes_with_its_token)
-{
-	struct arena *a = borrow_gigabyte();
-	struct isolation first_place, token = {.count = 0};
-	struct zone *zone;
-	u32 first;
-
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a) + AT;
-	EXPECT_EQ(isolate_range(zone, first, RANGE, &first_place), 0);
-	isolate_move(zone, &first_place, &token);
-	EXPECT_EQ(first_place.count, 0);
-	EXPECT_EQ(token.count, (u64)RANGE);
-	EXPECT(arena_accounted(a));
-	isolate_undo(zone, &token);
-	EXPECT_EQ(token.count, 0);
-	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* If such a section was opened again, the isolated blocks would get a new type. */
-TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
+TEST_ARENA(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed, borrow_gigabyte())
 {
-	struct arena *a = borrow_gigabyte();
 	struct isolation token;
-	struct zone *zone;
 	u64 section, digest;
-	u32 first;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = arena_phantom_block(a);
 	section = first / SECTION_BLOCKS;
 	/* The range reaches into the next section. */
 	EXPECT_EQ(isolate_range(zone, first + SECTION_BLOCKS - 1, 2, &token), 0);
@@ -190,8 +145,6 @@ TEST(mm_isolate, a_section_that_is_isolated_in_part_is_not_closed)
 		EXPECT_EQ(section_close(&a->mm, section + i), 0);
 	/* A section that is not open cannot be isolated. */
 	EXPECT_EQ(isolate_range(zone, first, 2, &token), (u64)-EBUSY);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- with other CPUs at work ---- */
@@ -217,19 +170,14 @@ static void publish_when_isolated(void *arg)
  * Isolation waits for blocks in transit, except for those that are on their way to UNOPENED,
  * because they come back as different blocks.
  */
-TEST(mm_isolate, a_block_whose_section_closes_is_not_isolated)
+TEST_ARENA(mm_isolate, a_block_whose_section_closes_is_not_isolated,
+	   cpus_needed(2) ? borrow_gigabyte() : NULL)
 {
-	struct publisher p = {.list = BLOCK_LIST_INIT};
+	struct publisher p = {.a = a, .list = BLOCK_LIST_INIT};
 	const cpu_t other = cpus_find_other();
+	struct zone *zone = arena_phantom_zone(a);
 	struct isolation token;
-	struct zone *zone;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	p.a = borrow_gigabyte();
-	if (!p.a)
-		return;
-	zone = arena_phantom_zone(p.a);
 	EXPECT_EQ(block_take(zone, FREE_BARE, BLOCK_ORDER, 1, BLOCK_UNOPENED, &p.list), 1);
 	REQUIRE(work_start(other, publish_when_isolated, &p) == 0);
 	EXPECT_EQ(isolate_range(zone, p.list.head, 4, &token), (u64)-EBUSY);
@@ -237,8 +185,6 @@ TEST(mm_isolate, a_block_whose_section_closes_is_not_isolated)
 	work_wait(other, 0);
 	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), 0);
 	EXPECT(one_free_gigabyte(zone));
-	EXPECT(arena_accounted(p.a));
-	arena_return(p.a);
 }
 
 /* Pages come and go on all CPUs while ranges are isolated and released. */
@@ -276,20 +222,130 @@ static void churn(void *arg)
 	atomic_fetch_add(&c->done, 1);
 }
 
-TEST(mm_isolate, ranges_come_and_go_while_pages_do)
+TEST_ARENA(mm_isolate, ranges_come_and_go_while_pages_do, borrow_gigabyte())
 {
-	struct churn c = {.a = borrow_gigabyte()};
-	cpu_t cpus;
+	struct churn c = {.a = a};
+	const cpu_t cpus = cpus_run_together(churn, &c);
 
-	if (!c.a)
-		return;
-	cpus = cpus_run_together(churn, &c);
 	EXPECT_EQ(c.done, cpus);
 	cpus_note_met(c.isolated, "ranges isolated");
-	EXPECT_EQ(listed(arena_phantom_zone(c.a), MIGRATE_ISOLATE), 0);
-	EXPECT(arena_accounted(c.a));
-	pcp_drain_all(&c.a->mm);
-	EXPECT(arena_small_lists_whole(c.a));
-	EXPECT(arena_accounted(c.a));
-	arena_return(c.a);
+	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_ISOLATE), 0);
+	EXPECT(arena_accounted(a));
+	pcp_drain_all(&a->mm);
+	EXPECT(arena_small_lists_whole(a));
+}
+
+/* ---- migratetypes ---- */
+
+/*
+ * Migratetypes: the pages on a free list always have the type of that list, and a change of type is
+ * complete or not made at all. Phantom memory is enough, because nothing is written to it.
+ */
+
+TEST_ARENA(mm_migratetype, impossible_ranges_are_refused,
+	   arena_borrow(MIB(16), .phantom = GIB(1), .phantom_nodes = 2))
+{
+	u32 first;
+
+	arena_open_all(a);
+	first = arena_phantom_block(a);
+	EXPECT_EQ(migratetype_set(&a->mm, first, 0, MIGRATE_CMA), (u64)-EINVAL);
+	/* The range ends beyond RAM. */
+	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS - 1, 2, MIGRATE_CMA), (u64)-EINVAL);
+	EXPECT_EQ(migratetype_set(&a->mm, first - 1, 2, MIGRATE_CMA), (u64)-EINVAL);
+	EXPECT_EQ(migratetype_set(&a->mm, 0, ~0U, MIGRATE_CMA), (u64)-EINVAL);
+	/* The range has two zones. */
+	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS / 2 - 1, 2, MIGRATE_CMA),
+		  (u64)-EINVAL);
+	EXPECT_EQ(migratetype_set(&a->mm, first, 1, MIGRATE_TYPES), (u64)-EINVAL);
+	EXPECT_EQ(migratetype_set(&a->mm, arena_block(a), 1, MIGRATE_CMA),
+		  (u64)-EBUSY); /* Metadata memory */
+	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_CMA), 0);
+}
+
+/*
+ * A block that is free as a huge page, and one that is bare, are declared CMA. Neither is given out
+ * as a huge page, or taken for a change that does not leave it free.
+ */
+TEST_ARENA(mm_migratetype, cma_blocks_are_no_huge_pages, borrow_gigabyte())
+{
+	struct page *chain = NULL, *page = take_phantom(a, BLOCK_ORDER);
+	struct zone *zone = arena_phantom_zone(a);
+	u32 huge, bare;
+
+	REQUIRE(page);
+	huge = block_of_page(page);
+	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
+	bare = arena_phantom_block(a) + GIB_BLOCKS - 1;
+	REQUIRE(bare != huge);
+	EXPECT_EQ(block_look_at(&a->mm, huge).state, BLOCK_HUGE);
+	EXPECT_EQ(migratetype_set(&a->mm, huge, 1, MIGRATE_CMA), 0);
+	EXPECT_EQ(migratetype_set(&a->mm, bare, 1, MIGRATE_CMA), 0);
+	EXPECT_EQ(block_take_in(zone, bare, 1, 1u << FREE_BARE | 1u << FREE_MAPPED, BLOCK_FULL),
+		  BLOCK_NONE);
+	EXPECT_EQ(chain_take_all(&chain, &a->mm, BLOCK_ORDER, PAGE_NODE, a->options.nodes),
+		  GIB_BLOCKS - 2);
+	EXPECT_EQ(listed(zone, MIGRATE_CMA), 2 * BLOCK_FRAMES);
+	chain_give(&chain, &a->mm);
+}
+
+/* ---- pieces in transit ---- */
+
+/*
+ * Runs in transit: 512 pieces become one run, and one run becomes 512 pieces, while other CPUs
+ * isolate some of the pieces. Phantom memory is enough.
+ */
+
+enum { PIECE = 5 };
+
+static void expect_pieces(struct arena *a)
+{
+	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + GIB_BLOCKS; i++) {
+		const struct block_word word = block_look_at(&a->mm, i);
+
+		if (word.order != BLOCK_ORDER || !(word.flags & BLOCK_TRANSIT) ||
+		    word.state != BLOCK_BARE)
+			test_fail(__FILE__, __LINE__, "block %u is no bare piece in transit", i);
+	}
+}
+
+static void change_type(struct zone *zone, u32 index, u8 clear, u8 set)
+{
+	spin_lock(&zone->lock);
+	EXPECT_EQ(migratetype_change(zone, index, index + 1, clear, set), 1);
+	spin_unlock(&zone->lock);
+}
+
+/*
+ * Another CPU may isolate a piece, or declare it CMA, at any time between taking the pieces and
+ * joining them.
+ */
+TEST_ARENA(mm_transit, a_piece_that_is_isolated_keeps_the_page_from_being_made, borrow_gigabyte())
+{
+	struct block_list pieces = BLOCK_LIST_INIT;
+	struct contig_stats stats = {0};
+	struct isolation token;
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a);
+
+	REQUIRE(contig_take(zone, first, GIB_BLOCKS,
+			    &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, &pieces,
+			    &stats) == 0);
+	EXPECT_EQ(pieces.count, GIB_BLOCKS);
+	EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
+	EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
+	expect_pieces(a);
+	isolate_undo(zone, &token);
+	change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_CMA);
+	EXPECT_EQ(hvo_gather(&a->mm, first), (u64)-EBUSY);
+	expect_pieces(a);
+	change_type(zone, first + PIECE, BLOCK_TYPE_MASK, MIGRATE_MOVABLE);
+	EXPECT_EQ(isolate_block(zone, first + PIECE, &token), 0);
+	block_list_publish_free(&a->mm, &pieces);
+	/* The piece was published with its new type. */
+	EXPECT_EQ(listed(zone, MIGRATE_ISOLATE), BLOCK_FRAMES);
+	EXPECT(arena_accounted(a));
+	isolate_undo(zone, &token);
+	EXPECT(one_free_gigabyte(zone));
 }

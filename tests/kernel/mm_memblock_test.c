@@ -6,7 +6,6 @@
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 
 enum { LIST_MAX = 512 };
@@ -15,23 +14,22 @@ static struct boot_info info;
 static struct memblock_range memory_ranges[LIST_MAX], reserved_ranges[LIST_MAX];
 static struct memblock_list memory, reserved;
 
-static void begin(void)
-{
-	info.ranges = 0;
-	info.ranges_lost = 0;
-	memory = (struct memblock_list){.range = memory_ranges, .max = LIST_MAX};
-	reserved = (struct memblock_list){.range = reserved_ranges, .max = LIST_MAX};
-}
-
 /* Add a range as firmware would, and not through boot_info_add_range(), which refuses nonsense. */
 static void say(phys_t start, phys_t end, enum mem_kind kind)
 {
 	info.range[info.ranges++] = (struct mem_range){.start = start, .end = end, .kind = kind};
 }
 
-static int sort_out(void)
+/* Sort out what was said since the last time, into a list with so much room. */
+static int sort_out(size_t room)
 {
-	return memblock_sort_out(&info, &memory, &reserved);
+	int err;
+
+	memory = (struct memblock_list){.range = memory_ranges, .max = room};
+	reserved = (struct memblock_list){.range = reserved_ranges, .max = LIST_MAX};
+	err = memblock_sort_out(&info, &memory, &reserved);
+	info.ranges = 0;
+	return err;
 }
 
 static void expect_range(size_t i, phys_t start, phys_t end)
@@ -54,11 +52,10 @@ static bool sorted_and_disjoint(const struct memblock_list *list)
 
 TEST(mm_memblock, unaligned_ram_shrinks_and_unaligned_rest_grows)
 {
-	begin();
 	say(MIB(1) + 1, MIB(4) - 1, MEM_RAM);
 	say(MIB(2) + 100, MIB(2) + 200, MEM_RESERVED);
 	say(MIB(8) + 10, MIB(8) + 4000, MEM_RAM); /* less than a page */
-	EXPECT_EQ(sort_out(), 0);
+	EXPECT_EQ(sort_out(LIST_MAX), 0);
 	EXPECT_EQ(memory.count, 2);
 	expect_range(0, MIB(1) + KIB(4), MIB(2));
 	expect_range(1, MIB(2) + KIB(4), MIB(4) - KIB(4));
@@ -66,13 +63,12 @@ TEST(mm_memblock, unaligned_ram_shrinks_and_unaligned_rest_grows)
 
 TEST(mm_memblock, what_is_not_ram_wins_wherever_it_is_listed)
 {
-	begin();
 	say(MIB(10), MIB(12), MEM_RESERVED); /* before */
 	say(MIB(1), MIB(64), MEM_RAM);
 	say(MIB(20), MIB(22), MEM_ACPI); /* after */
 	say(MIB(30), MIB(31), MEM_BAD);
 	say(MIB(63), MIB(70), MEM_RESERVED);
-	EXPECT_EQ(sort_out(), 0);
+	EXPECT_EQ(sort_out(LIST_MAX), 0);
 	EXPECT_EQ(memory.count, 4);
 	expect_range(0, MIB(1), MIB(10));
 	expect_range(1, MIB(12), MIB(20));
@@ -82,11 +78,10 @@ TEST(mm_memblock, what_is_not_ram_wins_wherever_it_is_listed)
 
 TEST(mm_memblock, what_the_loader_left_is_ram_but_kept)
 {
-	begin();
 	say(MIB(1), MIB(8), MEM_RAM);
 	say(MIB(8), MIB(9), MEM_LOADER);
 	say(MIB(9), MIB(16), MEM_RAM);
-	EXPECT_EQ(sort_out(), 0);
+	EXPECT_EQ(sort_out(LIST_MAX), 0);
 	EXPECT_EQ(memory.count, 1);
 	expect_range(0, MIB(1), MIB(16));
 	REQUIRE(reserved.count == 2);
@@ -98,11 +93,9 @@ TEST(mm_memblock, what_the_loader_left_is_ram_but_kept)
 
 TEST(mm_memblock, a_full_list_loses_ram_but_never_invents_any)
 {
-	begin();
-	memory.max = 4;
 	for (unsigned i = 0; i < 8; i++)
 		say(MIB(1) + i * MIB(3), MIB(2) + i * MIB(3), MEM_RAM);
-	EXPECT_EQ(sort_out(), 0);
+	EXPECT_EQ(sort_out(4), 0);
 	EXPECT_EQ(memory.count, 4);
 	EXPECT(sorted_and_disjoint(&memory));
 	for (size_t i = 0; i < memory.count; i++)
@@ -113,29 +106,25 @@ TEST(mm_memblock, a_full_list_loses_ram_but_never_invents_any)
 
 TEST(mm_memblock, no_ram_is_an_error)
 {
-	begin();
-	EXPECT_EQ(sort_out(), -ENOMEM);
-	begin();
+	EXPECT_EQ(sort_out(LIST_MAX), -ENOMEM);
 	say(0, GIB(1), MEM_RESERVED);
 	say(MIB(1) + 1, MIB(1) + KIB(4), MEM_RAM);
-	EXPECT_EQ(sort_out(), -ENOMEM);
-	begin();
+	EXPECT_EQ(sort_out(LIST_MAX), -ENOMEM);
 	say(MIB(1), MIB(2), MEM_RAM);
 	say(0, GIB(1), MEM_RESERVED);
-	EXPECT_EQ(sort_out(), -ENOMEM);
+	EXPECT_EQ(sort_out(LIST_MAX), -ENOMEM);
 	EXPECT_EQ(memory.count, 0);
 }
 
 TEST(mm_memblock, ram_beyond_what_can_be_mapped_is_cut_off)
 {
-	begin();
 	say(MIB(1), MIB(2), MEM_RAM);
 	say(PHYS_LIMIT - MIB(1), PHYS_LIMIT + MIB(1), MEM_RAM);
 	say(PHYS_LIMIT + GIB(1), PHYS_LIMIT + GIB(2), MEM_RAM);
 	say(~0ULL - 5000, ~0ULL, MEM_RAM);
 	say(~0ULL - 100, ~0ULL, MEM_RAM); /* rounding up must not wrap to 0 */
 	say(~0ULL - 50, ~0ULL, MEM_RESERVED);
-	EXPECT_EQ(sort_out(), 0);
+	EXPECT_EQ(sort_out(LIST_MAX), 0);
 	EXPECT_EQ(memory.count, 2);
 	expect_range(0, MIB(1), MIB(2));
 	expect_range(1, PHYS_LIMIT - MIB(1), PHYS_LIMIT);
@@ -143,12 +132,11 @@ TEST(mm_memblock, ram_beyond_what_can_be_mapped_is_cut_off)
 
 TEST(mm_memblock, a_range_that_ends_before_it_starts_is_nothing)
 {
-	begin();
 	say(MIB(1), MIB(32), MEM_RAM);
 	say(MIB(64), MIB(40), MEM_RAM);
 	say(MIB(20), MIB(10), MEM_RESERVED);
 	say(MIB(5), MIB(5), MEM_RESERVED);
-	EXPECT_EQ(sort_out(), 0);
+	EXPECT_EQ(sort_out(LIST_MAX), 0);
 	EXPECT_EQ(memory.count, 1);
 	expect_range(0, MIB(1), MIB(32));
 }
@@ -165,10 +153,9 @@ static void take(phys_t start, u64 bytes)
 
 TEST(mm_memblock, the_highest_place_that_fits_is_found)
 {
-	begin();
 	say(MIB(1), MIB(16), MEM_RAM);
 	say(MIB(32), MIB(33), MEM_RAM);
-	EXPECT_EQ(sort_out(), 0);
+	EXPECT_EQ(sort_out(LIST_MAX), 0);
 	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(64), PAGE_SIZE, TIB(1), NODE_NONE),
 		  MIB(33) - KIB(64));
 	EXPECT_EQ(memblock_find(&memory, &reserved, MIB(2), PAGE_SIZE, TIB(1), NODE_NONE), MIB(14));
@@ -185,9 +172,8 @@ TEST(mm_memblock, the_highest_place_that_fits_is_found)
 
 TEST(mm_memblock, nodes_split_ranges_and_rest_stays_on_node_0)
 {
-	begin();
 	say(MIB(1), MIB(64), MEM_RAM);
-	EXPECT_EQ(sort_out(), 0);
+	EXPECT_EQ(sort_out(LIST_MAX), 0);
 	memblock_list_set_node(&memory, MIB(16), MIB(32), 1);
 	memblock_list_set_node(&memory, MIB(48), GIB(4), 2);
 	EXPECT_EQ(memory.count, 4);

@@ -10,7 +10,6 @@
 #include "mm/contig/contig.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
-#include "mm/page/page_poison.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
@@ -36,14 +35,11 @@ static u64 *contents(const struct page *page)
 	return page_address(page);
 }
 
-TEST(mm_owner, the_summary_counts_what_is_held_and_only_that)
+TEST_ARENA(mm_owner, the_summary_counts_what_is_held_and_only_that, borrow_watched(WATCH_OWNERS))
 {
-	struct arena *a = borrow_watched(WATCH_OWNERS);
 	struct page *small, *middle, *huge;
 	u64 since;
 
-	if (!a)
-		return;
 	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 0);
 	small = alloc_one(a, 0);
 	middle = alloc_one(a, 5);
@@ -62,111 +58,81 @@ TEST(mm_owner, the_summary_counts_what_is_held_and_only_that)
 	mm_page_free(&a->mm, small);
 	mm_page_free(&a->mm, huge);
 	EXPECT_EQ(page_owner_summary(&a->mm, 0, 4), 0);
-	arena_return(a);
 }
 
 /* ---- poison ---- */
 
-/* A misused page is named and counted, and the lists do not change otherwise. */
-TEST(mm_owner, a_write_after_free_is_caught_wherever_it_hits)
+/*
+ * A misused page is named and counted, and the lists do not change otherwise. The write is also
+ * caught if the block was wholly free in between and was split again.
+ */
+TEST_ARENA(mm_owner, a_write_after_free_is_caught_wherever_it_hits,
+	   borrow_watched(WATCH_POISON | WATCH_OWNERS))
 {
 	const unsigned orders[] = {0, 3, 6, BLOCK_ORDER};
-	struct arena *a = borrow_watched(WATCH_POISON | WATCH_OWNERS);
-
-	test_option("debug.bad_free", "keep");
-	for (unsigned i = 0; a && i < ARRAY_LEN(orders); i++) {
-		const u64 words = order_pages(orders[i]) * PAGE_SIZE / 8, before = page_misuses();
-		struct page *page = alloc_one(a, orders[i]), *again;
-
-		if (!page)
-			break;
-		mm_page_free(&a->mm, page);
-		contents(page)[words - 1] ^= 1; /* one bit of the page's last word */
-		again = alloc_one(a, orders[i]);
-		EXPECT(again == page); /* the page freed last is allocated first */
-		EXPECT_EQ(page_misuses() - before, 1);
-		if (again)
-			mm_page_free(&a->mm, again);
-	}
-	if (a)
-		arena_return(a);
-}
-
-/* The write is also caught if the block was wholly free in between and was split again. */
-TEST(mm_owner, a_write_after_free_is_caught_when_the_block_is_split_again)
-{
-	struct arena *a = borrow_watched(WATCH_POISON | WATCH_OWNERS);
-	const u64 before = page_misuses();
-	struct page *page = a ? alloc_one(a, 0) : NULL;
-
-	test_option("debug.bad_free", "keep");
-	if (page) {
-		mm_page_free(&a->mm, page);
-		pcp_drain_all(&a->mm);
-		EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
-		contents(page)[7] = 0;
-		page = alloc_one(a, 4);
-		EXPECT_EQ(page_misuses() - before, 1);
-		if (page)
-			mm_page_free(&a->mm, page);
-		page = alloc_one(a, 4); /* the message comes only once */
-		EXPECT_EQ(page_misuses() - before, 1);
-		if (page)
-			mm_page_free(&a->mm, page);
-	}
-	if (a)
-		arena_return(a);
-}
-
-TEST(mm_owner, a_pool_page_is_no_write_after_free)
-{
-	struct arena *a = borrow_watched(WATCH_POISON);
 	const u64 before = page_misuses();
 	struct page *page;
-	u32 index;
 
-	if (!a)
-		return;
-	page = alloc_one(a, BLOCK_ORDER);
+	test_option("debug.bad_free", "keep");
+	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
+		const u64 words = order_pages(orders[i]) * PAGE_SIZE / 8;
+
+		REQUIRE((page = alloc_one(a, orders[i])));
+		mm_page_free(&a->mm, page);
+		contents(page)[words - 1] ^= 1; /* one bit of the page's last word */
+		/* the page freed last is allocated first */
+		REQUIRE(alloc_one(a, orders[i]) == page);
+		EXPECT_EQ(page_misuses() - before, i + 1);
+		mm_page_free(&a->mm, page);
+	}
+	REQUIRE((page = alloc_one(a, 0)));
+	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
+	contents(page)[7] = 0;
+	for (unsigned i = 0; i < 2; i++) { /* the message comes only once */
+		REQUIRE((page = alloc_one(a, 4)));
+		EXPECT_EQ(page_misuses() - before, ARRAY_LEN(orders) + 1);
+		mm_page_free(&a->mm, page);
+	}
+}
+
+TEST_ARENA(mm_owner, a_pool_page_is_no_write_after_free, borrow_watched(WATCH_POISON))
+{
+	const u64 before = page_misuses();
+	u32 index;
+	struct page *page = alloc_one(a, BLOCK_ORDER);
+
 	REQUIRE(page);
 	mm_page_free(&a->mm, page);
 	pcp_drain_all(&a->mm);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	index = a->pool.node[0].free.head;
 	/* the same block, which is still huge */
 	EXPECT_EQ(index, page_to_pfn(page) >> BLOCK_ORDER);
 	*(u64 *)phys_to_virt(block_pfn(index) << PAGE_SHIFT) = 1;
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 1), 1);
 	page = alloc_one(a, BLOCK_ORDER);
 	REQUIRE(page);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(page_misuses(), before);
-	arena_return(a);
 }
 
 /* The blocks of a range were never filled with poison, so they may have any contents. */
-TEST(mm_owner, a_contiguous_range_is_no_write_after_free)
+TEST_ARENA(mm_owner, a_contiguous_range_is_no_write_after_free, borrow_watched(WATCH_POISON))
 {
-	struct arena *a = borrow_watched(WATCH_POISON);
 	const u64 before = page_misuses();
 	struct page *range;
 
 	test_option("debug.bad_free", "keep");
-	if (!a)
-		goto out;
 	test_option("contig", "index"); /* the other searches read mapped sections only */
 	for (u32 index = arena_block(a); block_at(&a->mm, index); index++)
 		if (block_look_at(&a->mm, index).state == BLOCK_BARE)
 			*(u64 *)phys_to_virt(block_pfn(index) << PAGE_SHIFT) = 1;
 	range = mm_contig_alloc(&a->mm, BLOCK_ORDER + 1, 0);
-	EXPECT(range);
+	REQUIRE(range);
 	EXPECT_EQ(page_misuses(), before);
-	if (range)
-		mm_contig_free_range(&a->mm, page_to_pfn(range), order_pages(BLOCK_ORDER + 1));
-	EXPECT(arena_accounted(a));
-out:
-	if (a)
-		arena_return(a);
+	mm_contig_free_range(&a->mm, page_to_pfn(range), order_pages(BLOCK_ORDER + 1));
 }
 
 /* ---- misuse that does not end the machine ---- */
@@ -175,19 +141,14 @@ out:
  * No kind of misuse changes an arena's lists and counts, except that a page freed twice is kept out
  * of use.
  */
-TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
+TEST_ARENA(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses,
+	   borrow_watched(WATCH_OWNERS))
 {
-	struct arena *a = borrow_watched(WATCH_OWNERS);
 	const u64 before = page_misuses();
-	struct page *page, *two;
+	struct page *page = alloc_one(a, 3), *two = alloc_one(a, 4);
 
 	test_option("debug.bad_free", "keep");
-	if (!a)
-		goto out;
-	page = alloc_one(a, 3);
-	two = alloc_one(a, 4);
-	if (!page || !two)
-		goto out;
+	REQUIRE(page && two);
 	mm_page_free(&a->mm, &page[1]); /* a tail */
 	EXPECT_EQ(page_misuses() - before, 1);
 	page->refcount = 2;
@@ -213,8 +174,4 @@ TEST(mm_owner, misused_pages_change_nothing_but_the_count_of_misuses)
 	mm_page_free(&a->mm, two); /* also a second time */
 	EXPECT_EQ(page_misuses() - before, 7);
 	EXPECT_EQ(arena_usage(a).bad, 2);
-	EXPECT(arena_accounted(a));
-out:
-	if (a)
-		arena_return(a);
 }

@@ -3,7 +3,6 @@
  * be allocated and given back.
  */
 #include "kernel/run/test.h"
-#include "mm/memmap/meta.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
@@ -14,21 +13,15 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/holder.h"
+#include "tests/kernel/listed.h"
 #include "tests/kernel/random.h"
 
-static struct page *alloc_phantom(struct arena *a, unsigned order)
+TEST_ARENA(mm_page, every_order_is_one_aligned_compound_page,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	return mm_page_alloc(&a->mm, order, USE_MOVABLE, PAGE_NODE, a->options.nodes);
-}
-
-TEST(mm_page, every_order_is_one_aligned_compound_page)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-
-	if (!a)
-		return;
 	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
-		struct page *page = alloc_phantom(a, order);
+		struct page *page = take_phantom(a, order);
 
 		REQUIRE(page);
 		EXPECT(IS_ALIGNED(page_to_pfn(page), order_pages(order)));
@@ -44,8 +37,6 @@ TEST(mm_page, every_order_is_one_aligned_compound_page)
 		EXPECT_EQ(page->refcount, 0);
 	}
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 TEST(mm_page, orders_that_do_not_exist_are_refused)
@@ -60,14 +51,12 @@ TEST(mm_page, orders_that_do_not_exist_are_refused)
  * PAGE_NODE with such a node finds nothing, even if pages of other nodes lie ready. Without
  * PAGE_NODE, such a node means this CPU's own.
  */
-TEST(mm_page, a_node_that_does_not_exist_has_no_page)
+TEST_ARENA(mm_page, a_node_that_does_not_exist_has_no_page,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
 	const unsigned orders[] = {0, 1, PAGE_ORDERS - 1, BLOCK_ORDER, GIGA_ORDER};
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
 	struct page *page, *pages[4];
 
-	if (!a)
-		return;
 	for (unsigned i = 0; i < ARRAY_LEN(orders); i++) {
 		page = mm_page_alloc(&a->mm, orders[i], USE_MOVABLE, PAGE_NODE, a->mm.nodes - 1);
 		REQUIRE(page);
@@ -89,8 +78,6 @@ TEST(mm_page, a_node_that_does_not_exist_has_no_page)
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, a->mm.nodes);
 	REQUIRE(page);
 	mm_page_free(&a->mm, page);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- edges of RAM ---- */
@@ -114,30 +101,23 @@ static void expect_frames_taken(struct arena *a, phys_t from, u64 bytes, unsigne
 	chain_give(&chain, &a->mm);
 }
 
-TEST(mm_page, the_last_page_of_ram_is_used_and_none_beyond)
+TEST_ARENA(mm_page, the_last_page_of_ram_is_used_and_none_beyond,
+	   arena_borrow(MIB(16), .short_by = KIB(300)))
 {
-	struct arena *a = arena_borrow(MIB(16), .short_by = KIB(300));
-
-	if (!a)
-		return;
 	expect_frames_taken(a, a->start + MIB(16) - KIB(304), KIB(4), 1);
 	expect_frames_taken(a, a->start + MIB(16) - KIB(300), KIB(300), 0);
-	arena_return(a);
 }
 
 /*
  * Two nodes meet in the middle of a block. Its pages belong to two zones and never merge across the
  * border.
  */
-TEST(mm_page, a_block_shared_by_two_nodes_serves_both)
+TEST_ARENA(mm_page, a_block_shared_by_two_nodes_serves_both,
+	   arena_borrow(MIB(16), .nodes = 2, .skew = KIB(700)))
 {
-	struct arena *a = arena_borrow(MIB(16), .nodes = 2, .skew = KIB(700));
 	struct page *page;
-	phys_t border;
+	const phys_t border = a->start + MIB(8) + KIB(700);
 
-	if (!a)
-		return;
-	border = a->start + MIB(8) + KIB(700);
 	expect_frames_taken(a, border - KIB(64), KIB(128), 1);
 	pcp_drain_all(&a->mm);
 	for (phys_t at = border - KIB(4); at <= border; at += KIB(4)) {
@@ -145,8 +125,6 @@ TEST(mm_page, a_block_shared_by_two_nodes_serves_both)
 		EXPECT_EQ(a->mm.zone[page->zone].node, at >= border);
 		EXPECT(page->flags & PAGE_BUDDY || page->flags == 0);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 struct boot_pages {
@@ -165,14 +143,12 @@ static void free_boot_page(void *arg)
 				      (boot->a->start + MIB(6) + KIB(40)) / PAGE_SIZE + n));
 }
 
-TEST(mm_page, pages_of_the_boot_are_freed_like_any_other)
+TEST_ARENA(mm_page, pages_of_the_boot_are_freed_like_any_other,
+	   arena_borrow(MIB(16), .boot = {{MIB(6) + KIB(40), KIB(16)}}))
 {
-	struct arena *a = arena_borrow(MIB(16), .boot = {{MIB(6) + KIB(40), KIB(16)}});
 	struct boot_pages boot = {.a = a};
 	u64 available;
 
-	if (!a)
-		return;
 	EXPECT_EQ(arena_usage(a).in_use, 4);
 	EXPECT(arena_accounted(a));
 	available = arena_available(a);
@@ -183,50 +159,7 @@ TEST(mm_page, pages_of_the_boot_are_freed_like_any_other)
 	EXPECT_EQ(arena_available(a), available + 4);
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
-
-/* ---- requests ---- */
-
-TEST(mm_page, a_zeroed_page_is_zero_however_dirty_it_was)
-{
-	u64 *word, wrong = 0;
-	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
-
-	REQUIRE(page);
-	word = page_address(page);
-	for (u64 i = 0; i < 8 * PAGE_SIZE / sizeof(*word); i++)
-		word[i] = ~i;
-	page_free(page);
-	page = page_alloc(3, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	REQUIRE(page);
-	/* the page freed last is allocated first, and it is the dirty one */
-	EXPECT(word == page_address(page));
-	word = page_address(page);
-	for (u64 i = 0; i < 8 * PAGE_SIZE / sizeof(*word); i++)
-		wrong += word[i] != 0;
-	EXPECT_EQ(wrong, 0);
-	page_free(page);
-}
-
-#ifndef HOST_FAST /* with HOST_FAST no struct page is shared */
-/*
- * page_try_get() reads the struct page before it writes, because the tail lies on a page that is
- * read-only for every CPU.
- */
-TEST(mm_page, a_reference_to_a_shared_tail_fails_without_a_fault)
-{
-	struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
-
-	if (!page)
-		SKIP("no 2 MiB page on this machine");
-	EXPECT(!page_try_get(&page[100]));
-	EXPECT_EQ(page->refcount, 1);
-	EXPECT(page_head(&page[100]) == page);
-	page_free(page);
-}
-#endif
 
 /* ---- random work, by one CPU and by all ---- */
 
@@ -266,34 +199,26 @@ static void allocate_at_random(void *arg)
 			mm_page_free(&w->a->mm, held[slot]);
 }
 
-static void check_random_work(struct work *w)
+TEST_ARENA(mm_page, counters_equal_walks_after_random_work,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	EXPECT_EQ(w->mixed_up, 0);
-	EXPECT(arena_accounted(w->a));
-	pcp_drain_all(&w->a->mm);
-	EXPECT_EQ(arena_usage(w->a).in_use, 0);
-	EXPECT(arena_small_lists_whole(w->a));
-	EXPECT(arena_accounted(w->a));
-	arena_return(w->a);
-}
+	struct work w = {.a = a};
 
-TEST(mm_page, counters_equal_walks_after_random_work)
-{
-	struct work w = {.a = arena_borrow(MIB(16), .phantom = GIB(1))};
-
-	if (!w.a)
-		return;
 	for (unsigned i = 0; i < 8; i++)
 		allocate_at_random(&w);
-	check_random_work(&w);
+	EXPECT_EQ(w.mixed_up, 0);
+	EXPECT(arena_accounted(a));
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
+	EXPECT(arena_small_lists_whole(a));
 }
 
 /* ---- freeing a page to which there are references ---- */
 
 static void expect_kept(struct arena *a, unsigned order)
 {
-	struct page *page = alloc_phantom(a, order),
-		    *many[3] = {alloc_phantom(a, 0), page, alloc_phantom(a, 3)};
+	struct page *page = take_phantom(a, order),
+		    *many[3] = {take_phantom(a, 0), page, take_phantom(a, 3)};
 	const u64 before = page_misuses();
 
 	REQUIRE(page && many[0] && many[2]);
@@ -315,12 +240,9 @@ static void expect_kept(struct arena *a, unsigned order)
  * Pages of any order are kept, freed singly or in bulk, on the fast path and on the path that
  * records owners.
  */
-TEST(mm_page, a_page_of_any_order_with_references_is_kept)
+TEST_ARENA(mm_page, a_page_of_any_order_with_references_is_kept,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
-
-	if (!a)
-		return;
 	test_option("debug.bad_free", "keep");
 	for (unsigned order = 0; order <= BLOCK_ORDER + 1 && !test_failed(); order++) {
 		atomic_store_relaxed(&a->mm.watch, 0);
@@ -328,17 +250,12 @@ TEST(mm_page, a_page_of_any_order_with_references_is_kept)
 		atomic_store_relaxed(&a->mm.watch, WATCH_OWNERS);
 		expect_kept(a, order <= BLOCK_ORDER ? order : GIGA_ORDER);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The struct page of a small page, with the order that another order's first tail denies. */
-TEST(mm_page, an_order_that_the_first_tail_denies_is_refused)
+TEST_ARENA(mm_page, an_order_that_the_first_tail_denies_is_refused,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(2));
-
-	if (!a)
-		return;
 	atomic_store_relaxed(&a->mm.watch, 0);
 	test_option("debug.bad_free", "keep");
 	for (unsigned order = 2; order < BLOCK_ORDER && !test_failed(); order++) {
@@ -353,8 +270,6 @@ TEST(mm_page, an_order_that_the_first_tail_denies_is_refused)
 		mm_page_free(&a->mm, page);
 		EXPECT_EQ(page_misuses(), misuses + 1);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- several CPUs ---- */
@@ -364,13 +279,6 @@ static struct {
 	struct page *page[CPUS_TOGETHER];
 	u32 parts;
 } several;
-
-static int never_moves(struct page *from, struct page *to)
-{
-	(void)from;
-	(void)to;
-	return -EBUSY;
-}
 
 /* Free a page, and take a reference to the next CPU's as one does that would move it. */
 static void free_and_look(void *unused)
@@ -391,7 +299,6 @@ static void free_and_look(void *unused)
 
 TEST(mm_page, movable_pages_are_freed_once_while_other_cpus_look_at_them)
 {
-	static const struct page_mover mover = {.name = "a page that stays", .move = never_moves};
 	struct arena *a = several.a = arena_borrow(MIB(16));
 
 	if (!a)
@@ -399,15 +306,13 @@ TEST(mm_page, movable_pages_are_freed_once_while_other_cpus_look_at_them)
 	for (unsigned i = 0; i < CPUS_TOGETHER; i++) {
 		several.page[i] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
 		REQUIRE(several.page[i]);
-		mm_page_set_movable(&a->mm, several.page[i], &mover);
+		mm_page_set_movable(&a->mm, several.page[i], &mover_refuses);
 	}
 	several.parts = 0;
 	cpus_run_together(free_and_look, NULL);
 	for (u32 i = several.parts; i < CPUS_TOGETHER; i++)
 		mm_page_free(&a->mm, several.page[i]);
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 static void free_the_same(void *unused)
@@ -430,6 +335,4 @@ TEST(mm_page, of_several_cpus_that_free_one_page_one_does)
 	cpus = cpus_run_together(free_the_same, NULL);
 	EXPECT_EQ(page_misuses() - before, cpus - 1);
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -17,11 +17,6 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 
-static struct page *alloc_one(struct arena *a)
-{
-	return alloc_on_phantom(a, 0, USE_MOVABLE);
-}
-
 /*
  * Take all 512 pages of one block, and no others. A refill takes up to 256 pages of the block at
  * once, and the last page empties the rings.
@@ -31,7 +26,7 @@ static struct page *take_whole_block(struct arena *a)
 	struct page *first = NULL;
 
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
-		struct page *page = alloc_one(a);
+		struct page *page = take_phantom(a, 0);
 
 		if (!page)
 			return NULL;
@@ -40,27 +35,29 @@ static struct page *take_whole_block(struct arena *a)
 	return first;
 }
 
-/* A block whose pages all belong to the test. */
-struct whole {
-	struct arena *a;
+/* A block whose pages all belong to the case. */
+static struct {
 	struct zone *zone;
 	struct page *pages;
 	u32 index;
-};
+} whole;
 
-/* Returns false if the block could not be had; the case is then skipped already, or has failed. */
-static bool borrow_whole_block(struct whole *w)
+/* NULL if the block could not be had; the case is then skipped already, or has failed. */
+static struct arena *borrow_whole_block(const char *types)
 {
-	w->a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!w->a)
-		return false;
-	w->zone = arena_phantom_zone(w->a);
-	w->pages = take_whole_block(w->a);
-	EXPECT(w->pages && IS_ALIGNED(page_to_pfn(w->pages), BLOCK_FRAMES));
+	struct arena *a;
+
+	test_option("pcp.type_cache", types);
+	a = arena_borrow(MIB(16), .phantom = GIB(1));
+	if (!a)
+		return NULL;
+	whole.zone = arena_phantom_zone(a);
+	whole.pages = take_whole_block(a);
+	EXPECT(whole.pages && IS_ALIGNED(page_to_pfn(whole.pages), BLOCK_FRAMES));
 	if (test_failed())
-		return false;
-	w->index = (u32)(page_to_pfn(w->pages) >> BLOCK_ORDER);
-	return true;
+		return NULL;
+	whole.index = block_of_page(whole.pages);
+	return a;
 }
 
 enum { SINGLES = 20 };
@@ -69,146 +66,79 @@ enum { SINGLES = 20 };
  * free_singles() frees pages of which no two can merge; free_the_rest() frees the rest of the
  * block.
  */
-static void free_singles(struct whole *w)
+static void free_singles(struct arena *a)
 {
 	for (unsigned i = 0; i < SINGLES; i++)
-		mm_page_free(&w->a->mm, &w->pages[2 * i]);
+		mm_page_free(&a->mm, &whole.pages[2 * i]);
 }
 
-static void free_the_rest(struct whole *w)
+static void free_the_rest(struct arena *a)
 {
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		if (i % 2 || i >= 2 * SINGLES)
-			mm_page_free(&w->a->mm, &w->pages[i]);
-	pcp_drain_all(&w->a->mm);
+			mm_page_free(&a->mm, &whole.pages[i]);
+	pcp_drain_all(&a->mm);
 }
 
-TEST(mm_pcp, pages_of_a_retyped_block_drain_to_its_new_list)
+TEST_ARENA(mm_pcp, pages_of_a_retyped_block_drain_to_its_new_list, borrow_whole_block("off"))
 {
-	struct whole w;
+	EXPECT_EQ(pcp_count(&a->mm, whole.zone), 0);
+	free_singles(a);
+	EXPECT_EQ(pcp_count(&a->mm, whole.zone), SINGLES); /* on the list for movable pages */
 
-	test_option("pcp.type_cache", "off");
-	if (!borrow_whole_block(&w))
-		return;
-	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
-	free_singles(&w);
-	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES); /* on the list for movable pages */
+	retype(whole.zone, whole.index, MIGRATE_UNMOVABLE);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(pcp_count(&a->mm, whole.zone), 0);
+	EXPECT_EQ(listed_small(whole.zone, MIGRATE_UNMOVABLE), SINGLES);
+	EXPECT_EQ(listed_small(whole.zone, MIGRATE_MOVABLE), 0);
+	EXPECT(arena_accounted(a));
 
-	retype(w.zone, w.index, MIGRATE_UNMOVABLE);
-	pcp_drain_all(&w.a->mm);
-	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), SINGLES);
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), 0);
-	EXPECT(arena_accounted(w.a));
-
-	free_the_rest(&w);
+	free_the_rest(a);
 	/* The block is wholly free: it left the small lists, under its new type. */
-	EXPECT_EQ(w.zone->free_small, 0);
-	EXPECT_EQ(w.zone->block_list[FREE_FULL][MIGRATE_UNMOVABLE][0], w.index);
-	EXPECT(arena_accounted(w.a));
-	arena_return(w.a);
-}
-
-/* pcp.type_cache=on restores the old rule: draining believes the type that was found on freeing. */
-TEST(mm_pcp, a_cached_type_is_stale_after_retyping)
-{
-	struct whole w;
-
-	test_option("pcp.type_cache", "on");
-	if (!borrow_whole_block(&w))
-		return;
-	free_singles(&w);
-	retype(w.zone, w.index, MIGRATE_UNMOVABLE);
-	pcp_drain_all(&w.a->mm);
-	EXPECT_EQ(pcp_stats(&w.a->mm).stale, SINGLES);
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), 0);
-	/* all pages are there, though on the wrong list */
-	EXPECT(arena_accounted(w.a));
-	retype(w.zone, w.index, MIGRATE_MOVABLE); /* lists and types agree again */
-	EXPECT(arena_accounted(w.a));
-	free_the_rest(&w);
-	EXPECT_EQ(pcp_stats(&w.a->mm).stale, SINGLES);
-	EXPECT_EQ(w.zone->free_small, 0);
-	EXPECT(arena_accounted(w.a));
-	arena_return(w.a);
+	EXPECT_EQ(whole.zone->free_small, 0);
+	EXPECT_EQ(whole.zone->block_list[FREE_FULL][MIGRATE_UNMOVABLE][0], whole.index);
 }
 
 /*
+ * pcp.type_cache=on restores the old rule: draining believes the type that was found on freeing.
  * Linux before the series cached the type of each page, not of each block. The cached type is the
  * one that the block had when that page was freed.
  */
-TEST(mm_pcp, a_cached_type_is_that_of_each_page)
+TEST_ARENA(mm_pcp, a_cached_type_is_that_of_each_page, borrow_whole_block("on"))
 {
-	struct whole w;
-
-	test_option("pcp.type_cache", "on");
-	if (!borrow_whole_block(&w))
-		return;
-	free_singles(&w);
-	retype(w.zone, w.index, MIGRATE_UNMOVABLE);
+	free_singles(a);
+	retype(whole.zone, whole.index, MIGRATE_UNMOVABLE);
 	for (unsigned i = 0; i < SINGLES; i++)
-		mm_page_free(&w.a->mm, &w.pages[2 * SINGLES + 2 * i]);
-	pcp_drain_all(&w.a->mm);
-	EXPECT_EQ(pcp_stats(&w.a->mm).stale, SINGLES);
-	EXPECT_EQ(pcp_stats(&w.a->mm).drain_lookups, 0); /* the cache exists to save these */
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), SINGLES);
+		mm_page_free(&a->mm, &whole.pages[2 * SINGLES + 2 * i]);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(pcp_stats(&a->mm).stale, SINGLES);
+	EXPECT_EQ(pcp_stats(&a->mm).drain_lookups, 0); /* the cache exists to save these */
+	EXPECT_EQ(listed_small(whole.zone, MIGRATE_MOVABLE), SINGLES);
+	EXPECT_EQ(listed_small(whole.zone, MIGRATE_UNMOVABLE), SINGLES);
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		if (i % 2 || i >= 4 * SINGLES)
-			mm_page_free(&w.a->mm, &w.pages[i]);
-	pcp_drain_all(&w.a->mm);
-	EXPECT_EQ(w.zone->free_small, 0); /* the pages merged across lists */
-	EXPECT(arena_accounted(w.a));
-	arena_return(w.a);
+			mm_page_free(&a->mm, &whole.pages[i]);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(whole.zone->free_small, 0); /* the pages merged across lists */
 }
 
 /*
  * A cached type may be stale, but pages of a block that was isolated meanwhile are not given out,
  * because the isolated frame may be a bad one.
  */
-TEST(mm_pcp, a_cached_type_does_not_undo_an_isolation)
+TEST_ARENA(mm_pcp, a_cached_type_does_not_undo_an_isolation, borrow_whole_block("on"))
 {
 	struct isolation token;
-	struct whole w;
 
-	test_option("pcp.type_cache", "on");
-	if (!borrow_whole_block(&w))
-		return;
-	free_singles(&w);
-	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES);
-	EXPECT_EQ(isolate_block(w.zone, w.index, &token), 0);
-	pcp_drain_all(&w.a->mm);
-	EXPECT_EQ(pcp_stats(&w.a->mm).stale, 0);
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_ISOLATE), SINGLES);
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), 0);
-	EXPECT(arena_accounted(w.a));
-	arena_return(w.a);
-}
-
-TEST(mm_pcp, each_page_freed_is_looked_up_once)
-{
-	static struct page *pages[BLOCK_FRAMES];
-	struct arena *a;
-	u64 before;
-
-	test_option("pcp.type_cache", "off"); /* `first` looks twice in bulk */
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!a)
-		return;
-	for (unsigned bulk = 0; bulk < 2; bulk++) {
-		REQUIRE(mm_page_alloc_bulk(&a->mm, USE_MOVABLE, PAGE_NODE, a->options.nodes, pages,
-					   BLOCK_FRAMES) == BLOCK_FRAMES);
-		before = pcp_stats(&a->mm).lookups;
-		if (bulk)
-			mm_page_free_bulk(&a->mm, pages, BLOCK_FRAMES);
-		else
-			for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-				mm_page_free(&a->mm, pages[i]);
-		EXPECT_EQ(pcp_stats(&a->mm).lookups - before, BLOCK_FRAMES);
-	}
+	free_singles(a);
+	EXPECT_EQ(pcp_count(&a->mm, whole.zone), SINGLES);
+	EXPECT_EQ(isolate_block(whole.zone, whole.index, &token), 0);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(pcp_stats(&a->mm).stale, 0);
+	EXPECT_EQ(listed_small(whole.zone, MIGRATE_ISOLATE), SINGLES);
+	EXPECT_EQ(listed_small(whole.zone, MIGRATE_MOVABLE), 0);
 	EXPECT(arena_accounted(a));
-	arena_return(a);
+	isolate_undo(whole.zone, &token);
 }
 
 /*
@@ -226,7 +156,7 @@ static struct pcp_stats look_ups(const char *types, bool bulk)
 	if (!a)
 		return stats;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
-		pages[i] = alloc_one(a);
+		pages[i] = take_phantom(a, 0);
 	if (bulk)
 		mm_page_free_bulk(&a->mm, pages, BLOCK_FRAMES);
 	else
@@ -270,66 +200,53 @@ TEST(mm_pcp, each_way_looks_types_up_where_it_says)
  * The notes on the pages that lie on the lists follow the old rule, so the lists are emptied before
  * a new rule takes effect.
  */
-TEST(mm_pcp, lists_are_emptied_before_types_are_known_otherwise)
+TEST_ARENA(mm_pcp, lists_are_emptied_before_types_are_known_otherwise, borrow_whole_block("off"))
 {
-	struct whole w;
 	struct page *huge;
 
-	test_option("pcp.type_cache", "off");
-	if (!borrow_whole_block(&w))
-		return;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		/* this word belongs to the holder of the page */
-		w.pages[i].private[0] = MIGRATE_UNMOVABLE;
-	free_singles(&w);
-	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), SINGLES);
-	EXPECT(pcp_set_types(&w.a->mm, &pcp_types[PCP_TYPES_ON]) == &pcp_types[PCP_TYPES_OFF]);
-	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_MOVABLE), SINGLES);
+		whole.pages[i].private[0] = MIGRATE_UNMOVABLE;
+	free_singles(a);
+	EXPECT_EQ(pcp_count(&a->mm, whole.zone), SINGLES);
+	EXPECT(pcp_set_types(&a->mm, &pcp_types[PCP_TYPES_ON]) == &pcp_types[PCP_TYPES_OFF]);
+	EXPECT_EQ(pcp_count(&a->mm, whole.zone), 0);
+	EXPECT_EQ(listed_small(whole.zone, MIGRATE_MOVABLE), SINGLES);
 	/*
 	 * The type of each page is stored, so no page takes the fast path, also after a huge page
 	 * has opened the lists again.
 	 */
-	huge = mm_page_alloc(&w.a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
+	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(huge);
 	for (unsigned i = 0; i < SINGLES; i++)
-		mm_page_free(&w.a->mm, &w.pages[2 * SINGLES + i]);
-	pcp_drain_all(&w.a->mm);
-	EXPECT_EQ(pcp_stats(&w.a->mm).stale, 0);
-	EXPECT_EQ(listed_small(w.zone, MIGRATE_UNMOVABLE), 0);
-	mm_page_free(&w.a->mm, huge);
-	EXPECT(arena_accounted(w.a));
-	arena_return(w.a);
+		mm_page_free(&a->mm, &whole.pages[2 * SINGLES + i]);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(pcp_stats(&a->mm).stale, 0);
+	EXPECT_EQ(listed_small(whole.zone, MIGRATE_UNMOVABLE), 0);
+	mm_page_free(&a->mm, huge);
 }
 
-TEST(mm_pcp, pages_of_isolated_blocks_never_enter)
+TEST_ARENA(mm_pcp, pages_of_isolated_blocks_never_enter, borrow_whole_block("off"))
 {
 	struct isolation token;
-	struct whole w;
 
-	if (!borrow_whole_block(&w))
-		return;
-	EXPECT_EQ(isolate_block(w.zone, w.index, &token), 0);
-	free_singles(&w);
-	EXPECT_EQ(pcp_count(&w.a->mm, w.zone), 0);
-	EXPECT_EQ(w.zone->free_small, SINGLES);
-	EXPECT_EQ(block_look_at(&w.a->mm, w.index).free_pages, SINGLES);
-	EXPECT(arena_accounted(w.a));
-	arena_return(w.a);
+	EXPECT_EQ(isolate_block(whole.zone, whole.index, &token), 0);
+	free_singles(a);
+	EXPECT_EQ(pcp_count(&a->mm, whole.zone), 0);
+	EXPECT_EQ(whole.zone->free_small, SINGLES);
+	EXPECT_EQ(block_look_at(&a->mm, whole.index).free_pages, SINGLES);
+	EXPECT(arena_accounted(a));
+	isolate_undo(whole.zone, &token);
 }
 
-TEST(mm_pcp, what_a_cpu_holds_too_much_goes_back)
+TEST_ARENA(mm_pcp, what_a_cpu_holds_too_much_goes_back, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct page *chain = NULL, *last;
-	struct zone *zone;
 	s64 high;
 	u64 count;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	REQUIRE((last = alloc_one(a)));
+	REQUIRE((last = take_phantom(a, 0)));
 	high = pcp_mine(zone)->high;
 	EXPECT(high >= PCP_HIGH_MIN &&
 	       (u64)high * PCP_SHARE * cpu_count <=
@@ -343,10 +260,8 @@ TEST(mm_pcp, what_a_cpu_holds_too_much_goes_back)
 	/* the page freed last goes out first, unless its block alone is too much */
 	REQUIRE(chain_take(&chain, &a->mm, 8, 0, PAGE_NODE, a->options.nodes) == 8);
 	mm_page_free(&a->mm, last);
-	EXPECT_EQ(page_to_pfn(alloc_one(a)) / 64, page_to_pfn(last) / 64);
+	EXPECT_EQ(page_to_pfn(take_phantom(a, 0)) / 64, page_to_pfn(last) / 64);
 	EXPECT_EQ(chain_give(&chain, &a->mm), 8);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- drains that another CPU requests ---- */
@@ -357,27 +272,21 @@ static void leave_some_on_the_rings(void *arg)
 	struct page *pages[10];
 
 	for (unsigned i = 0; i < ARRAY_LEN(pages); i++)
-		pages[i] = alloc_one(a);
+		pages[i] = take_phantom(a, 0);
 	for (unsigned i = 0; i < ARRAY_LEN(pages); i++)
 		if (pages[i])
 			mm_page_free(&a->mm, pages[i]);
 }
 
-TEST(mm_pcp, a_drain_empties_the_rings_of_all_cpus)
+TEST_ARENA(mm_pcp, a_drain_empties_the_rings_of_all_cpus, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	cpu_t cpus;
+	const cpu_t cpus = cpus_run_together(leave_some_on_the_rings, a);
 
-	if (!a)
-		return;
-	cpus = cpus_run_together(leave_some_on_the_rings, a);
 	EXPECT(pcp_count(&a->mm, arena_phantom_zone(a)) >= cpus * 10);
 	EXPECT(arena_accounted(a));
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
 	EXPECT(arena_small_lists_whole(a));
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 struct insider {
@@ -392,15 +301,12 @@ struct insider {
 static void stay_inside(void *arg)
 {
 	struct insider *in = arg;
-	struct wait wait = wait_begin(WAIT_ANSWER, "a case to let a CPU leave the allocator");
-
 	struct pcp *pcp;
 
 	leave_some_on_the_rings(in->a);
 	pcp = pcp_enter(&in->a->mm);
 	atomic_store_release(&in->inside, 1);
-	while (!atomic_load_acquire(&in->leave))
-		wait_spin(&wait, CPU_NONE);
+	cpus_await_flag(&in->leave, CPU_NONE, "a case to let a CPU leave the allocator");
 	pcp_leave(&in->a->mm, pcp);
 }
 
@@ -409,49 +315,37 @@ static void drain(void *arg)
 	pcp_drain_all(arg);
 }
 
-TEST(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves)
+TEST_ARENA(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves,
+	   cpus_needed(3) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct insider in = {.a = NULL};
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to enter the allocator");
+	struct insider in = {.a = a};
+	struct wait wait = wait_begin(WAIT_ANSWER, "the owner to be asked");
 	const cpu_t owner = cpus_find_other();
 	cpu_t asker;
 
-	if (cpumask_weight(&cpus_online) < 3)
-		SKIP("needs three CPUs");
-	in.a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!in.a)
-		return;
 	REQUIRE(work_start(owner, stay_inside, &in) == 0);
-	while (!atomic_load_acquire(&in.inside))
-		wait_spin(&wait, owner);
+	cpus_await_flag(&in.inside, owner, "a CPU to enter the allocator");
 	asker = cpus_find_other();
-	REQUIRE(work_start(asker, drain, &in.a->mm) == 0);
-	while (atomic_load_acquire(&in.a->mm.drain_messages) == 0) /* until the owner was asked */
+	REQUIRE(work_start(asker, drain, &a->mm) == 0);
+	while (atomic_load_acquire(&a->mm.drain_messages) == 0) /* until the owner was asked */
 		wait_spin(&wait, owner);
 	EXPECT(!work_done(asker)); /* the CPU that asked is waiting */
-	EXPECT(pcp_count(&in.a->mm, arena_phantom_zone(in.a)) >= 10);
+	EXPECT(pcp_count(&a->mm, arena_phantom_zone(a)) >= 10);
 	atomic_store_release(&in.leave, 1);
 	work_wait(asker, 0);
-	EXPECT_EQ(pcp_count(&in.a->mm, arena_phantom_zone(in.a)), 0);
+	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
 	work_wait(owner, 0);
-	EXPECT(arena_accounted(in.a));
-	arena_return(in.a);
 }
 
 /*
  * At first one CPU holds pages, and that CPU alone is interrupted. Afterwards no CPU holds any, and
  * no CPU is interrupted.
  */
-TEST(mm_pcp, only_cpus_that_hold_something_are_interrupted)
+TEST_ARENA(mm_pcp, only_cpus_that_hold_something_are_interrupted,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
 	const cpu_t owner = cpus_find_other();
-	struct arena *a;
 
-	if (owner == CPU_NONE)
-		SKIP("needs two CPUs");
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!a)
-		return;
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(a->mm.drain_messages, 0);
 	REQUIRE(work_start(owner, leave_some_on_the_rings, a) == 0);
@@ -464,8 +358,6 @@ TEST(mm_pcp, only_cpus_that_hold_something_are_interrupted)
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(a->mm.drain_messages, 1);
 	EXPECT_EQ(a->mm.drains, 3);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 enum { ASKERS_MAX = 31 };
@@ -492,14 +384,8 @@ static u32 start_askers(struct asking *s, u32 count)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "CPUs to ask for a drain");
 	const u32 before = atomic_load_relaxed(&s->asked);
-	u32 started = 0;
-	cpu_t cpu;
+	const u32 started = cpus_start_idle(ask, s, count);
 
-	cpumask_foreach(cpu, &cpus_online) {
-		if (started < count && cpu != cpu_id() && work_done(cpu) &&
-		    work_start(cpu, ask, s) == 0)
-			started++;
-	}
 	while (atomic_load_acquire(&s->asked) < before + started)
 		wait_spin(&wait, CPU_NONE);
 	return started;
@@ -509,40 +395,31 @@ static u32 start_askers(struct asking *s, u32 count)
  * This CPU is inside the allocator and keeps a drain from ending. The CPUs that ask meanwhile come
  * too late for that drain and share the next one.
  */
-TEST(mm_pcp, cpus_that_ask_at_once_share_a_drain)
+TEST_ARENA(mm_pcp, cpus_that_ask_at_once_share_a_drain,
+	   cpus_needed(4) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "a drain to ask this CPU");
 	struct pcp *pcp;
-	cpu_t cpu;
 	u32 late;
 
-	if (cpumask_weight(&cpus_online) < 4)
-		SKIP("needs four CPUs");
-	asking = (struct asking){.a = arena_borrow(MIB(16), .phantom = GIB(1))};
-	if (!asking.a)
-		return;
+	asking = (struct asking){.a = a};
 	cpus_wait_idle();
-	leave_some_on_the_rings(asking.a);
-	pcp = pcp_enter(&asking.a->mm);
+	leave_some_on_the_rings(a);
+	pcp = pcp_enter(&a->mm);
 	EXPECT_EQ(start_askers(&asking, 1), 1);
-	while (atomic_load_acquire(&asking.a->mm.drain_messages) == 0)
+	while (atomic_load_acquire(&a->mm.drain_messages) == 0)
 		wait_spin(&wait, CPU_NONE);
 	late = start_askers(&asking, ASKERS_MAX - 1);
 	EXPECT(late >= 2);
 	/* The drain goes on, and the CPU that runs it may still write both counters. */
-	EXPECT_EQ(atomic_load_relaxed(&asking.a->mm.drains), 1);
-	EXPECT_EQ(atomic_load_relaxed(&asking.a->mm.drain_messages), 1);
-	pcp_leave(&asking.a->mm, pcp);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id())
-			work_wait(cpu, 0);
-	}
-	EXPECT_EQ(asking.a->mm.drains, 2);
-	print("  # 1 + %u CPUs asked: %llu drains, %llu messages\n", late, asking.a->mm.drains,
-	      asking.a->mm.drain_messages);
-	EXPECT_EQ(pcp_count(&asking.a->mm, arena_phantom_zone(asking.a)), 0);
-	EXPECT(arena_accounted(asking.a));
-	arena_return(asking.a);
+	EXPECT_EQ(atomic_load_relaxed(&a->mm.drains), 1);
+	EXPECT_EQ(atomic_load_relaxed(&a->mm.drain_messages), 1);
+	pcp_leave(&a->mm, pcp);
+	cpus_await_work();
+	EXPECT_EQ(a->mm.drains, 2);
+	print("  # 1 + %u CPUs asked: %llu drains, %llu messages\n", late, a->mm.drains,
+	      a->mm.drain_messages);
+	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
 }
 
 struct queuer {
@@ -574,26 +451,18 @@ static void ask_while_locked(void *arg)
 	irq_enable();
 }
 
-TEST(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back)
+TEST_ARENA(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct queuer q = {.left = -1};
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to have the zone's lock");
+	struct queuer q = {.a = a, .left = -1};
 	const cpu_t owner = cpus_find_other();
 
-	if (owner == CPU_NONE)
-		SKIP("needs two CPUs");
-	q.a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!q.a)
-		return;
 	REQUIRE(work_start(owner, ask_while_locked, &q) == 0);
-	while (!atomic_load_acquire(&q.locked))
-		wait_spin(&wait, owner);
-	pcp_drain_all(&q.a->mm);
+	cpus_await_flag(&q.locked, owner, "a CPU to have the zone's lock");
+	pcp_drain_all(&a->mm);
 	work_wait(owner, 0);
 	EXPECT_EQ(q.left, 0);
-	EXPECT_EQ(pcp_count(&q.a->mm, arena_phantom_zone(q.a)), 0);
-	EXPECT(arena_accounted(q.a));
-	arena_return(q.a);
+	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
 }
 
 struct holder {
@@ -619,68 +488,25 @@ static void hold_until_queued(void *arg)
 	zone_unlock(zone);
 }
 
-TEST(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free)
+TEST_ARENA(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free,
+	   cpus_needed(3) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct holder h = {.a = NULL};
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to have the zone's lock");
+	struct holder h = {.a = a};
 	const cpu_t owner = cpus_find_other();
 	cpu_t holder;
 
-	if (cpumask_weight(&cpus_online) < 3)
-		SKIP("needs three CPUs");
-	h.a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!h.a)
-		return;
-	REQUIRE(work_start(owner, leave_some_on_the_rings, h.a) == 0);
+	REQUIRE(work_start(owner, leave_some_on_the_rings, a) == 0);
 	work_wait(owner, 0);
 	cpumask_foreach(holder, &cpus_online)
 		if (holder != cpu_id() && holder != owner)
 			break;
 	REQUIRE(work_start(holder, hold_until_queued, &h) == 0);
-	while (!atomic_load_acquire(&h.locked))
-		wait_spin(&wait, holder);
-	EXPECT(pcp_count(&h.a->mm, arena_phantom_zone(h.a)) >= 10);
-	pcp_drain_all(&h.a->mm);
+	cpus_await_flag(&h.locked, holder, "a CPU to have the zone's lock");
+	EXPECT(pcp_count(&a->mm, arena_phantom_zone(a)) >= 10);
+	pcp_drain_all(&a->mm);
 	work_wait(holder, 0);
 	EXPECT(h.queued);
-	EXPECT_EQ(pcp_count(&h.a->mm, arena_phantom_zone(h.a)), 0);
-	EXPECT(arena_accounted(h.a));
-	arena_return(h.a);
-}
-
-/*
- * A drain may be requested while this CPU is inside the allocator. On the fast paths too, the CPU
- * does that drain as it leaves.
- */
-TEST(mm_pcp, a_drain_asked_for_meanwhile_is_done_by_the_fast_paths)
-{
-	struct arena *a = arena_borrow(MIB(8));
-	struct page *page[2];
-	struct pcp *mine;
-
-	if (!a)
-		return;
-	mine = a->mm.pcp[cpu_id()];
-	for (unsigned i = 0; i < 2; i++) {
-		page[i] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
-		REQUIRE(page[i]);
-	}
-	EXPECT(pcp_count(&a->mm, arena_zone(a, 0)) > 0);
-	mm_page_free(&a->mm, page[1]);
-	atomic_store_relaxed(&mine->drain_wanted, 1);
-	page[1] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
-	EXPECT(page[1] && !mine->drain_wanted && !mine->inside);
-	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
-	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, page[0]);
-	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 1);
-	atomic_store_relaxed(&mine->drain_wanted, 1);
-	mm_page_free(&a->mm, page[1]);
-	EXPECT(!mine->drain_wanted && !mine->inside);
-	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
-	EXPECT_EQ(arena_usage(a).in_use, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
 }
 
 enum { FULL_SETS = PCP_EVICT, FULL_BLOCKS = FULL_SETS * PCP_WAYS };

@@ -13,7 +13,6 @@
  * `make test WHAT=soak-alloc` runs 10^8 of these operations natively and walks everything after
  * every 10^5. Test runs do fewer.
  */
-#include <arch/clock.h>
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
@@ -74,8 +73,6 @@ struct soak {
 	unsigned runs;
 
 	/* Fields that a fuzzer chooses; without a fuzzer they keep their defaults. */
-	struct pool giga;
-	struct pool_node giga_nodes[ARENA_NODES_MAX * 2];
 	const struct hvo_mode *mode; /* NULL: any */
 	/* room in the model does not oblige the allocator to find it */
 	bool excused;
@@ -179,7 +176,7 @@ static void learn_free(struct soak *s, const struct pool *pool)
 static void pool_learn(struct soak *s)
 {
 	learn_free(s, &s->a->pool);
-	learn_free(s, &s->giga);
+	learn_free(s, &s->a->giga);
 	runs_change_hands(s, MODEL_FREE, MODEL_POOL);
 }
 
@@ -321,15 +318,13 @@ static void borrow_range(struct soak *s)
 
 static void resize_giga(struct soak *s)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
-
 	if (s->a->options.phantom == 0)
 		return;
 	pool_forget(s);
 	if (draw(s, 4))
-		pool_resize(&s->giga, on, draw(s, 2));
+		pool_resize(&s->a->giga, hvo_on(), draw(s, 2));
 	else if (s->a->pool.pages <= 2 * POOL_PAGES)
-		pool_demote(&s->giga, &s->a->pool, on, 1);
+		pool_demote(&s->a->giga, &s->a->pool, hvo_on(), 1);
 	pool_learn(s);
 }
 
@@ -458,13 +453,12 @@ static void operate(struct soak *s)
 
 static void walk(struct soak *s)
 {
-	struct mm_usage usage;
+	const struct mm_usage usage = arena_usage(s->a);
 
 	s->walks++;
-	mm_usage_read(&s->a->mm, (const struct pool *const[]){&s->a->pool, &s->giga, NULL}, &usage);
 	EXPECT_EQ(usage.in_use, s->model.total + arena_zone(s->a, 0)->boot);
 	EXPECT_EQ(usage.pool_free, frames_in_pools(s));
-	EXPECT(arena_accounted_with(s->a, &s->giga)); /* with pages on the rings */
+	EXPECT(arena_accounted(s->a)); /* with pages on the rings */
 	if (draw(s, 2) == 0)
 		return;
 	pcp_drain_all(&s->a->mm);
@@ -500,13 +494,13 @@ static void give_everything(struct soak *s)
 	while (s->held && !test_failed())
 		give_page(s);
 	pool_forget(s);
-	pool_resize(&s->giga, hvo_mode_find("on"), 0);
-	pool_resize(&s->a->pool, hvo_mode_find("on"), 0);
+	pool_resize(&s->a->giga, hvo_on(), 0);
+	pool_resize(&s->a->pool, hvo_on(), 0);
 	end_batches(s);
 	EXPECT_EQ(s->model.total, 0);
 	EXPECT_EQ(arena_usage(s->a).in_use, arena_zone(s->a, 0)->boot);
 	EXPECT(s->pending || model_agrees(&s->model));
-	EXPECT(arena_accounted_with(s->a, &s->giga));
+	EXPECT(arena_accounted(s->a));
 }
 
 static void soak(struct arena *a, struct random_source random, const struct hvo_mode *mode)
@@ -517,7 +511,6 @@ static void soak(struct arena *a, struct random_source random, const struct hvo_
 	if (!a)
 		return;
 	s = (struct soak){.a = a, .random = random, .mode = mode, .excused = !mode};
-	pool_init(&s.giga, &a->mm, GIGA_ORDER, s.giga_nodes);
 	while (PAGE_SIZE << order < HOLDERS * sizeof(*s.hold))
 		order++;
 	s.memory = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
@@ -562,7 +555,7 @@ void random_allocations(const u8 *data, size_t len)
 		     (struct random_source){.data = data + 1, .len = len - 1}, NULL);
 	else
 		soak(arena_borrow(MIB(16), .phantom = GIB(1)),
-		     (struct random_source){.data = data + 1, .len = len - 1}, hvo_mode_find("on"));
+		     (struct random_source){.data = data + 1, .len = len - 1}, hvo_on());
 	option_put_back(&saved, 1);
 }
 
@@ -572,12 +565,7 @@ void random_allocations(const u8 *data, size_t len)
  */
 TEST(mm_random, gigabytes_agree_with_the_model)
 {
-	/*
-	 * Pages that replace moved pool pages are made as hvo= says, and a phantom cannot hold
-	 * struct pages.
-	 */
-	pool_makes_on_demand();
-	soak(arena_borrow(MIB(16), .phantom = GIB(2)), seeded(), hvo_mode_find("on"));
+	soak(arena_borrow(MIB(16), .phantom = GIB(2)), seeded(), hvo_on());
 }
 
 /*
@@ -592,5 +580,5 @@ TEST(mm_random, an_arena_of_odd_sizes_and_holes_agrees_with_the_model)
 				   {MIB(25) + KIB(4), MIB(1)}},
 			  .firmware = {{MIB(5) + KIB(48), KIB(8)}, {MIB(13), KIB(4)}},
 			  .boot = {{MIB(11) + KIB(40), KIB(16)}}),
-	     seeded(), hvo_mode_find("on"));
+	     seeded(), hvo_on());
 }

@@ -19,17 +19,14 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/pool_check.h"
 
-TEST(mm_section, opened_on_demand_its_blocks_are_bare)
+TEST_ARENA(mm_section, opened_on_demand_its_blocks_are_bare,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	u64 section, unopened;
+	const u64 section = arena_phantom_block(a) / SECTION_BLOCKS + 3;
+	const u64 unopened = arena_phantom_zone(a)->unopened;
 
-	if (!a)
-		return;
-	section = arena_phantom_block(a) / SECTION_BLOCKS + 3;
-	unopened = arena_phantom_zone(a)->unopened;
 	EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	EXPECT_EQ(section_state(&a->mm, section), SECTION_OPEN);
@@ -44,22 +41,17 @@ TEST(mm_section, opened_on_demand_its_blocks_are_bare)
 		for (unsigned p = 0; p < PTES_PER_LINE; p++)
 			EXPECT(!pte_present(pte_load(&line[p])));
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * In whatever order sections are opened, metadata memory's list of their struct pages stays sorted
  * by address. The account checks this.
  */
-TEST(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one)
+TEST_ARENA(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one,
+	   arena_borrow(MIB(512)))
 {
-	struct arena *a = arena_borrow(MIB(512));
-	u64 first;
+	const u64 first = arena_block(a) / SECTION_BLOCKS + 1;
 
-	if (!a)
-		return;
-	first = arena_block(a) / SECTION_BLOCKS + 1;
 	EXPECT_EQ(section_open(&a->mm, first, SECTION_MAPPED), 0);
 	/* The section is open already if it holds the first struct pages. */
 	EXPECT(section_open(&a->mm, first + 2, SECTION_MAPPED) <= 0);
@@ -68,18 +60,12 @@ TEST(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one)
 	EXPECT_EQ(section_open(&a->mm, first + 1, SECTION_MAPPED), 0);
 	EXPECT(arena_accounted(a));
 	sections_close_all(&a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_section, what_cannot_be_opened_says_why)
+TEST_ARENA(mm_section, what_cannot_be_opened_says_why, arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	u64 section;
+	const u64 section = arena_phantom_block(a) / SECTION_BLOCKS;
 
-	if (!a)
-		return;
-	section = arena_phantom_block(a) / SECTION_BLOCKS;
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), -EEXIST);
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), -EEXIST);
@@ -88,24 +74,20 @@ TEST(mm_section, what_cannot_be_opened_says_why)
 	EXPECT_EQ(section_open(&a->mm, ~0ULL, SECTION_ON_DEMAND), -ENODEV);
 	EXPECT_EQ(section_close(&a->mm, section + 1), -ENODEV); /* it was never opened */
 	EXPECT_EQ(section_close(&a->mm, section - 1), -ENODEV);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * The RAM is 4 MiB and, a section further, 1 MiB that needs private struct pages. Metadata memory
  * has one frame left, which the table needs, and nothing to grow into.
  */
-TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
+TEST_ARENA(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for,
+	   arena_borrow(MIB(256), .hole = {{MIB(4), MIB(251)}}))
 {
-	struct arena *a = arena_borrow(MIB(256), .hole = {{MIB(4), MIB(251)}});
 	struct block_list taken = BLOCK_LIST_INIT;
 	struct node *node;
 	struct page peeked;
 	u64 section, frames;
 
-	if (!a)
-		return;
 	node = &a->mm.node[0];
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	REQUIRE(block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &taken) == 1);
@@ -121,7 +103,6 @@ TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
 	EXPECT_EQ(arena_usage(a).reserved, MIB(1) / PAGE_SIZE);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(section_close(&a->mm, section), -EBUSY);
-	arena_return(a);
 }
 
 /*
@@ -129,19 +110,15 @@ TEST(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for)
  * frames, and metadata memory has nothing to grow into. The memory that gets no struct pages stays
  * counted as bad.
  */
-TEST(mm_section, bad_memory_that_gets_no_struct_pages_is_still_counted_as_bad)
+TEST_ARENA(mm_section, bad_memory_that_gets_no_struct_pages_is_still_counted_as_bad,
+	   arena_borrow(MIB(256), .bad = {{MIB(2), MIB(254)}}))
 {
-	struct arena *a = arena_borrow(MIB(256), .bad = {{MIB(2), MIB(254)}});
 	unsigned given_up = 0;
 
-	if (!a)
-		return;
 	for (u32 i = 0; i < 2 * SECTION_BLOCKS; i++)
 		given_up += block_look_at(&a->mm, arena_block(a) + i).state == BLOCK_ABSENT;
 	EXPECT(given_up > 0);
 	EXPECT_EQ(arena_usage(a).bad, MIB(254) / PAGE_SIZE);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- closing ---- */
@@ -169,49 +146,35 @@ static void expect_same_picture(struct arena *a, struct picture before)
 	EXPECT(arena_accounted(a));
 }
 
-static u64 rounds(void)
+TEST_ARENA(mm_section, closed_it_leaves_no_trace_and_takes_one_round,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct shootdown_stats stats;
-
-	shootdown_stats_read(&stats);
-	return stats.flushes;
-}
-
-TEST(mm_section, closed_it_leaves_no_trace_and_takes_one_round)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
 	struct picture before;
 	u64 section, at;
 
-	if (!a)
-		return;
 	section = arena_phantom_block(a) / SECTION_BLOCKS;
 	/* The records of the gigabyte stay, so an earlier section makes them. */
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	before = picture_of(a);
 	EXPECT_EQ(section_open(&a->mm, section + 1, SECTION_ON_DEMAND), 0);
-	at = rounds();
+	at = rounds_so_far();
 	EXPECT_EQ(section_close(&a->mm, section + 1), 0);
-	EXPECT_EQ(rounds() - at, 1);
+	EXPECT_EQ(rounds_so_far() - at, 1);
 	EXPECT_EQ(section_state(&a->mm, section + 1), SECTION_UNOPENED);
 	EXPECT(vmemmap_line(&a->mm, (u32)((section + 1) * SECTION_BLOCKS)) == NULL);
 	for (u32 i = 0; i < SECTION_BLOCKS; i++)
 		EXPECT_EQ(block_look_at(&a->mm, (u32)((section + 1) * SECTION_BLOCKS) + i).state,
 			  BLOCK_UNOPENED);
 	expect_same_picture(a, before);
-	arena_return(a);
 }
 
-TEST(mm_section, in_use_it_is_not_closed_and_nothing_changes)
+TEST_ARENA(mm_section, in_use_it_is_not_closed_and_nothing_changes,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct picture before;
-	struct page *page;
 	u64 section;
+	struct page *page = mm_page_alloc(&a->mm, 8, USE_MOVABLE, PAGE_NODE, 1);
 
-	if (!a)
-		return;
-	page = mm_page_alloc(&a->mm, 8, USE_MOVABLE, PAGE_NODE, 1);
 	REQUIRE(page);
 	section = page_to_pfn(page) / SECTION_FRAMES;
 	before = picture_of(a);
@@ -222,21 +185,17 @@ TEST(mm_section, in_use_it_is_not_closed_and_nothing_changes)
 	EXPECT_EQ(section_close(&a->mm, arena_block(a) / SECTION_BLOCKS), -EBUSY);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(section_close(&a->mm, section), 0); /* full blocks close as well as bare ones */
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Absent blocks do not keep a section open, but a block that is isolated or set aside (CMA) does.
  */
-TEST(mm_section, a_hole_does_not_keep_it_open_but_a_set_aside_range_does)
+TEST_ARENA(mm_section, a_hole_does_not_keep_it_open_but_a_set_aside_range_does,
+	   arena_borrow(MIB(256), .hole = {{MIB(192), MIB(2)}}))
 {
-	struct arena *a = arena_borrow(MIB(256), .hole = {{MIB(192), MIB(2)}});
 	u64 section;
 	u32 cma;
 
-	if (!a)
-		return;
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	cma = (u32)section * SECTION_BLOCKS + 3;
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
@@ -246,20 +205,14 @@ TEST(mm_section, a_hole_does_not_keep_it_open_but_a_set_aside_range_does)
 	EXPECT_EQ(migratetype_set(&a->mm, cma, 1, MIGRATE_MOVABLE), 0);
 	EXPECT_EQ(section_close(&a->mm, section), 0);
 	EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_section, what_was_closed_is_opened_again_before_what_nobody_touched)
+TEST_ARENA(mm_section, what_was_closed_is_opened_again_before_what_nobody_touched,
+	   arena_borrow(MIB(8), .phantom = GIB(4)))
 {
-	struct arena *a = arena_borrow(MIB(8), .phantom = GIB(4));
-	struct zone *zone;
-	u64 first;
+	struct zone *zone = arena_phantom_zone(a);
+	const u64 first = zone->start_pfn / SECTION_FRAMES;
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	first = zone->start_pfn / SECTION_FRAMES;
 	for (unsigned turn = 0; turn < 3; turn++) {
 		for (unsigned n = 0; n < 3; n++) {
 			EXPECT_EQ(section_state(&a->mm, first + n), SECTION_UNOPENED);
@@ -268,8 +221,6 @@ TEST(mm_section, what_was_closed_is_opened_again_before_what_nobody_touched)
 		}
 		EXPECT_EQ(sections_close_all(&a->mm), 3);
 	}
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- all CPUs ---- */
@@ -301,24 +252,20 @@ static void open_late(void *arg)
 	atomic_store_release(o->slot, (u8)(SECTION_OPEN | SECTION_ON_DEMAND));
 }
 
-TEST(mm_section, a_range_that_another_cpu_opens_meanwhile_is_open)
+TEST_ARENA(mm_section, a_range_that_another_cpu_opens_meanwhile_is_open,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct late_opening o = {.a = arena_borrow(MIB(2), .phantom = GIB(1))};
-	u64 section;
+	const u64 section = arena_phantom_block(a) / SECTION_BLOCKS;
+	struct late_opening o = {.a = a};
 	cpu_t cpus;
 
-	if (!o.a)
-		return;
-	section = arena_phantom_block(o.a) / SECTION_BLOCKS;
-	if (section_state(&o.a->mm, section) != SECTION_OPEN)
-		REQUIRE(section_open(&o.a->mm, section, SECTION_ON_DEMAND) == 0);
-	o.slot = &o.a->mm.gib[section / GIB_SECTIONS - o.a->mm.first_gib]
+	if (section_state(&a->mm, section) != SECTION_OPEN)
+		REQUIRE(section_open(&a->mm, section, SECTION_ON_DEMAND) == 0);
+	o.slot = &a->mm.gib[section / GIB_SECTIONS - a->mm.first_gib]
 			  .section[section % GIB_SECTIONS];
 	atomic_store_release(o.slot, (u8)SECTION_OPENING);
 	cpus = cpus_run_together(open_late, &o);
 	EXPECT_EQ(o.opened, cpus - 1);
-	EXPECT(arena_accounted(o.a));
-	arena_return(o.a);
 }
 
 struct closers {

@@ -4,7 +4,6 @@
 #include "mm/memmap/vmemmap.h"
 
 #include <arch/clock.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
@@ -15,14 +14,12 @@
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/pool_check.h"
 
 /* Open a mapped section of real memory. Returns its number, or 0. */
 static u64 open_mapped_section(struct arena *a)
@@ -58,7 +55,7 @@ static void optimise_unsplit(void *arg)
 	struct unsplit *u = arg;
 
 	fail_arm(&u->a->mm.fail, FAIL_META, 1, FAIL_AGAIN); /* every request for a frame fails */
-	u->failed = hvo_optimise(&u->a->mm, hvo_mode_find("on"), &u->list, &u->left);
+	u->failed = hvo_optimise(&u->a->mm, hvo_on(), &u->list, &u->left);
 	atomic_store_release(&u->done, 1);
 }
 
@@ -95,28 +92,21 @@ static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	atomic_fetch_sub(&mm->splits_unflushed, 1);
 	mm_count(mm, COUNT_TABLES, 1);
-	while (!atomic_load_acquire(&u->done))
-		wait_spin(&wait, other);
 	work_wait(other, 0);
 }
 
-TEST(mm_vmemmap,
-     a_block_under_a_leaf_that_could_not_be_split_waits_for_the_round_of_whoever_splits_it_then)
+TEST_ARENA(mm_vmemmap, a_block_under_a_leaf_waits_for_the_round_of_whoever_splits_it,
+	   cpus_needed(2) ? arena_borrow(MIB(256), .phantom = GIB(1)) : NULL)
 {
 	const cpu_t other = cpus_find_other();
 	struct unsplit *u = &unsplit;
 	u64 section;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	*u = (struct unsplit){.a = arena_borrow(MIB(256), .phantom = GIB(1)),
-			      .list = BLOCK_LIST_INIT};
-	if (!u->a)
-		return;
+	*u = (struct unsplit){.a = a, .list = BLOCK_LIST_INIT};
 	section = open_mapped_section(u->a);
 	REQUIRE(section);
-	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(u->a), hvo_mode_find("on"), BLOCK_ORDER,
-				  BARE_FIRST, &u->list),
+	EXPECT_EQ(hvo_take_blocks(arena_phantom_zone(u->a), hvo_on(), BLOCK_ORDER, BARE_FIRST,
+				  &u->list),
 		  BARE_FIRST);
 	EXPECT_EQ(
 		block_take(arena_zone(u->a, 0), FREE_MAPPED, BLOCK_ORDER, 1, BLOCK_HUGE, &u->list),
@@ -130,31 +120,25 @@ TEST(mm_vmemmap,
 	EXPECT_EQ(u->list.count, BARE_FIRST + 1 - u->failed);
 	block_list_publish_free(&u->a->mm, &u->list);
 	block_list_publish_free(&u->a->mm, &u->left);
-	EXPECT(arena_accounted(u->a));
-	arena_return(u->a);
 }
 
 static void optimise(void *arg)
 {
 	struct unsplit *u = arg;
 
-	u->failed = hvo_optimise(&u->a->mm, hvo_mode_find("on"), &u->list, &u->left);
+	u->failed = hvo_optimise(&u->a->mm, hvo_on(), &u->list, &u->left);
 	atomic_store_release(&u->done, 1);
 }
 
 /* This CPU has split the leaf and makes no round yet. The other CPU finds it split, and waits. */
-TEST(mm_vmemmap, a_leaf_found_split_waits_for_the_round_of_the_cpu_that_split_it)
+TEST_ARENA(mm_vmemmap, a_leaf_found_split_waits_for_the_round_of_the_cpu_that_split_it,
+	   cpus_needed(2) ? arena_borrow(MIB(256)) : NULL)
 {
-	struct wait wait = wait_begin(WAIT_GROWTH, "a CPU that makes a huge page");
 	const cpu_t other = cpus_find_other();
 	struct unsplit *u = &unsplit;
 	u64 section, end;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	*u = (struct unsplit){.a = arena_borrow(MIB(256)), .list = BLOCK_LIST_INIT};
-	if (!u->a)
-		return;
+	*u = (struct unsplit){.a = a, .list = BLOCK_LIST_INIT};
 	section = open_mapped_section(u->a);
 	REQUIRE(section);
 	EXPECT_EQ(
@@ -170,75 +154,16 @@ TEST(mm_vmemmap, a_leaf_found_split_waits_for_the_round_of_the_cpu_that_split_it
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	atomic_fetch_sub(&u->a->mm.splits_unflushed, 1);
 	mm_count(&u->a->mm, COUNT_TABLES, 1);
-	while (!atomic_load_acquire(&u->done))
-		wait_spin(&wait, other);
 	work_wait(other, 0);
 	EXPECT_EQ(u->failed, 0);
 	EXPECT_EQ(block_look_at(&u->a->mm, u->under_leaf).state, BLOCK_HUGE);
 	block_list_publish_free(&u->a->mm, &u->list);
-	EXPECT(arena_accounted(u->a));
-	arena_return(u->a);
 }
 
-/*
- * Check the line entry by entry: the head's frame is its own and writable, and every tail is
- * read-only, clean and on the shared page.
- */
-static void check_huge_line(struct arena *a, u32 index, pfn_t tail)
+TEST_ARENA(mm_vmemmap, tails_of_huge_pages_are_read_only_and_shared,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	const pte_t *line = vmemmap_line(&a->mm, index);
-
-	REQUIRE(line);
-	EXPECT(pte_writable(pte_load(&line[0])));
-	EXPECT(pte_pfn(pte_load(&line[0])) != tail);
-	for (unsigned i = 1; i < PTES_PER_LINE; i++) {
-		const pte_t pte = pte_load(&line[i]);
-
-		EXPECT(pte_present(pte));
-		EXPECT(!pte_writable(pte));
-		EXPECT(!pte_dirty(pte));
-		EXPECT_EQ(pte_pfn(pte), tail);
-	}
-}
-
-TEST(mm_vmemmap, tails_of_huge_pages_are_read_only_and_shared)
-{
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	struct zone *zone;
-
-	if (!a)
-		return;
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 3 * SECTION_BLOCKS), 3 * SECTION_BLOCKS);
-	zone = arena_phantom_zone(a);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 3 * SECTION_BLOCKS), 3 * SECTION_BLOCKS);
 	block_list_foreach(&a->mm, index, &a->pool.node[1].free)
-		check_huge_line(a, index, vmemmap_shared_tail(&a->mm, zone, BLOCK_ORDER));
-	arena_return(a);
+		EXPECT(huge_line_right(&a->mm, index, BLOCK_ORDER));
 }
-
-#ifndef HOST_FAST /* with HOST_FAST page tables are only bookkeeping, and every load succeeds */
-TEST(mm_vmemmap, peek_sees_what_exists_and_fails_on_what_does_not)
-{
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
-	struct page copy, *huge, *small;
-	pfn_t pfn;
-
-	if (!a)
-		return;
-	arena_open_all(a);
-	EXPECT(!mm_page_peek(&a->mm, a->phantom >> PAGE_SHIFT, &copy));            /* bare */
-	EXPECT(!mm_page_peek(&a->mm, (a->phantom + GIB(4)) >> PAGE_SHIFT, &copy)); /* no RAM */
-	EXPECT(!mm_page_peek(&a->mm, a->start >> PAGE_SHIFT, &copy)); /* Metadata memory */
-	huge = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, 1);
-	small = mm_page_alloc(&a->mm, 0, USE_MOVABLE, PAGE_NODE, 1);
-	REQUIRE(huge && small);
-	pfn = page_pfn(huge) + 333;
-	EXPECT(mm_page_peek(&a->mm, pfn, &copy));
-	EXPECT(copy.flags & PAGE_TAIL);
-	EXPECT_EQ((virt_t)pfn_page(&a->mm, pfn) & copy.head_mask, (virt_t)huge);
-	EXPECT(mm_page_peek(&a->mm, page_pfn(small), &copy));
-	EXPECT_EQ(copy.refcount, 1);
-	mm_page_free(&a->mm, huge);
-	mm_page_free(&a->mm, small);
-	arena_return(a);
-}
-#endif

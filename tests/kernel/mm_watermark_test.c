@@ -10,25 +10,22 @@
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo.h"
 #include "mm/init.h"
-#include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/row.h"
 
 enum { RESERVE = 300 };
 
-TEST(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait)
+TEST_ARENA(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait,
+	   arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *chain = NULL;
 	struct zone *zone;
 	u64 ordinary, urgent, left;
 
-	if (!a)
-		return;
 	zones_set_reserve(&a->mm, RESERVE);
 	zone = arena_zone(a, 0);
 	ordinary = chain_take_all(&chain, &a->mm, 0, 0, 0);
@@ -43,23 +40,17 @@ TEST(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot_wait)
 	EXPECT(urgent >= zone->ready);
 	EXPECT_EQ(zone_ready(zone), 0);
 	chain_give(&chain, &a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Take pages of each order until the next ordinary request would eat into the reserve. No order may
  * break into it.
  */
-TEST(mm_watermark, no_order_breaks_into_the_reserve)
+TEST_ARENA(mm_watermark, no_order_breaks_into_the_reserve, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *chain = NULL;
-	struct zone *zone;
+	struct zone *zone = arena_zone(a, 0);
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
 	zones_set_reserve(&a->mm, RESERVE);
 	for (unsigned order = BLOCK_ORDER + 1; order-- > 0;) {
 		chain_take_all(&chain, &a->mm, order, 0, 0);
@@ -67,52 +58,37 @@ TEST(mm_watermark, no_order_breaks_into_the_reserve)
 		EXPECT(zone_net(zone, 0) + pcp_count(&a->mm, zone) >= RESERVE);
 	}
 	chain_give(&chain, &a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
  * Freed huge pages owe a round before their tails are reused. One round serves a batch of them,
  * whichever request needs it.
  */
-TEST(mm_watermark, huge_pages_are_made_ready_many_in_a_round)
+TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
 	enum { PAGES = 2 * SPLIT_BATCH_MAX };
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct shootdown_stats before, after;
 	struct page *chain = NULL;
 
-	if (!a)
-		return;
 	zones_set_reserve(&a->mm, RESERVE);
 	arena_open_all(a);
-	EXPECT_EQ(pool_grow_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
-	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_mode_find("on"), 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	shootdown_stats_read(&before);
-	for (unsigned i = 0; i < 2 * PAGES; i++) {
-		struct page *page =
-			mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, PAGE_NODE, 1);
-
-		REQUIRE(page);
-		page_chain_push(&chain, page);
-	}
+	REQUIRE(chain_take(&chain, &a->mm, 2 * PAGES, BLOCK_ORDER - 1, PAGE_NODE, 1) == 2 * PAGES);
 	shootdown_stats_read(&after);
 	/* batches of 4, 8, ... 64 and 64; metadata memory has rounds of its own */
 	EXPECT(after.flushes - before.flushes <= 6 + 4);
 	chain_give(&chain, &a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages)
+TEST_ARENA(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
 	const u64 frames = order_pages(GIGA_ORDER), records = 4, tables = 8;
-	struct zone *zone;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	EXPECT_EQ(zone->unopened, frames);
 	EXPECT_EQ(zone_net(zone, 0), frames - records - tables - 8 * GIB_BLOCKS);
 	EXPECT_EQ(zone_net(zone, BLOCK_ORDER), frames - records - tables - GIB_BLOCKS);
@@ -120,17 +96,13 @@ TEST(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages)
 	EXPECT_EQ(zone->unopened, 0);
 	EXPECT_EQ(zone_net(zone, 0), frames - 8 * GIB_BLOCKS);
 	EXPECT_EQ(zone_net(zone, BLOCK_ORDER), frames - GIB_BLOCKS);
-	arena_return(a);
 }
 
-TEST(mm_watermark, memory_below_4_gib_is_kept_from_those_who_need_it_less)
+TEST_ARENA(mm_watermark, memory_below_4_gib_is_kept_from_those_who_need_it_less,
+	   arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
-	struct zone *zone;
+	struct zone *zone = arena_zone(a, 0);
 
-	if (!a)
-		return;
-	zone = arena_zone(a, 0);
 	zone->lowmem = zone_net(zone, 0);
 	EXPECT(!zone_admits(zone, 0, 0));
 	EXPECT(zone_admits(zone, 0, PAGE_DMA32));
@@ -138,7 +110,6 @@ TEST(mm_watermark, memory_below_4_gib_is_kept_from_those_who_need_it_less)
 	EXPECT(mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0) == NULL);
 	zone->lowmem -= BLOCK_FRAMES + 1; /* a page, and metadata memory may grow by a block */
 	EXPECT(zone_admits(zone, 0, 0));
-	arena_return(a);
 }
 
 /* ---- fallback by distance ---- */
@@ -151,15 +122,13 @@ static unsigned ring_distance(node_t from, node_t to)
 }
 
 /* The same order for ranges that are larger than a page can be. */
-TEST(mm_watermark, ranges_fall_back_to_the_nearest_node_first)
+TEST_ARENA(mm_watermark, ranges_fall_back_to_the_nearest_node_first,
+	   arena_borrow(MIB(64), .nodes = 4, .distance = ring_distance))
 {
 	static const node_t order[4] = {3, 0, 2, 1};
-	struct arena *a = arena_borrow(MIB(64), .nodes = 4, .distance = ring_distance);
 	struct page *page[16];
 	unsigned count = 0, from[4] = {0};
 
-	if (!a)
-		return;
 	test_option("contig", "index"); /* the other searches read mapped sections only */
 	for (unsigned i = 0; count < ARRAY_LEN(page); count++) {
 		page[count] = mm_contig_alloc(&a->mm, BLOCK_ORDER + 1, 3);
@@ -174,8 +143,6 @@ TEST(mm_watermark, ranges_fall_back_to_the_nearest_node_first)
 		EXPECT(from[i] > 0);
 	while (count-- > 0)
 		mm_contig_free_range(&a->mm, page_to_pfn(page[count]), 2 * BLOCK_FRAMES);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -205,7 +172,6 @@ TEST(mm_watermark, huge_pages_are_kept_back_in_every_mode)
 		option_put_back(&saved, 1);
 		EXPECT(arena_accounted(a));
 		arena_return(a);
-		if (test_failed())
-			test_fail(__FILE__, __LINE__, "hvo=%s", mode->name);
+		row_passed("hvo=%s", mode->name);
 	}
 }

@@ -7,7 +7,6 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
-#include "mm/map/memblock.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/memmap/zone.h"
 #include "mm/zone/section.h"

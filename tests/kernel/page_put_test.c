@@ -4,12 +4,10 @@
  * pages are the hard case, because their holder gives them back while movers hold them for a
  * moment.
  */
-#include <arch/cpu.h>
 
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hugetlb/pool_move.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
@@ -22,14 +20,11 @@ enum { SPINS = 1000 };
 
 /* ---- the last reference ---- */
 
-TEST(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it)
+TEST_ARENA(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *page;
 
-	if (!a)
-		return;
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(page);
 	page_get(page);
@@ -37,15 +32,12 @@ TEST(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it)
 	EXPECT_EQ(a->pool.in_use, 1); /* the other reference keeps the page in use */
 	EXPECT(!pool_page_take(&a->pool, 0, POOL_ANY));
 	mm_page_put(&a->mm, page);
-	EXPECT_EQ(a->pool.in_use, 0);
-	EXPECT_EQ(a->pool.free, 1);
+	pool_expect_counts(&a->pool, 1, 0, 0);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(page);
 	mm_page_put(&a->mm, page + 5); /* through a tail */
 	EXPECT_EQ(a->pool.free, 1);
 	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- a page that moves ---- */
@@ -78,11 +70,6 @@ static int slot_move(struct page *from, struct page *to)
 
 static const struct page_mover slot_mover = {.name = "a slot", .move = slot_move};
 
-static u32 index_of(const struct page *page)
-{
-	return (u32)(page_to_pfn(page) >> BLOCK_ORDER);
-}
-
 static struct arena *borrow_slot(u64 bytes, u64 pages)
 {
 	struct arena *a = arena_borrow(bytes);
@@ -91,7 +78,7 @@ static struct arena *borrow_slot(u64 bytes, u64 pages)
 		return NULL;
 	pool_makes_on_demand();
 	slot = (struct slot){.a = a, .lock = SPINLOCK_INIT(LOCK_LEAF), .index = BLOCK_NONE};
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), pages), pages);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), pages), pages);
 	return a;
 }
 
@@ -105,7 +92,7 @@ static bool slot_fill(void)
 	slot.page = page;
 	spin_unlock(&slot.lock);
 	mm_page_set_movable(&slot.a->mm, page, &slot_mover);
-	atomic_store_release(&slot.index, index_of(page));
+	atomic_store_release(&slot.index, block_of_page(page));
 	return true;
 }
 
@@ -124,29 +111,22 @@ static void slot_empty(void)
  * Another mover has a reference to the page that moves. The page leaves the pool when that
  * reference is dropped, and the pool has neither a page more nor a page less than before.
  */
-TEST(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool)
+TEST_ARENA(mm_pool, a_page_that_moved_while_another_held_it_leaves_the_pool,
+	   borrow_slot(MIB(16), 2))
 {
-	struct arena *a = borrow_slot(MIB(16), 2);
 	struct migrate_stats stats = {0};
 	struct page *old;
 
-	if (!a)
-		return;
 	REQUIRE(slot_fill());
 	old = slot.page;
 	EXPECT(page_get_movable(old));
-	EXPECT_EQ(pool_move_page(&a->mm, index_of(old), BLOCK_ORDER, &stats), -EBUSY);
+	EXPECT_EQ(pool_move_page(&a->mm, block_of_page(old), BLOCK_ORDER, &stats), -EBUSY);
 	EXPECT_EQ(slot.moved, 1);
 	EXPECT(slot.page != old);
 	pool_page_give(&a->pool, old);
-	EXPECT_EQ(a->pool.pages, 2);
-	EXPECT_EQ(a->pool.in_use, 1);
-	EXPECT_EQ(a->pool.surplus, 0);
+	pool_expect_counts(&a->pool, 2, 1, 0);
 	slot_empty();
-	EXPECT_EQ(a->pool.free, 2);
-	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	pool_expect_counts(&a->pool, 2, 0, 0);
 }
 
 /*
@@ -227,99 +207,71 @@ static void hold_or_give(void *unused)
  * Provoke a mover to drop the last reference between the moment when the holder drops its own and
  * the holder's next step.
  */
-static void check_giving(call_fn *fn, bool waits)
+static void check_giving(struct arena *a, call_fn *fn, bool waits)
 {
-	struct arena *a;
-
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	a = borrow_slot(MIB(64), 4);
-	if (!a)
-		return;
 	slot.waits = waits;
 	slot.until = provoke_begin();
 	cpus_run_together(fn, NULL);
 	cpus_note_met(slot.gave, "pages given");
-	EXPECT_EQ(a->pool.in_use, 0);
-	EXPECT_EQ(a->pool.pages, 4);
-	EXPECT_EQ(a->pool.surplus, 0);
-	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	pool_expect_counts(&a->pool, 4, 0, 0);
 }
 
-TEST(mm_pool, a_page_given_back_while_movers_hold_it_is_looked_at_no_more)
+TEST_ARENA(mm_pool, a_page_given_back_while_movers_hold_it_is_looked_at_no_more,
+	   cpus_needed(2) ? borrow_slot(MIB(64), 4) : NULL)
 {
-	check_giving(hold_or_give, true);
+	check_giving(a, hold_or_give, true);
 }
 
-TEST(mm_pool, a_page_given_back_while_ranges_are_emptied_is_looked_at_no_more)
+TEST_ARENA(mm_pool, a_page_given_back_while_ranges_are_emptied_is_looked_at_no_more,
+	   cpus_needed(2) ? borrow_slot(MIB(64), 4) : NULL)
 {
-	check_giving(move_or_give, false);
+	check_giving(a, move_or_give, false);
 }
 
 /* ---- pages that are not the pool's ---- */
 
-struct misuse {
-	struct arena *a;
-	struct pool giga;
-	struct pool_node nodes[ARENA_NODES_MAX];
-	u64 before;
-};
-
 /* Give the page to `pool`. The call must be refused and change no count. */
-static void refuse(struct misuse *m, struct pool *pool, struct page *page)
+static void refuse(struct arena *a, struct pool *pool, struct page *page)
 {
+	const u64 before = page_misuses();
+
 	pool_page_give(pool, page);
-	m->before++;
-	EXPECT_EQ(page_misuses(), m->before);
-	EXPECT_EQ(m->giga.in_use, 0);
-	EXPECT_EQ(m->giga.pages, 0);
+	EXPECT_EQ(page_misuses(), before + 1);
+	EXPECT_EQ(a->giga.in_use, 0);
+	EXPECT_EQ(a->giga.pages, 0);
 }
 
-static void check_misuse(struct misuse *m)
+TEST_ARENA(mm_pool, a_page_that_is_not_the_pools_is_refused_by_name, arena_borrow(MIB(16)))
 {
-	struct arena *a = m->a;
 	struct page *page, *plain, *machine = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	u32 bare = arena_block(a);
+	u64 before;
 
-	pool_init(&m->giga, &a->mm, GIGA_ORDER, m->nodes);
-	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("on"), 1), 1);
+	test_option("debug.bad_free", "keep");
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	plain = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
 	REQUIRE(page && plain && machine);
 	while (block_at(&a->mm, bare) && block_look_at(&a->mm, bare).state != BLOCK_BARE)
 		bare++;
-	refuse(m, &m->giga, page); /* a page of the other size */
-	refuse(m, &m->giga, plain);
-	refuse(m, &a->pool, plain);    /* a page of no pool */
-	refuse(m, &a->pool, page + 7); /* a tail */
-	refuse(m, &a->pool, machine);  /* a page of another machine */
-	refuse(m, &a->pool, NULL);
+	refuse(a, &a->giga, page); /* a page of the other size */
+	refuse(a, &a->giga, plain);
+	refuse(a, &a->pool, plain);    /* a page of no pool */
+	refuse(a, &a->pool, page + 7); /* a tail */
+	refuse(a, &a->pool, machine);  /* a page of another machine */
+	refuse(a, &a->pool, NULL);
 	if (block_at(&a->mm, bare)) /* mapped sections have no bare blocks */
-		refuse(m, &a->pool, block_page(&a->mm, bare));
+		refuse(a, &a->pool, block_page(&a->mm, bare));
 	EXPECT_EQ(a->pool.in_use, 1);
 	EXPECT_EQ(page->refcount, 1);
 	EXPECT_EQ(plain->refcount, 1);
+	before = page_misuses();
 	pool_page_give(&a->pool, page);
-	EXPECT_EQ(page_misuses(), m->before);
-	refuse(m, &a->pool, page); /* a second time */
+	EXPECT_EQ(page_misuses(), before);
+	refuse(a, &a->pool, page); /* a second time */
 	EXPECT_EQ(a->pool.free, 1);
 	EXPECT_EQ(a->pool.in_use, 0);
 	mm_page_free(&a->mm, plain);
 	page_free(machine);
-}
-
-TEST(mm_pool, a_page_that_is_not_the_pools_is_refused_by_name)
-{
-	static struct misuse m;
-
-	test_option("debug.bad_free", "keep");
-	m = (struct misuse){.a = arena_borrow(MIB(16)), .before = page_misuses()};
-	if (m.a) {
-		check_misuse(&m);
-		pool_expect_consistent(&m.a->pool);
-		EXPECT(arena_accounted(m.a));
-		arena_return(m.a);
-	}
+	pool_expect_consistent(&a->pool);
 }

@@ -3,28 +3,24 @@
  * zone's lock is taken for memory in pieces.
  */
 #include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
+#include "mm/hvo/hvo.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
+#include "mm/zone/isolate.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
-
-static struct page *alloc_one(struct arena *a)
-{
-	return alloc_on_phantom(a, 0, USE_MOVABLE);
-}
+#include "tests/kernel/provoke.h"
+#include "tests/kernel/random.h"
 
 /* An arena for pages that are freed as pcp.type_cache=off frees them. */
 static struct arena *borrow(void)
 {
 	test_option("pcp.type_cache", "off");
 	return arena_borrow(MIB(16), .phantom = GIB(1));
-}
-
-static u32 block_of_page(const struct page *page)
-{
-	return (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 }
 
 /*
@@ -36,7 +32,7 @@ static struct page *alloc_in_set_of(struct arena *a, u32 index)
 	struct page *page;
 
 	do {
-		page = alloc_one(a);
+		page = take_phantom(a, 0);
 	} while (page && (block_of_page(page) == index ||
 			  block_of_page(page) % PCP_SETS != index % PCP_SETS));
 	return page;
@@ -46,7 +42,7 @@ static struct page *alloc_in_set_of(struct arena *a, u32 index)
 static void alloc_all_held(struct arena *a)
 {
 	while (pcp_count(&a->mm, arena_phantom_zone(a)) > 0)
-		if (!alloc_one(a))
+		if (!take_phantom(a, 0))
 			return;
 }
 
@@ -54,22 +50,18 @@ static void alloc_all_held(struct arena *a)
 static void make_hot(struct arena *a, struct page *page)
 {
 	mm_page_free(&a->mm, page);
-	EXPECT(alloc_one(a) == page);
+	EXPECT(take_phantom(a, 0) == page);
 	mm_page_free(&a->mm, page);
 	EXPECT(pcp_mine(arena_phantom_zone(a))->recent.hot == page);
 }
 
-TEST(mm_pcp, a_hot_page_is_drained)
+TEST_ARENA(mm_pcp, a_hot_page_is_drained, borrow())
 {
-	struct arena *a = borrow();
-	struct zone *zone;
 	struct page *page;
 	u64 listed;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
-	REQUIRE((page = alloc_one(a)));
+	REQUIRE((page = take_phantom(a, 0)));
 	alloc_all_held(a);
 	listed = listed_small(zone, MIGRATE_MOVABLE);
 	make_hot(a, page);
@@ -78,50 +70,38 @@ TEST(mm_pcp, a_hot_page_is_drained)
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
 	EXPECT_EQ(listed_small(zone, MIGRATE_MOVABLE), listed + 1);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* A hot page is held without a bit in the slot of its block, so that slot may look empty. */
-TEST(mm_pcp, a_block_with_a_hot_page_keeps_its_slot)
+TEST_ARENA(mm_pcp, a_block_with_a_hot_page_keeps_its_slot, borrow())
 {
-	struct arena *a = borrow();
 	struct page *hot, *other;
 
-	if (!a)
-		return;
-	REQUIRE((hot = alloc_one(a)));
+	REQUIRE((hot = take_phantom(a, 0)));
 	REQUIRE((other = alloc_in_set_of(a, block_of_page(hot))));
 	alloc_all_held(a);
 	make_hot(a, hot);
 	mm_page_free(&a->mm, other); /* claims a slot of the same set */
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 2);
-	EXPECT(alloc_one(a) == other);
-	EXPECT(alloc_one(a) == hot);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	EXPECT(take_phantom(a, 0) == other);
+	EXPECT(take_phantom(a, 0) == hot);
 }
 
 /* Freeing inline goes to the block that was freed to last, as long as that has its slot. */
-TEST(mm_pcp, a_slot_given_to_another_block_is_not_freed_to)
+TEST_ARENA(mm_pcp, a_slot_given_to_another_block_is_not_freed_to, borrow())
 {
-	struct arena *a = borrow();
 	struct page *page, *other;
 
-	if (!a)
-		return;
-	REQUIRE((page = alloc_one(a)));
+	REQUIRE((page = take_phantom(a, 0)));
 	alloc_all_held(a);
 	mm_page_free(&a->mm, page);
-	EXPECT(alloc_one(a) == page);
+	EXPECT(take_phantom(a, 0) == page);
 	REQUIRE((other = alloc_in_set_of(a, block_of_page(page)))); /* fetched into the slot */
 	mm_page_free(&a->mm, page);
 	mm_page_free(&a->mm, other);
 	EXPECT(arena_accounted(a));
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /*
@@ -134,49 +114,40 @@ static struct page *hold_of_two_blocks(struct arena *a, struct page **first)
 	struct page *other;
 
 	alloc_all_held(a);
-	*first = alloc_one(a);
+	*first = take_phantom(a, 0);
 	if (!*first)
 		return NULL;
 	do {
-		other = alloc_one(a);
+		other = take_phantom(a, 0);
 	} while (other && block_of_page(other) == block_of_page(*first));
 	if (!other)
 		return NULL;
 	mm_page_free(&a->mm, *first + 1); /* its word is not empty from here on */
 	mm_page_free(&a->mm, *first + 2);
 	mm_page_free(&a->mm, other);
-	return alloc_one(a) == other ? other : NULL;
+	return take_phantom(a, 0) == other ? other : NULL;
 }
 
 /* Freeing to another block than the last one looks at the type that block has now. */
-TEST(mm_pcp, a_page_freed_elsewhere_has_the_type_of_its_block)
+TEST_ARENA(mm_pcp, a_page_freed_elsewhere_has_the_type_of_its_block, borrow())
 {
-	struct arena *a = borrow();
 	struct page *page;
 
-	if (!a)
-		return;
 	REQUIRE(hold_of_two_blocks(a, &page));
 	EXPECT(!pcp_mine(arena_phantom_zone(a))->recent.hot);
 	retype(arena_phantom_zone(a), block_of_page(page), MIGRATE_RECLAIMABLE);
 	mm_page_free(&a->mm, page);
 	EXPECT_EQ(block_of_page(alloc_on_phantom(a, 0, USE_RECLAIMABLE)), block_of_page(page));
 	pcp_drain_all(&a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_pcp, a_page_freed_elsewhere_to_an_isolated_block_is_not_kept)
+TEST_ARENA(mm_pcp, a_page_freed_elsewhere_to_an_isolated_block_is_not_kept, borrow())
 {
-	struct arena *a = borrow();
 	struct isolation token;
-	struct zone *zone;
 	struct page *page;
 	u64 held;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	REQUIRE(hold_of_two_blocks(a, &page));
 	REQUIRE(isolate_block(zone, block_of_page(page), &token) == 0);
 	held = pcp_count(&a->mm, zone);
@@ -184,8 +155,6 @@ TEST(mm_pcp, a_page_freed_elsewhere_to_an_isolated_block_is_not_kept)
 	EXPECT_EQ(pcp_count(&a->mm, zone), held);
 	isolate_undo(zone, &token);
 	pcp_drain_all(&a->mm);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* ---- how often the lock is taken ---- */
@@ -207,7 +176,7 @@ static bool take_blocks(struct arena *a)
 	alloc_all_held(a);
 	for (unsigned b = 0; b < BLOCKS; b++) {
 		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
-			struct page *page = alloc_one(a);
+			struct page *page = take_phantom(a, 0);
 
 			if (!page)
 				return false;
@@ -235,14 +204,11 @@ static void leave_pieces(struct arena *a)
  * for 1,000 pages, and two turns would be eight. CPUs that may hold less than 4,096 frames fetch
  * and give back less at a time; the bounds are not for them.
  */
-TEST(mm_pcp, memory_in_pieces_takes_the_lock_seldom)
+TEST_ARENA(mm_pcp, memory_in_pieces_takes_the_lock_seldom, borrow())
 {
-	struct arena *a = borrow();
 	struct page *chain = NULL;
 	u16 before;
 
-	if (!a)
-		return;
 	REQUIRE(take_blocks(a));
 	leave_pieces(a);
 	before = takings(a);
@@ -253,20 +219,15 @@ TEST(mm_pcp, memory_in_pieces_takes_the_lock_seldom)
 	chain_give(&chain, &a->mm);
 	if (pcp_mine(arena_phantom_zone(a))->high >= 8 * BLOCK_FRAMES)
 		EXPECT((u16)(takings(a) - before) <= 2 * PIECES / 1000);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The pieces of one block are neighbours on the list here. Those of the next blocks come, too. */
-TEST(mm_pcp, few_pieces_of_many_blocks_are_fetched_together)
+TEST_ARENA(mm_pcp, few_pieces_of_many_blocks_are_fetched_together, borrow())
 {
 	enum { EACH = 4 };
-	struct arena *a = borrow();
 	struct page *chain = NULL;
 	u16 before;
 
-	if (!a)
-		return;
 	REQUIRE(take_blocks(a));
 	pcp_disable(arena_phantom_zone(a));
 	for (unsigned b = 0; b < BLOCKS; b++)
@@ -278,6 +239,321 @@ TEST(mm_pcp, few_pieces_of_many_blocks_are_fetched_together)
 		  BLOCKS * EACH);
 	EXPECT((u16)(takings(a) - before) <= BLOCKS);
 	chain_give(&chain, &a->mm);
+}
+
+/* ---- other CPUs ---- */
+
+/*
+ * Per-CPU lists: orders that share words, disabling, huge entries, bulk calls, and CPUs that do all
+ * this to each other.
+ */
+
+TEST_ARENA(mm_pcp, freed_neighbours_are_one_larger_page, arena_borrow(MIB(16), .phantom = GIB(1)))
+{
+	struct page *eight[8], *large;
+	u64 refills;
+	struct zone *zone = arena_phantom_zone(a);
+
+	large = take_phantom(a, 3);
+	REQUIRE(large);
+	mm_page_free(&a->mm, large);
+	for (unsigned i = 0; i < 8; i++) {
+		eight[i] = take_phantom(a, 0);
+		/* the lowest page of those freed last comes first */
+		REQUIRE(eight[i] == large + i);
+	}
+	for (unsigned i = 0; i < 8; i++)
+		mm_page_free(&a->mm, eight[(i * 3) % 8]);
+	refills = pcp_stats(&a->mm).refills;
+	EXPECT(take_phantom(a, 3) == large);
+	EXPECT_EQ(page_order(large), 3);
+	EXPECT(page_head(&large[7]) == large);
+	EXPECT_EQ(pcp_stats(&a->mm).refills, refills);
+	mm_page_free(&a->mm, large);
+	pcp_drain_all(&a->mm);
+	EXPECT_EQ(zone->free_small, 0); /* the whole block went back and merged */
+}
+
+TEST_ARENA(mm_pcp, nothing_is_held_while_disabled, arena_borrow(MIB(16), .phantom = GIB(1)))
+{
+	struct page *small, *huge, *pages[3];
+	struct zone *zone = arena_phantom_zone(a);
+
+	small = take_phantom(a, 0);
+	huge = take_phantom(a, BLOCK_ORDER);
+	REQUIRE(small && huge);
+	EXPECT(pcp_count(&a->mm, zone) > 0);
+	pcp_disable(zone);
+	pcp_disable(zone);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
+	mm_page_free(&a->mm, small);
+	mm_page_free(&a->mm, huge);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(pages); i++) {
+		pages[i] = take_phantom(a, i == 2 ? BLOCK_ORDER : i);
+		REQUIRE(pages[i]);
+		EXPECT_EQ(pcp_count(&a->mm, zone), 0);
+	}
+	pcp_enable(zone);
+	mm_page_free(&a->mm, pages[0]);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0); /* one of the two calls is still in effect */
+	pcp_enable(zone);
+	mm_page_free(&a->mm, pages[1]);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 2);
+	mm_page_free(&a->mm, pages[2]);
+}
+
+TEST_ARENA(mm_pcp, a_huge_entry_waits_for_its_round, arena_borrow(MIB(16), .phantom = GIB(1)))
+{
+	u64 tag;
+	u32 index;
+	struct zone *zone = arena_phantom_zone(a);
+	struct page *huge = take_phantom(a, BLOCK_ORDER);
+
+	REQUIRE(huge);
+	index = block_of_page(huge);
+	mm_page_free(&a->mm, huge);
+	if (pcp_count(&a->mm, zone) != BLOCK_FRAMES)
+		SKIP("so many CPUs share the arena that none may hold a huge page");
+	tag = shootdown_tag();
+	block_at(&a->mm, index)->tag = tag;
+	/* With PAGE_NOFLUSH the call may not wait for the round. */
+	EXPECT(mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE | PAGE_NOFLUSH,
+			     a->options.nodes) != huge);
+	EXPECT(shootdown_done() < tag);
+	huge = take_phantom(a, BLOCK_ORDER);
+	/* The page went back to the zone's list and comes from there. */
+	EXPECT(huge && page_to_pfn(huge) >> BLOCK_ORDER == index);
+	EXPECT(shootdown_done() >= tag);
+	mm_page_free(&a->mm, huge);
+	tag = shootdown_tag();
+	block_at(&a->mm, index)->tag = tag;
+	EXPECT(take_phantom(a, BLOCK_ORDER) == huge); /* the page comes from the CPU's own list */
+	EXPECT(shootdown_done() >= tag);
+	mm_page_free(&a->mm, huge);
+}
+
+/*
+ * A CPU that holds nothing frees a huge page. After it has read the type of the page's block,
+ * another CPU isolates the block and drains. The drain passes over this CPU, because it is not
+ * marked as holding anything. The type that was read is out of date then.
+ */
+TEST_ARENA(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
+{
+	struct isolation token;
+	struct block_word word;
+	struct pcp *pcp;
+	u32 index;
+	bool kept;
+	struct zone *zone = arena_phantom_zone(a);
+	struct page *huge = take_phantom(a, BLOCK_ORDER);
+
+	REQUIRE(huge);
+	index = block_of_page(huge);
+	pcp_drain_all(&a->mm);
+	EXPECT(!pcp_of_this_cpu(&a->mm)->holding);
+	word = block_look_at(&a->mm, index);
+	REQUIRE(isolate_block(zone, index, &token) == 0);
+	pcp_drain_all(&a->mm);
+	pcp = pcp_enter(&a->mm);
+	kept = pcp_free_huge(zone, pcp_mine(zone), index, word);
+	pcp_leave(&a->mm, pcp);
+	REQUIRE(!kept);
+	EXPECT_EQ(pcp_count(&a->mm, zone), 0);
+	isolate_undo(zone, &token);
 	EXPECT(arena_accounted(a));
-	arena_return(a);
+	mm_page_free(&a->mm, huge); /* the same without an isolation */
+	EXPECT_EQ(pcp_count(&a->mm, zone), pcp_mine(zone)->high >= BLOCK_FRAMES ? BLOCK_FRAMES : 0);
+}
+
+/* ---- a CPU without memory gets the pages that another CPU holds ---- */
+
+static struct page *bulk[8192];
+
+static void hold_all(void *arg)
+{
+	struct arena *a = arg;
+	const size_t got =
+		mm_page_alloc_bulk(&a->mm, USE_MOVABLE, 0, NODE_NONE, bulk, ARRAY_LEN(bulk));
+
+	EXPECT(got > 0 && got < ARRAY_LEN(bulk));
+	mm_page_free_bulk(&a->mm, bulk, got);
+	if (pcp_count(&a->mm, arena_zone(a, 0)) > 0)
+		return;
+	/* the last page was one too many, and all were given back: fetch and hold some again */
+	bulk[0] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE);
+	if (bulk[0])
+		mm_page_free(&a->mm, bulk[0]);
+}
+
+TEST_ARENA(mm_pcp, memory_held_by_other_cpus_is_found_before_giving_up,
+	   cpus_needed(2) ? arena_borrow(MIB(16)) : NULL)
+{
+	const cpu_t other = cpus_find_other();
+
+	REQUIRE(work_start(other, hold_all, a) == 0);
+	work_wait(other, 0);
+	EXPECT(pcp_count(&a->mm, arena_zone(a, 0)) > 0);
+	while (mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE))
+		;
+	EXPECT_EQ(pcp_count(&a->mm, arena_zone(a, 0)), 0);
+}
+
+/* ---- CPUs that begin to hold pages while another CPU disables lists ---- */
+
+static struct disabling {
+	struct arena *a;
+	struct provoke until;
+	u32 one, held, turns;
+} disabling;
+
+/*
+ * After each drain the other CPUs begin to hold pages again. At that moment one of them may be
+ * mistaken for a CPU that holds nothing.
+ */
+static void hold_or_disable(void *arg)
+{
+	struct disabling *d = arg;
+	struct zone *zone = arena_phantom_zone(d->a);
+	const bool disables = atomic_fetch_add(&d->one, 1) == 0;
+
+	while (provoke_goes_on(&d->until)) {
+		struct page *page = disables ? NULL : take_phantom(d->a, 0);
+
+		if (page)
+			mm_page_free(&d->a->mm, page);
+		if (!disables)
+			continue;
+		pcp_disable(zone);
+		for (unsigned i = 0; i < 20; i++)
+			if (pcp_count(&d->a->mm, zone) != 0)
+				atomic_fetch_add(&d->held, 1);
+		pcp_enable(zone);
+		d->turns++;
+	}
+}
+
+TEST_ARENA(mm_pcp, no_cpu_begins_to_hold_what_is_disabled, arena_borrow(MIB(16), .phantom = GIB(1)))
+{
+	disabling = (struct disabling){.a = a, .until = provoke_begin()};
+	cpus_run_together(hold_or_disable, &disabling);
+	EXPECT_EQ(disabling.held, 0);
+	cpus_note_met(disabling.turns, "turns");
+}
+
+/* ---- one CPU that begins to hold pages, and one that disables lists, once ---- */
+
+enum { MEETINGS = 4 };
+
+static struct meeting {
+	struct arena *a;
+	cpu_t holds, disables;
+	u32 freed;
+} meeting;
+
+/*
+ * The other CPU begins to hold pages before the lists are disabled, and is then asked to give them
+ * back, or later, and then finds them disabled. In between it must not be overlooked.
+ */
+static void hold_or_disable_once(void *arg)
+{
+	struct meeting *m = arg;
+	struct zone *zone = arena_phantom_zone(m->a);
+
+	if (cpu_id() == m->disables) {
+		pcp_disable(zone);
+		CPUS_AWAIT(atomic_load_acquire(&m->freed));
+		EXPECT_EQ(pcp_count(&m->a->mm, zone), 0);
+		pcp_enable(zone);
+	} else if (cpu_id() == m->holds) {
+		struct page *page = take_phantom(m->a, 0);
+
+		if (page)
+			mm_page_free(&m->a->mm, page);
+		atomic_fetch_add(&m->freed, 1);
+	}
+}
+
+TEST_ARENA(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+{
+	const cpu_t other = cpus_find_other();
+	/* The rest of its block is free, so no CPU splits a block and looks again after that. */
+	struct page *kept = take_phantom(a, 0);
+
+	REQUIRE(kept);
+	meeting = (struct meeting){.a = a};
+	for (unsigned i = 0; i < MEETINGS; i++) {
+		meeting.holds = i % 2 ? other : cpu_id();
+		meeting.disables = i % 2 ? cpu_id() : other;
+		meeting.freed = 0;
+		pcp_drain_all(&a->mm);
+		cpus_run_together(hold_or_disable_once, &meeting);
+	}
+	mm_page_free(&a->mm, kept);
+}
+
+/* ---- CPUs that share drains ---- */
+
+struct sharing {
+	struct arena *a;
+	u64 tag, unseen; /* drains that a CPU saw begun, but not the change */
+	u32 parts, changed;
+};
+
+static void wait_for_drain(void *arg)
+{
+	const struct sharing *s = arg;
+
+	pcp_drain_wait(&s->a->mm, s->tag);
+}
+
+static void disable_and_enable(void *arg)
+{
+	const struct sharing *s = arg;
+
+	pcp_disable(arena_phantom_zone(s->a));
+	pcp_enable(arena_phantom_zone(s->a));
+}
+
+TEST(mm_pcp, cpus_that_wait_for_one_drain_share_it_and_all_that_disable_count)
+{
+	struct sharing s = {.a = arena_borrow(MIB(16), .phantom = GIB(1))};
+
+	if (!s.a)
+		return;
+	s.tag = pcp_drain_tag(&s.a->mm);
+	cpus_run_together(wait_for_drain, &s);
+	EXPECT_EQ(s.a->mm.drains, s.tag);
+	cpus_run_together(disable_and_enable, &s);
+	EXPECT_EQ(arena_phantom_zone(s.a)->pcp_disabled, 0);
+}
+
+/* One CPU changes something and asks for the tag; the others drain and look. */
+static void change_or_drain(void *arg)
+{
+	struct sharing *s = arg;
+	struct mm *mm = &s->a->mm;
+	u64 drains;
+
+	if (atomic_fetch_add(&s->parts, 1) == 0) {
+		atomic_store_relaxed(&s->changed, 1);
+		atomic_store_release(&s->tag, pcp_drain_tag(mm));
+		return;
+	}
+	pcp_drain_all(mm);
+	drains = atomic_load_acquire(&mm->drains);
+	if (!atomic_load_acquire(&s->changed))
+		atomic_store_relaxed(&s->unseen, drains);
+}
+
+TEST(mm_pcp, a_cpu_that_sees_a_drain_begun_sees_what_was_changed_before_its_tag)
+{
+	struct sharing s = {.a = arena_borrow(MIB(16))};
+
+	if (!s.a)
+		return;
+	cpus_run_together(change_or_drain, &s);
+	EXPECT(s.unseen < s.tag);
 }

@@ -13,7 +13,6 @@
 #include "mm/memmap/meta.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
@@ -24,11 +23,6 @@ enum { TRIALS = 4 };
 #else
 enum { TRIALS = 1 }; /* on many machines */
 #endif
-
-static const struct hvo_mode *on(void)
-{
-	return &hvo_modes[HVO_ON];
-}
 
 static u64 bare_pages(const struct pool *pool, node_t node)
 {
@@ -62,42 +56,32 @@ static void expect_sound(struct arena *a)
 	EXPECT(arena_accounted(a));
 }
 
-TEST(mm_bare, a_bare_page_is_a_page_without_struct_pages)
+TEST_ARENA(mm_bare, a_bare_page_is_a_page_without_struct_pages, bare_arena(2, 700))
 {
-	enum { PAGES = 700 };
-	struct arena *a = bare_arena(2, PAGES);
-	u64 made;
+	const u64 pages = a->pool.pages;
 	u32 index;
 
-	if (!a)
-		return;
-	made = block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE);
-	EXPECT_EQ(a->pool.pages, PAGES);
-	EXPECT_EQ(a->pool.free, PAGES);
-	EXPECT_EQ(a->pool.in_use, 0);
-	EXPECT_EQ(arena_usage(a).pool_free, (u64)PAGES * BLOCK_FRAMES);
-	EXPECT_EQ(made, 0);
-	EXPECT(pool_frames_saved(&a->pool) > (s64)(PAGES * (MEMMAP_FRAMES_PER_BLOCK - 1)));
+	pool_expect_counts(&a->pool, pages, 0, 0);
+	EXPECT_EQ(arena_usage(a).pool_free, pages * BLOCK_FRAMES);
+	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
+	EXPECT(pool_frames_saved(&a->pool) > (s64)(pages * (MEMMAP_FRAMES_PER_BLOCK - 1)));
 	expect_sound(a);
 	index = a->pool.node[1].free.head;
 	EXPECT(block_look_at(&a->mm, index).flags & BLOCK_POOL_FREE);
 	EXPECT_EQ(section_close(&a->mm, index / SECTION_BLOCKS), -EBUSY);
-	expect_sound(a);
-	arena_return(a);
+	pool_expect_consistent(&a->pool);
 }
 
-TEST(mm_bare, a_page_is_made_when_it_is_taken_and_pages_given_back_come_first)
+TEST_ARENA(mm_bare, a_page_is_made_when_it_is_taken_and_pages_given_back_come_first,
+	   bare_arena(1, 100))
 {
-	struct arena *a = bare_arena(1, 100);
 	struct page *page, *second;
 
-	if (!a)
-		return;
 	page = pool_page_take(&a->pool, NODE_NONE, POOL_ANY);
 	REQUIRE(page);
 	EXPECT_EQ(bare_pages(&a->pool, 1), 99);
 	EXPECT_EQ(a->pool.in_use, 1);
-	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), BLOCK_ORDER, 1));
+	EXPECT(huge_tails_right(&a->mm, block_of_page(page), BLOCK_ORDER, 1));
 	expect_sound(a);
 	pool_page_give(&a->pool, page);
 	for (unsigned i = 0; i < 5; i++) {
@@ -106,159 +90,116 @@ TEST(mm_bare, a_page_is_made_when_it_is_taken_and_pages_given_back_come_first)
 		pool_page_give(&a->pool, second);
 	}
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 1);
-	expect_sound(a);
-	arena_return(a);
+	pool_expect_consistent(&a->pool);
 }
 
-TEST(mm_bare, shrinking_makes_nothing_and_the_memory_is_free)
+TEST_ARENA(mm_bare, shrinking_makes_nothing_and_the_memory_is_free, bare_arena(2, 600))
 {
-	struct arena *a = bare_arena(2, 600);
-	struct zone *zone = a ? arena_phantom_zone(a) : NULL;
-	u64 free;
+	struct zone *zone = arena_phantom_zone(a);
+	const u64 free = zone->free_class[FREE_BARE];
 
-	if (!a)
-		return;
-	free = zone->free_class[FREE_BARE];
-	EXPECT_EQ(pool_shrink(&a->pool, on(), 511), 511);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 511), 511);
 	EXPECT_EQ(zone->free_class[FREE_BARE], free + 511 * BLOCK_FRAMES);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
 	expect_sound(a);
-	EXPECT_EQ(pool_shrink(&a->pool, on(), 100000), 89);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 100000), 89);
 	EXPECT_EQ(a->pool.pages, 0);
 	EXPECT_EQ(a->mm.node[0].meta.reserved[META_HEADS], 0);
 	sections_close_all(&a->mm);
 	EXPECT_EQ(zone->unopened, 2 * order_pages(GIGA_ORDER));
-	expect_sound(a);
-	arena_return(a);
+	pool_expect_consistent(&a->pool);
 }
 
-TEST(mm_bare, promised_pages_may_be_bare_and_stay)
+TEST_ARENA(mm_bare, promised_pages_may_be_bare_and_stay, bare_arena(2, 600))
 {
-	enum { PAGES = 600, PROMISED = 300 };
-	struct arena *a = bare_arena(2, PAGES);
+	enum { PROMISED = 300 };
+	const u64 pages = a->pool.pages;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_reserve(&a->pool, PROMISED), 0);
-	EXPECT_EQ(pool_reserve(&a->pool, PAGES), -ENOMEM);
-	EXPECT_EQ(pool_shrink(&a->pool, on(), 100000), PAGES - PROMISED);
+	EXPECT_EQ(pool_reserve(&a->pool, pages), -ENOMEM);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 100000), pages - PROMISED);
 	EXPECT_EQ(pool_page_take(&a->pool, NODE_NONE, POOL_ANY), NULL);
 	for (unsigned i = 0; i < PROMISED; i++)
 		REQUIRE(pool_page_take(&a->pool, NODE_NONE, POOL_RESERVED));
 	EXPECT_EQ(a->pool.pages, PROMISED);
 	EXPECT_EQ(a->pool.free, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Everything else is used up, metadata memory too; each page can be taken. */
-TEST(mm_bare, no_other_user_gets_the_memory_or_the_heads)
+TEST_ARENA(mm_bare, no_other_user_gets_the_memory_or_the_heads, bare_arena(3, 1000))
 {
-	enum { PAGES = 1000 };
-	struct arena *a = bare_arena(3, PAGES);
+	const u64 pages = a->pool.pages;
 	struct famine famine;
 	u64 taken = 0;
 
-	if (!a)
-		return;
-	EXPECT_EQ(a->mm.node[0].meta.reserved[META_HEADS], PAGES);
+	EXPECT_EQ(a->mm.node[0].meta.reserved[META_HEADS], pages);
 	famine_begin(&famine, a, META_LASTING, 0);
 	EXPECT_EQ(meta_reserve(&a->mm.node[0], META_HEADS, 1), -ENOMEM);
 	while (pool_page_take(&a->pool, NODE_NONE, POOL_ANY))
 		taken++;
-	EXPECT_EQ(taken, PAGES);
-	EXPECT_EQ(a->pool.pages, PAGES);
+	EXPECT_EQ(taken, pages);
+	EXPECT_EQ(a->pool.pages, pages);
 	famine_end(&famine);
-	expect_sound(a);
-	arena_return(a);
+	pool_expect_consistent(&a->pool);
 }
 
-TEST(mm_bare, without_frames_for_heads_no_page_stays_bare)
+TEST_ARENA(mm_bare, without_frames_for_heads_no_page_stays_bare,
+	   arena_borrow(MIB(32), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(1));
-
-	if (!a)
-		return;
 	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
 	EXPECT_EQ(add_bare(&a->pool, 1, 100), 0);
 	fail_disarm(&a->mm.fail);
 	expect_sound(a);
 	EXPECT_EQ(add_bare(&a->pool, 1, 100), 100);
-	expect_sound(a);
-	arena_return(a);
+	pool_expect_consistent(&a->pool);
 }
 
-TEST(mm_bare, surplus_that_is_bare_goes_with_its_promise)
+TEST_ARENA(mm_bare, surplus_that_is_bare_goes_with_its_promise, bare_arena(2, 600))
 {
-	enum { PAGES = 600 };
-	struct arena *a = bare_arena(2, PAGES);
+	const u64 pages = a->pool.pages;
 
-	if (!a)
-		return;
-	EXPECT_EQ(pool_reserve(&a->pool, PAGES), 0);
-	EXPECT_EQ(pool_resize(&a->pool, on(), 7), 7);
-	EXPECT_EQ(a->pool.surplus, PAGES - 7);
-	EXPECT_EQ(bare_pages(&a->pool, 1), PAGES);
-	pool_unreserve(&a->pool, PAGES);
-	EXPECT_EQ(a->pool.pages, 7);
-	EXPECT_EQ(a->pool.surplus, 0);
+	EXPECT_EQ(pool_reserve(&a->pool, pages), 0);
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 7), 7);
+	EXPECT_EQ(a->pool.surplus, pages - 7);
+	EXPECT_EQ(bare_pages(&a->pool, 1), pages);
+	pool_unreserve(&a->pool, pages);
+	pool_expect_counts(&a->pool, 7, 0, 0);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
-	expect_sound(a);
-	arena_return(a);
+	pool_expect_consistent(&a->pool);
 }
 
 /* ---- pages of 1 GiB ---- */
 
-/* An arena with phantom GiB and a pool of 1 GiB pages beside its own. */
-struct both {
-	struct arena *a;
-	struct pool giga;
-	struct pool_node nodes[ARENA_NODES_MAX * 2];
-};
-
-static bool borrow_both(struct both *b, u64 gibs)
+TEST_ARENA(mm_bare, a_page_of_1g_is_made_or_demoted_when_it_is_wanted,
+	   arena_borrow(MIB(32), .phantom = GIB(3)))
 {
-	b->a = arena_borrow(MIB(32), .phantom = gibs * GIB(1));
-	if (b->a)
-		pool_init(&b->giga, &b->a->mm, GIGA_ORDER, b->nodes);
-	return b->a != NULL;
-}
-
-TEST(mm_bare, a_page_of_1g_is_made_or_demoted_when_it_is_wanted)
-{
-	static struct both b;
 	struct page *page;
 
-	if (!borrow_both(&b, 3))
-		return;
-	EXPECT_EQ(add_bare(&b.giga, NODE_NONE, 5), 3);
-	EXPECT_EQ(bare_pages(&b.giga, 1), 3);
-	EXPECT(arena_accounted_with(b.a, &b.giga));
-	page = pool_page_take(&b.giga, NODE_NONE, POOL_ANY);
+	EXPECT_EQ(add_bare(&a->giga, NODE_NONE, 5), 3);
+	EXPECT_EQ(bare_pages(&a->giga, 1), 3);
+	EXPECT(arena_accounted(a));
+	page = pool_page_take(&a->giga, NODE_NONE, POOL_ANY);
 	REQUIRE(page);
-	EXPECT(huge_tails_right(&b.a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), GIGA_ORDER, 97));
-	EXPECT_EQ(bare_pages(&b.giga, 1), 2);
-	EXPECT(arena_accounted_with(b.a, &b.giga));
-	EXPECT_EQ(pool_demote(&b.giga, &b.a->pool, on(), 1), 1);
-	EXPECT_EQ(b.a->pool.pages, GIB_BLOCKS);
-	EXPECT_EQ(bare_pages(&b.giga, 1), 1);
-	EXPECT(arena_accounted_with(b.a, &b.giga));
-	EXPECT_EQ(pool_shrink(&b.giga, on(), 1), 1);
-	EXPECT_EQ(b.giga.pages, 1);
-	EXPECT(arena_accounted_with(b.a, &b.giga));
-	pool_page_give(&b.giga, page);
-	arena_return(b.a);
+	EXPECT(huge_tails_right(&a->mm, block_of_page(page), GIGA_ORDER, 97));
+	EXPECT_EQ(bare_pages(&a->giga, 1), 2);
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 1), 1);
+	EXPECT_EQ(a->pool.pages, GIB_BLOCKS);
+	EXPECT_EQ(bare_pages(&a->giga, 1), 1);
+	EXPECT(arena_accounted(a));
+	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 1), 1);
+	EXPECT_EQ(a->giga.pages, 1);
+	EXPECT(arena_accounted(a));
+	pool_page_give(&a->giga, page);
 }
 
 /* ---- nodes ---- */
 
-TEST(mm_bare, nodes_share_and_the_nearest_gives)
+TEST_ARENA(mm_bare, nodes_share_and_the_nearest_gives,
+	   arena_borrow(MIB(64), .phantom = GIB(4), .phantom_nodes = 2))
 {
-	struct arena *a = arena_borrow(MIB(64), .phantom = GIB(4), .phantom_nodes = 2);
 	struct page *page;
 
-	if (!a)
-		return;
 	EXPECT_EQ(add_bare(&a->pool, NODE_NONE, 6), 6);
 	for (node_t n = 0; n < 3; n++)
 		EXPECT_EQ(bare_pages(&a->pool, n), 2);
@@ -267,16 +208,15 @@ TEST(mm_bare, nodes_share_and_the_nearest_gives)
 	expect_sound(a);
 	page = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(page);
-	EXPECT_EQ(block_zone(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER))->node, 1);
+	EXPECT_EQ(block_zone(&a->mm, block_of_page(page))->node, 1);
 	pool_page_give(&a->pool, page);
 	/* node 1 has a made page now, and still node 2 gives its own */
 	page = pool_page_take(&a->pool, 2, POOL_ANY);
 	REQUIRE(page);
-	EXPECT_EQ(block_zone(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER))->node, 2);
+	EXPECT_EQ(block_zone(&a->mm, block_of_page(page))->node, 2);
 	pool_page_give(&a->pool, page);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on(), 2, 10000), 500);
-	expect_sound(a);
-	arena_return(a);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 2, 10000), 500);
+	pool_expect_consistent(&a->pool);
 }
 
 /* ---- many CPUs ---- */
@@ -305,39 +245,33 @@ static void take_many(void *arg)
 	}
 }
 
-TEST(mm_bare, many_cpus_get_each_page_once)
+TEST_ARENA(mm_bare, many_cpus_get_each_page_once, bare_arena(3, 1400))
 {
-	enum { PAGES = 1400 };
-	struct arena *a = bare_arena(3, PAGES);
-	struct takers takers = {.how = POOL_ANY, .each = PAGES};
+	const u64 pages = a->pool.pages;
+	struct takers takers = {.pool = &a->pool, .how = POOL_ANY, .each = pages};
 
-	if (!a)
-		return;
-	takers.pool = &a->pool;
 	cpus_run_together(take_many, &takers);
-	EXPECT_EQ(takers.taken, PAGES);
-	EXPECT_EQ(a->pool.in_use, PAGES);
+	EXPECT_EQ(takers.taken, pages);
+	EXPECT_EQ(a->pool.in_use, pages);
 	EXPECT_EQ(a->pool.free, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* Promised pages are there for all who take them, while others are being made. */
 TEST(mm_bare, promised_pages_are_not_refused_while_others_are_made)
 {
-	static struct both b;
-
 	for (unsigned trial = 0; trial < TRIALS && !test_failed(); trial++) {
-		struct takers takers = {.pool = &b.giga, .how = POOL_RESERVED, .each = 1};
 		const u64 cpus = cpumask_weight(&cpus_online);
+		struct takers takers = {.how = POOL_RESERVED, .each = 1};
+		struct arena *a = arena_borrow(MIB(32), .phantom = cpus * GIB(1));
 
-		if (!borrow_both(&b, cpus))
+		if (!a)
 			return;
-		EXPECT_EQ(add_bare(&b.giga, NODE_NONE, cpus), cpus);
-		EXPECT_EQ(pool_reserve(&b.giga, cpus), 0);
+		takers.pool = &a->giga;
+		EXPECT_EQ(add_bare(takers.pool, NODE_NONE, cpus), cpus);
+		EXPECT_EQ(pool_reserve(takers.pool, cpus), 0);
 		cpus_run_together(take_many, &takers);
 		EXPECT_EQ(takers.refused, 0);
-		arena_return(b.a);
+		arena_return(a);
 	}
 }
 
@@ -361,7 +295,7 @@ static void change_all(void *arg)
 			if (page)
 				pool_page_give(pool, page);
 		} else if (me == 1) {
-			pool_shrink(pool, on(), 500 + i);
+			pool_shrink(pool, hvo_on(), 500 + i);
 			add_bare(pool, NODE_NONE, 900);
 		} else {
 			section_open_next(arena_phantom_zone(c->a), SECTION_ON_DEMAND);
@@ -371,50 +305,39 @@ static void change_all(void *arg)
 	}
 }
 
-TEST(mm_bare, cpus_that_add_take_and_shrink_at_once_lose_nothing)
+TEST_ARENA(mm_bare, cpus_that_add_take_and_shrink_at_once_lose_nothing, bare_arena(4, 1200))
 {
-	struct changers c = {.a = bare_arena(4, 1200)};
+	struct changers c = {.a = a};
 
-	if (!c.a)
-		return;
 	cpus_run_together(change_all, &c);
-	expect_sound(c.a);
-	arena_return(c.a);
+	pool_expect_consistent(&a->pool);
 }
 
 /* ---- others that want the memory itself ---- */
 
-TEST(mm_bare, a_bare_page_makes_room_for_a_range_and_leaves_a_bad_frame)
+TEST_ARENA(mm_bare, a_bare_page_makes_room_for_a_range_and_leaves_a_bad_frame, bare_arena(2, 300))
 {
-	struct arena *a = bare_arena(2, 300);
-	const u32 index = a ? a->pool.node[1].free.head : 0;
+	const u32 index = a->pool.node[1].free.head;
 
-	if (!a)
-		return;
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(index), BLOCK_FRAMES), 0);
 	EXPECT_EQ(a->pool.pages, 300);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, block_pfn(index), BLOCK_FRAMES);
 	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(a->pool.node[1].free.head) + 5), 0);
 	EXPECT_EQ(a->pool.pages, 300);
-	expect_sound(a);
-	arena_return(a);
+	pool_expect_consistent(&a->pool);
 }
 
 /* ---- at boot ---- */
 
-TEST(mm_bare, pages_at_boot_stay_bare_if_asked_for)
+TEST_ARENA(mm_bare, pages_at_boot_stay_bare_if_asked_for, arena_borrow(MIB(32), .phantom = GIB(3)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(3));
 	struct pool_boot_request request = {
 		.bare = true, .nodes = 1, .on = {{.node = 1, .count = 1000}}};
 
-	if (!a)
-		return;
-	EXPECT_EQ(pool_boot_make(&request, &a->pool, on()), 1000);
+	EXPECT_EQ(pool_boot_make(&request, &a->pool, hvo_on()), 1000);
 	EXPECT_EQ(a->pool.boot, 1000);
 	EXPECT_EQ(a->pool.boot_bare, 1000);
 	EXPECT_EQ(a->pool.free, 1000);
-	expect_sound(a);
-	arena_return(a);
+	pool_expect_consistent(&a->pool);
 }

@@ -17,6 +17,7 @@ static const struct pool_boot empty;
 TEST(mm_pool, boot_counts_belong_to_the_size_before_them)
 {
 	struct pool_boot boot = empty;
+	const struct pool_boot_request *request = &boot.request[POOL_BOOT_2M];
 
 	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "100"), 0);
 	EXPECT_EQ(pool_boot_parse_size(WORD_OF(boot), "1G"), 0);
@@ -32,13 +33,8 @@ TEST(mm_pool, boot_counts_belong_to_the_size_before_them)
 	EXPECT_EQ(boot.overcommit[POOL_BOOT_1G], 0);
 	EXPECT_EQ(pool_boot_parse_overcommit(WORD_OF(boot), "16x"), -EINVAL);
 	EXPECT_EQ(boot.overcommit[POOL_BOOT_2M], 16);
-}
 
-TEST(mm_pool, boot_counts_can_be_per_node)
-{
-	struct pool_boot boot = empty;
-	const struct pool_boot_request *request = &boot.request[POOL_BOOT_2M];
-
+	/* counts of nodes */
 	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "0:100,1:50"), 0);
 	EXPECT_EQ(request->total, 0);
 	EXPECT_EQ(request->nodes, 2);
@@ -108,25 +104,21 @@ TEST(mm_pool, boot_lists_of_more_nodes_than_there_is_room_for_are_refused)
  * Absent nodes are skipped, and the other nodes get their pages. Pages that do not fit are not
  * made, and the count says so.
  */
-TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
+TEST_ARENA(mm_pool, boot_pools_are_made_as_far_as_they_can_be, arena_borrow(MIB(64), .nodes = 2))
 {
-	struct arena *a = arena_borrow(MIB(64), .nodes = 2);
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct pool_boot boot = empty;
 	u64 made;
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "0:3,7:50,1:2,18446744073709551615:1"), 0);
-	EXPECT_EQ(pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on), 5);
+	EXPECT_EQ(pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, hvo_on()), 5);
 	EXPECT_EQ(a->pool.node[0].pages, 3);
 	EXPECT_EQ(a->pool.node[1].pages, 2);
 	EXPECT_EQ(a->pool.boot, 5);
 	pool_expect_consistent(&a->pool);
-	EXPECT_EQ(pool_shrink(&a->pool, on, 5), 5);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 5), 5);
 
 	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "18446744073709551615"), 0);
-	made = pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, on);
+	made = pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, hvo_on());
 	/*
 	 * There are 32 blocks. Two are metadata memory from the start, and metadata memory has
 	 * grown by some.
@@ -136,7 +128,5 @@ TEST(mm_pool, boot_pools_are_made_as_far_as_they_can_be)
 	EXPECT_EQ(a->pool.pages, made);
 	pool_expect_consistent(&a->pool);
 	EXPECT(arena_accounted(a));
-	EXPECT_EQ(pool_shrink(&a->pool, on, made), made);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), made), made);
 }

@@ -60,6 +60,14 @@ void pool_expect_consistent(struct pool *pool)
 	EXPECT_EQ(pool->making, 0);
 }
 
+void pool_expect_counts(struct pool *pool, u64 pages, u64 in_use, u64 surplus)
+{
+	EXPECT_EQ(pool->pages, pages);
+	EXPECT_EQ(pool->in_use, in_use);
+	EXPECT_EQ(pool->surplus, surplus);
+	pool_expect_consistent(pool);
+}
+
 void pool_makes_on_demand(void)
 {
 	if (hvo_mode_selected()->mapped) /* a case can set only few options */
@@ -84,14 +92,27 @@ bool pool_borrow(struct pool *pool, u64 count)
 	return false;
 }
 
+bool pool_giga_possible(void)
+{
+	const struct hvo_mode *off = hvo_mode_find("off");
+	u64 made;
+
+	if (pool_1g.boot + pool_2m.boot > 0) {
+		test_skip("the machine's pools have boot pages");
+		return false;
+	}
+	sections_close_all(&mm_kernel);
+	made = pool_grow(&pool_1g, off, 1);
+	if (made == 0)
+		test_skip("needs 1024 MiB of free memory in one piece");
+	EXPECT_EQ(pool_shrink(&pool_1g, off, 1), made);
+	sections_close_all(&mm_kernel);
+	return made > 0;
+}
+
 void pool_return(struct pool *pool, u64 count)
 {
 	EXPECT_EQ(pool_shrink(pool, hvo_mode_selected(), count), count);
-}
-
-bool arena_accounted_with(struct arena *a, const struct pool *other)
-{
-	return mm_account(&a->mm, (const struct pool *const[]){&a->pool, other, NULL});
 }
 
 bool huge_tails_right(const struct mm *mm, u32 index, unsigned order, u64 step)

@@ -15,6 +15,11 @@
 void pool_expect_consistent(struct pool *pool);
 
 /*
+ * Expect these counts, and those that follow from them. No other CPU may use the pool.
+ */
+void pool_expect_counts(struct pool *pool, u64 pages, u64 in_use, u64 surplus);
+
+/*
  * For cases in which pages are made without naming a mode: by the pool, as surplus pages or as
  * replacements, or by page_alloc(). Such pages are made as hvo= says. The baselines open sections
  * mapped, which must not happen to phantom memory, and restore pages that are freed there. This
@@ -29,8 +34,11 @@ void pool_makes_on_demand(void);
 bool pool_borrow(struct pool *pool, u64 count);
 void pool_return(struct pool *pool, u64 count);
 
-/* Does every frame have one owner (mm_account), with a second pool beside the arena's own? */
-bool arena_accounted_with(struct arena *a, const struct pool *other);
+/*
+ * For cases that make 1 GiB pages of the machine's own memory in empty pools, because no arena is
+ * that large: can one be made? If not, the case is skipped. Free sections are closed afterwards.
+ */
+bool pool_giga_possible(void);
 
 /*
  * Check the struct pages of a huge page of `order` whose head is block `index`: each must find its

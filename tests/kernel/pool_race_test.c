@@ -5,13 +5,12 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
-#include "mm/hugetlb/pool_use.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/modes.h"
 
-enum { TURNS = 60, HELD = 3 };
+enum { TURNS = 60, HELD = 3, OVERCOMMIT = 6 };
 
 struct users {
 	struct arena *a;
@@ -76,15 +75,11 @@ static void use_and_resize(void *arg)
 	}
 }
 
-static void check_users(const char *mode, struct arena *a, u64 overcommit)
+static void check_users(const char *mode, struct arena *a)
 {
 	struct users u = {.a = a, .mode = hvo_mode_find(mode), .most = 12};
 
-	if (!a)
-		return;
-	if (a->options.phantom)
-		pool_makes_on_demand();
-	a->pool.overcommit = overcommit;
+	a->pool.overcommit = OVERCOMMIT;
 	pool_resize(&a->pool, u.mode, 4);
 	cpus_run_together(use_and_resize, &u);
 	cpus_note_met(u.taken, "pages taken");
@@ -100,18 +95,16 @@ static void check_users(const char *mode, struct arena *a, u64 overcommit)
 	EXPECT_EQ(pool_resize(&a->pool, u.mode, 0), 0);
 	EXPECT_EQ(a->pool.pages, 0);
 	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-TEST(mm_pool, users_and_resizers_race_with_overcommit)
+TEST_ARENA(mm_pool, all_cpus_resize_it_with_hvo_on, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	check_users("on", arena_borrow(MIB(16), .phantom = GIB(1)), 6);
+	check_users("on", a);
 }
 
-TEST(mm_pool, users_and_resizers_race_batched)
+TEST_ARENA(mm_pool, all_cpus_resize_it_batched, arena_borrow(MIB(256)))
 {
-	check_users("batched", arena_borrow(MIB(256)), 6);
+	check_users("batched", a);
 }
 
 /* ---- pages that are half made ---- */
@@ -150,22 +143,16 @@ static bool is_begun(struct pool *pool)
  * A CPU is stopped in the middle of making a surplus page, because it cannot get the memory. No
  * page is counted before it exists.
  */
-TEST(mm_pool, no_surplus_is_counted_before_its_page_is_there)
+TEST_ARENA(mm_pool, no_surplus_is_counted_before_its_page_is_there,
+	   /* only one zone has blocks to give */
+	   cpus_needed(2) ? arena_borrow(MIB(2), .phantom = GIB(1)) : NULL)
 {
 	struct wait wait = wait_begin(WAIT_GROWTH, "a surplus page to be promised");
 	const cpu_t other = cpus_find_other();
-	struct users u = {0};
-	struct pool *pool;
-	struct zone *zone;
+	struct users u = {.a = a};
+	struct pool *pool = &a->pool;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
-	u.a = arena_borrow(MIB(2), .phantom = GIB(1)); /* only one zone has blocks to give */
-	if (!u.a)
-		return;
-	pool = &u.a->pool;
-	zone = arena_phantom_zone(u.a);
-	pool_makes_on_demand();
 	pool->overcommit = 1;
 	spin_lock(&zone->lock);
 	EXPECT_EQ(work_start(other, take_one, &u), 0);
@@ -176,6 +163,4 @@ TEST(mm_pool, no_surplus_is_counted_before_its_page_is_there)
 	EXPECT(u.taken);
 	EXPECT_EQ(pool->making, 0);
 	EXPECT_EQ(pool->pages, 0);
-	EXPECT(arena_accounted(u.a));
-	arena_return(u.a);
 }

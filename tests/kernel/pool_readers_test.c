@@ -3,11 +3,9 @@
  * Each struct page that they read is absent or right, never anything else.
  */
 #include <arch/clock.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/cpus.h"
@@ -106,27 +104,17 @@ static void read_tails(void *arg)
 	}
 }
 
-static cpu_t readers_start(struct readers *r)
+static void readers_start(struct readers *r)
 {
-	cpu_t cpu, started = 0;
+	const cpu_t started = cpus_start_idle(read_tails, r, READERS_MAX);
 
-	cpumask_foreach(cpu, &cpus_online) {
-		if (started < READERS_MAX && cpu != cpu_id() && work_start(cpu, read_tails, r) == 0)
-			started++;
-	}
 	CPUS_AWAIT(atomic_load_acquire(&r->begun) == started);
-	return started;
 }
 
 static void readers_stop(struct readers *r)
 {
-	cpu_t cpu;
-
 	atomic_store_release(&r->stop, 1);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != cpu_id())
-			work_wait(cpu, 0);
-	}
+	cpus_await_work();
 	cpus_note_met(r->seen, "tails that readers saw");
 	EXPECT_EQ(r->vanished, 0);
 	if (r->wrong > 0)
@@ -155,7 +143,7 @@ static void check_readers(const char *name, struct arena *a, node_t node, u32 fi
 	r.mm = &a->mm;
 	EXPECT_EQ(pool_grow_on(&a->pool, mode, node, 1), 1);
 	REQUIRE((page = pool_page_take(&a->pool, node, POOL_ANY)));
-	r.held = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	r.held = block_of_page(page);
 	readers_start(&r);
 	for (unsigned turn = 0; !seen_enough(&r, turn, until); turn++) {
 		EXPECT_EQ(pool_grow_on(&a->pool, mode, node, pages), pages);
@@ -167,34 +155,17 @@ static void check_readers(const char *name, struct arena *a, node_t node, u32 fi
 	pool_page_give(&a->pool, page);
 	EXPECT_EQ(pool_shrink(&a->pool, mode, 1), 1);
 	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
-static void check_readers_mapped(const char *name, u64 pages)
+TEST_ARENA(mm_pool, readers_see_right_tails_or_none_with_hvo_on,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct arena *a = cpus_find_other() == CPU_NONE ? NULL : arena_borrow(MIB(256));
-
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	if (a)
-		check_readers(name, a, 0, arena_block(a) + SECTION_BLOCKS, SECTION_BLOCKS, pages);
+	check_readers("on", a, 1, arena_phantom_block(a), 2 * SECTION_BLOCKS, 100);
 }
 
-TEST(mm_pool, readers_see_right_tails_or_none_with_hvo_on)
+TEST_ARENA(mm_pool, readers_see_right_tails_batched, cpus_needed(2) ? arena_borrow(MIB(256)) : NULL)
 {
-	struct arena *a =
-		cpus_find_other() == CPU_NONE ? NULL : arena_borrow(MIB(16), .phantom = GIB(1));
-
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	if (a)
-		check_readers("on", a, 1, arena_phantom_block(a), 2 * SECTION_BLOCKS, 100);
-}
-
-TEST(mm_pool, readers_see_right_tails_batched)
-{
-	check_readers_mapped("batched", 24);
+	check_readers("batched", a, 0, arena_block(a) + SECTION_BLOCKS, SECTION_BLOCKS, 24);
 }
 
 /*
@@ -210,37 +181,27 @@ static void let_them_look(const struct readers *r, u64 until)
 }
 
 /* Take a GiB through all its forms: bare, a 1 GiB page, 512 pages of 2 MiB, bare. */
-static void turn_a_gib(struct arena *a, struct pool *giga, const struct readers *r, u64 until)
+static void turn_a_gib(struct arena *a, const struct readers *r, u64 until)
 {
-	const struct hvo_mode *on = hvo_mode_find("on");
-
-	EXPECT_EQ(pool_grow_on(giga, on, 1, 1), 1);
+	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), 1, 1), 1);
 	let_them_look(r, until);
-	EXPECT_EQ(pool_demote(giga, &a->pool, on, 1), 1);
-	EXPECT_EQ(pool_shrink_on(&a->pool, on, 1, GIB_BLOCKS), GIB_BLOCKS);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 1), 1);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(hvo_bare_free_huge(arena_zone(a, 1), ~0ULL), GIB_BLOCKS);
 }
 
-TEST(mm_giga, readers_see_right_tails_or_none_through_demotion)
+TEST_ARENA(mm_giga, readers_see_right_tails_or_none_through_demotion,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct pool_node nodes[ARENA_NODES_MAX * 2];
-	struct readers r = {.held = BLOCK_NONE, .blocks = GIB_BLOCKS, .giga_allowed = true};
+	struct readers r = {.mm = &a->mm,
+			    .first = arena_phantom_block(a),
+			    .held = BLOCK_NONE,
+			    .blocks = GIB_BLOCKS,
+			    .giga_allowed = true};
 	const u64 until = clock_ns() + READ_S * NS_PER_S;
-	struct arena *a;
-	struct pool giga;
 
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
-	if (!a)
-		return;
-	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
-	r.mm = &a->mm;
-	r.first = arena_phantom_block(a);
 	readers_start(&r);
 	for (unsigned turn = 0; turn == 0 || !seen_enough(&r, TURNS, until); turn++)
-		turn_a_gib(a, &giga, &r, until);
+		turn_a_gib(a, &r, until);
 	readers_stop(&r);
-	EXPECT(arena_accounted_with(a, &giga));
-	arena_return(a);
 }

@@ -2,13 +2,18 @@
  * Pools as their users see them: promises, surplus pages, the shares of nodes, and pages that
  * cannot be restored.
  */
+
+#include "kernel/core/fail.h"
+#include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/hugetlb/pool_use.h"
+#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/page/migrate.h"
 #include "mm/zone/transit.h"
+#include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
 
@@ -19,24 +24,16 @@ static struct page *take(struct arena *a, node_t node)
 
 static void expect_counts(struct arena *a, u64 pages, u64 in_use, u64 surplus)
 {
-	EXPECT_EQ(a->pool.pages, pages);
-	EXPECT_EQ(a->pool.in_use, in_use);
-	EXPECT_EQ(a->pool.surplus, surplus);
-	pool_expect_consistent(&a->pool);
+	pool_expect_counts(&a->pool, pages, in_use, surplus);
 	EXPECT(arena_accounted(a));
 }
 
-TEST(mm_pool, overcommit_allows_so_many_and_no_more)
+TEST_ARENA(mm_pool, overcommit_allows_so_many_and_no_more, arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct page *page[4];
 
-	if (!a)
-		return;
-	pool_makes_on_demand();
 	EXPECT(take(a, 0) == NULL);
-	EXPECT_EQ(pool_resize(&a->pool, on, 1), 1);
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 1), 1);
 	a->pool.overcommit = 2;
 	for (unsigned i = 0; i < 3; i++) {
 		REQUIRE((page[i] = take(a, 0)));
@@ -51,32 +48,27 @@ TEST(mm_pool, overcommit_allows_so_many_and_no_more)
 	for (unsigned i = 0; i < 3; i++)
 		pool_page_give(&a->pool, page[i]);
 	expect_counts(a, 1, 0, 0);
-	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
-	arena_return(a);
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 0), 0);
 }
 
 /* Promised pages are not given to other callers and are not removed by shrinking. */
-TEST(mm_pool, promises_are_kept)
+TEST_ARENA(mm_pool, promises_are_kept, arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(2), .phantom = GIB(1));
-	const struct hvo_mode *on = hvo_mode_find("on");
 	struct page *page[4];
 
-	if (!a)
-		return;
 	EXPECT_EQ(pool_reserve(&a->pool, 1), -ENOMEM);
-	EXPECT_EQ(pool_resize(&a->pool, on, 4), 4);
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 4), 4);
 	EXPECT_EQ(pool_reserve(&a->pool, 5), -ENOMEM);
 	EXPECT_EQ(pool_reserve(&a->pool, ~0ULL), -ENOMEM);
 	EXPECT_EQ(pool_reserve(&a->pool, 3), 0);
 	EXPECT_EQ(pool_reserve(&a->pool, 2), -ENOMEM);
 	REQUIRE((page[0] = take(a, 0)));
 	EXPECT(take(a, 0) == NULL);
-	EXPECT_EQ(pool_shrink(&a->pool, on, 4), 0);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 4), 0);
 	REQUIRE((page[1] = pool_page_take(&a->pool, 0, POOL_RESERVED)));
 	EXPECT_EQ(a->pool.reserved, 2);
 	EXPECT(take(a, 0) == NULL);
-	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 0), 0);
 	expect_counts(a, 4, 2, 4); /* two are promised and two in use, so all are surplus now */
 	REQUIRE((page[2] = pool_page_take(&a->pool, 0, POOL_RESERVED)));
 	pool_unreserve(&a->pool, 1);
@@ -85,68 +77,51 @@ TEST(mm_pool, promises_are_kept)
 		pool_page_give(&a->pool, page[i]);
 	EXPECT_EQ(a->pool.in_use, 0);
 	/* the free page whose promise was withdrawn goes */
-	EXPECT_EQ(pool_resize(&a->pool, on, 0), 0);
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 0), 0);
 	expect_counts(a, 0, 0, 0);
-	arena_return(a);
 }
 
 /* ---- nodes ---- */
 
-TEST(mm_pool, nodes_have_equal_shares)
+TEST_ARENA(mm_pool, nodes_have_equal_shares, arena_borrow(MIB(128), .nodes = 4))
 {
-	struct arena *a = arena_borrow(MIB(128), .nodes = 4);
-	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 most = 0, least = ~0ULL;
 
-	if (!a)
-		return;
-	EXPECT_EQ(pool_grow(&a->pool, on, 20), 20);
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 20), 20);
 	for (node_t n = 0; n < 4; n++)
 		EXPECT_EQ(a->pool.node[n].pages, 5);
 	for (unsigned i = 0; i < 10; i++) /* pages grown singly come from each node in turn */
-		EXPECT_EQ(pool_grow(&a->pool, on, 1), 1);
+		EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	for (node_t n = 0; n < 4; n++) {
 		most = MAX(most, a->pool.node[n].pages);
 		least = MIN(least, a->pool.node[n].pages);
 	}
 	EXPECT(most - least <= 1);
-	EXPECT_EQ(pool_shrink(&a->pool, on, 12), 12);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 12), 12);
 	for (node_t n = 0; n < 4; n++)
 		EXPECT(a->pool.node[n].pages >= 4 && a->pool.node[n].pages <= 5);
 	pool_expect_consistent(&a->pool);
-	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), 18);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), ~0ULL), 18);
 	expect_counts(a, 0, 0, 0);
-	arena_return(a);
 }
 
 /* ---- pools of nearly all memory ---- */
 
-/*
- * Grow the pool as far as possible and shrink it to nothing. Metadata memory grows and shrinks with
- * the pool.
- */
-static void fill(struct arena *a, const char *name, u64 blocks, u64 at_least)
+/* Metadata memory grows and shrinks with the pool. */
+TEST_ARENA(mm_pool, it_can_have_98_percent_of_memory, arena_borrow(MIB(512)))
 {
-	const struct hvo_mode *mode = hvo_mode_find(name);
-	u64 grown;
+	const u64 blocks = MIB(512) >> BLOCK_SHIFT;
+	const u64 grown = pool_resize(&a->pool, hvo_on(), blocks);
 
-	if (!a)
-		return;
-	grown = pool_resize(&a->pool, mode, blocks);
-	EXPECT(grown >= at_least);
-	expect_counts(a, grown, 0, 0);
-	EXPECT_EQ(pool_resize(&a->pool, mode, blocks), grown); /* no more pages can be had */
-	EXPECT_EQ(pool_resize(&a->pool, mode, 0), 0);
-	expect_counts(a, 0, 0, 0);
-	EXPECT_EQ(pool_resize(&a->pool, mode, blocks), grown); /* nothing was lost */
-	EXPECT_EQ(pool_resize(&a->pool, mode, 0), 0);
-	expect_counts(a, 0, 0, 0);
-	arena_return(a);
-}
-
-TEST(mm_pool, it_can_have_98_percent_of_memory)
-{
-	fill(arena_borrow(MIB(512)), "on", 256, 256 * 98 / 100 + 1);
+	EXPECT(grown > blocks * 98 / 100);
+	for (unsigned turn = 0; turn < 2; turn++) { /* nothing is lost */
+		expect_counts(a, grown, 0, 0);
+		EXPECT_EQ(pool_resize(&a->pool, hvo_on(), blocks), grown); /* no more can be had */
+		EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 0), 0);
+		expect_counts(a, 0, 0, 0);
+		EXPECT_EQ(pool_resize(&a->pool, hvo_on(), blocks), grown);
+	}
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 0), 0);
 }
 
 /*
@@ -161,17 +136,14 @@ enum { PAGES = 10, PER_PAGE = 7, ENOUGH_FOR = 3 };
  * the number of pages done. The pool gives those pages back, which may bring frames for the rest.
  * Pages that still cannot be restored stay in the pool, whole and usable, as surplus pages.
  */
-TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
+TEST_ARENA(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing, arena_borrow(MIB(256)))
 {
-	struct arena *a = arena_borrow(MIB(256));
 	const struct hvo_mode *batched = hvo_mode_find("batched");
 	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
 	struct famine famine;
 	struct page *page;
 	u64 restored;
 
-	if (!a)
-		return;
 	/* hvo_restore() returns the error and the count. */
 	EXPECT_EQ(pool_make(&a->pool, batched, 0, PAGES, &list), PAGES);
 	famine_begin(&famine, a, META_MEMMAP, ENOUGH_FOR * PER_PAGE + PER_PAGE - 1);
@@ -209,20 +181,16 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
 	EXPECT_EQ(pool_resize(&a->pool, batched, PAGES), PAGES);
 	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
-	EXPECT_EQ(a->pool.free, PAGES);
-	EXPECT_EQ(a->pool.surplus, PAGES);
-	pool_expect_consistent(&a->pool);
+	pool_expect_counts(&a->pool, PAGES, 0, PAGES);
 	REQUIRE((page = take(a, 0)));
-	EXPECT(huge_tails_right(&a->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER), BLOCK_ORDER, 1));
+	EXPECT(huge_tails_right(&a->mm, block_of_page(page), BLOCK_ORDER, 1));
 	pool_page_give(&a->pool, page);
-	EXPECT_EQ(a->pool.pages, PAGES);
-	EXPECT_EQ(a->pool.surplus, PAGES);
+	pool_expect_counts(&a->pool, PAGES, 0, PAGES);
 	famine_end(&famine);
 	EXPECT_EQ(pool_shrink(&a->pool, batched, 1), 1); /* a surplus page, for no other is there */
 	expect_counts(a, PAGES - 1, 0, PAGES - 1);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
 	expect_counts(a, 0, 0, 0);
-	arena_return(a);
 }
 
 /*
@@ -230,34 +198,198 @@ TEST(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing)
  * page of the other pool, free or in use. The block must stay there, and the new page must become
  * free again.
  */
-TEST(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced)
+TEST_ARENA(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced,
+	   arena_borrow(MIB(32), .phantom = GIB(2)))
 {
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
-	const struct hvo_mode *on = hvo_mode_find("on");
-	static struct pool_node nodes[ARENA_NODES_MAX * 2];
 	struct migrate_stats stats = {0};
-	struct pool giga;
 	struct page *used;
 	u32 old, new;
 
-	if (!a)
-		return;
-	pool_makes_on_demand();
-	pool_init(&giga, &a->mm, GIGA_ORDER, nodes);
-	EXPECT_EQ(pool_grow_on(&giga, on, a->options.nodes, 1), 1);
-	old = nodes[a->options.nodes].free.head;
+	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), a->options.nodes, 1), 1);
+	old = a->giga.node[a->options.nodes].free.head;
 	for (unsigned turn = 0; turn < 2; turn++) {
-		REQUIRE((new = pool_make_near(&giga, a->options.nodes)) != BLOCK_NONE);
-		EXPECT(turn > 0 || pool_demote(&giga, &a->pool, on, 1) == 1);
+		REQUIRE((new = pool_make_near(&a->giga, a->options.nodes)) != BLOCK_NONE);
+		EXPECT(turn > 0 || pool_demote(&a->giga, &a->pool, hvo_on(), 1) == 1);
 		used = turn > 0 ? pool_page_take(&a->pool, a->options.nodes, POOL_ANY) : NULL;
 		EXPECT(turn == 0 || page_to_pfn(used) == block_pfn(old));
-		EXPECT_EQ(pool_move_to(&giga, old, new, &stats), (u64)-EAGAIN);
-		EXPECT_EQ(giga.pages, 0);
+		EXPECT_EQ(pool_move_to(&a->giga, old, new, &stats), (u64)-EAGAIN);
+		EXPECT_EQ(a->giga.pages, 0);
 		EXPECT_EQ(a->pool.pages, GIB_BLOCKS);
-		pool_expect_consistent(&giga);
+		pool_expect_consistent(&a->giga);
 		pool_expect_consistent(&a->pool);
-		EXPECT(arena_accounted_with(a, &giga));
+		EXPECT(arena_accounted(a));
 	}
 	pool_page_give(&a->pool, used);
-	arena_return(a);
+}
+
+/* ---- edges of the HVO series ---- */
+
+/*
+ * Edge cases of the HVO series and the pools before it (Kravetz, "Batch hugetlb vmemmap
+ * modification operations", 2023-09): a node without frames, odd pages, promises that make surplus
+ * pages, and page tables that cannot be had.
+ */
+
+enum { EACH = 10 };
+
+static struct famine famine;
+
+/*
+ * Borrow an arena with a pool that has as many pages on each of two nodes. Node 0 has no frames to
+ * restore any of them. Returns NULL if the case is skipped.
+ */
+static struct arena *borrow_half_starved(void)
+{
+	struct arena *a = arena_borrow(MIB(512), .nodes = 2);
+
+	if (!a)
+		return NULL;
+	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("batched"), 2 * EACH), 2 * EACH);
+	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
+	return a;
+}
+
+/* The pages of node 1 go, and those of node 0 stay as surplus pages. */
+TEST_ARENA(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking, borrow_half_starved())
+{
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+
+	EXPECT_EQ(pool_shrink(&a->pool, batched, 2 * EACH), EACH);
+	EXPECT_EQ(a->pool.node[0].pages, EACH);
+	EXPECT_EQ(a->pool.node[0].surplus, EACH);
+	EXPECT_EQ(a->pool.node[1].pages, 0);
+	pool_expect_consistent(&a->pool);
+	famine_end(&famine);
+	EXPECT_EQ(pool_shrink(&a->pool, batched, EACH), EACH);
+	EXPECT_EQ(a->pool.surplus, 0);
+}
+
+/*
+ * Some of the pages that should go cannot. The other pages make up for them, but the total is no
+ * more than was asked for.
+ */
+TEST_ARENA(mm_pool, resizing_past_a_node_without_frames_ends_at_the_target, borrow_half_starved())
+{
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+
+	EXPECT_EQ(pool_resize(&a->pool, batched, 3 * EACH / 2), 3 * EACH / 2);
+	EXPECT_EQ(a->pool.pages - a->pool.surplus, 3 * EACH / 2);
+	pool_expect_consistent(&a->pool);
+	famine_end(&famine);
+	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
+	EXPECT_EQ(a->pool.pages, 0);
+}
+
+/* The pool remembers which node gave the last odd page, as it does for growing. */
+TEST_ARENA(mm_pool, odd_pages_leave_the_nodes_in_turn, arena_borrow(MIB(512), .nodes = 2))
+{
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 64), 64);
+	for (unsigned i = 0; i < 3; i++)
+		EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 1), 1);
+	for (node_t n = 0; n < 2; n++)
+		EXPECT(a->pool.node[n].pages == 30 || a->pool.node[n].pages == 31);
+	EXPECT_EQ(a->pool.pages, 61);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 61), 61);
+}
+
+/*
+ * Pages that a promise lacks are made as surplus and go when the promise is given back. Persistent
+ * pages stay.
+ */
+TEST_ARENA(mm_pool, a_promise_brings_surplus_and_takes_it_along,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
+{
+	struct page *page;
+
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 2), 2);
+	a->pool.overcommit = 3;
+	EXPECT_EQ(pool_reserve(&a->pool, 6), -ENOMEM);
+	pool_expect_counts(&a->pool, 2, 0, 0);
+	EXPECT_EQ(a->pool.reserved, 0);
+	EXPECT_EQ(pool_reserve(&a->pool, 5), 0);
+	pool_expect_counts(&a->pool, 5, 0, 3);
+	EXPECT_EQ(a->pool.reserved, 5);
+	EXPECT_EQ(pool_reserve(&a->pool, 1), -ENOMEM);
+	page = pool_page_take(&a->pool, 0, POOL_RESERVED);
+	REQUIRE(page);
+	pool_unreserve(&a->pool, 4);
+	pool_expect_counts(&a->pool, 2, 1, 0);
+	pool_page_give(&a->pool, page);
+	pool_expect_counts(&a->pool, 2, 0, 0);
+}
+
+/*
+ * If there is room for some of the pages only, nothing is promised, and the pages already made go.
+ */
+TEST_ARENA(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
+{
+	a->pool.overcommit = 4096;
+	EXPECT_EQ(pool_reserve(&a->pool, 2048), -ENOMEM);
+	EXPECT_EQ(a->pool.reserved, 0);
+	pool_expect_counts(&a->pool, 0, 0, 0);
+}
+
+/*
+ * Grow a pool by `pages` while metadata memory refuses its `nth` request. Returns how many of the
+ * pages have all their struct pages, or ~0 if there is no such request.
+ */
+static u64 grow_with_failure(struct arena *a, u64 pages, u64 nth)
+{
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	u64 grown, full = 0;
+
+	fail_arm(&a->mm.fail, FAIL_META, nth, FAIL_ONCE);
+	grown = pool_grow(&a->pool, batched, pages);
+	if (!fail_disarm(&a->mm.fail))
+		full = ~0ULL;
+	pool_expect_consistent(&a->pool);
+	for (u32 i = a->pool.node[0].free.head; i != BLOCK_NONE && full != ~0ULL;
+	     i = block_at(&a->mm, i)->next) {
+		full += block_look_at(&a->mm, i).state == BLOCK_FULL;
+		EXPECT(huge_tails_right(&a->mm, i, BLOCK_ORDER, 1));
+	}
+	EXPECT_EQ(pool_shrink(&a->pool, batched, pages), grown);
+	EXPECT_EQ(a->pool.pages, 0);
+	EXPECT(arena_accounted(a));
+	return full;
+}
+
+/*
+ * Grow a pool of a new arena with one failure after the other. Returns the most pages that had all
+ * their struct pages, or ~0 if the case was skipped.
+ */
+static u64 most_full(u64 bytes, u64 pages)
+{
+	u64 full = 0, most = 0;
+
+	for (u64 nth = 1; full != ~0ULL; nth++) {
+		struct arena *a = arena_borrow(bytes);
+
+		if (!a)
+			return ~0ULL;
+		full = grow_with_failure(a, pages, nth);
+		most = full != ~0ULL ? MAX(most, full) : most;
+		arena_return(a);
+	}
+	return most;
+}
+
+/* Without a frame for a page table the pages are still made, with all their struct pages. */
+TEST(mm_pool, pages_that_can_not_be_optimised_are_pages)
+{
+	const u64 most = most_full(MIB(256), 4);
+
+	EXPECT(most == 4 || most == ~0ULL);
+}
+
+/*
+ * At first there is no frame for one page table. The pages of the other section are made, their
+ * frames are flushed, and one of the frames becomes the table.
+ */
+TEST(mm_pool, frames_of_one_section_split_the_next)
+{
+	const u64 most = most_full(MIB(512), 2 * SECTION_BLOCKS);
+
+	EXPECT(most == 0 || most == ~0ULL);
 }

@@ -2,7 +2,6 @@
  * Provokers for block records: CPUs that own records change them while other CPUs, which do not own
  * them, read them and decide by them. Phantom memory is enough.
  */
-#include <arch/clock.h>
 
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
@@ -16,13 +15,11 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
-#include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
 #include "tests/kernel/modes.h"
 
 struct records {
 	struct arena *a;
-	struct pool giga;
 	u32 roles, changed, taken;
 };
 
@@ -40,11 +37,10 @@ static void close_and_open(struct records *r, u64 section)
 static void make_and_unmake_giga(struct records *r)
 {
 	struct zone *zone = arena_phantom_zone(r->a);
-	const struct hvo_mode *on = hvo_mode_find("on");
 
-	if (pool_grow_on(&r->giga, on, zone->node, 1) == 1) {
+	if (pool_grow_on(&r->a->giga, hvo_on(), zone->node, 1) == 1) {
 		atomic_fetch_add(&r->changed, 1);
-		pool_shrink(&r->giga, on, 1);
+		pool_shrink(&r->a->giga, hvo_on(), 1);
 	}
 	hvo_bare_free_huge(zone, ~0ULL);
 }
@@ -82,20 +78,15 @@ static void change_or_take(void *arg)
 	}
 }
 
-TEST(mm_provoke, blocks_are_taken_while_sections_close_and_pages_are_made)
+TEST_ARENA(mm_provoke, blocks_are_taken_while_sections_close_and_pages_are_made,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
-	static struct pool_node nodes[ARENA_NODES_MAX * 2];
-	struct records r = {.a = arena_borrow(MIB(16), .phantom = GIB(2))};
+	struct records r = {.a = a};
 
-	if (!r.a)
-		return;
-	arena_open_all(r.a);
-	pool_init(&r.giga, &r.a->mm, GIGA_ORDER, nodes);
+	arena_open_all(a);
 	cpus_run_together(change_or_take, &r);
 	cpus_note_met(r.changed, "changes");
-	EXPECT_EQ(r.giga.pages, 0);
-	EXPECT(arena_accounted_with(r.a, &r.giga));
-	arena_return(r.a);
+	EXPECT_EQ(a->giga.pages, 0);
 }
 
 /* ---- pages of one block that lies in two zones ---- */
@@ -129,24 +120,18 @@ static void take_and_free_frames(void *arg)
 	}
 }
 
-TEST(mm_provoke, frames_of_a_block_of_two_zones_come_and_go)
+TEST_ARENA(mm_provoke, frames_of_a_block_of_two_zones_come_and_go,
+	   arena_borrow(MIB(16), .nodes = 2, .skew = MIB(1)))
 {
-	struct straddling s = {.a = arena_borrow(MIB(16), .nodes = 2, .skew = MIB(1))};
+	struct straddling s = {.a = a, .border = (a->start + MIB(9)) >> PAGE_SHIFT};
 	struct block_word word;
-	u32 index;
 
-	if (!s.a)
-		return;
-	arena_open_all(s.a);
-	s.border = (s.a->start + MIB(9)) >> PAGE_SHIFT;
-	index = (u32)(s.border >> BLOCK_ORDER);
-	EXPECT(arena_accounted(s.a));
+	arena_open_all(a);
+	EXPECT(arena_accounted(a));
 	cpus_run_together(take_and_free_frames, &s);
-	word = block_look_at(&s.a->mm, index);
+	word = block_look_at(&a->mm, (u32)(s.border >> BLOCK_ORDER));
 	EXPECT_EQ(word.state, BLOCK_RESERVED);
 	EXPECT_EQ(word.free_pages, BLOCK_FRAMES);
-	EXPECT(arena_accounted(s.a));
-	arena_return(s.a);
 }
 
 /* ---- ranges are isolated while their section closes and opens ---- */
@@ -198,17 +183,13 @@ static void close_or_isolate(void *arg)
 	}
 }
 
-TEST(mm_provoke, ranges_are_isolated_while_their_section_closes)
+TEST_ARENA(mm_provoke, ranges_are_isolated_while_their_section_closes, borrow_gigabyte())
 {
-	struct isolators s = {.a = borrow_gigabyte()};
+	struct isolators s = {.a = a};
 
-	if (!s.a)
-		return;
 	cpus_run_together(close_or_isolate, &s);
 	cpus_note_met(s.closed, "sections closed");
 	EXPECT_EQ(s.lost, 0);
-	EXPECT_EQ(listed(arena_phantom_zone(s.a), MIGRATE_ISOLATE), 0);
-	EXPECT(one_free_gigabyte(arena_phantom_zone(s.a)));
-	EXPECT(arena_accounted(s.a));
-	arena_return(s.a);
+	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_ISOLATE), 0);
+	EXPECT(one_free_gigabyte(arena_phantom_zone(a)));
 }

@@ -10,35 +10,22 @@
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
 
 #define ALL ((u64)-1)
 
-static struct arena *a;
-
-static bool borrow(void)
+static struct arena *borrow(void)
 {
-	pool_makes_on_demand();
-	a = arena_borrow(MIB(32), .phantom = GIB(2));
+	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(2));
+
 	if (a)
 		arena_open_all(a);
 	return a;
 }
 
-static void give_back(void)
-{
-	if (!a)
-		return;
-	EXPECT(arena_accounted(a));
-	arena_return(a);
-}
-
-FIXTURE(mm_report, borrow, give_back);
-
 /* Free frames of the arena in classes that are shown. */
-static u64 showable(void)
+static u64 showable(struct arena *a)
 {
 	u64 frames = 0;
 
@@ -57,7 +44,7 @@ static u64 frames_out(const struct report *report)
 }
 
 /* Show everything, in as many turns as that takes. Returns how many frames were shown. */
-static u64 show_all(void)
+static u64 show_all(struct arena *a)
 {
 	struct report report = {.mm = &a->mm};
 	u64 frames = 0;
@@ -69,17 +56,17 @@ static u64 show_all(void)
 	return frames;
 }
 
-TEST(mm_report, all_that_is_free_is_shown_once)
+TEST_ARENA(mm_report, all_that_is_free_is_shown_once, borrow())
 {
-	const u64 free = showable();
+	const u64 free = showable(a);
 
 	EXPECT(free > GIB(1) >> PAGE_SHIFT);
-	EXPECT_EQ(show_all(), free);
-	EXPECT_EQ(show_all(), 0);
-	EXPECT_EQ(showable(), free);
+	EXPECT_EQ(show_all(a), free);
+	EXPECT_EQ(show_all(a), 0);
+	EXPECT_EQ(showable(a), free);
 }
 
-TEST(mm_report, what_is_shown_belongs_to_nobody)
+TEST_ARENA(mm_report, what_is_shown_belongs_to_nobody, borrow())
 {
 	struct report report = {.mm = &a->mm};
 	u64 transit = 0;
@@ -96,30 +83,30 @@ TEST(mm_report, what_is_shown_belongs_to_nobody)
 	report_give(&report, REPORT_TAKEN);
 }
 
-TEST(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else)
+TEST_ARENA(mm_report, memory_that_was_in_use_is_shown_again_and_nothing_else, borrow())
 {
 	enum { PAGES = 3 };
 	const struct hvo_mode *on = hvo_mode_find("on");
 	u64 shown;
 
-	show_all();
+	show_all(a);
 	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
-	EXPECT_EQ(show_all(), 0);
+	EXPECT_EQ(show_all(a), 0);
 	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
-	EXPECT_EQ(show_all(), PAGES * BLOCK_FRAMES); /* as huge pages */
-	EXPECT_EQ(show_all(), 0);
+	EXPECT_EQ(show_all(a), PAGES * BLOCK_FRAMES); /* as huge pages */
+	EXPECT_EQ(show_all(a), 0);
 
 	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
 	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
 	for (unsigned z = 0; z < a->mm.zones; z++)
 		hvo_bare_free_huge(&a->mm.zone[z], PAGES);
 	/* as parts of longer runs; a block that held the heads may have come back, too */
-	shown = show_all();
+	shown = show_all(a);
 	EXPECT(shown == PAGES * BLOCK_FRAMES || shown == (PAGES + 1) * BLOCK_FRAMES);
-	EXPECT_EQ(show_all(), 0);
+	EXPECT_EQ(show_all(a), 0);
 }
 
-TEST(mm_report, pages_that_are_given_out_lose_the_note)
+TEST_ARENA(mm_report, pages_that_are_given_out_lose_the_note, borrow())
 {
 	enum { PAGES = 2 };
 	const struct hvo_mode *on = hvo_mode_find("on");
@@ -127,7 +114,7 @@ TEST(mm_report, pages_that_are_given_out_lose_the_note)
 
 	EXPECT_EQ(pool_grow(&a->pool, on, PAGES), PAGES);
 	EXPECT_EQ(pool_shrink(&a->pool, on, PAGES), PAGES);
-	show_all();
+	show_all(a);
 	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_UNMOVABLE, 0, 0);
 	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_UNMOVABLE, 0, NODE_NONE);
 	EXPECT(page && giga);
@@ -136,18 +123,18 @@ TEST(mm_report, pages_that_are_given_out_lose_the_note)
 		mm_page_free(&a->mm, page);
 	if (giga)
 		mm_page_free(&a->mm, giga);
-	EXPECT(show_all() >= order_pages(GIGA_ORDER));
+	EXPECT(show_all(a) >= order_pages(GIGA_ORDER));
 }
 
-TEST(mm_report, isolated_memory_is_not_shown)
+TEST_ARENA(mm_report, isolated_memory_is_not_shown, borrow())
 {
 	struct isolation token;
-	const u64 free = showable();
+	const u64 free = showable(a);
 
 	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
-	EXPECT_EQ(show_all(), free - BLOCK_FRAMES);
+	EXPECT_EQ(show_all(a), free - BLOCK_FRAMES);
 	isolate_undo(arena_phantom_zone(a), &token);
-	EXPECT_EQ(show_all(), BLOCK_FRAMES);
+	EXPECT_EQ(show_all(a), BLOCK_FRAMES);
 }
 
 TEST(mm_report, one_cpu_at_a_time_shows_memory_and_none_in_a_pause)

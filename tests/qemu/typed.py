@@ -66,7 +66,7 @@ def check_machine(values):
 def case_names():
     """All TEST()s of the tree, as the runner names them."""
     texts = (path.read_text(encoding="utf-8") for folder in ("tests/kernel", "tests/host") for path in (ROOT / folder).glob("*.c"))
-    return {f"{suite.replace('_', '.', 1)}.{name}" for text in texts for suite, name in re.findall(r"^TEST\w*\((\w+),\s+(\w+)\)", text, re.M)}
+    return {f"{suite.replace('_', '.', 1)}.{name}" for text in texts for suite, name in re.findall(r"^TEST\w*\((\w+),\s+(\w+)[,)]", text, re.M)}
 
 
 def functions_of(path):
