@@ -48,7 +48,7 @@ N ?=
 #: SEED       make test, make explore: seed of random numbers, or a schedule to replay [1]; make run: CPUs pause as it says, and others run []
 SEED ?= 1
 # The seed of a guest whose CPUs pause at atomic accesses, fences and messages; QEMU then runs the next one.
-EXPLORE ?= $(if $(filter run,$(MAKECMDGOALS)),$(if $(filter command,$(firstword $(origin SEED))),$(SEED)))
+pause_seed ?= $(if $(filter run,$(MAKECMDGOALS)),$(if $(filter command,$(firstword $(origin SEED))),$(SEED)))
 #: REASON     make counts: accept the new counts, and say why they change in CHANGELOG.md []
 REASON ?=
 #: DEV        make usb: the disk of the stick, a whole disk such as /dev/sdb []
@@ -78,7 +78,7 @@ AR := ar
 endif
 OBJ := $(BUILD)/kernel
 # Folder for linked files. With PAYLOAD it is another one, so that the two links do not disturb each other; they share the kernel's objects.
-OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD)$(if $(EXPLORE),/pause))
+OUT := $(if $(PAYLOAD),$(BUILD)/payload/$(notdir $(PAYLOAD:%/=%)),$(BUILD)$(if $(pause_seed),/pause))
 KERNEL := $(OUT)/ashlar.elf
 
 comma := ,
@@ -102,13 +102,13 @@ OBJECTS := $(LIB_OBJECTS) $(PROGRAM_OBJECTS)
 LIBRARY := $(BUILD)/lib/ashlar.o $(BUILD)/lib/runtime.o
 LINKED := $(if $(PAYLOAD),$(LIBRARY),$(LIB_OBJECTS)) $(PROGRAM_OBJECTS)
 
-# Likewise with EXPLORE: mm/ and kernel/core are compiled once more, with points at which CPUs pause.
-ifneq ($(EXPLORE),)
-$(if $(PAYLOAD),$(error SEED=$(EXPLORE) is for the kernel's own cases, without PAYLOAD))
+# Likewise with SEED= of make run: mm/ and kernel/core are compiled once more, with points at which CPUs pause.
+ifneq ($(pause_seed),)
+$(if $(PAYLOAD),$(error SEED=$(pause_seed) is for the kernel's own cases, without PAYLOAD))
 PAUSED := $(filter mm/%.c kernel/core/%.c,$(LIB_SOURCES)) $(wildcard tests/pause/*.c)
 LINKED := $(filter-out $(PAUSED:%=$(OBJ)/%.o),$(LINKED)) $(PAUSED:%=$(OUT)/%.o)
 override ACCEL := $(if $(filter icount%,$(ACCEL)),$(ACCEL),icount-5)
-override CMDLINE := $(strip $(CMDLINE) test.pause_seed=$(EXPLORE))
+override CMDLINE := $(strip $(CMDLINE) test.pause_seed=$(pause_seed))
 endif
 
 VERSION := $(shell cat VERSION)
@@ -402,7 +402,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 	models fuzz fuzz-keep fuzz-calls coverage explore fences proof)
 test: test/$(or $(WHAT),all) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself; or WHAT
 test/all: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-explore host-replay)
-	@$(if $(filter 1,$(SAN)),,EXPLORE=1 $(MAKE) --no-print-directory WHAT= kernel)
+	@$(if $(filter 1,$(SAN)),,pause_seed=1 $(MAKE) --no-print-directory WHAT= kernel)
 	@$(PYTEST)
 
 test/again: ## run make test on a busy host until N runs in a row were green [20]; a row for each; hours

@@ -73,7 +73,7 @@ static void print_net(const struct leg *leg, const char *op, u64 off_ps)
 
 void hvo_record_leg(const struct leg *leg, const char *op, u64 run)
 {
-	print("BENCH hvo mode=%s source=%s op=%s size=%s pages=%llu done=%llu cpus=%u busy=0 "
+	print("BENCH hvo mode=%s source=%s op=%s size=%s pages=%llu done=%llu cpus=%u "
 	      "run=%llu ns=%llu flushes=%llu"
 	      " splits=%llu ipis=%llu interrupted=%llu skipped=%llu frames_saved=%lld "
 	      "debt_open_ns=%llu debt_split_ns=%llu"

@@ -19,7 +19,7 @@ from machine import ROOT
 from paper import to_html, to_markdown
 from records import parse
 
-HVO = ("BENCH hvo mode={} source=fresh op={} size=2M pages=64 done=64 cpus={} busy=0 run={} ns={} flushes=2 splits=1 ipis=14 interrupted=7 skipped=0"
+HVO = ("BENCH hvo mode={} source=fresh op={} size=2M pages=64 done=64 cpus={} run={} ns={} flushes=2 splits=1 ipis=14 interrupted=7 skipped=0"
        " frames_saved=447 debt_open_ns=1000 debt_split_ns=2000 debt_blocks=64 threads=1\n")  # fmt: skip
 BOOT = "BENCH boot firmware=pvh cpus_found=8 cpus_started=8 nodes=1 ram_bytes=12884369408 ns_to_ready=132194247 memmap_bytes=253952\n"
 CONSOLE = (

@@ -44,13 +44,13 @@ def most_asked(captures):
 
 
 def state(record):
-    return id(record.capture), *(record[key] for key in ("cpus", "size", "source", "busy"))
+    return id(record.capture), *(record[key] for key in ("cpus", "size", "source"))
 
 
 def legs(captures):
     """A Row for each mode and operation. Rows that differ in these only can be compared with each other."""
     most = most_asked(captures)
-    keys = {"CPUs": item("cpus"), "memory": item("source"), "size": item("size"), "busy": item("busy")}
+    keys = {"CPUs": item("cpus"), "memory": item("source"), "size": item("size")}
     keys |= {"pages": lambda r: most[state(r)], "mode": item("mode"), "op": item("op")}
     return rows_of([r for r in of_kind(captures, "hvo") if r["done"]], machine=place, **keys)
 
@@ -130,7 +130,7 @@ def split(key):
 
 def in_all(found):
     """The sum of what a mode does at once and of what it puts off."""
-    rows = [row for row in found if row.key["op"] == "alloc" and not row.key["busy"] and costs_of(row)]
+    rows = [row for row in found if row.key["op"] == "alloc" and costs_of(row)]
     columns = {"opening": part(0), "growing": part(1), "shrinking": part(2), "splitting": part(3)}
     columns |= {"in all (range)": lambda row: words.spread(in_all_of(row)), ": off": in_all_ratio}
     columns |= {"first block split, us": split("first"), "median": split("p50"), "p99": split("p99"), "longest": split("max")}
@@ -139,7 +139,7 @@ def in_all(found):
 
 def fresh(found, op):
     """Rows of 2 MiB pages from fresh memory in QEMU; of several numbers of pages the last counts."""
-    wanted = {"size": "2M", "memory": "fresh", "busy": 0, "op": op}
+    wanted = {"size": "2M", "memory": "fresh", "op": op}
     rows = [row for row in found if wanted.items() <= row.key.items() and row.last.capture.where != "native"]
     return {(row.key["CPUs"], row.key["mode"]): row for row in sorted(rows, key=lambda row: row.key["pages"]) if against_off(row)}
 

@@ -100,7 +100,7 @@ def pool_table(captures, session, wheres):
         (((r["cpus"], r["op"]), kernel_of(r)), r["ns"] / r["done"] / 1000) for r in of_kind(captures, "linux", what="hvo")
         if r.get("done") and r.get("op") in ("alloc", "free") and r.get("optimise") in (0, 1)
     ]
-    records = (r for r in of_kind(session, "hvo", size="2M", source="fresh", busy=0) if r["done"] and r.capture.where in wheres)
+    records = (r for r in of_kind(session, "hvo", size="2M", source="fresh") if r["done"] and r.capture.where in wheres)
     ashlar = ((((r["cpus"], r["op"]), r["mode"]), hvo.per_page(r)) for r in records)
     caption = "A pool of 2 MiB pages grows (alloc) and shrinks (HVO series): microseconds a page"
     return beside(caption, ["CPUs", "op"], linux, ashlar, alike, "on")

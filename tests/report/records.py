@@ -33,7 +33,7 @@ NEEDED = {
     "memmap_lazy": "what:w threads:t pages:t ns:t ns_sd:n runs:t ns_first:n",
     "memmap_limit": "threads:t run:t turns:t gain:n limit:n good:n",
     "hvo": (
-        "mode:w source:w op:w size:w pages:t done:n cpus:t busy:n run:n ns:t flushes:n splits:n ipis:n frames_saved:i"
+        "mode:w source:w op:w size:w pages:t done:n cpus:t run:n ns:t flushes:n splits:n ipis:n frames_saved:i"
         " debt_open_ns:n debt_split_ns:n threads:t"
     ),
     "pcp": (
