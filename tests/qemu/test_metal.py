@@ -98,7 +98,7 @@ def test_no_console_at_all(kernel):
 def test_a_console_that_is_not_there_is_named(kernel):
     """There is no console either at an address that no CPU can reach."""
     wanted = "com1,com3,mmio:0xfe000000,mmio:0x8000000000000,spcr,screen"
-    missing = ("COM3 does not answer (3e8)", "(fe000000)", "(8000000000000)", "SPCR does not answer", "screen does not answer")
+    missing = ("COM3 does not answer at 3e8", "at fe000000", "at 8000000000000", "has no SPCR", "has no screen")
     run(Machine("pvh", 1, "128M", cmdline=f"console={wanted} {WORDS}"), kernel).ended().says(*missing)
 
 

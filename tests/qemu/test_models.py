@@ -16,7 +16,7 @@ TRACED = {
     "kernel.shootdown.concurrent_initiators_all_return": {"round_skipping": 10, "round_ranged": 10, "done": 20},
     "kernel.shootdown.concurrent_initiators_with_interrupts_off_all_return": {"round_all": 8, "publish": 20},
     "kernel.shootdown.idle_cpus_are_skipped_and_flush_when_they_wake": {"awake": 1, "idle": 1},
-    "mm.giga.batched_needs_two_rounds_and_one": {"give": 4096, "tag": 1024, "round_all": 2},
+    "mm.giga.batched_needs_two_rounds_and_one": {"give": 4096, "tag": 512, "round_all": 2},
     "mm.hvo.all_cpus_split_and_share_at_once": {"give": 50, "pte": 100, "reused": 50, "settled": 20},
     "mm.hvo.huge_blocks_become_bare_in_one_round": {"state": 60, "pte": 100, "done": 1},
     "mm.pool.all_cpus_resize_it_with_hvo_on": {"state": 50, "settled": 20},

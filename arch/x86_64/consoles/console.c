@@ -245,10 +245,16 @@ static bool take(const struct console_wish *w)
 
 static void take_all(enum console_kind first, enum console_kind last)
 {
-	for (unsigned i = 0; i < wishes; i++)
-		if (wish[i].kind >= first && wish[i].kind <= last && !take(&wish[i]) &&
-		    !wish[i].automatic)
-			pr_warn("console: %s does not answer (%llx)", wish[i].name, wish[i].addr);
+	for (unsigned i = 0; i < wishes; i++) {
+		const struct console_wish *w = &wish[i];
+
+		if (w->kind < first || w->kind > last || take(w) || w->automatic)
+			continue;
+		if (w->addr)
+			pr_warn("console: %s does not answer at %llx", w->name, w->addr);
+		else
+			pr_warn("console: this machine has no %s", w->name);
+	}
 }
 
 void arch_console_init(void)
