@@ -228,9 +228,9 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 		test_before_case(tc);
 	if (!test_failed() && !current.skipped)
 		tc->run();
-	put_options_back(options);
 	if (test_after_case && !test_after_case())
 		test_fail(tc->file, 0, "the case left the machine changed (see the lines above)");
+	put_options_back(options); /* nobody works on the case any more */
 	emit(run, "  # time_ns %llu\n", clock_ns() - start);
 
 	if (test_failed()) {

@@ -249,7 +249,7 @@ static bool looks_free(struct mm *mm, pfn_t pfn)
  */
 static int settle(struct mm *mm, struct bad_frame *slot)
 {
-	const pfn_t pfn = slot->word - 1;
+	const pfn_t pfn = atomic_load_relaxed(&slot->word) - 1;
 	u8 zone;
 	const enum frame_kind kind = memmap_frame_kind(mm, pfn, &zone);
 	int err = -EBUSY;

@@ -13,7 +13,7 @@ from records import values_of as records
 
 SECONDS = 180
 STAGES = ("early", "memory", "map", "firmware", "cpus", "mm", "program")
-COUNTED = Machine("pvh", 1, "4G", accel="icount", cmdline="test=kernel.string.compare")
+COUNTED = Machine("pvh", 1, "4G", accel="icount", cmdline="test=kernel.string.memmove_overlaps")
 MICROVM = replace(COUNTED, firmware="microvm", mem="512M")
 PER_GIB = 32  # instructions: clearing a struct gib takes 14, marking it 5, an entry of the direct map 6, clearing its table 2
 MORE_WITH_RAM = 0.1
