@@ -463,10 +463,9 @@ TEST(mm_clear, an_interrupt_is_taken_in_the_middle_of_an_extent)
 			page_free(page);
 		SKIP("needs two CPUs and 2 MiB in one piece");
 	}
-#ifdef __SANITIZE_THREAD__
+#ifdef HOST_SANITIZED
 	page_free(page);
-	SKIP("the thread sanitizer holds signals back until the stand-in for an instruction has "
-	     "ended");
+	SKIP("a sanitizer has a stand-in for the instruction");
 #endif
 	__builtin_memset(&middle, 0, sizeof(middle));
 	middle.page = page_address(page);
