@@ -83,7 +83,7 @@ TEST(mm_block, pages_of_a_reserved_block_are_counted_whatever_was_read)
 
 /* ---- several writers ---- */
 
-enum { MEETINGS = 50 };
+enum { MEETINGS = 5 };
 
 struct writers {
 	struct block block;
@@ -96,7 +96,7 @@ struct writers {
  */
 static bool goes_on(const struct writers *w, const struct provoke *p, u32 met)
 {
-	const struct provoke at_most = {.end = p->end + 20 * NS_PER_S};
+	const struct provoke at_most = {.end = p->end + 2 * NS_PER_S};
 
 	return provoke_goes_on(p) || (met < MEETINGS && atomic_load_relaxed(&w->roles) > 1 &&
 				      !atomic_load_relaxed(&w->done) && provoke_goes_on(&at_most));

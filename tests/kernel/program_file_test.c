@@ -357,7 +357,7 @@ TEST(program_file, a_sparse_file_has_only_the_pages_that_were_written)
 /* Random writes and cuts, beside a plain array. */
 TEST(program_file, random_writes_and_cuts_agree_with_an_array)
 {
-	enum { MOST = 65536, TURNS = 2000 };
+	enum { MOST = 65536, TURNS = 400 };
 	static u8 model[MOST], buf[MOST];
 	const s64 fd = do_open("/tmp/random", RDWR | CREAT);
 	u64 state = 88172645463325252ULL, size = 0;

@@ -695,7 +695,7 @@ TEST(arch_user, vector_registers_survive_calls_and_interrupts)
 		pattern[i] = (u8)(i * 7 + 1);
 	memcpy(space.data + DATA_VECTOR, pattern, sizeof(pattern));
 	EXPECT(start_remote(other, &remote, user_program_vectors));
-	for (unsigned i = 0; i < 200; i++) {
+	for (unsigned i = 0; i < 20; i++) {
 		user_attend(other);
 		EXPECT(wait_for_count(word(DATA_COUNT)));
 	}
