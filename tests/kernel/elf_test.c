@@ -4,7 +4,6 @@
  *	0x0000  header, program headers      0x400000  r
  *	0x1000  text                         0x401000  r x
  *	0x2000  data                         0x402080  r w, then zero bytes up to 0x404080
- *	0x2100  symbols, texts, section headers
  */
 #include "kernel/lib/string.h"
 #include "kernel/program/elf.h"
@@ -26,21 +25,7 @@ struct image_phdr {
 	u64 offset, virt, phys, file_bytes, memory_bytes, align;
 };
 
-struct image_section {
-	u32 name, type;
-	u64 flags, virt, offset, size;
-	u32 link, info;
-	u64 align, entry_size;
-};
-
-struct image_symbol {
-	u32 name;
-	u8 info, other;
-	u16 section;
-	u64 value, size;
-};
-
-enum { READ, TEXT, DATA, STACK, PHDRS = 40, SYMBOLS = 6, SECTIONS = 3 };
+enum { READ, TEXT, DATA, STACK, PHDRS };
 enum { PT_LOAD = 1, PT_INTERP = 3, PT_GNU_STACK = 0x6474e551 };
 
 static struct image {
@@ -48,9 +33,6 @@ static struct image {
 	struct image_phdr phdr[PHDRS];
 	u8 text[0x2000 - sizeof(struct image_header) - PHDRS * sizeof(struct image_phdr)];
 	u8 data[0x100];
-	struct image_symbol symbol[SYMBOLS];
-	char texts[64];
-	struct image_section section[SECTIONS];
 } image __attribute__((aligned(8)));
 
 static const struct elf_limits limits = {0x10000, 0x7ffffffff000, 0x555555554000};
@@ -67,7 +49,7 @@ static bool good(void)
 	image.header.entry = 0x401000;
 	image.header.phdrs = sizeof(image.header);
 	image.header.phdr_size = sizeof(struct image_phdr);
-	image.header.phdr_count = 4;
+	image.header.phdr_count = PHDRS;
 	image.phdr[READ] =
 		(struct image_phdr){PT_LOAD, 4, 0, 0x400000, 0x400000, 0x800, 0x800, 0x1000};
 	image.phdr[TEXT] =
@@ -191,20 +173,6 @@ TEST(program_elf, a_wrong_field_is_named)
 	EXPECT_EQ(elf.high, limits.end);
 }
 
-TEST(program_elf, too_many_segments_are_refused)
-{
-	image.header.phdr_count = PHDRS;
-	for (unsigned i = 3; i < PHDRS; i++)
-		image.phdr[i] = (struct image_phdr){.type = PT_LOAD,
-						    .flags = 4,
-						    .virt = 0x500000 + i * PAGE_SIZE,
-						    .memory_bytes = 8};
-	refused("more than 32", 33);
-	image.phdr[3] = (struct image_phdr){.type = PT_LOAD, .virt = 0, .memory_bytes = 0};
-	taken(); /* an empty segment is none */
-	EXPECT_EQ(elf.segments, 3);
-}
-
 /* As in Linux: the later segment's rights, and the file's bytes of both. */
 TEST(program_elf, a_page_of_the_file_goes_to_the_later_of_two_segments)
 {
@@ -231,20 +199,6 @@ TEST(program_elf, a_page_of_the_file_goes_to_the_later_of_two_segments)
 	EXPECT_EQ(elf.phdr_virt, 0);
 }
 
-TEST(program_elf, other_shared_pages_are_refused)
-{
-	image.phdr[READ].memory_bytes = 0x1010; /* zero bytes follow those of the file */
-	image.phdr[TEXT].virt += 0x80;
-	image.phdr[TEXT].offset += 0x80;
-	refused("share a page", 0x401000);
-	image.phdr[TEXT].virt = 0x400800;
-	image.phdr[TEXT].offset = 0x1800; /* another page of the file */
-	refused("share a page", 0x400000);
-	image.phdr[3] = (struct image_phdr){
-		.type = PT_LOAD, .flags = 4, .virt = 0x404080, .memory_bytes = 0x1000};
-	refused("share a page", 0x404000);
-}
-
 TEST(program_elf, zero_bytes_with_the_same_rights_are_appended)
 {
 	image.phdr[3] = (struct image_phdr){.type = PT_LOAD,
@@ -260,62 +214,4 @@ TEST(program_elf, zero_bytes_with_the_same_rights_are_appended)
 	taken();
 	REQUIRE(elf.segments == 4);
 	EXPECT_EQ(elf.segment[3].file_offset, 0);
-}
-
-/* ---- symbols ---- */
-
-static void add_symbol(unsigned i, u32 name, u8 info, u64 value, u64 size)
-{
-	image.symbol[i] = (struct image_symbol){
-		.name = name, .info = info, .section = 1, .value = value, .size = size};
-}
-
-static void with_symbols(void)
-{
-	enum { NOTYPE = 0, OBJECT = 1, FUNC = 2 };
-
-	good();
-	memcpy(image.texts, "\0_start\0main\0table\0label\0", 25);
-	add_symbol(1, 1, NOTYPE, 0x401000, 0);
-	add_symbol(2, 8, FUNC, 0x401040, 0x20);
-	add_symbol(3, 13, OBJECT, 0x401030, 0x100);
-	add_symbol(4, 19, NOTYPE, 0x401040, 0);
-	image.section[1] =
-		(struct image_section){.type = 2,
-				       .offset = (u64)((u8 *)image.symbol - (u8 *)&image),
-				       .size = sizeof(image.symbol),
-				       .link = 2,
-				       .entry_size = sizeof(image.symbol[0])};
-	image.section[2] = (struct image_section){
-		.type = 3, .offset = (u64)((u8 *)image.texts - (u8 *)&image), .size = 25};
-	image.header.sections = (u64)((u8 *)image.section - (u8 *)&image);
-	image.header.section_size = sizeof(struct image_section);
-	image.header.section_count = SECTIONS;
-}
-
-/* The symbol of an address must be `name`; NULL: none. Returns the offset. */
-static u64 look_up(u64 addr, const char *name)
-{
-	const char *found = NULL;
-	u64 offset = 0;
-
-	if (!elf_symbol(&image, sizeof(image), addr, &found, &offset)) {
-		EXPECT(!name);
-		return 0;
-	}
-	if (!name || strcmp(found, name) != 0)
-		test_fail(__FILE__, __LINE__, "%llx is in %s", addr, found);
-	return offset;
-}
-
-TEST(program_elf, symbols_name_addresses)
-{
-	with_symbols();
-	EXPECT_EQ(look_up(0x401000, "_start"), 0);
-	EXPECT_EQ(look_up(0x401035, "_start"), 0x35);
-	EXPECT_EQ(look_up(0x401040, "main"), 0);
-	EXPECT_EQ(look_up(0x40105f, "main"), 0x1f);
-	EXPECT_EQ(look_up(0x401060, "label"), 0x20); /* behind main, which has a size */
-	look_up(0x400fff, NULL);
-	look_up(0x401040 + KIB(64), NULL);
 }

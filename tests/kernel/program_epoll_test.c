@@ -19,7 +19,6 @@ enum { IN = 1, OUT = 4, HANGUP = 0x10 };
 #define FILES  (PROGRAM_BOX_MEMORY + KIB(1)) /* descriptors of a pipe */
 #define EVENT  (PROGRAM_BOX_MEMORY + KIB(2)) /* for epoll_ctl() */
 #define EVENTS (PROGRAM_BOX_MEMORY + KIB(4)) /* from epoll_wait() */
-#define POLLED (PROGRAM_BOX_MEMORY + KIB(5))
 #define MASK   (PROGRAM_BOX_MEMORY + KIB(6))
 
 struct event {
@@ -138,25 +137,6 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 	EXPECT_EQ(control(CHANGE, again.reader, IN), -ENOENT);
 	EXPECT_EQ(control(ADD, again.reader, IN), 0);
 	EXPECT_EQ(look(8), 1);
-}
-
-/* poll() of an epoll file takes nothing from it. */
-TEST(program_epoll, an_epoll_file_is_ready_if_a_watched_file_is)
-{
-	struct {
-		s32 descriptor;
-		u16 events, found;
-	} file = {.events = IN};
-
-	file.descriptor = (s32)epoll;
-	EXPECT_EQ(control(ADD, ends.reader, IN | EDGES), 0);
-	EXPECT_EQ(user_write(POLLED, &file, sizeof(file)), 0);
-	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 0);
-	EXPECT_EQ(put(ends.writer, 1), 1);
-	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 1);
-	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 1);
-	EXPECT_EQ(look(8), 1);
-	EXPECT_EQ(program_call("poll", POLLED, 1, 0), 0);
 }
 
 TEST(program_epoll, a_wait_has_its_own_mask)

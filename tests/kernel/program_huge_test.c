@@ -106,27 +106,6 @@ static void soil(void)
 			page_free(page[i]);
 }
 
-/* With room for 2 MiB around the address. The option thp may forbid these in ordinary areas. */
-static enum pt_level level_with(unsigned flags)
-{
-	const struct area area = {.start = AT, .end = AT + SIZE, .flags = flags};
-
-	return pages_level(&area, AT + MIB(2));
-}
-
-TEST(program_huge, a_touch_brings_the_page_that_the_area_is_for)
-{
-	const struct area narrow = {
-		.start = AT + PAGE_SIZE, .end = AT + MIB(4) - PAGE_SIZE, .flags = AREA_HUGE};
-
-	EXPECT_EQ(level_with(AREA_POOL_1G), PT_PUD);
-	EXPECT_EQ(level_with(AREA_POOL_2M), PT_PMD);
-	EXPECT_EQ(level_with(AREA_SMALL), PT_PAGE);
-	EXPECT_EQ(level_with(AREA_SMALL | AREA_HUGE), PT_PAGE);
-	EXPECT_EQ(pages_level(&narrow, AT + MIB(1)), PT_PAGE);
-	EXPECT_EQ(pages_level(&narrow, AT + MIB(3)), PT_PAGE);
-}
-
 TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 {
 	enum { TOUCHED = 512 + 171 + 1 };

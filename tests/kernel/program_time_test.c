@@ -105,64 +105,6 @@ TEST(program_time, cpu_time_never_goes_back)
 	work_wait(1, 0);
 }
 
-/* struct itimerval: interval and time left, in seconds and microseconds. */
-static s64 set_timer(s64 interval_us, s64 left_us)
-{
-	const s64 timer[4] = {interval_us / 1000000, interval_us % 1000000, left_us / 1000000,
-			      left_us % 1000000};
-
-	EXPECT_EQ(user_write(ARGUMENTS, timer, sizeof(timer)), 0);
-	return program_call("setitimer", 0, ARGUMENTS, RESULTS);
-}
-
-static u64 timer_left_us(void)
-{
-	s64 timer[4] = {0};
-
-	EXPECT_EQ(program_call("getitimer", 0, RESULTS), 0);
-	EXPECT_EQ(user_read(timer, RESULTS, sizeof(timer)), 0);
-	return (u64)(timer[2] * 1000000 + timer[3]);
-}
-
-/* Wait for SIGALRM as the interrupt would send it, and take it. */
-static bool alarm_came(void)
-{
-	const u64 limit = clock_ns() + 10 * NS_PER_S;
-	bool came;
-
-	do
-		timers_look();
-	while (!(came = signal_is_deliverable(thread_current())) && clock_ns() < limit);
-	atomic_exchange(&thread_current()->pending, 0);
-	return came;
-}
-
-TEST(program_time, the_interval_timer_sends_sigalrm)
-{
-	struct interval_timer timer;
-
-	EXPECT_EQ(timer_left_us(), 0);
-	EXPECT_EQ(set_timer(0, 3600 * 1000000LL), 0);
-	EXPECT(timer_left_us() > 3000 * 1000000ULL);
-	EXPECT(!signal_is_deliverable(thread_current()));
-	EXPECT_EQ(set_timer(0, 2000), 0);
-	EXPECT(alarm_came());
-	EXPECT_EQ(timer_left_us(), 0);
-	EXPECT_EQ(set_timer(5000000, 1000), 0); /* it repeats */
-	EXPECT(alarm_came());
-	timer = interval_timer_of(INTERVAL_TIMER_REAL);
-	EXPECT_EQ(timer.interval_ns, 5 * NS_PER_S);
-	EXPECT(timer.left_ns > 0 && timer.left_ns <= 5 * NS_PER_S);
-	EXPECT_EQ(set_timer(5000000, 0), 0); /* stops it */
-	EXPECT_EQ(timer_left_us(), 0);
-	EXPECT_EQ(program_call("alarm", 100), 0);
-	EXPECT_EQ(program_call("alarm", 0), 100);
-	EXPECT_EQ(program_call("alarm", 0), 0);
-	EXPECT_EQ(program_call("setitimer", 1, ARGUMENTS, 0), -EINVAL);
-	EXPECT_EQ(program_call("setitimer", 0, NOWHERE, 0), -EFAULT);
-	EXPECT_EQ(set_timer(0, -1), -EINVAL);
-}
-
 /* ---- timers of POSIX ---- */
 
 enum { SENDS_SIGNAL, SENDS_NOTHING, SENDS_TO_THREAD = 4 };
