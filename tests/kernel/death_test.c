@@ -26,23 +26,16 @@
 #include "tests/kernel/modes.h"
 #include "tests/kernel/must_end.h"
 
-TEST(mm_block, an_unlisted_change_is_caught)
+TEST_ARENA(mm_block, an_unlisted_change_is_caught, arena_borrow(MIB(4)))
 {
-	struct arena *a = arena_borrow(MIB(4));
-
-	if (!a)
-		return;
 	MUST_END("goes from meta to huge", block_set_state(&a->mm, arena_block(a), BLOCK_HUGE));
 }
 
-TEST(mm_buddy, a_block_freed_twice_is_caught)
+TEST_ARENA(mm_buddy, a_block_freed_twice_is_caught, arena_borrow(MIB(4), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
 	struct zone *zone;
 	u32 index;
 
-	if (!a)
-		return;
 	arena_open_all(a);
 	zone = arena_phantom_zone(a);
 	index = block_take_one(zone, FREE_BARE, BLOCK_HUGE);
@@ -53,13 +46,11 @@ TEST(mm_buddy, a_block_freed_twice_is_caught)
 		 block_free(zone, index, BLOCK_ORDER));
 }
 
-TEST(mm_isolate, an_isolation_is_ended_by_its_holder_only)
+TEST_ARENA(mm_isolate, an_isolation_is_ended_by_its_holder_only,
+	   arena_borrow(MIB(4), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
 	struct isolation token, copy;
 
-	if (!a)
-		return;
 	arena_open_all(a);
 	REQUIRE(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 4, &token) == 0);
 	copy = token;
@@ -231,22 +222,15 @@ TEST(kernel_wait, one_inside_another_of_its_level_is_caught)
 		 wait_spin(&outer, CPU_NONE));
 }
 
-TEST(mm_meta, a_frame_needs_a_reservation)
+TEST_ARENA(mm_meta, a_frame_needs_a_reservation, arena_borrow(MIB(4)))
 {
-	struct arena *a = arena_borrow(MIB(4));
-
-	if (!a)
-		return;
 	MUST_END("taken without a reservation", meta_take(&a->mm.node[0], META_LASTING));
 }
 
-TEST(mm_meta, a_frame_given_twice_is_caught)
+TEST_ARENA(mm_meta, a_frame_given_twice_is_caught, arena_borrow(MIB(4)))
 {
-	struct arena *a = arena_borrow(MIB(4));
 	pfn_t pfn;
 
-	if (!a)
-		return;
 	REQUIRE(meta_reserve(&a->mm.node[0], META_LASTING, 1) == 0);
 	pfn = meta_take(&a->mm.node[0], META_LASTING);
 	meta_give(&a->mm, pfn, shootdown_tag());
@@ -254,13 +238,10 @@ TEST(mm_meta, a_frame_given_twice_is_caught)
 }
 
 #ifndef HOST_FAST /* with HOST_FAST no mapping is real */
-TEST(mm_vmemmap, a_write_to_a_shared_tail_faults)
+TEST_ARENA(mm_vmemmap, a_write_to_a_shared_tail_faults, arena_borrow(MIB(16)))
 {
-	struct arena *a = arena_borrow(MIB(16));
 	struct page *page;
 
-	if (!a)
-		return;
 	REQUIRE(pool_grow(&a->pool, hvo_mode_find("on"), 1) == 1);
 	page = pool_page_take(&a->pool, 0, POOL_ANY);
 	REQUIRE(page);
@@ -268,12 +249,9 @@ TEST(mm_vmemmap, a_write_to_a_shared_tail_faults)
 		 *(volatile u32 *)&page[100].refcount = 1);
 }
 
-TEST(mm_vmemmap, a_struct_page_that_does_not_exist_faults)
+TEST_ARENA(mm_vmemmap, a_struct_page_that_does_not_exist_faults,
+	   arena_borrow(MIB(4), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(4), .phantom = GIB(1));
-
-	if (!a)
-		return;
 	arena_open_all(a);
 	MUST_END("does not exist",
 		 *(volatile u32 *)&pfn_page(&a->mm, a->phantom >> PAGE_SHIFT)->refcount = 1);

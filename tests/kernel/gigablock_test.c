@@ -265,17 +265,14 @@ static void taint_own(void *arg)
 		gigablock_taint(arena_phantom_zone(a), arena_phantom_block(a) + part * GIB_BLOCKS);
 }
 
-TEST(mm_gigablock, gibs_that_several_cpus_taint_at_once_are_all_filled)
+TEST_ARENA(mm_gigablock, gibs_that_several_cpus_taint_at_once_are_all_filled,
+	   borrow_gibs(CPUS_TOGETHER, MIB(16)))
 {
-	struct arena *a = borrow_gibs(CPUS_TOGETHER, MIB(16));
 	u64 before = ~0ULL, count = 0;
 
-	if (!a)
-		return;
 	parts = 0;
 	cpus_run_together(taint_own, a);
 	while (gigablock_next(arena_phantom_zone(a), &before) != GIGABLOCK_NONE)
 		count++;
 	EXPECT_EQ(count, MIN(parts, (u32)CPUS_TOGETHER));
-	arena_return(a);
 }

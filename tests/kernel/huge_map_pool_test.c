@@ -16,27 +16,6 @@
 
 #define SIZE MIB(2)
 
-TEST(mm_huge_map, promised_pages_are_kept_for_the_mapping)
-{
-	void *addr;
-
-	if (!pool_borrow(&pool_2m, 3))
-		return;
-	addr = huge_map(2 * SIZE, SIZE, HUGE_RESERVE);
-	REQUIRE(addr);
-	EXPECT(!huge_map(2 * SIZE, SIZE, HUGE_RESERVE)); /* one page is left */
-	EXPECT_EQ(pool_shrink(&pool_2m, hvo_mode_selected(), 3), 1);
-	EXPECT(!pool_page_take(&pool_2m, NODE_NONE, POOL_ANY));
-	EXPECT_EQ(dirty_words(addr, 0, 2 * SIZE), 0);
-	EXPECT_EQ(pool_2m.reserved, 0);
-	EXPECT_EQ(huge_release(addr, SIZE), 0);
-	EXPECT_EQ(pool_2m.reserved, 1);
-	EXPECT_EQ(huge_grow(addr, 3 * SIZE), (u64)-ENOMEM);
-	huge_unmap(addr);
-	EXPECT_EQ(pool_2m.reserved, 0);
-	pool_return(&pool_2m, 2);
-}
-
 /* Volatile, because the callback runs between two instructions of the touching code. */
 struct program {
 	void *addr;
@@ -157,21 +136,6 @@ TEST(mm_huge_map, a_node_that_has_nothing_is_no_help)
 		EXPECT_EQ(huge_populate(addr, PAGE_SIZE), gives ? 0 : (u64)-ENOMEM);
 		huge_unmap(addr);
 	}
-}
-
-TEST(mm_huge_map, impossible_nodes_are_refused)
-{
-	struct huge_request request = {
-		.size = MIB(2), .page = MIB(2), .flags = HUGE_NODE, .node = mm_kernel.nodes};
-
-	EXPECT(!huge_map_with(&request));
-	request.flags = HUGE_BIND;
-	EXPECT(!huge_map_with(&request));
-	request.node = NODE_NONE;
-	EXPECT(!huge_map_with(&request));
-	request.node = 0;
-	request.flags = HUGE_BIND | HUGE_RESERVE;
-	EXPECT(!huge_map_with(&request));
 }
 
 /*

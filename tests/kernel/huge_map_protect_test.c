@@ -162,23 +162,6 @@ TEST(mm_huge_map, rights_go_with_their_mapping)
 	}
 }
 
-TEST(mm_huge_map, ranges_that_are_none_are_refused)
-{
-	char *addr = huge_map(MIB(4), MIB(2), 0);
-
-	REQUIRE(addr);
-	EXPECT_EQ(huge_protect_range(addr, 0, HUGE_NONE), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect_range(addr + 1, PAGE_SIZE, HUGE_NONE), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE + 1, HUGE_NONE), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect_range(addr, MIB(4) + PAGE_SIZE, HUGE_NONE), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect_range(addr + MIB(4), PAGE_SIZE, HUGE_NONE), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect_range(addr - PAGE_SIZE, PAGE_SIZE, HUGE_NONE), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect_range(NULL, PAGE_SIZE, HUGE_NONE), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE + 1), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect(addr, HUGE_NONE), (u64)-EINVAL);
-	huge_unmap(addr);
-}
-
 TEST(mm_huge_map, a_part_of_a_1g_page)
 {
 	char *addr;

@@ -95,27 +95,6 @@ TEST(mm_huge_map, pages_go_with_one_round_however_many)
 	}
 }
 
-TEST(mm_huge_map, what_cannot_be_is_refused)
-{
-	void *addr = huge_map(SIZE, SIZE, 0);
-
-	REQUIRE(addr);
-	EXPECT(!huge_map(0, SIZE, 0));
-	EXPECT(!huge_map(SIZE, KIB(64), 0));
-	EXPECT(!huge_map(~0ULL, SIZE, 0));
-	EXPECT(!huge_map(SIZE, PAGE_SIZE, HUGE_RESERVE));
-	EXPECT(!huge_map(SIZE, SIZE, HUGE_RESERVE)); /* the pool is empty */
-	EXPECT(!huge_map(SIZE, SIZE, HUGE_POOL | HUGE_POPULATE));
-	EXPECT_EQ(huge_populate((char *)addr + SIZE, SIZE), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect((char *)addr + PAGE_SIZE, HUGE_READ_ONLY), (u64)-EINVAL);
-	EXPECT_EQ(huge_release((char *)addr + PAGE_SIZE, SIZE), (u64)-EINVAL);
-	EXPECT_EQ(huge_release(addr, 2 * SIZE), (u64)-EINVAL);
-	EXPECT_EQ(huge_release(addr, 0), (u64)-EINVAL);
-	EXPECT_EQ(huge_grow(addr, 0), (u64)-EINVAL);
-	EXPECT_EQ(huge_grow(&addr, SIZE), (u64)-EINVAL);
-	huge_unmap(addr);
-}
-
 /* ---- concurrent touches ---- */
 
 static u64 waited_before;

@@ -517,12 +517,11 @@ static void disable_and_enable(void *arg)
 	pcp_enable(arena_phantom_zone(s->a));
 }
 
-TEST(mm_pcp, cpus_that_wait_for_one_drain_share_it_and_all_that_disable_count)
+TEST_ARENA(mm_pcp, cpus_that_wait_for_one_drain_share_it_and_all_that_disable_count,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct sharing s = {.a = arena_borrow(MIB(16), .phantom = GIB(1))};
+	struct sharing s = {.a = a};
 
-	if (!s.a)
-		return;
 	s.tag = pcp_drain_tag(&s.a->mm);
 	cpus_run_together(wait_for_drain, &s);
 	EXPECT_EQ(s.a->mm.drains, s.tag);
@@ -548,12 +547,11 @@ static void change_or_drain(void *arg)
 		atomic_store_relaxed(&s->unseen, drains);
 }
 
-TEST(mm_pcp, a_cpu_that_sees_a_drain_begun_sees_what_was_changed_before_its_tag)
+TEST_ARENA(mm_pcp, a_cpu_that_sees_a_drain_begun_sees_what_was_changed_before_its_tag,
+	   arena_borrow(MIB(16)))
 {
-	struct sharing s = {.a = arena_borrow(MIB(16))};
+	struct sharing s = {.a = a};
 
-	if (!s.a)
-		return;
 	cpus_run_together(change_or_drain, &s);
 	EXPECT(s.unseen < s.tag);
 }

@@ -85,21 +85,6 @@ TEST(mm_pool, boot_counts_of_unknown_sizes_are_refused)
 	}
 }
 
-TEST(mm_pool, boot_lists_of_more_nodes_than_there_is_room_for_are_refused)
-{
-	char words[POOL_BOOT_NODES * 8 + 16];
-	struct pool_boot boot = empty;
-	size_t at = 0;
-
-	for (unsigned n = 0; n < POOL_BOOT_NODES; n++)
-		at += (size_t)format(words + at, sizeof(words) - at, "%s%u:1", n ? "," : "", n);
-	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), words), 0);
-	EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, POOL_BOOT_NODES);
-	format(words + at, sizeof(words) - at, ",%u:1", POOL_BOOT_NODES);
-	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), words), -ERANGE);
-	EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, POOL_BOOT_NODES);
-}
-
 /*
  * Absent nodes are skipped, and the other nodes get their pages. Pages that do not fit are not
  * made, and the count says so.

@@ -28,29 +28,6 @@ static void expect_counts(struct arena *a, u64 pages, u64 in_use, u64 surplus)
 	EXPECT(arena_accounted(a));
 }
 
-TEST_ARENA(mm_pool, overcommit_allows_so_many_and_no_more, arena_borrow(MIB(2), .phantom = GIB(1)))
-{
-	struct page *page[4];
-
-	EXPECT(take(a, 0) == NULL);
-	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 1), 1);
-	a->pool.overcommit = 2;
-	for (unsigned i = 0; i < 3; i++) {
-		REQUIRE((page[i] = take(a, 0)));
-		expect_counts(a, MAX(1, i + 1), i + 1, i);
-	}
-	EXPECT(take(a, 0) == NULL);
-	pool_page_give(&a->pool, page[0]);
-	expect_counts(a, 2, 2, 1);
-	REQUIRE((page[0] = take(a, 0)));
-	a->pool.overcommit = 0; /* existing surplus pages stay until they are given back */
-	EXPECT(take(a, 0) == NULL);
-	for (unsigned i = 0; i < 3; i++)
-		pool_page_give(&a->pool, page[i]);
-	expect_counts(a, 1, 0, 0);
-	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 0), 0);
-}
-
 /* Promised pages are not given to other callers and are not removed by shrinking. */
 TEST_ARENA(mm_pool, promises_are_kept, arena_borrow(MIB(2), .phantom = GIB(1)))
 {

@@ -328,14 +328,12 @@ TEST(kernel_quiet, a_page_fault_is_an_entry)
 
 /* ---- frames ---- */
 
-TEST(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short)
+TEST_ARENA(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct block_list list = BLOCK_LIST_INIT, left;
 	u64 messages;
 
-	if (!a)
-		return;
 	test_option("hvo.defer", "off");
 	test_option("tlb.quiet", "on");
 	test_option("tlb.quiet_ask_ms", "1000000");
@@ -358,7 +356,5 @@ TEST(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short)
 		program_stop();
 	}
 	block_list_publish_free(&a->mm, &list);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 	SKIP_ON_ONE_CPU();
 }

@@ -63,6 +63,15 @@ TEST(kernel_reason, of_a_page_that_is_not_allocated)
 
 TEST(kernel_reason, of_a_huge_mapping_that_is_not_made)
 {
+	struct huge_request bound = {
+		.size = SIZE, .page = SIZE, .flags = HUGE_BIND, .node = mm_kernel.nodes};
+
+	EXPECT_REASON(!huge_map_with(&bound), REASON_BAD_NODE);
+	bound.node = NODE_NONE;
+	EXPECT_REASON(!huge_map_with(&bound), REASON_BAD_NODE);
+	bound.node = 0;
+	bound.flags |= HUGE_RESERVE;
+	EXPECT_REASON(!huge_map_with(&bound), REASON_BAD_FLAGS);
 	EXPECT_REASON(!huge_map(0, SIZE, 0), REASON_BAD_SIZE);
 	EXPECT_REASON(!huge_map(HUGE_MAP_SIZE + SIZE, SIZE, 0), REASON_BAD_SIZE);
 	EXPECT_REASON(!huge_map(SIZE, KIB(64), 0), REASON_BAD_PAGE_SIZE);
@@ -82,12 +91,18 @@ TEST(kernel_reason, of_a_huge_mapping_that_does_not_change)
 	EXPECT_REASON(huge_populate(addr, 3 * SIZE) == -EINVAL, REASON_BAD_ADDRESS);
 	EXPECT_REASON(huge_release(addr + 1, SIZE) == -EINVAL, REASON_BAD_ADDRESS);
 	EXPECT_REASON(huge_release(addr, 0) == -EINVAL, REASON_BAD_SIZE);
+	EXPECT_REASON(huge_release(addr, 3 * SIZE) == -EINVAL, REASON_BAD_ADDRESS);
 	EXPECT_REASON(huge_protect(addr + SIZE, HUGE_READ_ONLY) == -EINVAL, REASON_BAD_ADDRESS);
 	EXPECT_REASON(huge_protect_range(addr, 0, HUGE_NONE) == -EINVAL, REASON_BAD_SIZE);
 	EXPECT_REASON(huge_protect_range(addr + 1, PAGE_SIZE, HUGE_NONE) == -EINVAL,
 		      REASON_BAD_ADDRESS);
 	EXPECT_REASON(huge_protect_range(addr + SIZE, 2 * SIZE, HUGE_NONE) == -EINVAL,
 		      REASON_BAD_ADDRESS); /* more than the mapping has */
+	EXPECT_REASON(huge_protect_range(addr - PAGE_SIZE, PAGE_SIZE, HUGE_NONE) == -EINVAL,
+		      REASON_BAD_ADDRESS);
+	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE + 1, HUGE_NONE), (u64)-EINVAL);
+	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE + 1), (u64)-EINVAL);
+	EXPECT_EQ(huge_protect(addr, HUGE_NONE), (u64)-EINVAL);
 	EXPECT_REASON(huge_grow(addr + SIZE, 4 * SIZE) == -EINVAL, REASON_BAD_ADDRESS);
 	EXPECT_REASON(huge_grow(addr, SIZE) == -EINVAL, REASON_BAD_SIZE);
 	if (behind > addr)
