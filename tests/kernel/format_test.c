@@ -45,21 +45,6 @@ TEST(kernel_format, text)
 	EXPECT_FORMAT("|    7|7    |", "|%*d|%*d|", 5, 7, -5, 7);
 }
 
-TEST(kernel_format, own_choices)
-{
-	const char *volatile text = NULL, *volatile unknown = "%y %";
-	char buf[64];
-
-	format(buf, sizeof(buf), "%s", text);
-	EXPECT(strcmp(buf, "(null)") == 0);
-	format(buf, sizeof(buf), "%p", (void *)0xffff888000001000ULL);
-	EXPECT(strcmp(buf, "0xffff888000001000") == 0);
-	format(buf, sizeof(buf), "%p", NULL);
-	EXPECT(strcmp(buf, "0x0") == 0);
-	format(buf, sizeof(buf), unknown, 1);
-	EXPECT(strcmp(buf, "%y %") == 0);
-}
-
 TEST(kernel_format, never_writes_beyond_size)
 {
 	char buf[8];

@@ -47,25 +47,6 @@ TEST(mm_pool, boot_counts_belong_to_the_size_before_them)
 	EXPECT_EQ(request->on[0].count, 2);
 }
 
-TEST(mm_pool, boot_words_that_make_no_sense_change_nothing)
-{
-	static const char *const malformed[] = {"",        "x",    "-1",   "1x",     "1 ",  ":",
-						"1:",      ":1",   "1:2,", "1:2,3",  "1,2", "1:2:3",
-						"1:2;3:4", "1:-2", "0x",   "1:2,x:3"};
-	struct pool_boot boot = empty;
-
-	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "5"), 0);
-	for (size_t i = 0; i < ARRAY_LEN(malformed); i++) {
-		if (pool_boot_parse_count(WORD_OF(boot), malformed[i]) != -EINVAL)
-			test_fail(__FILE__, __LINE__, "\"%s\" was taken", malformed[i]);
-		EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 5);
-		EXPECT_EQ(boot.request[POOL_BOOT_2M].nodes, 0);
-	}
-	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "18446744073709551616"), -ERANGE);
-	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "0:18446744073709551616"), -ERANGE);
-	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 5);
-}
-
 /* A count after a size that does not exist must not apply to another size. */
 TEST(mm_pool, boot_counts_of_unknown_sizes_are_refused)
 {

@@ -1,9 +1,8 @@
-/* epoll, and masks of poll and select: kernel/program/epoll.c and poll_calls.c. */
+/* epoll: kernel/program/epoll.c. */
 #include <arch/atomic.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/program/thread.h"
-#include "kernel/program/signal.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
@@ -11,15 +10,13 @@
 enum { ADD = 1, DELETE, CHANGE };
 enum { IN = 1, OUT = 4, HANGUP = 0x10 };
 
-#define HANDLER 0x401000ULL
-#define ONCE    (1u << 30)
-#define EDGES   (1u << 31)
+#define ONCE  (1u << 30)
+#define EDGES (1u << 31)
 
 #define BYTES  PROGRAM_BOX_MEMORY            /* what is read and written */
 #define FILES  (PROGRAM_BOX_MEMORY + KIB(1)) /* descriptors of a pipe */
 #define EVENT  (PROGRAM_BOX_MEMORY + KIB(2)) /* for epoll_ctl() */
 #define EVENTS (PROGRAM_BOX_MEMORY + KIB(4)) /* from epoll_wait() */
-#define MASK   (PROGRAM_BOX_MEMORY + KIB(6))
 
 struct event {
 	u32 events;
@@ -137,47 +134,4 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 	EXPECT_EQ(control(CHANGE, again.reader, IN), -ENOENT);
 	EXPECT_EQ(control(ADD, again.reader, IN), 0);
 	EXPECT_EQ(look(8), 1);
-}
-
-TEST(program_epoll, a_wait_has_its_own_mask)
-{
-	const u64 action[4] = {HANDLER, SA_RESTORER, HANDLER + 16, 0};
-	const u64 usr1 = signal_bit(SIGUSR1);
-	static const char *const call[] = {"ppoll", "pselect6", "epoll_pwait", "epoll_pwait2"};
-	u64 open, shut, sets;
-
-	open = MASK;
-	shut = MASK + 8;
-	sets = MASK + 16; /* two arguments of pselect6() */
-	EXPECT_EQ(user_write(MASK, (u64[]){0, usr1, open, 8, shut, 8}, 48), 0);
-	EXPECT_EQ(user_write(EVENT, action, sizeof(action)), 0);
-	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, EVENT, 0, 8), 0);
-	EXPECT_EQ(program_call("rt_sigprocmask", 0, shut, 0, 8), 0);
-	for (unsigned i = 0; i < ARRAY_LEN(call); i++) {
-		const u64 nothing = EVENTS + KIB(1); /* a struct timespec of 0 s */
-		const u64 from = i == 3 ? 0 : (u64)-1;
-		const u64 wait[][6] = {
-			{0, 0, 0, open, 8},
-			{0, 0, 0, 0, 0, sets},
-			{(u64)epoll, EVENTS, 8, from, open, 8},
-			{(u64)epoll, EVENTS, 8, from, open, 8},
-		};
-		const u64 look[][6] = {
-			{0, 0, nothing, shut, 8},
-			{0, 0, 0, 0, nothing, sets + 16},
-			{(u64)epoll, EVENTS, 8, 0, shut, 8},
-			{(u64)epoll, EVENTS, 8, nothing, shut, 8},
-		};
-		struct trap_frame regs = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
-
-		EXPECT_EQ(program_call("tgkill", program_pid(), program_pid(), SIGUSR1), 0);
-		EXPECT_EQ(program_call_with(NULL, call[i], look[i]), 0);
-		program_call_with(&regs, call[i], wait[i]);
-		EXPECT_EQ(regs.rip, HANDLER);
-		EXPECT_EQ(regs.rdi, SIGUSR1);
-		EXPECT_EQ(thread_current()->blocked & usr1, usr1);
-		EXPECT_EQ(thread_current()->pending, 0);
-	}
-	EXPECT_EQ(program_call("ppoll", 0, 0, 0, open, 16), -EINVAL);
-	EXPECT_EQ(program_call("ppoll", 0, 0, 0, NOWHERE, 8), -EFAULT);
 }

@@ -286,25 +286,6 @@ TEST(program_signal, a_handler_that_cannot_begin_ends_the_program)
 
 /* ---- faults ---- */
 
-TEST(program_signal, a_fault_tells_its_handler_where)
-{
-	struct trap_frame regs = some_registers();
-
-	EXPECT_EQ(set_action(SIGSEGV, HANDLER, SA_SIGINFO, 0), 0);
-	regs.vector = 14;
-	regs.error = 6;
-	signal_raise_fault(&regs, SIGSEGV, SEGV_ACCERR, 0xdeadb000);
-	EXPECT_EQ(load_u32(regs.rsi), SIGSEGV);
-	EXPECT_EQ(load_u32(regs.rsi + 8), 2);
-	EXPECT_EQ(get(regs.rsi + 16), 0xdeadb000);
-	EXPECT_EQ(context_register(regs.rdx, 19), 6);          /* REG_ERR */
-	EXPECT_EQ(context_register(regs.rdx, 20), 14);         /* REG_TRAPNO */
-	EXPECT_EQ(context_register(regs.rdx, 22), 0xdeadb000); /* REG_CR2 */
-	EXPECT_EQ(program_box_died(), 0);
-	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0); /* in its own handler */
-	EXPECT_EQ(program_box_died(), SIGSEGV);
-}
-
 TEST(program_signal, a_fault_without_a_handler_ends_the_program)
 {
 	static const u64 handlers[] = {SIG_DFL, SIG_IGN, HANDLER};
@@ -430,48 +411,12 @@ TEST(program_signal, a_report_takes_no_memory)
 
 /* ---- interrupted calls ---- */
 
-static struct trap_frame in_a_call(s64 result)
+TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
 {
 	struct trap_frame regs = some_registers();
 
 	regs.vector = USER_VECTOR_CALL;
-	regs.error = 202;
-	regs.rax = (u64)result;
-	return regs;
-}
-
-TEST(program_signal, a_call_is_made_again_if_the_handler_says_so)
-{
-	static const struct {
-		s64 result;
-		int signal; /* 0: there is none, and the call's own registers are looked at */
-		u64 rax, rip;
-	} rows[] = {
-		{-ERESTARTSYS, SIGUSR1, 202, 0x400123 - 2},
-		{-ERESTARTSYS, SIGUSR2, (u64)-EINTR, 0x400123},
-		{-ERESTARTSYS, 0, 202, 0x400123 - 2},
-		{-EINTR, 0, (u64)-EINTR, 0x400123},
-	};
-
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_RESTART, 0), 0);
-	EXPECT_EQ(set_action(SIGUSR2, HANDLER, 0, 0), 0);
-	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
-		struct trap_frame regs = in_a_call(rows[i].result);
-
-		if (rows[i].signal != 0)
-			EXPECT_EQ(raise_here(rows[i].signal), 0);
-		signal_deliver(&regs);
-		if (rows[i].signal != 0)
-			sigreturn(&regs);
-		EXPECT_EQ(regs.rax, rows[i].rax);
-		EXPECT_EQ(regs.rip, rows[i].rip);
-	}
-}
-
-TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
-{
-	struct trap_frame regs = in_a_call(0);
-
+	regs.rax = 0;
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
 	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1) | BIT(SIGTERM)), 0);
 	deliver(&regs, SIGUSR1);
