@@ -8,7 +8,6 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/area_tree.h"
 #include "kernel/program/areas.h"
@@ -295,12 +294,10 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 /* Rounds of one call. */
 static u64 rounds_of(const char *call, u64 a, u64 b, u64 c, s64 *result)
 {
-	struct shootdown_stats before, after;
+	const u64 before = rounds_so_far();
 
-	shootdown_stats_read(&before);
 	*result = program_call(call, a, b, c);
-	shootdown_stats_read(&after);
-	return after.flushes - before.flushes;
+	return rounds_so_far() - before;
 }
 
 TEST(program_area, a_call_makes_at_most_one_round)

@@ -8,7 +8,6 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/areas.h"
 #include "kernel/program/mapping.h"
@@ -22,6 +21,7 @@
 #include "mm/mm.h"
 #include "mm/page/migrate.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/pool_check.h"
 #include "tests/kernel/program_memory.h"
 
 FIXTURE(program_huge, program_box_begin, program_box_end);
@@ -80,14 +80,12 @@ static u64 rounds; /* of the last collapse */
 
 static s64 collapse(u64 at, u64 size)
 {
-	struct shootdown_stats before, after;
+	const u64 before = rounds_so_far();
 	s64 result;
 
 	program_call("madvise", at, size, HUGEPAGE);
-	shootdown_stats_read(&before);
 	result = program_call("madvise", at, size, COLLAPSE);
-	shootdown_stats_read(&after);
-	rounds = after.flushes - before.flushes;
+	rounds = rounds_so_far() - before;
 	return result;
 }
 

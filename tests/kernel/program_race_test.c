@@ -22,27 +22,18 @@
 #include "kernel/program/signal.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/touch.h"
-#include "kernel/program/user_copy.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/program_box.h"
+#include "tests/kernel/program_memory.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/said.h"
 
 FIXTURE(program_race, program_box_begin, program_box_end);
 
-enum { RW = 3, FIXED = 0x32, MAY_MOVE_FIXED = 3 };
-
-#define NO_FILE (~0ULL)
-#define AT      GIB(16)
-
-static s64 map_at(u64 at, u64 size)
-{
-	return program_call("mmap", at, size, RW, FIXED, NO_FILE, 0);
-}
+#define AT GIB(16)
 
 /* ---- a pipe whose end is closed ---- */
 
@@ -110,9 +101,9 @@ TEST(program_race, a_copy_over_a_border_uses_both_pages)
 
 	for (unsigned i = 0; i < sizeof(out); i++)
 		out[i] = (u8)(i + 1);
-	EXPECT_EQ(map_at(AT, 2 * PAGE_SIZE), AT);
+	EXPECT_EQ(map_at(AT, 2 * PAGE_SIZE, RW, FIXED), AT);
 	EXPECT_EQ(user_write(border, out, 1), 0);
-	EXPECT_EQ(map_at(AT + MIB(4), PAGE_SIZE), (AT + MIB(4)));
+	EXPECT_EQ(map_at(AT + MIB(4), PAGE_SIZE, RW, FIXED), (AT + MIB(4)));
 	EXPECT_EQ(user_write(AT + MIB(4), out, 1), 0);
 	EXPECT_EQ(user_write(AT, out, 1), 0);
 	EXPECT(frame_of(AT) != PFN_NONE && frame_of(AT) + 1 != frame_of(border));
@@ -225,8 +216,8 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	pte_t pte;
 
 	SKIP_ON_ONE_CPU();
-	EXPECT(map_at(AT + MIB(2), ALL_BYTES) > 0);
-	EXPECT_EQ(program_call("mmap", AT, MIB(2), 1, FIXED, NO_FILE, 0), AT);
+	EXPECT(map_at(AT + MIB(2), ALL_BYTES, RW, FIXED) > 0);
+	EXPECT_EQ(map_at(AT, MIB(2), R, FIXED), AT);
 	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(2), &first), 1);
 	program_call_start(&unmapping);
 	EXPECT_EQ(user_write(huge, &value, sizeof(value)), 0);
@@ -242,8 +233,6 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	EXPECT(!pages_find(huge, &pte, &level) && !pages_find(huge + MIB(1), &pte, &level));
 }
 
-enum { DONTNEED = 4 };
-
 /* Calls that cut a huge page at each end of their range. */
 #define FROM (AT + MIB(1))
 #define TO   (AT + MIB(16) + PAGE_SIZE)
@@ -255,8 +244,8 @@ static const struct {
 	{"munmap", {FROM, MIB(2)}},
 	{"mprotect", {FROM, MIB(2), 1}},
 	{"madvise", {FROM, MIB(2), DONTNEED}},
-	{"mremap", {FROM, MIB(2), PAGE_SIZE, MAY_MOVE_FIXED, TO}},
-	{"mremap", {FROM, MIB(2), MIB(2), MAY_MOVE_FIXED, TO}},
+	{"mremap", {FROM, MIB(2), PAGE_SIZE, MOVE_FIXED, TO}},
+	{"mremap", {FROM, MIB(2), MIB(2), MOVE_FIXED, TO}},
 	{"mmap", {FROM, MIB(2), RW, FIXED, NO_FILE}},
 };
 
@@ -284,7 +273,7 @@ static bool fail_nth(unsigned which, u32 nth)
 {
 	bool failed;
 
-	EXPECT_EQ(map_at(AT, MIB(4)), AT);
+	EXPECT_EQ(map_at(AT, MIB(4), RW, FIXED), AT);
 	for (u64 at = AT; at < AT + MIB(4); at += MIB(2))
 		EXPECT_EQ(user_write(at, &nth, sizeof(nth)), 0);
 	brim_begin(FAIL_ALLOC, nth, FAIL_ONCE);

@@ -264,6 +264,16 @@ static void run(const struct trap_frame *regs)
 	EXPECT(irq_enabled() && this_cpu()->context == 0);
 }
 
+/* Answer the calls of the case with another function. */
+static void set_call(void (*call)(struct trap_frame *regs))
+{
+	static struct user_ops ops;
+
+	ops = test_ops;
+	ops.call = call;
+	user_set_ops(&ops);
+}
+
 static void run_program(const u8 *program)
 {
 	const struct trap_frame regs = start_at(program);
@@ -336,10 +346,7 @@ static void call_otherwise(struct trap_frame *regs)
 
 TEST(arch_user, a_call_may_change_rcx_and_r11)
 {
-	struct user_ops ops = test_ops;
-
-	ops.call = call_otherwise;
-	user_set_ops(&ops);
+	set_call(call_otherwise);
 	run_program(user_program_registers);
 	EXPECT_EQ(calls.count, 2);
 	expect_kept(&calls.note[0].regs);
@@ -478,11 +485,9 @@ static void bases_call(struct trap_frame *regs)
 
 TEST(arch_user, bases_of_fs_and_gs_are_the_programs)
 {
-	struct user_ops ops = test_ops;
 	const struct trap_frame regs = start_at(user_program_bases);
 
-	ops.call = bases_call;
-	user_set_ops(&ops);
+	set_call(bases_call);
 	set_word(DATA_BASE + 8, 0x1111);
 	set_word(16, 0x2222);
 	for (unsigned i = 0; i < 2; i++) { /* the second one meets what the first one left */
@@ -520,10 +525,7 @@ static void call_attends_after_two(struct trap_frame *regs)
 
 TEST(arch_user, flags_of_a_program_are_not_the_kernels)
 {
-	struct user_ops ops = test_ops;
-
-	ops.call = call_attends_after_two;
-	user_set_ops(&ops);
+	set_call(call_attends_after_two);
 	resolve_far = true;
 	atomic_store_release(&leave_attending, true);
 	run_program(user_program_flags);
@@ -650,12 +652,10 @@ TEST(arch_user, nmis_find_the_kernels_base_everywhere)
 {
 	static struct trap_frame remote;
 	const cpu_t other = cpus_find_other();
-	struct user_ops ops = test_ops;
 	u64 start;
 
 	SKIP_ON_ONE_CPU();
-	ops.call = call_with_base;
-	user_set_ops(&ops);
+	set_call(call_with_base);
 	set_word(DATA_BASE + 16, GS_MAGIC);
 	nmis = nmis_in_entry = nmis_in_ring3 = checks = 0;
 	EXPECT(start_remote(other, &remote, user_program_hammer));
