@@ -1,6 +1,6 @@
 /*
  * Fault injection itself (kernel/core/fail.h), and the page tables of the kernel's own region. The
- * sweeps are in hvo_fault_test.c, hvo_fault_giga_test.c, huge_map_fault_test.c, mm_contig_test.c,
+ * sweeps are in hvo_fault_test.c, huge_map_fault_test.c, mm_contig_test.c,
  * contig_search_test.c, mm_meta_test.c and mm_isolate_test.c.
  */
 #include "kernel/core/fail.h"
