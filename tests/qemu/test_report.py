@@ -13,7 +13,6 @@ import hvo_ways
 import legs
 import pictures
 import pytest
-import sweep
 from document import make
 from machine import ROOT
 from paper import to_html, to_markdown
@@ -513,8 +512,8 @@ def test_words_of_a_console_are_no_markup(without_pictures):
     evil = "# capture host <script>alert(1)</script>|*x*\n# capture command <img src=//x>\n  cpu      \"><b>bold\n" + CONSOLE
     paper = make([parse(evil.encode(), "<i>name")])
     assert not {"script", "img", "b", "i"} & set(tags(page_of(to_html(paper))))
-    names = parse(b"# capture where ../../x\n# capture sweep a=$\\frac\n" + CONSOLE.encode())
-    assert names.where == "tcg" and "sweep" not in names.facts
+    names = parse(b"# capture where ../../x\n" + CONSOLE.encode())
+    assert names.where == "tcg"
     assert "<script>" not in to_markdown(paper).replace("\\<", "")
 
 
@@ -523,7 +522,7 @@ def test_any_bytes_make_a_page(without_pictures):
     rng = random.Random(7)
     linux = of_linux("7.3", "hvo optimise=1 op=alloc pages=64 done=64 run=1 ns=64000", "memmap ns=72000000", "ready ns=3000000000 pages=0")
     for turn in range(60):
-        data = bytearray((CONSOLE + linux + "# capture sweep CPUS=8\n# capture busy 1.50\n").encode())
+        data = bytearray((CONSOLE + linux + "# capture busy 1.50\n").encode())
         for _ in range(rng.randrange(1, 30)):
             at = rng.randrange(len(data))
             del data[at : at + rng.choice((0, 1, 1, 40, 300))]
@@ -568,27 +567,3 @@ def test_the_command(tmp_path):
     assert pictured == any(tag.endswith("svg") for tag in tags(page)) != ("No pictures" in text)
     none = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, "/dev/null"], capture_output=True, timeout=60, check=False)
     assert none.returncode == 1
-
-
-@pytest.mark.parametrize("words, names", [
-    (["CPUS=2,8", "T=hvo"], ["hvo-CPUS-2", "hvo-CPUS-8"]),
-    (["pages=64,256", "CPUS=4", "MEM=4G", "runs=1"], ["hvo-pages-64", "hvo-pages-256"]),
-])  # fmt: skip
-def test_sweep(words, names):
-    made = list(sweep.legs_of("hvo", words))
-    assert [leg.name for leg in made] == names
-    assert [leg.cpus for leg in made] == ([2, 8] if words[0].startswith("CPUS") else [4, 4])
-    if len(words) == 4:
-        assert [leg.cmdline for leg in made] == ['bench="hvo runs=1 pages=64"', 'bench="hvo runs=1 pages=256"'] and made[0].mem == "4G"
-
-
-@pytest.mark.parametrize("words", [[], ["CPUS=2"], ["CPUS=2,4", "MEM=1G,2G"], ["T=a,b"], ["FOO=1", "CPUS=2,4"], ["CPUS=a,b"], ["pages=,"]])
-def test_no_sweep(words):
-    with pytest.raises((sweep.Wrong, ValueError)):
-        list(sweep.legs_of("hvo", words))
-
-
-def test_sweep_section(without_pictures):
-    captures = [parse(CONSOLE.replace("pages=64", f"pages={n}").encode() + f"# capture sweep pages={n}\n".encode(), f"p{n}") for n in (64, 128)]
-    text = report(*captures)
-    assert "## Sweep: pages = 64, 128" in text and re.search(r"\| hvo on alloc \| 0.0500", text)

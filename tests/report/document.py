@@ -13,14 +13,13 @@ import peer
 import pictures
 import programs
 import results
-import sweeps
 import words
 from paper import Heading, Paper, Table
 from records import NEEDED, of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
 SECTIONS = (
-    *(module.section for module in (sweeps, hvo, fill, history, memmap, clear, pcp, contig)), pcp.allocator,
+    *(module.section for module in (hvo, fill, history, memmap, clear, pcp, contig)), pcp.allocator,
     *(module.section for module in (peer, programs, results)),
 )  # fmt: skip
 

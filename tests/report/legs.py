@@ -1,4 +1,4 @@
-"""Runs benchmarks and keeps their consoles: `make bench` and `make bench WHAT=sweep`.
+"""Runs benchmarks and keeps their consoles: `make bench`.
 
 A leg is one machine with one command line: a guest in QEMU, or the hosted machine at native speed. The console of a leg is kept under
 BUILD/bench with a head that says how it was made (lines `# capture KEY TEXT`), and the report is made of all consoles. A leg that fails,
@@ -47,7 +47,6 @@ class Leg:
     turns: int = 1
     shown: str = ""  # the command that a user types for this run; "": it follows from the rest
     group: str = ""  # the name of the leg in T=; "": its name up to the first dash
-    sweep: str = ""  # KEY=VALUE of the switch that is varied
 
     def machines(self):
         """One leg for each boot, in order."""
@@ -185,7 +184,6 @@ def head(leg, shown, where):
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "busy": f"{busy_cpus():.2f}",
         "boots": str(len(leg.machines())) if leg.boots else "",
-        "sweep": leg.sweep,
     }
     return "".join(f"# capture {key} {value}\n" for key, value in facts.items() if value)
 
@@ -271,10 +269,10 @@ def arguments(description, *more):
     return args
 
 
-def bench(legs, build, old=(), folder="bench"):
+def bench(legs, build, old=()):
     """Run legs and make the report. Consoles that match `old` go first: an earlier session met another state of the host."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    folder = build / folder
+    folder = build / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     for path in (path for pattern in old for path in folder.glob(pattern)):
         path.unlink()
