@@ -1,10 +1,6 @@
-"""Reads steps.txt, which lists the code that each step of a model stands for, and checks that the code agrees. tests/qemu/test_steps.py and
-tests/mutants/mutants.py use this module; by hand, for a tree: tests/model/steps.py [folder].
+"""Reads steps.txt, which lists the code that each step of a model stands for, and checks that the code agrees (README.md).
 
-A row is a function and the phrases of its body that matter. The definition of the function is looked for in the file that the row names.
-Comments and strings are left out (but not the instructions of __asm__). The places in the body where one of the phrases stands, read from
-top to bottom, must be exactly the row. A statement is therefore noticed if it is gone, weakened, moved past another statement of the row,
-or repeated. The code between the phrases is not checked.
+Comments and strings are left out, but not the instructions of __asm__. By hand, for a tree: tests/model/steps.py [folder].
 """
 
 import functools

@@ -1,8 +1,7 @@
 """The mutants that `make test WHAT=mutants-random` may draw: lines of code, the rules that leave lines out, and the draw.
 
-The mutants come from universalmutator, a tool of others that rewrites single lines by its rules for C. Nothing here chooses among them but
-the rules below and the seed. A line of code is drawn first, and then one mutant of it, so each line has the same chance. The draw sorts by
-hashes of the seed and the texts. It therefore stays the same when other lines move or change.
+A line of code is drawn first, and then one mutant of it, so each line has the same chance. The draw sorts by hashes of the seed and the
+texts. It therefore stays the same when other lines move or change.
 """
 
 import contextlib
@@ -121,8 +120,6 @@ def digest(*words):
 
 
 class Source:
-    """A file, its lines that may be drawn, and their mutants."""
-
     def __init__(self, path, text):
         self.path, self.text = path, text
         self.lines = without_comments(text).split("\n")

@@ -1,21 +1,15 @@
 #!/usr/bin/env python3
 """`make test WHAT=mutants-random`: breaks lines that a seed draws, in ways that a tool of others chooses, and counts how many the tests notice.
 
-candidates.py draws the mutants. Each goes through these stages, in a copy of the tree, until something notices it:
+Each mutant that candidates.py draws goes through these stages, in a copy of the tree, until something notices it (README.md):
 
-    sift     the kernel's object is compiled. If the build refuses it, or if the object is the same as without the mutant, the mutant is not
-             counted and the draw goes on. N mutants are counted.
+    sift     the kernel's object is compiled; a mutant that the build refuses, or that changes no object, is not counted
     file     hosted, under the address sanitizer: the suites that are named like the file, such as mm.pcp for pcp_drain.c
     machines the hosted kernel boots as the machines of tests/replay
     hosted   all other suites, hosted
     guest    all cases in one guest
 
-A failure counts only if it happens twice: the case that failed is run again by itself, and a guest that failed is booted again. A file that
-is not part of the hosted build goes to the guest at once.
-
-Each result is kept in a file below --build, so a run that was interrupted goes on. A mutant that was noticed stays noticed while its file is
-unchanged. A mutant that survived is tried again when any source or case changes. Mutants that do what the code does are marked in
-equivalent.txt, with the reason.
+A mutant that was noticed stays noticed while its file is unchanged. One that survived is tried again when any source or case changes.
 """
 
 import argparse
@@ -145,8 +139,6 @@ def is_near(suite, path):
 
 
 class Worker:
-    """A copy of the tree, with its builds."""
-
     def __init__(self, tree):
         self.tree, self.plain = tree, {}  # plain: the objects of the unbroken tree, by file
 
@@ -159,7 +151,6 @@ class Worker:
             raise SystemExit("the unbroken tree fails test_replay.py")
 
     def broken(self, source, candidate, work):
-        """Do some work while the mutant is in the tree."""
         path = self.tree.folder / candidate.path
         path.write_text(source.broken(candidate), encoding="utf-8")
         try:
@@ -168,7 +159,6 @@ class Worker:
             path.write_text(source.text, encoding="utf-8")
 
     def sift(self, source, candidate):
-        """refused, same, or counted."""
         if candidate.path not in self.plain:
             self.plain[candidate.path] = compiled(self.tree, candidate.path)
         plain = self.plain[candidate.path]

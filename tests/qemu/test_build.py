@@ -25,7 +25,6 @@ def make(folder, *args):
 
 @pytest.mark.proof
 def test_reproducible(copy, kernel):
-    """Two folders give the same ELF, byte for byte."""
     make(copy, "kernel", "BUILD=build/again")
     assert (copy / "build/again/ashlar.elf").read_bytes() == kernel.read_bytes()
 

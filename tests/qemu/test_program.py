@@ -50,7 +50,6 @@ SAYS = 'run="test program.module.the_machines_*"'  # the case prints what the ke
 
 
 def with_program(program, tmp_path, cmdline="", cpus=2, mem="256M", firmware="pvh", accel="auto"):
-    """A machine that runs the program."""
     module = program.write(tmp_path / "program.cpio")
     return Machine(firmware, cpus, mem, accel=accel, module=str(module), cmdline=f"{program.words} {cmdline}".strip())
 

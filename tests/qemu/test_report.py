@@ -266,7 +266,6 @@ def test_each_kernel_beside_what_it_has(without_pictures):
 
 
 def ready_boot(name, ms, **more):
-    """A boot of Ashlar on the machine of of_linux()."""
     text = made_at_boot("lazy", 0, ready=ms * 1000000, **more).replace("=12884369408", "=68718944256")
     return parse((text.replace("started=8", "started=2") + PASSED).encode(), f"peer-ready-2-{name}")
 

@@ -23,7 +23,6 @@ MIB = 1 << 20
 
 
 def process_bytes(pid, field):
-    """VmRSS or VmHWM of a process: the memory that it holds now, or has held at most."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     return int(re.search(rf"^{field}:\s*(\d+) kB$", text, re.M)[1]) * 1024
 
@@ -84,7 +83,6 @@ def test_uneven_nodes_beyond_1_tib(kernel):
 
 
 def test_several_runs(kernel):
-    """runs= measures in turns."""
     machine = Machine("pvh", 2, "1G", cmdline='bench="hvo source=again pages=32 runs=3"')
     outcome = run(machine, kernel).ended()
     runs, modes = {}, ("off", "batched", "on")

@@ -64,13 +64,11 @@ def check_machine(values):
 
 @functools.cache
 def case_names():
-    """All TEST()s of the tree, as the runner names them."""
     texts = (path.read_text(encoding="utf-8") for folder in ("tests/kernel", "tests/host") for path in (ROOT / folder).glob("*.c"))
     return {f"{suite.replace('_', '.', 1)}.{name}" for text in texts for suite, name in re.findall(r"^TEST\w*\((\w+),\s+(\w+)[,)]", text, re.M)}
 
 
 def functions_of(path):
-    """The names of a file's tests."""
     return re.findall(r"^def test_(\w+)\(", path.read_text(encoding="utf-8"), re.M)
 
 
@@ -121,7 +119,6 @@ def programs():
 
 
 def check_list(kind, names):
-    """A check that each word of T is one of the names."""
     return lambda values: check_names("T", values["T"].split(","), kind, names(), operator.eq)
 
 
@@ -157,7 +154,6 @@ def variables():
 
 
 def check_goal(goal):
-    """test/WHAT and bench/WHAT are targets."""
     first, _, what = goal.partition("/")
     names = {*re.findall(rf"^{first}/([\w-]+):", makefiles(), re.M)}
     if goal == "bench/sweep":
@@ -168,7 +164,6 @@ def check_goal(goal):
 
 
 def check_typed(names):
-    """Somebody reads each variable that was typed."""
     for name in names:
         if name in variables() | UNLISTED:
             continue

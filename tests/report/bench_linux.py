@@ -1,13 +1,9 @@
 #!/usr/bin/env python3
-"""`make bench WHAT=linux` measures the distribution's own kernels beside Ashlar, in the same QEMU and in one report.
+"""`make bench WHAT=linux` measures the distribution's own kernels beside Ashlar, in the same QEMU and in one report (tests/README.md).
 
-fetch.sh unpacks the kernels: 6.1 is from before the batching of the HVO series, 6.12 has the batching, and the newest has the clearing
-series and a new solution for contiguous ranges. In them only linux/init and the programs beside it run. A table is measured in turns. Each
-turn boots every kernel once, and Ashlar once for each of its rows in the table, so that all of them meet the same host. 6.1 makes fewer
-pages where each page costs a shootdown of many CPUs. A kernel that is not available or does not start is named, and the measurement goes
-on. Linux under emulation sometimes stops while it starts, because its timer came late, so each leg is tried three times.
-
-    make bench WHAT=linux T=fault,pools        measure these tables; the others keep what they measured before
+Each turn of a table boots every kernel once, and Ashlar once for each of its rows, so that all of them meet the same host. A kernel that is
+not available or does not start is named, and the measurement goes on. Linux under emulation sometimes stops while it starts, because its
+timer came late, so each leg is tried three times.
 """
 
 import subprocess

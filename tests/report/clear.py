@@ -31,7 +31,6 @@ def cleared(record):
 
 
 def brought(record):
-    """GB/s of a region that was faulted in."""
     return record["pages"] * BYTES.get(record["size"], 0) / record["ns"]
 
 

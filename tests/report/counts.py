@@ -1,12 +1,8 @@
 #!/usr/bin/env python3
-"""Counts what each operation costs, and compares with the figures in tests/bench/counts.
+"""Counts what each operation costs, and compares with the figures in tests/bench/counts: `make counts` (tests/README.md).
 
-    make counts                           measure, compare and print; fails if a figure rose by more than 2%
-    make counts REASON="..."       write the new figures to the file, and the reason to CHANGELOG.md
-
-Nothing here is a time. QEMU counts the instructions, rounds and messages of bench=counts with 4 CPUs (-icount). valgrind counts, for the same
-operations hosted with one CPU, misses of the level-1 data cache in a model, locked instructions, and all of these by function. Two runs
-of one build give the same figures. figures.py has the form of the file and the comparison.
+QEMU counts the instructions, rounds and messages of bench=counts with 4 CPUs (-icount). valgrind counts, for the same operations hosted
+with one CPU, misses, locked instructions, and all of these by function. Two runs of one build give the same figures.
 """
 
 import argparse
@@ -161,7 +157,6 @@ def kinds_to_compare(part, accepted_tools, tools):
 
 
 def other_tools(part, accepted_tools, tools):
-    """The reason why not all kinds were compared, or ""."""
     if tools == accepted_tools.get(part):
         return ""
     left_out = " and ".join(kind for kind in figures.OF_PART[part] if kind in figures.OF_TOOLS)
@@ -183,7 +178,6 @@ TITLE = "## Counts\n\nChanges of the figures in [tests/bench/counts](tests/bench
 
 
 def with_note(changes, note):
-    """The change log with one more entry."""
     if TITLE not in changes:
         return changes.rstrip("\n") + "\n\n" + TITLE + note + "\n"
     return changes.replace(TITLE, TITLE + note + "\n", 1)

@@ -62,7 +62,6 @@ def run_row(capture):
 
 
 def runs(captures):
-    """The runs from which this report is made."""
     head = ["run", "machine", "CPUs", "memory", "ms to ready", "s in all", "other work", "records", "torn", "verdict", "command"]
     return Table(head, [run_row(capture) for capture in captures], "Runs", left=2)
 

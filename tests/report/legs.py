@@ -49,7 +49,6 @@ class Leg:
     group: str = ""  # the name of the leg in T=; "": its name up to the first dash
 
     def machines(self):
-        """One leg for each boot, in order."""
         return [replace(self, cmdline=words, boots=()) for _ in range(self.turns) for words in self.boots] or [self]
 
 
@@ -131,7 +130,6 @@ def group_of(leg):
 
 
 def host_name():
-    """The host, as its own files describe it."""
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     model = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
     memory = re.search(r"^MemTotal:\s*(\d+) kB$", Path("/proc/meminfo").read_text(encoding="ascii"), re.M)

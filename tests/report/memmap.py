@@ -123,7 +123,6 @@ def ours(found):
 
 
 def published_full():
-    """The published tables, with their own columns."""
     rows = []
     for machine, nodes, gib, table in seeds.MEMMAP:
         for percent, threads, boot_saved, boot, boot_sd, init_saved, init, init_sd in table:

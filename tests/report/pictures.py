@@ -37,7 +37,6 @@ def settings():
 
 
 def svg_of(figure, name):
-    """The drawing as text that can stand inside a page."""
     out = io.BytesIO()
     figure.savefig(out, format="svg", bbox_inches="tight", pad_inches=0.05, metadata={"Date": None, "Creator": None})
     pyplot.close(figure)
@@ -54,7 +53,6 @@ def svg_of(figure, name):
 
 
 def standalone(svg):
-    """The same drawing as a file of its own."""
     at = svg.index(">") + 1
     return svg[:at] + ALONE + svg[at:]
 

@@ -32,7 +32,6 @@ def cpus_of(capture):
 
 
 def side_of(capture):
-    """ "Linux 7.3" or "Ashlar"."""
     linux = of_kind([capture], "linux")
     return f"Linux {series_of(linux[0])}" if linux else "Ashlar"
 
@@ -52,7 +51,6 @@ def side_of_record(record):
 
 
 def kernels_of(rows):
-    """The kernels of Linux, the newest first."""
     sides = {side_of_record(r) for row in rows for r in row.records} - {"Ashlar"}
     return sorted(sides, key=lambda side: ordered(side.split()[-1]), reverse=True)
 
@@ -67,7 +65,6 @@ def ratio_to_ashlar(side):
 
 
 def mean_of(ratios):
-    """The geometric mean, or None."""
     known = [ratio for ratio in ratios if ratio]
     return math.exp(sum(map(math.log, known)) / len(known)) if known else None
 

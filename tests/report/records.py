@@ -113,7 +113,6 @@ class Capture:
 
 
 def value_of(text):
-    """The number if the text is one, else the text itself."""
     if not NUMBER.fullmatch(text):
         return text
     return float(text) if "." in text else int(text)
@@ -147,7 +146,6 @@ def parse_record(text):
 
 
 def learn(capture, line):
-    """Facts from lines that are not records."""
     facts = capture.facts
     if match := LAUNCHER.match(line):
         accel = match[2].partition(",")[0]
