@@ -80,13 +80,6 @@ def test_a_program_reaches_the_kernel(built, files, kernel, tmp_path, firmware, 
     ]
 
 
-def test_a_static_pie_program_is_taken(built, kernel, tmp_path):
-    path = built("-static-pie", "-fPIE")
-    text = passes(run(with_program(Program(str(path)), tmp_path, SAYS, mem="64M"), kernel, SECONDS))
-    assert f"program {path.name}: {path.stat().st_size} bytes, pie" in text
-    assert numbered(text, "argument") == [path.name]
-
-
 def test_a_dynamic_program_is_refused_in_words(built, kernel, tmp_path):
     outcome = run(with_program(Program(str(built())), tmp_path, SAYS, mem="64M"), kernel, SECONDS)
     outcome.ended("fail").says(r"it is linked dynamically \(link it with -static\)")

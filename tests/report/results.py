@@ -6,7 +6,8 @@ from paper import Heading, Table
 
 ROWS_MOST = 200
 KIND = "result "
-TITLES = {"history": "After days of work: pages that can be had", "fill": "A pool over nearly all memory is filled"}
+TITLES = {"history": "After days of work: pages that can be had", "fill": "A pool over nearly all memory is filled",
+          "clear_extent": "Pages cleared by extent"}
 
 
 def named(captures):
