@@ -441,7 +441,7 @@ test/soak-alloc: host-native ## compare random allocator work with a model, nati
 test/mutants: ## break promises on purpose, or those of T, and require the tests to notice
 	@tests/mutants/mutants.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
 
-# The rules that leave lines out are printed first. Results are kept, so a run that was interrupted goes on.
+# Results are kept, so a run that was interrupted goes on.
 test/mutants-random: ## break N lines [400], as a tool of others chooses (needs network once), count how many are noticed: tests/report/measurements/mutants-random.txt; hours; T=1/2: every second
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) $(HOST_CFLAGS_asan)' \
 		tests/mutants/drawn.py --build $(BUILD)/mutants-random --tools $(TOOLS) \

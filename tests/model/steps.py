@@ -1,11 +1,10 @@
 """Reads steps.txt, which lists the code that each step of a model stands for, and checks that the code agrees (README.md).
 
-Comments and strings are left out, but not the instructions of __asm__. By hand, for a tree: tests/model/steps.py [folder].
+Comments and strings are left out, but not the instructions of __asm__.
 """
 
 import functools
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -142,13 +141,3 @@ def complaints(root, model=None):
     each."""
     chosen = [row for row in rows() if model is None or model in row.models or ANY in row.models]
     return [f"{row}: {wrong}" for row in chosen if (wrong := complaint(root, row))]
-
-
-def main():
-    wrong = complaints(sys.argv[1] if len(sys.argv) > 1 else HERE.parents[1])
-    print("\n".join(wrong) or f"all {len(rows())} rows are as the code is")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

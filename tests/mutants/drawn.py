@@ -15,10 +15,8 @@ A mutant that was noticed stays noticed while its file is unchanged. One that su
 import argparse
 import contextlib
 import hashlib
-import itertools
 import json
 import os
-import queue
 import re
 import shlex
 import signal
@@ -27,7 +25,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import candidates
@@ -44,7 +41,6 @@ HERE = Path(__file__).resolve().parent
 HOSTED = ("-c", "4", "-m", "1G")
 CASE_SECONDS, STAGE_SECONDS = 120, 1800
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="end.hang=30 test=*"), 60
-JOBS = 2  # mutants at a time
 KINDS = ("case", "panic or sanitiser", "time-out")
 FRESH = {"outcome": "", "stage": "", "kind": "", "case": ""}
 
@@ -237,8 +233,9 @@ class Results:
     def put(self, candidate, source, **news):
         found = dict(self.get(candidate, source), file=candidate.path, line=candidate.line, sources=self.sources, **news)
         path = self._path(candidate, source)
-        path.with_suffix(".new").write_text(json.dumps(found, indent=1))
-        path.with_suffix(".new").rename(path)
+        new = path.with_suffix(f".{os.getpid()}")  # another shard may write the same
+        new.write_text(json.dumps(found, indent=1))
+        new.rename(path)
         return found
 
 
@@ -250,17 +247,7 @@ class Run:
         self.results = Results(folder / "results", self.sources)
         self.draw = candidates.Draw(ROOT)
         self.marks = candidates.read_marks(HERE / "equivalent.txt")
-        self.workers = queue.SimpleQueue()
-        self.all = [Worker(Tree(folder / f"tree{n}")) for n in range(JOBS)]
-        for worker in self.all:
-            self.workers.put(worker)
-
-    def _with_worker(self, work, *words):
-        worker = self.workers.get()
-        try:
-            return work(worker, *words)
-        finally:
-            self.workers.put(worker)
+        self.worker = Worker(Tree(folder / f"tree-{args.shard.replace('/', '-of-')}"))
 
     def _sifted(self, candidate):
         """Whether a mutant counts, in a word: counted, refused, same, or what later stages found."""
@@ -268,43 +255,35 @@ class Run:
         known = self.results.get(candidate, source)
         if known["outcome"]:
             return known["outcome"]
-        word = self._with_worker(lambda worker: worker.sift(source, candidate))
-        return self.results.put(candidate, source, outcome=word)["outcome"]
+        return self.results.put(candidate, source, outcome=self.worker.sift(source, candidate))["outcome"]
 
     def counted(self):
         """The first N mutants of the draw that count, and how many did not."""
-        order, found, words = self.draw.order(self.args.seed), [], Counter()
-        with ThreadPoolExecutor(JOBS) as pool:
-            while len(found) < self.args.number:
-                some = list(itertools.islice(order, 2 * JOBS))
-                if not some:
-                    break
-                for candidate, word in zip(some, pool.map(self._sifted, some)):
-                    if len(found) < self.args.number:
-                        words[word if word in ("refused", "same") else "counted"] += 1
-                        found += [candidate] if word not in ("refused", "same") else []
+        found, words = [], Counter()
+        for candidate in self.draw.order(self.args.seed):
+            if len(found) == self.args.number:
+                break
+            word = self._sifted(candidate)
+            words[word if word in ("refused", "same") else "counted"] += 1
+            found += [candidate] if word not in ("refused", "same") else []
         return found, words
 
     def _judged(self, candidate):
         source, started = self.draw.sources[candidate.path], time.monotonic()
         known = self.results.get(candidate, source)
         if known["outcome"] == "counted" and candidate.key not in self.marks:
-            news = self._with_worker(lambda worker: worker.judge(source, candidate))
+            news = self.worker.judge(source, candidate)
             known = self.results.put(candidate, source, **{**FRESH, **news}, seconds=round(time.monotonic() - started))
             print(line_of(candidate, known), flush=True)
-        return known
 
     def run(self):
         shard, shards = map(int, self.args.shard.split("/"))
-        with ThreadPoolExecutor(JOBS) as pool:
-            list(pool.map(Worker.unbroken, self.all))
+        self.worker.unbroken()
         found, words = self.counted()
-        self.draw.print_rules()
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)
-        mine = [candidate for n, candidate in enumerate(found) if n % shards == shard - 1]
-        with ThreadPoolExecutor(JOBS) as pool:
-            list(pool.map(self._judged, mine))
+        for candidate in found[shard - 1 :: shards]:
+            self._judged(candidate)
         rows = [(candidate, self.results.get(candidate, self.draw.sources[candidate.path])) for candidate in found]
         return report(self.args, rows, words, self.marks)
 
