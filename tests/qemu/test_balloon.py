@@ -2,6 +2,7 @@
 
 import os
 import re
+import struct
 import time
 
 import pytest
@@ -9,8 +10,9 @@ from guest import Session, run
 from machine import Machine
 
 MIB, WARM = 1024, 8
-FRAME = 4096
+FRAME, FRAMES = 4096, 512  # bytes of a frame, frames of a block
 DEVICE = "/machine/peripheral/balloon"
+LOW = 1024  # blocks of RAM below 4 GiB
 PAGES = int(os.environ.get("BALLOON_PAGES", "600"))  # 2 MiB pages of the pool
 GIB = PAGES // 400 + 3  # RAM of the guest
 GROWN = PAGES * 2 * MIB  # KiB that the guest touches
@@ -66,6 +68,37 @@ def test_what_a_pool_touched_goes_back(kernel, firmware):
         assert ms is not None, (before, most, now, shown)
         grow_touch_shrink(session, WARM)  # memory that comes back is zero
         assert "every frame accounted for" in session.command("mem check", 120)
+
+
+def resident_blocks(session, ram):
+    """Numbers of the guest's blocks of 2 MiB of which the host has any memory. RAM from 2 GiB on begins at 4 GiB."""
+    with open(f"/proc/{session.child.pid}/maps", encoding="ascii") as maps:
+        spans = [[int(end, 16) for end in line.split()[0].split("-")] for line in maps]
+    start = max((end - start, start) for start, end in spans if end - start >= ram)[1]
+    blocks = []
+    with open(f"/proc/{session.child.pid}/pagemap", "rb") as pagemap:
+        pagemap.seek(start // FRAME * 8)
+        for block in range(ram // FRAME // FRAMES):
+            words = struct.unpack(f"<{FRAMES}Q", pagemap.read(8 * FRAMES))
+            if any(word >> 63 for word in words):
+                blocks.append(block if block < LOW else block + LOW)
+    return blocks
+
+
+def test_what_stays_is_metadata_memory_and_small_pages(kernel):
+    """Blocks that are resident and were not before the pool: a few, and none of them is free."""
+    with opened(kernel, 4) as session:
+        grow_touch_shrink(session, WARM)
+        session.command("balloon report")
+        before = resident_blocks(session, GIB << 30)
+        grow_touch_shrink(session, PAGES)
+        session.command("balloon report")
+        new = [block for block in resident_blocks(session, GIB << 30) if block not in before]
+        for block in new:
+            said = session.command(f"page {block * FRAMES:#x}")
+            print(f"\nblock {block} stays:{said}")
+            assert re.search(r"block \d+: (meta|full), ", said), said
+        assert len(new) <= PAGES // 1000 + 3, new
 
 
 def test_one_cpu_needs_no_command(kernel):
