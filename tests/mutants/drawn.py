@@ -40,19 +40,12 @@ from machine import Machine  # noqa: E402
 HERE = Path(__file__).resolve().parent
 HOSTED = ("-c", "4", "-m", "1G")
 CASE_SECONDS, STAGE_SECONDS = 120, 1800
+COLUMNS = ("noticed", "survived", "equivalent")  # of the score
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="end.hang=30 test=*"), 60
-KINDS = ("case", "panic or sanitiser", "time-out")
-FRESH = {"outcome": "", "stage": "", "kind": "", "case": ""}
+FRESH = {"outcome": "", "stage": "", "case": ""}
 
 
 # ---- what is run -------------------------------------------------------------------------------------------------
-
-
-def kind_of(detail):
-    """How a failed case failed, from what the runner or the kernel printed about it."""
-    if re.search(r"no verdict within|\bhang\b|hung|silent", detail):
-        return "time-out"
-    return "panic or sanitiser" if re.search(r"killed by signal|the machine crashed|no verdict, exit|PANIC", detail) else "case"
 
 
 def end_session(child):
@@ -62,7 +55,7 @@ def end_session(child):
 
 
 def hosted_failure(tree, patterns):
-    """(case, kind) of the first case that fails hosted, or None. The run ends there."""
+    """The first case that fails hosted, or None. The run ends there."""
     argv = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(CASE_SECONDS), patterns]
     child = subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=tree.folder, start_new_session=True
@@ -74,7 +67,7 @@ def hosted_failure(tree, patterns):
         for line in child.stdout:
             case = ktap.feed(line)
             if case and case.outcome == "failed":
-                found = case.name, kind_of(case.detail)
+                found = case.name
                 break
     finally:
         killer.cancel()
@@ -83,18 +76,18 @@ def hosted_failure(tree, patterns):
         child.stdout.close()
         status = child.wait()
     if found is None and status != 0:
-        found = f"{ktap.suite or 'runner'}.*", "time-out" if status < 0 else "panic or sanitiser"
+        found = f"{ktap.suite or 'runner'}.*"
     return found
 
 
 def guest_failure(tree):
-    """(case, kind) of the first case that fails in the guest, which ends it, or of its end, or None if it passes."""
+    """The first case that fails in the guest, which ends it, or the suite in which the guest ends, or None if it passes."""
     ktap, found = Ktap(), []
 
     def look(line):
         case = ktap.feed(line)
         if case and case.outcome == "failed":
-            found.append((case.name, kind_of(case.detail)))
+            found.append(case.name)
             guest.child.kill(signal.SIGKILL)
 
     with Guest(GUEST, tree.folder / "build/ashlar.elf", look) as guest:
@@ -103,8 +96,7 @@ def guest_failure(tree):
         return found[0]
     if outcome.verdict == "pass" and not outcome.problem:
         return None
-    hung = outcome.problem.startswith("it hung") or re.search(r"hang|no progress", "\n".join(outcome.lines[-60:]))
-    return f"the guest, in {ktap.suite or 'no suite'}", "time-out" if hung else "panic or sanitiser"
+    return f"the guest, in {ktap.suite or 'no suite'}"
 
 
 def is_hosted(tree, path):
@@ -180,20 +172,20 @@ class Worker:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
             again = guest_failure(self.tree) and guest_failure(self.tree)
-            noticed = again and ("guest", *again)
-        return dict(zip(("outcome", "stage", "case", "kind"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
+            noticed = again and ("guest", again)
+        return dict(zip(("outcome", "stage", "case"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
 
     def _hosted(self, path):
-        """(stage, case, kind) of what notices hosted, or None."""
+        """(stage, case) of what notices hosted, or None."""
         suites = suites_of(self.tree)
         near = [suite for suite in suites if is_near(suite, path)]
         for stage, chosen in (("file", near), ("hosted", [suite for suite in suites if suite not in near])):
             if stage == "hosted" and self._replay_fails() and self._replay_fails():
-                return "machines", "test_replay.py", "case"
+                return "machines", "test_replay.py"
             found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in chosen)) if chosen else None
-            again = found and hosted_failure(self.tree, found[0])
+            again = found and hosted_failure(self.tree, found)
             if again:
-                return stage, *again
+                return stage, again
         return None
 
     def _replay_fails(self):
@@ -292,7 +284,7 @@ class Run:
 
 
 def line_of(candidate, known):
-    by = f" by {known['case']} ({known['stage']}, {known['kind']})" if known["outcome"] == "noticed" else ""
+    by = f" by {known['case']} ({known['stage']})" if known["outcome"] == "noticed" else ""
     where = f"{candidate.path}:{candidate.line} {candidate.function}"
     text = f"\n    - {candidate.before.strip()}\n    + {candidate.after.strip()}" if known["outcome"] == "survived" else ""
     return f"{known['outcome']} {where}{by}{text}"
@@ -307,7 +299,7 @@ def word_of(candidate, known, marks):
     """The column of the score in which a mutant counts."""
     if candidate.key in marks:
         return "equivalent"
-    return {"noticed": known["kind"], "survived": "survived"}.get(known["outcome"], "not tried")
+    return known["outcome"] if known["outcome"] in COLUMNS else "not tried"
 
 
 def section(args, rows, words, marks):
@@ -318,20 +310,18 @@ def section(args, rows, words, marks):
         files.setdefault(candidate.path, Counter())[word] += 1
         survived += [candidate] if word == "survived" else []
     total = sum(files.values(), Counter())
-    noticed = sum(total[kind] for kind in KINDS)
-    judged = noticed + total["survived"]
+    judged = total["noticed"] + total["survived"]
     lines = [
         f"## Seed {args.seed}", "",
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
-        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
+        f"Noticed: **{total['noticed']} of {judged}**, {100 * total['noticed'] / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
         f"Not tried: {total['not tried']}.",
-        "", "| file | noticed by a case | by a panic or sanitiser | by a time-out | survived | equivalent |", "|---|---|---|---|---|---|",
+        "", f"| file | {' | '.join(COLUMNS)} |", "|---|---|---|---|",
     ]  # fmt: skip
-    columns = (*KINDS, "survived", "equivalent")
     for name, row in [*sorted(files.items()), ("all", total)]:
-        lines.append(f"| {name} | " + " | ".join(str(row[column]) for column in columns) + " |")
+        lines.append(f"| {name} | " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
     if survived:
         shown = [text for one in survived for text in (f"{one.path} {one.function}", f"- {one.before.strip()}", f"+ {one.after.strip()}")]
         lines += ["", "Survivors:", "", "```", *shown, "```"]

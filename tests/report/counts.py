@@ -26,7 +26,6 @@ from records import values_of as records  # noqa: E402
 FILE, CHANGES = ROOT / "tests/bench/counts", ROOT / "CHANGELOG.md"
 WORDS = "bench=counts clear.insn=rep"
 SECONDS = 400
-SHOWN = 4  # operations that an entry of the change log names at most
 CPUS, MORE_CPUS, GIB, MORE_GIB = 4, 8, 4, 516
 # The level-1 data cache has no sets: in one with sets, the place that the linker gives to other data decides which lines displace each other.
 CACHES = "--I1=32768,8,64 --D1=49152,768,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
@@ -166,14 +165,6 @@ def other_tools(part, accepted_tools, tools):
 # ---- accepting ----
 
 
-def note_of(accepted, measured, reason):
-    """The entry of the change log: the reason, and the operations whose figures changed by more than their bound."""
-    lines = figures.complaints(accepted, measured) + figures.falls(accepted, measured)
-    changed = {line.partition(": ")[0]: line.replace(": ", " ", 1).partition(": ")[0] for line in reversed(lines)}
-    shown = ", ".join(changed[op] for op in sorted(changed)[:SHOWN]) + (f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else "")
-    return f"- {reason.strip().rstrip('.')}. {len(changed)} of {len(measured)} operations{': ' if changed else ''}{shown}."
-
-
 TITLE = "## Counts\n\nChanges of the figures in [tests/bench/counts](tests/bench/counts), the latest first.\n\n"
 
 
@@ -183,8 +174,8 @@ def with_note(changes, note):
     return changes.replace(TITLE, TITLE + note + "\n", 1)
 
 
-def accept(accepted, measured, tools, reason):
-    CHANGES.write_text(with_note(CHANGES.read_text(encoding="utf-8"), note_of(accepted, measured, reason)), encoding="utf-8")
+def accept(measured, tools, reason):
+    CHANGES.write_text(with_note(CHANGES.read_text(encoding="utf-8"), f"- {reason.strip().rstrip('.')}."), encoding="utf-8")
     FILE.write_text(figures.format_file(HEAD, tools, measured), encoding="utf-8")
 
 
@@ -209,7 +200,7 @@ def main():
         print(f"counts: {why}", file=sys.stderr)
         return 1
     if args.accept:
-        accept(accepted, measured, tools, args.reason)
+        accept(measured, tools, args.reason)
         return 0
     print(figures.format_file((), tools, measured), end="")
     skipped = [reason for part in tools if (reason := other_tools(part, accepted_tools, tools[part]))]
