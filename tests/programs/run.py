@@ -5,9 +5,6 @@ Sources come from package registries when this runs (fetch.py). Each program is 
 runs first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and
 print the same text if its text is always the same. excluded.txt lists what is excluded, with the reason.
 What cannot be fetched or built is skipped with a message.
-
-    make test WHAT=programs                 run everything: about 40 minutes
-    make test WHAT=programs T='lua*'        run what matches
 """
 
 import argparse

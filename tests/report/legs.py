@@ -37,8 +37,6 @@ class Leg:
     mem: str = "2G"
     build: str = ""  # "": in QEMU; native or fast: that hosted build; model: under cachegrind.py
     seconds: int = 180
-    nodes: int = 1
-    firmware: str = "pvh"
     accel: str = "auto"
     kernel: str = ""  # another kernel, with its initrd
     initrd: str = ""
@@ -146,10 +144,10 @@ def argv_of(leg, build):
         argv = [str(path), "-x", "-c", str(cpus), "-m", leg.mem, "-k", leg.cmdline]
         return argv, shlex.join([f"build/host/{leg.build}/ashlar-host"] + argv[1:]), "native"
     extra = ("-initrd", leg.initrd) if leg.initrd else ()
-    machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra, strict=not leg.kernel)
+    machine = Machine("pvh", leg.cpus, leg.mem, cmdline=leg.cmdline, accel=leg.accel, extra=extra, strict=not leg.kernel)
     argv = command(machine, Path(leg.kernel) if leg.kernel else build / "ashlar.elf")
     accel = "icount" if "-icount" in argv else argv[argv.index("-accel") + 1].partition(",")[0]
-    shown = leg.shown or f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
+    shown = leg.shown or f"make run FIRMWARE=pvh CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
     if leg.kernel:
         shown = f"make bench WHAT=linux, {Path(leg.kernel).name}, {leg.cpus} CPUs, {leg.mem}: {leg.cmdline}"
     return argv, shown, f"{accel} QEMU {'.'.join(map(str, version_of(argv[0])))}"
