@@ -199,7 +199,6 @@ NEEDS_test/fuzz-calls := host
 NEEDS_test/coverage := coverage
 NEEDS_test/proof := test
 NEEDS_bench := host run bench
-NEEDS_bench/sweep := host run bench
 NEEDS_bench/linux := run bench
 NEEDS_bench/native := host
 NEEDS_bench/hvo := host run bench
@@ -211,8 +210,8 @@ ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAG
 ifneq ($(shell CC='$(CC)' YES='$(YES)' tests/setup/deps.sh $(needs) >&2; echo $$?),0)
 $(error Not everything needed is here: see above)
 endif
-# A wrong word is refused before anything is built. MAKEOVERRIDES has the words that were typed, with KEY=a,b,c among them.
-WORDS = $(if $(filter bench/sweep,$(goals)),$(MAKEOVERRIDES),$(foreach key,CPUS MEM NODES FIRMWARE ACCEL TIMEOUT T,$(call quote,$(key)=$($(key)))))
+# A wrong word is refused before anything is built. MAKEOVERRIDES has the words that were typed.
+WORDS = $(foreach key,CPUS MEM NODES FIRMWARE ACCEL TIMEOUT T,$(call quote,$(key)=$($(key))))
 # Blanks in values are escaped in MAKEOVERRIDES; only the names are wanted.
 space := $() $()
 TYPED = $(foreach word,$(subst \$(space),_,$(MAKEOVERRIDES)),$(call quote,$(word)))
@@ -442,7 +441,7 @@ test/soak-alloc: host-native ## compare random allocator work with a model, nati
 test/mutants: ## break promises on purpose, or those of T, and require the tests to notice
 	@tests/mutants/mutants.py --build $(BUILD)/mutants $(if $(T),--select '$(T)')
 
-# The rules that leave lines out are printed first. Results are kept, so a run that was interrupted goes on.
+# Results are kept, so a run that was interrupted goes on.
 test/mutants-random: ## break N lines [400], as a tool of others chooses (needs network once), count how many are noticed: tests/report/measurements/mutants-random.txt; hours; T=1/2: every second
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) $(HOST_CFLAGS_asan)' \
 		tests/mutants/drawn.py --build $(BUILD)/mutants-random --tools $(TOOLS) \
@@ -480,13 +479,10 @@ lint: $(KERNEL) ## check the order of rooms; compile with clang; gcc -fanalyzer,
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench $(addprefix bench/,all sweep linux programs native hvo icount)
+.PHONY: bench $(addprefix bench/,all linux programs native hvo icount)
 bench: bench/$(or $(WHAT),all) ## run the benchmarks, or those of T, in QEMU and natively, and write $(BUILD)/bench/report.html; or WHAT
 bench/all: $(KERNEL) host-native host-fast
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
-
-bench/sweep: $(KERNEL) host-native host-fast ## vary one word of a benchmark and plot it: make bench WHAT=sweep CPUS=2,8,32 T=hvo
-	@/usr/bin/env python3 tests/report/sweep.py --build $(BUILD) --only '$(T)' -- $(MAKEOVERRIDES)
 
 bench/linux: $(KERNEL) ## unpack the distribution's kernels under build/tools, measure them in the same QEMU and add them, or the tables of T, to that report
 	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS) --only '$(T)'
@@ -594,7 +590,7 @@ is_now = $(error make $@ is now: make $(1))
 $(old_test:%=test-%): ; $(call is_now,test WHAT=$(@:test-%=%))
 $(old_alone): ; $(call is_now,test WHAT=$@)
 $(old_bench:%=bench-%): ; $(call is_now,bench WHAT=$(@:bench-%=%))
-sweep: ; $(call is_now,bench WHAT=sweep T=hvo CPUS=2$(comma)8)
+sweep: ; $(call is_now,run for each value$(comma) and tests/bench/report with the consoles)
 bench-hvo-native: ; $(call is_now,bench WHAT=hvo)
 counts-accept: ; $(call is_now,counts REASON="why they change")
 

@@ -16,7 +16,6 @@ from mutants import every_mutant  # noqa: E402
 
 
 def promises():
-    """[(key, text)], in the order of the page."""
     return re.findall(r"^- \[([^\]]+)\] (.+)$", (ROOT / "tests/PROMISES.md").read_text(encoding="utf-8"), re.M)
 
 

@@ -11,7 +11,6 @@ import argparse
 import re
 import subprocess
 import sys
-from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -37,7 +36,6 @@ FACADES = {
     "kernel/payload_run.h": "what the program defines, not the kernel",
 }
 
-FLOORS_MOST = 6
 ELSEWHERE_MOST_PERCENT = 5
 ELSEWHERE = {
     "mm/page/page_fast.h": "what the inline fast paths leave to others",
@@ -106,41 +104,6 @@ def past_the_interface(every):
     return sorted(arrow for arrow in every if arrow[2] == "#include" and room(arrow[0]) in ORDER and arrow[1].startswith("arch/"))
 
 
-def floors(every):
-    """For each room, the longest way down from one of its files to another. Files that need each other share a floor."""
-    inside = defaultdict(lambda: defaultdict(set))
-    for source, target, _ in every:
-        if room(source) == room(target) and module(source) != module(target):
-            inside[room(source)][module(source)].add(module(target))
-    return {name: height(graph) for name, graph in sorted(inside.items())}
-
-
-def reach(graph, start):
-    seen, todo = set(), [start]
-    while todo:
-        for target in graph.get(todo.pop(), ()):
-            if target not in seen:
-                seen.add(target)
-                todo.append(target)
-    return seen
-
-
-def height(graph):
-    graph = dict(graph)
-    nodes = set(graph) | {target for targets in graph.values() for target in targets}
-    below = {node: reach(graph, node) for node in nodes}
-    together = {node: frozenset({other for other in below[node] if node in below[other]} | {node}) for node in nodes}
-    known = {}
-
-    def floor(group):
-        if group not in known:
-            lower = {together[target] for node in group for target in graph.get(node, ())} - {group}
-            known[group] = 1 + max((floor(other) for other in lower), default=0)
-        return known[group]
-
-    return max(floor(together[node]) for node in nodes)
-
-
 def declared(header):
     """Names of the functions that a header declares, without those that it defines inline."""
     text = re.sub(r"/\*[\s\S]*?\*/|^#define(?:.*\\\n)*.*$", "", (ROOT / header).read_text(encoding="utf-8"), flags=re.M)
@@ -168,7 +131,6 @@ def complaints(found, every):
     """A line for each thing that breaks the order; and the numbers of functions that are declared elsewhere, and in all."""
     bad = [f"{source}: {why}: goes up to {target}" for source, target, why in upward(every)]
     bad += [f"{source}: includes {target} instead of a header of <arch/...>" for source, target, _ in past_the_interface(every)]
-    bad += [f"{name}: {number} floors, more than {FLOORS_MOST}" for name, number in floors(every).items() if number > FLOORS_MOST]
     wrong, count = elsewhere(found)
     bad += [f"{header}: {name}() is defined in {source}" for header, name, source in wrong if header not in ELSEWHERE]
     idle = sorted(set(ELSEWHERE) - {header for header, _, _ in wrong})
@@ -190,9 +152,8 @@ def main():
     bad, wrong, count = complaints(found, every)
     ups = {(room(source), room(target)) for source, target, _ in every}
     print(*bad, sep="\n", end="\n" if bad else "")
-    heights = ", ".join(f"{name} {number}" for name, number in floors(every).items())
     print(f"rooms: {len(ORDER) + len(ARCH)}, {len({arrow[:2] for arrow in every})} arrows between files, {len(ups)} between folders, "
-          f"{len(bad)} wrong; {wrong} of {count} functions declared elsewhere; floors: {heights}")
+          f"{len(bad)} wrong; {wrong} of {count} functions declared elsewhere")
     return 1 if bad else 0
 
 

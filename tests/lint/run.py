@@ -189,50 +189,42 @@ def too_long(name):
 TOKEN = re.compile(r"/\*[\s\S]*?\*/|//[^\n]*|\"(?:\\.|[^\"\\\n])*\"|'(?:\\.|[^'\\\n])+'")
 
 
-def parts(text, at):
-    """The parts, at its semicolons, of what stands in the parentheses that open at text[at]. Statements in ({}) are passed over."""
-    depth, begin, found = 0, at + 1, []
-    while True:
-        if text.startswith("({", at):
-            at = text.index("})", at) + 1
-        elif text[at] == "(":
-            depth += 1
-        elif text[at] == ")":
-            depth -= 1
-        if depth == 0 or (depth == 1 and text[at] == ";"):
-            found.append(text[begin:at])
-            begin = at + 1
-        if depth == 0:
-            return found
-        at += 1
+def nested(opening, closing):
+    """A pattern for what stands between two such brackets, with others inside, eight deep."""
+    other = rf"[^{opening}{closing}]*"
+    inside = other
+    for _ in range(8):
+        inside = rf"{other}(?:\{opening}{inside}\{closing}{other})*"
+    return rf"\{opening}{inside}\{closing}"
 
 
-def conditions(name, words):
-    """[(match of the word, its parts in parentheses, its line)] of the words if, while or for in a file without comments, and its text."""
-    text = TOKEN.sub(lambda token: " " + "\n" * token[0].count("\n"), (ROOT / name).read_text(encoding="utf-8"))
-    found = re.finditer(rf"\b({words}) ?(?=\()", text)
-    return [(word, parts(text, word.end()), text.count("\n", 0, word.start()) + 1) for word in found], text
+PARENTHESES, BRACES = nested("(", ")"), nested("{", "}")
+CONDITION = re.compile(rf"\b(if|while|for) ?({PARENTHESES})")
+LOOP = re.compile(rf"(?<!\}} )\bwhile ?({PARENTHESES})(?=\s*({BRACES}|(?:(?:for|if) .*\n)*.*))")
+DO_LOOP = re.compile(rf"\bdo (?=({BRACES}) while ?({PARENTHESES}))")
+
+
+def bare(name):
+    """The text of a file without comments and strings; lines stay where they are."""
+    return TOKEN.sub(lambda token: " " + "\n" * token[0].count("\n"), (ROOT / name).read_text(encoding="utf-8"))
+
+
+def found(name, text, places, says):
+    return [f"{name}:{text.count(chr(10), 0, at) + 1}: error: {says}" for at in places]
+
+
+def assigns(word, inside):
+    """Whether a condition assigns; that of `for` is its second part. Statements in ({}) are passed over; an initialiser in braces names fields."""
+    inside = re.sub(r"\{[^{}]*\}", "", re.sub(r"\(\{.*?\}\)", "", inside, flags=re.S))
+    parts = inside.split(";")
+    asked = inside if word != "for" else parts[1] if len(parts) == 3 else ""
+    return re.search(r"(?<![=!<>])=(?!=)|<<=|>>=", asked)
 
 
 def assigned(name):
-    """Conditions of if, while and for that assign: a reader looks there for a question."""
-    found = []
-    for word, inside, line in conditions(name, "if|while|for")[0]:
-        condition = inside[0] if word[1] != "for" else inside[1] if len(inside) == 3 else ""
-        # an initialiser in braces names fields
-        if re.search(r"(?<![=!<>])=(?!=)|<<=|>>=", re.sub(r"\{[^{}]*\}", "", condition)):
-            found.append(f"{name}:{line}: error: a condition assigns")
-    return found
-
-
-def block_from(text, at, step):
-    """The block in braces that begins (step 1) or ends (step -1) at text[at]."""
-    depth, begin = 0, at
-    while True:
-        depth += {"{": 1, "}": -1}.get(text[at], 0) * step
-        if depth == 0:
-            return text[min(at, begin) : max(at, begin) + 1]
-        at += step
+    """Conditions that assign: a reader looks there for a question."""
+    text = bare(name)
+    return found(name, text, [m.start() for m in CONDITION.finditer(text) if assigns(m[1], m[2])], "a condition assigns")
 
 
 LOOKS = re.compile(r"\b(atomic_load_\w+|spin_trylock|work_done)\(")
@@ -242,20 +234,10 @@ WORKS = re.compile(r"\b(?!atomic_load|if\b|for\b|while\b|sizeof\b)\w+\(|\+\+")
 def starving(name):
     """Loops that wait for another CPU and do nothing else, not even cpu_relax() or wait_spin(). Where QEMU runs one CPU at a time, such a
     loop uses up its turn."""
-    loops, text = conditions(name, "while")
-    found = []
-    for word, (condition, *_), line in loops:
-        after = word.end() + len(condition) + 2
-        before, behind = text[: word.start()].rstrip(), text[after:].lstrip()
-        if behind.startswith("{"):
-            body = block_from(text, text.index("{", after), 1)
-        elif behind.startswith(";") and before.endswith("}"):
-            body = block_from(before, len(before) - 1, -1)
-        else:
-            body = re.match(r"(?:(?:for|if) .*\n)*.*", behind)[0]
-        if LOOKS.search(condition) and not WORKS.search(body):
-            found.append(f"{name}:{line}: error: a loop waits for another CPU without cpu_relax() or wait_spin()")
-    return found
+    text = bare(name)
+    loops = [(m.start(), m[1], m[2]) for m in LOOP.finditer(text)] + [(m.start(), m[2], m[1]) for m in DO_LOOP.finditer(text)]
+    places = [at for at, condition, body in loops if LOOKS.search(condition) and not WORKS.search(body)]
+    return found(name, text, places, "a loop waits for another CPU without cpu_relax() or wait_spin()")
 
 
 def style(files, folder):

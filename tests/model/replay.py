@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Replays the trace of a hosted run (ashlar-host -e file) against the rules of the models.
 
-    replay.py [--print] trace ...
+    replay.py trace ...
 
 The program takes the same steps as shootdown.pml and block.pml (the other models have no events), from the events that the CPUs recorded
 (arch/check_event.h), and names the first step that the rules do not allow. It does not know that a ranged round satisfies its own caller,
@@ -239,12 +239,10 @@ def words(event):
     return f"CPU {cpu:<3} {name:<15} 0x{a:x} 0x{b:x}"
 
 
-def replay(path, show):
+def replay(path):
     """"" if the trace obeys the rules, else the broken rule with the events before it."""
     events, monitor = load(path), Monitor()
     for place, event in enumerate(events):
-        if show:
-            print(f"{place:7} {words(event)}")
         try:
             monitor.step(place, event)
         except Broken as rule:
@@ -259,13 +257,12 @@ def replay(path, show):
 
 def main():
     parser = argparse.ArgumentParser(description="Replay traces against the rules of the models.")
-    parser.add_argument("--print", action="store_true", help="every event too")
     parser.add_argument("traces", nargs="+")
     args = parser.parse_args()
     status = 0
     for path in args.traces:
         try:
-            wrong, monitor = replay(path, args.print)
+            wrong, monitor = replay(path)
         except (Unreadable, OSError) as reason:
             print(f"{path}: cannot be read: {reason}")
             return 2

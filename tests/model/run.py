@@ -1,11 +1,8 @@
 #!/usr/bin/env python3
-"""Checks the models in this folder with spin: the correct models exhaustively, and spin must find every planted bug.
+"""Checks the models in this folder with spin: the correct models exhaustively, and spin must find every planted bug (README.md).
 
-    run.py [--build folder] [--select glob] [--quick] [--keep]
-
-A run is one line. For a correct model `ok` means that the search was complete and found no error; the number of states is printed. For a
-bug `ok` means that spin found a counterexample, whose length is printed. Exit status: 0 if all are ok, 1 if one is not, 2 for wrong use.
-With --keep the folder of a failed run is named; it contains the trail (spin -t -p model.pml).
+For a correct model `ok` means that the search was complete and found no error, for a bug that spin found a counterexample. With --keep the
+folder of a failed run is named; it contains the trail (spin -t -p model.pml).
 """
 
 import argparse
@@ -122,7 +119,6 @@ def search(run, folder):
 
 
 def verdict(run, output):
-    """(ok, words)"""
     errors = re.search(r"errors: (\d+)", output)
     states = re.search(r"^\s*(\S+) states, stored", output, re.M)
     if not errors or not states:
@@ -142,7 +138,6 @@ def verdict(run, output):
 
 
 def attempt(run, build):
-    """(ok, words, folder, seconds)"""
     started = time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix=f"{run.model}.", dir=build))
     try:

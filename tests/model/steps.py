@@ -1,15 +1,10 @@
-"""Reads steps.txt, which lists the code that each step of a model stands for, and checks that the code agrees. tests/qemu/test_steps.py and
-tests/mutants/mutants.py use this module; by hand, for a tree: tests/model/steps.py [folder].
+"""Reads steps.txt, which lists the code that each step of a model stands for, and checks that the code agrees (README.md).
 
-A row is a function and the phrases of its body that matter. The definition of the function is looked for in the file that the row names.
-Comments and strings are left out (but not the instructions of __asm__). The places in the body where one of the phrases stands, read from
-top to bottom, must be exactly the row. A statement is therefore noticed if it is gone, weakened, moved past another statement of the row,
-or repeated. The code between the phrases is not checked.
+Comments and strings are left out, but not the instructions of __asm__.
 """
 
 import functools
 import re
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -146,13 +141,3 @@ def complaints(root, model=None):
     each."""
     chosen = [row for row in rows() if model is None or model in row.models or ANY in row.models]
     return [f"{row}: {wrong}" for row in chosen if (wrong := complaint(root, row))]
-
-
-def main():
-    wrong = complaints(sys.argv[1] if len(sys.argv) > 1 else HERE.parents[1])
-    print("\n".join(wrong) or f"all {len(rows())} rows are as the code is")
-    return 1 if wrong else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,8 +1,7 @@
 """The mutants that `make test WHAT=mutants-random` may draw: lines of code, the rules that leave lines out, and the draw.
 
-The mutants come from universalmutator, a tool of others that rewrites single lines by its rules for C. Nothing here chooses among them but
-the rules below and the seed. A line of code is drawn first, and then one mutant of it, so each line has the same chance. The draw sorts by
-hashes of the seed and the texts. It therefore stays the same when other lines move or change.
+A line of code is drawn first, and then one mutant of it, so each line has the same chance. The draw sorts by hashes of the seed and the
+texts. It therefore stays the same when other lines move or change.
 """
 
 import contextlib
@@ -17,16 +16,6 @@ FOLDERS = ("mm", "kernel", "arch/x86_64", "boot")
 TOOL, VERSION = "universalmutator", "1.14.1"
 TOOL_RULES = ("universal.rules", "c_like.rules", "c.rules")
 
-# What is left out, in the order in which the rules are tried. A line that several rules name counts for the first.
-RULES = {
-    "blank": "empty lines, and lines that hold nothing but braces",
-    "comment": "comments",
-    "preprocessor": "lines of the preprocessor, with their continuations",
-    "command": "commands of the monitor: files *_cmd.c",
-    "message": "calls of print*() and *_print() that stand alone, and the functions of these names, which only print",
-    "panic": "ASSERT() and panic(), with the `if` that leads to nothing else: checks of what cannot happen",
-    "text": "mutants that change only the text of a string (counted when a line is drawn)",
-}
 MESSAGE = re.compile(r"^\s*(?:print|printk|print_\w+|(?!text_)\w+_print)\(")
 PANIC = re.compile(r"^\s*(?:panic|ASSERT)\(")
 PRINTER = re.compile(r"^[\w \t*]*\b(?:print_\w+|(?!text_)\w+_print)\(")
@@ -74,35 +63,27 @@ def condition_before(lines, at):
     return ()
 
 
-def left_out(path, text, lines):
-    """The name of the rule that leaves out each line, or "" if the line may be drawn. `lines` is the text without comments."""
-    original, rule = text.split("\n"), [""] * len(lines)
-
-    def mark(indices, name):
-        for at in indices:
-            rule[at] = rule[at] or name
-
+def left_out(path, lines):
+    """The indices of the lines that may not be drawn: braces alone, the preprocessor, commands of the monitor, functions and calls that only
+    print, and checks of what cannot happen, with the `if` that leads to nothing else. `lines` is the text without comments."""
+    if path.endswith("_cmd.c"):
+        return set(range(len(lines)))
+    out = {at for at, line in enumerate(lines) if not re.search(r"\w", line)}
     directive = printer = False
     for at, line in enumerate(lines):
-        if not line.strip():
-            mark([at], "comment" if original[at].strip() else "blank")
-        elif not re.search(r"\w", line):
-            mark([at], "blank")
         if directive or line.startswith("#"):
-            mark([at], "preprocessor")
+            out.add(at)
             directive = line.rstrip().endswith("\\")
-        if path.endswith("_cmd.c"):
-            mark([at], "command")
         if PRINTER.match(line) and not line.rstrip().endswith(";"):
             printer = True
         if printer:
-            mark([at], "message")
+            out.add(at)
             printer = line.rstrip() != "}"
         if MESSAGE.match(line):
-            mark(range(at, end_of_call(lines, at) + 1), "message")
+            out.update(range(at, end_of_call(lines, at) + 1))
         if PANIC.match(line):
-            mark([*condition_before(lines, at), *range(at, end_of_call(lines, at) + 1)], "panic")
-    return rule
+            out.update([*condition_before(lines, at), *range(at, end_of_call(lines, at) + 1)])
+    return out
 
 
 def function_at(lines, at):
@@ -121,12 +102,10 @@ def digest(*words):
 
 
 class Source:
-    """A file, its lines that may be drawn, and their mutants."""
-
     def __init__(self, path, text):
         self.path, self.text = path, text
         self.lines = without_comments(text).split("\n")
-        self.rule = left_out(path, text, self.lines)
+        self.left_out = left_out(path, self.lines)
         self.mutants = None
 
     def _mutate(self):
@@ -138,14 +117,13 @@ class Source:
         for number, after, *_ in found:
             self.mutants.setdefault(number, []).append(after.rstrip("\n").replace("\n", " "))
 
-    def drawn(self, seed, number, left_out_count):
-        """The mutant of a line that the seed chooses, or None if the tool has none for it."""
+    def drawn(self, seed, number):
+        """The mutant of a line that the seed chooses, or None if the tool has none for it that changes more than a string's text."""
         if self.mutants is None:
             self._mutate()
         before = self.lines[number - 1].rstrip()
         bare = STRING.sub('""', before)
         real = [after for after in self.mutants.get(number, []) if STRING.sub('""', after) != bare]
-        left_out_count["text"] += len(self.mutants.get(number, [])) - len(real)
         if not real:
             return None
         after = min(real, key=lambda after: digest(seed, self.path, before, after))
@@ -162,32 +140,25 @@ class Source:
 
 
 class Draw:
-    """All sources of a tree. order() yields the mutants in the order of the seed; `left_out` counts what the rules left out."""
+    """All sources of a tree. order() yields the mutants in the order of the seed."""
 
     def __init__(self, root):
         paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.c"))
         names = [str(path.relative_to(root)) for path in paths]
         self.sources = {name: Source(name, path.read_text(encoding="utf-8")) for name, path in zip(names, paths)}
-        self.left_out = Counter(rule for source in self.sources.values() for rule in source.rule if rule)
-        self.drawable = sum(source.rule.count("") for source in self.sources.values())
 
     def order(self, seed):
         keys = []
         for source in self.sources.values():
             seen = Counter()
-            for number, (line, rule) in enumerate(zip(source.lines, source.rule), 1):
-                if not rule:
+            for number, line in enumerate(source.lines, 1):
+                if number - 1 not in source.left_out:
                     seen[line] += 1
                     keys.append((digest(seed, source.path, line, seen[line]), source, number))
         for _, source, number in sorted(keys, key=lambda key: key[0]):
-            candidate = source.drawn(seed, number, self.left_out)
+            candidate = source.drawn(seed, number)
             if candidate:
                 yield candidate
-
-    def print_rules(self):
-        print(f"{len(self.sources)} files, {self.drawable} lines may be drawn. Lines left out:")
-        for name, meaning in RULES.items():
-            print(f"  {self.left_out[name]:6} {name}: {meaning}")
 
 
 def fetch_tool(fetcher):

@@ -1,16 +1,6 @@
-"""What a mutant changes. It is written by function and by words of C, so it survives that lines move, are wrapped anew, get other
-comments or other neighbours; what no longer fits says so.
+"""What a mutant changes: below its header, `In:` and runs of lines that begin with -, + or a blank (README.md). Each run is one change.
 
-Below the header of a mutant stand places and changes:
-
-    In: function_name                 (or: path/of/file.c function_name, where several have that name)
-    In: path/of/a/file                (the whole file)
-    -	old lines;
-    +	new lines;
-     	lines that stay, where the old ones alone would be found twice, or to say where new lines go
-
-Each run of such lines is one change; an empty line ends it. The old lines must be found exactly once in that place. White space and
-comments do not count.
+`In:` names a function, or a file and a function where several have that name, or a file for all of it. What no longer fits says so.
 """
 
 import re

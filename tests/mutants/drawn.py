@@ -1,30 +1,22 @@
 #!/usr/bin/env python3
 """`make test WHAT=mutants-random`: breaks lines that a seed draws, in ways that a tool of others chooses, and counts how many the tests notice.
 
-candidates.py draws the mutants. Each goes through these stages, in a copy of the tree, until something notices it:
+Each mutant that candidates.py draws goes through these stages, in a copy of the tree, until something notices it (README.md):
 
-    sift     the kernel's object is compiled. If the build refuses it, or if the object is the same as without the mutant, the mutant is not
-             counted and the draw goes on. N mutants are counted.
+    sift     the kernel's object is compiled; a mutant that the build refuses, or that changes no object, is not counted
     file     hosted, under the address sanitizer: the suites that are named like the file, such as mm.pcp for pcp_drain.c
     machines the hosted kernel boots as the machines of tests/replay
     hosted   all other suites, hosted
     guest    all cases in one guest
 
-A failure counts only if it happens twice: the case that failed is run again by itself, and a guest that failed is booted again. A file that
-is not part of the hosted build goes to the guest at once.
-
-Each result is kept in a file below --build, so a run that was interrupted goes on. A mutant that was noticed stays noticed while its file is
-unchanged. A mutant that survived is tried again when any source or case changes. Mutants that do what the code does are marked in
-equivalent.txt, with the reason.
+A mutant that was noticed stays noticed while its file is unchanged. One that survived is tried again when any source or case changes.
 """
 
 import argparse
 import contextlib
 import hashlib
-import itertools
 import json
 import os
-import queue
 import re
 import shlex
 import signal
@@ -33,7 +25,6 @@ import sys
 import threading
 import time
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import candidates
@@ -49,20 +40,12 @@ from machine import Machine  # noqa: E402
 HERE = Path(__file__).resolve().parent
 HOSTED = ("-c", "4", "-m", "1G")
 CASE_SECONDS, STAGE_SECONDS = 120, 1800
+COLUMNS = ("noticed", "survived", "equivalent")  # of the score
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="end.hang=30 test=*"), 60
-JOBS = 2  # mutants at a time
-KINDS = ("case", "panic or sanitiser", "time-out")
-FRESH = {"outcome": "", "stage": "", "kind": "", "case": ""}
+FRESH = {"outcome": "", "stage": "", "case": ""}
 
 
 # ---- what is run -------------------------------------------------------------------------------------------------
-
-
-def kind_of(detail):
-    """How a failed case failed, from what the runner or the kernel printed about it."""
-    if re.search(r"no verdict within|\bhang\b|hung|silent", detail):
-        return "time-out"
-    return "panic or sanitiser" if re.search(r"killed by signal|the machine crashed|no verdict, exit|PANIC", detail) else "case"
 
 
 def end_session(child):
@@ -72,7 +55,7 @@ def end_session(child):
 
 
 def hosted_failure(tree, patterns):
-    """(case, kind) of the first case that fails hosted, or None. The run ends there."""
+    """The first case that fails hosted, or None. The run ends there."""
     argv = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(CASE_SECONDS), patterns]
     child = subprocess.Popen(
         argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=tree.folder, start_new_session=True
@@ -84,7 +67,7 @@ def hosted_failure(tree, patterns):
         for line in child.stdout:
             case = ktap.feed(line)
             if case and case.outcome == "failed":
-                found = case.name, kind_of(case.detail)
+                found = case.name
                 break
     finally:
         killer.cancel()
@@ -93,18 +76,18 @@ def hosted_failure(tree, patterns):
         child.stdout.close()
         status = child.wait()
     if found is None and status != 0:
-        found = f"{ktap.suite or 'runner'}.*", "time-out" if status < 0 else "panic or sanitiser"
+        found = f"{ktap.suite or 'runner'}.*"
     return found
 
 
 def guest_failure(tree):
-    """(case, kind) of the first case that fails in the guest, which ends it, or of its end, or None if it passes."""
+    """The first case that fails in the guest, which ends it, or the suite in which the guest ends, or None if it passes."""
     ktap, found = Ktap(), []
 
     def look(line):
         case = ktap.feed(line)
         if case and case.outcome == "failed":
-            found.append((case.name, kind_of(case.detail)))
+            found.append(case.name)
             guest.child.kill(signal.SIGKILL)
 
     with Guest(GUEST, tree.folder / "build/ashlar.elf", look) as guest:
@@ -113,8 +96,7 @@ def guest_failure(tree):
         return found[0]
     if outcome.verdict == "pass" and not outcome.problem:
         return None
-    hung = outcome.problem.startswith("it hung") or re.search(r"hang|no progress", "\n".join(outcome.lines[-60:]))
-    return f"the guest, in {ktap.suite or 'no suite'}", "time-out" if hung else "panic or sanitiser"
+    return f"the guest, in {ktap.suite or 'no suite'}"
 
 
 def is_hosted(tree, path):
@@ -145,8 +127,6 @@ def is_near(suite, path):
 
 
 class Worker:
-    """A copy of the tree, with its builds."""
-
     def __init__(self, tree):
         self.tree, self.plain = tree, {}  # plain: the objects of the unbroken tree, by file
 
@@ -159,7 +139,6 @@ class Worker:
             raise SystemExit("the unbroken tree fails test_replay.py")
 
     def broken(self, source, candidate, work):
-        """Do some work while the mutant is in the tree."""
         path = self.tree.folder / candidate.path
         path.write_text(source.broken(candidate), encoding="utf-8")
         try:
@@ -168,7 +147,6 @@ class Worker:
             path.write_text(source.text, encoding="utf-8")
 
     def sift(self, source, candidate):
-        """refused, same, or counted."""
         if candidate.path not in self.plain:
             self.plain[candidate.path] = compiled(self.tree, candidate.path)
         plain = self.plain[candidate.path]
@@ -194,20 +172,20 @@ class Worker:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
             again = guest_failure(self.tree) and guest_failure(self.tree)
-            noticed = again and ("guest", *again)
-        return dict(zip(("outcome", "stage", "case", "kind"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
+            noticed = again and ("guest", again)
+        return dict(zip(("outcome", "stage", "case"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
 
     def _hosted(self, path):
-        """(stage, case, kind) of what notices hosted, or None."""
+        """(stage, case) of what notices hosted, or None."""
         suites = suites_of(self.tree)
         near = [suite for suite in suites if is_near(suite, path)]
         for stage, chosen in (("file", near), ("hosted", [suite for suite in suites if suite not in near])):
             if stage == "hosted" and self._replay_fails() and self._replay_fails():
-                return "machines", "test_replay.py", "case"
+                return "machines", "test_replay.py"
             found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in chosen)) if chosen else None
-            again = found and hosted_failure(self.tree, found[0])
+            again = found and hosted_failure(self.tree, found)
             if again:
-                return stage, *again
+                return stage, again
         return None
 
     def _replay_fails(self):
@@ -247,8 +225,9 @@ class Results:
     def put(self, candidate, source, **news):
         found = dict(self.get(candidate, source), file=candidate.path, line=candidate.line, sources=self.sources, **news)
         path = self._path(candidate, source)
-        path.with_suffix(".new").write_text(json.dumps(found, indent=1))
-        path.with_suffix(".new").rename(path)
+        new = path.with_suffix(f".{os.getpid()}")  # another shard may write the same
+        new.write_text(json.dumps(found, indent=1))
+        new.rename(path)
         return found
 
 
@@ -260,17 +239,7 @@ class Run:
         self.results = Results(folder / "results", self.sources)
         self.draw = candidates.Draw(ROOT)
         self.marks = candidates.read_marks(HERE / "equivalent.txt")
-        self.workers = queue.SimpleQueue()
-        self.all = [Worker(Tree(folder / f"tree{n}")) for n in range(JOBS)]
-        for worker in self.all:
-            self.workers.put(worker)
-
-    def _with_worker(self, work, *words):
-        worker = self.workers.get()
-        try:
-            return work(worker, *words)
-        finally:
-            self.workers.put(worker)
+        self.worker = Worker(Tree(folder / f"tree-{args.shard.replace('/', '-of-')}"))
 
     def _sifted(self, candidate):
         """Whether a mutant counts, in a word: counted, refused, same, or what later stages found."""
@@ -278,43 +247,35 @@ class Run:
         known = self.results.get(candidate, source)
         if known["outcome"]:
             return known["outcome"]
-        word = self._with_worker(lambda worker: worker.sift(source, candidate))
-        return self.results.put(candidate, source, outcome=word)["outcome"]
+        return self.results.put(candidate, source, outcome=self.worker.sift(source, candidate))["outcome"]
 
     def counted(self):
         """The first N mutants of the draw that count, and how many did not."""
-        order, found, words = self.draw.order(self.args.seed), [], Counter()
-        with ThreadPoolExecutor(JOBS) as pool:
-            while len(found) < self.args.number:
-                some = list(itertools.islice(order, 2 * JOBS))
-                if not some:
-                    break
-                for candidate, word in zip(some, pool.map(self._sifted, some)):
-                    if len(found) < self.args.number:
-                        words[word if word in ("refused", "same") else "counted"] += 1
-                        found += [candidate] if word not in ("refused", "same") else []
+        found, words = [], Counter()
+        for candidate in self.draw.order(self.args.seed):
+            if len(found) == self.args.number:
+                break
+            word = self._sifted(candidate)
+            words[word if word in ("refused", "same") else "counted"] += 1
+            found += [candidate] if word not in ("refused", "same") else []
         return found, words
 
     def _judged(self, candidate):
         source, started = self.draw.sources[candidate.path], time.monotonic()
         known = self.results.get(candidate, source)
         if known["outcome"] == "counted" and candidate.key not in self.marks:
-            news = self._with_worker(lambda worker: worker.judge(source, candidate))
+            news = self.worker.judge(source, candidate)
             known = self.results.put(candidate, source, **{**FRESH, **news}, seconds=round(time.monotonic() - started))
             print(line_of(candidate, known), flush=True)
-        return known
 
     def run(self):
         shard, shards = map(int, self.args.shard.split("/"))
-        with ThreadPoolExecutor(JOBS) as pool:
-            list(pool.map(Worker.unbroken, self.all))
+        self.worker.unbroken()
         found, words = self.counted()
-        self.draw.print_rules()
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)
-        mine = [candidate for n, candidate in enumerate(found) if n % shards == shard - 1]
-        with ThreadPoolExecutor(JOBS) as pool:
-            list(pool.map(self._judged, mine))
+        for candidate in found[shard - 1 :: shards]:
+            self._judged(candidate)
         rows = [(candidate, self.results.get(candidate, self.draw.sources[candidate.path])) for candidate in found]
         return report(self.args, rows, words, self.marks)
 
@@ -323,7 +284,7 @@ class Run:
 
 
 def line_of(candidate, known):
-    by = f" by {known['case']} ({known['stage']}, {known['kind']})" if known["outcome"] == "noticed" else ""
+    by = f" by {known['case']} ({known['stage']})" if known["outcome"] == "noticed" else ""
     where = f"{candidate.path}:{candidate.line} {candidate.function}"
     text = f"\n    - {candidate.before.strip()}\n    + {candidate.after.strip()}" if known["outcome"] == "survived" else ""
     return f"{known['outcome']} {where}{by}{text}"
@@ -338,7 +299,7 @@ def word_of(candidate, known, marks):
     """The column of the score in which a mutant counts."""
     if candidate.key in marks:
         return "equivalent"
-    return {"noticed": known["kind"], "survived": "survived"}.get(known["outcome"], "not tried")
+    return known["outcome"] if known["outcome"] in COLUMNS else "not tried"
 
 
 def section(args, rows, words, marks):
@@ -349,20 +310,18 @@ def section(args, rows, words, marks):
         files.setdefault(candidate.path, Counter())[word] += 1
         survived += [candidate] if word == "survived" else []
     total = sum(files.values(), Counter())
-    noticed = sum(total[kind] for kind in KINDS)
-    judged = noticed + total["survived"]
+    judged = total["noticed"] + total["survived"]
     lines = [
         f"## Seed {args.seed}", "",
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
-        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
+        f"Noticed: **{total['noticed']} of {judged}**, {100 * total['noticed'] / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
         f"Not tried: {total['not tried']}.",
-        "", "| file | noticed by a case | by a panic or sanitiser | by a time-out | survived | equivalent |", "|---|---|---|---|---|---|",
+        "", f"| file | {' | '.join(COLUMNS)} |", "|---|---|---|---|",
     ]  # fmt: skip
-    columns = (*KINDS, "survived", "equivalent")
     for name, row in [*sorted(files.items()), ("all", total)]:
-        lines.append(f"| {name} | " + " | ".join(str(row[column]) for column in columns) + " |")
+        lines.append(f"| {name} | " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
     if survived:
         shown = [text for one in survived for text in (f"{one.path} {one.function}", f"- {one.before.strip()}", f"+ {one.after.strip()}")]
         lines += ["", "Survivors:", "", "```", *shown, "```"]

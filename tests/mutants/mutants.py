@@ -1,29 +1,8 @@
 #!/usr/bin/env python3
-"""`make test WHAT=mutants`: breaks promises on purpose and requires the named test to notice.
+"""`make test WHAT=mutants`: breaks promises on purpose and requires the named test to notice. README.md says how mutants are written and judged.
 
-A mutant is a file in this folder, with a header of `Name: value` lines above what it changes (change.py):
-
-    Promise: flush.reuse
-    Break: the allocator no longer looks at the tag
-    Case: mm.hvo.frame_is_gated_until_every_cpu_passed
-    Build: host-asan
-
-`Promise` is a key of tests/PROMISES.md, or several, separated by commas.
-
-`Build` is a target of the hosted build, or `kernel` with the machine in `Machine` ("pvh 4 512M"), or `spin`.
-
-With `spin`, `Case` is a run of tests/model/run.py, and the mutant breaks the model and the code alike: the effect of a missing fence on x86
-depends on luck, and its effect in the model does not. Both halves must be noticed. Spin must find an error in the broken model, and the
-broken code must no longer contain the statements that tests/model/steps.txt lists for the steps of that model.
-
-With `host-explore`, schedules of the case are searched, from one seed (tests/host/explore), and the mutant is noticed if one of the first
-SCHEDULES fails. Any mutant may name such a case besides, in `Search`: that case, too, must notice what the mutant does to the code.
-
-With any other build, the case must pass on the unbroken tree and fail on the broken one: its result is `not ok`, or the run ends while the
-case runs. `test_file.py::test` as a case is a test of tests/qemu, run in the broken tree. Several cases are separated by commas, and each
-of them must fail. A mutant that does not fit, does not build, or whose case was not even started counts as not caught.
-
-As many mutants run at a time as there are CPUs, each in its own copy of the tree.
+A mutant that does not fit, does not build, or whose case was not even started counts as not caught. As many mutants run at a time as there
+are CPUs, each in its own copy of the tree.
 """
 
 import argparse
@@ -120,7 +99,6 @@ def made_for(target):
 
 
 def copy_tree(folder):
-    """Copy the sources to a folder that is there."""
     for name in SOURCES:
         if (ROOT / name).is_dir():
             shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -211,7 +189,6 @@ def pytest_outcome(tree, test):
 
 
 def explored(tree, case):
-    """The result of a search."""
     return outcome_of([str(tree.folder / "build/host/explore/ashlar-host"), "-q", "-S", str(SCHEDULES), case], SEARCH_SECONDS)
 
 

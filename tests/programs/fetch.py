@@ -84,11 +84,9 @@ class Fetcher:
         return out
 
     def wheel(self, name, version):
-        """The folder with the modules of a Python package that has no compiled parts."""
         return self._python(name, version, "--only-binary", ".whl")
 
     def sdist(self, name, version):
-        """The folder with the source distribution of a Python package."""
         return only_folder(self._python(name, version, "--no-binary", ".tar.gz"))
 
 

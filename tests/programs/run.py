@@ -5,9 +5,6 @@ Sources come from package registries when this runs (fetch.py). Each program is 
 runs first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and
 print the same text if its text is always the same. excluded.txt lists what is excluded, with the reason.
 What cannot be fetched or built is skipped with a message.
-
-    make test WHAT=programs                 run everything: about 40 minutes
-    make test WHAT=programs T='lua*'        run what matches
 """
 
 import argparse
@@ -34,8 +31,6 @@ TRIES = 3  # programs that are unlucky, because they race with themselves, may t
 
 @dataclass(frozen=True)
 class Case:
-    """One run of a program."""
-
     name: str
     path: Path
     args: tuple = ()
@@ -50,7 +45,6 @@ class Case:
 
 
 def own(builder):
-    """The programs of this folder."""
     for library, how in builder.libraries():
         for name in ("hello", "threads", "signals", "collapse"):
             yield Case(f"own/{name}-{library}", builder.compile(f"{name}-{library}", [HERE / f"{name}.c"], **how), text=True)
@@ -79,7 +73,6 @@ def lua(builder):
 
 
 def sqlite(builder):
-    """SQLite's speedtest1 in memory and on a file."""
     files, work = sources.sqlite(builder)
     for library, how in builder.libraries():
         path = builder.compile(f"speedtest1-{library}", files, *sources.SQLITE_FLAGS, f"-I{work}", **how)
@@ -146,7 +139,6 @@ def libc(builder):
 
 
 def rust(builder):
-    """Rust's standard library on musl and on glibc."""
     if not shutil.which("rustc"):
         raise Missing("there is no rustc")
     for library, target in (("musl", "x86_64-unknown-linux-musl"), ("glibc", "x86_64-unknown-linux-gnu")):
@@ -190,7 +182,6 @@ APPLETS = {
 
 
 def busybox(builder):
-    """Applets of busybox that need no process."""
     path = builder.fetcher.package("busybox-static") / "bin/busybox"
     files = builder.out / "busybox-files"
     files.mkdir(parents=True, exist_ok=True)

@@ -13,8 +13,6 @@ MALLOC_SIMPLE_FLAGS = ("-DUSE_CLOCK_GETTIME", "-D_ISOMAC", "-DIS_IN(x)=0", "-D_G
 
 
 class Builder:
-    """Compilers for static programs, and where their output goes."""
-
     def __init__(self, build, fetcher):
         self.out, self.fetcher = Path(build).resolve() / "programs", fetcher
         self.out.mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,6 @@ def sum_right(table):
 
 
 def dump(tables):
-    """The tables in the format that acpidump prints."""
     lines = []
     for number, table in enumerate(tables):
         lines.append(f"{table[:4].decode()} @ 0x{0x7FFE0000 + number * 0x1000:016X}")

@@ -170,7 +170,6 @@ class Cases:
         self.capture = item.config.pluginmanager.getplugin("capturemanager")
 
     def feed(self, line):
-        """A line of the console."""
         self.lines.append(line)
         case = self.ktap.feed(line)
         if case:

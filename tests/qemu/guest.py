@@ -121,7 +121,6 @@ class Guest:
                 return answer["return"]
 
     def monitor(self, line):
-        """The text that QEMU's monitor prints for a line."""
         return self.ask("human-monitor-command", **{"command-line": line})
 
     def finish(self, seconds):
@@ -160,7 +159,6 @@ class Session(Guest):
             super().__exit__(kind, *exc)
 
     def prompt(self, seconds=60):
-        """The text that was printed until the next prompt."""
         self.child.expect_exact(PROMPT, timeout=seconds)
         before = self.child.before.replace("\r", "")
         self.text += before + PROMPT

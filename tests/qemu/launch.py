@@ -139,7 +139,6 @@ def debug(argv, kernel, build):
 
 
 def machine_of(args, build):
-    """The machine, with the module of the program if there is one."""
     machine = Machine(args.firmware, args.cpus, args.mem, args.nodes, args.cmdline, args.accel, args.cpu, args.qemu)
     machine = replace(machine, balloon=re.search(r"\bballoon=", args.cmdline) is not None)
     chosen = program.program_of(args)

@@ -7,10 +7,8 @@ runs the default payload, as `make run` does, and the others run kernel tests: e
 need more memory than these have skip themselves on some or all (expected-skips.txt). Cases that see only bytes (TEXT) or calls of programs
 (PROGRAMS), or in which one CPU works (ONE_WORKS), are left out where another machine of the same kind runs them.
 
-Eight of them run by instructions (machine.py), so what they print does not depend on how busy the host is. CPUs without ERMS among these
-clear 8 bytes with each instruction instead of one. The two with the most CPUs run really parallel. `make test WHAT=matrix` boots all pairs: every
-two values of different columns meet in some machine. Only impossible machines are left out: OVMF does not reach GRUB with many CPUs in
-64 MiB.
+CPUs without ERMS among those that run by instructions clear 8 bytes with each instruction instead of one. `make test WHAT=matrix` boots all
+pairs that are possible: OVMF does not reach GRUB with many CPUs in 64 MiB.
 """
 
 import itertools

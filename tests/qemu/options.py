@@ -26,7 +26,6 @@ class Option:
 
 
 def options_of(console):
-    """The options that `help options` printed."""
     console = console.replace(COMMAND, "-")  # the value of run= in this run
     return [Option(*found) for found in re.findall(r"(?m)^  ([a-z][\w.]*) +(\S+) +((?:\(boot\) )?\S.*: .*?)\r?$", console)]
 
@@ -49,7 +48,6 @@ def patterns(name):
 
 
 def user_of(name, texts):
-    """A test that uses the option, or ""."""
     for pattern in patterns(name):
         for path, text in texts.items():
             if re.search(pattern, text):

@@ -36,7 +36,6 @@ def page(value):
 
 
 def block(value):
-    """A block record: state, flags, type and links."""
     word = value["word"].address.cast(gdb.lookup_type("struct block_word").pointer()).dereference()
     state = gdb.Value(int(word["state"])).cast(gdb.lookup_type("enum block_state"))
     return (
@@ -46,7 +45,6 @@ def block(value):
 
 
 def zone(value):
-    """Its place and its pages."""
     free = int(value["free_small"]) + sum(int(value["free_class"][i]) for i in range(FREE_CLASSES))
     return (
         f"zone {int(value['index'])} (node {int(value['node'])}, {value['kind']}), "

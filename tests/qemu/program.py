@@ -91,7 +91,6 @@ class Program:
         return " ".join(word(key, text) for key, text in texts if text)
 
     def write(self, out):
-        """Write the module. Raises Unusable."""
         if not Path(self.path).is_file():
             raise Unusable(f"PROGRAM={self.path}: no such file")
         if self.files and not Path(self.files).is_dir():

@@ -66,7 +66,6 @@ class Shown(Guest):
     asked = True
 
     def press(self, *names):
-        """Press keys together."""
         self.ask("send-key", keys=[{"type": "qcode", "data": name} for name in names])
 
     def picture(self):

@@ -23,12 +23,10 @@ class Asked(Session):
 
 
 def opened(kernel, cpus, mem=f"{GIB}G", firmware="pvh"):
-    """A session with a guest that has a balloon, and whose QEMU can be asked, too."""
     return Asked(Machine(firmware, cpus, mem, cmdline="balloon=on monitor", balloon=True), kernel)
 
 
 def resident(session):
-    """KiB of the host's memory that QEMU has."""
     with open(f"/proc/{session.child.pid}/status", encoding="ascii") as status:
         return int(re.search(r"^VmRSS:\s+(\d+) kB", status.read(), re.M)[1])
 
@@ -136,7 +134,6 @@ def test_the_host_asks_for_memory_and_gives_it_back(kernel):
 
 
 def told_figures(session, seconds=20):
-    """The guest's statistics, once QEMU has new ones."""
     end, seen = time.monotonic() + seconds, None
     session.ask("qom-set", path=DEVICE, property="guest-stats-polling-interval", value=1)
     while time.monotonic() < end:

@@ -1,7 +1,7 @@
 """Making 1 GiB pages at run time (the contiguous-range series): the struct pages that each search reads, and the pages that aged memory
 still gives.
 
-The counts of reads and moves are exact. Of the times, only a ratio that holds with a wide margin is required.
+The counts of reads and moves are exact.
 """
 
 import pytest
@@ -55,10 +55,6 @@ def test_pages_are_found_in_aged_memory_and_contents_survive(legs):
         assert aged["migrated_pages"] >= 100 * aged["total"], "memory was not aged"
         assert fresh["migrated_pages"] == 0
         assert aged["total"] >= fresh["total"], "enough memory was free"
-
-
-def test_the_index_pays(legs):
-    assert 10 * legs["index", "fresh"]["ns_p50"] <= legs["skip", "fresh"]["ns_p50"]
 
 
 def test_step_reads_what_is_free_in_runs(legs):

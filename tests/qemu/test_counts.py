@@ -54,7 +54,6 @@ WAS = {
 
 
 def changed(op, **more):
-    """WAS with other figures of one operation."""
     now = copy.deepcopy(WAS)
     for name, value in more.items():
         setattr(now[op], name, value)

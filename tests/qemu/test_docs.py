@@ -22,7 +22,6 @@ SECONDS = 180
 
 
 def shown(page):
-    """Lines of the page's code blocks, indented or fenced."""
     text = page.read_text(encoding="utf-8")
     fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
     return re.findall(r"^    (\S.*)$", text, re.M) + [line.strip() for block in fenced for line in block.splitlines()]
@@ -49,7 +48,6 @@ remove_pool_hugetlb_folio rmqueue_buddy set_pcppage_migratetype unlink update_an
 
 
 def called():
-    """Functions and macros that the sources define or call."""
     texts = [p.read_text(encoding="utf-8") for folder in ("boot", "arch", "kernel", "mm", "tests") for p in (ROOT / folder).rglob("*.[chS]")]
     texts += [p.read_text(encoding="utf-8") for p in (ROOT / "tests/model").glob("*.pml")] + [(ROOT / "ashlar.h").read_text(encoding="utf-8")]
     return set(re.findall(r"\b(\w+)\(", "\n".join(re.sub(r"/\*.*?\*/", "", text, flags=re.S) for text in texts)))

@@ -30,8 +30,8 @@ int plus(int a, int b) /* behind code */
 
 
 def drawable(path, text):
-    rules = candidates.left_out(path, text, candidates.without_comments(text).split("\n"))
-    return [line.strip() for line, rule in zip(text.split("\n"), rules) if not rule]
+    out = candidates.left_out(path, candidates.without_comments(text).split("\n"))
+    return [line.strip() for at, line in enumerate(text.split("\n")) if at not in out]
 
 
 def test_the_rules_leave_out_what_they_say():

@@ -59,7 +59,6 @@ def test_many_threads_are_judged_by_the_limit_of_their_run(build):
 
 
 def hvo_legs(build, mem, words):
-    """{(mode, op): record} of one run of bench=hvo."""
     done = boot(build, f'bench="hvo {words}"', "native", mem=mem)
     assert "verdict=pass" in done.stdout, done.stdout[-2000:]
     return {(leg["mode"], leg["op"]): leg for leg in records(done.stdout, "hvo")}

@@ -20,7 +20,6 @@ ON_SCREEN = {"display": "std", "serial": ("-serial", "none")}
 
 
 def com(port, number, irq=3):
-    """The terminal is a serial port of the ISA bus."""
     return (*STDIO, "-device", f"isa-serial,chardev=c,iobase={port},index={number},irq={irq}")
 
 
@@ -89,7 +88,6 @@ def test_every_port_that_answers_has_the_log(kernel, tmp_path):
 
 
 def test_no_console_at_all(kernel):
-    """Only the exit status gives the verdict."""
     machine = Machine("pvh", 2, "128M", serial=("-serial", "none"), cmdline=WORDS)
     outcome = run(machine, kernel)
     assert outcome.status == 33 and not any(line.strip() for line in outcome.lines), outcome.report()

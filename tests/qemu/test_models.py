@@ -63,7 +63,6 @@ def replay(trace):
 
 @pytest.mark.parametrize("case", TRACED, ids=lambda case: case.split(".", 1)[1])
 def test_replay(case, build, tmp_path):
-    """Check a run of competing CPUs against the rules, step by step."""
     ran = record(build / "host/asan/ashlar-host", case, tmp_path / "trace")
     assert ran.returncode == 0, ran.stdout[-3000:]
     checked = replay(tmp_path / "trace")

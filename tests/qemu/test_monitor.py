@@ -152,12 +152,6 @@ def test_any_bytes(session):
     assert "= RAM" in session.command("mem")
 
 
-@pytest.mark.parametrize("firmware", ["bios", "pvh", pytest.param("uefi", marks=pytest.mark.proof)])
-def test_typed_on_each_firmware(kernel, firmware):
-    with Session(Machine(firmware, 2, "256M", cmdline="monitor"), kernel) as session:
-        assert "pass:2 fail:0" in session.command("test kernel.words.*")
-
-
 def test_reboot_is_no_verdict(kernel):
     with Session(Machine("pvh", 1, "128M", cmdline="monitor"), kernel) as session:
         session.send("reboot\r")

@@ -29,7 +29,6 @@ def name(machine):
 
 
 def numa(argv):
-    """The nodes on QEMU's command line: {node: (CPU indices, bytes)}."""
     sizes = {m[1]: int(m[2]) for m in re.finditer(r"memory-backend-ram,id=(\w+),size=(\d+)", " ".join(argv))}
     nodes = {}
     for words in [argv[i + 1] for i, word in enumerate(argv) if word == "-numa"]:

@@ -98,7 +98,6 @@ def test_no_other_name_of_the_library_is_global(build):
 
 
 def test_a_program_may_use_all_other_names(build):
-    """In the tree, and elsewhere: the same files."""
     assert end(payload(build, "names"), mem="256M").count(" ok\n") == 5
 
 

@@ -59,10 +59,6 @@ def test_devices(build):
     devices_end(payload(build, "devices"))
 
 
-def test_monitor_with_a_program(build):
-    assert "= RAM" in end(payload(build, "gups"), 'run="mem; help" gups_mib=2')
-
-
 def test_a_linked_program_is_started_again_and_again(build):
     kernel = payload(build, "gups")
     with Session(Machine("pvh", 4, "512M", cmdline="monitor gups_mib=2 gups_updates=1000"), kernel) as session:

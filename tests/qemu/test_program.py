@@ -50,7 +50,6 @@ SAYS = 'run="test program.module.the_machines_*"'  # the case prints what the ke
 
 
 def with_program(program, tmp_path, cmdline="", cpus=2, mem="256M", firmware="pvh", accel="auto"):
-    """A machine that runs the program."""
     module = program.write(tmp_path / "program.cpio")
     return Machine(firmware, cpus, mem, accel=accel, module=str(module), cmdline=f"{program.words} {cmdline}".strip())
 
@@ -79,13 +78,6 @@ def test_a_program_reaches_the_kernel(built, files, kernel, tmp_path, firmware, 
         ("40755", "0", "dir/empty"),
         ("100644", "5", "dir/text"),
     ]
-
-
-def test_a_static_pie_program_is_taken(built, kernel, tmp_path):
-    path = built("-static-pie", "-fPIE")
-    text = passes(run(with_program(Program(str(path)), tmp_path, SAYS, mem="64M"), kernel, SECONDS))
-    assert f"program {path.name}: {path.stat().st_size} bytes, pie" in text
-    assert numbered(text, "argument") == [path.name]
 
 
 def test_a_dynamic_program_is_refused_in_words(built, kernel, tmp_path):

@@ -23,7 +23,6 @@ def outcomes(kernel):
 
 
 def test_what_is_counted_does_not_depend_on_cpus(outcomes):
-    """Pages, rounds, splits and frames saved, of every mode and source."""
     first, *others = ([counted(record) for record in records(outcomes[cpus].text, "hvo")] for cpus in CPUS)
     assert len(first) > 8 and all("flushes" in record for record in first)
     assert all(other == first for other in others), (first, others)

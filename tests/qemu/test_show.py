@@ -23,7 +23,6 @@ MIB = 1 << 20
 
 
 def process_bytes(pid, field):
-    """VmRSS or VmHWM of a process: the memory that it holds now, or has held at most."""
     text = Path(f"/proc/{pid}/status").read_text(encoding="ascii", errors="replace")
     return int(re.search(rf"^{field}:\s*(\d+) kB$", text, re.M)[1]) * 1024
 
@@ -81,13 +80,3 @@ def test_uneven_nodes_beyond_1_tib(kernel):
     outcome = run(replace(BEYOND, cmdline="test=mm.numa.*,mm.memmap_open.*"), kernel).ended()
     boot_record = records(outcome.text, "boot")[0]
     assert boot_record["nodes"] == BEYOND.nodes and boot_record["ram_bytes"] > BEYOND.ram_bytes * 0.99
-
-
-def test_several_runs(kernel):
-    """runs= measures in turns."""
-    machine = Machine("pvh", 2, "1G", cmdline='bench="hvo source=again pages=32 runs=3"')
-    outcome = run(machine, kernel).ended()
-    runs, modes = {}, ("off", "batched", "on")
-    for record in records(outcome.text, "hvo"):
-        runs.setdefault((record["mode"], record["op"]), []).append(record["run"])
-    assert runs == {(mode, op): [1, 2, 3] for mode in modes for op in ("alloc", "free")}, outcome.report()

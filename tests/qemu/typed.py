@@ -64,13 +64,11 @@ def check_machine(values):
 
 @functools.cache
 def case_names():
-    """All TEST()s of the tree, as the runner names them."""
     texts = (path.read_text(encoding="utf-8") for folder in ("tests/kernel", "tests/host") for path in (ROOT / folder).glob("*.c"))
     return {f"{suite.replace('_', '.', 1)}.{name}" for text in texts for suite, name in re.findall(r"^TEST\w*\((\w+),\s+(\w+)[,)]", text, re.M)}
 
 
 def functions_of(path):
-    """The names of a file's tests."""
     return re.findall(r"^def test_(\w+)\(", path.read_text(encoding="utf-8"), re.M)
 
 
@@ -121,18 +119,7 @@ def programs():
 
 
 def check_list(kind, names):
-    """A check that each word of T is one of the names."""
     return lambda values: check_names("T", values["T"].split(","), kind, names(), operator.eq)
-
-
-def check_sweep(values):
-    import sweep
-
-    try:
-        for leg in sweep.legs_of(values.get("T", ""), [f"{key}={value}" for key, value in values.items()]):
-            check_machine({key: str(getattr(leg, name)) for key, name in sweep.MACHINE.items()})
-    except (sweep.Wrong, ValueError) as why:
-        raise Wrong(f"make bench WHAT=sweep: {why}") from why
 
 
 CHECKS = {
@@ -143,7 +130,6 @@ CHECKS = {
     "bench": check_list("benchmark", benchmarks),
     "bench/linux": check_list("table", tables_of_linux),
     "bench/programs": check_list("program", programs),
-    "bench/sweep": check_sweep,
 }
 
 # ---- goals and variables -------------------------------------------------------------------------------------------
@@ -168,18 +154,18 @@ def variables():
 
 
 def check_goal(goal):
-    """test/WHAT and bench/WHAT are targets."""
     first, _, what = goal.partition("/")
     names = {*re.findall(rf"^{first}/([\w-]+):", makefiles(), re.M)}
+    if goal == "bench/sweep":
+        raise Wrong("make bench WHAT=sweep is now: make run for each value, and tests/bench/report with the consoles")
     if what and what not in names:
         near = difflib.get_close_matches(what, sorted(names), 1, 0)[0]
         raise Wrong(f"WHAT={what}: make {first} has {', '.join(sorted(names - {'all'}))}; did you mean {near}?")
 
 
-def check_typed(goals, names):
-    """Somebody reads each variable that was typed. A sweep has words of the benchmark among them."""
+def check_typed(names):
     for name in names:
-        if name in variables() | UNLISTED or (name.islower() and "bench/sweep" in goals):
+        if name in variables() | UNLISTED:
             continue
         if name in OLD:
             raise Wrong(f"{name}= is now {OLD[name]}")
@@ -192,7 +178,7 @@ def main():
     goals, words, typed = (parts + [[], []])[:3]
     values = dict(word.split("=", 1) for word in words)
     try:
-        check_typed(goals, [word.split("=", 1)[0].rstrip(":+?!") for word in typed])
+        check_typed([word.split("=", 1)[0].rstrip(":+?!") for word in typed])
         for goal in goals:
             check_goal(goal)
             CHECKS.get(goal, lambda values: None)(values)

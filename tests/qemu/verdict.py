@@ -32,12 +32,10 @@ class Outcome:
         return "\n".join(self.lines)
 
     def ended(self, verdict="pass"):
-        """This outcome, whose verdict must be that one."""
         assert (self.verdict, self.problem) == (verdict, ""), self.report()
         return self
 
     def says(self, *patterns):
-        """This outcome, whose console must match each of the patterns."""
         for pattern in patterns:
             assert re.search(pattern, self.text, re.M), f"nothing says /{pattern}/\n{self.report()}"
         return self

@@ -1,13 +1,9 @@
 #!/usr/bin/env python3
-"""`make bench WHAT=linux` measures the distribution's own kernels beside Ashlar, in the same QEMU and in one report.
+"""`make bench WHAT=linux` measures the distribution's own kernels beside Ashlar, in the same QEMU and in one report (tests/README.md).
 
-fetch.sh unpacks the kernels: 6.1 is from before the batching of the HVO series, 6.12 has the batching, and the newest has the clearing
-series and a new solution for contiguous ranges. In them only linux/init and the programs beside it run. A table is measured in turns. Each
-turn boots every kernel once, and Ashlar once for each of its rows in the table, so that all of them meet the same host. 6.1 makes fewer
-pages where each page costs a shootdown of many CPUs. A kernel that is not available or does not start is named, and the measurement goes
-on. Linux under emulation sometimes stops while it starts, because its timer came late, so each leg is tried three times.
-
-    make bench WHAT=linux T=fault,pools        measure these tables; the others keep what they measured before
+Each turn of a table boots every kernel once, and Ashlar once for each of its rows, so that all of them meet the same host. A kernel that is
+not available or does not start is named, and the measurement goes on. Linux under emulation sometimes stops while it starts, because its
+timer came late, so each leg is tried three times.
 """
 
 import subprocess
@@ -75,16 +71,6 @@ def fault():
     ]
 
 
-def pools():
-    """A pool of 2 MiB pages made at boot."""
-    linux = f"{WORDS} initcall_debug log_buf_len=8M hugepages={MANY}"
-    return [
-        Side("linux-off", linux=lambda series: f"{linux} hugetlb_free_vmemmap=off"),
-        Side("linux-on", linux=lambda series: f"{linux} hugetlb_free_vmemmap=on"),
-        *(Side(f"pool-{mode}", f"hugepages={MANY} hvo={mode} run=machine") for mode in BOOT_MODES),
-    ]
-
-
 def page_fault1():
     """The per-CPU list series: 4 KiB pages are faulted in and unmapped, one sample a boot. Linux clears them with `rep stosb`, as above."""
     ours = f'bench="page_fault1 ms={FAULT1_MS} samples=1"'
@@ -124,8 +110,6 @@ TABLES = {
     "hvo-32": (32, "12G", hvo(32)),
     "giga-2": (2, "64G", giga()),
     "fault-2": (2, "6G", fault()),
-    "pools-2": (2, "12G", pools()),
-    "pools-32": (32, "12G", pools()),
     "page_fault1-2": (2, "8G", page_fault1()),
     "history-2": (2, "16G", history()),
     "ready-2": (2, READY_MEM, ready()),

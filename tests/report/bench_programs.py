@@ -1,14 +1,9 @@
 #!/usr/bin/env python3
 """`make bench WHAT=programs` runs the same static ELF files on the distribution's kernels and on Ashlar, in the same QEMU, in turn.
 
-The programs are tests/programs/bench and some of others (Lua, SQLite, mimalloc, glibc), which foreign/foreign.c runs. Each prints its records
-itself, so that both sides are measured and read in the same way. A boot of
-Linux runs all programs one after the other (linux/init), and a boot of Ashlar runs one. Linux has mitigations=off, because Ashlar has no
-mitigations. Then every program runs once more with instructions counted (QEMU -icount, where an instruction of any CPU takes a nanosecond
-of the guest). These counts do not depend on other work of the host.
-
-    make bench WHAT=programs T=null,larson      run these programs only
-    make bench WHAT=programs CPUS=4                 on machines with 4 CPUs only; 1,4 for two
+The programs are tests/programs/bench and some of others, which foreign/foreign.c runs. Each prints its records itself. A boot of Linux runs
+all programs one after the other (linux/init), and a boot of Ashlar runs one. Then every program runs once more with instructions counted
+(QEMU -icount), which does not depend on other work of the host.
 """
 
 import shutil

@@ -56,7 +56,6 @@ WAYS = (
 
 
 def totals(text):
-    """{event: count} from cachegrind's file."""
     events = re.search(r"^events: (.+)$", text, re.M)
     summary = re.search(r"^summary: (.+)$", text, re.M)
     if not events or not summary or len(events[1].split()) != len(summary[1].split()):
@@ -104,7 +103,6 @@ def record_of(way, events):
 
 
 def measure(build):
-    """Print a record for each way as it is measured."""
     for way in WAYS:
         with tempfile.TemporaryDirectory() as folder:
             few, many = (run(way, pages, str(build / "host/native/ashlar-host"), folder) for pages in way.counts)

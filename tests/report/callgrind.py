@@ -78,7 +78,6 @@ def add(table, key, counts):
 
 
 def parse(text, locked=frozenset()):
-    """A Profile from the text of one dump."""
     events = re.search(r"^events: (.+)$", text, re.M)
     if not events or not re.search(r"^(?:summary|totals): ", text, re.M):
         raise Failed("callgrind wrote no whole profile")

@@ -31,7 +31,6 @@ def cleared(record):
 
 
 def brought(record):
-    """GB/s of a region that was faulted in."""
     return record["pages"] * BYTES.get(record["size"], 0) / record["ns"]
 
 
@@ -57,14 +56,6 @@ def rates(caption, records, value, published=(), **keys):
     }
     rows = rows_of(records, machine=machine, instruction=insn_of, size=item("size"), **keys)
     return table(caption, rows, columns, published, lambda row: row.key["instruction"] in DEFAULT.values(), left=3)
-
-
-def extents(captures):
-    """What one instruction is given: the size is a hint to the CPU."""
-    records = of_kind(captures, "clear_extent")
-    columns = {f"{extent} GB/s": median(cleared, 1, item("extent"), extent) for extent in dict.fromkeys(r["extent"] for r in records)}
-    rows = rows_of(records, machine=machine, instruction=insn_of, size=item("size"))
-    return table("Pages by extent, an instruction a row", rows, columns, left=3)
 
 
 def published_faults():
@@ -173,7 +164,7 @@ def section(paper, captures):
     if counted:
         paper.add(Heading("Counted", 3), counted, Text(COUNTED, "note"))
     if alone:
-        paper.add(Heading("Clearing alone", 3), alone, extents(captures))
+        paper.add(Heading("Clearing alone", 3), alone)
         paper.note(
             "No published figure stands here: those are of faults. The fastest of many turns for each page, as others on a host only"
             " ever add. Natively the memory is in 4 KiB pages of the host's own tables, so their TLB misses are in it."

@@ -112,7 +112,7 @@ def steps_picture(row):
         points = [(r["total"], r["ns_mean"] / 1e6, r["ns_min"] / 1e6, r["ns_max"] / 1e6) for r in steps_of(row, mode)]
         series.append(Series(name, points, COLOUR[mode]))
     name = f"contig-{where}-{memory}"
-    svg = pictures.lines(name, series, "1 GiB pages made", "ms for a page", logy=10)
+    svg = pictures.lines(name, series, "1 GiB pages made", "ms for a page")
     return Figure(name, svg, f"Time for one more page, in steps of ten, {memory} memory: mean, fastest and slowest ({row.key['machine']}).")
 
 

@@ -1,12 +1,8 @@
 #!/usr/bin/env python3
-"""Counts what each operation costs, and compares with the figures in tests/bench/counts.
+"""Counts what each operation costs, and compares with the figures in tests/bench/counts: `make counts` (tests/README.md).
 
-    make counts                           measure, compare and print; fails if a figure rose by more than 2%
-    make counts REASON="..."       write the new figures to the file, and the reason to CHANGELOG.md
-
-Nothing here is a time. QEMU counts the instructions, rounds and messages of bench=counts with 4 CPUs (-icount). valgrind counts, for the same
-operations hosted with one CPU, misses of the level-1 data cache in a model, locked instructions, and all of these by function. Two runs
-of one build give the same figures. figures.py has the form of the file and the comparison.
+QEMU counts the instructions, rounds and messages of bench=counts with 4 CPUs (-icount). valgrind counts, for the same operations hosted
+with one CPU, misses, locked instructions, and all of these by function. Two runs of one build give the same figures.
 """
 
 import argparse
@@ -30,7 +26,6 @@ from records import values_of as records  # noqa: E402
 FILE, CHANGES = ROOT / "tests/bench/counts", ROOT / "CHANGELOG.md"
 WORDS = "bench=counts clear.insn=rep"
 SECONDS = 400
-SHOWN = 4  # operations that an entry of the change log names at most
 CPUS, MORE_CPUS, GIB, MORE_GIB = 4, 8, 4, 516
 # The level-1 data cache has no sets: in one with sets, the place that the linker gives to other data decides which lines displace each other.
 CACHES = "--I1=32768,8,64 --D1=49152,768,64 --LL=33554432,16,64"  # bytes, ways, bytes of a line
@@ -161,7 +156,6 @@ def kinds_to_compare(part, accepted_tools, tools):
 
 
 def other_tools(part, accepted_tools, tools):
-    """The reason why not all kinds were compared, or ""."""
     if tools == accepted_tools.get(part):
         return ""
     left_out = " and ".join(kind for kind in figures.OF_PART[part] if kind in figures.OF_TOOLS)
@@ -171,26 +165,17 @@ def other_tools(part, accepted_tools, tools):
 # ---- accepting ----
 
 
-def note_of(accepted, measured, reason):
-    """The entry of the change log: the reason, and the operations whose figures changed by more than their bound."""
-    lines = figures.complaints(accepted, measured) + figures.falls(accepted, measured)
-    changed = {line.partition(": ")[0]: line.replace(": ", " ", 1).partition(": ")[0] for line in reversed(lines)}
-    shown = ", ".join(changed[op] for op in sorted(changed)[:SHOWN]) + (f" and {len(changed) - SHOWN} more" if len(changed) > SHOWN else "")
-    return f"- {reason.strip().rstrip('.')}. {len(changed)} of {len(measured)} operations{': ' if changed else ''}{shown}."
-
-
 TITLE = "## Counts\n\nChanges of the figures in [tests/bench/counts](tests/bench/counts), the latest first.\n\n"
 
 
 def with_note(changes, note):
-    """The change log with one more entry."""
     if TITLE not in changes:
         return changes.rstrip("\n") + "\n\n" + TITLE + note + "\n"
     return changes.replace(TITLE, TITLE + note + "\n", 1)
 
 
-def accept(accepted, measured, tools, reason):
-    CHANGES.write_text(with_note(CHANGES.read_text(encoding="utf-8"), note_of(accepted, measured, reason)), encoding="utf-8")
+def accept(measured, tools, reason):
+    CHANGES.write_text(with_note(CHANGES.read_text(encoding="utf-8"), f"- {reason.strip().rstrip('.')}."), encoding="utf-8")
     FILE.write_text(figures.format_file(HEAD, tools, measured), encoding="utf-8")
 
 
@@ -215,7 +200,7 @@ def main():
         print(f"counts: {why}", file=sys.stderr)
         return 1
     if args.accept:
-        accept(accepted, measured, tools, args.reason)
+        accept(measured, tools, args.reason)
         return 0
     print(figures.format_file((), tools, measured), end="")
     skipped = [reason for part in tools if (reason := other_tools(part, accepted_tools, tools[part]))]

@@ -4,8 +4,6 @@ import re
 
 import clear
 import contig
-import fill
-import history
 import hvo
 import memmap
 import pcp
@@ -13,14 +11,13 @@ import peer
 import pictures
 import programs
 import results
-import sweeps
 import words
 from paper import Heading, Paper, Table
 from records import NEEDED, of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
 SECTIONS = (
-    *(module.section for module in (sweeps, hvo, fill, history, memmap, clear, pcp, contig)), pcp.allocator,
+    *(module.section for module in (hvo, memmap, clear, pcp, contig)), pcp.allocator,
     *(module.section for module in (peer, programs, results)),
 )  # fmt: skip
 
@@ -63,7 +60,6 @@ def run_row(capture):
 
 
 def runs(captures):
-    """The runs from which this report is made."""
     head = ["run", "machine", "CPUs", "memory", "ms to ready", "s in all", "other work", "records", "torn", "verdict", "command"]
     return Table(head, [run_row(capture) for capture in captures], "Runs", left=2)
 

@@ -1,12 +1,6 @@
-"""The figures of tests/bench/counts: what each operation costs in counts, the file that keeps them, and the comparison.
+"""The figures of tests/bench/counts, the file that keeps them, and the comparison. tests/README.md says what the columns mean.
 
-A line of the file is one operation. The figures are for one operation; a figure that does not apply is "-".
-
-    OP  INSNS  ROUNDS  IPIS  MISSES  LOCKED  FUNCTION=INSNS,MISSES,LOCKED ...
-
-INSNS, ROUNDS and IPIS are those of the kernel in QEMU. MISSES (of the level-1 data cache, in a model) and LOCKED (instructions that lock the
-bus or a cache line) are those of the hosted machine, and so are the instructions, misses and locked instructions of single functions.
-Functions that cost next to nothing are left out.
+Figures are for one operation; one that does not apply is "-". Functions that cost next to nothing are left out.
 """
 
 from dataclasses import dataclass, field
@@ -121,7 +115,6 @@ def grown(kind, was, now):
 
 
 def culprits(kind, was, now):
-    """The end of a complaint: which functions grew."""
     if kind not in OF_TOOLS or not now.functions or not was.functions:
         return ""
     named = grown(kind, was, now)

@@ -161,7 +161,7 @@ def cpus_picture(found, op, name):
         series.append(Series("after, published", [(cpus, on1[at] / off1[at])], "orange", dashed=True))
     what = {"alloc": "growing", "free": "shrinking"}[op]
     marks = sorted({252, *(cpus for cpus, _ in rows)})
-    svg = pictures.lines(name, series, "CPUs", f"{what}: time per page, off = 1", logx=2, logy=10, level=(1, "off"), xticks=marks)
+    svg = pictures.lines(name, series, "CPUs", f"{what}: time per page, off = 1", logx=2, level=(1, "off"), xticks=marks)
     caption = f"{what.capitalize()} against the number of CPUs; bars are the range of the runs. Published: a VM with 252."
     return Figure(name, svg, caption)
 

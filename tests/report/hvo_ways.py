@@ -71,7 +71,6 @@ def instructions(kernel):
 
 
 def events_of(text):
-    """Figures of one dump."""
     profile, known = callgrind.parse(text), {}
     if MEASURED not in {name for name, _ in [*profile.own, *(caller for caller, _ in profile.calls)]}:
         raise Failed(f"the profile does not have {MEASURED}(): valgrind read no symbols")
@@ -100,7 +99,6 @@ def modelled(machine, source, mode):
 
 
 def ratios(figures, source, mode):
-    """{figure: mode : off}"""
     off, other = figures[source, "off"], figures[source, mode]
     return {name: other[name] / off[name] if off[name] else float("inf") for name in FIGURES}
 

@@ -1,4 +1,4 @@
-"""Runs benchmarks and keeps their consoles: `make bench` and `make bench WHAT=sweep`.
+"""Runs benchmarks and keeps their consoles: `make bench`.
 
 A leg is one machine with one command line: a guest in QEMU, or the hosted machine at native speed. The console of a leg is kept under
 BUILD/bench with a head that says how it was made (lines `# capture KEY TEXT`), and the report is made of all consoles. A leg that fails,
@@ -37,8 +37,6 @@ class Leg:
     mem: str = "2G"
     build: str = ""  # "": in QEMU; native or fast: that hosted build; model: under cachegrind.py
     seconds: int = 180
-    nodes: int = 1
-    firmware: str = "pvh"
     accel: str = "auto"
     kernel: str = ""  # another kernel, with its initrd
     initrd: str = ""
@@ -47,10 +45,8 @@ class Leg:
     turns: int = 1
     shown: str = ""  # the command that a user types for this run; "": it follows from the rest
     group: str = ""  # the name of the leg in T=; "": its name up to the first dash
-    sweep: str = ""  # KEY=VALUE of the switch that is varied
 
     def machines(self):
-        """One leg for each boot, in order."""
         return [replace(self, cmdline=words, boots=()) for _ in range(self.turns) for words in self.boots] or [self]
 
 
@@ -66,19 +62,6 @@ def memmap_boots(cpus):
             rows.append(f"memmap=parallel memmap.threads={percent}%")
     rows += ["memmap=eager memmap.threads=1", "memmap=eager memmap.threads=100%", "memmap=lazy"]
     return tuple(f"{row} run=machine" for row in rows)
-
-
-# Pools at boot: pages of 1 GiB over 7/8 of 64 GiB in each way, with and without struct pages for all other memory; 98% of 4 TiB.
-POOL_WAYS = ("hvo=off", "hvo=batched", "hvo=preinit", "hvo=on")
-POOLS_64G = tuple(
-    f"memmap={memmap} {words} run=machine"
-    for memmap in ("parallel", "lazy")
-    for words in ("hvo=on", *(f"{way} hugepagesz=1G hugepages=56" for way in POOL_WAYS))
-)
-POOLS_4T = tuple(
-    f"{words} run=machine"
-    for words in ("hvo=on", "hugepagesz=1G hugepages=4014", "hugepages=2055208")
-)
 
 
 def native_cpus():
@@ -114,15 +97,13 @@ LEGS = (
 
 
 # Legs that run only if T= names them. s0-rows has the published rows of the HVO series (s0 is its number): pools of 1 TiB, all struct
-# pages of which take 16 GiB of the host. pools has pools over nearly all of 4 TiB, whose heads take 8 GiB.
+# pages of which take 16 GiB of the host. fill has pools over nearly all of 4 TiB, whose heads take 8 GiB.
 ON_REQUEST = (
     Leg("s0-rows-252", 'bench="hvo runs=1 pages=524288 pages_unbatched=256"', 252, "2T", seconds=900, group="s0-rows"),
     Leg("s0-rows-252-1", 'bench="hvo runs=1 pages=524288 modes=off,batched,on" hvo.threads=1', 252, "2T", seconds=900, group="s0-rows"),
     Leg("s0-rows-32", 'bench="hvo runs=1 pages=500000 pages_unbatched=512"', 32, "2T", seconds=900, group="s0-rows"),
-    Leg("pools-64", "pools at boot", 4, "64G", boots=POOLS_64G, turns=BOOTS),
-    Leg("pools-4t", "pools of 98% at boot", 4, "4T", boots=POOLS_4T, turns=BOOTS),
-    Leg("fill-32", 'bench="fill runs=5"', 32, "4T", seconds=900, group="pools"),
-    Leg("fill-32-giga", 'bench="fill runs=5 size=1G"', 32, "4T", seconds=900, group="pools"),
+    Leg("fill-32", 'bench="fill runs=5"', 32, "4T", seconds=900),
+    Leg("fill-32-giga", 'bench="fill runs=5 size=1G"', 32, "4T", seconds=900),
     Leg("s0-rows-32-1", 'bench="hvo runs=1 pages=500000 modes=off,batched,on" hvo.threads=1', 32, "2T", seconds=900, group="s0-rows"),
 )
 
@@ -132,7 +113,6 @@ def group_of(leg):
 
 
 def host_name():
-    """The host, as its own files describe it."""
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     model = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
     memory = re.search(r"^MemTotal:\s*(\d+) kB$", Path("/proc/meminfo").read_text(encoding="ascii"), re.M)
@@ -164,10 +144,10 @@ def argv_of(leg, build):
         argv = [str(path), "-x", "-c", str(cpus), "-m", leg.mem, "-k", leg.cmdline]
         return argv, shlex.join([f"build/host/{leg.build}/ashlar-host"] + argv[1:]), "native"
     extra = ("-initrd", leg.initrd) if leg.initrd else ()
-    machine = Machine(leg.firmware, leg.cpus, leg.mem, leg.nodes, cmdline=leg.cmdline, accel=leg.accel, extra=extra, strict=not leg.kernel)
+    machine = Machine("pvh", leg.cpus, leg.mem, cmdline=leg.cmdline, accel=leg.accel, extra=extra, strict=not leg.kernel)
     argv = command(machine, Path(leg.kernel) if leg.kernel else build / "ashlar.elf")
     accel = "icount" if "-icount" in argv else argv[argv.index("-accel") + 1].partition(",")[0]
-    shown = leg.shown or f"make run FIRMWARE={leg.firmware} CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
+    shown = leg.shown or f"make run FIRMWARE=pvh CPUS={leg.cpus} MEM={leg.mem} CMDLINE='{leg.cmdline}'"
     if leg.kernel:
         shown = f"make bench WHAT=linux, {Path(leg.kernel).name}, {leg.cpus} CPUs, {leg.mem}: {leg.cmdline}"
     return argv, shown, f"{accel} QEMU {'.'.join(map(str, version_of(argv[0])))}"
@@ -185,7 +165,6 @@ def head(leg, shown, where):
         "date": datetime.now(timezone.utc).strftime("%Y-%m-%d"),
         "busy": f"{busy_cpus():.2f}",
         "boots": str(len(leg.machines())) if leg.boots else "",
-        "sweep": leg.sweep,
     }
     return "".join(f"# capture {key} {value}\n" for key, value in facts.items() if value)
 
@@ -271,10 +250,10 @@ def arguments(description, *more):
     return args
 
 
-def bench(legs, build, old=(), folder="bench"):
+def bench(legs, build, old=()):
     """Run legs and make the report. Consoles that match `old` go first: an earlier session met another state of the host."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    folder = build / folder
+    folder = build / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     for path in (path for pattern in old for path in folder.glob(pattern)):
         path.unlink()

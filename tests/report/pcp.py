@@ -78,7 +78,6 @@ def ratios(turns):
 
 
 def lookups(key, pages):
-    """The column with the look-ups for each page."""
     return lambda row: f"{row.records[0].get(key, 0) / row.records[0][pages]:.3f}"
 
 

@@ -146,44 +146,15 @@ def memmap_table(captures):
     return beside(caption, ["CPUs", "memory"], linux, ashlar, lambda series: "parallel", "eager")
 
 
-def boot_pool_table(captures):
-    captures = [c for c in captures if not c.name.startswith(READY)]
-    pools = (r for r in of_kind(captures, "linux", what="boot_pool") if r.get("done") == r.get("pages") and r.get("ready_ns"))
-    linux = ((((memory(r), r["cpus"], r["pages"]), kernel_of(r)), r["ns"] / 1e6) for r in pools)
-    pools = (r for r in of_kind(in_turn(captures), "boot") if r.get("pool_pages") and r.get("pool_ns"))
-    ashlar = ((((memory(r), r["cpus_started"], r["pool_pages"]), mode_at_boot(r)), r["pool_ns"] / 1e6) for r in pools)
-    caption = "A pool of 2 MiB pages made at boot (`hugepages=`): milliseconds"
-    return beside(caption, ["memory", "CPUs", "pages"], linux, ashlar, alike, "on")
-
-
 # ---- ready, with and without a pool made at boot ----
 
 READY = "peer-ready-"  # consoles of these boots
 
 
-@dataclass(frozen=True)
-class Difference:
-    """The difference of the medians of boots with and without something. The range is the range over the turns."""
-
-    runs: int
-    median: float
-    low: float
-    high: float
-
-    @property
-    def is_noise(self):
-        return self.low <= 0
-
-
 def later(having, lacking, what):
-    """How much later `what` happens in {turn: Boot} than in {turn: Boot}, in the turns that have both; None if there is no such turn."""
-    turns = having.keys() & lacking.keys()
-    if not turns:
-        return None
-    sides = [{turn: getattr(side[turn], what) for turn in turns} for side in (having, lacking)]
-    each = [sides[0][turn] - sides[1][turn] for turn in turns]
-    medians = [Spread(list(side.values())).median for side in sides]
-    return Difference(len(each), medians[0] - medians[1], min(each), max(each))
+    """The Spread of how much later `what` happens in {turn: Boot} than in {turn: Boot}, in the turns that have both; None without such a turn."""
+    each = [getattr(having[turn], what) - getattr(lacking[turn], what) for turn in having.keys() & lacking.keys()]
+    return Spread(each) if each else None
 
 
 def turn_of(name):
@@ -240,7 +211,7 @@ def longer(this, that):
     """The ratio of Linux's delay to Ashlar's; "noise" if a range reaches down to zero."""
     if this is None or that is None:
         return "-"
-    return "noise" if this.is_noise or that.is_noise else words.times(this.median / that.median)
+    return "noise" if min(this.low, that.low) <= 0 else words.times(this.median / that.median)
 
 
 def ready_rows(found):
@@ -267,8 +238,8 @@ READY_HEAD = [
 ]
 READY_NOTE = (
     "Ready is Linux's first program and the end of Ashlar's start-up, both counted from the kernel's beginning: compare"
-    " how much later each is ready for the pool. That is the difference of the medians, with"
-    " its range over the turns. All that a pool costs Linux is done by the end of hugetlb_init, before its drivers start;"
+    " how much later each is ready for the pool. That is the median of the differences of each turn,"
+    " with their range. All that a pool costs Linux is done by the end of hugetlb_init, before its drivers start;"
     " ratios are of that difference. hugetlb_init alone does not show it: pages of 1 GiB are taken long before, and in"
     " some kernels their struct pages are made then, too. Since 6.15 Linux with HVO does not make those that it would"
     " free (born optimised; Ashlar's `hvo=preinit`). The pool of 2 MiB pages is over 98% of what Linux counts as memory;"
@@ -332,7 +303,7 @@ def section(paper, captures):
         + words.EMULATED
     )
     paper.add(pool_table(captures, session, wheres), giga_table(captures, session, wheres), memmap_table(captures))
-    paper.add(boot_pool_table(captures), *ready_blocks(captures), fault_table(captures))
+    paper.add(*ready_blocks(captures), fault_table(captures))
     rates = fault1_table(captures)
     if rates:
         paper.add(rates, Text(FAULT1_NOTE, "note"))

@@ -19,7 +19,6 @@ except ImportError:
 
 INK = "#010203"
 COLOURS = {"blue": "#3b82d0", "orange": "#e07b00", "green": "#2a9d5c", "purple": "#a765cf", "red": "#d9534f", "grey": "#8c949c"}
-CYCLE = list(COLOURS.values())
 MARKS = "osD^vP"
 ALONE = "<style>svg{color:#1c2024}@media(prefers-color-scheme:dark){svg{color:#e3e6e9}}</style>"
 
@@ -37,7 +36,6 @@ def settings():
 
 
 def svg_of(figure, name):
-    """The drawing as text that can stand inside a page."""
     out = io.BytesIO()
     figure.savefig(out, format="svg", bbox_inches="tight", pad_inches=0.05, metadata={"Date": None, "Creator": None})
     pyplot.close(figure)
@@ -54,7 +52,6 @@ def svg_of(figure, name):
 
 
 def standalone(svg):
-    """The same drawing as a file of its own."""
     at = svg.index(">") + 1
     return svg[:at] + ALONE + svg[at:]
 
@@ -62,12 +59,12 @@ def standalone(svg):
 class Series:
     """One line: points (x, y) or (x, y, low, high)."""
 
-    def __init__(self, label, points, colour=None, dashed=False):
+    def __init__(self, label, points, colour, dashed=False):
         self.label, self.points, self.colour, self.dashed = label, sorted(points), colour, dashed
 
     def draw(self, axes, number):
-        colour = COLOURS.get(self.colour, CYCLE[number % len(CYCLE)])
-        style = {"color": colour, "linestyle": "--" if self.dashed else "-", "label": self.label or None}
+        colour = COLOURS[self.colour]
+        style = {"color": colour, "linestyle": "--" if self.dashed else "-", "label": self.label}
         xs, ys = [p[0] for p in self.points], [p[1] for p in self.points]
         axes.plot(xs, ys, marker=MARKS[number % len(MARKS)], markerfacecolor="none" if self.dashed else colour, **style)
         spread = [p for p in self.points if len(p) == 4]
@@ -82,10 +79,10 @@ def plain(value, _position=None):
     return f"{value:,.0f}" if value >= 1 else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
-def frame(axes, xlabel, ylabel, logx, logy):
+def frame(axes, xlabel, ylabel, logx):
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
-    for log, axis, scale in ((logx, axes.xaxis, axes.set_xscale), (logy, axes.yaxis, axes.set_yscale)):
+    for log, axis, scale in ((logx, axes.xaxis, axes.set_xscale), (10, axes.yaxis, axes.set_yscale)):
         if log:
             scale("log", base=log)
             axis.set_major_formatter(ticker.FuncFormatter(plain))
@@ -94,8 +91,8 @@ def frame(axes, xlabel, ylabel, logx, logy):
     axes.set_axisbelow(True)
 
 
-def lines(name, series, xlabel, ylabel, logx=0, logy=0, level=None, xticks=None):
-    """A plot of lines. logx, logy: the base of a logarithmic axis; level: a horizontal line (value, label)."""
+def lines(name, series, xlabel, ylabel, logx=0, level=None, xticks=()):
+    """A plot of lines over a logarithmic scale. logx: the base, if the other one is logarithmic, too; level: a horizontal line (value, label)."""
     series = [s for s in series if s.points]
     if not available() or not series:
         return ""
@@ -105,13 +102,10 @@ def lines(name, series, xlabel, ylabel, logx=0, logy=0, level=None, xticks=None)
         one.draw(axes, number)
     if level:
         axes.axhline(level[0], color=COLOURS["grey"], linewidth=1.1, linestyle=":", label=level[1])
-    frame(axes, xlabel, ylabel, logx, logy)
-    xticks = xticks or sorted({p[0] for s in series for p in s.points})
-    if 1 < len(xticks) <= 8 and logx:
+    frame(axes, xlabel, ylabel, logx)
+    if 1 < len(xticks) <= 8:
         axes.xaxis.set_major_locator(ticker.FixedLocator(xticks))
         axes.xaxis.set_minor_locator(ticker.NullLocator())
-    if not logy:
-        axes.set_ylim(bottom=0)
     # The legend is above the plot, where it covers nothing.
     columns = 2 if len(series) + bool(level) > 1 else 1
     axes.legend(loc="lower left", bbox_to_anchor=(-0.12, 1.0), ncol=columns, columnspacing=1.2, handlelength=1.8, borderaxespad=0.3)

@@ -31,9 +31,8 @@ def cpus_of(capture):
     return int(match[1]) if match else None
 
 
-def side_of(capture):
-    """ "Linux 7.3" or "Ashlar"."""
-    linux = of_kind([capture], "linux")
+def side_of(record):
+    linux = of_kind([record.capture], "linux")
     return f"Linux {series_of(linux[0])}" if linux else "Ashlar"
 
 
@@ -47,18 +46,13 @@ def per_op(record):
     return record["ns"] / record["ops"]
 
 
-def side_of_record(record):
-    return side_of(record.capture)
-
-
 def kernels_of(rows):
-    """The kernels of Linux, the newest first."""
-    sides = {side_of_record(r) for row in rows for r in row.records} - {"Ashlar"}
+    sides = {side_of(r) for row in rows for r in row.records} - {"Ashlar"}
     return sorted(sides, key=lambda side: ordered(side.split()[-1]), reverse=True)
 
 
 def ratio_of(row, side):
-    linux, ours = (row.spread(per_op, side_of_record, name) for name in (side, "Ashlar"))
+    linux, ours = (row.spread(per_op, side_of, name) for name in (side, "Ashlar"))
     return linux.median / ours.median if linux and ours else None
 
 
@@ -67,7 +61,6 @@ def ratio_to_ashlar(side):
 
 
 def mean_of(ratios):
-    """The geometric mean, or None."""
     known = [ratio for ratio in ratios if ratio]
     return math.exp(sum(map(math.log, known)) / len(known)) if known else None
 
@@ -85,7 +78,7 @@ def mean_rows(rows, kernels):
 def programs_table(captures, counted):
     rows = rows_of_programs(captures, counted)
     kernels, unit = kernels_of(rows), "instructions" if counted else "ns"
-    columns = {f"{side}, {unit} an operation": median(per_op, 1, side_of_record, side) for side in (*kernels, "Ashlar")}
+    columns = {f"{side}, {unit} an operation": median(per_op, 1, side_of, side) for side in (*kernels, "Ashlar")}
     columns |= {f"{side} : Ashlar": ratio_to_ashlar(side) for side in kernels}
     caption = f"Programs: {'instructions' if counted else 'time'} an operation; the means first"
     return table(caption, rows, columns, mean_rows(rows, kernels))

@@ -22,7 +22,6 @@ LINE_MAX = 2000
 START = re.compile(r"(?:BENCH|RESULT) ")
 LAUNCHER = re.compile(r"^QEMU (\d+), ([\w,=]+), (\S+)\. Ctrl-A X quits\.$")
 WHERES = "hardware|native|kvm|tcg|icount|virtual"
-SWEEP = r"[A-Za-z][A-Za-z0-9_]{0,31}=[A-Za-z0-9][\w.+-]{0,31}"
 END = re.compile(r"ASHLAR-END verdict=([a-z]+) ")
 CAPTURE = re.compile(r"^# capture ([a-z]+) (.+)$")
 
@@ -114,7 +113,6 @@ class Capture:
 
 
 def value_of(text):
-    """The number if the text is one, else the text itself."""
     if not NUMBER.fullmatch(text):
         return text
     return float(text) if "." in text else int(text)
@@ -148,7 +146,6 @@ def parse_record(text):
 
 
 def learn(capture, line):
-    """Facts from lines that are not records."""
     facts = capture.facts
     if match := LAUNCHER.match(line):
         accel = match[2].partition(",")[0]
@@ -171,10 +168,9 @@ def settle(capture):
             facts.setdefault("cpus", record["cpus_started" if record.kind == "boot" else "cpus"])
             if "ram_bytes" in record.values:
                 facts.setdefault("ram_bytes", record["ram_bytes"])
-    # These become names of files and labels, so other characters are refused.
-    for key, form in (("where", WHERES), ("sweep", SWEEP)):
-        if not re.fullmatch(form, facts.get(key, "")):
-            facts.pop(key, None)
+    # It becomes a part of names of files, so other characters are refused.
+    if not re.fullmatch(WHERES, facts.get("where", "")):
+        facts.pop("where", None)
     if "hosted runner" in facts.get("boot", ""):
         facts.setdefault("where", "native")
     if "features" in facts:

@@ -1,19 +1,24 @@
-"""Results that programs linked to the kernel record (`ashlar_result()`): a table for each name, a row for each record."""
+"""Records that are shown as they are, a row each: results of programs that are linked to the kernel (`ashlar_result()`), by their names, and
+those of benchmarks for which no series has figures."""
 
 import words
 from paper import Heading, Table
 
 ROWS_MOST = 200
 KIND = "result "
+TITLES = {"history": "After days of work: pages that can be had", "fill": "A pool over nearly all memory is filled",
+          "clear_extent": "Pages cleared by extent"}
 
 
 def named(captures):
-    """{name: records}, in the order in which the names first come."""
+    """{title of a table: records}, in the order in which they first come."""
     found = {}
     for capture in captures:
         for record in capture.records:
-            if record.kind.startswith(KIND):
-                found.setdefault(record.kind.removeprefix(KIND), []).append(record)
+            kind = record["what"] if record.kind == "linux" else record.kind
+            title = f"`{kind.removeprefix(KIND)}`" if kind.startswith(KIND) else TITLES.get(kind)
+            if title:
+                found.setdefault(title, []).append(record)
     return found
 
 
@@ -21,7 +26,7 @@ def cell(value):
     return f"{value:,}" if isinstance(value, (int, float)) else value
 
 
-def table(name, records):
+def table(title, records):
     """Columns are the keys of all records, in the order in which they first come; words stand left of numbers."""
     keys = list(dict.fromkeys(key for record in records for key in record.values))
     texts = [key for key in keys if any(isinstance(record.get(key), str) for record in records)]
@@ -30,15 +35,15 @@ def table(name, records):
         [record.capture.name, words.WHERE.get(record.capture.where, record.capture.where)] + [cell(record.get(key, "-")) for key in keys]
         for record in records[:ROWS_MOST]
     ]
-    return Table(["run", "machine", *keys], rows, f"`{name}`", left=2 + len(texts))
+    return Table(["run", "machine", *keys], rows, title, left=2 + len(texts))
 
 
 def section(paper, captures):
     found = named(captures)
     if found:
-        paper.add(Heading("Results of programs"))
-        paper.text("Recorded by programs that are linked to the kernel, in the units that they chose.")
-    for name, records in found.items():
-        paper.add(table(name, records))
+        paper.add(Heading("Results of programs, and other records"))
+        paper.text("As they were recorded: by programs that are linked to the kernel, in the units that they chose, and by benchmarks.")
+    for title, records in found.items():
+        paper.add(table(title, records))
         if len(records) > ROWS_MOST:
-            paper.note(f"{len(records) - ROWS_MOST} more records of `{name}` are not shown.")
+            paper.note(f"{len(records) - ROWS_MOST} more records of {title} are not shown.")

@@ -49,22 +49,18 @@ def table(caption, rows, columns, published=(), ours=lambda row: False, left=1):
 
 
 def machine(record):
-    """The first key of most tables."""
     return words.WHERE.get(record.capture.where, record.capture.where)
 
 
 def memory(record):
-    """The machine's memory in whole GiB."""
     return f"{-(-(record.get('ram_bytes') or record.capture.facts.get('ram_bytes', 0)) >> 30)} GiB"
 
 
 def item(name, default="-"):
-    """The function of a record that reads one of its keys."""
     return lambda record: record.get(name, default)
 
 
 def last(name):
-    """The column that has a key of the last record."""
     return lambda row: row.last.get(name, "-")
 
 

@@ -32,12 +32,10 @@ def figure(value):
 
 
 def times(value):
-    """A ratio: 0.32x, 14.7x, 1,163x."""
     return "-" if value is None else f"{figure(value)}x"
 
 
 def percent(after, before):
-    """+43.3 % for a gain."""
     return "-" if not before or after is None else f"{(after / before - 1) * 100:+.1f} %"
 
 
@@ -66,7 +64,6 @@ def spread(measured, scale=1.0):
 
 
 def size(count):
-    """Bytes in the units that people use."""
     for unit, shift in (("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)):
         if count >= 1 << shift:
             return f"{figure(count / (1 << shift))} {unit}"
