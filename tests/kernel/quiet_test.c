@@ -26,7 +26,7 @@
 #include "tests/kernel/modes.h"
 
 enum { FULL_BLOCKS = 24, FRAMES_EACH = 7 /* that a full block gives up when it becomes huge */ };
-enum { ENTRIES = 4 };
+enum { ENTRIES = 4, ROUNDS = 16 };
 
 /* A program on another CPU that is quiet until it is told to stop. */
 static struct program {
@@ -53,14 +53,19 @@ static void wait_quiet(void)
 		wait_spin(&wait, p.cpu);
 }
 
-static void program_start(void)
+static void program_start_as(call_fn *program)
 {
 	p = (struct program){.cpu = cpus_find_other()};
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	cpus_wait_idle();
-	EXPECT_EQ(work_start(p.cpu, be_quiet, NULL), 0);
+	EXPECT_EQ(work_start(p.cpu, program, NULL), 0);
 	while (!atomic_load_acquire(&p.running))
 		cpu_relax();
+}
+
+static void program_start(void)
+{
+	program_start_as(be_quiet);
 }
 
 static void program_stop(void)
@@ -155,6 +160,30 @@ TEST(kernel_quiet, a_cpu_that_enters_during_a_round_misses_none)
 		shootdown_full(SHOOTDOWN_SKIP_QUIET);
 	work_wait(other, 0);
 	EXPECT_EQ(missed, 0);
+}
+
+/* It never rests, so a round either waits for it or finds it quiet, and so in the set. */
+static void enter_until_told(void *unused)
+{
+	(void)unused;
+	atomic_store_release(&p.running, 1);
+	while (!atomic_load_acquire(&p.stop)) {
+		cpu_quiet_begin();
+		cpu_quiet_end();
+	}
+}
+
+TEST(kernel_quiet, frames_wait_until_a_cpu_that_leaves_has_flushed)
+{
+	SKIP_ON_ONE_CPU();
+	program_start_as(enter_until_told);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		u64 reusable;
+
+		shootdown_full(SHOOTDOWN_SKIP_QUIET);
+		reusable = shootdown_reusable();
+		EXPECT(atomic_load_acquire(&cpu_data(p.cpu)->tlb_published) >= reusable);
+	}
 }
 
 TEST(kernel_quiet, other_rounds_interrupt_it_and_leave_it_quiet)

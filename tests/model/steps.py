@@ -44,27 +44,28 @@ def words(text):
 
 
 def read(path=HERE / "steps.txt"):
-    """([(models, step)], [Row]); a line that is none of the three kinds, a step without code or a row without phrases ends the program."""
-    steps, found, models, step = [], [], (), ""
+    """([(models, step)], [Row]); a line that is none of the three kinds or a step without code ends the program."""
+    steps, found, models, step, one = [], [], (), "", False
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         head = re.fullmatch(r"(\w+(?:, \w+)*): (\S.*)", line)
-        function = re.fullmatch(r"\t([\w/]+\.[chS]): (\w+)", line)
+        functions = re.fullmatch(r"\t([\w/]+\.[chS]): (\w+(?:, \w+)*)", line)
         if not line or line.startswith("#"):
-            continue
-        if head:
-            models, step = tuple(head[1].split(", ")), head[2]
+            one = False
+        elif head:
+            models, step, one = tuple(head[1].split(", ")), head[2], False
             steps.append((models, step))
-        elif function and models:
-            found.append(Row(models, step, function[1], function[2], ()))
-        elif re.match(r"\t\t\S", line) and found and found[-1].step == step:
+        elif functions and models:
+            names = functions[2].split(", ")
+            found += [Row(models, step, functions[1], name, ()) for name in names]
+            one = len(names) == 1
+        elif re.match(r"\t\t\S", line) and one:
             last = found.pop()
             found.append(Row(last.models, last.step, last.file, last.function, (*last.phrases, words(bare(line)))))
         else:
             raise SystemExit(f"{path}:{number}: neither a step, a function nor a phrase")
-    empty = [str(row) for row in found if not row.phrases]
-    empty += [step for models, step in steps if not step.startswith(NO_CODE) and not any(row.step == step for row in found)]
+    empty = [step for _, step in steps if not step.startswith(NO_CODE) and not any(row.step == step for row in found)]
     if empty:
-        raise SystemExit(f"{path}: no phrase or no function: {', '.join(empty)}")
+        raise SystemExit(f"{path}: no function: {', '.join(empty)}")
     return steps, found
 
 
@@ -131,6 +132,8 @@ def complaint(root, row):
     found = bodies(bare(path.read_text(encoding="utf-8")), row.function, path.suffix == ".S")
     if len(found) != 1:
         return f"defined {len(found)} times"
+    if not row.phrases:
+        return ""
     if re.search(r"^\s*#", found[0], re.M):
         return "the preprocessor chooses what it does"
     return difference(row.phrases, words(found[0]))

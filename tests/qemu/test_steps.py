@@ -1,4 +1,4 @@
-"""tests/model/steps.txt agrees with the code, names each step of a model, and notices changes that break the code."""
+"""tests/model/steps.txt agrees with the code, names each step of a model, and notices changes of the code that no search of schedules does."""
 
 import re
 import shutil
@@ -30,15 +30,15 @@ def test_each_step_is_named(model):
 
 
 def test_the_code_half_of_each_mutant_is_noticed(tmp_path):
-    """The table alone notices the code half, whatever spin says of the other half."""
-    every = [mutant for mutant in mutants.every_mutant() if mutant.target == "spin"]
+    """The table alone notices the code half that no search does, whatever spin says of the other half."""
+    every = [mutant for mutant in mutants.every_mutant() if mutant.by_steps]
     files = {row.file for row in steps.rows()} | {name for mutant in every for name in mutant.files}
     for name in files:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
     tree = mutants.Tree.__new__(mutants.Tree)
     tree.folder = tmp_path
-    assert len(every) > 20
+    assert len(every) > 5
     assert not steps.complaints(tmp_path)
     for mutant in every:
         with tree.broken(mutant.path, "tests/model/"):
