@@ -8,6 +8,7 @@ last are short.
 import os
 import queue
 import threading
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
 AT_ONCE, NICER = 2, 5
@@ -23,11 +24,12 @@ class Background:
 
     def __init__(self):
         self.pool, self.waiting, self.order, self.lock = ThreadPoolExecutor(AT_ONCE, initializer=be_nicer), {}, [], threading.Lock()
+        self.seconds = {}  # of the host's clock, by name
 
     def add(self, name, start, has_many):
         """start(on_line) does the run, hands each line on, and returns its outcome. `has_many`: threads."""
         self.waiting[name] = queue.SimpleQueue(), Future()
-        self.order.append((has_many, start, *self.waiting[name]))
+        self.order.append((has_many, name, start, *self.waiting[name]))
 
     def begin(self):
         """One worker does the runs with many threads first, the others do none of them."""
@@ -47,13 +49,14 @@ class Background:
             self.order.remove(chosen)
         return chosen[1:]
 
-    @staticmethod
-    def _run(start, lines, future):
+    def _run(self, name, start, lines, future):
+        began = time.monotonic()
         try:
             future.set_result(start(lines.put))
         except Exception as why:  # its test says so
             future.set_exception(why)
         finally:
+            self.seconds[name] = time.monotonic() - began
             lines.put(None)
 
     def take(self, name, start, on_line):

@@ -156,6 +156,7 @@ def guests(request, build, start_of):
         elif (hosted := item.callspec.params["hosted"]).program(build).exists():
             background.add(hosted.name, partial(run_hosted, hosted.argv(build, request.config.getoption("--select"))), True)
     background.begin()
+    request.config.run_seconds = background.seconds
     yield background
     background.close()
 
@@ -225,6 +226,8 @@ def pytest_unconfigure(config):
     reporter = config.pluginmanager.getplugin("terminalreporter")
     if reporter is None or config.option.collectonly:
         return
+    for name, seconds in sorted(getattr(config, "run_seconds", {}).items(), key=lambda run: -run[1]):
+        print(f"{seconds:8.1f} s  {name}")
     count = {key: len(reporter.stats.get(key, [])) for key in ("passed", "failed", "error", "skipped")}
     print(f"{count['passed']} passed, {count['failed'] + count['error']} failed, {count['skipped']} skipped")
     sys.stdout.flush()
