@@ -323,7 +323,7 @@ void tlb_flush_local_page(virt_t virt)
 	irq_flags_t flags;
 	u64 began, seen;
 
-	host_point(HOST_FLUSH, NULL);
+	host_point(HOST_FLUSH, (const void *)ALIGN_DOWN(virt, PAGE_SIZE));
 	began = host_simulate_begin();
 	flags = host_irq_save_quiet();
 	seen = atomic_load_acquire(&now);

@@ -80,6 +80,10 @@ void host_memory_init(u64 bytes);
 void host_pgtable_set_root(pfn_t root);
 struct host_pte;
 void host_pte_set(const struct host_pte *pte, u64 value); /* with the mapping, as any store */
+/* Does this store take away or change a translation of a 4 KiB or 2 MiB leaf, in use now? */
+bool host_pte_outdates(const struct host_pte *pte, u64 value);
+void host_map_stale(const struct host_pte *pte, u64 old); /* as this entry said before */
+void host_map_current(const struct host_pte *pte);        /* as the tables say */
 /*
  * The place in the direct map of what page tables map at `addr`; `addr` itself if that is memory of
  * the process; NULL if nothing is mapped there.
@@ -116,7 +120,8 @@ void host_cpu_sleep(void);                      /* return when `pending` of this
 void host_cpu_yield(void);                      /* this CPU waits: let others run */
 void host_interrupts_on(void);                  /* this CPU has switched interrupts on */
 /*
- * What this CPU is about to do, and to what; NULL: to nothing that another CPU could access.
+ * What this CPU is about to do, and to what; NULL: to nothing that another CPU could access. A
+ * flush is of the page at the address, or, if that is NULL, of all.
  * Another CPU may run first if schedules are explored.
  */
 enum host_point {
@@ -142,7 +147,7 @@ struct host_pte {
 	int level;
 	const void *place; /* code address that stores */
 };
-void host_pte_buffer(const struct host_pte *pte);
+void host_pte_buffer(const struct host_pte *pte, u64 value);
 void host_clock_start(void); /* make this moment time 0 */
 
 /* fault.c */

@@ -435,7 +435,7 @@ void host_pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t old, p
 
 	host_point(HOST_PTE, entry);
 	began = host_simulate_begin();
-	host_pte_buffer(&pte);
+	host_pte_buffer(&pte, value);
 	store_real(entry, virt, level, old, value, pte.place);
 	host_simulate_end(began);
 }
@@ -446,5 +446,45 @@ void host_pte_set(const struct host_pte *pte, u64 value)
 
 	store_real(pte->entry, pte->virt, (enum pt_level)pte->level, pte_load(pte->entry), value,
 		   pte->place);
+	host_simulate_end(began);
+}
+
+bool host_pte_outdates(const struct host_pte *pte, u64 value)
+{
+	const enum pt_level level = (enum pt_level)pte->level;
+	const pte_t old = pte_load(pte->entry);
+	const bool kept = pte_present(value) && pte_is_leaf(value, level) &&
+			  pte_pfn(value) == pte_pfn(old) &&
+			  (pte_writable(value) || !pte_writable(old));
+
+	return level <= PT_PMD && pte_present(old) && pte_is_leaf(old, level) && !kept &&
+	       is_real(pte->virt) && entry_is_live(pte->entry, pte->virt, level);
+}
+
+void host_map_stale(const struct host_pte *pte, u64 old)
+{
+	const u64 began = host_simulate_begin();
+
+	map_leaf(pte->virt, (enum pt_level)pte->level, old);
+	host_simulate_end(began);
+}
+
+/* The entry of its level may be gone, under a larger leaf or with its table. */
+void host_map_current(const struct host_pte *pte)
+{
+	const u64 began = host_simulate_begin();
+	const enum pt_level level = (enum pt_level)pte->level;
+	pte_t is = pte_make(pgtable_root(), PT_PGD, PT_RW);
+
+	for (int l = PT_PGD; l >= (int)level && pte_present(is); l--) {
+		if (l < PT_PGD && pte_is_leaf(is, l + 1)) {
+			is = pte_make(pte_pfn(is) + (pte->virt % pt_level_size(l + 1)) / PAGE_SIZE,
+				      level, pte_writable(is) ? PT_RW : PT_RO);
+			break;
+		}
+		is = pte_load(table_at(pte_pfn(is)) + pt_index(pte->virt, l));
+	}
+	unmap(pte->virt, pt_level_size(level));
+	make_real(pte->virt, level, is);
 	host_simulate_end(began);
 }

@@ -99,9 +99,9 @@ void host_point(enum host_point kind, const void *object)
 	(void)kind, (void)object;
 }
 
-void host_pte_buffer(const struct host_pte *pte)
+void host_pte_buffer(const struct host_pte *pte, u64 value)
 {
-	(void)pte; /* the host's processors buffer it */
+	(void)pte, (void)value; /* the host's processors buffer it */
 }
 
 static void stop_if_told(void)

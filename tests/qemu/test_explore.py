@@ -176,6 +176,18 @@ def test_depth_first_says_that_it_was_exhaustive_and_finds_what_few_choices_can(
     assert done.returncode == 1 and "choices to 1: the case failed" in done.stdout, done.stdout
 
 
+def test_a_missing_round_is_found_because_a_cpu_keeps_a_translation(explore):
+    """Neither does the watcher notice it, since no frame is given back, nor the same search if CPUs drop at once what a store takes away."""
+    case = "a_write_goes_to_the_page_that_is_mapped"
+    _, schedule = finding(explore, 4, case)
+    assert re.fullmatch(r"0\.\d+:map_instead\*1", schedule), schedule
+    for _ in range(2):
+        assert explore("-k", "test.seeded_bug=4", "-R", schedule, f"host.seeded.{case}").returncode == 1
+    row = rows(explore("-f", "-S", "400", "-k", "test.seeded_bug=4", f"host.seeded.{case}"))[f"host.seeded.{case}"]
+    assert row["findings"] == 0 and row["distinct"] > 100
+    assert explore("-S", "100", f"host.seeded.{case}").returncode == 0
+
+
 def test_the_schedule_that_the_page_shows_fails(explore):
     """Where it does not, run the command of the page and show there what it prints now."""
     page = (ROOT / "tests/README.md").read_text(encoding="utf-8")
@@ -200,9 +212,12 @@ def test_a_deadlock_names_the_place_of_every_cpu(explore):
     (("-p", "luck", "host.seeded.*"), 2, '"luck" is not random, pct, pos, dfs or all'),
     (("-p", "dfs9", "host.seeded.*"), 2, '-p: "9" is not a number from 1 to 8'),
     (("-R", "", "host.seeded.*"), 2, "a schedule is for one case"),
-    (("-R", "0.12:f>1,0x", "host.seeded.each*"), 2, 'the schedule is malformed at "0x": CPU.POINT:FUNCTION>CPU~STORES or'),
+    (("-R", "0.12:f>1,0x", "host.seeded.each*"), 2, 'the schedule is malformed at "0x": CPU.POINT:FUNCTION>CPU~STORES, '),
     (("-R", "0.12:>1", "host.seeded.each*"), 2, 'malformed at "0.12:>1"'),
     (("-R", "0.12:f!0", "host.seeded.each*"), 2, 'malformed at "0.12:f!0"'),
+    (("-R", "0.12:f*", "host.seeded.each*"), 2, 'malformed at "0.12:f*"'),
+    (("-R", "0.12:f*16", "host.seeded.each*"), 2, 'malformed at "0.12:f*16"'),
+    (("-R", "0.89:map_instead*0", "host.seeded.a_write*"), 3, "that choice was not there to be made"),
     (("-R", "0.12:f>1;", "host.seeded.each*"), 2, 'malformed at "0.12:f>1;"'),
     (("-R", "0.12:no_such_function>1", "host.seeded.each*"), 3, "the schedule does not fit: it has a choice of CPU 0 at its point 12 in no_such_function()"),
     (("-R", "0.999999:f>1", "host.seeded.each*"), 3, "the case has ended"),

@@ -44,6 +44,7 @@ static struct stored {
 	bool is_atomic;
 	u8 was[PIECE_MAX];   /* running: before the store; stopped: after it */
 	struct host_pte pte; /* .entry NULL: an ordinary store */
+	u64 keepers;         /* CPUs (bits) that go on using what it takes away */
 } logs[EXPLORE_CPUS_MAX][LOG_MAX];
 static u32 oldest[EXPLORE_CPUS_MAX]; /* of the ring */
 u32 buffer_count[EXPLORE_CPUS_MAX];
@@ -94,18 +95,21 @@ void buffer_lay_over(cpu_t cpu)
 		swap_bytes(nth(cpu, i));
 }
 
+static void forget_oldest(cpu_t cpu, u32 n)
+{
+	for (; n > 0; n--, buffer_count[cpu]--, oldest[cpu]++) {
+		const struct stored *s = nth(cpu, 0);
+
+		stale_keep(s->keepers, &s->pte, *(const u64 *)(const void *)s->was);
+	}
+}
+
 void buffer_drain(cpu_t cpu)
 {
 	if (cpu != explore_here)
 		buffer_lay_over(cpu);
-	buffer_count[cpu] = 0;
+	forget_oldest(cpu, buffer_count[cpu]);
 	loads[cpu] = 0;
-}
-
-static void forget_oldest(cpu_t cpu, u32 n)
-{
-	buffer_count[cpu] -= n;
-	oldest[cpu] += n;
 }
 
 void buffer_take_back(cpu_t cpu, u32 keep, const void *live)
@@ -141,7 +145,7 @@ static void storing(void *addr, size_t bytes)
 		return;
 	if (!explore_own_stack(addr))
 		explore_stored(explore_here);
-	at = host_alias(addr);
+	at = stale_alias(addr);
 	if (!at || bytes > RANGE_MAX || (virt_t)addr % PAGE_SIZE + bytes > PAGE_SIZE) {
 		buffer_drain(explore_here);
 		return;
@@ -227,16 +231,21 @@ static void stored_atomically(void)
 	loads[cpu] = 0;
 }
 
-void host_pte_buffer(const struct host_pte *pte)
+void host_pte_buffer(const struct host_pte *pte, u64 value)
 {
 	const cpu_t cpu = explore_here;
+	struct stored *s;
 
+	stale_drop(pte->virt, pt_level_size(pte->level));
 	storing(pte->entry, sizeof(*pte->entry));
 	stored_atomically();
 	if (pte->level >= PT_PUD)
 		buffer_drain(cpu);
-	else if (exploring)
-		nth(cpu, buffer_count[cpu] - 1)->pte = *pte;
+	else if (exploring) {
+		s = nth(cpu, buffer_count[cpu] - 1);
+		s->pte = *pte;
+		s->keepers = stale_choose(pte, value);
+	}
 }
 
 static void loaded_atomically(void)

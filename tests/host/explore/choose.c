@@ -20,9 +20,10 @@
  * Replay        The choices are those of a list. Strict: the first that does not fit ends the
  *               machine. Else it is left out, for the runner that looks for a shorter list.
  *
- * Random walk, PCT and POS draw alike how many stores stay back and how long interrupts wait. A
- * mistake with fences shows only if a CPU stops after a load that overtook an atomic store, with
- * this store kept back. There all three stop it more often, at a rate that each machine draws.
+ * Random walk, PCT and POS draw alike how many stores stay back, how long interrupts wait, and
+ * which CPUs keep a translation, at a rate that each machine draws. A mistake with fences shows
+ * only if a CPU stops after a load that overtook an atomic store, with this store kept back. There
+ * all three stop it more often, at another such rate.
  */
 #include <string.h>
 #include <unistd.h>
@@ -34,19 +35,25 @@
 enum { RATES = 8, RATES_OVERTAKEN = 5, HOLD_BITS = 6, HOLD_MOST = 32, EXIT_MISFIT = 3 };
 
 static u64 random_state;
-static u32 rate, rate_overtaken;
+static u64 random_stale; /* of its own: the other choices are the same with -f (main.c) */
+static u32 rate, rate_overtaken, rate_stale;
 static s64 priority[EXPLORE_CPUS_MAX], lowest;
 static u64 change[DEPTH_MAX];
 static u32 cursor[EXPLORE_CPUS_MAX]; /* first choice of a replay that each CPU has not passed */
 
 /* splitmix64 (Steele, Lea and Flood, "Fast Splittable Pseudorandom Number Generators", 2014). */
-static u64 draw(void)
+static u64 draw_from(u64 *state)
 {
-	u64 z = random_state += 0x9e3779b97f4a7c15ULL;
+	u64 z = *state += 0x9e3779b97f4a7c15ULL;
 
 	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ULL;
 	z = (z ^ z >> 27) * 0x94d049bb133111ebULL;
 	return z ^ z >> 31;
+}
+
+static u64 draw(void)
+{
+	return draw_from(&random_state);
 }
 
 static u64 draw_below(u64 n)
@@ -59,20 +66,26 @@ void choose_begin(void)
 	const struct explore_request *r = &explore_request;
 
 	random_state = r->seed;
+	random_stale = ~r->seed;
 	rate = 1U << (1 + draw_below(RATES));
 	rate_overtaken = 1U << (1 + draw_below(RATES_OVERTAKEN));
+	rate_stale = 1U << (1 + draw_from(&random_stale) % RATES);
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
 		priority[i] = (s64)(draw() >> 2);
 	for (unsigned i = 0; i + 1 < r->depth && i < DEPTH_MAX; i++)
 		change[i] = 1 + draw_below(r->decisions);
 }
 
-static void write_down(const struct choice *choice)
+static void write_down(enum choice_kind kind, u64 value, u32 keep)
 {
 	const u32 n = explore_result->choices++;
+	struct choice made = explore_choice();
 
+	made.kind = kind;
+	made.value = (u16)value;
+	made.keep = (u16)keep;
 	if (n < CHOICES_MAX)
-		explore_result->choice[n] = *choice;
+		explore_result->choice[n] = made;
 }
 
 /* ---- replay ---- */
@@ -105,11 +118,11 @@ static const struct choice *next_choice(cpu_t cpu)
 }
 
 /* The choice that the replay has for this point, of the kind that is asked for; else NULL. */
-static const struct choice *replayed(bool hold)
+static const struct choice *replayed(enum choice_kind kind)
 {
 	const struct choice is = explore_choice(), *want = next_choice(is.cpu);
 
-	if (!want || !want->hold == hold)
+	if (!want || want->kind != kind)
 		return NULL;
 	if (want->point != is.point &&
 	    (want->place != is.place || want->point > is.point + explore_request.slack))
@@ -128,7 +141,7 @@ void choose_passed(bool over)
 
 		if (want && over)
 			misfit(want, "the case has ended");
-		if (want && want->point <= explore_points(i))
+		if (want && want->point + (want->kind == STALE) <= explore_points(i))
 			misfit(want, "that choice was not there to be made");
 	}
 }
@@ -240,14 +253,14 @@ static cpu_t branch_to(u64 ready, cpu_t usual, u32 *keep)
 
 static cpu_t replay_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 {
-	const struct choice *want = replayed(false);
-	const bool can = want && ready >> want->to & 1 && want->keep <= buffered;
+	const struct choice *want = replayed(RUN);
+	const bool can = want && ready >> want->value & 1 && want->keep <= buffered;
 
 	if (want && !can && explore_request.strict)
-		misfit(want, ready >> want->to & 1 ? "fewer stores are buffered"
-						   : "the CPU to run cannot run");
+		misfit(want, ready >> want->value & 1 ? "fewer stores are buffered"
+						      : "the CPU to run cannot run");
 	*keep = can ? want->keep : 0;
-	return can ? want->to : usual;
+	return can ? want->value : usual;
 }
 
 static cpu_t by_strategy(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
@@ -269,29 +282,51 @@ static cpu_t by_strategy(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 {
 	const cpu_t to = by_strategy(ready, usual, buffered, keep);
-	struct choice made = explore_choice();
 
-	made.to = (u16)to;
-	made.keep = (u16)*keep;
 	if (to != usual || *keep > 0)
-		write_down(&made);
+		write_down(RUN, to, *keep);
 	return to;
 }
 
 u32 choose_hold(void)
 {
-	struct choice made = explore_choice();
 	const struct choice *want;
+	u64 points = 0;
 
 	if (explore_request.strategy == REPLAY) {
-		want = replayed(true);
-		made.hold = want ? want->hold : 0;
+		want = replayed(HOLD);
+		points = want ? want->value : 0;
 	} else if (explore_request.strategy == DFS) {
-		made.hold = (u16)answer(1 + HOLD_MOST);
+		points = answer(1 + HOLD_MOST);
 	} else if (draw_below(2)) {
-		made.hold = (u16)(1 + draw_below(1ULL << draw_below(HOLD_BITS)));
+		points = 1 + draw_below(1ULL << draw_below(HOLD_BITS));
 	}
-	if (made.hold)
-		write_down(&made);
-	return made.hold;
+	if (points)
+		write_down(HOLD, points, 0);
+	return (u32)points;
+}
+
+static bool keeps_stale(cpu_t cpu)
+{
+	const struct choice *want = next_choice(explore_here);
+
+	if (explore_request.strategy == REPLAY)
+		return want && want->value == cpu && replayed(STALE);
+	if (explore_request.fresh)
+		return false;
+	return explore_request.strategy == DFS ? answer(2)
+					       : draw_from(&random_stale) % rate_stale == 0;
+}
+
+u64 choose_stale(u64 others)
+{
+	u64 keepers = 0;
+
+	for (; others; others &= others - 1) {
+		if (!keeps_stale(nth_of(others, 0)))
+			continue;
+		keepers |= others & -others;
+		write_down(STALE, nth_of(others, 0), 0);
+	}
+	return keepers;
 }

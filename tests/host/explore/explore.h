@@ -7,6 +7,8 @@
  *   keep stores back          the newest of those that the CPU that stops has made since its last
  *                             fence; other CPUs do not see them until it goes on (buffer.c)
  *   let an interrupt wait     for some points more of the CPU that it was sent to
+ *   keep a translation        another CPU goes on using what a page-table store takes away, until
+ *                             it flushes (stale.c)
  *
  * The default is to do none of these: a CPU runs until it waits, and then the next one in turn. A
  * schedule is the list of choices that differ from the default. Boot, the beginning of a case (as
@@ -19,6 +21,7 @@
  *   text.c      schedules as text
  *   weak.c      fences and locked instructions that are weakened on purpose
  *   buffer.c    store buffers, and the functions that the compiler calls for each access
+ *   stale.c     translations that CPUs keep
  *
  * Sources of the ideas: Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing of
  * Multithreaded Programs", PLDI 2007; Burckhardt, Kothari, Musuvathi and Nagarakatte, "A Randomized
@@ -41,12 +44,19 @@ enum {
 	PROGRAM_MAX = 1 << 23 /* bytes of the program's code */
 };
 
-/* One choice that differs from the default. Exactly one of the two kinds. */
+/* As in a text. */
+enum choice_kind {
+	RUN = '>',  /* CPU `value` runs, and `keep` stores stay back */
+	HOLD = '!', /* its interrupt waits for `value` points, 1 or more */
+	STALE = '*' /* CPU `value` keeps the translation that is taken away */
+};
+
+/* One choice that differs from the default. */
 struct choice {
-	u32 point;         /* the CPU's own, counted from the first choice */
-	u16 cpu;           /* the CPU that is at the point */
-	u16 hold;          /* > 0: its interrupt waits for this many points */
-	u16 to, keep;      /* else: CPU `to` runs, and `keep` stores stay back */
+	u32 point; /* the CPU's own, counted from the first choice */
+	u16 cpu;   /* the CPU that is at the point */
+	u16 value, keep;
+	enum choice_kind kind;
 	const void *place; /* code address; of a text: NULL */
 	const char *name;  /* of a text: the function that the place must be in; else NULL */
 };
@@ -56,6 +66,7 @@ enum strategy { IN_TURN, RANDOM_WALK, PCT, POS, DFS, REPLAY };
 /* What one machine is to do. Set by the runner before it forks the machine. */
 struct explore_request {
 	enum strategy strategy;
+	bool fresh; /* no CPU keeps a translation, except as a replay says */
 	u64 seed;
 	unsigned depth; /* PCT: of the bugs to be found, 1 or more; DFS: choices, at most */
 	u64 decisions;  /* PCT: about how many the case has */
@@ -127,6 +138,7 @@ void choose_begin(void);
  */
 cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep);
 u32 choose_hold(void);          /* points for which a new interrupt waits; usually 0 */
+u64 choose_stale(u64 others);   /* which of these CPUs keep a translation; usually none */
 void choose_relaxed(cpu_t cpu); /* this CPU waits: others go first from now on */
 /* Ends the machine if a choice of a replay was not made, or, once the case is over, is left. */
 void choose_passed(bool over);
@@ -143,6 +155,13 @@ void buffer_drain(cpu_t cpu);  /* all stores of that CPU are final now */
 void buffer_take_back(cpu_t cpu, u32 keep, const void *live);
 void buffer_lay_over(cpu_t cpu); /* it goes on */
 
+/* stale.c */
+u64 stale_choose(const struct host_pte *pte, u64 value); /* CPUs that keep what it takes away */
+void stale_keep(u64 keepers, const struct host_pte *pte, u64 old); /* it is final now */
+void stale_show(bool shown);           /* map what this CPU keeps, or what the tables say now */
+void stale_drop(virt_t at, u64 bytes); /* this CPU keeps nothing there any more */
+void *stale_alias(void *addr);         /* as host_alias(), for this CPU */
+
 /*
  * weak.c: for fences.py, which asks whether each fence and each locked instruction is needed. True
  * at the places whose offsets in the program stand in -w. There a fence is none, and a locked
@@ -152,7 +171,7 @@ bool explore_weak(const void *place);
 void weak_parse(const char *text); /* offsets, in hexadecimal, separated by commas */
 void weak_print(void);             /* the places that schedules of this case have reached */
 
-/* text.c: "CPU.POINT:FUNCTION>TO~KEEP" or "CPU.POINT:FUNCTION!HOLD", separated by commas */
+/* text.c: "CPU.POINT:FUNCTION", then ">CPU~STORES", "!POINTS" or "*CPU"; separated by commas */
 void schedule_print(const struct choice *choice, u32 count);
 /*
  * Returns the choices and their number, or ends the process and names the place of the mistake. The

@@ -5,11 +5,12 @@
  * only messages to idle CPUs are not made before.
  *
  *	ashlar-host [-c cpus] [-m ram] [-k words] [-t seconds] [-S schedules] [-s seed]
- *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-l] [-q] pattern
+ *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-f] [-l] [-q] pattern
  *
  *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy;
  *	             `all` takes turns of the first three, PCT with depths 1 to 4. The first draws
  *	             nothing. pct3: PCT with depth 3; dfs1: at most one choice (dfs: two)
+ *	-f           search only schedules in which no CPU keeps a translation
  *	-q           do not minimise what fails
  *	-w offsets   weaken these fences and locked instructions, and print those that are reached
  *	-R schedule  replay this one (text.c) of the case that matches, and show the output
@@ -64,7 +65,7 @@ static struct {
 	unsigned depth; /* 0: of no strategy in particular */
 	const char *words;
 	char *replay;
-	bool quick, weak;
+	bool quick, weak, fresh;
 } options = {.schedules = 100, .seed = 1, .words = ""};
 
 /* What is known of the case that is explored. */
@@ -132,6 +133,7 @@ static struct explore_request request_of(u32 index)
 {
 	struct explore_request r = {.seed = options.seed * 0x9e3779b97f4a7c15ULL + index};
 
+	r.fresh = options.fresh;
 	r.strategy = options.strategy;
 	if (index == 0)
 		r.strategy = REPLAY; /* of nothing */
@@ -472,7 +474,7 @@ int main(int argc, char **argv)
 	without_random_addresses(argv);
 	host_config.cpus = 3;
 	host_config.ram = MIB(128);
-	while ((option = getopt(argc, argv, "c:m:k:t:S:s:p:R:w:lq")) != -1) {
+	while ((option = getopt(argc, argv, "c:m:k:t:S:s:p:R:w:flq")) != -1) {
 		switch (option) {
 		case 'k':
 			options.words = optarg;
@@ -492,6 +494,9 @@ int main(int argc, char **argv)
 		case 'w':
 			weak_parse(optarg);
 			options.weak = true;
+			break;
+		case 'f':
+			options.fresh = true;
 			break;
 		case 'l':
 			list = true;

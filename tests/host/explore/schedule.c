@@ -216,6 +216,8 @@ static void run(cpu_t to, u32 keep)
 {
 	const cpu_t from = explore_here;
 
+	if (exploring)
+		stale_show(false);
 	buffer_take_back(from, keep, cpus[from].frame);
 	cpus[from].percpu = host_this_cpu;
 	explore_here = to;
@@ -223,6 +225,8 @@ static void run(cpu_t to, u32 keep)
 	host_this_cpu = cpus[to].percpu;
 	switch_stacks(&cpus[from].sp, cpus[to].sp);
 	buffer_lay_over(from);
+	if (exploring)
+		stale_show(true);
 }
 
 /* The runner takes the place of the machine. What follows is run by each of its children. */
@@ -363,8 +367,10 @@ __attribute__((noinline)) void host_point(enum host_point kind, const void *obje
 	if (kind == HOST_IPI) /* the real one fences first: arch/x86_64/traps/apic.c */
 		buffer_drain(explore_here);
 	explore_point(kind, object, CALLER);
-	if (kind == HOST_FLUSH) /* Intel SDM vol. 3A, 9.3: INVLPG and MOV to CR3 serialise */
+	if (kind == HOST_FLUSH) { /* Intel SDM vol. 3A, 9.3: INVLPG and MOV to CR3 serialise */
 		buffer_drain(explore_here);
+		stale_drop((virt_t)object, object ? PAGE_SIZE : UINT64_MAX);
+	}
 }
 
 __attribute__((noinline)) void host_interrupts_on(void)
@@ -525,6 +531,7 @@ bool __wrap_test_after_case(void)
 	if (exploring) {
 		choose_passed(true);
 		exploring = false;
+		stale_show(false);
 		for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
 			buffer_drain(i);
 	}

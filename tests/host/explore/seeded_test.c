@@ -1,5 +1,5 @@
 /*
- * Three mistakes to find, for people who learn to use the explorer, and for its own tests. Without
+ * Four mistakes to find, for people who learn to use the explorer, and for its own tests. Without
  * the word test.seeded_bug= on the command line the code is right.
  *
  *	make explore T='host.seeded.*' CMDLINE='test.seeded_bug=2'
@@ -7,6 +7,8 @@
  *	1   two CPUs increase a counter by a load and a store
  *	2   two CPUs say that they enter, and look whether the other has, without a fence
  *	3   a CPU waits for a flag that another sets without waking it
+ *	4   a mapping gets another page without a round. No frame is given back, so the watcher of
+ *	    stale translations (check.c) has nothing to say: what a CPU writes to the old page shows
  */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
@@ -14,10 +16,13 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/cpus.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
+#include "mm/map/pgtable.h"
+#include "mm/mm.h"
 #include "tests/kernel/cpus.h"
 
-enum { LOST_UPDATE = 1, NO_FENCE, NO_WAKE, BUGS = NO_WAKE };
+enum { LOST_UPDATE = 1, NO_FENCE, NO_WAKE, NO_ROUND, BUGS = NO_ROUND };
 
 static u64 seeded_bug;
 OPTION_U64(test.seeded_bug, seeded_bug, 0, BUGS, "mistake in the cases host.seeded.*; 0: none");
@@ -81,4 +86,47 @@ TEST(host_seeded, a_cpu_that_waits_is_woken)
 	REQUIRE(work_start(other, set_flag, (void *)&self) == 0);
 	EXPECT(cpu_wait(&flag, 0));
 	work_wait(other, 0);
+}
+
+static struct page *pages[2];
+static u32 *mapped;
+
+/* Map that page at `mapped`. */
+static void map_instead(struct page *page)
+{
+	const virt_t virt = (virt_t)mapped;
+
+	pte_store(pgtable_entry(pgtable_root(), virt, PT_PAGE, NULL, NULL), virt, PT_PAGE,
+		  pte_make(page_pfn(page), PT_PAGE, PT_RW));
+	if (seeded_bug != NO_ROUND)
+		shootdown_full(SHOOTDOWN_ALL_CPUS);
+}
+
+/* CPU 0 maps the second page, and then CPU 1 writes. */
+static void map_or_write(void *unused)
+{
+	(void)unused;
+	if (cpu_id() == 0) {
+		map_instead(pages[1]);
+		atomic_store_release(&flag, 1);
+	}
+	if (cpu_id() == 1) {
+		CPUS_AWAIT(atomic_load_acquire(&flag));
+		atomic_store_relaxed(mapped, 1);
+	}
+}
+
+TEST(host_seeded, a_write_goes_to_the_page_that_is_mapped)
+{
+	SKIP_ON_ONE_CPU();
+	flag = 0;
+	for (u32 i = 0; i < 2; i++)
+		REQUIRE((pages[i] = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE)));
+	REQUIRE((mapped = page_map(pages[0], PAGE_SIZE)));
+	cpus_run_together(map_or_write, NULL);
+	EXPECT_EQ(*(u32 *)page_address(pages[1]), 1);
+	map_instead(pages[0]);
+	page_unmap(mapped);
+	page_free(pages[0]);
+	page_free(pages[1]);
 }
