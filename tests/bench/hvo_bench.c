@@ -37,7 +37,6 @@
 #include "kernel/run/bench.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/memmap/block_state.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section_close.h"

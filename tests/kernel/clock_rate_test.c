@@ -2,7 +2,6 @@
 #include "arch/x86_64/time/clock_rate.h"
 
 #include <arch/barrier.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"

@@ -5,7 +5,6 @@
  */
 #include "kernel/core/context.h"
 
-#include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
 

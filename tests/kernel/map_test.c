@@ -3,7 +3,6 @@
  * unmapping. A misuse of mappings is refused by name and changes nothing.
  */
 #include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/peek.h>
 

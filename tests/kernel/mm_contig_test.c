@@ -15,14 +15,12 @@
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
 
 /* AT, RANGE: blocks of a small arena's real memory */
 enum { AT = 2, RANGE = 3, FAULTS_MAX = 1000 };

@@ -10,7 +10,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"

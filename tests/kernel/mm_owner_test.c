@@ -13,7 +13,6 @@
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
-#include "tests/kernel/modes.h"
 
 /* Borrow an arena that has only real memory, so that its pages may be written to. */
 static struct arena *borrow_watched(u32 watch)

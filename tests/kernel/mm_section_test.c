@@ -6,14 +6,11 @@
 #include <arch/barrier.h>
 #include <arch/clock.h>
 
-#include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/page_alloc.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"

@@ -5,7 +5,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
-#include "mm/hvo/hvo.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/isolate.h"
@@ -14,7 +13,6 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/provoke.h"
-#include "tests/kernel/random.h"
 
 /* An arena for pages that are freed as pcp.type_cache=off frees them. */
 static struct arena *borrow(void)

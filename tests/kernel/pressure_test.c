@@ -3,7 +3,6 @@
  */
 #include <arch/atomic.h>
 #include <arch/clock.h>
-#include <arch/cpu.h>
 
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"

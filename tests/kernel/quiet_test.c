@@ -5,7 +5,6 @@
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/clock.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/context.h"
 #include "kernel/core/cpus.h"
