@@ -278,17 +278,13 @@ static void close_first(void *arg)
 		atomic_fetch_add(&c->closed, 1);
 }
 
-TEST(mm_section, of_several_cpus_that_close_it_one_does)
+TEST_ARENA(mm_section, of_several_cpus_that_close_it_one_does,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct closers c = {.a = arena_borrow(MIB(2), .phantom = GIB(1))};
+	struct closers c = {.a = a};
 
-	if (!c.a)
-		return;
-	EXPECT_EQ(section_open(&c.a->mm, arena_phantom_block(c.a) / SECTION_BLOCKS,
-			       SECTION_ON_DEMAND),
+	EXPECT_EQ(section_open(&a->mm, arena_phantom_block(a) / SECTION_BLOCKS, SECTION_ON_DEMAND),
 		  0);
 	cpus_run_together(close_first, &c);
 	EXPECT_EQ(c.closed, 1);
-	EXPECT(arena_accounted(c.a));
-	arena_return(c.a);
 }
