@@ -1,7 +1,7 @@
 /*
  * Calls of mm.h from contexts in which they are not allowed (kernel/core/context.h). Each must end
- * the machine, in any build, and name the error. tests/kernel/context_test.c has a case for each, and
- * tests/qemu/test_context.py a run for some.
+ * the machine, in any build, and name the error. Hosted, tests/kernel/context_test.c makes most of
+ * them; tests/qemu/test_context.py has runs of a kernel.
  */
 #include "tests/bench/misuse.h"
 

@@ -474,27 +474,6 @@ TEST_ARENA(mm_bad, a_reported_frame_is_out_before_it_can_be_given_out, arena_bor
 	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
 }
 
-/*
- * More frames are reported than can be noted. Those that were noted are taken out of use, and then
- * there is room for new reports.
- */
-TEST_ARENA(mm_bad, a_storm_of_reports_is_survived, arena_borrow(MIB(16)))
-{
-	enum { KNOWN = 40 };
-	const pfn_t pfn = (a->start + MIB(9)) >> PAGE_SHIFT;
-
-	for (unsigned i = 0; i < KNOWN; i++)
-		EXPECT_EQ(mm_mark_bad(&a->mm, pfn + i), 0);
-	for (unsigned i = 0; i <= KNOWN; i++)
-		mm_report_bad(&a->mm, pfn + i); /* the last report is lost */
-	bad_frames_take_reported(&a->mm);
-	EXPECT_EQ(arena_usage(a).bad, KNOWN);
-	for (unsigned i = 0; i < 1000; i++)
-		mm_report_bad(&a->mm, pfn + KNOWN);
-	bad_frames_take_reported(&a->mm);
-	expect_out_of_use(a, 0, pfn + KNOWN, KNOWN + 1);
-}
-
 /* ---- several CPUs ---- */
 
 static struct {

@@ -38,14 +38,6 @@ TEST_ARENA(mm_page, every_order_is_one_aligned_compound_page,
 	EXPECT_EQ(arena_usage(a).in_use, 0);
 }
 
-TEST(mm_page, orders_that_do_not_exist_are_refused)
-{
-	EXPECT(page_alloc(MAX_ORDER + 1, USE_MOVABLE, 0, NODE_NONE) == NULL);
-	EXPECT(page_alloc(BLOCK_ORDER + 1, USE_MOVABLE, 0, NODE_NONE) == NULL);
-	EXPECT(page_alloc(~0u, USE_MOVABLE, 0, NODE_NONE) == NULL);
-	EXPECT(page_alloc(0, (enum page_use)77, 0, NODE_NONE) == NULL);
-}
-
 /*
  * PAGE_NODE with such a node finds nothing, even if pages of other nodes lie ready. Without
  * PAGE_NODE, such a node means this CPU's own.

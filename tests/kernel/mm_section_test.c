@@ -59,20 +59,6 @@ TEST_ARENA(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one
 	sections_close_all(&a->mm);
 }
 
-TEST_ARENA(mm_section, what_cannot_be_opened_says_why, arena_borrow(MIB(2), .phantom = GIB(1)))
-{
-	const u64 section = arena_phantom_block(a) / SECTION_BLOCKS;
-
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), -EEXIST);
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), -EEXIST);
-	EXPECT_EQ(section_open(&a->mm, section - 1, SECTION_ON_DEMAND), -ENODEV); /* a hole */
-	EXPECT_EQ(section_open(&a->mm, section + GIB_SECTIONS, SECTION_ON_DEMAND), -ENODEV);
-	EXPECT_EQ(section_open(&a->mm, ~0ULL, SECTION_ON_DEMAND), -ENODEV);
-	EXPECT_EQ(section_close(&a->mm, section + 1), -ENODEV); /* it was never opened */
-	EXPECT_EQ(section_close(&a->mm, section - 1), -ENODEV);
-}
-
 /*
  * The RAM is 4 MiB and, a section further, 1 MiB that needs private struct pages. Metadata memory
  * has one frame left, which the table needs, and nothing to grow into.

@@ -162,18 +162,6 @@ TEST(mm_pressure, each_is_asked_once_in_turn)
 	hoard_empty(&hoard);
 }
 
-TEST(mm_pressure, eight_may_register)
-{
-	virt_t i;
-
-	for (i = 0; i < 8; i++)
-		EXPECT_EQ(pressure_register(has_nothing, (void *)i), 0);
-	EXPECT_EQ(pressure_register(has_nothing, (void *)8), (u64)-ENOSPC);
-	pressure_unregister(has_nothing, (void *)8); /* not there */
-	for (i = 0; i < 8; i++)
-		pressure_unregister(has_nothing, (void *)i);
-}
-
 /* ---- huge mappings ---- */
 
 static bool grow_pool(void *ctx, unsigned order)
