@@ -89,10 +89,9 @@ TEST_ARENA(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice,
 	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
 	struct block_list list = BLOCK_LIST_INIT;
 	struct contig_stats stats = {0};
-	struct zone *zone;
 	u16 seen = 0;
+	struct zone *zone = arena_phantom_zone(a);
 
-	zone = arena_phantom_zone(a);
 	arena_open_all(a);
 	turns_at(&zone->lock, &seen);
 	EXPECT_EQ(contig_take(zone, arena_phantom_block(a) + OFF, COUNT, &how, &list, &stats), 0);

@@ -119,9 +119,8 @@ static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)
 TEST_ARENA(mm_bad, frames_named_at_boot_are_nobodys,
 	   arena_borrow(MIB(16), .bad = {{MIB(5) + KIB(12), KIB(8)}, {MIB(9), KIB(4)}}))
 {
-	pfn_t pfn;
+	const pfn_t pfn = (a->start + MIB(5) + KIB(12)) >> PAGE_SHIFT;
 
-	pfn = (a->start + MIB(5) + KIB(12)) >> PAGE_SHIFT;
 	EXPECT_EQ(arena_usage(a).bad, 3);
 	EXPECT_EQ(arena_usage(a).reserved, 0);
 	EXPECT(arena_accounted(a));
@@ -413,9 +412,8 @@ TEST_ARENA(mm_bad, what_is_no_free_ram_is_refused_or_waited_for,
 	   arena_borrow(MIB(16), .hole = {{MIB(9) + KIB(12), KIB(36)}},
 			.firmware = {{MIB(11), KIB(8)}}))
 {
-	pfn_t first;
+	const pfn_t first = a->start >> PAGE_SHIFT;
 
-	first = a->start >> PAGE_SHIFT;
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(9) / PAGE_SIZE + 3), -EINVAL); /* a hole */
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE), -EINVAL); /* a firmware range */
 	/* beyond the end of RAM */

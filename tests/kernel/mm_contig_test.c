@@ -155,9 +155,8 @@ TEST_ARENA(mm_contig, a_range_given_back_leaves_out_pages_with_references, arena
 TEST_ARENA(mm_contig, impossible_ranges_are_refused,
 	   arena_borrow(MIB(32), .nodes = 2, .hole = {{MIB(20), MIB(4)}}))
 {
-	pfn_t first;
+	const pfn_t first = a->start >> PAGE_SHIFT;
 
-	first = a->start >> PAGE_SHIFT;
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, 0), (u64)-EINVAL);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES + 1, BLOCK_FRAMES),
 		  (u64)-EINVAL);

@@ -316,8 +316,7 @@ TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
 	const cpu_t cpu = cpus_find_other();
 	u32 begun;
 
-	if (cpu == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	if (!borrow_needy(&n))
 		return;
 	g = (struct grower){.node = n.node[0]};
@@ -433,11 +432,9 @@ TEST_ARENA(mm_meta, one_block_serves_all_cpus_and_those_of_two_nodes_in_one_gib_
 	   arena_borrow(MIB(16), .nodes = 2))
 {
 	struct growers g = {.a = a};
-	u64 blocks;
-	cpu_t cpus;
+	const u64 blocks = a->mm.node[0].meta.blocks;
+	const cpu_t cpus = cpus_run_together(reserve_one, &g);
 
-	blocks = a->mm.node[0].meta.blocks;
-	cpus = cpus_run_together(reserve_one, &g);
 	EXPECT_EQ(a->mm.node[0].meta.blocks, blocks + 1);
 	meta_unreserve(&a->mm.node[0], META_TAILS, cpus);
 	cpus_run_together(grow_and_shrink, &g);

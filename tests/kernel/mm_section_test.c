@@ -67,11 +67,10 @@ TEST_ARENA(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for,
 	   arena_borrow(MIB(256), .hole = {{MIB(4), MIB(251)}}))
 {
 	struct block_list taken = BLOCK_LIST_INIT;
-	struct node *node;
 	struct page peeked;
 	u64 section, frames;
+	struct node *node = &a->mm.node[0];
 
-	node = &a->mm.node[0];
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	REQUIRE(block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &taken) == 1);
 	frames = node->meta.free[META_LASTING] - 1;
@@ -176,11 +175,9 @@ TEST_ARENA(mm_section, in_use_it_is_not_closed_and_nothing_changes,
 TEST_ARENA(mm_section, a_hole_does_not_keep_it_open_but_a_set_aside_range_does,
 	   arena_borrow(MIB(256), .hole = {{MIB(192), MIB(2)}}))
 {
-	u64 section;
-	u32 cma;
+	const u64 section = arena_block(a) / SECTION_BLOCKS + 1;
+	const u32 cma = (u32)section * SECTION_BLOCKS + 3;
 
-	section = arena_block(a) / SECTION_BLOCKS + 1;
-	cma = (u32)section * SECTION_BLOCKS + 3;
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	EXPECT_EQ(migratetype_set(&a->mm, cma, 1, MIGRATE_CMA), 0);
 	EXPECT_EQ(section_close(&a->mm, section), -EBUSY);

@@ -256,8 +256,7 @@ TEST(mm_pressure, a_function_that_was_unregistered_runs_no_more)
 {
 	struct race race = {.roles = 0};
 
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	cpus_run_together(ask_or_register, &race);
 	EXPECT_EQ(race.late, 0);
 	cpus_note_met(race.runs, "calls of the function");
