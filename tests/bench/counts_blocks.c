@@ -10,7 +10,6 @@
 #include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/counts.h"

@@ -6,7 +6,6 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/counts.h"
-#include "tests/kernel/modes.h"
 
 enum { SEVERAL = 512 };
 

@@ -32,7 +32,6 @@
 #include "kernel/core/padata.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
 #include "mm/clear/clear.h"
@@ -41,6 +40,7 @@
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/sort.h"
+#include "tests/kernel/rounds.h"
 
 enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 1024 };
 /* limits for the runs of one size and number of CPUs beyond the least: this CPU's own time ... */
@@ -152,14 +152,6 @@ static u64 faults_so_far(u64 page)
 
 	huge_usage(&usage);
 	return usage.faults[page == GIB(1) ? 2 : 1];
-}
-
-static u64 rounds_so_far(void)
-{
-	struct shootdown_stats stats;
-
-	shootdown_stats_read(&stats);
-	return stats.flushes;
 }
 
 /*

@@ -19,7 +19,6 @@
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
 #include "tests/bench/spread.h"
-#include "tests/kernel/modes.h"
 
 enum { ROWS_MAX = 7, RUNS_MAX = 21, FILL_PERCENT = 98 };
 

@@ -25,7 +25,6 @@
 #include "tests/bench/gigablock_age.h"
 #include "tests/bench/sort.h"
 #include "tests/kernel/chain.h"
-#include "tests/kernel/modes.h"
 
 enum { TRIES = 100, RELEASED = 50, GIBS_LEAST = 4, HUGE_MOST = 256 };
 

@@ -37,11 +37,11 @@
 #include "kernel/run/bench.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/memmap/block_state.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
+#include "tests/kernel/rounds.h"
 #include "tests/kernel/modes.h"
 
 enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21 };
@@ -132,15 +132,13 @@ static void leg_end(struct leg *leg)
 /* Rounds that were put off until a page is given to a user. */
 static u64 flushes_of_first_use(void)
 {
-	struct shootdown_stats before, after;
-	struct page *page;
+	const u64 before = rounds_so_far();
+	struct page *page = pool_page_take(hvo_pool(), NODE_NONE, POOL_ANY);
+	const u64 rounds = rounds_so_far() - before;
 
-	shootdown_stats_read(&before);
-	page = pool_page_take(hvo_pool(), NODE_NONE, POOL_ANY);
-	shootdown_stats_read(&after);
 	if (page)
 		pool_page_give(hvo_pool(), page);
-	return after.flushes - before.flushes;
+	return rounds;
 }
 
 /* Grow and shrink once from the state hvo_leg_begin() made. False if pages were lost. */

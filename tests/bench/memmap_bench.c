@@ -27,7 +27,6 @@
 #include "mm/memmap/zone.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/section_memmap.h"
-#include "tests/kernel/modes.h"
 
 enum { ROWS_MAX = 11 };
 

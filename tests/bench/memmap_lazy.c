@@ -13,7 +13,6 @@
 #include "mm/zone/section_close.h"
 #include "tests/bench/memmap_bench.h"
 #include "tests/kernel/chain.h"
-#include "tests/kernel/modes.h"
 
 /*
  * Hosted with real mappings, making all struct pages takes a system call for each frame; there are

@@ -1,6 +1,7 @@
 /*
  * Calls of mm.h from contexts in which they are not allowed (kernel/core/context.h). Each must end
- * the machine, in any build, and name the error. tests/qemu/test_context.py has a run for each.
+ * the machine, in any build, and name the error. Hosted, tests/kernel/context_test.c makes most of
+ * them; tests/qemu/test_context.py has runs of a kernel.
  */
 #include "tests/bench/misuse.h"
 
@@ -8,11 +9,14 @@
 #include <arch/clock.h>
 #include <arch/irq.h>
 
+#include "kernel/core/call.h"
 #include "kernel/core/lock.h"
+#include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mm.h"
+#include "tests/kernel/cpus.h"
 
 static struct page *page;
 static volatile u8 *untouched;
@@ -60,6 +64,26 @@ static void grow(void *arg)
 	pool_grow(&pool_2m, hvo_mode_selected(), 1);
 }
 
+static void map_registers(void *arg)
+{
+	(void)arg;
+	mmio_map(0xfec00000, PAGE_SIZE);
+}
+
+static void flush_one(void *arg)
+{
+	struct shootdown_batch batch = {0};
+
+	(void)arg;
+	shootdown_batch_add(&batch, (virt_t)&page, 1);
+	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
+}
+
+static void call(void *arg)
+{
+	call_cpus(&cpus_online, alloc, arg);
+}
+
 static void with_lock(irq_fn *fn)
 {
 	struct spinlock lock = SPINLOCK_INIT(LOCK_POOL);
@@ -78,6 +102,11 @@ static void in_interrupt(irq_fn *fn)
 			cpu_relax();
 }
 
+static void in_call(irq_fn *fn)
+{
+	call_cpu(cpus_find_other(), fn, NULL);
+}
+
 static const struct {
 	const char *name;
 	void (*from)(irq_fn *fn);
@@ -88,10 +117,17 @@ static const struct {
 	{"free-in-interrupt", in_interrupt, give},
 	{"put-in-interrupt", in_interrupt, put},
 	{"touch-in-interrupt", in_interrupt, touch},
+	{"alloc-in-call", in_call, alloc},
+	{"alloc-noflush-in-call", in_call, alloc_without_flush},
+	{"free-in-call", in_call, give},
+	{"put-in-call", in_call, put},
+	{"map-in-call", in_call, map_registers},
 	{"alloc-with-lock", with_lock, alloc},
 	{"free-with-lock", with_lock, give},
 	{"touch-with-lock", with_lock, touch},
 	{"round-with-lock", with_lock, flush},
+	{"ranged-round-with-lock", with_lock, flush_one},
+	{"call-with-lock", with_lock, call},
 	{"grow-with-lock", with_lock, grow},
 };
 

@@ -27,7 +27,7 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_types.h"
 #include "mm/zone/migratetype.h"
-#include "tests/bench/sort.h"
+#include "tests/bench/spread.h"
 
 enum {
 	BATCH = 10000,
@@ -208,16 +208,6 @@ static void print_way(unsigned way, unsigned rounds)
 	print(" %8llu %7llu\n", leg->stats.drain_lookups, leg->stale);
 }
 
-static s64 square_root(u64 x)
-{
-	u64 root = 0;
-
-	for (u64 bit = 1ULL << 31; bit; bit >>= 1)
-		if ((root + bit) * (root + bit) <= x)
-			root += bit;
-	return (s64)root;
-}
-
 /*
  * Mean and half width of the 95% interval of ROUNDS ratios in units of 1/100000, by Student's t
  * with 9 degrees of freedom.
@@ -232,7 +222,7 @@ static void interval(const s64 ratio[ROUNDS], s64 *mean, s64 *half)
 	*mean /= ROUNDS;
 	for (unsigned i = 0; i < ROUNDS; i++)
 		squares += (u64)((ratio[i] - *mean) * (ratio[i] - *mean));
-	*half = 2262 * square_root(squares / (ROUNDS - 1)) / 3162; /* t * sd / sqrt(10) */
+	*half = 2262 * (s64)spread_root(squares / (ROUNDS - 1)) / 3162; /* t * sd / sqrt(10) */
 }
 
 static u64 both(const struct leg *leg)

@@ -14,7 +14,6 @@
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
 #include "kernel/core/printk.h"
-#include "kernel/core/shootdown.h"
 #include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
@@ -30,6 +29,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/modes.h"
+#include "tests/kernel/rounds.h"
 
 enum { ON_DEMAND_BLOCKS = 16 };
 
@@ -49,14 +49,6 @@ struct step {
 };
 
 /* ---- showing ---- */
-
-static u64 rounds_now(void)
-{
-	struct shootdown_stats stats;
-
-	shootdown_stats_read(&stats);
-	return stats.flushes;
-}
 
 /* Eight entries: H head, t shared tail page, p private, - nothing. */
 static void show_line(const struct tour *tour, const pte_t *line)
@@ -125,7 +117,7 @@ static bool state_is(const struct tour *tour, enum block_state state)
 static bool run_steps(struct tour *tour, const struct step *step)
 {
 	for (; step->what; step++) {
-		const u64 rounds = rounds_now();
+		const u64 rounds = rounds_so_far();
 
 		if (!go_on(tour))
 			return false;
@@ -134,7 +126,7 @@ static bool run_steps(struct tour *tour, const struct step *step)
 		if (!step->run(tour))
 			return false;
 		show(tour, "after");
-		print("      flush rounds: %llu\n", rounds_now() - rounds);
+		print("      flush rounds: %llu\n", rounds_so_far() - rounds);
 		if (!state_is(tour, step->after))
 			return false;
 	}

@@ -306,7 +306,9 @@ static const struct shape {
 	{273, "bs"},     {281, "fbn00"}, {285, "f0ss"}, {290, "n"},      {292, "ff0"},
 	{293, "b0"},     {295, "fvns"},  {296, "fvns"}, {302, "0n0b"},   {309, "bb0"},
 	{316, "dpdpn"},  {318, "bsn"},   {319, "p0"},   {324, "n0"},     {327, "fvns00"},
-	{328, "fvns00"}, {332, "dp00b"}, {436, "ffn"},  {441, "fbnt0"},
+	{328, "fvns00"}, {332, "dp00b"}, {436, "ffn"},  {441, "fbnt0"},  {16, "f"},
+	{73, "f"},       {74, "f"},      {75, "f"},     {91, "f"},       {93, "f"},
+	{221, "f"},
 };
 
 static u64 vectors(struct fuzz_worker *w)
@@ -402,13 +404,9 @@ static void tame_range(struct fuzz_worker *w, u64 *start, u64 *size)
 /* Is the first argument a descriptor? */
 static bool takes_descriptor(unsigned number)
 {
-	static const u16 takes[] = {0,   1,   3,   5,   8,   16,  17,  18,  19,  20,  32,
-				    33,  72,  73,  74,  75,  77,  81,  91,  93,  138, 217,
-				    221, 232, 233, 281, 285, 292, 295, 296, 327, 328, 441};
-
-	for (size_t i = 0; i < ARRAY_LEN(takes); i++)
-		if (takes[i] == number)
-			return true;
+	for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
+		if (shapes[i].number == number)
+			return shapes[i].kinds[0] == 'f';
 	return false;
 }
 

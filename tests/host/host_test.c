@@ -17,13 +17,12 @@
 #include <arch/tlb.h>
 
 #include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/map/pgtable.h"
 #include "tests/host/host.h"
+#include "tests/kernel/must_end.h"
 
 static pfn_t next_frame = HOST_IMAGE_START >> PAGE_SHIFT;
 
@@ -51,22 +50,10 @@ static u64 *word_of(pfn_t pfn)
 	return phys_to_virt(pfn << PAGE_SHIFT);
 }
 
-static void expect_panic(const char *text)
-{
-	print(HOST_EXPECT_CRASH "%s\n", text);
-}
-
-static void no_panic_came(void)
-{
-	test_fail(__FILE__, __LINE__, "the announced panic did not come");
-}
-
 /* The frame must not be used again yet; the panic says why. */
 static void expect_not_free(pfn_t frame, const char *text)
 {
-	expect_panic(text);
-	check_frames_reused(frame, 1);
-	no_panic_came();
+	MUST_END(text, check_frames_reused(frame, 1));
 }
 
 /*
@@ -124,9 +111,7 @@ TEST(host_watch, entries_below_a_new_size_wait_for_a_round)
 {
 	pte_t *ptes = split_leaf();
 
-	expect_panic("in another mapping size");
-	pte_store(&ptes[1], window() + PAGE_SIZE, PT_PAGE, 0);
-	no_panic_came();
+	MUST_END("in another mapping size", pte_store(&ptes[1], window() + PAGE_SIZE, PT_PAGE, 0));
 }
 
 /* A frame that was mapped writable and then unmapped. */
@@ -171,10 +156,10 @@ TEST(host_watch, a_sleeper_that_wakes_without_flushing_is_caught)
 	frame = unmapped_frame();
 	tlb_flush_local_all();
 	check_frames_reused(frame, 1);
-	expect_panic("CPU 1 woke and went on without flushing");
+	MUST_END_SAYING("CPU 1 woke and went on without flushing");
 	ipi_send(1);
 	clock_delay_ns(10 * NS_PER_S);
-	no_panic_came();
+	STILL_THERE();
 }
 
 static void stay_until(void *arg)

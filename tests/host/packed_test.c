@@ -12,7 +12,6 @@
 #include "tests/kernel/chain.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/random.h"
-#include "tests/kernel/modes.h"
 
 enum { MANY = 1 << 20, SLOTS = 1 << 16, HELD_ORDER = 4 };
 

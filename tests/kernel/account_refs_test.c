@@ -14,7 +14,6 @@
 #include "mm/mapping/huge_map.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
-#include "mm/page/page_owner.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"

@@ -17,7 +17,6 @@
 #include "mm/zone/isolate.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/listed.h"
-#include "tests/kernel/modes.h"
 
 /*
  * Borrow an arena with memory of every kind: free in small pieces and in whole blocks, in use,

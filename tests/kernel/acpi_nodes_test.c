@@ -216,26 +216,3 @@ TEST(acpi_devices, dmar_says_whether_firmware_opts_out_of_x2apic)
 	table = build_view(37);
 	EXPECT(!acpi_dmar_opts_out(&table));
 }
-
-TEST(acpi_devices, spcr)
-{
-	struct acpi_table table;
-	struct acpi_spcr spcr;
-
-	build_begin("SPCR", 2);
-	build_zeros(44);
-	address(40, ACPI_SPACE_IO, 0x2f8);
-	build_poke(58, 7, 1);
-	build_finish();
-	table = build_view(build.len);
-	EXPECT_EQ(acpi_spcr_parse(&table, &spcr), 0);
-	EXPECT_EQ(spcr.base.addr, 0x2f8);
-	EXPECT_EQ(spcr.baud, 7);
-	EXPECT_EQ(acpi_spcr_bits(&spcr), 115200);
-	spcr.baud = 3;
-	EXPECT_EQ(acpi_spcr_bits(&spcr), 9600);
-	spcr.baud = 200;
-	EXPECT_EQ(acpi_spcr_bits(&spcr), 0);
-	table = build_view(51);
-	EXPECT_EQ(acpi_spcr_parse(&table, &spcr), -EINVAL);
-}

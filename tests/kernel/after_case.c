@@ -6,7 +6,6 @@
  */
 #include <arch/clock.h>
 
-#include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"

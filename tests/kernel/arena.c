@@ -24,7 +24,6 @@
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
 
 static struct arena arenas[VMEMMAP_WINDOWS - 1]; /* window 0 belongs to the machine */
 

@@ -388,8 +388,7 @@ TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
 {
 	const cpu_t cpu = cpus_find_other();
 
-	if (cpu == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	__builtin_memset(&answering, 0, sizeof(answering));
 	REQUIRE(work_start(cpu, clear_with_interrupts_off, (void *)(virt_t)mode_named("multi")) ==
 		0);

@@ -2,7 +2,6 @@
 #include "arch/x86_64/time/clock_rate.h"
 
 #include <arch/barrier.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
@@ -67,8 +66,7 @@ TEST(arch_clock, a_rate_that_changes_is_never_read_half)
 	struct reading r = {.rates.now = &r.rates.slot[0]};
 	const cpu_t cpu = cpus_find_other();
 
-	if (cpu == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	clock_rate_change(&r.rates, 0, hz_of(0));
 	REQUIRE(work_start(cpu, read_on, &r) == 0);
 	for (u64 n = 1; n <= CHANGES; n++) {

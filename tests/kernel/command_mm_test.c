@@ -2,12 +2,9 @@
  * Commands that look into memory and change it: their output is true, and they give back what they
  * took.
  */
-#include "kernel/console/command.h"
 #include "kernel/core/fail.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/memmap/page.h"
 #include "mm/mm.h"
 #include "tests/kernel/said.h"
 

@@ -4,12 +4,10 @@
  */
 #include "kernel/console/command.h"
 #include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/mm.h"
 #include "tests/kernel/said.h"
 
 TEST(kernel_command, the_offending_word_is_named)

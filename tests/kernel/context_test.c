@@ -5,7 +5,6 @@
  */
 #include "kernel/core/context.h"
 
-#include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
 
@@ -160,142 +159,43 @@ TEST(kernel_context, an_interrupt_handler_is_no_ordinary_code)
 
 #ifdef ASHLAR_HOSTED
 
+#include "tests/bench/misuse.h"
 #include "tests/kernel/must_end.h"
 
-static struct page *page;
-
-/* What neither a called function nor the holder of a lock may do. */
-enum misuse { ALLOC, ALLOC_NOFLUSH, FREE, PUT, MAP, TOUCH, GROW, ROUND, RANGED_ROUND, CALL };
-
-static void look_nowhere(void *arg)
-{
-	(void)arg;
-}
-
-static void flush_one(void)
-{
-	struct shootdown_batch batch = {0};
-
-	shootdown_batch_add(&batch, (virt_t)&page, 1);
-	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
-}
-
-static void misuse(void *what)
-{
-	switch ((enum misuse)(uintptr_t)what) {
-	case ALLOC:
-		page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-		break;
-	case ALLOC_NOFLUSH:
-		page_alloc(0, USE_UNMOVABLE, PAGE_NOFLUSH, NODE_NONE);
-		break;
-	case FREE:
-		page_free(page);
-		break;
-	case PUT:
-		page_put(page);
-		break;
-	case MAP:
-		mmio_map(0xfec00000, PAGE_SIZE);
-		break;
-	case TOUCH:
-		*(volatile u8 *)seen.untouched = 1;
-		break;
-	case GROW:
-		pool_grow(&pool_2m, hvo_mode_selected(), 1);
-		break;
-	case ROUND:
-		shootdown_full(SHOOTDOWN_SKIP_IDLE);
-		break;
-	case RANGED_ROUND:
-		flush_one();
-		break;
-	case CALL:
-		call_cpus(&cpus_online, look_nowhere, NULL);
-		break;
+/* What neither a called function nor the holder of a lock may do (tests/bench/misuse.c). */
+#define TEST_MISUSE(suite, name, cpus, misuse, ...)                                                \
+	TEST(suite, name)                                                                          \
+	{                                                                                          \
+		if (cpus_needed(cpus))                                                             \
+			MUST_END(__VA_ARGS__, payload_misuse(misuse));                             \
 	}
-}
-
-static void called_from_elsewhere(enum misuse what, const char *announced)
-{
-	const cpu_t other = cpus_find_other();
-
-	SKIP_ON_ONE_CPU();
-	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	REQUIRE(page);
-	MUST_END(announced, call_cpu(other, misuse, (void *)(uintptr_t)what));
-}
-
-static void called_with_a_lock(enum misuse what, const char *announced)
-{
-	struct spinlock lock = SPINLOCK_INIT(LOCK_POOL);
-
-	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	REQUIRE(page);
-	spin_lock(&lock);
-	MUST_END(announced, misuse((void *)(uintptr_t)what));
-}
 
 #define IN_A_CALL "in a function that another CPU called here"
+#define LOCKED    "with a lock held (1)"
 
-TEST(kernel_context, allocating_in_a_call_is_caught)
-{
-	called_from_elsewhere(ALLOC, "page_alloc() " IN_A_CALL);
-}
-
-TEST(kernel_context, allocating_without_a_flush_in_a_call_is_caught)
-{
-	called_from_elsewhere(ALLOC_NOFLUSH, "page_alloc() " IN_A_CALL);
-}
-
-TEST(kernel_context, freeing_in_a_call_is_caught)
-{
-	called_from_elsewhere(FREE, "page_free() " IN_A_CALL);
-}
-
-TEST(kernel_context, dropping_a_reference_in_a_call_is_caught)
-{
-	called_from_elsewhere(PUT, "page_put() " IN_A_CALL);
-}
-
-TEST(kernel_context, mapping_registers_in_a_call_is_caught)
-{
-	called_from_elsewhere(MAP, "mmio_map() " IN_A_CALL);
-}
-
-TEST(kernel_context, allocating_with_a_lock_held_is_caught)
-{
-	called_with_a_lock(ALLOC, "page_alloc() with a lock held (1)");
-}
-
-TEST(kernel_context, freeing_with_a_lock_held_is_caught)
-{
-	called_with_a_lock(FREE, "page_free() with a lock held (1)");
-}
-
-TEST(kernel_context, a_first_touch_with_a_lock_held_is_caught)
-{
-	called_with_a_lock(TOUCH, "first touch of a page of a huge mapping with a lock held (1)");
-}
-
-TEST(kernel_context, growing_a_pool_with_a_lock_held_is_caught)
-{
-	called_with_a_lock(GROW, "pool_grow() with a lock held (1)");
-}
-
-TEST(kernel_context, a_round_with_a_lock_held_is_caught)
-{
-	called_with_a_lock(ROUND, "shootdown_full() with a lock held (1)");
-}
-
-TEST(kernel_context, a_ranged_round_with_a_lock_held_is_caught)
-{
-	called_with_a_lock(RANGED_ROUND, "shootdown_ranged() with a lock held (1)");
-}
-
-TEST(kernel_context, calling_other_cpus_with_a_lock_held_is_caught)
-{
-	called_with_a_lock(CALL, "call_cpus() with a lock held (1)");
-}
+TEST_MISUSE(kernel_context, allocating_in_a_call_is_caught, 2, "alloc-in-call",
+	    "page_alloc() " IN_A_CALL)
+TEST_MISUSE(kernel_context, allocating_without_a_flush_in_a_call_is_caught, 2,
+	    "alloc-noflush-in-call", "page_alloc() " IN_A_CALL)
+TEST_MISUSE(kernel_context, freeing_in_a_call_is_caught, 2, "free-in-call",
+	    "page_free() " IN_A_CALL)
+TEST_MISUSE(kernel_context, dropping_a_reference_in_a_call_is_caught, 2, "put-in-call",
+	    "page_put() " IN_A_CALL)
+TEST_MISUSE(kernel_context, mapping_registers_in_a_call_is_caught, 2, "map-in-call",
+	    "mmio_map() " IN_A_CALL)
+TEST_MISUSE(kernel_context, allocating_with_a_lock_held_is_caught, 1, "alloc-with-lock",
+	    "page_alloc() " LOCKED)
+TEST_MISUSE(kernel_context, freeing_with_a_lock_held_is_caught, 1, "free-with-lock",
+	    "page_free() " LOCKED)
+TEST_MISUSE(kernel_context, a_first_touch_with_a_lock_held_is_caught, 1, "touch-with-lock",
+	    "first touch of a page of a huge mapping " LOCKED)
+TEST_MISUSE(kernel_context, growing_a_pool_with_a_lock_held_is_caught, 1, "grow-with-lock",
+	    "pool_grow() " LOCKED)
+TEST_MISUSE(kernel_context, a_round_with_a_lock_held_is_caught, 1, "round-with-lock",
+	    "shootdown_full() " LOCKED)
+TEST_MISUSE(kernel_context, a_ranged_round_with_a_lock_held_is_caught, 1, "ranged-round-with-lock",
+	    "shootdown_ranged() " LOCKED)
+TEST_MISUSE(kernel_context, calling_other_cpus_with_a_lock_held_is_caught, 1, "call-with-lock",
+	    "call_cpus() " LOCKED)
 
 #endif

@@ -666,19 +666,15 @@ static void take_in_vain(void *arg)
 	EXPECT_EQ(contig_take_giga(arena_phantom_zone(arg), hvo_mode_find("on"), 1, &list), 0);
 }
 
-TEST(mm_contig, what_several_cpus_keep_while_they_look_for_more_is_counted)
+TEST_ARENA(mm_contig, what_several_cpus_keep_while_they_look_for_more_is_counted,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
 	struct isolation token;
 
-	if (!a)
-		return;
 	test_option("contig", "index");
 	arena_open_all(a);
 	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
 	cpus_run_together(take_in_vain, a);
 	isolate_undo(arena_phantom_zone(a), &token);
 	EXPECT_EQ(a->mm.transit_kept, 0);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -110,27 +110,6 @@ TEST(arch_topology, ids_reserved_for_a_cache_are_not_its_cpus)
 #define ADDRV   (1ULL << 58)
 #define CORRUPT (1ULL << 57)
 
-static bool says(u64 status, const char *words)
-{
-	const struct mce_error error = {.bank = 7, .status = status, .addr = 0x12345678};
-	char text[160];
-
-	mce_describe(&error, text, sizeof(text));
-	return text_has(text, words);
-}
-
-TEST(arch_mce, errors_are_put_into_words)
-{
-	EXPECT(says(VALID | 0x9f, "corrected error, memory controller, bank 7"));
-	EXPECT(says(VALID | UC | ADDRV | 0x1134,
-		    "uncorrected error, cache hierarchy, bank 7, code 1134, address 12345678"));
-	EXPECT(says(VALID | LOST | 0x0e0b, "bus or interconnect"));
-	EXPECT(says(VALID | LOST | 0x0e0b, "others were lost"));
-	EXPECT(says(VALID | UC | CORRUPT | 0x0400, "internal timer"));
-	EXPECT(says(VALID | UC | CORRUPT | 0x0400, "state is corrupt"));
-	EXPECT(says(VALID | 0x0014, "TLB"));
-}
-
 TEST(arch_mce, only_an_uncorrected_error_with_a_physical_address_names_a_page)
 {
 	struct mce_error error = {.status = VALID | UC | ADDRV | 0x9f, .addr = 0x1000};

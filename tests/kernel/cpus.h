@@ -4,6 +4,7 @@
 #include <arch/barrier.h>
 
 #include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 
 /*

@@ -8,9 +8,7 @@
 #include <arch/clock.h>
 
 #include "kernel/core/lock.h"
-#include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 #include "kernel/core/watchdog.h"
@@ -18,7 +16,6 @@
 #include "mm/hugetlb/pool.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"

@@ -5,12 +5,9 @@
  */
 #include "kernel/core/fail.h"
 
-#include <arch/pgtable.h>
-
 #include "kernel/core/cmdline.h"
 #include "kernel/run/test.h"
 #include "mm/mapping/map.h"
-#include "mm/memmap/page.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
 

@@ -5,10 +5,8 @@
 
 #include <arch/memory.h>
 
-#include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 #include "kernel/run/test.h"
-#include "mm/map/vmap.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
 

@@ -14,7 +14,6 @@
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
-#include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/mm.h"

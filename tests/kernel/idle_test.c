@@ -3,7 +3,6 @@
  * moment. The cases have tasks of their own, which only look.
  */
 #include <arch/atomic.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"

@@ -8,7 +8,6 @@
 #include <arch/cpu.h>
 #include <arch/timer.h>
 
-#include "kernel/core/call.h"
 #include "kernel/run/test.h"
 
 #define SOON  (20 * NS_PER_MS) /* long enough for many naps */

@@ -3,11 +3,8 @@
  */
 #include "kernel/core/lock.h"
 
-#include <arch/cpu.h>
-
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 

@@ -62,14 +62,12 @@ TEST(mm_turns, none_handles_more_than_a_slice_however_many_pages_come_and_go)
  * Node 0 has no pages, so the other nodes give its share as well. Each node gives what it would
  * give in one turn, and promised pages stay.
  */
-TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
+TEST_ARENA(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept,
+	   arena_borrow(MIB(32), .phantom = GIB(4), .phantom_nodes = 2))
 {
 	enum { PROMISED = 5, OF_EACH = 4 * LOCK_SLICE };
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = arena_borrow(MIB(32), .phantom = GIB(4), .phantom_nodes = 2);
 
-	if (!a)
-		return;
 	for (node_t node = 1; node <= 2; node++)
 		REQUIRE(pool_grow_on(&a->pool, on, node, OF_EACH) == OF_EACH);
 	EXPECT_EQ(pool_reserve(&a->pool, PROMISED), 0);
@@ -81,24 +79,19 @@ TEST(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept)
 	pool_expect_consistent(&a->pool);
 	pool_unreserve(&a->pool, PROMISED);
 	EXPECT_EQ(pool_shrink(&a->pool, on, ~0ULL), PROMISED);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }
 
 /* The range begins and ends inside free runs of a gigabyte and has more blocks than a slice. */
-TEST(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice)
+TEST_ARENA(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice,
+	   arena_borrow(MIB(16), .phantom = GIB(3)))
 {
 	enum { OFF = 100, COUNT = 3 * GIB_BLOCKS - 2 * OFF, RANGE_PASSES = 2 };
 	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
 	struct block_list list = BLOCK_LIST_INIT;
 	struct contig_stats stats = {0};
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(3));
-	struct zone *zone;
 	u16 seen = 0;
+	struct zone *zone = arena_phantom_zone(a);
 
-	if (!a)
-		return;
-	zone = arena_phantom_zone(a);
 	arena_open_all(a);
 	turns_at(&zone->lock, &seen);
 	EXPECT_EQ(contig_take(zone, arena_phantom_block(a) + OFF, COUNT, &how, &list, &stats), 0);
@@ -108,6 +101,4 @@ TEST(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice)
 	EXPECT(!zone->isolations);
 	block_list_publish_free(&a->mm, &list);
 	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, GIGA_ORDER), 3);
-	EXPECT(arena_accounted(a));
-	arena_return(a);
 }

@@ -3,7 +3,6 @@
  * unmapping. A misuse of mappings is refused by name and changes nothing.
  */
 #include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/peek.h>
 
@@ -420,8 +419,7 @@ TEST(mm_map, addresses_are_not_used_again_before_the_round)
 	const cpu_t other = cpus_find_other();
 	unsigned seen = 0;
 
-	if (other == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	REQUIRE(page_alloc_bulk(USE_UNMOVABLE, 0, NODE_NONE, pages, 2) == 2);
 	for (unsigned turn = 0; turn < 3; turn++) {
 		struct slow slow = {.ended = 0};

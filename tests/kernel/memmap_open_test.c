@@ -15,14 +15,12 @@
 #include <arch/barrier.h>
 #include <arch/clock.h>
 
-#include "kernel/core/padata.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/cpumask.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
-#include "mm/hvo/hvo.h"
 #include "mm/memmap/memmap.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
@@ -32,7 +30,6 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
 
 enum { PATIENCE_S = 5, IN_HAND_MS = 5 };
 

@@ -119,9 +119,8 @@ static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)
 TEST_ARENA(mm_bad, frames_named_at_boot_are_nobodys,
 	   arena_borrow(MIB(16), .bad = {{MIB(5) + KIB(12), KIB(8)}, {MIB(9), KIB(4)}}))
 {
-	pfn_t pfn;
+	const pfn_t pfn = (a->start + MIB(5) + KIB(12)) >> PAGE_SHIFT;
 
-	pfn = (a->start + MIB(5) + KIB(12)) >> PAGE_SHIFT;
 	EXPECT_EQ(arena_usage(a).bad, 3);
 	EXPECT_EQ(arena_usage(a).reserved, 0);
 	EXPECT(arena_accounted(a));
@@ -413,9 +412,8 @@ TEST_ARENA(mm_bad, what_is_no_free_ram_is_refused_or_waited_for,
 	   arena_borrow(MIB(16), .hole = {{MIB(9) + KIB(12), KIB(36)}},
 			.firmware = {{MIB(11), KIB(8)}}))
 {
-	pfn_t first;
+	const pfn_t first = a->start >> PAGE_SHIFT;
 
-	first = a->start >> PAGE_SHIFT;
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(9) / PAGE_SIZE + 3), -EINVAL); /* a hole */
 	EXPECT_EQ(mm_mark_bad(&a->mm, first + MIB(11) / PAGE_SIZE), -EINVAL); /* a firmware range */
 	/* beyond the end of RAM */
@@ -472,27 +470,6 @@ TEST_ARENA(mm_bad, a_reported_frame_is_out_before_it_can_be_given_out, arena_bor
 	mm_report_bad(&a->mm, PHYS_LIMIT >> PAGE_SHIFT); /* an address where there is no memory */
 	bad_frames_take_reported(&a->mm);
 	EXPECT_EQ(a->mm.watch & WATCH_REPORTED, 0);
-}
-
-/*
- * More frames are reported than can be noted. Those that were noted are taken out of use, and then
- * there is room for new reports.
- */
-TEST_ARENA(mm_bad, a_storm_of_reports_is_survived, arena_borrow(MIB(16)))
-{
-	enum { KNOWN = 40 };
-	const pfn_t pfn = (a->start + MIB(9)) >> PAGE_SHIFT;
-
-	for (unsigned i = 0; i < KNOWN; i++)
-		EXPECT_EQ(mm_mark_bad(&a->mm, pfn + i), 0);
-	for (unsigned i = 0; i <= KNOWN; i++)
-		mm_report_bad(&a->mm, pfn + i); /* the last report is lost */
-	bad_frames_take_reported(&a->mm);
-	EXPECT_EQ(arena_usage(a).bad, KNOWN);
-	for (unsigned i = 0; i < 1000; i++)
-		mm_report_bad(&a->mm, pfn + KNOWN);
-	bad_frames_take_reported(&a->mm);
-	expect_out_of_use(a, 0, pfn + KNOWN, KNOWN + 1);
 }
 
 /* ---- several CPUs ---- */

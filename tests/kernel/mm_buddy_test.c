@@ -5,12 +5,10 @@
 #include "mm/zone/buddy.h"
 
 #include "kernel/run/test.h"
-#include "mm/memmap/memmap.h"
 #include "mm/zone/buddy_huge.h"
 #include "mm/zone/migratetype.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/max_order.h"
-#include "tests/kernel/modes.h"
 
 /* The number of free runs of one order and class in a zone, of any type. */
 static u64 runs_of(struct zone *zone, enum free_class class, unsigned order)

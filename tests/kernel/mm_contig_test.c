@@ -15,14 +15,12 @@
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
 
 /* AT, RANGE: blocks of a small arena's real memory */
 enum { AT = 2, RANGE = 3, FAULTS_MAX = 1000 };
@@ -157,9 +155,8 @@ TEST_ARENA(mm_contig, a_range_given_back_leaves_out_pages_with_references, arena
 TEST_ARENA(mm_contig, impossible_ranges_are_refused,
 	   arena_borrow(MIB(32), .nodes = 2, .hole = {{MIB(20), MIB(4)}}))
 {
-	pfn_t first;
+	const pfn_t first = a->start >> PAGE_SHIFT;
 
-	first = a->start >> PAGE_SHIFT;
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, 0), (u64)-EINVAL);
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES + 1, BLOCK_FRAMES),
 		  (u64)-EINVAL);

@@ -356,20 +356,12 @@ static void finish(void *arg)
 	meta_flush_gated(&s->a->mm.node[0]);
 }
 
-static u64 full_rounds(void)
-{
-	struct shootdown_stats stats;
-
-	shootdown_stats_read(&stats);
-	return stats.full;
-}
-
 /* Give CPUs that would start more rounds than this time for it, without serving the mailbox. */
 static void let_rounds_reach(u64 rounds, u64 ns)
 {
 	const u64 until = clock_ns() + ns;
 
-	while (full_rounds() < rounds && clock_ns() < until)
+	while (stats_now().full < rounds && clock_ns() < until)
 		cpu_relax();
 }
 
@@ -388,11 +380,11 @@ TEST_ARENA(mm_gate, cpus_that_end_a_batch_at_once_share_a_round,
 	REQUIRE(take_frames(a, s.frame, FINISHERS_MAX));
 	first.frame[0] = s.frame[FINISHERS_MAX - 1];
 	cpus_wait_idle();
-	before = full_rounds();
+	before = stats_now().full;
 
 	flags = irq_save();
 	EXPECT_EQ(cpus_start_idle(finish, &first, 1), 1);
-	CPUS_AWAIT(full_rounds() > before);
+	CPUS_AWAIT(stats_now().full > before);
 	finishers = cpus_start_idle(finish, &s, FINISHERS_MAX - 1);
 	CPUS_AWAIT(atomic_load_acquire(&s.gated) == finishers);
 	atomic_store_release(&s.go, 1);
@@ -401,9 +393,9 @@ TEST_ARENA(mm_gate, cpus_that_end_a_batch_at_once_share_a_round,
 	irq_restore(flags);
 
 	cpus_await_work();
-	EXPECT(full_rounds() - before <= 2);
+	EXPECT(stats_now().full - before <= 2);
 	EXPECT_EQ(finishers, MIN((u32)cpumask_weight(&cpus_online) - 2, (u32)FINISHERS_MAX - 1));
-	print("  # 1 + %u CPUs ended a batch: %llu rounds\n", finishers, full_rounds() - before);
+	print("  # 1 + %u CPUs ended a batch: %llu rounds\n", finishers, stats_now().full - before);
 	for (u32 i = finishers; i < FINISHERS_MAX - 1; i++)
 		meta_give(&a->mm, s.frame[i], 0);
 	EXPECT_EQ(arena_usage(a).gated, 0);

@@ -256,9 +256,8 @@ static void expect_pages_on_demand(struct arena *a)
 {
 	const u64 free = arena_available(a);
 	struct page *chain = NULL;
-	u64 taken;
+	u64 taken = take_all_on_demand(a, 0, &chain);
 
-	taken = take_all_on_demand(a, 0, &chain);
 	EXPECT(taken >= SECTION_BLOCKS);
 	EXPECT(free - taken * BLOCK_FRAMES < 2 * BLOCK_FRAMES);
 	chain_give(&chain, &a->mm);

@@ -242,27 +242,6 @@ TEST_ARENA(mm_isolate, ranges_come_and_go_while_pages_do, borrow_gigabyte())
  * complete or not made at all. Phantom memory is enough, because nothing is written to it.
  */
 
-TEST_ARENA(mm_migratetype, impossible_ranges_are_refused,
-	   arena_borrow(MIB(16), .phantom = GIB(1), .phantom_nodes = 2))
-{
-	u32 first;
-
-	arena_open_all(a);
-	first = arena_phantom_block(a);
-	EXPECT_EQ(migratetype_set(&a->mm, first, 0, MIGRATE_CMA), (u64)-EINVAL);
-	/* The range ends beyond RAM. */
-	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS - 1, 2, MIGRATE_CMA), (u64)-EINVAL);
-	EXPECT_EQ(migratetype_set(&a->mm, first - 1, 2, MIGRATE_CMA), (u64)-EINVAL);
-	EXPECT_EQ(migratetype_set(&a->mm, 0, ~0U, MIGRATE_CMA), (u64)-EINVAL);
-	/* The range has two zones. */
-	EXPECT_EQ(migratetype_set(&a->mm, first + GIB_BLOCKS / 2 - 1, 2, MIGRATE_CMA),
-		  (u64)-EINVAL);
-	EXPECT_EQ(migratetype_set(&a->mm, first, 1, MIGRATE_TYPES), (u64)-EINVAL);
-	EXPECT_EQ(migratetype_set(&a->mm, arena_block(a), 1, MIGRATE_CMA),
-		  (u64)-EBUSY); /* Metadata memory */
-	EXPECT_EQ(listed(arena_phantom_zone(a), MIGRATE_CMA), 0);
-}
-
 /*
  * A block that is free as a huge page, and one that is bare, are declared CMA. Neither is given out
  * as a huge page, or taken for a change that does not leave it free.

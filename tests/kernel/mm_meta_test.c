@@ -10,7 +10,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
@@ -317,8 +316,7 @@ TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
 	const cpu_t cpu = cpus_find_other();
 	u32 begun;
 
-	if (cpu == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	if (!borrow_needy(&n))
 		return;
 	g = (struct grower){.node = n.node[0]};
@@ -384,22 +382,20 @@ TEST(mm_meta, nodes_that_need_each_other_grow_at_once_and_both_end)
  * The first node has one frame left, and a second section in which 1 MiB is RAM. No block of that
  * section can become metadata memory.
  */
-TEST(mm_meta, a_block_is_not_lost_while_another_node_has_frames)
+TEST_ARENA(mm_meta, a_block_is_not_lost_while_another_node_has_frames,
+	   arena_borrow(MIB(512), .nodes = 2, .skew = MIB(128), .hole = {{MIB(129), MIB(255)}}))
 {
 	static struct needy n;
 	u32 block;
 
-	n = (struct needy){.a = arena_borrow(MIB(512), .nodes = 2, .skew = MIB(128),
-					     .hole = {{MIB(129), MIB(255)}})};
-	if (!n.a)
-		return;
-	n.node[0] = &n.a->mm.node[0];
-	block = arena_block(n.a) + SECTION_BLOCKS;
+	n = (struct needy){.a = a};
+	n.node[0] = &a->mm.node[0];
+	block = arena_block(a) + SECTION_BLOCKS;
 	exhaust(&n, 0, 1);
-	EXPECT_EQ(section_open(&n.a->mm, block / SECTION_BLOCKS, SECTION_ON_DEMAND), 0);
-	EXPECT_EQ(block_look_at(&n.a->mm, block).state, BLOCK_RESERVED);
+	EXPECT_EQ(section_open(&a->mm, block / SECTION_BLOCKS, SECTION_ON_DEMAND), 0);
+	EXPECT_EQ(block_look_at(&a->mm, block).state, BLOCK_RESERVED);
 	relieve(&n, 0);
-	block_list_publish_free(&n.a->mm, &n.taken[0]);
+	block_list_publish_free(&a->mm, &n.taken[0]);
 }
 
 /* ---- CPUs that need more at once ---- */
@@ -432,17 +428,14 @@ static void grow_and_shrink(void *arg)
 }
 
 /* Both nodes lie in one GiB, whose metadata blocks are counted together. */
-TEST(mm_meta, one_block_serves_all_cpus_and_those_of_two_nodes_in_one_gib_are_counted)
+TEST_ARENA(mm_meta, one_block_serves_all_cpus_and_those_of_two_nodes_in_one_gib_are_counted,
+	   arena_borrow(MIB(16), .nodes = 2))
 {
-	struct growers g = {.a = arena_borrow(MIB(16), .nodes = 2)};
-	u64 blocks;
-	cpu_t cpus;
+	struct growers g = {.a = a};
+	const u64 blocks = a->mm.node[0].meta.blocks;
+	const cpu_t cpus = cpus_run_together(reserve_one, &g);
 
-	if (!g.a)
-		return;
-	blocks = g.a->mm.node[0].meta.blocks;
-	cpus = cpus_run_together(reserve_one, &g);
-	EXPECT_EQ(g.a->mm.node[0].meta.blocks, blocks + 1);
-	meta_unreserve(&g.a->mm.node[0], META_TAILS, cpus);
+	EXPECT_EQ(a->mm.node[0].meta.blocks, blocks + 1);
+	meta_unreserve(&a->mm.node[0], META_TAILS, cpus);
 	cpus_run_together(grow_and_shrink, &g);
 }

@@ -8,7 +8,6 @@
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
@@ -37,14 +36,6 @@ TEST_ARENA(mm_page, every_order_is_one_aligned_compound_page,
 		EXPECT_EQ(page->refcount, 0);
 	}
 	EXPECT_EQ(arena_usage(a).in_use, 0);
-}
-
-TEST(mm_page, orders_that_do_not_exist_are_refused)
-{
-	EXPECT(page_alloc(MAX_ORDER + 1, USE_MOVABLE, 0, NODE_NONE) == NULL);
-	EXPECT(page_alloc(BLOCK_ORDER + 1, USE_MOVABLE, 0, NODE_NONE) == NULL);
-	EXPECT(page_alloc(~0u, USE_MOVABLE, 0, NODE_NONE) == NULL);
-	EXPECT(page_alloc(0, (enum page_use)77, 0, NODE_NONE) == NULL);
 }
 
 /*
@@ -297,12 +288,10 @@ static void free_and_look(void *unused)
 		mm_page_free(&several.a->mm, several.page[own]);
 }
 
-TEST(mm_page, movable_pages_are_freed_once_while_other_cpus_look_at_them)
+TEST_ARENA(mm_page, movable_pages_are_freed_once_while_other_cpus_look_at_them,
+	   arena_borrow(MIB(16)))
 {
-	struct arena *a = several.a = arena_borrow(MIB(16));
-
-	if (!a)
-		return;
+	several.a = a;
 	for (unsigned i = 0; i < CPUS_TOGETHER; i++) {
 		several.page[i] = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, 0);
 		REQUIRE(several.page[i]);
@@ -321,14 +310,12 @@ static void free_the_same(void *unused)
 	mm_page_free(&several.a->mm, several.page[0]);
 }
 
-TEST(mm_page, of_several_cpus_that_free_one_page_one_does)
+TEST_ARENA(mm_page, of_several_cpus_that_free_one_page_one_does, arena_borrow(MIB(16)))
 {
-	struct arena *a = several.a = arena_borrow(MIB(16));
 	const u64 before = page_misuses();
 	cpu_t cpus;
 
-	if (!a)
-		return;
+	several.a = a;
 	test_option("debug.bad_free", "keep");
 	several.page[0] = mm_page_alloc(&a->mm, PCP_ORDERS, USE_MOVABLE, 0, 0);
 	REQUIRE(several.page[0]);

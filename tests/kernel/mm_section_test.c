@@ -6,14 +6,11 @@
 #include <arch/barrier.h>
 #include <arch/clock.h>
 
-#include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/page_alloc.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
@@ -62,20 +59,6 @@ TEST_ARENA(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one
 	sections_close_all(&a->mm);
 }
 
-TEST_ARENA(mm_section, what_cannot_be_opened_says_why, arena_borrow(MIB(2), .phantom = GIB(1)))
-{
-	const u64 section = arena_phantom_block(a) / SECTION_BLOCKS;
-
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), -EEXIST);
-	EXPECT_EQ(section_open(&a->mm, section, SECTION_MAPPED), -EEXIST);
-	EXPECT_EQ(section_open(&a->mm, section - 1, SECTION_ON_DEMAND), -ENODEV); /* a hole */
-	EXPECT_EQ(section_open(&a->mm, section + GIB_SECTIONS, SECTION_ON_DEMAND), -ENODEV);
-	EXPECT_EQ(section_open(&a->mm, ~0ULL, SECTION_ON_DEMAND), -ENODEV);
-	EXPECT_EQ(section_close(&a->mm, section + 1), -ENODEV); /* it was never opened */
-	EXPECT_EQ(section_close(&a->mm, section - 1), -ENODEV);
-}
-
 /*
  * The RAM is 4 MiB and, a section further, 1 MiB that needs private struct pages. Metadata memory
  * has one frame left, which the table needs, and nothing to grow into.
@@ -84,11 +67,10 @@ TEST_ARENA(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for,
 	   arena_borrow(MIB(256), .hole = {{MIB(4), MIB(251)}}))
 {
 	struct block_list taken = BLOCK_LIST_INIT;
-	struct node *node;
 	struct page peeked;
 	u64 section, frames;
+	struct node *node = &a->mm.node[0];
 
-	node = &a->mm.node[0];
 	section = arena_block(a) / SECTION_BLOCKS + 1;
 	REQUIRE(block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, 1, BLOCK_HUGE, &taken) == 1);
 	frames = node->meta.free[META_LASTING] - 1;
@@ -193,11 +175,9 @@ TEST_ARENA(mm_section, in_use_it_is_not_closed_and_nothing_changes,
 TEST_ARENA(mm_section, a_hole_does_not_keep_it_open_but_a_set_aside_range_does,
 	   arena_borrow(MIB(256), .hole = {{MIB(192), MIB(2)}}))
 {
-	u64 section;
-	u32 cma;
+	const u64 section = arena_block(a) / SECTION_BLOCKS + 1;
+	const u32 cma = (u32)section * SECTION_BLOCKS + 3;
 
-	section = arena_block(a) / SECTION_BLOCKS + 1;
-	cma = (u32)section * SECTION_BLOCKS + 3;
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	EXPECT_EQ(migratetype_set(&a->mm, cma, 1, MIGRATE_CMA), 0);
 	EXPECT_EQ(section_close(&a->mm, section), -EBUSY);
@@ -281,17 +261,13 @@ static void close_first(void *arg)
 		atomic_fetch_add(&c->closed, 1);
 }
 
-TEST(mm_section, of_several_cpus_that_close_it_one_does)
+TEST_ARENA(mm_section, of_several_cpus_that_close_it_one_does,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
-	struct closers c = {.a = arena_borrow(MIB(2), .phantom = GIB(1))};
+	struct closers c = {.a = a};
 
-	if (!c.a)
-		return;
-	EXPECT_EQ(section_open(&c.a->mm, arena_phantom_block(c.a) / SECTION_BLOCKS,
-			       SECTION_ON_DEMAND),
+	EXPECT_EQ(section_open(&a->mm, arena_phantom_block(a) / SECTION_BLOCKS, SECTION_ON_DEMAND),
 		  0);
 	cpus_run_together(close_first, &c);
 	EXPECT_EQ(c.closed, 1);
-	EXPECT(arena_accounted(c.a));
-	arena_return(c.a);
 }

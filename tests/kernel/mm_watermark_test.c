@@ -4,17 +4,16 @@
  */
 #include "mm/zone/watermark.h"
 
-#include "kernel/core/shootdown.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo.h"
-#include "mm/init.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/rounds.h"
 #include "tests/kernel/row.h"
 
 enum { RESERVE = 300 };
@@ -68,18 +67,17 @@ TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round,
 	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
 	enum { PAGES = 2 * SPLIT_BATCH_MAX };
-	struct shootdown_stats before, after;
 	struct page *chain = NULL;
+	u64 before;
 
 	zones_set_reserve(&a->mm, RESERVE);
 	arena_open_all(a);
 	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
-	shootdown_stats_read(&before);
+	before = rounds_so_far();
 	REQUIRE(chain_take(&chain, &a->mm, 2 * PAGES, BLOCK_ORDER - 1, PAGE_NODE, 1) == 2 * PAGES);
-	shootdown_stats_read(&after);
 	/* batches of 4, 8, ... 64 and 64; metadata memory has rounds of its own */
-	EXPECT(after.flushes - before.flushes <= 6 + 4);
+	EXPECT(rounds_so_far() - before <= 6 + 4);
 	chain_give(&chain, &a->mm);
 }
 

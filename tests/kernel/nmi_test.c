@@ -21,7 +21,6 @@
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/page.h"
-#include "mm/mm.h"
 
 enum { RTC_PIN = 8 };
 #define LIMIT (5 * NS_PER_S)

@@ -14,7 +14,6 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/provoke.h"
-#include "tests/kernel/modes.h"
 
 enum { SPINS = 1000 };
 

@@ -5,7 +5,6 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
-#include "mm/hvo/hvo.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/isolate.h"
@@ -14,7 +13,6 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/provoke.h"
-#include "tests/kernel/random.h"
 
 /* An arena for pages that are freed as pcp.type_cache=off frees them. */
 static struct arena *borrow(void)
@@ -522,11 +520,11 @@ TEST_ARENA(mm_pcp, cpus_that_wait_for_one_drain_share_it_and_all_that_disable_co
 {
 	struct sharing s = {.a = a};
 
-	s.tag = pcp_drain_tag(&s.a->mm);
+	s.tag = pcp_drain_tag(&a->mm);
 	cpus_run_together(wait_for_drain, &s);
-	EXPECT_EQ(s.a->mm.drains, s.tag);
+	EXPECT_EQ(a->mm.drains, s.tag);
 	cpus_run_together(disable_and_enable, &s);
-	EXPECT_EQ(arena_phantom_zone(s.a)->pcp_disabled, 0);
+	EXPECT_EQ(arena_phantom_zone(a)->pcp_disabled, 0);
 }
 
 /* One CPU changes something and asks for the tag; the others drain and look. */

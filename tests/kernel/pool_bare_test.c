@@ -16,7 +16,6 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
 
 #ifdef ASHLAR_HOSTED
 enum { TRIALS = 4 };

@@ -8,7 +8,6 @@
 #include "kernel/run/test.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
 
 static const struct pool_boot empty;
 

@@ -177,14 +177,6 @@ bool full_blocks_make(struct arena *a, u64 count)
 	return all && arena_phantom_zone(a)->free_class[FREE_FULL] == before + count * BLOCK_FRAMES;
 }
 
-u64 rounds_so_far(void)
-{
-	struct shootdown_stats stats;
-
-	shootdown_stats_read(&stats);
-	return stats.flushes;
-}
-
 void famine_begin(struct famine *f, struct arena *a, enum meta_kind kind, u64 spare)
 {
 	struct node *node = &a->mm.node[0];

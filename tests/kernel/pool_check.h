@@ -6,6 +6,7 @@
 
 #include "mm/hugetlb/pool.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/rounds.h"
 
 /*
  * Expect that the counts agree with each other, per node and in all, and with the lists, and that
@@ -57,9 +58,6 @@ bool huge_line_right(struct mm *mm, u32 index, unsigned order);
  * its list. Returns false if that could not be done.
  */
 bool full_blocks_make(struct arena *a, u64 count);
-
-/* Shootdown rounds since boot. */
-u64 rounds_so_far(void);
 
 /*
  * On node 0, metadata memory has nothing to give and nothing to grow into, because its free blocks

@@ -4,7 +4,6 @@
  */
 
 #include "kernel/core/fail.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_move.h"

@@ -3,7 +3,6 @@
  */
 #include <arch/atomic.h>
 #include <arch/clock.h>
-#include <arch/cpu.h>
 
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
@@ -163,18 +162,6 @@ TEST(mm_pressure, each_is_asked_once_in_turn)
 	hoard_empty(&hoard);
 }
 
-TEST(mm_pressure, eight_may_register)
-{
-	virt_t i;
-
-	for (i = 0; i < 8; i++)
-		EXPECT_EQ(pressure_register(has_nothing, (void *)i), 0);
-	EXPECT_EQ(pressure_register(has_nothing, (void *)8), (u64)-ENOSPC);
-	pressure_unregister(has_nothing, (void *)8); /* not there */
-	for (i = 0; i < 8; i++)
-		pressure_unregister(has_nothing, (void *)i);
-}
-
 /* ---- huge mappings ---- */
 
 static bool grow_pool(void *ctx, unsigned order)
@@ -269,8 +256,7 @@ TEST(mm_pressure, a_function_that_was_unregistered_runs_no_more)
 {
 	struct race race = {.roles = 0};
 
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
+	SKIP_ON_ONE_CPU();
 	cpus_run_together(ask_or_register, &race);
 	EXPECT_EQ(race.late, 0);
 	cpus_note_met(race.runs, "calls of the function");

@@ -4,7 +4,6 @@
  */
 
 #include "kernel/run/test.h"
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
@@ -16,7 +15,6 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
 #include "tests/kernel/provoke.h"
-#include "tests/kernel/modes.h"
 
 struct records {
 	struct arena *a;

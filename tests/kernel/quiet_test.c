@@ -5,7 +5,6 @@
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/clock.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/context.h"
 #include "kernel/core/cpus.h"
@@ -24,6 +23,7 @@
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
+#include "tests/kernel/rounds.h"
 
 enum { FULL_BLOCKS = 24, FRAMES_EACH = 7 /* that a full block gives up when it becomes huge */ };
 enum { ENTRIES = 4, ROUNDS = 16 };
@@ -94,19 +94,6 @@ static u64 flushes_of(cpu_t cpu)
 static u64 messages_of(cpu_t cpu)
 {
 	return atomic_load_acquire(&cpu_data(cpu)->messages);
-}
-
-static struct shootdown_stats stats_now(void)
-{
-	struct shootdown_stats stats;
-
-	shootdown_stats_read(&stats);
-	return stats;
-}
-
-static virt_t some_address(void)
-{
-	return VMEMMAP_BASE + VMEMMAP_WINDOWS * VMEMMAP_WINDOW_SIZE - GIB(1);
 }
 
 TEST(kernel_quiet, rounds_for_struct_pages_leave_a_quiet_cpu_alone)

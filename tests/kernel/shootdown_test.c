@@ -6,27 +6,13 @@
 #include "kernel/core/shootdown.h"
 
 #include <arch/barrier.h>
-#include <arch/memory.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
-
-static struct shootdown_stats stats_now(void)
-{
-	struct shootdown_stats stats;
-
-	shootdown_stats_read(&stats);
-	return stats;
-}
-
-/* An address to be flushed that no code uses, in the last window, above any RAM. */
-static virt_t some_address(void)
-{
-	return VMEMMAP_BASE + VMEMMAP_WINDOWS * VMEMMAP_WINDOW_SIZE - GIB(1);
-}
+#include "tests/kernel/rounds.h"
 
 /*
  * A CPU that dropped a few pages has not flushed everything. Its round raises G, but neither `done`

@@ -1,7 +1,6 @@
 /* Stacks that programs take. That a CPU which overruns one is stopped: test_payload_api.py. */
 
 #include "kernel/core/reason_set.h"
-#include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 #include "kernel/run/test.h"
 #include "mm/mapping/fault.h"

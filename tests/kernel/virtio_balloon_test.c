@@ -102,9 +102,8 @@ TEST(virtio_balloon, the_host_is_shown_all_free_memory_once)
 
 TEST(virtio_balloon, it_inflates_and_deflates_as_the_host_asks)
 {
-	u64 before;
+	const u64 before = arena_available(a);
 
-	before = arena_available(a);
 	soft.pages = ASKED * BLOCK_FRAMES;
 	rounds();
 	EXPECT_EQ(balloon.held_count, ASKED);
@@ -255,9 +254,8 @@ static void change_hands(void)
 
 TEST(virtio_balloon, showing_all_ends_while_memory_changes_hands)
 {
-	u64 free;
+	const u64 free = showable();
 
-	free = showable();
 	busy_pool = &a->pool;
 	soft.meanwhile = change_hands;
 	balloon_report_all(&balloon);

@@ -4,7 +4,6 @@
 #include "kernel/core/wait.h"
 
 #include <arch/atomic.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/percpu.h"

@@ -44,7 +44,6 @@
 #include "kernel/core/percpu.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 
 #define STACK_BYTES KIB(16) /* stack of every CPU: arch/x86_64/smp/smp.c, descriptors.h */
