@@ -87,7 +87,6 @@ def left_out(path, lines):
 
 
 def function_at(lines, at):
-    """The name of the function that contains a line, or ""."""
     for above in range(at, -1, -1):
         if above < at and re.match(r"\S.*;\s*$|\}", lines[above]):
             return ""

@@ -25,7 +25,6 @@ def words(text, pattern=WORD):
 
 @cache
 def functions(text):
-    """{name: [(begin, end)]} of the functions that a file defines."""
     found = {}
     for match in FUNCTION.finditer(text):
         found.setdefault(match[1], []).append(match.span())
@@ -126,5 +125,4 @@ def undo(before):
 
 
 def files(root, path):
-    """The files that a mutant changes."""
     return {str(file_of(root, where)[0].relative_to(root)) for where, _, _ in parse(Path(path).read_text(encoding="utf-8"))}

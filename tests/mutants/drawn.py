@@ -196,7 +196,6 @@ class Worker:
 
 
 def digest_of(root, folders):
-    """One number for all files of some folders."""
     total = hashlib.sha256()
     for folder in folders:
         for path in sorted((root / folder).rglob("*")):
@@ -250,7 +249,6 @@ class Run:
         return self.results.put(candidate, source, outcome=self.worker.sift(source, candidate))["outcome"]
 
     def counted(self):
-        """The first N mutants of the draw that count, and how many did not."""
         found, words = [], Counter()
         for candidate in self.draw.order(self.args.seed):
             if len(found) == self.args.number:

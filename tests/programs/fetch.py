@@ -38,7 +38,6 @@ class Fetcher:
         return call([str(APT), str(self.folder / "apt"), RELEASES, "apt-get", *words], what, cwd=cwd)
 
     def package(self, name):
-        """The folder with the unpacked files of a binary package."""
         out = self.folder / "deb" / name
         if not out.is_dir():
             work = self.folder / "work"

@@ -229,7 +229,6 @@ def plain(text):
 
 
 def excluded():
-    """{pattern: reason} of excluded.txt."""
     rows = re.findall(r"^([^#\s]\S*) +(.+)$", (HERE / "excluded.txt").read_text(), re.M)
     return dict(rows)
 

@@ -36,7 +36,6 @@ class Builder:
 
 
 def lua(builder):
-    """Lua's folder, and its files as one program."""
     package, version, folder = LUA
     source = builder.fetcher.sdist(package, version) / folder
     return source, [path for path in sorted(source.glob("*.c")) if path.name not in ("onelua.c", "ltests.c", "luac.c")]

@@ -56,7 +56,6 @@ def user_of(name, texts):
 
 
 def listed(kernel):
-    """[(option, test)] of the kernel, without the words of its selftests."""
     outcome = run(Machine("pvh", 1, "128M", cmdline=f'run="{COMMAND}"'), kernel, SECONDS)
     texts = sources()
     return [(o, user_of(o.name, texts)) for o in options_of(outcome.text) if not o.name.startswith("selftest")]

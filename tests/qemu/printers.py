@@ -30,7 +30,6 @@ BLOCK_FLAGS = ("BLOCK_FREE", "BLOCK_TRANSIT", "BLOCK_POOL", "BLOCK_POOL_FREE", "
 
 
 def page(value):
-    """The kind of page that it heads or belongs to, and its references."""
     flags = flag_names(int(value["flags"]), constants(*PAGE_FLAGS))
     return f"page: {flags}, order {int(value['order'])}, zone {int(value['zone'])}, refcount {int(value['refcount'])}"
 
@@ -54,7 +53,6 @@ def zone(value):
 
 
 def percpu(value):
-    """The data of a CPU: its number, and its progress in shootdowns."""
     return (
         f"CPU {int(value['id'])} on node {int(value['node'])}: {'idle' if int(value['idle']) else 'running'}, "
         f"TLB generation {int(value['tlb_published'])}, {int(value['locks_held'])} locks held"

@@ -84,7 +84,6 @@ def test_the_table_of_calls_lists_those_that_are_there():
 
 @functools.cache
 def goal_error(words):
-    """What make says against these goals, or ""."""
     done = subprocess.run([words[0], "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     return done.stderr if done.returncode else ""
 

@@ -120,7 +120,6 @@ MENU = {  # each entry of boot/grub.cfg without a program, in order: what is typ
 
 @pytest.fixture(scope="module")
 def menu(kernel, tmp_path_factory):
-    """The image of `make iso`, whose menu waits for a choice."""
     return str(make_iso(kernel, "", tmp_path_factory.mktemp("menu") / "ashlar.iso", menu_seconds=60))
 
 

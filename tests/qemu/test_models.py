@@ -51,7 +51,6 @@ def test_spin(tmp_path):
 
 
 def record(program, case, trace, cpus=4):
-    """Run one case; other tests judge its verdict."""
     argv = [str(program), "-c", str(cpus), "-m", "3G", "-k", OPTIONS.get(case, ""), "-e", str(trace), case]
     return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=CASE_SECONDS, check=False)
 

@@ -531,12 +531,13 @@ def test_programs_results_have_tables_of_their_own(without_pictures):
 
 def test_days_of_work_are_shown_as_they_were_recorded(without_pictures):
     """Those of Linux stand among ours."""
-    ours = "BENCH history mode=on day=1 large=3 small=1024 ns=5\n" + PASSED
+    fill = "BENCH fill mode=on size=2M cpus=4 threads=2 pages=1000 run=1 ns=4000\n"
+    ours = "BENCH history mode=on day=1 large=3 small=1024 ns=5\n" + fill + PASSED
     theirs = of_linux("7.3", "history optimise=1 day=1 large=2 small=9 ns=7")
     text = report(parse(ours.encode(), "history"), parse(theirs.encode(), "peer-history-2-linux-1"))
     rows = [[row[key] for key in ("mode", "kernel", "day", "large", "small")] for row in rows_in(text, "After days of work")]
     assert rows == [["on", "-", "1", "3", "1,024"], ["-", "7.3.4+deb13-cloud-amd64", "1", "2", "9"]]
-    assert "Also recorded" not in text
+    assert rows_in(text, "A pool over nearly all memory")[0]["threads"] == "2" and "Also recorded" not in text
 
 
 def test_the_command(tmp_path):

@@ -20,7 +20,6 @@ def drive(*args, seconds=120):
 
 @pytest.fixture
 def serial(kernel, tmp_path):
-    """Starts a guest whose serial port is a pty; returns the pty's name."""
     children = []
 
     def start(cmdline):

@@ -104,14 +104,10 @@ def most_before(kind, was, name):
 
 
 def grown(kind, was, now):
-    """The functions that grew most in this kind, with their growth, at most as many as are needed for nine tenths of all growth."""
+    """The functions that grew most in this kind, with their growth."""
     growth = {name: getattr(cost, kind) - most_before(kind, was, name) for name, cost in now.functions.items()}
     growth = {name: more for name, more in growth.items() if more > LEAST_LOCKED}
-    named, total = [], sum(growth.values())
-    for name in sorted(growth, key=growth.get, reverse=True)[:NAMED]:
-        if sum(growth[other] for other in named) < 0.9 * total:
-            named.append(name)
-    return [(name, growth[name]) for name in named]
+    return [(name, growth[name]) for name in sorted(growth, key=growth.get, reverse=True)[:NAMED]]
 
 
 def culprits(kind, was, now):

@@ -170,7 +170,6 @@ def head(leg, shown, where):
 
 
 def boot(leg, build, file):
-    """Run one machine and append its console. Returns what went wrong, or ""."""
     argv = argv_of(leg, build)[0]
     try:
         streams = {"stdin": subprocess.DEVNULL, "stdout": file, "stderr": subprocess.STDOUT}

@@ -162,17 +162,6 @@ def lazy(captures):
     return table("Ours, lazy: nothing is made at boot; what it costs later", rows, columns, left=2)
 
 
-def bound(captures):
-    """A plain clear of as much memory, in turn with making struct pages."""
-    columns = {
-        "memory": lambda row: words.size(row.last["bytes"]),
-        "clear GB/s": median(lambda r: r["bytes"] / r["ns"]),
-        "struct pages GB/s": median(lambda r: r["memmap_pages"] * 64 / r["memmap_ns"]),
-    }
-    rows = rows_of([r for r in of_kind(captures, "probe", name="clear") if r.get("bytes")], machine=machine, threads=item("threads"))
-    return table("The bound: a plain clear of as much memory, in turn with making struct pages", rows, columns)
-
-
 def limit(captures):
     """How often many threads reach what the machine allowed in the same run."""
     columns = {
@@ -218,4 +207,4 @@ def section(paper, captures):
         " gain more than twice, and one that shares its memory bus with others less. Hosted, a struct page that is made"
         " later takes a system call for each frame, which no kernel does. " + words.EMULATED
     )
-    paper.add(published_full(), bound(captures), limit(captures))
+    paper.add(published_full(), limit(captures))

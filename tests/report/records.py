@@ -216,7 +216,6 @@ def of_kind(captures, kind, **wanted):
 
 
 def values_of(text, kind):
-    """The records of a kind in the text of a console, as dicts."""
     return [record.values for record in of_kind([parse(text.encode() + b"\n")], kind)]
 
 
