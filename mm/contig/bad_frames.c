@@ -410,7 +410,6 @@ int bad_ram_parse(const char *text, void (*take)(phys_t start, phys_t end, void 
 
 static void reserve(phys_t start, phys_t end, void *ctx)
 {
-	(void)ctx;
 	pr_warn("memory: %llx-%llx is named by badram= and is kept out of use", start, end);
 	memblock_reserve(start, end, OWNER_BAD);
 }

@@ -71,7 +71,6 @@ static int cmd_map(const struct words *words)
 
 static int cmd_unmap(const struct words *words)
 {
-	(void)words;
 	print("  %u mappings given back\n", maps_count);
 	while (maps_count > 0)
 		huge_unmap(maps[--maps_count]);

@@ -183,7 +183,6 @@ static int cmd_free(const struct words *words)
 {
 	u64 n = 0;
 
-	(void)words;
 	for (; ours; n++)
 		page_free(page_chain_pop(&ours));
 	print("  %llu pages freed\n", n);

@@ -237,7 +237,6 @@ static void dequeue_any(struct pool *pool, const struct hvo_mode *mode, node_t n
 {
 	struct pool_node *from = &pool->node[node];
 
-	(void)mode;
 	dequeue_from_node(pool, from, count, pool_node_free_surplus(from), list);
 }
 

@@ -12,7 +12,6 @@
 
 pfn_t pgtable_alloc_boot(void *ctx)
 {
-	(void)ctx;
 	phys_t phys = memblock_alloc(PAGE_SIZE, PAGE_SIZE, 0, NODE_NONE);
 
 	return phys ? phys >> PAGE_SHIFT : PFN_NONE;

@@ -295,7 +295,6 @@ enum { PAGE_OUTERMOST = 1 << 15 };
  */
 static bool last_resort(struct request *r, unsigned turn)
 {
-	(void)turn;
 	if (!may_wait(r) || !(r->flags & PAGE_OUTERMOST))
 		return false;
 	if (r->freed) {

@@ -32,7 +32,6 @@ static struct {
 /* Record what the calling code is allowed to do. */
 static void look(void *arg)
 {
-	(void)arg;
 	seen.word = this_cpu()->context;
 	seen.may = context_may(CONTEXT_ORDINARY);
 	seen.may_touch = seen.untouched &&
@@ -169,7 +168,6 @@ enum misuse { ALLOC, ALLOC_NOFLUSH, FREE, PUT, MAP, TOUCH, GROW, ROUND, RANGED_R
 
 static void look_nowhere(void *arg)
 {
-	(void)arg;
 }
 
 static void flush_one(void)

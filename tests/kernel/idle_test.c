@@ -88,7 +88,6 @@ static bool look_there(void)
 
 static void do_nothing(void *unused)
 {
-	(void)unused;
 }
 
 /*

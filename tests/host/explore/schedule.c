@@ -455,7 +455,6 @@ void cpus_stop_others(void)
 
 size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
 {
-	(void)limit_ns;
 	if (cpu == explore_here || cpu >= EXPLORE_CPUS_MAX || !cpus[cpu].runs)
 		return 0;
 	return walk(&cpus[cpu], out, max);
