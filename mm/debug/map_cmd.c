@@ -79,8 +79,7 @@ static int cmd_unmap(const struct words *words)
 
 COMMAND(map, .usage = "[SIZE [4K|2M|1G [pool]]]",
 	.help = "map memory and touch all of it, from the pool only or from anywhere; without a "
-		"word, "
-		"count pages",
+		"word, count pages",
 	.max = 3, .run = cmd_map, .choices = {NULL, "4K|2M|1G", "pool"});
 COMMAND(map unmap, .help = "give all mappings back, each in one flush round", .run = cmd_unmap);
 

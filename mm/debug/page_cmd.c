@@ -138,8 +138,7 @@ static int cmd_page(const struct words *words)
 }
 
 COMMAND(page, .usage = "PFN | ADDRESS",
-	.help = "decode one frame: its block and its struct page, and the entry that maps "
-		"ADDRESS",
+	.help = "decode one frame: its block and its struct page, and the entry that maps ADDRESS",
 	.max = 1, .run = cmd_page);
 
 /* ---- alloc and free ---- */
