@@ -212,10 +212,8 @@ int huge_protect_range(void *addr, u64 size, enum huge_access access)
 
 	context_assert(CONTEXT_ORDINARY);
 	if (!huge_map_covers(c.start) || size == 0 || access > HUGE_NONE ||
-	    !IS_ALIGNED(c.start | size, PAGE_SIZE)) {
-		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS);
-		return -EINVAL;
-	}
+	    !IS_ALIGNED(c.start | size, PAGE_SIZE))
+		return reason_error(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS, -EINVAL);
 	/* before the pin, because programs may be asked for memory */
 	c.tables = page_alloc_bulk(USE_UNMOVABLE, PAGE_ZERO, NODE_NONE, c.table, TABLES_MAX);
 	pin = huge_pin(c.start);
