@@ -176,12 +176,9 @@ void machine_end(unsigned code)
 void host_die(const char *fmt, ...)
 {
 	char text[MESSAGE_MAX];
-	va_list args;
 	int n;
 
-	va_start(args, fmt);
-	n = vformat(text, sizeof(text) - 1, fmt, args);
-	va_end(args);
+	n = FORMAT_ARGS(text, sizeof(text) - 1, fmt);
 	n = MIN(n, (int)sizeof(text) - 2);
 	text[n++] = '\n';
 	console_write("ashlar-host: ", 13);

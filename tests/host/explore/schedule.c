@@ -110,13 +110,10 @@ static void found_once(const char *text)
 void explore_found(const char *fmt, ...)
 {
 	char text[FINDING_MAX];
-	va_list args;
 
 	exploring = false;
 	alone = true;
-	va_start(args, fmt);
-	vformat(text, sizeof(text), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(text, sizeof(text), fmt);
 	found_once(text);
 	child_say("explore: %s\n", text);
 	say_places();
