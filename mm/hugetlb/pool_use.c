@@ -29,8 +29,8 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 
 	*missing = 0;
 	spin_lock(&pool->lock);
-	there = pool->free - MIN(pool->free, pool->reserved);
-	room = pool->overcommit - MIN(pool->overcommit, pool->surplus + pool->making);
+	there = saturating_sub(pool->free, pool->reserved);
+	room = saturating_sub(pool->overcommit, pool->surplus + pool->making);
 	if (pool->free >= pool->reserved && there >= count) {
 		pool_count(pool, NULL, (struct pool_delta){.reserved = (s64)count});
 		err = 0;
