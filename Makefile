@@ -117,14 +117,15 @@ INCLUDES := -I. -Iarch/x86_64/include
 COMMON := -g -ffile-prefix-map=$(CURDIR)=. $(INCLUDES) -DASHLAR_VERSION=$(VERSION) $(if $(filter 1,$(DEBUG)),-DASHLAR_DEBUG)
 # No frame takes more than a quarter of a CPU's stack of 16 KiB (make lint finds the longest chain of calls). A word guards the arrays on
 # the stack (arch/x86_64/cpu/stack_guard.c). Vector registers are off because interrupts save none, and the red zone is off because
-# interrupts use the stack. Backtraces need frame pointers.
+# interrupts use the stack. Backtraces need frame pointers. A function of a table has the parameters of its table, whether it uses them or
+# not, so unused ones are no error.
 KERNEL_CFLAGS := -std=gnu11 -O2 -ffreestanding -fno-pic -fno-pie -mcmodel=kernel -mno-red-zone -mgeneral-regs-only \
 	-fno-omit-frame-pointer -fstack-protector-strong -mstack-protector-guard=global \
-	-fno-asynchronous-unwind-tables -fcf-protection=none -Wframe-larger-than=4096 -Wall -Wextra -Wshadow -Werror $(COMMON)
+	-fno-asynchronous-unwind-tables -fcf-protection=none -Wframe-larger-than=4096 -Wall -Wextra -Wshadow -Wno-unused-parameter -Werror $(COMMON)
 # The vDSO runs in ring 3: a shared object that kernel/program/vdso.c includes as it is. The assembler looks for it in its folder.
 VDSO := $(BUILD)/vdso/vdso.so
 VDSO_CFLAGS := -std=gnu11 -O2 -ffreestanding -fPIC -fvisibility=hidden -mgeneral-regs-only -fno-stack-protector \
-	-fno-asynchronous-unwind-tables -fcf-protection=none -Wall -Wextra -Werror -I.
+	-fno-asynchronous-unwind-tables -fcf-protection=none -Wall -Wextra -Wno-unused-parameter -Werror -I.
 VDSO_LDFLAGS := -m elf_x86_64 -shared -s -soname=linux-vdso.so.1 --hash-style=both --build-id=none --fatal-warnings -z noexecstack \
 	-z norelro -z max-page-size=0x1000 -T kernel/program/vdso/vdso.lds
 KERNEL_CFLAGS += -Wa,-I$(dir $(VDSO))

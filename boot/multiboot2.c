@@ -64,9 +64,11 @@ static u64 get_u64(const u8 *p)
 	return v;
 }
 
-static void fault(struct boot_info *info, const char *what, u64 value)
+/* Returns what a parser that gives up returns. */
+static int fault(struct boot_info *info, const char *what, u64 value)
 {
 	boot_info_fault(info, "multiboot2", what, value);
+	return -EINVAL;
 }
 
 /*
@@ -284,15 +286,11 @@ int multiboot2_parse(const void *data, size_t len, struct boot_info *info)
 
 	info->protocol = BOOT_MULTIBOOT2;
 	info->firmware = FIRMWARE_BIOS;
-	if (len < INFO_HEADER + TAG_HEADER) {
-		fault(info, "information block too short", len);
-		return -EINVAL;
-	}
+	if (len < INFO_HEADER + TAG_HEADER)
+		return fault(info, "information block too short", len);
 	total = get_u32(data);
-	if (total < INFO_HEADER + TAG_HEADER) {
-		fault(info, "information block claims impossible size", total);
-		return -EINVAL;
-	}
+	if (total < INFO_HEADER + TAG_HEADER)
+		return fault(info, "information block claims impossible size", total);
 	if (total > len) {
 		fault(info, "information block claims more than there is", total);
 		total = len;

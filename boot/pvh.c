@@ -54,9 +54,11 @@ static bool read_bytes(const struct reader *r, phys_t addr, void *dst, size_t le
 	return true;
 }
 
-static void fault(const struct reader *r, const char *what, u64 value)
+/* Returns what a parser that gives up returns. */
+static int fault(const struct reader *r, const char *what, u64 value)
 {
 	boot_info_fault(r->info, "PVH start info", what, value);
+	return -EINVAL;
 }
 
 /* Copy the text at `addr` (0: none) into buf, always terminated. Returns its length. */
@@ -137,18 +139,12 @@ int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *in
 	info->protocol = BOOT_PVH;
 	info->firmware = FIRMWARE_NONE;
 	memcpy(info->loader, "PVH", sizeof("PVH"));
-	if (!read_bytes(&r, start_info, &start, START_INFO_V0_SIZE)) {
-		fault(&r, "block is out of reach", start_info);
-		return -EINVAL;
-	}
-	if (start.magic != PVH_MAGIC) {
-		fault(&r, "wrong magic", start.magic);
-		return -EINVAL;
-	}
-	if (start.version >= 1 && !read_bytes(&r, start_info, &start, sizeof(start))) {
-		fault(&r, "version 1 block is truncated", start_info);
-		return -EINVAL;
-	}
+	if (!read_bytes(&r, start_info, &start, START_INFO_V0_SIZE))
+		return fault(&r, "block is out of reach", start_info);
+	if (start.magic != PVH_MAGIC)
+		return fault(&r, "wrong magic", start.magic);
+	if (start.version >= 1 && !read_bytes(&r, start_info, &start, sizeof(start)))
+		return fault(&r, "version 1 block is truncated", start_info);
 	info->cmdline_len = read_text(&r, start.cmdline, info->cmdline, sizeof(info->cmdline));
 	info->rsdp = start.rsdp;
 	if (start.version == 0)

@@ -31,7 +31,6 @@ static __noreturn void boot_refuse(const char *why, u64 value)
 
 static const void *map_early(phys_t addr, size_t len, void *ctx)
 {
-	(void)ctx;
 	if (addr == 0 || addr >= EARLY_PHYS_LIMIT || len > EARLY_PHYS_LIMIT - addr)
 		return NULL;
 	return phys_to_virt(addr);

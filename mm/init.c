@@ -357,7 +357,6 @@ static void *boot_zalloc(u64 bytes, node_t node, void *ctx)
 {
 	const phys_t phys = memblock_alloc(bytes, PAGE_SIZE, 0, node);
 
-	(void)ctx;
 	return phys ? phys_to_virt(phys) : NULL;
 }
 
@@ -366,7 +365,6 @@ static pfn_t vmap_table_alloc(void *ctx)
 {
 	struct page *page = NULL;
 
-	(void)ctx;
 	if (!fail_here(&mm_kernel.fail, FAIL_PTE))
 		page = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, PAGE_ZERO,
 				     NODE_NONE); /* asks nobody: the caller has claimed an entry */

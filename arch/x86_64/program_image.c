@@ -73,7 +73,6 @@ static u64 *make_block(cpu_t cpu)
 
 static void load_base(void *arg)
 {
-	(void)arg;
 	wrmsr(MSR_FS_BASE, (u64)this_cpu()->arch.tls);
 }
 

@@ -55,11 +55,8 @@ const struct command *command_of(const char *name, const struct command *after)
 int cmd_error(const struct words *words, const char *fmt, ...)
 {
 	char text[512];
-	va_list args;
 
-	va_start(args, fmt);
-	vformat(text, sizeof(text), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(text, sizeof(text), fmt);
 	print("%s: %s\n", words->count ? words->word[0] : "monitor", text);
 	return -EINVAL;
 }

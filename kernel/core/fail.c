@@ -52,7 +52,6 @@ static int parse_fail(const struct option *opt, const char *value)
 {
 	struct fail_count w[WISHES] = {0};
 
-	(void)opt;
 	for (;;) {
 		const int err = parse_wish(w, &value);
 
@@ -72,7 +71,6 @@ static void show_fail(const struct option *opt, char *buf, size_t size)
 {
 	size_t at = 0;
 
-	(void)opt;
 	*buf = '\0';
 	for (unsigned i = 0; i < WISHES && at < size; i++)
 		if (wishes[i].left)

@@ -32,12 +32,9 @@ bool panic_is_ours(void)
 void panic(const char *fmt, ...)
 {
 	char reason[REASON_MAX];
-	va_list args;
 
 	irq_disable();
-	va_start(args, fmt);
-	vformat(reason, sizeof(reason), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(reason, sizeof(reason), fmt);
 
 	if (!panic_claim()) {
 		if (!panic_is_ours())

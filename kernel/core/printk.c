@@ -151,12 +151,9 @@ void echo(const char *text, size_t len)
 void log_line(const char *fmt, ...)
 {
 	char line[LINE_MAX];
-	va_list args;
 	size_t len;
 
-	va_start(args, fmt);
-	len = MIN((size_t)vformat(line, sizeof(line) - 1, fmt, args), sizeof(line) - 2);
-	va_end(args);
+	len = MIN((size_t)FORMAT_ARGS(line, sizeof(line) - 1, fmt), sizeof(line) - 2);
 	line[len++] = '\n';
 	emit(line, len, TO_LOG);
 }
@@ -208,14 +205,11 @@ void printk(enum log_level level, const char *fmt, ...)
 {
 	char line[LINE_MAX];
 	u64 now_us = clock_ns() / NS_PER_US;
-	va_list args;
 	size_t len, stamp;
 
 	len = stamp = (size_t)format(line, sizeof(line), "[%5llu.%06llu] ", now_us / 1000000,
 				     now_us % 1000000);
-	va_start(args, fmt);
-	len += (size_t)vformat(line + len, sizeof(line) - len, fmt, args);
-	va_end(args);
+	len += (size_t)FORMAT_ARGS(line + len, sizeof(line) - len, fmt);
 
 	len = MIN(len, sizeof(line) - 2); /* room for the newline, even if the text was cut */
 	if (line[len - 1] != '\n')

@@ -9,6 +9,20 @@ static inline void reason_set(enum reason reason)
 	this_cpu()->reason = reason;
 }
 
+/* Set the reason of a call that fails by returning NULL. */
+static inline void *reason_null(enum reason reason)
+{
+	reason_set(reason);
+	return NULL;
+}
+
+/* Set the reason of a call that fails by returning `err`. Returns `err`. */
+static inline int reason_error(enum reason reason, int err)
+{
+	reason_set(reason);
+	return err;
+}
+
 /*
  * Set the reason for a call that also returns an error; `invalid` stands for -EINVAL. Returns
  * `err`.

@@ -453,7 +453,6 @@ void shootdown_init(void)
 	quiet_cpus.words = words + cpumask_words;
 	if (quiet_on)
 		pr_info("tlb.quiet=on: rounds for struct pages leave quiet CPUs alone; one that "
-			"holds "
-			"back frames is asked to flush after %llu ms",
+			"holds back frames is asked to flush after %llu ms",
 			quiet_ask_ms);
 }

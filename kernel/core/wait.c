@@ -51,11 +51,6 @@ u32 wait_bound(enum wait_level level)
 	return (u32)PERIODS << level >> WAIT_LOCK;
 }
 
-static bool is_soft(enum wait_level level)
-{
-	return level == WAIT_ROUND || level == WAIT_DRAINED || level >= WAIT_JOB;
-}
-
 /*
  * Only this CPU writes. A count that an interrupt adds between the load and the store may be lost,
  * and is not needed.
@@ -137,7 +132,8 @@ struct wait wait_begin(enum wait_level level, const char *what)
 			     .since = now,
 			     .deadline_ns = wait_deadline_cpus(),
 			     .bound = wait_bound(level),
-			     .soft = is_soft(level)};
+			     .soft = level == WAIT_ROUND || level == WAIT_DRAINED ||
+				     level >= WAIT_JOB};
 }
 
 static bool period_passed(struct wait *wait, u64 now)

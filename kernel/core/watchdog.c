@@ -29,7 +29,6 @@ static int parse_hang(const struct option *opt, const char *value)
 
 static void show_hang(const struct option *opt, char *buf, size_t size)
 {
-	(void)opt;
 	if (hang_seconds == 0)
 		format(buf, size, "off");
 	else

@@ -256,13 +256,7 @@ int vformat(char *buf, size_t size, const char *fmt, va_list list)
 
 int format(char *buf, size_t size, const char *fmt, ...)
 {
-	va_list args;
-	int len;
-
-	va_start(args, fmt);
-	len = vformat(buf, size, fmt, args);
-	va_end(args);
-	return len;
+	return FORMAT_ARGS(buf, size, fmt);
 }
 
 /* Their names for programs: ashlar.h. */

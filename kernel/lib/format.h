@@ -12,3 +12,14 @@
  */
 int format(char *buf, size_t size, const char *fmt, ...) __printf(3, 4);
 int vformat(char *buf, size_t size, const char *fmt, va_list args);
+
+/* vformat() in a function whose last named parameter is `fmt`, with the arguments behind it. */
+#define FORMAT_ARGS(buf, size, fmt)                                                                \
+	({                                                                                         \
+		va_list _args;                                                                     \
+		int _length;                                                                       \
+		va_start(_args, fmt);                                                              \
+		_length = vformat(buf, size, fmt, _args);                                          \
+		va_end(_args);                                                                     \
+		_length;                                                                           \
+	})

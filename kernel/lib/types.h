@@ -53,6 +53,12 @@ typedef u32 node_t; /* dense NUMA node index */
 		choose_a##n than choose_b##n ? choose_a##n : choose_b##n;                          \
 	})
 
+/* a - b, or 0 if b is larger. */
+static inline u64 saturating_sub(u64 a, u64 b)
+{
+	return a - MIN(a, b);
+}
+
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
 #define CACHE_LINE          64

@@ -46,11 +46,6 @@ int word_cut(const char **text, const char *end, const struct word_rules *rules,
 	return err ? err : quote ? -EINVAL : 0;
 }
 
-static bool is_blank(char c)
-{
-	return c == ' ' || c == '\t' || c == '\r' || c == '\0';
-}
-
 /* Cut one word from *at and copy it to *fill. Returns 0, -EINVAL (open quote) or -E2BIG. */
 static int take_word(struct words *words, const char **at, const char *end, size_t *fill)
 {
@@ -78,7 +73,7 @@ int words_cut(struct words *words, const char *text, size_t len, size_t *used)
 	words->count = 0;
 	words->open_end = false;
 	while (at < end && *at != ';' && *at != '\n' && !err) {
-		if (is_blank(*at))
+		if (strchr(" \t\r", *at)) /* or a NUL */
 			at++;
 		else
 			err = take_word(words, &at, end, &fill);

@@ -233,7 +233,6 @@ CALL(mlockall, 151);
 
 static s64 call_munlockall(const struct call_args *args)
 {
-	(void)args;
 	return 0;
 }
 CALL(munlockall, 152);

@@ -111,14 +111,12 @@ CALL(clock_getres, 229);
 
 static s64 call_clock_settime(const struct call_args *args)
 {
-	(void)args;
 	return -EPERM;
 }
 CALL(clock_settime, 227);
 
 static s64 call_settimeofday(const struct call_args *args)
 {
-	(void)args;
 	return -EPERM;
 }
 CALL(settimeofday, 164);

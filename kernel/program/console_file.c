@@ -166,7 +166,6 @@ static s64 console_read_line(struct file *file, struct span *to, u64 at)
 	s64 taken;
 	int err = 0;
 
-	(void)at;
 	if (to->total == 0)
 		return 0;
 	for (;;) {
@@ -188,7 +187,6 @@ static s64 console_waiting(struct file *file)
 {
 	s64 bytes;
 
-	(void)file;
 	look_for_keys();
 	spin_lock(&console.lock);
 	bytes = console.done - console.read;
@@ -227,8 +225,6 @@ static s64 console_write_bytes(struct file *file, struct span *from, u64 at)
 	u64 done = 0;
 	char text[PIECE];
 
-	(void)file;
-	(void)at;
 	while (from->total > 0) {
 		const u64 part = MIN(from->total, sizeof(text));
 		const int err = span_read(from, text, part);

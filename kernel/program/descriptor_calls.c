@@ -393,7 +393,6 @@ CALL(fadvise64, 221);
 
 static s64 call_sync(const struct call_args *args)
 {
-	(void)args;
 	return 0;
 }
 CALL(sync, 162);

@@ -8,9 +8,6 @@
 
 static s64 read_nothing(struct file *file, struct span *to, u64 at)
 {
-	(void)file;
-	(void)to;
-	(void)at;
 	return 0;
 }
 
@@ -42,8 +39,6 @@ static s64 fill(struct span *to, int (*put)(struct span *to, u64 bytes), u64 par
 
 static s64 read_zeros(struct file *file, struct span *to, u64 at)
 {
-	(void)file;
-	(void)at;
 	return fill(to, span_zero, PAGE_SIZE);
 }
 
@@ -57,22 +52,16 @@ static int put_random(struct span *to, u64 bytes)
 
 static s64 read_random(struct file *file, struct span *to, u64 at)
 {
-	(void)file;
-	(void)at;
 	return fill(to, put_random, PART);
 }
 
 static s64 write_nowhere(struct file *file, struct span *from, u64 at)
 {
-	(void)file;
-	(void)at;
 	return (s64)from->total;
 }
 
 static s64 write_full(struct file *file, struct span *from, u64 at)
 {
-	(void)file;
-	(void)at;
 	return from->total > 0 ? -ENOSPC : 0;
 }
 

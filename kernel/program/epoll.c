@@ -196,7 +196,6 @@ static struct look look_at_watches(const struct question *question, bool last)
 	const int start = atomic_load_relaxed(&epoll->next);
 	struct look look;
 
-	(void)last;
 	look = look_at_range(question, start, DESCRIPTORS_MAX, (struct look){0});
 	return look.found < 0 ? look : look_at_range(question, 0, start, look);
 }

@@ -33,7 +33,6 @@ static s64 event_read(struct file *file, struct span *to, u64 at)
 	u64 taken = 0;
 	int err = 0;
 
-	(void)at;
 	if (to->total < sizeof(taken))
 		return -EINVAL;
 	spin_lock(&event->lock);
@@ -59,7 +58,6 @@ static s64 event_write(struct file *file, struct span *from, u64 at)
 	u64 more;
 	int err;
 
-	(void)at;
 	if (from->total < sizeof(more))
 		return -EINVAL;
 	err = span_read(from, &more, sizeof(more));

@@ -33,7 +33,6 @@ enum { WORDS_MOST = 32 };
 /* The return from the interrupt (IRETQ) also serialises the instructions that are fetched. */
 static void fence(void *unused)
 {
-	(void)unused;
 	fence_full();
 }
 

@@ -437,8 +437,6 @@ static void count_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum 
 {
 	const u64 start = MAX(virt, v->start), end = MIN(virt + pt_level_size(level), v->end);
 
-	(void)entry;
-	(void)pte;
 	if (end - start == pt_level_size(level))
 		v->count->leaves[level]++;
 	else
@@ -456,7 +454,6 @@ static void make_movable(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enu
 {
 	struct page *page = pfn_to_page(pte_pfn(pte));
 
-	(void)entry;
 	if (level == PT_PUD || (pte & (PTE_PIECE | PTE_FILE)))
 		return;
 	atomic_store_relaxed(&page->private[PAGE_VIRT], virt);
@@ -475,8 +472,6 @@ static void clear_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum 
 {
 	const struct clear_how how = clear_how_selected();
 
-	(void)entry;
-	(void)virt;
 	if (thread_must_end(thread_current()))
 		v->err = -EINTR;
 	if (v->err)
@@ -556,7 +551,6 @@ static void split_for_move(struct visit *v, pte_t *entry, pte_t pte, u64 virt, e
 {
 	if (level == PT_PMD && !leaf_fits(virt + v->move_by))
 		split_leaf(entry, v->taken);
-	(void)pte;
 }
 
 /* The tables that a leaf needs at its new place. Where nothing is mapped, none are made. */
@@ -564,8 +558,6 @@ static void prepare_move(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enu
 {
 	if (v->err == 0 && !entry_for(virt + v->move_by, level))
 		v->err = -ENOMEM;
-	(void)entry;
-	(void)pte;
 }
 
 int pages_move(u64 from, u64 to, u64 size, struct pages_taken *taken)

@@ -85,7 +85,6 @@ static s64 pipe_read(struct file *file, struct span *to, u64 at)
 	s64 there, done = 0;
 	int err = 0;
 
-	(void)at;
 	if (to->total == 0)
 		return 0;
 	there = begin_read(pipe, file);
@@ -171,7 +170,6 @@ static s64 pipe_write(struct file *file, struct span *from, u64 at)
 	const bool whole = from->total <= PIPE_ATOMIC;
 	s64 done = 0;
 
-	(void)at;
 	while (from->total > 0) {
 		s64 result = begin_write(pipe, file, whole ? from->total : 1);
 

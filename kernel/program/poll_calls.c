@@ -120,7 +120,6 @@ static struct look look_at_array(const struct question *question, bool last)
 {
 	struct look look = {0};
 
-	(void)last;
 	for (u64 i = 0; i < question->count; i++) {
 		const user_t at = question->set[0] + i * sizeof(struct program_pollfd);
 		struct program_pollfd one;

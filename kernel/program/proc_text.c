@@ -15,12 +15,9 @@ void text_add(struct text_sink *sink, const void *bytes, u64 size)
 void text_print(struct text_sink *sink, const char *fmt, ...)
 {
 	char line[TEXT_LINE_MAX];
-	va_list args;
 	int length;
 
-	va_start(args, fmt);
-	length = vformat(line, sizeof(line), fmt, args);
-	va_end(args);
+	length = FORMAT_ARGS(line, sizeof(line), fmt);
 	text_add(sink, line, MIN((u64)length, sizeof(line) - 1));
 }
 

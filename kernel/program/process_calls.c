@@ -38,14 +38,12 @@ CALL(uname, 63);
 
 static s64 call_getpid(const struct call_args *args)
 {
-	(void)args;
 	return program_pid();
 }
 CALL(getpid, 39);
 
 static s64 call_gettid(const struct call_args *args)
 {
-	(void)args;
 	return thread_current()->id;
 }
 CALL(gettid, 186);
@@ -53,7 +51,6 @@ CALL(gettid, 186);
 /* The parent is outside of what the program can see. */
 static s64 call_getppid(const struct call_args *args)
 {
-	(void)args;
 	return 0;
 }
 CALL(getppid, 110);
@@ -63,7 +60,6 @@ CALL(getppid, 110);
 #define CALL_ZERO(ident, nr)                                                                       \
 	static s64 call_##ident(const struct call_args *args)                                      \
 	{                                                                                          \
-		(void)args;                                                                        \
 		return 0;                                                                          \
 	}                                                                                          \
 	CALL(ident, nr)
@@ -115,7 +111,6 @@ static s64 group_of(s32 pid)
 
 static s64 call_getpgrp(const struct call_args *args)
 {
-	(void)args;
 	return program_pid();
 }
 CALL(getpgrp, 111);
@@ -135,7 +130,6 @@ CALL(getsid, 124);
 /* The program leads its group and its session already. */
 static s64 refuse(const struct call_args *args)
 {
-	(void)args;
 	return -EPERM;
 }
 
@@ -169,7 +163,6 @@ static s64 no_process(const char *name)
 #define CALL_NO_PROCESS(ident, nr)                                                                 \
 	static s64 call_##ident(const struct call_args *args)                                      \
 	{                                                                                          \
-		(void)args;                                                                        \
 		return no_process(#ident);                                                         \
 	}                                                                                          \
 	CALL(ident, nr)
@@ -181,14 +174,12 @@ CALL_NO_PROCESS(execveat, 322);
 
 static s64 call_wait4(const struct call_args *args)
 {
-	(void)args;
 	return -ECHILD;
 }
 CALL(wait4, 61);
 
 static s64 call_waitid(const struct call_args *args)
 {
-	(void)args;
 	return -ECHILD;
 }
 CALL(waitid, 247);
@@ -215,7 +206,6 @@ CALL(capget, 125);
 
 static s64 call_seccomp(const struct call_args *args)
 {
-	(void)args;
 	return -EINVAL;
 }
 CALL(seccomp, 317);
@@ -310,7 +300,6 @@ CALL(get_robust_list, 274);
 /* C libraries ask for it at every start, and do without. */
 static s64 call_rseq(const struct call_args *args)
 {
-	(void)args;
 	return -ENOSYS;
 }
 CALL(rseq, 334);

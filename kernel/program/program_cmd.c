@@ -84,7 +84,6 @@ static bool program_candidate(const struct words *words, unsigned at, unsigned n
 {
 	struct program_source source;
 
-	(void)words;
 	if (at != 1 || !module_nth(n, &source))
 		return false;
 	format(buf, size, "%s", source.name);

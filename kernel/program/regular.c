@@ -48,9 +48,6 @@ const struct file_ops regular_ops = {
 
 static s64 directory_read(struct file *file, struct span *to, u64 at)
 {
-	(void)file;
-	(void)to;
-	(void)at;
 	return -EISDIR;
 }
 

@@ -25,7 +25,6 @@ static struct thread *thread_named(u64 id)
 
 static s64 call_sched_yield(const struct call_args *args)
 {
-	(void)args;
 	cpu_relax();
 	return 0;
 }
@@ -180,14 +179,12 @@ CALL(sched_get_priority_min, 147);
 
 static s64 call_getpriority(const struct call_args *args)
 {
-	(void)args;
 	return NICE_NONE;
 }
 CALL(getpriority, 140);
 
 static s64 call_setpriority(const struct call_args *args)
 {
-	(void)args;
 	return 0;
 }
 CALL(setpriority, 141);

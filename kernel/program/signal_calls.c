@@ -106,7 +106,6 @@ static void wait_for_signal(struct thread *self)
 
 static s64 call_pause(const struct call_args *args)
 {
-	(void)args;
 	wait_for_signal(thread_current());
 	return -EINTR;
 }

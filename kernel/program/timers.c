@@ -134,7 +134,6 @@ static void look_if_due(void)
 
 static void fired(void *arg)
 {
-	(void)arg;
 	timers_look();
 	look_if_due();
 	arm();
@@ -250,7 +249,6 @@ struct interval_timer interval_timer_of(int id)
 
 static void arm_here(void *arg)
 {
-	(void)arg;
 	arm();
 }
 
@@ -298,7 +296,6 @@ void interval_timer_signal_taken(struct signal_info *info)
 
 static void cancel_here(void *arg)
 {
-	(void)arg;
 	timer_clear(TIMER_PROGRAM);
 }
 

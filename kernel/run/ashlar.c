@@ -10,36 +10,23 @@
 void ashlar_result(const char *name, const char *fmt, ...)
 {
 	char pairs[900];
-	va_list args;
 
-	va_start(args, fmt);
-	vformat(pairs, sizeof(pairs), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(pairs, sizeof(pairs), fmt);
 	print("RESULT %s %s\n", name, pairs);
-}
-
-static __printf(2, 0) void log_text(enum log_level level, const char *fmt, va_list args)
-{
-	char line[256];
-
-	vformat(line, sizeof(line), fmt, args);
-	printk(level, "%s", line);
 }
 
 void ashlar_note(const char *fmt, ...)
 {
-	va_list args;
+	char line[256];
 
-	va_start(args, fmt);
-	log_text(LOG_INFO, fmt, args);
-	va_end(args);
+	FORMAT_ARGS(line, sizeof(line), fmt);
+	printk(LOG_INFO, "%s", line);
 }
 
 void ashlar_warn(const char *fmt, ...)
 {
-	va_list args;
+	char line[256];
 
-	va_start(args, fmt);
-	log_text(LOG_WARN, fmt, args);
-	va_end(args);
+	FORMAT_ARGS(line, sizeof(line), fmt);
+	printk(LOG_WARN, "%s", line);
 }

@@ -109,7 +109,6 @@ static int cmd_bench(const struct words *words)
 static bool bench_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
 			    size_t size)
 {
-	(void)words;
 	if (at != 1 || n >= (unsigned)(__stop_bench_table - __start_bench_table))
 		return false;
 	format(buf, size, "%s", __start_bench_table[n].name);

@@ -47,11 +47,8 @@ static void print_rows(const char *name, const char *text)
 void sheet_line(const char *name, const char *fmt, ...)
 {
 	char text[512];
-	va_list args;
 
-	va_start(args, fmt);
-	vformat(text, sizeof(text), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(text, sizeof(text), fmt);
 	print_rows(name, text);
 }
 

@@ -60,7 +60,6 @@ static int cmd_help(const struct words *words)
 static bool help_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
 			   size_t size)
 {
-	(void)words;
 	return at == 1 && command_candidate(NULL, &n, buf, size);
 }
 
@@ -218,7 +217,6 @@ COMMAND(log, .usage = "[BYTES]", .help = "print the RAM log again, or its last B
 
 static int cmd_cpus(const struct words *words)
 {
-	(void)words;
 	print("  %u CPUs, %u online, %u node%s; shootdown generations: done %llu\n", cpu_count,
 	      cpumask_weight(&cpus_online), node_count, node_count == 1 ? "" : "s",
 	      shootdown_done());
@@ -253,7 +251,6 @@ COMMAND(cpus,
 
 static int cmd_start(const struct words *words)
 {
-	(void)words;
 	payload_run();
 	return input_stop_asked() ? -EINTR : 0;
 }
@@ -267,14 +264,12 @@ COMMAND(start, .help = "run what is linked: the program of PAYLOAD=, or tests an
 
 static int cmd_poweroff(const struct words *words)
 {
-	(void)words;
 	commands_left = true;
 	return 0;
 }
 
 static int cmd_reboot(const struct words *words)
 {
-	(void)words;
 	print("rebooting\n");
 	run_record_end(0, RUN_NO_STATUS); /* the reset is on purpose */
 	machine_reset();

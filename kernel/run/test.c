@@ -49,11 +49,8 @@ static unsigned saved_count;
 static __printf(2, 3) void emit(const struct test_run *run, const char *fmt, ...)
 {
 	char text[TEXT_MAX];
-	va_list args;
 
-	va_start(args, fmt);
-	vformat(text, sizeof(text), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(text, sizeof(text), fmt);
 	if (run->emit)
 		run->emit(run, text);
 	else
@@ -163,11 +160,8 @@ unsigned test_suites(const struct test_run *run)
 void test_fail(const char *file, int line, const char *fmt, ...)
 {
 	char name[TEST_NAME_MAX], what[TEXT_MAX / 2];
-	va_list args;
 
-	va_start(args, fmt);
-	vformat(what, sizeof(what), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(what, sizeof(what), fmt);
 	test_case_name(current.tc, name, sizeof(name));
 	emit(current.run, "  # %s: %s:%d: %s\n", name, file, line, what);
 	atomic_fetch_add(&current.failures, 1);
@@ -176,11 +170,8 @@ void test_fail(const char *file, int line, const char *fmt, ...)
 /* A # in the reason would end it for the programs that read it. */
 void test_skip(const char *fmt, ...)
 {
-	va_list args;
 
-	va_start(args, fmt);
-	vformat(skip_reason, sizeof(skip_reason), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(skip_reason, sizeof(skip_reason), fmt);
 	for (char *p = skip_reason; *p; p++) {
 		if (*p == '#' || *p == '\n')
 			*p = ' ';

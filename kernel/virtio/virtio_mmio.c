@@ -158,7 +158,6 @@ static int parse_place(const struct option *opt, const char *value)
 	struct virtio_mmio_place place;
 	int err;
 
-	(void)opt;
 	if (!*value) {
 		places_count = 0;
 		return 0;
@@ -177,7 +176,6 @@ static void show_place(const struct option *opt, char *buf, size_t size)
 {
 	const struct virtio_mmio_place *last = places_count ? &places[places_count - 1] : NULL;
 
-	(void)opt;
 	if (last)
 		format(buf, size, "%llu@0x%llx:%llu", last->bytes, last->start, last->interrupt);
 	else

@@ -61,7 +61,7 @@ static bool take_from_lists(struct mm *mm, pfn_t pfn)
 	return taken;
 }
 
-bool bad_frame_is_out(struct mm *mm, pfn_t pfn)
+static bool is_out(struct mm *mm, pfn_t pfn)
 {
 	struct page page;
 
@@ -164,7 +164,7 @@ static bool take_out(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 	if (pooled != BLOCK_NONE)
 		mm_upward.pool_dissolve_page(mm, pooled, order);
 	pcp_drain_all(mm);
-	out = bad_frame_is_out(mm, pfn) || take_from_lists(mm, pfn) ||
+	out = is_out(mm, pfn) || take_from_lists(mm, pfn) ||
 	      (is_isolated(bad) && split_free_block(mm, index) && take_from_lists(mm, pfn));
 	if (out && is_isolated(bad))
 		end_isolation(mm, bad);
@@ -212,9 +212,21 @@ static bool withdrawing_begins(struct mm *mm)
 	return true;
 }
 
+/* Is one of these frames pending, or noted? */
+static bool is_pending(const struct mm *mm, pfn_t pfn, u64 frames)
+{
+	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++) {
+		const u64 word = atomic_load_relaxed(&mm->bad.frame[i].word);
+
+		if (word && word - 1 - pfn < frames)
+			return true;
+	}
+	return false;
+}
+
 static void withdrawing_ends(struct mm *mm)
 {
-	if (!bad_frames_pending(mm, 0, ~0ULL))
+	if (!is_pending(mm, 0, ~0ULL))
 		atomic_fetch_and(&mm->watch, ~(u32)WATCH_BAD);
 	atomic_store_release(&mm->bad.withdrawing, 0u);
 	/* with bad_frames_withdraw(): either it begins, or it is seen here; both are locked */
@@ -316,22 +328,11 @@ void bad_frames_withdraw(struct mm *mm)
 	withdrawing_ends(mm);
 }
 
-bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames)
-{
-	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++) {
-		const u64 word = atomic_load_relaxed(&mm->bad.frame[i].word);
-
-		if (word && word - 1 - pfn < frames)
-			return true;
-	}
-	return false;
-}
-
 void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
 {
 	const u32 wait = atomic_load_relaxed(&mm->bad.wait);
 
-	if (bad_frames_pending(mm, pfn, order_pages(order)))
+	if (is_pending(mm, pfn, order_pages(order)))
 		/* not free yet; it will be at the next free */
 		atomic_store_relaxed(&mm->bad.wait, 0);
 	else if (wait > 0) /* the count may lose a race; it sets a pace and guarantees nothing */
@@ -410,7 +411,6 @@ int bad_ram_parse(const char *text, void (*take)(phys_t start, phys_t end, void 
 
 static void reserve(phys_t start, phys_t end, void *ctx)
 {
-	(void)ctx;
 	pr_warn("memory: %llx-%llx is named by badram= and is kept out of use", start, end);
 	memblock_reserve(start, end, OWNER_BAD);
 }

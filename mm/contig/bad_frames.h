@@ -36,13 +36,6 @@
 /* page_mark_bad() for any struct mm. */
 int mm_mark_bad(struct mm *mm, pfn_t pfn);
 
-/*
- * bad_frame_is_out(): is the frame out of use? bad_frames_pending(): is one of these frames
- * pending, or noted? Any context.
- */
-bool bad_frame_is_out(struct mm *mm, pfn_t pfn);
-bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames);
-
 /* Take noted frames, and pending ones that were freed meanwhile, out of use. No lock held. */
 void bad_frames_withdraw(struct mm *mm);
 

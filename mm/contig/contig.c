@@ -149,7 +149,12 @@ int contig_unhuge(struct mm *mm, struct block_list *list)
 	return -ENOMEM;
 }
 
-int contig_make_full(struct zone *zone, struct block_list *list)
+/*
+ * Give all pieces that contig_take() brought their struct pages; each is then an order-9 piece in
+ * transit. Returns 0 or -ENOMEM; after -ENOMEM the pieces are as far as they came and still belong
+ * to the caller.
+ */
+static int contig_make_full(struct zone *zone, struct block_list *list)
 {
 	struct mm *mm = zone->mm;
 	enum meta_kind kind = META_LASTING;

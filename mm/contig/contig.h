@@ -100,13 +100,6 @@ int contig_take_range(struct zone *zone, u32 first, u32 count, enum migrate_giga
  */
 int contig_unhuge(struct mm *mm, struct block_list *list);
 
-/*
- * Give all pieces that contig_take() brought their struct pages; each is then an order-9 piece in
- * transit. Returns 0 or -ENOMEM; after -ENOMEM the pieces are as far as they came and still belong
- * to the caller.
- */
-int contig_make_full(struct zone *zone, struct block_list *list);
-
 /* The calls of mm.h for any struct mm. */
 int mm_contig_alloc_range(struct mm *mm, pfn_t first, u64 frames);
 void mm_contig_free_range(struct mm *mm, pfn_t first, u64 frames);

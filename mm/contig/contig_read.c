@@ -185,7 +185,6 @@ static bool every_step_suits(struct contig_scan *scan, const struct contig_searc
 	pfn_t pfn = block_pfn(first);
 	u64 step = 1;
 
-	(void)search;
 	while (step > 0 && pfn < end) { /* one turn at the lock for each block that is reached */
 		const pfn_t border = ALIGN_DOWN(pfn, BLOCK_FRAMES) + BLOCK_FRAMES;
 

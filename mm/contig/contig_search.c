@@ -96,7 +96,6 @@ static bool block_may_move(const struct mm *mm, u32 index)
 static bool every_block_may_move(struct contig_scan *scan, const struct contig_search *search,
 				 u32 first)
 {
-	(void)search;
 	for (u32 index = first; index < first + order_blocks(scan->order); index++)
 		if (!block_may_move(scan->zone->mm, index))
 			return false;

@@ -295,8 +295,7 @@ static bool account_gib(const struct mm *mm, u64 number, struct walk before, str
 	if ((!gib->whole || gib->free == free) && gib->movable == movable && gib->meta == meta)
 		return true;
 	pr_err("accounting: GiB %llu: counted %u frames free, %u movable, %u metadata blocks; "
-	       "walked "
-	       "%llu, %llu, %llu",
+	       "walked %llu, %llu, %llu",
 	       mm->first_gib + number, gib->free, gib->movable, gib->meta, free, movable, meta);
 	return false;
 }

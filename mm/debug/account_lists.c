@@ -37,15 +37,10 @@ static bool walk_block_list(struct zone *zone, unsigned class, unsigned type, un
 }
 
 /*
- * May a page lie on a list that is not its block's? It may once a stored type has been believed
+ * A page may lie on a list that is not its block's once a stored type has been believed
  * (pcp_types.c), and from then on. Such pages merge with others, and only a change of the block's
  * type corrects them.
  */
-static bool types_were_believed(const struct mm *mm)
-{
-	return pcp_stats(mm).stale > 0;
-}
-
 static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64 *frames)
 {
 	const struct page *prev = NULL;
@@ -56,7 +51,7 @@ static bool walk_page_list(struct zone *zone, unsigned type, unsigned order, u64
 
 		if (!(page->flags & PAGE_BUDDY) || page->order != order || page->prev != prev ||
 		    page->private[0] != type ||
-		    (type_list(word.type) != type && !types_were_believed(zone->mm)) ||
+		    (type_list(word.type) != type && pcp_stats(zone->mm).stale == 0) ||
 		    page->zone != zone->index) {
 			pr_err("accounting: frame %llx on the free list of order %u does not match "
 			       "that list",

@@ -276,8 +276,7 @@ static bool account_node(const struct node *node)
 	    walked.gated == meta->gated)
 		return ok;
 	pr_err("accounting: metadata memory of node %u: counted %llu blocks, %llu used, %llu "
-	       "gated; walked "
-	       "%llu, %llu, %llu",
+	       "gated; walked %llu, %llu, %llu",
 	       node->id, meta->blocks, meta->used, meta->gated, walked.blocks, walked.used,
 	       walked.gated);
 	return false;

@@ -71,7 +71,6 @@ static int cmd_map(const struct words *words)
 
 static int cmd_unmap(const struct words *words)
 {
-	(void)words;
 	print("  %u mappings given back\n", maps_count);
 	while (maps_count > 0)
 		huge_unmap(maps[--maps_count]);
@@ -80,8 +79,7 @@ static int cmd_unmap(const struct words *words)
 
 COMMAND(map, .usage = "[SIZE [4K|2M|1G [pool]]]",
 	.help = "map memory and touch all of it, from the pool only or from anywhere; without a "
-		"word, "
-		"count pages",
+		"word, count pages",
 	.max = 3, .run = cmd_map, .choices = {NULL, "4K|2M|1G", "pool"});
 COMMAND(map unmap, .help = "give all mappings back, each in one flush round", .run = cmd_unmap);
 

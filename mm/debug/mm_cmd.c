@@ -70,7 +70,6 @@ static int cmd_nodes(const struct words *words)
 {
 	const struct mm *mm = &mm_kernel;
 
-	(void)words;
 	for (node_t n = 0; n < mm->nodes; n++) {
 		const struct meta *meta = &mm->node[n].meta;
 
@@ -93,7 +92,6 @@ COMMAND(mem nodes, .help = "NUMA nodes: RAM, metadata memory, distances", .run =
 
 static int cmd_zones(const struct words *words)
 {
-	(void)words;
 	zones_print(&mm_kernel, mm_kernel.zones);
 	print("  in frames; huge, bare, full, mapped: free in whole blocks, by the form of their "
 	      "struct pages\n");
@@ -141,7 +139,6 @@ static u64 count_runs(struct zone *zone, unsigned order)
 
 static int cmd_buddy(const struct words *words)
 {
-	(void)words;
 	print("  free runs of 2^order frames (order 9 is 2 MiB, 18 is 1 GiB), without memory never "
 	      "opened\n  %-14s",
 	      "order");
@@ -176,7 +173,6 @@ static int cmd_stats(const struct words *words)
 {
 	struct shootdown_stats s;
 
-	(void)words;
 	shootdown_stats_read(&s);
 	print("  shootdown: %llu asked for, %llu rounds (%llu full, %llu ranged), %llu messages, "
 	      "%llu CPUs skipped idle\n",

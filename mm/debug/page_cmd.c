@@ -138,8 +138,7 @@ static int cmd_page(const struct words *words)
 }
 
 COMMAND(page, .usage = "PFN | ADDRESS",
-	.help = "decode one frame: its block and its struct page, and the entry that maps "
-		"ADDRESS",
+	.help = "decode one frame: its block and its struct page, and the entry that maps ADDRESS",
 	.max = 1, .run = cmd_page);
 
 /* ---- alloc and free ---- */
@@ -183,7 +182,6 @@ static int cmd_free(const struct words *words)
 {
 	u64 n = 0;
 
-	(void)words;
 	for (; ours; n++)
 		page_free(page_chain_pop(&ours));
 	print("  %llu pages freed\n", n);

@@ -34,6 +34,6 @@ void search_print(const struct search_seen *before)
 	      contig_search_selected()->name, now.stats.scanned - before->stats.scanned,
 	      now.stats.candidates - before->stats.candidates,
 	      now.stats.moved.pages - before->stats.moved.pages,
-	      before->meta - MIN(before->meta, now.meta),
-	      now.rounds.flushes - before->rounds.flushes, (now.ns - before->ns) / NS_PER_US);
+	      saturating_sub(before->meta, now.meta), now.rounds.flushes - before->rounds.flushes,
+	      (now.ns - before->ns) / NS_PER_US);
 }

@@ -237,7 +237,6 @@ static void dequeue_any(struct pool *pool, const struct hvo_mode *mode, node_t n
 {
 	struct pool_node *from = &pool->node[node];
 
-	(void)mode;
 	dequeue_from_node(pool, from, count, pool_node_free_surplus(from), list);
 }
 
@@ -262,7 +261,7 @@ static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 			  struct block_list *list)
 {
 	spin_lock(&pool->lock);
-	count = MIN(count, pool->free - MIN(pool->free, pool->reserved));
+	count = MIN(count, saturating_sub(pool->free, pool->reserved));
 	if (which.surplus) {
 		dequeue_surplus(pool, count, list);
 	} else if (which.only == NODE_NONE) {
@@ -436,7 +435,7 @@ static u64 mark_surplus(struct pool *pool, u64 target)
 	for (unsigned n = 0; n < 2u * pool->mm->nodes && persistent > target; n++) {
 		struct pool_node *node = &pool->node[n % pool->mm->nodes];
 		const u64 most = n < pool->mm->nodes ? pool_node_in_use(node) : node->pages;
-		const u64 added = MIN(persistent - target, most - MIN(most, node->surplus));
+		const u64 added = MIN(persistent - target, saturating_sub(most, node->surplus));
 
 		pool_count(pool, node, (struct pool_delta){.surplus = (s64)added});
 		persistent -= added;

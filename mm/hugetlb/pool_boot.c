@@ -174,7 +174,6 @@ static void show_size(const struct option *opt, char *buf, size_t size)
 	static const char *const names[POOL_BOOT_SIZES + 1] = {
 		[POOL_BOOT_2M] = "2M", [POOL_BOOT_1G] = "1G", [POOL_BOOT_SIZES] = "none"};
 
-	(void)opt;
 	format(buf, size, "%s", names[machine.size]);
 }
 
@@ -184,7 +183,6 @@ static void show_count(const struct option *opt, char *buf, size_t size)
 	const struct pool_boot_request *request = &machine.request[machine.size % POOL_BOOT_SIZES];
 	size_t at = 0;
 
-	(void)opt;
 	format(buf, size, "%llu", request->total);
 	for (unsigned i = 0; i < request->nodes && at < size; i++)
 		at += (size_t)format(buf + at, size - at, "%s%llu:%llu", i ? "," : "",
@@ -193,7 +191,6 @@ static void show_count(const struct option *opt, char *buf, size_t size)
 
 static void show_overcommit(const struct option *opt, char *buf, size_t size)
 {
-	(void)opt;
 	format(buf, size, "%llu", machine.overcommit[machine.size % POOL_BOOT_SIZES]);
 }
 

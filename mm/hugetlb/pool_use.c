@@ -29,8 +29,8 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 
 	*missing = 0;
 	spin_lock(&pool->lock);
-	there = pool->free - MIN(pool->free, pool->reserved);
-	room = pool->overcommit - MIN(pool->overcommit, pool->surplus + pool->making);
+	there = saturating_sub(pool->free, pool->reserved);
+	room = saturating_sub(pool->overcommit, pool->surplus + pool->making);
 	if (pool->free >= pool->reserved && there >= count) {
 		pool_count(pool, NULL, (struct pool_delta){.reserved = (s64)count});
 		err = 0;
@@ -59,8 +59,7 @@ int pool_reserve(struct pool *pool, u64 count)
 	if (made == missing)
 		return 0;
 	pool_unreserve(pool, count - missing + made);
-	reason_set(REASON_NO_MEMORY);
-	return -ENOMEM;
+	return reason_error(REASON_NO_MEMORY, -ENOMEM);
 }
 
 void pool_unreserve(struct pool *pool, u64 count)
@@ -206,8 +205,7 @@ struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 		index = take_surplus(pool, node);
 	if (likely(index != BLOCK_NONE))
 		return give_out(pool, index, CALLER);
-	reason_set(claimed ? REASON_NO_MEMORY : REASON_NO_POOL_PAGE);
-	return NULL;
+	return reason_null(claimed ? REASON_NO_MEMORY : REASON_NO_POOL_PAGE);
 }
 
 /*

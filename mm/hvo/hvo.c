@@ -111,7 +111,6 @@ const struct hvo_mode hvo_modes[] = {
 
 static void make_nothing(struct hvo_batch *batch)
 {
-	(void)batch;
 }
 
 const struct hvo_mode hvo_leave_bare = {

@@ -12,15 +12,9 @@
 
 pfn_t pgtable_alloc_boot(void *ctx)
 {
-	(void)ctx;
 	phys_t phys = memblock_alloc(PAGE_SIZE, PAGE_SIZE, 0, NODE_NONE);
 
 	return phys ? phys >> PAGE_SHIFT : PFN_NONE;
-}
-
-static pte_t *table_of(pfn_t pfn)
-{
-	return phys_to_virt(pfn << PAGE_SHIFT);
 }
 
 /* The entry, once no other CPU makes a table under it. */
@@ -64,7 +58,7 @@ static bool table_add(pte_t *entry, virt_t virt, enum pt_level level, pgtable_al
 pte_t *pgtable_entry(pfn_t root, virt_t virt, enum pt_level level, pgtable_alloc_fn *alloc,
 		     void *ctx)
 {
-	pte_t *table = table_of(root);
+	pte_t *table = phys_to_virt(root << PAGE_SHIFT);
 
 	for (enum pt_level at = PT_PGD; at > level; at--) {
 		pte_t *entry = &table[pt_index(virt, at)];
@@ -73,14 +67,14 @@ pte_t *pgtable_entry(pfn_t root, virt_t virt, enum pt_level level, pgtable_alloc
 			return NULL;
 		if (at != PT_PGD && pte_is_leaf(pte_load(entry), at))
 			return NULL;
-		table = table_of(pte_pfn(pte_load(entry)));
+		table = pte_table(pte_load(entry));
 	}
 	return &table[pt_index(virt, level)];
 }
 
 bool pgtable_translate(pfn_t root, virt_t virt, phys_t *phys, pte_t *entry, enum pt_level *level)
 {
-	pte_t *table = table_of(root);
+	pte_t *table = phys_to_virt(root << PAGE_SHIFT);
 
 	for (enum pt_level at = PT_PGD;; at--) {
 		pte_t pte = pte_load(&table[pt_index(virt, at)]);
@@ -95,7 +89,7 @@ bool pgtable_translate(pfn_t root, virt_t virt, phys_t *phys, pte_t *entry, enum
 		}
 		if (at == PT_PAGE)
 			return false;
-		table = table_of(pte_pfn(pte));
+		table = pte_table(pte);
 	}
 }
 
@@ -108,12 +102,6 @@ static enum pt_level leaf_fitting(virt_t virt, phys_t phys, u64 size, enum pt_le
 	       (!IS_ALIGNED(virt | phys, pt_level_size(level)) || size < pt_level_size(level)))
 		level--;
 	return level;
-}
-
-/* Entries of `level` from that of `virt` to the end of its table, but no more than `size` fills. */
-static u64 leaves_in_table(virt_t virt, u64 size, enum pt_level level)
-{
-	return MIN(size / pt_level_size(level), (u64)PTRS_PER_TABLE - pt_index(virt, level));
 }
 
 /*
@@ -136,9 +124,11 @@ int pgtable_map_range(pfn_t root, virt_t virt, phys_t phys, u64 size, enum pt_pr
 	       "mapping of %llx at %llx is not of whole pages", phys, virt);
 	while (size > 0) {
 		enum pt_level level = leaf_fitting(virt, phys, size, largest);
+		/* to the end of the table, but no more than `size` fills */
+		const u64 count = MIN(size / pt_level_size(level),
+				      (u64)PTRS_PER_TABLE - pt_index(virt, level));
 		/* a larger leaf than the first one's can fit only where another table begins */
-		const u64 count = leaves_in_table(virt, size, level),
-			  bytes = count * pt_level_size(level);
+		const u64 bytes = count * pt_level_size(level);
 		pte_t *entry = pgtable_entry(root, virt, level, alloc, ctx);
 
 		if (!entry)

@@ -80,19 +80,13 @@ void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
 	const u64 bytes = ALIGN_UP(phys + size, PAGE_SIZE) - first;
 	virt_t virt;
 
-	if (size == 0 || !phys_is_possible(phys, size)) {
-		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_PHYS);
-		return NULL;
-	}
+	if (size == 0 || !phys_is_possible(phys, size))
+		return reason_null(size == 0 ? REASON_BAD_SIZE : REASON_BAD_PHYS);
 	virt = reserve(bytes);
-	if (!virt) {
-		reason_set(REASON_NO_ADDRESSES);
-		return NULL;
-	}
-	if (vmap_map(virt, first, bytes, prot, PT_PAGE) < 0) {
-		reason_set(REASON_NO_MEMORY);
-		return NULL;
-	}
+	if (!virt)
+		return reason_null(REASON_NO_ADDRESSES);
+	if (vmap_map(virt, first, bytes, prot, PT_PAGE) < 0)
+		return reason_null(REASON_NO_MEMORY);
 	return (char *)virt + (phys - first);
 }
 

@@ -113,8 +113,7 @@ static struct page *take_from_pool(const struct huge_map *map, enum pt_level lev
 	if (!page || !(map->flags & HUGE_BIND) || mm_kernel.zone[page->zone].node == node)
 		return page;
 	pool_page_give(huge_pool(level), page);
-	reason_set(REASON_NO_POOL_PAGE);
-	return NULL;
+	return reason_null(REASON_NO_POOL_PAGE);
 }
 
 /*
@@ -140,19 +139,6 @@ static struct page *find_page(struct huge_map *map, enum pt_level level)
 		return page;
 	return mm_page_alloc(&mm_kernel, level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER, USE_UNMOVABLE,
 			     request, node);
-}
-
-static void clear_page(struct page *page, enum pt_level level, u64 hint)
-{
-	struct clear_how how;
-
-	if (level == PT_PAGE) {
-		clear_pages(page_address(page), 1);
-		return;
-	}
-	how = clear_how_selected();
-	clear_huge(&how, page_address(page), pt_level_size(level), hint,
-		   mm_kernel.zone[page->zone].node);
 }
 
 /* Map the pieces of a page by the entries below a split one, each with its rights. */
@@ -182,7 +168,7 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 
 	if (!page)
 		return false;
-	clear_page(page, level, is_hint ? addr - virt : CLEAR_NO_HINT);
+	page_clear(&mm_kernel, page, 9 * level, is_hint ? addr - virt : CLEAR_NO_HINT);
 	atomic_add_relaxed(&huge_counts.faults[level], 1);
 	atomic_add_relaxed(&huge_counts.mapped[level], 1);
 	if (entry_is_split(old, level)) {
@@ -376,8 +362,7 @@ static int populate(void *addr, u64 size, unsigned *order)
 
 	if (!pin.map || size == 0) {
 		huge_unpin(pin);
-		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS);
-		return -EINVAL;
+		return reason_error(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS, -EINVAL);
 	}
 	*order = 9 * pin.map->level;
 	job.size = size / bytes;
@@ -386,8 +371,7 @@ static int populate(void *addr, u64 size, unsigned *order)
 	huge_unpin(pin);
 	if (!p.failed)
 		return 0;
-	reason_set((enum reason)p.failed);
-	return -ENOMEM;
+	return reason_error((enum reason)p.failed, -ENOMEM);
 }
 
 int huge_populate(void *addr, u64 size)

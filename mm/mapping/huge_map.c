@@ -262,25 +262,18 @@ static int level_of(const struct huge_request *request)
 			return PT_PAGE;
 		why = REASON_BAD_FLAGS;
 	}
-	reason_set(why);
-	return -1;
+	return reason_error(why, -1);
 }
 
-static bool map_init(struct huge_map *map, const struct huge_request *request, enum pt_level level)
+static int map_init(struct huge_map *map, const struct huge_request *request, enum pt_level level)
 {
 	if (request->size == 0 ||
-	    MAX(request->size, request->room) > window_bytes(window_for(request->flags))) {
-		reason_set(REASON_BAD_SIZE);
-		return false;
-	}
-	if ((request->flags & (HUGE_NODE | HUGE_BIND)) && request->node >= mm_kernel.nodes) {
-		reason_set(REASON_BAD_NODE);
-		return false;
-	}
-	if ((request->flags & HUGE_BIND) && (request->flags & HUGE_RESERVE)) {
-		reason_set(REASON_BAD_FLAGS);
-		return false;
-	}
+	    MAX(request->size, request->room) > window_bytes(window_for(request->flags)))
+		return reason_error(REASON_BAD_SIZE, -EINVAL);
+	if ((request->flags & (HUGE_NODE | HUGE_BIND)) && request->node >= mm_kernel.nodes)
+		return reason_error(REASON_BAD_NODE, -EINVAL);
+	if ((request->flags & HUGE_BIND) && (request->flags & HUGE_RESERVE))
+		return reason_error(REASON_BAD_FLAGS, -EINVAL);
 	*map = (struct huge_map){.level = level,
 				 .node = request->node,
 				 .flags = request->flags |
@@ -289,7 +282,7 @@ static bool map_init(struct huge_map *map, const struct huge_request *request, e
 				 .ctx = request->ctx};
 	map->size = ALIGN_UP(request->size, pt_level_size(level));
 	map->slots = DIV_ROUND_UP(MAX(map->size, request->room), HUGE_SLOT);
-	return true;
+	return 0;
 }
 
 /* Free everything that belongs to a mapping except its addresses and pages. */
@@ -314,7 +307,7 @@ void *huge_map_with(const struct huge_request *request)
 	if (!frame)
 		return NULL;
 	map = page_address(frame);
-	if (!map_init(map, request, level)) {
+	if (map_init(map, request, level) < 0) {
 		page_free(frame);
 		return NULL;
 	}

@@ -229,8 +229,7 @@ int huge_release(void *addr, u64 size)
 	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || size == 0) {
 		huge_unpin(pin);
-		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS);
-		return -EINVAL;
+		return reason_error(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS, -EINVAL);
 	}
 	huge_take_range((virt_t)addr, size, HUGE_KEEP_TABLES, &taken);
 	huge_flush_and_give(&taken);
@@ -289,8 +288,7 @@ int huge_protect(void *addr, enum huge_access access)
 	context_assert(CONTEXT_ORDINARY);
 	if (!pin.map || pin.map->start != (virt_t)addr || access > HUGE_READ_ONLY) {
 		huge_unpin(pin);
-		reason_set(REASON_BAD_ADDRESS);
-		return -EINVAL;
+		return reason_error(REASON_BAD_ADDRESS, -EINVAL);
 	}
 	atomic_store_relaxed(&pin.map->read_only, access == HUGE_READ_ONLY);
 	fence_full();

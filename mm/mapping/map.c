@@ -193,24 +193,16 @@ void *page_map(struct page *page, u64 leaf)
 	virt_t virt;
 
 	context_assert(CONTEXT_ORDINARY);
-	if (!can_be_mapped(page)) {
-		reason_set(REASON_BAD_PAGE);
-		return NULL;
-	}
+	if (!can_be_mapped(page))
+		return reason_null(REASON_BAD_PAGE);
 	while (level < PT_PUD && pt_level_size(level) < leaf)
 		level++;
-	if (pt_level_size(level) != leaf || leaf > page_bytes(page)) {
-		reason_set(REASON_BAD_PAGE_SIZE);
-		return NULL;
-	}
-	if (level == PT_PUD && !cpu_has_1g_mappings()) {
-		reason_set(REASON_CPU_LACKS);
-		return NULL;
-	}
-	if (!hold(page)) {
-		reason_set(REASON_NO_MAPPINGS);
-		return NULL;
-	}
+	if (pt_level_size(level) != leaf || leaf > page_bytes(page))
+		return reason_null(REASON_BAD_PAGE_SIZE);
+	if (level == PT_PUD && !cpu_has_1g_mappings())
+		return reason_null(REASON_CPU_LACKS);
+	if (!hold(page))
+		return reason_null(REASON_NO_MAPPINGS);
 	virt = slot_take();
 	if (virt &&
 	    vmap_map(virt, page_to_pfn(page) << PAGE_SHIFT, page_bytes(page), PT_RW, level) == 0)
@@ -223,8 +215,7 @@ void *page_map(struct page *page, u64 leaf)
 		slot_give(virt);
 	}
 	release(page, CALLER);
-	reason_set(virt ? REASON_NO_MEMORY : REASON_NO_ADDRESSES);
-	return NULL;
+	return reason_null(virt ? REASON_NO_MEMORY : REASON_NO_ADDRESSES);
 }
 
 /* The page that page_map() has mapped at `virt`, the address of a slot; NULL if there is none. */
@@ -302,10 +293,8 @@ static bool is_ram(phys_t phys, u64 size)
 volatile void __iomem *mmio_map(phys_t phys, u64 size)
 {
 	context_assert(CONTEXT_ORDINARY);
-	if (size > 0 && phys_is_possible(phys, size) && is_ram(phys, size)) {
-		reason_set(REASON_IS_RAM);
-		return NULL;
-	}
+	if (size > 0 && phys_is_possible(phys, size) && is_ram(phys, size))
+		return reason_null(REASON_IS_RAM);
 	return (volatile void __iomem *)vmap_phys(phys, size, PT_UNCACHED);
 }
 

@@ -22,14 +22,9 @@ static void map_set(u64 *map, unsigned bit)
 	map[bit / 64] |= 1ULL << (bit % 64);
 }
 
-static u64 less(u64 a, u64 b)
-{
-	return a - MIN(a, b);
-}
-
 u64 meta_borrowed(const struct meta *meta)
 {
-	return less(meta->reserved[META_HEADS], meta->free[META_HEADS]);
+	return saturating_sub(meta->reserved[META_HEADS], meta->free[META_HEADS]);
 }
 
 /*
@@ -41,10 +36,11 @@ static bool meta_available(const struct meta *meta, enum meta_kind kind, u64 cou
 	u64 free = meta->free[kind];
 
 	if (kind == META_LASTING)
-		free = less(free, meta_borrowed(meta));
+		free = saturating_sub(free, meta_borrowed(meta));
 	if (kind == META_HEADS)
-		free += less(meta->free[META_LASTING],
-			     meta->reserved[META_LASTING] + META_EMERGENCY + meta->lasting_keep);
+		free += saturating_sub(meta->free[META_LASTING], meta->reserved[META_LASTING] +
+									 META_EMERGENCY +
+									 meta->lasting_keep);
 	return free >= meta->reserved[kind] + keep + count;
 }
 

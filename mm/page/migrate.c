@@ -108,8 +108,12 @@ static struct page *page_to_move_to(struct mm *mm, struct page_kind kind,
 		  : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, mm->zone[kind.zone].node);
 }
 
-int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how,
-		 struct migrate_stats *stats)
+/*
+ * Move one page in use that does not belong to a pool. 0, also if it was freed just now; -ENOMEM:
+ * there is no page to move to; -EBUSY: it has no mover, or its holder refused. No lock held.
+ */
+static int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how,
+			struct migrate_stats *stats)
 {
 	const struct page_kind kind = page_kind(from);
 	struct page *to;

@@ -57,13 +57,6 @@ struct migrate_how {
 };
 
 /*
- * Move one page in use that does not belong to a pool. 0, also if it was freed just now; -ENOMEM:
- * there is no page to move to; -EBUSY: it has no mover, or its holder refused. No lock held.
- */
-int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how,
-		 struct migrate_stats *stats);
-
-/*
  * Move each page in use of `count` frames of an isolated full block. -ENOMEM ends it; a page that
  * merely refuses to move now does not, and is -EBUSY. No lock held.
  */

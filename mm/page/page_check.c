@@ -85,11 +85,8 @@ void page_misused(struct mm *mm, struct page *page, const char *fmt, ...)
 {
 	struct page *head = page ? page_head(page) : NULL;
 	char reason[REASON_MAX];
-	va_list args;
 
-	va_start(args, fmt);
-	vformat(reason, sizeof(reason), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(reason, sizeof(reason), fmt);
 	atomic_fetch_add(&misuses, 1);
 	if (head != page)
 		print_page(mm, page);

@@ -66,7 +66,6 @@ static void count_page(const struct page *page, pfn_t pfn, unsigned order, void 
 	const u64 *since = arg;
 	struct holder *holder;
 
-	(void)pfn;
 	if (page->held_since < *since)
 		return;
 	holder = holder_of(page->owner ? page_owner_code(page->owner) : 0, order);

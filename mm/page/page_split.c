@@ -79,7 +79,13 @@ static u32 take_block(struct zone *zone, enum free_class class, const struct wan
 	return index;
 }
 
-void block_publish_split(struct zone *zone, u32 index, unsigned order)
+/*
+ * Put a full block in transit on the small lists. If another CPU has meanwhile split a block for
+ * the same need, so that a chunk of at least `order` is there, the block stays whole and free,
+ * because two halves of it would keep its section from ever being closed. With `order` PAGE_ORDERS
+ * the block is split in any case.
+ */
+static void block_publish_split(struct zone *zone, u32 index, unsigned order)
 {
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word;

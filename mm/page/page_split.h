@@ -44,11 +44,3 @@ bool page_split_block(struct zone *zone, u32 index, unsigned also);
  * they are ready. The frames are reserved, of `kind`. The block is in transit and the caller's.
  */
 void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index);
-
-/*
- * Put a full block in transit on the small lists. If another CPU has meanwhile split a block for
- * the same need, so that a chunk of at least `order` is there, the block stays whole and free,
- * because two halves of it would keep its section from ever being closed. With `order` PAGE_ORDERS
- * the block is split in any case.
- */
-void block_publish_split(struct zone *zone, u32 index, unsigned order);

@@ -89,11 +89,6 @@ struct section_walk {
 	u64 next, end; /* sections left in the range before it */
 };
 
-static struct section_walk walk_begin(const struct mm *mm, node_t node)
-{
-	return (struct section_walk){.mm = mm, .node = node};
-}
-
 /*
  * Number of sections left in the present range, after going on to the next one if there were none.
  * 0 behind the last range.
@@ -132,7 +127,7 @@ static void walk_skip(struct section_walk *walk, u64 count)
  */
 static u64 count_sections(const struct mm *mm, node_t node, u64 *open)
 {
-	struct section_walk walk = walk_begin(mm, node);
+	struct section_walk walk = {.mm = mm, .node = node};
 	u64 sections = 0;
 
 	*open = 0;
@@ -154,7 +149,7 @@ struct open_job {
 static void open_chunk(u64 start, u64 end, void *arg)
 {
 	const struct open_job *job = arg;
-	struct section_walk walk = walk_begin(job->mm, job->result->node);
+	struct section_walk walk = {.mm = job->mm, .node = job->result->node};
 
 	walk_skip(&walk, start);
 	for (u64 n = start; n < end && walk_run(&walk) != 0; n++)

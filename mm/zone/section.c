@@ -240,10 +240,10 @@ void section_publish_records(struct opening *o, u32 first, u32 count, enum block
 			 &o->zone[first - o->first]);
 }
 
-static void forget_unopened(struct zone *zone)
+void section_count_opened(struct zone *zone, u64 frames)
 {
 	zone_lock(zone);
-	counter_sub(&zone->unopened, 1);
+	counter_sub(&zone->unopened, frames);
 	zone_unlock(zone);
 }
 
@@ -260,7 +260,7 @@ static void give_up_block(struct opening *o, u32 index)
 		const enum frame_kind kind = memmap_frame_kind(o->mm, block_pfn(index) + i, &zone);
 
 		if (kind == FRAME_FREE)
-			forget_unopened(&o->mm->zone[zone]);
+			section_count_opened(&o->mm->zone[zone], 1);
 		else if (kind == FRAME_BOOT)
 			atomic_fetch_sub(&o->mm->zone[zone].boot, 1);
 		else

@@ -195,12 +195,7 @@ int section_open_mapped(struct opening *o)
 		return -ENOMEM;
 	}
 	*memmap_slot(o->mm, o->section) = o->memmap;
-	if (lies_inside(o, o->memmap)) {
-		struct zone *zone = block_zone(o->mm, o->memmap);
-
-		zone_lock(zone);
-		counter_sub(&zone->unopened, BLOCK_FRAMES);
-		zone_unlock(zone);
-	}
+	if (lies_inside(o, o->memmap))
+		section_count_opened(block_zone(o->mm, o->memmap), BLOCK_FRAMES);
 	return 0;
 }

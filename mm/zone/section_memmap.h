@@ -29,6 +29,9 @@ enum { SECTION_RECORD_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
 /* Set the records of `count` > 0 neighbours, all UNOPENED until now, as opening leaves them. */
 void section_publish_records(struct opening *o, u32 first, u32 count, enum block_state state);
 
+/* These frames are unopened no longer. Takes the zone's lock. */
+void section_count_opened(struct zone *zone, u64 frames);
+
 /*
  * Write one block's 512 struct pages, each in its final state. Free frames of mixed blocks are
  * freed later, under the lock.

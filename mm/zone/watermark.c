@@ -51,24 +51,15 @@ void zones_set_reserve(struct mm *mm, s64 frames)
 	}
 }
 
-static u64 without(u64 frames, u64 others)
-{
-	return frames > others ? frames - others : 0;
-}
-
-/* Free frames that not every request may have: kept for CMA ranges, or isolated. */
-static u64 set_aside(const struct zone *zone)
-{
-	return atomic_load_relaxed(&zone->free_type[MIGRATE_CMA]) +
-	       atomic_load_relaxed(&zone->free_type[MIGRATE_ISOLATE]);
-}
-
 u64 zone_ready(const struct zone *zone)
 {
-	return without(atomic_load_relaxed(&zone->free_small) +
-			       atomic_load_relaxed(&zone->free_class[FREE_FULL]) +
-			       atomic_load_relaxed(&zone->free_class[FREE_MAPPED]),
-		       set_aside(zone));
+	return saturating_sub(
+		atomic_load_relaxed(&zone->free_small) +
+			atomic_load_relaxed(&zone->free_class[FREE_FULL]) +
+			atomic_load_relaxed(&zone->free_class[FREE_MAPPED]),
+		/* not every request may have those kept for CMA ranges, or isolated */
+		atomic_load_relaxed(&zone->free_type[MIGRATE_CMA]) +
+			atomic_load_relaxed(&zone->free_type[MIGRATE_ISOLATE]));
 }
 
 /*
@@ -103,12 +94,12 @@ u64 zone_net(const struct zone *zone, unsigned order)
 			 struct_page_cost(bare, order) +
 			 (order < BLOCK_ORDER ? struct_page_cost(huge, order) : 0);
 
-	return without(zone_ready(zone) + unopened + bare + huge, cost);
+	return saturating_sub(zone_ready(zone) + unopened + bare + huge, cost);
 }
 
 u64 zone_spare(const struct zone *zone)
 {
-	return without(zone_net(zone, 0), zone->reserve + zone->lowmem);
+	return saturating_sub(zone_net(zone, 0), zone->reserve + zone->lowmem);
 }
 
 bool zone_admits(const struct zone *zone, unsigned order, unsigned request)

@@ -298,7 +298,6 @@ static u64 latency(const struct leg *leg, unsigned percent)
 
 static u64 amean(const struct leg *leg, unsigned unused)
 {
-	(void)unused;
 	return mean(leg->sorted, leg->batches);
 }
 

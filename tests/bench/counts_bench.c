@@ -45,7 +45,6 @@ bool counts_hold(const struct counts_op *op)
 
 void counts_free(const struct counts_op *op)
 {
-	(void)op;
 	if (counts_held[0])
 		page_free(counts_held[0]);
 }

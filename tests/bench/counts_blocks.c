@@ -166,7 +166,6 @@ static u64 huge_to_bare(const struct counts_op *op)
 
 static bool all_closed(const struct counts_op *op)
 {
-	(void)op;
 	open_anew(SECTION_ON_DEMAND, 0);
 	return true;
 }
@@ -223,7 +222,6 @@ static u64 search(const struct counts_op *op)
 
 static void as_before(const struct counts_op *op)
 {
-	(void)op;
 	buddy_set_max_order(&mm_kernel, GIGA_ORDER);
 	sections_close_all(&mm_kernel);
 }

@@ -32,7 +32,6 @@ static u64 round_of_a_page(const struct counts_op *op)
 
 static void nothing(void *arg)
 {
-	(void)arg;
 }
 
 static u64 call(const struct counts_op *op)
@@ -54,9 +53,6 @@ static u64 work(const struct counts_op *op)
 
 static void do_nothing(u64 start, u64 end, void *arg)
 {
-	(void)start;
-	(void)end;
-	(void)arg;
 }
 
 /* A job of 64 pieces for as many CPUs as will take part. */

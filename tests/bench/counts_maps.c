@@ -131,21 +131,18 @@ static u64 map_page(const struct counts_op *op)
 
 static u64 unmap_page(const struct counts_op *op)
 {
-	(void)op;
 	page_unmap(mapping);
 	return 1;
 }
 
 static u64 stack_make(const struct counts_op *op)
 {
-	(void)op;
 	mapping = stack_alloc(STACK_BYTES);
 	return mapping ? 1 : 0;
 }
 
 static u64 stack_give(const struct counts_op *op)
 {
-	(void)op;
 	stack_free(mapping);
 	return 1;
 }

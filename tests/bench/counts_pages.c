@@ -115,7 +115,6 @@ static bool fill_lists(const struct counts_op *op)
 {
 	const struct counts_op several = {.times = SEVERAL};
 
-	(void)op;
 	return alloc_each(&several) && free_each(&several);
 }
 

@@ -18,7 +18,6 @@ static u32 hanging;
 
 static __attribute__((noinline)) void hang_with_interrupts_off(void *unused)
 {
-	(void)unused;
 	irq_disable();
 	atomic_store_release(&hanging, 1);
 	for (;;)
@@ -36,7 +35,6 @@ static __noreturn void ask_for_ever(void *unused)
 {
 	virt_t where[8];
 
-	(void)unused;
 	for (;;)
 		cpu_where(0, where, ARRAY_LEN(where), NS_PER_S);
 }
@@ -52,7 +50,6 @@ static void panic_asked(void)
 
 static void answer(void *unused)
 {
-	(void)unused;
 }
 
 /* Call CPU 1, which does not answer. */

@@ -50,7 +50,6 @@ static __attribute__((noinline)) void take_from_pool(struct page *taken[])
 /* A server that is never told to stop. */
 static void serve_for_ever(void *unused)
 {
-	(void)unused;
 	for (;;)
 		cpu_relax();
 }

@@ -116,7 +116,6 @@ void machine_print(void)
 
 static int cmd_machine(const struct words *words)
 {
-	(void)words;
 	machine_print();
 	return 0;
 }

@@ -23,44 +23,37 @@ static volatile u8 *untouched;
 
 static void alloc(void *arg)
 {
-	(void)arg;
 	page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 }
 
 /* The caller of such a request may hold a lock, but may not be in an interrupt. */
 static void alloc_without_flush(void *arg)
 {
-	(void)arg;
 	page_alloc(0, USE_UNMOVABLE, PAGE_NOFLUSH, NODE_NONE);
 }
 
 static void give(void *arg)
 {
-	(void)arg;
 	page_free(page);
 }
 
 static void put(void *arg)
 {
-	(void)arg;
 	page_put(page);
 }
 
 static void touch(void *arg)
 {
-	(void)arg;
 	*untouched = 1;
 }
 
 static void flush(void *arg)
 {
-	(void)arg;
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
 }
 
 static void grow(void *arg)
 {
-	(void)arg;
 	pool_grow(&pool_2m, hvo_mode_selected(), 1);
 }
 

@@ -32,7 +32,6 @@ static void write_bytes(const void *data, unsigned length)
 
 static void write_name(const char *name, void *arg)
 {
-	(void)arg;
 	do
 		outb(DEBUG_CONSOLE, (u8)*name);
 	while (*name++);
@@ -40,7 +39,6 @@ static void write_name(const char *name, void *arg)
 
 static void write_piece(const void *data, unsigned length, void *arg)
 {
-	(void)arg;
 	write_bytes(&length, sizeof(length));
 	write_bytes(data, length);
 }
@@ -50,7 +48,6 @@ static int cmd_coverage(const struct words *words)
 	const unsigned none = 0;
 	unsigned files = 0;
 
-	(void)words;
 	for (const struct gcov_info *const *info = __start_coverage_table;
 	     info < __stop_coverage_table; info++, files++) {
 		const irq_flags_t flags = irq_save(); /* the library was compiled with a red zone */

@@ -85,7 +85,6 @@ static bool belongs_to_a_size(const struct option *opt)
 
 static void take_bad(phys_t start, phys_t end, void *ctx)
 {
-	(void)ctx;
 	require(start < end && end <= PHYS_LIMIT && IS_ALIGNED(start, PAGE_SIZE) &&
 		IS_ALIGNED(end, PAGE_SIZE));
 }

@@ -31,12 +31,9 @@ enum {
 void child_say(const char *fmt, ...)
 {
 	char line[LINE_MAX];
-	va_list args;
 	int n;
 
-	va_start(args, fmt);
-	n = vformat(line, sizeof(line), fmt, args);
-	va_end(args);
+	n = FORMAT_ARGS(line, sizeof(line), fmt);
 	console_write(line, MIN((size_t)n, sizeof(line) - 1));
 }
 

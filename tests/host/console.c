@@ -21,7 +21,6 @@ enum { FRAMES_MAX = 48, MESSAGE_MAX = 512 };
 
 static bool stdout_write(struct console *console, const char *text, size_t len)
 {
-	(void)console;
 	while (len > 0) {
 		ssize_t n = write(STDOUT_FILENO, text, len);
 
@@ -38,7 +37,6 @@ static int stdin_read(struct console *console)
 	struct pollfd in = {.fd = STDIN_FILENO, .events = POLLIN};
 	unsigned char c;
 
-	(void)console;
 	if (poll(&in, 1, 0) != 1 || read(STDIN_FILENO, &c, 1) != 1)
 		return -1;
 	return c;
@@ -100,35 +98,24 @@ void panic_arch(void)
 /* No devices and no timer interrupts: a thread has neither. */
 int irq_register(u32 gsi, enum irq_trigger trigger, irq_fn *fn, void *arg)
 {
-	(void)gsi;
-	(void)trigger;
-	(void)fn;
-	(void)arg;
 	return -ENODEV;
 }
 
 void irq_unregister(u32 gsi)
 {
-	(void)gsi;
 }
 
 int timer_set(enum timer_owner owner, u64 at, irq_fn *fn, void *arg)
 {
-	(void)owner;
-	(void)at;
-	(void)fn;
-	(void)arg;
 	return -ENODEV;
 }
 
 void timer_clear(enum timer_owner owner)
 {
-	(void)owner;
 }
 
 void timer_ends_halt(void *nothing)
 {
-	(void)nothing;
 }
 
 int timer_once(u64 ns, irq_fn *fn, void *arg)
@@ -143,15 +130,11 @@ void timer_cancel(void)
 /* Nothing outlives the process. */
 bool arch_record_load(void *record, size_t size)
 {
-	(void)record;
-	(void)size;
 	return false;
 }
 
 void arch_record_store(const void *record, size_t size)
 {
-	(void)record;
-	(void)size;
 }
 
 /* No loader would start the process again, so a reset ends it. */
@@ -193,12 +176,9 @@ void machine_end(unsigned code)
 void host_die(const char *fmt, ...)
 {
 	char text[MESSAGE_MAX];
-	va_list args;
 	int n;
 
-	va_start(args, fmt);
-	n = vformat(text, sizeof(text) - 1, fmt, args);
-	va_end(args);
+	n = FORMAT_ARGS(text, sizeof(text) - 1, fmt);
 	n = MIN(n, (int)sizeof(text) - 2);
 	text[n++] = '\n';
 	console_write("ashlar-host: ", 13);

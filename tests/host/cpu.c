@@ -121,7 +121,6 @@ void cpu_relax(void)
 /* cpu_relax() yields already. */
 void cpu_nap(u32 length)
 {
-	(void)length;
 	cpu_relax();
 }
 
@@ -162,7 +161,6 @@ bool cpu_number_publish(void)
 
 bool random_hardware(u64 *value)
 {
-	(void)value;
 	return false;
 }
 
@@ -219,7 +217,6 @@ void tlb_flush_local_all(void)
 
 void tlb_flush_local_page(virt_t virt)
 {
-	(void)virt;
 }
 
 void watch_halt(void)

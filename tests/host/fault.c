@@ -59,7 +59,6 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	enum fault_result result;
 	u64 flags;
 
-	(void)signal;
 	if ((virt_t)uc->uc_mcontext.gregs[REG_RIP] == (virt_t)host_peek_load) {
 		uc->uc_mcontext.gregs[REG_RIP] = (greg_t)(virt_t)host_peek_failed;
 		return;

@@ -79,13 +79,10 @@ static __attribute__((no_sanitize("thread"))) void print_others(const struct fuz
 void fuzz_fail(struct fuzz_worker *w, const char *fmt, ...)
 {
 	char text[200];
-	va_list list;
 
 	if (w->astray)
 		return;
-	va_start(list, fmt);
-	vformat(text, sizeof(text), fmt, list);
-	va_end(list);
+	FORMAT_ARGS(text, sizeof(text), fmt);
 	if (atomic_exchange(&fuzz_round.failed, 1) == 0) {
 		print("  # fuzz: seed %llu, thread %u: %s\n", fuzz_round.seed, w->slot, text);
 		for (u64 i = w->calls > FUZZ_LOG ? w->calls - FUZZ_LOG : 0; i < w->calls; i++)

@@ -30,7 +30,6 @@ static pfn_t take_frame(void *ctx)
 {
 	pfn_t pfn = next_frame++;
 
-	(void)ctx;
 	memset(phys_to_virt(pfn << PAGE_SHIFT), 0, PAGE_SIZE);
 	return pfn;
 }

@@ -126,8 +126,6 @@ void arch_page_tables_load(void)
 /* The process's own code is the image here; the direct map holds no alias of it. */
 bool arch_image_range(phys_t *start, phys_t *end_readonly)
 {
-	(void)start;
-	(void)end_readonly;
 	return false;
 }
 
@@ -148,7 +146,6 @@ static void share_memory(void)
 
 void arch_firmware_init(const struct boot_info *boot)
 {
-	(void)boot;
 	if (host_config.replay)
 		replay_firmware(host_config.cpus);
 	else

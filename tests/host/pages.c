@@ -173,7 +173,6 @@ static bool is_plain(virt_t virt)
 #ifdef HOST_FAST
 	return host_is_window(virt);
 #else
-	(void)virt;
 	return false;
 #endif
 }
@@ -269,7 +268,6 @@ static void back_with_huge_page(pfn_t block)
 	syscall(SYS_madvise, phys_to_virt(block << PAGE_SHIFT), pt_level_size(PT_PMD),
 		MADV_COLLAPSE);
 #else
-	(void)block;
 #endif
 }
 
@@ -393,7 +391,6 @@ static void change_real(virt_t virt, enum pt_level level, pte_t old, pte_t value
 {
 	replace_real(virt, level, old, value);
 #ifdef HOST_FAST
-	(void)place;
 #else
 	if (host_is_window(virt))
 		watch(virt, level, old, value, place);

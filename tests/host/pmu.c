@@ -109,7 +109,6 @@ const char *pmu_missing(void)
 
 void pmu_start(unsigned turn)
 {
-	(void)turn;
 	for (unsigned i = 0; i < events; i++) {
 		ioctl(event[i].fd, PERF_EVENT_IOC_RESET, 0);
 		ioctl(event[i].fd, PERF_EVENT_IOC_ENABLE, 0);
@@ -118,7 +117,6 @@ void pmu_start(unsigned turn)
 
 void pmu_stop(unsigned turn, u64 values[PMU_EVENTS_MAX])
 {
-	(void)turn;
 	for (unsigned i = 0; i < events; i++)
 		ioctl(event[i].fd, PERF_EVENT_IOC_DISABLE, 0);
 	for (unsigned i = 0; i < events; i++) {

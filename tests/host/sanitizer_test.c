@@ -61,7 +61,6 @@ static u32 other_runs;
 /* Relaxed on purpose, because an ordering access would hide the race. */
 static void add_for_ever(void *unused)
 {
-	(void)unused;
 	for (;;) {
 		contended++;
 		atomic_store_relaxed(&other_runs, 1);

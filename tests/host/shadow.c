@@ -76,31 +76,21 @@ void host_shadow_written(const void *addr, size_t bytes)
 #else
 void host_shadow_init(u64 bytes)
 {
-	(void)bytes;
 }
 
 void host_shadow_map(virt_t virt, u64 bytes, phys_t phys)
 {
-	(void)virt;
-	(void)bytes;
-	(void)phys;
 }
 
 void host_shadow_unmap(virt_t virt, u64 bytes)
 {
-	(void)virt;
-	(void)bytes;
 }
 
 void host_shadow_unwritten(pfn_t pfn, u64 frames)
 {
-	(void)pfn;
-	(void)frames;
 }
 
 void host_shadow_written(const void *addr, size_t bytes)
 {
-	(void)addr;
-	(void)bytes;
 }
 #endif

@@ -34,7 +34,6 @@ static struct {
 
 static pfn_t next_table(void *unused)
 {
-	(void)unused;
 	return page_pfn(mapped.table[mapped.tables++]);
 }
 
@@ -75,7 +74,6 @@ static void unmap_tables(void)
 
 static void take_away_or_flush(void *unused)
 {
-	(void)unused;
 	if (cpu_id() == 1)
 		shootdown_full(SHOOTDOWN_ALL_CPUS);
 	if (cpu_id() == 0) {

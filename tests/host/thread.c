@@ -48,20 +48,17 @@ static struct {
 
 static void on_ipi_signal(int signal)
 {
-	(void)signal;
 	if (host_me && host_me->irq_on)
 		host_deliver();
 }
 
 static void on_stop_signal(int signal)
 {
-	(void)signal;
 	cpu_halt_forever();
 }
 
 static void on_where_signal(int signal)
 {
-	(void)signal;
 	if (!atomic_cas(&where.state, WHERE_ASKED, WHERE_TAKING))
 		return;
 	where.count = backtrace_capture(where.frame, WHERE_MAX);

@@ -143,7 +143,6 @@ static void try_all(void *unused)
 {
 	const virt_t code = (virt_t)tests_run;
 
-	(void)unused;
 	if (!attempt_write(code, byte_at(code)) && !attempt_call((virt_t)&variable) &&
 	    attempt_call(tries.user) == !cpu_features.smep &&
 	    attempt_read(tries.user) == !cpu_features.smap)

@@ -111,7 +111,6 @@ static pfn_t table_alloc(void *ctx)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 
-	(void)ctx;
 	if (!page)
 		return PFN_NONE;
 	leaks_keep(1);

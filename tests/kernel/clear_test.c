@@ -354,7 +354,6 @@ static struct {
 
 static void answer(void *arg)
 {
-	(void)arg;
 	atomic_store_release(&answering.answered, 1);
 }
 
@@ -363,8 +362,6 @@ static void slow_extent(void *addr, size_t bytes)
 {
 	const u64 end = clock_ns() + 4 * wait_deadline_cpus();
 
-	(void)addr;
-	(void)bytes;
 	if (answering.extents++ > 0) {
 		answering.answered_before_the_second |= atomic_load_acquire(&answering.answered);
 		return;
@@ -424,7 +421,6 @@ static void look_at_extent(void *arg)
 {
 	unsigned zeros = 0;
 
-	(void)arg;
 	for (unsigned i = 0; i < SAMPLES; i++)
 		zeros += *(volatile u64 *)sample(i) == 0;
 	if (zeros > 0 && zeros < SAMPLES)
@@ -435,7 +431,6 @@ static void clear_extents_until_told(void *arg)
 {
 	const struct clear_how how = clear_how_selected();
 
-	(void)arg;
 	while (!atomic_load_acquire(&middle.stop)) {
 		/* an interrupt must not see half-written samples */
 		const irq_flags_t flags = irq_save();

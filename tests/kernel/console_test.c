@@ -60,13 +60,11 @@ TEST(kernel_console, wishes_that_make_no_sense_are_refused)
 
 static bool swallow(struct console *console, const char *text, size_t len)
 {
-	(void)text;
 	return len < 10 || strcmp(console->name, "dies") != 0;
 }
 
 static int type_x(struct console *console)
 {
-	(void)console;
 	return 'x';
 }
 
@@ -100,7 +98,6 @@ static struct toy toy;
 
 static u8 toy_in(const struct uart *uart, unsigned reg)
 {
-	(void)uart;
 	if (toy.absent)
 		return 0xff;
 	if (reg == 5) {
@@ -115,7 +112,6 @@ static u8 toy_in(const struct uart *uart, unsigned reg)
 
 static void toy_out(const struct uart *uart, unsigned reg, u8 value)
 {
-	(void)uart;
 	if (toy.absent)
 		return;
 	if ((toy.reg[3] & 0x80) && reg < 2) {
@@ -173,7 +169,6 @@ static struct uart slow_port;
 
 static u8 slow_in(const struct uart *uart, unsigned reg)
 {
-	(void)uart;
 	if (reg != 5)
 		return 0;
 	return atomic_load_acquire(&line_free) || cpu_id() == never_held ? 0x20 : 0;
@@ -181,9 +176,6 @@ static u8 slow_in(const struct uart *uart, unsigned reg)
 
 static void slow_out(const struct uart *uart, unsigned reg, u8 value)
 {
-	(void)uart;
-	(void)reg;
-	(void)value;
 }
 
 /* Print as code in that context does. */
@@ -256,7 +248,6 @@ static struct screen screen;
 
 static void record(struct screen *s, unsigned row, unsigned first, unsigned last, const char *text)
 {
-	(void)s;
 	memcpy(&shown[row][first], &text[first], last - first + 1);
 	drawn += last - first + 1;
 }

@@ -31,7 +31,6 @@ static struct {
 /* Record what the calling code is allowed to do. */
 static void look(void *arg)
 {
-	(void)arg;
 	seen.word = this_cpu()->context;
 	seen.may = context_may(CONTEXT_ORDINARY);
 	seen.may_touch = seen.untouched &&

@@ -169,7 +169,6 @@ static void work_and_hang(void *unused)
 	struct wait wait;
 	u64 since;
 
-	(void)unused;
 	for (unsigned i = 0; i < INNER_PERIODS; i++)
 		for (since = clock_ns(); clock_ns() - since < INNER_PERIOD_NS; cpu_relax())
 			atomic_add_relaxed(&inner_turns, 1);

@@ -240,7 +240,6 @@ static void small_pages_everywhere(struct history *h, const struct measure *fres
 {
 	struct page *page;
 
-	(void)fresh;
 	while ((page = mm_page_alloc(&mm_kernel, FILL_ORDER, USE_UNMOVABLE, 0, NODE_NONE)))
 		page_chain_push(&h->chain[0], page);
 }

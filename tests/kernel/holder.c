@@ -46,8 +46,6 @@ static int holder_move(struct page *from, struct page *to)
 
 static int refuse(struct page *from, struct page *to)
 {
-	(void)from;
-	(void)to;
 	return -EBUSY;
 }
 

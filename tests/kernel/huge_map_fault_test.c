@@ -51,7 +51,6 @@ static bool ask_again(void *ctx, void *addr)
 {
 	struct mapping *m = ctx;
 
-	(void)addr;
 	return m->asked++ < FAULTS_MAX;
 }
 

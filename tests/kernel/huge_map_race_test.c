@@ -90,7 +90,6 @@ static void pin_or_unmap(void *unused)
 {
 	struct huge_pin pin;
 
-	(void)unused;
 	if (cpu_id() == leave.unmaps) {
 		huge_unmap(leave.addr);
 		atomic_store_release(&leave.gone, 1);

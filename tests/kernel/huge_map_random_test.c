@@ -187,7 +187,6 @@ static void work(void *arg)
 	const u32 number = atomic_fetch_add(&soak.workers, 1);
 	struct worker *w = &soak.worker[number % WORKERS_MAX];
 
-	(void)arg;
 	w->random = (struct random_source){.state = 0x9e3779b97f4a7c15ULL * (number + 1)};
 	while (atomic_fetch_add(&soak.ops, 1) < soak_ops)
 		one_operation(w);

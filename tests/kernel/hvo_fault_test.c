@@ -60,7 +60,6 @@ static node_t node_of(const struct sweep *s)
 
 static bool nothing(struct sweep *s)
 {
-	(void)s;
 	return true;
 }
 

@@ -87,7 +87,6 @@ static bool look_there(void)
 
 static void do_nothing(void *unused)
 {
-	(void)unused;
 }
 
 /*

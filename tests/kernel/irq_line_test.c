@@ -79,7 +79,6 @@ static struct {
 /* A slow handler that checks whether its line disappears while it runs. */
 static void stay_inside(void *arg)
 {
-	(void)arg;
 	atomic_store_release(&end.inside, 1);
 	if (wait_until(&end.gone, 20 * NS_PER_MS))
 		atomic_store_release(&end.late, 1);
@@ -92,7 +91,6 @@ static void hold_back(void *arg)
 	const irq_flags_t flags = irq_save();
 	const u64 start = clock_ns();
 
-	(void)arg;
 	end.err = irq_register(PIT_LINE, IRQ_EDGE, stay_inside, NULL);
 	if (!end.err) {
 		pit_set(PIT_1KHZ);
@@ -157,7 +155,6 @@ static struct {
 
 static void nothing(void *arg)
 {
-	(void)arg;
 }
 
 /*
@@ -167,7 +164,6 @@ static void take_and_give(void *arg)
 {
 	const u32 n = atomic_fetch_add(&both.claimed, 1);
 
-	(void)arg;
 	while (n < LINES && provoke_goes_on(&both.p) && !atomic_load_relaxed(&both.broken)) {
 		if (irq_register(both.gsi[n], IRQ_EDGE, nothing, NULL) != 0 ||
 		    io_apic_entry(both.gsi[n]) & ENTRY_MASKED)
@@ -228,7 +224,6 @@ static u32 came;
 
 static void note(void *arg)
 {
-	(void)arg;
 	atomic_store_release(&came, 1);
 }
 
@@ -298,7 +293,6 @@ static void send_in_wait(void)
  */
 static void set_in_wait(struct trap_frame *frame)
 {
-	(void)frame;
 	apic_eoi();
 	if (in_wait.after) {
 		in_wait.after = false;

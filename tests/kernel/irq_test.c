@@ -20,7 +20,6 @@ static u64 came_at;
 
 static void note(void *arg)
 {
-	(void)arg;
 	atomic_store_release(&came_at, clock_ns());
 }
 

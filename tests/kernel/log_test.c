@@ -33,7 +33,6 @@ TEST(kernel_log, a_reader_left_behind_goes_on_with_the_oldest)
 
 static void warn(void *unused)
 {
-	(void)unused;
 	pr_warn(LINE);
 }
 

@@ -553,7 +553,6 @@ static void map_registers(void *unused)
 {
 	const u32 role = atomic_fetch_add(&registers.roles, 1);
 
-	(void)unused;
 	if (role < CPUS_TOGETHER)
 		registers.at[role] = mmio_map(0, 8);
 }

@@ -495,7 +495,6 @@ static void mark_or_report(void *unused)
 {
 	const u32 part = atomic_fetch_add(&several.parts, 1);
 
-	(void)unused;
 	if (part == 0)
 		CPUS_AWAIT(mm_mark_bad(&several.a->mm, several.marked) != -EAGAIN);
 	else if (part < CPUS_TOGETHER)
@@ -536,7 +535,6 @@ static void report_and_take(void *unused)
 {
 	const u32 part = atomic_fetch_add(&several.parts, 1);
 
-	(void)unused;
 	for (unsigned i = 0; part < CPUS_TOGETHER && i < FRAMES_EACH; i++) {
 		bad_frames_take_reported(&several.a->mm);
 		mm_report_bad(&several.a->mm, page_to_pfn(several.page[part]) + i);

@@ -277,7 +277,6 @@ static void free_and_look(void *unused)
 	const u32 own = atomic_fetch_add(&several.parts, 1);
 	struct page *next = several.page[(own + 1) % CPUS_TOGETHER];
 
-	(void)unused;
 	if (own >= CPUS_TOGETHER)
 		return;
 	if (own % 2)
@@ -306,7 +305,6 @@ TEST_ARENA(mm_page, movable_pages_are_freed_once_while_other_cpus_look_at_them,
 
 static void free_the_same(void *unused)
 {
-	(void)unused;
 	mm_page_free(&several.a->mm, several.page[0]);
 }
 

@@ -69,7 +69,6 @@ static void fault_and_send(struct trap_frame *frame)
 {
 	u64 value;
 
-	(void)frame;
 	depth++;
 	deepest = MAX(deepest, depth);
 	if (calls++ == 0) {
@@ -109,7 +108,6 @@ static void fault_elsewhere(struct trap_frame *frame)
 {
 	u64 value;
 
-	(void)frame;
 	peeked = peek_u64((void *)8, &value);
 	atomic_store_release(&calls, 1);
 }
@@ -161,7 +159,6 @@ static void look_at_context(struct trap_frame *frame)
 {
 	u64 value;
 
-	(void)frame;
 	peeked = peek_u64((void *)8, &value);
 	word = this_cpu()->context;
 	may = context_may(CONTEXT_LOCKED);
@@ -190,7 +187,6 @@ TEST(arch_nmi, what_runs_in_one_or_in_a_machine_check_is_no_ordinary_code)
 
 static void count_calls(struct trap_frame *frame)
 {
-	(void)frame;
 	calls++;
 }
 

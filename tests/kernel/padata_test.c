@@ -146,7 +146,6 @@ static void wait_for_all(u64 start, u64 end, void *arg)
 {
 	struct dealing *d = arg;
 
-	(void)end;
 	if (atomic_load_acquire(&d->here) >= d->wanted)
 		return;
 	atomic_store_relaxed(&d->begun[start], 1);

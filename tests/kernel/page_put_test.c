@@ -183,7 +183,6 @@ static void hold_without_end(void)
 
 static void move_or_give(void *unused)
 {
-	(void)unused;
 	if (atomic_fetch_add(&slot.turn, 1) == 0)
 		give_without_end();
 	else
@@ -195,7 +194,6 @@ static void hold_or_give(void *unused)
 {
 	const u32 turn = atomic_fetch_add(&slot.turn, 1);
 
-	(void)unused;
 	if (turn == 0)
 		give_without_end();
 	else if (turn == 1)

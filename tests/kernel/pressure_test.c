@@ -119,7 +119,6 @@ static u32 order_of_asking[4], asked_count;
 
 static bool has_nothing(void *ctx, unsigned order)
 {
-	(void)order;
 	if (asked_count < ARRAY_LEN(order_of_asking))
 		order_of_asking[asked_count] = (u32)(virt_t)ctx;
 	asked_count++;
@@ -176,7 +175,6 @@ static bool grow_pool(void *ctx, unsigned order)
 /* The mapping is neither pinned nor claimed while the function runs, so that it may change it. */
 static bool release_first_page(void *ctx, unsigned order)
 {
-	(void)order;
 	return huge_release(ctx, MIB(2)) == 0;
 }
 
@@ -221,7 +219,6 @@ static bool look_at_race(void *ctx, unsigned order)
 {
 	struct race *race = ctx;
 
-	(void)order;
 	atomic_fetch_add(&race->runs, 1);
 	for (u32 i = 0; i < 10; i++) {
 		if (!atomic_load_acquire(&race->registered))

@@ -56,7 +56,6 @@ static void take_turns(u32 odd)
 
 static void turns_of_other(void *unused)
 {
-	(void)unused;
 	take_turns(1);
 }
 

@@ -306,7 +306,6 @@ static u32 released;
 
 static void note_release(struct file *file)
 {
-	(void)file;
 	atomic_store_release(&released, 1);
 }
 

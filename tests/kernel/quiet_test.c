@@ -36,7 +36,6 @@ static struct program {
 
 static void be_quiet(void *unused)
 {
-	(void)unused;
 	cpu_quiet_begin();
 	atomic_store_release(&p.running, 1);
 	while (!atomic_load_acquire(&p.stop))
@@ -228,7 +227,6 @@ static struct {
 /* Called on the quiet CPU, in its interrupt handler. */
 static void look(void *arg)
 {
-	(void)arg;
 	seen.quiet = this_cpu()->quiet || context_in(CONTEXT_QUIET);
 	seen.published = this_cpu()->tlb_published;
 	seen.generation = shootdown_tag() - 1;
@@ -275,7 +273,6 @@ TEST(kernel_quiet, a_tag_is_done_without_it_but_its_frames_wait)
 
 static void ask(void *unused)
 {
-	(void)unused;
 	shootdown_ask_quiet();
 }
 

@@ -10,11 +10,8 @@
 __printf(1, 2) static inline bool row_passed(const char *fmt, ...)
 {
 	char row[64];
-	va_list args;
 
-	va_start(args, fmt);
-	vformat(row, sizeof(row), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(row, sizeof(row), fmt);
 	if (test_failed())
 		print("  # in the row of %s\n", row);
 	return !test_failed();

@@ -231,7 +231,6 @@ static bool leave_attending;
 
 static void on_attend(struct trap_frame *regs)
 {
-	(void)regs;
 	look();
 	atomic_fetch_add(&attended, 1);
 	if (atomic_load_acquire(&leave_attending))
@@ -509,7 +508,6 @@ TEST(arch_user, bases_of_fs_and_gs_are_the_programs)
 /* The other CPU, or a timer, asks until the program has been attended to. */
 static void attend_soon(void *unused)
 {
-	(void)unused;
 	user_attend(cpu_id());
 }
 

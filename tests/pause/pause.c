@@ -37,7 +37,6 @@ static u32 turn;
 
 static void take_turns(void *unused)
 {
-	(void)unused;
 	for (u32 i = 0; i < TURNS; i++)
 		order[atomic_fetch_add(&turn, 1)] = (char)('0' + cpu_id());
 }

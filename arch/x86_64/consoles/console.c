@@ -36,7 +36,6 @@ static int parse_wishes(const struct option *opt, const char *value)
 	struct console_wish list[CONSOLE_WISHES_MAX];
 	const int n = console_wishes_parse(value, list);
 
-	(void)opt;
 	if (n < 0)
 		return -EINVAL;
 	for (int i = 0; i < n; i++)

@@ -51,7 +51,6 @@ static void text_draw(struct screen *screen, unsigned row, unsigned first, unsig
 {
 	volatile u16 *line = cells + row * (device.pitch / VGA_CELL);
 
-	(void)screen;
 	for (unsigned column = first; column <= last; column++)
 		line[column] = (u16)(VGA_GREY_ON_BLACK | (u8)text[column]);
 }

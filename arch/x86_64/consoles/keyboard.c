@@ -27,7 +27,6 @@ static unsigned typed_next, typed_end;
 
 static int keyboard_read(struct console *console)
 {
-	(void)console;
 	for (unsigned i = 0; i < CODES_AT_ONCE && typed_next == typed_end; i++) {
 		const u8 status = inb(PORT_STATUS);
 		u8 code;

@@ -35,7 +35,6 @@ static inline struct cpuid cpuid(u32 leaf, u32 subleaf)
 /* cpuid() for readers that take a function (cpuid_fn); `ctx` is not used. */
 static inline struct cpuid cpuid_own(u32 leaf, u32 subleaf, const void *ctx)
 {
-	(void)ctx;
 	return cpuid(leaf, subleaf);
 }
 

@@ -22,14 +22,12 @@
 
 static void handle_ipi(struct trap_frame *frame)
 {
-	(void)frame;
 	apic_eoi();
 	interrupt_ipi();
 }
 
 static void handle_timer(struct trap_frame *frame)
 {
-	(void)frame;
 	apic_eoi();
 	timer_interrupt();
 }
@@ -37,7 +35,6 @@ static void handle_timer(struct trap_frame *frame)
 /* Spurious interrupts are not acknowledged (SDM vol. 3A, 11.9). */
 static void handle_spurious(struct trap_frame *frame)
 {
-	(void)frame;
 }
 
 void ipi_init(void)

@@ -129,7 +129,6 @@ static u64 pit_read(const struct counter *c)
 {
 	u8 low;
 
-	(void)c;
 	outb(PIT_COMMAND, PIT_LATCH0);
 	low = inb(PIT_CHANNEL0);
 	return -(u64)(low | inb(PIT_CHANNEL0) << 8);

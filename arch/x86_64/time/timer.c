@@ -110,7 +110,6 @@ void timer_clear(enum timer_owner owner)
 
 void timer_ends_halt(void *nothing)
 {
-	(void)nothing;
 }
 
 int timer_once(u64 ns, irq_fn *fn, void *arg)

@@ -98,7 +98,6 @@ void mce_poll(void *unused)
 	const unsigned n = banks();
 	struct mce_error error;
 
-	(void)unused;
 	for (unsigned bank = 0; bank < n; bank++)
 		if (take(bank, &error))
 			count(&error);
@@ -133,7 +132,6 @@ void mce_handle(struct trap_frame *frame)
 	bool lost = false;
 	u64 status = 0;
 
-	(void)frame;
 	rdmsr_safe(MSR_MCG_STATUS, &status);
 	for (unsigned bank = 0; bank < n; bank++) {
 		if (!take(bank, &error))

@@ -113,7 +113,6 @@ int __vdso_getcpu(u32 *cpu, u32 *node, void *unused)
 {
 	u32 value;
 
-	(void)unused;
 	if (!vdso_data.cpu_in_rdtscp)
 		return (int)call3(CALL_GETCPU, (u64)cpu, (u64)node, 0);
 	__asm__ volatile("rdtscp" : "=c"(value)::"eax", "edx", "memory");

@@ -187,7 +187,6 @@ static void run_thread(void *arg)
 	cpu_set_t set;
 	long before;
 
-	(void)arg;
 	CPU_ZERO(&set);
 	CPU_SET(me, &set);
 	sched_setaffinity(0, sizeof(set), &set);

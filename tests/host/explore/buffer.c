@@ -197,7 +197,6 @@ DECLARED(void, __tsan_write_range, void *addr, size_t n)
 #define ACCESS(kind, bytes)                                                                        \
 	DECLARED(void, __tsan_##kind##read##bytes, void *addr)                                     \
 	{                                                                                          \
-		(void)addr;                                                                        \
 	}                                                                                          \
 	DECLARED(void, __tsan_##kind##write##bytes, void *addr)                                    \
 	{                                                                                          \
@@ -277,7 +276,6 @@ static void between_load_and_store(void *p, size_t bytes, const virt_t *frame)
 #define LOCKED(bits, type, name, builtin, operator)                                                \
 	DECLARED(type, __tsan_atomic##bits##_##name, type *p, type v, int order)                   \
 	{                                                                                          \
-		(void)order;                                                                       \
 		explore_point(HOST_LOCKED, p, HERE);                                               \
 		if (explore_weak(__builtin_return_address(0))) {                                   \
 			const type was = *p;                                                       \
@@ -292,7 +290,6 @@ static void between_load_and_store(void *p, size_t bytes, const virt_t *frame)
 #define ATOMIC(bits, type)                                                                         \
 	DECLARED(type, __tsan_atomic##bits##_load, const type *p, int order)                       \
 	{                                                                                          \
-		(void)order;                                                                       \
 		explore_point(HOST_LOAD, p, HERE);                                                 \
 		loaded_atomically();                                                               \
 		return __atomic_load_n(p, __ATOMIC_ACQUIRE);                                       \

@@ -39,7 +39,6 @@ static void take_turns(void *unused)
 {
 	const u32 cpus = MIN(cpumask_weight(&cpus_online), (u32)CPUS_TOGETHER);
 
-	(void)unused;
 	for (u32 turn = 0; turn < TURNS; turn++) {
 		u32 mine = 0;
 

@@ -110,13 +110,10 @@ static void found_once(const char *text)
 void explore_found(const char *fmt, ...)
 {
 	char text[FINDING_MAX];
-	va_list args;
 
 	exploring = false;
 	alone = true;
-	va_start(args, fmt);
-	vformat(text, sizeof(text), fmt, args);
-	va_end(args);
+	FORMAT_ARGS(text, sizeof(text), fmt);
 	found_once(text);
 	child_say("explore: %s\n", text);
 	say_places();
@@ -461,7 +458,6 @@ void cpus_stop_others(void)
 
 size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
 {
-	(void)limit_ns;
 	if (cpu == explore_here || cpu >= EXPLORE_CPUS_MAX || !cpus[cpu].runs)
 		return 0;
 	return walk(&cpus[cpu], out, max);

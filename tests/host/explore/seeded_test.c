@@ -31,7 +31,6 @@ static u32 counter, said[2], inside, flag;
 
 static void increase(void *unused)
 {
-	(void)unused;
 	if (seeded_bug == LOST_UPDATE)
 		atomic_store_relaxed(&counter, atomic_load_relaxed(&counter) + 1);
 	else
@@ -52,7 +51,6 @@ static void enter(void *unused)
 {
 	const cpu_t cpu = cpu_id();
 
-	(void)unused;
 	if (cpu > 1)
 		return;
 	atomic_store_relaxed(&said[cpu], 1);

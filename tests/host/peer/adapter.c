@@ -105,7 +105,6 @@ void peer_free(int cpu, unsigned long pfn, unsigned order)
 
 void peer_drain(int ncpu)
 {
-	(void)ncpu;
 	play(0);
 	pcp_drain_all(mm);
 }

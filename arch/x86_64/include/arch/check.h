@@ -24,16 +24,11 @@
  */
 static inline void check_frames_reused(pfn_t pfn, u64 count)
 {
-	(void)pfn;
-	(void)count;
 }
 
 /* Record a step of this CPU. Any context. */
 static inline void check_event(enum check_event event, u64 a, u64 b)
 {
-	(void)event;
-	(void)a;
-	(void)b;
 }
 
 /*
@@ -59,7 +54,5 @@ void check_cleared(const void *addr, u64 bytes);
 #else
 static inline void check_cleared(const void *addr, u64 bytes)
 {
-	(void)addr;
-	(void)bytes;
 }
 #endif

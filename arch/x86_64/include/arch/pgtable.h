@@ -191,8 +191,6 @@ static inline pte_t pte_load(const pte_t *entry)
 
 static inline void pte_store(pte_t *entry, virt_t virt, enum pt_level level, pte_t value)
 {
-	(void)virt;
-	(void)level;
 	atomic_store_relaxed(entry, value);
 }
 

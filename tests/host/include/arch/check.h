@@ -21,15 +21,10 @@
 #ifdef HOST_FAST
 static inline void check_frames_reused(pfn_t pfn, u64 count)
 {
-	(void)pfn;
-	(void)count;
 }
 
 static inline void check_event(enum check_event event, u64 a, u64 b)
 {
-	(void)event;
-	(void)a;
-	(void)b;
 }
 #else
 /*
@@ -54,6 +49,4 @@ void check_spent(struct check_spent *out);
 /* Empty when hosted, because clearing there is C code that the sanitizers see. */
 static inline void check_cleared(const void *addr, u64 bytes)
 {
-	(void)addr;
-	(void)bytes;
 }
