@@ -117,7 +117,6 @@ LOCALE = ("/usr/lib/locale/C.utf8/LC_CTYPE", "/usr/lib/x86_64-linux-gnu/gconv/gc
 
 
 def locale(builder):
-    """A folder with the files of a locale, as far as this machine has them."""
     root = builder.out / "locale"
     root.mkdir(parents=True, exist_ok=True)
     for name in filter(os.path.exists, LOCALE):

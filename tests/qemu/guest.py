@@ -108,7 +108,6 @@ class Guest:
         self.ask("qmp_capabilities")
 
     def ask(self, command_name, **arguments):
-        """The answer of QEMU to a command of its machine protocol."""
         if self.qmp is None:
             self._connect()
         self.qmp.write(json.dumps({"execute": command_name, "arguments": arguments}) + "\n")

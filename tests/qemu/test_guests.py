@@ -20,7 +20,6 @@ def pytest_generate_tests(metafunc):
 
 
 def just_one(machine):
-    """The command that a person types to run one case on this machine."""
     how = f"make run FIRMWARE={machine.firmware} CPUS={machine.cpus} MEM={machine.mem}"
     how += f" NODES={machine.nodes}" if machine.nodes > 1 else ""
     how += f" ACCEL={machine.accel}" if machine.accel != "auto" else ""

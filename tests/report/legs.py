@@ -154,7 +154,6 @@ def argv_of(leg, build):
 
 
 def head(leg, shown, where):
-    """The head of a console, from which programs read how the console was made."""
     accel, _, qemu = where.partition(" ")
     facts = {
         "name": leg.name,
