@@ -151,7 +151,6 @@ TEST(kernel_quiet, a_cpu_that_enters_during_a_round_misses_none)
 /* It never rests, so a round either waits for it or finds it quiet, and so in the set. */
 static void enter_until_told(void *unused)
 {
-	(void)unused;
 	atomic_store_release(&p.running, 1);
 	while (!atomic_load_acquire(&p.stop)) {
 		cpu_quiet_begin();
