@@ -232,7 +232,7 @@ def test_each_kernel_beside_what_it_has(without_pictures):
     the series' technique the median counts."""
     def linux(series, pools, fault, giga):
         return parse(of_linux(series, f"hvo optimise=1 op=alloc pages=64 done=64 run=1 ns={pools}", f"fault optimise=1 size=2M pages=4 done=4 run=1 ns={fault} unmap_ns=5",
-                              f"giga optimise=0 op=alloc pages=10 done=10 total=10 ns={giga}",
+                              f"giga optimise=0 op=alloc pages=10 done=10 total=10 ns={giga}", "boot_pool optimise=1 pages=64 done=64 ns=9000000 ready_ns=20000000",
                               "memmap ns=72000000", "ready ns=3000000000 pages=0").replace("cpus=2", "cpus=8").encode(), f"peer-{series}")  # fmt: skip
 
     contig = next(line for line in CONSOLE.splitlines(True) if "BENCH contig" in line)
@@ -242,6 +242,8 @@ def test_each_kernel_beside_what_it_has(without_pictures):
         "hvo": CONSOLE + searches,
         "fault-2-fault-erms-1": BOOT + fault.format("page", 8000) + fault.format("multi", 4000),
         "fault-2-fault-own-1": BOOT + fault.format("multi", 2000),
+        "pools-8-pool-batched-1": made_at_boot("lazy", 0, hvo="batched", pool_pages=64, pool_ns=3000000),
+        "pools-8-pool-on-1": made_at_boot("lazy", 0, hvo="on", pool_pages=64, pool_ns=1000000),
         "hvo-8-boot-eager-1": made_at_boot("eager", 24),
         **{f"hvo-8-boot-parallel-{turn}": made_at_boot("parallel", ms) for turn, ms in enumerate((48, 30, 36))},
     }
@@ -258,6 +260,8 @@ def test_each_kernel_beside_what_it_has(without_pictures):
         "Linux 6.1": ("page 2.00", "2.00x", "8.00x"), "Linux 6.12": ("page 2.00", "2.00x", "8.00x"), "Linux 7.3": ("multi 1.00", "2.00x", "4.00x")}
     giga = {kernel: (same.split()[0], *ratios) for kernel, (same, *ratios) in beside("Pages of 1 GiB at run time").items()}
     assert giga == {"Linux 6.1": ("skip", "2.00x", "4.00x"), "Linux 6.12": ("skip", "2.00x", "4.00x"), "Linux 7.3": ("step", "2.00x", "2.00x")}
+    pools = beside("A pool of 2 MiB pages made at boot")
+    assert pools["Linux 6.1"] == ("-", "-", "9.00x") and pools["Linux 7.3"] == ("batched 3.00", "3.00x", "9.00x")
     assert set(beside("All struct pages at boot").values()) == {("parallel 36.0", "2.00x", "3.00x")}
 
 
@@ -312,7 +316,7 @@ def test_how_much_later_a_pool_makes_it_ready(without_pictures):
     ours = {(row["HVO"], row["pool"]): row["ready later by ms"] for row in rows if row["kernel"] == "Ashlar"}
     assert ours["preinit", "4 x 1G"] == "20.0 (20.0 to 20.0)" and ours["on", "64 x 2M"] == "5.00 (5.00 to 5.00)"
     assert "The newest is 7.3" in text
-    assert not rows_in(text, "All struct pages at boot"), "these boots have a table of their own"
+    assert not rows_in(text, "A pool of 2 MiB pages made at boot") and not rows_in(text, "All struct pages at boot"), "these boots have a table of their own"
 
 
 def test_a_pool_that_was_not_made_has_no_time(without_pictures):
@@ -472,6 +476,28 @@ def test_time_of_the_simulation_is_taken_off(without_pictures):
     assert {(row["net us/page"], row["net : off"]) for row in emulated} == {("-", "-")}
 
 
+def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
+    """Ready after 100 ms, with a pool made by batched after 300; such boots are none of the memmap series'. Two threads of three fill it fastest."""
+    boots = [made_at_boot("parallel", 40, ready=ms * 1000000, hvo="on") for ms in (90, 100, 110)]
+    for mode, ms, bare in (("batched", 300, 0), ("on", 250, 0), ("on", 120, 4)):  # the last one not made yet
+        pool = {"hvo": mode, "pool_1g_pages": 4, "pool_1g_ns": (ms - 100) * 1000000, "pool_bare": bare}
+        boots += [made_at_boot("parallel", 40, ready=ms * 1000000, **pool)] * 3
+    fill = "".join(
+        f"BENCH fill mode=on size=2M cpus=4 threads={threads} pages=1000 percent=98 run={run} ns={ms}000000\n"
+        for threads, ms in ((1, 4), (2, 2), (4, 3)) for run in (1, 2, 3)
+    )
+    console = "# capture boots 12\n" + PASSED.join(boots) + PASSED
+    text = report(parse(console.encode(), "pools-64"), parse((fill + PASSED).encode(), "fill-32"))
+    assert [list(row.values())[4:] for row in rows_in(text, "Pools made at boot")] == [
+        ["-", "none", "3", "-", "100 (90.0 to 110)", "-"],
+        ["hvo=batched", "4 of 1 GiB", "3", "200 (200 to 200)", "300 (300 to 300)", "3.00x"],
+        ["hvo=on", "4 of 1 GiB", "3", "150 (150 to 150)", "250 (250 to 250)", "2.50x"],
+        ["hvo=on, bare", "4 of 1 GiB", "3", "20.0 (20.0 to 20.0)", "120 (120 to 120)", "1.20x"],
+    ]
+    filled = [(row["hvo.threads"], row["us/page"], row[": one thread"]) for row in rows_in(text, "A pool over nearly all memory")]
+    assert filled == [("1", "4.00", "1.00x"), ("2", "2.00", "0.500x"), ("4", "3.00", "0.750x")] and "Memmap series:" not in text
+
+
 def test_other_work_is_told(without_pictures):
     """The work on the host just before a run, without the runs themselves."""
     assert 0 <= legs.busy_cpus(0.05) <= (os.cpu_count() or 1)
@@ -527,17 +553,6 @@ def test_programs_results_have_tables_of_their_own(without_pictures):
     assert [list(row.values())[2:] for row in rows_in(whole, "`hvo`")] == [["many", "7"]]
     torn = parse((RESULTS.replace("ns=5000", "ns 5000") + "RESULT gups ns=1").encode())
     assert (kinds(torn), torn.torn) == (["result gups", "result hvo"], 2)
-
-
-def test_days_of_work_are_shown_as_they_were_recorded(without_pictures):
-    """Those of Linux stand among ours."""
-    fill = "BENCH fill mode=on size=2M cpus=4 threads=2 pages=1000 run=1 ns=4000\n"
-    ours = "BENCH history mode=on day=1 large=3 small=1024 ns=5\n" + fill + PASSED
-    theirs = of_linux("7.3", "history optimise=1 day=1 large=2 small=9 ns=7")
-    text = report(parse(ours.encode(), "history"), parse(theirs.encode(), "peer-history-2-linux-1"))
-    rows = [[row[key] for key in ("mode", "kernel", "day", "large", "small")] for row in rows_in(text, "After days of work")]
-    assert rows == [["on", "-", "1", "3", "1,024"], ["-", "7.3.4+deb13-cloud-amd64", "1", "2", "9"]]
-    assert rows_in(text, "A pool over nearly all memory")[0]["threads"] == "2" and "Also recorded" not in text
 
 
 def test_the_command(tmp_path):

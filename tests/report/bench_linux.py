@@ -71,6 +71,16 @@ def fault():
     ]
 
 
+def pools():
+    """A pool of 2 MiB pages made at boot."""
+    linux = f"{WORDS} initcall_debug log_buf_len=8M hugepages={MANY}"
+    return [
+        Side("linux-off", linux=lambda series: f"{linux} hugetlb_free_vmemmap=off"),
+        Side("linux-on", linux=lambda series: f"{linux} hugetlb_free_vmemmap=on"),
+        *(Side(f"pool-{mode}", f"hugepages={MANY} hvo={mode} run=machine") for mode in BOOT_MODES),
+    ]
+
+
 def page_fault1():
     """The per-CPU list series: 4 KiB pages are faulted in and unmapped, one sample a boot. Linux clears them with `rep stosb`, as above."""
     ours = f'bench="page_fault1 ms={FAULT1_MS} samples=1"'
@@ -110,6 +120,8 @@ TABLES = {
     "hvo-32": (32, "12G", hvo(32)),
     "giga-2": (2, "64G", giga()),
     "fault-2": (2, "6G", fault()),
+    "pools-2": (2, "12G", pools()),
+    "pools-32": (32, "12G", pools()),
     "page_fault1-2": (2, "8G", page_fault1()),
     "history-2": (2, "16G", history()),
     "ready-2": (2, READY_MEM, ready()),

@@ -4,6 +4,8 @@ import re
 
 import clear
 import contig
+import fill
+import history
 import hvo
 import memmap
 import pcp
@@ -17,7 +19,7 @@ from records import NEEDED, of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
 SECTIONS = (
-    *(module.section for module in (hvo, memmap, clear, pcp, contig)), pcp.allocator,
+    *(module.section for module in (hvo, fill, history, memmap, clear, pcp, contig)), pcp.allocator,
     *(module.section for module in (peer, programs, results)),
 )  # fmt: skip
 

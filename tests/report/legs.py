@@ -64,6 +64,19 @@ def memmap_boots(cpus):
     return tuple(f"{row} run=machine" for row in rows)
 
 
+# Pools at boot: pages of 1 GiB over 7/8 of 64 GiB in each way, with and without struct pages for all other memory; 98% of 4 TiB.
+POOL_WAYS = ("hvo=off", "hvo=batched", "hvo=preinit", "hvo=on")
+POOLS_64G = tuple(
+    f"memmap={memmap} {words} run=machine"
+    for memmap in ("parallel", "lazy")
+    for words in ("hvo=on", *(f"{way} hugepagesz=1G hugepages=56" for way in POOL_WAYS))
+)
+POOLS_4T = tuple(
+    f"{words} run=machine"
+    for words in ("hvo=on", "hugepagesz=1G hugepages=4014", "hugepages=2055208")
+)
+
+
 def native_cpus():
     return min(os.cpu_count() or 1, 64)
 
@@ -97,13 +110,15 @@ LEGS = (
 
 
 # Legs that run only if T= names them. s0-rows has the published rows of the HVO series (s0 is its number): pools of 1 TiB, all struct
-# pages of which take 16 GiB of the host. fill has pools over nearly all of 4 TiB, whose heads take 8 GiB.
+# pages of which take 16 GiB of the host. pools has pools over nearly all of 4 TiB, whose heads take 8 GiB.
 ON_REQUEST = (
     Leg("s0-rows-252", 'bench="hvo runs=1 pages=524288 pages_unbatched=256"', 252, "2T", seconds=900, group="s0-rows"),
     Leg("s0-rows-252-1", 'bench="hvo runs=1 pages=524288 modes=off,batched,on" hvo.threads=1', 252, "2T", seconds=900, group="s0-rows"),
     Leg("s0-rows-32", 'bench="hvo runs=1 pages=500000 pages_unbatched=512"', 32, "2T", seconds=900, group="s0-rows"),
-    Leg("fill-32", 'bench="fill runs=5"', 32, "4T", seconds=900),
-    Leg("fill-32-giga", 'bench="fill runs=5 size=1G"', 32, "4T", seconds=900),
+    Leg("pools-64", "pools at boot", 4, "64G", boots=POOLS_64G, turns=BOOTS),
+    Leg("pools-4t", "pools of 98% at boot", 4, "4T", boots=POOLS_4T, turns=BOOTS),
+    Leg("fill-32", 'bench="fill runs=5"', 32, "4T", seconds=900, group="pools"),
+    Leg("fill-32-giga", 'bench="fill runs=5 size=1G"', 32, "4T", seconds=900, group="pools"),
     Leg("s0-rows-32-1", 'bench="hvo runs=1 pages=500000 modes=off,batched,on" hvo.threads=1', 32, "2T", seconds=900, group="s0-rows"),
 )
 

@@ -68,8 +68,8 @@ def machines(captures):
 
     for record in of_kind(captures, "memmap"):
         way_of(record, record["mode"], record.get("asked", "")).record = record
-    for record in of_kind([c for c in captures if c.boots > 1], "boot"):
-        if record.get("memmap") in MEANS and not record.get("pool_pages") and not record.get("pool_1g_pages"):
+    for record in of_kind([c for c in captures if c.boots > 1 and not c.name.startswith("pools")], "boot"):
+        if record.get("memmap") in MEANS and not record.get("pool_pages") and not record.get("pool_1g_pages"):  # else fill.py's
             way_of(record, record["memmap"], record.get("memmap_asked", "")).boots.append(record)
     return {
         key: ways for key, ways in found.items()

@@ -146,6 +146,16 @@ def memmap_table(captures):
     return beside(caption, ["CPUs", "memory"], linux, ashlar, lambda series: "parallel", "eager")
 
 
+def boot_pool_table(captures):
+    captures = [c for c in captures if not c.name.startswith(READY)]
+    pools = (r for r in of_kind(captures, "linux", what="boot_pool") if r.get("done") == r.get("pages") and r.get("ready_ns"))
+    linux = ((((memory(r), r["cpus"], r["pages"]), kernel_of(r)), r["ns"] / 1e6) for r in pools)
+    pools = (r for r in of_kind(in_turn(captures), "boot") if r.get("pool_pages") and r.get("pool_ns"))
+    ashlar = ((((memory(r), r["cpus_started"], r["pool_pages"]), mode_at_boot(r)), r["pool_ns"] / 1e6) for r in pools)
+    caption = "A pool of 2 MiB pages made at boot (`hugepages=`): milliseconds"
+    return beside(caption, ["memory", "CPUs", "pages"], linux, ashlar, alike, "on")
+
+
 # ---- ready, with and without a pool made at boot ----
 
 READY = "peer-ready-"  # consoles of these boots
@@ -303,7 +313,7 @@ def section(paper, captures):
         + words.EMULATED
     )
     paper.add(pool_table(captures, session, wheres), giga_table(captures, session, wheres), memmap_table(captures))
-    paper.add(*ready_blocks(captures), fault_table(captures))
+    paper.add(boot_pool_table(captures), *ready_blocks(captures), fault_table(captures))
     rates = fault1_table(captures)
     if rates:
         paper.add(rates, Text(FAULT1_NOTE, "note"))

@@ -6,8 +6,7 @@ from paper import Heading, Table
 
 ROWS_MOST = 200
 KIND = "result "
-TITLES = {"history": "After days of work: pages that can be had", "fill": "A pool over nearly all memory is filled",
-          "clear_extent": "Pages cleared by extent"}
+TITLES = {"clear_extent": "Pages cleared by extent"}
 
 
 def named(captures):

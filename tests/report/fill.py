@@ -1,0 +1,69 @@
+"""Pools over much of the memory: their cost at boot, and the number of CPUs that fills one fastest.
+
+The boots are those of the legs pools-*. Each row is booted as often, in turn, and a boot with a pool stands beside the same boot without
+one.
+"""
+
+import words
+from paper import Heading
+from records import mode_at_boot, of_kind
+from rows import item, machine, median, memory, rows_of, runs, table
+
+
+def pool_of(boot):
+    small, large = boot.get("pool_pages", 0), boot.get("pool_1g_pages", 0)
+    return f"{small:,} of 2 MiB" if small else f"{large:,} of 1 GiB" if large else "none"
+
+
+def memmap_of(boot):
+    return f"memmap={boot.get('memmap')}"
+
+
+def mode_of(boot):
+    return "-" if pool_of(boot) == "none" else f"hvo={mode_at_boot(boot)}"
+
+
+def pool_ms(boot):
+    return (boot.get("pool_ns", 0) + boot.get("pool_1g_ns", 0)) / 1e6
+
+
+def ready_ms(boot):
+    return boot["ns_to_ready"] / 1e6
+
+
+def boot_table(captures):
+    boots = of_kind([c for c in captures if c.boots > 1 and c.name.startswith("pools")], "boot")
+    keys = {"CPUs": item("cpus_started"), "memory": memory, "struct pages": memmap_of, "mode": mode_of, "pool": pool_of}
+    columns = {
+        "boots": runs,
+        "the pool ms": lambda row: "-" if row.key["mode"] == "-" else median(pool_ms)(row),
+        "ready ms": median(ready_ms),
+        ": without": lambda row: "-" if row.key["mode"] == "-" else words.times(row.ratio(ready_ms, mode="-", pool="none")),
+    }
+    rows = rows_of(boots, machine=machine, **keys)
+    return table("Pools made at boot (`hugepages=`)", rows, columns, ours=lambda row: row.key["mode"].startswith("hvo=on"))
+
+
+def sweep_table(captures):
+    keys = {"CPUs": item("cpus"), "mode": item("mode"), "size": item("size"), "pages": item("pages"), "hvo.threads": item("threads")}
+    columns = {
+        "runs": runs,
+        "ms": median(item("ns"), 1e-6),
+        "us/page": lambda row: words.figure(row.spread(item("ns")).median / 1000 / row.last["pages"]),
+        ": one thread": lambda row: words.times(row.ratio(item("ns"), **{"hvo.threads": 1})),
+    }
+    rows = rows_of(of_kind(captures, "fill"), machine=machine, **keys)
+    return table("A pool over nearly all memory, from sections that nobody has opened", rows, columns)
+
+
+def section(paper, captures):
+    tables = [table for table in (boot_table(captures), sweep_table(captures)) if table]
+    if not tables:
+        return
+    paper.add(Heading("Pools over much of the memory"))
+    paper.text(
+        "preinit: pages of 1 GiB that are made at boot are born optimised, before all other struct pages are made (Linux"
+        " since 6.15; van der Linden, 2025-02). bare: the pages belong to the pool and their memory is kept for it, but their"
+        " struct pages are made when they are taken, which the second table times. " + words.EMULATED
+    )
+    paper.add(*tables)

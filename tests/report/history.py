@@ -1,0 +1,43 @@
+"""What can still be had after days of work: pages of 1 GiB and 2 MiB, in each mode and on Linux."""
+
+import pictures
+from paper import Figure, Heading
+from pictures import Series
+from records import of_kind
+from rows import memory, rows_of, table
+
+COLOUR = {"hvo=off": "green", "hvo=unbatched": "red", "hvo=batched": "orange", "hvo=on": "blue"}
+
+
+def side(record):
+    if record.kind == "history":
+        return f"hvo={record['mode']}"
+    return f"Linux {record['kernel'].partition('-')[0]} {'with' if record['optimise'] else 'without'} HVO"
+
+
+def after(day, size):
+    """Pages of a size after a day; of several runs the last counts."""
+    return lambda row: {r["day"]: r[size] for r in row.records}.get(day, "-")
+
+
+def section(paper, captures):
+    records = of_kind(captures, "history") + of_kind(captures, "linux", what="history")
+    if not records:
+        return
+    days = (0, 1, max(r["day"] for r in records))
+    columns = {f"{name}, day {day}": after(day, size) for size, name in (("large", "1 GiB"), ("small", "2 MiB")) for day in days}
+    paper.add(Heading("After days of work"))
+    paper.text(
+        "A day's work is as many pages of 1 GiB as there are, then pages of 2 MiB over three quarters of memory, then small pages over"
+        " a quarter; all of it is given back. Then pages are counted that can be had, of either size."
+    )
+    several, had = len(set(map(memory, records))) > 1, {}
+    for r in sorted(records, key=lambda r: (memory(r), side(r))):
+        had.setdefault((memory(r), side(r)), {})[r["day"]] = r["large"]
+    lines = [
+        Series(f"{size}, {name}" if several else name, list(large.items()), None if several else COLOUR.get(name), name.startswith("Linux"))
+        for (size, name), large in had.items()
+    ]
+    svg = pictures.lines("history", lines, "days of work", "pages of 1 GiB that can be had")
+    paper.add(table("Pages that can be had", rows_of(records, memory=memory, side=side), columns, left=2))
+    paper.add(Figure("history", svg, "Pages of 1 GiB after each day") if svg else None)
