@@ -141,6 +141,19 @@ static struct page *find_page(struct huge_map *map, enum pt_level level)
 			     request, node);
 }
 
+static void clear_page(struct page *page, enum pt_level level, u64 hint)
+{
+	struct clear_how how;
+
+	if (level == PT_PAGE) {
+		clear_pages(page_address(page), 1);
+		return;
+	}
+	how = clear_how_selected();
+	clear_huge(&how, page_address(page), pt_level_size(level), hint,
+		   mm_kernel.zone[page->zone].node);
+}
+
 /* Map the pieces of a page by the entries below a split one, each with its rights. */
 static void fill_pieces(const struct huge_map *map, pte_t *table, enum pt_level level, virt_t base,
 			pfn_t pfn, pte_t first)
@@ -168,7 +181,7 @@ static bool bring_page(struct huge_map *map, pte_t *entry, virt_t addr, enum pt_
 
 	if (!page)
 		return false;
-	page_clear(&mm_kernel, page, 9 * level, is_hint ? addr - virt : CLEAR_NO_HINT);
+	clear_page(page, level, is_hint ? addr - virt : CLEAR_NO_HINT);
 	atomic_add_relaxed(&huge_counts.faults[level], 1);
 	atomic_add_relaxed(&huge_counts.mapped[level], 1);
 	if (entry_is_split(old, level)) {

@@ -142,6 +142,12 @@ static pte_t changed(struct change *c, pte_t old, enum pt_level level, virt_t vi
 	return old;
 }
 
+/* Is an absent entry above the size of the mapping's pages? Then pages below need a table. */
+static bool is_above_pages(const struct change *c, pte_t pte, enum pt_level level)
+{
+	return level > c->map->level && pte_pfn(pte) == 0;
+}
+
 /* Make a table of smaller entries under an entry that the caller has claimed and that was `old`. */
 static void store_lower_table(struct change *c, pte_t *entry, pte_t old, enum pt_level level,
 			      virt_t virt)
@@ -166,9 +172,8 @@ static void change_entry(struct change *c, pte_t *entry, enum pt_level level, vi
 		}
 		if (!pte_claim(entry, pte))
 			continue;
-		/* an absent entry above the size of the mapping's pages needs a table for parts */
 		if (level == PT_PGD ||
-		    (level > c->map->level && pte_pfn(pte) == 0 && !is_whole(c, level, virt))) {
+		    (is_above_pages(c, pte, level) && !is_whole(c, level, virt))) {
 			store_lower_table(c, entry, pte, level, virt);
 			continue;
 		}
@@ -207,8 +212,10 @@ int huge_protect_range(void *addr, u64 size, enum huge_access access)
 
 	context_assert(CONTEXT_ORDINARY);
 	if (!huge_map_covers(c.start) || size == 0 || access > HUGE_NONE ||
-	    !IS_ALIGNED(c.start | size, PAGE_SIZE))
-		return reason_error(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS, -EINVAL);
+	    !IS_ALIGNED(c.start | size, PAGE_SIZE)) {
+		reason_set(size == 0 ? REASON_BAD_SIZE : REASON_BAD_ADDRESS);
+		return -EINVAL;
+	}
 	/* before the pin, because programs may be asked for memory */
 	c.tables = page_alloc_bulk(USE_UNMOVABLE, PAGE_ZERO, NODE_NONE, c.table, TABLES_MAX);
 	pin = huge_pin(c.start);

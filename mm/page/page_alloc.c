@@ -217,7 +217,7 @@ static bool memory_is_moving(const struct mm *mm)
 	return transit > atomic_load_relaxed(&mm->transit_kept) || sections_moving(mm) > 0;
 }
 
-void page_clear(const struct mm *mm, const struct page *page, unsigned order, u64 hint)
+static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 {
 	void *addr = phys_to_virt(page_to_pfn(page) << PAGE_SHIFT);
 	struct clear_how how;
@@ -227,7 +227,8 @@ void page_clear(const struct mm *mm, const struct page *page, unsigned order, u6
 		return;
 	}
 	how = clear_how_selected();
-	clear_huge(&how, addr, order_pages(order) * PAGE_SIZE, hint, mm->zone[page->zone].node);
+	clear_huge(&how, addr, order_pages(order) * PAGE_SIZE, CLEAR_NO_HINT,
+		   mm->zone[page->zone].node);
 }
 
 /*
@@ -399,7 +400,7 @@ static void page_finish(const struct request *r, struct page *page, virt_t calle
 	if (unlikely(atomic_load_relaxed(&r->mm->watch)))
 		page_watch_allocated(r->mm, page, r->order, caller);
 	if (r->flags & PAGE_ZERO)
-		page_clear(r->mm, page, r->order, CLEAR_NO_HINT);
+		page_clear(r->mm, page, r->order);
 }
 
 /* Any request that page_alloc_quickly() does not serve. */

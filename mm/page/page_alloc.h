@@ -11,9 +11,6 @@ struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, uns
 void mm_page_free(struct mm *mm, struct page *page);
 void mm_page_put(struct mm *mm, struct page *page);
 
-/* Zero a new page of this order. `hint` is the byte that its user wants in the cache (clear.h). */
-void page_clear(const struct mm *mm, const struct page *page, unsigned order, u64 hint);
-
 bool mm_page_peek(const struct mm *mm, pfn_t pfn, struct page *copy);
 size_t mm_page_alloc_bulk(struct mm *mm, enum page_use use, unsigned request, node_t node,
 			  struct page **pages, size_t count);
