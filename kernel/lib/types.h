@@ -56,7 +56,7 @@ typedef u32 node_t; /* dense NUMA node index */
 /* a - b, or 0 if b is larger. */
 static inline u64 saturating_sub(u64 a, u64 b)
 {
-	return a - MIN(a, b);
+	return a > b ? a - b : 0;
 }
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))

@@ -98,12 +98,12 @@ static virt_t slot_take(void)
 
 	spin_lock(&slots_lock);
 	for (u32 i = 0; i < MAP_SLOTS && !virt; i++) {
-		const u32 slot = (map_slots_next + i) % MAP_SLOTS;
+		const u32 slot = (atomic_load_relaxed(&map_slots_next) + i) % MAP_SLOTS;
 
 		if (slot_is_taken(slot))
 			continue;
 		slot_flip(slot);
-		map_slots_next = (slot + 1) % MAP_SLOTS;
+		atomic_store_relaxed(&map_slots_next, (slot + 1) % MAP_SLOTS);
 		virt = VMAP_PAGES_BASE + slot * MAP_SLOT_BYTES;
 	}
 	spin_unlock(&slots_lock);

@@ -148,6 +148,8 @@ TEST(kernel_quiet, a_cpu_that_enters_during_a_round_misses_none)
 	EXPECT_EQ(missed, 0);
 }
 
+#ifdef ASHLAR_HOSTED /* in QEMU by instructions, a CPU that never rests leaves no turn to others */
+
 /* It never rests, so a round either waits for it or finds it quiet, and so in the set. */
 static void enter_until_told(void *unused)
 {
@@ -170,6 +172,8 @@ TEST(kernel_quiet, frames_wait_until_a_cpu_that_leaves_has_flushed)
 		EXPECT(atomic_load_acquire(&cpu_data(p.cpu)->tlb_published) >= reusable);
 	}
 }
+
+#endif
 
 TEST(kernel_quiet, other_rounds_interrupt_it_and_leave_it_quiet)
 {

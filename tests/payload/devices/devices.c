@@ -111,6 +111,7 @@ static u32 wrong, running;
 /* Eight sums that the compiler keeps in vector registers; each has an exact result. */
 static void sum_lanes(u64 start, u64 end, void *arg)
 {
+	(void)arg;
 	for (u64 i = start; i < end; i++) {
 		double lane[LANES];
 
