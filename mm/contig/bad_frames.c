@@ -25,8 +25,6 @@
  */
 enum { WITHDRAW_AGAIN = 256 };
 
-enum { ALL_TYPES = TAKE_CMA | TAKE_ISOLATED };
-
 /* ---- the frame itself ---- */
 
 /* The zone that owns a frame of an open block. A block that straddles zones has several. */
@@ -108,7 +106,7 @@ static void end_isolation(struct mm *mm, struct bad_frame *bad)
 		struct bad_frame *other = &mm->bad.frame[i];
 
 		if (other == bad || is_isolated(other) || !other->pending ||
-		    ((other->word - 1) >> BLOCK_ORDER) - token->first >= token->count)
+		    ((mm->bad.word[i] - 1) >> BLOCK_ORDER) - token->first >= token->count)
 			continue;
 		isolate_move(zone, token, &other->isolation);
 		return;
@@ -126,10 +124,12 @@ static bool split_free_block(struct mm *mm, u32 index)
 	struct block_word word;
 	const u32 head = block_run_head(mm, index, &word);
 
+	if (!(word.flags & BLOCK_FREE))
+		return false; /* and metadata memory does not grow for it */
 	if (word.state == BLOCK_HUGE &&
-	    block_take_in(zone, head, 1, TAKE_HUGE | ALL_TYPES, BLOCK_BARE) == head)
+	    block_take_in(zone, head, 1, TAKE_HUGE | TAKE_ISOLATED, BLOCK_BARE) == head)
 		hvo_bare_run(zone, head);
-	return page_split_block(zone, index, ALL_TYPES);
+	return page_split_block(zone, index, TAKE_ISOLATED);
 }
 
 /* The head of the pool's page with this block, if the page is free in its pool; else BLOCK_NONE. */
@@ -173,29 +173,30 @@ static bool take_out(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 
 /* ---- pending frames ---- */
 
-/* The slot with this word, or NULL. */
-static struct bad_frame *slot_with(struct mm *mm, u64 word)
+/* The number of the slot with this word, or BAD_FRAMES_MAX. */
+static unsigned slot_with(const struct mm *mm, u64 word)
 {
-	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
-		if (atomic_load_relaxed(&mm->bad.frame[i].word) == word)
-			return &mm->bad.frame[i];
-	return NULL;
+	unsigned slot = 0;
+
+	while (slot < BAD_FRAMES_MAX && atomic_load_relaxed(&mm->bad.word[slot]) != word)
+		slot++;
+	return slot;
 }
 
 /*
- * Note a frame, once. NULL if there is no room. Nobody waits, so a machine check may interrupt
- * anything here without harm; two of them may note a frame twice, and it is taken out once.
+ * Note a frame, once. Returns its slot, or BAD_FRAMES_MAX if there is no room. Nobody waits, so a
+ * machine check may interrupt anything here without harm; two of them may note a frame twice, and
+ * it is taken out once.
  */
-static struct bad_frame *note(struct mm *mm, pfn_t pfn)
+static unsigned note(struct mm *mm, pfn_t pfn)
 {
-	struct bad_frame *slot = slot_with(mm, pfn + 1);
+	unsigned slot = slot_with(mm, pfn + 1);
 
-	while (!slot) {
+	while (slot == BAD_FRAMES_MAX) {
 		slot = slot_with(mm, 0);
-		if (!slot)
+		if (slot == BAD_FRAMES_MAX || atomic_cas(&mm->bad.word[slot], 0ULL, pfn + 1))
 			break;
-		if (!atomic_cas(&slot->word, 0ULL, pfn + 1))
-			slot = NULL;
+		slot = BAD_FRAMES_MAX;
 	}
 	return slot;
 }
@@ -208,15 +209,16 @@ static bool withdrawing_begins(struct mm *mm)
 {
 	if (!atomic_cas(&mm->bad.withdrawing, 0u, 1u))
 		return false;
-	atomic_fetch_or(&mm->watch, (u32)WATCH_BAD);
+	if (!(atomic_load_relaxed(&mm->watch) &
+	      WATCH_BAD)) /* all CPUs read this line all the time */
+		atomic_fetch_or(&mm->watch, (u32)WATCH_BAD);
 	return true;
 }
 
-/* Is one of these frames pending, or noted? */
-static bool is_pending(const struct mm *mm, pfn_t pfn, u64 frames)
+bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames)
 {
 	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++) {
-		const u64 word = atomic_load_relaxed(&mm->bad.frame[i].word);
+		const u64 word = atomic_load_relaxed(&mm->bad.word[i]);
 
 		if (word && word - 1 - pfn < frames)
 			return true;
@@ -226,7 +228,7 @@ static bool is_pending(const struct mm *mm, pfn_t pfn, u64 frames)
 
 static void withdrawing_ends(struct mm *mm)
 {
-	if (!is_pending(mm, 0, ~0ULL))
+	if (!bad_frames_pending(mm, 0, ~0ULL))
 		atomic_fetch_and(&mm->watch, ~(u32)WATCH_BAD);
 	atomic_store_release(&mm->bad.withdrawing, 0u);
 	/* with bad_frames_withdraw(): either it begins, or it is seen here; both are locked */
@@ -255,24 +257,37 @@ static bool looks_free(struct mm *mm, pfn_t pfn)
 	       head.refcount == 0;
 }
 
-/*
- * Take a noted frame out of use. Returns 0, or -EINVAL if the allocator does not have it; it is not
- * pending then. -EBUSY: it is pending.
- */
-static int settle(struct mm *mm, struct bad_frame *slot)
+/* 0: it is out of use already. -EINVAL: it is not the allocator's. -EBUSY: neither. */
+static int judge(struct mm *mm, pfn_t pfn)
 {
-	const pfn_t pfn = atomic_load_relaxed(&slot->word) - 1;
 	u8 zone;
-	const enum frame_kind kind = memmap_frame_kind(mm, pfn, &zone);
-	int err = -EBUSY;
 
-	if (kind == FRAME_HOLE || kind == FRAME_RESERVED)
-		err = -EINVAL;
-	else if (kind == FRAME_BAD || take_out(mm, slot, pfn))
+	switch (memmap_frame_kind(mm, pfn, &zone)) {
+	case FRAME_HOLE:
+	case FRAME_RESERVED:
+		return -EINVAL;
+	case FRAME_BAD:
+		return 0;
+	default:
+		return is_out(mm, pfn) ? 0 : -EBUSY;
+	}
+}
+
+/*
+ * Take a noted frame out of use. 0: it is. -EINVAL: it is not the allocator's. Both empty the slot.
+ * -EBUSY: it stays, pending.
+ */
+static int settle(struct mm *mm, unsigned slot)
+{
+	const pfn_t pfn = atomic_load_relaxed(&mm->bad.word[slot]) - 1;
+	struct bad_frame *bad = &mm->bad.frame[slot];
+	int err = is_isolated(bad) ? -EBUSY : judge(mm, pfn);
+
+	if (err == -EBUSY && take_out(mm, bad, pfn))
 		err = 0;
-	slot->pending = err == -EBUSY;
-	if (!slot->pending)
-		atomic_store_release(&slot->word, 0ULL);
+	bad->pending = err == -EBUSY;
+	if (!bad->pending)
+		atomic_store_release(&mm->bad.word[slot], 0ULL);
 	return err;
 }
 
@@ -297,15 +312,17 @@ static unsigned withdraw_once(struct mm *mm, bool *failed)
 
 	*failed = false;
 	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++) {
-		struct bad_frame *slot = &mm->bad.frame[i];
-		const u64 word = atomic_load_acquire(&slot->word);
-		const bool pending = slot->pending;
+		const u64 word = atomic_load_acquire(&mm->bad.word[i]);
+		const bool pending = mm->bad.frame[i].pending;
+		bool known;
 		int err;
 
 		if (!word || (pending && !looks_free(mm, word - 1)))
 			continue;
-		err = settle(mm, slot);
-		say(word - 1, pending, err);
+		known = !pending && judge(mm, word - 1) == 0;
+		err = settle(mm, i);
+		if (!known)
+			say(word - 1, pending, err);
 		done += err == 0;
 		*failed |= pending && err == -EBUSY;
 	}
@@ -332,7 +349,7 @@ void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
 {
 	const u32 wait = atomic_load_relaxed(&mm->bad.wait);
 
-	if (is_pending(mm, pfn, order_pages(order)))
+	if (bad_frames_pending(mm, pfn, order_pages(order)))
 		/* not free yet; it will be at the next free */
 		atomic_store_relaxed(&mm->bad.wait, 0);
 	else if (wait > 0) /* the count may lose a race; it sets a pace and guarantees nothing */
@@ -343,14 +360,18 @@ void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
 
 int mm_mark_bad(struct mm *mm, pfn_t pfn)
 {
-	struct bad_frame *slot;
-	int err = -ENOMEM;
+	int err = judge(mm, pfn);
+	unsigned slot;
 
+	if (err != -EBUSY)
+		return err;
 	if (!withdrawing_begins(mm))
 		return -EAGAIN;
 	slot = note(mm, pfn);
-	if (slot)
-		err = slot->pending ? -EBUSY : settle(mm, slot);
+	if (slot == BAD_FRAMES_MAX)
+		err = -ENOMEM;
+	else if (!mm->bad.frame[slot].pending)
+		err = settle(mm, slot);
 	withdrawing_ends(mm);
 	return err;
 }
@@ -367,7 +388,7 @@ int page_mark_bad(pfn_t pfn)
  */
 void mm_report_bad(struct mm *mm, pfn_t pfn)
 {
-	if (!note(mm, pfn))
+	if (note(mm, pfn) == BAD_FRAMES_MAX)
 		atomic_fetch_add(&mm->bad.lost, 1u);
 	atomic_fetch_or(&mm->watch, (u32)WATCH_REPORTED);
 }

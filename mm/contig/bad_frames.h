@@ -24,8 +24,9 @@
  * Isolation: a pending frame holds the isolation of its block (of all 512 blocks of a 1 GiB page)
  * until it is withdrawn, and then hands it on to another pending frame of these blocks. A frame is
  * pending without an isolation if somebody else holds the isolation of its block, if its section is
- * opening or closing, or if its block belongs to several zones (RESERVED). In these cases a frame
- * in use may be given out once more before it is withdrawn.
+ * opening or closing or could not be opened, or if its block belongs to several zones (RESERVED).
+ * In these cases a frame in use may be given out once more before it is withdrawn. At most
+ * BAD_FRAMES_MAX frames are noted or pending; further ones are refused, and reports of them lost.
  *
  * Source: Linux documentation, "hwpoison", 2009-09; memtest86+ and GRUB for the option's purpose.
  */
@@ -38,6 +39,9 @@ int mm_mark_bad(struct mm *mm, pfn_t pfn);
 
 /* Take noted frames, and pending ones that were freed meanwhile, out of use. No lock held. */
 void bad_frames_withdraw(struct mm *mm);
+
+/* Is one of these frames pending, or noted? Racy; any context. */
+bool bad_frames_pending(const struct mm *mm, pfn_t pfn, u64 frames);
 
 /*
  * Called before every free while any frame is pending: withdraw pending frames that were freed

@@ -36,9 +36,9 @@ static u32 unopened_frames(const struct mm *mm, u64 gib, unsigned *mapped)
 }
 
 /*
- * The cheaper a GiB is to empty, in frames to move, and the lower, the higher its key, below that
- * of the one tried last. 0 if something in it can be neither moved nor drained. Racy by design;
- * isolation finds out exactly.
+ * The key is higher the fewer frames have to move, and among equals for the lower GiB. 0 for a GiB
+ * that was tried already, or that has something which can be neither moved nor drained. Racy by
+ * design; isolation finds out exactly.
  */
 static u64 gib_key(const void *ctx, u64 number)
 {

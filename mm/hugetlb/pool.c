@@ -63,6 +63,17 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 	spin_unlock(&pool->lock);
 }
 
+/* Has one of the pages a frame that was found bad while the page was not free? */
+static bool has_bad(const struct pool *pool, const struct block_list *list)
+{
+	if (likely(!(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD)))
+		return false;
+	block_list_foreach(pool->mm, index, list)
+		if (bad_frames_pending(pool->mm, block_pfn(index), order_pages(pool->order)))
+			return true;
+	return false;
+}
+
 /*
  * Enqueue runs in transit that are already huge. They are marked as the pool's before anybody can
  * find them in it.
@@ -70,6 +81,7 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count;
+	const bool bad = has_bad(pool, list);
 	struct block_list slice;
 
 	while (list->count > 0) {
@@ -78,7 +90,8 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_ke
 		block_list_publish_used(pool->mm, &slice, BLOCK_POOL);
 		enqueue_slice(pool, &slice, kept);
 	}
-	pool_withdraw_bad(pool);
+	if (bad)
+		bad_frames_withdraw(pool->mm);
 	return count;
 }
 
@@ -342,9 +355,11 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 {
 	struct block_list restore = BLOCK_LIST_INIT;
 	u64 given;
+	bool bad;
 
 	context_assert(CONTEXT_ORDINARY);
 	mode = hvo_mode_or_selected(mode);
+	bad = has_bad(pool, list);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
 	hvo_forget_heads(pool->mm, list);
@@ -354,7 +369,8 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 		given += release_restored(pool, mode, &restore);
 	}
 	meta_end_batch_all(pool->mm);
-	pool_withdraw_bad(pool);
+	if (bad)
+		bad_frames_withdraw(pool->mm);
 	return given;
 }
 

@@ -181,13 +181,17 @@ u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
 void pool_page_make(struct pool *pool, u32 index);
 
 /*
- * Pages became free in the pool, or have left it: look for bad frames among what is free. No lock
- * held.
+ * A page became free in the pool. If it has a bad frame it leaves at once; else the frames that
+ * wait for a free page are looked at, at their pace. No lock held.
  */
-static inline void pool_withdraw_bad(const struct pool *pool)
+static inline void pool_withdraw_bad(const struct pool *pool, u32 index)
 {
-	if (unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD))
+	if (likely(!(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD)))
+		return;
+	if (bad_frames_pending(pool->mm, block_pfn(index), order_pages(pool->order)))
 		bad_frames_withdraw(pool->mm);
+	else
+		bad_frames_freed(pool->mm, block_pfn(index), pool->order);
 }
 
 /*

@@ -247,7 +247,7 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state)
 	if (state & PAGE_MOVABLE)
 		page_forget_mover(mm, page);
 	if (put_back(pool, index))
-		pool_withdraw_bad(pool);
+		pool_withdraw_bad(pool, index);
 	else
 		pool_release_page(pool, index);
 }

@@ -227,14 +227,13 @@ enum mm_watch {
 
 /*
  * Bad frames that are not withheld yet (bad_frames.h), each with a token for an isolation that it
- * may hold. Any context may note a frame where `word` is 0; all else is for the CPU that withdraws
- * frames.
+ * may hold. Any context may note a frame in a `word` that is 0; all else is for the CPU that
+ * withdraws frames.
  */
-enum { BAD_FRAMES_MAX = 32 };
+enum { BAD_FRAMES_MAX = 64 };
 
 struct bad_frame {
-	u64 word;     /* frame + 1; 0: none; atomic: CPUs that free pages look at it */
-	bool pending; /* somebody has it. false: noted, and not looked at yet */
+	bool pending; /* it was looked at and could not be taken out */
 	struct isolation isolation;
 };
 
@@ -243,6 +242,8 @@ struct bad_frames {
 	u32 withdrawing; /* 1: a CPU withdraws frames; atomic */
 	u32 wait;        /* number of frees until the next attempt; atomic */
 	u32 lost;        /* reports for which there was no room; atomic */
+	/* frame + 1; 0: none; atomic, and side by side, because CPUs that free pages look at all */
+	u64 word[BAD_FRAMES_MAX];
 	struct bad_frame frame[BAD_FRAMES_MAX];
 };
 

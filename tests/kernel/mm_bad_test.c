@@ -97,7 +97,7 @@ static unsigned still_pending(struct arena *a)
 
 	bad_frames_withdraw(&a->mm);
 	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
-		count += a->mm.bad.frame[i].word != 0;
+		count += a->mm.bad.word[i] != 0;
 	return count;
 }
 
@@ -311,7 +311,10 @@ TEST_ARENA(mm_bad, a_withdrawal_that_came_too_early_is_made_again, borrow_with_p
 	expect_pool(a, 4);
 }
 
-/* Pages that go back to a pool drive the withdrawal of other frames, as those to the buddy do. */
+/*
+ * Pages that go back to a pool drive the withdrawal of other frames, as those to the buddy do: at
+ * its pace, because an attempt asks all CPUs for what they hold.
+ */
 TEST_ARENA(mm_bad, a_frame_is_withdrawn_while_only_pool_pages_are_given_back, borrow_with_pool())
 {
 	struct page *page = alloc(a, 0, 0);
@@ -323,6 +326,11 @@ TEST_ARENA(mm_bad, a_frame_is_withdrawn_while_only_pool_pages_are_given_back, bo
 	mm_page_free(&a->mm, page);
 	a->mm.bad.withdrawing = 0;
 	EXPECT_EQ(arena_usage(a).bad, 0);
+	a->mm.bad.wait = 1; /* the last attempt was in vain */
+	pool_page_give(&a->pool, huge);
+	EXPECT_EQ(arena_usage(a).bad, 0);
+	huge = pool_page_take(&a->pool, 1, POOL_ANY);
+	REQUIRE(huge);
 	pool_page_give(&a->pool, huge);
 	EXPECT_EQ(arena_usage(a).bad, 1);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_selected(), a->pool.pages), 4);
@@ -352,8 +360,7 @@ TEST_ARENA(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody, arena_b
 
 /*
  * Two frames wait, of one block with two holders or of two huge pages. Each stays isolated until it
- * is out of use. Pending frames stand in an array. When one is withdrawn, the last one moves into
- * its place and must keep its isolation.
+ * is out of use, also while the other one is withdrawn.
  */
 TEST(mm_bad, each_of_two_pending_frames_keeps_its_isolation)
 {
@@ -521,7 +528,7 @@ TEST(mm_bad, no_cpu_that_marks_or_reports_hides_what_others_do)
 			several.marked = page_to_pfn(several.page[0]);
 		cpus_run_together(mark_or_report, NULL);
 		for (unsigned i = 0; i < BAD_FRAMES_MAX; i++)
-			noted += mm->bad.frame[i].word != 0;
+			noted += mm->bad.word[i] != 0;
 		EXPECT_EQ(noted, MIN(several.parts, (u32)CPUS_TOGETHER) - !in_use);
 		EXPECT_EQ((mm->watch & WATCH_REPORTED) != 0, noted > in_use);
 		EXPECT(!in_use || (mm->watch & WATCH_BAD));
