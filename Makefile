@@ -425,9 +425,10 @@ test/msan: host-msan ## run every case, or those of T, hosted under the memory s
 
 test/replay: host-asan ## boot the hosted kernel as each machine that a text in FILES describes (tests/host/replay.h)
 	@passed=0 failed=0; for text in '$(FILES)'/*; do [ -f "$$text" ] || continue; \
-		if $(BUILD)/host/asan/ashlar-host -x -c 4 -r "$$text" -k 'test=mm.machine.* end.hang=600' >$(BUILD)/replay.console 2>&1; \
+		if timeout 900 $(BUILD)/host/asan/ashlar-host -x -c 4 -r "$$text" -k 'test=mm.machine.* end.hang=600' >$(BUILD)/replay.console 2>&1; \
 		then echo "ok $${text##*/}"; passed=$$((passed + 1)); else failed=$$((failed + 1)); \
-		echo "not ok $${text##*/}: $$(grep -aE 'machine_map_test|ashlar-host:|ERROR' $(BUILD)/replay.console | tail -n 1)"; fi; done; \
+		why=$$(grep -aE 'machine_map_test|ashlar-host:|ERROR' $(BUILD)/replay.console | tail -n 1); \
+		echo "not ok $${text##*/}: $${why:-$$(tail -n 1 $(BUILD)/replay.console)}"; fi; done; \
 	echo "$$passed machines passed, $$failed failed"; [ $$failed = 0 ] && [ $$passed != 0 ]
 
 test/programs: $(KERNEL) ## fetch programs that people already have, build them static and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)

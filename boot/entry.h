@@ -1,4 +1,4 @@
-/* Values that every CPU begins with, for boot/entry.S and arch/x86_64/smp/trampoline.S. */
+/* Constants that entry.S, refuse.S and arch/x86_64/smp/trampoline.S share. */
 #pragma once
 
 #define IMAGE_BASE   0xffffffff80000000

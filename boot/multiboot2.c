@@ -64,7 +64,7 @@ static u64 get_u64(const u8 *p)
 	return v;
 }
 
-/* Returns what a parser that gives up returns. */
+/* Report a fault. Returns -EINVAL, for a parser that gives up. */
 static int fault(struct boot_info *info, const char *what, u64 value)
 {
 	boot_info_fault(info, "multiboot2", what, value);

@@ -54,7 +54,7 @@ static bool read_bytes(const struct reader *r, phys_t addr, void *dst, size_t le
 	return true;
 }
 
-/* Returns what a parser that gives up returns. */
+/* Report a fault. Returns -EINVAL, for a parser that gives up. */
 static int fault(const struct reader *r, const char *what, u64 value)
 {
 	boot_info_fault(r->info, "PVH start info", what, value);
@@ -74,7 +74,7 @@ static size_t read_text(const struct reader *r, phys_t addr, char *buf, size_t s
 		if (!c)
 			return i;
 		if (i == size - 1) {
-			fault(r, "text is too long and was cut at its address", addr);
+			fault(r, "a text is too long and was cut; it begins at", addr);
 			return i;
 		}
 		buf[i] = c;

@@ -10,7 +10,7 @@
 #include "kernel/core/printk.h"
 #include "mm/contig/bad_frames.h"
 
-/* Number of different APIC IDs after a shift: CPUs below which no CPU has the same. */
+/* Number of different APIC IDs after a shift: a CPU counts if no CPU before it has the same. */
 static u32 count_groups(unsigned shift)
 {
 	u32 groups = 0;

@@ -56,8 +56,8 @@ const struct command *command_find(const char *name);
 const struct command *command_of(const char *name, const struct command *after);
 
 /*
- * Completion: the *n-th name of a command, or second word of those of the command `name`. False
- * after the last; *n is then less by their number.
+ * For completion: the *n-th command, or the *n-th second word after the command `name`. False past
+ * the last; *n is then less by how many there are.
  */
 bool command_candidate(const char *name, unsigned *n, char *buf, size_t size);
 

@@ -55,7 +55,7 @@ int console_list_read(struct console *first);
 /*
  * Consoles that console= asks for: a list of words, each with its parameters after colons.
  *
- *   auto                  what answers: a COM port, SPCR's, else a PCI UART; and the screen
+ *   auto                  what answers: COM ports, SPCR's, else a PCI UART; screen, keyboard
  *   none                  nothing; the log stays in RAM
  *   com1..com4[:BAUD]     a PC's serial ports
  *   port:ADDR[:BAUD]      a 16550 at an I/O port

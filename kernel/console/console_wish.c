@@ -10,12 +10,12 @@ static const struct {
 	enum console_kind kind;
 	u64 addr;
 } words[] = {
-	{"auto", NULL, CON_AUTO, 0},         {"none", NULL, CON_NONE, 0},
-	{"com1", "COM1", CON_PORT, 0x3f8},   {"com2", "COM2", CON_PORT, 0x2f8},
-	{"com3", "COM3", CON_PORT, 0x3e8},   {"com4", "COM4", CON_PORT, 0x2e8},
-	{"port", "port", CON_PORT, 0},       {"mmio", "mmio", CON_MMIO, 0},
-	{"spcr", "SPCR", CON_SPCR, 0},       {"pci", "PCI", CON_PCI, 0},
-	{"screen", "screen", CON_SCREEN, 0}, {"kbd", "kbd", CON_KEYBOARD, 0},
+	{"auto", NULL, CON_AUTO, 0},           {"none", NULL, CON_NONE, 0},
+	{"com1", "COM1", CON_PORT, 0x3f8},     {"com2", "COM2", CON_PORT, 0x2f8},
+	{"com3", "COM3", CON_PORT, 0x3e8},     {"com4", "COM4", CON_PORT, 0x2e8},
+	{"port", "port", CON_PORT, 0},         {"mmio", "mmio", CON_MMIO, 0},
+	{"spcr", "UART of SPCR", CON_SPCR, 0}, {"pci", "UART on PCI", CON_PCI, 0},
+	{"screen", "screen", CON_SCREEN, 0},   {"kbd", "keyboard", CON_KEYBOARD, 0},
 };
 
 /* Parse the word at *text, up to a colon, a comma or the end, and move *text past it. */

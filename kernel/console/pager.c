@@ -65,7 +65,7 @@ static u64 last_top(const struct pager *pager)
 	struct walk w = {.columns = pager->columns};
 
 	walk_log(&w);
-	return w.row > page ? w.row - page : 0;
+	return saturating_sub(w.row, page);
 }
 
 struct pager pager_begin(unsigned columns, unsigned rows)

@@ -13,6 +13,7 @@
 
 #include <arch/atomic.h>
 
+#include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
@@ -162,6 +163,7 @@ int option_parse_choice(const struct option *opt, const char *value)
 	int index;
 
 	option_values(opt, values, sizeof(values));
+	ASSERT(strlen(values) < sizeof(values) - 1, "the values of %s= have no room", opt->name);
 	index = choice_index(values, value);
 	if (index < 0)
 		return index;

@@ -177,7 +177,7 @@ static int sleep_for(u64 ns, user_t remaining_at)
 	if (err != -EINTR || !remaining_at)
 		return err;
 	now = clock_ns();
-	left = clock_timespec(until > now ? until - now : 0);
+	left = clock_timespec(saturating_sub(until, now));
 	return user_write(remaining_at, &left, sizeof(left)) ? -EFAULT : err;
 }
 

@@ -36,7 +36,7 @@ static s64 regular_waiting(struct file *file)
 	spin_lock(&file->lock);
 	at = file->offset;
 	spin_unlock(&file->lock);
-	return (s64)(size > at ? size - at : 0);
+	return (s64)saturating_sub(size, at);
 }
 
 const struct file_ops regular_ops = {

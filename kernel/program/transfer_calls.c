@@ -48,7 +48,7 @@ static s64 transfer_here(struct file *file, enum direction direction, struct spa
 	spin_lock(&file->lock);
 	at = file->offset;
 	if (direction == READ)
-		span->total = MIN(span->total, size > at ? size - at : 0);
+		span->total = MIN(span->total, saturating_sub(size, at));
 	end = at + span->total;
 	file->offset = end;
 	spin_unlock(&file->lock);

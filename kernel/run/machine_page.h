@@ -1,6 +1,6 @@
 /*
- * The machine page: what this machine is, as measured. The text and the verdict below it fit one
- * screen of 80 columns and 25 rows, and so one photograph.
+ * The machine page says what machine this is, as measured. The page and the verdict below it fit
+ * one screen of 80 columns and 25 rows, so one photograph shows both.
  *
  * The page is printed at the end of a run on real hardware, or with console.page=on. It shows CPUs,
  * caches, the clock, machine checks, and the oddities that were warned about.

@@ -37,6 +37,7 @@ static struct {
 	struct test_run *run;
 	const struct test_case *tc;
 	u32 failures;
+	unsigned options; /* that were chosen before it */
 	bool skipped;
 } current;
 static char skip_reason[REASON_MAX];
@@ -200,19 +201,19 @@ void test_option(const char *name, const char *value)
 		saved_count++;
 }
 
-static void put_options_back(unsigned before)
+void test_options_back(void)
 {
-	option_put_back(&saved[before], saved_count - before);
-	saved_count = before;
+	option_put_back(&saved[current.options], saved_count - current.options);
+	saved_count = current.options;
 }
 
 /* Run the case and print its result. A failure outweighs a skip. */
 static void run_case(struct test_run *run, const struct test_case *tc, unsigned number)
 {
-	const unsigned options = saved_count;
 	const u64 start = clock_ns();
 
 	current.tc = tc;
+	current.options = saved_count;
 	current.skipped = false;
 	atomic_store_relaxed(&current.failures, 0);
 	if (test_before_case)
@@ -221,7 +222,7 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 		tc->run();
 	if (test_after_case && !test_after_case())
 		test_fail(tc->file, 0, "the case left the machine changed (see the lines above)");
-	put_options_back(options); /* nobody works on the case any more */
+	test_options_back();
 	emit(run, "  # time_ns %llu\n", clock_ns() - start);
 
 	if (test_failed()) {

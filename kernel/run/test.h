@@ -68,6 +68,9 @@ bool test_skipped(void);
 enum { TEST_OPTIONS_MAX = 4 };
 void test_option(const char *name, const char *value);
 
+/* Put them back now, for test_after_case(), once no other CPU works on the case. */
+void test_options_back(void);
+
 /*
  * Called after each case, where defined (mm/). True if every frame is accounted for and nothing
  * else was left behind. Otherwise it prints what is wrong, and the case fails.

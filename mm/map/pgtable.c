@@ -124,10 +124,12 @@ int pgtable_map_range(pfn_t root, virt_t virt, phys_t phys, u64 size, enum pt_pr
 	       "mapping of %llx at %llx is not of whole pages", phys, virt);
 	while (size > 0) {
 		enum pt_level level = leaf_fitting(virt, phys, size, largest);
-		/* to the end of the table, but no more than `size` fills */
+		/*
+		 * to the end of the table, but no more than `size` fills: a larger leaf than the
+		 * first one's can fit only where another table begins
+		 */
 		const u64 count = MIN(size / pt_level_size(level),
 				      (u64)PTRS_PER_TABLE - pt_index(virt, level));
-		/* a larger leaf than the first one's can fit only where another table begins */
 		const u64 bytes = count * pt_level_size(level);
 		pte_t *entry = pgtable_entry(root, virt, level, alloc, ctx);
 

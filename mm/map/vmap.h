@@ -23,7 +23,7 @@
 void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot);
 void vmap_unmap(void *virt, u64 size);
 
-/* All addresses that vmap_phys() has returned lie from the first of these to the second; atomic. */
+/* vmap_phys() has used the addresses from VMAP_DEVICES_BASE to this one; atomic. */
 #define VMAP_DEVICES_BASE (VMALLOC_BASE + VMALLOC_SIZE / 16)
 extern virt_t vmap_devices_next;
 

@@ -11,8 +11,8 @@
 virt_t map_find(pfn_t pfn);
 
 /*
- * The next page_map() gets the first free addresses from the n-th of MAP_SLOTS on. For tests of
- * their reuse.
+ * page_map() takes the first free slot of MAP_SLOTS from this one on. Written under its lock, and
+ * by tests of the reuse of addresses.
  */
 #define MAP_SLOT_BYTES GIB(2)
 #define MAP_SLOTS      ((u32)(VMAP_PAGES_SIZE / MAP_SLOT_BYTES))

@@ -255,7 +255,6 @@ static bool other_nodes(struct request *r, unsigned turn)
 static bool transit(struct request *r, unsigned turn)
 {
 	r->first = 0; /* of all nodes, from here on */
-	r->apart = false;
 	if (!may_wait(r) || !memory_is_moving(r->mm))
 		return false;
 	if (turn == 0)

@@ -83,7 +83,7 @@ static void wait_for_the_asked(void)
 {
 	struct wait wait;
 
-	if (atomic_load_acquire(&asking) == 0)
+	if (atomic_load_acquire(&asking) == 0) /* before anything else that may order the two */
 		return;
 	wait = wait_begin(WAIT_WORK, "functions that free memory for a request");
 	while (atomic_load_acquire(&asking) > 0)

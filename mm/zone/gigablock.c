@@ -147,7 +147,7 @@ static u64 stuck_frames(const struct mm *mm, u64 number)
 	for (u64 section = number * GIB_SECTIONS; section < (number + 1) * GIB_SECTIONS; section++)
 		if (section_state(mm, section) == SECTION_OPEN)
 			frames += SECTION_FRAMES;
-	return frames > good ? frames - good : 0;
+	return saturating_sub(frames, good);
 }
 
 /* ---- finding room ---- */

@@ -72,7 +72,7 @@ static inline u64 zone_end_gib(const struct zone *zone)
 
 /*
  * The highest key of the GiB [first, end). A key has the rank of a GiB above its number; 0: it is
- * not wanted. 0 if none is. Looks at all of them.
+ * not wanted. Returns 0 if none is. Looks at all of them.
  */
 typedef u64 gib_key_fn(const void *ctx, u64 number);
 u64 gib_best(u64 first, u64 end, gib_key_fn *key, const void *ctx);

@@ -41,7 +41,7 @@ u64 block_take_movable(struct zone *zone, enum free_class class, unsigned order,
 /* One block; BLOCK_NONE if there is none. */
 u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to);
 
-/* What may be taken: blocks of these classes, and those that are set aside for CMA or isolated. */
+/* Which free blocks may be taken: their classes, and whether CMA's and isolated ones may. */
 enum block_source {
 	TAKE_HUGE = 1 << FREE_HUGE,
 	TAKE_BARE = 1 << FREE_BARE,

@@ -102,6 +102,7 @@ bool test_after_case(void)
 
 	fixture_end();
 	idle = cpus_wait_idle();
+	test_options_back();
 	ok = arenas_end_case() && idle;
 	if (!mm_kernel.ready || !pool_2m.mm)
 		return ok;

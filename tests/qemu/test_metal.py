@@ -93,10 +93,21 @@ def test_no_console_at_all(kernel):
     assert outcome.status == 33 and not any(line.strip() for line in outcome.lines), outcome.report()
 
 
+def test_none_wins_beside_others(kernel):
+    outcome = run(Machine("pvh", 1, "128M", cmdline=f"console=com1,none,auto {WORDS}"), kernel)
+    assert outcome.status == 33 and "ASHLAR" not in outcome.text, outcome.report()
+
+
+def test_a_console_that_is_wished_twice_is_there_once(kernel):
+    machine = Machine("pvh", 1, "128M", display="std", cmdline=f"console=com1,screen,kbd,kbd,auto,com1 {WORDS}")
+    outcome = run(machine, kernel).ended()
+    assert outcome.text.count("ASHLAR-END") == 1 and "does not answer" not in outcome.text, outcome.report()
+
+
 def test_a_console_that_is_not_there_is_named(kernel):
     """There is no console either at an address that no CPU can reach."""
     wanted = "com1,com3,mmio:0xfe000000,mmio:0x8000000000000,spcr,screen"
-    missing = ("COM3 does not answer at 3e8", "at fe000000", "at 8000000000000", "has no SPCR", "has no screen")
+    missing = ("COM3 does not answer at 3e8", "at fe000000", "at 8000000000000", "has no UART of SPCR", "has no screen")
     run(Machine("pvh", 1, "128M", cmdline=f"console={wanted} {WORDS}"), kernel).ended().says(*missing)
 
 

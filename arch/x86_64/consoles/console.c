@@ -22,10 +22,11 @@
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
 #include "kernel/core/cmdline.h"
+#include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
 #include "mm/mm.h"
 
-/* What console=auto stands for. Those that are missing are not named. */
+/* What console=auto tries. There is no warning for one that is missing. */
 #define AUTOMATIC "com1,com2,com3,com4,screen,kbd,spcr,pci"
 
 static struct console_wish wish[2 * CONSOLE_WISHES_MAX] = {{.kind = CON_AUTO}};
@@ -129,7 +130,7 @@ static bool take_port(const char *name, u16 port, u32 baud, bool trusted)
 				  .base = port,
 				  .trusted = trusted};
 
-	return !uart_of_port(port) && take_uart(&uart, baud);
+	return uart_of_port(port) || take_uart(&uart, baud);
 }
 
 static bool take_memory(const char *name, phys_t phys, unsigned stride, unsigned width, u32 baud,
@@ -219,6 +220,14 @@ static bool take_pci(void)
 
 /* ---- what is wished ---- */
 
+static bool is_wished(enum console_kind kind)
+{
+	for (unsigned i = 0; i < wishes; i++)
+		if (wish[i].kind == kind)
+			return true;
+	return false;
+}
+
 static bool take(const struct console_wish *w)
 {
 	switch (w->kind) {
@@ -232,7 +241,7 @@ static bool take(const struct console_wish *w)
 		return take_memory(w->name, w->addr, w->stride, w->stride == 4 ? 4 : 1, w->baud,
 				   false);
 	case CON_SPCR:
-		return take_spcr(w->automatic);
+		return take_spcr(is_wished(CON_AUTO));
 	case CON_PCI:
 		return (w->automatic && uart_count > 0) || take_pci();
 	case CON_AUTO:
@@ -242,27 +251,39 @@ static bool take(const struct console_wish *w)
 	return true;
 }
 
+/* Of the kinds without an address there is one, however often it is wished. */
 static void take_all(enum console_kind first, enum console_kind last)
 {
+	u32 taken = 0;
+
 	for (unsigned i = 0; i < wishes; i++) {
 		const struct console_wish *w = &wish[i];
 
-		if (w->kind < first || w->kind > last || take(w) || w->automatic)
+		if (w->kind < first || w->kind > last || (taken & 1u << w->kind))
+			continue;
+		taken |= w->kind == CON_PORT || w->kind == CON_MMIO ? 0 : 1u << w->kind;
+		if (take(w) || w->automatic)
 			continue;
 		if (w->addr)
 			pr_warn("console: %s does not answer at %llx", w->name, w->addr);
 		else
-			pr_warn("console: this machine has no %s", w->name);
+			pr_warn("console: this machine has no %s that can be used", w->name);
 	}
 }
 
 void arch_console_init(void)
 {
 	const unsigned given = wishes;
+	int n = 0;
 
-	for (unsigned i = 0; i < given && wishes == given; i++)
-		if (wish[i].kind == CON_AUTO)
-			wishes += (unsigned)console_wishes_parse(AUTOMATIC, &wish[given]);
+	if (is_wished(CON_NONE)) {
+		wishes = 0;
+		return;
+	}
+	if (is_wished(CON_AUTO))
+		n = console_wishes_parse(AUTOMATIC, &wish[given]);
+	ASSERT(n >= 0, "console=auto is too long");
+	wishes += (unsigned)n;
 	for (unsigned i = given; i < wishes; i++)
 		wish[i].automatic = true;
 	take_all(CON_PORT, CON_KEYBOARD);
@@ -271,6 +292,6 @@ void arch_console_init(void)
 void console_firmware_init(void)
 {
 	take_all(CON_MMIO, CON_PCI);
-	if (!consoles && wish[0].kind != CON_NONE)
+	if (!consoles && wishes > 0)
 		pr_warn("console: none; the log is in memory only");
 }

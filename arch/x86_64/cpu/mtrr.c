@@ -106,6 +106,11 @@ static u64 uncached_piece(const struct mtrrs *m, const struct memblock_list *mem
 	return memblock_list_bytes(memory, start, *until, OWNER_ANY);
 }
 
+static phys_t end_of(const struct memblock_list *memory)
+{
+	return memory->count ? memory->range[memory->count - 1].end : 0;
+}
+
 u64 mtrr_drop_uncached(const struct mtrrs *m, struct memblock_list *memory,
 		       const struct memblock_list *reserved)
 {
@@ -128,7 +133,8 @@ u64 mtrr_drop_uncached(const struct mtrrs *m, struct memblock_list *memory,
 			continue;
 		pr_warn("memory: %llu KiB of RAM in %llx-%llx are not cached (MTRR type %u) and "
 			"not used: firmware's error",
-			bytes >> 10, start, until, mtrr_type(m, start, &until));
+			bytes >> 10, start, MIN(until, end_of(memory)),
+			mtrr_type(m, start, &until));
 		drop(memory, reserved, start, until);
 	}
 	return ram - memblock_list_bytes(memory, MIB(1), ~0ULL, OWNER_ANY);

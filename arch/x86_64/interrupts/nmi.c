@@ -127,7 +127,7 @@ void nmi_init(void)
 {
 	clear_board();
 	trap_set_handler(TRAP_NMI, handle_nmi);
-	nmi_tick_take(); /* a handler of a test may have taken one */
+	nmi_tick_take(); /* a test's handler may have left one unacknowledged */
 }
 
 static void print_not_stopped(void)
@@ -139,7 +139,7 @@ static void print_not_stopped(void)
 		if (cpu != cpu_id() && !atomic_load_relaxed(&cpu_data(cpu)->arch.stopped) &&
 		    left-- > 0)
 			print(" %u", cpu);
-	print("\n");
+	print(left < 0 ? " ...\n" : "\n");
 }
 
 static void wait_stopped(u32 want)

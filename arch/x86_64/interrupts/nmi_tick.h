@@ -27,6 +27,6 @@ void nmi_tick_confirm(void);
 enum nmi_tick { NMI_NO_TICK, NMI_TICK, NMI_PERHAPS_TICK };
 enum nmi_tick nmi_tick_take(void);
 
-/* Does the watchdog tick on this machine, and how often has it? Atomic. Any context. */
+/* Does the watchdog tick on this machine, and how often has it? The boot CPU alone writes them. */
 extern bool nmi_tick_is_on;
 extern u32 nmi_ticks;

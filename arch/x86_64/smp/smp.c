@@ -245,7 +245,9 @@ void arch_cpus_start(void)
 		clock_refine_end();
 		pr_info("started 1 of %u CPUs in 0 ms", cpu_count);
 		if (cpu_count > 1)
-			pr_err("no page below 1 MiB is free to start CPUs from");
+			pr_err("no page below 1 MiB is free to start CPUs from: only 1 of %u CPUs "
+			       "runs",
+			       cpu_count);
 	}
 	mtrrs_report();
 	nmi_tick_confirm();

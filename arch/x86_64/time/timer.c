@@ -49,12 +49,12 @@ static u64 tick_rate(void)
 
 static u32 ticks_until(u64 at, u64 now)
 {
-	const u64 ns = at > now ? at - now : 0;
+	const u64 ns = saturating_sub(at, now);
 
 	return (u32)MIN(MIN(ns, NS_PER_S) * tick_rate() / NS_PER_MS + 1, TICKS_MAX - 1ULL);
 }
 
-/* The APIC is set to the earliest deadline if that is earlier. */
+/* Set the APIC to `ticks`, or to the earliest deadline if that comes sooner. */
 void timer_interrupt_within(u32 ticks)
 {
 	const struct timer *timer = this_cpu()->arch.timer;

@@ -126,7 +126,7 @@ static const struct choice *replayed(enum choice_kind kind)
 		return NULL;
 	if (want->point != is.point &&
 	    (want->place != is.place || want->point > is.point + explore_request.slack))
-		return NULL; /* nor is it one like it that is near */
+		return NULL; /* another point, and not the same place within `slack` points */
 	if (explore_request.strict && want->name &&
 	    strcmp(want->name, schedule_function(is.place)) != 0)
 		misfit(want, "the code is elsewhere");

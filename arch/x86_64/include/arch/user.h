@@ -37,11 +37,14 @@
 #define USER_HOLE_START ALIGN_DOWN(HUGE_LOW_BASE, GIB(512))
 #define USER_HOLE_END   ALIGN_UP(HUGE_LOW_BASE + HUGE_LOW_SIZE, GIB(512))
 
-/* Registers as a trap or a call of the program found them: what traps.S pushes, lowest first. */
+/*
+ * The registers of the code that a trap or a program's call interrupted, in the order of their
+ * addresses. The CPU pushes the last five; for a call traps.S does.
+ */
 struct trap_frame {
 	u64 r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;
-	u64 vector, error;            /* USER_VECTOR_CALL for a call */
-	u64 rip, cs, rflags, rsp, ss; /* pushed by the CPU */
+	u64 vector, error; /* USER_VECTOR_CALL for a call */
+	u64 rip, cs, rflags, rsp, ss;
 };
 
 enum { USER_VECTOR_CALL = 256 };
