@@ -258,7 +258,7 @@ static bool looks_free(struct mm *mm, pfn_t pfn)
 }
 
 /* 0: it is out of use already. -EINVAL: it is not the allocator's. -EBUSY: neither. */
-static int judge(struct mm *mm, pfn_t pfn)
+static int judge_frame(struct mm *mm, pfn_t pfn)
 {
 	u8 zone;
 
@@ -281,7 +281,7 @@ static int settle(struct mm *mm, unsigned slot)
 {
 	const pfn_t pfn = atomic_load_relaxed(&mm->bad.word[slot]) - 1;
 	struct bad_frame *bad = &mm->bad.frame[slot];
-	int err = is_isolated(bad) ? -EBUSY : judge(mm, pfn);
+	int err = is_isolated(bad) ? -EBUSY : judge_frame(mm, pfn);
 
 	if (err == -EBUSY && take_out(mm, bad, pfn))
 		err = 0;
@@ -319,7 +319,7 @@ static unsigned withdraw_once(struct mm *mm, bool *failed)
 
 		if (!word || (pending && !looks_free(mm, word - 1)))
 			continue;
-		known = !pending && judge(mm, word - 1) == 0;
+		known = !pending && judge_frame(mm, word - 1) == 0;
 		err = settle(mm, i);
 		if (!known)
 			say(word - 1, pending, err);
@@ -360,7 +360,7 @@ void bad_frames_freed(struct mm *mm, pfn_t pfn, unsigned order)
 
 int mm_mark_bad(struct mm *mm, pfn_t pfn)
 {
-	int err = judge(mm, pfn);
+	int err = judge_frame(mm, pfn);
 	unsigned slot;
 
 	if (err != -EBUSY)
