@@ -13,6 +13,7 @@
 #include <arch/cpu.h>
 #include <arch/timer.h>
 
+#include "arch/x86_64/time/timer.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
 #include "tests/host/host.h"
@@ -95,13 +96,18 @@ void panic_arch(void)
 #endif
 }
 
-/* No devices and no timer interrupts: a thread has neither. */
+/* No devices, and no timer interrupts but in the explorer: a thread has neither. */
 int irq_register(u32 gsi, enum irq_trigger trigger, irq_fn *fn, void *arg)
 {
 	return -ENODEV;
 }
 
 void irq_unregister(u32 gsi)
+{
+}
+
+#ifndef HOST_EXPLORE
+void timer_interrupt(void)
 {
 }
 
@@ -126,6 +132,7 @@ int timer_once(u64 ns, irq_fn *fn, void *arg)
 void timer_cancel(void)
 {
 }
+#endif
 
 /* Nothing outlives the process. */
 bool arch_record_load(void *record, size_t size)

@@ -17,6 +17,7 @@
 #include <arch/random.h>
 #include <arch/tlb.h>
 
+#include "arch/x86_64/time/timer.h"
 #include "kernel/core/context.h"
 #include "kernel/core/fail.h"
 #include "kernel/core/percpu.h"
@@ -35,14 +36,20 @@ _Thread_local unsigned host_fence_dummy;
 
 void host_deliver(void)
 {
+	u32 what;
+
 	while (atomic_load_relaxed(&host_me->pending)) {
 		host_me->irq_on = false;
 		fence_compiler();
-		if (atomic_exchange(&host_me->pending, 0)) {
+		what = atomic_exchange(&host_me->pending, 0);
+		if (what) {
 			const bool quiet = quiet_suspend();
 
 			context_enter(CONTEXT_INTERRUPT);
-			interrupt_ipi();
+			if (what & HOST_PENDING_IPI)
+				interrupt_ipi();
+			if (what & HOST_PENDING_TIMER)
+				timer_interrupt();
 			context_leave(CONTEXT_INTERRUPT);
 			quiet_resume(quiet);
 		}
@@ -132,7 +139,7 @@ u64 ipi_send(cpu_t cpu)
 	if (!atomic_load_acquire(&target->started))
 		return 0;
 	host_point(HOST_IPI, &target->pending);
-	if (!atomic_exchange(&target->pending, 1))
+	if (!(atomic_fetch_or(&target->pending, HOST_PENDING_IPI)))
 		host_cpu_notify(target);
 	return 1;
 }

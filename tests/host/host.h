@@ -40,11 +40,13 @@ struct host_config {
 };
 extern struct host_config host_config;
 
+enum { HOST_PENDING_IPI = 1, HOST_PENDING_TIMER = 2 };
+
 struct host_cpu {
 	pthread_t thread;
 	cpu_t id;
 	bool started;
-	u32 pending; /* an interrupt waits; also the futex on which a halted CPU sleeps */
+	u32 pending; /* interrupts that wait; also the futex on which a halted CPU sleeps */
 	u32 halted;
 	u32 stopped;          /* stopped for good by cpus_stop_others() */
 	volatile bool irq_on; /* the interrupt flag; handlers of this thread's signals read it */

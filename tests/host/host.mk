@@ -33,7 +33,7 @@ HOST_CFLAGS_explore := -O1 -DASHLAR_DEBUG -DHOST_SANITIZED -DHOST_EXPLORE
 HOST_INSTRUMENTED := -fsanitize=thread --param tsan-instrument-func-entry-exit=0 -include tests/host/explore/names.h
 HOST_LDFLAGS_explore := -Wl,--wrap=test_before_case,--wrap=test_after_case
 HOST_MACHINE := $(filter-out %_test.c tests/host/clear.c,$(wildcard tests/host/*.c tests/host/explore/*.c))
-HOST_SOURCES_explore := $(filter-out tests/host/main.c tests/host/thread.c tests/host/sanitizer_test.c,$(HOST_SOURCES)) $(wildcard tests/host/explore/*.c)
+HOST_SOURCES_explore := $(filter-out tests/host/main.c tests/host/thread.c tests/host/sanitizer_test.c,$(HOST_SOURCES)) $(wildcard tests/host/explore/*.c) arch/x86_64/time/timer.c
 HOST_CFLAGS_cov := -O1 -DASHLAR_DEBUG -DHOST_COVERAGE --coverage -fprofile-update=atomic
 
 host_sources = $(or $(HOST_SOURCES_$(1)),$(HOST_SOURCES))

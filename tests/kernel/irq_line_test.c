@@ -1,7 +1,7 @@
 /*
  * Lines of devices. A handler is never called after its line was given back, on any CPU or at any
  * moment. Lines come and go on several CPUs at once. An unexpected interrupt holds no other one
- * back. A wait leaves the timer alone that an interrupt sets.
+ * back.
  *
  * The device is the PC's timer chip on line 2 (Intel, "8254 Programmable Interval Timer", 1993).
  * Where no such chip answers, its cases are skipped. The hosted machine has neither lines nor an
@@ -269,66 +269,6 @@ TEST(kernel_irq, only_what_the_apic_delivered_is_acknowledged)
 		SKIP("needs a timer chip on line 2");
 	EXPECT(served[0] != VECTOR_NONE);
 	EXPECT_EQ(served[1], served[0]);
-}
-
-/* ---- interrupts of a wait ---- */
-
-/* Its priority is lower than the timer's. */
-enum { VECTOR_IN_WAIT = 0xd0 };
-
-static struct {
-	u64 until;
-	bool after;
-	int err;
-} in_wait;
-
-static void send_in_wait(void)
-{
-	apic_send(this_cpu()->arch.apic_id, ICR_FIXED | ICR_ASSERT | VECTOR_IN_WAIT);
-}
-
-/*
- * To come after the end of the wait, this interrupt stays until that of the timer is pending, too,
- * and sends itself again. The CPU then takes both before it goes on.
- */
-static void set_in_wait(struct trap_frame *frame)
-{
-	apic_eoi();
-	if (in_wait.after) {
-		in_wait.after = false;
-		while (!apic_requested(VECTOR_TIMER) && clock_ns() < in_wait.until + LIMIT)
-			cpu_relax();
-		send_in_wait();
-	} else {
-		in_wait.err = timer_once(10 * NS_PER_S, note, NULL);
-	}
-}
-
-/*
- * An interrupt sets timer_once() in a wait, before the wait's own end has come or after it, and the
- * wait does not cancel it. Interrupts are off until the CPU halts.
- */
-TEST(kernel_irq, a_wait_leaves_the_timer_alone)
-{
-	const u32 flag = 0;
-
-	if (apic_mode() == APIC_NONE)
-		SKIP("needs a local APIC");
-	trap_set_handler(VECTOR_IN_WAIT, set_in_wait);
-	for (unsigned after = 0; after < 2; after++) {
-		came = 0;
-		irq_disable();
-		in_wait.until = clock_ns() + NS_PER_MS;
-		in_wait.after = after;
-		in_wait.err = 1;
-		send_in_wait();
-		cpu_wait(&flag, in_wait.until);
-		irq_enable();
-		EXPECT_EQ(in_wait.err, 0);
-		EXPECT(came || timer_once(NS_PER_S, note, NULL) == -EBUSY);
-		timer_cancel();
-	}
-	trap_set_handler(VECTOR_IN_WAIT, NULL);
 }
 
 #endif

@@ -8,7 +8,9 @@
 #include <arch/cpu.h>
 #include <arch/timer.h>
 
+#include "kernel/core/call.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
 
 #define SOON  (20 * NS_PER_MS) /* long enough for many naps */
 #define LIMIT (5 * NS_PER_S)
@@ -103,4 +105,33 @@ TEST(kernel_irq, a_deadline_is_its_owners_alone)
 		for (unsigned owner = 0; owner < TIMER_OWNERS; owner++)
 			EXPECT_EQ(fired[owner], owner != cleared);
 	}
+}
+
+static void set_once(void *err)
+{
+	*(int *)err = timer_once(10 * NS_PER_S, note, NULL);
+}
+
+static void send_set_once(void *err)
+{
+	call_cpu(0, set_once, err);
+}
+
+/* A message that comes while CPU 0 waits, or as its wait ends, sets timer_once(). */
+TEST(kernel_irq, a_wait_leaves_what_a_message_sets)
+{
+	const cpu_t cpu = cpus_find_other();
+	const u32 flag = 0;
+	int err = 1;
+
+	SKIP_ON_ONE_CPU();
+	came_at = 0;
+	REQUIRE(work_start(cpu, send_set_once, &err) == 0);
+	cpu_wait(&flag, clock_ns() + 20 * NS_PER_US);
+	work_wait(cpu, 10 * NS_PER_S);
+	if (err == -ENODEV)
+		SKIP("needs a timer");
+	EXPECT_EQ(err, 0);
+	EXPECT(came_at || timer_once(NS_PER_S, note, NULL) == -EBUSY);
+	timer_cancel();
 }

@@ -196,10 +196,6 @@ def test_a_hostile_file_is_refused_in_words(built, kernel, tmp_path):
         passes(session.poweroff())
 
 
-def test_no_sleep_loses_its_end(built, kernel, tmp_path):
-    ends(built, kernel, tmp_path, "sleeps.c", "", cpus=2, accel="icount")
-
-
 def test_the_monitor_runs_programs_again_and_again(built, kernel, tmp_path):
     """Whatever ends a program, the monitor goes on, nothing is lost, and the next one starts."""
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")

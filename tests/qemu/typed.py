@@ -64,7 +64,8 @@ def check_machine(values):
 
 @functools.cache
 def case_names():
-    texts = (path.read_text(encoding="utf-8") for folder in ("tests/kernel", "tests/host") for path in (ROOT / folder).glob("*.c"))
+    folders = ("tests/kernel", "tests/host", "tests/host/explore")
+    texts = (path.read_text(encoding="utf-8") for folder in folders for path in (ROOT / folder).glob("*.c"))
     return {f"{suite.replace('_', '.', 1)}.{name}" for text in texts for suite, name in re.findall(r"^TEST\w*\((\w+),\s+(\w+)[,)]", text, re.M)}
 
 

@@ -16,8 +16,6 @@
 #include "arch/x86_64/traps/apic.h"
 #include "kernel/core/percpu.h"
 
-_Static_assert(ARRAY_LEN(((struct percpu *)NULL)->arch.timer) == TIMER_OWNERS, "one each");
-
 enum { TICKS_MAX = 0xffffffff };
 #define MEASURE_NS NS_PER_MS
 

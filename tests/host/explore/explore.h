@@ -22,6 +22,7 @@
  *   weak.c      fences and locked instructions that are weakened on purpose
  *   buffer.c    store buffers, and the functions that the compiler calls for each access
  *   stale.c     translations that CPUs keep
+ *   timer.c     each CPU's timer, by the explorer's clock
  *
  * Sources of the ideas: Musuvathi and Qadeer, "Iterative Context Bounding for Systematic Testing of
  * Multithreaded Programs", PLDI 2007; Burckhardt, Kothari, Musuvathi and Nagarakatte, "A Randomized
@@ -113,7 +114,8 @@ void snapshot_take(void);
 u64 snapshot_restore(void); /* undo what a child has written: so many pages */
 
 /* schedule.c */
-extern bool exploring; /* the case runs, and choices are made */
+extern bool exploring;  /* the case runs, and choices are made */
+extern u64 explore_now; /* the clock, without the time of looking at it */
 /*
  * This CPU is about to do something to `object` (NULL: to nothing that another CPU could access),
  * at the place to which `frame` returns. Delivers interrupts and runs other CPUs, as chosen.
@@ -142,6 +144,10 @@ u64 choose_stale(u64 others);   /* which of these CPUs keep a translation; usual
 void choose_relaxed(cpu_t cpu); /* this CPU waits: others go first from now on */
 /* Ends the machine if a choice of a replay was not made, or, once the case is over, is left. */
 void choose_passed(bool over);
+
+/* timer.c */
+void timers_fire(void);    /* those whose time has come become interrupts */
+u64 timers_earliest(void); /* by the clock; 0: no timer is set */
 
 /* buffer.c */
 extern u32 buffer_count[EXPLORE_CPUS_MAX]; /* stores of each CPU that may not be final */

@@ -7,8 +7,9 @@
  *
  * A CPU that relaxes waits until another CPU has stored something, because until then its next look
  * would show what the last one did. If all CPUs wait or are halted, time passes: the clock is a
- * count of points, and jumps by 1 us, later by 2 us, 4 us and so on up to a second. Then those that
- * wait look again. If all are halted and no interrupt is on its way, that is a deadlock. A case
+ * count of points, and jumps by 1 us, later by 2 us, 4 us and so on up to a second, but not beyond
+ * the next timer. Then those that wait look again. If all are halted, no timer is set and no
+ * interrupt is on its way, that is a deadlock. A case
  * that takes an hour by this clock, or many times as many points as by default, is a livelock.
  */
 #define _GNU_SOURCE
@@ -51,7 +52,8 @@ static struct explored {
 
 cpu_t explore_here;
 static u64 waiting; /* CPUs (bits) that relaxed, or halt, and no other has stored since */
-static u64 now = 1, case_began;
+static u64 case_began;
+u64 explore_now = 1;
 static unsigned jumps;
 static bool alone; /* the machine ends: nobody else runs */
 /* The search begins with the first choice, or later, when two CPUs have work of the case. */
@@ -143,6 +145,7 @@ static u64 ready_set(void)
 {
 	u64 set = 0;
 
+	timers_fire();
 	for (cpu_t i = 0; i < host_config.cpus; i++)
 		set |= (u64)is_ready(i) << i;
 	return set;
@@ -182,6 +185,7 @@ static cpu_t usual_of(u64 ready)
 /* Nobody can run. Let kept stores become final, or time pass, or end the machine. */
 static void pass_time(void)
 {
+	const u64 timer = timers_earliest();
 	bool any = false;
 
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++) {
@@ -191,12 +195,14 @@ static void pass_time(void)
 			return;
 		}
 	}
-	now += (u64)NS_PER_POINT << MIN(jumps / JUMPS_ALIKE, JUMPS_DOUBLED);
+	explore_now += (u64)NS_PER_POINT << MIN(jumps / JUMPS_ALIKE, JUMPS_DOUBLED);
 	jumps++;
 	waiting = 0;
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
 		any |= cpus[i].runs && !cpus[i].asleep;
-	if (!any)
+	if (timer && (!any || explore_now > timer))
+		explore_now = timer;
+	else if (!any)
 		explore_found("deadlock: every CPU is halted, and no interrupt is on its way");
 }
 
@@ -236,7 +242,7 @@ static void search(bool last)
 	alone = false;
 	if (moment != SEARCHED)
 		return;
-	case_began = now;
+	case_began = explore_now;
 	choose_begin();
 	exploring = true;
 }
@@ -275,16 +281,17 @@ static void count_point(struct explored *me)
 {
 	u64 *hash = &explore_result->hash;
 
-	now += NS_PER_POINT;
+	explore_now += NS_PER_POINT;
 	if (!exploring)
 		return;
 	me->points++;
 	*hash = (*hash ^ (virt_t)me->place ^ (u64)explore_here << 56 ^ (u64)me->kind << 48) *
 		0x9e3779b97f4a7c15ULL;
 	*hash ^= *hash >> 29;
-	if (++explore_result->points > explore_request.points_max || now - case_began > CASE_NS_MAX)
+	if (++explore_result->points > explore_request.points_max ||
+	    explore_now - case_began > CASE_NS_MAX)
 		explore_found("livelock: no end after %llu points and %llu s of the machine's time",
-			      explore_result->points, (now - case_began) / NS_PER_S);
+			      explore_result->points, (explore_now - case_began) / NS_PER_S);
 }
 
 /* Take an interrupt that has come, unless it waits. True if its handler has run. */
@@ -377,7 +384,7 @@ __attribute__((noinline)) void host_interrupts_on(void)
 
 __attribute__((noinline)) void host_cpu_yield(void)
 {
-	now += NS_PER_POINT;
+	explore_now += NS_PER_POINT;
 	if (alone)
 		return;
 	waiting |= 1ULL << explore_here;
@@ -467,7 +474,7 @@ size_t cpu_where(cpu_t cpu, virt_t *out, size_t max, u64 limit_ns)
 
 void host_clock_start(void)
 {
-	now = 1;
+	explore_now = 1;
 }
 
 /* The runner, which simulates nothing, has the host's clock. */
@@ -476,7 +483,7 @@ u64 clock_ns(void)
 	struct timespec ts;
 
 	if (host_me)
-		return now += NS_PER_LOOK;
+		return explore_now += NS_PER_LOOK;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (u64)ts.tv_sec * NS_PER_S + (u64)ts.tv_nsec;
 }

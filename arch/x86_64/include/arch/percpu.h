@@ -1,17 +1,12 @@
 /* This CPU's data: the GS base points at struct percpu, whose first field is its own address. */
 #pragma once
 
+#include <arch/timer.h>
+
 #include "kernel/lib/types.h"
 
 struct cpu_tables;
 struct trap_frame;
-
-/* One deadline of this CPU's timer: arch/x86_64/time/timer.c. */
-struct timer {
-	u64 at; /* clock_ns(); 0: not set */
-	void (*fn)(void *arg);
-	void *arg;
-};
 
 /* MTRRs of a CPU that starts, beside CPU 0's; only MTRRS_DIFFER stays so (cpu/mtrr_cpu.c). */
 enum mtrrs_found { MTRRS_SAME, MTRRS_WERE_OFF, MTRRS_DIFFERED, MTRRS_DIFFER };
@@ -20,9 +15,9 @@ struct arch_percpu {
 	u32 apic_id;
 	void *stack_top; /* of the normal stack */
 	struct cpu_tables
-		*tables;       /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
-	struct timer timer[3]; /* one for each owner (TIMER_OWNERS) */
-	u8 mtrrs;              /* enum mtrrs_found */
+		*tables; /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
+	struct timer timer[TIMER_OWNERS];
+	u8 mtrrs; /* enum mtrrs_found */
 	/* innermost exception or NMI being handled, for panics; NULL if none */
 	struct trap_frame *trap;
 	u32 stopped; /* stopped for good by a panic's NMI */

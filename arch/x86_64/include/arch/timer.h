@@ -14,6 +14,12 @@ enum timer_owner {
 	TIMER_OWNERS
 };
 
+struct timer {
+	u64 at; /* clock_ns(); 0: not set */
+	irq_fn *fn;
+	void *arg;
+};
+
 /*
  * Have this CPU interrupted at `at` (clock_ns()) or a little later, and fn(arg) called in the
  * interrupt, once. Replaces the owner's deadline if there is one. Returns 0, or -ENODEV without a

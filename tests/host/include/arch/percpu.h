@@ -1,10 +1,12 @@
 /* This CPU's data, a variable of the thread that simulates it. */
 #pragma once
 
+#include <arch/timer.h>
+
 #include "kernel/lib/types.h"
 
 struct arch_percpu {
-	u8 unused; /* threads have theirs in struct host_cpu (tests/host/host.h) */
+	struct timer timer[TIMER_OWNERS]; /* the explorer's; threads have no timer */
 };
 
 struct percpu;
