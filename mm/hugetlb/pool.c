@@ -66,8 +66,6 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 /* Has one of the pages a frame that was found bad while the page was not free? */
 static bool has_bad(const struct pool *pool, const struct block_list *list)
 {
-	if (likely(!(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD)))
-		return false;
 	block_list_foreach(pool->mm, index, list)
 		if (bad_frames_pending(pool->mm, block_pfn(index), order_pages(pool->order)))
 			return true;
@@ -81,7 +79,7 @@ static bool has_bad(const struct pool *pool, const struct block_list *list)
 static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count;
-	const bool bad = has_bad(pool, list);
+	const bool bad = pool_watches_bad(pool) && has_bad(pool, list);
 	struct block_list slice;
 
 	while (list->count > 0) {
@@ -326,7 +324,8 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 		given += done.count;
 		block_list_publish_free(mm, &done);
 	} while (list->count > 0 && restored > 0);
-	pool_enqueue(pool, list, POOL_KEPT_AS_SURPLUS);
+	if (list->count > 0)
+		pool_enqueue(pool, list, POOL_KEPT_AS_SURPLUS);
 	return given;
 }
 
@@ -359,7 +358,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 
 	context_assert(CONTEXT_ORDINARY);
 	mode = hvo_mode_or_selected(mode);
-	bad = has_bad(pool, list);
+	bad = pool_watches_bad(pool) && has_bad(pool, list);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
 	hvo_forget_heads(pool->mm, list);

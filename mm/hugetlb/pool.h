@@ -180,13 +180,19 @@ u64 pool_shed_surplus(struct pool *pool, const struct hvo_mode *mode, u64 count)
  */
 void pool_page_make(struct pool *pool, u32 index);
 
+/* Do frames that were found bad wait for the pages that they are in? */
+static inline bool pool_watches_bad(const struct pool *pool)
+{
+	return unlikely(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD);
+}
+
 /*
  * A page became free in the pool. If it has a bad frame it leaves at once; else the frames that
  * wait for a free page are looked at, at their pace. No lock held.
  */
 static inline void pool_withdraw_bad(const struct pool *pool, u32 index)
 {
-	if (likely(!(atomic_load_relaxed(&pool->mm->watch) & WATCH_BAD)))
+	if (!pool_watches_bad(pool))
 		return;
 	if (bad_frames_pending(pool->mm, block_pfn(index), order_pages(pool->order)))
 		bad_frames_withdraw(pool->mm);

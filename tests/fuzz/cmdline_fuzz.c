@@ -27,6 +27,11 @@ OPTION_CHOICE(pick_one, choice, "a|bb|abc", "a choice");
 OPTION_BOOL(flag, flag, "a flag");
 OPTION_TEXT(text, text, "some text");
 
+void panic(const char *fmt, ...)
+{
+	abort();
+}
+
 /* Every message must be terminated text without control bytes. */
 void printk(enum log_level level, const char *fmt, ...)
 {
