@@ -122,9 +122,9 @@ void host_cpu_sleep(void);                      /* return when `pending` of this
 void host_cpu_yield(void);                      /* this CPU waits: let others run */
 void host_interrupts_on(void);                  /* this CPU has switched interrupts on */
 /*
- * What this CPU is about to do, and to what; NULL: to nothing that another CPU could access. A
- * flush is of the page at the address, or, if that is NULL, of all.
- * Another CPU may run first if schedules are explored.
+ * Kinds of points: what a CPU is about to do. A point names the object that the CPU is about to
+ * access, or NULL if no other CPU could access it. The object of a flush is the page to flush;
+ * NULL: all. Where schedules are explored, another CPU may run first.
  */
 enum host_point {
 	HOST_LOAD,

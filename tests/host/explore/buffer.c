@@ -13,18 +13,18 @@
  *
  * This gives the outcomes of x86-TSO (Sewell et al.; litmus_test.c runs the known ones): a store
  * becomes final later than loads that follow it, never out of order, and all are final before a
- * locked instruction, a fence or a flush of the TLB. Stronger than a machine, so some mistakes are
- * not found, but none is invented: copies of more than RANGE_MAX bytes and entries of the upper two
- * levels of page tables are final at once, after all stores before them; streaming stores are
- * ordinary ones.
+ * locked instruction, a fence or a flush of the TLB. In two ways it is stronger than a machine, so
+ * that some mistakes are not found, but none is invented: copies of more than RANGE_MAX bytes and
+ * entries of the upper two levels of page tables are final at once, after all stores before them;
+ * and streaming stores are ordinary ones.
  *
  * A page-table store is taken back with its mapping. When it is laid over again, the watcher of
  * stale translations (check.c) takes it for a change made now: a CPU that has flushed meanwhile may
  * have read the entry as it was.
  *
- * A store to a frame of the CPU's stack that is gone is left out: its place may hold the frames of
- * the functions here. In a frame that is there, a slot may have got another use since, of which no
- * call tells. Exchanging bytes leaves that use as it was when the CPU goes on.
+ * A store to a stack frame whose function has returned is left out: functions of the explorer may
+ * have their frames there. In a live frame the compiler may have reused a slot without a call that
+ * is logged. Bytes are exchanged, so such a slot is as before when the CPU goes on.
  *
  * Struct pages are logged by their place in the direct map, because their mapping may change while
  * the CPU is stopped.
@@ -223,8 +223,7 @@ static void stored_atomically(void)
 	const cpu_t cpu = explore_here;
 
 	if (exploring)
-		explore_stored(
-			explore_here); /* perhaps on this CPU's stack, where others wait for it */
+		explore_stored(explore_here); /* also on its stack: others may wait for it there */
 	if (buffer_count[cpu] > 0)
 		nth(cpu, buffer_count[cpu] - 1)->is_atomic = true;
 	loads[cpu] = 0;
@@ -252,7 +251,7 @@ static void loaded_atomically(void)
 	loads[explore_here]++;
 }
 
-/* A store that must be seen by all at once is an exchange on x86; the others are plain stores. */
+/* On x86 a sequentially consistent store is an exchange; other stores are plain ones. */
 #define STORE(bits, type)                                                                          \
 	DECLARED(void, __tsan_atomic##bits##_store, type *p, type v, int order)                    \
 	{                                                                                          \

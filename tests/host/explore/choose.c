@@ -1,5 +1,5 @@
 /*
- * Who chooses: see explore.h.
+ * The strategies that choose, and replay: see explore.h.
  *
  * Random walk   Each machine draws a rate, from every second point to one in 256, at which the CPU
  *               that runs is stopped for another, drawn evenly. Short windows are met at the high
@@ -12,18 +12,19 @@
  *               it. The highest goes first, and those that race with it are drawn again, so the
  *               order of accesses that do not race costs no schedules (Yuan, Yang and Gu).
  * DFS           Every schedule of at most `depth` choices, one after the other. Each point asks
- *               which of its options is taken, and 0 is the default. A schedule answers as the one
- *               before it but for the last answer that was not 0. The next one has another choice
- *               after that, or else that answer is one higher, or the same at a later question. All
- *               choices count, as in delay-bounded scheduling (Emmi et al.), and not only
- *               preemptions, as in CHESS: a loop that waits would make too many that are free.
+ *               which of its options is taken; 0 is the default. The next schedule makes one more
+ *               choice after the last one. If there are `depth`, or no question is left, the last
+ *               choice becomes the next option, or moves to a later question, or is dropped, and
+ *               the one before it changes so. All choices count, as in delay-bounded scheduling
+ *               (Emmi et al.). CHESS counts only preemptions; a loop that waits would then have
+ *               too many choices that cost nothing.
  * Replay        The choices are those of a list. Strict: the first that does not fit ends the
- *               machine. Else it is left out, for the runner that looks for a shorter list.
+ *               machine. Otherwise it is left out: the runner looks for a shorter list.
  *
  * Random walk, PCT and POS draw alike how many stores stay back, how long interrupts wait, and
  * which CPUs keep a translation, at a rate that each machine draws. A mistake with fences shows
- * only if a CPU stops after a load that overtook an atomic store, with this store kept back. There
- * all three stop it more often, at another such rate.
+ * only if a CPU stops after a load that overtook an atomic store, with this store kept back. At
+ * such a point all three stop the CPU at a higher rate, which each machine draws, too.
  */
 #include <string.h>
 #include <unistd.h>
@@ -35,7 +36,7 @@
 enum { RATES = 8, RATES_OVERTAKEN = 5, HOLD_BITS = 6, HOLD_MOST = 32, EXIT_MISFIT = 3 };
 
 static u64 random_state;
-static u64 random_stale; /* of its own: the other choices are the same with -f (main.c) */
+static u64 random_stale; /* of its own, so that -f (main.c) leaves the other choices as they are */
 static u32 rate, rate_overtaken, rate_stale;
 static s64 priority[EXPLORE_CPUS_MAX], lowest;
 static u64 change[DEPTH_MAX];
@@ -219,7 +220,7 @@ static u32 draw_keep(u32 buffered)
 	return (u32)draw_below(buffered + 1);
 }
 
-/* DFS: which of so many options? The branch that is to be met next may still have to be found. */
+/* DFS: the option to take. The next branch may belong to a later question, which has it. */
 static u64 answer(u64 options)
 {
 	struct explore_result *r = explore_result;
@@ -236,7 +237,7 @@ static u64 answer(u64 options)
 	return next->answer;
 }
 
-/* DFS: this CPU goes on, if it can, or each other one, with each number of atomic stores kept. */
+/* DFS: this CPU goes on, if it can, or any other CPU, with any number of atomic stores kept. */
 static cpu_t branch_to(u64 ready, cpu_t usual, u32 *keep)
 {
 	const cpu_t self = explore_here;

@@ -1,11 +1,11 @@
 /*
  * Schedules as input. One CPU runs at a time, and another may go on only at a point: just before an
- * atomic access, a fence, a message, a page-table store or a switch of the interrupt flag, while a
- * CPU relaxes or halts, and while exactly this is possible:
+ * atomic access, a fence, a message, a page-table store, a flush of the TLB or a switch of the
+ * interrupt flag, and while a CPU relaxes or halts. There a schedule may choose to:
  *
  *   run another CPU           any that is not halted, and not waiting for a store of another
- *   keep stores back          the newest of those that the CPU that stops has made since its last
- *                             fence; other CPUs do not see them until it goes on (buffer.c)
+ *   keep stores back          the newest that the stopping CPU has made since its last fence; other
+ *                             CPUs do not see them until it goes on (buffer.c)
  *   let an interrupt wait     for some points more of the CPU that it was sent to
  *   keep a translation        another CPU goes on using what a page-table store takes away, until
  *                             it flushes (stale.c)
@@ -17,7 +17,7 @@
  *   main.c      the runner: searches, compares, minimises and replays, one process for a schedule
  *   snapshot.c  memory as it was at the first choice, for the next schedule
  *   schedule.c  CPUs as stacks of one thread, points, time
- *   choose.c    who draws the choices: strategies, and replay
+ *   choose.c    strategies that draw the choices, and replay
  *   text.c      schedules as text
  *   weak.c      fences and locked instructions that are weakened on purpose
  *   buffer.c    store buffers, and the functions that the compiler calls for each access
@@ -45,7 +45,7 @@ enum {
 	PROGRAM_MAX = 1 << 23 /* bytes of the program's code */
 };
 
-/* As in a text. */
+/* Kinds of choices. The values are their characters in the text of a schedule (text.c). */
 enum choice_kind {
 	RUN = '>',  /* CPU `value` runs, and `keep` stores stay back */
 	HOLD = '!', /* its interrupt waits for `value` points, 1 or more */
@@ -58,8 +58,8 @@ struct choice {
 	u16 cpu;   /* the CPU that is at the point */
 	u16 value, keep;
 	enum choice_kind kind;
-	const void *place; /* code address; of a text: NULL */
-	const char *name;  /* of a text: the function that the place must be in; else NULL */
+	const void *place; /* code address; NULL if the choice was read from text */
+	const char *name;  /* then the function that the place must be in; else NULL */
 };
 
 enum strategy { IN_TURN, RANDOM_WALK, PCT, POS, DFS, REPLAY };
@@ -69,18 +69,18 @@ struct explore_request {
 	enum strategy strategy;
 	bool fresh; /* no CPU keeps a translation, except as a replay says */
 	u64 seed;
-	unsigned depth; /* PCT: of the bugs to be found, 1 or more; DFS: choices, at most */
+	unsigned depth; /* PCT: depth of the bugs to be found, 1 or more; DFS: most choices */
 	u64 decisions;  /* PCT: about how many the case has */
-	u64 points_max; /* a case that has more does not end */
+	u64 points_max; /* a case with more points is a livelock */
 	const struct choice *replay;
 	u32 choices;                /* of `replay` */
-	u32 left_out, left_out_end; /* without these */
+	u32 left_out, left_out_end; /* choices of `replay` that are not made */
 	u32 slack;   /* not strict: a choice fits its place so many points off, too */
 	bool strict; /* a choice that does not fit ends the machine; else it is left out */
 };
 extern struct explore_request explore_request;
 
-/* What became of it. Shared with the runner. */
+/* Result of one machine. Shared with the runner. */
 struct explore_result {
 	u64 hash;      /* of all points in their order: CPU, kind, place */
 	u64 points;    /* in the case */
@@ -91,27 +91,30 @@ struct explore_result {
 	char finding[FINDING_MAX]; /* "": none but what the case itself reports */
 	u32 choices;               /* made; more than CHOICES_MAX: the rest was not written down */
 	struct choice choice[CHOICES_MAX];
-	/* of all schedules of the case */
-	/* DFS: the answers that are not 0, the default: to which question, and which */
+	/*
+	 * From here on, of all schedules of the case. DFS: the questions whose answer is not 0, the
+	 * default, and these answers.
+	 */
 	struct branch {
 		u64 question, answer;
 	} branch[DEPTH_MAX];
 	u32 branches;
-	u64 chosen_from; /* CPUs that had work of it and could run when another could; bits */
-	u64 outcomes;    /* of a litmus test; bits */
+	u64 chosen_from; /* CPUs (bits) with work of the case that could run when another could */
+	u64 outcomes;    /* (bits) of a litmus test */
 	bool reached[PROGRAM_MAX]; /* fences and locked instructions, by offset in the program */
 };
 extern struct explore_result *explore_result;
 
 /*
- * main.c: the case has come to a choice. Returns true in a child for each schedule. Returns false
- * here if a better moment comes, and does not return if this is the last.
+ * main.c: the case has come to a choice, and the machine becomes the runner. Returns true in the
+ * child of each schedule. Returns false in the runner if the search is to begin later; with `last`
+ * it begins now, and the runner does not return.
  */
 bool explore_search(bool last);
 
 /* snapshot.c */
 void snapshot_take(void);
-u64 snapshot_restore(void); /* undo what a child has written: so many pages */
+u64 snapshot_restore(void); /* undo what a child has written; returns how many pages */
 
 /* schedule.c */
 extern bool exploring;  /* the case runs, and choices are made */
@@ -121,10 +124,10 @@ extern u64 explore_now; /* the clock, without the time of looking at it */
  * at the place to which `frame` returns. Delivers interrupts and runs other CPUs, as chosen.
  */
 void explore_point(enum host_point kind, const void *object, const virt_t *frame);
-void explore_stored(cpu_t cpu); /* the CPU has changed memory that others may wait for */
-bool explore_own_stack(const void *addr);
-extern cpu_t explore_here;     /* the CPU that runs */
-u32 explore_points(cpu_t cpu); /* the index of its point */
+void explore_stored(cpu_t cpu);           /* the CPU has changed memory that others may wait for */
+bool explore_own_stack(const void *addr); /* is it on the stack of the CPU that runs? */
+extern cpu_t explore_here;                /* the CPU that runs */
+u32 explore_points(cpu_t cpu);            /* points of the CPU since the first choice */
 /* Are these CPUs at points that access one object, and does one of them write to it? */
 bool explore_race(cpu_t a, cpu_t b);
 struct choice explore_choice(void);     /* the default, at the point of this CPU */
@@ -142,7 +145,10 @@ cpu_t choose_cpu(u64 ready, cpu_t usual, u32 buffered, u32 *keep);
 u32 choose_hold(void);          /* points for which a new interrupt waits; usually 0 */
 u64 choose_stale(u64 others);   /* which of these CPUs keep a translation; usually none */
 void choose_relaxed(cpu_t cpu); /* this CPU waits: others go first from now on */
-/* Ends the machine if a choice of a replay was not made, or, once the case is over, is left. */
+/*
+ * Strict replay: ends the machine if a choice was not made at its point, or is left when the case
+ * is over.
+ */
 void choose_passed(bool over);
 
 /* timer.c */
@@ -153,24 +159,26 @@ u64 timers_earliest(void); /* by the clock; 0: no timer is set */
 extern u32 buffer_count[EXPLORE_CPUS_MAX]; /* stores of each CPU that may not be final */
 /* The CPU has just loaded something atomic, and stores of its own are buffered. */
 bool buffer_overtaken(cpu_t cpu);
-/* The number of stores from the n-th newest atomic one on; all if there are not so many. */
+/* Number of buffered stores from the newest atomic one but n on; all if there are not so many. */
 u32 buffer_atomic(cpu_t cpu, u32 n);
-u32 buffer_atomics(cpu_t cpu); /* how many there are */
+u32 buffer_atomics(cpu_t cpu); /* number of atomic stores that are buffered */
 void buffer_drain(cpu_t cpu);  /* all stores of that CPU are final now */
-/* It stops: all but the newest `keep` are final. Its stack is in use above `live`. */
+/* The CPU stops: all but the newest `keep` stores are final. Its stack is in use above `live`. */
 void buffer_take_back(cpu_t cpu, u32 keep, const void *live);
-void buffer_lay_over(cpu_t cpu); /* it goes on */
+void buffer_lay_over(cpu_t cpu); /* the CPU goes on: memory has its stores again */
 
 /* stale.c */
-u64 stale_choose(const struct host_pte *pte, u64 value); /* CPUs that keep what it takes away */
-void stale_keep(u64 keepers, const struct host_pte *pte, u64 old); /* it is final now */
+/* CPUs (bits) that keep the translation that this page-table store takes away. */
+u64 stale_choose(const struct host_pte *pte, u64 value);
+/* The store is final: the keepers use the old entry from now on. */
+void stale_keep(u64 keepers, const struct host_pte *pte, u64 old);
 void stale_show(bool shown);           /* map what this CPU keeps, or what the tables say now */
-void stale_drop(virt_t at, u64 bytes); /* this CPU keeps nothing there any more */
+void stale_drop(virt_t at, u64 bytes); /* this CPU drops the translations that it keeps there */
 void *stale_alias(void *addr);         /* as host_alias(), for this CPU */
 
 /*
  * weak.c: for fences.py, which asks whether each fence and each locked instruction is needed. True
- * at the places whose offsets in the program stand in -w. There a fence is none, and a locked
+ * at the places whose offsets in the program stand in -w. There a fence does nothing, and a locked
  * instruction is a load and a store. Places that are reached are noted.
  */
 bool explore_weak(const void *place);

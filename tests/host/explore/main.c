@@ -1,15 +1,15 @@
 /*
  * The explorer of schedules. A machine boots in a process of its own for each case. When the case
  * comes to its first choice, this process becomes its runner, and each schedule is a child of it
- * that goes on. If two CPUs have work of the case at the same time, but later, choices that concern
- * only messages to idle CPUs are not made before.
+ * that goes on. If two CPUs will have work of the case at the same time, the search begins then:
+ * choices before that concern only messages to idle CPUs.
  *
  *	ashlar-host [-c cpus] [-m ram] [-k words] [-t seconds] [-S schedules] [-s seed]
  *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-f] [-l] [-q] pattern
  *
  *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy;
- *	             `all` takes turns of the first three, PCT with depths 1 to 4. The first draws
- *	             nothing. pct3: PCT with depth 3; dfs1: at most one choice (dfs: two)
+ *	             `all` alternates the first three, PCT with depths 1 to 4. The first schedule
+ *	             draws nothing. pct3: PCT with depth 3; dfs1: at most one choice (dfs: two)
  *	-f           search only schedules in which no CPU keeps a translation
  *	-q           do not minimise what fails
  *	-w offsets   weaken these fences and locked instructions, and print those that are reached
@@ -74,19 +74,19 @@ static struct {
 	u64 hash[HASHES_MAX]; /* of the schedules so far: open addressing */
 	u64 all;              /* a hash of these, in their order */
 	u32 runs, distinct, findings;
-	u32 alike; /* latest schedules that were known already */
+	u32 alike; /* latest schedules in a row that were known already */
 	u64 points, points_max, decisions_most, pages_most, began;
 } it;
 
 static jmp_buf case_begins; /* where each child goes on */
 
 /*
- * The runner's own output; and a file that has what the machine printed before the first choice,
- * which each child prints again, because a case may say there which end it expects.
+ * The runner's own output; and a file with what the machine printed before the first choice. Each
+ * child prints that again, because a case may say there which end it expects.
  */
 static int shown, unshown;
 
-/* One run of the case as explore_request says. *reason says why it failed, if it did. */
+/* Run the case once as explore_request says. If it failed, *reason says why. */
 static enum outcome run_once(char *reason, bool show)
 {
 	const off_t before = lseek(unshown, 0, SEEK_END);
@@ -194,7 +194,7 @@ static u32 leave_out(struct choice *best, u32 count, u32 slack, u64 until, const
 	return count;
 }
 
-/* Again and again, since a choice may be needed only because of another. */
+/* Repeat until nothing can be left out, since a choice may be needed only because of another. */
 static u32 minimise(struct choice *best, u32 count, const char *how)
 {
 	const u64 until = clock_ns() + MINIMISE_S * NS_PER_S;
@@ -269,7 +269,7 @@ static void print_row(const char *note)
 		  ns / NS_PER_S, ns / (NS_PER_S / 10) % 10, it.all, note);
 }
 
-/* Count the schedule that has run. Is it one that was known? */
+/* Count the schedule that has run; it.alike says whether it was known. */
 static void count(void)
 {
 	const u64 hash = explore_result->hash | 1; /* 0 is a free slot */
@@ -319,8 +319,8 @@ static int explore_case(void)
 
 		explore_request = request_of(it.runs);
 		outcome = run_once(reason, false);
-		if (explore_result->taken ==
-		    explore_result->branches) { /* not one that ran before */
+		/* DFS: a schedule that does not meet all its branches has run before */
+		if (explore_result->taken == explore_result->branches) {
 			count();
 			note = end_of_search(outcome, reason);
 		}
@@ -436,7 +436,7 @@ static int explore_all(const struct test_run *run)
 	return status;
 }
 
-/* The same addresses in every run: some code hashes them, and places are compared. */
+/* Run the process again at fixed addresses: some code hashes them, and places are compared. */
 static void without_random_addresses(char **argv)
 {
 	const int now = personality(0xffffffff);

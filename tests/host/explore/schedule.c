@@ -2,15 +2,15 @@
  * CPUs as stacks of one thread: see explore.h.
  *
  *   explore_point()  interrupt pending?  take it, or let it wait
- *                    who runs next?      another: take back stores, change stacks, ...
+ *                    which CPU is next?  another: take back stores, change stacks, ...
  *                                        ... come back, lay stores over
  *
- * A CPU that relaxes waits until another CPU has stored something, because until then its next look
- * would show what the last one did. If all CPUs wait or are halted, time passes: the clock is a
- * count of points, and jumps by 1 us, later by 2 us, 4 us and so on up to a second, but not beyond
- * the next timer. Then those that wait look again. If all are halted, no timer is set and no
- * interrupt is on its way, that is a deadlock. A case
- * that takes an hour by this clock, or many times as many points as by default, is a livelock.
+ * A CPU that relaxes waits until another CPU has stored something, because until then it would read
+ * what it has read before. If all CPUs wait or are halted, time passes: the clock is a count of
+ * points, and jumps by 1 us, later by 2 us, 4 us and so on up to a second, but not beyond the next
+ * timer. Then the CPUs that wait look again. If all are halted, no timer is set and no interrupt is
+ * on its way, that is a deadlock. A case that takes an hour by this clock, or many times as many
+ * points as by default, is a livelock.
  */
 #define _GNU_SOURCE
 #include <sys/mman.h>
@@ -35,7 +35,7 @@ enum { NS_PER_POINT = 1000, NS_PER_LOOK = 10 };
 #define CASE_NS_MAX (3600 * NS_PER_S)
 
 static struct explored {
-	virt_t *sp; /* of one that does not run: below it are the registers that a call keeps */
+	virt_t *sp; /* of a CPU that does not run: the registers that a call keeps lie there */
 	host_cpu_fn *fn;
 	virt_t stack, stack_end;
 	struct percpu *percpu;
@@ -51,11 +51,11 @@ static struct explored {
 } cpus[EXPLORE_CPUS_MAX];
 
 cpu_t explore_here;
-static u64 waiting; /* CPUs (bits) that relaxed, or halt, and no other has stored since */
+static u64 waiting; /* CPUs (bits) that relax or halt, while no other CPU has stored since */
 static u64 case_began;
 u64 explore_now = 1;
 static unsigned jumps;
-static bool alone; /* the machine ends: nobody else runs */
+static bool alone; /* the machine ends: no other CPU runs */
 /* The search begins with the first choice, or later, when two CPUs have work of the case. */
 static enum { BEFORE_CASE, BEFORE_CHOICES, BEFORE_WORK, SEARCHED } moment;
 bool exploring;
@@ -127,7 +127,7 @@ void explore_outcome(unsigned outcome)
 	explore_result->outcomes |= 1ULL << outcome;
 }
 
-/* ---- who can run ---- */
+/* ---- the CPUs that can run ---- */
 
 static bool is_ready(cpu_t id)
 {
@@ -156,7 +156,7 @@ static bool several(u64 set)
 	return (set & (set - 1)) != 0;
 }
 
-/* Those of the set that run what the case gave them, and not only answer messages. */
+/* The CPUs of the set that have work of the case, and do not only answer messages. */
 static u64 with_work(u64 set)
 {
 	u64 found = 0;
@@ -168,9 +168,9 @@ static u64 with_work(u64 set)
 }
 
 /*
- * The one that runs by default: this CPU as long as it can, then the next in turn. A CPU that never
- * waits, though others could run, gives way after ALONE_MAX points, since it may work in a loop
- * until they have done something.
+ * The CPU that runs by default: this CPU as long as it can, then the next by number. A CPU that
+ * never waits, though others could run, gives way after ALONE_MAX points, since it may work in a
+ * loop until they have done something.
  */
 static cpu_t usual_of(u64 ready)
 {
@@ -182,7 +182,7 @@ static cpu_t usual_of(u64 ready)
 	return explore_here;
 }
 
-/* Nobody can run. Let kept stores become final, or time pass, or end the machine. */
+/* No CPU can run. Let kept stores become final, or time pass, or end the machine. */
 static void pass_time(void)
 {
 	const u64 timer = timers_earliest();
@@ -247,7 +247,7 @@ static void search(bool last)
 	exploring = true;
 }
 
-/* Run the CPU that is chosen. Returns when this one can go on; true if another has run. */
+/* Run the CPU that is chosen. Returns when this CPU goes on; true if another has run. */
 static bool choose_and_run(void)
 {
 	const cpu_t self = explore_here;
@@ -363,7 +363,7 @@ struct choice explore_choice(void)
 
 /* ---- what cpu.c asks for ---- */
 
-/* Points of the machine's own functions are named after the callers of those. */
+/* A point in a function of the simulated machine is named after that function's caller. */
 #define CALLER (*(const virt_t *const *)__builtin_frame_address(0))
 
 __attribute__((noinline)) void host_point(enum host_point kind, const void *object)
@@ -501,7 +501,7 @@ void __real_test_before_case(const struct test_case *tc);
 bool __wrap_test_after_case(void);
 bool __real_test_after_case(void);
 
-/* Let the other CPUs finish what they do since they were started: the case finds them halted. */
+/* Let the other CPUs finish starting, so that the case finds them halted. */
 static void settle(void)
 {
 	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)

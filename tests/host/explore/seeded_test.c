@@ -7,8 +7,8 @@
  *	1   two CPUs increase a counter by a load and a store
  *	2   two CPUs say that they enter, and look whether the other has, without a fence
  *	3   a CPU waits for a flag that another sets without waking it
- *	4   a mapping gets another page without a round. No frame is given back, so the watcher of
- *	    stale translations (check.c) has nothing to say: what a CPU writes to the old page shows
+ *	4   a page-table entry gets another page without a round. No frame is given back, so the
+ *	    watcher (check.c) cannot notice; the case notices that a CPU writes to the old page
  */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
@@ -46,7 +46,7 @@ TEST(host_seeded, each_cpu_counts)
 	EXPECT_EQ(counter, cpus);
 }
 
-/* CPUs 0 and 1 enter only if the other has not said that it does. */
+/* CPUs 0 and 1 say that they enter, and enter only if the other CPU has not said so. */
 static void enter(void *unused)
 {
 	const cpu_t cpu = cpu_id();

@@ -9,9 +9,9 @@
  *	entry = C                         A
  *	                                  flush: C
  *
- * A program that does without a round is thus caught by what its CPUs read and write, also if no
- * frame is given back, of which the watcher (check.c) would know. A CPU keeps KEPT_MAX translations
- * at most, and drops one also when it stores that entry itself.
+ * So a missing round shows in what CPUs read and write, even if no frame is given back, which is
+ * all that the watcher (check.c) looks at. A CPU keeps at most KEPT_MAX translations. It drops one
+ * when it flushes or stores that entry itself.
  *
  * Source: Intel SDM vol. 3A, 4.10.4 (invalidation of TLBs).
  */
@@ -28,7 +28,7 @@ static struct kept {
 } kept[EXPLORE_CPUS_MAX][KEPT_MAX]; /* of each CPU, disjoint */
 static u32 kept_count[EXPLORE_CPUS_MAX];
 
-/* The latest one of this CPU that overlaps these addresses, or NULL. */
+/* The latest translation that the CPU keeps and that overlaps these addresses, or NULL. */
 static struct kept *overlapping(cpu_t cpu, virt_t at, u64 bytes)
 {
 	for (u32 i = kept_count[cpu]; i-- > 0;) {
