@@ -118,7 +118,7 @@ u64 snapshot_restore(void); /* undo what a child has written; returns how many p
 
 /* schedule.c */
 extern bool exploring;  /* the case runs, and choices are made */
-extern u64 explore_now; /* the clock, without the time of looking at it */
+extern u64 explore_now; /* the clock; reading it takes no time, unlike clock_ns() */
 /*
  * This CPU is about to do something to `object` (NULL: to nothing that another CPU could access),
  * at the place to which `frame` returns. Delivers interrupts and runs other CPUs, as chosen.
@@ -152,8 +152,8 @@ void choose_relaxed(cpu_t cpu); /* this CPU waits: others go first from now on *
 void choose_passed(bool over);
 
 /* timer.c */
-void timers_fire(void);    /* those whose time has come become interrupts */
-u64 timers_earliest(void); /* by the clock; 0: no timer is set */
+void timers_fire(void);    /* timers whose time has come become interrupts */
+u64 timers_earliest(void); /* time at which the next one fires; 0: none is set */
 
 /* buffer.c */
 extern u32 buffer_count[EXPLORE_CPUS_MAX]; /* stores of each CPU that may not be final */

@@ -1,6 +1,6 @@
 /*
- * Timers by the explorer's clock: the product's (arch/x86_64/time/timer.c), above an APIC whose tick
- * is a nanosecond. When one fires depends on the schedule, since each point takes time.
+ * An APIC for the kernel's timers (arch/x86_64/time/timer.c), whose tick is a nanosecond of the
+ * explorer's clock. When a timer fires depends on the schedule, since each point takes time.
  */
 #include <arch/clock.h>
 
