@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -48,6 +49,7 @@ struct child child_fork(void)
 	if (child.pid < 0)
 		host_die("no child process");
 	if (child.pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody else limits its time */
 		dup2(ends[1], STDOUT_FILENO);
 		dup2(ends[1], STDERR_FILENO);
 		close(ends[0]);
