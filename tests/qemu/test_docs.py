@@ -1,11 +1,10 @@
 """The pages are true: links lead somewhere, the functions that are named exist, the commands that are shown work, and so do the examples
 of "Try your own".
 
-Lines of a monitor session (`ashlar> ...`) and `make run CMDLINE=...` are run. For other `make` lines, make itself checks that it knows the
-target and the variables; other tests of this suite run the long ones.
+Lines of a monitor session (`ashlar> ...`) and `make run CMDLINE=...` are run. test_typed.py checks the goals and variables of other `make`
+lines; other tests of this suite run the long ones.
 """
 
-import functools
 import re
 import shlex
 import statistics
@@ -80,23 +79,6 @@ def test_the_table_of_calls_lists_those_that_are_there():
     table = (ROOT / "kernel/program/calls.txt").read_text(encoding="utf-8")
     listed = set(re.findall(r"\w+", "\n".join(re.findall(r"^\w.*$", table, re.M))))
     assert len(there) > 150 and there == listed
-
-
-@functools.cache
-def goal_error(words):
-    done = subprocess.run([words[0], "-n", *words[1:]], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
-    return done.stderr if done.returncode else ""
-
-
-def test_make_knows_what_is_shown():
-    """The goals. The variables and their values: test_typed.py."""
-    for page in PAGES:
-        for line in commands(page, r"make( |$)"):
-            words = shlex.split(line)
-            if any(word.startswith("DEV=") for word in words):
-                continue
-            goal = tuple(word for word in words if "=" not in word or word.startswith("WHAT="))
-            assert goal_error(goal) == "", f"{page.name}: {line}"
 
 
 def test_the_figures_of_the_readme_are_those_of_its_runs():

@@ -1,6 +1,7 @@
 """Words of make's command line that cannot be used are refused before anything is built, and those of the pages can be used."""
 
 import os
+import re
 import shlex
 import subprocess
 
@@ -53,9 +54,10 @@ def test_patterns_of_cases_and_of_tests(pattern):
 
 
 def test_what_the_pages_show_can_be_used():
-    seen = 0
+    goals, seen = set(re.findall(r"^([a-z][\w-]*):(?! ;)", typed.makefiles(), re.M)), 0
     for page in PAGES:
         for _, goal, *rest in map(shlex.split, commands(page, "make [a-z]")):
+            assert goal in goals, f"{page.name}: make {goal}"
             given = dict(word.split("=", 1) for word in rest if "=" in word)
             goal = "/".join(filter(None, (goal, given.get("WHAT") if goal in ("test", "bench") else "")))
             typed.check_goal(goal)
