@@ -72,11 +72,6 @@ def test_a_program_that_gives_all_back_passes(kernel):
     assert verdict == "pass" and "leaks:" not in text, text
 
 
-def test_hosted_too_it_passes(build):
-    verdict, text = hosted(build, "payload=leak-none debug.page_owner=on")
-    assert verdict == "pass" and "leaks:" not in text, text
-
-
 def test_what_the_monitor_still_has_fails_its_session(kernel):
     verdict, text = boot(kernel, 'run="page alloc 3 count=2; map 4M 2M; pool 2M 8"')
     assert verdict == "fail" and re.search(r"leaks: 1042 frames are in use", text), text

@@ -4,7 +4,7 @@ import stat
 
 import pytest
 from guest import Guest
-from machine import Machine, kvm_usable, command, parse_size
+from machine import Machine
 from verdict import judge, program_status
 
 BEGIN = "ASHLAR-BEGIN"
@@ -87,16 +87,3 @@ def test_a_guest_that_dies(script):
 def test_escapes_do_not_hide_the_markers(script):
     outcome = finish(script(f"printf '\\033c\\033[2J{BEGIN}\\r\\n\\033[0m{PASS}\\r\\n'; exit 33"))
     assert outcome.problem == ""
-
-
-def test_kvm_is_used_only_where_it_works():
-    argv = command(Machine("pvh", qemu="true"), "no-kernel")
-    assert ("kvm" in argv) == kvm_usable() and ("tcg,thread=multi" in argv) == (not kvm_usable())
-
-
-def test_ram_is_not_reserved_and_nodes_share_everything():
-    argv = " ".join(command(Machine("pvh", 5, "129M", nodes=3, qemu="true"), "no-kernel"))
-    sizes = [int(part.split("size=")[1].split(",")[0]) for part in argv.split() if "memory-backend-ram" in part]
-    assert argv.count("reserve=off") == 3
-    assert [part.split("cpus=")[1] for part in argv.split() if "cpus=" in part] == ["0-0", "1-2", "3-4"]
-    assert sum(sizes) == parse_size("129M")
