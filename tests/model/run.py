@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Checks the models in this folder with spin: the correct models exhaustively, and spin must find every planted bug (README.md).
 
-For a correct model `ok` means that the search was complete and found no error, for a bug that spin found a counterexample. With --keep the
-folder of a failed run is named; it contains the trail (spin -t -p model.pml).
+For a correct model `ok` means that the search was complete and found no error, for a bug that spin found a counterexample. The folder of a
+failed run is named; it contains the trail (spin -t -p model.pml).
 """
 
 import argparse
@@ -152,7 +152,6 @@ def main():
     parser.add_argument("--build", default="build/models")
     parser.add_argument("--select", default="*", help="only runs whose name matches")
     parser.add_argument("--quick", action="store_true", help="no search of millions of states, and one planted bug for each model")
-    parser.add_argument("--keep", action="store_true", help="keep the folders of failed runs")
     args = parser.parse_args()
 
     first = {run.model: run for run in reversed(BUGS)}
@@ -170,10 +169,10 @@ def main():
         failed += not ok
         note = f" ({run.note})" if run.note else ""
         print(f"{'ok' if ok else 'not ok'} {run.name}{note}: {words}, {seconds:.1f} s", flush=True)
-        if args.keep and not ok:
-            print(f"    kept: {folder}")
-        else:
+        if ok:
             shutil.rmtree(folder, ignore_errors=True)
+        else:
+            print(f"    kept: {folder}")
     print(f"{len(runs) - failed} passed, {failed} failed, 0 skipped")
     return 1 if failed else 0
 
