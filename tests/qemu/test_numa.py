@@ -1,11 +1,11 @@
-"""Compares the kernel's nodes, CPU by CPU and range by range, with the machine that QEMU's command line describes."""
+"""Compares the kernel's nodes, CPU by CPU and range by range, with those that QEMU was given."""
 
 import re
 from dataclasses import replace
 
 import pytest
 from guest import run
-from machine import Machine, command
+from machine import Machine, node_shares
 
 LOW_LIMIT, LOW, HIGH = 0xB0000000, 0x80000000, 1 << 32  # q35: RAM of LOW_LIMIT bytes and more is cut at LOW, the rest lies from HIGH on
 FIRMWARE = 2 << 20  # of all RAM, at most: tables of SeaBIOS, and the hole below 1 MiB
@@ -26,17 +26,6 @@ MACHINES = (
 
 def name(machine):
     return "-".join([machine.name] + [f"{size}+{cpus}" for size, cpus in machine.layout] + list(machine.extra[1:]))
-
-
-def numa(argv):
-    sizes = {m[1]: int(m[2]) for m in re.finditer(r"memory-backend-ram,id=(\w+),size=(\d+)", " ".join(argv))}
-    nodes = {}
-    for words in [argv[i + 1] for i, word in enumerate(argv) if word == "-numa"]:
-        key = dict(pair.split("=") for pair in words.split(",")[1:])
-        first, _, last = key.get("cpus", "").partition("-")
-        cpus = range(int(first), int(last or first) + 1) if first else range(0)
-        nodes[int(key["nodeid"])] = (cpus, sizes.get(key.get("memdev"), 0))
-    return nodes
 
 
 def apic_id(machine, index):
@@ -61,7 +50,7 @@ def ranges(nodes):
 @pytest.mark.parametrize("machine", MACHINES, ids=name)
 def test_cpus_and_memory_belong_to_the_nodes_they_were_given_to(machine, kernel):
     machine = replace(machine, cmdline='run="cpus; mem nodes"')
-    nodes = numa(command(machine, kernel, "none.iso"))
+    nodes = {node: (range(*cpus), size) for node, (size, cpus) in enumerate(node_shares(machine))}
     assert len(nodes) == machine.nodes and sum(len(cpus) for cpus, _ in nodes.values()) == machine.cpus
     outcome = run(machine, kernel).ended()
 

@@ -2,11 +2,13 @@
 library that a program can collide with."""
 
 import re
+import shutil
 import subprocess
 
 import pytest
 from guest import run
 from machine import ROOT, Machine
+from matrix import BY_INSTRUCTIONS
 from test_payloads import elsewhere, end, make, payload, spelled
 
 INCLUDES = ["-I.", "-Iarch/x86_64/include", "-ffreestanding"]
@@ -97,26 +99,27 @@ def test_no_other_name_of_the_library_is_global(build):
     assert {name for name in undefined if not name.startswith("__")} == {"payload_run"}
 
 
-def test_a_program_may_use_all_other_names(build):
-    assert end(payload(build, "names"), mem="256M").count(" ok\n") == 5
-
-
 def test_cxx(build):
     assert end(payload(build, "cxx"), mem="256M").count(" ok\n") == 5
     assert end(payload(build, "cxx"), mem="256M", cpus=1).count(" ok\n") == 5
 
 
 def test_c_and_cxx_built_elsewhere(build, tmp_path):
-    """The two programs with the compiler's own words, without those of this Makefile."""
+    """Three programs with the compiler's own words, without those of this Makefile, and only the folder that `make lib` made, in another
+    place; one with vector instructions if the CPU has them."""
+    make(ROOT, spelled(build), "lib")
+    shutil.copytree(build / "sdk", tmp_path / "moved")
     compile_ = "$(pkg-config --cflags ashlar) -O2 -Wall -Wextra -Wshadow -Wpedantic -Werror -c"
     script = f"""g++ -std=c++17 $(pkg-config --variable=cxxflags ashlar) {compile_} {ROOT}/tests/payload/cxx/main.cpp -o cxx.o
         gcc cxx.o $(pkg-config --libs ashlar) -o cxx.elf
-        for name in main own; do gcc {compile_} {ROOT}/tests/payload/names/$name.c -o $name.o; done
-        gcc main.o own.o $(pkg-config --libs ashlar) -o names.elf"""
-    done = elsewhere(build, tmp_path, script)
+        for name in names/main names/own devices/devices; do gcc -mavx2 {compile_} {ROOT}/tests/payload/$name.c -o ${{name#*/}}.o; done
+        gcc main.o own.o $(pkg-config --libs ashlar) -o names.elf
+        gcc devices.o $(pkg-config --libs ashlar) -o devices.elf
+        objdump -d devices.o | grep -q ymm"""
+    done = elsewhere(build, tmp_path, script, tmp_path / "moved")
     assert done.returncode == 0, done.stderr
-    for name in ("cxx", "names"):
-        assert end(tmp_path / f"{name}.elf", mem="256M").count(" ok\n") == 5
+    for name, accel in (("cxx", "auto"), ("names", "auto"), ("devices", BY_INSTRUCTIONS)):
+        assert end(tmp_path / f"{name}.elf", mem="256M", accel=accel).count(" ok\n") == 5
 
 
 LAYOUTS = {

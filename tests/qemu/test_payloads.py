@@ -1,9 +1,7 @@
-"""Programs of users: the examples do what they say, and the library builds a program elsewhere. The commands are from
-tests/payload/README.md."""
+"""Programs of users: the examples do what they say. The commands are from tests/payload/README.md."""
 
 import os
 import re
-import shutil
 import subprocess
 
 from guest import Session, run
@@ -50,13 +48,9 @@ def test_page_fault1(build):
     assert all(int(touched) % 32768 == 0 and int(touched) > 0 for _, touched in rows)  # whole regions
 
 
-def devices_end(kernel):
-    """By instructions, because the program sets a timer for 2 ms and at once another one, which must be refused."""
-    assert end(kernel, mem="256M", accel=BY_INSTRUCTIONS).count(" ok\n") == 5
-
-
 def test_devices(build):
-    devices_end(payload(build, "devices"))
+    """By instructions, because the program sets a timer for 2 ms and at once another one, which must be refused."""
+    assert end(payload(build, "devices"), mem="256M", accel=BY_INSTRUCTIONS).count(" ok\n") == 5
 
 
 def test_a_linked_program_is_started_again_and_again(build):
@@ -75,18 +69,6 @@ def elsewhere(build, folder, script, sdk=None):
     make(ROOT, spelled(build), "lib")
     environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str((sdk or build.resolve() / "sdk") / "lib/pkgconfig")}
     return subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
-
-
-def test_built_elsewhere(build, tmp_path):
-    """The program uses only the folder that `make lib` made, in another place, and vector instructions if the CPU has them."""
-    make(ROOT, spelled(build), "lib")
-    shutil.copytree(build / "sdk", tmp_path / "moved")
-    script = f"""gcc -O2 -mavx2 -Wall -Wextra -Werror $(pkg-config --cflags ashlar) -c {ROOT}/tests/payload/devices/devices.c -o program.o
-        gcc program.o $(pkg-config --libs ashlar) -o program.elf
-        objdump -d program.o | grep -q ymm"""
-    done = elsewhere(build, tmp_path, script, tmp_path / "moved")
-    assert done.returncode == 0, done.stderr
-    devices_end(tmp_path / "program.elf")
 
 
 def test_an_empty_folder_is_named(tmp_path, build):

@@ -15,9 +15,7 @@ from test_docs import PAGES, commands
     "line, says",
     [
         ("run CPUS=0", "CPUS=0 cannot be used: CPUS is a whole number, 1 or more"),
-        ("run CPUS=x", "CPUS=x cannot"),
         ("monitor MEM=0", "MEM=0 cannot be used: MEM is a size of 16M or more, such as 512M or 12G"),
-        ("run MEM=12Q", "MEM=12Q cannot"),
         ("debug NODES=0", "NODES=0 cannot be used: NODES is a whole number, 1 to 128"),
         ("run FIRMWARE=bois", "FIRMWARE is one of bios, uefi, pvh, microvm"),
         ("run ACCEL=kmv", "ACCEL is one of auto, kvm, tcg, icount, icount-0"),
@@ -27,7 +25,6 @@ from test_docs import PAGES, commands
         ("test WHAT=matrix T='test'\"'\"'s'", "T: no case matches 'test's'"),
         ("test WHAT=msan T='build.*'", "T: no case matches 'build.*'"),  # a test of these files, which runs nothing hosted
         ("test WHAT=machines T='cpu-EPIC'", "T: no row of boot/metal.md matches 'cpu-EPIC'; did you mean: cpu-EPYC, "),
-        ("bench T=hov", "T: no benchmark matches 'hov'; did you mean: hvo, "),
         ("bench T=hvo,cleer", "T: no benchmark matches 'cleer'; did you mean: clear, "),
         ("bench WHAT=linux T=faults", "T: no table matches 'faults'; did you mean: fault, "),
         ("bench WHAT=programs T=larsen", "T: no program matches 'larsen'; did you mean: larson, "),
