@@ -1,10 +1,9 @@
 /*
- * Payloads that hang on purpose, to show that the kernel notices: payload=hang, payload=stuck,
- * payload=patient; and one that panics while it is disturbed: payload=asked.
+ * Payloads that hang on purpose, to show that the kernel notices: payload=hang, payload=patient;
+ * and one that panics while it is disturbed: payload=asked.
  */
 #include "tests/bench/hang.h"
 
-#include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
@@ -14,12 +13,9 @@
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 
-static u32 hanging;
-
 static __attribute__((noinline)) void hang_with_interrupts_off(void *unused)
 {
 	irq_disable();
-	atomic_store_release(&hanging, 1);
 	for (;;)
 		cpu_relax();
 }
@@ -48,26 +44,10 @@ static void panic_asked(void)
 	panic("while others ask where it is");
 }
 
-static void answer(void *unused)
-{
-}
-
-/* Call CPU 1, which does not answer. */
-static void get_stuck(void)
-{
-	if (work_start(1, hang_with_interrupts_off, NULL) < 0)
-		return;
-	while (!atomic_load_acquire(&hanging))
-		clock_delay_ns(NS_PER_MS);
-	call_cpus(&cpus_online, answer, NULL);
-}
-
 void payload_hang(const char *name)
 {
 	if (strcmp(name, "hang") == 0)
 		hang_with_interrupts_off(NULL);
-	if (strcmp(name, "stuck") == 0)
-		get_stuck();
 	if (strcmp(name, "patient") == 0)
 		wait_patiently();
 	if (strcmp(name, "asked") == 0)

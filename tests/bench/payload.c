@@ -5,7 +5,7 @@
  *                    2023)
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, overflow, smash, write-tail, no-page, hang, stuck, patient, asked:
+ *   payload=NAME     panic, overflow, smash, write-tail, no-page, hang, patient, asked:
  *                    check that they are reported; leak-*: leaks.c; alloc-in-interrupt and others,
  *                    calls from contexts in which they are not allowed: misuse.c
  *
@@ -30,7 +30,7 @@ OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.bu
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
 OPTION_TEXT(payload, payload_name,
 	    "do something broken on purpose: panic, overflow, smash, write-tail, no-page, hang, "
-	    "stuck, patient, asked, leak-page, leak-huge, leak-map, leak-pool, leak-work, "
+	    "patient, asked, leak-page, leak-huge, leak-map, leak-pool, leak-work, "
 	    "leak-none, alloc-in-interrupt, round-with-lock ...");
 
 /* ---- broken on purpose ---- */

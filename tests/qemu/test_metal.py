@@ -23,7 +23,7 @@ def com(port, number, irq=3):
     return (*STDIO, "-device", f"isa-serial,chardev=c,iobase={port},index={number},irq={irq}")
 
 
-@pytest.mark.parametrize("firmware, mem", [("bios", "5G"), ("uefi", "256M")])
+@pytest.mark.parametrize("firmware, mem", [("bios", "5G"), pytest.param("uefi", "256M", marks=pytest.mark.proof)])
 def test_framebuffer_is_read_glyph_by_glyph(kernel, firmware, mem):
     """Without a serial port, all output is on the screen, down to the verdict. The first machine has memory beyond the reach of the boot
     tables."""
@@ -87,14 +87,9 @@ def test_every_port_that_answers_has_the_log(kernel, tmp_path):
     assert "ASHLAR-BEGIN" in other and "ASHLAR-END verdict=pass" in other, other
 
 
-def test_no_console_at_all(kernel):
-    machine = Machine("pvh", 2, "128M", serial=("-serial", "none"), cmdline=WORDS)
-    outcome = run(machine, kernel)
-    assert outcome.status == 33 and not any(line.strip() for line in outcome.lines), outcome.report()
-
-
-def test_none_wins_beside_others(kernel):
-    outcome = run(Machine("pvh", 1, "128M", cmdline=f"console=com1,none,auto {WORDS}"), kernel)
+@pytest.mark.parametrize("serial, word", [(("-serial", "none"), ""), ((), "console=com1,none,auto ")], ids=["no-port", "none"])
+def test_no_console_at_all(kernel, serial, word):
+    outcome = run(Machine("pvh", 2, "128M", serial=serial, cmdline=word + WORDS), kernel)
     assert outcome.status == 33 and "ASHLAR" not in outcome.text, outcome.report()
 
 
@@ -109,11 +104,6 @@ def test_a_console_that_is_not_there_is_named(kernel):
     wanted = "com1,com3,mmio:0xfe000000,mmio:0x8000000000000,spcr,screen"
     missing = ("COM3 does not answer at 3e8", "at fe000000", "at 8000000000000", "has no UART of SPCR", "has no screen")
     run(Machine("pvh", 1, "128M", cmdline=f"console={wanted} {WORDS}"), kernel).ended().says(*missing)
-
-
-@pytest.mark.parametrize("firmware", ["bios", "uefi"])
-def test_boots_from_a_usb_stick(kernel, firmware):
-    run(Machine(firmware, 2, "256M", stick=True, cmdline=WORDS), kernel).ended().says("loader GRUB")
 
 
 SHIFTED = {"=": "equal", ".": "dot", "*": ("shift", "8"), " ": "spc", "\n": "ret"}
@@ -301,7 +291,7 @@ def test_damaged_tables(replay, tmp_path):
 def test_a_hang_is_ended_and_says_where(kernel):
     """The boot CPU waits softly for another CPU and says so again and again, which does not count as progress."""
     outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient end.hang=2"), kernel).ended("crash")
-    outcome.says("still waiting for work on another CPU from CPU 1", "the run hangs", "hang_with_interrupts_off")
+    outcome.says("still waiting for work on another CPU from CPU 1", "the run hangs", r"CPU 1 at   [0-9a-f]{16}  hang_with_interrupts_off")
 
 
 @pytest.mark.parametrize("board", ["q35", "pc", "microvm"])
@@ -337,7 +327,7 @@ def test_an_idle_machine_gets_no_interrupts_of_the_pit(kernel):
     with Shown(Machine("bios", 1, "256M", cmdline="monitor", **ON_SCREEN), kernel) as guest:
         guest.wait("Commands: help.", SECONDS, lambda: guest.picture().text())
         before = ticks()
-        time.sleep(2)
+        time.sleep(0.5)
         assert before and ticks() == before
 
 
@@ -346,13 +336,7 @@ def test_a_run_that_is_over_does_not_hang(kernel):
     machine = Machine("pvh", 1, "128M", cmdline=f"end=halt end.hang=1 {WORDS}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("ASHLAR-END verdict=pass", SECONDS)
-        assert not guest.wait_for("watchdog", 4), "\n".join(guest.lines[-8:])
-
-
-def test_a_stuck_cpu_says_where_it_is(kernel):
-    with Guest(Machine("pvh", 3, "256M", cmdline="payload=stuck"), kernel) as guest:
-        assert guest.wait_for("still waiting for a cross-CPU call from CPU 1", SECONDS)
-        assert guest.wait_for(r"CPU 1 at   [0-9a-f]{16}  hang_with_interrupts_off", SECONDS)
+        assert not guest.wait_for("watchdog", 2.5), "\n".join(guest.lines[-8:])
 
 
 def test_an_nmi_does_not_stop_a_panic(kernel):
@@ -361,11 +345,14 @@ def test_an_nmi_does_not_stop_a_panic(kernel):
         run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel).ended("crash").says("PANIC on CPU 0: while others ask")
 
 
-def test_a_reset_never_looks_like_a_pass(kernel):
-    """The first run hangs and is reset by the watchdog. The second run, with the same kernel, must know this."""
-    machine = Machine("pvh", 2, "256M", cmdline="payload=hang end.hang=2 end.onhang=reboot", reboots=True)
-    with Guest(machine, kernel) as guest:
-        assert guest.wait_for("run 2 since memory was last cleared; the run before it ended in a reset", SECONDS)
+REBOOTS = {"in a reset": "payload=hang end.hang=2 end.onhang=reboot", "with code 0x10": f"end=reboot {WORDS}"}
+
+
+@pytest.mark.parametrize("ended", REBOOTS)
+def test_a_run_knows_how_the_one_before_it_ended(kernel, ended):
+    """The first run hangs and is reset by the watchdog, or it reboots at its end. The second run has the same kernel."""
+    with Guest(Machine("pvh", 2, "256M", cmdline=REBOOTS[ended], reboots=True), kernel) as guest:
+        assert guest.wait_for(f"run 2 since memory was last cleared; the run before it ended {ended}", SECONDS)
 
 
 def test_a_pass_after_a_reset_is_no_pass(kernel):
@@ -378,12 +365,6 @@ def test_a_pass_after_a_reset_is_no_pass(kernel):
         assert any("the run before this one ended in a reset" in line for line in lines), "\n".join(lines)
         guest.ask("system_reset")  # that run did end
         lines = guest.wait("ASHLAR-END verdict=pass", SECONDS, guest.vga_text)
-
-
-def test_onend_reboot_goes_round_and_says_so(kernel):
-    machine = Machine("pvh", 1, "128M", cmdline=f"end=reboot {WORDS}", reboots=True)
-    with Guest(machine, kernel) as guest:
-        assert guest.wait_for("run 2 since memory was last cleared; the run before it ended with code 0x10", SECONDS)
 
 
 def test_machine_page(kernel):
