@@ -13,7 +13,6 @@ A mutant that was noticed stays noticed while its file is unchanged. One that su
 """
 
 import argparse
-import contextlib
 import hashlib
 import json
 import os
@@ -22,7 +21,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from pathlib import Path
@@ -34,13 +32,13 @@ sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/programs")]
 
 from fetch import Fetcher, Missing  # noqa: E402
 from guest import Guest  # noqa: E402
+from hosted import run_hosted  # noqa: E402
 from ktap import Ktap  # noqa: E402
 from machine import Machine  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
 HOSTED = ("-c", "4", "-m", "1G")
 CASE_SECONDS, STAGE_SECONDS = 120, 1800
-COLUMNS = ("noticed", "survived", "equivalent")  # of the score
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="end.hang=30 test=*"), 60
 FRESH = {"outcome": "", "stage": "", "case": ""}
 
@@ -48,55 +46,34 @@ FRESH = {"outcome": "", "stage": "", "case": ""}
 # ---- what is run -------------------------------------------------------------------------------------------------
 
 
-def end_session(child):
-    """End a runner and the machines that it started: they are processes of its session."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
+class FirstFailure:
+    """Reads the lines of a run up to the first case that fails."""
+
+    def __init__(self):
+        self.ktap, self.case = Ktap(), None
+
+    def feed(self, line):
+        case = self.ktap.feed(line)
+        if case and case.outcome == "failed" and not self.case:
+            self.case = case.name
+        return self.case
 
 
 def hosted_failure(tree, patterns):
-    """The first case that fails hosted, or None. The run ends there."""
-    argv = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(CASE_SECONDS), patterns]
-    child = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=tree.folder, start_new_session=True
-    )
-    killer = threading.Timer(STAGE_SECONDS, end_session, (child,))
-    killer.start()
-    ktap, found = Ktap(), None
-    try:
-        for line in child.stdout:
-            case = ktap.feed(line)
-            if case and case.outcome == "failed":
-                found = case.name
-                break
-    finally:
-        killer.cancel()
-        if found:
-            end_session(child)
-        child.stdout.close()
-        status = child.wait()
-    if found is None and status != 0:
-        found = f"{ktap.suite or 'runner'}.*"
-    return found
+    """The first case that fails hosted, or the suite in which the runner dies, or None. The run ends there."""
+    argv, first = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(CASE_SECONDS), patterns], FirstFailure()
+    status = run_hosted(argv, first.feed, STAGE_SECONDS, tree.folder)
+    return first.case or (f"{first.ktap.suite or 'runner'}.*" if status else None)
 
 
 def guest_failure(tree):
     """The first case that fails in the guest, which ends it, or the suite in which the guest ends, or None if it passes."""
-    ktap, found = Ktap(), []
-
-    def look(line):
-        case = ktap.feed(line)
-        if case and case.outcome == "failed":
-            found.append(case.name)
-            guest.child.kill(signal.SIGKILL)
-
-    with Guest(GUEST, tree.folder / "build/ashlar.elf", look) as guest:
+    first = FirstFailure()
+    with Guest(GUEST, tree.folder / "build/ashlar.elf", lambda line: first.feed(line) and guest.child.kill(signal.SIGKILL)) as guest:
         outcome = guest.finish(GUEST_SECONDS)
-    if found:
-        return found[0]
-    if outcome.verdict == "pass" and not outcome.problem:
-        return None
-    return f"the guest, in {ktap.suite or 'no suite'}"
+    if first.case or outcome.verdict == "pass" and not outcome.problem:
+        return first.case
+    return f"the guest, in {first.ktap.suite or 'no suite'}"
 
 
 def is_hosted(tree, path):
@@ -222,7 +199,7 @@ class Results:
         return dict(found, outcome="counted") if stale else found
 
     def put(self, candidate, source, **news):
-        found = dict(self.get(candidate, source), file=candidate.path, line=candidate.line, sources=self.sources, **news)
+        found = dict(self.get(candidate, source), sources=self.sources, **news)
         path = self._path(candidate, source)
         new = path.with_suffix(f".{os.getpid()}")  # another shard may write the same
         new.write_text(json.dumps(found, indent=1))
@@ -259,11 +236,11 @@ class Run:
         return found, words
 
     def _judged(self, candidate):
-        source, started = self.draw.sources[candidate.path], time.monotonic()
+        source = self.draw.sources[candidate.path]
         known = self.results.get(candidate, source)
         if known["outcome"] == "counted" and candidate.key not in self.marks:
             news = self.worker.judge(source, candidate)
-            known = self.results.put(candidate, source, **{**FRESH, **news}, seconds=round(time.monotonic() - started))
+            known = self.results.put(candidate, source, **{**FRESH, **news})
             print(line_of(candidate, known), flush=True)
 
     def run(self):
@@ -293,37 +270,27 @@ def tree_name():
     return done.stdout.strip() or "unknown"
 
 
-def word_of(candidate, known, marks):
-    """The column of the score in which a mutant counts."""
-    if candidate.key in marks:
-        return "equivalent"
-    return known["outcome"] if known["outcome"] in COLUMNS else "not tried"
-
-
 def section(args, rows, words, marks):
     """(lines of the score about one seed, how many survived or were not tried)."""
-    files, survived = {}, []
+    total, survived = Counter(), []
     for candidate, known in rows:
-        word = word_of(candidate, known, marks)
-        files.setdefault(candidate.path, Counter())[word] += 1
+        word = "equivalent" if candidate.key in marks else known["outcome"]
+        total[word] += 1
         survived += [candidate] if word == "survived" else []
-    total = sum(files.values(), Counter())
     judged = total["noticed"] + total["survived"]
+    untried = len(rows) - judged - total["equivalent"]
     lines = [
         f"## Seed {args.seed}", "",
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
         f"Noticed: **{total['noticed']} of {judged}**, {100 * total['noticed'] / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
-        f"Not tried: {total['not tried']}.",
-        "", f"| file | {' | '.join(COLUMNS)} |", "|---|---|---|---|",
+        f"Not tried: {untried}.",
     ]  # fmt: skip
-    for name, row in [*sorted(files.items()), ("all", total)]:
-        lines.append(f"| {name} | " + " | ".join(str(row[column]) for column in COLUMNS) + " |")
     if survived:
         shown = [text for one in survived for text in (f"{one.path} {one.function}", f"- {one.before.strip()}", f"+ {one.after.strip()}")]
         lines += ["", "Survivors:", "", "```", *shown, "```"]
-    return lines, len(survived) + total["not tried"]
+    return lines, len(survived) + untried
 
 
 def report(args, rows, words, marks):

@@ -1,5 +1,8 @@
 """The hosted build (tests/host) as the tests run it: all cases under one sanitizer, in one process."""
 
+import contextlib
+import os
+import signal
 import subprocess
 import threading
 from dataclasses import dataclass
@@ -46,14 +49,23 @@ def boot(build, words, kind="asan", cpus=2, mem="512M", more=(), seconds=SECONDS
     return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
 
 
-def run_hosted(argv, on_line):
-    """Run it and return its exit status. A run that takes longer than SECONDS is killed."""
-    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace")
-    killer = threading.Timer(SECONDS, child.kill)
+def end_session(child):
+    """End a runner and the machines that it started: they are processes of its session."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+
+
+def run_hosted(argv, on_line, seconds=SECONDS, cwd=None):
+    """Run it and return its exit status. A run that takes longer is killed, and so is one from which on_line() wants no more: True."""
+    child = subprocess.Popen(
+        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=cwd, start_new_session=True
+    )
+    killer = threading.Timer(seconds, end_session, (child,))
     killer.start()
     try:
         for line in child.stdout:
-            on_line(line.rstrip("\n"))
+            if on_line(line.rstrip("\n")):
+                end_session(child)
         return child.wait()
     finally:
         killer.cancel()
