@@ -432,7 +432,7 @@ test/replay: host-asan ## boot the hosted kernel as each machine that a text in 
 	echo "$$passed machines passed, $$failed failed"; [ $$failed = 0 ] && [ $$passed != 0 ]
 
 test/programs: $(KERNEL) ## fetch programs that people already have, build them static and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)
-	@/usr/bin/env python3 tests/programs/run.py --build $(OUT) --tools $(TOOLS) --select '$(T)'
+	@/usr/bin/python3 tests/programs/run.py --build $(OUT) --tools $(TOOLS) --select '$(T)'
 
 test/soak: host-native $(KERNEL) ## run random operations on pages, ranges, mappings and pools for N hours [0.1], with faults and audits: threads, 64 CPUs and 2 CPUs at the same time
 	@tests/soak.sh $(BUILD) $(or $(N),0.1) $(ACCEL) $(SEED)

@@ -24,7 +24,12 @@ from fetch import Fetcher, Missing, call
 from sources import Builder
 
 HERE = Path(__file__).resolve().parent
-ROOT = HERE.parent.parent
+sys.path.append(str(HERE.parent / "qemu"))
+
+from guest import run  # noqa: E402
+from machine import Machine  # noqa: E402
+from program import Program  # noqa: E402
+
 HOST_SECONDS, GUEST_SECONDS = 20, 120
 TRIES = 3  # programs that are unlucky, because they race with themselves, may try again
 
@@ -210,15 +215,12 @@ def on_host(case, seconds=HOST_SECONDS):
 
 
 def on_ashlar(case, build):
-    """(status, text, console) by `make run`. The status is None if there is none."""
-    argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--build", str(build), "--firmware", "pvh", "--cpus", str(case.cpus),
-            "--mem", "1G", "--timeout", str(case.seconds), "--program", shlex.join([*case.env, str(case.path), *case.args]),
-            "--files", case.files]  # fmt: skip
-    done = subprocess.run(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-                          timeout=case.seconds + 60, check=False)  # fmt: skip
-    console = done.stdout.decode("utf-8", "replace").replace("\r", "")
-    found = re.search(r"^(?:.*\n)*?.*\] started \d+ of \d+ CPUs.*\n((?:.*\n)*?)(?:.*)PROGRAM name=\S+ status=(\d+)", console)
-    return (int(found[2]), found[1], console) if found else (None, "", console)
+    """(status, text, outcome of the guest). The status is None if there is none."""
+    program = Program(str(case.path), shlex.join(case.args), case.files, shlex.join(case.env))
+    module = program.write(build / "programs/program.cpio")
+    outcome = run(Machine("pvh", case.cpus, "1G", cmdline=program.words, module=str(module)), build / "ashlar.elf", case.seconds)
+    found = re.search(r"^(?:.*\n)*?.*\] started \d+ of \d+ CPUs.*\n((?:.*\n)*?)(?:.*)PROGRAM name=\S+ status=(\d+)", outcome.text)
+    return (int(found[2]), found[1], outcome) if found else (None, "", outcome)
 
 
 def plain(text):
@@ -238,23 +240,23 @@ def judge(case, build):
     if status is None or (status != 0 and not case.name.startswith("own/")):
         return "not here"
     for _ in range(TRIES):
-        found, said, console = on_ashlar(case, build)
+        found, said, outcome = on_ashlar(case, build)
         if found != status:
             problem = f"status {found}, on this machine {status}"
         elif case.text and plain(said) != plain(text):
             problem = "its text differs from that on this machine"
         else:
             return "pass"
-        if re.search(r"^Not a verdict", console, re.M):
+        if outcome.problem:
             break
-    log = Path(build).resolve() / "programs" / f"{case.name.replace('/', '-')}.console"
-    log.write_text(console)
+    log = build / "programs" / f"{case.name.replace('/', '-')}.console"
+    log.write_text(outcome.report() + "\n\n" + outcome.text)
     return f"{problem}; console: {log}"
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--build", default="build", help="where ashlar.elf is; programs are built in its folder programs/")
+    parser.add_argument("--build", default="build", type=Path, help="where ashlar.elf is; programs are built in its folder programs/")
     parser.add_argument("--tools", default="build/tools", help="what is fetched is kept in its folder programs/")
     parser.add_argument("--select", default="", help="patterns of names, separated by blanks")
     args = parser.parse_args()
@@ -271,7 +273,7 @@ def main():
                 if any(fnmatch.fnmatch(case.name, pattern) for pattern in leave_out):
                     counts["excluded"] += 1
                     continue
-                outcome = judge(case, args.build)
+                outcome = judge(case, args.build.resolve())
                 counts[outcome if outcome in counts else "fail"] += 1
                 if outcome != "not here":
                     print(f"{case.name}: {outcome}", flush=True)
