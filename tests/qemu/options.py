@@ -7,7 +7,6 @@ The kernel prints the list (`help options` in the monitor); the tests are found 
 import argparse
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 
 from guest import run
@@ -16,18 +15,6 @@ from machine import ROOT, Machine
 SECONDS = 60
 COMMAND = "help options"
 FOLDERS = {"tests/kernel": "*_test.c", "tests/host": "*_test.c", "tests/qemu": "*.py", "tests/report": "*.py", "tests": "*.sh"}
-
-
-@dataclass(frozen=True)
-class Option:
-    name: str
-    default: str
-    says: str  # "VALUES: help"
-
-
-def options_of(console):
-    console = console.replace(COMMAND, "-")  # the value of run= in this run
-    return [Option(*found) for found in re.findall(r"(?m)^  ([a-z][\w.]*) +(\S+) +((?:\(boot\) )?\S.*: .*?)\r?$", console)]
 
 
 def sources():
@@ -55,18 +42,15 @@ def user_of(name, texts):
     return ""
 
 
-def listed(kernel):
-    outcome = run(Machine("pvh", 1, "128M", cmdline=f'run="{COMMAND}"'), kernel, SECONDS)
-    texts = sources()
-    return [(o, user_of(o.name, texts)) for o in options_of(outcome.text) if not o.name.startswith("selftest")]
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, required=True)
-    rows = listed(parser.parse_args().build / "ashlar.elf")
-    for option, user in rows:
-        print(f"{option.name:<26} {option.default:<10} {user or '-':<22} {option.says}")
+    outcome = run(Machine("pvh", 1, "128M", cmdline=f'run="{COMMAND}"'), parser.parse_args().build / "ashlar.elf", SECONDS)
+    console = outcome.text.replace(COMMAND, "-")  # the value of run= in this run
+    rows, texts = re.findall(r"(?m)^  ([a-z][\w.]*) +(\S+) +((?:\(boot\) )?\S.*: .*?)\r?$", console), sources()
+    for name, default, says in rows:
+        if not name.startswith("selftest"):
+            print(f"{name:<26} {default:<10} {user_of(name, texts) or '-':<22} {says}")
     return 0 if rows else 1
 
 

@@ -1,6 +1,5 @@
 """Pinned skips: nothing new slips in, nothing old goes unnoticed."""
 
-import machine
 import pins
 import pytest
 
@@ -28,12 +27,3 @@ def test_the_real_file_is_well_formed():
     assert pins.load()
     with pytest.raises(ValueError):
         pins.load("always  *-1cpu-* kernel.call.*")
-
-
-def test_a_loader_that_needs_more_memory_is_named(monkeypatch):
-    """Newer GRUB takes 32 MiB at once. Such a machine is not made, and the resulting skip is a pinned one."""
-    small = machine.Machine("uefi", 2, "64M")
-    monkeypatch.setattr(machine, "version_of", lambda tool: (2, 12))
-    with pytest.raises(machine.Unavailable) as why:
-        machine.boot_args(small, "kernel", "iso")
-    assert pins.expected(pins.load(), small.name, "-", str(why.value))
