@@ -265,11 +265,6 @@ def line_of(candidate, known):
     return f"{known['outcome']} {where}{by}{text}"
 
 
-def tree_name():
-    done = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False)
-    return done.stdout.strip() or "unknown"
-
-
 def section(args, rows, words, marks):
     """(lines of the score about one seed, how many survived or were not tried)."""
     total, survived = Counter(), []
@@ -279,9 +274,10 @@ def section(args, rows, words, marks):
         survived += [candidate] if word == "survived" else []
     judged = total["noticed"] + total["survived"]
     untried = len(rows) - judged - total["equivalent"]
+    tree = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     lines = [
         f"## Seed {args.seed}", "",
-        f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree_name()}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
+        f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
         f"Noticed: **{total['noticed']} of {judged}**, {100 * total['noticed'] / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "

@@ -24,6 +24,12 @@ SECONDS = 80  # of silence, after which a guest of a test hangs; less than a mut
 SLOW_NOT_HUNG = 4  # a guest that is never silent for its deadline may take this many times as long
 
 
+def process_kib(pid, field):
+    """What /proc says of a process's memory now (VmRSS) or at the most (VmHWM)."""
+    with open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status:
+        return int(re.search(rf"^{field}:\s*(\d+) kB$", status.read(), re.M)[1])
+
+
 class Guest:
     """One running machine. Use it as a context manager: the machine never outlives the block."""
 

@@ -6,7 +6,7 @@ import struct
 import time
 
 import pytest
-from guest import Session, run
+from guest import Session, process_kib, run
 from machine import Machine
 
 MIB, WARM = 1024, 8
@@ -26,8 +26,7 @@ def opened(kernel, cpus, mem=f"{GIB}G", firmware="pvh"):
 
 
 def resident(session):
-    with open(f"/proc/{session.child.pid}/status", encoding="ascii") as status:
-        return int(re.search(r"^VmRSS:\s+(\d+) kB", status.read(), re.M)[1])
+    return process_kib(session.child.pid, "VmRSS")
 
 
 def grow_touch_shrink(session, pages):

@@ -4,10 +4,7 @@ import re
 
 import pytest
 from guest import run
-from hosted import boot as boot_hosted
 from machine import Machine
-
-SECONDS = 60
 
 # Program, the words that the kernel must print about it, and the functions that debug.page_owner=on must name.
 LEFT = (
@@ -29,32 +26,17 @@ def boot(kernel, cmdline):
     return outcome.verdict, outcome.text
 
 
-def hosted(build, cmdline):
-    done = boot_hosted(build, cmdline, seconds=SECONDS)
-    verdict = re.search(r"^ASHLAR-END verdict=(\w+)", done.stdout, re.M)[1]
-    assert (verdict == "pass") == (done.returncode == 0), done.stdout[-2000:]
-    return verdict, done.stdout
-
-
-def judge(verdict, text, said, named):
+@pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
+def test_a_program_that_leaves_something_fails_and_it_is_named(kernel, name, said, named):
+    verdict, text = boot(kernel, f"payload={name} debug.page_owner=on")
     assert verdict == "fail" and "# totals pass:1 fail:0" in text, text
     assert not [pattern for pattern in said if not re.search(pattern, text)], text
     assert named <= holders(text), text
     assert "end.leaks=ok would accept what the program" in text and "backtrace" not in text, text
 
 
-@pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
-def test_a_program_that_leaves_something_fails_and_it_is_named(kernel, name, said, named):
-    judge(*boot(kernel, f"payload={name} debug.page_owner=on"), said, named)
-
-
-@pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
-def test_hosted_too(build, name, said, named):
-    judge(*hosted(build, f"payload={name} debug.page_owner=on"), said, named)
-
-
-def test_without_page_owner_the_way_to_the_holders_is_named(build):
-    verdict, text = hosted(build, "payload=leak-page")
+def test_without_page_owner_the_way_to_the_holders_is_named(kernel):
+    verdict, text = boot(kernel, "payload=leak-page")
     assert verdict == "fail" and "debug.page_owner=on would name the holders" in text and not holders(text), text
 
 

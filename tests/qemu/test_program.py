@@ -11,7 +11,7 @@ import pytest
 from bench_programs import build as build_benchmarks
 from guest import Session, run
 from machine import ROOT, Machine
-from program import Program, Unusable, word
+from program import Program, Unusable
 from records import of_kind, parse
 from sources import Builder  # tests/programs, which bench_programs adds to the path
 
@@ -91,8 +91,8 @@ def test_a_bare_elf_is_a_module_too(built, kernel):
 
 
 def launch(*args):
-    argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--print", "--firmware", "pvh", *args]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
+    argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--firmware", "pvh", *args]
+    return subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=2 * SECONDS)
 
 
 def test_make_run_names_what_it_cannot_pass(tmp_path, built):
@@ -106,26 +106,11 @@ def test_make_run_names_what_it_cannot_pass(tmp_path, built):
         (["--program", f"{SOURCE} \u00e4"], "only printable ASCII"),
         (["--program", f"{SOURCE} {'x' * 5000}"], "the kernel reads 4095"),
     ):
-        done = launch("--build", str(tmp_path), *args)
+        done = launch("--print", "--build", str(tmp_path), *args)
         assert done.returncode == 2 and says in done.stderr, done
     (tmp_path / SOURCE.name).write_text("another")
     with pytest.raises(Unusable, match="same name"):
         Program(str(SOURCE), files=str(tmp_path)).write(tmp_path / "out.cpio")
-
-
-def test_words_of_the_command_line():
-    assert Program("./a.out").words == "program=a.out"
-    assert Program("a b", "x 'y'", env="A=1").words == """program="a b" program.args="x 'y'" program.env="A=1\""""
-    assert word("args", r"\"") == r'args="\\\""'
-
-
-@pytest.mark.parametrize("kind", ["-static", "-static-pie"])
-def test_hello(kind, built, kernel, tmp_path):
-    path = built(kind)
-    outcome = run(with_program(Program(str(path), "one 'two three'", env="HOME=/"), tmp_path), kernel, SECONDS)
-    lines = ["hello from ring 3", "argc 3", f"argv[0] {path.name}", "argv[1] one", "argv[2] two three", "env HOME=/"]
-    assert [line for line in outcome.lines if line in lines] == lines, outcome.report()
-    assert f"PROGRAM name={path.name} status=7" in outcome.lines and outcome.verdict == "fail", outcome.report()
 
 
 def ends(built, kernel, tmp_path, source, args, cpus=4, mem="256M", cmdline="", status=0, accel="auto"):
@@ -233,9 +218,8 @@ def test_a_program_ends_while_threads_are_made(built, kernel, tmp_path):
 def test_the_machine_ends_with_the_status_of_its_program(built, kernel, tmp_path):
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
     for status in (0, 3, 125):
-        argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--build", str(kernel.parent), "--firmware", "pvh", "--cpus", "2"]
-        argv += ["--mem", "256M", "--timeout", str(SECONDS), "--program", f"{path} {status}"]
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=2 * SECONDS)
+        given = {"build": kernel.parent, "cpus": 2, "mem": "256M", "timeout": SECONDS, "program": f"{path} {status}"}
+        done = launch(*(f"--{name}={value}" for name, value in given.items()))
         assert done.returncode == status, done
         code = "verdict=fail code=0x11" if status else "verdict=pass code=0x10"
         assert f"ASHLAR-END {code} status={status}\n" in done.stdout.replace("\r", ""), done
@@ -258,7 +242,7 @@ def test_a_benchmark_runs_and_its_record_is_read(kernel, tmp_path):
 
 
 COMPILERS = {"glibc": ("gcc", "-static"), "static-pie": ("gcc", "-static-pie", "-fPIE"), "musl": ("musl-gcc", "-static")}
-SMALL = [(name, library) for library in COMPILERS for name in ("threads.c", "signals.c", "collapse.c")]
+SMALL = [(name, library) for library in COMPILERS for name in ("hello.c", "threads.c", "signals.c")] + [("collapse.c", "glibc")]
 SMALL += [("exceptions.cpp", library) for library in COMPILERS if library != "musl"]  # musl-tools has no C++
 
 
@@ -268,8 +252,10 @@ def test_small_programs_end_as_on_linux(kernel, tmp_path, name, library):
     path = tmp_path / "a.out"
     compiler = "g++" if name.endswith("cpp") else compiler
     subprocess.run([compiler, "-O1", *flags, str(ROOT / "tests/programs" / name), "-o", str(path), "-lpthread"], check=True, timeout=60)
-    here = subprocess.run([str(path)], capture_output=True, text=True, check=False, timeout=60)
-    outcome = run(with_program(Program(str(path)), tmp_path, cpus=4), kernel, SECONDS)
-    assert here.returncode == 0 and here.stdout.strip() in outcome.lines, outcome.report()
-    assert "PROGRAM name=a.out status=0" in outcome.text, outcome.report()
+    argv = ["a.out", "one", "two three"]
+    here = subprocess.run(argv, executable=path, env={"HOME": "/"}, capture_output=True, text=True, check=False, timeout=60)
+    outcome = run(with_program(Program(str(path), shlex.join(argv[1:]), env="HOME=/"), tmp_path, cpus=4), kernel, SECONDS)
+    said = here.stdout.splitlines()
+    assert here.returncode == (7 if name == "hello.c" else 0) and [line for line in outcome.lines if line in said] == said, outcome.report()
+    assert f"PROGRAM name=a.out status={here.returncode}" in outcome.lines, outcome.report()
     assert name != "collapse.c" or "huge" in outcome.lines, outcome.report()
