@@ -336,7 +336,7 @@ def test_a_run_that_is_over_does_not_hang(kernel):
     machine = Machine("pvh", 1, "128M", cmdline=f"end=halt end.hang=1 {WORDS}")
     with Guest(machine, kernel) as guest:
         assert guest.wait_for("ASHLAR-END verdict=pass", SECONDS)
-        assert not guest.wait_for("watchdog", 2.5), "\n".join(guest.lines[-8:])
+        assert not guest.wait_for("watchdog", 3), "\n".join(guest.lines[-8:])
 
 
 def test_an_nmi_does_not_stop_a_panic(kernel):
