@@ -60,8 +60,7 @@ def changed(op, **more):
     return now
 
 
-def test_equal_figures_and_smaller_ones_pass():
-    assert figures.complaints(WAS, WAS) == [] and figures.falls(WAS, WAS) == []
+def test_smaller_figures_pass():
     assert figures.complaints(WAS, changed("take", insns=50)) == []
     assert figures.falls(WAS, changed("take", insns=50)) == ["take: 100 -> 50 instructions"]
 

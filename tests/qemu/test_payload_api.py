@@ -1,6 +1,7 @@
 """The Payload API (ashlar.h): the header is C and C++, its functions are the names of ashlar.symbols, and these are the only names of the
 library that a program can collide with."""
 
+import functools
 import re
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 from guest import run
 from machine import ROOT, Machine
 from matrix import BY_INSTRUCTIONS
-from test_payloads import elsewhere, end, make, payload, spelled
+from test_payloads import end, make, payload, spelled
 
 INCLUDES = ["-I.", "-Iarch/x86_64/include", "-ffreestanding"]
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wcast-qual", "-Wwrite-strings", "-Werror"]
@@ -32,6 +33,19 @@ NOT_CALLED = {
     "padata_chunk_size": "for tests",
     "clock_tsc": "for programs of ring 3",
 }
+
+
+@functools.cache
+def library(build):
+    """The folder that `make lib` makes."""
+    make(ROOT, spelled(build), "lib")
+    return build / "sdk"
+
+
+def elsewhere(folder, script, sdk):
+    """Do this in the folder, with the library in another one."""
+    environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(sdk / "lib/pkgconfig")}
+    return subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
 
 
 def compiled(command, text, *flags):
@@ -87,7 +101,7 @@ def test_the_list_is_what_the_header_declares(tmp_path):
 
 
 def test_no_other_name_of_the_library_is_global(build):
-    make(ROOT, spelled(build), "lib")
+    library(build)
     lines = subprocess.run(["nm", "-g", build / "libashlar.a"], capture_output=True, text=True, check=True).stdout
     names = re.findall(r"^(?:[0-9a-f]{16}| {16}) (\w) (\w+)$", lines, re.M)
     strong = {name for kind, name in names if kind in "TDBRCA"}
@@ -107,8 +121,7 @@ def test_cxx(build):
 def test_c_and_cxx_built_elsewhere(build, tmp_path):
     """Three programs with the compiler's own words, without those of this Makefile, and only the folder that `make lib` made, in another
     place; one with vector instructions if the CPU has them."""
-    make(ROOT, spelled(build), "lib")
-    shutil.copytree(build / "sdk", tmp_path / "moved")
+    shutil.copytree(library(build), tmp_path / "moved")
     compile_ = "$(pkg-config --cflags ashlar) -O2 -Wall -Wextra -Wshadow -Wpedantic -Werror -c"
     script = f"""g++ -std=c++17 $(pkg-config --variable=cxxflags ashlar) {compile_} {ROOT}/tests/payload/cxx/main.cpp -o cxx.o
         gcc cxx.o $(pkg-config --libs ashlar) -o cxx.elf
@@ -116,7 +129,7 @@ def test_c_and_cxx_built_elsewhere(build, tmp_path):
         gcc main.o own.o $(pkg-config --libs ashlar) -o names.elf
         gcc devices.o $(pkg-config --libs ashlar) -o devices.elf
         objdump -d devices.o | grep -q ymm"""
-    done = elsewhere(build, tmp_path, script, tmp_path / "moved")
+    done = elsewhere(tmp_path, script, tmp_path / "moved")
     assert done.returncode == 0, done.stderr
     for name, accel in (("cxx", "auto"), ("names", "auto"), ("devices", BY_INSTRUCTIONS)):
         assert end(tmp_path / f"{name}.elf", mem="256M", accel=accel).count(" ok\n") == 5
@@ -135,7 +148,7 @@ LAYOUTS = {
 @pytest.mark.parametrize("text", LAYOUTS, ids=lambda text: LAYOUTS[text].split()[-1].strip("`'"))
 def test_what_cannot_be_linked_is_named(build, tmp_path, text):
     (tmp_path / "a.c").write_text(f"void payload_run(void) {{}}\n{text}\n")
-    done = elsewhere(build, tmp_path, "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf")
+    done = elsewhere(tmp_path, "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf", library(build))
     assert done.returncode != 0 and LAYOUTS[text] in done.stderr, done.stderr
 
 
@@ -143,7 +156,7 @@ def test_a_section_of_variables_is_mapped(build, tmp_path):
     (tmp_path / "a.c").write_text("""#include <ashlar.h>
         int mine __attribute__((section("of_mine"))) = 1;
         void payload_run(void) { verdict_count(mine++ == 1 && mine == 2, 0, 0); }\n""")
-    done = elsewhere(build, tmp_path, "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf")
+    done = elsewhere(tmp_path, "gcc $(pkg-config --cflags ashlar) a.c $(pkg-config --libs ashlar) -o a.elf", library(build))
     assert done.returncode == 0, done.stderr
     end(tmp_path / "a.elf", mem="256M")
 

@@ -64,13 +64,6 @@ def test_a_linked_program_is_started_again_and_again(build):
         assert "# totals pass:13 fail:0" in outcome.text, outcome.report()  # 3 x 4, and the session
 
 
-def elsewhere(build, folder, script, sdk=None):
-    """Do this in the folder, with the library that `make lib` made."""
-    make(ROOT, spelled(build), "lib")
-    environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str((sdk or build.resolve() / "sdk") / "lib/pkgconfig")}
-    return subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
-
-
 def test_an_empty_folder_is_named(tmp_path, build):
     done = subprocess.run(
         ["make", spelled(build), f"PAYLOAD={tmp_path}"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
