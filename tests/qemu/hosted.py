@@ -1,8 +1,5 @@
 """The hosted build (tests/host) as the tests run it: all cases under one sanitizer, in one process."""
 
-import contextlib
-import os
-import signal
 import subprocess
 import threading
 from dataclasses import dataclass
@@ -49,23 +46,16 @@ def boot(build, words, kind="asan", cpus=2, mem="512M", more=(), seconds=SECONDS
     return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
 
 
-def end_session(child):
-    """End a runner and the machines that it started: they are processes of its session."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-
-
 def run_hosted(argv, on_line, seconds=SECONDS, cwd=None):
-    """Run it and return its exit status. A run that takes longer is killed, and so is one from which on_line() wants no more: True."""
-    child = subprocess.Popen(
-        argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=cwd, start_new_session=True
-    )
-    killer = threading.Timer(seconds, end_session, (child,))
+    """Run it and return its exit status. A run that takes longer is killed, and so is one from which on_line() wants no more: True. Its
+    machines end with it."""
+    child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=cwd)
+    killer = threading.Timer(seconds, child.kill)
     killer.start()
     try:
         for line in child.stdout:
             if on_line(line.rstrip("\n")):
-                end_session(child)
+                child.kill()
         return child.wait()
     finally:
         killer.cancel()
