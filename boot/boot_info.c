@@ -10,10 +10,14 @@
 
 struct boot_info boot_info;
 
-void boot_info_fault(struct boot_info *info, const char *who, const char *what, u64 value)
+static const char *const protocols[] = {
+	[BOOT_MULTIBOOT2] = "multiboot2", [BOOT_PVH] = "PVH start info", [BOOT_HOSTED] = "hosted"};
+
+int boot_info_fault(struct boot_info *info, const char *what, u64 value)
 {
 	if (info->faults++ < BOOT_FAULTS_SAID)
-		pr_warn("%s: %s (0x%llx)", who, what, value);
+		pr_warn("%s: %s (0x%llx)", protocols[info->protocol], what, value);
+	return -EINVAL;
 }
 
 /* Make room in a full list by dropping its last RAM range. False if there is none. */
@@ -33,8 +37,9 @@ void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum me
 	phys_t end = start + size;
 
 	if (end < start) {
-		boot_info_fault(info, "memory map",
-				"range passes the end of the address space and was cut, at", start);
+		boot_info_fault(info,
+				"memory range passes the end of the address space and was cut, at",
+				start);
 		end = ~0ULL;
 	}
 	if (start == end)

@@ -91,11 +91,12 @@ enum mem_kind mem_kind_of_e820(u32 type);
 struct boot_module *boot_info_add_module(struct boot_info *info, phys_t start, u64 size);
 
 /*
- * Count an oddity, and print the parser that found it, the oddity and the offending value. At
- * most BOOT_FAULTS_SAID are printed, so a hostile table cannot flood the console.
+ * Count an oddity, and print the protocol, the oddity and the offending value. At most
+ * BOOT_FAULTS_SAID are printed, so a hostile table cannot flood the console. Returns -EINVAL, for a
+ * parser that gives up.
  */
 enum { BOOT_FAULTS_SAID = 16 };
-void boot_info_fault(struct boot_info *info, const char *who, const char *what, u64 value);
+int boot_info_fault(struct boot_info *info, const char *what, u64 value);
 
 /*
  * Parsers: pure functions over (pointer, length) that read nothing beyond it. A faulty part is

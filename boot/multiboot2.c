@@ -42,6 +42,11 @@ enum {
 	RSDP_V2_SIZE = 36
 };
 
+/* Bytes after its header that are read of a tag of each type; a shorter tag is skipped. */
+static const u8 least[TAG_COUNT] = {
+	[TAG_MODULE] = 8,       [TAG_MEMORY_MAP] = 8,          [TAG_EFI_MEMORY_MAP] = 8,
+	[TAG_FRAMEBUFFER] = 24, [TAG_RSDP_OLD] = RSDP_V1_SIZE, [TAG_RSDP_NEW] = RSDP_V2_SIZE};
+
 /* Bytes of one tag after its header, or part of them. */
 struct span {
 	const u8 *data;
@@ -64,26 +69,18 @@ static u64 get_u64(const u8 *p)
 	return v;
 }
 
-/* Report a fault. Returns -EINVAL, for a parser that gives up. */
-static int fault(struct boot_info *info, const char *what, u64 value)
-{
-	boot_info_fault(info, "multiboot2", what, value);
-	return -EINVAL;
-}
-
 /*
  * Copy the text of a tag into buf, always terminated. Returns its length; text that was cut is
  * reported.
  */
-static size_t copy_text(struct boot_info *info, struct span tag, char *buf, size_t size,
-			const char *what)
+static size_t copy_text(struct boot_info *info, struct span tag, char *buf, size_t size)
 {
 	size_t len = strnlen((const char *)tag.data, tag.len);
 
 	if (len == tag.len)
-		fault(info, what, len);
+		boot_info_fault(info, "text is not terminated", len);
 	if (len >= size) {
-		fault(info, "text is too long and was cut", len);
+		boot_info_fault(info, "text is too long and was cut", len);
 		len = size - 1;
 	}
 	memcpy(buf, tag.data, len);
@@ -98,31 +95,22 @@ static void parse_module(struct boot_info *info, struct span tag)
 	struct span text;
 	u32 start, end;
 
-	if (tag.len < 8) {
-		fault(info, "module tag too short", tag.len);
-		return;
-	}
 	start = get_u32(tag.data);
 	end = get_u32(tag.data + 4);
 	if (end < start) {
-		fault(info, "module ends before it starts", start);
+		boot_info_fault(info, "module ends before it starts", start);
 		return;
 	}
 	text = (struct span){tag.data + 8, tag.len - 8};
 	module = boot_info_add_module(info, start, end - start);
 	if (module && text.len)
-		copy_text(info, text, module->text, sizeof(module->text),
-			  "module's text is not terminated");
+		copy_text(info, text, module->text, sizeof(module->text));
 }
 
 static void parse_framebuffer(struct boot_info *info, struct span tag)
 {
 	struct boot_framebuffer *fb = &info->framebuffer;
 
-	if (tag.len < 24) {
-		fault(info, "framebuffer tag too short", tag.len);
-		return;
-	}
 	if (tag.data[21] == 0) /* indexed colours, which no driver here supports */
 		return;
 	fb->addr = get_u64(tag.data);
@@ -135,10 +123,6 @@ static void parse_framebuffer(struct boot_info *info, struct span tag)
 
 static void parse_rsdp(struct boot_info *info, struct span tag, u32 size)
 {
-	if (tag.len < size) {
-		fault(info, "RSDP copy too short", tag.len);
-		return;
-	}
 	memcpy(info->rsdp_copy, tag.data, size);
 	info->rsdp_copy_len = size;
 }
@@ -148,22 +132,18 @@ static void parse_rsdp(struct boot_info *info, struct span tag, u32 size)
  * version, and the entries, each of which is given to `add`. A remainder shorter than an entry is
  * reported.
  */
-static void parse_entries(struct boot_info *info, struct span tag, const char *too_short, u32 min,
+static void parse_entries(struct boot_info *info, struct span tag, u32 min,
 			  void (*add)(struct boot_info *info, const u8 *entry))
 {
-	u32 size;
+	const u32 size = get_u32(tag.data);
 
-	if (tag.len < 8) {
-		fault(info, too_short, tag.len);
-		return;
-	}
-	size = get_u32(tag.data);
 	if (size < min) {
-		fault(info, "memory map entry size too small", size);
+		boot_info_fault(info, "memory map entry size too small", size);
 		return;
 	}
 	if ((tag.len - 8) % size)
-		fault(info, "memory map ends within an entry, rest ignored", (tag.len - 8) % size);
+		boot_info_fault(info, "memory map ends within an entry, rest ignored",
+				(tag.len - 8) % size);
 	for (size_t at = 8; at + size <= tag.len; at += size)
 		add(info, tag.data + at);
 }
@@ -201,7 +181,7 @@ static void add_efi(struct boot_info *info, const u8 *e)
 	const u64 pages = get_u64(e + 24);
 
 	if (pages > ~0ULL >> PAGE_SHIFT)
-		fault(info, "EFI memory range with impossible number of pages", pages);
+		boot_info_fault(info, "EFI memory range with impossible number of pages", pages);
 	else
 		boot_info_add_range(info, get_u64(e + 8), pages << PAGE_SHIFT,
 				    kind_of_efi(get_u32(e)));
@@ -218,22 +198,24 @@ static void walk_tags(const u8 *block, size_t len, struct boot_info *info,
 		const struct span tag = {block + at + TAG_HEADER, size - TAG_HEADER};
 
 		if (size < TAG_HEADER || size > len - at) {
-			fault(info, "tag with impossible size, rest ignored", size);
+			boot_info_fault(info, "tag with impossible size, rest ignored", size);
 			return;
 		}
 		if (type == TAG_END)
 			return;
-		if (type == TAG_MODULE)
+		if (type < TAG_COUNT && tag.len < least[type])
+			boot_info_fault(info, "tag too short: type", type);
+		else if (type == TAG_MODULE)
 			parse_module(info, tag);
 		else if (type < TAG_COUNT && tags[type].data)
-			fault(info, "tag appears twice, the first counts: type", type);
+			boot_info_fault(info, "tag appears twice, the first counts: type", type);
 		else if (type < TAG_COUNT)
 			tags[type] = tag;
 		if (ALIGN_UP((u64)size, 8) > len - at)
 			break;
 		at += ALIGN_UP((u64)size, 8);
 	}
-	fault(info, "no end tag within size", len);
+	boot_info_fault(info, "no end tag within size", len);
 }
 
 static bool has_ram(const struct boot_info *info)
@@ -248,24 +230,20 @@ static bool has_ram(const struct boot_info *info)
 static void parse_memory(struct boot_info *info, const struct span tags[TAG_COUNT])
 {
 	if (tags[TAG_EFI_MEMORY_MAP].data)
-		parse_entries(info, tags[TAG_EFI_MEMORY_MAP], "EFI memory map tag too short",
-			      EFI_DESCRIPTOR_MIN, add_efi);
+		parse_entries(info, tags[TAG_EFI_MEMORY_MAP], EFI_DESCRIPTOR_MIN, add_efi);
 	if (!has_ram(info) && tags[TAG_MEMORY_MAP].data)
-		parse_entries(info, tags[TAG_MEMORY_MAP], "memory map tag too short",
-			      E820_ENTRY_MIN, add_e820);
+		parse_entries(info, tags[TAG_MEMORY_MAP], E820_ENTRY_MIN, add_e820);
 	if (!has_ram(info))
-		fault(info, "no memory map with RAM in it", info->ranges);
+		boot_info_fault(info, "no memory map with RAM in it", info->ranges);
 }
 
 static void parse_known(struct boot_info *info, const struct span tags[TAG_COUNT])
 {
 	if (tags[TAG_CMDLINE].data)
 		info->cmdline_len =
-			copy_text(info, tags[TAG_CMDLINE], info->cmdline, sizeof(info->cmdline),
-				  "command line is not terminated");
+			copy_text(info, tags[TAG_CMDLINE], info->cmdline, sizeof(info->cmdline));
 	if (tags[TAG_LOADER].data)
-		copy_text(info, tags[TAG_LOADER], info->loader, sizeof(info->loader),
-			  "loader's name is not terminated");
+		copy_text(info, tags[TAG_LOADER], info->loader, sizeof(info->loader));
 	if (tags[TAG_FRAMEBUFFER].data)
 		parse_framebuffer(info, tags[TAG_FRAMEBUFFER]);
 	if (tags[TAG_RSDP_NEW].data)
@@ -276,7 +254,7 @@ static void parse_known(struct boot_info *info, const struct span tags[TAG_COUNT
 	    tags[TAG_EFI_MEMORY_MAP].data)
 		info->firmware = FIRMWARE_UEFI;
 	if (tags[TAG_EFI_BOOT_SERVICES].data)
-		fault(info, "loader left EFI boot services running", 0);
+		boot_info_fault(info, "loader left EFI boot services running", 0);
 }
 
 int multiboot2_parse(const void *data, size_t len, struct boot_info *info)
@@ -287,12 +265,12 @@ int multiboot2_parse(const void *data, size_t len, struct boot_info *info)
 	info->protocol = BOOT_MULTIBOOT2;
 	info->firmware = FIRMWARE_BIOS;
 	if (len < INFO_HEADER + TAG_HEADER)
-		return fault(info, "information block too short", len);
+		return boot_info_fault(info, "information block too short", len);
 	total = get_u32(data);
 	if (total < INFO_HEADER + TAG_HEADER)
-		return fault(info, "information block claims impossible size", total);
+		return boot_info_fault(info, "information block claims impossible size", total);
 	if (total > len) {
-		fault(info, "information block claims more than there is", total);
+		boot_info_fault(info, "information block claims more than there is", total);
 		total = len;
 	}
 	walk_tags(data, total, info, tags);

@@ -54,13 +54,6 @@ static bool read_bytes(const struct reader *r, phys_t addr, void *dst, size_t le
 	return true;
 }
 
-/* Report a fault. Returns -EINVAL, for a parser that gives up. */
-static int fault(const struct reader *r, const char *what, u64 value)
-{
-	boot_info_fault(r->info, "PVH start info", what, value);
-	return -EINVAL;
-}
-
 /* Copy the text at `addr` (0: none) into buf, always terminated. Returns its length. */
 static size_t read_text(const struct reader *r, phys_t addr, char *buf, size_t size)
 {
@@ -74,13 +67,14 @@ static size_t read_text(const struct reader *r, phys_t addr, char *buf, size_t s
 		if (!c)
 			return i;
 		if (i == size - 1) {
-			fault(r, "a text is too long and was cut; it begins at", addr);
+			boot_info_fault(r->info, "a text is too long and was cut; it begins at",
+					addr);
 			return i;
 		}
 		buf[i] = c;
 		buf[i + 1] = '\0';
 	}
-	fault(r, "text runs out of reach", addr);
+	boot_info_fault(r->info, "text runs out of reach", addr);
 	return i;
 }
 
@@ -98,13 +92,13 @@ static void read_modules(const struct reader *r, const struct start_info *start)
 	u32 count = start->modules;
 
 	if (count > PVH_MODULES_MAX) {
-		fault(r, "impossible number of modules, cut", count);
+		boot_info_fault(r->info, "impossible number of modules, cut", count);
 		count = PVH_MODULES_MAX;
 	}
 	for (u32 i = 0; i < count; i++) {
 		if (!read_bytes(r, start->module_list + i * sizeof(module), &module,
 				sizeof(module))) {
-			fault(r, "module list is out of reach", start->module_list);
+			boot_info_fault(r->info, "module list is out of reach", start->module_list);
 			return;
 		}
 		add_module(r, &module);
@@ -117,14 +111,15 @@ static void read_memory_map(const struct reader *r, const struct start_info *sta
 	u32 count = start->memory_map_entries;
 
 	if (count == 0 || start->memory_map == 0)
-		fault(r, "no memory map", start->memory_map);
+		boot_info_fault(r->info, "no memory map", start->memory_map);
 	if (count > PVH_RANGES_MAX) {
-		fault(r, "impossible number of memory ranges, cut", count);
+		boot_info_fault(r->info, "impossible number of memory ranges, cut", count);
 		count = PVH_RANGES_MAX;
 	}
 	for (u32 i = 0; i < count; i++) {
 		if (!read_bytes(r, start->memory_map + i * sizeof(range), &range, sizeof(range))) {
-			fault(r, "memory map is out of reach after this many ranges", i);
+			boot_info_fault(r->info,
+					"memory map is out of reach after this many ranges", i);
 			return;
 		}
 		boot_info_add_range(r->info, range.addr, range.size, mem_kind_of_e820(range.type));
@@ -140,17 +135,18 @@ int pvh_parse(phys_t start_info, pvh_map_fn map, void *ctx, struct boot_info *in
 	info->firmware = FIRMWARE_NONE;
 	memcpy(info->loader, "PVH", sizeof("PVH"));
 	if (!read_bytes(&r, start_info, &start, START_INFO_V0_SIZE))
-		return fault(&r, "block is out of reach", start_info);
+		return boot_info_fault(info, "block is out of reach", start_info);
 	if (start.magic != PVH_MAGIC)
-		return fault(&r, "wrong magic", start.magic);
+		return boot_info_fault(info, "wrong magic", start.magic);
 	if (start.version >= 1 && !read_bytes(&r, start_info, &start, sizeof(start)))
-		return fault(&r, "version 1 block is truncated", start_info);
+		return boot_info_fault(info, "version 1 block is truncated", start_info);
 	info->cmdline_len = read_text(&r, start.cmdline, info->cmdline, sizeof(info->cmdline));
 	info->rsdp = start.rsdp;
 	if (start.version == 0)
-		fault(&r,
-		      "version 0 carries no memory map; use a loader with version 1 or multiboot2",
-		      start.version);
+		boot_info_fault(info,
+				"version 0 carries no memory map; use a loader with version 1 or "
+				"multiboot2",
+				start.version);
 	else
 		read_memory_map(&r, &start);
 	read_modules(&r, &start);
