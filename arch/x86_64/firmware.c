@@ -51,10 +51,9 @@ static void read_cpus(void)
 		cpu_descs[0].apic_id = apic_id();
 		return;
 	}
-	list = acpi_machine_cpus(madt, &count, &info);
-	apic_nmi_pin = info.nmi_lint;
 	pic_mask_all();
-	acpi_madt_io_apics(madt, io_apic_add);
+	list = acpi_machine_cpus(madt, &count, &info, io_apic_add);
+	apic_nmi_pin = info.nmi_lint;
 	apic_choose_mode(count ? list[count - 1].apic_id : 0, opted_out);
 	apic_init_cpu();
 	/* CPU numbers are dense. The boot CPU is number 0 whether or not the table lists it. */

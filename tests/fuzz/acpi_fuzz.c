@@ -68,8 +68,11 @@ static void fuzz_madt(const struct acpi_table *table)
 	const size_t max = acpi_entries_max(table);
 	struct cpu_desc *cpus = malloc(max * sizeof(*cpus) + 1);
 	struct acpi_madt info;
-	size_t n = acpi_madt_parse(table, cpus, max, &info);
+	size_t n;
 
+	io_apics = 0;
+	n = acpi_madt_parse(table, cpus, max, &info, count_io_apic);
+	require(io_apics <= max);
 	require(n <= max);
 	for (size_t i = 1; i < n; i++)
 		require(cpus[i - 1].apic_id < cpus[i].apic_id);
@@ -80,9 +83,6 @@ static void fuzz_madt(const struct acpi_table *table)
 		require(cpu_list_boot_first(cpus, n, last) == n && cpus[0].apic_id == last);
 	}
 	require(info.nmi_lint >= -1 && info.nmi_lint <= 1);
-	io_apics = 0;
-	acpi_madt_io_apics(table, count_io_apic);
-	require(io_apics <= max);
 	free(cpus);
 }
 
@@ -98,13 +98,13 @@ static void fuzz_srat(const struct acpi_table *table)
 		require(srat.mem_count + srat.cpu_count <= max);
 		require(srat.nodes >= 1 && srat.nodes <= srat.mem_count + srat.cpu_count);
 		for (size_t i = 0; i < srat.mem_count; i++)
-			require(srat.domain[srat.mem[i].node] == srat.mem[i].domain &&
+			require(srat.domain[acpi_srat_node(&srat, srat.mem[i].domain)] ==
+					srat.mem[i].domain &&
 				srat.mem[i].start < srat.mem[i].end);
 		for (size_t i = 0; i < srat.cpu_count; i++) {
 			node_t node = acpi_srat_cpu_node(&srat, srat.cpu[i].apic_id);
 
-			require(node == srat.cpu[i].node &&
-				srat.domain[node] == srat.cpu[i].domain);
+			require(srat.domain[node] == srat.cpu[i].domain);
 		}
 	}
 	free(srat.mem);

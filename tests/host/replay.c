@@ -99,7 +99,7 @@ static void read_cpus(void)
 		one_cpu();
 		return;
 	}
-	list = acpi_machine_cpus(&madt, &cpus_described, &info);
+	list = acpi_machine_cpus(&madt, &cpus_described, &info, NULL);
 	if (!replay_boot_apic_id(&text, &boot))
 		boot = cpus_described ? list[0].apic_id : 0;
 	cpus_described = cpu_list_boot_first(list, cpus_described, boot);

@@ -67,8 +67,8 @@ TEST(acpi_srat, domains_become_dense_nodes)
 	EXPECT_EQ(srat.mem_count, 2);
 	EXPECT_EQ(srat.mem[0].start, 0);
 	EXPECT_EQ(srat.mem[0].end, GIB(3));
-	EXPECT_EQ(srat.mem[0].node, 0);
-	EXPECT_EQ(srat.mem[1].node, 1);
+	EXPECT_EQ(acpi_srat_node(&srat, srat.mem[0].domain), 0);
+	EXPECT_EQ(acpi_srat_node(&srat, srat.mem[1].domain), 1);
 	EXPECT_EQ(srat.domain[2], 0x10203);
 	EXPECT_EQ(acpi_srat_cpu_node(&srat, 0), 0);
 	EXPECT_EQ(acpi_srat_cpu_node(&srat, 1), 2);

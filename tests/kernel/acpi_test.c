@@ -36,7 +36,7 @@ static size_t parse_madt(struct acpi_madt *info)
 
 	build_finish();
 	table = build_view(build.len);
-	return acpi_madt_parse(&table, cpus, acpi_entries_max(&table), info);
+	return acpi_madt_parse(&table, cpus, acpi_entries_max(&table), info, NULL);
 }
 
 /* ---- RSDP ---- */
@@ -199,7 +199,7 @@ TEST(acpi_madt, other_entries_are_understood)
 	EXPECT_EQ(info.nmi_lint, 1);
 	table = build_view(build.len);
 	io_apics = 0;
-	acpi_madt_io_apics(&table, see_io_apic);
+	acpi_madt_parse(&table, cpus, acpi_entries_max(&table), &info, see_io_apic);
 	EXPECT_EQ(io_apics, 1);
 
 	/* CPU 3 differs from the others. */
@@ -219,7 +219,7 @@ TEST(acpi_madt, cut_at_every_length)
 	build_finish();
 	for (size_t len = 0; len <= build.len; len++) {
 		struct acpi_table table = build_view(len);
-		size_t n = acpi_madt_parse(&table, cpus, acpi_entries_max(&table), &info);
+		size_t n = acpi_madt_parse(&table, cpus, acpi_entries_max(&table), &info, NULL);
 
 		EXPECT_EQ(n, (len >= 52) + (len >= 68) + (len >= 76));
 	}

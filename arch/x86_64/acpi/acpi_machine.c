@@ -21,13 +21,13 @@ static struct acpi_srat srat;
 static struct acpi_slit slit;
 
 struct cpu_desc *acpi_machine_cpus(const struct acpi_table *madt, size_t *count,
-				   struct acpi_madt *info)
+				   struct acpi_madt *info, io_apic_fn *add_io_apic)
 {
 	const size_t max = acpi_entries_max(madt);
 	struct cpu_desc *list =
 		memblock_alloc_or_die((max + 1) * sizeof(*list), NODE_NONE, "the list of CPUs");
 
-	*count = acpi_madt_parse(madt, list, max, info);
+	*count = acpi_madt_parse(madt, list, max, info, add_io_apic);
 	pr_info("ACPI: MADT lists %zu CPUs to start (%zu entries disabled, %zu ignored)", *count,
 		info->disabled, info->ignored);
 	return list;
@@ -56,7 +56,8 @@ static void assign_nodes(void)
 		cpu_descs[cpu].node = acpi_srat_cpu_node(&srat, cpu_descs[cpu].apic_id);
 	for (size_t i = 0; i < srat.mem_count; i++)
 		memblock_list_set_node(&memblock_memory, ALIGN_DOWN(srat.mem[i].start, PAGE_SIZE),
-				       ALIGN_DOWN(srat.mem[i].end, PAGE_SIZE), srat.mem[i].node);
+				       ALIGN_DOWN(srat.mem[i].end, PAGE_SIZE),
+				       acpi_srat_node(&srat, srat.mem[i].domain));
 }
 
 void acpi_machine_nodes(const struct acpi_table *srat_table, const struct acpi_table *slit_table)

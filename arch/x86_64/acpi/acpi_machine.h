@@ -15,9 +15,12 @@
 /* CPUs by dense index; there are cpu_count of them, and 0 is the boot CPU. */
 extern struct cpu_desc *cpu_descs;
 
-/* The enabled CPUs, sorted by APIC ID, with room for one more. *count gets their number. */
+/*
+ * The enabled CPUs, sorted by APIC ID, with room for one more. *count gets their number. I/O APICs:
+ * acpi_madt.h.
+ */
 struct cpu_desc *acpi_machine_cpus(const struct acpi_table *madt, size_t *count,
-				   struct acpi_madt *info);
+				   struct acpi_madt *info, io_apic_fn *add_io_apic);
 
 /*
  * Set node_count, the node of each of the first cpu_count CPUs of cpu_descs, and the nodes of RAM.

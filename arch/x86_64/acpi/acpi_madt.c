@@ -60,18 +60,13 @@ struct madt_x2apic_nmi {
 	u8 lint, reserved[3];
 } __packed;
 
-static struct acpi_walk madt_entries(const struct acpi_table *madt)
-{
-	static const u8 sizes[] = {
-		[MADT_LOCAL_APIC] = sizeof(struct madt_local_apic),
-		[MADT_IO_APIC] = sizeof(struct madt_io_apic),
-		[MADT_NMI] = sizeof(struct madt_nmi),
-		[MADT_X2APIC] = sizeof(struct madt_x2apic),
-		[MADT_X2APIC_NMI] = sizeof(struct madt_x2apic_nmi),
-	};
-
-	return (struct acpi_walk){madt, MADT_ENTRIES, sizes, ARRAY_LEN(sizes), false};
-}
+static const u8 sizes[] = {
+	[MADT_LOCAL_APIC] = sizeof(struct madt_local_apic),
+	[MADT_IO_APIC] = sizeof(struct madt_io_apic),
+	[MADT_NMI] = sizeof(struct madt_nmi),
+	[MADT_X2APIC] = sizeof(struct madt_x2apic),
+	[MADT_X2APIC_NMI] = sizeof(struct madt_x2apic_nmi),
+};
 
 /* Set *apic_id to the CPU of an entry that is enabled and valid; else false. */
 static bool entry_cpu(const u8 *entry, u32 *apic_id, struct acpi_madt *out)
@@ -130,9 +125,9 @@ static size_t drop_duplicates(struct cpu_desc *cpus, size_t count)
 }
 
 size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, size_t max,
-		       struct acpi_madt *out)
+		       struct acpi_madt *out, io_apic_fn *add_io_apic)
 {
-	struct acpi_walk walk = madt_entries(madt);
+	struct acpi_walk walk = {madt, MADT_ENTRIES, sizes, ARRAY_LEN(sizes)};
 	size_t count = 0, kept;
 	bool nmi_seen = false;
 	const u8 *entry;
@@ -140,31 +135,18 @@ size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, siz
 
 	*out = (struct acpi_madt){.nmi_lint = -1};
 	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk)) {
+		const struct madt_io_apic *io = (const void *)entry;
+
 		note_nmi(entry, out, &nmi_seen);
+		if (entry[0] == MADT_IO_APIC && add_io_apic)
+			add_io_apic(io->phys, io->gsi_base);
 		if (entry_cpu(entry, &apic_id, out) && count < max)
 			cpus[count++] = (struct cpu_desc){.apic_id = apic_id, .enabled = true};
 	}
-	if (walk.bad)
-		pr_warn("ACPI: MADT entry at byte %zu states the impossible length %u, the rest is "
-			"not read",
-			walk.at, madt->data[walk.at + 1]);
 	acpi_sort(&(struct acpi_order){cpus, sizeof(*cpus), apic_id_key}, count);
 	kept = drop_duplicates(cpus, count);
 	out->ignored += count - kept;
 	return kept;
-}
-
-void acpi_madt_io_apics(const struct acpi_table *madt, void (*add)(phys_t phys, u32 gsi_base))
-{
-	struct acpi_walk walk = madt_entries(madt);
-	const u8 *entry;
-
-	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk)) {
-		const struct madt_io_apic *io = (const void *)entry;
-
-		if (entry[0] == MADT_IO_APIC)
-			add(io->phys, io->gsi_base);
-	}
 }
 
 size_t cpu_list_boot_first(struct cpu_desc *cpus, size_t count, u32 boot_apic_id)

@@ -4,14 +4,11 @@
 #include "arch/x86_64/acpi/acpi_tables.h"
 
 /*
- * Fill `cpus` with the enabled CPUs, one entry per APIC ID, sorted by APIC ID, at most `max`.
- * Returns their number.
+ * Fill `cpus` with the enabled CPUs, one entry per APIC ID, sorted by APIC ID, at most `max`, and
+ * call add_io_apic(), if it is not NULL, for each I/O APIC. Returns the number of CPUs.
  */
 size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, size_t max,
-		       struct acpi_madt *out);
-
-/* Call add() for each I/O APIC. */
-void acpi_madt_io_apics(const struct acpi_table *madt, void (*add)(phys_t phys, u32 gsi_base));
+		       struct acpi_madt *out, io_apic_fn *add_io_apic);
 
 /*
  * Make the CPU with this APIC ID number 0; the others keep their order. If the table did not list

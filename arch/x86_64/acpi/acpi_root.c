@@ -117,9 +117,12 @@ const u8 *acpi_walk_next(struct acpi_walk *walk)
 		const u8 *entry = table->data + walk->at;
 		const u8 size = entry[0] < walk->types ? walk->sizes[entry[0]] : 0;
 
-		walk->bad = entry[1] < 2 || entry[1] > table->len - walk->at;
-		if (walk->bad)
+		if (entry[1] < 2 || entry[1] > table->len - walk->at) {
+			pr_warn("ACPI: %.4s entry at byte %zu states the impossible length %u, the "
+				"rest is not read",
+				(const char *)table->data, walk->at, entry[1]);
 			return NULL;
+		}
 		walk->at += entry[1];
 		if (size && entry[1] >= size)
 			return entry;

@@ -31,7 +31,7 @@ static inline size_t acpi_entries_max(const struct acpi_table *table)
 
 /*
  * Next entry (type, length, ...) of a type that is read and long enough for it; NULL at the end, or
- * at an impossible length (walk->bad).
+ * at an impossible length, which is logged.
  */
 const u8 *acpi_walk_next(struct acpi_walk *walk);
 

@@ -43,14 +43,9 @@ struct srat_x2apic {
 	u32 domain, apic_id, flags, clock_domain, reserved2;
 } __packed;
 
-static struct acpi_walk srat_entries(const struct acpi_table *srat)
-{
-	static const u8 sizes[] = {[SRAT_CPU] = sizeof(struct srat_cpu),
-				   [SRAT_MEMORY] = sizeof(struct srat_memory),
-				   [SRAT_X2APIC] = sizeof(struct srat_x2apic)};
-
-	return (struct acpi_walk){srat, SRAT_ENTRIES, sizes, ARRAY_LEN(sizes), false};
-}
+static const u8 sizes[] = {[SRAT_CPU] = sizeof(struct srat_cpu),
+			   [SRAT_MEMORY] = sizeof(struct srat_memory),
+			   [SRAT_X2APIC] = sizeof(struct srat_x2apic)};
 
 /* Before revision 2 domains had 8 bits, and the other bits were reserved. */
 static u32 domain_of(const struct acpi_table *table, u32 domain)
@@ -90,7 +85,6 @@ static void add_cpu(const struct acpi_table *table, const u8 *entry, struct acpi
 		flags = x2apic->flags;
 	}
 	cpu.domain = domain_of(table, cpu.domain);
-	cpu.node = 0;
 	if (flags & SRAT_ENABLED)
 		srat->cpu[srat->cpu_count++] = cpu;
 }
@@ -142,7 +136,7 @@ static bool cpus_contradict(const struct acpi_srat *srat)
 	return false;
 }
 
-static node_t node_of_domain(const struct acpi_srat *srat, u32 domain)
+node_t acpi_srat_node(const struct acpi_srat *srat, u32 domain)
 {
 	return (node_t)acpi_search(&(struct acpi_order){srat->domain, sizeof(u32), domain_key},
 				   srat->nodes, domain);
@@ -161,16 +155,11 @@ static void number_domains(struct acpi_srat *srat)
 	for (size_t i = 0; i < n; i++)
 		if (i == 0 || srat->domain[i] != srat->domain[srat->nodes - 1])
 			srat->domain[srat->nodes++] = srat->domain[i];
-
-	for (size_t i = 0; i < srat->mem_count; i++)
-		srat->mem[i].node = node_of_domain(srat, srat->mem[i].domain);
-	for (size_t i = 0; i < srat->cpu_count; i++)
-		srat->cpu[i].node = node_of_domain(srat, srat->cpu[i].domain);
 }
 
 int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat)
 {
-	struct acpi_walk walk = srat_entries(table);
+	struct acpi_walk walk = {table, SRAT_ENTRIES, sizes, ARRAY_LEN(sizes)};
 	const u8 *entry;
 
 	srat->mem_count = srat->cpu_count = 0;
@@ -181,10 +170,6 @@ int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat)
 		else
 			add_cpu(table, entry, srat);
 	}
-	if (walk.bad)
-		pr_warn("ACPI: SRAT entry at byte %zu states the impossible length %u, the rest is "
-			"not read",
-			walk.at, table->data[walk.at + 1]);
 	acpi_sort(&(struct acpi_order){srat->mem, sizeof(*srat->mem), mem_key}, srat->mem_count);
 	acpi_sort(&(struct acpi_order){srat->cpu, sizeof(*srat->cpu), cpu_key}, srat->cpu_count);
 	if (memory_contradicts(srat) || cpus_contradict(srat))
@@ -198,7 +183,9 @@ node_t acpi_srat_cpu_node(const struct acpi_srat *srat, u32 apic_id)
 	const size_t i = acpi_search(&(struct acpi_order){srat->cpu, sizeof(*srat->cpu), cpu_key},
 				     srat->cpu_count, apic_id);
 
-	return i < srat->cpu_count && srat->cpu[i].apic_id == apic_id ? srat->cpu[i].node : 0;
+	return i < srat->cpu_count && srat->cpu[i].apic_id == apic_id
+		       ? acpi_srat_node(srat, srat->cpu[i].domain)
+		       : 0;
 }
 
 static bool slit_row_sane(const struct acpi_slit *slit, u64 row)

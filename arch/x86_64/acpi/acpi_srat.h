@@ -11,6 +11,9 @@
  */
 int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat);
 
+/* Node of a proximity domain that the table names. */
+node_t acpi_srat_node(const struct acpi_srat *srat, u32 domain);
+
 /* Node of a CPU; node 0 if the table does not list it. */
 node_t acpi_srat_cpu_node(const struct acpi_srat *srat, u32 apic_id);
 

@@ -54,7 +54,6 @@ struct acpi_walk {
 	size_t at;
 	const u8 *sizes; /* bytes of an entry of each type that are read; 0: it is passed over */
 	size_t types;
-	bool bad; /* the walk has ended at an entry of an impossible length, at byte `at` */
 };
 
 /* Records of any kind, in rising order of a key. */
@@ -81,17 +80,18 @@ struct acpi_madt {
 	int nmi_lint;    /* local pin that delivers NMIs on every CPU (types 4 and 10), or -1 */
 };
 
+/* Takes the address of an I/O APIC's registers and the number of its first line. */
+typedef void io_apic_fn(phys_t phys, u32 gsi_base);
+
 /* ---- SRAT, SLIT: acpi_srat.c ---- */
 
 struct acpi_mem_affinity {
 	phys_t start, end;
 	u32 domain;
-	node_t node;
 };
 
 struct acpi_cpu_affinity {
 	u32 apic_id, domain;
-	node_t node;
 };
 
 /*
