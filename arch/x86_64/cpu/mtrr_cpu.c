@@ -13,6 +13,7 @@
  */
 #include "arch/x86_64/cpu/mtrr_cpu.h"
 
+#include <arch/atomic.h>
 #include <arch/percpu.h>
 #include <arch/tlb.h>
 
@@ -34,14 +35,14 @@ enum {
 	CAP_VARIABLE = 0xff,
 	CAP_FIXED = 1 << 8,
 	MTRRS_ON = 1 << 11,
-	SYSCFG_TOP_MEM2 = 1 << 21 | 1 << 22,
-	DIFFERENT_NAMED_MAX = 8
+	SYSCFG_TOP_MEM2 = 1 << 21 | 1 << 22
 };
 
 static const u32 fixed_mtrrs[MTRR_FIXED] = {0x250, 0x258, 0x259, 0x268, 0x269, 0x26a,
 					    0x26b, 0x26c, 0x26d, 0x26e, 0x26f};
 
-static struct mtrrs first; /* the boot CPU's, before others start */
+struct mtrrs mtrrs_boot;
+static u32 differed, were_off; /* CPUs whose MTRRs were written; atomic until all have started */
 
 static phys_t read_top_mem2(void)
 {
@@ -100,48 +101,33 @@ static void mtrrs_write(const struct mtrrs *m, const struct mtrrs *old)
 	tlb_flush_local_all();
 }
 
-static enum mtrrs_found settle(void)
+void mtrrs_settle(void)
 {
 	struct mtrrs own;
 	bool were_on;
 
 	mtrrs_read(&own);
-	if (memcmp(&own, &first, sizeof(own)) == 0)
-		return MTRRS_SAME;
+	if (cpu_features.hypervisor || memcmp(&own, &mtrrs_boot, sizeof(own)) == 0)
+		return;
 	were_on = own.def_type & MTRRS_ON;
-	if (!cpu_features.hypervisor) {
-		mtrrs_write(&first, &own);
-		mtrrs_read(&own);
-		if (memcmp(&own, &first, sizeof(own)) != 0)
-			return MTRRS_DIFFER;
-	}
-	return were_on ? MTRRS_DIFFERED : MTRRS_WERE_OFF;
-}
-
-void mtrrs_settle(void)
-{
-	if (this_cpu()->id == 0)
-		mtrrs_read(&first);
-	else
-		this_cpu()->arch.mtrrs = (u8)settle();
+	mtrrs_write(&mtrrs_boot, &own);
+	mtrrs_read(&own);
+	this_cpu()->arch.mtrrs_differ = memcmp(&own, &mtrrs_boot, sizeof(own)) != 0;
+	atomic_fetch_add(were_on ? &differed : &were_off, 1);
 }
 
 void mtrrs_report(void)
 {
-	static const char *const words[] = {
-		[MTRRS_DIFFER] = "keeps other memory types (MTRRs), results may be wrong",
-		[MTRRS_DIFFERED] = "had other memory types (MTRRs) and got those of CPU 0",
-	};
-	cpu_t cpu, named = 0, off = 0;
+	cpu_t cpu;
 
-	cpumask_foreach(cpu, &cpus_online) {
-		const u8 found = cpu_data(cpu)->arch.mtrrs;
-
-		off += found == MTRRS_WERE_OFF;
-		if (words[found] && named++ < DIFFERENT_NAMED_MAX)
-			printk(cpu_features.hypervisor ? LOG_DEBUG : LOG_WARN,
-			       "CPU %u %s: firmware's error", cpu, words[found]);
-	}
-	if (off > 0 && !cpu_features.hypervisor)
-		pr_info("%u CPUs had no memory types (MTRRs off) and got those of CPU 0", off);
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu_data(cpu)->arch.mtrrs_differ)
+			pr_warn("CPU %u keeps other memory types (MTRRs), results may be wrong: "
+				"firmware's error",
+				cpu);
+	if (differed > 0)
+		pr_warn("%u CPUs had other memory types (MTRRs) than CPU 0: firmware's error",
+			differed);
+	if (were_off > 0)
+		pr_info("%u CPUs had no memory types (MTRRs off) and got those of CPU 0", were_off);
 }

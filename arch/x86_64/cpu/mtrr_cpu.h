@@ -6,11 +6,17 @@
 /* This CPU's MTRRs. False, with none in use, if it lacks them. */
 bool mtrrs_read(struct mtrrs *m);
 
+/* The boot CPU's, which arch_reserve_memory() reads before other CPUs start. */
+extern struct mtrrs mtrrs_boot;
+
 /*
- * Compare this CPU's MTRRs with those of the boot CPU, which calls first, and take those over where
- * they differ. On the CPU itself with interrupts off, once its traps are set up.
+ * Compare this CPU's MTRRs with those of the boot CPU, and take those over where they differ. On
+ * the CPU itself with interrupts off, once its traps are set up.
  */
 void mtrrs_settle(void);
 
-/* Name CPUs whose MTRRs differed from the boot CPU's. Boot CPU, when all CPUs are started. */
+/*
+ * Count the CPUs whose MTRRs differed from the boot CPU's, and name those that could not take them
+ * over. Boot CPU, when all CPUs are started.
+ */
 void mtrrs_report(void);

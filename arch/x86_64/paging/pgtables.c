@@ -86,13 +86,11 @@ void arch_page_tables_load(void)
  */
 void arch_reserve_memory(void)
 {
-	struct mtrrs mtrrs;
-
 	memblock_reserve((phys_t)(virt_t)__image_phys_start, image_phys(__image_end), OWNER_IMAGE);
 	memblock_reserve(0, MIB(1), OWNER_FIRMWARE);
 	console_screen_reserve();
-	if (mtrrs_read(&mtrrs))
-		mtrr_drop_uncached(&mtrrs, &memblock_memory, &memblock_reserved);
+	if (mtrrs_read(&mtrrs_boot))
+		mtrr_drop_uncached(&mtrrs_boot, &memblock_memory, &memblock_reserved);
 }
 
 bool arch_image_range(phys_t *start, phys_t *end_readonly)

@@ -235,7 +235,6 @@ static void start_all(void)
 void arch_cpus_start(void)
 {
 	ipi_init();
-	mtrrs_settle();
 	cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
 	if (cpu_count > 1)
 		prepare_tables();

@@ -8,16 +8,13 @@
 struct cpu_tables;
 struct trap_frame;
 
-/* MTRRs of a CPU that starts, beside CPU 0's; only MTRRS_DIFFER stays so (cpu/mtrr_cpu.c). */
-enum mtrrs_found { MTRRS_SAME, MTRRS_WERE_OFF, MTRRS_DIFFERED, MTRRS_DIFFER };
-
 struct arch_percpu {
 	u32 apic_id;
 	void *stack_top; /* of the normal stack */
 	struct cpu_tables
 		*tables; /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
 	struct timer timer[TIMER_OWNERS];
-	u8 mtrrs; /* enum mtrrs_found */
+	bool mtrrs_differ; /* from those of CPU 0, for good: cpu/mtrr_cpu.c */
 	/* innermost exception or NMI being handled, for panics; NULL if none */
 	struct trap_frame *trap;
 	u32 stopped; /* stopped for good by a panic's NMI */
