@@ -18,28 +18,14 @@ enum { INSN_RET = 0xc3 };
 
 bool attempt_write(virt_t at, u8 value)
 {
-	u32 faulted = 1;
-
-	__asm__ volatile("1: movb %[value], (%[at])\n"
-			 "   xor %[faulted], %[faulted]\n"
-			 "2:\n" EXTABLE(1b, 2b)
-			 : [faulted] "+r"(faulted)
-			 : [at] "r"(at), [value] "q"(value)
-			 : "cc", "memory");
-	return !faulted;
+	return MAY_FAULT("movb %[value], (%[at])", [at] "+r"(at), [value] "+q"(value));
 }
 
 bool attempt_read(virt_t at)
 {
-	u32 faulted = 1, loaded;
+	u32 loaded = 0;
 
-	__asm__ volatile("1: movb (%[at]), %b[loaded]\n"
-			 "   xor %[faulted], %[faulted]\n"
-			 "2:\n" EXTABLE(1b, 2b)
-			 : [faulted] "+r"(faulted), [loaded] "=&q"(loaded)
-			 : [at] "r"(at)
-			 : "cc", "memory");
-	return !faulted;
+	return MAY_FAULT("movb (%[at]), %b[loaded]", [at] "+r"(at), [loaded] "+q"(loaded));
 }
 
 bool attempt_call(virt_t at)

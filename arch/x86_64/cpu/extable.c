@@ -47,42 +47,22 @@ bool extable_fixup(struct trap_frame *frame)
 
 bool peek_u64(const void *addr, u64 *value)
 {
-	u64 loaded = 0;
-	u32 faulted = 1;
-
-	__asm__ volatile("1: mov %[from], %[loaded]\n"
-			 "   xor %[faulted], %[faulted]\n"
-			 "2:\n" EXTABLE(1b, 2b)
-			 : [loaded] "+r"(loaded), [faulted] "+r"(faulted)
-			 : [from] "m"(*(const u64 *)addr)
-			 : "cc", "memory");
-	*value = loaded;
-	return !faulted;
+	*value = 0;
+	return MAY_FAULT("mov (%[from]), %[loaded]", [loaded] "+r"(*value), [from] "+r"(addr));
 }
 
 bool rdmsr_safe(u32 msr, u64 *value)
 {
-	u32 low = 0, high = 0, faulted = 1;
+	u32 low = 0, high = 0;
+	const bool there = MAY_FAULT("rdmsr", "+c"(msr), "+a"(low), "+d"(high));
 
-	__asm__ volatile("1: rdmsr\n"
-			 "   xor %[faulted], %[faulted]\n"
-			 "2:\n" EXTABLE(1b, 2b)
-			 : "+a"(low), "+d"(high), [faulted] "+r"(faulted)
-			 : "c"(msr)
-			 : "cc", "memory");
 	*value = (u64)high << 32 | low;
-	return !faulted;
+	return there;
 }
 
 bool wrmsr_safe(u32 msr, u64 value)
 {
-	u32 faulted = 1;
+	u32 low = (u32)value, high = (u32)(value >> 32);
 
-	__asm__ volatile("1: wrmsr\n"
-			 "   xor %[faulted], %[faulted]\n"
-			 "2:\n" EXTABLE(1b, 2b)
-			 : [faulted] "+r"(faulted)
-			 : "c"(msr), "a"((u32)value), "d"((u32)(value >> 32))
-			 : "cc", "memory");
-	return !faulted;
+	return MAY_FAULT("wrmsr", "+c"(msr), "+a"(low), "+d"(high));
 }

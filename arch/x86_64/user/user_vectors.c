@@ -94,21 +94,13 @@ void user_vectors_save(void *area)
 }
 
 /* By XRSTOR or FXRSTOR, which looks at no other register. False if it faulted. */
-#define RESTORE(insn, from)                                                                        \
-	({                                                                                         \
-		u32 _faulted = 1;                                                                  \
-		__asm__ volatile("1: " insn " (%[area])\n"                                         \
-				 "   xor %[faulted], %[faulted]\n"                                 \
-				 "2:\n" EXTABLE(1b, 2b)                                            \
-				 : [faulted] "+r"(_faulted)                                        \
-				 : [area] "r"(from), "a"(~0u), "d"(~0u)                            \
-				 : "cc", "memory");                                                \
-		!_faulted;                                                                         \
-	})
-
 static bool restore(const struct vectors *from)
 {
-	return cpu_features.xsave ? RESTORE("xrstor64", from) : RESTORE("fxrstor64", from);
+	u32 low = ~0u, high = ~0u;
+
+	return cpu_features.xsave
+		       ? MAY_FAULT("xrstor64 (%[from])", [from] "+r"(from), "+a"(low), "+d"(high))
+		       : MAY_FAULT("fxrstor64 (%[from])", [from] "+r"(from));
 }
 
 static bool header_is_possible(const struct vectors *from)
