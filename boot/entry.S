@@ -67,7 +67,7 @@ header_end:
 
 	.section .boot.text, "ax", @progbits
 	.code32
-	.globl multiboot2_entry, pvh_entry
+	.globl multiboot2_entry, pvh_entry, enter_long_mode, boot_gdt
 multiboot2_entry:
 	mov $PROTOCOL_MULTIBOOT2, %edi
 	mov %eax, %esi
@@ -115,13 +115,19 @@ entry32:
 	test $CPUID_NX, %eax
 	jz refuse
 1:
+	mov $PHYS(boot_pgd), %ecx
+	mov $PHYS(entry64), %ebx
 
-	mov $0x00000011, %eax /* paging off (it should be), so that CR4 may be written */
+/*
+ * The way of every CPU (trampoline.S) to the kernel. ECX: page tables; EBX: physical address of the
+ * 64-bit code. Keeps EDI, ESI and EBP.
+ */
+enter_long_mode:
+	mov $CR0_PROTECTED, %eax /* so that CR4 may be written */
 	mov %eax, %cr0
 	mov $CR4_VALUE, %eax
 	mov %eax, %cr4
-	mov $PHYS(boot_pgd), %eax
-	mov %eax, %cr3
+	mov %ecx, %cr3
 	mov $MSR_EFER, %ecx
 	mov $EFER_VALUE, %eax
 	xor %edx, %edx
@@ -130,7 +136,7 @@ entry32:
 	mov %eax, %cr0
 
 	lgdt boot_gdt_pointer
-	ljmp $0x08, $entry64_low
+	ljmp $BOOT_CODE64, $long_mode
 
 /*
  * The set-up of firmware can hide NX on Intel's CPUs ("Execute Disable Bit": Intel SDM vol. 4,
@@ -158,19 +164,21 @@ boot_gdt: /* accessed bits preset, because the table is read-only later */
 	.quad 0
 	.quad 0x00af9b000000ffff /* code, 64-bit */
 	.quad 0x00cf93000000ffff /* data */
+	.quad 0x00cf9b000000ffff /* code, 32-bit */
 boot_gdt_pointer:
-	.short boot_gdt_pointer - boot_gdt - 1
+	.short BOOT_GDT_SIZE - 1
 	.quad boot_gdt
 
 	.code64
-entry64_low:
-	movabs $entry64, %rax
+long_mode:
+	mov %ebx, %ebx /* upper halves are undefined after the mode switch */
+	lea IMAGE_BASE(%rbx), %rax
 	jmp *%rax
 
 	.text
 	.code64
 entry64:
-	mov $0x10, %eax
+	mov $BOOT_DATA, %eax
 	mov %eax, %ds
 	mov %eax, %es
 	mov %eax, %ss
@@ -191,7 +199,7 @@ entry64:
 	mov $MSR_GS_BASE, %ecx
 	wrmsr
 
-	mov %edi, %edi /* upper halves are undefined after the mode switch */
+	mov %edi, %edi
 	mov %esi, %esi
 	mov %ebp, %edx
 	xor %ebp, %ebp /* end of the frame chain */

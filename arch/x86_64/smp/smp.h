@@ -27,6 +27,7 @@ extern u8 *ap_stages;
 extern u32 *ap_ids;
 extern void **ap_stacks;
 extern cpu_t ap_count;
+extern u32 ap_root;                    /* start-up page tables, below 4 GiB: smp_page.c */
 extern u32 ap_x2apic;                  /* 1: switch to x2APIC mode before reading the ID */
 extern volatile void __iomem *ap_apic; /* registers in xAPIC mode */
 

@@ -1,7 +1,7 @@
 /*
  * The first page and page tables of an AP: a page to begin in and page tables to run on.
  *
- * The page has code and data (trampoline.h). It comes from conventional memory below 1 MiB, because
+ * The page has the first code of an AP (trampoline.S). It comes from conventional memory below 1 MiB, because
  * a start-up message carries 8 bits of page number. Page 0 (the BIOS's), the EBDA (which the map
  * excludes from RAM, checked again here) and everything from 0xA0000 are not used. The page is
  * filled with INT3 before the code is copied, so that a stray jump traps.
@@ -10,7 +10,7 @@
  * rounds (kernel/core/shootdown.h). The boot tables alone are not enough, as they do not map stacks
  * and memory above 4 GiB. The start-up root is therefore made of both:
  *
- *	0x0000000000000000   boot tables' identity map: the trampoline
+ *	0x0000000000000000   boot tables' identity map: the entry code
  *	direct map, stacks,  the kernel's own lower tables, which are never freed or replaced
  *	MMIO, image
  *	vmemmap windows      nothing: these are the tables that change while the machine runs
@@ -22,43 +22,30 @@
 #include <arch/memory.h>
 #include <arch/pgtable.h>
 
-#include "arch/x86_64/smp/trampoline.h"
-#include "kernel/core/panic.h"
+#include "arch/x86_64/smp/smp.h"
 #include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 
 enum { INT3 = 0xcc, LOW_END = 0xa0000 };
 
 extern pte_t boot_pgd[PTRS_PER_TABLE]; /* boot/entry.S */
+extern const char trampoline_start[], trampoline_end[];
+
+u32 ap_root;
 
 static phys_t page_phys;
-
-static const u64 trampoline_gdt[4] = {
-	[TRAMPOLINE_CODE64 / 8] = 0x00af9b000000ffff,
-	[TRAMPOLINE_DATA / 8] = 0x00cf93000000ffff,
-	[TRAMPOLINE_CODE32 / 8] = 0x00cf9b000000ffff,
-};
-
-static bool page_is_ram(phys_t page)
-{
-	return memblock_list_bytes(&memblock_memory, page, page + PAGE_SIZE, OWNER_ANY) ==
-	       PAGE_SIZE;
-}
 
 /*
  * Low memory as a whole may be reserved for firmware; those pages may still be used here. A page
  * with any other owner is taken.
  */
-static bool page_is_taken(phys_t page)
+static bool page_is_free(phys_t page)
 {
-	for (size_t i = 0; i < memblock_reserved.count; i++) {
-		const struct memblock_range *range = &memblock_reserved.range[i];
+	const phys_t end = page + PAGE_SIZE;
 
-		if (range->owner != OWNER_FIRMWARE && range->start < page + PAGE_SIZE &&
-		    page < range->end)
-			return true;
-	}
-	return false;
+	return memblock_list_bytes(&memblock_memory, page, end, OWNER_ANY) == PAGE_SIZE &&
+	       memblock_list_bytes(&memblock_reserved, page, end, OWNER_ANY) ==
+		       memblock_list_bytes(&memblock_reserved, page, end, OWNER_FIRMWARE);
 }
 
 /* The highest free page, or 0. */
@@ -68,7 +55,7 @@ static phys_t find_low_page(phys_t ebda)
 
 	do
 		page -= PAGE_SIZE;
-	while (page > 0 && (!page_is_ram(page) || page_is_taken(page)));
+	while (page > 0 && !page_is_free(page));
 	return page;
 }
 
@@ -94,40 +81,20 @@ static phys_t make_root(void)
 	return phys;
 }
 
-static void fill_page(u8 *page, phys_t phys, phys_t root)
-{
-	struct trampoline_data *data = (struct trampoline_data *)(page + TRAMPOLINE_DATA_AT);
-
-	ASSERT(trampoline_end - trampoline_start <= TRAMPOLINE_DATA_AT,
-	       "the trampoline's code reaches its data");
-	memset(page, INT3, PAGE_SIZE);
-	memcpy(page, trampoline_start, (size_t)(trampoline_end - trampoline_start));
-	*data = (struct trampoline_data){
-		.jump32_offset = (u32)(phys + (u64)(trampoline_code32 - trampoline_start)),
-		.jump32_selector = TRAMPOLINE_CODE32,
-		.jump64_offset = (u32)(phys + (u64)(trampoline_code64 - trampoline_start)),
-		.jump64_selector = TRAMPOLINE_CODE64,
-		.root = (u32)root,
-		.gdt_limit = sizeof(trampoline_gdt) - 1,
-		.gdt_base =
-			(u32)(phys + TRAMPOLINE_DATA_AT + offsetof(struct trampoline_data, gdt)),
-		.entry = (u64)(virt_t)ap_entry64,
-	};
-	memcpy(data->gdt, trampoline_gdt, sizeof(trampoline_gdt));
-}
-
 int smp_page_make(phys_t ebda)
 {
-	phys_t root;
+	u8 *page;
 
 	page_phys = find_low_page(ebda);
 	if (!page_phys)
 		return -ENOMEM;
 	memblock_reserve(page_phys, page_phys + PAGE_SIZE, OWNER_IMAGE);
-	root = make_root();
-	if (!root)
+	ap_root = (u32)make_root();
+	if (!ap_root)
 		return -ENOMEM;
-	fill_page(phys_to_virt(page_phys), page_phys, root);
+	page = phys_to_virt(page_phys);
+	memset(page, INT3, PAGE_SIZE);
+	memcpy(page, trampoline_start, (size_t)(trampoline_end - trampoline_start));
 	return 0;
 }
 

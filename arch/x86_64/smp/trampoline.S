@@ -2,11 +2,10 @@
  * The first code of the other CPUs. They begin in real mode, at the start of a page below 1 MiB to
  * which smp_page.c has copied this code.
  *
- *	16-bit   own data segment, GDT, protected mode
- *	32-bit   CR4, CR3, EFER, CR0 written whole, as boot/entry.S does: nothing is inherited
- *	         from firmware, and after INIT the caches are off (CR0.CD)
- *	64-bit   still in the page (identity-mapped by the start-up tables), then ap_entry64
- *	         in the kernel
+ *	16-bit   in the page: the boot GDT, protected mode
+ *	32-bit   in the image, and then boot/entry.S: CR4, CR3, EFER, CR0 are written whole;
+ *	         nothing is inherited from firmware, and after INIT the caches are off (CR0.CD)
+ *	64-bit   ap_entry64
  *
  * Several CPUs run ap_entry64 at once, and a CPU has no stack until it knows its index. It looks
  * for the ID of its own APIC in ap_ids[] and never relies on the order of arrival. It claims its
@@ -16,72 +15,54 @@
  * Source: Intel SDM vol. 3A, 9.4 "Multiple-Processor (MP) Initialization", 10.8.5 "Initializing
  * IA-32e Mode".
  */
-#include "arch/x86_64/smp/trampoline.h"
 #include "boot/entry.h"
 
-#define CR0_PROTECTED 0x00000011
-#define MSR_APIC_BASE 0x1b
-#define MSR_X2APIC_ID 0x802
+#define MSR_APIC_BASE    0x1b
+#define MSR_X2APIC_ID    0x802
 #define APIC_BASE_X2APIC 0xc00 /* EN EXTD */
-#define APIC_ID_OFFSET 0x20
-#define AP_CLAIMED 1 /* enum ap_stage */
-
-/* Offset of a field of struct trampoline_data from the page. */
-#define AT(field) (TRAMPOLINE_DATA_AT + TRAMPOLINE_##field)
+#define APIC_ID_OFFSET   0x20
+#define AP_CLAIMED       1 /* enum ap_stage */
 
 	.section .rodata.trampoline, "a", @progbits
 	.balign 16
-	.globl trampoline_start, trampoline_end, trampoline_code32, trampoline_code64
+	.globl trampoline_start, trampoline_end
 	.code16
-trampoline_start:
+trampoline_start: /* segment = page / 16, offset 0 (Intel SDM vol. 3A, 9.4.3) */
 	cli
 	cld
 	mov %cs, %ax
 	mov %ax, %ds
-	xor %ebx, %ebx
-	mov %ax, %bx
-	shl $4, %ebx /* EBX: linear address of the page */
 	/* all 32 bits of the base: LGDT with a 16-bit operand loads only 24 */
-	lgdtl AT(GDT_POINTER)
+	lgdtl gdt_pointer - trampoline_start
 	mov $CR0_PROTECTED, %eax
 	mov %eax, %cr0
-	ljmpl *AT(JUMP32)
+	ljmpl $BOOT_CODE32, $ap_entry32
+gdt_pointer:
+	.short BOOT_GDT_SIZE - 1
+	.long boot_gdt
+trampoline_end:
 
+	.section .boot.text, "ax", @progbits
 	.code32
-trampoline_code32:
-	mov $TRAMPOLINE_DATA, %eax
+ap_entry32:
+	mov $BOOT_DATA, %eax
 	mov %eax, %ds
 	mov %eax, %es
 	mov %eax, %ss
-	cmpl $0, boot_nx_was_off - IMAGE_BASE
+	cmpl $0, PHYS(boot_nx_was_off)
 	je 1f
 	mov $MSR_MISC_ENABLE, %ecx /* as the boot CPU did (boot/entry.S) */
 	rdmsr
 	and $~MISC_ENABLE_HIGH_NX_OFF, %edx
 	wrmsr
-1:	mov $CR4_VALUE, %eax
-	mov %eax, %cr4
-	mov AT(ROOT)(%ebx), %eax
-	mov %eax, %cr3
-	mov $MSR_EFER, %ecx
-	mov $EFER_VALUE, %eax
-	xor %edx, %edx
-	wrmsr
-	mov $CR0_VALUE, %eax
-	mov %eax, %cr0
-	ljmp *AT(JUMP64)(%ebx)
-
-	.code64
-trampoline_code64:
-	mov %ebx, %ebx /* the upper half is undefined after the mode switch */
-	mov AT(ENTRY)(%rbx), %rax
-	jmp *%rax
-trampoline_end:
+1:	mov PHYS(ap_root), %ecx
+	mov $PHYS(ap_entry64), %ebx
+	jmp enter_long_mode
 
 	.text
-	.globl ap_entry64
+	.code64
 ap_entry64:
-	mov $TRAMPOLINE_DATA, %eax
+	mov $BOOT_DATA, %eax
 	mov %eax, %ds
 	mov %eax, %es
 	mov %eax, %ss
