@@ -42,12 +42,17 @@ static void pad(struct sink *s, char c, int n)
 		put(s, c);
 }
 
-static void put_text(struct sink *s, const struct spec *spec, const char *text, size_t len)
+/* A prefix, zeros and the text, filled up with blanks to the width. */
+static void put_field(struct sink *s, const struct spec *spec, const char *prefix, int zeros,
+		      const char *text, size_t len)
 {
-	int fill = spec->width > (int)len ? spec->width - (int)len : 0;
+	const int fill = spec->width - (int)(strlen(prefix) + len) - zeros;
 
 	if (!spec->flag[LEFT])
 		pad(s, ' ', fill);
+	for (; *prefix; prefix++)
+		put(s, *prefix);
+	pad(s, '0', zeros);
 	for (size_t i = 0; i < len; i++)
 		put(s, text[i]);
 	if (spec->flag[LEFT])
@@ -55,49 +60,25 @@ static void put_text(struct sink *s, const struct spec *spec, const char *text, 
 }
 
 /*
- * Digits of `value`, most significant first; none for zero (the precision adds the 0 where needed).
+ * Sign or base prefix, then zeros up to the precision (or the width with the 0 flag), then digits;
+ * a zero has no digits, so the precision adds the 0 where it is needed.
  */
-static size_t digits_of(u64 value, unsigned base, bool upper, char *out)
-{
-	const char *set = upper ? "0123456789ABCDEF" : "0123456789abcdef";
-	char reversed[DIGITS_MAX];
-	size_t n = 0;
-
-	for (; value; value /= base)
-		reversed[n++] = set[value % base];
-	for (size_t i = 0; i < n; i++)
-		out[i] = reversed[n - 1 - i];
-	return n;
-}
-
-/* sign or base prefix, then zeros up to precision (or width with the 0 flag), then digits. */
 static void put_number(struct sink *s, const struct spec *spec, u64 value, unsigned base,
 		       bool upper, const char *prefix)
 {
-	char digits[DIGITS_MAX];
-	int n = (int)digits_of(value, base, upper, digits);
-	int prefix_len = (int)strlen(prefix);
-	int zeros = (spec->has_precision ? spec->precision : 1) - n;
-	int fill;
+	const char *set = upper ? "0123456789ABCDEF" : "0123456789abcdef";
+	char digits[DIGITS_MAX], *first = digits + DIGITS_MAX;
+	int n, zeros;
 
-	if (zeros < 0)
-		zeros = 0;
-	if (base == 8 && spec->flag[ALT] && !zeros && (!n || digits[0] != '0'))
+	for (; value; value /= base)
+		*--first = set[value % base];
+	n = (int)(digits + DIGITS_MAX - first);
+	zeros = MAX((spec->has_precision ? spec->precision : 1) - n, 0);
+	if (base == 8 && spec->flag[ALT] && !zeros && (!n || *first != '0'))
 		zeros = 1;
-	fill = spec->width - prefix_len - zeros - n;
-	if (spec->flag[ZERO] && !spec->flag[LEFT] && !spec->has_precision && fill > 0) {
-		zeros += fill;
-		fill = 0;
-	}
-	if (!spec->flag[LEFT])
-		pad(s, ' ', fill);
-	for (int i = 0; i < prefix_len; i++)
-		put(s, prefix[i]);
-	pad(s, '0', zeros);
-	for (int i = 0; i < n; i++)
-		put(s, digits[i]);
-	if (spec->flag[LEFT])
-		pad(s, ' ', fill);
+	if (spec->flag[ZERO] && !spec->flag[LEFT] && !spec->has_precision)
+		zeros = MAX(zeros, spec->width - (int)strlen(prefix) - n);
+	put_field(s, spec, prefix, zeros, first, (size_t)n);
 }
 
 /* va_list may be an array type, so it is wrapped in a struct to be passed by address. */
@@ -174,8 +155,8 @@ static void put_string(struct sink *s, const struct spec *spec, const char *text
 {
 	if (!text)
 		text = "(null)";
-	put_text(s, spec, text,
-		 spec->has_precision ? strnlen(text, (size_t)spec->precision) : strlen(text));
+	put_field(s, spec, "", 0, text,
+		  spec->has_precision ? strnlen(text, (size_t)spec->precision) : strlen(text));
 }
 
 static void put_hex(struct sink *s, const struct spec *spec, u64 value, bool upper)
@@ -209,7 +190,7 @@ static bool convert(struct sink *s, const struct spec *spec, char conversion, st
 		return true;
 	case 'c':
 		c = (char)va_arg(args->list, int);
-		put_text(s, spec, &c, 1);
+		put_field(s, spec, "", 0, &c, 1);
 		return true;
 	case 's':
 		put_string(s, spec, va_arg(args->list, const char *));
