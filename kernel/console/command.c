@@ -201,13 +201,14 @@ static const char *unknown_key(const struct command *cmd, const struct words *wo
 	if (cmd->keys && strcmp(cmd->keys, "*") == 0)
 		return NULL;
 	for (unsigned i = 1; i < words->count; i++) {
-		bool known = !strchr(words->word[i], '=');
+		const char *word = words->word[i], *equals = strchr(word, '=');
 
-		for (unsigned n = 0;
-		     !known && cmd->keys && choice_name(cmd->keys, n, key, sizeof(key)); n++)
-			known = words_value(words, key) == words->word[i] + strlen(key) + 1;
-		if (!known)
-			return words->word[i];
+		if (!equals)
+			continue;
+		format(key, sizeof(key), "%.*s", (int)(equals - word), word);
+		if (!cmd->keys || choice_index(cmd->keys, key) < 0 ||
+		    words_value(words, key) != equals + 1)
+			return word;
 	}
 	return NULL;
 }

@@ -54,21 +54,10 @@ static int parse_digits(const char **p, unsigned base, u64 *out)
 
 static unsigned suffix_shift(char c)
 {
-	switch (c) {
-	case 'k':
-	case 'K':
-		return 10;
-	case 'm':
-	case 'M':
-		return 20;
-	case 'g':
-	case 'G':
-		return 30;
-	case 't':
-	case 'T':
-		return 40;
-	}
-	return 0;
+	static const char suffixes[] = "KkMmGgTt";
+	const char *at = strchr(suffixes, c);
+
+	return at && *at ? 10 * ((unsigned)(at - suffixes) / 2 + 1) : 0;
 }
 
 int parse_u64(const char **p, u64 *out)
@@ -108,22 +97,6 @@ int option_parse_u64(const struct option *opt, const char *value)
 	return 0;
 }
 
-int choice_index(const char *choices, const char *value)
-{
-	size_t len = strlen(value);
-
-	for (int i = 0;; i++) {
-		const char *end = strchr(choices, '|');
-		size_t n = end ? (size_t)(end - choices) : strlen(choices);
-
-		if (n == len && strncmp(choices, value, n) == 0)
-			return i;
-		if (!end)
-			return -EINVAL;
-		choices = end + 1;
-	}
-}
-
 bool choice_name(const char *choices, unsigned n, char *buf, size_t size)
 {
 	const char *end;
@@ -137,6 +110,16 @@ bool choice_name(const char *choices, unsigned n, char *buf, size_t size)
 	end = strchr(choices, '|');
 	format(buf, size, "%.*s", end ? (int)(end - choices) : (int)strlen(choices), choices);
 	return true;
+}
+
+int choice_index(const char *choices, const char *value)
+{
+	char name[VALUES_MAX];
+
+	for (unsigned i = 0; choice_name(choices, i, name, sizeof(name)); i++)
+		if (strcmp(name, value) == 0)
+			return (int)i;
+	return -EINVAL;
 }
 
 void option_values(const struct option *opt, char *buf, size_t size)
