@@ -188,23 +188,9 @@ node_t acpi_srat_cpu_node(const struct acpi_srat *srat, u32 apic_id)
 		       : 0;
 }
 
-static bool slit_row_sane(const struct acpi_slit *slit, u64 row)
-{
-	for (u64 column = 0; column < slit->size; column++) {
-		u8 distance = slit->matrix[row * slit->size + column];
-
-		if (row == column ? distance != ACPI_DISTANCE_LOCAL
-				  : distance < ACPI_DISTANCE_LOCAL) {
-			pr_warn("ACPI: SLIT has distance %u from domain %llu to %llu, not used",
-				distance, row, column);
-			return false;
-		}
-	}
-	return true;
-}
-
 int acpi_slit_parse(const struct acpi_table *table, struct acpi_slit *slit)
 {
+	const u8 *matrix = table->data + SLIT_MATRIX;
 	u64 size;
 
 	*slit = (struct acpi_slit){0};
@@ -216,13 +202,17 @@ int acpi_slit_parse(const struct acpi_table *table, struct acpi_slit *slit)
 			table->len);
 		return -EINVAL;
 	}
-	*slit = (struct acpi_slit){.matrix = table->data + SLIT_MATRIX, .size = size};
-	for (u64 row = 0; row < size; row++) {
-		if (!slit_row_sane(slit, row)) {
-			*slit = (struct acpi_slit){0};
-			return -EINVAL;
-		}
+	for (u64 i = 0; i < size * size; i++) {
+		const u64 row = i / size, column = i % size;
+
+		if (row == column ? matrix[i] == ACPI_DISTANCE_LOCAL
+				  : matrix[i] >= ACPI_DISTANCE_LOCAL)
+			continue;
+		pr_warn("ACPI: SLIT has distance %u from domain %llu to %llu, not used", matrix[i],
+			row, column);
+		return -EINVAL;
 	}
+	*slit = (struct acpi_slit){.matrix = matrix, .size = size};
 	return 0;
 }
 
