@@ -96,8 +96,3 @@ u32 arch_cpu_hardware_id(cpu_t cpu)
 {
 	return cpu < cpu_count ? cpu_descs[cpu].apic_id : ~0U;
 }
-
-unsigned arch_node_distance(node_t from, node_t to)
-{
-	return acpi_machine_distance(from, to);
-}

@@ -9,7 +9,6 @@
 #include "kernel/lib/types.h"
 
 struct payload {
-	const char *name;
 	bool (*wanted)(void); /* was it asked for? Prints nothing if not. */
 	void (*run)(void);    /* ends the run or returns, as payload_run() */
 };
@@ -18,7 +17,7 @@ TABLE_DECLARE(const struct payload, payload_table);
 
 #define PAYLOAD(ident, wanted_fn, run_fn)                                                          \
 	static const struct payload payload_##ident TABLE_ENTRY(payload_table) = {                 \
-		.name = #ident, .wanted = (wanted_fn), .run = (run_fn)}
+		.wanted = (wanted_fn), .run = (run_fn)}
 
 /*
  * Run the first payload that is wanted, and return true. False if none is. Boot CPU, once the

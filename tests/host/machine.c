@@ -164,11 +164,6 @@ u32 arch_cpu_hardware_id(cpu_t cpu)
 	return host_config.replay && cpu < cpu_count ? cpu_descs[cpu].apic_id : cpu;
 }
 
-unsigned arch_node_distance(node_t from, node_t to)
-{
-	return acpi_machine_distance(from, to);
-}
-
 void arch_machine_measure(void)
 {
 }

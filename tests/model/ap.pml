@@ -28,7 +28,7 @@
 #define GIVEN_UP 5
 
 byte stage[INDICES] = SILENT;
-bool prepared;            /* ap_ids, ap_stacks, ap_count: written before any message, by a CPU whose messages wait for its stores */
+bool prepared;            /* ap_ids, ap_stacks, ap_root: written before any message, by a CPU whose messages wait for its stores */
 bool asked[CPUS];         /* a start-up message has come */
 bool online[INDICES];     /* in cpus_online */
 bool walks[CPUS];         /* on the kernel's page tables */

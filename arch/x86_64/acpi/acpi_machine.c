@@ -3,6 +3,8 @@
  */
 #include "arch/x86_64/acpi/acpi_machine.h"
 
+#include <arch/boot.h>
+
 #include "arch/x86_64/acpi/acpi_cpu_order.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_root.h"
@@ -84,7 +86,7 @@ void acpi_machine_order_cpus(cpuid_fn *leaf, const void *ctx, u64 max)
 	cpu_count = (cpu_t)MIN(cpu_count, max);
 }
 
-unsigned acpi_machine_distance(node_t from, node_t to)
+unsigned arch_node_distance(node_t from, node_t to)
 {
 	if (from >= srat.nodes || to >= srat.nodes)
 		return from == to ? ACPI_DISTANCE_LOCAL : ACPI_DISTANCE_REMOTE;

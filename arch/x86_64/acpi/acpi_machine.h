@@ -33,6 +33,3 @@ void acpi_machine_nodes(const struct acpi_table *srat, const struct acpi_table *
  * Their nodes are known. `leaf` answers for the boot CPU.
  */
 void acpi_machine_order_cpus(cpuid_fn *leaf, const void *ctx, u64 max);
-
-/* The distance in SLIT's units. Nodes that do not exist are remote from every other. */
-unsigned acpi_machine_distance(node_t from, node_t to);

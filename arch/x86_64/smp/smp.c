@@ -61,8 +61,6 @@
 u8 *ap_stages;
 u32 *ap_ids;
 void **ap_stacks;
-cpu_t ap_count;
-u32 ap_x2apic;
 volatile void __iomem *ap_apic;
 
 static const char *const stage_text[] = {
@@ -148,13 +146,11 @@ static void prepare_tables(void)
 				       "the IDs of starting CPUs");
 	ap_stacks = memblock_alloc_or_die((u64)cpu_count * sizeof(*ap_stacks), NODE_NONE,
 					  "the stacks of starting CPUs");
-	ap_x2apic = apic_mode() == APIC_X2APIC;
 	ap_apic = apic_registers();
 	ap_stages[0] = AP_ONLINE;
 	ap_ids[0] = cpu_descs[0].apic_id;
 	for (cpu_t cpu = 1; cpu < cpu_count; cpu++)
 		prepare_cpu(cpu);
-	atomic_store_release(&ap_count, cpu_count);
 }
 
 static void send_to_silent(u32 command)

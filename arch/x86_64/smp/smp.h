@@ -26,10 +26,9 @@ enum ap_stage {
 extern u8 *ap_stages;
 extern u32 *ap_ids;
 extern void **ap_stacks;
-extern cpu_t ap_count;
-extern u32 ap_root;                    /* start-up page tables, below 4 GiB: smp_page.c */
-extern u32 ap_x2apic;                  /* 1: switch to x2APIC mode before reading the ID */
-extern volatile void __iomem *ap_apic; /* registers in xAPIC mode */
+extern u32 ap_root; /* start-up page tables, below 4 GiB: smp_page.c */
+/* registers in xAPIC mode; NULL: x2APIC mode, which is entered before the ID is read */
+extern volatile void __iomem *ap_apic;
 
 /* C entry of an AP, on its own stack, interrupts off, on the start-up page tables. */
 __noreturn void ap_start(cpu_t cpu);

@@ -1,10 +1,10 @@
 /*
  * The first page and page tables of an AP: a page to begin in and page tables to run on.
  *
- * The page has the first code of an AP (trampoline.S). It comes from conventional memory below 1 MiB, because
- * a start-up message carries 8 bits of page number. Page 0 (the BIOS's), the EBDA (which the map
- * excludes from RAM, checked again here) and everything from 0xA0000 are not used. The page is
- * filled with INT3 before the code is copied, so that a stray jump traps.
+ * The page has the first code of an AP (trampoline.S). It comes from conventional memory below 1
+ * MiB, because a start-up message carries 8 bits of page number. Page 0 (the BIOS's), the EBDA
+ * (which the map excludes from RAM, checked again here) and everything from 0xA0000 are not used.
+ * The page is filled with INT3 before the code is copied, so that a stray jump traps.
  *
  * The page tables are not the kernel's, because a CPU must not walk those before it is counted in
  * rounds (kernel/core/shootdown.h). The boot tables alone are not enough, as they do not map stacks

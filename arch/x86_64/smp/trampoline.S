@@ -70,8 +70,9 @@ ap_entry64:
 	mov %eax, %fs
 	mov %eax, %gs
 
-	cmpl $0, ap_x2apic(%rip)
-	je 1f
+	mov ap_apic(%rip), %rdx
+	test %rdx, %rdx
+	jnz 1f
 	mov $MSR_APIC_BASE, %ecx
 	rdmsr
 	or $APIC_BASE_X2APIC, %eax
@@ -79,12 +80,11 @@ ap_entry64:
 	mov $MSR_X2APIC_ID, %ecx
 	rdmsr
 	jmp 2f
-1:	mov ap_apic(%rip), %rdx
-	mov APIC_ID_OFFSET(%rdx), %eax
+1:	mov APIC_ID_OFFSET(%rdx), %eax
 	shr $24, %eax
 
 2:	mov ap_ids(%rip), %rdi
-	mov ap_count(%rip), %edx
+	mov cpu_count(%rip), %edx
 	mov %edx, %ecx
 	repne scasl
 	jne 3f

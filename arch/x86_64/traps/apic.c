@@ -42,7 +42,6 @@ enum {
 enum {
 	ICR_PENDING = 1 << 12,
 	CPUID_1_EDX_APIC = 1 << 9,
-	CPUID_1_ECX_X2APIC = 1 << 21,
 };
 
 #define MSR_X2APIC        0x800
@@ -144,7 +143,7 @@ enum apic_mode apic_probe(void)
 void apic_choose_mode(u32 highest_id, bool opted_out)
 {
 	const struct apic_facts facts = {.left = mode,
-					 .available = cpuid(1, 0).ecx & CPUID_1_ECX_X2APIC,
+					 .available = cpu_features.x2apic,
 					 .opted_out = opted_out,
 					 .highest_id = highest_id};
 

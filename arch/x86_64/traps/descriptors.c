@@ -62,8 +62,6 @@ int descriptors_alloc(struct percpu *cpu, node_t node)
 	struct cpu_tables *tables;
 	phys_t phys;
 
-	if (cpu->arch.tables)
-		return 0;
 	phys = memblock_alloc(sizeof(*tables), PAGE_SIZE, 0, node);
 	if (!phys)
 		return -ENOMEM;

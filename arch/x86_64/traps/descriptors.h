@@ -39,7 +39,7 @@ struct cpu_tables {
 
 /*
  * Allocate the tables and stacks that descriptors_init_cpu() needs on a CPU that is to be started
- * (cpu->arch.tables). Returns 0, or -ENOMEM. Does nothing for the boot CPU itself. Boot CPU.
+ * (cpu->arch.tables). Returns 0, or -ENOMEM. Boot CPU.
  */
 int descriptors_alloc(struct percpu *cpu, node_t node);
 

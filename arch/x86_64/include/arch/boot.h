@@ -22,7 +22,8 @@ void arch_firmware_init(const struct boot_info *);
 node_t arch_cpu_node(cpu_t cpu); /* node of a CPU, once the firmware tables are read */
 /* the CPU's APIC ID, which names it in firmware's tables and in registers */
 u32 arch_cpu_hardware_id(cpu_t cpu);
-unsigned arch_node_distance(node_t from, node_t to); /* the distance in SLIT's units: 10 is local */
+/* the distance in SLIT's units: 10 is local; nodes that do not exist are remote */
+unsigned arch_node_distance(node_t from, node_t to);
 /* start all CPUs in parallel; the log names those that do not start */
 void arch_cpus_start(void);
 /* a linked program's thread-local variables exist on every CPU; memory is there */
