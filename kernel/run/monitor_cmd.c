@@ -189,14 +189,13 @@ COMMAND(set, .usage = "[NAME | NAME=VALUE ...]", .max = WORDS_MAX,
 static int cmd_log(const struct words *words)
 {
 	char buf[LOG_CHUNK];
-	u64 pos = 0, bytes = 0, end = 0;
+	u64 pos = 0, bytes = 0, end = ~0ULL;
 	size_t len;
 	int err = words_plain_count(words) > 1 ? cmd_u64(words, 1, "BYTES", 1, MIB(1), &bytes) : 0;
 
 	if (err)
 		return err;
-	while (log_read(&end, buf, sizeof(buf)) > 0)
-		;
+	log_read(&end, buf, sizeof(buf)); /* nothing is there yet: end is where the log ends */
 	if (bytes > 0 && end > bytes)
 		pos = end - bytes;
 	while (pos < end) {

@@ -130,7 +130,7 @@ static void add_ways(struct series *s)
 	chosen.threads = 1;
 	add_way(s, chosen.mode->name, "default", chosen);
 	for (insn = clear_insns; insn->name; insn++)
-		if (insn->name[0] == 'n' && insn->supported())
+		if (insn->name[0] == 'n' && clear_insn_supported(insn))
 			add_way(s, "plain", insn->name, how_of(page, insn, CLEAR_WHOLE))->plain =
 				true;
 }

@@ -281,7 +281,7 @@ static void add_ways(struct rows *rows, u64 page, unsigned cpus)
 
 	rows->ways = 0;
 	if (fault_insn) {
-		if (clear_insns[fault_insn - 1].supported())
+		if (clear_insn_supported(&clear_insns[fault_insn - 1]))
 			add_insn(rows, &clear_insns[fault_insn - 1], page);
 		return;
 	}

@@ -9,7 +9,7 @@ static const struct clear_insn *insn_named(const char *name)
 
 	while (insn->name && strcmp(insn->name, name) != 0)
 		insn++;
-	return insn->name && insn->supported() ? insn : NULL;
+	return insn->name && clear_insn_supported(insn) ? insn : NULL;
 }
 
 static const struct clear_insn *first_insn(void)
@@ -26,7 +26,7 @@ const struct clear_insn *insn_in_turn(unsigned n)
 	if (n == 0)
 		return first;
 	for (insn = clear_insns; insn->name; insn++)
-		if (insn != first && insn->supported() && --n == 0)
+		if (insn != first && clear_insn_supported(insn) && --n == 0)
 			return insn;
 	return NULL;
 }

@@ -119,7 +119,8 @@ static void check_bounds(const struct option *opt)
 			(((struct memmap_threads *)opt->target)->percent ? 100u : 65535u));
 	else if (strcmp(opt->name, "clear.insn") == 0)
 		for (const struct clear_insn *insn = clear_insns; insn->name; insn++)
-			require(clear_insn_selected(CLEAR_SMALL) != insn || insn->supported());
+			require(clear_insn_selected(CLEAR_SMALL) != insn ||
+				clear_insn_supported(insn));
 }
 
 /* The text that the option shows must be accepted again and give the same value. */

@@ -41,7 +41,8 @@ TEST(arch_clear, every_variant_clears_exactly_what_it_was_given)
 	static char area[4096 + 16384 + 4096] __attribute__((aligned(4096)));
 
 	for (const struct clear_insn *insn = clear_insns; insn->name; insn++) {
-		for (size_t i = 0; i < ARRAY_LEN(lengths) * ARRAY_LEN(starts) && insn->supported();
+		for (size_t i = 0;
+		     i < ARRAY_LEN(lengths) * ARRAY_LEN(starts) && clear_insn_supported(insn);
 		     i++) {
 			const size_t start = starts[i % ARRAY_LEN(starts)],
 				     length = lengths[i / ARRAY_LEN(starts)];
@@ -288,7 +289,7 @@ static bool use_insn(struct clear_how *how, const struct clear_insn *insn)
 {
 	for (unsigned class = 0; class < CLEAR_CLASSES; class ++)
 		how->insn[class] = insn;
-	return insn->supported();
+	return clear_insn_supported(insn);
 }
 
 TEST_ARENA(mm_clear, all_bytes_whatever_the_instruction_the_mode_and_the_hint, arena_borrow(MIB(8)))

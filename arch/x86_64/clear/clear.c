@@ -32,29 +32,14 @@ void clear_erms(void *addr, size_t bytes);
 void clear_clzero(void *addr, size_t bytes);
 void clear_nt(void *addr, size_t bytes);
 
-static bool always(void)
-{
-	return true;
-}
-
-static bool has_clzero(void)
-{
-	return cpu_features.clzero;
-}
-
-static bool has_erms(void)
-{
-	return cpu_features.erms;
-}
-
 enum { INSN_ORIG, INSN_REP, INSN_ERMS, INSN_CLZERO, INSN_NT };
 
 const struct clear_insn clear_insns[] = {
-	[INSN_ORIG] = {"orig", clear_orig, always},
-	[INSN_REP] = {"rep", clear_rep, always},
-	[INSN_ERMS] = {"erms", clear_erms, has_erms},
-	[INSN_CLZERO] = {"clzero", clear_clzero, has_clzero},
-	[INSN_NT] = {"nt", clear_nt, always},
+	[INSN_ORIG] = {"orig", clear_orig, NULL},
+	[INSN_REP] = {"rep", clear_rep, NULL},
+	[INSN_ERMS] = {"erms", clear_erms, &cpu_features.erms},
+	[INSN_CLZERO] = {"clzero", clear_clzero, &cpu_features.clzero},
+	[INSN_NT] = {"nt", clear_nt, NULL},
 	{NULL, NULL, NULL},
 };
 
@@ -70,7 +55,7 @@ static int clear_insn_parse(const struct option *opt, const char *value)
 	err = option_parse_choice(&to_row, value);
 	if (err)
 		return err;
-	if (row && !clear_insns[row - 1].supported())
+	if (row && !clear_insn_supported(&clear_insns[row - 1]))
 		return -ERANGE;
 	atomic_store_relaxed(&forced, row);
 	return 0;

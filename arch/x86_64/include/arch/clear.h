@@ -15,11 +15,16 @@
 struct clear_insn {
 	const char *name; /* name in clear.insn= and in records: orig, rep, erms, clzero, nt */
 	void (*clear)(void *addr, size_t bytes); /* addr and bytes: multiples of 64 */
-	bool (*supported)(void);
+	const bool *needs; /* the feature of the CPU; NULL: every CPU has the instruction */
 };
 
 /* All variants; ends with a NULL name. */
 extern const struct clear_insn clear_insns[];
+
+static inline bool clear_insn_supported(const struct clear_insn *insn)
+{
+	return !insn->needs || *insn->needs;
+}
 
 /* Clear with this variant. All clearing by assembly in mm/ and arch/ goes through here. */
 static inline void clear_with(const struct clear_insn *insn, void *addr, size_t bytes)
