@@ -54,17 +54,7 @@ void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum me
 
 enum mem_kind mem_kind_of_e820(u32 type)
 {
-	switch (type) {
-	case 1:
-		return MEM_RAM;
-	case 3:
-	case 4:
-		return MEM_ACPI;
-	case 5:
-		return MEM_BAD;
-	default:
-		return MEM_RESERVED;
-	}
+	return type == 1 ? MEM_RAM : MEM_RESERVED;
 }
 
 struct boot_module *boot_info_add_module(struct boot_info *info, phys_t start, u64 size)

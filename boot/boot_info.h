@@ -15,10 +15,8 @@ enum boot_firmware { FIRMWARE_BIOS, FIRMWARE_UEFI, FIRMWARE_NONE };
 
 enum mem_kind {
 	MEM_RAM,      /* usable */
-	MEM_RESERVED, /* of firmware or devices, unusable, or persistent: never touched */
-	MEM_ACPI,     /* ACPI tables and NVS (e820 3 and 4): RAM, kept until reclaimed on purpose */
-	MEM_LOADER,   /* RAM that holds data from the loader: kept */
-	MEM_BAD,
+	MEM_RESERVED, /* of firmware (ACPI's tables, too) or devices, bad, persistent: never touched */
+	MEM_LOADER, /* RAM that holds data from the loader: kept */
 };
 
 struct mem_range {

@@ -166,12 +166,7 @@ static enum mem_kind kind_of_efi(u32 type)
 	case 4: /* boot services data */
 	case 7: /* conventional */
 		return MEM_RAM;
-	case 8:
-		return MEM_BAD;
-	case 9:  /* ACPI reclaim */
-	case 10: /* ACPI NVS */
-		return MEM_ACPI;
-	default: /* runtime services, devices, persistent, unaccepted, unknown */
+	default: /* runtime services, unusable, ACPI, devices, persistent, unaccepted, unknown */
 		return MEM_RESERVED;
 	}
 }

@@ -96,11 +96,7 @@ static enum mem_kind kind_of_e820_name(struct cursor name)
 {
 	while (skip(&name, " "))
 		;
-	if (skip(&name, "usable") || skip(&name, "System RAM"))
-		return MEM_RAM;
-	if (skip(&name, "ACPI"))
-		return MEM_ACPI;
-	return skip(&name, "unusable") ? MEM_BAD : MEM_RESERVED;
+	return skip(&name, "usable") || skip(&name, "System RAM") ? MEM_RAM : MEM_RESERVED;
 }
 
 /*
@@ -110,11 +106,7 @@ static enum mem_kind kind_of_efi_name(struct cursor name)
 {
 	if (skip(&name, "Conventional") || skip(&name, "Boot Code") || skip(&name, "Boot Data"))
 		return MEM_RAM;
-	if (skip(&name, "Loader"))
-		return MEM_LOADER;
-	if (skip(&name, "ACPI"))
-		return MEM_ACPI;
-	return skip(&name, "Unusable") ? MEM_BAD : MEM_RESERVED;
+	return skip(&name, "Loader") ? MEM_LOADER : MEM_RESERVED;
 }
 
 static bool e820_line(struct cursor line, struct boot_info *info)

@@ -65,8 +65,8 @@ TEST(mm_memblock, what_is_not_ram_wins_wherever_it_is_listed)
 {
 	say(MIB(10), MIB(12), MEM_RESERVED); /* before */
 	say(MIB(1), MIB(64), MEM_RAM);
-	say(MIB(20), MIB(22), MEM_ACPI); /* after */
-	say(MIB(30), MIB(31), MEM_BAD);
+	say(MIB(20), MIB(22), MEM_RESERVED); /* after */
+	say(MIB(30), MIB(31), MEM_RESERVED);
 	say(MIB(63), MIB(70), MEM_RESERVED);
 	EXPECT_EQ(sort_out(LIST_MAX), 0);
 	EXPECT_EQ(memory.count, 4);

@@ -78,19 +78,10 @@ static const char *const exception_names[TRAP_FIRST_INTERRUPT] = {
 	"control protection exception",
 };
 
-static u8 ist_of(unsigned vector)
-{
-	switch (vector) { /* traps.S knows these vectors, too */
-	case TRAP_NMI:
-		return IST_NMI;
-	case TRAP_DOUBLE_FAULT:
-		return IST_DOUBLE_FAULT;
-	case TRAP_MACHINE_CHECK:
-		return IST_MACHINE_CHECK;
-	default:
-		return IST_NONE;
-	}
-}
+/* traps.S knows these vectors, too */
+static const u8 ist_of[VECTORS] = {[TRAP_NMI] = IST_NMI,
+				   [TRAP_DOUBLE_FAULT] = IST_DOUBLE_FAULT,
+				   [TRAP_MACHINE_CHECK] = IST_MACHINE_CHECK};
 
 void traps_init(void)
 {
@@ -99,7 +90,7 @@ void traps_init(void)
 
 		idt[i] = (struct gate){.offset0 = (u16)stub,
 				       .selector = SELECTOR_CODE,
-				       .ist = ist_of(i),
+				       .ist = ist_of[i],
 				       .type = i == TRAP_BREAKPOINT ? GATE_USER : GATE_INTERRUPT,
 				       .offset16 = (u16)(stub >> 16),
 				       .offset32 = (u32)(stub >> 32)};
@@ -341,7 +332,7 @@ bool trap_dispatch(struct trap_frame *frame)
 	struct arch_percpu *arch = &this_cpu()->arch;
 	struct trap_frame *outer = arch->trap;
 
-	if (trap_from_ring3(frame) && ist_of((unsigned)frame->vector) == IST_NONE) {
+	if (trap_from_ring3(frame) && ist_of[frame->vector] == IST_NONE) {
 		dispatch_ring3(frame);
 		return false;
 	}
