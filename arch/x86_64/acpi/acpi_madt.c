@@ -60,7 +60,7 @@ struct madt_x2apic_nmi {
 	u8 lint, reserved[3];
 } __packed;
 
-static const u8 sizes[] = {
+static const u8 madt_sizes[] = {
 	[MADT_LOCAL_APIC] = sizeof(struct madt_local_apic),
 	[MADT_IO_APIC] = sizeof(struct madt_io_apic),
 	[MADT_NMI] = sizeof(struct madt_nmi),
@@ -127,7 +127,7 @@ static size_t drop_duplicates(struct cpu_desc *cpus, size_t count)
 size_t acpi_madt_parse(const struct acpi_table *madt, struct cpu_desc *cpus, size_t max,
 		       struct acpi_madt *out, io_apic_fn *add_io_apic)
 {
-	struct acpi_walk walk = {madt, MADT_ENTRIES, sizes, ARRAY_LEN(sizes)};
+	struct acpi_walk walk = {madt, MADT_ENTRIES, madt_sizes, ARRAY_LEN(madt_sizes)};
 	size_t count = 0, kept;
 	bool nmi_seen = false;
 	const u8 *entry;

@@ -43,9 +43,9 @@ struct srat_x2apic {
 	u32 domain, apic_id, flags, clock_domain, reserved2;
 } __packed;
 
-static const u8 sizes[] = {[SRAT_CPU] = sizeof(struct srat_cpu),
-			   [SRAT_MEMORY] = sizeof(struct srat_memory),
-			   [SRAT_X2APIC] = sizeof(struct srat_x2apic)};
+static const u8 srat_sizes[] = {[SRAT_CPU] = sizeof(struct srat_cpu),
+				[SRAT_MEMORY] = sizeof(struct srat_memory),
+				[SRAT_X2APIC] = sizeof(struct srat_x2apic)};
 
 /* Before revision 2 domains had 8 bits, and the other bits were reserved. */
 static u32 domain_of(const struct acpi_table *table, u32 domain)
@@ -159,7 +159,7 @@ static void number_domains(struct acpi_srat *srat)
 
 int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat)
 {
-	struct acpi_walk walk = {table, SRAT_ENTRIES, sizes, ARRAY_LEN(sizes)};
+	struct acpi_walk walk = {table, SRAT_ENTRIES, srat_sizes, ARRAY_LEN(srat_sizes)};
 	const u8 *entry;
 
 	srat->mem_count = srat->cpu_count = 0;
