@@ -15,8 +15,8 @@ enum boot_firmware { FIRMWARE_BIOS, FIRMWARE_UEFI, FIRMWARE_NONE };
 
 enum mem_kind {
 	MEM_RAM,      /* usable */
-	MEM_RESERVED, /* of firmware (ACPI's tables, too) or devices, bad, persistent: never touched */
-	MEM_LOADER, /* RAM that holds data from the loader: kept */
+	MEM_RESERVED, /* of firmware, ACPI included, or devices; bad; persistent: never touched */
+	MEM_LOADER,   /* RAM that holds data from the loader: kept */
 };
 
 struct mem_range {
