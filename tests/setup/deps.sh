@@ -51,6 +51,7 @@ needs() {
 	lint cppcheck cppcheck looks for others
 	lint sparse sparse counts locks
 	lint python3 python3 runs them
+	lint chromium chromium shows that no table of the report is cut off
 	coverage gcovr gcovr counts the lines that cases reach
 	coverage python3-pexpect /usr/lib/python3/dist-packages/pexpect watches the guest
 	bare debootstrap debootstrap makes fresh Debian systems
