@@ -280,8 +280,7 @@ static const struct mode_result *runs_off(void)
 /* A mode beside off: the fastest run of both, and the lowest and the highest ratio of one run. */
 static struct hvo_ratio ratio_to_off(const struct mode_result *runs, unsigned op)
 {
-	const struct mode_result *off = runs_off();
-	const struct mode_result *base = off ? fastest(off, op) : NULL;
+	const struct mode_result *off = runs_off(), *base = off ? fastest(off, op) : NULL;
 	struct hvo_ratio ratio = {0};
 
 	if (!base || base->ps[op] == 0)
@@ -303,19 +302,19 @@ static struct hvo_ratio ratio_to_off(const struct mode_result *runs, unsigned op
 
 static void print_times(const struct mode_result *runs, unsigned source)
 {
-	for (unsigned op = 0; op < OPS && fastest(runs, op); op++) {
+	const struct mode_result *grown = fastest(runs, GROW), *shrunk = fastest(runs, SHRINK);
+
+	if (!grown)
+		return;
+	for (unsigned op = 0; op < OPS; op++) {
 		const struct leg *leg = &fastest(runs, op)->leg[op];
 		const struct hvo_ratio ratio = ratio_to_off(runs, op);
 
 		if (leg->done > 0)
 			hvo_print_leg(leg, op, &ratio);
 	}
-	if (fastest(runs, GROW)) {
-		const struct leg *grow = &fastest(runs, GROW)->leg[GROW];
-
-		hvo_print_notes(grow, &fastest(runs, SHRINK)->leg[SHRINK], pages_for(grow->mode),
-				hvo_source_names[source]);
-	}
+	hvo_print_notes(&grown->leg[GROW], &shrunk->leg[SHRINK], pages_for(grown->leg[GROW].mode),
+			hvo_source_names[source]);
 }
 
 static void print_counts(const struct mode_result *runs)

@@ -56,7 +56,7 @@ void hvo_print_head(const char *source)
 	      "  debt       work put off: opening memory before, splitting all pages into small "
 	      "ones after\n"
 	      "  cpus       that made or restored pages; the others are idle\n\n"
-	      "  %-10s %-6s %6s %4s %9s  %-25s %9s  %s\n",
+	      "  %-10s %-6s %6s %4s %9s  %-27s %9s  %s\n",
 	      "mode", "op", "pages", "cpus", "us/page", "mode:off (range)", "published", "debt ms");
 }
 
@@ -97,7 +97,7 @@ void hvo_print_leg(const struct leg *leg, enum hvo_op op, const struct hvo_ratio
 	if (op != DEMOTE)
 		format(debt, sizeof(debt), "%llu.%03llu %s", debt_ns / NS_PER_MS,
 		       debt_ns / NS_PER_US % 1000, op == GROW ? "before" : "after");
-	print("  %-10s %-6s %6llu %4u %5llu.%03llu  %-25s %9s  %s\n", leg->mode->name, op_names[op],
+	print("  %-10s %-6s %6llu %4u %5llu.%03llu  %-27s %9s  %s\n", leg->mode->name, op_names[op],
 	      leg->done, leg->threads, ps / 1000000, ps / 1000 % 1000, relative,
 	      published_ratio(leg->mode->name, op), debt);
 	print_net(leg, op, ratio->off);

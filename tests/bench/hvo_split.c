@@ -148,7 +148,7 @@ void hvo_print_costs_head(void)
 	      "pages after.\n"
 	      "  Splitting a block for two pages of 1 MiB, us: the first after the shrink, median, "
 	      "99 of 100, longest.\n\n"
-	      "  %-10s %8s %8s %8s %8s %8s  %-25s %8s %8s %8s %8s\n",
+	      "  %-10s %8s %8s %8s %8s %8s  %-27s %8s %8s %8s %8s\n",
 	      "mode", "open", "grow", "shrink", "split", "in all", "mode:off (range)", "first",
 	      "p50", "p99", "max");
 }
@@ -170,7 +170,7 @@ void hvo_print_costs(const struct leg *grow, const struct leg *shrink,
 	print_us(ps_each(shrink->ns, grow->done));
 	print_us(ps_each(grow->split.ns, grow->split.blocks) * order_blocks(hvo_pool()->order));
 	print_us(hvo_cost_ps(grow, shrink));
-	print("  %-25s", relative);
+	print("  %-27s", relative);
 	print_us(grow->split.ns_first * 1000);
 	print_us(grow->split.ns_p50 * 1000);
 	print_us(grow->split.ns_p99 * 1000);

@@ -150,12 +150,11 @@ def fresh(found, op):
     return {(row.key["CPUs"], row.key["mode"]): row for row in sorted(rows, key=lambda row: row.key["pages"]) if against_off(row)}
 
 
-def theirs(machine_number, row):
+def theirs(machine_number, mode, op):
     """The published ratio to off of a mode, or None."""
     _, _, _, off0, on0, off1, on1 = seeds.HVO[machine_number]
-    at, pairs = list(OPS).index(row.key["op"]), {"unbatched": (on0, off0), "batched": (on1, off1)}
-    on, off = pairs.get(row.key["mode"], (None, None))
-    return on[at] / off[at] if on else None
+    on, off = {"unbatched": (on0, off0), "batched": (on1, off1)}.get(mode, (None, None))
+    return on and on[list(OPS).index(op)] / off[list(OPS).index(op)]
 
 
 def implied(machine_number):
@@ -182,8 +181,8 @@ def without_host(found):
 
     columns = {
         "mode:off here": lambda row: words.spread(against_off(row), unit="x"),
-        "published, 8 sockets": lambda row: words.times(theirs(0, row)),
-        "published, VM": lambda row: words.times(theirs(1, row)),
+        "published, 8 sockets": lambda row: words.times(theirs(0, row.key["mode"], row.key["op"])),
+        "published, VM": lambda row: words.times(theirs(1, row.key["mode"], row.key["op"])),
         "rounds a page": each("flushes"),
         "IPIs a page": each("ipis"),
         "instructions a page": instructions,
@@ -204,11 +203,9 @@ def cpus_picture(found, op, name):
                 measured = against_off(row)
                 points.append((cpus, measured.median, measured.low, measured.high))
         series.append(Series(MEANS[mode], points, COLOUR[mode]))
-    _, _, cpus, off0, on0, off1, on1 = seeds.HVO[1]
-    at = list(OPS).index(op)
     if any(s.points for s in series):
-        series.append(Series("before, published", [(cpus, on0[at] / off0[at])], "red", dashed=True))
-        series.append(Series("after, published", [(cpus, on1[at] / off1[at])], "orange", dashed=True))
+        for mode, label in (("unbatched", "before, published"), ("batched", "after, published")):
+            series.append(Series(label, [(seeds.HVO[1][2], theirs(1, mode, op))], COLOUR[mode], dashed=True))
     what = {"alloc": "growing", "free": "shrinking"}[op]
     marks = sorted({252, *(cpus for cpus, _ in rows)})
     svg = pictures.lines(name, series, "CPUs", f"{what}: time per page, off = 1", logx=2, level=(1, "off"), xticks=marks)
@@ -224,8 +221,7 @@ def headline(captures):
         return None
     chosen = [rows.get((cpus, mode)) for mode in ("unbatched", "batched", "on")]
     cells = [words.spread(row and against_off(row), unit="x") for row in chosen]
-    _, _, _, off0, on0, off1, on1 = seeds.HVO[1]
-    published_vm = [words.times(on0[0] / off0[0]), words.times(on1[0] / off1[0])]
+    published_vm = [words.times(theirs(1, mode, "alloc")) for mode in ("unbatched", "batched")]
     where = words.place(rows[cpus, "on"].last.capture.where, cpus)
     return ["HVO series, grow a pool of 2 MiB pages: time per page, off = 1", *published_vm, *cells, where]
 
