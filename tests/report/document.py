@@ -64,11 +64,11 @@ def run_row(capture):
 
 def runs(captures):
     head = ["run", "machine", "CPUs", "memory", "ms to ready", "s in all", "other work", "records", "torn", "verdict", "command"]
-    first = {capture.name: capture for capture in reversed(captures)}
-    anchors = [anchor(capture.name) if first[capture.name] is capture else "" for capture in captures]
-    links = [quote(capture.path) for capture in captures]
+    first = {anchor(capture.name): capture for capture in reversed(captures)}
+    names = {id(capture): {"id": name} for name, capture in first.items()}
+    links = [names.get(id(capture), {}) | ({"href": quote(capture.path)} if capture.path else {}) for capture in captures]
     title = "Runs: a name leads to the console, which has the records"
-    return Table(head, [run_row(capture) for capture in captures], title, left=2, links=links, anchors=anchors)
+    return Table(head, [run_row(capture) for capture in captures], title, left=2, links=links)
 
 
 def make(captures):

@@ -34,8 +34,8 @@ class Text:
 @dataclass
 class Table:
     """
-    Rows of cells. The first `left` columns are words, the others are numbers. Cells of rows in `ours` are set off. For each row that has
-    one, `links` says where its first cell leads, and `anchors` is the name by which others lead to it.
+    Rows of cells. The first `left` columns are words, the others are numbers. Cells of rows in `ours` are set off. For each row, `links`
+    has the href and id of its first cell.
     """
 
     head: list
@@ -44,7 +44,6 @@ class Table:
     left: int = 1
     ours: tuple = ()
     links: tuple = ()
-    anchors: tuple = ()
 
 
 @dataclass
@@ -86,18 +85,17 @@ def inline(text):
     return CODE.sub(r"<code>\1</code>", html.escape(CONTROL.sub("", text), quote=False))
 
 
-def html_row(cells, left, tag, link=""):
+def html_row(cells, left, tag, link=None):
     kinds, texts = ["", ' class="n"'], [inline(str(cell)) for cell in cells]
     if link:
-        texts[0] = f'<a href="{html.escape(link)}">{texts[0]}</a>'
+        attributes = "".join(f' {key}="{value}"' for key, value in link.items())
+        texts[0] = f"<a{attributes}>{texts[0]}</a>"
     return "".join(f"<{tag}{kinds[i >= left]}>{text}</{tag}>" for i, text in enumerate(texts))
 
 
 def html_table(table):
-    kinds, links, names = ["", ' class="ours"'], dict(enumerate(table.links)), {i: f' id="{name}"' for i, name in enumerate(table.anchors) if name}
-    rows = "\n".join(
-        f"<tr{kinds[i in table.ours]}{names.get(i, '')}>{html_row(row, table.left, 'td', links.get(i))}</tr>" for i, row in enumerate(table.rows)
-    )
+    kinds, links = ["", ' class="ours"'], dict(enumerate(table.links))
+    rows = "\n".join(f"<tr{kinds[i in table.ours]}>{html_row(row, table.left, 'td', links.get(i))}</tr>" for i, row in enumerate(table.rows))
     box = (
         f'<div class="table" tabindex="0" role="region" aria-label="{html.escape(table.caption[:80] or "table")}"><table>'
         f'<thead><tr>{html_row(table.head, table.left, "th")}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'

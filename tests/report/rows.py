@@ -53,7 +53,7 @@ def table(caption, rows, columns, published=(), ours=lambda row: False, left=1):
     mark = tuple(len(published) + i for i, row in enumerate(rows) if ours(row))
     if runs in columns.values() and all(runs(row) == 1 for row in rows):
         caption += "; one run, which says nothing of how much runs differ"
-    links = [""] * len(published) + [f"#{anchor(row.last.capture.name)}" for row in rows]
+    links = [None] * len(published) + [{"href": f"#{anchor(row.last.capture.name)}"} for row in rows]
     return Table([*rows[0].key, *columns], [*published, *cells], caption, left=left, ours=mark, links=links)
 
 
