@@ -26,7 +26,8 @@
  *
  * runs=N: every mode is measured N times, in turns, so that a slow moment of the host affects all.
  * The table shows the fastest, because other work of the host only adds time: 4 ms of it double
- * that of a leg. The records have every run.
+ * that of a leg. Beside its ratio to mode off stand the lowest and the highest of the runs. The
+ * records have every run.
  */
 #include <arch/clock.h>
 
@@ -46,7 +47,7 @@
 
 enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21 };
 
-u64 hvo_pages = 4096, hvo_runs = 2;
+u64 hvo_pages = 4096, hvo_runs = 5;
 static u64 hvo_pages_unbatched;
 OPTION_U64(bench.hvo.pages, hvo_pages, 1, 1ULL << 30, "huge pages of the pool");
 OPTION_U64(bench.hvo.pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30,
@@ -184,12 +185,12 @@ static bool run_demotion(const struct hvo_mode *mode, struct leg *demote)
 
 /* Results of one mode in one run. */
 struct mode_result {
-	struct leg grow, shrink, demote;
-	u64 cost_ps; /* of a page, in all */
+	struct leg leg[OPS];
+	u64 ps[OPS + 1]; /* of a page; the last one is what it costs in all */
 	bool ran;
 };
 
-enum { MODES_MAX = 8 };
+enum { MODES_MAX = 8, IN_ALL = OPS };
 static struct mode_result results[MODES_MAX][HVO_RUNS_MAX];
 
 static u64 pages_for(const struct hvo_mode *mode)
@@ -232,98 +233,120 @@ static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 static bool run_mode(const struct hvo_mode *mode, unsigned source, bool first,
 		     struct mode_result *result)
 {
+	struct leg *grow = &result->leg[GROW], *shrink = &result->leg[SHRINK];
+	struct leg *demote = &result->leg[DEMOTE];
+
 	for (unsigned i = !first; i < 2; i++) {
-		result->grow = (struct leg){.mode = mode, .pages = pages_for(mode)};
+		*grow = (struct leg){.mode = mode, .pages = pages_for(mode)};
 		if (i == 0 && mode->page_rounds)
-			result->grow.pages = MIN(result->grow.pages, WARM_ROUNDS);
-		if (!hvo_leg_begin(&result->grow, source))
+			grow->pages = MIN(grow->pages, WARM_ROUNDS);
+		if (!hvo_leg_begin(grow, source))
 			return true;
-		if (!run_legs(mode, &result->grow, &result->shrink))
+		if (!run_legs(mode, grow, shrink))
 			return false;
 		if (hvo_size != SIZE_1G)
 			continue;
-		result->demote = (struct leg){.mode = mode, .pages = result->grow.pages};
-		if (hvo_leg_begin(&result->demote, source) && !run_demotion(mode, &result->demote))
+		*demote = (struct leg){.mode = mode, .pages = grow->pages};
+		if (hvo_leg_begin(demote, source) && !run_demotion(mode, demote))
 			return false;
 	}
-	result->cost_ps = hvo_cost_ps(&result->grow, &result->shrink);
+	for (unsigned op = 0; op < OPS; op++)
+		result->ps[op] = hvo_ps_per_page(&result->leg[op]);
+	result->ps[IN_ALL] = hvo_cost_ps(grow, shrink);
 	result->ran = true;
 	return true;
 }
 
-static const u64 *field_of(const struct mode_result *run, size_t field)
-{
-	return (const u64 *)((const u8 *)run + field);
-}
-
-/*
- * The run that is least by a field of it, or NULL if none ran. The tables show that run.
- */
-static const struct mode_result *fastest(const struct mode_result *runs, size_t field)
+/* The run that took least for one operation, or NULL if none ran. The tables show that run. */
+static const struct mode_result *fastest(const struct mode_result *runs, unsigned op)
 {
 	const struct mode_result *least = NULL;
 
 	for (u64 run = 0; run < hvo_runs; run++)
-		if (runs[run].ran &&
-		    (!least || *field_of(&runs[run], field) < *field_of(least, field)))
+		if (runs[run].ran && (!least || runs[run].ps[op] < least->ps[op]))
 			least = &runs[run];
 	return least;
 }
 
-#define FASTEST(runs, field) fastest(runs, offsetof(struct mode_result, field))
-
-static void print_mode(const struct hvo_mode *mode, unsigned source, const struct mode_result *runs,
-		       struct reference *off)
+/* The results of mode off, or NULL. */
+static const struct mode_result *runs_off(void)
 {
-	const struct mode_result *grown = FASTEST(runs, grow.ns);
-	const struct leg *grow, *shrink, *demote;
+	for (unsigned i = 0; hvo_modes[i].name; i++)
+		if (!hvo_modes[i].optimise && fastest(results[i], GROW))
+			return results[i];
+	return NULL;
+}
+
+/* A mode beside off: the fastest run of both, and the lowest and the highest ratio of one run. */
+static struct hvo_ratio ratio_to_off(const struct mode_result *runs, unsigned op)
+{
+	const struct mode_result *off = runs_off(), *base = off ? fastest(off, op) : NULL;
+	struct hvo_ratio ratio = {0};
+
+	if (!base || base->ps[op] == 0)
+		return ratio;
+	ratio.off = &base->leg[op % OPS];
+	ratio.fastest = fastest(runs, op)->ps[op] * 100 / base->ps[op];
+	ratio.low = ratio.high = ratio.fastest;
+	for (u64 run = 0; run < hvo_runs; run++) {
+		u64 one;
+
+		if (!runs[run].ran || !off[run].ran || off[run].ps[op] == 0)
+			continue;
+		one = runs[run].ps[op] * 100 / off[run].ps[op];
+		ratio.low = MIN(ratio.low, one);
+		ratio.high = MAX(ratio.high, one);
+	}
+	return ratio;
+}
+
+static void print_times(const struct mode_result *runs, unsigned source)
+{
+	const struct mode_result *grown = fastest(runs, GROW), *shrunk = fastest(runs, SHRINK);
 
 	if (!grown)
 		return;
-	grow = &grown->grow;
-	shrink = &FASTEST(runs, shrink.ns)->shrink;
-	demote = &FASTEST(runs, demote.ns)->demote;
-	if (off->grow_ps == 0 && !mode->optimise)
-		*off = (struct reference){.grow_ps = hvo_ps_per_page(grow),
-					  .shrink_ps = hvo_ps_per_page(shrink),
-					  .demote_ps = hvo_ps_per_page(demote),
-					  .grow_net_ps = hvo_net_ps_per_page(grow),
-					  .shrink_net_ps = hvo_net_ps_per_page(shrink)};
-	hvo_print_legs(grow, shrink, pages_for(mode), hvo_source_names[source], off);
-	if (demote->done > 0)
-		hvo_print_demotion(demote, off);
+	for (unsigned op = 0; op < OPS; op++) {
+		const struct leg *leg = &fastest(runs, op)->leg[op];
+		const struct hvo_ratio ratio = ratio_to_off(runs, op);
+
+		if (leg->done > 0)
+			hvo_print_leg(leg, op, &ratio);
+	}
+	hvo_print_notes(&grown->leg[GROW], &shrunk->leg[SHRINK], pages_for(grown->leg[GROW].mode),
+			hvo_source_names[source]);
 }
 
-static void print_costs(void)
+static void print_counts(const struct mode_result *runs)
 {
-	u64 off_ps = 0;
+	for (unsigned op = 0; op < OPS && fastest(runs, op); op++)
+		if (fastest(runs, op)->leg[op].done > 0)
+			hvo_print_counts(&fastest(runs, op)->leg[op], op);
+}
 
-	hvo_print_costs_head();
-	for (unsigned i = 0; hvo_modes[i].name; i++) {
-		const struct mode_result *run = FASTEST(results[i], cost_ps);
+static void print_costs(const struct mode_result *runs)
+{
+	const struct mode_result *run = fastest(runs, IN_ALL);
+	struct hvo_ratio ratio;
 
-		if (!run)
-			continue;
-		if (off_ps == 0 && !hvo_modes[i].optimise)
-			off_ps = run->cost_ps;
-		hvo_print_costs(&run->grow, &run->shrink, off_ps);
-	}
+	if (!run)
+		return;
+	ratio = ratio_to_off(runs, IN_ALL);
+	hvo_print_costs(&run->leg[GROW], &run->leg[SHRINK], &ratio);
 }
 
 static void record_mode(const struct mode_result *result, u64 run)
 {
 	if (!result->ran)
 		return;
-	hvo_record_leg(&result->grow, "alloc", run);
-	hvo_record_leg(&result->shrink, "free", run);
-	if (result->demote.done > 0)
-		hvo_record_leg(&result->demote, "demote", run);
+	for (unsigned op = 0; op < OPS; op++)
+		if (op != DEMOTE || result->leg[op].done > 0)
+			hvo_record_leg(&result->leg[op], op, run);
 }
 
 /* The tables come after the records of all runs, so that they are what stays on the screen. */
 static bool run_source(unsigned source)
 {
-	struct reference off = {0};
 	bool ok = true;
 
 	memset(results, 0, sizeof(results));
@@ -337,8 +360,13 @@ static bool run_source(unsigned source)
 	}
 	hvo_print_head(hvo_source_names[source]);
 	for (unsigned i = 0; hvo_modes[i].name; i++)
-		print_mode(&hvo_modes[i], source, results[i], &off);
-	print_costs();
+		print_times(results[i], source);
+	hvo_print_counts_head();
+	for (unsigned i = 0; hvo_modes[i].name; i++)
+		print_counts(results[i]);
+	hvo_print_costs_head();
+	for (unsigned i = 0; hvo_modes[i].name; i++)
+		print_costs(results[i]);
 	sections_close_all(&mm_kernel);
 	if (account_machine())
 		print("\n  every frame accounted for, owner by owner\n\n");

@@ -33,9 +33,12 @@ struct leg {
 	s64 saved;
 };
 
-struct reference {
-	u64 grow_ps, shrink_ps, demote_ps; /* time per page of mode off */
-	u64 grow_net_ps, shrink_net_ps;
+enum hvo_op { GROW, SHRINK, DEMOTE, OPS };
+
+/* The time of a page, divided by that of mode off, in hundredths; 0 if off was not measured. */
+struct hvo_ratio {
+	u64 fastest, low, high; /* low, high: of one run */
+	const struct leg *off;
 };
 
 enum { WARM_ROUNDS = 16 };      /* pages that warm up a mode with a round for each page */
@@ -58,11 +61,15 @@ u64 hvo_ps_per_page(const struct leg *leg);
  */
 u64 hvo_net_ps_per_page(const struct leg *leg);
 void hvo_print_head(const char *source);
-void hvo_print_legs(const struct leg *grow, const struct leg *shrink, u64 wanted,
-		    const char *wanted_source, const struct reference *off);
-/* 1 GiB pages that became pages of 2 MiB. */
-void hvo_print_demotion(const struct leg *demote, const struct reference *off);
-void hvo_record_leg(const struct leg *leg, const char *op, u64 run);
+void hvo_print_leg(const struct leg *leg, enum hvo_op op, const struct hvo_ratio *ratio);
+/* What differs from what was asked for: `wanted` pages, memory in the state `source`. */
+void hvo_print_notes(const struct leg *grow, const struct leg *shrink, u64 wanted,
+		     const char *source);
+/* "0.25 (0.24 to 0.31)", or "-". */
+void hvo_format_ratio(char *text, size_t size, const struct hvo_ratio *ratio);
+void hvo_print_counts_head(void);
+void hvo_print_counts(const struct leg *leg, enum hvo_op op);
+void hvo_record_leg(const struct leg *leg, enum hvo_op op, u64 run);
 
 /* hvo_split.c */
 /* Before the shrink: take all memory that is left but for some. Returns a chain of pages. */
@@ -72,5 +79,5 @@ struct split_debt hvo_split_debt(u64 pages, struct page *held);
 /* Opening, growing, shrinking and splitting: ps a page. */
 u64 hvo_cost_ps(const struct leg *grow, const struct leg *shrink);
 void hvo_print_costs_head(void);
-/* off_ps is the cost of mode off; 0: not known. */
-void hvo_print_costs(const struct leg *grow, const struct leg *shrink, u64 off_ps);
+void hvo_print_costs(const struct leg *grow, const struct leg *shrink,
+		     const struct hvo_ratio *ratio);

@@ -144,15 +144,13 @@ u64 hvo_cost_ps(const struct leg *grow, const struct leg *shrink)
 
 void hvo_print_costs_head(void)
 {
-	print("\n  In all, us a page: opening the sections before, growing, shrinking, splitting "
-	      "all "
+	print("\n  In all, us a page: opening memory before, growing, shrinking, splitting all "
 	      "pages after.\n"
 	      "  Splitting a block for two pages of 1 MiB, us: the first after the shrink, median, "
-	      "99 "
-	      "of 100, longest.\n\n"
-	      "  %-10s %8s %8s %8s %8s %8s %6s %8s %8s %8s %8s\n",
-	      "mode", "open", "grow", "shrink", "split", "in all", ": off", "first", "p50", "p99",
-	      "max");
+	      "99 of 100, longest.\n\n"
+	      "  %-10s %8s %8s %8s %8s %8s  %-27s %8s %8s %8s %8s\n",
+	      "mode", "open", "grow", "shrink", "split", "in all", "mode:off (range)", "first",
+	      "p50", "p99", "max");
 }
 
 static void print_us(u64 ps)
@@ -160,20 +158,19 @@ static void print_us(u64 ps)
 	print(" %4llu.%03llu", ps / 1000000, ps / 1000 % 1000);
 }
 
-void hvo_print_costs(const struct leg *grow, const struct leg *shrink, u64 off_ps)
+void hvo_print_costs(const struct leg *grow, const struct leg *shrink,
+		     const struct hvo_ratio *ratio)
 {
-	const u64 all = hvo_cost_ps(grow, shrink), ratio = off_ps ? all * 100 / off_ps : 0;
+	char relative[80];
 
+	hvo_format_ratio(relative, sizeof(relative), ratio);
 	print("  %-10s", grow->mode->name);
 	print_us(ps_each(grow->debt_open_ns, grow->done));
 	print_us(ps_each(grow->ns, grow->done));
 	print_us(ps_each(shrink->ns, grow->done));
 	print_us(ps_each(grow->split.ns, grow->split.blocks) * order_blocks(hvo_pool()->order));
-	print_us(all);
-	if (off_ps)
-		print(" %3llu.%02llu", ratio / 100, ratio % 100);
-	else
-		print("      -");
+	print_us(hvo_cost_ps(grow, shrink));
+	print("  %-27s", relative);
 	print_us(grow->split.ns_first * 1000);
 	print_us(grow->split.ns_p50 * 1000);
 	print_us(grow->split.ns_p99 * 1000);

@@ -7,11 +7,10 @@ lines; other tests of this suite run the long ones.
 
 import re
 import shlex
-import statistics
 import subprocess
 
 import pytest
-import records
+import readme
 from guest import run
 from machine import ROOT, Machine
 from test_build import make
@@ -81,20 +80,11 @@ def test_the_table_of_calls_lists_those_that_are_there():
     assert len(there) > 150 and there == listed
 
 
-def test_the_figures_of_the_readme_are_those_of_its_runs():
-    """Growing in mode `on` against `off`: median and range of at least seven runs each, by the number of CPUs that make the pages of
-    `on`."""
-    off, ratios = None, {}
-    for record in records.parse((ROOT / "tests/report/readme.record").read_bytes()).records:
-        if record["op"] == "alloc" and record["mode"] == "off":
-            off = record["ns"] / record["done"]
-        elif record["op"] == "alloc" and record["mode"] == "on":
-            ratios.setdefault(record["threads"], []).append(record["ns"] / record["done"] / off)
-    readme = " ".join((ROOT / "README.md").read_text(encoding="utf-8").split())
-    assert sorted(ratios) == [1, 2] and all(len(runs) >= 7 for runs in ratios.values())
-    for threads, said in ((2, "{:.2f} of *off* by the median of seven runs ({:.2f} to {:.2f})"), (1, "{:.2f} ({:.2f} to {:.2f}) where one CPU makes")):
-        runs = ratios[threads]
-        assert said.format(statistics.median(runs), min(runs), max(runs)) in readme
+def test_the_figures_of_the_readme_are_those_of_its_record():
+    """Tables and ratios are those that readme.py draws, and any other figure with two decimals is in a record that the page links."""
+    page, *texts = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "tests/report/readme.record", "tests/report/measurements/hvo.txt"))
+    assert readme.filled(page, texts[0]) == page
+    assert set(re.findall(r"\d+\.\d\d+", page)) <= set(re.findall(r"\d+\.\d\d+", "\n".join(texts)))
 
 
 def test_the_monitors_session(kernel):

@@ -59,7 +59,7 @@ def test_many_threads_are_judged_by_the_limit_of_their_run(build):
 
 
 def test_a_round_that_is_put_off_is_recorded_beside_its_leg(build):
-    done = boot(build, 'bench="hvo pages=256 source=recycled modes=off,batched,on"', "native", mem="2G")
+    done = boot(build, 'bench="hvo runs=1 pages=256 source=recycled modes=off,batched,on"', "native", mem="2G")
     assert "verdict=pass" in done.stdout, done.stdout[-2000:]
     legs = {(leg["mode"], leg["op"]): leg for leg in records(done.stdout, "hvo")}
     rounds = {mode: (legs[mode, "alloc"]["flushes"], legs[mode, "alloc"]["use_flushes"]) for mode in ("off", "batched", "on")}

@@ -1,21 +1,27 @@
 """The report: the lines that count as records, whole pages from any console, pages that need nothing but themselves."""
 
+import html
 import os
 import random
 import re
+import shutil
 import subprocess
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import bench_linux
 import cachegrind
 import callgrind
+import figures
 import hvo_ways
 import legs
 import pictures
 import pytest
+import words
+from conftest import skip_machine
 from document import make
 from machine import ROOT
-from paper import to_html, to_markdown
+from paper import Table, to_html, to_markdown
 from records import parse
 
 HVO = ("BENCH hvo mode={} source=fresh op={} size=2M pages=64 done=64 cpus={} run={} ns={} flushes=2 splits=1 ipis=14 interrupted=7 skipped=0"
@@ -139,13 +145,14 @@ def test_how_a_run_ended():
     assert "hvo-8: it took longer than it may" in report(late, parse(CONSOLE.encode(), "other"))
 
 
-def page_of(text):
-    """The elements of a page: every one is closed in its order, no two have a name, and nothing is fetched."""
+def page_of(text, consoles=()):
+    """The elements of a page: every one is closed in its order, no two have a name, and nothing is fetched or linked but the consoles."""
     elements = list(ElementTree.fromstring(text).iter())
     for key, value in (attribute for element in elements for attribute in element.items()):
-        assert not key.endswith(("src", "srcset", "onload")) and (not key.endswith("href") or value.startswith("#")), (key, value)
+        assert not key.endswith(("src", "srcset", "onload")) and (not key.endswith("href") or value.startswith("#") or value in consoles), (key, value)
     ids = [element.get("id") for element in elements if element.get("id")]
     assert len(ids) == len(set(ids))
+    assert {value[1:] for element in elements if (value := element.get("href", "")).startswith("#")} <= set(ids), "links that lead nowhere"
     return elements
 
 
@@ -165,10 +172,12 @@ def test_the_page_is_whole(without_pictures):
     text = " ".join(page[0].itertext())
     for word in ("HVO series:", "Memmap series:", "Clearing series:", "Per-CPU list series:", "Contiguous-range series:", "The page allocator", "Not comparable", "No pictures"):
         assert word in text, word
+    assert all(len(row) == len(table.head) for table in paper.blocks if isinstance(table, Table) for row in table.rows)
     assert text.count("published") > 10 and "100x" in text  # unbatched against off
     assert to_markdown(paper).count("\n## ") == tags(page).count("h2")
 
 
+COUNTED = words.figure(figures.parse((ROOT / "tests/bench/counts").read_text(encoding="utf-8"))[1]["pool-2M-batched.shrink"].insns)
 HVO_TABLE = "Growing (alloc) and shrinking (free)"
 
 
@@ -179,12 +188,16 @@ def test_hvo_rows_are_those_of_equal_work(without_pictures):
     slow = slow.replace("ns=6400 ", "ns=128000 ").replace("ns=12800 ", "ns=128000 ") + PASSED
     text = report(parse(CONSOLE.encode(), "a"), parse(slow.encode(), "b"))
     rows = {(row["mode"], row["op"], row["pages"]): row for row in rows_in(text, HVO_TABLE, machine="QEMU, emulated")}
-    ratios = [[rows[mode, op, pages][": off"] for mode in ("unbatched", "batched", "on")] for op in ("alloc", "free") for pages in ("64", "128")]
-    assert ratios == [["100x", "0.500x", "0.250x"], ["10.0x", "0.0750x", "0.0250x"]] * 2
+    ratios = [[rows[mode, op, pages]["mode:off (range)"] for mode in ("unbatched", "batched", "on")] for op in ("alloc", "free") for pages in ("64", "128")]
+    same, slower = ["100x (100 to 100)", "0.500x (0.500 to 0.500)", "0.250x (0.250 to 0.250)"], ["10.0x (5.00 to 100)", "0.500x (0.0250 to 1.00)", "0.0250x (0.0125 to 0.250)"]
+    assert ratios == [same, slower] * 2
     assert len(rows_in(text, HVO_TABLE)) == 16 + 16, "the published rows, and two sizes of four modes"
     in_all = {row["mode"]: row for row in rows_in(text, "What it costs in all", pages="64")}
-    assert (in_all["off"]["in all (range)"], in_all["off"][": off"]) == ("0.447 (0.247 to 0.647)", "1.00x")
-    assert (in_all["on"]["in all (range)"], in_all["on"][": off"]) == ("0.147 (0.0969 to 0.197)", "0.329x")
+    assert (in_all["off"]["in all (range)"], in_all["off"]["mode:off (range)"]) == ("0.447 (0.247 to 0.647)", "1.00x (1.00 to 1.00)")
+    assert (in_all["on"]["in all (range)"], in_all["on"]["mode:off (range)"]) == ("0.147 (0.0969 to 0.197)", "0.329x (0.304 to 0.392)")
+    beside = rows_in(report(parse(CONSOLE.encode())), "Beside the published ratios", mode="batched", op="free")
+    assert list(beside[0].values())[7:] == ["0.500x (0.500 to 0.500)", "3.11x", "1.66x", "0.0312", "0.219", COUNTED, "0.00625 to 0.156", "3"]
+    assert "one run, which says nothing" not in text and "one run, which says nothing" in report(parse(re.sub("BENCH hvo .* run=[23] .*\n", "", CONSOLE).encode()))
 
 
 MODEL = "model (cachegrind)"
@@ -194,8 +207,8 @@ SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
     ("Touching a region", {"machine": "QEMU, emulated", "instruction": "the default"}, "- | 16.0 (10.7 to 32.0)"),
     ("Clearing alone", {"size": "1G"}, "10.7 | - | 21.5"),
     ("Pages cleared by extent", {}, "erms | 1G | 64K | 1,073,741,824 | 50,000,000"),
-    ("Events per huge page", {"IPC": "2.00", "machine": "QEMU, emulated"}, "`erms`, 4K | 2M | 2.00 | 2,000 | 100"),
-    ("Events per huge page", {"machine": MODEL}, "`erms`, 4K | 2M | - | 10,000 | 2,000"),
+    ("Events per huge page", {"IPC": "2.00", "machine": "QEMU, emulated", "run": "1"}, "`erms`, 4K | 2M | 4 | 1 | 2.00 | 2,000 | 100"),
+    ("Events per huge page", {"machine": MODEL}, "`erms`, 4K | 2M | 16 | - | - | 10,000 | 2,000"),
     # the published columns with their percentages, and ours computed in the same way
     ("ms for a page, batches of ten", {"latency": "Max-5"}, "82.14 (0.00%) | 5.11 (93.78%) | 20.49 (75.05%) | 8.00 (0.00%) | 2.00 (75.00%) | 4.00 (50.00%) | 0.100 (98.75%)"),
     ("Ratios, allocating", {"": "ours, QEMU, emulated, ns a page"}, "0.9000 (0.900 to 0.900) | 0.9500 (0.950 to 0.950) | 0.2632 (0.263 to 0.263) | 0.2500 ("),
@@ -470,10 +483,10 @@ def test_time_of_the_simulation_is_taken_off(without_pictures):
         HVO.format(mode, op, 1, 1, ns).replace("\n", f" simulated_ns={spent[mode]} host_faults=0\n")
         for mode, ns in (("off", 6400), ("batched", 3200), ("on", 1600)) for op in ("alloc", "free"))  # fmt: skip
     native = report(parse((text + "# capture where native\n").encode()))
-    nets = {row["mode"]: (row["net us/page"], row["net : off"]) for row in rows_in(native, HVO_TABLE, machine="hosted, native", op="alloc")}
+    nets = {row["mode"]: (row["net us/page"], row["net mode:off"]) for row in rows_in(native, HVO_TABLE, machine="hosted, native", op="alloc")}
     assert nets == {"off": ("0.0500", "1.00x"), "batched": ("0.0250", "0.500x"), "on": ("0", "0x")}
     emulated = rows_in(report(parse((text + "# capture where tcg\n").encode())), HVO_TABLE, machine="QEMU, emulated")
-    assert {(row["net us/page"], row["net : off"]) for row in emulated} == {("-", "-")}
+    assert {(row["net us/page"], row["net mode:off"]) for row in emulated} == {("-", "-")}
 
 
 def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
@@ -490,11 +503,11 @@ def test_pools_at_boot_stand_beside_the_same_boot_without(without_pictures):
     text = report(parse(console.encode(), "pools-64"), parse((fill + PASSED).encode(), "fill-32"))
     assert [list(row.values())[4:] for row in rows_in(text, "Pools made at boot")] == [
         ["-", "none", "3", "-", "100 (90.0 to 110)", "-"],
-        ["hvo=batched", "4 of 1 GiB", "3", "200 (200 to 200)", "300 (300 to 300)", "3.00x"],
-        ["hvo=on", "4 of 1 GiB", "3", "150 (150 to 150)", "250 (250 to 250)", "2.50x"],
-        ["hvo=on, bare", "4 of 1 GiB", "3", "20.0 (20.0 to 20.0)", "120 (120 to 120)", "1.20x"],
+        ["hvo=batched", "4 of 1 GiB", "3", "200 (200 to 200)", "300 (300 to 300)", "3.00x (2.73 to 3.33)"],
+        ["hvo=on", "4 of 1 GiB", "3", "150 (150 to 150)", "250 (250 to 250)", "2.50x (2.27 to 2.78)"],
+        ["hvo=on, bare", "4 of 1 GiB", "3", "20.0 (20.0 to 20.0)", "120 (120 to 120)", "1.20x (1.09 to 1.33)"],
     ]
-    filled = [(row["hvo.threads"], row["us/page"], row[": one thread"]) for row in rows_in(text, "A pool over nearly all memory")]
+    filled = [(row["hvo.threads"], row["us/page"], row["time : one thread"].split()[0]) for row in rows_in(text, "A pool over nearly all memory")]
     assert filled == [("1", "4.00", "1.00x"), ("2", "2.00", "0.500x"), ("4", "3.00", "0.750x")] and "Memmap series:" not in text
 
 
@@ -533,6 +546,48 @@ def test_any_bytes_make_a_page(without_pictures):
     page_of(to_html(make([parse(bytes(rng.randrange(256) for _ in range(4096)))])))
 
 
+# Looks at the page at three widths: what is wider than the window, and tables of which a part cannot be brought into sight.
+LOOK = """<script>
+addEventListener("load", () => {
+  const frame = document.querySelector("iframe"), page = frame.contentDocument, wrong = [];
+  const say = (what, box) => wrong.push(frame.width + ": " + what + ": " + (box.ariaLabel || box.textContent.slice(0, 40)));
+  for (frame.width of [400, 800, 1400]) {
+    if (page.documentElement.scrollWidth > frame.width) say("page too wide", page.body);
+    for (const e of page.querySelectorAll("main > :not(.table), figure > *"))
+      if (e.scrollWidth > e.clientWidth) say("clipped", e);
+    for (const box of page.querySelectorAll(".table")) {
+      if (box.scrollWidth > box.clientWidth && getComputedStyle(box).overflowX != "auto") say("cannot be scrolled", box);
+      box.scrollLeft = 1e6;
+      const [right, left] = ["thead th:last-child", "tbody td"].map(cell => box.querySelector(cell).getBoundingClientRect());
+      if (right.right > box.getBoundingClientRect().right) say("its last column stays hidden", box);
+      if (left.left < box.getBoundingClientRect().left) say("its first column goes", box);
+    }
+  }
+  document.title = "looked at: " + wrong.join(" | ");
+  frame.remove();
+});
+</script>"""
+
+
+def looked_at(page, folder):
+    """What a browser finds wrong with the layout of a page."""
+    (folder / "look.html").write_text(f'{LOOK}<iframe height="900" srcdoc="{html.escape(page)}"></iframe>', encoding="utf-8")
+    words = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={folder}/profile", "--virtual-time-budget=60000", "--dump-dom"]
+    argv = ["chromium", *words, (folder / "look.html").as_uri()]
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=300, check=True)
+    return re.search("<title>looked at: (.*?)</title>", done.stdout, re.S)[1].split(" | ")
+
+
+def test_nothing_is_clipped_in_a_browser(tmp_path):
+    """At 400, 800 and 1400 pixels. A page that cuts off its tables is noticed."""
+    if not shutil.which("chromium"):
+        skip_machine(SimpleNamespace(name="browser"), "Chromium is not installed: apt-get install chromium")
+    page = to_html(make([parse((CONSOLE + RESULTS).encode(), "one"), *ready_boots()]))
+    assert looked_at(page, tmp_path) == [""]
+    cut = page.replace("overflow-x: auto;", "overflow-x: hidden;").replace("position: sticky;", "")
+    assert {"cannot be scrolled", "its first column goes"} <= {wrong.split(": ")[1] for wrong in looked_at(cut, tmp_path)}
+
+
 RESULTS = (
     "RESULT gups leaf=4K cpus=4 table_bytes=268435456 updates=1000000 ns=5000\n"
     "RESULT gups leaf=2M cpus=4 table_bytes=268435456 updates=1000000 ns=2000 note=warm\n"
@@ -561,7 +616,7 @@ def test_the_command(tmp_path):
     console.write_text("".join(line for line in CONSOLE.splitlines(True) if "hvo" in line or "END" in line or "boot" in line), encoding="ascii")
     done = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, console], capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
-    page, text = page_of((tmp_path / "report.html").read_text(encoding="utf-8")), (tmp_path / "report.md").read_text(encoding="utf-8")
+    page, text = page_of((tmp_path / "report.html").read_text(encoding="utf-8"), {"serial.log"}), (tmp_path / "report.md").read_text(encoding="utf-8")
     pictured = (tmp_path / "hvo-grow.svg").exists()
     assert pictured == any(tag.endswith("svg") for tag in tags(page)) != ("No pictures" in text)
     none = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, "/dev/null"], capture_output=True, timeout=60, check=False)

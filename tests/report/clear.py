@@ -92,10 +92,10 @@ def events_of(text):
     return {name: int(value) for name, _, value in pairs if value.isdigit() and len(value) < 20}
 
 
-def counted_row(machine_name, what, size, events, pages):
+def counted_row(machine_name, what, size, events, pages, run="-"):
     ipc = words.ratio(events.get("instructions"), events.get("cycles"))
     counts = (words.figure(events[name] / pages) if name in events else "-" for name in EVENTS)
-    return [machine_name, what, size, words.figure(ipc), *counts]
+    return [machine_name, what, size, f"{pages:,}", run, words.figure(ipc), *counts]
 
 
 def counted_table(captures):
@@ -105,7 +105,8 @@ def counted_table(captures):
     for r in of_kind(captures, "fault"):
         events = events_of(r.get("pmu", "none"))
         if events:
-            rows.append(counted_row(machine(r), f"`{r.get('insn', 'default')}`, {names.get(column(r), '')}", r["size"], events, r["pages"]))
+            what = f"`{r.get('insn', 'default')}`, {names.get(column(r), '')}"
+            rows.append(counted_row(machine(r), what, r["size"], events, r["pages"], r.get("run", "-")))
     for r in of_kind(captures, "cachegrind"):
         events = {name: r.get(name) for name in EVENTS if isinstance(r.get(name), (int, float))}
         rows.append(counted_row("model (cachegrind)", f"`{r['insn']}`, {names.get(column(r), '')}", r["size"], events, r["pages"]))
@@ -115,7 +116,7 @@ def counted_table(captures):
     for (name, size), both in seeds.CLEAR_COUNTED.items():
         for when, events in zip(("before", "after"), both):
             published.append(counted_row(name, f"published, {when}", size, events, seeds.CLEAR_REGION // BYTES[size]))
-    head = ["machine", "", "size", "IPC", *(name.replace("_", " ") for name in EVENTS)]
+    head = ["machine", "", "size", "pages", "run", "IPC", *(name.replace("_", " ") for name in EVENTS)]
     return Table(head, published + rows, "Events per huge page", left=3)
 
 
@@ -134,13 +135,12 @@ COUNTED = (
 def headline(captures):
     """The measure of the series, with its own instruction: demand faults by one CPU."""
     rows = rows_of(of_kind(captures, "fault", size="2M", cpus=1), where=lambda r: r.capture.where, insn=insn_of, pieces=column)
-    medians = {tuple(row.key.values()): row.spread(brought).median for row in rows}
-    where = next((w for w in words.WHERE if (w, "`erms`", "page") in medians and (w, "`erms`", "multi") in medians), None)
+    found = {tuple(row.key.values()): row.spread(brought) for row in rows}
+    where = next((w for w in words.WHERE if (w, "`erms`", "page") in found and (w, "`erms`", "multi") in found), None)
     if not where:
         return None
-    ours = [medians.get((where, *way)) for way in (("`erms`", "page"), ("`erms`", "multi"), ("the default", "multi"))]
-    rates_of_all = map(words.figure, (*seeds.CLEAR[2][2:], *ours))
-    return ["Clearing series, fault in 2 MiB pages, `rep stosb`: GB/s", *rates_of_all, words.WHERE[where]]
+    ours = [words.spread(found.get((where, *way))) for way in (("`erms`", "page"), ("`erms`", "multi"), ("the default", "multi"))]
+    return ["Clearing series, fault in 2 MiB pages, `rep stosb`: GB/s", *map(words.figure, seeds.CLEAR[2][2:]), *ours, words.WHERE[where]]
 
 
 def section(paper, captures):

@@ -1,6 +1,7 @@
 """The whole report: the runs and their machines, a table of the five techniques, a section for each, and the other records."""
 
 import re
+from urllib.parse import quote
 
 import clear
 import contig
@@ -14,7 +15,7 @@ import pictures
 import programs
 import results
 import words
-from paper import Heading, Paper, Table
+from paper import Heading, Paper, Table, anchor
 from records import NEEDED, of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
@@ -63,7 +64,11 @@ def run_row(capture):
 
 def runs(captures):
     head = ["run", "machine", "CPUs", "memory", "ms to ready", "s in all", "other work", "records", "torn", "verdict", "command"]
-    return Table(head, [run_row(capture) for capture in captures], "Runs", left=2)
+    first = {anchor(capture.name): capture for capture in reversed(captures)}
+    names = {id(capture): {"id": name} for name, capture in first.items()}
+    links = [names.get(id(capture), {}) | ({"href": quote(capture.path)} if capture.path else {}) for capture in captures]
+    title = "Runs: a name leads to the console, which has the records"
+    return Table(head, [run_row(capture) for capture in captures], title, left=2, links=links)
 
 
 def make(captures):
@@ -83,7 +88,8 @@ def make(captures):
         paper.add(Heading("Summary"), lines)
         paper.note(
             "Published figures are of Linux on other machines: compare ratios between columns, not figures"
-            " across. What differs is said in each section."
+            " across. What differs is said in each section. In brackets is the range of the runs made here: where two"
+            " ranges overlap, the difference may be noise."
         )
     for section in SECTIONS:
         section(paper, captures)

@@ -31,6 +31,10 @@ def ready_ms(boot):
     return boot["ns_to_ready"] / 1e6
 
 
+def later(row):
+    return "-" if row.key["mode"] == "-" else words.spread(row.ratio(ready_ms, mode="-", pool="none"), unit="x")
+
+
 def boot_table(captures):
     boots = of_kind([c for c in captures if c.boots > 1 and c.name.startswith("pools")], "boot")
     keys = {"CPUs": item("cpus_started"), "memory": memory, "struct pages": memmap_of, "mode": mode_of, "pool": pool_of}
@@ -38,7 +42,7 @@ def boot_table(captures):
         "boots": runs,
         "the pool ms": lambda row: "-" if row.key["mode"] == "-" else median(pool_ms)(row),
         "ready ms": median(ready_ms),
-        ": without": lambda row: "-" if row.key["mode"] == "-" else words.times(row.ratio(ready_ms, mode="-", pool="none")),
+        "ready : without pool": later,
     }
     rows = rows_of(boots, machine=machine, **keys)
     return table("Pools made at boot (`hugepages=`)", rows, columns, ours=lambda row: row.key["mode"].startswith("hvo=on"))
@@ -50,7 +54,7 @@ def sweep_table(captures):
         "runs": runs,
         "ms": median(item("ns"), 1e-6),
         "us/page": lambda row: words.figure(row.spread(item("ns")).median / 1000 / row.last["pages"]),
-        ": one thread": lambda row: words.times(row.ratio(item("ns"), **{"hvo.threads": 1})),
+        "time : one thread": lambda row: words.spread(row.ratio(item("ns"), **{"hvo.threads": 1}), unit="x"),
     }
     rows = rows_of(of_kind(captures, "fill"), machine=machine, **keys)
     return table("A pool over nearly all memory, from sections that nobody has opened", rows, columns)

@@ -33,13 +33,17 @@ class Text:
 
 @dataclass
 class Table:
-    """Rows of cells. The first `left` columns are words, the others are numbers. Cells of rows in `ours` are set off."""
+    """
+    Rows of cells. The first `left` columns are words, the others are numbers. Cells of rows in `ours` are set off. For each row, `links`
+    has the href and id of its first cell.
+    """
 
     head: list
     rows: list
     caption: str = ""
     left: int = 1
     ours: tuple = ()
+    links: tuple = ()
 
 
 @dataclass
@@ -72,18 +76,26 @@ class Paper:
 # ---- HTML ----
 
 
+def anchor(run):
+    """The name of a run as a place on the page."""
+    return "run-" + re.sub("[^A-Za-z0-9]+", "-", run)
+
+
 def inline(text):
     return CODE.sub(r"<code>\1</code>", html.escape(CONTROL.sub("", text), quote=False))
 
 
-def html_row(cells, left, tag):
-    kinds = ["", ' class="n"']
-    return "".join(f"<{tag}{kinds[i >= left]}>{inline(str(cell))}</{tag}>" for i, cell in enumerate(cells))
+def html_row(cells, left, tag, link=None):
+    kinds, texts = ["", ' class="n"'], [inline(str(cell)) for cell in cells]
+    if link:
+        attributes = "".join(f' {key}="{value}"' for key, value in link.items())
+        texts[0] = f"<a{attributes}>{texts[0]}</a>"
+    return "".join(f"<{tag}{kinds[i >= left]}>{text}</{tag}>" for i, text in enumerate(texts))
 
 
 def html_table(table):
-    kinds = ["", ' class="ours"']
-    rows = "\n".join(f"<tr{kinds[i in table.ours]}>{html_row(row, table.left, 'td')}</tr>" for i, row in enumerate(table.rows))
+    kinds, links = ["", ' class="ours"'], dict(enumerate(table.links))
+    rows = "\n".join(f"<tr{kinds[i in table.ours]}>{html_row(row, table.left, 'td', links.get(i))}</tr>" for i, row in enumerate(table.rows))
     box = (
         f'<div class="table" tabindex="0" role="region" aria-label="{html.escape(table.caption[:80] or "table")}"><table>'
         f'<thead><tr>{html_row(table.head, table.left, "th")}</tr></thead>\n<tbody>\n{rows}\n</tbody></table></div>'

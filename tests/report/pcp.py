@@ -133,7 +133,7 @@ def published_faults():
 def faults(rows):
     columns = {
         "pages a second": median(item("ops")),
-        ": on": lambda row: f"{row.ratio(item('ops'), types=WAYS['on']):.4f}",
+        "rate : on": lambda row: f"{row.ratio(item('ops'), types=WAYS['on']).median:.4f}",
         "look-ups a page freed": lookups("lookups", "touched"),
         "look-ups for pages given back": given_back,
     }
@@ -211,5 +211,4 @@ def headline_alloc(captures):
     if not row or not row.spread(item("ns"), subject_of, "ashlar"):
         return None
     spreads = [row.spread(item("ns"), subject_of, subject) for subject in ("without-lists", "pcp-list", "ashlar")]
-    cells = [words.figure(spread and spread.median) for spread in spreads]
-    return ["Allocator, 4 KiB pages in bulk: ns (before: no lists; after: Linux-shaped lists)", "-", "-", *cells, "hosted, native"]
+    return ["Allocator, 4 KiB pages in bulk: ns (before: no lists; after: Linux-shaped lists)", "-", "-", *map(words.spread, spreads), "hosted, native"]

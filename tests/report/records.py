@@ -88,6 +88,7 @@ class Capture:
     verdict: str = ""  # of several boots, the first bad one, else the last one
     ended: int = 0  # boots that came to a verdict
     torn: int = 0
+    path: str = ""  # of the console, as the page finds it
 
     @property
     def where(self):

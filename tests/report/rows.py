@@ -1,7 +1,7 @@
 """Tables of records. A row has the records that may be added up; what it is compared with is another row of the same table."""
 
 import words
-from paper import Table
+from paper import Table, anchor
 from records import Spread
 
 
@@ -25,9 +25,15 @@ class Row:
         return self.rows.get(tuple({**self.key, **other}.values()))
 
     def ratio(self, value, **other):
-        """The median of value(record), divided by that of the row beside it."""
+        """The Spread of value(record), each divided by that of its turn in the row beside it; None without such a row."""
         base = self.beside(**other)
-        return words.ratio(self.spread(value).median, base.spread(value).median) if base else None
+        return spread_of_ratios(map(value, self.records), map(value, base.records)) if base else None
+
+
+def spread_of_ratios(values, bases):
+    """The Spread of ratios, turn by turn, or None."""
+    ratios = [value / base for value, base in zip(values, bases) if base]
+    return Spread(ratios) if ratios else None
 
 
 def rows_of(records, **keys):
@@ -45,7 +51,10 @@ def table(caption, rows, columns, published=(), ours=lambda row: False, left=1):
         return None
     cells = [[*row.key.values(), *(cell(row) for cell in columns.values())] for row in rows]
     mark = tuple(len(published) + i for i, row in enumerate(rows) if ours(row))
-    return Table([*rows[0].key, *columns], [*published, *cells], caption, left=left, ours=mark)
+    if runs in columns.values() and all(runs(row) == 1 for row in rows):
+        caption += "; one run, which says nothing of how much runs differ"
+    links = [None] * len(published) + [{"href": f"#{anchor(row.last.capture.name)}"} for row in rows]
+    return Table([*rows[0].key, *columns], [*published, *cells], caption, left=left, ours=mark, links=links)
 
 
 def machine(record):
@@ -68,8 +77,7 @@ def median(value, scale=1.0, way=None, word=None):
     """The column that has the median and the range of value(record), of those records for which way(record) is the word if there is one."""
 
     def cell(row):
-        measured = row.spread(value, way, word)
-        return words.spread(measured, scale) if measured else "-"
+        return words.spread(row.spread(value, way, word), scale)
 
     return cell
 

@@ -56,11 +56,12 @@ def ratio(value, base):
     return value / base if value is not None and base else None
 
 
-def spread(measured, scale=1.0):
-    """ "12.3 (11.9 to 14.0)", or one figure if there was one run."""
-    if measured.runs == 1:
-        return figure(measured.median * scale)
-    return f"{figure(measured.median * scale)} ({figure(measured.low * scale)} to {figure(measured.high * scale)})"
+def spread(measured, scale=1.0, unit=""):
+    """ "12.3 (11.9 to 14.0)", or one figure if there was one run; of ratios the unit is x."""
+    if measured is None:
+        return "-"
+    middle = figure(measured.median * scale) + unit
+    return middle if measured.runs == 1 else f"{middle} ({figure(measured.low * scale)} to {figure(measured.high * scale)})"
 
 
 def size(count):
