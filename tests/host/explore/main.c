@@ -5,13 +5,15 @@
  * choices before that concern only messages to idle CPUs.
  *
  *	ashlar-host [-c cpus] [-m ram] [-k words] [-t seconds] [-S schedules] [-s seed]
- *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-f] [-l] [-q] pattern
+ *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-x points] [-f] [-l] [-q]
+ *	            pattern
  *
  *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy;
  *	             `all` alternates the first three, PCT with depths 1 to 4. The first schedule
  *	             draws nothing. pct3: PCT with depth 3; dfs1: at most one choice (dfs: two)
  *	-f           search only schedules in which no CPU keeps a translation
  *	-q           do not minimise what fails
+ *	-x points    leave cases whose first schedule or whose way to the first choice is longer
  *	-w offsets   weaken these fences and locked instructions, and print those that are reached
  *	-R schedule  replay this one (text.c) of the case that matches, and show the output
  *
@@ -60,13 +62,13 @@ enum { DECISIONS_FIRST = 1000 };
 
 static struct {
 	u32 schedules;
-	u64 seed;
+	u64 seed, points;
 	enum strategy strategy;
 	unsigned depth; /* 0: of no strategy in particular */
 	const char *words;
 	char *replay;
 	bool quick, weak, fresh;
-} options = {.schedules = 100, .seed = 1, .words = ""};
+} options = {.schedules = 100, .seed = 1, .points = POINTS_MAX, .words = ""};
 
 /* What is known of the case that is explored. */
 static struct {
@@ -362,7 +364,7 @@ bool explore_search(bool last)
 
 	if (setjmp(case_begins) != 0)
 		return true;
-	it.points_max = POINTS_MAX;
+	it.points_max = options.points;
 	snapshot_take();
 	explore_request = request_of(0);
 	if (!last)
@@ -398,6 +400,7 @@ static int in_own_process(const struct test_case *tc)
 
 	memset(explore_result, 0, sizeof(*explore_result));
 	test_case_name(tc, it.name, sizeof(it.name));
+	explore_request.points_max = options.points;
 	pid = fork();
 	if (pid == 0)
 		boot_to_case();
@@ -474,7 +477,7 @@ int main(int argc, char **argv)
 	without_random_addresses(argv);
 	host_config.cpus = 3;
 	host_config.ram = MIB(128);
-	while ((option = getopt(argc, argv, "c:m:k:t:S:s:p:R:w:flq")) != -1) {
+	while ((option = getopt(argc, argv, "c:m:k:t:S:s:p:R:w:x:flq")) != -1) {
 		switch (option) {
 		case 'k':
 			options.words = optarg;
@@ -494,6 +497,9 @@ int main(int argc, char **argv)
 		case 'w':
 			weak_parse(optarg);
 			options.weak = true;
+			break;
+		case 'x':
+			options.points = host_number(optarg, 1, POINTS_MAX, "-x");
 			break;
 		case 'f':
 			options.fresh = true;

@@ -282,6 +282,9 @@ static void count_point(struct explored *me)
 	u64 *hash = &explore_result->hash;
 
 	explore_now += NS_PER_POINT;
+	if (moment > BEFORE_CASE && moment < SEARCHED &&
+	    explore_now - case_began > explore_request.points_max * NS_PER_POINT)
+		_exit(VERDICT_FAIL); /* so late a choice is not waited for */
 	if (!exploring)
 		return;
 	me->points++;
@@ -521,6 +524,7 @@ void __wrap_test_before_case(const struct test_case *tc)
 		return;
 	begun = true;
 	settle();
+	case_began = explore_now;
 	moment = BEFORE_CHOICES;
 }
 
