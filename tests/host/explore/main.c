@@ -5,8 +5,8 @@
  * choices before that concern only messages to idle CPUs.
  *
  *	ashlar-host [-c cpus] [-m ram] [-k words] [-t seconds] [-S schedules] [-s seed]
- *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-x points] [-f] [-l] [-q]
- *	            pattern
+ *	            [-p random|pct|pos|dfs|all] [-R schedule] [-w offsets] [-x points] [-f] [-l]
+ *	            [-q] pattern
  *
  *	-S, -s, -p   how many schedules of each case, drawn from which seed by which strategy;
  *	             `all` alternates the first three, PCT with depths 1 to 4. The first schedule
