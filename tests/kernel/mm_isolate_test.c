@@ -296,6 +296,21 @@ static void change_type(struct zone *zone, u32 index, u8 clear, u8 set)
 	spin_unlock(&zone->lock);
 }
 
+/* A run was cut before the zone's lock was taken. */
+TEST_ARENA(mm_transit, where_the_run_ends_earlier_one_block_is_taken, borrow_gigabyte())
+{
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a);
+
+	spin_lock(&zone->lock);
+	EXPECT_EQ(block_take_at(zone, first + 1, BLOCK_ORDER, TAKE_BARE, BLOCK_BARE), BLOCK_ORDER);
+	EXPECT_EQ(block_take_at(zone, first, BLOCK_ORDER + 1, TAKE_BARE, BLOCK_BARE), BLOCK_ORDER);
+	spin_unlock(&zone->lock);
+	block_publish_free(zone, first, BLOCK_ORDER);
+	block_publish_free(zone, first + 1, BLOCK_ORDER);
+	EXPECT(one_free_gigabyte(zone));
+}
+
 /*
  * Another CPU may isolate a piece, or declare it CMA, at any time between taking the pieces and
  * joining them.
