@@ -37,7 +37,6 @@
 #include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
 #include "mm/contig/contig.h"
-#include "mm/contig/contig_search.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/zone/memmap_open.h"

@@ -9,12 +9,10 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/hvo/hvo_take.h"
-#include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"

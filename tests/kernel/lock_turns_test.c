@@ -7,7 +7,6 @@
 #include "kernel/core/lock.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/huge_records.h"

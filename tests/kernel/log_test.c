@@ -1,5 +1,4 @@
 /* The RAM log: readers that fall behind, and writers on several CPUs. */
-#include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"

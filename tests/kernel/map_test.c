@@ -13,8 +13,6 @@
 #include "kernel/core/shootdown.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
-#include "mm/map/pgtable.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/map.h"
 #include "mm/memmap/page.h"

@@ -25,7 +25,6 @@
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section_memmap.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"

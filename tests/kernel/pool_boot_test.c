@@ -4,7 +4,6 @@
  */
 #include "mm/hugetlb/pool_boot.h"
 
-#include "kernel/core/printk.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"

@@ -18,7 +18,6 @@
 #include "kernel/program/contents.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/program.h"
-#include "kernel/program/signal.h"
 #include "kernel/program/store.h"
 #include "kernel/program/thread.h"
 #include "kernel/run/test.h"
