@@ -4,7 +4,6 @@
  */
 #include "mm/zone/watermark.h"
 
-#include "kernel/core/cmdline.h"
 #include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo.h"
@@ -14,7 +13,7 @@
 #include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/rounds.h"
-#include "tests/kernel/row.h"
+#include "tests/kernel/modes.h"
 
 enum { RESERVE = 300 };
 
@@ -147,29 +146,23 @@ TEST_ARENA(mm_watermark, ranges_fall_back_to_the_nearest_node_first,
  * With a reserve of all that is free, no mode may give out a 2 MiB page: not one that is huge and
  * free, and not one that it would have to make.
  */
+static void expect_kept_back(struct arena *a, const struct hvo_mode *mode)
+{
+	struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
+	zones_set_reserve(&a->mm, MIB(256) / PAGE_SIZE);
+	EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
+	zones_set_reserve(&a->mm, 0);
+	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	EXPECT(arena_accounted(a));
+}
+
 TEST(mm_watermark, huge_pages_are_kept_back_in_every_mode)
 {
-	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
-		struct arena *a = arena_borrow(MIB(256));
-		struct option_saved saved;
-		struct page *page;
-
-		if (!a)
-			return;
-		EXPECT_EQ(option_set_for_now(option_find("hvo"), mode->name, &saved), 0);
-		page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
-		EXPECT(page);
-		mm_page_free(&a->mm, page);
-		pcp_drain_all(&a->mm);
-		zones_set_reserve(&a->mm, MIB(256) / PAGE_SIZE);
-		EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
-		zones_set_reserve(&a->mm, 0);
-		page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
-		EXPECT(page);
-		mm_page_free(&a->mm, page);
-		option_put_back(&saved, 1);
-		EXPECT(arena_accounted(a));
-		arena_return(a);
-		row_passed("hvo=%s", mode->name);
-	}
+	hvo_in_each_mode(MIB(256), expect_kept_back);
 }
