@@ -296,13 +296,13 @@ struct arena *arena_borrow_with(const struct arena_options *options)
 	make_ranges(a);
 	if (!build(a)) {
 		test_skip("too little memory for an arena's descriptors");
-		arena_return(a);
+		arena_drop(a);
 		return NULL;
 	}
 	return a;
 }
 
-void arena_return(struct arena *a)
+void arena_drop(struct arena *a)
 {
 	empty_window(a);
 	free_descriptors(a);
@@ -310,17 +310,21 @@ void arena_return(struct arena *a)
 	a->taken = false;
 }
 
-bool arenas_end_case(void)
+void arena_return(struct arena *a)
 {
-	bool ok = true;
-
-	for (unsigned i = 0; i < ARRAY_LEN(arenas); i++) {
-		if (!arenas[i].taken)
-			continue;
-		ok &= test_failed() || arena_accounted(&arenas[i]);
-		arena_return(&arenas[i]);
+	if (!test_failed()) {
+		EXPECT(arena_accounted(a));
+		pool_expect_consistent(&a->pool);
+		pool_expect_consistent(&a->giga);
 	}
-	return ok;
+	arena_drop(a);
+}
+
+void arenas_end_case(void)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(arenas); i++)
+		if (arenas[i].taken)
+			arena_return(&arenas[i]);
 }
 
 /* ---- the state of an arena ---- */

@@ -17,8 +17,7 @@
  * and the run goes back. The two upper levels of a window's page tables belong to the machine and
  * are kept for the next arena (leaks_keep()).
  *
- * An arena lives until its case ends. after_case.c then expects that every frame of it has one
- * owner, and returns it.
+ * An arena lives until its case ends. after_case.c then returns it, as arena_return() does.
  */
 #pragma once
 
@@ -121,10 +120,14 @@ static inline const struct hvo_mode *hvo_on(void)
 	static void test_##s##_##n##_in(struct arena *a)
 
 /*
- * Tear the arena down and give everything back. No CPU may be using it. For a case that needs
- * several arenas one after the other, or damages one so that it cannot be accounted for.
+ * Tear the arena down and give everything back, for a case that needs several arenas one after the
+ * other. No CPU may be using it. Every frame must have one owner, and each pool must be consistent,
+ * or the case fails. A case that failed before may have ended early, so this is not checked then.
  */
 void arena_return(struct arena *a);
+
+/* For a case that damages an arena so that it cannot be accounted for. */
+void arena_drop(struct arena *a);
 
 /* Does every frame of the arena have one owner, by counters and by walking (mm/debug/account.h)? */
 bool arena_accounted(struct arena *a);
@@ -163,11 +166,8 @@ u32 arena_phantom_block(const struct arena *a);
 /* Open every section of the arena on demand. */
 void arena_open_all(struct arena *a);
 
-/*
- * Return all arenas at the end of a case. False if a frame of one had no owner, or two. A case that
- * failed may have ended early, so its arenas are not checked.
- */
-bool arenas_end_case(void);
+/* Return all arenas, at the end of a case. */
+void arenas_end_case(void);
 
 /*
  * The next place to fail in a sweep over all places. In the hosted runner with few CPUs it is the

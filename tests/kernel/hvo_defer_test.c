@@ -177,7 +177,6 @@ static unsigned make_shared(u32 *order, bool may_help)
 	EXPECT(helped > 0 || cpus == 1);
 	EXPECT(helped == 0 || may_help);
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, pages), pages);
-	EXPECT(arena_accounted(a));
 	arena_return(a);
 	return cpus;
 }

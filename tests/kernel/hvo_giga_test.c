@@ -102,7 +102,6 @@ TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 2 * GIB_BLOCKS);
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* the bare blocks are one piece again */
 	expect_giga(&a->mm, first_free(&a->giga));
-	expect_sound(a);
 }
 
 TEST_ARENA(mm_giga, free_ones_are_taken_apart_for_2m_pages,
@@ -120,7 +119,6 @@ TEST_ARENA(mm_giga, free_ones_are_taken_apart_for_2m_pages,
 	expect_small_pages_right(&a->pool);
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, 2 * GIB_BLOCKS - 1), 2 * GIB_BLOCKS - 1);
 	mm_page_free(&a->mm, page);
-	expect_sound(a);
 }
 
 /* With 510 heads, one too few, the page stays usable as it is. With 511 heads it is demoted. */
@@ -155,7 +153,6 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	expect_sound(a);
 	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
-	expect_sound(a);
 }
 
 /*

@@ -266,7 +266,6 @@ TEST_ARENA(mm_migratetype, cma_blocks_are_no_huge_pages, borrow_gigabyte())
 	EXPECT_EQ(chain_take_all(&chain, &a->mm, BLOCK_ORDER, PAGE_NODE, a->options.nodes),
 		  GIB_BLOCKS - 2);
 	EXPECT_EQ(listed(zone, MIGRATE_CMA), 2 * BLOCK_FRAMES);
-	chain_give(&chain, &a->mm);
 }
 
 /* ---- pieces in transit ---- */

@@ -68,7 +68,6 @@ TEST_ARENA(mm_page, a_node_that_does_not_exist_has_no_page,
 	mm_page_free_bulk(&a->mm, pages, ARRAY_LEN(pages));
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, a->mm.nodes);
 	REQUIRE(page);
-	mm_page_free(&a->mm, page);
 }
 
 /* ---- edges of RAM ---- */

@@ -37,7 +37,6 @@ TEST_ARENA(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot
 	urgent = chain_take_all(&chain, &a->mm, 0, PAGE_NOFLUSH, 0);
 	EXPECT(urgent >= zone->ready);
 	EXPECT_EQ(zone_ready(zone), 0);
-	chain_give(&chain, &a->mm);
 }
 
 /*
@@ -55,7 +54,6 @@ TEST_ARENA(mm_watermark, no_order_breaks_into_the_reserve, arena_borrow(MIB(16))
 		EXPECT(zone_net(zone, order) < RESERVE + order_pages(order) + 2 * BLOCK_FRAMES);
 		EXPECT(zone_net(zone, 0) + pcp_count(&a->mm, zone) >= RESERVE);
 	}
-	chain_give(&chain, &a->mm);
 }
 
 /*
@@ -77,7 +75,6 @@ TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round,
 	REQUIRE(chain_take(&chain, &a->mm, 2 * PAGES, BLOCK_ORDER - 1, PAGE_NODE, 1) == 2 * PAGES);
 	/* batches of 4, 8, ... 64 and 64; metadata memory has rounds of its own */
 	EXPECT(rounds_so_far() - before <= 6 + 4);
-	chain_give(&chain, &a->mm);
 }
 
 TEST_ARENA(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages,

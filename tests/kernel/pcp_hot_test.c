@@ -489,7 +489,6 @@ TEST_ARENA(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not,
 		pcp_drain_all(&a->mm);
 		cpus_run_together(hold_or_disable_once, &meeting);
 	}
-	mm_page_free(&a->mm, kept);
 }
 
 /* ---- CPUs that share drains ---- */

@@ -195,7 +195,6 @@ TEST_ARENA(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced,
 		pool_expect_consistent(&a->pool);
 		EXPECT(arena_accounted(a));
 	}
-	pool_page_give(&a->pool, used);
 }
 
 /* ---- edges of the HVO series ---- */

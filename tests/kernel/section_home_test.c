@@ -172,7 +172,6 @@ TEST(mm_section, the_baselines_free_pieces_of_max_order)
 		else
 			EXPECT((u16)(turns_at(&arena_zone(a, 0)->lock) - before) >=
 			       SECTION_FRAMES >> MAKE_STEP_ORDER);
-		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}
 }
@@ -283,7 +282,6 @@ TEST(mm_section, opened_ahead_as_many_as_asked_for_by_any_number_of_cpus)
 		sections_open_ahead(arena_phantom_zone(a), BLOCK_ORDER, SECTION_ON_DEMAND, ~0ULL,
 				    threads[i]);
 		EXPECT_EQ(open_sections_of(a), PHANTOM_GIB * GIB_SECTIONS);
-		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}
 }
@@ -327,7 +325,6 @@ TEST(mm_section, opened_ahead_up_to_the_zones_borders)
 		zone = arena_zone(a, (node_t)(a->options.nodes + expected[i].node));
 		sections_open_ahead(zone, expected[i].order, SECTION_ON_DEMAND, ~0ULL, 2);
 		EXPECT_EQ(open_sections_of(a), expected[i].open);
-		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}
 }
@@ -379,7 +376,6 @@ TEST(mm_section, opened_ahead_all_but_the_one_that_fails)
 		sections_open_ahead(arena_phantom_zone(a), GIGA_ORDER, SECTION_ON_DEMAND, 3, 2);
 		EXPECT(fail_disarm(&a->mm.fail));
 		EXPECT_EQ(open_sections_of(a), before + 2 * GIB_SECTIONS);
-		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}
 }
