@@ -308,7 +308,7 @@ static int run_part(struct tour *tour, const struct arena_options *options,
 		return -ENOMEM;
 	}
 	ok = part(tour);
-	arena_return(tour->a);
+	arena_drop(tour->a);
 	return ok ? 0 : input_stop_asked() ? -EINTR : -EIO;
 }
 
