@@ -13,8 +13,6 @@
 
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
-#include "kernel/core/printk.h"
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/hvo/hvo_unshare.h"
@@ -27,7 +25,6 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/rounds.h"
 

@@ -7,13 +7,10 @@
 #include <arch/clock.h>
 
 #include "kernel/core/printk.h"
-#include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/debug/account_refs.h"
 #include "mm/debug/leaks.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/page/page_owner.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"

@@ -9,10 +9,7 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/debug/leaks.h"
 #include "mm/init.h"

@@ -8,22 +8,15 @@
  */
 #include "mm/clear/clear.h"
 
-#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "arch/x86_64/clear/clear.h"
 #include "arch/x86_64/cpu/cpu.h"
-#include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pattern.h"
 #include "tests/kernel/row.h"

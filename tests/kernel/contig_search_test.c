@@ -4,18 +4,11 @@
  */
 #include <arch/clock.h>
 
-#include "kernel/core/printk.h"
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
-#include "mm/contig/contig_search.h"
 #include "mm/debug/account.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
-#include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"

@@ -3,9 +3,7 @@
  */
 #include "mm/zone/gigablock.h"
 
-#include "kernel/run/test.h"
 #include "mm/contig/evacuate.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "tests/kernel/chain.h"

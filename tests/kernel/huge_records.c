@@ -3,7 +3,6 @@
  */
 #include "tests/kernel/huge_records.h"
 
-#include "kernel/run/test.h"
 #include "mm/memmap/block_state.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/transit.h"

@@ -3,16 +3,10 @@
  * its first page is wanted. Also batches that several CPUs share.
  */
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/map/memblock.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/upward.h"
-#include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"

@@ -7,7 +7,6 @@
  */
 #include "mm/hvo/hvo.h"
 
-#include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_unshare.h"
@@ -19,7 +18,6 @@
 #include "mm/zone/section_close.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/row.h"
 
 enum {
 	/* 4096 frames, less one head and eight tables */

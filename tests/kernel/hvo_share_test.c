@@ -7,13 +7,9 @@
  */
 #include "mm/hvo/hvo.h"
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/run/test.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/hvo/hvo_take.h"
-#include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"

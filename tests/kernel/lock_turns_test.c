@@ -5,7 +5,6 @@
  * records has at least one turn for each slice of them.
  */
 #include "kernel/core/lock.h"
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/transit.h"

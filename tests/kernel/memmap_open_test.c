@@ -12,17 +12,11 @@
  */
 #include "mm/zone/memmap_open.h"
 
-#include <arch/barrier.h>
 #include <arch/clock.h>
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
-#include "kernel/lib/cpumask.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/memmap/memmap.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section_memmap.h"

@@ -4,16 +4,12 @@
  */
 #include "mm/contig/bad_frames.h"
 
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"

@@ -4,12 +4,10 @@
  */
 #include "mm/zone/isolate.h"
 
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hvo/hvo_make.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"

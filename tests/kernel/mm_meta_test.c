@@ -6,10 +6,7 @@
 
 #include <arch/atomic.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/core/wait.h"
-#include "kernel/run/test.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"

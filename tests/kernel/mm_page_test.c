@@ -2,14 +2,11 @@
  * Pages: which allocations are possible, what an allocated page looks like, and that all memory can
  * be allocated and given back.
  */
-#include "kernel/run/test.h"
 #include "mm/page/migrate.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"

@@ -5,19 +5,13 @@
 
 #include <arch/clock.h>
 
-#include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
-#include "kernel/run/test.h"
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
-#include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 

@@ -4,13 +4,9 @@
  */
 #include "mm/zone/watermark.h"
 
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
-#include "mm/hvo/hvo.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/rounds.h"
 #include "tests/kernel/modes.h"

@@ -4,7 +4,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/lib/string.h"
 #include "mm/contig/contig_search.h"
-#include "mm/hvo/hvo.h"
 #include "tests/kernel/row.h"
 
 /* NULL if there is no such row. */

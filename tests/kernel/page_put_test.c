@@ -5,7 +5,6 @@
  * moment.
  */
 
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/page/migrate.h"

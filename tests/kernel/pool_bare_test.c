@@ -3,7 +3,6 @@
  * for their heads, they get their struct pages when they are taken, and they go back bare. The
  * cases use phantom GiB, whose heads lie in real metadata memory.
  */
-#include "kernel/run/test.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/contig.h"
 #include "mm/debug/account.h"
@@ -13,7 +12,6 @@
 #include "mm/memmap/meta.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 

@@ -4,8 +4,6 @@
  */
 #include "mm/hugetlb/pool_boot.h"
 
-#include "kernel/run/test.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"
 
 static const struct pool_boot empty;

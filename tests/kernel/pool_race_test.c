@@ -2,9 +2,6 @@
  * Pools that all CPUs use at once: they are resized in both directions, and pages are taken and
  * given back. pool_readers_test.c has the CPUs that only read.
  */
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"

@@ -4,15 +4,11 @@
  */
 
 #include "kernel/core/fail.h"
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/page/migrate.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
 

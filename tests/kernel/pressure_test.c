@@ -4,9 +4,6 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/memmap/zone.h"
 #include "mm/mm.h"
 #include "mm/page/pressure.h"
 #include "tests/kernel/cpus.h"

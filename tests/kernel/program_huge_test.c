@@ -7,16 +7,13 @@
 #include <arch/irq.h>
 #include <arch/pgtable.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/areas.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/movable.h"
 #include "kernel/program/pages.h"
 #include "kernel/program/touch.h"
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
-#include "mm/hvo/hvo.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 #include "mm/page/migrate.h"

@@ -5,17 +5,14 @@
  */
 #include <arch/atomic.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/exception.h"
 #include "kernel/program/pages_count.h"
 #include "kernel/program/program.h"
-#include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
 #include "kernel/program/touch.h"
-#include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/brim.h"

@@ -8,7 +8,6 @@
 #include "kernel/core/fail.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
 #include "mm/pools.h"

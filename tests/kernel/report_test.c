@@ -4,7 +4,6 @@
  */
 #include "mm/zone/report.h"
 
-#include "kernel/run/test.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/buddy.h"

@@ -3,11 +3,6 @@
  * sections.
  */
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
@@ -19,7 +14,6 @@
 #include "mm/zone/section_memmap.h"
 #include "mm/zone/section_more.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/modes.h"
 

@@ -6,7 +6,6 @@
 #include "kernel/virtio/balloon.h"
 
 #include "kernel/core/wait.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"

@@ -17,7 +17,6 @@
  */
 #include <setjmp.h>
 
-#include "kernel/core/percpu.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
