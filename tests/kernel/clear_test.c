@@ -169,27 +169,6 @@ TEST(mm_clear, left_then_right_then_the_neighbourhood_of_the_fault)
 	}
 }
 
-/* However many CPUs help, they clear whole extents of 32 MiB, and each extent once. */
-TEST(mm_clear, a_giant_page_in_slices_each_once)
-{
-	for (unsigned threads = 1; threads <= 8; threads *= 2) {
-		u8 times[GIGA_SLICES] = {0};
-
-		watch_clear("multi", GIB(1), 5 * PAGE_SIZE, threads);
-		EXPECT_EQ(seen.used, GIGA_SLICES);
-		for (u32 e = 0; e < MIN(seen.used, GIGA_SLICES); e++) {
-			const u64 offset = seen.event[e].addr - GIB(1);
-
-			REQUIRE(offset < GIB(1) && offset % MIB(32) == 0 &&
-				seen.event[e].bytes == MIB(32));
-			EXPECT_EQ(seen.event[e].class, CLEAR_GIANT);
-			times[offset / MIB(32)]++;
-		}
-		for (unsigned i = 0; i < GIGA_SLICES; i++)
-			EXPECT_EQ(times[i], 1);
-	}
-}
-
 /*
  * "Clear" a page that does not exist as the switches say, with one CPU, in extents. The pieces must
  * follow each other and be `extent` bytes long.
