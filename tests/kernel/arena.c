@@ -309,11 +309,8 @@ void arena_drop(struct arena *a)
 
 void arena_return(struct arena *a)
 {
-	if (!test_failed()) {
-		EXPECT(arena_accounted(a));
-		pool_expect_consistent(&a->pool);
-		pool_expect_consistent(&a->giga);
-	}
+	if (!test_failed())
+		arena_expect_sound(a);
 	arena_drop(a);
 }
 
@@ -331,12 +328,37 @@ bool arena_accounted(struct arena *a)
 	return mm_account(&a->mm, (const struct pool *const[]){&a->pool, &a->giga, NULL});
 }
 
+void arena_expect_sound(struct arena *a)
+{
+	EXPECT(arena_accounted(a));
+	pool_expect_consistent(&a->pool);
+	pool_expect_consistent(&a->giga);
+}
+
 struct mm_usage arena_usage(struct arena *a)
 {
 	struct mm_usage usage;
 
 	mm_usage_read(&a->mm, (const struct pool *const[]){&a->pool, &a->giga, NULL}, &usage);
 	return usage;
+}
+
+u64 arena_showable(const struct arena *a)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		frames += a->mm.zone[z].free_class[FREE_BARE] + a->mm.zone[z].free_class[FREE_HUGE];
+	return frames;
+}
+
+u64 arena_bytes_for(u64 phantom)
+{
+	u64 real = MIB(32);
+
+	while (real < phantom / STRUCTS_PER_FRAME * 5 / 4)
+		real *= 2;
+	return real;
 }
 
 u64 arena_available(struct arena *a)

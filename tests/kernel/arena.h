@@ -132,11 +132,20 @@ void arena_drop(struct arena *a);
 /* Does every frame of the arena have one owner, by counters and by walking (mm/debug/account.h)? */
 bool arena_accounted(struct arena *a);
 
+/* Expect this, and that its two pools are consistent (pool_check.h). */
+void arena_expect_sound(struct arena *a);
+
 /* The arena's usage by its counters. */
 struct mm_usage arena_usage(struct arena *a);
 
 /* Frames that could be given out: free, unopened, or on per-CPU lists. */
 u64 arena_available(struct arena *a);
+
+/* Free frames in the classes that are shown to the host (mm/zone/report.h). */
+u64 arena_showable(const struct arena *a);
+
+/* Real memory for the struct pages of so much phantom, and room for metadata memory to grow. */
+u64 arena_bytes_for(u64 phantom);
 
 /*
  * Do the small lists contain whole blocks only, so that nothing below 2 MiB is held? (A block that

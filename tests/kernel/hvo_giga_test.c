@@ -28,13 +28,6 @@ enum {
 	STEP = 37,
 };
 
-static void expect_sound(struct arena *a)
-{
-	pool_expect_consistent(&a->giga);
-	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-}
-
 /* The first free page of the first node that has one. */
 static u32 first_free(const struct pool *pool)
 {
@@ -82,7 +75,7 @@ TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* of memory never opened */
 	EXPECT_EQ(pool_frames_saved(&a->giga), 2 * SAVED_1G);
 	expect_giga(&a->mm, first_free(&a->giga));
-	expect_sound(a);
+	arena_expect_sound(a);
 	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 2), 2);
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 2 * order_pages(GIGA_ORDER));
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 3), 2); /* the pages are taken as they are */
@@ -95,7 +88,7 @@ TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	EXPECT_EQ(pool_frames_saved(&a->pool), 2 * SAVED_512);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 2 + 2 * GIB_BLOCKS);
 	expect_small_pages_right(&a->pool);
-	expect_sound(a);
+	arena_expect_sound(a);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
 	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 2 * GIB_BLOCKS);
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* the bare blocks are one piece again */
@@ -137,7 +130,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	EXPECT_EQ(a->giga.free, 2);
 	expect_giga(&a->mm, first_free(&a->giga));
 	famine_end(&famine);
-	expect_sound(a);
+	arena_expect_sound(a);
 
 	/* There are heads for one page and, but for one head, for another. */
 	famine_begin(&famine, a, META_LASTING, 2 * HEADS - 1);
@@ -148,7 +141,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	expect_giga(&a->mm, first_free(&a->giga));
 	expect_small_pages_right(&a->pool);
 	famine_end(&famine);
-	expect_sound(a);
+	arena_expect_sound(a);
 	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
 }
