@@ -14,7 +14,9 @@
 #include "mm/debug/leaks.h"
 #include "mm/init.h"
 #include "mm/map/pgtable.h"
+#include "mm/memmap/block_state.h"
 #include "mm/page/page_poison.h"
+#include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/memmap_open.h"
 #include "mm/zone/section.h"
@@ -350,6 +352,11 @@ u64 arena_showable(const struct arena *a)
 	for (unsigned z = 0; z < a->mm.zones; z++)
 		frames += a->mm.zone[z].free_class[FREE_BARE] + a->mm.zone[z].free_class[FREE_HUGE];
 	return frames;
+}
+
+u64 arena_changes_by_others(const struct arena *a, enum block_state from, enum block_state to)
+{
+	return block_changes(&a->mm, from, to) - a->mm.pcp[cpu_id()]->counts->change[from][to];
 }
 
 u64 arena_bytes_for(u64 phantom)

@@ -144,6 +144,9 @@ u64 arena_available(struct arena *a);
 /* Free frames in the classes that are shown to the host (mm/zone/report.h). */
 u64 arena_showable(const struct arena *a);
 
+/* Changes of blocks between two states that CPUs other than this one have made. */
+u64 arena_changes_by_others(const struct arena *a, enum block_state from, enum block_state to);
+
 /* Real memory for the struct pages of so much phantom, and room for metadata memory to grow. */
 u64 arena_bytes_for(u64 phantom);
 

@@ -419,7 +419,7 @@ TEST_ARENA(mm_contig, a_page_that_cannot_move_ends_the_look_wherever_it_is, borr
 				mapped + order_blocks(SMALL_ORDER));
 		EXPECT_EQ(
 			isolate_range(arena_zone(a, 0), mapped, order_blocks(SMALL_ORDER), &token),
-			(u64)-EBUSY);
+			-EBUSY);
 		mm_page_free(&a->mm, page);
 		pcp_drain_all(&a->mm);
 	}
@@ -506,7 +506,7 @@ TEST_ARENA(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range,
 
 	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), a->options.nodes, 1), 1);
 	first = block_pfn(a->giga.node[a->options.nodes].free.head);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES), -EBUSY);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, order_pages(GIGA_ORDER)), 0);
 	EXPECT_EQ(a->giga.pages, 1);

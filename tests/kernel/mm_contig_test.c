@@ -212,7 +212,7 @@ TEST_ARENA(mm_contig, a_pool_keeps_its_pages_elsewhere, arena_borrow(MIB(32)))
 	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
 	first = page_to_pfn(used);
 	holder.refuse = ~0U; /* the page stays as it is while its holder refuses */
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), -EBUSY);
 	EXPECT(holder.page[0] == used && holder_intact(&holder));
 	EXPECT_EQ(used->refcount, 1);
 	EXPECT_EQ(a->pool.in_use, 1);
@@ -285,7 +285,7 @@ TEST_ARENA(mm_contig, a_declared_range_can_always_be_emptied, arena_borrow(MIB(1
 		taken++;
 	EXPECT(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES) > 0);
 	/* there is no room elsewhere */
-	EXPECT_EQ(take(a), (u64)-ENOMEM);
+	EXPECT_EQ(take(a), -ENOMEM);
 	EXPECT(holder_intact(&holder));
 	EXPECT(arena_accounted(a));
 	for (u64 slot = 0; slot < taken / 2; slot++)

@@ -120,13 +120,9 @@ enum {
 };
 
 /*
- * Borrow an arena with a section whose blocks become metadata memory, and one that has to be opened
- * for more.
+ * The arenas have a section whose blocks become metadata memory, and one that has to be opened for
+ * more.
  */
-static struct arena *borrow_two_sections(void)
-{
-	return arena_borrow(MIB(256));
-}
 
 /*
  * Each reservation and opening on the way fails once. A request that is refused leaves nothing
@@ -138,7 +134,7 @@ TEST(mm_meta, every_failure_on_the_way_to_more_leaves_no_trace)
 	u32 fault = 1;
 
 	for (; met && fault < FAULTS_MAX && !test_failed(); fault++) {
-		struct arena *a = borrow_two_sections();
+		struct arena *a = arena_borrow(MIB(256));
 		struct node *node;
 		int err;
 
@@ -175,7 +171,7 @@ static void show_spares(struct node *node, struct meta_block *hidden)
  * No descriptor is left and none can be made. Neither metadata memory nor a mapped section gets the
  * block, and it goes back whole.
  */
-TEST_ARENA(mm_meta, a_block_without_a_descriptor_goes_back, borrow_two_sections())
+TEST_ARENA(mm_meta, a_block_without_a_descriptor_goes_back, arena_borrow(MIB(256)))
 {
 	struct node *node = &a->mm.node[0];
 	struct mm_usage before;

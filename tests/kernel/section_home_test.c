@@ -7,7 +7,6 @@
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/page/pcp.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
@@ -323,17 +322,6 @@ TEST(mm_section, opened_ahead_up_to_the_zones_borders)
 	}
 }
 
-/* The number of sections that CPUs other than this one have opened. */
-static u64 opened_by_others(const struct mm *mm)
-{
-	u64 blocks = 0;
-
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		if (cpu != cpu_id())
-			blocks += mm->pcp[cpu]->counts->change[BLOCK_UNOPENED][BLOCK_BARE];
-	return blocks / SECTION_BLOCKS;
-}
-
 /* A large pool opens the sections that it lacks, and no more, and idle CPUs may help. */
 TEST_ARENA(mm_pool, what_a_large_one_lacks_is_opened_ahead,
 	   arena_borrow(MIB(16), .phantom = GIB(PHANTOM_GIB)))
@@ -346,7 +334,8 @@ TEST_ARENA(mm_pool, what_a_large_one_lacks_is_opened_ahead,
 		EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
 	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), arena_phantom_zone(a)->node, PAGES), PAGES);
 	EXPECT_EQ(open_sections_of(a), PAGES / SECTION_BLOCKS);
-	cpus_note_met(opened_by_others(&a->mm), "sections that helpers opened");
+	cpus_note_met(arena_changes_by_others(a, BLOCK_UNOPENED, BLOCK_BARE) / SECTION_BLOCKS,
+		      "sections that helpers opened");
 }
 
 /*
