@@ -1,5 +1,4 @@
 /* epoll: kernel/program/epoll.c. */
-#include <arch/atomic.h>
 
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"

@@ -7,7 +7,6 @@
 
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/said.h"
 
