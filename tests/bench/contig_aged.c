@@ -15,7 +15,6 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/lib/string.h"
-#include "mm/mm.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "tests/bench/sort.h"

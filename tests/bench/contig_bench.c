@@ -30,16 +30,10 @@
 #include <arch/clock.h>
 
 #include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
 #include "mm/contig/contig.h"
-#include "mm/contig/contig_search.h"
 #include "mm/debug/account.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/zone/memmap_open.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/contig_aged.h"

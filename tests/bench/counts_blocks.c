@@ -6,8 +6,6 @@
  * opened anew in the style of its mode.
  */
 #include "mm/contig/contig.h"
-#include "mm/contig/contig_search.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"

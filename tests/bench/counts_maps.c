@@ -3,9 +3,7 @@
  * of a page, and `mode`, a row of clear=. clear.insn=rep makes the stores of a clear known: they
  * are eight bytes each.
  */
-#include "kernel/lib/string.h"
 #include "mm/clear/clear.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/mm.h"
 #include "tests/bench/counts.h"
 #include "tests/kernel/modes.h"

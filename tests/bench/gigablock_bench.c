@@ -18,7 +18,6 @@
 #include "mm/contig/evacuate.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/mm.h"
 #include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section_close.h"

@@ -10,10 +10,7 @@
 #include <arch/clock.h>
 
 #include "kernel/console/input.h"
-#include "kernel/core/printk.h"
 #include "kernel/run/bench.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
 #include "mm/pools.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"

@@ -32,13 +32,9 @@
 #include <arch/clock.h>
 
 #include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"

@@ -4,9 +4,7 @@
  */
 #include <arch/clock.h>
 
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "kernel/lib/string.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/page_split.h"
 #include "mm/page/pcp.h"

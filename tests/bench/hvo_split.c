@@ -11,7 +11,6 @@
 #include "kernel/core/printk.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
-#include "mm/mm.h"
 #include "tests/bench/hvo_bench.h"
 #include "tests/bench/sort.h"
 #include "tests/kernel/chain.h"

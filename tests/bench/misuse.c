@@ -5,13 +5,10 @@
  */
 #include "tests/bench/misuse.h"
 
-#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/irq.h>
 
-#include "kernel/core/call.h"
 #include "kernel/core/lock.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "mm/hugetlb/pool.h"

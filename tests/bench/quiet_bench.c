@@ -21,12 +21,8 @@
 
 #include "kernel/console/input.h"
 #include "kernel/core/cpus.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/core/verdict.h"
 #include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"

@@ -18,7 +18,6 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/fail.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/bench.h"

@@ -13,8 +13,6 @@
 
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
-#include "kernel/core/printk.h"
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/hvo/hvo_unshare.h"
@@ -27,7 +25,6 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/rounds.h"
 
@@ -308,7 +305,7 @@ static int run_part(struct tour *tour, const struct arena_options *options,
 		return -ENOMEM;
 	}
 	ok = part(tour);
-	arena_return(tour->a);
+	arena_drop(tour->a);
 	return ok ? 0 : input_stop_asked() ? -EINTR : -EIO;
 }
 

@@ -10,7 +10,6 @@
  *
  *	clang -g -O1 -fsanitize=fuzzer,address,undefined -I. tests/fuzz/acpi_fuzz.c -o acpi_fuzz
  */
-#include <stdlib.h>
 
 #include "arch/x86_64/acpi/acpi_devices.c"
 #include "arch/x86_64/acpi/acpi_devices.h"

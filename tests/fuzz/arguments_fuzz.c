@@ -7,8 +7,6 @@
  *
  * The first byte of the input says how large the stack may be; the rest is the text.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernel/lib/words.c"
 #include "kernel/program/arguments.c"

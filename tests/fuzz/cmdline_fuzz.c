@@ -7,9 +7,6 @@
  * or, to replay inputs without libFuzzer, with tests/fuzz/replay.c and any compiler. The input lies
  * in a block of its exact size, so that a read of one byte too many is detected.
  */
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernel/core/cmdline.c"
 #include "kernel/lib/words.c"

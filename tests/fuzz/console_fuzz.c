@@ -5,7 +5,6 @@
  * Beyond memory errors it checks that the screen draws inside itself, and that in the end it shows
  * what it wants to show.
  */
-#include <stdlib.h>
 
 #include "kernel/console/console_keyboard.c"
 #include "kernel/console/console_screen.c"

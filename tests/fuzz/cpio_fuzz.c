@@ -5,8 +5,6 @@
  *
  * The image lies in a block of its exact size, so that a read of one byte too many is detected.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernel/lib/words.c"
 #include "kernel/program/cpio.c"

@@ -7,8 +7,6 @@
  * Each promise of elf.h is checked for each image that is taken. Images with numbers of 64 bits
  * that no fuzzer guesses go through the real loader: tests/host/load_test.c.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernel/program/elf.c"
 #include "tests/fuzz/fuzz.h"

@@ -8,8 +8,6 @@
  * It requires that the cursors of the terminal and of the editor always agree, that lines stay
  * terminated, that words are printable and lie in the copy, and that cutting always ends.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "kernel/console/keys.c"
 #include "kernel/console/line.c"

@@ -7,8 +7,6 @@
  * The input is copied into a block of its exact size, so that the address sanitizer detects a read
  * of one byte too many.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "boot/multiboot2.c"
 #include "tests/fuzz/boot.h"

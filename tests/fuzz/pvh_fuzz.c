@@ -7,8 +7,6 @@
  * the parser gets a copy of exactly the bytes that it asked for, and the copy is freed at its next
  * request. The parser may therefore neither read more nor keep a pointer.
  */
-#include <stdlib.h>
-#include <string.h>
 
 #include "boot/pvh.c"
 #include "tests/fuzz/boot.h"

@@ -15,7 +15,6 @@
 
 #include <arch/user.h>
 
-#include "kernel/lib/types.h"
 #include "kernel/program/thread.h"
 #include "tests/kernel/random.h"
 

@@ -17,14 +17,12 @@
 #include "kernel/core/printk.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/program.h"
-#include "kernel/program/thread.h"
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/debug/leaks.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo.h"
 #include "mm/memmap/zone.h"
-#include "tests/host/fuzz_calls.h"
 #include "tests/host/fuzz_model.h"
 
 static u64 fuzz_calls;

@@ -21,7 +21,6 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "mm/map/pgtable.h"
-#include "tests/host/host.h"
 #include "tests/kernel/must_end.h"
 
 static pfn_t next_frame = HOST_IMAGE_START >> PAGE_SHIFT;

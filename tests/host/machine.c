@@ -13,7 +13,6 @@
 #include <arch/tlb.h>
 
 #include "arch/x86_64/acpi/acpi_machine.h"
-#include "boot/boot_info.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/main.h"

@@ -5,8 +5,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/run/test.h"
 #include "mm/hvo/hvo.h"
-#include "mm/mm.h"
-#include "mm/page/page_alloc.h"
 #include "mm/pools.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/chain.h"

@@ -14,7 +14,6 @@
 #include <arch/check.h>
 #include <arch/user.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"

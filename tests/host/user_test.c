@@ -1,10 +1,8 @@
 /* The stand-in for ring 3: a function is the program. */
-#include <arch/user.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
-#include "kernel/program/thread.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
 

@@ -5,11 +5,9 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/shootdown.h"
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/debug/account.h"
 #include "mm/debug/account_refs.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/map/pgtable.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/page/migrate.h"

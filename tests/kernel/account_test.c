@@ -6,16 +6,10 @@
  */
 #include "mm/debug/account.h"
 
-#include "kernel/core/percpu.h"
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/isolate.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/listed.h"
 
 /*

@@ -4,7 +4,6 @@
 #include "tests/kernel/alloc_model.h"
 
 #include "kernel/core/printk.h"
-#include "kernel/run/test.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/zone/buddy.h"

@@ -3,7 +3,6 @@
  */
 #include <arch/check.h>
 
-#include "kernel/run/test.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"

@@ -9,15 +9,14 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/debug/leaks.h"
 #include "mm/init.h"
 #include "mm/map/pgtable.h"
+#include "mm/memmap/block_state.h"
 #include "mm/page/page_poison.h"
+#include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/memmap_open.h"
 #include "mm/zone/section.h"
@@ -296,13 +295,13 @@ struct arena *arena_borrow_with(const struct arena_options *options)
 	make_ranges(a);
 	if (!build(a)) {
 		test_skip("too little memory for an arena's descriptors");
-		arena_return(a);
+		arena_drop(a);
 		return NULL;
 	}
 	return a;
 }
 
-void arena_return(struct arena *a)
+void arena_drop(struct arena *a)
 {
 	empty_window(a);
 	free_descriptors(a);
@@ -310,17 +309,18 @@ void arena_return(struct arena *a)
 	a->taken = false;
 }
 
-bool arenas_end_case(void)
+void arena_return(struct arena *a)
 {
-	bool ok = true;
+	if (!test_failed())
+		arena_expect_sound(a);
+	arena_drop(a);
+}
 
-	for (unsigned i = 0; i < ARRAY_LEN(arenas); i++) {
-		if (!arenas[i].taken)
-			continue;
-		ok &= test_failed() || arena_accounted(&arenas[i]);
-		arena_return(&arenas[i]);
-	}
-	return ok;
+void arenas_end_case(void)
+{
+	for (unsigned i = 0; i < ARRAY_LEN(arenas); i++)
+		if (arenas[i].taken)
+			arena_return(&arenas[i]);
 }
 
 /* ---- the state of an arena ---- */
@@ -330,12 +330,42 @@ bool arena_accounted(struct arena *a)
 	return mm_account(&a->mm, (const struct pool *const[]){&a->pool, &a->giga, NULL});
 }
 
+void arena_expect_sound(struct arena *a)
+{
+	EXPECT(arena_accounted(a));
+	pool_expect_consistent(&a->pool);
+	pool_expect_consistent(&a->giga);
+}
+
 struct mm_usage arena_usage(struct arena *a)
 {
 	struct mm_usage usage;
 
 	mm_usage_read(&a->mm, (const struct pool *const[]){&a->pool, &a->giga, NULL}, &usage);
 	return usage;
+}
+
+u64 arena_showable(const struct arena *a)
+{
+	u64 frames = 0;
+
+	for (unsigned z = 0; z < a->mm.zones; z++)
+		frames += a->mm.zone[z].free_class[FREE_BARE] + a->mm.zone[z].free_class[FREE_HUGE];
+	return frames;
+}
+
+u64 arena_changes_by_others(const struct arena *a, enum block_state from, enum block_state to)
+{
+	return block_changes(&a->mm, from, to) - a->mm.pcp[cpu_id()]->counts->change[from][to];
+}
+
+u64 arena_bytes_for(u64 phantom)
+{
+	u64 real = MIB(32);
+
+	while (real < phantom / STRUCTS_PER_FRAME * 5 / 4)
+		real *= 2;
+	return real;
 }
 
 u64 arena_available(struct arena *a)

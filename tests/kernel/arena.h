@@ -17,8 +17,7 @@
  * and the run goes back. The two upper levels of a window's page tables belong to the machine and
  * are kept for the next arena (leaks_keep()).
  *
- * An arena lives until its case ends. after_case.c then expects that every frame of it has one
- * owner, and returns it.
+ * An arena lives until its case ends. after_case.c then returns it, as arena_return() does.
  */
 #pragma once
 
@@ -121,19 +120,35 @@ static inline const struct hvo_mode *hvo_on(void)
 	static void test_##s##_##n##_in(struct arena *a)
 
 /*
- * Tear the arena down and give everything back. No CPU may be using it. For a case that needs
- * several arenas one after the other, or damages one so that it cannot be accounted for.
+ * Tear the arena down and give everything back, for a case that needs several arenas one after the
+ * other. No CPU may be using it. Every frame must have one owner, and each pool must be consistent,
+ * or the case fails. A case that failed before may have ended early, so this is not checked then.
  */
 void arena_return(struct arena *a);
 
+/* For a case that damages an arena so that it cannot be accounted for. */
+void arena_drop(struct arena *a);
+
 /* Does every frame of the arena have one owner, by counters and by walking (mm/debug/account.h)? */
 bool arena_accounted(struct arena *a);
+
+/* Expect this, and that its two pools are consistent (pool_check.h). */
+void arena_expect_sound(struct arena *a);
 
 /* The arena's usage by its counters. */
 struct mm_usage arena_usage(struct arena *a);
 
 /* Frames that could be given out: free, unopened, or on per-CPU lists. */
 u64 arena_available(struct arena *a);
+
+/* Free frames in the classes that are shown to the host (mm/zone/report.h). */
+u64 arena_showable(const struct arena *a);
+
+/* Changes of blocks between two states that CPUs other than this one have made. */
+u64 arena_changes_by_others(const struct arena *a, enum block_state from, enum block_state to);
+
+/* Real memory for the struct pages of so much phantom, and room for metadata memory to grow. */
+u64 arena_bytes_for(u64 phantom);
 
 /*
  * Do the small lists contain whole blocks only, so that nothing below 2 MiB is held? (A block that
@@ -163,11 +178,8 @@ u32 arena_phantom_block(const struct arena *a);
 /* Open every section of the arena on demand. */
 void arena_open_all(struct arena *a);
 
-/*
- * Return all arenas at the end of a case. False if a frame of one had no owner, or two. A case that
- * failed may have ended early, so its arenas are not checked.
- */
-bool arenas_end_case(void);
+/* Return all arenas, at the end of a case. */
+void arenas_end_case(void);
 
 /*
  * The next place to fail in a sweep over all places. In the hosted runner with few CPUs it is the

@@ -5,12 +5,9 @@
 #include "kernel/core/call.h"
 
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 

@@ -8,22 +8,15 @@
  */
 #include "mm/clear/clear.h"
 
-#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "arch/x86_64/clear/clear.h"
 #include "arch/x86_64/cpu/cpu.h"
-#include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pattern.h"
 #include "tests/kernel/row.h"
@@ -173,27 +166,6 @@ TEST(mm_clear, left_then_right_then_the_neighbourhood_of_the_fault)
 			EXPECT(event_is(at++, MIB(2), end, BLOCK_FRAMES, CLEAR_LARGE));
 		EXPECT(event_is(at++, MIB(2), first, end, CLEAR_SMALL));
 		EXPECT_EQ(seen.used, at);
-	}
-}
-
-/* However many CPUs help, they clear whole extents of 32 MiB, and each extent once. */
-TEST(mm_clear, a_giant_page_in_slices_each_once)
-{
-	for (unsigned threads = 1; threads <= 8; threads *= 2) {
-		u8 times[GIGA_SLICES] = {0};
-
-		watch_clear("multi", GIB(1), 5 * PAGE_SIZE, threads);
-		EXPECT_EQ(seen.used, GIGA_SLICES);
-		for (u32 e = 0; e < MIN(seen.used, GIGA_SLICES); e++) {
-			const u64 offset = seen.event[e].addr - GIB(1);
-
-			REQUIRE(offset < GIB(1) && offset % MIB(32) == 0 &&
-				seen.event[e].bytes == MIB(32));
-			EXPECT_EQ(seen.event[e].class, CLEAR_GIANT);
-			times[offset / MIB(32)]++;
-		}
-		for (unsigned i = 0; i < GIGA_SLICES; i++)
-			EXPECT_EQ(times[i], 1);
 	}
 }
 

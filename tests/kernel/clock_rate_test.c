@@ -1,9 +1,6 @@
 /* The rate of the clock changes under a reader, which finds the old rate or the new one. */
 #include "arch/x86_64/time/clock_rate.h"
 
-#include <arch/barrier.h>
-
-#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 

@@ -5,7 +5,6 @@
  */
 #include "kernel/core/cmdline.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/said.h"
 
 static u64 a_number = 7;

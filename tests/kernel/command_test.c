@@ -6,7 +6,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
-#include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
 #include "tests/kernel/said.h"
 

@@ -4,18 +4,11 @@
  */
 #include <arch/clock.h>
 
-#include "kernel/core/printk.h"
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
-#include "mm/contig/contig_search.h"
 #include "mm/debug/account.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
-#include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
@@ -84,9 +77,6 @@ TEST_ARENA(mm_contig, a_gigabyte_is_made_of_scattered_memory,
 	EXPECT(arena_accounted(a));
 	/* The pages that were moved fill part of the other GiB. */
 	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes));
-	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, giga);
-	holder_give_all(&holder);
 }
 
 /*
@@ -195,10 +185,6 @@ TEST_ARENA(mm_contig, what_is_moved_goes_where_it_can_stay,
 	EXPECT_EQ(holder.moved, 2 * 2 * CHEAP);
 	EXPECT_EQ(holder_pages_in(&holder, last, last + order_pages(GIGA_ORDER)), holder.slots);
 	EXPECT(holder_intact(&holder));
-	EXPECT(arena_accounted(a));
-	for (unsigned i = 0; i < 2; i++)
-		mm_page_free(&a->mm, page[i]);
-	holder_give_all(&holder);
 }
 
 /* ---- the pages that searches look at ---- */
@@ -297,9 +283,6 @@ TEST_ARENA(mm_contig, skip_moves_what_strict_gives_up_on, borrow_mapped())
 	expect_small_range_works(a, "vanilla");
 	expect_small_range_works(a, "index");
 	EXPECT_EQ(a->pool.in_use, SMALL_RANGES);
-	pool_expect_consistent(&a->pool);
-	for (u64 slot = 0; slot < holder.slots; slot++)
-		pool_page_give(&a->pool, holder.page[slot]);
 }
 
 /*
@@ -387,7 +370,6 @@ TEST_ARENA(mm_contig, step_goes_by_the_size_of_what_it_meets, borrow_mapped())
 	EXPECT_EQ(first_candidate(zone, "step", SMALL_ORDER, &scanned),
 		  mapped + order_blocks(SMALL_ORDER));
 	EXPECT_EQ(scanned, 2 + 1 + BLOCK_ORDER + 1 + runs - 1);
-	holder_give_all(&holder);
 }
 
 /* Every struct page of an open block gets a reference and loses it. */
@@ -437,7 +419,7 @@ TEST_ARENA(mm_contig, a_page_that_cannot_move_ends_the_look_wherever_it_is, borr
 				mapped + order_blocks(SMALL_ORDER));
 		EXPECT_EQ(
 			isolate_range(arena_zone(a, 0), mapped, order_blocks(SMALL_ORDER), &token),
-			(u64)-EBUSY);
+			-EBUSY);
 		mm_page_free(&a->mm, page);
 		pcp_drain_all(&a->mm);
 	}
@@ -452,8 +434,6 @@ TEST_ARENA(mm_contig, step_passes_over_huge_pages_until_there_is_nothing_else, b
 	EXPECT(scanned <= 2 * SECTION_BLOCKS);
 	expect_small_range_works(a, "step");
 	EXPECT(holder.moved > 0);
-	for (u64 slot = 0; slot < holder.slots; slot++)
-		pool_page_give(&a->pool, holder.page[slot]);
 }
 
 /*
@@ -526,7 +506,7 @@ TEST_ARENA(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range,
 
 	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), a->options.nodes, 1), 1);
 	first = block_pfn(a->giga.node[a->options.nodes].free.head);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES), -EBUSY);
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, order_pages(GIGA_ORDER)), 0);
 	EXPECT_EQ(a->giga.pages, 1);
@@ -569,8 +549,6 @@ TEST_ARENA(mm_contig, what_cpus_hold_of_a_declared_range_is_not_given_out_as_bef
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block, BLOCK_FRAMES), 0);
 	mm_contig_free_range(&a->mm, block, BLOCK_FRAMES);
-	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
-		mm_page_free(&a->mm, page[i]);
 }
 
 TEST_ARENA(mm_contig, a_declared_range_is_no_part_of_a_gigabyte_page, borrow_gigabyte())
@@ -655,7 +633,6 @@ TEST_ARENA(mm_contig, nobody_waits_for_what_it_holds_itself,
 	EXPECT(!said_says("waiting for memory that other CPUs are changing"));
 	EXPECT_EQ(a->mm.transit_kept, 0);
 	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 1), 1);
-	holder_give_all(&holder);
 }
 
 /* Look for one page more, in vain, with a list that says that there is one. */

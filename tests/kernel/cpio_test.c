@@ -5,7 +5,6 @@
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/cpio.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/cpio_build.h"
 #include "tests/kernel/said.h"
 

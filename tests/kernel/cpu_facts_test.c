@@ -5,7 +5,6 @@
 #include "arch/x86_64/traps/mce.h"
 #include "arch/x86_64/traps/mce_decode.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/said.h"
 
 struct answer {

@@ -4,14 +4,11 @@
 #include "tests/kernel/cpus.h"
 
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 
 enum { LATE_LIMIT = 8, DEAF_S = 30 };

@@ -2,10 +2,8 @@
 #include "kernel/core/cpus.h"
 
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 #include <arch/clock.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 

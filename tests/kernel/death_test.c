@@ -8,17 +8,12 @@
 #include <arch/clock.h>
 
 #include "kernel/core/lock.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
 #include "kernel/core/watchdog.h"
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/must_end.h"

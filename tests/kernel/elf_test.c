@@ -7,7 +7,6 @@
  */
 #include "kernel/lib/string.h"
 #include "kernel/program/elf.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/said.h"
 

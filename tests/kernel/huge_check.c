@@ -4,7 +4,6 @@
  */
 #include "tests/kernel/huge_check.h"
 
-#include "kernel/core/shootdown.h"
 #include "mm/map/pgtable.h"
 #include "tests/kernel/pool_check.h"
 

@@ -3,16 +3,10 @@
  * its first page is wanted. Also batches that several CPUs share.
  */
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/map/memblock.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/upward.h"
-#include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
@@ -127,20 +121,6 @@ static u64 list_pages(struct arena *a, u32 *order)
 	return pages;
 }
 
-/*
- * The number of blocks that CPUs other than this one have counted as made huge. Each CPU counts in
- * a cache line of its own.
- */
-static u64 counted_by_others(const struct arena *a)
-{
-	u64 counted = 0;
-
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		if (cpu != cpu_id())
-			counted += a->mm.pcp[cpu]->counts->change[BLOCK_BARE][BLOCK_HUGE];
-	return counted;
-}
-
 /* Number of CPUs that did stretches for another one. */
 static unsigned cpus_that_helped(const struct mm *mm)
 {
@@ -171,13 +151,12 @@ static unsigned make_shared(u32 *order, bool may_help)
 	EXPECT_EQ(list_pages(a, order), pages);
 	EXPECT(arena_accounted(a));
 	helped = mm_counted(&a->mm, COUNT_STRETCHES_HELPED);
-	EXPECT_EQ(counted_by_others(a) > 0, helped > 0);
+	EXPECT_EQ(arena_changes_by_others(a, BLOCK_BARE, BLOCK_HUGE) > 0, helped > 0);
 	cpus = 1 + cpus_that_helped(&a->mm);
 	/* A single CPU may be a helper that did everything while the host ran no other CPU. */
 	EXPECT(helped > 0 || cpus == 1);
 	EXPECT(helped == 0 || may_help);
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, pages), pages);
-	EXPECT(arena_accounted(a));
 	arena_return(a);
 	return cpus;
 }

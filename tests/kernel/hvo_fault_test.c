@@ -10,8 +10,6 @@
  * 1 GiB pages of mapped sections are made in the machine's own memory, because no arena is that
  * large.
  */
-#include "kernel/core/printk.h"
-#include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
@@ -19,7 +17,6 @@
 #include "mm/zone/section_close.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/row.h"
 
 enum {
 	FAULTS_MAX = 400,

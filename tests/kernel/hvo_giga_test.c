@@ -7,7 +7,6 @@
  */
 #include "mm/hvo/hvo.h"
 
-#include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_unshare.h"
@@ -19,7 +18,6 @@
 #include "mm/zone/section_close.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/row.h"
 
 enum {
 	/* 4096 frames, less one head and eight tables */
@@ -29,13 +27,6 @@ enum {
 	/* step between the tails that are checked beyond each block's first 64 */
 	STEP = 37,
 };
-
-static void expect_sound(struct arena *a)
-{
-	pool_expect_consistent(&a->giga);
-	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-}
 
 /* The first free page of the first node that has one. */
 static u32 first_free(const struct pool *pool)
@@ -84,7 +75,7 @@ TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* of memory never opened */
 	EXPECT_EQ(pool_frames_saved(&a->giga), 2 * SAVED_1G);
 	expect_giga(&a->mm, first_free(&a->giga));
-	expect_sound(a);
+	arena_expect_sound(a);
 	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 2), 2);
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 2 * order_pages(GIGA_ORDER));
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 3), 2); /* the pages are taken as they are */
@@ -97,12 +88,11 @@ TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	EXPECT_EQ(pool_frames_saved(&a->pool), 2 * SAVED_512);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 2 + 2 * GIB_BLOCKS);
 	expect_small_pages_right(&a->pool);
-	expect_sound(a);
+	arena_expect_sound(a);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
 	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 2 * GIB_BLOCKS);
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* the bare blocks are one piece again */
 	expect_giga(&a->mm, first_free(&a->giga));
-	expect_sound(a);
 }
 
 TEST_ARENA(mm_giga, free_ones_are_taken_apart_for_2m_pages,
@@ -120,7 +110,6 @@ TEST_ARENA(mm_giga, free_ones_are_taken_apart_for_2m_pages,
 	expect_small_pages_right(&a->pool);
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, 2 * GIB_BLOCKS - 1), 2 * GIB_BLOCKS - 1);
 	mm_page_free(&a->mm, page);
-	expect_sound(a);
 }
 
 /* With 510 heads, one too few, the page stays usable as it is. With 511 heads it is demoted. */
@@ -141,7 +130,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	EXPECT_EQ(a->giga.free, 2);
 	expect_giga(&a->mm, first_free(&a->giga));
 	famine_end(&famine);
-	expect_sound(a);
+	arena_expect_sound(a);
 
 	/* There are heads for one page and, but for one head, for another. */
 	famine_begin(&famine, a, META_LASTING, 2 * HEADS - 1);
@@ -152,10 +141,9 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	expect_giga(&a->mm, first_free(&a->giga));
 	expect_small_pages_right(&a->pool);
 	famine_end(&famine);
-	expect_sound(a);
+	arena_expect_sound(a);
 	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
-	expect_sound(a);
 }
 
 /*

@@ -4,9 +4,6 @@
  */
 #include <arch/atomic.h>
 
-#include "kernel/core/call.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 

@@ -10,7 +10,6 @@
 #ifndef ASHLAR_HOSTED
 
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
@@ -19,9 +18,7 @@
 #include "arch/x86_64/interrupts/irq.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
-#include "kernel/core/call.h"
 #include "kernel/core/cpus.h"
-#include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/provoke.h"

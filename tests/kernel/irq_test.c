@@ -3,12 +3,10 @@
  * one at a time. tests/payload/devices has the cases that need a device.
  */
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/timer.h>
 
-#include "kernel/core/call.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 

@@ -3,8 +3,6 @@
  */
 #include "kernel/core/lock.h"
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 

@@ -5,9 +5,7 @@
  * records has at least one turn for each slice of them.
  */
 #include "kernel/core/lock.h"
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/huge_records.h"
@@ -33,17 +31,13 @@ static void expect_slices(const char *what, u32 turns, u32 passes, u64 records)
 			  turns, passes, records);
 }
 
-TEST(mm_turns, none_handles_more_than_a_slice_however_many_pages_come_and_go)
+TEST_ARENA(mm_turns, none_handles_more_than_a_slice_however_many_pages_come_and_go,
+	   huge_records_borrow(PAGES))
 {
 	const struct hvo_mode *on = hvo_mode_find("on");
-	struct arena *a = huge_records_borrow(PAGES);
-	const struct spinlock *zone, *pool;
+	const struct spinlock *zone = &arena_phantom_zone(a)->lock, *pool = &a->pool.lock;
 	u16 at_zone = 0, at_pool = 0;
 
-	if (!a)
-		return;
-	zone = &arena_phantom_zone(a)->lock;
-	pool = &a->pool.lock;
 	turns_at(zone, &at_zone);
 	turns_at(pool, &at_pool);
 	EXPECT_EQ(pool_grow_on(&a->pool, on, 1, PAGES), PAGES);

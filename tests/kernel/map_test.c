@@ -2,19 +2,12 @@
  * Mappings for programs: they show the same memory through leaves of either size, and nothing after
  * unmapping. A misuse of mappings is refused by name and changes nothing.
  */
-#include <arch/barrier.h>
 #include <arch/cpu.h>
 #include <arch/peek.h>
 
 #include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/reason.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/hugetlb/pool_use.h"
-#include "mm/map/pgtable.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/map.h"
 #include "mm/memmap/page.h"

@@ -11,14 +11,10 @@
  */
 #include "mm/memmap/memmap.h"
 
-#include "kernel/lib/string.h"
-#include "kernel/run/test.h"
-#include "mm/hvo/hvo.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/pattern.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"

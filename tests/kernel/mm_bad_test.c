@@ -4,15 +4,12 @@
  */
 #include "mm/contig/bad_frames.h"
 
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
+#include "mm/zone/section.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
@@ -131,8 +128,15 @@ TEST_ARENA(mm_bad, frames_named_at_boot_are_nobodys,
 
 TEST_ARENA(mm_bad, a_frame_never_opened_is_taken_out, arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	EXPECT_EQ(mm_mark_bad(&a->mm, (a->phantom >> PAGE_SHIFT) + 123456), 0);
-	expect_out_of_use(a, 1, (a->phantom >> PAGE_SHIFT) + 123456, 1);
+	const pfn_t pfn = (a->phantom >> PAGE_SHIFT) + 123456;
+
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0);
+	/* the section of this one cannot be opened at once */
+	fail_arm(&a->mm.fail, FAIL_OPEN, 1, FAIL_AGAIN);
+	EXPECT_EQ(mm_mark_bad(&a->mm, pfn + SECTION_FRAMES), -EBUSY);
+	fail_disarm(&a->mm.fail);
+	expect_out_of_use(a, 1, pfn + SECTION_FRAMES, 2);
+	expect_out_of_use(a, 1, pfn, 2);
 }
 
 /* Frames of pages of each kind: small, compound and huge. */

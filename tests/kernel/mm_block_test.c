@@ -1,5 +1,4 @@
 /* The block table: which state may become which. */
-#include "kernel/run/test.h"
 #include "mm/memmap/block_state.h"
 #include "mm/zone/buddy.h"
 #include "tests/kernel/arena.h"

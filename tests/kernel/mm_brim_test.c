@@ -3,10 +3,6 @@
  * frees pages succeeds, and the account after the case says that nothing is lost. For the calls of
  * programs see program_brim_test.c.
  */
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
-#include "mm/mm.h"
 #include "mm/pools.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/chain.h"

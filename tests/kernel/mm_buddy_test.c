@@ -4,7 +4,6 @@
  */
 #include "mm/zone/buddy.h"
 
-#include "kernel/run/test.h"
 #include "mm/zone/buddy_huge.h"
 #include "mm/zone/migratetype.h"
 #include "tests/kernel/listed.h"

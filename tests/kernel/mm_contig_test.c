@@ -4,23 +4,20 @@
  */
 #include "mm/contig/contig.h"
 
-#include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/migrate.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/row.h"
 
 /* AT, RANGE: blocks of a small arena's real memory */
 enum { AT = 2, RANGE = 3, FAULTS_MAX = 1000 };
@@ -33,6 +30,11 @@ static struct holder holder; /* the holder of the case that runs */
 static pfn_t range_start(const struct arena *a)
 {
 	return block_pfn(arena_block(a) + AT);
+}
+
+static int take(struct arena *a)
+{
+	return mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
 }
 
 static bool nothing_isolated(struct arena *a)
@@ -73,7 +75,7 @@ TEST_ARENA(mm_contig, a_range_is_emptied_and_contents_survive, arena_borrow(MIB(
 	REQUIRE(scatter(a, 1200));
 	inside = holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES);
 	EXPECT(inside > 0);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
+	EXPECT_EQ(take(a), 0);
 	EXPECT_EQ(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES),
 		  0);
 	EXPECT(holder.moved >= inside);
@@ -125,7 +127,6 @@ TEST_ARENA(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes, arena_borr
 		mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
 	}
 	EXPECT(holder.moved > BLOCK_ORDER);
-	holder_give_all(&holder);
 }
 
 /* Nothing is freed that somebody else still refers to, wherever in its block it is. */
@@ -155,25 +156,26 @@ TEST_ARENA(mm_contig, a_range_given_back_leaves_out_pages_with_references, arena
 TEST_ARENA(mm_contig, impossible_ranges_are_refused,
 	   arena_borrow(MIB(32), .nodes = 2, .hole = {{MIB(20), MIB(4)}}))
 {
-	const pfn_t first = a->start >> PAGE_SHIFT;
+	const u64 first = block_pfn(arena_block(a)), block = BLOCK_FRAMES;
+	const struct {
+		u64 start, frames;
+		int err;
+	} bad[] = {
+		{first + block, 0, -EINVAL},
+		{first + block + 1, block, -EINVAL},
+		{first + block, block + 1, -EINVAL},
+		{0, block, -EINVAL},
+		{~0ULL - block + 1, block, -EINVAL},
+		{first + 7 * block, 4 * block, -EINVAL}, /* the range has two zones */
+		{first + 9 * block, 2 * block, -EINVAL}, /* the range contains a hole */
+		{first, 2 * block, -EBUSY},              /* metadata memory lies in the range */
+	};
 
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, 0), (u64)-EINVAL);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES + 1, BLOCK_FRAMES),
-		  (u64)-EINVAL);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + BLOCK_FRAMES, BLOCK_FRAMES + 1),
-		  (u64)-EINVAL);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, 0, BLOCK_FRAMES), (u64)-EINVAL);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, ~0ULL - BLOCK_FRAMES + 1, BLOCK_FRAMES),
-		  (u64)-EINVAL);
-	/* the range has two zones */
-	EXPECT_EQ(
-		mm_contig_alloc_range(&a->mm, first + MIB(14) / PAGE_SIZE, MIB(2) / PAGE_SIZE * 4),
-		(u64)-EINVAL);
-	/* the range contains a hole */
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first + MIB(18) / PAGE_SIZE, MIB(4) / PAGE_SIZE),
-		  (u64)-EINVAL);
-	/* Metadata memory lies in the range */
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, MIB(4) / PAGE_SIZE), (u64)-EBUSY);
+	for (unsigned i = 0; i < ARRAY_LEN(bad); i++) {
+		EXPECT_EQ(mm_contig_alloc_range(&a->mm, bad[i].start, bad[i].frames), bad[i].err);
+		if (!row_passed("range %u", i))
+			return;
+	}
 	EXPECT(!mm_contig_alloc(&a->mm, GIGA_ORDER + 1, 0));
 	EXPECT(nothing_isolated(a));
 }
@@ -192,57 +194,6 @@ TEST_ARENA(mm_contig, room_is_made_for_a_single_block, arena_borrow(MIB(16)))
 	EXPECT(holder.moved > 0);
 	EXPECT(holder_intact(&holder));
 	EXPECT(nothing_isolated(a));
-	EXPECT(arena_accounted(a));
-	mm_page_free(&a->mm, page);
-}
-
-/*
- * Empty the range once with one failure. Each run has an arena of its own, because pages that an
- * earlier run moved are no longer in the way. Returns true if the failure was met.
- */
-static bool empty_with_fault(struct arena *a, u32 fault)
-{
-	const u64 in_use = arena_usage(a).in_use;
-	bool met;
-	int err;
-
-	fail_arm(&a->mm.fail, FAIL_ANY, fault, FAIL_ONCE);
-	err = mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
-	met = fail_disarm(&a->mm.fail);
-	EXPECT(err == 0 || (met && (err == -EBUSY || err == -ENOMEM)));
-	EXPECT_EQ(arena_usage(a).in_use, in_use + (err ? 0 : RANGE * BLOCK_FRAMES));
-	EXPECT(nothing_isolated(a));
-	EXPECT(holder_intact(&holder));
-	EXPECT(arena_accounted(a));
-	if (err)
-		EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
-	EXPECT(holder_intact(&holder));
-	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
-	EXPECT_EQ(arena_usage(a).in_use, in_use);
-	EXPECT(arena_accounted(a));
-	return met;
-}
-
-TEST(mm_contig, every_failure_point_leaves_no_trace)
-{
-	bool met = true;
-	u32 last = 0;
-
-	for (u32 fault = 1; met && fault < FAULTS_MAX && !test_failed();
-	     fault = sweep_next(fault)) {
-		struct arena *a = arena_borrow(MIB(32));
-
-		if (!a)
-			return;
-		REQUIRE(scatter(a, 1200));
-		met = empty_with_fault(a, fault);
-		last = met ? fault : last;
-		arena_return(a);
-	}
-	EXPECT(!met);
-	/* Each step of isolating can fail, allocating a destination can, and taking can. */
-	EXPECT(sweep_next(last) > RANGE + 3);
-	print("  # emptying a range: places up to number %u failed, one at a time\n", last);
 }
 
 /* ---- pool pages ---- */
@@ -261,7 +212,7 @@ TEST_ARENA(mm_contig, a_pool_keeps_its_pages_elsewhere, arena_borrow(MIB(32)))
 	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
 	first = page_to_pfn(used);
 	holder.refuse = ~0U; /* the page stays as it is while its holder refuses */
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), (u64)-EBUSY);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), -EBUSY);
 	EXPECT(holder.page[0] == used && holder_intact(&holder));
 	EXPECT_EQ(used->refcount, 1);
 	EXPECT_EQ(a->pool.in_use, 1);
@@ -319,7 +270,6 @@ TEST_ARENA(mm_contig, a_surplus_page_that_moves_to_another_node_is_surplus_there
 	pool_expect_consistent(&a->pool);
 	pool_page_give(&a->pool, holder.page[0]);
 	EXPECT_EQ(a->pool.pages, 0);
-	chain_give(&chain, &a->mm);
 }
 
 /* ---- CMA ---- */
@@ -335,14 +285,13 @@ TEST_ARENA(mm_contig, a_declared_range_can_always_be_emptied, arena_borrow(MIB(1
 		taken++;
 	EXPECT(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES) > 0);
 	/* there is no room elsewhere */
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES),
-		  (u64)-ENOMEM);
+	EXPECT_EQ(take(a), -ENOMEM);
 	EXPECT(holder_intact(&holder));
 	EXPECT(arena_accounted(a));
 	for (u64 slot = 0; slot < taken / 2; slot++)
 		holder_give(&holder, slot * 2);
 	pcp_drain_all(&a->mm);
-	EXPECT_EQ(mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
+	EXPECT_EQ(take(a), 0);
 	EXPECT(holder_intact(&holder));
 	/* The block keeps its type while it is used. */
 	EXPECT_EQ(block_type(block_of(&a->mm, range_start(a))), MIGRATE_CMA);
@@ -358,7 +307,7 @@ TEST_ARENA(mm_contig, a_declared_range_can_always_be_emptied, arena_borrow(MIB(1
  * was.
  */
 
-enum { TAKEN = 4, BARE_AT = 32 };
+enum { BARE_AT = 32 };
 
 static u32 start_block; /* block of the range */
 
@@ -378,7 +327,7 @@ static struct arena *borrow_with_huge_mapped(void)
 	pool_makes_on_demand();
 	EXPECT_EQ(section_open_next(arena_zone(a, 0), SECTION_MAPPED), 0);
 	block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &bare);
-	chain_take(&chain, &a->mm, TAKEN, BLOCK_ORDER, 0, 0);
+	chain_take(&chain, &a->mm, RANGE, BLOCK_ORDER, 0, 0);
 	chain_give(&chain, &a->mm);
 	block_list_publish_free(&a->mm, &bare);
 	pcp_drain_all(&a->mm);
@@ -387,7 +336,7 @@ static struct arena *borrow_with_huge_mapped(void)
 	       (block_look_at(&a->mm, start_block).state != BLOCK_HUGE ||
 		!(block_look_at(&a->mm, start_block).flags & BLOCK_MAPPED)))
 		start_block++;
-	if (start_block + TAKEN > arena_block(a) + 2 * SECTION_BLOCKS)
+	if (start_block + RANGE > arena_block(a) + 2 * SECTION_BLOCKS)
 		test_fail(__FILE__, __LINE__, "no free huge page in the mapped section");
 	return a;
 }
@@ -403,12 +352,15 @@ static struct arena *borrow_with_bare(void)
 	return a;
 }
 
-static bool is_isolated(struct arena *a)
+static struct arena *borrow_scattered(void)
 {
-	for (u32 i = start_block; i < start_block + TAKEN; i++)
-		if (block_is_isolated(block_at(&a->mm, i)))
-			return true;
-	return false;
+	struct arena *a = arena_borrow(MIB(32));
+
+	if (!a)
+		return NULL;
+	start_block = arena_block(a) + AT;
+	EXPECT(scatter(a, 1200));
+	return a;
 }
 
 /*
@@ -417,45 +369,60 @@ static bool is_isolated(struct arena *a)
  */
 static bool take_with_fault(struct arena *a, u32 fault)
 {
+	const u64 in_use = arena_usage(a).in_use, frames = RANGE * BLOCK_FRAMES;
+	const pfn_t first = block_pfn(start_block);
 	bool met;
 	int err;
 
 	fail_arm(&a->mm.fail, FAIL_ANY, fault, FAIL_ONCE);
-	err = mm_contig_alloc_range(&a->mm, block_pfn(start_block), TAKEN * BLOCK_FRAMES);
+	err = mm_contig_alloc_range(&a->mm, first, frames);
 	met = fail_disarm(&a->mm.fail);
 	EXPECT(err == 0 || (met && (err == -EBUSY || err == -ENOMEM)));
-	EXPECT_EQ(arena_usage(a).in_use, err ? 0 : TAKEN * BLOCK_FRAMES);
-	EXPECT(!is_isolated(a));
+	EXPECT_EQ(arena_usage(a).in_use, in_use + (err ? 0 : frames));
+	EXPECT(nothing_isolated(a));
+	EXPECT(holder_intact(&holder));
 	EXPECT(arena_accounted(a));
 	if (err)
-		EXPECT_EQ(
-			mm_contig_alloc_range(&a->mm, block_pfn(start_block), TAKEN * BLOCK_FRAMES),
-			0);
-	EXPECT_EQ(arena_usage(a).in_use, TAKEN * BLOCK_FRAMES);
-	mm_contig_free_range(&a->mm, block_pfn(start_block), TAKEN * BLOCK_FRAMES);
-	EXPECT_EQ(arena_usage(a).in_use, 0);
+		EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, frames), 0);
+	EXPECT_EQ(arena_usage(a).in_use, in_use + frames);
+	EXPECT(holder_intact(&holder));
+	mm_contig_free_range(&a->mm, first, frames);
+	EXPECT_EQ(arena_usage(a).in_use, in_use);
 	EXPECT(arena_accounted(a));
 	return met;
 }
 
-/* Repeat until a run meets no failure. Returns the number of places that failed. */
+/*
+ * Repeat until a run meets no failure. Each run has an arena of its own, because pages that an
+ * earlier run moved are no longer in the way. Returns the number of places, which have all failed
+ * unless sweep_next() left some out.
+ */
 static u32 sweep(struct arena *(*borrow)(void))
 {
 	bool met = true;
-	u32 fault;
+	u32 last = 0;
 
-	for (fault = 1; met && fault < FAULTS_MAX && !test_failed(); fault++) {
-		struct arena *a = borrow();
+	for (u32 fault = 1; met && fault < FAULTS_MAX && !test_failed();
+	     fault = sweep_next(fault)) {
+		struct arena *a;
 
+		holder = (struct holder){0}; /* unless borrow() fills it */
+		a = borrow();
 		if (!a)
 			return ~0U; /* the skip message says why */
 		met = take_with_fault(a, fault);
+		last = met ? fault : last;
 		arena_return(a);
 	}
-	EXPECT(!met || test_failed());
-	print("  # taking %u blocks: %u places failed, one at a time\n", (unsigned)TAKEN,
-	      fault - 2);
-	return fault - 2;
+	EXPECT(!met);
+	print("  # taking a range: places up to number %u failed, one at a time\n", last);
+	return sweep_next(last) - 1;
+}
+
+TEST(mm_contig, every_failure_point_leaves_no_trace)
+{
+	/* Each step of isolating can fail, allocating a destination can, and taking can. */
+	EXPECT(sweep(borrow_scattered) >= RANGE + 3);
 }
 
 TEST(mm_contig, every_failure_in_bare_memory_leaves_no_trace)
@@ -491,7 +458,7 @@ TEST_ARENA(mm_contig, huge_memory_that_cannot_be_restored_stays_huge, borrow_wit
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(start_block), BLOCK_FRAMES), -ENOMEM);
 	fail_disarm(&a->mm.fail);
 	EXPECT_EQ(block_look_at(&a->mm, start_block).state, BLOCK_HUGE);
-	EXPECT(!is_isolated(a));
+	EXPECT(nothing_isolated(a));
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(mm_contig_alloc_range(&a->mm, block_pfn(start_block), BLOCK_FRAMES), 0);
 	mm_contig_free_range(&a->mm, block_pfn(start_block), BLOCK_FRAMES);

@@ -6,9 +6,6 @@
  */
 #include "mm/hvo/hvo.h"
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_restore.h"
@@ -16,19 +13,15 @@
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/memmap/zone.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/pool_check.h"
-#include "tests/kernel/row.h"
 
 /* The first block of the pool's free list. */
 static u32 pool_block(struct arena *a, node_t node)
@@ -172,12 +165,6 @@ static void expect_as_mode_has_it(struct mm *mm, const struct hvo_mode *mode, st
 		EXPECT(huge_line_right(mm, index, order));
 }
 
-/* Set hvo= for a part of a case, because there are more modes than options that a case may set. */
-static void choose(const struct hvo_mode *mode, struct option_saved *saved)
-{
-	EXPECT_EQ(option_set_for_now(option_find("hvo"), mode->name, saved), 0);
-}
-
 /* ---- 2 MiB ---- */
 
 /* May a CPU keep a huge page? With very many CPUs, the share of each is less than a page. */
@@ -217,18 +204,7 @@ static void one_page_each_turn(struct arena *a, const struct hvo_mode *mode)
 
 TEST(mm_hvo, a_page_is_allocated_as_its_mode_has_it)
 {
-	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
-		struct arena *a = arena_borrow(MIB(256));
-		struct option_saved saved;
-
-		if (!a)
-			return;
-		choose(mode, &saved);
-		one_page_each_turn(a, mode);
-		option_put_back(&saved, 1);
-		row_passed("hvo=%s", mode->name);
-		arena_return(a);
-	}
+	hvo_in_each_mode(MIB(256), one_page_each_turn);
 }
 
 /*
@@ -252,12 +228,16 @@ static u64 take_all_on_demand(struct arena *a, unsigned request, struct page **c
  * Where no memory is in the state that a baseline needs, its pages are made as hvo=on makes them.
  * No CPU keeps them when they are freed.
  */
-static void expect_pages_on_demand(struct arena *a)
+static void expect_pages_on_demand(struct arena *a, const struct hvo_mode *mode)
 {
-	const u64 free = arena_available(a);
 	struct page *chain = NULL;
-	u64 taken = take_all_on_demand(a, 0, &chain);
+	u64 free, taken;
 
+	if (!mode->mapped)
+		return;
+	arena_open_all(a);
+	free = arena_available(a);
+	taken = take_all_on_demand(a, 0, &chain);
 	EXPECT(taken >= SECTION_BLOCKS);
 	EXPECT(free - taken * BLOCK_FRAMES < 2 * BLOCK_FRAMES);
 	chain_give(&chain, &a->mm);
@@ -270,22 +250,7 @@ static void expect_pages_on_demand(struct arena *a)
 
 TEST(mm_hvo, memory_in_any_state_serves_a_page_in_every_mode)
 {
-	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
-		struct arena *a;
-		struct option_saved saved;
-
-		if (!mode->mapped)
-			continue;
-		a = arena_borrow(MIB(256));
-		if (!a)
-			return;
-		arena_open_all(a);
-		choose(mode, &saved);
-		expect_pages_on_demand(a);
-		option_put_back(&saved, 1);
-		row_passed("hvo=%s", mode->name);
-		arena_return(a);
-	}
+	hvo_in_each_mode(MIB(256), expect_pages_on_demand);
 }
 
 /*
@@ -340,7 +305,7 @@ TEST(mm_hvo, a_page_is_there_whatever_reservation_fails)
 
 /* ---- 1 GiB, from the machine's own memory, because no arena is that large ---- */
 
-static void giga_as_mode_has_it(const struct hvo_mode *mode)
+static void giga_as_mode_has_it(struct arena *none, const struct hvo_mode *mode)
 {
 	struct page *page;
 	u32 index;
@@ -360,13 +325,6 @@ TEST(mm_giga, one_is_allocated_as_its_mode_has_it)
 {
 	if (!pool_giga_possible())
 		return;
-	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
-		struct option_saved saved;
-
-		choose(mode, &saved);
-		giga_as_mode_has_it(mode);
-		option_put_back(&saved, 1);
-		row_passed("hvo=%s", mode->name);
-	}
+	hvo_in_each_mode(0, giga_as_mode_has_it);
 	sections_close_all(&mm_kernel);
 }

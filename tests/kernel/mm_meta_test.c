@@ -6,10 +6,7 @@
 
 #include <arch/atomic.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/core/wait.h"
-#include "kernel/run/test.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
@@ -54,7 +51,7 @@ TEST_ARENA(mm_meta, a_frame_given_back_hides_none_below_it, arena_borrow(MIB(16)
 	meta_give(&a->mm, pfn[count - 1], 0);
 	REQUIRE(meta_reserve_now(node, META_LASTING, 1) == 0);
 	EXPECT_EQ(meta_take(node, META_LASTING), pfn[0]);
-	arena_return(a); /* nothing refers to the frames that were taken */
+	arena_drop(a); /* nothing refers to the frames that were taken */
 }
 
 /* Heads have reserved frames of a block of the other kind, so that block is not given back. */
@@ -123,13 +120,9 @@ enum {
 };
 
 /*
- * Borrow an arena with a section whose blocks become metadata memory, and one that has to be opened
- * for more.
+ * The arenas have a section whose blocks become metadata memory, and one that has to be opened for
+ * more.
  */
-static struct arena *borrow_two_sections(void)
-{
-	return arena_borrow(MIB(256));
-}
 
 /*
  * Each reservation and opening on the way fails once. A request that is refused leaves nothing
@@ -141,7 +134,7 @@ TEST(mm_meta, every_failure_on_the_way_to_more_leaves_no_trace)
 	u32 fault = 1;
 
 	for (; met && fault < FAULTS_MAX && !test_failed(); fault++) {
-		struct arena *a = borrow_two_sections();
+		struct arena *a = arena_borrow(MIB(256));
 		struct node *node;
 		int err;
 
@@ -178,7 +171,7 @@ static void show_spares(struct node *node, struct meta_block *hidden)
  * No descriptor is left and none can be made. Neither metadata memory nor a mapped section gets the
  * block, and it goes back whole.
  */
-TEST_ARENA(mm_meta, a_block_without_a_descriptor_goes_back, borrow_two_sections())
+TEST_ARENA(mm_meta, a_block_without_a_descriptor_goes_back, arena_borrow(MIB(256)))
 {
 	struct node *node = &a->mm.node[0];
 	struct mm_usage before;
@@ -280,7 +273,6 @@ static void return_needy(struct needy *n)
 		meta_unreserve(n->node[i], META_LASTING, NEARLY_ALL / 4);
 		meta_end_batch(n->node[i]);
 	}
-	EXPECT(arena_accounted(n->a));
 	arena_return(n->a);
 }
 

@@ -6,7 +6,6 @@
 
 #include <arch/clock.h>
 
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"

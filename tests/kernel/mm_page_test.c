@@ -2,14 +2,11 @@
  * Pages: which allocations are possible, what an allocated page looks like, and that all memory can
  * be allocated and given back.
  */
-#include "kernel/run/test.h"
 #include "mm/page/migrate.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
@@ -68,7 +65,6 @@ TEST_ARENA(mm_page, a_node_that_does_not_exist_has_no_page,
 	mm_page_free_bulk(&a->mm, pages, ARRAY_LEN(pages));
 	page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, a->mm.nodes);
 	REQUIRE(page);
-	mm_page_free(&a->mm, page);
 }
 
 /* ---- edges of RAM ---- */
@@ -152,20 +148,13 @@ TEST_ARENA(mm_page, pages_of_the_boot_are_freed_like_any_other,
 	EXPECT_EQ(arena_zone(a, 0)->free_small, 0);
 }
 
-/* ---- random work, by one CPU and by all ---- */
+/* ---- random work ---- */
 
 enum { HELD = 64, TURNS = 400 };
 
-struct work {
-	struct arena *a;
-	u32 workers, mixed_up;
-};
-
-/* Allocate and free pages at random. Each page carries its holder's mark while it is held. */
-static void allocate_at_random(void *arg)
+/* Allocate and free pages at random. Each page carries a mark while it is held. */
+static void allocate_at_random(struct arena *a, u64 number)
 {
-	struct work *w = arg;
-	const u64 number = atomic_fetch_add(&w->workers, 1), mark = number << 32;
 	struct random_source random = {.state = (number + 1) * 0x9e3779b97f4a7c15ULL};
 	struct page *held[HELD] = {NULL};
 
@@ -173,31 +162,27 @@ static void allocate_at_random(void *arg)
 		const u64 slot = random_below(&random, HELD);
 
 		if (held[slot]) {
-			if (held[slot]->private[0] != mark + slot)
-				atomic_fetch_add(&w->mixed_up, 1);
-			mm_page_free(&w->a->mm, held[slot]);
+			EXPECT_EQ(held[slot]->private[0], (number << 32) + slot);
+			mm_page_free(&a->mm, held[slot]);
 			held[slot] = NULL;
 			continue;
 		}
-		held[slot] = mm_page_alloc(&w->a->mm, (unsigned)random_below(&random, 10),
-					   (enum page_use)random_below(&random, 3), 0,
-					   w->a->options.nodes);
+		held[slot] =
+			mm_page_alloc(&a->mm, (unsigned)random_below(&random, 10),
+				      (enum page_use)random_below(&random, 3), 0, a->options.nodes);
 		if (held[slot])
-			held[slot]->private[0] = mark + slot;
+			held[slot]->private[0] = (number << 32) + slot;
 	}
 	for (unsigned slot = 0; slot < HELD; slot++)
 		if (held[slot])
-			mm_page_free(&w->a->mm, held[slot]);
+			mm_page_free(&a->mm, held[slot]);
 }
 
 TEST_ARENA(mm_page, counters_equal_walks_after_random_work,
 	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	struct work w = {.a = a};
-
 	for (unsigned i = 0; i < 8; i++)
-		allocate_at_random(&w);
-	EXPECT_EQ(w.mixed_up, 0);
+		allocate_at_random(a, i);
 	EXPECT(arena_accounted(a));
 	pcp_drain_all(&a->mm);
 	EXPECT_EQ(arena_usage(a).in_use, 0);

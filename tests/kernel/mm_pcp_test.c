@@ -6,10 +6,7 @@
 
 #include <arch/cpu.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/core/wait.h"
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_types.h"

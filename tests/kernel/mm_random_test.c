@@ -14,9 +14,6 @@
  * every 10^5. Test runs do fewer.
  */
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
-#include "kernel/run/test.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/contig.h"
 #include "mm/debug/account.h"
@@ -25,7 +22,6 @@
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/alloc_model.h"

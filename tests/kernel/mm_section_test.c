@@ -3,18 +3,14 @@
  */
 #include "mm/zone/section.h"
 
-#include <arch/barrier.h>
 #include <arch/clock.h>
 
-#include "kernel/run/test.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/memmap/zone.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 

@@ -5,19 +5,13 @@
 
 #include <arch/clock.h>
 
-#include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
-#include "kernel/run/test.h"
-#include "mm/hvo/hvo.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
-#include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 
@@ -64,6 +58,15 @@ static u64 made_huge(const struct arena *a)
 	return block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE);
 }
 
+/* This CPU makes the round of its split, and the other CPU goes on. */
+static void split_is_flushed(struct mm *mm, cpu_t other)
+{
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	atomic_fetch_sub(&mm->splits_unflushed, 1);
+	mm_count(mm, COUNT_TABLES, 1);
+	work_wait(other, 0);
+}
+
 /*
  * The other CPU finds no frame for a table. It sets the block under the leaf aside and changes the
  * bare blocks first. Meanwhile this CPU splits the leaf but makes no round yet. Until that round
@@ -89,10 +92,7 @@ static void split_behind_its_back(struct unsplit *u, u64 section, cpu_t other)
 	/* No CPU may change an entry of the table before this round. */
 	EXPECT(!u->done || u->failed == 1);
 	EXPECT_EQ(block_look_at(mm, u->under_leaf).state, BLOCK_FULL);
-	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	atomic_fetch_sub(&mm->splits_unflushed, 1);
-	mm_count(mm, COUNT_TABLES, 1);
-	work_wait(other, 0);
+	split_is_flushed(mm, other);
 }
 
 TEST_ARENA(mm_vmemmap, a_block_under_a_leaf_waits_for_the_round_of_whoever_splits_it,
@@ -151,10 +151,7 @@ TEST_ARENA(mm_vmemmap, a_leaf_found_split_waits_for_the_round_of_the_cpu_that_sp
 		cpu_relax();
 	EXPECT_EQ(atomic_load_acquire(&u->done), 0);
 	EXPECT_EQ(block_look_at(&u->a->mm, u->under_leaf).state, BLOCK_FULL);
-	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	atomic_fetch_sub(&u->a->mm.splits_unflushed, 1);
-	mm_count(&u->a->mm, COUNT_TABLES, 1);
-	work_wait(other, 0);
+	split_is_flushed(&u->a->mm, other);
 	EXPECT_EQ(u->failed, 0);
 	EXPECT_EQ(block_look_at(&u->a->mm, u->under_leaf).state, BLOCK_HUGE);
 	block_list_publish_free(&u->a->mm, &u->list);

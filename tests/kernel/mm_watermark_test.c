@@ -4,17 +4,12 @@
  */
 #include "mm/zone/watermark.h"
 
-#include "kernel/core/cmdline.h"
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
-#include "mm/hvo/hvo.h"
-#include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/rounds.h"
-#include "tests/kernel/row.h"
+#include "tests/kernel/modes.h"
 
 enum { RESERVE = 300 };
 
@@ -38,7 +33,6 @@ TEST_ARENA(mm_watermark, ordinary_requests_leave_the_reserve_to_those_who_cannot
 	urgent = chain_take_all(&chain, &a->mm, 0, PAGE_NOFLUSH, 0);
 	EXPECT(urgent >= zone->ready);
 	EXPECT_EQ(zone_ready(zone), 0);
-	chain_give(&chain, &a->mm);
 }
 
 /*
@@ -56,7 +50,6 @@ TEST_ARENA(mm_watermark, no_order_breaks_into_the_reserve, arena_borrow(MIB(16))
 		EXPECT(zone_net(zone, order) < RESERVE + order_pages(order) + 2 * BLOCK_FRAMES);
 		EXPECT(zone_net(zone, 0) + pcp_count(&a->mm, zone) >= RESERVE);
 	}
-	chain_give(&chain, &a->mm);
 }
 
 /*
@@ -78,7 +71,6 @@ TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round,
 	REQUIRE(chain_take(&chain, &a->mm, 2 * PAGES, BLOCK_ORDER - 1, PAGE_NODE, 1) == 2 * PAGES);
 	/* batches of 4, 8, ... 64 and 64; metadata memory has rounds of its own */
 	EXPECT(rounds_so_far() - before <= 6 + 4);
-	chain_give(&chain, &a->mm);
 }
 
 TEST_ARENA(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages,
@@ -147,29 +139,23 @@ TEST_ARENA(mm_watermark, ranges_fall_back_to_the_nearest_node_first,
  * With a reserve of all that is free, no mode may give out a 2 MiB page: not one that is huge and
  * free, and not one that it would have to make.
  */
+static void expect_kept_back(struct arena *a, const struct hvo_mode *mode)
+{
+	struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
+	zones_set_reserve(&a->mm, MIB(256) / PAGE_SIZE);
+	EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
+	zones_set_reserve(&a->mm, 0);
+	page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	EXPECT(arena_accounted(a));
+}
+
 TEST(mm_watermark, huge_pages_are_kept_back_in_every_mode)
 {
-	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
-		struct arena *a = arena_borrow(MIB(256));
-		struct option_saved saved;
-		struct page *page;
-
-		if (!a)
-			return;
-		EXPECT_EQ(option_set_for_now(option_find("hvo"), mode->name, &saved), 0);
-		page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
-		EXPECT(page);
-		mm_page_free(&a->mm, page);
-		pcp_drain_all(&a->mm);
-		zones_set_reserve(&a->mm, MIB(256) / PAGE_SIZE);
-		EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
-		zones_set_reserve(&a->mm, 0);
-		page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
-		EXPECT(page);
-		mm_page_free(&a->mm, page);
-		option_put_back(&saved, 1);
-		EXPECT(arena_accounted(a));
-		arena_return(a);
-		row_passed("hvo=%s", mode->name);
-	}
+	hvo_in_each_mode(MIB(256), expect_kept_back);
 }

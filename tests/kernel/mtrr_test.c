@@ -104,6 +104,20 @@ TEST(arch_mtrr, amd_has_write_back_up_to_top_mem2)
 	EXPECT(!has(GIB(5)) && has(GIB(9) - 1));
 }
 
+/* Registers that leave more than half of RAM uncached are not believed. */
+TEST(arch_mtrr, half_of_ram_is_dropped_and_more_is_not)
+{
+	struct mtrrs m = {.def_type = ON | UNCACHED,
+			  .variable = {covers(0, GIB(4), WRITE_BACK, 39),
+				       covers(GIB(4), GIB(1), WRITE_BACK, 39),
+				       covers(GIB(5), MIB(1), WRITE_BACK, 39)},
+			  .count = 2};
+
+	EXPECT_EQ(drop(&m), 0);
+	m.count = 3;
+	EXPECT_EQ(drop(&m), GIB(4) - MIB(1));
+}
+
 TEST(arch_mtrr, registers_that_say_nothing_useful_change_nothing)
 {
 	struct mtrrs off = {.def_type = UNCACHED}, all = {.def_type = ON | UNCACHED},

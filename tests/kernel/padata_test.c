@@ -4,9 +4,7 @@
 #include "kernel/core/padata.h"
 
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"

@@ -5,7 +5,6 @@
  * moment.
  */
 
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/page/migrate.h"
@@ -36,7 +35,6 @@ TEST_ARENA(mm_pool, a_page_goes_back_with_its_last_reference_whoever_puts_it, ar
 	REQUIRE(page);
 	mm_page_put(&a->mm, page + 5); /* through a tail */
 	EXPECT_EQ(a->pool.free, 1);
-	pool_expect_consistent(&a->pool);
 }
 
 /* ---- a page that moves ---- */
@@ -270,5 +268,4 @@ TEST_ARENA(mm_pool, a_page_that_is_not_the_pools_is_refused_by_name, arena_borro
 	EXPECT_EQ(a->pool.in_use, 0);
 	mm_page_free(&a->mm, plain);
 	page_free(machine);
-	pool_expect_consistent(&a->pool);
 }

@@ -2,13 +2,9 @@
  * Per-CPU lists: the hot page of each type, the block that was freed to last, and how often the
  * zone's lock is taken for memory in pieces.
  */
-#include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
-#include "kernel/run/test.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/isolate.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/listed.h"
@@ -489,7 +485,6 @@ TEST_ARENA(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not,
 		pcp_drain_all(&a->mm);
 		cpus_run_together(hold_or_disable_once, &meeting);
 	}
-	mm_page_free(&a->mm, kept);
 }
 
 /* ---- CPUs that share drains ---- */

@@ -3,7 +3,6 @@
  * for their heads, they get their struct pages when they are taken, and they go back bare. The
  * cases use phantom GiB, whose heads lie in real metadata memory.
  */
-#include "kernel/run/test.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/contig.h"
 #include "mm/debug/account.h"
@@ -13,7 +12,6 @@
 #include "mm/memmap/meta.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 
@@ -49,12 +47,6 @@ static struct arena *bare_arena(u64 gibs, u64 pages)
 	return a;
 }
 
-static void expect_sound(struct arena *a)
-{
-	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
-}
-
 TEST_ARENA(mm_bare, a_bare_page_is_a_page_without_struct_pages, bare_arena(2, 700))
 {
 	const u64 pages = a->pool.pages;
@@ -64,11 +56,10 @@ TEST_ARENA(mm_bare, a_bare_page_is_a_page_without_struct_pages, bare_arena(2, 70
 	EXPECT_EQ(arena_usage(a).pool_free, pages * BLOCK_FRAMES);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
 	EXPECT(pool_frames_saved(&a->pool) > (s64)(pages * (MEMMAP_FRAMES_PER_BLOCK - 1)));
-	expect_sound(a);
+	arena_expect_sound(a);
 	index = a->pool.node[1].free.head;
 	EXPECT(block_look_at(&a->mm, index).flags & BLOCK_POOL_FREE);
 	EXPECT_EQ(section_close(&a->mm, index / SECTION_BLOCKS), -EBUSY);
-	pool_expect_consistent(&a->pool);
 }
 
 TEST_ARENA(mm_bare, a_page_is_made_when_it_is_taken_and_pages_given_back_come_first,
@@ -81,7 +72,7 @@ TEST_ARENA(mm_bare, a_page_is_made_when_it_is_taken_and_pages_given_back_come_fi
 	EXPECT_EQ(bare_pages(&a->pool, 1), 99);
 	EXPECT_EQ(a->pool.in_use, 1);
 	EXPECT(huge_tails_right(&a->mm, block_of_page(page), BLOCK_ORDER, 1));
-	expect_sound(a);
+	arena_expect_sound(a);
 	pool_page_give(&a->pool, page);
 	for (unsigned i = 0; i < 5; i++) {
 		second = pool_page_take(&a->pool, NODE_NONE, POOL_ANY);
@@ -89,7 +80,6 @@ TEST_ARENA(mm_bare, a_page_is_made_when_it_is_taken_and_pages_given_back_come_fi
 		pool_page_give(&a->pool, second);
 	}
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 1);
-	pool_expect_consistent(&a->pool);
 }
 
 TEST_ARENA(mm_bare, shrinking_makes_nothing_and_the_memory_is_free, bare_arena(2, 600))
@@ -100,13 +90,12 @@ TEST_ARENA(mm_bare, shrinking_makes_nothing_and_the_memory_is_free, bare_arena(2
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 511), 511);
 	EXPECT_EQ(zone->free_class[FREE_BARE], free + 511 * BLOCK_FRAMES);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
-	expect_sound(a);
+	arena_expect_sound(a);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 100000), 89);
 	EXPECT_EQ(a->pool.pages, 0);
 	EXPECT_EQ(a->mm.node[0].meta.reserved[META_HEADS], 0);
 	sections_close_all(&a->mm);
 	EXPECT_EQ(zone->unopened, 2 * order_pages(GIGA_ORDER));
-	pool_expect_consistent(&a->pool);
 }
 
 TEST_ARENA(mm_bare, promised_pages_may_be_bare_and_stay, bare_arena(2, 600))
@@ -139,7 +128,6 @@ TEST_ARENA(mm_bare, no_other_user_gets_the_memory_or_the_heads, bare_arena(3, 10
 	EXPECT_EQ(taken, pages);
 	EXPECT_EQ(a->pool.pages, pages);
 	famine_end(&famine);
-	pool_expect_consistent(&a->pool);
 }
 
 TEST_ARENA(mm_bare, without_frames_for_heads_no_page_stays_bare,
@@ -148,9 +136,8 @@ TEST_ARENA(mm_bare, without_frames_for_heads_no_page_stays_bare,
 	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
 	EXPECT_EQ(add_bare(&a->pool, 1, 100), 0);
 	fail_disarm(&a->mm.fail);
-	expect_sound(a);
+	arena_expect_sound(a);
 	EXPECT_EQ(add_bare(&a->pool, 1, 100), 100);
-	pool_expect_consistent(&a->pool);
 }
 
 TEST_ARENA(mm_bare, surplus_that_is_bare_goes_with_its_promise, bare_arena(2, 600))
@@ -164,7 +151,6 @@ TEST_ARENA(mm_bare, surplus_that_is_bare_goes_with_its_promise, bare_arena(2, 60
 	pool_unreserve(&a->pool, pages);
 	pool_expect_counts(&a->pool, 7, 0, 0);
 	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
-	pool_expect_consistent(&a->pool);
 }
 
 /* ---- pages of 1 GiB ---- */
@@ -204,7 +190,7 @@ TEST_ARENA(mm_bare, nodes_share_and_the_nearest_gives,
 		EXPECT_EQ(bare_pages(&a->pool, n), 2);
 	EXPECT_EQ(add_bare(&a->pool, 2, 498), 498);
 	EXPECT_EQ(add_bare(&a->pool, 7, 1), 0);
-	expect_sound(a);
+	arena_expect_sound(a);
 	page = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(page);
 	EXPECT_EQ(block_zone(&a->mm, block_of_page(page))->node, 1);
@@ -215,7 +201,6 @@ TEST_ARENA(mm_bare, nodes_share_and_the_nearest_gives,
 	EXPECT_EQ(block_zone(&a->mm, block_of_page(page))->node, 2);
 	pool_page_give(&a->pool, page);
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 2, 10000), 500);
-	pool_expect_consistent(&a->pool);
 }
 
 /* ---- many CPUs ---- */
@@ -309,7 +294,6 @@ TEST_ARENA(mm_bare, cpus_that_add_take_and_shrink_at_once_lose_nothing, bare_are
 	struct changers c = {.a = a};
 
 	cpus_run_together(change_all, &c);
-	pool_expect_consistent(&a->pool);
 }
 
 /* ---- others that want the memory itself ---- */
@@ -324,7 +308,6 @@ TEST_ARENA(mm_bare, a_bare_page_makes_room_for_a_range_and_leaves_a_bad_frame, b
 	mm_contig_free_range(&a->mm, block_pfn(index), BLOCK_FRAMES);
 	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(a->pool.node[1].free.head) + 5), 0);
 	EXPECT_EQ(a->pool.pages, 300);
-	pool_expect_consistent(&a->pool);
 }
 
 /* ---- at boot ---- */
@@ -338,5 +321,4 @@ TEST_ARENA(mm_bare, pages_at_boot_stay_bare_if_asked_for, arena_borrow(MIB(32), 
 	EXPECT_EQ(a->pool.boot, 1000);
 	EXPECT_EQ(a->pool.boot_bare, 1000);
 	EXPECT_EQ(a->pool.free, 1000);
-	pool_expect_consistent(&a->pool);
 }

@@ -4,9 +4,6 @@
  */
 #include "mm/hugetlb/pool_boot.h"
 
-#include "kernel/core/printk.h"
-#include "kernel/run/test.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/pool_check.h"
 
 static const struct pool_boot empty;
@@ -91,7 +88,6 @@ TEST_ARENA(mm_pool, boot_pools_are_made_as_far_as_they_can_be, arena_borrow(MIB(
 	EXPECT(made >= 24);
 	EXPECT(made <= 30);
 	EXPECT_EQ(a->pool.pages, made);
-	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
+	arena_expect_sound(a);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), made), made);
 }

@@ -3,13 +3,9 @@
  */
 #include "tests/kernel/pool_check.h"
 
-#include "kernel/core/shootdown.h"
-#include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/page/page_alloc.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"

@@ -4,7 +4,6 @@
  */
 #pragma once
 
-#include "mm/hugetlb/pool.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/rounds.h"
 

@@ -2,9 +2,6 @@
  * Pools that all CPUs use at once: they are resized in both directions, and pages are taken and
  * given back. pool_readers_test.c has the CPUs that only read.
  */
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
@@ -87,8 +84,7 @@ static void check_users(const char *mode, struct arena *a)
 	EXPECT_EQ(u.miscounted, 0);
 	EXPECT_EQ(a->pool.in_use, 0);
 	EXPECT_EQ(a->pool.reserved, 0);
-	pool_expect_consistent(&a->pool);
-	EXPECT(arena_accounted(a));
+	arena_expect_sound(a);
 	/* whatever the race left, the counts are exact again */
 	EXPECT_EQ(pool_resize(&a->pool, u.mode, 5), 5);
 	EXPECT_EQ(a->pool.pages, 5);

@@ -4,8 +4,6 @@
  */
 #include <arch/clock.h>
 
-#include "kernel/core/percpu.h"
-#include "kernel/run/test.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/cpus.h"

@@ -4,9 +4,6 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/memmap/zone.h"
 #include "mm/mm.h"
 #include "mm/page/pressure.h"
 #include "tests/kernel/cpus.h"
@@ -188,7 +185,7 @@ TEST(mm_pressure, a_touch_and_a_populate_ask_too)
 		SKIP("needs a pool without free pages");
 	addr = huge_map(4 * MIB(2), MIB(2), HUGE_POOL);
 	REQUIRE(addr);
-	EXPECT_EQ(huge_populate(addr, MIB(2)), (u64)-ENOMEM);
+	EXPECT_EQ(huge_populate(addr, MIB(2)), -ENOMEM);
 	REQUIRE(pressure_register(grow_pool, &asked) == 0);
 	if (huge_populate(addr, MIB(2)) == 0) {
 		EXPECT_EQ(asked, 1);

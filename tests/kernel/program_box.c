@@ -6,7 +6,6 @@
 #include <arch/cpu.h>
 #include <arch/pgtable.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/heap.h"

@@ -12,7 +12,6 @@
 
 #include <arch/user.h>
 
-#include "kernel/lib/types.h"
 #include "kernel/program/thread.h"
 #include "tests/kernel/fixture.h"
 

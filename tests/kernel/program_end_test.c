@@ -5,8 +5,6 @@
 #include <arch/atomic.h>
 
 #include "kernel/program/signal.h"
-#include "kernel/program/thread.h"
-#include "kernel/run/test.h"
 #include "mm/mm.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/program_memory.h"

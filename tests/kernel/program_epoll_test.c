@@ -1,8 +1,5 @@
 /* epoll: kernel/program/epoll.c. */
-#include <arch/atomic.h>
 
-#include "kernel/core/percpu.h"
-#include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"

@@ -10,7 +10,6 @@
 #include <arch/clock.h>
 #include <arch/pgtable.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
@@ -18,14 +17,10 @@
 #include "kernel/program/contents.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/program.h"
-#include "kernel/program/signal.h"
 #include "kernel/program/store.h"
-#include "kernel/program/thread.h"
-#include "kernel/run/test.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpio_build.h"
 #include "tests/kernel/cpus.h"
-#include "tests/kernel/fixture.h"
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/said.h"

@@ -1,10 +1,7 @@
 /* Futexes and the sleep of threads (kernel/program/futex.h, thread.h). */
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/program/futex.h"
-#include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"

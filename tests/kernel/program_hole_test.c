@@ -2,12 +2,9 @@
  * The hole in the lower half (<arch/user.h>): programs can neither map nor reach it, and the huge
  * mappings in it (HUGE_LOW) outlive every program.
  */
-#include "kernel/program/layout.h"
-#include "kernel/run/test.h"
 #include "mm/mm.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pattern.h"
-#include "tests/kernel/program_box.h"
 #include "tests/kernel/program_memory.h"
 
 FIXTURE(program_hole, program_box_begin, program_box_end);

@@ -7,16 +7,13 @@
 #include <arch/irq.h>
 #include <arch/pgtable.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/areas.h"
 #include "kernel/program/mapping.h"
 #include "kernel/program/movable.h"
 #include "kernel/program/pages.h"
 #include "kernel/program/touch.h"
-#include "kernel/run/test.h"
 #include "mm/contig/contig.h"
-#include "mm/hvo/hvo.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 #include "mm/page/migrate.h"
@@ -226,7 +223,7 @@ TEST(program_huge, pages_move_out_of_the_way)
 	fill(AT, AT + SIZE, PAGE_SIZE);
 	/* nobody has been told that they can move */
 	EXPECT_EQ(page_to_move(SIZE), 0);
-	EXPECT_EQ(take_block_of(AT + SIZE / 2), (u64)-EBUSY);
+	EXPECT_EQ(take_block_of(AT + SIZE / 2), -EBUSY);
 	movable_announce();
 	at = page_to_move(SIZE);
 	REQUIRE(at);
@@ -247,7 +244,7 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), at);
 	EXPECT_EQ(put(at, 5), 0);
 	was = frame_at(new);
-	EXPECT_EQ(take_block_of(new), (u64)-EBUSY);
+	EXPECT_EQ(take_block_of(new), -EBUSY);
 	EXPECT_EQ(frame_at(new), was);
 	EXPECT_EQ(get(new), at + 1);
 	EXPECT_EQ(get(at), 5);
@@ -267,11 +264,11 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 	REQUIRE(at);
 	was = frame_at(at);
 	pin_page(thread_current(), at, PT_PAGE);
-	EXPECT_EQ(take_block_of(at), (u64)-EBUSY);
+	EXPECT_EQ(take_block_of(at), -EBUSY);
 	pin_drop(thread_current());
 	/* or a call changes its area, perhaps the one that wants contiguous memory */
 	EXPECT_EQ(areas_take(&program_areas, &start, AT + SIZE, &area), 1);
-	EXPECT_EQ(take_block_of(at), (u64)-EBUSY);
+	EXPECT_EQ(take_block_of(at), -EBUSY);
 	areas_put_back(&program_areas, &area);
 	EXPECT_EQ(frame_at(at), was);
 	EXPECT_EQ(take_block_of(at), 0);

@@ -7,8 +7,6 @@
 #include <arch/cpu.h>
 #include <arch/pgtable.h>
 
-#include "kernel/core/call.h"
-#include "kernel/core/percpu.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/areas.h"
@@ -20,10 +18,7 @@
 #include "kernel/program/pipe.h"
 #include "kernel/program/program.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/thread.h"
 #include "kernel/program/touch.h"
-#include "kernel/core/wait.h"
-#include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"

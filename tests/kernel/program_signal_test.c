@@ -5,17 +5,14 @@
  */
 #include <arch/atomic.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/exception.h"
 #include "kernel/program/pages_count.h"
 #include "kernel/program/program.h"
-#include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
 #include "kernel/program/touch.h"
-#include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/brim.h"
@@ -195,33 +192,6 @@ TEST(program_signal, sigreturn_obeys_a_handler_that_changed_its_frame)
 	EXPECT_EQ(regs.cs, 0x33);
 	EXPECT_EQ(thread_current()->blocked, ~(BIT(SIGKILL) | BIT(SIGSTOP)));
 	EXPECT_EQ(program_box_died(), 0);
-}
-
-/* Vector registers come back, and a frame whose registers end after 512 bytes is taken, too. */
-TEST(program_signal, sigreturn_restores_vector_registers)
-{
-	struct trap_frame regs = some_registers();
-	u8 area[512];
-	user_t vectors;
-
-	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
-	deliver(&regs, SIGUSR1);
-	vectors = context_register(regs.rdx, 23);
-	EXPECT_EQ(user_read(area, vectors, sizeof(area)), 0);
-	area[0] = 0x7f;
-	area[1] = 0x02; /* FCW: double precision */
-	area[464] = 0;  /* the first magic number */
-	EXPECT_EQ(user_write(vectors, area, sizeof(area)), 0);
-	sigreturn(&regs);
-	EXPECT_EQ(program_box_died(), 0);
-
-	deliver(&regs, SIGUSR1);
-	vectors = context_register(regs.rdx, 23);
-	EXPECT_EQ(load_u32(vectors) & 0xffff, 0x27f);
-	EXPECT_EQ(put(regs.rdx + 40 + 8 * 23, 0), 0); /* none: as after a reset */
-	sigreturn(&regs);
-	deliver(&regs, SIGUSR1);
-	EXPECT_EQ(load_u32(context_register(regs.rdx, 23)) & 0xffff, 0x37f);
 }
 
 /* ---- stacks ---- */

@@ -2,11 +2,8 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
-#include "kernel/core/call.h"
-#include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
-#include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
 #include "kernel/program/timers.h"

@@ -3,12 +3,9 @@
  * them, read them and decide by them. Phantom memory is enough.
  */
 
-#include "kernel/run/test.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/pcp.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
-#include "mm/zone/isolate.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"

@@ -3,27 +3,19 @@
  * and frames wait for them. On the hosted machine the watcher checks every frame that is reused.
  */
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 #include <arch/clock.h>
 
 #include "kernel/core/context.h"
 #include "kernel/core/cpus.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/quiet.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/mapping/fault.h"
 #include "mm/memmap/meta.h"
-#include "mm/memmap/zone.h"
 #include "mm/mm.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
-#include "tests/kernel/rounds.h"
 
 enum { FULL_BLOCKS = 24, FRAMES_EACH = 7 /* that a full block gives up when it becomes huge */ };
 enum { ENTRIES = 4, ROUNDS = 16 };

@@ -8,7 +8,6 @@
 #include "kernel/core/fail.h"
 #include "kernel/core/reason_set.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
 #include "mm/pools.h"
@@ -100,9 +99,9 @@ TEST(kernel_reason, of_a_huge_mapping_that_does_not_change)
 		      REASON_BAD_ADDRESS); /* more than the mapping has */
 	EXPECT_REASON(huge_protect_range(addr - PAGE_SIZE, PAGE_SIZE, HUGE_NONE) == -EINVAL,
 		      REASON_BAD_ADDRESS);
-	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE + 1, HUGE_NONE), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE + 1), (u64)-EINVAL);
-	EXPECT_EQ(huge_protect(addr, HUGE_NONE), (u64)-EINVAL);
+	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE + 1, HUGE_NONE), -EINVAL);
+	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE + 1), -EINVAL);
+	EXPECT_EQ(huge_protect(addr, HUGE_NONE), -EINVAL);
 	EXPECT_REASON(huge_grow(addr + SIZE, 4 * SIZE) == -EINVAL, REASON_BAD_ADDRESS);
 	EXPECT_REASON(huge_grow(addr, SIZE) == -EINVAL, REASON_BAD_SIZE);
 	if (behind > addr)

@@ -4,7 +4,6 @@
  */
 #include "mm/zone/report.h"
 
-#include "kernel/run/test.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/buddy.h"
@@ -22,16 +21,6 @@ static struct arena *borrow(void)
 	if (a)
 		arena_open_all(a);
 	return a;
-}
-
-/* Free frames of the arena in classes that are shown. */
-static u64 showable(struct arena *a)
-{
-	u64 frames = 0;
-
-	for (unsigned z = 0; z < a->mm.zones; z++)
-		frames += a->mm.zone[z].free_class[FREE_BARE] + a->mm.zone[z].free_class[FREE_HUGE];
-	return frames;
 }
 
 static u64 frames_out(const struct report *report)
@@ -58,27 +47,24 @@ static u64 show_all(struct arena *a)
 
 TEST_ARENA(mm_report, all_that_is_free_is_shown_once, borrow())
 {
-	const u64 free = showable(a);
+	const u64 free = arena_showable(a);
 
 	EXPECT(free > GIB(1) >> PAGE_SHIFT);
 	EXPECT_EQ(show_all(a), free);
 	EXPECT_EQ(show_all(a), 0);
-	EXPECT_EQ(showable(a), free);
+	EXPECT_EQ(arena_showable(a), free);
 }
 
 TEST_ARENA(mm_report, what_is_shown_belongs_to_nobody, borrow())
 {
 	struct report report = {.mm = &a->mm};
-	u64 transit = 0;
 
 	report_take(&report, ALL);
 	for (u32 i = 0; i < report.count; i++)
 		for (u32 block = report.run[i].index;
 		     block < report.run[i].index + order_blocks(report.run[i].order); block++)
 			EXPECT_EQ(buddy_find_run(&a->mm, block), BLOCK_NONE);
-	for (unsigned z = 0; z < a->mm.zones; z++)
-		transit += a->mm.zone[z].transit;
-	EXPECT_EQ(transit, frames_out(&report));
+	EXPECT_EQ(arena_usage(a).transit, frames_out(&report));
 	EXPECT(arena_accounted(a));
 	report_give(&report, REPORT_TAKEN);
 }
@@ -129,7 +115,7 @@ TEST_ARENA(mm_report, pages_that_are_given_out_lose_the_note, borrow())
 TEST_ARENA(mm_report, isolated_memory_is_not_shown, borrow())
 {
 	struct isolation token;
-	const u64 free = showable(a);
+	const u64 free = arena_showable(a);
 
 	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
 	EXPECT_EQ(show_all(a), free - BLOCK_FRAMES);

@@ -3,7 +3,6 @@
 
 #include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/arena.h"
 
 /* Has the case passed so far? If not, name the row of its table that it just did. */

@@ -3,23 +3,16 @@
  * sections.
  */
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
-#include "kernel/run/test.h"
-#include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo_take.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/page/pcp.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "mm/zone/section_memmap.h"
 #include "mm/zone/section_more.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/modes.h"
 
@@ -172,7 +165,6 @@ TEST(mm_section, the_baselines_free_pieces_of_max_order)
 		else
 			EXPECT((u16)(turns_at(&arena_zone(a, 0)->lock) - before) >=
 			       SECTION_FRAMES >> MAKE_STEP_ORDER);
-		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}
 }
@@ -283,7 +275,6 @@ TEST(mm_section, opened_ahead_as_many_as_asked_for_by_any_number_of_cpus)
 		sections_open_ahead(arena_phantom_zone(a), BLOCK_ORDER, SECTION_ON_DEMAND, ~0ULL,
 				    threads[i]);
 		EXPECT_EQ(open_sections_of(a), PHANTOM_GIB * GIB_SECTIONS);
-		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}
 }
@@ -327,20 +318,8 @@ TEST(mm_section, opened_ahead_up_to_the_zones_borders)
 		zone = arena_zone(a, (node_t)(a->options.nodes + expected[i].node));
 		sections_open_ahead(zone, expected[i].order, SECTION_ON_DEMAND, ~0ULL, 2);
 		EXPECT_EQ(open_sections_of(a), expected[i].open);
-		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}
-}
-
-/* The number of sections that CPUs other than this one have opened. */
-static u64 opened_by_others(const struct mm *mm)
-{
-	u64 blocks = 0;
-
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		if (cpu != cpu_id())
-			blocks += mm->pcp[cpu]->counts->change[BLOCK_UNOPENED][BLOCK_BARE];
-	return blocks / SECTION_BLOCKS;
 }
 
 /* A large pool opens the sections that it lacks, and no more, and idle CPUs may help. */
@@ -355,7 +334,8 @@ TEST_ARENA(mm_pool, what_a_large_one_lacks_is_opened_ahead,
 		EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
 	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), arena_phantom_zone(a)->node, PAGES), PAGES);
 	EXPECT_EQ(open_sections_of(a), PAGES / SECTION_BLOCKS);
-	cpus_note_met(opened_by_others(&a->mm), "sections that helpers opened");
+	cpus_note_met(arena_changes_by_others(a, BLOCK_UNOPENED, BLOCK_BARE) / SECTION_BLOCKS,
+		      "sections that helpers opened");
 }
 
 /*
@@ -379,7 +359,6 @@ TEST(mm_section, opened_ahead_all_but_the_one_that_fails)
 		sections_open_ahead(arena_phantom_zone(a), GIGA_ORDER, SECTION_ON_DEMAND, 3, 2);
 		EXPECT(fail_disarm(&a->mm.fail));
 		EXPECT_EQ(open_sections_of(a), before + 2 * GIB_SECTIONS);
-		EXPECT(arena_accounted(a));
 		arena_return(a);
 	}
 }

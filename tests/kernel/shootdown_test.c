@@ -5,11 +5,8 @@
  */
 #include "kernel/core/shootdown.h"
 
-#include <arch/barrier.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/rounds.h"

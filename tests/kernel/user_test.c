@@ -9,7 +9,6 @@
 
 #ifndef ASHLAR_HOSTED
 
-#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/irq.h>
@@ -21,7 +20,6 @@
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/context.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"

@@ -6,7 +6,6 @@
 #include "kernel/virtio/balloon.h"
 
 #include "kernel/core/wait.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"
@@ -52,7 +51,6 @@ static void give_back(void)
 	soft.stubborn = soft.wild = false;
 	EXPECT(balloon_end(&balloon));
 	EXPECT_EQ(balloon.held_count, 0);
-	EXPECT(arena_accounted(a));
 	arena_return(a);
 	a = NULL;
 }
@@ -65,31 +63,13 @@ static void rounds(void)
 		;
 }
 
-static u64 showable(void)
-{
-	u64 frames = 0;
-
-	for (unsigned z = 0; z < a->mm.zones; z++)
-		frames += a->mm.zone[z].free_class[FREE_BARE] + a->mm.zone[z].free_class[FREE_HUGE];
-	return frames;
-}
-
-static u64 in_transit(void)
-{
-	u64 frames = 0;
-
-	for (unsigned z = 0; z < a->mm.zones; z++)
-		frames += a->mm.zone[z].transit;
-	return frames;
-}
-
 TEST(virtio_balloon, the_host_is_shown_all_free_memory_once)
 {
 
 	rounds();
-	EXPECT_EQ(soft.shown_frames, showable());
+	EXPECT_EQ(soft.shown_frames, arena_showable(a));
 	EXPECT_EQ(balloon.reported_frames, soft.shown_frames);
-	EXPECT_EQ(in_transit(), 0);
+	EXPECT_EQ(arena_usage(a).transit, 0);
 	EXPECT_EQ(soft.faults, 0);
 	for (u32 i = 0; i < soft.shown_count; i++)
 		for (u32 j = 0; j < i; j++)
@@ -128,7 +108,7 @@ TEST(virtio_balloon, a_host_that_wants_everything_leaves_a_part)
 	soft.pages = ~0U;
 	rounds();
 	EXPECT(balloon.held_count > 0);
-	EXPECT(showable() + BLOCK_FRAMES >= ram / 8);
+	EXPECT(arena_showable(a) + BLOCK_FRAMES >= ram / 8);
 	EXPECT(arena_accounted(a));
 	soft.pages = 0;
 	rounds();
@@ -151,7 +131,7 @@ static void expect_given_up(enum soft_manner manner, const char *rule)
 	EXPECT(soft.dev.given_up);
 	EXPECT(said_says(rule));
 	EXPECT_EQ(soft.status, 0);
-	EXPECT_EQ(in_transit(), 0);
+	EXPECT_EQ(arena_usage(a).transit, 0);
 	EXPECT_EQ(balloon.reported_frames, 0);
 	soft.shown_frames = 0;
 	rounds();
@@ -176,7 +156,7 @@ TEST(virtio_balloon, a_device_that_does_not_answer_is_given_up)
 
 TEST(virtio_balloon, a_device_that_does_not_reset_keeps_what_it_was_shown)
 {
-	const u64 free = showable();
+	const u64 free = arena_showable(a);
 
 	wait_shortly();
 	soft.manner = SOFT_WRONG_NAME;
@@ -184,8 +164,8 @@ TEST(virtio_balloon, a_device_that_does_not_reset_keeps_what_it_was_shown)
 	rounds();
 	EXPECT(soft.dev.given_up && !soft.dev.was_reset);
 	EXPECT(balloon.kept_frames > 0);
-	EXPECT_EQ(in_transit(), balloon.kept_frames);
-	EXPECT_EQ(showable() + balloon.kept_frames, free);
+	EXPECT_EQ(arena_usage(a).transit, balloon.kept_frames);
+	EXPECT_EQ(arena_showable(a) + balloon.kept_frames, free);
 	EXPECT(arena_accounted(a));
 }
 
@@ -234,7 +214,8 @@ TEST(virtio_balloon, the_host_is_told_true_figures_when_it_asks)
 	rounds();
 	EXPECT_EQ(soft.messages_of_figures, 2);
 	EXPECT_EQ(soft.figure[5], (ram - ASKED * BLOCK_FRAMES) << PAGE_SHIFT);
-	EXPECT(soft.figure[4] >= showable() << PAGE_SHIFT && soft.figure[4] < soft.figure[5]);
+	EXPECT(soft.figure[4] >= arena_showable(a) << PAGE_SHIFT &&
+	       soft.figure[4] < soft.figure[5]);
 	EXPECT_EQ(soft.figure[6], soft.figure[4]);
 	EXPECT_EQ(soft.faults, 0);
 }
@@ -254,7 +235,7 @@ static void change_hands(void)
 
 TEST(virtio_balloon, showing_all_ends_while_memory_changes_hands)
 {
-	const u64 free = showable();
+	const u64 free = arena_showable(a);
 
 	busy_pool = &a->pool;
 	soft.meanwhile = change_hands;
@@ -293,7 +274,7 @@ static void random_rounds(struct random_source *random, unsigned count)
 		if (random_below(random, 4) == 0)
 			pool_shrink(&a->pool, on, pool_grow(&a->pool, on, random_below(random, 8)));
 		balloon_round(&balloon);
-		EXPECT_EQ(in_transit(), balloon.kept_frames);
+		EXPECT_EQ(arena_usage(a).transit, balloon.kept_frames);
 	}
 	EXPECT(arena_accounted(a));
 }

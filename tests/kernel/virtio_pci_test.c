@@ -4,7 +4,6 @@
  */
 #include "kernel/virtio/virtio_pci.h"
 
-#include "kernel/run/test.h"
 #include "mm/mm.h"
 #include "tests/kernel/said.h"
 

@@ -1,16 +1,12 @@
 /*
  * Waits that are late: the report names the CPU that is waited for and shows where that CPU is.
  */
-#include "kernel/core/wait.h"
 
 #include <arch/atomic.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
-#include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/said.h"
 

@@ -78,11 +78,15 @@ def test_another_port_only(kernel, serial, names):
     run(Machine("pvh", 1, "128M", serial=serial, cmdline=WORDS), kernel).ended().says(*names)
 
 
+CARD = ("-chardev", "null,id=card", "-device", "pci-serial,chardev=card")
+
+
 def test_every_port_that_answers_has_the_log(kernel, tmp_path):
-    """Nobody knows in which of them the cable is."""
+    """Nobody knows in which of them the cable is. A card is used only if there is no such port, or if it is wished."""
     extra = ("-chardev", f"file,id=f,path={tmp_path}/com2", "-device", "isa-serial,chardev=f,iobase=0x2f8,index=1,irq=3")
-    machine = Machine("pvh", 1, "128M", serial=com("0x3f8", 0, 4) + extra, cmdline=WORDS)
-    run(machine, kernel).ended().says("console: COM1", "console: COM2")
+    machine = Machine("pvh", 1, "128M", serial=com("0x3f8", 0, 4) + extra + CARD, cmdline=WORDS)
+    outcome = run(machine, kernel).ended().says("console: COM1", "console: COM2")
+    assert "console: PCI" not in outcome.text, outcome.report()
     other = (tmp_path / "com2").read_text(encoding="utf-8")
     assert "ASHLAR-BEGIN" in other and "ASHLAR-END verdict=pass" in other, other
 
@@ -94,8 +98,8 @@ def test_no_console_at_all(kernel, serial, word):
 
 
 def test_a_console_that_is_wished_twice_is_there_once(kernel):
-    machine = Machine("pvh", 1, "128M", display="std", cmdline=f"console=com1,screen,kbd,kbd,auto,com1 {WORDS}")
-    outcome = run(machine, kernel).ended()
+    machine = Machine("pvh", 1, "128M", display="std", extra=CARD, cmdline=f"console=com1,screen,kbd,kbd,pci,auto,com1 {WORDS}")
+    outcome = run(machine, kernel).ended().says("console: PCI")
     assert outcome.text.count("ASHLAR-END") == 1 and "does not answer" not in outcome.text, outcome.report()
 
 

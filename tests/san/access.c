@@ -42,7 +42,6 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "mm/memmap/meta.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/pcp.h"
 

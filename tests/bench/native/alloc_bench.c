@@ -133,15 +133,6 @@ static void age(u64 frames)
 	free(all);
 }
 
-static u64 real_memory(u64 bytes)
-{
-	u64 real = MIB(32);
-
-	while (real < bytes / STRUCTS_PER_FRAME * 5 / 4)
-		real *= 2;
-	return real;
-}
-
 static bool run_subject(unsigned s)
 {
 	const u64 bytes = GIB(GIB_OF_FRAMES), frames = bytes >> PAGE_SHIFT;
@@ -149,8 +140,8 @@ static bool run_subject(unsigned s)
 	subject = &subjects[s];
 	arena = NULL;
 	if (subject->ours) {
-		arena = arena_borrow_with(&(const struct arena_options){.bytes = real_memory(bytes),
-									.phantom = bytes});
+		arena = arena_borrow_with(&(const struct arena_options){
+			.bytes = arena_bytes_for(bytes), .phantom = bytes});
 		if (!arena)
 			return false;
 		arena_open_all(arena);

@@ -9,7 +9,6 @@
 
 #include <arch/clock.h>
 
-#include "kernel/core/percpu.h"
 #include "tests/bench/native/alloc_round.h"
 #include "tests/bench/native/probe.h"
 

@@ -11,7 +11,6 @@
 
 #include <arch/clock.h>
 
-#include "kernel/core/percpu.h"
 #include "mm/page/page_alloc.h"
 #include "tests/bench/native/alloc_round.h"
 #include "tests/bench/native/probe.h"

@@ -17,7 +17,6 @@
  */
 #include <setjmp.h>
 
-#include "kernel/core/percpu.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
@@ -47,16 +46,6 @@ void payload_run(void)
 	longjmp(started, 1);
 }
 
-/* Real memory for the struct pages of `bytes`, and room for metadata memory to grow. */
-static u64 real_memory(u64 bytes)
-{
-	u64 real = MIB(32);
-
-	while (real < bytes / STRUCTS_PER_FRAME * 5 / 4)
-		real *= 2;
-	return real;
-}
-
 static void start_machine(int cpus, u64 ram)
 {
 	host_config.cpus = (cpu_t)cpus;
@@ -69,7 +58,7 @@ static void start_machine(int cpus, u64 ram)
 
 void peer_init(unsigned long npages, int ncpu)
 {
-	const u64 bytes = npages * PAGE_SIZE, real = real_memory(bytes);
+	const u64 bytes = npages * PAGE_SIZE, real = arena_bytes_for(bytes);
 	struct arena *a;
 
 	start_machine(ncpu, 3 * real);
