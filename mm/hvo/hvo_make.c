@@ -167,7 +167,7 @@ static pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index)
 		stash->at = 0;
 		stash->count = heads_needed(mm, index);
 		meta_take_many(block_meta_node(mm, index), meta_kind_of_head(word.order),
-			       stash->frame, stash->count);
+			       BLOCK_NONE, stash->frame, stash->count);
 	}
 	memmap_init_head_frame(phys_to_virt(stash->frame[stash->at] << PAGE_SHIFT), word.order,
 			       word.zone);
@@ -181,7 +181,7 @@ static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
 	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
 
 	for (u32 i = 1; i < order_blocks(order); i++) {
-		vmemmap_set_nohead(mm, index + i, tail);
+		vmemmap_share_all(mm, index + i, tail, NULL);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
 	vmemmap_set_huge(mm, index, form_head(mm, stash, index), tail);

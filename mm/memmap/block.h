@@ -173,8 +173,8 @@ struct gib {
 };
 
 /*
- * A private list of blocks, chained through their records. Its holder decides the order and owns
- * the blocks.
+ * A private list of blocks, chained through their records, which therefore exist. Its holder
+ * decides the order and owns the blocks.
  */
 struct block_list {
 	u32 head, tail;

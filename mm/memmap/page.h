@@ -155,17 +155,8 @@ static inline struct page_kind page_kind(const struct page *page)
 	return kind_of(atomic_load_relaxed(&page->kind));
 }
 
+/* A CPU that loads the kind with acquire sees what was written before this store. */
 static inline void page_set_kind(struct page *page, u16 flags, unsigned order)
-{
-	atomic_store_relaxed(&page->kind, (u32)flags | (u32)order << 16 |
-						  (u32)atomic_load_relaxed(&page->zone) << 24);
-}
-
-/*
- * page_set_kind() with release semantics: a CPU that loads the kind with acquire sees what was
- * written before this store.
- */
-static inline void page_set_kind_release(struct page *page, u16 flags, unsigned order)
 {
 	atomic_store_release(&page->kind, (u32)flags | (u32)order << 16 |
 						  (u32)atomic_load_relaxed(&page->zone) << 24);

@@ -223,7 +223,7 @@ static int give_private_pages(struct opening *o, u32 index, u8 zone)
 		frames[i] = meta_take(from, kind);
 	if (from != o->node)
 		meta_top_up(from);
-	vmemmap_set_full(o->mm, index, frames);
+	vmemmap_set_private(o->mm, index, 0, frames);
 	/* write through the vmemmap, because the frames need not be neighbours */
 	pages = block_page(o->mm, index);
 	section_init_special(o->mm, index, pages, zone);
@@ -341,7 +341,7 @@ static int open_on_demand(struct opening *o)
 		return -ENOMEM;
 	table = meta_take(o->node, META_LASTING);
 	memset(phys_to_virt(table << PAGE_SHIFT), 0, PAGE_SIZE);
-	if (vmemmap_install_table(o->mm, o->node, o->section, table) < 0) {
+	if (vmemmap_install(o->mm, o->node, o->section, pte_make_table(table)) < 0) {
 		meta_give(o->mm, table, 0);
 		return -ENOMEM;
 	}

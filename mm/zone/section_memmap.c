@@ -188,7 +188,8 @@ int section_open_mapped(struct opening *o)
 		forget_memmap(o);
 		return -ENOMEM;
 	}
-	if (vmemmap_install_leaf(o->mm, o->node, o->section, block_pfn(o->memmap)) < 0) {
+	if (vmemmap_install(o->mm, o->node, o->section,
+			    pte_make(block_pfn(o->memmap), PT_PMD, PT_RW)) < 0) {
 		ASSERT(meta_remove_block(node, o->memmap, BLOCK_FRAMES) == 0,
 		       "new metadata block %u is in use", o->memmap);
 		forget_memmap(o);
