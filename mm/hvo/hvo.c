@@ -58,20 +58,6 @@
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/section_close.h"
 
-static bool hvo_defer = true;
-OPTION_BOOL(
-	hvo.defer, hvo_defer,
-	"hvo=on: put off the round after a remap until a page is given out or frames are short");
-
-/* The round of the HVO series is at once. Ours is usually left to hvo_complete_round(). */
-static void make_huge(struct hvo_batch *batch)
-{
-	hvo_split(batch); /* passes 1 and 2 */
-	hvo_remap(batch); /* pass 3 */
-	if (batch->mode->mapped || !hvo_defer)
-		hvo_round(batch); /* pass 4 */
-}
-
 /* ---- the table ---- */
 
 const struct hvo_mode hvo_modes[] = {
@@ -79,7 +65,7 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = "unbatched",
 	 .classes = 1,
 	 .class = {FREE_MAPPED},
-	 .make = make_huge,
+	 .make = hvo_make_huge,
 	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true,
@@ -87,7 +73,7 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = "batched",
 	 .classes = 1,
 	 .class = {FREE_MAPPED},
-	 .make = make_huge,
+	 .make = hvo_make_huge,
 	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true},
@@ -95,13 +81,13 @@ const struct hvo_mode hvo_modes[] = {
 	[HVO_ON] = {.name = "on",
 		    .classes = 4,
 		    .class = {FREE_HUGE, FREE_BARE, FREE_FULL, FREE_MAPPED},
-		    .make = make_huge,
+		    .make = hvo_make_huge,
 		    .optimise = true},
 	/* takes pages that were born at boot again, and what is left of them */
 	{.name = "preinit",
 	 .classes = 3,
 	 .class = {FREE_HUGE, FREE_MAPPED, FREE_BARE},
-	 .make = make_huge,
+	 .make = hvo_make_huge,
 	 .optimise = true,
 	 .mapped = true,
 	 .born = true,

@@ -3,6 +3,7 @@
  */
 #include "mm/hvo/hvo_make.h"
 
+#include "kernel/core/cmdline.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
 #include "mm/hvo/hvo_share.h"
@@ -114,12 +115,6 @@ static bool survey(struct hvo_batch *batch)
 		mapped |= (word.flags & BLOCK_MAPPED) && word.state == BLOCK_FULL;
 	}
 	return mapped;
-}
-
-void hvo_split(struct hvo_batch *batch)
-{
-	if (survey(batch))
-		split_pass(batch);
 }
 
 /* ---- pass 3: remap ---- */
@@ -312,10 +307,19 @@ static void remap_stretch(struct hvo_batch *s)
 	}
 }
 
-void hvo_remap(struct hvo_batch *batch)
+static bool hvo_defer = true;
+OPTION_BOOL(
+	hvo.defer, hvo_defer,
+	"hvo=on: put off the round after a remap until a page is given out or frames are short");
+
+void hvo_make_huge(struct hvo_batch *batch)
 {
+	if (survey(batch))
+		split_pass(batch); /* passes 1 and 2 */
 	if (batch->to_do > 0)
-		hvo_share(batch, hvo_to_share(batch), remap_stretch);
+		hvo_share(batch, hvo_to_share(batch), remap_stretch); /* pass 3 */
+	if (batch->mode->mapped || !hvo_defer)
+		hvo_round(batch); /* pass 4 */
 }
 
 /* ---- pages with all their struct pages ---- */

@@ -296,11 +296,6 @@ static inline enum migratetype block_type(const struct block *block)
 	return block_word_type(block_look(block));
 }
 
-static inline bool block_is_isolated(const struct block *block)
-{
-	return block_word_is_isolated(block_look(block));
-}
-
 /*
  * Head of whatever covers block `index`: a free run, a 1 GiB page or a run in transit. A block that
  * stands alone is its own head. *word receives what the head's record said when it was found. The

@@ -210,8 +210,12 @@ enum mm_count {
 	 * memory or boot frame as well
 	 */
 	COUNT_TABLES,
-	MM_COUNTS
+	COUNT_CHANGES, /* and the next: COUNT_CHANGE() */
+	MM_COUNTS = COUNT_CHANGES + BLOCK_STATES * BLOCK_STATES
 };
+
+/* Blocks that changed from one state to another (block_state.c). */
+#define COUNT_CHANGE(from, to) (COUNT_CHANGES + (from)*BLOCK_STATES + (to))
 
 /*
  * Extra work beside allocating and freeing. Both paths find out with one test of mm->watch
@@ -467,4 +471,4 @@ static inline struct node *block_meta_node(struct mm *mm, u32 index)
 }
 
 /* The sum over all CPUs of a count kept by mm_count(). */
-u64 mm_counted(const struct mm *mm, enum mm_count which);
+u64 mm_counted(const struct mm *mm, unsigned which);

@@ -62,11 +62,11 @@ u64 sections_moving(const struct mm *mm)
 	return moving;
 }
 
-u64 gib_best(u64 first, u64 end, gib_key_fn *key, const void *ctx)
+u64 gib_best(const struct zone *zone, gib_key_fn *key, const void *ctx)
 {
 	u64 best = 0;
 
-	for (u64 number = first; number < end; number++)
+	for (u64 number = zone_first_gib(zone); number < zone_end_gib(zone); number++)
 		best = MAX(best, key(ctx, number));
 	return best;
 }
@@ -110,9 +110,6 @@ static int open_records(struct mm *mm, struct node *node, u64 section)
 
 static void plan_blocks(struct opening *o)
 {
-	o->first = (u32)(o->section * SECTION_BLOCKS);
-	o->memmap = BLOCK_NONE;
-	o->node = NULL;
 	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
 		o->plan[i] = (u8)memmap_block_plan(o->mm, o->first + i, &o->zone[i]);
 		if (o->zone[i] != ZONE_NONE && !o->node)
@@ -150,39 +147,33 @@ void section_init_special(struct mm *mm, u32 index, struct page *pages, u8 block
 	}
 }
 
-/* Order of the largest aligned chunk of free frames from `i` on that belongs to one zone. */
-static unsigned free_chunk_order(const struct page *pages, unsigned i)
+/* Free [pfn, end), which lies in a block of this zone, in the largest aligned chunks. */
+static void free_frames(struct zone *zone, pfn_t pfn, pfn_t end)
 {
-	unsigned order = 0;
+	poison_new(zone->mm, pfn, end - pfn);
+	zone_lock(zone);
+	counter_sub(&zone->unopened, end - pfn);
+	while (pfn < end) {
+		const unsigned aligned = (unsigned)__builtin_ctzll(pfn | 1 << (PAGE_ORDERS - 1)),
+			       fits = 63 - (unsigned)__builtin_clzll(end - pfn);
+		const unsigned order = MIN(aligned, fits);
 
-	while (order < PAGE_ORDERS - 1 && IS_ALIGNED(i, 2u << order)) {
-		for (unsigned k = i + (1u << order); k < i + (2u << order); k++)
-			if (pages[k].flags != 0 || pages[k].zone != pages[i].zone)
-				return order;
-		order++;
+		buddy_free_pages(zone, pfn_page(zone->mm, pfn), order);
+		pfn += order_pages(order);
 	}
-	return order;
+	zone_unlock(zone);
 }
 
 static void free_special_pages(struct mm *mm, u32 index)
 {
-	struct page *pages = block_page(mm, index);
+	const pfn_t end = block_pfn(index + 1);
 
-	for (unsigned i = 0; i < BLOCK_FRAMES;) {
-		struct zone *zone = &mm->zone[pages[i].zone];
-		unsigned order;
+	for (pfn_t pfn = block_pfn(index), next; pfn < end; pfn = next) {
+		u8 zone;
 
-		if (pages[i].flags != 0) {
-			i++;
-			continue;
-		}
-		order = free_chunk_order(pages, i);
-		poison_new(mm, block_pfn(index) + i, order_pages(order));
-		zone_lock(zone);
-		buddy_free_pages(zone, &pages[i], order);
-		counter_sub(&zone->unopened, order_pages(order));
-		zone_unlock(zone);
-		i += 1u << order;
+		next = memmap_frames_alike(mm, pfn, end);
+		if (memmap_frame_kind(mm, pfn, &zone) == FRAME_FREE)
+			free_frames(&mm->zone[zone], pfn, next);
 	}
 }
 
@@ -433,7 +424,12 @@ static int plan(struct opening *o, struct mm *mm, u64 section, enum section_styl
 			? -ENOMEM
 			: unopened_or_why(slot ? atomic_load_acquire(slot) : SECTION_ABSENT);
 
-	*o = (struct opening){.mm = mm, .section = section, .style = style, .make = make};
+	*o = (struct opening){.mm = mm,
+			      .section = section,
+			      .style = style,
+			      .make = make,
+			      .first = (u32)(section * SECTION_BLOCKS),
+			      .memmap = BLOCK_NONE};
 	if (!err)
 		plan_blocks(o);
 	return err;

@@ -137,7 +137,8 @@ static u64 counted_by_others(const struct arena *a)
 
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
 		if (cpu != cpu_id())
-			counted += a->mm.pcp[cpu]->counts->change[BLOCK_BARE][BLOCK_HUGE];
+			counted +=
+				a->mm.pcp[cpu]->counts->count[COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)];
 	return counted;
 }
 
@@ -167,7 +168,7 @@ static unsigned make_shared(u32 *order, bool may_help)
 	while (section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND) == 0)
 		; /* otherwise many CPUs open sections, and the order is left to chance */
 	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, pages), pages);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), pages);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), pages);
 	EXPECT_EQ(list_pages(a, order), pages);
 	EXPECT(arena_accounted(a));
 	helped = mm_counted(&a->mm, COUNT_STRETCHES_HELPED);

@@ -95,7 +95,7 @@ TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	EXPECT_EQ(a->giga.pages, 0);
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
 	EXPECT_EQ(pool_frames_saved(&a->pool), 2 * SAVED_512);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 2 + 2 * GIB_BLOCKS);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), 2 + 2 * GIB_BLOCKS);
 	expect_small_pages_right(&a->pool);
 	expect_sound(a);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
@@ -208,7 +208,7 @@ static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s
 	EXPECT_EQ(rounds_so_far() - before, shrink_rounds);
 	expect_restored(&mm_kernel, index);
 	EXPECT(machine_accounted());
-	sections_close_all(&mm_kernel);
+	sections_give_back(&mm_kernel, KEEP_NONE);
 	row_passed("%s", name);
 }
 

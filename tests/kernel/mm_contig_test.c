@@ -41,7 +41,7 @@ static bool nothing_isolated(struct arena *a)
 		if (a->mm.zone[z].free_type[MIGRATE_ISOLATE])
 			return false;
 	for (u32 i = arena_block(a); i < arena_block(a) + (a->options.bytes >> BLOCK_SHIFT); i++)
-		if (block_is_isolated(block_at(&a->mm, i)))
+		if (block_word_is_isolated(block_look(block_at(&a->mm, i))))
 			return false;
 	return true;
 }
@@ -406,7 +406,7 @@ static struct arena *borrow_with_bare(void)
 static bool is_isolated(struct arena *a)
 {
 	for (u32 i = start_block; i < start_block + TAKEN; i++)
-		if (block_is_isolated(block_at(&a->mm, i)))
+		if (block_word_is_isolated(block_look(block_at(&a->mm, i))))
 			return true;
 	return false;
 }

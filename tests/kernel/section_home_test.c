@@ -89,7 +89,7 @@ static void check_reopening(struct arena *a, u64 sections)
 		}
 		EXPECT(o.opened > 0);
 		EXPECT(arena_accounted(a));
-		sections_close_all(&a->mm);
+		sections_give_back(&a->mm, KEEP_NONE);
 	}
 }
 
@@ -109,7 +109,7 @@ TEST_ARENA(mm_section, a_home_in_an_unopened_section_is_opened_first,
 	EXPECT_EQ(section_state(&a->mm, first + 2), SECTION_UNOPENED);
 	EXPECT_EQ(section_state(&a->mm, first + 3), SECTION_OPEN);
 	EXPECT_EQ(section_memmap(&a->mm, first + 1), section_home(arena_zone(a, 0), first + 1));
-	sections_close_all(&a->mm);
+	sections_give_back(&a->mm, KEEP_NONE);
 	check_reopening(a, 4);
 }
 
@@ -135,7 +135,7 @@ TEST_ARENA(mm_section, homes_can_be_moved_and_moved_back, arena_borrow(MIB(512))
 			section_open(&a->mm, first + i, SECTION_MAPPED);
 		EXPECT_EQ(arena_usage(a).unopened, 0);
 		EXPECT(arena_accounted(a));
-		sections_close_all(&a->mm);
+		sections_give_back(&a->mm, KEEP_NONE);
 	}
 	section_place_memmaps(zone, 0);
 	for (unsigned i = 0; i < 4; i++)
@@ -339,7 +339,8 @@ static u64 opened_by_others(const struct mm *mm)
 
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
 		if (cpu != cpu_id())
-			blocks += mm->pcp[cpu]->counts->change[BLOCK_UNOPENED][BLOCK_BARE];
+			blocks += mm->pcp[cpu]
+					  ->counts->count[COUNT_CHANGE(BLOCK_UNOPENED, BLOCK_BARE)];
 	return blocks / SECTION_BLOCKS;
 }
 
@@ -433,9 +434,9 @@ TEST_ARENA(mm_hvo, preinit_takes_again_what_was_born_at_boot,
 
 	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), PAGES), PAGES);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
-	recycled = block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE);
+	recycled = mm_counted(&a->mm, COUNT_CHANGE(BLOCK_FULL, BLOCK_HUGE));
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), recycled);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_FULL, BLOCK_HUGE)), recycled);
 }
 
 /* 1 GiB pages that were born at boot and given back serve requests for smaller ones. */
