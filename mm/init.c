@@ -107,6 +107,9 @@ static void zone_add_range(struct mm *mm, const struct memblock_range *range, en
 
 static void zones_init(struct mm *mm)
 {
+	mm->zones = 0;
+	for (node_t n = 0; n < mm->nodes; n++)
+		memset(mm->node[n].zone, ZONE_NONE, sizeof(mm->node[n].zone));
 	for (size_t i = 0; i < mm->memory->count; i++) {
 		zone_add_range(mm, &mm->memory->range[i], ZONE_DMA32);
 		zone_add_range(mm, &mm->memory->range[i], ZONE_NORMAL);
@@ -126,7 +129,7 @@ static void sections_init(struct mm *mm, phys_t start, phys_t end)
 
 /*
  * GiB that are RAM of one node from end to end: all sections are unopened, and the GiB can become a
- * 1 GiB page. These two stores, clearing the 72 bytes of struct gib, and one entry of the direct
+ * 1 GiB page. These two stores, clearing the 64 bytes of struct gib, and one entry of the direct
  * map are all that start-up does for a GiB (tests/qemu/test_ready.py counts the instructions).
  */
 static void whole_gibs_init(struct gib *gib, u64 count)
@@ -184,7 +187,6 @@ static void nodes_init(struct mm *mm, const struct mm_plan *plan)
 		node->id = n;
 		node->meta.lock = SPINLOCK_INIT(LOCK_META);
 		node->meta_node = n;
-		memset(node->zone, ZONE_NONE, sizeof(node->zone));
 		node_order_fallback(node, plan->distance);
 	}
 }
@@ -313,9 +315,10 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	if (!mm_allocate(mm, plan))
 		return -ENOMEM;
 	nodes_init(mm, plan);
-	zones_init(mm);
+	zones_init(mm); /* the lists of CPUs need to know which there are */
 	if (!allocate_pcp(mm, plan))
 		return -ENOMEM;
+	zones_init(mm); /* now with all boot memory that was taken */
 	zones_set_reserve(mm, plan->reserve);
 	for (unsigned z = 0; z < mm->zones; z++)
 		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U,

@@ -66,7 +66,6 @@ const struct hvo_mode hvo_modes[] = {
 	 .classes = 1,
 	 .class = {FREE_MAPPED},
 	 .make = hvo_make_huge,
-	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true,
 	 .page_rounds = true},
@@ -74,21 +73,18 @@ const struct hvo_mode hvo_modes[] = {
 	 .classes = 1,
 	 .class = {FREE_MAPPED},
 	 .make = hvo_make_huge,
-	 .optimise = true,
 	 .mapped = true,
 	 .new_head = true},
 	/* bare runs come first among those that need work: they need no round */
 	[HVO_ON] = {.name = "on",
 		    .classes = 4,
 		    .class = {FREE_HUGE, FREE_BARE, FREE_FULL, FREE_MAPPED},
-		    .make = hvo_make_huge,
-		    .optimise = true},
+		    .make = hvo_make_huge},
 	/* takes pages that were born at boot again, and what is left of them */
 	{.name = "preinit",
 	 .classes = 3,
 	 .class = {FREE_HUGE, FREE_MAPPED, FREE_BARE},
 	 .make = hvo_make_huge,
-	 .optimise = true,
 	 .mapped = true,
 	 .born = true,
 	 .new_head = true},
@@ -100,7 +96,7 @@ static void make_nothing(struct hvo_batch *batch)
 }
 
 const struct hvo_mode hvo_leave_bare = {
-	.name = "bare", .classes = 1, .class = {FREE_BARE}, .make = make_nothing, .optimise = true};
+	.name = "bare", .classes = 1, .class = {FREE_BARE}, .make = make_nothing};
 
 unsigned hvo_selected = HVO_ON;
 

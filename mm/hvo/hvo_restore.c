@@ -128,11 +128,6 @@ static void restore_run(struct mm *mm, u32 index)
 	block_set_state(mm, index, BLOCK_FULL);
 }
 
-static bool is_optimised(const struct mm *mm, u32 index)
-{
-	return block_look_at(mm, index).state == BLOCK_HUGE;
-}
-
 /*
  * Reserve the frames for every page of the list. Pages for which there are none go to `kept`, so
  * each page is restored whole or not at all. Returns the number of pages with reserved frames.
@@ -144,7 +139,7 @@ static u64 reserve_all(struct mm *mm, struct block_list *list, struct block_list
 
 	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
 		next = block_at(mm, index)->next;
-		if (!is_optimised(mm, index))
+		if (block_look_at(mm, index).state != BLOCK_HUGE)
 			continue;
 		if (reserve_tails(mm, index, &short_of) == 0) {
 			reserved++;
@@ -159,7 +154,7 @@ static u64 reserve_all(struct mm *mm, struct block_list *list, struct block_list
 static void restore_stretch(struct hvo_batch *s)
 {
 	block_list_foreach(s->mm, index, &s->list) {
-		if (!is_optimised(s->mm, index))
+		if (block_look_at(s->mm, index).state != BLOCK_HUGE)
 			continue;
 		restore_run(s->mm, index);
 		if (s->mode->page_rounds)

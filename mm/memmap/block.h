@@ -142,6 +142,9 @@ _Static_assert(sizeof(struct block_word) == sizeof(u64), "what changes in a reco
 
 #define BLOCK_NONE ((u32)-1)
 
+/* Frames, all contiguous, of the block records of a GiB. */
+enum { GIB_RECORD_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
+
 /* Sections: 128 MiB of RAM, 2 MiB of struct pages, one vmemmap PMD entry. */
 enum section_state {
 	SECTION_ABSENT,

@@ -429,13 +429,6 @@ static inline struct zone *block_zone(struct mm *mm, u32 index)
 	return &mm->zone[block_look_at(mm, index).zone];
 }
 
-/* The zone of a node that is tried first; ZONE_NONE if the node has no memory. */
-static inline u8 node_first_zone(const struct node *node)
-{
-	return likely(node->zone[ZONE_NORMAL] != ZONE_NONE) ? node->zone[ZONE_NORMAL]
-							    : node->zone[ZONE_DMA32];
-}
-
 static inline struct node *zone_node(struct zone *zone)
 {
 	return &zone->mm->node[zone->node];

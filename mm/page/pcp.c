@@ -48,9 +48,11 @@ void pcp_init(struct mm *mm, cpu_t cpu)
 	}
 	for (node_t n = 0; n <= mm->nodes; n++) {
 		const node_t node = n < mm->nodes ? n : MIN(cpu_data(cpu)->node, mm->nodes - 1);
-		const u8 zone = node_first_zone(&mm->node[node]);
+		const u8 *zone = mm->node[node].zone;
+		const u8 index =
+			zone[ZONE_NORMAL] != ZONE_NONE ? zone[ZONE_NORMAL] : zone[ZONE_DMA32];
 
-		pcp->first[n] = zone == ZONE_NONE ? NULL : pcp->zone[zone];
+		pcp->first[n] = index == ZONE_NONE ? NULL : pcp->zone[index];
 	}
 }
 

@@ -92,18 +92,18 @@ static int open_records(struct mm *mm, struct node *node, u64 section)
 
 	if (atomic_load_acquire(&gib->blocks))
 		return 0;
-	pfn = meta_take_run(node, SECTION_RECORD_FRAMES);
+	pfn = meta_take_run(node, GIB_RECORD_FRAMES);
 	if (pfn == PFN_NONE)
 		return -ENOMEM;
 	blocks = phys_to_virt(pfn << PAGE_SHIFT);
 	_Static_assert(BLOCK_UNOPENED == 0, "a zeroed table says unopened");
-	memset(blocks, 0, SECTION_RECORD_FRAMES * PAGE_SIZE);
+	memset(blocks, 0, GIB_RECORD_FRAMES * PAGE_SIZE);
 	spin_lock(lock);
 	late = gib->blocks != NULL;
 	if (!late)
 		atomic_store_release(&gib->blocks, blocks);
 	spin_unlock(lock);
-	for (unsigned i = 0; late && i < SECTION_RECORD_FRAMES; i++)
+	for (unsigned i = 0; late && i < GIB_RECORD_FRAMES; i++)
 		meta_give(mm, pfn + i, 0);
 	return 0;
 }

@@ -35,6 +35,7 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
+#include "mm/hvo/hvo_make.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/zone.h"
@@ -283,7 +284,7 @@ static void print_mode(const struct hvo_mode *mode, unsigned source, const struc
 	grow = &grown->grow;
 	shrink = &FASTEST(runs, shrink.ns)->shrink;
 	demote = &FASTEST(runs, demote.ns)->demote;
-	if (off->grow_ps == 0 && !mode->optimise)
+	if (off->grow_ps == 0 && (mode->make == hvo_form))
 		*off = (struct reference){.grow_ps = hvo_ps_per_page(grow),
 					  .shrink_ps = hvo_ps_per_page(shrink),
 					  .demote_ps = hvo_ps_per_page(demote),
@@ -304,7 +305,7 @@ static void print_costs(void)
 
 		if (!run)
 			continue;
-		if (off_ps == 0 && !hvo_modes[i].optimise)
+		if (off_ps == 0 && (hvo_modes[i].make == hvo_form))
 			off_ps = run->cost_ps;
 		hvo_print_costs(&run->grow, &run->shrink, off_ps);
 	}
