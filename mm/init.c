@@ -107,15 +107,10 @@ static void zone_add_range(struct mm *mm, const struct memblock_range *range, en
 
 static void zones_init(struct mm *mm)
 {
-	mm->zones = 0;
-	for (node_t n = 0; n < mm->nodes; n++)
-		memset(mm->node[n].zone, ZONE_NONE, sizeof(mm->node[n].zone));
 	for (size_t i = 0; i < mm->memory->count; i++) {
 		zone_add_range(mm, &mm->memory->range[i], ZONE_DMA32);
 		zone_add_range(mm, &mm->memory->range[i], ZONE_NORMAL);
 	}
-	ASSERT(mm->zones < ZONES_MAX, "there are %u zones, but the records have room for %u",
-	       mm->zones, ZONES_MAX - 1);
 	for (unsigned z = 0; z < mm->zones; z++)
 		mm->zone[z].open_cursor = mm->zone[z].start_pfn / SECTION_FRAMES;
 }
@@ -187,6 +182,7 @@ static void nodes_init(struct mm *mm, const struct mm_plan *plan)
 		node->id = n;
 		node->meta.lock = SPINLOCK_INIT(LOCK_META);
 		node->meta_node = n;
+		memset(node->zone, ZONE_NONE, sizeof(node->zone));
 		node_order_fallback(node, plan->distance);
 	}
 }
@@ -261,26 +257,46 @@ static void open_boot_sections(struct mm *mm)
 
 /* ---- building a struct mm ---- */
 
+/* Count the zones that the ranges will make; the per-CPU lists need that number. */
+static unsigned count_zones(const struct mm_plan *plan)
+{
+	unsigned zones = 0;
+
+	for (node_t n = 0; n < plan->nodes; n++) {
+		bool dma32 = false, normal = false;
+
+		for (size_t i = 0; i < plan->memory->count; i++) {
+			const struct memblock_range *range = &plan->memory->range[i];
+
+			dma32 |= range->node == n && range->start < GIB(4);
+			normal |= range->node == n && range->end > GIB(4);
+		}
+		zones += dma32 + normal;
+	}
+	return zones;
+}
+
 /* Allocate each CPU's lists on its own node. */
-static bool allocate_pcp(struct mm *mm, const struct mm_plan *plan)
+static bool allocate_pcp(struct mm *mm, const struct mm_plan *plan, unsigned zones)
 {
 	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a table of pointers */
 	mm->pcp = plan->zalloc(cpu_count * sizeof(*mm->pcp), NODE_NONE, plan->ctx);
 	for (cpu_t cpu = 0; cpu < cpu_count && mm->pcp; cpu++) {
-		mm->pcp[cpu] = plan->zalloc(pcp_bytes(mm->zones, mm->nodes), cpu_data(cpu)->node,
-					    plan->ctx);
+		mm->pcp[cpu] =
+			plan->zalloc(pcp_bytes(zones, mm->nodes), cpu_data(cpu)->node, plan->ctx);
 		if (!mm->pcp[cpu])
 			return false;
-		pcp_init(mm, cpu);
 	}
 	return mm->pcp;
 }
 
 static bool mm_allocate(struct mm *mm, const struct mm_plan *plan)
 {
-	const unsigned zones = mm->nodes * ZONE_KINDS; /* at most */
+	const unsigned zones = count_zones(plan);
 	node_t *fallback;
 
+	ASSERT(zones < ZONES_MAX, "there are %u zones, but the records have room for %u", zones,
+	       ZONES_MAX - 1);
 	mm->gib = plan->zalloc(mm->gibs * sizeof(*mm->gib), NODE_NONE, plan->ctx);
 	mm->node = plan->zalloc(mm->nodes * sizeof(*mm->node), NODE_NONE, plan->ctx);
 	mm->zone = plan->zalloc(zones * sizeof(*mm->zone), NODE_NONE, plan->ctx);
@@ -293,7 +309,7 @@ static bool mm_allocate(struct mm *mm, const struct mm_plan *plan)
 		mm->node[n].fallback = fallback + n * mm->nodes;
 	for (unsigned i = 0; i < TABLE_LOCKS; i++)
 		mm->table_lock[i] = SPINLOCK_INIT(LOCK_TABLE);
-	return true;
+	return allocate_pcp(mm, plan, zones);
 }
 
 int mm_build(struct mm *mm, const struct mm_plan *plan)
@@ -315,10 +331,9 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	if (!mm_allocate(mm, plan))
 		return -ENOMEM;
 	nodes_init(mm, plan);
-	zones_init(mm); /* the lists of CPUs need to know which there are */
-	if (!allocate_pcp(mm, plan))
-		return -ENOMEM;
-	zones_init(mm); /* now with all boot memory that was taken */
+	zones_init(mm);
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
+		pcp_init(mm, cpu);
 	zones_set_reserve(mm, plan->reserve);
 	for (unsigned z = 0; z < mm->zones; z++)
 		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U,

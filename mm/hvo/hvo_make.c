@@ -176,7 +176,7 @@ static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
 	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
 
 	for (u32 i = 1; i < order_blocks(order); i++) {
-		vmemmap_share_all(mm, index + i, tail, NULL);
+		vmemmap_set_nohead(mm, index + i, tail);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
 	vmemmap_set_huge(mm, index, form_head(mm, stash, index), tail);

@@ -186,6 +186,11 @@ void vmemmap_set_huge(struct mm *mm, u32 index, pfn_t head, pfn_t tail)
 	line_set(mm, line, index, 0, pte_make(head, PT_PAGE, PT_RW));
 }
 
+void vmemmap_set_nohead(struct mm *mm, u32 index, pfn_t tail)
+{
+	line_set_tails(mm, line_of_open_section(mm, index), index, 0, tail);
+}
+
 /* The frames of a line that belong to the block: those that are mapped writable. */
 static void line_private_frames(const pte_t *line, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
@@ -224,7 +229,6 @@ void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP
 {
 	pte_t *line = line_of_open_section(mm, index);
 
-	if (frames)
-		line_private_frames(line, frames);
+	line_private_frames(line, frames);
 	line_set_tails(mm, line, index, 0, tail);
 }

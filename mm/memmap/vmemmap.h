@@ -71,6 +71,7 @@ pte_t vmemmap_clear_section(struct mm *mm, u64 section);
 
 /* Fill the line of a bare block. Not present -> present: no flush. */
 void vmemmap_set_huge(struct mm *mm, u32 index, pfn_t head, pfn_t tail);
+void vmemmap_set_nohead(struct mm *mm, u32 index, pfn_t tail);
 
 /*
  * Point entries [from, 8) of a line to private frames, whose contents are ready. Where they replace
@@ -94,8 +95,5 @@ void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOC
 void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail,
 			 pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
 
-/*
- * The line of blocks 1..511 of a 1 GiB page, which hold no head, reads the shared page. Gate the
- * frames that it mapped. A bare block mapped none: `frames` is NULL.
- */
+/* Private to shared for blocks 1..511 of a 1 GiB page, which hold no head. Gate the frames. */
 void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);

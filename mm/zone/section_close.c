@@ -3,7 +3,7 @@
  * from a known state and memory can change its style. See section.h.
  *
  *   before                free huge blocks become BARE (one round for all), per-CPU lists are
- *                         drained; sections_give_back() does both
+ *                         drained; sections_close_all() does both
  *   under the zone lock   is every block free? split runs that reach beyond, unlink all 64, mark
  *                         them in transit
  *   no lock               clear the PMD; full round of all CPUs, idle included, because a
@@ -263,6 +263,8 @@ static void bare_all_free(struct mm *mm)
 		meta_trim_all(&mm->node[n]);
 }
 
+enum { KEEP_NONE = -1 };
+
 /*
  * Close the free sections but those of style `keep`. A section that holds the struct pages of other
  * sections can close only after them.
@@ -280,15 +282,18 @@ static u64 close_all(struct mm *mm, int keep)
 	return closed;
 }
 
-u64 sections_give_back(struct mm *mm, int keep)
+u64 sections_close_all(struct mm *mm)
 {
-	u64 closed;
+	mm_upward.drain_all(mm);
+	bare_all_free(mm);
+	return close_all(mm, KEEP_NONE);
+}
 
+void sections_give_back(struct mm *mm, enum section_style wanted)
+{
 	mm_upward.drain_all(mm);
 	merge_all_pieces(mm);
 	bare_all_free(mm);
-	closed = close_all(mm, keep);
-	if (closed > 0)
+	if (close_all(mm, (int)wanted) > 0)
 		bare_all_free(mm);
-	return closed;
 }

@@ -14,9 +14,10 @@ int section_close(struct mm *mm, u64 section);
 /*
  * Make memory available that is free but not at hand: frames on per-CPU lists, metadata memory that
  * only free blocks use (in mapped sections, in place of the section's own), blocks that were split
- * ahead, and free sections that are open in another style than `keep`, or in any with KEEP_NONE.
- * For a request that found nothing: it costs a round or two, and one for each section that is
- * closed. Returns how many were closed. No lock held.
+ * ahead, and free sections that are open in another style than `wanted`. For a request that found
+ * nothing: it costs a round or two, and one for each section that is closed. No lock held.
  */
-enum { KEEP_NONE = -1 };
-u64 sections_give_back(struct mm *mm, int keep);
+void sections_give_back(struct mm *mm, enum section_style wanted);
+
+/* Close every section that can be closed; returns how many. */
+u64 sections_close_all(struct mm *mm);

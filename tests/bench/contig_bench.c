@@ -106,7 +106,7 @@ static void prepare(const struct leg *leg)
 	static struct memmap_opened opened[ZONES_MAX];
 
 	buddy_set_max_order(&mm_kernel, GIGA_ORDER);
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	if (is_ours(leg))
 		return;
 	memmap_open_all(&mm_kernel, &memmap_ways[WAY_EAGER],
@@ -117,7 +117,7 @@ static void prepare(const struct leg *leg)
 static void put_back(void)
 {
 	buddy_set_max_order(&mm_kernel, GIGA_ORDER);
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 }
 
 /* ---- running ---- */

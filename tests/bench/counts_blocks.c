@@ -27,7 +27,7 @@ static struct zone *last_zone(void)
 static void open_anew(enum section_style style, unsigned count)
 {
 	pcp_drain_all(&mm_kernel);
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	for (unsigned i = 0; i < count; i++)
 		if (section_open_next(last_zone(), style) < 0)
 			break;
@@ -183,7 +183,7 @@ static u64 open_sections(const struct counts_op *op)
 /* Closes those that were opened, and any others that have come free meanwhile. */
 static u64 close_sections(const struct counts_op *op)
 {
-	return sections_give_back(&mm_kernel, KEEP_NONE) >= op->times ? op->times : 0;
+	return sections_close_all(&mm_kernel) >= op->times ? op->times : 0;
 }
 
 /* ---- searches ---- */
@@ -223,7 +223,7 @@ static u64 search(const struct counts_op *op)
 static void as_before(const struct counts_op *op)
 {
 	buddy_set_max_order(&mm_kernel, GIGA_ORDER);
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 }
 
 #define POOL(nr, what, from, how, count)                                                           \

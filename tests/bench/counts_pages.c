@@ -28,7 +28,7 @@ static bool make_one(const struct counts_op *op)
 	const struct counts_op one = {.order = op->order, .times = 1};
 
 	pcp_drain_all(&mm_kernel);
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	return pairs(&one) > 0;
 }
 

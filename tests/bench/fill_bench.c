@@ -56,7 +56,7 @@ static u64 fill_once(u64 *pages)
 		pr_err("fill: %llu pages were made, and not all came back", *pages);
 		return 0;
 	}
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	return ns;
 }
 
@@ -81,7 +81,7 @@ static bool measure_in_turn(void)
 	u64 pages;
 	bool ok;
 
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	ok = fill_once(&pages) != 0;
 	for (u64 run = 0; run < hvo_runs; run++)
 		for (unsigned i = 0; i < row_count && ok && !input_stop_asked(); i++)

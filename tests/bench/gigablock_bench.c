@@ -188,7 +188,7 @@ static void run_leg(struct leg *leg, bool on)
 	const struct evacuated before = evacuated;
 	const u64 start = clock_ns();
 
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	if (on)
 		leg->ok = gigablock_begin(&mm_kernel);
 	else

@@ -70,7 +70,7 @@ static bool run_mode(const struct hvo_mode *mode)
 	const u64 frames = frames_of_ram();
 	bool ok;
 
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	ok = show_day(mode, 0, 0);
 	for (unsigned day = 1; day <= DAYS && ok && !input_stop_asked(); day++) {
 		const u64 start = clock_ns();
@@ -94,7 +94,7 @@ static bool bench_history(void)
 		print("  the pools must be empty\n");
 	for (unsigned i = 0; i < ARRAY_LEN(modes) && ok && !input_stop_asked(); i++)
 		ok = run_mode(hvo_mode_find(modes[i]));
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	return ok;
 }
 

@@ -340,7 +340,7 @@ static bool run_source(unsigned source)
 	for (unsigned i = 0; hvo_modes[i].name; i++)
 		print_mode(&hvo_modes[i], source, results[i], &off);
 	print_costs();
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	if (account_machine())
 		print("\n  every frame accounted for, owner by owner\n\n");
 	else

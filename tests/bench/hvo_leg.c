@@ -75,7 +75,7 @@ static bool leg_reset(struct leg *leg)
 	const enum free_class class = leg->mode->mapped ? FREE_MAPPED : FREE_BARE;
 	u64 start;
 
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	start = clock_ns();
 	open_for(leg->mode, leg->pages);
 	leg->debt_open_ns = clock_ns() - start;

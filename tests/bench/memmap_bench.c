@@ -50,7 +50,7 @@ struct memmap_opened memmap_bench_open(const struct memmap_way *way, struct memm
 {
 	static struct memmap_opened opened[ZONES_MAX];
 
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	memmap_open_all(&mm_kernel, way, threads, opened);
 	return memmap_slowest(&mm_kernel, opened);
 }
@@ -68,7 +68,7 @@ static bool move_homes(unsigned turn)
 {
 	bool all = true;
 
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	for (unsigned z = 0; z < mm_kernel.zones; z++) {
 		struct zone *zone = &mm_kernel.zone[z];
 		const u64 sections =
@@ -245,7 +245,7 @@ static bool bench_memmap(void)
 		memmap_bench_lazy();
 	if (!input_stop_asked())
 		memmap_bench_bound();
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	return true;
 }
 

@@ -84,7 +84,7 @@ void memmap_bench_lazy(void)
 			add(&opening, memmap_bench_pages(&opened), opened.ns);
 		make_all(&all);
 	}
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	print("\n  lazy makes nothing at boot. Later, by one CPU, ms (sd), medians of %u in "
 	      "turn:\n",
 	      all.runs);

@@ -236,7 +236,7 @@ static bool bench_quiet(void)
 			ok &= run_turn(&hvo_modes[i], source, false);
 			ok &= run_turn(&hvo_modes[i], source, true);
 		}
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	return ok;
 }
 

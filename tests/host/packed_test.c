@@ -72,7 +72,7 @@ TEST(mm_packed, movable_pages_leave_as_many_large_ones_as_their_packing_would)
 	u64 fresh;
 
 	test_option("contig", "index");
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	fresh = most();
 	if (fresh == 0)
 		SKIP("no GiB can be one page");
@@ -80,5 +80,5 @@ TEST(mm_packed, movable_pages_leave_as_many_large_ones_as_their_packing_would)
 	holder.sparse = true;
 	expect_packed(&holder, 40, fresh);
 	expect_packed(&holder, 20, fresh);
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 }

@@ -79,7 +79,7 @@ static bool take_run_somehow(struct arena *a)
 					return true;
 		}
 		if (attempt == 0)
-			sections_give_back(&mm_kernel, KEEP_NONE);
+			sections_close_all(&mm_kernel);
 	}
 	return false;
 }

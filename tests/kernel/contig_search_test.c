@@ -512,7 +512,7 @@ TEST(mm_contig, tails_of_a_larger_page_end_the_look)
 	read_of_all(zone, "step", ORDER, giga, &inside);
 	EXPECT_EQ(inside, 0);
 	EXPECT_EQ(pool_shrink(&pool_1g, hvo_mode_find("off"), 1), 1);
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 }
 
 /*

@@ -183,7 +183,7 @@ static void expect_as_before(const char *used, const char *mode, u64 seed, histo
 	struct history h = {.mode = hvo_mode_find(used), .state = seed};
 	struct measure fresh, now;
 
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	go_on_with(measured);
 	fresh = measure(measured);
 	go_on_with(h.mode);
@@ -204,7 +204,7 @@ static void expect_as_before(const char *used, const char *mode, u64 seed, histo
 	print("  # %s, then %s: 1 GiB pages %llu before, %llu after; 2 MiB pages %llu, %llu; "
 	      "metadata frames %llu, %llu\n",
 	      used, mode, fresh.large, now.large, fresh.small, now.small, fresh.meta, now.meta);
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 }
 
 /* Where sections are mapped from the start they stay so, whatever mode follows. */
@@ -282,7 +282,7 @@ TEST(mm_history, the_head_of_a_page_that_was_in_pieces_lies_where_frames_last)
 		EXPECT_EQ(block_of(&mm_kernel, head)->meta->kind, META_LASTING);
 		mm_page_free(&mm_kernel, page);
 	}
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 }
 
 /* The pieces of a block that was split ahead of its use are not freed, so they merge only here. */

@@ -170,7 +170,7 @@ static u64 open_on_demand(struct sweep *s)
 
 static void close_again(struct sweep *s)
 {
-	EXPECT(sections_give_back(s->mm, KEEP_NONE) > 0);
+	EXPECT(sections_close_all(s->mm) > 0);
 }
 
 /* ---- the sweep ---- */
@@ -388,7 +388,7 @@ static void close_machine(struct sweep *s)
 			EXPECT(block_look_at(s->mm, index).flags & BLOCK_MAPPED);
 	EXPECT_EQ(pool_shrink(s->giga, s->mode, giga), giga);
 	EXPECT_EQ(pool_shrink(s->pool, s->mode, small), small);
-	sections_give_back(s->mm, KEEP_NONE);
+	sections_close_all(s->mm);
 }
 
 /* Is the sweep too long for this machine? */

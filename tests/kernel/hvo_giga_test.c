@@ -209,7 +209,7 @@ static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s
 	EXPECT_EQ(rounds_so_far() - before, shrink_rounds);
 	expect_restored(&mm_kernel, index);
 	EXPECT(machine_accounted());
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	row_passed("%s", name);
 }
 

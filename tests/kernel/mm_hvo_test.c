@@ -347,7 +347,7 @@ static void giga_as_mode_has_it(const struct hvo_mode *mode)
 	struct page *page;
 	u32 index;
 
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	page = page_alloc(GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
 	REQUIRE(page);
 	index = block_of_page(page);
@@ -370,5 +370,5 @@ TEST(mm_giga, one_is_allocated_as_its_mode_has_it)
 		option_put_back(&saved, 1);
 		row_passed("hvo=%s", mode->name);
 	}
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 }

@@ -384,7 +384,7 @@ static void do_something_else(struct soak *s)
 		break;
 	case 5:
 		if (draw(s, 16) == 0)
-			sections_give_back(mm, KEEP_NONE);
+			sections_close_all(mm);
 		break;
 	case 6:
 		resize_pool(s);

@@ -56,7 +56,7 @@ TEST_ARENA(mm_section, opened_in_any_order_their_struct_pages_are_counted_in_one
 	/* The struct pages of this section lie between those of the other two. */
 	EXPECT_EQ(section_open(&a->mm, first + 1, SECTION_MAPPED), 0);
 	EXPECT(arena_accounted(a));
-	sections_give_back(&a->mm, KEEP_NONE);
+	sections_close_all(&a->mm);
 }
 
 /*
@@ -199,7 +199,7 @@ TEST_ARENA(mm_section, what_was_closed_is_opened_again_before_what_nobody_touche
 			EXPECT_EQ(section_open_next(zone, SECTION_ON_DEMAND), 0);
 			EXPECT_EQ(section_state(&a->mm, first + n), SECTION_OPEN);
 		}
-		EXPECT_EQ(sections_give_back(&a->mm, KEEP_NONE), 3);
+		EXPECT_EQ(sections_close_all(&a->mm), 3);
 	}
 }
 

@@ -104,7 +104,7 @@ TEST_ARENA(mm_bare, shrinking_makes_nothing_and_the_memory_is_free, bare_arena(2
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 100000), 89);
 	EXPECT_EQ(a->pool.pages, 0);
 	EXPECT_EQ(a->mm.node[0].meta.reserved[META_HEADS], 0);
-	sections_give_back(&a->mm, KEEP_NONE);
+	sections_close_all(&a->mm);
 	EXPECT_EQ(zone->unopened, 2 * order_pages(GIGA_ORDER));
 	pool_expect_consistent(&a->pool);
 }

@@ -81,7 +81,7 @@ bool pool_borrow(struct pool *pool, u64 count)
 	u64 grown = pool_grow(pool, mode, count);
 
 	if (grown < count && pool->order == GIGA_ORDER) {
-		sections_give_back(&mm_kernel, KEEP_NONE);
+		sections_close_all(&mm_kernel);
 		grown += pool_grow(pool, mode, count - grown);
 	}
 	if (grown == count)
@@ -101,12 +101,12 @@ bool pool_giga_possible(void)
 		test_skip("the machine's pools have boot pages");
 		return false;
 	}
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	made = pool_grow(&pool_1g, off, 1);
 	if (made == 0)
 		test_skip("needs 1024 MiB of free memory in one piece");
 	EXPECT_EQ(pool_shrink(&pool_1g, off, 1), made);
-	sections_give_back(&mm_kernel, KEEP_NONE);
+	sections_close_all(&mm_kernel);
 	return made > 0;
 }
 

@@ -89,7 +89,7 @@ static void check_reopening(struct arena *a, u64 sections)
 		}
 		EXPECT(o.opened > 0);
 		EXPECT(arena_accounted(a));
-		sections_give_back(&a->mm, KEEP_NONE);
+		sections_close_all(&a->mm);
 	}
 }
 
@@ -109,7 +109,7 @@ TEST_ARENA(mm_section, a_home_in_an_unopened_section_is_opened_first,
 	EXPECT_EQ(section_state(&a->mm, first + 2), SECTION_UNOPENED);
 	EXPECT_EQ(section_state(&a->mm, first + 3), SECTION_OPEN);
 	EXPECT_EQ(section_memmap(&a->mm, first + 1), section_home(arena_zone(a, 0), first + 1));
-	sections_give_back(&a->mm, KEEP_NONE);
+	sections_close_all(&a->mm);
 	check_reopening(a, 4);
 }
 
@@ -135,7 +135,7 @@ TEST_ARENA(mm_section, homes_can_be_moved_and_moved_back, arena_borrow(MIB(512))
 			section_open(&a->mm, first + i, SECTION_MAPPED);
 		EXPECT_EQ(arena_usage(a).unopened, 0);
 		EXPECT(arena_accounted(a));
-		sections_give_back(&a->mm, KEEP_NONE);
+		sections_close_all(&a->mm);
 	}
 	section_place_memmaps(zone, 0);
 	for (unsigned i = 0; i < 4; i++)
