@@ -124,7 +124,7 @@ static void sections_init(struct mm *mm, phys_t start, phys_t end)
 
 /*
  * GiB that are RAM of one node from end to end: all sections are unopened, and the GiB can become a
- * 1 GiB page. These two stores, clearing the 72 bytes of struct gib, and one entry of the direct
+ * 1 GiB page. These two stores, clearing the 64 bytes of struct gib, and one entry of the direct
  * map are all that start-up does for a GiB (tests/qemu/test_ready.py counts the instructions).
  */
 static void whole_gibs_init(struct gib *gib, u64 count)
@@ -286,7 +286,6 @@ static bool allocate_pcp(struct mm *mm, const struct mm_plan *plan, unsigned zon
 			plan->zalloc(pcp_bytes(zones, mm->nodes), cpu_data(cpu)->node, plan->ctx);
 		if (!mm->pcp[cpu])
 			return false;
-		pcp_init(mm->pcp[cpu], zones, mm->nodes);
 	}
 	return mm->pcp;
 }
@@ -334,7 +333,7 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	nodes_init(mm, plan);
 	zones_init(mm);
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		pcp_place(mm, cpu);
+		pcp_init(mm, cpu);
 	zones_set_reserve(mm, plan->reserve);
 	for (unsigned z = 0; z < mm->zones; z++)
 		ASSERT(mm->zone[z].end_pfn - mm->zone[z].start_pfn <= ~0U,

@@ -110,14 +110,6 @@ static unsigned clear_extent = EXTENT_32M;
 OPTION_CHOICE(clear.extent, clear_extent, EXTENTS,
 	      "largest part of a huge page that one instruction clears; whole: all of it");
 
-void clear_extent_name(u64 extent, char *buf, size_t size)
-{
-	choice_name(EXTENTS,
-		    extent == CLEAR_WHOLE ? EXTENT_WHOLE
-					  : (unsigned)__builtin_ctzll(extent) - PAGE_SHIFT,
-		    buf, size);
-}
-
 static const struct clear_how *forced;
 
 void clear_how_force(const struct clear_how *how)

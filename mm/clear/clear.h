@@ -63,9 +63,6 @@ struct clear_how {
 	unsigned threads; /* CPUs for a page beyond 32 MiB, the caller included */
 };
 
-/* The text of an extent in the form of clear.extent=: "64K", "32M", "1G", "whole". */
-void clear_extent_name(u64 extent, char *buf, size_t size);
-
 /*
  * The way that the command line and the CPU select. A benchmark may override the choice; passing
  * NULL restores it.

@@ -91,11 +91,6 @@ static void isolate(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 	zone_unlock(zone);
 }
 
-static bool is_isolated(const struct bad_frame *bad)
-{
-	return bad->isolation.count > 0;
-}
-
 /* End the isolation, or hand it on to another pending frame of the same blocks. */
 static void end_isolation(struct mm *mm, struct bad_frame *bad)
 {
@@ -105,7 +100,7 @@ static void end_isolation(struct mm *mm, struct bad_frame *bad)
 	for (unsigned i = 0; i < BAD_FRAMES_MAX; i++) {
 		struct bad_frame *other = &mm->bad.frame[i];
 
-		if (other == bad || is_isolated(other) || !other->pending ||
+		if (other == bad || other->isolation.count > 0 || !other->pending ||
 		    ((mm->bad.word[i] - 1) >> BLOCK_ORDER) - token->first >= token->count)
 			continue;
 		isolate_move(zone, token, &other->isolation);
@@ -139,7 +134,7 @@ static u32 free_in_pool(struct mm *mm, u32 index, unsigned *order)
 	const u32 run = block_run_head(mm, index, &head);
 
 	*order = head.order;
-	return run != BLOCK_NONE && (head.flags & BLOCK_POOL_FREE) ? run : BLOCK_NONE;
+	return head.flags & BLOCK_POOL_FREE ? run : BLOCK_NONE;
 }
 
 /*
@@ -158,15 +153,15 @@ static bool take_out(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 		section_open(mm, section, mm->style);
 	if (section_state(mm, section) != SECTION_OPEN)
 		return false;
-	if (!is_isolated(bad))
+	if (bad->isolation.count == 0)
 		isolate(mm, bad, pfn);
 	pooled = free_in_pool(mm, index, &order);
 	if (pooled != BLOCK_NONE)
 		mm_upward.pool_dissolve_page(mm, pooled, order);
 	pcp_drain_all(mm);
 	out = is_out(mm, pfn) || take_from_lists(mm, pfn) ||
-	      (is_isolated(bad) && split_free_block(mm, index) && take_from_lists(mm, pfn));
-	if (out && is_isolated(bad))
+	      (bad->isolation.count > 0 && split_free_block(mm, index) && take_from_lists(mm, pfn));
+	if (out && bad->isolation.count > 0)
 		end_isolation(mm, bad);
 	return out;
 }
@@ -281,7 +276,7 @@ static int settle(struct mm *mm, unsigned slot)
 {
 	const pfn_t pfn = atomic_load_relaxed(&mm->bad.word[slot]) - 1;
 	struct bad_frame *bad = &mm->bad.frame[slot];
-	int err = is_isolated(bad) ? -EBUSY : judge_frame(mm, pfn);
+	int err = bad->isolation.count > 0 ? -EBUSY : judge_frame(mm, pfn);
 
 	if (err == -EBUSY && take_out(mm, bad, pfn))
 		err = 0;

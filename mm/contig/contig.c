@@ -29,21 +29,18 @@
 struct contig_stats contig_totals;
 
 /*
- * Clear the isolation bit of a block just unlinked. The token of the isolation ends with the last
- * block. Zone lock held.
+ * The blocks were just unlinked and lose their isolation bits. The token of the isolation ends with
+ * the last block. Zone lock held.
  */
-static void clear_isolation(struct block *block)
-{
-	struct block_word word = block_look(block);
-
-	word.type &= (u8)~BLOCK_ISOLATED;
-	block_put(block, word);
-}
-
 static void begin_piece(struct zone *zone, u32 index, unsigned order, struct block_list *list)
 {
-	for (u32 i = index; i < index + order_blocks(order); i++)
-		clear_isolation(block_at(zone->mm, i));
+	for (u32 i = index; i < index + order_blocks(order); i++) {
+		struct block *block = block_at(zone->mm, i);
+		struct block_word word = block_look(block);
+
+		word.type &= (u8)~BLOCK_ISOLATED;
+		block_put(block, word);
+	}
 	block_begin(zone, index, order, BLOCK_BARE);
 	block_list_push(zone->mm, list, index);
 }
@@ -79,13 +76,6 @@ static u32 take_slice(struct zone *zone, u32 index, u32 end, struct block_list *
 	return index;
 }
 
-static void end_isolation(struct zone *zone, struct isolation *token)
-{
-	zone_lock(zone);
-	isolate_end(zone, token);
-	zone_unlock(zone);
-}
-
 /*
  * Either every block is free and is now taken and no longer isolated, or nothing is taken. The
  * token covers the range until all of it is taken, so meanwhile nobody isolates a part of it or
@@ -107,7 +97,9 @@ static int take_all(struct zone *zone, struct isolation *token, struct block_lis
 		block_list_publish_free(zone->mm, &taken);
 		return -EBUSY;
 	}
-	end_isolation(zone, token);
+	zone_lock(zone);
+	isolate_end(zone, token);
+	zone_unlock(zone);
 	block_list_splice(zone->mm, list, &taken);
 	return 0;
 }

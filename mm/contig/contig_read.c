@@ -57,25 +57,20 @@ u32 contig_next_that(struct contig_scan *scan, const struct contig_search *searc
 
 /* ---- page by page ---- */
 
-/* The facts that the search may use about the block in which the page lies. */
-struct block_seen {
-	bool cma, free; /* free: tails in it may be left over from a page that no longer exists */
-};
-
 /*
  * Look at one struct page. Returns false if the range is unsuitable. A tail is part of the page
  * that its head describes.
  */
 static bool page_suits(struct contig_scan *scan, const struct contig_search *search,
-		       const struct page *page, struct block_seen block)
+		       const struct page *page, const struct readable *block)
 {
 	struct page_kind kind = page_kind(page);
 
 	scan->stats->scanned++;
 	if (kind.zone != scan->zone->index || (kind.flags & PAGE_RESERVED))
 		return false;
-	if (block.free)
-		return true;
+	if (block->head.flags & BLOCK_FREE)
+		return true; /* tails may be left over from a page that no longer exists */
 	if (kind.flags & PAGE_TAIL) {
 		page = page_head(page);
 		kind = page_kind(page);
@@ -84,8 +79,8 @@ static bool page_suits(struct contig_scan *scan, const struct contig_search *sea
 		return false;
 	if (!(kind.flags & PAGE_HUGETLB))
 		return true;
-	return !search->skips_huge &&
-	       !(search->skips_same && kind.order >= scan->order && !block.cma);
+	return !search->skips_huge && !(search->skips_same && kind.order >= scan->order &&
+					block_word_type(block->word) != MIGRATE_CMA);
 }
 
 /*
@@ -100,13 +95,8 @@ static bool block_suits(struct contig_scan *scan, const struct contig_search *se
 
 	zone_lock(scan->zone);
 	suits = is_readable(scan->zone, index, &block);
-	if (suits) {
-		const struct block_seen seen = {.cma = block_word_type(block.word) == MIGRATE_CMA,
-						.free = block.head.flags & BLOCK_FREE};
-
-		for (unsigned i = 0; i < BLOCK_FRAMES && suits; i++)
-			suits = page_suits(scan, search, &pages[i], seen);
-	}
+	for (unsigned i = 0; i < BLOCK_FRAMES && suits; i++)
+		suits = page_suits(scan, search, &pages[i], &block);
 	zone_unlock(scan->zone);
 	return suits;
 }

@@ -63,8 +63,7 @@ static u64 gib_key(const void *ctx, u64 number)
 /* The cheapest GiB after the one tried last. `after` is the key of that one. */
 static u32 cheapest_gib(struct contig_scan *scan)
 {
-	const u64 best =
-		gib_best(zone_first_gib(scan->zone), zone_end_gib(scan->zone), gib_key, scan);
+	const u64 best = gib_best(scan->zone, gib_key, scan);
 
 	if (best == 0)
 		return BLOCK_NONE;

@@ -216,15 +216,11 @@ static bool has_room(const struct zone *zone)
 static bool empty_some(struct zone *zone, unsigned order, enum migratetype type)
 {
 	struct effort left = {.order = order, .type = type, .tries = TRIES, .looks = LOOKS};
-	u64 before = ~0ULL, number;
 
 	if (order == BLOCK_ORDER && !has_room(zone))
 		return false;
-	for (number = gigablock_next(zone, &before);
-	     number != GIGABLOCK_NONE && left.tries > 0 && left.looks > 0;
-	     number = gigablock_next(zone, &before))
-		if (try_gib(zone, number, &left))
-			return true;
+	gigablock_foreach(number, zone) if (left.tries > 0 && left.looks > 0 &&
+					    try_gib(zone, number, &left)) return true;
 	return false;
 }
 

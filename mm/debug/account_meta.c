@@ -95,12 +95,10 @@ static void walk_records(struct audit *audit)
 {
 	const struct mm *mm = audit->mm;
 
-	const u64 frames = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE;
-
 	for (u64 gib = 0; gib < mm->gibs; gib++)
 		if (mm->gib[gib].blocks)
-			reach_range(audit, virt_to_phys(mm->gib[gib].blocks) >> PAGE_SHIFT, frames,
-				    "block records");
+			reach_range(audit, virt_to_phys(mm->gib[gib].blocks) >> PAGE_SHIFT,
+				    GIB_RECORD_FRAMES, "block records");
 }
 
 static void walk_shared_tails(struct audit *audit)

@@ -164,9 +164,9 @@ static void print_changes(const struct mm *mm)
 {
 	for (unsigned from = 0; from < BLOCK_STATES; from++)
 		for (unsigned to = 0; to < BLOCK_STATES; to++)
-			if (block_changes(mm, from, to) > 0)
+			if (mm_counted(mm, COUNT_CHANGE(from, to)) > 0)
 				print("  %-9s -> %-9s %12llu\n", block_state_name(from),
-				      block_state_name(to), block_changes(mm, from, to));
+				      block_state_name(to), mm_counted(mm, COUNT_CHANGE(from, to)));
 }
 
 static int cmd_stats(const struct words *words)

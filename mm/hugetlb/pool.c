@@ -226,14 +226,12 @@ u64 pool_add_promised(struct pool *pool, u64 count)
 static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 count, u64 surplus,
 			      struct block_list *list)
 {
-	const u64 before = list->count;
+	struct block_list part;
 	s64 taken;
 
-	if (node->free.count <= count)
-		block_list_splice(pool->mm, list, &node->free);
-	while (list->count - before < count && node->free.count > 0)
-		block_list_push(pool->mm, list, block_list_pop(pool->mm, &node->free));
-	taken = (s64)(list->count - before);
+	block_list_cut(pool->mm, &node->free, count, &part);
+	taken = (s64)part.count;
+	block_list_splice(pool->mm, list, &part);
 	pool_count(pool, node,
 		   (struct pool_delta){
 			   .pages = -taken, .free = -taken, .surplus = -MIN(taken, (s64)surplus)});
@@ -417,14 +415,6 @@ static u64 adopt_surplus(struct pool *pool, u64 target)
 	return persistent;
 }
 
-static u64 persistent_pages(struct pool *pool)
-{
-	struct pool_usage usage;
-
-	pool_usage(pool, &usage);
-	return usage.pages - usage.surplus;
-}
-
 /* Count surplus pages that are not even in use. */
 static u64 free_surplus(struct pool *pool)
 {
@@ -470,8 +460,8 @@ u64 pool_resize(struct pool *pool, const struct hvo_mode *mode, u64 target)
 	/*
 	 * pages that cannot be restored become surplus, so the count does not fall below the target
 	 */
-	for (persistent = persistent_pages(pool); shrunk > 0 && persistent > target;
-	     persistent = persistent_pages(pool))
+	for (persistent = adopt_surplus(pool, target); shrunk > 0 && persistent > target;
+	     persistent = adopt_surplus(pool, target))
 		shrunk = pool_shrink(pool, mode, persistent - target);
 	surplus = free_surplus(pool);
 	if (surplus > 0)

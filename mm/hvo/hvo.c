@@ -58,20 +58,6 @@
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/section_close.h"
 
-static bool hvo_defer = true;
-OPTION_BOOL(
-	hvo.defer, hvo_defer,
-	"hvo=on: put off the round after a remap until a page is given out or frames are short");
-
-/* The round of the HVO series is at once. Ours is usually left to hvo_complete_round(). */
-static void make_huge(struct hvo_batch *batch)
-{
-	hvo_split(batch); /* passes 1 and 2 */
-	hvo_remap(batch); /* pass 3 */
-	if (batch->mode->mapped || !hvo_defer)
-		hvo_round(batch); /* pass 4 */
-}
-
 /* ---- the table ---- */
 
 const struct hvo_mode hvo_modes[] = {
@@ -79,30 +65,26 @@ const struct hvo_mode hvo_modes[] = {
 	{.name = "unbatched",
 	 .classes = 1,
 	 .class = {FREE_MAPPED},
-	 .make = make_huge,
-	 .optimise = true,
+	 .make = hvo_make_huge,
 	 .mapped = true,
 	 .new_head = true,
 	 .page_rounds = true},
 	{.name = "batched",
 	 .classes = 1,
 	 .class = {FREE_MAPPED},
-	 .make = make_huge,
-	 .optimise = true,
+	 .make = hvo_make_huge,
 	 .mapped = true,
 	 .new_head = true},
 	/* bare runs come first among those that need work: they need no round */
 	[HVO_ON] = {.name = "on",
 		    .classes = 4,
 		    .class = {FREE_HUGE, FREE_BARE, FREE_FULL, FREE_MAPPED},
-		    .make = make_huge,
-		    .optimise = true},
+		    .make = hvo_make_huge},
 	/* takes pages that were born at boot again, and what is left of them */
 	{.name = "preinit",
 	 .classes = 3,
 	 .class = {FREE_HUGE, FREE_MAPPED, FREE_BARE},
-	 .make = make_huge,
-	 .optimise = true,
+	 .make = hvo_make_huge,
 	 .mapped = true,
 	 .born = true,
 	 .new_head = true},
@@ -114,7 +96,7 @@ static void make_nothing(struct hvo_batch *batch)
 }
 
 const struct hvo_mode hvo_leave_bare = {
-	.name = "bare", .classes = 1, .class = {FREE_BARE}, .make = make_nothing, .optimise = true};
+	.name = "bare", .classes = 1, .class = {FREE_BARE}, .make = make_nothing};
 
 unsigned hvo_selected = HVO_ON;
 

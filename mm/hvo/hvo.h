@@ -32,13 +32,12 @@ struct hvo_mode {
 	/* the classes of free runs that it takes, in this order (hvo_take.c) */
 	u8 classes;
 	enum free_class class[FREE_CLASSES];
-	/* make every run of the batch a page: hvo_make.h */
+	/* make every run of the batch a page: hvo_make.h; off: hvo_form(), else tails are shared */
 	void (*make)(struct hvo_batch *batch);
 
 	/* ---- facts about it ---- */
 
-	bool optimise; /* its pages share their tails; else all struct pages stay */
-	bool mapped;   /* it works on blocks of mapped sections: the baselines */
+	bool mapped; /* it works on blocks of mapped sections: the baselines */
 	/*
 	 * 1 GiB pages of pools at boot are made before the memmap and never had more struct pages
 	 * (pool_boot.h). Benchmarks run it only when it is named.

@@ -3,6 +3,7 @@
  */
 #include "mm/hvo/hvo_make.h"
 
+#include "kernel/core/cmdline.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
 #include "mm/hvo/hvo_share.h"
@@ -116,12 +117,6 @@ static bool survey(struct hvo_batch *batch)
 	return mapped;
 }
 
-void hvo_split(struct hvo_batch *batch)
-{
-	if (survey(batch))
-		split_pass(batch);
-}
-
 /* ---- pass 3: remap ---- */
 
 /*
@@ -167,7 +162,7 @@ static pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index)
 		stash->at = 0;
 		stash->count = heads_needed(mm, index);
 		meta_take_many(block_meta_node(mm, index), meta_kind_of_head(word.order),
-			       stash->frame, stash->count);
+			       BLOCK_NONE, stash->frame, stash->count);
 	}
 	memmap_init_head_frame(phys_to_virt(stash->frame[stash->at] << PAGE_SHIFT), word.order,
 			       word.zone);
@@ -312,10 +307,19 @@ static void remap_stretch(struct hvo_batch *s)
 	}
 }
 
-void hvo_remap(struct hvo_batch *batch)
+static bool hvo_defer = true;
+OPTION_BOOL(
+	hvo.defer, hvo_defer,
+	"hvo=on: put off the round after a remap until a page is given out or frames are short");
+
+void hvo_make_huge(struct hvo_batch *batch)
 {
+	if (survey(batch))
+		split_pass(batch); /* passes 1 and 2 */
 	if (batch->to_do > 0)
-		hvo_share(batch, hvo_to_share(batch), remap_stretch);
+		hvo_share(batch, hvo_to_share(batch), remap_stretch); /* pass 3 */
+	if (batch->mode->mapped || !hvo_defer)
+		hvo_round(batch); /* pass 4 */
 }
 
 /* ---- pages with all their struct pages ---- */

@@ -7,18 +7,18 @@
 #include "mm/hvo/hvo_steps.h"
 
 /*
- * Passes 1 and 2. Put every section of the batch under a table, with one round for all splits, or
- * with a round after each of them. Runs for whose section there was no table are left out. Other
- * CPUs' rounds after a split are waited for.
+ * All four passes (hvo.c).
+ *
+ * 1. Put every section of the batch under a table. Runs for whose section there was no table are
+ *    left out.
+ * 2. One round for all splits, or one after each of them. Other CPUs' rounds after a split are
+ *    waited for.
+ * 3. Every run becomes a huge page that shares its tails. The frames of private struct pages are
+ *    gated, and a round is due, or each page has a round of its own and its frames are free after
+ *    it.
+ * 4. The round of the HVO series is at once. Ours is usually left to hvo_complete_round().
  */
-void hvo_split(struct hvo_batch *batch);
-
-/*
- * Pass 3, after a split. Every run becomes a huge page that shares its tails. The frames of private
- * struct pages are gated, and a round is due, or each page has a round of its own and its frames
- * are free after it.
- */
-void hvo_remap(struct hvo_batch *batch);
+void hvo_make_huge(struct hvo_batch *batch);
 
 /*
  * block_join() with a frame of the zone's metadata memory reserved for the head of the whole. 0;

@@ -102,8 +102,8 @@ static void fill_tails(struct mm *mm, u64 source, u32 index, unsigned from,
 	const u32 memmap =
 		word.flags & BLOCK_MAPPED ? section_memmap(mm, index / SECTION_BLOCKS) : BLOCK_NONE;
 
-	meta_take_many_from(&mm->node[source >> 8], (enum meta_kind)(source & 0xff), memmap,
-			    frames + from, MEMMAP_FRAMES_PER_BLOCK - from);
+	meta_take_many(&mm->node[source >> 8], (enum meta_kind)(source & 0xff), memmap,
+		       frames + from, MEMMAP_FRAMES_PER_BLOCK - from);
 	for (unsigned i = from; i < MEMMAP_FRAMES_PER_BLOCK; i++)
 		write_free(phys_to_virt(frames[i] << PAGE_SHIFT), word);
 }
@@ -118,19 +118,14 @@ static void restore_run(struct mm *mm, u32 index)
 	block_at(mm, index)->owner = 0;
 	for (u32 i = blocks; i-- > 1;) {
 		fill_tails(mm, source, index + i, 0, frames);
-		vmemmap_set_full(mm, index + i, frames);
+		vmemmap_set_private(mm, index + i, 0, frames);
 		block_set_state(mm, index + i, BLOCK_FULL);
 	}
 	fill_tails(mm, source, index, 1, frames);
-	vmemmap_unshare_tails(mm, index, frames);
+	vmemmap_set_private(mm, index, 1, frames);
 	/* The head's frame stays in place; it is written again as 64 free struct pages. */
 	write_free(block_page(mm, index), block_look_at(mm, index));
 	block_set_state(mm, index, BLOCK_FULL);
-}
-
-static bool is_optimised(const struct mm *mm, u32 index)
-{
-	return block_look_at(mm, index).state == BLOCK_HUGE;
 }
 
 /*
@@ -144,7 +139,7 @@ static u64 reserve_all(struct mm *mm, struct block_list *list, struct block_list
 
 	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
 		next = block_at(mm, index)->next;
-		if (!is_optimised(mm, index))
+		if (block_look_at(mm, index).state != BLOCK_HUGE)
 			continue;
 		if (reserve_tails(mm, index, &short_of) == 0) {
 			reserved++;
@@ -159,7 +154,7 @@ static u64 reserve_all(struct mm *mm, struct block_list *list, struct block_list
 static void restore_stretch(struct hvo_batch *s)
 {
 	block_list_foreach(s->mm, index, &s->list) {
-		if (!is_optimised(s->mm, index))
+		if (block_look_at(s->mm, index).state != BLOCK_HUGE)
 			continue;
 		restore_run(s->mm, index);
 		if (s->mode->page_rounds)
@@ -225,11 +220,11 @@ static bool exchange_strays(struct mm *mm, u32 index, u32 memmap)
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++) {
 		if (strays[i] == PFN_NONE)
 			continue;
-		meta_take_many_from(home_of_run(mm, index), META_MEMMAP, memmap, &frames[i], 1);
+		meta_take_many(home_of_run(mm, index), META_MEMMAP, memmap, &frames[i], 1);
 		memcpy(phys_to_virt(frames[i] << PAGE_SHIFT), phys_to_virt(strays[i] << PAGE_SHIFT),
 		       PAGE_SIZE);
 	}
-	vmemmap_set_full(mm, index, frames);
+	vmemmap_set_private(mm, index, 0, frames);
 	meta_give_many(mm, strays, MEMMAP_FRAMES_PER_BLOCK, shootdown_tag());
 	return true;
 }

@@ -34,11 +34,6 @@ static enum section_style style_of(const struct runs *runs)
 	return runs->class == FREE_MAPPED ? SECTION_MAPPED : SECTION_ON_DEMAND;
 }
 
-static u64 take_free(const struct runs *runs, u64 count, struct block_list *list)
-{
-	return block_take(runs->zone, runs->class, runs->order, count, BLOCK_HUGE, list);
-}
-
 /*
  * Take free runs, opening sections until there are enough or none is left. Blocks that metadata
  * memory opened for itself come last. One such section holds the heads of 500 other sections, and
@@ -54,7 +49,8 @@ static u64 take_opening(const struct runs *runs, u64 count, struct block_list *l
 						    count - taken, BLOCK_HUGE, list);
 		while (taken < count &&
 		       section_open_more(runs->zone, runs->order, style_of(runs)) == 0);
-	return taken + take_free(runs, count - taken, list);
+	return taken +
+	       block_take(runs->zone, runs->class, runs->order, count - taken, BLOCK_HUGE, list);
 }
 
 /*

@@ -1,7 +1,6 @@
 /* Block records: finding them and chaining them. See block.h. */
 #include "mm/memmap/block.h"
 
-#include "kernel/core/panic.h"
 #include "mm/memmap/zone.h"
 
 u32 block_run_head(const struct mm *mm, u32 index, struct block_word *word)
@@ -27,44 +26,32 @@ u32 block_run_head(const struct mm *mm, u32 index, struct block_word *word)
 	return index;
 }
 
-/*
- * Record of a block that is, or will be, on a list. It exists: the block was found through its
- * table, and tables are never closed.
- */
-static struct block *listed(const struct mm *mm, u32 index)
-{
-	struct block *block = block_at(mm, index);
-
-	ASSERT(block, "block %u is on a list and has no record", index);
-	return block;
-}
-
 void block_list_push(const struct mm *mm, struct block_list *list, u32 index)
 {
-	struct block *block = listed(mm, index);
+	struct block *block = block_at(mm, index);
 
 	block->next = BLOCK_NONE;
 	block->prev = list->tail;
 	if (list->tail == BLOCK_NONE)
 		list->head = index;
 	else
-		listed(mm, list->tail)->next = index;
+		block_at(mm, list->tail)->next = index;
 	list->tail = index;
 	list->count++;
 }
 
 void block_list_remove(const struct mm *mm, struct block_list *list, u32 index)
 {
-	struct block *block = listed(mm, index);
+	struct block *block = block_at(mm, index);
 
 	if (block->prev == BLOCK_NONE)
 		list->head = block->next;
 	else
-		listed(mm, block->prev)->next = block->next;
+		block_at(mm, block->prev)->next = block->next;
 	if (block->next == BLOCK_NONE)
 		list->tail = block->prev;
 	else
-		listed(mm, block->next)->prev = block->prev;
+		block_at(mm, block->next)->prev = block->prev;
 	block->next = block->prev = BLOCK_NONE;
 	list->count--;
 }
@@ -85,8 +72,8 @@ void block_list_splice(const struct mm *mm, struct block_list *list, struct bloc
 	if (list->count == 0) {
 		*list = *from;
 	} else {
-		listed(mm, list->tail)->next = from->head;
-		listed(mm, from->head)->prev = list->tail;
+		block_at(mm, list->tail)->next = from->head;
+		block_at(mm, from->head)->prev = list->tail;
 		list->tail = from->tail;
 		list->count += from->count;
 	}
@@ -105,10 +92,10 @@ void block_list_cut(const struct mm *mm, struct block_list *list, u64 count,
 		return;
 	}
 	for (u64 i = 1; i < count; i++)
-		last = listed(mm, last)->next;
+		last = block_at(mm, last)->next;
 	*first = (struct block_list){.head = list->head, .tail = last, .count = count};
-	list->head = listed(mm, last)->next;
+	list->head = block_at(mm, last)->next;
 	list->count -= count;
-	listed(mm, last)->next = BLOCK_NONE;
-	listed(mm, list->head)->prev = BLOCK_NONE;
+	block_at(mm, last)->next = BLOCK_NONE;
+	block_at(mm, list->head)->prev = BLOCK_NONE;
 }

@@ -142,6 +142,9 @@ _Static_assert(sizeof(struct block_word) == sizeof(u64), "what changes in a reco
 
 #define BLOCK_NONE ((u32)-1)
 
+/* Frames, all contiguous, of the block records of a GiB. */
+enum { GIB_RECORD_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
+
 /* Sections: 128 MiB of RAM, 2 MiB of struct pages, one vmemmap PMD entry. */
 enum section_state {
 	SECTION_ABSENT,
@@ -173,8 +176,8 @@ struct gib {
 };
 
 /*
- * A private list of blocks, chained through their records. Its holder decides the order and owns
- * the blocks.
+ * A private list of blocks, chained through their records, which therefore exist. Its holder
+ * decides the order and owns the blocks.
  */
 struct block_list {
 	u32 head, tail;
@@ -294,11 +297,6 @@ static inline bool block_word_is_isolated(struct block_word word)
 static inline enum migratetype block_type(const struct block *block)
 {
 	return block_word_type(block_look(block));
-}
-
-static inline bool block_is_isolated(const struct block *block)
-{
-	return block_word_is_isolated(block_look(block));
 }
 
 /*

@@ -67,7 +67,7 @@
  * the head in its frame, which is one of metadata memory's TAILS frames. This is the one case where
  * a head lives among tails, until the block is bare or full again.
  *
- * Freeing a HUGE block is no change of state: it stays HUGE. Counters: block_changes(from, to),
+ * Freeing a HUGE block is no change of state: it stays HUGE. Counters: COUNT_CHANGE(from, to),
  * printed by the benchmarks.
  *
  * Locking: the caller owns the record (block.h).
@@ -119,15 +119,6 @@ static void check_change(const struct mm *mm, u32 index, enum block_state from, 
 	check_event(CHECK_STATE, vmemmap_of_block(mm, index), (u64)from * 16 + to);
 }
 
-/*
- * Counted per CPU, so that CPUs that share a batch never write a cache line that another one
- * writes.
- */
-static void count_changes(struct mm *mm, enum block_state from, enum block_state to, u32 count)
-{
-	counter_add(&pcp_of_this_cpu(mm)->counts->change[from][to], count);
-}
-
 _Static_assert(__builtin_offsetof(struct block_word, state) == 0, "a state alone is a word");
 
 void block_set_state(struct mm *mm, u32 index, enum block_state to)
@@ -139,7 +130,7 @@ void block_set_state(struct mm *mm, u32 index, enum block_state to)
 
 	check_change(mm, index, from, to);
 	block_change(block, clear, block_word_of(to));
-	count_changes(mm, from, to, 1);
+	mm_count(mm, COUNT_CHANGE(from, to), 1);
 }
 
 void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word word, const u8 *zones)
@@ -159,14 +150,5 @@ void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word wor
 			word.zone = zones[index - first];
 		block_put(block, word);
 	}
-	count_changes(mm, from, word.state, count);
-}
-
-u64 block_changes(const struct mm *mm, enum block_state from, enum block_state to)
-{
-	u64 sum = 0;
-
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		sum += atomic_load_relaxed(&mm->pcp[cpu]->counts->change[from][to]);
-	return sum;
+	mm_count(mm, COUNT_CHANGE(from, word.state), count);
 }

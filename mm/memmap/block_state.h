@@ -25,6 +25,5 @@ enum block_state block_state_without_use(const struct mm *mm, u32 index);
 
 bool block_change_legal(enum block_state from, enum block_state to);
 
-/* How often each change happened, for reports; names of the states, for messages. */
-u64 block_changes(const struct mm *mm, enum block_state from, enum block_state to);
+/* Names of the states, for messages. */
 const char *block_state_name(enum block_state state);

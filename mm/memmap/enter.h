@@ -23,9 +23,8 @@ struct pcp_zone;
  *   (oa) written by its owner CPU only, atomic, read by any CPU
  */
 struct pcp_counts {
-	/* (oa) blocks that changed from one state to another (block_state.c) */
-	__cacheline_aligned u64 change[BLOCK_STATES][BLOCK_STATES];
-	u64 count[MM_COUNTS]; /* (oa) enum mm_count; one CPU's share may fall below 0 */
+	/* (oa) enum mm_count; one CPU's share may fall below 0 */
+	__cacheline_aligned u64 count[MM_COUNTS];
 };
 
 /* The state of one CPU in one struct mm. Keys: see struct pcp_counts. */
@@ -52,10 +51,10 @@ static inline struct pcp *pcp_of_this_cpu(const struct mm *mm)
 }
 
 /*
- * Add `n` to a count of this CPU; `n` may be a negative number, wrapped. Not in an interrupt
- * handler.
+ * Add `n` to a count of this CPU (enum mm_count); `n` may be a negative number, wrapped. Not in an
+ * interrupt handler.
  */
-static inline void mm_count(struct mm *mm, enum mm_count which, u64 n)
+static inline void mm_count(struct mm *mm, unsigned which, u64 n)
 {
 	counter_add(&pcp_of_this_cpu(mm)->counts->count[which], n);
 }

@@ -11,51 +11,37 @@
 
 #include <arch/stream.h>
 
-/* Kinds of struct page differ in the first 16 bytes only; the rest is zero. */
-union page_start {
-	struct {
-		u64 head_mask;
-		u16 flags;
-		u8 order, zone;
-		u32 refcount;
-	};
-	u64 word[2];
-};
-
-/* Unrolled, because a loop would take three more instructions for each store. */
-static inline void page_write(struct page *page, u64 word0, u64 word1)
+/*
+ * Kinds of struct page differ in the first 16 bytes only; the rest is zero. Unrolled, because a
+ * loop would take three more instructions for each store.
+ */
+static inline void page_write(struct page *page, u64 head_mask, u64 state)
 {
 	u64 *word = (u64 *)page;
 
-	word[0] = word0;
-	word[1] = word1;
+	word[0] = head_mask;
+	word[1] = state;
 #pragma GCC unroll 6
 	for (unsigned i = 2; i < 8; i++)
 		word[i] = 0;
 }
 
-static inline void pages_write(struct page *pages, u64 count, const union page_start *start)
+static inline void pages_write(struct page *pages, u64 count, u64 head_mask, u64 state)
 {
-	const u64 word0 = start->word[0], word1 = start->word[1];
-
 #pragma GCC unroll 4
 	for (u64 i = 0; i < count; i++)
-		page_write(&pages[i], word0, word1);
+		page_write(&pages[i], head_mask, state);
 }
 
 void memmap_init_pages(struct page *pages, u64 count, u8 zone)
 {
-	const union page_start start = {.head_mask = head_mask_of(0), .zone = zone};
-
-	pages_write(pages, count, &start);
+	pages_write(pages, count, head_mask_of(0), page_state(0, 0, zone, 0));
 }
 
 void memmap_stream_pages(struct page *pages, u64 count, u8 zone)
 {
-	const union page_start start = {.head_mask = head_mask_of(0), .zone = zone};
-
 	for (u64 i = 0; i < count; i++)
-		stream_line(&pages[i], start.word[0], start.word[1]);
+		stream_line(&pages[i], head_mask_of(0), page_state(0, 0, zone, 0));
 }
 
 const struct memmap_make memmap_makes[] = {
@@ -72,17 +58,12 @@ const struct memmap_make memmap_makes[] = {
  */
 static void form_tails(struct page *pages, u64 count, unsigned order, u8 zone)
 {
-	const union page_start tail = {.head_mask = head_mask_of(order),
-				       .flags = PAGE_TAIL,
-				       .order = (u8)order,
-				       .zone = zone};
+	const u64 head_mask = head_mask_of(order), state = page_state(PAGE_TAIL, order, zone, 0);
 
 #pragma GCC unroll 4
 	for (u64 i = 0; i < count; i++) {
-		u64 *word = (u64 *)&pages[i];
-
-		atomic_store_relaxed(&word[0], tail.word[0]);
-		atomic_store_relaxed(&word[1], tail.word[1]);
+		atomic_store_relaxed(&pages[i].head_mask, head_mask);
+		atomic_store_relaxed(&pages[i].state, state);
 	}
 }
 
@@ -92,35 +73,25 @@ static void form_tails(struct page *pages, u64 count, unsigned order, u8 zone)
  */
 void memmap_form_free(struct page *pages, u64 count, u8 zone)
 {
-	const union page_start start = {.head_mask = head_mask_of(0), .zone = zone};
-
 #pragma GCC unroll 4
 	for (u64 i = 0; i < count; i++) {
-		pages[i].head_mask = start.word[0];
-		pages[i].state = start.word[1];
+		pages[i].head_mask = head_mask_of(0);
+		pages[i].state = page_state(0, 0, zone, 0);
 		pages[i].owner = 0;
 	}
 }
 
 void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone)
 {
-	const union page_start start = {.head_mask = head_mask_of(0),
-					.flags = PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB,
-					.order = (u8)order,
-					.zone = zone};
-
-	page_write(frame, start.word[0], start.word[1]);
+	page_write(frame, head_mask_of(0),
+		   page_state(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, order, zone, 0));
 	form_tails(frame + 1, STRUCTS_PER_FRAME - 1, order, zone);
 }
 
 void memmap_init_tail_frame(struct page *frame, unsigned order, u8 zone)
 {
-	const union page_start start = {.head_mask = head_mask_of(order),
-					.flags = PAGE_TAIL,
-					.order = (u8)order,
-					.zone = zone};
-
-	pages_write(frame, STRUCTS_PER_FRAME, &start);
+	pages_write(frame, STRUCTS_PER_FRAME, head_mask_of(order),
+		    page_state(PAGE_TAIL, order, zone, 0));
 }
 
 void memmap_form_compound(struct page *page, unsigned order)

@@ -167,8 +167,7 @@ static u64 frames_for(const struct meta *meta, enum meta_kind kind)
 	return meta->free[kind] + (kind == META_HEADS ? meta->free[META_LASTING] : 0);
 }
 
-void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn,
-			 unsigned count)
+void meta_take_many(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn, unsigned count)
 {
 	struct meta *meta = &node->meta;
 	struct meta_block *block = index == BLOCK_NONE ? NULL : block_at(node->mm, index)->meta;
@@ -191,16 +190,11 @@ void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_
 		check_frames_reused(pfn[i], 1);
 }
 
-void meta_take_many(struct node *node, enum meta_kind kind, pfn_t *pfn, unsigned count)
-{
-	meta_take_many_from(node, kind, BLOCK_NONE, pfn, count);
-}
-
 pfn_t meta_take(struct node *node, enum meta_kind kind)
 {
 	pfn_t pfn;
 
-	meta_take_many(node, kind, &pfn, 1);
+	meta_take_many(node, kind, BLOCK_NONE, &pfn, 1);
 	return pfn;
 }
 
@@ -342,31 +336,6 @@ void meta_give(struct mm *mm, pfn_t pfn, u64 tag)
 	meta_give_many(mm, &pfn, 1, tag);
 }
 
-static u64 gated_bound(const struct node *node)
-{
-	return MAX(512, node_ram(node) / 256);
-}
-
-/* The highest generation that a gated frame of the node waits for; 0 if no frame is gated. */
-static u64 last_tag(struct node *node)
-{
-	u64 tag;
-
-	spin_lock(&node->meta.lock);
-	tag = gate_last_tag(&node->meta);
-	spin_unlock(&node->meta.lock);
-	return tag;
-}
-
-void meta_flush_gated(struct node *node)
-{
-	const u64 tag = last_tag(node);
-
-	if (tag)
-		shootdown_settle(tag);
-	meta_release_done(node);
-}
-
 /* One slice in each turn at the lock, because a large batch gates many frames. */
 void meta_release_done(struct node *node)
 {
@@ -380,28 +349,38 @@ void meta_release_done(struct node *node)
 	} while (more);
 }
 
-void meta_wait_gated(struct node *node)
+/* Complete the generation of every frame that is gated now, and release what may be released. */
+static void complete_gated(struct node *node, void (*complete)(u64 tag))
 {
-	const u64 tag = last_tag(node);
+	u64 tag;
 
+	spin_lock(&node->meta.lock);
+	tag = gate_last_tag(&node->meta);
+	spin_unlock(&node->meta.lock);
 	if (tag)
-		shootdown_wait(tag);
+		complete(tag);
 	meta_release_done(node);
 }
 
-/* Too many frames are gated. Quiet CPUs may keep them for another while: nothing is short yet. */
-static void flush_above_bound(struct node *node)
+void meta_flush_gated(struct node *node)
 {
-	meta_wait_gated(node);
-	shootdown_ask_quiet();
-	meta_release_done(node);
+	complete_gated(node, shootdown_settle);
+}
+
+void meta_wait_gated(struct node *node)
+{
+	complete_gated(node, shootdown_wait);
 }
 
 void meta_end_batch(struct node *node)
 {
 	meta_release_done(node);
-	if (atomic_load_relaxed(&node->meta.gated) > gated_bound(node))
-		flush_above_bound(node);
+	if (atomic_load_relaxed(&node->meta.gated) > MAX(512, node_ram(node) / 256)) {
+		meta_wait_gated(node);
+		/* quiet CPUs may keep them for another while: nothing is short yet */
+		shootdown_ask_quiet();
+		meta_release_done(node);
+	}
 	mm_upward.meta_trim(node);
 }
 

@@ -85,15 +85,11 @@ int meta_reserve_tails(struct node *node, u64 count, enum meta_kind *kind);
 /* Take one reserved frame, contents undefined. Never fails. */
 pfn_t meta_take(struct node *node, enum meta_kind kind);
 
-/* Take `count` of them in one lock cycle. */
-void meta_take_many(struct node *node, enum meta_kind kind, pfn_t *pfn, unsigned count);
-
 /*
- * Take `count` reserved frames from metadata block `index`, as far as it is of this node and kind
- * and has free frames; the rest from any block. BLOCK_NONE: all from any block.
+ * Take `count` reserved frames in one lock cycle: from metadata block `index`, as far as it is of
+ * this node and kind and has free frames; the rest from any block. BLOCK_NONE: all from any block.
  */
-void meta_take_many_from(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn,
-			 unsigned count);
+void meta_take_many(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn, unsigned count);
 
 /*
  * Take `count` contiguous frames of kind LASTING that were not reserved before, contents undefined.

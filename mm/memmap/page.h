@@ -84,13 +84,9 @@ _Static_assert(sizeof(struct page) == 64, "a struct page is one cache line");
 /*
  * A chain of pages that one holder has: private[0] of each leads to the next, so that it takes no
  * memory of its own. NULL is the empty chain. Any context; the holder's alone.
+ *
+ * Make `page` the first of the chain.
  */
-static inline struct page *page_chain_next(const struct page *page)
-{
-	return (struct page *)(virt_t)page->private[0];
-}
-
-/* Make `page` the first of the chain. */
 static inline void page_chain_push(struct page **chain, struct page *page)
 {
 	page->private[0] = (u64)(virt_t)*chain;
@@ -103,7 +99,7 @@ static inline struct page *page_chain_pop(struct page **chain)
 	struct page *page = *chain;
 
 	if (page)
-		*chain = page_chain_next(page);
+		*chain = (struct page *)(virt_t)page->private[0];
 	return page;
 }
 
@@ -155,17 +151,8 @@ static inline struct page_kind page_kind(const struct page *page)
 	return kind_of(atomic_load_relaxed(&page->kind));
 }
 
+/* A CPU that loads the kind with acquire sees what was written before this store. */
 static inline void page_set_kind(struct page *page, u16 flags, unsigned order)
-{
-	atomic_store_relaxed(&page->kind, (u32)flags | (u32)order << 16 |
-						  (u32)atomic_load_relaxed(&page->zone) << 24);
-}
-
-/*
- * page_set_kind() with release semantics: a CPU that loads the kind with acquire sees what was
- * written before this store.
- */
-static inline void page_set_kind_release(struct page *page, u16 flags, unsigned order)
 {
 	atomic_store_release(&page->kind, (u32)flags | (u32)order << 16 |
 						  (u32)atomic_load_relaxed(&page->zone) << 24);

@@ -91,7 +91,7 @@ static pte_t *section_entry_make(struct mm *mm, struct node *node, u64 section)
 	return entry;
 }
 
-static int install(struct mm *mm, struct node *node, u64 section, pte_t value)
+int vmemmap_install(struct mm *mm, struct node *node, u64 section, pte_t value)
 {
 	pte_t *entry = section_entry_make(mm, node, section);
 
@@ -103,16 +103,6 @@ static int install(struct mm *mm, struct node *node, u64 section, pte_t value)
 	pte_store(entry, section_virt(mm, section), PT_PMD, value);
 	spin_unlock(section_lock(mm, section));
 	return 0;
-}
-
-int vmemmap_install_table(struct mm *mm, struct node *node, u64 section, pfn_t table)
-{
-	return install(mm, node, section, pte_make_table(table));
-}
-
-int vmemmap_install_leaf(struct mm *mm, struct node *node, u64 section, pfn_t frame)
-{
-	return install(mm, node, section, pte_make(frame, PT_PMD, PT_RW));
 }
 
 bool vmemmap_is_leaf(const struct mm *mm, u64 section)
@@ -177,10 +167,11 @@ static void line_set_tails(const struct mm *mm, pte_t *line, u32 index, unsigned
 		line_set(mm, line, index, i, pte_make(tail, PT_PAGE, PT_RO));
 }
 
-/* Point entries [from, 8) of a line to private frames. */
-static void line_set_private(const struct mm *mm, pte_t *line, u32 index, unsigned from,
-			     const pfn_t *frames)
+void vmemmap_set_private(struct mm *mm, u32 index, unsigned from,
+			 const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
+	pte_t *line = line_of_open_section(mm, index);
+
 	fence_store(); /* order the frames' contents before the entries that show them */
 	for (unsigned i = from; i < PTES_PER_LINE; i++)
 		line_set(mm, line, index, i, pte_make(frames[i], PT_PAGE, PT_RW));
@@ -198,11 +189,6 @@ void vmemmap_set_huge(struct mm *mm, u32 index, pfn_t head, pfn_t tail)
 void vmemmap_set_nohead(struct mm *mm, u32 index, pfn_t tail)
 {
 	line_set_tails(mm, line_of_open_section(mm, index), index, 0, tail);
-}
-
-void vmemmap_set_full(struct mm *mm, u32 index, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
-{
-	line_set_private(mm, line_of_open_section(mm, index), index, 0, frames);
 }
 
 /* The frames of a line that belong to the block: those that are mapped writable. */
@@ -245,9 +231,4 @@ void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP
 
 	line_private_frames(line, frames);
 	line_set_tails(mm, line, index, 0, tail);
-}
-
-void vmemmap_unshare_tails(struct mm *mm, u32 index, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
-{
-	line_set_private(mm, line_of_open_section(mm, index), index, 1, frames);
 }

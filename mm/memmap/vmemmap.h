@@ -43,17 +43,11 @@ pte_t *vmemmap_line(const struct mm *mm, u32 index);
 pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone, unsigned order);
 
 /*
- * Install an empty PTE table for a section that has none. `table` is a zeroed frame. Missing tables
- * of higher levels come from metadata memory. Returns 0, or -ENOMEM with nothing changed for the
- * section.
+ * Install the PMD entry of a section that has none: a zeroed table of PTEs, or a leaf over 512
+ * frames whose struct pages are all initialised. Missing tables of higher levels come from metadata
+ * memory. Returns 0, or -ENOMEM with nothing changed for the section.
  */
-int vmemmap_install_table(struct mm *mm, struct node *node, u64 section, pfn_t table);
-
-/*
- * Install a 2 MiB leaf for a mapped section. `frame` is the first of 512, whose struct pages are
- * all initialised. Returns as vmemmap_install_table() does.
- */
-int vmemmap_install_leaf(struct mm *mm, struct node *node, u64 section, pfn_t frame);
+int vmemmap_install(struct mm *mm, struct node *node, u64 section, pte_t value);
 
 /*
  * Replace a section's leaf by a table with the same 512 translations. Returns 1 if this call split
@@ -75,13 +69,17 @@ bool vmemmap_is_leaf(const struct mm *mm, u64 section);
  */
 pte_t vmemmap_clear_section(struct mm *mm, u64 section);
 
-/*
- * Fill a line. Not present -> present: no flush. Where vmemmap_set_full() replaces shared tails, as
- * the restore of a NOHEAD block does, the caller completes a round before any CPU writes a tail.
- */
+/* Fill the line of a bare block. Not present -> present: no flush. */
 void vmemmap_set_huge(struct mm *mm, u32 index, pfn_t head, pfn_t tail);
 void vmemmap_set_nohead(struct mm *mm, u32 index, pfn_t tail);
-void vmemmap_set_full(struct mm *mm, u32 index, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+
+/*
+ * Point entries [from, 8) of a line to private frames, whose contents are ready. Where they replace
+ * shared tails, the caller completes a round before any CPU writes a tail; with `from` 1 the head
+ * stays, and frames[0] is ignored.
+ */
+void vmemmap_set_private(struct mm *mm, u32 index, unsigned from,
+			 const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
 
 /*
  * Clear a line. `frames` receives the private frames that it mapped (PFN_NONE for shared or absent
@@ -99,9 +97,3 @@ void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail,
 
 /* Private to shared for blocks 1..511 of a 1 GiB page, which hold no head. Gate the frames. */
 void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
-
-/*
- * Shared to private. frames[0] is ignored, because the head stays. The contents of the frames must
- * be ready before the call. The caller completes a round before any CPU writes a tail.
- */
-void vmemmap_unshare_tails(struct mm *mm, u32 index, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);

@@ -5,7 +5,7 @@
 
 struct mm mm_kernel;
 
-u64 mm_counted(const struct mm *mm, enum mm_count which)
+u64 mm_counted(const struct mm *mm, unsigned which)
 {
 	u64 sum = 0;
 

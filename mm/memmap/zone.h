@@ -210,8 +210,12 @@ enum mm_count {
 	 * memory or boot frame as well
 	 */
 	COUNT_TABLES,
-	MM_COUNTS
+	COUNT_CHANGES, /* and the next: COUNT_CHANGE() */
+	MM_COUNTS = COUNT_CHANGES + BLOCK_STATES * BLOCK_STATES
 };
+
+/* Blocks that changed from one state to another (block_state.c). */
+#define COUNT_CHANGE(from, to) (COUNT_CHANGES + (from)*BLOCK_STATES + (to))
 
 /*
  * Extra work beside allocating and freeing. Both paths find out with one test of mm->watch
@@ -425,13 +429,6 @@ static inline struct zone *block_zone(struct mm *mm, u32 index)
 	return &mm->zone[block_look_at(mm, index).zone];
 }
 
-/* The zone of a node that is tried first; ZONE_NONE if the node has no memory. */
-static inline u8 node_first_zone(const struct node *node)
-{
-	return likely(node->zone[ZONE_NORMAL] != ZONE_NONE) ? node->zone[ZONE_NORMAL]
-							    : node->zone[ZONE_DMA32];
-}
-
 static inline struct node *zone_node(struct zone *zone)
 {
 	return &zone->mm->node[zone->node];
@@ -467,4 +464,4 @@ static inline struct node *block_meta_node(struct mm *mm, u32 index)
 }
 
 /* The sum over all CPUs of a count kept by mm_count(). */
-u64 mm_counted(const struct mm *mm, enum mm_count which);
+u64 mm_counted(const struct mm *mm, unsigned which);

@@ -41,7 +41,7 @@ void mm_page_set_movable(struct mm *mm, struct page *page, const struct page_mov
 	page->mover = mover;
 	if (kind.flags & PAGE_MOVABLE)
 		return;
-	page_set_kind_release(page, kind.flags | PAGE_MOVABLE, kind.order);
+	page_set_kind(page, kind.flags | PAGE_MOVABLE, kind.order);
 	count_movable(mm, page, order_of(kind), 1);
 }
 

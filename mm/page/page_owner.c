@@ -156,16 +156,15 @@ static void print_holder(const struct holder *holder)
 u64 page_owner_summary(struct mm *mm, u64 since, unsigned lines)
 {
 	struct holder *holder;
-	u64 frames = 0, rest;
+	u64 frames, rest;
 
 	spin_lock(&table_lock);
 	holders = 0;
 	not_listed = 0;
 	page_owner_visit(mm, count_page, &since);
-	rest = not_listed;
+	frames = not_listed;
 	for (unsigned i = 0; i < holders; i++)
 		frames += frames_of(&table[i]);
-	frames += rest;
 	rest = frames;
 	for (; lines > 0; lines--) {
 		holder = largest();

@@ -108,11 +108,11 @@ void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind k
 {
 	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
-	meta_take_many(node, kind, frames, MEMMAP_FRAMES_PER_BLOCK);
+	meta_take_many(node, kind, BLOCK_NONE, frames, MEMMAP_FRAMES_PER_BLOCK);
 	for (unsigned i = 0; i < MEMMAP_FRAMES_PER_BLOCK; i++)
 		memmap_form_free(phys_to_virt(frames[i] << PAGE_SHIFT), STRUCTS_PER_FRAME,
 				 zone->index);
-	vmemmap_set_full(zone->mm, index, frames);
+	vmemmap_set_private(zone->mm, index, 0, frames);
 	block_set_state(zone->mm, index, BLOCK_FULL);
 }
 

@@ -25,10 +25,12 @@ u64 pcp_bytes(unsigned zones, node_t nodes)
 	       zones * sizeof(struct pcp_zone) + sizeof(struct pcp_counts);
 }
 
-void pcp_init(struct pcp *pcp, unsigned zones, node_t nodes)
+void pcp_init(struct mm *mm, cpu_t cpu)
 {
+	const unsigned zones = mm->zones;
+	struct pcp *pcp = mm->pcp[cpu];
 	struct pcp_counts *counts =
-		(struct pcp_counts *)((virt_t)pcp + pcp_bytes(zones, nodes)) - 1;
+		(struct pcp_counts *)((virt_t)pcp + pcp_bytes(zones, mm->nodes)) - 1;
 	struct pcp_zone *first = (struct pcp_zone *)counts - zones;
 
 	pcp->counts = counts;
@@ -44,17 +46,13 @@ void pcp_init(struct pcp *pcp, unsigned zones, node_t nodes)
 		for (unsigned type = 0; type < MIGRATE_TYPES; type++)
 			first[z].word[type] = &first[z].none;
 	}
-}
-
-void pcp_place(struct mm *mm, cpu_t cpu)
-{
-	struct pcp *pcp = mm->pcp[cpu];
-
 	for (node_t n = 0; n <= mm->nodes; n++) {
 		const node_t node = n < mm->nodes ? n : MIN(cpu_data(cpu)->node, mm->nodes - 1);
-		const u8 zone = node_first_zone(&mm->node[node]);
+		const u8 *zone = mm->node[node].zone;
+		const u8 index =
+			zone[ZONE_NORMAL] != ZONE_NONE ? zone[ZONE_NORMAL] : zone[ZONE_DMA32];
 
-		pcp->first[n] = zone == ZONE_NONE ? NULL : pcp->zone[zone];
+		pcp->first[n] = index == ZONE_NONE ? NULL : pcp->zone[index];
 	}
 }
 
@@ -139,12 +137,12 @@ static u32 empty_slot(struct pcp_zone *mine, u32 index)
 	return PCP_SLOTS;
 }
 
-static s64 slot_frames(const struct pcp_zone *mine, u32 slot)
+static s64 frames_of(const u64 map[PCP_WORDS])
 {
 	s64 frames = 0;
 
 	for (unsigned w = 0; w < PCP_WORDS; w++)
-		frames += __builtin_popcountll(mine->map[slot][w]);
+		frames += __builtin_popcountll(map[w]);
 	return frames;
 }
 
@@ -164,7 +162,7 @@ static u32 make_room(struct zone *zone, struct pcp_zone *mine, u32 index)
 		if (empty_slot(mine, index + i) != PCP_SLOTS)
 			continue;
 		victims[count] = (index + i) % PCP_SETS * PCP_WAYS + way;
-		frames += slot_frames(mine, victims[count++]);
+		frames += frames_of(mine->map[victims[count++]]);
 	}
 	pcp_evict(zone, mine, victims, count);
 	return victims[0];
@@ -289,11 +287,9 @@ s64 pcp_high(struct zone *zone, struct pcp_zone *mine)
 static void keep_fetched(struct zone *zone, struct pcp_zone *mine, u32 index,
 			 const u64 map[PCP_WORDS], enum migratetype type)
 {
+	const s64 frames = frames_of(map);
 	u32 slot;
-	s64 frames = 0;
 
-	for (unsigned w = 0; w < PCP_WORDS; w++)
-		frames += __builtin_popcountll(map[w]);
 	if (frames == 0)
 		return; /* another CPU took them while the lock was dropped */
 	slot = pcp_find(mine, index);
@@ -457,7 +453,7 @@ static unsigned choose_victims(struct pcp_zone *mine, u32 slot, u32 victims[PCP_
 		if (count > 0 && frames >= mine->high / 8)
 			break;
 		victims[count++] = victim;
-		frames += slot_frames(mine, victim);
+		frames += frames_of(mine->map[victim]);
 	}
 	if (count == 0)
 		victims[count++] = slot;

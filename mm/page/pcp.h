@@ -167,12 +167,10 @@ extern const struct pcp_types pcp_types[]; /* in this order; ends with a NULL na
 
 /*
  * pcp_bytes(): size in bytes of one CPU's lists for so many zones and nodes. pcp_init() initialises
- * lists in that many zeroed bytes. pcp_place() tells them which zones serve which node, once that
- * is known; until then no page may be allocated.
+ * lists in that many zeroed bytes; the zones are known.
  */
 u64 pcp_bytes(unsigned zones, node_t nodes);
-void pcp_init(struct pcp *pcp, unsigned zones, node_t nodes);
-void pcp_place(struct mm *mm, cpu_t cpu);
+void pcp_init(struct mm *mm, cpu_t cpu);
 
 /*
  * Take 2^order frames (0..3) of `type` that this CPU holds or can fetch from the zone's small

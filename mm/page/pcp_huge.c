@@ -56,25 +56,18 @@ void pcp_huge_evict(struct zone *zone, struct pcp_zone *mine, u32 count)
 		mine->huge[i] = mine->huge[i + count];
 }
 
-/* Take an entry of the list, whose round may be due. BLOCK_NONE if the list is empty. */
-static u32 take_entry(struct pcp_zone *mine)
-{
-	const u32 count = mine->huge_count;
-
-	if (count == 0)
-		return BLOCK_NONE;
-	atomic_store_relaxed(&mine->huge_count, count - 1);
-	return mine->huge[count - 1];
-}
-
 u32 pcp_alloc_huge(struct zone *zone, bool admitted, bool may_wait)
 {
 	struct pcp *pcp = pcp_enter(zone->mm);
 	struct pcp_zone *mine = pcp->zone[zone->index];
-	u32 index = take_entry(mine);
+	u32 index = BLOCK_NONE;
 
-	if (index == BLOCK_NONE && admitted)
+	if (mine->huge_count > 0) { /* the round of this entry may be due */
+		index = mine->huge[mine->huge_count - 1];
+		atomic_store_relaxed(&mine->huge_count, mine->huge_count - 1);
+	} else if (admitted) {
 		index = refill(zone, mine, MIN(huge_high(zone, mine), PCP_HUGE_BATCH - 1));
+	}
 	pcp_leave(zone->mm, pcp);
 	if (index == BLOCK_NONE || likely(!pcp_huge_is_due(zone->mm, index)))
 		return index;

@@ -40,8 +40,7 @@ static u64 gib_key(const void *ctx, u64 number)
 /* Choose the best GiB after the one chosen last. */
 static bool choose(struct refuge *refuge)
 {
-	const struct zone *zone = refuge->zone;
-	const u64 best = gib_best(zone_first_gib(zone), zone_end_gib(zone), gib_key, refuge);
+	const u64 best = gib_best(refuge->zone, gib_key, refuge);
 
 	if (best == 0)
 		return false;

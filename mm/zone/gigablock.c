@@ -21,16 +21,6 @@ OPTION_BOOL(gigablock, gigablock_at_boot,
  */
 enum { HELD_SHIFT = 13 };
 
-static u64 first_gib(const struct zone *zone)
-{
-	return zone->start_pfn >> GIGA_ORDER;
-}
-
-static u64 end_gib(const struct zone *zone)
-{
-	return DIV_ROUND_UP(zone->end_pfn, order_pages(GIGA_ORDER));
-}
-
 static struct gib *gib_number(const struct mm *mm, u64 number)
 {
 	return &mm->gib[number - mm->first_gib];
@@ -119,7 +109,7 @@ static bool became_clean(struct zone *zone, u64 number)
 
 u64 gigablock_next(const struct zone *zone, u64 *before)
 {
-	const u64 first = first_gib(zone), count = end_gib(zone) - first;
+	const u64 first = zone_first_gib(zone), count = zone_end_gib(zone) - first;
 
 	/* places [count, 2 * count) are for those that are not whole */
 	for (*before = MIN(*before, 2 * count); *before > 0;) {
@@ -160,14 +150,12 @@ static bool may_have_block(const struct gib *gib)
 
 u32 gigablock_take(struct zone *zone, enum free_class class, enum block_state to)
 {
-	u64 before = ~0ULL, number;
-
-	/* free blocks of a tainted GiB are on the lists of this type, whatever lies beside them */
-	while (atomic_load_relaxed(&zone->block_lists[class][MIGRATE_UNMOVABLE]) > 0) {
+	gigablock_foreach(number, zone)
+	{
 		u32 index;
 
-		number = gigablock_next(zone, &before);
-		if (number == GIGABLOCK_NONE)
+		/* free blocks of a tainted GiB are on these lists, whatever lies beside them */
+		if (atomic_load_relaxed(&zone->block_lists[class][MIGRATE_UNMOVABLE]) == 0)
 			break;
 		if (!may_have_block(gib_number(zone->mm, number)) || became_clean(zone, number))
 			continue;
@@ -214,12 +202,7 @@ static bool claim_in(struct zone *zone, u64 number, unsigned order, enum migrate
 
 bool gigablock_claim(struct zone *zone, unsigned order, enum migratetype type)
 {
-	u64 before = ~0ULL, number;
-
-	for (number = gigablock_next(zone, &before); number != GIGABLOCK_NONE;
-	     number = gigablock_next(zone, &before))
-		if (claim_in(zone, number, order, type))
-			return true;
+	gigablock_foreach(number, zone) if (claim_in(zone, number, order, type)) return true;
 	return false;
 }
 
@@ -238,12 +221,10 @@ static u64 unopened_section(const struct zone *zone, u64 number)
 
 bool gigablock_open(struct zone *zone)
 {
-	u64 before = ~0ULL, number;
-
 	if (atomic_load_relaxed(&zone->unopened) == 0)
 		return false;
-	for (number = gigablock_next(zone, &before); number != GIGABLOCK_NONE;
-	     number = gigablock_next(zone, &before)) {
+	gigablock_foreach(number, zone)
+	{
 		const u64 section = unopened_section(zone, number);
 
 		if (section < section_end(zone->mm) &&
@@ -287,7 +268,7 @@ static u64 gib_key(const void *ctx, u64 number)
 
 bool gigablock_taint_next(struct zone *zone)
 {
-	const u64 best = gib_best(first_gib(zone), end_gib(zone), gib_key, zone);
+	const u64 best = gib_best(zone, gib_key, zone);
 
 	if (best != 0)
 		taint(zone, best & ~0U);
@@ -314,7 +295,8 @@ bool gigablock_begin(struct mm *mm)
 	}
 	mm->gigablock = true;
 	for (unsigned z = 0; z < mm->zones; z++)
-		for (u64 number = first_gib(&mm->zone[z]); number < end_gib(&mm->zone[z]); number++)
+		for (u64 number = zone_first_gib(&mm->zone[z]); number < zone_end_gib(&mm->zone[z]);
+		     number++)
 			if (!gib_number(mm, number)->whole ||
 			    memblock_list_bytes(mm->reserved, number * GIB(1),
 						(number + 1) * GIB(1), OWNER_ANY) > 0 ||

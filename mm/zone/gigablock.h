@@ -100,3 +100,8 @@ bool gigablock_taint_next(struct zone *zone);
  */
 #define GIGABLOCK_NONE (~0ULL)
 u64 gigablock_next(const struct zone *zone, u64 *before);
+
+/* `number` is each of them in turn. */
+#define gigablock_foreach(number, zone)                                                            \
+	for (u64 before = ~0ULL, number = gigablock_next(zone, &before); number != GIGABLOCK_NONE; \
+	     number = gigablock_next(zone, &before))

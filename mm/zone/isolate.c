@@ -247,7 +247,7 @@ void isolate_undo(struct zone *zone, struct isolation *token)
 	zone_lock(zone);
 	token_find(zone, token);
 	while (index < end) {
-		const bool is = block_is_isolated(block_at(zone->mm, index));
+		const bool is = block_word_is_isolated(block_look_at(zone->mm, index));
 		const int done = is ? migratetype_change(zone, index, end, BLOCK_ISOLATED, 0) : 1;
 
 		ASSERT(done > 0, "a part of the free 1 GiB page with block %u was isolated", index);

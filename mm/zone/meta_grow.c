@@ -125,17 +125,13 @@ static struct meta_block *take_spare(struct node *node)
 	struct meta *meta = &node->meta;
 	struct meta_block *spare;
 
-	spin_lock(&meta->lock);
-	/* again if other CPUs took the descriptors that this CPU has added */
-	while (!meta->spare) {
-		spin_unlock(&meta->lock);
-		if (get_spares(node) < 0)
-			return NULL;
+	do { /* again if other CPUs took the descriptors that this CPU has added */
 		spin_lock(&meta->lock);
-	}
-	spare = meta->spare;
-	meta->spare = spare->next;
-	spin_unlock(&meta->lock);
+		spare = meta->spare;
+		if (spare)
+			meta->spare = spare->next;
+		spin_unlock(&meta->lock);
+	} while (!spare && get_spares(node) == 0);
 	return spare;
 }
 
@@ -247,10 +243,8 @@ static u32 take_near_meta(struct node *node, struct zone *zone)
  */
 static bool open_for_meta(struct zone *zone)
 {
-	const u64 section_frames = (u64)SECTION_BLOCKS * BLOCK_FRAMES;
-
-	for (u64 section = DIV_ROUND_UP(zone->end_pfn, section_frames);
-	     section-- > zone->start_pfn / section_frames;) {
+	for (u64 section = DIV_ROUND_UP(zone->end_pfn, SECTION_FRAMES);
+	     section-- > zone->start_pfn / SECTION_FRAMES;) {
 		if (section_state(zone->mm, section) != SECTION_UNOPENED)
 			continue;
 		if (section_open(zone->mm, section, SECTION_ON_DEMAND) == 0)
@@ -479,7 +473,7 @@ static bool init_block(struct node *node, u32 index)
 	unsigned used = first ? 1 : 0;
 
 	if (!gib->blocks)
-		used += SECTION_RECORD_FRAMES;
+		used += GIB_RECORD_FRAMES;
 	memset(phys_to_virt(pfn << PAGE_SHIFT), 0, used * PAGE_SIZE);
 	if (first)
 		add_spares(&node->meta, pfn);

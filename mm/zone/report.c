@@ -80,17 +80,9 @@ static u32 look_at_block(struct report *report, u32 index, u64 most)
 	order = take_run(block_zone(mm, index), index, order, (enum block_state)word.state);
 	if (!order)
 		return end;
+	report->frames += order_pages(order);
 	report->run[report->count++] = (struct report_run){.index = index, .order = (u8)order};
 	return index + order_blocks(order);
-}
-
-static u64 frames_out(const struct report *report)
-{
-	u64 frames = 0;
-
-	for (u32 i = 0; i < report->count; i++)
-		frames += order_pages(report->run[i].order);
-	return frames;
 }
 
 /* Returns false if there may be more in this GiB than was taken. */
@@ -103,11 +95,9 @@ static bool look_at_gib(struct report *report, u64 gib, u64 most)
 	if (!atomic_load_acquire(&report->mm->gib[gib].blocks))
 		return true;
 	while (index < end) {
-		const u64 out = frames_out(report);
-
-		if (report->count == REPORT_RUNS || out >= most)
+		if (report->count == REPORT_RUNS || report->frames >= most)
 			return false;
-		index = look_at_block(report, index, most - out);
+		index = look_at_block(report, index, most - report->frames);
 	}
 	return true;
 }
@@ -152,6 +142,7 @@ void report_give(struct report *report, enum report_result result)
 		block_publish_free(block_zone(mm, run->index), run->index, run->order);
 	}
 	report->count = 0;
+	report->frames = 0;
 }
 
 /* ---- one CPU at a time ---- */

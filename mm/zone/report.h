@@ -31,7 +31,8 @@ struct report_run {
 /* Runs that are out, and where to look next. Belongs to one caller at a time. */
 struct report {
 	struct mm *mm;
-	u64 gib; /* of mm->gib[]: where the next look begins */
+	u64 gib;    /* of mm->gib[]: where the next look begins */
+	u64 frames; /* of all runs that are out */
 	u32 count;
 	struct report_run run[REPORT_RUNS];
 };

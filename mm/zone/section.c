@@ -62,11 +62,11 @@ u64 sections_moving(const struct mm *mm)
 	return moving;
 }
 
-u64 gib_best(u64 first, u64 end, gib_key_fn *key, const void *ctx)
+u64 gib_best(const struct zone *zone, gib_key_fn *key, const void *ctx)
 {
 	u64 best = 0;
 
-	for (u64 number = first; number < end; number++)
+	for (u64 number = zone_first_gib(zone); number < zone_end_gib(zone); number++)
 		best = MAX(best, key(ctx, number));
 	return best;
 }
@@ -92,27 +92,24 @@ static int open_records(struct mm *mm, struct node *node, u64 section)
 
 	if (atomic_load_acquire(&gib->blocks))
 		return 0;
-	pfn = meta_take_run(node, SECTION_RECORD_FRAMES);
+	pfn = meta_take_run(node, GIB_RECORD_FRAMES);
 	if (pfn == PFN_NONE)
 		return -ENOMEM;
 	blocks = phys_to_virt(pfn << PAGE_SHIFT);
 	_Static_assert(BLOCK_UNOPENED == 0, "a zeroed table says unopened");
-	memset(blocks, 0, SECTION_RECORD_FRAMES * PAGE_SIZE);
+	memset(blocks, 0, GIB_RECORD_FRAMES * PAGE_SIZE);
 	spin_lock(lock);
 	late = gib->blocks != NULL;
 	if (!late)
 		atomic_store_release(&gib->blocks, blocks);
 	spin_unlock(lock);
-	for (unsigned i = 0; late && i < SECTION_RECORD_FRAMES; i++)
+	for (unsigned i = 0; late && i < GIB_RECORD_FRAMES; i++)
 		meta_give(mm, pfn + i, 0);
 	return 0;
 }
 
 static void plan_blocks(struct opening *o)
 {
-	o->first = (u32)(o->section * SECTION_BLOCKS);
-	o->memmap = BLOCK_NONE;
-	o->node = NULL;
 	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
 		o->plan[i] = (u8)memmap_block_plan(o->mm, o->first + i, &o->zone[i]);
 		if (o->zone[i] != ZONE_NONE && !o->node)
@@ -150,39 +147,33 @@ void section_init_special(struct mm *mm, u32 index, struct page *pages, u8 block
 	}
 }
 
-/* Order of the largest aligned chunk of free frames from `i` on that belongs to one zone. */
-static unsigned free_chunk_order(const struct page *pages, unsigned i)
+/* Free [pfn, end), which lies in a block of this zone, in the largest aligned chunks. */
+static void free_frames(struct zone *zone, pfn_t pfn, pfn_t end)
 {
-	unsigned order = 0;
+	poison_new(zone->mm, pfn, end - pfn);
+	zone_lock(zone);
+	counter_sub(&zone->unopened, end - pfn);
+	while (pfn < end) {
+		const unsigned aligned = (unsigned)__builtin_ctzll(pfn | 1 << (PAGE_ORDERS - 1)),
+			       fits = 63 - (unsigned)__builtin_clzll(end - pfn);
+		const unsigned order = MIN(aligned, fits);
 
-	while (order < PAGE_ORDERS - 1 && IS_ALIGNED(i, 2u << order)) {
-		for (unsigned k = i + (1u << order); k < i + (2u << order); k++)
-			if (pages[k].flags != 0 || pages[k].zone != pages[i].zone)
-				return order;
-		order++;
+		buddy_free_pages(zone, pfn_page(zone->mm, pfn), order);
+		pfn += order_pages(order);
 	}
-	return order;
+	zone_unlock(zone);
 }
 
 static void free_special_pages(struct mm *mm, u32 index)
 {
-	struct page *pages = block_page(mm, index);
+	const pfn_t end = block_pfn(index + 1);
 
-	for (unsigned i = 0; i < BLOCK_FRAMES;) {
-		struct zone *zone = &mm->zone[pages[i].zone];
-		unsigned order;
+	for (pfn_t pfn = block_pfn(index), next; pfn < end; pfn = next) {
+		u8 zone;
 
-		if (pages[i].flags != 0) {
-			i++;
-			continue;
-		}
-		order = free_chunk_order(pages, i);
-		poison_new(mm, block_pfn(index) + i, order_pages(order));
-		zone_lock(zone);
-		buddy_free_pages(zone, &pages[i], order);
-		counter_sub(&zone->unopened, order_pages(order));
-		zone_unlock(zone);
-		i += 1u << order;
+		next = memmap_frames_alike(mm, pfn, end);
+		if (memmap_frame_kind(mm, pfn, &zone) == FRAME_FREE)
+			free_frames(&mm->zone[zone], pfn, next);
 	}
 }
 
@@ -223,7 +214,7 @@ static int give_private_pages(struct opening *o, u32 index, u8 zone)
 		frames[i] = meta_take(from, kind);
 	if (from != o->node)
 		meta_top_up(from);
-	vmemmap_set_full(o->mm, index, frames);
+	vmemmap_set_private(o->mm, index, 0, frames);
 	/* write through the vmemmap, because the frames need not be neighbours */
 	pages = block_page(o->mm, index);
 	section_init_special(o->mm, index, pages, zone);
@@ -341,7 +332,7 @@ static int open_on_demand(struct opening *o)
 		return -ENOMEM;
 	table = meta_take(o->node, META_LASTING);
 	memset(phys_to_virt(table << PAGE_SHIFT), 0, PAGE_SIZE);
-	if (vmemmap_install_table(o->mm, o->node, o->section, table) < 0) {
+	if (vmemmap_install(o->mm, o->node, o->section, pte_make_table(table)) < 0) {
 		meta_give(o->mm, table, 0);
 		return -ENOMEM;
 	}
@@ -433,7 +424,12 @@ static int plan(struct opening *o, struct mm *mm, u64 section, enum section_styl
 			? -ENOMEM
 			: unopened_or_why(slot ? atomic_load_acquire(slot) : SECTION_ABSENT);
 
-	*o = (struct opening){.mm = mm, .section = section, .style = style, .make = make};
+	*o = (struct opening){.mm = mm,
+			      .section = section,
+			      .style = style,
+			      .make = make,
+			      .first = (u32)(section * SECTION_BLOCKS),
+			      .memmap = BLOCK_NONE};
 	if (!err)
 		plan_blocks(o);
 	return err;

@@ -59,23 +59,23 @@ u32 section_memmap(const struct mm *mm, u64 section);
 /* Number of sections that are being opened or closed now, found by a look at each. Any context. */
 u64 sections_moving(const struct mm *mm);
 
-/* The GiB that lie wholly in the span of the zone: the first one, and the end of the range. */
+/* The GiB that overlap the span of the zone: the first one, and the end of the range. */
 static inline u64 zone_first_gib(const struct zone *zone)
 {
-	return DIV_ROUND_UP(zone->start_pfn, order_pages(GIGA_ORDER));
+	return zone->start_pfn >> GIGA_ORDER;
 }
 
 static inline u64 zone_end_gib(const struct zone *zone)
 {
-	return zone->end_pfn / order_pages(GIGA_ORDER);
+	return DIV_ROUND_UP(zone->end_pfn, order_pages(GIGA_ORDER));
 }
 
 /*
- * The highest key of the GiB [first, end). A key has the rank of a GiB above its number; 0: it is
- * not wanted. Returns 0 if none is. Looks at all of them.
+ * The highest key of the zone's GiB. A key has the rank of a GiB above its number; 0: it is not
+ * wanted. Returns 0 if none is. Looks at all of them.
  */
 typedef u64 gib_key_fn(const void *ctx, u64 number);
-u64 gib_best(u64 first, u64 end, gib_key_fn *key, const void *ctx);
+u64 gib_best(const struct zone *zone, gib_key_fn *key, const void *ctx);
 
 u64 section_first(const struct mm *mm);
 u64 section_end(const struct mm *mm);

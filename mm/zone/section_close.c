@@ -27,7 +27,6 @@ struct closing {
 	struct mm *mm;
 	struct zone *zone;
 	u32 first, memmap;
-	bool inside; /* the memmap block is one of the section's own */
 };
 
 /*
@@ -173,7 +172,6 @@ static int close_claimed(struct mm *mm, u64 section, u8 was)
 
 	if (was & SECTION_MAPPED)
 		c.memmap = section_memmap(mm, section);
-	c.inside = c.memmap >= c.first && c.memmap < c.first + SECTION_BLOCKS;
 	for (u32 i = c.first; i < c.first + SECTION_BLOCKS && !c.zone; i++)
 		if (block_look_at(mm, i).state != BLOCK_ABSENT)
 			c.zone = block_zone(mm, i);
@@ -186,7 +184,7 @@ static int close_claimed(struct mm *mm, u64 section, u8 was)
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	free_table(&c, pmd);
 	forget_blocks(&c);
-	if (c.memmap != BLOCK_NONE && !c.inside)
+	if (c.memmap != BLOCK_NONE && c.memmap / SECTION_BLOCKS != section)
 		meta_leave_block(block_zone(mm, c.memmap), c.memmap); /* it becomes free there */
 	lower_open_cursor(c.zone, section);
 	mm_count(mm, COUNT_SECTIONS_CLOSED, 1);
@@ -286,13 +284,9 @@ static u64 close_all(struct mm *mm, int keep)
 
 u64 sections_close_all(struct mm *mm)
 {
-	u64 closed;
-
 	mm_upward.drain_all(mm);
 	bare_all_free(mm);
-	closed = close_all(mm, KEEP_NONE);
-	meta_end_batch_all(mm);
-	return closed;
+	return close_all(mm, KEEP_NONE);
 }
 
 void sections_give_back(struct mm *mm, enum section_style wanted)

@@ -129,12 +129,11 @@ bool section_choose_memmap(struct opening *o)
 	home = section_home(zone, o->section);
 	while (o->plan[own - o->first] != PLAN_FREE)
 		own++;
-	o->memmap = BLOCK_NONE;
 	if (home != BLOCK_NONE && lies_inside(o, home))
 		own = home;
-	else if (home != BLOCK_NONE &&
-		 block_take_in(zone, home, 1, TAKE_BARE | TAKE_MAPPED, BLOCK_META) == home)
-		o->memmap = home;
+	o->memmap = home == BLOCK_NONE || own == home
+			    ? BLOCK_NONE
+			    : block_take_in(zone, home, 1, TAKE_BARE | TAKE_MAPPED, BLOCK_META);
 	if (o->memmap == BLOCK_NONE && own != home)
 		o->memmap = block_take_one(zone, FREE_BARE, BLOCK_META);
 	if (o->memmap == BLOCK_NONE && own != home)
@@ -188,7 +187,8 @@ int section_open_mapped(struct opening *o)
 		forget_memmap(o);
 		return -ENOMEM;
 	}
-	if (vmemmap_install_leaf(o->mm, o->node, o->section, block_pfn(o->memmap)) < 0) {
+	if (vmemmap_install(o->mm, o->node, o->section,
+			    pte_make(block_pfn(o->memmap), PT_PMD, PT_RW)) < 0) {
 		ASSERT(meta_remove_block(node, o->memmap, BLOCK_FRAMES) == 0,
 		       "new metadata block %u is in use", o->memmap);
 		forget_memmap(o);

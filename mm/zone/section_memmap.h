@@ -23,9 +23,6 @@ struct opening {
 	u32 memmap; /* mapped: the block that holds the struct pages; else BLOCK_NONE */
 };
 
-/* Frames, all contiguous, of the block records of a GiB. */
-enum { SECTION_RECORD_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE };
-
 /* Set the records of `count` > 0 neighbours, all UNOPENED until now, as opening leaves them. */
 void section_publish_records(struct opening *o, u32 first, u32 count, enum block_state state);
 

@@ -26,7 +26,7 @@ static bool open_gib(struct mm *mm, u64 first, enum section_style style)
 	return false;
 }
 
-/* True if none of the GiB's memory was ever used. */
+/* True if the GiB can be a page, and none of its memory was ever used. */
 static bool gib_is_unopened(const struct mm *mm, u64 gib)
 {
 	unsigned unopened = 0;
@@ -34,7 +34,7 @@ static bool gib_is_unopened(const struct mm *mm, u64 gib)
 	while (unopened < GIB_SECTIONS &&
 	       section_state(mm, gib * GIB_SECTIONS + unopened) == SECTION_UNOPENED)
 		unopened++;
-	return unopened == GIB_SECTIONS;
+	return unopened == GIB_SECTIONS && mm->gib[gib - mm->first_gib].whole;
 }
 
 static u64 first_unopened_gib(const struct zone *zone)

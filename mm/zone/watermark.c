@@ -9,8 +9,6 @@ enum {
 	LOWMEM_SHARE = 256,
 	RESERVE_SHARE = 64, /* divisor: no default is more than this share of its zone */
 	READY_MAX = BLOCK_FRAMES / 2,
-	/* frames for the block records of a GiB */
-	RECORD_FRAMES = GIB_BLOCKS * sizeof(struct block) / PAGE_SIZE,
 };
 
 static u64 reserve_bytes = ~0ULL;
@@ -78,7 +76,7 @@ static u64 struct_page_cost(u64 frames, unsigned order)
 static u64 opening_cost(const struct mm *mm, u64 frames, unsigned order)
 {
 	const u64 sections = DIV_ROUND_UP(frames, SECTION_BLOCKS * BLOCK_FRAMES);
-	const u64 records = DIV_ROUND_UP(frames, GIB_BLOCKS * BLOCK_FRAMES) * RECORD_FRAMES;
+	const u64 records = DIV_ROUND_UP(frames, GIB_BLOCKS * BLOCK_FRAMES) * GIB_RECORD_FRAMES;
 
 	if (mm->style == SECTION_MAPPED)
 		return records + sections * BLOCK_FRAMES;

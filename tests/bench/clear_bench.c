@@ -327,7 +327,7 @@ static void print_choice(const struct series *s)
 
 	print_rate("       default ", rate(s, chosen));
 	if (best) {
-		clear_extent_name(best->how.extent, extent, sizeof(extent));
+		extent_name(best->how.extent, extent, sizeof(extent));
 		print(" (%llu.%llu%% behind %s, %s, %s)", behind / 10, behind % 10, best->insn,
 		      best->mode, extent);
 	} else {
@@ -361,9 +361,8 @@ static void record(const struct series *s)
 		const struct way *way = &s->way[i];
 
 		count_events(s, way, pmu, sizeof(pmu));
-		clear_extent_name(way->how.mode->by_page && !way->plain ? PAGE_SIZE
-									: way->how.extent,
-				  extent, sizeof(extent));
+		extent_name(way->how.mode->by_page && !way->plain ? PAGE_SIZE : way->how.extent,
+			    extent, sizeof(extent));
 		print("BENCH clear mode=%s insn=%s size=%s extent=%s hint=0 bytes=%llu ns=%llu "
 		      "median_ns=%llu turns=%llu pmu=%s"
 		      " threads=%u\n",
@@ -423,7 +422,7 @@ static void record_extent(const struct series *s, const struct way *way)
 {
 	char extent[16];
 
-	clear_extent_name(way->how.extent, extent, sizeof(extent));
+	extent_name(way->how.extent, extent, sizeof(extent));
 	print("BENCH clear_extent insn=%s size=%s extent=%s bytes=%llu ns=%llu median_ns=%llu "
 	      "turns=%llu\n",
 	      way->insn, s->size, extent, bytes_of(s), way->ns, turns_median(&way->turns),
@@ -442,7 +441,7 @@ static void run_extents(struct series *s, const struct clear_insn *insn, const u
 		return;
 	print("  %-4s %-8s by extent", s->size, insn->name);
 	for (unsigned i = 0; i < s->ways; i++) {
-		clear_extent_name(s->way[i].how.extent, name, sizeof(name));
+		extent_name(s->way[i].how.extent, name, sizeof(name));
 		print("  %s", name);
 		print_rate("", rate(s, &s->way[i]));
 	}

@@ -371,7 +371,7 @@ static void record(const struct leg *leg)
 {
 	char extent[16];
 
-	clear_extent_name(leg->extent, extent, sizeof(extent));
+	extent_name(leg->extent, extent, sizeof(extent));
 	print("BENCH fault mode=%s insn=%s size=%s extent=%s cpus=%u clock=%s pages=%llu run=%u "
 	      "turn=%u faults=%llu ns=%llu clear_ns=%llu"
 	      " besides_ns=%llu unmap_ns=%llu unmap_rounds=%llu pmu=%s\n",

@@ -33,6 +33,7 @@
 
 #include "kernel/console/input.h"
 #include "kernel/run/bench.h"
+#include "mm/hvo/hvo_make.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/page/pcp.h"
@@ -268,7 +269,7 @@ static const struct mode_result *fastest(const struct mode_result *runs, unsigne
 static const struct mode_result *runs_off(void)
 {
 	for (unsigned i = 0; hvo_modes[i].name; i++)
-		if (!hvo_modes[i].optimise && fastest(results[i], GROW))
+		if (hvo_modes[i].make == hvo_form && fastest(results[i], GROW))
 			return results[i];
 	return NULL;
 }

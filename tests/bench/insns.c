@@ -1,7 +1,9 @@
 /* Order of the clearing instructions; see insns.h. */
 #include "tests/bench/insns.h"
 
+#include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
+#include "mm/clear/clear.h"
 
 static const struct clear_insn *insn_named(const char *name)
 {
@@ -29,4 +31,14 @@ const struct clear_insn *insn_in_turn(unsigned n)
 		if (insn != first && clear_insn_supported(insn) && --n == 0)
 			return insn;
 	return NULL;
+}
+
+void extent_name(u64 extent, char *buf, size_t size)
+{
+	const unsigned unit = extent < MIB(1) ? 0 : extent < GIB(1) ? 1 : 2;
+
+	if (extent == CLEAR_WHOLE)
+		format(buf, size, "whole");
+	else
+		format(buf, size, "%llu%c", extent >> 10 * (unit + 1), "KMG"[unit]);
 }

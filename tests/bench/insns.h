@@ -10,3 +10,6 @@ enum { INSNS_MAX = 8 };
  * stosq where it is not fast), then come the others in their table's order. NULL past the last.
  */
 const struct clear_insn *insn_in_turn(unsigned n);
+
+/* The text of an extent in the form of clear.extent=: "64K", "32M", "1G", "whole". */
+void extent_name(u64 extent, char *buf, size_t size);

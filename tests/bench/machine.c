@@ -17,6 +17,7 @@
 #include "mm/mm.h"
 #include "mm/zone/memmap_open.h"
 #include "mm/zone/watermark.h"
+#include "tests/bench/insns.h"
 
 enum { ZONES_SHOWN = 8 };
 
@@ -44,7 +45,7 @@ static void print_clear(void)
 	const struct clear_how how = clear_how_selected();
 	char extent[16];
 
-	clear_extent_name(how.extent, extent, sizeof(extent));
+	extent_name(how.extent, extent, sizeof(extent));
 	print("  clear    %s: %s below 256 KiB, %s up to 32 MiB, %s beyond", how.mode->name,
 	      how.insn[CLEAR_SMALL]->name, how.insn[CLEAR_LARGE]->name,
 	      how.insn[CLEAR_GIANT]->name);

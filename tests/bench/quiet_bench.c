@@ -24,6 +24,7 @@
 #include "kernel/core/verdict.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/bench.h"
+#include "mm/hvo/hvo_make.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
 #include "tests/kernel/modes.h"
@@ -204,7 +205,8 @@ static bool run_turn(const struct hvo_mode *mode, unsigned source, bool quiet)
 /* A round for each page is too slow to be measured from every state. */
 static bool mode_applies(const struct hvo_mode *mode, unsigned source)
 {
-	return !mode->born && mode->optimise && (!mode->page_rounds || source == SOURCE_FRESH);
+	return !mode->born && (mode->make != hvo_form) &&
+	       (!mode->page_rounds || source == SOURCE_FRESH);
 }
 
 static bool bench_quiet(void)

@@ -356,7 +356,8 @@ u64 arena_showable(const struct arena *a)
 
 u64 arena_changes_by_others(const struct arena *a, enum block_state from, enum block_state to)
 {
-	return block_changes(&a->mm, from, to) - a->mm.pcp[cpu_id()]->counts->change[from][to];
+	return mm_counted(&a->mm, COUNT_CHANGE(from, to)) -
+	       a->mm.pcp[cpu_id()]->counts->count[COUNT_CHANGE(from, to)];
 }
 
 u64 arena_bytes_for(u64 phantom)

@@ -147,7 +147,7 @@ static unsigned make_shared(u32 *order, bool may_help)
 	while (section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND) == 0)
 		; /* otherwise many CPUs open sections, and the order is left to chance */
 	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, pages), pages);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), pages);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), pages);
 	EXPECT_EQ(list_pages(a, order), pages);
 	EXPECT(arena_accounted(a));
 	helped = mm_counted(&a->mm, COUNT_STRETCHES_HELPED);

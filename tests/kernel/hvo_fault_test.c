@@ -11,6 +11,7 @@
  * large.
  */
 #include "mm/debug/account.h"
+#include "mm/hvo/hvo_make.h"
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/zone/section.h"
@@ -287,9 +288,9 @@ TEST(mm_fault, growing_in_every_mode)
 					     .prepare = mode->mapped ? nothing : open_all_mapped,
 					     .run = grow,
 					     .undo = shrink_all,
-					     .least = !mode->optimise ? 1
-						      : mode->mapped  ? 5
-								      : 2};
+					     .least = (mode->make == hvo_form) ? 1
+						      : mode->mapped           ? 5
+									       : 2};
 
 		sweep(mode, &op);
 	}
@@ -309,9 +310,9 @@ TEST(mm_fault, shrinking_in_every_mode)
 								     : open_all_mapped_and_grow,
 					     .run = shrink,
 					     .undo = check_after,
-					     .least = !mode->optimise ? 0
-						      : mode->mapped  ? (u32)pages_for(mode)
-								      : MAPPED_PAGES};
+					     .least = (mode->make == hvo_form) ? 0
+						      : mode->mapped ? (u32)pages_for(mode)
+								     : MAPPED_PAGES};
 
 		sweep(mode, &op);
 	}
@@ -410,7 +411,7 @@ static void sweep_machine(struct operation op)
 		return;
 	for (const struct hvo_mode *mode = hvo_modes; mode->name && !test_failed(); mode++) {
 		/* what never went away is not reserved, but growing may open a section */
-		op.least = mode->optimise ? least : op.run == make_giga;
+		op.least = (mode->make != hvo_form) ? least : op.run == make_giga;
 		if (!too_long(mode, &op))
 			sweep(mode, &op);
 	}

@@ -6,6 +6,7 @@
  *   NOHEAD    [the same tail x8]  x511
  */
 #include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_make.h"
 
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
@@ -86,7 +87,7 @@ TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	EXPECT_EQ(a->giga.pages, 0);
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
 	EXPECT_EQ(pool_frames_saved(&a->pool), 2 * SAVED_512);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 2 + 2 * GIB_BLOCKS);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), 2 + 2 * GIB_BLOCKS);
 	expect_small_pages_right(&a->pool);
 	arena_expect_sound(a);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
@@ -188,7 +189,7 @@ static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s
 	EXPECT_EQ(pool_frames_saved(&pool_1g), saved);
 	index = first_free(&pool_1g);
 	EXPECT(huge_tails_right(&mm_kernel, index, GIGA_ORDER, STEP));
-	if (mode->optimise)
+	if (mode->make != hvo_form)
 		expect_giga(&mm_kernel, index);
 	EXPECT(machine_accounted());
 	before = rounds_so_far();

@@ -105,7 +105,7 @@ static void expect_out_of_use(struct arena *a, node_t node, pfn_t pfn, u64 bad)
 	EXPECT_EQ(still_pending(a), 0);
 	EXPECT_EQ(arena_usage(a).bad, bad);
 	EXPECT(mm_page_peek(&a->mm, pfn, &copy) && copy.flags & PAGE_BAD);
-	EXPECT(!block_is_isolated(block_of(&a->mm, pfn)));
+	EXPECT(!block_word_is_isolated(block_look(block_of(&a->mm, pfn))));
 	EXPECT(arena_accounted(a));
 	expect_never_given_out(a, node, pfn);
 	EXPECT_EQ(mm_mark_bad(&a->mm, pfn), 0); /* the frame is marked already */
@@ -356,7 +356,7 @@ TEST_ARENA(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody, arena_b
 	meta_unreserve(node, META_TAILS, 2 * BLOCK_FRAMES);
 	meta_end_batch(node);
 	REQUIRE(block_look_at(&a->mm, index).state != BLOCK_META);
-	EXPECT(block_is_isolated(block_at(&a->mm, index)));
+	EXPECT(block_word_is_isolated(block_look(block_at(&a->mm, index))));
 	EXPECT(arena_accounted(a));
 	expect_never_given_out(a, 0, block_pfn(index) + 7);
 	expect_out_of_use(a, 0, block_pfn(index) + 7, 1);
@@ -386,7 +386,7 @@ TEST(mm_bad, each_of_two_pending_frames_keeps_its_isolation)
 		EXPECT(arena_accounted(a));
 		mm_page_free(&a->mm, first);
 		EXPECT_EQ(still_pending(a), 1);
-		EXPECT(block_is_isolated(block_of(&a->mm, two)));
+		EXPECT(block_word_is_isolated(block_look(block_of(&a->mm, two))));
 		EXPECT(arena_accounted(a));
 		mm_page_free(&a->mm, second);
 		expect_out_of_use(a, 1, one, 2);
@@ -412,7 +412,7 @@ TEST_ARENA(mm_bad, a_frame_whose_section_closes_is_not_isolated,
 	index = block_take_one(zone, FREE_BARE, BLOCK_UNOPENED);
 	REQUIRE(index != BLOCK_NONE);
 	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(index) + 9), -EBUSY);
-	EXPECT(!block_is_isolated(block_at(&a->mm, index)));
+	EXPECT(!block_word_is_isolated(block_look(block_at(&a->mm, index))));
 	block_publish_free(zone, index, BLOCK_ORDER);
 	expect_out_of_use(a, 1, block_pfn(index) + 9, 1);
 }

@@ -43,7 +43,7 @@ static bool nothing_isolated(struct arena *a)
 		if (a->mm.zone[z].free_type[MIGRATE_ISOLATE])
 			return false;
 	for (u32 i = arena_block(a); i < arena_block(a) + (a->options.bytes >> BLOCK_SHIFT); i++)
-		if (block_is_isolated(block_at(&a->mm, i)))
+		if (block_word_is_isolated(block_look(block_at(&a->mm, i))))
 			return false;
 	return true;
 }

@@ -193,7 +193,7 @@ static bool take_frames(struct arena *a, pfn_t *frame, unsigned count)
 {
 	if (meta_reserve(&a->mm.node[0], META_TAILS, count) < 0)
 		return false;
-	meta_take_many(&a->mm.node[0], META_TAILS, frame, count);
+	meta_take_many(&a->mm.node[0], META_TAILS, BLOCK_NONE, frame, count);
 	return frame[0] >> BLOCK_ORDER == frame[count - 1] >> BLOCK_ORDER;
 }
 
@@ -299,7 +299,7 @@ static void recycle(void *arg)
 			atomic_fetch_add(&r->refused, 1);
 			continue;
 		}
-		meta_take_many(node, META_TAILS, frame, RECYCLED);
+		meta_take_many(node, META_TAILS, BLOCK_NONE, frame, RECYCLED);
 		meta_give_many(&r->a->mm, frame, RECYCLED, shootdown_tag());
 		atomic_fetch_add(&r->turns, 1);
 	}

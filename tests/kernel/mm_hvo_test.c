@@ -5,6 +5,7 @@
  * belongs to the case.
  */
 #include "mm/hvo/hvo.h"
+#include "mm/hvo/hvo_make.h"
 
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
@@ -157,11 +158,11 @@ static void expect_as_mode_has_it(struct mm *mm, const struct hvo_mode *mode, st
 	const u32 index = block_of_page(page);
 	const struct block_word word = block_look_at(mm, index);
 
-	EXPECT_EQ(word.state, mode->optimise ? BLOCK_HUGE : BLOCK_FULL);
+	EXPECT_EQ(word.state, (mode->make != hvo_form) ? BLOCK_HUGE : BLOCK_FULL);
 	EXPECT_EQ(word.order, order);
 	EXPECT_EQ(!!(word.flags & BLOCK_MAPPED), mode->mapped);
-	expect_struct_pages(page, order, mode->optimise, word.zone);
-	if (mode->optimise)
+	expect_struct_pages(page, order, (mode->make != hvo_form), word.zone);
+	if (mode->make != hvo_form)
 		EXPECT(huge_line_right(mm, index, order));
 }
 
@@ -177,7 +178,7 @@ static bool cpus_keep_pages(const struct zone *zone)
 static void one_page_each_turn(struct arena *a, const struct hvo_mode *mode)
 {
 	for (u64 turn = 0; turn < 2 && !test_failed(); turn++) {
-		const u64 splits = mode->mapped && mode->optimise && turn == 0;
+		const u64 splits = mode->mapped && (mode->make != hvo_form) && turn == 0;
 		u64 before = rounds_so_far();
 		struct page *page = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0);
 		u32 index;
@@ -185,14 +186,15 @@ static void one_page_each_turn(struct arena *a, const struct hvo_mode *mode)
 		REQUIRE(page);
 		index = block_of_page(page);
 		EXPECT_EQ(rounds_so_far() - before,
-			  mode->mapped && mode->optimise ? 1 + splits : 0);
-		EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS), mode->mapped && mode->optimise);
+			  mode->mapped && (mode->make != hvo_form) ? 1 + splits : 0);
+		EXPECT_EQ(mm_counted(&a->mm, COUNT_PMD_SPLITS),
+			  mode->mapped && (mode->make != hvo_form));
 		expect_as_mode_has_it(&a->mm, mode, page, BLOCK_ORDER);
 		EXPECT_EQ(arena_usage(a).in_use, BLOCK_FRAMES);
 		EXPECT(arena_accounted(a));
 		before = rounds_so_far();
 		mm_page_free(&a->mm, page);
-		EXPECT_EQ(rounds_so_far() - before, mode->mapped && mode->optimise);
+		EXPECT_EQ(rounds_so_far() - before, mode->mapped && (mode->make != hvo_form));
 		EXPECT_EQ(block_look_at(&a->mm, index).state,
 			  mode->mapped ? BLOCK_FULL : BLOCK_HUGE);
 		EXPECT_EQ(arena_usage(a).in_use, 0);

@@ -159,7 +159,7 @@ static void publish_when_isolated(void *arg)
 	struct publisher *p = arg;
 	const struct block *block = block_at(&p->a->mm, p->list.head);
 
-	while (!block_is_isolated(block) && !atomic_load_acquire(&p->stop))
+	while (!block_word_is_isolated(block_look(block)) && !atomic_load_acquire(&p->stop))
 		cpu_relax();
 	block_list_publish_free(&p->a->mm, &p->list);
 }

@@ -67,7 +67,7 @@ TEST_ARENA(mm_meta, a_block_that_heads_have_reserved_stays, arena_borrow(MIB(16)
 	meta_end_batch(node);
 	EXPECT(node->meta.free[META_HEADS] + node->meta.free[META_LASTING] >= HEADS);
 	if (!test_failed()) {
-		meta_take_many(node, META_HEADS, pfn, HEADS);
+		meta_take_many(node, META_HEADS, BLOCK_NONE, pfn, HEADS);
 		meta_give_many(&a->mm, pfn, HEADS, 0);
 	}
 }

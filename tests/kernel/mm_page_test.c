@@ -78,7 +78,7 @@ static void expect_frames_taken(struct arena *a, phys_t from, u64 bytes, unsigne
 	u64 seen = 0;
 
 	chain_take_all(&chain, &a->mm, 0, 0, 0);
-	for (page = chain; page; page = page_chain_next(page)) {
+	for (page = chain; page; page = (struct page *)(virt_t)page->private[0]) {
 		const phys_t phys = page_to_pfn(page) << PAGE_SHIFT;
 
 		seen += phys >= from && phys < from + bytes;

@@ -55,7 +55,7 @@ static void optimise_unsplit(void *arg)
 
 static u64 made_huge(const struct arena *a)
 {
-	return block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE);
+	return mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE));
 }
 
 /* This CPU makes the round of its split, and the other CPU goes on. */

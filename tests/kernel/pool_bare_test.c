@@ -54,7 +54,7 @@ TEST_ARENA(mm_bare, a_bare_page_is_a_page_without_struct_pages, bare_arena(2, 70
 
 	pool_expect_counts(&a->pool, pages, 0, 0);
 	EXPECT_EQ(arena_usage(a).pool_free, pages * BLOCK_FRAMES);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), 0);
 	EXPECT(pool_frames_saved(&a->pool) > (s64)(pages * (MEMMAP_FRAMES_PER_BLOCK - 1)));
 	arena_expect_sound(a);
 	index = a->pool.node[1].free.head;
@@ -79,7 +79,7 @@ TEST_ARENA(mm_bare, a_page_is_made_when_it_is_taken_and_pages_given_back_come_fi
 		EXPECT_EQ(second, page);
 		pool_page_give(&a->pool, second);
 	}
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 1);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), 1);
 }
 
 TEST_ARENA(mm_bare, shrinking_makes_nothing_and_the_memory_is_free, bare_arena(2, 600))
@@ -89,7 +89,7 @@ TEST_ARENA(mm_bare, shrinking_makes_nothing_and_the_memory_is_free, bare_arena(2
 
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 511), 511);
 	EXPECT_EQ(zone->free_class[FREE_BARE], free + 511 * BLOCK_FRAMES);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), 0);
 	arena_expect_sound(a);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 100000), 89);
 	EXPECT_EQ(a->pool.pages, 0);
@@ -150,7 +150,7 @@ TEST_ARENA(mm_bare, surplus_that_is_bare_goes_with_its_promise, bare_arena(2, 60
 	EXPECT_EQ(bare_pages(&a->pool, 1), pages);
 	pool_unreserve(&a->pool, pages);
 	pool_expect_counts(&a->pool, 7, 0, 0);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_BARE, BLOCK_HUGE), 0);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), 0);
 }
 
 /* ---- pages of 1 GiB ---- */

@@ -154,7 +154,7 @@ static void isolate_one_range(struct isolators *s, u32 role)
 	atomic_fetch_add(&s->isolated, 1);
 	for (unsigned pause = 0; pause < 100; pause++) {
 		for (u32 i = first; i < first + ISOLATED; i++)
-			if (!block_is_isolated(block_at(&s->a->mm, i)))
+			if (!block_word_is_isolated(block_look(block_at(&s->a->mm, i))))
 				atomic_fetch_add(&s->lost, 1);
 		cpu_relax();
 	}

@@ -412,9 +412,9 @@ TEST_ARENA(mm_hvo, preinit_takes_again_what_was_born_at_boot,
 
 	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), PAGES), PAGES);
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
-	recycled = block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE);
+	recycled = mm_counted(&a->mm, COUNT_CHANGE(BLOCK_FULL, BLOCK_HUGE));
 	EXPECT_EQ(pool_grow(&a->pool, hvo_mode_find("preinit"), PAGES), PAGES);
-	EXPECT_EQ(block_changes(&a->mm, BLOCK_FULL, BLOCK_HUGE), recycled);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_FULL, BLOCK_HUGE)), recycled);
 }
 
 /* 1 GiB pages that were born at boot and given back serve requests for smaller ones. */
