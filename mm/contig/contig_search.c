@@ -35,29 +35,41 @@ static u32 unopened_frames(const struct mm *mm, u64 gib, unsigned *mapped)
 	return frames;
 }
 
+/* Racy by design; isolation finds out exactly. */
+const char *contig_judge(const struct contig_scan *scan, u64 number)
+{
+	const struct mm *mm = scan->zone->mm;
+	const struct gib *gib = &mm->gib[number - mm->first_gib];
+	unsigned mapped;
+	u32 unopened;
+
+	if (!gib->whole)
+		return "h: holes, or memory of several nodes";
+	unopened = unopened_frames(mm, number, &mapped);
+	if (mapped != 0 && mapped + unopened / (SECTION_BLOCKS * BLOCK_FRAMES) != GIB_SECTIONS)
+		return "s: struct pages in two styles";
+	if (scan->mapped ? mapped == 0 : mapped != 0 && unopened != 0)
+		return "s: struct pages not in the style that hvo= and contig= need";
+	return atomic_load_relaxed(&gib->free) + atomic_load_relaxed(&gib->movable) + unopened ==
+			       order_pages(GIGA_ORDER)
+		       ? NULL
+		       : "t: memory that is changing hands";
+}
+
 /*
  * The key is higher the fewer frames have to move, and among equals for the lower GiB. 0 for a GiB
- * that was tried already, or that has something which can be neither moved nor drained. Racy by
- * design; isolation finds out exactly.
+ * that was tried already, or that has something which can be neither moved nor drained.
  */
 static u64 gib_key(const void *ctx, u64 number)
 {
 	const struct contig_scan *scan = ctx;
 	const struct mm *mm = scan->zone->mm;
-	const struct gib *gib = &mm->gib[number - mm->first_gib];
-	const u64 movable = atomic_load_relaxed(&gib->movable), key = ~(movable << 32 | number);
-	unsigned mapped;
-	u32 unopened;
+	const u64 movable = atomic_load_relaxed(&mm->gib[number - mm->first_gib].movable),
+		  key = ~(movable << 32 | number);
 
-	if (!gib->whole || (scan->after && key >= scan->after))
+	if (scan->after && key >= scan->after)
 		return 0;
-	unopened = unopened_frames(mm, number, &mapped);
-	if (mapped != 0 && mapped + unopened / (SECTION_BLOCKS * BLOCK_FRAMES) != GIB_SECTIONS)
-		return 0; /* two styles in one page */
-	if (scan->mapped ? mapped == 0 : mapped != 0 && unopened != 0)
-		return 0;
-	return atomic_load_relaxed(&gib->free) + movable + unopened == order_pages(GIGA_ORDER) ? key
-											       : 0;
+	return contig_judge(scan, number) ? 0 : key;
 }
 
 /* The cheapest GiB after the one tried last. `after` is the key of that one. */
@@ -182,6 +194,7 @@ static int take_candidate(struct contig_scan *scan, const struct hvo_mode *mode,
 
 	if (err || has_cma(mm, first))
 		return -EBUSY;
+	atomic_store_relaxed(&gib_of(mm, first)->refused, 0);
 	err = contig_take(scan->zone, first, GIB_BLOCKS, &how, &pieces, scan->stats);
 	if (err)
 		return err;
@@ -224,11 +237,7 @@ static void add_stats(const struct contig_stats *stats)
 	atomic_add_relaxed(&contig_totals.moved.failed, stats->moved.failed);
 }
 
-/*
- * The pages of a GiB must find room in memory that is free elsewhere. Together with the free frames
- * of the GiB itself that is 1 GiB, whichever GiB it is.
- */
-static bool a_gigabyte_is_free(const struct mm *mm)
+bool contig_gigabyte_is_free(const struct mm *mm)
 {
 	u64 frames = 0;
 
@@ -261,7 +270,7 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
 		atomic_fetch_add(&zone->mm->transit_kept, kept);
 		err = take_candidate(&scan, mode, first, list);
 		atomic_fetch_sub(&zone->mm->transit_kept, kept);
-		if (err == -ENOMEM && !a_gigabyte_is_free(zone->mm))
+		if (err == -ENOMEM && !contig_gigabyte_is_free(zone->mm))
 			break;
 		taken += !err;
 		failed = err ? failed + 1 : 0;

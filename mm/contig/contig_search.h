@@ -14,3 +14,15 @@ const struct contig_search *contig_search_selected(void);
  */
 u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
 		     struct block_list *list);
+
+/*
+ * What the search for 1 GiB pages says of a GiB by its counts now, in the form of contig_why.h, or
+ * NULL: it tries to empty the GiB.
+ */
+const char *contig_judge(const struct contig_scan *scan, u64 number);
+
+/*
+ * The pages of a GiB must find room in memory that is free elsewhere. Together with the free frames
+ * of the GiB itself that is 1 GiB, whichever GiB it is.
+ */
+bool contig_gigabyte_is_free(const struct mm *mm);

@@ -79,11 +79,10 @@ static bool empty(struct zone *zone, u32 index)
 }
 
 /*
- * Is each page of `count` frames of a full block free in the buddy, or in use with a mover? With
- * `held`, a page that a CPU's list holds, or is about to hold, will do as well. Without this look
- * most attempts would fail half way. Zone lock held, so the block stays full.
+ * Is each page of `count` frames of a full block free in the buddy, or in use with a mover? Without
+ * this look most attempts would fail half way. Zone lock held, so the block stays full.
  */
-static bool frames_would_move(const struct page *pages, u64 count, bool held)
+static bool frames_would_move(const struct page *pages, u64 count)
 {
 	u64 step;
 
@@ -95,21 +94,19 @@ static bool frames_would_move(const struct page *pages, u64 count, bool held)
 		step = kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
 		if (kind.flags & PAGE_BUDDY)
 			continue;
-		if (used ? !(kind.flags & PAGE_MOVABLE) || step > count : !held)
+		if (!used || !page_flags_can_move(kind.flags) || step > count)
 			return false;
 	}
 	return true;
 }
 
-/* Is this a block to try? The answer may be stale at once, and isolation finds out exactly. */
+/* Is this a block to try? The answer may be stale at once. */
 static bool would_move(struct zone *zone, u32 index)
 {
 	bool would;
 
 	zone_lock(zone);
-	would = is_candidate(zone, index) &&
-		(block_look_at(zone->mm, index).state != BLOCK_FULL ||
-		 frames_would_move(block_page(zone->mm, index), BLOCK_FRAMES, true));
+	would = is_candidate(zone, index) && isolate_obstacle(zone, index) == PFN_NONE;
 	zone_unlock(zone);
 	return would;
 }
@@ -122,7 +119,7 @@ static struct page *find_chunk(const struct zone *zone, u32 index, unsigned orde
 	struct page *pages = block_page(zone->mm, index);
 
 	for (u64 i = 0; i < BLOCK_FRAMES; i += order_pages(order))
-		if (frames_would_move(&pages[i], order_pages(order), false))
+		if (frames_would_move(&pages[i], order_pages(order)))
 			return &pages[i];
 	return NULL;
 }

@@ -105,6 +105,8 @@ static int cmd_contig(const struct words *words)
 		print("  found no range of 2^%llu frames: too many pages cannot be moved, or too "
 		      "little memory\n",
 		      order);
+		if (order == GIGA_ORDER)
+			search_explain((node_t)node);
 		return -ENOMEM;
 	}
 	pfn = page_to_pfn(page);

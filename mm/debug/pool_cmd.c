@@ -102,6 +102,8 @@ static int change(struct pool *pool, enum pool_verb verb, node_t node, u64 count
 		return -EINTR;
 	if (done < count)
 		explain_short(pool, verb, count - done);
+	if (done < count && verb == VERB_GROW && pool->order == GIGA_ORDER)
+		search_explain(node);
 	return done == count ? 0 : verb == VERB_GROW ? -ENOMEM : -EBUSY;
 }
 

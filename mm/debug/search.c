@@ -1,11 +1,25 @@
-/* The report of a search: see search.h. */
+/*
+ * The report of a search, see search.h, and the commands about 1 GiB pages that cannot be had: mem
+ * map shows each GiB in one character, and mem why names the frame that keeps a GiB from becoming a
+ * page. Both make free memory available first, as a request for such pages does, so that what only
+ * free memory uses is in nobody's way. Other CPUs then work on; the answer is that of the moment.
+ */
 #include "mm/debug/search.h"
 
 #include <arch/clock.h>
 
+#include "kernel/console/command.h"
+#include "kernel/console/input.h"
 #include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
 #include "mm/contig/contig_search.h"
+#include "mm/contig/contig_why.h"
 #include "mm/memmap/zone.h"
+#include "mm/page/page_alloc.h"
+#include "mm/page/page_owner.h"
+#include "mm/zone/section_close.h"
+
+enum { ROW = 64, LINES_MAX = 32 };
 
 static u64 meta_used(void)
 {
@@ -37,3 +51,102 @@ void search_print(const struct search_seen *before)
 	      saturating_sub(before->meta, now.meta), now.rounds.flushes - before->rounds.flushes,
 	      (now.ns - before->ns) / NS_PER_US);
 }
+
+/* ---- why there are no more ---- */
+
+static void print_gib(struct mm *mm, u64 number, const struct contig_why *why)
+{
+	struct page page = {.refcount = 0};
+	char owner[96];
+
+	print("  GiB %llu: ", number);
+	if (why->frame != PFN_NONE) {
+		mm_page_peek(mm, why->frame, &page);
+		print("frame 0x%llx: ", why->frame);
+	}
+	print("%s", why->text + 3); /* behind the letter */
+	if (page.refcount > 0 && page.owner) {
+		page_owner_text(page.owner, owner, sizeof(owner));
+		print(", of %s", owner);
+	}
+	print("\n");
+}
+
+void search_explain(node_t node)
+{
+	struct mm *mm = &mm_kernel;
+	u64 can = 0, cannot = 0, movable = 0;
+
+	sections_give_back(mm, hvo_style(hvo_mode_selected()));
+	for (u64 i = 0; i < mm->gibs && !input_stop_asked(); i++) {
+		const struct contig_why why = contig_why(mm, mm->first_gib + i);
+
+		if (why.node == NODE_NONE || (node != NODE_NONE && why.node != node))
+			continue;
+		can += !why.text;
+		movable += why.text ? 0 : why.movable;
+		if (why.text && why.text[0] != 'G' && cannot++ < LINES_MAX)
+			print_gib(mm, mm->first_gib + i, &why);
+	}
+	print("  now %llu GiB cannot become pages, %llu can, with %llu frames to be moved%s\n",
+	      cannot, can, movable,
+	      contig_gigabyte_is_free(mm) ? "" : ", but less than 1 GiB is free in all");
+}
+
+static int cmd_why(const struct words *words)
+{
+	if (cmd_choice(words, 1, "page size", "1G") < 0)
+		return -EINVAL;
+	search_explain(NODE_NONE);
+	return input_stop_asked() ? -EINTR : 0;
+}
+
+COMMAND(mem why, .usage = "1G", .min = 1, .max = 1, .run = cmd_why, .choices = {"1G"},
+	.help = "each GiB that cannot become a page now, the first frame in the way, and with "
+		"debug.page_owner=on its holder");
+
+/* ---- the map ---- */
+
+static const char *legend[128]; /* by letter: the texts of the map that is being printed */
+
+static char letter_of(const struct contig_why *why)
+{
+	const u64 tenths = DIV_ROUND_UP(why->movable * 10ULL, order_pages(GIGA_ORDER));
+
+	if (!why->text)
+		return tenths == 0 ? '.' : (char)('0' + MIN(tenths, 9ULL));
+	legend[why->text[0] & 127] = why->text;
+	return why->text[0];
+}
+
+static int cmd_map(const struct words *words)
+{
+	struct mm *mm = &mm_kernel;
+	node_t node = NODE_NONE;
+	unsigned column = 0;
+
+	sections_give_back(mm, hvo_style(hvo_mode_selected()));
+	print("  one character for each GiB, by address");
+	for (u64 i = 0; i < mm->gibs && !input_stop_asked(); i++, column++) {
+		const struct contig_why why = contig_why(mm, mm->first_gib + i);
+
+		if (why.node != NODE_NONE && (why.node != node || column % ROW == 0)) {
+			print("\n  node %u, from GiB %llu: ", why.node, mm->first_gib + i);
+			column = 0;
+		}
+		node = why.node;
+		if (node != NODE_NONE)
+			print("%c", letter_of(&why));
+	}
+	print("\n  can become pages: .: at once; 1 to 9: if so many tenths are moved\n"
+	      "  cannot: not shown: no RAM");
+	for (unsigned i = 0; i < ARRAY_LEN(legend); i++)
+		if (legend[i])
+			print("; %s", legend[i]);
+	memset(legend, 0, sizeof(legend));
+	print("\n");
+	return input_stop_asked() ? -EINTR : 0;
+}
+
+COMMAND(mem map, .run = cmd_map,
+	.help = "each GiB in a character: what must move to make it a page, or what prevents it");

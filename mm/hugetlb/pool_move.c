@@ -57,7 +57,7 @@ static int page_standing(struct pool *pool, u32 index)
 		return FREE_NOW;
 	if (!mm_page_peek(pool->mm, block_pfn(index), &head) || head.refcount == 0)
 		return -EAGAIN;
-	return (head.flags & (PAGE_MOVABLE | PAGE_MAPPINGS)) == PAGE_MOVABLE ? IN_USE : -EBUSY;
+	return page_flags_can_move(head.flags) ? IN_USE : -EBUSY;
 }
 
 static int look_first(struct pool *pool, u32 index)

@@ -169,7 +169,9 @@ struct gib {
 	u32 free;
 	/* frames in use that their holder can move, plus free 2 MiB pages of pools; atomic */
 	u32 movable;
-	u16 meta;   /* blocks that are metadata memory; atomic */
+	u16 meta; /* blocks that are metadata memory; atomic */
+	/* hint: 1 + the block of the page that its holder refused to move last; 0: none; atomic */
+	u16 refused;
 	bool whole; /* all of it is RAM of one node, so it can become a 1 GiB page */
 	/* it holds memory that cannot be moved; some was freed (zone/gigablock.h); atomic */
 	bool tainted, emptied;

@@ -181,6 +181,15 @@ static inline u32 state_mappings(u64 state)
 	return ((u32)state & PAGE_MAPPINGS) / PAGE_MAPPING;
 }
 
+/*
+ * May the holder of a page in use be asked to move it? A page that page_map() has mapped stays
+ * where it is. `flags` are those of its head.
+ */
+static inline bool page_flags_can_move(u32 flags)
+{
+	return (flags & (PAGE_MOVABLE | PAGE_MAPPINGS)) == PAGE_MOVABLE;
+}
+
 /* One reference, as an increment of `state`. */
 #define PAGE_REFERENCE (1ULL << 32)
 

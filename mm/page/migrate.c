@@ -62,10 +62,15 @@ void page_set_movable(struct page *page, const struct page_mover *mover)
 
 int page_move(struct mm *mm, struct page *from, struct page *to)
 {
+	const u32 index = (u32)(page_to_pfn(from) >> BLOCK_ORDER);
 	const struct page_mover *mover = from->mover;
+	int err;
 
 	mm_page_set_movable(mm, to, mover);
-	return mover->move(from, to);
+	err = mover->move(from, to);
+	if (err)
+		atomic_store_relaxed(&gib_of(mm, index)->refused, (u16)(index % GIB_BLOCKS + 1));
+	return err;
 }
 
 bool page_get_movable(struct page *page)
@@ -76,8 +81,7 @@ bool page_get_movable(struct page *page)
 	 * Check the flag and take the reference in one step. If the page was freed and given out
 	 * again meanwhile, it may have a holder that shares it with nobody.
 	 */
-	while ((state & (PAGE_MOVABLE | PAGE_MAPPINGS)) == PAGE_MOVABLE &&
-	       state_references(state) > 0) {
+	while (page_flags_can_move((u32)state) && state_references(state) > 0) {
 		if (atomic_cas(&page->state, state, state + PAGE_REFERENCE))
 			return true;
 		state = atomic_load_acquire(&page->state);

@@ -76,14 +76,15 @@ void isolate_move(struct zone *zone, struct isolation *from, struct isolation *t
 /* May a page in use be moved, by its holder or, for a pool's page, by the pool? */
 static bool page_can_move(struct page_kind kind)
 {
-	return kind.flags & (PAGE_MOVABLE | PAGE_HUGETLB);
+	return page_flags_can_move(kind.flags) || (kind.flags & PAGE_HUGETLB);
 }
 
 /*
- * Is every chunk of a full block free, on a per-CPU list, or movable? Zone lock held, so the block
+ * The first frame of a full block that is neither free, nor on a per-CPU list, nor movable, or
+ * PFN_NONE. A bad frame has no references and is never free again. Zone lock held, so the block
  * stays full.
  */
-static bool pages_can_move(const struct mm *mm, u32 index)
+static pfn_t page_obstacle(const struct mm *mm, u32 index)
 {
 	const struct page *pages = block_page(mm, index);
 
@@ -91,12 +92,13 @@ static bool pages_can_move(const struct mm *mm, u32 index)
 		const struct page_kind kind = page_kind(&pages[i]);
 
 		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
-		    atomic_load_relaxed(&pages[i].refcount) > 0 && !page_can_move(kind))
-			return false;
+		    ((kind.flags & PAGE_BAD) || atomic_load_relaxed(&pages[i].refcount) > 0) &&
+		    !page_can_move(kind))
+			return block_pfn(index) + i;
 		i += kind.flags & (PAGE_BUDDY | PAGE_PCP | PAGE_COMPOUND) ? order_pages(kind.order)
 									  : 1;
 	}
-	return true;
+	return PFN_NONE;
 }
 
 /* Does the block's section open or close? Opening gives the block a new type. */
@@ -106,28 +108,26 @@ static bool comes_or_goes(struct block_word word)
 	       ((word.flags & BLOCK_TRANSIT) && word.target == BLOCK_UNOPENED);
 }
 
-/*
- * Zone lock held. A block in transit is still changing, so its contents are checked after it was
- * published.
- */
-static bool can_isolate(struct zone *zone, u32 index)
+/* A block in transit is still changing, so its contents are checked after it was published. */
+pfn_t isolate_obstacle(const struct zone *zone, u32 index)
 {
 	const struct mm *mm = zone->mm;
 	struct block_word head;
 	const u32 at = block_run_head(mm, index, &head);
 	const struct block_word word = at == index ? head : block_look_at(mm, index);
+	const struct page *page = block_page(mm, at);
 
 	if (word.zone != zone->index || block_word_is_isolated(word) || comes_or_goes(word))
-		return false;
+		return block_pfn(index);
 	if (head.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL))
-		return word.state != BLOCK_META;
+		return word.state != BLOCK_META ? PFN_NONE : block_pfn(index);
 	switch (head.state) {
 	case BLOCK_HUGE:
-		return page_can_move(page_kind(block_page(mm, at)));
+		return page_can_move(page_kind(page)) ? PFN_NONE : block_pfn(at);
 	case BLOCK_FULL:
-		return pages_can_move(mm, index);
+		return page_obstacle(mm, index);
 	default:
-		return false; /* Metadata memory, firmware, no RAM */
+		return block_pfn(index); /* Metadata memory, firmware, no RAM */
 	}
 }
 
@@ -139,7 +139,7 @@ static int isolate_some(struct zone *zone, u32 index, u32 end)
 	if (fail_here(&zone->mm->fail, FAIL_ISOLATE))
 		return -EBUSY;
 	zone_lock(zone);
-	if (can_isolate(zone, index))
+	if (isolate_obstacle(zone, index) == PFN_NONE)
 		done = migratetype_change(zone, index, end, 0, BLOCK_ISOLATED);
 	zone_unlock(zone);
 	return done;

@@ -43,6 +43,12 @@
 int isolate_range(struct zone *zone, u32 first, u32 count, struct isolation *token);
 
 /*
+ * The first frame of block `index` that keeps isolate_range() from isolating the block now, or
+ * PFN_NONE. The block has a record. Zone lock held.
+ */
+pfn_t isolate_obstacle(const struct zone *zone, u32 index);
+
+/*
  * Set the bits at once, whatever the blocks contain, on one block or all of a GiB: for memory that
  * must not be given out again (bad_frames.c). 0; -EBUSY: isolated already, a 1 GiB page would be
  * cut, or a section opens or closes; -EAGAIN: a block lies in a run in transit. Zone lock held.

@@ -58,7 +58,7 @@ inline claim(t)
 #endif
 }
 
-/* isolate_some(), can_isolate() */
+/* isolate_some(), isolate_obstacle() */
 inline isolate_block(t, b)
 {
 	atomic {
