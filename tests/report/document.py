@@ -16,7 +16,7 @@ import programs
 import results
 import words
 from paper import Heading, Paper, Table, anchor
-from records import NEEDED, of_kind
+from records import of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
 SECTIONS = (
@@ -94,10 +94,7 @@ def make(captures):
     for section in SECTIONS:
         section(paper, captures)
     paper.add(Heading("Runs"), runs(captures))
-    torn = sum(c.torn for c in captures)
+    torn = [f"{c.name}:{line}" for c in captures for line in c.torn_at]
     if torn:
-        paper.note(f"{torn} lines begin as a record and are not whole: left out.")
-    other = sorted({r.kind for c in captures for r in c.records if not r.kind.startswith(results.KIND)} - NEEDED.keys())
-    if other:
-        paper.text("Also recorded, not shown: " + ", ".join(f"`{kind}`" for kind in other) + ".")
+        paper.note(f"{len(torn)} lines begin as a record and are not whole: left out. The first: {', '.join(torn[:3])}.")
     return paper
