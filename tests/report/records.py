@@ -6,8 +6,8 @@ comes twice, and the keys with which this report computes are there and have val
 not whole is counted as torn and used for nothing, so a figure is either right or missing.
 
 The record format: tests/README.md. Keys may be added; unknown kinds and keys are kept. BENCH records are those of the kernel, RESULT
-records those of programs that are linked to it: the kind of `RESULT name ...` is "result name". Settings come first. The number of the run, or
-without one the first time, ends them, and the numbers behind it were measured.
+records those of programs that are linked to it: the kind of `RESULT name ...` is "result name". Settings come first. The number of the
+run, or without one the first time, ends them, and the numbers behind it were measured.
 """
 
 import itertools
@@ -75,6 +75,7 @@ class Record:
     values: dict
     capture: "Capture"
     line: int = 0
+    boot: int = 0  # of those in the console
 
     @property
     def settings(self):
@@ -211,7 +212,7 @@ def parse(data, name="console"):
             continue
         parsed = parse_record(line[starts[-1]:].rstrip("\r"))
         if parsed:
-            capture.records.append(Record(*parsed, capture, number))
+            capture.records.append(Record(*parsed, capture, number, capture.ended))
         capture.torn_at += [number] * (len(starts) - bool(parsed))
     capture.torn_at += [len(lines)] * bool(START.search(lines[-1]))
     settle(capture)
