@@ -1,4 +1,4 @@
-"""Comparing two runs: the U test against all ways to deal the values, rows on made-up consoles, a real run; and records in other formats."""
+"""Two runs are compared: the U test against all ways to deal the values, made-up consoles, a real run. Records in other formats."""
 
 import csv
 import itertools
@@ -127,7 +127,7 @@ def test_the_command(command):
     done = command(lines.format(*"333333"), lines.format(*"555555").replace("run=2 ns", "run=2 n s"))
     assert done.returncode == 1 and done.stderr == "new new:2: begins as a record and is not whole\n"
     assert re.search(r"^own mode=on\n.*\n +ns +33\.5 ±7% +54\.0 ±6% +rose \+61\.2 % +p=0\.004 +n=6\+5$", done.stdout, re.M), done.stdout
-    assert "Other work on the host just before the runs: 0.25 to 0.25 CPUs." in done.stdout and "Each side is one boot" in done.stdout
+    assert "Other work on the host just before the runs: 0.25 to 0.25 CPUs." in done.stdout and "each side is one boot" in done.stdout
     assert command("", lines).returncode == 2
 
 
@@ -175,11 +175,11 @@ def test_a_revision_is_checked_out(tmp_path, monkeypatch):
 
 def test_records_for_other_programs(tmp_path):
     """The same figures in each format, and where they come from."""
-    text = "# capture command make run\nBENCH own size=2M stride=64 run=3 ns=7.5 ns_open=5 seek_ns=4 hits=2 note=a/b\nRESULT own leaf=4K/x ns=1\n"
+    text = "BENCH own size=2M stride=64 run=3 ns=7.5 ns_open=5 seek_ns=4 hits=2 note=a/b\nRESULT own leaf=4K/x ns=1\n# capture command make run\n"
     capture = parse((text + ENDS).encode(), "mine")
     export.write([capture], tmp_path)
     first, second = map(json.loads, (tmp_path / "records.jsonl").read_text().splitlines())
-    assert first == {"record.kind": "own", "record.line": 2, "record.boot": 0, "console.name": "mine", "console.where": "native",
+    assert first == {"record.kind": "own", "record.line": 1, "record.boot": 0, "console.name": "mine", "console.where": "native",
                      "console.command": "make run", **capture.records[0].values}
     assert (second["record.kind"], second["leaf"]) == ("result own", "4K/x")
     with (tmp_path / "records.csv").open(newline="") as file:

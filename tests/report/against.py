@@ -19,7 +19,7 @@ TURNS = 6
 
 
 def check_out(revision, tree):
-    """Leave the revision in the folder; False if git does not know it. Only files that differ are written, so the next one is built sooner."""
+    """Leave the revision in the folder; False if git does not know it. Only files that differ are written, and so built again."""
     tree.mkdir(parents=True, exist_ok=True)
     environment = {**os.environ, "GIT_INDEX_FILE": str(tree.with_name("index"))}
     words = ["git", "-C", str(ROOT), f"--work-tree={tree}", "read-tree", "-u", "--reset", revision]

@@ -1,8 +1,8 @@
 """Two sets of consoles, old and new, row by row, as benchstat compares them: medians, change, chance, number of runs.
 
-A row is a machine with its command, a kind of records, their settings, and a number that was measured. A boot is one run of a row and gives
-the median of its records, because what differs between boots, such as where pages lie, is the same for all of them. If each side is one boot,
-its records count as runs.
+A row is a machine with its command, a kind of records, their settings, and a number that was measured. A boot is one run of a row and
+gives the median of its records, because what differs between boots, such as where pages lie, is the same for all of them. If each side is
+one boot, its records count as runs.
 
 A difference counts if chance alone would make it in fewer than 1 of 20 cases, by the U test (Mann and Whitney, "On a test of whether one of
 two random variables is stochastically larger than the other", 1947), which asks only in what order the values of both sides lie. Lower is
@@ -11,7 +11,6 @@ better for a time; of other numbers, those that differ are listed.
 
 import itertools
 import math
-import re
 import statistics
 import sys
 from bisect import bisect_left, bisect_right
@@ -84,17 +83,22 @@ def is_time(key):
 
 @dataclass
 class Row:
+    """Both sides come as the values of each of their boots."""
+
     place: str
     kind: str
     settings: dict
     key: str
     old: list
     new: list
-    alpha: float = ALPHA
+    alpha: float
 
     def __post_init__(self):
+        self.single = max(len(self.old), len(self.new)) == 1
+        self.old, self.new = (runs_of(boots, self.single) for boots in (self.old, self.new))
         self.p = probability(self.old, self.new) if self.old and self.new else None
         self.outcome = self.judged()
+        self.differs = self.outcome in ("rose", "fell")
 
     def judged(self):
         if self.p is None:
@@ -104,51 +108,38 @@ class Row:
         was, now = statistics.median(self.old), statistics.median(self.new)
         return "no difference" if self.p > self.alpha or was == now else "fell" if now < was else "rose"
 
-    @property
-    def differs(self):
-        return self.outcome in ("rose", "fell")
-
-    @property
-    def change(self):
-        if not self.differs:
-            return self.outcome
-        return f"{self.outcome} {words.percent(statistics.median(self.new), statistics.median(self.old))}"
-
     def cells(self, common):
         name = " ".join(f"{key}={value}" for key, value in self.settings.items() if key not in common)
-        p = "" if self.p is None else f"p={self.p:.3f}"
         sides = (with_interval(side) if side else "-" for side in (self.old, self.new))
-        return [name, self.key, *sides, self.change, p, f"n={len(self.old)}+{len(self.new)}"]
+        change = [self.outcome, words.percent(*map(statistics.median, (self.new, self.old)))] if self.differs else [self.outcome]
+        p = "" if self.p is None else f"p={self.p:.3f}"
+        return [name, self.key, *sides, " ".join(change), p, f"n={len(self.old)}+{len(self.new)}"]
 
 
-def place_of(capture):
-    machine = words.place(capture.where, capture.facts.get("cpus", "?"))
-    return ": ".join(filter(None, (machine, capture.facts.get("command"))))
+def runs_of(boots, single):
+    return [value for boot in boots for value in (boot if single else [statistics.median(boot)])]
 
 
 def samples(captures):
-    """{(place, kind, settings, key): the values of each boot}"""
+    """{(place, kind, settings, key): {boot: values}}"""
     found = {}
-    for record in (record for capture in captures for record in capture.records):
-        for key, value in record.measured.items():
-            row = place_of(record.capture), record.kind, tuple(record.settings.items()), key
-            found.setdefault(row, {}).setdefault((record.capture.name, record.boot), []).append(value)
-    return {row: list(boots.values()) for row, boots in found.items()}
-
-
-def runs_of(*sides):
-    """The runs of both sides, from the values of each of their boots."""
-    single = all(len(boots) <= 1 for boots in sides)
-    return [list(itertools.chain(*boots)) if single else [statistics.median(boot) for boot in boots] for boots in sides]
+    for capture in captures:
+        machine = words.place(capture.where, capture.facts.get("cpus", "?"))
+        place = ": ".join(filter(None, (machine, capture.facts.get("command"))))
+        for record in capture.records:
+            for key, value in record.measured.items():
+                boots = found.setdefault((place, record.kind, tuple(record.settings.items()), key), {})
+                boots.setdefault((capture.name, record.boot), []).append(value)
+    return found
 
 
 def compare(old, new, alpha=ALPHA):
     """The Rows of two lists of Captures, in the order in which they first come."""
     before, after = samples(old), samples(new)
-    rows = (
-        Row(place, kind, dict(settings), key, *runs_of(before.get(of, []), after.get(of, [])), alpha)
-        for of in before | after for place, kind, settings, key in (of,)
-    )  # fmt: skip
+    rows = []
+    for row in before | after:
+        place, kind, settings, key = row
+        rows.append(Row(place, kind, dict(settings), key, *(list(side.get(row, {}).values()) for side in (before, after)), alpha))
     return [row for row in rows if is_time(row.key) or row.differs]
 
 
@@ -162,7 +153,7 @@ def table_lines(kind, rows):
     cells = [["", "", "old", "new", "change", "", ""], *(row.cells(common) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells)]
     pads = (str.ljust, str.ljust, str.rjust, str.rjust, str.ljust, str.ljust, str.ljust)
-    lines = ("  ".join(pad(cell, width) for pad, cell, width in zip(pads, line, widths)).rstrip() for line in cells)
+    lines = ("  ".join(pad(*cell) for pad, *cell in zip(pads, line, widths)).rstrip() for line in cells)
     return [" ".join([kind, *(f"{key}={value}" for key, value in common.items())]), *(f"  {line}" for line in lines), ""]
 
 
@@ -180,10 +171,11 @@ def tables(rows):
 def summary(rows, captures, alpha):
     counts = Counter(row.outcome for row in rows)
     yield f"{len(rows)} rows: " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()) + "."
-    yield f"±: 95% interval of the median, or the range of fewer than 6 runs. Where nothing differs, chance says so in {alpha:.0%} of the rows."
-    if len({(record.capture.name, record.boot) for capture in captures for record in capture.records}) == 2:
-        yield "Each side is one boot: a difference may be that of two boots of the same code."
-    busy = [float(c.facts["busy"]) for c in captures if re.fullmatch(r"\d+\.\d+", c.facts.get("busy", ""))]
+    yield "±: 95% interval of the median, or the range of fewer than 6 runs."
+    yield f"Of rows that do not differ, {alpha:.0%} seem to, by chance."
+    if any(row.single and row.differs for row in rows):
+        yield "Where each side is one boot, a difference may be that of two boots of the same code."
+    busy = [capture.busy for capture in captures if capture.busy is not None]
     if busy:
         yield f"Other work on the host just before the runs: {min(busy):.2f} to {max(busy):.2f} CPUs."
 

@@ -1,6 +1,5 @@
 """The whole report: the runs and their machines, a table of the five techniques, a section for each, and the other records."""
 
-import re
 from urllib.parse import quote
 
 import clear
@@ -45,10 +44,10 @@ def hosts(captures):
 
 def loaded(paper, captures):
     """Other work on the host: the largest figure that the host gave just before a run."""
-    busy = [float(c.facts["busy"]) for c in captures if re.fullmatch(r"\d{1,4}\.\d+", c.facts.get("busy", ""))]
-    if max(busy, default=0) >= LOADED:
+    busy = max((capture.busy or 0 for capture in captures), default=0)
+    if busy >= LOADED:
         paper.note(
-            f"The host had other work while this was measured: up to {max(busy):.1f} of its CPUs were busy just before a"
+            f"The host had other work while this was measured: up to {busy:.1f} of its CPUs were busy just before a"
             " run. Times are longer than on a quiet one, ranges wider, and small differences mean nothing."
         )
 

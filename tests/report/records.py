@@ -115,6 +115,12 @@ class Capture:
         return self.facts.get("where", "unknown")
 
     @property
+    def busy(self):
+        """How many CPUs other work kept busy just before the run, or None."""
+        busy = self.facts.get("busy", "")
+        return float(busy) if re.fullmatch(r"\d{1,4}\.\d{1,9}", busy) else None
+
+    @property
     def boots(self):
         """How many boots were meant to be in this console."""
         return int(self.facts["boots"]) if re.fullmatch(r"\d{1,6}", self.facts.get("boots", "")) else 1
