@@ -33,7 +33,7 @@ CMDLINE ?=
 TIMEOUT ?= 0
 #: PROGRAM    make run, monitor, iso: a static ELF of x86-64 Linux to run, as a shell would: PROGRAM="HOME=/ ./a.out -v 'a b'" []
 PROGRAM ?=
-#: FILES      a folder with files that it can open; make test WHAT=replay: a folder of texts that describe machines []
+#: FILES      a folder with files that it can open; make test WHAT=replay: a folder of texts that describe machines; make bench: what WHAT compares []
 FILES ?=
 #: PAYLOAD    folder with your own program in C or C++, linked instead of tests and benchmarks, e.g. tests/payload/gups []
 PAYLOAD ?=
@@ -43,7 +43,7 @@ override WHAT :=
 endif
 #: T          make test, make bench: run only what matches, e.g. T='mm.hvo.*', WHAT=machines T='cpu-*', make bench T=hvo,clear []
 T ?=
-#: N          make test, make explore: how much: schedules, hours of soak, operations of soak-alloc, calls of fuzz-calls, seconds of each fuzzer, mutants, runs []
+#: N          make test, make explore: how much: schedules, hours of soak, operations of soak-alloc, calls of fuzz-calls, seconds of each fuzzer, mutants, runs; make bench WHAT=against: turns []
 N ?=
 #: SEED       make test, make explore: seed of random numbers, or a schedule to replay [1]; make run: CPUs pause as it says, and others run []
 SEED ?= 1
@@ -200,6 +200,8 @@ NEEDS_test/fuzz-calls := host
 NEEDS_test/coverage := coverage
 NEEDS_test/proof := proof
 NEEDS_bench := host run bench
+NEEDS_bench/compare := build
+NEEDS_bench/against := host run
 NEEDS_bench/linux := run bench
 NEEDS_bench/native := host
 NEEDS_bench/hvo := host run bench
@@ -481,10 +483,16 @@ lint: $(KERNEL) ## check the order of rooms; compile with clang; gcc -fanalyzer,
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench $(addprefix bench/,all linux programs native hvo icount)
+.PHONY: bench $(addprefix bench/,all compare against linux programs native hvo icount)
 bench: bench/$(or $(WHAT),all) ## run the benchmarks, or those of T, in QEMU and natively, and write $(BUILD)/bench/report.html; or WHAT
 bench/all: $(KERNEL) host-native host-fast
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
+
+bench/compare: ## compare the consoles, or folders of consoles, OLD and NEW of FILES=OLD,NEW; fail if a time rose
+	@tests/bench/compare $(subst $(comma), ,$(FILES))
+
+bench/against: $(KERNEL) host-native host-fast ## build the revision FILES (FILES=HEAD~5) and run the benchmarks, or those of T, there and here, in turn, N times [6]; fail if a time rose
+	@/usr/bin/env python3 tests/report/against.py --build $(BUILD) --only '$(T)' --revision '$(FILES)' --turns '$(N)'
 
 bench/linux: $(KERNEL) ## unpack the distribution's kernels under build/tools, measure them in the same QEMU and add them, or the tables of T, to that report
 	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS) --only '$(T)'

@@ -363,11 +363,10 @@ static void record(const struct series *s)
 		count_events(s, way, pmu, sizeof(pmu));
 		extent_name(way->how.mode->by_page && !way->plain ? PAGE_SIZE : way->how.extent,
 			    extent, sizeof(extent));
-		print("BENCH clear mode=%s insn=%s size=%s extent=%s hint=0 bytes=%llu ns=%llu "
-		      "median_ns=%llu turns=%llu pmu=%s"
-		      " threads=%u\n",
-		      way->mode, way->insn, s->size, extent, bytes_of(s), way->ns,
-		      turns_median(&way->turns), way->turns.count, pmu, way->how.threads);
+		print("BENCH clear mode=%s insn=%s size=%s extent=%s hint=0 bytes=%llu threads=%u "
+		      "ns=%llu median_ns=%llu turns=%llu pmu=%s\n",
+		      way->mode, way->insn, s->size, extent, bytes_of(s), way->how.threads, way->ns,
+		      turns_median(&way->turns), way->turns.count, pmu);
 	}
 }
 

@@ -100,17 +100,15 @@ void machine_print(void)
 	zones_print(&mm_kernel, ZONES_SHOWN);
 	print_ready();
 	print("BENCH boot firmware=%s cpus_found=%u cpus_started=%u nodes=%u ram_bytes=%llu "
-	      "ns_to_ready=%llu"
-	      " memmap_bytes=%llu memmap=%s memmap_asked=%u%s memmap_threads=%u memmap_pages=%llu "
-	      "memmap_ns=%llu"
-	      " hvo=%s pool_pages=%llu pool_ns=%llu pool_1g_pages=%llu pool_1g_ns=%llu "
-	      "pool_bare=%llu",
+	      "memmap=%s memmap_asked=%u%s hvo=%s pool_pages=%llu pool_1g_pages=%llu "
+	      "pool_bare=%llu ns_to_ready=%llu memmap_bytes=%llu memmap_threads=%u "
+	      "memmap_pages=%llu memmap_ns=%llu pool_ns=%llu pool_1g_ns=%llu",
 	      firmware_name(), cpu_count, cpumask_weight(&cpus_online), node_count, ram,
-	      boot_stages.ns, usage.memmap_bytes, made.way->name, made.asked.value,
-	      made.asked.percent ? "%" : "", made.slowest.threads,
-	      made.slowest.sections * SECTION_FRAMES, made.slowest.ns, hvo_mode_selected()->name,
-	      pool_2m.boot, pool_2m.boot_ns, pool_1g.boot, pool_1g.boot_ns,
-	      pool_2m.boot_bare + pool_1g.boot_bare);
+	      made.way->name, made.asked.value, made.asked.percent ? "%" : "",
+	      hvo_mode_selected()->name, pool_2m.boot, pool_1g.boot,
+	      pool_2m.boot_bare + pool_1g.boot_bare, boot_stages.ns, usage.memmap_bytes,
+	      made.slowest.threads, made.slowest.sections * SECTION_FRAMES, made.slowest.ns,
+	      pool_2m.boot_ns, pool_1g.boot_ns);
 	print_stage_keys();
 	print("\n");
 }

@@ -5,12 +5,16 @@ Lines of a monitor session (`ashlar> ...`) and `make run CMDLINE=...` are run. t
 lines; other tests of this suite run the long ones.
 """
 
+import importlib.util
 import re
 import shlex
 import subprocess
+import sys
 
+import export
 import pytest
 import readme
+import records
 from guest import run
 from machine import ROOT, Machine
 from test_build import make
@@ -98,7 +102,7 @@ def test_the_monitors_session(kernel):
 def test_runs_that_are_shown(kernel, page):
     for line in commands(ROOT / page, "make run CMDLINE="):
         cmdline = shlex.split(line)[-1].partition("=")[2]
-        if "mm.example" in cmdline or "inplace" in cmdline or "blind" in cmdline:
+        if any(name in cmdline for name in ("mm.example", "order", "inplace", "blind")):
             continue  # these need code that the page tells the reader to write: see below
         run(Machine("pvh", 4, "6G", cmdline=cmdline), kernel, SECONDS).ended()
 
@@ -112,14 +116,28 @@ def written(text, copy):
         subprocess.run(["patch", "-p1"], cwd=copy, input=diff, text=True, check=True, timeout=60)
 
 
-def test_what_the_reader_writes_works(copy):
-    """The example case and the examples of "Try your own" in tests/README.md, unchanged, in a copy of the tree."""
-    written((ROOT / "tests/README.md").read_text(encoding="utf-8"), copy)
+def plotted(text, console, folder):
+    """Run the page's programs over the records of this console, those whose modules are installed."""
+    (folder / "build/mine").mkdir(parents=True)
+    export.write([records.parse(console.encode())], folder / "build/mine")
+    for code in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
+        if all(importlib.util.find_spec(name) for name in re.findall(r"^(?:import|from) (\w+)", code, re.M)):
+            subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, timeout=60)
+            (folder / "order.svg").unlink()
+
+
+def test_what_the_reader_writes_works(copy, tmp_path):
+    """The example case, the benchmark with its plots, and the examples of "Try your own" in tests/README.md, unchanged, in a copy of the tree."""
+    text = (ROOT / "tests/README.md").read_text(encoding="utf-8")
+    written(text, copy)
     make(copy, "kernel")
     kernel = copy / "build/ashlar.elf"
     words = "clear.insn=words contig=blind"
     cases = "mm.example.*,mm.clear.*,mm.contig.a_gigabyte*"
     run(Machine("pvh", 2, "4G", cmdline=f"test={cases} {words}"), kernel, SECONDS).ended().says("mm.example")
+    bench = run(Machine("pvh", 2, "4G", cmdline="bench=order"), kernel, SECONDS).ended()
+    bench.says("BENCH order order=9 run=4 ns=")
+    plotted(text, bench.text + "\n", tmp_path)
     words += ' bench="hvo modes=inplace pages=256; contig memory=fresh searches=blind total=1" hvo=inplace'
     run(Machine("pvh", 2, "4G", cmdline=words), kernel, SECONDS).ended().says(
         "BENCH hvo mode=inplace .*op=free .*done=256", "BENCH contig mode=blind .*total=1 ",

@@ -1,5 +1,6 @@
 """tests/run: the same cases and the same report over a serial line. The line is a pty with QEMU behind it."""
 
+import json
 import os
 import pty
 import re
@@ -78,13 +79,16 @@ ASHLAR-END verdict=fail code=0x11
 
 def test_a_failing_case_says_how_to_run_just_it(tmp_path):
     console, junit = tmp_path / "console", tmp_path / "junit.xml"
-    console.write_bytes(FAILING.replace("\n", "\r\n").encode("latin-1"))
-    done = drive("--console", console, "--junit", junit)
+    console.write_bytes(("BENCH own ns=5\n" + FAILING).replace("\n", "\r\n").encode("latin-1"))
+    done = drive("--console", console, "--junit", junit, "--json", tmp_path / "json")
     assert done.returncode == 1
     assert "make run CMDLINE='test=mm.x.bad'" in done.stdout and "order is 3, want is 2" in done.stdout
     assert "1 passed, 1 failed, 1 skipped" in done.stdout
     suite = ElementTree.parse(junit).getroot()
     assert [len(case) for case in suite] == [0, 1, 1] and suite.find("testcase/failure").text.strip()
+    *cases, record = map(json.loads, (tmp_path / "json").read_text().splitlines())
+    assert [(case["case"], case["outcome"]) for case in cases] == [("mm.x.good", "passed"), ("mm.x.bad", "failed"), ("mm.x.none", "skipped")]
+    assert cases[0]["ns"] == 1500000 and (record["record.kind"], record["ns"]) == ("own", 5)
 
 
 def test_a_console_that_ends_in_the_middle_is_no_pass(tmp_path):

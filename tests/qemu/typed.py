@@ -104,7 +104,7 @@ def check_cases(values, others=frozenset()):
 def benchmarks():
     from legs import LEGS, ON_REQUEST, group_of
 
-    return {group_of(leg) for leg in LEGS + ON_REQUEST}
+    return {name for leg in LEGS + ON_REQUEST for name in (leg.name, group_of(leg))}
 
 
 def tables_of_linux():
@@ -128,7 +128,7 @@ CHECKS = {
     **dict.fromkeys(("test", "test/matrix", "test/huge"), lambda values: check_cases(values, test_names())),
     "test/msan": check_cases,
     "test/machines": lambda values: check_names("T", [values["T"]], "row of boot/metal.md", machine_names()),
-    "bench": check_list("benchmark", benchmarks),
+    **dict.fromkeys(("bench", "bench/against"), check_list("benchmark", benchmarks)),
     "bench/linux": check_list("table", tables_of_linux),
     "bench/programs": check_list("program", programs),
 }
@@ -142,6 +142,7 @@ UNLISTED = {"TOOLS", "COV", "YES", "CI", "CXX", "LD", "NM", "AR", "HOST_CC", "MA
 OLD = {
     "SAN": "DEBUG=san", "BENCH": "T", "M": "T", "SHARD": "T", "DIR": "FILES", "ARGS": "PROGRAM='./a.out ARGUMENTS'",
     "ENV": "PROGRAM='NAME=value ./a.out'", "BALLOON": "CMDLINE=balloon=on, which suffices", "HOURS": "N", "SOAK": "N", "CALLS": "N",
+    "COMPARE": "WHAT=compare FILES=OLD,NEW", "AGAINST": "WHAT=against FILES=REVISION",
     "FUZZ_SECONDS": "N", "HOSTED": "DEBUG=1", "EXPLORE": "SEED", "QEMU": "a qemu-system-x86_64 that PATH finds first",
 }  # fmt: skip
 

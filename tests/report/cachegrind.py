@@ -99,7 +99,7 @@ def run(way, pages, machine, folder):
 def record_of(way, events):
     count = way.counts[1] - way.counts[0]
     words = " ".join(f"{name}={value}" for name, value in events.items())
-    return f"BENCH cachegrind mode={way.mode} insn={way.insn} size={way.size} extent={way.extent} pages={count} {words}"
+    return f"BENCH cachegrind mode={way.mode} insn={way.insn} size={way.size} extent={way.extent} pages={count} run=1 {words}"
 
 
 def measure(build):

@@ -1,6 +1,5 @@
 """The whole report: the runs and their machines, a table of the five techniques, a section for each, and the other records."""
 
-import re
 from urllib.parse import quote
 
 import clear
@@ -16,7 +15,7 @@ import programs
 import results
 import words
 from paper import Heading, Paper, Table, anchor
-from records import NEEDED, of_kind
+from records import of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
 SECTIONS = (
@@ -45,10 +44,10 @@ def hosts(captures):
 
 def loaded(paper, captures):
     """Other work on the host: the largest figure that the host gave just before a run."""
-    busy = [float(c.facts["busy"]) for c in captures if re.fullmatch(r"\d{1,4}\.\d+", c.facts.get("busy", ""))]
-    if max(busy, default=0) >= LOADED:
+    busy = max((capture.busy or 0 for capture in captures), default=0)
+    if busy >= LOADED:
         paper.note(
-            f"The host had other work while this was measured: up to {max(busy):.1f} of its CPUs were busy just before a"
+            f"The host had other work while this was measured: up to {busy:.1f} of its CPUs were busy just before a"
             " run. Times are longer than on a quiet one, ranges wider, and small differences mean nothing."
         )
 
@@ -94,10 +93,7 @@ def make(captures):
     for section in SECTIONS:
         section(paper, captures)
     paper.add(Heading("Runs"), runs(captures))
-    torn = sum(c.torn for c in captures)
+    torn = [f"{c.name}:{line}" for c in captures for line in c.torn_at]
     if torn:
-        paper.note(f"{torn} lines begin as a record and are not whole: left out.")
-    other = sorted({r.kind for c in captures for r in c.records if not r.kind.startswith(results.KIND)} - NEEDED.keys())
-    if other:
-        paper.text("Also recorded, not shown: " + ", ".join(f"`{kind}`" for kind in other) + ".")
+        paper.note(f"{len(torn)} lines begin as a record and are not whole: left out. The first: {', '.join(torn[:3])}.")
     return paper

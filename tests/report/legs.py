@@ -45,6 +45,7 @@ class Leg:
     turns: int = 1
     shown: str = ""  # the command that a user types for this run; "": it follows from the rest
     group: str = ""  # the name of the leg in T=; "": its name up to the first dash
+    tree: str = ""  # the build folder of another tree, with the kernel that runs instead of ours
 
     def machines(self):
         return [replace(self, cmdline=words, boots=()) for _ in range(self.turns) for words in self.boots] or [self]
@@ -127,6 +128,11 @@ def group_of(leg):
     return leg.group or leg.name.partition("-")[0]
 
 
+def chosen(only):
+    """The legs that T= names, by their own name or their group's; without T= those of every `make bench`."""
+    return [leg for leg in LEGS + ON_REQUEST if {leg.name, group_of(leg)} & set(only)] if only else list(LEGS)
+
+
 def host_name():
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     model = re.search(r"^model name\s*:\s*(.+)$", text, re.M)
@@ -151,6 +157,7 @@ def busy_cpus(seconds=0.3):
 
 def argv_of(leg, build):
     """(argv, the command that a user types for the same run, the place of the run if the console does not tell)."""
+    build = Path(leg.tree) if leg.tree else build
     if leg.build == "model":
         return [sys.executable, str(ROOT / "tests/report/cachegrind.py"), "--build", str(build)], "tests/report/cachegrind.py", "native"
     if leg.build:
@@ -276,7 +283,7 @@ def bench(legs, build, old=()):
 
 def main():
     args = arguments("Run the benchmarks and make the report.")
-    return bench([leg for leg in LEGS + ON_REQUEST if group_of(leg) in args.only] if args.only else LEGS, args.build)
+    return bench(chosen(args.only), args.build)
 
 
 if __name__ == "__main__":

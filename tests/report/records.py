@@ -6,9 +6,11 @@ comes twice, and the keys with which this report computes are there and have val
 not whole is counted as torn and used for nothing, so a figure is either right or missing.
 
 The record format: tests/README.md. Keys may be added; unknown kinds and keys are kept. BENCH records are those of the kernel, RESULT
-records those of programs that are linked to it: the kind of `RESULT name ...` is "result name".
+records those of programs that are linked to it: the kind of `RESULT name ...` is "result name". Settings come first. The number of the
+run, or without one the first time, ends them, and the numbers behind it were measured.
 """
 
+import itertools
 import math
 import re
 import statistics
@@ -18,6 +20,9 @@ ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc")
 WORD = re.compile(r"([a-z][a-z0-9_]{0,31})=(\S{1,200})")
 NUMBER = re.compile(r"-?\d{1,19}(?:\.\d{1,9})?")
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]{0,31}")
+KIND = re.compile(r"[a-z][a-z0-9_]{1,19}")
+RUN = re.compile(r"run|turn")
+TIME = re.compile(r"ns|ns_\w+|\w+_ns")
 LINE_MAX = 2000
 START = re.compile(r"(?:BENCH|RESULT) ")
 LAUNCHER = re.compile(r"^QEMU (\d+), ([\w,=]+), (\S+)\. Ctrl-A X quits\.$")
@@ -45,7 +50,6 @@ NEEDED = {
         " ns_p99:t ns_p100:t ns_mean:t ns_system:t ns_elapsed:t scanned_pages:n references:n migrated_pages:n copy_ns:n"
     ),
     "clear": "mode:w insn:w size:w bytes:t ns:t threads:t",
-    "clear_extent": "insn:w size:w extent:w bytes:t ns:t",
     "fault": "mode:w size:w cpus:t pages:t faults:t ns:t clear_ns:n unmap_rounds:n",
     "hvo_ways": "source:w mode:w pages:t net_ns:n instructions:t d1_misses:n ll_misses:n icount:t",
     "cachegrind": "mode:w insn:w size:w pages:t instructions:t",
@@ -70,6 +74,18 @@ class Record:
     kind: str
     values: dict
     capture: "Capture"
+    line: int = 0
+    boot: int = 0  # of those in the console
+
+    @property
+    def settings(self):
+        """What was measured: the words and numbers before the number of the run, or before the first time."""
+        return dict(itertools.takewhile(lambda pair: not (RUN.fullmatch(pair[0]) or TIME.fullmatch(pair[0])), self.values.items()))
+
+    @property
+    def measured(self):
+        rest = self.values.keys() - self.settings.keys()
+        return {key: value for key, value in self.values.items() if key in rest and not RUN.fullmatch(key) and not isinstance(value, str)}
 
     def __getitem__(self, key):
         return self.values[key]
@@ -87,12 +103,22 @@ class Capture:
     facts: dict = field(default_factory=dict)
     verdict: str = ""  # of several boots, the first bad one, else the last one
     ended: int = 0  # boots that came to a verdict
-    torn: int = 0
     path: str = ""  # of the console, as the page finds it
+    torn_at: list = field(default_factory=list)  # the line of each torn record, the first is 1
+
+    @property
+    def torn(self):
+        return len(self.torn_at)
 
     @property
     def where(self):
         return self.facts.get("where", "unknown")
+
+    @property
+    def busy(self):
+        """How many CPUs other work kept busy just before the run, or None."""
+        busy = self.facts.get("busy", "")
+        return float(busy) if re.fullmatch(r"\d{1,4}\.\d{1,9}", busy) else None
 
     @property
     def boots(self):
@@ -128,7 +154,7 @@ def is_what_it_should_be(value, what):
 def parse_record(text):
     """(kind, values) of the text from "BENCH " or "RESULT " on, or None if it is torn."""
     words = text[:LINE_MAX].split()
-    if len(text) > LINE_MAX or len(words) < 2 or not re.fullmatch(r"[a-z_]{2,20}", words[1]):
+    if len(text) > LINE_MAX or len(words) < 2 or not KIND.fullmatch(words[1]):
         return None
     own = words[0] == "RESULT"
     needed = {} if own else dict(need.split(":") for need in NEEDED.get(words[1], "").split())
@@ -185,18 +211,16 @@ def parse(data, name="console"):
     capture = Capture(name)
     text = ESCAPES.sub("", data.decode("utf-8", "replace")).replace("\x00", "")
     lines = re.split(r"\r*\n", text)
-    for line in lines[:-1]:  # the last line has no newline, so it may be incomplete
+    for number, line in enumerate(lines[:-1], 1):  # the last line has no newline, so it may be incomplete
         starts = [match.start() for match in START.finditer(line)]
         if not starts:
             learn(capture, line.rstrip("\r"))
             continue
-        capture.torn += len(starts) - 1
         parsed = parse_record(line[starts[-1]:].rstrip("\r"))
         if parsed:
-            capture.records.append(Record(*parsed, capture))
-        else:
-            capture.torn += 1
-    capture.torn += bool(START.search(lines[-1]))
+            capture.records.append(Record(*parsed, capture, number, capture.ended))
+        capture.torn_at += [number] * (len(starts) - bool(parsed))
+    capture.torn_at += [len(lines)] * bool(START.search(lines[-1]))
     settle(capture)
     return capture
 

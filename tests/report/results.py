@@ -1,23 +1,17 @@
-"""Records that are shown as they are, a row each: results of programs that are linked to the kernel (`ashlar_result()`), by their names, and
-those of benchmarks for which no series has figures."""
+"""Records that are shown as they are, a row each: those of every kind for which there is no section."""
 
 import words
 from paper import Heading, Table
+from records import NEEDED
 
 ROWS_MOST = 200
-KIND = "result "
-TITLES = {"clear_extent": "Pages cleared by extent"}
 
 
 def named(captures):
     """{title of a table: records}, in the order in which they first come."""
     found = {}
-    for capture in captures:
-        for record in capture.records:
-            kind = record["what"] if record.kind == "linux" else record.kind
-            title = f"`{kind.removeprefix(KIND)}`" if kind.startswith(KIND) else TITLES.get(kind)
-            if title:
-                found.setdefault(title, []).append(record)
+    for record in (record for capture in captures for record in capture.records if record.kind not in NEEDED):
+        found.setdefault(f"`{record.kind.removeprefix('result ')}`", []).append(record)
     return found
 
 
@@ -34,14 +28,14 @@ def table(title, records):
         [record.capture.name, words.WHERE.get(record.capture.where, record.capture.where)] + [cell(record.get(key, "-")) for key in keys]
         for record in records[:ROWS_MOST]
     ]
-    return Table(["run", "machine", *keys], rows, title, left=2 + len(texts))
+    return Table(["console", "machine", *keys], rows, title, left=2 + len(texts))
 
 
 def section(paper, captures):
     found = named(captures)
     if found:
-        paper.add(Heading("Results of programs, and other records"))
-        paper.text("As they were recorded: by programs that are linked to the kernel, in the units that they chose, and by benchmarks.")
+        paper.add(Heading("Other records"))
+        paper.text("As they were recorded, by benchmarks and by programs that are linked to the kernel.")
     for title, records in found.items():
         paper.add(table(title, records))
         if len(records) > ROWS_MOST:
