@@ -453,7 +453,7 @@ test/mutants-random: ## break N lines [400], as a tool of others chooses (needs 
 
 # Both keep what they have searched, so a run that was interrupted goes on.
 test/explore: host-explore ## search N schedules [1000] of each short concurrent case, or of those of T, drawn from SEED: tests/report/measurements/schedules.txt; minutes
-	@tests/host/explore/search.py --build $(BUILD) --schedules $(or $(N),1000) --cost 4 --select '$(or $(T),*)' --seed $(SEED) \
+	@tests/host/explore/search.py --build $(BUILD) --schedules $(or $(N),1000) --cost 2.2 --select '$(or $(T),*)' --seed $(SEED) \
 		$(if $(T),,--table tests/report/measurements/schedules.txt)
 
 test/fences: host-explore ## weaken each fence and each locked instruction, and search for a case, or one of T, that notices: tests/report/measurements/fences.txt; an hour
