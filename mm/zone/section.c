@@ -64,9 +64,10 @@ u64 sections_moving(const struct mm *mm)
 
 u64 gib_best(const struct zone *zone, gib_key_fn *key, const void *ctx)
 {
+	const u64 end = zone_end_gib(zone);
 	u64 best = 0;
 
-	for (u64 number = zone_first_gib(zone); number < zone_end_gib(zone); number++)
+	for (u64 number = zone_first_gib(zone); number < end; number++)
 		best = MAX(best, key(ctx, number));
 	return best;
 }

@@ -47,8 +47,12 @@ bool extable_fixup(struct trap_frame *frame)
 
 bool peek_u64(const void *addr, u64 *value)
 {
-	*value = 0;
-	return MAY_FAULT("mov (%[from]), %[loaded]", [loaded] "+r"(*value), [from] "+r"(addr));
+	u64 loaded = 0;
+	const bool there =
+		MAY_FAULT("mov (%[from]), %[loaded]", [loaded] "+r"(loaded), [from] "+r"(addr));
+
+	*value = loaded;
+	return there;
 }
 
 bool rdmsr_safe(u32 msr, u64 *value)
