@@ -322,7 +322,7 @@ TEST(mm_section, opened_ahead_up_to_the_zones_borders)
 	}
 }
 
-/* A large pool opens the sections that it lacks, and no more, and idle CPUs may help. */
+/* A large pool opens the sections that it lacks, and no more; how many helpers open is told. */
 TEST_ARENA(mm_pool, what_a_large_one_lacks_is_opened_ahead,
 	   arena_borrow(MIB(16), .phantom = GIB(PHANTOM_GIB)))
 {
