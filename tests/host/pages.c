@@ -12,8 +12,8 @@
  * translation that stays the same copies nothing, because the window's contents are newer than the
  * frame's.
  *
- * Struct pages are mapped with MAP_POPULATE. Their first use then takes no page fault of the host,
- * which would count as time of the kernel's code (simulate.c).
+ * Struct pages are mapped with MAP_POPULATE where time is measured. Their first use then takes no
+ * page fault of the host, which would count as time of the kernel's code (simulate.c).
  *
  * mmap() is called without the sanitizers' knowledge. They would take it for an access to the whole
  * range, and remapping a tail under a concurrent reader is exactly what the design allows.
@@ -39,6 +39,12 @@ int host_memory_fd = -1;
 
 #ifndef MADV_COLLAPSE /* headers before glibc 2.37 */
 #define MADV_COLLAPSE 25
+#endif
+
+#ifdef HOST_SANITIZED
+#define WINDOW_FLAGS 0
+#else
+#define WINDOW_FLAGS MAP_POPULATE
 #endif
 
 static pfn_t root_pfn = PFN_NONE;
@@ -193,9 +199,9 @@ static void map_memory(virt_t virt, u64 bytes, pte_t pte, int flags)
 		MAP_SHARED | MAP_FIXED | flags, host_memory_fd, pte_pfn(pte) << PAGE_SHIFT);
 }
 
-static void map_leaf(virt_t virt, enum pt_level level, pte_t pte)
+/* Map what a leaf maps, or several leaves of neighbouring frames, from its first frame on. */
+static void map_leaf(virt_t virt, u64 bytes, pte_t pte)
 {
-	u64 bytes = pt_level_size(level);
 	phys_t phys = pte_pfn(pte) << PAGE_SHIFT;
 
 	/* Beyond RAM there are only devices, and the hosted machine has none. */
@@ -209,28 +215,11 @@ static void map_leaf(virt_t virt, enum pt_level level, pte_t pte)
 	if (host_is_window(virt)) {
 		const u64 faults = host_faults();
 
-		map_memory(virt, bytes, pte, MAP_POPULATE);
+		map_memory(virt, bytes, pte, WINDOW_FLAGS);
 		host_simulate_faulted(host_faults() - faults);
 	} else {
 		map_memory(virt, bytes, pte, 0);
 	}
-}
-
-/*
- * Map [virt, ...) as this entry says, including the tables below it. The caller has already
- * unmapped what was there before.
- */
-static void make_real(virt_t virt, enum pt_level level, pte_t pte)
-{
-	if (!pte_present(pte))
-		return;
-	if (pte_is_leaf(pte, level)) {
-		map_leaf(virt, level, pte);
-		return;
-	}
-	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
-		make_real(virt + i * pt_level_size(level - 1), level - 1,
-			  pte_load(table_at(pte_pfn(pte)) + i));
 }
 
 /*
@@ -255,6 +244,59 @@ static bool same_translation(pte_t a, pte_t b)
 		(pte_pfn(a) == pte_pfn(b) && pte_writable(a) == pte_writable(b)));
 }
 
+/* Does this translation of a page follow `first`, that of the page `n` pages before it? */
+static bool follows(pte_t first, unsigned n, pte_t pte)
+{
+	return pte_present(first) ? pte_present(pte) && pte_pfn(pte) == pte_pfn(first) + n &&
+					    pte_writable(pte) == pte_writable(first)
+				  : !pte_present(pte);
+}
+
+/* Replace the mappings page by page, where they differ; one call for neighbours that change alike. */
+static void change_pages(virt_t virt, enum pt_level level, pte_t old, pte_t value)
+{
+	const unsigned pages = level == PT_PAGE ? 1 : PTRS_PER_TABLE;
+
+	for (unsigned i = 0, n; i < pages; i += n) {
+		const pte_t first = page_below(value, level, i);
+
+		for (n = 0; i + n < pages; n++) {
+			const pte_t is = page_below(value, level, i + n);
+
+			if (same_translation(page_below(old, level, i + n), is) ||
+			    !follows(first, n, is))
+				break;
+		}
+		if (n == 0)
+			n = 1; /* stays */
+		else if (pte_present(first))
+			map_leaf(virt + i * PAGE_SIZE, n * PAGE_SIZE, first);
+		else
+			unmap(virt + i * PAGE_SIZE, n * PAGE_SIZE);
+	}
+}
+
+/*
+ * Map [virt, ...) as this entry says, including the tables below it. The caller has already
+ * unmapped what was there before.
+ */
+static void make_real(virt_t virt, enum pt_level level, pte_t pte)
+{
+	if (!pte_present(pte))
+		return;
+	if (pte_is_leaf(pte, level)) {
+		map_leaf(virt, pt_level_size(level), pte);
+		return;
+	}
+	if (level == PT_PMD) {
+		change_pages(virt, level, 0, pte);
+		return;
+	}
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
+		make_real(virt + i * pt_level_size(level - 1), level - 1,
+			  pte_load(table_at(pte_pfn(pte)) + i));
+}
+
 /*
  * Have the host back a block of struct pages, whose section is closed now, with one of its own huge
  * pages. Mapping the block again is then one entry of the host's page tables and not 512, under a
@@ -277,8 +319,6 @@ static void back_with_huge_page(pfn_t block)
  */
 static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t value)
 {
-	unsigned pages = level == PT_PAGE ? 1 : PTRS_PER_TABLE;
-
 	if (level == PT_PUD && !host_is_window(virt) && pte_present(old)) {
 		/* no code looks in between: leaves whose permissions change are claimed */
 		unmap(virt, pt_level_size(level));
@@ -298,7 +338,7 @@ static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t valu
 		return; /* only other permissions for the same frame */
 	if (pte_is_leaf(value, level)) {
 		/* in one step, so that there is always a translation */
-		map_leaf(virt, level, value);
+		map_leaf(virt, pt_level_size(level), value);
 		return;
 	}
 	if (pte_is_leaf(old, level) && !pte_present(value)) {
@@ -307,16 +347,7 @@ static void replace_real(virt_t virt, enum pt_level level, pte_t old, pte_t valu
 			back_with_huge_page(pte_pfn(old));
 		return;
 	}
-	for (unsigned i = 0; i < pages; i++) {
-		pte_t was = page_below(old, level, i), is = page_below(value, level, i);
-
-		if (same_translation(was, is))
-			continue;
-		if (pte_present(is))
-			map_leaf(virt + i * PAGE_SIZE, PT_PAGE, is);
-		else
-			unmap(virt + i * PAGE_SIZE, PAGE_SIZE);
-	}
+	change_pages(virt, level, old, value);
 }
 
 #ifndef HOST_FAST
@@ -462,7 +493,7 @@ void host_map_stale(const struct host_pte *pte, u64 old)
 {
 	const u64 began = host_simulate_begin();
 
-	map_leaf(pte->virt, (enum pt_level)pte->level, old);
+	map_leaf(pte->virt, pt_level_size((enum pt_level)pte->level), old);
 	host_simulate_end(began);
 }
 
