@@ -252,7 +252,7 @@ static bool follows(pte_t first, unsigned n, pte_t pte)
 				  : !pte_present(pte);
 }
 
-/* Replace the mappings page by page, where they differ; one call for neighbours that change alike. */
+/* Replace the mappings that differ, page by page; neighbours that change alike in one call. */
 static void change_pages(virt_t virt, enum pt_level level, pte_t old, pte_t value)
 {
 	const unsigned pages = level == PT_PAGE ? 1 : PTRS_PER_TABLE;

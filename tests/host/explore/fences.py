@@ -117,7 +117,7 @@ def main():
     reached = dict(zip(short, at_once.map(weakened.reached, short)))
 
     def judge(site):
-        by = [case for case in short if reached[case] & set(sites[site])]
+        by = sorted((case for case in short if reached[case] & set(sites[site])), key=lambda case: len(reached[case]))
         return len(by), weakened.noticed(site, sites[site], by, args.schedules) if by else [""]
 
     sentences, lines, noticed, explanations = explained(HERE / "fences.txt"), [], 0, 0
