@@ -508,7 +508,8 @@ TEST(mm_map, one_of_two_that_unmap_at_once_is_refused)
 	page_free(page);
 }
 
-#if !defined(__SANITIZE_THREAD__) || defined(HOST_EXPLORE) /* the order of a page is read plainly beside its count */
+/* the order of a page is read plainly beside its count */
+#if !defined(__SANITIZE_THREAD__) || defined(HOST_EXPLORE)
 
 static void share(void *page)
 {

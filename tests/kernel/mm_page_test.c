@@ -288,7 +288,8 @@ TEST_ARENA(mm_page, movable_pages_are_freed_once_while_other_cpus_look_at_them,
 	EXPECT_EQ(arena_usage(a).in_use, 0);
 }
 
-#if !defined(__SANITIZE_THREAD__) || defined(HOST_EXPLORE) /* freeing a page twice is a race by itself */
+/* freeing a page twice is a race by itself */
+#if !defined(__SANITIZE_THREAD__) || defined(HOST_EXPLORE)
 
 static void free_the_same(void *unused)
 {
