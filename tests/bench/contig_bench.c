@@ -13,13 +13,17 @@
  *
  *   memory=fresh   All sections are closed, then opened in the mode's style. Nothing else is in
  *                  use.
+ *   memory=booted  As fresh, but a block of pages that cannot be moved is in use at the start of the
+ *                  lowest 1 GiB ranges, as after a boot of Linux. `revert` leaves such a range at
+ *                  its first page. `vanilla`, `skip` and `strict` read all of it, and isolation
+ *                  then refuses it, for each page that is made.
  *   memory=aged    All of memory was taken in pieces of 256 KiB. In some of them, spread over all
  *                  memory, single movable pages stay, in every eighth block or so. Every 1 GiB page
  *                  then has to be made by moving some of them, and afterwards the contents of all
  *                  are verified.
  *
  * Each search runs twice and the second run counts, because in the first the host of an emulated
- * machine backs the memory and translates the code. In fresh memory the first run is one page.
+ * machine backs the memory and translates the code. Except in aged memory the first run is one page.
  *
  * Each page is one call, timed alone. A sample of the table is a batch of ten, in ms for one of its
  * pages, as in hpagealloc. The value in brackets is the share of vanilla's time that was saved.
@@ -43,10 +47,10 @@
 
 enum { STEP = 10, PAGES_MAX = 4096, BATCHES = PAGES_MAX / STEP + 1, SEARCHES_MAX = 8 };
 
-enum { MEMORY_FRESH, MEMORY_AGED, MEMORIES, MEMORY_ALL = MEMORIES };
-static const char *const memory_names[] = {"fresh", "aged"};
+enum { MEMORY_FRESH, MEMORY_BOOTED, MEMORY_AGED, MEMORIES, MEMORY_ALL = MEMORIES };
+static const char *const memory_names[] = {"fresh", "booted", "aged"};
 static unsigned contig_memory = MEMORY_ALL;
-OPTION_CHOICE(bench.contig.memory, contig_memory, "fresh|aged|all",
+OPTION_CHOICE(bench.contig.memory, contig_memory, "fresh|booted|aged|all",
 	      "state of the memory that is searched");
 
 enum { SEARCHES_ALL }; /* further values are the rows of the table of searches */
@@ -108,8 +112,32 @@ static void prepare(const struct leg *leg)
 	buddy_set_max_order(&mm_kernel, 10);
 }
 
+/* In booted memory: GiB with pages in use, at most a third of their zone. */
+enum { KEPT_GIBS = 3 };
+static pfn_t kept[KEPT_GIBS];
+static unsigned kept_count;
+
+/* Nothing refers to these pages, so nobody can move them. */
+static void keep_pages(const struct leg *leg)
+{
+	const struct zone *zone = &mm_kernel.zone[mm_kernel.zones - 1];
+	const u64 end = zone_end_gib(zone), first = zone_first_gib(zone);
+	const u64 most = MIN((end - first) / 3, KEPT_GIBS);
+
+	for (u64 number = first; number < end && kept_count < most; number++) {
+		const pfn_t pfn = number << GIGA_ORDER;
+
+		if (is_ours(leg)) /* nothing opened it yet */
+			section_open(&mm_kernel, number * GIB_SECTIONS, SECTION_ON_DEMAND);
+		if (contig_alloc_range(pfn, BLOCK_FRAMES) == 0)
+			kept[kept_count++] = pfn;
+	}
+}
+
 static void put_back(void)
 {
+	while (kept_count > 0)
+		contig_free_range(kept[--kept_count], BLOCK_FRAMES);
 	buddy_set_max_order(&mm_kernel, GIGA_ORDER);
 	sections_close_all(&mm_kernel);
 }
@@ -172,10 +200,12 @@ static void sort_batches(struct leg *leg)
  */
 static bool make_pages(struct leg *leg, u64 most)
 {
-	const u64 kept = pool_1g.pages;
+	const u64 before = pool_1g.pages;
 	u64 aged = 0, start;
 
 	prepare(leg);
+	if (leg->memory == MEMORY_BOOTED)
+		keep_pages(leg);
 	if (leg->memory == MEMORY_AGED) {
 		aged = aged_begin();
 		leg->copy_ps = aged_copy_ps();
@@ -184,11 +214,11 @@ static bool make_pages(struct leg *leg, u64 most)
 	while (leg->pages < most && !input_stop_asked() && one_page(leg))
 		;
 	leg->ns_elapsed = clock_ns() - start;
-	leg->verified = leg->memory == MEMORY_FRESH || (aged > 0 && aged_verify());
+	leg->verified = leg->memory != MEMORY_AGED || (aged > 0 && aged_verify());
 	if (!leg->verified)
 		print("  # %s: %s\n", leg->search->name,
 		      aged ? "contents of moved pages are lost" : "no memory could be aged");
-	pool_shrink(&pool_1g, leg_mode(leg), pool_1g.pages - kept);
+	pool_shrink(&pool_1g, leg_mode(leg), pool_1g.pages - before);
 	if (leg->memory == MEMORY_AGED)
 		aged_end();
 	return leg->verified;
@@ -202,7 +232,7 @@ static bool run_leg(struct leg *leg)
 
 	for (unsigned run = 0; run < 2 && ok && !input_stop_asked(); run++) {
 		leg_clear(leg, leg->search, leg->memory);
-		ok = make_pages(leg, run == 0 && leg->memory == MEMORY_FRESH ? 1 : contig_pages);
+		ok = make_pages(leg, run == 0 && leg->memory != MEMORY_AGED ? 1 : contig_pages);
 	}
 	contig_search_select(was);
 	for (u64 i = 0; i < leg->pages; i++)

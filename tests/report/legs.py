@@ -103,6 +103,7 @@ LEGS = (
     Leg("pcp-icount", "bench=pcp", 1, "2G", accel="icount"),
     Leg("page-fault1", "bench=page_fault1", 4, "8G", seconds=300),
     Leg("contig-fresh", 'bench="contig memory=fresh total=60"', 2, "64G", seconds=600),
+    Leg("contig-booted", 'bench="contig memory=booted total=20"', 2, "32G", seconds=600),
     Leg("contig-aged", 'bench="contig memory=aged total=20"', 2, "24G", seconds=600),
     Leg("contig-native", 'bench="contig aged_touch=8G"', 2, "8G", "fast", seconds=300),
     Leg("history", "bench=history", 2, "16G", seconds=600),
