@@ -13,17 +13,18 @@
  *
  *   memory=fresh   All sections are closed, then opened in the mode's style. Nothing else is in
  *                  use.
- *   memory=booted  As fresh, but a block of pages that cannot be moved is in use at the start of the
- *                  lowest 1 GiB ranges, as after a boot of Linux. `revert` leaves such a range at
- *                  its first page. `vanilla`, `skip` and `strict` read all of it, and isolation
- *                  then refuses it, for each page that is made.
+ *   memory=booted  As fresh, but the lowest 1 GiB ranges begin with a block of pages in use that
+ *                  cannot be moved, as after a boot of Linux. `revert` leaves such a range at its
+ *                  first page. `vanilla`, `skip` and `strict` read all of it, and isolation then
+ *                  refuses it, for each page that is made.
  *   memory=aged    All of memory was taken in pieces of 256 KiB. In some of them, spread over all
  *                  memory, single movable pages stay, in every eighth block or so. Every 1 GiB page
  *                  then has to be made by moving some of them, and afterwards the contents of all
  *                  are verified.
  *
  * Each search runs twice and the second run counts, because in the first the host of an emulated
- * machine backs the memory and translates the code. Except in aged memory the first run is one page.
+ * machine backs the memory and translates the code. The first run is one page, except in aged
+ * memory.
  *
  * Each page is one call, timed alone. A sample of the table is a batch of ten, in ms for one of its
  * pages, as in hpagealloc. The value in brackets is the share of vanilla's time that was saved.
