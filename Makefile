@@ -160,6 +160,8 @@ KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fata
 
 # ---- missing packages are installed before any rule runs ---------------------------------------------------------
 
+NEEDS_all := build
+NEEDS_kernel := build
 NEEDS_clean :=
 NEEDS_help :=
 NEEDS_deps := all
@@ -213,12 +215,13 @@ ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAG
 ifneq ($(shell CC='$(CC)' YES='$(YES)' tests/setup/deps.sh $(needs) >&2; echo $$?),0)
 $(error Not everything needed is here: see above)
 endif
-# A wrong word is refused before anything is built. MAKEOVERRIDES has the words that were typed.
+# A wrong word is refused before anything is built. MAKEOVERRIDES has the words that were typed, and a goal without needs may be none.
+unusual := $(foreach goal,$(goals),$(if $(or $(findstring /,$(goal)),$(filter-out undefined,$(origin NEEDS_$(goal)))),,$(goal)))
 WORDS = $(foreach key,CPUS MEM NODES FIRMWARE ACCEL TIMEOUT T,$(call quote,$(key)=$($(key))))
 # Blanks in values are escaped in MAKEOVERRIDES; only the names are wanted.
 space := $() $()
 TYPED = $(foreach word,$(subst \$(space),_,$(MAKEOVERRIDES)),$(call quote,$(word)))
-ifneq ($(if $(MAKEOVERRIDES)$(WHAT),$(shell tests/qemu/typed.py $(goals) -- $(WORDS) -- $(TYPED) >&2; echo $$?),0),0)
+ifneq ($(if $(strip $(MAKEOVERRIDES)$(WHAT)$(unusual)),$(shell tests/qemu/typed.py $(goals) -- $(WORDS) -- $(TYPED) >&2; echo $$?),0),0)
 $(error A word cannot be used: see above)
 endif
 endif
@@ -589,19 +592,5 @@ help: ## print this list
 
 help-options: $(KERNEL) ## print all words of the kernel's command line, each with its default, its values and a test that uses it
 	@/usr/bin/env python3 tests/qemu/options.py --build $(BUILD)
-
-# ---- targets of old ----------------------------------------------------------------------------------------------
-
-old_test := again matrix machines huge bare msan replay programs
-old_alone := soak soak-alloc mutants mutants-random models fuzz fuzz-keep fuzz-calls coverage proof
-old_bench := linux programs native icount
-is_now = $(error make $@ is now: make $(1))
-.PHONY: sweep bench-hvo-native counts-accept $(old_test:%=test-%) $(old_alone) $(old_bench:%=bench-%)
-$(old_test:%=test-%): ; $(call is_now,test WHAT=$(@:test-%=%))
-$(old_alone): ; $(call is_now,test WHAT=$@)
-$(old_bench:%=bench-%): ; $(call is_now,bench WHAT=$(@:bench-%=%))
-sweep: ; $(call is_now,run for each value$(comma) and tests/bench/report with the consoles)
-bench-hvo-native: ; $(call is_now,bench WHAT=hvo)
-counts-accept: ; $(call is_now,counts REASON="why they change")
 
 FORCE:

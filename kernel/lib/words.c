@@ -182,7 +182,7 @@ static unsigned edits_allowed(const char *name)
 	return MAX((unsigned)strlen(part) / 3, 1);
 }
 
-static void keep(struct nearest *near, const char *name, unsigned distance)
+static void nearest_keep(struct nearest *near, const char *name, unsigned distance)
 {
 	if (near->count && distance > near->edits)
 		return;
@@ -204,12 +204,12 @@ void nearest_try(struct nearest *near, const char *name)
 		return;
 	distance = edits(near->typed, name);
 	if (distance && distance <= edits_allowed(near->typed))
-		keep(near, name, distance);
+		nearest_keep(near, name, distance);
 }
 
 void nearest_replace(struct nearest *near, const char *name)
 {
-	keep(near, name, 0);
+	nearest_keep(near, name, 0);
 }
 
 void nearest_say(const struct nearest *near, const char *after, char *buf, size_t size)

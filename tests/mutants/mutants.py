@@ -23,6 +23,7 @@ sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/model"), str(ROOT / 
 
 import change  # noqa: E402
 import steps  # noqa: E402
+import typed  # noqa: E402
 from ktap import Ktap  # noqa: E402
 from machine import Machine  # noqa: E402
 
@@ -269,7 +270,7 @@ def main():
 
     mutants = [mutant for mutant in every_mutant() if fnmatchcase(mutant.name, args.select)]
     if not mutants:
-        raise SystemExit("no mutant selected")
+        raise SystemExit(typed.unmatched("mutant", args.select, [mutant.name for mutant in every_mutant()]))
     mutants.sort(key=lambda mutant: mutant.target)  # the sort is stable, so each tree changes its target as seldom as possible
     at_once = min(os.cpu_count(), len(mutants))
     trees = queue.SimpleQueue()
