@@ -160,6 +160,8 @@ KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fata
 
 # ---- missing packages are installed before any rule runs ---------------------------------------------------------
 
+NEEDS_all := build
+NEEDS_kernel := build
 NEEDS_clean :=
 NEEDS_help :=
 NEEDS_deps := all
@@ -213,17 +215,30 @@ ifneq ($(and $(needs),$(if $(findstring n,$(filter-out -%,$(firstword $(MAKEFLAG
 ifneq ($(shell CC='$(CC)' YES='$(YES)' tests/setup/deps.sh $(needs) >&2; echo $$?),0)
 $(error Not everything needed is here: see above)
 endif
-# A wrong word is refused before anything is built. MAKEOVERRIDES has the words that were typed.
+# A wrong word is refused before anything is built. MAKEOVERRIDES has the words that were typed, and a goal without needs may be none.
+unusual := $(foreach goal,$(goals),$(if $(or $(findstring /,$(goal)),$(filter-out undefined,$(origin NEEDS_$(goal)))),,$(goal)))
 WORDS = $(foreach key,CPUS MEM NODES FIRMWARE ACCEL TIMEOUT T,$(call quote,$(key)=$($(key))))
 # Blanks in values are escaped in MAKEOVERRIDES; only the names are wanted.
 space := $() $()
 TYPED = $(foreach word,$(subst \$(space),_,$(MAKEOVERRIDES)),$(call quote,$(word)))
-ifneq ($(if $(MAKEOVERRIDES)$(WHAT),$(shell tests/qemu/typed.py $(goals) -- $(WORDS) -- $(TYPED) >&2; echo $$?),0),0)
+ifneq ($(if $(strip $(MAKEOVERRIDES)$(WHAT)$(unusual)),$(shell tests/qemu/typed.py $(goals) -- $(WORDS) -- $(TYPED) >&2; echo $$?),0),0)
 $(error A word cannot be used: see above)
 endif
 endif
 
 #: Targets
+
+# A line for each file that is compiled. On a terminal, if some objects of the folder $(2) are missing or all are built again, one line for
+# all of them, which moves: the recipe of FOLDER/flags has written to FOLDER/compiles how many they are, and each file adds a line.
+# The cursor stays at the beginning, so that what a compiler says overwrites it.
+compiling = if read total <$(2)/compiles && [ $$total -gt 1 ] && $(on_terminal); then echo >>$(2)/compiles; n=$$(($$(wc -l <$(2)/compiles) - 1)); \
+	printf '\r\033[K  %-7s %d of %d %s\r' '$(1)' $$n $$((n > total ? n : total)) '$(3)'; else printf '  %-7s %s\n' '$(1)' '$(3)'; fi
+on_terminal = [ -t 1 ] && [ "$${TERM:-dumb}" != dumb ]
+# A line that stays.
+making = if $(on_terminal); then printf '\r\033[K'; fi; printf '  %-7s %s\n' '$(1)' '$(2)'
+# Replace FOLDER/flags if they changed, and count the objects $(2) that are to be compiled.
+keep_flags = if cmp -s $(1)/flags.new $(1)/flags; then rm $(1)/flags.new; echo $(words $(filter-out $(wildcard $(2)),$(2))); \
+	else mv $(1)/flags.new $(1)/flags; echo $(words $(2)); fi >$(1)/compiles
 
 .PHONY: all kernel
 all: kernel ## build the kernel, $(BUILD)/ashlar.elf (default)
@@ -236,7 +251,7 @@ kernel: $(KERNEL)
 $(OBJ)/flags: FORCE
 	@mkdir -p $(@D)
 	@{ $(CC) --version | head -n 1; echo '$(OBJ): $(CC) $(KERNEL_CFLAGS) $(KERNEL_LDFLAGS)'; } > $@.new
-	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
+	@$(call keep_flags,$(OBJ),$(sort $(if $(PAYLOAD),$(OBJECTS),$(LINKED))))
 
 $(if $(PAYLOAD),$(eval $(PROGRAM_OBJECTS): KERNEL_CFLAGS := $(PAYLOAD_CFLAGS)))
 
@@ -247,32 +262,32 @@ $(OUT)/objects: FORCE
 
 $(OBJ)/%.c.o: %.c $(OBJ)/flags
 	@mkdir -p $(@D)
-	@echo '  CC      $<'
+	@$(call compiling,CC,$(OBJ),$<)
 	@$(CC) $(KERNEL_CFLAGS) -MMD -MP -c $< -o $@
 
 $(PAUSED:%=$(OUT)/%.o): $(OUT)/%.o: % $(OBJ)/flags
 	@mkdir -p $(@D)
-	@echo '  CC      $< with pauses'
+	@$(call compiling,CC,$(OBJ),$< with pauses)
 	@$(CC) $(KERNEL_CFLAGS) -include tests/pause/points.h -MMD -MP -c $< -o $@
 
 $(OBJ)/%.cpp.o: %.cpp $(OBJ)/flags
 	@mkdir -p $(@D)
-	@echo '  CXX     $<'
+	@$(call compiling,CXX,$(OBJ),$<)
 	@$(CXX) $(PAYLOAD_CXXFLAGS) -MMD -MP -c $< -o $@
 
 $(OBJ)/%.cc.o: %.cc $(OBJ)/flags
 	@mkdir -p $(@D)
-	@echo '  CXX     $<'
+	@$(call compiling,CXX,$(OBJ),$<)
 	@$(CXX) $(PAYLOAD_CXXFLAGS) -MMD -MP -c $< -o $@
 
 $(OBJ)/%.S.o: %.S $(OBJ)/flags
 	@mkdir -p $(@D)
-	@echo '  AS      $<'
+	@$(call compiling,AS,$(OBJ),$<)
 	@$(CC) $(KERNEL_ASFLAGS) -MMD -MP -c $< -o $@
 
 $(VDSO): kernel/program/vdso/vdso.c $(wildcard kernel/program/vdso/*.h kernel/program/vdso/*.lds) kernel/lib/types.h Makefile
 	@mkdir -p $(@D)
-	@echo '  VDSO    $@'
+	@$(call making,VDSO,$@)
 	@$(CC) $(VDSO_CFLAGS) -c $< -o $@.o
 	@$(LD) $(VDSO_LDFLAGS) $@.o -o $@
 
@@ -286,7 +301,7 @@ text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
 
 $(KERNEL): $(LINKED) $(OUT)/objects linker.ld boot/symbols.awk
 	@mkdir -p $(OUT)/link
-	@echo '  LD      $@'
+	@$(call making,LD,$@)
 	@$(call assemble_symbols,/dev/null,$(OUT)/link/symbols0)
 	@$(call link,$(OUT)/link/symbols0.o,$(OUT)/link/pass1.elf)
 	@$(NM) -n $(OUT)/link/pass1.elf > $(OUT)/link/pass1.nm
@@ -317,7 +332,7 @@ HOOKS := test_before_run test_before_case test_after_case
 INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*) $(if $(filter 1,$(COV)),__gcov_*)
 $(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) ashlar.symbols $(OBJ)/flags
 	@mkdir -p $(@D)
-	@echo '  LD      $@'
+	@$(call making,LD,$@)
 	@$(LD) -m elf_x86_64 -r $(LIB_OBJECTS) -o $@.all
 	@$(OBJCOPY) --wildcard --keep-global-symbols=ashlar.symbols $(patsubst %,--keep-global-symbol='%',multiboot2_entry $(WEAK) $(INSTRUMENTED)) \
 		$(WEAK:%=--weaken-symbol=%) $(foreach name,$(HOOKS),--redefine-sym $(name)=__$(name)) $@.all $@
@@ -331,7 +346,7 @@ $(BUILD)/lib/runtime.o: $(OBJ)/kernel/lib/string.c.o $(OBJ)/arch/x86_64/cpu/buil
 	@rm $@.all
 
 $(BUILD)/libashlar.a: $(LIBRARY)
-	@echo '  AR      $@'
+	@$(call making,AR,$@)
 	@rm -f $@
 	@$(AR) rcsD $@ $(LIBRARY)
 
@@ -373,7 +388,7 @@ LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(F
 .PHONY: iso usb run monitor debug
 iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
 $(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
-	@echo '  ISO     $@'
+	@$(call making,ISO,$@)
 	@words=$$(tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)) && \
 		boot/mkiso.sh $(KERNEL) "$$words$(if $(PROGRAM), )"'$(CMDLINE)' $@ 5 $(if $(PROGRAM),$(OUT)/program.cpio)
 
@@ -589,19 +604,5 @@ help: ## print this list
 
 help-options: $(KERNEL) ## print all words of the kernel's command line, each with its default, its values and a test that uses it
 	@/usr/bin/env python3 tests/qemu/options.py --build $(BUILD)
-
-# ---- targets of old ----------------------------------------------------------------------------------------------
-
-old_test := again matrix machines huge bare msan replay programs
-old_alone := soak soak-alloc mutants mutants-random models fuzz fuzz-keep fuzz-calls coverage proof
-old_bench := linux programs native icount
-is_now = $(error make $@ is now: make $(1))
-.PHONY: sweep bench-hvo-native counts-accept $(old_test:%=test-%) $(old_alone) $(old_bench:%=bench-%)
-$(old_test:%=test-%): ; $(call is_now,test WHAT=$(@:test-%=%))
-$(old_alone): ; $(call is_now,test WHAT=$@)
-$(old_bench:%=bench-%): ; $(call is_now,bench WHAT=$(@:bench-%=%))
-sweep: ; $(call is_now,run for each value$(comma) and tests/bench/report with the consoles)
-bench-hvo-native: ; $(call is_now,bench WHAT=hvo)
-counts-accept: ; $(call is_now,counts REASON="why they change")
 
 FORCE:

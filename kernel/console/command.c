@@ -52,12 +52,30 @@ const struct command *command_of(const char *name, const struct command *after)
 	return best;
 }
 
+/* What to append to a message about a name that is no command's. */
+static void suggest(const char *name, char *buf, size_t size)
+{
+	struct nearest near = {.typed = name};
+	const struct command *cmd;
+
+	TABLE_FOREACH(cmd, command_table)
+	{
+		nearest_try(&near, cmd->name);
+	}
+	nearest_say(&near, "", buf, size);
+}
+
+/* The second word may have been meant as that of a command of two words: mem buddi. */
 int cmd_error(const struct words *words, const char *fmt, ...)
 {
-	char text[512];
+	char text[512], name[CANDIDATE_MAX], near[CANDIDATE_MAX] = "";
 
 	FORMAT_ARGS(text, sizeof(text), fmt);
-	print("%s: %s\n", words->count ? words->word[0] : "monitor", text);
+	if (words->count > 1) {
+		format(name, sizeof(name), "%s %s", words->word[0], words->word[1]);
+		suggest(name, near, sizeof(near));
+	}
+	print("%s: %s%s\n", words->count ? words->word[0] : "monitor", text, near);
 	return -EINVAL;
 }
 
@@ -160,15 +178,18 @@ static const char *const old_names[][2] = {
 	{"walk", "page"},        {"zones", "mem zones"},
 };
 
-static int no_command(const char *name)
+int command_unknown(const char *name)
 {
+	char near[CANDIDATE_MAX];
+
 	for (unsigned i = 0; i < ARRAY_LEN(old_names); i++) {
 		if (strcmp(old_names[i][0], name) != 0)
 			continue;
 		print("monitor: %s is now: %s\n", name, old_names[i][1]);
 		return -ENOENT;
 	}
-	print("monitor: there is no command \"%s\"; help lists them\n", name);
+	suggest(name, near, sizeof(near));
+	print("monitor: there is no command \"%s\"%s\n", name, *near ? near : "; help lists them");
 	return -ENOENT;
 }
 
@@ -229,7 +250,7 @@ static int run_words(struct words *words, const struct command **found)
 
 	*found = cmd;
 	if (!cmd)
-		return no_command(words->word[0]);
+		return command_unknown(words->word[0]);
 	unknown = unknown_key(cmd, words);
 	if (unknown)
 		return usage_error(cmd, words, "does not take", unknown);

@@ -71,6 +71,9 @@ unsigned commands_run(const char *text, size_t len, unsigned *good);
 /* Set by `poweroff` and similar commands: no further command is run, and the prompt ends. */
 extern bool commands_left;
 
+/* Say that there is no command of that name, and what may have been meant. Returns -ENOENT. */
+int command_unknown(const char *name);
+
 /* Print an error in the form "pool: ..." and return -EINVAL. */
 int cmd_error(const struct words *words, const char *fmt, ...) __printf(2, 3);
 

@@ -18,7 +18,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 
-enum { VALUES_MAX = 160, NAME_MAX = 31, NEAREST_MAX = 3 };
+enum { VALUES_MAX = 160 };
 
 struct cmdline cmdline_machine;
 
@@ -195,32 +195,6 @@ const struct option *option_find(const char *name)
 	return NULL;
 }
 
-/*
- * Edits that turn one name into the other: a character more, less or changed, or two neighbours
- * exchanged. A name longer than NAME_MAX is like no other.
- */
-static unsigned edits(const char *a, const char *b)
-{
-	const size_t la = strlen(a), lb = strlen(b);
-	u8 d[NAME_MAX + 1][NAME_MAX + 1]; /* between the first i and the first j characters */
-
-	if (la > NAME_MAX || lb > NAME_MAX)
-		return NAME_MAX;
-	for (size_t i = 0; i <= la; i++) {
-		for (size_t j = 0; j <= lb; j++) {
-			if (i == 0 || j == 0) {
-				d[i][j] = (u8)(i + j);
-				continue;
-			}
-			d[i][j] = MIN(d[i - 1][j - 1] + (a[i - 1] != b[j - 1]),
-				      MIN(d[i - 1][j], d[i][j - 1]) + 1);
-			if (i > 1 && j > 1 && a[i - 1] == b[j - 2] && a[i - 2] == b[j - 1])
-				d[i][j] = MIN(d[i][j], d[i - 2][j - 2] + 1);
-		}
-	}
-	return d[la][lb];
-}
-
 /* The parts of a name after its first dot, or NULL. */
 static const char *after_dot(const char *name)
 {
@@ -249,43 +223,19 @@ static bool replaces(const char *name, const char *old)
 	return false;
 }
 
-/* A third of the last part of a name. */
-static unsigned edits_allowed(const char *name)
-{
-	for (const char *part = name; part; part = after_dot(part))
-		name = part;
-	return MAX((unsigned)strlen(name) / 3, 1);
-}
-
 void option_suggest(const char *name, char *buf, size_t size)
 {
-	unsigned least = edits_allowed(name), found = 0;
+	struct nearest near = {.typed = name};
 	const struct option *opt;
-	bool replaced = false;
-	size_t at = 0;
 
-	*buf = '\0';
 	TABLE_FOREACH(opt, option_table)
 	{
-		replaced |= replaces(opt->name, name);
-		least = MIN(least, edits(opt->name, name));
+		if (replaces(opt->name, name))
+			nearest_replace(&near, opt->name);
+		else
+			nearest_try(&near, opt->name);
 	}
-	TABLE_FOREACH(opt, option_table)
-	{
-		const bool near =
-			replaced ? replaces(opt->name, name) : edits(opt->name, name) == least;
-
-		if (!near || found == NEAREST_MAX || at >= size)
-			continue;
-		at += (size_t)format(buf + at, size - at, "%s%s=",
-				     found      ? " or "
-				     : replaced ? "; it is now "
-						: "; did you mean ",
-				     opt->name);
-		found++;
-	}
-	if (found && !replaced && at < size)
-		format(buf + at, size - at, "?");
+	nearest_say(&near, "=", buf, size);
 }
 
 /* For a number out of range the limits are printed, because nobody knows them by heart. */

@@ -24,32 +24,52 @@ static const struct bench *bench_find(const char *name, size_t len)
 	return NULL;
 }
 
-static bool run_one(const char *name, size_t len)
+static bool run_one(const struct bench *bench)
 {
-	const struct bench *bench = bench_find(name, len);
-	const bool ok = bench && bench->run();
+	const bool ok = bench->run();
 
-	if (!bench)
-		pr_err("there is no bench %.*s", (int)len, name);
-	else if (!ok)
+	if (!ok)
 		pr_err("bench %s failed", bench->name);
 	verdict_count(ok, !ok, 0);
 	return ok;
 }
 
-/* Run the benchmarks of a list with commas. */
-static bool run_all(const char *names)
+/* Say which benchmarks have names like the unknown one, or all that there are. */
+static int refuse(const struct words *words, const char *name, size_t len)
 {
-	bool ok = true;
+	char typed[OPTION_VALUE_MAX], names[400] = "";
+	struct nearest near = {.typed = typed};
+	const struct bench *bench;
+	size_t at = 0;
 
+	format(typed, sizeof(typed), "%.*s", (int)len, name);
+	TABLE_FOREACH(bench, bench_table)
+	{
+		nearest_try(&near, bench->name);
+		if (at < sizeof(names))
+			at += (size_t)format(names + at, sizeof(names) - at, " %s", bench->name);
+	}
+	if (near.count)
+		nearest_say(&near, "", names, sizeof(names));
+	return cmd_error(words, "there is no bench \"%s\"%s%s", typed,
+			 near.count ? "" : "; there are", names);
+}
+
+/* Check the benchmarks of a list with commas and, with `ok`, run them; *ok: none failed. */
+static int each(const struct words *words, const char *names, bool *ok)
+{
 	while (*names && !input_stop_asked()) {
 		const char *comma = strchr(names, ',');
 		const size_t len = comma ? (size_t)(comma - names) : strlen(names);
+		const struct bench *bench = bench_find(names, len);
 
-		ok &= run_one(names, len);
+		if (!bench)
+			return refuse(words, names, len);
+		if (ok)
+			*ok &= run_one(bench);
 		names += len + (comma != NULL);
 	}
-	return ok;
+	return 0;
 }
 
 /*
@@ -61,15 +81,18 @@ static int bench_words(const struct words *words, unsigned which, bool *ok)
 	static struct option_saved saved[WORDS_MAX]; /* benchmarks run on the boot CPU only */
 	const char *names = words_plain(words, which);
 	char space[OPTION_VALUE_MAX];
-	int count;
+	int count, err;
 
 	if (!names || words_plain(words, which + 1))
 		return cmd_error(words, "NAME or NAME,NAME is expected, then KEY=VALUE");
+	err = each(words, names, NULL);
+	if (err)
+		return err;
 	format(space, sizeof(space), "bench.%s", names);
 	count = cmd_options(words, space, saved);
 	if (count < 0)
 		return count;
-	*ok &= run_all(names);
+	each(words, names, ok);
 	option_put_back(saved, (unsigned)count);
 	return 0;
 }
@@ -98,11 +121,8 @@ bool bench_run(const char *text)
 
 static int cmd_bench(const struct words *words)
 {
-	const char *name = words_plain(words, 1);
 	bool ok = true;
 
-	if (!bench_find(name, strlen(name)))
-		return cmd_error(words, "there is no bench \"%s\"", name);
 	return bench_words(words, 1, &ok);
 }
 

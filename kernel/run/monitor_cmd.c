@@ -26,12 +26,12 @@ static void print_help(const struct command *cmd)
 		print("%s", cmd->more);
 }
 
-static int help_one(const struct words *words, const char *name)
+static int help_one(const char *name)
 {
 	const struct command *cmd = command_find(name);
 
 	if (!cmd)
-		return cmd_error(words, "there is no command \"%s\"", name);
+		return command_unknown(name);
 	print_help(cmd);
 	for (cmd = command_of(name, NULL); cmd; cmd = command_of(name, cmd))
 		print_help(cmd);
@@ -45,7 +45,7 @@ static int cmd_help(const struct words *words)
 	const char *name = words_plain(words, 1);
 
 	if (name && strcmp(name, "options") != 0)
-		return help_one(words, name);
+		return help_one(name);
 	if (name) {
 		print_options("");
 		return 0;

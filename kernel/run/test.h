@@ -119,6 +119,10 @@ const struct test_case *test_next(const struct test_run *run, const struct test_
 unsigned test_count(const struct test_run *run, const struct test_case *first);
 unsigned test_suites(const struct test_run *run);
 
+/* What to append if nothing is selected: cases or suites with names like the pattern. */
+enum { SUGGESTED_MAX = 256 };
+void test_suggest(const struct test_run *run, char *buf, size_t size);
+
 /*
  * Run the cases that match a glob ("mm.buddy.*"; commas separate several), printing KTAP. Adds to
  * the totals that verdict_end() reports. Returns the number of failures; selecting no case is

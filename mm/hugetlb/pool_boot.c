@@ -81,6 +81,9 @@ int pool_boot_parse_count(const struct option *opt, const char *value)
 	if (boot->size >= POOL_BOOT_SIZES)
 		return -ERANGE; /* hugepagesz= named a size that does not exist */
 	err = parse_u64(&p, &request.total);
+	/* 1G and 1G:1 name the size of a page, which is a word of its own. */
+	if (!err && p[-1] > '9' && request.total >= order_pages(BLOCK_ORDER) * PAGE_SIZE)
+		return -EINVAL;
 	if (!err && *p == ':') {
 		request.total = 0;
 		err = parse_nodes(value, &request);
@@ -200,7 +203,8 @@ OPTION(hugepages.overcommit, .values = "COUNT after a size that exists",
        .help = "surplus huge pages of that size that may be made when none is free",
        .parse = pool_boot_parse_overcommit, .target = &machine, .show = show_overcommit,
        .boot_only = true);
-OPTION(hugepages, .values = "COUNT or NODE:COUNT,NODE:COUNT after a size that exists",
+OPTION(hugepages,
+       .values = "COUNT or NODE:COUNT,NODE:COUNT; for pages of 1G: hugepagesz=1G hugepages=COUNT",
        .help = "huge pages to make at boot, in all or per node", .parse = pool_boot_parse_count,
        .target = &machine, .show = show_count, .boot_only = true);
 

@@ -42,11 +42,11 @@ define host_variant
 $$(BUILD)/host/$(1)/flags: FORCE
 	@mkdir -p $$(@D)
 	@{ $$(or $$(HOST_CC_$(1)),$$(HOST_CC)) --version | head -n 1; echo '$$(BUILD): $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $(call host_sources,$(1))'; } > $$@.new
-	@cmp -s $$@.new $$@ && rm $$@.new || mv $$@.new $$@
+	@$$(call keep_flags,$$(@D),$$(patsubst %.c,$$(BUILD)/host/$(1)/%.o,$(call host_sources,$(1))))
 
 $$(BUILD)/host/$(1)/%.o: %.c $$(BUILD)/host/$(1)/flags
 	@mkdir -p $$(@D)
-	@echo '  HOSTCC  $(1) $$<'
+	@$$(call compiling,HOSTCC,$$(BUILD)/host/$(1),$(1) $$<)
 	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS) $$(HOST_CFLAGS_$(1)) $(if $(filter explore,$(1)),$$(if $$(filter $$(HOST_MACHINE),$$<),-O2 -fno-optimize-sibling-calls,$$(HOST_INSTRUMENTED))) -MMD -MP -c $$< -o $$@
 
 $$(BUILD)/host/$(1)/kernel/program/vdso.o: $$(VDSO)
@@ -57,7 +57,7 @@ $$(BUILD)/host/$(1)/%.o: %.S $$(BUILD)/host/$(1)/flags
 
 $$(BUILD)/host/$(1)/ashlar-host: $$(patsubst %.c,$$(BUILD)/host/$(1)/%.o,$(call host_sources,$(1))) \
 		$(if $(findstring HOST_SANITIZED,$(HOST_CFLAGS_$(1))),,$$(HOST_ASSEMBLY:%.S=$$(BUILD)/host/$(1)/%.o))
-	@echo '  HOSTLD  $$@'
+	@$$(call making,HOSTLD,$$@)
 	@$$(or $$(HOST_CC_$(1)),$$(HOST_CC)) $$(HOST_CFLAGS_$(1)) $$(HOST_LDFLAGS_$(1)) -pthread $$^ -o $$@
 
 -include $$(patsubst %.c,$$(BUILD)/host/$(1)/%.d,$(call host_sources,$(1)))

@@ -36,6 +36,36 @@ TEST(kernel_command, the_offending_word_is_named)
 	EXPECT_REFUSED("page alloc 0 wrongly", "wrongly");
 }
 
+TEST(kernel_command, what_is_mistyped_is_told_the_nearest)
+{
+	EXPECT_REFUSED("hlep", "no command \"hlep\"; did you mean help?");
+	EXPECT_REFUSED("nosuch", "no command \"nosuch\"; help lists them");
+	EXPECT_REFUSED("mem buddi", "did you mean mem buddy?");
+	EXPECT_REFUSED("page aloc 3", "did you mean page alloc?");
+	EXPECT_REFUSED("help poool", "did you mean pool?");
+	EXPECT_REFUSED("help alloc", "alloc is now: page alloc");
+	EXPECT_REFUSED("bench hov", "no bench \"hov\"; did you mean hvo?");
+	EXPECT_REFUSED("bench nosuch", "no bench \"nosuch\"; there are *hvo");
+}
+
+TEST(kernel_command, patterns_that_select_nothing_are_told_the_nearest)
+{
+	static const char *const rows[][2] = {
+		{"kernel.comand.*", "; did you mean kernel.command.*?"},
+		{"kernel.comand", "; did you mean kernel.command?"},
+		{"kernel.command.the_ofending_word_is_named",
+		 "; did you mean kernel.command.the_offending_word_is_named?"}};
+	struct test_run run = {.begin = __start_test_table, .end = __stop_test_table};
+	char text[SUGGESTED_MAX];
+
+	for (unsigned i = 0; i < ARRAY_LEN(rows); i++) {
+		run.patterns = rows[i][0];
+		test_suggest(&run, text, sizeof(text));
+		if (strcmp(text, rows[i][1]) != 0)
+			test_fail(__FILE__, __LINE__, "%s%s", rows[i][0], text);
+	}
+}
+
 TEST(kernel_command, names_of_old_are_told_what_replaces_them)
 {
 	EXPECT_REFUSED("get hvo", "get is now: set");

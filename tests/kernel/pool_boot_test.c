@@ -62,6 +62,20 @@ TEST(mm_pool, boot_counts_of_unknown_sizes_are_refused)
 	}
 }
 
+/* The size of pages is a word of its own. A count may have a suffix. */
+TEST(mm_pool, boot_counts_that_name_a_size_are_refused)
+{
+	static const char *const refused[] = {"1G:1", "2M:512", "1G", "2048K"};
+	struct pool_boot boot = empty;
+
+	for (size_t i = 0; i < ARRAY_LEN(refused); i++)
+		EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), refused[i]), -EINVAL);
+	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "2097152"), 0);
+	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "1K"), 0);
+	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, KIB(1));
+}
+
 /*
  * Absent nodes are skipped, and the other nodes get their pages. Pages that do not fit are not
  * made, and the count says so.

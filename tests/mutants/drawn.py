@@ -26,7 +26,7 @@ from collections import Counter
 from pathlib import Path
 
 import candidates
-from mutants import ROOT, Tree, pytest_outcome
+from mutants import ROOT, Progress, Tree, pytest_outcome
 
 sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/programs")]
 
@@ -235,13 +235,14 @@ class Run:
             found += [candidate] if word not in ("refused", "same") else []
         return found, words
 
+    def _is_open(self, candidate):
+        known = self.results.get(candidate, self.draw.sources[candidate.path])
+        return known["outcome"] == "counted" and candidate.key not in self.marks
+
     def _judged(self, candidate):
         source = self.draw.sources[candidate.path]
-        known = self.results.get(candidate, source)
-        if known["outcome"] == "counted" and candidate.key not in self.marks:
-            news = self.worker.judge(source, candidate)
-            known = self.results.put(candidate, source, **{**FRESH, **news})
-            print(line_of(candidate, known), flush=True)
+        news = self.worker.judge(source, candidate)
+        return self.results.put(candidate, source, **{**FRESH, **news})
 
     def run(self):
         shard, shards = map(int, self.args.shard.split("/"))
@@ -249,8 +250,13 @@ class Run:
         found, words = self.counted()
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)
-        for candidate in found[shard - 1 :: shards]:
-            self._judged(candidate)
+        to_try = [candidate for candidate in found[shard - 1 :: shards] if self._is_open(candidate)]
+        progress = Progress("mutant", list(map(place_of, to_try)), Path(self.args.build) / f"seconds.{shard}.json")
+        for candidate in to_try:
+            progress.begin(place_of(candidate))
+            known = self._judged(candidate)
+            progress.end(place_of(candidate))
+            progress.say(line_of(candidate, known) + "\n")
         rows = [(candidate, self.results.get(candidate, self.draw.sources[candidate.path])) for candidate in found]
         return report(self.args, rows, words, self.marks)
 
@@ -258,9 +264,13 @@ class Run:
 # ---- the score ---------------------------------------------------------------------------------------------------
 
 
+def place_of(candidate):
+    return f"{candidate.path}:{candidate.line}"
+
+
 def line_of(candidate, known):
     by = f" by {known['case']} ({known['stage']})" if known["outcome"] == "noticed" else ""
-    where = f"{candidate.path}:{candidate.line} {candidate.function}"
+    where = f"{place_of(candidate)} {candidate.function}"
     text = f"\n    - {candidate.before.strip()}\n    + {candidate.after.strip()}" if known["outcome"] == "survived" else ""
     return f"{known['outcome']} {where}{by}{text}"
 

@@ -19,12 +19,14 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/model"), str(ROOT / "tests/mutants")]
+sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("qemu", "model", "mutants", "report")]
 
 import change  # noqa: E402
 import steps  # noqa: E402
+import typed  # noqa: E402
 from ktap import Ktap  # noqa: E402
 from machine import Machine  # noqa: E402
+from progress import Progress  # noqa: E402
 
 SOURCES = ("Makefile", "VERSION", "linker.ld", "ashlar.h", "ashlar.symbols", "boot", "arch", "kernel", "mm", "tests")
 FIELDS = {"Promise", "Break", "Case", "Build", "Machine", "Search"}
@@ -269,7 +271,7 @@ def main():
 
     mutants = [mutant for mutant in every_mutant() if fnmatchcase(mutant.name, args.select)]
     if not mutants:
-        raise SystemExit("no mutant selected")
+        raise SystemExit(typed.unmatched("mutant", args.select, [mutant.name for mutant in every_mutant()]))
     mutants.sort(key=lambda mutant: mutant.target)  # the sort is stable, so each tree changes its target as seldom as possible
     at_once = min(os.cpu_count(), len(mutants))
     trees = queue.SimpleQueue()
@@ -283,10 +285,14 @@ def main():
     failed, known = 0, {}
     workers = ThreadPoolExecutor(at_once)
     results = workers.map(lambda mutant: attempt_in_any(trees, mutant, known), mutants)
-    for mutant, (wrong, seconds) in zip(mutants, results):
+    progress = Progress("mutant", [mutant.name for mutant in mutants], Path(args.build) / "seconds.json", at_once)
+    for mutant in mutants:
+        progress.begin(mutant.name)
+        wrong, seconds = next(results)
+        progress.end(mutant.name, seconds)
         failed += bool(wrong)
         word = "not ok" if wrong else "ok"
-        print(f"{word} {mutant.name}: {mutant.field['Break']} [{mutant.field['Case']}] {seconds:.0f} s")
+        progress.say(f"{word} {mutant.name}: {mutant.field['Break']} [{mutant.field['Case']}] {seconds:.0f} s\n")
         if wrong:
             print("    " + wrong.replace("\n", "\n    "))
         sys.stdout.flush()

@@ -28,6 +28,7 @@ from ktap import Ktap  # noqa: E402
 from machine import version_of  # noqa: E402
 from matrix import QEMU, deadline  # noqa: E402
 from mutants import copy_tree  # noqa: E402
+from progress import Progress  # noqa: E402
 
 
 def pytest_addoption(parser):
@@ -79,6 +80,29 @@ def pytest_collection_modifyitems(config, items):
     if config.getoption("--select"):
         ours = [item for item in items if not item.get_closest_marker("ktap") and selected(config, case_name(item))]
         items[:] = ours or [item for item in items if item.get_closest_marker("ktap")]
+
+
+def pytest_runtestloop(session):
+    """On a terminal a line that moves stands for the names of files and the dots."""
+    config = session.config
+    names = [item.nodeid for item in session.items]
+    config.progress = Progress("test", names, Path(config.getoption("--build")) / "seconds.json", 1, config.get_terminal_writer()._file)
+    if config.progress.shows:
+        config.pluginmanager.getplugin("terminalreporter").showfspath = False
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_protocol(item):
+    item.config.progress.begin(item.nodeid)
+    yield
+    item.config.progress.end(item.nodeid)
+
+
+def pytest_report_teststatus(report, config):
+    """No letter for what passes or is skipped, and the name of what does not."""
+    if config.progress.shows and (report.when == "call" or report.outcome != "passed"):
+        return report.outcome, f"\r\x1b[KFAILED {report.nodeid}\n" * report.failed, "FAILED" * report.failed
+    return None
 
 
 def pytest_report_header():

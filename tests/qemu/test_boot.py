@@ -32,7 +32,7 @@ def test_bad_words_are_named_and_fail_a_run_that_is_strict(kernel, strict, verdi
     ("onend=halt test=kernel.string.*", r"onend=halt is not known; it is now end="),
     ('bench="hvo pagse=512"', r'hvo: there is no option "pagse"; did you mean bench.hvo.pages=\?'),
     ('bench="hvo modes=off,onn pages=32"', r"modes=off,onn names a mode twice, or one that is none \(there are off\|.*\|on\|"),
-    ("bench=hov", r"there is no bench hov"),
+    ("bench=hov,hvo", r'hov,hvo: there is no bench "hov"; did you mean hvo\?'),
     ("hvo= test=kernel.string.*", r"hvo= is malformed"),
     ("badram=1M+x test=kernel.string.*", r"# FAILED: command line: badram=1M\+x, from its mistake on, is malformed"),
     ("test=no.such.*", "no test matches"),

@@ -5,11 +5,13 @@ import re
 import shutil
 import subprocess
 
+import pexpect
 import pytest
 import typed
 from machine import ROOT
 
 MINUTES = 6
+HOST_BUILDS = re.compile(r"^(host-[a-z]+):", re.M)  # which `host` names together
 
 
 def make(folder, *args):
@@ -38,20 +40,25 @@ def test_incremental(copy):
     assert make(copy, "kernel").count("  CC ") == users > 0
 
 
+def test_a_terminal_is_shown_what_is_compiled_in_one_line(copy):
+    make(copy, "kernel")
+    for name in ("mm/hvo/hvo.c.o", "kernel/lib/words.c.o", "kernel/lib/string.c.o"):
+        (copy / "build/kernel" / name).unlink()
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
+    text = pexpect.run("make -j1 kernel", cwd=copy, env={**environment, "TERM": "xterm"}, timeout=60 * MINUTES).decode()
+    assert re.findall(r"\r\x1b\[K  CC +(\d of 3) \S+\.c\r(?!\n)", text) == ["1 of 3", "2 of 3", "3 of 3"], text
+    assert re.search(r"\r\x1b\[K  LD +build/ashlar.elf\r\n$", text), text
+
+
 def test_help_names_everything():
     """Every target and every variable of the Makefile has its line in make help, and there are few."""
     text, source = make(ROOT, "help"), typed.makefiles()
-    targets = set(re.findall(r"^(?:(?:test|bench)/)?([a-z-]+):(?: |$)", source, re.M)) - {"kernel", "all", *unlisted_targets(source)}
+    targets = set(re.findall(r"^(?:(?:test|bench)/)?([a-z-]+):(?: |$)", source, re.M)) - {"kernel", "all", *HOST_BUILDS.findall(source)}
     variables = set(re.findall(r"^([A-Z_]+) \?=", source, re.M)) - typed.UNLISTED
     missing = [name for name in targets | variables if not re.search(rf"^  {name}\s", text, re.M)]
     assert not missing
     shown = {part[0]: len(part) - 1 for part in (block.splitlines() for block in text.strip().split("\n\n"))}
     assert shown["Targets:"] <= 18 and shown["Variables:"] <= 20, shown
-
-
-def unlisted_targets(source):
-    """Targets that say what replaces them, and builds of the hosted machine, which `host` names together."""
-    return {*re.findall(r"^([a-z-]+): ; ", source, re.M), *re.findall(r"^(host-[a-z]+):", source, re.M)}
 
 
 SETUP = {  # the user, what apt-get does, and what is said

@@ -35,9 +35,15 @@ from test_docs import PAGES, commands
         ("bench COMPARE=old,new", "COMPARE= is now WHAT=compare FILES=OLD,NEW"),
         ("bench AGAINST=HEAD~5", "AGAINST= is now WHAT=against FILES=REVISION"),
         ("bench WHAT=against FILES=HEAD~5 T=hov-2", "T: no benchmark matches 'hov-2'; did you mean: hvo-2, "),
-        ("test-matrix", "make test-matrix is now: make test WHAT=matrix."),
-        ("soak", "make soak is now: make test WHAT=soak."),
-        ("bench-hvo-native", "make bench-hvo-native is now: make bench WHAT=hvo."),
+        ("test-matrix", "make test-matrix is now: make test WHAT=matrix\n"),
+        ("soak", "make soak is now: make test WHAT=soak\n"),
+        ("bench-linux", "make bench-linux is now: make bench WHAT=linux\n"),
+        ("bench-hvo-native", "make bench-hvo-native is now: make bench WHAT=hvo\n"),
+        ("rnu", "there is no make rnu; did you mean make run?"),
+        ("build/x.o hots-asan cpus=4", "cpus= is read by nobody; did you mean CPUS=?"),
+        ("build/x.o hots-asan CPUS=4", "there is no make hots-asan; did you mean make host-asan?"),
+        ("explore T=mm.prvoke.x", "T: no case matches 'mm.prvoke.x'; did you mean: mm.provoke."),
+        ("test WHAT=mutants T='1-no-brake*'", "T: no mutant matches '1-no-brake*'; did you mean: "),
     ],
 )
 def test_what_is_mistyped_is_refused(tmp_path, line, says):
@@ -53,8 +59,16 @@ def test_patterns_of_cases_and_of_tests(pattern):
     typed.check_cases({"T": pattern}, typed.test_names())
 
 
+def test_a_file_that_is_missing_is_told_the_nearest(tmp_path):
+    (tmp_path / "old.console").touch()
+    assert typed.missing(tmp_path / "odl.console").endswith(f"did you mean {tmp_path}/old.console?")
+    for argv in (["tests/run", "--console"], ["tests/bench/compare", "VERSION"]):
+        done = subprocess.run([*argv, "no/such"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 2 and done.stderr.endswith("there is no no/such\n"), done
+
+
 def test_what_the_pages_show_can_be_used():
-    goals, seen = set(re.findall(r"^([a-z][\w-]*):(?! ;)", typed.makefiles(), re.M)), 0
+    goals, seen = set(re.findall(r"^([a-z][\w-]*):", typed.makefiles(), re.M)), 0
     for page in PAGES:
         for _, goal, *rest in map(shlex.split, commands(page, "make [a-z]")):
             assert goal in goals, f"{page.name}: make {goal}"

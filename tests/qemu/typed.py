@@ -12,6 +12,7 @@ import operator
 import re
 import sys
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 from machine import FIRMWARES, ROOT, parse_size
 
@@ -86,12 +87,27 @@ def machine_names():
     return {*re.findall(r'\bRow\("([^"]+)"', text), *(f"cpu-{model}" for model in models), *functions_of(path)} - {"row"}
 
 
+def nearest(word, names, most=NEAREST):
+    return ", ".join(difflib.get_close_matches(word, sorted(names), most, 0))
+
+
+def unmatched(kind, word, names):
+    """What to say of a word that matches none of the names."""
+    return f"no {kind} matches '{word}'; did you mean: {nearest(word, names)}"
+
+
+def missing(path):
+    """What to say of a file that is not there."""
+    path = Path(path)
+    near = difflib.get_close_matches(path.name, [other.name for other in path.parent.glob("*")], 1)
+    return f"there is no {path}" + (f"; did you mean {path.with_name(near[0])}?" if near else "")
+
+
 def check_names(key, words, kind, names, matches=fnmatchcase):
     """Each word, a name or a pattern, matches one of the names. [ begins the parameters of a test."""
     for word in filter(None, words):
         if not any(matches(name, word.partition("[")[0] + "*" * ("[" in word)) for name in names):
-            near = difflib.get_close_matches(word, sorted(names), NEAREST, 0)
-            raise Wrong(f"{key}: no {kind} matches '{word}'; did you mean: {', '.join(near)}")
+            raise Wrong(f"{key}: {unmatched(kind, word, names)}")
 
 
 def check_cases(values, others=frozenset()):
@@ -119,6 +135,10 @@ def programs():
     return {*own_names(), *OTHERS}
 
 
+def mutants():
+    return {path.stem for path in (ROOT / "tests/mutants").glob("*.mutant")}
+
+
 def check_list(kind, names):
     return lambda values: check_names("T", values["T"].split(","), kind, names(), operator.eq)
 
@@ -126,7 +146,8 @@ def check_list(kind, names):
 CHECKS = {
     **dict.fromkeys(("run", "monitor", "debug"), check_machine),
     **dict.fromkeys(("test", "test/matrix", "test/huge"), lambda values: check_cases(values, test_names())),
-    "test/msan": check_cases,
+    **dict.fromkeys(("test/msan", "explore", "test/explore", "test/fences"), check_cases),
+    "test/mutants": lambda values: check_names("T", [values["T"]], "mutant", mutants()),
     "test/machines": lambda values: check_names("T", [values["T"]], "row of boot/metal.md", machine_names()),
     **dict.fromkeys(("bench", "bench/against"), check_list("benchmark", benchmarks)),
     "bench/linux": check_list("table", tables_of_linux),
@@ -146,6 +167,12 @@ OLD = {
     "FUZZ_SECONDS": "N", "HOSTED": "DEBUG=1", "EXPLORE": "SEED", "QEMU": "a qemu-system-x86_64 that PATH finds first",
 }  # fmt: skip
 
+# Goals of old whose name is not that of a WHAT=.
+OLD_GOALS = {
+    **dict.fromkeys(("sweep", "bench/sweep"), "run for each value, and tests/bench/report with the consoles"),
+    "bench-hvo-native": "bench WHAT=hvo", "counts-accept": 'counts REASON="why they change"',
+}  # fmt: skip
+
 
 def makefiles():
     return "".join((ROOT / name).read_text(encoding="utf-8") for name in MAKEFILES)
@@ -155,14 +182,33 @@ def variables():
     return {*re.findall(r"^#: ([A-Z]+) ", makefiles(), re.M)}
 
 
+def goals():
+    """The goals of make help: what stands before a colon, without file names."""
+    return {name for names in re.findall(r"^([a-z][a-z0-9 -]*):(?!=)", makefiles(), re.M) for name in names.split()}
+
+
+def whats(goal):
+    """What WHAT= of that goal may be."""
+    return {*re.findall(rf"^{goal}/([\w-]+):", makefiles(), re.M)} - {"all"}
+
+
+def check_what(goal, what):
+    if what not in whats(goal) | {"all"}:
+        near = nearest(what, whats(goal), 1)
+        raise Wrong(f"WHAT={what}: make {goal} has {', '.join(sorted(whats(goal)))}; did you mean {near}?")
+
+
 def check_goal(goal):
     first, _, what = goal.partition("/")
-    names = {*re.findall(rf"^{first}/([\w-]+):", makefiles(), re.M)}
-    if goal == "bench/sweep":
-        raise Wrong("make bench WHAT=sweep is now: make run for each value, and tests/bench/report with the consoles")
-    if what and what not in names:
-        near = difflib.get_close_matches(what, sorted(names), 1, 0)[0]
-        raise Wrong(f"WHAT={what}: make {first} has {', '.join(sorted(names - {'all'}))}; did you mean {near}?")
+    if goal in OLD_GOALS:
+        raise Wrong(f"make {goal.replace('/', ' WHAT=')} is now: make {OLD_GOALS[goal]}")
+    if what and first in ("test", "bench"):
+        check_what(first, what)
+    elif not what and "." not in goal and goal not in goals() and not (ROOT / goal).exists():
+        for of in ("test", "bench"):
+            if goal.removeprefix(f"{of}-") in whats(of):
+                raise Wrong(f"make {goal} is now: make {of} WHAT={goal.removeprefix(f'{of}-')}")
+        raise Wrong(f"there is no make {goal}; did you mean make {nearest(goal, goals(), 1)}? make help lists all")
 
 
 def check_typed(names):
@@ -171,8 +217,7 @@ def check_typed(names):
             continue
         if name in OLD:
             raise Wrong(f"{name}= is now {OLD[name]}")
-        near = difflib.get_close_matches(name, sorted(variables()), 1, 0)[0]
-        raise Wrong(f"{name}= is read by nobody; did you mean {near}=?")
+        raise Wrong(f"{name}= is read by nobody; did you mean {nearest(name.upper(), variables(), 1)}=?")
 
 
 def main():

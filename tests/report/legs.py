@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests/qemu")]
 
 from machine import Machine, Unavailable, command, kvm_usable, version_of  # noqa: E402
+from progress import Progress  # noqa: E402
 from records import parse  # noqa: E402
 
 
@@ -228,20 +229,23 @@ def run_leg(leg, build, folder):
 
 def run_all(legs, build, folder):
     """Run all legs in order and print a line for each. Returns how many failed; stops early if asked to."""
-    failed = 0
+    failed, progress = 0, Progress("leg", [leg.name for leg in legs], folder / "seconds.json")
     print(f"{len(legs)} runs; consoles in {folder}. Ctrl-C ends here and reports what there is.", flush=True)
     for number, leg in enumerate(legs, 1):
         words = leg.cmdline if len(leg.cmdline) <= 44 else "... " + leg.cmdline[-40:]
-        print(f"  {number:2}/{len(legs)}  {leg.name:<18} {words:<44}", end=" ", flush=True)
+        row = f"  {number:2}/{len(legs)}  {leg.name:<18} {words:<44} "
+        progress.begin(leg.name)
+        print(row * (not progress.shows), end="", flush=True)
         started = time.monotonic()
         for _ in range(leg.tries):
             problem = run_leg(leg, build, folder)
             if problem in ("", "stopped", LATE):
                 break
-        print(f"{time.monotonic() - started:4.0f} s  {problem or 'ok'}", flush=True)
+        progress.say(row * progress.shows + f"{time.monotonic() - started:4.0f} s  {problem or 'ok'}\n")
         failed += bool(problem)
         if problem == "stopped":
             break
+        progress.end(leg.name)
     return failed
 
 
