@@ -15,7 +15,7 @@
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 
-enum { AT_ONCE = 16 };
+enum { AT_ONCE = 8 };
 
 /* One range of 2 MiB on its way. */
 struct gathered {

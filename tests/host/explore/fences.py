@@ -104,7 +104,7 @@ def main():
     parser.add_argument("--build", type=Path, default=Path("build"))
     parser.add_argument("--select", default="*", help="only places in these files")
     parser.add_argument("--cases", default="*", help="search only these cases")
-    parser.add_argument("--schedules", type=int, default=600, help="of each case")
+    parser.add_argument("--schedules", type=int, default=1000, help="of each case")
     parser.add_argument("--table", type=Path, help="write the table to this file")
     args = parser.parse_args()
 
