@@ -10,6 +10,7 @@
 #include "kernel/console/input.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
+#include "kernel/lib/nearest.h"
 #include "kernel/lib/string.h"
 
 enum { CANDIDATE_MAX = 128, LISTED_MAX = 60, LIST_WIDTH = 78 };

@@ -15,6 +15,7 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
+#include "kernel/lib/nearest.h"
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 

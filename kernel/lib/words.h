@@ -62,27 +62,3 @@ unsigned digit_value(char c);
  * "mm.buddy.merge".
  */
 bool glob_match(const char *pattern, const char *text);
-
-/*
- * The names that are nearest to a mistyped one, by the number of edits between them. An edit is a
- * character more, less or changed, or two neighbours exchanged. A third of the last part of the
- * typed name, after a dot or a blank, may be edited.
- *
- *	struct nearest near = {.typed = "hlep"};
- *	nearest_try(&near, name);                   each name there is
- *	nearest_say(&near, "", text, sizeof(text)); "; did you mean help?"
- */
-enum { NEAREST_MAX = 3, NEAREST_NAME_MAX = 80 };
-
-struct nearest {
-	const char *typed;
-	unsigned count, edits; /* names kept, and the edits to each of them */
-	char name[NEAREST_MAX][NEAREST_NAME_MAX];
-};
-
-/* nearest_replace(): the name has replaced the typed one, and no other name is nearer. */
-void nearest_try(struct nearest *near, const char *name);
-void nearest_replace(struct nearest *near, const char *name);
-
-/* What to append to a message; "" if no name is near. Each name is followed by `after`. */
-void nearest_say(const struct nearest *near, const char *after, char *buf, size_t size);

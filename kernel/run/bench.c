@@ -10,6 +10,7 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
+#include "kernel/lib/nearest.h"
 #include "kernel/lib/string.h"
 
 static const struct bench *bench_find(const char *name, size_t len)

@@ -27,6 +27,7 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
+#include "kernel/lib/nearest.h"
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 

@@ -105,7 +105,8 @@ static u32 take_free(struct pool *pool, node_t node)
 		return BLOCK_NONE;
 	free = &pool->node[near].free;
 	index = free->head;
-	if (unlikely(pool->has_bare) && block_look_at(pool->mm, index).state == BLOCK_BARE)
+	if (unlikely(atomic_load_relaxed(&pool->has_bare)) &&
+	    block_look_at(pool->mm, index).state == BLOCK_BARE)
 		index = free->tail;
 	pool_take_out(pool, &pool->node[near], index, (struct pool_delta){.in_use = 1});
 	return index;
