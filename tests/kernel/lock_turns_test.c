@@ -77,9 +77,9 @@ TEST_ARENA(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept,
 
 /* The range begins and ends inside free runs of a gigabyte and has more blocks than a slice. */
 TEST_ARENA(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice,
-	   arena_borrow(MIB(16), .phantom = GIB(3)))
+	   arena_borrow(MIB(16), .phantom = GIB(4)))
 {
-	enum { OFF = 100, COUNT = 3 * GIB_BLOCKS - 2 * OFF, RANGE_PASSES = 2 };
+	enum { OFF = 100, COUNT = 4 * GIB_BLOCKS - 2 * OFF, RANGE_PASSES = 4 };
 	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
 	struct block_list list = BLOCK_LIST_INIT;
 	struct contig_stats stats = {0};
@@ -94,5 +94,5 @@ TEST_ARENA(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice,
 	EXPECT_EQ(list.head, arena_phantom_block(a) + OFF);
 	EXPECT(!zone->isolations);
 	block_list_publish_free(&a->mm, &list);
-	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, GIGA_ORDER), 3);
+	EXPECT_EQ(buddy_count_runs(zone, FREE_BARE, MIGRATE_MOVABLE, GIGA_ORDER), 4);
 }
