@@ -53,7 +53,7 @@ const struct command *command_of(const char *name, const struct command *after)
 	return best;
 }
 
-/* What to append to a message about a name that is no command's. */
+/* Write the commands that may have been meant by `name`, as the end of a message. */
 static void suggest(const char *name, char *buf, size_t size)
 {
 	struct nearest near = {.typed = name};
@@ -66,7 +66,7 @@ static void suggest(const char *name, char *buf, size_t size)
 	nearest_say(&near, "", buf, size);
 }
 
-/* The second word may have been meant as that of a command of two words: mem buddi. */
+/* The first two words may be a mistyped command of two words, such as mem buddi. */
 int cmd_error(const struct words *words, const char *fmt, ...)
 {
 	char text[512], name[CANDIDATE_MAX], near[CANDIDATE_MAX] = "";

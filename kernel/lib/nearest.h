@@ -23,5 +23,5 @@ struct nearest {
 void nearest_try(struct nearest *near, const char *name);
 void nearest_replace(struct nearest *near, const char *name);
 
-/* What to append to a message; "" if no name is near. Each name is followed by `after`. */
+/* Write the end of a message: the names, each with `after` behind it; "" if no name is near. */
 void nearest_say(const struct nearest *near, const char *after, char *buf, size_t size);

@@ -119,7 +119,7 @@ const struct test_case *test_next(const struct test_run *run, const struct test_
 unsigned test_count(const struct test_run *run, const struct test_case *first);
 unsigned test_suites(const struct test_run *run);
 
-/* What to append if nothing is selected: cases or suites with names like the pattern. */
+/* Write the end of a message: cases and suites with names like the pattern that selects none. */
 enum { SUGGESTED_MAX = 256 };
 void test_suggest(const struct test_run *run, char *buf, size_t size);
 

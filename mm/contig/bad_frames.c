@@ -204,8 +204,8 @@ static bool withdrawing_begins(struct mm *mm)
 {
 	if (!atomic_cas(&mm->bad.withdrawing, 0u, 1u))
 		return false;
-	if (!(atomic_load_relaxed(&mm->watch) &
-	      WATCH_BAD)) /* all CPUs read this line all the time */
+	/* all CPUs read this line all the time, so it is written only if that changes it */
+	if (!(atomic_load_relaxed(&mm->watch) & WATCH_BAD))
 		atomic_fetch_or(&mm->watch, (u32)WATCH_BAD);
 	return true;
 }

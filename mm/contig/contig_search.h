@@ -16,8 +16,8 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
 		     struct block_list *list);
 
 /*
- * What the search for 1 GiB pages says of a GiB by its counts now, in the form of contig_why.h, or
- * NULL: it tries to empty the GiB.
+ * Why the search for 1 GiB pages leaves out a GiB, by the counts of the moment: a text as in struct
+ * contig_why. NULL: the search tries to empty the GiB.
  */
 const char *contig_judge(const struct contig_scan *scan, u64 number);
 

@@ -1,4 +1,4 @@
-/* What keeps a GiB from becoming a page: see contig_why.h. */
+/* Finds the first frame that keeps a GiB from becoming a page: see contig_why.h. */
 #include "mm/contig/contig_why.h"
 
 #include "mm/contig/bad_frames.h"
@@ -9,7 +9,7 @@
 #include "mm/zone/isolate.h"
 #include "mm/zone/section.h"
 
-/* What the frame in the way is. Its letter is for the map of memory. */
+/* Name the kind of the frame in the way, behind the letter that the map of memory shows for it. */
 static const char *name_frame(struct mm *mm, pfn_t pfn)
 {
 	const struct block_word word = block_look_any(mm, (u32)(pfn >> BLOCK_ORDER));

@@ -119,7 +119,7 @@ static char letter_of(const struct contig_why *why)
 	return why->text[0];
 }
 
-static int cmd_map(const struct words *words)
+static int cmd_mem_map(const struct words *words)
 {
 	struct mm *mm = &mm_kernel;
 	node_t node = NODE_NONE;
@@ -148,5 +148,5 @@ static int cmd_map(const struct words *words)
 	return input_stop_asked() ? -EINTR : 0;
 }
 
-COMMAND(mem map, .run = cmd_map,
+COMMAND(mem map, .run = cmd_mem_map,
 	.help = "each GiB in a character: what must move to make it a page, or what prevents it");

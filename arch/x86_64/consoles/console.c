@@ -26,7 +26,7 @@
 #include "kernel/core/printk.h"
 #include "mm/mm.h"
 
-/* What console=auto tries. There is no warning for one that is missing. */
+/* The consoles that console=auto tries. Those that are missing cause no warning. */
 #define AUTOMATIC "com1,com2,com3,com4,screen,kbd,spcr,pci"
 
 static struct console_wish wish[2 * CONSOLE_WISHES_MAX] = {{.kind = CON_AUTO}};
