@@ -120,7 +120,7 @@ def main():
         by = sorted((case for case in short if reached[case] & set(sites[site])), key=lambda case: len(reached[case]))
         return len(by), weakened.noticed(site, sites[site], by, args.schedules) if by else [""]
 
-    sentences, lines, noticed, explanations = explained(HERE / "fences.txt"), [], 0, 0
+    sentences, lines, noticed, explanations, head = explained(HERE / "fences.txt"), [], 0, 0, ""
     chosen = sorted((site for site in sites if fnmatchcase(site[0], args.select)), key=lambda site: (site[2] != "fence", site))
     for site, (count, said) in zip(chosen, at_once.map(judge, chosen)):
         path, function, _, statement = site
@@ -137,7 +137,7 @@ def main():
         )
         if args.table:
             args.table.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
-    print(head, end="")
+    print(head or f"no place in {args.select}\n", end="")
     if args.cases != "*" or args.select != "*":
         return 0
     unused = [pattern for pattern, _ in sentences if not any(fnmatchcase(line.partition("\n")[0], pattern) for line in lines)]
