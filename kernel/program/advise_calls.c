@@ -2,14 +2,14 @@
  * Calls that change or describe what is mapped: mprotect, madvise, mincore, msync, mlock. Numbers:
  * madvise(2).
  */
-#include "kernel/program/areas.h"
+#include "mm/vm/space.h"
 #include "kernel/program/calls.h"
-#include "kernel/program/collapse.h"
+#include "mm/vm/collapse.h"
 #include "kernel/program/file.h"
-#include "kernel/program/mapping.h"
-#include "kernel/program/pages.h"
+#include "mm/vm/mapping.h"
+#include "mm/vm/pages.h"
 #include "kernel/program/thread.h"
-#include "kernel/program/touch.h"
+#include "kernel/program/program_space.h"
 
 /* The range of a call: start and size of its arguments. 1: go on. 0: empty. */
 static s64 range_of(const struct call_args *args, u64 *start, u64 *end)
@@ -20,7 +20,8 @@ static s64 range_of(const struct call_args *args, u64 *start, u64 *end)
 		return -EINVAL;
 	if (args->arg[1] == 0)
 		return 0;
-	return args->arg[1] <= USER_END && mapping_range_ok(*start, *end) ? 1 : -ENOMEM;
+	return args->arg[1] <= USER_END && mapping_range_ok(&program_space, *start, *end) ? 1
+											  : -ENOMEM;
 }
 
 /* ---- mprotect ---- */
@@ -33,7 +34,7 @@ static s64 call_mprotect(const struct call_args *args)
 
 	if (args->arg[2] & ~(u64)(7 | GROWS))
 		return -EINVAL;
-	return go <= 0 ? go : mapping_protect(start, end, (u8)(args->arg[2] & 7));
+	return go <= 0 ? go : mapping_protect(&program_space, start, end, (u8)(args->arg[2] & 7));
 }
 CALL(mprotect, 10);
 
@@ -58,15 +59,15 @@ enum advice {
  * Pages that a pool has promised stay, and are filled with zeros. If they went back to the pool,
  * somebody else could take them, and the promise would be broken.
  */
-static s64 forget_contents(const struct area *area, struct pages_taken *taken)
+static s64 forget_contents(const struct area *area, struct taken *taken)
 {
 	if (area_page_bytes(area) > PAGE_SIZE && !(area->flags & AREA_NO_RESERVE))
-		return pages_clear(area->start, area->end);
+		return pages_clear(&program_space, area->start, area->end);
 	pages_take(area->start, area->end, NULL, taken);
 	return 0;
 }
 
-static void advise_area(struct area *area, unsigned advice, struct pages_taken *taken, s64 *err)
+static void advise_area(struct area *area, unsigned advice, struct taken *taken, s64 *err)
 {
 	switch (advice) {
 	case MADV_DONTNEED:
@@ -88,13 +89,13 @@ static void advise_area(struct area *area, unsigned advice, struct pages_taken *
 /* Holes are skipped, and reported at the end, as Linux does. */
 static s64 advise(u64 start, u64 end, unsigned advice)
 {
-	const s64 holes = areas_cover(&program_areas, start, end) ? 0 : -ENOMEM;
-	struct changes changes = {.count = 0};
+	const s64 holes = space_cover(&program_space, start, end) ? 0 : -ENOMEM;
+	struct changes changes = {.taken = {.space = &program_space}};
 	struct area area;
 	s64 err, failed = 0;
 
 	for (;;) {
-		err = areas_take(&program_areas, &start, end, &area);
+		err = space_take(&program_space, &start, end, &area);
 		if (err <= 0)
 			break;
 		advise_area(&area, advice, &changes.taken, &failed);
@@ -123,33 +124,33 @@ static s64 call_madvise(const struct call_args *args)
 		return advise(start, end, (unsigned)advice);
 	case MADV_POPULATE_READ:
 	case MADV_POPULATE_WRITE:
-		return mapping_populate(start, end, advice == MADV_POPULATE_WRITE);
+		return mapping_populate(&program_space, start, end, advice == MADV_POPULATE_WRITE);
 	case MADV_COLLAPSE:
-		return collapse_range(start, end);
+		return collapse_range(&program_space, start, end);
 	case MADV_REMOVE:
 		return -ENOTSUP;
 	default:
 		/* advice that asks for nothing that a program could notice */
 		if (advice > MADV_LAST)
 			return -EINVAL;
-		return areas_cover(&program_areas, start, end) ? 0 : -ENOMEM;
+		return space_cover(&program_space, start, end) ? 0 : -ENOMEM;
 	}
 }
 CALL(madvise, 28);
 
 /* ---- looking ---- */
 
-static bool is_present(struct thread *self, u64 addr)
+static bool is_present(u64 addr)
 {
 	enum pt_level level;
 	struct area area;
 	bool present;
 	pte_t pte;
 
-	if (!areas_pin(&program_areas, self, addr, PT_PAGE, &area))
+	if (!space_pin(&program_space, addr, PT_PAGE, &area))
 		return false;
-	present = pages_find(addr, &pte, &level);
-	pin_drop(self);
+	present = pages_find(&program_space, addr, &pte, &level);
+	space_unpin(&program_space);
 	return present;
 }
 
@@ -160,12 +161,12 @@ static s64 call_mincore(const struct call_args *args)
 
 	if (go <= 0)
 		return go;
-	if (!areas_cover(&program_areas, start, end))
+	if (!space_cover(&program_space, start, end))
 		return -ENOMEM;
 	for (u64 at = start, to = args->arg[2]; at < end; at += PAGE_SIZE, to++) {
 		if (thread_must_end(thread_current()))
 			return -EINTR;
-		const u8 present = is_present(thread_current(), at);
+		const u8 present = is_present(at);
 
 		if (user_write(to, &present, sizeof(present)) < 0)
 			return -EFAULT;
@@ -182,7 +183,7 @@ static s64 call_msync(const struct call_args *args)
 
 	if (go <= 0)
 		return go;
-	return areas_cover(&program_areas, start, end) ? 0 : -ENOMEM;
+	return space_cover(&program_space, start, end) ? 0 : -ENOMEM;
 }
 CALL(msync, 26);
 
@@ -196,10 +197,10 @@ static s64 lock_range(u64 start, u64 size, bool bring)
 
 	if (size == 0)
 		return 0;
-	if (size > USER_END || !mapping_range_ok(first, end) ||
-	    !areas_cover(&program_areas, first, end))
+	if (size > USER_END || !mapping_range_ok(&program_space, first, end) ||
+	    !space_cover(&program_space, first, end))
 		return -ENOMEM;
-	err = bring ? mapping_populate(first, end, false) : 0;
+	err = bring ? mapping_populate(&program_space, first, end, false) : 0;
 	return err == -EFAULT ? -ENOMEM : err;
 }
 

@@ -26,13 +26,36 @@ u32 file_umask;
 
 static struct page *zero_page; /* of private mappings of /dev/zero */
 
+static void release(struct vm_object *object)
+{
+	struct file *file = file_of_object(object);
+
+	if (file->ops->release)
+		file->ops->release(file);
+	inode_put(file->inode);
+	store_free(file, sizeof(*file));
+}
+
+static bool can_write(const struct vm_object *object)
+{
+	return file_can_map((const struct file *)object, true);
+}
+
+static struct page *page_shown(struct vm_object *object, u64 index, int *err)
+{
+	return file_page(file_of_object(object), index, err);
+}
+
+static const struct vm_object_ops object_ops = {
+	.page = page_shown, .can_write = can_write, .release = release};
+
 struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags)
 {
 	struct file *file = store_alloc(sizeof(*file));
 
 	if (!file)
 		return NULL;
-	file->refs = 1;
+	file->object = (struct vm_object){.ops = &object_ops, .refs = 1};
 	file->flags = flags;
 	file->ops = ops;
 	file->inode = inode;
@@ -42,17 +65,13 @@ struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags
 
 void file_get(struct file *file)
 {
-	atomic_fetch_add(&file->refs, 1);
+	vm_object_get(&file->object);
 }
 
 void file_put(struct file *file)
 {
-	if (!file || atomic_fetch_sub(&file->refs, 1) != 1)
-		return;
-	if (file->ops->release)
-		file->ops->release(file);
-	inode_put(file->inode);
-	store_free(file, sizeof(*file));
+	if (file)
+		vm_object_put(&file->object);
 }
 
 struct file *file_of(int descriptor)

@@ -12,6 +12,7 @@
 
 struct page;
 struct file;
+struct vm_object;
 
 /*
  * The open file of a descriptor, with one reference more, or NULL if there is none. Any thread may
@@ -20,6 +21,16 @@ struct file;
 struct file *file_of(int descriptor);
 void file_get(struct file *file);
 void file_put(struct file *file);
+
+/* The file that an area shows (struct area), or the other way round; NULL gives NULL. */
+static inline struct file *file_of_object(struct vm_object *object)
+{
+	return (struct file *)object;
+}
+static inline struct vm_object *file_object(struct file *file)
+{
+	return (struct vm_object *)file;
+}
 
 /* May the file be mapped, and (for a shared mapping) be written through the mapping? */
 bool file_can_map(const struct file *file, bool write_shared);

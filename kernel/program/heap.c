@@ -7,7 +7,8 @@
 
 #include "kernel/core/wait.h"
 #include "kernel/program/calls.h"
-#include "kernel/program/mapping.h"
+#include "kernel/program/program_space.h"
+#include "mm/vm/mapping.h"
 
 static struct heap {
 	u64 start, end; /* what brk() says; bytes */
@@ -31,10 +32,11 @@ static void set_heap_end(u64 wish)
 	s64 err = 0;
 
 	if (new > old)
-		err = mapping_range_ok(old, new) ? mapping_make(&more, MAPPING_NO_REPLACE)
-						 : -ENOMEM;
+		err = mapping_range_ok(&program_space, old, new)
+			      ? mapping_make(&program_space, &more, MAPPING_NO_REPLACE)
+			      : -ENOMEM;
 	else if (new < old)
-		err = mapping_remove(new, old);
+		err = mapping_remove(&program_space, new, old);
 	if (err >= 0)
 		atomic_store_relaxed(&heap.end, wish);
 }

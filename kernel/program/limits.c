@@ -9,7 +9,8 @@
 #include "kernel/core/lock.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/clocks.h"
-#include "kernel/program/pages.h"
+#include "kernel/program/program_space.h"
+#include "mm/vm/pages.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 #include "mm/mm.h"
@@ -107,7 +108,7 @@ static s64 call_getrusage(const struct call_args *args)
 	default:
 		return -EINVAL;
 	}
-	usage.resident_most_kib = (s64)(pages_resident_most() / KIB(1));
+	usage.resident_most_kib = (s64)(pages_resident_most(&program_space) / KIB(1));
 	return user_write(args->arg[1], &usage, sizeof(usage));
 }
 CALL(getrusage, 98);

@@ -1,10 +1,10 @@
 /* Calls that make, remove and move mappings: mmap, munmap, mremap. Numbers: mmap(2), mremap(2). */
-#include "kernel/program/areas.h"
+#include "mm/vm/space.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/file.h"
-#include "kernel/program/mapping.h"
-#include "kernel/program/pages.h"
-#include "kernel/program/touch.h"
+#include "mm/vm/mapping.h"
+#include "mm/vm/pages.h"
+#include "kernel/program/program_space.h"
 
 enum map_flags {
 	MAP_SHARED = 1,
@@ -47,6 +47,7 @@ static u64 pages_asked(u64 flags, u16 *area_flags)
 static int file_for(const struct call_args *args, struct area *area)
 {
 	const u64 flags = args->arg[3];
+	struct file *file;
 
 	if (flags & MAP_ANONYMOUS)
 		return 0;
@@ -56,16 +57,16 @@ static int file_for(const struct call_args *args, struct area *area)
 	if (!IS_ALIGNED(area->offset, PAGE_SIZE) ||
 	    area->offset + (area->end - area->start) < area->offset)
 		return -EINVAL;
-	area->file = file_of((int)args->arg[4]);
-	if (!area->file)
+	file = file_of((int)args->arg[4]);
+	if (!file)
 		return -EBADF;
 	if ((flags & MAP_TYPE) != MAP_PRIVATE)
 		area->flags |= AREA_SHARED;
-	if (!file_can_map(area->file,
-			  (area->flags & AREA_SHARED) && (area->rights & USER_RIGHT_WRITE))) {
-		file_put(area->file);
+	if (!file_can_map(file, (area->flags & AREA_SHARED) && (area->rights & USER_RIGHT_WRITE))) {
+		file_put(file);
 		return -EACCES;
 	}
+	area->object = file_object(file);
 	return 0;
 }
 
@@ -88,18 +89,20 @@ static s64 call_mmap(const struct call_args *args)
 		return -EINVAL;
 	area.start = fixed ? at : ALIGN_DOWN(at, bytes);
 	area.end = area.start + size;
-	if (fixed && !mapping_range_ok(area.start, area.end))
+	if (fixed && !mapping_range_ok(&program_space, area.start, area.end))
 		return at < USER_START ? -EPERM : -ENOMEM;
 	if (flags & MAP_NORESERVE)
 		area.flags |= AREA_NO_RESERVE;
 	err = file_for(args, &area);
 	if (err < 0)
 		return err;
-	start = mapping_make(&area, !fixed                        ? MAPPING_ANYWHERE
-				    : flags & MAP_FIXED_NOREPLACE ? MAPPING_NO_REPLACE
-								  : MAPPING_FIXED);
+	start = mapping_make(&program_space, &area,
+			     !fixed                        ? MAPPING_ANYWHERE
+			     : flags & MAP_FIXED_NOREPLACE ? MAPPING_NO_REPLACE
+							   : MAPPING_FIXED);
 	if (start >= 0 && (flags & (MAP_POPULATE | MAP_LOCKED)) && area.rights)
-		mapping_populate((u64)start, (u64)start + size, area.rights & USER_RIGHT_WRITE);
+		mapping_populate(&program_space, (u64)start, (u64)start + size,
+				 area.rights & USER_RIGHT_WRITE);
 	return start;
 }
 CALL(mmap, 9);
@@ -112,7 +115,7 @@ static s64 call_munmap(const struct call_args *args)
 	    start >= end || end > USER_END)
 		return -EINVAL;
 	/* nothing is ever mapped below USER_START */
-	return end <= USER_START ? 0 : mapping_remove(MAX(start, USER_START), end);
+	return end <= USER_START ? 0 : mapping_remove(&program_space, MAX(start, USER_START), end);
 }
 CALL(munmap, 11);
 
@@ -120,7 +123,7 @@ CALL(munmap, 11);
 
 enum { MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2 };
 
-/* The part of `area` from `start` on, as [to, to + size). Its file gets a reference. */
+/* The part of `area` from `start` on, as [to, to + size). Its object gets a reference. */
 static struct area part_of(const struct area *area, u64 start, u64 to, u64 size)
 {
 	struct area part = *area;
@@ -128,8 +131,7 @@ static struct area part_of(const struct area *area, u64 start, u64 to, u64 size)
 	part.offset += start - area->start;
 	part.start = to;
 	part.end = to + size;
-	if (part.file)
-		file_get(part.file);
+	vm_object_get(part.object);
 	return part;
 }
 
@@ -138,10 +140,10 @@ static s64 grow(const struct area *old, u64 new_end)
 {
 	struct area more;
 
-	if (!mapping_range_ok(old->end, new_end))
+	if (!mapping_range_ok(&program_space, old->end, new_end))
 		return -ENOMEM;
 	more = part_of(old, old->end, old->end, new_end - old->end);
-	return mapping_make(&more, MAPPING_NO_REPLACE);
+	return mapping_make(&program_space, &more, MAPPING_NO_REPLACE);
 }
 
 /*
@@ -152,26 +154,25 @@ static s64 move_pages(const struct area *old, const struct area *moved)
 {
 	const u64 from = old->start, size = old->end - old->start,
 		  new_size = moved->end - moved->start;
-	struct pages_taken taken = {.tables = NULL};
+	struct taken taken = {.space = &program_space};
 	struct hull hull;
-	s64 err = areas_claim_taken(&program_areas, old, &hull);
+	s64 err = space_claim_taken(&program_space, old, &hull);
 
 	if (err < 0) {
-		areas_put_back(&program_areas, old);
+		space_put_back(&program_space, old);
 		return err;
 	}
 	err = pages_move(from, moved->start, MIN(size, new_size), &taken);
 	/* beyond the new size nothing was moved */
 	if (err == 0)
 		pages_take(from, from + size, &hull, &taken);
-	pages_finish(&taken);
+	taken_finish(&taken);
 	if (err < 0) {
-		areas_settle(&program_areas, &hull, old);
+		space_settle(&program_space, &hull, old);
 		return err;
 	}
-	areas_release(&program_areas, &hull);
-	if (old->file)
-		file_put(old->file);
+	space_release(&program_space, &hull);
+	vm_object_put(old->object);
 	return 0;
 }
 
@@ -181,9 +182,9 @@ static s64 move_to(const struct area *old, const struct area *moved)
 	struct area part = part_of(old, old->start, moved->start, moved->end - moved->start);
 	const s64 err = move_pages(old, &part);
 
-	areas_put_back(&program_areas, &part);
+	space_put_back(&program_space, &part);
 	if (err < 0)
-		mapping_remove(part.start, part.end);
+		mapping_remove(&program_space, part.start, part.end);
 	return err < 0 ? err : (s64)part.start;
 }
 
@@ -194,13 +195,13 @@ static s64 move_to(const struct area *old, const struct area *moved)
 static s64 take_old(u64 from, u64 end, struct area *old)
 {
 	u64 at = from;
-	const int taken = areas_take(&program_areas, &at, end, old);
+	const int taken = space_take(&program_space, &at, end, old);
 
 	if (taken <= 0)
 		return taken < 0 ? taken : -EFAULT;
 	if (old->start == from && old->end == end && area_page_bytes(old) == PAGE_SIZE)
 		return 0;
-	areas_put_back(&program_areas, old);
+	space_put_back(&program_space, old);
 	return area_page_bytes(old) == PAGE_SIZE ? -EFAULT : -EINVAL;
 }
 
@@ -209,7 +210,7 @@ static bool is_one_area(u64 start, u64 end)
 {
 	struct area area;
 
-	return area_tree_from(&program_areas.tree, start, &area) && area.start <= start &&
+	return area_tree_from(&program_space.tree, start, &area) && area.start <= start &&
 	       area.end >= end;
 }
 
@@ -219,25 +220,26 @@ static s64 move_fixed(u64 from, u64 old_size, u64 to, u64 new_size)
 	struct area moved = {.start = to, .end = to + new_size, .flags = AREA_BUSY}, old;
 	s64 err = 0, err_to = 0;
 
-	if (!mapping_range_ok(to, to + new_size) || (to < from + old_size && from < to + new_size))
+	if (!mapping_range_ok(&program_space, to, to + new_size) ||
+	    (to < from + old_size && from < to + new_size))
 		return -EINVAL;
 	if (!is_one_area(from, from + old_size))
 		return -EFAULT;
 	if (to < from)
-		err_to = mapping_make(&moved, MAPPING_FIXED);
+		err_to = mapping_make(&program_space, &moved, MAPPING_FIXED);
 	if (err_to < 0)
 		return err_to;
 	err = take_old(from, from + old_size, &old);
 	if (err == 0 && to > from)
-		err_to = mapping_make(&moved, MAPPING_FIXED);
+		err_to = mapping_make(&program_space, &moved, MAPPING_FIXED);
 	if (err == 0 && err_to >= 0)
 		return move_to(&old, &moved);
 	if (err == 0)
-		areas_put_back(&program_areas, &old);
+		space_put_back(&program_space, &old);
 	if (err < 0 && to < from) {
 		moved.flags = 0;
-		areas_put_back(&program_areas, &moved);
-		mapping_remove(to, to + new_size);
+		space_put_back(&program_space, &moved);
+		mapping_remove(&program_space, to, to + new_size);
 	}
 	return err < 0 ? err : err_to;
 }
@@ -254,11 +256,11 @@ static s64 enlarge(u64 from, u64 old_size, u64 new_size, bool may_move)
 	if (result >= 0)
 		result = (s64)from;
 	else if (may_move)
-		result = mapping_make(&moved, MAPPING_ANYWHERE);
+		result = mapping_make(&program_space, &moved, MAPPING_ANYWHERE);
 	else
 		result = -ENOMEM;
 	if (result < 0 || (u64)result == from) {
-		areas_put_back(&program_areas, &old);
+		space_put_back(&program_space, &old);
 		return result;
 	}
 	moved.start = (u64)result;
@@ -276,7 +278,7 @@ static s64 call_mremap(const struct call_args *args)
 	if ((flags & ~(u64)(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0 ||
 	    ((flags & MREMAP_FIXED) && !(flags & MREMAP_MAYMOVE)) || args->arg[1] > USER_END ||
 	    args->arg[2] > USER_END || new_size == 0 || !IS_ALIGNED(from, PAGE_SIZE) ||
-	    !mapping_range_ok(from, from + old_size))
+	    !mapping_range_ok(&program_space, from, from + old_size))
 		return -EINVAL;
 	if (flags & MREMAP_FIXED)
 		return move_fixed(from, old_size, args->arg[4], new_size);
@@ -285,9 +287,9 @@ static s64 call_mremap(const struct call_args *args)
 	err = take_old(from, from + old_size, &old);
 	if (err < 0)
 		return err;
-	areas_put_back(&program_areas, &old);
+	space_put_back(&program_space, &old);
 	if (new_size < old_size)
-		err = mapping_remove(from + new_size, from + old_size);
+		err = mapping_remove(&program_space, from + new_size, from + old_size);
 	return err < 0 ? err : (s64)from;
 }
 CALL(mremap, 25);

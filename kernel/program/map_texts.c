@@ -6,14 +6,14 @@
 #include <arch/atomic.h>
 
 #include "kernel/lib/format.h"
-#include "kernel/program/areas.h"
+#include "mm/vm/space.h"
 #include "kernel/program/file.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/layout.h"
-#include "kernel/program/pages.h"
+#include "mm/vm/pages.h"
 #include "kernel/program/proc_text.h"
 #include "kernel/program/thread.h"
-#include "kernel/program/touch.h"
+#include "kernel/program/program_space.h"
 
 static u64 kib(const struct pages_count *count)
 {
@@ -26,8 +26,8 @@ static void name_of(const struct area *area, char *buf, size_t size)
 {
 	const char *name = "";
 
-	if (area->file) {
-		file_name(area->file, buf, size);
+	if (area->object) {
+		file_name(file_of_object(area->object), buf, size);
 		return;
 	}
 	if (area->start < STACK_TOP && area->end > STACK_TOP - STACK_BYTES)
@@ -50,7 +50,7 @@ static void write_line(struct text_sink *sink, const struct area *area)
 		   area->rights & USER_RIGHT_READ ? 'r' : '-',
 		   area->rights & USER_RIGHT_WRITE ? 'w' : '-',
 		   area->rights & USER_RIGHT_EXEC ? 'x' : '-',
-		   area->flags & AREA_SHARED ? 's' : 'p', area->file ? area->offset : 0,
+		   area->flags & AREA_SHARED ? 's' : 'p', area->object ? area->offset : 0,
 		   name[0] ? "  " : "", name);
 }
 
@@ -58,7 +58,7 @@ static void write_use(struct text_sink *sink, const struct area *area)
 {
 	struct pages_count count = {.leaves = {0}};
 
-	pages_count_range(area->start, area->end, &count);
+	pages_count_range(&program_space, area->start, area->end, &count);
 	text_print(sink, "Size:           %8llu kB\n", (area->end - area->start) / KIB(1));
 	text_print(sink, "KernelPageSize: %8u kB\nMMUPageSize:    %8u kB\n", 4, 4);
 	text_print(sink, "Rss:            %8llu kB\n", kib(&count));
@@ -79,14 +79,14 @@ static void each_area(struct text_sink *sink, void (*fn)(struct text_sink *, con
 	u64 at = USER_START;
 	struct area area;
 
-	while (area_tree_from(&program_areas.tree, at, &area)) {
+	while (area_tree_from(&program_space.tree, at, &area)) {
 		at = area.start;
-		if (areas_take(&program_areas, &at, area.end, &area) <= 0) {
+		if (space_take(&program_space, &at, area.end, &area) <= 0) {
 			at = area.end;
 			continue;
 		}
 		fn(sink, &area);
-		areas_put_back(&program_areas, &area);
+		space_put_back(&program_space, &area);
 	}
 }
 
@@ -111,9 +111,10 @@ PROC_TEXT(smaps, "/proc/self/smaps", write_smaps);
 /* Size, resident, shared, text, library, data and dirty, in pages. */
 static void write_statm(struct text_sink *sink)
 {
-	const u64 size = atomic_load_relaxed(&program_areas.bytes) >> PAGE_SHIFT;
+	const u64 size = atomic_load_relaxed(&program_space.bytes) >> PAGE_SHIFT;
 
-	text_print(sink, "%llu %llu 0 0 0 %llu 0\n", size, pages_resident() >> PAGE_SHIFT, size);
+	text_print(sink, "%llu %llu 0 0 0 %llu 0\n", size,
+		   pages_resident(&program_space) >> PAGE_SHIFT, size);
 }
 PROC_TEXT(statm, "/proc/self/statm", write_statm);
 
@@ -126,10 +127,11 @@ static void write_status(struct text_sink *sink)
 	text_print(sink, "Name:\t%s\nState:\tR (running)\n", thread_current()->name);
 	text_print(sink, "Tgid:\t%u\nPid:\t%u\nPPid:\t0\n", program_pid(), thread_current()->id);
 	text_print(sink, "VmPeak:\t%8llu kB\nVmSize:\t%8llu kB\n",
-		   atomic_load_relaxed(&program_areas.bytes) / KIB(1),
-		   atomic_load_relaxed(&program_areas.bytes) / KIB(1));
-	text_print(sink, "VmHWM:\t%8llu kB\nVmRSS:\t%8llu kB\n", pages_resident_most() / KIB(1),
-		   pages_resident() / KIB(1));
+		   atomic_load_relaxed(&program_space.bytes) / KIB(1),
+		   atomic_load_relaxed(&program_space.bytes) / KIB(1));
+	text_print(sink, "VmHWM:\t%8llu kB\nVmRSS:\t%8llu kB\n",
+		   pages_resident_most(&program_space) / KIB(1),
+		   pages_resident(&program_space) / KIB(1));
 	text_print(sink, "Threads:\t%u\n", threads);
 }
 PROC_TEXT(status, "/proc/self/status", write_status);

@@ -10,6 +10,7 @@
 #include "kernel/core/lock.h"
 #include "kernel/program/inode.h"
 #include "kernel/program/span.h"
+#include "mm/vm/object.h"
 
 /* Flags of open(2), as on Linux. */
 enum {
@@ -40,8 +41,8 @@ enum {
 };
 
 struct file {
-	u32 refs;  /* atomic */
-	u32 flags; /* of open(); atomic */
+	struct vm_object object; /* what areas see of it; its references */
+	u32 flags;               /* of open(); atomic */
 	const struct file_ops *ops;
 	struct inode *inode; /* one reference */
 	void *state;         /* of the kind: the pipe, the eventfd */

@@ -6,12 +6,12 @@
 #include <arch/atomic.h>
 
 #include "kernel/core/percpu.h"
-#include "kernel/program/areas.h"
+#include "mm/vm/space.h"
 #include "kernel/program/calls.h"
-#include "kernel/program/mapping.h"
-#include "kernel/program/pages.h"
+#include "mm/vm/mapping.h"
+#include "mm/vm/pages.h"
 #include "kernel/program/thread.h"
-#include "kernel/program/touch.h"
+#include "kernel/program/program_space.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
 
@@ -94,16 +94,16 @@ static s64 call_mbind(const struct call_args *args)
 		return err;
 	if (args->arg[1] == 0)
 		return 0;
-	if (args->arg[1] > USER_END || !mapping_range_ok(start, end))
+	if (args->arg[1] > USER_END || !mapping_range_ok(&program_space, start, end))
 		return -EINVAL;
-	if (!areas_cover(&program_areas, start, end))
+	if (!space_cover(&program_space, start, end))
 		return -EFAULT;
 	for (;;) {
-		err = areas_take(&program_areas, &start, end, &area);
+		err = space_take(&program_space, &start, end, &area);
 		if (err <= 0)
 			return err;
 		area.policy = policy;
-		areas_put_back(&program_areas, &area);
+		space_put_back(&program_space, &area);
 	}
 }
 CALL(mbind, 237);
@@ -114,7 +114,7 @@ static s64 call_set_mempolicy(const struct call_args *args)
 	const int err = read_policy(args->arg[0], args->arg[1], args->arg[2], &policy);
 
 	if (err == 0)
-		thread_current()->policy = policy;
+		space_here(&program_space)->policy = policy;
 	return err;
 }
 CALL(set_mempolicy, 238);
@@ -127,12 +127,11 @@ static s64 node_of(user_t at)
 	s64 node = -ENOENT;
 	pte_t pte;
 
-	if (at < USER_START || at >= USER_END ||
-	    !areas_pin(&program_areas, thread_current(), at, PT_PAGE, &area))
+	if (at < USER_START || at >= USER_END || !space_pin(&program_space, at, PT_PAGE, &area))
 		return -EFAULT;
-	if (pages_find(at, &pte, &level))
+	if (pages_find(&program_space, at, &pte, &level))
 		node = mm_kernel.zone[page_head(pfn_to_page(pte_pfn(pte)))->zone].node;
-	pin_drop(thread_current());
+	space_unpin(&program_space);
 	return node;
 }
 
@@ -150,7 +149,7 @@ static s64 call_get_mempolicy(const struct call_args *args)
 {
 	enum { F_NODE = 1, F_ADDR = 2, F_MEMS_ALLOWED = 4 };
 	const u64 flags = args->arg[4];
-	struct memory_policy policy = thread_current()->policy;
+	struct memory_policy policy = space_here(&program_space)->policy;
 	struct area area;
 	u32 mode;
 	u64 nodes;
@@ -158,7 +157,7 @@ static s64 call_get_mempolicy(const struct call_args *args)
 	if (flags & ~(u64)(F_NODE | F_ADDR | F_MEMS_ALLOWED))
 		return -EINVAL;
 	if (flags & F_ADDR) {
-		if (!area_tree_from(&program_areas.tree, args->arg[3], &area) ||
+		if (!area_tree_from(&program_space.tree, args->arg[3], &area) ||
 		    area.start > args->arg[3])
 			return -EFAULT;
 		policy = area.policy;

@@ -18,15 +18,15 @@
 #include "kernel/program/file.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/layout.h"
-#include "kernel/program/mapping.h"
+#include "mm/vm/mapping.h"
 #include "kernel/program/module.h"
-#include "kernel/program/pages_count.h"
 #include "kernel/program/random.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/start_stack.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/timers.h"
-#include "kernel/program/touch.h"
+#include "kernel/program/program_space.h"
+#include "mm/vm/touch.h"
 #include "kernel/program/vdso.h"
 #include "mm/mm.h"
 
@@ -96,13 +96,13 @@ static s64 load_segment(const struct elf_segment *segment)
 	const u8 rights = (segment->rights & ELF_R ? USER_RIGHT_READ : 0) |
 			  (segment->rights & ELF_W ? USER_RIGHT_WRITE : 0) |
 			  (segment->rights & ELF_X ? USER_RIGHT_EXEC : 0);
-	s64 err = mapping_make(&area, MAPPING_NO_REPLACE);
+	s64 err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
 
 	if (err >= 0)
 		err = user_write(at, (const char *)program.image + segment->file_offset,
 				 segment->file_bytes);
 	if (err >= 0 && rights != area.rights)
-		err = mapping_protect(area.start, area.end, rights);
+		err = mapping_protect(&program_space, area.start, area.end, rights);
 	return err;
 }
 
@@ -122,7 +122,7 @@ static s64 load_image(const char *name)
 		const s64 err = load_segment(segment);
 
 		if (err < 0) {
-			why = area_is_possible(at, at + segment->memory_bytes)
+			why = space_has(&program_space, at, at + segment->memory_bytes)
 				      ? "there is no memory for a segment"
 				      : "a segment has addresses of the kernel";
 			pr_err("program: %s: %s (%llx)", name, why, at);
@@ -164,7 +164,7 @@ static s64 load_stack(const struct program_request *request, u64 vdso)
 		       START_BYTES >> 10);
 		err = -E2BIG;
 	} else {
-		err = mapping_make(&area, MAPPING_NO_REPLACE);
+		err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
 	}
 	if (err >= 0)
 		err = user_write(rsp, (char *)page_address(page) + START_BYTES - (STACK_TOP - rsp),
@@ -182,7 +182,7 @@ static s64 load_vdso(u64 *at)
 			    .end = VDSO_BASE + PAGE_SIZE + size,
 			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
 	struct page *data = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	s64 err = data ? mapping_make(&area, MAPPING_NO_REPLACE) : -ENOMEM;
+	s64 err = data ? mapping_make(&program_space, &area, MAPPING_NO_REPLACE) : -ENOMEM;
 
 	if (data)
 		vdso_fill_data(page_address(data));
@@ -192,9 +192,10 @@ static s64 load_vdso(u64 *at)
 	if (err >= 0)
 		err = user_write(*at, image, size);
 	if (err >= 0)
-		err = mapping_protect(VDSO_BASE, *at, USER_RIGHT_READ);
+		err = mapping_protect(&program_space, VDSO_BASE, *at, USER_RIGHT_READ);
 	if (err >= 0)
-		err = mapping_protect(*at, area.end, USER_RIGHT_READ | USER_RIGHT_EXEC);
+		err = mapping_protect(&program_space, *at, area.end,
+				      USER_RIGHT_READ | USER_RIGHT_EXEC);
 	if (data)
 		page_free(data);
 	return err;
@@ -204,7 +205,7 @@ static s64 load_vdso(u64 *at)
 
 static void fault(struct trap_frame *regs, virt_t addr, enum user_access access)
 {
-	switch (program_touch(thread_current(), addr, access)) {
+	switch (space_touch(&program_space, addr, access)) {
 	case TOUCH_DONE:
 		return;
 	case TOUCH_NO_AREA:
@@ -277,22 +278,26 @@ int program_begin(const struct program_request *request)
 	calls_init();
 	user_set_ops(&ops);
 	program = (struct program){.image = request->image, .size = request->size};
-	areas_init(&program_areas, MAPPINGS_TOP);
-	pages_count_begin();
-	if (!threads_begin())
+	if (program_space_begin() < 0)
 		return -ENOMEM;
+	if (!threads_begin()) {
+		space_free(&program_space);
+		return -ENOMEM;
+	}
 	signals_begin();
 	limits_begin();
 	err = files_begin(request->files, request->files_size);
-	if (err < 0)
+	if (err < 0) {
 		threads_end();
+		space_free(&program_space);
+	}
 	return err;
 }
 
 void program_finish(void)
 {
 	timers_end();
-	mapping_remove_all();
+	mapping_remove_all(&program_space);
 	files_end();
 	threads_end();
 	program.image = NULL;

@@ -3,12 +3,12 @@
 
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
-#include "kernel/program/areas.h"
+#include "mm/vm/space.h"
 #include "kernel/program/file.h"
 #include "kernel/program/layout.h"
 #include "kernel/program/program.h"
 #include "kernel/program/thread.h"
-#include "kernel/program/touch.h"
+#include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"
 
 enum { SIGNAL_STATUS = 128 }; /* what shells add to the number of the signal */
@@ -16,7 +16,6 @@ enum { SIGNAL_STATUS = 128 }; /* what shells add to the number of the signal */
 /* Place of a fault: the area there, or the nearest below. */
 static void say_area(u64 addr)
 {
-	struct thread *self = thread_current();
 	char name[64] = "anonymous memory";
 	struct area area;
 
@@ -24,7 +23,7 @@ static void say_area(u64 addr)
 		print("  %llx is a NULL pointer and an offset\n", addr);
 		return;
 	}
-	if (!area_tree_below(&program_areas.tree, addr + 1, &area)) {
+	if (!area_tree_below(&program_space.tree, addr + 1, &area)) {
 		print("  nothing is mapped at %llx or below\n", addr);
 		return;
 	}
@@ -32,13 +31,13 @@ static void say_area(u64 addr)
 		print("  %llx is in the gap below the first thread's stack: stack overflow\n",
 		      addr);
 	/* a report waits for no call; the pin keeps the file */
-	if (!areas_try_pin(&program_areas, self, MIN(addr, area.end - 1), &area)) {
+	if (!space_try_pin(&program_space, MIN(addr, area.end - 1), &area)) {
 		print("  another thread is changing the memory at %llx\n", addr);
 		return;
 	}
-	if (area.file)
-		file_name(area.file, name, sizeof(name));
-	pin_drop(self);
+	if (area.object)
+		file_name(file_of_object(area.object), name, sizeof(name));
+	space_unpin(&program_space);
 	print("  %llx is %s [%llx, %llx) %c%c%c, %s\n", addr,
 	      addr < area.end ? "in" : "behind the end of", area.start, area.end,
 	      area.rights & USER_RIGHT_READ ? 'r' : '-', area.rights & USER_RIGHT_WRITE ? 'w' : '-',

@@ -16,6 +16,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
 #include "kernel/program/futex.h"
+#include "kernel/program/program_space.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
 #include "mm/mm.h"
@@ -202,7 +203,7 @@ static void prepare(struct thread *thread, const struct thread_request *request)
 	thread->woken = 0;
 	thread->polls = false;
 	atomic_store_relaxed(&thread->blocked, parent->blocked);
-	thread->policy = parent->policy;
+	program_space.cpu[thread->cpu].policy = space_here(&program_space)->policy;
 	thread->alt_stack = 0;
 	thread->alt_stack_size = 0;
 	thread->alt_stack_flags = 0;

@@ -7,7 +7,6 @@
 #include <arch/user.h>
 
 #include "kernel/lib/types.h"
-#include "kernel/program/area_tree.h"
 #include "kernel/program/user_copy.h"
 
 /* A call reads at most two paths. */
@@ -16,13 +15,7 @@ enum { THREAD_TEXTS = 2 };
 struct thread {
 	u32 id; /* what gettid() returns; 0: no thread has this CPU */
 	cpu_t cpu;
-	/*
-	 * The page that this CPU brings or copies: its address, and its level in the low bits
-	 * (areas.h). 0: none. Other CPUs read it.
-	 */
-	u64 pin;
-	struct area_found found; /* areas_pin(), by this CPU */
-	u32 woken;               /* set by thread_wake(), any CPU */
+	u32 woken;    /* set by thread_wake(), any CPU */
 	u32 halts;    /* about to halt, or halted, in thread_sleep(): a wake takes a message */
 	bool polls;   /* its last sleep was short: it looks for a wake before it halts */
 	u32 starting; /* 1: a thread is being started on the CPU; claimed by its starter */
@@ -55,14 +48,8 @@ struct thread {
 	 * own, for the copy between its registers and a frame (signal_frame.c)
 	 */
 	void *vectors;
-	void *texts;                 /* path.c: THREAD_TEXTS pages for paths that a call reads */
-	u32 texts_used;              /* of them, from the first on */
-	struct memory_policy policy; /* for areas without one: set_mempolicy() */
-	/*
-	 * pages.c: leaves that this CPU brought less those that it took, by level. The sum over all
-	 * records is what is present.
-	 */
-	u64 leaves[3];
+	void *texts;    /* path.c: THREAD_TEXTS pages for paths that a call reads */
+	u32 texts_used; /* of them, from the first on */
 };
 
 /* The id of the program's first thread, which is that of the program, too. */
@@ -99,7 +86,7 @@ bool thread_is_over(struct thread *record);
 
 /*
  * The record of a CPU's threads, or NULL if none ever ran there. It stays allocated while the
- * program runs, so that other threads may look at its pin. Context: any.
+ * program runs, so that other threads may look at it. Context: any.
  */
 struct thread *thread_on(cpu_t cpu);
 

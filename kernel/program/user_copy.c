@@ -6,9 +6,9 @@
 #include <arch/user.h>
 
 #include "kernel/lib/string.h"
-#include "kernel/program/pages.h"
-#include "kernel/program/thread.h"
-#include "kernel/program/touch.h"
+#include "mm/vm/pages.h"
+#include "kernel/program/program_space.h"
+#include "mm/vm/touch.h"
 
 static bool is_possible(user_t start, u64 size)
 {
@@ -25,23 +25,23 @@ static void *bytes_at(pte_t pte, enum pt_level level, u64 addr)
  * pin, if the program may not access it so. The page tables are walked only under a pin that no
  * busy area contradicts.
  */
-static void *pin_bytes(struct thread *self, u64 addr, enum user_access access)
+static void *pin_bytes(u64 addr, enum user_access access)
 {
 	for (;;) {
 		enum pt_level level;
 		struct area area;
 		pte_t pte;
 
-		if (!areas_pin(&program_areas, self, addr, PT_PAGE, &area))
+		if (!space_pin(&program_space, addr, PT_PAGE, &area))
 			return NULL;
 		if (!(area.rights & area_rights_for(access))) {
-			pin_drop(self);
+			space_unpin(&program_space);
 			return NULL;
 		}
-		if (pages_find(addr, &pte, &level))
+		if (pages_find(&program_space, addr, &pte, &level))
 			return bytes_at(pte, level, addr);
-		pin_drop(self);
-		if (program_touch(self, addr, access) != TOUCH_DONE)
+		space_unpin(&program_space);
+		if (space_touch(&program_space, addr, access) != TOUCH_DONE)
 			return NULL;
 	}
 }
@@ -65,18 +65,16 @@ static void copy_bytes(enum copy how, void *kernel, void *user, u64 size)
 
 static int copy(enum copy how, char *kernel, user_t at, u64 size)
 {
-	struct thread *self = thread_current();
-
 	if (!is_possible(at, size))
 		return -EFAULT;
 	while (size > 0) {
 		const u64 part = MIN(size, PAGE_SIZE - at % PAGE_SIZE);
-		void *bytes = pin_bytes(self, at, how == COPY_IN ? USER_READ : USER_WRITE);
+		void *bytes = pin_bytes(at, how == COPY_IN ? USER_READ : USER_WRITE);
 
 		if (!bytes)
 			return -EFAULT;
 		copy_bytes(how, kernel, bytes, part);
-		pin_drop(self);
+		space_unpin(&program_space);
 		at += part;
 		size -= part;
 		if (kernel)
@@ -120,7 +118,7 @@ static u32 *pin_word(user_t at, enum user_access access)
 {
 	if (!is_possible(at, sizeof(u32)) || !IS_ALIGNED(at, sizeof(u32)))
 		return NULL;
-	return pin_bytes(thread_current(), at, access);
+	return pin_bytes(at, access);
 }
 
 int user_load_u32(user_t from, u32 *value)
@@ -130,13 +128,12 @@ int user_load_u32(user_t from, u32 *value)
 	if (!word)
 		return -EFAULT;
 	*value = atomic_load_acquire(word);
-	pin_drop(thread_current());
+	space_unpin(&program_space);
 	return 0;
 }
 
 bool user_peek_u32(user_t from, u32 *value)
 {
-	struct thread *self = thread_current();
 	enum pt_level level;
 	struct area area;
 	pte_t pte;
@@ -144,12 +141,13 @@ bool user_peek_u32(user_t from, u32 *value)
 
 	if (!is_possible(from, sizeof(u32)) || !IS_ALIGNED(from, sizeof(u32)))
 		return false;
-	if (!areas_try_pin(&program_areas, self, from, &area))
+	if (!space_try_pin(&program_space, from, &area))
 		return false;
-	found = area.rights & area_rights_for(USER_READ) && pages_find(from, &pte, &level);
+	found = area.rights & area_rights_for(USER_READ) &&
+		pages_find(&program_space, from, &pte, &level);
 	if (found)
 		*value = atomic_load_acquire((const u32 *)bytes_at(pte, level, from));
-	pin_drop(self);
+	space_unpin(&program_space);
 	return found;
 }
 
@@ -162,6 +160,6 @@ int user_cas_u32(user_t at, u32 old, u32 new, u32 *found)
 	*found = old;
 	if (!atomic_cas(word, old, new))
 		*found = atomic_load_relaxed(word);
-	pin_drop(thread_current());
+	space_unpin(&program_space);
 	return 0;
 }

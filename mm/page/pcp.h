@@ -334,8 +334,11 @@ static inline void pcp_freed_to(struct zone *zone, struct pcp_zone *mine, const 
 
 	mine->word[type] = &mine->map[slot][w];
 	mine->word_page[type] = pages + w * 64;
-	mine->recent = (struct pcp_recent){
-		.pages = (virt_t)pages, .block = block, .map = mine->map[slot], .type = type};
+	mine->recent.pages = (virt_t)pages;
+	mine->recent.block = block;
+	mine->recent.map = mine->map[slot];
+	mine->recent.type = type;
+	atomic_store_relaxed(&mine->recent.hot, NULL); /* pcp_count() looks */
 }
 
 /* Does the slot hold nothing? Clears the bits of words that have become empty. */

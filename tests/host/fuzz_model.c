@@ -6,9 +6,10 @@
 #include <arch/pgtable.h>
 
 #include "kernel/lib/string.h"
-#include "kernel/program/pages.h"
-#include "kernel/program/touch.h"
+#include "mm/vm/pages.h"
+#include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"
+#include "mm/vm/touch.h"
 
 enum { MADV_DONTNEED = 4, MADV_FREE = 8, MADV_HUGEPAGE = 14, MADV_NOHUGEPAGE = 15 };
 enum { MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_FIXED = 0x10, MAP_ANONYMOUS = 0x20 };
@@ -74,7 +75,7 @@ static pte_t leaf_of(const struct fuzz_worker *w, u64 page)
 	enum pt_level level;
 	pte_t pte;
 
-	return pages_find(addr_of(w, page), &pte, &level) ? pte : 0;
+	return pages_find(&program_space, addr_of(w, page), &pte, &level) ? pte : 0;
 }
 
 /* Pages that mmap() brought, as far as there was memory, no longer follow the file. */
@@ -91,7 +92,7 @@ static bool find_area(u64 at, struct area *area)
 	bool there;
 
 	do
-		there = area_tree_from(&program_areas.tree, at, area) && area->start <= at;
+		there = area_tree_from(&program_space.tree, at, area) && area->start <= at;
 	while (there && area->flags & AREA_BUSY);
 	return there;
 }
@@ -111,10 +112,10 @@ static void look_at_area(struct fuzz_worker *w, u64 page)
 	if (!there || !p->mapped)
 		return;
 	if (area.rights != p->rights || !(area.flags & AREA_SHARED) != (p->kind != FUZZ_SHARED) ||
-	    !area.file != (p->kind == FUZZ_ANONYMOUS))
+	    !area.object != (p->kind == FUZZ_ANONYMOUS))
 		fuzz_fail(w, "%llx: rights %u, flags %x, file %d; they should be %u of kind %u", at,
-			  area.rights, area.flags, area.file != NULL, p->rights, p->kind);
-	if (area.file && (area.offset + at - area.start) >> PAGE_SHIFT != p->file_page)
+			  area.rights, area.flags, area.object != NULL, p->rights, p->kind);
+	if (area.object && (area.offset + at - area.start) >> PAGE_SHIFT != p->file_page)
 		fuzz_fail(w, "%llx shows page %llu of its file and not %u", at,
 			  (area.offset + at - area.start) >> PAGE_SHIFT, p->file_page);
 	if (pte && pte_rights(pte) != (p->rights ? p->rights | R : 0u))
@@ -125,7 +126,7 @@ static void look_at_area(struct fuzz_worker *w, u64 page)
 enum refusal { REFUSED, NO_MEMORY, TRY_AGAIN };
 static enum refusal why_refused(u64 at, enum user_access access)
 {
-	switch (program_touch(thread_current(), at, access)) {
+	switch (space_touch(&program_space, at, access)) {
 	case TOUCH_NO_MEMORY:
 		return NO_MEMORY;
 	case TOUCH_DONE:
@@ -359,7 +360,7 @@ static bool is_one_area(const struct fuzz_worker *w, u64 first, u64 count)
 {
 	struct area area;
 
-	return area_tree_from(&program_areas.tree, addr_of(w, first), &area) &&
+	return area_tree_from(&program_space.tree, addr_of(w, first), &area) &&
 	       area.start <= addr_of(w, first) && area.end >= addr_of(w, first + count);
 }
 
@@ -497,7 +498,7 @@ static void check_leaf(struct tables *t, u64 virt, pte_t pte, enum pt_level leve
 
 	t->leaves[level]++;
 	for (u64 at = virt; at < end && !t->wrong; at = area.end) {
-		if (!area_tree_from(&program_areas.tree, at, &area) || area.start > at)
+		if (!area_tree_from(&program_space.tree, at, &area) || area.start > at)
 			t->wrong = "a leaf without an area";
 		else if (pte_rights(pte) != (area.rights ? area.rights | R : 0u))
 			t->wrong = "a leaf with other rights than its area";
@@ -539,16 +540,16 @@ const char *fuzz_tables_wrong(u64 *where)
 	*where = t.where;
 	if (t.wrong)
 		return t.wrong;
-	while (area_tree_from(&program_areas.tree, area.end, &area)) {
+	while (area_tree_from(&program_space.tree, area.end, &area)) {
 		*where = area.start;
 		bytes += area.end - area.start;
 		if (area.flags & AREA_BUSY)
 			return "an area that is still busy";
 	}
 	*where = bytes;
-	if (bytes != program_areas.bytes || program_areas.tree.promised != 0)
+	if (bytes != program_space.bytes || program_space.tree.promised != 0)
 		return "bytes of areas, or promised nodes, are counted wrongly";
-	pages_count(&count);
+	pages_count(&program_space, &count);
 	for (unsigned i = 0; i < ARRAY_LEN(count.leaves); i++) {
 		*where = i;
 		if (count.leaves[i] != t.leaves[i])

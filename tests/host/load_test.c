@@ -11,8 +11,9 @@
 #include "kernel/program/layout.h"
 #include "kernel/program/program.h"
 #include "kernel/program/thread.h"
-#include "kernel/program/touch.h"
+#include "kernel/program/program_space.h"
 #include "kernel/run/test.h"
+#include "mm/vm/touch.h"
 
 /* Each input: its size and its bytes. */
 #define INPUT(name) ".quad 2f - 1f\n1: .incbin \"tests/fuzz/corpus/elf_fuzz/" #name "\"\n2:\n"
@@ -71,10 +72,10 @@ static void look_around(struct trap_frame *regs)
 {
 	struct area area = {.end = 0};
 
-	while (area_tree_from(&program_areas.tree, area.end, &area)) {
+	while (area_tree_from(&program_space.tree, area.end, &area)) {
 		EXPECT(area.start < area.end && is_programs(area.start, area.end));
-		program_touch(thread_current(), area.start, USER_READ);
-		program_touch(thread_current(), area.end - 1, USER_READ);
+		space_touch(&program_space, area.start, USER_READ);
+		space_touch(&program_space, area.end - 1, USER_READ);
 	}
 	EXPECT(is_programs(regs->rip, regs->rip + 1));
 	loaded++;

@@ -1,5 +1,5 @@
 /*
- * Areas and pages of a program (kernel/program/area_tree.h, areas.h, pages.h), compared with models
+ * Areas and pages of a program (mm/vm/area_tree.h, areas.h, pages.h), compared with models
  * that have one entry per page, and raced.
  */
 #include <arch/atomic.h>
@@ -9,12 +9,12 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
-#include "kernel/program/area_tree.h"
-#include "kernel/program/areas.h"
-#include "kernel/program/mapping.h"
-#include "kernel/program/pages.h"
+#include "mm/vm/area_tree.h"
+#include "mm/vm/space.h"
+#include "mm/vm/mapping.h"
+#include "mm/vm/pages.h"
 #include "kernel/program/thread.h"
-#include "kernel/program/touch.h"
+#include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
@@ -284,10 +284,10 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 		const u64 start = beyond[i].start, end = beyond[i].end;
 		struct area area = {.start = start, .end = end, .rights = RW};
 
-		REQUIRE(areas_add(&program_areas, &area) == -ENOMEM);
-		REQUIRE(areas_claim(&program_areas, start, end, AREAS_REPLACE, &hull) == -ENOMEM);
+		REQUIRE(space_add(&program_space, &area) == -ENOMEM);
+		REQUIRE(space_claim(&program_space, start, end, SPACE_REPLACE, &hull) == -ENOMEM);
 		EXPECT_EQ(hull.start, hull.end);
-		EXPECT_EQ(mapping_make(&area, MAPPING_FIXED), -ENOMEM);
+		EXPECT_EQ(mapping_make(&program_space, &area, MAPPING_FIXED), -ENOMEM);
 	}
 }
 
@@ -325,12 +325,12 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 	at = (u64)map_at(GIB(8), MIB(4), RW, FIXED);
 	REQUIRE(at == GIB(8));
 	EXPECT_EQ(put(at + 8, 1), 0);
-	if (!pages_find(at, &pte, &level) || level != PT_PMD)
+	if (!pages_find(&program_space, at, &pte, &level) || level != PT_PMD)
 		SKIP("no 2 MiB page was to be had");
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(put(at + i, i + 3), 0);
 	EXPECT_EQ(program_call("mprotect", at + MIB(1), PAGE_SIZE, R), 0);
-	EXPECT(pages_find(at, &pte, &level) && level == PT_PAGE);
+	EXPECT(pages_find(&program_space, at, &pte, &level) && level == PT_PAGE);
 	EXPECT_EQ(put(at + MIB(1), 1), -EFAULT);
 	for (u64 i = 0; i < MIB(2); i += PAGE_SIZE)
 		EXPECT_EQ(get(at + i), i + 3);
@@ -346,17 +346,17 @@ TEST(program_area, a_huge_leaf_is_split_and_its_pieces_are_freed)
 TEST(program_area, a_table_that_two_calls_left_is_freed)
 {
 	const u64 at = GIB(8), far = GIB(8) + MIB(64);
-	struct pages_taken taken = {.tables = NULL};
+	struct taken taken = {.space = &program_space};
 	struct hull hull;
 
 	map_at(at, 2 * PAGE_SIZE, RW, FIXED);
 	map_at(far, PAGE_SIZE, RW, FIXED);
 	EXPECT(put(at, 1) == 0 && put(at + PAGE_SIZE, 1) == 0 && put(far, 1) == 0);
-	EXPECT_EQ(areas_claim(&program_areas, at, at + PAGE_SIZE, AREAS_REPLACE, &hull), 0);
+	EXPECT_EQ(space_claim(&program_space, at, at + PAGE_SIZE, SPACE_REPLACE, &hull), 0);
 	EXPECT_EQ(unmap(at + PAGE_SIZE, PAGE_SIZE), 0);
 	pages_take(at, at + PAGE_SIZE, &hull, &taken);
-	pages_finish(&taken);
-	areas_release(&program_areas, &hull);
+	taken_finish(&taken);
+	space_release(&program_space, &hull);
 	EXPECT_EQ(unmap(far, PAGE_SIZE), 0);
 }
 
@@ -372,7 +372,7 @@ TEST(program_area, pieces_of_a_leaf_keep_its_rights)
 		enum pt_level level;
 		pte_t pte;
 
-		EXPECT(!pages_find(at + i, &pte, &level) ||
+		EXPECT(!pages_find(&program_space, at + i, &pte, &level) ||
 		       pte_rights(pte) == (i == KIB(64) ? RW : R));
 	}
 }
@@ -422,8 +422,8 @@ TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 	EXPECT_EQ(map_at(at, MIB(2), RW, FIXED), at);
 	EXPECT_EQ(put(at, 5), 0);
 	EXPECT_EQ(program_call("madvise", at, MIB(1), NOHUGEPAGE), 0);
-	pages_count_range(at, at + MIB(1), &low);
-	pages_count_range(at + MIB(1), at + MIB(2), &high);
+	pages_count_range(&program_space, at, at + MIB(1), &low);
+	pages_count_range(&program_space, at + MIB(1), at + MIB(2), &high);
 	EXPECT(low.leaves[PT_PAGE] == 256 ||
 	       low.leaves[PT_PAGE] == 1); /* or there was no huge page */
 	EXPECT_EQ(low.leaves[PT_PMD] + high.leaves[PT_PMD], 0);
@@ -455,7 +455,7 @@ static void model_check(const struct page_model *model, u64 page)
 	pte_t pte;
 
 	EXPECT_EQ(get(model_addr(page)), want);
-	if (pages_find(model_addr(page), &pte, &level))
+	if (pages_find(&program_space, model_addr(page), &pte, &level))
 		EXPECT_EQ(pte_rights(pte), m->mapped ? m->rights : ~0u);
 }
 
@@ -598,10 +598,10 @@ TEST(program_area, a_touch_of_a_busy_area_waits)
 
 	SKIP_ON_ONE_CPU();
 	map_at(RACE_START, MIB(1), RW, FIXED);
-	EXPECT_EQ(areas_take(&program_areas, &at, RACE_START + MIB(1), &area), 1);
+	EXPECT_EQ(space_take(&program_space, &at, RACE_START + MIB(1), &area), 1);
 	program_call_start(&touch);
 	EXPECT_EQ(atomic_load_acquire(&touch.done), 0);
-	areas_put_back(&program_areas, &area);
+	space_put_back(&program_space, &area);
 	work_wait(touch.cpu, 0);
 	EXPECT_EQ(touch.result, 2);
 	EXPECT_EQ(get(RACE_START), '/');
@@ -610,13 +610,14 @@ TEST(program_area, a_touch_of_a_busy_area_waits)
 TEST(program_area, a_call_waits_for_a_page_that_is_being_copied)
 {
 	struct program_call unmapping = {.call = "munmap", .arg = {RACE_START, MIB(1)}};
+	struct area area;
 
 	SKIP_ON_ONE_CPU();
 	map_at(RACE_START, MIB(1), RW, FIXED);
-	pin_page(thread_current(), RACE_START + MIB(1) - PAGE_SIZE, PT_PAGE);
+	REQUIRE(space_pin(&program_space, RACE_START + MIB(1) - PAGE_SIZE, PT_PAGE, &area));
 	program_call_start(&unmapping);
 	EXPECT_EQ(atomic_load_acquire(&unmapping.done), 0);
-	pin_drop(thread_current());
+	space_unpin(&program_space);
 	work_wait(unmapping.cpu, 0);
 	EXPECT_EQ(atomic_load_acquire(&unmapping.done), 1);
 }

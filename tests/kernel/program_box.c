@@ -9,8 +9,9 @@
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/heap.h"
-#include "kernel/program/mapping.h"
+#include "mm/vm/mapping.h"
 #include "kernel/program/program.h"
+#include "kernel/program/program_space.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 
@@ -21,7 +22,7 @@ bool program_box_begin(void)
 			      .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
 
 	return program_begin(&(struct program_request){.image = NULL}) == 0 &&
-	       mapping_make(&memory, MAPPING_FIXED) >= 0;
+	       mapping_make(&program_space, &memory, MAPPING_FIXED) >= 0;
 }
 
 void program_box_end(void)

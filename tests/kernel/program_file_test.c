@@ -15,8 +15,9 @@
 #include "kernel/program/calls.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/contents.h"
-#include "kernel/program/mapping.h"
+#include "mm/vm/mapping.h"
 #include "kernel/program/program.h"
+#include "kernel/program/program_space.h"
 #include "kernel/program/store.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpio_build.h"
@@ -136,7 +137,7 @@ static bool begin_files(void)
 
 	memset(lenders, 0, sizeof(lenders));
 	if (program_begin(&(struct program_request){.image = NULL}) < 0 ||
-	    mapping_make(&memory, MAPPING_FIXED) < 0)
+	    mapping_make(&program_space, &memory, MAPPING_FIXED) < 0)
 		return false;
 	cpumask_foreach(cpu, &cpus_online)
 		if (!thread_record(cpu))

@@ -1,6 +1,6 @@
 /*
- * Pages of a program that move (kernel/program/movable.h) and small ones that become huge
- * (kernel/program/collapse.h).
+ * Pages of a program that move (mm/vm/movable.h) and small ones that become huge
+ * (mm/vm/collapse.h).
  */
 #include <arch/atomic.h>
 #include <arch/cpu.h>
@@ -8,11 +8,11 @@
 #include <arch/pgtable.h>
 
 #include "kernel/lib/string.h"
-#include "kernel/program/areas.h"
-#include "kernel/program/mapping.h"
-#include "kernel/program/movable.h"
-#include "kernel/program/pages.h"
-#include "kernel/program/touch.h"
+#include "mm/vm/space.h"
+#include "mm/vm/mapping.h"
+#include "mm/vm/movable.h"
+#include "mm/vm/pages.h"
+#include "kernel/program/program_space.h"
 #include "mm/contig/contig.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
@@ -55,7 +55,7 @@ static enum pt_level level_at(u64 at)
 	enum pt_level level;
 	pte_t pte;
 
-	return pages_find(at, &pte, &level) ? level : PT_PGD;
+	return pages_find(&program_space, at, &pte, &level) ? level : PT_PGD;
 }
 
 static pfn_t frame_at(u64 at)
@@ -63,7 +63,7 @@ static pfn_t frame_at(u64 at)
 	enum pt_level level;
 	pte_t pte;
 
-	return pages_find(at, &pte, &level) ? pte_pfn(pte) : 0;
+	return pages_find(&program_space, at, &pte, &level) ? pte_pfn(pte) : 0;
 }
 
 /* A mapping of small pages that may become huge later. */
@@ -111,7 +111,7 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	fill(AT + MIB(2), AT + MIB(4), 3 * PAGE_SIZE);
 	put(AT + MIB(6) - 8, 77);
 	soil();
-	pages_count(&before);
+	pages_count(&program_space, &before);
 	if (collapse(AT, MIB(6)) == -ENOMEM)
 		SKIP("no 2 MiB pages were to be had");
 	/* the baselines make rounds for each huge page, too */
@@ -126,7 +126,7 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	for (u64 at = AT + MIB(4); at < AT + MIB(6) - 8; at += 1000)
 		EXPECT_EQ(get(ALIGN_DOWN(at, 8)), 0);
 	EXPECT_EQ(level_at(AT + MIB(6)), PT_PGD);
-	pages_count(&count);
+	pages_count(&program_space, &count);
 	EXPECT_EQ(count.leaves[PT_PMD], 3);
 	EXPECT_EQ(count.leaves[PT_PAGE], before.leaves[PT_PAGE] - TOUCHED);
 	/* again: nothing is to be done, and nothing is done */
@@ -164,7 +164,7 @@ TEST(program_huge, a_collapsed_range_keeps_its_rights)
 		enum pt_level level;
 		pte_t pte;
 
-		EXPECT(pages_find(AT, &pte, &level) && pte_rights(pte) == R);
+		EXPECT(pages_find(&program_space, AT, &pte, &level) && pte_rights(pte) == R);
 		EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
 		EXPECT_EQ(put(AT, 1), -EFAULT);
 	}
@@ -199,7 +199,7 @@ static u64 map_movable(void)
 	if (!map_small(SIZE))
 		return 0;
 	fill(AT, AT + SIZE, PAGE_SIZE);
-	movable_announce();
+	movable_announce(&program_space);
 	return page_to_move(SIZE);
 }
 
@@ -224,7 +224,7 @@ TEST(program_huge, pages_move_out_of_the_way)
 	/* nobody has been told that they can move */
 	EXPECT_EQ(page_to_move(SIZE), 0);
 	EXPECT_EQ(take_block_of(AT + SIZE / 2), -EBUSY);
-	movable_announce();
+	movable_announce(&program_space);
 	at = page_to_move(SIZE);
 	REQUIRE(at);
 	was = frame_at(at);
@@ -248,7 +248,7 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 	EXPECT_EQ(frame_at(new), was);
 	EXPECT_EQ(get(new), at + 1);
 	EXPECT_EQ(get(at), 5);
-	movable_announce();
+	movable_announce(&program_space);
 	EXPECT_EQ(take_block_of(new), 0);
 	EXPECT_EQ(get(new), at + 1);
 }
@@ -263,13 +263,13 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 
 	REQUIRE(at);
 	was = frame_at(at);
-	pin_page(thread_current(), at, PT_PAGE);
+	REQUIRE(space_pin(&program_space, at, PT_PAGE, &area));
 	EXPECT_EQ(take_block_of(at), -EBUSY);
-	pin_drop(thread_current());
+	space_unpin(&program_space);
 	/* or a call changes its area, perhaps the one that wants contiguous memory */
-	EXPECT_EQ(areas_take(&program_areas, &start, AT + SIZE, &area), 1);
+	EXPECT_EQ(space_take(&program_space, &start, AT + SIZE, &area), 1);
 	EXPECT_EQ(take_block_of(at), -EBUSY);
-	areas_put_back(&program_areas, &area);
+	space_put_back(&program_space, &area);
 	EXPECT_EQ(frame_at(at), was);
 	EXPECT_EQ(take_block_of(at), 0);
 	EXPECT(is_filled(AT, AT + SIZE, PAGE_SIZE));
@@ -293,7 +293,7 @@ static bool is_busy(u64 at)
 {
 	struct area area;
 
-	return area_tree_from(&program_areas.tree, at, &area) && area.start <= at &&
+	return area_tree_from(&program_space.tree, at, &area) && area.start <= at &&
 	       area.flags & AREA_BUSY;
 }
 
@@ -306,7 +306,7 @@ TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
 
 	SKIP_ON_ONE_CPU();
 	REQUIRE(map_small(SIZE) && put(AT, 1) == 0);
-	movable_announce();
+	movable_announce(&program_space);
 	m = (struct late_move){.from = pfn_to_page(frame_at(AT)),
 			       .to = page_alloc(0, USE_MOVABLE, 0, NODE_NONE)};
 	REQUIRE(m.to && page_get_movable(m.from));
@@ -314,9 +314,10 @@ TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
 	EXPECT_EQ(work_start(other, move_late, &m), 0);
 	while (!is_busy(AT))
 		cpu_relax();
-	mapping_remove_all();
+	program_box_end();
 	irq_restore(flags);
 	work_wait(other, 0);
+	REQUIRE(program_box_begin());
 	EXPECT_EQ(m.result, 0);
 	page_put(m.from); /* the holder's reference, handed over */
 	page_put(m.from);
@@ -345,7 +346,7 @@ static void write_on(void *arg)
 static void move_and_collapse(struct writers *w)
 {
 	for (unsigned i = 0; i < 60 && atomic_load_relaxed(&w->lost) == 0; i++) {
-		movable_announce();
+		movable_announce(&program_space);
 		take_block_of(AT + i * 8 * PAGE_SIZE);
 		if (i % 8 == 7)
 			collapse(AT, MIB(2));

@@ -9,16 +9,16 @@
 
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
-#include "kernel/program/areas.h"
+#include "mm/vm/space.h"
 #include "kernel/program/file.h"
-#include "kernel/program/mapping.h"
+#include "mm/vm/mapping.h"
 #include "kernel/program/names.h"
 #include "kernel/program/open_file.h"
-#include "kernel/program/pages.h"
+#include "mm/vm/pages.h"
 #include "kernel/program/pipe.h"
 #include "kernel/program/program.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/touch.h"
+#include "kernel/program/program_space.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
@@ -85,7 +85,8 @@ static pfn_t frame_of(u64 at)
 	enum pt_level level;
 	pte_t pte;
 
-	return pages_find(at, &pte, &level) && level == PT_PAGE ? pte_pfn(pte) : PFN_NONE;
+	return pages_find(&program_space, at, &pte, &level) && level == PT_PAGE ? pte_pfn(pte)
+										: PFN_NONE;
 }
 
 /* The second page is not behind the first one in memory. */
@@ -213,19 +214,20 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	SKIP_ON_ONE_CPU();
 	EXPECT(map_at(AT + MIB(2), ALL_BYTES, RW, FIXED) > 0);
 	EXPECT_EQ(map_at(AT, MIB(2), R, FIXED), AT);
-	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(2), &first), 1);
+	EXPECT_EQ(space_take(&program_space, &from, AT + MIB(2), &first), 1);
 	program_call_start(&unmapping);
 	EXPECT_EQ(user_write(huge, &value, sizeof(value)), 0);
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
-	areas_put_back(&program_areas, &first);
+	space_put_back(&program_space, &first);
 	work_wait(unmapping.cpu, 0);
 	brim_end();
 	EXPECT_EQ(unmapping.result, 0);
-	EXPECT(!pages_find(huge, &pte, &level));
-	EXPECT(!areas_cover(&program_areas, huge, huge + PAGE_SIZE) &&
-	       areas_cover(&program_areas, huge + MIB(1), huge + MIB(2)));
+	EXPECT(!pages_find(&program_space, huge, &pte, &level));
+	EXPECT(!space_cover(&program_space, huge, huge + PAGE_SIZE) &&
+	       space_cover(&program_space, huge + MIB(1), huge + MIB(2)));
 	EXPECT_EQ(program_call("munmap", AT, 2 * ALL_BYTES), 0);
-	EXPECT(!pages_find(huge, &pte, &level) && !pages_find(huge + MIB(1), &pte, &level));
+	EXPECT(!pages_find(&program_space, huge, &pte, &level) &&
+	       !pages_find(&program_space, huge + MIB(1), &pte, &level));
 }
 
 /* Calls that cut a huge page at each end of their range. */
@@ -252,9 +254,9 @@ static void expect_leaves_in_areas(unsigned which, u32 nth)
 		struct area area;
 		pte_t pte;
 
-		if (!pages_find(at, &pte, &level))
+		if (!pages_find(&program_space, at, &pte, &level))
 			continue;
-		if (!area_tree_from(&program_areas.tree, at, &area) || area.start > at)
+		if (!area_tree_from(&program_space.tree, at, &area) || area.start > at)
 			test_fail(__FILE__, __LINE__, "call %u, failure %u: %llx is in no area",
 				  which, nth, at);
 		else if (pte_rights(pte) != area.rights)
@@ -311,14 +313,14 @@ static bool map_noted(void)
 	struct inode *inode = inode_new(INODE_STREAM, 0600);
 	struct area area = {.start = AT,
 			    .end = AT + MIB(1),
-			    .file = inode ? file_new(inode, &ops, OPEN_BOTH) : NULL,
+			    .object = inode ? file_object(file_new(inode, &ops, OPEN_BOTH)) : NULL,
 			    .rights = USER_RIGHT_READ};
 
-	if (!area.file)
+	if (!area.object)
 		return false;
 	format(inode->label, sizeof(inode->label), "noted");
 	atomic_store_relaxed(&released, 0);
-	return mapping_make(&area, MAPPING_FIXED) == (s64)AT;
+	return mapping_make(&program_space, &area, MAPPING_FIXED) == (s64)AT;
 }
 
 static void die(void)
@@ -403,14 +405,14 @@ TEST(program_race, a_report_leaves_an_area_alone_that_a_call_changes)
 	u64 from = AT;
 
 	REQUIRE(map_noted());
-	EXPECT_EQ(areas_take(&program_areas, &from, AT + MIB(1), &area), 1);
+	EXPECT_EQ(space_take(&program_space, &from, AT + MIB(1), &area), 1);
 	said_begin();
 	die();
 	said_end();
-	areas_put_back(&program_areas, &area);
+	space_put_back(&program_space, &area);
 	EXPECT(said_says("another thread is changing the memory at") && !said_says("noted"));
 	EXPECT_EQ(program_box_died(), SIGSEGV);
-	EXPECT_EQ(thread_current()->pin, 0);
+	EXPECT_EQ(space_here(&program_space)->pin, 0);
 }
 
 /* ---- the end ---- */

@@ -8,13 +8,14 @@
 #include "kernel/lib/string.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/exception.h"
-#include "kernel/program/pages_count.h"
+#include "mm/vm/pages_count.h"
 #include "kernel/program/program.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_pending.h"
-#include "kernel/program/touch.h"
+#include "kernel/program/program_space.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
+#include "mm/vm/touch.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_memory.h"
@@ -308,7 +309,7 @@ static struct trap_frame touch_in_vain(u64 rsp)
 	struct trap_frame regs = some_registers();
 
 	regs.rsp = rsp;
-	EXPECT_EQ(program_touch(thread_current(), UNTOUCHED, USER_WRITE), TOUCH_NO_MEMORY);
+	EXPECT_EQ(space_touch(&program_space, UNTOUCHED, USER_WRITE), TOUCH_NO_MEMORY);
 	signal_raise_fault(&regs, SIGBUS, BUS_ADRERR, UNTOUCHED);
 	return regs;
 }
@@ -372,9 +373,9 @@ TEST(program_signal, a_report_takes_no_memory)
 	struct pages_count before, after;
 
 	regs.rsp = regs.rbp = UNTOUCHED;
-	pages_count(&before);
+	pages_count(&program_space, &before);
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, NOWHERE);
-	pages_count(&after);
+	pages_count(&program_space, &after);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	EXPECT_EQ(after.leaves[PT_PAGE], before.leaves[PT_PAGE]);
 }

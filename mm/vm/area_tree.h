@@ -1,5 +1,5 @@
 /*
- * The ordered structure of a program's areas: a B+-tree whose nodes are pages.
+ * The ordered structure of a space's areas: a B+-tree whose nodes are pages.
  *
  *	inner node   [first address, child] x up to 253
  *	leaf         [area] x up to 101, in the order of addresses; areas do not overlap
@@ -18,10 +18,10 @@
 
 #include "kernel/lib/types.h"
 
-struct file;
+struct vm_object;
 
 enum area_flags {
-	AREA_SHARED = 1 << 0,    /* MAP_SHARED: writes reach the file */
+	AREA_SHARED = 1 << 0,    /* MAP_SHARED: writes reach the object */
 	AREA_BUSY = 1 << 1,      /* being changed: its owner is the call that set this */
 	AREA_POOL_2M = 1 << 2,   /* pages from the pool of 2 MiB pages */
 	AREA_POOL_1G = 1 << 3,   /* and of 1 GiB */
@@ -38,11 +38,11 @@ struct memory_policy {
 };
 
 struct area {
-	u64 start, end;    /* bytes, whole pages; [start, end) */
-	struct file *file; /* the source of contents, with a reference; NULL: zero pages */
-	u64 offset;        /* of `start` in the file, in bytes */
-	u16 flags;         /* enum area_flags */
-	u8 rights;         /* enum user_rights */
+	u64 start, end;           /* bytes, whole pages; [start, end) */
+	struct vm_object *object; /* source of contents, with a reference; NULL: zero pages */
+	u64 offset;               /* of `start` in the object, in bytes */
+	u16 flags;                /* enum area_flags */
+	u8 rights;                /* enum user_rights */
 	/* where its pages come from: mbind() */
 	struct memory_policy policy;
 };

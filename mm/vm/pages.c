@@ -1,29 +1,20 @@
-/* The program's part of the page tables: see pages.h. */
-#include "kernel/program/pages.h"
+/* A space's part of the page tables: see pages.h. */
+#include "mm/vm/pages.h"
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 #include <arch/check.h>
 #include <arch/clear.h>
 
-#include "kernel/core/cmdline.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
-#include "kernel/program/file.h"
-#include "kernel/program/pages_count.h"
-#include "kernel/program/thread.h"
+#include "mm/vm/pages_count.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
-
-enum thp { THP_ALWAYS, THP_MADVISE, THP_NEVER };
-static unsigned thp;
-OPTION_CHOICE(
-	program.thp, thp, "always|madvise|never",
-	"2 MiB pages for programs: wherever an area has room, where madvise() asks, or never");
 
 /* ---- tables ---- */
 
@@ -32,17 +23,16 @@ static pte_t *root_table(void)
 	return phys_to_virt(pgtable_root() << PAGE_SHIFT);
 }
 
-/* All other entries of the root table are the kernel's, and their tables, too. */
-static pte_t *root_entry(u64 addr)
+/* All other entries of the root table are others', and their tables, too. */
+static pte_t *root_entry(const struct space *space, u64 addr)
 {
-	ASSERT(area_is_possible(addr, addr + 1), "no program has a page at %llx", addr);
+	ASSERT(space_has(space, addr, addr + 1), "no page of the space is at %llx", addr);
 	return &root_table()[pt_index(addr, PT_PGD)];
 }
 
 static __attribute__((noinline)) pte_t wait_unclaimed(const pte_t *entry)
 {
-	struct wait wait =
-		wait_begin(WAIT_TOUCH, "a huge page of the program that another CPU clears");
+	struct wait wait = wait_begin(WAIT_TOUCH, "a huge page that another CPU clears");
 	pte_t pte;
 
 	for (pte = pte_load(entry); pte_claimed(pte); pte = pte_load(entry))
@@ -58,9 +48,9 @@ static pte_t unclaimed(const pte_t *entry)
 	return pte_claimed(pte) ? wait_unclaimed(entry) : pte;
 }
 
-bool pages_find(u64 addr, pte_t *pte, enum pt_level *level)
+bool pages_find(const struct space *space, u64 addr, pte_t *pte, enum pt_level *level)
 {
-	const pte_t *entry = root_entry(addr);
+	const pte_t *entry = root_entry(space, addr);
 
 	for (*level = PT_PGD;;) {
 		*pte = pte_load(entry);
@@ -73,9 +63,9 @@ bool pages_find(u64 addr, pte_t *pte, enum pt_level *level)
 	}
 }
 
-pte_t *pages_entry(u64 addr, enum pt_level want)
+pte_t *pages_entry(const struct space *space, u64 addr, enum pt_level want)
 {
-	pte_t *entry = root_entry(addr);
+	pte_t *entry = root_entry(space, addr);
 
 	for (enum pt_level level = PT_PGD; level > want; level--) {
 		const pte_t pte = pte_load(entry);
@@ -96,23 +86,23 @@ static bool has_room(const struct area *area, u64 addr, u64 size)
 	return start >= area->start && start + size <= area->end;
 }
 
-enum pt_level pages_level(const struct area *area, u64 addr)
+enum pt_level pages_level(const struct space *space, const struct area *area, u64 addr)
 {
-	const unsigned mode = atomic_load_relaxed(&thp);
+	const unsigned huge = atomic_load_relaxed(space->huge);
 
 	if (area->flags & AREA_POOL_1G)
 		return PT_PUD;
 	if (area->flags & AREA_POOL_2M)
 		return PT_PMD;
-	if (area->file || (area->flags & AREA_SMALL) || mode == THP_NEVER ||
-	    (mode == THP_MADVISE && !(area->flags & AREA_HUGE)))
+	if (area->object || (area->flags & AREA_SMALL) || huge == SPACE_HUGE_NEVER ||
+	    (huge == SPACE_HUGE_ASKED && !(area->flags & AREA_HUGE)))
 		return PT_PAGE;
 	return has_room(area, addr, MIB(2)) ? PT_PMD : PT_PAGE;
 }
 
-static struct memory_policy policy_for(const struct area *area)
+static struct memory_policy policy_for(const struct space *space, const struct area *area)
 {
-	return area->policy.how == POLICY_NEAR ? thread_current()->policy : area->policy;
+	return area->policy.how == POLICY_NEAR ? space_here(space)->policy : area->policy;
 }
 
 /* The n-th node of a set that is not empty. */
@@ -123,9 +113,9 @@ static node_t nth_node(u32 nodes, unsigned n)
 	return (node_t)__builtin_ctz(nodes);
 }
 
-static node_t node_for(const struct area *area, u64 addr)
+static node_t node_for(const struct space *space, const struct area *area, u64 addr)
 {
-	const struct memory_policy policy = policy_for(area);
+	const struct memory_policy policy = policy_for(space, area);
 
 	switch (policy.how) {
 	case POLICY_NEAR:
@@ -138,9 +128,9 @@ static node_t node_for(const struct area *area, u64 addr)
 	}
 }
 
-static unsigned request_for(const struct area *area)
+static unsigned request_for(const struct space *space, const struct area *area)
 {
-	return policy_for(area).how == POLICY_BIND ? PAGE_NODE : 0;
+	return policy_for(space, area).how == POLICY_BIND ? PAGE_NODE : 0;
 }
 
 static struct pool *pool_of(enum pt_level level)
@@ -153,15 +143,17 @@ static bool is_promised(const struct area *area)
 	return (area->flags & (AREA_POOL_2M | AREA_POOL_1G)) && !(area->flags & AREA_NO_RESERVE);
 }
 
-struct page *pages_alloc_huge(const struct area *area, u64 addr)
+struct page *pages_alloc_huge(const struct space *space, const struct area *area, u64 addr)
 {
-	return page_alloc(BLOCK_ORDER, USE_MOVABLE, request_for(area), node_for(area, addr));
+	return page_alloc(BLOCK_ORDER, USE_MOVABLE, request_for(space, area),
+			  node_for(space, area, addr));
 }
 
-static struct page *alloc_huge_and_table(const struct area *area, u64 addr)
+static struct page *alloc_huge_and_table(const struct space *space, const struct area *area,
+					 u64 addr)
 {
 	struct page *table = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	struct page *page = table ? pages_alloc_huge(area, addr) : NULL;
+	struct page *page = table ? pages_alloc_huge(space, area, addr) : NULL;
 
 	if (page)
 		page->private[PAGE_TABLE] = (virt_t)table;
@@ -171,9 +163,10 @@ static struct page *alloc_huge_and_table(const struct area *area, u64 addr)
 }
 
 /* A huge page with zeros in it, or NULL. */
-static struct page *huge_page(const struct area *area, u64 addr, enum pt_level level)
+static struct page *huge_page(const struct space *space, const struct area *area, u64 addr,
+			      enum pt_level level)
 {
-	const node_t node = node_for(area, addr);
+	const node_t node = node_for(space, area, addr);
 	const struct clear_how how = clear_how_selected();
 	struct page *page;
 
@@ -181,7 +174,7 @@ static struct page *huge_page(const struct area *area, u64 addr, enum pt_level l
 		page = pool_page_take(pool_of(level), node,
 				      is_promised(area) ? POOL_RESERVED : POOL_ANY);
 	else
-		page = alloc_huge_and_table(area, addr);
+		page = alloc_huge_and_table(space, area, addr);
 	if (page)
 		clear_huge(&how, page_address(page), pt_level_size(level),
 			   addr % pt_level_size(level), node);
@@ -192,7 +185,8 @@ static struct page *huge_page(const struct area *area, u64 addr, enum pt_level l
  * Put a huge page into an entry that was absent. True if the entry is no longer absent, whoever
  * changed it; false if there was no page.
  */
-static bool bring_huge(const struct area *area, pte_t *entry, u64 addr, enum pt_level level)
+static bool bring_huge(const struct space *space, const struct area *area, pte_t *entry, u64 addr,
+		       enum pt_level level)
 {
 	const u64 virt = ALIGN_DOWN(addr, pt_level_size(level));
 	struct page *page;
@@ -200,7 +194,7 @@ static bool bring_huge(const struct area *area, pte_t *entry, u64 addr, enum pt_
 
 	if (!pte_claim(entry, 0))
 		return true;
-	page = huge_page(area, addr, level);
+	page = huge_page(space, area, addr, level);
 	fence_store();
 	if (page)
 		pte = pte_make_user(page_pfn(page), level, area->rights);
@@ -208,27 +202,40 @@ static bool bring_huge(const struct area *area, pte_t *entry, u64 addr, enum pt_
 		pte |= PTE_PROMISED;
 	pte_store(entry, virt, level, pte);
 	if (page)
-		pages_count_leaves(level, 1);
+		pages_count_leaves(space, level, 1);
 	return page;
 }
 
+/* Are its pages the object's own? */
+static bool is_shared(const struct area *area)
+{
+	return area->object && (area->flags & AREA_SHARED);
+}
+
+static struct page *object_page(const struct area *area, u64 addr, int *err)
+{
+	const u64 index = (area->offset + addr - area->start) >> PAGE_SHIFT;
+
+	return area->object->ops->page(area->object, index, err);
+}
+
 /* The page for 4 KiB of the area, with a reference that its entry will hold. */
-static struct page *small_page(const struct area *area, u64 addr, int *err)
+static struct page *small_page(const struct space *space, const struct area *area, u64 addr,
+			       int *err)
 {
 	struct page *page, *source;
 
 	*err = -ENOMEM;
-	if (area->file && (area->flags & AREA_SHARED))
-		return file_page(area->file, (area->offset + addr - area->start) >> PAGE_SHIFT,
-				 err);
-	page = page_alloc(0, USE_MOVABLE, request_for(area), node_for(area, addr));
+	if (is_shared(area))
+		return object_page(area, addr, err);
+	page = page_alloc(0, USE_MOVABLE, request_for(space, area), node_for(space, area, addr));
 	if (!page)
 		return NULL;
-	if (!area->file) {
+	if (!area->object) {
 		clear_pages(page_address(page), 1);
 		return page;
 	}
-	source = file_page(area->file, (area->offset + addr - area->start) >> PAGE_SHIFT, err);
+	source = object_page(area, addr, err);
 	if (!source) {
 		page_free(page);
 		return NULL;
@@ -240,28 +247,28 @@ static struct page *small_page(const struct area *area, u64 addr, int *err)
 
 static void drop_small(const struct area *area, struct page *page)
 {
-	if (area->file && (area->flags & AREA_SHARED))
+	if (is_shared(area))
 		page_put(page);
 	else
 		page_free(page);
 }
 
-static int bring_small(const struct area *area, pte_t *entry, u64 addr)
+static int bring_small(const struct space *space, const struct area *area, pte_t *entry, u64 addr)
 {
 	int err;
-	struct page *page = small_page(area, ALIGN_DOWN(addr, PAGE_SIZE), &err);
+	struct page *page = small_page(space, area, ALIGN_DOWN(addr, PAGE_SIZE), &err);
 	pte_t pte;
 
 	if (!page)
 		return err;
 	pte = pte_make_user(page_pfn(page), PT_PAGE, area->rights);
-	if (area->file && (area->flags & AREA_SHARED))
+	if (is_shared(area))
 		pte |= PTE_FILE;
 	fence_store();
 	if (atomic_cas(entry, 0, pte))
-		pages_count_leaves(PT_PAGE, 1);
+		pages_count_leaves(space, PT_PAGE, 1);
 	else
-		drop_small(area, page); /* another thread was first */
+		drop_small(area, page); /* another CPU was first */
 	return 0;
 }
 
@@ -278,10 +285,10 @@ static bool bring_table(pte_t *entry)
 	return true;
 }
 
-int pages_touch(const struct area *area, u64 addr)
+int pages_touch(const struct space *space, const struct area *area, u64 addr)
 {
-	enum pt_level want = pages_level(area, addr), level = PT_PGD;
-	pte_t *entry = root_entry(addr);
+	enum pt_level want = pages_level(space, area, addr), level = PT_PGD;
+	pte_t *entry = root_entry(space, addr);
 
 	for (;;) {
 		const pte_t pte = unclaimed(entry);
@@ -294,9 +301,9 @@ int pages_touch(const struct area *area, u64 addr)
 			continue;
 		}
 		if (level == PT_PAGE)
-			return bring_small(area, entry, addr);
+			return bring_small(space, area, entry, addr);
 		if (level == want) {
-			if (bring_huge(area, entry, addr, level))
+			if (bring_huge(space, area, entry, addr, level))
 				continue;
 			if (area->flags & (AREA_POOL_2M | AREA_POOL_1G))
 				return -ENOMEM;
@@ -310,12 +317,13 @@ int pages_touch(const struct area *area, u64 addr)
 /* ---- visits ---- */
 
 struct visit {
+	const struct space *space;
 	u64 start, end;
 	const struct hull *hull; /* tables that serve only this are taken; NULL: none */
 	u64 move_by;
 	u8 rights;
 	void (*leaf)(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level);
-	struct pages_taken *taken; /* NULL: the visit only looks, and splits no leaf */
+	struct taken *taken; /* NULL: the visit only looks, and splits no leaf */
 	struct pages_count *count;
 	const struct page_mover *mover;
 	int err;
@@ -330,7 +338,7 @@ struct visit {
  * Two calls may cut one leaf at different places at the same time, and each owns only its range.
  * The one that claims the entry splits the leaf.
  */
-static void split_leaf(pte_t *entry, struct pages_taken *taken)
+static void split_leaf(pte_t *entry, struct taken *taken)
 {
 	struct page *frame, *head;
 	pte_t *table, pte;
@@ -351,15 +359,15 @@ static void split_leaf(pte_t *entry, struct pages_taken *taken)
 					     PTE_PIECE);
 	fence_store();
 	atomic_store_relaxed(entry, pte_make_table_user(page_pfn(frame)));
-	pages_count_leaves(PT_PMD, -1ULL);
-	pages_count_leaves(PT_PAGE, PTRS_PER_TABLE);
+	pages_count_leaves(taken->space, PT_PMD, -1ULL);
+	pages_count_leaves(taken->space, PT_PAGE, PTRS_PER_TABLE);
 }
 
 /*
  * Take the empty tables below a table that is about to be taken. Two areas that shared a table and
  * were unmapped at the same time have left it: each call found the other's claim there.
  */
-static void take_empty_tables(struct pages_taken *taken, const pte_t *table, enum pt_level level)
+static void take_empty_tables(struct taken *taken, const pte_t *table, enum pt_level level)
 {
 	if (level == PT_PAGE)
 		return;
@@ -368,7 +376,7 @@ static void take_empty_tables(struct pages_taken *taken, const pte_t *table, enu
 
 		if (!pte_present(pte))
 			continue;
-		ASSERT(!pte_is_leaf(pte, level), "a page of the program is left in a free range");
+		ASSERT(!pte_is_leaf(pte, level), "a page is left in a free range");
 		take_empty_tables(taken, pte_table(pte), level - 1);
 		taken_add_table(taken, pfn_to_page(pte_pfn(pte)));
 	}
@@ -410,7 +418,7 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 
 static int visit(struct visit *v)
 {
-	ASSERT(area_is_possible(v->start, v->end), "no program has pages from %llx to %llx",
+	ASSERT(space_has(v->space, v->start, v->end), "no pages of the space are in %llx to %llx",
 	       v->start, v->end);
 	visit_table(v, root_table(), PT_PGD, 0);
 	return v->err;
@@ -424,10 +432,14 @@ static void take_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum p
 	v->taken->leaves[level]++;
 }
 
-void pages_take(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken)
+void pages_take(u64 start, u64 end, const struct hull *hull, struct taken *taken)
 {
-	struct visit v = {
-		.start = start, .end = end, .hull = hull, .leaf = take_leaf, .taken = taken};
+	struct visit v = {.space = taken->space,
+			  .start = start,
+			  .end = end,
+			  .hull = hull,
+			  .leaf = take_leaf,
+			  .taken = taken};
 
 	visit(&v);
 }
@@ -443,9 +455,10 @@ static void count_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum 
 		v->count->leaves[PT_PAGE] += (end - start) / PAGE_SIZE;
 }
 
-void pages_count_range(u64 start, u64 end, struct pages_count *count)
+void pages_count_range(const struct space *space, u64 start, u64 end, struct pages_count *count)
 {
-	struct visit v = {.start = start, .end = end, .leaf = count_leaf, .count = count};
+	struct visit v = {
+		.space = space, .start = start, .end = end, .leaf = count_leaf, .count = count};
 
 	visit(&v);
 }
@@ -461,9 +474,11 @@ static void make_movable(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enu
 		page_set_movable(page, v->mover);
 }
 
-void pages_make_movable(u64 start, u64 end, const struct page_mover *mover)
+void pages_make_movable(const struct space *space, u64 start, u64 end,
+			const struct page_mover *mover)
 {
-	struct visit v = {.start = start, .end = end, .leaf = make_movable, .mover = mover};
+	struct visit v = {
+		.space = space, .start = start, .end = end, .leaf = make_movable, .mover = mover};
 
 	visit(&v);
 }
@@ -472,7 +487,7 @@ static void clear_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum 
 {
 	const struct clear_how how = clear_how_selected();
 
-	if (thread_must_end(thread_current()))
+	if (v->space->ended())
 		v->err = -EINTR;
 	if (v->err)
 		return;
@@ -481,9 +496,9 @@ static void clear_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum 
 	fence_store();
 }
 
-int pages_clear(u64 start, u64 end)
+int pages_clear(const struct space *space, u64 start, u64 end)
 {
-	struct visit v = {.start = start, .end = end, .leaf = clear_leaf};
+	struct visit v = {.space = space, .start = start, .end = end, .leaf = clear_leaf};
 
 	return visit(&v);
 }
@@ -497,10 +512,14 @@ static void protect_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enu
 		shootdown_batch_add(&v->taken->batch, virt, 1);
 }
 
-void pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken)
+void pages_protect(u64 start, u64 end, u8 rights, struct taken *taken)
 {
-	struct visit v = {
-		.start = start, .end = end, .rights = rights, .leaf = protect_leaf, .taken = taken};
+	struct visit v = {.space = taken->space,
+			  .start = start,
+			  .end = end,
+			  .rights = rights,
+			  .leaf = protect_leaf,
+			  .taken = taken};
 
 	visit(&v);
 }
@@ -508,10 +527,10 @@ void pages_protect(u64 start, u64 end, u8 rights, struct pages_taken *taken)
 /* ---- moving ---- */
 
 /* The entry of `level` for `addr`, with the tables above it. NULL: no memory. */
-static pte_t *entry_for(u64 addr, enum pt_level want)
+static pte_t *entry_for(const struct space *space, u64 addr, enum pt_level want)
 {
 	enum pt_level level = PT_PGD;
-	pte_t *entry = root_entry(addr);
+	pte_t *entry = root_entry(space, addr);
 
 	while (level > want) {
 		const pte_t pte = pte_load(entry);
@@ -529,9 +548,9 @@ static pte_t *entry_for(u64 addr, enum pt_level want)
 
 static void move_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
-	pte_t *to = entry_for(virt + v->move_by, level);
+	pte_t *to = entry_for(v->space, virt + v->move_by, level);
 
-	ASSERT(to && pte_load(to) == 0, "moving a page of the program to %llx, where there is one",
+	ASSERT(to && pte_load(to) == 0, "moving a page to %llx, where there is one",
 	       virt + v->move_by);
 	pte_store(entry, virt, level, 0);
 	shootdown_batch_add(&v->taken->batch, virt, 1);
@@ -539,9 +558,9 @@ static void move_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum p
 }
 
 /* Can a 2 MiB leaf stand at this address? Not where an empty table has been left. */
-static bool leaf_fits(u64 addr)
+static bool leaf_fits(const struct space *space, u64 addr)
 {
-	const pte_t *entry = pages_entry(addr, PT_PMD);
+	const pte_t *entry = pages_entry(space, addr, PT_PMD);
 
 	return IS_ALIGNED(addr, MIB(2)) && (!entry || pte_load(entry) == 0);
 }
@@ -549,20 +568,21 @@ static bool leaf_fits(u64 addr)
 /* A leaf that fits at its new place moves whole; all others are split first. */
 static void split_for_move(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
-	if (level == PT_PMD && !leaf_fits(virt + v->move_by))
+	if (level == PT_PMD && !leaf_fits(v->space, virt + v->move_by))
 		split_leaf(entry, v->taken);
 }
 
 /* The tables that a leaf needs at its new place. Where nothing is mapped, none are made. */
 static void prepare_move(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
-	if (v->err == 0 && !entry_for(virt + v->move_by, level))
+	if (v->err == 0 && !entry_for(v->space, virt + v->move_by, level))
 		v->err = -ENOMEM;
 }
 
-int pages_move(u64 from, u64 to, u64 size, struct pages_taken *taken)
+int pages_move(u64 from, u64 to, u64 size, struct taken *taken)
 {
-	struct visit v = {.start = from,
+	struct visit v = {.space = taken->space,
+			  .start = from,
 			  .end = from + size,
 			  .move_by = to - from,
 			  .leaf = split_for_move,

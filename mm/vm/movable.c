@@ -1,5 +1,5 @@
-/* Moving a program's pages: see movable.h. */
-#include "kernel/program/movable.h"
+/* Moving a space's pages: see movable.h. */
+#include "mm/vm/movable.h"
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
@@ -8,18 +8,19 @@
 
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
-#include "kernel/program/areas.h"
-#include "kernel/program/pages.h"
-#include "kernel/program/touch.h"
+#include "mm/vm/space.h"
+#include "mm/vm/pages.h"
+#include "mm/vm/touch.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 
 /*
- * Whoever wants contiguous memory runs a mover: a thread, or any CPU, for the kernel. The latter
- * may do so while the program ends. One word counts the movers and says whether more may begin.
+ * Whoever wants contiguous memory runs a mover, on any CPU, also while the space ends. One word
+ * counts the movers and says whether more may begin.
  */
 #define MAY_BEGIN (1u << 31)
-static u32 movers; /* atomic */
+static u32 movers;          /* atomic */
+static struct space *moved; /* written before MAY_BEGIN is set */
 
 /* Is this the entry that maps the page, and is the page the area's own? */
 static bool maps(pte_t pte, enum pt_level level, const struct page *page)
@@ -51,13 +52,13 @@ static int move_now(struct page *from, struct page *to)
 	pte_t *entry;
 	bool mine;
 
-	if (!areas_try_take(&program_areas, virt, virt + pt_level_size(level), &area))
+	if (!space_try_take(moved, virt, virt + pt_level_size(level), &area))
 		return -EBUSY;
-	entry = pages_entry(virt, level);
+	entry = pages_entry(moved, virt, level);
 	mine = entry && maps(pte_load(entry), level, from);
 	if (mine)
 		move_entry(entry, virt, level, from, to);
-	areas_put_back(&program_areas, &area);
+	space_put_back(moved, &area);
 	return mine ? 0 : -EBUSY;
 }
 
@@ -70,31 +71,34 @@ static int move(struct page *from, struct page *to)
 	return err;
 }
 
-static const struct page_mover mover = {.name = "program", .move = move};
+static const struct page_mover mover = {.name = "space", .move = move};
 
 static bool can_move(const struct area *area)
 {
-	return area_page_bytes(area) == PAGE_SIZE && !(area->file && (area->flags & AREA_SHARED));
+	return area_page_bytes(area) == PAGE_SIZE && !(area->object && (area->flags & AREA_SHARED));
 }
 
-void movable_announce(void)
+void movable_announce(struct space *space)
 {
 	struct area area;
-	u64 at = USER_START;
+	u64 at = space->range.start;
 
+	atomic_store_relaxed(&moved, space);
 	atomic_fetch_or(&movers, MAY_BEGIN);
 	/* without memory to take an area, the rest stays where it is */
-	while (areas_take(&program_areas, &at, USER_END, &area) > 0) {
+	while (space_take(space, &at, space->range.end, &area) > 0) {
 		if (can_move(&area))
-			pages_make_movable(area.start, area.end, &mover);
-		areas_put_back(&program_areas, &area);
+			pages_make_movable(space, area.start, area.end, &mover);
+		space_put_back(space, &area);
 	}
 }
 
-void movable_end(void)
+void movable_end(struct space *space)
 {
-	struct wait wait = wait_begin(WAIT_TOUCH, "a page of the program that is being moved");
+	struct wait wait = wait_begin(WAIT_TOUCH, "a page that is being moved");
 
+	if (atomic_load_relaxed(&moved) != space)
+		return;
 	atomic_fetch_and(&movers, ~MAY_BEGIN);
 	while (atomic_load_acquire(&movers) != 0)
 		wait_spin(&wait, CPU_NONE);

@@ -1,21 +1,19 @@
-/* Ranges of the program's memory: see mapping.h. */
-#include "kernel/program/mapping.h"
+/* Ranges of a space: see mapping.h. */
+#include "mm/vm/mapping.h"
 
 #include <arch/atomic.h>
 #include <arch/pgtable.h>
 #include <arch/user.h>
 
-#include "kernel/program/areas.h"
-#include "kernel/program/file.h"
-#include "kernel/program/movable.h"
-#include "kernel/program/pages.h"
-#include "kernel/program/thread.h"
-#include "kernel/program/touch.h"
+#include "mm/vm/space.h"
+#include "mm/vm/movable.h"
+#include "mm/vm/pages.h"
+#include "mm/vm/touch.h"
 #include "mm/hugetlb/pool_use.h"
 
-bool mapping_range_ok(u64 start, u64 end)
+bool mapping_range_ok(const struct space *space, u64 start, u64 end)
 {
-	return start < end && start >= USER_START && end <= USER_END &&
+	return start < end && start >= space->range.start && end <= space->range.end &&
 	       IS_ALIGNED(start | end, PAGE_SIZE);
 }
 
@@ -28,15 +26,15 @@ static struct pool *pool_for(const struct area *area)
 	return area->flags & AREA_POOL_1G ? &pool_1g : area->flags & AREA_POOL_2M ? &pool_2m : NULL;
 }
 
-static int promise(const struct area *area)
+static int promise(struct space *space, const struct area *area)
 {
 	struct pool *pool = pool_for(area);
 	const u64 pages = (area->end - area->start) / area_page_bytes(area);
 	int err = pool ? pool_reserve(pool, pages) : 0;
 
-	/* the pool may make pages, and the program's own are in the way */
+	/* the pool may make pages, and the space's own are in the way */
 	if (err < 0 && atomic_load_relaxed(&pool->overcommit) > 0) {
-		movable_announce();
+		movable_announce(space);
 		err = pool_reserve(pool, pages);
 	}
 	return err;
@@ -51,7 +49,7 @@ static void unpromise(const struct area *area)
 }
 
 /* A page that was touched has used its promise; the others' are given back. */
-static void unpromise_untouched(const struct hull *hull, const struct pages_taken *taken)
+static void unpromise_untouched(const struct hull *hull, const struct taken *taken)
 {
 	if (hull->promised[PT_PMD] > taken->kept_promises[PT_PMD])
 		pool_unreserve(&pool_2m, hull->promised[PT_PMD] - taken->kept_promises[PT_PMD]);
@@ -62,93 +60,93 @@ static void unpromise_untouched(const struct hull *hull, const struct pages_take
 /* ---- removing ---- */
 
 /* Pages of pools are never cut. */
-static bool cuts_pool_page(u64 at)
+static bool cuts_pool_page(const struct space *space, u64 at)
 {
 	struct area area;
 
-	return area_tree_from(&program_areas.tree, at, &area) && area.start < at &&
+	return area_tree_from(&space->tree, at, &area) && area.start < at &&
 	       !IS_ALIGNED(at, area_page_bytes(&area));
 }
 
 /* The claimed part is unmapped, in one round with what is taken already. The claim stays. */
-static void empty_claim(u64 start, u64 end, const struct hull *hull, struct pages_taken *taken)
+static void empty_claim(u64 start, u64 end, const struct hull *hull, struct taken *taken)
 {
 	pages_take(start, end, hull, taken);
-	pages_finish(taken);
+	taken_finish(taken);
 	unpromise_untouched(hull, taken);
 }
 
 /* If memory ends before all of the range is claimed, the part that is claimed is emptied. */
-static s64 claim_and_empty(u64 start, u64 end, struct hull *hull)
+static s64 claim_and_empty(struct space *space, u64 start, u64 end, struct hull *hull)
 {
-	struct pages_taken taken = {.tables = NULL};
+	struct taken taken = {.space = space};
 	s64 err;
 
-	if (cuts_pool_page(start) || cuts_pool_page(end))
+	if (cuts_pool_page(space, start) || cuts_pool_page(space, end))
 		return -EINVAL;
-	err = areas_claim(&program_areas, start, end, AREAS_REPLACE, hull);
+	err = space_claim(space, start, end, SPACE_REPLACE, hull);
 	if (hull->end == hull->start)
 		return err;
 	empty_claim(MAX(start, hull->start), MIN(end, hull->end), hull, &taken);
 	if (err < 0)
-		areas_release(&program_areas, hull);
+		space_release(space, hull);
 	return err;
 }
 
-static s64 remove_owned(u64 start, u64 end)
+static s64 remove_owned(struct space *space, u64 start, u64 end)
 {
 	struct hull hull;
-	const s64 err = claim_and_empty(start, end, &hull);
+	const s64 err = claim_and_empty(space, start, end, &hull);
 
 	if (err == 0)
-		areas_release(&program_areas, &hull);
+		space_release(space, &hull);
 	return err;
 }
 
 /*
- * There are no mappings in the hole, and its page tables are not the program's. A range on both
- * sides of it is removed in two steps, with a round for each.
+ * There are no mappings in the hole, and its page tables are others'. A range on both sides of it
+ * is removed in two steps, with a round for each.
  */
-s64 mapping_remove(u64 start, u64 end)
+s64 mapping_remove(struct space *space, u64 start, u64 end)
 {
+	const struct space_range *range = &space->range;
 	s64 err = 0;
 
-	if (start < USER_HOLE_START)
-		err = remove_owned(start, MIN(end, USER_HOLE_START));
-	if (err == 0 && end > USER_HOLE_END)
-		err = remove_owned(MAX(start, USER_HOLE_END), end);
+	if (start < range->hole_start)
+		err = remove_owned(space, start, MIN(end, range->hole_start));
+	if (err == 0 && end > range->hole_end)
+		err = remove_owned(space, MAX(start, range->hole_end), end);
 	return err;
 }
 
-void mapping_remove_all(void)
+void mapping_remove_all(struct space *space)
 {
-	struct pages_taken taken = {.tables = NULL};
+	struct taken taken = {.space = space};
 	struct hull all;
 
-	movable_end();
-	areas_forget(&program_areas, &all);
-	pages_take(USER_START, USER_HOLE_START, &all, &taken);
-	empty_claim(USER_HOLE_END, USER_END, &all, &taken);
-	areas_free(&program_areas);
+	movable_end(space);
+	space_forget(space, &all);
+	pages_take(space->range.start, space->range.hole_start, &all, &taken);
+	empty_claim(space->range.hole_end, space->range.end, &all, &taken);
+	space_free(space);
 }
 
 /* ---- making ---- */
 
-static s64 make_fixed(struct area *area, enum mapping_place place)
+static s64 make_fixed(struct space *space, struct area *area, enum mapping_place place)
 {
 	struct hull hull;
-	s64 err = areas_add(&program_areas, area);
+	s64 err = space_add(space, area);
 
 	if (err != -EEXIST)
 		return err < 0 ? err : (s64)area->start;
 	if (place == MAPPING_NO_REPLACE)
-		err = areas_claim(&program_areas, area->start, area->end, AREAS_MUST_BE_FREE,
-				  &hull);
+		err = space_claim(space, area->start, area->end, SPACE_MUST_BE_FREE, &hull);
 	else
-		err = claim_and_empty(area->start, area->end, &hull);
+		err = claim_and_empty(space, area->start, area->end, &hull);
 	if (err < 0)
 		return err;
-	areas_settle(&program_areas, &hull, area);
+	space_settle(space, &hull, area);
 	return (s64)area->start;
 }
 
@@ -158,42 +156,41 @@ static u64 align_for(const struct area *area)
 
 	/* Room for 2 MiB pages, if they are to be had. Other sizes are those of allocators, which
 	   write a word at the start: a huge page there would often be cleared for nothing. */
-	return !area->file && IS_ALIGNED(area->end - area->start, MIB(2)) ? MAX(bytes, MIB(2))
-									  : bytes;
+	return !area->object && IS_ALIGNED(area->end - area->start, MIB(2)) ? MAX(bytes, MIB(2))
+									    : bytes;
 }
 
-s64 mapping_make(struct area *area, enum mapping_place place)
+s64 mapping_make(struct space *space, struct area *area, enum mapping_place place)
 {
-	s64 start = promise(area);
+	s64 start = promise(space, area);
 
 	if (start == 0) {
-		start = place == MAPPING_ANYWHERE
-				? areas_place(&program_areas, area, align_for(area))
-				: make_fixed(area, place);
+		start = place == MAPPING_ANYWHERE ? space_place(space, area, align_for(area))
+						  : make_fixed(space, area, place);
 		if (start < 0)
 			unpromise(area);
 	}
-	if (start < 0 && area->file)
-		file_put(area->file);
+	if (start < 0)
+		vm_object_put(area->object);
 	return start;
 }
 
 /* ---- changing ---- */
 
-/* May the area have these rights? A shared mapping of a file that cannot be written may not. */
+/* May the area have these rights? A shared mapping of an object that cannot be written may not. */
 static int may_have(const struct area *area, u8 rights)
 {
-	if (area->file && (area->flags & AREA_SHARED) && (rights & USER_RIGHT_WRITE) &&
-	    !file_can_map(area->file, true))
+	if (area->object && (area->flags & AREA_SHARED) && (rights & USER_RIGHT_WRITE) &&
+	    !area->object->ops->can_write(area->object))
 		return -EACCES;
 	return 0;
 }
 
 void changes_end(struct changes *changes)
 {
-	pages_finish(&changes->taken);
+	taken_finish(&changes->taken);
 	for (unsigned i = 0; i < changes->count; i++)
-		areas_put_back(&program_areas, &changes->area[i]);
+		space_put_back(changes->taken.space, &changes->area[i]);
 	changes->count = 0;
 }
 
@@ -204,7 +201,7 @@ void changes_add(struct changes *changes, const struct area *area)
 		changes_end(changes);
 }
 
-static int protect_area(struct area *area, u8 rights, struct pages_taken *taken)
+static int protect_area(struct area *area, u8 rights, struct taken *taken)
 {
 	const int err = may_have(area, rights);
 
@@ -215,16 +212,16 @@ static int protect_area(struct area *area, u8 rights, struct pages_taken *taken)
 	return 0;
 }
 
-s64 mapping_protect(u64 start, u64 end, u8 rights)
+s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights)
 {
-	struct changes changes = {.count = 0};
+	struct changes changes = {.taken = {.space = space}};
 	struct area area;
 	s64 err;
 
-	if (!areas_cover(&program_areas, start, end))
+	if (!space_cover(space, start, end))
 		return -ENOMEM;
 	for (;;) {
-		err = areas_take(&program_areas, &start, end, &area);
+		err = space_take(space, &start, end, &area);
 		if (err <= 0)
 			break;
 		err = protect_area(&area, rights, &changes.taken);
@@ -236,26 +233,24 @@ s64 mapping_protect(u64 start, u64 end, u8 rights)
 	return err;
 }
 
-s64 mapping_populate(u64 start, u64 end, bool write)
+s64 mapping_populate(struct space *space, u64 start, u64 end, bool write)
 {
-	struct thread *self = thread_current();
-
 	for (u64 at = start; at < end; at += PAGE_SIZE) {
 		enum pt_level level = PT_PAGE;
 		struct area area;
 		pte_t pte;
-		const enum touch touch = program_touch(self, at, write ? USER_WRITE : USER_READ);
+		const enum touch touch = space_touch(space, at, write ? USER_WRITE : USER_READ);
 
 		if (touch != TOUCH_DONE)
 			return touch == TOUCH_NO_MEMORY ? -ENOMEM : -EFAULT;
-		if (thread_is_wanted(self))
+		if (space->interrupted())
 			return -EINTR;
-		if (!areas_pin(&program_areas, self, at, PT_PAGE, &area))
+		if (!space_pin(space, at, PT_PAGE, &area))
 			return -EFAULT;
-		if (pages_find(at, &pte, &level))
+		if (pages_find(space, at, &pte, &level))
 			at = ALIGN_DOWN(at, pt_level_size(level)) + pt_level_size(level) -
 			     PAGE_SIZE;
-		pin_drop(self);
+		space_unpin(space);
 	}
 	return 0;
 }

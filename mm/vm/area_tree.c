@@ -1,5 +1,5 @@
 /* B+-tree of areas: see area_tree.h. */
-#include "kernel/program/area_tree.h"
+#include "mm/vm/area_tree.h"
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
@@ -157,7 +157,7 @@ static bool descend(const struct area_tree *tree, u64 seq, u64 addr, struct path
 		if (!unchanged(tree, seq))
 			return false;
 		ASSERT(level < AREA_TREE_HEIGHT_MAX && count <= entries_max(level),
-		       "a node of a program's areas is damaged");
+		       "a node of a space's areas is damaged");
 		at = entries_below(node, level, level == 0 ? 0 : 1, count, addr);
 		if (path->levels == 0)
 			path->levels = level + 1;
@@ -329,7 +329,7 @@ static struct area_node *take_spare(struct area_tree *tree, u32 level)
 {
 	struct area_node *node = tree->spare;
 
-	ASSERT(node, "a change of a program's areas without nodes kept ready");
+	ASSERT(node, "a change of a space's areas without nodes kept ready");
 	tree->spare = node->next_spare;
 	tree->spares--;
 	atomic_store_relaxed(&node->level, level);
@@ -370,7 +370,7 @@ static void find(const struct area_tree *tree, u64 addr, struct path *path)
 {
 	const bool still = descend(tree, tree->seq, addr, path);
 
-	ASSERT(still, "a program's areas changed without their lock");
+	ASSERT(still, "a space's areas changed without their lock");
 }
 
 /* Add an entry to the node of `level`, which is split if it is full. */
@@ -455,7 +455,7 @@ static void find_exactly(const struct area_tree *tree, u64 start, struct path *p
 	find(tree, start, path);
 	ASSERT(path->levels > 0 && path->at[0] > 0 &&
 		       path->node[0]->word[(path->at[0] - 1) * AREA_WORDS] == start,
-	       "no area of the program begins at %llx", start);
+	       "no area begins at %llx", start);
 }
 
 void area_tree_remove(struct area_tree *tree, u64 start)
@@ -472,7 +472,7 @@ void area_tree_replace(struct area_tree *tree, u64 start, const struct area *are
 {
 	struct path path;
 
-	ASSERT(area->start == start, "an area of the program changed its start");
+	ASSERT(area->start == start, "an area changed its start");
 	find_exactly(tree, start, &path);
 	store_area(path.node[0], path.at[0] - 1, area);
 }

@@ -1,5 +1,5 @@
 /*
- * Pages and tables of a program that were unmapped and may still be in some TLB: gathered by a
+ * Pages and tables of a space that were unmapped and may still be in some TLB: gathered by a
  * call, and freed after its one round.
  */
 #pragma once
@@ -22,7 +22,9 @@ struct page;
 enum { PAGE_TABLE = 2 };
 
 enum { PAGES_FEW = 64 };
-struct pages_taken {
+struct space;
+struct taken {
+	struct space *space; /* set by the call */
 	struct shootdown_batch batch;
 	struct page *tables;  /* chained through private[0] */
 	void *more;           /* frames full of the words below, chained */
@@ -35,13 +37,13 @@ struct pages_taken {
 };
 
 /* The page of a leaf that was unmapped, and a table that no entry points to any more. */
-void taken_add_page(struct pages_taken *taken, pte_t pte);
-void taken_add_table(struct pages_taken *taken, struct page *table);
+void taken_add_page(struct taken *taken, pte_t pte);
+void taken_add_table(struct taken *taken, struct page *table);
 
 /*
- * pages_finish() makes the one round, then frees everything; `taken` is empty afterwards and may be
+ * taken_finish() makes the one round, then frees everything; `taken` is empty afterwards and may be
  * used again. A range too long for the memory at hand is freed in several rounds. taken_free()
  * frees after a round that the caller has made. Context: ordinary.
  */
-void pages_finish(struct pages_taken *taken);
-void taken_free(struct pages_taken *taken);
+void taken_finish(struct taken *taken);
+void taken_free(struct taken *taken);

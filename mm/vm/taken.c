@@ -1,15 +1,15 @@
 /* Pages that a call has unmapped: see pages_taken.h. */
-#include "kernel/program/pages_taken.h"
+#include "mm/vm/taken.h"
 
 #include <arch/atomic.h>
 #include <arch/check.h>
 
 #include "kernel/lib/string.h"
-#include "kernel/program/pages_count.h"
+#include "mm/vm/pages_count.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 
-/* How pages_finish() treats a page; the low bits of its word. */
+/* How taken_finish() treats a page; the low bits of its word. */
 enum { TAKEN_WHOLE, TAKEN_PIECE, TAKEN_REFERENCE, TAKEN_PROMISED, TAKEN_HOW = 3 };
 
 enum { MORE_WORDS = PAGE_SIZE / sizeof(u64) - 2 };
@@ -28,7 +28,7 @@ static struct page *page_of_table(const void *table)
 }
 
 /* Room for one more page in `few`: the words move to a frame, or all pages are freed now. */
-static void make_room(struct pages_taken *taken)
+static void make_room(struct taken *taken)
 {
 	struct more_taken *more = taken->more;
 
@@ -36,7 +36,7 @@ static void make_room(struct pages_taken *taken)
 		struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 
 		if (!page) {
-			pages_finish(taken);
+			taken_finish(taken);
 			return;
 		}
 		more = page_address(page);
@@ -49,7 +49,7 @@ static void make_room(struct pages_taken *taken)
 	taken->count = 0;
 }
 
-void taken_add_page(struct pages_taken *taken, pte_t pte)
+void taken_add_page(struct taken *taken, pte_t pte)
 {
 	struct page *page = pfn_to_page(pte_pfn(pte));
 	unsigned how = TAKEN_WHOLE;
@@ -67,7 +67,7 @@ void taken_add_page(struct pages_taken *taken, pte_t pte)
 	taken->few[taken->count++] = (u64)(virt_t)page | how;
 }
 
-void taken_add_table(struct pages_taken *taken, struct page *table)
+void taken_add_table(struct taken *taken, struct page *table)
 {
 	page_chain_push(&taken->tables, table);
 }
@@ -87,7 +87,7 @@ static void free_singles(struct singles *singles)
 	singles->count = 0;
 }
 
-static void free_taken(struct pages_taken *taken, u64 word, struct singles *singles)
+static void free_taken(struct taken *taken, u64 word, struct singles *singles)
 {
 	struct page *page = (struct page *)(virt_t)(word & ~(u64)TAKEN_HOW);
 
@@ -120,13 +120,13 @@ static void free_taken(struct pages_taken *taken, u64 word, struct singles *sing
 		free_singles(singles);
 }
 
-void taken_free(struct pages_taken *taken)
+void taken_free(struct taken *taken)
 {
 	enum { MANY = 512 };
 	struct singles singles = {.count = 0};
 
 	if (taken->leaves[PT_PAGE] >= MANY || taken->leaves[PT_PMD] + taken->leaves[PT_PUD] > 0)
-		pages_resident_note();
+		pages_resident_note(taken->space);
 	for (u32 i = 0; i < taken->count; i++)
 		free_taken(taken, taken->few[i], &singles);
 	while (taken->more) {
@@ -145,7 +145,7 @@ void taken_free(struct pages_taken *taken)
 		page_free(table);
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(taken->leaves); i++) {
-		pages_count_leaves(i, -taken->leaves[i]);
+		pages_count_leaves(taken->space, i, -taken->leaves[i]);
 		taken->total[i] += taken->leaves[i];
 		taken->leaves[i] = 0;
 	}
@@ -153,7 +153,7 @@ void taken_free(struct pages_taken *taken)
 	taken->sizes_changed = false;
 }
 
-void pages_finish(struct pages_taken *taken)
+void taken_finish(struct taken *taken)
 {
 	if (taken->tables || taken->sizes_changed)
 		shootdown_full(SHOOTDOWN_ALL_CPUS);

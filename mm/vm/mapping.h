@@ -1,0 +1,51 @@
+/*
+ * Operations on whole ranges of a space. Each function that takes translations away makes one
+ * round. Addresses and sizes are multiples of 4 KiB. Context: ordinary.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+#include "mm/vm/area_tree.h"
+#include "mm/vm/pages.h"
+
+/*
+ * Map `area` (its range without flags of placement) where mapping_place says. Takes over the
+ * reference to area->object in every case. Returns the first address or a negative errno.
+ */
+enum mapping_place {
+	MAPPING_ANYWHERE,  /* area->start is a wish, 0: none */
+	MAPPING_FIXED,     /* exactly there; what was mapped goes */
+	MAPPING_NO_REPLACE /* exactly there, -EEXIST if something is mapped */
+};
+s64 mapping_make(struct space *space, struct area *area, enum mapping_place place);
+
+/* Unmap a range, whatever is in it. Returns 0, -EINVAL for a part of a pool's page, or -ENOMEM. */
+s64 mapping_remove(struct space *space, u64 start, u64 end);
+
+/* Unmap everything, when nobody works in the space any more. Frees the areas, too. */
+void mapping_remove_all(struct space *space);
+
+/*
+ * Give a range other rights. Returns 0, -ENOMEM for a hole (nothing was changed) or for lack of
+ * memory, or -EACCES for an object that may not be written; what comes before is then changed.
+ */
+s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights);
+
+/*
+ * Areas that a call changes. They stay busy until the round in which their old translations end:
+ * otherwise another call could change them once more and return while those still serve.
+ */
+enum { CHANGES_MAX = 16 };
+struct changes {
+	struct taken taken;
+	struct area area[CHANGES_MAX];
+	unsigned count;
+};
+void changes_add(struct changes *changes, const struct area *area);
+void changes_end(struct changes *changes);
+
+/* Touch every page of the range: 0; -ENOMEM as soon as a page cannot be brought; or -EINTR. */
+s64 mapping_populate(struct space *space, u64 start, u64 end, bool write);
+
+/* Whole pages, not empty, between the space's borders? The hole may be in between. */
+bool mapping_range_ok(const struct space *space, u64 start, u64 end);

@@ -1,0 +1,46 @@
+/*
+ * What areas show: the owner of their contents. mm/vm knows an owner only through these calls; a
+ * file of a program begins with one.
+ *
+ * Each area with an object has a reference to it. An area without an object shows memory that is
+ * zero at first and nobody else's.
+ */
+#pragma once
+
+#include <arch/atomic.h>
+
+#include "kernel/lib/types.h"
+
+struct page;
+struct vm_object;
+
+struct vm_object_ops {
+	/*
+	 * The page that holds bytes [index * 4096, + 4096), with one reference more, which is
+	 * dropped with page_put(). NULL: *err is -ENOMEM, or -ENXIO beyond the end. Context:
+	 * ordinary.
+	 */
+	struct page *(*page)(struct vm_object *object, u64 index, int *err);
+	/* May writes to a shared area reach it? */
+	bool (*can_write)(const struct vm_object *object);
+	/* The last reference was dropped. Context: ordinary. */
+	void (*release)(struct vm_object *object);
+};
+
+struct vm_object {
+	const struct vm_object_ops *ops;
+	u32 refs; /* atomic */
+};
+
+/* With NULL both do nothing. */
+static inline void vm_object_get(struct vm_object *object)
+{
+	if (object)
+		atomic_fetch_add(&object->refs, 1);
+}
+
+static inline void vm_object_put(struct vm_object *object)
+{
+	if (object && atomic_fetch_sub(&object->refs, 1) == 1)
+		object->ops->release(object);
+}

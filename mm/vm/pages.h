@@ -1,0 +1,78 @@
+/*
+ * The pages of a space: its part of the page tables.
+ *
+ * An entry is absent, a table, a leaf, or claimed (the CPU that claimed it brings a
+ * huge page). Leaves of 2 MiB and 1 GiB stand where an area has pages from a pool; leaves of 2 MiB
+ * also where an anonymous area has room for one and space->huge allows it. A 2 MiB leaf that a call
+ * covers in part becomes 512 entries of the same page. Each of these pieces is counted in the
+ * page, and the page is freed with its last piece.
+ *
+ * Concurrency: a touch works under its CPU's pin, and puts an entry in place by
+ * compare-and-swap. All other functions belong to a call that has made the range busy (areas.h).
+ *
+ * Pages belong to the space from the touch that brings them to the call that takes them; tables
+ * to the first touch below them, until a claim covers all that they serve.
+ */
+#pragma once
+
+#include <arch/pgtable.h>
+#include <arch/user.h>
+
+#include "kernel/lib/types.h"
+#include "mm/vm/space.h"
+#include "mm/vm/pages_count.h"
+#include "mm/vm/taken.h"
+
+struct page;
+
+/* The level of the leaf that a touch of `addr` may bring. */
+enum pt_level pages_level(const struct space *space, const struct area *area, u64 addr);
+
+/*
+ * Make the page of `addr` present. The CPU's pin covers it at pages_level(). Returns 0, -ENOMEM,
+ * or -ENXIO beyond the end of an object. Context: ordinary.
+ */
+int pages_touch(const struct space *space, const struct area *area, u64 addr);
+
+/*
+ * The entry of `level` for `addr`, or NULL where a table above it is missing or a larger leaf
+ * stands. The caller holds a pin or the busy range.
+ */
+pte_t *pages_entry(const struct space *space, u64 addr, enum pt_level level);
+
+/* A 2 MiB page for an area that has none of a pool, contents undefined; NULL: no memory. */
+struct page *pages_alloc_huge(const struct space *space, const struct area *area, u64 addr);
+
+/*
+ * Make the pages of [start, end) movable that belong to nobody else: neither an object's, nor a
+ * pool's, nor pieces. The word PAGE_VIRT of each then says where it is mapped. The range is busy.
+ */
+enum { PAGE_VIRT = 1 };
+
+struct page_mover;
+void pages_make_movable(const struct space *space, u64 start, u64 end,
+			const struct page_mover *mover);
+
+/* The leaf that maps `addr`. False if there is none. The caller holds a pin or the busy range. */
+bool pages_find(const struct space *space, u64 addr, pte_t *pte, enum pt_level *level);
+
+/* Unmap [start, end), and take the tables that serve only `hull` (NULL: they stay). */
+void pages_take(u64 start, u64 end, const struct hull *hull, struct taken *taken);
+
+/*
+ * Fill the leaves of [start, end) with zeros. Returns 0, or -EINTR if the work must end; the rest
+ * is then as it was.
+ */
+int pages_clear(const struct space *space, u64 start, u64 end);
+
+/* Give the leaves of [start, end) these rights. */
+void pages_protect(u64 start, u64 end, u8 rights, struct taken *taken);
+
+/* Count the leaves of [start, end); added to *count. Parts of large leaves count as 4 KiB pages. */
+void pages_count_range(const struct space *space, u64 start, u64 end, struct pages_count *count);
+
+/*
+ * Move the leaves of [from, from + size) to [to, to + size). Both ranges are busy, and nothing is
+ * mapped at `to`. Returns 0, or -ENOMEM with nothing moved.
+ */
+int pages_move(u64 from, u64 to, u64 size, struct taken *taken);

@@ -1,0 +1,737 @@
+/* Spaces and their areas: see space.h. */
+#include "mm/vm/space.h"
+
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
+#include "kernel/lib/cpumask.h"
+#include "mm/mm.h"
+
+static struct page *page_of(const void *address)
+{
+	return pfn_to_page(virt_to_phys(address) >> PAGE_SHIFT);
+}
+
+/* The root table's entries that the space has. */
+static u64 root_start(const struct space *space)
+{
+	return ALIGN_DOWN(space->range.start, GIB(512));
+}
+
+static u64 root_end(const struct space *space)
+{
+	return ALIGN_UP(space->range.end, GIB(512));
+}
+
+static unsigned cpus_order(void)
+{
+	unsigned order = 0;
+
+	while (PAGE_SIZE << order < cpu_count * sizeof(struct space_cpu))
+		order++;
+	return order;
+}
+
+int space_init(struct space *space)
+{
+	struct page *cpus = page_alloc(cpus_order(), USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+
+	if (!cpus)
+		return -ENOMEM;
+	space->cpu = page_address(cpus);
+	space->lock = SPINLOCK_INIT(LOCK_LEAF);
+	space->tree = (struct area_tree){.root = NULL};
+	space->bytes = space->resident_most = 0;
+	space->full_top = space->range.top;
+	space->full_size = ~0ULL;
+	return 0;
+}
+
+u64 area_page_bytes(const struct area *area)
+{
+	return area->flags & AREA_POOL_1G   ? GIB(1)
+	       : area->flags & AREA_POOL_2M ? MIB(2)
+					    : PAGE_SIZE;
+}
+
+static void count_promises(struct hull *hull, const struct area *area)
+{
+	const u64 pages = (area->end - area->start) / area_page_bytes(area);
+
+	if (area->flags & AREA_NO_RESERVE)
+		return;
+	hull->promised[PT_PMD] += area->flags & AREA_POOL_2M ? pages : 0;
+	hull->promised[PT_PUD] += area->flags & AREA_POOL_1G ? pages : 0;
+}
+
+void space_forget(struct space *space, struct hull *hull)
+{
+	struct area area;
+
+	*hull = (struct hull){.start = root_start(space), .end = root_end(space)};
+	while (area_tree_own_from(&space->tree, 0, &area)) {
+		area_tree_change(&space->tree);
+		area_tree_remove(&space->tree, area.start);
+		area_tree_changed(&space->tree);
+		count_promises(hull, &area);
+		vm_object_put(area.object);
+	}
+}
+
+void space_free(struct space *space)
+{
+	void *node;
+
+	ASSERT(space->tree.count == 0, "%llu areas are left in a space", space->tree.count);
+	for (node = area_tree_take_node(&space->tree); node;
+	     node = area_tree_take_node(&space->tree))
+		page_free(page_of(node));
+	page_free(page_of(space->cpu));
+	space->cpu = NULL;
+}
+
+u8 area_rights_for(enum user_access access)
+{
+	switch (access) {
+	case USER_WRITE:
+		return USER_RIGHT_WRITE;
+	case USER_EXEC:
+		return USER_RIGHT_EXEC;
+	case USER_READ:
+		break;
+	}
+	/* x86 has no entry that can be written or executed and not read */
+	return USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC;
+}
+
+/* ---- pins ---- */
+
+static u64 pin_of(u64 addr, enum pt_level level)
+{
+	return ALIGN_DOWN(addr, pt_level_size(level)) | (level + 1);
+}
+
+static bool pin_overlaps(u64 pin, u64 start, u64 end)
+{
+	const u64 at = ALIGN_DOWN(pin, PAGE_SIZE);
+
+	return pin != 0 && at < end && at + pt_level_size(pin % PAGE_SIZE - 1) > start;
+}
+
+static void pin_page(struct space *space, u64 addr, enum pt_level level)
+{
+	atomic_store_relaxed(&space_here(space)->pin, pin_of(addr, level));
+	fence_full(); /* pairs with wait_unpinned() */
+}
+
+void space_unpin(struct space *space)
+{
+	atomic_store_release(&space_here(space)->pin, 0);
+}
+
+static void wait_for_pin(const struct space *space, cpu_t cpu, u64 start, u64 end)
+{
+	struct wait wait = wait_begin(WAIT_TOUCH, "the end of a touch in memory being changed");
+
+	while (pin_overlaps(atomic_load_acquire(&space->cpu[cpu].pin), start, end))
+		wait_spin(&wait, cpu);
+}
+
+/* BUSY stands in the tree. Wait until no CPU works in the range. */
+static void wait_unpinned(const struct space *space, u64 start, u64 end)
+{
+	cpu_t cpu;
+
+	fence_full();
+	cpumask_foreach(cpu, &cpus_online)
+		if (pin_overlaps(atomic_load_acquire(&space->cpu[cpu].pin), start, end))
+			wait_for_pin(space, cpu, start, end);
+}
+
+/* Wait, holding nothing, until no busy area lies at `addr`. */
+static void wait_settled(struct space *space, u64 addr)
+{
+	struct wait wait = wait_begin(WAIT_TOUCH, "a call that changes memory of a space");
+	struct area area;
+
+	while (area_tree_from(&space->tree, addr, &area) && area.start <= addr &&
+	       (area.flags & AREA_BUSY))
+		wait_spin(&wait, CPU_NONE);
+}
+
+/* The area of the page that is pinned. False, without a pin, if there is none. */
+static bool find_pinned(struct space *space, u64 addr, struct area *area)
+{
+	if (area_tree_from_again(&space->tree, addr, &space_here(space)->found, area) &&
+	    area->start <= addr)
+		return true;
+	space_unpin(space);
+	return false;
+}
+
+bool space_pin(struct space *space, u64 addr, enum pt_level level, struct area *area)
+{
+	for (;;) {
+		pin_page(space, addr, level);
+		if (!find_pinned(space, addr, area))
+			return false;
+		if (!(area->flags & AREA_BUSY))
+			return true;
+		space_unpin(space);
+		wait_settled(space, addr);
+	}
+}
+
+bool space_try_pin(struct space *space, u64 addr, struct area *area)
+{
+	pin_page(space, addr, PT_PAGE);
+	if (!find_pinned(space, addr, area))
+		return false;
+	if (!(area->flags & AREA_BUSY))
+		return true;
+	space_unpin(space);
+	return false;
+}
+
+/* ---- steps under the lock ---- */
+
+/* Take the lock, with nodes for that many insertions. False, without the lock: no memory. */
+static bool take_lock_ready(struct space *space, unsigned insertions)
+{
+	for (;;) {
+		struct page *page;
+
+		spin_lock(&space->lock);
+		if (area_tree_short(&space->tree, insertions) == 0) {
+			__counts_as(&space->lock, -1); /* lock_ready() counts it */
+			return true;
+		}
+		spin_unlock(&space->lock);
+		page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+		if (!page)
+			return false;
+		spin_lock(&space->lock);
+		area_tree_give_node(&space->tree, page_address(page));
+		spin_unlock(&space->lock);
+	}
+}
+#define lock_ready(space, insertions)                                                              \
+	__acquires_if(&(space)->lock, take_lock_ready(space, insertions))
+
+/* May the two be one area? */
+static bool alike(const struct area *low, const struct area *high)
+{
+	return low->end == high->start && low->flags == high->flags && !(low->flags & AREA_BUSY) &&
+	       low->rights == high->rights && low->policy.how == high->policy.how &&
+	       low->policy.nodes == high->policy.nodes && low->object == high->object &&
+	       (!low->object || low->offset + (low->end - low->start) == high->offset);
+}
+
+/* Take the neighbour above out of the tree, if `area` can have its range, too. */
+static void take_above(struct space *space, struct area *area)
+{
+	struct area above;
+
+	if (!area_tree_own_from(&space->tree, area->end, &above) || !alike(area, &above))
+		return;
+	area_tree_remove(&space->tree, above.start);
+	area->end = above.end;
+	vm_object_put(above.object); /* not the last */
+}
+
+static bool find_alike_below(const struct space *space, const struct area *area, struct area *below)
+{
+	return area_tree_own_below(&space->tree, area->start, below) && alike(below, area);
+}
+
+/* The neighbour below gets the range of `area`, which is not in the tree. */
+static void extend_below(struct space *space, struct area *below, const struct area *area)
+{
+	below->end = area->end;
+	area_tree_replace(&space->tree, below->start, below);
+	vm_object_put(area->object); /* not the last */
+}
+
+/* Put an area into the tree, joined with its neighbours where they are alike. */
+static void insert_joined(struct space *space, const struct area *area)
+{
+	struct area whole = *area, below;
+
+	take_above(space, &whole);
+	if (find_alike_below(space, &whole, &below))
+		extend_below(space, &below, &whole);
+	else
+		area_tree_insert(&space->tree, &whole);
+}
+
+/*
+ * Give an area of the tree other attributes and join it with its neighbours where they are alike.
+ * Takes no node.
+ */
+static void replace_joined(struct space *space, const struct area *area)
+{
+	struct area whole = *area, below;
+
+	take_above(space, &whole);
+	if (find_alike_below(space, &whole, &below)) {
+		area_tree_remove(&space->tree, whole.start);
+		extend_below(space, &below, &whole);
+	} else {
+		area_tree_replace(&space->tree, whole.start, &whole);
+	}
+}
+
+/* The part of an area that begins at `at`; it needs a reference of its own. */
+static struct area part_from(const struct area *area, u64 at)
+{
+	struct area part = *area;
+
+	part.offset += at - area->start;
+	part.start = at;
+	return part;
+}
+
+/* Cut the area in two at `at`, which lies inside it. */
+static void cut(struct space *space, const struct area *area, u64 at)
+{
+	struct area low = *area;
+	const struct area high = part_from(area, at);
+
+	low.end = at;
+	vm_object_get(high.object);
+	area_tree_replace(&space->tree, area->start, &low);
+	area_tree_insert(&space->tree, &high);
+}
+
+/* Would a cut of the area at the borders of [start, end) cut one of its pages? */
+static bool cuts_page(const struct area *area, u64 start, u64 end)
+{
+	const u64 bytes = area_page_bytes(area);
+
+	return (area->start < start && !IS_ALIGNED(start, bytes)) ||
+	       (area->end > end && !IS_ALIGNED(end, bytes));
+}
+
+/* ---- making areas ---- */
+
+static bool is_free(const struct space *space, u64 start, u64 end)
+{
+	struct area area;
+
+	return !area_tree_own_from(&space->tree, start, &area) || area.start >= end;
+}
+
+/* The highest area that begins below `top`. The hole is in the way of other areas as an area is. */
+static bool find_below(const struct space *space, u64 top, struct area *below)
+{
+	const struct space_range *range = &space->range;
+	const bool any = area_tree_own_below(&space->tree, top, below);
+
+	if (top <= range->hole_start || (any && below->start > range->hole_start))
+		return any;
+	*below = (struct area){.start = range->hole_start, .end = range->hole_end};
+	return true;
+}
+
+/* The highest free range of that size below range.top; 0: there is none. */
+static u64 find_room(struct space *space, u64 size, u64 align)
+{
+	const u64 enough = size + align - PAGE_SIZE; /* has room wherever it begins */
+	const bool known = size >= space->full_size;
+	u64 top = known ? space->full_top : space->range.top;
+
+	for (;;) {
+		struct area below = {.end = space->range.start};
+		const bool any = find_below(space, top, &below);
+		const u64 bottom = MAX(below.end, space->range.start);
+
+		if (top >= size && top > bottom) {
+			const u64 start = ALIGN_DOWN(top - size, align);
+
+			if (start >= bottom && start + size <= top) {
+				if (!known || enough <= space->full_size) {
+					space->full_top = top;
+					space->full_size = enough;
+				}
+				return start;
+			}
+		}
+		if (!any || below.start <= space->range.start)
+			return 0;
+		top = MIN(top, below.start);
+	}
+}
+
+/* Space up to `end` has become free, and joins what is free above it. */
+static void note_free(struct space *space, u64 end)
+{
+	struct area above = {.start = space->range.top};
+
+	if (end <= space->full_top)
+		return;
+	area_tree_own_from(&space->tree, end, &above);
+	space->full_top = MIN(MAX(above.start, end), space->range.top);
+}
+
+/* Insert an area into a free range, lock held. */
+static void insert(struct space *space, const struct area *area)
+{
+	area_tree_change(&space->tree);
+	insert_joined(space, area);
+	area_tree_changed(&space->tree);
+	atomic_store_relaxed(&space->bytes, space->bytes + (area->end - area->start));
+}
+
+/*
+ * One insertion, and what claims take: a program without memory can still unmap some 2,000 parts in
+ * a row. Each makes an area more, and a node has room for 101.
+ */
+enum { READY_TO_INSERT = 12 };
+
+s64 space_place(struct space *space, const struct area *area, u64 align)
+{
+	const u64 size = area->end - area->start;
+	struct area placed = *area;
+
+	if (!lock_ready(space, READY_TO_INSERT))
+		return -ENOMEM;
+	if (space->tree.count >= AREA_TREE_COUNT_MAX)
+		placed.start = 0;
+	else if (!space_has(space, area->start, area->end) ||
+		 !is_free(space, area->start, area->end))
+		placed.start = find_room(space, size, align);
+	if (placed.start != 0) {
+		placed.end = placed.start + size;
+		insert(space, &placed);
+	}
+	spin_unlock(&space->lock);
+	return placed.start != 0 ? (s64)placed.start : -ENOMEM;
+}
+
+int space_add(struct space *space, const struct area *area)
+{
+	int err = 0;
+
+	if (!space_has(space, area->start, area->end) || !lock_ready(space, READY_TO_INSERT))
+		return -ENOMEM;
+	if (space->tree.count >= AREA_TREE_COUNT_MAX || !is_free(space, area->start, area->end))
+		err = -EEXIST;
+	else
+		insert(space, area);
+	spin_unlock(&space->lock);
+	return err;
+}
+
+/* ---- claims ---- */
+
+/*
+ * The lowest address down to which a page table that serves `start` serves nobody else. `bottom` is
+ * the end of the area below.
+ */
+static u64 hull_start(u64 start, u64 bottom)
+{
+	for (enum pt_level level = PT_PGD; level > PT_PAGE; level--) {
+		const u64 low = ALIGN_DOWN(start, pt_level_size(level));
+
+		if (low >= bottom)
+			return low;
+	}
+	return start;
+}
+
+static u64 hull_end(u64 end, u64 top)
+{
+	for (enum pt_level level = PT_PGD; level > PT_PAGE; level--) {
+		const u64 high = ALIGN_UP(end, pt_level_size(level));
+
+		if (high <= top)
+			return high;
+	}
+	return end;
+}
+
+/* The free space around [start, end). */
+static struct hull space_around(const struct space *space, u64 start, u64 end)
+{
+	struct area below = {.end = root_start(space)}, above = {.start = root_end(space)};
+
+	area_tree_own_below(&space->tree, start, &below);
+	area_tree_own_from(&space->tree, end, &above);
+	return (struct hull){.start = hull_start(start, MIN(below.end, start)),
+			     .end = hull_end(end, MAX(above.start, end))};
+}
+
+/* The claim's own area. It may be settled, which takes one insertion that must not fail. */
+static void begin_claim(struct space *space, const struct area *own)
+{
+	area_tree_insert(&space->tree, own);
+	space->tree.promised++;
+}
+
+/*
+ * One step of a claim, lock held: what `area` has of [own->end, end) is taken from it. own->end, to
+ * which the claim has come, becomes the end of that. Returns the object of an area of which
+ * nothing is left, or NULL.
+ */
+static struct vm_object *claim_area(struct space *space, const struct area *area, struct area *own,
+				    u64 end, struct hull *hull)
+{
+	struct area low = *area, taken = part_from(area, MAX(area->start, own->end));
+	const bool has_low = area->start < taken.start;
+	const bool has_high = area->end > end;
+
+	taken.end = MIN(area->end, end);
+	low.end = taken.start;
+	if (has_low)
+		area_tree_replace(&space->tree, low.start, &low);
+	else
+		area_tree_remove(&space->tree, area->start);
+	if (has_high) {
+		const struct area high = part_from(area, end);
+
+		area_tree_insert(&space->tree, &high);
+	}
+	if (has_low && has_high)
+		vm_object_get(area->object);
+	atomic_store_relaxed(&space->bytes, space->bytes - (taken.end - taken.start));
+	count_promises(hull, &taken);
+	own->end = taken.end;
+	return has_low || has_high ? NULL : area->object;
+}
+
+/* Between steps, the claim stands in the tree as far as it has come. */
+static void claim_part(struct space *space, const struct area *own, bool placed)
+{
+	if (placed)
+		area_tree_replace(&space->tree, own->start, own);
+	else if (own->end > own->start)
+		begin_claim(space, own);
+}
+
+/* The last step: the claim extends over the whole range and the space around it. */
+static void claim_space(struct space *space, struct area *own, u64 end, bool placed)
+{
+	const struct hull hull = space_around(space, own->start, end);
+
+	if (placed) {
+		area_tree_remove(&space->tree, own->start);
+		space->tree.promised--;
+	}
+	own->start = hull.start;
+	own->end = hull.end;
+	begin_claim(space, own);
+}
+
+/*
+ * Area after area is removed, and the busy one grows over them, so that the addresses are never
+ * free in between.
+ */
+int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, struct hull *hull)
+{
+	struct area own = {.start = start, .end = start, .flags = AREA_BUSY};
+	int err = 0;
+
+	*hull = (struct hull){.start = start, .end = start};
+	if (!space_has(space, start, end))
+		return -ENOMEM;
+	for (;;) {
+		struct area area;
+		struct vm_object *object = NULL;
+		const bool placed = own.end > own.start;
+		bool more, last;
+
+		if (!lock_ready(space, 3)) { /* two, and the one to settle */
+			err = -ENOMEM;
+			break;
+		}
+		more = area_tree_own_from(&space->tree, own.end, &area) && area.start < end;
+		if (more && (area.flags & AREA_BUSY)) {
+			spin_unlock(&space->lock);
+			wait_settled(space, MAX(area.start, own.end));
+			continue;
+		}
+		if (more && how == SPACE_MUST_BE_FREE) {
+			spin_unlock(&space->lock);
+			err = -EEXIST;
+			break;
+		}
+		if (more && cuts_page(&area, own.end, end)) {
+			spin_unlock(&space->lock);
+			err = -EINVAL;
+			break;
+		}
+		area_tree_change(&space->tree);
+		if (more)
+			object = claim_area(space, &area, &own, end, hull);
+		last = !more || own.end >= end;
+		if (last)
+			claim_space(space, &own, end, placed);
+		else
+			claim_part(space, &own, placed);
+		area_tree_changed(&space->tree);
+		spin_unlock(&space->lock);
+		if (object) {
+			wait_unpinned(space, own.start, own.end); /* a touch may be reading it */
+			vm_object_put(object);
+		}
+		if (last)
+			break;
+	}
+	hull->start = own.start;
+	hull->end = own.end;
+	wait_unpinned(space, own.start, own.end);
+	return err;
+}
+
+void space_release(struct space *space, const struct hull *hull)
+{
+	spin_lock(&space->lock);
+	area_tree_change(&space->tree);
+	area_tree_remove(&space->tree, hull->start);
+	area_tree_changed(&space->tree);
+	space->tree.promised--;
+	note_free(space, hull->end);
+	spin_unlock(&space->lock);
+}
+
+void space_settle(struct space *space, const struct hull *hull, const struct area *area)
+{
+	spin_lock(&space->lock);
+	area_tree_change(&space->tree);
+	area_tree_remove(&space->tree, hull->start);
+	space->tree.promised--;
+	insert_joined(space, area);
+	area_tree_changed(&space->tree);
+	note_free(space, hull->end);
+	atomic_store_relaxed(&space->bytes, space->bytes + (area->end - area->start));
+	spin_unlock(&space->lock);
+}
+
+/* ---- changing areas ---- */
+
+/* Between area_tree_change() and area_tree_changed(). The copy stays as it is. */
+static void set_busy(struct space *space, const struct area *area)
+{
+	struct area busy = *area;
+
+	busy.flags |= AREA_BUSY;
+	area_tree_replace(&space->tree, area->start, &busy);
+}
+
+int space_take(struct space *space, u64 *at, u64 end, struct area *area)
+{
+	/* an area that was put back may have grown beyond `end`, by joining its neighbour */
+	while (*at < end) {
+		if (!lock_ready(space, 2))
+			return -ENOMEM;
+		if (!area_tree_own_from(&space->tree, *at, area) || area->start >= end) {
+			spin_unlock(&space->lock);
+			return 0;
+		}
+		if (area->flags & AREA_BUSY) {
+			spin_unlock(&space->lock);
+			wait_settled(space, MAX(area->start, *at));
+			continue;
+		}
+		if (cuts_page(area, *at, end)) {
+			spin_unlock(&space->lock);
+			return -EINVAL;
+		}
+		if ((area->start < *at || area->end > end) &&
+		    space->tree.count >= AREA_TREE_COUNT_MAX) {
+			spin_unlock(&space->lock);
+			return -ENOMEM;
+		}
+		area_tree_change(&space->tree);
+		if (area->start < *at) {
+			cut(space, area, *at);
+			area_tree_own_from(&space->tree, *at, area);
+		}
+		if (area->end > end) {
+			cut(space, area, end);
+			area->end = end;
+		}
+		set_busy(space, area);
+		area_tree_changed(&space->tree);
+		spin_unlock(&space->lock);
+		*at = area->end;
+		wait_unpinned(space, area->start, area->end);
+		return 1;
+	}
+	return 0;
+}
+
+static bool is_pinned(const struct space *space, u64 start, u64 end)
+{
+	cpu_t cpu;
+
+	fence_full();
+	cpumask_foreach(cpu, &cpus_online)
+		if (pin_overlaps(atomic_load_acquire(&space->cpu[cpu].pin), start, end))
+			return true;
+	return false;
+}
+
+bool space_try_take(struct space *space, u64 start, u64 end, struct area *area)
+{
+	bool found;
+
+	spin_lock(&space->lock);
+	found = area_tree_own_from(&space->tree, start, area) && area->start <= start &&
+		area->end >= end && !(area->flags & AREA_BUSY);
+	if (found) {
+		area_tree_change(&space->tree);
+		set_busy(space, area);
+		area_tree_changed(&space->tree);
+	}
+	spin_unlock(&space->lock);
+	if (found && is_pinned(space, start, end)) {
+		space_put_back(space, area);
+		return false;
+	}
+	return found;
+}
+
+void space_put_back(struct space *space, const struct area *area)
+{
+	spin_lock(&space->lock);
+	area_tree_change(&space->tree);
+	replace_joined(space, area);
+	area_tree_changed(&space->tree);
+	spin_unlock(&space->lock);
+}
+
+int space_claim_taken(struct space *space, const struct area *area, struct hull *hull)
+{
+	struct area own = {.start = area->start, .end = area->start, .flags = AREA_BUSY};
+
+	*hull = (struct hull){.start = area->start, .end = area->start};
+	if (!take_lock_ready(space, 3))
+		return -ENOMEM;
+	__counts_as(&space->lock, 1); /* sparse does not follow lock_ready() here */
+	area_tree_change(&space->tree);
+	area_tree_remove(&space->tree, area->start);
+	atomic_store_relaxed(&space->bytes, space->bytes - (area->end - area->start));
+	claim_space(space, &own, area->end, false);
+	area_tree_changed(&space->tree);
+	spin_unlock(&space->lock);
+	hull->start = own.start;
+	hull->end = own.end;
+	wait_unpinned(space, own.start, own.end);
+	return 0;
+}
+
+bool space_cover(const struct space *space, u64 start, u64 end)
+{
+	struct area area;
+
+	while (start < end) {
+		if (!area_tree_from(&space->tree, start, &area) || area.start > start)
+			return false;
+		start = area.end;
+	}
+	return true;
+}

@@ -1,0 +1,190 @@
+/*
+ * A space: what is mapped where in a part of the addresses, and how calls change it while other
+ * CPUs touch the memory.
+ *
+ * Two words decide every race:
+ *
+ *   BUSY   A flag of an area. The call that set it alone may change the area, its page-table
+ *          entries and its page tables, until it clears the flag or removes the area. A touch that
+ *          meets a busy area waits.
+ *   pin    A word of each CPU and space: the page that the CPU brings or copies at this moment. The
+ *          CPU writes its pin, executes a fence, and then looks for the area.
+ *
+ * A call sets BUSY, executes a fence, and waits until no CPU's pin lies in the range. This is the
+ * store-buffering pattern: either the CPU sees BUSY, or the call sees the pin. From then on nobody
+ * but the call uses entries of the range, so it needs no lock while it changes them, starts its one
+ * round, and frees pages. `lock` is held for steps that take no longer than a change of the tree. A
+ * pin also keeps the object of the area, whose reference is dropped only after that wait.
+ *
+ * Areas and claims lie where space_has() says. A space has whole entries of the root table, also at
+ * the borders of its hole, so it shares no other table with its neighbours. A hull extends at most
+ * up to these borders.
+ *
+ * Neighbours with equal attributes become one area as soon as neither is busy. If they show an
+ * object, it must be the same, and the higher one must go on where the lower one ends.
+ */
+#pragma once
+
+#include <arch/pgtable.h>
+#include <arch/user.h>
+
+#include "kernel/core/lock.h"
+#include "kernel/core/percpu.h"
+#include "kernel/lib/types.h"
+#include "mm/vm/area_tree.h"
+#include "mm/vm/object.h"
+
+/* What a CPU has of a space. Only the CPU itself writes it. */
+struct space_cpu {
+	/* The page it brings or copies: its address, and its level + 1 in the low bits. 0: none */
+	__cacheline_aligned u64 pin;
+	u64 leaves[3];               /* leaves that it brought less those that it took, by level */
+	struct memory_policy policy; /* for areas without one */
+	struct area_found found;     /* space_pin() */
+};
+
+/* Which of the areas that could have 2 MiB pages get them: all, those with AREA_HUGE, none. */
+enum space_huge { SPACE_HUGE_ALWAYS, SPACE_HUGE_ASKED, SPACE_HUGE_NEVER };
+
+struct space_range {
+	u64 start, end;           /* its addresses */
+	u64 hole_start, hole_end; /* those in between that are not */
+	u64 top;                  /* space_place() chooses addresses below this */
+};
+
+struct space {
+	struct space_range range;
+	const unsigned *huge;      /* enum space_huge; read at each touch */
+	bool (*ended)(void);       /* must the work that this CPU does for its owner end? */
+	bool (*interrupted)(void); /* or be cut short? */
+
+	struct space_cpu *cpu; /* by cpu_t */
+	struct spinlock lock;
+	struct area_tree tree;
+	u64 bytes; /* in areas, busy ones included; changed under the lock */
+	/*
+	 * Between full_top and range.top no full_size bytes are free in one piece. Without this,
+	 * each new mapping would look at all areas above it.
+	 */
+	u64 full_top, full_size;
+	u64 resident_most; /* pages_count.h */
+};
+
+/*
+ * Begin a space without areas; the caller has set what comes before `cpu`. Returns 0 or -ENOMEM.
+ * Context: ordinary.
+ */
+int space_init(struct space *space);
+
+/*
+ * Forget all areas, which takes no memory; *hull receives all addresses, for their pages and
+ * tables. Nobody works in the space, and no page is being moved (movable_end()). Context: ordinary.
+ */
+struct hull;
+void space_forget(struct space *space, struct hull *hull);
+
+/* Free the nodes, and what CPUs have of the space. No area is left. Context: ordinary. */
+void space_free(struct space *space);
+
+/* ---- touching ---- */
+
+/*
+ * Pin the page of `level` that contains `addr`, and find its area. A busy area is waited for.
+ * Returns false, with no pin, if there is no area. space_unpin() ends the pin. A CPU has one pin of
+ * a space at a time. Context: ordinary.
+ */
+bool space_pin(struct space *space, u64 addr, enum pt_level level, struct area *area);
+/*
+ * Pin the 4 KiB page of `addr` if it lies in an area that is not busy, and copy the area. Waits for
+ * nothing. Returns false, with no pin, otherwise. For reports and holders of a lock.
+ */
+bool space_try_pin(struct space *space, u64 addr, struct area *area);
+void space_unpin(struct space *space);
+
+static inline struct space_cpu *space_here(const struct space *space)
+{
+	return &space->cpu[cpu_id()];
+}
+
+/* ---- making areas ---- */
+
+/* Is all of [start, end) the space's, and no part of it in the hole? */
+static inline bool space_has(const struct space *space, u64 start, u64 end)
+{
+	const struct space_range *range = &space->range;
+
+	return start >= range->start && start < end && end <= range->end &&
+	       (end <= range->hole_start || start >= range->hole_end);
+}
+
+/*
+ * Choose addresses for area->end - area->start bytes, aligned to `align`, and insert the area
+ * there: at area->start if the range is possible and free, else as high as possible. Returns the
+ * start, or -ENOMEM. The area keeps the caller's reference to its object.
+ */
+s64 space_place(struct space *space, const struct area *area, u64 align);
+
+/*
+ * Insert the area where it is, if that is simple. Returns 0; -ENOMEM, also if the range is not
+ * possible; or -EEXIST if the range is not free, even if only for as long as a claim lasts;
+ * space_claim() waits for that.
+ */
+int space_add(struct space *space, const struct area *area);
+
+/*
+ * Make [start, end) one busy area without contents, so that the range is the caller's. Areas that
+ * were there are removed (their pages stay mapped), and busy ones are waited for. No CPU has a
+ * pin in the range afterwards.
+ *
+ *   0         success
+ *   -EEXIST   SPACE_MUST_BE_FREE, and there is an area; nothing was changed
+ *   -EINVAL   the range would cut a page of a pool
+ *   -ENOMEM   no memory, or the range is not possible; here and for -EINVAL *hull is the part that
+ *             was claimed until then. The caller unmaps and releases it, unless it is empty
+ *
+ * The claim extends over the free space around the range as far as page tables reach that then
+ * serve nobody: *hull receives it. The caller may free those tables.
+ *
+ * space_release() gives the range back. space_settle() puts an area in place of it, which lies
+ * inside the range; the rest is given back.
+ */
+enum space_claim { SPACE_REPLACE, SPACE_MUST_BE_FREE };
+struct hull {
+	u64 start, end;
+	u64 promised[3]; /* pages that removed areas had promised by pools, by level */
+};
+int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, struct hull *hull);
+void space_release(struct space *space, const struct hull *hull);
+void space_settle(struct space *space, const struct hull *hull, const struct area *area);
+
+/* ---- changing areas ---- */
+
+/*
+ * Make the first area that overlaps [*at, end) busy, cut to that range, and copy it (without BUSY).
+ * Returns 1 and moves *at to its end; 0 if there is no more; -EINVAL if that would cut a page of a
+ * pool; -ENOMEM. No CPU has a pin in it afterwards. space_put_back() stores it with other
+ * attributes and clears BUSY. space_claim_taken() makes a claim of it (0 or -ENOMEM) and leaves the
+ * reference to its object to the caller.
+ *
+ * A call that keeps one range busy may wait only for ranges above it. Calls that wait for each
+ * other would be a circle.
+ */
+int space_take(struct space *space, u64 *at, u64 end, struct area *area);
+void space_put_back(struct space *space, const struct area *area);
+int space_claim_taken(struct space *space, const struct area *area, struct hull *hull);
+
+/*
+ * Make the area that contains all of [start, end) busy, whole, if that takes no waiting. False if
+ * no area contains it, or if it is busy, or if a CPU has a pin in the range, the calling one
+ * included. Other ranges of the area may still be pinned. space_put_back() ends it.
+ */
+bool space_try_take(struct space *space, u64 start, u64 end, struct area *area);
+
+/* The size of the area's pages, which no call may cut: more than 4 KiB where they are a pool's. */
+u64 area_page_bytes(const struct area *area);
+
+/* Is all of [start, end) covered by areas? */
+bool space_cover(const struct space *space, u64 start, u64 end);
+
+/* Rights that an access needs. */
+u8 area_rights_for(enum user_access access);
