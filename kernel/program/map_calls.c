@@ -27,18 +27,19 @@ enum { PROT_ALL = USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC };
 /* ---- mmap ---- */
 
 /* Size of the pages asked for; 0: no such pages. */
-static u64 pages_asked(u64 flags, u16 *area_flags)
+static u64 pages_asked(u64 flags, struct area *area)
 {
 	const u64 shift = flags >> MAP_HUGE_SHIFT & MAP_HUGE_MASK;
 
 	if (!(flags & MAP_HUGETLB))
 		return PAGE_SIZE;
+	area->flags |= AREA_POOL | AREA_WHOLE;
 	if (shift == 0 || shift == 21) {
-		*area_flags |= AREA_POOL_2M;
+		area->level = PT_PMD;
 		return MIB(2);
 	}
 	if (shift == 30) {
-		*area_flags |= AREA_POOL_1G;
+		area->level = PT_PUD;
 		return GIB(1);
 	}
 	return 0;
@@ -75,7 +76,7 @@ static s64 call_mmap(const struct call_args *args)
 	const u64 at = args->arg[0], flags = args->arg[3];
 	const bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
 	struct area area = {.rights = (u8)(args->arg[2] & PROT_ALL)};
-	const u64 bytes = pages_asked(flags, &area.flags);
+	const u64 bytes = pages_asked(flags, &area);
 	u64 size;
 	s64 start;
 	int err;

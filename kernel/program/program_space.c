@@ -26,6 +26,7 @@ struct space program_space = {
 		  .hole_start = USER_HOLE_START,
 		  .hole_end = USER_HOLE_END,
 		  .top = MAPPINGS_TOP},
+	.user = true,
 	.huge = &huge,
 	.ended = ended,
 	.interrupted = interrupted,

@@ -23,11 +23,13 @@ struct vm_object;
 enum area_flags {
 	AREA_SHARED = 1 << 0,    /* MAP_SHARED: writes reach the object */
 	AREA_BUSY = 1 << 1,      /* being changed: its owner is the call that set this */
-	AREA_POOL_2M = 1 << 2,   /* pages from the pool of 2 MiB pages */
-	AREA_POOL_1G = 1 << 3,   /* and of 1 GiB */
-	AREA_HUGE = 1 << 4,      /* madvise(MADV_HUGEPAGE) */
-	AREA_SMALL = 1 << 5,     /* madvise(MADV_NOHUGEPAGE) */
-	AREA_NO_RESERVE = 1 << 6 /* MAP_NORESERVE, for /proc/self/smaps only */
+	AREA_POOL = 1 << 2,       /* large pages come only from the pool of their size */
+	AREA_WHOLE = 1 << 3,      /* no call cuts a page of the area's size */
+	AREA_HUGE = 1 << 4,       /* madvise(MADV_HUGEPAGE) */
+	AREA_SMALL = 1 << 5,      /* madvise(MADV_NOHUGEPAGE) */
+	AREA_NO_RESERVE = 1 << 6, /* MAP_NORESERVE: a pool promises nothing */
+	AREA_FALLBACK = 1 << 7,   /* smaller pages come where there is none of the area's size */
+	AREA_OWN_RIGHTS = 1 << 8, /* rights that were given to a part (huge_protect_range()) */
 };
 
 /* Source of pages: the CPU's own node first, or nodes of a set (node n is bit n). */
@@ -42,7 +44,8 @@ struct area {
 	struct vm_object *object; /* source of contents, with a reference; NULL: zero pages */
 	u64 offset;               /* of `start` in the object, in bytes */
 	u16 flags;                /* enum area_flags */
-	u8 rights;                /* enum user_rights */
+	u8 rights;         /* enum user_rights */
+	u8 level;          /* size of its pages; with PT_PAGE 2 MiB pages may come, too */
 	/* where its pages come from: mbind() */
 	struct memory_policy policy;
 };

@@ -21,19 +21,19 @@ bool mapping_range_ok(const struct space *space, u64 start, u64 end)
 
 static struct pool *pool_for(const struct area *area)
 {
-	if (area->flags & AREA_NO_RESERVE)
+	if (!(area->flags & AREA_POOL) || (area->flags & AREA_NO_RESERVE))
 		return NULL;
-	return area->flags & AREA_POOL_1G ? &pool_1g : area->flags & AREA_POOL_2M ? &pool_2m : NULL;
+	return area->level == PT_PUD ? &pool_1g : &pool_2m;
 }
 
 static int promise(struct space *space, const struct area *area)
 {
 	struct pool *pool = pool_for(area);
-	const u64 pages = (area->end - area->start) / area_page_bytes(area);
+	const u64 pages = area_promised(area);
 	int err = pool ? pool_reserve(pool, pages) : 0;
 
 	/* the pool may make pages, and the space's own are in the way */
-	if (err < 0 && atomic_load_relaxed(&pool->overcommit) > 0) {
+	if (err < 0 && space->user && atomic_load_relaxed(&pool->overcommit) > 0) {
 		movable_announce(space);
 		err = pool_reserve(pool, pages);
 	}
@@ -45,7 +45,7 @@ static void unpromise(const struct area *area)
 	struct pool *pool = pool_for(area);
 
 	if (pool)
-		pool_unreserve(pool, (area->end - area->start) / area_page_bytes(area));
+		pool_unreserve(pool, area_promised(area));
 }
 
 /* A page that was touched has used its promise; the others' are given back. */
@@ -150,9 +150,9 @@ static s64 make_fixed(struct space *space, struct area *area, enum mapping_place
 	return (s64)area->start;
 }
 
-static u64 align_for(const struct area *area)
+static u64 align_for(const struct space *space, const struct area *area)
 {
-	const u64 bytes = area_page_bytes(area);
+	const u64 bytes = MAX(pt_level_size(area->level), space->align);
 
 	/* Room for 2 MiB pages, if they are to be had. Other sizes are those of allocators, which
 	   write a word at the start: a huge page there would often be cleared for nothing. */
@@ -165,7 +165,7 @@ s64 mapping_make(struct space *space, struct area *area, enum mapping_place plac
 	s64 start = promise(space, area);
 
 	if (start == 0) {
-		start = place == MAPPING_ANYWHERE ? space_place(space, area, align_for(area))
+		start = place == MAPPING_ANYWHERE ? space_place(space, area, align_for(space, area))
 						  : make_fixed(space, area, place);
 		if (start < 0)
 			unpromise(area);
@@ -243,7 +243,7 @@ s64 mapping_populate(struct space *space, u64 start, u64 end, bool write)
 
 		if (touch != TOUCH_DONE)
 			return touch == TOUCH_NO_MEMORY ? -ENOMEM : -EFAULT;
-		if (space->interrupted())
+		if (space->interrupted && space->interrupted())
 			return -EINTR;
 		if (!space_pin(space, at, PT_PAGE, &area))
 			return -EFAULT;

@@ -18,7 +18,7 @@ struct vm_object_ops {
 	/*
 	 * The page that holds bytes [index * 4096, + 4096), with one reference more, which is
 	 * dropped with page_put(). NULL: *err is -ENOMEM, or -ENXIO beyond the end. Context:
-	 * ordinary.
+	 * ordinary. Without this function the object shows zeros, as an area without an object.
 	 */
 	struct page *(*page)(struct vm_object *object, u64 index, int *err);
 	/* May writes to a shared area reach it? */
@@ -29,7 +29,8 @@ struct vm_object_ops {
 
 struct vm_object {
 	const struct vm_object_ops *ops;
-	u32 refs; /* atomic */
+	u32 refs;  /* atomic */
+	u64 bytes; /* that may be touched, if they show zeros; atomic, because it may grow */
 };
 
 /* With NULL both do nothing. */

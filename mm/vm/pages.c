@@ -8,13 +8,19 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "mm/vm/pages_count.h"
 #include "mm/clear/clear.h"
-#include "mm/hugetlb/pool_use.h"
 #include "mm/memmap/page.h"
+#include "mm/memmap/zone.h"
 #include "mm/mm.h"
+#include "mm/page/page_alloc.h"
+#include "mm/pools.h"
+#include "mm/vm/entry.h"
+
+u64 pages_tables_kept, pages_waited;
 
 /* ---- tables ---- */
 
@@ -35,6 +41,7 @@ static __attribute__((noinline)) pte_t wait_unclaimed(const pte_t *entry)
 	struct wait wait = wait_begin(WAIT_TOUCH, "a huge page that another CPU clears");
 	pte_t pte;
 
+	atomic_add_relaxed(&pages_waited, 1);
 	for (pte = pte_load(entry); pte_claimed(pte); pte = pte_load(entry))
 		wait_spin(&wait, CPU_NONE);
 	return pte;
@@ -86,16 +93,22 @@ static bool has_room(const struct area *area, u64 addr, u64 size)
 	return start >= area->start && start + size <= area->end;
 }
 
+/* Does it show pages of its object, and no zeros? */
+static bool has_contents(const struct area *area)
+{
+	return area->object && area->object->ops->page;
+}
+
 enum pt_level pages_level(const struct space *space, const struct area *area, u64 addr)
 {
-	const unsigned huge = atomic_load_relaxed(space->huge);
+	unsigned huge;
 
-	if (area->flags & AREA_POOL_1G)
-		return PT_PUD;
-	if (area->flags & AREA_POOL_2M)
-		return PT_PMD;
-	if (area->object || (area->flags & AREA_SMALL) || huge == SPACE_HUGE_NEVER ||
-	    (huge == SPACE_HUGE_ASKED && !(area->flags & AREA_HUGE)))
+	if (area->level > PT_PAGE)
+		return area->level;
+	if (!space->huge || has_contents(area) || (area->flags & AREA_SMALL))
+		return PT_PAGE;
+	huge = atomic_load_relaxed(space->huge);
+	if (huge == SPACE_HUGE_NEVER || (huge == SPACE_HUGE_ASKED && !(area->flags & AREA_HUGE)))
 		return PT_PAGE;
 	return has_room(area, addr, MIB(2)) ? PT_PMD : PT_PAGE;
 }
@@ -128,9 +141,17 @@ static node_t node_for(const struct space *space, const struct area *area, u64 a
 	}
 }
 
-static unsigned request_for(const struct space *space, const struct area *area)
+/*
+ * A page of the page allocator. The CPU has a pin and perhaps a claim, so no program is asked for
+ * memory here (mm/page/pressure.h).
+ */
+static struct page *alloc(const struct space *space, const struct area *area, u64 addr,
+			  unsigned order)
 {
-	return policy_for(space, area).how == POLICY_BIND ? PAGE_NODE : 0;
+	const bool bound = policy_for(space, area).how == POLICY_BIND;
+
+	return mm_page_alloc(&mm_kernel, order, space->user ? USE_MOVABLE : USE_UNMOVABLE,
+			     bound ? PAGE_NODE : 0, node_for(space, area, addr));
 }
 
 static struct pool *pool_of(enum pt_level level)
@@ -138,21 +159,39 @@ static struct pool *pool_of(enum pt_level level)
 	return level == PT_PUD ? &pool_1g : &pool_2m;
 }
 
-static bool is_promised(const struct area *area)
+static bool is_promised(const struct area *area, enum pt_level level)
 {
-	return (area->flags & (AREA_POOL_2M | AREA_POOL_1G)) && !(area->flags & AREA_NO_RESERVE);
+	return level == area->level && (area->flags & AREA_POOL) &&
+	       !(area->flags & AREA_NO_RESERVE);
+}
+
+/* Where the area is bound to nodes, a page that is promised to nobody comes from these only. */
+static struct page *take_from_pool(const struct space *space, const struct area *area, u64 addr,
+				   enum pt_level level)
+{
+	const struct memory_policy policy = policy_for(space, area);
+	const node_t node = node_for(space, area, addr);
+	struct page *page;
+
+	if (is_promised(area, level))
+		return pool_page_take(pool_of(level), node, POOL_RESERVED);
+	page = pool_page_take(pool_of(level), node, POOL_ANY);
+	if (!page || policy.how != POLICY_BIND ||
+	    (policy.nodes >> mm_kernel.zone[page->zone].node & 1))
+		return page;
+	pool_page_give(pool_of(level), page);
+	return reason_null(REASON_NO_POOL_PAGE);
 }
 
 struct page *pages_alloc_huge(const struct space *space, const struct area *area, u64 addr)
 {
-	return page_alloc(BLOCK_ORDER, USE_MOVABLE, request_for(space, area),
-			  node_for(space, area, addr));
+	return alloc(space, area, addr, BLOCK_ORDER);
 }
 
 static struct page *alloc_huge_and_table(const struct space *space, const struct area *area,
 					 u64 addr)
 {
-	struct page *table = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	struct page *table = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, 0, NODE_NONE);
 	struct page *page = table ? pages_alloc_huge(space, area, addr) : NULL;
 
 	if (page)
@@ -162,31 +201,134 @@ static struct page *alloc_huge_and_table(const struct space *space, const struct
 	return page;
 }
 
-/* A huge page with zeros in it, or NULL. */
-static struct page *huge_page(const struct space *space, const struct area *area, u64 addr,
-			      enum pt_level level)
+/* A large page, contents undefined, or NULL. */
+static struct page *large_page(const struct space *space, const struct area *area, u64 addr,
+			       enum pt_level level)
 {
-	const node_t node = node_for(space, area, addr);
-	const struct clear_how how = clear_how_selected();
-	struct page *page;
+	struct page *page = NULL;
 
-	if (area->flags & (AREA_POOL_2M | AREA_POOL_1G))
-		page = pool_page_take(pool_of(level), node,
-				      is_promised(area) ? POOL_RESERVED : POOL_ANY);
-	else
-		page = alloc_huge_and_table(space, area, addr);
-	if (page)
-		clear_huge(&how, page_address(page), pt_level_size(level),
-			   addr % pt_level_size(level), node);
-	return page;
+	if (area->level > PT_PAGE)
+		page = take_from_pool(space, area, addr, level);
+	if (page || (area->flags & AREA_POOL))
+		return page;
+	if (space->user)
+		return alloc_huge_and_table(space, area, addr);
+	return alloc(space, area, addr, level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER);
+}
+
+static void clear(struct page *page, enum pt_level level, u64 hint)
+{
+	const struct clear_how how = clear_how_selected();
+
+	clear_huge(&how, page_address(page), pt_level_size(level), hint,
+		   mm_kernel.zone[page->zone].node);
+}
+
+/* A page came into an entry. */
+static void count_page(const struct space *space, enum pt_level level)
+{
+	u64 *brought = &space_here(space)->brought[level];
+
+	pages_count_leaves(space, level, 1);
+	atomic_store_relaxed(brought, *brought + 1);
+}
+
+/* A frame for a table, or NULL. */
+static struct page *table_frame(unsigned request)
+{
+	if (fail_here(&mm_kernel.fail, FAIL_PTE))
+		return reason_null(REASON_NO_MEMORY);
+	return mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, request, NODE_NONE);
+}
+
+/* Fill an entry that was absent, unless another CPU is first. */
+static bool put_entry(pte_t *entry, u64 virt, enum pt_level level, pte_t pte)
+{
+	if (!pte_claim(entry, 0))
+		return false;
+	pte_store(entry, virt, level, pte);
+	return true;
+}
+
+/* ---- pages in pieces ---- */
+
+/* Frees the tables below, whose pieces are no longer needed. */
+static void free_pieces(pte_t table_entry, enum pt_level level)
+{
+	for (unsigned i = 0; level > PT_PAGE && i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&pte_table(table_entry)[i]);
+
+		if (pte_present(pte) && !pte_is_leaf(pte, level))
+			free_pieces(pte, level - 1);
+	}
+	page_free(pfn_to_page(pte_pfn(table_entry)));
+}
+
+/*
+ * A table of the pieces of a page that several areas share, each with the rights of its area; it
+ * is not linked yet. *pieces grows by their number. Returns its entry, or 0 if there is no memory.
+ */
+static pte_t make_pieces(const struct space *space, u64 virt, enum pt_level level, pfn_t pfn,
+			 u64 *pieces)
+{
+	const u64 size = pt_level_size(level);
+	struct page *frame = table_frame(PAGE_ZERO);
+	pte_t entry, *table;
+	struct area area;
+
+	if (!frame)
+		return 0;
+	entry = entry_make_table(space, page_pfn(frame)) | PTE_PIECE;
+	table = page_address(frame);
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++, virt += size, pfn += size >> PAGE_SHIFT) {
+		pte_t piece;
+
+		area_tree_from(&space->tree, virt, &area);
+		if (has_room(&area, virt, size)) {
+			piece = entry_make(space, pfn, level, area.rights) | PTE_PIECE;
+			++*pieces;
+		} else {
+			piece = make_pieces(space, virt, level - 1, pfn, pieces);
+		}
+		if (!piece) {
+			free_pieces(entry, level);
+			return 0;
+		}
+		pte_store(&table[i], virt, level, piece);
+	}
+	return entry;
+}
+
+/* What an entry becomes that a page is brought to, or 0. */
+static pte_t entry_for_page(const struct space *space, const struct area *area, struct page *page,
+			    u64 virt, enum pt_level level)
+{
+	const bool promised = is_promised(area, level);
+	u64 pieces = promised ? PIECES_PROMISED : 0;
+	pte_t pte;
+
+	if (has_room(area, virt, pt_level_size(level)))
+		return entry_make(space, page_pfn(page), level, area->rights) |
+		       (promised ? PTE_PROMISED : 0);
+	pte = make_pieces(space, virt, level - 1, page_pfn(page), &pieces);
+	page->private[PAGE_PIECES] = pieces;
+	return pte;
+}
+
+/* The page was taken for an area and could not be mapped. */
+static void give_back(const struct area *area, struct page *page, enum pt_level level)
+{
+	page_put(page);
+	if (is_promised(area, level)) /* the page is free again, unless somebody was faster */
+		pool_reserve(pool_of(level), 1);
 }
 
 /*
  * Put a huge page into an entry that was absent. True if the entry is no longer absent, whoever
- * changed it; false if there was no page.
+ * changed it; false if there was no page. The memory around `addr` is cleared last if it is `near`.
  */
 static bool bring_huge(const struct space *space, const struct area *area, pte_t *entry, u64 addr,
-		       enum pt_level level)
+		       enum pt_level level, bool near)
 {
 	const u64 virt = ALIGN_DOWN(addr, pt_level_size(level));
 	struct page *page;
@@ -194,22 +336,24 @@ static bool bring_huge(const struct space *space, const struct area *area, pte_t
 
 	if (!pte_claim(entry, 0))
 		return true;
-	page = huge_page(space, area, addr, level);
+	page = large_page(space, area, addr, level);
+	if (page) {
+		clear(page, level, near ? addr - virt : CLEAR_NO_HINT);
+		pte = entry_for_page(space, area, page, virt, level);
+	}
 	fence_store();
-	if (page)
-		pte = pte_make_user(page_pfn(page), level, area->rights);
-	if (page && is_promised(area))
-		pte |= PTE_PROMISED;
 	pte_store(entry, virt, level, pte);
-	if (page)
-		pages_count_leaves(space, level, 1);
-	return page;
+	if (pte)
+		count_page(space, level);
+	else if (page)
+		give_back(area, page, level);
+	return pte;
 }
 
 /* Are its pages the object's own? */
 static bool is_shared(const struct area *area)
 {
-	return area->object && (area->flags & AREA_SHARED);
+	return has_contents(area) && (area->flags & AREA_SHARED);
 }
 
 static struct page *object_page(const struct area *area, u64 addr, int *err)
@@ -228,10 +372,10 @@ static struct page *small_page(const struct space *space, const struct area *are
 	*err = -ENOMEM;
 	if (is_shared(area))
 		return object_page(area, addr, err);
-	page = page_alloc(0, USE_MOVABLE, request_for(space, area), node_for(space, area, addr));
+	page = alloc(space, area, addr, 0);
 	if (!page)
 		return NULL;
-	if (!area->object) {
+	if (!has_contents(area)) {
 		clear_pages(page_address(page), 1);
 		return page;
 	}
@@ -261,39 +405,57 @@ static int bring_small(const struct space *space, const struct area *area, pte_t
 
 	if (!page)
 		return err;
-	pte = pte_make_user(page_pfn(page), PT_PAGE, area->rights);
+	pte = entry_make(space, page_pfn(page), PT_PAGE, area->rights);
 	if (is_shared(area))
 		pte |= PTE_FILE;
 	fence_store();
-	if (atomic_cas(entry, 0, pte))
-		pages_count_leaves(space, PT_PAGE, 1);
+	if (put_entry(entry, ALIGN_DOWN(addr, PAGE_SIZE), PT_PAGE, pte))
+		count_page(space, PT_PAGE);
 	else
 		drop_small(area, page); /* another CPU was first */
 	return 0;
 }
 
 /* Put a table below an entry that was absent, unless another CPU does. False: no memory. */
-static bool bring_table(pte_t *entry)
+static bool bring_table(const struct space *space, pte_t *entry, u64 addr, enum pt_level level)
 {
-	struct page *page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	struct page *page = table_frame(PAGE_ZERO);
 
 	if (!page)
 		return false;
 	fence_store(); /* the table is zero before any entry points to it */
-	if (!atomic_cas(entry, 0, pte_make_table_user(page_pfn(page))))
+	if (!put_entry(entry, ALIGN_DOWN(addr, pt_level_size(level)), level,
+		       entry_make_table(space, page_pfn(page))))
 		page_free(page);
+	else if (level == PT_PGD && !space->user)
+		atomic_add_relaxed(&pages_tables_kept, 1);
 	return true;
 }
 
-int pages_touch(const struct space *space, const struct area *area, u64 addr)
+/* Do smaller pages come where there is none of the area's size? */
+static bool falls_back(const struct area *area)
+{
+	return area->level == PT_PAGE || (area->flags & AREA_FALLBACK);
+}
+
+/* Beyond the end of an object that shows zeros? Others say so themselves. */
+static bool is_beyond(const struct area *area, u64 addr)
+{
+	return area->object && !area->object->ops->page &&
+	       area->offset + (addr - area->start) >= atomic_load_relaxed(&area->object->bytes);
+}
+
+int pages_touch(const struct space *space, const struct area *area, u64 addr, bool near)
 {
 	enum pt_level want = pages_level(space, area, addr), level = PT_PGD;
 	pte_t *entry = root_entry(space, addr);
 
+	if (is_beyond(area, addr))
+		return -ENXIO;
 	for (;;) {
 		const pte_t pte = unclaimed(entry);
 
-		if (level != PT_PGD && pte_is_leaf(pte, level))
+		if (level != PT_PGD && entry_is_leaf(pte, level))
 			return 0;
 		if (pte_present(pte)) {
 			level--;
@@ -302,14 +464,14 @@ int pages_touch(const struct space *space, const struct area *area, u64 addr)
 		}
 		if (level == PT_PAGE)
 			return bring_small(space, area, entry, addr);
-		if (level == want) {
-			if (bring_huge(space, area, entry, addr, level))
+		if (level <= want) {
+			if (bring_huge(space, area, entry, addr, level, near))
 				continue;
-			if (area->flags & (AREA_POOL_2M | AREA_POOL_1G))
+			if (!falls_back(area))
 				return -ENOMEM;
-			want = PT_PAGE;
+			want = level - 1;
 		}
-		if (!bring_table(entry))
+		if (!bring_table(space, entry, addr, level))
 			return -ENOMEM;
 	}
 }
@@ -322,6 +484,7 @@ struct visit {
 	const struct hull *hull; /* tables that serve only this are taken; NULL: none */
 	u64 move_by;
 	u8 rights;
+	bool join; /* pieces of a page that lies in the range whole become one entry */
 	void (*leaf)(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level);
 	struct taken *taken; /* NULL: the visit only looks, and splits no leaf */
 	struct pages_count *count;
@@ -338,29 +501,75 @@ struct visit {
  * Two calls may cut one leaf at different places at the same time, and each owns only its range.
  * The one that claims the entry splits the leaf.
  */
-static void split_leaf(pte_t *entry, struct taken *taken)
+static void split_leaf(pte_t *entry, u64 virt, enum pt_level level, struct taken *taken)
 {
+	const u64 frames = pt_level_size(level - 1) >> PAGE_SHIFT;
+	const struct space *space = taken->space;
 	struct page *frame, *head;
 	pte_t *table, pte;
 
 	taken->sizes_changed = true;
 	do {
 		pte = unclaimed(entry);
-		if (!pte_is_leaf(pte, PT_PMD))
+		if (!entry_is_leaf(pte, level))
 			return;
 	} while (!pte_claim(entry, pte));
-	head = pfn_to_page(pte_pfn(pte));
-	frame = (struct page *)head->private[PAGE_TABLE];
+	head = page_head(pfn_to_page(pte_pfn(pte)));
+	frame = space->user ? (struct page *)head->private[PAGE_TABLE]
+			    : page_chain_pop(&taken->spare);
 	table = page_address(frame);
-	atomic_store_relaxed(&head->private[0], PTRS_PER_TABLE);
+	if (pte & PTE_PIECE)
+		atomic_fetch_add(&head->private[PAGE_PIECES], PTRS_PER_TABLE - 1);
+	else
+		atomic_store_relaxed(&head->private[PAGE_PIECES],
+				     PTRS_PER_TABLE |
+					     (pte & PTE_PROMISED ? PIECES_PROMISED : 0));
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
-		atomic_store_relaxed(&table[i],
-				     pte_make_user(pte_pfn(pte) + i, PT_PAGE, pte_rights(pte)) |
-					     PTE_PIECE);
+		atomic_store_relaxed(&table[i], entry_make(space, pte_pfn(pte) + i * frames,
+							   level - 1, entry_rights(space, pte)) |
+							PTE_PIECE);
 	fence_store();
-	atomic_store_relaxed(entry, pte_make_table_user(page_pfn(frame)));
-	pages_count_leaves(taken->space, PT_PMD, -1ULL);
-	pages_count_leaves(taken->space, PT_PAGE, PTRS_PER_TABLE);
+	pte_store(entry, virt, level,
+		  entry_make_table(space, page_pfn(frame)) | (space->user ? 0 : PTE_PIECE));
+	if (!space->user)
+		return; /* it counts pages, also in pieces */
+	pages_count_leaves(space, level, -1ULL);
+	pages_count_leaves(space, level - 1, PTRS_PER_TABLE);
+}
+
+/* The first piece of a table of pieces, whose tables are taken. */
+static pte_t join_pieces(struct taken *taken, pte_t pte, enum pt_level level)
+{
+	const pte_t *table = pte_table(pte);
+	pte_t first = 0;
+
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
+		pte_t piece = pte_load(&table[i]);
+
+		if (level > PT_PMD && !entry_is_leaf(piece, level - 1))
+			piece = join_pieces(taken, piece, level - 1);
+		if (i == 0)
+			first = piece;
+	}
+	taken->sizes_changed = true;
+	taken_add_table(taken, pfn_to_page(pte_pfn(pte)));
+	return first;
+}
+
+/* One entry for a page that was mapped in pieces, with the rights of the visit. */
+static void join_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	const pfn_t pfn = pte_pfn(join_pieces(v->taken, pte, level));
+	struct page *head = pfn_to_page(pfn);
+	pte_t joined = entry_make(v->space, pfn, level, v->rights);
+
+	if (page_head(head) != head) /* itself a piece of a larger page */
+		joined |= PTE_PIECE;
+	else if (head->private[PAGE_PIECES] & PIECES_PROMISED)
+		joined |= PTE_PROMISED;
+	if (joined & PTE_PIECE)
+		atomic_fetch_sub(&page_head(head)->private[PAGE_PIECES], PTRS_PER_TABLE - 1);
+	pte_store(entry, virt, level, joined);
 }
 
 /*
@@ -390,25 +599,27 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 	for (u64 virt = ALIGN_DOWN(first, size); virt < last; virt += size) {
 		pte_t *entry = &table[pt_index(virt, level)];
 		pte_t pte = pte_load(entry);
+		bool whole;
 
 		if (pte_claimed(pte))
 			pte = unclaimed(entry);
-		if (!pte_present(pte))
+		if (pte == 0)
 			continue;
-		if (level == PT_PAGE) {
-			v->leaf(v, entry, pte, virt, level);
-			continue;
-		}
-		if (level != PT_PGD && pte_is_leaf(pte, level)) {
-			if (!v->taken || (virt >= v->start && virt + size <= v->end)) {
+		whole = virt >= v->start && virt + size <= v->end;
+		if (level != PT_PGD && entry_is_leaf(pte, level)) {
+			if (!v->taken || whole) {
 				v->leaf(v, entry, pte, virt, level);
 				continue;
 			}
-			split_leaf(entry, v->taken);
+			split_leaf(entry, virt, level, v->taken);
 			pte = pte_load(entry);
+		} else if (v->join && whole && (pte & PTE_PIECE)) {
+			join_leaf(v, entry, pte, virt, level);
+			continue;
 		}
 		visit_table(v, pte_table(pte), level - 1, virt);
-		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end) {
+		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end &&
+		    (level != PT_PGD || v->space->user)) {
 			take_empty_tables(v->taken, pte_table(pte), level - 1);
 			pte_store(entry, virt, level, 0);
 			taken_add_table(v->taken, pfn_to_page(pte_pfn(pte)));
@@ -427,9 +638,10 @@ static int visit(struct visit *v)
 static void take_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
 	pte_store(entry, virt, level, 0);
-	shootdown_batch_add(&v->taken->batch, virt, 1);
+	if (pte_present(pte))
+		shootdown_batch_add(&v->taken->batch, virt, 1);
 	taken_add_page(v->taken, pte);
-	v->taken->leaves[level]++;
+	v->taken->leaves[level] += v->space->user || !(pte & PTE_PIECE);
 }
 
 void pages_take(u64 start, u64 end, const struct hull *hull, struct taken *taken)
@@ -487,7 +699,7 @@ static void clear_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum 
 {
 	const struct clear_how how = clear_how_selected();
 
-	if (v->space->ended())
+	if (v->space->ended && v->space->ended())
 		v->err = -EINTR;
 	if (v->err)
 		return;
@@ -507,8 +719,8 @@ static void protect_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enu
 {
 	const pte_t kept = pte & (PTE_PIECE | PTE_FILE);
 
-	pte_store(entry, virt, level, pte_make_user(pte_pfn(pte), level, v->rights) | kept);
-	if (pte_rights(pte) & ~(unsigned)v->rights)
+	pte_store(entry, virt, level, entry_make(v->space, pte_pfn(pte), level, v->rights) | kept);
+	if (entry_rights(v->space, pte) & ~(unsigned)v->rights)
 		shootdown_batch_add(&v->taken->batch, virt, 1);
 }
 
@@ -519,6 +731,7 @@ void pages_protect(u64 start, u64 end, u8 rights, struct taken *taken)
 			  .end = end,
 			  .rights = rights,
 			  .leaf = protect_leaf,
+			  .join = !taken->space->user,
 			  .taken = taken};
 
 	visit(&v);
@@ -536,7 +749,7 @@ static pte_t *entry_for(const struct space *space, u64 addr, enum pt_level want)
 		const pte_t pte = pte_load(entry);
 
 		if (!pte_present(pte)) {
-			if (!bring_table(entry))
+			if (!bring_table(space, entry, addr, level))
 				return NULL;
 			continue;
 		}
@@ -569,7 +782,7 @@ static bool leaf_fits(const struct space *space, u64 addr)
 static void split_for_move(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
 	if (level == PT_PMD && !leaf_fits(v->space, virt + v->move_by))
-		split_leaf(entry, v->taken);
+		split_leaf(entry, virt, level, v->taken);
 }
 
 /* The tables that a leaf needs at its new place. Where nothing is mapped, none are made. */

@@ -29,10 +29,14 @@ struct page;
 enum pt_level pages_level(const struct space *space, const struct area *area, u64 addr);
 
 /*
- * Make the page of `addr` present. The CPU's pin covers it at pages_level(). Returns 0, -ENOMEM,
- * or -ENXIO beyond the end of an object. Context: ordinary.
+ * Make the page of `addr` present; the CPU's pin covers it at pages_level(). With `near` the memory
+ * around `addr` is in the cache afterwards. Returns 0, -ENOMEM, or -ENXIO beyond the end of an
+ * object. Context: ordinary.
  */
-int pages_touch(const struct space *space, const struct area *area, u64 addr);
+int pages_touch(const struct space *space, const struct area *area, u64 addr, bool near);
+
+/* Waits for a page that another CPU was bringing, and upper tables of the kernel; atomic. */
+extern u64 pages_waited, pages_tables_kept;
 
 /*
  * The entry of `level` for `addr`, or NULL where a table above it is missing or a larger leaf

@@ -52,19 +52,26 @@ int space_init(struct space *space)
 
 u64 area_page_bytes(const struct area *area)
 {
-	return area->flags & AREA_POOL_1G   ? GIB(1)
-	       : area->flags & AREA_POOL_2M ? MIB(2)
-					    : PAGE_SIZE;
+	return area->flags & AREA_WHOLE ? pt_level_size(area->level) : PAGE_SIZE;
+}
+
+u64 area_promised(const struct area *area)
+{
+	u64 bytes = area->end - area->start;
+
+	if (!(area->flags & AREA_POOL) || (area->flags & AREA_NO_RESERVE))
+		return 0;
+	if (area->object) { /* none for addresses beyond its end */
+		const u64 all = atomic_load_relaxed(&area->object->bytes);
+
+		bytes = MIN(bytes, all - MIN(all, area->offset));
+	}
+	return bytes / pt_level_size(area->level);
 }
 
 static void count_promises(struct hull *hull, const struct area *area)
 {
-	const u64 pages = (area->end - area->start) / area_page_bytes(area);
-
-	if (area->flags & AREA_NO_RESERVE)
-		return;
-	hull->promised[PT_PMD] += area->flags & AREA_POOL_2M ? pages : 0;
-	hull->promised[PT_PUD] += area->flags & AREA_POOL_1G ? pages : 0;
+	hull->promised[area->level] += area_promised(area);
 }
 
 void space_forget(struct space *space, struct hull *hull)
@@ -225,7 +232,7 @@ static bool take_lock_ready(struct space *space, unsigned insertions)
 static bool alike(const struct area *low, const struct area *high)
 {
 	return low->end == high->start && low->flags == high->flags && !(low->flags & AREA_BUSY) &&
-	       low->rights == high->rights && low->policy.how == high->policy.how &&
+	       low->rights == high->rights && low->level == high->level && low->policy.how == high->policy.how &&
 	       low->policy.nodes == high->policy.nodes && low->object == high->object &&
 	       (!low->object || low->offset + (low->end - low->start) == high->offset);
 }
@@ -427,13 +434,19 @@ int space_add(struct space *space, const struct area *area)
 
 /* ---- claims ---- */
 
+/* The kernel's tables below the root are kept for later mappings. */
+static enum pt_level upper_level(const struct space *space)
+{
+	return space->user ? PT_PGD : PT_PUD;
+}
+
 /*
  * The lowest address down to which a page table that serves `start` serves nobody else. `bottom` is
  * the end of the area below.
  */
-static u64 hull_start(u64 start, u64 bottom)
+static u64 hull_start(const struct space *space, u64 start, u64 bottom)
 {
-	for (enum pt_level level = PT_PGD; level > PT_PAGE; level--) {
+	for (enum pt_level level = upper_level(space); level > PT_PAGE; level--) {
 		const u64 low = ALIGN_DOWN(start, pt_level_size(level));
 
 		if (low >= bottom)
@@ -442,9 +455,9 @@ static u64 hull_start(u64 start, u64 bottom)
 	return start;
 }
 
-static u64 hull_end(u64 end, u64 top)
+static u64 hull_end(const struct space *space, u64 end, u64 top)
 {
-	for (enum pt_level level = PT_PGD; level > PT_PAGE; level--) {
+	for (enum pt_level level = upper_level(space); level > PT_PAGE; level--) {
 		const u64 high = ALIGN_UP(end, pt_level_size(level));
 
 		if (high <= top)
@@ -460,8 +473,8 @@ static struct hull space_around(const struct space *space, u64 start, u64 end)
 
 	area_tree_own_below(&space->tree, start, &below);
 	area_tree_own_from(&space->tree, end, &above);
-	return (struct hull){.start = hull_start(start, MIN(below.end, start)),
-			     .end = hull_end(end, MAX(above.start, end))};
+	return (struct hull){.start = hull_start(space, start, MIN(below.end, start)),
+			     .end = hull_end(space, end, MAX(above.start, end))};
 }
 
 /* The claim's own area. It may be settled, which takes one insertion that must not fail. */
@@ -702,6 +715,18 @@ void space_put_back(struct space *space, const struct area *area)
 	replace_joined(space, area);
 	area_tree_changed(&space->tree);
 	spin_unlock(&space->lock);
+}
+
+void space_join_taken(struct space *space, struct area *area, const struct area *next)
+{
+	spin_lock(&space->lock);
+	area_tree_change(&space->tree);
+	area_tree_remove(&space->tree, next->start);
+	area->end = next->end;
+	set_busy(space, area);
+	area_tree_changed(&space->tree);
+	spin_unlock(&space->lock);
+	vm_object_put(next->object); /* not the last */
 }
 
 int space_claim_taken(struct space *space, const struct area *area, struct hull *hull)

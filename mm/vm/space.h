@@ -38,7 +38,8 @@
 struct space_cpu {
 	/* The page it brings or copies: its address, and its level + 1 in the low bits. 0: none */
 	__cacheline_aligned u64 pin;
-	u64 leaves[3];               /* leaves that it brought less those that it took, by level */
+	u64 leaves[3];  /* leaves that it brought less those that it took, by level */
+	u64 brought[3]; /* pages that it brought, by level */
 	struct memory_policy policy; /* for areas without one */
 	struct area_found found;     /* space_pin() */
 };
@@ -54,7 +55,10 @@ struct space_range {
 
 struct space {
 	struct space_range range;
-	const unsigned *huge;      /* enum space_huge; read at each touch */
+	u64 align; /* of areas for which space_place() chooses the addresses */
+	bool user; /* entries are for ring 3, and not global */
+	/* for areas with PT_PAGE: enum space_huge; read at each touch. NULL: none */
+	const unsigned *huge;
 	bool (*ended)(void);       /* must the work that this CPU does for its owner end? */
 	bool (*interrupted)(void); /* or be cut short? */
 
@@ -163,7 +167,8 @@ void space_settle(struct space *space, const struct hull *hull, const struct are
  * Make the first area that overlaps [*at, end) busy, cut to that range, and copy it (without BUSY).
  * Returns 1 and moves *at to its end; 0 if there is no more; -EINVAL if that would cut a page of a
  * pool; -ENOMEM. No CPU has a pin in it afterwards. space_put_back() stores it with other
- * attributes and clears BUSY. space_claim_taken() makes a claim of it (0 or -ENOMEM) and leaves the
+ * attributes and clears BUSY. space_join_taken()
+ * makes one of two that the caller has taken, neighbours with one object and equal attributes. space_claim_taken() makes a claim of it (0 or -ENOMEM) and leaves the
  * reference to its object to the caller.
  *
  * A call that keeps one range busy may wait only for ranges above it. Calls that wait for each
@@ -171,6 +176,7 @@ void space_settle(struct space *space, const struct hull *hull, const struct are
  */
 int space_take(struct space *space, u64 *at, u64 end, struct area *area);
 void space_put_back(struct space *space, const struct area *area);
+void space_join_taken(struct space *space, struct area *area, const struct area *next);
 int space_claim_taken(struct space *space, const struct area *area, struct hull *hull);
 
 /*
@@ -180,8 +186,11 @@ int space_claim_taken(struct space *space, const struct area *area, struct hull 
  */
 bool space_try_take(struct space *space, u64 start, u64 end, struct area *area);
 
-/* The size of the area's pages, which no call may cut: more than 4 KiB where they are a pool's. */
+/* The size of the pages that no call may cut: more than 4 KiB with AREA_WHOLE. */
 u64 area_page_bytes(const struct area *area);
+
+/* How many pages of the area's size a pool has promised to it, touched or not. */
+u64 area_promised(const struct area *area);
 
 /* Is all of [start, end) covered by areas? */
 bool space_cover(const struct space *space, u64 start, u64 end);

@@ -6,6 +6,7 @@
 
 #include "kernel/lib/string.h"
 #include "mm/vm/pages_count.h"
+#include "mm/vm/space.h"
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 
@@ -87,19 +88,34 @@ static void free_singles(struct singles *singles)
 	singles->count = 0;
 }
 
+static enum pt_level level_of(const struct page *page)
+{
+	return page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD;
+}
+
+/* The kernel counts its pages, also in pieces, and a program its leaves. */
+static void free_piece(struct taken *taken, struct page *page)
+{
+	const u64 was = atomic_fetch_sub(&page->private[PAGE_PIECES], 1);
+
+	if ((was & ~PIECES_PROMISED) != 1)
+		return;
+	taken->kept_promises[level_of(page)] += (was & PIECES_PROMISED) != 0;
+	taken->leaves[level_of(page)] += !taken->space->user;
+	check_frames_reused(page_pfn(page), order_pages(page_order(page)));
+	page_put(page);
+}
+
 static void free_taken(struct taken *taken, u64 word, struct singles *singles)
 {
 	struct page *page = (struct page *)(virt_t)(word & ~(u64)TAKEN_HOW);
 
 	switch (word & TAKEN_HOW) {
 	case TAKEN_PIECE:
-		if (atomic_fetch_sub(&page->private[0], 1) == 1) {
-			check_frames_reused(page_pfn(page), PTRS_PER_TABLE);
-			page_free(page);
-		}
+		free_piece(taken, page);
 		return;
 	case TAKEN_PROMISED:
-		taken->kept_promises[page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD]++;
+		taken->kept_promises[level_of(page)]++;
 		page_put(page);
 		return;
 	case TAKEN_REFERENCE:
@@ -110,7 +126,7 @@ static void free_taken(struct taken *taken, u64 word, struct singles *singles)
 	}
 	check_frames_reused(page_pfn(page), 1);
 	if (page_order(page) > 0) { /* a pool's page goes back to its pool */
-		if (!(page_kind(page).flags & PAGE_HUGETLB))
+		if (taken->space->user && !(page_kind(page).flags & PAGE_HUGETLB))
 			page_free((struct page *)page->private[PAGE_TABLE]);
 		page_put(page);
 		return;

@@ -15,11 +15,15 @@ struct page;
 #define PTE_PROMISED PTE_FILE
 
 /*
- * A huge page that is not a pool's has a frame set aside for the table of its pieces, so that a
- * part of it can be unmapped without memory: the word PAGE_TABLE of its head. The frame goes with
- * the page, or becomes the table.
+ * A huge page of a program that is not a pool's has a frame set aside for the table of its pieces,
+ * so that a part of it can be unmapped without memory: the word PAGE_TABLE of its head. The frame
+ * goes with the page, or becomes the table.
+ *
+ * While a page is mapped in pieces, the word PAGE_PIECES of its head has their number. The page is
+ * freed with the last.
  */
-enum { PAGE_TABLE = 2 };
+enum { PAGE_PIECES = 0, PAGE_TABLE = 2 };
+#define PIECES_PROMISED (1ULL << 63) /* the page had PTE_PROMISED */
 
 enum { PAGES_FEW = 64 };
 struct space;
@@ -27,6 +31,7 @@ struct taken {
 	struct space *space; /* set by the call */
 	struct shootdown_batch batch;
 	struct page *tables;  /* chained through private[0] */
+	struct page *spare;   /* frames for tables of pieces, chained likewise; the call's */
 	void *more;           /* frames full of the words below, chained */
 	u64 few[PAGES_FEW];   /* struct page *, with what is to be done in the low bits */
 	u32 count;            /* in `few` */
