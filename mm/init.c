@@ -24,6 +24,7 @@
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/map/vmap.h"
+#include "mm/mapping/huge_map.h"
 #include "mm/mapping/map.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
@@ -417,6 +418,7 @@ void mm_init(void)
 			memblock_reserve(first_meta[n], first_meta[n] + size, OWNER_BOOT);
 	}
 	make_first_tables();
+	huge_map_init();
 	if (mm_build(&mm_kernel, &plan) < 0)
 		memblock_too_little("the records of memory");
 	memblock_freeze();

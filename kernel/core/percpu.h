@@ -56,11 +56,6 @@ struct percpu {
 
 	/* a program is asked for memory on this CPU (mm/page/pressure.c) */
 	bool relieving;
-	/*
-	 * The huge mapping this CPU works in (mm/mapping/huge_map.c). Read by a CPU that wants to
-	 * unmap it.
-	 */
-	const void *pinned;
 
 	/* Waits (kernel/core/wait.c). Read by CPUs whose waits are late. */
 	__cacheline_aligned struct wait_counts waits;

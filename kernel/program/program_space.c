@@ -34,5 +34,5 @@ struct space program_space = {
 
 int program_space_begin(void)
 {
-	return space_init(&program_space);
+	return space_init(&program_space, NULL);
 }

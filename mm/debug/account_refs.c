@@ -11,10 +11,12 @@
 
 #include "kernel/core/printk.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/mapping/huge_entry.h"
+#include "mm/mapping/huge_map.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_owner.h"
+#include "mm/pools.h"
+#include "mm/vm/pages.h"
 
 /* ---- held pages, each by itself ---- */
 
@@ -59,17 +61,17 @@ bool account_pages(struct mm *mm, unsigned checks)
 
 /* The result of the walk over all huge mappings, by page size. */
 struct mapped {
-	u64 leaves[3], of_pool[3];
+	const struct space *space;
+	u64 leaves[3], of_pool[3], promised[3];
 	u64 now; /* marks the pages that the walk has met */
 	bool ok;
 };
 
 /* The page that an entry maps, if it is one of that size in use with one reference; else NULL. */
-static struct page *mapped_page(const pte_t *entry, enum pt_level level)
+static struct page *mapped_page(pfn_t pfn, enum pt_level level)
 {
 	static const u8 orders[] = {[PT_PAGE] = 0, [PT_PMD] = BLOCK_ORDER, [PT_PUD] = GIGA_ORDER};
 	const u16 free = PAGE_BUDDY | PAGE_PCP | PAGE_TAIL | PAGE_RESERVED | PAGE_BOOT | PAGE_BAD;
-	const pfn_t pfn = pte_pfn(pte_load(entry));
 	struct page copy;
 
 	if (!page_peek(pfn, &copy) || (copy.flags & free) || copy.refcount != 1 ||
@@ -79,46 +81,46 @@ static struct page *mapped_page(const pte_t *entry, enum pt_level level)
 }
 
 /*
- * The private words of a page belong to its holder, here the mapping; private[1] is for this walk.
- * Nothing is written where an entry maps anything else.
+ * A leaf, or the first piece of a page in pieces. The private words of a page belong to its holder,
+ * here the mapping; private[1] is for this walk. Nothing is written where an entry maps anything
+ * else.
  */
-static void check_entry(void *arg, pte_t *entry, virt_t virt, enum pt_level level)
+static void check_mapped(void *arg, pte_t pte, virt_t virt, enum pt_level level)
 {
 	const struct huge_map *map = huge_map_at(virt);
 	struct mapped *mapped = arg;
 	const char *fault = NULL;
-	struct page *page;
+	struct page *page = mapped_page(pte_pfn(pte), level);
 
-	entry = entry_first_piece(entry, level);
-	if (pte_pfn(pte_load(entry)) == 0)
-		return; /* rights of a page that is not there */
 	mapped->leaves[level]++;
-	page = mapped_page(entry, level);
 	if (!page)
 		fault = "which is not a page of that size in use with one reference";
-	else if (!map || !huge_map_has(map, virt, pt_level_size(level)))
+	else if (!map || virt + pt_level_size(level) > map->start + map->object.bytes)
 		fault = "where there is no huge mapping";
 	else if (page->private[1] == mapped->now)
 		fault = "a second time";
 	if (page) {
+		const bool promised = pte & PTE_PIECE
+					      ? (page->private[PAGE_PIECES] & PIECES_PROMISED) != 0
+					      : level > PT_PAGE && (pte & PTE_PROMISED);
+
 		mapped->of_pool[level] += (page->flags & PAGE_HUGETLB) != 0;
+		mapped->promised[level] -= promised; /* the promise was kept */
 		page->private[1] = mapped->now;
 	}
 	if (!fault)
 		return;
-	pr_err("accounting: the entry of %llx maps frame %llx, %s", virt, pte_pfn(pte_load(entry)),
-	       fault);
+	pr_err("accounting: the entry of %llx maps frame %llx, %s", virt, pte_pfn(pte), fault);
 	mapped->ok = false;
 }
 
-/* Pages promised to mappings whose pages have this size. */
-static u64 promised(enum pt_level level)
+static void account_space(const struct space *space, struct mapped *mapped)
 {
-	u64 pages = 0;
+	struct area area = {.end = 0};
 
-	for (const struct huge_map *map = huge_map_next(NULL); map; map = huge_map_next(map))
-		pages += map->level == level ? atomic_load_relaxed(&map->promised) : 0;
-	return pages;
+	while (area_tree_from(&space->tree, area.end, &area))
+		mapped->promised[area.level] += area_promised(&area);
+	pages_visit(space, check_mapped, mapped);
 }
 
 static bool account_mappings(void)
@@ -126,19 +128,21 @@ static bool account_mappings(void)
 	struct mapped mapped = {.ok = true, .now = clock_ns()};
 	struct huge_usage usage;
 
-	huge_visit(check_entry, &mapped);
+	for (unsigned i = 0; huge_spaces[i]; i++)
+		account_space(huge_spaces[i], &mapped);
 	huge_usage(&usage);
 	for (enum pt_level level = PT_PAGE; level <= PT_PUD; level++) {
-		const struct pool *pool = level == PT_PAGE ? NULL : huge_pool(level);
+		const struct pool *pool = level == PT_PUD ? &pool_1g : &pool_2m;
 
 		mapped.ok &= account_agree("pages of huge mappings", NULL, usage.mapped[level],
 					   mapped.leaves[level]);
-		if (!pool ||
-		    (pool->in_use >= mapped.of_pool[level] && pool->reserved >= promised(level)))
+		if (level == PT_PAGE || (pool->in_use >= mapped.of_pool[level] &&
+					 pool->reserved >= mapped.promised[level]))
 			continue;
 		pr_err("accounting: a pool has %llu pages in use and %llu promised, but mappings "
 		       "hold %llu and were promised %llu",
-		       pool->in_use, pool->reserved, mapped.of_pool[level], promised(level));
+		       pool->in_use, pool->reserved, mapped.of_pool[level],
+		       mapped.promised[level]);
 		mapped.ok = false;
 	}
 	return mapped.ok;

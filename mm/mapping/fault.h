@@ -13,7 +13,7 @@ enum fault_result {
 	/* among the addresses of huge mappings */
 	FAULT_HUGE_NOWHERE,    /* where no mapping is */
 	FAULT_HUGE_BEYOND,     /* beyond the end of one */
-	FAULT_HUGE_GIVEN_BACK, /* in one that was unmapped */
+
 	FAULT_HUGE_EXEC,       /* an instruction was fetched */
 	FAULT_HUGE_CONTEXT,    /* a first touch, and not in ordinary code */
 	FAULT_HUGE_READ_ONLY,  /* a write, and the page is read-only */

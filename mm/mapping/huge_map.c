@@ -1,248 +1,137 @@
-/*
- * Huge mappings: their addresses, and the calls that make, grow and end them. See huge_map.h.
- *
- * Slots change under slots_lock. A touch reads them without the lock, through a pin: the touching
- * CPU notes the mapping in its own struct percpu, executes a fence, and reads the slot again. The
- * CPU that unmaps takes the slots away, executes a fence, and reads all notes. This is the
- * store-buffering pattern of kernel/core/shootdown.c: one of the two sees the other.
- */
+/* Huge mappings: the calls of mm.h over mm/vm. See huge_map.h. */
 #include "mm/mapping/huge_map.h"
 
-#include <arch/barrier.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/context.h"
-#include "kernel/core/lock.h"
+#include "kernel/core/padata.h"
 #include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
 #include "kernel/core/reason_set.h"
+#include "kernel/core/verdict.h"
 #include "kernel/core/wait.h"
-#include "mm/hugetlb/pool.h"
+#include "mm/clear/clear.h"
+#include "mm/map/memblock.h"
 #include "mm/memmap/zone.h"
+#include "mm/page/pressure.h"
+#include "mm/pools.h"
+#include "mm/vm/mapping.h"
+#include "mm/vm/pages.h"
+#include "mm/vm/touch.h"
 
-enum {
-	LOW_SLOTS = HUGE_LOW_SIZE / HUGE_SLOT,
-	SLOTS = LOW_SLOTS + HUGE_MAP_SIZE / HUGE_SLOT,
-};
+/* The first slot of each stays empty: a guard below the first mapping. */
+static struct space high = {.range = {.start = HUGE_MAP_BASE + HUGE_SLOT,
+				      .end = HUGE_MAP_BASE + HUGE_MAP_SIZE,
+				      .top = HUGE_MAP_BASE + HUGE_MAP_SIZE},
+			    .align = HUGE_SLOT},
+		    low = {.range = {.start = HUGE_LOW_BASE + HUGE_SLOT,
+				     .end = HUGE_LOW_BASE + HUGE_LOW_SIZE,
+				     .top = HUGE_LOW_BASE + HUGE_LOW_SIZE},
+			   .align = HUGE_SLOT};
+struct space *const huge_spaces[] = {&high, &low, NULL};
+/* where the next mapping begins, if there is room: addresses are used again as late as possible */
+static virt_t next_high = HUGE_MAP_BASE + HUGE_SLOT, next_low = HUGE_LOW_BASE + HUGE_SLOT;
+static u64 exhausted_touches; /* atomic */
 
-/*
- * Two windows of addresses, and their slots [first, end). The first slot of each stays empty: a
- * guard below the first mapping. `next` is under slots_lock; addresses are reused as late as
- * possible.
- */
-static struct window {
-	virt_t base;
-	u64 first, end, next;
-} low = {.base = HUGE_LOW_BASE, .first = 0, .end = LOW_SLOTS, .next = 1},
-  high = {.base = HUGE_MAP_BASE, .first = LOW_SLOTS, .end = SLOTS, .next = LOW_SLOTS + 1};
-
-static struct huge_map *slot[SLOTS]; /* in the order of addresses */
-/* stands in the slots of a mapping that is gone and may still be in some TLB */
-static struct huge_map leaving;
-static struct spinlock slots_lock = {.rank = LOCK_LEAF, .holder = CPU_NONE};
-
-struct huge_usage huge_counts;
-
-void huge_usage(struct huge_usage *usage)
+void huge_map_init(void)
 {
-	for (unsigned i = 0; i < ARRAY_LEN(usage->mapped); i++) {
-		usage->mapped[i] = atomic_load_relaxed(&huge_counts.mapped[i]);
-		usage->faults[i] = atomic_load_relaxed(&huge_counts.faults[i]);
-	}
-	usage->waited = atomic_load_relaxed(&huge_counts.waited);
-	usage->exhausted = atomic_load_relaxed(&huge_counts.exhausted);
-	usage->tables_kept = atomic_load_relaxed(&huge_counts.tables_kept);
+	for (unsigned i = 0; huge_spaces[i]; i++)
+		space_init(huge_spaces[i],
+			   memblock_alloc_or_die(cpu_count * sizeof(struct space_cpu), NODE_NONE,
+						 "what CPUs have of huge mappings"));
 }
 
-/* ---- windows ---- */
-
-static struct window *window_at(virt_t addr)
+struct space *huge_space(virt_t addr)
 {
 	return addr - HUGE_LOW_BASE < HUGE_LOW_SIZE ? &low : &high;
 }
 
-static struct window *window_for(unsigned flags)
+void huge_usage(struct huge_usage *usage)
 {
-	return flags & HUGE_LOW ? &low : &high;
-}
+	*usage = (struct huge_usage){.waited = atomic_load_relaxed(&pages_waited),
+				     .exhausted = atomic_load_relaxed(&exhausted_touches),
+				     .tables_kept = atomic_load_relaxed(&pages_tables_kept)};
+	for (unsigned i = 0; huge_spaces[i]; i++) {
+		for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+			const struct space_cpu *of = &huge_spaces[i]->cpu[cpu];
 
-static u64 window_bytes(const struct window *window)
-{
-	return (window->end - window->first) * HUGE_SLOT;
-}
-
-static u64 slot_of(virt_t addr)
-{
-	const struct window *window = window_at(addr);
-
-	return window->first + (addr - window->base) / HUGE_SLOT;
-}
-
-/* ---- pins ---- */
-
-struct huge_pin huge_pin(virt_t addr)
-{
-	struct percpu *self = this_cpu();
-	struct huge_pin pin = {.before = self->pinned};
-	struct huge_map *map;
-
-	do {
-		map = atomic_load_acquire(&slot[slot_of(addr)]);
-		if (!map || map == &leaving)
-			break;
-		atomic_store_relaxed(&self->pinned, map);
-		fence_full(); /* pairs with wait_unpinned() */
-	} while (atomic_load_acquire(&slot[slot_of(addr)]) != map);
-	if (map && map != &leaving && huge_map_has(map, addr, 1))
-		pin.map = map;
-	else
-		atomic_store_relaxed(&self->pinned, pin.before);
-	return pin;
-}
-
-enum fault_result huge_map_missing(virt_t addr)
-{
-	const u64 at = slot_of(addr);
-	const struct huge_map *here = atomic_load_relaxed(&slot[at]);
-	const struct huge_map *below =
-		at > window_at(addr)->first ? atomic_load_relaxed(&slot[at - 1]) : NULL;
-
-	if (here == &leaving)
-		return FAULT_HUGE_GIVEN_BACK;
-	if (here || (below && below != &leaving))
-		return FAULT_HUGE_BEYOND;
-	return FAULT_HUGE_NOWHERE;
-}
-
-struct huge_pin huge_pin_range(const void *addr, u64 size)
-{
-	const virt_t start = (virt_t)addr;
-	struct huge_pin pin = {.before = this_cpu()->pinned};
-
-	if (!huge_map_covers(start))
-		return pin;
-	pin = huge_pin(start);
-	if (pin.map && size > 0 &&
-	    (!IS_ALIGNED(start | size, huge_page_bytes(pin.map)) ||
-	     !huge_map_has(pin.map, start, size))) {
-		huge_unpin(pin);
-		pin.map = NULL;
+			for (unsigned level = 0; level < ARRAY_LEN(usage->mapped); level++) {
+				usage->mapped[level] += atomic_load_relaxed(&of->leaves[level]);
+				usage->faults[level] += atomic_load_relaxed(&of->brought[level]);
+			}
+		}
 	}
-	return pin;
 }
 
-void huge_unpin(struct huge_pin pin)
-{
-	atomic_store_release(&this_cpu()->pinned, pin.before);
-}
+/* ---- looking ---- */
 
-static void wait_unpinned(const struct huge_map *map)
+static struct huge_map *map_of(const struct area *area)
 {
-	struct wait wait = wait_begin(WAIT_TOUCH, "the end of a touch in a mapping being unmapped");
-	cpu_t cpu;
-
-	fence_full();
-	cpumask_foreach(cpu, &cpus_online)
-		while (atomic_load_acquire(&cpu_data(cpu)->pinned) == map)
-			wait_spin(&wait, cpu);
+	return (struct huge_map *)area->object;
 }
 
 struct huge_map *huge_map_at(virt_t addr)
 {
-	struct huge_map *map = atomic_load_acquire(&slot[slot_of(addr)]);
+	struct area area;
 
-	return map == &leaving ? NULL : map;
-}
-
-struct huge_map *huge_map_next(const struct huge_map *after)
-{
-	for (u64 i = after ? slot_of(after->start) + after->slots : 0; i < SLOTS; i++)
-		if (slot[i] && slot[i] != &leaving)
-			return slot[i];
-	return NULL;
-}
-
-/* ---- addresses ---- */
-
-static bool slots_are_free(const struct window *window, u64 first, u64 count)
-{
-	if (first + count > window->end)
-		return false;
-	for (u64 i = first; i < first + count; i++)
-		if (slot[i])
-			return false;
-	return true;
+	if (!huge_map_covers(addr) || !space_look(huge_space(addr), addr, &area))
+		return NULL;
+	return map_of(&area);
 }
 
 /*
- * slots_lock held. The first of `count` free slots with a guard on both sides, from `from` on; 0 if
- * there are none.
+ * The mapping that has all of [addr, addr + size), in whole pages of `bytes` (0: of its own), with a
+ * reference; else NULL, and the reason is set.
  */
-static u64 find_slots(const struct window *window, u64 from, u64 count)
+static struct huge_map *get_range(const void *addr, u64 size, u64 bytes)
 {
-	for (u64 first = from; first + count <= window->end; first++)
-		if (slots_are_free(window, first - 1, count + 2) ||
-		    (first + count == window->end && slots_are_free(window, first - 1, count + 1)))
-			return first;
-	return 0;
+	const virt_t start = (virt_t)addr;
+	struct huge_map *map;
+	struct space *space;
+	struct area area;
+	u64 all;
+
+	if (size == 0)
+		return reason_null(REASON_BAD_SIZE);
+	space = huge_space(start);
+	if (!huge_map_covers(start) || !space_pin(space, start, PT_PAGE, &area))
+		return reason_null(REASON_BAD_ADDRESS);
+	map = map_of(&area);
+	vm_object_get(&map->object);
+	space_unpin(space);
+	if (bytes == 0)
+		bytes = pt_level_size(map->level);
+	all = atomic_load_relaxed(&map->object.bytes);
+	if (IS_ALIGNED(start | size, bytes) && size <= all && start - map->start <= all - size)
+		return map;
+	vm_object_put(&map->object);
+	return reason_null(REASON_BAD_ADDRESS);
 }
 
-static void set_slots(u64 first, u64 count, struct huge_map *map)
+/* The mapping that begins at `addr`, with a reference; else NULL, and the reason is set. */
+static struct huge_map *get_map(const void *addr)
 {
-	for (u64 i = first; i < first + count; i++)
-		atomic_store_release(&slot[i], map);
+	struct huge_map *map = get_range(addr, PAGE_SIZE, PAGE_SIZE);
+
+	if (!map || map->start == (virt_t)addr)
+		return map;
+	vm_object_put(&map->object);
+	return reason_null(REASON_BAD_ADDRESS);
 }
 
-static bool take_addresses(struct huge_map *map)
-{
-	struct window *window = window_for(map->flags);
-	u64 first;
+/* ---- making and ending ---- */
 
-	spin_lock(&slots_lock);
-	first = find_slots(window, window->next, map->slots);
-	if (!first)
-		first = find_slots(window, window->first + 1, map->slots);
-	if (first) {
-		map->start = window->base + (first - window->first) * HUGE_SLOT;
-		set_slots(first, map->slots, map);
-		window->next = first + map->slots + 1;
-	}
-	spin_unlock(&slots_lock);
-	if (!first)
-		reason_set(REASON_NO_ADDRESSES);
-	return first != 0;
+static void release(struct vm_object *object)
+{
+	page_free(pfn_to_page(virt_to_phys(object) >> PAGE_SHIFT));
 }
 
-/* Release the addresses. Only from now on may other mappings have them. */
-static void free_addresses(virt_t start, u64 slots)
+static const struct vm_object_ops ops = {.release = release};
+
+static u64 window_bytes(unsigned flags)
 {
-	spin_lock(&slots_lock);
-	set_slots(slot_of(start), slots, NULL);
-	spin_unlock(&slots_lock);
+	return flags & HUGE_LOW ? HUGE_LOW_SIZE : HUGE_MAP_SIZE;
 }
-
-/* ---- promises ---- */
-
-struct pool *huge_pool(enum pt_level level)
-{
-	return level == PT_PUD ? &pool_1g : &pool_2m;
-}
-
-static u64 to_promise(const struct huge_map *map, u64 pages)
-{
-	return map->flags & HUGE_RESERVE ? pages : 0;
-}
-
-int huge_promise(struct huge_map *map, u64 pages)
-{
-	pages = to_promise(map, pages);
-	if (pages > 0 && pool_reserve(huge_pool(map->level), pages) < 0)
-		return -ENOMEM;
-	atomic_fetch_add(&map->promised, pages);
-	return 0;
-}
-
-/* ---- the calls ---- */
 
 /* -1: no such page size; the reason is set. */
 static int level_of(const struct huge_request *request)
@@ -265,62 +154,85 @@ static int level_of(const struct huge_request *request)
 	return reason_error(why, -1);
 }
 
-static int map_init(struct huge_map *map, const struct huge_request *request, enum pt_level level)
+static int check_request(const struct huge_request *request)
 {
-	if (request->size == 0 ||
-	    MAX(request->size, request->room) > window_bytes(window_for(request->flags)))
+	const unsigned flags = request->flags;
+
+	if (request->size == 0 || MAX(request->size, request->room) > window_bytes(flags))
 		return reason_error(REASON_BAD_SIZE, -EINVAL);
-	if ((request->flags & (HUGE_NODE | HUGE_BIND)) && request->node >= mm_kernel.nodes)
+	if ((flags & (HUGE_NODE | HUGE_BIND)) && request->node >= mm_kernel.nodes)
 		return reason_error(REASON_BAD_NODE, -EINVAL);
-	if ((request->flags & HUGE_BIND) && (request->flags & HUGE_RESERVE))
+	if ((flags & HUGE_BIND) && (flags & HUGE_RESERVE))
 		return reason_error(REASON_BAD_FLAGS, -EINVAL);
-	*map = (struct huge_map){.level = level,
-				 .node = request->node,
-				 .flags = request->flags |
-					  (request->flags & HUGE_RESERVE ? HUGE_POOL : 0),
-				 .exhausted = request->exhausted,
-				 .ctx = request->ctx};
-	map->size = ALIGN_UP(request->size, pt_level_size(level));
-	map->slots = DIV_ROUND_UP(MAX(map->size, request->room), HUGE_SLOT);
+	return level_of(request);
+}
+
+static struct memory_policy policy_of(const struct huge_request *request)
+{
+	if (request->flags & HUGE_BIND)
+		return (struct memory_policy){POLICY_BIND, 1U << request->node};
+	if (request->flags & HUGE_NODE)
+		return (struct memory_policy){POLICY_PREFER, 1U << request->node};
+	return (struct memory_policy){.how = POLICY_NEAR};
+}
+
+static u16 area_flags_of(unsigned flags)
+{
+	return (flags & (HUGE_POOL | HUGE_RESERVE) ? AREA_POOL : 0) |
+	       (flags & HUGE_RESERVE ? 0 : AREA_NO_RESERVE) |
+	       (flags & HUGE_FALLBACK ? AREA_FALLBACK : 0);
+}
+
+/* Choose addresses for the mapping and insert its area. Returns 0 or -ENOMEM. */
+static int place(struct huge_map *map, const struct huge_request *request)
+{
+	const u64 room = ALIGN_UP(MAX(map->object.bytes, request->room), HUGE_SLOT) + HUGE_SLOT;
+	struct space *space = request->flags & HUGE_LOW ? &low : &high;
+	virt_t *next = request->flags & HUGE_LOW ? &next_low : &next_high;
+	struct area area = {.start = atomic_load_relaxed(next),
+			    .object = &map->object,
+			    .flags = area_flags_of(request->flags),
+			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE,
+			    .level = (u8)map->level,
+			    .policy = policy_of(request)};
+	s64 start;
+
+	area.end = area.start + room;
+	start = mapping_make(space, &area, MAPPING_ANYWHERE);
+	if (space_failed(start))
+		return (int)start;
+	map->start = (virt_t)start;
+	map->end = map->start + room;
+	atomic_store_relaxed(next, map->end);
 	return 0;
 }
 
-/* Free everything that belongs to a mapping except its addresses and pages. */
-static void free_mapping(struct huge_map *map)
-{
-	if (map->promised)
-		pool_unreserve(huge_pool(map->level), map->promised);
-	page_free(pfn_to_page(virt_to_phys(map) >> PAGE_SHIFT));
-}
-
+/* Takes over the reference to map->object in every case. */
 void *huge_map_with(const struct huge_request *request)
 {
-	const int level = level_of(request);
 	struct page *frame;
 	struct huge_map *map;
-	void *addr;
+	int level;
 
 	context_assert(CONTEXT_ORDINARY);
-	if (level < 0)
-		return NULL;
-	frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	level = check_request(request);
+	frame = level < 0 ? NULL : page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	if (!frame)
 		return NULL;
 	map = page_address(frame);
-	if (map_init(map, request, level) < 0) {
-		page_free(frame);
+	*map = (struct huge_map){.object = {.ops = &ops, .refs = 1},
+				 .level = level,
+				 .exhausted = request->exhausted,
+				 .ctx = request->ctx};
+	map->object.bytes = ALIGN_UP(request->size, pt_level_size(map->level));
+	if (place(map, request) < 0)
+		return NULL;
+	if ((request->flags & HUGE_POPULATE) &&
+	    huge_populate((void *)map->start, map->object.bytes) < 0) {
+		huge_unmap((void *)map->start);
 		return NULL;
 	}
-	if (huge_promise(map, map->size / huge_page_bytes(map)) < 0 || !take_addresses(map)) {
-		free_mapping(map);
-		return NULL;
-	}
-	addr = (void *)map->start;
-	if ((map->flags & HUGE_POPULATE) && huge_populate(addr, map->size) < 0) {
-		huge_unmap(addr);
-		return NULL;
-	}
-	return addr;
+	return (void *)map->start;
 }
 
 void *huge_map(u64 size, u64 page, unsigned flags)
@@ -332,72 +244,377 @@ void *huge_map(u64 size, u64 page, unsigned flags)
 void huge_unmap(void *addr)
 {
 	const virt_t start = (virt_t)addr;
-	struct huge_taken taken = {.pages = NULL};
+	struct wait wait = wait_begin(WAIT_TOUCH, "memory for unmapping, which others give back");
 	struct huge_map *map;
-	u64 slots;
+	virt_t end;
 
 	context_assert(CONTEXT_ORDINARY);
 	ASSERT(huge_map_covers(start), "unmapping of %llx, which is no huge mapping", start);
-	spin_lock(&slots_lock);
-	map = slot[slot_of(start)];
+	map = huge_map_at(start);
 	ASSERT(map && map->start == start, "unmapping of %llx, where no huge mapping begins",
 	       start);
-	slots = map->slots;
-	set_slots(slot_of(start), slots, &leaving);
-	spin_unlock(&slots_lock);
-	wait_unpinned(map);
-
-	huge_take_range(start, ALIGN_UP(map->size, HUGE_SLOT), HUGE_TAKE_TABLES, &taken);
-	huge_flush_and_give(&taken);
-	free_addresses(start, slots);
-	free_mapping(map);
+	end = map->end;
+	/* the space keeps nodes ready for some claims at once (space.c) */
+	while (mapping_remove(huge_space(start), start, end) < 0)
+		wait_spin(&wait, CPU_NONE);
 }
 
 /*
- * Pages promised for the new part become the mapping's only once there is room, because a touch in
- * between must not use up the promise.
+ * Promises are for bytes up to the end of the mapping, so those for the new part are made before it
+ * moves. Only one caller at a time.
  */
-static int grow(struct huge_map *map, u64 size)
+static int grow(struct huge_map *map, struct space *space, const struct area *area, u64 bytes)
 {
-	const struct window *window = window_for(map->flags);
-	const u64 slots = MAX(DIV_ROUND_UP(size, HUGE_SLOT), map->slots),
-		  first = slot_of(map->start);
-	const u64 more = slots - map->slots,
-		  pages = to_promise(map, (size - map->size) / huge_page_bytes(map));
-	bool room;
+	const u64 old = map->object.bytes;
+	const u64 more = bytes > map->end - HUGE_SLOT - map->start
+				 ? ALIGN_UP(bytes, HUGE_SLOT) + HUGE_SLOT - (map->end - map->start)
+				 : 0;
+	const bool promised = (area->flags & AREA_POOL) && !(area->flags & AREA_NO_RESERVE);
+	const u64 pages = promised ? (bytes - old) / pt_level_size(map->level) : 0;
+	struct pool *pool = map->level == PT_PUD ? &pool_1g : &pool_2m;
 
-	if (pages > 0 && pool_reserve(huge_pool(map->level), pages) < 0)
+	if (pages > 0 && pool_reserve(pool, pages) < 0)
 		return -ENOMEM;
-	/* the slot behind the mapping is a guard already; the new slots need another behind them */
-	spin_lock(&slots_lock);
-	room = more == 0 ||
-	       slots_are_free(window, first + map->slots, more + (first + slots < window->end));
-	if (room) {
-		atomic_fetch_add(&map->promised, pages);
-		set_slots(first + map->slots, more, map);
-		map->slots = slots;
-		atomic_store_release(&map->size, size);
+	if (more > 0) {
+		struct area part = *area;
+
+		part.start = map->end;
+		part.end = map->end + more;
+		part.offset = map->end - map->start;
+		part.rights = USER_RIGHT_READ | USER_RIGHT_WRITE;
+		vm_object_get(part.object);
+		if (space_add(space, &part) < 0) {
+			vm_object_put(part.object);
+			if (pages > 0)
+				pool_unreserve(pool, pages);
+			return reason_error(REASON_NO_ADDRESSES, -ENOMEM);
+		}
+		map->end += more;
 	}
-	spin_unlock(&slots_lock);
-	if (!room && pages > 0)
-		pool_unreserve(huge_pool(map->level), pages);
-	if (!room)
-		reason_set(REASON_NO_ADDRESSES);
-	return room ? 0 : -ENOMEM;
+	atomic_store_release(&map->object.bytes, bytes);
+	return 0;
 }
 
 int huge_grow(void *addr, u64 size)
 {
-	const struct huge_pin pin = huge_pin_range(addr, 0);
+	struct huge_map *map = get_map(addr);
+	struct space *space = huge_space((virt_t)addr);
+	struct area area;
 	int err = -EINVAL;
 
 	context_assert(CONTEXT_ORDINARY);
-	if (!pin.map || pin.map->start != (virt_t)addr)
-		reason_set(REASON_BAD_ADDRESS);
-	else if (size < pin.map->size || size > window_bytes(window_for(pin.map->flags)))
+	if (!map)
+		return -EINVAL;
+	if (size < map->object.bytes || size > MIN(space->range.end - map->start, HUGE_MAP_SIZE))
 		reason_set(REASON_BAD_SIZE);
-	else
-		err = grow(pin.map, ALIGN_UP(size, huge_page_bytes(pin.map)));
-	huge_unpin(pin);
+	else if (area_tree_from(&space->tree, map->end - PAGE_SIZE, &area))
+		err = grow(map, space, &area, ALIGN_UP(size, pt_level_size(map->level)));
+	vm_object_put(&map->object);
 	return err;
+}
+
+/* ---- touches ---- */
+
+/* For a touch that found no page: the order of pages there. */
+static unsigned order_at(virt_t addr)
+{
+	const struct huge_map *map = huge_map_at(addr);
+
+	return map ? 9 * map->level : 0;
+}
+
+/*
+ * The mapping is no longer pinned, so the callback may do anything, including touching and
+ * unmapping mappings.
+ */
+static void exhausted(virt_t addr)
+{
+	struct huge_map *map = get_range((void *)ALIGN_DOWN(addr, PAGE_SIZE), PAGE_SIZE, PAGE_SIZE);
+	bool again = true;
+
+	if (map) {
+		again = map->exhausted && map->exhausted(map->ctx, (void *)addr);
+		vm_object_put(&map->object);
+	}
+	if (again)
+		return;
+	pr_err("no page for the touch of %llx in a huge mapping: the run ends", addr);
+	verdict_end_with(VERDICT_FAIL);
+}
+
+/* Why a touch is refused: `why`, unless nothing is mapped there. */
+static enum fault_result refuse(virt_t addr, bool exec, enum fault_result why)
+{
+	const struct huge_map *map = huge_map_at(addr);
+
+	if (!map)
+		return FAULT_HUGE_NOWHERE;
+	if (addr - map->start >= atomic_load_relaxed(&map->object.bytes))
+		return FAULT_HUGE_BEYOND;
+	return exec ? FAULT_HUGE_EXEC : why;
+}
+
+static enum fault_result refuse_rights(virt_t addr)
+{
+	struct area area;
+	const bool readable = space_look(huge_space(addr), addr, &area) && area.rights;
+
+	return refuse(addr, false, readable ? FAULT_HUGE_READ_ONLY : FAULT_HUGE_NO_ACCESS);
+}
+
+enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible)
+{
+	struct space *space = huge_space(addr);
+	unsigned asked = 0;
+	enum touch touch;
+
+	if (exec || !context_may(CONTEXT_ORDINARY))
+		return refuse(addr, exec, FAULT_HUGE_CONTEXT);
+	if (interruptible)
+		irq_enable();
+	do { /* each time after a program has freed memory */
+		touch = space_touch(space, addr, write ? USER_WRITE : USER_READ);
+		if (touch == TOUCH_NO_MEMORY)
+			atomic_add_relaxed(&exhausted_touches, 1);
+	} while (touch == TOUCH_NO_MEMORY && pressure_ask(&asked, order_at(addr)));
+	if (touch == TOUCH_NO_MEMORY)
+		exhausted(addr);
+	if (interruptible)
+		irq_disable();
+	if (touch == TOUCH_DONE || touch == TOUCH_NO_MEMORY)
+		return FAULT_RETRY;
+	return touch == TOUCH_NO_RIGHT ? refuse_rights(addr) : refuse(addr, false, FAULT_RETRY);
+}
+
+/* ---- populating ---- */
+
+struct populate {
+	struct space *space;
+	virt_t start;
+	u64 bytes;  /* of a page */
+	u32 failed; /* enum reason of the CPU that found no page; atomic */
+};
+
+/* Pages that may not be accessed are left out. */
+static int populate_page(struct space *space, virt_t virt, u64 bytes)
+{
+	struct area area;
+	int err = 0;
+
+	if (!space_pin_page(space, virt, &area))
+		return 0;
+	if (area.rights || area.end < virt + bytes)
+		err = pages_touch(space, &area, virt, false);
+	space_unpin(space);
+	return err;
+}
+
+static void populate_pages(u64 first, u64 last, void *arg)
+{
+	struct populate *p = arg;
+
+	for (u64 i = first; i < last && !atomic_load_relaxed(&p->failed); i++) {
+		if (populate_page(p->space, p->start + i * p->bytes, p->bytes) != -ENOMEM)
+			continue;
+		atomic_add_relaxed(&exhausted_touches, 1);
+		atomic_store_relaxed(&p->failed, last_reason());
+	}
+}
+
+static int populate(void *addr, u64 size, u64 bytes)
+{
+	struct populate p = {
+		.space = huge_space((virt_t)addr), .start = (virt_t)addr, .bytes = bytes};
+	struct padata_mt_job job = {.thread_fn = populate_pages,
+				    .arg = &p,
+				    .size = size / bytes,
+				    .min_chunk = MAX(CLEAR_EXTENT / bytes, 1),
+				    .max_threads = cpumask_weight(&cpus_online),
+				    .node = NODE_NONE};
+
+	padata_run(&job);
+	if (!p.failed)
+		return 0;
+	return reason_error((enum reason)p.failed, -ENOMEM);
+}
+
+int huge_populate(void *addr, u64 size)
+{
+	struct huge_map *map;
+	unsigned asked = 0;
+	int err;
+
+	context_assert(CONTEXT_ORDINARY);
+	map = get_range(addr, size, 0);
+	if (!map)
+		return -EINVAL;
+	do {
+		err = populate(addr, size, pt_level_size(map->level));
+	} while (err == -ENOMEM && pressure_ask(&asked, 9 * map->level));
+	vm_object_put(&map->object);
+	return err;
+}
+
+/* ---- changes of a range that one mapping has whole ---- */
+
+static void put_back_all(struct space *space, virt_t start, virt_t end)
+{
+	struct area area;
+
+	while (start < end && area_tree_from(&space->tree, start, &area)) {
+		start = area.end;
+		area.flags &= (u16)~AREA_BUSY;
+		space_put_back(space, &area);
+	}
+}
+
+/* Make all areas of the range busy. Returns 0 or -ENOMEM, with none busy. */
+static int take_all(struct space *space, virt_t start, virt_t end)
+{
+	struct area area;
+	u64 at = start;
+	int err;
+
+	do
+		err = space_take(space, &at, end, &area);
+	while (err > 0);
+	if (err < 0)
+		put_back_all(space, start, at);
+	return err;
+}
+
+/*
+ * Pages that a pool has promised stay, and are filled with zeros: nobody else could have them in
+ * between.
+ */
+int huge_release(void *addr, u64 size)
+{
+	const virt_t start = (virt_t)addr, end = start + size;
+	struct space *space = huge_space(start);
+	struct taken taken = {.space = space};
+	struct huge_map *map;
+	struct area area;
+	int err;
+
+	context_assert(CONTEXT_ORDINARY);
+	map = get_range(addr, size, 0);
+	if (!map)
+		return -EINVAL;
+	err = take_all(space, start, end);
+	if (err == 0) {
+		area_tree_from(&space->tree, start, &area);
+		if (area_promised(&area) > 0)
+			pages_clear(space, start, end);
+		else
+			pages_take(start, end, NULL, &taken);
+		taken_finish(&taken);
+		put_back_all(space, start, end);
+	}
+	vm_object_put(&map->object);
+	return err;
+}
+
+static u8 rights_of(enum huge_access access)
+{
+	return access == HUGE_READ_WRITE  ? USER_RIGHT_READ | USER_RIGHT_WRITE
+	       : access == HUGE_READ_ONLY ? USER_RIGHT_READ
+					  : 0;
+}
+
+/* All areas of the mapping are busy. Those with rights of their own keep them. */
+static void protect_all(struct space *space, const struct huge_map *map, u8 rights)
+{
+	struct taken taken = {.space = space};
+	struct area area;
+	virt_t at;
+
+	for (at = map->start; at < map->end; at = area.end) {
+		area_tree_from(&space->tree, at, &area);
+		if (!(area.flags & AREA_OWN_RIGHTS))
+			pages_protect(area.start, area.end, rights, &taken);
+	}
+	taken_finish(&taken);
+	for (at = map->start; at < map->end; at = area.end) {
+		area_tree_from(&space->tree, at, &area);
+		area.flags &= (u16)~AREA_BUSY;
+		if (!(area.flags & AREA_OWN_RIGHTS))
+			area.rights = rights;
+		space_put_back(space, &area);
+	}
+}
+
+int huge_protect(void *addr, enum huge_access access)
+{
+	struct space *space = huge_space((virt_t)addr);
+	struct huge_map *map;
+	int err;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (access > HUGE_READ_ONLY)
+		return reason_error(REASON_BAD_ADDRESS, -EINVAL);
+	map = get_map(addr);
+	if (!map)
+		return -EINVAL;
+	err = take_all(space, map->start, map->end);
+	if (err == 0)
+		protect_all(space, map, rights_of(access));
+	vm_object_put(&map->object);
+	return err;
+}
+
+/* The range becomes one area with these rights. All its areas are busy. */
+static void protect_part(struct space *space, virt_t start, virt_t end, u8 rights,
+			 struct taken *taken)
+{
+	struct area area, next;
+
+	area_tree_from(&space->tree, start, &area);
+	while (area.end < end && area_tree_from(&space->tree, area.end, &next))
+		space_join_taken(space, &area, &next);
+	pages_protect(start, end, rights, taken);
+	taken_finish(taken);
+	area.rights = rights;
+	area.flags = (u16)((area.flags & ~AREA_BUSY) | AREA_OWN_RIGHTS);
+	space_put_back(space, &area);
+}
+
+/* Only the two ends of the range need tables for pieces, at most two each. */
+enum { SPARE_TABLES = 4 };
+
+static int get_spare(struct taken *taken)
+{
+	for (unsigned i = 0; i < SPARE_TABLES; i++) {
+		struct page *frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+
+		if (!frame)
+			return -ENOMEM;
+		page_chain_push(&taken->spare, frame);
+	}
+	return 0;
+}
+
+int huge_protect_range(void *addr, u64 size, enum huge_access access)
+{
+	const virt_t start = (virt_t)addr, end = start + size;
+	struct space *space = huge_space(start);
+	struct taken taken = {.space = space};
+	struct huge_map *map;
+	int err = 0;
+
+	context_assert(CONTEXT_ORDINARY);
+	if (access > HUGE_NONE)
+		return reason_error(REASON_BAD_ADDRESS, -EINVAL);
+	map = get_range(addr, size, PAGE_SIZE);
+	if (!map)
+		return -EINVAL;
+	if (map->level > PT_PAGE)
+		err = get_spare(&taken); /* before areas are busy: programs may be asked for it */
+	if (err == 0)
+		err = take_all(space, start, end);
+	if (err == 0)
+		protect_part(space, start, end, rights_of(access), &taken);
+	while (taken.spare)
+		page_free(page_chain_pop(&taken.spare));
+	vm_object_put(&map->object);
+	return err < 0 ? reason_error(REASON_NO_MEMORY, err) : 0;
 }

@@ -22,7 +22,7 @@ void *stack_alloc(u64 size)
 		return NULL;
 	map = huge_map_at((virt_t)low);
 	atomic_store_relaxed(&map->stack_of, CALLER);
-	return low + map->size;
+	return low + map->object.bytes;
 }
 
 void stack_free(void *top)
@@ -31,8 +31,8 @@ void stack_free(void *top)
 	const struct huge_map *map;
 
 	context_assert(CONTEXT_ORDINARY);
-	map = huge_map_covers(last) ? huge_map_at(last) : NULL;
-	ASSERT(map && atomic_load_relaxed(&map->stack_of) && map->start + map->size == (virt_t)top,
+	map = huge_map_at(last);
+	ASSERT(map && atomic_load_relaxed(&map->stack_of) && map->start + map->object.bytes == (virt_t)top,
 	       "stack_free() of %p, where no stack begins", top);
 	huge_unmap((void *)map->start);
 }
@@ -41,7 +41,7 @@ bool stack_overflow_describe(virt_t addr, char *buf, size_t size)
 {
 	const virt_t above = ALIGN_DOWN(addr, HUGE_SLOT) + HUGE_SLOT;
 	const struct huge_map *map =
-		huge_map_covers(addr) && huge_map_covers(above) ? huge_map_at(above) : NULL;
+		huge_map_covers(addr) ? huge_map_at(above) : NULL;
 	const char *name;
 	u64 offset = 0;
 	virt_t taker;
@@ -52,9 +52,9 @@ bool stack_overflow_describe(virt_t addr, char *buf, size_t size)
 	name = symbol_lookup(taker - 1, &offset);
 	if (name)
 		format(buf, size, "overflow of the stack of %llu KiB that %s+0x%llx took",
-		       map->size >> 10, name, offset + 1);
+		       map->object.bytes >> 10, name, offset + 1);
 	else
 		format(buf, size, "overflow of the stack of %llu KiB that was taken at %llx",
-		       map->size >> 10, taker);
+		       map->object.bytes >> 10, taker);
 	return true;
 }

@@ -167,10 +167,10 @@ s64 mapping_make(struct space *space, struct area *area, enum mapping_place plac
 	if (start == 0) {
 		start = place == MAPPING_ANYWHERE ? space_place(space, area, align_for(space, area))
 						  : make_fixed(space, area, place);
-		if (start < 0)
+		if (space_failed(start))
 			unpromise(area);
 	}
-	if (start < 0)
+	if (space_failed(start))
 		vm_object_put(area->object);
 	return start;
 }

@@ -484,11 +484,14 @@ struct visit {
 	const struct hull *hull; /* tables that serve only this are taken; NULL: none */
 	u64 move_by;
 	u8 rights;
-	bool join; /* pieces of a page that lies in the range whole become one entry */
+	bool takes; /* pages go, and tables of their pieces with them */
+	bool join;  /* pieces of a page that lies in the range whole become one entry */
 	void (*leaf)(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level);
 	struct taken *taken; /* NULL: the visit only looks, and splits no leaf */
 	struct pages_count *count;
 	const struct page_mover *mover;
+	pages_fn *fn;
+	void *arg;
 	int err;
 };
 
@@ -594,9 +597,10 @@ static void take_empty_tables(struct taken *taken, const pte_t *table, enum pt_l
 static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 base)
 {
 	const u64 size = pt_level_size(level);
-	const u64 first = MAX(v->start, base), last = MIN(v->end, base + PTRS_PER_TABLE * size);
+	const u64 first = MAX(v->start, base);
+	const u64 last = MIN(v->end - 1, base + (PTRS_PER_TABLE * size - 1));
 
-	for (u64 virt = ALIGN_DOWN(first, size); virt < last; virt += size) {
+	for (u64 virt = ALIGN_DOWN(first, size); virt <= last; virt += size) {
 		pte_t *entry = &table[pt_index(virt, level)];
 		pte_t pte = pte_load(entry);
 		bool whole;
@@ -618,6 +622,11 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 			continue;
 		}
 		visit_table(v, pte_table(pte), level - 1, virt);
+		if (v->takes && whole && (pte & PTE_PIECE)) { /* of a page that is gone */
+			pte_store(entry, virt, level, 0);
+			taken_add_table(v->taken, pfn_to_page(pte_pfn(pte)));
+			continue;
+		}
 		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end &&
 		    (level != PT_PGD || v->space->user)) {
 			take_empty_tables(v->taken, pte_table(pte), level - 1);
@@ -631,7 +640,8 @@ static int visit(struct visit *v)
 {
 	ASSERT(space_has(v->space, v->start, v->end), "no pages of the space are in %llx to %llx",
 	       v->start, v->end);
-	visit_table(v, root_table(), PT_PGD, 0);
+	visit_table(v, root_table(), PT_PGD,
+		    ALIGN_DOWN(v->start, PTRS_PER_TABLE * pt_level_size(PT_PGD)));
 	return v->err;
 }
 
@@ -650,6 +660,7 @@ void pages_take(u64 start, u64 end, const struct hull *hull, struct taken *taken
 			  .start = start,
 			  .end = end,
 			  .hull = hull,
+			  .takes = true,
 			  .leaf = take_leaf,
 			  .taken = taken};
 
@@ -671,6 +682,28 @@ void pages_count_range(const struct space *space, u64 start, u64 end, struct pag
 {
 	struct visit v = {
 		.space = space, .start = start, .end = end, .leaf = count_leaf, .count = count};
+
+	visit(&v);
+}
+
+static void show_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	struct page *head = page_head(pfn_to_page(pte_pfn(pte)));
+
+	if (!(pte & PTE_PIECE))
+		v->fn(v->arg, pte, virt, level);
+	else if (page_pfn(head) == pte_pfn(pte))
+		v->fn(v->arg, pte, virt, page_order(head) == GIGA_ORDER ? PT_PUD : PT_PMD);
+}
+
+void pages_visit(const struct space *space, pages_fn *fn, void *arg)
+{
+	struct visit v = {.space = space,
+			  .start = space->range.start,
+			  .end = space->range.end,
+			  .leaf = show_leaf,
+			  .fn = fn,
+			  .arg = arg};
 
 	visit(&v);
 }

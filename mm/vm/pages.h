@@ -80,3 +80,10 @@ void pages_count_range(const struct space *space, u64 start, u64 end, struct pag
  * mapped at `to`. Returns 0, or -ENOMEM with nothing moved.
  */
 int pages_move(u64 from, u64 to, u64 size, struct taken *taken);
+
+/*
+ * Call `fn` for each page of the space while nobody works in it: with its leaf, or with the first
+ * of its pieces, and with the level of the page.
+ */
+typedef void pages_fn(void *arg, pte_t pte, u64 virt, enum pt_level level);
+void pages_visit(const struct space *space, pages_fn *fn, void *arg);

@@ -6,8 +6,10 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/reason_set.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/cpumask.h"
+#include "mm/memmap/page.h"
 #include "mm/mm.h"
 
 static struct page *page_of(const void *address)
@@ -35,13 +37,15 @@ static unsigned cpus_order(void)
 	return order;
 }
 
-int space_init(struct space *space)
+int space_init(struct space *space, struct space_cpu *cpus)
 {
-	struct page *cpus = page_alloc(cpus_order(), USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	struct page *page = NULL;
 
 	if (!cpus)
+		page = page_alloc(cpus_order(), USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	if (!cpus && !page)
 		return -ENOMEM;
-	space->cpu = page_address(cpus);
+	space->cpu = cpus ? cpus : page_address(page);
 	space->lock = SPINLOCK_INIT(LOCK_LEAF);
 	space->tree = (struct area_tree){.root = NULL};
 	space->bytes = space->resident_most = 0;
@@ -203,6 +207,18 @@ bool space_try_pin(struct space *space, u64 addr, struct area *area)
 	return false;
 }
 
+bool space_look(struct space *space, u64 addr, struct area *area)
+{
+	u64 *pin = &space_here(space)->pin;
+	const u64 before = *pin;
+	bool found;
+
+	pin_page(space, addr, PT_PAGE);
+	found = area_tree_from(&space->tree, addr, area) && area->start <= addr;
+	atomic_store_release(pin, before);
+	return found;
+}
+
 /* ---- steps under the lock ---- */
 
 /* Take the lock, with nodes for that many insertions. False, without the lock: no memory. */
@@ -322,6 +338,33 @@ static bool cuts_page(const struct area *area, u64 start, u64 end)
 	       (area->end > end && !IS_ALIGNED(end, bytes));
 }
 
+/*
+ * A space of the kernel keeps no nodes while it has no area. They are taken out under the lock, and
+ * freed when no CPU searches them any more: a search has a pin.
+ */
+static void trim(struct space *space)
+{
+	struct page *nodes = NULL;
+	void *node = NULL;
+
+	if (space->user)
+		return;
+	spin_lock(&space->lock);
+	area_tree_change(&space->tree);
+	do {
+		if (space->tree.count == 0 && space->tree.promised == 0)
+			node = area_tree_take_node(&space->tree);
+		if (node)
+			page_chain_push(&nodes, page_of(node));
+	} while (node && space->tree.spares + (space->tree.root != NULL) > 0);
+	area_tree_changed(&space->tree);
+	spin_unlock(&space->lock);
+	if (nodes)
+		wait_unpinned(space, 0, ~0ULL);
+	while (nodes)
+		page_free(page_chain_pop(&nodes));
+}
+
 /* ---- making areas ---- */
 
 static bool is_free(const struct space *space, u64 start, u64 end)
@@ -394,16 +437,19 @@ static void insert(struct space *space, const struct area *area)
 
 /*
  * One insertion, and what claims take: a program without memory can still unmap some 2,000 parts in
- * a row. Each makes an area more, and a node has room for 101.
+ * a row. Each makes an area more, and a node has room for 101. The kernel's mappings go whole.
  */
-enum { READY_TO_INSERT = 12 };
+static unsigned ready_to_insert(const struct space *space)
+{
+	return space->user ? 30 : 6;
+}
 
 s64 space_place(struct space *space, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
 	struct area placed = *area;
 
-	if (!lock_ready(space, READY_TO_INSERT))
+	if (!lock_ready(space, ready_to_insert(space)))
 		return -ENOMEM;
 	if (space->tree.count >= AREA_TREE_COUNT_MAX)
 		placed.start = 0;
@@ -415,14 +461,17 @@ s64 space_place(struct space *space, const struct area *area, u64 align)
 		insert(space, &placed);
 	}
 	spin_unlock(&space->lock);
-	return placed.start != 0 ? (s64)placed.start : -ENOMEM;
+	if (placed.start != 0)
+		return (s64)placed.start;
+	trim(space);
+	return reason_error(REASON_NO_ADDRESSES, -ENOMEM);
 }
 
 int space_add(struct space *space, const struct area *area)
 {
 	int err = 0;
 
-	if (!space_has(space, area->start, area->end) || !lock_ready(space, READY_TO_INSERT))
+	if (!space_has(space, area->start, area->end) || !lock_ready(space, ready_to_insert(space)))
 		return -ENOMEM;
 	if (space->tree.count >= AREA_TREE_COUNT_MAX || !is_free(space, area->start, area->end))
 		err = -EEXIST;
@@ -601,13 +650,18 @@ int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, s
 
 void space_release(struct space *space, const struct hull *hull)
 {
+	bool empty;
+
 	spin_lock(&space->lock);
 	area_tree_change(&space->tree);
 	area_tree_remove(&space->tree, hull->start);
 	area_tree_changed(&space->tree);
 	space->tree.promised--;
 	note_free(space, hull->end);
+	empty = space->tree.count == 0;
 	spin_unlock(&space->lock);
+	if (empty)
+		trim(space);
 }
 
 void space_settle(struct space *space, const struct hull *hull, const struct area *area)

@@ -75,10 +75,17 @@ struct space {
 };
 
 /*
- * Begin a space without areas; the caller has set what comes before `cpu`. Returns 0 or -ENOMEM.
- * Context: ordinary.
+ * Begin a space without areas; the caller has set what comes before `cpu`. `cpus` has room for all
+ * CPUs and stays; NULL: it is allocated, until space_free(). Returns 0 or -ENOMEM. Context:
+ * ordinary.
  */
-int space_init(struct space *space);
+int space_init(struct space *space, struct space_cpu *cpus);
+
+/* Addresses may have the sign of an error, so results that are either are told apart by this. */
+static inline bool space_failed(s64 result)
+{
+	return result < 0 && result >= -4095;
+}
 
 /*
  * Forget all areas, which takes no memory; *hull receives all addresses, for their pages and
@@ -104,6 +111,9 @@ bool space_pin(struct space *space, u64 addr, enum pt_level level, struct area *
  */
 bool space_try_pin(struct space *space, u64 addr, struct area *area);
 void space_unpin(struct space *space);
+
+/* Copy the area of `addr`, busy or not, without a pin afterwards. Any context. */
+bool space_look(struct space *space, u64 addr, struct area *area);
 
 static inline struct space_cpu *space_here(const struct space *space)
 {

@@ -51,9 +51,9 @@ static void expect_mapping_watched(u64 size, enum pt_level level)
 	map = huge_map_at((virt_t)start);
 	EXPECT(cpus_wait_idle() && account_machine());
 	for (int by = 1; by >= -1; by -= 2) {
-		huge_counts.mapped[level] += (u64)(s64)by;
+		space_here(huge_space((virt_t)start))->leaves[level] += (u64)(s64)by;
 		expect_noticed("the count of mapped pages is one off");
-		huge_counts.mapped[level] -= (u64)(s64)by;
+		space_here(huge_space((virt_t)start))->leaves[level] -= (u64)(s64)by;
 	}
 	page_get(page);
 	expect_noticed("a mapped page has two references");
@@ -61,9 +61,9 @@ static void expect_mapping_watched(u64 size, enum pt_level level)
 	store(entry[1], start + size, level, pte_load(entry[0]));
 	expect_noticed("a page is mapped twice");
 	store(entry[1], start + size, level, second);
-	map->size -= 2 * size;
+	map->object.bytes -= 2 * size;
 	expect_noticed("an entry maps a page beyond the mapping");
-	map->size += 2 * size;
+	map->object.bytes += 2 * size;
 	EXPECT(account_machine());
 out:
 	if (start)

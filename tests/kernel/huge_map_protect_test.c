@@ -6,7 +6,6 @@
 #include <arch/peek.h>
 
 #include "kernel/run/test.h"
-#include "mm/mapping/huge_entry.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"

