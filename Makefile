@@ -400,11 +400,11 @@ $(OUT)/iso.cmdline: FORCE
 	@echo '$(CMDLINE)' $(call quote,$(PROGRAM)) | cmp -s - $@ || echo '$(CMDLINE)' $(call quote,$(PROGRAM)) > $@
 
 run: $(KERNEL) ## boot the kernel in QEMU, resize a pool in four modes, print the verdict
-	@$(LAUNCH)
+	@$(LAUNCH) --console $(OUT)/run.console
 
 monitor: override CMDLINE := monitor $(CMDLINE)
 monitor: $(KERNEL) ## boot the kernel in QEMU and type commands: help lists them, poweroff ends the session
-	@$(LAUNCH)
+	@$(LAUNCH) --console $(OUT)/run.console
 
 debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded and a breakpoint at kernel_main
 	@$(LAUNCH) --debug
@@ -503,7 +503,7 @@ bench: bench/$(or $(WHAT),all) ## run the benchmarks, or those of T, in QEMU and
 bench/all: $(KERNEL) host-native host-fast
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
 
-bench/compare: ## compare the consoles, or folders of consoles, OLD and NEW of FILES=OLD,NEW; fail if a time rose
+bench/compare: ## compare OLD and NEW of FILES=OLD,NEW, each a console, a folder of consoles or a records.jsonl; fail if a time rose
 	@tests/bench/compare $(subst $(comma), ,$(FILES))
 
 bench/against: $(KERNEL) host-native host-fast ## build the revision FILES (FILES=HEAD~5) and run the benchmarks, or those of T, there and here, in turn, N times [6]; fail if a time rose
