@@ -212,7 +212,7 @@ def main():
         if not emulated:
             return 2
         argv = command(replace(machine, accel="tcg"), kernel, iso)
-    if screen.hides:
+    if screen.records and screen.hides:
         print(f"{screen.records} records (lines BENCH ...) and all of the above: {os.path.relpath(args.console)}", flush=True)
     verdict, problem = judge(lines, status)
     if problem:

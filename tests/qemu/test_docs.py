@@ -85,8 +85,7 @@ def test_the_table_of_calls_lists_those_that_are_there():
 
 
 def test_the_figures_of_the_readme_are_those_of_its_record():
-    """Tables, ratios and the picture are those that readme.py draws, no page shows another picture, and any other figure with two decimals is
-    in a record that the page links."""
+    """Tables, ratios and the only picture are readme.py's, and any other figure with two decimals is in a record that the page links."""
     page, *texts = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "tests/report/readme.record", "tests/report/measurements/hvo.txt"))
     assert readme.filled(page, texts[0]) == page
     assert readme.picture(texts[0]) == (ROOT / "tests/report/readme.svg").read_text(encoding="utf-8")

@@ -217,7 +217,6 @@ SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
     ("Ratios, allocating", {"": "ours, QEMU, emulated, ns a page"}, "0.9000 (0.900 to 0.900) | 0.9500 (0.950 to 0.950) | 0.2632 (0.263 to 0.263) | 0.2500 ("),
     ("page_fault1: a region", {"types": "each (the series)"}, "0.9979"),
     ("Nanoseconds a call", {"row": "exit"}, "1.651"),
-    # one line of each series has the range of its runs, and their number at the end
     ("Each technique", {"here: before": "100x (100 to 100)"}, "0.500x (0.500 to 0.500) | 0.250x (0.250 to 0.250) | QEMU, emulated, 8 CPUs | 3"),
     ("Each technique", {"runs": "7"}, "| 18.0 | 9.00 | 6.00 (5.50 to 7.00) | QEMU, emulated, 8 CPUs | 7"),
     ("Each technique", {"runs": "2"}, "| 1 | 0.9000 (0.900 to 0.900) | 0.2500 (0.250 to 0.250) | QEMU, emulated | 2"),

@@ -197,9 +197,7 @@ def status_of(rows, new):
 
 def captures_of(path):
     """Those of a console, of a records.jsonl, or of a folder: of its consoles, or if it has none, of its records.jsonl."""
-    paths = [path]
-    if path.is_dir():
-        paths = sorted(path.glob("*.console")) or [path / "records.jsonl"]
+    paths = (sorted(path.glob("*.console")) or [path / "records.jsonl"]) if path.is_dir() else [path]
     return [capture for one in paths for capture in parse_file(one)]
 
 

@@ -42,8 +42,7 @@ def row(y, mode, op, ratio, low, high, published):
 
 def picture(record):
     """The column mode:off of the times, over a logarithmic scale."""
-    pattern = rf"^  ({'|'.join(COLOUR)}) +(\w+) .*  ([\d.]+) \(([\d.]+) to ([\d.]+)\) +([\d.]+|-)  "
-    rows = re.findall(pattern, shown(record), re.M)
+    rows = re.findall(rf"^  ({'|'.join(COLOUR)}) +(\w+) .*  ([\d.]+) \(([\d.]+) to ([\d.]+)\) +([\d.]+|-)  ", shown(record), re.M)
     bottom = ROW * (len(rows) + 1)
     lines = [line for number, cells in enumerate(rows, 1) for line in row(ROW * number, *cells)]
     for power in POWERS:

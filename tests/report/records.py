@@ -254,8 +254,8 @@ def parse_json(data, name):
             found[name].torn_at.append(number)
             continue
         facts = {key.removeprefix("console."): value for key, value in words.items() if key.startswith("console.")}
+        facts["cpus"] = value_of(facts.get("cpus", "?"))
         console = facts.pop("name", name)
-        facts |= {"cpus": value_of(facts["cpus"])} if "cpus" in facts else {}
         capture = found.setdefault(console, Capture(console, facts=facts, verdict="pass", ended=1))
         capture.records.append(Record(*parsed, capture, number, words.get("record.boot", 0)))
     for capture in found.values():
