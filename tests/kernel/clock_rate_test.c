@@ -45,7 +45,7 @@ static bool wait_read(const struct reading *r, u64 reads)
 {
 	struct wait wait = wait_begin(WAIT_GROWTH, "another CPU that reads a clock");
 
-	wait.soft = true;
+	wait.bound = 0;
 	while (atomic_load_acquire(&r->reads) < reads) {
 		wait_spin(&wait, CPU_NONE);
 		if (wait.late >= LATE_LIMIT)

@@ -67,7 +67,6 @@ static void arrive_and_run(void *arg)
 	struct gathering *g = arg;
 	struct wait wait = wait_begin(WAIT_WORK, "all CPUs to begin a case");
 
-	wait.soft = true;
 	wait.ahead = 1; /* short naps, because a CPU that oversleeps the start misses the race */
 	atomic_fetch_add(&g->arrived, 1);
 	while (atomic_load_acquire(&g->arrived) < atomic_load_acquire(&g->expected)) {
@@ -112,7 +111,6 @@ bool cpus_wait_idle(void)
 	struct wait wait = wait_begin(WAIT_WORK, "a CPU to be idle after a case");
 	cpu_t cpu;
 
-	wait.soft = true;
 	cpumask_foreach(cpu, &cpus_online) {
 		while (cpu != cpu_id() &&
 		       !(work_done(cpu) && atomic_load_acquire(&cpu_data(cpu)->idle))) {

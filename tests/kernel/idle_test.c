@@ -21,7 +21,7 @@ static bool wait_set(const u32 *word)
 {
 	struct wait wait = wait_begin(WAIT_GROWTH, "the idle task of a case");
 
-	wait.soft = true;
+	wait.bound = 0;
 	while (atomic_load_acquire(word) == 0) {
 		wait_spin(&wait, CPU_NONE);
 		if (wait.late >= LATE_LIMIT)

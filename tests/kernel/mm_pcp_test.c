@@ -475,7 +475,7 @@ static void hold_until_queued(void *arg)
 	struct zone *zone = arena_phantom_zone(h->a);
 	struct wait wait = wait_begin(WAIT_ANSWER, "somebody to queue for a zone's lock");
 
-	wait.soft = true;
+	wait.bound = 0;
 	zone_lock(zone);
 	atomic_store_release(&h->locked, 1);
 	do {
