@@ -17,7 +17,7 @@ enum { IN = 1, OUT = 4, HANGUP = 0x10 };
 #define FILES  (PROGRAM_BOX_MEMORY + KIB(1)) /* descriptors of a pipe */
 #define EVENT  (PROGRAM_BOX_MEMORY + KIB(2)) /* for epoll_ctl() */
 #define EVENTS (PROGRAM_BOX_MEMORY + KIB(4)) /* from epoll_wait() */
-#define MASKS  (PROGRAM_BOX_MEMORY + KIB(6)) /* no signal, SIGUSR1; then zeros */
+#define MASKS  (PROGRAM_BOX_MEMORY + KIB(6)) /* no signal, SIGUSR1; times: 0 s, 1 s */
 
 struct event {
 	u32 events;
@@ -140,16 +140,16 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 TEST(program_epoll, a_wait_has_its_own_mask)
 {
 	const u64 action[4] = {HANDLER, SA_RESTORER, HANDLER + 16, 0}, usr1 = signal_bit(SIGUSR1);
-	const u64 open = MASKS, shut = MASKS + 8, at_once = MASKS + 16;
+	const u64 open = MASKS, shut = MASKS + 8, at_once = MASKS + 16, late = MASKS + 32;
 	struct trap_frame regs = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
 
-	EXPECT_EQ(user_write(MASKS, (u64[]){0, usr1}, 16), 0);
+	EXPECT_EQ(user_write(MASKS, (u64[]){0, usr1, 0, 0, 1, 0}, 48), 0);
 	EXPECT_EQ(user_write(EVENT, action, sizeof(action)), 0);
 	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, EVENT, 0, 8), 0);
 	EXPECT_EQ(program_call("rt_sigprocmask", 0, shut, 0, 8), 0);
 	EXPECT_EQ(program_call("tgkill", program_pid(), program_pid(), SIGUSR1), 0);
 	EXPECT_EQ(program_call("ppoll", 0, 0, at_once, shut, 8), 0);
-	program_call_with(&regs, "ppoll", (const u64[6]){0, 0, 0, open, 8});
+	program_call_with(&regs, "ppoll", (const u64[6]){0, 0, late, open, 8});
 	EXPECT_EQ(regs.rip, HANDLER);
 	EXPECT_EQ(thread_current()->blocked & usr1, usr1);
 	EXPECT_EQ(program_call("ppoll", 0, 0, at_once, open, 16), -EINVAL);

@@ -740,7 +740,7 @@ TEST(program_file, no_wake_is_lost_between_poll_and_write)
 	EXPECT_EQ(race.wrong, 0);
 }
 
-enum { MESSAGE = 1000, MESSAGES = 8 };
+enum { MESSAGE = 1000, MESSAGES = 8, PASSES = 20 };
 
 /* Read a message and write it again. All bytes of a message are equal, and no two messages are. */
 static void pass_on(void *arg)
@@ -748,7 +748,7 @@ static void pass_on(void *arg)
 	struct race *race = arg;
 	u8 message[MESSAGE];
 
-	for (unsigned i = 0; i < RECORDS; i++) {
+	for (unsigned i = 0; i < PASSES; i++) {
 		bool whole = CALL_OF("read", (u64)race->fd[0], U(message), MESSAGE) == MESSAGE;
 
 		for (unsigned n = 1; n < MESSAGE; n++)
