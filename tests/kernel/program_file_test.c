@@ -10,6 +10,7 @@
 #include <arch/clock.h>
 #include <arch/pgtable.h>
 
+#include "kernel/core/fail.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
@@ -793,7 +794,8 @@ static unsigned use_everything(void)
 	({                                                                                         \
 		const s64 _result = (call);                                                        \
 		wrong += _result < 0 && _result != -ENOMEM && _result != -ENOSPC &&                \
-			 !(store_has_failed() && (_result == -ENOENT || _result == -EBADF));       \
+			 !(store_fails.count[FAIL_ALLOC].left == 0 &&                              \
+			   (_result == -ENOENT || _result == -EBADF));                             \
 		_result;                                                                           \
 	})
 	memset(path + 5, 'l', 150);
@@ -826,7 +828,7 @@ TEST(program_file, each_allocation_may_fail)
 		int err;
 
 		files_end();
-		store_fail(++nth);
+		fail_arm(&store_fails, FAIL_ALLOC, ++nth, FAIL_ONCE);
 		err = files_begin(image, image_size);
 		if (err) {
 			EXPECT_EQ(err, -ENOMEM);
@@ -834,7 +836,6 @@ TEST(program_file, each_allocation_may_fail)
 		} else {
 			EXPECT_EQ(use_everything(), 0);
 		}
-	} while (store_has_failed() && !test_failed());
-	store_fail(0);
+	} while (fail_disarm(&store_fails) && !test_failed());
 	EXPECT(nth > 20);
 }
