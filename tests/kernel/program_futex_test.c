@@ -1,4 +1,4 @@
-/* Futexes, and the sleep and the CPUs of threads (kernel/program/futex.h, thread.h, sched_calls.c). */
+/* Futexes, and how threads sleep and where (kernel/program/futex.h, thread.h, sched_calls.c). */
 #include <arch/atomic.h>
 
 #include "kernel/program/futex.h"
