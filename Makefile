@@ -217,7 +217,7 @@ $(error Not everything needed is here: see above)
 endif
 # A wrong word is refused before anything is built. MAKEOVERRIDES has the words that were typed, and a goal without needs may be none.
 unusual := $(foreach goal,$(goals),$(if $(or $(findstring /,$(goal)),$(filter-out undefined,$(origin NEEDS_$(goal)))),,$(goal)))
-WORDS = $(foreach key,CPUS MEM NODES FIRMWARE ACCEL TIMEOUT T,$(call quote,$(key)=$($(key))))
+WORDS = $(foreach key,CPUS CPU MEM NODES FIRMWARE ACCEL TIMEOUT T,$(call quote,$(key)=$($(key))))
 # Blanks in values are escaped in MAKEOVERRIDES; only the names are wanted.
 space := $() $()
 TYPED = $(foreach word,$(subst \$(space),_,$(MAKEOVERRIDES)),$(call quote,$(word)))
@@ -400,11 +400,11 @@ $(OUT)/iso.cmdline: FORCE
 	@echo '$(CMDLINE)' $(call quote,$(PROGRAM)) | cmp -s - $@ || echo '$(CMDLINE)' $(call quote,$(PROGRAM)) > $@
 
 run: $(KERNEL) ## boot the kernel in QEMU, resize a pool in four modes, print the verdict
-	@$(LAUNCH)
+	@$(LAUNCH) --console $(OUT)/run.console
 
 monitor: override CMDLINE := monitor $(CMDLINE)
 monitor: $(KERNEL) ## boot the kernel in QEMU and type commands: help lists them, poweroff ends the session
-	@$(LAUNCH)
+	@$(LAUNCH) --console $(OUT)/run.console
 
 debug: $(KERNEL) ## boot the kernel halted, with gdb attached, symbols loaded and a breakpoint at kernel_main
 	@$(LAUNCH) --debug
@@ -503,7 +503,8 @@ bench: bench/$(or $(WHAT),all) ## run the benchmarks, or those of T, in QEMU and
 bench/all: $(KERNEL) host-native host-fast
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
 
-bench/compare: ## compare the consoles, or folders of consoles, OLD and NEW of FILES=OLD,NEW; fail if a time rose
+bench/compare: ## compare OLD and NEW of FILES=OLD,NEW, each a console, a folder of consoles or a records.jsonl; fail if a time rose
+	@[ $(words $(subst $(comma), ,$(FILES))) = 2 ] || { echo 'make bench WHAT=compare needs two to compare: FILES=OLD,NEW' >&2; exit 2; }
 	@tests/bench/compare $(subst $(comma), ,$(FILES))
 
 bench/against: $(KERNEL) host-native host-fast ## build the revision FILES (FILES=HEAD~5) and run the benchmarks, or those of T, there and here, in turn, N times [6]; fail if a time rose

@@ -6,7 +6,7 @@
  *
  *   ordinary   no lock held; not in an interrupt handler, in a function that another CPU called
  *              (call_cpus()), or in an NMI
- *   locked     the same, but locks may be held
+ *   locked     not in an interrupt handler, a called function or an NMI; locks may be held
  *   handler    anywhere except in NMIs and machine checks (not checked)
  *   any        anywhere
  *

@@ -79,8 +79,8 @@ int cmd_error(const struct words *words, const char *fmt, ...) __printf(2, 3);
 
 /*
  * Plain word `which` (0 is the command) as a number from `min` to `max`; K/M/G/T suffixes and 0x
- * are allowed. Returns 0, or prints an error and returns -EINVAL. cmd_key_u64(): the same for
- * KEY=VALUE; if the key is absent, *out is left alone.
+ * are allowed. Returns 0, or prints an error and returns -EINVAL. cmd_key_u64() does
+ * so for the value of KEY=VALUE; if the key is absent, it returns 0 and leaves *out alone.
  */
 int cmd_u64(const struct words *words, unsigned which, const char *what, u64 min, u64 max,
 	    u64 *out);

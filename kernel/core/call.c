@@ -186,7 +186,6 @@ void work_wait(cpu_t cpu, u64 limit_ns)
 	if (limited) {
 		wait.deadline_ns = limit_ns;
 		wait.bound = PERIODS_LIMITED;
-		wait.soft = false;
 	}
 	wait.endless = limit_ns == WORK_ENDLESS;
 	while (!work_done(cpu))

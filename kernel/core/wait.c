@@ -25,14 +25,12 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/watchdog.h"
 #include "kernel/lib/cpumask.h"
+#include "kernel/lib/format.h"
 
-enum { PERIODS = 5, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20, FRAMES_MAX = 16 };
+enum { PERIODS = 5, SPINS_BEFORE_NAP = 1000, NAP_MAX = 20, FRAMES_MAX = 16, FROM_MAX = 24 };
 
 #define DEADLINE_BASE_NS    (100 * NS_PER_MS)
 #define DEADLINE_PER_CPU_NS (10 * NS_PER_MS)
-
-/* Before the clock runs, only spins can be counted. One period is then this many spins. */
-#define SPINS_PER_PERIOD (1ULL << 26)
 
 u32 wait_reports;
 u64 wait_period_ms;
@@ -45,11 +43,6 @@ u64 wait_deadline_cpus(void)
 }
 
 /* ---- levels ---- */
-
-u32 wait_bound(enum wait_level level)
-{
-	return (u32)PERIODS << level >> WAIT_LOCK;
-}
 
 /*
  * Only this CPU writes. A count that an interrupt adds between the load and the store may be lost,
@@ -65,101 +58,56 @@ void wait_moved(enum wait_level level)
 	count_one(&this_cpu()->waits.moved[level]);
 }
 
-/*
- * Number of waits that this CPU has begun at `level` and above. Read at every turn of a wait, and
- * therefore kept as one word.
- */
-static u32 begun_from(enum wait_level level)
-{
-	return atomic_load_relaxed(&this_cpu()->waits.begun[level]);
-}
-
-static void count_begun(enum wait_level level)
-{
-	for (unsigned l = 0; l <= level; l++)
-		count_one(&this_cpu()->waits.begun[l]);
-	wait_moved(level);
-}
-
-/* Number of movements that `cpu` has counted below `level`. */
-static u32 moved_below(enum wait_level level, cpu_t cpu)
-{
-	const struct wait_counts *counts = &cpu_data(cpu)->waits;
-	u32 sum = 0;
-
-	for (unsigned l = 0; l < level; l++)
-		sum += atomic_load_relaxed(&counts->moved[l]);
-	return sum;
-}
-
-/* Movements of the CPU that is waited for; if it is not known, of all CPUs but this one. */
-static u32 moved_for(const struct wait *wait, cpu_t culprit)
-{
-	u32 sum = 0;
-	cpu_t cpu;
-
-	if (culprit != CPU_NONE)
-		return moved_below(wait->level, culprit);
-	cpumask_foreach(cpu, &cpus_online) {
-		if (cpu != this_cpu()->id)
-			sum += moved_below(wait->level, cpu);
-	}
-	return sum;
-}
-
-/* Compare with the last check: true if anything has changed. */
-static bool has_moved(struct wait *wait, cpu_t culprit)
-{
-	const u32 moved = moved_for(wait, culprit);
-	const bool same = culprit == wait->whose;
-	const bool any = wait->ahead < wait->queue || (same && moved != wait->moved) ||
-			 (!same && wait->level > WAIT_LOCK);
-
-	wait->moved = moved;
-	wait->whose = culprit;
-	wait->queue = wait->ahead;
-	return any;
-}
-
 struct wait wait_begin(enum wait_level level, const char *what)
 {
 	const u64 now = clock_ns();
+	const bool soft = level == WAIT_ROUND || level == WAIT_DRAINED || level >= WAIT_JOB;
 
-	count_begun(level);
+	for (unsigned l = 0; l <= level; l++)
+		count_one(&this_cpu()->waits.begun[l]);
+	wait_moved(level);
 	return (struct wait){.what = what,
 			     .level = level,
 			     .start = now,
 			     .since = now,
 			     .deadline_ns = wait_deadline_cpus(),
-			     .bound = wait_bound(level),
-			     .soft = level == WAIT_ROUND || level == WAIT_DRAINED ||
-				     level >= WAIT_JOB};
-}
-
-static bool period_passed(struct wait *wait, u64 now)
-{
-	wait->spins++;
-	if (!now)
-		return wait->spins % SPINS_PER_PERIOD == 0;
-	if (now - wait->since <= wait->deadline_ns)
-		return false;
-	wait->since = now;
-	return true;
+			     .bound = soft ? 0 : (u32)PERIODS << level >> WAIT_LOCK};
 }
 
 /*
- * One more period is over. Movement in this wait counts as movement for the waits that depend on
- * its end.
+ * Movements below the level of `wait`, on the CPU waited for or, if it is not known, on all CPUs
+ * but this one; and places gained in a queue.
+ */
+static u32 moved_for(const struct wait *wait, cpu_t culprit)
+{
+	u32 sum = 0u - wait->ahead;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online) {
+		if (culprit == CPU_NONE ? cpu == this_cpu()->id : cpu != culprit)
+			continue;
+		for (unsigned l = 0; l < wait->level; l++)
+			sum += atomic_load_relaxed(&cpu_data(cpu)->waits.moved[l]);
+	}
+	return sum;
+}
+
+/*
+ * One more period is over. It is compared with the period before, so the first one always counts.
+ * Movement in this wait counts as movement for the waits that depend on its end.
  */
 static void count_period(struct wait *wait, cpu_t culprit)
 {
-	wait->late++;
+	const u32 moved = moved_for(wait, culprit);
+
 	wait->still++;
-	if (!has_moved(wait, culprit))
-		return;
-	wait->still = 0;
-	wait->extended = true;
-	wait_moved(wait->level);
+	if (wait->late++ > 0 && (moved != wait->moved || culprit != wait->whose)) {
+		wait->still = 0;
+		wait->extended = true;
+		wait_moved(wait->level);
+	}
+	wait->moved = moved;
+	wait->whose = culprit;
 }
 
 /* ---- reports ---- */
@@ -186,19 +134,34 @@ void wait_print_where(cpu_t cpu)
 	}
 }
 
-static void wait_report(const struct wait *wait, cpu_t culprit, u64 ms)
+/* True if the wait has lasted so long that the machine must be broken. */
+static bool is_over(const struct wait *wait, u64 ns)
 {
+	if (wait->endless)
+		return false;
+	if (wait->bound > 0 && wait->still >= wait->bound)
+		return true;
+	return (wait->bound == 0 || wait->extended) && hang_seconds > 0 &&
+	       ns > hang_seconds * NS_PER_S;
+}
+
+/* A period has passed without the event, `ns` after the wait began. */
+static void wait_late(struct wait *wait, cpu_t culprit, u64 ns)
+{
+	char from[FROM_MAX] = "";
+
+	if (culprit != CPU_NONE)
+		format(from, sizeof(from), " from CPU %u", culprit);
+	count_period(wait, culprit);
 	/* a soft wait may report for ever: the watchdog must not take its reports for progress */
 	this_cpu()->complaining++;
-	if (culprit == CPU_NONE) {
-		pr_warn("still waiting for %s after %llu ms", wait->what, ms);
-	} else {
-		pr_warn("still waiting for %s from CPU %u after %llu ms", wait->what, culprit, ms);
-		if (wait->late == 1 || wait->still == wait->bound)
-			wait_print_where(culprit);
-	}
+	pr_warn("still waiting for %s%s after %llu ms", wait->what, from, ns / NS_PER_MS);
+	if (culprit != CPU_NONE && (wait->late == 1 || is_over(wait, ns)))
+		wait_print_where(culprit);
 	this_cpu()->complaining--;
 	atomic_fetch_add(&wait_reports, 1);
+	if (is_over(wait, ns) && !panic_is_ours())
+		panic("gave up waiting for %s%s", wait->what, from);
 }
 
 /*
@@ -213,28 +176,16 @@ static u32 nap_length(const struct wait *wait)
 	return (u32)MIN(1 + (wait->spins - SPINS_BEFORE_NAP) / 8, (u64)NAP_MAX);
 }
 
-/* True if the wait has lasted so long that the machine must be broken. */
-static bool is_over(const struct wait *wait, u64 now)
-{
-	if (wait->endless)
-		return false;
-	if (!wait->soft && wait->still >= wait->bound)
-		return true;
-	return (wait->soft || wait->extended) && hang_seconds > 0 &&
-	       now - wait->start > hang_seconds * NS_PER_S;
-}
-
 void wait_spin(struct wait *wait, cpu_t culprit)
 {
+	const u32 begun = atomic_load_relaxed(&this_cpu()->waits.begun[wait->level]);
 	u64 now;
 
-	if (wait->spins == 0) {
-		has_moved(wait, culprit);
-		wait->begun = begun_from(wait->level);
-	}
-	ASSERT(wait->soft || wait->endless || wait->begun == begun_from(wait->level),
+	if (wait->spins++ == 0)
+		wait->begun = begun;
+	ASSERT(wait->bound == 0 || wait->begun == begun,
 	       "another wait of its level or above began during a wait for %s", wait->what);
-	if (wait->spins < SPINS_BEFORE_NAP)
+	if (wait->spins <= SPINS_BEFORE_NAP)
 		cpu_relax();
 	else
 		cpu_nap(nap_length(wait));
@@ -243,13 +194,8 @@ void wait_spin(struct wait *wait, cpu_t culprit)
 	call_serve();
 
 	now = clock_ns();
-	if (!period_passed(wait, now))
+	if (now - wait->since <= wait->deadline_ns)
 		return;
-	count_period(wait, culprit);
-	wait_report(wait, culprit, (now - wait->start) / NS_PER_MS);
-	if (!is_over(wait, now) || panic_is_ours())
-		return;
-	if (culprit == CPU_NONE)
-		panic("gave up waiting for %s", wait->what);
-	panic("gave up waiting for %s from CPU %u", wait->what, culprit);
+	wait->since = now;
+	wait_late(wait, culprit, now - wait->start);
 }

@@ -6,10 +6,10 @@
  *		wait_spin(&wait, cpu);
  *
  * A wait past its deadline reports once per period what is late and which CPU (CPU_NONE if none in
- * particular), and keeps waiting. It panics after wait_bound() periods in a row in which nothing
- * moved. A wait of a soft level, for work without a known duration or with deadlines of its own,
- * panics after end.hang= seconds instead (kernel/core/watchdog.h). wait_spin() relaxes the CPU and
- * serves its mailbox.
+ * particular), and keeps waiting. It panics after `bound` periods in a row in which nothing moved.
+ * A wait of a soft level, for work without a known duration or with deadlines of its own, panics
+ * after end.hang= seconds instead (kernel/core/watchdog.h). wait_spin() relaxes the CPU and serves
+ * its mailbox.
  *
  * Levels
  *
@@ -100,34 +100,31 @@ struct wait {
 	u64 start, deadline_ns; /* length of one period */
 	u64 since;              /* when the period began */
 	u32 late;               /* periods missed so far */
-	/* periods since something last moved; number of these that makes the wait hopeless */
-	u32 still, bound;
-	/* bounded by end.hang= only, or by a caller that reads `late` and gives up earlier */
-	bool soft;
+	u32 still;              /* of these, since something last moved */
+	/*
+	 * Value of `still` that makes the wait hopeless. 0: the wait is soft, bounded by end.hang=
+	 * only, or by a caller that reads `late` and gives up earlier.
+	 */
+	u32 bound;
 	bool endless;  /* not bounded by end.hang= either: for the end of a program's own work */
 	bool extended; /* something has moved, so that a period did not count */
-	u64 spins;     /* number of checks; measures time before the clock runs */
-	/* in a queue: number of tickets ahead; 0: no queue, or not known */
-	u32 ahead;
+	u64 spins;     /* number of checks */
+	u32 ahead;     /* in a queue: number of tickets ahead; 0: no queue, or not known */
 
 	/*
 	 * `begun` is as of the first check: waits that this CPU has begun at the level and above.
-	 * The others are as of the last check: what moved below the level, on which CPU (`whose`),
-	 * and `ahead`.
+	 * The others are as of the last missed period: what had moved, and the CPU waited for.
 	 */
-	u32 begun, moved, queue;
+	u32 begun, moved;
 	cpu_t whose;
 };
 
 /*
- * Begin a wait with a period of wait_deadline_cpus(). The caller may change deadline_ns, bound,
- * soft and endless.
+ * Begin a wait with a period of wait_deadline_cpus(). The caller may change deadline_ns, bound and
+ * endless.
  */
 struct wait wait_begin(enum wait_level level, const char *what);
 void wait_spin(struct wait *wait, cpu_t culprit);
-
-/* Periods in a row without progress after which a wait of that level is hopeless. */
-u32 wait_bound(enum wait_level level);
 
 /* This CPU has finished a piece of work that others may wait for at `level`. Any context. */
 void wait_moved(enum wait_level level);

@@ -53,7 +53,7 @@ void watchdog_touch(void)
 }
 
 /* Print the positions of CPUs that are not idle, as many as fit a screen. */
-static void print_others(void)
+static void print_busy(void)
 {
 	const cpu_t self = cpu_id();
 	unsigned left = BACKTRACES_MAX;
@@ -72,14 +72,14 @@ static void print_others(void)
 
 void watchdog_show(void)
 {
-	print_others();
+	print_busy();
 	wait_print_where(cpu_id());
 }
 
 static void report(u64 seconds)
 {
 	print("\nwatchdog: no progress for %llu s\n", seconds);
-	print_others();
+	print_busy();
 	if (on_hang == HANG_CRASH)
 		panic("the run hangs: no line, except about late waits, and no request for input "
 		      "in %llu s",

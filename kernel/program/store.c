@@ -6,6 +6,7 @@
 
 #include <arch/atomic.h>
 
+#include "kernel/core/fail.h"
 #include "kernel/core/lock.h"
 #include "kernel/lib/string.h"
 #include "mm/mm.h"
@@ -37,33 +38,13 @@ static struct class classes[CLASSES] = {CLASS_INIT, CLASS_INIT, CLASS_INIT, CLAS
 
 static u64 objects; /* in use; atomic */
 
-static u32 fail_in; /* requests until one fails; 0: none does */
-static bool failed;
-
-void store_fail(u32 nth)
-{
-	atomic_store_relaxed(&failed, false);
-	atomic_store_relaxed(&fail_in, nth);
-}
-
-bool store_has_failed(void)
-{
-	return atomic_load_relaxed(&failed);
-}
-
-static bool must_fail(void)
-{
-	if (likely(atomic_load_relaxed(&fail_in) == 0))
-		return false;
-	if (atomic_fetch_sub(&fail_in, 1) != 1)
-		return false;
-	atomic_store_relaxed(&failed, true);
-	return true;
-}
+struct fail_plan store_fails;
 
 struct page *store_pages(unsigned order, unsigned request)
 {
-	return must_fail() ? NULL : page_alloc(order, USE_UNMOVABLE, request, NODE_NONE);
+	if (fail_here(&store_fails, FAIL_ALLOC))
+		return NULL;
+	return page_alloc(order, USE_UNMOVABLE, request, NODE_NONE);
 }
 
 struct page *store_page(void)

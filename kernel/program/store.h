@@ -9,6 +9,7 @@
 
 #include "kernel/lib/types.h"
 
+struct fail_plan;
 struct page;
 
 enum { STORE_OBJECT_MAX = 1024 };
@@ -38,6 +39,5 @@ void store_end(void);
 /* Objects in use now. Any context. */
 u64 store_objects(void);
 
-/* For tests: the `nth` request for a page from now on fails, once. 0: none does. */
-void store_fail(u32 nth);
-bool store_has_failed(void); /* Has it failed since store_fail()? */
+/* FAIL_ALLOC: a request for a page, for tests. */
+extern struct fail_plan store_fails;

@@ -20,7 +20,6 @@ static bool reset(struct virtio_device *dev)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "a virtio device to reset");
 
-	wait.soft = true;
 	dev->ops->set_status(dev, 0);
 	while (dev->ops->status(dev) != 0) {
 		if (wait.late >= RESET_PERIODS)

@@ -109,3 +109,12 @@ struct contig_why contig_why(struct mm *mm, u64 number)
 	}
 	return why;
 }
+
+char contig_why_letter(const struct contig_why *why)
+{
+	const u64 tenths = DIV_ROUND_UP(why->movable * 10ULL, order_pages(GIGA_ORDER));
+
+	if (why->text)
+		return why->text[0];
+	return tenths == 0 ? '.' : (char)('0' + MIN(tenths, 9ULL));
+}

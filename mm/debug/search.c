@@ -109,16 +109,6 @@ COMMAND(mem why, .usage = "1G", .min = 1, .max = 1, .run = cmd_why, .choices = {
 
 static const char *legend[128]; /* by letter: the texts of the map that is being printed */
 
-static char letter_of(const struct contig_why *why)
-{
-	const u64 tenths = DIV_ROUND_UP(why->movable * 10ULL, order_pages(GIGA_ORDER));
-
-	if (!why->text)
-		return tenths == 0 ? '.' : (char)('0' + MIN(tenths, 9ULL));
-	legend[why->text[0] & 127] = why->text;
-	return why->text[0];
-}
-
 static int cmd_mem_map(const struct words *words)
 {
 	struct mm *mm = &mm_kernel;
@@ -136,7 +126,9 @@ static int cmd_mem_map(const struct words *words)
 		}
 		node = why.node;
 		if (node != NODE_NONE)
-			print("%c", letter_of(&why));
+			print("%c", contig_why_letter(&why));
+		if (node != NODE_NONE && why.text)
+			legend[why.text[0] & 127] = why.text;
 	}
 	print("\n  can become pages: .: at once; 1 to 9: if so many tenths are moved\n"
 	      "  cannot: not shown: no RAM");

@@ -98,10 +98,10 @@ typedef void from_node_fn(struct pool *pool, const struct hvo_mode *mode, node_t
 
 /*
  * Append pages of all nodes to an empty list, in equal shares. The remainder comes one page a node,
- * beginning at node `turn`. If some nodes have fewer pages than their share, the others make up for
- * them.
+ * beginning at node `first`. If some nodes have fewer pages than their share, the other nodes make
+ * up for them.
  */
-static void from_all(struct pool *pool, from_node_fn *from, const struct hvo_mode *mode, u64 turn,
+static void from_all(struct pool *pool, from_node_fn *from, const struct hvo_mode *mode, u64 first,
 		     u64 count, struct block_list *list)
 {
 	const unsigned nodes = pool->mm->nodes;
@@ -110,7 +110,7 @@ static void from_all(struct pool *pool, from_node_fn *from, const struct hvo_mod
 		/* rounded up without a sum that could overflow: a user may ask for any count */
 		const u64 rest = count - list->count, left = i < nodes ? nodes - i : 1;
 
-		from(pool, mode, (node_t)((turn + i) % nodes), rest / left + (rest % left != 0),
+		from(pool, mode, (node_t)((first + i) % nodes), rest / left + (rest % left != 0),
 		     list);
 	}
 }
@@ -137,7 +137,7 @@ u64 pool_make(struct pool *pool, const struct hvo_mode *mode, node_t node, u64 c
 	mode = hvo_mode_or_selected(mode);
 	if (node == NODE_NONE)
 		from_all(pool, take_from_node, mode,
-			 atomic_fetch_add(&pool->turn, count) % pool->mm->nodes, count, list);
+			 atomic_fetch_add(&pool->grow_share, count) % pool->mm->nodes, count, list);
 	else
 		take_from_node(pool, mode, node, count, list);
 	hvo_make_all(pool->mm, mode, list);
@@ -274,8 +274,8 @@ static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 	if (which.surplus) {
 		dequeue_surplus(pool, count, list);
 	} else if (which.only == NODE_NONE) {
-		from_all(pool, dequeue_any, NULL, pool->free_turn % pool->mm->nodes, count, list);
-		pool->free_turn += list->count;
+		from_all(pool, dequeue_any, NULL, pool->free_share % pool->mm->nodes, count, list);
+		pool->free_share += list->count;
 	} else if (which.only < pool->mm->nodes) {
 		dequeue_any(pool, NULL, which.only, count, list);
 	}

@@ -70,10 +70,10 @@ struct pool {
 	u64 making; /* (p) surplus pages being made, claimed against overcommit */
 	/* (c) pages that boot added (pool_boot.h); those of them that were bare; the ns it took */
 	u64 boot, boot_bare, boot_ns;
-	bool has_bare; /* (a) set before the first bare page is listed, and stays */
-	u64 turn;      /* (a) pages asked for so far; shows where equal shares begin */
+	bool has_bare;  /* (a) set before the first bare page is listed, and stays */
+	u64 grow_share; /* (a) pages asked for so far; shows where equal shares begin */
 	/* (p) pages given back in equal shares so far; shows where the next shares begin */
-	u64 free_turn;
+	u64 free_share;
 	struct pool_node *node; /* (c) the array, one entry for each node of the mm */
 };
 

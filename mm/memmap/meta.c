@@ -270,7 +270,7 @@ static void block_give_frames(struct meta *meta, struct meta_block *block, unsig
 }
 
 /* Descriptor of the metadata block that a frame came from. */
-static struct meta_block *home_of(struct mm *mm, pfn_t pfn)
+static struct meta_block *meta_block_of(struct mm *mm, pfn_t pfn)
 {
 	const struct block *record = block_of(mm, pfn);
 	const enum block_state state = record ? block_look(record).state : BLOCK_ABSENT;
@@ -285,11 +285,11 @@ static struct meta_block *home_of(struct mm *mm, pfn_t pfn)
  * Descriptor of the metadata block of the first frame that is not PFN_NONE from pfn[*at] on, with
  * *at moved there; NULL if there is none.
  */
-static struct meta_block *next_home(struct mm *mm, const pfn_t *pfn, unsigned count, unsigned *at)
+static struct meta_block *next_block(struct mm *mm, const pfn_t *pfn, unsigned count, unsigned *at)
 {
 	while (*at < count && pfn[*at] == PFN_NONE)
 		++*at;
-	return *at < count ? home_of(mm, pfn[*at]) : NULL;
+	return *at < count ? meta_block_of(mm, pfn[*at]) : NULL;
 }
 
 /*
@@ -314,19 +314,19 @@ static u64 frames_of_word(const pfn_t *pfn, unsigned count, unsigned *at, u64 ta
 void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag)
 {
 	unsigned i = 0;
-	struct meta_block *home = next_home(mm, pfn, count, &i);
+	struct meta_block *block = next_block(mm, pfn, count, &i);
 
-	while (home) {
-		struct meta *meta = &home->node->meta;
+	while (block) {
+		struct meta *meta = &block->node->meta;
 
 		spin_lock(&meta->lock);
 		do {
 			const unsigned word = (unsigned)(pfn[i] % BLOCK_FRAMES / 64);
 
-			block_give_frames(meta, home, word, frames_of_word(pfn, count, &i, tag),
+			block_give_frames(meta, block, word, frames_of_word(pfn, count, &i, tag),
 					  tag);
-			home = next_home(mm, pfn, count, &i);
-		} while (home && &home->node->meta == meta);
+			block = next_block(mm, pfn, count, &i);
+		} while (block && &block->node->meta == meta);
 		spin_unlock(&meta->lock);
 	}
 }

@@ -46,7 +46,7 @@ struct request {
 	node_t near; /* its own node: the one that the others are near to */
 	node_t first,
 		last;   /* nodes to ask now: the first-th nearest to the last-th, without that */
-	bool apart;     /* gigablock=on: only memory of the request's own kind */
+	bool own_kind;  /* gigablock=on: only memory of the request's own kind */
 	unsigned asked; /* functions that were asked for memory (pressure.h) */
 	bool freed;     /* the last of them has freed some */
 	struct wait wait;
@@ -95,9 +95,9 @@ static struct page *steal(struct zone *zone, const struct request *r)
 	struct page *page = NULL;
 	unsigned tries = 0; /* other CPUs may take what this one has emptied */
 
-	if (r->apart && !(steers && migratetype_can_share(zone, r->order, r->type)))
+	if (r->own_kind && !(steers && migratetype_can_share(zone, r->order, r->type)))
 		return NULL;
-	while (!page && steers && !r->apart && tries++ < TAINTING_TRIES &&
+	while (!page && steers && !r->own_kind && tries++ < TAINTING_TRIES &&
 	       page_split_tainting(zone, r->order, r->type, may_wait(r)))
 		page = take_or_split(zone, r, r->type);
 	if (!page) {
@@ -233,31 +233,31 @@ static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 
 /*
  * With gigablock=on, all zones are asked first for memory of the request's own kind. Only then does
- * a movable page become a guest among those that cannot move, and only then do these spoil another
+ * a movable page go among those that cannot move, and only then do these spoil another
  * GiB.
  */
-static bool own_node(struct request *r, unsigned turn)
+static bool own_node(struct request *r, unsigned attempt)
 {
 	const bool by_gib = unlikely(r->mm->gigablock) && r->order < BLOCK_ORDER;
 
-	r->apart = by_gib && turn == 0;
-	return turn < (by_gib ? 2 : 1);
+	r->own_kind = by_gib && attempt == 0;
+	return attempt < (by_gib ? 2 : 1);
 }
 
-static bool other_nodes(struct request *r, unsigned turn)
+static bool other_nodes(struct request *r, unsigned attempt)
 {
 	r->first = 1;
 	r->last = r->flags & PAGE_NODE ? 1 : r->mm->nodes;
-	return r->first < r->last && own_node(r, turn);
+	return r->first < r->last && own_node(r, attempt);
 }
 
 /* Other CPUs are changing memory just now: wait for as long as they are. */
-static bool transit(struct request *r, unsigned turn)
+static bool transit(struct request *r, unsigned attempt)
 {
 	r->first = 0; /* of all nodes, from here on */
 	if (!may_wait(r) || !memory_is_moving(r->mm))
 		return false;
-	if (turn == 0)
+	if (attempt == 0)
 		r->wait = wait_begin(WAIT_MEMORY, "memory that other CPUs are changing");
 	if (r->wait.late == 0)
 		wait_spin(&r->wait, CPU_NONE);
@@ -265,18 +265,18 @@ static bool transit(struct request *r, unsigned turn)
 }
 
 /* CPUs give back what they hold. */
-static bool drain(struct request *r, unsigned turn)
+static bool drain(struct request *r, unsigned attempt)
 {
-	if (!may_wait(r) || turn > 0 || r->order == GIGA_ORDER)
+	if (!may_wait(r) || attempt > 0 || r->order == GIGA_ORDER)
 		return false;
 	pcp_drain_all(r->mm);
 	return true;
 }
 
 /* Everything that is free leaves the places where a whole GiB could be. */
-static bool give_back(struct request *r, unsigned turn)
+static bool give_back(struct request *r, unsigned attempt)
 {
-	if (!may_wait(r) || turn > 0 || r->order != GIGA_ORDER)
+	if (!may_wait(r) || attempt > 0 || r->order != GIGA_ORDER)
 		return false;
 	sections_give_back(r->mm, hvo_style(hvo_mode_selected()));
 	return true;
@@ -292,7 +292,7 @@ enum { PAGE_OUTERMOST = 1 << 15 };
  * What a program has freed lies on this CPU's list at first, where no reserve is kept back. CPUs
  * give it back only if that was not enough.
  */
-static bool last_resort(struct request *r, unsigned turn)
+static bool last_resort(struct request *r, unsigned attempt)
 {
 	if (!may_wait(r) || !(r->flags & PAGE_OUTERMOST))
 		return false;
@@ -309,7 +309,7 @@ static bool last_resort(struct request *r, unsigned turn)
  * Where memory is looked for, in this order. Each phase makes the zones of some nodes worth asking,
  * as often as it likes, and says false when it has nothing more to offer.
  */
-static bool (*const phases[])(struct request *r, unsigned turn) = {
+static bool (*const phases[])(struct request *r, unsigned attempt) = {
 	own_node, other_nodes, transit, drain, give_back, last_resort,
 };
 
@@ -428,7 +428,7 @@ static __attribute__((noinline)) struct page *page_alloc_slowly(struct mm *mm, u
 		/* withdraw reported bad frames before they can be given out */
 		mm_upward.take_reported(mm);
 	for (unsigned i = 0; i < ARRAY_LEN(phases) && !page; i++)
-		for (unsigned turn = 0; !page && phases[i](&r, turn); turn++)
+		for (unsigned attempt = 0; !page && phases[i](&r, attempt); attempt++)
 			page = alloc_from_nodes(&r);
 	if (page)
 		page_finish(&r, page, caller);

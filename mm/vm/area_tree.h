@@ -78,9 +78,9 @@ void *area_tree_take_node(struct area_tree *tree);
  * Writers, caller's lock held. Between area_tree_change() and area_tree_changed() readers wait, so
  * that a change of several steps is seen whole.
  *
- * insert: the area overlaps none. remove: the area that begins at `start`. replace: the same, with
- * `area` in its place, which begins there, too, and may end anywhere before the next. An area with
- * another start may belong into another leaf.
+ * insert: the area overlaps none. remove: the area that begins at `start`. replace: put `area` in
+ * the place of the area that begins at `start`. It must begin there, too, because an area with
+ * another start may belong into another leaf, and may end anywhere before the next area.
  */
 void area_tree_change(struct area_tree *tree);
 void area_tree_changed(struct area_tree *tree);

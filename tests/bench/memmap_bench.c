@@ -39,6 +39,7 @@ struct row {
 	u64 ns[MEMMAP_RUNS];
 	unsigned runs;
 	struct spread spread;
+	s64 saved_low, saved_high; /* of the base's time in the same turn, in tenths of a percent */
 };
 
 static struct row rows[ROWS_MAX];
@@ -87,6 +88,22 @@ static void measure_first_touch(void)
 	move_homes(0);
 }
 
+/* How much less time than the base, in tenths of a percent, negative if slower. */
+static s64 saved_tenths(u64 base, u64 ns)
+{
+	return base ? ((s64)base - (s64)ns) * 1000 / (s64)base : 0;
+}
+
+static void compare_turns(struct row *row)
+{
+	for (unsigned run = 0; run < row->runs; run++) {
+		const s64 saved = saved_tenths(rows[0].ns[run], row->ns[run]);
+
+		row->saved_low = run == 0 ? saved : MIN(row->saved_low, saved);
+		row->saved_high = run == 0 ? saved : MAX(row->saved_high, saved);
+	}
+}
+
 static void measure_in_turn(void)
 {
 	/* unmeasured, so that the host backs the memory */
@@ -98,6 +115,8 @@ static void measure_in_turn(void)
 			rows[i].ns[rows[i].runs++] = rows[i].last.ns;
 		}
 	}
+	for (unsigned i = 0; i < row_count; i++)
+		compare_turns(&rows[i]);
 	for (unsigned i = 0; i < row_count; i++)
 		rows[i].spread = spread_of(rows[i].ns, rows[i].runs);
 }
@@ -162,18 +181,22 @@ void memmap_bench_print_ms(struct spread ns)
 }
 
 /*
- * Print how much less time than the base, in percent, negative if slower; "noise" where runs
- * scatter more than the difference.
+ * Print how much less time than the base, in percent, with the range of the turns; "noise" where
+ * runs scatter more than the difference.
  */
-static void print_speedup(struct spread base, struct spread now)
+static void print_speedup(const struct row *row)
 {
-	const s64 tenths =
-		base.median ? ((s64)base.median - (s64)now.median) * 1000 / (s64)base.median : 0;
+	const struct spread base = rows[0].spread, now = row->spread;
+	const s64 tenths = saved_tenths(base.median, now.median);
+	char range[32];
 
 	if (!spread_differ(base, now))
 		print("    noise");
 	else
-		print(" %5lld.%lld%%", tenths / 10, (tenths < 0 ? -tenths : tenths) % 10);
+		print(" %6s%lld.%lld%%", tenths < 0 ? "-" : "",
+		      (tenths < 0 ? -tenths : tenths) / 10, (tenths < 0 ? -tenths : tenths) % 10);
+	format(range, sizeof(range), "(%lld to %lld)", row->saved_low / 10, row->saved_high / 10);
+	print(" %-12s", range);
 }
 
 static void print_row(const struct row *row)
@@ -187,9 +210,9 @@ static void print_row(const struct row *row)
 	else
 		print("     (%4u)", row->asked.value);
 	if (row == &rows[0])
-		print("       --");
+		print("       -- %-12s", "");
 	else
-		print_speedup(rows[0].spread, row->spread);
+		print_speedup(row);
 	memmap_bench_print_ms(row->spread);
 	print("  ");
 	memmap_bench_print_fixed(ps);
@@ -204,18 +227,20 @@ static void print_row(const struct row *row)
 static void record_row(const struct row *row)
 {
 	print("BENCH memmap mode=%s node=%u threads=%u pages=%llu ns=%llu ns_sd=%llu "
-	      "chunks_min=%llu chunks_max=%llu"
+	      "ns_min=%llu ns_max=%llu chunks_min=%llu chunks_max=%llu"
 	      " asked=%u%s runs=%u ns_first=%llu\n",
 	      row->way->name, row->last.node, row->last.threads, memmap_bench_pages(&row->last),
-	      row->spread.median, row->spread.sd, row->last.chunks_min, row->last.chunks_max,
-	      row->asked.value, row->asked.percent ? "%" : "", row->runs, row->first_ns);
+	      row->spread.median, row->spread.sd, row->spread.low, row->spread.high,
+	      row->last.chunks_min, row->last.chunks_max, row->asked.value,
+	      row->asked.percent ? "%" : "", row->runs, row->first_ns);
 }
 
 static void print_rows(void)
 {
-	print("                        memmap init                     ns per struct page\n"
-	      "  way     node%% (thr)    speedup       ms       (sd)       warm  first touch  "
-	      "GB/s\n");
+	print("                        memmap init                                  "
+	      "ns per struct page\n"
+	      "  way     node%% (thr)    speedup (range)           ms       (sd)       warm  "
+	      "first touch  GB/s\n");
 	for (unsigned i = 0; i < row_count; i++)
 		if (rows[i].runs > 0)
 			print_row(&rows[i]);

@@ -117,6 +117,26 @@ static void print_times(u64 thousandths)
 	print("%llu.%03llu", thousandths / 1000, thousandths % 1000);
 }
 
+/* The lowest and the highest ratio of one turn. */
+static void print_range(const struct by_threads *by, unsigned turns)
+{
+	u64 low = ~0ULL, high = 0;
+
+	for (unsigned i = 0; i < turns; i++) {
+		const u64 one =
+			times_of(times_of(by->make_ns[i], by->pages),
+				 times_of(by->clear_ns[i], by->bytes / sizeof(struct page)));
+
+		low = MIN(low, one);
+		high = MAX(high, one);
+	}
+	print("x (");
+	print_times(low);
+	print(" to ");
+	print_times(high);
+	print(")\n");
+}
+
 static void print_by(const struct by_threads *by, unsigned turns)
 {
 	const u64 make_ns = median_of(by->make_ns, turns),
@@ -130,7 +150,7 @@ static void print_by(const struct by_threads *by, unsigned turns)
 	print_times(clear);
 	print(" ns per 64 bytes: ");
 	print_times(times_of(make, clear));
-	print("x\n");
+	print_range(by, turns);
 	print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu memmap_pages=%llu "
 	      "memmap_ns=%llu turns=%u\n",
 	      by->threads, by->bytes, clear_ns, by->pages, make_ns, turns);

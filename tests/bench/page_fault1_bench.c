@@ -145,16 +145,33 @@ static bool run_row(u64 bytes, unsigned cpus)
 	return ok;
 }
 
+/* The rate beside that of the first way: the medians, and the lowest and the highest of a turn. */
+static void format_change(char *text, size_t size, unsigned way)
+{
+	const u64 change = median_rate(samples[way]) * 10000 / MAX(median_rate(samples[0]), 1);
+	u64 low = ~0ULL, high = 0;
+
+	for (unsigned s = 0; s < sample_count; s++) {
+		const u64 one =
+			per_second(&samples[way][s]) * 10000 / MAX(per_second(&samples[0][s]), 1);
+
+		low = MIN(low, one);
+		high = MAX(high, one);
+	}
+	format(text, size, "%llu.%02llu%% (%llu to %llu)", change / 100, change % 100, low / 100,
+	       high / 100);
+}
+
 static void print_row(unsigned cpus)
 {
-	const u64 before = median_rate(samples[0]);
+	char change[64];
 
 	for (unsigned way = 0; way < ways; way++) {
 		const struct sample *sample = &samples[way][sample_count - 1];
-		const u64 rate = median_rate(samples[way]), change = rate * 10000 / MAX(before, 1);
 
-		print("  %5u %-7s %10llu  %3llu.%02llu%%  %10llu.%03llu %12llu %10llu\n", cpus,
-		      pcp_types[way].name, rate, change / 100, change % 100,
+		format_change(change, sizeof(change), way);
+		print("  %5u %-7s %10llu  %-20s %10llu.%03llu %12llu %10llu\n", cpus,
+		      pcp_types[way].name, median_rate(samples[way]), change,
 		      sample->stats.lookups / sample->touched,
 		      sample->stats.lookups * 1000 / sample->touched % 1000,
 		      sample->stats.drain_lookups, sample->stats.drained);
@@ -220,10 +237,11 @@ static bool page_fault1_bench(void)
 	print("\nFaulting a region in and unmapping it: will-it-scale's page_fault1 (Huang, thread "
 	      "of \"mm: page_alloc: remove pcppage "
 	      "migratetype caching\", 2023-09)\n%llu MiB each, pages of 4 KiB; medians of %llu "
-	      "samples of %llu ms\n\n"
-	      "   CPUs types      pages/s    : on  look-ups freed  given back: look-ups     "
-	      "pages\n",
-	      region_for(cpumask_weight(&cpus_online)) / MIB(1), sample_count, sample_ms);
+	      "samples of %llu ms%s\n\n"
+	      "   CPUs types      pages/s  types:on (range)     look-ups freed  given back: "
+	      "look-ups     pages\n",
+	      region_for(cpumask_weight(&cpus_online)) / MIB(1), sample_count, sample_ms,
+	      sample_count > 1 ? "" : ", which say nothing of how much runs differ");
 	ok = rows();
 	pcp_set_types(&mm_kernel, types);
 	if (!ok)

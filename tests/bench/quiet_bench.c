@@ -87,7 +87,6 @@ static void programs_start(void)
 	struct wait wait = wait_begin(WAIT_WORK, "a quiet program to begin");
 	cpu_t cpu;
 
-	wait.soft = true;
 	memset(programs, 0, sizeof(programs));
 	atomic_store_release(&stop, 0);
 	cpumask_foreach(cpu, &cpus_online) {

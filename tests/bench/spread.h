@@ -10,7 +10,7 @@
 #include "tests/bench/sort.h"
 
 struct spread {
-	u64 median, sd;
+	u64 median, sd, low, high;
 	unsigned runs;
 };
 
@@ -42,6 +42,8 @@ static inline struct spread spread_of(u64 *value, unsigned runs)
 	}
 	return (struct spread){.median = (value[(runs - 1) / 2] + value[runs / 2]) / 2,
 			       .sd = runs > 1 ? spread_root(squares / (runs - 1)) * unit : 0,
+			       .low = value[0],
+			       .high = value[runs - 1],
 			       .runs = runs};
 }
 

@@ -385,9 +385,20 @@ static void step_move(struct fuzz_worker *w, u64 first, u64 count)
 	}
 }
 
-/* Longer or shorter, where it is. */
-static void step_resize(struct fuzz_worker *w, u64 first, u64 count)
+/* `first`, or the next page from which `count` pages end where room begins. */
+static u64 before_room(const struct fuzz_worker *w, u64 first, u64 count)
 {
+	for (u64 end = first + count; end < FUZZ_WINDOW_PAGES; end++)
+		if (w->page[end - 1].mapped && !w->page[end].mapped)
+			return end - count;
+	return first;
+}
+
+/* Longer or shorter, where it is. */
+static void step_resize(struct fuzz_worker *w, u64 from, u64 count)
+{
+	/* a place drawn at random seldom has room behind it */
+	const u64 first = fuzz_below(w, 2) ? before_room(w, from, count) : from;
 	const u64 new_count = 1 + fuzz_below(w, MIN(2 * count, FUZZ_WINDOW_PAGES - first));
 	const bool one = is_one_area(w, first, count),
 		   free = new_count <= count || !any_mapped(w, first + count, new_count - count);
@@ -404,6 +415,7 @@ static void step_resize(struct fuzz_worker *w, u64 first, u64 count)
 			set(w, first + new_count, count - new_count, (struct fuzz_page){0});
 		else
 			set(w, first + count, new_count - count, more);
+		look(w, first + new_count - 1);
 	} else if (result == -ENOMEM && new_count < count) {
 		anew(w, first, count);
 	} else if (result != -ENOMEM && (one || result != -EFAULT)) {

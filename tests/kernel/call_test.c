@@ -84,10 +84,8 @@ static void call_first(void *arg)
 static void call_late(void *arg)
 {
 	struct latecomer *l = arg;
-	struct wait wait = wait_begin(WAIT_ANSWER, "the first call to be served");
 
-	while (!atomic_load_acquire(&l->go))
-		wait_spin(&wait, l->callee);
+	CPUS_WAIT_FOR(atomic_load_acquire(&l->go), l->callee, "the first call to be served");
 	call_cpu(l->callee, count, &l->calls);
 }
 

@@ -362,7 +362,7 @@ TEST(mm_clear, a_cpu_that_clears_with_interrupts_off_answers_between_extents)
 	__builtin_memset(&answering, 0, sizeof(answering));
 	REQUIRE(work_start(cpu, clear_with_interrupts_off, (void *)(virt_t)mode_named("multi")) ==
 		0);
-	cpus_await_flag(&answering.began, cpu, "a CPU to begin to clear");
+	CPUS_WAIT_FOR(atomic_load_acquire(&answering.began), cpu, "a CPU to begin to clear");
 	call_cpus(&cpus_online, answer, NULL);
 	work_wait(cpu, 0);
 	EXPECT_EQ(answering.extents, GIGA_SLICES);

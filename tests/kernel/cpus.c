@@ -33,14 +33,6 @@ bool cpus_needed(cpu_t count)
 	return false;
 }
 
-void cpus_await_flag(const u32 *flag, cpu_t cpu, const char *what)
-{
-	struct wait wait = wait_begin(WAIT_ANSWER, what);
-
-	while (!atomic_load_acquire(flag))
-		wait_spin(&wait, cpu);
-}
-
 void cpus_await_work(void)
 {
 	cpu_t cpu;
@@ -67,7 +59,6 @@ static void arrive_and_run(void *arg)
 	struct gathering *g = arg;
 	struct wait wait = wait_begin(WAIT_WORK, "all CPUs to begin a case");
 
-	wait.soft = true;
 	wait.ahead = 1; /* short naps, because a CPU that oversleeps the start misses the race */
 	atomic_fetch_add(&g->arrived, 1);
 	while (atomic_load_acquire(&g->arrived) < atomic_load_acquire(&g->expected)) {
@@ -112,7 +103,6 @@ bool cpus_wait_idle(void)
 	struct wait wait = wait_begin(WAIT_WORK, "a CPU to be idle after a case");
 	cpu_t cpu;
 
-	wait.soft = true;
 	cpumask_foreach(cpu, &cpus_online) {
 		while (cpu != cpu_id() &&
 		       !(work_done(cpu) && atomic_load_acquire(&cpu_data(cpu)->idle))) {
@@ -146,7 +136,7 @@ void cpus_be_deaf(void *arg)
 void cpus_deaf_start(struct cpus_deaf *deaf, cpu_t cpu)
 {
 	EXPECT_EQ(work_start(cpu, cpus_be_deaf, deaf), 0);
-	cpus_await_flag(&deaf->running, cpu, "a CPU to become deaf");
+	CPUS_WAIT_FOR(atomic_load_acquire(&deaf->running), cpu, "a CPU to become deaf");
 }
 
 void cpus_note_met(u64 times, const char *event)
@@ -168,5 +158,5 @@ void cpus_move(void *arg)
 void cpus_move_start(struct cpus_moving *moving, cpu_t cpu)
 {
 	EXPECT_EQ(work_start(cpu, cpus_move, moving), 0);
-	cpus_await_flag(&moving->running, cpu, "a CPU to go on");
+	CPUS_WAIT_FOR(atomic_load_acquire(&moving->running), cpu, "a CPU to go on");
 }

@@ -56,10 +56,15 @@ void cpus_note_met(u64 times, const char *event);
 	} while (0)
 
 /*
- * Wait, and answer, until the other CPU has set the flag; `what` names the event in a report. Until
- * all other CPUs have done their work.
+ * Wait, and answer, until the condition holds. `cpu` is the CPU that makes it hold, or CPU_NONE if
+ * that is not known. A report of a late wait names the CPU and says that `what` is late.
  */
-void cpus_await_flag(const u32 *flag, cpu_t cpu, const char *what);
+#define CPUS_WAIT_FOR(condition, cpu, what)                                                        \
+	for (struct wait wait_ = wait_begin(WAIT_OPENING, what); !(condition);                     \
+	     wait_spin(&wait_, cpu))                                                               \
+	continue
+
+/* Wait until all other CPUs have done their work. */
 void cpus_await_work(void);
 
 /* Wait, bounded, until every other CPU is halted in its idle loop. Returns false if one is not. */

@@ -134,10 +134,9 @@ static u32 attempts, brought;
 static void await_attempt(void)
 {
 	const u32 seen = atomic_load_relaxed(&attempts);
-	struct wait wait = wait_begin(WAIT_ANSWER, "an attempt to grow a mapping");
 
-	while (atomic_load_relaxed(&attempts) == seen)
-		wait_spin(&wait, CPU_NONE);
+	CPUS_WAIT_FOR(atomic_load_relaxed(&attempts) != seen, CPU_NONE,
+		      "an attempt to grow a mapping");
 }
 
 /* One CPU tries in vain to grow the mapping while another touches its pages. */

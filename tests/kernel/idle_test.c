@@ -7,7 +7,8 @@
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
 
-enum { LATE_LIMIT = 8 }; /* periods without any progress after which a case gives up */
+#define AWAIT_TASK(word)                                                                           \
+	CPUS_WAIT_FOR(atomic_load_acquire(&task.word), CPU_NONE, "the idle task of a case")
 
 static struct {
 	u32 news;    /* 1: there is something to do */
@@ -15,20 +16,6 @@ static struct {
 	u32 go_on;   /* 1: that look may end */
 	u32 seen;    /* 1: the news was seen, by that CPU if there is one */
 } task;
-
-/* Returns false if the word stays 0. */
-static bool wait_set(const u32 *word)
-{
-	struct wait wait = wait_begin(WAIT_GROWTH, "the idle task of a case");
-
-	wait.soft = true;
-	while (atomic_load_acquire(word) == 0) {
-		wait_spin(&wait, CPU_NONE);
-		if (wait.late >= LATE_LIMIT)
-			return false;
-	}
-	return true;
-}
 
 static void task_begin(idle_task_fn *fn)
 {
@@ -64,10 +51,10 @@ TEST(kernel_idle, news_that_comes_between_a_look_and_the_halt_is_seen)
 	SKIP_ON_ONE_CPU();
 	task_begin(look_too_early);
 	idle_task_wake(1);
-	EXPECT(wait_set(&task.looking));
+	AWAIT_TASK(looking);
 	news_come(cpu_count);
 	atomic_store_release(&task.go_on, 1);
-	EXPECT(wait_set(&task.seen));
+	AWAIT_TASK(seen);
 	cpus_wait_idle();
 	idle_task_set(NULL);
 }
@@ -100,7 +87,7 @@ TEST(kernel_idle, news_that_comes_while_a_cpu_becomes_idle_is_seen)
 	REQUIRE(work_start(cpu, do_nothing, NULL) == 0);
 	work_wait(cpu, 0);
 	news_come(cpu_count);
-	EXPECT(wait_set(&task.seen));
+	AWAIT_TASK(seen);
 	cpus_wait_idle();
 	idle_task_set(NULL);
 }
@@ -137,7 +124,7 @@ TEST(kernel_idle, a_cpu_that_waits_in_its_work_is_not_woken_in_the_place_of_anot
 	while (!atomic_load_acquire(&waiter.running) || !atomic_load_acquire(&cpu_data(cpu)->idle))
 		cpu_relax();
 	news_come(1);
-	EXPECT(wait_set(&task.seen));
+	AWAIT_TASK(seen);
 	atomic_store_release(&waiter.flag, 1);
 	cpu_wake(cpu);
 	work_wait(cpu, 0);

@@ -84,7 +84,6 @@ static void queue_up(void *arg)
 
 TEST(kernel_lock, first_come_first_served)
 {
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to queue for a lock");
 	cpu_t cpu, order[QUEUE_MAX];
 	u32 queued = 0;
 
@@ -97,8 +96,8 @@ TEST(kernel_lock, first_come_first_served)
 		if (cpu == cpu_id() || !cpu_online(cpu) || work_start(cpu, queue_up, &queue) < 0)
 			continue;
 		order[queued++] = cpu;
-		while (atomic_load_acquire(&queue.lock.next) != queued + 1)
-			wait_spin(&wait, cpu);
+		CPUS_WAIT_FOR(atomic_load_acquire(&queue.lock.next) == queued + 1, cpu,
+			      "a CPU to queue for a lock");
 	}
 	spin_unlock(&queue.lock);
 	for (u32 i = 0; i < queued; i++)

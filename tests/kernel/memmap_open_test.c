@@ -207,13 +207,11 @@ static void open_shared(struct arena *a, unsigned way, unsigned threads)
 	const node_t node = this_cpu()->node;
 	const cpu_t cpu = threads > 1 && node < a->mm.nodes ? find_keeper() : CPU_NONE;
 	struct keeper k = {.lock = &a->mm.node[MIN(node, a->mm.nodes - 1)].meta.lock, .node = node};
-	struct wait wait;
 
 	if (cpu != CPU_NONE)
 		REQUIRE(cpus_wait_idle() && work_start(cpu, keep_shut, &k) == 0);
-	wait = wait_begin(WAIT_ANSWER, "the CPU that keeps metadata memory's lock");
-	while (cpu != CPU_NONE && !atomic_load_acquire(&k.shut))
-		wait_spin(&wait, cpu);
+	CPUS_WAIT_FOR(cpu == CPU_NONE || atomic_load_acquire(&k.shut), cpu,
+		      "the CPU that keeps metadata memory's lock");
 	open_all(a, way, threads);
 	if (cpu != CPU_NONE) {
 		work_wait(cpu, 0);

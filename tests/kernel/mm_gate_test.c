@@ -341,7 +341,7 @@ static void finish(void *arg)
 	struct finishing *s = arg;
 	struct wait wait = wait_begin(WAIT_GROWTH, "the other CPUs that end a batch");
 
-	wait.soft = true;
+	wait.bound = 0;
 	meta_give(&s->a->mm, s->frame[atomic_fetch_add(&s->next, 1)], shootdown_tag());
 	atomic_fetch_add(&s->gated, 1);
 	while (!atomic_load_acquire(&s->go))

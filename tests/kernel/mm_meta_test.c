@@ -290,11 +290,9 @@ static void grow_one(void *arg)
 
 static void await_wait(u32 begun, cpu_t cpu)
 {
-	struct wait wait = wait_begin(WAIT_OPENING, "a CPU to wait for growth");
-
-	while (atomic_load_relaxed(&cpu_data(cpu)->waits.begun[WAIT_GROWTH]) == begun &&
-	       !work_done(cpu))
-		wait_spin(&wait, cpu);
+	CPUS_WAIT_FOR(atomic_load_relaxed(&cpu_data(cpu)->waits.begun[WAIT_GROWTH]) != begun ||
+			      work_done(cpu),
+		      cpu, "a CPU to wait for growth");
 }
 
 /*
@@ -329,10 +327,8 @@ TEST(mm_meta, a_cpu_that_waits_for_a_nodes_growth_grows_none_itself)
 
 static void await_growth(const struct node *node, cpu_t cpu)
 {
-	struct wait wait = wait_begin(WAIT_OPENING, "a CPU to begin to grow metadata memory");
-
-	while (!atomic_load_acquire(&node->meta.growing) && !work_done(cpu))
-		wait_spin(&wait, cpu);
+	CPUS_WAIT_FOR(atomic_load_acquire(&node->meta.growing) || work_done(cpu), cpu,
+		      "a CPU to begin to grow metadata memory");
 }
 
 /*

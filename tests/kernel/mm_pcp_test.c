@@ -303,7 +303,8 @@ static void stay_inside(void *arg)
 	leave_some_on_the_rings(in->a);
 	pcp = pcp_enter(&in->a->mm);
 	atomic_store_release(&in->inside, 1);
-	cpus_await_flag(&in->leave, CPU_NONE, "a case to let a CPU leave the allocator");
+	CPUS_WAIT_FOR(atomic_load_acquire(&in->leave), CPU_NONE,
+		      "a case to let a CPU leave the allocator");
 	pcp_leave(&in->a->mm, pcp);
 }
 
@@ -316,16 +317,15 @@ TEST_ARENA(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves,
 	   cpus_needed(3) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
 	struct insider in = {.a = a};
-	struct wait wait = wait_begin(WAIT_ANSWER, "the owner to be asked");
 	const cpu_t owner = cpus_find_other();
 	cpu_t asker;
 
 	REQUIRE(work_start(owner, stay_inside, &in) == 0);
-	cpus_await_flag(&in.inside, owner, "a CPU to enter the allocator");
+	CPUS_WAIT_FOR(atomic_load_acquire(&in.inside), owner, "a CPU to enter the allocator");
 	asker = cpus_find_other();
 	REQUIRE(work_start(asker, drain, &a->mm) == 0);
-	while (atomic_load_acquire(&a->mm.drain_messages) == 0) /* until the owner was asked */
-		wait_spin(&wait, owner);
+	CPUS_WAIT_FOR(atomic_load_acquire(&a->mm.drain_messages) != 0, owner,
+		      "the owner to be asked");
 	EXPECT(!work_done(asker)); /* the CPU that asked is waiting */
 	EXPECT(pcp_count(&a->mm, arena_phantom_zone(a)) >= 10);
 	atomic_store_release(&in.leave, 1);
@@ -379,12 +379,11 @@ static void ask(void *arg)
  */
 static u32 start_askers(struct asking *s, u32 count)
 {
-	struct wait wait = wait_begin(WAIT_ANSWER, "CPUs to ask for a drain");
 	const u32 before = atomic_load_relaxed(&s->asked);
 	const u32 started = cpus_start_idle(ask, s, count);
 
-	while (atomic_load_acquire(&s->asked) < before + started)
-		wait_spin(&wait, CPU_NONE);
+	CPUS_WAIT_FOR(atomic_load_acquire(&s->asked) >= before + started, CPU_NONE,
+		      "CPUs to ask for a drain");
 	return started;
 }
 
@@ -395,7 +394,6 @@ static u32 start_askers(struct asking *s, u32 count)
 TEST_ARENA(mm_pcp, cpus_that_ask_at_once_share_a_drain,
 	   cpus_needed(4) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct wait wait = wait_begin(WAIT_ANSWER, "a drain to ask this CPU");
 	struct pcp *pcp;
 	u32 late;
 
@@ -404,8 +402,8 @@ TEST_ARENA(mm_pcp, cpus_that_ask_at_once_share_a_drain,
 	leave_some_on_the_rings(a);
 	pcp = pcp_enter(&a->mm);
 	EXPECT_EQ(start_askers(&asking, 1), 1);
-	while (atomic_load_acquire(&a->mm.drain_messages) == 0)
-		wait_spin(&wait, CPU_NONE);
+	CPUS_WAIT_FOR(atomic_load_acquire(&a->mm.drain_messages) != 0, CPU_NONE,
+		      "a drain to ask this CPU");
 	late = start_askers(&asking, ASKERS_MAX - 1);
 	EXPECT(late >= 2);
 	/* The drain goes on, and the CPU that runs it may still write both counters. */
@@ -435,13 +433,12 @@ static void ask_while_locked(void *arg)
 	struct queuer *q = arg;
 	struct zone *zone = arena_phantom_zone(q->a);
 	const struct pcp *mine = pcp_of_this_cpu(&q->a->mm);
-	struct wait wait = wait_begin(WAIT_ANSWER, "a drain to be asked for");
 
 	leave_some_on_the_rings(q->a);
 	zone_lock(zone);
 	atomic_store_release(&q->locked, 1);
-	while (!atomic_load_relaxed(&mine->drain_wanted))
-		wait_spin(&wait, CPU_NONE);
+	CPUS_WAIT_FOR(atomic_load_relaxed(&mine->drain_wanted), CPU_NONE,
+		      "a drain to be asked for");
 	irq_disable();
 	zone_unlock(zone);
 	q->left = mine->zone[zone->index]->held;
@@ -455,7 +452,7 @@ TEST_ARENA(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back,
 	const cpu_t owner = cpus_find_other();
 
 	REQUIRE(work_start(owner, ask_while_locked, &q) == 0);
-	cpus_await_flag(&q.locked, owner, "a CPU to have the zone's lock");
+	CPUS_WAIT_FOR(atomic_load_acquire(&q.locked), owner, "a CPU to have the zone's lock");
 	pcp_drain_all(&a->mm);
 	work_wait(owner, 0);
 	EXPECT_EQ(q.left, 0);
@@ -475,7 +472,7 @@ static void hold_until_queued(void *arg)
 	struct zone *zone = arena_phantom_zone(h->a);
 	struct wait wait = wait_begin(WAIT_ANSWER, "somebody to queue for a zone's lock");
 
-	wait.soft = true;
+	wait.bound = 0;
 	zone_lock(zone);
 	atomic_store_release(&h->locked, 1);
 	do {
@@ -498,7 +495,7 @@ TEST_ARENA(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free,
 		if (holder != cpu_id() && holder != owner)
 			break;
 	REQUIRE(work_start(holder, hold_until_queued, &h) == 0);
-	cpus_await_flag(&h.locked, holder, "a CPU to have the zone's lock");
+	CPUS_WAIT_FOR(atomic_load_acquire(&h.locked), holder, "a CPU to have the zone's lock");
 	EXPECT(pcp_count(&a->mm, arena_phantom_zone(a)) >= 10);
 	pcp_drain_all(&a->mm);
 	work_wait(holder, 0);

@@ -210,7 +210,6 @@ struct late_opening {
 static void open_late(void *arg)
 {
 	struct late_opening *o = arg;
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU that waits for a section");
 	const u32 first = arena_phantom_block(o->a);
 	u64 since;
 
@@ -220,8 +219,8 @@ static void open_late(void *arg)
 			atomic_fetch_add(&o->opened, 1);
 		return;
 	}
-	while (atomic_load_relaxed(&o->waiting) == 0 && cpumask_weight(&cpus_online) > 1)
-		wait_spin(&wait, CPU_NONE);
+	CPUS_WAIT_FOR(atomic_load_relaxed(&o->waiting) != 0 || cpumask_weight(&cpus_online) <= 1,
+		      CPU_NONE, "a CPU that waits for a section");
 	since = clock_ns();
 	while (clock_ns() - since < 5 * NS_PER_MS)
 		cpu_relax();

@@ -143,7 +143,6 @@ TEST_ARENA(mm_pool, no_surplus_is_counted_before_its_page_is_there,
 	   /* only one zone has blocks to give */
 	   cpus_needed(2) ? arena_borrow(MIB(2), .phantom = GIB(1)) : NULL)
 {
-	struct wait wait = wait_begin(WAIT_GROWTH, "a surplus page to be promised");
 	const cpu_t other = cpus_find_other();
 	struct users u = {.a = a};
 	struct pool *pool = &a->pool;
@@ -152,8 +151,7 @@ TEST_ARENA(mm_pool, no_surplus_is_counted_before_its_page_is_there,
 	pool->overcommit = 1;
 	spin_lock(&zone->lock);
 	EXPECT_EQ(work_start(other, take_one, &u), 0);
-	while (!is_begun(pool))
-		wait_spin(&wait, other);
+	CPUS_WAIT_FOR(is_begun(pool), other, "a surplus page to be promised");
 	spin_unlock(&zone->lock);
 	work_wait(other, 0);
 	EXPECT(u.taken);

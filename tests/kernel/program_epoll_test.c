@@ -1,5 +1,7 @@
-/* epoll: kernel/program/epoll.c. */
+/* epoll, and masks of waits: kernel/program/epoll.c and poll_calls.c. */
 
+#include "kernel/program/signal.h"
+#include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
@@ -7,13 +9,15 @@
 enum { ADD = 1, DELETE, CHANGE };
 enum { IN = 1, OUT = 4, HANGUP = 0x10 };
 
-#define ONCE  (1u << 30)
-#define EDGES (1u << 31)
+#define HANDLER 0x401000ULL
+#define ONCE    (1u << 30)
+#define EDGES   (1u << 31)
 
 #define BYTES  PROGRAM_BOX_MEMORY            /* what is read and written */
 #define FILES  (PROGRAM_BOX_MEMORY + KIB(1)) /* descriptors of a pipe */
 #define EVENT  (PROGRAM_BOX_MEMORY + KIB(2)) /* for epoll_ctl() */
 #define EVENTS (PROGRAM_BOX_MEMORY + KIB(4)) /* from epoll_wait() */
+#define MASKS  (PROGRAM_BOX_MEMORY + KIB(6)) /* no signal, SIGUSR1; times: 0 s, 1 s */
 
 struct event {
 	u32 events;
@@ -131,4 +135,22 @@ TEST(program_epoll, a_closed_file_is_not_watched)
 	EXPECT_EQ(control(CHANGE, again.reader, IN), -ENOENT);
 	EXPECT_EQ(control(ADD, again.reader, IN), 0);
 	EXPECT_EQ(look(8), 1);
+}
+
+TEST(program_epoll, a_wait_has_its_own_mask)
+{
+	const u64 action[4] = {HANDLER, SA_RESTORER, HANDLER + 16, 0}, usr1 = signal_bit(SIGUSR1);
+	const u64 open = MASKS, shut = MASKS + 8, at_once = MASKS + 16, late = MASKS + 32;
+	struct trap_frame regs = {.rsp = PROGRAM_BOX_MEMORY + PROGRAM_BOX_BYTES / 2};
+
+	EXPECT_EQ(user_write(MASKS, (u64[]){0, usr1, 0, 0, 1, 0}, 48), 0);
+	EXPECT_EQ(user_write(EVENT, action, sizeof(action)), 0);
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, EVENT, 0, 8), 0);
+	EXPECT_EQ(program_call("rt_sigprocmask", 0, shut, 0, 8), 0);
+	EXPECT_EQ(program_call("tgkill", program_pid(), program_pid(), SIGUSR1), 0);
+	EXPECT_EQ(program_call("ppoll", 0, 0, at_once, shut, 8), 0);
+	program_call_with(&regs, "ppoll", (const u64[6]){0, 0, late, open, 8});
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(thread_current()->blocked & usr1, usr1);
+	EXPECT_EQ(program_call("ppoll", 0, 0, at_once, open, 16), -EINVAL);
 }

@@ -10,6 +10,7 @@
 #include <arch/clock.h>
 #include <arch/pgtable.h>
 
+#include "kernel/core/fail.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
@@ -353,6 +354,25 @@ struct iov {
 	u64 base, size;
 };
 
+TEST(program_file, a_file_is_sent_from_the_place_named_or_from_its_offset)
+{
+	const s64 from = do_open("/long", RDONLY), to = do_open("/tmp/to", RDWR | CREAT);
+	u64 place = 4094;
+	int fd[2] = {0};
+
+	REQUIRE(from >= 0 && to >= 0);
+	EXPECT_EQ(CALL_OF("sendfile", to, from, U(&place), 4), 4);
+	EXPECT_EQ(place, 4098);
+	EXPECT_EQ(CALL_OF("lseek", from, 0, 1), 0);
+	EXPECT_EQ(CALL_OF("sendfile", to, from, 0, 1 << 30), 5000);
+	EXPECT_EQ(CALL_OF("lseek", from, 0, 1), 5000);
+	EXPECT_EQ(stat_of("/tmp/to").size, 5004);
+	EXPECT(holds(to, 5000, "yyyy", 4));
+	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
+	EXPECT_EQ(CALL_OF("sendfile", to, fd[0], 0, 1), -EINVAL);
+	EXPECT_EQ(CALL_OF("sendfile", fd[0], from, 0, 1), -EBADF);
+}
+
 /* Vectors are transferred as one. What cannot be read leaves no trace beyond the end. */
 TEST(program_file, vectors_are_transferred_as_one)
 {
@@ -590,7 +610,7 @@ TEST(program_file, a_pipe_keeps_order_and_bounds)
 	char buf[16] = {0};
 	int fd[2] = {0}, waiting = 0;
 
-	EXPECT_EQ(CALL_OF("pipe2", U(fd), 1), -EINVAL);
+	EXPECT_EQ(CALL_OF("pipe2", U(fd), 040000), -EINVAL); /* O_DIRECT: there are no packets */
 	REQUIRE(CALL_OF("pipe2", U(fd), NONBLOCK) == 0);
 	EXPECT_EQ(CALL_OF("read", fd[0], U(buf), 16), -EAGAIN);
 	EXPECT_EQ(CALL_OF("read", fd[1], U(buf), 16), -EBADF);
@@ -721,6 +741,44 @@ TEST(program_file, no_wake_is_lost_between_poll_and_write)
 	EXPECT_EQ(race.wrong, 0);
 }
 
+enum { MESSAGE = 1000, MESSAGES = 8, PASSES = 20 };
+
+/* Read a message and write it again. All bytes of a message are equal, and no two messages are. */
+static void pass_on(void *arg)
+{
+	struct race *race = arg;
+	u8 message[MESSAGE];
+
+	for (unsigned i = 0; i < PASSES; i++) {
+		bool whole = CALL_OF("read", (u64)race->fd[0], U(message), MESSAGE) == MESSAGE;
+
+		for (unsigned n = 1; n < MESSAGE; n++)
+			whole &= message[n] == message[0];
+		if (!whole || CALL_OF("write", (u64)race->fd[1], U(message), MESSAGE) != MESSAGE)
+			atomic_fetch_add(&race->wrong, 1);
+	}
+}
+
+TEST(program_file, messages_in_a_pipe_stay_whole)
+{
+	struct race race = {0};
+	u8 message[MESSAGE];
+	u64 left = 0;
+
+	REQUIRE(CALL_OF("pipe", U(race.fd)) == 0);
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		memset(message, 1 << i, MESSAGE);
+		EXPECT_EQ(CALL_OF("write", race.fd[1], U(message), MESSAGE), MESSAGE);
+	}
+	cpus_run_together(pass_on, &race);
+	EXPECT_EQ(race.wrong, 0);
+	for (unsigned i = 0; i < MESSAGES; i++) {
+		EXPECT_EQ(CALL_OF("read", race.fd[0], U(message), MESSAGE), MESSAGE);
+		left |= message[0];
+	}
+	EXPECT_EQ(left, 0xff);
+}
+
 /* ---- lack of memory ---- */
 
 /* A session that needs memory in every way. Each call succeeds or says that there is none. */
@@ -736,7 +794,8 @@ static unsigned use_everything(void)
 	({                                                                                         \
 		const s64 _result = (call);                                                        \
 		wrong += _result < 0 && _result != -ENOMEM && _result != -ENOSPC &&                \
-			 !(store_has_failed() && (_result == -ENOENT || _result == -EBADF));       \
+			 !(store_fails.count[FAIL_ALLOC].left == 0 &&                              \
+			   (_result == -ENOENT || _result == -EBADF));                             \
 		_result;                                                                           \
 	})
 	memset(path + 5, 'l', 150);
@@ -769,7 +828,7 @@ TEST(program_file, each_allocation_may_fail)
 		int err;
 
 		files_end();
-		store_fail(++nth);
+		fail_arm(&store_fails, FAIL_ALLOC, ++nth, FAIL_ONCE);
 		err = files_begin(image, image_size);
 		if (err) {
 			EXPECT_EQ(err, -ENOMEM);
@@ -777,7 +836,6 @@ TEST(program_file, each_allocation_may_fail)
 		} else {
 			EXPECT_EQ(use_everything(), 0);
 		}
-	} while (store_has_failed() && !test_failed());
-	store_fail(0);
+	} while (fail_disarm(&store_fails) && !test_failed());
 	EXPECT(nth > 20);
 }

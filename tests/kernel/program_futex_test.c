@@ -1,4 +1,4 @@
-/* Futexes and the sleep of threads (kernel/program/futex.h, thread.h). */
+/* Futexes, and how threads sleep and where (kernel/program/futex.h, thread.h, sched_calls.c). */
 #include <arch/atomic.h>
 
 #include "kernel/program/futex.h"
@@ -148,4 +148,18 @@ TEST(program_futex, words_of_a_thread_that_ends_are_released)
 	futex_release_robust(thread_current());
 	expect_woken();
 	EXPECT_EQ(word(entry + 16), 0xc0000000u);
+}
+
+TEST(program_futex, a_thread_may_run_on_the_cpus_of_the_machine)
+{
+	const u64 bytes = DIV_ROUND_UP(cpu_count, 64) * 8, none = 0;
+
+	EXPECT_EQ(program_call("sched_getaffinity", 0, KIB(1), RESULTS), bytes);
+	EXPECT_EQ(word(RESULTS), (u32)atomic_load_relaxed(&cpus_online.words[0]));
+	EXPECT_EQ(program_call("sched_getaffinity", 0, 4, RESULTS), -EINVAL);
+	EXPECT_EQ(program_call("sched_getaffinity", 12345, KIB(1), RESULTS), -ESRCH);
+	EXPECT_EQ(program_call("sched_setaffinity", 0, bytes, RESULTS), 0);
+	EXPECT_EQ(user_write(ARGUMENTS, &none, sizeof(none)), 0);
+	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, ARGUMENTS), -EINVAL);
+	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, NOWHERE), -EFAULT);
 }

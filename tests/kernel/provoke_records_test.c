@@ -4,6 +4,7 @@
  */
 
 #include "mm/hvo/hvo_unshare.h"
+#include "mm/memmap/block_state.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/section.h"
@@ -82,6 +83,48 @@ TEST_ARENA(mm_provoke, blocks_are_taken_while_sections_close_and_pages_are_made,
 	cpus_run_together(change_or_take, &r);
 	cpus_note_met(r.changed, "changes");
 	EXPECT_EQ(a->giga.pages, 0);
+}
+
+/* ---- a block in transit changes its state while another CPU looks for a free one ---- */
+
+enum { TURNS = 2, BYTES = MIB(16) };
+
+static void change_one(struct arena *a)
+{
+	const u32 index = block_take_one(arena_zone(a, 0), FREE_BARE, BLOCK_META);
+
+	if (index == BLOCK_NONE)
+		return;
+	block_set_state(&a->mm, index, BLOCK_META); /* such a block cannot be free */
+	block_set_state(&a->mm, index, BLOCK_BARE);
+	block_publish_free(arena_zone(a, 0), index, BLOCK_ORDER);
+}
+
+static void take_one(struct arena *a)
+{
+	const u32 index = block_take_in(arena_zone(a, 0), arena_block(a), BYTES / MIB(2), TAKE_BARE,
+					BLOCK_BARE);
+
+	if (index != BLOCK_NONE)
+		block_publish_free(arena_zone(a, 0), index, BLOCK_ORDER);
+}
+
+static void change_or_look(void *arena)
+{
+	for (unsigned turn = 0; turn < TURNS; turn++) {
+		if (this_cpu()->id % 2)
+			change_one(arena);
+		else
+			take_one(arena);
+	}
+}
+
+TEST_ARENA(mm_provoke, a_block_in_transit_changes_while_another_cpu_looks_for_a_free_one,
+	   arena_borrow(BYTES))
+{
+	arena_open_all(a);
+	cpus_run_together(change_or_look, a);
+	arena_expect_sound(a);
 }
 
 /* ---- pages of one block that lies in two zones ---- */

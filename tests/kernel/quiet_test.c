@@ -38,10 +38,7 @@ static void be_quiet(void *unused)
 /* A handler may have run: wait until the CPU is quiet again. */
 static void wait_quiet(void)
 {
-	struct wait wait = wait_begin(WAIT_ANSWER, "a CPU to be quiet");
-
-	while (!atomic_load_acquire(&cpu_data(p.cpu)->quiet))
-		wait_spin(&wait, p.cpu);
+	CPUS_WAIT_FOR(atomic_load_acquire(&cpu_data(p.cpu)->quiet), p.cpu, "a CPU to be quiet");
 }
 
 static void program_start_as(call_fn *program)

@@ -211,14 +211,12 @@ TEST_ARENA(mm_section, one_that_is_being_opened_counts_as_moving,
 {
 	const cpu_t cpu = cpus_find_other();
 	struct slow_opening o = {.a = a, .section = arena_block(a) / SECTION_BLOCKS + 1};
-	struct wait wait;
 
 	EXPECT_EQ(sections_moving(&a->mm), 0);
 	spin_lock(&a->mm.node[0].meta.lock);
 	REQUIRE(work_start(cpu, open_slowly, &o) == 0);
-	wait = wait_begin(WAIT_ANSWER, "a section to be claimed");
-	while (section_state(&a->mm, o.section) != SECTION_OPENING)
-		wait_spin(&wait, cpu);
+	CPUS_WAIT_FOR(section_state(&a->mm, o.section) == SECTION_OPENING, cpu,
+		      "a section to be claimed");
 	EXPECT_EQ(sections_moving(&a->mm), 1);
 	spin_unlock(&a->mm.node[0].meta.lock);
 	work_wait(cpu, 0);

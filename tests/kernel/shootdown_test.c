@@ -70,7 +70,6 @@ static u64 flushes_on_waking(cpu_t cpu)
 	const u64 before = atomic_load_relaxed(&cpu_data(cpu)->flushes_full);
 	struct wait wait = wait_begin(WAIT_ANSWER, "a woken CPU to flush");
 
-	wait.soft = true;
 	ipi_send(cpu);
 	while (atomic_load_acquire(&cpu_data(cpu)->flushes_full) == before && wait.late < 2)
 		wait_spin(&wait, cpu);

@@ -34,10 +34,12 @@ def arguments():
     program.add_arguments(parser)
     parser.add_argument("--timeout", type=float, default=0, help="seconds; 0: never")
     parser.add_argument("--debug", action="store_true", help="halted, with gdb attached")
+    parser.add_argument("--console", type=Path, help="a file that keeps the console; a terminal is then not shown records")
     parser.add_argument("--print", action="store_true", help="print QEMU's command line and stop")
     return parser.parse_args()
 
 
+RECORD = b"BENCH "
 NO_WRAP = b"\x1b[?7l"  # SeaBIOS and GRUB switch the terminal's line wrap off and leave it off
 # What QEMU says when KVM cannot run the guest: it then ends, or pauses the guest for ever.
 KVM_FAILS = re.compile(rb"KVM internal error|kvm run failed|KVM: (entry failed|unknown exit)|failed to initialize kvm", re.I)
@@ -66,17 +68,41 @@ def show(fd, data):
             select.select([], [fd], [])
 
 
-def pump(child, lines):
+class Screen:
+    """Standard output, and the file that keeps the console if there is one. Then a terminal is not shown the records."""
+
+    def __init__(self, kept=None):
+        self.kept, self.hides = kept, kept is not None and os.isatty(1)
+        self.line, self.shown, self.records = b"", 0, 0  # the line that has not ended, how much of it was shown, records so far
+
+    def write(self, data):
+        if self.kept:
+            self.kept.write(data)
+        show(1, b"".join(map(self.visible, re.findall(rb"[^\n]*\n|[^\n]+", data))) if self.hides else data)
+
+    def visible(self, part):
+        """What to show now that the line goes on so: nothing as long as it may be a record."""
+        self.line += part
+        is_record = RECORD.startswith(self.line[: len(RECORD)])
+        new = b"" if is_record else self.line[self.shown :]
+        self.shown += len(new)
+        if part.endswith(b"\n"):
+            self.records += is_record
+            self.line, self.shown = b"", 0
+        return new
+
+
+def pump(child, lines, screen):
     """Shows the console while it is printed, without NO_WRAP, and keeps its lines for the verdict."""
     held = rest = b""  # what may be the beginning of NO_WRAP; a line that has not ended
     while chunk := os.read(child.stdout.fileno(), 65536):
         chunk = (held + chunk).replace(NO_WRAP, b"")
         held = next(NO_WRAP[:n] for n in range(len(NO_WRAP) - 1, -1, -1) if chunk.endswith(NO_WRAP[:n]))
         chunk = chunk.removesuffix(held)
-        show(1, chunk)
+        screen.write(chunk)
         *whole, rest = (rest + chunk).split(b"\n")
         lines += [clean(line.decode("utf-8", "replace")) for line in whole]
-    show(1, held)
+    screen.write(held)
     lines.append(clean((rest + held).decode("utf-8", "replace")))
 
 
@@ -90,7 +116,7 @@ def watch(child, faults):
         show(2, line)
 
 
-def run(argv, timeout):
+def run(argv, timeout, screen):
     """Run the machine to its end: (console lines, exit status, what KVM cannot). The terminal stays the keyboard of the guest."""
     lines, faults = [], []
     with terminal_kept(), subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
@@ -100,7 +126,7 @@ def run(argv, timeout):
         killer.start()
         watcher.start()
         try:
-            pump(child, lines)
+            pump(child, lines, screen)
             watcher.join()
             child.wait()
         except KeyboardInterrupt:
@@ -172,8 +198,12 @@ def main():
     started = time.monotonic()
     for again in (False, True):
         accel = argv[argv.index("-accel") + 1]
-        print(f"QEMU {version_of(argv[0])[0]}, {accel}, {machine.name}. Ctrl-A X quits.", flush=True)
-        lines, status, fault = run(argv, args.timeout)
+        head = f"QEMU {version_of(argv[0])[0]}, {accel}, {machine.name}. Ctrl-A X quits."
+        print(head, flush=True)
+        with open(args.console or os.devnull, "wb", buffering=0) as kept:
+            kept.write(f"{head}\n".encode())
+            screen = Screen(kept if args.console else None)
+            lines, status, fault = run(argv, args.timeout, screen)
         if not fault:
             break
         emulated = args.accel == "auto" and not again
@@ -182,6 +212,8 @@ def main():
         if not emulated:
             return 2
         argv = command(replace(machine, accel="tcg"), kernel, iso)
+    if screen.records and screen.hides:
+        print(f"{screen.records} records (lines BENCH ...) and all of the above: {os.path.relpath(args.console)}", flush=True)
     verdict, problem = judge(lines, status)
     if problem:
         print(f"\nNot a verdict after {time.monotonic() - started:.1f} s: {problem}", file=sys.stderr)

@@ -15,7 +15,7 @@ import legs
 import pytest
 from hosted import boot
 from machine import ROOT
-from records import parse
+from records import parse, parse_json
 
 ENDS = "ASHLAR-END verdict=pass code=0x10\n# capture where native\n"
 
@@ -187,3 +187,22 @@ def test_records_for_other_programs(tmp_path):
     assert (tmp_path / "records.txt").read_text().splitlines() == [
         "where: native", "command: make run", "BenchmarkOwn/size=2M/stride=64-1 1 7.5 ns/op 5 open-ns 4 seek-ns 2 hits",
         "BenchmarkResult_own/leaf=4K:x-1 1 1 ns/op"]
+
+
+def test_records_that_were_written_compare_as_their_console(command):
+    """Figures, places and failed runs are the same. A line that is no record is named, and so is a file without any."""
+    text = "BENCH boot cpus_started=1 nodes=1 ram_bytes=4096 ns_to_ready=5\n"
+    text += "".join(f"BENCH own mode=on run={run} ns={run}.5 tiny=0.00001\nRESULT own leaf=4K/x ns={run}\n" for run in range(1, 5)) + ENDS
+    captures = [parse(text.encode(), "hvo"), parse(text.replace("=pass", "=crash").encode(), "gone")]
+    lines = export.to_json(captures)
+    case = json.dumps({"case": "mm.x.good", "outcome": "passed", "ns": 1}) + "\n"
+    done = command(text, case + export.to_json(captures[:1]))
+    assert done.returncode == 0 and done.stderr == "" and "native" in done.stdout and done.stdout.count("n=4+4") == 2, done
+    assert done.stdout == command(text, text).stdout
+    assert parse_json(lines.encode(), "a")[1].records[1].values == captures[0].records[1].values
+    assert command(text, lines).stderr == "new gone: verdict crash\n"
+    done = command(text, export.to_json(captures[:1]).replace('"leaf": "4K/x"', '"leaf": []', 1) + '{"cut')
+    assert done.stderr == "".join(f"new new:{line}: begins as a record and is not whole\n" for line in (3, 10)), done.stderr
+    for nothing in ("a,b\n1,2\n", "{}", ""):
+        done = command(text, nothing)
+        assert done.returncode == 2 and "compare: new: no record in it" in done.stderr and not done.stdout

@@ -85,9 +85,12 @@ def test_the_table_of_calls_lists_those_that_are_there():
 
 
 def test_the_figures_of_the_readme_are_those_of_its_record():
-    """Tables and ratios are those that readme.py draws, and any other figure with two decimals is in a record that the page links."""
+    """Tables, ratios and the only picture are readme.py's, and any other figure with two decimals is in a record that the page links."""
     page, *texts = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "tests/report/readme.record", "tests/report/measurements/hvo.txt"))
     assert readme.filled(page, texts[0]) == page
+    assert readme.picture(texts[0]) == (ROOT / "tests/report/readme.svg").read_text(encoding="utf-8")
+    shown = [name for path in PAGES for name in re.findall(r"<img src=.(.*?)\"|!\[[^]]*\]\((.*?)\)", path.read_text(encoding="utf-8"))]
+    assert shown == [("tests/report/readme.svg", "")]
     assert set(re.findall(r"\d+\.\d\d+", page)) <= set(re.findall(r"\d+\.\d\d+", "\n".join(texts)))
 
 

@@ -19,6 +19,8 @@ from test_docs import PAGES, commands
         ("debug NODES=0", "NODES=0 cannot be used: NODES is a whole number, 1 to 128"),
         ("run FIRMWARE=bois", "FIRMWARE is one of bios, uefi, pvh, microvm"),
         ("run ACCEL=kmv", "ACCEL is one of auto, kvm, tcg, icount, icount-0"),
+        ("run CPU=4", "CPU is one of QEMU's models, such as max; CPUS is the number"),
+        ("bench WHAT=compare FILES=old", "needs two to compare: FILES=OLD,NEW"),
         ("run TIMEOUT=soon", "TIMEOUT is a number of seconds, or 0"),
         ("test T=typo", "T: no case matches 'typo'; did you mean: "),
         ("test T='mm.hvo.*,mm.hov.*'", "T: no case matches 'mm.hov.*'; did you mean: mm.hvo.*, "),

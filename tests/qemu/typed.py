@@ -46,6 +46,7 @@ def one_of(*names):
 
 MACHINE = {
     "CPUS": whole(1),
+    "CPU": (lambda value: not value.isdigit(), "one of QEMU's models, such as max; CPUS is the number of CPUs"),
     "MEM": (is_size, f"a size of {LEAST_MEM} or more, such as 512M or 12G"),
     "NODES": whole(1, NODES_MOST),
     "FIRMWARE": one_of(*FIRMWARES),

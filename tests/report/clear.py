@@ -140,7 +140,7 @@ def headline(captures):
     if not where:
         return None
     ours = [words.spread(found.get((where, *way))) for way in (("`erms`", "page"), ("`erms`", "multi"), ("the default", "multi"))]
-    return ["Clearing series, fault in 2 MiB pages, `rep stosb`: GB/s", *map(words.figure, seeds.CLEAR[2][2:]), *ours, words.WHERE[where]]
+    return ["Clearing series, fault in 2 MiB pages, `rep stosb`: GB/s", *map(words.figure, seeds.CLEAR[2][2:]), *ours, words.WHERE[where], found[where, "`erms`", "multi"].runs]
 
 
 def section(paper, captures):

@@ -1,4 +1,4 @@
-"""Two sets of consoles, old and new, row by row, as benchstat compares them: medians, change, chance, number of runs.
+"""Two sets of consoles or records, old and new, row by row, as benchstat compares them: medians, change, chance, number of runs.
 
 A row is a machine with its command, a kind of records, their settings, and a number that was measured. A boot is one run of a row and
 gives the median of its records, because what differs between boots, such as where pages lie, is the same for all of them. If each side is
@@ -18,7 +18,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 import words
-from records import parse
+from records import parse_file
 
 ALPHA = 0.05
 EXACT_MOST = 100  # runs of both sides; of more, the sum of ranks is taken for normally distributed
@@ -195,16 +195,20 @@ def status_of(rows, new):
     return 0 if any(row.differs or row.outcome == "no difference" for row in rows) else 2
 
 
-def consoles(path):
-    """The consoles of a folder, or a single one."""
-    paths = sorted(path.glob("*.console")) if path.is_dir() else [path]
-    return [parse(path.read_bytes(), str(path)) for path in paths]
+def captures_of(path):
+    """Those of a console, of a records.jsonl, or of a folder: of its consoles, or if it has none, of its records.jsonl."""
+    paths = (sorted(path.glob("*.console")) or [path / "records.jsonl"]) if path.is_dir() else [path]
+    return [capture for one in paths for capture in parse_file(one)]
 
 
 def main(old, new, alpha=ALPHA):
-    before, after = consoles(old), consoles(new)
-    rows = compare(before, after, alpha)
+    before, after = captures_of(old), captures_of(new)
     for complaint in (*complaints(before, "old"), *complaints(after, "new")):
         print(complaint, file=sys.stderr)
+    for path, side in ((old, before), (new, after)):
+        if not any(capture.records for capture in side):
+            print(f"compare: {path}: no record in it; what can be compared are consoles, folders of them and records.jsonl", file=sys.stderr)
+            return 2
+    rows = compare(before, after, alpha)
     print("\n".join((*tables(rows), *summary(rows, before + after, alpha))))
     return status_of(rows, after)

@@ -28,7 +28,7 @@ def summary(captures):
     """Before, after and ours for each series, published and measured here, in one measure for each series."""
     lines = [hvo.headline, memmap.headline, clear.headline, pcp.headline_pcp, contig.headline, pcp.headline_alloc]
     rows = [row for row in (line(captures) for line in lines) if row]
-    head = ["what", "published: before", "published: after", "here: before", "here: after", "ours", "measured on"]
+    head = ["what", "published: before", "published: after", "here: before", "here: after", "ours", "measured on", "runs"]
     return Table(head, rows, "Each technique in one line", ours=()) if rows else None
 
 

@@ -11,7 +11,8 @@ def flat(record):
     """Keys of the record have no dot; those that say where it comes from have one."""
     capture = record.capture
     about = {"record.kind": record.kind, "record.line": record.line, "record.boot": record.boot, "console.name": capture.name}
-    return about | {f"console.{key}": capture.facts[key] for key in FACTS if key in capture.facts} | record.values
+    about |= {f"console.{key}": capture.facts[key] for key in FACTS if key in capture.facts}
+    return about | ({"console.failed": capture.problem} if capture.problem else {}) | record.values
 
 
 def flat_records(captures):

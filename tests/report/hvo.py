@@ -223,7 +223,7 @@ def headline(captures):
     cells = [words.spread(row and against_off(row), unit="x") for row in chosen]
     published_vm = [words.times(theirs(1, mode, "alloc")) for mode in ("unbatched", "batched")]
     where = words.place(rows[cpus, "on"].last.capture.where, cpus)
-    return ["HVO series, grow a pool of 2 MiB pages: time per page, off = 1", *published_vm, *cells, where]
+    return ["HVO series, grow a pool of 2 MiB pages: time per page, off = 1", *published_vm, *cells, where, len(rows[cpus, "on"].records)]
 
 
 def section(paper, captures):

@@ -78,7 +78,12 @@ def machines(captures):
 
 
 def best_of(ways, mode):
-    return min((way.warm for (name, _), way in ways.items() if name == mode and way.record), default=None)
+    """ns per struct page of a mode's fastest row: the median, and the range of its runs if the record has it."""
+    records = (way.record for (name, _), way in ways.items() if name == mode and way.record)
+    best = min(records, key=lambda r: r["ns"] / r["pages"], default={})
+    figures = [best[key] / best["pages"] for key in ("ns", "ns_min", "ns_max") if best and best.get(key)]
+    pattern = "{} ({} to {})" if len(figures) == 3 else "{}" if figures else "-"
+    return pattern.format(*map(words.figure, figures))
 
 
 def published(percent, threads):
@@ -179,9 +184,9 @@ def headline(captures):
         return None
     (where, cpus, _), ways = best
     _, _, gib, table = seeds.MEMMAP[0]
-    theirs = (row[INIT] * 1e6 / (gib * 2**30 / 4096) for row in (table[0], table[-1]))
-    figures = map(words.figure, (*theirs, *(best_of(ways, mode) for mode in WAYS)))
-    return ["Memmap series, make all struct pages: ns per page", *figures, words.place(where, cpus)]
+    theirs = (words.figure(row[INIT] * 1e6 / (gib * 2**30 / 4096)) for row in (table[0], table[-1]))
+    figures = (best_of(ways, mode) for mode in WAYS)
+    return ["Memmap series, make all struct pages: ns per page", *theirs, *figures, words.place(where, cpus), ways[SERIAL].record["runs"]]
 
 
 def section(paper, captures):

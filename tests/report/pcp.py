@@ -4,7 +4,7 @@ import seeds
 import words
 from paper import Heading, Table
 from records import Spread, of_kind
-from rows import item, machine, median, rows_of, runs, table
+from rows import ONE_RUN, item, machine, median, rows_of, runs, table
 
 SUBJECTS = ("ashlar", "without-lists", "ring", "pcp-list", "buddy")
 WAYS = {"on": "on (before)", "first": "first (the first patch)", "each": "each (the series)", "off": "off (ours)"}
@@ -70,11 +70,12 @@ def by_machine(turns):
 
 
 def ratios(turns):
-    rows = [["published, time elapsed", f"{elapsed()[2]:.4f}", "-", "-", "-"]]
+    rows = [["published, time elapsed", f"{elapsed()[2]:.4f}", "-", "-", "-", "-"]]
     for (name, counted), of_machine in by_machine(turns).items():
         spreads = [ratios_of(of_machine, after, before) for after, before in RATIOS.values()]
-        rows.append([f"ours, {name}, {counted} a page", *(f"{s.median:.4f} ({s.low:.3f} to {s.high:.3f})" for s in spreads)])
-    return Table(["", *RATIOS], rows, "Ratios, allocating and freeing together", ours=tuple(range(1, len(rows))))
+        rows.append([f"ours, {name}, {counted} a page", *map(words.exact_ratio, spreads), len(of_machine)])
+    caption = "Ratios, allocating and freeing together" + (ONE_RUN if all(row[-1] == 1 for row in rows[1:]) else "")
+    return Table(["", *RATIOS, "rounds"], rows, caption, ours=tuple(range(1, len(rows))))
 
 
 def lookups(key, pages):
@@ -105,9 +106,9 @@ def headline_pcp(captures):
     if not where:
         return None
     before, after, ratio = elapsed()
-    mine = [f"{ratios_of(found[where], way, 'on').median:.4f}" for way in ("first", "off")]
+    mine = [words.exact_ratio(ratios_of(found[where], way, "on")) for way in ("first", "off")]
     what = "Per-CPU list series, batches of 10,000 pages: time elapsed, before = 1"
-    return [what, f"1 ({before} s)", f"{ratio:.4f} ({after} s)", "1", *mine, where[0]]
+    return [what, f"1 ({before} s)", f"{ratio:.4f} ({after} s)", "1", *mine, where[0], len(found[where])]
 
 
 # ---- page_fault1 ----
@@ -126,14 +127,15 @@ def published_faults():
         [patch, f"{ops:.1f} (+- {ops_by})", f"{ops / base:.4f}", f"{share:.2f} (+- {share_by})"]
         for patch, ops, ops_by, share, share_by in seeds.PAGE_FAULT1
     ]
-    head = ["up to this patch", "will-it-scale.1.processes", ": base", "% of cycles in get_pfnblock_flags_mask()"]
+    head = ["up to this patch", "will-it-scale.1.processes", "patch:base", "% of cycles in get_pfnblock_flags_mask()"]
     return Table(head, rows, "Published: page_fault1, one process, pages from and to per-CPU lists only")
 
 
 def faults(rows):
     columns = {
         "pages a second": median(item("ops")),
-        "rate : on": lambda row: f"{row.ratio(item('ops'), types=WAYS['on']).median:.4f}",
+        "types:on (range)": lambda row: words.exact_ratio(row.ratio(item("ops"), types=WAYS["on"])),
+        "runs": runs,
         "look-ups a page freed": lookups("lookups", "touched"),
         "look-ups for pages given back": given_back,
     }
@@ -163,8 +165,8 @@ def section(paper, captures):
     if faulted:
         paper.add(published_faults(), faults(faulted))
         paper.note(
-            "Not comparable in operations a second: the published machine is not named. Compare the column `: on` with"
-            " `: base`, and look-ups with cycles in get_pfnblock_flags_mask(). " + words.EMULATED
+            "Not comparable in operations a second: the published machine is not named. Compare the column `types:on` with"
+            " `patch:base`, and look-ups with cycles in get_pfnblock_flags_mask(). " + words.EMULATED
         )
 
 
@@ -211,4 +213,4 @@ def headline_alloc(captures):
     if not row or not row.spread(item("ns"), subject_of, "ashlar"):
         return None
     spreads = [row.spread(item("ns"), subject_of, subject) for subject in ("without-lists", "pcp-list", "ashlar")]
-    return ["Allocator, 4 KiB pages in bulk: ns (before: no lists; after: Linux-shaped lists)", "-", "-", *map(words.spread, spreads), "hosted, native"]
+    return ["Allocator, 4 KiB pages in bulk: ns (before: no lists; after: Linux-shaped lists)", "-", "-", *map(words.spread, spreads), "hosted, native", spreads[-1].runs]

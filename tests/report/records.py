@@ -1,4 +1,4 @@
-"""BENCH and RESULT records from any captured console: pure functions over bytes.
+"""BENCH and RESULT records from any captured console, or from the records.jsonl that export.py wrote: pure functions over bytes.
 
 A console may hold anything beside records: escape sequences, remains of the firmware's output, CRLF, the kernel's log, another run, bytes
 that a serial line lost or added. A line counts as a record only if it is whole: it ended with a newline, every word is `key=value`, no key
@@ -11,6 +11,7 @@ run, or without one the first time, ends them, and the numbers behind it were me
 """
 
 import itertools
+import json
 import math
 import re
 import statistics
@@ -223,6 +224,49 @@ def parse(data, name="console"):
     capture.torn_at += [len(lines)] * bool(START.search(lines[-1]))
     settle(capture)
     return capture
+
+
+def json_words(line):
+    """The keys and values of a line of records.jsonl, as the text of a console has them; {} of any other line."""
+    try:
+        values = json.loads(line, parse_int=str, parse_float=lambda text: f"{float(text):.9f}")
+    except (ValueError, RecursionError):
+        return {}
+    return values if isinstance(values, dict) and all(isinstance(value, str) for value in values.values()) else {}
+
+
+def json_record(words):
+    """(kind, values), read as the line of the console was; None if it is no record."""
+    kind = words.get("record.kind", "")
+    head = f"RESULT {kind.removeprefix('result ')}" if kind.startswith("result ") else f"BENCH {kind}"
+    return parse_record(" ".join([head, *(f"{key}={value}" for key, value in words.items() if "." not in key)]))
+
+
+def parse_json(data, name):
+    """The Captures of a records.jsonl. A line that is neither a record nor a case is torn, of a Capture with the file's name."""
+    found = {name: Capture(name, verdict="pass", ended=1)}
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        words = json_words(line)
+        if "case" in words:  # tests/run --json writes these, too
+            continue
+        parsed = json_record(words)
+        if not parsed:
+            found[name].torn_at.append(number)
+            continue
+        facts = {key.removeprefix("console."): value for key, value in words.items() if key.startswith("console.")}
+        facts["cpus"] = value_of(facts.get("cpus", "?"))
+        console = facts.pop("name", name)
+        capture = found.setdefault(console, Capture(console, facts=facts, verdict="pass", ended=1))
+        capture.records.append(Record(*parsed, capture, number, words.get("record.boot", 0)))
+    for capture in found.values():
+        settle(capture)
+    return list(found.values())
+
+
+def parse_file(path):
+    """The Captures of a file: a console is one."""
+    data = path.read_bytes()
+    return parse_json(data, str(path)) if data.lstrip().startswith(b"{") else [parse(data, str(path))]
 
 
 def mode_at_boot(boot):

@@ -5,6 +5,9 @@ from paper import Table, anchor
 from records import Spread
 
 
+ONE_RUN = "; one run, which says nothing of how much runs differ"
+
+
 class Row:
     """Records with the same words under all keys."""
 
@@ -51,8 +54,9 @@ def table(caption, rows, columns, published=(), ours=lambda row: False, left=1):
         return None
     cells = [[*row.key.values(), *(cell(row) for cell in columns.values())] for row in rows]
     mark = tuple(len(published) + i for i, row in enumerate(rows) if ours(row))
-    if runs in columns.values() and all(runs(row) == 1 for row in rows):
-        caption += "; one run, which says nothing of how much runs differ"
+    counts = [count for name, count in columns.items() if name == "runs" or count is runs]
+    if counts and all(counts[0](row) == 1 for row in rows):
+        caption += ONE_RUN
     links = [None] * len(published) + [{"href": f"#{anchor(row.last.capture.name)}"} for row in rows]
     return Table([*rows[0].key, *columns], [*published, *cells], caption, left=left, ours=mark, links=links)
 

@@ -56,6 +56,11 @@ def ratio(value, base):
     return value / base if value is not None and base else None
 
 
+def exact_ratio(measured):
+    """A ratio near 1, and the range of its runs, if there were several."""
+    return f"{measured.median:.4f}" + (f" ({measured.low:.3f} to {measured.high:.3f})" if measured.runs > 1 else "")
+
+
 def spread(measured, scale=1.0, unit=""):
     """ "12.3 (11.9 to 14.0)", or one figure if there was one run; of ratios the unit is x."""
     if measured is None:

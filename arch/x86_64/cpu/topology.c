@@ -40,12 +40,12 @@ static bool from_levels(cpuid_fn *leaf, const void *ctx, u32 number, struct topo
 static bool from_amd(cpuid_fn *leaf, const void *ctx, struct topology *out)
 {
 	const struct cpuid sizes = leaf(0x80000008, 0, ctx);
-	const unsigned told = sizes.ecx >> 12 & 0xf, count = (sizes.ecx & 0xff) + 1;
+	const unsigned stated = sizes.ecx >> 12 & 0xf, count = (sizes.ecx & 0xff) + 1;
 	const bool extended = leaf(0x80000001, 0, ctx).ecx & CPUID_80000001_ECX_TOPOLOGY;
 
 	if (sizes.ecx == 0)
 		return false;
-	out->package_shift = told ? told : bits_for(count);
+	out->package_shift = stated ? stated : bits_for(count);
 	out->core_shift = extended ? bits_for((leaf(0x8000001e, 0, ctx).ebx >> 8 & 0xff) + 1) : 0;
 	return out->core_shift <= out->package_shift;
 }
