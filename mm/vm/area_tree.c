@@ -349,7 +349,7 @@ void *area_tree_take_node(struct area_tree *tree)
 	}
 	if (tree->root && tree->root->level == 0) {
 		node = tree->root;
-		tree->root = NULL;
+		atomic_store_relaxed(&tree->root, NULL);
 	}
 	return node;
 }

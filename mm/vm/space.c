@@ -162,14 +162,26 @@ static void wait_unpinned(const struct space *space, u64 start, u64 end)
 			wait_for_pin(space, cpu, start, end);
 }
 
+/* No area has address 0: this pin keeps nodes (trim()) and makes no call wait. */
+bool space_look(struct space *space, u64 addr, struct area *area)
+{
+	u64 *pin = &space_here(space)->pin;
+	const u64 before = *pin;
+	bool found;
+
+	pin_page(space, 0, PT_PAGE);
+	found = area_tree_from(&space->tree, addr, area) && area->start <= addr;
+	atomic_store_release(pin, before);
+	return found;
+}
+
 /* Wait, holding nothing, until no busy area lies at `addr`. */
 static void wait_settled(struct space *space, u64 addr)
 {
 	struct wait wait = wait_begin(WAIT_TOUCH, "a call that changes memory of a space");
 	struct area area;
 
-	while (area_tree_from(&space->tree, addr, &area) && area.start <= addr &&
-	       (area.flags & AREA_BUSY))
+	while (space_look(space, addr, &area) && (area.flags & AREA_BUSY))
 		wait_spin(&wait, CPU_NONE);
 }
 
@@ -205,18 +217,6 @@ bool space_try_pin(struct space *space, u64 addr, struct area *area)
 		return true;
 	space_unpin(space);
 	return false;
-}
-
-bool space_look(struct space *space, u64 addr, struct area *area)
-{
-	u64 *pin = &space_here(space)->pin;
-	const u64 before = *pin;
-	bool found;
-
-	pin_page(space, addr, PT_PAGE);
-	found = area_tree_from(&space->tree, addr, area) && area->start <= addr;
-	atomic_store_release(pin, before);
-	return found;
 }
 
 /* ---- steps under the lock ---- */
