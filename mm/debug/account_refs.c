@@ -141,8 +141,7 @@ static bool account_mappings(void)
 			continue;
 		pr_err("accounting: a pool has %llu pages in use and %llu promised, but mappings "
 		       "hold %llu and were promised %llu",
-		       pool->in_use, pool->reserved, mapped.of_pool[level],
-		       mapped.promised[level]);
+		       pool->in_use, pool->reserved, mapped.of_pool[level], mapped.promised[level]);
 		mapped.ok = false;
 	}
 	return mapped.ok;

@@ -81,7 +81,7 @@ static void describe_huge(enum fault_result why, virt_t addr, const char *verb, 
 	} else {
 		format(buf, size, "%s %llx, %s", verb, addr,
 		       why == FAULT_HUGE_BEYOND ? "beyond the end of a huge mapping"
-						    : "where there is no huge mapping");
+						: "where there is no huge mapping");
 	}
 }
 

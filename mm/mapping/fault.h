@@ -11,13 +11,13 @@ enum fault_result {
 	/* the access is illegal; panic with fault_describe() */
 	FAULT_BUG, /* for a reason that the address shows */
 	/* among the addresses of huge mappings */
-	FAULT_HUGE_NOWHERE,    /* where no mapping is */
-	FAULT_HUGE_BEYOND,     /* beyond the end of one */
+	FAULT_HUGE_NOWHERE, /* where no mapping is */
+	FAULT_HUGE_BEYOND,  /* beyond the end of one */
 
-	FAULT_HUGE_EXEC,       /* an instruction was fetched */
-	FAULT_HUGE_CONTEXT,    /* a first touch, and not in ordinary code */
-	FAULT_HUGE_READ_ONLY,  /* a write, and the page is read-only */
-	FAULT_HUGE_NO_ACCESS,  /* where nothing may be accessed (HUGE_NONE) */
+	FAULT_HUGE_EXEC,      /* an instruction was fetched */
+	FAULT_HUGE_CONTEXT,   /* a first touch, and not in ordinary code */
+	FAULT_HUGE_READ_ONLY, /* a write, and the page is read-only */
+	FAULT_HUGE_NO_ACCESS, /* where nothing may be accessed (HUGE_NONE) */
 };
 
 /*

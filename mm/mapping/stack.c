@@ -32,7 +32,8 @@ void stack_free(void *top)
 
 	context_assert(CONTEXT_ORDINARY);
 	map = huge_map_at(last);
-	ASSERT(map && atomic_load_relaxed(&map->stack_of) && map->start + map->object.bytes == (virt_t)top,
+	ASSERT(map && atomic_load_relaxed(&map->stack_of) &&
+		       map->start + map->object.bytes == (virt_t)top,
 	       "stack_free() of %p, where no stack begins", top);
 	huge_unmap((void *)map->start);
 }
@@ -40,8 +41,7 @@ void stack_free(void *top)
 bool stack_overflow_describe(virt_t addr, char *buf, size_t size)
 {
 	const virt_t above = ALIGN_DOWN(addr, HUGE_SLOT) + HUGE_SLOT;
-	const struct huge_map *map =
-		huge_map_covers(addr) ? huge_map_at(above) : NULL;
+	const struct huge_map *map = huge_map_covers(addr) ? huge_map_at(above) : NULL;
 	const char *name;
 	u64 offset = 0;
 	virt_t taker;

@@ -21,8 +21,8 @@
 struct vm_object;
 
 enum area_flags {
-	AREA_SHARED = 1 << 0,    /* MAP_SHARED: writes reach the object */
-	AREA_BUSY = 1 << 1,      /* being changed: its owner is the call that set this */
+	AREA_SHARED = 1 << 0,     /* MAP_SHARED: writes reach the object */
+	AREA_BUSY = 1 << 1,       /* being changed: its owner is the call that set this */
 	AREA_POOL = 1 << 2,       /* large pages come only from the pool of their size */
 	AREA_WHOLE = 1 << 3,      /* no call cuts a page of the area's size */
 	AREA_HUGE = 1 << 4,       /* madvise(MADV_HUGEPAGE) */
@@ -44,8 +44,8 @@ struct area {
 	struct vm_object *object; /* source of contents, with a reference; NULL: zero pages */
 	u64 offset;               /* of `start` in the object, in bytes */
 	u16 flags;                /* enum area_flags */
-	u8 rights;         /* enum user_rights */
-	u8 level;          /* size of its pages; with PT_PAGE 2 MiB pages may come, too */
+	u8 rights;                /* enum user_rights */
+	u8 level;                 /* size of its pages; with PT_PAGE 2 MiB pages may come, too */
 	/* where its pages come from: mbind() */
 	struct memory_policy policy;
 };

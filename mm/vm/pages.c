@@ -525,8 +525,7 @@ static void split_leaf(pte_t *entry, u64 virt, enum pt_level level, struct taken
 		atomic_fetch_add(&head->private[PAGE_PIECES], PTRS_PER_TABLE - 1);
 	else
 		atomic_store_relaxed(&head->private[PAGE_PIECES],
-				     PTRS_PER_TABLE |
-					     (pte & PTE_PROMISED ? PIECES_PROMISED : 0));
+				     PTRS_PER_TABLE | (pte & PTE_PROMISED ? PIECES_PROMISED : 0));
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
 		atomic_store_relaxed(&table[i], entry_make(space, pte_pfn(pte) + i * frames,
 							   level - 1, entry_rights(space, pte)) |

@@ -248,8 +248,9 @@ static bool take_lock_ready(struct space *space, unsigned insertions)
 static bool alike(const struct area *low, const struct area *high)
 {
 	return low->end == high->start && low->flags == high->flags && !(low->flags & AREA_BUSY) &&
-	       low->rights == high->rights && low->level == high->level && low->policy.how == high->policy.how &&
-	       low->policy.nodes == high->policy.nodes && low->object == high->object &&
+	       low->rights == high->rights && low->level == high->level &&
+	       low->policy.how == high->policy.how && low->policy.nodes == high->policy.nodes &&
+	       low->object == high->object &&
 	       (!low->object || low->offset + (low->end - low->start) == high->offset);
 }
 

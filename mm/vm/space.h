@@ -38,8 +38,8 @@
 struct space_cpu {
 	/* The page it brings or copies: its address, and its level + 1 in the low bits. 0: none */
 	__cacheline_aligned u64 pin;
-	u64 leaves[3];  /* leaves that it brought less those that it took, by level */
-	u64 brought[3]; /* pages that it brought, by level */
+	u64 leaves[3];               /* leaves that it brought less those that it took, by level */
+	u64 brought[3];              /* pages that it brought, by level */
 	struct memory_policy policy; /* for areas without one */
 	struct area_found found;     /* space_pin() */
 };

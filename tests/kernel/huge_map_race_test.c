@@ -128,6 +128,15 @@ TEST(mm_huge_map, a_mapping_that_is_pinned_is_not_gone)
 
 /* ---- promises ---- */
 
+/*
+ * Set the size as if the mapping had grown, without any pages. The next page would need addresses
+ * behind it.
+ */
+static void set_size(void *addr, u64 size)
+{
+	huge_map_at((virt_t)addr)->object.bytes = size;
+}
+
 static u32 attempts, brought;
 
 /* Wait until the other CPU has tried to grow the mapping. */
@@ -170,7 +179,9 @@ TEST(mm_huge_map, growing_in_vain_takes_back_no_promise_that_a_touch_used)
 	EXPECT(next);
 	if (next) {
 		turn = brought = 0;
+		set_size(addr, GIB(1));
 		cpus_run_together(grow_or_touch, addr);
+		set_size(addr, PAGES * SIZE);
 		EXPECT_EQ(pool_2m.reserved, 0);
 		huge_unmap(next);
 		huge_unmap(addr);
