@@ -65,8 +65,7 @@ static void write_use(struct text_sink *sink, const struct area *area)
 	text_print(sink, "Pss:            %8llu kB\n", kib(&count));
 	text_print(sink, "AnonHugePages:  %8llu kB\n",
 		   area->flags & AREA_POOL ? 0 : count.leaves[PT_PMD] * (MIB(2) / KIB(1)));
-	text_print(sink, "Private_Hugetlb:%8llu kB\n",
-		   area->flags & AREA_POOL ? kib(&count) : 0);
+	text_print(sink, "Private_Hugetlb:%8llu kB\n", area->flags & AREA_POOL ? kib(&count) : 0);
 	text_print(sink, "Swap:           %8u kB\n", 0);
 }
 

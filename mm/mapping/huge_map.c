@@ -80,8 +80,8 @@ struct huge_map *huge_map_at(virt_t addr)
 }
 
 /*
- * The mapping that has all of [addr, addr + size), in whole pages of `bytes` (0: of its own), with a
- * reference; else NULL, and the reason is set.
+ * The mapping that has all of [addr, addr + size), in whole pages of `bytes` (0: of its own), with
+ * a reference; else NULL, and the reason is set.
  */
 static struct huge_map *get_range(const void *addr, u64 size, u64 bytes)
 {
@@ -398,13 +398,13 @@ struct populate {
 /* Pages that may not be accessed are left out. */
 static int populate_page(struct space *space, virt_t virt, u64 bytes)
 {
-	struct area area;
+	const struct area *area = space_pin_page(space, virt);
 	int err = 0;
 
-	if (!space_pin_page(space, virt, &area))
+	if (!area)
 		return 0;
-	if (area.rights || area.end < virt + bytes)
-		err = pages_touch(space, &area, virt, false);
+	if (area->rights || area->end < virt + bytes)
+		err = pages_touch(space, area, virt, false);
 	space_unpin(space);
 	return err;
 }

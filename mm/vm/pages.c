@@ -126,10 +126,8 @@ static node_t nth_node(u32 nodes, unsigned n)
 	return (node_t)__builtin_ctz(nodes);
 }
 
-static node_t node_for(const struct space *space, const struct area *area, u64 addr)
+static node_t node_for(struct memory_policy policy, u64 addr)
 {
-	const struct memory_policy policy = policy_for(space, area);
-
 	switch (policy.how) {
 	case POLICY_NEAR:
 		return this_cpu()->node;
@@ -145,13 +143,13 @@ static node_t node_for(const struct space *space, const struct area *area, u64 a
  * A page of the page allocator. The CPU has a pin and perhaps a claim, so no program is asked for
  * memory here (mm/page/pressure.h).
  */
-static struct page *alloc(const struct space *space, const struct area *area, u64 addr,
-			  unsigned order)
+static inline struct page *alloc(const struct space *space, const struct area *area, u64 addr,
+				 unsigned order)
 {
-	const bool bound = policy_for(space, area).how == POLICY_BIND;
+	const struct memory_policy policy = policy_for(space, area);
 
 	return mm_page_alloc(&mm_kernel, order, space->user ? USE_MOVABLE : USE_UNMOVABLE,
-			     bound ? PAGE_NODE : 0, node_for(space, area, addr));
+			     policy.how == POLICY_BIND ? PAGE_NODE : 0, node_for(policy, addr));
 }
 
 static struct pool *pool_of(enum pt_level level)
@@ -170,7 +168,7 @@ static struct page *take_from_pool(const struct space *space, const struct area 
 				   enum pt_level level)
 {
 	const struct memory_policy policy = policy_for(space, area);
-	const node_t node = node_for(space, area, addr);
+	const node_t node = node_for(policy, addr);
 	struct page *page;
 
 	if (is_promised(area, level))
@@ -227,10 +225,10 @@ static void clear(struct page *page, enum pt_level level, u64 hint)
 /* A page came into an entry. */
 static void count_page(const struct space *space, enum pt_level level)
 {
-	u64 *brought = &space_here(space)->brought[level];
+	struct space_cpu *here = space_here(space);
 
-	pages_count_leaves(space, level, 1);
-	atomic_store_relaxed(brought, *brought + 1);
+	atomic_store_relaxed(&here->leaves[level], here->leaves[level] + 1);
+	atomic_store_relaxed(&here->brought[level], here->brought[level] + 1);
 }
 
 /* A frame for a table, or NULL. */
@@ -447,11 +445,19 @@ static bool is_beyond(const struct area *area, u64 addr)
 
 int pages_touch(const struct space *space, const struct area *area, u64 addr, bool near)
 {
-	enum pt_level want = pages_level(space, area, addr), level = PT_PGD;
-	pte_t *entry = root_entry(space, addr);
+	enum pt_level want = pages_level(space, area, addr), level;
+	pte_t *entry = &root_table()[pt_index(addr, PT_PGD)];
 
 	if (is_beyond(area, addr))
 		return -ENXIO;
+	/* the tables that are there, as for most touches */
+	for (level = PT_PGD; level > PT_PAGE; level--) {
+		const pte_t pte = pte_load(entry);
+
+		if (!pte_is_table(pte))
+			break;
+		entry = &pte_table(pte)[pt_index(addr, level - 1)];
+	}
 	for (;;) {
 		const pte_t pte = unclaimed(entry);
 

@@ -104,43 +104,13 @@ void space_free(struct space *space)
 	space->cpu = NULL;
 }
 
-u8 area_rights_for(enum user_access access)
-{
-	switch (access) {
-	case USER_WRITE:
-		return USER_RIGHT_WRITE;
-	case USER_EXEC:
-		return USER_RIGHT_EXEC;
-	case USER_READ:
-		break;
-	}
-	/* x86 has no entry that can be written or executed and not read */
-	return USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC;
-}
-
 /* ---- pins ---- */
-
-static u64 pin_of(u64 addr, enum pt_level level)
-{
-	return ALIGN_DOWN(addr, pt_level_size(level)) | (level + 1);
-}
 
 static bool pin_overlaps(u64 pin, u64 start, u64 end)
 {
 	const u64 at = ALIGN_DOWN(pin, PAGE_SIZE);
 
 	return pin != 0 && at < end && at + pt_level_size(pin % PAGE_SIZE - 1) > start;
-}
-
-static void pin_page(struct space *space, u64 addr, enum pt_level level)
-{
-	atomic_store_relaxed(&space_here(space)->pin, pin_of(addr, level));
-	fence_full(); /* pairs with wait_unpinned() */
-}
-
-void space_unpin(struct space *space)
-{
-	atomic_store_release(&space_here(space)->pin, 0);
 }
 
 static void wait_for_pin(const struct space *space, cpu_t cpu, u64 start, u64 end)
@@ -169,7 +139,7 @@ bool space_look(struct space *space, u64 addr, struct area *area)
 	const u64 before = *pin;
 	bool found;
 
-	pin_page(space, 0, PT_PAGE);
+	space_pin_only(space, 0, PT_PAGE);
 	found = area_tree_from(&space->tree, addr, area) && area->start <= addr;
 	atomic_store_release(pin, before);
 	return found;
@@ -198,7 +168,7 @@ static bool find_pinned(struct space *space, u64 addr, struct area *area)
 bool space_pin(struct space *space, u64 addr, enum pt_level level, struct area *area)
 {
 	for (;;) {
-		pin_page(space, addr, level);
+		space_pin_only(space, addr, level);
 		if (!find_pinned(space, addr, area))
 			return false;
 		if (!(area->flags & AREA_BUSY))
@@ -210,7 +180,7 @@ bool space_pin(struct space *space, u64 addr, enum pt_level level, struct area *
 
 bool space_try_pin(struct space *space, u64 addr, struct area *area)
 {
-	pin_page(space, addr, PT_PAGE);
+	space_pin_only(space, addr, PT_PAGE);
 	if (!find_pinned(space, addr, area))
 		return false;
 	if (!(area->flags & AREA_BUSY))

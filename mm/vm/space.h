@@ -25,6 +25,7 @@
  */
 #pragma once
 
+#include <arch/barrier.h>
 #include <arch/pgtable.h>
 #include <arch/user.h>
 
@@ -110,7 +111,6 @@ bool space_pin(struct space *space, u64 addr, enum pt_level level, struct area *
  * nothing. Returns false, with no pin, otherwise. For reports and holders of a lock.
  */
 bool space_try_pin(struct space *space, u64 addr, struct area *area);
-void space_unpin(struct space *space);
 
 /* Copy the area of `addr`, busy or not, without a pin afterwards. Any context. */
 bool space_look(struct space *space, u64 addr, struct area *area);
@@ -118,6 +118,19 @@ bool space_look(struct space *space, u64 addr, struct area *area);
 static inline struct space_cpu *space_here(const struct space *space)
 {
 	return &space->cpu[cpu_id()];
+}
+
+/* The first half of a pin. The tree must be looked at behind it. */
+static inline void space_pin_only(struct space *space, u64 addr, enum pt_level level)
+{
+	atomic_store_relaxed(&space_here(space)->pin,
+			     ALIGN_DOWN(addr, pt_level_size(level)) | (level + 1));
+	fence_full(); /* pairs with wait_unpinned() */
+}
+
+static inline void space_unpin(struct space *space)
+{
+	atomic_store_release(&space_here(space)->pin, 0);
 }
 
 /* ---- making areas ---- */
@@ -178,7 +191,8 @@ void space_settle(struct space *space, const struct hull *hull, const struct are
  * Returns 1 and moves *at to its end; 0 if there is no more; -EINVAL if that would cut a page of a
  * pool; -ENOMEM. No CPU has a pin in it afterwards. space_put_back() stores it with other
  * attributes and clears BUSY. space_join_taken()
- * makes one of two that the caller has taken, neighbours with one object and equal attributes. space_claim_taken() makes a claim of it (0 or -ENOMEM) and leaves the
+ * makes one of two that the caller has taken, neighbours with one object and equal attributes.
+ * space_claim_taken() makes a claim of it (0 or -ENOMEM) and leaves the
  * reference to its object to the caller.
  *
  * A call that keeps one range busy may wait only for ranges above it. Calls that wait for each
@@ -205,5 +219,13 @@ u64 area_promised(const struct area *area);
 /* Is all of [start, end) covered by areas? */
 bool space_cover(const struct space *space, u64 start, u64 end);
 
-/* Rights that an access needs. */
-u8 area_rights_for(enum user_access access);
+/* Rights of which an access needs one: no entry of x86 can be written or executed and not read. */
+static inline u8 area_rights_for(enum user_access access)
+{
+	static const u8 rights[] = {[USER_READ] =
+					    USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC,
+				    [USER_WRITE] = USER_RIGHT_WRITE,
+				    [USER_EXEC] = USER_RIGHT_EXEC};
+
+	return rights[access];
+}

@@ -3,45 +3,49 @@
 
 #include "mm/vm/pages.h"
 
-/* The level to pin first: that of the area found last, where it has the address. */
-static enum pt_level likely_level(const struct space *space, u64 addr)
+/* Pin the page if the area that the CPU found last has it, and nothing has changed since. */
+static inline bool pin_again(struct space *space, u64 addr, const struct area_found *last)
 {
-	const struct area *last = &space_here(space)->found.area;
-
-	return addr >= last->start && addr < last->end ? pages_level(space, last, addr) : PT_PAGE;
+	if (addr < last->area.start || addr >= last->area.end)
+		return false;
+	space_pin_only(space, addr, pages_level(space, &last->area, addr));
+	if (likely(atomic_load_acquire(&space->tree.seq) == last->seq &&
+		   !(last->area.flags & AREA_BUSY)))
+		return true;
+	space_unpin(space);
+	return false;
 }
 
-bool space_pin_page(struct space *space, u64 addr, struct area *area)
+static inline const struct area *pin_page(struct space *space, u64 addr)
 {
-	enum pt_level level = likely_level(space, addr);
+	const struct area_found *last = &space_here(space)->found;
+	struct area area;
 
-	for (;;) {
-		enum pt_level needed;
-
-		if (!space_pin(space, addr, level, area))
-			return false;
-		needed = pages_level(space, area, addr);
-		if (needed <= level)
-			return true;
-		/* a wider pin, and then the area again: it may have changed in between */
-		space_unpin(space);
-		level = needed;
+	while (!pin_again(space, addr, last)) {
+		if (!space_pin(space, addr, PT_PAGE, &area))
+			return NULL;
+		space_unpin(space); /* now it is the area found last */
 	}
+	return &last->area;
+}
+
+const struct area *space_pin_page(struct space *space, u64 addr)
+{
+	return pin_page(space, addr);
 }
 
 enum touch space_touch(struct space *space, u64 addr, enum user_access access)
 {
-	struct area area;
+	const struct area *area = pin_page(space, addr);
 	int err;
 
-	if (addr < space->range.start || addr >= space->range.end ||
-	    !space_pin_page(space, addr, &area))
+	if (unlikely(!area))
 		return TOUCH_NO_AREA;
-	if (!(area.rights & area_rights_for(access))) {
+	if (unlikely(!(area->rights & area_rights_for(access)))) {
 		space_unpin(space);
 		return TOUCH_NO_RIGHT;
 	}
-	err = pages_touch(space, &area, addr, true);
+	err = pages_touch(space, area, addr, true);
 	space_unpin(space);
-	return err == 0 ? TOUCH_DONE : err == -ENXIO ? TOUCH_BEYOND : TOUCH_NO_MEMORY;
+	return likely(err == 0) ? TOUCH_DONE : err == -ENXIO ? TOUCH_BEYOND : TOUCH_NO_MEMORY;
 }

@@ -16,8 +16,11 @@ enum touch {
 	TOUCH_NO_MEMORY, /* there is no page */
 };
 
-/* space_pin() of the page that a touch of `addr` brings, whatever its size. */
-bool space_pin_page(struct space *space, u64 addr, struct area *area);
+/*
+ * space_pin() of the page that a touch of `addr` brings, whatever its size. Returns the area, which
+ * stays while the pin does; NULL, without a pin, if there is none.
+ */
+const struct area *space_pin_page(struct space *space, u64 addr);
 
 /* Make the page of `addr` present for this access. Context: ordinary. */
 enum touch space_touch(struct space *space, u64 addr, enum user_access access);

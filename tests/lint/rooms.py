@@ -40,7 +40,6 @@ ELSEWHERE = {
     "mm/page/page_fast.h": "what the inline fast paths leave to others",
     "mm/page/pcp.h": "what its inline calls leave to others; a structure of all files",
     "mm/page/page_alloc.h": "the calls of mm.h for any struct mm, in one place",
-    "mm/mapping/huge_map.h": "what the three files of huge mappings share",
     "mm/contig/contig.h": "the calls of mm.h for any struct mm, in one place",
     "mm/zone/section.h": "a look at a section, beside the others",
     "mm/zone/section_memmap.h": "steps of opening that both styles share",

@@ -158,6 +158,12 @@ static inline bool pte_is_leaf(pte_t pte, enum pt_level level)
 	return pte_present(pte) && (level == PT_PAGE || (pte & PTE_LARGE));
 }
 
+/* True if an entry above PT_PAGE points to a table and nobody claims it. */
+static inline bool pte_is_table(pte_t pte)
+{
+	return (pte & (PTE_PRESENT | PTE_CLAIMED | PTE_LARGE)) == PTE_PRESENT;
+}
+
 static inline pfn_t pte_pfn(pte_t pte)
 {
 	return (pte & PTE_PFN_MASK) >> PAGE_SHIFT;
