@@ -103,7 +103,8 @@ static void pin_or_unmap(void *unused)
 	if (!space_pin(space, (virt_t)leave.addr, PT_PAGE, &area))
 		return;
 	for (unsigned i = 0; i < LOOKS; i++) {
-		EXPECT(atomic_load_acquire(&leave.changes) <= (area.rights & USER_RIGHT_WRITE ? 0 : 1));
+		EXPECT(atomic_load_acquire(&leave.changes) <=
+		       (area.rights & USER_RIGHT_WRITE ? 0 : 1));
 		cpu_relax();
 	}
 	leave.pinned++;
