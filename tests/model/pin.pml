@@ -1,71 +1,73 @@
 /*
- * A touch of a huge mapping against its unmapping and against taking writing away: mm/mapping/huge_map.c, huge_fault.c, huge_unmap.c.
+ * A touch against a call that changes the area: mm/vm/space.c, touch.c, pages.c. See mm/vm/space.h for BUSY and pin.
  *
- *   toucher    pins the mapping that it finds in the slot: notes it, fence, looks again; brings a page if there is none, with the rights
- *              that it reads after it has claimed the entry; unpins
- *   unmapper   empties the slot, fence, waits until no CPU has the mapping pinned, takes pages and tables away
- *   protector  (-DPROTECT, in place of the unmapper) writes the rights, fence, then walks the entries and changes those that are there
+ *   toucher  pins the page, fence, looks for the area; if it is busy, unpins, waits and looks again; brings a page with the area's rights
+ *            if there is none; unpins
+ *   caller   sets BUSY, fence, waits until the page is not pinned; then takes page and tables away and removes the area, or (-DPROTECT)
+ *            changes the entry, stores the rights and clears BUSY
  *
- * Hardware: plain stores wait in a buffer of their CPU (Intel SDM vol. 3A, 9.2.3.4): those of the slot, of `pinned` and of the rights are
- * plain. Claiming an entry is a locked instruction.
+ * Hardware: plain stores wait in a buffer of their CPU (Intel SDM vol. 3A, 9.2.3.4): those of the pin, of the tree, and of the caller to
+ * the entry. The toucher claims the entry by a locked instruction. A look at the area is one step: the tree's sequence lock gives a
+ * consistent copy.
  *
- * Checked: nobody works on the tables of a mapping that is gone; no page is left behind, or brought into it, by then; when writing was
- * taken away no entry allows it; all come to an end.
+ * Checked: nobody works on tables that are gone; no page is left behind, or brought, by then; when writing was taken away no entry allows
+ * it; all come to an end.
  */
 #define TOUCHES 2
 
-bool slot = true;    /* the mapping is in it */
-bool pinned;         /* this_cpu()->pinned == map, of the toucher */
-bool read_only;
-bool tables = true;  /* the mapping's tables exist */
-bool present, writable, claimed;
+bool pinned;       /* the toucher's pin is this page */
+bool area = true;  /* it is in the tree */
+bool busy, read_only;
+bool tables = true;
+bool present, writable;
 bool gone, protected;
 bool finished[2];
 
-#define SLOT 0
 #define PIN 1
 #define UNPIN 2
-#define RIGHTS 3
+#define BUSY 3
+#define TAKE_PAGE 4
+#define TAKE_WRITING 5
+#define REMOVE 6
+#define PUT_BACK 7
 chan buffer[2] = [2] of { byte };
 #define fence(c) empty(buffer[c])
 
-/* huge_pin() */
+/* space_pin() */
 inline pin()
 {
-	mine = slot;
-	if
-	:: mine ->
-		buffer[0]!PIN;
+	do
+	:: buffer[0]!PIN;
 #ifndef BUG_PINNED_WITHOUT_FENCE
-		fence(0);
+	   fence(0);
 #endif
-#ifndef BUG_NOT_LOOKED_AGAIN
-		mine = slot;
+	   d_step { found = area; waits = area && busy; allowed = !read_only };
+#ifdef BUG_BUSY_NOT_LOOKED_AT
+	   waits = false;
 #endif
-	:: else
-	fi
+	   if
+	   :: waits -> buffer[0]!UNPIN; !busy /* wait_settled() */
+	   :: else -> break
+	   fi
+	od
 }
 
-/* huge_touch(), bring_page() */
+/* pages_touch() */
 inline touch()
 {
 	assert(tables);
 	if
 	:: present /* there already */
 	:: !present ->
-#ifdef BUG_RIGHTS_READ_EARLY
-		allowed = !read_only;
-#endif
-		atomic { fence(0); !claimed -> claimed = true }; /* compare and swap */
-		if
-		:: present -> claimed = false /* somebody was first */
-		:: else ->
+		fence(0);
+		d_step { /* compare and swap */
 			assert(tables);
-#ifndef BUG_RIGHTS_READ_EARLY
-			allowed = !read_only;
-#endif
-			d_step { present = true; writable = allowed; claimed = false; assert(tables && !gone && (!protected || !writable)) }
-		fi
+			if
+			:: !present -> present = true; writable = allowed
+			:: else /* somebody was first */
+			fi;
+			assert(!gone && (!protected || !writable))
+		}
 	fi;
 	assert(tables)
 }
@@ -73,55 +75,60 @@ inline touch()
 proctype toucher()
 {
 	byte left = TOUCHES;
-	bool mine, allowed;
+	bool found, waits, allowed;
 
 	do
 	:: left > 0 ->
 		pin();
 		if
-		:: mine -> touch()
+		:: found -> touch()
 		:: else
 		fi;
 		buffer[0]!UNPIN;
-		d_step { left--; mine = false; allowed = false }
+		d_step { left--; found = false; waits = false; allowed = false }
 	:: left == 0 -> break
 	od;
 	finished[0] = true
 }
 
-/* huge_unmap() */
-inline unmap()
+/* space_claim(), space_take() */
+inline take()
 {
-	buffer[1]!SLOT;
-#ifndef BUG_EMPTIED_WITHOUT_FENCE
+	buffer[1]!BUSY;
+#ifndef BUG_BUSY_WITHOUT_FENCE
 	fence(1);
 #endif
 #ifndef BUG_NOT_WAITED_UNPINNED
 	!pinned; /* wait_unpinned() */
 #endif
-	atomic { fence(1); !claimed -> claimed = true }; /* claim_leaf() */
-	d_step { present = false; claimed = false };
-	d_step { tables = false; gone = true; assert(!present) }
 }
 
-/* huge_protect() */
+/* mapping_remove() */
+inline unmap()
+{
+	if
+	:: present -> buffer[1]!TAKE_PAGE
+	:: else
+	fi;
+	fence(1); /* the round */
+	d_step { tables = false; gone = true; assert(!present) };
+	buffer[1]!REMOVE
+}
+
+/* pages_protect(), space_put_back() */
 inline protect()
 {
-	buffer[1]!RIGHTS;
-#ifndef BUG_RIGHTS_WITHOUT_FENCE
-	fence(1);
-#endif
-	do
-	:: claimed /* huge_settled() */ -> !claimed
-	:: !claimed && !present -> break
-	:: d_step { !claimed && present -> writable = false }; break
-	od;
-	skip;
-	d_step { protected = true; assert(!(present && writable)) }
+	if
+	:: present -> buffer[1]!TAKE_WRITING; fence(1) /* the round */
+	:: else
+	fi;
+	d_step { protected = true; assert(!(present && writable)) };
+	buffer[1]!PUT_BACK
 }
 
-proctype other()
+proctype caller()
 {
+	take();
 #ifdef PROTECT
 	protect();
 #else
@@ -138,13 +145,15 @@ end:	do
 	:: atomic {
 		buffer[c]?what;
 		if
-		:: what == SLOT -> slot = false
 		:: what == PIN -> pinned = true
 		:: what == UNPIN -> pinned = false
-		:: what == RIGHTS -> read_only = true
+		:: what == BUSY -> busy = true
+		:: what == TAKE_PAGE -> present = false
+		:: what == TAKE_WRITING -> writable = false
+		:: what == REMOVE -> area = false; busy = false
+		:: what == PUT_BACK -> read_only = true; busy = false
 		fi;
-		what = 0;
-		assert(!protected || !(present && writable))
+		what = 0
 	   }
 	od
 }
@@ -156,5 +165,5 @@ proctype judge()
 
 init
 {
-	atomic { run store_buffer(0); run store_buffer(1); run toucher(); run other(); run judge() }
+	atomic { run store_buffer(0); run store_buffer(1); run toucher(); run caller(); run judge() }
 }
