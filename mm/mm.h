@@ -312,16 +312,18 @@ void huge_unmap(void *addr);
  * it returns -ENOMEM and leaves those there were in place.
  *
  * huge_release() frees the pages, with one round for all. They are zero when they are touched
- * again. With HUGE_RESERVE they are promised anew; -ENOMEM means that other users took them in
- * between, and a touch may then find none. Context: ordinary.
+ * again. Pages that a pool has promised (HUGE_RESERVE) stay and are cleared, so that nobody else can
+ * have them in between. -ENOMEM, with nothing changed: there is no memory to tell the range from
+ * what lies beside it. Context: ordinary.
  */
 int huge_populate(void *addr, u64 size);
 int huge_release(void *addr, u64 size);
 
 /*
  * Set the access allowed to the whole mapping, for pages present and pages to come; pages that have
- * rights of their own keep them. `access` is HUGE_READ_WRITE or HUGE_READ_ONLY. Returns 0 or
- * -EINVAL. Removing write access costs one round; allowing it costs none. Context: ordinary.
+ * rights of their own keep them. `access` is HUGE_READ_WRITE or HUGE_READ_ONLY. Returns 0; -EINVAL;
+ * or -ENOMEM, with nothing changed. Removing write access costs one round; allowing it costs none.
+ * Context: ordinary.
  */
 enum huge_access { HUGE_READ_WRITE, HUGE_READ_ONLY, HUGE_NONE };
 int huge_protect(void *addr, enum huge_access access);

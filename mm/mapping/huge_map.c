@@ -216,7 +216,7 @@ void *huge_map_with(const struct huge_request *request)
 
 	context_assert(CONTEXT_ORDINARY);
 	level = check_request(request);
-	frame = level < 0 ? NULL : page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	frame = level < 0 ? NULL : page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!frame)
 		return NULL;
 	map = page_address(frame);
