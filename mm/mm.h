@@ -312,9 +312,9 @@ void huge_unmap(void *addr);
  * it returns -ENOMEM and leaves those there were in place.
  *
  * huge_release() frees the pages, with one round for all. They are zero when they are touched
- * again. Pages that a pool has promised (HUGE_RESERVE) stay and are cleared, so that nobody else can
- * have them in between. -ENOMEM, with nothing changed: there is no memory to tell the range from
- * what lies beside it. Context: ordinary.
+ * again. Pages that a pool has promised (HUGE_RESERVE) stay and are cleared, so that nobody else
+ * can have them in between. -ENOMEM, with nothing changed: there is no memory to tell the range
+ * from what lies beside it. Context: ordinary.
  */
 int huge_populate(void *addr, u64 size);
 int huge_release(void *addr, u64 size);

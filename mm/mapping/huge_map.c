@@ -281,7 +281,6 @@ static int grow(struct huge_map *map, struct space *space, const struct area *ar
 		part.start = map->end;
 		part.end = map->end + more;
 		part.offset = map->end - map->start;
-		part.rights = USER_RIGHT_READ | USER_RIGHT_WRITE;
 		vm_object_get(part.object);
 		if (space_add(space, &part) < 0) {
 			vm_object_put(part.object);
@@ -468,19 +467,26 @@ static void put_back_all(struct space *space, virt_t start, virt_t end)
 	}
 }
 
-/* Make all areas of the range busy. Returns 0 or -ENOMEM, with none busy. */
+/*
+ * Make all areas of the range busy. Returns 0; -ENOMEM; or -EINVAL if the mapping is gone, which is
+ * a mistake of the caller's. None is busy then.
+ */
 static int take_all(struct space *space, virt_t start, virt_t end)
 {
 	struct area area;
-	u64 at = start;
+	u64 at = start, next = start;
 	int err;
 
-	do
+	for (err = 1; err > 0 && at < end; next = area.end) {
 		err = space_take(space, &at, end, &area);
-	while (err > 0);
-	if (err < 0)
-		put_back_all(space, start, at);
-	return err;
+		if (err > 0 && area.start == next)
+			continue;
+		if (err > 0)
+			space_put_back(space, &area);
+		put_back_all(space, start, next);
+		return err < 0 ? err : reason_error(REASON_BAD_ADDRESS, -EINVAL);
+	}
+	return 0;
 }
 
 /*
@@ -616,5 +622,5 @@ int huge_protect_range(void *addr, u64 size, enum huge_access access)
 	while (taken.spare)
 		page_free(page_chain_pop(&taken.spare));
 	vm_object_put(&map->object);
-	return err < 0 ? reason_error(REASON_NO_MEMORY, err) : 0;
+	return err;
 }

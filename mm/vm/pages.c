@@ -564,19 +564,19 @@ static pte_t join_pieces(struct taken *taken, pte_t pte, enum pt_level level)
 	return first;
 }
 
-/* One entry for a page that was mapped in pieces, with the rights of the visit. */
+/* One entry for what was in pieces, with the rights of the visit: a page, or a part of it. */
 static void join_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
 	const pfn_t pfn = pte_pfn(join_pieces(v->taken, pte, level));
-	struct page *head = pfn_to_page(pfn);
+	struct page *head = page_head(pfn_to_page(pfn));
 	pte_t joined = entry_make(v->space, pfn, level, v->rights);
 
-	if (page_head(head) != head) /* itself a piece of a larger page */
+	if (pt_level_size(level) < PAGE_SIZE << page_order(head)) {
 		joined |= PTE_PIECE;
-	else if (head->private[PAGE_PIECES] & PIECES_PROMISED)
+		atomic_fetch_sub(&head->private[PAGE_PIECES], PTRS_PER_TABLE - 1);
+	} else if (head->private[PAGE_PIECES] & PIECES_PROMISED) {
 		joined |= PTE_PROMISED;
-	if (joined & PTE_PIECE)
-		atomic_fetch_sub(&page_head(head)->private[PAGE_PIECES], PTRS_PER_TABLE - 1);
+	}
 	pte_store(entry, virt, level, joined);
 }
 

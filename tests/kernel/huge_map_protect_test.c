@@ -185,6 +185,12 @@ TEST(mm_huge_map, a_part_of_a_1g_page)
 	*word_at(addr, MIB(6)) = 66; /* comes as one page again, in the same pieces */
 	EXPECT_EQ(huge_mapped(PT_PUD), 0);
 	EXPECT_EQ(rights_at(addr + MIB(5)), SEEN_NOTHING);
+	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE), 0);
+	EXPECT_EQ(huge_protect_range(addr, MIB(2), HUGE_READ_WRITE), 0);
+	EXPECT_EQ(level_at(addr), PT_PMD); /* the first part is one piece again */
+	EXPECT_EQ(huge_release(addr, GIB(1)), 0);
+	*word_at(addr, MIB(6)) = 66;
+	EXPECT_EQ(huge_mapped(PT_PUD), 0);
 	EXPECT_EQ(huge_protect_range(addr, GIB(1), HUGE_READ_WRITE), 0);
 	EXPECT_EQ(level_at(addr), PT_PUD);
 	EXPECT_EQ(*word_at(addr, MIB(5)), 0);
