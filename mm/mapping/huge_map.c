@@ -254,7 +254,7 @@ void huge_unmap(void *addr)
 	ASSERT(map && map->start == start, "unmapping of %llx, where no huge mapping begins",
 	       start);
 	end = map->end;
-	/* the space keeps nodes ready for some claims at once (space.c) */
+	/* nodes are ready for one claim after the other */
 	while (mapping_remove(huge_space(start), start, end) < 0)
 		wait_spin(&wait, CPU_NONE);
 }

@@ -320,7 +320,7 @@ void area_tree_give_node(struct area_tree *tree, void *page)
 /* Each insertion may split a node of every level, and one of them adds a root. */
 size_t area_tree_short(const struct area_tree *tree, unsigned insertions)
 {
-	const size_t levels = tree->root ? tree->root->level + 1 : 0;
+	const size_t levels = tree->root ? tree->root->level + 1 : 1;
 	const size_t needed = (tree->promised + insertions) * (levels + 1) + 1;
 
 	return tree->spares < needed ? needed - tree->spares : 0;

@@ -189,6 +189,21 @@ bool space_try_pin(struct space *space, u64 addr, struct area *area)
 	return false;
 }
 
+/*
+ * Insertions for which nodes are kept ready, so that what releases memory needs none. A program
+ * without memory can unmap some 2,000 parts in a row: each makes an area more, and a node has room
+ * for 101. The kernel's mappings are removed whole, in which case a claim is one insertion.
+ */
+static unsigned ready_to_insert(const struct space *space)
+{
+	return space->user ? 30 : 3;
+}
+
+static unsigned ready_to_claim(const struct space *space)
+{
+	return space->user ? 3 : 1; /* two, and the one to settle */
+}
+
 /* ---- steps under the lock ---- */
 
 /* Take the lock, with nodes for that many insertions. False, without the lock: no memory. */
@@ -406,22 +421,15 @@ static void insert(struct space *space, const struct area *area)
 	atomic_store_relaxed(&space->bytes, space->bytes + (area->end - area->start));
 }
 
-/*
- * One insertion, and what claims take: a program without memory can still unmap some 2,000 parts in
- * a row. Each makes an area more, and a node has room for 101. The kernel's mappings go whole.
- */
-static unsigned ready_to_insert(const struct space *space)
-{
-	return space->user ? 30 : 6;
-}
-
 s64 space_place(struct space *space, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
 	struct area placed = *area;
 
-	if (!lock_ready(space, ready_to_insert(space)))
+	if (!lock_ready(space, ready_to_insert(space))) {
+		trim(space); /* some nodes may have come */
 		return -ENOMEM;
+	}
 	if (space->tree.count >= AREA_TREE_COUNT_MAX)
 		placed.start = 0;
 	else if (!space_has(space, area->start, area->end) ||
@@ -576,7 +584,7 @@ int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, s
 		const bool placed = own.end > own.start;
 		bool more, last;
 
-		if (!lock_ready(space, 3)) { /* two, and the one to settle */
+		if (!lock_ready(space, ready_to_claim(space))) {
 			err = -ENOMEM;
 			break;
 		}
@@ -661,9 +669,13 @@ static void set_busy(struct space *space, const struct area *area)
 
 int space_take(struct space *space, u64 *at, u64 end, struct area *area)
 {
+	unsigned insertions = space->user ? 2 : 0;
+
 	/* an area that was put back may have grown beyond `end`, by joining its neighbour */
 	while (*at < end) {
-		if (!lock_ready(space, 2))
+		bool cuts;
+
+		if (!lock_ready(space, insertions))
 			return -ENOMEM;
 		if (!area_tree_own_from(&space->tree, *at, area) || area->start >= end) {
 			spin_unlock(&space->lock);
@@ -678,8 +690,13 @@ int space_take(struct space *space, u64 *at, u64 end, struct area *area)
 			spin_unlock(&space->lock);
 			return -EINVAL;
 		}
-		if ((area->start < *at || area->end > end) &&
-		    space->tree.count >= AREA_TREE_COUNT_MAX) {
+		cuts = area->start < *at || area->end > end;
+		if (cuts && insertions == 0) { /* the kernel's: what is ready is for claims */
+			spin_unlock(&space->lock);
+			insertions = ready_to_insert(space);
+			continue;
+		}
+		if (cuts && space->tree.count >= AREA_TREE_COUNT_MAX) {
 			spin_unlock(&space->lock);
 			return -ENOMEM;
 		}
