@@ -215,7 +215,7 @@ static bool is_one_area(u64 start, u64 end)
 	       area.end >= end;
 }
 
-/* Both ranges are made busy, the lower one first (areas.h). */
+/* Both ranges are made busy, the lower one first (mm/vm/space.h). */
 static s64 move_fixed(u64 from, u64 old_size, u64 to, u64 new_size)
 {
 	struct area moved = {.start = to, .end = to + new_size, .flags = AREA_BUSY}, old;

@@ -41,7 +41,7 @@ enum {
 };
 
 struct file {
-	struct vm_object object; /* what areas see of it; its references */
+	struct vm_object object; /* what areas know of it, and the count of references */
 	u32 flags;               /* of open(); atomic */
 	const struct file_ops *ops;
 	struct inode *inode; /* one reference */

@@ -132,7 +132,7 @@ static bool account_mappings(void)
 		account_space(huge_spaces[i], &mapped);
 	huge_usage(&usage);
 	for (enum pt_level level = PT_PAGE; level <= PT_PUD; level++) {
-		const struct pool *pool = level == PT_PUD ? &pool_1g : &pool_2m;
+		const struct pool *pool = pages_pool(level);
 
 		mapped.ok &= account_agree("pages of huge mappings", NULL, usage.mapped[level],
 					   mapped.leaves[level]);

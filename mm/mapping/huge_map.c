@@ -269,9 +269,8 @@ static int grow(struct huge_map *map, struct space *space, const struct area *ar
 	const u64 more = bytes > map->end - HUGE_SLOT - map->start
 				 ? ALIGN_UP(bytes, HUGE_SLOT) + HUGE_SLOT - (map->end - map->start)
 				 : 0;
-	const bool promised = (area->flags & AREA_POOL) && !(area->flags & AREA_NO_RESERVE);
-	const u64 pages = promised ? (bytes - old) / pt_level_size(map->level) : 0;
-	struct pool *pool = map->level == PT_PUD ? &pool_1g : &pool_2m;
+	const u64 pages = area_is_promised(area) ? (bytes - old) / pt_level_size(map->level) : 0;
+	struct pool *pool = pages_pool(map->level);
 
 	if (pages > 0 && pool_reserve(pool, pages) < 0)
 		return -ENOMEM;
@@ -288,17 +287,41 @@ static int grow(struct huge_map *map, struct space *space, const struct area *ar
 				pool_unreserve(pool, pages);
 			return reason_error(REASON_NO_ADDRESSES, -ENOMEM);
 		}
-		map->end += more;
+		atomic_store_relaxed(&map->end, map->end + more);
 	}
 	atomic_store_release(&map->object.bytes, bytes);
 	return 0;
+}
+
+/*
+ * The last area is busy meanwhile, so what the mapping grows by has its rights, and whoever changes
+ * all of the mapping has its end. It stays whole: parts with rights of their own lie below the end.
+ */
+static int take_last_and_grow(struct huge_map *map, struct space *space, u64 bytes)
+{
+	struct area area;
+	u64 at;
+	int err;
+
+	do {
+		if (!space_look(space, map->end - PAGE_SIZE, &area))
+			return reason_error(REASON_BAD_ADDRESS, -EINVAL);
+		at = area.start;
+		err = space_take(space, &at, map->end, &area);
+		if (err <= 0)
+			return err < 0 ? err : reason_error(REASON_BAD_ADDRESS, -EINVAL);
+		if (at < map->end) /* it was cut meanwhile */
+			space_put_back(space, &area);
+	} while (at < map->end);
+	err = grow(map, space, &area, bytes);
+	space_put_back(space, &area);
+	return err;
 }
 
 int huge_grow(void *addr, u64 size)
 {
 	struct huge_map *map = get_map(addr);
 	struct space *space = huge_space((virt_t)addr);
-	struct area area;
 	int err = -EINVAL;
 
 	context_assert(CONTEXT_ORDINARY);
@@ -306,8 +329,8 @@ int huge_grow(void *addr, u64 size)
 		return -EINVAL;
 	if (size < map->object.bytes || size > MIN(space->range.end - map->start, HUGE_MAP_SIZE))
 		reason_set(REASON_BAD_SIZE);
-	else if (area_tree_from(&space->tree, map->end - PAGE_SIZE, &area))
-		err = grow(map, space, &area, ALIGN_UP(size, pt_level_size(map->level)));
+	else
+		err = take_last_and_grow(map, space, ALIGN_UP(size, pt_level_size(map->level)));
 	vm_object_put(&map->object);
 	return err;
 }
@@ -509,7 +532,7 @@ int huge_release(void *addr, u64 size)
 	err = take_all(space, start, end);
 	if (err == 0) {
 		area_tree_from(&space->tree, start, &area);
-		if (area_promised(&area) > 0)
+		if (area_is_promised(&area))
 			pages_clear(space, start, end);
 		else
 			pages_take(start, end, NULL, &taken);
@@ -527,20 +550,37 @@ static u8 rights_of(enum huge_access access)
 					  : 0;
 }
 
+/*
+ * Make the whole mapping busy; *end receives its end, which stays. Until its last area is busy, the
+ * mapping may grow.
+ */
+static int take_mapping(struct space *space, const struct huge_map *map, virt_t *end)
+{
+	int err;
+
+	for (;;) {
+		*end = atomic_load_relaxed(&map->end);
+		err = take_all(space, map->start, *end);
+		if (err < 0 || atomic_load_relaxed(&map->end) == *end)
+			return err;
+		put_back_all(space, map->start, *end);
+	}
+}
+
 /* All areas of the mapping are busy. Those with rights of their own keep them. */
-static void protect_all(struct space *space, const struct huge_map *map, u8 rights)
+static void protect_all(struct space *space, virt_t start, virt_t end, u8 rights)
 {
 	struct taken taken = {.space = space};
 	struct area area;
 	virt_t at;
 
-	for (at = map->start; at < map->end; at = area.end) {
+	for (at = start; at < end; at = area.end) {
 		area_tree_from(&space->tree, at, &area);
 		if (!(area.flags & AREA_OWN_RIGHTS))
 			pages_protect(area.start, area.end, rights, &taken);
 	}
 	taken_finish(&taken);
-	for (at = map->start; at < map->end; at = area.end) {
+	for (at = start; at < end; at = area.end) {
 		area_tree_from(&space->tree, at, &area);
 		area.flags &= (u16)~AREA_BUSY;
 		if (!(area.flags & AREA_OWN_RIGHTS))
@@ -553,6 +593,7 @@ int huge_protect(void *addr, enum huge_access access)
 {
 	struct space *space = huge_space((virt_t)addr);
 	struct huge_map *map;
+	virt_t end;
 	int err;
 
 	context_assert(CONTEXT_ORDINARY);
@@ -561,9 +602,9 @@ int huge_protect(void *addr, enum huge_access access)
 	map = get_map(addr);
 	if (!map)
 		return -EINVAL;
-	err = take_all(space, map->start, map->end);
+	err = take_mapping(space, map, &end);
 	if (err == 0)
-		protect_all(space, map, rights_of(access));
+		protect_all(space, map->start, end, rights_of(access));
 	vm_object_put(&map->object);
 	return err;
 }

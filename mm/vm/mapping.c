@@ -21,9 +21,7 @@ bool mapping_range_ok(const struct space *space, u64 start, u64 end)
 
 static struct pool *pool_for(const struct area *area)
 {
-	if (!(area->flags & AREA_POOL) || (area->flags & AREA_NO_RESERVE))
-		return NULL;
-	return area->level == PT_PUD ? &pool_1g : &pool_2m;
+	return area_is_promised(area) ? pages_pool(area->level) : NULL;
 }
 
 static int promise(struct space *space, const struct area *area)

@@ -14,7 +14,7 @@
  */
 enum mapping_place {
 	MAPPING_ANYWHERE,  /* area->start is a wish, 0: none */
-	MAPPING_FIXED,     /* exactly there; what was mapped goes */
+	MAPPING_FIXED,     /* exactly there, in place of what was mapped */
 	MAPPING_NO_REPLACE /* exactly there, -EEXIST if something is mapped */
 };
 s64 mapping_make(struct space *space, struct area *area, enum mapping_place place);
@@ -27,7 +27,7 @@ void mapping_remove_all(struct space *space);
 
 /*
  * Give a range other rights. Returns 0, -ENOMEM for a hole (nothing was changed) or for lack of
- * memory, or -EACCES for an object that may not be written; what comes before is then changed.
+ * memory, or -EACCES for an object that may not be written; then the part before it is changed.
  */
 s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights);
 

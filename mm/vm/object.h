@@ -1,6 +1,5 @@
 /*
- * What areas show: the owner of their contents. mm/vm knows an owner only through these calls; a
- * file of a program begins with one.
+ * The source of an area's contents, for example a file. mm/vm knows it only through these calls.
  *
  * Each area with an object has a reference to it. An area without an object shows memory that is
  * zero at first and nobody else's.

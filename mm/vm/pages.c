@@ -152,15 +152,9 @@ static inline struct page *alloc(const struct space *space, const struct area *a
 			     policy.how == POLICY_BIND ? PAGE_NODE : 0, node_for(policy, addr));
 }
 
-static struct pool *pool_of(enum pt_level level)
-{
-	return level == PT_PUD ? &pool_1g : &pool_2m;
-}
-
 static bool is_promised(const struct area *area, enum pt_level level)
 {
-	return level == area->level && (area->flags & AREA_POOL) &&
-	       !(area->flags & AREA_NO_RESERVE);
+	return level == area->level && area_is_promised(area);
 }
 
 /* Where the area is bound to nodes, a page that is promised to nobody comes from these only. */
@@ -172,12 +166,12 @@ static struct page *take_from_pool(const struct space *space, const struct area 
 	struct page *page;
 
 	if (is_promised(area, level))
-		return pool_page_take(pool_of(level), node, POOL_RESERVED);
-	page = pool_page_take(pool_of(level), node, POOL_ANY);
+		return pool_page_take(pages_pool(level), node, POOL_RESERVED);
+	page = pool_page_take(pages_pool(level), node, POOL_ANY);
 	if (!page || policy.how != POLICY_BIND ||
 	    (policy.nodes >> mm_kernel.zone[page->zone].node & 1))
 		return page;
-	pool_page_give(pool_of(level), page);
+	pool_page_give(pages_pool(level), page);
 	return reason_null(REASON_NO_POOL_PAGE);
 }
 
@@ -297,7 +291,7 @@ static pte_t make_pieces(const struct space *space, u64 virt, enum pt_level leve
 	return entry;
 }
 
-/* What an entry becomes that a page is brought to, or 0. */
+/* The entry for a page that is to be mapped at `virt`, or 0 if there is no memory. */
 static pte_t entry_for_page(const struct space *space, const struct area *area, struct page *page,
 			    u64 virt, enum pt_level level)
 {
@@ -318,7 +312,7 @@ static void give_back(const struct area *area, struct page *page, enum pt_level 
 {
 	page_put(page);
 	if (is_promised(area, level)) /* the page is free again, unless somebody was faster */
-		pool_reserve(pool_of(level), 1);
+		pool_reserve(pages_pool(level), 1);
 }
 
 /*
@@ -698,7 +692,7 @@ static void show_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum p
 	if (!(pte & PTE_PIECE))
 		v->fn(v->arg, pte, virt, level);
 	else if (page_pfn(head) == pte_pfn(pte))
-		v->fn(v->arg, pte, virt, page_order(head) == GIGA_ORDER ? PT_PUD : PT_PMD);
+		v->fn(v->arg, pte, virt, taken_level_of(head));
 }
 
 void pages_visit(const struct space *space, pages_fn *fn, void *arg)

@@ -8,7 +8,7 @@
  * page, and the page is freed with its last piece.
  *
  * Concurrency: a touch works under its CPU's pin, and puts an entry in place by
- * compare-and-swap. All other functions belong to a call that has made the range busy (areas.h).
+ * compare-and-swap. All other functions belong to a call that has made the range busy (space.h).
  *
  * Pages belong to the space from the touch that brings them to the call that takes them; tables
  * to the first touch below them, until a claim covers all that they serve.
@@ -19,11 +19,18 @@
 #include <arch/user.h>
 
 #include "kernel/lib/types.h"
+#include "mm/pools.h"
 #include "mm/vm/space.h"
 #include "mm/vm/pages_count.h"
 #include "mm/vm/taken.h"
 
 struct page;
+
+/* The pool of pages of a size, PT_PMD or PT_PUD. */
+static inline struct pool *pages_pool(enum pt_level level)
+{
+	return level == PT_PUD ? &pool_1g : &pool_2m;
+}
 
 /* The level of the leaf that a touch of `addr` may bring. */
 enum pt_level pages_level(const struct space *space, const struct area *area, u64 addr);

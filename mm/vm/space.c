@@ -61,16 +61,17 @@ u64 area_page_bytes(const struct area *area)
 
 u64 area_promised(const struct area *area)
 {
+	const u64 size = pt_level_size(area->level);
 	u64 bytes = area->end - area->start;
 
-	if (!(area->flags & AREA_POOL) || (area->flags & AREA_NO_RESERVE))
+	if (!area_is_promised(area))
 		return 0;
 	if (area->object) { /* none for addresses beyond its end */
 		const u64 all = atomic_load_relaxed(&area->object->bytes);
 
 		bytes = MIN(bytes, all - MIN(all, area->offset));
 	}
-	return bytes / pt_level_size(area->level);
+	return (ALIGN_UP(area->start + bytes, size) - ALIGN_UP(area->start, size)) / size;
 }
 
 static void count_promises(struct hull *hull, const struct area *area)
@@ -331,18 +332,15 @@ static bool cuts_page(const struct area *area, u64 start, u64 end)
 static void trim(struct space *space)
 {
 	struct page *nodes = NULL;
-	void *node = NULL;
+	void *node;
 
 	if (space->user)
 		return;
 	spin_lock(&space->lock);
 	area_tree_change(&space->tree);
-	do {
-		if (space->tree.count == 0 && space->tree.promised == 0)
-			node = area_tree_take_node(&space->tree);
-		if (node)
-			page_chain_push(&nodes, page_of(node));
-	} while (node && space->tree.spares + (space->tree.root != NULL) > 0);
+	node = space->tree.count == 0 ? area_tree_take_node(&space->tree) : NULL;
+	for (; node; node = area_tree_take_node(&space->tree))
+		page_chain_push(&nodes, page_of(node));
 	area_tree_changed(&space->tree);
 	spin_unlock(&space->lock);
 	if (nodes)
@@ -691,7 +689,7 @@ int space_take(struct space *space, u64 *at, u64 end, struct area *area)
 			return -EINVAL;
 		}
 		cuts = area->start < *at || area->end > end;
-		if (cuts && insertions == 0) { /* the kernel's: what is ready is for claims */
+		if (cuts && insertions == 0) { /* a cut leaves the nodes that claims need */
 			spin_unlock(&space->lock);
 			insertions = ready_to_insert(space);
 			continue;

@@ -189,11 +189,11 @@ void space_settle(struct space *space, const struct hull *hull, const struct are
 /*
  * Make the first area that overlaps [*at, end) busy, cut to that range, and copy it (without BUSY).
  * Returns 1 and moves *at to its end; 0 if there is no more; -EINVAL if that would cut a page of a
- * pool; -ENOMEM. No CPU has a pin in it afterwards. space_put_back() stores it with other
- * attributes and clears BUSY. space_join_taken()
- * makes one of two that the caller has taken, neighbours with one object and equal attributes.
- * space_claim_taken() makes a claim of it (0 or -ENOMEM) and leaves the
- * reference to its object to the caller.
+ * pool; -ENOMEM. No CPU has a pin in it afterwards.
+ *
+ * space_put_back() stores the area with other attributes and clears BUSY. space_join_taken() makes
+ * one of two neighbours that the caller has taken. space_claim_taken() makes a claim of the area (0
+ * or -ENOMEM); the caller then has the reference to its object.
  *
  * A call that keeps one range busy may wait only for ranges above it. Calls that wait for each
  * other would be a circle.
@@ -213,7 +213,15 @@ bool space_try_take(struct space *space, u64 start, u64 end, struct area *area);
 /* The size of the pages that no call may cut: more than 4 KiB with AREA_WHOLE. */
 u64 area_page_bytes(const struct area *area);
 
-/* How many pages of the area's size a pool has promised to it, touched or not. */
+/* Has a pool promised pages of the area's size to it? */
+static inline bool area_is_promised(const struct area *area)
+{
+	return (area->flags & AREA_POOL) && !(area->flags & AREA_NO_RESERVE);
+}
+
+/*
+ * How many, touched or not. A page that several areas share counts for the one in which it begins.
+ */
 u64 area_promised(const struct area *area);
 
 /* Is all of [start, end) covered by areas? */

@@ -1,4 +1,4 @@
-/* Pages that a call has unmapped: see pages_taken.h. */
+/* Pages that a call has unmapped: see taken.h. */
 #include "mm/vm/taken.h"
 
 #include <arch/atomic.h>
@@ -88,7 +88,7 @@ static void free_singles(struct singles *singles)
 	singles->count = 0;
 }
 
-static enum pt_level level_of(const struct page *page)
+enum pt_level taken_level_of(const struct page *page)
 {
 	return page_order(page) == GIGA_ORDER ? PT_PUD : PT_PMD;
 }
@@ -100,8 +100,8 @@ static void free_piece(struct taken *taken, struct page *page)
 
 	if ((was & ~PIECES_PROMISED) != 1)
 		return;
-	taken->kept_promises[level_of(page)] += (was & PIECES_PROMISED) != 0;
-	taken->leaves[level_of(page)] += !taken->space->user;
+	taken->kept_promises[taken_level_of(page)] += (was & PIECES_PROMISED) != 0;
+	taken->leaves[taken_level_of(page)] += !taken->space->user;
 	check_frames_reused(page_pfn(page), order_pages(page_order(page)));
 	page_put(page);
 }
@@ -115,7 +115,7 @@ static void free_taken(struct taken *taken, u64 word, struct singles *singles)
 		free_piece(taken, page);
 		return;
 	case TAKEN_PROMISED:
-		taken->kept_promises[level_of(page)]++;
+		taken->kept_promises[taken_level_of(page)]++;
 		page_put(page);
 		return;
 	case TAKEN_REFERENCE:

@@ -41,6 +41,9 @@ struct taken {
 	bool sizes_changed;   /* a large leaf became a table */
 };
 
+/* The level of an entry that maps all of a large page. */
+enum pt_level taken_level_of(const struct page *page);
+
 /* The page of a leaf that was unmapped, and a table that no entry points to any more. */
 void taken_add_page(struct taken *taken, pte_t pte);
 void taken_add_table(struct taken *taken, struct page *table);

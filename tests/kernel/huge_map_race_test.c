@@ -129,6 +129,34 @@ TEST(mm_huge_map, a_mapping_that_is_pinned_is_not_gone)
 	cpus_note_met(leave.pinned, "pinned before it went");
 }
 
+static void protect_or_grow(void *addr)
+{
+	const u32 part = atomic_fetch_add(&turn, 1);
+
+	if (part == 0)
+		huge_protect(addr, HUGE_READ_ONLY);
+	else if (part == 1)
+		huge_grow(addr, 2 * GIB(1));
+}
+
+/* What a mapping grows by has its rights, and nobody keeps it busy. */
+TEST(mm_huge_map, what_comes_while_its_mapping_is_protected_is_protected)
+{
+	char *addr;
+	struct area area;
+
+	if (cpus_find_other() == CPU_NONE)
+		SKIP("needs two CPUs");
+	addr = huge_map(PAGE_SIZE, PAGE_SIZE, 0);
+	REQUIRE(addr);
+	turn = 0;
+	cpus_run_together(protect_or_grow, addr);
+	REQUIRE(space_look(huge_space((virt_t)addr), (virt_t)addr + GIB(1), &area));
+	EXPECT_EQ(area.flags & AREA_BUSY, 0);
+	EXPECT_EQ(area.rights, USER_RIGHT_READ);
+	huge_unmap(addr);
+}
+
 /* ---- promises ---- */
 
 /*

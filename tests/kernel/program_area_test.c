@@ -1,5 +1,5 @@
 /*
- * Areas and pages of a program (mm/vm/area_tree.h, areas.h, pages.h), compared with models
+ * Areas and pages of a program (mm/vm/area_tree.h, space.h, pages.h), compared with models
  * that have one entry per page, and raced.
  */
 #include <arch/atomic.h>
