@@ -145,8 +145,6 @@ TEST(mm_huge_map, what_comes_while_its_mapping_is_protected_is_protected)
 	char *addr;
 	struct area area;
 
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
 	addr = huge_map(PAGE_SIZE, PAGE_SIZE, 0);
 	REQUIRE(addr);
 	turn = 0;
