@@ -7,6 +7,7 @@
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/stack_guard.h"
 #include "arch/x86_64/time/clock.h"
+#include "arch/x86_64/clear/clear.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/descriptors.h"
 #include "arch/x86_64/traps/mce.h"
@@ -22,6 +23,7 @@ void arch_early_init(void)
 	descriptors_init_cpu(&boot_percpu);
 	cpu_features_detect();
 	cpu_features_init();
+	clear_insns_choose();
 	user_init_cpu();
 	mce_init_cpu();
 	clock_init();

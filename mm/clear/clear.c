@@ -120,18 +120,16 @@ void clear_how_force(const struct clear_how *how)
 struct clear_how clear_how_selected(void)
 {
 	const struct clear_how *by_force = atomic_load_acquire(&forced);
-	struct clear_how how = {.mode = &clear_modes[clear_mode],
-				.extent = clear_extent == EXTENT_WHOLE ? CLEAR_WHOLE
-								       : PAGE_SIZE << clear_extent,
-				.threads = cpumask_weight(&cpus_online)};
+	const struct clear_mode *mode = &clear_modes[clear_mode];
 
-	if (by_force)
+	if (unlikely(by_force))
 		return *by_force;
-	for (unsigned class = 0; class < CLEAR_CLASSES; class ++)
-		how.insn[class] = clear_insn_selected(class);
-	if (!how.mode->parallel)
-		how.threads = 1;
-	return how;
+	return (struct clear_how){
+		.mode = mode,
+		.insn = {clear_insn_selected(CLEAR_SMALL), clear_insn_selected(CLEAR_LARGE),
+			 clear_insn_selected(CLEAR_GIANT)},
+		.extent = clear_extent == EXTENT_WHOLE ? CLEAR_WHOLE : PAGE_SIZE << clear_extent,
+		.threads = mode->parallel ? cpu_count : 1};
 }
 
 /* ---- pages beyond 32 MiB ---- */
@@ -150,7 +148,8 @@ static void clear_slice(u64 start, u64 end, void *arg)
 			 giant->page + start, end - start);
 }
 
-void clear_huge(const struct clear_how *how, void *addr, u64 bytes, u64 hint, node_t node)
+static __attribute__((noinline)) void clear_giant(const struct clear_how *how, void *addr,
+						  u64 bytes, node_t node)
 {
 	const u64 slice = MIN(MAX(extent_of(how), CLEAR_EXTENT), bytes);
 	struct giant giant = {.how = how, .page = addr};
@@ -162,8 +161,20 @@ void clear_huge(const struct clear_how *how, void *addr, u64 bytes, u64 hint, no
 				    .max_threads = how->threads,
 				    .node = node};
 
-	if (bytes <= CLEAR_EXTENT)
+	padata_run(&job);
+}
+
+void clear_huge(const struct clear_how *how, void *addr, u64 bytes, u64 hint, node_t node)
+{
+	if (likely(bytes <= CLEAR_EXTENT))
 		how->mode->huge(how, addr, bytes, hint);
 	else
-		padata_run(&job);
+		clear_giant(how, addr, bytes, node);
+}
+
+void clear_huge_as_selected(void *addr, u64 bytes, u64 hint, node_t node)
+{
+	const struct clear_how how = clear_how_selected();
+
+	clear_huge(&how, addr, bytes, hint, node);
 }

@@ -77,3 +77,4 @@ void clear_how_force(const struct clear_how *how);
  * extents. Never fails.
  */
 void clear_huge(const struct clear_how *how, void *addr, u64 bytes, u64 hint, node_t node);
+void clear_huge_as_selected(void *addr, u64 bytes, u64 hint, node_t node);

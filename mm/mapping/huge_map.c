@@ -15,6 +15,7 @@
 #include "mm/memmap/zone.h"
 #include "mm/page/pressure.h"
 #include "mm/pools.h"
+#include "mm/vm/entry.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/pages.h"
 #include "mm/vm/touch.h"
@@ -37,8 +38,8 @@ void huge_map_init(void)
 {
 	for (unsigned i = 0; huge_spaces[i]; i++)
 		space_init(huge_spaces[i],
-			   memblock_alloc_or_die(cpu_count * sizeof(struct space_cpu), NODE_NONE,
-						 "what CPUs have of huge mappings"));
+			   memblock_alloc_or_die(space_boot_bytes(), NODE_NONE,
+						 "the first areas of huge mappings"));
 }
 
 struct space *huge_space(virt_t addr)
@@ -48,9 +49,9 @@ struct space *huge_space(virt_t addr)
 
 void huge_usage(struct huge_usage *usage)
 {
-	*usage = (struct huge_usage){.waited = atomic_load_relaxed(&pages_waited),
+	*usage = (struct huge_usage){.waited = atomic_load_relaxed(&entries_waited),
 				     .exhausted = atomic_load_relaxed(&exhausted_touches),
-				     .tables_kept = atomic_load_relaxed(&pages_tables_kept)};
+				     .tables_kept = atomic_load_relaxed(&entry_tables_kept)};
 	for (unsigned i = 0; huge_spaces[i]; i++) {
 		for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
 			const struct space_cpu *of = &huge_spaces[i]->cpu[cpu];
@@ -417,30 +418,16 @@ struct populate {
 	u32 failed; /* enum reason of the CPU that found no page; atomic */
 };
 
-/* Pages that may not be accessed are left out. */
-static int populate_page(struct space *space, virt_t virt, u64 bytes)
-{
-	const struct area *area = space_pin_page(space, virt);
-	int err = 0;
-
-	if (!area)
-		return 0;
-	if (area->rights || area->end < virt + bytes)
-		err = pages_touch(space, area, virt, false);
-	space_unpin(space);
-	return err;
-}
-
 static void populate_pages(u64 first, u64 last, void *arg)
 {
 	struct populate *p = arg;
 
-	for (u64 i = first; i < last && !atomic_load_relaxed(&p->failed); i++) {
-		if (populate_page(p->space, p->start + i * p->bytes, p->bytes) != -ENOMEM)
-			continue;
-		atomic_add_relaxed(&exhausted_touches, 1);
-		atomic_store_relaxed(&p->failed, last_reason());
-	}
+	if (atomic_load_relaxed(&p->failed) ||
+	    space_bring(p->space, p->start + first * p->bytes, p->start + last * p->bytes,
+			p->bytes) == 0)
+		return;
+	atomic_add_relaxed(&exhausted_touches, 1);
+	atomic_store_relaxed(&p->failed, last_reason());
 }
 
 static int populate(void *addr, u64 size, u64 bytes)

@@ -220,15 +220,12 @@ static bool memory_is_moving(const struct mm *mm)
 static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 {
 	void *addr = phys_to_virt(page_to_pfn(page) << PAGE_SHIFT);
-	struct clear_how how;
 
-	if (order < BLOCK_ORDER) {
+	if (order < BLOCK_ORDER)
 		clear_pages(addr, order_pages(order));
-		return;
-	}
-	how = clear_how_selected();
-	clear_huge(&how, addr, order_pages(order) * PAGE_SIZE, CLEAR_NO_HINT,
-		   mm->zone[page->zone].node);
+	else
+		clear_huge_as_selected(addr, order_pages(order) * PAGE_SIZE, CLEAR_NO_HINT,
+				       mm->zone[page->zone].node);
 }
 
 /*

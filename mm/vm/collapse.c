@@ -63,7 +63,7 @@ static s64 look_at(struct space *space, u64 at, struct area *area)
 /* A huge page for the range: as a touch would get it, or by making room. */
 static struct page *huge_for(struct space *space, const struct area *area, u64 at, bool *announced)
 {
-	struct page *page = pages_alloc_huge(space, area, at);
+	struct page *page = touch_alloc_huge(space, area, at);
 
 	if (page || area->policy.how == POLICY_BIND)
 		return page;

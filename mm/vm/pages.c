@@ -20,460 +20,29 @@
 #include "mm/pools.h"
 #include "mm/vm/entry.h"
 
-u64 pages_tables_kept, pages_waited;
-
 /* ---- tables ---- */
 
-static pte_t *root_table(void)
-{
-	return phys_to_virt(pgtable_root() << PAGE_SHIFT);
-}
-
-/* All other entries of the root table are others', and their tables, too. */
-static pte_t *root_entry(const struct space *space, u64 addr)
+/* Other entries of the root table are others', and their tables, too. */
+static void assert_has(const struct space *space, u64 addr)
 {
 	ASSERT(space_has(space, addr, addr + 1), "no page of the space is at %llx", addr);
-	return &root_table()[pt_index(addr, PT_PGD)];
-}
-
-static __attribute__((noinline)) pte_t wait_unclaimed(const pte_t *entry)
-{
-	struct wait wait = wait_begin(WAIT_TOUCH, "a huge page that another CPU clears");
-	pte_t pte;
-
-	atomic_add_relaxed(&pages_waited, 1);
-	for (pte = pte_load(entry); pte_claimed(pte); pte = pte_load(entry))
-		wait_spin(&wait, CPU_NONE);
-	return pte;
-}
-
-/* The entry once no other CPU claims it. */
-static pte_t unclaimed(const pte_t *entry)
-{
-	const pte_t pte = pte_load(entry);
-
-	return pte_claimed(pte) ? wait_unclaimed(entry) : pte;
 }
 
 bool pages_find(const struct space *space, u64 addr, pte_t *pte, enum pt_level *level)
 {
-	const pte_t *entry = root_entry(space, addr);
-
-	for (*level = PT_PGD;;) {
-		*pte = pte_load(entry);
-		if (!pte_present(*pte))
-			return false;
-		if (*level != PT_PGD && pte_is_leaf(*pte, *level))
-			return true;
-		(*level)--;
-		entry = &pte_table(*pte)[pt_index(addr, *level)];
-	}
+	assert_has(space, addr);
+	*pte = pte_load(entry_walk(space, addr, PT_PAGE, level));
+	return *level != PT_PGD && pte_is_leaf(*pte, *level);
 }
 
 pte_t *pages_entry(const struct space *space, u64 addr, enum pt_level want)
 {
-	pte_t *entry = root_entry(space, addr);
+	enum pt_level level;
+	pte_t *entry;
 
-	for (enum pt_level level = PT_PGD; level > want; level--) {
-		const pte_t pte = pte_load(entry);
-
-		if (!pte_present(pte) || (level != PT_PGD && pte_is_leaf(pte, level)))
-			return NULL;
-		entry = &pte_table(pte)[pt_index(addr, level - 1)];
-	}
-	return entry;
-}
-
-/* ---- pages by touch ---- */
-
-static bool has_room(const struct area *area, u64 addr, u64 size)
-{
-	const u64 start = ALIGN_DOWN(addr, size);
-
-	return start >= area->start && start + size <= area->end;
-}
-
-/* Does it show pages of its object, and no zeros? */
-static bool has_contents(const struct area *area)
-{
-	return area->object && area->object->ops->page;
-}
-
-enum pt_level pages_level(const struct space *space, const struct area *area, u64 addr)
-{
-	unsigned huge;
-
-	if (area->level > PT_PAGE)
-		return area->level;
-	if (!space->huge || has_contents(area) || (area->flags & AREA_SMALL))
-		return PT_PAGE;
-	huge = atomic_load_relaxed(space->huge);
-	if (huge == SPACE_HUGE_NEVER || (huge == SPACE_HUGE_ASKED && !(area->flags & AREA_HUGE)))
-		return PT_PAGE;
-	return has_room(area, addr, MIB(2)) ? PT_PMD : PT_PAGE;
-}
-
-static struct memory_policy policy_for(const struct space *space, const struct area *area)
-{
-	return area->policy.how == POLICY_NEAR ? space_here(space)->policy : area->policy;
-}
-
-/* The n-th node of a set that is not empty. */
-static node_t nth_node(u32 nodes, unsigned n)
-{
-	for (n %= (unsigned)__builtin_popcount(nodes); n > 0; n--)
-		nodes &= nodes - 1;
-	return (node_t)__builtin_ctz(nodes);
-}
-
-static node_t node_for(struct memory_policy policy, u64 addr)
-{
-	switch (policy.how) {
-	case POLICY_NEAR:
-		return this_cpu()->node;
-	case POLICY_INTERLEAVE:
-		return nth_node(policy.nodes, (unsigned)(addr >> PAGE_SHIFT));
-	default:
-		return policy.nodes >> (this_cpu()->node % 32) & 1 ? this_cpu()->node
-								   : nth_node(policy.nodes, 0);
-	}
-}
-
-/*
- * A page of the page allocator. The CPU has a pin and perhaps a claim, so no program is asked for
- * memory here (mm/page/pressure.h).
- */
-static inline struct page *alloc(const struct space *space, const struct area *area, u64 addr,
-				 unsigned order)
-{
-	const struct memory_policy policy = policy_for(space, area);
-
-	return mm_page_alloc(&mm_kernel, order, space->user ? USE_MOVABLE : USE_UNMOVABLE,
-			     policy.how == POLICY_BIND ? PAGE_NODE : 0, node_for(policy, addr));
-}
-
-static bool is_promised(const struct area *area, enum pt_level level)
-{
-	return level == area->level && area_is_promised(area);
-}
-
-/* Where the area is bound to nodes, a page that is promised to nobody comes from these only. */
-static struct page *take_from_pool(const struct space *space, const struct area *area, u64 addr,
-				   enum pt_level level)
-{
-	const struct memory_policy policy = policy_for(space, area);
-	const node_t node = node_for(policy, addr);
-	struct page *page;
-
-	if (is_promised(area, level))
-		return pool_page_take(pages_pool(level), node, POOL_RESERVED);
-	page = pool_page_take(pages_pool(level), node, POOL_ANY);
-	if (!page || policy.how != POLICY_BIND ||
-	    (policy.nodes >> mm_kernel.zone[page->zone].node & 1))
-		return page;
-	pool_page_give(pages_pool(level), page);
-	return reason_null(REASON_NO_POOL_PAGE);
-}
-
-struct page *pages_alloc_huge(const struct space *space, const struct area *area, u64 addr)
-{
-	return alloc(space, area, addr, BLOCK_ORDER);
-}
-
-static struct page *alloc_huge_and_table(const struct space *space, const struct area *area,
-					 u64 addr)
-{
-	struct page *table = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, 0, NODE_NONE);
-	struct page *page = table ? pages_alloc_huge(space, area, addr) : NULL;
-
-	if (page)
-		page->private[PAGE_TABLE] = (virt_t)table;
-	else if (table)
-		page_free(table);
-	return page;
-}
-
-/* A large page, contents undefined, or NULL. */
-static struct page *large_page(const struct space *space, const struct area *area, u64 addr,
-			       enum pt_level level)
-{
-	struct page *page = NULL;
-
-	if (area->level > PT_PAGE)
-		page = take_from_pool(space, area, addr, level);
-	if (page || (area->flags & AREA_POOL))
-		return page;
-	if (space->user)
-		return alloc_huge_and_table(space, area, addr);
-	return alloc(space, area, addr, level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER);
-}
-
-static void clear(struct page *page, enum pt_level level, u64 hint)
-{
-	const struct clear_how how = clear_how_selected();
-
-	clear_huge(&how, page_address(page), pt_level_size(level), hint,
-		   mm_kernel.zone[page->zone].node);
-}
-
-/* A page came into an entry. */
-static void count_page(const struct space *space, enum pt_level level)
-{
-	struct space_cpu *here = space_here(space);
-
-	atomic_store_relaxed(&here->leaves[level], here->leaves[level] + 1);
-	atomic_store_relaxed(&here->brought[level], here->brought[level] + 1);
-}
-
-/* A frame for a table, or NULL. */
-static struct page *table_frame(unsigned request)
-{
-	if (fail_here(&mm_kernel.fail, FAIL_PTE))
-		return reason_null(REASON_NO_MEMORY);
-	return mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, request, NODE_NONE);
-}
-
-/* Fill an entry that was absent, unless another CPU is first. */
-static bool put_entry(pte_t *entry, u64 virt, enum pt_level level, pte_t pte)
-{
-	if (!pte_claim(entry, 0))
-		return false;
-	pte_store(entry, virt, level, pte);
-	return true;
-}
-
-/* ---- pages in pieces ---- */
-
-/* Frees the tables below, whose pieces are no longer needed. */
-static void free_pieces(pte_t table_entry, enum pt_level level)
-{
-	for (unsigned i = 0; level > PT_PAGE && i < PTRS_PER_TABLE; i++) {
-		const pte_t pte = pte_load(&pte_table(table_entry)[i]);
-
-		if (pte_present(pte) && !pte_is_leaf(pte, level))
-			free_pieces(pte, level - 1);
-	}
-	page_free(pfn_to_page(pte_pfn(table_entry)));
-}
-
-/*
- * A table of the pieces of a page that several areas share, each with the rights of its area; it
- * is not linked yet. *pieces grows by their number. Returns its entry, or 0 if there is no memory.
- */
-static pte_t make_pieces(const struct space *space, u64 virt, enum pt_level level, pfn_t pfn,
-			 u64 *pieces)
-{
-	const u64 size = pt_level_size(level);
-	struct page *frame = table_frame(PAGE_ZERO);
-	pte_t entry, *table;
-	struct area area;
-
-	if (!frame)
-		return 0;
-	entry = entry_make_table(space, page_pfn(frame)) | PTE_PIECE;
-	table = page_address(frame);
-	for (unsigned i = 0; i < PTRS_PER_TABLE; i++, virt += size, pfn += size >> PAGE_SHIFT) {
-		pte_t piece;
-
-		area_tree_from(&space->tree, virt, &area);
-		if (has_room(&area, virt, size)) {
-			piece = entry_make(space, pfn, level, area.rights) | PTE_PIECE;
-			++*pieces;
-		} else {
-			piece = make_pieces(space, virt, level - 1, pfn, pieces);
-		}
-		if (!piece) {
-			free_pieces(entry, level);
-			return 0;
-		}
-		pte_store(&table[i], virt, level, piece);
-	}
-	return entry;
-}
-
-/* The entry for a page that is to be mapped at `virt`, or 0 if there is no memory. */
-static pte_t entry_for_page(const struct space *space, const struct area *area, struct page *page,
-			    u64 virt, enum pt_level level)
-{
-	const bool promised = is_promised(area, level);
-	u64 pieces = promised ? PIECES_PROMISED : 0;
-	pte_t pte;
-
-	if (has_room(area, virt, pt_level_size(level)))
-		return entry_make(space, page_pfn(page), level, area->rights) |
-		       (promised ? PTE_PROMISED : 0);
-	pte = make_pieces(space, virt, level - 1, page_pfn(page), &pieces);
-	page->private[PAGE_PIECES] = pieces;
-	return pte;
-}
-
-/* The page was taken for an area and could not be mapped. */
-static void give_back(const struct area *area, struct page *page, enum pt_level level)
-{
-	page_put(page);
-	if (is_promised(area, level)) /* the page is free again, unless somebody was faster */
-		pool_reserve(pages_pool(level), 1);
-}
-
-/*
- * Put a huge page into an entry that was absent. True if the entry is no longer absent, whoever
- * changed it; false if there was no page. The memory around `addr` is cleared last if it is `near`.
- */
-static bool bring_huge(const struct space *space, const struct area *area, pte_t *entry, u64 addr,
-		       enum pt_level level, bool near)
-{
-	const u64 virt = ALIGN_DOWN(addr, pt_level_size(level));
-	struct page *page;
-	pte_t pte = 0;
-
-	if (!pte_claim(entry, 0))
-		return true;
-	page = large_page(space, area, addr, level);
-	if (page) {
-		clear(page, level, near ? addr - virt : CLEAR_NO_HINT);
-		pte = entry_for_page(space, area, page, virt, level);
-	}
-	fence_store();
-	pte_store(entry, virt, level, pte);
-	if (pte)
-		count_page(space, level);
-	else if (page)
-		give_back(area, page, level);
-	return pte;
-}
-
-/* Are its pages the object's own? */
-static bool is_shared(const struct area *area)
-{
-	return has_contents(area) && (area->flags & AREA_SHARED);
-}
-
-static struct page *object_page(const struct area *area, u64 addr, int *err)
-{
-	const u64 index = (area->offset + addr - area->start) >> PAGE_SHIFT;
-
-	return area->object->ops->page(area->object, index, err);
-}
-
-/* The page for 4 KiB of the area, with a reference that its entry will hold. */
-static struct page *small_page(const struct space *space, const struct area *area, u64 addr,
-			       int *err)
-{
-	struct page *page, *source;
-
-	*err = -ENOMEM;
-	if (is_shared(area))
-		return object_page(area, addr, err);
-	page = alloc(space, area, addr, 0);
-	if (!page)
-		return NULL;
-	if (!has_contents(area)) {
-		clear_pages(page_address(page), 1);
-		return page;
-	}
-	source = object_page(area, addr, err);
-	if (!source) {
-		page_free(page);
-		return NULL;
-	}
-	memcpy(page_address(page), page_address(source), PAGE_SIZE);
-	page_put(source);
-	return page;
-}
-
-static void drop_small(const struct area *area, struct page *page)
-{
-	if (is_shared(area))
-		page_put(page);
-	else
-		page_free(page);
-}
-
-static int bring_small(const struct space *space, const struct area *area, pte_t *entry, u64 addr)
-{
-	int err;
-	struct page *page = small_page(space, area, ALIGN_DOWN(addr, PAGE_SIZE), &err);
-	pte_t pte;
-
-	if (!page)
-		return err;
-	pte = entry_make(space, page_pfn(page), PT_PAGE, area->rights);
-	if (is_shared(area))
-		pte |= PTE_FILE;
-	fence_store();
-	if (put_entry(entry, ALIGN_DOWN(addr, PAGE_SIZE), PT_PAGE, pte))
-		count_page(space, PT_PAGE);
-	else
-		drop_small(area, page); /* another CPU was first */
-	return 0;
-}
-
-/* Put a table below an entry that was absent, unless another CPU does. False: no memory. */
-static bool bring_table(const struct space *space, pte_t *entry, u64 addr, enum pt_level level)
-{
-	struct page *page = table_frame(PAGE_ZERO);
-
-	if (!page)
-		return false;
-	fence_store(); /* the table is zero before any entry points to it */
-	if (!put_entry(entry, ALIGN_DOWN(addr, pt_level_size(level)), level,
-		       entry_make_table(space, page_pfn(page))))
-		page_free(page);
-	else if (level == PT_PGD && !space->user)
-		atomic_add_relaxed(&pages_tables_kept, 1);
-	return true;
-}
-
-/* Do smaller pages come where there is none of the area's size? */
-static bool falls_back(const struct area *area)
-{
-	return area->level == PT_PAGE || (area->flags & AREA_FALLBACK);
-}
-
-/* Beyond the end of an object that shows zeros? Others say so themselves. */
-static bool is_beyond(const struct area *area, u64 addr)
-{
-	return area->object && !area->object->ops->page &&
-	       area->offset + (addr - area->start) >= atomic_load_relaxed(&area->object->bytes);
-}
-
-int pages_touch(const struct space *space, const struct area *area, u64 addr, bool near)
-{
-	enum pt_level want = pages_level(space, area, addr), level;
-	pte_t *entry = &root_table()[pt_index(addr, PT_PGD)];
-
-	if (is_beyond(area, addr))
-		return -ENXIO;
-	/* the tables that are there, as for most touches */
-	for (level = PT_PGD; level > PT_PAGE; level--) {
-		const pte_t pte = pte_load(entry);
-
-		if (!pte_is_table(pte))
-			break;
-		entry = &pte_table(pte)[pt_index(addr, level - 1)];
-	}
-	for (;;) {
-		const pte_t pte = unclaimed(entry);
-
-		if (level != PT_PGD && entry_is_leaf(pte, level))
-			return 0;
-		if (pte_present(pte)) {
-			level--;
-			entry = &pte_table(pte)[pt_index(addr, level)];
-			continue;
-		}
-		if (level == PT_PAGE)
-			return bring_small(space, area, entry, addr);
-		if (level <= want) {
-			if (bring_huge(space, area, entry, addr, level, near))
-				continue;
-			if (!falls_back(area))
-				return -ENOMEM;
-			want = level - 1;
-		}
-		if (!bring_table(space, entry, addr, level))
-			return -ENOMEM;
-	}
+	assert_has(space, addr);
+	entry = entry_walk(space, addr, want, &level);
+	return level == want ? entry : NULL;
 }
 
 /* ---- visits ---- */
@@ -513,7 +82,7 @@ static void split_leaf(pte_t *entry, u64 virt, enum pt_level level, struct taken
 
 	taken->sizes_changed = true;
 	do {
-		pte = unclaimed(entry);
+		pte = entry_unclaimed(entry);
 		if (!entry_is_leaf(pte, level))
 			return;
 	} while (!pte_claim(entry, pte));
@@ -605,7 +174,7 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 		bool whole;
 
 		if (pte_claimed(pte))
-			pte = unclaimed(entry);
+			pte = entry_unclaimed(entry);
 		if (pte == 0)
 			continue;
 		whole = virt >= v->start && virt + size <= v->end;
@@ -639,7 +208,7 @@ static int visit(struct visit *v)
 {
 	ASSERT(space_has(v->space, v->start, v->end), "no pages of the space are in %llx to %llx",
 	       v->start, v->end);
-	visit_table(v, root_table(), PT_PGD,
+	visit_table(v, v->space->root, PT_PGD,
 		    ALIGN_DOWN(v->start, PTRS_PER_TABLE * pt_level_size(PT_PGD)));
 	return v->err;
 }
@@ -729,14 +298,12 @@ void pages_make_movable(const struct space *space, u64 start, u64 end,
 
 static void clear_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
-	const struct clear_how how = clear_how_selected();
-
 	if (v->space->ended && v->space->ended())
 		v->err = -EINTR;
 	if (v->err)
 		return;
-	clear_huge(&how, phys_to_virt(pte_pfn(pte) << PAGE_SHIFT), pt_level_size(level), 0,
-		   this_cpu()->node);
+	clear_huge_as_selected(phys_to_virt(pte_pfn(pte) << PAGE_SHIFT), pt_level_size(level), 0,
+			       this_cpu()->node);
 	fence_store();
 }
 
@@ -771,23 +338,16 @@ void pages_protect(u64 start, u64 end, u8 rights, struct taken *taken)
 
 /* ---- moving ---- */
 
-/* The entry of `level` for `addr`, with the tables above it. NULL: no memory. */
+/* The entry of level `want` for `addr`, with the tables above it. NULL: no memory. */
 static pte_t *entry_for(const struct space *space, u64 addr, enum pt_level want)
 {
-	enum pt_level level = PT_PGD;
-	pte_t *entry = root_entry(space, addr);
+	enum pt_level level;
+	pte_t *entry;
 
-	while (level > want) {
-		const pte_t pte = pte_load(entry);
-
-		if (!pte_present(pte)) {
-			if (!bring_table(space, entry, addr, level))
-				return NULL;
-			continue;
-		}
-		level--;
-		entry = &pte_table(pte)[pt_index(addr, level)];
-	}
+	for (entry = entry_walk(space, addr, want, &level); level > want;
+	     entry = entry_walk(space, addr, want, &level))
+		if (!entry_bring_table(space, entry, addr, level))
+			return NULL;
 	return entry;
 }
 

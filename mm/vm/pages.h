@@ -32,27 +32,11 @@ static inline struct pool *pages_pool(enum pt_level level)
 	return level == PT_PUD ? &pool_1g : &pool_2m;
 }
 
-/* The level of the leaf that a touch of `addr` may bring. */
-enum pt_level pages_level(const struct space *space, const struct area *area, u64 addr);
-
-/*
- * Make the page of `addr` present; the CPU's pin covers it at pages_level(). With `near` the memory
- * around `addr` is in the cache afterwards. Returns 0, -ENOMEM, or -ENXIO beyond the end of an
- * object. Context: ordinary.
- */
-int pages_touch(const struct space *space, const struct area *area, u64 addr, bool near);
-
-/* Waits for a page that another CPU was bringing, and upper tables of the kernel; atomic. */
-extern u64 pages_waited, pages_tables_kept;
-
 /*
  * The entry of `level` for `addr`, or NULL where a table above it is missing or a larger leaf
  * stands. The caller holds a pin or the busy range.
  */
 pte_t *pages_entry(const struct space *space, u64 addr, enum pt_level level);
-
-/* A 2 MiB page for an area that has none of a pool, contents undefined; NULL: no memory. */
-struct page *pages_alloc_huge(const struct space *space, const struct area *area, u64 addr);
 
 /*
  * Make the pages of [start, end) movable that belong to nobody else: neither an object's, nor a

@@ -28,29 +28,55 @@ static u64 root_end(const struct space *space)
 	return ALIGN_UP(space->range.end, GIB(512));
 }
 
-static unsigned cpus_order(void)
-{
-	unsigned order = 0;
+/* As many as the first area of a space of the kernel needs (ready_to_insert()). */
+enum { NODES_AT_BOOT = 8 };
 
-	while (PAGE_SIZE << order < cpu_count * sizeof(struct space_cpu))
-		order++;
-	return order;
+static u64 cpus_bytes(void)
+{
+	return ALIGN_UP(cpu_count * sizeof(struct space_cpu), PAGE_SIZE);
 }
 
-int space_init(struct space *space, struct space_cpu *cpus)
+u64 space_boot_bytes(void)
 {
-	struct page *page = NULL;
+	return cpus_bytes() + NODES_AT_BOOT * PAGE_SIZE;
+}
 
-	if (!cpus)
-		page = page_alloc(cpus_order(), USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	if (!cpus && !page)
+static void *alloc_cpus(void)
+{
+	unsigned order = 0;
+	struct page *page;
+
+	while (PAGE_SIZE << order < cpus_bytes())
+		order++;
+	page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	return page ? page_address(page) : NULL;
+}
+
+static void give_boot_nodes(struct space *space)
+{
+	for (unsigned i = 0; i < NODES_AT_BOOT; i++)
+		area_tree_give_node(&space->tree, space->boot_nodes + i * PAGE_SIZE);
+}
+
+static bool is_boot_node(const struct space *space, const void *node)
+{
+	return (u64)((const char *)node - space->boot_nodes) < NODES_AT_BOOT * PAGE_SIZE;
+}
+
+int space_init(struct space *space, void *memory)
+{
+	space->cpu = memory ? memory : alloc_cpus();
+	if (!space->cpu)
 		return -ENOMEM;
-	space->cpu = cpus ? cpus : page_address(page);
+	space->root = phys_to_virt(pgtable_root() << PAGE_SHIFT);
 	space->lock = SPINLOCK_INIT(LOCK_LEAF);
 	space->tree = (struct area_tree){.root = NULL};
 	space->bytes = space->resident_most = 0;
 	space->full_top = space->range.top;
 	space->full_size = ~0ULL;
+	space->boot_nodes = memory ? (char *)memory + cpus_bytes() : NULL;
+	if (memory)
+		give_boot_nodes(space);
 	return 0;
 }
 
@@ -133,7 +159,7 @@ static void wait_unpinned(const struct space *space, u64 start, u64 end)
 			wait_for_pin(space, cpu, start, end);
 }
 
-/* No area has address 0: this pin keeps nodes (trim()) and makes no call wait. */
+/* No area has address 0: this pin keeps nodes (take_extra_nodes()) and makes no call wait. */
 bool space_look(struct space *space, u64 addr, struct area *area)
 {
 	u64 *pin = &space_here(space)->pin;
@@ -326,23 +352,29 @@ static bool cuts_page(const struct area *area, u64 start, u64 end)
 }
 
 /*
- * A space of the kernel keeps no nodes while it has no area. They are taken out under the lock, and
- * freed when no CPU searches them any more: a search has a pin.
+ * A space of the kernel without areas keeps the nodes that it has had from the start. The others
+ * are taken out under the lock, and freed when no CPU searches them any more: a search has a pin.
  */
-static void trim(struct space *space)
+static struct page *take_extra_nodes(struct space *space)
 {
-	struct page *nodes = NULL;
+	struct area_tree *tree = &space->tree;
+	struct page *extra = NULL;
 	void *node;
 
-	if (space->user)
-		return;
-	spin_lock(&space->lock);
-	area_tree_change(&space->tree);
-	node = space->tree.count == 0 ? area_tree_take_node(&space->tree) : NULL;
-	for (; node; node = area_tree_take_node(&space->tree))
-		page_chain_push(&nodes, page_of(node));
-	area_tree_changed(&space->tree);
-	spin_unlock(&space->lock);
+	if (!space->boot_nodes || tree->count > 0 ||
+	    tree->spares + (tree->root != NULL) <= NODES_AT_BOOT)
+		return NULL;
+	area_tree_change(tree);
+	for (node = area_tree_take_node(tree); node; node = area_tree_take_node(tree))
+		if (!is_boot_node(space, node))
+			page_chain_push(&extra, page_of(node));
+	give_boot_nodes(space);
+	area_tree_changed(tree);
+	return extra;
+}
+
+static void free_nodes(const struct space *space, struct page *nodes)
+{
 	if (nodes)
 		wait_unpinned(space, 0, ~0ULL);
 	while (nodes)
@@ -422,12 +454,11 @@ static void insert(struct space *space, const struct area *area)
 s64 space_place(struct space *space, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
+	struct page *extra = NULL;
 	struct area placed = *area;
 
-	if (!lock_ready(space, ready_to_insert(space))) {
-		trim(space); /* some nodes may have come */
+	if (!lock_ready(space, ready_to_insert(space)))
 		return -ENOMEM;
-	}
 	if (space->tree.count >= AREA_TREE_COUNT_MAX)
 		placed.start = 0;
 	else if (!space_has(space, area->start, area->end) ||
@@ -436,11 +467,13 @@ s64 space_place(struct space *space, const struct area *area, u64 align)
 	if (placed.start != 0) {
 		placed.end = placed.start + size;
 		insert(space, &placed);
+	} else {
+		extra = take_extra_nodes(space);
 	}
 	spin_unlock(&space->lock);
+	free_nodes(space, extra);
 	if (placed.start != 0)
 		return (s64)placed.start;
-	trim(space);
 	return reason_error(REASON_NO_ADDRESSES, -ENOMEM);
 }
 
@@ -627,7 +660,7 @@ int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, s
 
 void space_release(struct space *space, const struct hull *hull)
 {
-	bool empty;
+	struct page *extra;
 
 	spin_lock(&space->lock);
 	area_tree_change(&space->tree);
@@ -635,10 +668,9 @@ void space_release(struct space *space, const struct hull *hull)
 	area_tree_changed(&space->tree);
 	space->tree.promised--;
 	note_free(space, hull->end);
-	empty = space->tree.count == 0;
+	extra = take_extra_nodes(space);
 	spin_unlock(&space->lock);
-	if (empty)
-		trim(space);
+	free_nodes(space, extra);
 }
 
 void space_settle(struct space *space, const struct hull *hull, const struct area *area)

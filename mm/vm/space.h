@@ -63,6 +63,7 @@ struct space {
 	bool (*ended)(void);       /* must the work that this CPU does for its owner end? */
 	bool (*interrupted)(void); /* or be cut short? */
 
+	pte_t *root;           /* the root table, of which the space has some entries */
 	struct space_cpu *cpu; /* by cpu_t */
 	struct spinlock lock;
 	struct area_tree tree;
@@ -73,14 +74,16 @@ struct space {
 	 */
 	u64 full_top, full_size;
 	u64 resident_most; /* pages_count.h */
+	char *boot_nodes;  /* NODES_AT_BOOT pages, of which none is freed; NULL: it has none */
 };
 
 /*
- * Begin a space without areas; the caller has set what comes before `cpu`. `cpus` has room for all
- * CPUs and stays; NULL: it is allocated, until space_free(). Returns 0 or -ENOMEM. Context:
- * ordinary.
+ * Begin a space without areas; the caller has set what comes before `root`. `memory` has
+ * space_boot_bytes(), whole pages of zeros, and is the space's for ever; NULL: what it needs is
+ * allocated, until space_free(). Returns 0 or -ENOMEM. Context: ordinary.
  */
-int space_init(struct space *space, struct space_cpu *cpus);
+u64 space_boot_bytes(void);
+int space_init(struct space *space, void *memory);
 
 /* Addresses may have the sign of an error, so results that are either are told apart by this. */
 static inline bool space_failed(s64 result)

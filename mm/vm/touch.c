@@ -1,14 +1,385 @@
 /* Touches: see touch.h. */
 #include "mm/vm/touch.h"
 
+#include <arch/atomic.h>
+#include <arch/barrier.h>
+#include <arch/clear.h>
+
+#include "kernel/core/percpu.h"
+#include "kernel/core/reason_set.h"
+#include "kernel/lib/string.h"
+#include "mm/clear/clear.h"
+#include "mm/memmap/page.h"
+#include "mm/memmap/zone.h"
+#include "mm/mm.h"
+#include "mm/page/page_alloc.h"
+#include "mm/vm/entry.h"
 #include "mm/vm/pages.h"
 
+/* ---- pages ---- */
+
+static bool has_room(const struct area *area, u64 addr, u64 size)
+{
+	const u64 start = ALIGN_DOWN(addr, size);
+
+	return start >= area->start && start + size <= area->end;
+}
+
+/* Does it show pages of its object, and no zeros? */
+static bool has_contents(const struct area *area)
+{
+	return area->object && area->object->ops->page;
+}
+
+/* The level of the leaf that a touch of `addr` may bring. */
+static inline enum pt_level level_for(const struct space *space, const struct area *area, u64 addr)
+{
+	unsigned huge;
+
+	if (area->level > PT_PAGE)
+		return area->level;
+	if (!space->huge || has_contents(area) || (area->flags & AREA_SMALL))
+		return PT_PAGE;
+	huge = atomic_load_relaxed(space->huge);
+	if (huge == SPACE_HUGE_NEVER || (huge == SPACE_HUGE_ASKED && !(area->flags & AREA_HUGE)))
+		return PT_PAGE;
+	return has_room(area, addr, MIB(2)) ? PT_PMD : PT_PAGE;
+}
+
+static struct memory_policy policy_for(const struct space *space, const struct area *area)
+{
+	return area->policy.how == POLICY_NEAR ? space_here(space)->policy : area->policy;
+}
+
+/* The n-th node of a set that is not empty. */
+static node_t nth_node(u32 nodes, unsigned n)
+{
+	for (n %= (unsigned)__builtin_popcount(nodes); n > 0; n--)
+		nodes &= nodes - 1;
+	return (node_t)__builtin_ctz(nodes);
+}
+
+static __attribute__((noinline)) node_t node_of_set(struct memory_policy policy, u64 addr)
+{
+	if (policy.how == POLICY_INTERLEAVE)
+		return nth_node(policy.nodes, (unsigned)(addr >> PAGE_SHIFT));
+	return policy.nodes >> (this_cpu()->node % 32) & 1 ? this_cpu()->node
+							   : nth_node(policy.nodes, 0);
+}
+
+static inline node_t node_for(struct memory_policy policy, u64 addr)
+{
+	return likely(policy.how == POLICY_NEAR) ? this_cpu()->node : node_of_set(policy, addr);
+}
+
+/*
+ * A page of the page allocator. The CPU has a pin and perhaps a claim, so no program is asked for
+ * memory here (mm/page/pressure.h).
+ */
+static inline struct page *alloc(const struct space *space, const struct area *area, u64 addr,
+				 unsigned order)
+{
+	const struct memory_policy policy = policy_for(space, area);
+
+	return mm_page_alloc(&mm_kernel, order, space->user ? USE_MOVABLE : USE_UNMOVABLE,
+			     policy.how == POLICY_BIND ? PAGE_NODE : 0, node_for(policy, addr));
+}
+
+static bool is_promised(const struct area *area, enum pt_level level)
+{
+	return level == area->level && area_is_promised(area);
+}
+
+/* Where the area is bound to nodes, a page that is promised to nobody comes from these only. */
+static struct page *take_from_pool(const struct space *space, const struct area *area, u64 addr,
+				   enum pt_level level)
+{
+	const struct memory_policy policy = policy_for(space, area);
+	const node_t node = node_for(policy, addr);
+	struct page *page;
+
+	if (is_promised(area, level))
+		return pool_page_take(pages_pool(level), node, POOL_RESERVED);
+	page = pool_page_take(pages_pool(level), node, POOL_ANY);
+	if (!page || policy.how != POLICY_BIND ||
+	    (policy.nodes >> mm_kernel.zone[page->zone].node & 1))
+		return page;
+	pool_page_give(pages_pool(level), page);
+	return reason_null(REASON_NO_POOL_PAGE);
+}
+
+struct page *touch_alloc_huge(const struct space *space, const struct area *area, u64 addr)
+{
+	return alloc(space, area, addr, BLOCK_ORDER);
+}
+
+static struct page *alloc_huge_and_table(const struct space *space, const struct area *area,
+					 u64 addr)
+{
+	struct page *table = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, 0, NODE_NONE);
+	struct page *page = table ? touch_alloc_huge(space, area, addr) : NULL;
+
+	if (page)
+		page->private[PAGE_TABLE] = (virt_t)table;
+	else if (table)
+		page_free(table);
+	return page;
+}
+
+/* A large page, contents undefined, or NULL. */
+static struct page *large_page(const struct space *space, const struct area *area, u64 addr,
+			       enum pt_level level)
+{
+	struct page *page = NULL;
+
+	if (area->level > PT_PAGE)
+		page = take_from_pool(space, area, addr, level);
+	if (page || (area->flags & AREA_POOL))
+		return page;
+	if (space->user)
+		return alloc_huge_and_table(space, area, addr);
+	return alloc(space, area, addr, level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER);
+}
+
+/* A page came into an entry. */
+static void count_page(const struct space *space, enum pt_level level)
+{
+	struct space_cpu *here = space_here(space);
+
+	atomic_store_relaxed(&here->leaves[level], here->leaves[level] + 1);
+	atomic_store_relaxed(&here->brought[level], here->brought[level] + 1);
+}
+
+/* ---- pages in pieces ---- */
+
+/* Frees the tables below, whose pieces are no longer needed. */
+static void free_pieces(pte_t table_entry, enum pt_level level)
+{
+	for (unsigned i = 0; level > PT_PAGE && i < PTRS_PER_TABLE; i++) {
+		const pte_t pte = pte_load(&pte_table(table_entry)[i]);
+
+		if (pte_present(pte) && !pte_is_leaf(pte, level))
+			free_pieces(pte, level - 1);
+	}
+	page_free(pfn_to_page(pte_pfn(table_entry)));
+}
+
+/*
+ * A table of the pieces of a page that several areas share, each with the rights of its area; it
+ * is not linked yet. *pieces grows by their number. Returns its entry, or 0 if there is no memory.
+ */
+static pte_t make_pieces(const struct space *space, u64 virt, enum pt_level level, pfn_t pfn,
+			 u64 *pieces)
+{
+	const u64 size = pt_level_size(level);
+	struct page *frame = entry_table_frame(PAGE_ZERO);
+	pte_t entry, *table;
+	struct area area;
+
+	if (!frame)
+		return 0;
+	entry = entry_make_table(space, page_pfn(frame)) | PTE_PIECE;
+	table = page_address(frame);
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++, virt += size, pfn += size >> PAGE_SHIFT) {
+		pte_t piece;
+
+		area_tree_from(&space->tree, virt, &area);
+		if (has_room(&area, virt, size)) {
+			piece = entry_make(space, pfn, level, area.rights) | PTE_PIECE;
+			++*pieces;
+		} else {
+			piece = make_pieces(space, virt, level - 1, pfn, pieces);
+		}
+		if (!piece) {
+			free_pieces(entry, level);
+			return 0;
+		}
+		pte_store(&table[i], virt, level, piece);
+	}
+	return entry;
+}
+
+/* The table for a page that several areas share, or 0 if there is no memory. */
+static __attribute__((noinline)) pte_t pieces_of(const struct space *space, struct page *page,
+						 u64 virt, enum pt_level level, bool promised)
+{
+	u64 pieces = promised ? PIECES_PROMISED : 0;
+	const pte_t pte = make_pieces(space, virt, level - 1, page_pfn(page), &pieces);
+
+	page->private[PAGE_PIECES] = pieces;
+	return pte;
+}
+
+/* The entry for a page that is to be mapped at `virt`, or 0 if there is no memory. */
+static pte_t entry_for_page(const struct space *space, const struct area *area, struct page *page,
+			    u64 virt, enum pt_level level)
+{
+	const bool promised = is_promised(area, level);
+
+	if (unlikely(!has_room(area, virt, pt_level_size(level))))
+		return pieces_of(space, page, virt, level, promised);
+	return entry_make(space, page_pfn(page), level, area->rights) |
+	       (promised ? PTE_PROMISED : 0);
+}
+
+/* The page was taken for an area and could not be mapped. */
+static void give_back(const struct area *area, struct page *page, enum pt_level level)
+{
+	page_put(page);
+	if (is_promised(area, level)) /* the page is free again, unless somebody was faster */
+		pool_reserve(pages_pool(level), 1);
+}
+
+/*
+ * Put a huge page into an entry that was absent; the memory around `addr` is cleared last if it is
+ * `near`. Returns 0; -EAGAIN if another CPU was first; or -ENOMEM.
+ */
+static __attribute__((noinline)) int bring_huge(const struct space *space, const struct area *area,
+						pte_t *entry, u64 addr, enum pt_level level,
+						bool near)
+{
+	const u64 virt = ALIGN_DOWN(addr, pt_level_size(level));
+	struct page *page;
+	pte_t pte = 0;
+
+	if (!pte_claim(entry, 0))
+		return -EAGAIN;
+	page = large_page(space, area, addr, level);
+	if (likely(page)) {
+		clear_huge_as_selected(page_address(page), pt_level_size(level),
+				       near ? addr - virt : CLEAR_NO_HINT,
+				       mm_kernel.zone[page->zone].node);
+		pte = entry_for_page(space, area, page, virt, level);
+	}
+	fence_store();
+	pte_store(entry, virt, level, pte);
+	if (likely(pte)) {
+		count_page(space, level);
+		return 0;
+	}
+	if (page)
+		give_back(area, page, level);
+	return -ENOMEM;
+}
+
+/* A page with what the object has at `addr`: the object's own, or a copy. */
+static struct page *contents_page(const struct space *space, const struct area *area, u64 addr,
+				  int *err)
+{
+	const u64 index = (area->offset + addr - area->start) >> PAGE_SHIFT;
+	struct page *page, *source = area->object->ops->page(area->object, index, err);
+
+	if (!source || (area->flags & AREA_SHARED))
+		return source;
+	page = alloc(space, area, addr, 0);
+	if (page)
+		memcpy(page_address(page), page_address(source), PAGE_SIZE);
+	else
+		*err = -ENOMEM;
+	page_put(source);
+	return page;
+}
+
+/* Put a page into an entry of 4 KiB that was absent. */
+static inline void link_small(const struct space *space, const struct area *area, pte_t *entry,
+			      u64 virt, struct page *page, pte_t flags)
+{
+	const pte_t pte = entry_make(space, page_pfn(page), PT_PAGE, area->rights) | flags;
+
+	fence_store();
+	if (likely(entry_put(entry, virt, PT_PAGE, pte)))
+		count_page(space, PT_PAGE);
+	else
+		page_put(page); /* another CPU was first */
+}
+
+static __attribute__((noinline)) int bring_contents(const struct space *space,
+						    const struct area *area, pte_t *entry, u64 virt)
+{
+	int err;
+	struct page *page = contents_page(space, area, virt, &err);
+
+	if (page)
+		link_small(space, area, entry, virt, page,
+			   area->flags & AREA_SHARED ? PTE_FILE : 0);
+	return page ? 0 : err;
+}
+
+static inline int bring_small(const struct space *space, const struct area *area, pte_t *entry,
+			      u64 virt)
+{
+	struct page *page;
+
+	if (unlikely(has_contents(area)))
+		return bring_contents(space, area, entry, virt);
+	page = alloc(space, area, virt, 0);
+	if (unlikely(!page))
+		return -ENOMEM;
+	clear_pages(page_address(page), 1);
+	link_small(space, area, entry, virt, page, 0);
+	return 0;
+}
+
+/* Do smaller pages come where there is none of the area's size? */
+static bool falls_back(const struct area *area)
+{
+	return area->level == PT_PAGE || (area->flags & AREA_FALLBACK);
+}
+
+/* Beyond the end of an object that shows zeros? Others say so themselves. */
+static bool is_beyond(const struct area *area, u64 addr)
+{
+	return area->object && !area->object->ops->page &&
+	       area->offset + (addr - area->start) >= atomic_load_relaxed(&area->object->bytes);
+}
+
+/*
+ * Make the page of `addr` present; the CPU's pin covers it at level `want`. With `near` the memory
+ * around `addr` is in the cache afterwards. Returns 0, -ENOMEM, or -ENXIO beyond the end of an
+ * object.
+ */
+static inline int bring(const struct space *space, const struct area *area, u64 addr,
+			enum pt_level want, bool near)
+{
+	enum pt_level level;
+	pte_t *entry;
+
+	if (is_beyond(area, addr))
+		return -ENXIO;
+	for (entry = entry_walk(space, addr, PT_PAGE, &level);;
+	     entry = entry_walk(space, addr, PT_PAGE, &level)) {
+		const pte_t pte = entry_unclaimed(entry);
+
+		if (likely(pte == 0 && level == PT_PAGE))
+			return bring_small(space, area, entry, ALIGN_DOWN(addr, PAGE_SIZE));
+		if (level != PT_PGD && entry_is_leaf(pte, level))
+			return 0;
+		if (pte != 0) /* it has become a table */
+			continue;
+		if (level <= want) {
+			const int err = bring_huge(space, area, entry, addr, level, near);
+
+			if (err == -EAGAIN)
+				continue;
+			if (err == 0 || !falls_back(area))
+				return err;
+			want = level - 1;
+		}
+		if (!entry_bring_table(space, entry, addr, level))
+			return -ENOMEM;
+	}
+}
+
+/* ---- touches ---- */
+
 /* Pin the page if the area that the CPU found last has it, and nothing has changed since. */
-static inline bool pin_again(struct space *space, u64 addr, const struct area_found *last)
+static inline bool pin_again(struct space *space, u64 addr, const struct area_found *last,
+			     enum pt_level least, enum pt_level *level)
 {
 	if (addr < last->area.start || addr >= last->area.end)
 		return false;
-	space_pin_only(space, addr, pages_level(space, &last->area, addr));
+	*level = level_for(space, &last->area, addr);
+	space_pin_only(space, addr, MAX(*level, least));
 	if (likely(atomic_load_acquire(&space->tree.seq) == last->seq &&
 		   !(last->area.flags & AREA_BUSY)))
 		return true;
@@ -16,12 +387,17 @@ static inline bool pin_again(struct space *space, u64 addr, const struct area_fo
 	return false;
 }
 
-static inline const struct area *pin_page(struct space *space, u64 addr)
+/*
+ * space_pin() of the page that a touch of `addr` brings, of the size *level, or of `least` around
+ * it. Returns the area, which stays while the pin does; NULL, without a pin, if there is none.
+ */
+static inline __attribute__((always_inline)) const struct area *
+pin_page(struct space *space, u64 addr, enum pt_level least, enum pt_level *level)
 {
 	const struct area_found *last = &space_here(space)->found;
 	struct area area;
 
-	while (!pin_again(space, addr, last)) {
+	while (unlikely(!pin_again(space, addr, last, least, level))) {
 		if (!space_pin(space, addr, PT_PAGE, &area))
 			return NULL;
 		space_unpin(space); /* now it is the area found last */
@@ -29,14 +405,10 @@ static inline const struct area *pin_page(struct space *space, u64 addr)
 	return &last->area;
 }
 
-const struct area *space_pin_page(struct space *space, u64 addr)
-{
-	return pin_page(space, addr);
-}
-
 enum touch space_touch(struct space *space, u64 addr, enum user_access access)
 {
-	const struct area *area = pin_page(space, addr);
+	enum pt_level level;
+	const struct area *area = pin_page(space, addr, PT_PAGE, &level);
 	int err;
 
 	if (unlikely(!area))
@@ -45,7 +417,28 @@ enum touch space_touch(struct space *space, u64 addr, enum user_access access)
 		space_unpin(space);
 		return TOUCH_NO_RIGHT;
 	}
-	err = pages_touch(space, area, addr, true);
+	err = bring(space, area, addr, level, true);
 	space_unpin(space);
 	return likely(err == 0) ? TOUCH_DONE : err == -ENXIO ? TOUCH_BEYOND : TOUCH_NO_MEMORY;
+}
+
+/* Small pages are brought 2 MiB at a time, under one pin. */
+int space_bring(struct space *space, u64 start, u64 end, u64 size)
+{
+	for (u64 at = start; at < end;) {
+		const u64 stop = MIN(ALIGN_DOWN(at, MIB(2)) + MIB(2), end);
+		enum pt_level level;
+		const struct area *area = pin_page(space, at, PT_PMD, &level);
+		int err = 0;
+
+		for (; at < stop && err != -ENOMEM; at += size)
+			if (likely(area) && at < area->end &&
+			    (area->rights || area->end - at < size))
+				err = bring(space, area, at, level, false);
+		if (likely(area))
+			space_unpin(space);
+		if (unlikely(err == -ENOMEM))
+			return err;
+	}
+	return 0;
 }

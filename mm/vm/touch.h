@@ -16,11 +16,16 @@ enum touch {
 	TOUCH_NO_MEMORY, /* there is no page */
 };
 
-/*
- * space_pin() of the page that a touch of `addr` brings, whatever its size. Returns the area, which
- * stays while the pin does; NULL, without a pin, if there is none.
- */
-const struct area *space_pin_page(struct space *space, u64 addr);
-
 /* Make the page of `addr` present for this access. Context: ordinary. */
 enum touch space_touch(struct space *space, u64 addr, enum user_access access);
+
+/*
+ * Make the pages of [start, end) present, which are of `size`, before they are used: all of each is
+ * cleared alike. Those that may not be accessed are left out. Returns 0, also where nothing is
+ * mapped, or -ENOMEM. Context: ordinary.
+ */
+int space_bring(struct space *space, u64 start, u64 end, u64 size);
+
+/* A 2 MiB page for an area that has none of a pool, contents undefined; NULL: no memory. */
+struct page;
+struct page *touch_alloc_huge(const struct space *space, const struct area *area, u64 addr);

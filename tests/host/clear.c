@@ -9,6 +9,7 @@
 #include <cpuid.h>
 #include <string.h>
 
+#include "arch/x86_64/clear/clear.h"
 #include "arch/x86_64/cpu/cpu.h"
 #include "tests/host/host.h"
 
@@ -30,6 +31,7 @@ void host_features_init(void)
 	}
 	if (__get_cpuid(0x80000008, &a, &b, &c, &d))
 		cpu_features.clzero = b & 1;
+	clear_insns_choose();
 }
 
 #ifdef HOST_SANITIZED

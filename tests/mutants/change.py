@@ -11,7 +11,7 @@ FOLDERS = ("boot", "arch", "kernel", "mm", "tests/host", "tests/kernel")
 WORD = re.compile(r"""/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])+'|\w+|\S""", re.S)
 PLAIN = re.compile(r"\w+|\S")  # files that have no comments of C
 # A definition begins in the first column with its name before "(" and ends with "}" in the first column.
-FUNCTION = re.compile(r"^(?:[A-Za-z_][^\n;={}]*?[ *])?(\w+)\([^;{}]*\)[^;{}()=]*\n?\{.*?^\}", re.S | re.M)
+FUNCTION = re.compile(r"^(?:[A-Za-z_][^\n;={}]*?[ *])?((?!__attribute__)\w+)\([^;{}]*\)[^;{}()=]*\n?\{.*?^\}", re.S | re.M)
 
 
 class DoesNotFit(Exception):

@@ -43,7 +43,10 @@ const struct clear_insn clear_insns[] = {
 	{NULL, NULL, NULL},
 };
 
-static unsigned forced; /* atomic. 0: none; else a row, counted from 1 */
+static unsigned forced; /* 0: none; else a row, counted from 1 */
+
+const struct clear_insn *clear_insns_now[CLEAR_CLASSES] = {
+	&clear_insns[INSN_REP], &clear_insns[INSN_REP], &clear_insns[INSN_REP]};
 
 static int clear_insn_parse(const struct option *opt, const char *value)
 {
@@ -57,7 +60,8 @@ static int clear_insn_parse(const struct option *opt, const char *value)
 		return err;
 	if (row && !clear_insn_supported(&clear_insns[row - 1]))
 		return -ERANGE;
-	atomic_store_relaxed(&forced, row);
+	forced = row;
+	clear_insns_choose();
 	return 0;
 }
 
@@ -90,11 +94,11 @@ const struct clear_insn *clear_insn_by_cpuid(enum clear_class class)
 	return clear_insn_rule(&cpu_features, class);
 }
 
-const struct clear_insn *clear_insn_selected(enum clear_class class)
+void clear_insns_choose(void)
 {
-	const unsigned row = atomic_load_relaxed(&forced);
-
-	return row ? &clear_insns[row - 1] : clear_insn_by_cpuid(class);
+	for (unsigned class = 0; class < CLEAR_CLASSES; class ++)
+		atomic_store_relaxed(&clear_insns_now[class], forced ? &clear_insns[forced - 1]
+								     : clear_insn_by_cpuid(class));
 }
 
 void clear_pages(void *addr, size_t count)

@@ -8,6 +8,7 @@
  */
 #pragma once
 
+#include <arch/atomic.h>
 #include <arch/check.h>
 
 #include "kernel/lib/types.h"
@@ -43,7 +44,11 @@ enum clear_class { CLEAR_SMALL, CLEAR_LARGE, CLEAR_GIANT, CLEAR_CLASSES };
 enum clear_class clear_class_of(u64 bytes);
 
 /* The variant in use for a class, chosen by CPUID or by clear.insn=. */
-const struct clear_insn *clear_insn_selected(enum clear_class class);
+extern const struct clear_insn *clear_insns_now[CLEAR_CLASSES]; /* atomic */
+static inline const struct clear_insn *clear_insn_selected(enum clear_class class)
+{
+	return atomic_load_relaxed(&clear_insns_now[class]);
+}
 
 /* The variant that CPUID alone selects. */
 const struct clear_insn *clear_insn_by_cpuid(enum clear_class class);
