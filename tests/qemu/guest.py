@@ -13,6 +13,7 @@ import socket
 import tempfile
 import time
 
+import patience
 import pexpect
 
 from machine import command, make_iso
@@ -72,10 +73,19 @@ class Guest:
         if self.on_line:
             self.on_line(line)
 
+    def wait_text(self, patterns, deadline):
+        """The number of the pattern that comes first. Raises pexpect.TIMEOUT at the deadline (patience.now())."""
+        while True:
+            left = max(0.05, deadline - patience.now())
+            found = self.child.expect([*patterns, pexpect.TIMEOUT], timeout=min(left, patience.STEP))
+            if found < len(patterns):
+                return found
+            if patience.now() > deadline:
+                raise pexpect.TIMEOUT("")
+
     def read_line(self, deadline):
         """The next line, or None at the end of the console. Raises pexpect.TIMEOUT at the deadline."""
-        left = max(0.05, deadline - time.monotonic())
-        if self.child.expect(["\n", pexpect.EOF], timeout=left) == 1:
+        if self.wait_text(["\n", pexpect.EOF], deadline) == 1:
             if self.child.before:
                 self._take(self.child.before)
             return None
@@ -84,7 +94,7 @@ class Guest:
 
     def wait_for(self, pattern, seconds):
         """True when a line matches; False if the console ends or the time is over first."""
-        deadline = time.monotonic() + seconds
+        deadline = patience.now() + seconds
         try:
             while (line := self.read_line(deadline)) is not None:
                 if re.search(pattern, line):
@@ -130,15 +140,15 @@ class Guest:
 
     def finish(self, seconds):
         """Run to the end. The guest hangs if it prints nothing for `seconds`, or if it takes SLOW_NOT_HUNG times `seconds` in all."""
-        end, problem = self.started + SLOW_NOT_HUNG * seconds, ""
+        end, problem = patience.now() + SLOW_NOT_HUNG * seconds, ""
         try:
-            while self.read_line(min(end, time.monotonic() + seconds)) is not None:
+            while self.read_line(min(end, patience.now() + seconds)) is not None:
                 pass
             self.child.wait()
         except pexpect.TIMEOUT:
             self._take(self.child.buffer)
-            silent = time.monotonic() < end
-            problem = f"it hung: silent for {seconds:.0f} s" if silent else f"it hung: not finished after {end - self.started:.0f} s"
+            silent = patience.now() < end
+            problem = f"it hung: silent for {seconds:.0f} s" if silent else f"it hung: not finished after {SLOW_NOT_HUNG * seconds:.0f} s"
         self._end()
         status = self.child.exitstatus if self.child.exitstatus is not None else -(self.child.signalstatus or 0)
         verdict, wrong = judge(self.lines, status)
@@ -164,7 +174,7 @@ class Session(Guest):
             super().__exit__(kind, *exc)
 
     def prompt(self, seconds=60):
-        self.child.expect_exact(PROMPT, timeout=seconds)
+        self.wait_text([re.escape(PROMPT)], patience.now() + seconds)
         before = self.child.before.replace("\r", "")
         self.text += before + PROMPT
         return before
@@ -175,7 +185,7 @@ class Session(Guest):
         return self.prompt(seconds).partition("\n")[2]
 
     def expect(self, pattern, seconds=60):
-        self.child.expect(pattern, timeout=seconds)
+        self.wait_text([pattern], patience.now() + seconds)
         self.text += self.child.before.replace("\r", "") + self.child.after
         return self.child.match
 

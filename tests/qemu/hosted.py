@@ -4,6 +4,8 @@ import subprocess
 import threading
 from dataclasses import dataclass
 
+import patience
+
 SECONDS = 600
 
 
@@ -43,19 +45,25 @@ RUNS = (
 def boot(build, words, kind="asan", cpus=2, mem="512M", more=(), seconds=SECONDS):
     """Run the hosted kernel by hand with these words of the command line; returns the process, which has ended."""
     argv = [str(build / f"host/{kind}/ashlar-host"), "-x", "-c", str(cpus), "-m", mem, *more, "-k", words]
-    return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False)
+    return patience.run(argv, seconds)
 
 
 def run_hosted(argv, on_line, seconds=SECONDS, cwd=None):
     """Run it and return its exit status. A run that takes longer is killed, and so is one from which on_line() wants no more: True. Its
     machines end with it."""
     child = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace", cwd=cwd)
-    killer = threading.Timer(seconds, child.kill)
-    killer.start()
+    ended, end = threading.Event(), patience.now() + seconds
+
+    def kill_late():
+        while not ended.wait(patience.STEP):
+            if patience.now() > end:
+                child.kill()
+
+    threading.Thread(target=kill_late, daemon=True).start()
     try:
         for line in child.stdout:
             if on_line(line.rstrip("\n")):
                 child.kill()
         return child.wait()
     finally:
-        killer.cancel()
+        ended.set()

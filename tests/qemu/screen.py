@@ -8,6 +8,7 @@ import re
 import time
 from pathlib import Path
 
+import patience
 from guest import Guest
 from machine import ROOT
 
@@ -86,8 +87,8 @@ class Shown(Guest):
 
     def wait_halted(self, seconds):
         """Wait until the first CPU has halted with interrupts off, at the end of a run with end=halt or of a panic."""
-        deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
+        deadline = patience.now() + seconds
+        while patience.now() < deadline:
             registers = self.monitor("info registers")
             found = re.search(r"[ER]FL=([0-9a-f]+).*HLT=(\d)", registers)
             if found and found[2] == "1" and not int(found[1], 16) & 0x200:
@@ -97,9 +98,9 @@ class Shown(Guest):
 
     def wait(self, pattern, seconds, look):
         """The lines on the screen when one of them matches `pattern`, or at the end of the time if none does."""
-        deadline = time.monotonic() + seconds
+        deadline = patience.now() + seconds
         lines = []
-        while time.monotonic() < deadline:
+        while patience.now() < deadline:
             lines = look()
             if any(pattern in line for line in lines):
                 return lines

@@ -2,9 +2,9 @@
 the guest that pauses at points of a seed (tests/pause)."""
 
 import re
-import subprocess
 import sys
 
+import patience
 import pytest
 from guest import run
 from machine import ROOT, Machine
@@ -23,7 +23,7 @@ def explore(build):
     assert program.exists(), f"{program} is not built: run make host-explore"
 
     def run(*argv):
-        return subprocess.run([program, *argv], capture_output=True, text=True, timeout=SECONDS, check=False)
+        return patience.run([program, *argv], SECONDS)
 
     return run
 
@@ -122,7 +122,7 @@ CASES_AT_LEAST, SCHEDULES_AT_LEAST = 46, 40_000
 
 def searched(build, seconds, schedules, *more):
     argv = [sys.executable, str(ROOT / "tests/host/explore/search.py"), "--build", str(build), "--schedules", str(schedules), *more]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=seconds, check=False)
+    done = patience.run(argv, seconds)
     assert done.returncode == 0, done.stdout + done.stderr
     counted = re.search(r"of (\d+) searches, (\d+) schedules", done.stdout)
     return int(counted[1]), int(counted[2])

@@ -2,6 +2,7 @@
 
 import subprocess
 
+import patience
 import pytest
 from machine import ROOT
 
@@ -28,6 +29,6 @@ def test_saved_inputs(harness, build, tmp_path):
     inputs = sorted((FUZZ / "corpus" / harness).iterdir())
     assert inputs, f"no inputs are kept for {harness}"
     argv = [str(replay_program(harness, build, tmp_path)), *map(str, inputs)]
-    done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
+    done = patience.run(argv, SECONDS)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]
     assert done.stdout.count(" bytes\n") >= len(inputs), done.stdout[-2000:]

@@ -9,10 +9,10 @@ import signal
 import subprocess
 import sys
 import termios
-import time
 from types import SimpleNamespace
 
 import launch
+import patience
 import pytest
 import records
 from machine import ROOT
@@ -58,12 +58,12 @@ def on_terminal(argv, says=b"", then=lambda child, terminal: None):
     terminal, ours = pty.openpty()
     before = termios.tcgetattr(ours), fcntl.fcntl(ours, fcntl.F_GETFL)
     child = subprocess.Popen(argv, stdin=ours, stdout=ours, stderr=ours, cwd=ROOT / "tests/qemu", start_new_session=True)
-    printed, late = b"", time.monotonic() + SECONDS
+    printed, late = b"", patience.now() + SECONDS
     try:
         while select.select([terminal], [], [], 0.05)[0] or child.poll() is None:
             if select.select([terminal], [], [], 0.05)[0]:
                 printed += os.read(terminal, 65536)
-            assert time.monotonic() < late, printed[-2000:]
+            assert patience.now() < late, printed[-2000:]
             if says and says in printed:
                 says = then(child, terminal)
         assert (termios.tcgetattr(ours), fcntl.fcntl(ours, fcntl.F_GETFL)) == before

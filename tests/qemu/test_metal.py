@@ -5,6 +5,7 @@ import re
 import subprocess
 import time
 
+import patience
 import pytest
 from acpi_fixture import compile_table, dump, sum_right
 from guest import Guest, run
@@ -144,9 +145,9 @@ def choose_entry(kernel, menu, tmp_path, firmware, entry, seconds=SECONDS):
         time.sleep(0.15)  # the keyboard holds a key for 100 ms
 
     def wait_menu(count):
-        deadline = time.monotonic() + SECONDS
+        deadline = patience.now() + SECONDS
         while not log.exists() or len(re.findall("Use the .* keys", log.read_text(errors="replace"))) < count:
-            assert time.monotonic() < deadline, f"menu {count} never appeared"
+            assert patience.now() < deadline, f"menu {count} never appeared"
             time.sleep(0.1)
 
     with Shown(machine, kernel) as guest:

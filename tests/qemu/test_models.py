@@ -2,9 +2,9 @@
 flush.steps-obey break its rules."""
 
 import re
-import subprocess
 import sys
 
+import patience
 import pytest
 from machine import ROOT
 
@@ -33,7 +33,7 @@ OPTIONS = {"mm.hvo.all_cpus_split_and_share_at_once": "hvo.defer=off"}
 def test_spin(tmp_path):
     """Search the correct models exhaustively, but for those with millions of states, and find a bug planted in each (make test WHAT=models does all)."""
     argv = [sys.executable, str(MODELS / "run.py"), "--build", str(tmp_path), "--quick"]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=MODEL_SECONDS, check=False)
+    done = patience.run(argv, MODEL_SECONDS)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     assert re.search(r"^[1-9]\d* passed, 0 failed, 0 skipped$", done.stdout, re.M), done.stdout
 
@@ -42,9 +42,9 @@ def test_spin(tmp_path):
 def test_replay(case, build, tmp_path):
     """Whether the case passes is the matter of test_host.py: mutants that break a rule must be noticed by their traces."""
     argv = [build / "host/asan/ashlar-host", "-c", "4", "-m", "3G", "-k", OPTIONS.get(case, ""), "-e", tmp_path / "trace", case]
-    ran = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=CASE_SECONDS, check=False)
+    ran = patience.run(argv, CASE_SECONDS)
     argv = [sys.executable, MODELS / "replay.py", tmp_path / "trace"]
-    checked = subprocess.run(argv, capture_output=True, text=True, timeout=CASE_SECONDS, check=False)
+    checked = patience.run(argv, CASE_SECONDS)
     assert checked.returncode == 0, ran.stdout[-3000:] + checked.stdout[-4000:]
     seen = {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", checked.stdout)}
     missing = {name: n for name, n in TRACED[case].items() if seen.get(name, 0) < n}

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 
+import patience
 import pytest
 from bench_programs import build as build_benchmarks
 from guest import Session, run
@@ -92,7 +93,7 @@ def test_a_bare_elf_is_a_module_too(built, kernel):
 
 def launch(*args):
     argv = [sys.executable, str(ROOT / "tests/qemu/launch.py"), "--firmware", "pvh", *args]
-    return subprocess.run(argv, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, timeout=2 * SECONDS)
+    return patience.run(argv, 2 * SECONDS, stdin=subprocess.DEVNULL)
 
 
 def test_make_run_names_what_it_cannot_pass(tmp_path, built):
@@ -253,7 +254,7 @@ def test_small_programs_end_as_on_linux(kernel, tmp_path, name, library):
     compiler = "g++" if name.endswith("cpp") else compiler
     subprocess.run([compiler, "-O1", *flags, str(ROOT / "tests/programs" / name), "-o", str(path), "-lpthread"], check=True, timeout=60)
     argv = ["a.out", "one", "two three"]
-    here = subprocess.run(argv, executable=path, env={"HOME": "/"}, capture_output=True, text=True, check=False, timeout=60)
+    here = patience.run(argv, 60, executable=path, env={"HOME": "/"})
     outcome = run(with_program(Program(str(path), shlex.join(argv[1:]), env="HOME=/"), tmp_path, cpus=4), kernel, SECONDS)
     said = here.stdout.splitlines()
     assert here.returncode == (7 if name == "hello.c" else 0) and [line for line in outcome.lines if line in said] == said, outcome.report()

@@ -1,9 +1,9 @@
 """Machines that were never at hand: the hosted kernel boots as each of them and is judged by the cases that ask the machine itself."""
 
 import re
-import subprocess
 
 import collect
+import patience
 import pytest
 from acpi_fixture import dump
 from hosted import boot as boot_hosted
@@ -95,6 +95,6 @@ def test_a_folder_of_machines(build, tmp_path):
         (tmp_path / machine.name).write_text(machine.text())
     (tmp_path / "nonsense").write_text("no machine\n")
     argv = ["make", "test", "WHAT=replay", f"FILES={tmp_path}", spelled(build)]
-    done = subprocess.run(argv, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+    done = patience.run(argv, 120, cwd=ROOT)
     assert done.returncode == 2 and "3 machines passed, 1 failed" in done.stdout, done.stdout
     assert re.search(r"^not ok nonsense: .*has no line that describes memory$", done.stdout, re.M), done.stdout

@@ -9,6 +9,7 @@ import sys
 import time
 from xml.etree import ElementTree
 
+import patience
 import pytest
 from machine import ROOT, Machine, command
 
@@ -16,7 +17,7 @@ RUN = [sys.executable, str(ROOT / "tests/run")]
 
 
 def drive(*args, seconds=120):
-    return subprocess.run([*RUN, *map(str, args)], capture_output=True, text=True, timeout=seconds, check=False)
+    return patience.run([*RUN, *map(str, args)], seconds)
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import os
 import re
 import shlex
-import subprocess
 
+import patience
 import pytest
 import typed
 from machine import ROOT
@@ -51,7 +51,7 @@ from test_docs import PAGES, commands
 def test_what_is_mistyped_is_refused(tmp_path, line, says):
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
     argv = ["make", *shlex.split(line), f"BUILD={tmp_path}/build"]
-    done = subprocess.run(argv, cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    done = patience.run(argv, 120, cwd=ROOT, env=environment)
     assert done.returncode == 2 and says in done.stderr, done
     assert not done.stdout and not (tmp_path / "build").exists()
 
@@ -65,7 +65,7 @@ def test_a_file_that_is_missing_is_told_the_nearest(tmp_path):
     (tmp_path / "old.console").touch()
     assert typed.missing(tmp_path / "odl.console").endswith(f"did you mean {tmp_path}/old.console?")
     for argv in (["tests/run", "--console"], ["tests/bench/compare", "VERSION"]):
-        done = subprocess.run([*argv, "no/such"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+        done = patience.run([*argv, "no/such"], 60, cwd=ROOT)
         assert done.returncode == 2 and done.stderr.endswith("there is no no/such\n"), done
 
 
