@@ -1,0 +1,19 @@
+/*
+ * Moving and resizing mappings. Both ranges are busy until the one round has ended. Context:
+ * ordinary.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+struct space;
+
+/*
+ * Move the pages of [from, from + old_size), which one area has whole, to [to, to + new_size), in
+ * place of what was mapped there. mapping_resize() gives the area another end, and with `may_move`
+ * other addresses if there is no room. What is new shows what follows in the object, or zeros.
+ * Returns the first address; -EINVAL for a range that is not possible, overlaps, or has pages of a
+ * pool; -EFAULT if no one area has the old range; or -ENOMEM.
+ */
+s64 mapping_move(struct space *space, u64 from, u64 old_size, u64 to, u64 new_size);
+s64 mapping_resize(struct space *space, u64 from, u64 old_size, u64 new_size, bool may_move);
