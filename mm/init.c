@@ -419,6 +419,7 @@ void mm_init(void)
 	}
 	make_first_tables();
 	huge_map_init();
+	map_init();
 	if (mm_build(&mm_kernel, &plan) < 0)
 		memblock_too_little("the records of memory");
 	memblock_freeze();

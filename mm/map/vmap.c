@@ -4,7 +4,6 @@
  *   VMALLOC_BASE + n * STACK_SLOT   |......guard......|== stack ==|     n-th stack; the guard is
  *                                                                       the rest of its slot
  *   VMAP_DEVICES_BASE               |mapping|guard|mapping|guard|...    handed out upwards, once
- *   VMAP_PAGES_BASE                 of mm/mapping/map.c
  *
  * Addresses of devices are never reused, so unmapping needs no shootdown to protect a new owner. A
  * stale translation can only show the old contents to code that should no longer use the address.
@@ -36,11 +35,6 @@ static pfn_t make_table(void *ctx)
 	return pfn;
 }
 
-void vmap_table_freed(void)
-{
-	atomic_fetch_sub(&tables, 1);
-}
-
 u64 vmap_tables(void)
 {
 	return atomic_load_relaxed(&tables);
@@ -68,12 +62,6 @@ static virt_t reserve(u64 size)
 	return virt;
 }
 
-int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest)
-{
-	return pgtable_map_range(pgtable_root(), virt, phys, size, prot, largest, make_table,
-				 table_ctx, NULL);
-}
-
 void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
 {
 	const phys_t first = ALIGN_DOWN(phys, PAGE_SIZE);
@@ -85,7 +73,8 @@ void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
 	virt = reserve(bytes);
 	if (!virt)
 		return reason_null(REASON_NO_ADDRESSES);
-	if (vmap_map(virt, first, bytes, prot, PT_PAGE) < 0)
+	if (pgtable_map_range(pgtable_root(), virt, first, bytes, prot, PT_PAGE, make_table,
+			      table_ctx, NULL) < 0)
 		return reason_null(REASON_NO_MEMORY);
 	return (char *)virt + (phys - first);
 }

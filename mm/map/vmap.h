@@ -3,7 +3,6 @@
  * one region and are separated by unmapped guard pages, so running off either end faults.
  *
  *   VMALLOC_BASE     |guard|stack CPU 0 (16K)|guard|stack CPU 1|guard|LAPIC|guard| ...
- *   VMAP_PAGES_BASE  |page_map()|guard|page_map()|guard| ...      in slots of mm/mapping/map.c
  */
 #pragma once
 
@@ -27,15 +26,9 @@ void vmap_unmap(void *virt, u64 size);
 #define VMAP_DEVICES_BASE (VMALLOC_BASE + VMALLOC_SIZE / 16)
 extern virt_t vmap_devices_next;
 
-/* Addresses of page_map(). Which of them are in use is recorded in mm/mapping/map.c. */
+/* Addresses of page_map() (mm/mapping/map.c). */
 #define VMAP_PAGES_BASE (VMALLOC_BASE + VMALLOC_SIZE / 8)
 #define VMAP_PAGES_SIZE (VMALLOC_SIZE - VMALLOC_SIZE / 8)
-
-/*
- * Map physical memory at addresses of the caller's, with leaves up to `largest`. Returns 0, or
- * -ENOMEM with a prefix mapped. Any number of CPUs may map different addresses at once.
- */
-int vmap_map(virt_t virt, phys_t phys, u64 size, enum pt_prot prot, enum pt_level largest);
 
 /*
  * A stack of `size` bytes (whole pages) with a guard page below; returns its *top*, 16-aligned, or
@@ -52,9 +45,5 @@ bool vmap_guard_hit(virt_t virt, unsigned *stack_index);
 /* Set the allocator for page tables once memblock is frozen. */
 void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx);
 
-/*
- * Number of page tables made by vmap_map() since boot, less those that a caller freed and reported
- * with vmap_table_freed(). The others are never freed.
- */
+/* Page tables that were made for all this since boot; none is freed. */
 u64 vmap_tables(void);
-void vmap_table_freed(void);

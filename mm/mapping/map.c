@@ -1,145 +1,96 @@
 /*
- * Mappings for programs: the calls of mm.h over vmap.h.
+ * Mappings for programs: page_map() and mmio_map() of mm.h.
  *
- *   VMAP_PAGES_BASE  | slot 0: a GiB for a page | a GiB of guard | slot 1 ...
- *
- * A page gets a GiB of addresses to itself, so all tables below one PUD entry belong to it and can
- * be freed with it. The entry is cleared, every CPU flushes (idle ones too, because the table pages
- * are about to have another user), and then the tables are freed and the slot is given back. A slot
- * thus has no translation in any TLB when another page gets it. Slots are taken in a circle, so an
- * address is used again as late as possible.
- *
- * Any number of CPUs may map and unmap. The bitmap of slots is written under slots_lock. The CPU
- * that unmaps claims the PUD entry, so of two that unmap one address one finds no mapping.
+ * A mapping of a page is an area of a space of its own. It shows `frames`, an object without
+ * contents of its own whose bytes are physical addresses, and has a GiB to itself, so that all
+ * tables below one PUD entry are freed with it. Its frames are mapped when it is made; a touch
+ * brings none. Addresses are used again as late as possible, and only after the round.
  *
  * A mapping holds a reference to its page, and the page's head counts its mappings (PAGE_MAPPINGS)
  * in the word that says how the page is freed. page_free() of a mapped page therefore leaves its
- * fast path by a comparison that it makes anyway. The address is recorded nowhere: page_unmap()
- * finds the page through the tables, and a second call finds none.
+ * fast path by a comparison that it makes anyway.
+ *
+ * Registers are mapped by vmap.h, as at boot, when there is no page for a tree.
  */
 #include "mm/mapping/map.h"
 
 #include <arch/cpu.h>
 
 #include "kernel/core/context.h"
-#include "kernel/core/lock.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/reason_set.h"
-#include "kernel/core/shootdown.h"
 #include "mm/map/memblock.h"
+#include "mm/map/vmap.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_fast.h"
+#include "mm/vm/pages.h"
 
 static u64 page_bytes(const struct page *page)
 {
 	return PAGE_SIZE << page_order(page);
 }
 
-static void free_table(pte_t entry)
+static const struct vm_object_ops ops = {.release = NULL}; /* it is never dropped */
+static struct vm_object frames = {.ops = &ops, .refs = 1};
+
+static struct space space = {.range = {.start = VMAP_PAGES_BASE,
+				       .end = VMAP_PAGES_BASE + VMAP_PAGES_SIZE,
+				       .top = VMAP_PAGES_BASE + VMAP_PAGES_SIZE},
+			     .align = GIB(1)};
+virt_t map_next = VMAP_PAGES_BASE;
+
+void map_init(void)
 {
-	page_free(pfn_to_page(pte_pfn(entry)));
-	vmap_table_freed();
+	space_init(&space, memblock_alloc_or_die(space_boot_bytes(), NODE_NONE,
+						 "the first mappings of pages"));
 }
 
-/* Free the tables below a PUD entry, which no CPU uses any more. */
-static void free_tables(pte_t pud)
+/* Its area, with the guard behind it: no call cuts it. */
+static struct area area_for(const struct page *page)
 {
-	const pte_t *table = pte_table(pud);
+	const virt_t start = atomic_load_relaxed(&map_next);
 
-	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
-		const pte_t entry = pte_load(&table[i]);
-
-		if (pte_present(entry) && !pte_is_leaf(entry, PT_PMD))
-			free_table(entry);
-	}
-	free_table(pud);
+	return (struct area){.start = start,
+			     .end = start + page_bytes(page) + PAGE_SIZE,
+			     .object = &frames,
+			     .offset = page_to_pfn(page) << PAGE_SHIFT,
+			     .flags = AREA_WHOLE | AREA_NO_RESERVE,
+			     .rights = USER_RIGHT_READ | USER_RIGHT_WRITE,
+			     .level = PT_PUD};
 }
 
-/* Remove what is mapped in the slot at `virt`, whose entry the caller owns, on every CPU. */
-static void clear_slot(pte_t *entry, virt_t virt)
+static pfn_t pfn_of(const struct area *area)
 {
-	const pte_t pud = pte_load(entry);
-
-	pte_store(entry, virt, PT_PUD, 0);
-	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	if (pte_present(pud) && !pte_is_leaf(pud, PT_PUD))
-		free_tables(pud);
-}
-
-static pte_t *slot_entry(virt_t virt)
-{
-	return pgtable_entry(pgtable_root(), virt, PT_PUD, NULL, NULL);
-}
-
-/* ---- slots ---- */
-
-/* a bit for each; written under the lock and read without it */
-static u64 slots_taken[DIV_ROUND_UP(MAP_SLOTS, 64)];
-u32 map_slots_next;
-static struct spinlock slots_lock = SPINLOCK_INIT(LOCK_LEAF);
-
-static bool slot_is_taken(u32 slot)
-{
-	return atomic_load_relaxed(&slots_taken[slot / 64]) >> slot % 64 & 1;
-}
-
-/* slots_lock held, so that no other CPU writes the word meanwhile. */
-static void slot_flip(u32 slot)
-{
-	u64 *word = &slots_taken[slot / 64];
-
-	atomic_store_relaxed(word, *word ^ 1ULL << slot % 64);
-}
-
-/* Returns the address of a slot, or 0 if all are taken. */
-static virt_t slot_take(void)
-{
-	virt_t virt = 0;
-
-	spin_lock(&slots_lock);
-	for (u32 i = 0; i < MAP_SLOTS && !virt; i++) {
-		const u32 slot = (atomic_load_relaxed(&map_slots_next) + i) % MAP_SLOTS;
-
-		if (slot_is_taken(slot))
-			continue;
-		slot_flip(slot);
-		atomic_store_relaxed(&map_slots_next, (slot + 1) % MAP_SLOTS);
-		virt = VMAP_PAGES_BASE + slot * MAP_SLOT_BYTES;
-	}
-	spin_unlock(&slots_lock);
-	return virt;
-}
-
-/* After the round: from now on another page may have the addresses. */
-static void slot_give(virt_t virt)
-{
-	spin_lock(&slots_lock);
-	slot_flip((u32)((virt - VMAP_PAGES_BASE) / MAP_SLOT_BYTES));
-	spin_unlock(&slots_lock);
+	return area->offset >> PAGE_SHIFT;
 }
 
 virt_t map_find(pfn_t pfn)
 {
-	enum pt_level level;
-	phys_t phys;
-	pte_t entry;
+	struct area area = {.end = 0};
 
-	for (u32 slot = 0; slot < MAP_SLOTS; slot++) {
-		const virt_t at = VMAP_PAGES_BASE + slot * MAP_SLOT_BYTES;
-		irq_flags_t flags;
-		bool found;
-
-		if (!slot_is_taken(slot))
-			continue;
-		/* the round of page_unmap() waits for this CPU before it frees a table */
-		flags = irq_save();
-		found = pgtable_translate(pgtable_root(), at, &phys, &entry, &level) &&
-			phys >> PAGE_SHIFT == pfn;
-		irq_restore(flags);
-		if (found)
-			return at;
-	}
+	while (space_next(&space, area.end, &area))
+		if (pfn_of(&area) == pfn)
+			return area.start;
 	return 0;
+}
+
+/*
+ * Unmap what begins at `virt`, on every CPU. Returns its page, or NULL if nothing begins there; of
+ * several CPUs that unmap one mapping, one does.
+ */
+static struct page *unmap(virt_t virt)
+{
+	struct taken taken = {.space = &space};
+	struct area seen, area;
+	u64 at = virt;
+
+	if (!space_has(&space, virt, virt + 1) || !space_look(&space, virt, &seen) ||
+	    seen.start != virt || space_take(&space, &at, seen.end, &area) <= 0)
+		return NULL;
+	pages_unmap(virt, ALIGN_UP(area.end, GIB(1)), &taken);
+	taken_finish(&taken);
+	space_remove_taken(&space, &area);
+	return pfn_to_page(pfn_of(&area));
 }
 
 /* ---- pages ---- */
@@ -187,6 +138,23 @@ static void release(struct page *page, virt_t caller)
 	page_put_head(&mm_kernel, page, caller);
 }
 
+/* Returns the address, or 0 if addresses or memory are lacking; the reason is set. */
+static virt_t map(const struct page *page, enum pt_level level)
+{
+	struct area area = area_for(page);
+	const s64 start = space_place(&space, &area, GIB(1));
+	const virt_t virt = (virt_t)start;
+
+	if (space_failed(start))
+		return 0;
+	atomic_store_relaxed(&map_next, ALIGN_UP(virt + page_bytes(page) + PAGE_SIZE, GIB(1)));
+	if (pages_map(&space, virt, virt + page_bytes(page), page_to_pfn(page), level) == 0)
+		return virt;
+	unmap(virt);
+	reason_set(REASON_NO_MEMORY);
+	return 0;
+}
+
 void *page_map(struct page *page, u64 leaf)
 {
 	enum pt_level level = PT_PAGE;
@@ -203,73 +171,22 @@ void *page_map(struct page *page, u64 leaf)
 		return reason_null(REASON_CPU_LACKS);
 	if (!hold(page))
 		return reason_null(REASON_NO_MAPPINGS);
-	virt = slot_take();
-	if (virt &&
-	    vmap_map(virt, page_to_pfn(page) << PAGE_SHIFT, page_bytes(page), PT_RW, level) == 0)
-		return (void *)virt;
-	if (virt) {
-		pte_t *entry = slot_entry(virt);
-
-		if (entry)
-			clear_slot(entry, virt);
-		slot_give(virt);
-	}
-	release(page, CALLER);
-	return reason_null(virt ? REASON_NO_MEMORY : REASON_NO_ADDRESSES);
-}
-
-/* The page that page_map() has mapped at `virt`, the address of a slot; NULL if there is none. */
-static struct page *page_mapped_at(virt_t virt)
-{
-	enum pt_level level;
-	struct page *page, seen;
-	phys_t phys;
-	pte_t entry;
-
-	if (!pgtable_translate(pgtable_root(), virt, &phys, &entry, &level))
-		return NULL;
-	page = pfn_to_page(phys >> PAGE_SHIFT);
-	if (!page_has_place(&mm_kernel, page) || !page_peek(phys >> PAGE_SHIFT, &seen))
-		return NULL;
-	return state_mappings(seen.state) > 0 ? page : NULL;
-}
-
-/* Claim the entry of the slot at `virt` if a page is mapped there. *page receives the page. */
-static pte_t *claim_mapping(virt_t virt, struct page **page)
-{
-	pte_t *entry, pud;
-
-	if (virt - VMAP_PAGES_BASE >= VMAP_PAGES_SIZE ||
-	    !IS_ALIGNED(virt - VMAP_PAGES_BASE, MAP_SLOT_BYTES))
-		return NULL;
-	entry = slot_entry(virt);
-	if (!entry)
-		return NULL;
-	pud = pte_load(entry);
-	if (!pte_present(pud) || !pte_claim(entry, pud))
-		return NULL;
-	*page = page_mapped_at(virt);
-	if (*page)
-		return entry;
-	pte_store(entry, virt, PT_PUD, pud);
-	return NULL;
+	virt = map(page, level);
+	if (!virt)
+		release(page, CALLER);
+	return (void *)virt;
 }
 
 void page_unmap(void *address)
 {
-	const virt_t virt = (virt_t)address;
 	struct page *page;
-	pte_t *entry;
 
 	context_assert(CONTEXT_ORDINARY);
-	entry = claim_mapping(virt, &page);
-	if (!entry) {
+	page = unmap((virt_t)address);
+	if (page)
+		release(page, CALLER);
+	else
 		page_misused(NULL, NULL, "page_unmap() of %p, where no page is mapped", address);
-		return;
-	}
-	clear_slot(entry, virt);
-	slot_give(virt);
-	release(page, CALLER);
 }
 
 /* ---- device registers ---- */

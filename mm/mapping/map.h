@@ -2,7 +2,9 @@
 #pragma once
 
 #include "kernel/lib/types.h"
-#include "mm/map/vmap.h"
+
+/* Before memblock is frozen. */
+void map_init(void);
 
 /*
  * The address of a mapping of the page at `pfn`; 0 if there is none. Looks at every mapping, so it
@@ -11,9 +13,7 @@
 virt_t map_find(pfn_t pfn);
 
 /*
- * page_map() takes the first free slot of MAP_SLOTS from this one on. Written under its lock, and
- * by tests of the reuse of addresses.
+ * Addresses that page_map() takes if they are free, else the highest ones. Tests set them to have
+ * some again soon. Atomic.
  */
-#define MAP_SLOT_BYTES GIB(2)
-#define MAP_SLOTS      ((u32)(VMAP_PAGES_SIZE / MAP_SLOT_BYTES))
-extern u32 map_slots_next;
+extern virt_t map_next;

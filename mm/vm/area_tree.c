@@ -306,6 +306,31 @@ bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *ar
 	return addr > 0 && give(try_below(tree, tree->seq, addr, &copy), &copy, area);
 }
 
+static void find(const struct area_tree *tree, u64 addr, struct path *path)
+{
+	const bool still = descend(tree, tree->seq, addr, path);
+
+	ASSERT(still, "a space's areas changed without their lock");
+}
+
+void area_tree_own_around(const struct area_tree *tree, u64 addr, struct area *below,
+			  struct area *above)
+{
+	struct path path, next;
+
+	find(tree, addr - 1, &path);
+	if (path.levels > 0 && path.at[0] > 0) {
+		leaf_area(&path, path.at[0] - 1, below);
+	} else if (path.left != 0) {
+		find(tree, path.left, &next);
+		leaf_area(&next, next.at[0] - 1, below);
+	}
+	if (!leaf_area(&path, path.levels > 0 ? path.at[0] : 0, above) && path.right != 0) {
+		find(tree, path.right, &next);
+		leaf_area(&next, 0, above);
+	}
+}
+
 /* ---- nodes ---- */
 
 void area_tree_give_node(struct area_tree *tree, void *page)
@@ -365,13 +390,6 @@ void area_tree_change(struct area_tree *tree)
 void area_tree_changed(struct area_tree *tree)
 {
 	atomic_store_release(&tree->seq, tree->seq + 1);
-}
-
-static void find(const struct area_tree *tree, u64 addr, struct path *path)
-{
-	const bool still = descend(tree, tree->seq, addr, path);
-
-	ASSERT(still, "a space's areas changed without their lock");
 }
 
 /* Add an entry to the node of `level`, which is split if it is full. */

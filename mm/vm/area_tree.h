@@ -113,3 +113,10 @@ bool area_tree_from_again(const struct area_tree *tree, u64 addr, struct area_fo
  */
 bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area);
 bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *area);
+
+/*
+ * The last area that begins below `addr`, and the first that begins there or above. What does not
+ * exist stays as it was.
+ */
+void area_tree_own_around(const struct area_tree *tree, u64 addr, struct area *below,
+			  struct area *above);

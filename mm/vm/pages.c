@@ -143,21 +143,37 @@ static void join_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum p
 	pte_store(entry, virt, level, joined);
 }
 
-/*
- * Take the empty tables below a table that is about to be taken. Two areas that shared a table and
- * were unmapped at the same time have left it: each call found the other's claim there.
- */
-static void take_empty_tables(struct taken *taken, const pte_t *table, enum pt_level level)
+enum { AT_A_GLANCE = 8 }; /* entries, a line of the cache */
+
+static bool all_absent(const pte_t *entry)
+{
+	pte_t any = 0;
+
+#pragma GCC unroll 8
+	for (unsigned i = 0; i < AT_A_GLANCE; i++)
+		any |= pte_load(&entry[i]);
+	return any == 0;
+}
+
+/* Take the tables below a table that is about to be taken, which have leaves only if `drop`. */
+static void take_tables(struct taken *taken, const pte_t *table, enum pt_level level, bool drop)
 {
 	if (level == PT_PAGE)
 		return;
 	for (unsigned i = 0; i < PTRS_PER_TABLE; i++) {
-		const pte_t pte = pte_load(&table[i]);
+		pte_t pte;
 
+		if (i % AT_A_GLANCE == 0 && all_absent(&table[i])) {
+			i += AT_A_GLANCE - 1;
+			continue;
+		}
+		pte = pte_load(&table[i]);
 		if (!pte_present(pte))
 			continue;
-		ASSERT(!pte_is_leaf(pte, level), "a page is left in a free range");
-		take_empty_tables(taken, pte_table(pte), level - 1);
+		ASSERT(drop || !pte_is_leaf(pte, level), "a page is left in a free range");
+		if (pte_is_leaf(pte, level))
+			continue;
+		take_tables(taken, pte_table(pte), level - 1, drop);
 		taken_add_table(taken, pfn_to_page(pte_pfn(pte)));
 	}
 }
@@ -173,6 +189,10 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 		pte_t pte = pte_load(entry);
 		bool whole;
 
+		if (pt_index(virt, level) % AT_A_GLANCE == 0 && all_absent(entry)) {
+			virt += (AT_A_GLANCE - 1) * size;
+			continue;
+		}
 		if (pte_claimed(pte))
 			pte = entry_unclaimed(entry);
 		if (pte == 0)
@@ -197,7 +217,9 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 		}
 		if (v->hull && virt >= v->hull->start && virt + size <= v->hull->end &&
 		    (level != PT_PGD || v->space->user)) {
-			take_empty_tables(v->taken, pte_table(pte), level - 1);
+			/* Two areas that shared a table and were unmapped at the same time
+			   have left it: each call found the other's claim there. */
+			take_tables(v->taken, pte_table(pte), level - 1, false);
 			pte_store(entry, virt, level, 0);
 			taken_add_table(v->taken, pfn_to_page(pte_pfn(pte)));
 		}
@@ -349,6 +371,41 @@ static pte_t *entry_for(const struct space *space, u64 addr, enum pt_level want)
 		if (!entry_bring_table(space, entry, addr, level))
 			return NULL;
 	return entry;
+}
+
+int pages_map(const struct space *space, u64 start, u64 end, pfn_t pfn, enum pt_level level)
+{
+	const u64 size = pt_level_size(level);
+	pte_t pte = pte_make(pfn, level, PT_RW); /* the frame's address in place */
+
+	for (u64 virt = start; virt < end;) {
+		pte_t *entry = entry_for(space, virt, level);
+		u64 count;
+
+		if (!entry)
+			return -ENOMEM;
+		count = MIN((end - virt) / size, PTRS_PER_TABLE - pt_index(virt, level));
+		for (; count > 0; count--, pte += size, virt += size)
+			pte_store(entry++, virt, level, pte);
+	}
+	return 0;
+}
+
+void pages_unmap(u64 start, u64 end, struct taken *taken)
+{
+	for (u64 virt = start; virt < end; virt += GIB(1)) {
+		pte_t *entry = pages_entry(taken->space, virt, PT_PUD);
+		const pte_t pte = entry ? pte_load(entry) : 0;
+
+		if (pte == 0)
+			continue;
+		pte_store(entry, virt, PT_PUD, 0);
+		shootdown_batch_add(&taken->batch, virt, 1);
+		if (pte_is_leaf(pte, PT_PUD))
+			continue;
+		take_tables(taken, pte_table(pte), PT_PMD, true);
+		taken_add_table(taken, pfn_to_page(pte_pfn(pte)));
+	}
 }
 
 static void move_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)

@@ -78,3 +78,12 @@ int pages_move(u64 from, u64 to, u64 size, struct taken *taken);
  */
 typedef void pages_fn(void *arg, pte_t pte, u64 virt, enum pt_level level);
 void pages_visit(const struct space *space, pages_fn *fn, void *arg);
+
+/*
+ * Frames that are not the space's: map those from `pfn` on at [start, end), with leaves of `level`,
+ * to be read and written, where nothing is mapped; and take all tables of [start, end), which is
+ * busy, in whole GiBs, and has no other pages. pages_map() returns 0, or -ENOMEM with a prefix
+ * mapped.
+ */
+int pages_map(const struct space *space, u64 start, u64 end, pfn_t pfn, enum pt_level level);
+void pages_unmap(u64 start, u64 end, struct taken *taken);

@@ -160,16 +160,21 @@ static void wait_unpinned(const struct space *space, u64 start, u64 end)
 }
 
 /* No area has address 0: this pin keeps nodes (take_extra_nodes()) and makes no call wait. */
-bool space_look(struct space *space, u64 addr, struct area *area)
+bool space_next(struct space *space, u64 addr, struct area *area)
 {
 	u64 *pin = &space_here(space)->pin;
 	const u64 before = *pin;
 	bool found;
 
 	space_pin_only(space, 0, PT_PAGE);
-	found = area_tree_from(&space->tree, addr, area) && area->start <= addr;
+	found = area_tree_from(&space->tree, addr, area);
 	atomic_store_release(pin, before);
 	return found;
+}
+
+bool space_look(struct space *space, u64 addr, struct area *area)
+{
+	return space_next(space, addr, area) && area->start <= addr;
 }
 
 /* Wait, holding nothing, until no busy area lies at `addr`. */
@@ -266,58 +271,51 @@ static bool alike(const struct area *low, const struct area *high)
 	       (!low->object || low->offset + (low->end - low->start) == high->offset);
 }
 
-/* Take the neighbour above out of the tree, if `area` can have its range, too. */
-static void take_above(struct space *space, struct area *area)
+/* The areas on both sides of an address; where there is none, an empty one beyond all of them. */
+struct neighbours {
+	struct area below, above;
+};
+
+static struct neighbours find_neighbours(const struct space *space, u64 addr)
 {
-	struct area above;
+	struct neighbours found = {.below = {.end = root_start(space)},
+				   .above = {.start = root_end(space)}};
 
-	if (!area_tree_own_from(&space->tree, area->end, &above) || !alike(area, &above))
-		return;
-	area_tree_remove(&space->tree, above.start);
-	area->end = above.end;
-	vm_object_put(above.object); /* not the last */
-}
-
-static bool find_alike_below(const struct space *space, const struct area *area, struct area *below)
-{
-	return area_tree_own_below(&space->tree, area->start, below) && alike(below, area);
-}
-
-/* The neighbour below gets the range of `area`, which is not in the tree. */
-static void extend_below(struct space *space, struct area *below, const struct area *area)
-{
-	below->end = area->end;
-	area_tree_replace(&space->tree, below->start, below);
-	vm_object_put(area->object); /* not the last */
-}
-
-/* Put an area into the tree, joined with its neighbours where they are alike. */
-static void insert_joined(struct space *space, const struct area *area)
-{
-	struct area whole = *area, below;
-
-	take_above(space, &whole);
-	if (find_alike_below(space, &whole, &below))
-		extend_below(space, &below, &whole);
-	else
-		area_tree_insert(&space->tree, &whole);
+	area_tree_own_around(&space->tree, addr, &found.below, &found.above);
+	return found;
 }
 
 /*
- * Give an area of the tree other attributes and join it with its neighbours where they are alike.
- * Takes no node.
+ * Put an area into the free range between two others, joined with them where they are alike; their
+ * references are not the last then.
  */
+static void insert_joined(struct space *space, const struct area *area,
+			  const struct neighbours *beside)
+{
+	struct area whole = *area, below = beside->below;
+
+	if (alike(area, &beside->above)) {
+		area_tree_remove(&space->tree, beside->above.start);
+		whole.end = beside->above.end;
+		vm_object_put(area->object);
+	}
+	if (!alike(&below, area)) {
+		area_tree_insert(&space->tree, &whole);
+		return;
+	}
+	below.end = whole.end;
+	area_tree_replace(&space->tree, below.start, &below);
+	vm_object_put(area->object);
+}
+
+/* Give an area of the tree other attributes, likewise joined. Takes no node but what it gave. */
 static void replace_joined(struct space *space, const struct area *area)
 {
-	struct area whole = *area, below;
+	struct neighbours beside;
 
-	take_above(space, &whole);
-	if (find_alike_below(space, &whole, &below)) {
-		area_tree_remove(&space->tree, whole.start);
-		extend_below(space, &below, &whole);
-	} else {
-		area_tree_replace(&space->tree, whole.start, &whole);
-	}
+	area_tree_remove(&space->tree, area->start);
+	beside = find_neighbours(space, area->start);
+	insert_joined(space, area, &beside);
 }
 
 /* The part of an area that begins at `at`; it needs a reference of its own. */
@@ -383,11 +381,9 @@ static void free_nodes(const struct space *space, struct page *nodes)
 
 /* ---- making areas ---- */
 
-static bool is_free(const struct space *space, u64 start, u64 end)
+static bool is_free(const struct neighbours *beside, u64 start, u64 end)
 {
-	struct area area;
-
-	return !area_tree_own_from(&space->tree, start, &area) || area.start >= end;
+	return beside->below.end <= start && beside->above.start >= end;
 }
 
 /* The highest area that begins below `top`. The hole is in the way of other areas as an area is. */
@@ -442,11 +438,11 @@ static void note_free(struct space *space, u64 end)
 	space->full_top = MIN(MAX(above.start, end), space->range.top);
 }
 
-/* Insert an area into a free range, lock held. */
-static void insert(struct space *space, const struct area *area)
+/* Insert an area into the free range between these, lock held. */
+static void insert(struct space *space, const struct area *area, const struct neighbours *beside)
 {
 	area_tree_change(&space->tree);
-	insert_joined(space, area);
+	insert_joined(space, area, beside);
 	area_tree_changed(&space->tree);
 	atomic_store_relaxed(&space->bytes, space->bytes + (area->end - area->start));
 }
@@ -454,19 +450,24 @@ static void insert(struct space *space, const struct area *area)
 s64 space_place(struct space *space, const struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
+	struct neighbours beside;
 	struct page *extra = NULL;
 	struct area placed = *area;
 
 	if (!lock_ready(space, ready_to_insert(space)))
 		return -ENOMEM;
-	if (space->tree.count >= AREA_TREE_COUNT_MAX)
+	if (space_has(space, area->start, area->end))
+		beside = find_neighbours(space, area->start);
+	if (space->tree.count >= AREA_TREE_COUNT_MAX) {
 		placed.start = 0;
-	else if (!space_has(space, area->start, area->end) ||
-		 !is_free(space, area->start, area->end))
+	} else if (!space_has(space, area->start, area->end) ||
+		   !is_free(&beside, area->start, area->end)) {
 		placed.start = find_room(space, size, align);
+		beside = find_neighbours(space, placed.start);
+	}
 	if (placed.start != 0) {
 		placed.end = placed.start + size;
-		insert(space, &placed);
+		insert(space, &placed, &beside);
 	} else {
 		extra = take_extra_nodes(space);
 	}
@@ -479,14 +480,16 @@ s64 space_place(struct space *space, const struct area *area, u64 align)
 
 int space_add(struct space *space, const struct area *area)
 {
+	struct neighbours beside;
 	int err = 0;
 
 	if (!space_has(space, area->start, area->end) || !lock_ready(space, ready_to_insert(space)))
 		return -ENOMEM;
-	if (space->tree.count >= AREA_TREE_COUNT_MAX || !is_free(space, area->start, area->end))
+	beside = find_neighbours(space, area->start);
+	if (space->tree.count >= AREA_TREE_COUNT_MAX || !is_free(&beside, area->start, area->end))
 		err = -EEXIST;
 	else
-		insert(space, area);
+		insert(space, area, &beside);
 	spin_unlock(&space->lock);
 	return err;
 }
@@ -525,15 +528,13 @@ static u64 hull_end(const struct space *space, u64 end, u64 top)
 	return end;
 }
 
-/* The free space around [start, end). */
+/* The free space around [start, end), in which no area is left. */
 static struct hull space_around(const struct space *space, u64 start, u64 end)
 {
-	struct area below = {.end = root_start(space)}, above = {.start = root_end(space)};
+	const struct neighbours beside = find_neighbours(space, start);
 
-	area_tree_own_below(&space->tree, start, &below);
-	area_tree_own_from(&space->tree, end, &above);
-	return (struct hull){.start = hull_start(space, start, MIN(below.end, start)),
-			     .end = hull_end(space, end, MAX(above.start, end))};
+	return (struct hull){.start = hull_start(space, start, MIN(beside.below.end, start)),
+			     .end = hull_end(space, end, MAX(beside.above.start, end))};
 }
 
 /* The claim's own area. It may be settled, which takes one insertion that must not fail. */
@@ -586,12 +587,13 @@ static void claim_part(struct space *space, const struct area *own, bool placed)
 /* The last step: the claim extends over the whole range and the space around it. */
 static void claim_space(struct space *space, struct area *own, u64 end, bool placed)
 {
-	const struct hull hull = space_around(space, own->start, end);
+	struct hull hull;
 
 	if (placed) {
 		area_tree_remove(&space->tree, own->start);
 		space->tree.promised--;
 	}
+	hull = space_around(space, own->start, end);
 	own->start = hull.start;
 	own->end = hull.end;
 	begin_claim(space, own);
@@ -658,28 +660,45 @@ int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, s
 	return err;
 }
 
-void space_release(struct space *space, const struct hull *hull)
+/* A busy area is removed: a claim, or what the space counts. */
+static void remove_busy(struct space *space, u64 start, u64 end, bool claim)
 {
 	struct page *extra;
 
 	spin_lock(&space->lock);
 	area_tree_change(&space->tree);
-	area_tree_remove(&space->tree, hull->start);
+	area_tree_remove(&space->tree, start);
 	area_tree_changed(&space->tree);
-	space->tree.promised--;
-	note_free(space, hull->end);
+	if (claim)
+		space->tree.promised--;
+	else
+		atomic_store_relaxed(&space->bytes, space->bytes - (end - start));
+	note_free(space, end);
 	extra = take_extra_nodes(space);
 	spin_unlock(&space->lock);
 	free_nodes(space, extra);
 }
 
+void space_release(struct space *space, const struct hull *hull)
+{
+	remove_busy(space, hull->start, hull->end, true);
+}
+
+void space_remove_taken(struct space *space, const struct area *area)
+{
+	remove_busy(space, area->start, area->end, false);
+}
+
 void space_settle(struct space *space, const struct hull *hull, const struct area *area)
 {
+	struct neighbours beside;
+
 	spin_lock(&space->lock);
 	area_tree_change(&space->tree);
 	area_tree_remove(&space->tree, hull->start);
 	space->tree.promised--;
-	insert_joined(space, area);
+	beside = find_neighbours(space, area->start);
+	insert_joined(space, area, &beside);
 	area_tree_changed(&space->tree);
 	note_free(space, hull->end);
 	atomic_store_relaxed(&space->bytes, space->bytes + (area->end - area->start));

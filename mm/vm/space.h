@@ -115,8 +115,12 @@ bool space_pin(struct space *space, u64 addr, enum pt_level level, struct area *
  */
 bool space_try_pin(struct space *space, u64 addr, struct area *area);
 
-/* Copy the area of `addr`, busy or not, without a pin afterwards. Any context. */
+/*
+ * Copy the area of `addr`, or the first that ends above it, busy or not, without a pin afterwards.
+ * False if there is none. Any context.
+ */
 bool space_look(struct space *space, u64 addr, struct area *area);
+bool space_next(struct space *space, u64 addr, struct area *area);
 
 static inline struct space_cpu *space_here(const struct space *space)
 {
@@ -196,7 +200,8 @@ void space_settle(struct space *space, const struct hull *hull, const struct are
  *
  * space_put_back() stores the area with other attributes and clears BUSY. space_join_taken() makes
  * one of two neighbours that the caller has taken. space_claim_taken() makes a claim of the area (0
- * or -ENOMEM); the caller then has the reference to its object.
+ * or -ENOMEM), and space_remove_taken() frees its range; the caller then has the reference to its
+ * object.
  *
  * A call that keeps one range busy may wait only for ranges above it. Calls that wait for each
  * other would be a circle.
@@ -205,6 +210,7 @@ int space_take(struct space *space, u64 *at, u64 end, struct area *area);
 void space_put_back(struct space *space, const struct area *area);
 void space_join_taken(struct space *space, struct area *area, const struct area *next);
 int space_claim_taken(struct space *space, const struct area *area, struct hull *hull);
+void space_remove_taken(struct space *space, const struct area *area);
 
 /*
  * Make the area that contains all of [start, end) busy, whole, if that takes no waiting. False if

@@ -68,12 +68,12 @@ TEST(mm_fault, mapping_a_page)
 	u32 fault;
 
 	REQUIRE(page);
-	map_slots_next = 0;
+	map_next = 0; /* the highest that are free */
 	first = page_map(page, PAGE_SIZE);
 	REQUIRE(first);
 	page_unmap(first);
 	for (fault = 1; met && fault < FAULTS_MAX; fault++) {
-		map_slots_next = 0;
+		map_next = 0;
 		fail_arm(&mm_kernel.fail, FAIL_PTE, fault, FAIL_ONCE);
 		at = page_map(page, PAGE_SIZE);
 		met = fail_disarm(&mm_kernel.fail);

@@ -342,20 +342,21 @@ TEST(mm_map, addresses_are_used_again)
 	enum { BEFORE_THE_END = 10 };
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	const u64 turns = map_turns ? map_turns : 400;
-	u64 tables, done, wrong = 0;
-	void *first = NULL;
+	struct huge_usage before, after;
+	u64 done, wrong = 0;
+	void *last = NULL;
 
 	REQUIRE(page);
-	map_slots_next = MAP_SLOTS - BEFORE_THE_END;
-	tables = vmap_tables();
+	map_next = VMAP_PAGES_BASE + VMAP_PAGES_SIZE - BEFORE_THE_END * GIB(1);
+	huge_usage(&before);
 	for (done = 0; done < turns; done++) {
 		u64 *at = page_map(page, PAGE_SIZE);
 
 		if (!at)
 			break;
-		if (done == 0)
-			first = at;
-		EXPECT(done != BEFORE_THE_END || (void *)at < first);
+		/* at the end the highest that is free, which is the last one */
+		EXPECT(done < BEFORE_THE_END ? (void *)at > last : (void *)at == last);
+		last = at;
 		*at = done;
 		wrong += *(u64 *)page_address(page) != done;
 		page_unmap(at);
@@ -363,7 +364,8 @@ TEST(mm_map, addresses_are_used_again)
 	EXPECT_EQ(done, turns);
 	EXPECT_EQ(wrong, 0);
 	/* upper tables stay, one for 512 GiB; everything else was freed */
-	EXPECT(vmap_tables() - tables <= VMAP_PAGES_SIZE / pt_level_size(PT_PGD) + 1);
+	huge_usage(&after);
+	EXPECT(after.tables_kept - before.tables_kept <= 1);
 	page_free(page);
 }
 
@@ -395,7 +397,7 @@ static void *map_before_the_round(struct slow *slow, struct page *page)
 
 	CPUS_AWAIT(!huge_leaf(slow->mapping, &level));
 	tag = shootdown_tag();
-	map_slots_next = 0;
+	map_next = 0;
 	at = page_map(page, PAGE_SIZE);
 	/* a wait inside of page_map() may have answered the round */
 	if (at && (shootdown_done() >= tag || atomic_load_acquire(&slow->ended))) {
@@ -418,7 +420,7 @@ TEST(mm_map, addresses_are_not_used_again_before_the_round)
 		struct slow slow = {.ended = 0};
 		void *at;
 
-		map_slots_next = 0;
+		map_next = 0;
 		slow.mapping = page_map(pages[0], PAGE_SIZE);
 		REQUIRE(slow.mapping);
 		REQUIRE(work_start(other, unmap_it, &slow) == 0);
@@ -440,7 +442,7 @@ struct race {
 	u32 mapped, wrong, none;
 };
 
-/* Map a page of this CPU's own at the lowest free address, and look through the mapping. */
+/* Map a page of this CPU's own at the highest free address, and look through the mapping. */
 static void map_and_look(void *arg)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
@@ -449,7 +451,7 @@ static void map_and_look(void *arg)
 	for (u32 turn = 0; page && turn < TURNS; turn++) {
 		u64 *at, *direct = page_address(page);
 
-		atomic_store_relaxed(&map_slots_next, 0);
+		atomic_store_relaxed(&map_next, 0);
 		at = page_map(page, PAGE_SIZE);
 		if (!at) {
 			atomic_fetch_add(&race->none, 1);
@@ -527,16 +529,17 @@ static void share(void *page)
 TEST(mm_map, a_page_that_several_cpus_share_for_a_while_has_one_reference_afterwards)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	u64 tables;
+	struct huge_usage before, after;
 
 	REQUIRE(page);
-	map_slots_next = 0;
-	share(page); /* now there is the table for the slots */
-	tables = vmap_tables();
+	map_next = 0;
+	share(page); /* now there is the table for the addresses */
+	huge_usage(&before);
 	cpus_run_together(share, page);
 	EXPECT_EQ(page->refcount, 1);
 	EXPECT_EQ(state_mappings(page->state), 0);
-	EXPECT_EQ(vmap_tables(), tables);
+	huge_usage(&after);
+	EXPECT_EQ(after.tables_kept, before.tables_kept);
 	page_free(page);
 }
 
