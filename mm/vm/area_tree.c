@@ -198,46 +198,60 @@ static bool leaf_area(const struct path *path, u32 at, struct area *area)
 	return true;
 }
 
-/* 1: found. 0: there is none. -1: the tree was changed meanwhile. *area may change in any case. */
+/*
+ * The last area that begins at or below the address of the path, and the first above it. 1: found.
+ * 0: there is none. -1: the tree was changed meanwhile. *area may change in any case.
+ */
+static inline int look_below(const struct area_tree *tree, u64 seq, const struct path *path,
+			     struct area *area)
+{
+	struct path left;
+
+	if (path->levels > 0 && path->at[0] > 0)
+		return leaf_area(path, path->at[0] - 1, area);
+	if (path->left == 0)
+		return 0;
+	if (!descend(tree, seq, path->left, &left))
+		return -1;
+	return left.at[0] > 0 && leaf_area(&left, left.at[0] - 1, area);
+}
+
+static inline int look_above(const struct area_tree *tree, u64 seq, const struct path *path,
+			     struct area *area)
+{
+	struct path right;
+
+	if (path->levels > 0 && leaf_area(path, path->at[0], area))
+		return 1;
+	if (path->right == 0)
+		return 0;
+	if (!descend(tree, seq, path->right, &right))
+		return -1;
+	return leaf_area(&right, 0, area);
+}
+
 static int try_from(const struct area_tree *tree, u64 seq, u64 addr, struct area *area)
 {
-	struct path path, left;
-	bool found;
+	struct path path;
+	int found;
 
 	if (!descend(tree, seq, addr, &path))
 		return -1;
-	found = path.levels > 0 && path.at[0] > 0 && leaf_area(&path, path.at[0] - 1, area) &&
-		area->end > addr;
-	if (!found && path.levels > 0 && path.at[0] == 0 && path.left != 0) {
-		/* the last area of the leaf before may reach beyond the key that divides the two */
-		if (!descend(tree, seq, path.left, &left))
-			return -1;
-		found = left.at[0] > 0 && leaf_area(&left, left.at[0] - 1, area) &&
-			area->end > addr;
-	}
-	if (!found)
-		found = leaf_area(&path, path.at[0], area);
-	if (!found && path.right != 0) {
-		if (!descend(tree, seq, path.right, &path))
-			return -1;
-		found = leaf_area(&path, 0, area);
-	}
+	/* the last area of the leaf before may reach beyond the key that divides the two */
+	found = look_below(tree, seq, &path, area);
+	if (found == 0 || (found > 0 && area->end <= addr))
+		found = look_above(tree, seq, &path, area);
 	return unchanged(tree, seq) ? found : -1;
 }
 
 static int try_below(const struct area_tree *tree, u64 seq, u64 addr, struct area *area)
 {
 	struct path path;
-	bool found;
+	int found;
 
 	if (!descend(tree, seq, addr - 1, &path))
 		return -1;
-	found = path.levels > 0 && path.at[0] > 0 && leaf_area(&path, path.at[0] - 1, area);
-	if (!found && path.left != 0) {
-		if (!descend(tree, seq, path.left, &path))
-			return -1;
-		found = path.at[0] > 0 && leaf_area(&path, path.at[0] - 1, area);
-	}
+	found = look_below(tree, seq, &path, area);
 	return unchanged(tree, seq) ? found : -1;
 }
 
@@ -299,13 +313,6 @@ bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *are
 	return give(try_from(tree, tree->seq, addr, &copy), &copy, area);
 }
 
-bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *area)
-{
-	struct area copy;
-
-	return addr > 0 && give(try_below(tree, tree->seq, addr, &copy), &copy, area);
-}
-
 static void find(const struct area_tree *tree, u64 addr, struct path *path)
 {
 	const bool still = descend(tree, tree->seq, addr, path);
@@ -316,19 +323,11 @@ static void find(const struct area_tree *tree, u64 addr, struct path *path)
 void area_tree_own_around(const struct area_tree *tree, u64 addr, struct area *below,
 			  struct area *above)
 {
-	struct path path, next;
+	struct path path;
 
 	find(tree, addr - 1, &path);
-	if (path.levels > 0 && path.at[0] > 0) {
-		leaf_area(&path, path.at[0] - 1, below);
-	} else if (path.left != 0) {
-		find(tree, path.left, &next);
-		leaf_area(&next, next.at[0] - 1, below);
-	}
-	if (!leaf_area(&path, path.levels > 0 ? path.at[0] : 0, above) && path.right != 0) {
-		find(tree, path.right, &next);
-		leaf_area(&next, 0, above);
-	}
+	look_below(tree, tree->seq, &path, below);
+	look_above(tree, tree->seq, &path, above);
 }
 
 /* ---- nodes ---- */

@@ -108,15 +108,10 @@ bool area_tree_from_again(const struct area_tree *tree, u64 addr, struct area_fo
 			  struct area *area);
 
 /*
- * area_tree_from() and area_tree_below() for a caller that holds the lock of the tree's writers. It
- * may be in the middle of a change.
+ * For a caller that holds the lock of the tree's writers, also in the middle of a change:
+ * area_tree_from(); and the last area that begins below `addr`, with the first that begins there or
+ * above. What does not exist stays as it was.
  */
 bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area);
-bool area_tree_own_below(const struct area_tree *tree, u64 addr, struct area *area);
-
-/*
- * The last area that begins below `addr`, and the first that begins there or above. What does not
- * exist stays as it was.
- */
 void area_tree_own_around(const struct area_tree *tree, u64 addr, struct area *below,
 			  struct area *above);

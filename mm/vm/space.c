@@ -387,15 +387,14 @@ static bool is_free(const struct neighbours *beside, u64 start, u64 end)
 }
 
 /* The highest area that begins below `top`. The hole is in the way of other areas as an area is. */
-static bool find_below(const struct space *space, u64 top, struct area *below)
+static struct area find_below(const struct space *space, u64 top)
 {
 	const struct space_range *range = &space->range;
-	const bool any = area_tree_own_below(&space->tree, top, below);
+	const struct area below = find_neighbours(space, top).below;
 
-	if (top <= range->hole_start || (any && below->start > range->hole_start))
-		return any;
-	*below = (struct area){.start = range->hole_start, .end = range->hole_end};
-	return true;
+	if (top > range->hole_start && below.start <= range->hole_start)
+		return (struct area){.start = range->hole_start, .end = range->hole_end};
+	return below;
 }
 
 /* The highest free range of that size below range.top; 0: there is none. */
@@ -406,8 +405,7 @@ static u64 find_room(struct space *space, u64 size, u64 align)
 	u64 top = known ? space->full_top : space->range.top;
 
 	for (;;) {
-		struct area below = {.end = space->range.start};
-		const bool any = find_below(space, top, &below);
+		const struct area below = find_below(space, top);
 		const u64 bottom = MAX(below.end, space->range.start);
 
 		if (top >= size && top > bottom) {
@@ -421,7 +419,7 @@ static u64 find_room(struct space *space, u64 size, u64 align)
 				return start;
 			}
 		}
-		if (!any || below.start <= space->range.start)
+		if (below.start <= space->range.start)
 			return 0;
 		top = MIN(top, below.start);
 	}

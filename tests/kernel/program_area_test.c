@@ -192,9 +192,10 @@ static void move_border(void *arg)
 	}
 	for (unsigned i = 0; i < 4000; i++) {
 		const u64 at = slot_addr(1 + next_random(&seed) % (SLOTS - 2));
-		struct area low, high;
+		struct area low, high = {.end = 0}, above;
 
 		area_tree_own_from(tree, at, &low);
+		area_tree_own_around(tree, at, &high, &above);
 		tree_ready(border->m);
 		area_tree_change(tree);
 		if (low.start < at) { /* cut it in two */
@@ -202,7 +203,7 @@ static void move_border(void *arg)
 			low.end = high.start = at;
 			area_tree_replace(tree, low.start, &low);
 			area_tree_insert(tree, &high);
-		} else if (area_tree_own_below(tree, at, &high)) { /* join the two */
+		} else if (high.end != 0) { /* join the two */
 			area_tree_remove(tree, low.start);
 			high.end = low.end;
 			area_tree_replace(tree, high.start, &high);
