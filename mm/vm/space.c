@@ -271,15 +271,15 @@ static bool alike(const struct area *low, const struct area *high)
 	       (!low->object || low->offset + (low->end - low->start) == high->offset);
 }
 
-/* The areas on both sides of an address; where there is none, an empty one beyond all of them. */
+/* The areas on both sides of an address; where there is none, a busy one beyond all of them. */
 struct neighbours {
 	struct area below, above;
 };
 
 static struct neighbours find_neighbours(const struct space *space, u64 addr)
 {
-	struct neighbours found = {.below = {.end = root_start(space)},
-				   .above = {.start = root_end(space)}};
+	struct neighbours found = {.below = {.end = root_start(space), .flags = AREA_BUSY},
+				   .above = {.start = root_end(space), .flags = AREA_BUSY}};
 
 	area_tree_own_around(&space->tree, addr, &found.below, &found.above);
 	return found;

@@ -422,21 +422,23 @@ enum touch space_touch(struct space *space, u64 addr, enum user_access access)
 	return likely(err == 0) ? TOUCH_DONE : err == -ENXIO ? TOUCH_BEYOND : TOUCH_NO_MEMORY;
 }
 
-/* Small pages are brought 2 MiB at a time, under one pin. */
+/* Small pages of one area are brought up to 2 MiB at a time, under one pin. */
 int space_bring(struct space *space, u64 start, u64 end, u64 size)
 {
 	for (u64 at = start; at < end;) {
-		const u64 stop = MIN(ALIGN_DOWN(at, MIB(2)) + MIB(2), end);
 		enum pt_level level;
 		const struct area *area = pin_page(space, at, PT_PMD, &level);
+		u64 stop = MIN(ALIGN_DOWN(at, MIB(2)) + MIB(2), end);
 		int err = 0;
 
-		for (; at < stop && err != -ENOMEM; at += size)
-			if (likely(area) && at < area->end &&
-			    (area->rights || area->end - at < size))
+		if (unlikely(!area)) {
+			at += size;
+			continue;
+		}
+		for (stop = MIN(stop, area->end); at < stop && err != -ENOMEM; at += size)
+			if (area->rights || area->end - at < size)
 				err = bring(space, area, at, level, false);
-		if (likely(area))
-			space_unpin(space);
+		space_unpin(space);
 		if (unlikely(err == -ENOMEM))
 			return err;
 	}

@@ -180,3 +180,21 @@ TEST(mm_huge_map, protecting_takes_one_round_and_allowing_none)
 	EXPECT_EQ(*word_at(addr, 0), 9);
 	huge_unmap(addr);
 }
+
+/* A part that may not be accessed is left out, and what lies behind it is not. */
+TEST(mm_huge_map, populating_goes_on_behind_a_part_without_rights)
+{
+	enum { SMALL_PAGES = 12, FROM = 4, TO = 7 };
+	enum pt_level level;
+	char *addr;
+
+	NEED_MEMORY();
+	addr = huge_map(SMALL_PAGES * PAGE_SIZE, PAGE_SIZE, 0);
+	REQUIRE(addr);
+	EXPECT_EQ(huge_protect_range(addr + FROM * PAGE_SIZE, (TO - FROM) * PAGE_SIZE, HUGE_NONE),
+		  0);
+	EXPECT_EQ(huge_populate(addr, SMALL_PAGES * PAGE_SIZE), 0);
+	for (unsigned i = 0; i < SMALL_PAGES; i++)
+		EXPECT_EQ(huge_leaf(addr + i * PAGE_SIZE, &level), i < FROM || i >= TO);
+	huge_unmap(addr);
+}
