@@ -30,12 +30,14 @@ OPTION_U64(test.fuzz_calls, fuzz_calls, 1, 1ULL << 40, "random calls of the case
 static bool fuzz_print;
 OPTION_BOOL(test.fuzz_print, fuzz_print, "print each random call before it is made");
 
-#ifdef __SANITIZE_THREAD__
-enum { CALLS = 20000 }; /* minutes would pass on a busy host */
+#if defined(HOST_EXPLORE)
+enum { CALLS = 200, ROUND_CALLS = CALLS };
+#elif defined(__SANITIZE_THREAD__)
+enum { CALLS = 20000, ROUND_CALLS = 5000 }; /* minutes would pass on a busy host */
 #else
-enum { CALLS = 100000 };
+enum { CALLS = 100000, ROUND_CALLS = 5000 };
 #endif
-enum { ROUND_CALLS = 5000, POOL_PAGES = 4, ACCOUNT_EVERY = 64 };
+enum { POOL_PAGES = 4, ACCOUNT_EVERY = 64 };
 
 static void run_round(u64 seed, u64 calls)
 {
@@ -90,8 +92,7 @@ TEST(program_fuzz, random_calls_leave_the_areas_as_the_model_says)
 	pool_shrink(&pool_2m, hvo_mode_selected(), grown);
 	ns = clock_ns() - began;
 	print("  # fuzz: %llu calls in %llu rounds, %llu a second; %llu threads, %llu signals, "
-	      "%llu "
-	      "ends by a signal, %llu by a stall\n",
+	      "%llu ends by a signal, %llu by a stall\n",
 	      done, rounds, done * NS_PER_S / MAX(ns, 1ULL), fuzz_round.threads, fuzz_round.signals,
 	      fuzz_round.deaths, fuzz_round.stalls);
 }

@@ -89,12 +89,12 @@ static void note_populated(struct fuzz_worker *w, u64 first, u64 count)
 /* The area at an address. Other threads make it busy only for as long as they read smaps. */
 static bool find_area(u64 at, struct area *area)
 {
-	bool there;
-
-	do
-		there = area_tree_from(&program_space.tree, at, area) && area->start <= at;
-	while (there && area->flags & AREA_BUSY);
-	return there;
+	while (space_look(&program_space, at, area)) {
+		if (!(area->flags & AREA_BUSY))
+			return true;
+		cpu_relax();
+	}
+	return false;
 }
 
 static void look_at_area(struct fuzz_worker *w, u64 page)

@@ -212,7 +212,7 @@ static void map_leaf(virt_t virt, u64 bytes, pte_t pte)
 		return;
 	}
 	host_shadow_map(virt, bytes, phys);
-	if (host_is_window(virt)) {
+	if (WINDOW_FLAGS && host_is_window(virt)) {
 		const u64 faults = host_faults();
 
 		map_memory(virt, bytes, pte, WINDOW_FLAGS);

@@ -185,23 +185,26 @@ def searched(tree, case):
     return "passed" if done.returncode == 0 and re.search(r"^ok ", done.stdout, re.M) else "absent"
 
 
-def outcome_of(argv, seconds, **more):
+def outcome_of(done):
     """passed or failed, as the exit status says; absent after any other status, or if it did not end in time."""
-    return {0: "passed", 1: "failed"}.get(finished(argv, seconds, **more).returncode, "absent")
+    return {0: "passed", 1: "failed"}.get(done.returncode, "absent")
 
 
 def pytest_outcome(tree, test):
     """Runs a test of tests/qemu, in the version of the tree, on the files built in the tree. Its machines of the proof come last."""
     argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/qemu/{test}", "--build", "build"]
-    often = outcome_of(argv, RUN_SECONDS, cwd=tree.folder)
+    often = outcome_of(finished(argv, cwd=tree.folder))
     if often == "failed":
         return often
-    proof = outcome_of([*argv, "--proof"], RUN_SECONDS, cwd=tree.folder)  # absent if it has no such machines
+    proof = outcome_of(finished([*argv, "--proof"], cwd=tree.folder))  # absent if it has no such machines
     return often if proof == "absent" else proof
 
 
 def explored(tree, case):
-    return outcome_of([str(tree.folder / "build/host/explore/ashlar-host"), "-q", "-S", str(SCHEDULES), case], SEARCH_SECONDS)
+    """failed, too, if the first schedule has no end, of which the explorer says only that it is too long."""
+    argv = [str(tree.folder / "build/host/explore/ashlar-host"), "-q", "-S", str(SCHEDULES), case]
+    done = finished(argv, SEARCH_SECONDS)
+    return "failed" if re.search(r"  too long$", done.stdout, re.M) else outcome_of(done)
 
 
 def outcome(tree, mutant, target, case):

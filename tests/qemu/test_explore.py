@@ -162,9 +162,10 @@ def test_a_seeded_bug_is_found_minimised_and_replayed(explore, bug, case, choice
 
 
 @pytest.mark.parametrize("strategy", ["random", "pct3", "pos"])
-def test_each_strategy_finds_a_seeded_bug(explore, strategy):
+def test_each_strategy_finds_a_seeded_bug_and_starves_no_cpu(explore, strategy):
     done = explore("-q", "-S", "400", "-p", strategy, "-k", "test.seeded_bug=2", "host.seeded.at_most_one_cpu_is_inside")
     assert done.returncode == 1 and "# FINDING host.seeded.at_most_one_cpu_is_inside: schedule " in done.stdout, done.stdout
+    assert explore("-S", "100", "-p", strategy, "host.seeded.cpus_that_spin_leave_another_its_turns").returncode == 0
 
 
 def test_depth_first_says_that_it_was_exhaustive_and_finds_what_few_choices_can(explore):

@@ -10,7 +10,9 @@
  *               depth d is met with probability 1 / (n k^(d-1)) or more (Burckhardt et al.).
  * POS           Each access that a CPU is about to make has a priority, drawn when the CPU comes to
  *               it. The highest goes first, and those that race with it are drawn again, so the
- *               order of accesses that do not race costs no schedules (Yuan, Yang and Gu).
+ *               order of accesses that do not race costs no schedules (Yuan, Yang and Gu). When a
+ *               CPU waits, all are drawn again: two CPUs that spin and wake each other would go
+ *               before an access with a low priority for ever.
  * DFS           Every schedule of at most `depth` choices, one after the other. Each point asks
  *               which of its options is taken; 0 is the default. The next schedule makes one more
  *               choice after the last one. If there are `depth`, or no question is left, the last
@@ -62,6 +64,19 @@ static u64 draw_below(u64 n)
 	return n ? draw() % n : 0;
 }
 
+static cpu_t nth_of(u64 set, u64 n)
+{
+	while (n--)
+		set &= set - 1;
+	return (cpu_t)__builtin_ctzll(set);
+}
+
+static void draw_priorities(u64 set)
+{
+	for (; set; set &= set - 1)
+		priority[nth_of(set, 0)] = (s64)(draw() >> 2);
+}
+
 void choose_begin(void)
 {
 	const struct explore_request *r = &explore_request;
@@ -71,8 +86,7 @@ void choose_begin(void)
 	rate = 1U << (1 + draw_below(RATES));
 	rate_overtaken = 1U << (1 + draw_below(RATES_OVERTAKEN));
 	rate_stale = 1U << (1 + draw_from(&random_stale) % RATES);
-	for (cpu_t i = 0; i < EXPLORE_CPUS_MAX; i++)
-		priority[i] = (s64)(draw() >> 2);
+	draw_priorities((1ULL << EXPLORE_CPUS_MAX) - 1);
 	for (unsigned i = 0; i + 1 < r->depth && i < DEPTH_MAX; i++)
 		change[i] = 1 + draw_below(r->decisions);
 }
@@ -149,13 +163,6 @@ void choose_passed(bool over)
 
 /* ---- choices ---- */
 
-static cpu_t nth_of(u64 set, u64 n)
-{
-	while (n--)
-		set &= set - 1;
-	return (cpu_t)__builtin_ctzll(set);
-}
-
 static cpu_t highest_of(u64 set)
 {
 	cpu_t best = nth_of(set, 0);
@@ -192,17 +199,17 @@ static cpu_t draw_by_priority(u64 ready, cpu_t usual)
 	return highest_of(ready);
 }
 
-static cpu_t draw_by_race(u64 ready)
+static cpu_t draw_by_race(u64 ready, cpu_t usual)
 {
 	cpu_t to;
 
-	priority[explore_here] = (s64)(draw() >> 2);
+	draw_priorities(usual == explore_here ? 1ULL << explore_here : ready);
 	if (stops_overtaken())
 		choose_relaxed(explore_here);
 	to = highest_of(ready);
 	for (; ready; ready &= ready - 1)
 		if (explore_race(nth_of(ready, 0), to))
-			priority[nth_of(ready, 0)] = (s64)(draw() >> 2);
+			draw_priorities(ready & -ready);
 	return to;
 }
 
@@ -274,7 +281,7 @@ static cpu_t by_strategy(u64 ready, cpu_t usual, u32 buffered, u32 *keep)
 		return branch_to(ready, usual, keep);
 	if (ready & (ready - 1))
 		to = explore_request.strategy == PCT   ? draw_by_priority(ready, usual)
-		     : explore_request.strategy == POS ? draw_by_race(ready)
+		     : explore_request.strategy == POS ? draw_by_race(ready, usual)
 						       : draw_cpu(ready, usual);
 	*keep = to == explore_here ? 0 : draw_keep(buffered);
 	return to;

@@ -67,6 +67,22 @@ TEST(host_seeded, at_most_one_cpu_is_inside)
 	EXPECT(inside <= 1);
 }
 
+/* CPU 0 sets the flag after some stores. The others spin until then, and wake each other. */
+static void set_or_spin(void *unused)
+{
+	for (u32 i = 0; cpu_id() == 0 && i < 20; i++)
+		atomic_store_relaxed(&said[0], i);
+	if (cpu_id() == 0)
+		atomic_store_release(&flag, 1);
+	for (; !atomic_load_acquire(&flag); cpu_relax())
+		atomic_fetch_add(&counter, 1);
+}
+
+TEST(host_seeded, cpus_that_spin_leave_another_its_turns)
+{
+	cpus_run_together(set_or_spin, NULL);
+}
+
 static void set_flag(void *waiter)
 {
 	atomic_store_release(&flag, 1);
