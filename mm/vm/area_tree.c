@@ -383,7 +383,7 @@ void *area_tree_take_node(struct area_tree *tree)
 void area_tree_change(struct area_tree *tree)
 {
 	atomic_store_relaxed(&tree->seq, tree->seq + 1);
-	fence_full(); /* odd before anything changes */
+	fence_store(); /* odd before anything changes */
 }
 
 void area_tree_changed(struct area_tree *tree)

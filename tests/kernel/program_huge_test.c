@@ -280,6 +280,7 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 struct late_move {
 	struct page *from, *to;
 	int result;
+	u32 roles;
 };
 
 static void move_late(void *arg)
@@ -321,6 +322,89 @@ TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
 	EXPECT_EQ(m.result, 0);
 	page_put(m.from); /* the holder's reference, handed over */
 	page_put(m.from);
+}
+
+static void write_or_move(void *arg)
+{
+	struct late_move *m = arg;
+	const u32 role = atomic_fetch_add(&m->roles, 1);
+
+	if (role == 0)
+		EXPECT_EQ(put(AT, 2), 0);
+	if (role == 1)
+		move_late(m);
+}
+
+/* Either the writer's pin stops the mover, or the writer waits for the busy area. */
+TEST(program_huge, a_write_to_a_page_that_moves_is_not_lost)
+{
+	struct late_move m = {.result = -EBUSY};
+
+	REQUIRE(map_small(PAGE_SIZE) && put(AT, 1) == 0);
+	movable_announce(&program_space);
+	m.from = pfn_to_page(frame_at(AT));
+	m.to = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
+	REQUIRE(m.to && page_get_movable(m.from));
+	cpus_run_together(write_or_move, &m);
+	EXPECT_EQ(get(AT), 2);
+	page_put(m.result == 0 ? m.from : m.to);
+	page_put(m.from);
+}
+
+struct movers {
+	const struct page_mover *mover;
+	struct page *nowhere; /* mapped at no address */
+	u32 roles, moved;
+};
+
+/* One CPU announces; the others try to move a page that the program does not have. */
+static void announce_or_move(void *arg)
+{
+	struct movers *m = arg;
+
+	if (atomic_fetch_add(&m->roles, 1) == 0)
+		movable_announce(&program_space);
+	else if (m->mover->move(m->nowhere, m->nowhere) == 0)
+		atomic_fetch_add(&m->moved, 1);
+}
+
+/* The end waits for as many movers as have begun. */
+TEST(program_huge, movers_that_begin_while_pages_are_announced_are_counted)
+{
+	struct movers m = {.nowhere = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE)};
+
+	REQUIRE(m.nowhere && map_small(PAGE_SIZE) && put(AT, 1) == 0);
+	m.nowhere->private[PAGE_VIRT] = 0;
+	movable_announce(&program_space);
+	m.mover = pfn_to_page(frame_at(AT))->mover;
+	cpus_run_together(announce_or_move, &m);
+	EXPECT_EQ(m.moved, 0);
+	movable_end(&program_space);
+	page_free(m.nowhere);
+}
+
+/* ---- many CPUs ---- */
+
+static void unmap_a_share(void *roles)
+{
+	const u64 share = MIB(2) / CPUS_TOGETHER,
+		  at = AT + atomic_fetch_add((u32 *)roles, 1) * share;
+
+	if (at < AT + MIB(2))
+		EXPECT_EQ(mapping_remove(&program_space, at, at + share), 0);
+}
+
+/* One of them cuts the page, and it is freed with the last piece. */
+TEST(program_huge, several_cpus_unmap_parts_of_one_page)
+{
+	u32 roles = 0;
+
+	EXPECT_EQ(map_at(AT, MIB(2), RW, FIXED), AT);
+	EXPECT_EQ(put(AT, 1), 0);
+	REQUIRE(level_at(AT) == PT_PMD);
+	cpus_run_together(unmap_a_share, &roles);
+	EXPECT_EQ(mapping_remove(&program_space, AT, AT + MIB(2)), 0);
+	EXPECT_EQ(level_at(AT), PT_PGD);
 }
 
 /* Threads that write meanwhile lose nothing. */
