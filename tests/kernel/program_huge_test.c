@@ -280,7 +280,6 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 struct late_move {
 	struct page *from, *to;
 	int result;
-	u32 roles;
 };
 
 static void move_late(void *arg)
@@ -324,31 +323,42 @@ TEST(program_huge, a_page_that_moves_has_moved_when_the_program_ends)
 	page_put(m.from);
 }
 
-static void write_or_move(void *arg)
-{
-	struct late_move *m = arg;
-	const u32 role = atomic_fetch_add(&m->roles, 1);
+struct pair {
+	cpu_t pins; /* this CPU; one of the others is the mover */
+	u32 others, pinned, done;
+};
 
-	if (role == 0)
-		EXPECT_EQ(put(AT, 2), 0);
-	if (role == 1)
-		move_late(m);
+static void pin_or_take(void *arg)
+{
+	struct pair *pair = arg;
+	const bool moves = cpu_id() != pair->pins && atomic_fetch_add(&pair->others, 1) == 0;
+	struct area area;
+
+	if (cpu_id() == pair->pins && space_pin(&program_space, AT, PT_PAGE, &area)) {
+		atomic_fetch_add(&pair->pinned, 1);
+		for (unsigned i = 0; i < 1000 && !atomic_load_relaxed(&pair->done); i++)
+			cpu_relax();
+		atomic_fetch_sub(&pair->pinned, 1);
+		space_unpin(&program_space);
+	}
+	if (moves && space_try_take(&program_space, AT, AT + PAGE_SIZE, &area)) {
+		for (unsigned i = 0; i < 10; i++) {
+			EXPECT_EQ(atomic_load_relaxed(&pair->pinned), 0);
+			cpu_relax();
+		}
+		space_put_back(&program_space, &area);
+	}
+	if (moves)
+		atomic_store_relaxed(&pair->done, 1);
 }
 
-/* Either the writer's pin stops the mover, or the writer waits for the busy area. */
-TEST(program_huge, a_write_to_a_page_that_moves_is_not_lost)
+/* Either the pin stops the mover, or the CPU that pins waits for the busy area. */
+TEST(program_huge, a_page_that_is_pinned_is_not_taken_by_a_mover)
 {
-	struct late_move m = {.result = -EBUSY};
+	struct pair pair = {.pins = cpu_id()};
 
-	REQUIRE(map_small(PAGE_SIZE) && put(AT, 1) == 0);
-	movable_announce(&program_space);
-	m.from = pfn_to_page(frame_at(AT));
-	m.to = page_alloc(0, USE_MOVABLE, 0, NODE_NONE);
-	REQUIRE(m.to && page_get_movable(m.from));
-	cpus_run_together(write_or_move, &m);
-	EXPECT_EQ(get(AT), 2);
-	page_put(m.result == 0 ? m.from : m.to);
-	page_put(m.from);
+	REQUIRE(map_small(PAGE_SIZE));
+	cpus_run_together(pin_or_take, &pair);
 }
 
 struct movers {
@@ -385,13 +395,16 @@ TEST(program_huge, movers_that_begin_while_pages_are_announced_are_counted)
 
 /* ---- many CPUs ---- */
 
-static void unmap_a_share(void *roles)
+static u64 piece_of(u32 role)
 {
-	const u64 share = MIB(2) / CPUS_TOGETHER,
-		  at = AT + atomic_fetch_add((u32 *)roles, 1) * share;
+	return AT + (role % CPUS_TOGETHER) * KIB(64);
+}
 
-	if (at < AT + MIB(2))
-		EXPECT_EQ(mapping_remove(&program_space, at, at + share), 0);
+static void unmap_a_piece(void *roles)
+{
+	const u64 at = piece_of(atomic_fetch_add((u32 *)roles, 1));
+
+	EXPECT_EQ(mapping_remove(&program_space, at, at + PAGE_SIZE), 0);
 }
 
 /* One of them cuts the page, and it is freed with the last piece. */
@@ -402,7 +415,9 @@ TEST(program_huge, several_cpus_unmap_parts_of_one_page)
 	EXPECT_EQ(map_at(AT, MIB(2), RW, FIXED), AT);
 	EXPECT_EQ(put(AT, 1), 0);
 	REQUIRE(level_at(AT) == PT_PMD);
-	cpus_run_together(unmap_a_share, &roles);
+	cpus_run_together(unmap_a_piece, &roles);
+	while (roles > 0)
+		EXPECT_EQ(level_at(piece_of(--roles)), PT_PGD);
 	EXPECT_EQ(mapping_remove(&program_space, AT, AT + MIB(2)), 0);
 	EXPECT_EQ(level_at(AT), PT_PGD);
 }
