@@ -9,7 +9,6 @@
 #include "mm/memmap/zone.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
-#include "tests/kernel/random.h"
 
 enum { SMALL = 512, LARGE = 3, ALL = LARGE * SMALL };
 #define LARGE_BYTES MIB(2)
@@ -195,74 +194,6 @@ TEST(mm_huge_map, a_part_of_a_1g_page)
 	EXPECT_EQ(level_at(addr), PT_PUD);
 	EXPECT_EQ(*word_at(addr, MIB(5)), 0);
 	EXPECT_EQ(*word_at(addr, MIB(6)), 66);
-	huge_unmap(addr);
-}
-
-/* ---- random operations ---- */
-
-struct model {
-	u8 rights[ALL]; /* enum huge_access */
-	u64 tag[ALL];
-	bool there[LARGE];
-};
-
-static void check_against(char *addr, const struct model *m)
-{
-	unsigned wrong = 0;
-
-	for (unsigned i = 0; i < ALL; i++) {
-		const enum seen want = m->there[i / SMALL] ? (enum seen)m->rights[i] : SEEN_NOTHING;
-
-		wrong += rights_at(addr + i * PAGE_SIZE) != want;
-		if (want != SEEN_NOTHING)
-			wrong += *word_at(addr, i * PAGE_SIZE) != m->tag[i];
-	}
-	EXPECT_EQ(wrong, 0);
-}
-
-static void random_step(char *addr, struct model *m, struct random_source *random)
-{
-	const unsigned first = (unsigned)random_below(random, ALL),
-		       count = 1 + (unsigned)random_below(random, ALL - first);
-	const unsigned large = first / SMALL;
-	const u8 access = (u8)random_below(random, 3);
-
-	switch (random_below(random, 6)) {
-	case 0:
-		EXPECT_EQ(huge_release(addr + large * LARGE_BYTES, LARGE_BYTES), 0);
-		m->there[large] = false;
-		__builtin_memset(&m->tag[large * SMALL], 0, SMALL * sizeof(m->tag[0]));
-		return;
-	case 1:
-	case 2:
-		if (m->rights[first] != HUGE_READ_WRITE)
-			return;
-		*word_at(addr, first * PAGE_SIZE) = first + 1;
-		m->tag[first] = first + 1;
-		m->there[large] = true;
-		return;
-	default:
-		huge_rounds();
-		EXPECT_EQ(protect(addr, first, first + count, (enum huge_access)access), 0);
-		EXPECT(huge_rounds() <= 1);
-		__builtin_memset(&m->rights[first], access, count);
-	}
-}
-
-TEST(mm_huge_map, random_rights_agree_with_a_model)
-{
-	static struct model model;
-	struct random_source random = {.state = 0x9e3779b97f4a7c15ULL};
-	char *addr = map_large(0);
-
-	if (!addr)
-		SKIP("needs three free pages of 2 MiB");
-	model = (struct model){.there = {true, true, true}};
-	huge_count_from_here();
-	for (unsigned step = 0; step < 60 && !test_failed(); step++) {
-		random_step(addr, &model, &random);
-		check_against(addr, &model);
-	}
 	huge_unmap(addr);
 }
 

@@ -13,6 +13,7 @@
 #include "mm/vm/space.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/pages.h"
+#include "kernel/program/calls.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"
@@ -22,6 +23,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/program_memory.h"
+#include "tests/kernel/program_window.h"
 #include "tests/kernel/random.h"
 
 FIXTURE(program_area, program_box_begin, program_box_end);
@@ -434,96 +436,39 @@ TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 
 /* ---- random calls and a model ---- */
 
-enum { MODEL_PAGES = 2048, MODEL_OPS = 6000 };
-#define MODEL_START GIB(16)
-#define RACE_START  GIB(24)
+#define WINDOW_START GIB(16)
+#define RACE_START   GIB(24)
 
-struct page_model {
-	u8 mapped, rights;
-	u64 word;
-};
-
-static u64 model_addr(u64 page)
+static s64 call_in_box(struct program_window *w, unsigned number, const u64 arg[6])
 {
-	return MODEL_START + page * PAGE_SIZE;
+	return program_call_with(NULL, call_of(number)->name, arg);
 }
 
-static void model_check(const struct page_model *model, u64 page)
+static void fail_case(struct program_window *w, const char *text)
 {
-	const struct page_model *m = &model[page];
-	const u64 want = m->mapped && m->rights ? m->word : ~0ULL;
-	enum pt_level level;
-	pte_t pte;
-
-	EXPECT_EQ(get(model_addr(page)), want);
-	if (pages_find(&program_space, model_addr(page), &pte, &level))
-		EXPECT_EQ(pte_rights(pte), m->mapped ? m->rights : ~0u);
-}
-
-static void model_op(struct page_model *model, u64 *seed)
-{
-	const u64 first = next_random(seed) % MODEL_PAGES,
-		  count = 1 + next_random(seed) % (next_random(seed) % 8 == 0 ? 1100 : 20),
-		  pages = MIN(count, MODEL_PAGES - first), value = next_random(seed) | 1;
-	static const u8 rights_of[] = {RW, RW, R, 0, RW};
-	const u8 rights = rights_of[next_random(seed) % 5];
-	bool whole = true;
-
-	for (u64 i = first; i < first + pages; i++)
-		whole = whole && model[i].mapped;
-	switch (next_random(seed) % 8) {
-	case 0:
-	case 1:
-		EXPECT_EQ(map_at(model_addr(first), pages * PAGE_SIZE, rights, FIXED),
-			  model_addr(first));
-		for (u64 i = first; i < first + pages; i++)
-			model[i] = (struct page_model){1, rights, 0};
-		return;
-	case 2:
-		EXPECT_EQ(unmap(model_addr(first), pages * PAGE_SIZE), 0);
-		for (u64 i = first; i < first + pages; i++)
-			model[i].mapped = 0;
-		return;
-	case 3:
-		EXPECT_EQ(program_call("mprotect", model_addr(first), pages * PAGE_SIZE, rights),
-			  whole ? 0 : -ENOMEM);
-		for (u64 i = first; whole && i < first + pages; i++)
-			model[i].rights = rights;
-		return;
-	case 4:
-		EXPECT_EQ(program_call("madvise", model_addr(first), pages * PAGE_SIZE, DONTNEED),
-			  whole ? 0 : -ENOMEM);
-		for (u64 i = first; i < first + pages; i++)
-			model[i].word = 0;
-		return;
-	default:
-		for (u64 i = first; i < first + MIN(pages, 40); i++) {
-			const bool may = model[i].mapped && (model[i].rights & W);
-
-			EXPECT_EQ(put(model_addr(i), value + i), may ? 0 : -EFAULT);
-			if (may)
-				model[i].word = value + i;
-		}
-		return;
-	}
+	test_fail(__FILE__, __LINE__, "%s", text);
 }
 
 TEST(program_area, random_calls_agree_with_a_model)
 {
+	enum { STEPS = 4000, OWN_FILE = 900 };
 	struct page *memory = page_alloc(4, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	struct page_model *model;
-	u64 seed = 4711;
+	struct random_source random = {.state = 4711};
+	struct program_window *w;
 
-	_Static_assert(sizeof(*model) * MODEL_PAGES <= PAGE_SIZE << 4, "the model's memory");
+	_Static_assert(sizeof(*w) <= PAGE_SIZE << 4, "the window's memory");
 	REQUIRE(memory);
-	model = page_address(memory);
-	for (unsigned i = 0; i < MODEL_OPS && !test_failed(); i++) {
-		model_op(model, &seed);
-		for (unsigned n = 0; n < 4; n++)
-			model_check(model, next_random(&seed) % MODEL_PAGES);
-	}
-	for (u64 i = 0; i < MODEL_PAGES; i++)
-		model_check(model, i);
+	w = page_address(memory);
+	w->start = WINDOW_START;
+	w->buffer = PROGRAM_BOX_MEMORY;
+	w->file = OWN_FILE;
+	w->random = &random;
+	w->call = call_in_box;
+	w->fail = fail_case;
+	EXPECT(program_window_begin(w));
+	for (unsigned i = 0; i < STEPS && !test_failed(); i++)
+		program_window_step(w);
+	program_window_end(w);
 	page_free(memory);
 }
 
