@@ -5,7 +5,6 @@
 #include <arch/cpu.h>
 
 #include "kernel/run/test.h"
-#include "mm/debug/account.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/map/pgtable.h"
@@ -167,35 +166,4 @@ TEST(mm_huge_map, a_pools_pages_of_other_nodes_are_left_alone)
 		}
 		EXPECT_EQ(pool_shrink(&pool_2m, hvo_on(), grown), grown);
 	}
-}
-
-/* A page whose parts have rights of their own was promised once, whoever looks at which part. */
-TEST(mm_huge_map, parts_with_rights_of_their_own_keep_the_promise_of_their_page)
-{
-	char *addr;
-
-	if (!pool_borrow(&pool_2m, 2))
-		return;
-	addr = huge_map(2 * MIB(2), MIB(2), HUGE_RESERVE);
-	REQUIRE(addr);
-	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_READ_ONLY), 0);
-	EXPECT(cpus_wait_idle() && account_machine());
-	EXPECT_EQ(huge_populate(addr, MIB(2)), 0);
-	EXPECT_EQ(pool_2m.reserved, 1);
-	*word_at(addr, MIB(1)) = 5;
-	EXPECT_EQ(huge_release(addr, MIB(2)), 0);
-	EXPECT_EQ(pool_2m.reserved + pool_2m.in_use, 2);
-	EXPECT_EQ(huge_populate(addr, 2 * MIB(2)), 0);
-	EXPECT_EQ(pool_2m.in_use, 2);
-	EXPECT_EQ(*word_at(addr, MIB(1)), 0);
-	EXPECT_EQ(huge_protect_range(addr, MIB(2), HUGE_READ_WRITE), 0); /* in one piece again */
-	huge_unmap(addr);
-	EXPECT_EQ(pool_2m.reserved, 0);
-	EXPECT_EQ(pool_2m.in_use, 0);
-	addr = huge_map(2 * MIB(2), MIB(2), HUGE_RESERVE);
-	REQUIRE(addr);
-	EXPECT_EQ(huge_protect_range(addr + MIB(3), PAGE_SIZE, HUGE_NONE), 0);
-	huge_unmap(addr);
-	EXPECT_EQ(pool_2m.reserved, 0);
-	pool_return(&pool_2m, 2);
 }

@@ -16,14 +16,15 @@
 #include "kernel/core/percpu.h"
 #include "kernel/run/test.h"
 #include "mm/hugetlb/pool.h"
+#include "mm/hvo/hvo.h"
 #include "mm/memmap/page.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
-#include "tests/kernel/pool_check.h"
 #include "tests/kernel/random.h"
+#include "tests/kernel/rounds.h"
 #include "tests/kernel/space_look.h"
 
-enum { MINE = 4, SHARED_PAGES = 4, WORKERS_MAX = 64, POOL_PAGES = 4, ALONE_OPS = 3000 };
+enum { MINE = 4, SHARED_PAGES = 4, WORKERS_MAX = 64, POOL_PAGES = 4, ALONE_OPS = 500 };
 enum { R = USER_RIGHT_READ, RW = USER_RIGHT_READ | USER_RIGHT_WRITE };
 
 static u64 soak_ops = 600;
@@ -97,7 +98,9 @@ static void look_at(const struct mapping *m, u64 page)
 /* Of a large mapping, every 61st page from another one each time. */
 static void look(const struct mapping *m, u64 time)
 {
-	for (u64 i = m->unit > 1 ? time % 61 : 0; i<m->pages; i += m->unit> 1 ? 61 : 1)
+	const u64 step = m->unit == 1 ? 1 : 61;
+
+	for (u64 i = time % step; i < m->pages; i += step)
 		look_at(m, i);
 	EXPECT_EQ(huge_map_at((virt_t)m->addr)->object.bytes, m->pages * PAGE_SIZE);
 }
@@ -226,7 +229,8 @@ static void protect_mine(struct worker *w, struct mapping *m)
 	expect_rounds(w, m, rounds_so_far() - before);
 }
 
-static void protect_part(struct worker *w, struct mapping *m)
+/* A page of which all parts get the same rights is in one piece again. */
+static void change_part(struct worker *w, struct mapping *m)
 {
 	static const u8 rights_of[] = {
 		[HUGE_READ_WRITE] = RW, [HUGE_READ_ONLY] = R, [HUGE_NONE] = 0};
@@ -235,10 +239,14 @@ static void protect_part(struct worker *w, struct mapping *m)
 	u64 first;
 	const u64 count = pick_range(w, m, pick(w, 2) ? m->unit : 1, &first);
 	const int err = huge_protect_range(addr_of(m, first), count * PAGE_SIZE, access);
+	enum pt_level level;
 
 	EXPECT(err == 0 || (err == -ENOMEM && w->alone));
 	if (err)
 		return;
+	for (u64 i = ALIGN_UP(first, m->unit); i + m->unit <= first + count; i += m->unit)
+		EXPECT(!huge_leaf(addr_of(m, i), &level) ||
+		       pt_level_size(level) == m->unit * PAGE_SIZE);
 	space_model_protect(&m->model, first, count, rights_of[access]);
 	expect_rounds(w, m, rounds_so_far() - before);
 }
@@ -246,8 +254,8 @@ static void protect_part(struct worker *w, struct mapping *m)
 /* Any of these may be refused. Pages keep what was written, and others are zero. */
 static void change_mine(struct worker *w, struct mapping *m)
 {
-	static void (*const changes[])(struct worker * w, struct mapping * m) = {
-		populate_mine, grow_mine, protect_mine, protect_part};
+	static void (*const changes[])(struct worker *, struct mapping *) = {
+		populate_mine, grow_mine, protect_mine, change_part};
 
 	fail_arm(&mm_kernel.fail, (enum fail_site)pick(w, FAIL_ANY + 1), 1 + (u32)pick(w, 8),
 		 FAIL_ONCE);
@@ -279,7 +287,7 @@ static void one_operation(struct worker *w)
 	else if (what == 2)
 		huge_release(soak.shared + pick(w, SHARED_PAGES) * PAGE_SIZE, PAGE_SIZE);
 	else if (what == 3)
-		protect_part(w, m);
+		change_part(w, m);
 	else if (what < 20 && w->alone)
 		change_mine(w, m);
 	else if (what < 12)
@@ -309,13 +317,11 @@ static void work_alone(const struct random_source *random)
 {
 	struct worker *w = &soak.worker[0];
 	const u64 before = pool_2m.reserved;
-	u64 pages;
+	u64 grown;
 
 	w->random = *random;
 	w->alone = true;
-	pages = pick(w, 2) * POOL_PAGES;
-	if (pages > 0 && !pool_borrow(&pool_2m, pages))
-		return;
+	grown = pool_grow(&pool_2m, hvo_mode_selected(), pick(w, 2) * POOL_PAGES);
 	for (u64 i = 0; random->data ? !random_is_used_up(&w->random) : i < ALONE_OPS; i++) {
 		struct mapping *m = &w->mine[i % MINE];
 
@@ -325,8 +331,7 @@ static void work_alone(const struct random_source *random)
 		EXPECT_EQ(pool_2m.reserved - before, promised_to(w));
 	}
 	unmap_all(w);
-	if (pages > 0)
-		pool_return(&pool_2m, pages);
+	EXPECT_EQ(pool_shrink(&pool_2m, hvo_mode_selected(), grown), grown);
 }
 
 /* By all CPUs, or alone. What is mapped afterwards is what was before. */

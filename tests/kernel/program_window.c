@@ -13,7 +13,7 @@ enum { CLOSE = 3, DUP2 = 33, MEMFD_CREATE = 319 };
 enum { MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_FIXED = 0x10, MAP_ANONYMOUS = 0x20 };
 enum { MAP_POPULATE = 0x8000, MAP_NORESERVE = 0x4000, MAP_NOREPLACE = 0x100000 };
 enum { MAYMOVE_FIXED = 3, R = 1, W = 2, RW = 3, X = 4 };
-enum { DONTNEED = 4, FREE = 8, HUGEPAGE = 14, NOHUGEPAGE = 15 };
+enum { DONTNEED = 4, FREE = 8, HUGEPAGE = 14, NOHUGEPAGE = 15, COLLAPSE = 25 };
 
 #define CALL(w, number, ...) ((w)->call(w, number, (const u64[6]){__VA_ARGS__}))
 
@@ -171,8 +171,8 @@ void program_window_clear(struct program_window *w)
 }
 
 /*
- * A call for these pages gave `result`, and should have given `want`. If it ran out of memory, it may
- * have done a part. They are unmapped, and known again.
+ * A call for these pages gave `result`, and should have given `want`. If it ran out of memory, it
+ * may have done a part of its work; the pages are unmapped, and known again.
  */
 static void answer(struct program_window *w, u64 first, u64 count, const char *call, s64 result,
 		   s64 want)
@@ -217,7 +217,7 @@ static void step_map(struct program_window *w, u64 first, u64 count)
 	note_populated(w, first, count);
 }
 
-static void step_protect(struct program_window *w, u64 first, u64 count)
+static void protect(struct program_window *w, u64 first, u64 count)
 {
 	static const u8 all_rights[] = {0, R, W, RW, RW, R | X};
 	const u8 rights = all_rights[draw(w, ARRAY_LEN(all_rights))];
@@ -227,6 +227,16 @@ static void step_protect(struct program_window *w, u64 first, u64 count)
 	       space_model_protect(&w->model, first, count, rights));
 }
 
+/* Of a range, or now and then of each page by itself, so that the tree of areas has many nodes. */
+static void step_protect(struct program_window *w, u64 first, u64 count)
+{
+	const u64 part = draw(w, 8) ? count : 1;
+
+	for (u64 i = 0; i < count; i += part)
+		protect(w, first + i, part);
+}
+
+/* Contents and rights stay, whether pages become huge or not. */
 static void step_advise(struct program_window *w, u64 first, u64 count)
 {
 	const u8 advice = draw(w, 2) ? HUGEPAGE : NOHUGEPAGE;
@@ -234,9 +244,10 @@ static void step_advise(struct program_window *w, u64 first, u64 count)
 	answer(w, first, count, "madvise",
 	       CALL(w, MADVISE, addr_of(w, first), count * PAGE_SIZE, advice),
 	       space_model_cover(&w->model, first, count));
+	CALL(w, MADVISE, addr_of(w, first), count * PAGE_SIZE, COLLAPSE);
 }
 
-/* What is discarded has gone. This takes no memory, either. */
+/* Pages that are discarded have gone. This takes no memory, either. */
 static void step_discard(struct program_window *w, u64 first, u64 count)
 {
 	const s64 result = CALL(w, MADVISE, addr_of(w, first), count * PAGE_SIZE,
@@ -311,7 +322,7 @@ static void step_fill(struct program_window *w, u64 first, u64 count)
 
 void program_window_step(struct program_window *w)
 {
-	static void (*const steps[])(struct program_window * w, u64 first, u64 count) = {
+	static void (*const steps[])(struct program_window *, u64, u64) = {
 		step_map,  step_map,    unmap,     step_protect, step_advise, step_discard,
 		step_move, step_resize, step_fill, step_fill,    step_fill};
 	static const u16 sizes[] = {1, 1, 2, 7, 64, 511, 512, 513};

@@ -1,7 +1,7 @@
 /* What a space has: see space_look.h. */
 #include "tests/kernel/space_look.h"
 
-#include <arch/cpu.h>
+#include <arch/barrier.h>
 
 #include "mm/map/pgtable.h"
 #include "mm/vm/entry.h"

@@ -3,9 +3,7 @@
  * must answer. Random sequences of calls are compared with it, through every front: mmap() and its
  * kin (program_window.h), and huge mappings (huge_map_random_test.c).
  *
- * The model is pure. It works on arrays of its caller and knows no memory: a call that ran out of
- * it has done something that its caller finds out. A call that must fail changes nothing, but for
- * space_model_discard().
+ * The model is pure. It works on arrays of its caller, and does not know what runs out of memory.
  */
 #pragma once
 
@@ -54,16 +52,17 @@ static inline u64 space_model_word(const u64 word[3], u64 index)
 }
 
 /*
- * Calls: what they must answer. space_model_map() makes each page like `to`, with the pages of its
- * file in a row, and answers -EEXIST where it must not replace. space_model_discard() does so with
- * what is mapped of a range, and answers -ENOMEM if that is not all.
+ * Calls, and what they must answer. space_model_map() makes each page like `to`, with the pages of
+ * its file in a row, and answers -EEXIST where it must not replace. The three below it answer
+ * -ENOMEM if not all of the range is mapped. space_model_cover() changes nothing.
+ * space_model_discard() has discarded what is mapped in any case.
  */
 int space_model_map(struct space_model *m, u64 first, u64 count, const struct space_page *to,
 		    enum space_claim how);
-void space_model_unmap(struct space_model *m, u64 first, u64 count);
-int space_model_cover(const struct space_model *m, u64 first, u64 count); /* a call for all of it */
+int space_model_cover(const struct space_model *m, u64 first, u64 count);
 int space_model_protect(struct space_model *m, u64 first, u64 count, u8 rights);
 int space_model_discard(struct space_model *m, u64 first, u64 count);
+void space_model_unmap(struct space_model *m, u64 first, u64 count);
 
 /* All pages but those with rights of their own get these rights. */
 void space_model_protect_rest(struct space_model *m, u8 rights);
@@ -71,5 +70,8 @@ void space_model_protect_rest(struct space_model *m, u8 rights);
 /* The first `new_count` of `count` pages move, in place of what was at `to`; the others go. */
 void space_model_move(struct space_model *m, u64 first, u64 count, u64 to, u64 new_count);
 
-/* `count` pages become `new_count`. Those that are new go on as the last one began. */
+/*
+ * `count` pages become `new_count`. Those that are new go on as the last one began. -EFAULT: not
+ * all are mapped; -ENOMEM: there is no room.
+ */
 int space_model_resize(struct space_model *m, u64 first, u64 count, u64 new_count);
