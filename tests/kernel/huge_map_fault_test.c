@@ -18,7 +18,6 @@
 #include "kernel/run/test.h"
 #include "mm/clear/clear.h"
 #include "mm/debug/account.h"
-#include "mm/map/pgtable.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/space_look.h"

@@ -7,13 +7,13 @@
 #include "kernel/run/test.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/map/pgtable.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/page.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/space_look.h"
 
 #define SIZE MIB(2)
 
@@ -70,11 +70,9 @@ enum { PAGES = 24 };
 /* The node of the page that is mapped at `addr`; NODE_NONE if there is none. */
 static node_t node_at(const void *addr)
 {
-	enum pt_level level;
-	phys_t phys;
-	pte_t pte;
+	const pte_t pte = space_leaf(huge_space((virt_t)addr), (virt_t)addr);
 
-	if (!pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level))
+	if (!pte)
 		return NODE_NONE;
 	return mm_kernel.zone[pfn_to_page(pte_pfn(pte))->zone].node;
 }

@@ -9,21 +9,8 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
 
-enum { SMALL = 512, LARGE = 3 };
+enum { LARGE = 3 };
 #define LARGE_BYTES MIB(2)
-
-static int protect(char *addr, unsigned first, unsigned end, enum huge_access access)
-{
-	return huge_protect_range(addr + first * PAGE_SIZE, (end - first) * PAGE_SIZE, access);
-}
-
-static enum pt_level level_at(const char *addr)
-{
-	enum pt_level level = PT_PAGE;
-
-	huge_leaf(addr, &level);
-	return level;
-}
 
 TEST(mm_huge_map, a_part_of_a_1g_page)
 {
@@ -42,7 +29,7 @@ TEST(mm_huge_map, a_part_of_a_1g_page)
 	*word_at(addr, MIB(5)) = 55;
 	EXPECT_EQ(huge_protect_range(addr + MIB(5), PAGE_SIZE, HUGE_NONE), 0);
 	EXPECT(!huge_leaf(addr + MIB(5), &level) && huge_writable(addr + MIB(5) - PAGE_SIZE));
-	EXPECT_EQ(level_at(addr + MIB(8)), PT_PMD);
+	EXPECT(huge_leaf(addr + MIB(8), &level) && level == PT_PMD);
 	EXPECT_EQ(huge_rounds(), 1);
 	EXPECT_EQ(huge_release(addr, GIB(1)), 0);
 	EXPECT_EQ(huge_mapped(PT_PUD), (u64)-1);
@@ -51,12 +38,12 @@ TEST(mm_huge_map, a_part_of_a_1g_page)
 	EXPECT(!huge_leaf(addr + MIB(5), &level));
 	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE), 0);
 	EXPECT_EQ(huge_protect_range(addr, MIB(2), HUGE_READ_WRITE), 0);
-	EXPECT_EQ(level_at(addr), PT_PMD); /* the first part is one piece again */
+	EXPECT(huge_leaf(addr, &level) && level == PT_PMD); /* the first part is one piece again */
 	EXPECT_EQ(huge_release(addr, GIB(1)), 0);
 	*word_at(addr, MIB(6)) = 66;
 	EXPECT_EQ(huge_mapped(PT_PUD), 0);
 	EXPECT_EQ(huge_protect_range(addr, GIB(1), HUGE_READ_WRITE), 0);
-	EXPECT_EQ(level_at(addr), PT_PUD);
+	EXPECT(huge_leaf(addr, &level) && level == PT_PUD);
 	EXPECT_EQ(*word_at(addr, MIB(5)), 0);
 	EXPECT_EQ(*word_at(addr, MIB(6)), 66);
 	huge_unmap(addr);
@@ -76,16 +63,14 @@ static void change_and_write(void *arg)
 	const u32 role = atomic_fetch_add(&race->roles, 1) % 64;
 
 	for (unsigned turn = 0; turn < 20; turn++) {
-		const unsigned page = turn % LARGE * SMALL + role * 8;
-		volatile u64 *word = word_at(race->addr, page * PAGE_SIZE);
+		char *pages = race->addr + turn % LARGE * LARGE_BYTES + role * 8 * PAGE_SIZE;
+		const enum huge_access access = turn & 1 ? HUGE_NONE : HUGE_READ_ONLY;
 
-		*word = role + 1;
-		EXPECT_EQ(
-			protect(race->addr, page, page + 2, turn & 1 ? HUGE_NONE : HUGE_READ_ONLY),
-			0);
-		EXPECT(!huge_writable((const void *)(virt_t)word));
-		EXPECT_EQ(protect(race->addr, page, page + 2, HUGE_READ_WRITE), 0);
-		EXPECT_EQ(*word, role + 1);
+		*word_at(pages, 0) = role + 1;
+		EXPECT_EQ(huge_protect_range(pages, 2 * PAGE_SIZE, access), 0);
+		EXPECT(!huge_writable(pages));
+		EXPECT_EQ(huge_protect_range(pages, 2 * PAGE_SIZE, HUGE_READ_WRITE), 0);
+		EXPECT_EQ(*word_at(pages, 0), role + 1);
 	}
 }
 

@@ -8,7 +8,6 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/percpu.h"
-#include "kernel/lib/string.h"
 #include "mm/vm/area_tree.h"
 #include "mm/vm/space.h"
 #include "mm/vm/mapping.h"

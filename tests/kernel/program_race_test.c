@@ -5,7 +5,6 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
-#include <arch/pgtable.h>
 
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
@@ -14,7 +13,6 @@
 #include "mm/vm/mapping.h"
 #include "kernel/program/names.h"
 #include "kernel/program/open_file.h"
-#include "mm/vm/pages.h"
 #include "kernel/program/pipe.h"
 #include "kernel/program/program.h"
 #include "kernel/program/signal.h"
@@ -25,6 +23,7 @@
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/said.h"
+#include "tests/kernel/space_look.h"
 
 FIXTURE(program_race, program_box_begin, program_box_end);
 
@@ -166,9 +165,7 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	const u64 huge = AT + MIB(4);
 	struct program_call unmapping = {.call = "munmap", .arg = {AT, UNMAPPED_BYTES}};
 	u64 from = AT, value = 5;
-	enum pt_level level;
 	struct area first;
-	pte_t pte;
 
 	SKIP_ON_ONE_CPU();
 	EXPECT(map_at(AT + MIB(2), ALL_BYTES, RW, FIXED) > 0);
@@ -181,12 +178,11 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	work_wait(unmapping.cpu, 0);
 	brim_end();
 	EXPECT_EQ(unmapping.result, 0);
-	EXPECT(!pages_find(&program_space, huge, &pte, &level));
+	EXPECT(!space_leaf(&program_space, huge));
 	EXPECT(!space_cover(&program_space, huge, huge + PAGE_SIZE) &&
 	       space_cover(&program_space, huge + MIB(1), huge + MIB(2)));
 	EXPECT_EQ(program_call("munmap", AT, 2 * ALL_BYTES), 0);
-	EXPECT(!pages_find(&program_space, huge, &pte, &level) &&
-	       !pages_find(&program_space, huge + MIB(1), &pte, &level));
+	EXPECT(!space_leaf(&program_space, huge) && !space_leaf(&program_space, huge + MIB(1)));
 }
 
 /* ---- a mapping goes while the report of a death names its file ---- */
