@@ -15,7 +15,6 @@
 #include "kernel/program/signal_abi.h"
 #include "kernel/program/user_copy.h"
 #include "mm/memmap/zone.h"
-#include "tests/host/fuzz_model.h"
 
 enum { MAP_ANONYMOUS_PRIVATE = 0x22, MAP_AT = 0x32, RW = 3 };
 enum { NONBLOCK = 04000, SET_FLAGS = 4 };
@@ -571,6 +570,48 @@ static bool tame(struct fuzz_worker *w, unsigned number, u64 arg[6])
 
 /* ---- steps ---- */
 
+/* A call on the file of which nobody knows what it did is made again. */
+static s64 window_call(struct program_window *window, unsigned number, const u64 arg[6])
+{
+	struct fuzz_worker *w = container_of(window, struct fuzz_worker, window);
+	s64 result;
+
+	do {
+		if (number == SYS_pread64 || number == SYS_pwrite64)
+			w->astray = false;
+		result = fuzz_call_with(w, number, arg);
+	} while (w->astray && (number == SYS_pread64 || number == SYS_pwrite64));
+	return result;
+}
+
+static void window_fail(struct program_window *window, const char *text)
+{
+	fuzz_fail(container_of(window, struct fuzz_worker, window), "%s", text);
+}
+
+static bool window_begin(struct fuzz_worker *w)
+{
+	w->window.start = FUZZ_PRIVATE(w->slot) + FUZZ_WINDOW;
+	w->window.buffer = FUZZ_PRIVATE(w->slot) + FUZZ_BUFFER;
+	w->window.file = FUZZ_DESCRIPTOR + w->slot;
+	w->window.may_fail = true;
+	w->window.random = &w->random;
+	w->window.call = window_call;
+	w->window.fail = window_fail;
+	return program_window_begin(&w->window);
+}
+
+/* A step in which the thread went astray has done nobody knows what. */
+static void window_step(struct fuzz_worker *w)
+{
+	w->astray = false;
+	program_window_step(&w->window);
+	while (w->astray) {
+		w->astray = false;
+		program_window_clear(&w->window);
+	}
+}
+
 static void reset_signals(struct fuzz_worker *w)
 {
 	const u64 zeros[4] = {0}, at = FUZZ_PRIVATE(w->slot) + FUZZ_BUFFER;
@@ -655,7 +696,7 @@ static void step(struct fuzz_worker *w)
 	if (which < 8)
 		hostile_call(w);
 	else if (which < 14)
-		fuzz_model_step(w);
+		window_step(w);
 	else if (which < 15 || mostly(w))
 		touch_common(w);
 	else
@@ -701,11 +742,11 @@ static void work(struct fuzz_worker *w)
 
 	w->depth = w->since_upkeep = 0;
 	if (map(w, base, FUZZ_STACK_BYTES) && map(w, base + FUZZ_SCRATCH, FUZZ_SCRATCH_BYTES) &&
-	    map(w, base + FUZZ_BUFFER, PAGE_SIZE) && fuzz_model_begin(w)) {
+	    map(w, base + FUZZ_BUFFER, PAGE_SIZE) && window_begin(w)) {
 		reset_signals(w);
 		while (calls_made() < fuzz_round.calls && fuzz_below(w, 3000) != 0)
 			step(w);
-		fuzz_model_look_at_all(w);
+		program_window_end(&w->window);
 	}
 	leave(w);
 }

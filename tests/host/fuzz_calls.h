@@ -8,18 +8,18 @@
  *	FUZZ_TEXTS     paths, times and signal actions; all threads read it
  *	FUZZ_COMMON    16 MiB that all threads map, unmap, read and write in no order
  *	FUZZ_PRIVATE   of each worker: its stack, a scratch that its own arguments point to,
- *	               a buffer that nothing points to, and the window that the model knows
- *	               (fuzz_model.h)
+ *	               a buffer that nothing points to, and a window that the model knows
+ *	               (tests/kernel/program_window.h)
  */
 #pragma once
 
 #include <arch/user.h>
 
 #include "kernel/program/thread.h"
-#include "tests/kernel/random.h"
+#include "tests/kernel/program_window.h"
 
-enum { FUZZ_WORKERS = 16, FUZZ_COMMON_PAGES = 4096, FUZZ_LOG = 32, FUZZ_WINDOW_PAGES = 1536 };
-enum { FUZZ_FILE_PAGES = 16, FUZZ_DESCRIPTOR = 900 }; /* of the first worker's own file */
+enum { FUZZ_WORKERS = 16, FUZZ_COMMON_PAGES = 4096, FUZZ_LOG = 32 };
+enum { FUZZ_DESCRIPTOR = 900 }; /* of the first worker's own file */
 
 #define FUZZ_HEAP          GIB(4)
 #define FUZZ_TEXTS         GIB(32)
@@ -31,15 +31,6 @@ enum { FUZZ_FILE_PAGES = 16, FUZZ_DESCRIPTOR = 900 }; /* of the first worker's o
 #define FUZZ_SCRATCH_BYTES KIB(32)
 #define FUZZ_BUFFER        MIB(2)
 #define FUZZ_WINDOW        GIB(1)
-
-/* Kind of a page of the window, and its contents: the first and its last eight bytes. */
-enum fuzz_kind { FUZZ_ANONYMOUS, FUZZ_OWN_COPY, FUZZ_SHARED };
-struct fuzz_page {
-	u8 mapped, rights, kind;
-	bool touched;  /* FUZZ_OWN_COPY: it is no longer the file's */
-	u16 file_page; /* the file has FUZZ_FILE_PAGES */
-	u64 word[2];
-};
 
 struct fuzz_logged {
 	u64 number, arg[6];
@@ -54,8 +45,7 @@ struct fuzz_worker {
 	struct trap_frame *regs;
 	struct random_source random;
 	u64 calls; /* made in this round; only the worker writes it */
-	struct fuzz_page page[FUZZ_WINDOW_PAGES];
-	u64 file[FUZZ_FILE_PAGES][2];
+	struct program_window window;
 	struct fuzz_logged log[FUZZ_LOG]; /* the newest at calls % FUZZ_LOG */
 };
 

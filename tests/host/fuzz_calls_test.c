@@ -1,6 +1,6 @@
 /*
  * Random calls of all numbers, from several threads at once, with a model of areas as oracle
- * (fuzz_calls.h, fuzz_model.h). Hosted, where a call costs no emulation.
+ * (fuzz_calls.h, program_window.h). Hosted, where a call costs no emulation.
  *
  *	make test WHAT=fuzz-calls N=10000000 SEED=1
  *
@@ -16,14 +16,18 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/program/heap.h"
+#include "kernel/lib/string.h"
 #include "kernel/program/program.h"
+#include "kernel/program/program_space.h"
 #include "kernel/run/test.h"
 #include "mm/debug/account.h"
 #include "mm/debug/leaks.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo.h"
 #include "mm/memmap/zone.h"
-#include "tests/host/fuzz_model.h"
+#include "mm/vm/pages_count.h"
+#include "tests/host/fuzz_calls.h"
+#include "tests/kernel/space_look.h"
 
 static u64 fuzz_calls;
 OPTION_U64(test.fuzz_calls, fuzz_calls, 1, 1ULL << 40, "random calls of the case program.fuzz");
@@ -39,13 +43,38 @@ enum { CALLS = 100000, ROUND_CALLS = 5000 };
 #endif
 enum { POOL_PAGES = 4, ACCOUNT_EVERY = 64 };
 
+/*
+ * The program's page tables and areas agree, when no thread is left: each leaf lies in an area with
+ * its rights, no area is busy, and the counts are what is there. Returns what is wrong, or NULL.
+ */
+static const char *space_wrong(u64 *where)
+{
+	u64 leaves[3] = {0}, bytes = 0;
+	const char *wrong = space_leaves_wrong(&program_space, 0, USER_END, leaves, where);
+	struct pages_count count;
+	struct area area = {.end = 0};
+
+	while (!wrong && area_tree_from(&program_space.tree, area.end, &area)) {
+		*where = area.start;
+		bytes += area.end - area.start;
+		if (area.flags & AREA_BUSY)
+			wrong = "an area that is still busy";
+	}
+	if (!wrong && (bytes != program_space.bytes || program_space.tree.promised != 0))
+		wrong = "bytes of areas, or promised nodes, are counted wrongly";
+	pages_count(&program_space, &count);
+	if (!wrong && memcmp(leaves, count.leaves, sizeof(leaves)) != 0)
+		wrong = "leaves are counted wrongly";
+	return wrong;
+}
+
 static void run_round(u64 seed, u64 calls)
 {
 	const u64 before = leaks_in_use();
 	const struct trap_frame regs = fuzz_first_regs();
 	const char *wrong;
 	int status;
-	u64 where;
+	u64 where = 0;
 
 	print("fuzz: round seed=%llu\n", seed);
 	fuzz_round.seed = seed;
@@ -59,7 +88,7 @@ static void run_round(u64 seed, u64 calls)
 	threads_wait();
 	fail_disarm(&mm_kernel.fail);
 	fuzz_round.deaths += program_ended(&status) && status != 0;
-	wrong = fuzz_tables_wrong(&where);
+	wrong = space_wrong(&where);
 	if (wrong)
 		test_fail(__FILE__, __LINE__, "seed %llu: %s (%llx)", seed, wrong, where);
 	program_finish();

@@ -6,6 +6,7 @@
 
 #include "mm/map/pgtable.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/space_look.h"
 
 static struct huge_usage before;
 static u64 rounds_before;
@@ -59,10 +60,5 @@ bool huge_leaf(const void *addr, enum pt_level *level)
 
 bool huge_writable(const void *addr)
 {
-	enum pt_level level;
-	phys_t phys;
-	pte_t pte;
-
-	return pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level) &&
-	       pte_writable(pte);
+	return pte_writable(space_leaf(huge_space((virt_t)addr), (virt_t)addr));
 }

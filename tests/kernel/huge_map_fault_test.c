@@ -18,9 +18,9 @@
 #include "kernel/run/test.h"
 #include "mm/clear/clear.h"
 #include "mm/debug/account.h"
-#include "mm/map/pgtable.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/space_look.h"
 
 enum { FAULTS_MAX = 200, LEVELS = PT_PUD + 1 };
 #define SIZE MIB(2)
@@ -135,41 +135,6 @@ static bool protect(struct mapping *m)
 
 /* ---- the state after each step ---- */
 
-/*
- * Is an entry that translates this address claimed? A claimed entry belongs to a CPU that is
- * working on it, and here none is.
- */
-static bool is_claimed(virt_t virt)
-{
-	bool claimed = false;
-
-	for (enum pt_level level = PT_PAGE; level <= PT_PUD; level++) {
-		const pte_t *entry = pgtable_entry(pgtable_root(), virt, level, NULL, NULL);
-
-		claimed |= entry && pte_claimed(pte_load(entry));
-	}
-	return claimed;
-}
-
-/* Count the pages of each size that the tables show. */
-static void count_leaves(const struct mapping *m, u64 leaves[LEVELS])
-{
-	const u64 size = m->addr ? m->pages * m->step->page : 0;
-	enum pt_level level;
-
-	memset(leaves, 0, LEVELS * sizeof(leaves[0]));
-	for (u64 at = 0; at < size; at += pt_level_size(level)) {
-		const virt_t virt = (virt_t)m->addr + at;
-		const pte_t *entry = pgtable_entry(pgtable_root(), virt, PT_PMD, NULL, NULL);
-
-		if (huge_leaf((const void *)virt, &level))
-			leaves[level]++;
-		else
-			level = entry && pte_present(pte_load(entry)) ? PT_PAGE : PT_PMD;
-		EXPECT(!is_claimed(virt));
-	}
-}
-
 /* After success every page, or smaller ones in its place, must be mapped. */
 static void expect_all_there(const struct mapping *m)
 {
@@ -190,10 +155,12 @@ static struct pool *pool_of(const struct step *step)
 static void expect_sound(const struct mapping *m, const struct huge_usage *before)
 {
 	const struct step *step = m->step;
+	const virt_t at = (virt_t)m->addr;
 	struct huge_usage now;
-	u64 leaves[LEVELS];
+	u64 leaves[LEVELS] = {0}, where;
 
-	count_leaves(m, leaves);
+	EXPECT(!at ||
+	       !space_leaves_wrong(huge_space(at), at, at + m->pages * step->page, leaves, &where));
 	huge_usage(&now);
 	for (unsigned level = 0; level < LEVELS; level++)
 		EXPECT_EQ(now.mapped[level] - before->mapped[level], leaves[level]);

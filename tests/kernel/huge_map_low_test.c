@@ -124,7 +124,7 @@ TEST(mm_huge_map, the_low_window_has_an_end)
 	EXPECT(!huge_map(HUGE_LOW_SIZE + GIB(1), PAGE_SIZE, HUGE_LOW));
 }
 
-/* Addresses are used again, also after a hundred mappings, and with zeros. */
+/* Addresses are used again, also after a hundred mappings, with zeros and all rights. */
 TEST(mm_huge_map, low_addresses_come_again)
 {
 	for (u64 i = 0; i < HUGE_LOW_SIZE / GIB(2) + 2; i++) {
@@ -136,6 +136,7 @@ TEST(mm_huge_map, low_addresses_come_again)
 			EXPECT_EQ(*word_at(addr, GIB(1)), 0);
 			*word_at(addr, GIB(1)) = i + 1;
 		}
+		EXPECT_EQ(huge_protect_range(addr, GIB(2), HUGE_READ_ONLY), 0);
 		huge_unmap(addr);
 	}
 }

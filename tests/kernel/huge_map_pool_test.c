@@ -5,16 +5,15 @@
 #include <arch/cpu.h>
 
 #include "kernel/run/test.h"
-#include "mm/debug/account.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/map/pgtable.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/page.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
+#include "tests/kernel/space_look.h"
 
 #define SIZE MIB(2)
 
@@ -71,11 +70,9 @@ enum { PAGES = 24 };
 /* The node of the page that is mapped at `addr`; NODE_NONE if there is none. */
 static node_t node_at(const void *addr)
 {
-	enum pt_level level;
-	phys_t phys;
-	pte_t pte;
+	const pte_t pte = space_leaf(huge_space((virt_t)addr), (virt_t)addr);
 
-	if (!pgtable_translate(pgtable_root(), (virt_t)addr, &phys, &pte, &level))
+	if (!pte)
 		return NODE_NONE;
 	return mm_kernel.zone[pfn_to_page(pte_pfn(pte))->zone].node;
 }
@@ -167,35 +164,4 @@ TEST(mm_huge_map, a_pools_pages_of_other_nodes_are_left_alone)
 		}
 		EXPECT_EQ(pool_shrink(&pool_2m, hvo_on(), grown), grown);
 	}
-}
-
-/* A page whose parts have rights of their own was promised once, whoever looks at which part. */
-TEST(mm_huge_map, parts_with_rights_of_their_own_keep_the_promise_of_their_page)
-{
-	char *addr;
-
-	if (!pool_borrow(&pool_2m, 2))
-		return;
-	addr = huge_map(2 * MIB(2), MIB(2), HUGE_RESERVE);
-	REQUIRE(addr);
-	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_READ_ONLY), 0);
-	EXPECT(cpus_wait_idle() && account_machine());
-	EXPECT_EQ(huge_populate(addr, MIB(2)), 0);
-	EXPECT_EQ(pool_2m.reserved, 1);
-	*word_at(addr, MIB(1)) = 5;
-	EXPECT_EQ(huge_release(addr, MIB(2)), 0);
-	EXPECT_EQ(pool_2m.reserved + pool_2m.in_use, 2);
-	EXPECT_EQ(huge_populate(addr, 2 * MIB(2)), 0);
-	EXPECT_EQ(pool_2m.in_use, 2);
-	EXPECT_EQ(*word_at(addr, MIB(1)), 0);
-	EXPECT_EQ(huge_protect_range(addr, MIB(2), HUGE_READ_WRITE), 0); /* in one piece again */
-	huge_unmap(addr);
-	EXPECT_EQ(pool_2m.reserved, 0);
-	EXPECT_EQ(pool_2m.in_use, 0);
-	addr = huge_map(2 * MIB(2), MIB(2), HUGE_RESERVE);
-	REQUIRE(addr);
-	EXPECT_EQ(huge_protect_range(addr + MIB(3), PAGE_SIZE, HUGE_NONE), 0);
-	huge_unmap(addr);
-	EXPECT_EQ(pool_2m.reserved, 0);
-	pool_return(&pool_2m, 2);
 }

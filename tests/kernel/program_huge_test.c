@@ -20,6 +20,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/program_memory.h"
+#include "tests/kernel/space_look.h"
 
 FIXTURE(program_huge, program_box_begin, program_box_end);
 
@@ -60,10 +61,7 @@ static enum pt_level level_at(u64 at)
 
 static pfn_t frame_at(u64 at)
 {
-	enum pt_level level;
-	pte_t pte;
-
-	return pages_find(&program_space, at, &pte, &level) ? pte_pfn(pte) : 0;
+	return pte_pfn(space_leaf(&program_space, at));
 }
 
 /* A mapping of small pages that may become huge later. */
@@ -161,10 +159,7 @@ TEST(program_huge, a_collapsed_range_keeps_its_rights)
 	fill(AT, AT + MIB(2), PAGE_SIZE);
 	EXPECT_EQ(program_call("mprotect", AT, MIB(2), R), 0);
 	if (collapse(AT, MIB(2)) == 0) {
-		enum pt_level level;
-		pte_t pte;
-
-		EXPECT(pages_find(&program_space, AT, &pte, &level) && pte_rights(pte) == R);
+		EXPECT_EQ(pte_rights(space_leaf(&program_space, AT)), R);
 		EXPECT(is_filled(AT, AT + MIB(2), PAGE_SIZE));
 		EXPECT_EQ(put(AT, 1), -EFAULT);
 	}

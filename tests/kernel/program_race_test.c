@@ -5,7 +5,6 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
-#include <arch/pgtable.h>
 
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
@@ -14,7 +13,6 @@
 #include "mm/vm/mapping.h"
 #include "kernel/program/names.h"
 #include "kernel/program/open_file.h"
-#include "mm/vm/pages.h"
 #include "kernel/program/pipe.h"
 #include "kernel/program/program.h"
 #include "kernel/program/signal.h"
@@ -25,6 +23,7 @@
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/said.h"
+#include "tests/kernel/space_look.h"
 
 FIXTURE(program_race, program_box_begin, program_box_end);
 
@@ -76,47 +75,6 @@ TEST(program_race, a_closed_end_wakes_who_waits_at_the_other)
 	memcpy(writer.arg, (u64[]){(u64)end[1], buffer, 8}, 3 * sizeof(u64));
 	close_under(&writer, (u64)end[0]);
 	EXPECT_EQ(writer.result, -EPIPE);
-}
-
-/* ---- one copy, two pages ---- */
-
-static pfn_t frame_of(u64 at)
-{
-	enum pt_level level;
-	pte_t pte;
-
-	return pages_find(&program_space, at, &pte, &level) && level == PT_PAGE ? pte_pfn(pte)
-										: PFN_NONE;
-}
-
-/* The second page is not behind the first one in memory. */
-TEST(program_race, a_copy_over_a_border_uses_both_pages)
-{
-	const u64 border = AT + PAGE_SIZE, start = border - 64;
-	u8 out[128], in[128] = {0};
-
-	for (unsigned i = 0; i < sizeof(out); i++)
-		out[i] = (u8)(i + 1);
-	EXPECT_EQ(map_at(AT, 2 * PAGE_SIZE, RW, FIXED), AT);
-	EXPECT_EQ(user_write(border, out, 1), 0);
-	EXPECT_EQ(map_at(AT + MIB(4), PAGE_SIZE, RW, FIXED), (AT + MIB(4)));
-	EXPECT_EQ(user_write(AT + MIB(4), out, 1), 0);
-	EXPECT_EQ(user_write(AT, out, 1), 0);
-	EXPECT(frame_of(AT) != PFN_NONE && frame_of(AT) + 1 != frame_of(border));
-	EXPECT_EQ(user_write(start, out, sizeof(out)), 0);
-	for (unsigned i = 0; i < sizeof(in); i++)
-		EXPECT_EQ(user_read(&in[i], start + i, 1), 0);
-	for (unsigned i = 0; i < sizeof(in); i++)
-		EXPECT_EQ(in[i], out[i]);
-	in[64] = 0;
-	EXPECT_EQ(user_read(in, start, sizeof(in)), 0);
-	EXPECT_EQ(in[64], out[64]);
-	/* without the second page, the first one has its part */
-	EXPECT_EQ(program_call("munmap", border, PAGE_SIZE), 0);
-	out[0] = 77;
-	EXPECT_EQ(user_write(start, out, sizeof(out)), -EFAULT);
-	EXPECT_EQ(user_read(in, start, 1), 0);
-	EXPECT_EQ(in[0], 77);
 }
 
 /* ---- epoll, while descriptors are closed and replaced ---- */
@@ -207,9 +165,7 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	const u64 huge = AT + MIB(4);
 	struct program_call unmapping = {.call = "munmap", .arg = {AT, UNMAPPED_BYTES}};
 	u64 from = AT, value = 5;
-	enum pt_level level;
 	struct area first;
-	pte_t pte;
 
 	SKIP_ON_ONE_CPU();
 	EXPECT(map_at(AT + MIB(2), ALL_BYTES, RW, FIXED) > 0);
@@ -222,74 +178,11 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	work_wait(unmapping.cpu, 0);
 	brim_end();
 	EXPECT_EQ(unmapping.result, 0);
-	EXPECT(!pages_find(&program_space, huge, &pte, &level));
+	EXPECT(!space_leaf(&program_space, huge));
 	EXPECT(!space_cover(&program_space, huge, huge + PAGE_SIZE) &&
 	       space_cover(&program_space, huge + MIB(1), huge + MIB(2)));
 	EXPECT_EQ(program_call("munmap", AT, 2 * ALL_BYTES), 0);
-	EXPECT(!pages_find(&program_space, huge, &pte, &level) &&
-	       !pages_find(&program_space, huge + MIB(1), &pte, &level));
-}
-
-/* Calls that cut a huge page at each end of their range. */
-#define FROM (AT + MIB(1))
-#define TO   (AT + MIB(16) + PAGE_SIZE)
-
-static const struct {
-	const char *call;
-	u64 arg[6];
-} cuts[] = {
-	{"munmap", {FROM, MIB(2)}},
-	{"mprotect", {FROM, MIB(2), 1}},
-	{"madvise", {FROM, MIB(2), DONTNEED}},
-	{"mremap", {FROM, MIB(2), PAGE_SIZE, MOVE_FIXED, TO}},
-	{"mremap", {FROM, MIB(2), MIB(2), MOVE_FIXED, TO}},
-	{"mmap", {FROM, MIB(2), RW, FIXED, NO_FILE}},
-};
-
-/* Every leaf lies in an area, and has its rights. */
-static void expect_leaves_in_areas(unsigned which, u32 nth)
-{
-	for (u64 at = AT; at < AT + MIB(24) && !test_failed(); at += PAGE_SIZE) {
-		enum pt_level level;
-		struct area area;
-		pte_t pte;
-
-		if (!pages_find(&program_space, at, &pte, &level))
-			continue;
-		if (!area_tree_from(&program_space.tree, at, &area) || area.start > at)
-			test_fail(__FILE__, __LINE__, "call %u, failure %u: %llx is in no area",
-				  which, nth, at);
-		else if (pte_rights(pte) != area.rights)
-			test_fail(__FILE__, __LINE__, "call %u, failure %u: %llx has rights %u",
-				  which, nth, at, pte_rights(pte));
-	}
-}
-
-/* The nth allocation of a call fails. True if there was an nth. */
-static bool fail_nth(unsigned which, u32 nth)
-{
-	bool failed;
-
-	EXPECT_EQ(map_at(AT, MIB(4), RW, FIXED), AT);
-	for (u64 at = AT; at < AT + MIB(4); at += MIB(2))
-		EXPECT_EQ(user_write(at, &nth, sizeof(nth)), 0);
-	brim_begin(FAIL_ALLOC, nth, FAIL_ONCE);
-	program_call_with(NULL, cuts[which].call, cuts[which].arg);
-	failed = brim_end();
-	expect_leaves_in_areas(which, nth);
-	EXPECT_EQ(program_call("munmap", AT, MIB(24)), 0);
-	return failed;
-}
-
-TEST(program_race, each_allocation_of_a_call_that_cuts_huge_pages_may_fail)
-{
-	for (unsigned which = 0; which < ARRAY_LEN(cuts) && !test_failed(); which++) {
-		u32 nth = 1;
-
-		REQUIRE(program_box_again());
-		while (fail_nth(which, nth) && !test_failed())
-			nth++;
-	}
+	EXPECT(!space_leaf(&program_space, huge) && !space_leaf(&program_space, huge + MIB(1)));
 }
 
 /* ---- a mapping goes while the report of a death names its file ---- */
