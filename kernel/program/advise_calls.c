@@ -55,60 +55,20 @@ enum advice {
 	MADV_LAST = 25,
 };
 
-/*
- * Pages that a pool has promised stay, and are filled with zeros. If they went back to the pool,
- * somebody else could take them, and the promise would be broken.
- */
-static s64 forget_contents(const struct area *area, struct taken *taken)
-{
-	if (area_page_bytes(area) > PAGE_SIZE && !(area->flags & AREA_NO_RESERVE))
-		return pages_clear(&program_space, area->start, area->end);
-	pages_take(area->start, area->end, NULL, taken);
-	return 0;
-}
-
-static void advise_area(struct area *area, unsigned advice, struct taken *taken, s64 *err)
-{
-	switch (advice) {
-	case MADV_DONTNEED:
-	case MADV_DONTNEED_LOCKED:
-	case MADV_FREE:
-		*err = forget_contents(area, taken);
-		break;
-	case MADV_HUGEPAGE:
-		area->flags = (u16)((area->flags & ~AREA_SMALL) | AREA_HUGE);
-		break;
-	case MADV_NOHUGEPAGE:
-		area->flags = (u16)((area->flags & ~AREA_HUGE) | AREA_SMALL);
-		break;
-	default:
-		break;
-	}
-}
-
 /* Holes are skipped, and reported at the end, as Linux does. */
-static s64 advise(u64 start, u64 end, unsigned advice)
+static s64 advise(u64 start, u64 end, const struct area_change *change)
 {
 	const s64 holes = space_cover(&program_space, start, end) ? 0 : -ENOMEM;
-	struct changes changes = {.taken = {.space = &program_space}};
-	struct area area;
-	s64 err, failed = 0;
+	const s64 err = mapping_change(&program_space, start, end, change);
 
-	for (;;) {
-		err = space_take(&program_space, &start, end, &area);
-		if (err <= 0)
-			break;
-		advise_area(&area, advice, &changes.taken, &failed);
-		changes_add(&changes, &area);
-		if (failed < 0)
-			break;
-	}
-	changes_end(&changes);
-	return failed < 0 ? failed : err < 0 ? err : holes;
+	return err < 0 ? err : holes;
 }
 
 static s64 call_madvise(const struct call_args *args)
 {
+	static const struct area_change forget = {.pages = CHANGE_CONTENTS},
+					huge = {.set = AREA_HUGE, .clear = AREA_SMALL},
+					small = {.set = AREA_SMALL, .clear = AREA_HUGE};
 	const u64 advice = args->arg[2];
 	u64 start, end;
 	const s64 go = range_of(args, &start, &end);
@@ -119,9 +79,11 @@ static s64 call_madvise(const struct call_args *args)
 	case MADV_DONTNEED:
 	case MADV_DONTNEED_LOCKED:
 	case MADV_FREE:
+		return advise(start, end, &forget);
 	case MADV_HUGEPAGE:
+		return advise(start, end, &huge);
 	case MADV_NOHUGEPAGE:
-		return advise(start, end, (unsigned)advice);
+		return advise(start, end, &small);
 	case MADV_POPULATE_READ:
 	case MADV_POPULATE_WRITE:
 		return mapping_populate(&program_space, start, end, advice == MADV_POPULATE_WRITE);

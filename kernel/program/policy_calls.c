@@ -84,11 +84,9 @@ static int read_policy(u64 mode, user_t from, u64 bits, struct memory_policy *po
 
 static s64 call_mbind(const struct call_args *args)
 {
-	u64 start = args->arg[0];
-	const u64 end = ALIGN_UP(start + args->arg[1], PAGE_SIZE);
+	const u64 start = args->arg[0], end = ALIGN_UP(start + args->arg[1], PAGE_SIZE);
 	struct memory_policy policy;
-	struct area area;
-	s64 err = read_policy(args->arg[2], args->arg[3], args->arg[4], &policy);
+	const s64 err = read_policy(args->arg[2], args->arg[3], args->arg[4], &policy);
 
 	if (err < 0)
 		return err;
@@ -98,13 +96,7 @@ static s64 call_mbind(const struct call_args *args)
 		return -EINVAL;
 	if (!space_cover(&program_space, start, end))
 		return -EFAULT;
-	for (;;) {
-		err = space_take(&program_space, &start, end, &area);
-		if (err <= 0)
-			return err;
-		area.policy = policy;
-		space_put_back(&program_space, &area);
-	}
+	return mapping_change(&program_space, start, end, &(struct area_change){.policy = &policy});
 }
 CALL(mbind, 237);
 

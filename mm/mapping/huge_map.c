@@ -464,68 +464,20 @@ int huge_populate(void *addr, u64 size)
 	return err;
 }
 
-/* ---- changes of a range that one mapping has whole ---- */
+/* ---- changes ---- */
 
-static void put_back_all(struct space *space, virt_t start, virt_t end)
-{
-	struct area area;
-
-	while (start < end && area_tree_from(&space->tree, start, &area)) {
-		start = area.end;
-		area.flags &= (u16)~AREA_BUSY;
-		space_put_back(space, &area);
-	}
-}
-
-/*
- * Make all areas of the range busy. Returns 0; -ENOMEM; or -EINVAL if the mapping is gone, which is
- * a mistake of the caller's. None is busy then.
- */
-static int take_all(struct space *space, virt_t start, virt_t end)
-{
-	struct area area;
-	u64 at = start, next = start;
-	int err;
-
-	for (err = 1; err > 0 && at < end; next = area.end) {
-		err = space_take(space, &at, end, &area);
-		if (err > 0 && area.start == next)
-			continue;
-		if (err > 0)
-			space_put_back(space, &area);
-		put_back_all(space, start, next);
-		return err < 0 ? err : reason_error(REASON_BAD_ADDRESS, -EINVAL);
-	}
-	return 0;
-}
-
-/*
- * Pages that a pool has promised stay, and are filled with zeros: nobody else could have them in
- * between.
- */
 int huge_release(void *addr, u64 size)
 {
-	const virt_t start = (virt_t)addr, end = start + size;
-	struct space *space = huge_space(start);
-	struct taken taken = {.space = space};
+	const virt_t start = (virt_t)addr;
 	struct huge_map *map;
-	struct area area;
 	int err;
 
 	context_assert(CONTEXT_ORDINARY);
 	map = get_range(addr, size, 0);
 	if (!map)
 		return -EINVAL;
-	err = take_all(space, start, end);
-	if (err == 0) {
-		area_tree_from(&space->tree, start, &area);
-		if (area_is_promised(&area))
-			pages_clear(space, start, end);
-		else
-			pages_take(start, end, NULL, &taken);
-		taken_finish(&taken);
-		put_back_all(space, start, end);
-	}
+	err = (int)mapping_change(huge_space(start), start, start + size,
+				  &(struct area_change){.pages = CHANGE_CONTENTS, .whole = true});
 	vm_object_put(&map->object);
 	return err;
 }
@@ -537,50 +489,11 @@ static u8 rights_of(enum huge_access access)
 					  : 0;
 }
 
-/*
- * Make the whole mapping busy; *end receives its end, which stays. Until its last area is busy, the
- * mapping may grow.
- */
-static int take_mapping(struct space *space, const struct huge_map *map, virt_t *end)
-{
-	int err;
-
-	for (;;) {
-		*end = atomic_load_relaxed(&map->end);
-		err = take_all(space, map->start, *end);
-		if (err < 0 || atomic_load_relaxed(&map->end) == *end)
-			return err;
-		put_back_all(space, map->start, *end);
-	}
-}
-
-/* All areas of the mapping are busy. Those with rights of their own keep them. */
-static void protect_all(struct space *space, virt_t start, virt_t end, u8 rights)
-{
-	struct taken taken = {.space = space};
-	struct area area;
-	virt_t at;
-
-	for (at = start; at < end; at = area.end) {
-		area_tree_from(&space->tree, at, &area);
-		if (!(area.flags & AREA_OWN_RIGHTS))
-			pages_protect(area.start, area.end, rights, &taken);
-	}
-	taken_finish(&taken);
-	for (at = start; at < end; at = area.end) {
-		area_tree_from(&space->tree, at, &area);
-		area.flags &= (u16)~AREA_BUSY;
-		if (!(area.flags & AREA_OWN_RIGHTS))
-			area.rights = rights;
-		space_put_back(space, &area);
-	}
-}
-
+/* The mapping may grow until its last area is busy, so its end is where another object begins. */
 int huge_protect(void *addr, enum huge_access access)
 {
 	struct space *space = huge_space((virt_t)addr);
 	struct huge_map *map;
-	virt_t end;
 	int err;
 
 	context_assert(CONTEXT_ORDINARY);
@@ -589,49 +502,35 @@ int huge_protect(void *addr, enum huge_access access)
 	map = get_map(addr);
 	if (!map)
 		return -EINVAL;
-	err = take_mapping(space, map, &end);
-	if (err == 0)
-		protect_all(space, map->start, end, rights_of(access));
+	err = (int)mapping_change(space, map->start, space->range.end,
+				  &(struct area_change){.pages = CHANGE_RIGHTS,
+							.rights = rights_of(access),
+							.leave = AREA_OWN_RIGHTS,
+							.only = &map->object,
+							.whole = true});
 	vm_object_put(&map->object);
 	return err;
-}
-
-/* The range becomes one area with these rights. All its areas are busy. */
-static void protect_part(struct space *space, virt_t start, virt_t end, u8 rights,
-			 struct taken *taken)
-{
-	struct area area, next;
-
-	area_tree_from(&space->tree, start, &area);
-	while (area.end < end && area_tree_from(&space->tree, area.end, &next))
-		space_join_taken(space, &area, &next);
-	pages_protect(start, end, rights, taken);
-	taken_finish(taken);
-	area.rights = rights;
-	area.flags = (u16)((area.flags & ~AREA_BUSY) | AREA_OWN_RIGHTS);
-	space_put_back(space, &area);
 }
 
 /* Only the two ends of the range need tables for pieces, at most two each. */
 enum { SPARE_TABLES = 4 };
 
-static int get_spare(struct taken *taken)
+static int get_spare(struct page **spare)
 {
 	for (unsigned i = 0; i < SPARE_TABLES; i++) {
 		struct page *frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 
 		if (!frame)
 			return -ENOMEM;
-		page_chain_push(&taken->spare, frame);
+		page_chain_push(spare, frame);
 	}
 	return 0;
 }
 
 int huge_protect_range(void *addr, u64 size, enum huge_access access)
 {
-	const virt_t start = (virt_t)addr, end = start + size;
-	struct space *space = huge_space(start);
-	struct taken taken = {.space = space};
+	const virt_t start = (virt_t)addr;
+	struct page *spare = NULL;
 	struct huge_map *map;
 	int err = 0;
 
@@ -642,13 +541,16 @@ int huge_protect_range(void *addr, u64 size, enum huge_access access)
 	if (!map)
 		return -EINVAL;
 	if (map->level > PT_PAGE)
-		err = get_spare(&taken); /* before areas are busy: programs may be asked for it */
+		err = get_spare(&spare); /* before areas are busy: programs may be asked for it */
 	if (err == 0)
-		err = take_all(space, start, end);
-	if (err == 0)
-		protect_part(space, start, end, rights_of(access), &taken);
-	while (taken.spare)
-		page_free(page_chain_pop(&taken.spare));
+		err = (int)mapping_change(huge_space(start), start, start + size,
+					  &(struct area_change){.pages = CHANGE_RIGHTS,
+								.rights = rights_of(access),
+								.set = AREA_OWN_RIGHTS,
+								.whole = true,
+								.spare = &spare});
+	while (spare)
+		page_free(page_chain_pop(&spare));
 	vm_object_put(&map->object);
 	return err;
 }

@@ -175,6 +175,21 @@ s64 mapping_make(struct space *space, struct area *area, enum mapping_place plac
 
 /* ---- changing ---- */
 
+enum { RUNS_MAX = 16 };
+
+/* A range without holes, whose areas are all busy, and the call's. */
+struct run {
+	u64 start, end;
+	bool promised; /* are its pages? */
+};
+
+struct changing {
+	const struct area_change *how;
+	struct taken taken;
+	struct run run[RUNS_MAX];
+	unsigned runs;
+};
+
 /* May the area have these rights? A shared mapping of an object that cannot be written may not. */
 static int may_have(const struct area *area, u8 rights)
 {
@@ -184,51 +199,118 @@ static int may_have(const struct area *area, u8 rights)
 	return 0;
 }
 
-void changes_end(struct changes *changes)
+/*
+ * Pages that a pool has promised stay, and are filled with zeros: nobody else could have them in
+ * between. A page in pieces, which may lie in several areas, is changed in one visit.
+ */
+static int change_run(struct changing *c, const struct run *run)
 {
-	taken_finish(&changes->taken);
-	for (unsigned i = 0; i < changes->count; i++)
-		space_put_back(changes->taken.space, &changes->area[i]);
-	changes->count = 0;
-}
+	const struct area_change *how = c->how;
+	struct area area;
 
-void changes_add(struct changes *changes, const struct area *area)
-{
-	changes->area[changes->count++] = *area;
-	if (changes->count == CHANGES_MAX)
-		changes_end(changes);
-}
-
-static int protect_area(struct area *area, u8 rights, struct taken *taken)
-{
-	const int err = may_have(area, rights);
-
-	if (err < 0)
-		return err;
-	pages_protect(area->start, area->end, rights, taken);
-	area->rights = rights;
+	if (how->pages == CHANGE_CONTENTS && run->promised)
+		return pages_clear(c->taken.space, run->start, run->end);
+	if (how->pages == CHANGE_CONTENTS)
+		pages_take(run->start, run->end, NULL, &c->taken);
+	if (how->pages == CHANGE_RIGHTS && !how->leave)
+		pages_protect(run->start, run->end, how->rights, &c->taken);
+	if (how->pages != CHANGE_RIGHTS || !how->leave)
+		return 0;
+	for (u64 at = run->start; at < run->end; at = area.end) {
+		area_tree_from(&c->taken.space->tree, at, &area);
+		if (!(area.flags & how->leave))
+			pages_protect(area.start, area.end, how->rights, &c->taken);
+	}
 	return 0;
+}
+
+/* The areas get their attributes, unless nothing is to change, and are no longer busy. */
+static void put_back(const struct changing *c, u64 start, u64 end, bool nothing)
+{
+	const struct area_change *how = c->how;
+	struct space *space = c->taken.space;
+	struct area area;
+
+	for (u64 at = start; at < end;) {
+		area_tree_from(&space->tree, at, &area);
+		at = area.end;
+		area.flags &= (u16)~AREA_BUSY;
+		if (!nothing && !(area.flags & how->leave)) {
+			area.flags = (u16)((area.flags & ~how->clear) | how->set);
+			area.rights = how->pages == CHANGE_RIGHTS ? how->rights : area.rights;
+			area.policy = how->policy ? *how->policy : area.policy;
+		}
+		space_put_back(space, &area);
+	}
+}
+
+static int end_runs(struct changing *c, bool nothing)
+{
+	int err = 0;
+
+	for (unsigned i = 0; i < c->runs && !nothing && err == 0; i++)
+		err = change_run(c, &c->run[i]);
+	taken_finish(&c->taken);
+	for (unsigned i = 0; i < c->runs; i++)
+		put_back(c, c->run[i].start, c->run[i].end, nothing);
+	c->runs = 0;
+	return err;
+}
+
+static void add_to_runs(struct changing *c, const struct area *area)
+{
+	const struct run next = {area->start, area->end, area_is_promised(area)};
+	struct run *last = c->runs > 0 ? &c->run[c->runs - 1] : NULL;
+
+	if (last && last->end == next.start && last->promised == next.promised) {
+		last->end = next.end;
+		return;
+	}
+	if (c->runs == RUNS_MAX)
+		end_runs(c, false);
+	c->run[c->runs++] = next;
+}
+
+static bool ends_at(const struct space *space, u64 at, const struct vm_object *only)
+{
+	struct area area;
+
+	return only && (!area_tree_from(&space->tree, at, &area) || area.object != only);
+}
+
+s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_change *how)
+{
+	struct changing c = {.how = how, .taken = {.space = space}};
+	struct area area;
+	s64 err = 0, failed;
+
+	c.taken.spare = how->spare ? *how->spare : NULL;
+	while (!ends_at(space, start, how->only)) {
+		if (how->pages == CHANGE_CONTENTS)
+			err = space_take_to_release(space, &start, end, &area);
+		else
+			err = space_take(space, &start, end, &area);
+		if (err <= 0)
+			break;
+		err = how->pages == CHANGE_RIGHTS ? may_have(&area, how->rights) : 0;
+		if (err < 0) {
+			space_put_back(space, &area);
+			break;
+		}
+		add_to_runs(&c, &area);
+	}
+	failed = end_runs(&c, err < 0 && how->whole);
+	if (how->spare)
+		*how->spare = c.taken.spare;
+	return failed < 0 ? failed : err;
 }
 
 s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights)
 {
-	struct changes changes = {.taken = {.space = space}};
-	struct area area;
-	s64 err;
-
 	if (!space_cover(space, start, end))
 		return -ENOMEM;
-	for (;;) {
-		err = space_take(space, &start, end, &area);
-		if (err <= 0)
-			break;
-		err = protect_area(&area, rights, &changes.taken);
-		changes_add(&changes, &area);
-		if (err < 0)
-			break;
-	}
-	changes_end(&changes);
-	return err;
+	return mapping_change(space, start, end,
+			      &(struct area_change){.pages = CHANGE_RIGHTS, .rights = rights});
 }
 
 s64 mapping_populate(struct space *space, u64 start, u64 end, bool write)

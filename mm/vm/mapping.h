@@ -32,17 +32,24 @@ void mapping_remove_all(struct space *space);
 s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights);
 
 /*
- * Areas that a call changes. They stay busy until the round in which their old translations end:
- * otherwise another call could change them once more and return while those still serve.
+ * Change all areas of [start, end), and their pages. All stay busy until the one round in which old
+ * translations end: otherwise another call could change them once more and return while those still
+ * serve. (Sixteen ranges with holes between them take a round.) Holes are passed over. Returns 0;
+ * -EINVAL for a part of a page of a pool, -ENOMEM, or -EACCES for an object that may not be
+ * written, and then what lies below is changed, or nothing with `whole`; -EINTR (pages_clear()).
  */
-enum { CHANGES_MAX = 16 };
-struct changes {
-	struct taken taken;
-	struct area area[CHANGES_MAX];
-	unsigned count;
+enum change_pages { CHANGE_NO_PAGES, CHANGE_RIGHTS, CHANGE_CONTENTS };
+struct area_change {
+	enum change_pages pages;            /* CHANGE_CONTENTS: they become zero */
+	u8 rights;                          /* with CHANGE_RIGHTS */
+	u16 set, clear;                     /* flags */
+	u16 leave;                          /* areas with these flags stay as they are */
+	const struct memory_policy *policy; /* NULL: stays */
+	const struct vm_object *only;       /* the range ends at an area of another object */
+	bool whole;
+	struct page **spare; /* frames for tables of pieces (taken.h) */
 };
-void changes_add(struct changes *changes, const struct area *area);
-void changes_end(struct changes *changes);
+s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_change *how);
 
 /* Touch every page of the range: 0; -ENOMEM as soon as a page cannot be brought; or -EINTR. */
 s64 mapping_populate(struct space *space, u64 start, u64 end, bool write);

@@ -714,9 +714,10 @@ static void set_busy(struct space *space, const struct area *area)
 	area_tree_replace(&space->tree, area->start, &busy);
 }
 
-int space_take(struct space *space, u64 *at, u64 end, struct area *area)
+/* A cut leaves as many nodes as `to_cut` insertions may take. */
+static int take(struct space *space, u64 *at, u64 end, struct area *area, unsigned to_cut)
 {
-	unsigned insertions = space->user ? 2 : 0;
+	unsigned insertions = 0;
 
 	/* an area that was put back may have grown beyond `end`, by joining its neighbour */
 	while (*at < end) {
@@ -738,9 +739,9 @@ int space_take(struct space *space, u64 *at, u64 end, struct area *area)
 			return -EINVAL;
 		}
 		cuts = area->start < *at || area->end > end;
-		if (cuts && insertions == 0) { /* a cut leaves the nodes that claims need */
+		if (cuts && insertions == 0) {
 			spin_unlock(&space->lock);
-			insertions = ready_to_insert(space);
+			insertions = to_cut;
 			continue;
 		}
 		if (cuts && space->tree.count >= AREA_TREE_COUNT_MAX) {
@@ -764,6 +765,16 @@ int space_take(struct space *space, u64 *at, u64 end, struct area *area)
 		return 1;
 	}
 	return 0;
+}
+
+int space_take(struct space *space, u64 *at, u64 end, struct area *area)
+{
+	return take(space, at, end, area, ready_to_insert(space));
+}
+
+int space_take_to_release(struct space *space, u64 *at, u64 end, struct area *area)
+{
+	return take(space, at, end, area, space->user ? 2 : ready_to_insert(space));
 }
 
 static bool is_pinned(const struct space *space, u64 start, u64 end)
@@ -804,18 +815,6 @@ void space_put_back(struct space *space, const struct area *area)
 	replace_joined(space, area);
 	area_tree_changed(&space->tree);
 	spin_unlock(&space->lock);
-}
-
-void space_join_taken(struct space *space, struct area *area, const struct area *next)
-{
-	spin_lock(&space->lock);
-	area_tree_change(&space->tree);
-	area_tree_remove(&space->tree, next->start);
-	area->end = next->end;
-	set_busy(space, area);
-	area_tree_changed(&space->tree);
-	spin_unlock(&space->lock);
-	vm_object_put(next->object); /* not the last */
 }
 
 int space_claim_taken(struct space *space, const struct area *area, struct hull *hull)

@@ -196,19 +196,19 @@ void space_settle(struct space *space, const struct hull *hull, const struct are
 /*
  * Make the first area that overlaps [*at, end) busy, cut to that range, and copy it (without BUSY).
  * Returns 1 and moves *at to its end; 0 if there is no more; -EINVAL if that would cut a page of a
- * pool; -ENOMEM. No CPU has a pin in it afterwards.
+ * pool; -ENOMEM. No CPU has a pin in it afterwards. space_take_to_release() may use the nodes that
+ * are kept so that releasing needs no memory.
  *
- * space_put_back() stores the area with other attributes and clears BUSY. space_join_taken() makes
- * one of two neighbours that the caller has taken. space_claim_taken() makes a claim of the area (0
- * or -ENOMEM), and space_remove_taken() frees its range; the caller then has the reference to its
- * object.
+ * space_put_back() stores the area with other attributes and clears BUSY. space_claim_taken() makes
+ * a claim of it (0 or -ENOMEM), and space_remove_taken() frees its range; the caller then has the
+ * reference to its object.
  *
  * A call that keeps one range busy may wait only for ranges above it. Calls that wait for each
  * other would be a circle.
  */
 int space_take(struct space *space, u64 *at, u64 end, struct area *area);
+int space_take_to_release(struct space *space, u64 *at, u64 end, struct area *area);
 void space_put_back(struct space *space, const struct area *area);
-void space_join_taken(struct space *space, struct area *area, const struct area *next);
 int space_claim_taken(struct space *space, const struct area *area, struct hull *hull);
 void space_remove_taken(struct space *space, const struct area *area);
 

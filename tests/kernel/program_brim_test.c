@@ -53,6 +53,22 @@ TEST(program_brim, parts_of_huge_pages_are_unmapped)
 	unmap_parts(MIB(32));
 }
 
+/* What is no release leaves the nodes of areas that releasing needs. */
+TEST(program_brim, small_pages_are_unmapped_where_rights_can_no_longer_change)
+{
+	const u64 part = MIB(8), step = 2 * PAGE_SIZE;
+	u64 at = AT + part;
+
+	map_and_touch(2 * part, PAGE_SIZE, NOHUGEPAGE);
+	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
+	while (at < AT + 2 * part && program_call("mprotect", at, PAGE_SIZE, R) == 0)
+		at += step;
+	EXPECT(at < AT + 2 * part);
+	for (u64 i = 0; i < TIMES; i++)
+		EXPECT_EQ(unmap(AT + i * step + PAGE_SIZE, PAGE_SIZE), 0);
+	brim_end();
+}
+
 TEST(program_brim, parts_of_huge_pages_are_forgotten)
 {
 	map_and_touch(MIB(32), PAGE_SIZE, HUGEPAGE);
