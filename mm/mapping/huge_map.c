@@ -30,8 +30,6 @@ static struct space high = {.range = {.start = HUGE_MAP_BASE + HUGE_SLOT,
 				     .top = HUGE_LOW_BASE + HUGE_LOW_SIZE},
 			   .align = HUGE_SLOT};
 struct space *const huge_spaces[] = {&high, &low, NULL};
-/* where the next mapping begins, if there is room: addresses are used again as late as possible */
-static virt_t next_high = HUGE_MAP_BASE + HUGE_SLOT, next_low = HUGE_LOW_BASE + HUGE_SLOT;
 static u64 exhausted_touches; /* atomic */
 
 void huge_map_init(void)
@@ -189,8 +187,7 @@ static int place(struct huge_map *map, const struct huge_request *request)
 {
 	const u64 room = ALIGN_UP(MAX(map->object.bytes, request->room), HUGE_SLOT) + HUGE_SLOT;
 	struct space *space = request->flags & HUGE_LOW ? &low : &high;
-	virt_t *next = request->flags & HUGE_LOW ? &next_low : &next_high;
-	struct area area = {.start = atomic_load_relaxed(next),
+	struct area area = {.end = room,
 			    .object = &map->object,
 			    .flags = area_flags_of(request->flags),
 			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE,
@@ -198,13 +195,11 @@ static int place(struct huge_map *map, const struct huge_request *request)
 			    .policy = policy_of(request)};
 	s64 start;
 
-	area.end = area.start + room;
 	start = mapping_make(space, &area, MAPPING_ANYWHERE);
 	if (space_failed(start))
 		return (int)start;
 	map->start = (virt_t)start;
 	map->end = map->start + room;
-	atomic_store_relaxed(next, map->end);
 	return 0;
 }
 

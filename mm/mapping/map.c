@@ -33,25 +33,21 @@ static u64 page_bytes(const struct page *page)
 static const struct vm_object_ops ops = {.release = NULL}; /* it is never dropped */
 static struct vm_object frames = {.ops = &ops, .refs = 1};
 
-static struct space space = {.range = {.start = VMAP_PAGES_BASE,
-				       .end = VMAP_PAGES_BASE + VMAP_PAGES_SIZE,
-				       .top = VMAP_PAGES_BASE + VMAP_PAGES_SIZE},
-			     .align = GIB(1)};
-virt_t map_next = VMAP_PAGES_BASE;
+struct space map_space = {.range = {.start = VMAP_PAGES_BASE,
+				    .end = VMAP_PAGES_BASE + VMAP_PAGES_SIZE,
+				    .top = VMAP_PAGES_BASE + VMAP_PAGES_SIZE},
+			  .align = GIB(1)};
 
 void map_init(void)
 {
-	space_init(&space, memblock_alloc_or_die(space_boot_bytes(), NODE_NONE,
-						 "the first mappings of pages"));
+	space_init(&map_space, memblock_alloc_or_die(space_boot_bytes(), NODE_NONE,
+						     "the first mappings of pages"));
 }
 
 /* Its area, with the guard behind it: no call cuts it. */
 static struct area area_for(const struct page *page)
 {
-	const virt_t start = atomic_load_relaxed(&map_next);
-
-	return (struct area){.start = start,
-			     .end = start + page_bytes(page) + PAGE_SIZE,
+	return (struct area){.end = page_bytes(page) + PAGE_SIZE,
 			     .object = &frames,
 			     .offset = page_to_pfn(page) << PAGE_SHIFT,
 			     .flags = AREA_WHOLE | AREA_NO_RESERVE,
@@ -68,7 +64,7 @@ virt_t map_find(pfn_t pfn)
 {
 	struct area area = {.end = 0};
 
-	while (space_next(&space, area.end, &area))
+	while (space_next(&map_space, area.end, &area))
 		if (pfn_of(&area) == pfn)
 			return area.start;
 	return 0;
@@ -80,16 +76,16 @@ virt_t map_find(pfn_t pfn)
  */
 static struct page *unmap(virt_t virt)
 {
-	struct taken taken = {.space = &space};
+	struct taken taken = {.space = &map_space};
 	struct area seen, area;
 	u64 at = virt;
 
-	if (!space_has(&space, virt, virt + 1) || !space_look(&space, virt, &seen) ||
-	    seen.start != virt || space_take(&space, &at, seen.end, &area) <= 0)
+	if (!space_has(&map_space, virt, virt + 1) || !space_look(&map_space, virt, &seen) ||
+	    seen.start != virt || space_take(&map_space, &at, seen.end, &area) <= 0)
 		return NULL;
 	pages_unmap(virt, ALIGN_UP(area.end, GIB(1)), &taken);
 	taken_finish(&taken);
-	space_remove_taken(&space, &area);
+	space_remove_taken(&map_space, &area);
 	return pfn_to_page(pfn_of(&area));
 }
 
@@ -142,13 +138,12 @@ static void release(struct page *page, virt_t caller)
 static virt_t map(const struct page *page, enum pt_level level)
 {
 	struct area area = area_for(page);
-	const s64 start = space_place(&space, &area, GIB(1));
+	const s64 start = space_place(&map_space, &area, GIB(1));
 	const virt_t virt = (virt_t)start;
 
 	if (space_failed(start))
 		return 0;
-	atomic_store_relaxed(&map_next, ALIGN_UP(virt + page_bytes(page) + PAGE_SIZE, GIB(1)));
-	if (pages_map(&space, virt, virt + page_bytes(page), page_to_pfn(page), level) == 0)
+	if (pages_map(&map_space, virt, virt + page_bytes(page), page_to_pfn(page), level) == 0)
 		return virt;
 	unmap(virt);
 	reason_set(REASON_NO_MEMORY);

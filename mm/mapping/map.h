@@ -2,6 +2,7 @@
 #pragma once
 
 #include "kernel/lib/types.h"
+#include "mm/vm/space.h"
 
 /* Before memblock is frozen. */
 void map_init(void);
@@ -12,8 +13,5 @@ void map_init(void);
  */
 virt_t map_find(pfn_t pfn);
 
-/*
- * Addresses that page_map() takes if they are free, else the highest ones. Tests set them to have
- * some again soon. Atomic.
- */
-extern virt_t map_next;
+/* The space of all mappings. */
+extern struct space map_space;

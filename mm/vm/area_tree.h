@@ -10,9 +10,9 @@
  *
  * Readers take no lock. A writer makes `seq` odd, changes nodes, and makes it even again; a reader
  * that finds another value than at its beginning starts anew. Nodes stay nodes of this tree until
- * area_tree_free(), so a reader that is overtaken may read wrong contents, but never another
+ * area_tree_take_node(), so a reader that is overtaken may read wrong contents, but never another
  * owner's memory: it checks `seq` before it follows a pointer. Writers are serialised by their
- * caller's lock (areas.c).
+ * caller's lock (space.c).
  */
 #pragma once
 
@@ -55,7 +55,7 @@ struct area_node;
 struct area_tree {
 	u64 seq;                 /* odd: being changed */
 	struct area_node *root;  /* NULL: empty, before the first insertion */
-	struct area_node *spare; /* nodes that area_tree_reserve() keeps ready */
+	struct area_node *spare; /* nodes that are kept ready */
 	size_t spares;
 	u64 promised; /* insertions that calls under way will make; spare nodes are kept for them */
 	u64 count;    /* areas */
@@ -64,7 +64,7 @@ struct area_tree {
 enum { AREA_TREE_HEIGHT_MAX = 5, AREA_TREE_COUNT_MAX = 65530 };
 
 /*
- * Hand a page to the tree as a spare node, zeroed; the tree's until area_tree_free(). Caller's lock
+ * Hand a page to the tree as a spare node, zeroed; the tree's until it is taken out. Caller's lock
  * held. area_tree_short(): how many more are needed before `insertions` insertions, besides those
  * promised, cannot fail.
  */

@@ -1,10 +1,10 @@
 /*
  * Small pages that become huge ones (MADV_COLLAPSE).
  *
- * For up to 16 ranges of 2 MiB at a time: a huge page is found for each, if need be by moving other
- * pages of the space (movable.h); the ranges become busy and lose their tables; one round; the
- * contents are copied; and a 2 MiB leaf takes the place of each table. Nobody sees old contents,
- * because a touch waits for as long as its area is busy.
+ * For up to eight ranges of 2 MiB at a time: a huge page is found for each, if need be by moving
+ * other pages of the space (movable.h); the ranges become busy and lose their tables; one round;
+ * the contents are copied; and a 2 MiB leaf takes the place of each table. Nobody sees old
+ * contents, because a touch waits for as long as its area is busy.
  */
 #pragma once
 

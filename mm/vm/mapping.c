@@ -199,6 +199,21 @@ static int may_have(const struct area *area, u8 rights)
 	return 0;
 }
 
+/* How far the areas from `at` on stay as they are (*left), or do not. */
+static u64 left_until(const struct changing *c, u64 at, u64 end, bool *left)
+{
+	struct area area;
+
+	area_tree_from(&c->taken.space->tree, at, &area);
+	*left = area.flags & c->how->leave;
+	for (at = area.end; at < end; at = area.end) {
+		area_tree_from(&c->taken.space->tree, at, &area);
+		if (((area.flags & c->how->leave) != 0) != *left)
+			break;
+	}
+	return at;
+}
+
 /*
  * Pages that a pool has promised stay, and are filled with zeros: nobody else could have them in
  * between. A page in pieces, which may lie in several areas, is changed in one visit.
@@ -206,7 +221,7 @@ static int may_have(const struct area *area, u8 rights)
 static int change_run(struct changing *c, const struct run *run)
 {
 	const struct area_change *how = c->how;
-	struct area area;
+	bool left;
 
 	if (how->pages == CHANGE_CONTENTS && run->promised)
 		return pages_clear(c->taken.space, run->start, run->end);
@@ -214,12 +229,11 @@ static int change_run(struct changing *c, const struct run *run)
 		pages_take(run->start, run->end, NULL, &c->taken);
 	if (how->pages == CHANGE_RIGHTS && !how->leave)
 		pages_protect(run->start, run->end, how->rights, &c->taken);
-	if (how->pages != CHANGE_RIGHTS || !how->leave)
-		return 0;
-	for (u64 at = run->start; at < run->end; at = area.end) {
-		area_tree_from(&c->taken.space->tree, at, &area);
-		if (!(area.flags & how->leave))
-			pages_protect(area.start, area.end, how->rights, &c->taken);
+	for (u64 at = run->start, stop; how->pages == CHANGE_RIGHTS && how->leave && at < run->end;
+	     at = stop) {
+		stop = left_until(c, at, run->end, &left);
+		if (!left)
+			pages_protect(at, stop, how->rights, &c->taken);
 	}
 	return 0;
 }

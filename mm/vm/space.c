@@ -10,7 +10,9 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/cpumask.h"
 #include "mm/memmap/page.h"
+#include "mm/memmap/zone.h"
 #include "mm/mm.h"
+#include "mm/page/page_alloc.h"
 
 static struct page *page_of(const void *address)
 {
@@ -72,6 +74,7 @@ int space_init(struct space *space, void *memory)
 	space->lock = SPINLOCK_INIT(LOCK_LEAF);
 	space->tree = (struct area_tree){.root = NULL};
 	space->bytes = space->resident_most = 0;
+	space->next = space->range.start;
 	space->full_top = space->range.top;
 	space->full_size = ~0ULL;
 	space->boot_nodes = memory ? (char *)memory + cpus_bytes() : NULL;
@@ -177,8 +180,7 @@ bool space_look(struct space *space, u64 addr, struct area *area)
 	return space_next(space, addr, area) && area->start <= addr;
 }
 
-/* Wait, holding nothing, until no busy area lies at `addr`. */
-static void wait_settled(struct space *space, u64 addr)
+void space_wait_settled(struct space *space, u64 addr)
 {
 	struct wait wait = wait_begin(WAIT_TOUCH, "a call that changes memory of a space");
 	struct area area;
@@ -206,7 +208,7 @@ bool space_pin(struct space *space, u64 addr, enum pt_level level, struct area *
 		if (!(area->flags & AREA_BUSY))
 			return true;
 		space_unpin(space);
-		wait_settled(space, addr);
+		space_wait_settled(space, addr);
 	}
 }
 
@@ -238,7 +240,10 @@ static unsigned ready_to_claim(const struct space *space)
 
 /* ---- steps under the lock ---- */
 
-/* Take the lock, with nodes for that many insertions. False, without the lock: no memory. */
+/*
+ * Take the lock, with nodes for that many insertions. False, without the lock: no memory. Areas may
+ * be busy, so no program is asked for memory (mm/page/pressure.h): it could touch them.
+ */
 static bool take_lock_ready(struct space *space, unsigned insertions)
 {
 	for (;;) {
@@ -250,7 +255,7 @@ static bool take_lock_ready(struct space *space, unsigned insertions)
 			return true;
 		}
 		spin_unlock(&space->lock);
-		page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+		page = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, 0, NODE_NONE);
 		if (!page)
 			return false;
 		spin_lock(&space->lock);
@@ -445,27 +450,57 @@ static void insert(struct space *space, const struct area *area, const struct ne
 	atomic_store_relaxed(&space->bytes, space->bytes + (area->end - area->start));
 }
 
-s64 space_place(struct space *space, const struct area *area, u64 align)
+/* The first free range of that size from space->next on, in a circle; 0: there is none. */
+static u64 find_in_circle(const struct space *space, u64 size, u64 align, struct neighbours *beside)
+{
+	u64 at = space->next;
+
+	for (u64 tries = 0; tries < space->tree.count + 2; tries++) {
+		if (!space_has(space, at, at + size))
+			at = space->range.start;
+		*beside = find_neighbours(space, at);
+		if (space_has(space, at, at + size) && is_free(beside, at, at + size))
+			return at;
+		at = ALIGN_UP(beside->below.end > at ? beside->below.end : beside->above.end,
+			      align);
+	}
+	return 0;
+}
+
+/* Where a new area begins, and between which others, or 0. */
+static u64 find_place(struct space *space, const struct area *area, u64 align,
+		      struct neighbours *beside)
 {
 	const u64 size = area->end - area->start;
+	u64 at;
+
+	if (space->tree.count >= AREA_TREE_COUNT_MAX)
+		return 0;
+	if (!space->user)
+		return find_in_circle(space, size, align, beside);
+	if (space_has(space, area->start, area->end)) {
+		*beside = find_neighbours(space, area->start);
+		if (is_free(beside, area->start, area->end))
+			return area->start;
+	}
+	at = find_room(space, size, align);
+	*beside = find_neighbours(space, at);
+	return at;
+}
+
+s64 space_place(struct space *space, const struct area *area, u64 align)
+{
 	struct neighbours beside;
 	struct page *extra = NULL;
 	struct area placed = *area;
 
 	if (!lock_ready(space, ready_to_insert(space)))
 		return -ENOMEM;
-	if (space_has(space, area->start, area->end))
-		beside = find_neighbours(space, area->start);
-	if (space->tree.count >= AREA_TREE_COUNT_MAX) {
-		placed.start = 0;
-	} else if (!space_has(space, area->start, area->end) ||
-		   !is_free(&beside, area->start, area->end)) {
-		placed.start = find_room(space, size, align);
-		beside = find_neighbours(space, placed.start);
-	}
+	placed.start = find_place(space, area, align, &beside);
 	if (placed.start != 0) {
-		placed.end = placed.start + size;
+		placed.end = placed.start + (area->end - area->start);
 		insert(space, &placed, &beside);
+		space->next = ALIGN_UP(placed.end, align);
 	} else {
 		extra = take_extra_nodes(space);
 	}
@@ -622,7 +657,7 @@ int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, s
 		more = area_tree_own_from(&space->tree, own.end, &area) && area.start < end;
 		if (more && (area.flags & AREA_BUSY)) {
 			spin_unlock(&space->lock);
-			wait_settled(space, MAX(area.start, own.end));
+			space_wait_settled(space, MAX(area.start, own.end));
 			continue;
 		}
 		if (more && how == SPACE_MUST_BE_FREE) {
@@ -731,7 +766,7 @@ static int take(struct space *space, u64 *at, u64 end, struct area *area, unsign
 		}
 		if (area->flags & AREA_BUSY) {
 			spin_unlock(&space->lock);
-			wait_settled(space, MAX(area->start, *at));
+			space_wait_settled(space, MAX(area->start, *at));
 			continue;
 		}
 		if (cuts_page(area, *at, end)) {

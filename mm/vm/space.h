@@ -73,6 +73,7 @@ struct space {
 	 * each new mapping would look at all areas above it.
 	 */
 	u64 full_top, full_size;
+	u64 next;          /* the kernel's spaces: where the next area begins, if there is room */
 	u64 resident_most; /* pages_count.h */
 	char *boot_nodes;  /* NODES_AT_BOOT pages, of which none is freed; NULL: it has none */
 };
@@ -122,6 +123,9 @@ bool space_try_pin(struct space *space, u64 addr, struct area *area);
 bool space_look(struct space *space, u64 addr, struct area *area);
 bool space_next(struct space *space, u64 addr, struct area *area);
 
+/* Wait, holding nothing, until no busy area lies at `addr`. */
+void space_wait_settled(struct space *space, u64 addr);
+
 static inline struct space_cpu *space_here(const struct space *space)
 {
 	return &space->cpu[cpu_id()];
@@ -153,8 +157,9 @@ static inline bool space_has(const struct space *space, u64 start, u64 end)
 
 /*
  * Choose addresses for area->end - area->start bytes, aligned to `align`, and insert the area
- * there: at area->start if the range is possible and free, else as high as possible. Returns the
- * start, or -ENOMEM. The area keeps the caller's reference to its object.
+ * there. In a program's space: at area->start if the range is possible and free, else as high as
+ * possible. In the kernel's: in a circle, so that addresses are used again as late as possible.
+ * Returns the start, or -ENOMEM. The area keeps the caller's reference to its object.
  */
 s64 space_place(struct space *space, const struct area *area, u64 align);
 

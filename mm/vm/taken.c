@@ -8,7 +8,9 @@
 #include "mm/vm/pages_count.h"
 #include "mm/vm/space.h"
 #include "mm/memmap/page.h"
+#include "mm/memmap/zone.h"
 #include "mm/mm.h"
+#include "mm/page/page_alloc.h"
 
 /* How taken_finish() treats a page; the low bits of its word. */
 enum { TAKEN_WHOLE, TAKEN_PIECE, TAKEN_REFERENCE, TAKEN_PROMISED, TAKEN_HOW = 3 };
@@ -34,7 +36,8 @@ static void make_room(struct taken *taken)
 	struct more_taken *more = taken->more;
 
 	if (!more || more->count + PAGES_FEW > MORE_WORDS) {
-		struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+		/* areas are busy, so no program is asked for memory (mm/page/pressure.h) */
+		struct page *page = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, 0, NODE_NONE);
 
 		if (!page) {
 			taken_finish(taken);

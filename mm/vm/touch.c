@@ -38,7 +38,8 @@ static inline enum pt_level level_for(const struct space *space, const struct ar
 
 	if (area->level > PT_PAGE)
 		return area->level;
-	if (!space->huge || has_contents(area) || (area->flags & AREA_SMALL))
+	/* the object may be gone: this is asked before there is a pin */
+	if (!space->huge || area->object || (area->flags & AREA_SMALL))
 		return PT_PAGE;
 	huge = atomic_load_relaxed(space->huge);
 	if (huge == SPACE_HUGE_NEVER || (huge == SPACE_HUGE_ASKED && !(area->flags & AREA_HUGE)))
@@ -387,22 +388,46 @@ static inline bool pin_again(struct space *space, u64 addr, const struct area_fo
 	return false;
 }
 
+/* A page may lie in several areas. The address of one that is being changed, or 0. */
+static __attribute__((noinline)) u64 busy_part(const struct space *space, u64 addr, u64 size)
+{
+	const u64 end = ALIGN_DOWN(addr, size) + size;
+	u64 at = ALIGN_DOWN(addr, size);
+	struct area area;
+
+	for (; at < end && area_tree_from(&space->tree, at, &area) && area.start < end;
+	     at = area.end)
+		if (area.flags & AREA_BUSY)
+			return MAX(area.start, at);
+	return 0;
+}
+
 /*
  * space_pin() of the page that a touch of `addr` brings, of the size *level, or of `least` around
- * it. Returns the area, which stays while the pin does; NULL, without a pin, if there is none.
+ * it. Returns the area, which stays while the pin does; NULL, without a pin, if there is none. No
+ * other area of the page is busy either: a page that comes has the rights of all.
  */
 static inline __attribute__((always_inline)) const struct area *
 pin_page(struct space *space, u64 addr, enum pt_level least, enum pt_level *level)
 {
 	const struct area_found *last = &space_here(space)->found;
 	struct area area;
+	u64 busy;
 
-	while (unlikely(!pin_again(space, addr, last, least, level))) {
-		if (!space_pin(space, addr, PT_PAGE, &area))
-			return NULL;
-		space_unpin(space); /* now it is the area found last */
+	for (;;) {
+		while (unlikely(!pin_again(space, addr, last, least, level))) {
+			if (!space_pin(space, addr, PT_PAGE, &area))
+				return NULL;
+			space_unpin(space); /* now it is the area found last */
+		}
+		if (likely(*level == PT_PAGE || has_room(&last->area, addr, pt_level_size(*level))))
+			return &last->area;
+		busy = busy_part(space, addr, pt_level_size(*level));
+		if (!busy)
+			return &last->area;
+		space_unpin(space);
+		space_wait_settled(space, busy);
 	}
-	return &last->area;
 }
 
 enum touch space_touch(struct space *space, u64 addr, enum user_access access)

@@ -68,12 +68,12 @@ TEST(mm_fault, mapping_a_page)
 	u32 fault;
 
 	REQUIRE(page);
-	map_next = 0; /* the highest that are free */
+	map_space.next = map_space.range.start;
 	first = page_map(page, PAGE_SIZE);
 	REQUIRE(first);
 	page_unmap(first);
 	for (fault = 1; met && fault < FAULTS_MAX; fault++) {
-		map_next = 0;
+		map_space.next = map_space.range.start;
 		fail_arm(&mm_kernel.fail, FAIL_PTE, fault, FAIL_ONCE);
 		at = page_map(page, PAGE_SIZE);
 		met = fail_disarm(&mm_kernel.fail);

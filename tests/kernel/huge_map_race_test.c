@@ -3,6 +3,7 @@
  * must match its entries and its pool.
  */
 #include <arch/cpu.h>
+#include <arch/peek.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
@@ -244,4 +245,31 @@ TEST(mm_huge_map, promises_of_a_page_that_several_cpus_populate_and_release_are_
 	EXPECT_EQ(pool_2m.in_use, 0);
 	EXPECT_EQ(pool_2m.reserved, 0);
 	pool_return(&pool_2m, PAGES);
+}
+
+/* ---- a page that several areas share ---- */
+
+static cpu_t protects;
+
+static void protect_or_touch(void *addr)
+{
+	if (cpu_id() == protects)
+		EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE), 0);
+	else
+		*(volatile char *)((char *)addr + 8 * PAGE_SIZE) = 1;
+}
+
+/* The page comes by a touch of one area while the rights of another are being changed. */
+TEST(mm_huge_map, a_part_protected_while_its_page_comes_is_protected)
+{
+	char *addr = huge_map(MIB(2), MIB(2), 0);
+	u64 value;
+
+	REQUIRE(addr);
+	*(volatile char *)(addr + 8 * PAGE_SIZE) = 1;
+	EXPECT_EQ(huge_release(addr, MIB(2)), 0); /* the tables stay */
+	protects = cpu_id();
+	cpus_run_together(protect_or_touch, addr);
+	EXPECT(!peek_u64((const u64 *)addr, &value));
+	huge_unmap(addr);
 }

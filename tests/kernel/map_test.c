@@ -336,6 +336,14 @@ static u64 map_turns;
 OPTION_U64(test.map_turns, map_turns, 0, 1ULL << 32,
 	   "mappings that mm.map.addresses_are_used_again makes and removes; 0: some hundreds");
 
+/* From now on the lowest addresses are used, if they are free. */
+static void begin_again(void)
+{
+	spin_lock(&map_space.lock);
+	map_space.next = map_space.range.start;
+	spin_unlock(&map_space.lock);
+}
+
 /* Begin shortly before the end of the addresses, so that they are used again soon. */
 TEST(mm_map, addresses_are_used_again)
 {
@@ -347,15 +355,15 @@ TEST(mm_map, addresses_are_used_again)
 	void *last = NULL;
 
 	REQUIRE(page);
-	map_next = VMAP_PAGES_BASE + VMAP_PAGES_SIZE - BEFORE_THE_END * GIB(1);
+	map_space.next = VMAP_PAGES_BASE + VMAP_PAGES_SIZE - BEFORE_THE_END * GIB(1);
 	huge_usage(&before);
 	for (done = 0; done < turns; done++) {
 		u64 *at = page_map(page, PAGE_SIZE);
 
 		if (!at)
 			break;
-		/* at the end the highest that is free, which is the last one */
-		EXPECT(done < BEFORE_THE_END ? (void *)at > last : (void *)at == last);
+		EXPECT((void *)at > last || (virt_t)at == VMAP_PAGES_BASE);
+		EXPECT(done != BEFORE_THE_END || (virt_t)at == VMAP_PAGES_BASE);
 		last = at;
 		*at = done;
 		wrong += *(u64 *)page_address(page) != done;
@@ -397,7 +405,7 @@ static void *map_before_the_round(struct slow *slow, struct page *page)
 
 	CPUS_AWAIT(!huge_leaf(slow->mapping, &level));
 	tag = shootdown_tag();
-	map_next = 0;
+	begin_again();
 	at = page_map(page, PAGE_SIZE);
 	/* a wait inside of page_map() may have answered the round */
 	if (at && (shootdown_done() >= tag || atomic_load_acquire(&slow->ended))) {
@@ -420,7 +428,7 @@ TEST(mm_map, addresses_are_not_used_again_before_the_round)
 		struct slow slow = {.ended = 0};
 		void *at;
 
-		map_next = 0;
+		begin_again();
 		slow.mapping = page_map(pages[0], PAGE_SIZE);
 		REQUIRE(slow.mapping);
 		REQUIRE(work_start(other, unmap_it, &slow) == 0);
@@ -442,7 +450,7 @@ struct race {
 	u32 mapped, wrong, none;
 };
 
-/* Map a page of this CPU's own at the highest free address, and look through the mapping. */
+/* Map a page of this CPU's own at the lowest free address, and look through the mapping. */
 static void map_and_look(void *arg)
 {
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
@@ -451,7 +459,7 @@ static void map_and_look(void *arg)
 	for (u32 turn = 0; page && turn < TURNS; turn++) {
 		u64 *at, *direct = page_address(page);
 
-		atomic_store_relaxed(&map_next, 0);
+		begin_again();
 		at = page_map(page, PAGE_SIZE);
 		if (!at) {
 			atomic_fetch_add(&race->none, 1);
@@ -532,7 +540,7 @@ TEST(mm_map, a_page_that_several_cpus_share_for_a_while_has_one_reference_afterw
 	struct huge_usage before, after;
 
 	REQUIRE(page);
-	map_next = 0;
+	begin_again();
 	share(page); /* now there is the table for the addresses */
 	huge_usage(&before);
 	cpus_run_together(share, page);

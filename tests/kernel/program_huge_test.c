@@ -12,6 +12,7 @@
 #include "mm/vm/mapping.h"
 #include "mm/vm/movable.h"
 #include "mm/vm/pages.h"
+#include "mm/vm/touch.h"
 #include "kernel/program/program_space.h"
 #include "mm/contig/contig.h"
 #include "mm/memmap/page.h"
@@ -386,6 +387,33 @@ TEST(program_huge, movers_that_begin_while_pages_are_announced_are_counted)
 	EXPECT_EQ(m.moved, 0);
 	movable_end(&program_space);
 	page_free(m.nowhere);
+}
+
+/* ---- an object that is gone ---- */
+
+static struct page *some_page(struct vm_object *object, u64 index, int *err)
+{
+	*err = -ENOMEM;
+	return page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+}
+
+static void wipe(struct vm_object *object)
+{
+	memset(object, 0, sizeof(*object));
+}
+
+/* A CPU remembers the area that it found last, and has no reference to its object. */
+TEST(program_huge, the_object_of_an_area_that_is_gone_is_not_looked_at)
+{
+	static const struct vm_object_ops ops = {.page = some_page, .release = wipe};
+	struct vm_object object = {.ops = &ops, .refs = 1};
+	struct area area = {
+		.start = AT, .end = AT + PAGE_SIZE, .object = &object, .rights = USER_RIGHT_READ};
+
+	EXPECT_EQ(mapping_make(&program_space, &area, MAPPING_FIXED), AT);
+	EXPECT_EQ(space_touch(&program_space, AT, USER_READ), TOUCH_DONE);
+	EXPECT_EQ(mapping_remove(&program_space, AT, AT + PAGE_SIZE), 0);
+	EXPECT_EQ(space_touch(&program_space, AT, USER_READ), TOUCH_NO_AREA);
 }
 
 /* ---- many CPUs ---- */
