@@ -2,6 +2,7 @@
  * Huge mappings that several CPUs work on at once: the recorded rights and promises of a mapping
  * must match its entries and its pool.
  */
+#include <arch/atomic.h>
 #include <arch/cpu.h>
 #include <arch/peek.h>
 
@@ -256,7 +257,7 @@ static void protect_or_touch(void *addr)
 	if (cpu_id() == protects)
 		EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE), 0);
 	else
-		*(volatile char *)((char *)addr + 8 * PAGE_SIZE) = 1;
+		atomic_store_relaxed((u32 *)addr + 8 * PAGE_SIZE / sizeof(u32), 1);
 }
 
 /* The page comes by a touch of one area while the rights of another are being changed. */
