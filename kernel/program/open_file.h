@@ -41,7 +41,7 @@ enum {
 };
 
 struct file {
-	struct vm_object object; /* what areas know of it, and the count of references */
+	struct vm_object object; /* areas refer to the file by this; has its reference count */
 	u32 flags;               /* of open(); atomic */
 	const struct file_ops *ops;
 	struct inode *inode; /* one reference */

@@ -109,8 +109,8 @@ bool area_tree_from_again(const struct area_tree *tree, u64 addr, struct area_fo
 
 /*
  * For a caller that holds the lock of the tree's writers, also in the middle of a change:
- * area_tree_from(); and the last area that begins below `addr`, with the first that begins there or
- * above. What does not exist stays as it was.
+ * area_tree_from(); and both neighbours of `addr`, the last area that begins below it and the first
+ * that begins there or above. If there is no such area, *below or *above keeps its old value.
  */
 bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area);
 void area_tree_own_around(const struct area_tree *tree, u64 addr, struct area *below,

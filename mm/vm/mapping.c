@@ -188,6 +188,7 @@ struct changing {
 	struct taken taken;
 	struct run run[RUNS_MAX];
 	unsigned runs;
+	int err; /* of change_run() */
 };
 
 /* May the area have these rights? A shared mapping of an object that cannot be written may not. */
@@ -204,6 +205,9 @@ static u64 left_until(const struct changing *c, u64 at, u64 end, bool *left)
 {
 	struct area area;
 
+	*left = false;
+	if (c->how->leave == 0)
+		return end;
 	area_tree_from(&c->taken.space->tree, at, &area);
 	*left = area.flags & c->how->leave;
 	for (at = area.end; at < end; at = area.end) {
@@ -214,27 +218,31 @@ static u64 left_until(const struct changing *c, u64 at, u64 end, bool *left)
 	return at;
 }
 
+/* All that changes is protected in one visit: a page in pieces may lie in several areas. */
+static void protect_run(struct changing *c, const struct run *run)
+{
+	u64 stop;
+	bool left;
+
+	for (u64 at = run->start; at < run->end; at = stop) {
+		stop = left_until(c, at, run->end, &left);
+		if (!left)
+			pages_protect(at, stop, c->how->rights, &c->taken);
+	}
+}
+
 /*
  * Pages that a pool has promised stay, and are filled with zeros: nobody else could have them in
- * between. A page in pieces, which may lie in several areas, is changed in one visit.
+ * between.
  */
 static int change_run(struct changing *c, const struct run *run)
 {
-	const struct area_change *how = c->how;
-	bool left;
-
-	if (how->pages == CHANGE_CONTENTS && run->promised)
+	if (c->how->pages == CHANGE_RIGHTS)
+		protect_run(c, run);
+	else if (c->how->pages == CHANGE_CONTENTS && run->promised)
 		return pages_clear(c->taken.space, run->start, run->end);
-	if (how->pages == CHANGE_CONTENTS)
+	else if (c->how->pages == CHANGE_CONTENTS)
 		pages_take(run->start, run->end, NULL, &c->taken);
-	if (how->pages == CHANGE_RIGHTS && !how->leave)
-		pages_protect(run->start, run->end, how->rights, &c->taken);
-	for (u64 at = run->start, stop; how->pages == CHANGE_RIGHTS && how->leave && at < run->end;
-	     at = stop) {
-		stop = left_until(c, at, run->end, &left);
-		if (!left)
-			pages_protect(at, stop, how->rights, &c->taken);
-	}
 	return 0;
 }
 
@@ -258,17 +266,14 @@ static void put_back(const struct changing *c, u64 start, u64 end, bool nothing)
 	}
 }
 
-static int end_runs(struct changing *c, bool nothing)
+static void end_runs(struct changing *c, bool nothing)
 {
-	int err = 0;
-
-	for (unsigned i = 0; i < c->runs && !nothing && err == 0; i++)
-		err = change_run(c, &c->run[i]);
+	for (unsigned i = 0; i < c->runs && !nothing && c->err == 0; i++)
+		c->err = change_run(c, &c->run[i]);
 	taken_finish(&c->taken);
 	for (unsigned i = 0; i < c->runs; i++)
 		put_back(c, c->run[i].start, c->run[i].end, nothing);
 	c->runs = 0;
-	return err;
 }
 
 static void add_to_runs(struct changing *c, const struct area *area)
@@ -296,7 +301,7 @@ s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_ch
 {
 	struct changing c = {.how = how, .taken = {.space = space}};
 	struct area area;
-	s64 err = 0, failed;
+	s64 err = 0;
 
 	c.taken.spare = how->spare ? *how->spare : NULL;
 	while (!ends_at(space, start, how->only)) {
@@ -313,10 +318,10 @@ s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_ch
 		}
 		add_to_runs(&c, &area);
 	}
-	failed = end_runs(&c, err < 0 && how->whole);
+	end_runs(&c, err < 0 && how->whole);
 	if (how->spare)
 		*how->spare = c.taken.spare;
-	return failed < 0 ? failed : err;
+	return c.err < 0 ? c.err : err;
 }
 
 s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights)

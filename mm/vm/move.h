@@ -11,7 +11,7 @@ struct space;
 /*
  * Move the pages of [from, from + old_size), which one area has whole, to [to, to + new_size), in
  * place of what was mapped there. mapping_resize() gives the area another end, and with `may_move`
- * other addresses if there is no room. What is new shows what follows in the object, or zeros.
+ * other addresses if there is no room. New pages show what follows in the object, or zeros.
  * Returns the first address; -EINVAL for a range that is not possible, overlaps, or has pages of a
  * pool; -EFAULT if no one area has the old range; or -ENOMEM.
  */

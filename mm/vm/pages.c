@@ -3,21 +3,14 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
-#include <arch/check.h>
-#include <arch/clear.h>
 
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/reason_set.h"
-#include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "mm/vm/pages_count.h"
 #include "mm/clear/clear.h"
 #include "mm/memmap/page.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
-#include "mm/page/page_alloc.h"
-#include "mm/pools.h"
 #include "mm/vm/entry.h"
 
 /* ---- tables ---- */

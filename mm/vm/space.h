@@ -79,9 +79,9 @@ struct space {
 };
 
 /*
- * Begin a space without areas; the caller has set what comes before `root`. `memory` has
- * space_boot_bytes(), whole pages of zeros, and is the space's for ever; NULL: what it needs is
- * allocated, until space_free(). Returns 0 or -ENOMEM. Context: ordinary.
+ * Begin a space without areas; the caller has set the fields before `root`. `memory` points to
+ * space_boot_bytes() of zeros, in whole pages, which the space keeps for ever. If it is NULL, the
+ * space allocates what it needs, until space_free(). Returns 0 or -ENOMEM. Context: ordinary.
  */
 u64 space_boot_bytes(void);
 int space_init(struct space *space, void *memory);

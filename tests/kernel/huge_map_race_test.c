@@ -141,7 +141,7 @@ static void protect_or_grow(void *addr)
 		huge_grow(addr, 2 * GIB(1));
 }
 
-/* What a mapping grows by has its rights, and nobody keeps it busy. */
+/* The new part of a mapping that grows has the rights of the rest, and does not stay busy. */
 TEST(mm_huge_map, what_comes_while_its_mapping_is_protected_is_protected)
 {
 	char *addr;

@@ -340,7 +340,7 @@ static void work_alone(const struct random_source *random)
 	EXPECT_EQ(pool_shrink(&pool_2m, hvo_mode_selected(), grown), grown);
 }
 
-/* By all CPUs, or alone. What is mapped afterwards is what was before. */
+/* By all CPUs, or alone. Afterwards as much is mapped as before. */
 static void soak_run(const struct random_source *alone)
 {
 	struct huge_usage before, after;

@@ -53,7 +53,7 @@ TEST(program_brim, parts_of_huge_pages_are_unmapped)
 	unmap_parts(MIB(32));
 }
 
-/* What is no release leaves the nodes of areas that releasing needs. */
+/* Changing rights leaves enough nodes of the tree for unmapping. */
 TEST(program_brim, small_pages_are_unmapped_where_rights_can_no_longer_change)
 {
 	const u64 part = MIB(8), step = 2 * PAGE_SIZE;
