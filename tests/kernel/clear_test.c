@@ -80,6 +80,16 @@ TEST(arch_clear, the_rule_knows_each_kind_of_cpu)
 		EXPECT(clear_insn_by_cpuid(class) == clear_insn_rule(&cpu_features, class));
 }
 
+/* The choice of start-up, unless clear.insn= was given. */
+TEST(arch_clear, what_the_cpu_selects_is_used)
+{
+	char value[16] = "";
+
+	EXPECT(option_show(option_find("clear.insn"), value, sizeof(value)));
+	for (unsigned class = 0; class < CLEAR_CLASSES && strcmp(value, "auto") == 0; class ++)
+		EXPECT(clear_insn_selected(class) == clear_insn_by_cpuid(class));
+}
+
 /* ---- the order ---- */
 
 static struct {

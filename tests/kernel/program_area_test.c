@@ -266,6 +266,51 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	pool_return(&pool_2m, 4);
 }
 
+/* A call over pages that a pool has promised and others treats each as it would alone. */
+TEST(program_area, forgetting_keeps_the_promised_pages_of_a_range)
+{
+	const u64 at = GIB(8);
+	enum pt_level level;
+	pte_t pte;
+
+	if (!pool_borrow(&pool_2m, 4))
+		return;
+	EXPECT_EQ(map_at(at, MIB(2), RW, HUGETLB | FIXED), at);
+	EXPECT_EQ(map_at(at + MIB(2), MIB(2), RW, HUGETLB | NORESERVE | FIXED), at + MIB(2));
+	EXPECT_EQ(put(at, 1), 0);
+	EXPECT_EQ(put(at + MIB(2), 2), 0);
+	EXPECT_EQ(program_call("madvise", at, MIB(4), DONTNEED), 0);
+	EXPECT(pages_find(&program_space, at, &pte, &level));
+	EXPECT(!pages_find(&program_space, at + MIB(2), &pte, &level));
+	EXPECT_EQ(get(at), 0);
+	EXPECT_EQ(unmap(at, MIB(4)), 0);
+	pool_return(&pool_2m, 4);
+}
+
+static struct memory_policy policy_at(u64 at)
+{
+	struct area area = {.start = 0};
+
+	space_look(&program_space, at, &area);
+	return area.policy;
+}
+
+TEST(program_area, mbind_gives_its_range_a_policy)
+{
+	enum { MPOL_PREFERRED = 1 };
+	const u64 at = GIB(8), nodes = 1;
+
+	EXPECT_EQ(map_at(at, 3 * PAGE_SIZE, RW, FIXED), at);
+	EXPECT_EQ(put(PROGRAM_BOX_MEMORY, nodes), 0);
+	EXPECT_EQ(program_call("mbind", at + PAGE_SIZE, PAGE_SIZE, MPOL_PREFERRED,
+			       PROGRAM_BOX_MEMORY, 2),
+		  0);
+	EXPECT_EQ(policy_at(at).how, POLICY_NEAR);
+	EXPECT_EQ(policy_at(at + PAGE_SIZE).how, POLICY_PREFER);
+	EXPECT_EQ(policy_at(at + PAGE_SIZE).nodes, nodes);
+	EXPECT_EQ(policy_at(at + 2 * PAGE_SIZE).how, POLICY_NEAR);
+}
+
 /* Counting leaves splits none, wherever areas begin. */
 TEST(program_area, a_leaf_in_two_areas_is_counted_in_parts)
 {
