@@ -162,11 +162,6 @@ static s64 lock_range(u64 start, u64 size, bool bring)
 	return err == -EFAULT ? -ENOMEM : err;
 }
 
-s64 call_mlock(const struct call_args *args)
-{
-	return lock_range(args->arg[0], args->arg[1], true);
-}
-
 s64 call_mlock2(const struct call_args *args)
 {
 	enum { ON_FAULT = 1 };

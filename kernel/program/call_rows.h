@@ -7,7 +7,8 @@
  *	CALL(number, name, "arguments", tested)                 call_NAME() serves it
  *	SAME(number, name, "arguments", other, "how", tested)   as the call `other`, whose arguments
  *	                                                        are these: 0 to 5 is one of this
- *	                                                        call, h the working directory
+ *	                                                        call, h the working directory,
+ *	                                                        and z, and all that follow, 0
  *	ANSWER(number, name, "arguments", value, tested)        always the same result
  *	ABSENT(number, name)                                    ENOSYS; the log names it once
  *
@@ -28,350 +29,350 @@
  *   HUGETLB with 2 and 1 GiB pages; reservations of terabytes
  * - GROWSDOWN, DONTUNMAP; mremap of size 0 and of pool pages (EINVAL)
  */
-CALL(  9, mmap,                     "......",                 file)
-CALL( 11, munmap,                   "..",                     race)
-CALL( 10, mprotect,                 "...",                    huge)
-CALL( 25, mremap,                   ".....",                  huge)
-CALL( 12, brk,                      ".",                      brim)
+CALL(9,     mmap,                   "......",                         file)
+CALL(11,    munmap,                 "..",                             race)
+CALL(10,    mprotect,               "...",                            huge)
+CALL(25,    mremap,                 ".....",                          huge)
+CALL(12,    brk,                    ".",                              brim)
 
 /*
  * + DONTNEED, FREE (at once), HUGEPAGE, NOHUGEPAGE, COLLAPSE of private anonymous memory,
  *   POPULATE_READ, POPULATE_WRITE; other advice is ignored
  * - REMOVE (EOPNOTSUPP)
  */
-CALL( 28, madvise,                  "...",                    huge)
+CALL(28,    madvise,                "...",                            huge)
 
 /* + pages never leave, so locking is bringing them */
-CALL( 27, mincore,                  "bsb",                    area)
-CALL( 26, msync,                    "...",                    area)
-CALL(149, mlock,                    "..",                     area)
-CALL(325, mlock2,                   "...",                    fuzz)
-CALL(151, mlockall,                 ".",                      fuzz)
-CALL(150, munlock,                  "..",                     fuzz)
-ANSWER(152, munlockall,             "",       0,              fuzz)
+CALL(27,    mincore,                "bsb",                            area)
+CALL(26,    msync,                  "...",                            area)
+SAME(149,   mlock,                  "..",     mlock2, "01",           area)
+CALL(325,   mlock2,                 "...",                            fuzz)
+CALL(151,   mlockall,               ".",                              fuzz)
+CALL(150,   munlock,                "..",                             fuzz)
+ANSWER(152, munlockall,             "",       0,                      fuzz)
 
 /*
  * + default, preferred, bind, interleave; move_pages names nodes
  * - moving a page that is there (EBUSY)
  */
-CALL(237, mbind,                    "bsn00.",                 area)
-CALL(238, set_mempolicy,            "...",                    fuzz)
-CALL(239, get_mempolicy,            ".....",                  fuzz)
-CALL(279, move_pages,               "......",                 fuzz)
+CALL(237,   mbind,                  "bsn00.",                         area)
+CALL(238,   set_mempolicy,          "...",                            fuzz)
+CALL(239,   get_mempolicy,          ".....",                          fuzz)
+CALL(279,   move_pages,             "......",                         fuzz)
 
 /*
  * + QUERY, GLOBAL, PRIVATE_EXPEDITED, SYNC_CORE and their registrations
  * - the rest: EINVAL
  */
-CALL(324, membarrier,               "n0.",                    fuzz)
+CALL(324,   membarrier,             "n0.",                            fuzz)
 
 /*
  * + threads
  * - processes: ENOSYS
  */
-CALL( 56, clone,                    ".....",                  fuzz)
-CALL(435, clone3,                   "..",                     fuzz)
-CALL(218, set_tid_address,          ".",                      fuzz)
-CALL( 60, exit,                     ".",                      fuzz)
-CALL(231, exit_group,               ".",                      fuzz)
-CALL(186, gettid,                   "",                       fuzz)
+CALL(56,    clone,                  ".....",                          fuzz)
+CALL(435,   clone3,                 "..",                             fuzz)
+CALL(218,   set_tid_address,        ".",                              fuzz)
+CALL(60,    exit,                   ".",                              fuzz)
+CALL(231,   exit_group,             ".",                              fuzz)
+CALL(186,   gettid,                 "",                               fuzz)
 
 /*
  * + WAIT, WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET, with time limits
  * - priority inheritance; words of a file that is mapped twice are two words
  */
-CALL(202, futex,                    "......",                 futex)
+CALL(202,   futex,                  "......",                         futex)
 
-CALL(273, set_robust_list,          "bs",                     fuzz)
-CALL(274, get_robust_list,          "...",                    fuzz)
+CALL(273,   set_robust_list,        "bs",                             fuzz)
+CALL(274,   get_robust_list,        "...",                            fuzz)
 
 /* there are no children */
-ANSWER( 61, wait4,                  "....",   -ECHILD,        fuzz)
-ANSWER(247, waitid,                 ".....",  -ECHILD,        fuzz)
+ANSWER(61,  wait4,                  "....",   -ECHILD,                call)
+ANSWER(247, waitid,                 ".....",  -ECHILD,                fuzz)
 
 /*
  * + SIGINFO, NODEFER, RESETHAND, ONSTACK, RESTART
  * - a handler without SA_RESTORER
  */
-CALL( 13, rt_sigaction,             "....",                   signal)
+CALL(13,    rt_sigaction,           "....",                           signal)
 
 /*
  * + all, with AUTODISARM; vector registers are saved
  * - changed segment selectors
  */
-CALL( 14, rt_sigprocmask,           "....",                   signal)
-CALL(127, rt_sigpending,            "b8",                     fuzz)
-CALL(130, rt_sigsuspend,            "..",                     signal)
-CALL(128, rt_sigtimedwait,          "....",                   signal)
-CALL( 34, pause,                    "",                       fuzz)
-CALL( 15, rt_sigreturn,             "",                       signal)
-CALL(131, sigaltstack,              "0b",                     signal)
+CALL(14,    rt_sigprocmask,         "....",                           signal)
+CALL(127,   rt_sigpending,          "b8",                             fuzz)
+CALL(130,   rt_sigsuspend,          "..",                             signal)
+CALL(128,   rt_sigtimedwait,        "....",                           signal)
+CALL(34,    pause,                  "",                               fuzz)
+CALL(15,    rt_sigreturn,           "",                               signal)
+CALL(131,   sigaltstack,            "0b",                             signal)
 
 /*
  * + the program and its threads; 32 to 64 queue, 256 in all
  * - other processes (ESRCH); stopping
  */
-CALL( 62, kill,                     "..",                     fuzz)
-CALL(200, tkill,                    "..",                     fuzz)
-CALL(234, tgkill,                   "...",                    signal)
-CALL(129, rt_sigqueueinfo,          "...",                    signal)
-CALL(297, rt_tgsigqueueinfo,        "....",                   fuzz)
+CALL(62,    kill,                   "..",                             fuzz)
+CALL(200,   tkill,                  "..",                             fuzz)
+CALL(234,   tgkill,                 "...",                            signal)
+CALL(129,   rt_sigqueueinfo,        "...",                            signal)
+CALL(297,   rt_tgsigqueueinfo,      "....",                           fuzz)
 
 /*
  * + ITIMER_REAL
  * - VIRTUAL and PROF: EINVAL
  */
-CALL( 37, alarm,                    ".",                      fuzz)
-CALL( 38, setitimer,                "...",                    fuzz)
-CALL( 36, getitimer,                "0b",                     fuzz)
+CALL(37,    alarm,                  ".",                              fuzz)
+CALL(38,    setitimer,              "...",                            fuzz)
+CALL(36,    getitimer,              "0b",                             fuzz)
 
 /*
  * + REALTIME, MONOTONIC, BOOTTIME; SIGEV_SIGNAL, NONE, THREAD_ID; 127 timers
  * - clocks of CPU time: ENOTSUP
  */
-CALL(222, timer_create,             "...",                    time)
-CALL(223, timer_settime,            "....",                   time)
-CALL(224, timer_gettime,            "..",                     time)
-CALL(225, timer_getoverrun,         ".",                      time)
-CALL(226, timer_delete,             ".",                      time)
+CALL(222,   timer_create,           "...",                            time)
+CALL(223,   timer_settime,          "....",                           time)
+CALL(224,   timer_gettime,          "..",                             time)
+CALL(225,   timer_getoverrun,       ".",                              time)
+CALL(226,   timer_delete,           ".",                              time)
 
 /*
  * + all clocks, CPU time of threads; the first, third and fourth in the vDSO
  * - CPU time split into user and system
  */
-CALL(228, clock_gettime,            "nb",                     time)
-CALL(229, clock_getres,             "nb",                     fuzz)
-CALL( 96, gettimeofday,             "b0",                     fuzz)
-CALL(201, time,                     "b",                      fuzz)
-CALL(100, times,                    "b",                      fuzz)
+CALL(228,   clock_gettime,          "nb",                             time)
+CALL(229,   clock_getres,           "nb",                             fuzz)
+CALL(96,    gettimeofday,           "b0",                             fuzz)
+CALL(201,   time,                   "b",                              fuzz)
+CALL(100,   times,                  "b",                              fuzz)
 
 /*
  * + intervals and times
  * - clocks of CPU time
  */
-CALL( 35, nanosleep,                "..",                     time)
-CALL(230, clock_nanosleep,          "....",                   fuzz)
+SAME(35,    nanosleep,              "..",     clock_nanosleep, "zz01",time)
+CALL(230,   clock_nanosleep,        "....",                           fuzz)
 
 /* nobody sets the clock */
-ANSWER(227, clock_settime,          "..",     -EPERM,         fuzz)
-ANSWER(164, settimeofday,           "..",     -EPERM,         fuzz)
+ANSWER(227, clock_settime,          "..",     -EPERM,                 fuzz)
+ANSWER(164, settimeofday,           "..",     -EPERM,                 fuzz)
 
 /*
  * + one process; parent 0
  * - setpgid, setsid: EPERM
  */
-ANSWER( 39, getpid,                 "",       THREAD_FIRST_ID, fuzz)
-ANSWER(110, getppid,                "",       0,              fuzz)
-ANSWER(111, getpgrp,                "",       THREAD_FIRST_ID, fuzz)
-CALL(121, getpgid,                  ".",                      fuzz)
-SAME(124, getsid,                   ".",      getpgid, "0",   fuzz)
-ANSWER(109, setpgid,                "..",     -EPERM,         fuzz)
-ANSWER(112, setsid,                 "",       -EPERM,         fuzz)
+ANSWER(39,  getpid,                 "",       THREAD_FIRST_ID,        call)
+ANSWER(110, getppid,                "",       0,                      fuzz)
+ANSWER(111, getpgrp,                "",       THREAD_FIRST_ID,        fuzz)
+CALL(121,   getpgid,                ".",                              fuzz)
+SAME(124,   getsid,                 ".",      getpgid, "0",           fuzz)
+ANSWER(109, setpgid,                "..",     -EPERM,                 fuzz)
+ANSWER(112, setsid,                 "",       -EPERM,                 fuzz)
 
 /*
  * + always root, without capabilities
  * - changes
  */
-ANSWER(102, getuid,                 "",       0,              fuzz)
-ANSWER(107, geteuid,                "",       0,              fuzz)
-ANSWER(104, getgid,                 "",       0,              fuzz)
-ANSWER(108, getegid,                "",       0,              fuzz)
-CALL(118, getresuid,                "...",                    fuzz)
-SAME(120, getresgid,                "...",    getresuid, "012", fuzz)
-ANSWER(115, getgroups,              "..",     0,              fuzz)
-ANSWER(105, setuid,                 ".",      0,              fuzz)
-ANSWER(106, setgid,                 ".",      0,              fuzz)
-ANSWER(113, setreuid,               "..",     0,              fuzz)
-ANSWER(114, setregid,               "..",     0,              fuzz)
-ANSWER(117, setresuid,              "...",    0,              fuzz)
-ANSWER(119, setresgid,              "...",    0,              fuzz)
-ANSWER(116, setgroups,              "..",     0,              fuzz)
-ANSWER(122, setfsuid,               ".",      0,              fuzz)
-ANSWER(123, setfsgid,               ".",      0,              fuzz)
-ANSWER(135, personality,            ".",      0,              fuzz)
-CALL(125, capget,                   "..",                     fuzz)
-ANSWER(126, capset,                 "..",     -EPERM,         fuzz)
+ANSWER(102, getuid,                 "",       0,                      call)
+ANSWER(107, geteuid,                "",       0,                      fuzz)
+ANSWER(104, getgid,                 "",       0,                      fuzz)
+ANSWER(108, getegid,                "",       0,                      fuzz)
+CALL(118,   getresuid,              "...",                            fuzz)
+SAME(120,   getresgid,              "...",    getresuid, "012",       fuzz)
+ANSWER(115, getgroups,              "..",     0,                      fuzz)
+ANSWER(105, setuid,                 ".",      0,                      fuzz)
+ANSWER(106, setgid,                 ".",      0,                      fuzz)
+ANSWER(113, setreuid,               "..",     0,                      fuzz)
+ANSWER(114, setregid,               "..",     0,                      fuzz)
+ANSWER(117, setresuid,              "...",    0,                      fuzz)
+ANSWER(119, setresgid,              "...",    0,                      fuzz)
+ANSWER(116, setgroups,              "..",     0,                      fuzz)
+ANSWER(122, setfsuid,               ".",      0,                      fuzz)
+ANSWER(123, setfsgid,               ".",      0,                      fuzz)
+ANSWER(135, personality,            ".",      0,                      fuzz)
+CALL(125,   capget,                 "..",                             fuzz)
+ANSWER(126, capset,                 "..",     -EPERM,                 fuzz)
 
 /*
  * + Linux 6.12.0-ashlar; memory, time, threads, most resident; RDRAND
  * - loads
  */
-CALL( 63, uname,                    ".",                      fuzz)
-CALL( 99, sysinfo,                  "b",                      fuzz)
-CALL( 98, getrusage,                "nb",                     fuzz)
-CALL(318, getrandom,                "bsn",                    end)
+CALL(63,    uname,                  ".",                              fuzz)
+CALL(99,    sysinfo,                "b",                              fuzz)
+CALL(98,    getrusage,              "nb",                             fuzz)
+CALL(318,   getrandom,              "bsn",                            end)
 
 /*
  * + limits are kept
  * - they are not obeyed
  */
-CALL( 97, getrlimit,                "nb",                     fuzz)
-CALL(160, setrlimit,                "..",                     fuzz)
-CALL(302, prlimit64,                "0n0b",                   fuzz)
+SAME(97,    getrlimit,              "nb",     prlimit64, "z0z1",      call)
+CALL(160,   setrlimit,              "..",                             fuzz)
+CALL(302,   prlimit64,              "0n0b",                           fuzz)
 
 /*
  * + a mask without the thread's CPU is accepted, and said once
  * - moving a thread
  */
-CALL( 24, sched_yield,              "",                       fuzz)
-CALL(309, getcpu,                   "bb0",                    fuzz)
-CALL(204, sched_getaffinity,        "0sb",                    futex)
-CALL(203, sched_setaffinity,        "...",                    futex)
+CALL(24,    sched_yield,            "",                               fuzz)
+CALL(309,   getcpu,                 "bb0",                            fuzz)
+CALL(204,   sched_getaffinity,      "0sb",                            futex)
+CALL(203,   sched_setaffinity,      "...",                            futex)
 
 /*
  * + OTHER, BATCH, IDLE
  * - FIFO, RR: EPERM
  */
-CALL(145, sched_getscheduler,       ".",                      fuzz)
-CALL(144, sched_setscheduler,       "...",                    fuzz)
-CALL(143, sched_getparam,           "0b",                     fuzz)
-CALL(142, sched_setparam,           "..",                     fuzz)
-CALL(146, sched_get_priority_max,   ".",                      fuzz)
-CALL(147, sched_get_priority_min,   ".",                      fuzz)
-ANSWER(140, getpriority,            "0.",     20,             fuzz)
-ANSWER(141, setpriority,            "...",    0,              fuzz)
+CALL(145,   sched_getscheduler,     ".",                              fuzz)
+CALL(144,   sched_setscheduler,     "...",                            fuzz)
+CALL(143,   sched_getparam,         "0b",                             fuzz)
+CALL(142,   sched_setparam,         "..",                             fuzz)
+CALL(146,   sched_get_priority_max, ".",                              fuzz)
+CALL(147,   sched_get_priority_min, ".",                              fuzz)
+ANSWER(140, getpriority,            "0.",     20,                     call)
+ANSWER(141, setpriority,            "...",    0,                      fuzz)
 
 /*
  * + SET_NAME, GET_NAME, SET_VMA; FS and GS
  * - the rest: EINVAL
  */
-CALL(157, prctl,                    "nb...",                  fuzz)
-CALL(158, arch_prctl,               "..",                     fuzz)
+CALL(157,   prctl,                  "nb...",                          fuzz)
+CALL(158,   arch_prctl,             "..",                             fuzz)
 
 /* refused; C libraries do without rseq */
-ANSWER(334, rseq,                   "....",   -ENOSYS,        fuzz)
-ANSWER(101, ptrace,                 "....",   -EPERM,         fuzz)
-ANSWER(103, syslog,                 "...",    -EPERM,         fuzz)
-ANSWER(172, iopl,                   ".",      -EPERM,         fuzz)
-ANSWER(173, ioperm,                 "...",    -EPERM,         fuzz)
-ANSWER(317, seccomp,                "...",    -EINVAL,        fuzz)
+ANSWER(334, rseq,                   "....",   -ENOSYS,                call)
+ANSWER(101, ptrace,                 "....",   -EPERM,                 call)
+ANSWER(103, syslog,                 "...",    -EPERM,                 fuzz)
+ANSWER(172, iopl,                   ".",      -EPERM,                 fuzz)
+ANSWER(173, ioperm,                 "...",    -EPERM,                 fuzz)
+ANSWER(317, seccomp,                "...",    -EINVAL,                fuzz)
 
 /*
  * + all kinds of files
  * - flags of preadv2 and pwritev2; holes
  */
-CALL(  0, read,                     "fbs",                    race)
-CALL(  1, write,                    "fbs",                    race)
-CALL( 19, readv,                    "fvn",                    file)
-CALL( 20, writev,                   "fvn",                    file)
-CALL( 17, pread64,                  "fbss",                   file)
-CALL( 18, pwrite64,                 "fbss",                   file)
-CALL(295, preadv,                   "fvns.",                  fuzz)
-CALL(296, pwritev,                  "fvns.",                  fuzz)
-CALL(327, preadv2,                  "fvns00",                 fuzz)
-CALL(328, pwritev2,                 "fvns00",                 fuzz)
-CALL( 40, sendfile,                 "....",                   file)
-CALL(  8, lseek,                    "fsn",                    file)
+CALL(0,     read,                   "fbs",                            race)
+CALL(1,     write,                  "fbs",                            race)
+CALL(19,    readv,                  "fvn",                            file)
+CALL(20,    writev,                 "fvn",                            file)
+CALL(17,    pread64,                "fbss",                           file)
+CALL(18,    pwrite64,               "fbss",                           file)
+CALL(295,   preadv,                 "fvns.",                          fuzz)
+CALL(296,   pwritev,                "fvns.",                          fuzz)
+CALL(327,   preadv2,                "fvns00",                         fuzz)
+CALL(328,   pwritev2,               "fvns00",                         fuzz)
+CALL(40,    sendfile,               "....",                           file)
+CALL(8,     lseek,                  "fsn",                            file)
 
 /*
  * + 1,024 descriptors; EXCL, TRUNC, APPEND, NONBLOCK, DIRECTORY, NOFOLLOW, PATH, TMPFILE; locks are
  *   always granted
  * - permissions, close-on-exec, seals, leases
  */
-CALL(  2, open,                     "pom",                    file)
-CALL(257, openat,                   "dpom",                   file)
-CALL( 85, creat,                    "pm",                     fuzz)
-CALL(  3, close,                    "f",                      race)
-CALL(436, close_range,              "ffn",                    fuzz)
-CALL( 32, dup,                      "f",                      fuzz)
-CALL( 33, dup2,                     "ff",                     race)
-CALL(292, dup3,                     "ff0",                    fuzz)
-CALL( 72, fcntl,                    "fns",                    file)
+SAME(2,     open,                   "pom",    openat, "h012",         file)
+CALL(257,   openat,                 "dpom",                           file)
+CALL(85,    creat,                  "pm",                             fuzz)
+CALL(3,     close,                  "f",                              race)
+CALL(436,   close_range,            "ffn",                            fuzz)
+CALL(32,    dup,                    "f",                              fuzz)
+CALL(33,    dup2,                   "ff",                             race)
+CALL(292,   dup3,                   "ff0",                            fuzz)
+CALL(72,    fcntl,                  "fns",                            file)
 
 /*
  * + TCGETS, TCSETS, TIOCGWINSZ (80x25), FIONREAD, FIONBIO
  * - the rest: ENOTTY
  */
-CALL( 16, ioctl,                    "f..",                    file)
+CALL(16,    ioctl,                  "f..",                            file)
 
 /*
  * + one time for all three
  * - owners, birth time
  */
-CALL(  4, stat,                     "pb",                     file)
-CALL(  5, fstat,                    "fb",                     fuzz)
-CALL(  6, lstat,                    "pb",                     fuzz)
-CALL(262, newfstatat,               "dpb0",                   fuzz)
-CALL(332, statx,                    "dp00b",                  fuzz)
-CALL( 21, access,                   "pn",                     file)
-CALL(269, faccessat,                "dpn",                    file)
-CALL(439, faccessat2,               "dpn0",                   file)
-CALL(137, statfs,                   "pb",                     fuzz)
-CALL(138, fstatfs,                  "fb",                     fuzz)
+SAME(4,     stat,                   "pb",     newfstatat, "h01",      file)
+CALL(5,     fstat,                  "fb",                             fuzz)
+CALL(6,     lstat,                  "pb",                             fuzz)
+CALL(262,   newfstatat,             "dpb0",                           fuzz)
+CALL(332,   statx,                  "dp00b",                          fuzz)
+SAME(21,    access,                 "pn",     faccessat2, "h01",      file)
+SAME(269,   faccessat,              "dpn",    faccessat2, "012",      file)
+CALL(439,   faccessat2,             "dpn0",                           file)
+CALL(137,   statfs,                 "pb",                             fuzz)
+CALL(138,   fstatfs,                "fb",                             fuzz)
 
 /*
  * + RENAME_NOREPLACE; at most 8 links are followed
  * - EXCHANGE, WHITEOUT
  */
-CALL(217, getdents64,               "fbs",                    file)
-CALL( 79, getcwd,                   "bs",                     file)
-CALL( 80, chdir,                    "p",                      file)
-CALL( 81, fchdir,                   "f",                      file)
-CALL( 95, umask,                    ".",                      fuzz)
-CALL( 83, mkdir,                    "pm",                     file)
-CALL(258, mkdirat,                  "dpm",                    fuzz)
-CALL( 84, rmdir,                    "p",                      file)
-CALL( 87, unlink,                   "p",                      file)
-CALL(263, unlinkat,                 "dp0",                    fuzz)
-CALL( 86, link,                     "pp",                     fuzz)
-CALL(265, linkat,                   "dpdp0",                  fuzz)
-CALL( 88, symlink,                  "pp",                     file)
-CALL(266, symlinkat,                "pdp",                    fuzz)
-CALL( 89, readlink,                 "pbs",                    file)
-CALL(267, readlinkat,               "dpbs",                   fuzz)
-CALL( 82, rename,                   "pp",                     file)
-CALL(264, renameat,                 "dpdp",                   fuzz)
-CALL(316, renameat2,                "dpdpn",                  fuzz)
+CALL(217,   getdents64,             "fbs",                            file)
+CALL(79,    getcwd,                 "bs",                             file)
+CALL(80,    chdir,                  "p",                              file)
+CALL(81,    fchdir,                 "f",                              file)
+CALL(95,    umask,                  ".",                              fuzz)
+SAME(83,    mkdir,                  "pm",     mkdirat, "h01",         file)
+CALL(258,   mkdirat,                "dpm",                            fuzz)
+CALL(84,    rmdir,                  "p",                              file)
+SAME(87,    unlink,                 "p",      unlinkat, "h0",         file)
+CALL(263,   unlinkat,               "dp0",                            fuzz)
+SAME(86,    link,                   "pp",     linkat, "h0h1",         fuzz)
+CALL(265,   linkat,                 "dpdp0",                          fuzz)
+SAME(88,    symlink,                "pp",     symlinkat, "0h1",       file)
+CALL(266,   symlinkat,              "pdp",                            fuzz)
+SAME(89,    readlink,               "pbs",    readlinkat, "h012",     file)
+CALL(267,   readlinkat,             "dpbs",                           fuzz)
+SAME(82,    rename,                 "pp",     renameat2, "h0h1",      file)
+SAME(264,   renameat,               "dpdp",   renameat2, "0123",      fuzz)
+CALL(316,   renameat2,              "dpdpn",                          fuzz)
 
 /*
  * + up to 128 TiB, sparse
  * - punching holes; seals
  */
-CALL( 76, truncate,                 "ps",                     file)
-CALL( 77, ftruncate,                "fs",                     file)
-CALL(285, fallocate,                "f0ss",                   file)
-CALL(319, memfd_create,             "p0",                     file)
+CALL(76,    truncate,               "ps",                             file)
+CALL(77,    ftruncate,              "fs",                             file)
+CALL(285,   fallocate,              "f0ss",                           file)
+CALL(319,   memfd_create,           "p0",                             file)
 
 /*
  * + the mode is kept
  * - owners, times
  */
-CALL( 90, chmod,                    "pm",                     fuzz)
-CALL( 91, fchmod,                   "fm",                     fuzz)
-CALL(268, fchmodat,                 "dpm",                    fuzz)
-CALL( 92, chown,                    "...",                    fuzz)
-CALL( 93, fchown,                   "f..",                    fuzz)
-CALL( 94, lchown,                   "...",                    fuzz)
-CALL(260, fchownat,                 ".....",                  fuzz)
-CALL(280, utimensat,                "....",                   fuzz)
+SAME(90,    chmod,                  "pm",     fchmodat, "h01",        fuzz)
+CALL(91,    fchmod,                 "fm",                             fuzz)
+CALL(268,   fchmodat,               "dpm",                            fuzz)
+SAME(92,    chown,                  "...",    fchownat, "h012",       fuzz)
+CALL(93,    fchown,                 "f..",                            fuzz)
+CALL(94,    lchown,                 "...",                            fuzz)
+CALL(260,   fchownat,               ".....",                          fuzz)
+CALL(280,   utimensat,              "....",                           fuzz)
 
 /* + there is nothing to do */
-CALL( 74, fsync,                    "f",                      fuzz)
-SAME( 75, fdatasync,                "f",      fsync, "0",     fuzz)
-ANSWER(162, sync,                   "",       0,              fuzz)
-SAME(221, fadvise64,                "f...",   fsync, "0",     fuzz)
-SAME( 73, flock,                    "f.",     fsync, "0",     fuzz)
+CALL(74,    fsync,                  "f",                              fuzz)
+SAME(75,    fdatasync,              "f",      fsync, "0",             fuzz)
+ANSWER(162, sync,                   "",       0,                      fuzz)
+SAME(221,   fadvise64,              "f...",   fsync, "0",             fuzz)
+SAME(73,    flock,                  "f.",     fsync, "0",             fuzz)
 
 /* + 64 KiB; NONBLOCK, SEMAPHORE; SIGPIPE */
-CALL( 22, pipe,                     "b",                      race)
-CALL(293, pipe2,                    "b0",                     file)
-CALL(284, eventfd,                  ".",                      race)
-CALL(290, eventfd2,                 "n",                      file)
-CALL(  7, poll,                     "bnn",                    file)
-CALL(271, ppoll,                    "bnt00",                  file)
-CALL( 23, select,                   "s000t",                  file)
-CALL(270, pselect6,                 "s000t0",                 file)
+SAME(22,    pipe,                   "b",      pipe2, "0",             race)
+CALL(293,   pipe2,                  "b0",                             file)
+SAME(284,   eventfd,                ".",      eventfd2, "0",          race)
+CALL(290,   eventfd2,               "n",                              file)
+CALL(7,     poll,                   "bnn",                            file)
+CALL(271,   ppoll,                  "bnt00",                          file)
+CALL(23,    select,                 "s000t",                          file)
+CALL(270,   pselect6,               "s000t0",                         file)
 
 /*
  * + level, EPOLLET, ONESHOT
  * - an epoll file in another (ELOOP)
  */
-CALL(213, epoll_create,             "s",                      race)
-CALL(291, epoll_create1,            "n",                      epoll)
-CALL(233, epoll_ctl,                "fnfb",                   race)
-CALL(232, epoll_wait,               "fbn0",                   race)
-CALL(281, epoll_pwait,              "fbn00.",                 fuzz)
-CALL(441, epoll_pwait2,             "fbnt0.",                 fuzz)
+CALL(213,   epoll_create,           "s",                              race)
+CALL(291,   epoll_create1,          "n",                              epoll)
+CALL(233,   epoll_ctl,              "fnfb",                           race)
+SAME(232,   epoll_wait,             "fbn0",   epoll_pwait, "0123",    race)
+CALL(281,   epoll_pwait,            "fbn00.",                         fuzz)
+CALL(441,   epoll_pwait2,           "fbnt0.",                         fuzz)
 
 /* ENOSYS: only the names, for the log. */
 ABSENT(29, shmget) ABSENT(30, shmat) ABSENT(31, shmctl) ABSENT(41, socket) ABSENT(42, connect)

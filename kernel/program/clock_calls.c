@@ -164,14 +164,6 @@ static int sleep_for(u64 ns, user_t remaining_at)
 	return user_write(remaining_at, &left, sizeof(left)) ? -EFAULT : err;
 }
 
-s64 call_nanosleep(const struct call_args *args)
-{
-	u64 ns;
-	const int err = clock_read_interval(args->arg[0], &ns);
-
-	return err ? err : sleep_for(ns, args->arg[1]);
-}
-
 s64 call_clock_nanosleep(const struct call_args *args)
 {
 	const s32 clock = (s32)args->arg[0];

@@ -393,11 +393,6 @@ static s64 make_pipe(user_t to, u64 flags)
 	return -EMFILE;
 }
 
-s64 call_pipe(const struct call_args *args)
-{
-	return make_pipe(args->arg[0], 0);
-}
-
 s64 call_pipe2(const struct call_args *args)
 {
 	return make_pipe(args->arg[0], args->arg[1]);
@@ -411,11 +406,6 @@ static s64 make_event(u64 count, u64 flags)
 		return -EINVAL;
 	file = event_new((u32)count, flags & EVENT_SEMAPHORE, (u32)flags & OPEN_NONBLOCK);
 	return file ? give(file, 0) : -ENOMEM;
-}
-
-s64 call_eventfd(const struct call_args *args)
-{
-	return make_event(args->arg[0], 0);
 }
 
 s64 call_eventfd2(const struct call_args *args)

@@ -384,13 +384,6 @@ static s64 wait_for_events(const struct call_args *args, const struct poll_limit
 	return result;
 }
 
-s64 call_epoll_wait(const struct call_args *args)
-{
-	const struct poll_limit limit = poll_limit_ms((s32)args->arg[3]);
-
-	return wait_for_events(args, &limit, 0);
-}
-
 s64 call_epoll_pwait(const struct call_args *args)
 {
 	const struct poll_limit limit = poll_limit_ms((s32)args->arg[3]);

@@ -62,11 +62,6 @@ static s64 limit_exchange(u64 limit, user_t new_at, user_t old_at)
 	return old_at ? user_write(old_at, &old, sizeof(old)) : 0;
 }
 
-s64 call_getrlimit(const struct call_args *args)
-{
-	return limit_exchange(args->arg[0], 0, args->arg[1]);
-}
-
 s64 call_setrlimit(const struct call_args *args)
 {
 	return args->arg[1] ? limit_exchange(args->arg[0], args->arg[1], 0) : -EFAULT;

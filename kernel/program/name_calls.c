@@ -39,11 +39,6 @@ static s64 make_directory(u64 directory, user_t path, u64 mode)
 	return inode ? add(directory, path, inode) : -ENOMEM;
 }
 
-s64 call_mkdir(const struct call_args *args)
-{
-	return make_directory(HERE, args->arg[0], args->arg[1]);
-}
-
 s64 call_mkdirat(const struct call_args *args)
 {
 	return make_directory(args->arg[0], args->arg[1], args->arg[2]);
@@ -65,11 +60,6 @@ static s64 make_link(user_t target, u64 directory, user_t path)
 			 : inode_new_link(page_address(page), (size_t)length, LINK_COPY, &inode);
 	page_put(page);
 	return err ? err : add(directory, path, inode);
-}
-
-s64 call_symlink(const struct call_args *args)
-{
-	return make_link(args->arg[0], HERE, args->arg[1]);
 }
 
 s64 call_symlinkat(const struct call_args *args)
@@ -95,11 +85,6 @@ static s64 link_again(u64 from_directory, user_t from, u64 directory, user_t pat
 		return -EPERM;
 	}
 	return add(directory, path, inode);
-}
-
-s64 call_link(const struct call_args *args)
-{
-	return link_again(HERE, args->arg[0], HERE, args->arg[1], 0);
 }
 
 s64 call_linkat(const struct call_args *args)
@@ -150,11 +135,6 @@ static s64 remove_name(u64 from, user_t user, bool directory)
 		entry_free(removed);
 	}
 	return err;
-}
-
-s64 call_unlink(const struct call_args *args)
-{
-	return remove_name(HERE, args->arg[0], false);
 }
 
 s64 call_rmdir(const struct call_args *args)
@@ -276,16 +256,6 @@ static s64 rename_at(u64 from_directory, user_t from, u64 to_directory, user_t t
 	return err;
 }
 
-s64 call_rename(const struct call_args *args)
-{
-	return rename_at(HERE, args->arg[0], HERE, args->arg[1], 0);
-}
-
-s64 call_renameat(const struct call_args *args)
-{
-	return rename_at(args->arg[0], args->arg[1], args->arg[2], args->arg[3], 0);
-}
-
 s64 call_renameat2(const struct call_args *args)
 {
 	return rename_at(args->arg[0], args->arg[1], args->arg[2], args->arg[3], args->arg[4]);
@@ -312,11 +282,6 @@ static s64 read_link(u64 directory, user_t path, user_t to, s64 size)
 	err = user_write(to, inode->link.text, length);
 	inode_put(inode);
 	return err ? err : (s64)length;
-}
-
-s64 call_readlink(const struct call_args *args)
-{
-	return read_link(HERE, args->arg[0], args->arg[1], (int)args->arg[2]);
 }
 
 s64 call_readlinkat(const struct call_args *args)

@@ -181,11 +181,6 @@ static s64 open_at(u64 directory, user_t path, u32 flags, u32 mode)
 	return err ? err : open_inode(inode, flags);
 }
 
-s64 call_open(const struct call_args *args)
-{
-	return open_at((u64)PATH_CURRENT, args->arg[0], (u32)args->arg[1], (u32)args->arg[2]);
-}
-
 s64 call_creat(const struct call_args *args)
 {
 	return open_at((u64)PATH_CURRENT, args->arg[0], OPEN_CREATE | OPEN_TRUNCATE | OPEN_WRITE,

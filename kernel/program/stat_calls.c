@@ -117,11 +117,6 @@ static s64 stat_at(u64 directory, user_t path, u64 flags, user_t to)
 	return user_write(to, &stat, sizeof(stat));
 }
 
-s64 call_stat(const struct call_args *args)
-{
-	return stat_at(HERE, args->arg[0], 0, args->arg[1]);
-}
-
 s64 call_fstat(const struct call_args *args)
 {
 	if ((int)args->arg[0] < 0)
@@ -213,16 +208,6 @@ static s64 access_at(u64 directory, user_t path, u64 mode, u64 flags)
 	return err;
 }
 
-s64 call_access(const struct call_args *args)
-{
-	return access_at(HERE, args->arg[0], (u32)args->arg[1], 0);
-}
-
-s64 call_faccessat(const struct call_args *args)
-{
-	return access_at(args->arg[0], args->arg[1], (u32)args->arg[2], 0);
-}
-
 s64 call_faccessat2(const struct call_args *args)
 {
 	return access_at(args->arg[0], args->arg[1], (u32)args->arg[2], (u32)args->arg[3]);
@@ -241,11 +226,6 @@ static s64 change_mode(u64 directory, user_t path, u64 flags, u64 mode)
 						   ((u32)mode & MODE_PERMISSIONS));
 	inode_put(inode);
 	return 0;
-}
-
-s64 call_chmod(const struct call_args *args)
-{
-	return change_mode(HERE, args->arg[0], 0, args->arg[1]);
 }
 
 s64 call_fchmod(const struct call_args *args)
@@ -269,11 +249,6 @@ static s64 check_there(u64 directory, user_t path, u64 flags)
 	if (!err)
 		inode_put(inode);
 	return err;
-}
-
-s64 call_chown(const struct call_args *args)
-{
-	return check_there(HERE, args->arg[0], 0);
 }
 
 s64 call_fchown(const struct call_args *args)

@@ -18,6 +18,24 @@ TEST(program_call, a_row_may_be_its_answer)
 	EXPECT_EQ(program_call("rseq", ARGUMENTS, 32, 0, 0), -ENOSYS);
 }
 
+/* What other registers hold does not become flags. */
+TEST(program_call, a_row_may_be_another_call)
+{
+	const u64 old = ARGUMENTS, new = ARGUMENTS + 64, odd = ~0ULL;
+	u64 limit[2] = {0};
+
+	REQUIRE(user_write(old, "/tmp/old", 9) == 0 && user_write(new, "/tmp/new", 9) == 0);
+	EXPECT_EQ(program_call("mkdir", old, 0700, odd, odd, odd, odd), 0);
+	EXPECT_EQ(program_call("rename", old, new, odd, odd, odd, odd), 0);
+	EXPECT_EQ(program_call("access", old, 0, odd, odd, odd, odd), -ENOENT);
+	EXPECT_EQ(program_call("access", new, 0, odd, odd, odd, odd), 0);
+	EXPECT_EQ(program_call("symlink", old, old, odd, odd, odd, odd), 0);
+	EXPECT_EQ(program_call("readlink", old, RESULTS, 64, odd, odd, odd), 8);
+	EXPECT_EQ(program_call("getrlimit", 3, RESULTS, odd, odd, odd, odd), 0);
+	EXPECT(user_read(limit, RESULTS, sizeof(limit)) == 0 && limit[0] == MIB(8));
+	EXPECT_EQ(program_call("getrlimit", 3, NOWHERE), -EFAULT);
+}
+
 static s64 call_number(u64 number)
 {
 	struct trap_frame regs = {.rax = number};
