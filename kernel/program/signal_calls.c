@@ -4,9 +4,8 @@
 #include "kernel/program/clocks.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_action.h"
 #include "kernel/program/signal_frame.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
 #include "kernel/program/user_copy.h"
 
 enum { SIGSET_BYTES = 8 };
@@ -22,27 +21,20 @@ static int read_set(user_t from, u64 bytes, u64 *set)
 	return bytes == SIGSET_BYTES ? user_read(set, from, sizeof(*set)) : -EINVAL;
 }
 
-/* Actions that ignore a signal also drop it where it is pending. */
 s64 call_rt_sigaction(const struct call_args *args)
 {
 	const int signal = (int)args->arg[0];
 	const user_t new_at = args->arg[1], old_at = args->arg[2];
-	struct signal_action action, old;
+	struct signal_action action = {0}, old;
 
 	if (args->arg[3] != SIGSET_BYTES || !is_signal(args->arg[0]))
 		return -EINVAL;
-	if (!new_at) {
-		old = signal_action_of(signal);
-	} else {
-		if (signal_bit(signal) & SIGNALS_FORCED)
-			return -EINVAL;
-		if (user_read(&action, new_at, sizeof(action)))
-			return -EFAULT;
-		action.mask &= ~SIGNALS_FORCED;
-		old = signal_action_set(signal, &action);
-		if (signals_ignored() & signal_bit(signal))
-			signal_pending_forget(signal);
-	}
+	if (new_at && signal_bit(signal) & SIGNALS_FORCED)
+		return -EINVAL;
+	if (new_at && user_read(&action, new_at, sizeof(action)))
+		return -EFAULT;
+	action.mask &= ~SIGNALS_FORCED;
+	old = signal_action_exchange(signal, new_at ? &action : NULL);
 	return old_at ? user_write(old_at, &old, sizeof(old)) : 0;
 }
 

@@ -10,7 +10,7 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
 
 /*
  * `at_ns`, `interval_ns` and `cpu` are atomic. They are written under the lock, and `at_ns` by the

@@ -5,7 +5,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
 #include "kernel/program/timers.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/program/vdso.h"
