@@ -14,10 +14,50 @@ enum { ITIMER_REAL = 0 };
 
 #define LONGEST_S (1LL << 32)
 
-/* struct itimerval */
-struct user_itimer {
-	struct user_timeval interval, left;
+/* struct itimerspec (`unit` 1), struct itimerval (`unit` 1000): seconds and parts of a second */
+struct user_timer {
+	s64 interval[2], left[2];
 };
+
+static int as_ns(const s64 time[2], u64 unit, u64 *ns)
+{
+	if (time[0] < 0 || time[1] < 0 || (u64)time[1] >= NS_PER_S / unit)
+		return -EINVAL;
+	*ns = (u64)MIN(time[0], LONGEST_S) * NS_PER_S + (u64)time[1] * unit;
+	return 0;
+}
+
+static int read_timer(user_t from, u64 unit, struct interval_timer *timer)
+{
+	struct user_timer in;
+
+	if (user_read(&in, from, sizeof(in)))
+		return -EFAULT;
+	return as_ns(in.interval, unit, &timer->interval_ns) ||
+			       as_ns(in.left, unit, &timer->left_ns)
+		       ? -EINVAL
+		       : 0;
+}
+
+/* A part of a unit counts as a whole one, so that a timer that is set has some time left. */
+static int write_timer(user_t to, u64 unit, const struct interval_timer *timer)
+{
+	const u64 left = timer->left_ns + unit - 1, interval = timer->interval_ns;
+	const struct user_timer out = {
+		.interval = {(s64)(interval / NS_PER_S), (s64)(interval % NS_PER_S / unit)},
+		.left = {(s64)(left / NS_PER_S), (s64)(left % NS_PER_S / unit)}};
+
+	return user_write(to, &out, sizeof(out));
+}
+
+/* Set a timer. What it was goes to `old_at`, unless that is 0. */
+static s64 exchange(int id, const struct interval_timer *timer, user_t old_at, u64 unit)
+{
+	struct interval_timer old;
+	const int err = interval_timer_set(id, timer, &old);
+
+	return !err && old_at ? write_timer(old_at, unit, &old) : err;
+}
 
 /* The rest of a second counts as a whole one, as alarm() must never say that none is set. */
 s64 call_alarm(const struct call_args *args)
@@ -29,45 +69,22 @@ s64 call_alarm(const struct call_args *args)
 	return (s64)DIV_ROUND_UP(old.left_ns, NS_PER_S);
 }
 
-static struct user_itimer as_user(const struct interval_timer *timer)
-{
-	return (struct user_itimer){.interval = clock_timeval(timer->interval_ns),
-				    .left = clock_timeval(timer->left_ns + NS_PER_US - 1)};
-}
-
-static int as_ns(const struct user_timeval *time, u64 *ns)
-{
-	if (time->sec < 0 || time->usec < 0 || time->usec >= (s64)(NS_PER_S / NS_PER_US))
-		return -EINVAL;
-	*ns = (u64)MIN(time->sec, LONGEST_S) * NS_PER_S + (u64)time->usec * NS_PER_US;
-	return 0;
-}
-
 s64 call_getitimer(const struct call_args *args)
 {
 	const struct interval_timer timer = interval_timer_of(INTERVAL_TIMER_REAL);
-	const struct user_itimer out = as_user(&timer);
 
-	if (args->arg[0] != ITIMER_REAL)
-		return -EINVAL;
-	return user_write(args->arg[1], &out, sizeof(out));
+	return args->arg[0] == ITIMER_REAL ? write_timer(args->arg[1], 1000, &timer) : -EINVAL;
 }
 
 /* Without a new value the timer stops, as on Linux. */
 s64 call_setitimer(const struct call_args *args)
 {
-	struct user_itimer in = {0}, out;
-	struct interval_timer timer, old;
+	struct interval_timer timer = {0};
+	int err = args->arg[0] == ITIMER_REAL ? 0 : -EINVAL;
 
-	if (args->arg[0] != ITIMER_REAL)
-		return -EINVAL;
-	if (args->arg[1] && user_read(&in, args->arg[1], sizeof(in)))
-		return -EFAULT;
-	if (as_ns(&in.interval, &timer.interval_ns) || as_ns(&in.left, &timer.left_ns))
-		return -EINVAL;
-	interval_timer_set(INTERVAL_TIMER_REAL, &timer, &old);
-	out = as_user(&old);
-	return args->arg[2] ? user_write(args->arg[2], &out, sizeof(out)) : 0;
+	if (!err && args->arg[1])
+		err = read_timer(args->arg[1], 1000, &timer);
+	return err ? err : exchange(INTERVAL_TIMER_REAL, &timer, args->arg[2], 1000);
 }
 
 /* ---- timers of POSIX ---- */
@@ -82,11 +99,6 @@ struct user_event {
 	s32 signal, how;
 	s32 thread;
 	u32 gap;
-};
-
-/* struct itimerspec */
-struct user_timer {
-	struct user_timespec interval, left;
 };
 
 static int as_event(const struct user_event *in, struct timer_event *event)
@@ -136,14 +148,6 @@ s64 call_timer_create(const struct call_args *args)
 	return err;
 }
 
-static int as_left(const struct user_timespec *time, u64 *ns)
-{
-	if (time->sec < 0 || time->nsec < 0 || (u64)time->nsec >= NS_PER_S)
-		return -EINVAL;
-	*ns = (u64)MIN(time->sec, LONGEST_S) * NS_PER_S + (u64)time->nsec;
-	return 0;
-}
-
 /* A time that has passed is due at once. */
 static u64 left_until(u64 time, bool calendar)
 {
@@ -152,51 +156,35 @@ static u64 left_until(u64 time, bool calendar)
 	return time > now ? time - now : 1;
 }
 
-static struct user_timer as_user_timer(const struct interval_timer *timer)
-{
-	return (struct user_timer){.interval = clock_timespec(timer->interval_ns),
-				   .left = clock_timespec(timer->left_ns)};
-}
-
 s64 call_timer_settime(const struct call_args *args)
 {
 	const int id = (int)args->arg[0];
-	const struct timer_event *event = interval_timer_event(id);
-	struct user_timer in, out;
-	struct interval_timer timer, old;
+	const struct interval_timer now = interval_timer_of(id);
+	struct interval_timer timer;
+	int err;
 
-	if (!event || !args->arg[2])
+	if (!now.made || !args->arg[2])
 		return -EINVAL;
-	if (user_read(&in, args->arg[2], sizeof(in)))
-		return -EFAULT;
-	if (as_left(&in.interval, &timer.interval_ns) || as_left(&in.left, &timer.left_ns))
-		return -EINVAL;
+	err = read_timer(args->arg[2], 1, &timer);
+	if (err)
+		return err;
 	if (args->arg[1] & TIMER_ABSTIME && timer.left_ns)
-		timer.left_ns = left_until(timer.left_ns, event->calendar);
-	if (interval_timer_set(id, &timer, &old))
-		return -EINVAL;
-	out = as_user_timer(&old);
-	return args->arg[3] ? user_write(args->arg[3], &out, sizeof(out)) : 0;
+		timer.left_ns = left_until(timer.left_ns, now.calendar);
+	return exchange(id, &timer, args->arg[3], 1);
 }
 
 s64 call_timer_gettime(const struct call_args *args)
 {
-	const int id = (int)args->arg[0];
-	struct interval_timer timer;
-	struct user_timer out;
+	const struct interval_timer timer = interval_timer_of((int)args->arg[0]);
 
-	if (!interval_timer_event(id))
-		return -EINVAL;
-	timer = interval_timer_of(id);
-	out = as_user_timer(&timer);
-	return user_write(args->arg[1], &out, sizeof(out));
+	return timer.made ? write_timer(args->arg[1], 1, &timer) : -EINVAL;
 }
 
 s64 call_timer_getoverrun(const struct call_args *args)
 {
-	const int id = (int)args->arg[0];
+	const struct interval_timer timer = interval_timer_of((int)args->arg[0]);
 
-	return interval_timer_event(id) ? (s64)interval_timer_overruns(id) : -EINVAL;
+	return timer.made ? (s64)timer.overruns : -EINVAL;
 }
 
 s64 call_timer_delete(const struct call_args *args)
