@@ -47,12 +47,11 @@ static struct call_args arrange(const struct call_args *from, const char *how)
 {
 	struct call_args args = {.regs = from->regs};
 
-	for (unsigned i = 0; how[i]; i++) {
-		if (how[i] == 'h')
-			args.arg[i] = (u64)PATH_CURRENT;
-		else if (how[i] != 'z')
-			args.arg[i] = from->arg[how[i] - '0'];
-	}
+	for (unsigned i = 0; how[i]; i++)
+		args.arg[i] = how[i] == 'h'   ? (u64)PATH_CURRENT
+			      : how[i] == 'p' ? program_pid()
+			      : how[i] == 'z' ? 0
+					      : from->arg[how[i] - '0'];
 	return args;
 }
 

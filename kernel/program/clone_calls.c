@@ -58,25 +58,6 @@ s64 call_clone(const struct call_args *args)
 					   .tls = args->arg[4]});
 }
 
-s64 call_clone3(const struct call_args *args)
-{
-	struct {
-		u64 flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
-	} wish;
-
-	if (args->arg[1] < sizeof(wish))
-		return -EINVAL;
-	if (user_read(&wish, args->arg[0], sizeof(wish)) < 0)
-		return -EFAULT;
-	if ((wish.stack == 0) != (wish.stack_size == 0) || wish.exit_signal != 0)
-		return -EINVAL;
-	return start(args, &(struct clone){.flags = wish.flags,
-					   .stack_top = wish.stack + wish.stack_size,
-					   .parent_tid = wish.parent_tid,
-					   .child_tid = wish.child_tid,
-					   .tls = wish.tls});
-}
-
 s64 call_set_tid_address(const struct call_args *args)
 {
 	struct thread *self = thread_current();

@@ -267,11 +267,6 @@ static s64 create(void)
 	return descriptor;
 }
 
-s64 call_epoll_create(const struct call_args *args)
-{
-	return (s32)args->arg[0] <= 0 ? -EINVAL : create();
-}
-
 s64 call_epoll_create1(const struct call_args *args)
 {
 	return args->arg[0] & ~(u64)CLOSE_ON_EXEC ? -EINVAL : create();
@@ -389,12 +384,4 @@ s64 call_epoll_pwait(const struct call_args *args)
 	const struct poll_limit limit = poll_limit_ms((s32)args->arg[3]);
 
 	return wait_for_events(args, &limit, args->arg[4]);
-}
-
-s64 call_epoll_pwait2(const struct call_args *args)
-{
-	struct poll_limit limit;
-	const int err = poll_limit_read(args->arg[3], 1, &limit);
-
-	return err ? err : wait_for_events(args, &limit, args->arg[4]);
 }

@@ -10,14 +10,13 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/clocks.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/sleepers.h"
 #include "kernel/program/thread.h"
-
-#define TIME_MAX (1ULL << 62) /* ns; a later time is as good as never */
 
 unsigned poll_events(struct file *file)
 {
@@ -82,7 +81,7 @@ s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
 
 static struct poll_limit limit_of(u64 ns)
 {
-	return (struct poll_limit){.until_ns = clock_ns() + MIN(ns, TIME_MAX), .at_once = ns == 0};
+	return (struct poll_limit){.until_ns = clock_ns() + ns, .at_once = ns == 0};
 }
 
 struct poll_limit poll_limit_ms(s32 ms)
@@ -92,21 +91,11 @@ struct poll_limit poll_limit_ms(s32 ms)
 
 int poll_limit_read(user_t from, u64 unit, struct poll_limit *limit)
 {
-	s64 time[2];
-	int err;
+	u64 ns;
+	const int err = from ? clock_read(from, unit, &ns) : 0;
 
-	*limit = (struct poll_limit){0};
-	if (!from)
-		return 0;
-	err = user_read(time, from, sizeof(time));
-	if (err)
-		return err;
-	if (time[0] < 0 || time[1] < 0 || (u64)time[1] >= NS_PER_S / unit)
-		return -EINVAL;
-	*limit = limit_of((u64)time[0] > TIME_MAX / NS_PER_S
-				  ? TIME_MAX
-				  : (u64)time[0] * NS_PER_S + (u64)time[1] * unit);
-	return 0;
+	*limit = from && !err ? limit_of(ns) : (struct poll_limit){0};
+	return err;
 }
 
 /* ---- poll ---- */

@@ -153,7 +153,7 @@ s64 call_rt_sigtimedwait(const struct call_args *args)
 	if (err)
 		return err;
 	if (args->arg[2]) {
-		err = clock_read_interval(args->arg[2], &ns);
+		err = clock_read(args->arg[2], 1, &ns);
 		if (err)
 			return err;
 		until = clock_until(ns);
@@ -215,13 +215,6 @@ static s64 send_to_thread(s32 id, u64 signal, const struct signal_info *info)
 	return signal_send_to((u32)id, (int)signal, info);
 }
 
-s64 call_tkill(const struct call_args *args)
-{
-	const struct signal_info info = info_of((int)args->arg[1], SI_TKILL);
-
-	return send_to_thread((s32)args->arg[0], args->arg[1], &info);
-}
-
 s64 call_tgkill(const struct call_args *args)
 {
 	const struct signal_info info = info_of((int)args->arg[2], SI_TKILL);
@@ -254,18 +247,4 @@ s64 call_rt_sigqueueinfo(const struct call_args *args)
 	if ((u32)args->arg[0] != program_pid())
 		return -ESRCH;
 	return info.signal ? signal_send(NULL, info.signal, &info) : 0;
-}
-
-s64 call_rt_tgsigqueueinfo(const struct call_args *args)
-{
-	struct signal_info info;
-	const int err = read_info(args->arg[3], args->arg[2], &info);
-
-	if (err)
-		return err;
-	if ((s32)args->arg[0] <= 0)
-		return -EINVAL;
-	if ((u32)args->arg[0] != program_pid())
-		return -ESRCH;
-	return send_to_thread((s32)args->arg[1], args->arg[2], &info);
 }

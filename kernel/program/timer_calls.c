@@ -12,20 +12,10 @@
 
 enum { ITIMER_REAL = 0 };
 
-#define LONGEST_S (1LL << 32)
-
 /* struct itimerspec (`unit` 1), struct itimerval (`unit` 1000): seconds and parts of a second */
 struct user_timer {
 	s64 interval[2], left[2];
 };
-
-static int as_ns(const s64 time[2], u64 unit, u64 *ns)
-{
-	if (time[0] < 0 || time[1] < 0 || (u64)time[1] >= NS_PER_S / unit)
-		return -EINVAL;
-	*ns = (u64)MIN(time[0], LONGEST_S) * NS_PER_S + (u64)time[1] * unit;
-	return 0;
-}
 
 static int read_timer(user_t from, u64 unit, struct interval_timer *timer)
 {
@@ -33,8 +23,8 @@ static int read_timer(user_t from, u64 unit, struct interval_timer *timer)
 
 	if (user_read(&in, from, sizeof(in)))
 		return -EFAULT;
-	return as_ns(in.interval, unit, &timer->interval_ns) ||
-			       as_ns(in.left, unit, &timer->left_ns)
+	return clock_ns_of(in.interval, unit, &timer->interval_ns) ||
+			       clock_ns_of(in.left, unit, &timer->left_ns)
 		       ? -EINVAL
 		       : 0;
 }
@@ -67,13 +57,6 @@ s64 call_alarm(const struct call_args *args)
 
 	interval_timer_set(INTERVAL_TIMER_REAL, &timer, &old);
 	return (s64)DIV_ROUND_UP(old.left_ns, NS_PER_S);
-}
-
-s64 call_getitimer(const struct call_args *args)
-{
-	const struct interval_timer timer = interval_timer_of(INTERVAL_TIMER_REAL);
-
-	return args->arg[0] == ITIMER_REAL ? write_timer(args->arg[1], 1000, &timer) : -EINVAL;
 }
 
 /* Without a new value the timer stops, as on Linux. */

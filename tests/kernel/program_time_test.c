@@ -102,6 +102,28 @@ TEST(program_time, cpu_time_never_goes_back)
 	work_wait(1, 0);
 }
 
+/* Clocks of the date are that much ahead; the others count from the kernel's entry. */
+TEST(program_time, clocks_show_the_date_or_the_time_since_the_entry)
+{
+	static const s32 calendar[] = {0, 5, 8, 11}, uptime[] = {1, 4, 6, 7, 9};
+
+	for (unsigned i = 0; i < ARRAY_LEN(calendar); i++) {
+		const u64 from = clock_ns() + clock_date_ns(), now = clock_of(calendar[i]);
+
+		EXPECT(now >= from && now <= clock_ns() + clock_date_ns());
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(uptime); i++) {
+		const u64 from = clock_ns(), now = clock_of(uptime[i]);
+
+		EXPECT(now >= from && now <= clock_ns());
+	}
+	EXPECT_EQ(program_call("clock_gettime", 10, RESULTS), -EINVAL);
+	EXPECT_EQ(program_call("clock_gettime", 12, RESULTS), -EINVAL);
+	EXPECT_EQ(program_call("clock_getres", 1, 0), 0);
+	store_time(1, (s64)NS_PER_S);
+	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), -EINVAL);
+}
+
 /* ---- timers of POSIX ---- */
 
 enum { SENDS_SIGNAL, SENDS_NOTHING, SENDS_TO_THREAD = 4 };
