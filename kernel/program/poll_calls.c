@@ -170,80 +170,39 @@ static const unsigned events_of[] = {
 	0,
 };
 
-/* One word of the three sets. */
-struct set_word {
-	u64 wanted[3], found[3];
-};
-
-static int look_at_word(struct set_word *word, u64 first, struct look *look)
-{
-	u64 left = word->wanted[0] | word->wanted[1] | word->wanted[2];
-
-	while (left) {
-		const unsigned bit = (unsigned)__builtin_ctzll(left);
-		struct file *file = file_of((int)(first + bit));
-		unsigned ready;
-
-		if (!file)
-			return -EBADF;
-		ready = poll_events(file);
-		look->console |= file->ops->terminal;
-		file_put(file);
-		for (unsigned set = 0; set < 3; set++) {
-			if (word->wanted[set] >> bit & 1 && ready & events_of[set]) {
-				word->found[set] |= 1ULL << bit;
-				look->found++;
-			}
-		}
-		left &= left - 1;
-	}
-	return 0;
-}
-
-/* The bytes of a set that belong to a word. The program's sets end with the last file's word. */
-static int read_word(const struct question *question, u64 index, struct set_word *word)
-{
-	const u64 bits = question->count - index * 64;
-	const u64 mask = bits < 64 ? (1ULL << bits) - 1 : ~0ULL;
-
-	*word = (struct set_word){0};
-	for (unsigned set = 0; set < 3; set++) {
-		int err = 0;
-
-		if (question->set[set])
-			err = user_read(&word->wanted[set], question->set[set] + index * 8, 8);
-		if (err)
-			return err;
-		word->wanted[set] &= mask;
-	}
-	return 0;
-}
-
+/* A set is a bit for each descriptor, in whole words. */
 static struct look look_at_sets(const struct question *question, bool last)
 {
-	const u64 words = DIV_ROUND_UP(question->count, 64);
-	u64 found[SET_WORDS][3];
+	u64 wanted[3][SET_WORDS] = {0}, found[3][SET_WORDS] = {0};
+	const u64 bytes = DIV_ROUND_UP(question->count, 64) * sizeof(u64);
 	struct look look = {0};
 
-	for (u64 i = 0; i < words; i++) {
-		struct set_word word;
-		int err = read_word(question, i, &word);
+	for (unsigned set = 0; set < 3; set++)
+		if (question->set[set] && user_read(wanted[set], question->set[set], bytes))
+			return (struct look){.found = -EFAULT};
+	for (u64 i = 0; i < question->count; i++) {
+		const u64 word = i / 64, bit = 1ULL << i % 64;
+		struct file *file;
+		unsigned ready;
 
-		if (!err)
-			err = look_at_word(&word, i * 64, &look);
-		if (err)
-			return (struct look){.found = err};
-		memcpy(found[i], word.found, sizeof(found[i]));
+		if (!((wanted[0][word] | wanted[1][word] | wanted[2][word]) & bit))
+			continue;
+		file = file_of((int)i);
+		if (!file)
+			return (struct look){.found = -EBADF};
+		ready = poll_events(file);
+		look.console |= file->ops->terminal;
+		file_put(file);
+		for (unsigned set = 0; set < 3; set++) {
+			if (wanted[set][word] & bit && ready & events_of[set]) {
+				found[set][word] |= bit;
+				look.found++;
+			}
+		}
 	}
-	if (look.found == 0 && !last)
-		return look;
-	for (u64 i = 0; i < words * 3; i++) {
-		const user_t set = question->set[i % 3];
-		const int err = set ? user_write(set + i / 3 * 8, &found[i / 3][i % 3], 8) : 0;
-
-		if (err)
-			return (struct look){.found = err};
-	}
+	for (unsigned set = 0; set < 3 && (look.found || last); set++)
+		if (question->set[set] && user_write(question->set[set], found[set], bytes))
+			return (struct look){.found = -EFAULT};
 	return look;
 }
 
