@@ -106,33 +106,25 @@ s64 call_sched_getparam(const struct call_args *args)
 	return user_write(args->arg[1], &priority, sizeof(priority));
 }
 
-/* A priority of 0, which all policies but the two real-time policies require. */
-static s64 set_priority(u64 id, user_t at)
-{
-	u32 priority;
-
-	if (user_read(&priority, at, sizeof(priority)))
-		return -EFAULT;
-	if (!thread_named(id))
-		return -ESRCH;
-	return priority == 0 ? 0 : -EINVAL;
-}
-
-s64 call_sched_setparam(const struct call_args *args)
-{
-	return set_priority(args->arg[0], args->arg[1]);
-}
-
 static bool is_in(u64 policies, u64 policy)
 {
 	return policy < 64 && policies >> policy & 1;
 }
 
+/* Policies that are not of real time require a priority of 0. */
 s64 call_sched_setscheduler(const struct call_args *args)
 {
+	u32 priority;
+
 	if (!is_in(POLICIES, args->arg[1]))
 		return -EINVAL;
-	return is_in(REALTIME, args->arg[1]) ? -EPERM : set_priority(args->arg[0], args->arg[2]);
+	if (is_in(REALTIME, args->arg[1]))
+		return -EPERM;
+	if (user_read(&priority, args->arg[2], sizeof(priority)))
+		return -EFAULT;
+	if (!thread_named(args->arg[0]))
+		return -ESRCH;
+	return priority == 0 ? 0 : -EINVAL;
 }
 
 static s64 priority_of(u64 policy, s64 realtime)

@@ -197,54 +197,43 @@ static bool is_us(s32 pid)
 	return pid == own || pid == 0 || pid == -1 || pid == -own;
 }
 
+static s64 send_to_program(s32 pid, u64 signal, const struct signal_info *info)
+{
+	if (signal != 0 && !is_signal(signal))
+		return -EINVAL;
+	if (!is_us(pid))
+		return -ESRCH;
+	return signal ? signal_send(NULL, (int)signal, info) : 0;
+}
+
 s64 call_kill(const struct call_args *args)
 {
 	const struct signal_info info = info_of((int)args->arg[1], SI_USER);
 
-	if (args->arg[1] != 0 && !is_signal(args->arg[1]))
-		return -EINVAL;
-	if (!is_us((s32)args->arg[0]))
-		return -ESRCH;
-	return info.signal ? signal_send(NULL, info.signal, &info) : 0;
-}
-
-static s64 send_to_thread(s32 id, u64 signal, const struct signal_info *info)
-{
-	if (id <= 0 || (signal != 0 && !is_signal(signal)))
-		return -EINVAL;
-	return signal_send_to((u32)id, (int)signal, info);
+	return send_to_program((s32)args->arg[0], args->arg[1], &info);
 }
 
 s64 call_tgkill(const struct call_args *args)
 {
-	const struct signal_info info = info_of((int)args->arg[2], SI_TKILL);
+	const u64 signal = args->arg[2];
+	const struct signal_info info = info_of((int)signal, SI_TKILL);
 
-	if ((s32)args->arg[0] <= 0)
+	if ((s32)args->arg[0] <= 0 || (s32)args->arg[1] <= 0 || (signal && !is_signal(signal)))
 		return -EINVAL;
 	if ((u32)args->arg[0] != program_pid())
 		return -ESRCH;
-	return send_to_thread((s32)args->arg[1], args->arg[2], &info);
-}
-
-static int read_info(user_t from, u64 signal, struct signal_info *info)
-{
-	const int err = user_read(info, from, sizeof(*info));
-
-	info->signal = (s32)signal;
-	info->gap = 0;
-	return err;
+	return signal_send_to((u32)args->arg[1], (int)signal, &info);
 }
 
 s64 call_rt_sigqueueinfo(const struct call_args *args)
 {
 	struct signal_info info;
-	const int err = read_info(args->arg[2], args->arg[1], &info);
 
-	if (err)
-		return err;
-	if (args->arg[1] != 0 && !is_signal(args->arg[1]))
-		return -EINVAL;
-	if ((u32)args->arg[0] != program_pid())
+	if (user_read(&info, args->arg[2], sizeof(info)))
+		return -EFAULT;
+	info.signal = (s32)args->arg[1];
+	info.gap = 0;
+	if ((s32)args->arg[0] <= 0)
 		return -ESRCH;
-	return info.signal ? signal_send(NULL, info.signal, &info) : 0;
+	return send_to_program((s32)args->arg[0], args->arg[1], &info);
 }

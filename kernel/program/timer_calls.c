@@ -73,7 +73,6 @@ s64 call_setitimer(const struct call_args *args)
 /* ---- timers of POSIX ---- */
 
 enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_BOOTTIME = 7, CLOCK_LAST = 11 };
-enum { SIGEV_SIGNAL = 0, SIGEV_NONE = 1, SIGEV_THREAD_ID = 4 };
 enum { TIMER_ABSTIME = 1 };
 
 /* struct sigevent, without its end */
@@ -84,44 +83,28 @@ struct user_event {
 	u32 gap;
 };
 
-static int as_event(const struct user_event *in, struct timer_event *event)
-{
-	event->signal = in->signal;
-	event->value = in->value;
-	event->thread = (u32)in->thread;
-	switch (in->how) {
-	case SIGEV_SIGNAL:
-		event->how = TIMER_SENDS_TO_PROGRAM;
-		break;
-	case SIGEV_NONE:
-		event->how = TIMER_SENDS_NOTHING;
-		return 0;
-	case SIGEV_THREAD_ID:
-		event->how = TIMER_SENDS_TO_THREAD;
-		if (in->thread <= 0 || !thread_by_id(event->thread))
-			return -EINVAL;
-		break;
-	default:
-		return -EINVAL;
-	}
-	return in->signal >= 1 && in->signal <= SIGNALS_MAX ? 0 : -EINVAL;
-}
-
 s64 call_timer_create(const struct call_args *args)
 {
 	const s32 clock = (s32)args->arg[0];
-	struct timer_event event = {.calendar = clock == CLOCK_REALTIME};
 	struct user_event in = {.signal = SIGALRM};
+	struct timer_event event;
 	int err, id;
 
 	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME)
 		return clock <= CLOCK_LAST ? -ENOTSUP : -EINVAL;
 	if (args->arg[1] && user_read(&in, args->arg[1], sizeof(in)))
 		return -EFAULT;
-	event.names_itself = !args->arg[1];
-	err = as_event(&in, &event);
-	if (err)
-		return err;
+	event = (struct timer_event){.how = in.how,
+				     .thread = (u32)in.thread,
+				     .signal = in.signal,
+				     .value = in.value,
+				     .names_itself = !args->arg[1],
+				     .calendar = clock == CLOCK_REALTIME};
+	if (event.how == TIMER_SENDS_TO_THREAD ? in.thread <= 0 || !thread_by_id(event.thread)
+					       : event.how > TIMER_SENDS_NOTHING)
+		return -EINVAL;
+	if (event.how != TIMER_SENDS_NOTHING && (in.signal < 1 || in.signal > SIGNALS_MAX))
+		return -EINVAL;
 	id = interval_timer_make(&event);
 	if (id < 0)
 		return id;

@@ -132,8 +132,8 @@ static void arm(void *err)
 void timers_begin(void)
 {
 	home = cpu_id();
-	slots[INTERVAL_TIMER_REAL].event =
-		(struct timer_event){.how = TIMER_SENDS_TO_PROGRAM, .signal = SIGALRM};
+	slots[INTERVAL_TIMER_REAL].event.signal = SIGALRM;
+	slots[LOOK].event.how = TIMER_SENDS_NOTHING;
 }
 
 void timers_call_every(u64 interval_ns, void (*fn)(void))

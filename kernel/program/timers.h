@@ -20,7 +20,8 @@ enum { INTERVAL_TIMER_REAL = 0, INTERVAL_TIMERS = 128 };
 
 /* Effect of an expiry. */
 struct timer_event {
-	enum { TIMER_SENDS_NOTHING, TIMER_SENDS_TO_PROGRAM, TIMER_SENDS_TO_THREAD } how;
+	/* the numbers of SIGEV_SIGNAL, NONE and THREAD_ID */
+	enum { TIMER_SENDS_TO_PROGRAM, TIMER_SENDS_NOTHING, TIMER_SENDS_TO_THREAD = 4 } how;
 	u32 thread; /* id */
 	int signal;
 	bool names_itself; /* `value` is the timer's number */
