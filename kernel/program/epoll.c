@@ -1,7 +1,7 @@
 /*
  * epoll: a file that keeps a set of other files to wait for, by descriptor.
  *
- *	group[descriptor / 64] -> page: [watch] x 64
+ *	group[descriptor / 64] -> page: [used, a bit per watch][watch] x 64
  *
  * A watch does not hold its file. It remembers the file and its inode's number, which together
  * never come back, and is dropped when its descriptor is found to refer to anything else. So a
@@ -37,11 +37,16 @@ enum { GROUP = 64, GROUPS = DESCRIPTORS_MAX / GROUP };
 enum { ALWAYS_REPORTED = READY_ERROR | READY_HANGUP }; /* reported without being asked for */
 
 struct watch {
-	const struct file *file; /* only compared; NULL: there is no watch */
+	const struct file *file; /* only compared */
 	u64 inode;
 	u64 data, seen; /* changes() at the last report */
 	u32 events;     /* 0 after a report with WATCH_ONCE */
 	bool silent;    /* after that report */
+};
+
+struct group {
+	u64 used;
+	struct watch watch[GROUP];
 };
 
 struct epoll {
@@ -58,38 +63,47 @@ struct program_event {
 
 /* ---- watches; lock held ---- */
 
-/* The place of a descriptor's watch, or NULL where none of its group was ever made. */
-static struct watch *place_of(const struct epoll *epoll, int descriptor)
+static struct watch *watch_of(const struct epoll *epoll, int descriptor)
 {
 	struct page *page = epoll->group[descriptor / GROUP];
+	struct group *group = page ? page_address(page) : NULL;
 
-	return page ? (struct watch *)page_address(page) + descriptor % GROUP : NULL;
+	return group && group->used >> descriptor % GROUP & 1 ? &group->watch[descriptor % GROUP]
+							      : NULL;
+}
+
+static void drop_watch(struct epoll *epoll, int descriptor)
+{
+	struct group *group = page_address(epoll->group[descriptor / GROUP]);
+
+	group->used &= ~(1ULL << descriptor % GROUP);
 }
 
 /* The watch of that descriptor, if it is of this file. One of another file is dropped. */
 static struct watch *watch_of_file(struct epoll *epoll, int descriptor, const struct file *file)
 {
-	struct watch *watch = place_of(epoll, descriptor);
+	struct watch *watch = watch_of(epoll, descriptor);
 
 	if (watch && file && watch->file == file && watch->inode == file->inode->number)
 		return watch;
 	if (watch)
-		watch->file = NULL;
+		drop_watch(epoll, descriptor);
 	return NULL;
 }
 
 /* The first watched descriptor from `from` on, or DESCRIPTORS_MAX. */
 static int next_watched(const struct epoll *epoll, int from)
 {
-	for (; from < DESCRIPTORS_MAX; from++) {
-		const struct watch *watch = place_of(epoll, from);
+	while (from < DESCRIPTORS_MAX) {
+		const struct page *page = epoll->group[from / GROUP];
+		const struct group *group = page ? page_address(page) : NULL;
+		const u64 rest = group ? group->used >> from % GROUP : 0;
 
-		if (watch && watch->file)
-			break;
-		if (!watch)
-			from |= GROUP - 1;
+		if (rest)
+			return from + __builtin_ctzll(rest);
+		from = (from / GROUP + 1) * GROUP;
 	}
-	return from;
+	return DESCRIPTORS_MAX;
 }
 
 /* ---- looking ---- */
@@ -253,6 +267,11 @@ static s64 create(void)
 	return descriptor;
 }
 
+s64 call_epoll_create(const struct call_args *args)
+{
+	return (s32)args->arg[0] <= 0 ? -EINVAL : create();
+}
+
 s64 call_epoll_create1(const struct call_args *args)
 {
 	return args->arg[0] & ~(u64)CLOSE_ON_EXEC ? -EINVAL : create();
@@ -291,10 +310,13 @@ static int change(struct epoll *epoll, u64 how, int descriptor, const struct wat
 		err = -EEXIST;
 	} else if (how != EPOLL_ADD && !watch) {
 		err = -ENOENT;
+	} else if (how == EPOLL_DELETE) {
+		drop_watch(epoll, descriptor);
 	} else {
-		*place_of(epoll, descriptor) = *wanted;
-		if (how == EPOLL_DELETE)
-			place_of(epoll, descriptor)->file = NULL;
+		struct group *group = page_address(epoll->group[descriptor / GROUP]);
+
+		group->used |= 1ULL << descriptor % GROUP;
+		group->watch[descriptor % GROUP] = *wanted;
 	}
 	spin_unlock(&epoll->lock);
 	return err;
@@ -367,4 +389,12 @@ s64 call_epoll_pwait(const struct call_args *args)
 	const struct poll_limit limit = poll_limit_ms((s32)args->arg[3]);
 
 	return wait_for_events(args, &limit, args->arg[4]);
+}
+
+s64 call_epoll_pwait2(const struct call_args *args)
+{
+	struct poll_limit limit;
+	const int err = poll_limit_read(args->arg[3], 1, &limit);
+
+	return err ? err : wait_for_events(args, &limit, args->arg[4]);
 }

@@ -19,51 +19,65 @@ struct event {
 	bool semaphore;
 };
 
-/*
- * Wait until the count is not 0, and take it; or, without `taken`, until `more` can be added. Wakes
- * whoever waits for the change.
- */
-static int change(const struct file *file, u64 more, u64 *taken)
+/* Wait, unless the file does not block. Lock held. */
+static int event_wait(struct event *event, const struct file *file)
 {
-	struct event *event = file->state;
-	int err = 0;
-
-	spin_lock(&event->lock);
-	while (!err && (taken ? event->count == 0 : more > EVENT_MOST - event->count))
-		err = atomic_load_relaxed(&file->flags) & OPEN_NONBLOCK
-			      ? -EAGAIN
-			      : sleepers_wait(&event->sleepers, &event->lock, 0);
-	if (!err) {
-		if (taken)
-			*taken = event->semaphore ? 1 : event->count;
-		event->count += taken ? -*taken : more;
-		event->changes++;
-		sleepers_wake(&event->sleepers);
-	}
-	spin_unlock(&event->lock);
-	if (!err)
-		poll_wake();
-	return err;
+	if (atomic_load_relaxed(&file->flags) & OPEN_NONBLOCK)
+		return -EAGAIN;
+	return sleepers_wait(&event->sleepers, &event->lock, 0);
 }
 
 static s64 event_read(struct file *file, struct span *to, u64 at)
 {
-	u64 taken;
-	int err = to->total < sizeof(taken) ? -EINVAL : change(file, 0, &taken);
+	struct event *event = file->state;
+	u64 taken = 0;
+	int err = 0;
 
-	if (!err)
-		err = span_write(to, &taken, sizeof(taken));
+	if (to->total < sizeof(taken))
+		return -EINVAL;
+	spin_lock(&event->lock);
+	while (event->count == 0 && !err)
+		err = event_wait(event, file);
+	if (!err) {
+		taken = event->semaphore ? 1 : event->count;
+		event->count -= taken;
+		event->changes++;
+		sleepers_wake(&event->sleepers);
+	}
+	spin_unlock(&event->lock);
+	if (err)
+		return err;
+	poll_wake();
+	err = span_write(to, &taken, sizeof(taken));
 	return err ? err : (s64)sizeof(taken);
 }
 
 static s64 event_write(struct file *file, struct span *from, u64 at)
 {
+	struct event *event = file->state;
 	u64 more;
-	int err = from->total < sizeof(more) ? -EINVAL : span_read(from, &more, sizeof(more));
+	int err;
 
-	if (!err)
-		err = more > EVENT_MOST ? -EINVAL : change(file, more, NULL);
-	return err ? err : (s64)sizeof(more);
+	if (from->total < sizeof(more))
+		return -EINVAL;
+	err = span_read(from, &more, sizeof(more));
+	if (err)
+		return err;
+	if (more > EVENT_MOST)
+		return -EINVAL;
+	spin_lock(&event->lock);
+	while (more > EVENT_MOST - event->count && !err)
+		err = event_wait(event, file);
+	if (!err) {
+		event->count += more;
+		event->changes++;
+		sleepers_wake(&event->sleepers);
+	}
+	spin_unlock(&event->lock);
+	if (err)
+		return err;
+	poll_wake();
+	return sizeof(more);
 }
 
 static unsigned event_ready(struct file *file)

@@ -194,14 +194,17 @@ int module_program(struct program_source *source)
 	return err;
 }
 
-/* Entry n of the machine's image that is_program(). */
-static bool find_entry(const char *wanted, unsigned n, struct program_source *source)
+bool module_nth(unsigned n, struct program_source *source)
 {
-	struct cpio_reader reader = cpio_reader(source->cpio, source->cpio_size);
+	struct cpio_reader reader;
 	struct cpio_entry entry;
 
+	*source = modules();
+	if (source->elf && n-- == 0)
+		return true;
+	reader = cpio_reader(source->cpio, source->cpio_size);
 	while (source->cpio && cpio_next(&reader, &entry)) {
-		if (!is_program(&entry, wanted) || n-- > 0)
+		if (!is_program(&entry, NULL) || n-- > 0)
 			continue;
 		take_entry(&entry, source);
 		return true;
@@ -209,20 +212,22 @@ static bool find_entry(const char *wanted, unsigned n, struct program_source *so
 	return false;
 }
 
-bool module_nth(unsigned n, struct program_source *source)
-{
-	*source = modules();
-	if (source->elf && n-- == 0)
-		return true;
-	return find_entry(NULL, n, source);
-}
-
 int module_named(const char *name, struct program_source *source)
 {
+	struct cpio_reader reader;
+	struct cpio_entry entry;
+
 	*source = modules();
 	if (source->elf && strcmp(source->name, name) == 0)
 		return 0;
-	return find_entry(name, 0, source) ? 0 : -ENOENT;
+	reader = cpio_reader(source->cpio, source->cpio_size);
+	while (source->cpio && cpio_next(&reader, &entry)) {
+		if (!is_program(&entry, name))
+			continue;
+		take_entry(&entry, source);
+		return 0;
+	}
+	return -ENOENT;
 }
 
 bool module_wanted(void)

@@ -10,13 +10,14 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
-#include "kernel/program/clocks.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/sleepers.h"
 #include "kernel/program/thread.h"
+
+#define TIME_MAX (1ULL << 62) /* ns; a later time is as good as never */
 
 unsigned poll_events(struct file *file)
 {
@@ -81,7 +82,7 @@ s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
 
 static struct poll_limit limit_of(u64 ns)
 {
-	return (struct poll_limit){.until_ns = clock_ns() + ns, .at_once = ns == 0};
+	return (struct poll_limit){.until_ns = clock_ns() + MIN(ns, TIME_MAX), .at_once = ns == 0};
 }
 
 struct poll_limit poll_limit_ms(s32 ms)
@@ -91,11 +92,21 @@ struct poll_limit poll_limit_ms(s32 ms)
 
 int poll_limit_read(user_t from, u64 unit, struct poll_limit *limit)
 {
-	u64 ns;
-	const int err = from ? clock_read(from, unit, &ns) : 0;
+	s64 time[2];
+	int err;
 
-	*limit = from && !err ? limit_of(ns) : (struct poll_limit){0};
-	return err;
+	*limit = (struct poll_limit){0};
+	if (!from)
+		return 0;
+	err = user_read(time, from, sizeof(time));
+	if (err)
+		return err;
+	if (time[0] < 0 || time[1] < 0 || (u64)time[1] >= NS_PER_S / unit)
+		return -EINVAL;
+	*limit = limit_of((u64)time[0] > TIME_MAX / NS_PER_S
+				  ? TIME_MAX
+				  : (u64)time[0] * NS_PER_S + (u64)time[1] * unit);
+	return 0;
 }
 
 /* ---- poll ---- */
@@ -170,39 +181,80 @@ static const unsigned events_of[] = {
 	0,
 };
 
-/* A set is a bit for each descriptor, in whole words. */
-static struct look look_at_sets(const struct question *question, bool last)
-{
-	u64 wanted[3][SET_WORDS] = {0}, found[3][SET_WORDS] = {0};
-	const u64 bytes = DIV_ROUND_UP(question->count, 64) * sizeof(u64);
-	struct look look = {0};
+/* One word of the three sets. */
+struct set_word {
+	u64 wanted[3], found[3];
+};
 
-	for (unsigned set = 0; set < 3; set++)
-		if (question->set[set] && user_read(wanted[set], question->set[set], bytes))
-			return (struct look){.found = -EFAULT};
-	for (u64 i = 0; i < question->count; i++) {
-		const u64 word = i / 64, bit = 1ULL << i % 64;
-		struct file *file;
+static int look_at_word(struct set_word *word, u64 first, struct look *look)
+{
+	u64 left = word->wanted[0] | word->wanted[1] | word->wanted[2];
+
+	while (left) {
+		const unsigned bit = (unsigned)__builtin_ctzll(left);
+		struct file *file = file_of((int)(first + bit));
 		unsigned ready;
 
-		if (!((wanted[0][word] | wanted[1][word] | wanted[2][word]) & bit))
-			continue;
-		file = file_of((int)i);
 		if (!file)
-			return (struct look){.found = -EBADF};
+			return -EBADF;
 		ready = poll_events(file);
-		look.console |= file->ops->terminal;
+		look->console |= file->ops->terminal;
 		file_put(file);
 		for (unsigned set = 0; set < 3; set++) {
-			if (wanted[set][word] & bit && ready & events_of[set]) {
-				found[set][word] |= bit;
-				look.found++;
+			if (word->wanted[set] >> bit & 1 && ready & events_of[set]) {
+				word->found[set] |= 1ULL << bit;
+				look->found++;
 			}
 		}
+		left &= left - 1;
 	}
-	for (unsigned set = 0; set < 3 && (look.found || last); set++)
-		if (question->set[set] && user_write(question->set[set], found[set], bytes))
-			return (struct look){.found = -EFAULT};
+	return 0;
+}
+
+/* The bytes of a set that belong to a word. The program's sets end with the last file's word. */
+static int read_word(const struct question *question, u64 index, struct set_word *word)
+{
+	const u64 bits = question->count - index * 64;
+	const u64 mask = bits < 64 ? (1ULL << bits) - 1 : ~0ULL;
+
+	*word = (struct set_word){0};
+	for (unsigned set = 0; set < 3; set++) {
+		int err = 0;
+
+		if (question->set[set])
+			err = user_read(&word->wanted[set], question->set[set] + index * 8, 8);
+		if (err)
+			return err;
+		word->wanted[set] &= mask;
+	}
+	return 0;
+}
+
+static struct look look_at_sets(const struct question *question, bool last)
+{
+	const u64 words = DIV_ROUND_UP(question->count, 64);
+	u64 found[SET_WORDS][3];
+	struct look look = {0};
+
+	for (u64 i = 0; i < words; i++) {
+		struct set_word word;
+		int err = read_word(question, i, &word);
+
+		if (!err)
+			err = look_at_word(&word, i * 64, &look);
+		if (err)
+			return (struct look){.found = err};
+		memcpy(found[i], word.found, sizeof(found[i]));
+	}
+	if (look.found == 0 && !last)
+		return look;
+	for (u64 i = 0; i < words * 3; i++) {
+		const user_t set = question->set[i % 3];
+		const int err = set ? user_write(set + i / 3 * 8, &found[i / 3][i % 3], 8) : 0;
+
+		if (err)
+			return (struct look){.found = err};
+	}
 	return look;
 }
 

@@ -134,7 +134,7 @@ bool signal_pending_take(struct thread *thread, u64 set, struct signal_info *inf
 
 	handler_unlock(&lock, flags);
 	if (taken && info->code == SI_TIMER)
-		interval_timer_signal_taken(info);
+		timer_signal_taken(info);
 	return taken;
 }
 

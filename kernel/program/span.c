@@ -1,6 +1,8 @@
 /* Ranges that calls transfer: see span.h. */
 #include "kernel/program/span.h"
 
+#include "kernel/lib/string.h"
+
 struct iovec {
 	user_t base;
 	u64 size;
@@ -58,45 +60,91 @@ static int turn(struct span *span)
 	return 0;
 }
 
-static int transfer(struct span *span, enum user_copy how, void *kernel, u64 size)
+static void consume(struct span *span, u64 size)
 {
-	u8 *byte = kernel;
+	span->at += size;
+	span->size -= size;
+	span->total -= size;
+}
+
+/* The front of a buffer of the kernel. */
+static void *consume_kernel(struct span *span, u64 size)
+{
+	u8 *front = span->kernel;
+
+	span->kernel += size;
+	span->total -= size;
+	return front;
+}
+
+int span_read(struct span *span, void *to, u64 size)
+{
+	u8 *byte = to;
 
 	if (span->kernel) {
-		user_copy_bytes(how, kernel, span->kernel, size);
-		span->kernel += size;
-		span->total -= size;
+		memcpy(to, consume_kernel(span, size), size);
 		return 0;
 	}
 	while (size > 0) {
 		int err = turn(span);
-		const u64 part = MIN(size, span->size);
+		u64 part;
 
-		if (!err)
-			err = user_copy(how, byte, span->at, part);
 		if (err)
 			return err;
-		span->at += part;
-		span->size -= part;
-		span->total -= part;
-		if (byte)
-			byte += part;
+		part = MIN(size, span->size);
+		err = user_read(byte, span->at, part);
+		if (err)
+			return err;
+		consume(span, part);
+		byte += part;
 		size -= part;
 	}
 	return 0;
 }
 
-int span_read(struct span *span, void *to, u64 size)
-{
-	return transfer(span, USER_COPY_IN, to, size);
-}
-
 int span_write(struct span *span, const void *from, u64 size)
 {
-	return transfer(span, USER_COPY_OUT, (void *)from, size);
+	const u8 *byte = from;
+
+	if (span->kernel) {
+		memcpy(consume_kernel(span, size), from, size);
+		return 0;
+	}
+	while (size > 0) {
+		int err = turn(span);
+		u64 part;
+
+		if (err)
+			return err;
+		part = MIN(size, span->size);
+		err = user_write(span->at, byte, part);
+		if (err)
+			return err;
+		consume(span, part);
+		byte += part;
+		size -= part;
+	}
+	return 0;
 }
 
 int span_zero(struct span *span, u64 size)
 {
-	return transfer(span, USER_COPY_ZERO, NULL, size);
+	if (span->kernel) {
+		memset(consume_kernel(span, size), 0, size);
+		return 0;
+	}
+	while (size > 0) {
+		int err = turn(span);
+		u64 part;
+
+		if (err)
+			return err;
+		part = MIN(size, span->size);
+		err = user_zero(span->at, part);
+		if (err)
+			return err;
+		consume(span, part);
+		size -= part;
+	}
+	return 0;
 }

@@ -1,3 +1,7 @@
+/*
+ * Timers, and the calls for them: see timers.h. Sources: Linux man-pages, alarm(2), setitimer(2),
+ * timer_create(2), timer_settime(2), timer_getoverrun(2), timer_delete(2), sigevent(7).
+ */
 #include "kernel/program/timers.h"
 
 #include <arch/clock.h>
@@ -7,17 +11,32 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/clocks.h"
 #include "kernel/program/handler_lock.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
+#include "kernel/program/user_copy.h"
 
 /* The last one is the look. */
-enum { LOOK = INTERVAL_TIMERS, SLOTS };
+enum { REAL = 0, LOOK = INTERVAL_TIMERS, SLOTS };
+enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_BOOTTIME = 7, CLOCK_LAST = 11 };
+enum { TIMER_ABSTIME = 1 };
+
+/* struct sigevent, without its end */
+struct timer_event {
+	u64 value;
+	s32 signal;
+	enum { SIGEV_SIGNAL, SIGEV_NONE, SIGEV_THREAD_ID = 4 } how;
+	s32 thread;
+	u32 gap;
+};
 
 static u32 lock;
 static struct slot {
 	u64 at_ns, interval_ns; /* 0: not set */
 	bool made;              /* by timer_create() */
+	bool calendar;          /* times are of CLOCK_REALTIME */
 	bool queued;            /* its signal was made pending and not delivered since */
 	u32 overruns;           /* since then */
 	u32 told;               /* with the signal that was delivered last */
@@ -36,9 +55,9 @@ static bool is_pending(const struct timer_event *event)
 	struct thread *thread;
 	u64 pending = 0;
 
-	if (event->how == TIMER_SENDS_TO_PROGRAM)
+	if (event->how == SIGEV_SIGNAL)
 		return signal_pending_shared() & signal_bit(event->signal);
-	thread = thread_hold(event->thread);
+	thread = thread_hold((u32)event->thread);
 	if (thread) {
 		pending = atomic_load_acquire(&thread->pending);
 		thread_let_go(thread);
@@ -54,20 +73,19 @@ static void send(struct slot *slot, u32 missed)
 	struct signal_info info = {.signal = event->signal, .code = SI_KERNEL};
 	int err;
 
-	if (event->how == TIMER_SENDS_NOTHING)
+	if (event->how == SIGEV_NONE)
 		return;
 	if (slot->queued && is_pending(event)) {
 		slot->overruns += missed + 1;
 		return;
 	}
-	if (id != INTERVAL_TIMER_REAL) {
+	if (id != REAL) {
 		info.code = SI_TIMER;
 		info.pid = id;
-		info.value = event->names_itself ? (u64)id : event->value;
+		info.value = event->value;
 	}
-	err = event->how == TIMER_SENDS_TO_PROGRAM
-		      ? signal_send(NULL, event->signal, &info)
-		      : signal_send_to(event->thread, event->signal, &info);
+	err = event->how == SIGEV_SIGNAL ? signal_send(NULL, event->signal, &info)
+					 : signal_send_to((u32)event->thread, event->signal, &info);
 	slot->overruns = missed;
 	slot->queued = info.code == SI_TIMER && err == 0;
 }
@@ -132,8 +150,8 @@ static void arm(void *err)
 void timers_begin(void)
 {
 	home = cpu_id();
-	slots[INTERVAL_TIMER_REAL].event.signal = SIGALRM;
-	slots[LOOK].event.how = TIMER_SENDS_NOTHING;
+	slots[REAL].event.signal = SIGALRM;
+	slots[LOOK].event.how = SIGEV_NONE;
 }
 
 void timers_call_every(u64 interval_ns, void (*fn)(void))
@@ -161,70 +179,39 @@ void timers_end(void)
 /* NULL if there is none. Lock held. */
 static struct slot *slot_of(int id)
 {
-	if (id < 0 || id >= INTERVAL_TIMERS || (id != INTERVAL_TIMER_REAL && !slots[id].made))
+	if (id < 0 || id >= INTERVAL_TIMERS || (id != REAL && !slots[id].made))
 		return NULL;
 	return &slots[id];
 }
 
-int interval_timer_make(const struct timer_event *event)
-{
-	const irq_flags_t flags = handler_lock(&lock);
-	int id = INTERVAL_TIMER_REAL + 1;
-
-	while (id < INTERVAL_TIMERS && slots[id].made)
-		id++;
-	if (id < INTERVAL_TIMERS)
-		slots[id] = (struct slot){.made = true, .event = *event};
-	handler_unlock(&lock, flags);
-	return id < INTERVAL_TIMERS ? id : -EAGAIN;
-}
-
-int interval_timer_drop(int id)
-{
-	const irq_flags_t flags = handler_lock(&lock);
-	struct slot *slot = slot_of(id);
-	const bool made = slot && slot->made;
-
-	if (made)
-		*slot = (struct slot){0};
-	handler_unlock(&lock, flags);
-	return made ? 0 : -EINVAL;
-}
-
-/* One that is due, but has not fired yet, still counts as set. Lock held. */
-static struct interval_timer state_of(const struct slot *slot)
+/* What is left of a timer. One that is due, but has not fired yet, still counts as set. Lock held. */
+static u64 left_of(const struct slot *slot)
 {
 	const u64 now = clock_ns();
 
-	return (struct interval_timer){.left_ns = !slot->at_ns        ? 0
-						  : slot->at_ns > now ? slot->at_ns - now
-								      : 1,
-				       .interval_ns = slot->interval_ns,
-				       .made = slot->made,
-				       .calendar = slot->event.calendar,
-				       .overruns = slot->told};
+	return !slot->at_ns ? 0 : slot->at_ns > now ? slot->at_ns - now : 1;
 }
 
-struct interval_timer interval_timer_of(int id)
-{
-	const irq_flags_t flags = handler_lock(&lock);
-	const struct slot *slot = slot_of(id);
-	const struct interval_timer timer = slot ? state_of(slot) : (struct interval_timer){0};
+/* Times of a timer in ns: from one expiry to the next, and to the next one. */
+struct times {
+	u64 interval, left;
+};
 
-	handler_unlock(&lock, flags);
-	return timer;
-}
-
-int interval_timer_set(int id, const struct interval_timer *timer, struct interval_timer *old)
+/* Set a timer; *old is what it was. */
+static int set(int id, const struct times *times, bool absolute, struct times *old)
 {
 	const irq_flags_t flags = handler_lock(&lock);
 	struct slot *slot = slot_of(id);
 	int err = 0;
 
 	if (slot) {
-		*old = state_of(slot);
-		slot->at_ns = timer->left_ns ? clock_ns() + timer->left_ns : 0;
-		slot->interval_ns = timer->left_ns ? timer->interval_ns : 0;
+		const u64 ahead = slot->calendar ? clock_date_ns() : 0;
+
+		*old = (struct times){slot->interval_ns, left_of(slot)};
+		slot->at_ns = !times->left ? 0
+			      : absolute   ? MAX(saturating_sub(times->left, ahead), 1ULL)
+					   : clock_ns() + times->left;
+		slot->interval_ns = times->left ? times->interval : 0;
 	}
 	handler_unlock(&lock, flags);
 	if (!slot)
@@ -239,7 +226,7 @@ int interval_timer_set(int id, const struct interval_timer *timer, struct interv
 }
 
 /* A program may send such a signal itself, with any number in it. */
-void interval_timer_signal_taken(struct signal_info *info)
+void timer_signal_taken(struct signal_info *info)
 {
 	const irq_flags_t flags = handler_lock(&lock);
 	struct slot *slot = slot_of(info->pid);
@@ -250,4 +237,160 @@ void interval_timer_signal_taken(struct signal_info *info)
 		slot->overruns = 0;
 	}
 	handler_unlock(&lock, flags);
+}
+
+/* ---- calls ---- */
+
+/* struct itimerspec (`unit` 1), struct itimerval (`unit` 1000): seconds and parts of a second */
+struct user_timer {
+	s64 interval[2], left[2];
+};
+
+static int read_times(user_t from, u64 unit, struct times *times)
+{
+	struct user_timer in;
+	int err = user_read(&in, from, sizeof(in));
+
+	if (!err)
+		err = clock_ns_of(in.interval, unit, &times->interval);
+	return err ? err : clock_ns_of(in.left, unit, &times->left);
+}
+
+/* A part of a unit counts as a whole one, so that a timer that is set has some time left. */
+static int write_times(user_t to, u64 unit, const struct times *times)
+{
+	const u64 left = times->left + unit - 1, interval = times->interval;
+	const struct user_timer out = {
+		.interval = {(s64)(interval / NS_PER_S), (s64)(interval % NS_PER_S / unit)},
+		.left = {(s64)(left / NS_PER_S), (s64)(left % NS_PER_S / unit)}};
+
+	return to ? user_write(to, &out, sizeof(out)) : 0;
+}
+
+/* The rest of a second counts as a whole one, as alarm() must never say that none is set. */
+s64 call_alarm(const struct call_args *args)
+{
+	const struct times times = {.left = (u32)args->arg[0] * NS_PER_S};
+	struct times old;
+
+	set(REAL, &times, false, &old);
+	return (s64)DIV_ROUND_UP(old.left, NS_PER_S);
+}
+
+/* Without a new value the timer stops, as on Linux. */
+s64 call_setitimer(const struct call_args *args)
+{
+	struct times times = {0}, old;
+	int err = args->arg[0] == REAL ? 0 : -EINVAL;
+
+	if (!err && args->arg[1])
+		err = read_times(args->arg[1], 1000, &times);
+	if (!err)
+		err = set(REAL, &times, false, &old);
+	return err ? err : write_times(args->arg[2], 1000, &old);
+}
+
+/* The number of a new timer, or -EAGAIN. With `named`, the value of its signal is that number. */
+static int make(const struct slot *as, bool named)
+{
+	const irq_flags_t flags = handler_lock(&lock);
+	int id = REAL + 1;
+
+	while (id < INTERVAL_TIMERS && slots[id].made)
+		id++;
+	if (id < INTERVAL_TIMERS) {
+		slots[id] = *as;
+		if (named)
+			slots[id].event.value = (u64)id;
+	}
+	handler_unlock(&lock, flags);
+	return id < INTERVAL_TIMERS ? id : -EAGAIN;
+}
+
+static int drop(int id)
+{
+	const irq_flags_t flags = handler_lock(&lock);
+	struct slot *slot = id == REAL ? NULL : slot_of(id);
+
+	if (slot)
+		*slot = (struct slot){0};
+	handler_unlock(&lock, flags);
+	return slot ? 0 : -EINVAL;
+}
+
+static bool is_possible(const struct timer_event *event)
+{
+	if (event->how == SIGEV_NONE)
+		return true;
+	if (event->signal < 1 || event->signal > SIGNALS_MAX)
+		return false;
+	return event->how == SIGEV_SIGNAL || (event->how == SIGEV_THREAD_ID && event->thread > 0 &&
+					      thread_by_id((u32)event->thread));
+}
+
+s64 call_timer_create(const struct call_args *args)
+{
+	const s32 clock = (s32)args->arg[0];
+	struct slot slot = {
+		.made = true, .calendar = clock == CLOCK_REALTIME, .event = {.signal = SIGALRM}};
+	int err, id;
+
+	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME)
+		return clock <= CLOCK_LAST ? -ENOTSUP : -EINVAL;
+	if (args->arg[1] && user_read(&slot.event, args->arg[1], sizeof(slot.event)))
+		return -EFAULT;
+	if (!is_possible(&slot.event))
+		return -EINVAL;
+	id = make(&slot, !args->arg[1]);
+	if (id < 0)
+		return id;
+	err = user_write(args->arg[2], &id, sizeof(id));
+	if (err)
+		drop(id);
+	return err;
+}
+
+s64 call_timer_settime(const struct call_args *args)
+{
+	const int id = (int)args->arg[0];
+	struct times times, old;
+	int err = id == REAL || !args->arg[2] ? -EINVAL : read_times(args->arg[2], 1, &times);
+
+	if (!err)
+		err = set(id, &times, args->arg[1] & TIMER_ABSTIME, &old);
+	return err ? err : write_times(args->arg[3], 1, &old);
+}
+
+/* A timer that timer_create() made, as it is now; false if there is none. */
+static bool look_at(int id, struct slot *now)
+{
+	const irq_flags_t flags = handler_lock(&lock);
+	const struct slot *slot = slot_of(id);
+
+	*now = slot ? *slot : (struct slot){0};
+	handler_unlock(&lock, flags);
+	return now->made;
+}
+
+s64 call_timer_gettime(const struct call_args *args)
+{
+	struct slot slot;
+
+	if (!look_at((int)args->arg[0], &slot))
+		return -EINVAL;
+	if (!args->arg[1])
+		return -EFAULT;
+	return write_times(args->arg[1], 1, &(struct times){slot.interval_ns, left_of(&slot)});
+}
+
+s64 call_timer_getoverrun(const struct call_args *args)
+{
+	struct slot slot;
+
+	return look_at((int)args->arg[0], &slot) ? (s64)slot.told : -EINVAL;
+}
+
+s64 call_timer_delete(const struct call_args *args)
+{
+	return drop((int)args->arg[0]);
 }

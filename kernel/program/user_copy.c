@@ -46,51 +46,56 @@ static void *pin_bytes(u64 addr, enum user_access access)
 	}
 }
 
-void user_copy_bytes(enum user_copy how, void *kernel, void *bytes, u64 size)
+enum copy { COPY_IN, COPY_OUT, COPY_ZERO };
+
+static void copy_bytes(enum copy how, void *kernel, void *user, u64 size)
 {
-	if (how == USER_COPY_IN)
-		memcpy(kernel, bytes, size);
-	else if (how == USER_COPY_OUT)
-		memcpy(bytes, kernel, size);
-	else
-		memset(bytes, 0, size);
+	switch (how) {
+	case COPY_IN:
+		memcpy(kernel, user, size);
+		return;
+	case COPY_OUT:
+		memcpy(user, kernel, size);
+		return;
+	case COPY_ZERO:
+		memset(user, 0, size);
+		return;
+	}
 }
 
-int user_copy(enum user_copy how, void *kernel, user_t at, u64 size)
+static int copy(enum copy how, char *kernel, user_t at, u64 size)
 {
-	char *byte = kernel;
-
 	if (!is_possible(at, size))
 		return -EFAULT;
 	while (size > 0) {
 		const u64 part = MIN(size, PAGE_SIZE - at % PAGE_SIZE);
-		void *bytes = pin_bytes(at, how == USER_COPY_IN ? USER_READ : USER_WRITE);
+		void *bytes = pin_bytes(at, how == COPY_IN ? USER_READ : USER_WRITE);
 
 		if (!bytes)
 			return -EFAULT;
-		user_copy_bytes(how, byte, bytes, part);
+		copy_bytes(how, kernel, bytes, part);
 		space_unpin(&program_space);
 		at += part;
 		size -= part;
-		if (byte)
-			byte += part;
+		if (kernel)
+			kernel += part;
 	}
 	return 0;
 }
 
 int user_read(void *to, user_t from, u64 size)
 {
-	return user_copy(USER_COPY_IN, to, from, size);
+	return copy(COPY_IN, to, from, size);
 }
 
 int user_write(user_t to, const void *from, u64 size)
 {
-	return user_copy(USER_COPY_OUT, (void *)from, to, size);
+	return copy(COPY_OUT, (char *)from, to, size);
 }
 
 int user_zero(user_t to, u64 size)
 {
-	return user_copy(USER_COPY_ZERO, NULL, to, size);
+	return copy(COPY_ZERO, NULL, to, size);
 }
 
 s64 user_read_text(char *to, user_t from, u64 size)

@@ -18,13 +18,6 @@ int user_read(void *to, user_t from, u64 size);
 int user_write(user_t to, const void *from, u64 size);
 int user_zero(user_t to, u64 size);
 
-/* All three: from the program to `kernel`, to the program, or zeros to it. */
-enum user_copy { USER_COPY_IN, USER_COPY_OUT, USER_COPY_ZERO };
-int user_copy(enum user_copy how, void *kernel, user_t at, u64 size);
-
-/* user_copy() where the bytes are the kernel's, too. Context: any. */
-void user_copy_bytes(enum user_copy how, void *kernel, void *bytes, u64 size);
-
 /*
  * A text of at most size - 1 bytes and its end. Returns its length, -EFAULT, or -ENAMETOOLONG if it
  * does not end in time.
