@@ -67,7 +67,7 @@ static u64 clock_ns(void)
 	return vdso_data.base_ns + (u64)(((unsigned __int128)ticks * vdso_data.mult) >> 32);
 }
 
-int __vdso_clock_gettime(s32 clock, struct time *to)
+static int read(s32 clock, struct time *to)
 {
 	u64 ns;
 
@@ -81,11 +81,16 @@ int __vdso_clock_gettime(s32 clock, struct time *to)
 	return 0;
 }
 
+int __vdso_clock_gettime(s32 clock, struct time *to)
+{
+	return read(clock, to);
+}
+
 int __vdso_gettimeofday(struct time *to, u64 *zone)
 {
 	struct time now;
 
-	__vdso_clock_gettime(CLOCK_REALTIME, &now);
+	read(CLOCK_REALTIME, &now);
 	if (to)
 		*to = (struct time){now.sec, now.part / (s64)NS_PER_US};
 	if (zone)
@@ -97,7 +102,7 @@ s64 __vdso_time(s64 *to)
 {
 	struct time now;
 
-	__vdso_clock_gettime(CLOCK_REALTIME, &now);
+	read(CLOCK_REALTIME, &now);
 	if (to)
 		*to = now.sec;
 	return now.sec;
