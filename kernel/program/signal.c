@@ -74,7 +74,7 @@ static bool is_pointless(const struct thread *thread, u64 bit)
 	return thread ? !(blocked_by(thread) & bit) : !is_blocked_by_any(bit);
 }
 
-static int send(struct thread *thread, u32 id, int signal, const struct signal_info *info)
+static int send_signal(struct thread *thread, u32 id, int signal, const struct signal_info *info)
 {
 	int err;
 
@@ -94,7 +94,7 @@ static int send(struct thread *thread, u32 id, int signal, const struct signal_i
 
 int signal_send(struct thread *thread, int signal, const struct signal_info *info)
 {
-	return send(thread, 0, signal, info);
+	return send_signal(thread, 0, signal, info);
 }
 
 int signal_send_to(u32 id, int signal, const struct signal_info *info)
@@ -103,7 +103,7 @@ int signal_send_to(u32 id, int signal, const struct signal_info *info)
 
 	if (!thread)
 		return -ESRCH;
-	return signal ? send(thread, id, signal, info) : 0;
+	return signal ? send_signal(thread, id, signal, info) : 0;
 }
 
 static void route_shared(u64 set)
