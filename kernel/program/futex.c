@@ -2,7 +2,6 @@
 #include "kernel/program/futex.h"
 
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 
 #include "kernel/core/lock.h"
 #include "kernel/core/wait.h"
@@ -12,14 +11,11 @@
 #include "kernel/program/thread.h"
 
 enum { QUEUES = 256 };
-#define QUEUE_TAKEN 0xffffffffu /* out of its queue, and about to be woken */
 
 enum futex_op {
 	FUTEX_WAIT = 0,
 	FUTEX_WAKE = 1,
 	FUTEX_REQUEUE = 3,
-	FUTEX_CMP_REQUEUE = 4,
-	FUTEX_WAKE_OP = 5,
 	FUTEX_WAIT_BITSET = 9,
 	FUTEX_WAKE_BITSET = 10,
 	FUTEX_PRIVATE = 128,
@@ -40,14 +36,6 @@ static struct queue *queue_of(user_t at)
 	return &queues[((at >> 2) * 0x9e3779b97f4a7c15ULL >> 56) % QUEUES];
 }
 
-/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE */
-struct requeue {
-	user_t from, to;
-	u32 wakes, moves;
-	bool compares;
-	u32 expected; /* in the word at `from` */
-};
-
 /* ---- queues; the lock is held ---- */
 
 static struct thread **end_of(struct queue *queue)
@@ -59,25 +47,17 @@ static struct thread **end_of(struct queue *queue)
 	return link;
 }
 
-static void append(struct queue *queue, struct thread **end, struct thread *thread)
-{
-	thread->futex.next = NULL;
-	atomic_store_release(&thread->futex.queue, (u32)(queue - queues) + 1);
-	*end = thread;
-}
-
 static bool matches(const struct thread *thread, user_t at, u32 bits)
 {
 	return thread->futex.key == at && (thread->futex.bits & bits);
 }
 
-/* Take up to `most` waiters out of the queue. Returns them as a chain, in their order. */
-static struct thread *take(struct queue *queue, user_t at, u32 most, u32 bits, u32 *count)
+/* Wake up to `most` waiters, which are then in no queue. Returns how many. */
+static u32 wake(struct queue *queue, user_t at, u32 most, u32 bits)
 {
-	struct thread *chain = NULL, **end = &chain;
+	u32 count = 0;
 
-	*count = 0;
-	for (struct thread **link = &queue->first; *link && *count < most;) {
+	for (struct thread **link = &queue->first; *link && count < most;) {
 		struct thread *thread = *link;
 
 		if (!matches(thread, at, bits)) {
@@ -85,13 +65,11 @@ static struct thread *take(struct queue *queue, user_t at, u32 most, u32 bits, u
 			continue;
 		}
 		*link = thread->futex.next;
-		atomic_store_release(&thread->futex.queue, QUEUE_TAKEN);
-		*end = thread;
-		end = &thread->futex.next;
-		(*count)++;
+		atomic_store_release(&thread->futex.queue, 0);
+		thread_wake(thread);
+		count++;
 	}
-	*end = NULL;
-	return chain;
+	return count;
 }
 
 /* ---- waiting ---- */
@@ -102,27 +80,11 @@ static void join_queue(struct thread *self, user_t at, u32 bits)
 
 	self->futex.key = at;
 	self->futex.bits = bits;
+	self->futex.next = NULL;
 	spin_lock(&queue->lock);
-	append(queue, end_of(queue), self);
+	*end_of(queue) = self;
+	atomic_store_release(&self->futex.queue, (u32)(queue - queues) + 1);
 	spin_unlock(&queue->lock);
-}
-
-/* Leave the queue if the thread is in it. */
-static bool leave(struct queue *queue, struct thread *self)
-{
-	struct thread **link = &queue->first;
-	bool found;
-
-	spin_lock(&queue->lock);
-	while (*link && *link != self)
-		link = &(*link)->futex.next;
-	found = *link;
-	if (found) {
-		*link = self->futex.next;
-		atomic_store_release(&self->futex.queue, 0);
-	}
-	spin_unlock(&queue->lock);
-	return found;
 }
 
 /*
@@ -131,18 +93,26 @@ static bool leave(struct queue *queue, struct thread *self)
  */
 static bool leave_queue(struct thread *self)
 {
-	struct wait wait = wait_begin(WAIT_TOUCH, "a thread that wakes this one");
+	u32 index;
 
-	for (;;) {
-		const u32 queue = atomic_load_acquire(&self->futex.queue);
+	while ((index = atomic_load_acquire(&self->futex.queue)) != 0) {
+		struct queue *queue = &queues[index - 1];
+		struct thread **link = &queue->first;
+		bool found;
 
-		if (queue == 0)
-			return false;
-		if (queue == QUEUE_TAKEN)
-			wait_spin(&wait, CPU_NONE);
-		else if (leave(&queues[queue - 1], self))
+		spin_lock(&queue->lock);
+		while (*link && *link != self)
+			link = &(*link)->futex.next;
+		found = *link;
+		if (found) {
+			*link = self->futex.next;
+			atomic_store_release(&self->futex.queue, 0);
+		}
+		spin_unlock(&queue->lock);
+		if (found)
 			return true;
 	}
+	return false;
 }
 
 static s64 wait(user_t at, u32 expected, u64 until_ns, u32 bits)
@@ -173,28 +143,14 @@ static s64 wait(user_t at, u32 expected, u64 until_ns, u32 bits)
 
 /* ---- waking ---- */
 
-/* No lock is held: a wake may send a message. A thread is gone from the chain once it is woken. */
-static void wake_all(struct thread *chain)
-{
-	while (chain) {
-		struct thread *thread = chain;
-
-		chain = thread->futex.next;
-		atomic_store_release(&thread->futex.queue, 0);
-		thread_wake(thread);
-	}
-}
-
 u32 futex_wake(user_t at, u32 most, u32 bits)
 {
 	struct queue *queue = queue_of(at);
-	struct thread *taken;
 	u32 count;
 
 	spin_lock(&queue->lock);
-	taken = take(queue, at, most, bits, &count);
+	count = wake(queue, at, most, bits);
 	spin_unlock(&queue->lock);
-	wake_all(taken);
 	return count;
 }
 
@@ -230,92 +186,34 @@ static void unlock_both(struct queue *a, struct queue *b) __releases(&a->lock)
 /*
  * Wake up to `wakes` waiters of one address, and move up to `moves` to another, where they sleep
  * on. Both locks are held, so that a wake of either address comes before all of it or after.
- * Returns the number of both; *taken are those to be woken.
+ * Returns the number of both.
  */
-static u32 requeue(struct queue *source, struct queue *target, const struct requeue *how,
-		   struct thread **taken)
+static s64 requeue(user_t from, user_t to, u32 wakes, u32 moves)
 {
-	struct thread *chain, **end;
-	u32 woken, moved;
+	struct queue *source = queue_of(from), *target = queue_of(to);
+	struct thread *chain = NULL, **end = &chain;
+	u32 woken, moved = 0;
 
-	*taken = take(source, how->from, how->wakes, ~0u, &woken);
-	chain = take(source, how->from, how->moves, ~0u, &moved);
-	end = end_of(target);
-	while (chain) {
-		struct thread *thread = chain;
+	lock_both(source, target);
+	woken = wake(source, from, wakes, ~0u);
+	for (struct thread **link = &source->first; *link && moved < moves;) {
+		struct thread *thread = *link;
 
-		chain = thread->futex.next;
-		thread->futex.key = how->to;
-		append(target, end, thread);
-		end = &thread->futex.next;
-	}
-	return woken + moved;
-}
-
-static s64 wake_op(const struct call_args *args)
-{
-	const u32 code = (u32)args->arg[5];
-	const u32 op = code >> 28 & 7, cmp = code >> 24 & 15;
-	const s32 operand = (s32)(code << 8) >> 20, compare = (s32)(code << 20) >> 20;
-	const u32 value = code >> 31 ? 1u << (operand & 31) : (u32)operand;
-	u32 old, found, new;
-	bool holds;
-	s64 woken;
-
-	if (user_load_u32(args->arg[4], &old) < 0)
-		return -EFAULT;
-	for (;;) {
-		switch (op) {
-		case 0:
-			new = value;
-			break;
-		case 1:
-			new = old + value;
-			break;
-		case 2:
-			new = old | value;
-			break;
-		case 3:
-			new = old & ~value;
-			break;
-		case 4:
-			new = old ^ value;
-			break;
-		default:
-			return -ENOSYS;
+		if (!matches(thread, from, ~0u)) {
+			link = &thread->futex.next;
+			continue;
 		}
-		if (user_cas_u32(args->arg[4], old, new, &found) < 0)
-			return -EFAULT;
-		if (found == old)
-			break;
-		old = found;
+		*link = thread->futex.next;
+		thread->futex.key = to;
+		atomic_store_release(&thread->futex.queue, (u32)(target - queues) + 1);
+		*end = thread;
+		end = &thread->futex.next;
+		moved++;
 	}
-	switch (cmp) {
-	case 0:
-		holds = (s32)old == compare;
-		break;
-	case 1:
-		holds = (s32)old != compare;
-		break;
-	case 2:
-		holds = (s32)old < compare;
-		break;
-	case 3:
-		holds = (s32)old <= compare;
-		break;
-	case 4:
-		holds = (s32)old > compare;
-		break;
-	case 5:
-		holds = (s32)old >= compare;
-		break;
-	default:
-		return -ENOSYS;
-	}
-	woken = futex_wake(args->arg[0], (u32)args->arg[2], ~0u);
-	if (holds)
-		woken += futex_wake(args->arg[4], (u32)args->arg[3], ~0u);
-	return woken;
+	*end = NULL;
+	*end_of(target) = chain;
+	unlock_both(source, target);
+	return woken + moved;
 }
 
 /* ---- the call ---- */
@@ -332,7 +230,7 @@ static int limit(const struct call_args *args, unsigned op, u64 *until_ns)
 	*until_ns = 0;
 	if (args->arg[3] == 0)
 		return 0;
-	err = clock_read_interval(args->arg[3], &ns);
+	err = clock_read(args->arg[3], 1, &ns);
 	if (err < 0)
 		return err;
 	if (op == FUTEX_WAIT) {
@@ -344,36 +242,7 @@ static int limit(const struct call_args *args, unsigned op, u64 *until_ns)
 	return 0;
 }
 
-/*
- * The word is compared under the locks, and can then only be read if its page is there. Otherwise
- * the page is brought without the locks.
- */
-static s64 call_requeue(const struct requeue *how)
-{
-	struct queue *source = queue_of(how->from), *target = queue_of(how->to);
-
-	for (;;) {
-		struct thread *taken = NULL;
-		u32 value = how->expected;
-		s64 result;
-		bool seen;
-
-		lock_both(source, target);
-		seen = !how->compares || user_peek_u32(how->from, &value);
-		if (seen && value == how->expected)
-			result = requeue(source, target, how, &taken);
-		else
-			result = -EAGAIN;
-		unlock_both(source, target);
-		wake_all(taken);
-		if (seen)
-			return result;
-		if (user_load_u32(how->from, &value) < 0)
-			return -EFAULT;
-	}
-}
-
-static s64 call_futex(const struct call_args *args)
+s64 call_futex(const struct call_args *args)
 {
 	const unsigned op = (unsigned)args->arg[1] & ~(FUTEX_PRIVATE | FUTEX_REALTIME);
 	const user_t at = args->arg[0];
@@ -397,20 +266,11 @@ static s64 call_futex(const struct call_args *args)
 			return -EINVAL;
 		return futex_wake(at, (u32)args->arg[2], (u32)args->arg[5]);
 	case FUTEX_REQUEUE:
-	case FUTEX_CMP_REQUEUE:
-		return call_requeue(&(struct requeue){.from = at,
-						      .to = args->arg[4],
-						      .wakes = (u32)args->arg[2],
-						      .moves = (u32)args->arg[3],
-						      .compares = op == FUTEX_CMP_REQUEUE,
-						      .expected = (u32)args->arg[5]});
-	case FUTEX_WAKE_OP:
-		return wake_op(args);
+		return requeue(at, args->arg[4], (u32)args->arg[2], (u32)args->arg[3]);
 	default:
 		return -ENOSYS;
 	}
 }
-CALL(futex, 202);
 
 /* ---- robust lists ---- */
 
