@@ -131,6 +131,12 @@ static inline struct space_cpu *space_here(const struct space *space)
 	return &space->cpu[cpu_id()];
 }
 
+/* Where pages for the area come from when this CPU touches it. */
+static inline struct memory_policy space_policy(const struct space *space, const struct area *area)
+{
+	return area->policy.how == POLICY_NEAR ? space_here(space)->policy : area->policy;
+}
+
 /* The first half of a pin. The tree must be looked at behind it. */
 static inline void space_pin_only(struct space *space, u64 addr, enum pt_level level)
 {
