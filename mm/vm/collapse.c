@@ -65,7 +65,7 @@ static struct page *huge_for(struct space *space, const struct area *area, u64 a
 {
 	struct page *page = touch_alloc_huge(space, area, at);
 
-	if (page || area->policy.how == POLICY_BIND)
+	if (page || space_policy(space, area).how == POLICY_BIND)
 		return page;
 	if (!*announced)
 		movable_announce(space);
