@@ -226,16 +226,17 @@ bool space_try_pin(struct space *space, u64 addr, struct area *area)
 /*
  * Insertions for which nodes are kept ready, so that what releases memory needs none. A program
  * without memory can unmap some 2,000 parts in a row: each makes an area more, and a node has room
- * for 101. The kernel's mappings are removed whole, in which case a claim is one insertion.
+ * for 101. The kernel's mappings are removed whole, in which case a claim is one insertion, and
+ * once it stands it takes no more: it grows in the place of the areas that it removes.
  */
 static unsigned ready_to_insert(const struct space *space)
 {
 	return space->user ? 30 : 3;
 }
 
-static unsigned ready_to_claim(const struct space *space)
+static unsigned ready_to_claim(const struct space *space, bool placed)
 {
-	return space->user ? 3 : 1; /* two, and the one to settle */
+	return space->user ? 3 : !placed; /* two, and the one to settle */
 }
 
 /* ---- steps under the lock ---- */
@@ -250,7 +251,7 @@ static bool take_lock_ready(struct space *space, unsigned insertions)
 		struct page *page;
 
 		spin_lock(&space->lock);
-		if (area_tree_short(&space->tree, insertions) == 0) {
+		if (insertions == 0 || area_tree_short(&space->tree, insertions) == 0) {
 			__counts_as(&space->lock, -1); /* lock_ready() counts it */
 			return true;
 		}
@@ -650,7 +651,7 @@ int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, s
 		const bool placed = own.end > own.start;
 		bool more, last;
 
-		if (!lock_ready(space, ready_to_claim(space))) {
+		if (!lock_ready(space, ready_to_claim(space, placed))) {
 			err = -ENOMEM;
 			break;
 		}
