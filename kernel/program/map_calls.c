@@ -56,9 +56,11 @@ static int file_for(const struct call_args *args, struct area *area)
 	if (flags & MAP_HUGETLB)
 		return -EINVAL;
 	area->offset = args->arg[5];
-	if (!IS_ALIGNED(area->offset, PAGE_SIZE) ||
-	    area->offset + (area->end - area->start) < area->offset)
+	if (!IS_ALIGNED(area->offset, PAGE_SIZE))
 		return -EINVAL;
+	/* offsets have a sign; mremap() adds less than there are addresses */
+	if ((s64)(area->offset | (area->offset + (area->end - area->start))) < 0)
+		return -EOVERFLOW;
 	file = file_of((int)args->arg[4]);
 	if (!file)
 		return -EBADF;

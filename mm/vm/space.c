@@ -520,7 +520,9 @@ int space_add(struct space *space, const struct area *area)
 	if (!space_has(space, area->start, area->end) || !lock_ready(space, ready_to_insert(space)))
 		return -ENOMEM;
 	beside = find_neighbours(space, area->start);
-	if (space->tree.count >= AREA_TREE_COUNT_MAX || !is_free(&beside, area->start, area->end))
+	if (space->tree.count >= AREA_TREE_COUNT_MAX)
+		err = -ENOMEM;
+	else if (!is_free(&beside, area->start, area->end))
 		err = -EEXIST;
 	else
 		insert(space, area, &beside);

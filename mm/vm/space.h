@@ -171,8 +171,8 @@ s64 space_place(struct space *space, const struct area *area, u64 align);
 
 /*
  * Insert the area where it is, if that is simple. Returns 0; -ENOMEM, also if the range is not
- * possible; or -EEXIST if the range is not free, even if only for as long as a claim lasts;
- * space_claim() waits for that.
+ * possible or there are too many areas; or -EEXIST if the range is not free, even if only for as
+ * long as a claim lasts; space_claim() waits for that.
  */
 int space_add(struct space *space, const struct area *area);
 

@@ -187,6 +187,35 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 	}
 }
 
+/* A mapping of a file that grows beyond all offsets does not show the file from its start. */
+TEST(program_area, no_mapping_goes_round_the_end_of_all_offsets)
+{
+	const u64 here = PROGRAM_BOX_MEMORY, shared = 1;
+	s64 file, at;
+
+	EXPECT_EQ(put(here, 5), 0);
+	file = program_call("memfd_create", here + PAGE_SIZE, 0);
+	EXPECT_EQ(program_call("pwrite64", (u64)file, here, 8, 0), 8);
+	at = program_call("mmap", 0, PAGE_SIZE, R, shared, (u64)file, -2 * PAGE_SIZE);
+	if (at >= 0)
+		at = program_call("mremap", (u64)at, PAGE_SIZE, 3 * PAGE_SIZE, MAYMOVE);
+	EXPECT(at < 0 || get((u64)at + 2 * PAGE_SIZE) == ~0ULL);
+}
+
+/* Linux has the same bound (vm.max_map_count). */
+TEST(program_area, a_program_has_only_so_many_areas)
+{
+	const u64 at = GIB(8);
+	s64 result = 0;
+	u64 pages;
+
+	for (pages = 0; pages <= AREA_TREE_COUNT_MAX && result >= 0; pages++)
+		result = map_at(at + pages * PAGE_SIZE, PAGE_SIZE, pages % 2 ? R : RW, FIXED);
+	EXPECT_EQ(result, -ENOMEM);
+	EXPECT_EQ(program_space.tree.count, AREA_TREE_COUNT_MAX);
+	EXPECT_EQ(unmap(at, pages * PAGE_SIZE), 0);
+}
+
 /* Rounds of one call. */
 static u64 rounds_of(const char *call, u64 a, u64 b, u64 c, s64 *result)
 {
