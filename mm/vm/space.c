@@ -752,8 +752,8 @@ static void set_busy(struct space *space, const struct area *area)
 	area_tree_replace(&space->tree, area->start, &busy);
 }
 
-/* A cut leaves as many nodes as `to_cut` insertions may take. */
-static int take(struct space *space, u64 *at, u64 end, struct area *area, unsigned to_cut)
+/* A cut leaves as many nodes as `to_cut` insertions may take, and needs less than `most` areas. */
+static int take(struct space *space, u64 *at, u64 end, struct area *area, unsigned to_cut, u64 most)
 {
 	unsigned insertions = 0;
 
@@ -782,7 +782,7 @@ static int take(struct space *space, u64 *at, u64 end, struct area *area, unsign
 			insertions = to_cut;
 			continue;
 		}
-		if (cuts && space->tree.count >= AREA_TREE_COUNT_MAX) {
+		if (cuts && space->tree.count >= most) {
 			spin_unlock(&space->lock);
 			return -ENOMEM;
 		}
@@ -807,12 +807,12 @@ static int take(struct space *space, u64 *at, u64 end, struct area *area, unsign
 
 int space_take(struct space *space, u64 *at, u64 end, struct area *area)
 {
-	return take(space, at, end, area, ready_to_insert(space));
+	return take(space, at, end, area, ready_to_insert(space), AREA_TREE_COUNT_MAX);
 }
 
 int space_take_to_release(struct space *space, u64 *at, u64 end, struct area *area)
 {
-	return take(space, at, end, area, space->user ? 2 : ready_to_insert(space));
+	return take(space, at, end, area, space->user ? 2 : ready_to_insert(space), ~0ULL);
 }
 
 static bool is_pinned(const struct space *space, u64 start, u64 end)

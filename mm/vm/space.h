@@ -208,7 +208,7 @@ void space_settle(struct space *space, const struct hull *hull, const struct are
  * Make the first area that overlaps [*at, end) busy, cut to that range, and copy it (without BUSY).
  * Returns 1 and moves *at to its end; 0 if there is no more; -EINVAL if that would cut a page of a
  * pool; -ENOMEM. No CPU has a pin in it afterwards. space_take_to_release() may use the nodes that
- * are kept so that releasing needs no memory.
+ * are kept so that releasing needs no memory, and cut an area where there are too many.
  *
  * space_put_back() stores the area with other attributes and clears BUSY. space_claim_taken() makes
  * a claim of it (0 or -ENOMEM), and space_remove_taken() frees its range; the caller then has the

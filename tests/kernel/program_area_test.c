@@ -213,6 +213,7 @@ TEST(program_area, a_program_has_only_so_many_areas)
 		result = map_at(at + pages * PAGE_SIZE, PAGE_SIZE, pages % 2 ? R : RW, FIXED);
 	EXPECT_EQ(result, -ENOMEM);
 	EXPECT_EQ(program_space.tree.count, AREA_TREE_COUNT_MAX);
+	EXPECT_EQ(program_call("madvise", PROGRAM_BOX_MEMORY, PAGE_SIZE, DONTNEED), 0);
 	EXPECT_EQ(unmap(at, pages * PAGE_SIZE), 0);
 }
 
