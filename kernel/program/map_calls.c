@@ -1,4 +1,6 @@
 /* Calls that make, remove and move mappings: mmap, munmap, mremap. Numbers: mmap(2), mremap(2). */
+#include <arch/cpu.h>
+
 #include "mm/vm/space.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/file.h"
@@ -39,7 +41,7 @@ static u64 pages_asked(u64 flags, struct area *area)
 		area->level = PT_PMD;
 		return MIB(2);
 	}
-	if (shift == 30) {
+	if (shift == 30 && cpu_has_1g_mappings()) {
 		area->level = PT_PUD;
 		return GIB(1);
 	}

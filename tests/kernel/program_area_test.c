@@ -296,6 +296,15 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	pool_return(&pool_2m, 4);
 }
 
+/* The page would come, and its entry would have a bit that is reserved there. */
+TEST(program_area, a_cpu_that_maps_no_1g_pages_gives_none)
+{
+	const u64 giga = 30ULL << 26;
+
+	EXPECT_EQ(map_at(GIB(8), GIB(1), RW, HUGETLB | NORESERVE | FIXED | giga),
+		  cpu_has_1g_mappings() ? GIB(8) : (u64)-EINVAL);
+}
+
 /* A call over pages that a pool has promised and others treats each as it would alone. */
 TEST(program_area, forgetting_keeps_the_promised_pages_of_a_range)
 {
