@@ -1,4 +1,6 @@
 /* Calls that make, remove and move mappings: mmap, munmap, mremap. Numbers: mmap(2), mremap(2). */
+#include <arch/cpu.h>
+
 #include "mm/vm/space.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/file.h"
@@ -39,7 +41,7 @@ static u64 pages_asked(u64 flags, struct area *area)
 		area->level = PT_PMD;
 		return MIB(2);
 	}
-	if (shift == 30) {
+	if (shift == 30 && cpu_has_1g_mappings()) {
 		area->level = PT_PUD;
 		return GIB(1);
 	}
@@ -56,9 +58,11 @@ static int file_for(const struct call_args *args, struct area *area)
 	if (flags & MAP_HUGETLB)
 		return -EINVAL;
 	area->offset = args->arg[5];
-	if (!IS_ALIGNED(area->offset, PAGE_SIZE) ||
-	    area->offset + (area->end - area->start) < area->offset)
+	if (!IS_ALIGNED(area->offset, PAGE_SIZE))
 		return -EINVAL;
+	/* offsets have a sign; mremap() adds less than there are addresses */
+	if ((s64)(area->offset | (area->offset + (area->end - area->start))) < 0)
+		return -EOVERFLOW;
 	file = file_of((int)args->arg[4]);
 	if (!file)
 		return -EBADF;

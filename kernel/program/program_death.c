@@ -17,13 +17,15 @@ enum { SIGNAL_STATUS = 128 }; /* what shells add to the number of the signal */
 static void say_area(u64 addr)
 {
 	char name[64] = "anonymous memory";
-	struct area area;
+	struct area area = {.end = 0}, next = {.start = 0};
 
 	if (addr < PAGE_SIZE) {
 		print("  %llx is a NULL pointer and an offset\n", addr);
 		return;
 	}
-	if (!area_tree_below(&program_space.tree, addr + 1, &area)) {
+	while (area_tree_from(&program_space.tree, next.end, &next) && next.start <= addr)
+		area = next;
+	if (area.end == 0) {
 		print("  nothing is mapped at %llx or below\n", addr);
 		return;
 	}

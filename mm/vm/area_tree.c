@@ -244,17 +244,6 @@ static int try_from(const struct area_tree *tree, u64 seq, u64 addr, struct area
 	return unchanged(tree, seq) ? found : -1;
 }
 
-static int try_below(const struct area_tree *tree, u64 seq, u64 addr, struct area *area)
-{
-	struct path path;
-	int found;
-
-	if (!descend(tree, seq, addr - 1, &path))
-		return -1;
-	found = look_below(tree, seq, &path, area);
-	return unchanged(tree, seq) ? found : -1;
-}
-
 /* Store what was found, if anything. */
 static bool give(int found, const struct area *from, struct area *to)
 {
@@ -291,19 +280,6 @@ bool area_tree_from_again(const struct area_tree *tree, u64 addr, struct area_fo
 	if (found == 0)
 		last->area = (struct area){.start = 0};
 	return give(found, &last->area, area);
-}
-
-bool area_tree_below(const struct area_tree *tree, u64 addr, struct area *area)
-{
-	struct area copy;
-	int found;
-
-	if (addr == 0)
-		return false;
-	do
-		found = try_below(tree, read_begin(tree), addr, &copy);
-	while (found < 0);
-	return give(found, &copy, area);
 }
 
 bool area_tree_own_from(const struct area_tree *tree, u64 addr, struct area *area)

@@ -89,11 +89,10 @@ void area_tree_remove(struct area_tree *tree, u64 start);
 void area_tree_replace(struct area_tree *tree, u64 start, const struct area *area);
 
 /*
- * Copy the first area that ends above `addr`, or the last one that begins below it. False, and
- * nothing is copied, if there is none. Any context; no lock needed.
+ * Copy the first area that ends above `addr`. False, and nothing is copied, if there is none. Any
+ * context; no lock needed.
  */
 bool area_tree_from(const struct area_tree *tree, u64 addr, struct area *area);
-bool area_tree_below(const struct area_tree *tree, u64 addr, struct area *area);
 
 /*
  * area_tree_from() for a caller that remembers its last answer: as long as the tree is not changed,

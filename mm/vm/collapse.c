@@ -31,33 +31,19 @@ static bool suits(const struct area *area, u64 at)
 	       area_page_bytes(area) == PAGE_SIZE && !(area->flags & AREA_SMALL);
 }
 
-static bool is_empty(const pte_t *table)
-{
-	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
-		if (pte_load(&table[i]) != 0)
-			return false;
-	return true;
-}
-
 /* Returns 1 and the area if the range is to be collapsed, 0 if it is huge, or -EINVAL. */
 static s64 look_at(struct space *space, u64 at, struct area *area)
 {
-	const pte_t *entry;
-	s64 result = -EINVAL;
+	struct pages_count count = {.leaves = {0}};
 
 	if (!space_pin(space, at, PT_PMD, area))
-		return result;
-	entry = pages_entry(space, at, PT_PMD);
-	if (suits(area, at) && entry && pte_present(pte_load(entry))) {
-		const pte_t pte = pte_load(entry);
-
-		if (pte_is_leaf(pte, PT_PMD))
-			result = 0;
-		else if (!is_empty(pte_table(pte)))
-			result = 1;
-	}
+		return -EINVAL;
+	if (suits(area, at))
+		pages_count_range(space, at, at + MIB(2), &count);
 	space_unpin(space);
-	return result;
+	if (count.leaves[PT_PMD] > 0)
+		return 0;
+	return count.leaves[PT_PAGE] > 0 ? 1 : -EINVAL;
 }
 
 /* A huge page for the range: as a touch would get it, or by making room. */
@@ -65,7 +51,7 @@ static struct page *huge_for(struct space *space, const struct area *area, u64 a
 {
 	struct page *page = touch_alloc_huge(space, area, at);
 
-	if (page || area->policy.how == POLICY_BIND)
+	if (page || space_policy(space, area).how == POLICY_BIND)
 		return page;
 	if (!*announced)
 		movable_announce(space);

@@ -19,16 +19,11 @@ bool mapping_range_ok(const struct space *space, u64 start, u64 end)
 
 /* ---- promises of pools ---- */
 
-static struct pool *pool_for(const struct area *area)
-{
-	return area_is_promised(area) ? pages_pool(area->level) : NULL;
-}
-
 static int promise(struct space *space, const struct area *area)
 {
-	struct pool *pool = pool_for(area);
+	struct pool *pool = pages_pool(area->level);
 	const u64 pages = area_promised(area);
-	int err = pool ? pool_reserve(pool, pages) : 0;
+	int err = pages > 0 ? pool_reserve(pool, pages) : 0;
 
 	/* the pool may make pages, and the space's own are in the way */
 	if (err < 0 && space->user && atomic_load_relaxed(&pool->overcommit) > 0) {
@@ -40,10 +35,10 @@ static int promise(struct space *space, const struct area *area)
 
 static void unpromise(const struct area *area)
 {
-	struct pool *pool = pool_for(area);
+	const u64 pages = area_promised(area);
 
-	if (pool)
-		pool_unreserve(pool, area_promised(area));
+	if (pages > 0)
+		pool_unreserve(pages_pool(area->level), pages);
 }
 
 /* A page that was touched has used its promise; the others' are given back. */

@@ -1,6 +1,8 @@
 /* Moving and resizing mappings: see move.h. */
 #include "mm/vm/move.h"
 
+#include <arch/atomic.h>
+
 #include "mm/vm/mapping.h"
 #include "mm/vm/pages.h"
 #include "mm/vm/space.h"
@@ -71,28 +73,50 @@ static s64 move_to(struct space *space, const struct area *old, const struct are
 }
 
 /*
+ * Is all of [start, end) in one area without pages of a pool? An area of which a call has made a
+ * part busy is waited for, as it is one again afterwards. Returns 0, -EFAULT or -EINVAL. Another
+ * thread may change the area at any time.
+ */
+static s64 await_one_area(struct space *space, u64 start, u64 end)
+{
+	for (;;) {
+		const u64 seq = atomic_load_acquire(&space->tree.seq);
+		struct area area, next;
+
+		if (!area_tree_from(&space->tree, start, &area) || area.start > start)
+			return -EFAULT;
+		if (area.flags & AREA_BUSY)
+			space_wait_settled(space, start);
+		else if (area.end >= end)
+			return area_page_bytes(&area) == PAGE_SIZE ? 0 : -EINVAL;
+		else if (area_tree_from(&space->tree, area.end, &next) && next.start == area.end &&
+			 (next.flags & AREA_BUSY))
+			space_wait_settled(space, area.end);
+		else if (atomic_load_acquire(&space->tree.seq) == seq)
+			return -EFAULT;
+	}
+}
+
+/*
  * Make the mapping [from, end) busy, which is all in one area. The range is the caller's from then
  * on, whatever other threads do.
  */
 static s64 take_old(struct space *space, u64 from, u64 end, struct area *old)
 {
-	u64 at = from;
-	const int taken = space_take(space, &at, end, old);
+	for (;;) {
+		u64 at = from;
+		s64 err = await_one_area(space, from, end);
 
-	if (taken <= 0)
-		return taken < 0 ? taken : -EFAULT;
-	if (old->start == from && old->end == end && area_page_bytes(old) == PAGE_SIZE)
-		return 0;
-	space_put_back(space, old);
-	return area_page_bytes(old) == PAGE_SIZE ? -EFAULT : -EINVAL;
-}
-
-/* Is all of [start, end) in one area? Another thread may change it at any time. */
-static bool is_one_area(const struct space *space, u64 start, u64 end)
-{
-	struct area area;
-
-	return area_tree_from(&space->tree, start, &area) && area.start <= start && area.end >= end;
+		if (err == 0)
+			err = space_take(space, &at, end, old);
+		if (err < 0)
+			return err;
+		if (err > 0 && old->start == from && old->end == end &&
+		    area_page_bytes(old) == PAGE_SIZE)
+			return 0;
+		if (err > 0) /* it was changed meanwhile */
+			space_put_back(space, old);
+	}
 }
 
 /* Both ranges are made busy, the lower one first (mm/vm/space.h). */
@@ -104,8 +128,9 @@ s64 mapping_move(struct space *space, u64 from, u64 old_size, u64 to, u64 new_si
 	if (!mapping_range_ok(space, to, to + new_size) ||
 	    (to < from + old_size && from < to + new_size))
 		return -EINVAL;
-	if (!is_one_area(space, from, from + old_size))
-		return -EFAULT;
+	err = await_one_area(space, from, from + old_size);
+	if (err < 0)
+		return err;
 	if (to < from)
 		err_to = mapping_make(space, &moved, MAPPING_FIXED);
 	if (space_failed(err_to))
@@ -150,16 +175,12 @@ static s64 enlarge(struct space *space, u64 from, u64 old_size, u64 new_size, bo
 
 s64 mapping_resize(struct space *space, u64 from, u64 old_size, u64 new_size, bool may_move)
 {
-	struct area old;
 	s64 err;
 
 	if (new_size > old_size)
 		return enlarge(space, from, old_size, new_size, may_move);
-	err = take_old(space, from, from + old_size, &old);
-	if (err < 0)
-		return err;
-	space_put_back(space, &old);
-	if (new_size < old_size)
+	err = await_one_area(space, from, from + old_size);
+	if (err == 0 && new_size < old_size)
 		err = mapping_remove(space, from + new_size, from + old_size);
 	return err < 0 ? err : (s64)from;
 }

@@ -226,16 +226,17 @@ bool space_try_pin(struct space *space, u64 addr, struct area *area)
 /*
  * Insertions for which nodes are kept ready, so that what releases memory needs none. A program
  * without memory can unmap some 2,000 parts in a row: each makes an area more, and a node has room
- * for 101. The kernel's mappings are removed whole, in which case a claim is one insertion.
+ * for 101. The kernel's mappings are removed whole, in which case a claim is one insertion, and
+ * once it stands it takes no more: it grows in the place of the areas that it removes.
  */
 static unsigned ready_to_insert(const struct space *space)
 {
 	return space->user ? 30 : 3;
 }
 
-static unsigned ready_to_claim(const struct space *space)
+static unsigned ready_to_claim(const struct space *space, bool placed)
 {
-	return space->user ? 3 : 1; /* two, and the one to settle */
+	return space->user ? 3 : !placed; /* two, and the one to settle */
 }
 
 /* ---- steps under the lock ---- */
@@ -250,7 +251,7 @@ static bool take_lock_ready(struct space *space, unsigned insertions)
 		struct page *page;
 
 		spin_lock(&space->lock);
-		if (area_tree_short(&space->tree, insertions) == 0) {
+		if (insertions == 0 || area_tree_short(&space->tree, insertions) == 0) {
 			__counts_as(&space->lock, -1); /* lock_ready() counts it */
 			return true;
 		}
@@ -519,7 +520,9 @@ int space_add(struct space *space, const struct area *area)
 	if (!space_has(space, area->start, area->end) || !lock_ready(space, ready_to_insert(space)))
 		return -ENOMEM;
 	beside = find_neighbours(space, area->start);
-	if (space->tree.count >= AREA_TREE_COUNT_MAX || !is_free(&beside, area->start, area->end))
+	if (space->tree.count >= AREA_TREE_COUNT_MAX)
+		err = -ENOMEM;
+	else if (!is_free(&beside, area->start, area->end))
 		err = -EEXIST;
 	else
 		insert(space, area, &beside);
@@ -650,7 +653,7 @@ int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, s
 		const bool placed = own.end > own.start;
 		bool more, last;
 
-		if (!lock_ready(space, ready_to_claim(space))) {
+		if (!lock_ready(space, ready_to_claim(space, placed))) {
 			err = -ENOMEM;
 			break;
 		}
@@ -749,8 +752,8 @@ static void set_busy(struct space *space, const struct area *area)
 	area_tree_replace(&space->tree, area->start, &busy);
 }
 
-/* A cut leaves as many nodes as `to_cut` insertions may take. */
-static int take(struct space *space, u64 *at, u64 end, struct area *area, unsigned to_cut)
+/* A cut leaves as many nodes as `to_cut` insertions may take, and needs less than `most` areas. */
+static int take(struct space *space, u64 *at, u64 end, struct area *area, unsigned to_cut, u64 most)
 {
 	unsigned insertions = 0;
 
@@ -779,7 +782,7 @@ static int take(struct space *space, u64 *at, u64 end, struct area *area, unsign
 			insertions = to_cut;
 			continue;
 		}
-		if (cuts && space->tree.count >= AREA_TREE_COUNT_MAX) {
+		if (cuts && space->tree.count >= most) {
 			spin_unlock(&space->lock);
 			return -ENOMEM;
 		}
@@ -804,12 +807,12 @@ static int take(struct space *space, u64 *at, u64 end, struct area *area, unsign
 
 int space_take(struct space *space, u64 *at, u64 end, struct area *area)
 {
-	return take(space, at, end, area, ready_to_insert(space));
+	return take(space, at, end, area, ready_to_insert(space), AREA_TREE_COUNT_MAX);
 }
 
 int space_take_to_release(struct space *space, u64 *at, u64 end, struct area *area)
 {
-	return take(space, at, end, area, space->user ? 2 : ready_to_insert(space));
+	return take(space, at, end, area, space->user ? 2 : ready_to_insert(space), ~0ULL);
 }
 
 static bool is_pinned(const struct space *space, u64 start, u64 end)

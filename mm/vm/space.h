@@ -131,6 +131,12 @@ static inline struct space_cpu *space_here(const struct space *space)
 	return &space->cpu[cpu_id()];
 }
 
+/* Where pages for the area come from when this CPU touches it. */
+static inline struct memory_policy space_policy(const struct space *space, const struct area *area)
+{
+	return area->policy.how == POLICY_NEAR ? space_here(space)->policy : area->policy;
+}
+
 /* The first half of a pin. The tree must be looked at behind it. */
 static inline void space_pin_only(struct space *space, u64 addr, enum pt_level level)
 {
@@ -165,8 +171,8 @@ s64 space_place(struct space *space, const struct area *area, u64 align);
 
 /*
  * Insert the area where it is, if that is simple. Returns 0; -ENOMEM, also if the range is not
- * possible; or -EEXIST if the range is not free, even if only for as long as a claim lasts;
- * space_claim() waits for that.
+ * possible or there are too many areas; or -EEXIST if the range is not free, even if only for as
+ * long as a claim lasts; space_claim() waits for that.
  */
 int space_add(struct space *space, const struct area *area);
 
@@ -202,7 +208,7 @@ void space_settle(struct space *space, const struct hull *hull, const struct are
  * Make the first area that overlaps [*at, end) busy, cut to that range, and copy it (without BUSY).
  * Returns 1 and moves *at to its end; 0 if there is no more; -EINVAL if that would cut a page of a
  * pool; -ENOMEM. No CPU has a pin in it afterwards. space_take_to_release() may use the nodes that
- * are kept so that releasing needs no memory.
+ * are kept so that releasing needs no memory, and cut an area where there are too many.
  *
  * space_put_back() stores the area with other attributes and clears BUSY. space_claim_taken() makes
  * a claim of it (0 or -ENOMEM), and space_remove_taken() frees its range; the caller then has the

@@ -47,11 +47,6 @@ static inline enum pt_level level_for(const struct space *space, const struct ar
 	return has_room(area, addr, MIB(2)) ? PT_PMD : PT_PAGE;
 }
 
-static struct memory_policy policy_for(const struct space *space, const struct area *area)
-{
-	return area->policy.how == POLICY_NEAR ? space_here(space)->policy : area->policy;
-}
-
 /* The n-th node of a set that is not empty. */
 static node_t nth_node(u32 nodes, unsigned n)
 {
@@ -60,17 +55,36 @@ static node_t nth_node(u32 nodes, unsigned n)
 	return (node_t)__builtin_ctz(nodes);
 }
 
-static __attribute__((noinline)) node_t node_of_set(struct memory_policy policy, u64 addr)
+static __attribute__((noinline)) node_t node_of_set(struct memory_policy policy, u64 index)
 {
 	if (policy.how == POLICY_INTERLEAVE)
-		return nth_node(policy.nodes, (unsigned)(addr >> PAGE_SHIFT));
+		return nth_node(policy.nodes, (unsigned)index);
 	return policy.nodes >> (this_cpu()->node % 32) & 1 ? this_cpu()->node
 							   : nth_node(policy.nodes, 0);
 }
 
-static inline node_t node_for(struct memory_policy policy, u64 addr)
+/* The node to ask first for the page of `order` at `addr`. */
+static inline node_t node_for(struct memory_policy policy, u64 addr, unsigned order)
 {
-	return likely(policy.how == POLICY_NEAR) ? this_cpu()->node : node_of_set(policy, addr);
+	return likely(policy.how == POLICY_NEAR) ? this_cpu()->node
+						 : node_of_set(policy, addr >> PAGE_SHIFT >> order);
+}
+
+static bool is_allowed(struct memory_policy policy, const struct page *page)
+{
+	return policy.how != POLICY_BIND || (policy.nodes >> mm_kernel.zone[page->zone].node & 1);
+}
+
+/* The node that was asked first has no page. The others of its set may have one. */
+static __attribute__((noinline)) struct page *alloc_bound(unsigned order, enum page_use use,
+							  u32 nodes)
+{
+	struct page *page = NULL;
+
+	for (; nodes && !page; nodes &= nodes - 1)
+		page = mm_page_alloc(&mm_kernel, order, use, PAGE_NODE,
+				     (node_t)__builtin_ctz(nodes));
+	return page;
 }
 
 /*
@@ -80,10 +94,13 @@ static inline node_t node_for(struct memory_policy policy, u64 addr)
 static inline struct page *alloc(const struct space *space, const struct area *area, u64 addr,
 				 unsigned order)
 {
-	const struct memory_policy policy = policy_for(space, area);
+	const struct memory_policy policy = space_policy(space, area);
+	const enum page_use use = space->user ? USE_MOVABLE : USE_UNMOVABLE;
+	const bool bound = policy.how == POLICY_BIND;
+	struct page *page = mm_page_alloc(&mm_kernel, order, use, bound ? PAGE_NODE : 0,
+					  node_for(policy, addr, order));
 
-	return mm_page_alloc(&mm_kernel, order, space->user ? USE_MOVABLE : USE_UNMOVABLE,
-			     policy.how == POLICY_BIND ? PAGE_NODE : 0, node_for(policy, addr));
+	return likely(page) || !bound ? page : alloc_bound(order, use, policy.nodes);
 }
 
 static bool is_promised(const struct area *area, enum pt_level level)
@@ -95,18 +112,21 @@ static bool is_promised(const struct area *area, enum pt_level level)
 static struct page *take_from_pool(const struct space *space, const struct area *area, u64 addr,
 				   enum pt_level level)
 {
-	const struct memory_policy policy = policy_for(space, area);
-	const node_t node = node_for(policy, addr);
+	const struct memory_policy policy = space_policy(space, area);
+	const node_t node = node_for(policy, addr, level == PT_PUD ? GIGA_ORDER : BLOCK_ORDER);
+	struct pool *pool = pages_pool(level);
 	struct page *page;
 
 	if (is_promised(area, level))
-		return pool_page_take(pages_pool(level), node, POOL_RESERVED);
-	page = pool_page_take(pages_pool(level), node, POOL_ANY);
-	if (!page || policy.how != POLICY_BIND ||
-	    (policy.nodes >> mm_kernel.zone[page->zone].node & 1))
-		return page;
-	pool_page_give(pages_pool(level), page);
-	return reason_null(REASON_NO_POOL_PAGE);
+		return pool_page_take(pool, node, POOL_RESERVED);
+	page = pool_page_take(pool, node, POOL_ANY);
+	for (u32 left = policy.nodes; page && !is_allowed(policy, page); left &= left - 1) {
+		pool_page_give(pool, page);
+		if (!left)
+			return reason_null(REASON_NO_POOL_PAGE);
+		page = pool_page_take(pool, (node_t)__builtin_ctz(left), POOL_ANY);
+	}
+	return page;
 }
 
 struct page *touch_alloc_huge(const struct space *space, const struct area *area, u64 addr)

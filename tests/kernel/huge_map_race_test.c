@@ -3,12 +3,14 @@
  * must match its entries and its pool.
  */
 #include <arch/atomic.h>
+#include <arch/clock.h>
 #include <arch/cpu.h>
 #include <arch/peek.h>
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pool_check.h"
@@ -155,6 +157,47 @@ TEST(mm_huge_map, what_comes_while_its_mapping_is_protected_is_protected)
 	EXPECT_EQ(area.flags & AREA_BUSY, 0);
 	EXPECT_EQ(area.rights, USER_RIGHT_READ);
 	huge_unmap(addr);
+}
+
+static void unmap_it(void *addr)
+{
+	huge_unmap(addr);
+}
+
+/*
+ * A mapping in two parts is unmapped without memory, while two other calls have claims, and waits
+ * for its second part, which is busy. What grows over its first addresses meanwhile stays.
+ */
+TEST(mm_huge_map, a_mapping_that_waits_for_its_end_takes_nothing_of_its_neighbour)
+{
+	char *low = huge_map(GIB(1), PAGE_SIZE, 0), *high = huge_map(GIB(2), PAGE_SIZE, 0);
+	struct space *space = huge_space((virt_t)low);
+	const cpu_t other = cpus_find_other();
+	const virt_t free = (virt_t)high + GIB(8);
+	u64 at = (virt_t)high + GIB(1);
+	struct area part, grown;
+	struct hull claim[2];
+	bool grows;
+
+	SKIP_ON_ONE_CPU();
+	REQUIRE(low && high == low + GIB(2));
+	EXPECT_EQ(huge_protect_range(high, GIB(1), HUGE_READ_ONLY), 0);
+	EXPECT_EQ(space_take(space, &at, free, &part), 1);
+	for (unsigned i = 0; i < ARRAY_LEN(claim); i++)
+		EXPECT_EQ(space_claim(space, free + i * GIB(1), free + (i + 1) * GIB(1),
+				      SPACE_MUST_BE_FREE, &claim[i]),
+			  0);
+	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
+	REQUIRE(work_start(other, unmap_it, high) == 0);
+	clock_delay_ns(20 * NS_PER_MS);
+	brim_end();
+	grows = huge_grow(low, GIB(2)) == 0;
+	space_put_back(space, &part);
+	work_wait(other, 0);
+	for (unsigned i = 0; i < ARRAY_LEN(claim); i++)
+		space_release(space, &claim[i]);
+	EXPECT(!grows || space_look(space, (virt_t)low + GIB(2), &grown));
+	huge_unmap(low);
 }
 
 /* ---- promises ---- */

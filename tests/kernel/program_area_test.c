@@ -187,6 +187,36 @@ TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 	}
 }
 
+/* A mapping of a file that grows beyond all offsets does not show the file from its start. */
+TEST(program_area, no_mapping_goes_round_the_end_of_all_offsets)
+{
+	const u64 here = PROGRAM_BOX_MEMORY, shared = 1;
+	s64 file, at;
+
+	EXPECT_EQ(put(here, 5), 0);
+	file = program_call("memfd_create", here + PAGE_SIZE, 0);
+	EXPECT_EQ(program_call("pwrite64", (u64)file, here, 8, 0), 8);
+	at = program_call("mmap", 0, PAGE_SIZE, R, shared, (u64)file, -2 * PAGE_SIZE);
+	if (at >= 0)
+		at = program_call("mremap", (u64)at, PAGE_SIZE, 3 * PAGE_SIZE, MAYMOVE);
+	EXPECT(at < 0 || get((u64)at + 2 * PAGE_SIZE) == ~0ULL);
+}
+
+/* Linux has the same bound (vm.max_map_count). */
+TEST(program_area, a_program_has_only_so_many_areas)
+{
+	const u64 at = GIB(8);
+	s64 result = 0;
+	u64 pages;
+
+	for (pages = 0; pages <= AREA_TREE_COUNT_MAX && result >= 0; pages++)
+		result = map_at(at + pages * PAGE_SIZE, PAGE_SIZE, pages % 2 ? R : RW, FIXED);
+	EXPECT_EQ(result, -ENOMEM);
+	EXPECT_EQ(program_space.tree.count, AREA_TREE_COUNT_MAX);
+	EXPECT_EQ(program_call("madvise", PROGRAM_BOX_MEMORY, PAGE_SIZE, DONTNEED), 0);
+	EXPECT_EQ(unmap(at, pages * PAGE_SIZE), 0);
+}
+
 /* Rounds of one call. */
 static u64 rounds_of(const char *call, u64 a, u64 b, u64 c, s64 *result)
 {
@@ -266,6 +296,15 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	pool_return(&pool_2m, 4);
 }
 
+/* The page would come, and its entry would have a bit that is reserved there. */
+TEST(program_area, a_cpu_that_maps_no_1g_pages_gives_none)
+{
+	const u64 giga = 30ULL << 26;
+
+	EXPECT_EQ(map_at(GIB(8), GIB(1), RW, HUGETLB | NORESERVE | FIXED | giga),
+		  cpu_has_1g_mappings() ? GIB(8) : (u64)-EINVAL);
+}
+
 /* A call over pages that a pool has promised and others treats each as it would alone. */
 TEST(program_area, forgetting_keeps_the_promised_pages_of_a_range)
 {
@@ -309,6 +348,95 @@ TEST(program_area, mbind_gives_its_range_a_policy)
 	EXPECT_EQ(policy_at(at + PAGE_SIZE).how, POLICY_PREFER);
 	EXPECT_EQ(policy_at(at + PAGE_SIZE).nodes, nodes);
 	EXPECT_EQ(policy_at(at + 2 * PAGE_SIZE).how, POLICY_NEAR);
+}
+
+/* The node of the page at an address; NODE_NONE if there is none. */
+static node_t node_at(u64 at)
+{
+	enum pt_level level;
+	pte_t pte;
+
+	if (!pages_find(&program_space, at, &pte, &level))
+		return NODE_NONE;
+	return mm_kernel.zone[page_head(pfn_to_page(pte_pfn(pte)))->zone].node;
+}
+
+/* Map memory at GIB(8) whose pages come from nodes 0 and 1. */
+static bool map_on_two_nodes(u64 size, u64 mode)
+{
+	const u64 nodes = 3;
+
+	return map_at(GIB(8), size, RW, FIXED) == (s64)GIB(8) &&
+	       put(PROGRAM_BOX_MEMORY, nodes) == 0 &&
+	       program_call("mbind", GIB(8), size, mode, PROGRAM_BOX_MEMORY, 3) == 0;
+}
+
+/* Programs touch large pages at their first bytes, one after the other. */
+TEST(program_area, large_pages_come_from_one_node_after_the_other)
+{
+	enum { MPOL_INTERLEAVE = 3, PAGES = 4 };
+	const u64 at = GIB(8);
+
+	if (node_count < 2)
+		SKIP("needs two nodes");
+	REQUIRE(map_on_two_nodes(PAGES * MIB(2), MPOL_INTERLEAVE));
+	for (u64 i = 0; i < PAGES; i++) {
+		EXPECT_EQ(put(at + i * MIB(2), i), 0);
+		EXPECT(node_at(at + i * MIB(2)) == i % 2);
+	}
+}
+
+/* Memory that is bound to two nodes comes from the second when the first has none. */
+TEST(program_area, a_node_of_a_set_stands_in_for_another)
+{
+	enum { MPOL_BIND = 2 };
+	const u64 at = GIB(8);
+	struct page *held = NULL, *page;
+	node_t full;
+	int err;
+
+	if (node_count < 2 || this_cpu()->node > 1)
+		SKIP("needs two nodes, and this CPU on one of the first two");
+	full = this_cpu()->node;
+	REQUIRE(map_on_two_nodes(PAGE_SIZE, MPOL_BIND));
+	for (unsigned order = BLOCK_ORDER + 1; order-- > 0;)
+		while ((page = page_alloc(order, USE_UNMOVABLE, PAGE_NODE, full)))
+			page_chain_push(&held, page);
+	err = put(at, 5);
+	while (held)
+		page_free(page_chain_pop(&held));
+	EXPECT_EQ(err, 0);
+	EXPECT_EQ(get(at), 5);
+}
+
+/* The pool has a page on the second node of the set only, and one where no page may be from. */
+TEST(program_area, a_pools_page_of_any_node_of_a_set_is_found)
+{
+	enum { MPOL_BIND = 2 };
+	const u64 at = GIB(8);
+
+	if (node_count < 3)
+		SKIP("needs three nodes");
+	for (node_t not = 0; not < 3; not ++) {
+		const node_t low = not == 0, high = not == 2 ? 1 : 2;
+		const u64 nodes = 7 & ~(1ULL << not );
+
+		for (unsigned i = 0; i < 2; i++) {
+			const node_t has = i == 0 ? low : high;
+			const u64 grown = pool_grow_on(&pool_2m, hvo_on(), has, 1) +
+					  pool_grow_on(&pool_2m, hvo_on(), not, 1);
+
+			EXPECT_EQ(map_at(at, MIB(2), RW, HUGETLB | NORESERVE | FIXED), at);
+			EXPECT_EQ(put(PROGRAM_BOX_MEMORY, nodes), 0);
+			EXPECT_EQ(
+				program_call("mbind", at, MIB(2), MPOL_BIND, PROGRAM_BOX_MEMORY, 4),
+				0);
+			EXPECT_EQ(put(at, 5), 0);
+			EXPECT_EQ(node_at(at), has);
+			EXPECT_EQ(unmap(at, MIB(2)), 0);
+			EXPECT_EQ(pool_shrink(&pool_2m, hvo_on(), grown), grown);
+		}
+	}
 }
 
 /* Counting leaves splits none, wherever areas begin. */

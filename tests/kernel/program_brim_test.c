@@ -64,8 +64,11 @@ TEST(program_brim, small_pages_are_unmapped_where_rights_can_no_longer_change)
 	while (at < AT + 2 * part && program_call("mprotect", at, PAGE_SIZE, R) == 0)
 		at += step;
 	EXPECT(at < AT + 2 * part);
-	for (u64 i = 0; i < TIMES; i++)
+	for (u64 i = 0; i < TIMES; i += 2) {
 		EXPECT_EQ(unmap(AT + i * step + PAGE_SIZE, PAGE_SIZE), 0);
+		at = AT + (i + 1) * step;
+		EXPECT_EQ(program_call("mremap", at, step, PAGE_SIZE, 0), at);
+	}
 	brim_end();
 }
 

@@ -133,6 +133,31 @@ TEST(program_huge, small_pages_become_huge_ones_with_the_same_contents)
 	EXPECT_EQ(rounds, 0);
 }
 
+/* A thread that is bound to a node gets huge pages from no other, either. */
+TEST(program_huge, a_bound_thread_collapses_with_pages_of_its_node_only)
+{
+	enum { MPOL_BIND = 2 };
+	const u64 second = 2;
+	struct page *held = NULL, *page;
+	s64 result;
+
+	if (node_count < 2)
+		SKIP("needs two nodes");
+	REQUIRE(map_small(MIB(2)));
+	fill(AT, AT + MIB(2), PAGE_SIZE);
+	EXPECT_EQ(put(PROGRAM_BOX_MEMORY, second), 0);
+	EXPECT_EQ(program_call("set_mempolicy", MPOL_BIND, PROGRAM_BOX_MEMORY, 3), 0);
+	while ((page = page_alloc(BLOCK_ORDER, USE_UNMOVABLE, PAGE_NODE, 1)))
+		page_chain_push(&held, page);
+	result = collapse(AT, MIB(2));
+	while (held)
+		page_free(page_chain_pop(&held));
+	EXPECT_EQ(result, -ENOMEM);
+	EXPECT_EQ(level_at(AT), PT_PAGE);
+	EXPECT_EQ(collapse(AT, MIB(2)), 0);
+	EXPECT_EQ(mm_kernel.zone[pfn_to_page(frame_at(AT))->zone].node, 1);
+}
+
 TEST(program_huge, what_cannot_be_huge_stays)
 {
 	REQUIRE(map_small(MIB(4)));

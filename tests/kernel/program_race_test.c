@@ -185,6 +185,56 @@ TEST(program_race, a_huge_page_that_comes_meanwhile_is_cut_without_memory)
 	EXPECT(!space_leaf(&program_space, huge) && !space_leaf(&program_space, huge + MIB(1)));
 }
 
+/* ---- a part of a mapping is busy ---- */
+
+/* A call that changes a part of a mapping cuts it, but only until the call ends. */
+static void expect_resized(u64 new_size, u64 flags)
+{
+	struct program_call resizing = {.call = "mremap", .arg = {AT, MIB(6), new_size, flags}};
+	u64 from = AT + MIB(2);
+	struct area part;
+
+	EXPECT_EQ(map_at(AT, MIB(6), RW, FIXED), AT);
+	EXPECT_EQ(space_take(&program_space, &from, AT + MIB(4), &part), 1);
+	program_call_start(&resizing);
+	space_put_back(&program_space, &part);
+	work_wait(resizing.cpu, 0);
+	EXPECT(resizing.result > 0);
+	EXPECT_EQ(unmap((u64)resizing.result, new_size), 0);
+}
+
+TEST(program_race, a_mapping_is_resized_while_a_part_is_busy)
+{
+	SKIP_ON_ONE_CPU();
+	expect_resized(MIB(8), MAYMOVE);
+	expect_resized(MIB(5), 0);
+}
+
+TEST(program_race, a_mapping_is_moved_while_a_part_is_busy)
+{
+	struct program_call moving = {.call = "mremap"};
+	u64 from;
+	struct area part;
+
+	SKIP_ON_ONE_CPU();
+	for (unsigned down = 0; down < 2; down++) {
+		const u64 to = down ? AT - MIB(8) : AT + MIB(8);
+
+		memcpy(moving.arg, (u64[]){AT, MIB(6), MIB(6), MOVE_FIXED, to}, 5 * sizeof(u64));
+		moving.begun = moving.done = 0;
+		from = AT + MIB(2);
+		EXPECT_EQ(map_at(AT, MIB(6), RW, FIXED), AT);
+		EXPECT_EQ(put(AT + MIB(5), 5), 0);
+		EXPECT_EQ(space_take(&program_space, &from, AT + MIB(4), &part), 1);
+		program_call_start(&moving);
+		space_put_back(&program_space, &part);
+		work_wait(moving.cpu, 0);
+		EXPECT_EQ(moving.result, to);
+		EXPECT_EQ(get(to + MIB(5)), 5);
+		EXPECT_EQ(unmap(to, MIB(6)), 0);
+	}
+}
+
 /* ---- a mapping goes while the report of a death names its file ---- */
 
 /* A step of another CPU. */

@@ -30,4 +30,4 @@ def test_no_page_ends_the_run_in_order(kernel):
 
 
 def test_cpus_without_1_gib_pages(kernel):
-    run(Machine("pvh", 4, "512M", cpu="max,-pdpe1gb", cmdline="test=mm.huge_map.*"), kernel).ended()
+    run(Machine("pvh", 4, "512M", cpu="max,-pdpe1gb", cmdline="test=mm.huge_map.*,program.area.*1g*"), kernel).ended()
