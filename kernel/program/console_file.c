@@ -203,23 +203,6 @@ static unsigned console_ready(struct file *file)
 
 /* ---- output ---- */
 
-/* print() ends a text at a zero byte, so the text goes out in pieces without any. */
-static void print_bytes(const char *text, u64 size)
-{
-	while (size > 0) {
-		const size_t length = strnlen(text, size);
-
-		if (length > 0)
-			print("%.*s", (int)length, text);
-		text += length;
-		size -= length;
-		if (size > 0) {
-			text++;
-			size--;
-		}
-	}
-}
-
 static s64 console_write_bytes(struct file *file, struct span *from, u64 at)
 {
 	u64 done = 0;

@@ -257,6 +257,20 @@ static s64 read_part(struct contents *c, struct span *to, u64 at, u64 bytes)
 	return err ? err : (s64)bytes;
 }
 
+const void *contents_bytes(const struct contents *c, u64 at, u64 *bytes)
+{
+	const u64 most = MIN(PAGE_SIZE - at % PAGE_SIZE, c->size - at);
+	struct page *page = look_up(c, at >> PAGE_SHIFT);
+
+	*bytes = most;
+	if (page)
+		return (const u8 *)page_address(page) + at % PAGE_SIZE;
+	if (at >= c->source_size)
+		return NULL;
+	*bytes = MIN(most, c->source_size - at);
+	return c->source + at;
+}
+
 s64 contents_read(struct contents *c, struct span *to, u64 at)
 {
 	u64 done = 0;

@@ -127,8 +127,12 @@ bool file_can_map(const struct file *file, bool write_shared)
 		return false;
 	if (file->ops == &zero_ops)
 		return !write_shared;
-	return file->inode->kind == INODE_REGULAR &&
-	       (!write_shared || (flags & OPEN_ACCESS) == OPEN_BOTH);
+	if (file->inode->kind != INODE_REGULAR ||
+	    (write_shared && (flags & OPEN_ACCESS) != OPEN_BOTH))
+		return false;
+	if (write_shared)
+		inode_touch(file->inode); /* it may be written at any time from now on */
+	return true;
 }
 
 u64 file_size(const struct file *file)
@@ -260,6 +264,8 @@ static int make_files(const void *cpio, u64 size)
 
 		if (inode)
 			err = path_make(entry.name, inode);
+		if (inode && !err && (entry.mode & CPIO_TYPE) == CPIO_FILE)
+			inode->given = true;
 		if (err) {
 			pr_err("FILES: %s cannot be made: error %d", entry.name, -err);
 			return err;

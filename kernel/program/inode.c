@@ -83,5 +83,6 @@ u64 inode_size(const struct inode *inode)
 
 void inode_touch(struct inode *inode)
 {
+	atomic_store_relaxed(&inode->given, false);
 	atomic_store_relaxed(&inode->mtime_ns, clock_date_ns() + clock_ns());
 }

@@ -43,6 +43,7 @@ struct inode {
 	u32 refs; /* atomic */
 	u32 mode; /* type and permissions */
 	enum inode_kind kind;
+	bool given;          /* a file of FILES= that has not been renamed or changed; atomic */
 	u32 links;           /* names; names.c */
 	u64 number;          /* for st_ino; not used again */
 	u64 mtime_ns;        /* of the last change, since 1970 (clocks.h); atomic */

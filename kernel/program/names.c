@@ -1,6 +1,9 @@
 /* The name space: see names.h. */
 #include "kernel/program/names.h"
 
+#include <arch/atomic.h>
+
+#include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/store.h"
 #include "mm/mm.h"
@@ -139,6 +142,16 @@ struct entry *names_find(const struct inode *directory, const char *name, size_t
 	return entry;
 }
 
+/* The inode has a new name. */
+static void gain(struct inode *inode, struct entry *entry)
+{
+	inode->links++;
+	inode->entry = entry;
+	atomic_store_relaxed(&inode->given, false);
+	if (inode->kind == INODE_DIRECTORY)
+		inode->directory.parent = entry->directory;
+}
+
 bool names_add(struct inode *directory, struct entry *entry, struct inode *inode)
 {
 	struct directory *dir = &directory->directory;
@@ -157,10 +170,7 @@ bool names_add(struct inode *directory, struct entry *entry, struct inode *inode
 	bucket = bucket_of(entry->hash);
 	entry->chain = *bucket;
 	*bucket = entry;
-	inode->links++;
-	inode->entry = entry;
-	if (inode->kind == INODE_DIRECTORY)
-		inode->directory.parent = directory;
+	gain(inode, entry);
 	return true;
 }
 
@@ -199,10 +209,7 @@ struct inode *names_replace(struct entry *entry, struct inode *inode)
 
 	lose(former, entry);
 	entry->inode = inode;
-	inode->links++;
-	inode->entry = entry;
-	if (inode->kind == INODE_DIRECTORY)
-		inode->directory.parent = entry->directory;
+	gain(inode, entry);
 	return former;
 }
 
@@ -213,45 +220,42 @@ bool names_is_above(const struct inode *directory, const struct inode *inner)
 	return inner == directory;
 }
 
-/* A text that may be longer than its buffer. */
-struct joined {
-	char *buf;
-	size_t size, length;
-};
-
-static void join(struct joined *joined, const char *text, size_t length)
+struct entry *names_next(const struct entry *entry, bool inner)
 {
-	for (size_t i = 0; i < length; i++, joined->length++)
-		if (joined->length + 1 < joined->size)
-			joined->buf[joined->length] = text[i];
+	const struct inode *inside = entry ? entry->inode : root;
+
+	if (inner && inside->kind == INODE_DIRECTORY && inside->directory.first)
+		return inside->directory.first;
+	while (entry && !entry->next)
+		entry = entry->directory->entry;
+	return entry ? entry->next : NULL;
 }
 
 /* The path is put together from its end: first its length, then each part in its place. */
-size_t names_path(const struct inode *inode, char *buf, size_t size)
+size_t names_path_of(const struct entry *entry, char *buf, size_t size)
 {
-	struct joined joined = {.buf = buf, .size = size};
-	const struct entry *entry;
 	size_t length = 0, end;
 
-	if (size == 0)
-		return 0;
-	if (inode == root)
-		join(&joined, "/", 1);
-	if (inode != root && !inode->entry) {
-		join(&joined, inode->label, strnlen(inode->label, sizeof(inode->label)));
-		if (inode->kind == INODE_REGULAR || inode->kind == INODE_DIRECTORY)
-			join(&joined, " (deleted)", 10);
-	}
-	for (entry = inode->entry; entry; entry = entry->directory->entry)
-		length += entry->length + 1u;
+	for (const struct entry *e = entry; e; e = e->directory->entry)
+		length += e->length + 1u;
 	end = length;
-	for (entry = inode->entry; entry; entry = entry->directory->entry) {
+	for (; entry; entry = entry->directory->entry) {
 		end -= entry->length + 1u;
-		joined.length = end;
-		join(&joined, "/", 1);
-		join(&joined, entry->name, entry->length);
+		for (size_t i = 0; i <= entry->length && end + i + 1 < size; i++)
+			buf[end + i] = i ? entry->name[i - 1] : '/';
 	}
-	joined.length = MAX(joined.length, length);
-	buf[MIN(joined.length, size - 1)] = 0;
-	return joined.length;
+	if (size > 0)
+		buf[MIN(length, size - 1)] = 0;
+	return length;
+}
+
+size_t names_path(const struct inode *inode, char *buf, size_t size)
+{
+	const bool had = inode->kind == INODE_REGULAR || inode->kind == INODE_DIRECTORY;
+
+	if (inode->entry)
+		return names_path_of(inode->entry, buf, size);
+	if (inode == root)
+		return (size_t)format(buf, size, "/");
+	return (size_t)format(buf, size, "%s%s", inode->label, had ? " (deleted)" : "");
 }

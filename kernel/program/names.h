@@ -60,6 +60,9 @@ void names_remove(struct entry *entry);
 /* Let a name mean another inode. Returns the former one, whose reference passes to the caller. */
 struct inode *names_replace(struct entry *entry, struct inode *inode);
 
+/* The next of all names, NULL for the first; with `inner`, those in a directory follow it. */
+struct entry *names_next(const struct entry *entry, bool inner);
+
 /* Is `directory` the same as `inner`, or a directory above it? */
 bool names_is_above(const struct inode *directory, const struct inode *inner);
 
@@ -68,3 +71,4 @@ bool names_is_above(const struct inode *directory, const struct inode *inner);
  * Returns the length it would have without a limit of size - 1 characters.
  */
 size_t names_path(const struct inode *inode, char *buf, size_t size);
+size_t names_path_of(const struct entry *entry, char *buf, size_t size); /* of this name */

@@ -378,6 +378,8 @@ static s64 call_truncate(const struct call_args *args)
 		err = contents_resize(&inode->contents, args->arg[1]);
 	else
 		err = inode->kind == INODE_DIRECTORY ? -EISDIR : -EINVAL;
+	if (!err)
+		inode_touch(inode);
 	inode_put(inode);
 	return err;
 }

@@ -16,6 +16,8 @@
 #include "kernel/program/calls.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/contents.h"
+#include "kernel/program/cpio.h"
+#include "kernel/program/files_out.h"
 #include "mm/vm/mapping.h"
 #include "kernel/program/program.h"
 #include "kernel/program/program_space.h"
@@ -432,6 +434,74 @@ TEST(program_file, files_of_the_image_are_there)
 	EXPECT_EQ(CALL_OF("ftruncate", fd, 4098), 0);
 	EXPECT_EQ(CALL_OF("ftruncate", fd, 5000), 0);
 	EXPECT(holds(fd, 4096, "yy\0\0", 4));
+}
+
+/* ---- what a program leaves behind ---- */
+
+static char behind[65536];
+static size_t behind_size;
+static u32 refuse_put; /* the n-th piece is not taken; 0: all are */
+
+static int keep_piece(const void *bytes, u64 size)
+{
+	if (refuse_put > 0 && --refuse_put == 0)
+		return -EIO;
+	if (!bytes)
+		return 0;
+	if (behind_size + size > sizeof(behind))
+		return -ENOSPC;
+	memcpy(behind + behind_size, bytes, size);
+	behind_size += size;
+	return 0;
+}
+
+/* The next file of the image. */
+static bool leaves(struct cpio_reader *reader, const char *name, u32 mode, const char *contents,
+		   size_t size)
+{
+	struct cpio_entry entry;
+
+	return cpio_next(reader, &entry) && strcmp(entry.name, name) == 0 && entry.mode == mode &&
+	       entry.size == size && memcmp(entry.data, contents, size) == 0;
+}
+
+static bool leaves_no_more(struct cpio_reader *reader)
+{
+	struct cpio_entry entry;
+
+	return !cpio_next(reader, &entry) && !reader->error;
+}
+
+/* The image has what is new, renamed or changed, in the order of the names, and nothing else. */
+TEST(program_file, what_is_new_or_changed_is_left_behind)
+{
+	static char scratch[2 * PAGE_SIZE];
+	struct cpio_reader reader;
+
+	behind_size = 0;
+	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
+	reader = cpio_reader(behind, behind_size);
+	EXPECT(leaves_no_more(&reader));
+	EXPECT_EQ(CALL_OF("pwrite64", do_open("/dir/a.txt", RDWR), U("CON"), 3, 0), 3);
+	EXPECT_EQ(CALL_OF("truncate", U("/long"), 2), 0);
+	EXPECT_EQ(CALL_OF("truncate", U("/long"), 4), 0);
+	EXPECT_EQ(CALL_OF("rename", U("/deep/er/b"), U("/deep/c")), 0);
+	EXPECT_EQ(do_write(do_open("/tmp/new", RDWR | CREAT), "new"), 3);
+	EXPECT_EQ(CALL_OF("link", U("/tmp/new"), U("/tmp/again")), 0);
+	EXPECT_EQ(do_write(do_open("/dev/shm/x", RDWR | CREAT), "new"), 3);
+	behind_size = 0;
+	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
+	reader = cpio_reader(behind, behind_size);
+	EXPECT(leaves(&reader, "tmp/new", 0100644, "new", 3));
+	EXPECT(leaves(&reader, "tmp/again", 0100644, "new", 3));
+	EXPECT(leaves(&reader, "dir/a.txt", 0100755, "CONtents of a", 13));
+	EXPECT(leaves(&reader, "long", 0100644, "yy\0\0", 4));
+	EXPECT(leaves(&reader, "deep/c", 0100600, "b", 1));
+	EXPECT(leaves_no_more(&reader));
+	for (u32 nth = 1; nth < 6; nth++) {
+		refuse_put = nth;
+		EXPECT_EQ(files_out_write(keep_piece, scratch), -EIO);
+	}
 }
 
 /* ---- paths and names ---- */
