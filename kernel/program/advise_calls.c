@@ -26,7 +26,7 @@ static s64 range_of(const struct call_args *args, u64 *start, u64 *end)
 
 /* ---- mprotect ---- */
 
-static s64 call_mprotect(const struct call_args *args)
+s64 call_mprotect(const struct call_args *args)
 {
 	enum { GROWS = 0x03000000 };
 	u64 start, end;
@@ -36,7 +36,6 @@ static s64 call_mprotect(const struct call_args *args)
 		return -EINVAL;
 	return go <= 0 ? go : mapping_protect(&program_space, start, end, (u8)(args->arg[2] & 7));
 }
-CALL(mprotect, 10);
 
 /* ---- madvise ---- */
 
@@ -64,7 +63,7 @@ static s64 advise(u64 start, u64 end, const struct area_change *change)
 	return err < 0 ? err : holes;
 }
 
-static s64 call_madvise(const struct call_args *args)
+s64 call_madvise(const struct call_args *args)
 {
 	static const struct area_change forget = {.pages = CHANGE_CONTENTS},
 					huge = {.set = AREA_HUGE, .clear = AREA_SMALL},
@@ -98,7 +97,6 @@ static s64 call_madvise(const struct call_args *args)
 		return space_cover(&program_space, start, end) ? 0 : -ENOMEM;
 	}
 }
-CALL(madvise, 28);
 
 /* ---- looking ---- */
 
@@ -116,7 +114,7 @@ static bool is_present(u64 addr)
 	return present;
 }
 
-static s64 call_mincore(const struct call_args *args)
+s64 call_mincore(const struct call_args *args)
 {
 	u64 start, end;
 	const s64 go = range_of(args, &start, &end);
@@ -135,10 +133,9 @@ static s64 call_mincore(const struct call_args *args)
 	}
 	return 0;
 }
-CALL(mincore, 27);
 
 /* Memory is never written out, so there is nothing to wait for. */
-static s64 call_msync(const struct call_args *args)
+s64 call_msync(const struct call_args *args)
 {
 	u64 start, end;
 	const s64 go = range_of(args, &start, &end);
@@ -147,7 +144,6 @@ static s64 call_msync(const struct call_args *args)
 		return go;
 	return space_cover(&program_space, start, end) ? 0 : -ENOMEM;
 }
-CALL(msync, 26);
 
 /* ---- mlock: pages never leave, so locking is bringing them ---- */
 
@@ -166,13 +162,7 @@ static s64 lock_range(u64 start, u64 size, bool bring)
 	return err == -EFAULT ? -ENOMEM : err;
 }
 
-static s64 call_mlock(const struct call_args *args)
-{
-	return lock_range(args->arg[0], args->arg[1], true);
-}
-CALL(mlock, 149);
-
-static s64 call_mlock2(const struct call_args *args)
+s64 call_mlock2(const struct call_args *args)
 {
 	enum { ON_FAULT = 1 };
 
@@ -180,22 +170,13 @@ static s64 call_mlock2(const struct call_args *args)
 		return -EINVAL;
 	return lock_range(args->arg[0], args->arg[1], !(args->arg[2] & ON_FAULT));
 }
-CALL(mlock2, 325);
 
-static s64 call_munlock(const struct call_args *args)
+s64 call_munlock(const struct call_args *args)
 {
 	return lock_range(args->arg[0], args->arg[1], false);
 }
-CALL(munlock, 150);
 
-static s64 call_mlockall(const struct call_args *args)
+s64 call_mlockall(const struct call_args *args)
 {
 	return args->arg[0] == 0 || args->arg[0] > 7 ? -EINVAL : 0;
 }
-CALL(mlockall, 151);
-
-static s64 call_munlockall(const struct call_args *args)
-{
-	return 0;
-}
-CALL(munlockall, 152);

@@ -3,51 +3,73 @@
 
 #include <arch/atomic.h>
 
-#include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/program/path.h"
 #include "kernel/program/signal.h"
+#include "kernel/program/thread.h"
 
-static const struct call *by_number[CALLS_MAX];
+#define CALL(nr, ident, args, tested) [nr] = {#ident, args, .run = call_##ident},
+#define SAME(nr, ident, args, other, made, tested)                                                 \
+	[nr] = {#ident, args, .run = call_##other, .how = (made)},
+#define ANSWER(nr, ident, args, value, tested) [nr] = {#ident, args, .answer = (value)},
+#define ABSENT(nr, ident)                      [nr] = {#ident},
+static const struct call calls[CALLS_MAX] = {
+#include "kernel/program/call_rows.h"
+};
+
 static u32 missed[CALLS_MAX + 1]; /* said once; the last counts numbers beyond the table */
 
-void calls_init(void)
+const struct call *call_of(u64 number)
 {
-	const struct call *call;
-
-	TABLE_FOREACH(call, call_table)
-	{
-		ASSERT(call->number < CALLS_MAX &&
-			       (!by_number[call->number] || by_number[call->number] == call),
-		       "call %u (%s) is there twice", call->number, call->name);
-		by_number[call->number] = call;
-	}
+	return number < CALLS_MAX && calls[number].arguments ? &calls[number] : NULL;
 }
 
-const struct call *call_of(unsigned number)
+void calls_begin(void)
 {
-	return number < CALLS_MAX ? by_number[number] : NULL;
+	memset(missed, 0, sizeof(missed));
 }
 
-static s64 miss(const struct trap_frame *regs)
+static s64 miss(u64 number, u64 rip)
 {
-	const u64 number = MIN(regs->rax, (u64)CALLS_MAX);
+	const u64 index = MIN(number, (u64)CALLS_MAX);
+	const char *name = index < CALLS_MAX ? calls[index].name : NULL;
 
-	if (atomic_exchange(&missed[number], 1) == 0)
-		pr_warn("program: call %llu is not there (ENOSYS); called at %llx", regs->rax,
-			regs->rip);
+	if (atomic_exchange(&missed[index], 1) == 0)
+		pr_warn("program: call %llu (%s) is not there (ENOSYS); called at %llx", number,
+			name ? name : "unknown", rip);
 	return -ENOSYS;
+}
+
+/* `how` is shorter than the arguments of the other call where those that follow are 0. */
+static struct call_args arrange(const struct call_args *from, const char *how)
+{
+	struct call_args args = {.regs = from->regs};
+
+	for (unsigned i = 0; how[i]; i++) {
+		if (how[i] == 'h')
+			args.arg[i] = (u64)PATH_CURRENT;
+		else if (how[i] != 'z')
+			args.arg[i] = from->arg[how[i] - '0'];
+	}
+	return args;
 }
 
 void calls_serve(struct trap_frame *regs)
 {
-	const struct call *call = regs->rax < CALLS_MAX ? by_number[regs->rax] : NULL;
-	const struct call_args args = {
+	const struct call *call = call_of(regs->rax);
+	struct call_args args = {
 		.arg = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9},
 		.regs = regs};
 
 	regs->error = regs->rax; /* for a call that is made again (signal.h) */
-	regs->rax = (u64)(call ? call->run(&args) : miss(regs));
+	if (call && call->how)
+		args = arrange(&args, call->how);
+	if (!call)
+		regs->rax = (u64)miss(regs->rax, regs->rip);
+	else
+		regs->rax = (u64)(call->run ? call->run(&args) : call->answer);
 	if ((s64)regs->rax == -ERESTARTSYS)
 		user_attend(cpu_id());
 }

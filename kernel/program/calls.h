@@ -1,9 +1,7 @@
 /*
- * Calls of the Linux x86-64 ABI, one function each. Each call is declared beside its code, and the
- * linker gathers them.
+ * Calls of the Linux x86-64 ABI. call_rows.h has a row for each.
  *
- *	static s64 call_getpid(const struct call_args *args) { ... }
- *	CALL(getpid, 39);
+ *	s64 call_getpid(const struct call_args *args) { ... }
  *
  * A call returns its result or a negative errno. It runs on the CPU of the calling thread, in the
  * ordinary context with interrupts on. Pointers of the program are user_t, and only user_copy.h
@@ -22,28 +20,30 @@ struct call_args {
 
 typedef s64 program_call_fn(const struct call_args *args);
 
+/* As in call_rows.h. */
 struct call {
-	const char *name;
-	program_call_fn *run;
-	unsigned number;
+	const char *name, *arguments; /* no arguments: the call is not there */
+	program_call_fn *run;         /* NULL: the result is `answer` */
+	s64 answer;
+	const char *how; /* NULL: run() gets the arguments as they are */
 };
 
-TABLE_DECLARE(const struct call, call_table);
-
-#define CALL(ident, nr)                                                                            \
-	static const struct call call_row_##ident TABLE_ENTRY(call_table) = {                      \
-		.name = #ident, .run = call_##ident, .number = (nr)}
+#define CALL(number, name, ...) program_call_fn call_##name;
+#define SAME(...)
+#define ANSWER(...)
+#define ABSENT(...)
+#include "kernel/program/call_rows.h"
 
 enum { CALLS_MAX = 512 };
 
-/* Build the array of calls by number. Once, before a program starts. */
-void calls_init(void);
+/* Before a program starts: nothing has been said about it. */
+void calls_begin(void);
 
 /*
- * Serve the call in `regs` (user_ops.call). An unknown number gives -ENOSYS and one line in the log
- * for each number.
+ * Serve the call in `regs` (user_ops.call). A call that is not there gives -ENOSYS and one line in
+ * the log for each number.
  */
 void calls_serve(struct trap_frame *regs);
 
-/* The row of a number, or NULL. For the table in calls.txt and for tests. */
-const struct call *call_of(unsigned number);
+/* The row of a call that is there, or NULL. For tests. */
+const struct call *call_of(u64 number);

@@ -84,7 +84,7 @@ static int read_clock(s32 clock, u64 *ns)
 	return -EINVAL;
 }
 
-static s64 call_clock_gettime(const struct call_args *args)
+s64 call_clock_gettime(const struct call_args *args)
 {
 	struct user_timespec time;
 	u64 ns;
@@ -95,9 +95,8 @@ static s64 call_clock_gettime(const struct call_args *args)
 	time = clock_timespec(ns);
 	return user_write(args->arg[1], &time, sizeof(time));
 }
-CALL(clock_gettime, 228);
 
-static s64 call_clock_getres(const struct call_args *args)
+s64 call_clock_getres(const struct call_args *args)
 {
 	const struct user_timespec resolution = {.nsec = 1};
 	u64 ns;
@@ -107,21 +106,8 @@ static s64 call_clock_getres(const struct call_args *args)
 		return err;
 	return user_write(args->arg[1], &resolution, sizeof(resolution));
 }
-CALL(clock_getres, 229);
 
-static s64 call_clock_settime(const struct call_args *args)
-{
-	return -EPERM;
-}
-CALL(clock_settime, 227);
-
-static s64 call_settimeofday(const struct call_args *args)
-{
-	return -EPERM;
-}
-CALL(settimeofday, 164);
-
-static s64 call_gettimeofday(const struct call_args *args)
+s64 call_gettimeofday(const struct call_args *args)
 {
 	const struct user_timeval time = clock_timeval(clock_ns() + clock_date_ns());
 	const u64 zone = 0; /* two numbers: UTC, no daylight saving time */
@@ -130,9 +116,8 @@ static s64 call_gettimeofday(const struct call_args *args)
 		return -EFAULT;
 	return args->arg[1] ? user_write(args->arg[1], &zone, sizeof(zone)) : 0;
 }
-CALL(gettimeofday, 96);
 
-static s64 call_time(const struct call_args *args)
+s64 call_time(const struct call_args *args)
 {
 	const s64 now = clock_timespec(clock_ns() + clock_date_ns()).sec;
 
@@ -140,10 +125,9 @@ static s64 call_time(const struct call_args *args)
 		return -EFAULT;
 	return now;
 }
-CALL(time, 201);
 
 /* Everything counts as time of the program itself: the kernel's share is not measured. */
-static s64 call_times(const struct call_args *args)
+s64 call_times(const struct call_args *args)
 {
 	const u64 tick_ns = NS_PER_S / TICKS_PER_S;
 	const s64 times[4] = {(s64)(clock_program_ns() / tick_ns)};
@@ -152,7 +136,6 @@ static s64 call_times(const struct call_args *args)
 		return -EFAULT;
 	return (s64)(clock_ns() / tick_ns);
 }
-CALL(times, 100);
 
 /* Sleep until a time of clock_ns(). A wake that was not for the sleep changes nothing. */
 static int sleep_until(u64 until_ns)
@@ -181,16 +164,7 @@ static int sleep_for(u64 ns, user_t remaining_at)
 	return user_write(remaining_at, &left, sizeof(left)) ? -EFAULT : err;
 }
 
-static s64 call_nanosleep(const struct call_args *args)
-{
-	u64 ns;
-	const int err = clock_read_interval(args->arg[0], &ns);
-
-	return err ? err : sleep_for(ns, args->arg[1]);
-}
-CALL(nanosleep, 35);
-
-static s64 call_clock_nanosleep(const struct call_args *args)
+s64 call_clock_nanosleep(const struct call_args *args)
 {
 	const s32 clock = (s32)args->arg[0];
 	u64 ns, now;
@@ -209,4 +183,3 @@ static s64 call_clock_nanosleep(const struct call_args *args)
 		ns -= MIN(ns, clock_date_ns());
 	return sleep_until(ns);
 }
-CALL(clock_nanosleep, 230);

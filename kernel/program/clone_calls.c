@@ -49,7 +49,7 @@ static s64 start(const struct call_args *args, const struct clone *clone)
 	return thread_start(&request);
 }
 
-static s64 call_clone(const struct call_args *args)
+s64 call_clone(const struct call_args *args)
 {
 	return start(args, &(struct clone){.flags = args->arg[0],
 					   .stack_top = args->arg[1],
@@ -57,9 +57,8 @@ static s64 call_clone(const struct call_args *args)
 					   .child_tid = args->arg[3],
 					   .tls = args->arg[4]});
 }
-CALL(clone, 56);
 
-static s64 call_clone3(const struct call_args *args)
+s64 call_clone3(const struct call_args *args)
 {
 	struct {
 		u64 flags, pidfd, child_tid, parent_tid, exit_signal, stack, stack_size, tls;
@@ -77,13 +76,11 @@ static s64 call_clone3(const struct call_args *args)
 					   .child_tid = wish.child_tid,
 					   .tls = wish.tls});
 }
-CALL(clone3, 435);
 
-static s64 call_set_tid_address(const struct call_args *args)
+s64 call_set_tid_address(const struct call_args *args)
 {
 	struct thread *self = thread_current();
 
 	self->clear_child_tid = args->arg[0];
 	return self->id;
 }
-CALL(set_tid_address, 218);

@@ -22,7 +22,7 @@ static bool is_descriptor(u64 argument)
 
 /* ---- close and dup ---- */
 
-static s64 call_close(const struct call_args *args)
+s64 call_close(const struct call_args *args)
 {
 	struct file *file = NULL;
 
@@ -33,11 +33,10 @@ static s64 call_close(const struct call_args *args)
 	file_put(file);
 	return 0;
 }
-CALL(close, 3);
 
 enum { CLOSE_RANGE_UNSHARE = 2, CLOSE_RANGE_CLOEXEC = 4 };
 
-static s64 call_close_range(const struct call_args *args)
+s64 call_close_range(const struct call_args *args)
 {
 	const u32 first = (u32)args->arg[0], last = (u32)args->arg[1], flags = (u32)args->arg[2];
 
@@ -49,7 +48,6 @@ static s64 call_close_range(const struct call_args *args)
 		file_put(descriptor_set((int)i, NULL));
 	return 0;
 }
-CALL(close_range, 436);
 
 /* Give a file, whose reference the caller holds, a descriptor. */
 static s64 give(struct file *file, int from)
@@ -61,13 +59,12 @@ static s64 give(struct file *file, int from)
 	return descriptor;
 }
 
-static s64 call_dup(const struct call_args *args)
+s64 call_dup(const struct call_args *args)
 {
 	struct file *file = file_of((int)args->arg[0]);
 
 	return file ? give(file, 0) : -EBADF;
 }
-CALL(dup, 32);
 
 static s64 duplicate_to(u64 from, u64 to)
 {
@@ -82,19 +79,17 @@ static s64 duplicate_to(u64 from, u64 to)
 	return (s64)(u32)to;
 }
 
-static s64 call_dup2(const struct call_args *args)
+s64 call_dup2(const struct call_args *args)
 {
 	return duplicate_to(args->arg[0], args->arg[1]);
 }
-CALL(dup2, 33);
 
-static s64 call_dup3(const struct call_args *args)
+s64 call_dup3(const struct call_args *args)
 {
 	if ((u32)args->arg[0] == (u32)args->arg[1] || args->arg[2] & ~(u64)CLOSE_ON_EXEC)
 		return -EINVAL;
 	return duplicate_to(args->arg[0], args->arg[1]);
 }
-CALL(dup3, 292);
 
 /* ---- fcntl ---- */
 
@@ -184,7 +179,7 @@ static s64 control(struct file *file, u32 command, u64 argument)
 	}
 }
 
-static s64 call_fcntl(const struct call_args *args)
+s64 call_fcntl(const struct call_args *args)
 {
 	struct file *file = file_of((int)args->arg[0]);
 	s64 result;
@@ -195,7 +190,6 @@ static s64 call_fcntl(const struct call_args *args)
 	file_put(file);
 	return result;
 }
-CALL(fcntl, 72);
 
 /* ---- ioctl ---- */
 
@@ -282,7 +276,7 @@ static s64 device_control(struct file *file, u32 request, user_t argument)
 	}
 }
 
-static s64 call_ioctl(const struct call_args *args)
+s64 call_ioctl(const struct call_args *args)
 {
 	struct file *file = file_of((int)args->arg[0]);
 	s64 result;
@@ -296,7 +290,6 @@ static s64 call_ioctl(const struct call_args *args)
 	file_put(file);
 	return result;
 }
-CALL(ioctl, 16);
 
 /* ---- sizes ---- */
 
@@ -318,7 +311,7 @@ static int writable_file(u64 descriptor, struct file **file)
 	return err;
 }
 
-static s64 call_ftruncate(const struct call_args *args)
+s64 call_ftruncate(const struct call_args *args)
 {
 	struct file *file;
 	int err = (s64)args->arg[1] < 0 ? -EINVAL : writable_file(args->arg[0], &file);
@@ -330,11 +323,10 @@ static s64 call_ftruncate(const struct call_args *args)
 	file_put(file);
 	return err;
 }
-CALL(ftruncate, 77);
 
 enum { FALLOC_KEEP_SIZE = 1 };
 
-static s64 call_fallocate(const struct call_args *args)
+s64 call_fallocate(const struct call_args *args)
 {
 	const s64 at = (s64)args->arg[2], size = (s64)args->arg[3];
 	struct file *file;
@@ -353,7 +345,6 @@ static s64 call_fallocate(const struct call_args *args)
 	file_put(file);
 	return err;
 }
-CALL(fallocate, 285);
 
 /* ---- calls with nothing to do for files in memory ---- */
 
@@ -367,35 +358,10 @@ static s64 nothing_for(u64 descriptor)
 	return 0;
 }
 
-static s64 call_fsync(const struct call_args *args)
+s64 call_fsync(const struct call_args *args)
 {
 	return nothing_for(args->arg[0]);
 }
-CALL(fsync, 74);
-
-static s64 call_fdatasync(const struct call_args *args)
-{
-	return nothing_for(args->arg[0]);
-}
-CALL(fdatasync, 75);
-
-static s64 call_flock(const struct call_args *args)
-{
-	return nothing_for(args->arg[0]);
-}
-CALL(flock, 73);
-
-static s64 call_fadvise64(const struct call_args *args)
-{
-	return nothing_for(args->arg[0]);
-}
-CALL(fadvise64, 221);
-
-static s64 call_sync(const struct call_args *args)
-{
-	return 0;
-}
-CALL(sync, 162);
 
 /* ---- files without a name ---- */
 
@@ -427,17 +393,10 @@ static s64 make_pipe(user_t to, u64 flags)
 	return -EMFILE;
 }
 
-static s64 call_pipe(const struct call_args *args)
-{
-	return make_pipe(args->arg[0], 0);
-}
-CALL(pipe, 22);
-
-static s64 call_pipe2(const struct call_args *args)
+s64 call_pipe2(const struct call_args *args)
 {
 	return make_pipe(args->arg[0], args->arg[1]);
 }
-CALL(pipe2, 293);
 
 static s64 make_event(u64 count, u64 flags)
 {
@@ -449,22 +408,15 @@ static s64 make_event(u64 count, u64 flags)
 	return file ? give(file, 0) : -ENOMEM;
 }
 
-static s64 call_eventfd(const struct call_args *args)
-{
-	return make_event(args->arg[0], 0);
-}
-CALL(eventfd, 284);
-
-static s64 call_eventfd2(const struct call_args *args)
+s64 call_eventfd2(const struct call_args *args)
 {
 	return make_event(args->arg[0], args->arg[1]);
 }
-CALL(eventfd2, 290);
 
 /* MFD_CLOEXEC, MFD_ALLOW_SEALING, MFD_NOEXEC_SEAL and MFD_EXEC mean nothing here. */
 enum { MEMFD_FLAGS = 1 | 2 | 8 | 16, MEMFD_NAME_MAX = 249 };
 
-static s64 call_memfd_create(const struct call_args *args)
+s64 call_memfd_create(const struct call_args *args)
 {
 	char name[MEMFD_NAME_MAX + 1];
 	const s64 length = user_read_text(name, args->arg[0], sizeof(name));
@@ -486,4 +438,3 @@ static s64 call_memfd_create(const struct call_args *args)
 	}
 	return give(file, 0);
 }
-CALL(memfd_create, 319);

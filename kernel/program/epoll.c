@@ -267,17 +267,15 @@ static s64 create(void)
 	return descriptor;
 }
 
-static s64 call_epoll_create(const struct call_args *args)
+s64 call_epoll_create(const struct call_args *args)
 {
 	return (s32)args->arg[0] <= 0 ? -EINVAL : create();
 }
-CALL(epoll_create, 213);
 
-static s64 call_epoll_create1(const struct call_args *args)
+s64 call_epoll_create1(const struct call_args *args)
 {
 	return args->arg[0] & ~(u64)CLOSE_ON_EXEC ? -EINVAL : create();
 }
-CALL(epoll_create1, 291);
 
 /* Make sure that there is a page for the watch. */
 static int make_group(struct epoll *epoll, int descriptor)
@@ -351,7 +349,7 @@ static int control(struct file *epoll, u64 how, int descriptor, struct file *fil
 	return err;
 }
 
-static s64 call_epoll_ctl(const struct call_args *args)
+s64 call_epoll_ctl(const struct call_args *args)
 {
 	const int descriptor = (int)args->arg[2];
 	struct file *epoll = file_of((int)args->arg[0]);
@@ -364,7 +362,6 @@ static s64 call_epoll_ctl(const struct call_args *args)
 	file_put(file);
 	return err;
 }
-CALL(epoll_ctl, 233);
 
 static s64 wait_for_events(const struct call_args *args, const struct poll_limit *limit,
 			   user_t mask)
@@ -387,27 +384,17 @@ static s64 wait_for_events(const struct call_args *args, const struct poll_limit
 	return result;
 }
 
-static s64 call_epoll_wait(const struct call_args *args)
-{
-	const struct poll_limit limit = poll_limit_ms((s32)args->arg[3]);
-
-	return wait_for_events(args, &limit, 0);
-}
-CALL(epoll_wait, 232);
-
-static s64 call_epoll_pwait(const struct call_args *args)
+s64 call_epoll_pwait(const struct call_args *args)
 {
 	const struct poll_limit limit = poll_limit_ms((s32)args->arg[3]);
 
 	return wait_for_events(args, &limit, args->arg[4]);
 }
-CALL(epoll_pwait, 281);
 
-static s64 call_epoll_pwait2(const struct call_args *args)
+s64 call_epoll_pwait2(const struct call_args *args)
 {
 	struct poll_limit limit;
 	const int err = poll_limit_read(args->arg[3], 1, &limit);
 
 	return err ? err : wait_for_events(args, &limit, args->arg[4]);
 }
-CALL(epoll_pwait2, 441);

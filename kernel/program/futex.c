@@ -373,7 +373,7 @@ static s64 call_requeue(const struct requeue *how)
 	}
 }
 
-static s64 call_futex(const struct call_args *args)
+s64 call_futex(const struct call_args *args)
 {
 	const unsigned op = (unsigned)args->arg[1] & ~(FUTEX_PRIVATE | FUTEX_REALTIME);
 	const user_t at = args->arg[0];
@@ -410,7 +410,6 @@ static s64 call_futex(const struct call_args *args)
 		return -ENOSYS;
 	}
 }
-CALL(futex, 202);
 
 /* ---- robust lists ---- */
 

@@ -49,7 +49,7 @@ static void wait_for_heap(void)
 		wait_spin(&wait, CPU_NONE);
 }
 
-static s64 call_brk(const struct call_args *args)
+s64 call_brk(const struct call_args *args)
 {
 	u64 end;
 
@@ -61,4 +61,3 @@ static s64 call_brk(const struct call_args *args)
 	atomic_store_release(&heap.busy, 0);
 	return (s64)end;
 }
-CALL(brk, 12);

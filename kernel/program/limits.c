@@ -62,19 +62,12 @@ static s64 limit_exchange(u64 limit, user_t new_at, user_t old_at)
 	return old_at ? user_write(old_at, &old, sizeof(old)) : 0;
 }
 
-static s64 call_getrlimit(const struct call_args *args)
-{
-	return limit_exchange(args->arg[0], 0, args->arg[1]);
-}
-CALL(getrlimit, 97);
-
-static s64 call_setrlimit(const struct call_args *args)
+s64 call_setrlimit(const struct call_args *args)
 {
 	return args->arg[1] ? limit_exchange(args->arg[0], args->arg[1], 0) : -EFAULT;
 }
-CALL(setrlimit, 160);
 
-static s64 call_prlimit64(const struct call_args *args)
+s64 call_prlimit64(const struct call_args *args)
 {
 	const s32 pid = (s32)args->arg[0];
 
@@ -82,7 +75,6 @@ static s64 call_prlimit64(const struct call_args *args)
 		return -ESRCH;
 	return limit_exchange(args->arg[1], args->arg[2], args->arg[3]);
 }
-CALL(prlimit64, 302);
 
 /* struct rusage; the counts after the first are zero here. */
 struct user_rusage {
@@ -92,7 +84,7 @@ struct user_rusage {
 
 enum { RUSAGE_SELF = 0, RUSAGE_CHILDREN = -1, RUSAGE_THREAD = 1 };
 
-static s64 call_getrusage(const struct call_args *args)
+s64 call_getrusage(const struct call_args *args)
 {
 	struct user_rusage usage = {0};
 
@@ -111,7 +103,6 @@ static s64 call_getrusage(const struct call_args *args)
 	usage.resident_most_kib = (s64)(pages_resident_most(&program_space) / KIB(1));
 	return user_write(args->arg[1], &usage, sizeof(usage));
 }
-CALL(getrusage, 98);
 
 /* struct sysinfo */
 struct user_sysinfo {
@@ -122,7 +113,7 @@ struct user_sysinfo {
 	u32 unit, end;
 };
 
-static s64 call_sysinfo(const struct call_args *args)
+s64 call_sysinfo(const struct call_args *args)
 {
 	struct user_sysinfo info = {.unit = 1, .uptime_s = (s64)(clock_ns() / NS_PER_S)};
 	struct mm_usage usage;
@@ -134,4 +125,3 @@ static s64 call_sysinfo(const struct call_args *args)
 		info.threads++;
 	return user_write(args->arg[0], &info, sizeof(info));
 }
-CALL(sysinfo, 99);

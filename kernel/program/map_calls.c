@@ -72,7 +72,7 @@ static int file_for(const struct call_args *args, struct area *area)
 	return 0;
 }
 
-static s64 call_mmap(const struct call_args *args)
+s64 call_mmap(const struct call_args *args)
 {
 	const u64 at = args->arg[0], flags = args->arg[3];
 	const bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
@@ -107,9 +107,8 @@ static s64 call_mmap(const struct call_args *args)
 				 area.rights & USER_RIGHT_WRITE);
 	return start;
 }
-CALL(mmap, 9);
 
-static s64 call_munmap(const struct call_args *args)
+s64 call_munmap(const struct call_args *args)
 {
 	const u64 start = args->arg[0], end = ALIGN_UP(start + args->arg[1], PAGE_SIZE);
 
@@ -119,13 +118,12 @@ static s64 call_munmap(const struct call_args *args)
 	/* nothing is ever mapped below USER_START */
 	return end <= USER_START ? 0 : mapping_remove(&program_space, MAX(start, USER_START), end);
 }
-CALL(munmap, 11);
 
 /* ---- mremap ---- */
 
 enum { MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2 };
 
-static s64 call_mremap(const struct call_args *args)
+s64 call_mremap(const struct call_args *args)
 {
 	const u64 from = args->arg[0], old_size = ALIGN_UP(args->arg[1], PAGE_SIZE),
 		  new_size = ALIGN_UP(args->arg[2], PAGE_SIZE), flags = args->arg[3];
@@ -139,4 +137,3 @@ static s64 call_mremap(const struct call_args *args)
 		return mapping_move(&program_space, from, old_size, args->arg[4], new_size);
 	return mapping_resize(&program_space, from, old_size, new_size, flags & MREMAP_MAYMOVE);
 }
-CALL(mremap, 25);

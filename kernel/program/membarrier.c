@@ -53,7 +53,7 @@ static void fence_threads(void)
 	call_cpus(&mask, fence, NULL);
 }
 
-static s64 call_membarrier(const struct call_args *args)
+s64 call_membarrier(const struct call_args *args)
 {
 	if (args->arg[1])
 		return -EINVAL; /* a flag, for one CPU only */
@@ -71,4 +71,3 @@ static s64 call_membarrier(const struct call_args *args)
 	}
 	return -EINVAL;
 }
-CALL(membarrier, 324);

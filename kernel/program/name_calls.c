@@ -39,17 +39,10 @@ static s64 make_directory(u64 directory, user_t path, u64 mode)
 	return inode ? add(directory, path, inode) : -ENOMEM;
 }
 
-static s64 call_mkdir(const struct call_args *args)
-{
-	return make_directory(HERE, args->arg[0], args->arg[1]);
-}
-CALL(mkdir, 83);
-
-static s64 call_mkdirat(const struct call_args *args)
+s64 call_mkdirat(const struct call_args *args)
 {
 	return make_directory(args->arg[0], args->arg[1], args->arg[2]);
 }
-CALL(mkdirat, 258);
 
 static s64 make_link(user_t target, u64 directory, user_t path)
 {
@@ -69,17 +62,10 @@ static s64 make_link(user_t target, u64 directory, user_t path)
 	return err ? err : add(directory, path, inode);
 }
 
-static s64 call_symlink(const struct call_args *args)
-{
-	return make_link(args->arg[0], HERE, args->arg[1]);
-}
-CALL(symlink, 88);
-
-static s64 call_symlinkat(const struct call_args *args)
+s64 call_symlinkat(const struct call_args *args)
 {
 	return make_link(args->arg[0], args->arg[1], args->arg[2]);
 }
-CALL(symlinkat, 266);
 
 enum { AT_SYMLINK_FOLLOW = 0x400 };
 
@@ -101,17 +87,10 @@ static s64 link_again(u64 from_directory, user_t from, u64 directory, user_t pat
 	return add(directory, path, inode);
 }
 
-static s64 call_link(const struct call_args *args)
-{
-	return link_again(HERE, args->arg[0], HERE, args->arg[1], 0);
-}
-CALL(link, 86);
-
-static s64 call_linkat(const struct call_args *args)
+s64 call_linkat(const struct call_args *args)
 {
 	return link_again(args->arg[0], args->arg[1], args->arg[2], args->arg[3], args->arg[4]);
 }
-CALL(linkat, 265);
 
 /* ---- unlink and rmdir ---- */
 
@@ -158,25 +137,17 @@ static s64 remove_name(u64 from, user_t user, bool directory)
 	return err;
 }
 
-static s64 call_unlink(const struct call_args *args)
-{
-	return remove_name(HERE, args->arg[0], false);
-}
-CALL(unlink, 87);
-
-static s64 call_rmdir(const struct call_args *args)
+s64 call_rmdir(const struct call_args *args)
 {
 	return remove_name(HERE, args->arg[0], true);
 }
-CALL(rmdir, 84);
 
-static s64 call_unlinkat(const struct call_args *args)
+s64 call_unlinkat(const struct call_args *args)
 {
 	if (args->arg[2] & ~(u64)AT_REMOVEDIR)
 		return -EINVAL;
 	return remove_name(args->arg[0], args->arg[1], args->arg[2] & AT_REMOVEDIR);
 }
-CALL(unlinkat, 263);
 
 /* ---- rename ---- */
 
@@ -285,23 +256,10 @@ static s64 rename_at(u64 from_directory, user_t from, u64 to_directory, user_t t
 	return err;
 }
 
-static s64 call_rename(const struct call_args *args)
-{
-	return rename_at(HERE, args->arg[0], HERE, args->arg[1], 0);
-}
-CALL(rename, 82);
-
-static s64 call_renameat(const struct call_args *args)
-{
-	return rename_at(args->arg[0], args->arg[1], args->arg[2], args->arg[3], 0);
-}
-CALL(renameat, 264);
-
-static s64 call_renameat2(const struct call_args *args)
+s64 call_renameat2(const struct call_args *args)
 {
 	return rename_at(args->arg[0], args->arg[1], args->arg[2], args->arg[3], args->arg[4]);
 }
-CALL(renameat2, 316);
 
 /* ---- readlink ---- */
 
@@ -326,21 +284,14 @@ static s64 read_link(u64 directory, user_t path, user_t to, s64 size)
 	return err ? err : (s64)length;
 }
 
-static s64 call_readlink(const struct call_args *args)
-{
-	return read_link(HERE, args->arg[0], args->arg[1], (int)args->arg[2]);
-}
-CALL(readlink, 89);
-
-static s64 call_readlinkat(const struct call_args *args)
+s64 call_readlinkat(const struct call_args *args)
 {
 	return read_link(args->arg[0], args->arg[1], args->arg[2], (int)args->arg[3]);
 }
-CALL(readlinkat, 267);
 
 /* ---- the current directory ---- */
 
-static s64 call_getcwd(const struct call_args *args)
+s64 call_getcwd(const struct call_args *args)
 {
 	struct page *page = store_page();
 	size_t length;
@@ -359,7 +310,6 @@ static s64 call_getcwd(const struct call_args *args)
 	page_put(page);
 	return result ? result : (s64)length;
 }
-CALL(getcwd, 79);
 
 /* The reference to `inode` passes here. */
 static s64 change_to(struct inode *inode)
@@ -376,16 +326,15 @@ static s64 change_to(struct inode *inode)
 	return err;
 }
 
-static s64 call_chdir(const struct call_args *args)
+s64 call_chdir(const struct call_args *args)
 {
 	struct inode *inode;
 	const int err = path_find(PATH_CURRENT, args->arg[0], PATH_FOLLOW, &inode);
 
 	return err ? err : change_to(inode);
 }
-CALL(chdir, 80);
 
-static s64 call_fchdir(const struct call_args *args)
+s64 call_fchdir(const struct call_args *args)
 {
 	struct file *file = file_of((int)args->arg[0]);
 	struct inode *inode;
@@ -397,13 +346,11 @@ static s64 call_fchdir(const struct call_args *args)
 	file_put(file);
 	return change_to(inode);
 }
-CALL(fchdir, 81);
 
-static s64 call_umask(const struct call_args *args)
+s64 call_umask(const struct call_args *args)
 {
 	return atomic_exchange(&file_umask, (u32)args->arg[0] & 0777);
 }
-CALL(umask, 95);
 
 /* ---- getdents64 ---- */
 
@@ -490,7 +437,7 @@ static s64 list_file(struct file *file, user_t to, u64 size)
 	return (s64)listing.used;
 }
 
-static s64 call_getdents64(const struct call_args *args)
+s64 call_getdents64(const struct call_args *args)
 {
 	struct file *file = file_of((int)args->arg[0]);
 	s64 result = -ENOTDIR;
@@ -504,4 +451,3 @@ static s64 call_getdents64(const struct call_args *args)
 	file_put(file);
 	return result;
 }
-CALL(getdents64, 217);

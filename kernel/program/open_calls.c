@@ -181,21 +181,13 @@ static s64 open_at(u64 directory, user_t path, u32 flags, u32 mode)
 	return err ? err : open_inode(inode, flags);
 }
 
-static s64 call_open(const struct call_args *args)
-{
-	return open_at((u64)PATH_CURRENT, args->arg[0], (u32)args->arg[1], (u32)args->arg[2]);
-}
-CALL(open, 2);
-
-static s64 call_creat(const struct call_args *args)
+s64 call_creat(const struct call_args *args)
 {
 	return open_at((u64)PATH_CURRENT, args->arg[0], OPEN_CREATE | OPEN_TRUNCATE | OPEN_WRITE,
 		       (u32)args->arg[1]);
 }
-CALL(creat, 85);
 
-static s64 call_openat(const struct call_args *args)
+s64 call_openat(const struct call_args *args)
 {
 	return open_at(args->arg[0], args->arg[1], (u32)args->arg[2], (u32)args->arg[3]);
 }
-CALL(openat, 257);

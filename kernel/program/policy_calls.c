@@ -82,7 +82,7 @@ static int read_policy(u64 mode, user_t from, u64 bits, struct memory_policy *po
 	return err < 0 ? err : policy_of(mode, nodes, policy);
 }
 
-static s64 call_mbind(const struct call_args *args)
+s64 call_mbind(const struct call_args *args)
 {
 	const u64 start = args->arg[0], end = ALIGN_UP(start + args->arg[1], PAGE_SIZE);
 	struct memory_policy policy;
@@ -98,9 +98,8 @@ static s64 call_mbind(const struct call_args *args)
 		return -EFAULT;
 	return mapping_change(&program_space, start, end, &(struct area_change){.policy = &policy});
 }
-CALL(mbind, 237);
 
-static s64 call_set_mempolicy(const struct call_args *args)
+s64 call_set_mempolicy(const struct call_args *args)
 {
 	struct memory_policy policy;
 	const int err = read_policy(args->arg[0], args->arg[1], args->arg[2], &policy);
@@ -109,7 +108,6 @@ static s64 call_set_mempolicy(const struct call_args *args)
 		space_here(&program_space)->policy = policy;
 	return err;
 }
-CALL(set_mempolicy, 238);
 
 /* The node of the page at an address, or a negative errno. Brings no page. */
 static s64 node_of(user_t at)
@@ -137,7 +135,7 @@ static u32 mode_of(const struct memory_policy *policy)
 	return modes[policy->how];
 }
 
-static s64 call_get_mempolicy(const struct call_args *args)
+s64 call_get_mempolicy(const struct call_args *args)
 {
 	enum { F_NODE = 1, F_ADDR = 2, F_MEMS_ALLOWED = 4 };
 	const u64 flags = args->arg[4];
@@ -176,10 +174,9 @@ static s64 call_get_mempolicy(const struct call_args *args)
 	}
 	return 0;
 }
-CALL(get_mempolicy, 239);
 
 /* Tells where pages are. A page that is asked to move and is elsewhere is reported as busy. */
-static s64 call_move_pages(const struct call_args *args)
+s64 call_move_pages(const struct call_args *args)
 {
 	const u64 count = args->arg[1];
 
@@ -207,4 +204,3 @@ static s64 call_move_pages(const struct call_args *args)
 	}
 	return 0;
 }
-CALL(move_pages, 279);

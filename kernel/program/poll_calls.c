@@ -147,7 +147,7 @@ static struct look look_at_array(const struct question *question, bool last)
 	return look;
 }
 
-static s64 call_poll(const struct call_args *args)
+s64 call_poll(const struct call_args *args)
 {
 	const struct question question = {
 		.look = look_at_array, .set = {args->arg[0]}, .count = (u32)args->arg[1]};
@@ -155,9 +155,8 @@ static s64 call_poll(const struct call_args *args)
 
 	return question.count > DESCRIPTORS_MAX ? -EINVAL : poll_for(&question, &limit);
 }
-CALL(poll, 7);
 
-static s64 call_ppoll(const struct call_args *args)
+s64 call_ppoll(const struct call_args *args)
 {
 	const struct question question = {
 		.look = look_at_array, .set = {args->arg[0]}, .count = (u32)args->arg[1]};
@@ -170,7 +169,6 @@ static s64 call_ppoll(const struct call_args *args)
 		return -EINVAL;
 	return poll_for_masked(args, args->arg[3], args->arg[4], &question, &limit);
 }
-CALL(ppoll, 271);
 
 /* ---- select ---- */
 
@@ -269,7 +267,7 @@ static struct question question_of(const struct call_args *args)
 	};
 }
 
-static s64 call_select(const struct call_args *args)
+s64 call_select(const struct call_args *args)
 {
 	const struct question question = question_of(args);
 	struct poll_limit limit;
@@ -279,10 +277,9 @@ static s64 call_select(const struct call_args *args)
 		return err;
 	return (s32)args->arg[0] < 0 ? -EINVAL : poll_for(&question, &limit);
 }
-CALL(select, 23);
 
 /* The last argument points to the address and the size of the mask. */
-static s64 call_pselect6(const struct call_args *args)
+s64 call_pselect6(const struct call_args *args)
 {
 	const struct question question = question_of(args);
 	struct poll_limit limit;
@@ -297,4 +294,3 @@ static s64 call_pselect6(const struct call_args *args)
 		return -EINVAL;
 	return poll_for_masked(args, mask[0], mask[1], &question, &limit);
 }
-CALL(pselect6, 270);

@@ -23,7 +23,7 @@ struct user_names {
 };
 
 /* Programs read the release as a number, so it is that of the Linux whose calls are meant. */
-static s64 call_uname(const struct call_args *args)
+s64 call_uname(const struct call_args *args)
 {
 	static const struct user_names names = {.system = "Linux",
 						.node = "ashlar",
@@ -34,54 +34,16 @@ static s64 call_uname(const struct call_args *args)
 
 	return user_write(args->arg[0], &names, sizeof(names));
 }
-CALL(uname, 63);
 
-static s64 call_getpid(const struct call_args *args)
-{
-	return program_pid();
-}
-CALL(getpid, 39);
-
-static s64 call_gettid(const struct call_args *args)
+s64 call_gettid(const struct call_args *args)
 {
 	return thread_current()->id;
 }
-CALL(gettid, 186);
 
-/* The parent is outside of what the program can see. */
-static s64 call_getppid(const struct call_args *args)
-{
-	return 0;
-}
-CALL(getppid, 110);
-
-/* ---- users and groups: one function serves the calls that always return 0 ---- */
-
-#define CALL_ZERO(ident, nr)                                                                       \
-	static s64 call_##ident(const struct call_args *args)                                      \
-	{                                                                                          \
-		return 0;                                                                          \
-	}                                                                                          \
-	CALL(ident, nr)
-
-CALL_ZERO(getuid, 102);
-CALL_ZERO(getgid, 104);
-CALL_ZERO(setuid, 105);
-CALL_ZERO(setgid, 106);
-CALL_ZERO(geteuid, 107);
-CALL_ZERO(getegid, 108);
-CALL_ZERO(setreuid, 113);
-CALL_ZERO(setregid, 114);
-CALL_ZERO(getgroups, 115);
-CALL_ZERO(setgroups, 116);
-CALL_ZERO(setresuid, 117);
-CALL_ZERO(setresgid, 119);
-CALL_ZERO(setfsuid, 122);
-CALL_ZERO(setfsgid, 123);
-CALL_ZERO(personality, 135);
+/* ---- users and groups ---- */
 
 /* Real, effective and saved: each to its own address. */
-static s64 write_three_zeros(const struct call_args *args)
+s64 call_getresuid(const struct call_args *args)
 {
 	const u32 zero = 0;
 
@@ -92,103 +54,18 @@ static s64 write_three_zeros(const struct call_args *args)
 	return 0;
 }
 
-static s64 call_getresuid(const struct call_args *args)
+s64 call_getpgid(const struct call_args *args)
 {
-	return write_three_zeros(args);
-}
-CALL(getresuid, 118);
+	const s32 pid = (s32)args->arg[0];
 
-static s64 call_getresgid(const struct call_args *args)
-{
-	return write_three_zeros(args);
-}
-CALL(getresgid, 120);
-
-static s64 group_of(s32 pid)
-{
 	return pid == 0 || (u32)pid == program_pid() ? (s64)program_pid() : -ESRCH;
 }
-
-static s64 call_getpgrp(const struct call_args *args)
-{
-	return program_pid();
-}
-CALL(getpgrp, 111);
-
-static s64 call_getpgid(const struct call_args *args)
-{
-	return group_of((s32)args->arg[0]);
-}
-CALL(getpgid, 121);
-
-static s64 call_getsid(const struct call_args *args)
-{
-	return group_of((s32)args->arg[0]);
-}
-CALL(getsid, 124);
-
-/* The program leads its group and its session already. */
-static s64 refuse(const struct call_args *args)
-{
-	return -EPERM;
-}
-
-#define CALL_REFUSED(ident, nr)                                                                    \
-	static s64 call_##ident(const struct call_args *args)                                      \
-	{                                                                                          \
-		return refuse(args);                                                               \
-	}                                                                                          \
-	CALL(ident, nr)
-
-CALL_REFUSED(ptrace, 101);
-CALL_REFUSED(syslog, 103);
-CALL_REFUSED(setpgid, 109);
-CALL_REFUSED(setsid, 112);
-CALL_REFUSED(capset, 126);
-CALL_REFUSED(iopl, 172);
-CALL_REFUSED(ioperm, 173);
-
-/* ---- other processes: there are none ---- */
-
-/* One line for all of them, because a program that tries one tries the others, too. */
-static s64 no_process(const char *name)
-{
-	static bool said;
-
-	if (!atomic_exchange(&said, true))
-		pr_warn("program: %s() is not there: a program starts no other program", name);
-	return -ENOSYS;
-}
-
-#define CALL_NO_PROCESS(ident, nr)                                                                 \
-	static s64 call_##ident(const struct call_args *args)                                      \
-	{                                                                                          \
-		return no_process(#ident);                                                         \
-	}                                                                                          \
-	CALL(ident, nr)
-
-CALL_NO_PROCESS(fork, 57);
-CALL_NO_PROCESS(vfork, 58);
-CALL_NO_PROCESS(execve, 59);
-CALL_NO_PROCESS(execveat, 322);
-
-static s64 call_wait4(const struct call_args *args)
-{
-	return -ECHILD;
-}
-CALL(wait4, 61);
-
-static s64 call_waitid(const struct call_args *args)
-{
-	return -ECHILD;
-}
-CALL(waitid, 247);
 
 /* ---- capabilities: user 0 has all, and reports none to the program, as it could use none ---- */
 
 #define CAPABILITY_VERSION_3 0x20080522u
 
-static s64 call_capget(const struct call_args *args)
+s64 call_capget(const struct call_args *args)
 {
 	const u32 version = CAPABILITY_VERSION_3;
 	u32 asked;
@@ -202,13 +79,6 @@ static s64 call_capget(const struct call_args *args)
 	}
 	return args->arg[1] ? user_zero(args->arg[1], 6 * sizeof(u32)) : 0;
 }
-CALL(capget, 125);
-
-static s64 call_seccomp(const struct call_args *args)
-{
-	return -EINVAL;
-}
-CALL(seccomp, 317);
 
 /* ---- names of threads ---- */
 
@@ -229,7 +99,7 @@ static s64 set_name(user_t from)
 	return 0;
 }
 
-static s64 call_prctl(const struct call_args *args)
+s64 call_prctl(const struct call_args *args)
 {
 	const struct thread *self = thread_current();
 
@@ -243,13 +113,12 @@ static s64 call_prctl(const struct call_args *args)
 	}
 	return -EINVAL;
 }
-CALL(prctl, 157);
 
 /* ---- registers of the thread ---- */
 
 enum { ARCH_SET_GS = 0x1001, ARCH_SET_FS, ARCH_GET_FS, ARCH_GET_GS };
 
-static s64 call_arch_prctl(const struct call_args *args)
+s64 call_arch_prctl(const struct call_args *args)
 {
 	u64 base;
 
@@ -269,21 +138,19 @@ static s64 call_arch_prctl(const struct call_args *args)
 	}
 	return user_write(args->arg[1], &base, sizeof(base));
 }
-CALL(arch_prctl, 158);
 
 /* struct robust_list_head */
 enum { ROBUST_HEAD_BYTES = 24 };
 
-static s64 call_set_robust_list(const struct call_args *args)
+s64 call_set_robust_list(const struct call_args *args)
 {
 	if (args->arg[1] != ROBUST_HEAD_BYTES)
 		return -EINVAL;
 	thread_current()->robust_list = args->arg[0];
 	return 0;
 }
-CALL(set_robust_list, 273);
 
-static s64 call_get_robust_list(const struct call_args *args)
+s64 call_get_robust_list(const struct call_args *args)
 {
 	const s32 id = (s32)args->arg[0];
 	const struct thread *thread = id ? thread_by_id((u32)id) : thread_current();
@@ -295,21 +162,13 @@ static s64 call_get_robust_list(const struct call_args *args)
 		return -EFAULT;
 	return user_write(args->arg[1], &thread->robust_list, sizeof(thread->robust_list));
 }
-CALL(get_robust_list, 274);
-
-/* C libraries ask for it at every start, and do without. */
-static s64 call_rseq(const struct call_args *args)
-{
-	return -ENOSYS;
-}
-CALL(rseq, 334);
 
 /* ---- random numbers ---- */
 
 enum { GRND_NONBLOCK = 1, GRND_RANDOM = 2, GRND_INSECURE = 4 };
 enum { GRND_ALL = GRND_NONBLOCK | GRND_RANDOM | GRND_INSECURE, GRND_MOST = 0x1ffffff };
 
-static s64 call_getrandom(const struct call_args *args)
+s64 call_getrandom(const struct call_args *args)
 {
 	struct span to = span_of(args->arg[0], MIN(args->arg[1], (u64)GRND_MOST));
 
@@ -318,4 +177,3 @@ static s64 call_getrandom(const struct call_args *args)
 		return -EINVAL;
 	return random_ops.read(NULL, &to, 0);
 }
-CALL(getrandom, 318);

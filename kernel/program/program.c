@@ -276,7 +276,7 @@ int program_begin(const struct program_request *request)
 {
 	int err;
 
-	calls_init();
+	calls_begin();
 	user_set_ops(&ops);
 	program = (struct program){.image = request->image, .size = request->size};
 	if (program_space_begin() < 0)
@@ -357,21 +357,19 @@ PAYLOAD(program, module_wanted, run_as_payload);
 
 /* ---- calls ---- */
 
-static s64 call_exit_group(const struct call_args *args)
+s64 call_exit_group(const struct call_args *args)
 {
 	program_end((int)(args->arg[0] & 0xff));
 	return 0;
 }
-CALL(exit_group, 231);
 
 /*
  * If all threads end like this, the status of the program is that of its first thread. What ends
  * the program before that has the last word.
  */
-static s64 call_exit(const struct call_args *args)
+s64 call_exit(const struct call_args *args)
 {
 	if (thread_current()->id == THREAD_FIRST_ID)
 		program.exited = (int)(args->arg[0] & 0xff);
 	thread_exit();
 }
-CALL(exit, 60);

@@ -23,15 +23,14 @@ static struct thread *thread_named(u64 id)
 	return (s32)id ? thread_by_id((u32)id) : thread_current();
 }
 
-static s64 call_sched_yield(const struct call_args *args)
+s64 call_sched_yield(const struct call_args *args)
 {
 	cpu_relax();
 	return 0;
 }
-CALL(sched_yield, 24);
 
 /* The mask has the CPUs that take part. Returns the number of bytes written. */
-static s64 call_sched_getaffinity(const struct call_args *args)
+s64 call_sched_getaffinity(const struct call_args *args)
 {
 	const u64 words = DIV_ROUND_UP(cpu_count, 64), bytes = words * sizeof(u64);
 
@@ -47,7 +46,6 @@ static s64 call_sched_getaffinity(const struct call_args *args)
 	}
 	return (s64)bytes;
 }
-CALL(sched_getaffinity, 204);
 
 static void say_affinity(const struct thread *thread)
 {
@@ -66,7 +64,7 @@ static int affinity_word(user_t mask, u64 bytes, u64 i, u64 *word)
 	return from < bytes ? user_read(word, mask + from, MIN(bytes - from, sizeof(*word))) : 0;
 }
 
-static s64 call_sched_setaffinity(const struct call_args *args)
+s64 call_sched_setaffinity(const struct call_args *args)
 {
 	const struct thread *thread = thread_named(args->arg[0]);
 	const u64 bytes = (u32)args->arg[1];
@@ -89,9 +87,8 @@ static s64 call_sched_setaffinity(const struct call_args *args)
 		say_affinity(thread);
 	return 0;
 }
-CALL(sched_setaffinity, 203);
 
-static s64 call_getcpu(const struct call_args *args)
+s64 call_getcpu(const struct call_args *args)
 {
 	const struct percpu *self = this_cpu();
 	const u32 cpu = self->id, node = self->node;
@@ -100,15 +97,13 @@ static s64 call_getcpu(const struct call_args *args)
 		return -EFAULT;
 	return args->arg[1] ? user_write(args->arg[1], &node, sizeof(node)) : 0;
 }
-CALL(getcpu, 309);
 
-static s64 call_sched_getscheduler(const struct call_args *args)
+s64 call_sched_getscheduler(const struct call_args *args)
 {
 	return thread_named(args->arg[0]) ? SCHED_OTHER : -ESRCH;
 }
-CALL(sched_getscheduler, 145);
 
-static s64 call_sched_getparam(const struct call_args *args)
+s64 call_sched_getparam(const struct call_args *args)
 {
 	const u32 priority = 0;
 
@@ -116,7 +111,6 @@ static s64 call_sched_getparam(const struct call_args *args)
 		return -ESRCH;
 	return user_write(args->arg[1], &priority, sizeof(priority));
 }
-CALL(sched_getparam, 143);
 
 /* A priority of 0, which all policies but the two real-time policies require. */
 static s64 set_priority(u64 id, user_t at)
@@ -130,13 +124,12 @@ static s64 set_priority(u64 id, user_t at)
 	return priority == 0 ? 0 : -EINVAL;
 }
 
-static s64 call_sched_setparam(const struct call_args *args)
+s64 call_sched_setparam(const struct call_args *args)
 {
 	return set_priority(args->arg[0], args->arg[1]);
 }
-CALL(sched_setparam, 142);
 
-static s64 call_sched_setscheduler(const struct call_args *args)
+s64 call_sched_setscheduler(const struct call_args *args)
 {
 	switch (args->arg[1]) {
 	case SCHED_FIFO:
@@ -149,7 +142,6 @@ static s64 call_sched_setscheduler(const struct call_args *args)
 	}
 	return -EINVAL;
 }
-CALL(sched_setscheduler, 144);
 
 static s64 priority_of(u64 policy, s64 realtime)
 {
@@ -165,26 +157,12 @@ static s64 priority_of(u64 policy, s64 realtime)
 	return -EINVAL;
 }
 
-static s64 call_sched_get_priority_max(const struct call_args *args)
+s64 call_sched_get_priority_max(const struct call_args *args)
 {
 	return priority_of(args->arg[0], REALTIME_HIGHEST);
 }
-CALL(sched_get_priority_max, 146);
 
-static s64 call_sched_get_priority_min(const struct call_args *args)
+s64 call_sched_get_priority_min(const struct call_args *args)
 {
 	return priority_of(args->arg[0], REALTIME_LOWEST);
 }
-CALL(sched_get_priority_min, 147);
-
-static s64 call_getpriority(const struct call_args *args)
-{
-	return NICE_NONE;
-}
-CALL(getpriority, 140);
-
-static s64 call_setpriority(const struct call_args *args)
-{
-	return 0;
-}
-CALL(setpriority, 141);

@@ -23,7 +23,7 @@ static int read_set(user_t from, u64 bytes, u64 *set)
 }
 
 /* Actions that ignore a signal also drop it where it is pending. */
-static s64 call_rt_sigaction(const struct call_args *args)
+s64 call_rt_sigaction(const struct call_args *args)
 {
 	const int signal = (int)args->arg[0];
 	const user_t new_at = args->arg[1], old_at = args->arg[2];
@@ -45,9 +45,8 @@ static s64 call_rt_sigaction(const struct call_args *args)
 	}
 	return old_at ? user_write(old_at, &old, sizeof(old)) : 0;
 }
-CALL(rt_sigaction, 13);
 
-static s64 call_rt_sigprocmask(const struct call_args *args)
+s64 call_rt_sigprocmask(const struct call_args *args)
 {
 	struct thread *self = thread_current();
 	const u64 old = self->blocked;
@@ -68,10 +67,9 @@ static s64 call_rt_sigprocmask(const struct call_args *args)
 	}
 	return args->arg[2] ? user_write(args->arg[2], &old, sizeof(old)) : 0;
 }
-CALL(rt_sigprocmask, 14);
 
 /* The registers are those of the frame, rax included, so that is what is returned. */
-static s64 call_rt_sigreturn(const struct call_args *args)
+s64 call_rt_sigreturn(const struct call_args *args)
 {
 	struct thread *self = thread_current();
 	u64 mask;
@@ -83,9 +81,8 @@ static s64 call_rt_sigreturn(const struct call_args *args)
 	args->regs->error = SIGNAL_NO_CALL;
 	return (s64)args->regs->rax;
 }
-CALL(rt_sigreturn, 15);
 
-static s64 call_rt_sigpending(const struct call_args *args)
+s64 call_rt_sigpending(const struct call_args *args)
 {
 	const struct thread *self = thread_current();
 	const u64 set = signal_pending_for(self) & self->blocked;
@@ -94,7 +91,6 @@ static s64 call_rt_sigpending(const struct call_args *args)
 		return -EINVAL;
 	return user_write(args->arg[0], &set, args->arg[1]);
 }
-CALL(rt_sigpending, 127);
 
 /* Wait until a signal can be delivered, or the thread is to end. */
 static void wait_for_signal(struct thread *self)
@@ -104,14 +100,13 @@ static void wait_for_signal(struct thread *self)
 	while (thread_sleep(self, 0) != -EINTR);
 }
 
-static s64 call_pause(const struct call_args *args)
+s64 call_pause(const struct call_args *args)
 {
 	wait_for_signal(thread_current());
 	return -EINTR;
 }
-CALL(pause, 34);
 
-static s64 call_rt_sigsuspend(const struct call_args *args)
+s64 call_rt_sigsuspend(const struct call_args *args)
 {
 	struct thread *self = thread_current();
 	u64 mask, old;
@@ -123,7 +118,6 @@ static s64 call_rt_sigsuspend(const struct call_args *args)
 	wait_for_signal(self);
 	return signal_mask_end(args->regs, old, -EINTR);
 }
-CALL(rt_sigsuspend, 130);
 
 static int write_info(user_t to, const struct signal_info *info)
 {
@@ -157,7 +151,7 @@ static int wait_for_any(struct thread *self, u64 set, u64 until_ns, struct signa
 	return err == -ETIMEDOUT ? -EAGAIN : err;
 }
 
-static s64 call_rt_sigtimedwait(const struct call_args *args)
+s64 call_rt_sigtimedwait(const struct call_args *args)
 {
 	struct thread *self = thread_current();
 	struct signal_info info;
@@ -177,9 +171,8 @@ static s64 call_rt_sigtimedwait(const struct call_args *args)
 		err = write_info(args->arg[1], &info);
 	return err ? err : info.signal;
 }
-CALL(rt_sigtimedwait, 128);
 
-static s64 call_sigaltstack(const struct call_args *args)
+s64 call_sigaltstack(const struct call_args *args)
 {
 	struct thread *self = thread_current();
 	const u64 sp = args->regs->rsp;
@@ -196,7 +189,6 @@ static s64 call_sigaltstack(const struct call_args *args)
 	}
 	return args->arg[1] ? user_write(args->arg[1], &old, sizeof(old)) : 0;
 }
-CALL(sigaltstack, 131);
 
 /* ---- sending ---- */
 
@@ -213,7 +205,7 @@ static bool is_us(s32 pid)
 	return pid == own || pid == 0 || pid == -1 || pid == -own;
 }
 
-static s64 call_kill(const struct call_args *args)
+s64 call_kill(const struct call_args *args)
 {
 	const struct signal_info info = info_of((int)args->arg[1], SI_USER);
 
@@ -223,7 +215,6 @@ static s64 call_kill(const struct call_args *args)
 		return -ESRCH;
 	return info.signal ? signal_send(NULL, info.signal, &info) : 0;
 }
-CALL(kill, 62);
 
 static s64 send_to_thread(s32 id, u64 signal, const struct signal_info *info)
 {
@@ -232,15 +223,14 @@ static s64 send_to_thread(s32 id, u64 signal, const struct signal_info *info)
 	return signal_send_to((u32)id, (int)signal, info);
 }
 
-static s64 call_tkill(const struct call_args *args)
+s64 call_tkill(const struct call_args *args)
 {
 	const struct signal_info info = info_of((int)args->arg[1], SI_TKILL);
 
 	return send_to_thread((s32)args->arg[0], args->arg[1], &info);
 }
-CALL(tkill, 200);
 
-static s64 call_tgkill(const struct call_args *args)
+s64 call_tgkill(const struct call_args *args)
 {
 	const struct signal_info info = info_of((int)args->arg[2], SI_TKILL);
 
@@ -250,7 +240,6 @@ static s64 call_tgkill(const struct call_args *args)
 		return -ESRCH;
 	return send_to_thread((s32)args->arg[1], args->arg[2], &info);
 }
-CALL(tgkill, 234);
 
 static int read_info(user_t from, u64 signal, struct signal_info *info)
 {
@@ -261,7 +250,7 @@ static int read_info(user_t from, u64 signal, struct signal_info *info)
 	return err;
 }
 
-static s64 call_rt_sigqueueinfo(const struct call_args *args)
+s64 call_rt_sigqueueinfo(const struct call_args *args)
 {
 	struct signal_info info;
 	const int err = read_info(args->arg[2], args->arg[1], &info);
@@ -274,9 +263,8 @@ static s64 call_rt_sigqueueinfo(const struct call_args *args)
 		return -ESRCH;
 	return info.signal ? signal_send(NULL, info.signal, &info) : 0;
 }
-CALL(rt_sigqueueinfo, 129);
 
-static s64 call_rt_tgsigqueueinfo(const struct call_args *args)
+s64 call_rt_tgsigqueueinfo(const struct call_args *args)
 {
 	struct signal_info info;
 	const int err = read_info(args->arg[3], args->arg[2], &info);
@@ -289,4 +277,3 @@ static s64 call_rt_tgsigqueueinfo(const struct call_args *args)
 		return -ESRCH;
 	return send_to_thread((s32)args->arg[1], args->arg[2], &info);
 }
-CALL(rt_tgsigqueueinfo, 297);

@@ -117,33 +117,24 @@ static s64 stat_at(u64 directory, user_t path, u64 flags, user_t to)
 	return user_write(to, &stat, sizeof(stat));
 }
 
-static s64 call_stat(const struct call_args *args)
-{
-	return stat_at(HERE, args->arg[0], 0, args->arg[1]);
-}
-CALL(stat, 4);
-
-static s64 call_fstat(const struct call_args *args)
+s64 call_fstat(const struct call_args *args)
 {
 	if ((int)args->arg[0] < 0)
 		return -EBADF;
 	return stat_at(args->arg[0], 0, AT_EMPTY_PATH, args->arg[1]);
 }
-CALL(fstat, 5);
 
-static s64 call_lstat(const struct call_args *args)
+s64 call_lstat(const struct call_args *args)
 {
 	return stat_at(HERE, args->arg[0], AT_SYMLINK_NOFOLLOW, args->arg[1]);
 }
-CALL(lstat, 6);
 
-static s64 call_newfstatat(const struct call_args *args)
+s64 call_newfstatat(const struct call_args *args)
 {
 	if (args->arg[3] & ~(u64)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT))
 		return -EINVAL;
 	return stat_at(args->arg[0], args->arg[1], args->arg[3], args->arg[2]);
 }
-CALL(newfstatat, 262);
 
 /* ---- statx ---- */
 
@@ -166,7 +157,7 @@ _Static_assert(sizeof(struct program_statx) == 256, "struct statx of the ABI");
 
 enum { STATX_BASIC = 0x7ff };
 
-static s64 call_statx(const struct call_args *args)
+s64 call_statx(const struct call_args *args)
 {
 	const u64 flags = args->arg[2];
 	struct program_statx statx = {0};
@@ -196,7 +187,6 @@ static s64 call_statx(const struct call_args *args)
 	statx.device_minor = DEVICE_NUMBER;
 	return user_write(args->arg[4], &statx, sizeof(statx));
 }
-CALL(statx, 332);
 
 /* ---- access ---- */
 
@@ -218,23 +208,10 @@ static s64 access_at(u64 directory, user_t path, u64 mode, u64 flags)
 	return err;
 }
 
-static s64 call_access(const struct call_args *args)
-{
-	return access_at(HERE, args->arg[0], (u32)args->arg[1], 0);
-}
-CALL(access, 21);
-
-static s64 call_faccessat(const struct call_args *args)
-{
-	return access_at(args->arg[0], args->arg[1], (u32)args->arg[2], 0);
-}
-CALL(faccessat, 269);
-
-static s64 call_faccessat2(const struct call_args *args)
+s64 call_faccessat2(const struct call_args *args)
 {
 	return access_at(args->arg[0], args->arg[1], (u32)args->arg[2], (u32)args->arg[3]);
 }
-CALL(faccessat2, 439);
 
 /* ---- mode, owner, times ---- */
 
@@ -251,25 +228,17 @@ static s64 change_mode(u64 directory, user_t path, u64 flags, u64 mode)
 	return 0;
 }
 
-static s64 call_chmod(const struct call_args *args)
-{
-	return change_mode(HERE, args->arg[0], 0, args->arg[1]);
-}
-CALL(chmod, 90);
-
-static s64 call_fchmod(const struct call_args *args)
+s64 call_fchmod(const struct call_args *args)
 {
 	if ((int)args->arg[0] < 0)
 		return -EBADF;
 	return change_mode(args->arg[0], 0, AT_EMPTY_PATH, args->arg[1]);
 }
-CALL(fchmod, 91);
 
-static s64 call_fchmodat(const struct call_args *args)
+s64 call_fchmodat(const struct call_args *args)
 {
 	return change_mode(args->arg[0], args->arg[1], 0, args->arg[2]);
 }
-CALL(fchmodat, 268);
 
 /* Owners and times cannot be changed. The calls only check that the file is there. */
 static s64 check_there(u64 directory, user_t path, u64 flags)
@@ -282,39 +251,29 @@ static s64 check_there(u64 directory, user_t path, u64 flags)
 	return err;
 }
 
-static s64 call_chown(const struct call_args *args)
-{
-	return check_there(HERE, args->arg[0], 0);
-}
-CALL(chown, 92);
-
-static s64 call_fchown(const struct call_args *args)
+s64 call_fchown(const struct call_args *args)
 {
 	if ((int)args->arg[0] < 0)
 		return -EBADF;
 	return check_there(args->arg[0], 0, AT_EMPTY_PATH);
 }
-CALL(fchown, 93);
 
-static s64 call_lchown(const struct call_args *args)
+s64 call_lchown(const struct call_args *args)
 {
 	return check_there(HERE, args->arg[0], AT_SYMLINK_NOFOLLOW);
 }
-CALL(lchown, 94);
 
-static s64 call_fchownat(const struct call_args *args)
+s64 call_fchownat(const struct call_args *args)
 {
 	return check_there(args->arg[0], args->arg[1], args->arg[4]);
 }
-CALL(fchownat, 260);
 
-static s64 call_utimensat(const struct call_args *args)
+s64 call_utimensat(const struct call_args *args)
 {
 	const u64 flags = args->arg[3] | (args->arg[1] ? 0 : AT_EMPTY_PATH);
 
 	return check_there(args->arg[0], args->arg[1], flags);
 }
-CALL(utimensat, 280);
 
 /* ---- statfs ---- */
 
@@ -346,25 +305,23 @@ static s64 tell_memory(user_t to)
 	return user_write(to, &statfs, sizeof(statfs));
 }
 
-static s64 call_statfs(const struct call_args *args)
+s64 call_statfs(const struct call_args *args)
 {
 	const s64 err = check_there(HERE, args->arg[0], 0);
 
 	return err ? err : tell_memory(args->arg[1]);
 }
-CALL(statfs, 137);
 
-static s64 call_fstatfs(const struct call_args *args)
+s64 call_fstatfs(const struct call_args *args)
 {
 	const s64 err = call_fchown(args);
 
 	return err ? err : tell_memory(args->arg[1]);
 }
-CALL(fstatfs, 138);
 
 /* ---- truncate ---- */
 
-static s64 call_truncate(const struct call_args *args)
+s64 call_truncate(const struct call_args *args)
 {
 	struct inode *inode;
 	int err;
@@ -383,4 +340,3 @@ static s64 call_truncate(const struct call_args *args)
 	inode_put(inode);
 	return err;
 }
-CALL(truncate, 76);

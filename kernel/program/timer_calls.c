@@ -20,7 +20,7 @@ struct user_itimer {
 };
 
 /* The rest of a second counts as a whole one, as alarm() must never say that none is set. */
-static s64 call_alarm(const struct call_args *args)
+s64 call_alarm(const struct call_args *args)
 {
 	const struct interval_timer timer = {.left_ns = (u32)args->arg[0] * NS_PER_S};
 	struct interval_timer old;
@@ -28,7 +28,6 @@ static s64 call_alarm(const struct call_args *args)
 	interval_timer_set(INTERVAL_TIMER_REAL, &timer, &old);
 	return (s64)DIV_ROUND_UP(old.left_ns, NS_PER_S);
 }
-CALL(alarm, 37);
 
 static struct user_itimer as_user(const struct interval_timer *timer)
 {
@@ -44,7 +43,7 @@ static int as_ns(const struct user_timeval *time, u64 *ns)
 	return 0;
 }
 
-static s64 call_getitimer(const struct call_args *args)
+s64 call_getitimer(const struct call_args *args)
 {
 	const struct interval_timer timer = interval_timer_of(INTERVAL_TIMER_REAL);
 	const struct user_itimer out = as_user(&timer);
@@ -53,10 +52,9 @@ static s64 call_getitimer(const struct call_args *args)
 		return -EINVAL;
 	return user_write(args->arg[1], &out, sizeof(out));
 }
-CALL(getitimer, 36);
 
 /* Without a new value the timer stops, as on Linux. */
-static s64 call_setitimer(const struct call_args *args)
+s64 call_setitimer(const struct call_args *args)
 {
 	struct user_itimer in = {0}, out;
 	struct interval_timer timer, old;
@@ -71,7 +69,6 @@ static s64 call_setitimer(const struct call_args *args)
 	out = as_user(&old);
 	return args->arg[2] ? user_write(args->arg[2], &out, sizeof(out)) : 0;
 }
-CALL(setitimer, 38);
 
 /* ---- timers of POSIX ---- */
 
@@ -115,7 +112,7 @@ static int as_event(const struct user_event *in, struct timer_event *event)
 	return in->signal >= 1 && in->signal <= SIGNALS_MAX ? 0 : -EINVAL;
 }
 
-static s64 call_timer_create(const struct call_args *args)
+s64 call_timer_create(const struct call_args *args)
 {
 	const s32 clock = (s32)args->arg[0];
 	struct timer_event event = {.calendar = clock == CLOCK_REALTIME};
@@ -138,7 +135,6 @@ static s64 call_timer_create(const struct call_args *args)
 		interval_timer_drop(id);
 	return err;
 }
-CALL(timer_create, 222);
 
 static int as_left(const struct user_timespec *time, u64 *ns)
 {
@@ -162,7 +158,7 @@ static struct user_timer as_user_timer(const struct interval_timer *timer)
 				   .left = clock_timespec(timer->left_ns)};
 }
 
-static s64 call_timer_settime(const struct call_args *args)
+s64 call_timer_settime(const struct call_args *args)
 {
 	const int id = (int)args->arg[0];
 	const struct timer_event *event = interval_timer_event(id);
@@ -182,9 +178,8 @@ static s64 call_timer_settime(const struct call_args *args)
 	out = as_user_timer(&old);
 	return args->arg[3] ? user_write(args->arg[3], &out, sizeof(out)) : 0;
 }
-CALL(timer_settime, 223);
 
-static s64 call_timer_gettime(const struct call_args *args)
+s64 call_timer_gettime(const struct call_args *args)
 {
 	const int id = (int)args->arg[0];
 	struct interval_timer timer;
@@ -196,18 +191,15 @@ static s64 call_timer_gettime(const struct call_args *args)
 	out = as_user_timer(&timer);
 	return user_write(args->arg[1], &out, sizeof(out));
 }
-CALL(timer_gettime, 224);
 
-static s64 call_timer_getoverrun(const struct call_args *args)
+s64 call_timer_getoverrun(const struct call_args *args)
 {
 	const int id = (int)args->arg[0];
 
 	return interval_timer_event(id) ? (s64)interval_timer_overruns(id) : -EINVAL;
 }
-CALL(timer_getoverrun, 225);
 
-static s64 call_timer_delete(const struct call_args *args)
+s64 call_timer_delete(const struct call_args *args)
 {
 	return interval_timer_drop((int)args->arg[0]);
 }
-CALL(timer_delete, 226);

@@ -116,53 +116,45 @@ static s64 place(u64 argument)
 	return (s64)argument < 0 ? AT_OFFSET - 1 : (s64)argument;
 }
 
-static s64 call_read(const struct call_args *args)
+s64 call_read(const struct call_args *args)
 {
 	return transfer_one(args, READ, AT_OFFSET);
 }
-CALL(read, 0);
 
-static s64 call_write(const struct call_args *args)
+s64 call_write(const struct call_args *args)
 {
 	return transfer_one(args, WRITE, AT_OFFSET);
 }
-CALL(write, 1);
 
-static s64 call_pread64(const struct call_args *args)
+s64 call_pread64(const struct call_args *args)
 {
 	return transfer_one(args, READ, place(args->arg[3]));
 }
-CALL(pread64, 17);
 
-static s64 call_pwrite64(const struct call_args *args)
+s64 call_pwrite64(const struct call_args *args)
 {
 	return transfer_one(args, WRITE, place(args->arg[3]));
 }
-CALL(pwrite64, 18);
 
-static s64 call_readv(const struct call_args *args)
+s64 call_readv(const struct call_args *args)
 {
 	return transfer_vector(args, READ, AT_OFFSET);
 }
-CALL(readv, 19);
 
-static s64 call_writev(const struct call_args *args)
+s64 call_writev(const struct call_args *args)
 {
 	return transfer_vector(args, WRITE, AT_OFFSET);
 }
-CALL(writev, 20);
 
-static s64 call_preadv(const struct call_args *args)
+s64 call_preadv(const struct call_args *args)
 {
 	return transfer_vector(args, READ, place(args->arg[3]));
 }
-CALL(preadv, 295);
 
-static s64 call_pwritev(const struct call_args *args)
+s64 call_pwritev(const struct call_args *args)
 {
 	return transfer_vector(args, WRITE, place(args->arg[3]));
 }
-CALL(pwritev, 296);
 
 /* The place -1 means the offset. No flag is known. */
 static s64 transfer_vector2(const struct call_args *args, enum direction direction)
@@ -173,17 +165,15 @@ static s64 transfer_vector2(const struct call_args *args, enum direction directi
 			       (s64)args->arg[3] == -1 ? AT_OFFSET : place(args->arg[3]));
 }
 
-static s64 call_preadv2(const struct call_args *args)
+s64 call_preadv2(const struct call_args *args)
 {
 	return transfer_vector2(args, READ);
 }
-CALL(preadv2, 327);
 
-static s64 call_pwritev2(const struct call_args *args)
+s64 call_pwritev2(const struct call_args *args)
 {
 	return transfer_vector2(args, WRITE);
 }
-CALL(pwritev2, 328);
 
 /* ---- from one file to another ---- */
 
@@ -248,7 +238,7 @@ static s64 send_from(struct file *to, struct file *from, user_t place_at, u64 co
 	return sent;
 }
 
-static s64 call_sendfile(const struct call_args *args)
+s64 call_sendfile(const struct call_args *args)
 {
 	struct file *to = file_of((int)args->arg[0]), *from = file_of((int)args->arg[1]);
 	s64 result;
@@ -265,7 +255,6 @@ static s64 call_sendfile(const struct call_args *args)
 	file_put(from);
 	return tell(result, WRITE);
 }
-CALL(sendfile, 40);
 
 /* ---- the offset ---- */
 
@@ -298,7 +287,7 @@ static s64 sought(const struct file *file, s64 by, u64 whence)
 	}
 }
 
-static s64 call_lseek(const struct call_args *args)
+s64 call_lseek(const struct call_args *args)
 {
 	struct file *file = file_of((int)args->arg[0]);
 	s64 to;
@@ -318,4 +307,3 @@ static s64 call_lseek(const struct call_args *args)
 	file_put(file);
 	return to;
 }
-CALL(lseek, 8);

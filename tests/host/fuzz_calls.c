@@ -60,7 +60,7 @@ void fuzz_calls_begin(u64 seed, bool all)
 
 static void print_call(const struct fuzz_worker *w, u64 nth, const struct fuzz_logged *log)
 {
-	const struct call *call = log->number < CALLS_MAX ? call_of((unsigned)log->number) : NULL;
+	const struct call *call = call_of(log->number);
 
 	print("  # fuzz: thread %u call %llu: %s(%llu) %llx %llx %llx %llx %llx %llx = %lld\n",
 	      w->slot, nth, call ? call->name : "?", log->number, log->arg[0], log->arg[1],
@@ -275,38 +275,6 @@ static u64 argument(struct fuzz_worker *w)
 
 /* ---- calls that make sense ---- */
 
-/*
- * Meaning of the arguments of a call, so that it does something:
- *
- *	p path   f descriptor   d directory   b buffer   s size   v four vectors   t time
- *	o flags of open()   m mode   n small number   0 zero   8 eight   w zero or one
- *	N flags with which nothing waits   . whatever it is
- */
-static const struct shape {
-	u16 number;
-	char kinds[7];
-} shapes[] = {
-	{0, "fbs"},      {1, "fbs"},     {2, "pom"},    {3, "f"},        {4, "pb"},
-	{5, "fb"},       {6, "pb"},      {7, "bnn"},    {8, "fsn"},      {17, "fbss"},
-	{18, "fbss"},    {19, "fvn"},    {20, "fvn"},   {21, "pn"},      {22, "b"},
-	{23, "s000t"},   {27, "bsb"},    {32, "f"},     {33, "ff"},      {36, "0b"},
-	{72, "fns"},     {76, "ps"},     {77, "fs"},    {79, "bs"},      {80, "p"},
-	{81, "f"},       {82, "pp"},     {83, "pm"},    {84, "p"},       {85, "pm"},
-	{86, "pp"},      {87, "p"},      {88, "pp"},    {89, "pbs"},     {96, "b0"},
-	{97, "nb"},      {99, "b"},      {100, "b"},    {127, "b8"},     {131, "0b"},
-	{137, "pb"},     {138, "fb"},    {140, "0"},    {143, "0b"},     {157, "nb"},
-	{201, "b"},      {204, "0sb"},   {213, "s"},    {217, "fbs"},    {228, "nb"},
-	{229, "nb"},     {232, "fbn0"},  {233, "fnfb"}, {237, "bsn00"},  {257, "dpom"},
-	{258, "dpm"},    {262, "dpb0"},  {263, "dp0"},  {264, "dpdp"},   {265, "dpdp0"},
-	{266, "pdp"},    {267, "dpbs"},  {269, "dpn"},  {270, "s000t0"}, {271, "bnt00"},
-	{273, "bs"},     {281, "fbn00"}, {285, "f0ss"}, {290, "n"},      {292, "ff0"},
-	{293, "b0"},     {295, "fvns"},  {296, "fvns"}, {302, "0n0b"},   {309, "bb0"},
-	{316, "dpdpn"},  {318, "bsn"},   {319, "p0"},   {324, "n0"},     {327, "fvns00"},
-	{328, "fvns00"}, {332, "dp00b"}, {436, "ffn"},  {441, "fbnt0"},  {16, "f"},
-	{73, "f"},       {74, "f"},      {75, "f"},     {91, "f"},       {93, "f"},
-	{221, "f"},
-};
-
 static u64 vectors(struct fuzz_worker *w)
 {
 	const u64 at = ALIGN_DOWN(scratch(w), 64);
@@ -320,6 +288,10 @@ static u64 vectors(struct fuzz_worker *w)
 	return at;
 }
 
+/*
+ * An argument with which the call does something: the letters of call_rows.h, and w zero or one, N
+ * flags with which nothing waits.
+ */
 static u64 sensible(struct fuzz_worker *w, char kind)
 {
 	static const u64 opens[] = {0,     1,     2,       0102,      0302,
@@ -358,14 +330,12 @@ static u64 sensible(struct fuzz_worker *w, char kind)
 	}
 }
 
-/* Give arguments of a call a sense, if its shape is known: all but one in `odd`. */
-static void make_sensible(struct fuzz_worker *w, const struct shape *shape, size_t count, u64 odd,
-			  unsigned number, u64 arg[6])
+/* Give arguments a sense, but for one in `odd`. */
+static void make_sensible(struct fuzz_worker *w, const char *kinds, u64 odd, u64 arg[6])
 {
-	for (const struct shape *s = shape; s < shape + count; s++)
-		for (unsigned n = 0; s->number == number && s->kinds[n]; n++)
-			if (s->kinds[n] != '.' && fuzz_below(w, odd))
-				arg[n] = sensible(w, s->kinds[n]);
+	for (unsigned n = 0; kinds[n]; n++)
+		if (kinds[n] != '.' && fuzz_below(w, odd))
+			arg[n] = sensible(w, kinds[n]);
 }
 
 /* ---- arguments that would end the run ---- */
@@ -395,15 +365,6 @@ static void tame_range(struct fuzz_worker *w, u64 *start, u64 *size)
 		*start = common(w);
 		*size %= MIB(4);
 	}
-}
-
-/* Is the first argument a descriptor? */
-static bool takes_descriptor(unsigned number)
-{
-	for (size_t i = 0; i < ARRAY_LEN(shapes); i++)
-		if (shapes[i].number == number)
-			return shapes[i].kinds[0] == 'f';
-	return false;
 }
 
 /* Signals that the handler takes; the others end the program. */
@@ -453,8 +414,11 @@ static void tame_memory(struct fuzz_worker *w, unsigned number, u64 arg[6])
 	}
 }
 
-/* Calls that wait, with a time that ends soon. */
-static const struct shape waits[] = {
+/* Calls that wait, with a time that ends soon, or without waiting. */
+static const struct {
+	u16 number;
+	char kinds[7];
+} waits[] = {
 	{SYS_nanosleep, "t"},       {SYS_clock_nanosleep, ".0t"},
 	{SYS_poll, ".nw"},          {SYS_ppoll, ".nt"},
 	{SYS_select, "....t"},      {SYS_pselect6, "....t"},
@@ -469,7 +433,9 @@ static const struct shape waits[] = {
  */
 static bool tame_wait(struct fuzz_worker *w, unsigned number, u64 arg[6])
 {
-	make_sensible(w, waits, ARRAY_LEN(waits), 1ULL << 32, number, arg);
+	for (size_t i = 0; i < ARRAY_LEN(waits); i++)
+		if (waits[i].number == number)
+			make_sensible(w, waits[i].kinds, 1ULL << 32, arg);
 	if (number == SYS_futex) {
 		arg[1] = fuzz_below(w, 14) | fuzz_below(w, 2) * 128;
 		arg[0] = ALIGN_DOWN(fuzz_below(w, 2) ? scratch(w) : common(w), 64);
@@ -523,6 +489,9 @@ static void tame_signal(struct fuzz_worker *w, unsigned number, u64 arg[6])
 /* Change arguments with which a call would end the run or say nothing. False: leave it out. */
 static bool tame(struct fuzz_worker *w, unsigned number, u64 arg[6])
 {
+	const struct call *call = call_of(number);
+	const char *kinds = call ? call->arguments : "";
+
 	if (number == SYS_exit || number == SYS_exit_group)
 		return false;
 	if ((number == SYS_clone || number == SYS_clone3) && fuzz_below(w, 8))
@@ -530,10 +499,10 @@ static bool tame(struct fuzz_worker *w, unsigned number, u64 arg[6])
 	if (number == SYS_rt_sigreturn &&
 	    w->depth > 0) /* it ends the program where SIGSEGV is blocked */
 		return false;
-	if (takes_descriptor(number) && fuzz_below(w, 8))
+	if (kinds[0] == 'f' && fuzz_below(w, 8))
 		arg[0] = fuzz_below(w, 24);
 	if (fuzz_below(w, 4))
-		make_sensible(w, shapes, ARRAY_LEN(shapes), 16, number, arg);
+		make_sensible(w, kinds, 16, arg);
 	switch (number) {
 	case SYS_read:
 	case SYS_write:
@@ -636,7 +605,7 @@ static void hostile_call(struct fuzz_worker *w)
 	}
 	for (unsigned i = 0; i < 6; i++)
 		arg[i] = argument(w);
-	if (!known && number < CALLS_MAX && call_of((unsigned)number))
+	if (!known && call_of(number))
 		return;
 	if (!tame(w, (unsigned)number, arg))
 		return;

@@ -55,12 +55,11 @@ int program_box_died(void)
 /* The number of a call; CALLS_MAX, which is none, if there is no such call. */
 static unsigned number_of(const char *name)
 {
-	const struct call *row;
+	for (unsigned number = 0; number < CALLS_MAX; number++) {
+		const struct call *row = call_of(number);
 
-	TABLE_FOREACH(row, call_table)
-	{
-		if (strcmp(row->name, name) == 0)
-			return row->number;
+		if (row && strcmp(row->name, name) == 0)
+			return number;
 	}
 	test_fail(__FILE__, __LINE__, "no call %s", name);
 	return CALLS_MAX;

@@ -76,12 +76,15 @@ def test_rows_of_tables_are_whole(page):
             assert {row: cells(row) for row in rows} == {row: cells(rows[0]) for row in rows}
 
 
-def test_the_table_of_calls_lists_those_that_are_there():
-    sources = "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "kernel/program").glob("*.c"))
-    there = set(re.findall(r"^CALL\w*\((\w+), \d+\);", sources, re.M))
-    table = (ROOT / "kernel/program/calls.txt").read_text(encoding="utf-8")
-    listed = set(re.findall(r"\w+", "\n".join(re.findall(r"^\w.*$", table, re.M))))
-    assert len(there) > 150 and there == listed
+def test_calls_are_tested_where_their_rows_say():
+    """The table of calls: each has its number, and the cases that its row names call it by its name."""
+    text = (ROOT / "kernel/program/call_rows.h").read_text(encoding="utf-8")
+    rows = re.findall(r'^(CALL|SAME|ANSWER)\( *(\d+), (\w+), +"([a-z08.]{0,6})", .*?(\w+)\)$', text, re.M)
+    assert len(rows) > 150 and len(rows) == len(re.findall(r"^(?:CALL|SAME|ANSWER)\(", text, re.M))
+    groups = set(re.findall(r"^def (\w+)\(builder\):", (ROOT / "tests/programs/run.py").read_text(encoding="utf-8"), re.M)) | {"fuzz"}
+    for _, _, name, _, tested in rows:
+        if tested not in groups:
+            assert f'"{name}"' in (ROOT / f"tests/kernel/program_{tested}_test.c").read_text(encoding="utf-8"), name
 
 
 def test_the_figures_of_the_readme_are_those_of_its_record():

@@ -1,0 +1,433 @@
+/*
+ * The calls of Linux x86-64 that programs in ring 3 can make, one row each. calls.h makes the
+ * prototypes of it, calls.c the array by number, and tests/host/fuzz_calls.c its random calls. The
+ * comment over a group says what there is (+) and what there is not (-), with the error that is
+ * returned.
+ *
+ *	CALL(number, name, "arguments", tested)                 call_NAME() serves it
+ *	SAME(number, name, "arguments", other, "how", tested)   as the call `other`, whose arguments
+ *	                                                        are these: 0 to 5 is one of this
+ *	                                                        call, h the working directory,
+ *	                                                        and z, and all that follow, 0
+ *	ANSWER(number, name, "arguments", value, tested)        always the same result
+ *	ABSENT(number, name)                                    ENOSYS; the log names it once
+ *
+ * `arguments` has a letter for each:
+ *
+ *	p path   f descriptor   d directory   b buffer   s size   v four vectors   t time
+ *	o flags of open()   m mode   n small number   0 zero   8 eight   . anything
+ *
+ * `tested`: the cases of tests/kernel/program_NAME_test.c make the call, or the programs of the
+ * group of that name do (tests/programs), or only the random calls do (fuzz).
+ *
+ * Source: Linux man-pages, section 2; numbers and names, syscalls(2).
+ */
+/* clang-format off */
+
+/*
+ * + private and shared, of files and anonymous; FIXED, FIXED_NOREPLACE, NORESERVE, POPULATE,
+ *   HUGETLB with 2 and 1 GiB pages; reservations of terabytes
+ * - GROWSDOWN, DONTUNMAP; mremap of size 0 and of pool pages (EINVAL)
+ */
+CALL(9,     mmap,                   "......",                         file)
+CALL(11,    munmap,                 "..",                             race)
+CALL(10,    mprotect,               "...",                            huge)
+CALL(25,    mremap,                 ".....",                          huge)
+CALL(12,    brk,                    ".",                              brim)
+
+/*
+ * + DONTNEED, FREE (at once), HUGEPAGE, NOHUGEPAGE, COLLAPSE of private anonymous memory,
+ *   POPULATE_READ, POPULATE_WRITE; other advice is ignored
+ * - REMOVE (EOPNOTSUPP)
+ */
+CALL(28,    madvise,                "...",                            huge)
+
+/* + pages never leave, so locking is bringing them */
+CALL(27,    mincore,                "bsb",                            area)
+CALL(26,    msync,                  "...",                            area)
+SAME(149,   mlock,                  "..",     mlock2, "01",           area)
+CALL(325,   mlock2,                 "...",                            fuzz)
+CALL(151,   mlockall,               ".",                              fuzz)
+CALL(150,   munlock,                "..",                             fuzz)
+ANSWER(152, munlockall,             "",       0,                      fuzz)
+
+/*
+ * + default, preferred, bind, interleave; move_pages names nodes
+ * - moving a page that is there (EBUSY)
+ */
+CALL(237,   mbind,                  "bsn00.",                         area)
+CALL(238,   set_mempolicy,          "...",                            fuzz)
+CALL(239,   get_mempolicy,          ".....",                          fuzz)
+CALL(279,   move_pages,             "......",                         fuzz)
+
+/*
+ * + QUERY, GLOBAL, PRIVATE_EXPEDITED, SYNC_CORE and their registrations
+ * - the rest: EINVAL
+ */
+CALL(324,   membarrier,             "n0.",                            fuzz)
+
+/*
+ * + threads
+ * - processes: ENOSYS
+ */
+CALL(56,    clone,                  ".....",                          fuzz)
+CALL(435,   clone3,                 "..",                             fuzz)
+CALL(218,   set_tid_address,        ".",                              fuzz)
+CALL(60,    exit,                   ".",                              fuzz)
+CALL(231,   exit_group,             ".",                              fuzz)
+CALL(186,   gettid,                 "",                               fuzz)
+
+/*
+ * + WAIT, WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, WAIT_BITSET, WAKE_BITSET, with time limits
+ * - priority inheritance; words of a file that is mapped twice are two words
+ */
+CALL(202,   futex,                  "......",                         futex)
+
+CALL(273,   set_robust_list,        "bs",                             fuzz)
+CALL(274,   get_robust_list,        "...",                            fuzz)
+
+/* there are no children */
+ANSWER(61,  wait4,                  "....",   -ECHILD,                call)
+ANSWER(247, waitid,                 ".....",  -ECHILD,                fuzz)
+
+/*
+ * + SIGINFO, NODEFER, RESETHAND, ONSTACK, RESTART
+ * - a handler without SA_RESTORER
+ */
+CALL(13,    rt_sigaction,           "....",                           signal)
+
+/*
+ * + all, with AUTODISARM; vector registers are saved
+ * - changed segment selectors
+ */
+CALL(14,    rt_sigprocmask,         "....",                           signal)
+CALL(127,   rt_sigpending,          "b8",                             fuzz)
+CALL(130,   rt_sigsuspend,          "..",                             signal)
+CALL(128,   rt_sigtimedwait,        "....",                           signal)
+CALL(34,    pause,                  "",                               fuzz)
+CALL(15,    rt_sigreturn,           "",                               signal)
+CALL(131,   sigaltstack,            "0b",                             signal)
+
+/*
+ * + the program and its threads; 32 to 64 queue, 256 in all
+ * - other processes (ESRCH); stopping
+ */
+CALL(62,    kill,                   "..",                             fuzz)
+CALL(200,   tkill,                  "..",                             fuzz)
+CALL(234,   tgkill,                 "...",                            signal)
+CALL(129,   rt_sigqueueinfo,        "...",                            signal)
+CALL(297,   rt_tgsigqueueinfo,      "....",                           fuzz)
+
+/*
+ * + ITIMER_REAL
+ * - VIRTUAL and PROF: EINVAL
+ */
+CALL(37,    alarm,                  ".",                              fuzz)
+CALL(38,    setitimer,              "...",                            fuzz)
+CALL(36,    getitimer,              "0b",                             fuzz)
+
+/*
+ * + REALTIME, MONOTONIC, BOOTTIME; SIGEV_SIGNAL, NONE, THREAD_ID; 127 timers
+ * - clocks of CPU time: ENOTSUP
+ */
+CALL(222,   timer_create,           "...",                            time)
+CALL(223,   timer_settime,          "....",                           time)
+CALL(224,   timer_gettime,          "..",                             time)
+CALL(225,   timer_getoverrun,       ".",                              time)
+CALL(226,   timer_delete,           ".",                              time)
+
+/*
+ * + all clocks, CPU time of threads; the first, third and fourth in the vDSO
+ * - CPU time split into user and system
+ */
+CALL(228,   clock_gettime,          "nb",                             time)
+CALL(229,   clock_getres,           "nb",                             fuzz)
+CALL(96,    gettimeofday,           "b0",                             fuzz)
+CALL(201,   time,                   "b",                              fuzz)
+CALL(100,   times,                  "b",                              fuzz)
+
+/*
+ * + intervals and times
+ * - clocks of CPU time
+ */
+SAME(35,    nanosleep,              "..",     clock_nanosleep, "zz01",time)
+CALL(230,   clock_nanosleep,        "....",                           fuzz)
+
+/* nobody sets the clock */
+ANSWER(227, clock_settime,          "..",     -EPERM,                 fuzz)
+ANSWER(164, settimeofday,           "..",     -EPERM,                 fuzz)
+
+/*
+ * + one process; parent 0
+ * - setpgid, setsid: EPERM
+ */
+ANSWER(39,  getpid,                 "",       THREAD_FIRST_ID,        call)
+ANSWER(110, getppid,                "",       0,                      fuzz)
+ANSWER(111, getpgrp,                "",       THREAD_FIRST_ID,        fuzz)
+CALL(121,   getpgid,                ".",                              fuzz)
+SAME(124,   getsid,                 ".",      getpgid, "0",           fuzz)
+ANSWER(109, setpgid,                "..",     -EPERM,                 fuzz)
+ANSWER(112, setsid,                 "",       -EPERM,                 fuzz)
+
+/*
+ * + always root, without capabilities
+ * - changes
+ */
+ANSWER(102, getuid,                 "",       0,                      call)
+ANSWER(107, geteuid,                "",       0,                      fuzz)
+ANSWER(104, getgid,                 "",       0,                      fuzz)
+ANSWER(108, getegid,                "",       0,                      fuzz)
+CALL(118,   getresuid,              "...",                            fuzz)
+SAME(120,   getresgid,              "...",    getresuid, "012",       fuzz)
+ANSWER(115, getgroups,              "..",     0,                      fuzz)
+ANSWER(105, setuid,                 ".",      0,                      fuzz)
+ANSWER(106, setgid,                 ".",      0,                      fuzz)
+ANSWER(113, setreuid,               "..",     0,                      fuzz)
+ANSWER(114, setregid,               "..",     0,                      fuzz)
+ANSWER(117, setresuid,              "...",    0,                      fuzz)
+ANSWER(119, setresgid,              "...",    0,                      fuzz)
+ANSWER(116, setgroups,              "..",     0,                      fuzz)
+ANSWER(122, setfsuid,               ".",      0,                      fuzz)
+ANSWER(123, setfsgid,               ".",      0,                      fuzz)
+ANSWER(135, personality,            ".",      0,                      fuzz)
+CALL(125,   capget,                 "..",                             fuzz)
+ANSWER(126, capset,                 "..",     -EPERM,                 fuzz)
+
+/*
+ * + Linux 6.12.0-ashlar; memory, time, threads, most resident; RDRAND
+ * - loads
+ */
+CALL(63,    uname,                  ".",                              fuzz)
+CALL(99,    sysinfo,                "b",                              fuzz)
+CALL(98,    getrusage,              "nb",                             fuzz)
+CALL(318,   getrandom,              "bsn",                            end)
+
+/*
+ * + limits are kept
+ * - they are not obeyed
+ */
+SAME(97,    getrlimit,              "nb",     prlimit64, "z0z1",      call)
+CALL(160,   setrlimit,              "..",                             fuzz)
+CALL(302,   prlimit64,              "0n0b",                           fuzz)
+
+/*
+ * + a mask without the thread's CPU is accepted, and said once
+ * - moving a thread
+ */
+CALL(24,    sched_yield,            "",                               fuzz)
+CALL(309,   getcpu,                 "bb0",                            fuzz)
+CALL(204,   sched_getaffinity,      "0sb",                            futex)
+CALL(203,   sched_setaffinity,      "...",                            futex)
+
+/*
+ * + OTHER, BATCH, IDLE
+ * - FIFO, RR: EPERM
+ */
+CALL(145,   sched_getscheduler,     ".",                              fuzz)
+CALL(144,   sched_setscheduler,     "...",                            fuzz)
+CALL(143,   sched_getparam,         "0b",                             fuzz)
+CALL(142,   sched_setparam,         "..",                             fuzz)
+CALL(146,   sched_get_priority_max, ".",                              fuzz)
+CALL(147,   sched_get_priority_min, ".",                              fuzz)
+ANSWER(140, getpriority,            "0.",     20,                     call)
+ANSWER(141, setpriority,            "...",    0,                      fuzz)
+
+/*
+ * + SET_NAME, GET_NAME, SET_VMA; FS and GS
+ * - the rest: EINVAL
+ */
+CALL(157,   prctl,                  "nb...",                          fuzz)
+CALL(158,   arch_prctl,             "..",                             fuzz)
+
+/* refused; C libraries do without rseq */
+ANSWER(334, rseq,                   "....",   -ENOSYS,                call)
+ANSWER(101, ptrace,                 "....",   -EPERM,                 call)
+ANSWER(103, syslog,                 "...",    -EPERM,                 fuzz)
+ANSWER(172, iopl,                   ".",      -EPERM,                 fuzz)
+ANSWER(173, ioperm,                 "...",    -EPERM,                 fuzz)
+ANSWER(317, seccomp,                "...",    -EINVAL,                fuzz)
+
+/*
+ * + all kinds of files
+ * - flags of preadv2 and pwritev2; holes
+ */
+CALL(0,     read,                   "fbs",                            race)
+CALL(1,     write,                  "fbs",                            race)
+CALL(19,    readv,                  "fvn",                            file)
+CALL(20,    writev,                 "fvn",                            file)
+CALL(17,    pread64,                "fbss",                           file)
+CALL(18,    pwrite64,               "fbss",                           file)
+CALL(295,   preadv,                 "fvns.",                          fuzz)
+CALL(296,   pwritev,                "fvns.",                          fuzz)
+CALL(327,   preadv2,                "fvns00",                         fuzz)
+CALL(328,   pwritev2,               "fvns00",                         fuzz)
+CALL(40,    sendfile,               "....",                           file)
+CALL(8,     lseek,                  "fsn",                            file)
+
+/*
+ * + 1,024 descriptors; EXCL, TRUNC, APPEND, NONBLOCK, DIRECTORY, NOFOLLOW, PATH, TMPFILE; locks are
+ *   always granted
+ * - permissions, close-on-exec, seals, leases
+ */
+SAME(2,     open,                   "pom",    openat, "h012",         file)
+CALL(257,   openat,                 "dpom",                           file)
+CALL(85,    creat,                  "pm",                             fuzz)
+CALL(3,     close,                  "f",                              race)
+CALL(436,   close_range,            "ffn",                            fuzz)
+CALL(32,    dup,                    "f",                              fuzz)
+CALL(33,    dup2,                   "ff",                             race)
+CALL(292,   dup3,                   "ff0",                            fuzz)
+CALL(72,    fcntl,                  "fns",                            file)
+
+/*
+ * + TCGETS, TCSETS, TIOCGWINSZ (80x25), FIONREAD, FIONBIO
+ * - the rest: ENOTTY
+ */
+CALL(16,    ioctl,                  "f..",                            file)
+
+/*
+ * + one time for all three
+ * - owners, birth time
+ */
+SAME(4,     stat,                   "pb",     newfstatat, "h01",      file)
+CALL(5,     fstat,                  "fb",                             fuzz)
+CALL(6,     lstat,                  "pb",                             fuzz)
+CALL(262,   newfstatat,             "dpb0",                           fuzz)
+CALL(332,   statx,                  "dp00b",                          fuzz)
+SAME(21,    access,                 "pn",     faccessat2, "h01",      file)
+SAME(269,   faccessat,              "dpn",    faccessat2, "012",      file)
+CALL(439,   faccessat2,             "dpn0",                           file)
+CALL(137,   statfs,                 "pb",                             fuzz)
+CALL(138,   fstatfs,                "fb",                             fuzz)
+
+/*
+ * + RENAME_NOREPLACE; at most 8 links are followed
+ * - EXCHANGE, WHITEOUT
+ */
+CALL(217,   getdents64,             "fbs",                            file)
+CALL(79,    getcwd,                 "bs",                             file)
+CALL(80,    chdir,                  "p",                              file)
+CALL(81,    fchdir,                 "f",                              file)
+CALL(95,    umask,                  ".",                              fuzz)
+SAME(83,    mkdir,                  "pm",     mkdirat, "h01",         file)
+CALL(258,   mkdirat,                "dpm",                            fuzz)
+CALL(84,    rmdir,                  "p",                              file)
+SAME(87,    unlink,                 "p",      unlinkat, "h0",         file)
+CALL(263,   unlinkat,               "dp0",                            fuzz)
+SAME(86,    link,                   "pp",     linkat, "h0h1",         fuzz)
+CALL(265,   linkat,                 "dpdp0",                          fuzz)
+SAME(88,    symlink,                "pp",     symlinkat, "0h1",       file)
+CALL(266,   symlinkat,              "pdp",                            fuzz)
+SAME(89,    readlink,               "pbs",    readlinkat, "h012",     file)
+CALL(267,   readlinkat,             "dpbs",                           fuzz)
+SAME(82,    rename,                 "pp",     renameat2, "h0h1",      file)
+SAME(264,   renameat,               "dpdp",   renameat2, "0123",      fuzz)
+CALL(316,   renameat2,              "dpdpn",                          fuzz)
+
+/*
+ * + up to 128 TiB, sparse
+ * - punching holes; seals
+ */
+CALL(76,    truncate,               "ps",                             file)
+CALL(77,    ftruncate,              "fs",                             file)
+CALL(285,   fallocate,              "f0ss",                           file)
+CALL(319,   memfd_create,           "p0",                             file)
+
+/*
+ * + the mode is kept
+ * - owners, times
+ */
+SAME(90,    chmod,                  "pm",     fchmodat, "h01",        fuzz)
+CALL(91,    fchmod,                 "fm",                             fuzz)
+CALL(268,   fchmodat,               "dpm",                            fuzz)
+SAME(92,    chown,                  "...",    fchownat, "h012",       fuzz)
+CALL(93,    fchown,                 "f..",                            fuzz)
+CALL(94,    lchown,                 "...",                            fuzz)
+CALL(260,   fchownat,               ".....",                          fuzz)
+CALL(280,   utimensat,              "....",                           fuzz)
+
+/* + there is nothing to do */
+CALL(74,    fsync,                  "f",                              fuzz)
+SAME(75,    fdatasync,              "f",      fsync, "0",             fuzz)
+ANSWER(162, sync,                   "",       0,                      fuzz)
+SAME(221,   fadvise64,              "f...",   fsync, "0",             fuzz)
+SAME(73,    flock,                  "f.",     fsync, "0",             fuzz)
+
+/* + 64 KiB; NONBLOCK, SEMAPHORE; SIGPIPE */
+SAME(22,    pipe,                   "b",      pipe2, "0",             race)
+CALL(293,   pipe2,                  "b0",                             file)
+SAME(284,   eventfd,                ".",      eventfd2, "0",          race)
+CALL(290,   eventfd2,               "n",                              file)
+CALL(7,     poll,                   "bnn",                            file)
+CALL(271,   ppoll,                  "bnt00",                          file)
+CALL(23,    select,                 "s000t",                          file)
+CALL(270,   pselect6,               "s000t0",                         file)
+
+/*
+ * + level, EPOLLET, ONESHOT
+ * - an epoll file in another (ELOOP)
+ */
+CALL(213,   epoll_create,           "s",                              race)
+CALL(291,   epoll_create1,          "n",                              epoll)
+CALL(233,   epoll_ctl,              "fnfb",                           race)
+SAME(232,   epoll_wait,             "fbn0",   epoll_pwait, "0123",    race)
+CALL(281,   epoll_pwait,            "fbn00.",                         fuzz)
+CALL(441,   epoll_pwait2,           "fbnt0.",                         fuzz)
+
+/* ENOSYS: only the names, for the log. */
+ABSENT(29, shmget) ABSENT(30, shmat) ABSENT(31, shmctl) ABSENT(41, socket) ABSENT(42, connect)
+ABSENT(43, accept) ABSENT(44, sendto) ABSENT(45, recvfrom) ABSENT(46, sendmsg) ABSENT(47, recvmsg)
+ABSENT(48, shutdown) ABSENT(49, bind) ABSENT(50, listen) ABSENT(51, getsockname)
+ABSENT(52, getpeername) ABSENT(53, socketpair) ABSENT(54, setsockopt) ABSENT(55, getsockopt)
+ABSENT(57, fork) ABSENT(58, vfork) ABSENT(59, execve) ABSENT(64, semget) ABSENT(65, semop)
+ABSENT(66, semctl) ABSENT(67, shmdt) ABSENT(68, msgget) ABSENT(69, msgsnd) ABSENT(70, msgrcv)
+ABSENT(71, msgctl) ABSENT(78, getdents) ABSENT(132, utime) ABSENT(133, mknod) ABSENT(134, uselib)
+ABSENT(136, ustat) ABSENT(139, sysfs) ABSENT(148, sched_rr_get_interval) ABSENT(153, vhangup)
+ABSENT(154, modify_ldt) ABSENT(155, pivot_root) ABSENT(156, _sysctl) ABSENT(159, adjtimex)
+ABSENT(161, chroot) ABSENT(163, acct) ABSENT(165, mount) ABSENT(166, umount2) ABSENT(167, swapon)
+ABSENT(168, swapoff) ABSENT(169, reboot) ABSENT(170, sethostname) ABSENT(171, setdomainname)
+ABSENT(174, create_module) ABSENT(175, init_module) ABSENT(176, delete_module)
+ABSENT(177, get_kernel_syms) ABSENT(178, query_module) ABSENT(179, quotactl)
+ABSENT(180, nfsservctl) ABSENT(181, getpmsg) ABSENT(182, putpmsg) ABSENT(183, afs_syscall)
+ABSENT(184, tuxcall) ABSENT(185, security) ABSENT(187, readahead) ABSENT(188, setxattr)
+ABSENT(189, lsetxattr) ABSENT(190, fsetxattr) ABSENT(191, getxattr) ABSENT(192, lgetxattr)
+ABSENT(193, fgetxattr) ABSENT(194, listxattr) ABSENT(195, llistxattr) ABSENT(196, flistxattr)
+ABSENT(197, removexattr) ABSENT(198, lremovexattr) ABSENT(199, fremovexattr)
+ABSENT(205, set_thread_area) ABSENT(206, io_setup) ABSENT(207, io_destroy)
+ABSENT(208, io_getevents) ABSENT(209, io_submit) ABSENT(210, io_cancel)
+ABSENT(211, get_thread_area) ABSENT(212, lookup_dcookie) ABSENT(214, epoll_ctl_old)
+ABSENT(215, epoll_wait_old) ABSENT(216, remap_file_pages) ABSENT(219, restart_syscall)
+ABSENT(220, semtimedop) ABSENT(235, utimes) ABSENT(236, vserver) ABSENT(240, mq_open)
+ABSENT(241, mq_unlink) ABSENT(242, mq_timedsend) ABSENT(243, mq_timedreceive)
+ABSENT(244, mq_notify) ABSENT(245, mq_getsetattr) ABSENT(246, kexec_load) ABSENT(248, add_key)
+ABSENT(249, request_key) ABSENT(250, keyctl) ABSENT(251, ioprio_set) ABSENT(252, ioprio_get)
+ABSENT(253, inotify_init) ABSENT(254, inotify_add_watch) ABSENT(255, inotify_rm_watch)
+ABSENT(256, migrate_pages) ABSENT(259, mknodat) ABSENT(261, futimesat) ABSENT(272, unshare)
+ABSENT(275, splice) ABSENT(276, tee) ABSENT(277, sync_file_range) ABSENT(278, vmsplice)
+ABSENT(282, signalfd) ABSENT(283, timerfd_create) ABSENT(286, timerfd_settime)
+ABSENT(287, timerfd_gettime) ABSENT(288, accept4) ABSENT(289, signalfd4)
+ABSENT(294, inotify_init1) ABSENT(298, perf_event_open) ABSENT(299, recvmmsg)
+ABSENT(300, fanotify_init) ABSENT(301, fanotify_mark) ABSENT(303, name_to_handle_at)
+ABSENT(304, open_by_handle_at) ABSENT(305, clock_adjtime) ABSENT(306, syncfs)
+ABSENT(307, sendmmsg) ABSENT(308, setns) ABSENT(310, process_vm_readv)
+ABSENT(311, process_vm_writev) ABSENT(312, kcmp) ABSENT(313, finit_module)
+ABSENT(314, sched_setattr) ABSENT(315, sched_getattr) ABSENT(320, kexec_file_load)
+ABSENT(321, bpf) ABSENT(322, execveat) ABSENT(323, userfaultfd) ABSENT(326, copy_file_range)
+ABSENT(329, pkey_mprotect) ABSENT(330, pkey_alloc) ABSENT(331, pkey_free)
+ABSENT(333, io_pgetevents) ABSENT(424, pidfd_send_signal) ABSENT(425, io_uring_setup)
+ABSENT(426, io_uring_enter) ABSENT(427, io_uring_register) ABSENT(428, open_tree)
+ABSENT(429, move_mount) ABSENT(430, fsopen) ABSENT(431, fsconfig) ABSENT(432, fsmount)
+ABSENT(433, fspick) ABSENT(434, pidfd_open) ABSENT(437, openat2) ABSENT(438, pidfd_getfd)
+ABSENT(440, process_madvise) ABSENT(442, mount_setattr) ABSENT(443, quotactl_fd)
+ABSENT(444, landlock_create_ruleset) ABSENT(445, landlock_add_rule)
+ABSENT(446, landlock_restrict_self) ABSENT(447, memfd_secret) ABSENT(448, process_mrelease)
+ABSENT(449, futex_waitv) ABSENT(450, set_mempolicy_home_node) ABSENT(451, cachestat)
+ABSENT(452, fchmodat2) ABSENT(453, map_shadow_stack) ABSENT(454, futex_wake)
+ABSENT(455, futex_wait) ABSENT(456, futex_requeue) ABSENT(457, statmount) ABSENT(458, listmount)
+ABSENT(459, lsm_get_self_attr) ABSENT(460, lsm_set_self_attr) ABSENT(461, lsm_list_modules)
+ABSENT(462, mseal)
+
+#undef CALL
+#undef SAME
+#undef ANSWER
+#undef ABSENT

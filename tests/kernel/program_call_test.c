@@ -1,0 +1,69 @@
+/* The table of calls: rows that are an answer, or that are another call. */
+#include "kernel/lib/string.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/user_copy.h"
+#include "kernel/run/test.h"
+#include "tests/kernel/program_box.h"
+#include "tests/kernel/said.h"
+
+FIXTURE(program_call, program_box_begin, program_box_end);
+
+TEST(program_call, a_row_may_be_its_answer)
+{
+	EXPECT_EQ(program_call("getuid"), 0);
+	EXPECT_EQ(program_call("getpid"), THREAD_FIRST_ID);
+	EXPECT_EQ(program_call("getpriority", 0, 0), 20);
+	EXPECT_EQ(program_call("ptrace", 0), -EPERM);
+	EXPECT_EQ(program_call("wait4", -1ULL, 0, 0, 0), -ECHILD);
+	EXPECT_EQ(program_call("rseq", ARGUMENTS, 32, 0, 0), -ENOSYS);
+}
+
+/* What other registers hold does not become flags. */
+TEST(program_call, a_row_may_be_another_call)
+{
+	const u64 old = ARGUMENTS, new = ARGUMENTS + 64, odd = ~0ULL;
+	u64 limit[2] = {0};
+
+	REQUIRE(user_write(old, "/tmp/old", 9) == 0 && user_write(new, "/tmp/new", 9) == 0);
+	EXPECT_EQ(program_call("mkdir", old, 0700, odd, odd, odd, odd), 0);
+	EXPECT_EQ(program_call("rename", old, new, odd, odd, odd, odd), 0);
+	EXPECT_EQ(program_call("access", old, 0, odd, odd, odd, odd), -ENOENT);
+	EXPECT_EQ(program_call("access", new, 0, odd, odd, odd, odd), 0);
+	EXPECT_EQ(program_call("symlink", old, old, odd, odd, odd, odd), 0);
+	EXPECT_EQ(program_call("readlink", old, RESULTS, 64, odd, odd, odd), 8);
+	EXPECT_EQ(program_call("getrlimit", 3, RESULTS, odd, odd, odd, odd), 0);
+	EXPECT(user_read(limit, RESULTS, sizeof(limit)) == 0 && limit[0] == MIB(8));
+	EXPECT_EQ(program_call("getrlimit", 3, NOWHERE), -EFAULT);
+}
+
+static s64 call_number(u64 number)
+{
+	struct trap_frame regs = {.rax = number};
+
+	calls_serve(&regs);
+	EXPECT_EQ(regs.error, number);
+	return (s64)regs.rax;
+}
+
+/* Once for each number, and once more for the next program. */
+TEST(program_call, one_that_is_not_there_is_named_once)
+{
+	said_begin();
+	for (unsigned i = 0; i < 2; i++) {
+		EXPECT_EQ(call_number(57), -ENOSYS);
+		EXPECT_EQ(call_number(511), -ENOSYS);
+		EXPECT_EQ(call_number(~0ULL), -ENOSYS);
+		EXPECT_EQ(call_number(334), -ENOSYS); /* rseq: its row answers */
+	}
+	said_end();
+	EXPECT(said_says("*call 57 (fork) is not there (ENOSYS)*"));
+	EXPECT(!said_says("*call 57 (fork)*call 57 (fork)*"));
+	EXPECT(said_says("*call 511 (unknown) is not there (ENOSYS)*"));
+	EXPECT(said_says("*call 18446744073709551615 (unknown)*"));
+	EXPECT(!said_says("*rseq*"));
+	REQUIRE(program_box_again());
+	said_begin();
+	EXPECT_EQ(call_number(57), -ENOSYS);
+	said_end();
+	EXPECT(said_says("*call 57 (fork)*"));
+}
