@@ -63,6 +63,40 @@ struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags
 	return file;
 }
 
+struct file *stream_new(const struct file_ops *ops, u32 flags, size_t bytes)
+{
+	struct inode *inode = inode_new(INODE_STREAM, 0600);
+	struct file *file = NULL;
+
+	if (inode)
+		inode->stream = store_alloc(bytes);
+	if (inode && inode->stream) {
+		*inode->stream = (struct stream){.lock = SPINLOCK_INIT(LOCK_LEAF), .bytes = bytes};
+		file = file_new(inode, ops, flags);
+	}
+	if (!file)
+		inode_put(inode);
+	return file;
+}
+
+struct file_look file_look(struct file *file)
+{
+	struct file_look look = {READY_IN | READY_OUT, NO_EDGES, -1};
+
+	if (file->ops->look)
+		look = file->ops->look(file);
+	look.ready |= look.ready & (READY_IN | READY_HANGUP) ? READY_PLAIN_IN : 0;
+	look.ready |= look.ready & READY_OUT ? READY_PLAIN_OUT : 0;
+	return look;
+}
+
+void stream_changed(struct stream *stream) __releases(&stream->lock)
+{
+	sleepers_wake(&stream->sleepers);
+	spin_unlock(&stream->lock);
+	poll_wake();
+}
+
 void file_get(struct file *file)
 {
 	vm_object_get(&file->object);
@@ -104,6 +138,15 @@ int descriptor_give(struct file *file, int from)
 	return at < DESCRIPTORS_MAX ? at : -EMFILE;
 }
 
+int descriptor_for(struct file *file, int from)
+{
+	const int descriptor = descriptor_give(file, from);
+
+	if (descriptor < 0)
+		file_put(file);
+	return descriptor;
+}
+
 struct file *descriptor_set(int descriptor, struct file *file)
 {
 	struct file *former;
@@ -123,7 +166,7 @@ bool file_can_map(const struct file *file, bool write_shared)
 {
 	const u32 flags = atomic_load_relaxed(&file->flags);
 
-	if ((flags & OPEN_PATH) || (flags & OPEN_ACCESS) == OPEN_WRITE)
+	if ((flags & OPEN_ACCESS) == OPEN_WRITE)
 		return false;
 	if (file->ops == &zero_ops)
 		return !write_shared;
@@ -161,12 +204,10 @@ struct page *file_page(struct file *file, u64 index, int *err)
 
 /* ---- before and after a program ---- */
 
-struct device_row {
+static const struct {
 	const char *path;
 	const struct file_ops *ops;
-};
-
-static const struct device_row devices[] = {
+} devices[] = {
 	{"/dev/null", &null_ops},       {"/dev/zero", &zero_ops},
 	{"/dev/full", &full_ops},       {"/dev/random", &random_ops},
 	{"/dev/urandom", &random_ops},  {"/dev/tty", &console_ops},
@@ -176,52 +217,36 @@ static const struct device_row devices[] = {
 
 static const char *const directories[] = {"/dev/shm", "/tmp", "/proc/self", "/sys"};
 
-static int make_devices(void)
+/* A file of the kernel's own, of which one of the two says what it is. */
+static int make(const char *path, enum inode_kind kind, u32 mode, const struct file_ops *device,
+		const struct proc_text *text)
 {
-	int err = 0;
+	struct inode *inode = inode_new(kind, mode);
 
-	for (size_t i = 0; i < ARRAY_LEN(devices) && !err; i++) {
-		struct inode *inode = inode_new(INODE_DEVICE, 0666);
-
-		if (!inode)
-			return -ENOMEM;
-		inode->device = devices[i].ops;
-		err = path_make(devices[i].path, inode);
-	}
-	return err;
+	if (!inode)
+		return -ENOMEM;
+	if (device)
+		inode->device = device;
+	if (text)
+		inode->text = text;
+	return path_make(path, inode);
 }
 
-static int make_directories(void)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(directories) && !err; i++) {
-		struct inode *inode = inode_new(INODE_DIRECTORY, 0777);
-
-		if (!inode)
-			return -ENOMEM;
-		err = path_make(directories[i], inode);
-	}
-	return err;
-}
-
-static int make_texts(void)
+static int make_own(void)
 {
 	const struct proc_text *row;
+	int err = 0;
 
+	for (size_t i = 0; i < ARRAY_LEN(directories) && !err; i++)
+		err = make(directories[i], INODE_DIRECTORY, 0777, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(devices) && !err; i++)
+		err = make(devices[i].path, INODE_DEVICE, 0666, devices[i].ops, NULL);
 	TABLE_FOREACH(row, proc_table)
 	{
-		struct inode *inode = inode_new(INODE_TEXT, 0444);
-		int err;
-
-		if (!inode)
-			return -ENOMEM;
-		inode->text = row;
-		err = path_make(row->path, inode);
-		if (err)
-			return err;
+		if (!err)
+			err = make(row->path, INODE_TEXT, 0444, NULL, row);
 	}
-	return 0;
+	return err;
 }
 
 /* The inode of an entry of FILES=, or NULL with *err; 0 if the entry is of another type. */
@@ -288,7 +313,6 @@ static int open_console(void)
 	if (!inode)
 		return -ENOMEM;
 	inode->device = &console_ops;
-	format(inode->label, sizeof(inode->label), "/dev/console");
 	file = file_new(inode, &console_ops, OPEN_BOTH);
 	if (!file) {
 		inode_put(inode);
@@ -313,11 +337,7 @@ int files_begin(const void *cpio, u64 size)
 	console_file_reset();
 	file_umask = 022;
 	zero_page = store_page();
-	err = zero_page ? make_directories() : -ENOMEM;
-	if (!err)
-		err = make_devices();
-	if (!err)
-		err = make_texts();
+	err = zero_page ? make_own() : -ENOMEM;
 	if (!err && cpio)
 		err = make_files(cpio, size);
 	if (!err)

@@ -76,6 +76,7 @@ struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags
  */
 enum { DESCRIPTORS_MAX = 1024 };
 int descriptor_give(struct file *file, int from);
+int descriptor_for(struct file *file, int from); /* drops the reference if there is none */
 
 /*
  * Let a descriptor (0..DESCRIPTORS_MAX - 1) refer to `file`, whose reference passes to it; NULL

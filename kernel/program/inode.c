@@ -6,6 +6,7 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
+#include "kernel/program/open_file.h"
 #include "kernel/program/store.h"
 
 static const u32 type_of[] = {
@@ -71,6 +72,8 @@ void inode_put(struct inode *inode)
 		contents_end(&inode->contents);
 	if (inode->kind == INODE_LINK && inode->link.object)
 		store_free((void *)inode->link.text, inode->link.object);
+	if (inode->kind == INODE_STREAM && inode->stream)
+		store_free(inode->stream, inode->stream->bytes);
 	store_free(inode, sizeof(*inode));
 }
 

@@ -12,7 +12,7 @@ enum inode_kind {
 	INODE_LINK,   /* symbolic */
 	INODE_DEVICE, /* what it does: file_ops of device.h */
 	INODE_TEXT,   /* generated when it is opened: proc_text.h */
-	INODE_STREAM, /* a pipe or an eventfd; it has no name */
+	INODE_STREAM, /* a pipe, a socket, an eventfd, an epoll file; it has no name */
 };
 
 /* Type and permission bits of stat(2). */
@@ -23,6 +23,7 @@ enum {
 	MODE_DIRECTORY = 0040000,
 	MODE_REGULAR = 0100000,
 	MODE_LINK = 0120000,
+	MODE_SOCKET = 0140000,
 	MODE_EXECUTE = 0111,
 	MODE_PERMISSIONS = 07777,
 };
@@ -30,6 +31,7 @@ enum {
 struct entry;
 struct file_ops;
 struct proc_text;
+struct stream;
 
 struct directory {
 	struct inode *parent;       /* itself for the root; NULL after rmdir() */
@@ -57,8 +59,9 @@ struct inode {
 		} link;
 		const struct file_ops *device;
 		const struct proc_text *text;
+		struct stream *stream; /* INODE_STREAM: open_file.h */
 	};
-	char label[INODE_LABEL_MAX]; /* of an inode without a name: "/memfd:x", "pipe:[3]" */
+	char label[INODE_LABEL_MAX]; /* of an inode without a name: "/memfd:x" */
 };
 
 /*
