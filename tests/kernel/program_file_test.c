@@ -710,10 +710,80 @@ TEST(program_file, a_pipe_keeps_order_and_bounds)
 	EXPECT_EQ(do_open("/dev/null", RDONLY), 3);
 }
 
+static u16 ready_now(s64 fd);
+
+struct message_words {
+	u64 name, name_bytes, vector, count, control, control_bytes, flags;
+};
+
+TEST(program_file, a_pair_of_sockets_goes_both_ways)
+{
+	enum { UNIX = 1, STREAM = 1, DONTWAIT = 0x40, NOSIGNAL = 0x4000 };
+	const struct iov parts[] = {{KEPT, 2}, {KEPT + 2, 3}};
+	struct message_words message = {.count = 2, .control_bytes = 1, .flags = 7};
+	int fd[2] = {0}, size = sizeof(size), value = -1;
+	char buf[16] = {0};
+
+	EXPECT_EQ(CALL_OF("socketpair", 2, STREAM, 0, U(fd)), -EAFNOSUPPORT);
+	EXPECT_EQ(CALL_OF("socketpair", UNIX, 2, 0, U(fd)), -EPROTONOSUPPORT);
+	EXPECT_EQ(CALL_OF("socketpair", UNIX, STREAM, 0, BAD_ADDRESS), -EFAULT);
+	REQUIRE(CALL_OF("socketpair", UNIX, STREAM | 02000000, 0, U(fd)) == 0);
+	EXPECT_EQ(do_write(fd[0], "to 1"), 4);
+	EXPECT_EQ(do_write(fd[1], "to 0!"), 5);
+	EXPECT(gives(fd[0], "to 0!", 5));
+	EXPECT(gives(fd[1], "to 1", 4));
+	EXPECT_EQ(CALL_OF("recvfrom", fd[0], U(buf), 16, DONTWAIT, 0, 0), -EAGAIN);
+	EXPECT_EQ(CALL_OF("recvfrom", fd[0], U(buf), 16, 2, 0, 0), -ENOTSUP);
+	EXPECT_EQ(CALL_OF("sendto", fd[0], U("ab"), 2, NOSIGNAL, 0, 0), 2);
+	EXPECT_EQ(CALL_OF("recvfrom", fd[1], U(buf), 1, 0, 0, 0), 1);
+	EXPECT_EQ(ready_now(fd[1]), 1 | 4);
+	EXPECT(gives(fd[1], "b", 1));
+	EXPECT_EQ(ready_now(fd[1]), 4);
+	/* messages; control data is refused */
+	EXPECT_EQ(user_write(KEPT, "hello", 5), 0);
+	message.vector = KEPT + 64;
+	EXPECT_EQ(user_write(message.vector, parts, sizeof(parts)), 0);
+	EXPECT_EQ(CALL_OF("sendmsg", fd[0], U(&message), 0), -EINVAL);
+	EXPECT_EQ(CALL_OF("recvmsg", fd[1], U(&message), DONTWAIT), -EAGAIN);
+	message.control_bytes = 0;
+	EXPECT_EQ(CALL_OF("sendmsg", fd[0], U(&message), 0), 5);
+	message.control_bytes = 9;
+	EXPECT_EQ(CALL_OF("recvmsg", fd[1], U(&message), 0), 5);
+	EXPECT_EQ(message.control_bytes | message.flags, 0);
+	EXPECT_EQ(CALL_OF("getsockopt", fd[0], 1, 3, U(&value), U(&size)), 0);
+	EXPECT_EQ(value, STREAM);
+	EXPECT_EQ(CALL_OF("getsockname", fd[0], U(&value), U(&size)), 0);
+	EXPECT_EQ(size, 2);
+	EXPECT_EQ(CALL_OF("getsockname", 0, U(&value), U(&size)), -ENOTSOCK);
+	EXPECT_EQ(CALL_OF("sendto", 0, U("x"), 1, 0, 0, 0), -ENOTSOCK);
+	/* one way is shut: what was written is read to its end, and the other way goes on */
+	EXPECT_EQ(do_write(fd[0], "x"), 1);
+	EXPECT_EQ(CALL_OF("shutdown", fd[0], 3), -EINVAL);
+	EXPECT_EQ(CALL_OF("shutdown", fd[0], 1), 0);
+	EXPECT_EQ(CALL_OF("sendto", fd[0], U("y"), 1, NOSIGNAL, 0, 0), -EPIPE);
+	EXPECT(gives(fd[1], "x", 1));
+	EXPECT(gives(fd[1], "", 0));
+	EXPECT_EQ(ready_now(fd[1]), 1 | 4);
+	EXPECT_EQ(do_write(fd[1], "y"), 1);
+	EXPECT(gives(fd[0], "y", 1));
+	do_close(fd[1]);
+	EXPECT(gives(fd[0], "", 0));
+	EXPECT_EQ(ready_now(fd[0]), 1 | 4 | 0x10);
+	do_close(fd[0]);
+}
+
 struct pollfd_words {
 	s32 fd;
 	u16 events, found;
 };
+
+static u16 ready_now(s64 fd)
+{
+	struct pollfd_words file = {.fd = (s32)fd, .events = 1 | 4};
+
+	CALL_OF("poll", U(&file), 1, 0);
+	return file.found;
+}
 
 TEST(program_file, poll_and_select_tell_what_is_ready)
 {
@@ -879,6 +949,8 @@ static unsigned use_everything(void)
 	FITS(CALL_OF("rename", U("/tmp/d/s"), U("/tmp/t")));
 	FITS(CALL_OF("stat", U("/tmp/t"), U(big)));
 	FITS(CALL_OF("pipe", U(fd)));
+	FITS(CALL_OF("socketpair", 1, 1, 0, U(fd)));
+	FITS(CALL_OF("epoll_create1", 0));
 	FITS(CALL_OF("eventfd", 0));
 	FITS(CALL_OF("memfd_create", U("m"), 0));
 	FITS(do_open("/proc/meminfo", RDONLY));
