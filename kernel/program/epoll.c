@@ -181,7 +181,7 @@ static struct file_look epoll_look(struct file *file)
 {
 	struct epoll *epoll = epoll_of(file);
 	struct file_look look = {.changes = NO_EDGES, .waiting = -1};
-	bool console;
+	bool console = false;
 	u64 data;
 
 	for (int at = 0; !look.ready; at++) {

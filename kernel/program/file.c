@@ -185,9 +185,9 @@ u64 file_size(const struct file *file)
 
 void file_name(const struct file *file, char *buf, size_t size)
 {
-	names_lock();
+	spin_lock(&names.lock);
 	names_path(file->inode, buf, size);
-	names_unlock();
+	spin_unlock(&names.lock);
 }
 
 struct page *file_page(struct file *file, u64 index, int *err)
@@ -265,7 +265,7 @@ static struct inode *inode_of_entry(const struct cpio_entry *entry, int *err)
 			contents_init(&inode->contents, entry->data, entry->size);
 		break;
 	case CPIO_LINK:
-		*err = inode_new_link(entry->data, entry->size, LINK_BORROW, &inode);
+		*err = inode_new_link(entry->data, entry->size, &inode);
 		break;
 	default:
 		pr_warn("FILES: %s is left out: it is no file, folder or link", entry->name);
@@ -351,7 +351,7 @@ int files_name_program(const char *path, const void *words, u64 size)
 {
 	struct inode *exe;
 	struct inode *cmdline;
-	int err = inode_new_link(path, strlen(path), LINK_COPY, &exe);
+	int err = inode_new_link(path, strlen(path), &exe);
 
 	if (err)
 		return err;

@@ -5,7 +5,6 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/names.h"
 #include "kernel/virtio/virtio_mmio.h"
@@ -65,12 +64,9 @@ int files_out_begin(void)
 /* What the kernel made itself, or the program through it. */
 static bool is_left_out(const struct entry *entry)
 {
-	static const char *const names[] = {"dev", "proc", "sys"};
-
-	for (size_t i = 0; i < ARRAY_LEN(names); i++)
-		if (entry == names_find(names_root(), names[i], strlen(names[i])))
-			return true;
-	return false;
+	return entry == names_find(names.root, "dev", 3) ||
+	       entry == names_find(names.root, "proc", 4) ||
+	       entry == names_find(names.root, "sys", 3);
 }
 
 static int put_file(const char *name, const struct inode *inode, files_put_fn *put, char *scratch)

@@ -54,8 +54,8 @@ struct inode {
 		struct contents contents;   /* INODE_REGULAR */
 		struct directory directory; /* names.c */
 		struct {
-			const char *text; /* not terminated; in the cpio image, or an object */
-			u32 length, object;
+			char *text; /* not terminated */
+			u32 length;
 		} link;
 		const struct file_ops *device;
 		const struct proc_text *text;
@@ -74,11 +74,10 @@ void inode_get(struct inode *inode);
 void inode_put(struct inode *inode); /* NULL: does nothing. Context: ordinary. */
 
 /*
- * A new symbolic link. The text stays the caller's with LINK_BORROW, which must live as long as
- * the inode; with LINK_COPY it is copied. At most STORE_OBJECT_MAX bytes; -ENAMETOOLONG or -ENOMEM.
+ * A new symbolic link with a copy of the text, of 1 to STORE_OBJECT_MAX bytes. -ENAMETOOLONG or
+ * -ENOMEM.
  */
-enum link_text { LINK_BORROW, LINK_COPY };
-int inode_new_link(const char *text, size_t length, enum link_text how, struct inode **inode);
+int inode_new_link(const char *text, size_t length, struct inode **inode);
 
 u64 inode_size(const struct inode *inode); /* bytes, as in st_size */
 void inode_touch(struct inode *inode);     /* it was changed now */

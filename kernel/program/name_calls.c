@@ -50,8 +50,7 @@ s64 call_symlinkat(const struct call_args *args)
 	length = user_read_text(page_address(page), args->arg[0], PATH_TEXT_MAX);
 	if (length == 0)
 		length = -ENOENT;
-	err = length < 0 ? (int)length
-			 : inode_new_link(page_address(page), (size_t)length, LINK_COPY, &inode);
+	err = length < 0 ? (int)length : inode_new_link(page_address(page), (size_t)length, &inode);
 	page_put(page);
 	return err ? err : add(args->arg[1], args->arg[2], inode);
 }
@@ -98,7 +97,7 @@ s64 call_unlinkat(const struct call_args *args)
 
 	if (err)
 		return err;
-	names_lock();
+	spin_lock(&names.lock);
 	err = path_walk(&path, text.start, text.text, strlen(text.text), PATH_NO_FOLLOW);
 	if (!err)
 		err = may_remove(&path, args->arg[2]);
@@ -107,7 +106,7 @@ s64 call_unlinkat(const struct call_args *args)
 		names_remove(removed);
 		inode_touch(path.directory);
 	}
-	names_unlock();
+	spin_unlock(&names.lock);
 	path_text_end(&text);
 	if (removed)
 		inode_put(removed->inode);
@@ -158,8 +157,7 @@ static int rename_names(const struct path_text *texts, struct entry **spare, str
 	if (to->inode) {
 		*former = names_replace(to->entry, from->inode);
 	} else {
-		entry_set_name(*spare, to->last, to->length);
-		names_add(to->directory, *spare, from->inode);
+		names_add(to->directory, to->last, to->length, *spare, from->inode);
 		*spare = NULL;
 	}
 	return 0;
@@ -178,9 +176,9 @@ s64 call_renameat2(const struct call_args *args)
 	err = path_text_begin(&texts[1], (int)args->arg[2], args->arg[3]);
 	if (!err) {
 		spare = entry_new(MIN(strlen(texts[1].text), (size_t)NAME_LENGTH_MAX));
-		names_lock();
+		spin_lock(&names.lock);
 		err = spare ? rename_names(texts, &spare, &entry, &former) : -ENOMEM;
-		names_unlock();
+		spin_unlock(&names.lock);
 		path_text_end(&texts[1]);
 	}
 	path_text_end(&texts[0]);
@@ -219,10 +217,10 @@ s64 call_getcwd(const struct call_args *args)
 
 	if (!page)
 		return -ENOMEM;
-	names_lock();
-	length = names_path(names_current(), page_address(page), PAGE_SIZE) + 1;
-	result = names_current()->directory.parent ? 0 : -ENOENT;
-	names_unlock();
+	spin_lock(&names.lock);
+	length = names_path(names.current, page_address(page), PAGE_SIZE) + 1;
+	result = names.current->directory.parent ? 0 : -ENOENT;
+	spin_unlock(&names.lock);
 	if (!result && (length > PAGE_SIZE || length > args->arg[1]))
 		result = -ERANGE;
 	if (!result)
@@ -244,9 +242,13 @@ s64 call_chdir(const struct call_args *args)
 	if (err)
 		return err;
 	if (inode->kind == INODE_DIRECTORY) {
-		names_lock();
-		inode = names_set_current(inode);
-		names_unlock();
+		struct inode *former;
+
+		spin_lock(&names.lock);
+		former = names.current;
+		names.current = inode;
+		spin_unlock(&names.lock);
+		inode = former;
 	} else {
 		err = -ENOTDIR;
 	}
@@ -318,14 +320,14 @@ s64 call_getdents64(const struct call_args *args)
 		return -ENOMEM;
 	listing.page = page_address(page);
 	listing.offset = atomic_load_relaxed(&file->offset);
-	names_lock();
+	spin_lock(&names.lock);
 	list(&listing, inode, ".", 1, AFTER_DOT);
 	list(&listing, directory->parent ? directory->parent : inode, "..", 2, AFTER_DOTS);
 	for (const struct entry *entry = directory->first; entry && !listing.full;
 	     entry = entry->next)
 		list(&listing, entry->inode, entry->name, entry->length,
 		     entry->cookie + COOKIE_OFFSET);
-	names_unlock();
+	spin_unlock(&names.lock);
 	err = listing.full && listing.used == 0
 		      ? -EINVAL
 		      : user_write(args->arg[1], listing.page, listing.used);

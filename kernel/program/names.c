@@ -11,20 +11,10 @@
 enum { TABLE_ORDER = 2, HASH_START = 2166136261u, HASH_STEP = 16777619u };
 enum { BUCKETS = (PAGE_SIZE << TABLE_ORDER) / sizeof(struct entry *) };
 
-static struct spinlock lock = {.rank = LOCK_LEAF, .holder = CPU_NONE};
+struct names names = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}};
+
 static struct page *table_page;
 static struct entry **table; /* BUCKETS lists */
-static struct inode *root, *current;
-
-void names_lock(void) __acquires(&lock)
-{
-	spin_lock(&lock);
-}
-
-void names_unlock(void) __releases(&lock)
-{
-	spin_unlock(&lock);
-}
 
 /* FNV-1a (Fowler, Noll, Vo, "The FNV Non-Cryptographic Hash Algorithm", 1991). */
 static u32 hash_of(const struct inode *directory, const char *name, size_t length)
@@ -46,27 +36,27 @@ int names_begin(void)
 	table_page = store_pages(TABLE_ORDER, PAGE_ZERO);
 	if (!table_page)
 		return -ENOMEM;
-	root = inode_new(INODE_DIRECTORY, 0755);
-	if (!root) {
+	names.root = inode_new(INODE_DIRECTORY, 0755);
+	if (!names.root) {
 		page_put(table_page);
 		table_page = NULL;
 		return -ENOMEM;
 	}
 	table = page_address(table_page);
-	root->directory.parent = root;
-	root->links = 1;
-	inode_get(root);
-	current = root;
+	names.root->directory.parent = names.root;
+	names.root->links = 1;
+	inode_get(names.root);
+	names.current = names.root;
 	return 0;
 }
 
 void names_end(void)
 {
-	struct inode *directory = root;
+	struct inode *directory = names.root;
 
-	if (!root)
+	if (!names.root)
 		return;
-	inode_put(current);
+	inode_put(names.current);
 	/* go down to a name that is no directory, or an empty one, and remove it */
 	for (;;) {
 		struct entry *entry = directory->directory.first;
@@ -78,16 +68,16 @@ void names_end(void)
 			names_remove(entry);
 			entry_free(entry);
 			inode_put(inode);
-		} else if (directory == root) {
+		} else if (directory == names.root) {
 			break;
 		} else {
 			directory = directory->directory.parent;
 		}
 	}
-	inode_put(root);
+	inode_put(names.root);
 	page_put(table_page);
-	root = NULL;
-	current = NULL;
+	names.root = NULL;
+	names.current = NULL;
 	table = NULL;
 	table_page = NULL;
 }
@@ -101,34 +91,10 @@ struct entry *entry_new(size_t room)
 	return entry;
 }
 
-void entry_set_name(struct entry *entry, const char *name, size_t length)
-{
-	entry->length = (u16)length;
-	memcpy(entry->name, name, length);
-}
-
 void entry_free(struct entry *entry)
 {
 	if (entry)
 		store_free(entry, sizeof(*entry) + entry->room);
-}
-
-struct inode *names_root(void)
-{
-	return root;
-}
-
-struct inode *names_current(void)
-{
-	return current;
-}
-
-struct inode *names_set_current(struct inode *directory)
-{
-	struct inode *former = current;
-
-	current = directory;
-	return former;
 }
 
 struct entry *names_find(const struct inode *directory, const char *name, size_t length)
@@ -152,23 +118,26 @@ static void gain(struct inode *inode, struct entry *entry)
 		inode->directory.parent = entry->directory;
 }
 
-bool names_add(struct inode *directory, struct entry *entry, struct inode *inode)
+bool names_add(struct inode *directory, const char *name, size_t length, struct entry *entry,
+	       struct inode *inode)
 {
 	struct directory *dir = &directory->directory;
-	struct entry **bucket;
+	const u32 hash = hash_of(directory, name, length);
+	struct entry **bucket = bucket_of(hash);
 
 	if (!dir->parent)
 		return false;
-	entry->hash = hash_of(directory, entry->name, entry->length);
-	entry->directory = directory;
-	entry->inode = inode;
-	entry->cookie = ++dir->cookie;
-	entry->next = NULL;
-	entry->before = dir->last;
+	*entry = (struct entry){.directory = directory,
+				.inode = inode,
+				.before = dir->last,
+				.chain = *bucket,
+				.cookie = ++dir->cookie,
+				.hash = hash,
+				.length = (u16)length,
+				.room = entry->room};
+	memcpy(entry->name, name, length);
 	*(dir->last ? &dir->last->next : &dir->first) = entry;
 	dir->last = entry;
-	bucket = bucket_of(entry->hash);
-	entry->chain = *bucket;
 	*bucket = entry;
 	gain(inode, entry);
 	return true;
@@ -215,14 +184,14 @@ struct inode *names_replace(struct entry *entry, struct inode *inode)
 
 bool names_is_above(const struct inode *directory, const struct inode *inner)
 {
-	while (inner != directory && inner != root && inner->directory.parent)
+	while (inner != directory && inner != names.root && inner->directory.parent)
 		inner = inner->directory.parent;
 	return inner == directory;
 }
 
 struct entry *names_next(const struct entry *entry, bool inner)
 {
-	const struct inode *inside = entry ? entry->inode : root;
+	const struct inode *inside = entry ? entry->inode : names.root;
 
 	if (inner && inside->kind == INODE_DIRECTORY && inside->directory.first)
 		return inside->directory.first;
@@ -255,7 +224,7 @@ size_t names_path(const struct inode *inode, char *buf, size_t size)
 
 	if (inode->entry)
 		return names_path_of(inode->entry, buf, size);
-	if (inode == root)
+	if (inode == names.root)
 		return (size_t)format(buf, size, "/");
 	return (size_t)format(buf, size, "%s%s", inode->label, had ? " (deleted)" : "");
 }

@@ -22,37 +22,34 @@ struct entry {
 	char name[];      /* not terminated */
 };
 
+extern struct names {
+	struct spinlock lock;
+	struct inode *root, *current; /* one reference to each */
+} names;
+
 /* Make an empty root, which is the current directory. 0 or -ENOMEM. Context: ordinary. */
 int names_begin(void);
 /* Remove all names. No call may be in progress. Context: ordinary. */
 void names_end(void);
 
-void names_lock(void);
-void names_unlock(void);
-
 /*
  * An entry with room for a name of `room` bytes (at most NAME_LENGTH_MAX), or NULL if there is no
- * memory. entry_set_name() may be called with the lock held. No lock held for the others.
+ * memory. No lock held.
  */
 struct entry *entry_new(size_t room);
-void entry_set_name(struct entry *entry, const char *name, size_t length);
 void entry_free(struct entry *entry); /* NULL: does nothing */
 
 /* The lock is held in all the rest. References are not taken unless it is said. */
-
-struct inode *names_root(void);
-struct inode *names_current(void);
-/* Returns the former one; the reference to `directory` passes here, that to the former one back. */
-struct inode *names_set_current(struct inode *directory);
 
 /* The entry of a name, or NULL. */
 struct entry *names_find(const struct inode *directory, const char *name, size_t length);
 
 /*
- * Add a name that is not there yet. The entry takes over a reference to `inode`. False, and nothing
- * is done, if the directory was removed.
+ * Add a name that is not there yet. The entry, which has room for it, takes over a reference to
+ * `inode`. False, and nothing is done, if the directory was removed.
  */
-bool names_add(struct inode *directory, struct entry *entry, struct inode *inode);
+bool names_add(struct inode *directory, const char *name, size_t length, struct entry *entry,
+	       struct inode *inode);
 
 /* Take a name away. The entry and its reference to the inode pass to the caller. */
 void names_remove(struct entry *entry);

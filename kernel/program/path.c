@@ -31,56 +31,37 @@ static void push(struct walk *walk, const char *text, size_t length)
 		walk->depth++;
 	walk->rest[walk->depth] = (struct rest){text, length};
 	if (length > 0 && text[0] == '/')
-		walk->at = names_root();
+		walk->at = names.root;
 }
 
-/* Skip slashes. True if there were any. */
-static bool skip_slashes(struct rest *rest)
+/* The text to go along, or NULL at the end of all. *slash is set if slashes were skipped. */
+static struct rest *left(struct walk *walk, bool *slash)
 {
-	const size_t before = rest->length;
+	for (;;) {
+		struct rest *rest = &walk->rest[walk->depth];
 
-	while (rest->length > 0 && *rest->text == '/') {
-		rest->text++;
-		rest->length--;
+		for (; rest->length > 0 && *rest->text == '/'; rest->text++, rest->length--)
+			*slash = true;
+		if (rest->length > 0)
+			return rest;
+		if (walk->depth == 0)
+			return NULL;
+		walk->depth--;
 	}
-	return rest->length != before;
 }
 
 /* The next part of the texts, without slashes. False at the end of all. */
 static bool next_part(struct walk *walk, struct rest *part)
 {
-	for (;;) {
-		struct rest *rest = &walk->rest[walk->depth];
+	bool slash;
+	struct rest *rest = left(walk, &slash);
 
-		skip_slashes(rest);
-		if (rest->length > 0) {
-			*part = (struct rest){rest->text, 0};
-			while (part->length < rest->length && part->text[part->length] != '/')
-				part->length++;
-			rest->text += part->length;
-			rest->length -= part->length;
-			return true;
-		}
-		if (walk->depth == 0)
-			return false;
-		walk->depth--;
-	}
-}
-
-/* Is anything left but slashes? *slash is set if there were any. */
-static bool is_last(struct walk *walk, bool *slash)
-{
-	for (;;) {
-		struct rest *rest = &walk->rest[walk->depth];
-
-		if (skip_slashes(rest))
-			*slash = true;
-		if (rest->length > 0)
-			return false;
-		if (walk->depth == 0)
-			return true;
-		walk->depth--;
-	}
+	if (!rest)
+		return false;
+	*part = (struct rest){rest->text, 0};
+	for (; rest->length > 0 && *rest->text != '/'; rest->text++, rest->length--)
+		part->length++;
+	return true;
 }
 
 static bool is_dots(const struct rest *part, size_t dots)
@@ -127,7 +108,7 @@ int path_walk(struct path *path, struct inode *start, const char *text, size_t l
 
 		if (err)
 			return err;
-		last = is_last(&walk, &slash);
+		last = !left(&walk, &slash);
 		if (!path->inode && !last)
 			return -ENOENT;
 		if (path->inode && path->inode->kind == INODE_LINK &&
@@ -157,9 +138,9 @@ int path_start(int descriptor, struct inode **start)
 	struct file *file = NULL;
 
 	if (descriptor == PATH_CURRENT) {
-		names_lock();
-		inode_get(*start = names_current());
-		names_unlock();
+		spin_lock(&names.lock);
+		inode_get(*start = names.current);
+		spin_unlock(&names.lock);
 		return 0;
 	}
 	file = file_of(descriptor);
@@ -198,13 +179,13 @@ int path_inode(const struct path_text *text, enum path_link link, struct inode *
 	struct path path;
 	int err;
 
-	names_lock();
+	spin_lock(&names.lock);
 	err = path_walk(&path, text->start, text->text, strlen(text->text), link);
 	if (!err && !path.inode)
 		err = -ENOENT;
 	if (!err)
 		inode_get(*inode = path.inode);
-	names_unlock();
+	spin_unlock(&names.lock);
 	return err;
 }
 
@@ -234,7 +215,7 @@ int path_add(struct inode *start, const char *text, size_t length, enum path_lin
 		entry = room ? entry_new(room) : NULL;
 		if (room && !entry)
 			return -ENOMEM;
-		names_lock();
+		spin_lock(&names.lock);
 		err = path_walk(&path, start, text, length, link);
 		if (!err && path.inode)
 			err = -EEXIST;
@@ -243,16 +224,17 @@ int path_add(struct inode *start, const char *text, size_t length, enum path_lin
 		if (!err && path.slash && inode->kind != INODE_DIRECTORY)
 			err = -ENOENT;
 		if (!err && path.length <= room) {
-			entry_set_name(entry, path.last, path.length);
-			err = names_add(path.directory, entry, inode) ? 0 : -ENOENT;
+			err = names_add(path.directory, path.last, path.length, entry, inode)
+				      ? 0
+				      : -ENOENT;
 			if (!err)
 				inode_touch(path.directory);
-			names_unlock();
+			spin_unlock(&names.lock);
 			if (err)
 				entry_free(entry);
 			return err;
 		}
-		names_unlock();
+		spin_unlock(&names.lock);
 		room = path.length;
 	} while (!err);
 	entry_free(entry);
@@ -267,13 +249,13 @@ static int replace(const char *text, size_t length, struct inode *inode)
 	struct path path;
 	int err;
 
-	names_lock();
-	err = path_walk(&path, names_root(), text, length, PATH_NO_FOLLOW);
+	spin_lock(&names.lock);
+	err = path_walk(&path, names.root, text, length, PATH_NO_FOLLOW);
 	if (!err && path.inode->kind == INODE_DIRECTORY)
 		err = inode->kind == INODE_DIRECTORY ? -EEXIST : -EISDIR;
 	if (!err)
 		inode = names_replace(path.entry, inode);
-	names_unlock();
+	spin_unlock(&names.lock);
 	inode_put(inode);
 	return err == -EEXIST ? 0 : err;
 }
@@ -289,7 +271,7 @@ int path_make(const char *text, struct inode *inode)
 		if (text[length] != '/')
 			continue;
 		above = inode_new(INODE_DIRECTORY, 0755);
-		err = above ? path_add(names_root(), text, length, PATH_FOLLOW, above, NULL)
+		err = above ? path_add(names.root, text, length, PATH_FOLLOW, above, NULL)
 			    : -ENOMEM;
 		if (err)
 			inode_put(above);
@@ -297,7 +279,7 @@ int path_make(const char *text, struct inode *inode)
 			err = 0;
 	}
 	if (!err)
-		err = path_add(names_root(), text, length, PATH_NO_FOLLOW, inode, NULL);
+		err = path_add(names.root, text, length, PATH_NO_FOLLOW, inode, NULL);
 	if (err == -EEXIST)
 		return replace(text, length, inode);
 	if (err)

@@ -6,10 +6,10 @@
  *	struct path path;
  *
  *	err = path_text_begin(&text, AT_FDCWD, user);       the text, and where it starts
- *	names_lock();
+ *	spin_lock(&names.lock);
  *	err = path_walk(&path, text.start, text.text, strlen(text.text), PATH_FOLLOW);
  *	(path.inode, or path.directory and path.last for a new name)
- *	names_unlock();
+ *	spin_unlock(&names.lock);
  *	path_text_end(&text);
  */
 #pragma once
@@ -60,7 +60,7 @@ struct path {
 /*
  * Walk along a text. References are not taken. Returns 0 also if only the last part is missing;
  * -ENOENT if another part is missing or the text is empty, -ENOTDIR, -ELOOP or -ENAMETOOLONG. The
- * caller holds names_lock(), and uses the result under it.
+ * caller holds names.lock, and uses the result under it.
  */
 int path_walk(struct path *path, struct inode *start, const char *text, size_t length,
 	      enum path_link link);

@@ -41,9 +41,9 @@ static u32 links_of(const struct inode *inode)
 {
 	u32 links;
 
-	names_lock();
+	spin_lock(&names.lock);
 	links = inode->links + (inode->kind == INODE_DIRECTORY ? 1u : 0u);
-	names_unlock();
+	spin_unlock(&names.lock);
 	return links;
 }
 
