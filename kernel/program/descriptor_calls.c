@@ -283,37 +283,18 @@ s64 call_shutdown(const struct call_args *args)
 	return 0;
 }
 
-/* Write a value as calls of sockets do: at most as many bytes as *length says, and then how many. */
-static s64 tell_value(const struct call_args *args, user_t to, user_t length, const void *value,
-		      u32 bytes)
-{
-	u32 room;
-
-	if (!pipe_is_socket(args->file))
-		return -ENOTSOCK;
-	if (user_read(&room, length, sizeof(room)) < 0 ||
-	    user_write(to, value, MIN(room, bytes)) < 0 ||
-	    user_write(length, &bytes, sizeof(bytes)) < 0)
-		return -EFAULT;
-	return 0;
-}
-
 /* The address is only a family: the socket has no name. */
 s64 call_getsockname(const struct call_args *args)
 {
 	const u16 family = AF_UNIX;
+	u32 room, bytes = sizeof(family);
 
-	return tell_value(args, args->arg[1], args->arg[2], &family, sizeof(family));
-}
-
-enum { SO_TYPE = 3 };
-
-/* No error is pending, and every other option is off. */
-s64 call_getsockopt(const struct call_args *args)
-{
-	const int value = args->arg[2] == SO_TYPE ? SOCK_STREAM : 0;
-
-	return tell_value(args, args->arg[3], args->arg[4], &value, sizeof(value));
+	if (!pipe_is_socket(args->file))
+		return -ENOTSOCK;
+	if (user_read(&room, args->arg[2], sizeof(room)) < 0 ||
+	    user_write(args->arg[1], &family, MIN(room, bytes)) < 0)
+		return -EFAULT;
+	return user_write(args->arg[2], &bytes, sizeof(bytes));
 }
 
 /* MFD_CLOEXEC, MFD_ALLOW_SEALING, MFD_NOEXEC_SEAL and MFD_EXEC mean nothing here. */
@@ -331,13 +312,8 @@ s64 call_memfd_create(const struct call_args *args)
 	if (args->arg[1] & ~(u64)MEMFD_FLAGS)
 		return -EINVAL;
 	inode = inode_new(INODE_REGULAR, 0777);
-	if (!inode)
-		return -ENOMEM;
-	format(inode->label, sizeof(inode->label), "/memfd:%s", name);
+	if (inode)
+		format(inode->label, sizeof(inode->label), "/memfd:%s", name);
 	file = file_new(inode, &regular_ops, OPEN_BOTH);
-	if (!file) {
-		inode_put(inode);
-		return -ENOMEM;
-	}
-	return descriptor_for(file, 0);
+	return file ? descriptor_for(file, 0) : -ENOMEM;
 }

@@ -19,7 +19,6 @@
 static struct {
 	struct spinlock lock;
 	struct file *file[DESCRIPTORS_MAX];
-	int free_from; /* no descriptor below is free */
 } table = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}};
 
 u32 file_umask;
@@ -51,10 +50,12 @@ static const struct vm_object_ops object_ops = {
 
 struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags)
 {
-	struct file *file = store_alloc(sizeof(*file));
+	struct file *file = inode ? store_alloc(sizeof(*file)) : NULL;
 
-	if (!file)
+	if (!file) {
+		inode_put(inode);
 		return NULL;
+	}
 	file->object = (struct vm_object){.ops = &object_ops, .refs = 1};
 	file->flags = flags;
 	file->ops = ops;
@@ -66,17 +67,15 @@ struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags
 struct file *stream_new(const struct file_ops *ops, u32 flags, size_t bytes)
 {
 	struct inode *inode = inode_new(INODE_STREAM, 0600);
-	struct file *file = NULL;
 
 	if (inode)
 		inode->stream = store_alloc(bytes);
-	if (inode && inode->stream) {
-		*inode->stream = (struct stream){.lock = SPINLOCK_INIT(LOCK_LEAF), .bytes = bytes};
-		file = file_new(inode, ops, flags);
-	}
-	if (!file)
+	if (!inode || !inode->stream) {
 		inode_put(inode);
-	return file;
+		return NULL;
+	}
+	*inode->stream = (struct stream){.lock = SPINLOCK_INIT(LOCK_LEAF), .bytes = bytes};
+	return file_new(inode, ops, flags);
 }
 
 struct file_look file_look(struct file *file)
@@ -124,18 +123,13 @@ struct file *file_of(int descriptor)
 
 int descriptor_give(struct file *file, int from)
 {
-	int at;
-
 	spin_lock(&table.lock);
-	at = MAX(from, table.free_from);
-	while (at < DESCRIPTORS_MAX && table.file[at])
-		at++;
-	if (from <= table.free_from)
-		table.free_from = at < DESCRIPTORS_MAX ? at + 1 : at;
-	if (at < DESCRIPTORS_MAX)
-		table.file[at] = file;
+	while (from < DESCRIPTORS_MAX && table.file[from])
+		from++;
+	if (from < DESCRIPTORS_MAX)
+		table.file[from] = file;
 	spin_unlock(&table.lock);
-	return at < DESCRIPTORS_MAX ? at : -EMFILE;
+	return from < DESCRIPTORS_MAX ? from : -EMFILE;
 }
 
 int descriptor_for(struct file *file, int from)
@@ -154,8 +148,6 @@ struct file *descriptor_set(int descriptor, struct file *file)
 	spin_lock(&table.lock);
 	former = table.file[descriptor];
 	table.file[descriptor] = file;
-	if (!file)
-		table.free_from = MIN(table.free_from, descriptor);
 	spin_unlock(&table.lock);
 	return former;
 }
@@ -310,20 +302,15 @@ static int open_console(void)
 	struct inode *inode = inode_new(INODE_DEVICE, 0620);
 	struct file *file;
 
-	if (!inode)
-		return -ENOMEM;
-	inode->device = &console_ops;
+	if (inode)
+		inode->device = &console_ops;
 	file = file_new(inode, &console_ops, OPEN_BOTH);
-	if (!file) {
-		inode_put(inode);
-		return -ENOMEM;
-	}
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; file && i < 3; i++) {
 		file_get(file);
 		descriptor_set(i, file);
 	}
 	file_put(file);
-	return 0;
+	return file ? 0 : -ENOMEM;
 }
 
 int files_begin(const void *cpio, u64 size)
@@ -349,24 +336,17 @@ int files_begin(const void *cpio, u64 size)
 
 int files_name_program(const char *path, const void *words, u64 size)
 {
-	struct inode *exe;
-	struct inode *cmdline;
-	int err = inode_new_link(path, strlen(path), &exe);
+	struct inode *exe, *cmdline = inode_new(INODE_REGULAR, 0444);
+	int err = cmdline ? contents_add(&cmdline->contents, words, size) : -ENOMEM;
 
-	if (err)
-		return err;
-	err = path_make("/proc/self/exe", exe);
-	if (err)
-		return err;
-	cmdline = inode_new(INODE_REGULAR, 0444);
-	if (!cmdline)
-		return -ENOMEM;
-	err = contents_add(&cmdline->contents, words, size);
 	if (err) {
 		inode_put(cmdline);
 		return err;
 	}
-	return path_make("/proc/self/cmdline", cmdline);
+	err = path_make("/proc/self/cmdline", cmdline);
+	if (!err)
+		err = inode_new_link(path, strlen(path), &exe);
+	return err ? err : path_make("/proc/self/exe", exe);
 }
 
 void files_end(void)

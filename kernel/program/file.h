@@ -63,8 +63,8 @@ void files_end(void);
 int files_name_program(const char *path, const void *words, u64 size);
 
 /*
- * A new open file with one reference; the reference to `inode` passes to it. NULL if there is no
- * memory, and the reference stays the caller's. `flags` are those of open(2). Context: ordinary.
+ * A new open file with one reference. The reference to `inode` passes here. NULL if there is no
+ * memory, or no inode, for lack of memory. `flags` are those of open(2). Context: ordinary.
  */
 struct file_ops;
 struct inode;

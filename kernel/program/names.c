@@ -8,13 +8,11 @@
 #include "kernel/program/store.h"
 #include "mm/mm.h"
 
-enum { TABLE_ORDER = 2, HASH_START = 2166136261u, HASH_STEP = 16777619u };
-enum { BUCKETS = (PAGE_SIZE << TABLE_ORDER) / sizeof(struct entry *) };
+enum { BUCKETS = 2048, HASH_START = 2166136261u, HASH_STEP = 16777619u };
 
 struct names names = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}};
 
-static struct page *table_page;
-static struct entry **table; /* BUCKETS lists */
+static struct entry *table[BUCKETS]; /* lists, empty when there is no program */
 
 /* FNV-1a (Fowler, Noll, Vo, "The FNV Non-Cryptographic Hash Algorithm", 1991). */
 static u32 hash_of(const struct inode *directory, const char *name, size_t length)
@@ -33,16 +31,9 @@ static struct entry **bucket_of(u32 hash)
 
 int names_begin(void)
 {
-	table_page = store_pages(TABLE_ORDER, PAGE_ZERO);
-	if (!table_page)
-		return -ENOMEM;
 	names.root = inode_new(INODE_DIRECTORY, 0755);
-	if (!names.root) {
-		page_put(table_page);
-		table_page = NULL;
+	if (!names.root)
 		return -ENOMEM;
-	}
-	table = page_address(table_page);
 	names.root->directory.parent = names.root;
 	names.root->links = 1;
 	inode_get(names.root);
@@ -75,11 +66,7 @@ void names_end(void)
 		}
 	}
 	inode_put(names.root);
-	page_put(table_page);
-	names.root = NULL;
-	names.current = NULL;
-	table = NULL;
-	table_page = NULL;
+	names.root = names.current = NULL;
 }
 
 struct entry *entry_new(size_t room)

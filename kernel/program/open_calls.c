@@ -71,13 +71,15 @@ static s64 open_inode(struct inode *inode, u32 flags)
 {
 	const u32 forgotten = OPEN_CREATE | OPEN_EXCLUSIVE | OPEN_TRUNCATE;
 	const struct file_ops *ops;
-	int err = prepare(&inode, flags, &ops);
-	struct file *file = err ? NULL : file_new(inode, ops, flags & ~forgotten);
+	const int err = prepare(&inode, flags, &ops);
+	struct file *file;
 
-	if (file)
-		return descriptor_for(file, 0);
-	inode_put(inode);
-	return err ? err : -ENOMEM;
+	if (err) {
+		inode_put(inode);
+		return err;
+	}
+	file = file_new(inode, ops, flags & ~forgotten);
+	return file ? descriptor_for(file, 0) : -ENOMEM;
 }
 
 /* Create the file, or find the one that is there. */

@@ -245,8 +245,6 @@ int pipe_new(enum pipe_kind kind, u32 flags, struct file *ends[2])
 	inode_get(ends[0]->inode);
 	ends[1] = file_new(ends[0]->inode, &pipe_ops, flags | (both ? OPEN_BOTH : OPEN_WRITE));
 	pipes->ends = ends[1] ? 2 : 1;
-	if (!ends[1])
-		inode_put(ends[0]->inode);
 	if (ends[1] && open_ring(&pipes->ring[0], ends[0], ends[1]) &&
 	    (!both || open_ring(&pipes->ring[1], ends[1], ends[0])))
 		return 0;

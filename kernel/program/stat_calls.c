@@ -6,6 +6,7 @@
 #include <arch/atomic.h>
 
 #include "kernel/program/calls.h"
+#include "kernel/program/clocks.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/path.h"
@@ -15,16 +16,12 @@ enum { DEVICE_NUMBER = 1, SECTOR = 512, ACCESS_EXECUTE = 1, ACCESS_ALL = 7 };
 
 /* ---- one inode's attributes ---- */
 
-struct program_time {
-	s64 seconds, ns;
-};
-
 struct program_stat {
 	u64 device, number, links;
 	u32 mode, user, group, pad;
 	u64 node; /* number of a device */
 	s64 size, block_size, blocks;
-	struct program_time accessed, modified, changed;
+	struct user_timespec accessed, modified, changed;
 	s64 unused[3];
 };
 _Static_assert(sizeof(struct program_stat) == 144, "struct stat of the ABI");
@@ -49,8 +46,7 @@ static u32 links_of(const struct inode *inode)
 
 static struct program_stat stat_of(struct inode *inode)
 {
-	const u64 ns = atomic_load_relaxed(&inode->mtime_ns);
-	const struct program_time time = {(s64)(ns / NS_PER_S), (s64)(ns % NS_PER_S)};
+	const struct user_timespec time = clock_timespec(atomic_load_relaxed(&inode->mtime_ns));
 
 	return (struct program_stat){
 		.device = DEVICE_NUMBER,
@@ -139,7 +135,7 @@ s64 call_statx(const struct call_args *args)
 		return err;
 	stat = stat_of(inode);
 	inode_put(inode);
-	time = (struct statx_time){.seconds = stat.modified.seconds, .ns = (u32)stat.modified.ns};
+	time = (struct statx_time){.seconds = stat.modified.sec, .ns = (u32)stat.modified.nsec};
 	statx = (struct program_statx){.mask = STATX_BASIC,
 				       .block_size = (u32)stat.block_size,
 				       .links = (u32)stat.links,

@@ -96,45 +96,19 @@ static s64 transfer(const struct call_args *args, enum direction direction, bool
 	return tell(transfer_at(file, direction, &span, args->arg[3]), direction);
 }
 
-s64 call_read(const struct call_args *args)
-{
-	return transfer(args, READ, false, false);
-}
-
-s64 call_write(const struct call_args *args)
-{
-	return transfer(args, WRITE, false, false);
-}
-
-s64 call_pread64(const struct call_args *args)
-{
-	return transfer(args, READ, false, true);
-}
-
-s64 call_pwrite64(const struct call_args *args)
-{
-	return transfer(args, WRITE, false, true);
-}
-
-s64 call_readv(const struct call_args *args)
-{
-	return transfer(args, READ, true, false);
-}
-
-s64 call_writev(const struct call_args *args)
-{
-	return transfer(args, WRITE, true, false);
-}
-
-s64 call_preadv(const struct call_args *args)
-{
-	return transfer(args, READ, true, true);
-}
-
-s64 call_pwritev(const struct call_args *args)
-{
-	return transfer(args, WRITE, true, true);
-}
+#define TRANSFER(name, direction, vector, place)                                                   \
+	s64 call_##name(const struct call_args *args)                                              \
+	{                                                                                          \
+		return transfer(args, direction, vector, place);                                   \
+	}
+TRANSFER(read, READ, false, false)
+TRANSFER(write, WRITE, false, false)
+TRANSFER(pread64, READ, false, true)
+TRANSFER(pwrite64, WRITE, false, true)
+TRANSFER(readv, READ, true, false)
+TRANSFER(writev, WRITE, true, false)
+TRANSFER(preadv, READ, true, true)
+TRANSFER(pwritev, WRITE, true, true)
 
 /* ---- sockets ---- */
 
