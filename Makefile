@@ -31,7 +31,7 @@ CPU ?= max
 CMDLINE ?=
 #: TIMEOUT    seconds after which a guest counts as hung; 0: never [make run: 0; each test has its own]
 TIMEOUT ?= 0
-#: PROGRAM    make run, monitor, iso: a static ELF of x86-64 Linux to run, as a shell would: PROGRAM="HOME=/ ./a.out -v 'a b'" []
+#: PROGRAM    make run, monitor, iso: a static ELF of x86-64 Linux to run, as a shell would: PROGRAM="HOME=/ ./a.out -v 'a b'"; no: build a kernel or library that runs none []
 PROGRAM ?=
 #: FILES      a folder with files that it can open; make test WHAT=replay: a folder of texts that describe machines; make bench: what WHAT compares []
 FILES ?=
@@ -88,9 +88,14 @@ sources_in = $(sort $(foreach dir,$(1),$(wildcard $(dir)/*.c $(dir)/*.S)))
 cxx_in = $(sort $(wildcard $(1)/*.cpp $(1)/*.cc))
 # A folder and its rooms, which lie one level below it.
 with_rooms = $(foreach dir,$(1),$(dir) $(patsubst %/,%,$(wildcard $(dir)/*/)))
-LIB_SOURCES := $(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)$(if $(filter 1,$(COV)), tests/coverage))
+# Nothing outside of kernel/program names it, so PROGRAM=no leaves it out, with its cases.
+ifeq ($(PROGRAM),no)
+override PROGRAM :=
+LEFT_OUT := kernel/program/% $(shell grep -lE '"(kernel/program/|tests/kernel/program_)' tests/kernel/*.c)
+endif
+LIB_SOURCES := $(filter-out $(LEFT_OUT),$(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)$(if $(filter 1,$(COV)), tests/coverage)))
 PROGRAM_SOURCES := $(strip $(if $(PAYLOAD),$(call sources_in,$(PAYLOAD:%/=%)) $(call cxx_in,$(PAYLOAD:%/=%)), \
-	$(call sources_in,tests/kernel tests/bench)))
+	$(filter-out $(LEFT_OUT),$(call sources_in,tests/kernel tests/bench))))
 ifeq ($(PROGRAM_SOURCES),)
 $(error PAYLOAD=$(PAYLOAD): no *.c, *.S, *.cpp or *.cc is there)
 endif
@@ -255,7 +260,8 @@ $(OBJ)/flags: FORCE
 
 $(if $(PAYLOAD),$(eval $(PROGRAM_OBJECTS): KERNEL_CFLAGS := $(PAYLOAD_CFLAGS)))
 
-$(OUT)/objects: FORCE
+$(BUILD)/lib/objects: private OBJECTS := $(LIB_OBJECTS)
+$(OUT)/objects $(BUILD)/lib/objects: FORCE
 	@mkdir -p $(@D)
 	@echo '$(OBJECTS)' > $@.new
 	@cmp -s $@.new $@ && rm $@.new || mv $@.new $@
@@ -330,7 +336,7 @@ WEAK := __stack_chk_guard __stack_chk_fail __cxa_pure_virtual
 # Functions that only the tests have; a program's own of these names are not called.
 HOOKS := test_before_run test_before_case test_after_case
 INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*) $(if $(filter 1,$(COV)),__gcov_*)
-$(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) ashlar.symbols $(OBJ)/flags
+$(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) $(BUILD)/lib/objects ashlar.symbols $(OBJ)/flags
 	@mkdir -p $(@D)
 	@$(call making,LD,$@)
 	@$(LD) -m elf_x86_64 -r $(LIB_OBJECTS) -o $@.all

@@ -45,25 +45,22 @@ static s64 miss(u64 number, u64 rip)
 }
 
 /*
- * The arguments of the other call: h is the working directory, l AT_SYMLINK_NOFOLLOW, r
- * AT_REMOVEDIR, t what creat() opens with. `how` is shorter than the arguments of the other call where those that follow are 0.
+ * The arguments of the other call: h is the working directory, l AT_SYMLINK_NOFOLLOW, p the
+ * program's id, r AT_REMOVEDIR, t what creat() opens with. `how` is shorter than they are where
+ * those that follow are 0.
  */
 static struct call_args arrange(const struct call_args *from, const char *how)
 {
 	struct call_args args = {.file = from->file, .regs = from->regs};
 
-	for (unsigned i = 0; how[i]; i++) {
-		if (how[i] == 'h')
-			args.arg[i] = (u64)PATH_CURRENT;
-		else if (how[i] == 'l')
-			args.arg[i] = AT_SYMLINK_NOFOLLOW;
-		else if (how[i] == 'r')
-			args.arg[i] = AT_REMOVEDIR;
-		else if (how[i] == 't')
-			args.arg[i] = OPEN_CREATE | OPEN_TRUNCATE | OPEN_WRITE;
-		else if (how[i] != 'z')
-			args.arg[i] = from->arg[how[i] - '0'];
-	}
+	for (unsigned i = 0; how[i]; i++)
+		args.arg[i] = how[i] == 'h'   ? (u64)PATH_CURRENT
+			      : how[i] == 'l' ? AT_SYMLINK_NOFOLLOW
+			      : how[i] == 'p' ? program_pid()
+			      : how[i] == 'r' ? AT_REMOVEDIR
+			      : how[i] == 't' ? OPEN_CREATE | OPEN_TRUNCATE | OPEN_WRITE
+			      : how[i] == 'z' ? 0
+					      : from->arg[how[i] - '0'];
 	return args;
 }
 

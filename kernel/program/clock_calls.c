@@ -8,32 +8,24 @@
 
 #include "kernel/program/calls.h"
 #include "kernel/program/clocks.h"
+#include "kernel/program/sleepers.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 
-enum {
-	CLOCK_REALTIME = 0,
-	CLOCK_MONOTONIC = 1,
-	CLOCK_PROCESS_CPUTIME_ID = 2,
-	CLOCK_THREAD_CPUTIME_ID = 3,
-	CLOCK_MONOTONIC_RAW = 4,
-	CLOCK_REALTIME_COARSE = 5,
-	CLOCK_MONOTONIC_COARSE = 6,
-	CLOCK_BOOTTIME = 7,
-	CLOCK_REALTIME_ALARM = 8,
-	CLOCK_BOOTTIME_ALARM = 9,
-	CLOCK_TAI = 11,
-};
+enum { CLOCK_PROCESS_CPUTIME_ID = 2, CLOCK_THREAD_CPUTIME_ID = 3, CLOCK_LAST = 11 };
+
+/* REALTIME, REALTIME_COARSE, REALTIME_ALARM and TAI; the clocks that there are: all but 10. */
+#define CLOCKS_CALENDAR (1u << 0 | 1u << 5 | 1u << 8 | 1u << 11)
+#define CLOCKS          (0xfffu & ~(1u << 10))
 
 /* A clock of CPU time is ~id << 3, with these bits: clock_getcpuclockid(3). */
 enum { CPUCLOCK_THREAD = 1 << 2, CPUCLOCK_KIND = 3, CPUCLOCK_SCHED = 2 };
 
-enum { TIMER_ABSTIME = 1, TICKS_PER_S = 100 };
+enum { TIMER_ABSTIME = 1 };
 
-static bool is_calendar(s32 clock)
+static u64 ahead_ns(s32 clock)
 {
-	return clock == CLOCK_REALTIME || clock == CLOCK_REALTIME_COARSE ||
-	       clock == CLOCK_REALTIME_ALARM || clock == CLOCK_TAI;
+	return CLOCKS_CALENDAR >> clock & 1 ? clock_date_ns() : 0;
 }
 
 static int read_cpu_clock(s32 clock, u64 *ns)
@@ -60,28 +52,15 @@ static int read_clock(s32 clock, u64 *ns)
 {
 	if (clock < 0)
 		return read_cpu_clock(clock, ns);
-	switch (clock) {
-	case CLOCK_REALTIME:
-	case CLOCK_REALTIME_COARSE:
-	case CLOCK_REALTIME_ALARM:
-	case CLOCK_TAI:
-		*ns = clock_ns() + clock_date_ns();
-		return 0;
-	case CLOCK_MONOTONIC:
-	case CLOCK_MONOTONIC_RAW:
-	case CLOCK_MONOTONIC_COARSE:
-	case CLOCK_BOOTTIME:
-	case CLOCK_BOOTTIME_ALARM:
-		*ns = clock_ns();
-		return 0;
-	case CLOCK_PROCESS_CPUTIME_ID:
+	if (clock > CLOCK_LAST || !(CLOCKS >> clock & 1))
+		return -EINVAL;
+	if (clock == CLOCK_PROCESS_CPUTIME_ID)
 		*ns = clock_program_ns();
-		return 0;
-	case CLOCK_THREAD_CPUTIME_ID:
+	else if (clock == CLOCK_THREAD_CPUTIME_ID)
 		*ns = clock_thread_ns(thread_current());
-		return 0;
-	}
-	return -EINVAL;
+	else
+		*ns = clock_ns() + ahead_ns(clock);
+	return 0;
 }
 
 s64 call_clock_gettime(const struct call_args *args)
@@ -126,30 +105,6 @@ s64 call_time(const struct call_args *args)
 	return now;
 }
 
-/* Everything counts as time of the program itself: the kernel's share is not measured. */
-s64 call_times(const struct call_args *args)
-{
-	const u64 tick_ns = NS_PER_S / TICKS_PER_S;
-	const s64 times[4] = {(s64)(clock_program_ns() / tick_ns)};
-
-	if (args->arg[0] && user_write(args->arg[0], times, sizeof(times)))
-		return -EFAULT;
-	return (s64)(clock_ns() / tick_ns);
-}
-
-/* Sleep until a time of clock_ns(). A wake that was not for the sleep changes nothing. */
-static int sleep_until(u64 until_ns)
-{
-	struct thread *self = thread_current();
-	int err = 0;
-
-	while (!err && clock_ns() < until_ns) {
-		thread_sleep_begin(self);
-		err = thread_sleep(self, until_ns);
-	}
-	return err == -ETIMEDOUT ? 0 : err;
-}
-
 static int sleep_for(u64 ns, user_t remaining_at)
 {
 	const u64 until = clock_until(ns);
@@ -174,12 +129,10 @@ s64 call_clock_nanosleep(const struct call_args *args)
 		return -EINVAL;
 	if (clock < 0 || clock == CLOCK_PROCESS_CPUTIME_ID)
 		return -ENOTSUP;
-	err = clock_read_interval(args->arg[2], &ns);
+	err = clock_read(args->arg[2], 1, &ns);
 	if (err)
 		return err;
 	if (!(args->arg[1] & TIMER_ABSTIME))
 		return sleep_for(ns, args->arg[3]);
-	if (is_calendar(clock))
-		ns -= MIN(ns, clock_date_ns());
-	return sleep_until(ns);
+	return sleep_until(saturating_sub(ns, ahead_ns(clock)));
 }

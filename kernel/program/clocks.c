@@ -74,17 +74,20 @@ u64 clock_program_ns(void)
 
 #define LONGEST_NS (1ULL << 62)
 
-int clock_read_interval(user_t from, u64 *ns)
+int clock_ns_of(const s64 time[2], u64 unit, u64 *ns)
 {
-	struct user_timespec time;
-
-	if (user_read(&time, from, sizeof(time)))
-		return -EFAULT;
-	if (time.sec < 0 || time.nsec < 0 || (u64)time.nsec >= NS_PER_S)
+	if (time[0] < 0 || time[1] < 0 || (u64)time[1] >= NS_PER_S / unit)
 		return -EINVAL;
-	*ns = (u64)time.sec >= LONGEST_NS / NS_PER_S ? LONGEST_NS
-						     : (u64)time.sec * NS_PER_S + (u64)time.nsec;
+	*ns = (u64)time[0] >= LONGEST_NS / NS_PER_S ? LONGEST_NS
+						    : (u64)time[0] * NS_PER_S + (u64)time[1] * unit;
 	return 0;
+}
+
+int clock_read(user_t from, u64 unit, u64 *ns)
+{
+	s64 time[2];
+
+	return user_read(time, from, sizeof(time)) ? -EFAULT : clock_ns_of(time, unit, ns);
 }
 
 u64 clock_until(u64 ns)

@@ -35,10 +35,13 @@ u64 clock_thread_ns(struct thread *thread); /* CPU time */
 u64 clock_program_ns(void);                 /* CPU time of all threads, ended ones too */
 
 /*
- * An interval or time in a program's memory, in nanoseconds; more than 2^62 becomes 2^62. Returns
- * 0, -EFAULT, or -EINVAL for a negative number or a second's part that is none.
+ * An interval or time in nanoseconds, of seconds and parts of `unit` nanoseconds; more than 2^62
+ * becomes 2^62. Returns 0, or -EINVAL for a negative number or a part that is none of a second.
  */
-int clock_read_interval(user_t from, u64 *ns);
+int clock_ns_of(const s64 time[2], u64 unit, u64 *ns);
+
+/* clock_ns_of() a time in a program's memory, timespec (`unit` 1) or timeval (1000); or -EFAULT. */
+int clock_read(user_t from, u64 unit, u64 *ns);
 
 /* The time `ns` from now, for thread_sleep(); never 0. */
 u64 clock_until(u64 ns);

@@ -72,38 +72,31 @@ static int float_code_of(bool x87)
 	return float_code(unmasked(area, x87));
 }
 
+/* By vector; one that is not here is a SIGSEGV. */
+static const struct becomes {
+	int signal, code;
+	bool has_address; /* of the instruction */
+} becomes[] = {
+	[VECTOR_DIVIDE] = {SIGFPE, FPE_INTDIV, true},
+	[VECTOR_DEBUG] = {SIGTRAP, TRAP_BRKPT, true},
+	[VECTOR_BREAKPOINT] = {SIGTRAP, SI_KERNEL, false},
+	[VECTOR_OPCODE] = {SIGILL, ILL_ILLOPN, true},
+	[VECTOR_SEGMENT] = {SIGBUS, SI_KERNEL, false},
+	[VECTOR_STACK] = {SIGBUS, SI_KERNEL, false},
+	[VECTOR_X87] = {SIGFPE, SI_KERNEL, true},
+	[VECTOR_ALIGNMENT] = {SIGBUS, BUS_ADRALN, false},
+	[VECTOR_SIMD] = {SIGFPE, SI_KERNEL, true},
+};
+
 void program_exception(struct trap_frame *regs)
 {
-	switch (regs->vector) {
-	case VECTOR_DIVIDE:
-		signal_raise_fault(regs, SIGFPE, FPE_INTDIV, regs->rip);
-		break;
-	case VECTOR_DEBUG:
-		signal_raise_fault(regs, SIGTRAP,
-				   regs->rflags & RFLAGS_TF ? TRAP_TRACE : TRAP_BRKPT, regs->rip);
-		break;
-	case VECTOR_BREAKPOINT:
-		signal_raise_fault(regs, SIGTRAP, SI_KERNEL, 0);
-		break;
-	case VECTOR_OPCODE:
-		signal_raise_fault(regs, SIGILL, ILL_ILLOPN, regs->rip);
-		break;
-	case VECTOR_SEGMENT:
-	case VECTOR_STACK:
-		signal_raise_fault(regs, SIGBUS, SI_KERNEL, 0);
-		break;
-	case VECTOR_X87:
-	case VECTOR_SIMD:
-		signal_raise_fault(regs, SIGFPE, float_code_of(regs->vector == VECTOR_X87),
-				   regs->rip);
-		break;
-	case VECTOR_ALIGNMENT:
-		signal_raise_fault(regs, SIGBUS, BUS_ADRALN, 0);
-		break;
-	case VECTOR_OVERFLOW:
-	case VECTOR_BOUND:
-	case VECTOR_PROTECTION:
-	default:
-		signal_raise_fault(regs, SIGSEGV, SI_KERNEL, 0);
-	}
+	struct becomes row = {.signal = SIGSEGV, .code = SI_KERNEL};
+
+	if (regs->vector < ARRAY_LEN(becomes) && becomes[regs->vector].signal)
+		row = becomes[regs->vector];
+	if (regs->vector == VECTOR_X87 || regs->vector == VECTOR_SIMD)
+		row.code = float_code_of(regs->vector == VECTOR_X87);
+	else if (regs->vector == VECTOR_DEBUG && regs->rflags & RFLAGS_TF)
+		row.code = TRAP_TRACE;
+	signal_raise_fault(regs, row.signal, row.code, row.has_address ? regs->rip : 0);
 }

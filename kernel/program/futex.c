@@ -18,8 +18,6 @@ enum futex_op {
 	FUTEX_WAIT = 0,
 	FUTEX_WAKE = 1,
 	FUTEX_REQUEUE = 3,
-	FUTEX_CMP_REQUEUE = 4,
-	FUTEX_WAKE_OP = 5,
 	FUTEX_WAIT_BITSET = 9,
 	FUTEX_WAKE_BITSET = 10,
 	FUTEX_PRIVATE = 128,
@@ -39,14 +37,6 @@ static struct queue *queue_of(user_t at)
 {
 	return &queues[((at >> 2) * 0x9e3779b97f4a7c15ULL >> 56) % QUEUES];
 }
-
-/* FUTEX_REQUEUE and FUTEX_CMP_REQUEUE */
-struct requeue {
-	user_t from, to;
-	u32 wakes, moves;
-	bool compares;
-	u32 expected; /* in the word at `from` */
-};
 
 /* ---- queues; the lock is held ---- */
 
@@ -230,92 +220,29 @@ static void unlock_both(struct queue *a, struct queue *b) __releases(&a->lock)
 /*
  * Wake up to `wakes` waiters of one address, and move up to `moves` to another, where they sleep
  * on. Both locks are held, so that a wake of either address comes before all of it or after.
- * Returns the number of both; *taken are those to be woken.
+ * Returns the number of both.
  */
-static u32 requeue(struct queue *source, struct queue *target, const struct requeue *how,
-		   struct thread **taken)
+static s64 requeue(user_t from, user_t to, u32 wakes, u32 moves)
 {
-	struct thread *chain, **end;
+	struct queue *source = queue_of(from), *target = queue_of(to);
+	struct thread *taken, *chain, **end;
 	u32 woken, moved;
 
-	*taken = take(source, how->from, how->wakes, ~0u, &woken);
-	chain = take(source, how->from, how->moves, ~0u, &moved);
+	lock_both(source, target);
+	taken = take(source, from, wakes, ~0u, &woken);
+	chain = take(source, from, moves, ~0u, &moved);
 	end = end_of(target);
 	while (chain) {
 		struct thread *thread = chain;
 
 		chain = thread->futex.next;
-		thread->futex.key = how->to;
+		thread->futex.key = to;
 		append(target, end, thread);
 		end = &thread->futex.next;
 	}
+	unlock_both(source, target);
+	wake_all(taken);
 	return woken + moved;
-}
-
-static s64 wake_op(const struct call_args *args)
-{
-	const u32 code = (u32)args->arg[5];
-	const u32 op = code >> 28 & 7, cmp = code >> 24 & 15;
-	const s32 operand = (s32)(code << 8) >> 20, compare = (s32)(code << 20) >> 20;
-	const u32 value = code >> 31 ? 1u << (operand & 31) : (u32)operand;
-	u32 old, found, new;
-	bool holds;
-	s64 woken;
-
-	if (user_load_u32(args->arg[4], &old) < 0)
-		return -EFAULT;
-	for (;;) {
-		switch (op) {
-		case 0:
-			new = value;
-			break;
-		case 1:
-			new = old + value;
-			break;
-		case 2:
-			new = old | value;
-			break;
-		case 3:
-			new = old & ~value;
-			break;
-		case 4:
-			new = old ^ value;
-			break;
-		default:
-			return -ENOSYS;
-		}
-		if (user_cas_u32(args->arg[4], old, new, &found) < 0)
-			return -EFAULT;
-		if (found == old)
-			break;
-		old = found;
-	}
-	switch (cmp) {
-	case 0:
-		holds = (s32)old == compare;
-		break;
-	case 1:
-		holds = (s32)old != compare;
-		break;
-	case 2:
-		holds = (s32)old < compare;
-		break;
-	case 3:
-		holds = (s32)old <= compare;
-		break;
-	case 4:
-		holds = (s32)old > compare;
-		break;
-	case 5:
-		holds = (s32)old >= compare;
-		break;
-	default:
-		return -ENOSYS;
-	}
-	woken = futex_wake(args->arg[0], (u32)args->arg[2], ~0u);
-	if (holds)
-		woken += futex_wake(args->arg[4], (u32)args->arg[3], ~0u);
-	return woken;
 }
 
 /* ---- the call ---- */
@@ -332,7 +259,7 @@ static int limit(const struct call_args *args, unsigned op, u64 *until_ns)
 	*until_ns = 0;
 	if (args->arg[3] == 0)
 		return 0;
-	err = clock_read_interval(args->arg[3], &ns);
+	err = clock_read(args->arg[3], 1, &ns);
 	if (err < 0)
 		return err;
 	if (op == FUTEX_WAIT) {
@@ -342,35 +269,6 @@ static int limit(const struct call_args *args, unsigned op, u64 *until_ns)
 	ahead = args->arg[1] & FUTEX_REALTIME ? clock_date_ns() : 0;
 	*until_ns = ns > ahead ? ns - ahead : 1;
 	return 0;
-}
-
-/*
- * The word is compared under the locks, and can then only be read if its page is there. Otherwise
- * the page is brought without the locks.
- */
-static s64 call_requeue(const struct requeue *how)
-{
-	struct queue *source = queue_of(how->from), *target = queue_of(how->to);
-
-	for (;;) {
-		struct thread *taken = NULL;
-		u32 value = how->expected;
-		s64 result;
-		bool seen;
-
-		lock_both(source, target);
-		seen = !how->compares || user_peek_u32(how->from, &value);
-		if (seen && value == how->expected)
-			result = requeue(source, target, how, &taken);
-		else
-			result = -EAGAIN;
-		unlock_both(source, target);
-		wake_all(taken);
-		if (seen)
-			return result;
-		if (user_load_u32(how->from, &value) < 0)
-			return -EFAULT;
-	}
 }
 
 s64 call_futex(const struct call_args *args)
@@ -397,15 +295,7 @@ s64 call_futex(const struct call_args *args)
 			return -EINVAL;
 		return futex_wake(at, (u32)args->arg[2], (u32)args->arg[5]);
 	case FUTEX_REQUEUE:
-	case FUTEX_CMP_REQUEUE:
-		return call_requeue(&(struct requeue){.from = at,
-						      .to = args->arg[4],
-						      .wakes = (u32)args->arg[2],
-						      .moves = (u32)args->arg[3],
-						      .compares = op == FUTEX_CMP_REQUEUE,
-						      .expected = (u32)args->arg[5]});
-	case FUTEX_WAKE_OP:
-		return wake_op(args);
+		return requeue(at, args->arg[4], (u32)args->arg[2], (u32)args->arg[3]);
 	default:
 		return -ENOSYS;
 	}

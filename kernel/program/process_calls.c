@@ -1,13 +1,11 @@
 /*
- * Calls about the process: its names, its users, and what it may not do. There is one process, of
- * user 0, in a group and a session of its own. It starts no other.
+ * Calls about the process, its threads' names and registers. There is one process, of user 0, in a
+ * group and a session of its own. It starts no other.
  *
  * Sources: Linux man-pages, section 2.
  */
-#include <arch/atomic.h>
 #include <arch/user.h>
 
-#include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/open_file.h"
@@ -38,46 +36,6 @@ s64 call_uname(const struct call_args *args)
 s64 call_gettid(const struct call_args *args)
 {
 	return thread_current()->id;
-}
-
-/* ---- users and groups ---- */
-
-/* Real, effective and saved: each to its own address. */
-s64 call_getresuid(const struct call_args *args)
-{
-	const u32 zero = 0;
-
-	for (unsigned i = 0; i < 3; i++) {
-		if (user_write(args->arg[i], &zero, sizeof(zero)))
-			return -EFAULT;
-	}
-	return 0;
-}
-
-s64 call_getpgid(const struct call_args *args)
-{
-	const s32 pid = (s32)args->arg[0];
-
-	return pid == 0 || (u32)pid == program_pid() ? (s64)program_pid() : -ESRCH;
-}
-
-/* ---- capabilities: user 0 has all, and reports none to the program, as it could use none ---- */
-
-#define CAPABILITY_VERSION_3 0x20080522u
-
-s64 call_capget(const struct call_args *args)
-{
-	const u32 version = CAPABILITY_VERSION_3;
-	u32 asked;
-
-	if (user_read(&asked, args->arg[0], sizeof(asked)))
-		return -EFAULT;
-	if (asked != version) {
-		if (user_write(args->arg[0], &version, sizeof(version)))
-			return -EFAULT;
-		return args->arg[1] ? -EINVAL : 0;
-	}
-	return args->arg[1] ? user_zero(args->arg[1], 6 * sizeof(u32)) : 0;
 }
 
 /* ---- names of threads ---- */
@@ -148,19 +106,6 @@ s64 call_set_robust_list(const struct call_args *args)
 		return -EINVAL;
 	thread_current()->robust_list = args->arg[0];
 	return 0;
-}
-
-s64 call_get_robust_list(const struct call_args *args)
-{
-	const s32 id = (s32)args->arg[0];
-	const struct thread *thread = id ? thread_by_id((u32)id) : thread_current();
-	const u64 bytes = ROBUST_HEAD_BYTES;
-
-	if (!thread)
-		return -ESRCH;
-	if (user_write(args->arg[2], &bytes, sizeof(bytes)))
-		return -EFAULT;
-	return user_write(args->arg[1], &thread->robust_list, sizeof(thread->robust_list));
 }
 
 /* ---- random numbers ---- */

@@ -286,6 +286,7 @@ int program_begin(const struct program_request *request)
 		return -ENOMEM;
 	}
 	signals_begin();
+	timers_begin();
 	limits_begin();
 	err = files_begin(request->files, request->files_size);
 	if (err < 0) {

@@ -12,9 +12,9 @@
 #include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 
-enum { SCHED_OTHER, SCHED_FIFO, SCHED_RR, SCHED_BATCH, SCHED_IDLE = 5 };
+/* OTHER, FIFO, RR, BATCH and IDLE, one bit each; those of real time. */
+enum { SCHED_OTHER = 0, POLICIES = 0x2f, REALTIME = 0x06 };
 enum { REALTIME_LOWEST = 1, REALTIME_HIGHEST = 99 };
-enum { NICE_NONE = 20 }; /* what getpriority() returns for a nice value of 0 */
 
 static bool affinity_said; /* atomic */
 
@@ -55,15 +55,7 @@ static void say_affinity(const struct thread *thread)
 			thread->cpu, thread->id);
 }
 
-/* Word `i` of the mask; bits and words that the program did not pass are 0. */
-static int affinity_word(user_t mask, u64 bytes, u64 i, u64 *word)
-{
-	const u64 from = i * sizeof(*word);
-
-	*word = 0;
-	return from < bytes ? user_read(word, mask + from, MIN(bytes - from, sizeof(*word))) : 0;
-}
-
+/* Bits and words that the program did not pass are 0. */
 s64 call_sched_setaffinity(const struct call_args *args)
 {
 	const struct thread *thread = thread_named(args->arg[0]);
@@ -73,9 +65,11 @@ s64 call_sched_setaffinity(const struct call_args *args)
 	if (!thread)
 		return -ESRCH;
 	for (u64 i = 0; i < DIV_ROUND_UP(cpu_count, 64); i++) {
-		u64 word;
+		const u64 from = i * sizeof(u64);
+		u64 word = 0;
 
-		if (affinity_word(args->arg[2], bytes, i, &word))
+		if (from < bytes &&
+		    user_read(&word, args->arg[2] + from, MIN(bytes - from, sizeof(word))))
 			return -EFAULT;
 		some |= (word & atomic_load_relaxed(&cpus_online.words[i])) != 0;
 		if (thread->cpu / 64 == i)
@@ -112,49 +106,30 @@ s64 call_sched_getparam(const struct call_args *args)
 	return user_write(args->arg[1], &priority, sizeof(priority));
 }
 
-/* A priority of 0, which all policies but the two real-time policies require. */
-static s64 set_priority(u64 id, user_t at)
+static bool is_in(u64 policies, u64 policy)
+{
+	return policy < 64 && policies >> policy & 1;
+}
+
+/* Policies that are not of real time require a priority of 0. */
+s64 call_sched_setscheduler(const struct call_args *args)
 {
 	u32 priority;
 
-	if (user_read(&priority, at, sizeof(priority)))
+	if (!is_in(POLICIES, args->arg[1]))
+		return -EINVAL;
+	if (is_in(REALTIME, args->arg[1]))
+		return -EPERM;
+	if (user_read(&priority, args->arg[2], sizeof(priority)))
 		return -EFAULT;
-	if (!thread_named(id))
+	if (!thread_named(args->arg[0]))
 		return -ESRCH;
 	return priority == 0 ? 0 : -EINVAL;
 }
 
-s64 call_sched_setparam(const struct call_args *args)
-{
-	return set_priority(args->arg[0], args->arg[1]);
-}
-
-s64 call_sched_setscheduler(const struct call_args *args)
-{
-	switch (args->arg[1]) {
-	case SCHED_FIFO:
-	case SCHED_RR:
-		return -EPERM;
-	case SCHED_OTHER:
-	case SCHED_BATCH:
-	case SCHED_IDLE:
-		return set_priority(args->arg[0], args->arg[2]);
-	}
-	return -EINVAL;
-}
-
 static s64 priority_of(u64 policy, s64 realtime)
 {
-	switch (policy) {
-	case SCHED_FIFO:
-	case SCHED_RR:
-		return realtime;
-	case SCHED_OTHER:
-	case SCHED_BATCH:
-	case SCHED_IDLE:
-		return 0;
-	}
-	return -EINVAL;
+	return is_in(REALTIME, policy) ? realtime : is_in(POLICIES, policy) ? 0 : -EINVAL;
 }
 
 s64 call_sched_get_priority_max(const struct call_args *args)

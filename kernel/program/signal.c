@@ -1,11 +1,12 @@
 #include "kernel/program/signal.h"
 
+#include <arch/atomic.h>
+
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/program/program_death.h"
-#include "kernel/program/signal_action.h"
 #include "kernel/program/signal_frame.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
 
 enum { VECTOR_PAGE_FAULT = 14 };
 
@@ -13,8 +14,7 @@ static u64 stops_said; /* stop signals that the log has mentioned; atomic */
 
 void signals_begin(void)
 {
-	signal_actions_reset();
-	signal_pending_reset();
+	signal_queue_reset();
 	atomic_store_relaxed(&stops_said, 0);
 }
 
@@ -30,32 +30,26 @@ bool signal_is_deliverable(const struct thread *thread)
 
 /* ---- sending ---- */
 
-/* The message interrupts ring 3, or ends a halt in thread_sleep(), which looks again. */
-static void call_attention(const struct thread *thread)
-{
-	user_attend(thread->cpu);
-}
-
 static bool would_take(const struct thread *thread, u64 set)
 {
 	return !atomic_load_relaxed(&thread->ending) && set & ~blocked_by(thread);
 }
 
-/* Have one thread look at signals for the program, best the one that runs here. */
+/*
+ * Have one thread look at signals for the program, best the one that runs here. The message
+ * interrupts ring 3, or ends a halt in thread_sleep(), which looks again.
+ */
 static void route(u64 set)
 {
-	struct thread *self = thread_current(), *thread;
+	struct thread *thread = thread_current();
 
-	if (self && would_take(self, set)) {
-		call_attention(self);
-		return;
+	if (!thread || !would_take(thread, set)) {
+		thread = thread_next(NULL);
+		while (thread && !would_take(thread, set))
+			thread = thread_next(thread);
 	}
-	for (thread = thread_next(NULL); thread; thread = thread_next(thread)) {
-		if (would_take(thread, set)) {
-			call_attention(thread);
-			return;
-		}
-	}
+	if (thread)
+		user_attend(thread->cpu);
 }
 
 static bool is_blocked_by_any(u64 bit)
@@ -94,7 +88,7 @@ int signal_send(struct thread *thread, int signal, const struct signal_info *inf
 	if (!thread)
 		route(signal_bit(signal));
 	else if (would_take(thread, signal_bit(signal)))
-		call_attention(thread);
+		user_attend(thread->cpu);
 	return 0;
 }
 
@@ -201,9 +195,9 @@ static void deliver(struct trap_frame *regs, struct thread *thread, const struct
 	if (action.handler == SIG_IGN)
 		return;
 	if (action.handler == SIG_DFL) {
-		if (signal_default_stops(signal))
+		if (SIGNALS_STOPPING & signal_bit(signal))
 			say_stop(signal);
-		else if (!signal_default_ignores(signal))
+		else if (!(SIGNALS_IGNORED & signal_bit(signal)))
 			program_die(signal, info, regs);
 		return;
 	}

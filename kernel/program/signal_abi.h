@@ -64,6 +64,13 @@ static inline u64 signal_bit(int signal)
 }
 
 #define SIGNALS_FORCED (1ULL << (SIGKILL - 1) | 1ULL << (SIGSTOP - 1)) /* never blocked or caught */
+/* Signals whose default action does nothing, or stops, which programs here cannot. */
+#define SIGNALS_IGNORED                                                                            \
+	(1ULL << (SIGCHLD - 1) | 1ULL << (SIGURG - 1) | 1ULL << (SIGWINCH - 1) |                   \
+	 1ULL << (SIGCONT - 1))
+#define SIGNALS_STOPPING                                                                           \
+	(1ULL << (SIGSTOP - 1) | 1ULL << (SIGTSTP - 1) | 1ULL << (SIGTTIN - 1) |                   \
+	 1ULL << (SIGTTOU - 1))
 
 /* si_code */
 enum {

@@ -4,9 +4,8 @@
 #include "kernel/program/clocks.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_action.h"
 #include "kernel/program/signal_frame.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
 #include "kernel/program/user_copy.h"
 
 enum { SIGSET_BYTES = 8 };
@@ -22,27 +21,20 @@ static int read_set(user_t from, u64 bytes, u64 *set)
 	return bytes == SIGSET_BYTES ? user_read(set, from, sizeof(*set)) : -EINVAL;
 }
 
-/* Actions that ignore a signal also drop it where it is pending. */
 s64 call_rt_sigaction(const struct call_args *args)
 {
 	const int signal = (int)args->arg[0];
 	const user_t new_at = args->arg[1], old_at = args->arg[2];
-	struct signal_action action, old;
+	struct signal_action action = {0}, old;
 
 	if (args->arg[3] != SIGSET_BYTES || !is_signal(args->arg[0]))
 		return -EINVAL;
-	if (!new_at) {
-		old = signal_action_of(signal);
-	} else {
-		if (signal_bit(signal) & SIGNALS_FORCED)
-			return -EINVAL;
-		if (user_read(&action, new_at, sizeof(action)))
-			return -EFAULT;
-		action.mask &= ~SIGNALS_FORCED;
-		old = signal_action_set(signal, &action);
-		if (signals_ignored() & signal_bit(signal))
-			signal_pending_forget(signal);
-	}
+	if (new_at && signal_bit(signal) & SIGNALS_FORCED)
+		return -EINVAL;
+	if (new_at && user_read(&action, new_at, sizeof(action)))
+		return -EFAULT;
+	action.mask &= ~SIGNALS_FORCED;
+	old = signal_action_exchange(signal, new_at ? &action : NULL);
 	return old_at ? user_write(old_at, &old, sizeof(old)) : 0;
 }
 
@@ -161,7 +153,7 @@ s64 call_rt_sigtimedwait(const struct call_args *args)
 	if (err)
 		return err;
 	if (args->arg[2]) {
-		err = clock_read_interval(args->arg[2], &ns);
+		err = clock_read(args->arg[2], 1, &ns);
 		if (err)
 			return err;
 		until = clock_until(ns);
@@ -205,75 +197,43 @@ static bool is_us(s32 pid)
 	return pid == own || pid == 0 || pid == -1 || pid == -own;
 }
 
+static s64 send_to_program(s32 pid, u64 signal, const struct signal_info *info)
+{
+	if (signal != 0 && !is_signal(signal))
+		return -EINVAL;
+	if (!is_us(pid))
+		return -ESRCH;
+	return signal ? signal_send(NULL, (int)signal, info) : 0;
+}
+
 s64 call_kill(const struct call_args *args)
 {
 	const struct signal_info info = info_of((int)args->arg[1], SI_USER);
 
-	if (args->arg[1] != 0 && !is_signal(args->arg[1]))
-		return -EINVAL;
-	if (!is_us((s32)args->arg[0]))
-		return -ESRCH;
-	return info.signal ? signal_send(NULL, info.signal, &info) : 0;
-}
-
-static s64 send_to_thread(s32 id, u64 signal, const struct signal_info *info)
-{
-	if (id <= 0 || (signal != 0 && !is_signal(signal)))
-		return -EINVAL;
-	return signal_send_to((u32)id, (int)signal, info);
-}
-
-s64 call_tkill(const struct call_args *args)
-{
-	const struct signal_info info = info_of((int)args->arg[1], SI_TKILL);
-
-	return send_to_thread((s32)args->arg[0], args->arg[1], &info);
+	return send_to_program((s32)args->arg[0], args->arg[1], &info);
 }
 
 s64 call_tgkill(const struct call_args *args)
 {
-	const struct signal_info info = info_of((int)args->arg[2], SI_TKILL);
+	const u64 signal = args->arg[2];
+	const struct signal_info info = info_of((int)signal, SI_TKILL);
 
-	if ((s32)args->arg[0] <= 0)
+	if ((s32)args->arg[0] <= 0 || (s32)args->arg[1] <= 0 || (signal && !is_signal(signal)))
 		return -EINVAL;
 	if ((u32)args->arg[0] != program_pid())
 		return -ESRCH;
-	return send_to_thread((s32)args->arg[1], args->arg[2], &info);
-}
-
-static int read_info(user_t from, u64 signal, struct signal_info *info)
-{
-	const int err = user_read(info, from, sizeof(*info));
-
-	info->signal = (s32)signal;
-	info->gap = 0;
-	return err;
+	return signal_send_to((u32)args->arg[1], (int)signal, &info);
 }
 
 s64 call_rt_sigqueueinfo(const struct call_args *args)
 {
 	struct signal_info info;
-	const int err = read_info(args->arg[2], args->arg[1], &info);
 
-	if (err)
-		return err;
-	if (args->arg[1] != 0 && !is_signal(args->arg[1]))
-		return -EINVAL;
-	if ((u32)args->arg[0] != program_pid())
-		return -ESRCH;
-	return info.signal ? signal_send(NULL, info.signal, &info) : 0;
-}
-
-s64 call_rt_tgsigqueueinfo(const struct call_args *args)
-{
-	struct signal_info info;
-	const int err = read_info(args->arg[3], args->arg[2], &info);
-
-	if (err)
-		return err;
+	if (user_read(&info, args->arg[2], sizeof(info)))
+		return -EFAULT;
+	info.signal = (s32)args->arg[1];
+	info.gap = 0;
 	if ((s32)args->arg[0] <= 0)
-		return -EINVAL;
-	if ((u32)args->arg[0] != program_pid())
 		return -ESRCH;
-	return send_to_thread((s32)args->arg[1], args->arg[2], &info);
+	return send_to_program((s32)args->arg[0], args->arg[1], &info);
 }

@@ -110,34 +110,22 @@ static int push_vectors(u8 *area, user_t to)
 	return err ? err : user_write(to + size, &magic2, extra);
 }
 
-static void fill_registers(struct signal_registers *to, const struct trap_frame *regs)
-{
-	const bool exception = regs->vector < 32;
+/* Registers of both forms, without the flags. */
+#define REGISTERS(copy)                                                                            \
+	copy(r8) copy(r9) copy(r10) copy(r11) copy(r12) copy(r13) copy(r14) copy(r15) copy(rdi)    \
+		copy(rsi) copy(rbp) copy(rbx) copy(rdx) copy(rax) copy(rcx) copy(rsp) copy(rip)
 
-	*to = (struct signal_registers){
-		.r8 = regs->r8,
-		.r9 = regs->r9,
-		.r10 = regs->r10,
-		.r11 = regs->r11,
-		.r12 = regs->r12,
-		.r13 = regs->r13,
-		.r14 = regs->r14,
-		.r15 = regs->r15,
-		.rdi = regs->rdi,
-		.rsi = regs->rsi,
-		.rbp = regs->rbp,
-		.rbx = regs->rbx,
-		.rdx = regs->rdx,
-		.rax = regs->rax,
-		.rcx = regs->rcx,
-		.rsp = regs->rsp,
-		.rip = regs->rip,
-		.rflags = regs->rflags,
-		.cs = (u16)regs->cs,
-		.ss = (u16)regs->ss,
-		.error = exception ? regs->error : 0,
-		.vector = exception ? regs->vector : 0,
-	};
+static void fill_registers(struct signal_registers *to, const struct trap_frame *from)
+{
+	const bool exception = from->vector < 32;
+
+#define COPY(name) to->name = from->name;
+	REGISTERS(COPY)
+	to->rflags = from->rflags;
+	to->cs = (u16)from->cs;
+	to->ss = (u16)from->ss;
+	to->error = exception ? from->error : 0;
+	to->vector = exception ? from->vector : 0;
 }
 
 static void begin_handler(struct trap_frame *regs, const struct signal_call *call, user_t frame)
@@ -185,27 +173,11 @@ int signal_frame_push(struct trap_frame *regs, struct thread *thread,
 	return 0;
 }
 
-static void take_registers(struct trap_frame *regs, const struct signal_registers *from)
+static void take_registers(struct trap_frame *to, const struct signal_registers *from)
 {
-	regs->r8 = from->r8;
-	regs->r9 = from->r9;
-	regs->r10 = from->r10;
-	regs->r11 = from->r11;
-	regs->r12 = from->r12;
-	regs->r13 = from->r13;
-	regs->r14 = from->r14;
-	regs->r15 = from->r15;
-	regs->rdi = from->rdi;
-	regs->rsi = from->rsi;
-	regs->rbp = from->rbp;
-	regs->rbx = from->rbx;
-	regs->rdx = from->rdx;
-	regs->rax = from->rax;
-	regs->rcx = from->rcx;
-	regs->rsp = from->rsp;
-	regs->rip = from->rip;
-	regs->rflags = (regs->rflags & ~RFLAGS_PROGRAM) | (from->rflags & RFLAGS_PROGRAM);
-	user_regs_make_safe(regs);
+	REGISTERS(COPY)
+	to->rflags = (to->rflags & ~RFLAGS_PROGRAM) | (from->rflags & RFLAGS_PROGRAM);
+	user_regs_make_safe(to);
 }
 
 /* Registers as after a reset, in an area that is all zero otherwise. */

@@ -10,6 +10,7 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
+#include <arch/clock.h>
 
 #include "kernel/program/thread.h"
 
@@ -64,11 +65,13 @@ void sleepers_wake(struct sleepers *sleepers)
 int sleep_until(u64 until_ns)
 {
 	struct thread *self = thread_current();
+	int err = !self || thread_is_wanted(self) ? -EINTR : 0;
 
-	if (!self || thread_is_wanted(self))
-		return -EINTR;
-	thread_sleep_begin(self);
-	return thread_sleep(self, until_ns);
+	while (!err && clock_ns() < until_ns) {
+		thread_sleep_begin(self);
+		err = thread_sleep(self, until_ns);
+	}
+	return err == -ETIMEDOUT ? 0 : err;
 }
 
 void poll_wake(void)

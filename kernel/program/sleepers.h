@@ -31,7 +31,7 @@ int sleepers_wait(struct sleepers *sleepers, struct spinlock *lock, u64 until_ns
 /* Wake all. Caller holds the lock. */
 void sleepers_wake(struct sleepers *sleepers);
 
-/* Wait until `until_ns`, as sleepers_wait(), for nothing but a signal. No lock held. */
+/* Wait until the time `until_ns`. Returns 0, or -EINTR as sleepers_wait(). No lock held. */
 int sleep_until(u64 until_ns);
 
 /*

@@ -18,7 +18,7 @@
 #include "kernel/program/futex.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
 #include "mm/mm.h"
 
 /*

@@ -35,8 +35,8 @@ struct thread {
 		u32 queue; /* index + 1; 0: in none */
 	} futex;
 	/* signal*.c */
-	/* signal n is bit n - 1; `pending` and `unnoted` are written by any CPU, atomically */
-	u64 blocked, pending, unnoted;
+	/* signal n is bit n - 1; `pending` is written by any CPU, atomically */
+	u64 blocked, pending;
 	user_t alt_stack;
 	u64 alt_stack_size;
 	u32 alt_stack_flags;

@@ -1,71 +1,63 @@
+/*
+ * Timers, and the calls for them: see timers.h. Sources: Linux man-pages, alarm(2), setitimer(2),
+ * timer_create(2), timer_settime(2), timer_getoverrun(2), timer_delete(2), sigevent(7).
+ */
 #include "kernel/program/timers.h"
 
-#include <arch/atomic.h>
 #include <arch/clock.h>
-#include <arch/cpu.h>
 #include <arch/timer.h>
 
 #include "kernel/core/call.h"
-#include "kernel/core/lock.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/clocks.h"
+#include "kernel/program/handler_lock.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
+#include "kernel/program/user_copy.h"
 
-/*
- * `at_ns`, `interval_ns` and `cpu` are atomic. They are written under the lock, and `at_ns` by the
- * interrupt, too. While `at_ns` is not 0, the interval and the event do not change.
- */
-struct slot {
-	u64 at_ns, interval_ns; /* 0: not set */
-	cpu_t cpu;
-	u32 made; /* by timer_create(); atomic, written under the lock */
-	struct timer_event event;
-	u32 queued;   /* its signal was made pending and not delivered since; atomic */
-	u32 overruns; /* since then; atomic */
-	u32 told;     /* with the signal that was delivered last; atomic */
+/* The last one is the look. */
+enum { REAL = 0, LOOK = INTERVAL_TIMERS, SLOTS };
+enum { CLOCK_REALTIME = 0, CLOCK_MONOTONIC = 1, CLOCK_BOOTTIME = 7, CLOCK_LAST = 11 };
+enum { TIMER_ABSTIME = 1 };
+
+/* struct sigevent, without its end */
+struct timer_event {
+	u64 value;
+	s32 signal;
+	enum { SIGEV_SIGNAL, SIGEV_NONE, SIGEV_THREAD_ID = 4 } how;
+	s32 thread;
+	u32 gap;
 };
 
-static struct slot slots[INTERVAL_TIMERS] = {
-	[INTERVAL_TIMER_REAL].event = {.how = TIMER_SENDS_TO_PROGRAM, .signal = SIGALRM}};
-static u32 used = 1; /* no slot from here on was ever made; atomic */
-
-/* The look at something else, set before the program starts; at_ns is moved by its CPU only. */
-static struct {
-	u64 at_ns, interval_ns; /* 0: no looks */
-	cpu_t cpu;
-	void (*look)(void);
-} looks;
-
-static struct spinlock lock = SPINLOCK_INIT(LOCK_LEAF);
+static u32 lock;
+static struct slot {
+	u64 at_ns, interval_ns; /* 0: not set */
+	bool made;              /* by timer_create() */
+	bool calendar;          /* times are of CLOCK_REALTIME */
+	bool queued;            /* its signal was made pending and not delivered since */
+	u32 overruns;           /* since then */
+	u32 told;               /* with the signal that was delivered last */
+	struct timer_event event;
+} slots[SLOTS];
+static cpu_t home; /* the CPU that has the deadline */
+static void (*look)(void);
 
 /* An interval that is shorter counts several expiries at once. */
 #define SHORTEST_NS (50 * NS_PER_US)
 
-static int arm(void);
-
-/* ---- expiry ---- */
-
-static struct signal_info info_of(const struct slot *slot, const struct timer_event *event)
-{
-	const int id = (int)(slot - slots);
-
-	if (id == INTERVAL_TIMER_REAL)
-		return (struct signal_info){.signal = event->signal, .code = SI_KERNEL};
-	return (struct signal_info){.signal = event->signal,
-				    .code = SI_TIMER,
-				    .pid = id,
-				    .value = event->names_itself ? (u64)id : event->value};
-}
+/* ---- expiry; the lock is held ---- */
 
 static bool is_pending(const struct timer_event *event)
 {
 	struct thread *thread;
 	u64 pending = 0;
 
-	if (event->how == TIMER_SENDS_TO_PROGRAM)
+	if (event->how == SIGEV_SIGNAL)
 		return signal_pending_shared() & signal_bit(event->signal);
-	thread = thread_hold(event->thread);
+	thread = thread_hold((u32)event->thread);
 	if (thread) {
 		pending = atomic_load_acquire(&thread->pending);
 		thread_let_go(thread);
@@ -74,238 +66,331 @@ static bool is_pending(const struct timer_event *event)
 }
 
 /* A signal that was merged with another one of its number is not delivered as the timer's. */
-static void send(struct slot *slot, const struct timer_event *event, u32 missed)
+static void send(struct slot *slot, u32 missed)
 {
-	const struct signal_info info = info_of(slot, event);
+	const struct timer_event *event = &slot->event;
+	const int id = (int)(slot - slots);
+	struct signal_info info = {.signal = event->signal, .code = SI_KERNEL};
 	int err;
 
-	if (event->how == TIMER_SENDS_NOTHING)
+	if (event->how == SIGEV_NONE)
 		return;
-	if (atomic_load_relaxed(&slot->queued) && is_pending(event)) {
-		atomic_fetch_add(&slot->overruns, missed + 1);
+	if (slot->queued && is_pending(event)) {
+		slot->overruns += missed + 1;
 		return;
 	}
-	atomic_store_relaxed(&slot->overruns, missed);
-	atomic_store_relaxed(&slot->queued, info.code == SI_TIMER);
-	err = event->how == TIMER_SENDS_TO_PROGRAM
-		      ? signal_send(NULL, event->signal, &info)
-		      : signal_send_to(event->thread, event->signal, &info);
-	if (err < 0)
-		atomic_store_relaxed(&slot->queued, 0);
+	if (id != REAL) {
+		info.code = SI_TIMER;
+		info.pid = id;
+		info.value = event->value;
+	}
+	err = event->how == SIGEV_SIGNAL ? signal_send(NULL, event->signal, &info)
+					 : signal_send_to((u32)event->thread, event->signal, &info);
+	slot->overruns = missed;
+	slot->queued = info.code == SI_TIMER && err == 0;
 }
 
-static void look(struct slot *slot, u64 now)
+static bool expire(struct slot *slot, u64 now)
 {
-	const u64 at = atomic_load_acquire(&slot->at_ns);
-	struct timer_event event;
-	u64 next = 0, expiries = 1, interval;
+	const u64 interval = slot->interval_ns;
+	u64 expiries = 1;
 
-	if (!at || now < at)
-		return;
-	interval = atomic_load_acquire(&slot->interval_ns);
-	event = slot->event;
-	if (interval) {
-		expiries = (now - at) / interval + 1;
-		if (interval < SHORTEST_NS)
-			expiries += SHORTEST_NS / interval;
-		next = at + expiries * interval;
-	}
-	if (atomic_cas(&slot->at_ns, at, next))
-		send(slot, &event, (u32)MIN(expiries - 1, (u64)INT32_MAX));
+	if (!slot->at_ns || now < slot->at_ns)
+		return false;
+	if (interval)
+		expiries += (now - slot->at_ns) / interval;
+	if (interval && interval < SHORTEST_NS)
+		expiries += SHORTEST_NS / interval;
+	slot->at_ns = interval ? slot->at_ns + expiries * interval : 0;
+	send(slot, (u32)MIN(expiries - 1, (u64)INT32_MAX));
+	return true;
 }
+
+/* ---- the deadline ---- */
 
 void timers_look(void)
 {
-	const u32 count = atomic_load_acquire(&used);
+	const irq_flags_t flags = handler_lock(&lock);
+	bool looks = false;
 
-	for (u32 i = 0; i < count; i++)
-		look(&slots[i], clock_ns());
+	for (struct slot *slot = slots; slot < slots + SLOTS; slot++)
+		looks = expire(slot, clock_ns());
+	handler_unlock(&lock, flags);
+	if (looks)
+		look();
 }
 
-static void look_if_due(void)
-{
-	const u64 at = atomic_load_relaxed(&looks.at_ns), now = clock_ns();
-
-	if (atomic_load_relaxed(&looks.cpu) != cpu_id() || !at || now < at)
-		return;
-	atomic_store_relaxed(&looks.at_ns, now + looks.interval_ns);
-	looks.look();
-}
+static void arm(void *err);
 
 static void fired(void *arg)
 {
+	int err;
+
 	timers_look();
-	look_if_due();
-	arm();
+	arm(&err);
 }
 
-/* ---- the CPU's timer ---- */
-
-/* The earlier of two times, 0 being none. */
-static u64 earlier(u64 a, u64 b)
+/* Set the deadline for the earliest of the timers. On its CPU; *err is that of timer_set(). */
+static void arm(void *err)
 {
-	return a && b ? MIN(a, b) : MAX(a, b);
-}
-
-/*
- * Set this CPU's deadline for the earliest of the timers that are here and the next look.
- * Interrupts are off, because the deadline's interrupt does this, too.
- */
-static int arm(void)
-{
-	const irq_flags_t flags = irq_save();
-	const u32 count = atomic_load_acquire(&used);
+	const irq_flags_t flags = handler_lock(&lock);
 	u64 first = 0;
-	int err = 0;
 
-	for (u32 i = 0; i < count; i++) {
-		if (atomic_load_relaxed(&slots[i].cpu) == cpu_id())
-			first = earlier(first, atomic_load_acquire(&slots[i].at_ns));
-	}
-	if (atomic_load_relaxed(&looks.cpu) == cpu_id())
-		first = earlier(first, atomic_load_relaxed(&looks.at_ns));
+	for (const struct slot *slot = slots; slot < slots + SLOTS; slot++)
+		if (slot->at_ns && (!first || slot->at_ns < first))
+			first = slot->at_ns;
+	*(int *)err = 0;
 	if (first)
-		err = timer_set(TIMER_PROGRAM, first, fired, NULL);
+		*(int *)err = timer_set(TIMER_PROGRAM, first, fired, NULL);
 	else
 		timer_clear(TIMER_PROGRAM);
-	irq_restore(flags);
-	return err;
+	handler_unlock(&lock, flags);
+}
+
+void timers_begin(void)
+{
+	home = cpu_id();
+	slots[REAL].event.signal = SIGALRM;
+	slots[LOOK].event.how = SIGEV_NONE;
 }
 
 void timers_call_every(u64 interval_ns, void (*fn)(void))
 {
-	looks.look = fn;
-	looks.interval_ns = interval_ns;
-	atomic_store_relaxed(&looks.cpu, cpu_id());
-	atomic_store_relaxed(&looks.at_ns, clock_ns() + interval_ns);
-	arm();
-}
-
-/* ---- timers ---- */
-
-static struct slot *slot_of(int id)
-{
-	if (id <= INTERVAL_TIMER_REAL || id >= INTERVAL_TIMERS ||
-	    !atomic_load_acquire(&slots[id].made))
-		return NULL;
-	return &slots[id];
-}
-
-int interval_timer_make(const struct timer_event *event)
-{
-	int id = INTERVAL_TIMER_REAL + 1;
-
-	spin_lock(&lock);
-	while (id < INTERVAL_TIMERS && slots[id].made)
-		id++;
-	if (id < INTERVAL_TIMERS) {
-		slots[id].event = *event;
-		atomic_store_relaxed(&slots[id].queued, 0);
-		atomic_store_relaxed(&slots[id].told, 0);
-		atomic_store_release(&slots[id].made, 1);
-		atomic_store_release(&used, MAX(used, (u32)id + 1));
-	}
-	spin_unlock(&lock);
-	return id < INTERVAL_TIMERS ? id : -EAGAIN;
-}
-
-int interval_timer_drop(int id)
-{
-	struct slot *slot;
-
-	spin_lock(&lock);
-	slot = slot_of(id);
-	if (slot) {
-		atomic_exchange(&slot->at_ns, 0);
-		atomic_store_release(&slot->made, 0);
-	}
-	spin_unlock(&lock);
-	return slot ? 0 : -EINVAL;
-}
-
-const struct timer_event *interval_timer_event(int id)
-{
-	const struct slot *slot = slot_of(id);
-
-	return slot ? &slot->event : NULL;
-}
-
-/* One that is due, but has not fired yet, still counts as set. */
-static struct interval_timer state_of(const struct slot *slot)
-{
-	const u64 at = atomic_load_acquire(&slot->at_ns), now = clock_ns();
-	const u64 interval = atomic_load_relaxed(&slot->interval_ns);
-
-	return (struct interval_timer){.left_ns = !at        ? 0
-						  : at > now ? at - now
-							     : 1,
-				       .interval_ns = interval};
-}
-
-struct interval_timer interval_timer_of(int id)
-{
-	return state_of(&slots[id]);
-}
-
-static void arm_here(void *arg)
-{
-	arm();
-}
-
-int interval_timer_set(int id, const struct interval_timer *timer, struct interval_timer *old)
-{
-	struct slot *slot = &slots[id];
-	cpu_t before;
 	int err;
 
-	spin_lock(&lock);
-	if (id != INTERVAL_TIMER_REAL && !slot_of(id)) {
-		spin_unlock(&lock);
-		return -EINVAL;
-	}
-	*old = state_of(slot);
-	before = atomic_load_relaxed(&slot->cpu);
-	atomic_exchange(&slot->at_ns, 0); /* no expiry of the old one from here on */
-	atomic_store_relaxed(&slot->cpu, cpu_id());
-	atomic_store_relaxed(&slot->interval_ns, timer->left_ns ? timer->interval_ns : 0);
-	atomic_store_release(&slot->at_ns, timer->left_ns ? clock_ns() + timer->left_ns : 0);
-	err = arm();
-	spin_unlock(&lock);
-	if (err)
-		pr_warn("program: timers never expire: this machine has no timer");
-	if (before != cpu_id() && old->left_ns)
-		call_cpu(before, arm_here, NULL);
-	return 0;
-}
-
-u32 interval_timer_overruns(int id)
-{
-	return atomic_load_relaxed(&slots[id].told);
-}
-
-/* A program may send such a signal itself, with any number in it. */
-void interval_timer_signal_taken(struct signal_info *info)
-{
-	struct slot *slot = slot_of(info->pid);
-
-	if (!slot || !atomic_exchange(&slot->queued, 0))
-		return;
-	info->uid = atomic_exchange(&slot->overruns, 0);
-	atomic_store_relaxed(&slot->told, info->uid);
-}
-
-static void cancel_here(void *arg)
-{
-	timer_clear(TIMER_PROGRAM);
+	timers_begin();
+	look = fn;
+	slots[LOOK].interval_ns = interval_ns;
+	slots[LOOK].at_ns = clock_ns() + interval_ns;
+	arm(&err);
 }
 
 void timers_end(void)
 {
-	atomic_store_relaxed(&looks.at_ns, 0);
-	for (int id = 0; id < (int)used; id++) {
-		atomic_exchange(&slots[id].at_ns, 0);
-		atomic_store_release(&slots[id].made, 0);
-	}
-	call_cpus(&cpus_online, cancel_here, NULL);
+	const irq_flags_t flags = handler_lock(&lock);
+
+	memset(slots, 0, sizeof(slots));
 	timer_clear(TIMER_PROGRAM);
+	handler_unlock(&lock, flags);
+}
+
+/* ---- timers ---- */
+
+/* NULL if there is none. Lock held. */
+static struct slot *slot_of(int id)
+{
+	if (id < 0 || id >= INTERVAL_TIMERS || (id != REAL && !slots[id].made))
+		return NULL;
+	return &slots[id];
+}
+
+/* What is left of a timer. One that is due, but has not fired yet, still counts as set. Lock held. */
+static u64 left_of(const struct slot *slot)
+{
+	const u64 now = clock_ns();
+
+	return !slot->at_ns ? 0 : slot->at_ns > now ? slot->at_ns - now : 1;
+}
+
+/* Times of a timer in ns: from one expiry to the next, and to the next one. */
+struct times {
+	u64 interval, left;
+};
+
+/* Set a timer; *old is what it was. */
+static int set(int id, const struct times *times, bool absolute, struct times *old)
+{
+	const irq_flags_t flags = handler_lock(&lock);
+	struct slot *slot = slot_of(id);
+	int err = 0;
+
+	if (slot) {
+		const u64 ahead = slot->calendar ? clock_date_ns() : 0;
+
+		*old = (struct times){slot->interval_ns, left_of(slot)};
+		slot->at_ns = !times->left ? 0
+			      : absolute   ? MAX(saturating_sub(times->left, ahead), 1ULL)
+					   : clock_ns() + times->left;
+		slot->interval_ns = times->left ? times->interval : 0;
+	}
+	handler_unlock(&lock, flags);
+	if (!slot)
+		return -EINVAL;
+	if (home == cpu_id())
+		arm(&err);
+	else
+		call_cpu(home, arm, &err);
+	if (err)
+		pr_warn("program: timers never expire: this machine has no timer");
+	return 0;
+}
+
+/* A program may send such a signal itself, with any number in it. */
+void timer_signal_taken(struct signal_info *info)
+{
+	const irq_flags_t flags = handler_lock(&lock);
+	struct slot *slot = slot_of(info->pid);
+
+	if (slot && slot->queued) {
+		slot->queued = false;
+		info->uid = slot->told = slot->overruns;
+		slot->overruns = 0;
+	}
+	handler_unlock(&lock, flags);
+}
+
+/* ---- calls ---- */
+
+/* struct itimerspec (`unit` 1), struct itimerval (`unit` 1000): seconds and parts of a second */
+struct user_timer {
+	s64 interval[2], left[2];
+};
+
+static int read_times(user_t from, u64 unit, struct times *times)
+{
+	struct user_timer in;
+	int err = user_read(&in, from, sizeof(in));
+
+	if (!err)
+		err = clock_ns_of(in.interval, unit, &times->interval);
+	return err ? err : clock_ns_of(in.left, unit, &times->left);
+}
+
+/* A part of a unit counts as a whole one, so that a timer that is set has some time left. */
+static int write_times(user_t to, u64 unit, const struct times *times)
+{
+	const u64 left = times->left + unit - 1, interval = times->interval;
+	const struct user_timer out = {
+		.interval = {(s64)(interval / NS_PER_S), (s64)(interval % NS_PER_S / unit)},
+		.left = {(s64)(left / NS_PER_S), (s64)(left % NS_PER_S / unit)}};
+
+	return to ? user_write(to, &out, sizeof(out)) : 0;
+}
+
+/* The rest of a second counts as a whole one, as alarm() must never say that none is set. */
+s64 call_alarm(const struct call_args *args)
+{
+	const struct times times = {.left = (u32)args->arg[0] * NS_PER_S};
+	struct times old;
+
+	set(REAL, &times, false, &old);
+	return (s64)DIV_ROUND_UP(old.left, NS_PER_S);
+}
+
+/* Without a new value the timer stops, as on Linux. */
+s64 call_setitimer(const struct call_args *args)
+{
+	struct times times = {0}, old;
+	int err = args->arg[0] == REAL ? 0 : -EINVAL;
+
+	if (!err && args->arg[1])
+		err = read_times(args->arg[1], 1000, &times);
+	if (!err)
+		err = set(REAL, &times, false, &old);
+	return err ? err : write_times(args->arg[2], 1000, &old);
+}
+
+/* The number of a new timer, or -EAGAIN. With `named`, the value of its signal is that number. */
+static int make(const struct slot *as, bool named)
+{
+	const irq_flags_t flags = handler_lock(&lock);
+	int id = REAL + 1;
+
+	while (id < INTERVAL_TIMERS && slots[id].made)
+		id++;
+	if (id < INTERVAL_TIMERS) {
+		slots[id] = *as;
+		if (named)
+			slots[id].event.value = (u64)id;
+	}
+	handler_unlock(&lock, flags);
+	return id < INTERVAL_TIMERS ? id : -EAGAIN;
+}
+
+static int drop(int id)
+{
+	const irq_flags_t flags = handler_lock(&lock);
+	struct slot *slot = id == REAL ? NULL : slot_of(id);
+
+	if (slot)
+		*slot = (struct slot){0};
+	handler_unlock(&lock, flags);
+	return slot ? 0 : -EINVAL;
+}
+
+static bool is_possible(const struct timer_event *event)
+{
+	if (event->how == SIGEV_NONE)
+		return true;
+	if (event->signal < 1 || event->signal > SIGNALS_MAX)
+		return false;
+	return event->how == SIGEV_SIGNAL || (event->how == SIGEV_THREAD_ID && event->thread > 0 &&
+					      thread_by_id((u32)event->thread));
+}
+
+s64 call_timer_create(const struct call_args *args)
+{
+	const s32 clock = (s32)args->arg[0];
+	struct slot slot = {
+		.made = true, .calendar = clock == CLOCK_REALTIME, .event = {.signal = SIGALRM}};
+	int err, id;
+
+	if (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC && clock != CLOCK_BOOTTIME)
+		return clock <= CLOCK_LAST ? -ENOTSUP : -EINVAL;
+	if (args->arg[1] && user_read(&slot.event, args->arg[1], sizeof(slot.event)))
+		return -EFAULT;
+	if (!is_possible(&slot.event))
+		return -EINVAL;
+	id = make(&slot, !args->arg[1]);
+	if (id < 0)
+		return id;
+	err = user_write(args->arg[2], &id, sizeof(id));
+	if (err)
+		drop(id);
+	return err;
+}
+
+s64 call_timer_settime(const struct call_args *args)
+{
+	const int id = (int)args->arg[0];
+	struct times times, old;
+	int err = id == REAL || !args->arg[2] ? -EINVAL : read_times(args->arg[2], 1, &times);
+
+	if (!err)
+		err = set(id, &times, args->arg[1] & TIMER_ABSTIME, &old);
+	return err ? err : write_times(args->arg[3], 1, &old);
+}
+
+/* A timer that timer_create() made, as it is now; false if there is none. */
+static bool look_at(int id, struct slot *now)
+{
+	const irq_flags_t flags = handler_lock(&lock);
+	const struct slot *slot = slot_of(id);
+
+	*now = slot ? *slot : (struct slot){0};
+	handler_unlock(&lock, flags);
+	return now->made;
+}
+
+s64 call_timer_gettime(const struct call_args *args)
+{
+	struct slot slot;
+
+	if (!look_at((int)args->arg[0], &slot))
+		return -EINVAL;
+	if (!args->arg[1])
+		return -EFAULT;
+	return write_times(args->arg[1], 1, &(struct times){slot.interval_ns, left_of(&slot)});
+}
+
+s64 call_timer_getoverrun(const struct call_args *args)
+{
+	struct slot slot;
+
+	return look_at((int)args->arg[0], &slot) ? (s64)slot.told : -EINVAL;
+}
+
+s64 call_timer_delete(const struct call_args *args)
+{
+	return drop((int)args->arg[0]);
 }

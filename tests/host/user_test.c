@@ -2,7 +2,7 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
 #include "kernel/run/test.h"
 #include "tests/kernel/program_box.h"
 

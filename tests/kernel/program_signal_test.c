@@ -11,7 +11,7 @@
 #include "mm/vm/pages_count.h"
 #include "kernel/program/program.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
 #include "kernel/program/program_space.h"
 #include "kernel/run/test.h"
 #include "mm/memmap/zone.h"
@@ -509,19 +509,6 @@ TEST(program_signal, a_thread_gets_no_signal_of_the_last_thread_there)
 	atomic_store_release(&followed.stop, 1);
 	work_wait(other, 0);
 	cpus_note_met(taken, "signals that were taken");
-}
-
-/* Its sender has made a note, another signal's receiver takes both, and then the sender goes on. */
-TEST(program_signal, a_queued_signal_is_not_taken_again_when_its_sender_is_late)
-{
-	struct thread *second;
-	struct signal_info info;
-
-	SKIP_ON_ONE_CPU();
-	second = program_box_second();
-	atomic_fetch_or(&second->pending, BIT(40));
-	EXPECT(!signal_pending_take(second, BIT(40), &info));
-	EXPECT_EQ(second->pending, 0);
 }
 
 /* A program may ignore SIGINT. A user who is in earnest types Ctrl-C twice. */

@@ -5,7 +5,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_pending.h"
+#include "kernel/program/signal_queue.h"
 #include "kernel/program/timers.h"
 #include "kernel/program/user_copy.h"
 #include "kernel/program/vdso.h"
@@ -100,6 +100,28 @@ TEST(program_time, cpu_time_never_goes_back)
 	} while (clock_ns() < until && !test_failed());
 	atomic_store_release(&looker.stop, 1);
 	work_wait(1, 0);
+}
+
+/* Clocks of the date are that much ahead; the others count from the kernel's entry. */
+TEST(program_time, clocks_show_the_date_or_the_time_since_the_entry)
+{
+	static const s32 calendar[] = {0, 5, 8, 11}, uptime[] = {1, 4, 6, 7, 9};
+
+	for (unsigned i = 0; i < ARRAY_LEN(calendar); i++) {
+		const u64 from = clock_ns() + clock_date_ns(), now = clock_of(calendar[i]);
+
+		EXPECT(now >= from && now <= clock_ns() + clock_date_ns());
+	}
+	for (unsigned i = 0; i < ARRAY_LEN(uptime); i++) {
+		const u64 from = clock_ns(), now = clock_of(uptime[i]);
+
+		EXPECT(now >= from && now <= clock_ns());
+	}
+	EXPECT_EQ(program_call("clock_gettime", 10, RESULTS), -EINVAL);
+	EXPECT_EQ(program_call("clock_gettime", 12, RESULTS), -EINVAL);
+	EXPECT_EQ(program_call("clock_getres", 1, 0), 0);
+	store_time(1, (s64)NS_PER_S);
+	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), -EINVAL);
 }
 
 /* ---- timers of POSIX ---- */
@@ -199,13 +221,13 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	/* neither does an interval of a nanosecond use up the CPU */
 	EXPECT_EQ(start_timer(id, 0, 1, 1), 0);
 	timers_look();
-	EXPECT(interval_timer_of((int)id).left_ns > 0);
+	EXPECT_EQ(program_call("timer_gettime", id, RESULTS), 0);
+	EXPECT(result_ns(RESULTS + 16) > 0);
 	EXPECT(timer_signal(SIGUSR1).uid > 1000);
 }
 
 TEST(program_time, timers_are_made_and_dropped)
 {
-	struct interval_timer timer = {.left_ns = NS_PER_S};
 	s64 id, last = 0;
 	unsigned made = 0;
 
@@ -228,10 +250,10 @@ TEST(program_time, timers_are_made_and_dropped)
 	EXPECT_EQ(program_call("timer_gettime", id, RESULTS), -EINVAL);
 	EXPECT_EQ(program_call("timer_getoverrun", id), -EINVAL);
 	EXPECT_EQ(start_timer(id, 0, 0, 1), -EINVAL);
-	/* another thread has dropped it since this one looked */
-	EXPECT_EQ(interval_timer_set((int)id, &timer, &timer), -EINVAL);
-	EXPECT_EQ(interval_timer_of((int)id).left_ns, 0);
 	EXPECT_EQ(program_call("timer_delete", 0), -EINVAL); /* ITIMER_REAL */
+	EXPECT_EQ(program_call("timer_gettime", 0, RESULTS), -EINVAL);
+	EXPECT_EQ(program_call("timer_gettime", (u64)-1, RESULTS), -EINVAL);
+	EXPECT_EQ(start_timer(0, 0, 0, 1), -EINVAL);
 	EXPECT_EQ(make_timer(12345, SIGUSR1, SENDS_SIGNAL, 0, 0), -EINVAL);
 	EXPECT_EQ(make_timer(PROCESS_CPUTIME, SIGUSR1, SENDS_SIGNAL, 0, 0), -ENOTSUP);
 	EXPECT_EQ(make_timer(MONOTONIC, 65, SENDS_SIGNAL, 0, 0), -EINVAL);

@@ -19,7 +19,7 @@ ROOT = Path(__file__).resolve().parents[2]
 ORDER = (
     "kernel/lib", "kernel/core", "kernel/console",
     "mm/map", "mm/clear", "mm/memmap", "mm/zone", "mm/hvo", "mm/page", "mm/contig", "mm/hugetlb", "mm/vm", "mm/mapping", "mm/debug", "mm",
-    "kernel/virtio", "kernel/run", "kernel/program/vdso", "kernel/program", "kernel",
+    "kernel/virtio", "kernel/run", "kernel", "kernel/program/vdso", "kernel/program",
 )
 # The rooms of arch/x86_64, also from the bottom to the top. They stand beside the others: all rooms see hardware through <arch/...>, the
 # rooms here use mm and kernel, and start-up ties them together.

@@ -8,7 +8,8 @@ import subprocess
 import pexpect
 import pytest
 import typed
-from machine import ROOT
+from guest import run
+from machine import ROOT, Machine
 
 MINUTES = 6
 HOST_BUILDS = re.compile(r"^(host-[a-z]+):", re.M)  # which `host` names together
@@ -38,6 +39,22 @@ def test_incremental(copy):
     users = sum("kernel/core/padata.h" in d.read_text() for room in rooms for d in (copy / "build/kernel" / room).rglob("*.d"))
     (copy / "kernel/core/padata.h").touch()
     assert make(copy, "kernel").count("  CC ") == users > 0
+
+
+def names(*objects):
+    lines = subprocess.run(["nm", "--defined-only", *objects], capture_output=True, text=True, check=True).stdout.splitlines()
+    return {line.split()[-1]: line.split()[-2] for line in lines if len(line.split()) == 3}
+
+
+def test_a_kernel_without_programs(copy, kernel):
+    """PROGRAM=no leaves kernel/program and its cases out of the kernel and of the library, and nothing else misses them."""
+    theirs = {name for name, kind in names(*(copy / "build/kernel/kernel/program").glob("*.o")).items() if kind in "TDBR"}
+    assert len(theirs & set(names(kernel))) > 300 and b"kernel/program" in kernel.read_bytes()
+    make(copy, "kernel", "lib", "PROGRAM=no")
+    for path in (copy / "build/ashlar.elf", copy / "build/libashlar.a"):
+        assert not theirs & set(names(path)) and b"kernel/program" not in path.read_bytes()
+    run(Machine("pvh", 2, "1G", cmdline="test=mm.page.*,kernel.words.*"), copy / "build/ashlar.elf", 60 * MINUTES).ended()
+    assert " LD " in make(copy, "kernel") and theirs < set(names(copy / "build/ashlar.elf"))
 
 
 def test_a_terminal_is_shown_what_is_compiled_in_one_line(copy):

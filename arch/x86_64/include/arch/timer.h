@@ -10,7 +10,7 @@
 enum timer_owner {
 	TIMER_ONCE,    /* timer_once() */
 	TIMER_WAIT,    /* the end of a halt: cpu_wait(), sleeping threads, the balloon's nap */
-	TIMER_PROGRAM, /* timers of a program (kernel/program/timers.c) */
+	TIMER_PROGRAM, /* the next timer of a program in ring 3 */
 	TIMER_OWNERS
 };
 
