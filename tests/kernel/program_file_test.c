@@ -548,6 +548,7 @@ TEST(program_file, paths_are_walked)
 	EXPECT_EQ(CALL_OF("fchdir", fd), 0);
 	EXPECT(is_here("/deep"));
 	EXPECT_EQ(CALL_OF("fchdir", fd + 1), -ENOTDIR);
+	EXPECT_EQ(CALL_OF("fchdir", 99), -EBADF);
 	memset(long_name, 'n', 256);
 	EXPECT_EQ(do_open(long_name, RDWR | CREAT), -ENAMETOOLONG);
 	long_name[255] = 0;
