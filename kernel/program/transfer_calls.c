@@ -207,7 +207,7 @@ static s64 send_through(struct file *to, struct file *from, u64 at, u64 count, v
 }
 
 /* At the place that the program names, which moves on, or else at the offset, which does. */
-static s64 send(struct file *to, struct file *from, user_t place_at, u64 count)
+static s64 send_file(struct file *to, struct file *from, user_t place_at, u64 count)
 {
 	u64 at = from->offset;
 	struct page *page;
@@ -245,7 +245,7 @@ s64 call_sendfile(const struct call_args *args)
 	else if (atomic_load_relaxed(&to->flags) & OPEN_APPEND || (s64)args->arg[3] < 0)
 		result = -EINVAL;
 	else
-		result = send(to, from, args->arg[2], args->arg[3]);
+		result = send_file(to, from, args->arg[2], args->arg[3]);
 	file_put(from);
 	return tell(result, WRITE);
 }

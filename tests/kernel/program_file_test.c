@@ -385,6 +385,8 @@ TEST(program_file, vectors_are_transferred_as_one)
 	EXPECT_EQ(user_write(KEPT, "one two", 7), 0);
 	EXPECT_EQ(CALL_OF("writev", fd, U(out), 3), 7);
 	EXPECT(reads(fd, 0, "one two"));
+	EXPECT_EQ(CALL_OF("preadv", fd, U(out), 3, 4), 3);
+	EXPECT_EQ(CALL_OF("preadv", fd, U(out), 3, (u64)-1), -EINVAL);
 	EXPECT_EQ(CALL_OF("readv", fd, U(out), 1025), -EINVAL);
 	EXPECT_EQ(CALL_OF("readv", fd, BAD_ADDRESS, 1), -EFAULT);
 	for (u64 flags = 0; flags <= APPEND; flags += APPEND) {
