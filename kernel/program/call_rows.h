@@ -362,7 +362,7 @@ CALL(46,    sendmsg,                "fb0",                            file)
 CALL(47,    recvmsg,                "fb0",                            file)
 CALL(51,    getsockname,            "fbb",                            file)
 SAME(52,    getpeername,            "fbb",    getsockname, "012",     fuzz)
-ANSWER(54,  setsockopt,             "fnnbs",  0,                      file)
+ANSWER(54,  setsockopt,             "fnnbs",  0,                      fuzz)
 
 /*
  * + level, EPOLLET, ONESHOT
@@ -420,7 +420,8 @@ ABSENT(333, io_pgetevents) ABSENT(424, pidfd_send_signal) ABSENT(425, io_uring_s
 ABSENT(426, io_uring_enter) ABSENT(427, io_uring_register) ABSENT(428, open_tree)
 ABSENT(429, move_mount) ABSENT(430, fsopen) ABSENT(431, fsconfig) ABSENT(432, fsmount)
 ABSENT(433, fspick) ABSENT(434, pidfd_open) ABSENT(437, openat2) ABSENT(438, pidfd_getfd)
-ABSENT(440, process_madvise) ABSENT(441, epoll_pwait2) ABSENT(442, mount_setattr) ABSENT(443, quotactl_fd)
+ABSENT(440, process_madvise) ABSENT(441, epoll_pwait2) ABSENT(442, mount_setattr)
+ABSENT(443, quotactl_fd)
 ABSENT(444, landlock_create_ruleset) ABSENT(445, landlock_add_rule)
 ABSENT(446, landlock_restrict_self) ABSENT(447, memfd_secret) ABSENT(448, process_mrelease)
 ABSENT(449, futex_waitv) ABSENT(450, set_mempolicy_home_node) ABSENT(451, cachestat)

@@ -96,7 +96,7 @@ static s64 set_flags(struct file *file, u32 flags)
 	return 0;
 }
 
-/* There is one process, and its own locks never stand in its way: struct flock's type is F_UNLCK. */
+/* Locks of the only process never stand in its way: the type in struct flock becomes F_UNLCK. */
 s64 call_fcntl(const struct call_args *args)
 {
 	const u64 argument = args->arg[2];

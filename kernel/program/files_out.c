@@ -103,12 +103,14 @@ static int put_entry(const struct entry *entry, files_put_fn *put, char *scratch
 
 int files_out_write(files_put_fn *put, void *scratch)
 {
-	bool inner = true;
+	const struct entry *entry = names_next(NULL, true);
 	int err = 0;
 
-	for (struct entry *entry = NULL; !err && (entry = names_next(entry, inner)) != NULL;) {
-		inner = !is_left_out(entry);
+	while (entry && !err) {
+		const bool inner = !is_left_out(entry);
+
 		err = inner ? put_entry(entry, put, scratch) : 0;
+		entry = names_next(entry, inner);
 	}
 	if (!err)
 		err = put(scratch, cpio_header(scratch, CPIO_LAST, 0, 0, 0));
