@@ -6,7 +6,6 @@
  */
 #include "kernel/program/cpio.h"
 
-#include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 
@@ -184,8 +183,9 @@ size_t cpio_header(char *to, const char *name, u32 mode, u32 mtime, u32 size)
 				     [NUMBER_NAME_SIZE] = (u32)(used - HEADER_LENGTH)};
 
 	memcpy(to, magic, MAGIC_LENGTH);
-	for (unsigned i = 0; i < NUMBERS; i++)
-		format(to + MAGIC_LENGTH + (size_t)i * DIGITS, DIGITS + 1, "%08x", number[i]);
+	for (unsigned i = 0; i < NUMBERS * DIGITS; i++)
+		to[MAGIC_LENGTH + i] =
+			"0123456789abcdef"[number[i / DIGITS] >> (28 - i % DIGITS * 4) & 15];
 	memcpy(to + HEADER_LENGTH, name, used - HEADER_LENGTH);
 	memset(to + used, 0, ALIGN_UP(used, CPIO_ALIGNMENT) - used);
 	return ALIGN_UP(used, CPIO_ALIGNMENT);
