@@ -48,9 +48,9 @@ CALL(27,    mincore,                "bsb",                            area)
 CALL(26,    msync,                  "...",                            area)
 SAME(149,   mlock,                  "..",     mlock2, "01",           area)
 CALL(325,   mlock2,                 "...",                            fuzz)
-CALL(151,   mlockall,               ".",                              fuzz)
-CALL(150,   munlock,                "..",                             fuzz)
-ANSWER(152, munlockall,             "",       0,                      fuzz)
+CALL(151,   mlockall,               ".",                              posix)
+CALL(150,   munlock,                "..",                             posix)
+ANSWER(152, munlockall,             "",       0,                      posix)
 
 /*
  * + default, preferred, bind, interleave; move_pages names nodes
@@ -65,12 +65,12 @@ CALL(279,   move_pages,             "......",                         fuzz)
  * + threads
  * - processes: ENOSYS; clone3, without which C libraries do
  */
-CALL(56,    clone,                  ".....",                          fuzz)
+CALL(56,    clone,                  ".....",                          own)
 ANSWER(435, clone3,                 "..",     -ENOSYS,                own)
-CALL(218,   set_tid_address,        ".",                              fuzz)
-CALL(60,    exit,                   ".",                              fuzz)
-CALL(231,   exit_group,             ".",                              fuzz)
-CALL(186,   gettid,                 "",                               fuzz)
+CALL(218,   set_tid_address,        ".",                              own)
+CALL(60,    exit,                   ".",                              own)
+CALL(231,   exit_group,             ".",                              own)
+CALL(186,   gettid,                 "",                               own)
 
 /*
  * + WAIT, WAKE, REQUEUE, WAIT_BITSET, WAKE_BITSET, with time limits
@@ -79,7 +79,7 @@ CALL(186,   gettid,                 "",                               fuzz)
  */
 CALL(202,   futex,                  "......",                         futex)
 
-CALL(273,   set_robust_list,        "bs",                             fuzz)
+CALL(273,   set_robust_list,        "bs",                             own)
 
 /* there are no children */
 ANSWER(61,  wait4,                  "....",   -ECHILD,                call)
@@ -96,10 +96,10 @@ CALL(13,    rt_sigaction,           "....",                           signal)
  * - changed segment selectors
  */
 CALL(14,    rt_sigprocmask,         "....",                           signal)
-CALL(127,   rt_sigpending,          "b8",                             fuzz)
+CALL(127,   rt_sigpending,          "b8",                             own)
 CALL(130,   rt_sigsuspend,          "..",                             signal)
 CALL(128,   rt_sigtimedwait,        "....",                           signal)
-CALL(34,    pause,                  "",                               fuzz)
+CALL(34,    pause,                  "",                               own)
 CALL(15,    rt_sigreturn,           "",                               signal)
 CALL(131,   sigaltstack,            "0b",                             signal)
 
@@ -107,7 +107,7 @@ CALL(131,   sigaltstack,            "0b",                             signal)
  * + the program and its threads; 32 to 64 queue, 256 in all
  * - other processes (ESRCH); stopping
  */
-CALL(62,    kill,                   "..",                             fuzz)
+CALL(62,    kill,                   "..",                             posix)
 SAME(200,   tkill,                  "..",     tgkill, "p01",          own)
 CALL(234,   tgkill,                 "...",                            signal)
 CALL(129,   rt_sigqueueinfo,        "...",                            signal)
@@ -116,8 +116,8 @@ CALL(129,   rt_sigqueueinfo,        "...",                            signal)
  * + ITIMER_REAL
  * - VIRTUAL and PROF: EINVAL
  */
-CALL(37,    alarm,                  ".",                              fuzz)
-CALL(38,    setitimer,              "...",                            fuzz)
+CALL(37,    alarm,                  ".",                              posix)
+CALL(38,    setitimer,              "...",                            own)
 
 /*
  * + REALTIME, MONOTONIC, BOOTTIME; SIGEV_SIGNAL, NONE, THREAD_ID; 127 timers
@@ -134,7 +134,7 @@ CALL(226,   timer_delete,           ".",                              time)
  * - CPU time split into user and system
  */
 CALL(228,   clock_gettime,          "nb",                             time)
-CALL(229,   clock_getres,           "nb",                             fuzz)
+CALL(229,   clock_getres,           "nb",                             posix)
 CALL(96,    gettimeofday,           "b0",                             fuzz)
 CALL(201,   time,                   "b",                              fuzz)
 
@@ -143,10 +143,10 @@ CALL(201,   time,                   "b",                              fuzz)
  * - clocks of CPU time
  */
 SAME(35,    nanosleep,              "..",     clock_nanosleep, "zz01",time)
-CALL(230,   clock_nanosleep,        "....",                           fuzz)
+CALL(230,   clock_nanosleep,        "....",                           own)
 
 /* nobody sets the clock */
-ANSWER(227, clock_settime,          "..",     -EPERM,                 fuzz)
+ANSWER(227, clock_settime,          "..",     -EPERM,                 posix)
 ANSWER(164, settimeofday,           "..",     -EPERM,                 fuzz)
 
 /*
@@ -154,7 +154,7 @@ ANSWER(164, settimeofday,           "..",     -EPERM,                 fuzz)
  * - setpgid, setsid: EPERM
  */
 ANSWER(39,  getpid,                 "",       THREAD_FIRST_ID,        call)
-ANSWER(110, getppid,                "",       0,                      fuzz)
+ANSWER(110, getppid,                "",       0,                      busybox)
 ANSWER(111, getpgrp,                "",       THREAD_FIRST_ID,        fuzz)
 ANSWER(121, getpgid,                ".",      THREAD_FIRST_ID,        fuzz)
 ANSWER(124, getsid,                 ".",      THREAD_FIRST_ID,        fuzz)
@@ -166,15 +166,15 @@ ANSWER(112, setsid,                 "",       -EPERM,                 fuzz)
  * - changes
  */
 ANSWER(102, getuid,                 "",       0,                      call)
-ANSWER(107, geteuid,                "",       0,                      fuzz)
+ANSWER(107, geteuid,                "",       0,                      sqlite)
 ANSWER(104, getgid,                 "",       0,                      fuzz)
 ANSWER(108, getegid,                "",       0,                      fuzz)
 ANSWER(115, getgroups,              "..",     0,                      fuzz)
-ANSWER(105, setuid,                 ".",      0,                      fuzz)
+ANSWER(105, setuid,                 ".",      0,                      posix)
 ANSWER(106, setgid,                 ".",      0,                      fuzz)
 ANSWER(113, setreuid,               "..",     0,                      fuzz)
 ANSWER(114, setregid,               "..",     0,                      fuzz)
-ANSWER(117, setresuid,              "...",    0,                      fuzz)
+ANSWER(117, setresuid,              "...",    0,                      posix)
 ANSWER(119, setresgid,              "...",    0,                      fuzz)
 ANSWER(116, setgroups,              "..",     0,                      fuzz)
 ANSWER(122, setfsuid,               ".",      0,                      fuzz)
@@ -186,9 +186,9 @@ ANSWER(126, capset,                 "..",     -EPERM,                 fuzz)
  * + Linux 6.12.0-ashlar; memory, time, threads, most resident; RDRAND
  * - loads
  */
-CALL(63,    uname,                  ".",                              fuzz)
-CALL(99,    sysinfo,                "b",                              fuzz)
-CALL(98,    getrusage,              "nb",                             fuzz)
+CALL(63,    uname,                  ".",                              busybox)
+CALL(99,    sysinfo,                "b",                              busybox)
+CALL(98,    getrusage,              "nb",                             mimalloc)
 CALL(318,   getrandom,              "bsn",                            end)
 
 /*
@@ -197,13 +197,13 @@ CALL(318,   getrandom,              "bsn",                            end)
  */
 SAME(97,    getrlimit,              "nb",     prlimit64, "z0z1",      call)
 CALL(160,   setrlimit,              "..",                             fuzz)
-CALL(302,   prlimit64,              "0n0b",                           fuzz)
+CALL(302,   prlimit64,              "0n0b",                           own)
 
 /*
  * + a mask without the thread's CPU is accepted, and said once
  * - moving a thread
  */
-CALL(24,    sched_yield,            "",                               fuzz)
+CALL(24,    sched_yield,            "",                               go)
 CALL(309,   getcpu,                 "bb0",                            fuzz)
 CALL(204,   sched_getaffinity,      "0sb",                            futex)
 CALL(203,   sched_setaffinity,      "...",                            futex)
@@ -212,12 +212,12 @@ CALL(203,   sched_setaffinity,      "...",                            futex)
  * + OTHER, BATCH, IDLE
  * - FIFO, RR: EPERM
  */
-CALL(145,   sched_getscheduler,     ".",                              fuzz)
-CALL(144,   sched_setscheduler,     "...",                            fuzz)
-CALL(143,   sched_getparam,         "0b",                             fuzz)
+CALL(145,   sched_getscheduler,     ".",                              posix)
+CALL(144,   sched_setscheduler,     "...",                            posix)
+CALL(143,   sched_getparam,         "0b",                             posix)
 SAME(142,   sched_setparam,         "..",     sched_setscheduler, "0z1",fuzz)
-CALL(146,   sched_get_priority_max, ".",                              fuzz)
-CALL(147,   sched_get_priority_min, ".",                              fuzz)
+CALL(146,   sched_get_priority_max, ".",                              posix)
+CALL(147,   sched_get_priority_min, ".",                              posix)
 ANSWER(140, getpriority,            "0.",     20,                     call)
 ANSWER(141, setpriority,            "...",    0,                      fuzz)
 
@@ -225,8 +225,8 @@ ANSWER(141, setpriority,            "...",    0,                      fuzz)
  * + SET_NAME, GET_NAME, SET_VMA; FS and GS
  * - the rest: EINVAL
  */
-CALL(157,   prctl,                  "nb...",                          fuzz)
-CALL(158,   arch_prctl,             "..",                             fuzz)
+CALL(157,   prctl,                  "nb...",                          busybox)
+CALL(158,   arch_prctl,             "..",                             own)
 
 /* refused; C libraries do without rseq */
 ANSWER(334, rseq,                   "....",   -ENOSYS,                call)

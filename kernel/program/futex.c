@@ -2,7 +2,6 @@
 #include "kernel/program/futex.h"
 
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 
 #include "kernel/core/lock.h"
 #include "kernel/core/wait.h"
@@ -12,7 +11,6 @@
 #include "kernel/program/thread.h"
 
 enum { QUEUES = 256 };
-#define QUEUE_TAKEN 0xffffffffu /* out of its queue, and about to be woken */
 
 enum futex_op {
 	FUTEX_WAIT = 0,
@@ -49,25 +47,17 @@ static struct thread **end_of(struct queue *queue)
 	return link;
 }
 
-static void append(struct queue *queue, struct thread **end, struct thread *thread)
-{
-	thread->futex.next = NULL;
-	atomic_store_release(&thread->futex.queue, (u32)(queue - queues) + 1);
-	*end = thread;
-}
-
 static bool matches(const struct thread *thread, user_t at, u32 bits)
 {
 	return thread->futex.key == at && (thread->futex.bits & bits);
 }
 
-/* Take up to `most` waiters out of the queue. Returns them as a chain, in their order. */
-static struct thread *take(struct queue *queue, user_t at, u32 most, u32 bits, u32 *count)
+/* Wake up to `most` waiters, which are then in no queue. Returns how many. */
+static u32 wake(struct queue *queue, user_t at, u32 most, u32 bits)
 {
-	struct thread *chain = NULL, **end = &chain;
+	u32 count = 0;
 
-	*count = 0;
-	for (struct thread **link = &queue->first; *link && *count < most;) {
+	for (struct thread **link = &queue->first; *link && count < most;) {
 		struct thread *thread = *link;
 
 		if (!matches(thread, at, bits)) {
@@ -75,13 +65,11 @@ static struct thread *take(struct queue *queue, user_t at, u32 most, u32 bits, u
 			continue;
 		}
 		*link = thread->futex.next;
-		atomic_store_release(&thread->futex.queue, QUEUE_TAKEN);
-		*end = thread;
-		end = &thread->futex.next;
-		(*count)++;
+		atomic_store_release(&thread->futex.queue, 0);
+		thread_wake(thread);
+		count++;
 	}
-	*end = NULL;
-	return chain;
+	return count;
 }
 
 /* ---- waiting ---- */
@@ -92,27 +80,11 @@ static void join_queue(struct thread *self, user_t at, u32 bits)
 
 	self->futex.key = at;
 	self->futex.bits = bits;
+	self->futex.next = NULL;
 	spin_lock(&queue->lock);
-	append(queue, end_of(queue), self);
+	*end_of(queue) = self;
+	atomic_store_release(&self->futex.queue, (u32)(queue - queues) + 1);
 	spin_unlock(&queue->lock);
-}
-
-/* Leave the queue if the thread is in it. */
-static bool leave(struct queue *queue, struct thread *self)
-{
-	struct thread **link = &queue->first;
-	bool found;
-
-	spin_lock(&queue->lock);
-	while (*link && *link != self)
-		link = &(*link)->futex.next;
-	found = *link;
-	if (found) {
-		*link = self->futex.next;
-		atomic_store_release(&self->futex.queue, 0);
-	}
-	spin_unlock(&queue->lock);
-	return found;
 }
 
 /*
@@ -121,18 +93,26 @@ static bool leave(struct queue *queue, struct thread *self)
  */
 static bool leave_queue(struct thread *self)
 {
-	struct wait wait = wait_begin(WAIT_TOUCH, "a thread that wakes this one");
+	u32 index;
 
-	for (;;) {
-		const u32 queue = atomic_load_acquire(&self->futex.queue);
+	while ((index = atomic_load_acquire(&self->futex.queue)) != 0) {
+		struct queue *queue = &queues[index - 1];
+		struct thread **link = &queue->first;
+		bool found;
 
-		if (queue == 0)
-			return false;
-		if (queue == QUEUE_TAKEN)
-			wait_spin(&wait, CPU_NONE);
-		else if (leave(&queues[queue - 1], self))
+		spin_lock(&queue->lock);
+		while (*link && *link != self)
+			link = &(*link)->futex.next;
+		found = *link;
+		if (found) {
+			*link = self->futex.next;
+			atomic_store_release(&self->futex.queue, 0);
+		}
+		spin_unlock(&queue->lock);
+		if (found)
 			return true;
 	}
+	return false;
 }
 
 static s64 wait(user_t at, u32 expected, u64 until_ns, u32 bits)
@@ -163,28 +143,14 @@ static s64 wait(user_t at, u32 expected, u64 until_ns, u32 bits)
 
 /* ---- waking ---- */
 
-/* No lock is held: a wake may send a message. A thread is gone from the chain once it is woken. */
-static void wake_all(struct thread *chain)
-{
-	while (chain) {
-		struct thread *thread = chain;
-
-		chain = thread->futex.next;
-		atomic_store_release(&thread->futex.queue, 0);
-		thread_wake(thread);
-	}
-}
-
 u32 futex_wake(user_t at, u32 most, u32 bits)
 {
 	struct queue *queue = queue_of(at);
-	struct thread *taken;
 	u32 count;
 
 	spin_lock(&queue->lock);
-	taken = take(queue, at, most, bits, &count);
+	count = wake(queue, at, most, bits);
 	spin_unlock(&queue->lock);
-	wake_all(taken);
 	return count;
 }
 
@@ -225,23 +191,28 @@ static void unlock_both(struct queue *a, struct queue *b) __releases(&a->lock)
 static s64 requeue(user_t from, user_t to, u32 wakes, u32 moves)
 {
 	struct queue *source = queue_of(from), *target = queue_of(to);
-	struct thread *taken, *chain, **end;
-	u32 woken, moved;
+	struct thread *chain = NULL, **end = &chain;
+	u32 woken, moved = 0;
 
 	lock_both(source, target);
-	taken = take(source, from, wakes, ~0u, &woken);
-	chain = take(source, from, moves, ~0u, &moved);
-	end = end_of(target);
-	while (chain) {
-		struct thread *thread = chain;
+	woken = wake(source, from, wakes, ~0u);
+	for (struct thread **link = &source->first; *link && moved < moves;) {
+		struct thread *thread = *link;
 
-		chain = thread->futex.next;
+		if (!matches(thread, from, ~0u)) {
+			link = &thread->futex.next;
+			continue;
+		}
+		*link = thread->futex.next;
 		thread->futex.key = to;
-		append(target, end, thread);
+		atomic_store_release(&thread->futex.queue, (u32)(target - queues) + 1);
+		*end = thread;
 		end = &thread->futex.next;
+		moved++;
 	}
+	*end = NULL;
+	*end_of(target) = chain;
 	unlock_both(source, target);
-	wake_all(taken);
 	return woken + moved;
 }
 

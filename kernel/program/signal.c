@@ -74,7 +74,7 @@ static bool is_pointless(const struct thread *thread, u64 bit)
 	return thread ? !(blocked_by(thread) & bit) : !is_blocked_by_any(bit);
 }
 
-int signal_send(struct thread *thread, int signal, const struct signal_info *info)
+static int send_signal(struct thread *thread, u32 id, int signal, const struct signal_info *info)
 {
 	int err;
 
@@ -82,7 +82,7 @@ int signal_send(struct thread *thread, int signal, const struct signal_info *inf
 		return -EINVAL;
 	if (is_pointless(thread, signal_bit(signal)))
 		return 0;
-	err = signal_pending_add(thread, info);
+	err = signal_pending_add(thread, id, info);
 	if (err)
 		return err;
 	if (!thread)
@@ -92,16 +92,18 @@ int signal_send(struct thread *thread, int signal, const struct signal_info *inf
 	return 0;
 }
 
+int signal_send(struct thread *thread, int signal, const struct signal_info *info)
+{
+	return send_signal(thread, 0, signal, info);
+}
+
 int signal_send_to(u32 id, int signal, const struct signal_info *info)
 {
-	struct thread *thread = thread_hold(id);
-	int err;
+	struct thread *thread = thread_by_id(id);
 
 	if (!thread)
 		return -ESRCH;
-	err = signal ? signal_send(thread, signal, info) : 0;
-	thread_let_go(thread);
-	return err;
+	return signal ? send_signal(thread, id, signal, info) : 0;
 }
 
 static void route_shared(u64 set)

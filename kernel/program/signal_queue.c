@@ -109,13 +109,16 @@ void signal_queue_reset(void)
 	handler_unlock(&lock, flags);
 }
 
-int signal_pending_add(struct thread *thread, const struct signal_info *info)
+int signal_pending_add(struct thread *thread, u32 id, const struct signal_info *info)
 {
 	const u64 bit = signal_bit(info->signal);
 	const irq_flags_t flags = handler_lock(&lock);
 	int err = 0;
 
-	if (info->signal >= SIGNALS_QUEUED || !(*pending_word(thread) & bit)) {
+	/* the record's next thread begins after signal_pending_forget_thread() */
+	if (id && atomic_load_acquire(&thread->id) != id) {
+		err = -ESRCH;
+	} else if (info->signal >= SIGNALS_QUEUED || !(*pending_word(thread) & bit)) {
 		if (count < SIGNALS_QUEUE)
 			entries[count++] = (struct entry){thread, *info};
 		else if (info->code < 0 && info->code != SI_TKILL)

@@ -20,11 +20,12 @@ enum { SIGNALS_QUEUE = 256 };
 void signal_queue_reset(void);
 
 /*
- * Make a signal pending for a thread, or with NULL for the program. Returns 0, or -EAGAIN if there
- * is no room for a signal of sigqueue(). Other signals are then pending without an entry, as if
- * kill() or tgkill() had sent them. Context: handler.
+ * Make a signal pending for a thread, or with NULL for the program. Returns 0, -ESRCH if the CPU's
+ * thread has another id than `id` (0: whichever it has), or -EAGAIN if there is no room for a
+ * signal of sigqueue(). Other signals are then pending without an entry, as if kill() or tgkill()
+ * had sent them. Context: handler.
  */
-int signal_pending_add(struct thread *thread, const struct signal_info *info);
+int signal_pending_add(struct thread *thread, u32 id, const struct signal_info *info);
 
 /* Signals pending for the thread itself or for the program; for the program. Context: handler. */
 u64 signal_pending_for(const struct thread *thread);

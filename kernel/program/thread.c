@@ -63,31 +63,9 @@ struct thread *thread_by_id(u32 id)
 	return NULL;
 }
 
-/* Pairs with thread_is_over(): that sees the hold, or this sees that the thread has ended. */
-struct thread *thread_hold(u32 id)
-{
-	struct thread *thread = thread_by_id(id);
-
-	if (!thread)
-		return NULL;
-	atomic_fetch_add(&thread->holds, 1);
-	if (atomic_load_acquire(&thread->id) == id)
-		return thread;
-	thread_let_go(thread);
-	return NULL;
-}
-
-void thread_let_go(struct thread *thread)
-{
-	atomic_fetch_sub(&thread->holds, 1);
-}
-
 bool thread_is_over(struct thread *record)
 {
 	if (atomic_load_acquire(&record->id) != 0)
-		return false;
-	fence_full();
-	if (atomic_load_acquire(&record->holds) != 0)
 		return false;
 	signal_pending_forget_thread(record);
 	return true;

@@ -19,7 +19,6 @@ struct thread {
 	u32 halts;    /* about to halt, or halted, in thread_sleep(): a wake takes a message */
 	bool polls;   /* its last sleep was short: it looks for a wake before it halts */
 	u32 starting; /* 1: a thread is being started on the CPU; claimed by its starter */
-	u32 holds;    /* thread_hold(); atomic */
 	bool ending;  /* the thread leaves at the next attend() */
 	bool leaving; /* its CPU will soon be idle */
 	user_t clear_child_tid; /* set to 0 and woken when the thread ends; 0: none */
@@ -71,16 +70,8 @@ struct thread *thread_by_id(u32 id);
 struct thread *thread_next(const struct thread *after);
 
 /*
- * The thread of that id, or NULL. Until thread_let_go() the CPU of the thread gets no other thread,
- * so that what is sent to the record reaches this thread or none. The thread may end meanwhile. For
- * a few instructions only. Context: handler.
- */
-struct thread *thread_hold(u32 id);
-void thread_let_go(struct thread *thread);
-
-/*
- * True if the record may have a next thread: the last one has ended, and nobody holds it. What was
- * sent to it is then forgotten. The caller is the only one that may start a thread there.
+ * True if the record may have a next thread: the last one has ended. What was sent to it is then
+ * forgotten. The caller is the only one that may start a thread there.
  */
 bool thread_is_over(struct thread *record);
 

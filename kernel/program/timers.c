@@ -52,17 +52,12 @@ static void (*look)(void);
 
 static bool is_pending(const struct timer_event *event)
 {
-	struct thread *thread;
-	u64 pending = 0;
+	const struct thread *thread = thread_by_id((u32)event->thread);
+	const u64 bit = signal_bit(event->signal);
 
 	if (event->how == SIGEV_SIGNAL)
-		return signal_pending_shared() & signal_bit(event->signal);
-	thread = thread_hold((u32)event->thread);
-	if (thread) {
-		pending = atomic_load_acquire(&thread->pending);
-		thread_let_go(thread);
-	}
-	return pending & signal_bit(event->signal);
+		return signal_pending_shared() & bit;
+	return thread && atomic_load_acquire(&thread->pending) & bit;
 }
 
 /* A signal that was merged with another one of its number is not delivered as the timer's. */

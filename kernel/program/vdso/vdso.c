@@ -30,7 +30,7 @@ enum {
 	(CLOCKS_CALENDAR | BIT(CLOCK_MONOTONIC) | BIT(CLOCK_MONOTONIC_RAW) |                       \
 	 BIT(CLOCK_MONOTONIC_COARSE) | BIT(CLOCK_BOOTTIME))
 
-enum { CALL_GETTIMEOFDAY = 96, CALL_TIME = 201, CALL_CLOCK_GETTIME = 228, CALL_GETCPU = 309 };
+enum { CALL_CLOCK_GETTIME = 228, CALL_GETCPU = 309 };
 enum { CPU_BITS = 12 };
 
 struct time {
@@ -67,7 +67,7 @@ static u64 clock_ns(void)
 	return vdso_data.base_ns + (u64)(((unsigned __int128)ticks * vdso_data.mult) >> 32);
 }
 
-int __vdso_clock_gettime(s32 clock, struct time *to)
+static int read(s32 clock, struct time *to)
 {
 	u64 ns;
 
@@ -81,17 +81,18 @@ int __vdso_clock_gettime(s32 clock, struct time *to)
 	return 0;
 }
 
+int __vdso_clock_gettime(s32 clock, struct time *to)
+{
+	return read(clock, to);
+}
+
 int __vdso_gettimeofday(struct time *to, u64 *zone)
 {
-	u64 ns;
+	struct time now;
 
-	if (!vdso_data.mult)
-		return (int)call3(CALL_GETTIMEOFDAY, (u64)to, (u64)zone, 0);
-	ns = clock_ns() + vdso_data.date_ns;
-	if (to) {
-		to->sec = (s64)(ns / NS_PER_S);
-		to->part = (s64)(ns % NS_PER_S / NS_PER_US);
-	}
+	read(CLOCK_REALTIME, &now);
+	if (to)
+		*to = (struct time){now.sec, now.part / (s64)NS_PER_US};
 	if (zone)
 		*zone = 0;
 	return 0;
@@ -99,14 +100,12 @@ int __vdso_gettimeofday(struct time *to, u64 *zone)
 
 s64 __vdso_time(s64 *to)
 {
-	s64 now;
+	struct time now;
 
-	if (!vdso_data.mult)
-		return call3(CALL_TIME, (u64)to, 0, 0);
-	now = (s64)((clock_ns() + vdso_data.date_ns) / NS_PER_S);
+	read(CLOCK_REALTIME, &now);
 	if (to)
-		*to = now;
-	return now;
+		*to = now.sec;
+	return now.sec;
 }
 
 int __vdso_getcpu(u32 *cpu, u32 *node, void *unused)
