@@ -35,9 +35,11 @@ TIMEOUT ?= 0
 PROGRAM ?=
 #: FILES      a folder with files that it can open; make test WHAT=replay: a folder of texts that describe machines; make bench: what WHAT compares []
 FILES ?=
+#: FILES_OUT  make run: a folder that receives the files that the program writes, byte by byte []
+FILES_OUT ?=
 #: PAYLOAD    folder with your own program in C or C++, linked instead of tests and benchmarks, e.g. tests/payload/gups []
 PAYLOAD ?=
-#: WHAT       make test, make bench: what to run; see below []
+#: WHAT       make test, make bench: what to run; see below; make counts: accept the new counts, and say in CHANGELOG.md that WHAT changed them []
 ifneq ($(origin WHAT),command line)
 override WHAT :=
 endif
@@ -49,8 +51,6 @@ N ?=
 SEED ?= 1
 # The seed of a guest whose CPUs pause at atomic accesses, fences and messages; QEMU then runs the next one.
 pause_seed ?= $(if $(filter run,$(MAKECMDGOALS)),$(if $(filter command,$(firstword $(origin SEED))),$(SEED)))
-#: REASON     make counts: accept the new counts, and say why they change in CHANGELOG.md []
-REASON ?=
 #: DEV        make usb: the disk of the stick, a whole disk such as /dev/sdb []
 DEV ?=
 # Folder for what is fetched: QEMU 10, Linux, programs of others. make clean keeps it.
@@ -388,8 +388,9 @@ deps: ## install everything that any target needs (CI=true: without asking); aft
 # ---- run ---------------------------------------------------------------------------------------------------------
 
 WITH_PROGRAM = --program $(call quote,$(PROGRAM)) --files $(call quote,$(FILES))
+WITH_FILES_OUT = $(if $(FILES_OUT),--files-out $(call quote,$(FILES_OUT)))
 LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(FIRMWARE) --cpus $(CPUS) --mem $(MEM) \
-	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM)
+	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM) $(WITH_FILES_OUT)
 
 .PHONY: iso usb run monitor debug
 iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
@@ -549,8 +550,8 @@ bench/icount: $(KERNEL) ## count instructions per struct page, per huge fault an
 
 # The figures are counts, so a busy host measures as well as a quiet one.
 .PHONY: counts
-counts: $(KERNEL) host-native ## count what each operation costs (instructions, rounds, messages, misses, locked instructions) and compare with tests/bench/counts, or replace it for a REASON
-	@/usr/bin/env python3 tests/report/counts.py --build $(BUILD) $(if $(REASON),--accept --reason $(call quote,$(REASON)))
+counts: $(KERNEL) host-native ## count what each operation costs (instructions, rounds, messages, misses, locked instructions) and compare with tests/bench/counts, or replace it: WHAT="why they change"
+	@/usr/bin/env python3 tests/report/counts.py --build $(BUILD) $(if $(WHAT),--accept --reason $(call quote,$(WHAT)))
 
 # ---- fuzz -------------------------------------------------------------------------------------------------------
 

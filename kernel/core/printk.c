@@ -158,12 +158,17 @@ void log_line(const char *fmt, ...)
 	emit(line, len, TO_LOG);
 }
 
+void print_bytes(const char *bytes, size_t len)
+{
+	emit(bytes, len, TO_LOG | TO_CONSOLES);
+}
+
 void vprint(const char *fmt, va_list args)
 {
 	char line[LINE_MAX];
 	int len = vformat(line, sizeof(line), fmt, args);
 
-	emit(line, MIN((size_t)len, sizeof(line) - 1), TO_LOG | TO_CONSOLES);
+	print_bytes(line, MIN((size_t)len, sizeof(line) - 1));
 }
 
 void print(const char *fmt, ...)

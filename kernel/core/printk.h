@@ -30,10 +30,11 @@ void printk(enum log_level level, const char *fmt, ...) __printf(2, 3);
 
 /*
  * Print exactly this text to the log and all consoles; the caller writes the newlines. At most 1023
- * bytes per call.
+ * bytes per call. print_bytes() prints any bytes, zero bytes too, at most 4096 per call.
  */
 void print(const char *fmt, ...) __printf(1, 2);
 void vprint(const char *fmt, va_list args);
+void print_bytes(const char *bytes, size_t len);
 
 /*
  * echo() writes to the consoles only: the output of the line editor. log_line() writes a line to

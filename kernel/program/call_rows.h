@@ -7,15 +7,15 @@
  *	CALL(number, name, "arguments", tested)                 call_NAME() serves it
  *	SAME(number, name, "arguments", other, "how", tested)   as the call `other`, whose arguments
  *	                                                        are these: 0 to 5 is one of this
- *	                                                        call, h the working directory,
- *	                                                        p the program's id, and z, and all
- *	                                                        that follow, 0
+ *	                                                        call, z, and all that follow, 0;
+ *	                                                        h, l, p, r and t: calls.c
  *	ANSWER(number, name, "arguments", value, tested)        always the same result
  *	ABSENT(number, name)                                    ENOSYS; the log names it once
  *
  * `arguments` has a letter for each:
  *
- *	p path   f descriptor   d directory   b buffer   s size   v four vectors   t time
+ *	p path   f descriptor (first: EBADF if there is no such file)   d directory   b buffer
+ *	s size   v four vectors   t time
  *	o flags of open()   m mode   n small number   0 zero   8 eight   . anything
  *
  * `tested`: the cases of tests/kernel/program_NAME_test.c make the call, or the programs of the
@@ -238,7 +238,7 @@ ANSWER(317, seccomp,                "...",    -EINVAL,                fuzz)
 
 /*
  * + all kinds of files
- * - flags of preadv2 and pwritev2; holes
+ * - holes
  */
 CALL(0,     read,                   "fbs",                            race)
 CALL(1,     write,                  "fbs",                            race)
@@ -246,23 +246,21 @@ CALL(19,    readv,                  "fvn",                            file)
 CALL(20,    writev,                 "fvn",                            file)
 CALL(17,    pread64,                "fbss",                           file)
 CALL(18,    pwrite64,               "fbss",                           file)
-CALL(295,   preadv,                 "fvns.",                          fuzz)
+CALL(295,   preadv,                 "fvns.",                          file)
 CALL(296,   pwritev,                "fvns.",                          fuzz)
-CALL(327,   preadv2,                "fvns00",                         fuzz)
-CALL(328,   pwritev2,               "fvns00",                         fuzz)
-CALL(40,    sendfile,               "....",                           file)
+CALL(40,    sendfile,               "ff..",                           file)
 CALL(8,     lseek,                  "fsn",                            file)
 
 /*
- * + 1,024 descriptors; EXCL, TRUNC, APPEND, NONBLOCK, DIRECTORY, NOFOLLOW, PATH, TMPFILE; locks are
- *   always granted
- * - permissions, close-on-exec, seals, leases
+ * + 1,024 descriptors; EXCL, TRUNC, APPEND, NONBLOCK, DIRECTORY, NOFOLLOW; PATH opens to read;
+ *   locks are always granted
+ * - TMPFILE (EISDIR), permissions, close-on-exec, seals, leases, sizes of pipes
  */
 SAME(2,     open,                   "pom",    openat, "h012",         file)
 CALL(257,   openat,                 "dpom",                           file)
-CALL(85,    creat,                  "pm",                             fuzz)
+SAME(85,    creat,                  "pm",     openat, "h0t1",         fuzz)
 CALL(3,     close,                  "f",                              race)
-CALL(436,   close_range,            "ffn",                            fuzz)
+CALL(436,   close_range,            "nnn",                            fuzz)
 CALL(32,    dup,                    "f",                              fuzz)
 CALL(33,    dup2,                   "ff",                             race)
 CALL(292,   dup3,                   "ff0",                            fuzz)
@@ -279,28 +277,28 @@ CALL(16,    ioctl,                  "f..",                            file)
  * - owners, birth time
  */
 SAME(4,     stat,                   "pb",     newfstatat, "h01",      file)
-CALL(5,     fstat,                  "fb",                             fuzz)
-CALL(6,     lstat,                  "pb",                             fuzz)
+SAME(5,     fstat,                  "fb",     newfstatat, "zz1",      fuzz)
+SAME(6,     lstat,                  "pb",     newfstatat, "h01l",     fuzz)
 CALL(262,   newfstatat,             "dpb0",                           fuzz)
 CALL(332,   statx,                  "dp00b",                          fuzz)
 SAME(21,    access,                 "pn",     faccessat2, "h01",      file)
 SAME(269,   faccessat,              "dpn",    faccessat2, "012",      file)
 CALL(439,   faccessat2,             "dpn0",                           file)
 CALL(137,   statfs,                 "pb",                             fuzz)
-CALL(138,   fstatfs,                "fb",                             fuzz)
+SAME(138,   fstatfs,                "fb",     statfs, "01",           fuzz)
 
 /*
- * + RENAME_NOREPLACE; at most 8 links are followed
- * - EXCHANGE, WHITEOUT
+ * + at most 8 links are followed
+ * - flags of linkat and renameat2 (EINVAL)
  */
 CALL(217,   getdents64,             "fbs",                            file)
 CALL(79,    getcwd,                 "bs",                             file)
 CALL(80,    chdir,                  "p",                              file)
-CALL(81,    fchdir,                 "f",                              file)
+SAME(81,    fchdir,                 "f",      chdir, "0",             file)
 CALL(95,    umask,                  ".",                              fuzz)
 SAME(83,    mkdir,                  "pm",     mkdirat, "h01",         file)
 CALL(258,   mkdirat,                "dpm",                            fuzz)
-CALL(84,    rmdir,                  "p",                              file)
+SAME(84,    rmdir,                  "p",      unlinkat, "h0r",        file)
 SAME(87,    unlink,                 "p",      unlinkat, "h0",         file)
 CALL(263,   unlinkat,               "dp0",                            fuzz)
 SAME(86,    link,                   "pp",     linkat, "h0h1",         fuzz)
@@ -327,11 +325,11 @@ CALL(319,   memfd_create,           "p0",                             file)
  * - owners, times
  */
 SAME(90,    chmod,                  "pm",     fchmodat, "h01",        fuzz)
-CALL(91,    fchmod,                 "fm",                             fuzz)
+SAME(91,    fchmod,                 "fm",     fchmodat, "zz1",        fuzz)
 CALL(268,   fchmodat,               "dpm",                            fuzz)
 SAME(92,    chown,                  "...",    fchownat, "h012",       fuzz)
-CALL(93,    fchown,                 "f..",                            fuzz)
-CALL(94,    lchown,                 "...",                            fuzz)
+SAME(93,    fchown,                 "f..",    fchownat, "z",          fuzz)
+SAME(94,    lchown,                 "...",    fchownat, "h0zzl",      fuzz)
 CALL(260,   fchownat,               ".....",                          fuzz)
 CALL(280,   utimensat,              "....",                           fuzz)
 
@@ -353,6 +351,20 @@ CALL(23,    select,                 "s000t",                          file)
 CALL(270,   pselect6,               "s000t0",                         file)
 
 /*
+ * + pairs of AF_UNIX and SOCK_STREAM, as two pipes; DONTWAIT, NOSIGNAL; options are ignored
+ * - other sockets (ENOSYS, EAFNOSUPPORT); control data (EINVAL); other flags (EOPNOTSUPP)
+ */
+CALL(53,    socketpair,             "nn0b",                           file)
+CALL(48,    shutdown,               "fn",                             file)
+CALL(44,    sendto,                 "fbs000",                         file)
+CALL(45,    recvfrom,               "fbs000",                         file)
+CALL(46,    sendmsg,                "fb0",                            file)
+CALL(47,    recvmsg,                "fb0",                            file)
+CALL(51,    getsockname,            "fbb",                            file)
+SAME(52,    getpeername,            "fbb",    getsockname, "012",     fuzz)
+ANSWER(54,  setsockopt,             "fnnbs",  0,                      fuzz)
+
+/*
  * + level, EPOLLET, ONESHOT
  * - an epoll file in another (ELOOP)
  */
@@ -361,16 +373,13 @@ CALL(291,   epoll_create1,          "n",                              epoll)
 CALL(233,   epoll_ctl,              "fnfb",                           race)
 SAME(232,   epoll_wait,             "fbn0",   epoll_pwait, "0123",    race)
 CALL(281,   epoll_pwait,            "fbn00.",                         fuzz)
-CALL(441,   epoll_pwait2,           "fbnt0.",                         fuzz)
 
 /* ENOSYS: only the names, for the log. */
 ABSENT(36, getitimer) ABSENT(100, times) ABSENT(118, getresuid) ABSENT(120, getresgid)
 ABSENT(125, capget) ABSENT(274, get_robust_list) ABSENT(297, rt_tgsigqueueinfo)
 ABSENT(324, membarrier)
 ABSENT(29, shmget) ABSENT(30, shmat) ABSENT(31, shmctl) ABSENT(41, socket) ABSENT(42, connect)
-ABSENT(43, accept) ABSENT(44, sendto) ABSENT(45, recvfrom) ABSENT(46, sendmsg) ABSENT(47, recvmsg)
-ABSENT(48, shutdown) ABSENT(49, bind) ABSENT(50, listen) ABSENT(51, getsockname)
-ABSENT(52, getpeername) ABSENT(53, socketpair) ABSENT(54, setsockopt) ABSENT(55, getsockopt)
+ABSENT(43, accept) ABSENT(49, bind) ABSENT(50, listen) ABSENT(55, getsockopt)
 ABSENT(57, fork) ABSENT(58, vfork) ABSENT(59, execve) ABSENT(64, semget) ABSENT(65, semop)
 ABSENT(66, semctl) ABSENT(67, shmdt) ABSENT(68, msgget) ABSENT(69, msgsnd) ABSENT(70, msgrcv)
 ABSENT(71, msgctl) ABSENT(78, getdents) ABSENT(132, utime) ABSENT(133, mknod) ABSENT(134, uselib)
@@ -405,12 +414,14 @@ ABSENT(307, sendmmsg) ABSENT(308, setns) ABSENT(310, process_vm_readv)
 ABSENT(311, process_vm_writev) ABSENT(312, kcmp) ABSENT(313, finit_module)
 ABSENT(314, sched_setattr) ABSENT(315, sched_getattr) ABSENT(320, kexec_file_load)
 ABSENT(321, bpf) ABSENT(322, execveat) ABSENT(323, userfaultfd) ABSENT(326, copy_file_range)
+ABSENT(327, preadv2) ABSENT(328, pwritev2)
 ABSENT(329, pkey_mprotect) ABSENT(330, pkey_alloc) ABSENT(331, pkey_free)
 ABSENT(333, io_pgetevents) ABSENT(424, pidfd_send_signal) ABSENT(425, io_uring_setup)
 ABSENT(426, io_uring_enter) ABSENT(427, io_uring_register) ABSENT(428, open_tree)
 ABSENT(429, move_mount) ABSENT(430, fsopen) ABSENT(431, fsconfig) ABSENT(432, fsmount)
 ABSENT(433, fspick) ABSENT(434, pidfd_open) ABSENT(437, openat2) ABSENT(438, pidfd_getfd)
-ABSENT(440, process_madvise) ABSENT(442, mount_setattr) ABSENT(443, quotactl_fd)
+ABSENT(440, process_madvise) ABSENT(441, epoll_pwait2) ABSENT(442, mount_setattr)
+ABSENT(443, quotactl_fd)
 ABSENT(444, landlock_create_ruleset) ABSENT(445, landlock_add_rule)
 ABSENT(446, landlock_restrict_self) ABSENT(447, memfd_secret) ABSENT(448, process_mrelease)
 ABSENT(449, futex_waitv) ABSENT(450, set_mempolicy_home_node) ABSENT(451, cachestat)

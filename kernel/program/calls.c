@@ -6,6 +6,8 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
+#include "kernel/program/file.h"
+#include "kernel/program/open_file.h"
 #include "kernel/program/path.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/thread.h"
@@ -42,17 +44,42 @@ static s64 miss(u64 number, u64 rip)
 	return -ENOSYS;
 }
 
-/* `how` is shorter than the arguments of the other call where those that follow are 0. */
+/*
+ * The arguments of the other call: h is the working directory, l AT_SYMLINK_NOFOLLOW, p the
+ * program's id, r AT_REMOVEDIR, t what creat() opens with. `how` is shorter than they are where
+ * those that follow are 0.
+ */
 static struct call_args arrange(const struct call_args *from, const char *how)
 {
-	struct call_args args = {.regs = from->regs};
+	struct call_args args = {.file = from->file, .regs = from->regs};
 
 	for (unsigned i = 0; how[i]; i++)
 		args.arg[i] = how[i] == 'h'   ? (u64)PATH_CURRENT
+			      : how[i] == 'l' ? AT_SYMLINK_NOFOLLOW
 			      : how[i] == 'p' ? program_pid()
+			      : how[i] == 'r' ? AT_REMOVEDIR
+			      : how[i] == 't' ? OPEN_CREATE | OPEN_TRUNCATE | OPEN_WRITE
 			      : how[i] == 'z' ? 0
 					      : from->arg[how[i] - '0'];
 	return args;
+}
+
+static s64 serve(const struct call *call, struct call_args *args)
+{
+	s64 result;
+
+	if (!call->run)
+		return call->answer;
+	if (call->arguments[0] == 'f') {
+		args->file = file_of((int)args->arg[0]);
+		if (!args->file)
+			return -EBADF;
+	}
+	if (call->how)
+		*args = arrange(args, call->how);
+	result = call->run(args);
+	file_put(args->file);
+	return result;
 }
 
 void calls_serve(struct trap_frame *regs)
@@ -63,12 +90,7 @@ void calls_serve(struct trap_frame *regs)
 		.regs = regs};
 
 	regs->error = regs->rax; /* for a call that is made again (signal.h) */
-	if (call && call->how)
-		args = arrange(&args, call->how);
-	if (!call)
-		regs->rax = (u64)miss(regs->rax, regs->rip);
-	else
-		regs->rax = (u64)(call->run ? call->run(&args) : call->answer);
+	regs->rax = (u64)(call ? serve(call, &args) : miss(regs->rax, regs->rip));
 	if ((s64)regs->rax == -ERESTARTSYS)
 		user_attend(cpu_id());
 }

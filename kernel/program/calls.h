@@ -13,8 +13,11 @@
 
 #include "kernel/lib/types.h"
 
+struct file;
+
 struct call_args {
 	u64 arg[6];
+	struct file *file; /* of a first argument that is a descriptor; held during the call */
 	struct trap_frame *regs; /* for the few calls that change registers */
 };
 

@@ -183,42 +183,20 @@ static s64 console_read_line(struct file *file, struct span *to, u64 at)
 	return err ? err : taken;
 }
 
-static s64 console_waiting(struct file *file)
+static struct file_look console_look(struct file *file)
 {
-	s64 bytes;
+	struct file_look look = {READY_OUT, NO_EDGES, 0};
 
 	look_for_keys();
 	spin_lock(&console.lock);
-	bytes = console.done - console.read;
+	look.waiting = console.done - console.read;
+	if (look.waiting > 0 || console.ends > 0)
+		look.ready |= READY_IN;
 	spin_unlock(&console.lock);
-	return bytes;
-}
-
-static unsigned console_ready(struct file *file)
-{
-	const bool any = console_waiting(file) > 0 || atomic_load_relaxed(&console.ends) > 0;
-
-	return READY_OUT | (any ? READY_IN : 0);
+	return look;
 }
 
 /* ---- output ---- */
-
-/* print() ends a text at a zero byte, so the text goes out in pieces without any. */
-static void print_bytes(const char *text, u64 size)
-{
-	while (size > 0) {
-		const size_t length = strnlen(text, size);
-
-		if (length > 0)
-			print("%.*s", (int)length, text);
-		text += length;
-		size -= length;
-		if (size > 0) {
-			text++;
-			size--;
-		}
-	}
-}
 
 static s64 console_write_bytes(struct file *file, struct span *from, u64 at)
 {
@@ -242,8 +220,7 @@ static s64 console_write_bytes(struct file *file, struct span *from, u64 at)
 const struct file_ops console_ops = {
 	.read = console_read_line,
 	.write = console_write_bytes,
-	.ready = console_ready,
-	.waiting = console_waiting,
+	.look = console_look,
 	.terminal = true,
 	.device = 5u << 8 | 1,
 };

@@ -12,36 +12,8 @@ enum {
 	FANOUT_SHIFT = 9,
 	FANOUT = 1 << FANOUT_SHIFT,
 	HEIGHT_MAX = 4, /* covers 2^36 pages, more than CONTENTS_MAX */
-	/* nodes for a tree that grows to HEIGHT_MAX, the nodes on the way down, a page */
-	SPARES_MAX = 2 * HEIGHT_MAX + 1,
-	TRIES_MAX = 8, /* of a writer whose page is cut off again and again */
+	TRIES_MAX = 8,  /* of a writer whose page is cut off again and again */
 };
-
-/* Pages allocated before the lock is taken. */
-struct spares {
-	unsigned count;
-	struct page *page[SPARES_MAX];
-};
-
-static bool spares_add(struct spares *spares)
-{
-	struct page *page = store_page();
-
-	if (page)
-		spares->page[spares->count++] = page;
-	return page != NULL;
-}
-
-static struct page *spares_take(struct spares *spares)
-{
-	return spares->count > 0 ? spares->page[--spares->count] : NULL;
-}
-
-static void spares_end(struct spares *spares)
-{
-	while (spares->count > 0)
-		page_put(spares->page[--spares->count]);
-}
 
 /* ---- the tree ---- */
 
@@ -73,12 +45,21 @@ static struct page *look_up(const struct contents *c, u64 index)
 	return page;
 }
 
-/* Make the tree high enough. False if `spares` ran out. */
-static bool raise(struct contents *c, u64 index, struct spares *spares)
+/* Use the page that was allocated for the tree, if it still is there. */
+static struct page *use(struct page **spare)
+{
+	struct page *page = *spare;
+
+	*spare = NULL;
+	return page;
+}
+
+/* Make the tree high enough. False if `*spare` did not suffice. */
+static bool raise(struct contents *c, u64 index, struct page **spare)
 {
 	while (!covers(c->height, index)) {
 		if (c->root) {
-			struct page *node = spares_take(spares);
+			struct page *node = use(spare);
 
 			if (!node)
 				return false;
@@ -99,99 +80,72 @@ static u64 source_bytes(const struct contents *c, u64 index)
 }
 
 /*
- * The page, made of `spares` if it does not exist. NULL if the spares ran out; nodes that were
- * added stay. Caller holds the lock.
+ * The page, made of `*spare` if it does not exist. NULL if that did not suffice; a node that was
+ * added stays, so the next page that is brought here goes further. Caller holds the lock.
  */
-static struct page *bring(struct contents *c, u64 index, struct spares *spares)
+static struct page *bring(struct contents *c, u64 index, struct page **spare)
 {
 	struct page **slot = &c->root;
 
-	if (!raise(c, index, spares))
+	if (!raise(c, index, spare))
 		return NULL;
 	for (unsigned height = c->height; height > 0; height--) {
 		if (!*slot)
-			*slot = spares_take(spares);
+			*slot = use(spare);
 		if (!*slot)
 			return NULL;
 		slot = &children(*slot)[slot_of(index, height)];
 	}
 	if (!*slot) {
-		struct page *page = spares_take(spares);
 		const u64 bytes = source_bytes(c, index);
 
-		if (!page)
-			return NULL;
-		if (bytes > 0)
-			memcpy(page_address(page), c->source + (index << PAGE_SHIFT), bytes);
-		*slot = page;
-		c->pages++;
+		*slot = use(spare);
+		if (*slot && bytes > 0)
+			memcpy(page_address(*slot), c->source + (index << PAGE_SHIFT), bytes);
+		c->pages += *slot != NULL;
 	}
 	return *slot;
 }
 
 /*
  * The page with one reference more, brought if need be. NULL if there is no memory. *cuts receives
- * the count as of then. With `within`, the page must not lie wholly beyond the end: *beyond is then
+ * the count as of then. With `beyond`, the page must not lie wholly beyond the end: *beyond is then
  * set, and NULL is returned.
  */
 static struct page *get_page(struct contents *c, u64 index, u32 *cuts, bool *beyond)
 {
-	struct spares spares = {0};
-	struct page *page = NULL;
+	struct page *spare = NULL, *page = NULL;
+	bool outside;
 
 	do {
 		spin_lock(&c->lock);
-		if (beyond && index >= DIV_ROUND_UP(c->size, PAGE_SIZE))
-			*beyond = true;
-		else
-			page = bring(c, index, &spares);
+		outside = beyond && index >= DIV_ROUND_UP(c->size, PAGE_SIZE);
+		page = outside ? NULL : bring(c, index, &spare);
 		if (page)
 			page_get(page);
 		*cuts = c->cuts;
 		spin_unlock(&c->lock);
-	} while (!page && !(beyond && *beyond) && spares.count < SPARES_MAX && spares_add(&spares));
-	spares_end(&spares);
+		if (!page && !outside)
+			spare = store_page();
+	} while (!page && spare);
+	if (spare)
+		page_put(spare);
+	if (beyond)
+		*beyond = outside;
 	return page;
 }
 
-/* Drop a tree. Returns how many pages it had, without its nodes. */
+/* Drop a tree. Returns how many pages it had, without its nodes. At most HEIGHT_MAX calls deep. */
 static u64 drop_tree(struct page *root, unsigned height)
 {
-	struct page *node[HEIGHT_MAX + 1];
-	unsigned next[HEIGHT_MAX + 1];
-	unsigned depth = 0;
-	u64 pages = 0;
+	u64 pages = height == 0 && root;
 
 	if (!root)
 		return 0;
-	if (height == 0) {
-		page_put(root);
-		return 1;
-	}
-	node[0] = root;
-	next[0] = 0;
-	for (;;) {
-		struct page *child;
-
-		if (next[depth] == FANOUT) {
-			page_put(node[depth]);
-			if (depth == 0)
-				return pages;
-			depth--;
-			continue;
-		}
-		child = children(node[depth])[next[depth]++];
-		if (!child)
-			continue;
-		if (depth + 1 == height) {
-			page_put(child);
-			pages++;
-		} else {
-			depth++;
-			node[depth] = child;
-			next[depth] = 0;
-		}
-	}
+	for (unsigned i = 0; height > 0 && i < FANOUT; i++)
+		pages += drop_tree(children(root)[i], height - 1);
+	page_put(root);
+	return pages;
 }
 
 void contents_init(struct contents *c, const void *source, u64 size)
@@ -227,33 +181,46 @@ u64 contents_stored(struct contents *c)
 
 /* ---- reading ---- */
 
+/*
+ * The bytes of one page from `at` on, in the direct map, or NULL for zeros. *bytes is how many are
+ * wanted, and receives how many of them there are before the end. *page receives the page, if there
+ * is one. Caller holds the lock, or nobody uses the file any more.
+ */
+static const u8 *find(const struct contents *c, u64 at, u64 *bytes, struct page **page)
+{
+	*bytes = at < c->size ? MIN(*bytes, c->size - at) : 0;
+	*page = *bytes > 0 ? look_up(c, at >> PAGE_SHIFT) : NULL;
+	if (*page)
+		return (const u8 *)page_address(*page) + at % PAGE_SIZE;
+	if (at >= c->source_size)
+		return NULL;
+	*bytes = MIN(*bytes, c->source_size - at);
+	return c->source + at;
+}
+
+const void *contents_bytes(const struct contents *c, u64 at, u64 *bytes)
+{
+	struct page *page;
+
+	*bytes = PAGE_SIZE - at % PAGE_SIZE;
+	return find(c, at, bytes, &page);
+}
+
 /* Copy at most `bytes` of one page. Returns how many lie in the file, or -EFAULT. */
 static s64 read_part(struct contents *c, struct span *to, u64 at, u64 bytes)
 {
-	const u64 offset = at % PAGE_SIZE;
-	const u8 *source = NULL;
-	u64 from_source = 0;
 	struct page *page;
+	const u8 *from;
 	int err;
 
 	spin_lock(&c->lock);
-	bytes = at < c->size ? MIN(bytes, c->size - at) : 0;
-	page = bytes > 0 ? look_up(c, at >> PAGE_SHIFT) : NULL;
-	if (page) {
+	from = find(c, at, &bytes, &page);
+	if (page)
 		page_get(page);
-	} else if (at < c->source_size) {
-		source = c->source + at;
-		from_source = MIN(bytes, c->source_size - at);
-	}
 	spin_unlock(&c->lock);
-	if (page) {
-		err = span_write(to, (const u8 *)page_address(page) + offset, bytes);
+	err = from ? span_write(to, from, bytes) : span_zero(to, bytes);
+	if (page)
 		page_put(page);
-	} else {
-		err = from_source > 0 ? span_write(to, source, from_source) : 0;
-		if (!err)
-			err = span_zero(to, bytes - from_source);
-	}
 	return err ? err : (s64)bytes;
 }
 
@@ -399,104 +366,77 @@ s64 contents_append(struct contents *c, struct span *from, u64 *at)
 
 int contents_add(struct contents *c, const void *from, u64 size)
 {
-	const u8 *byte = from;
+	struct span span = span_of_kernel((void *)(uintptr_t)from, size);
 
-	while (size > 0) {
-		const u64 at = c->size;
-		const u64 part = MIN(size, PAGE_SIZE - at % PAGE_SIZE);
-		u32 cuts;
-		struct page *page = get_page(c, at >> PAGE_SHIFT, &cuts, NULL);
-
-		if (!page)
-			return -ENOMEM;
-		memcpy((u8 *)page_address(page) + at % PAGE_SIZE, byte, part);
-		page_put(page);
-		publish(c, at + part, cuts);
-		byte += part;
-		size -= part;
-	}
-	return 0;
+	return contents_write(c, &span, c->size) == (s64)size ? 0 : -ENOMEM;
 }
 
 /* ---- size ---- */
 
-/* Trees that a cut took off in one turn at the lock. */
-enum { CUT_AT_ONCE = 32 };
-struct cut_off {
-	unsigned count;
-	struct page *tree[CUT_AT_ONCE];
-	unsigned height[CUT_AT_ONCE];
-};
-
-static void add_cut(struct cut_off *off, struct page **tree, unsigned height)
-{
-	off->tree[off->count] = *tree;
-	off->height[off->count++] = height;
-	*tree = NULL;
-}
-
 /*
- * Take pages from index `first` on off the tree, in whole trees, as many as `off` has room for. It
- * takes no memory. Caller holds the lock.
+ * Take a tree of pages from index `first` on off the file. NULL if there is none. Caller holds the
+ * lock.
  */
-static void take_off(struct contents *c, u64 first, struct cut_off *off)
+static struct page *take_off(struct contents *c, u64 first, unsigned *height)
 {
-	struct page *node = c->root;
+	struct page **tree = &c->root;
 
-	if (first == 0 && node) {
-		add_cut(off, &c->root, c->height);
-		c->height = 0;
-	}
-	if (first == 0 || !covers(c->height, first - 1))
-		return;
-	for (unsigned height = c->height; height > 0 && node; height--) {
-		const unsigned last = slot_of(first - 1, height);
-		struct page **child = children(node);
+	*height = c->height;
+	if (first > 0 && !covers(c->height, first - 1))
+		return NULL;
+	while (first > 0 && *height > 0 && *tree) {
+		struct page **child = children(*tree);
+		unsigned i = slot_of(first - 1, (*height)--);
 
-		for (unsigned i = last + 1; i < FANOUT && off->count < CUT_AT_ONCE; i++)
+		tree = &child[i];
+		while (++i < FANOUT)
 			if (child[i])
-				add_cut(off, &child[i], height - 1);
-		node = child[last];
+				return use(&child[i]);
 	}
+	if (first > 0)
+		return NULL;
+	c->height = 0;
+	return use(tree);
 }
 
 /*
- * One turn at the lock. The last one, when no page is left beyond the end, sets the size: until
- * then, bytes that are cut off read as zeros, and none come back.
+ * Take pages beyond the new end off. The last turn at the lock, when none is left, sets the size:
+ * until then, bytes that are cut off read as zeros, and none come back. It takes no memory.
  */
-static void cut(struct contents *c, u64 size, struct cut_off *off)
+static struct page *cut(struct contents *c, u64 size, unsigned *height)
 {
-	take_off(c, DIV_ROUND_UP(size, PAGE_SIZE), off);
+	struct page *tree = take_off(c, DIV_ROUND_UP(size, PAGE_SIZE), height);
+
 	c->source_size = MIN(c->source_size, size);
-	if (off->count == CUT_AT_ONCE)
-		return;
+	if (tree)
+		return tree;
 	c->cuts++;
 	atomic_store_relaxed(&c->size, size);
 	clear_tail(c, size);
+	return NULL;
 }
 
 int contents_resize(struct contents *c, u64 size)
 {
-	struct cut_off off;
 	u64 dropped = 0;
 
 	if (size > CONTENTS_MAX)
 		return -EFBIG;
-	do {
-		off.count = 0;
+	for (;;) {
+		struct page *tree = NULL;
+		unsigned height;
+
 		spin_lock(&c->lock);
+		c->pages -= dropped;
 		if (size >= c->size)
 			atomic_store_relaxed(&c->size, size);
 		else
-			cut(c, size, &off);
+			tree = cut(c, size, &height);
 		spin_unlock(&c->lock);
-		for (unsigned i = 0; i < off.count; i++)
-			dropped += drop_tree(off.tree[i], off.height[i]);
-	} while (off.count == CUT_AT_ONCE);
-	spin_lock(&c->lock);
-	c->pages -= dropped;
-	spin_unlock(&c->lock);
-	return 0;
+		if (!tree)
+			return 0;
+		dropped = drop_tree(tree, height);
+	}
 }
 
 int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend extend)

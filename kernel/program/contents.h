@@ -74,5 +74,11 @@ int contents_resize(struct contents *contents, u64 size);
 enum contents_extend { CONTENTS_KEEP_SIZE, CONTENTS_EXTEND };
 int contents_reserve(struct contents *contents, u64 at, u64 size, enum contents_extend extend);
 
+/*
+ * The bytes of one page from `at` on, in the direct map, or NULL for zeros; *bytes receives how
+ * many there are before the end of the page and of the file. For files that nobody uses any more.
+ */
+const void *contents_bytes(const struct contents *contents, u64 at, u64 *bytes);
+
 /* As file_page() (file.h). */
 struct page *contents_page(struct contents *contents, u64 index, int *err);

@@ -9,7 +9,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 
-enum { MAGIC_LENGTH = 6, DIGITS = 8, HEADER_LENGTH = 110, ALIGNMENT = 4 };
+enum { MAGIC_LENGTH = 6, DIGITS = 8, HEADER_LENGTH = 110 };
 
 /* The numbers of a header, in order. */
 enum number {
@@ -66,7 +66,7 @@ static const char *parse_header(const struct cpio_reader *reader, struct header 
 	const u8 *text = reader->image + reader->at;
 
 	if (reader->at == reader->size)
-		return "cpio image ends without its last entry, TRAILER!!!";
+		return "cpio image ends without its last entry, " CPIO_LAST;
 	if (reader->size - reader->at < HEADER_LENGTH)
 		return "cpio image ends inside a header";
 	if (memcmp(text, magic, MAGIC_LENGTH) != 0)
@@ -144,7 +144,8 @@ static const char *parse_entry(struct cpio_reader *reader, struct cpio_entry *en
 	entry->mode = header.number[NUMBER_MODE];
 	entry->mtime = header.number[NUMBER_MTIME];
 	entry->size = header.number[NUMBER_SIZE];
-	data = ALIGN_UP(reader->at + HEADER_LENGTH + header.number[NUMBER_NAME_SIZE], ALIGNMENT);
+	data = ALIGN_UP(reader->at + HEADER_LENGTH + header.number[NUMBER_NAME_SIZE],
+			CPIO_ALIGNMENT);
 	if (data > reader->size || entry->size > reader->size - data)
 		return "cpio entry has contents beyond the end of the image";
 	if ((entry->mode & CPIO_TYPE) == CPIO_FILE && header.number[NUMBER_LINKS] > 1 &&
@@ -152,7 +153,7 @@ static const char *parse_entry(struct cpio_reader *reader, struct cpio_entry *en
 		return "cpio entry is a hard link without contents";
 	entry->data = reader->image + data;
 	/* The last entry's padding may be missing. */
-	reader->at = MIN(ALIGN_UP(data + entry->size, ALIGNMENT), reader->size);
+	reader->at = MIN(ALIGN_UP(data + entry->size, CPIO_ALIGNMENT), reader->size);
 	return NULL;
 }
 
@@ -165,9 +166,27 @@ bool cpio_next(struct cpio_reader *reader, struct cpio_entry *entry)
 		reader->error = parse_entry(reader, entry);
 		if (reader->error)
 			return false;
-		reader->done = strcmp(entry->name, "TRAILER!!!") == 0;
+		reader->done = strcmp(entry->name, CPIO_LAST) == 0;
 		if (reader->done)
 			return false;
 	} while (is_root(entry->name));
 	return true;
+}
+
+size_t cpio_header(char *to, const char *name, u32 mode, u32 mtime, u32 size)
+{
+	const size_t used = HEADER_LENGTH + strlen(name) + 1;
+	const u32 number[NUMBERS] = {[NUMBER_MODE] = mode,
+				     [NUMBER_LINKS] = 1,
+				     [NUMBER_MTIME] = mtime,
+				     [NUMBER_SIZE] = size,
+				     [NUMBER_NAME_SIZE] = (u32)(used - HEADER_LENGTH)};
+
+	memcpy(to, magic, MAGIC_LENGTH);
+	for (unsigned i = 0; i < NUMBERS * DIGITS; i++)
+		to[MAGIC_LENGTH + i] =
+			"0123456789abcdef"[number[i / DIGITS] >> (28 - i % DIGITS * 4) & 15];
+	memcpy(to + HEADER_LENGTH, name, used - HEADER_LENGTH);
+	memset(to + used, 0, ALIGN_UP(used, CPIO_ALIGNMENT) - used);
+	return ALIGN_UP(used, CPIO_ALIGNMENT);
 }

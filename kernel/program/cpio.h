@@ -21,7 +21,8 @@
 
 #include "kernel/lib/types.h"
 
-enum { CPIO_NAME_MAX = 1024 };
+enum { CPIO_NAME_MAX = 1024, CPIO_ALIGNMENT = 4 };
+#define CPIO_LAST "TRAILER!!!" /* the name of the last entry */
 
 /* Bits of cpio_entry.mode, those of stat(2). */
 enum {
@@ -64,3 +65,10 @@ struct cpio_reader cpio_reader(const void *image, u64 size);
  * The entry of the root folder itself (".") is skipped. Any context.
  */
 bool cpio_next(struct cpio_reader *reader, struct cpio_entry *entry);
+
+/*
+ * Write the header and the name of an entry, a multiple of CPIO_ALIGNMENT bytes and at most
+ * CPIO_HEADER_MAX. Returns how many.
+ */
+enum { CPIO_HEADER_MAX = 112 + CPIO_NAME_MAX + 4 };
+size_t cpio_header(char *to, const char *name, u32 mode, u32 mtime, u32 size);

@@ -1,6 +1,6 @@
 /*
  * Calls about descriptors: closing, duplicating, flags, ioctl, sizes, and files that never have a
- * name (pipes, eventfds, memfds). Descriptors are not closed by exec(), which does not exist, so
+ * name (pipes, sockets, memfds). Descriptors are not closed by exec(), which does not exist, so
  * FD_CLOEXEC is accepted and forgotten.
  */
 #include <arch/atomic.h>
@@ -8,12 +8,9 @@
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
-#include "kernel/program/event.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/pipe.h"
-
-enum { CLOSE_ON_EXEC = 02000000 };
 
 static bool is_descriptor(u64 argument)
 {
@@ -28,67 +25,48 @@ s64 call_close(const struct call_args *args)
 
 	if (is_descriptor(args->arg[0]))
 		file = descriptor_set((int)args->arg[0], NULL);
-	if (!file)
-		return -EBADF;
 	file_put(file);
-	return 0;
+	return file ? 0 : -EBADF;
 }
 
-enum { CLOSE_RANGE_UNSHARE = 2, CLOSE_RANGE_CLOEXEC = 4 };
+enum { CLOSE_RANGE_CLOEXEC = 4 };
 
 s64 call_close_range(const struct call_args *args)
 {
 	const u32 first = (u32)args->arg[0], last = (u32)args->arg[1], flags = (u32)args->arg[2];
 
-	if (first > last || flags & ~(u32)(CLOSE_RANGE_UNSHARE | CLOSE_RANGE_CLOEXEC))
+	if (first > last || flags & ~(u32)CLOSE_RANGE_CLOEXEC)
 		return -EINVAL;
-	if (flags & CLOSE_RANGE_CLOEXEC)
-		return 0;
-	for (u32 i = first; i <= last && i < DESCRIPTORS_MAX; i++)
+	for (u32 i = first; i <= last && i < DESCRIPTORS_MAX && !flags; i++)
 		file_put(descriptor_set((int)i, NULL));
 	return 0;
 }
 
-/* Give a file, whose reference the caller holds, a descriptor. */
-static s64 give(struct file *file, int from)
+static s64 duplicate(struct file *file, u64 from)
 {
-	const int descriptor = descriptor_give(file, from);
-
-	if (descriptor < 0)
-		file_put(file);
-	return descriptor;
+	file_get(file);
+	return descriptor_for(file, (int)from);
 }
 
 s64 call_dup(const struct call_args *args)
 {
-	struct file *file = file_of((int)args->arg[0]);
-
-	return file ? give(file, 0) : -EBADF;
-}
-
-static s64 duplicate_to(u64 from, u64 to)
-{
-	struct file *file;
-
-	if (!is_descriptor(to))
-		return -EBADF;
-	file = file_of((int)from);
-	if (!file)
-		return -EBADF;
-	file_put(descriptor_set((int)to, file));
-	return (s64)(u32)to;
+	return duplicate(args->file, 0);
 }
 
 s64 call_dup2(const struct call_args *args)
 {
-	return duplicate_to(args->arg[0], args->arg[1]);
+	if (!is_descriptor(args->arg[1]))
+		return -EBADF;
+	file_get(args->file);
+	file_put(descriptor_set((int)args->arg[1], args->file));
+	return (s64)(u32)args->arg[1];
 }
 
 s64 call_dup3(const struct call_args *args)
 {
-	if ((u32)args->arg[0] == (u32)args->arg[1] || args->arg[2] & ~(u64)CLOSE_ON_EXEC)
+	if ((u32)args->arg[0] == (u32)args->arg[1] || args->arg[2] & ~(u64)OPEN_CLOSE_ON_EXEC)
 		return -EINVAL;
-	return duplicate_to(args->arg[0], args->arg[1]);
+	return call_dup2(args);
 }
 
 /* ---- fcntl ---- */
@@ -106,32 +84,8 @@ enum {
 	F_OFD_SETLK = 37,
 	F_OFD_SETLKW = 38,
 	F_DUPFD_CLOEXEC = 1030,
-	F_SETPIPE_SZ = 1031,
-	F_GETPIPE_SZ = 1032,
 };
-
-struct program_flock {
-	int16_t type, whence;
-	u32 pad;
-	s64 start, length;
-	s32 owner;
-	u32 pad2;
-};
-
 enum { F_UNLCK = 2 };
-
-/* There is one process, and its own locks never stand in its way. */
-static s64 nobody_locks(user_t to)
-{
-	struct program_flock flock;
-	int err = user_read(&flock, to, sizeof(flock));
-
-	if (err)
-		return err;
-	flock.type = F_UNLCK;
-	err = user_write(to, &flock, sizeof(flock));
-	return err;
-}
 
 static s64 set_flags(struct file *file, u32 flags)
 {
@@ -142,53 +96,33 @@ static s64 set_flags(struct file *file, u32 flags)
 	return 0;
 }
 
-static s64 control(struct file *file, u32 command, u64 argument)
+/* Locks of the only process never stand in its way: the type in struct flock becomes F_UNLCK. */
+s64 call_fcntl(const struct call_args *args)
 {
-	const bool is_pipe = file->inode->kind == INODE_STREAM && file->ops->waiting;
+	const u64 argument = args->arg[2];
+	const u16 unlocked = F_UNLCK;
 
-	switch (command) {
+	switch ((u32)args->arg[1]) {
 	case F_DUPFD:
 	case F_DUPFD_CLOEXEC:
-		if (!is_descriptor(argument))
-			return -EINVAL;
-		file_get(file);
-		return give(file, (int)argument);
-	case F_GETFD:
-	case F_SETFD:
-		return 0;
+		return is_descriptor(argument) ? duplicate(args->file, argument) : -EINVAL;
 	case F_GETFL:
-		return atomic_load_relaxed(&file->flags) | OPEN_LARGE;
+		return atomic_load_relaxed(&args->file->flags) | OPEN_LARGE;
 	case F_SETFL:
-		return set_flags(file, (u32)argument);
+		return set_flags(args->file, (u32)argument);
 	case F_GETLK:
 	case F_OFD_GETLK:
-		return nobody_locks(argument);
+		return user_write(argument, &unlocked, sizeof(unlocked));
+	case F_GETFD:
+	case F_SETFD:
 	case F_SETLK:
 	case F_SETLKW:
 	case F_OFD_SETLK:
 	case F_OFD_SETLKW:
 		return 0;
-	case F_GETPIPE_SZ:
-		return is_pipe ? PIPE_SIZE : -EBADF;
-	case F_SETPIPE_SZ:
-		if (!is_pipe)
-			return -EBADF;
-		return argument <= PIPE_SIZE ? PIPE_SIZE : -EPERM;
 	default:
 		return -EINVAL;
 	}
-}
-
-s64 call_fcntl(const struct call_args *args)
-{
-	struct file *file = file_of((int)args->arg[0]);
-	s64 result;
-
-	if (!file)
-		return -EBADF;
-	result = control(file, (u32)args->arg[1], args->arg[2]);
-	file_put(file);
-	return result;
 }
 
 /* ---- ioctl ---- */
@@ -226,102 +160,54 @@ static const struct program_termios termios = {
 
 static const struct program_winsize winsize = {.rows = 25, .columns = 80};
 
-static s64 waiting_bytes(struct file *file, user_t to)
+s64 call_ioctl(const struct call_args *args)
 {
-	s64 bytes;
-	int count;
-
-	if (!file->ops->waiting)
-		return -ENOTTY;
-	bytes = file->ops->waiting(file);
-	count = (int)MIN(bytes, 0x7fffffff);
-	return user_write(to, &count, sizeof(count));
-}
-
-static s64 set_nonblocking(struct file *file, user_t from)
-{
-	int on;
-	const int err = user_read(&on, from, sizeof(on));
+	struct file *file = args->file;
 	const u32 others = atomic_load_relaxed(&file->flags) & ~(u32)OPEN_NONBLOCK;
+	const user_t at = args->arg[2];
+	const bool terminal = file->ops->terminal;
+	s64 waiting;
+	int value = 0;
 
-	return err ? err : set_flags(file, others | (on ? OPEN_NONBLOCK : 0));
-}
-
-static s64 device_control(struct file *file, u32 request, user_t argument)
-{
-	switch (request) {
+	switch ((u32)args->arg[1]) {
 	case FIONREAD:
-		return waiting_bytes(file, argument);
+		waiting = file_look(file).waiting;
+		value = (int)MIN(waiting, 0x7fffffff);
+		return waiting < 0 ? -ENOTTY : user_write(at, &value, sizeof(value));
 	case FIONBIO:
-		return set_nonblocking(file, argument);
+		if (user_read(&value, at, sizeof(value)) < 0)
+			return -EFAULT;
+		return set_flags(file, others | (value ? OPEN_NONBLOCK : 0));
 	case FIOCLEX:
 	case FIONCLEX:
 		return 0;
-	default:
-		break;
-	}
-	if (!file->ops->terminal)
-		return -ENOTTY;
-	switch (request) {
 	case TCGETS:
-		return user_write(argument, &termios, sizeof(termios));
+		return terminal ? user_write(at, &termios, sizeof(termios)) : -ENOTTY;
 	case TCSETS:
 	case TCSETSW:
 	case TCSETSF:
-		return 0;
+		return terminal ? 0 : -ENOTTY;
 	case TIOCGWINSZ:
-		return user_write(argument, &winsize, sizeof(winsize));
+		return terminal ? user_write(at, &winsize, sizeof(winsize)) : -ENOTTY;
 	default:
 		return -ENOTTY;
 	}
-}
-
-s64 call_ioctl(const struct call_args *args)
-{
-	struct file *file = file_of((int)args->arg[0]);
-	s64 result;
-
-	if (!file)
-		return -EBADF;
-	if (atomic_load_relaxed(&file->flags) & OPEN_PATH)
-		result = -EBADF;
-	else
-		result = device_control(file, (u32)args->arg[1], args->arg[2]);
-	file_put(file);
-	return result;
 }
 
 /* ---- sizes ---- */
 
-/* The file of a descriptor if it is regular and open for writing, else an error. */
-static int writable_file(u64 descriptor, struct file **file)
+static bool is_writable(const struct file *file)
 {
-	int err = 0;
-	u32 flags;
-
-	*file = file_of((int)descriptor);
-	if (!*file)
-		return -EBADF;
-	flags = atomic_load_relaxed(&(*file)->flags);
-	if ((flags & OPEN_ACCESS) == 0 || flags & OPEN_PATH ||
-	    (*file)->inode->kind != INODE_REGULAR)
-		err = -EINVAL;
-	if (err)
-		file_put(*file);
-	return err;
+	return (atomic_load_relaxed(&file->flags) & OPEN_ACCESS) != 0 &&
+	       file->inode->kind == INODE_REGULAR;
 }
 
 s64 call_ftruncate(const struct call_args *args)
 {
-	struct file *file;
-	int err = (s64)args->arg[1] < 0 ? -EINVAL : writable_file(args->arg[0], &file);
-
-	if (err)
-		return err;
-	err = contents_resize(&file->inode->contents, args->arg[1]);
-	inode_touch(file->inode);
-	file_put(file);
-	return err;
+	if ((s64)args->arg[1] < 0 || !is_writable(args->file))
+		return -EINVAL;
+	inode_touch(args->file->inode);
+	return contents_resize(&args->file->inode->contents, args->arg[1]);
 }
 
 enum { FALLOC_KEEP_SIZE = 1 };
@@ -329,88 +215,86 @@ enum { FALLOC_KEEP_SIZE = 1 };
 s64 call_fallocate(const struct call_args *args)
 {
 	const s64 at = (s64)args->arg[2], size = (s64)args->arg[3];
-	struct file *file;
-	int err;
 
 	if (at < 0 || size <= 0)
 		return -EINVAL;
 	if (args->arg[1] & ~(u64)FALLOC_KEEP_SIZE)
 		return -ENOTSUP;
-	err = writable_file(args->arg[0], &file);
-	if (err)
-		return err;
-	err = contents_reserve(&file->inode->contents, (u64)at, (u64)size,
-			       args->arg[1] ? CONTENTS_KEEP_SIZE : CONTENTS_EXTEND);
-	inode_touch(file->inode);
-	file_put(file);
-	return err;
+	if (!is_writable(args->file))
+		return -EINVAL;
+	inode_touch(args->file->inode);
+	return contents_reserve(&args->file->inode->contents, (u64)at, (u64)size,
+				args->arg[1] ? CONTENTS_KEEP_SIZE : CONTENTS_EXTEND);
 }
 
-/* ---- calls with nothing to do for files in memory ---- */
-
-static s64 nothing_for(u64 descriptor)
-{
-	struct file *file = file_of((int)descriptor);
-
-	if (!file)
-		return -EBADF;
-	file_put(file);
-	return 0;
-}
-
+/* There is nothing to do for files in memory. */
 s64 call_fsync(const struct call_args *args)
 {
-	return nothing_for(args->arg[0]);
+	return 0;
 }
 
 /* ---- files without a name ---- */
 
-static s64 make_pipe(user_t to, u64 flags)
+static s64 make_pair(enum pipe_kind kind, u64 flags, user_t to)
 {
-	struct file *read_end, *write_end;
+	struct file *ends[2];
 	int pair[2], err;
 
-	if (flags & ~(u64)(OPEN_NONBLOCK | CLOSE_ON_EXEC))
+	if (flags & ~(u64)(OPEN_NONBLOCK | OPEN_CLOSE_ON_EXEC))
 		return -EINVAL;
-	err = pipe_new((u32)flags & OPEN_NONBLOCK, &read_end, &write_end);
+	err = pipe_new(kind, (u32)flags & OPEN_NONBLOCK, ends);
 	if (err)
 		return err;
-	pair[0] = descriptor_give(read_end, 0);
-	pair[1] = pair[0] < 0 ? pair[0] : descriptor_give(write_end, 0);
-	if (pair[1] >= 0) {
-		err = user_write(to, pair, sizeof(pair));
-		if (!err)
-			return 0;
-		file_put(descriptor_set(pair[1], NULL));
-		file_put(descriptor_set(pair[0], NULL));
-		return err;
-	}
-	if (pair[0] >= 0)
-		file_put(descriptor_set(pair[0], NULL));
-	else
-		file_put(read_end);
-	file_put(write_end);
-	return -EMFILE;
+	pair[0] = descriptor_for(ends[0], 0);
+	pair[1] = descriptor_for(ends[1], 0);
+	err = MIN(pair[0], pair[1]) < 0 ? -EMFILE : user_write(to, pair, sizeof(pair));
+	for (unsigned i = 0; err && i < 2; i++)
+		if (pair[i] >= 0)
+			file_put(descriptor_set(pair[i], NULL));
+	return err;
 }
 
 s64 call_pipe2(const struct call_args *args)
 {
-	return make_pipe(args->arg[0], args->arg[1]);
+	return make_pair(PIPE_ONE_WAY, args->arg[1], args->arg[0]);
 }
 
-static s64 make_event(u64 count, u64 flags)
-{
-	struct file *file;
+enum { AF_UNIX = 1, SOCK_STREAM = 1 };
 
-	if (flags & ~(u64)(EVENT_SEMAPHORE | OPEN_NONBLOCK | CLOSE_ON_EXEC))
+s64 call_socketpair(const struct call_args *args)
+{
+	const u32 kind = (u32)args->arg[1];
+
+	if (args->arg[0] != AF_UNIX)
+		return -EAFNOSUPPORT;
+	if ((kind & 0xf) != SOCK_STREAM || args->arg[2] > AF_UNIX)
+		return -EPROTONOSUPPORT;
+	return make_pair(PIPE_SOCKETS, kind & ~0xfu, args->arg[3]);
+}
+
+/* SHUT_RD, SHUT_WR and SHUT_RDWR are 0, 1 and 2. */
+s64 call_shutdown(const struct call_args *args)
+{
+	if (!pipe_is_socket(args->file))
+		return -ENOTSOCK;
+	if (args->arg[1] > 2)
 		return -EINVAL;
-	file = event_new((u32)count, flags & EVENT_SEMAPHORE, (u32)flags & OPEN_NONBLOCK);
-	return file ? give(file, 0) : -ENOMEM;
+	pipe_shut(args->file, (unsigned)args->arg[1] + 1);
+	return 0;
 }
 
-s64 call_eventfd2(const struct call_args *args)
+/* The address is only a family: the socket has no name. */
+s64 call_getsockname(const struct call_args *args)
 {
-	return make_event(args->arg[0], args->arg[1]);
+	const u16 family = AF_UNIX;
+	u32 room, bytes = sizeof(family);
+
+	if (!pipe_is_socket(args->file))
+		return -ENOTSOCK;
+	if (user_read(&room, args->arg[2], sizeof(room)) < 0 ||
+	    user_write(args->arg[1], &family, MIN(room, bytes)) < 0)
+		return -EFAULT;
+	return user_write(args->arg[2], &bytes, sizeof(bytes));
 }
 
 /* MFD_CLOEXEC, MFD_ALLOW_SEALING, MFD_NOEXEC_SEAL and MFD_EXEC mean nothing here. */
@@ -428,13 +312,8 @@ s64 call_memfd_create(const struct call_args *args)
 	if (args->arg[1] & ~(u64)MEMFD_FLAGS)
 		return -EINVAL;
 	inode = inode_new(INODE_REGULAR, 0777);
-	if (!inode)
-		return -ENOMEM;
-	format(inode->label, sizeof(inode->label), "/memfd:%s", name);
+	if (inode)
+		format(inode->label, sizeof(inode->label), "/memfd:%s", name);
 	file = file_new(inode, &regular_ops, OPEN_BOTH);
-	if (!file) {
-		inode_put(inode);
-		return -ENOMEM;
-	}
-	return give(file, 0);
+	return file ? descriptor_for(file, 0) : -ENOMEM;
 }

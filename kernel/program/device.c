@@ -19,15 +19,19 @@ static bool is_cut_short(u64 done)
 
 enum { PART = 256 }; /* divides PAGE_SIZE */
 
-/* Fill all of `to`, in parts that `put` writes. */
-static s64 fill(struct span *to, int (*put)(struct span *to, u64 bytes), u64 part)
+/* Fill all of `to` with zeros or, in parts, with random bytes. */
+static s64 fill(struct span *to, bool random)
 {
+	u8 part[PART];
 	u64 done = 0;
 
 	while (to->total > 0) {
-		const u64 bytes = MIN(to->total, part);
-		const int err = put(to, bytes);
+		const u64 bytes = MIN(to->total, random ? PART : PAGE_SIZE);
+		int err;
 
+		if (random)
+			random_fill(part, bytes);
+		err = random ? span_write(to, part, bytes) : span_zero(to, bytes);
 		if (err)
 			return done > 0 ? (s64)done : err;
 		done += bytes;
@@ -39,20 +43,12 @@ static s64 fill(struct span *to, int (*put)(struct span *to, u64 bytes), u64 par
 
 static s64 read_zeros(struct file *file, struct span *to, u64 at)
 {
-	return fill(to, span_zero, PAGE_SIZE);
-}
-
-static int put_random(struct span *to, u64 bytes)
-{
-	u8 part[PART];
-
-	random_fill(part, bytes);
-	return span_write(to, part, bytes);
+	return fill(to, false);
 }
 
 static s64 read_random(struct file *file, struct span *to, u64 at)
 {
-	return fill(to, put_random, PART);
+	return fill(to, true);
 }
 
 static s64 write_nowhere(struct file *file, struct span *from, u64 at)

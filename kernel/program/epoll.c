@@ -1,58 +1,51 @@
 /*
- * epoll: a file that keeps a set of other files to wait for, by descriptor.
- *
- *	group[descriptor / 64] -> page: [used, a bit per watch][watch] x 64
+ * epoll: a file that keeps a set of other files to wait for, by descriptor: watch[descriptor].
  *
  * A watch does not hold its file. It remembers the file and its inode's number, which together
  * never come back, and is dropped when its descriptor is found to refer to anything else. So a
  * watch ends when its descriptor is closed, even if a duplicate keeps the file open; on Linux it
  * would end with the last duplicate.
  *
- * Edges: file_ops.changes() counts what happens to a file. A watch with EPOLLET reports a ready
- * file once per change.
+ * Edges: file_look.changes counts what happens to a file. A watch with EPOLLET reports a ready file
+ * once per change.
  *
- * Locking: `lock` guards the groups. Files are looked at without it, and what was copied from the
- * watch is compared again afterwards, so that two threads do not report one edge.
+ * Locking: the lock of the stream guards the watches. Files are looked at without it, and what was
+ * copied from the watch is compared again afterwards, so that two threads do not report one edge.
  *
  * Source: Linux man-pages, epoll(7), epoll_ctl(2), epoll_wait(2).
  */
 #include <arch/atomic.h>
 #include <arch/memory.h>
 
-#include "kernel/lib/format.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/poll_calls.h"
-#include "kernel/program/sleepers.h"
 #include "kernel/program/store.h"
 #include "mm/mm.h"
 
 #define WATCH_ONCE  (1u << 30) /* EPOLLONESHOT */
 #define WATCH_EDGES (1u << 31) /* EPOLLET */
 
-enum { CLOSE_ON_EXEC = 02000000 };
 enum { EPOLL_ADD = 1, EPOLL_DELETE, EPOLL_CHANGE };
-enum { GROUP = 64, GROUPS = DESCRIPTORS_MAX / GROUP };
+enum { WATCHES_ORDER = 4 };
 enum { ALWAYS_REPORTED = READY_ERROR | READY_HANGUP }; /* reported without being asked for */
 
 struct watch {
-	const struct file *file; /* only compared */
+	const struct file *file; /* only compared; NULL: nothing is watched */
 	u64 inode;
-	u64 data, seen; /* changes() at the last report */
-	u32 events;     /* 0 after a report with WATCH_ONCE */
-	bool silent;    /* after that report */
+	u64 data, seen; /* changes at the last report */
+	u32 events;
+	bool silent; /* after a report with WATCH_ONCE */
 };
-
-struct group {
-	u64 used;
-	struct watch watch[GROUP];
-};
+_Static_assert(sizeof(struct watch) * DESCRIPTORS_MAX <= PAGE_SIZE << WATCHES_ORDER, "watches fit");
 
 struct epoll {
-	struct spinlock lock;
-	struct page *group[GROUPS]; /* NULL: no watch yet */
-	int next; /* where the next look begins, so that no file starves; atomic */
+	struct stream stream;
+	struct page *page;
+	struct watch *watch; /* DESCRIPTORS_MAX, on the page */
+	int end;             /* no watch is there from this descriptor on */
+	int next;            /* where the next look begins, so that no file starves; atomic */
 };
 
 /* As in the program's memory. */
@@ -61,49 +54,33 @@ struct program_event {
 	u64 data;
 } __packed;
 
+static struct epoll *epoll_of(const struct file *file)
+{
+	return container_of(file->inode->stream, struct epoll, stream);
+}
+
 /* ---- watches; lock held ---- */
-
-static struct watch *watch_of(const struct epoll *epoll, int descriptor)
-{
-	struct page *page = epoll->group[descriptor / GROUP];
-	struct group *group = page ? page_address(page) : NULL;
-
-	return group && group->used >> descriptor % GROUP & 1 ? &group->watch[descriptor % GROUP]
-							      : NULL;
-}
-
-static void drop_watch(struct epoll *epoll, int descriptor)
-{
-	struct group *group = page_address(epoll->group[descriptor / GROUP]);
-
-	group->used &= ~(1ULL << descriptor % GROUP);
-}
 
 /* The watch of that descriptor, if it is of this file. One of another file is dropped. */
 static struct watch *watch_of_file(struct epoll *epoll, int descriptor, const struct file *file)
 {
-	struct watch *watch = watch_of(epoll, descriptor);
+	struct watch *watch = &epoll->watch[descriptor];
 
-	if (watch && file && watch->file == file && watch->inode == file->inode->number)
+	if (watch->file && watch->file == file && watch->inode == file->inode->number)
 		return watch;
-	if (watch)
-		drop_watch(epoll, descriptor);
+	watch->file = NULL;
 	return NULL;
 }
 
-/* The first watched descriptor from `from` on, or DESCRIPTORS_MAX. */
-static int next_watched(const struct epoll *epoll, int from)
+/* The first watched descriptor of a range, or DESCRIPTORS_MAX. */
+static int next_watched(struct epoll *epoll, int from, int to)
 {
-	while (from < DESCRIPTORS_MAX) {
-		const struct page *page = epoll->group[from / GROUP];
-		const struct group *group = page ? page_address(page) : NULL;
-		const u64 rest = group ? group->used >> from % GROUP : 0;
-
-		if (rest)
-			return from + __builtin_ctzll(rest);
-		from = (from / GROUP + 1) * GROUP;
-	}
-	return DESCRIPTORS_MAX;
+	spin_lock(&epoll->stream.lock);
+	to = MIN(to, epoll->end);
+	while (from < to && !epoll->watch[from].file)
+		from++;
+	spin_unlock(&epoll->stream.lock);
+	return from < to ? from : DESCRIPTORS_MAX;
 }
 
 /* ---- looking ---- */
@@ -117,7 +94,7 @@ static bool report(struct epoll *epoll, int descriptor, const struct file *file,
 	struct watch *watch;
 	bool mine;
 
-	spin_lock(&epoll->lock);
+	spin_lock(&epoll->stream.lock);
 	watch = watch_of_file(epoll, descriptor, file);
 	mine = watch && !watch->silent && watch->seen == before->seen &&
 	       watch->events == before->events;
@@ -126,7 +103,7 @@ static bool report(struct epoll *epoll, int descriptor, const struct file *file,
 		watch->silent = watch->events & WATCH_ONCE;
 		atomic_store_relaxed(&epoll->next, (descriptor + 1) % DESCRIPTORS_MAX);
 	}
-	spin_unlock(&epoll->lock);
+	spin_unlock(&epoll->stream.lock);
 	return mine;
 }
 
@@ -138,20 +115,21 @@ static unsigned look_at_file(struct epoll *epoll, int descriptor, enum take take
 	const struct watch *watch;
 	struct watch before = {.silent = true};
 	unsigned ready = 0;
-	u64 changes = 0;
 
-	spin_lock(&epoll->lock);
+	spin_lock(&epoll->stream.lock);
 	watch = watch_of_file(epoll, descriptor, file);
 	if (watch)
 		before = *watch;
-	spin_unlock(&epoll->lock);
+	spin_unlock(&epoll->stream.lock);
 	if (!before.silent) {
+		const struct file_look look = file_look(file);
+
 		*console |= file->ops->terminal;
-		if (before.events & WATCH_EDGES && file->ops->changes)
-			changes = file->ops->changes(file);
-		if (!(before.events & WATCH_EDGES && file->ops->changes) || changes != before.seen)
-			ready = poll_events(file) & (before.events | ALWAYS_REPORTED);
-		if (ready && take == TAKE && !report(epoll, descriptor, file, &before, changes))
+		if (!(before.events & WATCH_EDGES) || look.changes == NO_EDGES ||
+		    look.changes != before.seen)
+			ready = look.ready & (before.events | ALWAYS_REPORTED);
+		if (ready && take == TAKE &&
+		    !report(epoll, descriptor, file, &before, look.changes))
 			ready = 0;
 	}
 	*data = before.data;
@@ -163,17 +141,15 @@ static unsigned look_at_file(struct epoll *epoll, int descriptor, enum take take
 static struct look look_at_range(const struct question *question, int from, int to,
 				 struct look look)
 {
-	struct epoll *epoll = question->state;
+	struct epoll *epoll = container_of(question->state, struct epoll, stream);
 
-	while ((u64)look.found < question->count) {
+	for (; (u64)look.found < question->count; from++) {
 		struct program_event event;
 		u64 data;
 		int err = 0;
 
-		spin_lock(&epoll->lock);
-		from = next_watched(epoll, from);
-		spin_unlock(&epoll->lock);
-		if (from >= to)
+		from = next_watched(epoll, from, to);
+		if (from == DESCRIPTORS_MAX)
 			break;
 		event.events = look_at_file(epoll, from, TAKE, &data, &look.console);
 		event.data = data;
@@ -185,14 +161,13 @@ static struct look look_at_range(const struct question *question, int from, int 
 			break;
 		}
 		look.found += event.events != 0;
-		from++;
 	}
 	return look;
 }
 
 static struct look look_at_watches(const struct question *question, bool last)
 {
-	const struct epoll *epoll = question->state;
+	struct epoll *epoll = container_of(question->state, struct epoll, stream);
 	const int start = atomic_load_relaxed(&epoll->next);
 	struct look look;
 
@@ -202,123 +177,74 @@ static struct look look_at_watches(const struct question *question, bool last)
 
 /* ---- the file ---- */
 
-/* For poll() of an epoll file. */
-static unsigned epoll_ready(struct file *file)
+static struct file_look epoll_look(struct file *file)
 {
-	struct epoll *epoll = file->state;
+	struct epoll *epoll = epoll_of(file);
+	struct file_look look = {.changes = NO_EDGES, .waiting = -1};
 	bool console = false;
-	int at = 0;
 	u64 data;
 
-	for (;; at++) {
-		spin_lock(&epoll->lock);
-		at = next_watched(epoll, at);
-		spin_unlock(&epoll->lock);
-		if (at >= DESCRIPTORS_MAX)
-			return 0;
+	for (int at = 0; !look.ready; at++) {
+		at = next_watched(epoll, at, DESCRIPTORS_MAX);
+		if (at == DESCRIPTORS_MAX)
+			break;
 		if (look_at_file(epoll, at, ONLY_LOOK, &data, &console))
-			return READY_IN;
+			look.ready = READY_IN;
 	}
+	return look;
 }
 
 static void epoll_release(struct file *file)
 {
-	struct epoll *epoll = file->state;
+	struct page *page = epoll_of(file)->page;
 
-	for (unsigned i = 0; i < GROUPS; i++) {
-		if (epoll->group[i])
-			page_put(epoll->group[i]);
-	}
-	store_free(epoll, sizeof(*epoll));
+	if (page)
+		page_put(page);
 }
 
-static const struct file_ops epoll_ops = {.ready = epoll_ready, .release = epoll_release};
+static const struct file_ops epoll_ops = {.look = epoll_look, .release = epoll_release};
 
-static struct file *epoll_new(void)
+s64 call_epoll_create1(const struct call_args *args)
 {
-	struct epoll *epoll = store_alloc(sizeof(*epoll));
-	struct inode *inode = inode_new(INODE_STREAM, 0600);
-	struct file *file = epoll && inode ? file_new(inode, &epoll_ops, OPEN_BOTH) : NULL;
+	struct file *file;
+	struct epoll *epoll;
 
-	if (file) {
-		epoll->lock = SPINLOCK_INIT(LOCK_LEAF);
-		format(inode->label, sizeof(inode->label), "anon_inode:[eventpoll]");
-		file->state = epoll;
-		return file;
-	}
-	inode_put(inode);
-	if (epoll)
-		store_free(epoll, sizeof(*epoll));
-	return NULL;
-}
-
-/* ---- calls ---- */
-
-static s64 create(void)
-{
-	struct file *file = epoll_new();
-	int descriptor;
-
+	if (args->arg[0] & ~(u64)OPEN_CLOSE_ON_EXEC)
+		return -EINVAL;
+	file = stream_new(&epoll_ops, OPEN_BOTH, sizeof(struct epoll));
 	if (!file)
 		return -ENOMEM;
-	descriptor = descriptor_give(file, 0);
-	if (descriptor < 0)
+	epoll = epoll_of(file);
+	epoll->page = store_pages(WATCHES_ORDER, PAGE_ZERO);
+	if (!epoll->page) {
 		file_put(file);
-	return descriptor;
+		return -ENOMEM;
+	}
+	epoll->watch = page_address(epoll->page);
+	return descriptor_for(file, 0);
 }
 
 s64 call_epoll_create(const struct call_args *args)
 {
-	return (s32)args->arg[0] <= 0 ? -EINVAL : create();
-}
-
-s64 call_epoll_create1(const struct call_args *args)
-{
-	return args->arg[0] & ~(u64)CLOSE_ON_EXEC ? -EINVAL : create();
-}
-
-/* Make sure that there is a page for the watch. */
-static int make_group(struct epoll *epoll, int descriptor)
-{
-	struct page **place = &epoll->group[descriptor / GROUP];
-	struct page *page;
-
-	if (atomic_load_relaxed(place))
-		return 0;
-	page = store_page();
-	if (!page)
-		return -ENOMEM;
-	spin_lock(&epoll->lock);
-	if (!*place) {
-		atomic_store_relaxed(place, page);
-		page = NULL;
-	}
-	spin_unlock(&epoll->lock);
-	if (page)
-		page_put(page);
-	return 0;
+	return (s32)args->arg[0] <= 0 ? -EINVAL : call_epoll_create1(&(struct call_args){0});
 }
 
 static int change(struct epoll *epoll, u64 how, int descriptor, const struct watch *wanted)
 {
-	struct watch *watch;
+	const struct watch *watch;
 	int err = 0;
 
-	spin_lock(&epoll->lock);
+	spin_lock(&epoll->stream.lock);
 	watch = watch_of_file(epoll, descriptor, wanted->file);
-	if (how == EPOLL_ADD && watch) {
-		err = -EEXIST;
-	} else if (how != EPOLL_ADD && !watch) {
-		err = -ENOENT;
-	} else if (how == EPOLL_DELETE) {
-		drop_watch(epoll, descriptor);
+	if (how == EPOLL_ADD ? watch != NULL : !watch) {
+		err = watch ? -EEXIST : -ENOENT;
 	} else {
-		struct group *group = page_address(epoll->group[descriptor / GROUP]);
-
-		group->used |= 1ULL << descriptor % GROUP;
-		group->watch[descriptor % GROUP] = *wanted;
+		epoll->watch[descriptor] = *wanted;
+		if (how == EPOLL_DELETE)
+			epoll->watch[descriptor].file = NULL;
+		epoll->end = MAX(epoll->end, descriptor + 1);
 	}
-	spin_unlock(&epoll->lock);
+	spin_unlock(&epoll->stream.lock);
 	return err;
 }
 
@@ -329,7 +255,7 @@ static int control(struct file *epoll, u64 how, int descriptor, struct file *fil
 	struct watch wanted = {.file = file, .inode = file->inode->number};
 	int err = 0;
 
-	if (!file->ops->ready)
+	if (!file->ops->look)
 		return -EPERM;
 	if (epoll->ops != &epoll_ops || epoll == file || how < EPOLL_ADD || how > EPOLL_CHANGE)
 		return -EINVAL;
@@ -337,14 +263,12 @@ static int control(struct file *epoll, u64 how, int descriptor, struct file *fil
 		return -ELOOP;
 	if (how != EPOLL_DELETE)
 		err = user_read(&event, from, sizeof(event));
-	if (!err && how == EPOLL_ADD)
-		err = make_group(epoll->state, descriptor);
 	if (err)
 		return err;
 	wanted.events = event.events;
 	wanted.data = event.data;
-	wanted.seen = file->ops->changes ? file->ops->changes(file) - 1 : 0;
-	err = change(epoll->state, how, descriptor, &wanted);
+	wanted.seen = file_look(file).changes - 1;
+	err = change(epoll_of(epoll), how, descriptor, &wanted);
 	poll_wake();
 	return err;
 }
@@ -352,49 +276,24 @@ static int control(struct file *epoll, u64 how, int descriptor, struct file *fil
 s64 call_epoll_ctl(const struct call_args *args)
 {
 	const int descriptor = (int)args->arg[2];
-	struct file *epoll = file_of((int)args->arg[0]);
 	struct file *file = file_of(descriptor);
 	int err = -EBADF;
 
-	if (epoll && file)
-		err = control(epoll, args->arg[1], descriptor, file, args->arg[3]);
-	file_put(epoll);
+	if (file)
+		err = control(args->file, args->arg[1], descriptor, file, args->arg[3]);
 	file_put(file);
 	return err;
-}
-
-static s64 wait_for_events(const struct call_args *args, const struct poll_limit *limit,
-			   user_t mask)
-{
-	const s32 most = (s32)args->arg[2];
-	struct file *file = file_of((int)args->arg[0]);
-	s64 result = -EINVAL;
-
-	if (!file)
-		return -EBADF;
-	if (file->ops == &epoll_ops && most > 0) {
-		const struct question question = {.look = look_at_watches,
-						  .set = {args->arg[1]},
-						  .count = MIN((u32)most, (u32)DESCRIPTORS_MAX),
-						  .state = file->state};
-
-		result = poll_for_masked(args, mask, args->arg[5], &question, limit);
-	}
-	file_put(file);
-	return result;
 }
 
 s64 call_epoll_pwait(const struct call_args *args)
 {
 	const struct poll_limit limit = poll_limit_ms((s32)args->arg[3]);
+	const struct question question = {.look = look_at_watches,
+					  .set = {args->arg[1]},
+					  .count = MIN((u32)args->arg[2], (u32)DESCRIPTORS_MAX),
+					  .state = args->file->inode->stream};
 
-	return wait_for_events(args, &limit, args->arg[4]);
-}
-
-s64 call_epoll_pwait2(const struct call_args *args)
-{
-	struct poll_limit limit;
-	const int err = poll_limit_read(args->arg[3], 1, &limit);
-
-	return err ? err : wait_for_events(args, &limit, args->arg[4]);
+	if (args->file->ops != &epoll_ops || (s32)args->arg[2] <= 0)
+		return -EINVAL;
+	return poll_for_masked(args, args->arg[4], args->arg[5], &question, &limit);
 }

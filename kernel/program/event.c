@@ -1,137 +1,102 @@
-/* eventfds: see event.h. */
-#include "kernel/program/event.h"
-
+/*
+ * eventfds: a count of 64 bits. A write adds to it, a read takes it (or 1 of it, with
+ * EVENT_SEMAPHORE) and waits while it is 0.
+ */
 #include <arch/atomic.h>
 
-#include "kernel/lib/format.h"
+#include "kernel/program/calls.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
-#include "kernel/program/sleepers.h"
-#include "kernel/program/store.h"
 
 #define EVENT_MOST 0xfffffffffffffffeULL
 
+enum { EVENT_SEMAPHORE = 1 };
+
 struct event {
-	struct spinlock lock;
-	struct sleepers sleepers;
+	struct stream stream;
 	u64 count;
 	u64 changes; /* of the count */
 	bool semaphore;
 };
 
-/* Wait, unless the file does not block. Lock held. */
-static int event_wait(struct event *event, const struct file *file)
+static struct event *event_of(const struct file *file)
 {
-	if (atomic_load_relaxed(&file->flags) & OPEN_NONBLOCK)
-		return -EAGAIN;
-	return sleepers_wait(&event->sleepers, &event->lock, 0);
+	return container_of(file->inode->stream, struct event, stream);
+}
+
+/* Take from the count, or add `more` to it, once that is possible. *taken: what was taken. */
+static int change(struct file *file, u64 more, u64 *taken)
+{
+	struct event *event = event_of(file);
+	struct stream *stream = &event->stream;
+	int err = 0;
+
+	spin_lock(&stream->lock);
+	while (!err && (more ? more > EVENT_MOST - event->count : event->count == 0))
+		err = atomic_load_relaxed(&file->flags) & OPEN_NONBLOCK
+			      ? -EAGAIN
+			      : sleepers_wait(&stream->sleepers, &stream->lock, 0);
+	if (err) {
+		spin_unlock(&stream->lock);
+		return err;
+	}
+	*taken = more ? 0 : event->semaphore ? 1 : event->count;
+	event->count += more - *taken;
+	event->changes++;
+	stream_changed(stream);
+	return 0;
 }
 
 static s64 event_read(struct file *file, struct span *to, u64 at)
 {
-	struct event *event = file->state;
-	u64 taken = 0;
-	int err = 0;
+	u64 taken;
+	int err = to->total < sizeof(taken) ? -EINVAL : change(file, 0, &taken);
 
-	if (to->total < sizeof(taken))
-		return -EINVAL;
-	spin_lock(&event->lock);
-	while (event->count == 0 && !err)
-		err = event_wait(event, file);
-	if (!err) {
-		taken = event->semaphore ? 1 : event->count;
-		event->count -= taken;
-		event->changes++;
-		sleepers_wake(&event->sleepers);
-	}
-	spin_unlock(&event->lock);
-	if (err)
-		return err;
-	poll_wake();
-	err = span_write(to, &taken, sizeof(taken));
+	if (!err)
+		err = span_write(to, &taken, sizeof(taken));
 	return err ? err : (s64)sizeof(taken);
 }
 
 static s64 event_write(struct file *file, struct span *from, u64 at)
 {
-	struct event *event = file->state;
-	u64 more;
-	int err;
+	u64 more, taken;
+	int err = from->total < sizeof(more) ? -EINVAL : span_read(from, &more, sizeof(more));
 
-	if (from->total < sizeof(more))
-		return -EINVAL;
-	err = span_read(from, &more, sizeof(more));
-	if (err)
-		return err;
-	if (more > EVENT_MOST)
-		return -EINVAL;
-	spin_lock(&event->lock);
-	while (more > EVENT_MOST - event->count && !err)
-		err = event_wait(event, file);
-	if (!err) {
-		event->count += more;
-		event->changes++;
-		sleepers_wake(&event->sleepers);
-	}
-	spin_unlock(&event->lock);
-	if (err)
-		return err;
-	poll_wake();
-	return sizeof(more);
+	if (!err && more > EVENT_MOST)
+		err = -EINVAL;
+	if (!err && more > 0)
+		err = change(file, more, &taken);
+	return err ? err : (s64)sizeof(more);
 }
 
-static unsigned event_ready(struct file *file)
+static struct file_look event_look(struct file *file)
 {
-	struct event *event = file->state;
-	unsigned ready;
+	struct event *event = event_of(file);
+	struct file_look look = {.waiting = -1};
 
-	spin_lock(&event->lock);
-	ready = (event->count > 0 ? READY_IN : 0) | (event->count < EVENT_MOST ? READY_OUT : 0);
-	spin_unlock(&event->lock);
-	return ready;
-}
-
-static u64 event_changes(struct file *file)
-{
-	struct event *event = file->state;
-	u64 changes;
-
-	spin_lock(&event->lock);
-	changes = event->changes;
-	spin_unlock(&event->lock);
-	return changes;
-}
-
-static void event_release(struct file *file)
-{
-	store_free(file->state, sizeof(struct event));
+	spin_lock(&event->stream.lock);
+	look.ready =
+		(event->count > 0 ? READY_IN : 0) | (event->count < EVENT_MOST ? READY_OUT : 0);
+	look.changes = event->changes;
+	spin_unlock(&event->stream.lock);
+	return look;
 }
 
 static const struct file_ops event_ops = {
-	.read = event_read,
-	.write = event_write,
-	.ready = event_ready,
-	.changes = event_changes,
-	.release = event_release,
-};
+	.read = event_read, .write = event_write, .look = event_look};
 
-struct file *event_new(u64 count, bool semaphore, u32 flags)
+s64 call_eventfd2(const struct call_args *args)
 {
-	struct event *event = store_alloc(sizeof(*event));
-	struct inode *inode = inode_new(INODE_STREAM, 0600);
-	struct file *file = NULL;
+	const u64 flags = args->arg[1];
+	struct file *file;
 
-	if (event && inode)
-		file = file_new(inode, &event_ops, flags | OPEN_BOTH);
-	if (file) {
-		*event = (struct event){
-			.lock = SPINLOCK_INIT(LOCK_LEAF), .count = count, .semaphore = semaphore};
-		format(inode->label, sizeof(inode->label), "anon_inode:[eventfd]");
-		file->state = event;
-		return file;
-	}
-	inode_put(inode);
-	if (event)
-		store_free(event, sizeof(*event));
-	return NULL;
+	if (flags & ~(u64)(EVENT_SEMAPHORE | OPEN_NONBLOCK | OPEN_CLOSE_ON_EXEC))
+		return -EINVAL;
+	file = stream_new(&event_ops, OPEN_BOTH | ((u32)flags & OPEN_NONBLOCK),
+			  sizeof(struct event));
+	if (!file)
+		return -ENOMEM;
+	event_of(file)->count = (u32)args->arg[0];
+	event_of(file)->semaphore = flags & EVENT_SEMAPHORE;
+	return descriptor_for(file, 0);
 }

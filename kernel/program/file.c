@@ -19,7 +19,6 @@
 static struct {
 	struct spinlock lock;
 	struct file *file[DESCRIPTORS_MAX];
-	int free_from; /* no descriptor below is free */
 } table = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}};
 
 u32 file_umask;
@@ -51,10 +50,12 @@ static const struct vm_object_ops object_ops = {
 
 struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags)
 {
-	struct file *file = store_alloc(sizeof(*file));
+	struct file *file = inode ? store_alloc(sizeof(*file)) : NULL;
 
-	if (!file)
+	if (!file) {
+		inode_put(inode);
 		return NULL;
+	}
 	file->object = (struct vm_object){.ops = &object_ops, .refs = 1};
 	file->flags = flags;
 	file->ops = ops;
@@ -90,18 +91,22 @@ struct file *file_of(int descriptor)
 
 int descriptor_give(struct file *file, int from)
 {
-	int at;
-
 	spin_lock(&table.lock);
-	at = MAX(from, table.free_from);
-	while (at < DESCRIPTORS_MAX && table.file[at])
-		at++;
-	if (from <= table.free_from)
-		table.free_from = at < DESCRIPTORS_MAX ? at + 1 : at;
-	if (at < DESCRIPTORS_MAX)
-		table.file[at] = file;
+	while (from < DESCRIPTORS_MAX && table.file[from])
+		from++;
+	if (from < DESCRIPTORS_MAX)
+		table.file[from] = file;
 	spin_unlock(&table.lock);
-	return at < DESCRIPTORS_MAX ? at : -EMFILE;
+	return from < DESCRIPTORS_MAX ? from : -EMFILE;
+}
+
+int descriptor_for(struct file *file, int from)
+{
+	const int descriptor = descriptor_give(file, from);
+
+	if (descriptor < 0)
+		file_put(file);
+	return descriptor;
 }
 
 struct file *descriptor_set(int descriptor, struct file *file)
@@ -111,8 +116,6 @@ struct file *descriptor_set(int descriptor, struct file *file)
 	spin_lock(&table.lock);
 	former = table.file[descriptor];
 	table.file[descriptor] = file;
-	if (!file)
-		table.free_from = MIN(table.free_from, descriptor);
 	spin_unlock(&table.lock);
 	return former;
 }
@@ -123,12 +126,16 @@ bool file_can_map(const struct file *file, bool write_shared)
 {
 	const u32 flags = atomic_load_relaxed(&file->flags);
 
-	if ((flags & OPEN_PATH) || (flags & OPEN_ACCESS) == OPEN_WRITE)
+	if ((flags & OPEN_ACCESS) == OPEN_WRITE)
 		return false;
 	if (file->ops == &zero_ops)
 		return !write_shared;
-	return file->inode->kind == INODE_REGULAR &&
-	       (!write_shared || (flags & OPEN_ACCESS) == OPEN_BOTH);
+	if (file->inode->kind != INODE_REGULAR ||
+	    (write_shared && (flags & OPEN_ACCESS) != OPEN_BOTH))
+		return false;
+	if (write_shared)
+		inode_touch(file->inode); /* it may be written at any time from now on */
+	return true;
 }
 
 u64 file_size(const struct file *file)
@@ -138,9 +145,9 @@ u64 file_size(const struct file *file)
 
 void file_name(const struct file *file, char *buf, size_t size)
 {
-	names_lock();
+	spin_lock(&names.lock);
 	names_path(file->inode, buf, size);
-	names_unlock();
+	spin_unlock(&names.lock);
 }
 
 struct page *file_page(struct file *file, u64 index, int *err)
@@ -157,12 +164,10 @@ struct page *file_page(struct file *file, u64 index, int *err)
 
 /* ---- before and after a program ---- */
 
-struct device_row {
+static const struct {
 	const char *path;
 	const struct file_ops *ops;
-};
-
-static const struct device_row devices[] = {
+} devices[] = {
 	{"/dev/null", &null_ops},       {"/dev/zero", &zero_ops},
 	{"/dev/full", &full_ops},       {"/dev/random", &random_ops},
 	{"/dev/urandom", &random_ops},  {"/dev/tty", &console_ops},
@@ -172,52 +177,36 @@ static const struct device_row devices[] = {
 
 static const char *const directories[] = {"/dev/shm", "/tmp", "/proc/self", "/sys"};
 
-static int make_devices(void)
+/* A file of the kernel's own, of which one of the two says what it is. */
+static int make(const char *path, enum inode_kind kind, u32 mode, const struct file_ops *device,
+		const struct proc_text *text)
 {
-	int err = 0;
+	struct inode *inode = inode_new(kind, mode);
 
-	for (size_t i = 0; i < ARRAY_LEN(devices) && !err; i++) {
-		struct inode *inode = inode_new(INODE_DEVICE, 0666);
-
-		if (!inode)
-			return -ENOMEM;
-		inode->device = devices[i].ops;
-		err = path_make(devices[i].path, inode);
-	}
-	return err;
+	if (!inode)
+		return -ENOMEM;
+	if (device)
+		inode->device = device;
+	if (text)
+		inode->text = text;
+	return path_make(path, inode);
 }
 
-static int make_directories(void)
-{
-	int err = 0;
-
-	for (size_t i = 0; i < ARRAY_LEN(directories) && !err; i++) {
-		struct inode *inode = inode_new(INODE_DIRECTORY, 0777);
-
-		if (!inode)
-			return -ENOMEM;
-		err = path_make(directories[i], inode);
-	}
-	return err;
-}
-
-static int make_texts(void)
+static int make_own(void)
 {
 	const struct proc_text *row;
+	int err = 0;
 
+	for (size_t i = 0; i < ARRAY_LEN(directories) && !err; i++)
+		err = make(directories[i], INODE_DIRECTORY, 0777, NULL, NULL);
+	for (size_t i = 0; i < ARRAY_LEN(devices) && !err; i++)
+		err = make(devices[i].path, INODE_DEVICE, 0666, devices[i].ops, NULL);
 	TABLE_FOREACH(row, proc_table)
 	{
-		struct inode *inode = inode_new(INODE_TEXT, 0444);
-		int err;
-
-		if (!inode)
-			return -ENOMEM;
-		inode->text = row;
-		err = path_make(row->path, inode);
-		if (err)
-			return err;
+		if (!err)
+			err = make(row->path, INODE_TEXT, 0444, NULL, row);
 	}
-	return 0;
+	return err;
 }
 
 /* The inode of an entry of FILES=, or NULL with *err; 0 if the entry is of another type. */
@@ -236,7 +225,7 @@ static struct inode *inode_of_entry(const struct cpio_entry *entry, int *err)
 			contents_init(&inode->contents, entry->data, entry->size);
 		break;
 	case CPIO_LINK:
-		*err = inode_new_link(entry->data, entry->size, LINK_BORROW, &inode);
+		*err = inode_new_link(entry->data, entry->size, &inode);
 		break;
 	default:
 		pr_warn("FILES: %s is left out: it is no file, folder or link", entry->name);
@@ -260,6 +249,8 @@ static int make_files(const void *cpio, u64 size)
 
 		if (inode)
 			err = path_make(entry.name, inode);
+		if (inode && !err && (entry.mode & CPIO_TYPE) == CPIO_FILE)
+			inode->given = true;
 		if (err) {
 			pr_err("FILES: %s cannot be made: error %d", entry.name, -err);
 			return err;
@@ -279,21 +270,15 @@ static int open_console(void)
 	struct inode *inode = inode_new(INODE_DEVICE, 0620);
 	struct file *file;
 
-	if (!inode)
-		return -ENOMEM;
-	inode->device = &console_ops;
-	format(inode->label, sizeof(inode->label), "/dev/console");
+	if (inode)
+		inode->device = &console_ops;
 	file = file_new(inode, &console_ops, OPEN_BOTH);
-	if (!file) {
-		inode_put(inode);
-		return -ENOMEM;
-	}
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; file && i < 3; i++) {
 		file_get(file);
 		descriptor_set(i, file);
 	}
 	file_put(file);
-	return 0;
+	return file ? 0 : -ENOMEM;
 }
 
 int files_begin(const void *cpio, u64 size)
@@ -307,11 +292,7 @@ int files_begin(const void *cpio, u64 size)
 	console_file_reset();
 	file_umask = 022;
 	zero_page = store_page();
-	err = zero_page ? make_directories() : -ENOMEM;
-	if (!err)
-		err = make_devices();
-	if (!err)
-		err = make_texts();
+	err = zero_page ? make_own() : -ENOMEM;
 	if (!err && cpio)
 		err = make_files(cpio, size);
 	if (!err)
@@ -323,24 +304,17 @@ int files_begin(const void *cpio, u64 size)
 
 int files_name_program(const char *path, const void *words, u64 size)
 {
-	struct inode *exe;
-	struct inode *cmdline;
-	int err = inode_new_link(path, strlen(path), LINK_COPY, &exe);
+	struct inode *exe, *cmdline = inode_new(INODE_REGULAR, 0444);
+	int err = cmdline ? contents_add(&cmdline->contents, words, size) : -ENOMEM;
 
-	if (err)
-		return err;
-	err = path_make("/proc/self/exe", exe);
-	if (err)
-		return err;
-	cmdline = inode_new(INODE_REGULAR, 0444);
-	if (!cmdline)
-		return -ENOMEM;
-	err = contents_add(&cmdline->contents, words, size);
 	if (err) {
 		inode_put(cmdline);
 		return err;
 	}
-	return path_make("/proc/self/cmdline", cmdline);
+	err = path_make("/proc/self/cmdline", cmdline);
+	if (!err)
+		err = inode_new_link(path, strlen(path), &exe);
+	return err ? err : path_make("/proc/self/exe", exe);
 }
 
 void files_end(void)

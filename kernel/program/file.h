@@ -63,8 +63,8 @@ void files_end(void);
 int files_name_program(const char *path, const void *words, u64 size);
 
 /*
- * A new open file with one reference; the reference to `inode` passes to it. NULL if there is no
- * memory, and the reference stays the caller's. `flags` are those of open(2). Context: ordinary.
+ * A new open file with one reference. The reference to `inode` passes here. NULL if there is no
+ * memory, or no inode, for lack of memory. `flags` are those of open(2). Context: ordinary.
  */
 struct file_ops;
 struct inode;
@@ -76,6 +76,7 @@ struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags
  */
 enum { DESCRIPTORS_MAX = 1024 };
 int descriptor_give(struct file *file, int from);
+int descriptor_for(struct file *file, int from); /* drops the reference if there is none */
 
 /*
  * Let a descriptor (0..DESCRIPTORS_MAX - 1) refer to `file`, whose reference passes to it; NULL

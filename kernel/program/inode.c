@@ -6,6 +6,7 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
+#include "kernel/program/open_file.h"
 #include "kernel/program/store.h"
 
 static const u32 type_of[] = {
@@ -32,28 +33,21 @@ struct inode *inode_new(enum inode_kind kind, u32 permissions)
 	return inode;
 }
 
-int inode_new_link(const char *text, size_t length, enum link_text how, struct inode **result)
+int inode_new_link(const char *text, size_t length, struct inode **result)
 {
 	struct inode *inode;
-	char *copy = NULL;
 
 	if (length > STORE_OBJECT_MAX)
 		return -ENAMETOOLONG;
-	if (how == LINK_COPY) {
-		copy = store_alloc(length);
-		if (!copy)
-			return -ENOMEM;
-		memcpy(copy, text, length);
-	}
 	inode = inode_new(INODE_LINK, 0777);
-	if (!inode) {
-		if (copy)
-			store_free(copy, length);
+	if (inode)
+		inode->link.text = store_alloc(length);
+	if (!inode || !inode->link.text) {
+		inode_put(inode);
 		return -ENOMEM;
 	}
-	inode->link.text = copy ? copy : text;
 	inode->link.length = (u32)length;
-	inode->link.object = copy ? (u32)length : 0;
+	memcpy(inode->link.text, text, length);
 	*result = inode;
 	return 0;
 }
@@ -69,8 +63,10 @@ void inode_put(struct inode *inode)
 		return;
 	if (inode->kind == INODE_REGULAR)
 		contents_end(&inode->contents);
-	if (inode->kind == INODE_LINK && inode->link.object)
-		store_free((void *)inode->link.text, inode->link.object);
+	if (inode->kind == INODE_LINK && inode->link.text)
+		store_free(inode->link.text, inode->link.length);
+	if (inode->kind == INODE_STREAM && inode->stream)
+		store_free(inode->stream, inode->stream->bytes);
 	store_free(inode, sizeof(*inode));
 }
 
@@ -83,5 +79,6 @@ u64 inode_size(const struct inode *inode)
 
 void inode_touch(struct inode *inode)
 {
+	atomic_store_relaxed(&inode->given, false);
 	atomic_store_relaxed(&inode->mtime_ns, clock_date_ns() + clock_ns());
 }

@@ -12,7 +12,7 @@ enum inode_kind {
 	INODE_LINK,   /* symbolic */
 	INODE_DEVICE, /* what it does: file_ops of device.h */
 	INODE_TEXT,   /* generated when it is opened: proc_text.h */
-	INODE_STREAM, /* a pipe or an eventfd; it has no name */
+	INODE_STREAM, /* a pipe, a socket, an eventfd, an epoll file; it has no name */
 };
 
 /* Type and permission bits of stat(2). */
@@ -23,6 +23,7 @@ enum {
 	MODE_DIRECTORY = 0040000,
 	MODE_REGULAR = 0100000,
 	MODE_LINK = 0120000,
+	MODE_SOCKET = 0140000,
 	MODE_EXECUTE = 0111,
 	MODE_PERMISSIONS = 07777,
 };
@@ -30,6 +31,7 @@ enum {
 struct entry;
 struct file_ops;
 struct proc_text;
+struct stream;
 
 struct directory {
 	struct inode *parent;       /* itself for the root; NULL after rmdir() */
@@ -43,6 +45,7 @@ struct inode {
 	u32 refs; /* atomic */
 	u32 mode; /* type and permissions */
 	enum inode_kind kind;
+	bool given;          /* a file of FILES= that has not been renamed or changed; atomic */
 	u32 links;           /* names; names.c */
 	u64 number;          /* for st_ino; not used again */
 	u64 mtime_ns;        /* of the last change, since 1970 (clocks.h); atomic */
@@ -51,13 +54,14 @@ struct inode {
 		struct contents contents;   /* INODE_REGULAR */
 		struct directory directory; /* names.c */
 		struct {
-			const char *text; /* not terminated; in the cpio image, or an object */
-			u32 length, object;
+			char *text; /* not terminated */
+			u32 length;
 		} link;
 		const struct file_ops *device;
 		const struct proc_text *text;
+		struct stream *stream; /* INODE_STREAM: open_file.h */
 	};
-	char label[INODE_LABEL_MAX]; /* of an inode without a name: "/memfd:x", "pipe:[3]" */
+	char label[INODE_LABEL_MAX]; /* of an inode without a name: "/memfd:x" */
 };
 
 /*
@@ -70,11 +74,10 @@ void inode_get(struct inode *inode);
 void inode_put(struct inode *inode); /* NULL: does nothing. Context: ordinary. */
 
 /*
- * A new symbolic link. The text stays the caller's with LINK_BORROW, which must live as long as
- * the inode; with LINK_COPY it is copied. At most STORE_OBJECT_MAX bytes; -ENAMETOOLONG or -ENOMEM.
+ * A new symbolic link with a copy of the text, of 1 to STORE_OBJECT_MAX bytes. -ENAMETOOLONG or
+ * -ENOMEM.
  */
-enum link_text { LINK_BORROW, LINK_COPY };
-int inode_new_link(const char *text, size_t length, enum link_text how, struct inode **inode);
+int inode_new_link(const char *text, size_t length, struct inode **inode);
 
 u64 inode_size(const struct inode *inode); /* bytes, as in st_size */
 void inode_touch(struct inode *inode);     /* it was changed now */

@@ -12,7 +12,7 @@
 #include "kernel/program/store.h"
 #include "mm/mm.h"
 
-#define HERE ((u64)PATH_CURRENT)
+/* ---- mkdir, symlink, link ---- */
 
 /* Give an inode, whose reference passes here, a name. */
 static s64 add(u64 directory, user_t path, struct inode *inode)
@@ -21,7 +21,8 @@ static s64 add(u64 directory, user_t path, struct inode *inode)
 	int err = path_text_begin(&text, (int)directory, path);
 
 	if (!err) {
-		err = path_add(&text, PATH_NO_FOLLOW, inode, NULL);
+		err = path_add(text.start, text.text, strlen(text.text), PATH_NO_FOLLOW, inode,
+			       NULL);
 		path_text_end(&text);
 	}
 	if (err)
@@ -29,22 +30,15 @@ static s64 add(u64 directory, user_t path, struct inode *inode)
 	return err;
 }
 
-/* ---- mkdir, symlink, link ---- */
-
-static s64 make_directory(u64 directory, user_t path, u64 mode)
-{
-	struct inode *inode =
-		inode_new(INODE_DIRECTORY, (u32)mode & ~atomic_load_relaxed(&file_umask));
-
-	return inode ? add(directory, path, inode) : -ENOMEM;
-}
-
 s64 call_mkdirat(const struct call_args *args)
 {
-	return make_directory(args->arg[0], args->arg[1], args->arg[2]);
+	struct inode *inode =
+		inode_new(INODE_DIRECTORY, (u32)args->arg[2] & ~atomic_load_relaxed(&file_umask));
+
+	return inode ? add(args->arg[0], args->arg[1], inode) : -ENOMEM;
 }
 
-static s64 make_link(user_t target, u64 directory, user_t path)
+s64 call_symlinkat(const struct call_args *args)
 {
 	struct page *page = store_page();
 	struct inode *inode;
@@ -53,50 +47,32 @@ static s64 make_link(user_t target, u64 directory, user_t path)
 
 	if (!page)
 		return -ENOMEM;
-	length = user_read_text(page_address(page), target, PATH_TEXT_MAX);
+	length = user_read_text(page_address(page), args->arg[0], PATH_TEXT_MAX);
 	if (length == 0)
 		length = -ENOENT;
-	err = length < 0 ? (int)length
-			 : inode_new_link(page_address(page), (size_t)length, LINK_COPY, &inode);
+	err = length < 0 ? (int)length : inode_new_link(page_address(page), (size_t)length, &inode);
 	page_put(page);
-	return err ? err : add(directory, path, inode);
-}
-
-s64 call_symlinkat(const struct call_args *args)
-{
-	return make_link(args->arg[0], args->arg[1], args->arg[2]);
-}
-
-enum { AT_SYMLINK_FOLLOW = 0x400 };
-
-static s64 link_again(u64 from_directory, user_t from, u64 directory, user_t path, u64 flags)
-{
-	const enum path_link follow = flags & AT_SYMLINK_FOLLOW ? PATH_FOLLOW : PATH_NO_FOLLOW;
-	struct inode *inode;
-	int err;
-
-	if (flags & ~(u64)AT_SYMLINK_FOLLOW)
-		return -EINVAL;
-	err = path_find((int)from_directory, from, follow, &inode);
-	if (err)
-		return err;
-	if (inode->kind == INODE_DIRECTORY) {
-		inode_put(inode);
-		return -EPERM;
-	}
-	return add(directory, path, inode);
+	return err ? err : add(args->arg[1], args->arg[2], inode);
 }
 
 s64 call_linkat(const struct call_args *args)
 {
-	return link_again(args->arg[0], args->arg[1], args->arg[2], args->arg[3], args->arg[4]);
+	struct inode *inode;
+	int err;
+
+	if (args->arg[4] != 0)
+		return -EINVAL;
+	err = path_find((int)args->arg[0], args->arg[1], PATH_NO_FOLLOW, &inode);
+	if (!err && inode->kind == INODE_DIRECTORY) {
+		inode_put(inode);
+		err = -EPERM;
+	}
+	return err ? err : add(args->arg[2], args->arg[3], inode);
 }
 
 /* ---- unlink and rmdir ---- */
 
-enum { AT_REMOVEDIR = 0x200 };
-
-/* May the name go? Lock held. */
+/* May the name go, or another file take it? Lock held. */
 static int may_remove(const struct path *path, bool directory)
 {
 	if (!path->inode)
@@ -110,183 +86,125 @@ static int may_remove(const struct path *path, bool directory)
 	return path->entry ? 0 : -EBUSY; /* "/", "." or ".." */
 }
 
-static s64 remove_name(u64 from, user_t user, bool directory)
+s64 call_unlinkat(const struct call_args *args)
 {
 	struct entry *removed = NULL;
 	struct path_text text;
 	struct path path;
-	int err = path_text_begin(&text, (int)from, user);
+	int err = args->arg[2] & ~(u64)AT_REMOVEDIR
+			  ? -EINVAL
+			  : path_text_begin(&text, (int)args->arg[0], args->arg[1]);
 
 	if (err)
 		return err;
-	names_lock();
-	err = path_walk(&path, text.start, text.text, PATH_NO_FOLLOW);
+	spin_lock(&names.lock);
+	err = path_walk(&path, text.start, text.text, strlen(text.text), PATH_NO_FOLLOW);
 	if (!err)
-		err = may_remove(&path, directory);
+		err = may_remove(&path, args->arg[2]);
 	if (!err) {
 		removed = path.entry;
 		names_remove(removed);
 		inode_touch(path.directory);
 	}
-	names_unlock();
+	spin_unlock(&names.lock);
 	path_text_end(&text);
-	if (removed) {
+	if (removed)
 		inode_put(removed->inode);
-		entry_free(removed);
-	}
+	entry_free(removed);
 	return err;
-}
-
-s64 call_rmdir(const struct call_args *args)
-{
-	return remove_name(HERE, args->arg[0], true);
-}
-
-s64 call_unlinkat(const struct call_args *args)
-{
-	if (args->arg[2] & ~(u64)AT_REMOVEDIR)
-		return -EINVAL;
-	return remove_name(args->arg[0], args->arg[1], args->arg[2] & AT_REMOVEDIR);
 }
 
 /* ---- rename ---- */
 
-enum { RENAME_NOREPLACE = 1 };
-
-/* May the new name replace what it means now? Lock held. */
-static int may_replace(const struct path *from, const struct path *to, u64 flags)
+static int may_rename(const struct path *from, const struct path *to)
 {
-	if (flags & RENAME_NOREPLACE)
-		return -EEXIST;
-	if (!to->entry)
-		return -EBUSY;
-	if (from->inode->kind != INODE_DIRECTORY)
-		return to->inode->kind == INODE_DIRECTORY ? -EISDIR : 0;
-	if (to->inode->kind != INODE_DIRECTORY)
-		return -ENOTDIR;
-	return to->inode->directory.first ? -ENOTEMPTY : 0;
-}
+	const bool directory = from->inode && from->inode->kind == INODE_DIRECTORY;
 
-static int may_rename(const struct path *from, const struct path *to, u64 flags)
-{
 	if (!from->inode)
 		return -ENOENT;
 	if (!from->entry || !to->directory)
 		return -EBUSY;
-	if (from->inode->kind != INODE_DIRECTORY && to->slash)
+	if (!directory && to->slash)
 		return -ENOTDIR;
-	if (from->inode->kind == INODE_DIRECTORY && names_is_above(from->inode, to->directory))
+	if (directory && names_is_above(from->inode, to->directory))
 		return -EINVAL;
 	if (!to->directory->directory.parent)
 		return -ENOENT;
-	return to->inode && to->inode != from->inode ? may_replace(from, to, flags) : 0;
+	return to->inode && to->inode != from->inode ? may_remove(to, directory) : 0;
 }
 
-/* Leftovers of a rename, to be freed once the lock is dropped. */
-struct left_over {
-	struct entry *spare, *entry;
-	struct inode *inode;
-};
-
-/* Lock held. left->spare is an entry with room for the new name; NULL once it is used. */
-static int rename_names(const struct path *from, const struct path *to, u64 flags,
-			struct left_over *left)
+/*
+ * The names under one lock. *spare is an entry with room for the new name, NULL once it is used;
+ * *entry and *former are what the rename leaves over. -ERANGE: the name does not fit.
+ */
+static int rename_names(const struct path_text *texts, struct entry **spare, struct entry **entry,
+			struct inode **former)
 {
-	struct entry *spare = left->spare;
-	struct inode *moved = from->inode;
-	const int err = may_rename(from, to, flags);
+	struct path path[2], *from = &path[0], *to = &path[1];
+	int err = 0;
 
+	for (unsigned i = 0; i < 2 && !err; i++)
+		err = path_walk(&path[i], texts[i].start, texts[i].text, strlen(texts[i].text),
+				PATH_NO_FOLLOW);
+	if (!err)
+		err = may_rename(from, to);
 	if (err || to->inode == from->inode)
-		return err ? err : flags & RENAME_NOREPLACE ? -EEXIST : 0;
-	if (to->inode) {
-		names_remove(from->entry);
-		left->inode = names_replace(to->entry, moved);
-		left->entry = from->entry;
-		return 0;
-	}
-	if (to->length > spare->room)
-		return -ENAMETOOLONG;
-	entry_set_name(spare, to->last, to->length);
-	names_remove(from->entry);
-	names_add(to->directory, spare, moved);
-	left->spare = NULL;
-	left->entry = from->entry;
-	return 0;
-}
-
-static int rename_texts(const struct path_text *from_text, const struct path_text *to_text,
-			u64 flags)
-{
-	const size_t room = MIN(strlen(to_text->text), (size_t)NAME_LENGTH_MAX);
-	struct left_over left = {.spare = entry_new(room)};
-	struct path from, to;
-	int err;
-
-	if (!left.spare)
-		return -ENOMEM;
-	names_lock();
-	err = path_walk(&from, from_text->start, from_text->text, PATH_NO_FOLLOW);
-	if (!err)
-		err = path_walk(&to, to_text->start, to_text->text, PATH_NO_FOLLOW);
-	if (!err)
-		err = rename_names(&from, &to, flags, &left);
-	names_unlock();
-	inode_put(left.inode);
-	entry_free(left.spare);
-	entry_free(left.entry);
-	return err;
-}
-
-static s64 rename_at(u64 from_directory, user_t from, u64 to_directory, user_t to, u64 flags)
-{
-	struct path_text from_text, to_text;
-	int err;
-
-	if (flags & ~(u64)RENAME_NOREPLACE)
-		return -EINVAL;
-	err = path_text_begin(&from_text, (int)from_directory, from);
-	if (err)
 		return err;
-	err = path_text_begin(&to_text, (int)to_directory, to);
-	if (!err) {
-		err = rename_texts(&from_text, &to_text, flags);
-		path_text_end(&to_text);
+	if (!to->inode && to->length > (*spare)->room)
+		return -ENAMETOOLONG;
+	names_remove(from->entry);
+	*entry = from->entry;
+	if (to->inode) {
+		*former = names_replace(to->entry, from->inode);
+	} else {
+		names_add(to->directory, to->last, to->length, *spare, from->inode);
+		*spare = NULL;
 	}
-	path_text_end(&from_text);
-	return err;
+	return 0;
 }
 
 s64 call_renameat2(const struct call_args *args)
 {
-	return rename_at(args->arg[0], args->arg[1], args->arg[2], args->arg[3], args->arg[4]);
+	struct entry *spare = NULL, *entry = NULL;
+	struct inode *former = NULL;
+	struct path_text texts[2];
+	int err = args->arg[4] ? -EINVAL
+			       : path_text_begin(&texts[0], (int)args->arg[0], args->arg[1]);
+
+	if (err)
+		return err;
+	err = path_text_begin(&texts[1], (int)args->arg[2], args->arg[3]);
+	if (!err) {
+		spare = entry_new(MIN(strlen(texts[1].text), (size_t)NAME_LENGTH_MAX));
+		spin_lock(&names.lock);
+		err = spare ? rename_names(texts, &spare, &entry, &former) : -ENOMEM;
+		spin_unlock(&names.lock);
+		path_text_end(&texts[1]);
+	}
+	path_text_end(&texts[0]);
+	inode_put(former);
+	entry_free(spare);
+	entry_free(entry);
+	return err;
 }
 
 /* ---- readlink ---- */
 
-static s64 read_link(u64 directory, user_t path, user_t to, s64 size)
-{
-	struct inode *inode;
-	u64 length;
-	int err;
-
-	if (size <= 0)
-		return -EINVAL;
-	err = path_find((int)directory, path, PATH_NO_FOLLOW, &inode);
-	if (err)
-		return err;
-	if (inode->kind != INODE_LINK) {
-		inode_put(inode);
-		return -EINVAL;
-	}
-	length = MIN((u64)size, inode->link.length);
-	err = user_write(to, inode->link.text, length);
-	inode_put(inode);
-	return err ? err : (s64)length;
-}
-
 s64 call_readlinkat(const struct call_args *args)
 {
-	return read_link(args->arg[0], args->arg[1], args->arg[2], (int)args->arg[3]);
+	const s64 size = (int)args->arg[3];
+	struct inode *inode;
+	s64 length;
+	int err = size <= 0 ? -EINVAL
+			    : path_find((int)args->arg[0], args->arg[1], PATH_NO_FOLLOW, &inode);
+
+	if (err)
+		return err;
+	length = MIN(size, (s64)inode->link.length);
+	err = inode->kind == INODE_LINK ? user_write(args->arg[2], inode->link.text, (u64)length)
+					: -EINVAL;
+	inode_put(inode);
+	return err ? err : length;
 }
 
 /* ---- the current directory ---- */
@@ -299,10 +217,10 @@ s64 call_getcwd(const struct call_args *args)
 
 	if (!page)
 		return -ENOMEM;
-	names_lock();
-	length = names_path(names_current(), page_address(page), PAGE_SIZE) + 1;
-	result = names_current()->directory.parent ? 0 : -ENOENT;
-	names_unlock();
+	spin_lock(&names.lock);
+	length = names_path(names.current, page_address(page), PAGE_SIZE) + 1;
+	result = names.current->directory.parent ? 0 : -ENOENT;
+	spin_unlock(&names.lock);
 	if (!result && (length > PAGE_SIZE || length > args->arg[1]))
 		result = -ERANGE;
 	if (!result)
@@ -311,40 +229,31 @@ s64 call_getcwd(const struct call_args *args)
 	return result ? result : (s64)length;
 }
 
-/* The reference to `inode` passes here. */
-static s64 change_to(struct inode *inode)
-{
-	struct inode *former = inode;
-	const int err = inode->kind == INODE_DIRECTORY ? 0 : -ENOTDIR;
-
-	if (!err) {
-		names_lock();
-		former = names_set_current(inode);
-		names_unlock();
-	}
-	inode_put(former);
-	return err;
-}
-
+/* Also fchdir(). */
 s64 call_chdir(const struct call_args *args)
 {
 	struct inode *inode;
-	const int err = path_find(PATH_CURRENT, args->arg[0], PATH_FOLLOW, &inode);
+	int err = 0;
 
-	return err ? err : change_to(inode);
-}
+	if (args->file)
+		inode_get(inode = args->file->inode);
+	else
+		err = path_find(PATH_CURRENT, args->arg[0], PATH_FOLLOW, &inode);
+	if (err)
+		return err;
+	if (inode->kind == INODE_DIRECTORY) {
+		struct inode *former;
 
-s64 call_fchdir(const struct call_args *args)
-{
-	struct file *file = file_of((int)args->arg[0]);
-	struct inode *inode;
-
-	if (!file)
-		return -EBADF;
-	inode = file->inode;
-	inode_get(inode);
-	file_put(file);
-	return change_to(inode);
+		spin_lock(&names.lock);
+		former = names.current;
+		names.current = inode;
+		spin_unlock(&names.lock);
+		inode = former;
+	} else {
+		err = -ENOTDIR;
+	}
+	inode_put(inode);
+	return err;
 }
 
 s64 call_umask(const struct call_args *args)
@@ -380,10 +289,11 @@ static void list(struct listing *listing, const struct inode *inode, const char 
 	const u64 bytes = ALIGN_UP(sizeof(struct program_dirent) + length + 1, 8);
 	struct program_dirent *record = (struct program_dirent *)(listing->page + listing->used);
 
-	if (listing->full || bytes > listing->size - listing->used) {
-		listing->full = true;
+	if (listing->full || offset <= listing->offset)
 		return;
-	}
+	listing->full = bytes > listing->size - listing->used;
+	if (listing->full)
+		return;
 	memset(record, 0, bytes);
 	record->number = inode->number;
 	record->offset = offset;
@@ -394,60 +304,36 @@ static void list(struct listing *listing, const struct inode *inode, const char 
 	listing->offset = offset;
 }
 
-/* Lock held. */
-static void list_directory(struct listing *listing, const struct inode *inode)
+s64 call_getdents64(const struct call_args *args)
 {
-	const struct directory *directory = &inode->directory;
-	const u64 from = listing->offset;
-
-	if (from < AFTER_DOT)
-		list(listing, inode, ".", 1, AFTER_DOT);
-	if (from < AFTER_DOTS)
-		list(listing, directory->parent ? directory->parent : inode, "..", 2, AFTER_DOTS);
-	for (const struct entry *entry = directory->first; entry && !listing->full;
-	     entry = entry->next)
-		if (entry->cookie + COOKIE_OFFSET > from)
-			list(listing, entry->inode, entry->name, entry->length,
-			     entry->cookie + COOKIE_OFFSET);
-}
-
-static s64 list_file(struct file *file, user_t to, u64 size)
-{
-	struct page *page = store_page();
-	struct listing listing = {.size = MIN(size, PAGE_SIZE)};
+	struct file *file = args->file;
+	struct inode *inode = file->inode;
+	struct directory *directory = &inode->directory;
+	struct page *page;
+	struct listing listing = {.size = MIN((u32)args->arg[2], PAGE_SIZE)};
 	int err;
 
+	if (inode->kind != INODE_DIRECTORY)
+		return -ENOTDIR;
+	page = store_page();
 	if (!page)
 		return -ENOMEM;
 	listing.page = page_address(page);
-	spin_lock(&file->lock);
-	listing.offset = file->offset;
-	spin_unlock(&file->lock);
-	names_lock();
-	list_directory(&listing, file->inode);
-	names_unlock();
-	err = listing.full && listing.used == 0 ? -EINVAL
-						: user_write(to, listing.page, listing.used);
+	listing.offset = atomic_load_relaxed(&file->offset);
+	spin_lock(&names.lock);
+	list(&listing, inode, ".", 1, AFTER_DOT);
+	list(&listing, directory->parent ? directory->parent : inode, "..", 2, AFTER_DOTS);
+	for (const struct entry *entry = directory->first; entry && !listing.full;
+	     entry = entry->next)
+		list(&listing, entry->inode, entry->name, entry->length,
+		     entry->cookie + COOKIE_OFFSET);
+	spin_unlock(&names.lock);
+	err = listing.full && listing.used == 0
+		      ? -EINVAL
+		      : user_write(args->arg[1], listing.page, listing.used);
 	page_put(page);
 	if (err)
 		return err;
-	spin_lock(&file->lock);
-	file->offset = listing.offset;
-	spin_unlock(&file->lock);
+	atomic_store_relaxed(&file->offset, listing.offset);
 	return (s64)listing.used;
-}
-
-s64 call_getdents64(const struct call_args *args)
-{
-	struct file *file = file_of((int)args->arg[0]);
-	s64 result = -ENOTDIR;
-
-	if (!file)
-		return -EBADF;
-	if (atomic_load_relaxed(&file->flags) & OPEN_PATH)
-		result = -EBADF;
-	else if (file->inode->kind == INODE_DIRECTORY)
-		result = list_file(file, args->arg[1], (u32)args->arg[2]);
-	file_put(file);
-	return result;
 }

@@ -1,27 +1,18 @@
 /* The name space: see names.h. */
 #include "kernel/program/names.h"
 
+#include <arch/atomic.h>
+
+#include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/store.h"
 #include "mm/mm.h"
 
-enum { TABLE_ORDER = 2, HASH_START = 2166136261u, HASH_STEP = 16777619u };
-enum { BUCKETS = (PAGE_SIZE << TABLE_ORDER) / sizeof(struct entry *) };
+enum { BUCKETS = 2048, HASH_START = 2166136261u, HASH_STEP = 16777619u };
 
-static struct spinlock lock = {.rank = LOCK_LEAF, .holder = CPU_NONE};
-static struct page *table_page;
-static struct entry **table; /* BUCKETS lists */
-static struct inode *root, *current;
+struct names names = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}};
 
-void names_lock(void) __acquires(&lock)
-{
-	spin_lock(&lock);
-}
-
-void names_unlock(void) __releases(&lock)
-{
-	spin_unlock(&lock);
-}
+static struct entry *table[BUCKETS]; /* lists, empty when there is no program */
 
 /* FNV-1a (Fowler, Noll, Vo, "The FNV Non-Cryptographic Hash Algorithm", 1991). */
 static u32 hash_of(const struct inode *directory, const char *name, size_t length)
@@ -40,30 +31,23 @@ static struct entry **bucket_of(u32 hash)
 
 int names_begin(void)
 {
-	table_page = store_pages(TABLE_ORDER, PAGE_ZERO);
-	if (!table_page)
+	names.root = inode_new(INODE_DIRECTORY, 0755);
+	if (!names.root)
 		return -ENOMEM;
-	root = inode_new(INODE_DIRECTORY, 0755);
-	if (!root) {
-		page_put(table_page);
-		table_page = NULL;
-		return -ENOMEM;
-	}
-	table = page_address(table_page);
-	root->directory.parent = root;
-	root->links = 1;
-	inode_get(root);
-	current = root;
+	names.root->directory.parent = names.root;
+	names.root->links = 1;
+	inode_get(names.root);
+	names.current = names.root;
 	return 0;
 }
 
 void names_end(void)
 {
-	struct inode *directory = root;
+	struct inode *directory = names.root;
 
-	if (!root)
+	if (!names.root)
 		return;
-	inode_put(current);
+	inode_put(names.current);
 	/* go down to a name that is no directory, or an empty one, and remove it */
 	for (;;) {
 		struct entry *entry = directory->directory.first;
@@ -75,18 +59,14 @@ void names_end(void)
 			names_remove(entry);
 			entry_free(entry);
 			inode_put(inode);
-		} else if (directory == root) {
+		} else if (directory == names.root) {
 			break;
 		} else {
 			directory = directory->directory.parent;
 		}
 	}
-	inode_put(root);
-	page_put(table_page);
-	root = NULL;
-	current = NULL;
-	table = NULL;
-	table_page = NULL;
+	inode_put(names.root);
+	names.root = names.current = NULL;
 }
 
 struct entry *entry_new(size_t room)
@@ -98,34 +78,10 @@ struct entry *entry_new(size_t room)
 	return entry;
 }
 
-void entry_set_name(struct entry *entry, const char *name, size_t length)
-{
-	entry->length = (u16)length;
-	memcpy(entry->name, name, length);
-}
-
 void entry_free(struct entry *entry)
 {
 	if (entry)
 		store_free(entry, sizeof(*entry) + entry->room);
-}
-
-struct inode *names_root(void)
-{
-	return root;
-}
-
-struct inode *names_current(void)
-{
-	return current;
-}
-
-struct inode *names_set_current(struct inode *directory)
-{
-	struct inode *former = current;
-
-	current = directory;
-	return former;
 }
 
 struct entry *names_find(const struct inode *directory, const char *name, size_t length)
@@ -139,28 +95,38 @@ struct entry *names_find(const struct inode *directory, const char *name, size_t
 	return entry;
 }
 
-bool names_add(struct inode *directory, struct entry *entry, struct inode *inode)
+/* The inode has a new name. */
+static void gain(struct inode *inode, struct entry *entry)
+{
+	inode->links++;
+	inode->entry = entry;
+	atomic_store_relaxed(&inode->given, false);
+	if (inode->kind == INODE_DIRECTORY)
+		inode->directory.parent = entry->directory;
+}
+
+bool names_add(struct inode *directory, const char *name, size_t length, struct entry *entry,
+	       struct inode *inode)
 {
 	struct directory *dir = &directory->directory;
-	struct entry **bucket;
+	const u32 hash = hash_of(directory, name, length);
+	struct entry **bucket = bucket_of(hash);
 
 	if (!dir->parent)
 		return false;
-	entry->hash = hash_of(directory, entry->name, entry->length);
-	entry->directory = directory;
-	entry->inode = inode;
-	entry->cookie = ++dir->cookie;
-	entry->next = NULL;
-	entry->before = dir->last;
+	*entry = (struct entry){.directory = directory,
+				.inode = inode,
+				.before = dir->last,
+				.chain = *bucket,
+				.cookie = ++dir->cookie,
+				.hash = hash,
+				.length = (u16)length,
+				.room = entry->room};
+	memcpy(entry->name, name, length);
 	*(dir->last ? &dir->last->next : &dir->first) = entry;
 	dir->last = entry;
-	bucket = bucket_of(entry->hash);
-	entry->chain = *bucket;
 	*bucket = entry;
-	inode->links++;
-	inode->entry = entry;
-	if (inode->kind == INODE_DIRECTORY)
-		inode->directory.parent = directory;
+	gain(inode, entry);
 	return true;
 }
 
@@ -199,59 +165,53 @@ struct inode *names_replace(struct entry *entry, struct inode *inode)
 
 	lose(former, entry);
 	entry->inode = inode;
-	inode->links++;
-	inode->entry = entry;
-	if (inode->kind == INODE_DIRECTORY)
-		inode->directory.parent = entry->directory;
+	gain(inode, entry);
 	return former;
 }
 
 bool names_is_above(const struct inode *directory, const struct inode *inner)
 {
-	while (inner != directory && inner != root && inner->directory.parent)
+	while (inner != directory && inner != names.root && inner->directory.parent)
 		inner = inner->directory.parent;
 	return inner == directory;
 }
 
-/* A text that may be longer than its buffer. */
-struct joined {
-	char *buf;
-	size_t size, length;
-};
-
-static void join(struct joined *joined, const char *text, size_t length)
+struct entry *names_next(const struct entry *entry, bool inner)
 {
-	for (size_t i = 0; i < length; i++, joined->length++)
-		if (joined->length + 1 < joined->size)
-			joined->buf[joined->length] = text[i];
+	const struct inode *inside = entry ? entry->inode : names.root;
+
+	if (inner && inside->kind == INODE_DIRECTORY && inside->directory.first)
+		return inside->directory.first;
+	while (entry && !entry->next)
+		entry = entry->directory->entry;
+	return entry ? entry->next : NULL;
 }
 
 /* The path is put together from its end: first its length, then each part in its place. */
-size_t names_path(const struct inode *inode, char *buf, size_t size)
+size_t names_path_of(const struct entry *entry, char *buf, size_t size)
 {
-	struct joined joined = {.buf = buf, .size = size};
-	const struct entry *entry;
 	size_t length = 0, end;
 
-	if (size == 0)
-		return 0;
-	if (inode == root)
-		join(&joined, "/", 1);
-	if (inode != root && !inode->entry) {
-		join(&joined, inode->label, strnlen(inode->label, sizeof(inode->label)));
-		if (inode->kind == INODE_REGULAR || inode->kind == INODE_DIRECTORY)
-			join(&joined, " (deleted)", 10);
-	}
-	for (entry = inode->entry; entry; entry = entry->directory->entry)
-		length += entry->length + 1u;
+	for (const struct entry *e = entry; e; e = e->directory->entry)
+		length += e->length + 1u;
 	end = length;
-	for (entry = inode->entry; entry; entry = entry->directory->entry) {
+	for (; entry; entry = entry->directory->entry) {
 		end -= entry->length + 1u;
-		joined.length = end;
-		join(&joined, "/", 1);
-		join(&joined, entry->name, entry->length);
+		for (size_t i = 0; i <= entry->length && end + i + 1 < size; i++)
+			buf[end + i] = i ? entry->name[i - 1] : '/';
 	}
-	joined.length = MAX(joined.length, length);
-	buf[MIN(joined.length, size - 1)] = 0;
-	return joined.length;
+	if (size > 0)
+		buf[MIN(length, size - 1)] = 0;
+	return length;
+}
+
+size_t names_path(const struct inode *inode, char *buf, size_t size)
+{
+	const bool had = inode->kind == INODE_REGULAR || inode->kind == INODE_DIRECTORY;
+
+	if (inode->entry)
+		return names_path_of(inode->entry, buf, size);
+	if (inode == names.root)
+		return (size_t)format(buf, size, "/");
+	return (size_t)format(buf, size, "%s%s", inode->label, had ? " (deleted)" : "");
 }

@@ -22,43 +22,43 @@ struct entry {
 	char name[];      /* not terminated */
 };
 
+extern struct names {
+	struct spinlock lock;
+	struct inode *root, *current; /* one reference to each */
+} names;
+
 /* Make an empty root, which is the current directory. 0 or -ENOMEM. Context: ordinary. */
 int names_begin(void);
 /* Remove all names. No call may be in progress. Context: ordinary. */
 void names_end(void);
 
-void names_lock(void);
-void names_unlock(void);
-
 /*
  * An entry with room for a name of `room` bytes (at most NAME_LENGTH_MAX), or NULL if there is no
- * memory. entry_set_name() may be called with the lock held. No lock held for the others.
+ * memory. No lock held.
  */
 struct entry *entry_new(size_t room);
-void entry_set_name(struct entry *entry, const char *name, size_t length);
 void entry_free(struct entry *entry); /* NULL: does nothing */
 
 /* The lock is held in all the rest. References are not taken unless it is said. */
-
-struct inode *names_root(void);
-struct inode *names_current(void);
-/* Returns the former one; the reference to `directory` passes here, that to the former one back. */
-struct inode *names_set_current(struct inode *directory);
 
 /* The entry of a name, or NULL. */
 struct entry *names_find(const struct inode *directory, const char *name, size_t length);
 
 /*
- * Add a name that is not there yet. The entry takes over a reference to `inode`. False, and nothing
- * is done, if the directory was removed.
+ * Add a name that is not there yet. The entry, which has room for it, takes over a reference to
+ * `inode`. False, and nothing is done, if the directory was removed.
  */
-bool names_add(struct inode *directory, struct entry *entry, struct inode *inode);
+bool names_add(struct inode *directory, const char *name, size_t length, struct entry *entry,
+	       struct inode *inode);
 
 /* Take a name away. The entry and its reference to the inode pass to the caller. */
 void names_remove(struct entry *entry);
 
 /* Let a name mean another inode. Returns the former one, whose reference passes to the caller. */
 struct inode *names_replace(struct entry *entry, struct inode *inode);
+
+/* The next of all names, NULL for the first; with `inner`, those in a directory follow it. */
+struct entry *names_next(const struct entry *entry, bool inner);
 
 /* Is `directory` the same as `inner`, or a directory above it? */
 bool names_is_above(const struct inode *directory, const struct inode *inner);
@@ -68,3 +68,4 @@ bool names_is_above(const struct inode *directory, const struct inode *inner);
  * Returns the length it would have without a limit of size - 1 characters.
  */
 size_t names_path(const struct inode *inode, char *buf, size_t size);
+size_t names_path_of(const struct entry *entry, char *buf, size_t size); /* of this name */

@@ -9,6 +9,7 @@
 
 #include "kernel/core/lock.h"
 #include "kernel/program/inode.h"
+#include "kernel/program/sleepers.h"
 #include "kernel/program/span.h"
 #include "mm/vm/object.h"
 
@@ -25,8 +26,8 @@ enum {
 	OPEN_LARGE = 0100000,
 	OPEN_DIRECTORY = 0200000,
 	OPEN_NO_FOLLOW = 0400000,
-	OPEN_PATH = 010000000,
-	OPEN_UNNAMED = 020000000,                   /* O_TMPFILE without O_DIRECTORY */
+	OPEN_CLOSE_ON_EXEC = 02000000,              /* means nothing: there is no exec() */
+	OPEN_PATH = 010000000,                      /* such a file can be read, too */
 	OPEN_CHANGED = OPEN_APPEND | OPEN_NONBLOCK, /* flags that fcntl() can set */
 };
 
@@ -37,15 +38,39 @@ enum {
 	READY_ERROR = 0x008,
 	READY_HANGUP = 0x010,
 	READY_INVALID = 0x020,
-	READY_PLAIN = 0x040 | 0x100, /* POLLRDNORM, POLLWRNORM */
+	READY_PLAIN_IN = 0x040,  /* POLLRDNORM */
+	READY_PLAIN_OUT = 0x100, /* POLLWRNORM */
+};
+
+struct file;
+
+/* What a file is ready for now. */
+struct file_look {
+	unsigned ready; /* READY_... */
+	/* differs after each change that could make the file ready; NO_EDGES: not known */
+	u64 changes;
+	s64 waiting; /* bytes that a read finds; negative: not known */
+};
+#define NO_EDGES (~0ULL)
+
+struct file_look file_look(struct file *file);
+
+/*
+ * A file that threads wait for: a pipe, an eventfd, an epoll file. It has no name. The state of its
+ * kind begins with this and lives as long as the inode.
+ */
+struct stream {
+	struct spinlock lock;
+	struct sleepers sleepers;
+	size_t bytes; /* of the state */
 };
 
 struct file {
 	struct vm_object object; /* areas refer to the file by this; has its reference count */
 	u32 flags;               /* of open(); atomic */
 	const struct file_ops *ops;
-	struct inode *inode; /* one reference */
-	void *state;         /* of the kind: the pipe, the eventfd */
+	struct inode *inode;   /* one reference */
+	struct pipe *in, *out; /* of the end of a pipe or a socket */
 	struct spinlock lock;
 	u64 offset;
 };
@@ -57,15 +82,8 @@ struct file_ops {
 	 */
 	s64 (*read)(struct file *file, struct span *to, u64 at);
 	s64 (*write)(struct file *file, struct span *from, u64 at);
-	bool seeks; /* the file has an offset */
-	/* READY_... that hold now. NULL: reads and writes never wait */
-	unsigned (*ready)(struct file *file);
-	/*
-	 * A number that differs after each change that could make the file ready, for epoll's
-	 * edges. NULL: there is none
-	 */
-	u64 (*changes)(struct file *file);
-	s64 (*waiting)(struct file *file); /* bytes that a read finds now. NULL: not known */
+	bool seeks;                                  /* the file has an offset */
+	struct file_look (*look)(struct file *file); /* NULL: reads and writes never wait */
 	/* The file is a terminal: isatty(). poll() cannot be woken and looks again and again */
 	bool terminal;
 	u32 device; /* st_rdev of a device */
@@ -75,6 +93,15 @@ struct file_ops {
 
 extern const struct file_ops regular_ops, directory_ops, null_ops, zero_ops, full_ops, random_ops,
 	console_ops;
+
+/*
+ * A new open file of a new stream, whose state has `bytes` zeroed bytes; NULL if there is no
+ * memory. Context: ordinary.
+ */
+struct file *stream_new(const struct file_ops *ops, u32 flags, size_t bytes);
+
+/* Wake all who wait for the stream. The lock is held, and dropped. */
+void stream_changed(struct stream *stream) __releases(&stream->lock);
 
 /* umask(); atomic. */
 extern u32 file_umask;

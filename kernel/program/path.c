@@ -31,56 +31,37 @@ static void push(struct walk *walk, const char *text, size_t length)
 		walk->depth++;
 	walk->rest[walk->depth] = (struct rest){text, length};
 	if (length > 0 && text[0] == '/')
-		walk->at = names_root();
+		walk->at = names.root;
 }
 
-/* Skip slashes. True if there were any. */
-static bool skip_slashes(struct rest *rest)
+/* The text to go along, or NULL at the end of all. *slash is set if slashes were skipped. */
+static struct rest *left(struct walk *walk, bool *slash)
 {
-	const size_t before = rest->length;
+	for (;;) {
+		struct rest *rest = &walk->rest[walk->depth];
 
-	while (rest->length > 0 && *rest->text == '/') {
-		rest->text++;
-		rest->length--;
+		for (; rest->length > 0 && *rest->text == '/'; rest->text++, rest->length--)
+			*slash = true;
+		if (rest->length > 0)
+			return rest;
+		if (walk->depth == 0)
+			return NULL;
+		walk->depth--;
 	}
-	return rest->length != before;
 }
 
 /* The next part of the texts, without slashes. False at the end of all. */
 static bool next_part(struct walk *walk, struct rest *part)
 {
-	for (;;) {
-		struct rest *rest = &walk->rest[walk->depth];
+	bool slash;
+	struct rest *rest = left(walk, &slash);
 
-		skip_slashes(rest);
-		if (rest->length > 0) {
-			*part = (struct rest){rest->text, 0};
-			while (part->length < rest->length && part->text[part->length] != '/')
-				part->length++;
-			rest->text += part->length;
-			rest->length -= part->length;
-			return true;
-		}
-		if (walk->depth == 0)
-			return false;
-		walk->depth--;
-	}
-}
-
-/* Is anything left but slashes? *slash is set if there were any. */
-static bool is_last(struct walk *walk, bool *slash)
-{
-	for (;;) {
-		struct rest *rest = &walk->rest[walk->depth];
-
-		if (skip_slashes(rest))
-			*slash = true;
-		if (rest->length > 0)
-			return false;
-		if (walk->depth == 0)
-			return true;
-		walk->depth--;
-	}
+	if (!rest)
+		return false;
+	*part = (struct rest){rest->text, 0};
+	for (; rest->length > 0 && *rest->text != '/'; rest->text++, rest->length--)
+		part->length++;
+	return true;
 }
 
 static bool is_dots(const struct rest *part, size_t dots)
@@ -110,15 +91,16 @@ static int step(struct walk *walk, const struct rest *part, struct path *path)
 	return 0;
 }
 
-int path_walk(struct path *path, struct inode *start, const char *text, enum path_link link)
+int path_walk(struct path *path, struct inode *start, const char *text, size_t length,
+	      enum path_link link)
 {
 	struct walk walk = {.at = start};
 	struct rest part;
 	bool slash = false;
 
-	if (!*text)
+	if (length == 0)
 		return -ENOENT;
-	push(&walk, text, strlen(text));
+	push(&walk, text, length);
 	*path = (struct path){.inode = walk.at};
 	while (next_part(&walk, &part)) {
 		const int err = step(&walk, &part, path);
@@ -126,7 +108,7 @@ int path_walk(struct path *path, struct inode *start, const char *text, enum pat
 
 		if (err)
 			return err;
-		last = is_last(&walk, &slash);
+		last = !left(&walk, &slash);
 		if (!path->inode && !last)
 			return -ENOENT;
 		if (path->inode && path->inode->kind == INODE_LINK &&
@@ -151,22 +133,20 @@ int path_walk(struct path *path, struct inode *start, const char *text, enum pat
 
 /* ---- texts of the program ---- */
 
-static int find_start(int descriptor, const char *text, struct inode **start)
+int path_start(int descriptor, struct inode **start)
 {
-	struct file *file;
+	struct file *file = NULL;
 
-	if (text[0] == '/' || descriptor == PATH_CURRENT) {
-		names_lock();
-		*start = text[0] == '/' ? names_root() : names_current();
-		inode_get(*start);
-		names_unlock();
+	if (descriptor == PATH_CURRENT) {
+		spin_lock(&names.lock);
+		inode_get(*start = names.current);
+		spin_unlock(&names.lock);
 		return 0;
 	}
 	file = file_of(descriptor);
 	if (!file)
 		return -EBADF;
-	*start = file->inode;
-	inode_get(*start);
+	inode_get(*start = file->inode);
 	file_put(file);
 	return 0;
 }
@@ -180,7 +160,9 @@ int path_text_begin(struct path_text *text, int descriptor, user_t path)
 	ASSERT(self->texts_used < THREAD_TEXTS, "a call uses %u paths", self->texts_used + 1);
 	text->text = (char *)self->texts + self->texts_used++ * PATH_TEXT_MAX;
 	length = user_read_text(text->text, path, PATH_TEXT_MAX);
-	err = length < 0 ? (int)length : find_start(descriptor, text->text, &text->start);
+	err = length < 0
+		      ? (int)length
+		      : path_start(text->text[0] == '/' ? PATH_CURRENT : descriptor, &text->start);
 	if (err)
 		self->texts_used--;
 	return err;
@@ -192,149 +174,115 @@ void path_text_end(struct path_text *text)
 	thread_current()->texts_used--;
 }
 
+int path_inode(const struct path_text *text, enum path_link link, struct inode **inode)
+{
+	struct path path;
+	int err;
+
+	spin_lock(&names.lock);
+	err = path_walk(&path, text->start, text->text, strlen(text->text), link);
+	if (!err && !path.inode)
+		err = -ENOENT;
+	if (!err)
+		inode_get(*inode = path.inode);
+	spin_unlock(&names.lock);
+	return err;
+}
+
 int path_find(int descriptor, user_t user, enum path_link link, struct inode **inode)
 {
 	struct path_text text;
-	struct path path;
 	int err = path_text_begin(&text, descriptor, user);
 
 	if (err)
 		return err;
-	names_lock();
-	err = path_walk(&path, text.start, text.text, link);
-	if (!err && !path.inode)
-		err = -ENOENT;
-	if (!err) {
-		inode_get(path.inode);
-		*inode = path.inode;
-	}
-	names_unlock();
+	err = path_inode(&text, link, inode);
 	path_text_end(&text);
 	return err;
 }
 
-/* As path_add(), for a name that fits into `room`; -ERANGE if it does not. */
-static int add_with_room(const struct path_text *text, size_t room, enum path_link link,
-			 struct inode *inode, struct inode **there)
+int path_add(struct inode *start, const char *text, size_t length, enum path_link link,
+	     struct inode *inode, struct inode **there)
 {
-	struct entry *entry = entry_new(room);
+	struct entry *entry = NULL;
 	struct path path;
+	size_t room = 0;
 	int err;
 
-	if (!entry)
-		return -ENOMEM;
-	names_lock();
-	err = path_walk(&path, text->start, text->text, link);
-	if (!err && path.inode) {
-		err = -EEXIST;
-		if (there) {
-			inode_get(path.inode);
-			*there = path.inode;
-		}
-	} else if (!err && path.slash && inode->kind != INODE_DIRECTORY) {
-		err = -ENOENT;
-	} else if (!err && path.length > room) {
-		err = -ERANGE;
-	} else if (!err) {
-		entry_set_name(entry, path.last, path.length);
-		err = names_add(path.directory, entry, inode) ? 0 : -ENOENT;
-		if (!err)
-			inode_touch(path.directory);
-	}
-	names_unlock();
-	if (err)
+	/* the name may be that at the end of a link, and another one by the time there is memory */
+	do {
 		entry_free(entry);
+		entry = room ? entry_new(room) : NULL;
+		if (room && !entry)
+			return -ENOMEM;
+		spin_lock(&names.lock);
+		err = path_walk(&path, start, text, length, link);
+		if (!err && path.inode)
+			err = -EEXIST;
+		if (err == -EEXIST && there)
+			inode_get(*there = path.inode);
+		if (!err && path.slash && inode->kind != INODE_DIRECTORY)
+			err = -ENOENT;
+		if (!err && path.length <= room) {
+			err = names_add(path.directory, path.last, path.length, entry, inode)
+				      ? 0
+				      : -ENOENT;
+			if (!err)
+				inode_touch(path.directory);
+			spin_unlock(&names.lock);
+			if (err)
+				entry_free(entry);
+			return err;
+		}
+		spin_unlock(&names.lock);
+		room = path.length;
+	} while (!err);
+	entry_free(entry);
 	return err;
-}
-
-int path_add(const struct path_text *text, enum path_link link, struct inode *inode,
-	     struct inode **there)
-{
-	const size_t room = MIN(strlen(text->text), (size_t)NAME_LENGTH_MAX);
-	const int err = add_with_room(text, room, link, inode, there);
-
-	/* the name at the end of a symbolic link may be longer than the path */
-	return err == -ERANGE ? add_with_room(text, NAME_LENGTH_MAX, link, inode, there) : err;
 }
 
 /* ---- files that are there before the program ---- */
 
-/* The directory of that name, which is made if need be. NULL and *err if it cannot be. */
-static struct inode *make_directory(struct inode *above, const struct rest *part, int *err)
+/* The name is there. A directory stays, and anything else makes way. */
+static int replace(const char *text, size_t length, struct inode *inode)
 {
-	struct entry *entry = names_find(above, part->text, part->length);
-	struct inode *inode;
+	struct path path;
+	int err;
 
-	if (entry) {
-		*err = entry->inode->kind == INODE_DIRECTORY ? 0 : -ENOTDIR;
-		return entry->inode;
-	}
-	inode = inode_new(INODE_DIRECTORY, 0755);
-	entry = entry_new(part->length);
-	*err = inode && entry ? 0 : -ENOMEM;
-	if (*err) {
-		inode_put(inode);
-		entry_free(entry);
-		return NULL;
-	}
-	entry_set_name(entry, part->text, part->length);
-	names_lock();
-	names_add(above, entry, inode);
-	names_unlock();
-	return inode;
+	spin_lock(&names.lock);
+	err = path_walk(&path, names.root, text, length, PATH_NO_FOLLOW);
+	if (!err && path.inode->kind == INODE_DIRECTORY)
+		err = inode->kind == INODE_DIRECTORY ? -EEXIST : -EISDIR;
+	if (!err)
+		inode = names_replace(path.entry, inode);
+	spin_unlock(&names.lock);
+	inode_put(inode);
+	return err == -EEXIST ? 0 : err;
 }
 
-/* The last part of the path. */
-static int make_last(struct inode *above, const struct rest *part, struct inode *inode)
-{
-	struct entry *there = names_find(above, part->text, part->length);
-	struct entry *entry;
-
-	if (there && there->inode->kind == INODE_DIRECTORY) {
-		const int err = inode->kind == INODE_DIRECTORY ? 0 : -EISDIR;
-
-		inode_put(inode);
-		return err;
-	}
-	if (there) {
-		names_lock();
-		inode = names_replace(there, inode);
-		names_unlock();
-		inode_put(inode);
-		return 0;
-	}
-	entry = entry_new(part->length);
-	if (!entry) {
-		inode_put(inode);
-		return -ENOMEM;
-	}
-	entry_set_name(entry, part->text, part->length);
-	names_lock();
-	names_add(above, entry, inode);
-	names_unlock();
-	return 0;
-}
-
-/* No program runs yet, so names are looked up without the lock. */
 int path_make(const char *text, struct inode *inode)
 {
-	struct walk walk = {.at = names_root()};
-	struct rest part;
+	size_t length = *text == '/';
 	int err = 0;
 
-	push(&walk, text, strlen(text));
-	while (next_part(&walk, &part)) {
-		bool slash = false;
+	for (; !err && text[length]; length++) {
+		struct inode *above;
 
-		if (part.length > NAME_LENGTH_MAX)
-			err = -ENAMETOOLONG;
-		else if (is_last(&walk, &slash))
-			return make_last(walk.at, &part, inode);
-		else
-			walk.at = make_directory(walk.at, &part, &err);
+		if (text[length] != '/')
+			continue;
+		above = inode_new(INODE_DIRECTORY, 0755);
+		err = above ? path_add(names.root, text, length, PATH_FOLLOW, above, NULL)
+			    : -ENOMEM;
 		if (err)
-			break;
+			inode_put(above);
+		if (err == -EEXIST)
+			err = 0;
 	}
-	inode_put(inode);
+	if (!err)
+		err = path_add(names.root, text, length, PATH_NO_FOLLOW, inode, NULL);
+	if (err == -EEXIST)
+		return replace(text, length, inode);
+	if (err)
+		inode_put(inode);
 	return err;
 }

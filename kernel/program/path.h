@@ -6,10 +6,10 @@
  *	struct path path;
  *
  *	err = path_text_begin(&text, AT_FDCWD, user);       the text, and where it starts
- *	names_lock();
- *	err = path_walk(&path, text.start, text.text, PATH_FOLLOW);
+ *	spin_lock(&names.lock);
+ *	err = path_walk(&path, text.start, text.text, strlen(text.text), PATH_FOLLOW);
  *	(path.inode, or path.directory and path.last for a new name)
- *	names_unlock();
+ *	spin_unlock(&names.lock);
  *	path_text_end(&text);
  */
 #pragma once
@@ -18,6 +18,16 @@
 #include "kernel/program/user_copy.h"
 
 enum { PATH_LINKS_MAX = 8, PATH_TEXT_MAX = 4096 };
+
+/* Flags of calls with paths. */
+enum {
+	AT_SYMLINK_NOFOLLOW = 0x100,
+	AT_REMOVEDIR = 0x200, /* of unlinkat() */
+	AT_EACCESS = 0x200,   /* of faccessat2() */
+	AT_NO_AUTOMOUNT = 0x800,
+	AT_EMPTY_PATH = 0x1000,
+	AT_STATX_SYNC = 0x6000,
+};
 
 enum path_link { PATH_FOLLOW, PATH_NO_FOLLOW }; /* a symbolic link as the last part */
 
@@ -50,14 +60,17 @@ struct path {
 /*
  * Walk along a text. References are not taken. Returns 0 also if only the last part is missing;
  * -ENOENT if another part is missing or the text is empty, -ENOTDIR, -ELOOP or -ENAMETOOLONG. The
- * caller holds names_lock(), and uses the result under it.
+ * caller holds names.lock, and uses the result under it.
  */
-int path_walk(struct path *path, struct inode *start, const char *text, enum path_link link);
+int path_walk(struct path *path, struct inode *start, const char *text, size_t length,
+	      enum path_link link);
 
 /*
- * The inode that the text at `path` names, with one reference. Returns 0 or a negative errno. No
- * lock held. Context: ordinary.
+ * The inode that the text names, or the text at `path`, or that relative paths start from, with one
+ * reference. Return 0 or a negative errno. No lock held. Context: ordinary.
  */
+int path_inode(const struct path_text *text, enum path_link link, struct inode **inode);
+int path_start(int descriptor, struct inode **start);
 int path_find(int descriptor, user_t path, enum path_link link, struct inode **inode);
 
 /*
@@ -65,8 +78,8 @@ int path_find(int descriptor, user_t path, enum path_link link, struct inode **i
  * such a name, and *there (if not NULL) receives its inode, with one reference. No lock held.
  * Context: ordinary.
  */
-int path_add(const struct path_text *text, enum path_link link, struct inode *inode,
-	     struct inode **there);
+int path_add(struct inode *start, const char *text, size_t length, enum path_link link,
+	     struct inode *inode, struct inode **there);
 
 /*
  * Let a path mean an inode, whose reference passes here, and make the directories above it. For

@@ -1,29 +1,31 @@
-/* Pipes: see pipe.h. `lock` guards all fields of a pipe but the bytes of the ring. */
+/* Pipes and pairs of sockets: see pipe.h. The lock of the stream guards all but the bytes. */
 #include "kernel/program/pipe.h"
 
 #include <arch/atomic.h>
 
-#include "kernel/lib/format.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
-#include "kernel/program/sleepers.h"
 #include "kernel/program/store.h"
 #include "mm/mm.h"
 
 enum { PIPE_ORDER = 4 };
 
 struct pipe {
-	struct spinlock lock;
-	struct sleepers sleepers; /* of both ends */
 	struct page *page;
 	u64 head, tail;
 	bool reader_open, writer_open;
 	bool reading, writing; /* a thread has the turn */
 };
 
-static bool is_nonblocking(const struct file *file)
+struct pipes {
+	struct stream stream;
+	struct pipe ring[2];
+	unsigned ends; /* that are open */
+};
+
+static bool must_not_wait(const struct file *file, const struct span *span)
 {
-	return atomic_load_relaxed(&file->flags) & OPEN_NONBLOCK;
+	return span->no_wait || atomic_load_relaxed(&file->flags) & OPEN_NONBLOCK;
 }
 
 static u64 filled(const struct pipe *pipe)
@@ -31,288 +33,222 @@ static u64 filled(const struct pipe *pipe)
 	return pipe->head - pipe->tail;
 }
 
-/* The piece of the ring that begins with byte number `at`, `bytes` long at most. */
-static u64 piece(const struct pipe *pipe, u64 at, u64 bytes, u8 **start)
+/* Copy between the ring, from byte number `at` on, and the span. Returns bytes, or an error. */
+static s64 copy(const struct pipe *pipe, u64 at, enum copy how, struct span *span, u64 bytes)
 {
-	const u64 offset = at % PIPE_SIZE;
+	u64 done = 0;
 
-	*start = (u8 *)page_address(pipe->page) + offset;
-	return MIN(bytes, PIPE_SIZE - offset);
-}
+	while (done < bytes) {
+		const u64 offset = (at + done) % PIPE_SIZE;
+		const u64 part = MIN(bytes - done, PIPE_SIZE - offset);
+		const int err = span_copy(span, how, (u8 *)page_address(pipe->page) + offset, part);
 
-static void changed(struct pipe *pipe) __releases(&pipe->lock)
-{
-	sleepers_wake(&pipe->sleepers);
-	spin_unlock(&pipe->lock);
-	poll_wake();
+		if (err)
+			return done > 0 ? (s64)done : err;
+		done += part;
+	}
+	return (s64)done;
 }
 
 /* ---- reading ---- */
 
 /* Wait for bytes and take the turn. Returns how many there are, 0 at the end, or an error. */
-static s64 begin_read(struct pipe *pipe, const struct file *file)
+static s64 begin_read(struct stream *stream, struct pipe *pipe, bool no_wait)
 {
 	s64 result = 0;
 
-	spin_lock(&pipe->lock);
-	for (;;) {
-		int err;
-
+	spin_lock(&stream->lock);
+	while (!result) {
 		if (!pipe->reading && filled(pipe) > 0) {
 			pipe->reading = true;
 			result = (s64)filled(pipe);
+		} else if (filled(pipe) == 0 && !(pipe->writer_open && pipe->reader_open)) {
 			break;
-		}
-		if (filled(pipe) == 0 && !pipe->writer_open)
-			break;
-		if (filled(pipe) == 0 && is_nonblocking(file)) {
+		} else if (filled(pipe) == 0 && no_wait) {
 			result = -EAGAIN;
-			break;
-		}
-		err = sleepers_wait(&pipe->sleepers, &pipe->lock, 0);
-		if (err) {
-			result = err;
-			break;
+		} else {
+			result = sleepers_wait(&stream->sleepers, &stream->lock, 0);
 		}
 	}
-	spin_unlock(&pipe->lock);
+	spin_unlock(&stream->lock);
 	return result;
 }
 
 static s64 pipe_read(struct file *file, struct span *to, u64 at)
 {
-	struct pipe *pipe = file->state;
-	s64 there, done = 0;
-	int err = 0;
+	struct stream *stream = file->inode->stream;
+	struct pipe *pipe = file->in;
+	s64 there, done;
 
 	if (to->total == 0)
 		return 0;
-	there = begin_read(pipe, file);
+	there = begin_read(stream, pipe, must_not_wait(file, to));
 	if (there <= 0)
 		return there;
-	there = MIN(there, (s64)to->total);
-	while (done < there && !err) {
-		u8 *start;
-		const u64 part = piece(pipe, pipe->tail + (u64)done, (u64)(there - done), &start);
-
-		err = span_write(to, start, part);
-		if (!err)
-			done += (s64)part;
-	}
-	spin_lock(&pipe->lock);
-	pipe->tail += (u64)done;
+	done = copy(pipe, pipe->tail, COPY_OUT, to, MIN((u64)there, to->total));
+	spin_lock(&stream->lock);
+	pipe->tail += (u64)MAX(done, 0);
 	pipe->reading = false;
-	changed(pipe);
-	return done > 0 ? done : err;
+	stream_changed(stream);
+	return done;
 }
 
 /* ---- writing ---- */
 
 /* Wait for room for `least` bytes and take the turn. Returns the room, or an error. */
-static s64 begin_write(struct pipe *pipe, const struct file *file, u64 least)
+static s64 begin_write(struct stream *stream, struct pipe *pipe, u64 least, bool no_wait)
 {
-	s64 result;
+	s64 result = 0;
 
-	spin_lock(&pipe->lock);
-	for (;;) {
+	spin_lock(&stream->lock);
+	while (!result) {
 		const u64 room = PIPE_SIZE - filled(pipe);
 
-		if (!pipe->reader_open) {
+		if (!pipe->reader_open || !pipe->writer_open) {
 			result = -EPIPE;
-			break;
-		}
-		if (!pipe->writing && room >= least) {
+		} else if (!pipe->writing && room >= least) {
 			pipe->writing = true;
 			result = (s64)room;
-			break;
-		}
-		if (room < least && is_nonblocking(file)) {
+		} else if (room < least && no_wait) {
 			result = -EAGAIN;
-			break;
+		} else {
+			result = sleepers_wait(&stream->sleepers, &stream->lock, 0);
 		}
-		result = sleepers_wait(&pipe->sleepers, &pipe->lock, 0);
-		if (result)
-			break;
 	}
-	spin_unlock(&pipe->lock);
+	spin_unlock(&stream->lock);
 	return result;
-}
-
-/* Fill `room` bytes of the ring at most, and give the turn back. */
-static s64 fill(struct pipe *pipe, struct span *from, u64 room)
-{
-	const u64 bytes = MIN(room, from->total);
-	u64 done = 0;
-	int err = 0;
-
-	while (done < bytes && !err) {
-		u8 *start;
-		const u64 part = piece(pipe, pipe->head + done, bytes - done, &start);
-
-		err = span_read(from, start, part);
-		if (!err)
-			done += part;
-	}
-	spin_lock(&pipe->lock);
-	/* a write that must be whole leaves nothing behind if it fails */
-	if (!err || bytes > PIPE_ATOMIC)
-		pipe->head += done;
-	else
-		done = 0;
-	pipe->writing = false;
-	changed(pipe);
-	return done > 0 ? (s64)done : err;
 }
 
 static s64 pipe_write(struct file *file, struct span *from, u64 at)
 {
-	struct pipe *pipe = file->state;
-	const bool whole = from->total <= PIPE_ATOMIC;
+	struct stream *stream = file->inode->stream;
+	struct pipe *pipe = file->out;
+	const bool whole = from->total <= PIPE_ATOMIC, no_wait = must_not_wait(file, from);
 	s64 done = 0;
 
 	while (from->total > 0) {
-		s64 result = begin_write(pipe, file, whole ? from->total : 1);
+		s64 part = begin_write(stream, pipe, whole ? from->total : 1, no_wait);
 
-		if (result > 0)
-			result = fill(pipe, from, (u64)result);
-		if (result < 0)
-			return done > 0 ? done : result;
-		done += result;
+		if (part > 0) {
+			const u64 bytes = MIN((u64)part, from->total);
+
+			part = copy(pipe, pipe->head, COPY_IN, from, bytes);
+			/* a write that must be whole leaves nothing behind if it fails */
+			if (whole && part > 0 && (u64)part < bytes)
+				part = -EFAULT;
+			spin_lock(&stream->lock);
+			pipe->head += (u64)MAX(part, 0);
+			pipe->writing = false;
+			stream_changed(stream);
+		}
+		if (part < 0)
+			return done > 0 ? done : part;
+		done += part;
 	}
 	return done;
 }
 
 /* ---- both ends ---- */
 
-static unsigned ready_to_read(struct file *file)
+/*
+ * `head` and `tail` only rise, and an end closes once. A reader learns that the other end is closed
+ * as a hangup, a writer as an error, and a socket as an end that can be read; it is a hangup if
+ * both ways are closed.
+ */
+static struct file_look pipe_look(struct file *file)
 {
-	struct pipe *pipe = file->state;
-	unsigned ready;
+	struct stream *stream = file->inode->stream;
+	const struct pipe *in = file->in, *out = file->out;
+	struct file_look look = {0};
 
-	spin_lock(&pipe->lock);
-	ready = (filled(pipe) > 0 ? READY_IN : 0) | (pipe->writer_open ? 0 : READY_HANGUP);
-	spin_unlock(&pipe->lock);
-	return ready;
+	spin_lock(&stream->lock);
+	if (in) {
+		look.ready |= filled(in) > 0 || (out && !in->writer_open) ? READY_IN : 0;
+		look.ready |= in->writer_open || (out && out->reader_open) ? 0 : READY_HANGUP;
+		look.changes += in->head + !in->writer_open;
+	}
+	if (out) {
+		look.ready |= PIPE_SIZE - filled(out) >= PIPE_ATOMIC ? READY_OUT : 0;
+		look.ready |= in || out->reader_open ? 0 : READY_ERROR;
+		look.changes += out->tail + !out->reader_open;
+	}
+	look.waiting = (s64)filled(in ? in : out);
+	spin_unlock(&stream->lock);
+	return look;
 }
 
-static unsigned ready_to_write(struct file *file)
+/* Lock held. */
+static void close_ways(struct file *file, unsigned how)
 {
-	struct pipe *pipe = file->state;
-	unsigned ready;
-
-	spin_lock(&pipe->lock);
-	ready = (PIPE_SIZE - filled(pipe) >= PIPE_ATOMIC ? READY_OUT : 0) |
-		(pipe->reader_open ? 0 : READY_ERROR);
-	spin_unlock(&pipe->lock);
-	return ready;
+	if (file->in && how & 1)
+		file->in->reader_open = false;
+	if (file->out && how & 2)
+		file->out->writer_open = false;
 }
 
-/* `head` and `tail` only rise, and an end closes once. */
-static u64 changes_to_read(struct file *file)
+void pipe_shut(struct file *file, unsigned how)
 {
-	struct pipe *pipe = file->state;
-	u64 changes;
+	struct stream *stream = file->inode->stream;
 
-	spin_lock(&pipe->lock);
-	changes = pipe->head + !pipe->writer_open;
-	spin_unlock(&pipe->lock);
-	return changes;
+	spin_lock(&stream->lock);
+	close_ways(file, how);
+	stream_changed(stream);
 }
 
-static u64 changes_to_write(struct file *file)
+/* The rings end with the second end. */
+static void pipe_release(struct file *file)
 {
-	struct pipe *pipe = file->state;
-	u64 changes;
-
-	spin_lock(&pipe->lock);
-	changes = pipe->tail + !pipe->reader_open;
-	spin_unlock(&pipe->lock);
-	return changes;
-}
-
-static s64 pipe_waiting(struct file *file)
-{
-	struct pipe *pipe = file->state;
-	s64 bytes;
-
-	spin_lock(&pipe->lock);
-	bytes = (s64)filled(pipe);
-	spin_unlock(&pipe->lock);
-	return bytes;
-}
-
-/* One end is closed. The pipe ends with the second. */
-static void close_end(struct pipe *pipe, bool *open)
-{
+	struct pipes *pipes = container_of(file->inode->stream, struct pipes, stream);
 	bool last;
 
-	spin_lock(&pipe->lock);
-	*open = false;
-	last = !pipe->reader_open && !pipe->writer_open;
-	changed(pipe);
-	if (!last)
-		return;
-	page_put(pipe->page);
-	store_free(pipe, sizeof(*pipe));
+	spin_lock(&pipes->stream.lock);
+	close_ways(file, 3);
+	last = --pipes->ends == 0;
+	stream_changed(&pipes->stream);
+	for (unsigned i = 0; last && i < 2; i++)
+		if (pipes->ring[i].page)
+			page_put(pipes->ring[i].page);
 }
 
-static void release_reader(struct file *file)
-{
-	struct pipe *pipe = file->state;
-
-	close_end(pipe, &pipe->reader_open);
-}
-
-static void release_writer(struct file *file)
-{
-	struct pipe *pipe = file->state;
-
-	close_end(pipe, &pipe->writer_open);
-}
-
-static const struct file_ops reader_ops = {
+static const struct file_ops pipe_ops = {
 	.read = pipe_read,
-	.ready = ready_to_read,
-	.changes = changes_to_read,
-	.waiting = pipe_waiting,
-	.release = release_reader,
-};
-
-static const struct file_ops writer_ops = {
 	.write = pipe_write,
-	.ready = ready_to_write,
-	.changes = changes_to_write,
-	.waiting = pipe_waiting,
-	.release = release_writer,
+	.look = pipe_look,
+	.release = pipe_release,
 };
 
-int pipe_new(u32 flags, struct file **read_end, struct file **write_end)
+bool pipe_is_socket(const struct file *file)
 {
-	struct pipe *pipe = store_alloc(sizeof(*pipe));
-	struct inode *inode = inode_new(INODE_STREAM, 0600);
+	return file->ops == &pipe_ops && file->in && file->out;
+}
 
-	*read_end = *write_end = NULL;
-	if (pipe)
-		pipe->page = store_pages(PIPE_ORDER, 0);
-	if (pipe && pipe->page && inode) {
-		*read_end = file_new(inode, &reader_ops, flags);
-		if (*read_end)
-			*write_end = file_new(inode, &writer_ops, flags | OPEN_WRITE);
-	}
-	if (*write_end) {
-		inode_get(inode);
-		format(inode->label, sizeof(inode->label), "pipe:[%llu]", inode->number);
-		pipe->lock = SPINLOCK_INIT(LOCK_LEAF);
-		pipe->reader_open = pipe->writer_open = true;
-		(*read_end)->state = (*write_end)->state = pipe;
+static bool open_ring(struct pipe *pipe, struct file *reader, struct file *writer)
+{
+	pipe->page = store_pages(PIPE_ORDER, 0);
+	pipe->reader_open = pipe->writer_open = true;
+	reader->in = pipe;
+	writer->out = pipe;
+	return pipe->page != NULL;
+}
+
+int pipe_new(enum pipe_kind kind, u32 flags, struct file *ends[2])
+{
+	const bool both = kind == PIPE_SOCKETS;
+	struct pipes *pipes;
+
+	ends[0] = stream_new(&pipe_ops, flags | (both ? OPEN_BOTH : 0), sizeof(*pipes));
+	if (!ends[0])
+		return -ENOMEM;
+	pipes = container_of(ends[0]->inode->stream, struct pipes, stream);
+	if (both)
+		ends[0]->inode->mode = MODE_SOCKET | 0600;
+	inode_get(ends[0]->inode);
+	ends[1] = file_new(ends[0]->inode, &pipe_ops, flags | (both ? OPEN_BOTH : OPEN_WRITE));
+	pipes->ends = ends[1] ? 2 : 1;
+	if (ends[1] && open_ring(&pipes->ring[0], ends[0], ends[1]) &&
+	    (!both || open_ring(&pipes->ring[1], ends[1], ends[0])))
 		return 0;
-	}
-	if (*read_end)
-		store_free(*read_end, sizeof(**read_end));
-	inode_put(inode);
-	if (pipe && pipe->page)
-		page_put(pipe->page);
-	if (pipe)
-		store_free(pipe, sizeof(*pipe));
+	file_put(ends[1]);
+	file_put(ends[0]);
 	return -ENOMEM;
 }

@@ -1,8 +1,11 @@
 /*
- * Pipes: a ring of 64 KiB, written at one end and read at the other.
+ * Pipes and pairs of sockets: rings of 64 KiB, written at one end and read at the other.
  *
  *	tail          head
  *	  | bytes ... |            both only rise; the place of a byte is its number % 64 KiB
+ *
+ *	pipe            ring 0: from end 1 to end 0
+ *	socketpair      ring 0: from end 1 to end 0, ring 1: from end 0 to end 1
  *
  * Bytes are copied straight between the ring and the program, without a lock. One writer and one
  * reader have the turn to do so at a time: the writer fills free room and then moves `head`, the
@@ -18,7 +21,13 @@ enum { PIPE_SIZE = 65536, PIPE_ATOMIC = 4096 };
 struct file;
 
 /*
- * The two ends of a new pipe, with one reference each. `flags`: OPEN_NONBLOCK or 0. Returns 0 or
- * -ENOMEM. Context: ordinary.
+ * The two ends, with one reference each; of a pipe the reader's first. `flags`: OPEN_NONBLOCK or
+ * 0. Returns 0 or -ENOMEM. Context: ordinary.
  */
-int pipe_new(u32 flags, struct file **read_end, struct file **write_end);
+enum pipe_kind { PIPE_ONE_WAY, PIPE_SOCKETS };
+int pipe_new(enum pipe_kind kind, u32 flags, struct file *ends[2]);
+
+bool pipe_is_socket(const struct file *file);
+
+/* As shutdown(2): bit 0, nothing is read any more; bit 1, nothing is written. */
+void pipe_shut(struct file *socket, unsigned how);

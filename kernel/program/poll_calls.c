@@ -8,7 +8,6 @@
 
 #include <arch/clock.h>
 
-#include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/file.h"
@@ -19,19 +18,7 @@
 
 #define TIME_MAX (1ULL << 62) /* ns; a later time is as good as never */
 
-unsigned poll_events(struct file *file)
-{
-	const unsigned all = READY_IN | READY_OUT;
-	unsigned ready = file->ops->ready ? file->ops->ready(file) : all;
-
-	if (ready & (READY_IN | READY_HANGUP))
-		ready |= READY_PLAIN & 0x040;
-	if (ready & READY_OUT)
-		ready |= READY_PLAIN & 0x100;
-	return ready;
-}
-
-s64 poll_for(const struct question *question, const struct poll_limit *limit)
+static s64 poll_for(const struct question *question, const struct poll_limit *limit)
 {
 	struct look look;
 
@@ -131,7 +118,7 @@ static struct look look_at_array(const struct question *question, bool last)
 		one.found = 0;
 		file = one.descriptor < 0 ? NULL : file_of(one.descriptor);
 		if (file) {
-			one.found = (u16)(poll_events(file) &
+			one.found = (u16)(file_look(file).ready &
 					  (one.events | READY_ERROR | READY_HANGUP));
 			look.console |= file->ops->terminal;
 			file_put(file);
@@ -147,150 +134,119 @@ static struct look look_at_array(const struct question *question, bool last)
 	return look;
 }
 
-s64 call_poll(const struct call_args *args)
+static s64 poll_array(const struct call_args *args, const struct poll_limit *limit, user_t mask,
+		      u64 size)
 {
 	const struct question question = {
 		.look = look_at_array, .set = {args->arg[0]}, .count = (u32)args->arg[1]};
+
+	if (question.count > DESCRIPTORS_MAX)
+		return -EINVAL;
+	return poll_for_masked(args, mask, size, &question, limit);
+}
+
+s64 call_poll(const struct call_args *args)
+{
 	const struct poll_limit limit = poll_limit_ms((s32)args->arg[2]);
 
-	return question.count > DESCRIPTORS_MAX ? -EINVAL : poll_for(&question, &limit);
+	return poll_array(args, &limit, 0, 0);
 }
 
 s64 call_ppoll(const struct call_args *args)
 {
-	const struct question question = {
-		.look = look_at_array, .set = {args->arg[0]}, .count = (u32)args->arg[1]};
 	struct poll_limit limit;
 	const int err = poll_limit_read(args->arg[2], 1, &limit);
 
-	if (err)
-		return err;
-	if (question.count > DESCRIPTORS_MAX)
-		return -EINVAL;
-	return poll_for_masked(args, args->arg[3], args->arg[4], &question, &limit);
+	return err ? err : poll_array(args, &limit, args->arg[3], args->arg[4]);
 }
 
 /* ---- select ---- */
 
-enum { SET_WORDS = DESCRIPTORS_MAX / 64 };
+enum { SETS = 3, SET_WORDS = DESCRIPTORS_MAX / 64 };
 
 /* Events that put a file into each of the three results. */
-static const unsigned events_of[] = {
+static const unsigned events_of[SETS] = {
 	READY_IN | READY_HANGUP | READY_ERROR,
 	READY_OUT | READY_ERROR,
 	0,
 };
 
-/* One word of the three sets. */
-struct set_word {
-	u64 wanted[3], found[3];
+struct sets {
+	u64 word[SETS][SET_WORDS];
 };
 
-static int look_at_word(struct set_word *word, u64 first, struct look *look)
+/* Look at one file, if it is in a set. */
+static int look_at_one(int descriptor, const struct sets *wanted, struct sets *found,
+		       struct look *look)
 {
-	u64 left = word->wanted[0] | word->wanted[1] | word->wanted[2];
+	const u64 at = (u64)descriptor / 64, bit = 1ULL << descriptor % 64;
+	struct file *file;
+	unsigned ready;
 
-	while (left) {
-		const unsigned bit = (unsigned)__builtin_ctzll(left);
-		struct file *file = file_of((int)(first + bit));
-		unsigned ready;
-
-		if (!file)
-			return -EBADF;
-		ready = poll_events(file);
-		look->console |= file->ops->terminal;
-		file_put(file);
-		for (unsigned set = 0; set < 3; set++) {
-			if (word->wanted[set] >> bit & 1 && ready & events_of[set]) {
-				word->found[set] |= 1ULL << bit;
-				look->found++;
-			}
+	if (!((wanted->word[0][at] | wanted->word[1][at] | wanted->word[2][at]) & bit))
+		return 0;
+	file = file_of(descriptor);
+	if (!file)
+		return -EBADF;
+	ready = file_look(file).ready;
+	look->console |= file->ops->terminal;
+	file_put(file);
+	for (unsigned set = 0; set < SETS; set++) {
+		if (wanted->word[set][at] & bit && ready & events_of[set]) {
+			found->word[set][at] |= bit;
+			look->found++;
 		}
-		left &= left - 1;
 	}
 	return 0;
 }
 
-/* The bytes of a set that belong to a word. The program's sets end with the last file's word. */
-static int read_word(const struct question *question, u64 index, struct set_word *word)
-{
-	const u64 bits = question->count - index * 64;
-	const u64 mask = bits < 64 ? (1ULL << bits) - 1 : ~0ULL;
-
-	*word = (struct set_word){0};
-	for (unsigned set = 0; set < 3; set++) {
-		int err = 0;
-
-		if (question->set[set])
-			err = user_read(&word->wanted[set], question->set[set] + index * 8, 8);
-		if (err)
-			return err;
-		word->wanted[set] &= mask;
-	}
-	return 0;
-}
-
+/* Sets end with the word of the last file. */
 static struct look look_at_sets(const struct question *question, bool last)
 {
-	const u64 words = DIV_ROUND_UP(question->count, 64);
-	u64 found[SET_WORDS][3];
+	const u64 bytes = DIV_ROUND_UP(question->count, 64) * sizeof(u64);
+	struct sets wanted = {0}, found = {0};
 	struct look look = {0};
+	int err = 0;
 
-	for (u64 i = 0; i < words; i++) {
-		struct set_word word;
-		int err = read_word(question, i, &word);
-
-		if (!err)
-			err = look_at_word(&word, i * 64, &look);
-		if (err)
-			return (struct look){.found = err};
-		memcpy(found[i], word.found, sizeof(found[i]));
-	}
-	if (look.found == 0 && !last)
-		return look;
-	for (u64 i = 0; i < words * 3; i++) {
-		const user_t set = question->set[i % 3];
-		const int err = set ? user_write(set + i / 3 * 8, &found[i / 3][i % 3], 8) : 0;
-
-		if (err)
-			return (struct look){.found = err};
-	}
-	return look;
+	for (unsigned set = 0; set < SETS && !err; set++)
+		if (question->set[set])
+			err = user_read(wanted.word[set], question->set[set], bytes);
+	for (u64 i = 0; i < question->count && !err; i++)
+		err = look_at_one((int)i, &wanted, &found, &look);
+	if (!err && (look.found > 0 || last))
+		for (unsigned set = 0; set < SETS && !err; set++)
+			if (question->set[set])
+				err = user_write(question->set[set], found.word[set], bytes);
+	return err ? (struct look){.found = err} : look;
 }
 
-static struct question question_of(const struct call_args *args)
+/* Times are in nanoseconds or microseconds: `unit` is 1 or 1000. */
+static s64 select_files(const struct call_args *args, u64 unit, user_t mask, u64 size)
 {
-	return (struct question){
+	const struct question question = {
 		.look = look_at_sets,
 		.set = {args->arg[1], args->arg[2], args->arg[3]},
 		.count = MIN((u32)args->arg[0], (u32)DESCRIPTORS_MAX),
 	};
+	struct poll_limit limit;
+	const int err = poll_limit_read(args->arg[4], unit, &limit);
+
+	if (err || (s32)args->arg[0] < 0)
+		return err ? err : -EINVAL;
+	return poll_for_masked(args, mask, size, &question, &limit);
 }
 
 s64 call_select(const struct call_args *args)
 {
-	const struct question question = question_of(args);
-	struct poll_limit limit;
-	const int err = poll_limit_read(args->arg[4], 1000, &limit);
-
-	if (err)
-		return err;
-	return (s32)args->arg[0] < 0 ? -EINVAL : poll_for(&question, &limit);
+	return select_files(args, 1000, 0, 0);
 }
 
 /* The last argument points to the address and the size of the mask. */
 s64 call_pselect6(const struct call_args *args)
 {
-	const struct question question = question_of(args);
-	struct poll_limit limit;
 	u64 mask[2] = {0};
-	int err = poll_limit_read(args->arg[4], 1, &limit);
 
-	if (!err && args->arg[5])
-		err = user_read(mask, args->arg[5], sizeof(mask));
-	if (err)
-		return err;
-	if ((s32)args->arg[0] < 0)
-		return -EINVAL;
-	return poll_for_masked(args, mask[0], mask[1], &question, &limit);
+	if (args->arg[5] && user_read(mask, args->arg[5], sizeof(mask)) < 0)
+		return -EFAULT;
+	return select_files(args, 1, mask[0], mask[1]);
 }

@@ -43,18 +43,10 @@ struct poll_limit poll_limit_ms(s32 ms);
  */
 int poll_limit_read(user_t from, u64 unit, struct poll_limit *limit);
 
-/* READY_... of a file now, with the words for plain data. Context: ordinary. */
-unsigned poll_events(struct file *file);
-
 /*
- * Ask until there is an answer, the time has come or a signal waits (-EINTR). Returns what the last
- * look found. Context: ordinary.
- */
-s64 poll_for(const struct question *question, const struct poll_limit *limit);
-
-/*
- * poll_for() under the signal mask of `size` bytes at `mask` (0 there: under the thread's own).
- * -EINVAL for another size than 8, -EFAULT.
+ * Ask until there is an answer, the time has come or a signal waits (-EINTR), under the signal mask
+ * of `size` bytes at `mask` (0 there: under the thread's own). Returns what the last look found;
+ * -EINVAL for another size than 8, -EFAULT. Context: ordinary.
  */
 s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
 		    const struct question *question, const struct poll_limit *limit);

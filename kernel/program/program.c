@@ -16,6 +16,7 @@
 #include "kernel/program/exception.h"
 #include "kernel/program/elf.h"
 #include "kernel/program/file.h"
+#include "kernel/program/files_out.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/layout.h"
 #include "mm/vm/mapping.h"
@@ -310,6 +311,7 @@ int program_run(const struct program_request *request)
 
 	if (result == 0) {
 		result = load_and_run(request);
+		files_out_send();
 		program_finish();
 	}
 	return (int)result;
@@ -318,12 +320,15 @@ int program_run(const struct program_request *request)
 int program_run_source(const struct program_source *source, const struct arguments *args,
 		       const struct arguments *environment)
 {
-	const int status = program_run(&(struct program_request){.image = source->elf,
-								 .size = source->elf_size,
-								 .files = source->cpio,
-								 .files_size = source->cpio_size,
-								 .args = args,
-								 .environment = environment});
+	int status = files_out_begin();
+
+	if (status == 0)
+		status = program_run(&(struct program_request){.image = source->elf,
+							       .size = source->elf_size,
+							       .files = source->cpio,
+							       .files_size = source->cpio_size,
+							       .args = args,
+							       .environment = environment});
 
 	if (status < 0)
 		pr_err("program: %s was not started (%d)", source->name, status);

@@ -28,22 +28,10 @@ static s64 regular_write(struct file *file, struct span *from, u64 at)
 	return done;
 }
 
-static s64 regular_waiting(struct file *file)
-{
-	const u64 size = contents_size(&file->inode->contents);
-	u64 at;
-
-	spin_lock(&file->lock);
-	at = file->offset;
-	spin_unlock(&file->lock);
-	return (s64)saturating_sub(size, at);
-}
-
 const struct file_ops regular_ops = {
 	.read = regular_read,
 	.write = regular_write,
 	.seeks = true,
-	.waiting = regular_waiting,
 };
 
 static s64 directory_read(struct file *file, struct span *to, u64 at)

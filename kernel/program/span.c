@@ -1,8 +1,6 @@
 /* Ranges that calls transfer: see span.h. */
 #include "kernel/program/span.h"
 
-#include "kernel/lib/string.h"
-
 struct iovec {
 	user_t base;
 	u64 size;
@@ -16,7 +14,7 @@ struct span span_of(user_t at, u64 size)
 
 struct span span_of_kernel(void *at, u64 size)
 {
-	return (struct span){.total = size, .kernel = at};
+	return (struct span){.total = size, .at = (uintptr_t)at, .size = size, .kernel = true};
 }
 
 int span_of_vector(struct span *span, user_t vector, u64 count)
@@ -60,90 +58,24 @@ static int turn(struct span *span)
 	return 0;
 }
 
-static void consume(struct span *span, u64 size)
+int span_copy(struct span *span, enum copy how, void *kernel, u64 size)
 {
-	span->at += size;
-	span->size -= size;
-	span->total -= size;
-}
+	u8 *byte = kernel;
 
-/* The front of a buffer of the kernel. */
-static void *consume_kernel(struct span *span, u64 size)
-{
-	u8 *front = span->kernel;
-
-	span->kernel += size;
-	span->total -= size;
-	return front;
-}
-
-int span_read(struct span *span, void *to, u64 size)
-{
-	u8 *byte = to;
-
-	if (span->kernel) {
-		memcpy(to, consume_kernel(span, size), size);
-		return 0;
-	}
 	while (size > 0) {
 		int err = turn(span);
-		u64 part;
+		const u64 part = MIN(size, span->size);
 
+		if (!err && span->kernel)
+			copy_bytes(how, byte, (void *)(uintptr_t)span->at, part);
+		else if (!err)
+			err = user_copy(how, byte, span->at, part);
 		if (err)
 			return err;
-		part = MIN(size, span->size);
-		err = user_read(byte, span->at, part);
-		if (err)
-			return err;
-		consume(span, part);
-		byte += part;
-		size -= part;
-	}
-	return 0;
-}
-
-int span_write(struct span *span, const void *from, u64 size)
-{
-	const u8 *byte = from;
-
-	if (span->kernel) {
-		memcpy(consume_kernel(span, size), from, size);
-		return 0;
-	}
-	while (size > 0) {
-		int err = turn(span);
-		u64 part;
-
-		if (err)
-			return err;
-		part = MIN(size, span->size);
-		err = user_write(span->at, byte, part);
-		if (err)
-			return err;
-		consume(span, part);
-		byte += part;
-		size -= part;
-	}
-	return 0;
-}
-
-int span_zero(struct span *span, u64 size)
-{
-	if (span->kernel) {
-		memset(consume_kernel(span, size), 0, size);
-		return 0;
-	}
-	while (size > 0) {
-		int err = turn(span);
-		u64 part;
-
-		if (err)
-			return err;
-		part = MIN(size, span->size);
-		err = user_zero(span->at, part);
-		if (err)
-			return err;
-		consume(span, part);
+		span->at += part;
+		span->size -= part;
+		span->total -= part;
+		byte = byte ? byte + part : NULL;
 		size -= part;
 	}
 	return 0;

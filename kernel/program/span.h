@@ -13,12 +13,13 @@ enum { SPAN_VECTOR_MAX = 1024 };
 #define SPAN_BYTES_MAX 0x7ffff000ULL /* a longer transfer is cut, as on Linux */
 
 struct span {
-	u64 total;   /* bytes left */
-	user_t at;   /* the present buffer */
-	u64 size;    /* bytes left of it */
-	user_t next; /* the following element of the vector */
-	u32 left;    /* elements left */
-	u8 *kernel;  /* not NULL: the bytes are the kernel's, in one buffer */
+	u64 total;    /* bytes left */
+	user_t at;    /* the present buffer */
+	u64 size;     /* bytes left of it */
+	user_t next;  /* the following element of the vector */
+	u32 left;     /* elements left */
+	bool kernel;  /* the buffer is the kernel's, the only one */
+	bool no_wait; /* whatever the file's flags say (MSG_DONTWAIT) */
 };
 
 struct span span_of(user_t at, u64 size);
@@ -36,6 +37,17 @@ int span_of_vector(struct span *span, user_t vector, u64 count);
  * Copy `size` bytes from or to the front of the span, or zero them there. `size` is at most
  * span->total. Return 0 or -EFAULT; then a prefix may have been copied. Context: ordinary.
  */
-int span_read(struct span *span, void *to, u64 size);
-int span_write(struct span *span, const void *from, u64 size);
-int span_zero(struct span *span, u64 size);
+int span_copy(struct span *span, enum copy how, void *kernel, u64 size);
+
+static inline int span_read(struct span *span, void *to, u64 size)
+{
+	return span_copy(span, COPY_IN, to, size);
+}
+static inline int span_write(struct span *span, const void *from, u64 size)
+{
+	return span_copy(span, COPY_OUT, (void *)(uintptr_t)from, size);
+}
+static inline int span_zero(struct span *span, u64 size)
+{
+	return span_copy(span, COPY_ZERO, NULL, size);
+}

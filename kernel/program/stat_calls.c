@@ -6,29 +6,22 @@
 #include <arch/atomic.h>
 
 #include "kernel/program/calls.h"
+#include "kernel/program/clocks.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/path.h"
 #include "mm/mm.h"
 
-#define HERE ((u64)PATH_CURRENT)
-
-enum { AT_SYMLINK_NOFOLLOW = 0x100, AT_EMPTY_PATH = 0x1000, AT_STATX_SYNC = 0x6000 };
-enum { AT_NO_AUTOMOUNT = 0x800, AT_EACCESS = 0x200 };
 enum { DEVICE_NUMBER = 1, SECTOR = 512, ACCESS_EXECUTE = 1, ACCESS_ALL = 7 };
 
 /* ---- one inode's attributes ---- */
-
-struct program_time {
-	s64 seconds, ns;
-};
 
 struct program_stat {
 	u64 device, number, links;
 	u32 mode, user, group, pad;
 	u64 node; /* number of a device */
 	s64 size, block_size, blocks;
-	struct program_time accessed, modified, changed;
+	struct user_timespec accessed, modified, changed;
 	s64 unused[3];
 };
 _Static_assert(sizeof(struct program_stat) == 144, "struct stat of the ABI");
@@ -45,16 +38,15 @@ static u32 links_of(const struct inode *inode)
 {
 	u32 links;
 
-	names_lock();
+	spin_lock(&names.lock);
 	links = inode->links + (inode->kind == INODE_DIRECTORY ? 1u : 0u);
-	names_unlock();
+	spin_unlock(&names.lock);
 	return links;
 }
 
 static struct program_stat stat_of(struct inode *inode)
 {
-	const u64 ns = atomic_load_relaxed(&inode->mtime_ns);
-	const struct program_time time = {(s64)(ns / NS_PER_S), (s64)(ns % NS_PER_S)};
+	const struct user_timespec time = clock_timespec(atomic_load_relaxed(&inode->mtime_ns));
 
 	return (struct program_stat){
 		.device = DEVICE_NUMBER,
@@ -72,68 +64,41 @@ static struct program_stat stat_of(struct inode *inode)
 }
 
 /*
- * The inode that a call means, with one reference: by path, or, for an empty path with
- * AT_EMPTY_PATH, the descriptor's own.
+ * The inode that a call means by its first two arguments, with one reference: the descriptor's own,
+ * if the call has only a descriptor or, with AT_EMPTY_PATH, no path; else by path.
  */
-static int inode_at(u64 directory, user_t path, u64 flags, struct inode **inode)
+static int inode_at(const struct call_args *args, u64 flags, u64 allowed, struct inode **inode)
 {
-	const enum path_link link = flags & AT_SYMLINK_NOFOLLOW ? PATH_NO_FOLLOW : PATH_FOLLOW;
-	struct file *file;
+	const int directory = (int)args->arg[0];
+	const user_t path = args->arg[1];
 	char first = 0;
-	int err = 0;
 
-	if (flags & AT_EMPTY_PATH && path)
-		err = user_read(&first, path, 1);
-	if (err)
-		return err;
-	if (!(flags & AT_EMPTY_PATH) || first)
-		return path_find((int)directory, path, link, inode);
-	if ((int)directory == PATH_CURRENT) {
-		names_lock();
-		*inode = names_current();
-		inode_get(*inode);
-		names_unlock();
+	if (flags & ~allowed)
+		return -EINVAL;
+	if (args->file) {
+		inode_get(*inode = args->file->inode);
 		return 0;
 	}
-	file = file_of((int)directory);
-	if (!file)
-		return -EBADF;
-	*inode = file->inode;
-	inode_get(*inode);
-	file_put(file);
-	return 0;
+	if (flags & AT_EMPTY_PATH && path && user_read(&first, path, 1) < 0)
+		return -EFAULT;
+	if (flags & AT_EMPTY_PATH && !first)
+		return path_start(directory, inode);
+	return path_find(directory, path,
+			 flags & AT_SYMLINK_NOFOLLOW ? PATH_NO_FOLLOW : PATH_FOLLOW, inode);
 }
 
-static s64 stat_at(u64 directory, user_t path, u64 flags, user_t to)
+s64 call_newfstatat(const struct call_args *args)
 {
+	const u64 allowed = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT;
 	struct program_stat stat;
 	struct inode *inode;
-	const int err = inode_at(directory, path, flags, &inode);
+	const int err = inode_at(args, args->arg[3], allowed, &inode);
 
 	if (err)
 		return err;
 	stat = stat_of(inode);
 	inode_put(inode);
-	return user_write(to, &stat, sizeof(stat));
-}
-
-s64 call_fstat(const struct call_args *args)
-{
-	if ((int)args->arg[0] < 0)
-		return -EBADF;
-	return stat_at(args->arg[0], 0, AT_EMPTY_PATH, args->arg[1]);
-}
-
-s64 call_lstat(const struct call_args *args)
-{
-	return stat_at(HERE, args->arg[0], AT_SYMLINK_NOFOLLOW, args->arg[1]);
-}
-
-s64 call_newfstatat(const struct call_args *args)
-{
-	if (args->arg[3] & ~(u64)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT))
-		return -EINVAL;
-	return stat_at(args->arg[0], args->arg[1], args->arg[3], args->arg[2]);
+	return user_write(args->arg[2], &stat, sizeof(stat));
 }
 
 /* ---- statx ---- */
@@ -159,46 +124,44 @@ enum { STATX_BASIC = 0x7ff };
 
 s64 call_statx(const struct call_args *args)
 {
-	const u64 flags = args->arg[2];
-	struct program_statx statx = {0};
+	const u64 allowed = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_SYNC;
+	struct program_statx statx;
 	struct program_stat stat;
 	struct statx_time time;
 	struct inode *inode;
-	int err;
+	const int err = inode_at(args, args->arg[2], allowed, &inode);
 
-	if (flags & ~(u64)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_SYNC))
-		return -EINVAL;
-	err = inode_at(args->arg[0], args->arg[1], flags, &inode);
 	if (err)
 		return err;
 	stat = stat_of(inode);
 	inode_put(inode);
-	time = (struct statx_time){.seconds = stat.modified.seconds, .ns = (u32)stat.modified.ns};
-	statx.mask = STATX_BASIC;
-	statx.block_size = (u32)stat.block_size;
-	statx.links = (u32)stat.links;
-	statx.mode = (u16)stat.mode;
-	statx.number = stat.number;
-	statx.size = (u64)stat.size;
-	statx.blocks = (u64)stat.blocks;
-	statx.accessed = statx.changed = statx.modified = time;
-	statx.node_major = (u32)stat.node >> 8;
-	statx.node_minor = (u32)stat.node & 0xff;
-	statx.device_minor = DEVICE_NUMBER;
+	time = (struct statx_time){.seconds = stat.modified.sec, .ns = (u32)stat.modified.nsec};
+	statx = (struct program_statx){.mask = STATX_BASIC,
+				       .block_size = (u32)stat.block_size,
+				       .links = (u32)stat.links,
+				       .mode = (u16)stat.mode,
+				       .number = stat.number,
+				       .size = (u64)stat.size,
+				       .blocks = (u64)stat.blocks,
+				       .accessed = time,
+				       .changed = time,
+				       .modified = time,
+				       .node_major = (u32)stat.node >> 8,
+				       .node_minor = (u32)stat.node & 0xff,
+				       .device_minor = DEVICE_NUMBER};
 	return user_write(args->arg[4], &statx, sizeof(statx));
 }
 
-/* ---- access ---- */
+/* ---- access, mode, owner, times ---- */
 
-static s64 access_at(u64 directory, user_t path, u64 mode, u64 flags)
+s64 call_faccessat2(const struct call_args *args)
 {
+	const u64 allowed = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_EACCESS;
+	const u32 mode = (u32)args->arg[2];
 	struct inode *inode;
-	int err;
+	int err = mode & ~(u32)ACCESS_ALL ? -EINVAL
+					  : inode_at(args, (u32)args->arg[3], allowed, &inode);
 
-	if (mode & ~(u64)ACCESS_ALL ||
-	    flags & ~(u64)(AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_EACCESS))
-		return -EINVAL;
-	err = inode_at(directory, path, flags, &inode);
 	if (err)
 		return err;
 	if (mode & ACCESS_EXECUTE && inode->kind != INODE_DIRECTORY &&
@@ -208,71 +171,38 @@ static s64 access_at(u64 directory, user_t path, u64 mode, u64 flags)
 	return err;
 }
 
-s64 call_faccessat2(const struct call_args *args)
-{
-	return access_at(args->arg[0], args->arg[1], (u32)args->arg[2], (u32)args->arg[3]);
-}
-
-/* ---- mode, owner, times ---- */
-
-static s64 change_mode(u64 directory, user_t path, u64 flags, u64 mode)
+s64 call_fchmodat(const struct call_args *args)
 {
 	struct inode *inode;
-	const int err = inode_at(directory, path, flags, &inode);
+	const int err = inode_at(args, 0, 0, &inode);
 
 	if (err)
 		return err;
 	atomic_store_relaxed(&inode->mode, (atomic_load_relaxed(&inode->mode) & MODE_TYPE) |
-						   ((u32)mode & MODE_PERMISSIONS));
+						   ((u32)args->arg[2] & MODE_PERMISSIONS));
 	inode_put(inode);
 	return 0;
 }
 
-s64 call_fchmod(const struct call_args *args)
-{
-	if ((int)args->arg[0] < 0)
-		return -EBADF;
-	return change_mode(args->arg[0], 0, AT_EMPTY_PATH, args->arg[1]);
-}
-
-s64 call_fchmodat(const struct call_args *args)
-{
-	return change_mode(args->arg[0], args->arg[1], 0, args->arg[2]);
-}
-
 /* Owners and times cannot be changed. The calls only check that the file is there. */
-static s64 check_there(u64 directory, user_t path, u64 flags)
+static s64 check_there(const struct call_args *args, u64 flags)
 {
 	struct inode *inode;
-	const int err = inode_at(directory, path, flags, &inode);
+	const int err = inode_at(args, flags, AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH, &inode);
 
 	if (!err)
 		inode_put(inode);
 	return err;
 }
 
-s64 call_fchown(const struct call_args *args)
-{
-	if ((int)args->arg[0] < 0)
-		return -EBADF;
-	return check_there(args->arg[0], 0, AT_EMPTY_PATH);
-}
-
-s64 call_lchown(const struct call_args *args)
-{
-	return check_there(HERE, args->arg[0], AT_SYMLINK_NOFOLLOW);
-}
-
 s64 call_fchownat(const struct call_args *args)
 {
-	return check_there(args->arg[0], args->arg[1], args->arg[4]);
+	return check_there(args, args->arg[4]);
 }
 
 s64 call_utimensat(const struct call_args *args)
 {
-	const u64 flags = args->arg[3] | (args->arg[1] ? 0 : AT_EMPTY_PATH);
-
-	return check_there(args->arg[0], args->arg[1], flags);
+	return check_there(args, args->arg[3] | (args->arg[1] ? 0 : AT_EMPTY_PATH));
 }
 
 /* ---- statfs ---- */
@@ -286,37 +216,29 @@ _Static_assert(sizeof(struct program_statfs) == 120, "struct statfs of the ABI")
 
 enum { TMPFS_MAGIC = 0x01021994 };
 
-static s64 tell_memory(user_t to)
-{
-	struct program_statfs statfs = {
-		.type = TMPFS_MAGIC,
-		.block_size = PAGE_SIZE,
-		.fragment = PAGE_SIZE,
-		.name_length = NAME_LENGTH_MAX,
-	};
-	struct mm_usage usage;
-
-	mm_usage(&usage);
-	statfs.blocks = (s64)usage.ram;
-	statfs.free = (s64)(usage.free + usage.unopened + usage.per_cpu);
-	statfs.available = statfs.free;
-	statfs.files = (s64)usage.ram;
-	statfs.files_free = statfs.free;
-	return user_write(to, &statfs, sizeof(statfs));
-}
-
 s64 call_statfs(const struct call_args *args)
 {
-	const s64 err = check_there(HERE, args->arg[0], 0);
+	const struct call_args at = {.file = args->file, .arg = {(u64)PATH_CURRENT, args->arg[0]}};
+	const s64 err = check_there(&at, 0);
+	struct mm_usage usage;
+	s64 ram, free;
 
-	return err ? err : tell_memory(args->arg[1]);
-}
-
-s64 call_fstatfs(const struct call_args *args)
-{
-	const s64 err = call_fchown(args);
-
-	return err ? err : tell_memory(args->arg[1]);
+	if (err)
+		return err;
+	mm_usage(&usage);
+	ram = (s64)usage.ram;
+	free = (s64)(usage.free + usage.unopened + usage.per_cpu);
+	return user_write(args->arg[1],
+			  &(struct program_statfs){.type = TMPFS_MAGIC,
+						   .block_size = PAGE_SIZE,
+						   .fragment = PAGE_SIZE,
+						   .name_length = NAME_LENGTH_MAX,
+						   .blocks = ram,
+						   .files = ram,
+						   .free = free,
+						   .available = free,
+						   .files_free = free},
+			  sizeof(struct program_statfs));
 }
 
 /* ---- truncate ---- */
@@ -331,10 +253,12 @@ s64 call_truncate(const struct call_args *args)
 	err = path_find(PATH_CURRENT, args->arg[0], PATH_FOLLOW, &inode);
 	if (err)
 		return err;
-	if (inode->kind == INODE_REGULAR)
-		err = contents_resize(&inode->contents, args->arg[1]);
-	else
+	if (inode->kind != INODE_REGULAR)
 		err = inode->kind == INODE_DIRECTORY ? -EISDIR : -EINVAL;
+	else
+		err = contents_resize(&inode->contents, args->arg[1]);
+	if (!err)
+		inode_touch(inode);
 	inode_put(inode);
 	return err;
 }

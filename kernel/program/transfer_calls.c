@@ -9,21 +9,16 @@
 #include "kernel/program/calls.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
+#include "kernel/program/pipe.h"
 #include "kernel/program/signal.h"
 #include "mm/mm.h"
 
 enum direction { READ, WRITE };
 
-/* Instead of a place: transfer at the offset of the open file, and move it. */
-enum { AT_OFFSET = -1 };
-
 static bool may(const struct file *file, enum direction direction)
 {
-	const u32 flags = atomic_load_relaxed(&file->flags);
-	const u32 access = flags & OPEN_ACCESS;
+	const u32 access = atomic_load_relaxed(&file->flags) & OPEN_ACCESS;
 
-	if (flags & OPEN_PATH)
-		return false;
 	return direction == READ ? access != OPEN_WRITE : access != 0;
 }
 
@@ -74,105 +69,117 @@ static s64 tell(s64 result, enum direction direction)
 	return result;
 }
 
-static s64 transfer(u64 descriptor, enum direction direction, struct span *span, s64 at)
+/*
+ * (descriptor, address, size, place), or with `vector` (descriptor, vectors, count, place). At
+ * `place`, or without it at the offset of the open file, which moves.
+ */
+static s64 transfer(const struct call_args *args, enum direction direction, bool vector, bool place)
 {
-	struct file *file = file_of((int)descriptor);
-	s64 result;
+	struct span span = span_of(args->arg[1], args->arg[2]);
+	struct file *file = args->file;
+	int err = 0;
 
-	if (!file)
-		return -EBADF;
+	if (vector)
+		err = span_of_vector(&span, args->arg[1], args->arg[2]);
+	else if ((s64)args->arg[2] < 0)
+		err = -EINVAL;
+	if (err)
+		return err;
 	if (!may(file, direction))
-		result = -EBADF;
-	else if (at == AT_OFFSET)
-		result = transfer_here(file, direction, span);
-	else if (!file->ops->seeks)
-		result = -ESPIPE;
-	else
-		result = at < 0 ? -EINVAL : transfer_at(file, direction, span, (u64)at);
-	file_put(file);
-	return tell(result, direction);
+		return -EBADF;
+	if (!place)
+		return tell(transfer_here(file, direction, &span), direction);
+	if (!file->ops->seeks)
+		return -ESPIPE;
+	if ((s64)args->arg[3] < 0)
+		return -EINVAL;
+	return tell(transfer_at(file, direction, &span, args->arg[3]), direction);
 }
 
-static s64 transfer_one(const struct call_args *args, enum direction direction, s64 at)
+#define TRANSFER(name, direction, vector, place)                                                   \
+	s64 call_##name(const struct call_args *args)                                              \
+	{                                                                                          \
+		return transfer(args, direction, vector, place);                                   \
+	}
+TRANSFER(read, READ, false, false)
+TRANSFER(write, WRITE, false, false)
+TRANSFER(pread64, READ, false, true)
+TRANSFER(pwrite64, WRITE, false, true)
+TRANSFER(readv, READ, true, false)
+TRANSFER(writev, WRITE, true, false)
+TRANSFER(preadv, READ, true, true)
+TRANSFER(pwritev, WRITE, true, true)
+
+/* ---- sockets ---- */
+
+enum { MSG_DONTWAIT = 0x40, MSG_NOSIGNAL = 0x4000 };
+
+static s64 pass(struct file *file, enum direction direction, struct span *span, u64 flags)
+{
+	s64 result;
+
+	if (!pipe_is_socket(file))
+		return -ENOTSOCK;
+	if ((u32)flags & ~(u32)(MSG_DONTWAIT | MSG_NOSIGNAL))
+		return -ENOTSUP;
+	span->no_wait = flags & MSG_DONTWAIT;
+	result = transfer_at(file, direction, span, 0);
+	return flags & MSG_NOSIGNAL && result == -EPIPE ? result : tell(result, direction);
+}
+
+static s64 pass_bytes(const struct call_args *args, enum direction direction)
 {
 	struct span span = span_of(args->arg[1], args->arg[2]);
 
-	if ((s64)args->arg[2] < 0)
-		return -EINVAL;
-	return transfer(args->arg[0], direction, &span, at);
+	return pass(args->file, direction, &span, args->arg[3]);
 }
 
-static s64 transfer_vector(const struct call_args *args, enum direction direction, s64 at)
+/* Addresses are neither needed nor told. */
+s64 call_sendto(const struct call_args *args)
 {
+	return pass_bytes(args, WRITE);
+}
+
+s64 call_recvfrom(const struct call_args *args)
+{
+	return pass_bytes(args, READ);
+}
+
+struct program_msghdr {
+	user_t name;
+	u64 name_bytes;
+	user_t vector;
+	u64 count;
+	user_t control;
+	u64 control_bytes, flags;
+};
+
+static s64 pass_message(const struct call_args *args, enum direction direction)
+{
+	struct program_msghdr message;
 	struct span span;
-	const int err = span_of_vector(&span, args->arg[1], args->arg[2]);
+	s64 result = user_read(&message, args->arg[1], sizeof(message));
 
-	return err ? err : transfer(args->arg[0], direction, &span, at);
+	if (result == 0)
+		result = span_of_vector(&span, message.vector, message.count);
+	if (result == 0 && direction == WRITE && message.control_bytes > 0)
+		result = -EINVAL;
+	if (result == 0)
+		result = pass(args->file, direction, &span, args->arg[2]);
+	if (result < 0 || direction == WRITE)
+		return result;
+	message.name_bytes = message.control_bytes = message.flags = 0;
+	return user_write(args->arg[1], &message, sizeof(message)) < 0 ? -EFAULT : result;
 }
 
-/* A place that a call names. AT_OFFSET is no place. */
-static s64 place(u64 argument)
+s64 call_sendmsg(const struct call_args *args)
 {
-	return (s64)argument < 0 ? AT_OFFSET - 1 : (s64)argument;
+	return pass_message(args, WRITE);
 }
 
-s64 call_read(const struct call_args *args)
+s64 call_recvmsg(const struct call_args *args)
 {
-	return transfer_one(args, READ, AT_OFFSET);
-}
-
-s64 call_write(const struct call_args *args)
-{
-	return transfer_one(args, WRITE, AT_OFFSET);
-}
-
-s64 call_pread64(const struct call_args *args)
-{
-	return transfer_one(args, READ, place(args->arg[3]));
-}
-
-s64 call_pwrite64(const struct call_args *args)
-{
-	return transfer_one(args, WRITE, place(args->arg[3]));
-}
-
-s64 call_readv(const struct call_args *args)
-{
-	return transfer_vector(args, READ, AT_OFFSET);
-}
-
-s64 call_writev(const struct call_args *args)
-{
-	return transfer_vector(args, WRITE, AT_OFFSET);
-}
-
-s64 call_preadv(const struct call_args *args)
-{
-	return transfer_vector(args, READ, place(args->arg[3]));
-}
-
-s64 call_pwritev(const struct call_args *args)
-{
-	return transfer_vector(args, WRITE, place(args->arg[3]));
-}
-
-/* The place -1 means the offset. No flag is known. */
-static s64 transfer_vector2(const struct call_args *args, enum direction direction)
-{
-	if (args->arg[5] != 0)
-		return -ENOTSUP;
-	return transfer_vector(args, direction,
-			       (s64)args->arg[3] == -1 ? AT_OFFSET : place(args->arg[3]));
-}
-
-s64 call_preadv2(const struct call_args *args)
-{
-	return transfer_vector2(args, READ);
-}
-
-s64 call_pwritev2(const struct call_args *args)
-{
-	return transfer_vector2(args, WRITE);
+	return pass_message(args, READ);
 }
 
 /* ---- from one file to another ---- */
@@ -184,49 +191,37 @@ s64 call_pwritev2(const struct call_args *args)
 static s64 send_through(struct file *to, struct file *from, u64 at, u64 count, void *buffer)
 {
 	u64 sent = 0;
-	s64 put = 0;
+	s64 got = 1, put = 1;
 
-	while (sent < count && !thread_must_end(thread_current())) {
+	while (sent < count && put == got && !thread_must_end(thread_current())) {
 		struct span span = span_of_kernel(buffer, MIN(count - sent, PAGE_SIZE));
-		const s64 got = transfer_at(from, READ, &span, at + sent);
 
-		put = got;
+		put = got = transfer_at(from, READ, &span, at + sent);
 		if (got <= 0)
 			break;
 		span = span_of_kernel(buffer, (u64)got);
 		put = transfer_here(to, WRITE, &span);
-		if (put <= 0)
-			break;
-		sent += (u64)put;
-		if (put < got)
-			break;
+		sent += (u64)MAX(put, 0);
 	}
-	return sent > 0 ? (s64)sent : put;
-}
-
-static s64 send_bytes(struct file *to, struct file *from, u64 at, u64 count)
-{
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	s64 sent;
-
-	if (!page)
-		return -ENOMEM;
-	sent = send_through(to, from, at, MIN(count, SPAN_BYTES_MAX), page_address(page));
-	page_free(page);
-	return sent;
+	return sent > 0 ? (s64)sent : MIN(put, 0);
 }
 
 /* At the place that the program names, which moves on, or else at the offset, which does. */
-static s64 send_from(struct file *to, struct file *from, user_t place_at, u64 count)
+static s64 send_file(struct file *to, struct file *from, user_t place_at, u64 count)
 {
 	u64 at = from->offset;
+	struct page *page;
 	s64 sent;
 
 	if (place_at && user_read(&at, place_at, sizeof(at)) < 0)
 		return -EFAULT;
 	if ((s64)at < 0)
 		return -EINVAL;
-	sent = send_bytes(to, from, at, count);
+	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	if (!page)
+		return -ENOMEM;
+	sent = send_through(to, from, at, MIN(count, SPAN_BYTES_MAX), page_address(page));
+	page_free(page);
 	if (sent <= 0)
 		return sent;
 	at += (u64)sent;
@@ -240,18 +235,17 @@ static s64 send_from(struct file *to, struct file *from, user_t place_at, u64 co
 
 s64 call_sendfile(const struct call_args *args)
 {
-	struct file *to = file_of((int)args->arg[0]), *from = file_of((int)args->arg[1]);
+	struct file *to = args->file, *from = file_of((int)args->arg[1]);
 	s64 result;
 
-	if (!to || !from || !may(to, WRITE) || !may(from, READ))
+	if (!from || !may(to, WRITE) || !may(from, READ))
 		result = -EBADF;
 	else if (!from->ops->seeks)
 		result = args->arg[2] ? -ESPIPE : -EINVAL;
 	else if (atomic_load_relaxed(&to->flags) & OPEN_APPEND || (s64)args->arg[3] < 0)
 		result = -EINVAL;
 	else
-		result = send_from(to, from, args->arg[2], args->arg[3]);
-	file_put(to);
+		result = send_file(to, from, args->arg[2], args->arg[3]);
 	file_put(from);
 	return tell(result, WRITE);
 }
@@ -264,46 +258,31 @@ enum whence { SEEK_SET, SEEK_CURRENT, SEEK_END, SEEK_DATA, SEEK_HOLE };
 static s64 sought(const struct file *file, s64 by, u64 whence)
 {
 	const s64 size = (s64)inode_size(file->inode);
+	const s64 from[] = {[SEEK_CURRENT] = (s64)file->offset, [SEEK_END] = size, [SEEK_HOLE] = 0};
+	s64 to;
 
-	switch (whence) {
-	case SEEK_SET:
-		return by < 0 ? -EINVAL : by;
-	case SEEK_CURRENT:
-	case SEEK_END: {
-		const s64 from = whence == SEEK_END ? size : (s64)file->offset;
-		s64 to;
-
-		if (__builtin_add_overflow(from, by, &to))
-			return -EOVERFLOW;
-		return to < 0 ? -EINVAL : to;
-	}
-	case SEEK_DATA:
-	case SEEK_HOLE:
-		if (by < 0 || by >= size)
-			return -ENXIO;
-		return whence == SEEK_DATA ? by : size;
-	default:
+	if (whence > SEEK_HOLE)
 		return -EINVAL;
-	}
+	if (whence >= SEEK_DATA && (by < 0 || by >= size))
+		return -ENXIO;
+	if (whence == SEEK_HOLE)
+		return size;
+	if (__builtin_add_overflow(from[whence], by, &to))
+		return -EOVERFLOW;
+	return to < 0 ? -EINVAL : to;
 }
 
 s64 call_lseek(const struct call_args *args)
 {
-	struct file *file = file_of((int)args->arg[0]);
+	struct file *file = args->file;
 	s64 to;
 
-	if (!file)
-		return -EBADF;
-	if (!file->ops->seeks) {
-		/* devices without an offset are always at 0 */
-		to = file->inode->kind == INODE_DEVICE && !file->ops->terminal ? 0 : -ESPIPE;
-	} else {
-		spin_lock(&file->lock);
-		to = sought(file, (s64)args->arg[1], args->arg[2]);
-		if (to >= 0)
-			file->offset = (u64)to;
-		spin_unlock(&file->lock);
-	}
-	file_put(file);
+	if (!file->ops->seeks) /* devices without an offset are always at 0 */
+		return file->inode->kind == INODE_DEVICE && !file->ops->terminal ? 0 : -ESPIPE;
+	spin_lock(&file->lock);
+	to = sought(file, (s64)args->arg[1], args->arg[2]);
+	if (to >= 0)
+		file->offset = (u64)to;
+	spin_unlock(&file->lock);
 	return to;
 }

@@ -5,7 +5,6 @@
 #include <arch/pgtable.h>
 #include <arch/user.h>
 
-#include "kernel/lib/string.h"
 #include "mm/vm/pages.h"
 #include "kernel/program/program_space.h"
 #include "mm/vm/touch.h"
@@ -46,25 +45,10 @@ static void *pin_bytes(u64 addr, enum user_access access)
 	}
 }
 
-enum copy { COPY_IN, COPY_OUT, COPY_ZERO };
-
-static void copy_bytes(enum copy how, void *kernel, void *user, u64 size)
+int user_copy(enum copy how, void *kernel, user_t at, u64 size)
 {
-	switch (how) {
-	case COPY_IN:
-		memcpy(kernel, user, size);
-		return;
-	case COPY_OUT:
-		memcpy(user, kernel, size);
-		return;
-	case COPY_ZERO:
-		memset(user, 0, size);
-		return;
-	}
-}
+	u8 *byte = kernel;
 
-static int copy(enum copy how, char *kernel, user_t at, u64 size)
-{
 	if (!is_possible(at, size))
 		return -EFAULT;
 	while (size > 0) {
@@ -73,29 +57,13 @@ static int copy(enum copy how, char *kernel, user_t at, u64 size)
 
 		if (!bytes)
 			return -EFAULT;
-		copy_bytes(how, kernel, bytes, part);
+		copy_bytes(how, byte, bytes, part);
 		space_unpin(&program_space);
 		at += part;
 		size -= part;
-		if (kernel)
-			kernel += part;
+		byte = byte ? byte + part : NULL;
 	}
 	return 0;
-}
-
-int user_read(void *to, user_t from, u64 size)
-{
-	return copy(COPY_IN, to, from, size);
-}
-
-int user_write(user_t to, const void *from, u64 size)
-{
-	return copy(COPY_OUT, (char *)from, to, size);
-}
-
-int user_zero(user_t to, u64 size)
-{
-	return copy(COPY_ZERO, NULL, to, size);
 }
 
 s64 user_read_text(char *to, user_t from, u64 size)

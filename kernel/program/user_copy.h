@@ -10,13 +10,37 @@
  */
 #pragma once
 
+#include "kernel/lib/string.h"
 #include "kernel/lib/types.h"
 
 typedef u64 user_t; /* an address that a program supplied */
 
-int user_read(void *to, user_t from, u64 size);
-int user_write(user_t to, const void *from, u64 size);
-int user_zero(user_t to, u64 size);
+enum copy { COPY_IN, COPY_OUT, COPY_ZERO }; /* from the program, to it, zeros to it */
+int user_copy(enum copy how, void *kernel, user_t at, u64 size);
+
+static inline int user_read(void *to, user_t from, u64 size)
+{
+	return user_copy(COPY_IN, to, from, size);
+}
+static inline int user_write(user_t to, const void *from, u64 size)
+{
+	return user_copy(COPY_OUT, (void *)(uintptr_t)from, to, size);
+}
+static inline int user_zero(user_t to, u64 size)
+{
+	return user_copy(COPY_ZERO, NULL, to, size);
+}
+
+/* The copy itself, of kernel's memory: `kernel` may be NULL with COPY_ZERO. */
+static inline void copy_bytes(enum copy how, void *kernel, void *bytes, u64 size)
+{
+	if (how == COPY_IN)
+		memcpy(kernel, bytes, size);
+	else if (how == COPY_OUT)
+		memcpy(bytes, kernel, size);
+	else
+		memset(bytes, 0, size);
+}
 
 /*
  * A text of at most size - 1 bytes and its end. Returns its length, -EFAULT, or -ENAMETOOLONG if it

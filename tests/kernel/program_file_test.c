@@ -16,6 +16,8 @@
 #include "kernel/program/calls.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/contents.h"
+#include "kernel/program/cpio.h"
+#include "kernel/program/files_out.h"
 #include "mm/vm/mapping.h"
 #include "kernel/program/program.h"
 #include "kernel/program/program_space.h"
@@ -383,6 +385,8 @@ TEST(program_file, vectors_are_transferred_as_one)
 	EXPECT_EQ(user_write(KEPT, "one two", 7), 0);
 	EXPECT_EQ(CALL_OF("writev", fd, U(out), 3), 7);
 	EXPECT(reads(fd, 0, "one two"));
+	EXPECT_EQ(CALL_OF("preadv", fd, U(out), 3, 4), 3);
+	EXPECT_EQ(CALL_OF("preadv", fd, U(out), 3, (u64)-1), -EINVAL);
 	EXPECT_EQ(CALL_OF("readv", fd, U(out), 1025), -EINVAL);
 	EXPECT_EQ(CALL_OF("readv", fd, BAD_ADDRESS, 1), -EFAULT);
 	for (u64 flags = 0; flags <= APPEND; flags += APPEND) {
@@ -434,6 +438,74 @@ TEST(program_file, files_of_the_image_are_there)
 	EXPECT(holds(fd, 4096, "yy\0\0", 4));
 }
 
+/* ---- what a program leaves behind ---- */
+
+static char behind[65536];
+static size_t behind_size;
+static u32 refuse_put; /* the n-th piece is not taken; 0: all are */
+
+static int keep_piece(const void *bytes, u64 size)
+{
+	if (refuse_put > 0 && --refuse_put == 0)
+		return -EIO;
+	if (!bytes)
+		return 0;
+	if (behind_size + size > sizeof(behind))
+		return -ENOSPC;
+	memcpy(behind + behind_size, bytes, size);
+	behind_size += size;
+	return 0;
+}
+
+/* The next file of the image. */
+static bool leaves(struct cpio_reader *reader, const char *name, u32 mode, const char *contents,
+		   size_t size)
+{
+	struct cpio_entry entry;
+
+	return cpio_next(reader, &entry) && strcmp(entry.name, name) == 0 && entry.mode == mode &&
+	       entry.size == size && memcmp(entry.data, contents, size) == 0;
+}
+
+static bool leaves_no_more(struct cpio_reader *reader)
+{
+	struct cpio_entry entry;
+
+	return !cpio_next(reader, &entry) && !reader->error;
+}
+
+/* The image has what is new, renamed or changed, in the order of the names, and nothing else. */
+TEST(program_file, what_is_new_or_changed_is_left_behind)
+{
+	static char scratch[2 * PAGE_SIZE];
+	struct cpio_reader reader;
+
+	behind_size = 0;
+	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
+	reader = cpio_reader(behind, behind_size);
+	EXPECT(leaves_no_more(&reader));
+	EXPECT_EQ(CALL_OF("pwrite64", do_open("/dir/a.txt", RDWR), U("CON"), 3, 0), 3);
+	EXPECT_EQ(CALL_OF("truncate", U("/long"), 2), 0);
+	EXPECT_EQ(CALL_OF("truncate", U("/long"), 4), 0);
+	EXPECT_EQ(CALL_OF("rename", U("/deep/er/b"), U("/deep/c")), 0);
+	EXPECT_EQ(do_write(do_open("/tmp/new", RDWR | CREAT), "new"), 3);
+	EXPECT_EQ(CALL_OF("link", U("/tmp/new"), U("/tmp/again")), 0);
+	EXPECT_EQ(do_write(do_open("/dev/shm/x", RDWR | CREAT), "new"), 3);
+	behind_size = 0;
+	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
+	reader = cpio_reader(behind, behind_size);
+	EXPECT(leaves(&reader, "tmp/new", 0100644, "new", 3));
+	EXPECT(leaves(&reader, "tmp/again", 0100644, "new", 3));
+	EXPECT(leaves(&reader, "dir/a.txt", 0100755, "CONtents of a", 13));
+	EXPECT(leaves(&reader, "long", 0100644, "yy\0\0", 4));
+	EXPECT(leaves(&reader, "deep/c", 0100600, "b", 1));
+	EXPECT(leaves_no_more(&reader));
+	for (u32 nth = 1; nth < 6; nth++) {
+		refuse_put = nth;
+		EXPECT_EQ(files_out_write(keep_piece, scratch), -EIO);
+	}
+}
+
 /* ---- paths and names ---- */
 
 static bool is_here(const char *path)
@@ -478,6 +550,7 @@ TEST(program_file, paths_are_walked)
 	EXPECT_EQ(CALL_OF("fchdir", fd), 0);
 	EXPECT(is_here("/deep"));
 	EXPECT_EQ(CALL_OF("fchdir", fd + 1), -ENOTDIR);
+	EXPECT_EQ(CALL_OF("fchdir", 99), -EBADF);
 	memset(long_name, 'n', 256);
 	EXPECT_EQ(do_open(long_name, RDWR | CREAT), -ENAMETOOLONG);
 	long_name[255] = 0;
@@ -628,7 +701,6 @@ TEST(program_file, a_pipe_keeps_order_and_bounds)
 	EXPECT_EQ(CALL_OF("write", fd[1], U(big), 5000), 4000);
 	EXPECT_EQ(CALL_OF("lseek", fd[0], 0, 0), -ESPIPE);
 	EXPECT_EQ(CALL_OF("pread64", fd[0], U(buf), 1, 0), -ESPIPE);
-	EXPECT_EQ(CALL_OF("fcntl", fd[0], 1032), 65536);
 	do_close(fd[1]);
 	EXPECT_EQ(CALL_OF("read", fd[0], U(big), sizeof(big)), 65536);
 	EXPECT_EQ(CALL_OF("read", fd[0], U(big), sizeof(big)), 0);
@@ -641,10 +713,78 @@ TEST(program_file, a_pipe_keeps_order_and_bounds)
 	EXPECT_EQ(do_open("/dev/null", RDONLY), 3);
 }
 
+static u16 ready_now(s64 fd);
+
+struct message_words {
+	u64 name, name_bytes, vector, count, control, control_bytes, flags;
+};
+
+TEST(program_file, a_pair_of_sockets_goes_both_ways)
+{
+	enum { UNIX = 1, STREAM = 1, DONTWAIT = 0x40, NOSIGNAL = 0x4000 };
+	const struct iov parts[] = {{KEPT, 2}, {KEPT + 2, 3}};
+	struct message_words message = {.count = 2, .control_bytes = 1, .flags = 7};
+	int fd[2] = {0}, size = sizeof(size), value = -1;
+	char buf[16] = {0};
+
+	EXPECT_EQ(CALL_OF("socketpair", 2, STREAM, 0, U(fd)), -EAFNOSUPPORT);
+	EXPECT_EQ(CALL_OF("socketpair", UNIX, 2, 0, U(fd)), -EPROTONOSUPPORT);
+	EXPECT_EQ(CALL_OF("socketpair", UNIX, STREAM, 0, BAD_ADDRESS), -EFAULT);
+	REQUIRE(CALL_OF("socketpair", UNIX, STREAM | 02000000, 0, U(fd)) == 0);
+	EXPECT_EQ(do_write(fd[0], "to 1"), 4);
+	EXPECT_EQ(do_write(fd[1], "to 0!"), 5);
+	EXPECT(gives(fd[0], "to 0!", 5));
+	EXPECT(gives(fd[1], "to 1", 4));
+	EXPECT_EQ(CALL_OF("recvfrom", fd[0], U(buf), 16, DONTWAIT, 0, 0), -EAGAIN);
+	EXPECT_EQ(CALL_OF("recvfrom", fd[0], U(buf), 16, 2, 0, 0), -ENOTSUP);
+	EXPECT_EQ(CALL_OF("sendto", fd[0], U("ab"), 2, NOSIGNAL, 0, 0), 2);
+	EXPECT_EQ(CALL_OF("recvfrom", fd[1], U(buf), 1, 0, 0, 0), 1);
+	EXPECT_EQ(ready_now(fd[1]), 1 | 4);
+	EXPECT(gives(fd[1], "b", 1));
+	EXPECT_EQ(ready_now(fd[1]), 4);
+	/* messages; control data is refused */
+	EXPECT_EQ(user_write(KEPT, "hello", 5), 0);
+	message.vector = KEPT + 64;
+	EXPECT_EQ(user_write(message.vector, parts, sizeof(parts)), 0);
+	EXPECT_EQ(CALL_OF("sendmsg", fd[0], U(&message), 0), -EINVAL);
+	EXPECT_EQ(CALL_OF("recvmsg", fd[1], U(&message), DONTWAIT), -EAGAIN);
+	message.control_bytes = 0;
+	EXPECT_EQ(CALL_OF("sendmsg", fd[0], U(&message), 0), 5);
+	message.control_bytes = 9;
+	EXPECT_EQ(CALL_OF("recvmsg", fd[1], U(&message), 0), 5);
+	EXPECT_EQ(message.control_bytes | message.flags, 0);
+	EXPECT_EQ(CALL_OF("getsockname", fd[0], U(&value), U(&size)), 0);
+	EXPECT_EQ(size, 2);
+	EXPECT_EQ(CALL_OF("getsockname", 0, U(&value), U(&size)), -ENOTSOCK);
+	EXPECT_EQ(CALL_OF("sendto", 0, U("x"), 1, 0, 0, 0), -ENOTSOCK);
+	/* one way is shut: what was written is read to its end, and the other way goes on */
+	EXPECT_EQ(do_write(fd[0], "x"), 1);
+	EXPECT_EQ(CALL_OF("shutdown", fd[0], 3), -EINVAL);
+	EXPECT_EQ(CALL_OF("shutdown", fd[0], 1), 0);
+	EXPECT_EQ(CALL_OF("sendto", fd[0], U("y"), 1, NOSIGNAL, 0, 0), -EPIPE);
+	EXPECT(gives(fd[1], "x", 1));
+	EXPECT(gives(fd[1], "", 0));
+	EXPECT_EQ(ready_now(fd[1]), 1 | 4);
+	EXPECT_EQ(do_write(fd[1], "y"), 1);
+	EXPECT(gives(fd[0], "y", 1));
+	do_close(fd[1]);
+	EXPECT(gives(fd[0], "", 0));
+	EXPECT_EQ(ready_now(fd[0]), 1 | 4 | 0x10);
+	do_close(fd[0]);
+}
+
 struct pollfd_words {
 	s32 fd;
 	u16 events, found;
 };
+
+static u16 ready_now(s64 fd)
+{
+	struct pollfd_words file = {.fd = (s32)fd, .events = 1 | 4};
+
+	CALL_OF("poll", U(&file), 1, 0);
+	return file.found;
+}
 
 TEST(program_file, poll_and_select_tell_what_is_ready)
 {
@@ -810,6 +950,8 @@ static unsigned use_everything(void)
 	FITS(CALL_OF("rename", U("/tmp/d/s"), U("/tmp/t")));
 	FITS(CALL_OF("stat", U("/tmp/t"), U(big)));
 	FITS(CALL_OF("pipe", U(fd)));
+	FITS(CALL_OF("socketpair", 1, 1, 0, U(fd)));
+	FITS(CALL_OF("epoll_create1", 0));
 	FITS(CALL_OF("eventfd", 0));
 	FITS(CALL_OF("memfd_create", U("m"), 0));
 	FITS(do_open("/proc/meminfo", RDONLY));

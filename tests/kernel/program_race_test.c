@@ -321,7 +321,7 @@ TEST(program_race, a_file_stays_while_a_report_names_it)
 	REQUIRE(work_start(first, die_elsewhere, &death) == 0);
 	REQUIRE(work_start(second, unmap_noted, &unmapping) == 0);
 	said_begin();
-	names_lock();
+	spin_lock(&names.lock);
 	before = waits_begun(first, WAIT_LOCK);
 	atomic_store_release(&death.begin, 1);
 	while (waits_begun(first, WAIT_LOCK) == before)
@@ -331,7 +331,7 @@ TEST(program_race, a_file_stays_while_a_report_names_it)
 	while (waits_begun(second, WAIT_TOUCH) == before && !atomic_load_acquire(&unmapping.done))
 		cpu_relax();
 	kept = !atomic_load_acquire(&released);
-	names_unlock();
+	spin_unlock(&names.lock);
 	work_wait(first, 0);
 	work_wait(second, 0);
 	wait_period_ms = 0;

@@ -8,6 +8,7 @@ than 0, that status. Else 1, or 2 if the machine cannot be made.
 import argparse
 import contextlib
 import fcntl
+import mmap
 import os
 import re
 import select
@@ -21,9 +22,10 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import files_out
 import program
 from machine import CMDLINE_MOST, Machine, Unavailable, command, make_iso, version_of
-from verdict import clean, judge, program_status
+from verdict import BEGIN, clean, judge, program_status
 
 
 def arguments():
@@ -32,6 +34,7 @@ def arguments():
     for name, default in {**options, "cmdline": ""}.items():
         parser.add_argument(f"--{name}", default=default, type=type(default))
     program.add_arguments(parser)
+    parser.add_argument("--files-out", default="", help="a folder for the files that the program writes")
     parser.add_argument("--timeout", type=float, default=0, help="seconds; 0: never")
     parser.add_argument("--debug", action="store_true", help="halted, with gdb attached")
     parser.add_argument("--console", type=Path, help="a file that keeps the console; a terminal is then not shown records")
@@ -74,10 +77,16 @@ class Screen:
     def __init__(self, kept=None):
         self.kept, self.hides = kept, kept is not None and os.isatty(1)
         self.line, self.shown, self.records = b"", 0, 0  # the line that has not ended, how much of it was shown, records so far
+        self.held = b""  # a carriage return that the kernel may have put before a newline
 
     def write(self, data):
+        """A terminal gets lines as the kernel's port sends them; a file and a pipe get the bytes that were printed."""
         if self.kept:
             self.kept.write(data)
+        if not os.isatty(1):
+            data = self.held + data
+            self.held = data[-1:] if data.endswith(b"\r") else b""
+            data = data.removesuffix(self.held).replace(b"\r\n", b"\n")
         show(1, b"".join(map(self.visible, re.findall(rb"[^\n]*\n|[^\n]+", data))) if self.hides else data)
 
     def visible(self, part):
@@ -93,15 +102,20 @@ class Screen:
 
 
 def pump(child, lines, screen):
-    """Shows the console while it is printed, without NO_WRAP, and keeps its lines for the verdict."""
+    """Shows the console while it is printed, without the NO_WRAP of what runs before the kernel, and keeps its lines for the verdict."""
     held = rest = b""  # what may be the beginning of NO_WRAP; a line that has not ended
+    began = False
     while chunk := os.read(child.stdout.fileno(), 65536):
-        chunk = (held + chunk).replace(NO_WRAP, b"")
-        held = next(NO_WRAP[:n] for n in range(len(NO_WRAP) - 1, -1, -1) if chunk.endswith(NO_WRAP[:n]))
+        chunk = held + chunk
+        if not began:
+            chunk = chunk.replace(NO_WRAP, b"")
+        held = next(NO_WRAP[:n] for n in range(0 if began else len(NO_WRAP) - 1, -1, -1) if chunk.endswith(NO_WRAP[:n]))
         chunk = chunk.removesuffix(held)
         screen.write(chunk)
         *whole, rest = (rest + chunk).split(b"\n")
-        lines += [clean(line.decode("utf-8", "replace")) for line in whole]
+        new = [clean(line.decode("utf-8", "replace")) for line in whole]
+        began = began or any(map(BEGIN.search, new))
+        lines += new
     screen.write(held)
     lines.append(clean((rest + held).decode("utf-8", "replace")))
 
@@ -171,9 +185,28 @@ def machine_of(args, build):
     if chosen:
         words = f"{chosen.words} {args.cmdline}".strip()
         machine = replace(machine, cmdline=words, module=str(chosen.write(build / "program.cpio")))
+    if args.files_out and not chosen:
+        raise program.Unusable("FILES_OUT is given without PROGRAM")
+    if args.files_out:
+        Path(args.files_out).mkdir(parents=True, exist_ok=True)
+        machine = replace(machine, out=str(build / "files-out.cpio"))
     if len(machine.kernel_words) > CMDLINE_MOST:
         raise program.Unusable(f"the command line has {len(machine.kernel_words)} characters; the kernel reads {CMDLINE_MOST}")
     return machine
+
+
+def bring_files(image, folder):
+    """Write the files that the program left behind. Returns 0, or 1 after a message."""
+    try:
+        with open(image, "rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            data = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)) if size else b""
+        count, total = files_out.bring(data, Path(folder)) if size else (0, 0)
+        print(f"FILES_OUT={folder}: {count} files, {total} bytes" if size else "FILES_OUT: the kernel has sent nothing", file=sys.stderr)
+        return 0 if size else 1
+    except (OSError, files_out.Refused) as why:
+        print(f"FILES_OUT={folder}: {why}", file=sys.stderr)
+        return 1
 
 
 def main():
@@ -215,11 +248,12 @@ def main():
     if screen.records and screen.hides:
         print(f"{screen.records} records (lines BENCH ...) and all of the above: {os.path.relpath(args.console)}", flush=True)
     verdict, problem = judge(lines, status)
+    missing = bring_files(machine.out, args.files_out) if machine.out else 0
     if problem:
         print(f"\nNot a verdict after {time.monotonic() - started:.1f} s: {problem}", file=sys.stderr)
     if problem or verdict not in ("pass", "fail"):
         return 1
-    return 0 if verdict == "pass" else program_status(lines) or 1
+    return missing if verdict == "pass" else program_status(lines) or 1
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ UEFI_IMAGE = "/usr/share/ovmf/OVMF.fd"  # deps.sh installs it
 ICOUNT = r"icount(?:-(\d))?"
 X2APIC_FROM = 256  # this many CPUs need x2APIC, which TCG has since QEMU 9
 MMIO_WORD = "virtio_mmio.device=512@0xfeb00000:5"
+MMIO_WORD_OUT = "virtio_mmio.device=512@0xfeb00200:6"
 CMDLINE_MOST = 4095  # characters that the kernel reads (kernel/core/cmdline.h)
 TOOLS = Path(os.environ.get("TOOLS") or ROOT / "build/tools")
 
@@ -50,6 +51,7 @@ class Machine:
     exit_port: bool = True  # the port by which a run ends QEMU
     strict: bool = True  # a word that the kernel does not know fails the run; end.strict=off among the words allows it
     balloon: bool = False  # a virtio-balloon device that wants reports of free pages
+    out: str = ""  # a file for what the kernel sends with program.out=on (files_out.py)
     without: str = ""  # globs of cases that a run of all cases leaves out here
     extra: tuple = ()
 
@@ -65,8 +67,10 @@ class Machine:
 
     @property
     def kernel_words(self):
-        place = MMIO_WORD if self.balloon and self.firmware == "microvm" else ""
-        return " ".join(filter(None, ("end.strict=on" if self.strict else "", self.words, place, self.cmdline))).strip()
+        on_microvm = self.firmware == "microvm"
+        places = (MMIO_WORD if self.balloon and on_microvm else "", MMIO_WORD_OUT if self.out and on_microvm else "")
+        words = (self.words, *places, "program.out=on" if self.out else "", self.cmdline)
+        return " ".join(filter(None, ("end.strict=on" if self.strict else "", *words))).strip()
 
     @property
     def ram_bytes(self):
@@ -218,12 +222,19 @@ def icount_args(accel):
     return ["-accel", "tcg,thread=single", "-icount", shift, "-seed", "1", "-rtc", "base=2026-01-01,clock=vm"]
 
 
-def balloon_args(machine):
-    """microvm has no PCI. Its first place for a device is at MMIO_WORD's address, and the kernel drives modern devices only."""
-    if machine.firmware != "microvm":
-        return ["-device", "virtio-balloon-pci,id=balloon,free-page-reporting=on"]
-    device = "virtio-balloon-device,id=balloon,bus=virtio-mmio-bus.0,free-page-reporting=on"
-    return ["-global", "virtio-mmio.force-legacy=false", "-device", device]
+def virtio_args(machine):
+    """microvm has no PCI. Its places for devices begin at MMIO_WORD's address, and the kernel drives modern devices only."""
+    on_microvm, args = machine.firmware == "microvm", []
+    if on_microvm and (machine.balloon or machine.out):
+        args += ["-global", "virtio-mmio.force-legacy=false"]
+    if machine.balloon:
+        device = "virtio-balloon-device,bus=virtio-mmio-bus.0" if on_microvm else "virtio-balloon-pci"
+        args += ["-device", f"{device},id=balloon,free-page-reporting=on"]
+    if machine.out:
+        device = "virtio-serial-device,bus=virtio-mmio-bus.1" if on_microvm else "virtio-serial-pci,disable-legacy=on"
+        args += ["-chardev", f"file,id=out,path={machine.out.replace(',', ',,')}"]
+        args += ["-device", f"{device},max_ports=1", "-device", "virtconsole,chardev=out"]
+    return args
 
 
 def command(machine, kernel, iso=None):
@@ -250,7 +261,7 @@ def command(machine, kernel, iso=None):
         + ["-nic", "none"] + ([] if machine.reboots else ["-no-reboot"])
         + (["-device", "isa-debug-exit,iobase=0xf4,iosize=4"] if machine.exit_port else [])
         + boot_args(machine, kernel, iso)
-        + (balloon_args(machine) if machine.balloon else [])
+        + virtio_args(machine)
         + list(machine.extra)
     )
 

@@ -23,7 +23,7 @@ def hosted(build):
 
 def judge(part, build, risen):
     """Fail if a figure of the part rose; then, if other tools made some of the figures, skip, because those were not compared."""
-    assert not risen, "\n".join([*risen, 'If that is the price of something: make counts REASON="..."'])
+    assert not risen, "\n".join([*risen, 'If that is the price of something: make counts WHAT="..."'])
     if reason := counts.other_tools(part, TOOLS, counts.TOOLS_OF[part](build)):
         skip_machine(SimpleNamespace(name="counts"), reason)
 

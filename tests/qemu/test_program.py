@@ -1,5 +1,6 @@
 """Programs of users: what `make run PROGRAM=` passes to the kernel arrives there, under every firmware, and bad input gets a clear error."""
 
+import random
 import re
 import shlex
 import struct
@@ -7,12 +8,13 @@ import subprocess
 import sys
 import time
 
+import files_out
 import patience
 import pytest
 from bench_programs import build as build_benchmarks
 from guest import Session, run
 from machine import ROOT, Machine
-from program import Program, Unusable
+from program import Program, Unusable, cpio_entry, cpio_trailer
 from records import of_kind, parse
 from sources import Builder  # tests/programs, which bench_programs adds to the path
 
@@ -96,11 +98,62 @@ def launch(*args):
     return patience.run(argv, 2 * SECONDS, stdin=subprocess.DEVNULL)
 
 
+@pytest.mark.parametrize("firmware, words, status", [("pvh", [], 0), ("microvm", ["and die"], 128 + 6)])
+def test_what_a_program_prints_and_leaves_behind_arrives(built, kernel, files, tmp_path, firmware, words, status):
+    """Every byte of its output, and each file that is new, renamed or changed, also if it dies."""
+    for name in ("old", "mapped", "same"):
+        (files / "dir" / name).write_text(f"contents of {name}")
+    path, out = built("-static", source=ROOT / "tests/programs/leaves.c"), tmp_path / "out"
+    argv = [sys.executable, ROOT / "tests/qemu/launch.py", "--build", tmp_path, "--firmware", firmware, "--cpus", "1", "--mem", "128M"]
+    argv += ["--program", shlex.join([str(path), *words]), "--files", files, "--files-out", out]
+    (tmp_path / "ashlar.elf").symlink_to(kernel)
+    done = subprocess.run(list(map(str, argv)), stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * SECONDS, check=False)
+    assert done.returncode == status, done
+    assert bytes(range(256)) * 2 in done.stdout, done.stdout
+    found = {p.relative_to(out).as_posix(): (p.stat().st_mode & 0o777, p.read_bytes()) for p in out.rglob("*") if p.is_file()}
+    assert found == {
+        "new/all": (0o750, bytes(range(256)) * 2),
+        "hole": (0o600, bytes(100001) + b"end"),
+        "dir/text": (0o644, b"Text\n"),
+        "dir/moved": (0o644, b"contents of old"),
+        "dir/mapped": (0o644, b"Montents of mapped"),
+    }
+
+
+def test_an_image_of_files_leaves_the_folder_alone(tmp_path):
+    """Names and lengths that lie are refused, and so is whatever random damage makes of them."""
+    out, elsewhere = tmp_path / "out", tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    out.mkdir()
+    (out / "link").symlink_to(elsewhere)
+    (out / "file").symlink_to(elsewhere / "file")
+    image = cpio_entry("a/file", 0o104711, b"abc") + cpio_entry("file", 0o100600, b"d") + cpio_trailer()
+    assert files_out.bring(image * 2, out) == (4, 8)
+    assert (out / "a/file").read_bytes() == b"abc" and (out / "a/file").stat().st_mode & 0o7777 == 0o711
+    assert not (out / "file").is_symlink()
+    wrong = [image[:-4], image[:-1] + b"x" * 9, b"070701", b"x" * 200, image[:100], cpio_entry("a", 0o120777, b"b") + cpio_trailer()]
+    names = ("../x", "/x", "a/../x", "a/./x", "a//x", "..", "", "link/x")
+    for data in wrong + [cpio_entry(name, 0o100644) + cpio_trailer() for name in names]:
+        with pytest.raises(files_out.Refused):
+            files_out.bring(data, out)
+    random_ = random.Random(1)
+    for _ in range(3000):
+        data = bytearray(image)
+        for _ in range(random_.randrange(1, 4)):
+            data[random_.randrange(len(data))] = random_.choice(b"/.0f7\0xa")
+        try:
+            files_out.bring(data[: random_.choice((len(data), random_.randrange(len(data))))], out)
+        except (files_out.Refused, OSError):
+            pass
+    assert not list(elsewhere.iterdir()) and not (tmp_path / "x").exists()
+
+
 def test_make_run_names_what_it_cannot_pass(tmp_path, built):
     for args, says in (
         (["--program", "/no/such"], "PROGRAM=/no/such: no such file"),
         (["--program", str(tmp_path)], "no such file"),
         (["--files", "x"], "FILES is given without PROGRAM"),
+        (["--files-out", "x"], "FILES_OUT is given without PROGRAM"),
         (["--program", "HOME=/"], "PROGRAM=HOME=/: it names no program"),
         (["--program", str(SOURCE), "--files", "/no/such"], "FILES=/no/such: no such folder"),
         (["--program", f"{SOURCE} it's"], f"PROGRAM={SOURCE} it's: No closing quotation"),

@@ -165,13 +165,13 @@ OLD = {
     "SAN": "DEBUG=san", "BENCH": "T", "M": "T", "SHARD": "T", "DIR": "FILES", "ARGS": "PROGRAM='./a.out ARGUMENTS'",
     "ENV": "PROGRAM='NAME=value ./a.out'", "BALLOON": "CMDLINE=balloon=on, which suffices", "HOURS": "N", "SOAK": "N", "CALLS": "N",
     "COMPARE": "WHAT=compare FILES=OLD,NEW", "AGAINST": "WHAT=against FILES=REVISION",
-    "FUZZ_SECONDS": "N", "HOSTED": "DEBUG=1", "EXPLORE": "SEED", "QEMU": "a qemu-system-x86_64 that PATH finds first",
+    "REASON": "WHAT", "FUZZ_SECONDS": "N", "HOSTED": "DEBUG=1", "EXPLORE": "SEED", "QEMU": "a qemu-system-x86_64 that PATH finds first",
 }  # fmt: skip
 
 # Goals of old whose name is not that of a WHAT=.
 OLD_GOALS = {
     **dict.fromkeys(("sweep", "bench/sweep"), "run for each value, and tests/bench/report with the consoles"),
-    "bench-hvo-native": "bench WHAT=hvo", "counts-accept": 'counts REASON="why they change"',
+    "bench-hvo-native": "bench WHAT=hvo", "counts-accept": 'counts WHAT="why they change"',
 }  # fmt: skip
 
 
@@ -180,7 +180,7 @@ def makefiles():
 
 
 def variables():
-    return {*re.findall(r"^#: ([A-Z]+) ", makefiles(), re.M)}
+    return {*re.findall(r"^#: ([A-Z_]+) ", makefiles(), re.M)}
 
 
 def goals():

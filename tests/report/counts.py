@@ -190,7 +190,7 @@ def main():
     parser.add_argument("--reason", default="", help="why they changed, for CHANGELOG.md")
     args = parser.parse_args()
     if args.accept and not args.reason.strip():
-        print('counts: say why the figures change: make counts REASON="..."', file=sys.stderr)
+        print('counts: say why the figures change: make counts WHAT="..."', file=sys.stderr)
         return 2
     accepted_tools, accepted = load()
     build = args.build.resolve()
