@@ -389,8 +389,8 @@ LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(F
 iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
 $(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
 	@$(call making,ISO,$@)
-	@words=$$(tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)) && \
-		boot/mkiso.sh $(KERNEL) "$$words$(if $(PROGRAM), )"'$(CMDLINE)' $@ 5 $(if $(PROGRAM),$(OUT)/program.cpio)
+	@tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)
+	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@ 5 $(if $(PROGRAM),$(OUT)/program.cpio)
 
 usb: $(if $(DEV),$(OUT)/ashlar.iso) ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
 	@boot/mkusb.sh '$<' '$(DEV)'

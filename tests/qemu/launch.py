@@ -169,8 +169,7 @@ def machine_of(args, build):
     machine = replace(machine, balloon=re.search(r"\bballoon=", args.cmdline) is not None)
     chosen = program.program_of(args)
     if chosen:
-        words = f"{chosen.words} {args.cmdline}".strip()
-        machine = replace(machine, cmdline=words, module=str(chosen.write(build / "program.cpio")))
+        machine = replace(machine, module=str(chosen.write(build / "program.cpio")))
     if len(machine.kernel_words) > CMDLINE_MOST:
         raise program.Unusable(f"the command line has {len(machine.kernel_words)} characters; the kernel reads {CMDLINE_MOST}")
     return machine
