@@ -7,7 +7,7 @@
 const char *arguments_next(const struct arguments *arguments, const char *word)
 {
 	word = word ? word + strlen(word) + 1 : arguments->text;
-	return word < arguments->text + arguments->bytes ? word : NULL;
+	return (u64)(word - arguments->text) < arguments->bytes ? word : NULL;
 }
 
 int arguments_of(struct arguments *arguments, const char *text, u64 bytes)

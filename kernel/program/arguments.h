@@ -18,8 +18,8 @@
 #include "kernel/lib/types.h"
 
 struct arguments {
-	const char *text;
-	u64 bytes; /* of all words, their zero bytes among them */
+	const char *text; /* NULL if there are none */
+	u64 bytes;        /* of all words, their zero bytes among them */
 	u64 count;
 };
 

@@ -51,7 +51,8 @@ static u64 push(struct stack *stack, const void *from, u64 bytes)
 	if (bytes > stack->at - stack->bottom)
 		return 0;
 	stack->at -= bytes;
-	memcpy(stack->buffer + (stack->at - stack->bottom), from, bytes);
+	if (bytes > 0)
+		memcpy(stack->buffer + (stack->at - stack->bottom), from, bytes);
 	return stack->at;
 }
 

@@ -209,7 +209,7 @@ TEST(host_load, hostile_programs_change_no_table_of_the_kernel)
 /* ---- an interpreter ---- */
 
 /* The interpreter runs first, and learns where the program is and where itself. */
-enum { AT_BASE = 7, AT_ENTRY = 9, AT_PHDR = 3, WORDS = 64 };
+enum { AT_BASE = 7, AT_ENTRY = 9, AT_PHDR = 3, WORDS = 48 };
 
 static u64 word_behind(const u64 *words, u64 key)
 {

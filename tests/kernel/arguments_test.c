@@ -27,7 +27,7 @@ static bool is_one(const char *text, const char *expected)
 TEST(program_arguments, words_are_split_as_a_shell_splits_them)
 {
 	EXPECT_EQ(split(" -c  'a b'\t\"say \\\"x\\\"\" two\\ words\n"), 0);
-	EXPECT(are("-c\0a b\0say \"x\"\0two words", 26, 4));
+	EXPECT(are("-c\0a b\0say \"x\"\0two words", 25, 4));
 	EXPECT(split("") == 0 && words.count == 0 && !arguments_next(&words, NULL));
 	EXPECT(is_one("a'b'\"c\"d", "abcd"));
 	EXPECT(is_one("''", ""));

@@ -83,7 +83,7 @@ TEST(program_module, a_program_may_be_a_module_itself)
 	EXPECT(strcmp(source.name, "prog") == 0);
 	EXPECT_EQ(source.elf_size, 4);
 	EXPECT(source.cpio == bytes);
-	EXPECT(words_are(&source.args, "prog\0one\0two three", 20));
+	EXPECT(words_are(&source.args, "prog\0one\0two three", 19));
 	EXPECT_EQ(source.environment.count, 0);
 	format(info.module[1].text, sizeof(info.module[1].text), "it's");
 	EXPECT_EQ(module_find(&info, NULL, &source), -EINVAL);

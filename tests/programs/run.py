@@ -218,7 +218,7 @@ def on_ashlar(case, build):
     """(status, text, outcome of the guest). The status is None if there is none."""
     program = Program(str(case.path), shlex.join(case.args), case.files, shlex.join(case.env))
     module = program.write(build / "programs/program.cpio")
-    outcome = run(Machine("pvh", case.cpus, "1G", cmdline=program.words, module=str(module)), build / "ashlar.elf", case.seconds)
+    outcome = run(Machine("pvh", case.cpus, "1G", module=str(module)), build / "ashlar.elf", case.seconds)
     found = re.search(r"^(?:.*\n)*?.*\] started \d+ of \d+ CPUs.*\n((?:.*\n)*?)(?:.*)PROGRAM name=\S+ status=(\d+)", outcome.text)
     return (int(found[2]), found[1], outcome) if found else (None, "", outcome)
 

@@ -3,7 +3,6 @@
 ELF files are read, and nothing of them is executed. The places are those in which the dynamic linkers of glibc and musl look (ld.so(8)).
 """
 
-import functools
 import os
 import re
 import shutil
@@ -68,7 +67,6 @@ def virt_to_offset(loads, at):
     return next(at - virt + offset for virt, offset, size in loads if virt <= at < virt + size)
 
 
-@functools.cache
 def read_elf(path):
     try:
         with open(path, "rb") as file:
@@ -107,24 +105,19 @@ class Linker:
         return name == os.path.basename(self.interpreter) or self.musl and name.startswith("libc.")
 
     def find(self, name, elf, origin, rpath):
-        """The path of a library for an object in the folder `origin`; None if there is none."""
-        if "/" in name:
-            return name if os.path.isfile(name) else None
+        """(path, Elf) of a library for an object in the folder `origin`; None if there is none."""
         own = elf.runpath if elf.runpath else elf.rpath + rpath
         places = [place for group in ((self.first, own) if elf.runpath else (own, self.first)) for place in group]
         places = [re.sub(r"\$(ORIGIN\b|\{ORIGIN\})", lambda _: origin, place) for place in places]
         candidates = [f"{place}/{name}" for place in places]
         candidates += [self.cache[name]] if name in self.cache else []
         candidates += [f"{place}/{name}" for place in self.last]
-        return next((path for path in candidates if self.fits(path)), None)
-
-    def fits(self, path):
-        """As in the dynamic linker, a library for another machine is passed over."""
-        try:
-            read_elf(path)
-        except ValueError:
-            return False
-        return True
+        for path in [name] if "/" in name else candidates:
+            try:
+                return path, read_elf(path)
+            except ValueError:
+                continue  # as the dynamic linker does with a library for another machine
+        return None
 
     def closure(self, path, elf, origin, missing):
         """Paths of all libraries that an object needs, itself left out. `missing` is called with (name, the object's path) if there is no
@@ -135,10 +128,10 @@ class Linker:
             for name in elf.needed + (self.preloaded if user == path else ()):
                 if self.is_itself(name) or name in found:
                     continue
-                found[name] = library = self.find(name, elf, origin, rpath)
-                if library is None:
+                found[name] = self.find(name, elf, origin, rpath)
+                if found[name] is None:
                     missing(name, user)
                 else:
-                    inherited = () if elf.runpath else elf.rpath + rpath
-                    queue.append((library, read_elf(library), os.path.dirname(library), inherited))
-        return [library for library in found.values() if library]
+                    library, its = found[name]
+                    queue.append((library, its, os.path.dirname(library), () if elf.runpath else elf.rpath + rpath))
+        return [library for library, _ in filter(None, found.values())]

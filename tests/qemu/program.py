@@ -187,20 +187,22 @@ class Program:
                 except ValueError:
                     continue  # it may be for another machine; who loads it will hear of it
 
-    def write(self, out):
+    def image(self):
+        image = Image()
         if not os.path.isfile(self.path):
             raise Unusable(f"PROGRAM={self.path}: no such file")
-        image = Image()
         try:
             name, linker = self.add_program(image)
             self.add_files(image, linker)
             image.put("proc/self/cmdline", stat.S_IFREG | 0o444, words_file([name, *shlex.split(self.args)]))
             image.put("proc/self/environ", stat.S_IFREG | 0o444, words_file(shlex.split(self.env)))
-            data = image.data()
         except (OSError, ValueError) as why:
             raise Unusable(f"PROGRAM={self.path}: {why}") from why
+        return image
+
+    def write(self, out):
         Path(out).parent.mkdir(parents=True, exist_ok=True)
-        Path(out).write_bytes(data)
+        Path(out).write_bytes(self.image().data())
         return out
 
 
