@@ -16,6 +16,7 @@ X86_64, CLASS_64, LITTLE = 62, 2, 1
 DEFAULT = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
 MUSL_DEFAULT = "/lib:/usr/local/lib:/usr/lib"
 CACHE = "/etc/ld.so.cache"
+OPENED = "libgcc_s.so.1"  # glibc opens it itself, e.g. when a thread is cancelled
 
 
 class Unusable(Exception):
@@ -90,6 +91,7 @@ class Linker:
         self.interpreter = interpreter
         self.first = tuple(filter(None, re.split("[:;]", environment.get("LD_LIBRARY_PATH", ""))))
         self.preloaded = tuple(filter(None, re.split("[: ]", environment.get("LD_PRELOAD", ""))))
+        self.opened = () if self.musl else (OPENED,)
         self.cache = {} if self.musl else cached()
         self.last = self.musl_places() if self.musl else DEFAULT
 
@@ -125,13 +127,13 @@ class Linker:
         found, queue = {}, [(path, elf, origin, ())]
         while queue:
             user, elf, origin, rpath = queue.pop(0)
-            for name in elf.needed + (self.preloaded if user == path else ()):
+            for name in elf.needed + (self.preloaded + self.opened if user == path else ()):
                 if self.is_itself(name) or name in found:
                     continue
                 found[name] = self.find(name, elf, origin, rpath)
-                if found[name] is None:
+                if found[name] is None and name not in self.opened:
                     missing(name, user)
-                else:
+                elif found[name]:
                     library, its = found[name]
                     queue.append((library, its, os.path.dirname(library), () if elf.runpath else elf.rpath + rpath))
         return [library for library, _ in filter(None, found.values())]
