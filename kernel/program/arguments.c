@@ -16,7 +16,8 @@ int arguments_of(struct arguments *arguments, const char *text, u64 bytes)
 	if (bytes > 0 && text[bytes - 1] != '\0')
 		return -EINVAL;
 	arguments->bytes = bytes;
-	for (const char *word = NULL; (word = arguments_next(arguments, word));)
+	for (const char *word = arguments_next(arguments, NULL); word;
+	     word = arguments_next(arguments, word))
 		arguments->count++;
 	return 0;
 }

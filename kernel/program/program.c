@@ -114,7 +114,7 @@ static s64 load_segment(const struct loaded *from, const struct elf_segment *seg
 	return err;
 }
 
-static s64 parse(struct loaded *file)
+static s64 parse_file(struct loaded *file)
 {
 	const struct elf_limits limits = {USER_START, MAPPINGS_TOP - GIB(1), PIE_BASE};
 	u64 value;
@@ -159,7 +159,7 @@ static s64 load_interpreter(void)
 		       program.main.name, file->name);
 		return -ENOENT;
 	}
-	err = parse(file);
+	err = parse_file(file);
 	if (err == 0 && file->elf.pie)
 		file->elf.bias = ALIGN_DOWN(MAPPINGS_TOP - file->elf.high, file->elf.align);
 	return err < 0 ? err : load_segments(file);
@@ -167,7 +167,7 @@ static s64 load_interpreter(void)
 
 static s64 load_files(void)
 {
-	s64 err = parse(&program.main);
+	s64 err = parse_file(&program.main);
 
 	if (err == 0)
 		err = load_segments(&program.main);

@@ -5,9 +5,9 @@
 
 /*
  * Load the ELF image, and its interpreter from `files` if it has one, and run it on the calling CPU
- * until it ends, with `args` (the first is its name) and `environment`. Returns its exit status (0 to 255, or 128 + signal), or a negative errno
- * if it could not be started, with the reason in the log. Afterwards every frame is free again.
- * Context: ordinary.
+ * until it ends, with `args` (the first is its name) and `environment`. Returns its exit status (0
+ * to 255, or 128 + signal), or a negative errno if it could not be started, with the reason in the
+ * log. Afterwards every frame is free again. Context: ordinary.
  */
 struct arguments;
 struct program_request {

@@ -65,7 +65,7 @@ static void put_word(struct stack *stack, u64 *addr, u64 value)
 /* The addresses of the words of a list whose texts were pushed to `texts`, then the final 0. */
 static void put_list(struct stack *stack, u64 *addr, const struct arguments *list, u64 texts)
 {
-	for (const char *word = NULL; (word = arguments_next(list, word));)
+	for (const char *word = arguments_next(list, NULL); word; word = arguments_next(list, word))
 		put_word(stack, addr, texts + (u64)(word - list->text));
 	put_word(stack, addr, 0);
 }

@@ -21,7 +21,8 @@ static void check_words(const struct arguments *words)
 {
 	u64 end = 0, count = 0;
 
-	for (const char *word = NULL; (word = arguments_next(words, word)); count++) {
+	for (const char *word = arguments_next(words, NULL); word;
+	     count++, word = arguments_next(words, word)) {
 		require(word == words->text + end);
 		end += strlen(word) + 1;
 	}

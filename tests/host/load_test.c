@@ -245,7 +245,7 @@ TEST(host_load, a_dynamic_program_starts_in_its_interpreter)
 	EXPECT_EQ(run(load_dynamic, size, files, cpio_append(files, used, "TRAILER!!!", 0, "", 0)),
 		  -ENOEXEC);
 
-	/* a pie program as the interpreter: the same file, whose own interpreter is not asked for */
+	/* the same file as a pie program is the interpreter; its own does not count */
 	used = cpio_append(files, 0, "lib", 0120777, "usr/lib", 7);
 	used = cpio_append(files, used, "usr/lib/ld", 0100755, load_dynamic, size);
 	files[used - ALIGN_UP(size, 4) + TYPE_AT] = DYN;

@@ -127,7 +127,8 @@ static void print_words(const char *what, const struct arguments *words)
 {
 	unsigned i = 0;
 
-	for (const char *word = NULL; (word = arguments_next(words, word));)
+	for (const char *word = arguments_next(words, NULL); word;
+	     word = arguments_next(words, word))
 		pr_info("%s %u: %s", what, i++, word);
 }
 

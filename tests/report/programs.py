@@ -15,7 +15,7 @@ HEAVY = (
     *("mmap1", "brk1", "malloc1", "larson", "xmalloc-test", "sh8bench", "alloc-test", "mimalloc-stress"),
 )
 NOTE = (
-    "The same static ELF file, glibc's allocator in it, on both sides, with as many threads as CPUs (touch, unmap: one;"
+    "The same ELF file, glibc's allocator in it, on both sides, with as many threads as CPUs (touch, unmap: one;"
     " futex-turns: two). Linux has mitigations=off, as Ashlar has no mitigations, and else its distribution's settings, huge"
     " pages among them. On Ashlar a thread is a CPU and there is no scheduler and no tick. Linux charges and accounts each"
     " page. Operations: a call, 4 KiB touched or unmapped, a pair of mmap() and munmap(), an element, an object."
