@@ -222,7 +222,8 @@ def python(builder):
     kept = f"{library} /usr/lib/locale/C.utf8"
     for test in PYTHON_TESTS:
         yield Case(f"python/{test}", Path(PYTHON), ("python_tests.py", f"test.test_{test}"), str(folder), env, 4, 900, kept=kept)
-    yield Case("python/json", Path(PYTHON), ("-c", "import json, sys; print(json.dumps(sorted(sys.builtin_module_names)))"), env=env, text=True, kept=kept)
+    names = "import json, sys; print(json.dumps(sorted(sys.builtin_module_names)))"
+    yield Case("python/json", Path(PYTHON), ("-c", names), env=env, text=True, kept=kept)
     wheel = builder.fetcher.wheel(*NUMPY, minor)
     yield Case("python/numpy", Path(PYTHON), ("-c", NUMPY_SCRIPT), str(wheel), env, 4, 300, True, kept)
 
@@ -250,7 +251,8 @@ def dynamic(builder):
     for name, (package, library) in ALLOCATORS.items():
         path = builder.fetcher.package(package) / f"usr/lib/x86_64-linux-gnu/{library}"
         for program in ("sort", "cc1"):
-            yield Case(f"dynamic/{program}-{name}", Path(programs[program][0]), programs[program][1], str(numbers), env=(f"LD_PRELOAD={path}",), text=True)
+            at, words = programs[program]
+            yield Case(f"dynamic/{program}-{name}", Path(at), words, str(numbers), (f"LD_PRELOAD={path}",), text=True)
 
 
 GROUPS = {group.__name__: group for group in (own, lua, sqlite, mimalloc, libc, rust, go, busybox, python, dynamic, posix)}

@@ -68,7 +68,8 @@ def numbered(text, what):
 @pytest.mark.parametrize("firmware, mem", [("pvh", "64M"), ("microvm", "64M"), ("bios", "64M"), ("uefi", "128M"), ("pvh", "5G")])
 def test_a_program_reaches_the_kernel(built, files, kernel, tmp_path, firmware, mem):
     path = built("-static")
-    text = passes(run(with_program(Program(str(path), ARGS, f"{files}/.", ENV), tmp_path, SAYS, mem=mem, firmware=firmware), kernel, SECONDS))
+    program = Program(str(path), ARGS, f"{files}/.", ENV)
+    text = passes(run(with_program(program, tmp_path, SAYS, mem=mem, firmware=firmware), kernel, SECONDS))
     assert numbered(text, "argument") == [path.name, *shlex.split(ARGS)]
     assert numbered(text, "environment") == shlex.split(ENV)
     assert f"program {path.name}: {path.stat().st_size} bytes, fixed" in text
@@ -157,13 +158,15 @@ def dynamic(tmp_path):
         return path
 
     def library(name, returns, folder, *flags):
-        return build(f"{folder}/lib{name}.so", f"int {name}(void) {{ return {returns}; }}", "-shared", "-fPIC", f"-Wl,-soname,lib{name}.so", *flags)
+        source, soname = f"int {name}(void) {{ return {returns}; }}", f"-Wl,-soname,lib{name}.so"
+        return build(f"{folder}/lib{name}.so", source, "-shared", "-fPIC", soname, *flags)
 
     late = library("late", 7, "far")
     run_path = ("-Wl,--enable-new-dtags", "-Wl,-rpath,${ORIGIN}/../far", "-Wl,--no-as-needed")
     near = build("near/libnear.so", "int late(void); int near(void) { return 10 * late(); }", "-shared", "-fPIC", str(late), *run_path)
     early = library("early", 3, "other")
-    main = "#include <stdio.h>\n__attribute__((weak)) int early(void);int near(void);int main(void) { printf(\"%d %d\\n\", near(), early ? early() : 0); }"
+    main = "#include <stdio.h>\n__attribute__((weak)) int early(void); int near(void);\n"
+    main += 'int main(void) { printf("%d %d\\n", near(), early ? early() : 0); }'
     program = build("main", main, str(near), "-Wl,-rpath,$ORIGIN/near", "-fPIE", "-pie")
     return program, near, late, early
 

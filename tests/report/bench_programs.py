@@ -156,7 +156,7 @@ def legs_of_user(program, text, cpus, had, builder, folder):
     folder.mkdir(parents=True, exist_ok=True)
     module = program.write(folder / "measured.cpio")
     turns = [Leg(f"programs-{count}-{turn}", "", count, MEM, seconds=SECONDS) for count in cpus for turn in range(1, TURNS + 1)]
-    for base in turns + [Leg(f"programs-icount-{count}", "", count, MEM, seconds=SECONDS, accel="icount") for count in cpus]:
+    for base in turns + [Leg(f"programs-icount-{count}", "", count, MEM, seconds=SECONDS, accel="icount") for count in cpus or USER_CPUS]:
         for series, kernel, initrd in filter(lambda one: SERIES(one[0]), had):
             leg = on_linux(base, series, kernel, with_measured(initrd, program, measure, folder / "measured.initrd"), 0)
             yield replace(leg, cmdline=f"{LINUX} bench_measure=1")
@@ -186,7 +186,8 @@ def main():
     try:
         mine = program_of(args)
         if mine:
-            legs = legs_of_user(mine, args.program, cpus if args.cpus else USER_CPUS, kernels(args.tools), builder, args.build.resolve() / "bench")
+            counts = cpus if args.cpus else USER_CPUS
+            legs = legs_of_user(mine, args.program, counts, kernels(args.tools), builder, args.build.resolve() / "bench")
             return bench(legs, args.build, ["programs-*.console"])
     except (Unusable, Missing) as why:
         print(why, file=sys.stderr)
