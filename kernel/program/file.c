@@ -308,13 +308,13 @@ const void *files_bytes(const char *path, u64 *size)
 	struct path found = {.inode = NULL};
 	const void *bytes = NULL;
 
-	names_lock();
-	if (path_walk(&found, names_root(), path, PATH_FOLLOW) == 0 && found.inode &&
+	spin_lock(&names.lock);
+	if (path_walk(&found, names.root, path, strlen(path), PATH_FOLLOW) == 0 && found.inode &&
 	    found.inode->kind == INODE_REGULAR) {
 		bytes = found.inode->contents.source;
 		*size = found.inode->contents.source_size;
 	}
-	names_unlock();
+	spin_unlock(&names.lock);
 	return bytes;
 }
 
