@@ -136,7 +136,8 @@ static s64 call_mremap(const struct call_args *args)
 	    !mapping_range_ok(&program_space, from, from + old_size))
 		return -EINVAL;
 	if (flags & MREMAP_FIXED)
-		return mapping_move(&program_space, from, old_size, args->arg[4], new_size);
+		return mapping_move(&program_space, from, old_size, args->arg[4], new_size,
+				    MOVE_UNMAPS);
 	return mapping_resize(&program_space, from, old_size, new_size, flags & MREMAP_MAYMOVE);
 }
 CALL(mremap, 25);
