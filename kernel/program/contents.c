@@ -499,6 +499,97 @@ int contents_resize(struct contents *c, u64 size)
 	return 0;
 }
 
+/*
+ * The slot of the first page that exists from *index on, which moves there; NULL if there is none
+ * below `end`, or after STEPS_MAX steps. Caller holds the lock.
+ */
+static struct page **find_from(struct contents *c, u64 *index, u64 end)
+{
+	enum { STEPS_MAX = 1000 };
+
+	for (unsigned steps = 0; *index < end && steps < STEPS_MAX; steps++) {
+		struct page **slot = &c->root;
+		unsigned height = c->height;
+
+		if (!covers(height, *index)) {
+			*index = end;
+			break;
+		}
+		for (; height > 0 && *slot; height--)
+			slot = &children(*slot)[slot_of(*index, height)];
+		if (*slot)
+			return slot;
+		*index = ((*index >> FANOUT_SHIFT * height) + 1) << FANOUT_SHIFT * height;
+	}
+	return NULL;
+}
+
+/* Free the pages from *index to `end`, which lies beyond those of the image, one turn at a time. */
+static void drop_pages(struct contents *c, u64 *index, u64 end)
+{
+	struct page *dropped[CUT_AT_ONCE], **slot;
+	unsigned count = 0;
+
+	spin_lock(&c->lock);
+	while (count < CUT_AT_ONCE && (slot = find_from(c, index, end))) {
+		dropped[count++] = *slot;
+		*slot = NULL;
+		++*index;
+	}
+	c->pages -= count;
+	c->cuts++;
+	spin_unlock(&c->lock);
+	while (count > 0)
+		page_put(dropped[--count]);
+}
+
+/* Zero a part of one page. */
+static int clear_part(struct contents *c, u64 at, u64 bytes)
+{
+	const u64 index = at >> PAGE_SHIFT;
+	struct page *page;
+	u32 cuts;
+	bool there;
+
+	spin_lock(&c->lock);
+	there = source_bytes(c, index) > 0 || look_up(c, index);
+	spin_unlock(&c->lock);
+	page = there ? get_page(c, index, &cuts, NULL) : NULL;
+	if (!page)
+		return there ? -ENOSPC : 0;
+	memset((u8 *)page_address(page) + at % PAGE_SIZE, 0, bytes);
+	page_put(page);
+	return 0;
+}
+
+int contents_punch(struct contents *c, u64 at, u64 size)
+{
+	const u64 end = size < CONTENTS_MAX - MIN(at, CONTENTS_MAX) ? at + size : CONTENTS_MAX;
+	u64 image;
+
+	spin_lock(&c->lock);
+	image = c->source_size; /* which only becomes less */
+	spin_unlock(&c->lock);
+	while (at < end) {
+		u64 index = at >> PAGE_SHIFT;
+		const u64 part = MIN(end - at, PAGE_SIZE - at % PAGE_SIZE);
+
+		if (part < PAGE_SIZE || at < image) {
+			const int err = clear_part(c, at, part);
+
+			if (err)
+				return err;
+			at += part;
+		} else {
+			drop_pages(c, &index, end >> PAGE_SHIFT);
+			at = index << PAGE_SHIFT;
+		}
+		if (thread_must_end(thread_current()))
+			return -EINTR;
+	}
+	return 0;
+}
+
 int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend extend)
 {
 	if (at > CONTENTS_MAX || size > CONTENTS_MAX - at)

@@ -3,6 +3,7 @@
 
 #include "kernel/lib/format.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/cut.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/path.h"
@@ -73,7 +74,7 @@ static s64 open_inode(struct inode *inode, u32 flags)
 		inode = text;
 	} else if (ops && ops == &regular_ops && flags & OPEN_TRUNCATE && wants_write(flags) &&
 		   inode->kind == INODE_REGULAR) {
-		err = contents_resize(&inode->contents, 0);
+		err = file_resize(inode, 0);
 		inode_touch(inode);
 	} else if (ops) {
 		err = 0;

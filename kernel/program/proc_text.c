@@ -73,10 +73,3 @@ static void write_online(struct text_sink *sink)
 PROC_TEXT(cpu_online, "/sys/devices/system/cpu/online", write_online);
 PROC_TEXT(cpu_possible, "/sys/devices/system/cpu/possible", write_online);
 PROC_TEXT(cpu_present, "/sys/devices/system/cpu/present", write_online);
-
-/* 1: reservations of address space are not counted as memory. */
-static void write_overcommit(struct text_sink *sink)
-{
-	text_print(sink, "1\n");
-}
-PROC_TEXT(overcommit, "/proc/sys/vm/overcommit_memory", write_overcommit);

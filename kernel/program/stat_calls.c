@@ -6,6 +6,7 @@
 #include <arch/atomic.h>
 
 #include "kernel/program/calls.h"
+#include "kernel/program/cut.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/path.h"
@@ -375,7 +376,7 @@ static s64 call_truncate(const struct call_args *args)
 	if (err)
 		return err;
 	if (inode->kind == INODE_REGULAR)
-		err = contents_resize(&inode->contents, args->arg[1]);
+		err = file_resize(inode, args->arg[1]);
 	else
 		err = inode->kind == INODE_DIRECTORY ? -EISDIR : -EINVAL;
 	inode_put(inode);
