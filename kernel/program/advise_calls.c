@@ -121,7 +121,7 @@ static int takes_advice(const struct area *area, u64 advice)
 	case MADV_REMOVE:
 		if (!area->object && !shared)
 			return -EINVAL;
-		return shared && (area->rights & USER_RIGHT_WRITE) ? 1 : -EACCES;
+		return shared ? 1 : -EACCES;
 	default:
 		return 1;
 	}
@@ -194,9 +194,11 @@ static s64 remove_contents(u64 start, u64 end, u64 advice)
 		stop = MIN(area.end, end);
 		vm_object_get(area.object);
 		space_unpin(&program_space);
-		err = area.object ? file_punch(file_of_object(area.object)->inode,
-					       area.offset + (at - area.start), stop - at)
-				  : forget(at, stop, advice);
+		err = !area.object ? forget(at, stop, advice)
+		      : area.object->ops->can_write(area.object)
+			      ? file_punch(file_of_object(area.object)->inode,
+					   area.offset + (at - area.start), stop - at)
+			      : -EACCES;
 		vm_object_put(area.object);
 	}
 	return err;

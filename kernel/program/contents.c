@@ -17,6 +17,8 @@ enum {
 	TRIES_MAX = 8, /* of a writer whose page is cut off again and again */
 };
 
+static u64 all_pages; /* of all files; atomic */
+
 /* Pages allocated before the lock is taken. */
 struct spares {
 	unsigned count;
@@ -98,6 +100,18 @@ static u64 source_bytes(const struct contents *c, u64 index)
 	return at < c->source_size ? MIN(c->source_size - at, PAGE_SIZE) : 0;
 }
 
+/* Caller holds the lock, or is the last to use the file. */
+static void count_pages(struct contents *c, u64 more)
+{
+	c->pages += more;
+	atomic_add_relaxed(&all_pages, more);
+}
+
+u64 contents_pages(void)
+{
+	return atomic_load_relaxed(&all_pages);
+}
+
 /*
  * The page, made of `spares` if it does not exist. NULL if the spares ran out; nodes that were
  * added stay. Caller holds the lock.
@@ -124,7 +138,7 @@ static struct page *bring(struct contents *c, u64 index, struct spares *spares)
 		if (bytes > 0)
 			memcpy(page_address(page), c->source + (index << PAGE_SHIFT), bytes);
 		*slot = page;
-		c->pages++;
+		count_pages(c, 1);
 	}
 	return *slot;
 }
@@ -206,7 +220,7 @@ void contents_init(struct contents *c, const void *source, u64 size)
 
 void contents_end(struct contents *c)
 {
-	drop_tree(c->root, c->height);
+	count_pages(c, -drop_tree(c->root, c->height));
 	c->root = NULL;
 }
 
@@ -494,7 +508,7 @@ int contents_resize(struct contents *c, u64 size)
 			dropped += drop_tree(off.tree[i], off.height[i]);
 	} while (off.count == CUT_AT_ONCE);
 	spin_lock(&c->lock);
-	c->pages -= dropped;
+	count_pages(c, -dropped);
 	spin_unlock(&c->lock);
 	return 0;
 }
@@ -536,7 +550,7 @@ static void drop_pages(struct contents *c, u64 *index, u64 end)
 		*slot = NULL;
 		++*index;
 	}
-	c->pages -= count;
+	count_pages(c, -(u64)count);
 	c->cuts++;
 	spin_unlock(&c->lock);
 	while (count > 0)

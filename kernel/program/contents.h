@@ -42,6 +42,9 @@ u64 contents_size(const struct contents *contents); /* bytes; any context */
 /* Bytes that the pages take, or that the image has for the file, whichever is more. */
 u64 contents_stored(struct contents *contents);
 
+/* Pages that all files have together, mapped or not. Any context. */
+u64 contents_pages(void);
+
 /*
  * Read or write the bytes from `at` on. Both return the number of bytes, which is less than
  * to->total at the end of the file and where memory runs out, or an error if there were none:

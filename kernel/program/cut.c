@@ -132,6 +132,8 @@ int file_punch(struct inode *inode, u64 at, u64 size)
 	if (file_has_seal(inode, SEAL_WRITE | SEAL_FUTURE_WRITE))
 		return -EPERM;
 	err = contents_punch(&inode->contents, at, size);
-	forget_in_mappings(inode, at, at + size, AREA_SHARED);
+	/* a page of which it is a part stays */
+	forget_in_mappings(inode, ALIGN_UP(at, PAGE_SIZE), ALIGN_DOWN(at + size, PAGE_SIZE),
+			   AREA_SHARED);
 	return err;
 }

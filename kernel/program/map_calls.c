@@ -67,7 +67,7 @@ static int show_file(struct file *file, u64 offset, struct area *area)
 	const bool shared = area->flags & AREA_SHARED;
 	int err = 0;
 
-	if (!file_is_zeros(file) && offset + (area->end - area->start) > CONTENTS_MAX)
+	if (!file_is_zeros(file) && offset > CONTENTS_MAX - (area->end - area->start))
 		err = -EOVERFLOW;
 	else
 		err = file_map_error(file, shared, area->rights & USER_RIGHT_WRITE);
@@ -261,14 +261,12 @@ static s64 call_mremap(const struct call_args *args)
 	if ((flags & ~(u64)MREMAP_ALL) != 0 ||
 	    ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) && !(flags & MREMAP_MAYMOVE)) ||
 	    ((flags & MREMAP_DONTUNMAP) && args->arg[1] != args->arg[2]) || new_size == 0 ||
-	    !IS_ALIGNED(from, PAGE_SIZE))
+	    args->arg[2] > USER_END || !IS_ALIGNED(from, PAGE_SIZE))
 		return -EINVAL;
 	if (!space_look(&program_space, from, &more) || args->arg[1] > USER_END)
 		return -EFAULT;
 	if ((flags & MREMAP_FIXED) && !mapping_range_ok(&program_space, to, to + new_size))
 		return -EINVAL;
-	if (args->arg[2] > USER_END)
-		return -ENOMEM;
 	more.start = 0;
 	more.end = flags & MREMAP_DONTUNMAP ? new_size : saturating_sub(new_size, old_size);
 	result = commit_ask(&commit, &more, false);

@@ -221,10 +221,14 @@ static void protect(struct program_window *w, u64 first, u64 count)
 {
 	static const u8 all_rights[] = {0, R, W, RW, RW, R | X};
 	const u8 rights = all_rights[draw(w, ARRAY_LEN(all_rights))];
+	const s64 result = CALL(w, MPROTECT, addr_of(w, first), count * PAGE_SIZE, rights),
+		  want = space_model_protect(&w->model, first, count, rights);
 
-	answer(w, first, count, "mprotect",
-	       CALL(w, MPROTECT, addr_of(w, first), count * PAGE_SIZE, rights),
-	       space_model_protect(&w->model, first, count, rights));
+	/* a hole, or no memory: a part may have its new rights */
+	if (result == -ENOMEM && w->may_fail)
+		unmap(w, first, count);
+	else
+		answer(w, first, count, "mprotect", result, want);
 }
 
 /* Of a range, or now and then of each page by itself, so that the tree of areas has many nodes. */
