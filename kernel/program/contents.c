@@ -545,10 +545,12 @@ static void drop_pages(struct contents *c, u64 *index, u64 end)
 	unsigned count = 0;
 
 	spin_lock(&c->lock);
-	while (count < CUT_AT_ONCE && (slot = find_from(c, index, end))) {
+	for (slot = find_from(c, index, end); slot; slot = find_from(c, index, end)) {
 		dropped[count++] = *slot;
 		*slot = NULL;
 		++*index;
+		if (count == CUT_AT_ONCE)
+			break;
 	}
 	count_pages(c, -(u64)count);
 	c->cuts++;

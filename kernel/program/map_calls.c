@@ -196,7 +196,7 @@ CALL(munmap, 11);
 
 enum { MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2, MREMAP_DONTUNMAP = 4, MREMAP_ALL = 7 };
 
-/* The file of the shared mapping at `from`, once more. Memory without a file has no second place. */
+/* The file of the shared mapping at `from`, once more. Memory without a file has one place. */
 static s64 show_again(u64 from, u64 to, u64 size, u64 flags)
 {
 	struct area area;

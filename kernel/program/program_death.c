@@ -41,9 +41,9 @@ static void say_memory(u64 addr, const struct area *area)
 /* Is the page of an address wholly behind the end of its area's file? The area is pinned. */
 static bool is_beyond(u64 addr, const struct area *area)
 {
-	return area->object && area->offset + (addr - area->start) >=
-				       ALIGN_UP(inode_size(file_of_object(area->object)->inode),
-						PAGE_SIZE);
+	return area->object &&
+	       area->offset + (addr - area->start) >=
+		       ALIGN_UP(inode_size(file_of_object(area->object)->inode), PAGE_SIZE);
 }
 
 /* Place of a fault: the area there, or the nearest below. */
