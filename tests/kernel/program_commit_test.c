@@ -247,6 +247,41 @@ TEST(program_commit, what_a_file_loses_its_mappings_lose)
 	EXPECT_EQ(unmap(own, 4 * PAGE_SIZE), 0);
 }
 
+/* A touch that began before the cut leaves no page of what was cut off behind. */
+struct cutter {
+	s64 fd;
+	u64 seen; /* bit n: a CPU has read n */
+};
+
+static void cut_or_touch(void *arg)
+{
+	struct cutter *c = arg;
+	u64 word;
+
+	if (cpu_id() == 0) {
+		EXPECT_EQ(program_call("ftruncate", c->fd, 0), 0);
+		EXPECT_EQ(program_call("ftruncate", c->fd, 4 * PAGE_SIZE), 0);
+		return;
+	}
+	for (unsigned i = 0; i < 3; i++)
+		if (user_read(&word, AT, sizeof(word)) == 0)
+			atomic_fetch_or(&c->seen, 1ULL << MIN(word, 63));
+}
+
+TEST(program_commit, a_touch_while_a_file_is_cut_keeps_no_page_of_it)
+{
+	struct cutter c = {.fd = mapped_file(0)};
+	u64 word = 9;
+
+	cpus_run_together(cut_or_touch, &c);
+	EXPECT_EQ(c.seen & ~(1ULL << 0 | 1ULL << 1), 0);
+	EXPECT_EQ(get(AT), 0);
+	EXPECT_EQ(put(AT, word), 0);
+	EXPECT_EQ(program_call("pread64", c.fd, RESULTS, sizeof(word), 0), sizeof(word));
+	EXPECT_EQ(get(RESULTS), word);
+	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
+}
+
 TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)
 {
 	enum { ADD = 1033, GROW = 4, SHRINK = 2, WRITE = 8 };
