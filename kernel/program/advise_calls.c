@@ -147,18 +147,16 @@ static s64 advise(u64 start, u64 end, u64 advice, s64 (*follow)(u64 start, u64 e
 	struct area area;
 	int takes;
 
-	for (;;) {
+	for (; start < end; start = area.end) {
 		const u64 stop = taken_until(start, end, advice, &area, &takes);
 		const s64 err = stop > start ? follow(start, stop, advice) : 0;
 
 		if (err < 0 || takes < 0)
 			return err < 0 ? err : takes;
 		if (stop == end)
-			return holes;
-		start = area.end;
-		if (start >= end)
-			return holes;
+			break;
 	}
+	return holes;
 }
 
 static s64 forget(u64 start, u64 end, u64 advice)
