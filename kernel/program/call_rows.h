@@ -26,9 +26,10 @@
 /* clang-format off */
 
 /*
- * + private and shared, of files and anonymous; FIXED, FIXED_NOREPLACE, NORESERVE, POPULATE,
- *   HUGETLB with 2 and 1 GiB pages; reservations of terabytes
- * - GROWSDOWN, DONTUNMAP; mremap of size 0 and of pool pages (EINVAL)
+ * + private and shared, of files and anonymous; FIXED, FIXED_NOREPLACE, 32BIT, NORESERVE,
+ *   POPULATE, HUGETLB with 2 and 1 GiB pages; overcommit, RLIMIT_AS and RLIMIT_DATA; reservations of
+ *   terabytes
+ * - mappings that grow downwards; mremap of pool pages, and of size 0 without a file (EINVAL)
  */
 CALL(9,     mmap,                   "......",                         file)
 CALL(11,    munmap,                 "..",                             race)
@@ -37,9 +38,9 @@ CALL(25,    mremap,                 ".....",                          huge)
 CALL(12,    brk,                    ".",                              brim)
 
 /*
- * + DONTNEED, FREE (at once), HUGEPAGE, NOHUGEPAGE, COLLAPSE of private anonymous memory,
+ * + DONTNEED, FREE (at once), REMOVE, HUGEPAGE, NOHUGEPAGE, COLLAPSE of private anonymous memory,
  *   POPULATE_READ, POPULATE_WRITE; other advice is ignored
- * - REMOVE (EOPNOTSUPP)
+ * - GUARD_INSTALL, GUARD_REMOVE (EINVAL)
  */
 CALL(28,    madvise,                "...",                            huge)
 
@@ -192,8 +193,8 @@ CALL(98,    getrusage,              "nb",                             mimalloc)
 CALL(318,   getrandom,              "bsn",                            end)
 
 /*
- * + limits are kept
- * - they are not obeyed
+ * + limits are kept; AS and DATA are obeyed
+ * - the others are not
  */
 SAME(97,    getrlimit,              "nb",     prlimit64, "z0z1",      call)
 CALL(160,   setrlimit,              "..",                             fuzz)
@@ -254,7 +255,7 @@ CALL(8,     lseek,                  "fsn",                            file)
 /*
  * + 1,024 descriptors; EXCL, TRUNC, APPEND, NONBLOCK, DIRECTORY, NOFOLLOW; PATH opens to read;
  *   locks are always granted
- * - TMPFILE (EISDIR), permissions, close-on-exec, seals, leases, sizes of pipes
+ * - TMPFILE (EISDIR), permissions, close-on-exec, leases, sizes of pipes
  */
 SAME(2,     open,                   "pom",    openat, "h012",         file)
 CALL(257,   openat,                 "dpom",                           file)
@@ -312,13 +313,13 @@ SAME(264,   renameat,               "dpdp",   renameat2, "0123",      fuzz)
 CALL(316,   renameat2,              "dpdpn",                          fuzz)
 
 /*
- * + up to 128 TiB, sparse
- * - punching holes; seals
+ * + up to 128 TiB, sparse; holes; seals
+ * - memfds of huge pages (EINVAL)
  */
 CALL(76,    truncate,               "ps",                             file)
 CALL(77,    ftruncate,              "fs",                             file)
 CALL(285,   fallocate,              "f0ss",                           file)
-CALL(319,   memfd_create,           "p0",                             file)
+CALL(319,   memfd_create,           "pn",                             file)
 
 /*
  * + the mode is kept

@@ -22,3 +22,9 @@
 #define STACK_BYTES  MIB(8)
 #define STACK_GAP    MIB(1)
 #define MAPPINGS_TOP (STACK_TOP - STACK_BYTES - STACK_GAP)
+
+/* Does the address lie in the first thread's stack? */
+static inline bool layout_in_stack(u64 addr)
+{
+	return addr >= STACK_TOP - STACK_BYTES && addr < STACK_TOP;
+}

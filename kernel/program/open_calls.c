@@ -4,6 +4,7 @@
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/cut.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/path.h"
@@ -50,7 +51,7 @@ static int prepare(struct inode **inode, u32 flags, const struct file_ops **ops)
 		if (!(flags & OPEN_TRUNCATE) || !wants_write(flags))
 			return 0;
 		inode_touch(text);
-		return contents_resize(&text->contents, 0);
+		return file_resize(text, 0);
 	case INODE_DEVICE:
 		*ops = text->device;
 		return 0;

@@ -33,7 +33,7 @@ static s64 transfer_at(struct file *file, enum direction direction, struct span 
 
 static s64 transfer_here(struct file *file, enum direction direction, struct span *span)
 {
-	const u64 size = file_size(file);
+	const u64 size = inode_size(file->inode);
 	s64 done;
 	u64 at, end;
 

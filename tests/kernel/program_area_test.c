@@ -200,7 +200,7 @@ TEST(program_area, a_call_makes_at_most_one_round)
 {
 	s64 at, result;
 
-	at = map_at(0, MIB(64), RW, PRIVATE);
+	at = map_at(0, MIB(64), RW, NORESERVE);
 	REQUIRE(at > 0);
 	EXPECT_EQ(program_call("madvise", at, MIB(64), NOHUGEPAGE), 0);
 	for (u64 i = 0; i < MIB(8); i += PAGE_SIZE)
