@@ -31,9 +31,9 @@ CPU ?= max
 CMDLINE ?=
 #: TIMEOUT    seconds after which a guest counts as hung; 0: never [make run: 0; each test has its own]
 TIMEOUT ?= 0
-#: PROGRAM    make run, monitor, iso: a static ELF of x86-64 Linux to run, as a shell would: PROGRAM="HOME=/ ./a.out -v 'a b'"; no: build a kernel or library that runs none []
+#: PROGRAM    make run, monitor, iso, bench WHAT=programs: an ELF of x86-64 Linux to run, as a shell would: PROGRAM="HOME=/ ./a.out -v 'a b'"; no: build a kernel or library that runs none []
 PROGRAM ?=
-#: FILES      a folder with files that it can open; make test WHAT=replay: a folder of texts that describe machines; make bench: what WHAT compares []
+#: FILES      files and folders that it can open: the contents of a relative folder in /, absolute paths as they are; make test WHAT=replay: a folder of texts that describe machines; make bench: what WHAT compares []
 FILES ?=
 #: FILES_OUT  make run: a folder that receives the files that the program writes, byte by byte []
 FILES_OUT ?=
@@ -396,8 +396,8 @@ LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(F
 iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
 $(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
 	@$(call making,ISO,$@)
-	@words=$$(tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)) && \
-		boot/mkiso.sh $(KERNEL) "$$words$(if $(PROGRAM), )"'$(CMDLINE)' $@ 5 $(if $(PROGRAM),$(OUT)/program.cpio)
+	@tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)
+	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@ 5 $(if $(PROGRAM),$(OUT)/program.cpio)
 
 usb: $(if $(DEV),$(OUT)/ashlar.iso) ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
 	@boot/mkusb.sh '$<' '$(DEV)'
@@ -455,7 +455,7 @@ test/replay: host-asan ## boot the hosted kernel as each machine that a text in 
 		echo "not ok $${text##*/}: $${why:-$$(tail -n 1 $(BUILD)/replay.console)}"; fi; done; \
 	echo "$$passed machines passed, $$failed failed"; [ $$failed = 0 ] && [ $$passed != 0 ]
 
-test/programs: $(KERNEL) ## fetch programs that people already have, build them static and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)
+test/programs: $(KERNEL) ## fetch programs that people already have, build them and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)
 	@/usr/bin/python3 tests/programs/run.py --build $(OUT) --tools $(TOOLS) --select '$(T)'
 
 test/soak: host-native $(KERNEL) ## run random operations on pages, ranges, mappings and pools for N hours [0.1], with faults and audits: threads, 64 CPUs and 2 CPUs at the same time
@@ -520,8 +520,8 @@ bench/against: $(KERNEL) host-native host-fast ## build the revision FILES (FILE
 bench/linux: $(KERNEL) ## unpack the distribution's kernels under build/tools, measure them in the same QEMU and add them, or the tables of T, to that report
 	@/usr/bin/env python3 tests/report/bench_linux.py --build $(BUILD) --tools $(TOOLS) --only '$(T)'
 
-bench/programs: $(KERNEL) ## run the programs of tests/programs/bench, or those of T, on those kernels and on Ashlar, in turn, and add them to that report
-	@/usr/bin/env python3 tests/report/bench_programs.py --build $(BUILD) --tools $(TOOLS) --only '$(T)' \
+bench/programs: $(KERNEL) ## run the programs of tests/programs/bench, those of T, or PROGRAM, on those kernels and on Ashlar, in turn, and add them to that report
+	@/usr/bin/env python3 tests/report/bench_programs.py --build $(BUILD) --tools $(TOOLS) --only '$(T)' $(WITH_PROGRAM) \
 		--cpus '$(if $(filter command,$(firstword $(origin CPUS))),$(CPUS))'
 
 bench/native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best

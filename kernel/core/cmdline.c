@@ -1,7 +1,7 @@
 /*
  * The command line: split into words, each given to the option it names.
  *
- *	hvo=batched   monitor   run="pool 2M 4096"   "run=pool 2M 4096"   program.args="-c \"a b\""
+ *	hvo=batched   monitor   run="pool 2M 4096"   "run=pool 2M 4096"   bench="a \"b\""
  *
  * The text comes from a loader and may be anything. It is copied once into a bounded buffer that
  * lives for ever (text options point into it), and nothing beyond its length is read. A word that

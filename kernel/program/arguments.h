@@ -1,6 +1,9 @@
 /*
- * The words of program.args= and program.env=, split as a shell splits them. Pure: text in, words
- * out.
+ * The words of a program: its arguments, or its environment. They lie one behind the other, each
+ * with a zero byte at its end, as in /proc/self/cmdline (proc(5)), and belong to somebody else.
+ * Pure.
+ *
+ * arguments_split() makes them of a text, as a shell does:
  *
  *	-c 'a b' "say \"x\""  two\ words     the words  -c | a b | say "x" | two words
  *
@@ -14,26 +17,24 @@
 
 #include "kernel/lib/types.h"
 
-enum { ARGUMENTS_MAX = 256, ARGUMENTS_TEXT = 8192 };
-
 struct arguments {
-	unsigned count;
-	u32 used;              /* bytes of text */
-	u32 at[ARGUMENTS_MAX]; /* of each word in text */
-	char text[ARGUMENTS_TEXT];
+	const char *text; /* NULL if there are none */
+	u64 bytes;        /* of all words, their zero bytes among them */
+	u64 count;
 };
 
-/* Start with no words. */
-void arguments_clear(struct arguments *arguments);
-
-/* Append one word as it is. Returns 0, or -E2BIG and changes nothing. Any context. */
-int arguments_add(struct arguments *arguments, const char *word);
+/*
+ * The words in `bytes` bytes at `text`, which must stay there. Returns 0, or -EINVAL if the last
+ * byte is not zero. Any context.
+ */
+int arguments_of(struct arguments *arguments, const char *text, u64 bytes);
 
 /*
- * Append the words of a text. Returns 0, -EINVAL if a quote or a backslash is left open, or -E2BIG.
- * On an error nothing is appended. Any context.
+ * The words of a terminated text, copied to `buffer`, which must stay there; strlen(text) + 1 bytes
+ * are always enough. Returns 0, -EINVAL if a quote or a backslash is left open, or -E2BIG. On an
+ * error there are no words. Any context.
  */
-int arguments_split(struct arguments *arguments, const char *text);
+int arguments_split(struct arguments *arguments, const char *text, char *buffer, size_t size);
 
-/* Word i, terminated. */
-const char *arguments_word(const struct arguments *arguments, unsigned i);
+/* The word behind `word`, or the first for NULL; NULL behind the last. */
+const char *arguments_next(const struct arguments *arguments, const char *word);

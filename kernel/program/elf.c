@@ -50,6 +50,7 @@ enum {
 	FLAG_X = 1,
 	FLAG_W = 2,
 	FLAG_R = 4,
+	INTERPRETER_MAX = 4096, /* bytes of its path, as in Linux */
 	SHT_SYMTAB = 2,
 	SHN_UNDEF = 0,
 	SHN_RESERVED = 0xff00, /* from here on: absolute values, and others that are no code */
@@ -242,6 +243,25 @@ static bool add_load(struct elf_image *elf, const struct program_header *load, u
 	return append(elf, segment, refusal);
 }
 
+/* As in Linux, the first one counts. */
+static bool add_interpreter(struct elf_image *elf, const void *image, u64 size,
+			    const struct program_header *header, struct refusal *refusal)
+{
+	const u64 offset = header->offset, bytes = header->file_bytes;
+	const char *path = (const char *)image + offset;
+
+	if (elf->interpreter)
+		return true;
+	if (offset > size || bytes > size - offset)
+		return refuse(refusal,
+			      "it is truncated: its interpreter's name lies beyond its end",
+			      offset);
+	if (bytes < 2 || bytes > INTERPRETER_MAX || path[0] == '\0' || path[bytes - 1] != '\0')
+		return refuse(refusal, "its interpreter's name is no text: bytes", bytes);
+	elf->interpreter = path;
+	return true;
+}
+
 static bool add_headers(struct elf_image *elf, const void *image, u64 size, u64 offset,
 			struct elf_limits limits, struct refusal *refusal)
 {
@@ -251,11 +271,9 @@ static bool add_headers(struct elf_image *elf, const void *image, u64 size, u64 
 		if (!read_at(image, size, offset + (u64)i * sizeof(header), &header,
 			     sizeof(header)))
 			return refuse(refusal, "it is truncated inside its program headers", i);
-		if (header.type == PT_INTERP)
-			return refuse(refusal,
-				      "it is linked dynamically (link it with -static): its "
-				      "interpreter is named at offset",
-				      header.offset);
+		if (header.type == PT_INTERP &&
+		    !add_interpreter(elf, image, size, &header, refusal))
+			return false;
 		if (header.type == PT_GNU_STACK)
 			elf->stack_exec = header.flags & FLAG_X;
 		if (header.type == PT_LOAD && !add_load(elf, &header, size, limits, refusal))

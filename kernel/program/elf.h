@@ -1,7 +1,8 @@
 /*
- * Parser of static x86-64 programs in ELF format: executables at fixed addresses (ET_EXEC) and
- * those that run at any address (static-pie: ET_DYN without an interpreter). Pure: it reads nothing
- * beyond the image, which may lie at any address, and takes nothing in it for granted.
+ * Parser of x86-64 programs in ELF format: executables at fixed addresses (ET_EXEC) and those that
+ * run at any address (pie: ET_DYN). A program that is linked dynamically names an interpreter,
+ * which is an ELF of the same kind and loads its libraries. Pure: it reads nothing beyond the
+ * image, which may lie at any address, and takes nothing in it for granted.
  *
  *	file      [ header | segments' bytes ......................... | sections, symbols ]
  *	memory    low [ r ]  [ r x ]   [ r ]   [ r w | zero bytes ] high
@@ -52,6 +53,7 @@ struct elf_image {
 	 */
 	u64 phdr_virt;
 	u16 phdr_count, phdr_size;
+	const char *interpreter; /* its path, in the image, terminated, not empty; NULL: none */
 	size_t segments;
 	struct elf_segment segment[ELF_SEGMENTS_MAX];
 };

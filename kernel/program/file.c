@@ -8,6 +8,7 @@
 
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
+#include "kernel/program/arguments.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/cut.h"
@@ -288,19 +289,46 @@ int files_begin(const void *cpio, u64 size)
 	return err;
 }
 
-int files_name_program(const char *path, const void *words, u64 size)
+const void *files_bytes(const char *path, u64 *size)
 {
-	struct inode *exe, *cmdline = inode_new(INODE_REGULAR, 0444);
-	int err = cmdline ? contents_add(&cmdline->contents, words, size) : -ENOMEM;
+	struct path found = {.inode = NULL};
+	const void *bytes = NULL;
 
-	if (err) {
-		inode_put(cmdline);
-		return err;
+	spin_lock(&names.lock);
+	if (path_walk(&found, names.root, path, strlen(path), PATH_FOLLOW) == 0 && found.inode &&
+	    found.inode->kind == INODE_REGULAR) {
+		bytes = found.inode->contents.source;
+		*size = found.inode->contents.source_size;
 	}
-	err = path_make("/proc/self/cmdline", cmdline);
+	spin_unlock(&names.lock);
+	return bytes;
+}
+
+static int make_words(const char *path, const struct arguments *words)
+{
+	struct inode *inode = inode_new(INODE_REGULAR, 0444);
+	int err;
+
+	if (!inode)
+		return -ENOMEM;
+	err = contents_add(&inode->contents, words->text, words->bytes);
 	if (!err)
-		err = inode_new_link(path, strlen(path), &exe);
-	return err ? err : path_make("/proc/self/exe", exe);
+		return path_make(path, inode);
+	inode_put(inode);
+	return err;
+}
+
+int files_name_program(const char *path, const struct arguments *args,
+		       const struct arguments *environment)
+{
+	struct inode *exe;
+	int err = inode_new_link(path, strlen(path), &exe);
+
+	if (!err)
+		err = path_make("/proc/self/exe", exe);
+	if (!err)
+		err = make_words("/proc/self/cmdline", args);
+	return err ? err : make_words("/proc/self/environ", environment);
 }
 
 void files_end(void)

@@ -50,10 +50,18 @@ int files_begin(const void *cpio, u64 size);
 void files_end(void);
 
 /*
- * After files_begin(): what /proc/self/exe and /proc/self/cmdline say. `words` are the arguments,
- * each with a zero byte after it. Returns 0 or -ENOMEM. Context: ordinary.
+ * After files_begin(), before the program starts: the bytes of a file of FILES=, in the image; NULL
+ * if the path leads to none. *size receives their number. Context: ordinary.
  */
-int files_name_program(const char *path, const void *words, u64 size);
+const void *files_bytes(const char *path, u64 *size);
+
+/*
+ * After files_begin(): what /proc/self/exe, cmdline and environ say. Returns 0 or a negative errno.
+ * Context: ordinary.
+ */
+struct arguments;
+int files_name_program(const char *path, const struct arguments *args,
+		       const struct arguments *environment);
 
 /*
  * A new open file with one reference. The reference to `inode` passes here. NULL if there is no

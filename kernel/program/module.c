@@ -11,21 +11,12 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
-#include "kernel/program/arguments.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/elf.h"
 #include "mm/map/memblock.h"
 
-static const char *program_name, *program_args, *program_env;
+static const char *program_name;
 OPTION_TEXT(program, program_name, "run this program of the files that the loader passed");
-OPTION_TEXT(program.args, program_args, "the program's arguments, quoted as for a shell");
-OPTION_TEXT(program.env, program_env,
-	    "the program's environment, e.g. program.env=\"HOME=/ LANG=C\"");
-
-static bool is_space(char c)
-{
-	return c == ' ' || c == '\t';
-}
 
 /* The end of the RAM that begins at or below `at` and contains it, or `at`. */
 static phys_t ram_end(phys_t at)
@@ -70,7 +61,26 @@ static void take_entry(const struct cpio_entry *entry, struct program_source *so
 	source->elf = entry->data;
 	source->elf_size = entry->size;
 	source->name = entry->name;
-	source->text = "";
+}
+
+static void take_name(struct program_source *source)
+{
+	arguments_of(&source->args, source->name, strlen(source->name) + 1);
+}
+
+/* A file of words: for the arguments, unless the module's text had them, or the environment. */
+static int take_words(const struct cpio_entry *entry, struct program_source *source)
+{
+	struct arguments *words = NULL;
+
+	if (strcmp(entry->name, "proc/self/environ") == 0)
+		words = &source->environment;
+	if (strcmp(entry->name, "proc/self/cmdline") == 0 && source->args.count == 0)
+		words = &source->args;
+	if (!words || arguments_of(words, entry->data, entry->size) == 0)
+		return 0;
+	pr_err("program: the last word of %s has no zero byte behind it", entry->name);
+	return -EINVAL;
 }
 
 /*
@@ -83,9 +93,12 @@ static int search_cpio(const char *wanted, struct program_source *source)
 	struct cpio_entry entry;
 
 	while (cpio_next(&reader, &entry)) {
-		if (source->elf || !is_program(&entry, wanted))
-			continue;
-		take_entry(&entry, source);
+		const int err = take_words(&entry, source);
+
+		if (err)
+			return err;
+		if (!source->elf && is_program(&entry, wanted))
+			take_entry(&entry, source);
 	}
 	if (!reader.error)
 		return 0;
@@ -94,31 +107,28 @@ static int search_cpio(const char *wanted, struct program_source *source)
 	return -EINVAL;
 }
 
-/* A module that is an ELF: its text is a name and arguments. */
-static void take_elf(const struct boot_module *module, struct program_source *source, char *name,
-		     size_t name_size)
+/* A module that is an ELF: its text is a name and arguments. Returns 0, or -EINVAL. */
+static int take_elf(const struct boot_module *module, const void *bytes,
+		    struct program_source *source)
 {
-	const char *text = module->text;
-	size_t length = 0;
+	static char words[BOOT_MODULE_TEXT_MAX];
 
-	while (is_space(*text))
-		text++;
-	while (text[length] && !is_space(text[length]))
-		length++;
-	if (length >= name_size)
-		length = name_size - 1;
-	memcpy(name, text, length);
-	name[length] = '\0';
-	source->name = length ? name : "program";
-	source->text = text + length;
+	source->elf = bytes;
+	source->elf_size = module->size;
+	if (arguments_split(&source->args, module->text, words, sizeof(words)) < 0) {
+		pr_err("program: a quote is left open in the module's text: %s", module->text);
+		return -EINVAL;
+	}
+	source->name = source->args.count ? words : "program";
+	return 0;
 }
 
-/* The first module that is an ELF, and the first that is a cpio image. */
-static void look_at_modules(const struct boot_info *info, struct program_source *source)
+/* The first module that is an ELF, and the first that is a cpio image. Returns 0, or -EINVAL. */
+static int look_at_modules(const struct boot_info *info, struct program_source *source)
 {
-	static char name[BOOT_MODULE_TEXT_MAX];
+	int err = 0;
 
-	*source = (struct program_source){.name = "", .text = ""};
+	*source = (struct program_source){.name = ""};
 	for (size_t i = 0; i < info->modules; i++) {
 		const struct boot_module *module = &info->module[i];
 		const void *bytes = module_bytes(module);
@@ -127,14 +137,13 @@ static void look_at_modules(const struct boot_info *info, struct program_source 
 			pr_warn("module %zu at 0x%llx, %llu bytes, is not in RAM: ignored", i,
 				module->start, module->size);
 		} else if (!source->elf && elf_is(bytes, module->size)) {
-			source->elf = bytes;
-			source->elf_size = module->size;
-			take_elf(module, source, name, sizeof(name));
+			err = take_elf(module, bytes, source);
 		} else if (!source->cpio && cpio_is(bytes, module->size)) {
 			source->cpio = bytes;
 			source->cpio_size = module->size;
 		}
 	}
+	return err;
 }
 
 /* Of what look_at_modules() found, choose the program. */
@@ -146,10 +155,10 @@ static int choose(const char *wanted, struct program_source *source)
 		wanted = NULL;
 	if (source->cpio)
 		err = search_cpio(wanted, source);
-	if (err)
+	if (source->elf && source->args.count == 0)
+		take_name(source);
+	if (err || source->elf)
 		return err;
-	if (source->elf)
-		return 0;
 	if (!wanted)
 		return -ENOENT;
 	if (source->cpio)
@@ -163,20 +172,23 @@ static int choose(const char *wanted, struct program_source *source)
 
 int module_find(const struct boot_info *info, const char *wanted, struct program_source *source)
 {
-	look_at_modules(info, source);
-	return choose(wanted, source);
+	const int err = look_at_modules(info, source);
+
+	return err ? err : choose(wanted, source);
 }
 
 /* The machine's modules: an ELF, an image, or both. Looked at, and complained about, once. */
-static struct program_source modules(void)
+static int modules(struct program_source *source)
 {
 	static struct program_source found;
 	static bool looked;
+	static int err;
 
 	if (!looked)
-		look_at_modules(&boot_info, &found);
+		err = look_at_modules(&boot_info, &found);
 	looked = true;
-	return found;
+	*source = found;
+	return err;
 }
 
 int module_program(struct program_source *source)
@@ -186,8 +198,8 @@ int module_program(struct program_source *source)
 	static int err;
 
 	if (!looked) {
-		chosen = modules();
-		err = choose(program_name, &chosen);
+		err = modules(&chosen);
+		err = err ? err : choose(program_name, &chosen);
 	}
 	looked = true;
 	*source = chosen;
@@ -199,7 +211,7 @@ bool module_nth(unsigned n, struct program_source *source)
 	struct cpio_reader reader;
 	struct cpio_entry entry;
 
-	*source = modules();
+	modules(source);
 	if (source->elf && n-- == 0)
 		return true;
 	reader = cpio_reader(source->cpio, source->cpio_size);
@@ -217,7 +229,7 @@ int module_named(const char *name, struct program_source *source)
 	struct cpio_reader reader;
 	struct cpio_entry entry;
 
-	*source = modules();
+	module_program(source);
 	if (source->elf && strcmp(source->name, name) == 0)
 		return 0;
 	reader = cpio_reader(source->cpio, source->cpio_size);
@@ -225,6 +237,7 @@ int module_named(const char *name, struct program_source *source)
 		if (!is_program(&entry, name))
 			continue;
 		take_entry(&entry, source);
+		take_name(source);
 		return 0;
 	}
 	return -ENOENT;
@@ -235,33 +248,4 @@ bool module_wanted(void)
 	struct program_source source;
 
 	return module_program(&source) != -ENOENT;
-}
-
-static int split(struct arguments *to, const char *option, const char *text)
-{
-	const int err = arguments_split(to, text);
-
-	if (err == -E2BIG)
-		pr_err("program: %s has more than %u words or %u bytes", option, ARGUMENTS_MAX,
-		       ARGUMENTS_TEXT);
-	else if (err)
-		pr_err("program: a quote is left open in %s: %s", option, text);
-	return err;
-}
-
-int module_arguments(const struct program_source *source, struct arguments *args,
-		     struct arguments *environment)
-{
-	int err;
-
-	arguments_clear(args);
-	arguments_clear(environment);
-	err = arguments_add(args, source->name);
-	if (!err && program_args)
-		err = split(args, "program.args=", program_args);
-	else if (!err)
-		err = split(args, "the module's text", source->text);
-	if (!err && program_env)
-		err = split(environment, "program.env=", program_env);
-	return err;
 }

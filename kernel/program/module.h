@@ -2,7 +2,9 @@
  * The program and its files, as a loader passes them: modules in memory.
  *
  *	a cpio image      the files, and among them the program: program=NAME, or the first
- *	                  executable ELF. `make run PROGRAM=` passes this one module.
+ *	                  executable ELF. Its arguments, the name first, are the file
+ *	                  proc/self/cmdline, and its environment is proc/self/environ, each word
+ *	                  with a zero byte behind it. `make run PROGRAM=` passes this one module.
  *	an ELF            the program. The module's text, if any, is its name and arguments:
  *	                  module2 /a.out a.out one two
  *
@@ -13,9 +15,8 @@
  */
 #pragma once
 
-#include "kernel/lib/types.h"
+#include "kernel/program/arguments.h"
 
-struct arguments;
 struct boot_info;
 
 struct program_source {
@@ -24,7 +25,7 @@ struct program_source {
 	const void *cpio; /* the files, for files_begin(); NULL: none */
 	u64 cpio_size;
 	const char *name; /* of the program: of its file, or the first word of the module's text */
-	const char *text; /* the module's text behind the name; "": nothing */
+	struct arguments args, environment; /* if there are none: the name, and nothing */
 };
 
 /*
@@ -47,17 +48,10 @@ int module_program(struct program_source *source);
 bool module_nth(unsigned n, struct program_source *source);
 
 /*
- * The program of that name among them; in the image any file may be named. Returns 0, or -ENOENT.
+ * The program of that name among them; in the image any file may be named. Only that of
+ * module_program() has arguments besides its name. `name` must stay. Returns 0, or -ENOENT.
  */
 int module_named(const char *name, struct program_source *source);
 
 /* Is there a program, or an error that ends the run? */
 bool module_wanted(void);
-
-/*
- * The program's arguments, its name first, and its environment, from program.args= and
- * program.env=, or from the module's text if program.args= is not given. Returns 0, or -EINVAL or
- * -E2BIG after a message.
- */
-int module_arguments(const struct program_source *source, struct arguments *args,
-		     struct arguments *environment);

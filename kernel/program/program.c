@@ -9,10 +9,11 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
 #include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
 #include "kernel/run/payload.h"
-#include "kernel/program/arguments.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
+#include "kernel/program/cpio.h"
 #include "kernel/program/limits.h"
 #include "kernel/program/exception.h"
 #include "kernel/program/elf.h"
@@ -32,14 +33,21 @@
 #include "kernel/program/vdso.h"
 #include "mm/mm.h"
 
-enum { START_BYTES = 32 << 10 }; /* of the first stack's texts and pairs */
+#define START_BYTES_MAX (STACK_BYTES / 4) /* of the first stack's texts and pairs, as in Linux */
 
 #define PROGRAM_ENDED 0x80000000u
 
-static struct program {
-	const void *image;
+/* A file that is loaded. */
+struct loaded {
+	const char *name;
+	const void *image; /* NULL: none */
 	u64 size;
 	struct elf_image elf;
+};
+
+static struct program {
+	struct loaded main, interpreter;
+	char path[CPIO_NAME_MAX + 2];
 	u32 end;    /* PROGRAM_ENDED and the status of the end of all; 0: not ended. Atomic */
 	int exited; /* the status of the first thread, if it ended alone */
 	u64 interrupted_ns; /* when Ctrl-C was last typed; 0: never */
@@ -81,17 +89,17 @@ void program_symbol(u64 addr, char *buf, size_t size)
 	u64 offset;
 
 	buf[0] = '\0';
-	if (program.image &&
-	    elf_symbol(program.image, program.size, addr - program.elf.bias, &name, &offset))
+	if (program.main.image && elf_symbol(program.main.image, program.main.size,
+					     addr - program.main.elf.bias, &name, &offset))
 		format(buf, size, "%s+0x%llx", name, offset);
 }
 
 /* ---- loading ---- */
 
 /* Map a segment, fill it in, and give it its rights. */
-static s64 load_segment(const struct elf_segment *segment)
+static s64 load_segment(const struct loaded *from, const struct elf_segment *segment)
 {
-	const u64 at = segment->virt + program.elf.bias;
+	const u64 at = segment->virt + from->elf.bias;
 	struct area area = {.start = ALIGN_DOWN(at, PAGE_SIZE),
 			    .end = ALIGN_UP(at + segment->memory_bytes, PAGE_SIZE),
 			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
@@ -104,38 +112,75 @@ static s64 load_segment(const struct elf_segment *segment)
 	err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
 
 	if (err >= 0)
-		err = user_write(at, (const char *)program.image + segment->file_offset,
+		err = user_write(at, (const char *)from->image + segment->file_offset,
 				 segment->file_bytes);
 	if (err >= 0 && rights != area.rights)
 		err = mapping_protect(&program_space, area.start, area.end, rights);
 	return err;
 }
 
-static s64 load_image(const char *name)
+static s64 parse_file(struct loaded *file)
 {
 	const struct elf_limits limits = {USER_START, MAPPINGS_TOP - GIB(1), PIE_BASE};
 	u64 value;
-	const char *why = elf_parse(program.image, program.size, limits, &program.elf, &value);
+	const char *why = elf_parse(file->image, file->size, limits, &file->elf, &value);
 
-	if (why) {
-		pr_err("program: %s: %s (%llx)", name, why, value);
-		return -ENOEXEC;
-	}
-	for (size_t i = 0; i < program.elf.segments; i++) {
-		const struct elf_segment *segment = &program.elf.segment[i];
-		const u64 at = segment->virt + program.elf.bias;
-		const s64 err = load_segment(segment);
+	if (why)
+		pr_err("program: %s: %s (%llx)", file->name, why, value);
+	return why ? -ENOEXEC : 0;
+}
+
+static s64 load_segments(const struct loaded *file)
+{
+	for (size_t i = 0; i < file->elf.segments; i++) {
+		const struct elf_segment *segment = &file->elf.segment[i];
+		const u64 at = segment->virt + file->elf.bias;
+		const s64 err = load_segment(file, segment);
 
 		if (err < 0) {
-			why = space_has(&program_space, at, at + segment->memory_bytes)
-				      ? "there is no memory for a segment"
-				      : "a segment has addresses of the kernel";
-			pr_err("program: %s: %s (%llx)", name, why, at);
+			const char *why =
+				err == -EEXIST ? "a segment lies where the program is"
+				: space_has(&program_space, at, at + segment->memory_bytes)
+					? "there is no memory for a segment"
+					: "a segment has addresses of the kernel";
+			pr_err("program: %s: %s (%llx)", file->name, why, at);
 			return err;
 		}
 	}
-	heap_begin(ALIGN_UP(program.elf.high + program.elf.bias, PAGE_SIZE));
 	return 0;
+}
+
+/* As in Linux, an interpreter that runs anywhere lies at the top of the mappings. */
+static s64 load_interpreter(void)
+{
+	struct loaded *file = &program.interpreter;
+	s64 err;
+
+	file->name = program.main.elf.interpreter;
+	file->image = files_bytes(file->name, &file->size);
+	if (!file->image) {
+		pr_err("program: %s: it is linked dynamically, and there is no file %s, its "
+		       "interpreter (make run PROGRAM= passes it)",
+		       program.main.name, file->name);
+		return -ENOENT;
+	}
+	err = parse_file(file);
+	if (err == 0 && file->elf.pie)
+		file->elf.bias = ALIGN_DOWN(MAPPINGS_TOP - file->elf.high, file->elf.align);
+	return err < 0 ? err : load_segments(file);
+}
+
+static s64 load_files(void)
+{
+	s64 err = parse_file(&program.main);
+
+	if (err == 0)
+		err = load_segments(&program.main);
+	if (err == 0)
+		heap_begin(ALIGN_UP(program.main.elf.high + program.main.elf.bias, PAGE_SIZE));
+	if (err == 0 && program.main.elf.interpreter)
+		err = load_interpreter();
+	return err;
 }
 
 /* Map the stack and write its first contents. Returns rsp, or a negative errno. */
@@ -144,36 +189,43 @@ static s64 load_stack(const struct program_request *request, u64 vdso)
 	struct area area = {.start = STACK_TOP - STACK_BYTES,
 			    .end = STACK_TOP,
 			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
-	struct start_stack start = {.args = request->args,
+	const struct elf_image *elf = &program.main.elf;
+	struct start_stack start = {.path = program.path,
+				    .args = request->args,
 				    .environment = request->environment,
-				    .entry = program.elf.entry + program.elf.bias,
-				    .phdr = program.elf.phdr_virt + program.elf.bias,
-				    .phdr_count = program.elf.phdr_count,
-				    .phdr_size = program.elf.phdr_size,
+				    .entry = elf->entry + elf->bias,
+				    .phdr = elf->phdr_virt + elf->bias,
+				    .base = program.interpreter.elf.bias,
+				    .phdr_count = elf->phdr_count,
+				    .phdr_size = elf->phdr_size,
 				    .hwcap = user_hwcap(),
 				    .vdso = vdso,
 				    .signal_stack_min = 4096 + user_vectors_size()};
-	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
-	s64 err = -ENOMEM;
+	const u64 size = start_stack_size(&start);
+	struct page *page;
+	unsigned order = 0;
+	s64 err;
 	u64 rsp;
 
-	_Static_assert(START_BYTES == PAGE_SIZE << 3, "the order of the buffer");
+	if (size > START_BYTES_MAX) {
+		pr_err("program: %s: its arguments and environment take %llu bytes, more than %llu",
+		       program.main.name, size, START_BYTES_MAX);
+		return -E2BIG;
+	}
+	while (PAGE_SIZE << order < size)
+		order++;
+	page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!page)
 		return -ENOMEM;
-	if (program.elf.stack_exec)
+	if (elf->stack_exec)
 		area.rights |= USER_RIGHT_EXEC;
 	random_fill(start.random, sizeof(start.random));
-	rsp = start_stack_build(&start, page_address(page), START_BYTES, STACK_TOP);
-	if (rsp == 0) {
-		pr_err("program: its arguments and environment are larger than %u KiB",
-		       START_BYTES >> 10);
-		err = -E2BIG;
-	} else {
-		err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
-	}
+	rsp = start_stack_build(&start, page_address(page), PAGE_SIZE << order, STACK_TOP);
+	err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
 	if (err >= 0)
-		err = user_write(rsp, (char *)page_address(page) + START_BYTES - (STACK_TOP - rsp),
-				 STACK_TOP - rsp);
+		err = user_write(
+			rsp, (char *)page_address(page) + (PAGE_SIZE << order) - (STACK_TOP - rsp),
+			STACK_TOP - rsp);
 	page_free(page);
 	return err < 0 ? err : (s64)rsp;
 }
@@ -233,7 +285,8 @@ static const struct user_ops ops = {.call = calls_serve,
 
 static s64 load(const struct program_request *request, struct trap_frame *regs)
 {
-	s64 err = load_image(arguments_word(request->args, 0)), rsp;
+	const struct loaded *first;
+	s64 err = load_files(), rsp;
 	u64 vdso = 0;
 
 	if (err == 0)
@@ -243,32 +296,40 @@ static s64 load(const struct program_request *request, struct trap_frame *regs)
 	rsp = load_stack(request, vdso);
 	if (rsp < 0)
 		return rsp;
-	*regs = (struct trap_frame){.rip = program.elf.entry + program.elf.bias, .rsp = (u64)rsp};
+	first = program.interpreter.image ? &program.interpreter : &program.main;
+	*regs = (struct trap_frame){.rip = first->elf.entry + first->elf.bias, .rsp = (u64)rsp};
 	return 0;
 }
 
-/* The contents of /proc/self/exe, cmdline and status. */
-static s64 name_program(const struct arguments *args)
+static const char *last_part(const char *path)
 {
-	const char *name = arguments_word(args, 0);
-	char path[256];
+	const char *last = path;
 
-	format(path, sizeof(path), "%s%s", name[0] == '/' ? "" : "/", name);
-	for (const char *c = name; *c; c++)
-		if (*c == '/')
-			name = c + 1;
-	format(thread_current()->name, sizeof(thread_current()->name), "%s", name);
-	return files_name_program(path, args->text, args->used);
+	for (; *path; path++)
+		if (*path == '/')
+			last = path + 1;
+	return last;
+}
+
+/* The contents of /proc/self/exe, cmdline, environ and status. */
+static s64 name_program(const struct program_request *request)
+{
+	format(thread_current()->name, sizeof(thread_current()->name), "%s",
+	       last_part(program.path));
+	return files_name_program(program.path, request->args, request->environment);
 }
 
 static s64 load_and_run(const struct program_request *request)
 {
 	struct trap_frame regs;
-	s64 err = load(request, &regs);
 	int status;
+	s64 err;
 
+	format(program.path, sizeof(program.path), "%s%s", request->name[0] == '/' ? "" : "/",
+	       request->name);
+	err = load(request, &regs);
 	if (err == 0)
-		err = name_program(request->args);
+		err = name_program(request);
 	if (err < 0)
 		return err;
 	user_enter(&regs, 0, NULL);
@@ -282,7 +343,9 @@ int program_begin(const struct program_request *request)
 
 	calls_begin();
 	user_set_ops(&ops);
-	program = (struct program){.image = request->image, .size = request->size};
+	memset(&program, 0, sizeof(program));
+	program.main = (struct loaded){
+		.name = request->name, .image = request->image, .size = request->size};
 	if (program_space_begin() < 0)
 		return -ENOMEM;
 	if (!threads_begin()) {
@@ -307,7 +370,7 @@ void program_finish(void)
 	mapping_remove_all(&program_space);
 	files_end();
 	threads_end();
-	program.image = NULL;
+	program.main.image = NULL;
 }
 
 int program_run(const struct program_request *request)
@@ -322,23 +385,29 @@ int program_run(const struct program_request *request)
 	return (int)result;
 }
 
-int program_run_source(const struct program_source *source, const struct arguments *args,
-		       const struct arguments *environment)
+int program_run_source(const struct program_source *source)
 {
+	const u64 began = clock_ns();
 	int status = files_out_begin();
+	u64 ns;
 
 	if (status == 0)
-		status = program_run(&(struct program_request){.image = source->elf,
-							       .size = source->elf_size,
-							       .files = source->cpio,
-							       .files_size = source->cpio_size,
-							       .args = args,
-							       .environment = environment});
+		status =
+			program_run(&(struct program_request){.name = source->name,
+							      .image = source->elf,
+							      .size = source->elf_size,
+							      .files = source->cpio,
+							      .files_size = source->cpio_size,
+							      .args = &source->args,
+							      .environment = &source->environment});
+	ns = clock_ns() - began;
 
 	if (status < 0)
 		pr_err("program: %s was not started (%d)", source->name, status);
 	else
-		print("PROGRAM name=%s status=%d\n", source->name, status);
+		print("BENCH program_run name=%s status=%d ns=%llu\n"
+		      "PROGRAM name=%s status=%d\n",
+		      last_part(source->name), status, ns, source->name, status);
 	return status;
 }
 
@@ -346,15 +415,14 @@ int program_run_source(const struct program_source *source, const struct argumen
 
 static void run_as_payload(void)
 {
-	static struct arguments args, environment;
 	struct program_source source;
 	int status;
 
-	if (module_program(&source) < 0 || module_arguments(&source, &args, &environment) < 0) {
+	if (module_program(&source) < 0) {
 		verdict_count(0, 1, 0);
 		return;
 	}
-	status = program_run_source(&source, &args, &environment);
+	status = program_run_source(&source);
 	if (status >= 0)
 		verdict_status((u8)status);
 	verdict_count(status == 0, status != 0, 0);

@@ -4,13 +4,14 @@
 #include "kernel/lib/types.h"
 
 /*
- * Load the ELF image and run it on the calling CPU until it ends, with `args` (the first is its
- * name) and `environment`. Returns its exit status (0 to 255, or 128 + signal), or a negative errno
- * if it could not be started, with the reason in the log. Afterwards every frame is free again.
- * Context: ordinary.
+ * Load the ELF image, and its interpreter from `files` if it has one, and run it on the calling CPU
+ * until it ends, with `args` (the first is its name) and `environment`. Returns its exit status (0
+ * to 255, or 128 + signal), or a negative errno if it could not be started, with the reason in the
+ * log. Afterwards every frame is free again. Context: ordinary.
  */
 struct arguments;
 struct program_request {
+	const char *name; /* of its file; it appears in messages and in /proc/self/exe */
 	const void *image;
 	u64 size;
 	const void *files; /* cpio image, NULL: none */
@@ -20,12 +21,11 @@ struct program_request {
 int program_run(const struct program_request *request);
 
 /*
- * Run a program of the loader's modules (module.h) as program_run() does, and print how it ended:
- * PROGRAM name=... status=...
+ * Run a program of the loader's modules (module.h) as program_run() does, and print how it ended
+ * (PROGRAM name=... status=...) and what it took, loading and freeing included (a record).
  */
 struct program_source;
-int program_run_source(const struct program_source *source, const struct arguments *args,
-		       const struct arguments *environment);
+int program_run_source(const struct program_source *source);
 
 /*
  * The parts of program_run() around the run itself, for tests: afterwards the calling CPU has a

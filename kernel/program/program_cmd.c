@@ -11,7 +11,7 @@
 #include "kernel/console/input.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
-#include "kernel/program/arguments.h"
+#include "kernel/lib/string.h"
 #include "kernel/program/module.h"
 #include "kernel/program/program.h"
 #include "kernel/program/timers.h"
@@ -26,35 +26,18 @@ static void look_for_ctrl_c(void)
 	program_interrupt();
 }
 
-/* The words behind the name instead of program.args=, if there are any. */
-static int take_words(struct arguments *args, const struct words *words)
-{
-	int err;
-
-	if (words->count <= 2)
-		return 0;
-	arguments_clear(args);
-	err = arguments_add(args, words->word[1]);
-	for (unsigned i = 2; i < words->count && !err; i++)
-		err = arguments_add(args, words->word[i]);
-	return err;
-}
-
 static int run_named(const struct words *words)
 {
-	static struct arguments args, environment;
+	const char *name = words->word[1], *last = words->word[words->count - 1];
 	struct program_source source;
 	int status;
 
-	if (module_named(words->word[1], &source) < 0)
-		return cmd_error(words, "the loader passed no program \"%s\"", words->word[1]);
-	status = module_arguments(&source, &args, &environment);
-	if (status == 0)
-		status = take_words(&args, words);
-	if (status < 0)
-		return status;
+	if (module_named(name, &source) < 0)
+		return cmd_error(words, "the loader passed no program \"%s\"", name);
+	if (words->count > 2) /* the words lie one behind the other */
+		arguments_of(&source.args, name, (u64)(last - name) + strlen(last) + 1);
 	timers_call_every(LOOK_NS, look_for_ctrl_c);
-	status = program_run_source(&source, &args, &environment);
+	status = program_run_source(&source);
 	timers_end();
 	if (program_was_interrupted()) {
 		input_stop_ask();
@@ -92,7 +75,6 @@ static bool program_candidate(const struct words *words, unsigned at, unsigned n
 
 COMMAND(program, .usage = "[NAME [ARG ...]]",
 	.help = "run a program in ring 3, or list those that the loader passed",
-	.more = "  Without an ARG it gets those of program.args=. Ctrl-C is SIGINT for it, twice "
-		"within a "
-		"second SIGKILL.\n",
+	.more = "  Without an ARG the program of PROGRAM= gets its own. Ctrl-C is SIGINT for it, "
+		"twice within a second SIGKILL.\n",
 	.max = WORDS_MAX, .keys = "*", .run = cmd_program, .candidate = program_candidate);

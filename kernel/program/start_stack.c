@@ -51,7 +51,8 @@ static u64 push(struct stack *stack, const void *from, u64 bytes)
 	if (bytes > stack->at - stack->bottom)
 		return 0;
 	stack->at -= bytes;
-	memcpy(stack->buffer + (stack->at - stack->bottom), from, bytes);
+	if (bytes > 0)
+		memcpy(stack->buffer + (stack->at - stack->bottom), from, bytes);
 	return stack->at;
 }
 
@@ -61,11 +62,11 @@ static void put_word(struct stack *stack, u64 *addr, u64 value)
 	*addr += sizeof(value);
 }
 
-/* The address of word i of a list whose texts were pushed at once to `texts`, then the final 0. */
+/* The addresses of the words of a list whose texts were pushed to `texts`, then the final 0. */
 static void put_list(struct stack *stack, u64 *addr, const struct arguments *list, u64 texts)
 {
-	for (unsigned i = 0; i < list->count; i++)
-		put_word(stack, addr, texts + list->at[i]);
+	for (const char *word = arguments_next(list, NULL); word; word = arguments_next(list, word))
+		put_word(stack, addr, texts + (u64)(word - list->text));
 	put_word(stack, addr, 0);
 }
 
@@ -101,31 +102,36 @@ static unsigned known_pairs(const struct start_stack *start, struct pair *pairs)
 	return n;
 }
 
+u64 start_stack_size(const struct start_stack *start)
+{
+	return strlen(start->path) + start->args->bytes + start->environment->bytes +
+	       (start->args->count + start->environment->count) * sizeof(u64) + 512;
+}
+
 u64 start_stack_build(const struct start_stack *start, void *buffer, u64 size, u64 top)
 {
 	static const char platform[] = "x86_64";
 	const struct arguments *args = start->args, *environment = start->environment;
-	const char *name = args->count ? arguments_word(args, 0) : "";
 	struct stack stack = {buffer, size, top - size, top};
 	struct pair pairs[PAIRS_MAX];
 	unsigned count = known_pairs(start, pairs);
 	const u64 end = push(&stack, &(u64){0}, sizeof(u64));
-	const u64 name_at = push(&stack, name, strlen(name) + 1);
-	const u64 environment_at = push(&stack, environment->text, environment->used);
-	const u64 args_at = push(&stack, args->text, args->used);
+	const u64 path_at = push(&stack, start->path, strlen(start->path) + 1);
+	const u64 environment_at = push(&stack, environment->text, environment->bytes);
+	const u64 args_at = push(&stack, args->text, args->bytes);
 	const u64 platform_at = push(&stack, platform, sizeof(platform));
 	const u64 random_at = push(&stack, start->random, START_RANDOM_BYTES);
 	u64 rsp, at, bytes;
 
-	if (!end || !name_at || !environment_at || !args_at || !platform_at || !random_at)
+	if (!end || !path_at || !environment_at || !args_at || !platform_at || !random_at)
 		return 0;
 	add_pair(pairs, &count, AT_RANDOM, random_at);
-	add_pair(pairs, &count, AT_EXECFN, name_at);
+	add_pair(pairs, &count, AT_EXECFN, path_at);
 	add_pair(pairs, &count, AT_PLATFORM, platform_at);
 	add_pair(pairs, &count, AT_NULL, 0);
 
 	bytes = count * sizeof(struct pair) +
-		(1 + (u64)args->count + 1 + environment->count + 1) * sizeof(u64);
+		(1 + args->count + 1 + environment->count + 1) * sizeof(u64);
 	if (bytes + STACK_ALIGNMENT > stack.at - stack.bottom)
 		return 0;
 	rsp = at = ALIGN_DOWN(stack.at - bytes, STACK_ALIGNMENT);

@@ -46,6 +46,7 @@ static void check_image(const struct elf_image *elf, u64 size)
 			entry_found = true;
 	}
 	require(entry_found);
+	require(!elf->interpreter || strlen(elf->interpreter) > 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -1,6 +1,7 @@
 /*
  * Programs that the parser takes are mapped by the real loader: the inputs of elf_fuzz
- * (tests/fuzz/corpus), and these with one lying word in a program header. None of them is executed.
+ * (tests/fuzz/corpus), and these with one lying word in a program header, each as a program and as
+ * the interpreter of another. None of them is executed.
  */
 #include <arch/pgtable.h>
 #include <arch/user.h>
@@ -13,7 +14,9 @@
 #include "kernel/program/thread.h"
 #include "kernel/program/program_space.h"
 #include "kernel/run/test.h"
+#include "kernel/program/user_copy.h"
 #include "mm/vm/touch.h"
+#include "tests/kernel/cpio_build.h"
 
 /* Each input: its size and its bytes. */
 #define INPUT(name) ".quad 2f - 1f\n1: .incbin \"tests/fuzz/corpus/elf_fuzz/" #name "\"\n2:\n"
@@ -31,6 +34,11 @@
 	INPUT(static_in_hole)
 __asm__(".pushsection .rodata\nload_inputs:\n" INPUTS "load_inputs_end:\n.popsection\n");
 extern const u8 load_inputs[], load_inputs_end[];
+
+/* A program whose interpreter is /lib/ld. */
+__asm__(".pushsection .rodata\nload_dynamic:\n.incbin \"tests/fuzz/corpus/elf_fuzz/interp\"\n"
+	"load_dynamic_end:\n.popsection\n");
+extern const u8 load_dynamic[], load_dynamic_end[];
 
 /* Of the file and of its program headers. */
 enum { HEADER = 64, TYPE_AT = 16, COUNT_AT = 56, PHDR = 56, VIRT_AT = 16, MEMORY_AT = 40 };
@@ -99,25 +107,55 @@ static bool is_kernels(const pte_t *table, enum pt_level level)
 	return true;
 }
 
-static void load(const u8 *image, u64 size)
+static int run(const u8 *image, u64 size, const void *files, u64 files_size)
 {
 	static struct arguments args, none;
+
+	arguments_of(&args, "hostile", 8);
+	return program_run(&(struct program_request){.name = "hostile",
+						     .image = image,
+						     .size = size,
+						     .files = files,
+						     .files_size = files_size,
+						     .args = &args,
+						     .environment = &none});
+}
+
+/* As a program, or as the interpreter of one that runs anywhere. */
+static int run_as(bool interpreter, const u8 *image, u64 size)
+{
+	static u8 files[2 * IMAGE_MAX], program[IMAGE_MAX];
+	const size_t dynamic = (size_t)(load_dynamic_end - load_dynamic);
+	size_t used;
+
+	if (!interpreter)
+		return run(image, size, NULL, 0);
+	memcpy(program, load_dynamic, dynamic);
+	program[TYPE_AT] = DYN;
+	used = cpio_append(files, 0, "lib/ld", 0100755, image, size);
+	used = cpio_append(files, used, "TRAILER!!!", 0, "", 0);
+	return run(program, dynamic, files, used);
+}
+
+static void load(bool interpreter, const u8 *image, u64 size)
+{
 	static pte_t before[PTRS_PER_TABLE];
 	const pte_t *root = phys_to_virt(pgtable_root() << PAGE_SHIFT);
 	const unsigned loaded_before = loaded;
 	int status;
 
-	if (args.count == 0)
-		arguments_add(&args, "hostile");
 	memcpy(before, root, sizeof(before));
-	status = program_run(&(struct program_request){
-		.image = image, .size = size, .args = &args, .environment = &none});
-	EXPECT(status == (loaded > loaded_before ? 0 : -ENOEXEC) || status == -ENOMEM);
+	status = run_as(interpreter, image, size);
+	if (loaded > loaded_before)
+		EXPECT_EQ(status, 0);
+	else
+		EXPECT(status == -ENOEXEC || status == -ENOMEM || status == -ENOENT ||
+		       status == -EEXIST);
 	EXPECT(memcmp(before, root, sizeof(before)) == 0);
 }
 
 /* The word of a program header, in all ways. */
-static void load_with_lies(u8 *image, u64 size, size_t at)
+static void load_with_lies(bool interpreter, u8 *image, u64 size, size_t at)
 {
 	u64 truth;
 
@@ -126,21 +164,22 @@ static void load_with_lies(u8 *image, u64 size, size_t at)
 		const u64 lie = lies[i] + truth % PAGE_SIZE;
 
 		memcpy(image + at, &lie, sizeof(lie));
-		load(image, size);
+		load(interpreter, image, size);
 	}
 	memcpy(image + at, &truth, sizeof(truth));
 }
 
-static void load_in_all_ways(u8 *image, u64 size)
+static void load_in_all_ways(bool interpreter, u8 *image, u64 size)
 {
 	static const size_t words[] = {VIRT_AT, MEMORY_AT, ALIGN_AT};
 
 	for (u8 type = EXEC; type <= DYN; type++) {
 		image[TYPE_AT] = type;
-		load(image, size);
+		load(interpreter, image, size);
 		for (unsigned i = 0; i < image[COUNT_AT]; i++)
 			for (unsigned w = 0; w < ARRAY_LEN(words); w++)
-				load_with_lies(image, size, HEADER + i * PHDR + words[w]);
+				load_with_lies(interpreter, image, size,
+					       HEADER + i * PHDR + words[w]);
 	}
 }
 
@@ -157,11 +196,66 @@ TEST(host_load, hostile_programs_change_no_table_of_the_kernel)
 		at += sizeof(size);
 		REQUIRE(size <= sizeof(image) && HEADER + (at + COUNT_AT)[0] * PHDR <= (int)size);
 		memcpy(image, at, size);
-		load_in_all_ways(image, size);
+		load_in_all_ways(false, image, size);
+		load_in_all_ways(true, image, size);
 		inputs++;
 	}
 	host_user_program = NULL;
 	EXPECT(is_kernels(phys_to_virt(pgtable_root() << PAGE_SHIFT), PT_PGD));
 	print("  # %u variants of %u inputs were loaded\n", loaded, inputs);
 	EXPECT(loaded > inputs);
+}
+
+/* ---- an interpreter ---- */
+
+/* The interpreter runs first, and learns where the program is and where itself. */
+enum { AT_BASE = 7, AT_ENTRY = 9, AT_PHDR = 3, WORDS = 48 };
+
+static u64 word_behind(const u64 *words, u64 key)
+{
+	unsigned i = 3; /* one argument */
+
+	while (words[i] != 0)
+		i++;
+	for (i++; i + 1 < WORDS && words[i]; i += 2)
+		if (words[i] == key)
+			return words[i + 1];
+	return 0;
+}
+
+static struct trap_frame started;
+static u64 stack[WORDS];
+
+static void look_at_stack(struct trap_frame *regs)
+{
+	started = *regs;
+	EXPECT_EQ(user_read(stack, regs->rsp, sizeof(stack)), 0);
+}
+
+TEST(host_load, a_dynamic_program_starts_in_its_interpreter)
+{
+	static u8 files[IMAGE_MAX];
+	const u64 size = (u64)(load_dynamic_end - load_dynamic);
+	u64 base;
+	size_t used;
+
+	EXPECT_EQ(run(load_dynamic, size, NULL, 0), -ENOENT);
+	used = cpio_append(files, 0, "lib", 0120777, "usr/lib", 7);
+	used = cpio_append(files, used, "usr/lib/ld", 0100755, load_inputs, 4);
+	EXPECT_EQ(run(load_dynamic, size, files, cpio_append(files, used, "TRAILER!!!", 0, "", 0)),
+		  -ENOEXEC);
+
+	/* the same file as a pie program is the interpreter; its own does not count */
+	used = cpio_append(files, 0, "lib", 0120777, "usr/lib", 7);
+	used = cpio_append(files, used, "usr/lib/ld", 0100755, load_dynamic, size);
+	files[used - ALIGN_UP(size, 4) + TYPE_AT] = DYN;
+	used = cpio_append(files, used, "TRAILER!!!", 0, "", 0);
+	host_user_program = look_at_stack;
+	EXPECT_EQ(run(load_dynamic, size, files, used), 0);
+	host_user_program = NULL;
+	base = word_behind(stack, AT_BASE);
+	EXPECT_EQ(base, MAPPINGS_TOP - 0x402000);
+	EXPECT_EQ(word_behind(stack, AT_ENTRY), 0x401040);
+	EXPECT_EQ(word_behind(stack, AT_PHDR), 0x401040);
+	EXPECT_EQ(started.rip, base + 0x401040);
 }

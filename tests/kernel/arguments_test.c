@@ -1,31 +1,34 @@
-/* Words of program.args= and program.env=: split as a shell splits them, or refused whole. */
+/* Words of a program: split as a shell splits them, or refused whole; and as they lie in a file. */
 #include "kernel/lib/string.h"
 #include "kernel/program/arguments.h"
 #include "kernel/run/test.h"
 
 static struct arguments words;
+static char buffer[64];
 
-static bool word_is(unsigned i, const char *expected)
+static int split(const char *text)
 {
-	return i < words.count && strcmp(arguments_word(&words, i), expected) == 0;
+	return arguments_split(&words, text, buffer, sizeof(buffer));
+}
+
+/* These words, each with a zero byte behind it. */
+static bool are(const char *expected, size_t bytes, u64 count)
+{
+	return words.bytes == bytes && words.count == count &&
+	       memcmp(words.text, expected, bytes) == 0;
 }
 
 /* Split a text that must be one word. */
 static bool is_one(const char *text, const char *expected)
 {
-	arguments_clear(&words);
-	return arguments_split(&words, text) == 0 && words.count == 1 && word_is(0, expected);
+	return split(text) == 0 && are(expected, strlen(expected) + 1, 1);
 }
 
 TEST(program_arguments, words_are_split_as_a_shell_splits_them)
 {
-	arguments_clear(&words);
-	REQUIRE(arguments_split(&words, " -c  'a b'\t\"say \\\"x\\\"\" two\\ words\n") == 0);
-	REQUIRE(words.count == 4);
-	EXPECT(word_is(0, "-c"));
-	EXPECT(word_is(1, "a b"));
-	EXPECT(word_is(2, "say \"x\""));
-	EXPECT(word_is(3, "two words"));
+	EXPECT_EQ(split(" -c  'a b'\t\"say \\\"x\\\"\" two\\ words\n"), 0);
+	EXPECT(are("-c\0a b\0say \"x\"\0two words", 25, 4));
+	EXPECT(split("") == 0 && words.count == 0 && !arguments_next(&words, NULL));
 	EXPECT(is_one("a'b'\"c\"d", "abcd"));
 	EXPECT(is_one("''", ""));
 	EXPECT(is_one("\"\"", ""));
@@ -41,10 +44,29 @@ TEST(program_arguments, what_is_left_open_is_refused)
 {
 	static const char *const open[] = {"a 'b", "a \"b", "a \"b\\", "a b\\", "\"\\\""};
 
-	arguments_clear(&words);
-	REQUIRE(arguments_add(&words, "first") == 0);
 	for (size_t i = 0; i < ARRAY_LEN(open); i++) {
-		EXPECT_EQ(arguments_split(&words, open[i]), -EINVAL);
-		EXPECT(words.count == 1 && words.used == 6 && word_is(0, "first"));
+		EXPECT_EQ(split(open[i]), -EINVAL);
+		EXPECT(words.count == 0 && words.bytes == 0);
 	}
+	EXPECT_EQ(arguments_split(&words, "one two", buffer, 8), 0);
+	EXPECT_EQ(arguments_split(&words, "one two", buffer, 7), -E2BIG);
+	EXPECT_EQ(arguments_split(&words, "one two", buffer, 4), -E2BIG);
+	EXPECT(words.count == 0 && words.bytes == 0);
+}
+
+TEST(program_arguments, a_file_has_words_that_end_with_zero_bytes)
+{
+	const char *word = NULL;
+
+	EXPECT_EQ(arguments_of(&words, "one\0\0two", 9), 0);
+	EXPECT_EQ(words.count, 3);
+	word = arguments_next(&words, word);
+	EXPECT(strcmp(word, "one") == 0);
+	word = arguments_next(&words, word);
+	EXPECT(strcmp(word, "") == 0);
+	word = arguments_next(&words, word);
+	EXPECT(strcmp(word, "two") == 0);
+	EXPECT(!arguments_next(&words, word));
+	EXPECT_EQ(arguments_of(&words, "one", 3), -EINVAL);
+	EXPECT(words.count == 0 && !arguments_next(&words, NULL));
 }

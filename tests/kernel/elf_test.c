@@ -24,7 +24,7 @@ struct image_phdr {
 	u64 offset, virt, phys, file_bytes, memory_bytes, align;
 };
 
-enum { READ, TEXT, DATA, STACK, PHDRS };
+enum { READ, TEXT, DATA, STACK, INTERPRETER, PHDRS };
 enum { PT_LOAD = 1, PT_INTERP = 3, PT_GNU_STACK = 0x6474e551 };
 
 static struct image {
@@ -56,6 +56,9 @@ static bool good(void)
 	image.phdr[DATA] =
 		(struct image_phdr){PT_LOAD, 6, 0x2080, 0x402080, 0x402080, 0x80, 0x2000, 0x1000};
 	image.phdr[STACK] = (struct image_phdr){.type = PT_GNU_STACK, .flags = 6};
+	image.phdr[INTERPRETER] = (struct image_phdr){
+		PT_INTERP, 4, offsetof(struct image, text), 0x400000, 0, 8, 8, 1};
+	memcpy(image.text, "/lib/ld", 8);
 	return true;
 }
 
@@ -133,7 +136,8 @@ static const struct {
 	{FIELD(header.phdr_size), 32, "56 bytes", 32},
 	{FIELD(header.phdr_count), 0, "no program headers", 0},
 	{FIELD(header.phdr_count), 0xffff, "more than 128", 0xffff},
-	{FIELD(header.phdrs), sizeof(image) - 56 * 4 + 1, "truncated", sizeof(image) - 56 * 4 + 1},
+	{FIELD(header.phdrs), sizeof(image) - 56 * PHDRS + 1, "truncated",
+	 sizeof(image) - 56 * PHDRS + 1},
 	{FIELD(header.phdrs), ~0ULL - 8, "truncated", ~0ULL - 8},
 	{FIELD(header.entry), 0x400000, "entry", 0x400000},
 	{FIELD(header.entry), 0x401180, "entry", 0x401180},
@@ -141,7 +145,14 @@ static const struct {
 	{FIELD(phdr[TEXT].flags), 6, "entry", 0x401000},
 	{FIELD(phdr[TEXT].virt), 0x400000, "overlap", 0x400000},
 	{FIELD(phdr[READ].virt), 0xf000, "below the addresses", 0xf000},
-	{FIELD(phdr[STACK].type), PT_INTERP, "dynamically", 0},
+	{FIELD(phdr[INTERPRETER].file_bytes), 7, "no text", 7},
+	{FIELD(phdr[INTERPRETER].file_bytes), 1, "no text", 1},
+	{FIELD(phdr[INTERPRETER].file_bytes), 4097, "no text", 4097},
+	{FIELD(phdr[INTERPRETER].file_bytes), ~0ULL, "name lies beyond",
+	 offsetof(struct image, text)},
+	{FIELD(phdr[INTERPRETER].offset), sizeof(image) - 7, "name lies beyond", sizeof(image) - 7},
+	{FIELD(phdr[INTERPRETER].offset), ~0ULL, "name lies beyond", ~0ULL},
+	{FIELD(text[0]), 0, "no text", 8},
 	{FIELD(phdr[DATA].file_bytes), 0x2001, "more bytes in the file", 0x2001},
 	{FIELD(phdr[DATA].offset), ~0ULL - 0xf7f, "beyond its end", ~0ULL - 0xf7f},
 	{FIELD(phdr[DATA].virt), 0x3ff080, "ascending order", 0x3ff080},
@@ -213,4 +224,19 @@ TEST(program_elf, zero_bytes_with_the_same_rights_are_appended)
 	taken();
 	REQUIRE(elf.segments == 4);
 	EXPECT_EQ(elf.segment[3].file_offset, 0);
+}
+
+TEST(program_elf, the_first_interpreter_is_that_of_the_program)
+{
+	taken();
+	REQUIRE(elf.interpreter);
+	EXPECT(strcmp(elf.interpreter, "/lib/ld") == 0);
+	image.phdr[STACK] = image.phdr[INTERPRETER];
+	image.phdr[STACK].offset += 4;
+	image.phdr[STACK].file_bytes -= 4;
+	taken();
+	EXPECT(strcmp(elf.interpreter, "/ld") == 0);
+	image.phdr[STACK].type = image.phdr[INTERPRETER].type = 0;
+	taken();
+	EXPECT(!elf.interpreter);
 }

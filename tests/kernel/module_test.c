@@ -8,7 +8,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
-#include "kernel/program/arguments.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/elf.h"
 #include "kernel/program/module.h"
@@ -52,10 +51,8 @@ static void add_file(const char *name, u32 mode, const char *contents)
 	used = cpio_append(bytes, used, name, mode, contents, strlen(contents));
 }
 
-static void add_files(void)
+static void add_files_from(size_t start)
 {
-	const size_t start = used;
-
 	add_file("script", 0100755, "#!/bin/sh");
 	add_file("lib.o", 0100644, "\177ELF object");
 	add_file("a.out", 0100755, "\177ELF one");
@@ -64,12 +61,22 @@ static void add_files(void)
 	add_module(start, "");
 }
 
+static void add_files(void)
+{
+	add_files_from(used);
+}
+
+static bool words_are(const struct arguments *words, const char *expected, size_t size)
+{
+	return words->bytes == size && memcmp(words->text, expected, size) == 0;
+}
+
 TEST(program_module, a_program_may_be_a_module_itself)
 {
-	static struct arguments args, environment;
 	struct program_source source;
 
-	add_files();
+	used = cpio_append(bytes, used, "proc/self/cmdline", 0100444, "other", 6);
+	add_files_from(0);
 	memcpy(bytes + used, "\177ELF", 4);
 	used += 4;
 	add_module(used - 4, " prog one \"two three\"");
@@ -77,24 +84,52 @@ TEST(program_module, a_program_may_be_a_module_itself)
 	EXPECT(strcmp(source.name, "prog") == 0);
 	EXPECT_EQ(source.elf_size, 4);
 	EXPECT(source.cpio == bytes);
-	EXPECT_EQ(module_arguments(&source, &args, &environment), 0);
-	REQUIRE(args.count == 3);
-	EXPECT(strcmp(arguments_word(&args, 0), "prog") == 0);
-	EXPECT(strcmp(arguments_word(&args, 1), "one") == 0);
-	EXPECT(strcmp(arguments_word(&args, 2), "two three") == 0);
-	EXPECT_EQ(environment.count, 0);
-	source.text = "it's";
-	EXPECT_EQ(module_arguments(&source, &args, &environment), -EINVAL);
+	EXPECT(words_are(&source.args, "prog\0one\0two three", 19));
+	EXPECT_EQ(source.environment.count, 0);
+	format(info.module[1].text, sizeof(info.module[1].text), "it's");
+	EXPECT_EQ(module_find(&info, NULL, &source), -EINVAL);
 
 	info.module[1].text[0] = '\0';
 	EXPECT_EQ(module_find(&info, NULL, &source), 0);
 	EXPECT(strcmp(source.name, "program") == 0);
+	EXPECT(words_are(&source.args, "other", 6));
+}
+
+/* The words, and nothing of them is quoted or left out. */
+TEST(program_module, an_image_has_the_words_of_its_program)
+{
+	static const char words[] = "./a.out\0\0it's \"\n", environment[] = "A=b c\0\303\244=";
+	struct program_source source;
+
+	add_files();
+	EXPECT_EQ(module_find(&info, NULL, &source), 0);
+	EXPECT(words_are(&source.args, "a.out", 6));
+	EXPECT_EQ(source.environment.count, 0);
+	used = info.modules = 0;
+	used = cpio_append(bytes, used, "proc/self/cmdline", 0100444, words, sizeof(words));
+	used = cpio_append(bytes, used, "proc/self/environ", 0100444, environment,
+			   sizeof(environment));
+	add_files_from(0);
+	EXPECT_EQ(module_find(&info, "dir/b", &source), 0);
+	EXPECT(strcmp(source.name, "dir/b") == 0);
+	EXPECT_EQ(source.args.count, 3);
+	EXPECT(words_are(&source.args, words, sizeof(words)));
+	EXPECT_EQ(source.environment.count, 2);
+	EXPECT(words_are(&source.environment, environment, sizeof(environment)));
+
+	used = info.modules = 0;
+	used = cpio_append(bytes, used, "proc/self/cmdline", 0100444, words, sizeof(words) - 1);
+	add_files_from(0);
+	EXPECT_EQ(module_find(&info, NULL, &source), -EINVAL);
 }
 
 static void print_words(const char *what, const struct arguments *words)
 {
-	for (unsigned i = 0; i < words->count; i++)
-		pr_info("%s %u: %s", what, i, arguments_word(words, i));
+	unsigned i = 0;
+
+	for (const char *word = arguments_next(words, NULL); word;
+	     word = arguments_next(words, word))
+		pr_info("%s %u: %s", what, i++, word);
 }
 
 static void print_files(const struct program_source *source)
@@ -111,7 +146,6 @@ static void print_files(const struct program_source *source)
 TEST(program_module, the_machines_own_program_is_whole)
 {
 	static const struct elf_limits limits = {0x10000, 0x7ffffffff000, 0x555555554000};
-	static struct arguments args, environment;
 	static struct elf_image elf;
 	struct program_source source;
 	const char *why;
@@ -120,15 +154,14 @@ TEST(program_module, the_machines_own_program_is_whole)
 	if (module_program(&source) == -ENOENT)
 		return;
 	REQUIRE(module_program(&source) == 0);
-	REQUIRE(module_arguments(&source, &args, &environment) == 0);
 	why = elf_parse(source.elf, source.elf_size, limits, &elf, &value);
 	if (why)
 		test_fail(__FILE__, __LINE__, "%s: %s (0x%llx)", source.name, why, value);
 	else
 		pr_info("program %s: %llu bytes, %s, entry 0x%llx, headers at 0x%llx", source.name,
 			source.elf_size, elf.pie ? "pie" : "fixed", elf.entry, elf.phdr_virt);
-	print_words("argument", &args);
-	print_words("environment", &environment);
+	print_words("argument", &source.args);
+	print_words("environment", &source.environment);
 	if (source.cpio)
 		print_files(&source);
 }

@@ -13,6 +13,7 @@
 #include "kernel/core/fail.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
+#include "kernel/program/arguments.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/contents.h"
@@ -441,6 +442,25 @@ TEST(program_file, files_of_the_image_are_there)
 	EXPECT(holds(fd, 4096, "yy\0\0", 4));
 }
 
+/* As the kernel finds a program's interpreter: links lead to it, and nothing is copied. */
+TEST(program_file, a_file_of_the_image_is_found_before_the_program)
+{
+	const char *bytes;
+	u64 size = 0;
+
+	bytes = files_bytes("/abs/up", &size);
+	REQUIRE(bytes);
+	EXPECT(bytes > image && bytes < image + image_size);
+	EXPECT_EQ(size, 13);
+	EXPECT_EQ(memcmp(bytes, "contents of a", 13), 0);
+	EXPECT(files_bytes("deep/er/b", &size));
+	EXPECT(!files_bytes("/loop", &size));
+	EXPECT(!files_bytes("/dir", &size));
+	EXPECT(!files_bytes("/dev/null", &size));
+	EXPECT(!files_bytes("/none/x", &size));
+	EXPECT(!files_bytes("/proc/self/maps", &size));
+}
+
 /* ---- what a program leaves behind ---- */
 
 static char behind[65536];
@@ -578,11 +598,14 @@ TEST(program_file, paths_are_walked)
 
 TEST(program_file, texts_are_made_when_they_are_opened)
 {
-	const char words[] = "prog\0-x";
+	const char words[] = "prog\0-x", environment[] = "HOME=/";
+	struct arguments args, more;
 	char text[64] = {0};
 	s64 fd;
 
-	EXPECT_EQ(files_name_program("/bin/prog", words, sizeof(words)), 0);
+	arguments_of(&args, words, sizeof(words));
+	arguments_of(&more, environment, sizeof(environment));
+	EXPECT_EQ(files_name_program("/bin/prog", &args, &more), 0);
 	fd = do_open("/proc/meminfo", RDONLY);
 	EXPECT_EQ(CALL_OF("read", fd, U(text), 9), 9);
 	EXPECT_EQ(strcmp(text, "MemTotal:"), 0);
@@ -598,6 +621,9 @@ TEST(program_file, texts_are_made_when_they_are_opened)
 	fd = do_open("/proc/self/cmdline", RDONLY);
 	EXPECT_EQ(CALL_OF("read", fd, U(text), 64), sizeof(words));
 	EXPECT_EQ(memcmp(text, words, sizeof(words)), 0);
+	fd = do_open("/proc/self/environ", RDONLY);
+	EXPECT_EQ(CALL_OF("read", fd, U(text), 64), sizeof(environment));
+	EXPECT_EQ(memcmp(text, environment, sizeof(environment)), 0);
 }
 
 /* Whether a file begins with a text of less than 512 bytes. */

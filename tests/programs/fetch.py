@@ -66,24 +66,27 @@ class Fetcher:
             scratch.rename(out)
         return only_folder(out)
 
-    def _python(self, name, version, kind, suffix):
+    def _python(self, name, version, kind, suffix, minor=None):
         """The folder with the unpacked archive of a Python package, of the kind that pip's option asks for."""
-        out = self.folder / "src" / f"{name}-{version}"
+        full = f"{name}-{version}" + (f"-3.{minor}" if minor else "")
+        out = self.folder / "src" / full
         if not out.is_dir():
-            work = self.folder / "work" / f"{name}-{version}"
+            work = self.folder / "work" / full
             work.mkdir(parents=True, exist_ok=True)
             what = f"pip package {name} {version}"
             if os.environ.get("ASHLAR_OFFLINE"):
                 raise Missing(f"{what}: no network (ASHLAR_OFFLINE is set)")
-            call(["pip", "download", "-q", "--no-deps", kind, name, f"{name}=={version}", "-d", str(work)], what)
+            for_python = ("--python-version", f"3.{minor}") if minor else ()
+            call(["pip", "download", "-q", "--no-deps", *for_python, kind, name, f"{name}=={version}", "-d", str(work)], what)
             archives = list(work.glob(f"*{suffix}"))
             if not archives:
                 raise Missing(f"{what}: no archive")
             shutil.unpack_archive(archives[0], out, "zip" if suffix == ".whl" else "gztar")
         return out
 
-    def wheel(self, name, version):
-        return self._python(name, version, "--only-binary", ".whl")
+    def wheel(self, name, version, minor=None):
+        """`minor`: for that version of Python 3, instead of pip's own."""
+        return self._python(name, version, "--only-binary", ".whl", minor)
 
     def sdist(self, name, version):
         return only_folder(self._python(name, version, "--no-binary", ".tar.gz"))

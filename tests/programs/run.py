@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make test WHAT=programs`: programs that people already have, built as static ELFs for Linux, run here and on Ashlar.
+"""`make test WHAT=programs`: programs that people already have, for Linux, run here and on Ashlar.
 
 Sources come from package registries when this runs (fetch.py). Each program is built with glibc and with musl where both can be had. It
 runs first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and
@@ -44,6 +44,7 @@ class Case:
     cpus: int = 8
     seconds: int = GUEST_SECONDS
     text: bool = False  # it prints the same each time
+    kept: str = ""  # what else a dynamic program opens, by its path on this machine
 
 
 # ---- the programs -------------------------------------------------------------------------------------------------
@@ -55,6 +56,8 @@ def own(builder):
             yield Case(f"own/{name}-{library}", builder.compile(f"{name}-{library}", [HERE / f"{name}.c"], **how), text=True)
     path = builder.compile("threads-pie", [HERE / "threads.c"], "-static-pie", "-fPIE")
     yield Case("own/threads-static-pie", path, text=True)
+    path = builder.compile("threads-dynamic", [HERE / "threads.c"], "-pie", "-fPIE")
+    yield Case("own/threads-dynamic", path, text=True)
     path = builder.compile("exceptions", [HERE / "exceptions.cpp"], compiler="g++")
     yield Case("own/exceptions", path, text=True)
 
@@ -194,7 +197,65 @@ def busybox(builder):
         yield Case(f"busybox/{name}", path, words, str(files), cpus=2, text=name != "dd")
 
 
-GROUPS = {group.__name__: group for group in (own, lua, sqlite, mimalloc, libc, rust, go, busybox, posix)}
+PYTHON, PYTHON_TESTS = "/usr/bin/python3", ("mmap", "bytes", "array", "struct", "gc")
+NUMPY = ("numpy", "2.2.6")
+NUMPY_SCRIPT = """
+import numpy as np
+rng = np.random.default_rng(1)
+a = rng.random((300, 300)); b = np.linalg.inv(a)
+print(np.allclose(a @ b, np.eye(300)), np.sort(rng.integers(0, 10**9, 10**6))[::100000], np.fft.rfft(np.arange(8.0)).round(3))
+c = np.zeros(50_000_000); c[::4096] = 1; print(c.sum(), np.memmap("/tmp/ashlar-map", "f8", "w+", shape=(1000, 1000)).sum())
+"""
+
+
+def python(builder):
+    """Debian's Python with its library, some of its own tests, and numpy."""
+    if not os.path.exists(PYTHON):
+        raise Missing(f"there is no {PYTHON}")
+    minor, library = call([PYTHON, "-c", "import sys, os; print(sys.version_info.minor, os.path.dirname(os.__file__))"], PYTHON).split()
+    folder = builder.out / "python-files"
+    suite = builder.fetcher.package(f"libpython3.{minor}-testsuite") / f"usr/lib/python3.{minor}/test"
+    for source in (suite, Path(library) / "test"):
+        shutil.copytree(source, folder / "test", dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(HERE / "python_tests.py", folder)
+    env = ("PYTHONPATH=.", "PYTHONDONTWRITEBYTECODE=1", "LC_ALL=C.UTF-8", "OPENBLAS_NUM_THREADS=2")
+    kept = f"{library} /usr/lib/locale/C.utf8"
+    for test in PYTHON_TESTS:
+        yield Case(f"python/{test}", Path(PYTHON), ("python_tests.py", f"test.test_{test}"), str(folder), env, 4, 900, kept=kept)
+    names = "import json, sys; print(json.dumps(sorted(sys.builtin_module_names)))"
+    yield Case("python/json", Path(PYTHON), ("-c", names), env=env, text=True, kept=kept)
+    wheel = builder.fetcher.wheel(*NUMPY, minor)
+    yield Case("python/numpy", Path(PYTHON), ("-c", NUMPY_SCRIPT), str(wheel), env, 4, 300, True, kept)
+
+
+ALLOCATORS = {"jemalloc": ("libjemalloc2", "libjemalloc.so.2"), "mimalloc": ("libmimalloc2.0", "libmimalloc.so.2")}
+PERL = 'my %h; $h{$_ % 1009} .= $_ for 1 .. 200000; print join(",", map { length $h{$_} } sort { $a <=> $b } keys %h), "\\n"'
+
+
+def dynamic(builder):
+    """Dynamic programs of this machine; with an allocator that is loaded before glibc's."""
+    numbers = builder.out / "dynamic-files"
+    numbers.mkdir(parents=True, exist_ok=True)
+    (numbers / "numbers").write_text("".join(f"{i * 7919 % 100003}\n" for i in range(100_000)))
+    (numbers / "a.i").write_text("".join(f"int f{i}(int a) {{ while (a % {i + 2}) a += {i}; return a; }}\n" for i in range(300)))
+    compiler = call(["gcc", "-print-prog-name=cc1"], "cc1").strip()
+    programs = {
+        "sort": ("/usr/bin/sort", ("-n", "--parallel=4", "numbers")),
+        "perl": ("/usr/bin/perl", ("-e", PERL)),
+        "cc1": (compiler, ("-quiet", "-fpreprocessed", "-O2", "a.i", "-o", "-")),
+        "node": ("/usr/bin/node", ("-e", "console.log([...Array(1e5).keys()].map((n) => n * n % 997).sort((a, b) => a - b).slice(-3))")),
+    }
+    for name, (path, words) in programs.items():
+        if os.path.isfile(path):
+            yield Case(f"dynamic/{name}", Path(path), words, str(numbers), cpus=16 if name == "node" else 8, text=True)
+    for name, (package, library) in ALLOCATORS.items():
+        path = builder.fetcher.package(package) / f"usr/lib/x86_64-linux-gnu/{library}"
+        for program in ("sort", "cc1"):
+            at, words = programs[program]
+            yield Case(f"dynamic/{program}-{name}", Path(at), words, str(numbers), (f"LD_PRELOAD={path}",), text=True)
+
+
+GROUPS = {group.__name__: group for group in (own, lua, sqlite, mimalloc, libc, rust, go, busybox, python, dynamic, posix)}
 
 # ---- running ------------------------------------------------------------------------------------------------------
 
@@ -216,9 +277,10 @@ def on_host(case, seconds=HOST_SECONDS):
 
 def on_ashlar(case, build):
     """(status, text, outcome of the guest). The status is None if there is none."""
-    program = Program(str(case.path), shlex.join(case.args), case.files, shlex.join(case.env))
+    files = f"{case.files and shlex.quote(case.files + '/.')} {case.kept}"
+    program = Program(str(case.path), shlex.join(case.args), files, shlex.join(case.env))
     module = program.write(build / "programs/program.cpio")
-    outcome = run(Machine("pvh", case.cpus, "1G", cmdline=program.words, module=str(module)), build / "ashlar.elf", case.seconds)
+    outcome = run(Machine("pvh", case.cpus, "1G", module=str(module)), build / "ashlar.elf", case.seconds)
     found = re.search(r"^(?:.*\n)*?.*\] started \d+ of \d+ CPUs.*\n((?:.*\n)*?)(?:.*)PROGRAM name=\S+ status=(\d+)", outcome.text)
     return (int(found[2]), found[1], outcome) if found else (None, "", outcome)
 
@@ -226,7 +288,7 @@ def on_ashlar(case, build):
 def plain(text):
     """The text without lines of the kernel's log, and without the place of the program."""
     lines = [re.sub(r"^argv\[0\].*", "", line) for line in text.splitlines()]
-    return [line for line in lines if line and not re.match(r"\[ *\d+\.\d+\] ", line)]
+    return [line for line in lines if line and not re.match(r"\[ *\d+\.\d+\] |BENCH program_run ", line)]
 
 
 def excluded():

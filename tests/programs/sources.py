@@ -1,4 +1,4 @@
-"""Sources of programs of others, and how static programs are built of them: for `make test WHAT=programs` and `make bench WHAT=programs`."""
+"""Sources of programs of others, and how programs are built of them: for `make test WHAT=programs` and `make bench WHAT=programs`."""
 
 import shutil
 from pathlib import Path
@@ -26,11 +26,11 @@ class Builder:
             print("skipped: musl: there is no musl-gcc (musl-tools)")
 
     def compile(self, name, sources, *flags, compiler="gcc", link=("-lm", "-lpthread")):
-        """A static program. It is not built again as long as it is newer than its sources."""
+        """A static program, or with -pie a dynamic one. It is not built again as long as it is newer than its sources."""
         out = self.out / name
         sources = [Path(source) for source in sources]
         if not out.exists() or any(source.stat().st_mtime > out.stat().st_mtime for source in sources):
-            form = () if "-static-pie" in flags else ("-static",)
+            form = () if {"-static-pie", "-pie"} & set(flags) else ("-static",)
             call([compiler, "-w", *form, "-O1", *flags, *map(str, sources), "-o", str(out), *link], f"{name} cannot be built")
         return out
 

@@ -183,8 +183,7 @@ def machine_of(args, build):
     machine = replace(machine, balloon=re.search(r"\bballoon=", args.cmdline) is not None)
     chosen = program.program_of(args)
     if chosen:
-        words = f"{chosen.words} {args.cmdline}".strip()
-        machine = replace(machine, cmdline=words, module=str(chosen.write(build / "program.cpio")))
+        machine = replace(machine, module=str(chosen.write(build / "program.cpio")))
     if args.files_out and not chosen:
         raise program.Unusable("FILES_OUT is given without PROGRAM")
     if args.files_out:

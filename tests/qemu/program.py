@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""What `make run PROGRAM=` passes to the kernel: one module with the program and its files, and words of the command line.
+"""What `make run PROGRAM=` passes to the kernel: one module with the program, its libraries, its files and its words.
 
-    program.py --program "HOME=/ ./a.out -v 'a b'" --files dir --out build/program.cpio
+    program.py --program "HOME=/ ./a.out -v 'a b'" --files "data /usr/lib/python3.11" --out build/program.cpio
 
-It writes the module and prints the words: program=a.out program.args="-v 'a b'" program.env="HOME=/". The kernel splits these texts as a
-shell does (kernel/program/arguments.h). The module is a cpio image of format "newc" (kernel/program/cpio.h). The same input makes the same
-image: files are sorted, and owners, times and inodes are left out.
+The module is a cpio image of format "newc" (kernel/program/cpio.h). A static program lies in /. A dynamic one, its interpreter and its
+libraries have the same paths as on this machine (libraries.py). The contents of a folder of FILES lie in /, or have their own path if it
+was given as an absolute one; `/.` at its end means / again. The words are the files proc/self/cmdline and proc/self/environ, each with a
+zero byte behind it. The same input makes the same image: files are sorted, and owners, times and inodes are left out.
 """
 
 import argparse
@@ -17,6 +18,8 @@ import stat
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from libraries import CACHE, Linker, Unusable, parse_elf, read_elf
 
 LARGEST = 0xFFFFFFFF  # 8 hexadecimal digits
 
@@ -59,62 +62,157 @@ def tree(folder):
             yield path, path.relative_to(folder).as_posix()
 
 
-def cpio_image(program, folder=None):
-    """The program first, under its file name, then all that lies below the folder. A file of the same name as the program must be the
-    program itself."""
-    program = Path(program)
-    data = program.read_bytes()
-    parts = [cpio_entry(program.name, stat.S_IFREG | 0o755, data)]
-    for path, name in tree(folder) if folder else ():
-        if name == program.name:
-            if not path.is_file() or path.read_bytes() != data:
-                raise ValueError(f"{path} and the program have the same name and are different files")
-            continue
-        parts.append(cpio_entry_of(path, name))
-    return b"".join(part for part in parts if part) + cpio_trailer()
+LINKS_MAX = 40
 
 
-class Unusable(Exception):
-    """The program cannot be passed to the kernel; the text says why."""
+class Image:
+    """Entries by their names, in the order in which they came: (mode, data, path on this machine)."""
+
+    def __init__(self):
+        self.entries = {}
+
+    def data(self):
+        return b"".join(cpio_entry(name, mode, data) for name, (mode, data, _) in self.entries.items()) + cpio_trailer()
+
+    def place(self, name):
+        """The name by which the kernel knows an entry: without links among its folders."""
+        parts, here, links = name.split("/"), [], 0
+        while len(parts) > 1:
+            part = parts.pop(0)
+            mode, data, _ = self.entries.get("/".join([*here, part]), (0, b"", ""))
+            if part == "..":
+                here = here[:-1]
+            elif stat.S_ISLNK(mode) and links < LINKS_MAX:
+                links += 1
+                here = [] if data[:1] == b"/" else here
+                parts[:0] = os.fsdecode(data).split("/")
+            elif part not in ("", "."):
+                here.append(part)
+        return "/".join([*here, *parts])
+
+    def put(self, name, mode, data=b"", host=""):
+        name = self.place(name)
+        there, before, _ = self.entries.setdefault(name, (mode, data, host))
+        merged = stat.S_ISDIR(mode) and not stat.S_ISREG(there)
+        if not merged and (stat.S_IFMT(there), before) != (stat.S_IFMT(mode), data):
+            raise Unusable(f"two different files would have the name /{name}")
+
+    def add(self, path, name):
+        """A file, a folder or a symbolic link. What is none of these (sockets, devices) is left out."""
+        mode = os.lstat(path).st_mode
+        if stat.S_ISLNK(mode):
+            self.put(name, mode, os.fsencode(os.readlink(path)))
+        elif stat.S_ISDIR(mode):
+            self.put(name, mode)
+        elif stat.S_ISREG(mode):
+            self.put(name, mode, Path(path).read_bytes(), str(path))
+
+    def keep(self, path):
+        """What is at this path, with the links on the way to it."""
+        parts, here, links = os.path.join(os.getcwd(), path).split("/"), "", 0
+        while parts:
+            part = parts.pop(0)
+            there = f"{here}/{part}"
+            if part == "..":
+                here = os.path.dirname(here).rstrip("/")
+            elif part not in ("", ".") and os.path.islink(there) and links < LINKS_MAX:
+                links += 1
+                self.add(there, there[1:])
+                target = os.readlink(there)
+                here = "" if target.startswith("/") else here
+                parts[:0] = target.split("/")
+            elif part not in ("", "."):
+                here = there
+        self.add(here, here[1:])
+        for path, name in tree(here):
+            self.add(path, f"{here[1:]}/{name}")
+
+    def keep_libraries(self, linker, path, elf, missing):
+        hosts = {os.path.realpath(host) for _, _, host in self.entries.values() if host}
+        for library in linker.closure(path, elf, os.path.dirname(os.path.realpath(path)), missing):
+            if os.path.realpath(library) not in hosts:
+                self.keep(library)
+
+
+def words_file(words):
+    return b"".join(os.fsencode(word) + b"\0" for word in words)
 
 
 @dataclass(frozen=True)
 class Program:
     path: str
-    args: str = ""
+    args: str = ""  # as for a shell, as are the other two
     files: str = ""
     env: str = ""
 
-    @property
-    def words(self):
-        texts = (("program", Path(self.path).name), ("program.args", self.args), ("program.env", self.env))
-        return " ".join(word(key, text) for key, text in texts if text)
+    def add_program(self, image):
+        """Returns argv[0] and, for a dynamic program, what finds its libraries."""
+        try:
+            elf = read_elf(self.path)
+        except ValueError as why:
+            raise Unusable(f"PROGRAM={self.path}: {why}") from why
+        if not elf.interpreter:
+            name = os.path.basename(self.path)
+            image.put(name, stat.S_IFREG | 0o755, Path(self.path).read_bytes(), self.path)
+            return name, None
+        if not os.path.isfile(elf.interpreter):
+            raise Unusable(f"PROGRAM={self.path}: its interpreter {elf.interpreter} is not on this machine; a static program needs none")
+        linker = Linker(elf.interpreter, dict(word.split("=", 1) for word in shlex.split(self.env)))
+        for path in (self.path, elf.interpreter, *(CACHE for _ in linker.cache)):
+            image.keep(path)
+
+        def missing(name, user):
+            raise Unusable(f"PROGRAM={self.path}: the library {name}, which {user} needs, is not on this machine")
+
+        image.keep_libraries(linker, self.path, elf, missing)
+        return os.path.abspath(self.path), linker
+
+    def add_files(self, image, linker):
+        """Files with a place of their own come first, because links among them lead others to theirs."""
+        before = set(image.entries)
+        for word in sorted(shlex.split(self.files), key=keeps_its_place, reverse=True):
+            if not os.path.exists(word):
+                raise Unusable(f"FILES={word}: no such file or folder")
+            if keeps_its_place(word):
+                image.keep(word)
+            elif not os.path.isdir(word):
+                image.add(word, os.path.basename(word))
+            else:
+                for path, name in tree(word):
+                    image.add(path, name)
+        for name, (_, data, host) in list(image.entries.items()):
+            if linker and name not in before and data[:4] == b"\x7fELF":
+                try:
+                    image.keep_libraries(linker, host, parse_elf(data), lambda name, user: None)
+                except ValueError:
+                    continue  # it may be for another machine; who loads it will hear of it
+
+    def image(self):
+        image = Image()
+        if not os.path.isfile(self.path):
+            raise Unusable(f"PROGRAM={self.path}: no such file")
+        try:
+            name, linker = self.add_program(image)
+            self.add_files(image, linker)
+            image.put("proc/self/cmdline", stat.S_IFREG | 0o444, words_file([name, *shlex.split(self.args)]))
+            image.put("proc/self/environ", stat.S_IFREG | 0o444, words_file(shlex.split(self.env)))
+        except (OSError, ValueError) as why:
+            raise Unusable(f"PROGRAM={self.path}: {why}") from why
+        return image
 
     def write(self, out):
-        if not Path(self.path).is_file():
-            raise Unusable(f"PROGRAM={self.path}: no such file")
-        if self.files and not Path(self.files).is_dir():
-            raise Unusable(f"FILES={self.files}: no such folder")
-        try:
-            data = cpio_image(self.path, self.files or None)
-        except (OSError, ValueError) as why:
-            raise Unusable(str(why)) from why
         Path(out).parent.mkdir(parents=True, exist_ok=True)
-        Path(out).write_bytes(data)
+        Path(out).write_bytes(self.image().data())
         return out
 
 
-def word(key, text):
-    """KEY="text" for the kernel's command line, which takes printable ASCII (kernel/core/cmdline.h)."""
-    if not all(" " <= c <= "~" for c in text):
-        raise Unusable(f"{key}={text!r}: only printable ASCII can be passed")
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'{key}="{escaped}"' if key != "program" or " " in text or escaped != text else f"{key}={text}"
+def keeps_its_place(word):
+    return os.path.isabs(word) and not word.endswith("/.")
 
 
 def add_arguments(parser):
-    parser.add_argument("--program", default="", help="a static ELF of x86-64 Linux, with its environment and arguments, as for a shell")
-    parser.add_argument("--files", default="", help="a folder with files that it sees")
+    parser.add_argument("--program", default="", help="an ELF of x86-64 Linux, with its environment and arguments, as for a shell")
+    parser.add_argument("--files", default="", help="files and folders that it sees, as for a shell")
 
 
 def program_of(args):
@@ -142,9 +240,7 @@ def main():
     try:
         program = program_of(args)
         if program:
-            words = program.words
             program.write(args.out)
-            print(words)
     except Unusable as why:
         print(why, file=sys.stderr)
         return 2

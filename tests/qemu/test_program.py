@@ -7,6 +7,7 @@ import struct
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import files_out
 import patience
@@ -20,8 +21,8 @@ from sources import Builder  # tests/programs, which bench_programs adds to the 
 
 SECONDS = 120
 SOURCE = ROOT / "tests/programs/hello.c"
-# With quotes of both kinds and backslashes, which GRUB, the kernel's command line and the program's start each treat in their own way.
-ARGS = r"""one 'two  three' "fo\"ur" fi\ ve \\ '\"' $x ; it\'s "" '{a}'"""
+# With quotes of both kinds and backslashes; the kernel gets the words as a shell makes them.
+ARGS = r"""one 'two  three' "fo\"ur" fi\ ve \\ '\"' $x ; it\'s "" '{a}' ä"""
 ENV = r"""HOME=/ 'TEXT=a "b" c'"""
 
 
@@ -54,7 +55,7 @@ SAYS = 'run="test program.module.the_machines_*"'  # the case prints what the ke
 
 def with_program(program, tmp_path, cmdline="", cpus=2, mem="256M", firmware="pvh", accel="auto"):
     module = program.write(tmp_path / "program.cpio")
-    return Machine(firmware, cpus, mem, accel=accel, module=str(module), cmdline=f"{program.words} {cmdline}".strip())
+    return Machine(firmware, cpus, mem, accel=accel, module=str(module), cmdline=cmdline)
 
 
 def passes(outcome):
@@ -69,11 +70,12 @@ def numbered(text, what):
 @pytest.mark.parametrize("firmware, mem", [("pvh", "64M"), ("microvm", "64M"), ("bios", "64M"), ("uefi", "128M"), ("pvh", "5G")])
 def test_a_program_reaches_the_kernel(built, files, kernel, tmp_path, firmware, mem):
     path = built("-static")
-    text = passes(run(with_program(Program(str(path), ARGS, str(files), ENV), tmp_path, SAYS, mem=mem, firmware=firmware), kernel, SECONDS))
+    program = Program(str(path), ARGS, f"{files}/.", ENV)
+    text = passes(run(with_program(program, tmp_path, SAYS, mem=mem, firmware=firmware), kernel, SECONDS))
     assert numbered(text, "argument") == [path.name, *shlex.split(ARGS)]
     assert numbered(text, "environment") == shlex.split(ENV)
     assert f"program {path.name}: {path.stat().st_size} bytes, fixed" in text
-    found = re.findall(r"file (\d+) (\d+) (.*)$", text, re.M)
+    found = re.findall(r"file (\d+) (\d+) (?!proc/)(.*)$", text, re.M)
     assert found == [
         ("100755", str(path.stat().st_size), path.name),
         ("40755", "0", "dir"),
@@ -83,14 +85,14 @@ def test_a_program_reaches_the_kernel(built, files, kernel, tmp_path, firmware, 
     ]
 
 
-def test_a_dynamic_program_is_refused_in_words(built, kernel, tmp_path):
-    outcome = run(with_program(Program(str(built())), tmp_path, SAYS, mem="64M"), kernel, SECONDS)
-    outcome.ended("fail").says(r"it is linked dynamically \(link it with -static\)")
+def test_a_dynamic_program_without_its_interpreter_is_refused_in_words(built, kernel):
+    outcome = run(Machine("pvh", 1, "64M", module=str(built())), kernel, SECONDS)
+    outcome.ended("fail").says(r"it is linked dynamically, and there is no file /lib64/ld-linux-x86-64.so.2, its interpreter")
 
 
 def test_a_bare_elf_is_a_module_too(built, kernel):
-    outcome = run(Machine("pvh", 1, "64M", module=str(built("-static")), cmdline=f"program.args=x {SAYS}"), kernel, SECONDS)
-    assert numbered(passes(outcome), "argument") == ["program", "x"], outcome.report()
+    outcome = run(Machine("pvh", 1, "64M", module=str(built("-static")), cmdline=SAYS), kernel, SECONDS)
+    assert numbered(passes(outcome), "argument") == ["program"], outcome.report()
 
 
 def launch(*args):
@@ -155,16 +157,127 @@ def test_make_run_names_what_it_cannot_pass(tmp_path, built):
         (["--files", "x"], "FILES is given without PROGRAM"),
         (["--files-out", "x"], "FILES_OUT is given without PROGRAM"),
         (["--program", "HOME=/"], "PROGRAM=HOME=/: it names no program"),
-        (["--program", str(SOURCE), "--files", "/no/such"], "FILES=/no/such: no such folder"),
+        (["--program", str(SOURCE)], f"PROGRAM={SOURCE}: it is no ELF file"),
+        (["--program", str(built("-static")), "--files", "/no/such"], "FILES=/no/such: no such file or folder"),
         (["--program", f"{SOURCE} it's"], f"PROGRAM={SOURCE} it's: No closing quotation"),
-        (["--program", f"{SOURCE} \u00e4"], "only printable ASCII"),
-        (["--program", f"{SOURCE} {'x' * 5000}"], "the kernel reads 4095"),
+        (["--program", "/usr/bin/ldd /bin/true"], "PROGRAM=/usr/bin/ldd: it is a script: run /bin/bash with"),
+        (["--cmdline", "x" * 5000], "the kernel reads 4095"),
     ):
         done = launch("--print", "--build", str(tmp_path), *args)
         assert done.returncode == 2 and says in done.stderr, done
-    (tmp_path / SOURCE.name).write_text("another")
-    with pytest.raises(Unusable, match="same name"):
-        Program(str(SOURCE), files=str(tmp_path)).write(tmp_path / "out.cpio")
+
+
+def names_of(image):
+    return set(image.entries) - {"proc/self/cmdline", "proc/self/environ"}
+
+
+def test_files_have_the_paths_that_their_words_say(built, files, tmp_path, monkeypatch):
+    """A relative folder's contents and those of FOLDER/. lie in /, what has an absolute path keeps it, and links are kept with it."""
+    path, inside = str(built("-static")), {"dir", "dir/empty", "dir/text", "link"}
+    monkeypatch.chdir(tmp_path)
+    for word in ("files", "files/", f"{files}/."):
+        assert names_of(Program(path, files=word).image()) == {Path(path).name} | inside
+    kept = str(files)[1:]
+    assert names_of(Program(path, files=str(files)).image()) == {Path(path).name, kept} | {f"{kept}/{name}" for name in inside}
+    assert names_of(Program(path, files="files/dir/text").image()) == {Path(path).name, "text"}
+    assert names_of(Program(path, files=f"{files}/link").image()) == {Path(path).name, f"{kept}/link", f"{kept}/dir/text"}
+    (tmp_path / "one two").write_text("")
+    assert names_of(Program(path, files="files 'one two'").image()) == {Path(path).name, "one two"} | inside
+    (tmp_path / Path(path).name).write_text("another")
+    with pytest.raises(Unusable, match="two different files would have the name"):
+        Program(path, files=Path(path).name).image()
+
+
+def test_files_below_a_link_lie_where_it_leads(built, files, tmp_path):
+    """The kernel makes files before it follows links."""
+    (tmp_path / "kept/real").mkdir(parents=True)
+    (tmp_path / "kept/link").symlink_to("../kept/./real")
+    over = tmp_path / "over"
+    (over / str(tmp_path / "kept/link")[1:]).mkdir(parents=True)
+    (over / str(tmp_path / "kept/link/file")[1:]).write_text("")
+    names = names_of(Program(str(built("-static")), files=f"{over}/. {tmp_path}/kept/link {tmp_path}/kept").image())
+    assert str(tmp_path / "kept/real/file")[1:] in names and str(tmp_path / "kept/link/file")[1:] not in names, names
+
+
+@pytest.fixture
+def dynamic(tmp_path):
+    """A program that prints what functions of its libraries return. `late` is found by the RUNPATH of `near`; `early` must be preloaded."""
+
+    def build(name, source, *flags):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.with_suffix(".c").write_text(source)
+        subprocess.run(["gcc", "-O1", str(path.with_suffix(".c")), "-o", str(path), *flags], check=True, timeout=60)
+        return path
+
+    def library(name, returns, folder, *flags):
+        source, soname = f"int {name}(void) {{ return {returns}; }}", f"-Wl,-soname,lib{name}.so"
+        return build(f"{folder}/lib{name}.so", source, "-shared", "-fPIC", soname, *flags)
+
+    late = library("late", 7, "far")
+    run_path = ("-Wl,--enable-new-dtags", "-Wl,-rpath,${ORIGIN}/../far", "-Wl,--no-as-needed")
+    near = build("near/libnear.so", "int late(void); int near(void) { return 10 * late(); }", "-shared", "-fPIC", str(late), *run_path)
+    early = library("early", 3, "other")
+    main = "#include <stdio.h>\n__attribute__((weak)) int early(void); int near(void);\n"
+    main += 'int main(void) { printf("%d %d\\n", near(), early ? early() : 0); }'
+    program = build("main", main, str(near), "-Wl,-rpath,$ORIGIN/near", "-fPIE", "-pie")
+    return program, near, late, early
+
+
+def test_libraries_are_found_as_the_dynamic_linker_finds_them(dynamic, kernel, tmp_path):
+    program, near, late, early = dynamic
+    asks = Program(str(program), env=f"LD_PRELOAD={early.name} LD_LIBRARY_PATH=/none:{early.parent}")
+    paths = {str(path)[1:] for path in (program, near, late, early)}
+    assert paths <= names_of(asks.image()) and str(early)[1:] not in names_of(Program(str(program)).image())
+    outcome = run(with_program(asks, tmp_path), kernel, SECONDS)
+    assert "70 3" in outcome.ended().lines, outcome.report()
+
+
+def test_what_a_dynamic_program_lacks_is_named(dynamic, built, tmp_path):
+    program, near, late, _ = dynamic
+    late.write_bytes(late.read_bytes()[:18] + b"\xb7" + late.read_bytes()[19:])  # for AArch64: passed over
+    with pytest.raises(Unusable, match=rf"the library liblate.so, which \S*{near.name} needs, is not on this machine"):
+        Program(str(program)).image()
+    with pytest.raises(Unusable, match="it is for another machine than x86-64"):
+        Program(str(late)).image()
+    near.unlink()
+    with pytest.raises(Unusable, match=rf"the library \S*libnear.so, which {program} needs, is not on this machine"):
+        Program(str(program)).image()
+    with pytest.raises(Unusable, match="its interpreter no-such.so is not on this machine"):
+        Program(str(built("-Wl,--dynamic-linker=no-such.so"))).image()
+    torn = tmp_path / "torn"
+    for size in range(4, 400, 9):
+        torn.write_bytes(program.read_bytes()[:size])
+        with pytest.raises(Unusable, match="it is damaged or truncated|it is for another machine"):
+            Program(str(torn)).image()
+
+
+NUMBERS = "".join(f"{i * 379 % 1009} \u00e4\n" for i in range(1, 1001))
+# Dynamic programs of this machine, with their arguments.
+HERE = {
+    "sort": ("/usr/bin/sort", "-n", "numbers"),
+    "cat": ("/bin/cat", "-n", "numbers", "/etc/passwd"),
+    "words": ("/bin/echo", "", "\u00e4 '\"\\\n", *(f"{i}" for i in range(5000)), "x" * 100_000),
+    "missing": ("/usr/bin/sort", "no-such-file"),
+}
+
+
+@pytest.mark.parametrize("name", HERE)
+def test_a_dynamic_program_ends_as_here(name, kernel, tmp_path):
+    (tmp_path / "files").mkdir()
+    (tmp_path / "files/numbers").write_text(NUMBERS)
+    path, *words = HERE[name]
+    here = patience.run([path, *words], 60, cwd=tmp_path / "files", env={"LC_ALL": "C"})
+    program = Program(path, shlex.join(words), f"{tmp_path}/files/. /etc/passwd", "LC_ALL=C")
+    outcome = run(with_program(program, tmp_path), kernel, SECONDS)
+    said = outcome.text[outcome.text.index("started 2 of 2 CPUs") :].partition("\n")[2]
+    assert said.startswith(here.stdout + here.stderr), outcome.report()
+    assert re.search(rf"^PROGRAM name=\S+ status={here.returncode}$", said, re.M), outcome.report()
+
+
+def test_too_many_words_are_refused(built, kernel, tmp_path):
+    outcome = run(with_program(Program(str(built("-static")), "x " * 300_000), tmp_path), kernel, SECONDS)
+    outcome.ended("fail").says(r"its arguments and environment take 3000\d+ bytes, more than 2097152")
 
 
 def ends(built, kernel, tmp_path, source, args, cpus=4, mem="256M", cmdline="", status=0, accel="auto"):
@@ -225,7 +338,7 @@ def test_a_hostile_file_is_refused_in_words(built, kernel, tmp_path):
     (files / "good").write_bytes(hostile_elf(3, 0x10000, 2**36, 4))
     for path in files.iterdir():
         path.chmod(0o755)
-    with Session(with_program(Program(str(built("-static")), files=str(files)), tmp_path, "monitor"), kernel) as session:
+    with Session(with_program(Program(str(built("-static")), files=f"{files}/."), tmp_path, "monitor"), kernel) as session:
         for name, (kind, at, _, _, says) in HOSTILE_FILES.items():
             said = session.command(f"program {name}")
             where = at + (PIE_BASE if kind == 3 and says == IN_HOLE else 0)
@@ -238,7 +351,7 @@ def test_a_hostile_file_is_refused_in_words(built, kernel, tmp_path):
 def test_the_monitor_runs_programs_again_and_again(built, kernel, tmp_path):
     """Whatever ends a program, the monitor goes on, nothing is lost, and the next one starts."""
     path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
-    with Session(with_program(Program(str(path), "3", str(path.parent)), tmp_path, "monitor", 4, "512M"), kernel) as session:
+    with Session(with_program(Program(str(path), "3", f"{path.parent}/."), tmp_path, "monitor", 4, "512M"), kernel) as session:
         assert re.search(rf"(?m)^  {path.name} +\d+ bytes$", session.command("program"))
         assert "status=3" in session.command(f"program {path.name}")  # ARGS
         assert "status=0" in session.command(f"program {path.name} 0")

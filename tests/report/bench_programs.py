@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
-"""`make bench WHAT=programs` runs the same static ELF files on the distribution's kernels and on Ashlar, in the same QEMU, in turn.
+"""`make bench WHAT=programs` runs the same ELF files on the distribution's kernels and on Ashlar, in the same QEMU, in turn.
 
 The programs are tests/programs/bench and some of others, which foreign/foreign.c runs. Each prints its records itself. A boot of Linux runs
 all programs one after the other (linux/init), and a boot of Ashlar runs one. Then every program runs once more with instructions counted
 (QEMU -icount), which does not depend on other work of the host.
+
+With PROGRAM= it runs that program instead, whose words and files are those of `make run`. What is measured is the whole run.
 """
 
 import shutil
+import stat
 import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,7 +17,7 @@ from pathlib import Path
 from bench_linux import TRIES, WORDS, kernels
 from legs import ROOT, Leg, arguments, bench
 
-from program import Program, cpio_entry, cpio_entry_of, cpio_trailer, tree  # tests/qemu, which legs.py adds to the path
+from program import Program, Unusable, cpio_entry, cpio_entry_of, cpio_trailer, program_of, tree  # tests/qemu, by legs.py
 
 sys.path.insert(0, str(ROOT / "tests/programs"))
 import sources  # noqa: E402
@@ -24,6 +27,7 @@ SOURCES = ROOT / "tests/programs/bench"
 FOREIGN = SOURCES / "foreign"
 CPUS, TURNS, MS, MEM, SECONDS = (1, 4, 16), 3, 300, "4G", 300
 SERIES = lambda series: series != "6.1"  # noqa: E731 - the newest, and 6.12
+USER_CPUS = (4,)
 COUNTED, COUNTED_MS = (1, 4), 10  # CPUs of the machines that count instructions, and what a program takes there
 # Without the tests of ciphers, which would run beside the programs for seconds.
 LINUX = f"{WORDS} init_on_free=0 mitigations=off cryptomgr.notests"
@@ -123,10 +127,41 @@ def on_linux(base, series, kernel, initrd, argument):
 
 
 def on_ashlar(base, name, bench, argument):
-    program = Program(str(bench.path), f"{base.cpus} {argument}", bench.files)
+    program = Program(str(bench.path), f"{base.cpus} {argument}", bench.files and f"{bench.files}/.")
     module = program.write(bench.path.with_suffix(f".{base.cpus}.{argument}.cpio"))
     shown = f"make run FIRMWARE=pvh CPUS={base.cpus} MEM={base.mem} PROGRAM='{bench.path.name} {program.args}'"
-    return replace(base, name=f"{base.name}-ashlar-{name}", cmdline=program.words, initrd=str(module), shown=shown)
+    return replace(base, name=f"{base.name}-ashlar-{name}", initrd=str(module), shown=shown)
+
+
+# ---- a program of the user ----------------------------------------------------------------------------------------
+
+
+def with_measured(initrd, program, measure, out):
+    """An initrd with the files of a program, and /measured, where measure.c finds it and its words."""
+    image = program.image()
+    path = next(name for name, (mode, _, _) in image.entries.items() if stat.S_ISREG(mode))
+    image.put("measured/measure", stat.S_IFREG | 0o755, measure.read_bytes())
+    image.put("measured/program", stat.S_IFLNK | 0o777, f"/{path}".encode())
+    for name in ("cmdline", "environ"):
+        image.put(f"measured/{name}", *image.entries.pop(f"proc/self/{name}"))
+    folders = {str(folder) for name in image.entries for folder in Path(name).parents if folder.name}
+    made = b"".join(cpio_entry(name, 0o40755) for name in sorted(folders) if name not in image.entries)
+    data = Path(initrd).read_bytes()
+    out.write_bytes(data + bytes(-len(data) % 4) + made + image.data())
+    return str(out)
+
+
+def legs_of_user(program, text, cpus, had, builder, folder):
+    measure = builder.compile("bench-measure", [ROOT / "tests/report/linux/measure.c"])
+    folder.mkdir(parents=True, exist_ok=True)
+    module = program.write(folder / "measured.cpio")
+    turns = [Leg(f"programs-{count}-{turn}", "", count, MEM, seconds=SECONDS) for count in cpus for turn in range(1, TURNS + 1)]
+    for base in turns + [Leg(f"programs-icount-{count}", "", count, MEM, seconds=SECONDS, accel="icount") for count in cpus or USER_CPUS]:
+        for series, kernel, initrd in filter(lambda one: SERIES(one[0]), had):
+            leg = on_linux(base, series, kernel, with_measured(initrd, program, measure, folder / "measured.initrd"), 0)
+            yield replace(leg, cmdline=f"{LINUX} bench_measure=1")
+        shown = f"make run FIRMWARE=pvh CPUS={base.cpus} MEM={base.mem} PROGRAM={text!r}"
+        yield replace(base, name=f"{base.name}-ashlar-measured", initrd=str(module), shown=shown)
 
 
 def legs_of(programs, cpus, had, folder):
@@ -145,9 +180,19 @@ def legs_of(programs, cpus, had, folder):
 
 def main():
     """--cpus: numbers of CPUs, commas between; 0: only with instructions counted."""
-    args = arguments("Run the same programs on Linux and on Ashlar.", "--cpus")
+    args = arguments("Run the same programs on Linux and on Ashlar.", "--cpus", "--program", "--files")
     cpus = [int(word) for word in args.cpus.split(",") if int(word) > 0] if args.cpus else CPUS
-    programs = build(sources.Builder(args.build, Fetcher(args.tools / "programs")), args.only or [*own_names(), *OTHERS])
+    builder = sources.Builder(args.build, Fetcher(args.tools / "programs"))
+    try:
+        mine = program_of(args)
+        if mine:
+            counts = cpus if args.cpus else USER_CPUS
+            legs = legs_of_user(mine, args.program, counts, kernels(args.tools), builder, args.build.resolve() / "bench")
+            return bench(legs, args.build, ["programs-*.console"])
+    except (Unusable, Missing) as why:
+        print(why, file=sys.stderr)
+        return 2
+    programs = build(builder, args.only or [*own_names(), *OTHERS])
     if not programs:
         return 1
     return bench(legs_of(programs, cpus, kernels(args.tools), args.build.resolve() / "bench"), args.build, ["programs-*.console"])

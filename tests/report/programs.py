@@ -15,7 +15,7 @@ HEAVY = (
     *("mmap1", "brk1", "malloc1", "larson", "xmalloc-test", "sh8bench", "alloc-test", "mimalloc-stress"),
 )
 NOTE = (
-    "The same static ELF file, glibc's allocator in it, on both sides, with as many threads as CPUs (touch, unmap: one;"
+    "The same ELF file, glibc's allocator in it, on both sides, with as many threads as CPUs (touch, unmap: one;"
     " futex-turns: two). Linux has mitigations=off, as Ashlar has no mitigations, and else its distribution's settings, huge"
     " pages among them. On Ashlar a thread is a CPU and there is no scheduler and no tick. Linux charges and accounts each"
     " page. Operations: a call, 4 KiB touched or unmapped, a pair of mmap() and munmap(), an element, an object."
@@ -36,14 +36,14 @@ def side_of(record):
     return f"Linux {series_of(linux[0])}" if linux else "Ashlar"
 
 
-def rows_of_programs(captures, counted):
+def rows_of_programs(captures, counted, kind):
     """A Row for each program and number of CPUs."""
-    records = of_kind([c for c in captures if cpus_of(c) and (c.where == "icount") == counted], "program")
+    records = of_kind([c for c in captures if cpus_of(c) and (c.where == "icount") == counted], kind)
     return rows_of(sorted(records, key=lambda r: (r["name"], cpus_of(r.capture))), program=item("name"), CPUs=lambda r: cpus_of(r.capture))
 
 
 def per_op(record):
-    return record["ns"] / record["ops"]
+    return record["ns"] / record.get("ops", 1)
 
 
 def kernels_of(rows):
@@ -76,15 +76,26 @@ def mean_rows(rows, kernels):
 
 
 def programs_table(captures, counted):
-    rows = rows_of_programs(captures, counted)
-    kernels, unit = kernels_of(rows), "instructions" if counted else "ns"
-    columns = {f"{side}, {unit} an operation": median(per_op, 1, side_of, side) for side in (*kernels, "Ashlar")}
-    columns |= {f"{side} : Ashlar": ratio_to_ashlar(side) for side in kernels}
+    rows = rows_of_programs(captures, counted, "program")
     caption = f"Programs: {'instructions' if counted else 'time'} an operation; the means first"
-    return table(caption, rows, columns, mean_rows(rows, kernels))
+    return table(caption, rows, columns_of(rows, counted, " an operation"), mean_rows(rows, kernels_of(rows)))
+
+
+def measured_table(captures, counted):
+    """A program of the user, from its loading to its end. Ashlar prints this record for each program; Linux for this one."""
+    rows = rows_of_programs(captures, counted, "program_run")
+    rows = [row for row in rows if {"Ashlar"} < {side_of(record) for record in row.records}]
+    caption = f"A program as a whole, loading included: {'instructions' if counted else 'time'}"
+    return table(caption, rows, columns_of(rows, counted, ""))
+
+
+def columns_of(rows, counted, of):
+    kernels, unit = kernels_of(rows), "instructions" if counted else "ns"
+    columns = {f"{side}, {unit}{of}": median(per_op, 1, side_of, side) for side in (*kernels, "Ashlar")}
+    return columns | {f"{side} : Ashlar": ratio_to_ashlar(side) for side in kernels}
 
 
 def section(paper, captures):
-    tables = [programs_table(captures, counted) for counted in (False, True)]
+    tables = [make(captures, counted) for make in (measured_table, programs_table) for counted in (False, True)]
     if any(tables):
         paper.add(Heading("The same programs on Linux and on Ashlar"), Text(NOTE + words.EMULATED, "note"), *tables)

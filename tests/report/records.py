@@ -59,6 +59,7 @@ NEEDED = {
     "alloc": "test:w threads:t op:w ns:t",
     "probe": "name:w threads:t ns:t",
     "program": "name:w threads:t ns:t ops:t",
+    "program_run": "name:w status:n ns:t",
     "linux": "kernel:w what:w cpus:t ns:t",
 }
 
