@@ -108,8 +108,9 @@ def test_what_a_program_prints_and_leaves_behind_arrives(built, kernel, files, t
     path, out = built("-static", source=ROOT / "tests/programs/leaves.c"), tmp_path / "out"
     argv = [sys.executable, ROOT / "tests/qemu/launch.py", "--build", tmp_path, "--firmware", firmware, "--cpus", "1", "--mem", "128M"]
     argv += ["--program", shlex.join([str(path), *words]), "--files", files.name, "--files-out", out]
+    argv = list(map(str, argv))
     (tmp_path / "ashlar.elf").symlink_to(kernel)
-    done = subprocess.run(list(map(str, argv)), cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * SECONDS, check=False)
+    done = subprocess.run(argv, cwd=tmp_path, stdin=subprocess.DEVNULL, capture_output=True, timeout=2 * SECONDS, check=False)
     assert done.returncode == status, done
     assert bytes(range(256)) * 2 in done.stdout, done.stdout
     found = {p.relative_to(out).as_posix(): (p.stat().st_mode & 0o777, p.read_bytes()) for p in out.rglob("*") if p.is_file()}
