@@ -252,8 +252,8 @@ CALL(40,    sendfile,               "ff..",                           file)
 CALL(8,     lseek,                  "fsn",                            file)
 
 /*
- * + 1,024 descriptors; EXCL, TRUNC, APPEND, NONBLOCK, DIRECTORY, NOFOLLOW; PATH opens to read;
- *   locks are always granted
+ * + 1,024 descriptors; EXCL, TRUNC, APPEND, NONBLOCK, DIRECTORY, NOFOLLOW, PATH; locks are
+ *   always granted
  * - TMPFILE (EISDIR), permissions, close-on-exec, leases, sizes of pipes
  */
 SAME(2,     open,                   "pom",    openat, "h012",         file)

@@ -126,6 +126,8 @@ int file_map_error(const struct file *file, bool shared, bool write)
 {
 	const u32 flags = atomic_load_relaxed(&file->flags);
 
+	if (flags & OPEN_PATH)
+		return -EBADF;
 	if ((flags & OPEN_ACCESS) == OPEN_WRITE ||
 	    (shared && write && (flags & OPEN_ACCESS) != OPEN_BOTH))
 		return -EACCES;

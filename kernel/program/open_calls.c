@@ -42,10 +42,11 @@ static int prepare(struct inode **inode, u32 flags, const struct file_ops **ops)
 
 	if (flags & OPEN_DIRECTORY && text->kind != INODE_DIRECTORY)
 		return -ENOTDIR;
-	*ops = &regular_ops;
+	*ops = text->kind == INODE_DIRECTORY ? &directory_ops : &regular_ops;
+	if (flags & OPEN_PATH)
+		return 0;
 	switch (text->kind) {
 	case INODE_DIRECTORY:
-		*ops = &directory_ops;
 		return wants_write(flags) || flags & OPEN_CREATE ? -EISDIR : 0;
 	case INODE_REGULAR:
 		if (!(flags & OPEN_TRUNCATE) || !wants_write(flags))
@@ -109,7 +110,8 @@ static int create(const struct path_text *text, enum path_link link, u32 flags, 
 
 s64 call_openat(const struct call_args *args)
 {
-	const u32 flags = (u32)args->arg[2] & ~(u32)OPEN_PATH;
+	const u32 wanted = (u32)args->arg[2], of_path = OPEN_PATH | OPEN_DIRECTORY | OPEN_NO_FOLLOW;
+	const u32 flags = wanted & OPEN_PATH ? wanted & of_path : wanted;
 	const bool stay = flags & OPEN_NO_FOLLOW || (flags & OPEN_CREATE && flags & OPEN_EXCLUSIVE);
 	const enum path_link link = stay ? PATH_NO_FOLLOW : PATH_FOLLOW;
 	struct path_text text;

@@ -32,7 +32,13 @@
 
 enum { BAD_ADDRESS = 1 };
 enum { RDONLY = 0, RDWR = 2, CREAT = 0100, EXCL = 0200 };
-enum { APPEND = 02000, NONBLOCK = 04000, DIRECTORY = 0200000, NOFOLLOW = 0400000 };
+enum {
+	APPEND = 02000,
+	NONBLOCK = 04000,
+	DIRECTORY = 0200000,
+	NOFOLLOW = 0400000,
+	PATH = 010000000
+};
 
 /* ---- memory of the program ---- */
 
@@ -435,6 +441,10 @@ TEST(program_file, files_of_the_image_are_there)
 	EXPECT_EQ(do_open("/loop", RDONLY), -ELOOP);
 	EXPECT_EQ(do_open("/abs", RDONLY | NOFOLLOW), -ELOOP);
 	EXPECT_EQ(do_open("/deep/er/b/", RDONLY), -ENOTDIR);
+	fd = do_open("/abs", RDWR | PATH | NOFOLLOW);
+	EXPECT(fd >= 0);
+	EXPECT_EQ(CALL_OF("read", fd, U(buf), 1), -EBADF);
+	EXPECT_EQ(do_write(fd, "x"), -EBADF);
 	/* a shorter file does not get the bytes of the image back */
 	fd = do_open("/long", RDWR);
 	EXPECT_EQ(CALL_OF("ftruncate", fd, 4098), 0);
