@@ -179,7 +179,7 @@ static struct slot *slot_of(int id)
 	return &slots[id];
 }
 
-/* What is left of a timer. One that is due, but has not fired yet, still counts as set. Lock held. */
+/* The time to the next expiry. A timer that is due, but has not fired, still counts as set. */
 static u64 left_of(const struct slot *slot)
 {
 	const u64 now = clock_ns();
