@@ -106,10 +106,11 @@ static bool expire(struct slot *slot, u64 now)
 void timers_look(void)
 {
 	const irq_flags_t flags = handler_lock(&lock);
+	const u64 now = clock_ns();
 	bool looks = false;
 
 	for (struct slot *slot = slots; slot < slots + SLOTS; slot++)
-		looks = expire(slot, clock_ns());
+		looks = expire(slot, now);
 	handler_unlock(&lock, flags);
 	if (looks)
 		look();
