@@ -371,15 +371,15 @@ int pages_map(const struct space *space, u64 start, u64 end, pfn_t pfn, enum pt_
 	const u64 size = pt_level_size(level);
 	pte_t pte = pte_make(pfn, level, PT_RW); /* the frame's address in place */
 
-	for (u64 virt = start; virt < end;) {
+	for (u64 virt = start, count; virt < end; virt += count * size, pte += count * size) {
 		pte_t *entry = entry_for(space, virt, level);
-		u64 count;
 
 		if (!entry)
 			return -ENOMEM;
 		count = MIN((end - virt) / size, PTRS_PER_TABLE - pt_index(virt, level));
-		for (; count > 0; count--, pte += size, virt += size)
-			pte_store(entry++, virt, level, pte);
+#pragma GCC unroll 8
+		for (u64 i = 0; i < count; i++)
+			pte_store(&entry[i], virt + i * size, level, pte + i * size);
 	}
 	return 0;
 }

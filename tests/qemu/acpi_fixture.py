@@ -9,7 +9,7 @@ def compile_table(name, folder):
     """The bytes of tests/acpi/NAME.asl. A table in iasl's generic form (OEMx) is named by the end of its file's name."""
     out = folder / name
     done = subprocess.run(
-        ["iasl", "-p", str(out), str(ROOT / f"tests/acpi/{name}.asl")], capture_output=True, text=True, timeout=60, check=False
+        ["iasl", "-p", str(out), str(ROOT / f"tests/acpi/{name}.asl")], capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
     table = bytearray(out.with_suffix(".aml").read_bytes())

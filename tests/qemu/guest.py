@@ -107,7 +107,7 @@ class Guest:
         self.child.send(text)
 
     def _connect(self):
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 200
         while True:
             connection = socket.socket(socket.AF_UNIX)
             try:
@@ -117,7 +117,7 @@ class Guest:
                 connection.close()
                 assert time.monotonic() < deadline, "QEMU does not open its QMP socket"
                 time.sleep(0.05)
-        connection.settimeout(20)
+        connection.settimeout(200)
         self.qmp = connection.makefile("rw")
         connection.close()
         self.qmp.readline()

@@ -98,7 +98,7 @@ def kvm_usable():
 def version_of(tool):
     """(2, 12) for a tool whose version is 2.12; (0, 0) if the tool cannot be asked."""
     try:
-        text = subprocess.run([tool, "--version"], capture_output=True, text=True, timeout=20, check=False).stdout
+        text = subprocess.run([tool, "--version"], capture_output=True, text=True, timeout=200, check=False).stdout
     except OSError:
         return 0, 0
     match = re.search(r"(\d+)\.(\d+)", text)
@@ -270,7 +270,7 @@ def make_iso(kernel, cmdline, out, module="", menu_seconds=0):
     """The bootable image with this command line and module, whose menu waits so long. Raises with the tool's own words if it cannot be
     made."""
     script = [str(ROOT / "boot/mkiso.sh"), str(kernel), cmdline, str(out), str(menu_seconds), module]
-    done = subprocess.run(script, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
         raise RuntimeError(f"mkiso.sh failed: {done.stdout}{done.stderr}")
     return out

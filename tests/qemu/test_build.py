@@ -100,7 +100,7 @@ def test_setup_installs_what_is_missing_or_says_why_not(tmp_path, system):
         (folder / name).write_text(f"#!/bin/sh\n{text}\n")
         (folder / name).chmod(0o755)
     argv, environment = [folder / "sh", ROOT / "tests/setup/deps.sh", "run"], {"PATH": str(folder), "TMPDIR": str(tmp_path), "YES": "1"}
-    done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, env=environment, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 2 and re.search(says, done.stderr), done.stderr
     assert "qemu-system-x86" in done.stderr and not re.search(r"\bgcc\b", done.stderr)
     assert asked.exists() == (user == "0") and (user != "0" or "qemu-system-x86" in asked.read_text())

@@ -116,7 +116,7 @@ def command(tmp_path):
         for name, text in (("old", old), ("new", new)):
             (tmp_path / name).write_text(text, encoding="utf-8")
         argv = [ROOT / "tests/bench/compare", "old", "new"]
-        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+        return subprocess.run(argv, cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False)
 
     return run
 

@@ -119,7 +119,7 @@ def written(text, copy):
         name = re.match(r"/\* (\S+\.c):", code)
         (copy / (name[1] if name else "tests/kernel/mm_example_test.c")).write_text(code)
     for diff in re.findall(r"^```diff\n(.*?)^```", text, re.M | re.S):
-        subprocess.run(["patch", "-p1"], cwd=copy, input=diff, text=True, check=True, timeout=60)
+        subprocess.run(["patch", "-p1"], cwd=copy, input=diff, text=True, check=True, timeout=600)
 
 
 def plotted(text, console, folder):
@@ -128,7 +128,7 @@ def plotted(text, console, folder):
     export.write([records.parse(console.encode())], folder / "build/mine")
     for code in re.findall(r"^```python\n(.*?)^```", text, re.M | re.S):
         if all(importlib.util.find_spec(name) for name in re.findall(r"^(?:import|from) (\w+)", code, re.M)):
-            subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, timeout=60)
+            subprocess.run([sys.executable, "-c", code], cwd=folder, check=True, timeout=600)
             (folder / "order.svg").unlink()
 
 

@@ -215,7 +215,7 @@ def usb(tmp_path):
         done = subprocess.run(
             [str(ROOT / "boot/mkusb.sh"), str(image), str(device) if stick is None else stick],
             input=(answer or str(device)) + "\n", env=os.environ | {"PATH": f"{tmp_path}:{os.environ['PATH']}"},
-            capture_output=True, text=True, timeout=60, check=False,
+            capture_output=True, text=True, timeout=600, check=False,
         )  # fmt: skip
         return done.returncode, done.stdout + done.stderr, device.read_bytes() if device.exists() else b""
 

@@ -45,11 +45,11 @@ def library(build):
 def elsewhere(folder, script, sdk):
     """Do this in the folder, with the library in another one."""
     environment = {"PATH": "/usr/bin:/bin", "PKG_CONFIG_PATH": str(sdk / "lib/pkgconfig")}
-    return subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(["sh", "-ec", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=600, check=False)
 
 
 def compiled(command, text, *flags):
-    done = subprocess.run([*command, *flags, "-c", "-o", "/dev/null", "-"], cwd=ROOT, input=text, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*command, *flags, "-c", "-o", "/dev/null", "-"], cwd=ROOT, input=text, capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
 
 
@@ -64,7 +64,7 @@ def declared(tmp_path):
     compiled(C, "#include <ashlar.h>\n", "-aux-info", str(aux))
     functions = set(re.findall(r"\*/ extern [^(]*?\b(\w+) \((?!\*)", aux.read_text(encoding="utf-8")))
     # -aux-info writes a function that takes another one with the type of that one in front
-    text = subprocess.run([*C, "-E", "-P", "-"], cwd=ROOT, input="#include <ashlar.h>\n", capture_output=True, text=True, timeout=60, check=True).stdout
+    text = subprocess.run([*C, "-E", "-P", "-"], cwd=ROOT, input="#include <ashlar.h>\n", capture_output=True, text=True, timeout=600, check=True).stdout
     functions = {name for name in functions if re.search(rf"\b{name}\(", text)}
     variables = {name.strip() for names in re.findall(r"^extern struct \w+ ([\w, ]+);", text, re.M) for name in names.split(",")}
     return functions, variables

@@ -66,6 +66,6 @@ def test_a_linked_program_is_started_again_and_again(build):
 
 def test_an_empty_folder_is_named(tmp_path, build):
     done = subprocess.run(
-        ["make", spelled(build), f"PAYLOAD={tmp_path}"], cwd=ROOT, capture_output=True, text=True, timeout=60, check=False
+        ["make", spelled(build), f"PAYLOAD={tmp_path}"], cwd=ROOT, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 2 and "no *.c, *.S, *.cpp or *.cc is there" in done.stderr

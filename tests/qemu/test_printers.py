@@ -17,6 +17,6 @@ SHOWN = {
 def test_each_is_one_line(kernel):
     prints = [word for expression in SHOWN for word in ("-ex", f"print {expression}")]
     argv = ["gdb", "-batch", "-nx", str(kernel), "-x", str(PRINTERS), *prints]
-    done = subprocess.run(argv, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(argv, capture_output=True, text=True, timeout=600, check=False)
     for number, expected in enumerate(SHOWN.values(), 1):
         assert re.search(rf"^\${number} = {expected}", done.stdout, re.M), done.stdout + done.stderr

@@ -34,7 +34,7 @@ def built(tmp_path_factory):
     def build(*flags, source=SOURCE):
         out = folder / (source.stem + "".join(flags))
         if not out.exists():
-            subprocess.run(["gcc", "-O1", *flags, str(source), "-o", str(out)], check=True, timeout=60)
+            subprocess.run(["gcc", "-O1", *flags, str(source), "-o", str(out)], check=True, timeout=600)
         return out
 
     return build
@@ -419,7 +419,7 @@ def test_small_programs_end_as_on_linux(kernel, tmp_path, name, library):
     compiler, *flags = COMPILERS[library]
     path = tmp_path / "a.out"
     compiler = "g++" if name.endswith("cpp") else compiler
-    subprocess.run([compiler, "-O1", *flags, str(ROOT / "tests/programs" / name), "-o", str(path), "-lpthread"], check=True, timeout=60)
+    subprocess.run([compiler, "-O1", *flags, str(ROOT / "tests/programs" / name), "-o", str(path), "-lpthread"], check=True, timeout=600)
     argv = ["a.out", "one", "two three"]
     here = patience.run(argv, 60, executable=path, env={"HOME": "/"})
     outcome = run(with_program(Program(str(path), shlex.join(argv[1:]), env="HOME=/"), tmp_path, cpus=4), kernel, SECONDS)

@@ -627,10 +627,10 @@ def test_the_command(tmp_path):
     """The report has pictures if they can be drawn, and else the reason why they cannot."""
     console = tmp_path / "serial.log"
     console.write_text("".join(line for line in CONSOLE.splitlines(True) if "hvo" in line or "END" in line or "boot" in line), encoding="ascii")
-    done = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, console], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, console], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
     page, text = page_of((tmp_path / "report.html").read_text(encoding="utf-8"), {"serial.log"}), (tmp_path / "report.md").read_text(encoding="utf-8")
     pictured = (tmp_path / "hvo-grow.svg").exists()
     assert pictured == any(tag.endswith("svg") for tag in tags(page)) != ("No pictures" in text)
-    none = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, "/dev/null"], capture_output=True, timeout=60, check=False)
+    none = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, "/dev/null"], capture_output=True, timeout=600, check=False)
     assert none.returncode == 1

@@ -110,7 +110,7 @@ def test_a_machine_that_runs_the_cases_by_itself(end, says):
     )
     time.sleep(0.5)
     os.write(master, text.replace("\n", "\r\n").encode("latin-1"))
-    out, _ = child.communicate(timeout=60)
+    out, _ = child.communicate(timeout=600)
     os.close(master)
     os.close(slave)
     assert child.returncode == 1 and says in out

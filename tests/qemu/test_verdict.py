@@ -59,19 +59,19 @@ def finish(machine, seconds=20):
 
 
 def test_a_guest_that_hangs(script):
-    outcome = finish(script(f"echo {BEGIN}; echo so far; printf unfinished; exec sleep 60"), seconds=1.5)
-    assert "hung: silent" in outcome.problem and outcome.seconds < 20
+    outcome = finish(script(f"echo {BEGIN}; echo so far; printf unfinished; exec sleep 3600"), seconds=1.5)
+    assert "hung: silent" in outcome.problem
     assert "so far" in outcome.report() and "unfinished" in outcome.report()
 
 
 def test_a_guest_that_is_slow(script):
-    outcome = finish(script(f"echo {BEGIN}; for i in 1 2 3; do sleep 0.7; echo $i; done; echo {PASS}; exit 33"), seconds=1.5)
-    assert (outcome.verdict, outcome.problem) == ("pass", "") and outcome.seconds > 2
+    outcome = finish(script(f"echo {BEGIN}; for i in 1 2 3 4 5; do sleep 0.7; echo $i; done; echo {PASS}; exit 33"), seconds=3)
+    assert (outcome.verdict, outcome.problem) == ("pass", "") and outcome.seconds > 3
 
 
 def test_a_guest_that_never_stops_printing(script):
     outcome = finish(script(f"echo {BEGIN}; while sleep 0.1; do echo more; done"), seconds=0.6)
-    assert "hung: not finished" in outcome.problem and outcome.seconds < 20
+    assert "hung: not finished" in outcome.problem
 
 
 def test_a_guest_that_dies(script):
