@@ -2,6 +2,7 @@
 #include "kernel/program/program_death.h"
 
 #include "kernel/core/printk.h"
+#include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "mm/vm/space.h"
 #include "kernel/program/contents.h"
@@ -111,6 +112,22 @@ static bool peek(u64 at, u64 word[2])
 	return true;
 }
 
+/* A place by its symbol, or by its offset in a mapped file such as a library; else "". */
+static void name_place(u64 addr, char *buf, size_t size)
+{
+	struct area area;
+	char file[64];
+
+	program_symbol(addr, buf, size);
+	if (buf[0] || !space_try_pin(&program_space, addr, &area))
+		return;
+	if (area.object) {
+		file_name(file_of_object(area.object), file, sizeof(file));
+		format(buf, size, "%s+0x%llx", file, addr - area.start + area.offset);
+	}
+	space_unpin(&program_space);
+}
+
 /* Callers, by the chain of frame pointers, as far as it makes sense. */
 static void say_callers(const struct trap_frame *regs)
 {
@@ -119,7 +136,7 @@ static void say_callers(const struct trap_frame *regs)
 	char name[96];
 
 	for (unsigned i = 0; i < CALLERS_MAX; i++) {
-		program_symbol(frame[1], name, sizeof(name));
+		name_place(frame[1], name, sizeof(name));
 		print("  %s %llx %s\n", i == 0 ? "at" : "by", frame[1], name);
 		at = frame[0];
 		if (at < regs->rsp || !IS_ALIGNED(at, sizeof(u64)) || !peek(at, frame) ||

@@ -220,7 +220,7 @@ def dynamic(tmp_path):
     near = build("near/libnear.so", "int late(void); int near(void) { return 10 * late(); }", "-shared", "-fPIC", str(late), *run_path)
     early = library("early", 3, "other")
     main = "#include <stdio.h>\n__attribute__((weak)) int early(void); int near(void);\n"
-    main += 'int main(void) { printf("%d %d\\n", near(), early ? early() : 0); }'
+    main += 'int main(int n, char **words) { printf("%d %d\\n", near(), early ? early() : 0); return n > 1 ? puts((char *)8) : 0; }'
     program = build("main", main, str(near), "-Wl,-rpath,$ORIGIN/near", "-fPIE", "-pie")
     return program, near, late, early
 
@@ -232,6 +232,11 @@ def test_libraries_are_found_as_the_dynamic_linker_finds_them(dynamic, kernel, t
     assert paths <= names_of(asks.image()) and str(early)[1:] not in names_of(Program(str(program)).image())
     outcome = run(with_program(asks, tmp_path), kernel, SECONDS)
     assert "70 3" in outcome.ended().lines, outcome.report()
+
+
+def test_the_death_of_a_dynamic_program_names_the_library(dynamic, kernel, tmp_path):
+    outcome = run(with_program(Program(str(dynamic[0]), "crash"), tmp_path), kernel, SECONDS)
+    outcome.ended("fail").says(r"  8 is a NULL pointer", r"  at [0-9a-f]+ /\S+/libc.so.6\+0x[0-9a-f]+$", r"status=139$")
 
 
 def test_what_a_dynamic_program_lacks_is_named(dynamic, built, tmp_path):
