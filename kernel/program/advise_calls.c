@@ -4,10 +4,14 @@
  */
 #include "mm/vm/space.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/commit.h"
+#include "kernel/program/cut.h"
 #include "mm/vm/collapse.h"
 #include "kernel/program/file.h"
+#include "kernel/program/open_file.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/pages.h"
+#include "kernel/program/layout.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/program_space.h"
 
@@ -24,17 +28,59 @@ static s64 range_of(const struct call_args *args, u64 *start, u64 *end)
 											  : -ENOMEM;
 }
 
+/* Where what is mapped from `at` on ends, at most at `end`. */
+static u64 mapped_until(u64 at, u64 end)
+{
+	struct area area;
+
+	while (at < end && space_look(&program_space, at, &area))
+		at = area.end;
+	return MIN(at, end);
+}
+
 /* ---- mprotect ---- */
 
+enum { PROT_SEM = 8, PROT_GROWSDOWN = 0x01000000, PROT_GROWSUP = 0x02000000 };
+
+static s64 protect(u64 start, u64 end, u8 rights)
+{
+	const u64 stop = mapped_until(start, end);
+	const u16 flags = rights & USER_RIGHT_WRITE ? AREA_COMMIT : 0;
+	struct commit commit;
+	s64 err = commit_ask_rights(&commit, start, stop, rights);
+
+	if (err == 0) {
+		err = mapping_change(&program_space, start, stop,
+				     &(struct area_change){.pages = CHANGE_RIGHTS,
+							   .rights = rights,
+							   .set = flags});
+		commit_made(&commit);
+	}
+	return err == 0 && stop < end ? -ENOMEM : err;
+}
+
+/* Only the first thread's stack is a mapping that grows, and all of it is mapped from the start. */
 s64 call_mprotect(const struct call_args *args)
 {
-	enum { GROWS = 0x03000000 };
 	u64 start, end;
-	const s64 go = range_of(args, &start, &end);
+	s64 go = range_of(args, &start, &end);
+	u64 rights = args->arg[2];
+	struct area area;
 
-	if (args->arg[2] & ~(u64)(7 | GROWS))
+	if ((rights & PROT_GROWSUP) && (rights & PROT_GROWSDOWN))
 		return -EINVAL;
-	return go <= 0 ? go : mapping_protect(&program_space, start, end, (u8)(args->arg[2] & 7));
+	if (go <= 0)
+		return go;
+	if (rights & ~(u64)(7 | PROT_SEM | PROT_GROWSDOWN | PROT_GROWSUP))
+		return -EINVAL;
+	if (rights & (PROT_GROWSUP | PROT_GROWSDOWN)) {
+		if (!space_look(&program_space, start, &area))
+			return -ENOMEM;
+		if ((rights & PROT_GROWSUP) || !layout_in_stack(start))
+			return -EINVAL;
+		start = area.start;
+	}
+	return protect(start, end, (u8)(rights & 7));
 }
 
 /* ---- madvise ---- */
@@ -47,6 +93,7 @@ enum advice {
 	MADV_REMOVE = 9,
 	MADV_HUGEPAGE = 14,
 	MADV_NOHUGEPAGE = 15,
+	MADV_WIPEONFORK = 18,
 	MADV_POPULATE_READ = 22,
 	MADV_POPULATE_WRITE = 23,
 	MADV_DONTNEED_LOCKED = 24,
@@ -54,47 +101,140 @@ enum advice {
 	MADV_LAST = 25,
 };
 
-/* Holes are skipped, and reported at the end, as Linux does. */
-static s64 advise(u64 start, u64 end, const struct area_change *change)
+/*
+ * Advice for an area: 1 is followed, 0 has nothing to do. Shared memory without a file belongs to
+ * all who share it, so MADV_DONTNEED leaves it, and MADV_REMOVE makes it zero.
+ */
+static int takes_advice(const struct area *area, u64 advice)
 {
-	const s64 holes = space_cover(&program_space, start, end) ? 0 : -ENOMEM;
-	const s64 err = mapping_change(&program_space, start, end, change);
+	const bool shared = area->flags & AREA_SHARED;
 
-	return err < 0 ? err : holes;
+	switch (advice) {
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+		return area->object || !shared;
+	case MADV_FREE:
+		return area->object || shared || (area->flags & AREA_POOL) ? -EINVAL : 1;
+	case MADV_WIPEONFORK:
+		return area->object || shared ? -EINVAL : 1;
+	case MADV_REMOVE:
+		if (!area->object && !shared)
+			return -EINVAL;
+		return shared ? 1 : -EACCES;
+	default:
+		return 1;
+	}
+}
+
+/* Where the first area is that does not take the advice, and why; `end` and 1 if there is none. */
+static u64 taken_until(u64 at, u64 end, u64 advice, struct area *area, int *takes)
+{
+	*takes = 1;
+	while (at < end && space_next(&program_space, at, area) && area->start < end) {
+		*takes = takes_advice(area, advice);
+		if (*takes <= 0)
+			return MAX(at, area->start);
+		at = area->end;
+	}
+	return end;
+}
+
+/* Holes are skipped and reported at the end. The first area that refuses ends it. */
+static s64 advise(u64 start, u64 end, u64 advice, s64 (*follow)(u64 start, u64 end, u64 advice))
+{
+	const s64 holes = mapped_until(start, end) < end ? -ENOMEM : 0;
+	struct area area;
+	int takes;
+
+	for (; start < end; start = area.end) {
+		const u64 stop = taken_until(start, end, advice, &area, &takes);
+		const s64 err = stop > start ? follow(start, stop, advice) : 0;
+
+		if (err < 0 || takes < 0)
+			return err < 0 ? err : takes;
+		if (stop == end)
+			break;
+	}
+	return holes;
+}
+
+static s64 forget(u64 start, u64 end, u64 advice)
+{
+	return mapping_change(&program_space, start, end,
+			      &(struct area_change){.pages = CHANGE_CONTENTS});
+}
+
+static s64 choose_size(u64 start, u64 end, u64 advice)
+{
+	static const struct area_change huge = {.set = AREA_HUGE, .clear = AREA_SMALL},
+					small = {.set = AREA_SMALL, .clear = AREA_HUGE};
+
+	return mapping_change(&program_space, start, end, advice == MADV_HUGEPAGE ? &huge : &small);
+}
+
+/*
+ * The bytes of files become zero, and their pages are freed, as far as the file can: a page of
+ * FILES= needs memory to be other than it was.
+ */
+static s64 remove_contents(u64 start, u64 end, u64 advice)
+{
+	struct area area;
+	s64 err = 0;
+	u64 stop;
+
+	for (u64 at = start; at < end && err == 0 && space_next(&program_space, at, &area);
+	     at = stop) {
+		at = MAX(at, area.start);
+		stop = MIN(area.end, end);
+		if (at >= end || !space_pin(&program_space, at, PT_PAGE, &area))
+			continue;
+		stop = MIN(area.end, end);
+		vm_object_get(area.object);
+		space_unpin(&program_space);
+		err = !area.object ? forget(at, stop, advice)
+		      : area.object->ops->can_write(area.object)
+			      ? file_punch(file_of_object(area.object)->inode,
+					   area.offset + (at - area.start), stop - at)
+			      : -EACCES;
+		vm_object_put(area.object);
+	}
+	return err;
+}
+
+/* Advice that asks for nothing that a program could notice. */
+static s64 ignore(u64 start, u64 end, u64 advice)
+{
+	return 0;
 }
 
 s64 call_madvise(const struct call_args *args)
 {
-	static const struct area_change forget = {.pages = CHANGE_CONTENTS},
-					huge = {.set = AREA_HUGE, .clear = AREA_SMALL},
-					small = {.set = AREA_SMALL, .clear = AREA_HUGE};
 	const u64 advice = args->arg[2];
 	u64 start, end;
-	const s64 go = range_of(args, &start, &end);
+	s64 go;
 
+	if (advice > MADV_LAST || (advice > MADV_DONTNEED && advice < MADV_FREE))
+		return -EINVAL;
+	go = range_of(args, &start, &end);
 	if (go <= 0)
-		return go;
+		return go == -ENOMEM && end < start ? -EINVAL : go;
 	switch (advice) {
 	case MADV_DONTNEED:
 	case MADV_DONTNEED_LOCKED:
 	case MADV_FREE:
-		return advise(start, end, &forget);
+		return advise(start, end, advice, forget);
+	case MADV_REMOVE:
+		return advise(start, end, advice, remove_contents);
 	case MADV_HUGEPAGE:
-		return advise(start, end, &huge);
 	case MADV_NOHUGEPAGE:
-		return advise(start, end, &small);
+		return advise(start, end, advice, choose_size);
 	case MADV_POPULATE_READ:
 	case MADV_POPULATE_WRITE:
 		return mapping_populate(&program_space, start, end, advice == MADV_POPULATE_WRITE);
 	case MADV_COLLAPSE:
 		return collapse_range(&program_space, start, end);
-	case MADV_REMOVE:
-		return -ENOTSUP;
 	default:
-		/* advice that asks for nothing that a program could notice */
-		if (advice > MADV_LAST)
-			return -EINVAL;
-		return space_cover(&program_space, start, end) ? 0 : -ENOMEM;
+		return advise(start, end, advice, ignore);
 	}
 }
 
@@ -121,7 +261,7 @@ s64 call_mincore(const struct call_args *args)
 
 	if (go <= 0)
 		return go;
-	if (!space_cover(&program_space, start, end))
+	if (mapped_until(start, end) < end)
 		return -ENOMEM;
 	for (u64 at = start, to = args->arg[2]; at < end; at += PAGE_SIZE, to++) {
 		if (thread_must_end(thread_current()))
@@ -137,12 +277,18 @@ s64 call_mincore(const struct call_args *args)
 /* Memory is never written out, so there is nothing to wait for. */
 s64 call_msync(const struct call_args *args)
 {
+	enum { MS_ASYNC = 1, MS_INVALIDATE = 2, MS_SYNC = 4 };
+	const u64 flags = args->arg[2];
 	u64 start, end;
-	const s64 go = range_of(args, &start, &end);
+	s64 go;
 
+	if (flags & ~(u64)(MS_ASYNC | MS_INVALIDATE | MS_SYNC) ||
+	    ((flags & MS_ASYNC) && (flags & MS_SYNC)))
+		return -EINVAL;
+	go = range_of(args, &start, &end);
 	if (go <= 0)
 		return go;
-	return space_cover(&program_space, start, end) ? 0 : -ENOMEM;
+	return mapped_until(start, end) == end ? 0 : -ENOMEM;
 }
 
 /* ---- mlock: pages never leave, so locking is bringing them ---- */
@@ -155,11 +301,14 @@ static s64 lock_range(u64 start, u64 size, bool bring)
 
 	if (size == 0)
 		return 0;
-	if (size > USER_END || !mapping_range_ok(&program_space, first, end) ||
-	    !space_cover(&program_space, first, end))
+	if (end < first)
+		return -EINVAL;
+	if (!mapping_range_ok(&program_space, first, end) || mapped_until(first, end) < end)
 		return -ENOMEM;
 	err = bring ? mapping_populate(&program_space, first, end, false) : 0;
-	return err == -EFAULT ? -ENOMEM : err;
+	if (err == -EFAULT || err == -EINVAL) /* a page that nobody may touch, or beyond a file */
+		return -ENOMEM;
+	return err == -ENOMEM ? -EAGAIN : err;
 }
 
 s64 call_mlock2(const struct call_args *args)
@@ -178,5 +327,8 @@ s64 call_munlock(const struct call_args *args)
 
 s64 call_mlockall(const struct call_args *args)
 {
-	return args->arg[0] == 0 || args->arg[0] > 7 ? -EINVAL : 0;
+	enum { MCL_ONFAULT = 4, MCL_ALL = 7 };
+
+	return args->arg[0] == 0 || args->arg[0] == MCL_ONFAULT || args->arg[0] > MCL_ALL ? -EINVAL
+											  : 0;
 }

@@ -14,8 +14,7 @@
  *
  * `arguments` has a letter for each:
  *
- *	p path   f descriptor (first: EBADF if there is no such file)   d directory   b buffer
- *	s size   v four vectors   t time
+ *	p path   f descriptor (first: or EBADF)   d directory   b buffer   s size   v four vectors   t time
  *	o flags of open()   m mode   n small number   0 zero   8 eight   . anything
  *
  * `tested`: the cases of tests/kernel/program_NAME_test.c make the call, or the programs of the
@@ -26,9 +25,10 @@
 /* clang-format off */
 
 /*
- * + private and shared, of files and anonymous; FIXED, FIXED_NOREPLACE, NORESERVE, POPULATE,
- *   HUGETLB with 2 and 1 GiB pages; reservations of terabytes
- * - GROWSDOWN, DONTUNMAP; mremap of size 0 and of pool pages (EINVAL)
+ * + private and shared, of files and anonymous; FIXED, FIXED_NOREPLACE, 32BIT, NORESERVE,
+ *   POPULATE, HUGETLB with 2 and 1 GiB pages; overcommit, RLIMIT_AS and RLIMIT_DATA; reservations of
+ *   POPULATE, HUGETLB with 2 and 1 GiB pages; overcommit, RLIMIT_AS and RLIMIT_DATA;
+ *   reservations of terabytes
  */
 CALL(9,     mmap,                   "......",                         file)
 CALL(11,    munmap,                 "..",                             race)
@@ -37,9 +37,9 @@ CALL(25,    mremap,                 ".....",                          huge)
 CALL(12,    brk,                    ".",                              brim)
 
 /*
- * + DONTNEED, FREE (at once), HUGEPAGE, NOHUGEPAGE, COLLAPSE of private anonymous memory,
+ * + DONTNEED, FREE (at once), REMOVE, HUGEPAGE, NOHUGEPAGE, COLLAPSE of private anonymous memory,
  *   POPULATE_READ, POPULATE_WRITE; other advice is ignored
- * - REMOVE (EOPNOTSUPP)
+ * - GUARD_INSTALL, GUARD_REMOVE (EINVAL)
  */
 CALL(28,    madvise,                "...",                            huge)
 
@@ -192,8 +192,8 @@ CALL(98,    getrusage,              "nb",                             mimalloc)
 CALL(318,   getrandom,              "bsn",                            end)
 
 /*
- * + limits are kept
- * - they are not obeyed
+ * + limits are kept; AS and DATA are obeyed
+ * - the others are not
  */
 SAME(97,    getrlimit,              "nb",     prlimit64, "z0z1",      call)
 CALL(160,   setrlimit,              "..",                             fuzz)
@@ -252,9 +252,9 @@ CALL(40,    sendfile,               "ff..",                           file)
 CALL(8,     lseek,                  "fsn",                            file)
 
 /*
- * + 1,024 descriptors; EXCL, TRUNC, APPEND, NONBLOCK, DIRECTORY, NOFOLLOW; PATH opens to read;
- *   locks are always granted
- * - TMPFILE (EISDIR), permissions, close-on-exec, seals, leases, sizes of pipes
+ * + 1,024 descriptors; EXCL, TRUNC, APPEND, NONBLOCK, DIRECTORY, NOFOLLOW, PATH; locks are
+ *   always granted
+ * - TMPFILE (EISDIR), permissions, close-on-exec, leases, sizes of pipes
  */
 SAME(2,     open,                   "pom",    openat, "h012",         file)
 CALL(257,   openat,                 "dpom",                           file)
@@ -312,13 +312,13 @@ SAME(264,   renameat,               "dpdp",   renameat2, "0123",      fuzz)
 CALL(316,   renameat2,              "dpdpn",                          fuzz)
 
 /*
- * + up to 128 TiB, sparse
- * - punching holes; seals
+ * + up to 128 TiB, sparse; holes; seals
+ * - memfds of huge pages (EINVAL)
  */
 CALL(76,    truncate,               "ps",                             file)
 CALL(77,    ftruncate,              "fs",                             file)
 CALL(285,   fallocate,              "f0ss",                           file)
-CALL(319,   memfd_create,           "p0",                             file)
+CALL(319,   memfd_create,           "pn",                             file)
 
 /*
  * + the mode is kept

@@ -12,8 +12,11 @@ enum {
 	FANOUT_SHIFT = 9,
 	FANOUT = 1 << FANOUT_SHIFT,
 	HEIGHT_MAX = 4, /* covers 2^36 pages, more than CONTENTS_MAX */
-	TRIES_MAX = 8,  /* of a writer whose page is cut off again and again */
+	DROP_AT_ONCE = 32,
+	TRIES_MAX = 8, /* of a writer whose page is cut off again and again */
 };
+
+static u64 all_pages; /* of all files; atomic */
 
 /* ---- the tree ---- */
 
@@ -79,6 +82,18 @@ static u64 source_bytes(const struct contents *c, u64 index)
 	return at < c->source_size ? MIN(c->source_size - at, PAGE_SIZE) : 0;
 }
 
+/* Caller holds the lock, or is the last to use the file. */
+static void count_pages(struct contents *c, u64 more)
+{
+	c->pages += more;
+	atomic_add_relaxed(&all_pages, more);
+}
+
+u64 contents_pages(void)
+{
+	return atomic_load_relaxed(&all_pages);
+}
+
 /*
  * The page, made of `*spare` if it does not exist. NULL if that did not suffice; a node that was
  * added stays, so the next page that is brought here goes further. Caller holds the lock.
@@ -102,7 +117,8 @@ static struct page *bring(struct contents *c, u64 index, struct page **spare)
 		*slot = use(spare);
 		if (*slot && bytes > 0)
 			memcpy(page_address(*slot), c->source + (index << PAGE_SHIFT), bytes);
-		c->pages += *slot != NULL;
+		if (*slot)
+			count_pages(c, 1);
 	}
 	return *slot;
 }
@@ -160,7 +176,7 @@ void contents_init(struct contents *c, const void *source, u64 size)
 
 void contents_end(struct contents *c)
 {
-	drop_tree(c->root, c->height);
+	count_pages(c, -drop_tree(c->root, c->height));
 	c->root = NULL;
 }
 
@@ -427,7 +443,7 @@ int contents_resize(struct contents *c, u64 size)
 		unsigned height;
 
 		spin_lock(&c->lock);
-		c->pages -= dropped;
+		count_pages(c, -dropped);
 		if (size >= c->size)
 			atomic_store_relaxed(&c->size, size);
 		else
@@ -437,6 +453,99 @@ int contents_resize(struct contents *c, u64 size)
 			return 0;
 		dropped = drop_tree(tree, height);
 	}
+}
+
+/*
+ * The slot of the first page that exists from *index on, which moves there; NULL if there is none
+ * below `end`, or after STEPS_MAX steps. Caller holds the lock.
+ */
+static struct page **find_from(struct contents *c, u64 *index, u64 end)
+{
+	enum { STEPS_MAX = 1000 };
+
+	for (unsigned steps = 0; *index < end && steps < STEPS_MAX; steps++) {
+		struct page **slot = &c->root;
+		unsigned height = c->height;
+
+		if (!covers(height, *index)) {
+			*index = end;
+			break;
+		}
+		for (; height > 0 && *slot; height--)
+			slot = &children(*slot)[slot_of(*index, height)];
+		if (*slot)
+			return slot;
+		*index = ((*index >> FANOUT_SHIFT * height) + 1) << FANOUT_SHIFT * height;
+	}
+	return NULL;
+}
+
+/* Free the pages from *index to `end`, which lies beyond those of the image, one turn at a time. */
+static void drop_pages(struct contents *c, u64 *index, u64 end)
+{
+	struct page *dropped[DROP_AT_ONCE], **slot;
+	unsigned count = 0;
+
+	spin_lock(&c->lock);
+	for (slot = find_from(c, index, end); slot; slot = find_from(c, index, end)) {
+		dropped[count++] = *slot;
+		*slot = NULL;
+		++*index;
+		if (count == DROP_AT_ONCE)
+			break;
+	}
+	count_pages(c, -(u64)count);
+	c->cuts++;
+	spin_unlock(&c->lock);
+	while (count > 0)
+		page_put(dropped[--count]);
+}
+
+/* Zero a part of one page. */
+static int clear_part(struct contents *c, u64 at, u64 bytes)
+{
+	const u64 index = at >> PAGE_SHIFT;
+	struct page *page;
+	u32 cuts;
+	bool there;
+
+	spin_lock(&c->lock);
+	there = source_bytes(c, index) > 0 || look_up(c, index);
+	spin_unlock(&c->lock);
+	page = there ? get_page(c, index, &cuts, NULL) : NULL;
+	if (!page)
+		return there ? -ENOSPC : 0;
+	memset((u8 *)page_address(page) + at % PAGE_SIZE, 0, bytes);
+	page_put(page);
+	return 0;
+}
+
+int contents_punch(struct contents *c, u64 at, u64 size)
+{
+	const u64 end = size < CONTENTS_MAX - MIN(at, CONTENTS_MAX) ? at + size : CONTENTS_MAX;
+	u64 image;
+
+	spin_lock(&c->lock);
+	image = c->source_size; /* which only becomes less */
+	spin_unlock(&c->lock);
+	while (at < end) {
+		u64 index = at >> PAGE_SHIFT;
+		const u64 part = MIN(end - at, PAGE_SIZE - at % PAGE_SIZE);
+
+		if (part < PAGE_SIZE || at < image) {
+			const int err = clear_part(c, at, part);
+
+			if (err)
+				return err;
+			at += part;
+		} else {
+			drop_pages(c, &index, end >> PAGE_SHIFT);
+			at = index << PAGE_SHIFT;
+		}
+		if (thread_must_end(thread_current()))
+			return -EINTR;
+	}
+	return 0;
 }
 
 int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend extend)

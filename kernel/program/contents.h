@@ -42,6 +42,9 @@ u64 contents_size(const struct contents *contents); /* bytes; any context */
 /* Bytes that the pages take, or that the image has for the file, whichever is more. */
 u64 contents_stored(struct contents *contents);
 
+/* Pages that all files have together, mapped or not. Any context. */
+u64 contents_pages(void);
+
 /*
  * Read or write the bytes from `at` on. Both return the number of bytes, which is less than
  * to->total at the end of the file and where memory runs out, or an error if there were none:
@@ -67,6 +70,13 @@ int contents_add(struct contents *contents, const void *from, u64 size);
 int contents_resize(struct contents *contents, u64 size);
 
 /*
+ * Let the bytes of [at, at + size) be zero, and free the pages that lie in it whole; the size
+ * stays. Returns 0, or -EINTR if the thread must end. Pages of the image need memory to be zero:
+ * -ENOSPC, and then the bytes before them are. Context: ordinary, in a thread.
+ */
+int contents_punch(struct contents *contents, u64 at, u64 size);
+
+/*
  * Let all pages of [at, at + size) exist. With `extend`, the file ends at at + size at least.
  * Returns 0, -EFBIG, -ENOSPC, or -EINTR if the thread must end. After an error some of the pages
  * may exist. Context: ordinary, in a thread.
@@ -80,5 +90,10 @@ int contents_reserve(struct contents *contents, u64 at, u64 size, enum contents_
  */
 const void *contents_bytes(const struct contents *contents, u64 at, u64 *bytes);
 
-/* As file_page() (file.h). */
+/*
+ * The page that holds bytes [index * 4096, + 4096) of the file, with one reference more that the
+ * caller drops with page_put(); always the same page for an index while the file exists. Bytes
+ * beyond the end of the file are zero. *err receives -ENXIO if the page lies wholly beyond the end
+ * (a touch is then SIGBUS), -ENOMEM if there is no memory; NULL is returned. Context: ordinary.
+ */
 struct page *contents_page(struct contents *contents, u64 index, int *err);

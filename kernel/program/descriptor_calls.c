@@ -8,6 +8,7 @@
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/cut.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/pipe.h"
@@ -84,6 +85,8 @@ enum {
 	F_OFD_SETLK = 37,
 	F_OFD_SETLKW = 38,
 	F_DUPFD_CLOEXEC = 1030,
+	F_ADD_SEALS = 1033,
+	F_GET_SEALS = 1034,
 };
 enum { F_UNLCK = 2 };
 
@@ -120,6 +123,12 @@ s64 call_fcntl(const struct call_args *args)
 	case F_OFD_SETLK:
 	case F_OFD_SETLKW:
 		return 0;
+	case F_ADD_SEALS:
+		return file_add_seals(args->file, argument);
+	case F_GET_SEALS:
+		if (!file_has_seal(args->file->inode, SEALS_THERE))
+			return -EINVAL;
+		return atomic_load_relaxed(&args->file->inode->seals) & SEALS_ALL;
 	default:
 		return -EINVAL;
 	}
@@ -207,24 +216,44 @@ s64 call_ftruncate(const struct call_args *args)
 	if ((s64)args->arg[1] < 0 || !is_writable(args->file))
 		return -EINVAL;
 	inode_touch(args->file->inode);
-	return contents_resize(&args->file->inode->contents, args->arg[1]);
+	return file_resize(args->file->inode, args->arg[1]);
 }
 
-enum { FALLOC_KEEP_SIZE = 1 };
+enum { FALLOC_KEEP_SIZE = 1, FALLOC_PUNCH_HOLE = 2 };
+
+static int allocate(struct file *file, u64 mode, u64 at, u64 size)
+{
+	struct inode *inode = file->inode;
+	const u32 flags = atomic_load_relaxed(&file->flags);
+
+	if ((flags & OPEN_ACCESS) == 0)
+		return -EBADF;
+	if (inode->kind != INODE_REGULAR)
+		return inode->kind == INODE_STREAM ? -ESPIPE : -ENODEV;
+	if (at + size > CONTENTS_MAX)
+		return -EFBIG;
+	if (mode & FALLOC_PUNCH_HOLE)
+		return file_punch(inode, at, size);
+	if (file_has_seal(inode, SEAL_GROW) && at + size > inode_size(inode))
+		return -EPERM;
+	return contents_reserve(&inode->contents, at, size,
+				mode ? CONTENTS_KEEP_SIZE : CONTENTS_EXTEND);
+}
 
 s64 call_fallocate(const struct call_args *args)
 {
 	const s64 at = (s64)args->arg[2], size = (s64)args->arg[3];
+	const u64 mode = args->arg[1];
+	int err;
 
 	if (at < 0 || size <= 0)
 		return -EINVAL;
-	if (args->arg[1] & ~(u64)FALLOC_KEEP_SIZE)
+	if (mode > (FALLOC_KEEP_SIZE | FALLOC_PUNCH_HOLE) || mode == FALLOC_PUNCH_HOLE)
 		return -ENOTSUP;
-	if (!is_writable(args->file))
-		return -EINVAL;
-	inode_touch(args->file->inode);
-	return contents_reserve(&args->file->inode->contents, (u64)at, (u64)size,
-				args->arg[1] ? CONTENTS_KEEP_SIZE : CONTENTS_EXTEND);
+	err = allocate(args->file, mode, (u64)at, (u64)size);
+	if (!err)
+		inode_touch(args->file->inode);
+	return err;
 }
 
 /* There is nothing to do for files in memory. */
@@ -297,23 +326,30 @@ s64 call_getsockname(const struct call_args *args)
 	return user_write(args->arg[2], &bytes, sizeof(bytes));
 }
 
-/* MFD_CLOEXEC, MFD_ALLOW_SEALING, MFD_NOEXEC_SEAL and MFD_EXEC mean nothing here. */
-enum { MEMFD_FLAGS = 1 | 2 | 8 | 16, MEMFD_NAME_MAX = 249 };
+/* MFD_CLOEXEC and MFD_EXEC mean nothing here. */
+enum { MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2, MFD_NOEXEC_SEAL = 8, MFD_EXEC = 16 };
+enum { MFD_ALL = MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | MFD_EXEC };
+enum { MEMFD_NAME_MAX = 249 };
 
 s64 call_memfd_create(const struct call_args *args)
 {
 	char name[MEMFD_NAME_MAX + 1];
 	const s64 length = user_read_text(name, args->arg[0], sizeof(name));
+	const u64 flags = args->arg[1];
 	struct inode *inode;
 	struct file *file;
 
 	if (length < 0)
 		return length == -ENAMETOOLONG ? -EINVAL : length;
-	if (args->arg[1] & ~(u64)MEMFD_FLAGS)
+	if ((flags & ~(u64)MFD_ALL) || ((flags & MFD_EXEC) && (flags & MFD_NOEXEC_SEAL)))
 		return -EINVAL;
-	inode = inode_new(INODE_REGULAR, 0777);
-	if (inode)
+	inode = inode_new(INODE_REGULAR, flags & MFD_NOEXEC_SEAL ? 0666 : 0777);
+	if (inode) {
+		inode->seals = SEALS_THERE | (flags & MFD_NOEXEC_SEAL     ? SEAL_EXEC
+					      : flags & MFD_ALLOW_SEALING ? 0
+									  : SEAL_SEAL);
 		format(inode->label, sizeof(inode->label), "/memfd:%s", name);
+	}
 	file = file_new(inode, &regular_ops, OPEN_BOTH);
 	return file ? descriptor_for(file, 0) : -ENOMEM;
 }

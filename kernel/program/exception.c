@@ -9,21 +9,6 @@
 #include "kernel/lib/string.h"
 #include "kernel/program/signal.h"
 
-enum vector {
-	VECTOR_DIVIDE = 0,
-	VECTOR_DEBUG = 1,
-	VECTOR_BREAKPOINT = 3,
-	VECTOR_OVERFLOW = 4,
-	VECTOR_BOUND = 5,
-	VECTOR_OPCODE = 6,
-	VECTOR_SEGMENT = 11,
-	VECTOR_STACK = 12,
-	VECTOR_PROTECTION = 13,
-	VECTOR_X87 = 16,
-	VECTOR_ALIGNMENT = 17,
-	VECTOR_SIMD = 19,
-};
-
 #define RFLAGS_TF (1ULL << 8)
 
 /* Bits of the x87 status word and of MXCSR; the bit that masks each is the same one elsewhere. */

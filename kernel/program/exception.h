@@ -3,5 +3,21 @@
 
 #include <arch/user.h>
 
+enum vector {
+	VECTOR_DIVIDE = 0,
+	VECTOR_DEBUG = 1,
+	VECTOR_BREAKPOINT = 3,
+	VECTOR_OVERFLOW = 4,
+	VECTOR_BOUND = 5,
+	VECTOR_OPCODE = 6,
+	VECTOR_SEGMENT = 11,
+	VECTOR_STACK = 12,
+	VECTOR_PROTECTION = 13,
+	VECTOR_PAGE_FAULT = 14,
+	VECTOR_X87 = 16,
+	VECTOR_ALIGNMENT = 17,
+	VECTOR_SIMD = 19,
+};
+
 /* user_ops.exception: raise the signal of regs->vector. Context: ordinary. */
 void program_exception(struct trap_frame *regs);

@@ -11,6 +11,7 @@
 #include "kernel/program/arguments.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/cpio.h"
+#include "kernel/program/cut.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/path.h"
 #include "kernel/program/proc_text.h"
@@ -24,8 +25,6 @@ static struct {
 
 u32 file_umask;
 
-static struct page *zero_page; /* of private mappings of /dev/zero */
-
 static void release(struct vm_object *object)
 {
 	struct file *file = file_of_object(object);
@@ -38,12 +37,12 @@ static void release(struct vm_object *object)
 
 static bool can_write(const struct vm_object *object)
 {
-	return file_can_map((const struct file *)object, true);
+	return file_map_error((const struct file *)object, true, true) == 0;
 }
 
 static struct page *page_shown(struct vm_object *object, u64 index, int *err)
 {
-	return file_page(file_of_object(object), index, err);
+	return contents_page(&file_of_object(object)->inode->contents, index, err);
 }
 
 static const struct vm_object_ops object_ops = {
@@ -123,25 +122,27 @@ struct file *descriptor_set(int descriptor, struct file *file)
 
 /* ---- mappings ---- */
 
-bool file_can_map(const struct file *file, bool write_shared)
+int file_map_error(const struct file *file, bool shared, bool write)
 {
 	const u32 flags = atomic_load_relaxed(&file->flags);
 
-	if ((flags & OPEN_ACCESS) == OPEN_WRITE)
-		return false;
-	if (file->ops == &zero_ops)
-		return !write_shared;
-	if (file->inode->kind != INODE_REGULAR ||
-	    (write_shared && (flags & OPEN_ACCESS) != OPEN_BOTH))
-		return false;
-	if (write_shared)
+	if (flags & OPEN_PATH)
+		return -EBADF;
+	if ((flags & OPEN_ACCESS) == OPEN_WRITE ||
+	    (shared && write && (flags & OPEN_ACCESS) != OPEN_BOTH))
+		return -EACCES;
+	if (shared && write && file_has_seal(file->inode, SEAL_WRITE | SEAL_FUTURE_WRITE))
+		return -EPERM;
+	if (file->inode->kind != INODE_REGULAR)
+		return file_is_zeros(file) ? 0 : -ENODEV;
+	if (shared && write)
 		inode_touch(file->inode); /* it may be written at any time from now on */
-	return true;
+	return 0;
 }
 
-u64 file_size(const struct file *file)
+bool file_is_zeros(const struct file *file)
 {
-	return file->ops == &zero_ops ? CONTENTS_MAX : inode_size(file->inode);
+	return file->ops == &zero_ops;
 }
 
 void file_name(const struct file *file, char *buf, size_t size)
@@ -149,18 +150,6 @@ void file_name(const struct file *file, char *buf, size_t size)
 	spin_lock(&names.lock);
 	names_path(file->inode, buf, size);
 	spin_unlock(&names.lock);
-}
-
-struct page *file_page(struct file *file, u64 index, int *err)
-{
-	if (file->inode->kind == INODE_REGULAR)
-		return contents_page(&file->inode->contents, index, err);
-	if (file->ops == &zero_ops) {
-		page_get(zero_page);
-		return zero_page;
-	}
-	*err = -ENXIO;
-	return NULL;
 }
 
 /* ---- before and after a program ---- */
@@ -292,8 +281,7 @@ int files_begin(const void *cpio, u64 size)
 	}
 	console_file_reset();
 	file_umask = 022;
-	zero_page = store_page();
-	err = zero_page ? make_own() : -ENOMEM;
+	err = make_own();
 	if (!err && cpio)
 		err = make_files(cpio, size);
 	if (!err)
@@ -350,9 +338,6 @@ void files_end(void)
 	for (int i = 0; i < DESCRIPTORS_MAX; i++)
 		file_put(descriptor_set(i, NULL));
 	names_end();
-	if (zero_page)
-		page_put(zero_page);
-	zero_page = NULL;
 	console_file_reset();
 	store_end();
 }

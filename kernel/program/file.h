@@ -10,7 +10,6 @@
 #include "kernel/lib/types.h"
 #include "kernel/program/user_copy.h"
 
-struct page;
 struct file;
 struct vm_object;
 
@@ -32,21 +31,15 @@ static inline struct vm_object *file_object(struct file *file)
 	return (struct vm_object *)file;
 }
 
-/* May the file be mapped, and (for a shared mapping) be written through the mapping? */
-bool file_can_map(const struct file *file, bool write_shared);
-
-u64 file_size(const struct file *file); /* bytes, now */
+/*
+ * Why the file cannot be mapped, -EBADF, -EACCES, -EPERM (seals) or -ENODEV; or 0. Is it /dev/zero,
+ * of which a mapping is memory without a file?
+ */
+int file_map_error(const struct file *file, bool shared, bool write);
+bool file_is_zeros(const struct file *file);
 
 /* For /proc/self/maps and messages; at most size - 1 characters. */
 void file_name(const struct file *file, char *buf, size_t size);
-
-/*
- * The page that holds bytes [index * 4096, + 4096) of the file, with one reference more that the
- * caller drops with page_put(); always the same page for an index while the file exists. Bytes
- * beyond the end of the file are zero. *err receives -ENXIO if the page lies wholly beyond the end
- * (a touch is then SIGBUS), -ENOMEM if there is no memory; NULL is returned. Context: ordinary.
- */
-struct page *file_page(struct file *file, u64 index, int *err);
 
 /*
  * Before the program starts: descriptors 0, 1 and 2 are the console. `cpio` is the image of FILES=

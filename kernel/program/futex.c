@@ -93,13 +93,14 @@ static void join_queue(struct thread *self, user_t at, u32 bits)
  */
 static bool leave_queue(struct thread *self)
 {
-	u32 index;
-
-	while ((index = atomic_load_acquire(&self->futex.queue)) != 0) {
-		struct queue *queue = &queues[index - 1];
+	for (;;) {
+		const u32 index = atomic_load_acquire(&self->futex.queue);
+		struct queue *queue = &queues[index ? index - 1 : 0];
 		struct thread **link = &queue->first;
 		bool found;
 
+		if (index == 0)
+			return false;
 		spin_lock(&queue->lock);
 		while (*link && *link != self)
 			link = &(*link)->futex.next;
@@ -112,7 +113,6 @@ static bool leave_queue(struct thread *self)
 		if (found)
 			return true;
 	}
-	return false;
 }
 
 static s64 wait(user_t at, u32 expected, u64 until_ns, u32 bits)

@@ -1,9 +1,7 @@
 /*
- * A lock that interrupt handlers take, too. Its holder has interrupts off, takes only the locks that
- * the user of this file names, and waits for nothing, so a handler that waits for the lock waits for
- * a few instructions of another CPU.
- *
- * Order: timers, then signals.
+ * A lock that interrupt handlers take, too. Its holder has interrupts off and waits for nothing but
+ * another lock of this kind, in the order timers, signals. So a handler that waits for the lock
+ * waits for a few instructions of another CPU.
  */
 #pragma once
 

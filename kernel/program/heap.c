@@ -7,6 +7,7 @@
 
 #include "kernel/core/wait.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/commit.h"
 #include "kernel/program/program_space.h"
 #include "mm/vm/mapping.h"
 
@@ -25,16 +26,29 @@ bool heap_has(u64 addr)
 	return addr >= heap.start && addr < atomic_load_relaxed(&heap.end);
 }
 
+static s64 grow(struct area *more)
+{
+	struct commit commit;
+	s64 err = mapping_range_ok(&program_space, more->start, more->end) ? 0 : -ENOMEM;
+
+	if (err == 0)
+		err = commit_ask(&commit, more, false);
+	if (err < 0)
+		return err;
+	err = mapping_make(&program_space, more, MAPPING_NO_REPLACE);
+	commit_made(&commit);
+	return err;
+}
+
 static void set_heap_end(u64 wish)
 {
 	const u64 old = ALIGN_UP(heap.end, PAGE_SIZE), new = ALIGN_UP(wish, PAGE_SIZE);
 	struct area more = {.start = old, .end = new, .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
 	s64 err = 0;
 
+	more.flags = commit_flags(&more, false);
 	if (new > old)
-		err = mapping_range_ok(&program_space, old, new)
-			      ? mapping_make(&program_space, &more, MAPPING_NO_REPLACE)
-			      : -ENOMEM;
+		err = grow(&more);
 	else if (new < old)
 		err = mapping_remove(&program_space, new, old);
 	if (err >= 0)

@@ -47,6 +47,7 @@ struct inode {
 	enum inode_kind kind;
 	bool given;          /* a file of FILES= that has not been renamed or changed; atomic */
 	u32 links;           /* names; names.c */
+	u32 seals;           /* cut.h; atomic */
 	u64 number;          /* for st_ino; not used again */
 	u64 mtime_ns;        /* of the last change, since 1970 (clocks.h); atomic */
 	struct entry *entry; /* one of its names, or NULL; names.c */

@@ -9,7 +9,7 @@
  *	USER_START   programs at fixed addresses, usually from 4 MiB on
  *	PIE_BASE     programs that run anywhere; then their heap
  *	...          the hole, which is not the program's (<arch/user.h>)
- *	...          mappings, from the top down; at last below the hole
+ *	...          mappings, from the top down, the interpreter first; at last below the hole
  *	STACK_TOP    the first thread's stack, above a gap
  *	VDSO_BASE    the vDSO and its data
  *
@@ -22,3 +22,9 @@
 #define STACK_BYTES  MIB(8)
 #define STACK_GAP    MIB(1)
 #define MAPPINGS_TOP (STACK_TOP - STACK_BYTES - STACK_GAP)
+
+/* Does the address lie in the first thread's stack? */
+static inline bool layout_in_stack(u64 addr)
+{
+	return addr >= STACK_TOP - STACK_BYTES && addr < STACK_TOP;
+}

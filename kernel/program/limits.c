@@ -4,6 +4,7 @@
  */
 #include "kernel/program/limits.h"
 
+#include <arch/atomic.h>
 #include <arch/clock.h>
 
 #include "kernel/core/lock.h"
@@ -42,6 +43,11 @@ struct limit_pair limit_of(enum limit limit)
 	return pair;
 }
 
+u64 limit_soft(enum limit limit)
+{
+	return atomic_load_relaxed(&limits[limit].soft);
+}
+
 /* The old limit goes to `old_at`, a new one comes from `new_at`; either may be 0. */
 static s64 limit_exchange(u64 limit, user_t new_at, user_t old_at)
 {
@@ -56,7 +62,8 @@ static s64 limit_exchange(u64 limit, user_t new_at, user_t old_at)
 		if (pair.soft > pair.hard)
 			return -EINVAL;
 		spin_lock(&lock);
-		limits[limit] = pair;
+		atomic_store_relaxed(&limits[limit].soft, pair.soft);
+		limits[limit].hard = pair.hard;
 		spin_unlock(&lock);
 	}
 	return old_at ? user_write(old_at, &old, sizeof(old)) : 0;

@@ -1,6 +1,6 @@
 /*
- * Limits of resources (prlimit). They are kept and reported. Of these numbers only RLIMIT_NOFILE is
- * meant to be obeyed, by the code for files.
+ * Limits of resources (prlimit). They are kept and reported. RLIMIT_AS and RLIMIT_DATA are obeyed
+ * (commit.h).
  */
 #pragma once
 
@@ -36,3 +36,4 @@ struct limit_pair {
 void limits_begin(void);
 
 struct limit_pair limit_of(enum limit limit);
+u64 limit_soft(enum limit limit); /* takes no lock */

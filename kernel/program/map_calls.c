@@ -3,6 +3,8 @@
 
 #include "mm/vm/space.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/commit.h"
+#include "kernel/program/contents.h"
 #include "kernel/program/file.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/move.h"
@@ -13,16 +15,29 @@ enum map_flags {
 	MAP_SHARED = 1,
 	MAP_PRIVATE = 2,
 	MAP_SHARED_VALIDATE = 3,
-	MAP_TYPE = 3,
+	MAP_TYPE = 0xf,
 	MAP_FIXED = 0x10,
 	MAP_ANONYMOUS = 0x20,
+	MAP_32BIT = 0x40,
+	MAP_GROWSDOWN = 0x100,
+	MAP_DENYWRITE = 0x800,
+	MAP_EXECUTABLE = 0x1000,
 	MAP_LOCKED = 0x2000,
 	MAP_NORESERVE = 0x4000,
 	MAP_POPULATE = 0x8000,
+	MAP_NONBLOCK = 0x10000,
+	MAP_STACK = 0x20000,
 	MAP_HUGETLB = 0x40000,
 	MAP_FIXED_NOREPLACE = 0x100000,
 	MAP_HUGE_SHIFT = 26,
 	MAP_HUGE_MASK = 63,
+};
+
+/* Flags that MAP_SHARED_VALIDATE knows for files in memory. */
+enum {
+	MAP_VALID = MAP_TYPE | MAP_FIXED | MAP_32BIT | MAP_GROWSDOWN | MAP_DENYWRITE |
+		    MAP_EXECUTABLE | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK |
+		    MAP_STACK
 };
 
 enum { PROT_ALL = USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC };
@@ -48,32 +63,84 @@ static u64 pages_asked(u64 flags, struct area *area)
 	return 0;
 }
 
+/* Show the file, whose reference passes to the area, or memory without a file for /dev/zero. */
+static int show_file(struct file *file, u64 offset, struct area *area)
+{
+	const bool shared = area->flags & AREA_SHARED;
+	int err = 0;
+
+	if (!file_is_zeros(file) && offset > CONTENTS_MAX - (area->end - area->start))
+		err = -EOVERFLOW;
+	else
+		err = file_map_error(file, shared, area->rights & USER_RIGHT_WRITE);
+	if (err == 0 && !file_is_zeros(file)) {
+		area->offset = offset;
+		area->object = file_object(file);
+	} else {
+		file_put(file);
+	}
+	return err;
+}
+
 static int file_for(const struct call_args *args, struct area *area)
 {
-	const u64 flags = args->arg[3];
+	const u64 flags = args->arg[3], type = flags & MAP_TYPE, offset = args->arg[5];
 	struct file *file;
 
+	if (type != MAP_PRIVATE)
+		area->flags |= AREA_SHARED;
 	if (flags & MAP_ANONYMOUS)
-		return 0;
-	if (flags & MAP_HUGETLB)
-		return -EINVAL;
-	area->offset = args->arg[5];
-	if (!IS_ALIGNED(area->offset, PAGE_SIZE))
-		return -EINVAL;
-	/* offsets have a sign; mremap() adds less than there are addresses */
-	if ((s64)(area->offset | (area->offset + (area->end - area->start))) < 0)
-		return -EOVERFLOW;
+		return type == MAP_SHARED || type == MAP_PRIVATE ? 0 : -EINVAL;
 	file = file_of((int)args->arg[4]);
 	if (!file)
 		return -EBADF;
-	if ((flags & MAP_TYPE) != MAP_PRIVATE)
-		area->flags |= AREA_SHARED;
-	if (!file_can_map(file, (area->flags & AREA_SHARED) && (area->rights & USER_RIGHT_WRITE))) {
+	if ((flags & MAP_HUGETLB) || type == 0 || type > MAP_SHARED_VALIDATE) {
 		file_put(file);
-		return -EACCES;
+		return -EINVAL;
 	}
-	area->object = file_object(file);
-	return 0;
+	if (type == MAP_SHARED_VALIDATE && (flags & ~(u64)MAP_VALID)) {
+		file_put(file);
+		return -ENOTSUP;
+	}
+	return show_file(file, offset, area);
+}
+
+/* mapping_make(), within the program's limits. */
+static s64 make(struct area *area, enum mapping_place place)
+{
+	struct commit commit;
+	s64 start = commit_ask(&commit, area, place == MAPPING_FIXED);
+
+	if (start < 0) {
+		vm_object_put(area->object);
+		return start;
+	}
+	start = mapping_make(&program_space, area, place);
+	commit_made(&commit);
+	return start;
+}
+
+/*
+ * MAP_32BIT: the lowest free place of the second GiB, as Linux has it for code that jumps by 31
+ * bits. Each try takes a reference to the object.
+ */
+static s64 make_low(struct area *area, u64 align)
+{
+	const u64 size = area->end - area->start;
+	struct vm_object *object = area->object;
+	s64 start = -ENOMEM;
+	struct area found;
+
+	for (u64 at = GIB(1); at + size <= GIB(2) && start < 0; at = ALIGN_UP(found.end, align)) {
+		if (space_next(&program_space, at, &found) && found.start < at + size)
+			continue;
+		area->start = at;
+		area->end = found.end = at + size;
+		vm_object_get(object);
+		start = make(area, MAPPING_NO_REPLACE);
+	}
+	vm_object_put(object);
+	return start;
 }
 
 s64 call_mmap(const struct call_args *args)
@@ -86,26 +153,28 @@ s64 call_mmap(const struct call_args *args)
 	s64 start;
 	int err;
 
-	if (bytes == 0 || args->arg[1] == 0 || (flags & MAP_TYPE) == 0)
+	if (bytes == 0 || args->arg[1] == 0 || !IS_ALIGNED(args->arg[5], PAGE_SIZE))
 		return -EINVAL;
 	if (args->arg[1] > USER_END)
 		return -ENOMEM;
 	size = ALIGN_UP(args->arg[1], bytes);
 	if (fixed && !IS_ALIGNED(at, bytes))
 		return -EINVAL;
-	area.start = fixed ? at : ALIGN_DOWN(at, bytes);
+	area.start =
+		fixed || at == 0 ? at : MAX(ALIGN_DOWN(at, bytes), ALIGN_UP(USER_START, bytes));
 	area.end = area.start + size;
 	if (fixed && !mapping_range_ok(&program_space, area.start, area.end))
 		return at < USER_START ? -EPERM : -ENOMEM;
-	if (flags & MAP_NORESERVE)
-		area.flags |= AREA_NO_RESERVE;
 	err = file_for(args, &area);
 	if (err < 0)
 		return err;
-	start = mapping_make(&program_space, &area,
-			     !fixed                        ? MAPPING_ANYWHERE
-			     : flags & MAP_FIXED_NOREPLACE ? MAPPING_NO_REPLACE
-							   : MAPPING_FIXED);
+	area.flags |= commit_flags(&area, flags & MAP_NORESERVE);
+	if (!fixed && (flags & MAP_32BIT))
+		start = make_low(&area, bytes);
+	else
+		start = make(&area, !fixed                        ? MAPPING_ANYWHERE
+				    : flags & MAP_FIXED_NOREPLACE ? MAPPING_NO_REPLACE
+								  : MAPPING_FIXED);
 	if (start >= 0 && (flags & (MAP_POPULATE | MAP_LOCKED)) && area.rights)
 		mapping_populate(&program_space, (u64)start, (u64)start + size,
 				 area.rights & USER_RIGHT_WRITE);
@@ -125,19 +194,85 @@ s64 call_munmap(const struct call_args *args)
 
 /* ---- mremap ---- */
 
-enum { MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2 };
+enum { MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2, MREMAP_DONTUNMAP = 4, MREMAP_ALL = 7 };
+
+/* The file of the shared mapping at `from`, once more. Memory without a file has one place. */
+static s64 show_again(u64 from, u64 to, u64 size, u64 flags)
+{
+	struct area area;
+
+	if (!space_pin(&program_space, from, PT_PAGE, &area))
+		return -EFAULT;
+	if (!(area.flags & AREA_SHARED) || !area.object) {
+		space_unpin(&program_space);
+		return -EINVAL;
+	}
+	if (!(flags & MREMAP_MAYMOVE)) {
+		space_unpin(&program_space);
+		return -ENOMEM;
+	}
+	vm_object_get(area.object);
+	space_unpin(&program_space);
+	area.offset += from - area.start;
+	area.start = to;
+	area.end = to + size;
+	return mapping_make(&program_space, &area,
+			    flags & MREMAP_FIXED ? MAPPING_FIXED : MAPPING_ANYWHERE);
+}
+
+/* The pages go to another place, and the old one stays, empty. */
+static s64 leave(u64 from, u64 size, u64 to, u64 flags)
+{
+	struct area place = {.end = size};
+	s64 result;
+
+	if (flags & MREMAP_FIXED)
+		return mapping_move(&program_space, from, size, to, size, MOVE_LEAVES);
+	result = mapping_make(&program_space, &place, MAPPING_ANYWHERE);
+	if (space_failed(result))
+		return result;
+	to = (u64)result;
+	result = mapping_move(&program_space, from, size, to, size, MOVE_LEAVES);
+	if (space_failed(result))
+		mapping_remove(&program_space, to, to + size);
+	return result;
+}
+
+static s64 remap(u64 from, u64 old_size, u64 to, u64 new_size, u64 flags)
+{
+	if (old_size == 0)
+		return show_again(from, to, new_size, flags);
+	if (flags & MREMAP_DONTUNMAP)
+		return leave(from, old_size, to, flags);
+	if (flags & MREMAP_FIXED)
+		return mapping_move(&program_space, from, old_size, to, new_size, MOVE_UNMAPS);
+	return mapping_resize(&program_space, from, old_size, new_size, flags & MREMAP_MAYMOVE);
+}
 
 s64 call_mremap(const struct call_args *args)
 {
 	const u64 from = args->arg[0], old_size = ALIGN_UP(args->arg[1], PAGE_SIZE),
-		  new_size = ALIGN_UP(args->arg[2], PAGE_SIZE), flags = args->arg[3];
+		  new_size = ALIGN_UP(args->arg[2], PAGE_SIZE), flags = args->arg[3],
+		  to = args->arg[4];
+	struct commit commit;
+	struct area more;
+	s64 result;
 
-	if ((flags & ~(u64)(MREMAP_MAYMOVE | MREMAP_FIXED)) != 0 ||
-	    ((flags & MREMAP_FIXED) && !(flags & MREMAP_MAYMOVE)) || args->arg[1] > USER_END ||
-	    args->arg[2] > USER_END || new_size == 0 || !IS_ALIGNED(from, PAGE_SIZE) ||
-	    !mapping_range_ok(&program_space, from, from + old_size))
+	if ((flags & ~(u64)MREMAP_ALL) != 0 ||
+	    ((flags & (MREMAP_FIXED | MREMAP_DONTUNMAP)) && !(flags & MREMAP_MAYMOVE)) ||
+	    ((flags & MREMAP_DONTUNMAP) && args->arg[1] != args->arg[2]) || new_size == 0 ||
+	    args->arg[2] > USER_END || !IS_ALIGNED(from, PAGE_SIZE))
 		return -EINVAL;
-	if (flags & MREMAP_FIXED)
-		return mapping_move(&program_space, from, old_size, args->arg[4], new_size);
-	return mapping_resize(&program_space, from, old_size, new_size, flags & MREMAP_MAYMOVE);
+	if (!space_look(&program_space, from, &more) || args->arg[1] > USER_END)
+		return -EFAULT;
+	if ((flags & MREMAP_FIXED) && !mapping_range_ok(&program_space, to, to + new_size))
+		return -EINVAL;
+	more.start = 0;
+	more.end = flags & MREMAP_DONTUNMAP ? new_size : saturating_sub(new_size, old_size);
+	result = commit_ask(&commit, &more, false);
+	if (result < 0)
+		return result;
+	result = remap(from, old_size, to, new_size, flags);
+	commit_made(&commit);
+	return result;
 }

@@ -4,6 +4,7 @@
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/cut.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/path.h"
@@ -41,16 +42,17 @@ static int prepare(struct inode **inode, u32 flags, const struct file_ops **ops)
 
 	if (flags & OPEN_DIRECTORY && text->kind != INODE_DIRECTORY)
 		return -ENOTDIR;
-	*ops = &regular_ops;
+	*ops = text->kind == INODE_DIRECTORY ? &directory_ops : &regular_ops;
+	if (flags & OPEN_PATH)
+		return 0;
 	switch (text->kind) {
 	case INODE_DIRECTORY:
-		*ops = &directory_ops;
 		return wants_write(flags) || flags & OPEN_CREATE ? -EISDIR : 0;
 	case INODE_REGULAR:
 		if (!(flags & OPEN_TRUNCATE) || !wants_write(flags))
 			return 0;
 		inode_touch(text);
-		return contents_resize(&text->contents, 0);
+		return file_resize(text, 0);
 	case INODE_DEVICE:
 		*ops = text->device;
 		return 0;
@@ -108,7 +110,8 @@ static int create(const struct path_text *text, enum path_link link, u32 flags, 
 
 s64 call_openat(const struct call_args *args)
 {
-	const u32 flags = (u32)args->arg[2] & ~(u32)OPEN_PATH;
+	const u32 wanted = (u32)args->arg[2], of_path = OPEN_PATH | OPEN_DIRECTORY | OPEN_NO_FOLLOW;
+	const u32 flags = wanted & OPEN_PATH ? wanted & of_path : wanted;
 	const bool stay = flags & OPEN_NO_FOLLOW || (flags & OPEN_CREATE && flags & OPEN_EXCLUSIVE);
 	const enum path_link link = stay ? PATH_NO_FOLLOW : PATH_FOLLOW;
 	struct path_text text;

@@ -27,7 +27,7 @@ enum {
 	OPEN_DIRECTORY = 0200000,
 	OPEN_NO_FOLLOW = 0400000,
 	OPEN_CLOSE_ON_EXEC = 02000000,              /* means nothing: there is no exec() */
-	OPEN_PATH = 010000000,                      /* such a file can be read, too */
+	OPEN_PATH = 010000000,                      /* a place in the tree only */
 	OPEN_CHANGED = OPEN_APPEND | OPEN_NONBLOCK, /* flags that fcntl() can set */
 };
 

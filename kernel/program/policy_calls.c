@@ -85,8 +85,11 @@ static int read_policy(u64 mode, user_t from, u64 bits, struct memory_policy *po
 s64 call_mbind(const struct call_args *args)
 {
 	const u64 start = args->arg[0], end = ALIGN_UP(start + args->arg[1], PAGE_SIZE);
+	enum { MPOL_MF_ALL = 7 };
 	struct memory_policy policy;
-	const s64 err = read_policy(args->arg[2], args->arg[3], args->arg[4], &policy);
+	const s64 err = args->arg[5] > MPOL_MF_ALL
+				? -EINVAL
+				: read_policy(args->arg[2], args->arg[3], args->arg[4], &policy);
 
 	if (err < 0)
 		return err;

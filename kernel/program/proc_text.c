@@ -3,8 +3,10 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/lib/format.h"
+#include "kernel/program/commit.h"
 #include "kernel/program/contents.h"
 #include "mm/mm.h"
+#include "mm/pools.h"
 
 void text_add(struct text_sink *sink, const void *bytes, u64 size)
 {
@@ -26,6 +28,27 @@ static void kib_line(struct text_sink *sink, const char *name, u64 frames)
 	text_print(sink, "%-15s %8llu kB\n", name, frames * (PAGE_SIZE / KIB(1)));
 }
 
+static void count_line(struct text_sink *sink, const char *name, u64 count)
+{
+	text_print(sink, "%-18s %5llu\n", name, count);
+}
+
+/* Pages of 2 MiB, as where Linux has no default_hugepagesz=. The last line has all sizes. */
+static void write_pools(struct text_sink *sink)
+{
+	struct pool_usage of_2m, of_1g;
+
+	pool_usage(&pool_2m, &of_2m);
+	pool_usage(&pool_1g, &of_1g);
+	count_line(sink, "HugePages_Total:", of_2m.pages);
+	count_line(sink, "HugePages_Free:", of_2m.free);
+	count_line(sink, "HugePages_Rsvd:", of_2m.reserved);
+	count_line(sink, "HugePages_Surp:", of_2m.surplus);
+	kib_line(sink, "Hugepagesize:", MIB(2) / PAGE_SIZE);
+	kib_line(sink, "Hugetlb:",
+		 of_2m.pages * (MIB(2) / PAGE_SIZE) + of_1g.pages * (GIB(1) / PAGE_SIZE));
+}
+
 static void write_meminfo(struct text_sink *sink)
 {
 	struct mm_usage usage;
@@ -37,10 +60,13 @@ static void write_meminfo(struct text_sink *sink)
 	kib_line(sink, "MemFree:", free);
 	kib_line(sink, "MemAvailable:", free);
 	kib_line(sink, "Buffers:", 0);
-	kib_line(sink, "Cached:", 0);
+	kib_line(sink, "Cached:", contents_pages());
 	kib_line(sink, "SwapTotal:", 0);
 	kib_line(sink, "SwapFree:", 0);
-	kib_line(sink, "Hugepagesize:", MIB(2) / PAGE_SIZE);
+	kib_line(sink, "Shmem:", contents_pages());
+	kib_line(sink, "CommitLimit:", commit_limit() / PAGE_SIZE);
+	kib_line(sink, "Committed_AS:", commit_now() / PAGE_SIZE);
+	write_pools(sink);
 }
 PROC_TEXT(meminfo, "/proc/meminfo", write_meminfo);
 
@@ -73,10 +99,3 @@ static void write_online(struct text_sink *sink)
 PROC_TEXT(cpu_online, "/sys/devices/system/cpu/online", write_online);
 PROC_TEXT(cpu_possible, "/sys/devices/system/cpu/possible", write_online);
 PROC_TEXT(cpu_present, "/sys/devices/system/cpu/present", write_online);
-
-/* 1: reservations of address space are not counted as memory. */
-static void write_overcommit(struct text_sink *sink)
-{
-	text_print(sink, "1\n");
-}
-PROC_TEXT(overcommit, "/proc/sys/vm/overcommit_memory", write_overcommit);

@@ -12,6 +12,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/run/payload.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/commit.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/limits.h"
 #include "kernel/program/exception.h"
@@ -105,7 +106,10 @@ static s64 load_segment(const struct loaded *from, const struct elf_segment *seg
 	const u8 rights = (segment->rights & ELF_R ? USER_RIGHT_READ : 0) |
 			  (segment->rights & ELF_W ? USER_RIGHT_WRITE : 0) |
 			  (segment->rights & ELF_X ? USER_RIGHT_EXEC : 0);
-	s64 err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
+	s64 err;
+
+	area.flags = rights & USER_RIGHT_WRITE ? AREA_COMMIT : 0;
+	err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
 
 	if (err >= 0)
 		err = user_write(at, (const char *)from->image + segment->file_offset,
@@ -351,6 +355,7 @@ int program_begin(const struct program_request *request)
 	signals_begin();
 	timers_begin();
 	limits_begin();
+	commit_begin();
 	err = files_begin(request->files, request->files_size);
 	if (err < 0) {
 		threads_end();

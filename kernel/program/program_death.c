@@ -2,25 +2,64 @@
 #include "kernel/program/program_death.h"
 
 #include "kernel/core/printk.h"
+#include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "mm/vm/space.h"
+#include "kernel/program/contents.h"
+#include "kernel/program/exception.h"
 #include "kernel/program/file.h"
 #include "kernel/program/layout.h"
+#include "kernel/program/open_file.h"
 #include "kernel/program/program.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"
+#include "mm/mm.h"
+#include "mm/vm/pages.h"
 
 enum { SIGNAL_STATUS = 128 }; /* what shells add to the number of the signal */
 
+static u64 mib(u64 frames)
+{
+	return frames / (MIB(1) / PAGE_SIZE);
+}
+
+/* Who has the memory that a touch did not get. */
+static void say_memory(u64 addr, const struct area *area)
+{
+	struct mm_usage usage;
+
+	mm_usage(&usage);
+	print("  there was no %s for the touch of %llx\n",
+	      area->flags & AREA_POOL ? "page in the pool" : "memory", addr);
+	print("  of %llu MiB RAM %llu are free; the program has mapped %llu, its files have %llu, "
+	      "pools keep %llu, the kernel has %llu\n",
+	      mib(usage.ram), mib(usage.free + usage.unopened + usage.per_cpu),
+	      mib(pages_resident(&program_space) / PAGE_SIZE), mib(contents_pages()),
+	      mib(usage.pool_free), mib(usage.meta + usage.gated + usage.reserved));
+}
+
+/* Is the page of an address wholly behind the end of its area's file? The area is pinned. */
+static bool is_beyond(u64 addr, const struct area *area)
+{
+	return area->object &&
+	       area->offset + (addr - area->start) >=
+		       ALIGN_UP(inode_size(file_of_object(area->object)->inode), PAGE_SIZE);
+}
+
 /* Place of a fault: the area there, or the nearest below. */
-static void say_area(u64 addr)
+static void say_area(int signal, u64 addr)
 {
 	char name[64] = "anonymous memory";
 	struct area area = {.end = 0}, next = {.start = 0};
+	bool no_memory;
 
 	if (addr < PAGE_SIZE) {
 		print("  %llx is a NULL pointer and an offset\n", addr);
+		return;
+	}
+	if (addr >= USER_END) {
+		print("  %llx is an address of the kernel\n", addr);
 		return;
 	}
 	while (area_tree_from(&program_space.tree, next.end, &next) && next.start <= addr)
@@ -39,11 +78,16 @@ static void say_area(u64 addr)
 	}
 	if (area.object)
 		file_name(file_of_object(area.object), name, sizeof(name));
+	no_memory = signal == SIGBUS && !is_beyond(addr, &area);
 	space_unpin(&program_space);
 	print("  %llx is %s [%llx, %llx) %c%c%c, %s\n", addr,
 	      addr < area.end ? "in" : "behind the end of", area.start, area.end,
 	      area.rights & USER_RIGHT_READ ? 'r' : '-', area.rights & USER_RIGHT_WRITE ? 'w' : '-',
 	      area.rights & USER_RIGHT_EXEC ? 'x' : '-', name);
+	if (no_memory)
+		say_memory(addr, &area);
+	else if (signal == SIGBUS)
+		print("  the file ends before it\n");
 }
 
 static void say_registers(const struct trap_frame *regs)
@@ -70,6 +114,22 @@ static bool peek(u64 at, u64 word[2])
 	return true;
 }
 
+/* A place by its symbol, or by its offset in a mapped file such as a library; else "". */
+static void name_place(u64 addr, char *buf, size_t size)
+{
+	struct area area;
+	char file[64];
+
+	program_symbol(addr, buf, size);
+	if (buf[0] || !space_try_pin(&program_space, addr, &area))
+		return;
+	if (area.object) {
+		file_name(file_of_object(area.object), file, sizeof(file));
+		format(buf, size, "%s+0x%llx", file, addr - area.start + area.offset);
+	}
+	space_unpin(&program_space);
+}
+
 /* Callers, by the chain of frame pointers, as far as it makes sense. */
 static void say_callers(const struct trap_frame *regs)
 {
@@ -78,7 +138,7 @@ static void say_callers(const struct trap_frame *regs)
 	char name[96];
 
 	for (unsigned i = 0; i < CALLERS_MAX; i++) {
-		program_symbol(frame[1], name, sizeof(name));
+		name_place(frame[1], name, sizeof(name));
 		print("  %s %llx %s\n", i == 0 ? "at" : "by", frame[1], name);
 		at = frame[0];
 		if (at < regs->rsp || !IS_ALIGNED(at, sizeof(u64)) || !peek(at, frame) ||
@@ -97,7 +157,10 @@ void program_die(int signal, const struct signal_info *info, struct trap_frame *
 	pr_err("program: signal %d ends it, thread %u, rip %llx", signal, thread_current()->id,
 	       regs->rip);
 	if (fault && info->code > 0 && info->code != SI_KERNEL)
-		say_area(info->addr);
+		say_area(signal, info->addr);
+	else if (fault && info->code == SI_KERNEL && regs->vector == VECTOR_PROTECTION)
+		print("  a general protection fault: an address that no memory can have, or a "
+		      "privileged instruction\n");
 	say_registers(regs);
 	say_callers(regs);
 }

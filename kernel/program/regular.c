@@ -3,6 +3,8 @@
 
 #include <arch/atomic.h>
 
+#include "kernel/program/cut.h"
+
 static s64 regular_read(struct file *file, struct span *to, u64 at)
 {
 	return contents_read(&file->inode->contents, to, at);
@@ -12,9 +14,12 @@ static s64 regular_read(struct file *file, struct span *to, u64 at)
 static s64 regular_write(struct file *file, struct span *from, u64 at)
 {
 	struct contents *contents = &file->inode->contents;
-	s64 done;
+	const bool append = atomic_load_relaxed(&file->flags) & OPEN_APPEND;
+	s64 done = file_may_write(file->inode, append ? contents_size(contents) : at, from->total);
 
-	if (!(atomic_load_relaxed(&file->flags) & OPEN_APPEND)) {
+	if (done < 0)
+		return done;
+	if (!append) {
 		done = contents_write(contents, from, at);
 	} else {
 		done = contents_append(contents, from, &at);

@@ -4,11 +4,10 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
+#include "kernel/program/exception.h"
 #include "kernel/program/program_death.h"
 #include "kernel/program/signal_frame.h"
 #include "kernel/program/signal_queue.h"
-
-enum { VECTOR_PAGE_FAULT = 14 };
 
 static u64 stops_said; /* stop signals that the log has mentioned; atomic */
 

@@ -7,6 +7,7 @@
 
 #include "kernel/program/calls.h"
 #include "kernel/program/clocks.h"
+#include "kernel/program/cut.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/path.h"
@@ -256,7 +257,7 @@ s64 call_truncate(const struct call_args *args)
 	if (inode->kind != INODE_REGULAR)
 		err = inode->kind == INODE_DIRECTORY ? -EISDIR : -EINVAL;
 	else
-		err = contents_resize(&inode->contents, args->arg[1]);
+		err = file_resize(inode, args->arg[1]);
 	if (!err)
 		inode_touch(inode);
 	inode_put(inode);

@@ -106,10 +106,11 @@ static bool expire(struct slot *slot, u64 now)
 void timers_look(void)
 {
 	const irq_flags_t flags = handler_lock(&lock);
+	const u64 now = clock_ns();
 	bool looks = false;
 
 	for (struct slot *slot = slots; slot < slots + SLOTS; slot++)
-		looks = expire(slot, clock_ns());
+		looks = expire(slot, now);
 	handler_unlock(&lock, flags);
 	if (looks)
 		look();
@@ -179,7 +180,7 @@ static struct slot *slot_of(int id)
 	return &slots[id];
 }
 
-/* What is left of a timer. One that is due, but has not fired yet, still counts as set. Lock held. */
+/* The time to the next expiry. A timer that is due, but has not fired, still counts as set. */
 static u64 left_of(const struct slot *slot)
 {
 	const u64 now = clock_ns();

@@ -17,9 +17,9 @@ enum direction { READ, WRITE };
 
 static bool may(const struct file *file, enum direction direction)
 {
-	const u32 access = atomic_load_relaxed(&file->flags) & OPEN_ACCESS;
+	const u32 flags = atomic_load_relaxed(&file->flags), access = flags & OPEN_ACCESS;
 
-	return direction == READ ? access != OPEN_WRITE : access != 0;
+	return !(flags & OPEN_PATH) && (direction == READ ? access != OPEN_WRITE : access != 0);
 }
 
 static s64 transfer_at(struct file *file, enum direction direction, struct span *span, u64 at)
@@ -33,7 +33,7 @@ static s64 transfer_at(struct file *file, enum direction direction, struct span 
 
 static s64 transfer_here(struct file *file, enum direction direction, struct span *span)
 {
-	const u64 size = file_size(file);
+	const u64 size = inode_size(file->inode);
 	s64 done;
 	u64 at, end;
 

@@ -5,7 +5,7 @@
  *	virtio_pci.c, virtio_mmio.c   find a device and give it its operations
  *	virtio.c                      status and features, and the end of a device that misbehaves
  *	virtq.c                       queues
- *	balloon.c                     the one driver
+ *	balloon.c                     a driver; the other is kernel/program/files_out.c
  *
  * Nothing that a device says is trusted. A value is read once and checked before it is used. A
  * device that breaks a rule is named, reset and never used again (virtio_give_up()).

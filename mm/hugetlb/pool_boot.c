@@ -53,7 +53,7 @@ static int parse_on(const char **p, struct pool_boot_request *request)
 
 	if (err)
 		return err;
-	if (*(*p)++ != ':')
+	if ((*p)[-1] > '9' || *(*p)++ != ':') /* 2M:64 names a size, which is a word of its own */
 		return -EINVAL;
 	err = parse_u64(p, &count);
 	return err ? err : request_on(request, node, count);
@@ -81,7 +81,7 @@ int pool_boot_parse_count(const struct option *opt, const char *value)
 	if (boot->size >= POOL_BOOT_SIZES)
 		return -ERANGE; /* hugepagesz= named a size that does not exist */
 	err = parse_u64(&p, &request.total);
-	/* 1G and 1G:1 name the size of a page, which is a word of its own. */
+	/* so does 1G */
 	if (!err && p[-1] > '9' && request.total >= order_pages(BLOCK_ORDER) * PAGE_SIZE)
 		return -EINVAL;
 	if (!err && *p == ':') {

@@ -336,11 +336,13 @@ s64 mapping_populate(struct space *space, u64 start, u64 end, bool write)
 		const enum touch touch = space_touch(space, at, write ? USER_WRITE : USER_READ);
 
 		if (touch != TOUCH_DONE)
-			return touch == TOUCH_NO_MEMORY ? -ENOMEM : -EFAULT;
+			return touch == TOUCH_NO_RIGHT ? -EINVAL
+			       : touch == TOUCH_BEYOND ? -EFAULT
+						       : -ENOMEM;
 		if (space->interrupted && space->interrupted())
 			return -EINTR;
 		if (!space_pin(space, at, PT_PAGE, &area))
-			return -EFAULT;
+			return -ENOMEM;
 		if (pages_find(space, at, &pte, &level))
 			at = ALIGN_DOWN(at, pt_level_size(level)) + pt_level_size(level) -
 			     PAGE_SIZE;

@@ -51,7 +51,10 @@ struct area_change {
 };
 s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_change *how);
 
-/* Touch every page of the range: 0; -ENOMEM as soon as a page cannot be brought; or -EINTR. */
+/*
+ * Touch every page of the range, up to the first that cannot be: 0; -ENOMEM for a hole or for lack
+ * of memory; -EINVAL where the area has not the right; -EFAULT beyond an object; or -EINTR.
+ */
 s64 mapping_populate(struct space *space, u64 start, u64 end, bool write);
 
 /* Whole pages, not empty, between the space's borders? The hole may be in between. */

@@ -32,9 +32,10 @@ static s64 grow(struct space *space, const struct area *old, u64 new_end)
 
 /*
  * Move the pages of the busy mapping `old` to `moved`, which is busy as well, so a touch of either
- * waits. One round. Returns 0 or -ENOMEM. `old` is no longer busy then: it is gone, or as it was.
+ * waits. One round. Returns 0 or -ENOMEM. `old` is no longer busy then: gone, empty, or as it was.
  */
-static s64 move_pages(struct space *space, const struct area *old, const struct area *moved)
+static s64 move_pages(struct space *space, const struct area *old, const struct area *moved,
+		      enum move_old how)
 {
 	const u64 from = old->start, size = old->end - old->start,
 		  new_size = moved->end - moved->start;
@@ -51,7 +52,7 @@ static s64 move_pages(struct space *space, const struct area *old, const struct 
 	if (err == 0)
 		pages_take(from, from + size, &hull, &taken);
 	taken_finish(&taken);
-	if (err < 0) {
+	if (err < 0 || how == MOVE_LEAVES) {
 		space_settle(space, &hull, old);
 		return err;
 	}
@@ -61,10 +62,11 @@ static s64 move_pages(struct space *space, const struct area *old, const struct 
 }
 
 /* Move the busy mapping to [moved->start, moved->end), which is busy and empty. */
-static s64 move_to(struct space *space, const struct area *old, const struct area *moved)
+static s64 move_to(struct space *space, const struct area *old, const struct area *moved,
+		   enum move_old how)
 {
 	struct area part = part_of(old, old->start, moved->start, moved->end - moved->start);
-	const s64 err = move_pages(space, old, &part);
+	const s64 err = move_pages(space, old, &part, how);
 
 	space_put_back(space, &part);
 	if (err < 0)
@@ -120,7 +122,8 @@ static s64 take_old(struct space *space, u64 from, u64 end, struct area *old)
 }
 
 /* Both ranges are made busy, the lower one first (mm/vm/space.h). */
-s64 mapping_move(struct space *space, u64 from, u64 old_size, u64 to, u64 new_size)
+s64 mapping_move(struct space *space, u64 from, u64 old_size, u64 to, u64 new_size,
+		 enum move_old how)
 {
 	struct area moved = {.start = to, .end = to + new_size, .flags = AREA_BUSY}, old;
 	s64 err = 0, err_to = 0;
@@ -139,7 +142,7 @@ s64 mapping_move(struct space *space, u64 from, u64 old_size, u64 to, u64 new_si
 	if (err == 0 && to > from)
 		err_to = mapping_make(space, &moved, MAPPING_FIXED);
 	if (err == 0 && !space_failed(err_to))
-		return move_to(space, &old, &moved);
+		return move_to(space, &old, &moved, how);
 	if (err == 0)
 		space_put_back(space, &old);
 	if (err < 0 && to < from) {
@@ -170,17 +173,19 @@ static s64 enlarge(struct space *space, u64 from, u64 old_size, u64 new_size, bo
 	}
 	moved.start = (u64)result;
 	moved.end = moved.start + new_size;
-	return move_to(space, &old, &moved);
+	return move_to(space, &old, &moved, MOVE_UNMAPS);
 }
 
 s64 mapping_resize(struct space *space, u64 from, u64 old_size, u64 new_size, bool may_move)
 {
-	s64 err;
+	struct area old;
+	s64 err = 0;
 
 	if (new_size > old_size)
 		return enlarge(space, from, old_size, new_size, may_move);
-	err = await_one_area(space, from, from + old_size);
-	if (err == 0 && new_size < old_size)
+	if (!space_look(space, from, &old))
+		return -EFAULT;
+	if (new_size < old_size)
 		err = mapping_remove(space, from + new_size, from + old_size);
 	return err < 0 ? err : (s64)from;
 }

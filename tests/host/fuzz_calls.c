@@ -11,13 +11,14 @@
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
+#include "kernel/program/limits.h"
 #include "kernel/program/program.h"
 #include "kernel/program/signal_abi.h"
 #include "kernel/program/user_copy.h"
 #include "mm/memmap/zone.h"
 
 enum { MAP_ANONYMOUS_PRIVATE = 0x22, MAP_AT = 0x32, RW = 3 };
-enum { NONBLOCK = 04000, SET_FLAGS = 4 };
+enum { NONBLOCK = 04000, SET_FLAGS = 4, ADD_SEALS = 1033 };
 
 /* Places in FUZZ_TEXTS. */
 enum {
@@ -393,7 +394,11 @@ static void tame_memory(struct fuzz_worker *w, unsigned number, u64 arg[6])
 		tame_range(w, &arg[0], &arg[1]);
 		arg[2] %= MIB(8);
 		if (fuzz_below(w, 2))
-			arg[3] = fuzz_below(w, 4);
+			arg[3] = fuzz_below(w, 8);
+		if (fuzz_below(w, 8) == 0)
+			arg[1] = 0;
+		else if (arg[3] & 4)
+			arg[2] = arg[1];
 		if (hits_private(arg[4], arg[2]))
 			arg[4] = common(w);
 		return;
@@ -445,9 +450,11 @@ static bool tame_wait(struct fuzz_worker *w, unsigned number, u64 arg[6])
 		if (fuzz_below(w, 2))
 			arg[2] = fuzz_below(w, 2);
 	} else if (number == SYS_fcntl) {
-		arg[1] = fuzz_below(w, 12);
+		arg[1] = fuzz_below(w, 8) ? fuzz_below(w, 12) : ADD_SEALS;
 		if (arg[1] == SET_FLAGS)
 			arg[2] |= NONBLOCK;
+		else if (arg[1] == ADD_SEALS)
+			arg[2] = 1ULL << fuzz_below(w, 6);
 	}
 	return number != SYS_pause && number != SYS_rt_sigsuspend && number != SYS_pipe &&
 	       number != SYS_eventfd;
@@ -514,8 +521,14 @@ static bool tame(struct fuzz_worker *w, unsigned number, u64 arg[6])
 		arg[1] %= KIB(64);
 		break;
 	case SYS_fallocate:
-		arg[1] &= 1;
+		arg[1] = fuzz_below(w, 4);
 		arg[3] %= MIB(1);
+		break;
+	case SYS_setrlimit: /* of memory: no later call would do anything */
+		arg[0] = RLIMIT_NOFILE;
+		break;
+	case SYS_prlimit64:
+		arg[1] = RLIMIT_NOFILE;
 		break;
 	case SYS_epoll_ctl:
 		arg[1] = 1 + fuzz_below(w, 3);

@@ -65,7 +65,8 @@ TEST(mm_pool, boot_counts_of_unknown_sizes_are_refused)
 /* The size of pages is a word of its own. A count may have a suffix. */
 TEST(mm_pool, boot_counts_that_name_a_size_are_refused)
 {
-	static const char *const refused[] = {"1G:1", "2M:512", "1G", "2048K"};
+	static const char *const refused[] = {"1G:1",  "2M:512",    "1G",
+					      "2048K", "0:4,2M:64", "2M:64,1G:1"};
 	struct pool_boot boot = empty;
 
 	for (size_t i = 0; i < ARRAY_LEN(refused); i++)

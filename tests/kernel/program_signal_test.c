@@ -19,6 +19,7 @@
 #include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_memory.h"
+#include "tests/kernel/said.h"
 
 FIXTURE(program_signal, program_box_begin, program_box_end);
 
@@ -378,6 +379,43 @@ TEST(program_signal, a_report_takes_no_memory)
 	pages_count(&program_space, &after);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	EXPECT_EQ(after.leaves[PT_PAGE], before.leaves[PT_PAGE]);
+}
+
+/* Who has the memory that a touch did not get, and what was wrong with an address. */
+TEST(program_signal, a_death_by_memory_says_why)
+{
+	struct trap_frame regs = some_registers();
+	s64 fd;
+
+	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
+	said_begin();
+	touch_in_vain(STACK);
+	said_end();
+	brim_end();
+	EXPECT(said_says("*there was no memory for the touch of 10f000*"));
+	EXPECT(said_says("*MiB RAM * are free; the program has mapped 0, its files have 0*"));
+
+	REQUIRE(program_box_again());
+	EXPECT_EQ(user_write(ARGUMENTS, "x", 2), 0);
+	fd = program_call("memfd_create", ARGUMENTS, 0);
+	EXPECT_EQ(program_call("mmap", GIB(1), KIB(4), 1, 0x12, fd, 0), GIB(1));
+	said_begin();
+	signal_raise_fault(&regs, SIGBUS, BUS_ADRERR, GIB(1));
+	said_end();
+	EXPECT(said_says("*the file ends before it*") && !said_says("*no memory*"));
+
+	REQUIRE(program_box_again());
+	said_begin();
+	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, 0xffff888000001000);
+	said_end();
+	EXPECT(said_says("*ffff888000001000 is an address of the kernel*"));
+
+	REQUIRE(program_box_again());
+	regs.vector = 13;
+	said_begin();
+	program_exception(&regs);
+	said_end();
+	EXPECT(said_says("*general protection fault*"));
 }
 
 /* ---- interrupted calls ---- */

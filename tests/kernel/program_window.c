@@ -221,10 +221,14 @@ static void protect(struct program_window *w, u64 first, u64 count)
 {
 	static const u8 all_rights[] = {0, R, W, RW, RW, R | X};
 	const u8 rights = all_rights[draw(w, ARRAY_LEN(all_rights))];
+	const s64 result = CALL(w, MPROTECT, addr_of(w, first), count * PAGE_SIZE, rights),
+		  want = space_model_protect(&w->model, first, count, rights);
 
-	answer(w, first, count, "mprotect",
-	       CALL(w, MPROTECT, addr_of(w, first), count * PAGE_SIZE, rights),
-	       space_model_protect(&w->model, first, count, rights));
+	/* a hole, or no memory: a part may have its new rights */
+	if (result == -ENOMEM && w->may_fail)
+		unmap(w, first, count);
+	else
+		answer(w, first, count, "mprotect", result, want);
 }
 
 /* Of a range, or now and then of each page by itself, so that the tree of areas has many nodes. */
@@ -247,15 +251,27 @@ static void step_advise(struct program_window *w, u64 first, u64 count)
 	CALL(w, MADVISE, addr_of(w, first), count * PAGE_SIZE, COLLAPSE);
 }
 
+/* How many pages come before the first of a file, at which MADV_FREE ends. */
+static u64 before_file(const struct program_window *w, u64 first, u64 count)
+{
+	u64 i = 0;
+
+	while (i < count && w->page[first + i].source == SPACE_ZEROS)
+		i++;
+	return i;
+}
+
 /* Pages that are discarded have gone. This takes no memory, either. */
 static void step_discard(struct program_window *w, u64 first, u64 count)
 {
-	const s64 result = CALL(w, MADVISE, addr_of(w, first), count * PAGE_SIZE,
-				draw(w, 2) ? DONTNEED : FREE);
+	const u8 advice = draw(w, 2) ? DONTNEED : FREE;
+	const u64 some = advice == FREE ? before_file(w, first, count) : count;
+	const s64 result = CALL(w, MADVISE, addr_of(w, first), count * PAGE_SIZE, advice);
+	const s64 want = space_model_discard(&w->model, first, some);
 
-	if (result != space_model_discard(&w->model, first, count))
+	if (result != (some < count ? -EINVAL : want))
 		wrong(w, first, "discarding %llu pages gives %lld", count, result);
-	for (u64 i = first; i < first + count; i++)
+	for (u64 i = first; i < first + some; i++)
 		if (space_leaf(&program_space, addr_of(w, i)))
 			wrong(w, i, "a page was discarded and is there");
 }

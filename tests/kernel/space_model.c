@@ -68,14 +68,12 @@ static void set_rights(struct space_model *m, struct space_page *p, u8 rights)
 
 int space_model_protect(struct space_model *m, u64 first, u64 count, u8 rights)
 {
-	const int err = space_model_cover(m, first, count);
-
 	m->there = m->lost = false;
-	for (u64 i = first; !err && i < first + count; i++) {
+	for (u64 i = first; i < first + count && m->page[i].mapped; i++) {
 		set_rights(m, &m->page[i], rights);
 		m->page[i].own_rights = true;
 	}
-	return err;
+	return space_model_cover(m, first, count);
 }
 
 void space_model_protect_rest(struct space_model *m, u8 rights)
@@ -104,8 +102,9 @@ void space_model_move(struct space_model *m, u64 first, u64 count, u64 to, u64 n
 int space_model_resize(struct space_model *m, u64 first, u64 count, u64 new_count)
 {
 	struct space_page more = m->page[first + count - 1];
+	const u64 needed = new_count <= count ? 1 : count;
 
-	if (mapped_in(m, first, count) < count)
+	if (mapped_in(m, first, needed) < needed)
 		return -EFAULT;
 	if (new_count <= count) {
 		space_model_unmap(m, first + new_count, count - new_count);

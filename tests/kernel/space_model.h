@@ -54,8 +54,8 @@ static inline u64 space_model_word(const u64 word[3], u64 index)
 /*
  * Calls, and what they must answer. space_model_map() makes each page like `to`, with the pages of
  * its file in a row, and answers -EEXIST where it must not replace. The three below it answer
- * -ENOMEM if not all of the range is mapped. space_model_cover() changes nothing.
- * space_model_discard() has discarded what is mapped in any case.
+ * -ENOMEM if not all of the range is mapped. space_model_cover() changes nothing,
+ * space_model_protect() the pages before the hole, and space_model_discard() all that are mapped.
  */
 int space_model_map(struct space_model *m, u64 first, u64 count, const struct space_page *to,
 		    enum space_claim how);
@@ -72,6 +72,6 @@ void space_model_move(struct space_model *m, u64 first, u64 count, u64 to, u64 n
 
 /*
  * `count` pages become `new_count`. Those that are new go on as the last one began. -EFAULT: not
- * all are mapped; -ENOMEM: there is no room.
+ * all are mapped, or, of what becomes shorter, not the first; -ENOMEM: there is no room.
  */
 int space_model_resize(struct space_model *m, u64 first, u64 count, u64 new_count);
