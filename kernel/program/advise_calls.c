@@ -163,7 +163,7 @@ static s64 lock_range(u64 start, u64 size, bool bring)
 	    !space_cover(&program_space, first, end))
 		return -ENOMEM;
 	err = bring ? mapping_populate(&program_space, first, end, false) : 0;
-	return err == -EFAULT ? -ENOMEM : err;
+	return err < 0 && err != -EINTR ? -ENOMEM : err;
 }
 
 static s64 call_mlock(const struct call_args *args)

@@ -329,6 +329,11 @@ s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights)
 
 s64 mapping_populate(struct space *space, u64 start, u64 end, bool write)
 {
+	static const s64 errors[] = {[TOUCH_NO_AREA] = -ENOMEM,
+				     [TOUCH_NO_RIGHT] = -EINVAL,
+				     [TOUCH_BEYOND] = -EFAULT,
+				     [TOUCH_NO_MEMORY] = -ENOMEM};
+
 	for (u64 at = start; at < end; at += PAGE_SIZE) {
 		enum pt_level level = PT_PAGE;
 		struct area area;
@@ -336,11 +341,11 @@ s64 mapping_populate(struct space *space, u64 start, u64 end, bool write)
 		const enum touch touch = space_touch(space, at, write ? USER_WRITE : USER_READ);
 
 		if (touch != TOUCH_DONE)
-			return touch == TOUCH_NO_MEMORY ? -ENOMEM : -EFAULT;
+			return errors[touch];
 		if (space->interrupted && space->interrupted())
 			return -EINTR;
 		if (!space_pin(space, at, PT_PAGE, &area))
-			return -EFAULT;
+			return -ENOMEM;
 		if (pages_find(space, at, &pte, &level))
 			at = ALIGN_DOWN(at, pt_level_size(level)) + pt_level_size(level) -
 			     PAGE_SIZE;

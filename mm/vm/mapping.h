@@ -51,7 +51,10 @@ struct area_change {
 };
 s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_change *how);
 
-/* Touch every page of the range: 0; -ENOMEM as soon as a page cannot be brought; or -EINTR. */
+/*
+ * Touch every page of the range. Returns 0, or as soon as a page cannot be brought: -ENOMEM, also
+ * where nothing is mapped; -EINVAL for lack of a right; -EFAULT beyond the end of an object; -EINTR.
+ */
 s64 mapping_populate(struct space *space, u64 start, u64 end, bool write);
 
 /* Whole pages, not empty, between the space's borders? The hole may be in between. */
