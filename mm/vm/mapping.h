@@ -52,8 +52,9 @@ struct area_change {
 s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_change *how);
 
 /*
- * Touch every page of the range. Returns 0, or as soon as a page cannot be brought: -ENOMEM, also
- * where nothing is mapped; -EINVAL for lack of a right; -EFAULT beyond the end of an object; -EINTR.
+ * Touch every page of the range. Returns 0, or as soon as a page cannot be brought -ENOMEM, also
+ * where nothing is mapped; -EINVAL for lack of a right; -EFAULT beyond the end of an object; or
+ * -EINTR.
  */
 s64 mapping_populate(struct space *space, u64 start, u64 end, bool write);
 
