@@ -291,8 +291,8 @@ struct huge_request {
  * Create a mapping. Returns its first address, aligned to 1 GiB. Returns NULL if there is no such
  * page size (1 GiB pages without HUGE_FALLBACK on a CPU that cannot map them), if addresses run
  * out, if there are too few pages to promise or to populate, or if a node is named that does not
- * exist. HUGE_BIND with HUGE_RESERVE is refused, too, because pools promise no page of a certain
- * node. huge_map() is the plain form. Context: ordinary.
+ * exist or is not among the first 64. HUGE_BIND with HUGE_RESERVE is refused, too, because pools
+ * promise no page of a certain node. huge_map() is the plain form. Context: ordinary.
  */
 void *huge_map_with(const struct huge_request *request);
 void *huge_map(u64 size, u64 page, unsigned flags);

@@ -26,10 +26,14 @@ enum mode {
 	MPOL_FLAGS = 0xe000,
 };
 
-enum { NODES_MAX = 32 }; /* that a policy can name */
+/* The nodes that a policy can name. */
+static u64 all_nodes(void)
+{
+	return node_count < POLICY_NODES ? (1ULL << node_count) - 1 : ~0ULL;
+}
 
 /* The set of nodes in the program's memory: `bits` bits, of which one more is counted. */
-static int read_nodes(user_t from, u64 bits, u32 *nodes)
+static int read_nodes(user_t from, u64 bits, u64 *nodes)
 {
 	u64 word;
 
@@ -41,15 +45,15 @@ static int read_nodes(user_t from, u64 bits, u32 *nodes)
 	for (u64 i = 0; i < DIV_ROUND_UP(bits - 1, 64); i++) {
 		if (user_read(&word, from + i * sizeof(word), sizeof(word)) < 0)
 			return -EFAULT;
-		if (i > 0 ? word != 0 : word >> MIN((u64)node_count, (u64)NODES_MAX) != 0)
+		if (word & ~(i == 0 ? all_nodes() : 0))
 			return -EINVAL; /* a node that is not there */
 		if (i == 0)
-			*nodes = (u32)word;
+			*nodes = word;
 	}
 	return 0;
 }
 
-static int policy_of(u64 mode, u32 nodes, struct memory_policy *policy)
+static int policy_of(u64 mode, u64 nodes, struct memory_policy *policy)
 {
 	*policy = (struct memory_policy){.how = POLICY_NEAR};
 	switch (mode & ~(u64)MPOL_FLAGS) {
@@ -76,7 +80,7 @@ static int policy_of(u64 mode, u32 nodes, struct memory_policy *policy)
 
 static int read_policy(u64 mode, user_t from, u64 bits, struct memory_policy *policy)
 {
-	u32 nodes;
+	u64 nodes;
 	const int err = read_nodes(from, bits, &nodes);
 
 	return err < 0 ? err : policy_of(mode, nodes, policy);
@@ -165,7 +169,7 @@ s64 call_get_mempolicy(const struct call_args *args)
 		mode = (u32)node;
 	}
 	if (flags & F_MEMS_ALLOWED)
-		nodes = (1ULL << MIN((u64)node_count, (u64)NODES_MAX)) - 1;
+		nodes = all_nodes();
 	if (args->arg[0] && user_write(args->arg[0], &mode, sizeof(mode)) < 0)
 		return -EFAULT;
 	if (args->arg[1] && args->arg[2] > 1) {

@@ -159,7 +159,8 @@ static int check_request(const struct huge_request *request)
 
 	if (request->size == 0 || MAX(request->size, request->room) > window_bytes(flags))
 		return reason_error(REASON_BAD_SIZE, -EINVAL);
-	if ((flags & (HUGE_NODE | HUGE_BIND)) && request->node >= mm_kernel.nodes)
+	if ((flags & (HUGE_NODE | HUGE_BIND)) &&
+	    request->node >= MIN(mm_kernel.nodes, (node_t)POLICY_NODES))
 		return reason_error(REASON_BAD_NODE, -EINVAL);
 	if ((flags & HUGE_BIND) && (flags & HUGE_RESERVE))
 		return reason_error(REASON_BAD_FLAGS, -EINVAL);
@@ -169,9 +170,9 @@ static int check_request(const struct huge_request *request)
 static struct memory_policy policy_of(const struct huge_request *request)
 {
 	if (request->flags & HUGE_BIND)
-		return (struct memory_policy){POLICY_BIND, 1U << request->node};
+		return (struct memory_policy){POLICY_BIND, 1ULL << request->node};
 	if (request->flags & HUGE_NODE)
-		return (struct memory_policy){POLICY_PREFER, 1U << request->node};
+		return (struct memory_policy){POLICY_PREFER, 1ULL << request->node};
 	return (struct memory_policy){.how = POLICY_NEAR};
 }
 

@@ -1,8 +1,8 @@
 /*
  * The ordered structure of a space's areas: a B+-tree whose nodes are pages.
  *
- *	inner node   [first address, child] x up to 253
- *	leaf         [area] x up to 101, in the order of addresses; areas do not overlap
+ *	inner node   [first address, child] x up to 255
+ *	leaf         [area] x up to 85, in the order of addresses; areas do not overlap
  *
  * A node is removed when it is empty, and neighbours are never joined. That keeps deletion short,
  * and in practice the tree hardly grows by it (Johnson and Shasha, "B-trees with inserts and
@@ -35,10 +35,11 @@ enum area_flags {
 
 /* Source of pages: the CPU's own node first, or nodes of a set (node n is bit n). */
 enum policy { POLICY_NEAR, POLICY_PREFER, POLICY_BIND, POLICY_INTERLEAVE };
+enum { POLICY_NODES = 64 }; /* that a set can have */
 struct memory_policy {
 	u8 how; /* enum policy */
-	u32 nodes;
-};
+	u64 nodes;
+} __packed; /* an area has 48 bytes */
 
 struct area {
 	u64 start, end;           /* bytes, whole pages; [start, end) */

@@ -64,8 +64,8 @@ int pages_clear(const struct space *space, u64 start, u64 end);
 void pages_protect(u64 start, u64 end, u8 rights, struct taken *taken);
 
 /*
- * Count the leaves of [start, end); added to *count. Parts of large leaves count as 4 KiB pages. The
- * caller holds the busy range or a pin of all of it.
+ * Count the leaves of [start, end); added to *count. Parts of large leaves count as 4 KiB pages.
+ * The caller holds the busy range or a pin of all of it.
  */
 void pages_count_range(const struct space *space, u64 start, u64 end, struct pages_count *count);
 

@@ -226,7 +226,7 @@ bool space_try_pin(struct space *space, u64 addr, struct area *area)
 /*
  * Insertions for which nodes are kept ready, so that what releases memory needs none. A program
  * without memory can unmap some 2,000 parts in a row: each makes an area more, and a node has room
- * for 101. The kernel's mappings are removed whole, in which case a claim is one insertion, and
+ * for 85. The kernel's mappings are removed whole, in which case a claim is one insertion, and
  * once it stands it takes no more: it grows in the place of the areas that it removes.
  */
 static unsigned ready_to_insert(const struct space *space)

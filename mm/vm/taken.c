@@ -165,6 +165,7 @@ void taken_free(struct taken *taken)
 	}
 	for (unsigned i = 0; i < ARRAY_LEN(taken->leaves); i++) {
 		pages_count_leaves(taken->space, i, -taken->leaves[i]);
+		taken->total[i] += taken->leaves[i];
 		taken->leaves[i] = 0;
 	}
 	taken->count = 0;

@@ -36,7 +36,8 @@ struct taken {
 	u64 few[PAGES_FEW];   /* struct page *, with what is to be done in the low bits */
 	u32 count;            /* in `few` */
 	u64 leaves[3];        /* taken and not freed yet, by level */
-	u64 kept_promises[3]; /* pages of pools that were promised, freed since the beginning */
+	u64 total[3];         /* freed since the beginning */
+	u64 kept_promises[3]; /* of those, pages of pools that were promised */
 	bool sizes_changed;   /* a large leaf became a table */
 };
 

@@ -48,19 +48,23 @@ static inline enum pt_level level_for(const struct space *space, const struct ar
 }
 
 /* The n-th node of a set that is not empty. */
-static node_t nth_node(u32 nodes, unsigned n)
+static node_t nth_node(u64 nodes, u64 n)
 {
-	for (n %= (unsigned)__builtin_popcount(nodes); n > 0; n--)
+	for (n %= (unsigned)__builtin_popcountll(nodes); n > 0; n--)
 		nodes &= nodes - 1;
-	return (node_t)__builtin_ctz(nodes);
+	return (node_t)__builtin_ctzll(nodes);
+}
+
+static bool has_node(struct memory_policy policy, node_t node)
+{
+	return node < POLICY_NODES && (policy.nodes >> node & 1);
 }
 
 static __attribute__((noinline)) node_t node_of_set(struct memory_policy policy, u64 index)
 {
 	if (policy.how == POLICY_INTERLEAVE)
-		return nth_node(policy.nodes, (unsigned)index);
-	return policy.nodes >> (this_cpu()->node % 32) & 1 ? this_cpu()->node
-							   : nth_node(policy.nodes, 0);
+		return nth_node(policy.nodes, index);
+	return has_node(policy, this_cpu()->node) ? this_cpu()->node : nth_node(policy.nodes, 0);
 }
 
 /* The node to ask first for the page of `order` at `addr`. */
@@ -72,18 +76,18 @@ static inline node_t node_for(struct memory_policy policy, u64 addr, unsigned or
 
 static bool is_allowed(struct memory_policy policy, const struct page *page)
 {
-	return policy.how != POLICY_BIND || (policy.nodes >> mm_kernel.zone[page->zone].node & 1);
+	return policy.how != POLICY_BIND || has_node(policy, mm_kernel.zone[page->zone].node);
 }
 
 /* The node that was asked first has no page. The others of its set may have one. */
 static __attribute__((noinline)) struct page *alloc_bound(unsigned order, enum page_use use,
-							  u32 nodes)
+							  u64 nodes)
 {
 	struct page *page = NULL;
 
 	for (; nodes && !page; nodes &= nodes - 1)
 		page = mm_page_alloc(&mm_kernel, order, use, PAGE_NODE,
-				     (node_t)__builtin_ctz(nodes));
+				     (node_t)__builtin_ctzll(nodes));
 	return page;
 }
 
@@ -120,11 +124,11 @@ static struct page *take_from_pool(const struct space *space, const struct area 
 	if (is_promised(area, level))
 		return pool_page_take(pool, node, POOL_RESERVED);
 	page = pool_page_take(pool, node, POOL_ANY);
-	for (u32 left = policy.nodes; page && !is_allowed(policy, page); left &= left - 1) {
+	for (u64 left = policy.nodes; page && !is_allowed(policy, page); left &= left - 1) {
 		pool_page_give(pool, page);
 		if (!left)
 			return reason_null(REASON_NO_POOL_PAGE);
-		page = pool_page_take(pool, (node_t)__builtin_ctz(left), POOL_ANY);
+		page = pool_page_take(pool, (node_t)__builtin_ctzll(left), POOL_ANY);
 	}
 	return page;
 }

@@ -31,3 +31,7 @@ def test_no_page_ends_the_run_in_order(kernel):
 
 def test_cpus_without_1_gib_pages(kernel):
     run(Machine("pvh", 4, "512M", cpu="max,-pdpe1gb", cmdline="test=mm.huge_map.*,program.area.*1g*"), kernel).ended()
+
+
+def test_nodes_beyond_the_32nd(kernel):
+    run(Machine("pvh", 2, "5G", nodes=36, cmdline="test=mm.huge_map.a_node_that_has_nothing*"), kernel).ended()
