@@ -63,7 +63,7 @@ struct area_tree {
 	u64 count;    /* areas */
 };
 
-enum { AREA_TREE_HEIGHT_MAX = 5, AREA_TREE_COUNT_MAX = 65530 };
+enum { AREA_TREE_HEIGHT_MAX = 7, AREA_TREE_COUNT_MAX = 65530 };
 
 /*
  * Hand a page to the tree as a spare node, zeroed; the tree's until it is taken out. Caller's lock

@@ -334,8 +334,12 @@ static void protect_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enu
 	const pte_t kept = pte & (PTE_PIECE | PTE_FILE);
 
 	pte_store(entry, virt, level, entry_make(v->space, pte_pfn(pte), level, v->rights) | kept);
-	if (entry_rights(v->space, pte) & ~(unsigned)v->rights)
-		shootdown_batch_add(&v->taken->batch, virt, 1);
+	if (!(entry_rights(v->space, pte) & ~(unsigned)v->rights))
+		return;
+	shootdown_batch_add(&v->taken->batch, virt, 1);
+	/* another call may have made the pieces, and not started its round yet (split_leaf()) */
+	if ((pte & PTE_PIECE) && level > PT_PAGE)
+		v->taken->sizes_changed = true;
 }
 
 void pages_protect(u64 start, u64 end, u8 rights, struct taken *taken)
