@@ -471,6 +471,17 @@ enum touch space_touch(struct space *space, u64 addr, enum user_access access)
 	return likely(err == 0) ? TOUCH_DONE : err == -ENXIO ? TOUCH_BEYOND : TOUCH_NO_MEMORY;
 }
 
+/* The size of the page that was brought, which may be smaller than was wanted. The CPU has a pin. */
+static u64 bytes_brought(const struct space *space, const struct area *area, u64 addr, u64 size)
+{
+	enum pt_level level;
+
+	if (likely(!(area->flags & AREA_FALLBACK)))
+		return size;
+	entry_walk(space, addr, PT_PAGE, &level);
+	return MIN(pt_level_size(level), size);
+}
+
 /* Small pages of one area are brought up to 2 MiB at a time, under one pin. */
 int space_bring(struct space *space, u64 start, u64 end, u64 size)
 {
@@ -484,7 +495,8 @@ int space_bring(struct space *space, u64 start, u64 end, u64 size)
 			at += size;
 			continue;
 		}
-		for (stop = MIN(stop, area->end); at < stop && err != -ENOMEM; at += size)
+		for (stop = MIN(stop, area->end); at < stop && err != -ENOMEM;
+		     at += bytes_brought(space, area, at, size))
 			if (area->rights || area->end - at < size)
 				err = bring(space, area, at, level, false);
 		space_unpin(space);

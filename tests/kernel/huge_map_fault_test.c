@@ -283,7 +283,6 @@ TEST(mm_fault, mapping_smaller_pages_where_there_is_none)
 	static const struct step steps[] = {
 		{"populating 2M, or less", SIZE, 2, HUGE_FALLBACK, 0, NULL, map_populated, 3},
 		{"touching 2M, or less", SIZE, 2, HUGE_FALLBACK, 0, NULL, touch_all, 3},
-		{"populating smaller pages", SIZE, 2, SMALLER, 0, map_only, populate, 3},
 		{"touching smaller pages", SIZE, 2, SMALLER, 0, NULL, touch_all, 3},
 	};
 

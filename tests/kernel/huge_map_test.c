@@ -152,3 +152,14 @@ TEST(mm_huge_map, of_concurrent_touches_one_brings_the_page)
 		huge_unmap(addr);
 	}
 }
+
+TEST(mm_huge_map, populating_brings_every_smaller_page_where_a_large_one_is_lacking)
+{
+	const char *addr = huge_map(2 * SIZE, SIZE, HUGE_POOL | HUGE_FALLBACK);
+
+	REQUIRE(addr);
+	huge_count_from_here();
+	EXPECT_EQ(huge_populate((void *)addr, 2 * SIZE), 0);
+	EXPECT_EQ(huge_mapped(PT_PMD) * SIZE + huge_mapped(PT_PAGE) * PAGE_SIZE, 2 * SIZE);
+	huge_unmap((void *)addr);
+}
