@@ -45,8 +45,9 @@ static struct slot {
 static cpu_t home; /* the CPU that has the deadline */
 static void (*look)(void);
 
-/* An interval that is shorter counts several expiries at once. */
-#define SHORTEST_NS (50 * NS_PER_US)
+/* The program has its CPU so long between two interrupts, however short the intervals are. */
+#define REST_NS (50 * NS_PER_US)
+static u64 rests_until; /* of the CPU with the deadline */
 
 /* ---- expiry; the lock is held ---- */
 
@@ -94,8 +95,6 @@ static bool expire(struct slot *slot, u64 now)
 		return false;
 	if (interval)
 		expiries += (now - slot->at_ns) / interval;
-	if (interval && interval < SHORTEST_NS)
-		expiries += SHORTEST_NS / interval;
 	slot->at_ns = interval ? slot->at_ns + expiries * interval : 0;
 	send(slot, (u32)MIN(expiries - 1, (u64)INT32_MAX));
 	return true;
@@ -123,6 +122,7 @@ static void fired(void *arg)
 	int err;
 
 	timers_look();
+	rests_until = clock_ns() + REST_NS;
 	arm(&err);
 }
 
@@ -137,7 +137,7 @@ static void arm(void *err)
 			first = slot->at_ns;
 	*(int *)err = 0;
 	if (first)
-		*(int *)err = timer_set(TIMER_PROGRAM, first, fired, NULL);
+		*(int *)err = timer_set(TIMER_PROGRAM, MAX(first, rests_until), fired, NULL);
 	else
 		timer_clear(TIMER_PROGRAM);
 	handler_unlock(&lock, flags);
