@@ -12,11 +12,13 @@
 #include "kernel/program/signal.h"
 #include "kernel/program/thread.h"
 
-#define CALL(nr, ident, args, tested) [nr] = {#ident, args, .run = call_##ident},
+#define CALL(nr, ident, args, tested)                                                              \
+	[nr] = {.name = #ident, .arguments = args, .run = call_##ident},
 #define SAME(nr, ident, args, other, made, tested)                                                 \
-	[nr] = {#ident, args, .run = call_##other, .how = (made)},
-#define ANSWER(nr, ident, args, value, tested) [nr] = {#ident, args, .answer = (value)},
-#define ABSENT(nr, ident)                      [nr] = {#ident},
+	[nr] = {.name = #ident, .arguments = args, .run = call_##other, .how = (made)},
+#define ANSWER(nr, ident, args, value, tested)                                                     \
+	[nr] = {.name = #ident, .arguments = args, .answer = (value)},
+#define ABSENT(nr, ident) [nr] = {.name = #ident},
 static const struct call calls[CALLS_MAX] = {
 #include "kernel/program/call_rows.h"
 };
