@@ -8,6 +8,7 @@ all programs one after the other (linux/init), and a boot of Ashlar runs one. Th
 With PROGRAM= it runs that program instead, whose words and files are those of `make run`. What is measured is the whole run.
 """
 
+import shlex
 import shutil
 import stat
 import sys
@@ -127,7 +128,7 @@ def on_linux(base, series, kernel, initrd, argument):
 
 
 def on_ashlar(base, name, bench, argument):
-    program = Program(str(bench.path), f"{base.cpus} {argument}", bench.files and f"{bench.files}/.")
+    program = Program(str(bench.path), f"{base.cpus} {argument}", bench.files and shlex.quote(f"{bench.files}/."))
     module = program.write(bench.path.with_suffix(f".{base.cpus}.{argument}.cpio"))
     shown = f"make run FIRMWARE=pvh CPUS={base.cpus} MEM={base.mem} PROGRAM='{bench.path.name} {program.args}'"
     return replace(base, name=f"{base.name}-ashlar-{name}", initrd=str(module), shown=shown)
