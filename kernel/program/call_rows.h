@@ -14,7 +14,8 @@
  *
  * `arguments` has a letter for each:
  *
- *	p path   f descriptor (first: or EBADF)   d directory   b buffer   s size   v four vectors   t time
+ *	p path   f descriptor (first: or EBADF)   d directory   b buffer   s size
+ *	v four vectors   t time
  *	o flags of open()   m mode   n small number   0 zero   8 eight   . anything
  *
  * `tested`: the cases of tests/kernel/program_NAME_test.c make the call, or the programs of the
@@ -26,9 +27,9 @@
 
 /*
  * + private and shared, of files and anonymous; FIXED, FIXED_NOREPLACE, 32BIT, NORESERVE,
- *   POPULATE, HUGETLB with 2 and 1 GiB pages; overcommit, RLIMIT_AS and RLIMIT_DATA; reservations of
  *   POPULATE, HUGETLB with 2 and 1 GiB pages; overcommit, RLIMIT_AS and RLIMIT_DATA;
  *   reservations of terabytes
+ * - mappings that grow downwards; mremap of pool pages, and of size 0 without a file (EINVAL)
  */
 CALL(9,     mmap,                   "......",                         file)
 CALL(11,    munmap,                 "..",                             race)

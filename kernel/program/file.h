@@ -64,8 +64,8 @@ int files_name_program(const char *path, const struct arguments *args,
 		       const struct arguments *environment);
 
 /*
- * A new open file with one reference. The reference to `inode` passes here. NULL if there is no
- * memory, or no inode, for lack of memory. `flags` are those of open(2). Context: ordinary.
+ * A new open file with one reference. The reference to `inode` passes here; NULL is taken, too.
+ * Returns NULL then, and if there is no memory. `flags` are those of open(2). Context: ordinary.
  */
 struct file_ops;
 struct inode;
