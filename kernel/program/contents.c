@@ -143,7 +143,7 @@ static struct page *get_page(struct contents *c, u64 index, u32 *cuts, bool *bey
 		spin_unlock(&c->lock);
 		if (!page && !outside)
 			spare = store_page();
-	} while (!page && spare);
+	} while (!page && !outside && spare);
 	if (spare)
 		page_put(spare);
 	if (beyond)

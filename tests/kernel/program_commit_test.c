@@ -282,6 +282,27 @@ TEST(program_commit, a_touch_while_a_file_is_cut_keeps_no_page_of_it)
 	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
 }
 
+/* A hole is touched and cut off at once: neither the touch nor the cut waits for the other. */
+static void touch_or_cut(void *arg)
+{
+	const s64 fd = *(const s64 *)arg;
+
+	if (cpu_id() == 0)
+		(void)put(AT, 5);
+	else
+		EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+}
+
+TEST(program_commit, a_touch_of_a_hole_that_is_cut_off_ends)
+{
+	s64 fd = mapped_file(0);
+
+	EXPECT_EQ(program_call("fallocate", fd, HOLE, 0, 4 * PAGE_SIZE), 0);
+	cpus_run_together(touch_or_cut, &fd);
+	EXPECT_EQ(get(AT), ~0ULL);
+	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
+}
+
 TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)
 {
 	enum { ADD = 1033, GROW = 4, SHRINK = 2, WRITE = 8 };
