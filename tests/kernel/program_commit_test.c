@@ -303,6 +303,35 @@ TEST(program_commit, a_touch_of_a_hole_that_is_cut_off_ends)
 	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
 }
 
+/* One CPU makes the file longer and touches it, while others make it empty, as it was. */
+static void grow_or_cut(void *arg)
+{
+	const s64 fd = *(const s64 *)arg;
+
+	if (cpu_id() == 0) {
+		EXPECT_EQ(program_call("ftruncate", fd, PAGE_SIZE), 0);
+		(void)put(AT, 5);
+	} else {
+		EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	}
+}
+
+TEST(program_commit, a_cut_that_meets_growth_leaves_no_page_to_mappings)
+{
+	enum { END = 2 };
+	s64 fd = mapped_file(0);
+
+	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	cpus_run_together(grow_or_cut, &fd);
+	if (program_call("lseek", fd, 0, END) == 0)
+		EXPECT_EQ(get(AT), ~0ULL);
+	EXPECT_EQ(program_call("ftruncate", fd, PAGE_SIZE), 0);
+	EXPECT_EQ(put(AT, 9), 0);
+	EXPECT_EQ(program_call("pread64", fd, RESULTS, sizeof(u64), 0), sizeof(u64));
+	EXPECT_EQ(get(RESULTS), 9);
+	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
+}
+
 TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)
 {
 	enum { ADD = 1033, GROW = 4, SHRINK = 2, WRITE = 8 };
