@@ -153,6 +153,43 @@ TEST(program_commit, calls_at_once_are_not_granted_together_what_is_too_much)
 		EXPECT_EQ(map_fixed(AT, greedy.size, RW, 0), 0);
 }
 
+/* What is being replaced stays counted, although its area is not there for a while. */
+static void replace_or_ask(void *arg)
+{
+	struct greedy *greedy = arg;
+
+	if (cpu_id() == 0)
+		EXPECT_EQ(map_fixed(AT, greedy->size, RW, 0), 0);
+	else
+		ask_for_most(greedy);
+}
+
+TEST(program_commit, what_is_replaced_is_granted_to_nobody_else)
+{
+	struct greedy greedy = {.granted = 0};
+
+	SKIP_ON_ONE_CPU();
+	EXPECT(set_mode("2"));
+	greedy.size = ALIGN_DOWN((commit_limit() - commit_now()) / 5 * 3, PAGE_SIZE);
+	EXPECT_EQ(map_fixed(AT, greedy.size, RW, 0), 0);
+	cpus_run_together(replace_or_ask, &greedy);
+	EXPECT_EQ(greedy.granted, 0);
+	EXPECT(commit_now() <= commit_limit());
+}
+
+/* Each CPU asks for its share, and gets it, whatever the others ask for at once. */
+TEST(program_commit, calls_at_once_are_granted_together_what_there_is)
+{
+	struct greedy greedy = {.granted = 0};
+	const cpu_t cpus = (cpu_t)cpumask_weight(&cpus_online);
+
+	EXPECT(set_mode("2"));
+	greedy.size = ALIGN_DOWN((commit_limit() - commit_now()) / cpus, PAGE_SIZE);
+	cpus_run_together(ask_for_most, &greedy);
+	EXPECT_EQ(greedy.granted, cpus);
+	EXPECT(commit_now() <= commit_limit());
+}
+
 /* ---- limits ---- */
 
 static s64 set_limit(enum limit limit, u64 soft)
