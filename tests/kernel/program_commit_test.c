@@ -369,6 +369,29 @@ TEST(program_commit, a_cut_that_meets_growth_leaves_no_page_to_mappings)
 	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
 }
 
+/* A mapping moves while its file is cut. */
+static void move_or_cut(void *arg)
+{
+	const s64 fd = *(const s64 *)arg;
+
+	if (cpu_id() == 0)
+		EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	else if (cpu_id() == 1)
+		EXPECT_EQ(program_call("mremap", AT, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, AT / 2),
+			  AT / 2);
+}
+
+TEST(program_commit, a_mapping_that_moves_loses_what_its_file_loses)
+{
+	s64 fd = mapped_file(0);
+
+	SKIP_ON_ONE_CPU();
+	cpus_run_together(move_or_cut, &fd);
+	EXPECT_EQ(get(AT / 2), ~0ULL);
+	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
+	EXPECT_EQ(unmap(AT / 2, PAGE_SIZE), 0);
+}
+
 TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)
 {
 	enum { ADD = 1033, GROW = 4, SHRINK = 2, WRITE = 8 };
