@@ -29,6 +29,35 @@ FIXTURE(program_race, program_box_begin, program_box_end);
 
 #define AT GIB(16)
 
+/* ---- two writers of one place ---- */
+
+/* One write fails after its first word, which is not in the file then, and the other succeeds. */
+static void write_there(void *arg)
+{
+	const u64 *fd = arg;
+
+	if (cpu_id() == 0)
+		EXPECT_EQ(program_call("pwritev", *fd, ARGUMENTS, 2, 0), -EFAULT);
+	else if (cpu_id() == 1)
+		EXPECT_EQ(program_call("pwrite64", *fd, RESULTS + 8, 8, 0), 8);
+}
+
+TEST(program_race, a_write_that_fails_takes_nothing_from_another)
+{
+	const u64 vector[] = {RESULTS, 8, NOWHERE, 8};
+	u64 fd;
+
+	SKIP_ON_ONE_CPU();
+	REQUIRE(program_box_second());
+	EXPECT_EQ(user_write(ARGUMENTS, "x", 2), 0);
+	fd = (u64)program_call("memfd_create", ARGUMENTS, 0);
+	EXPECT_EQ(user_write(ARGUMENTS, vector, sizeof(vector)), 0);
+	EXPECT(put(RESULTS, 1) == 0 && put(RESULTS + 8, 7) == 0);
+	cpus_run_together(write_there, &fd);
+	EXPECT_EQ(program_call("pread64", fd, RESULTS + 16, 16, 0), 8);
+	EXPECT(get(RESULTS + 16) == 7 || get(RESULTS + 16) == 1);
+}
+
 /* ---- a pipe whose end is closed ---- */
 
 /* Let a CPU wait in the call, close a descriptor, and expect that the call ends by itself. */
