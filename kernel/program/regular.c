@@ -10,7 +10,7 @@ static s64 regular_read(struct file *file, struct span *to, u64 at)
 	return contents_read(&file->inode->contents, to, at);
 }
 
-/* O_APPEND writes at the end, whatever the offset is, and leaves the offset behind its bytes. */
+/* O_APPEND writes at the end, wherever the call wants to write. */
 static s64 regular_write(struct file *file, struct span *from, u64 at)
 {
 	struct contents *contents = &file->inode->contents;
@@ -19,17 +19,14 @@ static s64 regular_write(struct file *file, struct span *from, u64 at)
 
 	if (done < 0)
 		return done;
-	if (!append) {
-		done = contents_write(contents, from, at);
-	} else {
+	if (append)
 		done = contents_append(contents, from, &at);
-		spin_lock(&file->lock);
-		if (done > 0)
-			file->offset = at + (u64)done;
-		spin_unlock(&file->lock);
-	}
-	if (done > 0)
+	else
+		done = contents_write(contents, from, at);
+	if (done > 0) {
+		from->end = at + (u64)done;
 		inode_touch(file->inode);
+	}
 	return done;
 }
 

@@ -18,6 +18,7 @@ struct span {
 	u64 size;     /* bytes left of it */
 	user_t next;  /* the following element of the vector */
 	u32 left;     /* elements left */
+	u64 end;      /* where a write to a regular file has ended in the file */
 	bool kernel;  /* the buffer is the kernel's, the only one */
 	bool no_wait; /* whatever the file's flags say (MSG_DONTWAIT) */
 };

@@ -37,9 +37,16 @@ static s64 transfer_here(struct file *file, enum direction direction, struct spa
 	s64 done;
 	u64 at, end;
 
-	if (!file->ops->seeks ||
-	    (direction == WRITE && atomic_load_relaxed(&file->flags) & OPEN_APPEND))
+	if (!file->ops->seeks)
 		return transfer_at(file, direction, span, 0);
+	if (direction == WRITE && atomic_load_relaxed(&file->flags) & OPEN_APPEND) {
+		done = transfer_at(file, direction, span, 0);
+		spin_lock(&file->lock);
+		if (done > 0)
+			file->offset = span->end;
+		spin_unlock(&file->lock);
+		return done;
+	}
 	spin_lock(&file->lock);
 	at = file->offset;
 	if (direction == READ)

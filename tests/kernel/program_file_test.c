@@ -408,6 +408,13 @@ TEST(program_file, vectors_are_transferred_as_one)
 		EXPECT_EQ(CALL_OF("ftruncate", fd, 4), 0);
 		EXPECT(holds(fd, 0, "\0\0\0\0", 4));
 	}
+	/* a write at a place goes to the end as well, and leaves the offset (pwrite(2), BUGS) */
+	EXPECT_EQ(CALL_OF("lseek", fd, 1, 0), 1);
+	EXPECT_EQ(CALL_OF("pwrite64", fd, U("xy"), 2, 0), 2);
+	EXPECT(holds(fd, 0, "\0\0\0\0xy", 6));
+	EXPECT_EQ(CALL_OF("lseek", fd, 0, 1), 1);
+	EXPECT_EQ(do_write(fd, "z"), 1);
+	EXPECT_EQ(CALL_OF("lseek", fd, 0, 1), 7);
 }
 
 /* ---- FILES= ---- */

@@ -225,7 +225,7 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	EXPECT_EQ(program_call("timer_gettime", id, RESULTS), 0);
 	EXPECT(result_ns(RESULTS + 16) > 0);
 	EXPECT(timer_signal(SIGUSR1).uid > 1000);
-	/* the count ends at DELAYTIMER_MAX; each time that has passed adds all ns since the entry */
+	/* the count ends at DELAYTIMER_MAX; a time that has passed adds all ns since the entry */
 	for (u64 ns = 0; ns <= INT32_MAX; ns += clock_ns()) {
 		EXPECT_EQ(start_timer(id, ABSOLUTE, 1, 1), 0);
 		timers_look();
