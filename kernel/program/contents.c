@@ -272,6 +272,8 @@ static bool publish(struct contents *c, u64 end, u32 cuts)
 
 	spin_lock(&c->lock);
 	same = c->cuts == cuts;
+	if (same)
+		c->written = MAX(c->written, end);
 	if (same && end > c->size)
 		atomic_store_relaxed(&c->size, end);
 	spin_unlock(&c->lock);
@@ -369,10 +371,10 @@ s64 contents_append(struct contents *c, struct span *from, u64 *at)
 	done = contents_write(c, from, place);
 	if (done == (s64)bytes)
 		return done;
-	/* give the rest of the place back, unless another CPU has appended behind it */
+	/* give the rest of the place back, as far as no other CPU has written behind it */
 	spin_lock(&c->lock);
 	if (c->size == place + bytes) {
-		atomic_store_relaxed(&c->size, place + (done > 0 ? (u64)done : 0));
+		atomic_store_relaxed(&c->size, MAX(c->written, place));
 		clear_tail(c, c->size);
 		c->cuts++;
 	}
@@ -427,6 +429,7 @@ static struct page *cut(struct contents *c, u64 size, unsigned *height)
 	if (tree)
 		return tree;
 	c->cuts++;
+	c->written = MIN(c->written, size);
 	atomic_store_relaxed(&c->size, size);
 	clear_tail(c, size);
 	return NULL;

@@ -27,8 +27,9 @@ struct contents {
 	u32 cuts;        /* how often the file became shorter */
 	unsigned height; /* of the tree */
 	struct page *root;
-	u64 size;  /* bytes */
-	u64 pages; /* that exist */
+	u64 size;    /* bytes */
+	u64 written; /* where the last of the bytes ends that writes have stored */
+	u64 pages;   /* that exist */
 	const u8 *source;
 	u64 source_size;
 };

@@ -58,6 +58,36 @@ TEST(program_race, a_write_that_fails_takes_nothing_from_another)
 	EXPECT(get(RESULTS + 16) == 7 || get(RESULTS + 16) == 1);
 }
 
+/* A write at the end fails whole, while another one goes to a place in its reach. */
+static void append_or_write(void *arg)
+{
+	const u64 *fd = arg;
+
+	if (cpu_id() == 0)
+		EXPECT_EQ(program_call("writev", fd[0], ARGUMENTS, 2), -EFAULT);
+	else if (cpu_id() == 1)
+		EXPECT_EQ(program_call("pwrite64", fd[1], RESULTS + 8, 8, PAGE_SIZE), 8);
+}
+
+TEST(program_race, a_failed_write_at_the_end_leaves_what_others_wrote_behind_it)
+{
+	enum { APPEND = 02000, CREATE = 0100, READ_WRITE = 2 };
+	const u64 vector[] = {NOWHERE, 8, RESULTS, 2 * PAGE_SIZE};
+	u64 fd[2];
+
+	SKIP_ON_ONE_CPU();
+	REQUIRE(program_box_second());
+	EXPECT_EQ(user_write(ARGUMENTS, "/f", 3), 0);
+	for (unsigned i = 0; i < 2; i++)
+		fd[i] = (u64)program_call("open", ARGUMENTS, READ_WRITE | CREATE | (i ? 0 : APPEND),
+					  0644);
+	EXPECT_EQ(user_write(ARGUMENTS, vector, sizeof(vector)), 0);
+	EXPECT_EQ(put(RESULTS + 8, 7), 0);
+	cpus_run_together(append_or_write, fd);
+	EXPECT_EQ(program_call("pread64", fd[1], RESULTS + 16, 16, PAGE_SIZE), 8);
+	EXPECT_EQ(get(RESULTS + 16), 7);
+}
+
 /* ---- a pipe whose end is closed ---- */
 
 /* Let a CPU wait in the call, close a descriptor, and expect that the call ends by itself. */
