@@ -65,19 +65,19 @@ static int read_clock(s32 clock, u64 *ns)
 
 s64 call_clock_gettime(const struct call_args *args)
 {
-	struct user_timespec time;
+	struct user_time time;
 	u64 ns;
 	int err = read_clock((s32)args->arg[0], &ns);
 
 	if (err)
 		return err;
-	time = clock_timespec(ns);
+	time = clock_time(ns, 1);
 	return user_write(args->arg[1], &time, sizeof(time));
 }
 
 s64 call_clock_getres(const struct call_args *args)
 {
-	const struct user_timespec resolution = {.nsec = 1};
+	const struct user_time resolution = {.part = 1};
 	u64 ns;
 	int err = read_clock((s32)args->arg[0], &ns);
 
@@ -88,7 +88,7 @@ s64 call_clock_getres(const struct call_args *args)
 
 s64 call_gettimeofday(const struct call_args *args)
 {
-	const struct user_timeval time = clock_timeval(clock_ns() + clock_date_ns());
+	const struct user_time time = clock_time(clock_ns() + clock_date_ns(), NS_PER_US);
 	const u64 zone = 0; /* two numbers: UTC, no daylight saving time */
 
 	if (args->arg[0] && user_write(args->arg[0], &time, sizeof(time)))
@@ -98,7 +98,7 @@ s64 call_gettimeofday(const struct call_args *args)
 
 s64 call_time(const struct call_args *args)
 {
-	const s64 now = clock_timespec(clock_ns() + clock_date_ns()).sec;
+	const s64 now = (s64)((clock_ns() + clock_date_ns()) / NS_PER_S);
 
 	if (args->arg[0] && user_write(args->arg[0], &now, sizeof(now)))
 		return -EFAULT;
@@ -109,13 +109,11 @@ static int sleep_for(u64 ns, user_t remaining_at)
 {
 	const u64 until = clock_until(ns);
 	const int err = sleep_until(until);
-	struct user_timespec left;
-	u64 now;
+	struct user_time left;
 
 	if (err != -EINTR || !remaining_at)
 		return err;
-	now = clock_ns();
-	left = clock_timespec(saturating_sub(until, now));
+	left = clock_time(saturating_sub(until, clock_ns()), 1);
 	return user_write(remaining_at, &left, sizeof(left)) ? -EFAULT : err;
 }
 

@@ -85,7 +85,7 @@ s64 call_prlimit64(const struct call_args *args)
 
 /* struct rusage; the counts after the first are zero here. */
 struct user_rusage {
-	struct user_timeval user, system;
+	struct user_time user, system;
 	s64 resident_most_kib, counts[13];
 };
 
@@ -97,10 +97,10 @@ s64 call_getrusage(const struct call_args *args)
 
 	switch ((s32)args->arg[0]) {
 	case RUSAGE_SELF:
-		usage.user = clock_timeval(clock_program_ns());
+		usage.user = clock_time(clock_program_ns(), NS_PER_US);
 		break;
 	case RUSAGE_THREAD:
-		usage.user = clock_timeval(clock_thread_ns(thread_current()));
+		usage.user = clock_time(clock_thread_ns(thread_current()), NS_PER_US);
 		break;
 	case RUSAGE_CHILDREN:
 		return user_write(args->arg[1], &usage, sizeof(usage));

@@ -22,7 +22,7 @@ struct program_stat {
 	u32 mode, user, group, pad;
 	u64 node; /* number of a device */
 	s64 size, block_size, blocks;
-	struct user_timespec accessed, modified, changed;
+	struct user_time accessed, modified, changed;
 	s64 unused[3];
 };
 _Static_assert(sizeof(struct program_stat) == 144, "struct stat of the ABI");
@@ -47,7 +47,7 @@ static u32 links_of(const struct inode *inode)
 
 static struct program_stat stat_of(struct inode *inode)
 {
-	const struct user_timespec time = clock_timespec(atomic_load_relaxed(&inode->mtime_ns));
+	const struct user_time time = clock_time(atomic_load_relaxed(&inode->mtime_ns), 1);
 
 	return (struct program_stat){
 		.device = DEVICE_NUMBER,
@@ -136,7 +136,7 @@ s64 call_statx(const struct call_args *args)
 		return err;
 	stat = stat_of(inode);
 	inode_put(inode);
-	time = (struct statx_time){.seconds = stat.modified.sec, .ns = (u32)stat.modified.nsec};
+	time = (struct statx_time){.seconds = stat.modified.sec, .ns = (u32)stat.modified.part};
 	statx = (struct program_statx){.mask = STATX_BASIC,
 				       .block_size = (u32)stat.block_size,
 				       .links = (u32)stat.links,

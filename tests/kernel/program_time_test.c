@@ -20,11 +20,11 @@ enum { REALTIME = 0, MONOTONIC = 1, PROCESS_CPUTIME = 2, THREAD_CPUTIME = 3, ABS
 
 static u64 result_ns(user_t from)
 {
-	struct user_timespec time = {0};
+	struct user_time time = {0};
 
 	EXPECT_EQ(user_read(&time, from, sizeof(time)), 0);
-	EXPECT((u64)time.nsec < NS_PER_S);
-	return (u64)time.sec * NS_PER_S + (u64)time.nsec;
+	EXPECT((u64)time.part < NS_PER_S);
+	return (u64)time.sec * NS_PER_S + (u64)time.part;
 }
 
 static u64 clock_of(s32 clock)
