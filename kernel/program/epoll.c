@@ -15,7 +15,6 @@
  * Source: Linux man-pages, epoll(7), epoll_ctl(2), epoll_wait(2).
  */
 #include <arch/atomic.h>
-#include <arch/memory.h>
 
 #include "kernel/program/calls.h"
 #include "kernel/program/file.h"

@@ -268,13 +268,22 @@ s64 call_futex(const struct call_args *args)
 
 /* ---- robust lists ---- */
 
+/* struct robust_list_head */
 struct robust_head {
 	user_t first;
 	s64 offset;
 	user_t pending;
 };
 
-enum { ROBUST_MAX = 2048, ROBUST_HEAD_BYTES = 24 };
+enum { ROBUST_MAX = 2048 };
+
+s64 call_set_robust_list(const struct call_args *args)
+{
+	if (args->arg[1] != sizeof(struct robust_head))
+		return -EINVAL;
+	thread_current()->robust_list = args->arg[0];
+	return 0;
+}
 
 /* Mark a word that the thread holds, and wake one waiter. */
 static void release_word(const struct thread *thread, user_t at)

@@ -33,16 +33,6 @@ void limits_begin(void)
 	spin_unlock(&lock);
 }
 
-struct limit_pair limit_of(enum limit limit)
-{
-	struct limit_pair pair;
-
-	spin_lock(&lock);
-	pair = limits[limit];
-	spin_unlock(&lock);
-	return pair;
-}
-
 u64 limit_soft(enum limit limit)
 {
 	return atomic_load_relaxed(&limits[limit].soft);
@@ -55,17 +45,17 @@ static s64 limit_exchange(u64 limit, user_t new_at, user_t old_at)
 
 	if (limit >= RLIMITS)
 		return -EINVAL;
-	old = limit_of((enum limit)limit);
+	if (new_at && user_read(&pair, new_at, sizeof(pair)))
+		return -EFAULT;
+	if (new_at && pair.soft > pair.hard)
+		return -EINVAL;
+	spin_lock(&lock);
+	old = limits[limit];
 	if (new_at) {
-		if (user_read(&pair, new_at, sizeof(pair)))
-			return -EFAULT;
-		if (pair.soft > pair.hard)
-			return -EINVAL;
-		spin_lock(&lock);
 		atomic_store_relaxed(&limits[limit].soft, pair.soft);
 		limits[limit].hard = pair.hard;
-		spin_unlock(&lock);
 	}
+	spin_unlock(&lock);
 	return old_at ? user_write(old_at, &old, sizeof(old)) : 0;
 }
 

@@ -97,17 +97,6 @@ s64 call_arch_prctl(const struct call_args *args)
 	return user_write(args->arg[1], &base, sizeof(base));
 }
 
-/* struct robust_list_head */
-enum { ROBUST_HEAD_BYTES = 24 };
-
-s64 call_set_robust_list(const struct call_args *args)
-{
-	if (args->arg[1] != ROBUST_HEAD_BYTES)
-		return -EINVAL;
-	thread_current()->robust_list = args->arg[0];
-	return 0;
-}
-
 /* ---- random numbers ---- */
 
 enum { GRND_NONBLOCK = 1, GRND_RANDOM = 2, GRND_INSECURE = 4 };

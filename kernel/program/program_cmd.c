@@ -5,7 +5,6 @@
  * boot CPU looks for Ctrl-C meanwhile, because nothing of the monitor runs until the program ends.
  * A program that reads the console finds Ctrl-C itself (console_file.c).
  */
-#include <arch/atomic.h>
 
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
