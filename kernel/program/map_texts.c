@@ -34,7 +34,7 @@ static void name_of(const struct area *area, char *buf, size_t size)
 		name = "[stack]";
 	else if (area->start == VDSO_BASE)
 		name = "[vvar]";
-	else if (area->start == VDSO_BASE + PAGE_SIZE)
+	else if (area->start == VDSO_IMAGE)
 		name = "[vdso]";
 	else if (heap_has(area->start))
 		name = "[heap]";

@@ -177,28 +177,16 @@ int module_find(const struct boot_info *info, const char *wanted, struct program
 	return err ? err : choose(wanted, source);
 }
 
-/* The machine's modules: an ELF, an image, or both. Looked at, and complained about, once. */
-static int modules(struct program_source *source)
-{
-	static struct program_source found;
-	static bool looked;
-	static int err;
-
-	if (!looked)
-		err = look_at_modules(&boot_info, &found);
-	looked = true;
-	*source = found;
-	return err;
-}
+static struct program_source found, chosen; /* module_program(): before and after the choice */
 
 int module_program(struct program_source *source)
 {
-	static struct program_source chosen;
 	static bool looked;
 	static int err;
 
 	if (!looked) {
-		err = modules(&chosen);
+		err = look_at_modules(&boot_info, &found);
+		chosen = found;
 		err = err ? err : choose(program_name, &chosen);
 	}
 	looked = true;
@@ -206,17 +194,14 @@ int module_program(struct program_source *source)
 	return err;
 }
 
-bool module_nth(unsigned n, struct program_source *source)
+/* The n-th file of the image that is_program(). */
+static bool nth_of_image(unsigned n, const char *name, struct program_source *source)
 {
-	struct cpio_reader reader;
+	struct cpio_reader reader = cpio_reader(source->cpio, source->cpio_size);
 	struct cpio_entry entry;
 
-	modules(source);
-	if (source->elf && n-- == 0)
-		return true;
-	reader = cpio_reader(source->cpio, source->cpio_size);
 	while (source->cpio && cpio_next(&reader, &entry)) {
-		if (!is_program(&entry, NULL) || n-- > 0)
+		if (!is_program(&entry, name) || n-- > 0)
 			continue;
 		take_entry(&entry, source);
 		return true;
@@ -224,23 +209,22 @@ bool module_nth(unsigned n, struct program_source *source)
 	return false;
 }
 
+bool module_nth(unsigned n, struct program_source *source)
+{
+	module_program(source);
+	*source = found;
+	return source->elf && n-- == 0 ? true : nth_of_image(n, NULL, source);
+}
+
 int module_named(const char *name, struct program_source *source)
 {
-	struct cpio_reader reader;
-	struct cpio_entry entry;
-
 	module_program(source);
 	if (source->elf && strcmp(source->name, name) == 0)
 		return 0;
-	reader = cpio_reader(source->cpio, source->cpio_size);
-	while (source->cpio && cpio_next(&reader, &entry)) {
-		if (!is_program(&entry, name))
-			continue;
-		take_entry(&entry, source);
-		take_name(source);
-		return 0;
-	}
-	return -ENOENT;
+	if (!nth_of_image(0, name, source))
+		return -ENOENT;
+	take_name(source);
+	return 0;
 }
 
 bool module_wanted(void)

@@ -164,7 +164,8 @@ s64 call_get_mempolicy(const struct call_args *args)
 	if (args->arg[1] && args->arg[2] > 1) {
 		if (args->arg[2] - 1 < node_count)
 			return -EINVAL;
-		if (user_zero(args->arg[1], DIV_ROUND_UP(args->arg[2] - 1, 64) * sizeof(u64)) < 0 ||
+		if (user_copy(COPY_ZERO, NULL, args->arg[1],
+			      DIV_ROUND_UP(args->arg[2] - 1, 64) * sizeof(u64)) < 0 ||
 		    user_write(args->arg[1], &nodes, sizeof(nodes)) < 0)
 			return -EFAULT;
 	}

@@ -4,8 +4,7 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/program/exception.h"
-#include "kernel/program/program_death.h"
+#include "kernel/program/program.h"
 #include "kernel/program/signal_frame.h"
 #include "kernel/program/signal_queue.h"
 

@@ -25,7 +25,8 @@ static u64 magic2_bytes(void)
 	return user_vectors_size() > FXSAVE_BYTES ? sizeof(u32) : 0;
 }
 
-bool signal_on_alt_stack(const struct thread *thread, u64 sp)
+/* Is `sp` on the thread's alternate stack? Never with SS_AUTODISARM. */
+static bool on_alt_stack(const struct thread *thread, u64 sp)
 {
 	if (thread->alt_stack_flags & SS_AUTODISARM)
 		return false;
@@ -40,7 +41,7 @@ struct signal_stack signal_alt_stack_of(const struct thread *thread, u64 sp)
 
 	if (!thread->alt_stack_size)
 		stack.flags = SS_DISABLE;
-	else if (signal_on_alt_stack(thread, sp))
+	else if (on_alt_stack(thread, sp))
 		stack.flags |= SS_ONSTACK;
 	return stack;
 }
@@ -55,7 +56,7 @@ int signal_alt_stack_set(struct thread *thread, u64 sp, const struct signal_stac
 {
 	const u32 mode = stack->flags & ~SS_AUTODISARM;
 
-	if (signal_on_alt_stack(thread, sp))
+	if (on_alt_stack(thread, sp))
 		return -EPERM;
 	if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
 		return -EINVAL;
@@ -79,7 +80,7 @@ struct place {
 static int place_find(struct place *place, const struct thread *thread, u64 rsp,
 		      const struct signal_action *action)
 {
-	const bool stays = signal_on_alt_stack(thread, rsp);
+	const bool stays = on_alt_stack(thread, rsp);
 	const bool enters = action->flags & SA_ONSTACK && thread->alt_stack_size && !stays;
 	const u64 top = enters ? thread->alt_stack + thread->alt_stack_size : rsp - RED_ZONE;
 

@@ -73,15 +73,6 @@ bool thread_is_over(struct thread *record)
 
 /* ---- records ---- */
 
-static unsigned order_for(u64 bytes)
-{
-	unsigned order = 0;
-
-	while ((PAGE_SIZE << order) < bytes)
-		order++;
-	return order;
-}
-
 static void free_record(struct thread *thread)
 {
 	page_free(pfn_to_page(virt_to_phys(thread->texts) >> PAGE_SHIFT));
@@ -100,8 +91,8 @@ struct thread *thread_record(cpu_t cpu)
 		return NULL;
 	thread = page_address(page);
 	thread->cpu = cpu;
-	page = page_alloc(order_for(user_vectors_size() + THREAD_TEXTS * PAGE_SIZE), USE_UNMOVABLE,
-			  PAGE_ZERO, arch_cpu_node(cpu));
+	page = page_alloc(page_order_for(user_vectors_size() + THREAD_TEXTS * PAGE_SIZE),
+			  USE_UNMOVABLE, PAGE_ZERO, arch_cpu_node(cpu));
 	if (!page) {
 		page_free(pfn_to_page(virt_to_phys(thread) >> PAGE_SHIFT));
 		return NULL;
@@ -119,8 +110,8 @@ struct thread *threads_begin(void)
 {
 	struct thread *first;
 
-	records_page = page_alloc(order_for(cpu_count * sizeof(*records)), USE_UNMOVABLE, PAGE_ZERO,
-				  NODE_NONE);
+	records_page = page_alloc(page_order_for(cpu_count * sizeof(*records)), USE_UNMOVABLE,
+				  PAGE_ZERO, NODE_NONE);
 	if (!records_page)
 		return NULL;
 	atomic_store_release(&records, page_address(records_page));

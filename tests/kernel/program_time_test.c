@@ -281,18 +281,16 @@ TEST(program_time, timers_are_made_and_dropped)
 /* Tables of the dynamic section (System V ABI, "Dynamic Linking"). */
 TEST(program_time, the_vdso_is_told_the_clock)
 {
-	static u64 page[PAGE_SIZE / sizeof(u64)];
-	const struct vdso_data *data = (const struct vdso_data *)page;
+	struct vdso_data data = {.mult = 0};
 	struct clock_tsc tsc;
 
-	memset(page, 0, sizeof(page));
-	vdso_fill_data(page);
-	EXPECT_EQ(data->date_ns, clock_date_ns());
+	vdso_fill_data(&data);
+	EXPECT_EQ(data.date_ns, clock_date_ns());
 	if (clock_tsc(&tsc)) {
-		EXPECT_EQ(data->mult, tsc.mult);
-		EXPECT_EQ(data->base_tsc, tsc.base_tsc);
-		EXPECT_EQ(data->base_ns, tsc.base_ns);
+		EXPECT_EQ(data.mult, tsc.mult);
+		EXPECT_EQ(data.base_tsc, tsc.base_tsc);
+		EXPECT_EQ(data.base_ns, tsc.base_ns);
 	} else {
-		EXPECT_EQ(data->mult, 0);
+		EXPECT_EQ(data.mult, 0);
 	}
 }
