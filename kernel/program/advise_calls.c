@@ -2,7 +2,6 @@
  * Calls that change or describe what is mapped: mprotect, madvise, mincore, msync, mlock. Numbers:
  * madvise(2).
  */
-#include "mm/vm/space.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/cut.h"

@@ -31,20 +31,13 @@ static u64 ahead_ns(s32 clock)
 static int read_cpu_clock(s32 clock, u64 *ns)
 {
 	const u32 id = ~(u32)(clock >> 3);
-	struct thread *thread;
+	const bool of_thread = clock & CPUCLOCK_THREAD;
+	struct thread *thread = of_thread && id ? thread_by_id(id) : thread_current();
 
-	if ((clock & CPUCLOCK_KIND) > CPUCLOCK_SCHED)
+	if ((clock & CPUCLOCK_KIND) > CPUCLOCK_SCHED || !thread ||
+	    (!of_thread && id != 0 && id != program_pid()))
 		return -EINVAL;
-	if (!(clock & CPUCLOCK_THREAD)) {
-		if (id != 0 && id != program_pid())
-			return -EINVAL;
-		*ns = clock_program_ns();
-		return 0;
-	}
-	thread = id ? thread_by_id(id) : thread_current();
-	if (!thread)
-		return -EINVAL;
-	*ns = clock_thread_ns(thread);
+	*ns = of_thread ? clock_thread_ns(thread) : clock_program_ns();
 	return 0;
 }
 

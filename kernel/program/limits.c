@@ -83,21 +83,17 @@ enum { RUSAGE_SELF = 0, RUSAGE_CHILDREN = -1, RUSAGE_THREAD = 1 };
 
 s64 call_getrusage(const struct call_args *args)
 {
+	const s32 whose = (s32)args->arg[0];
 	struct user_rusage usage = {0};
 
-	switch ((s32)args->arg[0]) {
-	case RUSAGE_SELF:
-		usage.user = clock_time(clock_program_ns(), NS_PER_US);
-		break;
-	case RUSAGE_THREAD:
-		usage.user = clock_time(clock_thread_ns(thread_current()), NS_PER_US);
-		break;
-	case RUSAGE_CHILDREN:
-		return user_write(args->arg[1], &usage, sizeof(usage));
-	default:
+	if (whose != RUSAGE_SELF && whose != RUSAGE_THREAD && whose != RUSAGE_CHILDREN)
 		return -EINVAL;
+	if (whose != RUSAGE_CHILDREN) {
+		usage.user = clock_time(whose == RUSAGE_SELF ? clock_program_ns()
+							     : clock_thread_ns(thread_current()),
+					NS_PER_US);
+		usage.resident_most_kib = (s64)(pages_resident_most(&program_space) / KIB(1));
 	}
-	usage.resident_most_kib = (s64)(pages_resident_most(&program_space) / KIB(1));
 	return user_write(args->arg[1], &usage, sizeof(usage));
 }
 

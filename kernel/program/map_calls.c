@@ -1,7 +1,6 @@
 /* Calls that make, remove and move mappings: mmap, munmap, mremap. Numbers: mmap(2), mremap(2). */
 #include <arch/cpu.h>
 
-#include "mm/vm/space.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/contents.h"

@@ -6,7 +6,6 @@
 #include <arch/atomic.h>
 
 #include "kernel/lib/format.h"
-#include "mm/vm/space.h"
 #include "kernel/program/file.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/layout.h"

@@ -5,7 +5,6 @@
  */
 
 #include "kernel/core/percpu.h"
-#include "mm/vm/space.h"
 #include "kernel/program/calls.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/pages.h"

@@ -4,7 +4,6 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
-#include "mm/vm/space.h"
 #include "kernel/program/contents.h"
 #include "kernel/program/file.h"
 #include "kernel/program/layout.h"

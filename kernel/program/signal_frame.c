@@ -181,16 +181,6 @@ static void take_registers(struct trap_frame *to, const struct signal_registers 
 	user_regs_make_safe(to);
 }
 
-/* Registers as after a reset, in an area that is all zero otherwise. */
-static void area_reset(u8 *bytes)
-{
-	const u16 fcw = FCW_RESET;
-	const u32 mxcsr = MXCSR_RESET;
-
-	memcpy(bytes + FXSAVE_FCW, &fcw, sizeof(fcw));
-	memcpy(bytes + FXSAVE_MXCSR, &mxcsr, sizeof(mxcsr));
-}
-
 /*
  * Everything is read if both magic numbers and the size are ours. A program may also have built an
  * area that has the first 512 bytes only; the registers beyond x87 and SSE are then as after a
@@ -217,15 +207,18 @@ static int read_vectors(u8 *area, user_t from)
 	return 0;
 }
 
+/* Without an area of the program, the registers are as after a reset: zero but for two. */
 static int take_vectors(u8 *area, user_t from)
 {
+	const u16 fcw = FCW_RESET;
+	const u32 mxcsr = MXCSR_RESET;
 	int err = 0;
 
 	memset(area, 0, user_vectors_size());
+	memcpy(area + FXSAVE_FCW, &fcw, sizeof(fcw));
+	memcpy(area + FXSAVE_MXCSR, &mxcsr, sizeof(mxcsr));
 	if (from)
 		err = read_vectors(area, from);
-	else
-		area_reset(area);
 	return !err && !user_vectors_load(area) ? -EFAULT : err;
 }
 

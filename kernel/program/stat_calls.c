@@ -27,14 +27,6 @@ struct program_stat {
 };
 _Static_assert(sizeof(struct program_stat) == 144, "struct stat of the ABI");
 
-/* A file of FILES= counts as a whole, though most of it needs no memory. */
-static u64 sectors(struct inode *inode)
-{
-	return inode->kind == INODE_REGULAR
-		       ? DIV_ROUND_UP(contents_stored(&inode->contents), SECTOR)
-		       : 0;
-}
-
 static u32 links_of(const struct inode *inode)
 {
 	u32 links;
@@ -86,11 +78,13 @@ static int stat_at(const struct call_args *args, u64 flags, u64 allowed, struct 
 		.node = inode->kind == INODE_DEVICE ? inode->device->device : 0,
 		.size = (s64)inode_size(inode),
 		.block_size = PAGE_SIZE,
-		.blocks = (s64)sectors(inode),
 		.accessed = time,
 		.modified = time,
 		.changed = time,
 	};
+	/* a file of FILES= counts as a whole, though most of it needs no memory */
+	if (inode->kind == INODE_REGULAR)
+		stat->blocks = (s64)DIV_ROUND_UP(contents_stored(&inode->contents), SECTOR);
 	inode_put(inode);
 	return 0;
 }
