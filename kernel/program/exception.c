@@ -4,10 +4,9 @@
  *
  * Sources: Intel SDM vol. 3A, table 6-1; vol. 1, 8.5 and 11.5 for floating point.
  */
-#include "kernel/program/exception.h"
+#include "kernel/program/signal.h"
 
 #include "kernel/lib/string.h"
-#include "kernel/program/signal.h"
 
 #define RFLAGS_TF (1ULL << 8)
 

@@ -1,17 +1,14 @@
-/* The end of a program by a signal, in words: see program_death.h. */
-#include "kernel/program/program_death.h"
+/* The end of a program by a signal, in words: program_die() of program.h. */
+#include "kernel/program/program.h"
 
 #include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
-#include "mm/vm/space.h"
 #include "kernel/program/contents.h"
-#include "kernel/program/exception.h"
 #include "kernel/program/file.h"
 #include "kernel/program/layout.h"
 #include "kernel/program/open_file.h"
-#include "kernel/program/program.h"
-#include "kernel/program/thread.h"
+#include "kernel/program/signal.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"
 #include "mm/mm.h"

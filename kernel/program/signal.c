@@ -4,8 +4,7 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
-#include "kernel/program/exception.h"
-#include "kernel/program/program_death.h"
+#include "kernel/program/program.h"
 #include "kernel/program/signal_frame.h"
 #include "kernel/program/signal_queue.h"
 
@@ -53,13 +52,11 @@ static void route(u64 set)
 
 static bool is_blocked_by_any(u64 bit)
 {
-	struct thread *thread;
+	struct thread *thread = thread_next(NULL);
 
-	for (thread = thread_next(NULL); thread; thread = thread_next(thread)) {
-		if (blocked_by(thread) & bit)
-			return true;
-	}
-	return false;
+	while (thread && !(blocked_by(thread) & bit))
+		thread = thread_next(thread);
+	return thread;
 }
 
 /*
