@@ -69,6 +69,16 @@ static bool is_left_out(const struct entry *entry)
 	       entry == names_find(names.root, "sys", 3);
 }
 
+/* Is it as it was in FILES=, also by the names of its directories? */
+static bool is_as_given(const struct entry *entry)
+{
+	bool given = entry->inode->given;
+
+	for (; given && entry; entry = entry->directory->entry)
+		given = !entry->inode->moved;
+	return given;
+}
+
 static int put_file(const char *name, const struct inode *inode, files_put_fn *put, char *scratch)
 {
 	const u64 size = inode_size(inode);
@@ -92,7 +102,7 @@ static int put_entry(const struct entry *entry, files_put_fn *put, char *scratch
 	const struct inode *inode = entry->inode;
 	char path[CPIO_NAME_MAX + 2];
 
-	if (inode->kind != INODE_REGULAR || inode->given)
+	if (inode->kind != INODE_REGULAR || is_as_given(entry))
 		return 0;
 	if (names_path_of(entry, path, sizeof(path)) < sizeof(path) && inode_size(inode) >> 32 == 0)
 		return put_file(path + 1, inode, put, scratch);

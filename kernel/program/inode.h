@@ -46,6 +46,7 @@ struct inode {
 	u32 mode; /* type and permissions */
 	enum inode_kind kind;
 	bool given;          /* a file of FILES= that has not been renamed or changed; atomic */
+	bool moved;          /* renamed, and with a directory all that is in it; names.lock */
 	u32 links;           /* names; names.c */
 	u32 seals;           /* cut.h; atomic */
 	u64 number;          /* for st_ino; not used again */

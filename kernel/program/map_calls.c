@@ -202,8 +202,8 @@ static s64 show_again(u64 from, u64 to, u64 size, u64 flags)
 	if (err < 0)
 		return err;
 	area.offset += from - area.start;
-	area.start = to;
-	area.end = to + size;
+	area.start = flags & MREMAP_FIXED ? to : 0;
+	area.end = area.start + size;
 	return mapping_make(&program_space, &area,
 			    flags & MREMAP_FIXED ? MAPPING_FIXED : MAPPING_ANYWHERE);
 }

@@ -154,6 +154,7 @@ static int rename_names(const struct path_text *texts, struct entry **spare, str
 		return -ENAMETOOLONG;
 	names_remove(from->entry);
 	*entry = from->entry;
+	from->inode->moved = true;
 	if (to->inode) {
 		*former = names_replace(to->entry, from->inode);
 	} else {

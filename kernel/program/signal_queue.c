@@ -121,7 +121,7 @@ int signal_pending_add(struct thread *thread, u32 id, const struct signal_info *
 	} else if (info->signal >= SIGNALS_QUEUED || !(*pending_word(thread) & bit)) {
 		if (count < SIGNALS_QUEUE)
 			entries[count++] = (struct entry){thread, *info};
-		else if (info->code < 0 && info->code != SI_TKILL)
+		else if (info->code < 0 && info->code != SI_TKILL && info->code != SI_TIMER)
 			err = -EAGAIN;
 		if (!err)
 			atomic_fetch_or(pending_word(thread), bit);

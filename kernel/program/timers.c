@@ -72,7 +72,7 @@ static void send(struct slot *slot, u32 missed)
 	if (event->how == SIGEV_NONE)
 		return;
 	if (slot->queued && is_pending(event)) {
-		slot->overruns += missed + 1;
+		slot->overruns = (u32)MIN(1ULL + slot->overruns + missed, (u64)INT32_MAX);
 		return;
 	}
 	if (id != REAL) {

@@ -321,3 +321,21 @@ TEST(program_commit, a_move_may_leave_the_old_place)
 	EXPECT_EQ(unmap((u64)to, PAGE_SIZE), 0);
 	EXPECT_EQ(unmap(AT, 3 * PAGE_SIZE), 0);
 }
+
+/* A shared file is shown once more; without MREMAP_FIXED the last argument means nothing. */
+TEST(program_commit, a_move_of_nothing_shows_the_file_again_at_a_free_place)
+{
+	static const u64 meaningless[] = {1, 2 * AT + 1, ~0ULL};
+
+	mapped_file(0);
+	for (unsigned i = 0; i < ARRAY_LEN(meaningless); i++) {
+		const s64 to = program_call("mremap", AT + PAGE_SIZE, 0, PAGE_SIZE, MAYMOVE,
+					    meaningless[i]);
+
+		REQUIRE(to > 0);
+		EXPECT(IS_ALIGNED((u64)to, PAGE_SIZE));
+		EXPECT_EQ(get((u64)to), 2);
+		EXPECT_EQ(unmap((u64)to, PAGE_SIZE), 0);
+	}
+	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
+}

@@ -225,6 +225,31 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	EXPECT_EQ(program_call("timer_gettime", id, RESULTS), 0);
 	EXPECT(result_ns(RESULTS + 16) > 0);
 	EXPECT(timer_signal(SIGUSR1).uid > 1000);
+	/* the count ends at DELAYTIMER_MAX; each time that has passed adds all ns since the entry */
+	for (u64 ns = 0; ns <= INT32_MAX; ns += clock_ns()) {
+		EXPECT_EQ(start_timer(id, ABSOLUTE, 1, 1), 0);
+		timers_look();
+	}
+	EXPECT_EQ(start_timer(id, 0, 0, 0), 0);
+	EXPECT_EQ(timer_signal(SIGUSR1).uid, INT32_MAX);
+	EXPECT_EQ(program_call("timer_getoverrun", id), INT32_MAX);
+}
+
+/* What the program has queued itself leaves no room, and the signal comes without its value. */
+TEST(program_time, an_expiry_needs_no_room_in_the_queue)
+{
+	const struct signal_info own = {.signal = 40, .code = SI_QUEUE};
+	const s64 id = make_timer(MONOTONIC, 41, SENDS_SIGNAL, 0, 77);
+
+	REQUIRE(id > 0);
+	for (unsigned i = 0; i < SIGNALS_QUEUE; i++)
+		EXPECT_EQ(signal_send(thread_current(), 40, &own), 0);
+	EXPECT_EQ(signal_send(thread_current(), 40, &own), -EAGAIN);
+	EXPECT_EQ(start_timer(id, ABSOLUTE, 0, 1), 0);
+	EXPECT_EQ(timer_signal(41).signal, 41);
+	EXPECT_EQ(timer_signal(40).signal, 40);
+	EXPECT_EQ(start_timer(id, ABSOLUTE, 0, 1), 0);
+	EXPECT_EQ(timer_signal(41).value, 77);
 }
 
 TEST(program_time, timers_are_made_and_dropped)
