@@ -25,7 +25,11 @@ static u64 random_step(void)
 	return x ^ x >> 31;
 }
 
-void random_fill(void *to, size_t size)
+/*
+ * Random bytes: the CPU's own (RDRAND), or without these a sequence that begins with the time and
+ * is good for tests only.
+ */
+static void random_fill(void *to, size_t size)
 {
 	u8 *at = to;
 

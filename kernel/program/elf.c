@@ -62,7 +62,10 @@ enum {
 /* A symbol without a size names addresses up to this distance. */
 #define SYMBOL_REACH KIB(64)
 
-/* A file that is parsed. The functions below return false after they have said why it is refused. */
+/*
+ * A file that is parsed, and why it is refused. The functions below return false after they have
+ * filled in the reason.
+ */
 struct parse {
 	const void *image;
 	u64 size;

@@ -95,12 +95,6 @@ extern const struct file_ops regular_ops, directory_ops, null_ops, zero_ops, ful
 	console_ops;
 
 /*
- * Fill memory of the kernel with random bytes: the CPU's own (RDRAND), or without these a sequence
- * that begins with the time and is good for tests only. Context: any.
- */
-void random_fill(void *to, size_t size);
-
-/*
  * A new open file of a new stream, whose state has `bytes` zeroed bytes; NULL if there is no
  * memory. Context: ordinary.
  */

@@ -1,6 +1,6 @@
 /*
- * Calls about the process, its threads, their names and registers. There is one process, of user 0, in a
- * group and a session of its own. It starts no other.
+ * Calls about the process, its threads, their names and registers. There is one process, of user 0,
+ * in a group and a session of its own. It starts no other.
  *
  * Sources: Linux man-pages, section 2.
  */

@@ -202,6 +202,7 @@ static s64 load_stack(const struct program_request *request)
 				    .hwcap = user_hwcap(),
 				    .vdso = VDSO_IMAGE,
 				    .signal_stack_min = 4096 + user_vectors_size()};
+	struct span random = span_of_kernel(start.random, sizeof(start.random));
 	const u64 size = start_stack_size(&start);
 	const unsigned order = page_order_for(size);
 	struct page *page;
@@ -218,7 +219,7 @@ static s64 load_stack(const struct program_request *request)
 		return -ENOMEM;
 	if (elf->stack_exec)
 		area.rights |= USER_RIGHT_EXEC;
-	random_fill(start.random, sizeof(start.random));
+	random_ops.read(NULL, &random, 0);
 	rsp = start_stack_build(&start, page_address(page), PAGE_SIZE << order, STACK_TOP);
 	err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
 	if (err >= 0)

@@ -50,14 +50,5 @@ bool program_end(int status);
 void program_interrupt(void);
 bool program_was_interrupted(void); /* the present program, or the last one */
 
-/*
- * The program ends because of a signal: say which, why and where (`regs`: of the calling thread),
- * and mark all threads as ending. Returns; the calling thread leaves at its attend(). A second call
- * does nothing. Context: ordinary.
- */
-struct signal_info;
-struct trap_frame;
-void program_die(int signal, const struct signal_info *info, struct trap_frame *regs);
-
 /* A place in the program as the log names it: "main+0x12", or "" without symbols. */
 void program_symbol(u64 addr, char *buf, size_t size);

@@ -1,5 +1,5 @@
-/* The end of a program by a signal, in words: program_die() of program.h. */
-#include "kernel/program/program.h"
+/* The end of a program by a signal, in words: see program_death.h. */
+#include "kernel/program/program_death.h"
 
 #include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
@@ -8,6 +8,7 @@
 #include "kernel/program/file.h"
 #include "kernel/program/layout.h"
 #include "kernel/program/open_file.h"
+#include "kernel/program/program.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"

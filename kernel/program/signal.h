@@ -45,7 +45,7 @@ int signal_send_to(u32 id, int signal, const struct signal_info *info);
 
 /*
  * The calling thread has faulted. Its handler runs now. If the signal is blocked, ignored or has no
- * handler, or the frame does not fit, the program dies (program.h). `addr` is si_addr, and 0
+ * handler, or the frame does not fit, the program dies (program_death.h). `addr` is si_addr, and 0
  * for SI_KERNEL. Context: ordinary.
  */
 void signal_raise_fault(struct trap_frame *regs, int signal, int code, u64 addr);

@@ -22,8 +22,9 @@
 #include "mm/mm.h"
 
 /*
- * One record per CPU that ever ran a thread: a page, then those for its texts and its vectors. Only threads, their timers and movers of
- * pages look here from other CPUs, and all of these have ended before threads_end().
+ * One record per CPU that ever ran a thread: a page, and behind it those of its texts and vectors.
+ * Only threads, their timers and movers of pages look here from other CPUs, and all of these have
+ * ended before threads_end().
  */
 static struct thread **records; /* NULL: no program; atomic */
 static struct page *records_page;
