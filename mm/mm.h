@@ -47,6 +47,16 @@ enum page_request {
  */
 struct page *page_alloc(unsigned order, enum page_use use, unsigned request, node_t node);
 
+/* The lowest order that holds so many bytes. */
+static inline unsigned page_order_for(u64 bytes)
+{
+	unsigned order = 0;
+
+	while (PAGE_SIZE << order < bytes)
+		order++;
+	return order;
+}
+
 /*
  * Free a page. `page` is the head, its refcount is 1, and nobody else can obtain a reference;
  * callers that share a page use page_put() instead. It is a caught bug to free a page that is not

@@ -45,19 +45,10 @@ static u64 tls_bytes(void)
 	return ALIGN_UP(__tls_layout.size, __tls_layout.align);
 }
 
-static unsigned order_for(u64 bytes)
-{
-	unsigned order = 0;
-
-	while ((PAGE_SIZE << order) < bytes)
-		order++;
-	return order;
-}
-
 /* Returns the FS base of a new block, or NULL. */
 static u64 *make_block(cpu_t cpu)
 {
-	struct page *page = page_alloc(order_for(tls_bytes() + CONTROL_BYTES), USE_UNMOVABLE,
+	struct page *page = page_alloc(page_order_for(tls_bytes() + CONTROL_BYTES), USE_UNMOVABLE,
 				       PAGE_ZERO, arch_cpu_node(cpu));
 	char *block;
 	u64 *base;

@@ -2,7 +2,6 @@
  * Calls that change or describe what is mapped: mprotect, madvise, mincore, msync, mlock. Numbers:
  * madvise(2).
  */
-#include "mm/vm/space.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/cut.h"
@@ -148,7 +147,7 @@ static s64 advise(u64 start, u64 end, u64 advice, s64 (*follow)(u64 start, u64 e
 
 	for (; start < end; start = area.end) {
 		const u64 stop = taken_until(start, end, advice, &area, &takes);
-		const s64 err = stop > start ? follow(start, stop, advice) : 0;
+		const s64 err = follow && stop > start ? follow(start, stop, advice) : 0;
 
 		if (err < 0 || takes < 0)
 			return err < 0 ? err : takes;
@@ -201,12 +200,6 @@ static s64 remove_contents(u64 start, u64 end, u64 advice)
 	return err;
 }
 
-/* Advice that asks for nothing that a program could notice. */
-static s64 ignore(u64 start, u64 end, u64 advice)
-{
-	return 0;
-}
-
 s64 call_madvise(const struct call_args *args)
 {
 	const u64 advice = args->arg[2];
@@ -233,8 +226,8 @@ s64 call_madvise(const struct call_args *args)
 		return mapping_populate(&program_space, start, end, advice == MADV_POPULATE_WRITE);
 	case MADV_COLLAPSE:
 		return collapse_range(&program_space, start, end);
-	default:
-		return advise(start, end, advice, ignore);
+	default: /* it asks for nothing that a program could notice */
+		return advise(start, end, advice, NULL);
 	}
 }
 

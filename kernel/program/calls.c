@@ -70,8 +70,6 @@ static s64 serve(const struct call *call, struct call_args *args)
 {
 	s64 result;
 
-	if (!call->run)
-		return call->answer;
 	if (call->arguments[0] == 'f') {
 		args->file = file_of((int)args->arg[0]);
 		if (!args->file)
@@ -79,7 +77,7 @@ static s64 serve(const struct call *call, struct call_args *args)
 	}
 	if (call->how)
 		*args = arrange(args, call->how);
-	result = call->run(args);
+	result = call->run ? call->run(args) : call->answer;
 	file_put(args->file);
 	return result;
 }

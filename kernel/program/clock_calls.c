@@ -31,20 +31,13 @@ static u64 ahead_ns(s32 clock)
 static int read_cpu_clock(s32 clock, u64 *ns)
 {
 	const u32 id = ~(u32)(clock >> 3);
-	struct thread *thread;
+	const bool of_thread = clock & CPUCLOCK_THREAD;
+	struct thread *thread = of_thread && id ? thread_by_id(id) : thread_current();
 
-	if ((clock & CPUCLOCK_KIND) > CPUCLOCK_SCHED)
+	if ((clock & CPUCLOCK_KIND) > CPUCLOCK_SCHED || !thread ||
+	    (!of_thread && id != 0 && id != program_pid()))
 		return -EINVAL;
-	if (!(clock & CPUCLOCK_THREAD)) {
-		if (id != 0 && id != program_pid())
-			return -EINVAL;
-		*ns = clock_program_ns();
-		return 0;
-	}
-	thread = id ? thread_by_id(id) : thread_current();
-	if (!thread)
-		return -EINVAL;
-	*ns = clock_thread_ns(thread);
+	*ns = of_thread ? clock_thread_ns(thread) : clock_program_ns();
 	return 0;
 }
 
@@ -65,19 +58,19 @@ static int read_clock(s32 clock, u64 *ns)
 
 s64 call_clock_gettime(const struct call_args *args)
 {
-	struct user_timespec time;
+	struct user_time time;
 	u64 ns;
 	int err = read_clock((s32)args->arg[0], &ns);
 
 	if (err)
 		return err;
-	time = clock_timespec(ns);
+	time = clock_time(ns, 1);
 	return user_write(args->arg[1], &time, sizeof(time));
 }
 
 s64 call_clock_getres(const struct call_args *args)
 {
-	const struct user_timespec resolution = {.nsec = 1};
+	const struct user_time resolution = {.part = 1};
 	u64 ns;
 	int err = read_clock((s32)args->arg[0], &ns);
 
@@ -88,7 +81,7 @@ s64 call_clock_getres(const struct call_args *args)
 
 s64 call_gettimeofday(const struct call_args *args)
 {
-	const struct user_timeval time = clock_timeval(clock_ns() + clock_date_ns());
+	const struct user_time time = clock_time(clock_ns() + clock_date_ns(), NS_PER_US);
 	const u64 zone = 0; /* two numbers: UTC, no daylight saving time */
 
 	if (args->arg[0] && user_write(args->arg[0], &time, sizeof(time)))
@@ -98,7 +91,7 @@ s64 call_gettimeofday(const struct call_args *args)
 
 s64 call_time(const struct call_args *args)
 {
-	const s64 now = clock_timespec(clock_ns() + clock_date_ns()).sec;
+	const s64 now = (s64)((clock_ns() + clock_date_ns()) / NS_PER_S);
 
 	if (args->arg[0] && user_write(args->arg[0], &now, sizeof(now)))
 		return -EFAULT;
@@ -109,13 +102,11 @@ static int sleep_for(u64 ns, user_t remaining_at)
 {
 	const u64 until = clock_until(ns);
 	const int err = sleep_until(until);
-	struct user_timespec left;
-	u64 now;
+	struct user_time left;
 
 	if (err != -EINTR || !remaining_at)
 		return err;
-	now = clock_ns();
-	left = clock_timespec(saturating_sub(until, now));
+	left = clock_time(saturating_sub(until, clock_ns()), 1);
 	return user_write(remaining_at, &left, sizeof(left)) ? -EFAULT : err;
 }
 

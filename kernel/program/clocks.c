@@ -74,20 +74,30 @@ u64 clock_program_ns(void)
 
 #define LONGEST_NS (1ULL << 62)
 
-int clock_ns_of(const s64 time[2], u64 unit, u64 *ns)
+int clock_ns_of(struct user_time time, u64 unit, u64 *ns)
 {
-	if (time[0] < 0 || time[1] < 0 || (u64)time[1] >= NS_PER_S / unit)
+	if (time.sec < 0 || time.part < 0 || (u64)time.part >= NS_PER_S / unit)
 		return -EINVAL;
-	*ns = (u64)time[0] >= LONGEST_NS / NS_PER_S ? LONGEST_NS
-						    : (u64)time[0] * NS_PER_S + (u64)time[1] * unit;
+	*ns = (u64)time.sec >= LONGEST_NS / NS_PER_S
+		      ? LONGEST_NS
+		      : (u64)time.sec * NS_PER_S + (u64)time.part * unit;
 	return 0;
 }
 
 int clock_read(user_t from, u64 unit, u64 *ns)
 {
-	s64 time[2];
+	struct user_time time;
 
-	return user_read(time, from, sizeof(time)) ? -EFAULT : clock_ns_of(time, unit, ns);
+	return user_read(&time, from, sizeof(time)) ? -EFAULT : clock_ns_of(time, unit, ns);
+}
+
+int clock_read_until(user_t from, u64 unit, u64 *until_ns)
+{
+	u64 ns = 0;
+	const int err = from ? clock_read(from, unit, &ns) : 0;
+
+	*until_ns = from ? clock_until(ns) : 0;
+	return err;
 }
 
 u64 clock_until(u64 ns)
@@ -95,13 +105,7 @@ u64 clock_until(u64 ns)
 	return MAX(clock_ns() + ns, 1ULL);
 }
 
-struct user_timespec clock_timespec(u64 ns)
+struct user_time clock_time(u64 ns, u64 unit)
 {
-	return (struct user_timespec){.sec = (s64)(ns / NS_PER_S), .nsec = (s64)(ns % NS_PER_S)};
-}
-
-struct user_timeval clock_timeval(u64 ns)
-{
-	return (struct user_timeval){.sec = (s64)(ns / NS_PER_S),
-				     .usec = (s64)(ns % NS_PER_S / NS_PER_US)};
+	return (struct user_time){(s64)(ns / NS_PER_S), (s64)(ns % NS_PER_S / unit)};
 }

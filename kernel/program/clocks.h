@@ -12,12 +12,9 @@
 #include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
 
-struct user_timespec {
-	s64 sec, nsec;
-};
-
-struct user_timeval {
-	s64 sec, usec;
+/* struct timespec (`unit` 1) or timeval (`unit` 1000): seconds and parts of `unit` nanoseconds. */
+struct user_time {
+	s64 sec, part;
 };
 
 /*
@@ -35,16 +32,18 @@ u64 clock_thread_ns(struct thread *thread); /* CPU time */
 u64 clock_program_ns(void);                 /* CPU time of all threads, ended ones too */
 
 /*
- * An interval or time in nanoseconds, of seconds and parts of `unit` nanoseconds; more than 2^62
- * becomes 2^62. Returns 0, or -EINVAL for a negative number or a part that is none of a second.
+ * An interval or time in nanoseconds; more than 2^62 becomes 2^62. Returns 0, or -EINVAL for a
+ * negative number or a part that is none of a second.
  */
-int clock_ns_of(const s64 time[2], u64 unit, u64 *ns);
+int clock_ns_of(struct user_time time, u64 unit, u64 *ns);
 
-/* clock_ns_of() a time in a program's memory, timespec (`unit` 1) or timeval (1000); or -EFAULT. */
+/* clock_ns_of() a time in a program's memory; or -EFAULT. */
 int clock_read(user_t from, u64 unit, u64 *ns);
+
+/* clock_until() the end of an interval there; 0, for no limit, if `from` is 0. */
+int clock_read_until(user_t from, u64 unit, u64 *until_ns);
 
 /* The time `ns` from now, for thread_sleep(); never 0. */
 u64 clock_until(u64 ns);
 
-struct user_timespec clock_timespec(u64 ns);
-struct user_timeval clock_timeval(u64 ns);
+struct user_time clock_time(u64 ns, u64 unit);

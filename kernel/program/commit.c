@@ -12,7 +12,6 @@
 #include "kernel/program/program_space.h"
 #include "mm/mm.h"
 #include "mm/pools.h"
-#include "mm/vm/space.h"
 
 enum mode { OVERCOMMIT_GUESS, OVERCOMMIT_ALWAYS, OVERCOMMIT_NEVER };
 

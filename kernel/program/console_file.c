@@ -74,21 +74,15 @@ static size_t take_key(u8 key, char *said)
 	return 1;
 }
 
-/* Ctrl-C: what was typed for the program, and not yet read, is gone. */
-static void drop_line(void)
-{
-	spin_lock(&console.lock);
-	console.done = console.typed = console.read;
-	spin_unlock(&console.lock);
-}
-
 void console_file_key(u8 key)
 {
 	char said[ECHO_MAX];
 	size_t length;
 
-	if (key == CTRL_C) {
-		drop_line();
+	if (key == CTRL_C) { /* what was typed for the program, and not yet read, is gone */
+		spin_lock(&console.lock);
+		console.done = console.typed = console.read;
+		spin_unlock(&console.lock);
 		program_interrupt();
 		return;
 	}

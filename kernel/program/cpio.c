@@ -11,22 +11,14 @@
 
 enum { MAGIC_LENGTH = 6, DIGITS = 8, HEADER_LENGTH = 110 };
 
-/* The numbers of a header, in order. */
+/* Places of the numbers of a header that mean something here. */
 enum number {
-	NUMBER_INODE,
-	NUMBER_MODE,
-	NUMBER_UID,
-	NUMBER_GID,
-	NUMBER_LINKS,
-	NUMBER_MTIME,
-	NUMBER_SIZE,
-	NUMBER_DEVICE_MAJOR,
-	NUMBER_DEVICE_MINOR,
-	NUMBER_OF_DEVICE_MAJOR,
-	NUMBER_OF_DEVICE_MINOR,
-	NUMBER_NAME_SIZE,
-	NUMBER_CHECK,
-	NUMBERS
+	NUMBER_MODE = 1,
+	NUMBER_LINKS = 4,
+	NUMBER_MTIME = 5,
+	NUMBER_SIZE = 6,
+	NUMBER_NAME_SIZE = 11,
+	NUMBERS = 13
 };
 
 struct header {

@@ -7,7 +7,6 @@
 #include "kernel/program/open_file.h"
 #include "kernel/program/program_space.h"
 #include "mm/vm/pages.h"
-#include "mm/vm/space.h"
 #include "mm/vm/taken.h"
 
 /*

@@ -6,7 +6,6 @@
 #include <arch/atomic.h>
 
 #include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/cut.h"
 #include "kernel/program/file.h"
@@ -254,12 +253,6 @@ s64 call_fallocate(const struct call_args *args)
 	if (!err)
 		inode_touch(args->file->inode);
 	return err;
-}
-
-/* There is nothing to do for files in memory. */
-s64 call_fsync(const struct call_args *args)
-{
-	return 0;
 }
 
 /* ---- files without a name ---- */

@@ -62,22 +62,36 @@ enum {
 /* A symbol without a size names addresses up to this distance. */
 #define SYMBOL_REACH KIB(64)
 
-/* Why a file is refused. The functions below return false after they have filled it in. */
-struct refusal {
+/*
+ * A file that is parsed, and why it is refused. The functions below return false after they have
+ * filled in the reason.
+ */
+struct parse {
+	const void *image;
+	u64 size;
+	struct elf_limits limits;
+	struct elf_image *elf;
 	const char *why;
 	u64 value;
 };
 
-static bool refuse(struct refusal *refusal, const char *why, u64 value)
+static bool refuse(struct parse *p, const char *why, u64 value)
 {
-	*refusal = (struct refusal){why, value};
+	p->why = why;
+	p->value = value;
 	return false;
+}
+
+/* Do `bytes` from `offset` on lie in an image of that size? */
+static bool lies_in(u64 size, u64 offset, u64 bytes)
+{
+	return offset <= size && bytes <= size - offset;
 }
 
 /* Copy `bytes` from `offset` of the image. False if they are not all there. */
 static bool read_at(const void *image, u64 size, u64 offset, void *to, size_t bytes)
 {
-	if (offset > size || bytes > size - offset)
+	if (!lies_in(size, offset, bytes))
 		return false;
 	memcpy(to, (const u8 *)image + offset, bytes);
 	return true;
@@ -90,35 +104,32 @@ bool elf_is(const void *image, u64 size)
 
 /* ---- the header ---- */
 
-static bool check_kind(const struct elf_header *header, struct refusal *refusal)
+static bool check_kind(struct parse *p, const struct elf_header *header)
 {
 	if (header->class != CLASS_64)
-		return refuse(refusal, "it is not a 64-bit program: class", header->class);
+		return refuse(p, "it is not a 64-bit program: class", header->class);
 	if (header->data != DATA_LITTLE)
-		return refuse(refusal, "its byte order is not little endian: data encoding",
+		return refuse(p, "its byte order is not little endian: data encoding",
 			      header->data);
 	if (header->version != VERSION_CURRENT)
-		return refuse(refusal, "it has an unknown version of ELF", header->version);
+		return refuse(p, "it has an unknown version of ELF", header->version);
 	if (header->machine != MACHINE_X86_64)
-		return refuse(refusal, "it is for another machine than x86-64: machine",
-			      header->machine);
+		return refuse(p, "it is for another machine than x86-64: machine", header->machine);
 	if (header->type != TYPE_EXEC && header->type != TYPE_DYN)
-		return refuse(refusal, "it is not a program: type", header->type);
+		return refuse(p, "it is not a program: type", header->type);
 	return true;
 }
 
-static bool check_headers(const struct elf_header *header, u64 size, struct refusal *refusal)
+static bool check_headers(struct parse *p, const struct elf_header *header)
 {
 	if (header->phdr_size != sizeof(struct program_header))
-		return refuse(refusal, "its program headers are not of 56 bytes",
-			      header->phdr_size);
+		return refuse(p, "its program headers are not of 56 bytes", header->phdr_size);
 	if (header->phdr_count == 0)
-		return refuse(refusal, "it has no program headers", 0);
+		return refuse(p, "it has no program headers", 0);
 	if (header->phdr_count > ELF_HEADERS_MAX)
-		return refuse(refusal, "it has more than 128 program headers", header->phdr_count);
-	if (header->phdrs > size ||
-	    (u64)header->phdr_count * header->phdr_size > size - header->phdrs)
-		return refuse(refusal, "it is truncated: its program headers lie beyond its end",
+		return refuse(p, "it has more than 128 program headers", header->phdr_count);
+	if (!lies_in(p->size, header->phdrs, (u64)header->phdr_count * header->phdr_size))
+		return refuse(p, "it is truncated: its program headers lie beyond its end",
 			      header->phdrs);
 	return true;
 }
@@ -146,28 +157,25 @@ static unsigned rights_of(u32 flags)
 	       (flags & FLAG_X ? ELF_X : 0);
 }
 
-static bool check_load(const struct program_header *load, u64 size, struct elf_limits limits,
-		       struct refusal *refusal)
+static bool check_load(struct parse *p, const struct program_header *load)
 {
 	if (load->file_bytes > load->memory_bytes)
-		return refuse(refusal, "a segment has more bytes in the file than in memory",
+		return refuse(p, "a segment has more bytes in the file than in memory",
 			      load->file_bytes);
-	if (load->file_bytes > 0 && (load->offset > size || load->file_bytes > size - load->offset))
-		return refuse(refusal, "it is truncated: a segment lies beyond its end, at offset",
+	if (load->file_bytes > 0 && !lies_in(p->size, load->offset, load->file_bytes))
+		return refuse(p, "it is truncated: a segment lies beyond its end, at offset",
 			      load->offset);
-	if (load->virt < limits.start)
-		return refuse(refusal, "a segment lies below the addresses of programs",
-			      load->virt);
-	if (load->virt > limits.end || load->memory_bytes > limits.end - load->virt)
-		return refuse(refusal, "a segment ends above the addresses of programs",
-			      load->virt);
+	if (load->virt < p->limits.start)
+		return refuse(p, "a segment lies below the addresses of programs", load->virt);
+	if (load->virt > p->limits.end || load->memory_bytes > p->limits.end - load->virt)
+		return refuse(p, "a segment ends above the addresses of programs", load->virt);
 	if (load->file_bytes > 0 && (load->offset - load->virt) % PAGE_SIZE != 0)
-		return refuse(refusal, "address and file offset of a segment differ within a page",
+		return refuse(p, "address and file offset of a segment differ within a page",
 			      load->virt);
 	if (load->align > 1 && (load->align & (load->align - 1)) != 0)
-		return refuse(refusal, "a segment's alignment is not a power of two", load->align);
+		return refuse(p, "a segment's alignment is not a power of two", load->align);
 	if (load->align > ELF_ALIGN_MAX)
-		return refuse(refusal, "a segment's alignment is over 1 GiB", load->align);
+		return refuse(p, "a segment's alignment is over 1 GiB", load->align);
 	return true;
 }
 
@@ -199,35 +207,32 @@ static void give_page(struct elf_image *elf, struct elf_segment *before, struct 
  * Append a segment. It must begin behind the last one; a page that it shares with the last one is
  * settled as elf.h says.
  */
-static bool append(struct elf_image *elf, struct elf_segment segment, struct refusal *refusal)
+static bool append(struct parse *p, struct elf_segment segment)
 {
+	struct elf_image *elf = p->elf;
 	struct elf_segment *last = elf->segments ? &elf->segment[elf->segments - 1] : NULL;
 
 	if (last && segment.virt < last->virt)
-		return refuse(refusal, "its segments are not in ascending order", segment.virt);
+		return refuse(p, "its segments are not in ascending order", segment.virt);
 	if (last && segment.virt < segment_end(last))
-		return refuse(refusal, "its segments overlap", segment.virt);
+		return refuse(p, "its segments overlap", segment.virt);
 	if (elf->segments == ELF_SEGMENTS_MAX)
-		return refuse(refusal, "it has more than 32 segments to load", elf->segments + 1);
-	if (last && page_start(segment.virt) < page_end(segment_end(last))) {
-		if (segment.file_bytes == 0 && segment.rights == last->rights) {
-			last->memory_bytes = segment_end(&segment) - last->virt;
-			return true;
-		}
-		if (!one_page_of_file(last, &segment))
-			return refuse(refusal, "two segments cannot share a page as these do",
-				      page_start(segment.virt));
-		elf->segments++;
-		elf->segment[elf->segments - 1] = segment;
-		give_page(elf, last, &elf->segment[elf->segments - 1]);
-		return true;
+		return refuse(p, "it has more than 32 segments to load", elf->segments + 1);
+	if (!last || page_start(segment.virt) >= page_end(segment_end(last))) {
+		elf->segment[elf->segments++] = segment;
+	} else if (segment.file_bytes == 0 && segment.rights == last->rights) {
+		last->memory_bytes = segment_end(&segment) - last->virt;
+	} else if (one_page_of_file(last, &segment)) {
+		elf->segment[elf->segments++] = segment;
+		give_page(elf, last, last + 1);
+	} else {
+		return refuse(p, "two segments cannot share a page as these do",
+			      page_start(segment.virt));
 	}
-	elf->segment[elf->segments++] = segment;
 	return true;
 }
 
-static bool add_load(struct elf_image *elf, const struct program_header *load, u64 size,
-		     struct elf_limits limits, struct refusal *refusal)
+static bool add_load(struct parse *p, const struct program_header *load)
 {
 	const struct elf_segment segment = {.virt = load->virt,
 					    .memory_bytes = load->memory_bytes,
@@ -237,46 +242,42 @@ static bool add_load(struct elf_image *elf, const struct program_header *load, u
 
 	if (load->memory_bytes == 0)
 		return true;
-	if (!check_load(load, size, limits, refusal))
+	if (!check_load(p, load))
 		return false;
-	elf->align = MAX(elf->align, load->align);
-	return append(elf, segment, refusal);
+	p->elf->align = MAX(p->elf->align, load->align);
+	return append(p, segment);
 }
 
 /* As in Linux, the first one counts. */
-static bool add_interpreter(struct elf_image *elf, const void *image, u64 size,
-			    const struct program_header *header, struct refusal *refusal)
+static bool add_interpreter(struct parse *p, const struct program_header *header)
 {
 	const u64 offset = header->offset, bytes = header->file_bytes;
-	const char *path = (const char *)image + offset;
+	const char *path = (const char *)p->image + offset;
 
-	if (elf->interpreter)
+	if (p->elf->interpreter)
 		return true;
-	if (offset > size || bytes > size - offset)
-		return refuse(refusal,
-			      "it is truncated: its interpreter's name lies beyond its end",
+	if (!lies_in(p->size, offset, bytes))
+		return refuse(p, "it is truncated: its interpreter's name lies beyond its end",
 			      offset);
 	if (bytes < 2 || bytes > INTERPRETER_MAX || path[0] == '\0' || path[bytes - 1] != '\0')
-		return refuse(refusal, "its interpreter's name is no text: bytes", bytes);
-	elf->interpreter = path;
+		return refuse(p, "its interpreter's name is no text: bytes", bytes);
+	p->elf->interpreter = path;
 	return true;
 }
 
-static bool add_headers(struct elf_image *elf, const void *image, u64 size, u64 offset,
-			struct elf_limits limits, struct refusal *refusal)
+static bool add_headers(struct parse *p, u64 offset)
 {
 	struct program_header header;
 
-	for (unsigned i = 0; i < elf->phdr_count; i++) {
-		if (!read_at(image, size, offset + (u64)i * sizeof(header), &header,
+	for (unsigned i = 0; i < p->elf->phdr_count; i++) {
+		if (!read_at(p->image, p->size, offset + (u64)i * sizeof(header), &header,
 			     sizeof(header)))
-			return refuse(refusal, "it is truncated inside its program headers", i);
-		if (header.type == PT_INTERP &&
-		    !add_interpreter(elf, image, size, &header, refusal))
+			return refuse(p, "it is truncated inside its program headers", i);
+		if (header.type == PT_INTERP && !add_interpreter(p, &header))
 			return false;
 		if (header.type == PT_GNU_STACK)
-			elf->stack_exec = header.flags & FLAG_X;
-		if (header.type == PT_LOAD && !add_load(elf, &header, size, limits, refusal))
+			p->elf->stack_exec = header.flags & FLAG_X;
+		if (header.type == PT_LOAD && !add_load(p, &header))
 			return false;
 	}
 	return true;
@@ -306,18 +307,18 @@ static bool is_executable(const struct elf_image *elf, u64 addr)
 	return false;
 }
 
-static bool parse(const void *image, u64 size, struct elf_limits limits, struct elf_image *elf,
-		  struct refusal *refusal)
+static bool parse(struct parse *p)
 {
+	struct elf_image *elf = p->elf;
 	const struct elf_segment *holder;
 	struct elf_header header;
 
 	*elf = (struct elf_image){.align = PAGE_SIZE};
-	if (!elf_is(image, size))
-		return refuse(refusal, "it is not an ELF file: size", size);
-	if (!read_at(image, size, 0, &header, sizeof(header)))
-		return refuse(refusal, "it is truncated inside its header: size", size);
-	if (!check_kind(&header, refusal) || !check_headers(&header, size, refusal))
+	if (!elf_is(p->image, p->size))
+		return refuse(p, "it is not an ELF file: size", p->size);
+	if (!read_at(p->image, p->size, 0, &header, sizeof(header)))
+		return refuse(p, "it is truncated inside its header: size", p->size);
+	if (!check_kind(p, &header) || !check_headers(p, &header))
 		return false;
 
 	elf->pie = header.type == TYPE_DYN;
@@ -325,19 +326,19 @@ static bool parse(const void *image, u64 size, struct elf_limits limits, struct 
 	elf->phdr_size = header.phdr_size;
 	elf->phdr_count = header.phdr_count;
 	if (elf->pie) { /* its bias is known when all segments are */
-		limits.start = 0;
-		limits.end -= limits.pie_base + ELF_ALIGN_MAX;
+		p->limits.start = 0;
+		p->limits.end -= p->limits.pie_base + ELF_ALIGN_MAX;
 	}
-	if (!add_headers(elf, image, size, header.phdrs, limits, refusal))
+	if (!add_headers(p, header.phdrs))
 		return false;
 	if (elf->segments == 0)
-		return refuse(refusal, "it has no segments to load", 0);
+		return refuse(p, "it has no segments to load", 0);
 	if (!is_executable(elf, elf->entry))
-		return refuse(refusal, "its entry lies in no executable segment", elf->entry);
+		return refuse(p, "its entry lies in no executable segment", elf->entry);
 
 	elf->low = page_start(elf->segment[0].virt);
 	elf->high = page_end(segment_end(&elf->segment[elf->segments - 1]));
-	elf->bias = elf->pie ? ALIGN_UP(limits.pie_base, elf->align) : 0;
+	elf->bias = elf->pie ? ALIGN_UP(p->limits.pie_base, elf->align) : 0;
 	holder = segment_with(elf, header.phdrs, (u64)elf->phdr_count * elf->phdr_size);
 	if (holder)
 		elf->phdr_virt = holder->virt + (header.phdrs - holder->file_offset);
@@ -347,12 +348,12 @@ static bool parse(const void *image, u64 size, struct elf_limits limits, struct 
 const char *elf_parse(const void *image, u64 size, struct elf_limits limits, struct elf_image *elf,
 		      u64 *value)
 {
-	struct refusal refusal = {NULL, 0};
+	struct parse p = {.image = image, .size = size, .limits = limits, .elf = elf};
 
-	if (parse(image, size, limits, elf, &refusal))
+	if (parse(&p))
 		return NULL;
-	*value = refusal.value;
-	return refusal.why;
+	*value = p.value;
+	return p.why;
 }
 
 /* ---- symbols ---- */
@@ -364,15 +365,6 @@ struct symbols {
 	const char *texts;
 	u64 texts_size;
 };
-
-static bool section_bytes(const void *image, u64 size, const struct section_header *section,
-			  const u8 **bytes)
-{
-	if (section->offset > size || section->size > size - section->offset)
-		return false;
-	*bytes = (const u8 *)image + section->offset;
-	return true;
-}
 
 static bool read_section(const void *image, u64 size, const struct elf_header *header, u32 index,
 			 struct section_header *section)
@@ -387,24 +379,23 @@ static bool find_symbols(const void *image, u64 size, struct symbols *symbols)
 {
 	struct section_header section, texts;
 	struct elf_header header;
-	const u8 *bytes;
 	u32 i = 0;
 
-	if (!elf_is(image, size) || !read_at(image, size, 0, &header, sizeof(header)))
-		return false;
-	if (header.section_size != sizeof(section))
+	if (!elf_is(image, size) || !read_at(image, size, 0, &header, sizeof(header)) ||
+	    header.section_size != sizeof(section))
 		return false;
 	do {
 		if (!read_section(image, size, &header, i++, &section))
 			return false;
 	} while (section.type != SHT_SYMTAB);
 	if (section.entry_size != sizeof(struct symbol) ||
-	    !section_bytes(image, size, &section, &symbols->table) ||
+	    !lies_in(size, section.offset, section.size) ||
 	    !read_section(image, size, &header, section.link, &texts) ||
-	    !section_bytes(image, size, &texts, &bytes))
+	    !lies_in(size, texts.offset, texts.size))
 		return false;
+	symbols->table = (const u8 *)image + section.offset;
 	symbols->count = section.size / sizeof(struct symbol);
-	symbols->texts = (const char *)bytes;
+	symbols->texts = (const char *)image + texts.offset;
 	symbols->texts_size = texts.size;
 	return true;
 }

@@ -15,7 +15,6 @@
  * Source: Linux man-pages, epoll(7), epoll_ctl(2), epoll_wait(2).
  */
 #include <arch/atomic.h>
-#include <arch/memory.h>
 
 #include "kernel/program/calls.h"
 #include "kernel/program/file.h"
@@ -287,13 +286,13 @@ s64 call_epoll_ctl(const struct call_args *args)
 
 s64 call_epoll_pwait(const struct call_args *args)
 {
-	const struct poll_limit limit = poll_limit_ms((s32)args->arg[3]);
 	const struct question question = {.look = look_at_watches,
 					  .set = {args->arg[1]},
 					  .count = MIN((u32)args->arg[2], (u32)DESCRIPTORS_MAX),
+					  .until_ns = poll_until((s32)args->arg[3]),
 					  .state = args->file->inode->stream};
 
 	if (args->file->ops != &epoll_ops || (s32)args->arg[2] <= 0)
 		return -EINVAL;
-	return poll_for_masked(args, args->arg[4], args->arg[5], &question, &limit);
+	return poll_for_masked(args, args->arg[4], args->arg[5], &question);
 }

@@ -89,7 +89,7 @@ struct file *file_of(int descriptor)
 	return file;
 }
 
-int descriptor_give(struct file *file, int from)
+int descriptor_for(struct file *file, int from)
 {
 	spin_lock(&table.lock);
 	while (from < DESCRIPTORS_MAX && table.file[from])
@@ -97,16 +97,10 @@ int descriptor_give(struct file *file, int from)
 	if (from < DESCRIPTORS_MAX)
 		table.file[from] = file;
 	spin_unlock(&table.lock);
-	return from < DESCRIPTORS_MAX ? from : -EMFILE;
-}
-
-int descriptor_for(struct file *file, int from)
-{
-	const int descriptor = descriptor_give(file, from);
-
-	if (descriptor < 0)
-		file_put(file);
-	return descriptor;
+	if (from < DESCRIPTORS_MAX)
+		return from;
+	file_put(file);
+	return -EMFILE;
 }
 
 struct file *descriptor_set(int descriptor, struct file *file)

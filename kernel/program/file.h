@@ -73,11 +73,10 @@ struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags
 
 /*
  * Give a file the lowest free descriptor from `from` on. The reference passes to the descriptor.
- * Returns the descriptor, or -EMFILE; the reference then stays the caller's. Context: ordinary.
+ * Returns the descriptor, or -EMFILE; the reference is then dropped. Context: ordinary.
  */
 enum { DESCRIPTORS_MAX = 1024 };
-int descriptor_give(struct file *file, int from);
-int descriptor_for(struct file *file, int from); /* drops the reference if there is none */
+int descriptor_for(struct file *file, int from);
 
 /*
  * Let a descriptor (0..DESCRIPTORS_MAX - 1) refer to `file`, whose reference passes to it; NULL

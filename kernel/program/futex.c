@@ -224,22 +224,16 @@ static s64 requeue(user_t from, user_t to, u32 wakes, u32 moves)
  */
 static int limit(const struct call_args *args, unsigned op, u64 *until_ns)
 {
-	u64 ns, ahead;
+	const u64 ahead = args->arg[1] & FUTEX_REALTIME ? clock_date_ns() : 0;
+	u64 ns;
 	int err;
 
-	*until_ns = 0;
-	if (args->arg[3] == 0)
-		return 0;
+	if (op == FUTEX_WAIT || args->arg[3] == 0)
+		return clock_read_until(args->arg[3], 1, until_ns);
 	err = clock_read(args->arg[3], 1, &ns);
-	if (err < 0)
-		return err;
-	if (op == FUTEX_WAIT) {
-		*until_ns = clock_until(ns);
-		return 0;
-	}
-	ahead = args->arg[1] & FUTEX_REALTIME ? clock_date_ns() : 0;
-	*until_ns = ns > ahead ? ns - ahead : 1;
-	return 0;
+	if (err == 0)
+		*until_ns = MAX(saturating_sub(ns, ahead), 1ULL);
+	return err;
 }
 
 s64 call_futex(const struct call_args *args)
@@ -274,13 +268,22 @@ s64 call_futex(const struct call_args *args)
 
 /* ---- robust lists ---- */
 
+/* struct robust_list_head */
 struct robust_head {
 	user_t first;
 	s64 offset;
 	user_t pending;
 };
 
-enum { ROBUST_MAX = 2048, ROBUST_HEAD_BYTES = 24 };
+enum { ROBUST_MAX = 2048 };
+
+s64 call_set_robust_list(const struct call_args *args)
+{
+	if (args->arg[1] != sizeof(struct robust_head))
+		return -EINVAL;
+	thread_current()->robust_list = args->arg[0];
+	return 0;
+}
 
 /* Mark a word that the thread holds, and wake one waiter. */
 static void release_word(const struct thread *thread, user_t at)

@@ -19,6 +19,7 @@
 #define PIE_BASE     ALIGN_DOWN(USER_END / 3 * 2, PAGE_SIZE)
 #define STACK_TOP    (USER_END - MIB(16))
 #define VDSO_BASE    (USER_END - MIB(8))
+#define VDSO_IMAGE   (VDSO_BASE + PAGE_SIZE) /* behind the page of its data */
 #define STACK_BYTES  MIB(8)
 #define STACK_GAP    MIB(1)
 #define MAPPINGS_TOP (STACK_TOP - STACK_BYTES - STACK_GAP)

@@ -33,16 +33,6 @@ void limits_begin(void)
 	spin_unlock(&lock);
 }
 
-struct limit_pair limit_of(enum limit limit)
-{
-	struct limit_pair pair;
-
-	spin_lock(&lock);
-	pair = limits[limit];
-	spin_unlock(&lock);
-	return pair;
-}
-
 u64 limit_soft(enum limit limit)
 {
 	return atomic_load_relaxed(&limits[limit].soft);
@@ -55,17 +45,17 @@ static s64 limit_exchange(u64 limit, user_t new_at, user_t old_at)
 
 	if (limit >= RLIMITS)
 		return -EINVAL;
-	old = limit_of((enum limit)limit);
+	if (new_at && user_read(&pair, new_at, sizeof(pair)))
+		return -EFAULT;
+	if (new_at && pair.soft > pair.hard)
+		return -EINVAL;
+	spin_lock(&lock);
+	old = limits[limit];
 	if (new_at) {
-		if (user_read(&pair, new_at, sizeof(pair)))
-			return -EFAULT;
-		if (pair.soft > pair.hard)
-			return -EINVAL;
-		spin_lock(&lock);
 		atomic_store_relaxed(&limits[limit].soft, pair.soft);
 		limits[limit].hard = pair.hard;
-		spin_unlock(&lock);
 	}
+	spin_unlock(&lock);
 	return old_at ? user_write(old_at, &old, sizeof(old)) : 0;
 }
 
@@ -85,7 +75,7 @@ s64 call_prlimit64(const struct call_args *args)
 
 /* struct rusage; the counts after the first are zero here. */
 struct user_rusage {
-	struct user_timeval user, system;
+	struct user_time user, system;
 	s64 resident_most_kib, counts[13];
 };
 
@@ -93,21 +83,17 @@ enum { RUSAGE_SELF = 0, RUSAGE_CHILDREN = -1, RUSAGE_THREAD = 1 };
 
 s64 call_getrusage(const struct call_args *args)
 {
+	const s32 whose = (s32)args->arg[0];
 	struct user_rusage usage = {0};
 
-	switch ((s32)args->arg[0]) {
-	case RUSAGE_SELF:
-		usage.user = clock_timeval(clock_program_ns());
-		break;
-	case RUSAGE_THREAD:
-		usage.user = clock_timeval(clock_thread_ns(thread_current()));
-		break;
-	case RUSAGE_CHILDREN:
-		return user_write(args->arg[1], &usage, sizeof(usage));
-	default:
+	if (whose != RUSAGE_SELF && whose != RUSAGE_THREAD && whose != RUSAGE_CHILDREN)
 		return -EINVAL;
+	if (whose != RUSAGE_CHILDREN) {
+		usage.user = clock_time(whose == RUSAGE_SELF ? clock_program_ns()
+							     : clock_thread_ns(thread_current()),
+					NS_PER_US);
+		usage.resident_most_kib = (s64)(pages_resident_most(&program_space) / KIB(1));
 	}
-	usage.resident_most_kib = (s64)(pages_resident_most(&program_space) / KIB(1));
 	return user_write(args->arg[1], &usage, sizeof(usage));
 }
 

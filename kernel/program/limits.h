@@ -7,23 +7,14 @@
 #include "kernel/lib/types.h"
 
 enum limit {
-	RLIMIT_CPU,
-	RLIMIT_FSIZE,
-	RLIMIT_DATA,
-	RLIMIT_STACK,
-	RLIMIT_CORE,
-	RLIMIT_RSS,
-	RLIMIT_NPROC,
-	RLIMIT_NOFILE,
-	RLIMIT_MEMLOCK,
-	RLIMIT_AS,
-	RLIMIT_LOCKS,
-	RLIMIT_SIGPENDING,
-	RLIMIT_MSGQUEUE,
-	RLIMIT_NICE,
-	RLIMIT_RTPRIO,
-	RLIMIT_RTTIME,
-	RLIMITS,
+	RLIMIT_DATA = 2,
+	RLIMIT_STACK = 3,
+	RLIMIT_CORE = 4,
+	RLIMIT_NOFILE = 7,
+	RLIMIT_AS = 9,
+	RLIMIT_NICE = 13,
+	RLIMIT_RTPRIO = 14,
+	RLIMITS = 16,
 };
 
 #define RLIMIT_NONE (~0ULL)
@@ -35,5 +26,4 @@ struct limit_pair {
 /* Before a program starts: a stack of 8 MiB, 1024 files, everything else without limit. */
 void limits_begin(void);
 
-struct limit_pair limit_of(enum limit limit);
 u64 limit_soft(enum limit limit); /* takes no lock */

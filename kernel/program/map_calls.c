@@ -1,7 +1,6 @@
 /* Calls that make, remove and move mappings: mmap, munmap, mremap. Numbers: mmap(2), mremap(2). */
 #include <arch/cpu.h>
 
-#include "mm/vm/space.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/contents.h"
@@ -63,29 +62,12 @@ static u64 pages_asked(u64 flags, struct area *area)
 	return 0;
 }
 
-/* Show the file, whose reference passes to the area, or memory without a file for /dev/zero. */
-static int show_file(struct file *file, u64 offset, struct area *area)
-{
-	const bool shared = area->flags & AREA_SHARED;
-	int err = 0;
-
-	if (!file_is_zeros(file) && offset > CONTENTS_MAX - (area->end - area->start))
-		err = -EOVERFLOW;
-	else
-		err = file_map_error(file, shared, area->rights & USER_RIGHT_WRITE);
-	if (err == 0 && !file_is_zeros(file)) {
-		area->offset = offset;
-		area->object = file_object(file);
-	} else {
-		file_put(file);
-	}
-	return err;
-}
-
+/* What the area shows: the file of the call, or memory without a file, also for /dev/zero. */
 static int file_for(const struct call_args *args, struct area *area)
 {
 	const u64 flags = args->arg[3], type = flags & MAP_TYPE, offset = args->arg[5];
 	struct file *file;
+	int err;
 
 	if (type != MAP_PRIVATE)
 		area->flags |= AREA_SHARED;
@@ -94,15 +76,22 @@ static int file_for(const struct call_args *args, struct area *area)
 	file = file_of((int)args->arg[4]);
 	if (!file)
 		return -EBADF;
-	if ((flags & MAP_HUGETLB) || type == 0 || type > MAP_SHARED_VALIDATE) {
+	if ((flags & MAP_HUGETLB) || type == 0 || type > MAP_SHARED_VALIDATE)
+		err = -EINVAL;
+	else if (type == MAP_SHARED_VALIDATE && (flags & ~(u64)MAP_VALID))
+		err = -ENOTSUP;
+	else if (!file_is_zeros(file) && offset > CONTENTS_MAX - (area->end - area->start))
+		err = -EOVERFLOW;
+	else
+		err = file_map_error(file, area->flags & AREA_SHARED,
+				     area->rights & USER_RIGHT_WRITE);
+	if (err == 0 && !file_is_zeros(file)) {
+		area->offset = offset;
+		area->object = file_object(file); /* has the reference */
+	} else {
 		file_put(file);
-		return -EINVAL;
 	}
-	if (type == MAP_SHARED_VALIDATE && (flags & ~(u64)MAP_VALID)) {
-		file_put(file);
-		return -ENOTSUP;
-	}
-	return show_file(file, offset, area);
+	return err;
 }
 
 /* mapping_make(), within the program's limits. */
@@ -200,19 +189,18 @@ enum { MREMAP_MAYMOVE = 1, MREMAP_FIXED = 2, MREMAP_DONTUNMAP = 4, MREMAP_ALL = 
 static s64 show_again(u64 from, u64 to, u64 size, u64 flags)
 {
 	struct area area;
+	int err;
 
 	if (!space_pin(&program_space, from, PT_PAGE, &area))
 		return -EFAULT;
-	if (!(area.flags & AREA_SHARED) || !area.object) {
-		space_unpin(&program_space);
-		return -EINVAL;
-	}
-	if (!(flags & MREMAP_MAYMOVE)) {
-		space_unpin(&program_space);
-		return -ENOMEM;
-	}
-	vm_object_get(area.object);
+	err = !(area.flags & AREA_SHARED) || !area.object ? -EINVAL
+	      : !(flags & MREMAP_MAYMOVE)                 ? -ENOMEM
+							  : 0;
+	if (err == 0)
+		vm_object_get(area.object);
 	space_unpin(&program_space);
+	if (err < 0)
+		return err;
 	area.offset += from - area.start;
 	area.start = flags & MREMAP_FIXED ? to : 0;
 	area.end = area.start + size;

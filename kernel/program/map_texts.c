@@ -6,7 +6,6 @@
 #include <arch/atomic.h>
 
 #include "kernel/lib/format.h"
-#include "mm/vm/space.h"
 #include "kernel/program/file.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/layout.h"
@@ -34,7 +33,7 @@ static void name_of(const struct area *area, char *buf, size_t size)
 		name = "[stack]";
 	else if (area->start == VDSO_BASE)
 		name = "[vvar]";
-	else if (area->start == VDSO_BASE + PAGE_SIZE)
+	else if (area->start == VDSO_IMAGE)
 		name = "[vdso]";
 	else if (heap_has(area->start))
 		name = "[heap]";
@@ -58,6 +57,7 @@ static void write_use(struct text_sink *sink, const struct area *area)
 {
 	struct pages_count count = {.leaves = {0}};
 
+	write_line(sink, area);
 	pages_count_range(&program_space, area->start, area->end, &count);
 	text_print(sink, "Size:           %8llu kB\n", (area->end - area->start) / KIB(1));
 	text_print(sink, "KernelPageSize: %8u kB\nMMUPageSize:    %8u kB\n", 4, 4);
@@ -89,12 +89,6 @@ static void each_area(struct text_sink *sink, void (*fn)(struct text_sink *, con
 	}
 }
 
-static void write_area(struct text_sink *sink, const struct area *area)
-{
-	write_line(sink, area);
-	write_use(sink, area);
-}
-
 static void write_maps(struct text_sink *sink)
 {
 	each_area(sink, write_line);
@@ -103,7 +97,7 @@ PROC_TEXT(maps, "/proc/self/maps", write_maps);
 
 static void write_smaps(struct text_sink *sink)
 {
-	each_area(sink, write_area);
+	each_area(sink, write_use);
 }
 PROC_TEXT(smaps, "/proc/self/smaps", write_smaps);
 

@@ -8,11 +8,16 @@
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
+#include "kernel/console/command.h"
+#include "kernel/console/input.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
+#include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/elf.h"
+#include "kernel/program/program.h"
+#include "kernel/program/timers.h"
 #include "mm/map/memblock.h"
 
 static const char *program_name;
@@ -177,28 +182,16 @@ int module_find(const struct boot_info *info, const char *wanted, struct program
 	return err ? err : choose(wanted, source);
 }
 
-/* The machine's modules: an ELF, an image, or both. Looked at, and complained about, once. */
-static int modules(struct program_source *source)
-{
-	static struct program_source found;
-	static bool looked;
-	static int err;
-
-	if (!looked)
-		err = look_at_modules(&boot_info, &found);
-	looked = true;
-	*source = found;
-	return err;
-}
+static struct program_source found, chosen; /* module_program(): before and after the choice */
 
 int module_program(struct program_source *source)
 {
-	static struct program_source chosen;
 	static bool looked;
 	static int err;
 
 	if (!looked) {
-		err = modules(&chosen);
+		err = look_at_modules(&boot_info, &found);
+		chosen = found;
 		err = err ? err : choose(program_name, &chosen);
 	}
 	looked = true;
@@ -206,17 +199,14 @@ int module_program(struct program_source *source)
 	return err;
 }
 
-bool module_nth(unsigned n, struct program_source *source)
+/* The n-th file of the image that is_program(). */
+static bool nth_of_image(unsigned n, const char *name, struct program_source *source)
 {
-	struct cpio_reader reader;
+	struct cpio_reader reader = cpio_reader(source->cpio, source->cpio_size);
 	struct cpio_entry entry;
 
-	modules(source);
-	if (source->elf && n-- == 0)
-		return true;
-	reader = cpio_reader(source->cpio, source->cpio_size);
 	while (source->cpio && cpio_next(&reader, &entry)) {
-		if (!is_program(&entry, NULL) || n-- > 0)
+		if (!is_program(&entry, name) || n-- > 0)
 			continue;
 		take_entry(&entry, source);
 		return true;
@@ -224,23 +214,30 @@ bool module_nth(unsigned n, struct program_source *source)
 	return false;
 }
 
-int module_named(const char *name, struct program_source *source)
+/*
+ * The n-th program of the machine's modules, from 0: the ELF, if one was passed, then each
+ * executable ELF of the image. False after the last.
+ */
+static bool module_nth(unsigned n, struct program_source *source)
 {
-	struct cpio_reader reader;
-	struct cpio_entry entry;
+	module_program(source);
+	*source = found;
+	return source->elf && n-- == 0 ? true : nth_of_image(n, NULL, source);
+}
 
+/*
+ * The program of that name among them; in the image any file may be named. Only that of
+ * module_program() has arguments besides its name. `name` must stay. Returns 0, or -ENOENT.
+ */
+static int module_named(const char *name, struct program_source *source)
+{
 	module_program(source);
 	if (source->elf && strcmp(source->name, name) == 0)
 		return 0;
-	reader = cpio_reader(source->cpio, source->cpio_size);
-	while (source->cpio && cpio_next(&reader, &entry)) {
-		if (!is_program(&entry, name))
-			continue;
-		take_entry(&entry, source);
-		take_name(source);
-		return 0;
-	}
-	return -ENOENT;
+	if (!nth_of_image(0, name, source))
+		return -ENOENT;
+	take_name(source);
+	return 0;
 }
 
 bool module_wanted(void)
@@ -249,3 +246,74 @@ bool module_wanted(void)
 
 	return module_program(&source) != -ENOENT;
 }
+
+/*
+ * ---- the monitor's command that runs a program of the loader's modules ----
+ *
+ * The program runs on the boot CPU, as commands do, and its threads on the others. The timer of the
+ * boot CPU looks for Ctrl-C meanwhile, because nothing of the monitor runs until the program ends.
+ * A program that reads the console finds Ctrl-C itself (console_file.c).
+ */
+
+#define LOOK_NS (100 * NS_PER_MS)
+
+static void look_for_ctrl_c(void)
+{
+	if (!input_stop_typed())
+		return;
+	input_stop_clear();
+	program_interrupt();
+}
+
+static int run_named(const struct words *words)
+{
+	const char *name = words->word[1], *last = words->word[words->count - 1];
+	struct program_source source;
+	int status;
+
+	if (module_named(name, &source) < 0)
+		return cmd_error(words, "the loader passed no program \"%s\"", name);
+	if (words->count > 2) /* the words lie one behind the other */
+		arguments_of(&source.args, name, (u64)(last - name) + strlen(last) + 1);
+	timers_call_every(LOOK_NS, look_for_ctrl_c);
+	status = program_run_source(&source);
+	timers_end();
+	if (program_was_interrupted()) {
+		input_stop_ask();
+		return -EINTR;
+	}
+	if (status > 0)
+		print("  %s failed: status %d\n", source.name, status);
+	return status > 0 ? -EIO : status;
+}
+
+static int cmd_program(const struct words *words)
+{
+	struct program_source source;
+	unsigned count = 0;
+
+	if (words->count > 1)
+		return run_named(words);
+	for (; module_nth(count, &source); count++)
+		print("  %-24s %10llu bytes\n", source.name, source.elf_size);
+	if (count == 0)
+		print("  the loader passed no program (make monitor PROGRAM=./a.out does)\n");
+	return 0;
+}
+
+static bool program_candidate(const struct words *words, unsigned at, unsigned n, char *buf,
+			      size_t size)
+{
+	struct program_source source;
+
+	if (at != 1 || !module_nth(n, &source))
+		return false;
+	format(buf, size, "%s", source.name);
+	return true;
+}
+
+COMMAND(program, .usage = "[NAME [ARG ...]]",
+	.help = "run a program in ring 3, or list those that the loader passed",
+	.more = "  Without an ARG the program of PROGRAM= gets its own. Ctrl-C is SIGINT for it, "
+		"twice within a second SIGKILL.\n",
+	.max = WORDS_MAX, .keys = "*", .run = cmd_program, .candidate = program_candidate);

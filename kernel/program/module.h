@@ -41,17 +41,5 @@ int module_find(const struct boot_info *info, const char *wanted, struct program
  */
 int module_program(struct program_source *source);
 
-/*
- * The n-th program of the machine's modules, from 0: the ELF, if one was passed, then each
- * executable ELF of the image. False after the last.
- */
-bool module_nth(unsigned n, struct program_source *source);
-
-/*
- * The program of that name among them; in the image any file may be named. Only that of
- * module_program() has arguments besides its name. `name` must stay. Returns 0, or -ENOENT.
- */
-int module_named(const char *name, struct program_source *source);
-
 /* Is there a program, or an error that ends the run? */
 bool module_wanted(void);

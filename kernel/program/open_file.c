@@ -2,6 +2,7 @@
 #include "kernel/program/open_file.h"
 
 #include "kernel/program/file.h"
+#include "kernel/program/poll_calls.h"
 #include "kernel/program/store.h"
 
 struct file *stream_new(const struct file_ops *ops, u32 flags, size_t bytes)

@@ -50,21 +50,27 @@ static s64 copy(const struct pipe *pipe, u64 at, enum copy how, struct span *spa
 	return (s64)done;
 }
 
-/* ---- reading ---- */
-
-/* Wait for bytes and take the turn. Returns how many there are, 0 at the end, or an error. */
-static s64 begin_read(struct stream *stream, struct pipe *pipe, bool no_wait)
+/*
+ * Wait for `least` bytes, or as much room to write, and take the turn. Returns how many there are,
+ * 0 at the end, or an error.
+ */
+static s64 begin(struct stream *stream, struct pipe *pipe, bool writes, u64 least, bool no_wait)
 {
+	bool *turn = writes ? &pipe->writing : &pipe->reading;
 	s64 result = 0;
 
 	spin_lock(&stream->lock);
 	while (!result) {
-		if (!pipe->reading && filled(pipe) > 0) {
-			pipe->reading = true;
-			result = (s64)filled(pipe);
-		} else if (filled(pipe) == 0 && !(pipe->writer_open && pipe->reader_open)) {
+		const u64 there = writes ? PIPE_SIZE - filled(pipe) : filled(pipe);
+
+		if ((writes || there == 0) && !(pipe->writer_open && pipe->reader_open)) {
+			result = writes ? -EPIPE : 0;
 			break;
-		} else if (filled(pipe) == 0 && no_wait) {
+		}
+		if (!*turn && there >= least) {
+			*turn = true;
+			result = (s64)there;
+		} else if (there < least && no_wait) {
 			result = -EAGAIN;
 		} else {
 			result = sleepers_wait(&stream->sleepers, &stream->lock, 0);
@@ -82,7 +88,7 @@ static s64 pipe_read(struct file *file, struct span *to, u64 at)
 
 	if (to->total == 0)
 		return 0;
-	there = begin_read(stream, pipe, must_not_wait(file, to));
+	there = begin(stream, pipe, false, 1, must_not_wait(file, to));
 	if (there <= 0)
 		return there;
 	done = copy(pipe, pipe->tail, COPY_OUT, to, MIN((u64)there, to->total));
@@ -93,32 +99,6 @@ static s64 pipe_read(struct file *file, struct span *to, u64 at)
 	return done;
 }
 
-/* ---- writing ---- */
-
-/* Wait for room for `least` bytes and take the turn. Returns the room, or an error. */
-static s64 begin_write(struct stream *stream, struct pipe *pipe, u64 least, bool no_wait)
-{
-	s64 result = 0;
-
-	spin_lock(&stream->lock);
-	while (!result) {
-		const u64 room = PIPE_SIZE - filled(pipe);
-
-		if (!pipe->reader_open || !pipe->writer_open) {
-			result = -EPIPE;
-		} else if (!pipe->writing && room >= least) {
-			pipe->writing = true;
-			result = (s64)room;
-		} else if (room < least && no_wait) {
-			result = -EAGAIN;
-		} else {
-			result = sleepers_wait(&stream->sleepers, &stream->lock, 0);
-		}
-	}
-	spin_unlock(&stream->lock);
-	return result;
-}
-
 static s64 pipe_write(struct file *file, struct span *from, u64 at)
 {
 	struct stream *stream = file->inode->stream;
@@ -127,7 +107,7 @@ static s64 pipe_write(struct file *file, struct span *from, u64 at)
 	s64 done = 0;
 
 	while (from->total > 0) {
-		s64 part = begin_write(stream, pipe, whole ? from->total : 1, no_wait);
+		s64 part = begin(stream, pipe, true, whole ? from->total : 1, no_wait);
 
 		if (part > 0) {
 			const u64 bytes = MIN((u64)part, from->total);

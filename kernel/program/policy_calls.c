@@ -3,10 +3,8 @@
  * decides for pages that are touched later; pages that are there stay where they are. Numbers:
  * mbind(2), get_mempolicy(2), move_pages(2).
  */
-#include <arch/atomic.h>
 
 #include "kernel/core/percpu.h"
-#include "mm/vm/space.h"
 #include "kernel/program/calls.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/pages.h"
@@ -53,37 +51,27 @@ static int read_nodes(user_t from, u64 bits, u64 *nodes)
 	return 0;
 }
 
-static int policy_of(u64 mode, u64 nodes, struct memory_policy *policy)
-{
-	*policy = (struct memory_policy){.how = POLICY_NEAR};
-	switch (mode & ~(u64)MPOL_FLAGS) {
-	case MPOL_DEFAULT:
-	case MPOL_LOCAL:
-		return nodes == 0 ? 0 : -EINVAL;
-	case MPOL_PREFERRED:
-	case MPOL_PREFERRED_MANY:
-		policy->how = nodes ? POLICY_PREFER : POLICY_NEAR;
-		break;
-	case MPOL_BIND:
-		policy->how = POLICY_BIND;
-		break;
-	case MPOL_INTERLEAVE:
-	case MPOL_WEIGHTED_INTERLEAVE:
-		policy->how = POLICY_INTERLEAVE;
-		break;
-	default:
-		return -EINVAL;
-	}
-	policy->nodes = nodes;
-	return nodes == 0 && policy->how != POLICY_NEAR ? -EINVAL : 0;
-}
-
 static int read_policy(u64 mode, user_t from, u64 bits, struct memory_policy *policy)
 {
+	static const u8 how_of[] = {[MPOL_DEFAULT] = POLICY_NEAR,
+				    [MPOL_PREFERRED] = POLICY_PREFER,
+				    [MPOL_BIND] = POLICY_BIND,
+				    [MPOL_INTERLEAVE] = POLICY_INTERLEAVE,
+				    [MPOL_LOCAL] = POLICY_NEAR,
+				    [MPOL_PREFERRED_MANY] = POLICY_PREFER,
+				    [MPOL_WEIGHTED_INTERLEAVE] = POLICY_INTERLEAVE};
 	u64 nodes;
 	const int err = read_nodes(from, bits, &nodes);
 
-	return err < 0 ? err : policy_of(mode, nodes, policy);
+	mode &= ~(u64)MPOL_FLAGS;
+	if (err < 0)
+		return err;
+	if (mode >= ARRAY_LEN(how_of))
+		return -EINVAL;
+	*policy = (struct memory_policy){.how = how_of[mode], .nodes = nodes};
+	if (policy->how == POLICY_PREFER && nodes == 0)
+		policy->how = POLICY_NEAR;
+	return (policy->how == POLICY_NEAR) == (nodes == 0) ? 0 : -EINVAL;
 }
 
 s64 call_mbind(const struct call_args *args)
@@ -175,7 +163,8 @@ s64 call_get_mempolicy(const struct call_args *args)
 	if (args->arg[1] && args->arg[2] > 1) {
 		if (args->arg[2] - 1 < node_count)
 			return -EINVAL;
-		if (user_zero(args->arg[1], DIV_ROUND_UP(args->arg[2] - 1, 64) * sizeof(u64)) < 0 ||
+		if (user_copy(COPY_ZERO, NULL, args->arg[1],
+			      DIV_ROUND_UP(args->arg[2] - 1, 64) * sizeof(u64)) < 0 ||
 		    user_write(args->arg[1], &nodes, sizeof(nodes)) < 0)
 			return -EFAULT;
 	}

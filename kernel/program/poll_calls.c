@@ -3,12 +3,18 @@
  *
  * The sets of a call stay in the program's memory and are read again each time that the thread
  * looks; only the results of the last look are written.
+ *
+ * A poller is counted, executes a fence, notes the count of changes, and looks at the conditions. A
+ * CPU that changes a condition executes a fence and looks whether pollers are counted. This is the
+ * store-buffering pattern of kernel/core/shootdown.c: one of the two sees the other.
  */
 #include "kernel/program/poll_calls.h"
 
+#include <arch/atomic.h>
+#include <arch/barrier.h>
 #include <arch/clock.h>
 
-#include "kernel/program/calls.h"
+#include "kernel/program/clocks.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
@@ -16,37 +22,56 @@
 #include "kernel/program/sleepers.h"
 #include "kernel/program/thread.h"
 
-#define TIME_MAX (1ULL << 62) /* ns; a later time is as good as never */
+static struct {
+	struct spinlock lock;
+	struct sleepers sleepers;
+	u32 count;   /* changes while there were pollers; atomic */
+	u32 pollers; /* threads in poll_for(); atomic */
+} poll = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}};
 
-static s64 poll_for(const struct question *question, const struct poll_limit *limit)
+void poll_wake(void)
+{
+	fence_full();
+	if (atomic_load_relaxed(&poll.pollers) == 0)
+		return;
+	spin_lock(&poll.lock);
+	atomic_fetch_add(&poll.count, 1);
+	sleepers_wake(&poll.sleepers);
+	spin_unlock(&poll.lock);
+}
+
+static s64 poll_for(const struct question *question)
 {
 	struct look look;
 
-	poll_begin();
+	atomic_fetch_add(&poll.pollers, 1);
+	fence_full();
 	for (;;) {
-		const u32 count = poll_count();
-		const bool last =
-			limit->at_once || (limit->until_ns && clock_ns() >= limit->until_ns);
-		u64 until = limit->until_ns;
-		int err;
+		const u32 count = atomic_load_acquire(&poll.count);
+		u64 until = question->until_ns;
+		const bool last = until && clock_ns() >= until;
+		int err = 0;
 
 		look = question->look(question, last);
 		if (look.found != 0 || last)
 			break;
 		if (look.console && (!until || until > clock_ns() + CONSOLE_LOOK_NS))
 			until = clock_ns() + CONSOLE_LOOK_NS;
-		err = poll_wait(count, until);
+		spin_lock(&poll.lock);
+		if (atomic_load_relaxed(&poll.count) == count)
+			err = sleepers_wait(&poll.sleepers, &poll.lock, until);
+		spin_unlock(&poll.lock);
 		if (err == -EINTR) {
 			look.found = -EINTR;
 			break;
 		}
 	}
-	poll_end();
+	atomic_fetch_sub(&poll.pollers, 1);
 	return look.found;
 }
 
 s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
-		    const struct question *question, const struct poll_limit *limit)
+		    const struct question *question)
 {
 	struct thread *self = thread_current();
 	u64 during, old;
@@ -54,46 +79,20 @@ s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
 	int err;
 
 	if (!mask)
-		return poll_for(question, limit);
+		return poll_for(question);
 	if (size != sizeof(during))
 		return -EINVAL;
 	err = user_read(&during, mask, sizeof(during));
 	if (err)
 		return err;
 	old = signal_mask_begin(self, during);
-	result = poll_for(question, limit);
+	result = poll_for(question);
 	return signal_mask_end(args->regs, old, result);
 }
 
-/* ---- times ---- */
-
-static struct poll_limit limit_of(u64 ns)
+u64 poll_until(s32 ms)
 {
-	return (struct poll_limit){.until_ns = clock_ns() + MIN(ns, TIME_MAX), .at_once = ns == 0};
-}
-
-struct poll_limit poll_limit_ms(s32 ms)
-{
-	return ms < 0 ? (struct poll_limit){0} : limit_of((u64)ms * NS_PER_MS);
-}
-
-int poll_limit_read(user_t from, u64 unit, struct poll_limit *limit)
-{
-	s64 time[2];
-	int err;
-
-	*limit = (struct poll_limit){0};
-	if (!from)
-		return 0;
-	err = user_read(time, from, sizeof(time));
-	if (err)
-		return err;
-	if (time[0] < 0 || time[1] < 0 || (u64)time[1] >= NS_PER_S / unit)
-		return -EINVAL;
-	*limit = limit_of((u64)time[0] > TIME_MAX / NS_PER_S
-				  ? TIME_MAX
-				  : (u64)time[0] * NS_PER_S + (u64)time[1] * unit);
-	return 0;
+	return ms < 0 ? 0 : clock_until((u64)ms * NS_PER_MS);
 }
 
 /* ---- poll ---- */
@@ -134,30 +133,29 @@ static struct look look_at_array(const struct question *question, bool last)
 	return look;
 }
 
-static s64 poll_array(const struct call_args *args, const struct poll_limit *limit, user_t mask,
-		      u64 size)
+static s64 poll_array(const struct call_args *args, u64 until_ns, user_t mask, u64 size)
 {
-	const struct question question = {
-		.look = look_at_array, .set = {args->arg[0]}, .count = (u32)args->arg[1]};
+	const struct question question = {.look = look_at_array,
+					  .set = {args->arg[0]},
+					  .count = (u32)args->arg[1],
+					  .until_ns = until_ns};
 
 	if (question.count > DESCRIPTORS_MAX)
 		return -EINVAL;
-	return poll_for_masked(args, mask, size, &question, limit);
+	return poll_for_masked(args, mask, size, &question);
 }
 
 s64 call_poll(const struct call_args *args)
 {
-	const struct poll_limit limit = poll_limit_ms((s32)args->arg[2]);
-
-	return poll_array(args, &limit, 0, 0);
+	return poll_array(args, poll_until((s32)args->arg[2]), 0, 0);
 }
 
 s64 call_ppoll(const struct call_args *args)
 {
-	struct poll_limit limit;
-	const int err = poll_limit_read(args->arg[2], 1, &limit);
+	u64 until;
+	const int err = clock_read_until(args->arg[2], 1, &until);
 
-	return err ? err : poll_array(args, &limit, args->arg[3], args->arg[4]);
+	return err ? err : poll_array(args, until, args->arg[3], args->arg[4]);
 }
 
 /* ---- select ---- */
@@ -223,17 +221,16 @@ static struct look look_at_sets(const struct question *question, bool last)
 /* Times are in nanoseconds or microseconds: `unit` is 1 or 1000. */
 static s64 select_files(const struct call_args *args, u64 unit, user_t mask, u64 size)
 {
-	const struct question question = {
+	struct question question = {
 		.look = look_at_sets,
 		.set = {args->arg[1], args->arg[2], args->arg[3]},
 		.count = MIN((u32)args->arg[0], (u32)DESCRIPTORS_MAX),
 	};
-	struct poll_limit limit;
-	const int err = poll_limit_read(args->arg[4], unit, &limit);
+	const int err = clock_read_until(args->arg[4], unit, &question.until_ns);
 
 	if (err || (s32)args->arg[0] < 0)
 		return err ? err : -EINVAL;
-	return poll_for_masked(args, mask, size, &question, &limit);
+	return poll_for_masked(args, mask, size, &question);
 }
 
 s64 call_select(const struct call_args *args)

@@ -1,6 +1,7 @@
 /*
  * Waiting for several files at once, for poll(), select() and epoll: look at all of them, and if
- * none has an event, sleep until some condition has changed, and look again.
+ * none has an event, sleep until some condition has changed, and look again. All threads that wait
+ * so stand on one list, and each change of any condition wakes them.
  */
 #pragma once
 
@@ -25,23 +26,12 @@ struct question {
 	look_fn *look;
 	user_t set[3]; /* poll: set[0] is the array; select: sets to read, to write, with errors */
 	u64 count;     /* of files */
+	u64 until_ns;  /* clock_ns(); 0: no limit */
 	void *state;   /* epoll.c */
 };
 
-/* How long a call waits. */
-struct poll_limit {
-	u64 until_ns; /* clock_ns(); 0: no limit */
-	bool at_once; /* do not wait */
-};
-
-/* From milliseconds, of which a negative number means no limit. */
-struct poll_limit poll_limit_ms(s32 ms);
-
-/*
- * From a struct timespec (`unit` 1) or timeval (`unit` 1000) at `from`; 0 there: no limit. Returns
- * 0, -EFAULT or -EINVAL.
- */
-int poll_limit_read(user_t from, u64 unit, struct poll_limit *limit);
+/* The end of so many milliseconds from now on; a negative number means no limit. */
+u64 poll_until(s32 ms);
 
 /*
  * Ask until there is an answer, the time has come or a signal waits (-EINTR), under the signal mask
@@ -49,4 +39,10 @@ int poll_limit_read(user_t from, u64 unit, struct poll_limit *limit);
  * -EINVAL for another size than 8, -EFAULT. Context: ordinary.
  */
 s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
-		    const struct question *question, const struct poll_limit *limit);
+		    const struct question *question);
+
+/*
+ * A condition that such a thread can wait for has changed. No lock held, and the change was made
+ * under the condition's lock.
+ */
+void poll_wake(void);

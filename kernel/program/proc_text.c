@@ -8,19 +8,14 @@
 #include "mm/mm.h"
 #include "mm/pools.h"
 
-void text_add(struct text_sink *sink, const void *bytes, u64 size)
-{
-	if (!sink->err)
-		sink->err = contents_add(sink->contents, bytes, size);
-}
-
 void text_print(struct text_sink *sink, const char *fmt, ...)
 {
 	char line[TEXT_LINE_MAX];
 	int length;
 
 	length = FORMAT_ARGS(line, sizeof(line), fmt);
-	text_add(sink, line, MIN((u64)length, sizeof(line) - 1));
+	if (!sink->err)
+		sink->err = contents_add(sink->contents, line, MIN((u64)length, sizeof(line) - 1));
 }
 
 static void kib_line(struct text_sink *sink, const char *name, u64 frames)

@@ -6,7 +6,7 @@
  *	PROC_TEXT(maps, "/proc/self/maps", write_maps);
  *
  * The function runs when the file is opened, on the CPU of the thread that opens it, and holds no
- * lock when it calls text_print() or text_add(). What it wrote is the contents of that open file.
+ * lock when it calls text_print(). What it wrote is the contents of that open file.
  */
 #pragma once
 
@@ -30,7 +30,6 @@ TABLE_DECLARE(const struct proc_text, proc_table);
 	static const struct proc_text proc_row_##ident TABLE_ENTRY(proc_table) = {.path = (where), \
 										  .write = (fn)}
 
-/* Add a line of at most TEXT_LINE_MAX - 1 characters, or any bytes. Context: ordinary. */
+/* Add at most TEXT_LINE_MAX - 1 characters. Context: ordinary. */
 enum { TEXT_LINE_MAX = 256 };
 void text_print(struct text_sink *sink, const char *fmt, ...) __printf(2, 3);
-void text_add(struct text_sink *sink, const void *bytes, u64 size);

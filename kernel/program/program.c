@@ -15,7 +15,6 @@
 #include "kernel/program/commit.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/limits.h"
-#include "kernel/program/exception.h"
 #include "kernel/program/elf.h"
 #include "kernel/program/file.h"
 #include "kernel/program/files_out.h"
@@ -23,7 +22,7 @@
 #include "kernel/program/layout.h"
 #include "mm/vm/mapping.h"
 #include "kernel/program/module.h"
-#include "kernel/program/random.h"
+#include "kernel/program/open_file.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/start_stack.h"
 #include "kernel/program/thread.h"
@@ -31,6 +30,7 @@
 #include "kernel/program/program_space.h"
 #include "mm/vm/touch.h"
 #include "kernel/program/vdso.h"
+#include "kernel/program/vdso/vdso_data.h"
 #include "mm/mm.h"
 
 #define START_BYTES_MAX (STACK_BYTES / 4) /* of the first stack's texts and pairs, as in Linux */
@@ -96,6 +96,10 @@ void program_symbol(u64 addr, char *buf, size_t size)
 
 /* ---- loading ---- */
 
+_Static_assert((int)ELF_R == (int)USER_RIGHT_READ && (int)ELF_W == (int)USER_RIGHT_WRITE &&
+		       (int)ELF_X == (int)USER_RIGHT_EXEC,
+	       "rights of segments and areas");
+
 /* Map a segment, fill it in, and give it its rights. */
 static s64 load_segment(const struct loaded *from, const struct elf_segment *segment)
 {
@@ -103,14 +107,11 @@ static s64 load_segment(const struct loaded *from, const struct elf_segment *seg
 	struct area area = {.start = ALIGN_DOWN(at, PAGE_SIZE),
 			    .end = ALIGN_UP(at + segment->memory_bytes, PAGE_SIZE),
 			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
-	const u8 rights = (segment->rights & ELF_R ? USER_RIGHT_READ : 0) |
-			  (segment->rights & ELF_W ? USER_RIGHT_WRITE : 0) |
-			  (segment->rights & ELF_X ? USER_RIGHT_EXEC : 0);
+	const u8 rights = (u8)segment->rights;
 	s64 err;
 
 	area.flags = rights & USER_RIGHT_WRITE ? AREA_COMMIT : 0;
 	err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
-
 	if (err >= 0)
 		err = user_write(at, (const char *)from->image + segment->file_offset,
 				 segment->file_bytes);
@@ -184,7 +185,7 @@ static s64 load_files(void)
 }
 
 /* Map the stack and write its first contents. Returns rsp, or a negative errno. */
-static s64 load_stack(const struct program_request *request, u64 vdso)
+static s64 load_stack(const struct program_request *request)
 {
 	struct area area = {.start = STACK_TOP - STACK_BYTES,
 			    .end = STACK_TOP,
@@ -199,11 +200,12 @@ static s64 load_stack(const struct program_request *request, u64 vdso)
 				    .phdr_count = elf->phdr_count,
 				    .phdr_size = elf->phdr_size,
 				    .hwcap = user_hwcap(),
-				    .vdso = vdso,
+				    .vdso = VDSO_IMAGE,
 				    .signal_stack_min = 4096 + user_vectors_size()};
+	struct span random = span_of_kernel(start.random, sizeof(start.random));
 	const u64 size = start_stack_size(&start);
+	const unsigned order = page_order_for(size);
 	struct page *page;
-	unsigned order = 0;
 	s64 err;
 	u64 rsp;
 
@@ -212,14 +214,12 @@ static s64 load_stack(const struct program_request *request, u64 vdso)
 		       program.main.name, size, START_BYTES_MAX);
 		return -E2BIG;
 	}
-	while (PAGE_SIZE << order < size)
-		order++;
 	page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
 	if (!page)
 		return -ENOMEM;
 	if (elf->stack_exec)
 		area.rights |= USER_RIGHT_EXEC;
-	random_fill(start.random, sizeof(start.random));
+	random_ops.read(NULL, &random, 0);
 	rsp = start_stack_build(&start, page_address(page), PAGE_SIZE << order, STACK_TOP);
 	err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
 	if (err >= 0)
@@ -230,31 +230,27 @@ static s64 load_stack(const struct program_request *request, u64 vdso)
 	return err < 0 ? err : (s64)rsp;
 }
 
-/* Map the vDSO's data and, behind it, the vDSO. *at receives its address. */
-static s64 load_vdso(u64 *at)
+/* Map the vDSO's data and, behind it, the vDSO. */
+static s64 load_vdso(void)
 {
 	u64 size;
 	const void *image = vdso_image(&size);
 	struct area area = {.start = VDSO_BASE,
-			    .end = VDSO_BASE + PAGE_SIZE + size,
+			    .end = VDSO_IMAGE + size,
 			    .rights = USER_RIGHT_READ | USER_RIGHT_WRITE};
-	struct page *data = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	s64 err = data ? mapping_make(&program_space, &area, MAPPING_NO_REPLACE) : -ENOMEM;
+	struct vdso_data data = {.mult = 0};
+	s64 err = mapping_make(&program_space, &area, MAPPING_NO_REPLACE);
 
-	if (data)
-		vdso_fill_data(page_address(data));
-	*at = VDSO_BASE + PAGE_SIZE;
+	vdso_fill_data(&data);
 	if (err >= 0)
-		err = user_write(VDSO_BASE, page_address(data), PAGE_SIZE);
+		err = user_write(VDSO_BASE, &data, sizeof(data));
 	if (err >= 0)
-		err = user_write(*at, image, size);
+		err = user_write(VDSO_IMAGE, image, size);
 	if (err >= 0)
-		err = mapping_protect(&program_space, VDSO_BASE, *at, USER_RIGHT_READ);
+		err = mapping_protect(&program_space, VDSO_BASE, VDSO_IMAGE, USER_RIGHT_READ);
 	if (err >= 0)
-		err = mapping_protect(&program_space, *at, area.end,
+		err = mapping_protect(&program_space, VDSO_IMAGE, area.end,
 				      USER_RIGHT_READ | USER_RIGHT_EXEC);
-	if (data)
-		page_free(data);
 	return err;
 }
 
@@ -287,13 +283,12 @@ static s64 load(const struct program_request *request, struct trap_frame *regs)
 {
 	const struct loaded *first;
 	s64 err = load_files(), rsp;
-	u64 vdso = 0;
 
 	if (err == 0)
-		err = load_vdso(&vdso);
+		err = load_vdso();
 	if (err < 0)
 		return err;
-	rsp = load_stack(request, vdso);
+	rsp = load_stack(request);
 	if (rsp < 0)
 		return rsp;
 	first = program.interpreter.image ? &program.interpreter : &program.main;
@@ -346,7 +341,7 @@ int program_begin(const struct program_request *request)
 	memset(&program, 0, sizeof(program));
 	program.main = (struct loaded){
 		.name = request->name, .image = request->image, .size = request->size};
-	if (program_space_begin() < 0)
+	if (space_init(&program_space, NULL) < 0)
 		return -ENOMEM;
 	if (!threads_begin()) {
 		space_free(&program_space);

@@ -31,8 +31,3 @@ struct space program_space = {
 	.ended = ended,
 	.interrupted = interrupted,
 };
-
-int program_space_begin(void)
-{
-	return space_init(&program_space, NULL);
-}

@@ -4,6 +4,3 @@
 #include "mm/vm/space.h"
 
 extern struct space program_space;
-
-/* A program starts. Returns 0 or -ENOMEM. Context: ordinary. */
-int program_space_begin(void);

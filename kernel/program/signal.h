@@ -50,6 +50,24 @@ int signal_send_to(u32 id, int signal, const struct signal_info *info);
  */
 void signal_raise_fault(struct trap_frame *regs, int signal, int code, u64 addr);
 
+/* Exceptions of a program that are no page faults: each becomes a signal. */
+enum vector {
+	VECTOR_DIVIDE = 0,
+	VECTOR_DEBUG = 1,
+	VECTOR_BREAKPOINT = 3,
+	VECTOR_OPCODE = 6,
+	VECTOR_SEGMENT = 11,
+	VECTOR_STACK = 12,
+	VECTOR_PROTECTION = 13,
+	VECTOR_PAGE_FAULT = 14,
+	VECTOR_X87 = 16,
+	VECTOR_ALIGNMENT = 17,
+	VECTOR_SIMD = 19,
+};
+
+/* user_ops.exception: raise the signal of regs->vector. Context: ordinary. */
+void program_exception(struct trap_frame *regs);
+
 /*
  * Deliver what is pending and not blocked, if anything, and settle a call that is to be restarted.
  * To be called in user_ops.attend(). Context: ordinary.

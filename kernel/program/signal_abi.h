@@ -22,13 +22,10 @@
 #include "kernel/program/user_copy.h"
 
 enum {
-	SIGHUP = 1,
-	SIGINT,
-	SIGQUIT,
-	SIGILL,
+	SIGINT = 2,
+	SIGILL = 4,
 	SIGTRAP,
-	SIGABRT,
-	SIGBUS,
+	SIGBUS = 7,
 	SIGFPE,
 	SIGKILL,
 	SIGUSR1,
@@ -37,23 +34,15 @@ enum {
 	SIGPIPE,
 	SIGALRM,
 	SIGTERM,
-	SIGSTKFLT,
-	SIGCHLD,
+	SIGCHLD = 17,
 	SIGCONT,
 	SIGSTOP,
 	SIGTSTP,
 	SIGTTIN,
 	SIGTTOU,
 	SIGURG,
-	SIGXCPU,
-	SIGXFSZ,
-	SIGVTALRM,
-	SIGPROF,
-	SIGWINCH,
-	SIGIO,
-	SIGPWR,
-	SIGSYS,
-	SIGNALS_QUEUED, /* 32: from here on several of a number may be pending */
+	SIGWINCH = 28,
+	SIGNALS_QUEUED = 32, /* from here on several of a number may be pending */
 	SIGNALS_MAX = 64,
 };
 
@@ -182,7 +171,6 @@ enum {
 	FXSAVE_MXCSR = 24,
 	FXSAVE_NOTE = 464,
 	FXSAVE_BYTES = 512,
-	XSAVE_HEADER_BYTES = 64,
 };
 
 _Static_assert(offsetof(struct signal_frame, context) == 8, "ucontext_t");

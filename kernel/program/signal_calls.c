@@ -147,17 +147,13 @@ s64 call_rt_sigtimedwait(const struct call_args *args)
 {
 	struct thread *self = thread_current();
 	struct signal_info info;
-	u64 set, ns, until = 0;
+	u64 set, until;
 	int err = read_set(args->arg[0], args->arg[3], &set);
 
+	if (!err)
+		err = clock_read_until(args->arg[2], 1, &until);
 	if (err)
 		return err;
-	if (args->arg[2]) {
-		err = clock_read(args->arg[2], 1, &ns);
-		if (err)
-			return err;
-		until = clock_until(ns);
-	}
 	err = wait_for_any(self, set & ~SIGNALS_FORCED, until, &info);
 	if (!err && args->arg[1])
 		err = write_info(args->arg[1], &info);

@@ -25,7 +25,8 @@ static u64 magic2_bytes(void)
 	return user_vectors_size() > FXSAVE_BYTES ? sizeof(u32) : 0;
 }
 
-bool signal_on_alt_stack(const struct thread *thread, u64 sp)
+/* Is `sp` on the thread's alternate stack? Never with SS_AUTODISARM. */
+static bool on_alt_stack(const struct thread *thread, u64 sp)
 {
 	if (thread->alt_stack_flags & SS_AUTODISARM)
 		return false;
@@ -40,7 +41,7 @@ struct signal_stack signal_alt_stack_of(const struct thread *thread, u64 sp)
 
 	if (!thread->alt_stack_size)
 		stack.flags = SS_DISABLE;
-	else if (signal_on_alt_stack(thread, sp))
+	else if (on_alt_stack(thread, sp))
 		stack.flags |= SS_ONSTACK;
 	return stack;
 }
@@ -55,7 +56,7 @@ int signal_alt_stack_set(struct thread *thread, u64 sp, const struct signal_stac
 {
 	const u32 mode = stack->flags & ~SS_AUTODISARM;
 
-	if (signal_on_alt_stack(thread, sp))
+	if (on_alt_stack(thread, sp))
 		return -EPERM;
 	if (mode != 0 && mode != SS_ONSTACK && mode != SS_DISABLE)
 		return -EINVAL;
@@ -79,7 +80,7 @@ struct place {
 static int place_find(struct place *place, const struct thread *thread, u64 rsp,
 		      const struct signal_action *action)
 {
-	const bool stays = signal_on_alt_stack(thread, rsp);
+	const bool stays = on_alt_stack(thread, rsp);
 	const bool enters = action->flags & SA_ONSTACK && thread->alt_stack_size && !stays;
 	const u64 top = enters ? thread->alt_stack + thread->alt_stack_size : rsp - RED_ZONE;
 
@@ -180,16 +181,6 @@ static void take_registers(struct trap_frame *to, const struct signal_registers 
 	user_regs_make_safe(to);
 }
 
-/* Registers as after a reset, in an area that is all zero otherwise. */
-static void area_reset(u8 *bytes)
-{
-	const u16 fcw = FCW_RESET;
-	const u32 mxcsr = MXCSR_RESET;
-
-	memcpy(bytes + FXSAVE_FCW, &fcw, sizeof(fcw));
-	memcpy(bytes + FXSAVE_MXCSR, &mxcsr, sizeof(mxcsr));
-}
-
 /*
  * Everything is read if both magic numbers and the size are ours. A program may also have built an
  * area that has the first 512 bytes only; the registers beyond x87 and SSE are then as after a
@@ -216,15 +207,18 @@ static int read_vectors(u8 *area, user_t from)
 	return 0;
 }
 
+/* Without an area of the program, the registers are as after a reset: zero but for two. */
 static int take_vectors(u8 *area, user_t from)
 {
+	const u16 fcw = FCW_RESET;
+	const u32 mxcsr = MXCSR_RESET;
 	int err = 0;
 
 	memset(area, 0, user_vectors_size());
+	memcpy(area + FXSAVE_FCW, &fcw, sizeof(fcw));
+	memcpy(area + FXSAVE_MXCSR, &mxcsr, sizeof(mxcsr));
 	if (from)
 		err = read_vectors(area, from);
-	else
-		area_reset(area);
 	return !err && !user_vectors_load(area) ? -EFAULT : err;
 }
 

@@ -33,9 +33,6 @@ int signal_frame_push(struct trap_frame *regs, struct thread *thread,
  */
 int signal_frame_pop(struct trap_frame *regs, struct thread *thread, u64 *mask);
 
-/* Is `sp` on the thread's alternate stack? Never with SS_AUTODISARM. */
-bool signal_on_alt_stack(const struct thread *thread, u64 sp);
-
 /* The thread's alternate stack as sigaltstack() reports it, for a stack pointer of `sp`. */
 struct signal_stack signal_alt_stack_of(const struct thread *thread, u64 sp);
 

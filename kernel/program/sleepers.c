@@ -1,15 +1,7 @@
-/*
- * Threads that wait: see sleepers.h.
- *
- * poll: a poller is counted, executes a fence, notes the count of changes, and looks at the
- * conditions. A CPU that changes a condition executes a fence and looks whether pollers are
- * counted. This is the store-buffering pattern of kernel/core/shootdown.c: one of the two sees the
- * other.
- */
+/* Threads that wait: see sleepers.h. */
 #include "kernel/program/sleepers.h"
 
 #include <arch/atomic.h>
-#include <arch/barrier.h>
 #include <arch/clock.h>
 
 #include "kernel/program/thread.h"
@@ -19,13 +11,6 @@ struct sleeper {
 	struct thread *thread;
 	u32 woken;
 };
-
-static struct {
-	struct spinlock lock;
-	struct sleepers sleepers;
-	u32 count;   /* changes while there were pollers */
-	u32 pollers; /* threads in poll(); atomic */
-} poll = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}};
 
 static void remove(struct sleepers *sleepers, const struct sleeper *sleeper)
 {
@@ -72,47 +57,4 @@ int sleep_until(u64 until_ns)
 		err = thread_sleep(self, until_ns);
 	}
 	return err == -ETIMEDOUT ? 0 : err;
-}
-
-void poll_wake(void)
-{
-	fence_full();
-	if (atomic_load_relaxed(&poll.pollers) == 0)
-		return;
-	spin_lock(&poll.lock);
-	poll.count++;
-	sleepers_wake(&poll.sleepers);
-	spin_unlock(&poll.lock);
-}
-
-void poll_begin(void)
-{
-	atomic_fetch_add(&poll.pollers, 1);
-	fence_full();
-}
-
-void poll_end(void)
-{
-	atomic_fetch_sub(&poll.pollers, 1);
-}
-
-u32 poll_count(void)
-{
-	u32 count;
-
-	spin_lock(&poll.lock);
-	count = poll.count;
-	spin_unlock(&poll.lock);
-	return count;
-}
-
-int poll_wait(u32 count, u64 until_ns)
-{
-	int err = 0;
-
-	spin_lock(&poll.lock);
-	if (poll.count == count)
-		err = sleepers_wait(&poll.sleepers, &poll.lock, until_ns);
-	spin_unlock(&poll.lock);
-	return err;
 }

@@ -6,9 +6,6 @@
  *	while (!condition && !err)
  *		err = sleepers_wait(&pipe->sleepers, &pipe->lock, 0);
  *	(the lock is held here)
- *
- * poll() waits for several conditions at once. All threads in poll() stand on one list, and each
- * change of any condition wakes them to look again.
  */
 #pragma once
 
@@ -33,19 +30,3 @@ void sleepers_wake(struct sleepers *sleepers);
 
 /* Wait until the time `until_ns`. Returns 0, or -EINTR as sleepers_wait(). No lock held. */
 int sleep_until(u64 until_ns);
-
-/*
- * A condition that poll() can wait for has changed. No lock held, and the change was made under the
- * condition's lock.
- */
-void poll_wake(void);
-
-/*
- * For poll(): note the count, look at the conditions, and wait until the count has changed or the
- * time has come. poll_begin() and poll_end() enclose all of it. poll_wait() returns as
- * sleepers_wait().
- */
-void poll_begin(void);
-void poll_end(void);
-u32 poll_count(void);
-int poll_wait(u32 count, u64 until_ns);

@@ -33,7 +33,7 @@ enum {
 	AT_MINSIGSTKSZ = 51,
 };
 
-enum { PAIRS_MAX = 24, CLOCK_TICKS = 100, STACK_ALIGNMENT = 16 };
+enum { CLOCK_TICKS = 100, STACK_ALIGNMENT = 16 };
 
 struct pair {
 	u64 key, value;
@@ -70,38 +70,6 @@ static void put_list(struct stack *stack, u64 *addr, const struct arguments *lis
 	put_word(stack, addr, 0);
 }
 
-static void add_pair(struct pair *pairs, unsigned *count, u64 key, u64 value)
-{
-	pairs[(*count)++] = (struct pair){key, value};
-}
-
-/* The pairs whose values are no addresses on the stack, without the last one. */
-static unsigned known_pairs(const struct start_stack *start, struct pair *pairs)
-{
-	unsigned n = 0;
-
-	if (start->vdso)
-		add_pair(pairs, &n, AT_SYSINFO_EHDR, start->vdso);
-	if (start->signal_stack_min)
-		add_pair(pairs, &n, AT_MINSIGSTKSZ, start->signal_stack_min);
-	add_pair(pairs, &n, AT_HWCAP, start->hwcap);
-	add_pair(pairs, &n, AT_PAGESZ, PAGE_SIZE);
-	add_pair(pairs, &n, AT_CLKTCK, CLOCK_TICKS);
-	add_pair(pairs, &n, AT_PHDR, start->phdr);
-	add_pair(pairs, &n, AT_PHENT, start->phdr_size);
-	add_pair(pairs, &n, AT_PHNUM, start->phdr_count);
-	add_pair(pairs, &n, AT_BASE, start->base);
-	add_pair(pairs, &n, AT_FLAGS, 0);
-	add_pair(pairs, &n, AT_ENTRY, start->entry);
-	add_pair(pairs, &n, AT_UID, 0);
-	add_pair(pairs, &n, AT_EUID, 0);
-	add_pair(pairs, &n, AT_GID, 0);
-	add_pair(pairs, &n, AT_EGID, 0);
-	add_pair(pairs, &n, AT_SECURE, 0);
-	add_pair(pairs, &n, AT_HWCAP2, 0); /* bit 1 would offer WRFSBASE, which is off */
-	return n;
-}
-
 u64 start_stack_size(const struct start_stack *start)
 {
 	return strlen(start->path) + start->args->bytes + start->environment->bytes +
@@ -113,35 +81,48 @@ u64 start_stack_build(const struct start_stack *start, void *buffer, u64 size, u
 	static const char platform[] = "x86_64";
 	const struct arguments *args = start->args, *environment = start->environment;
 	struct stack stack = {buffer, size, top - size, top};
-	struct pair pairs[PAIRS_MAX];
-	unsigned count = known_pairs(start, pairs);
 	const u64 end = push(&stack, &(u64){0}, sizeof(u64));
 	const u64 path_at = push(&stack, start->path, strlen(start->path) + 1);
 	const u64 environment_at = push(&stack, environment->text, environment->bytes);
 	const u64 args_at = push(&stack, args->text, args->bytes);
 	const u64 platform_at = push(&stack, platform, sizeof(platform));
 	const u64 random_at = push(&stack, start->random, START_RANDOM_BYTES);
-	u64 rsp, at, bytes;
+	/* bit 1 of AT_HWCAP2 would offer WRFSBASE, which is off */
+	const struct pair pairs[] = {
+		{AT_SYSINFO_EHDR, start->vdso},
+		{AT_MINSIGSTKSZ, start->signal_stack_min},
+		{AT_HWCAP, start->hwcap},
+		{AT_PAGESZ, PAGE_SIZE},
+		{AT_CLKTCK, CLOCK_TICKS},
+		{AT_PHDR, start->phdr},
+		{AT_PHENT, start->phdr_size},
+		{AT_PHNUM, start->phdr_count},
+		{AT_BASE, start->base},
+		{AT_FLAGS, 0},
+		{AT_ENTRY, start->entry},
+		{AT_UID, 0},
+		{AT_EUID, 0},
+		{AT_GID, 0},
+		{AT_EGID, 0},
+		{AT_SECURE, 0},
+		{AT_HWCAP2, 0},
+		{AT_RANDOM, random_at},
+		{AT_EXECFN, path_at},
+		{AT_PLATFORM, platform_at},
+		{AT_NULL, 0},
+	};
+	const u64 bytes =
+		sizeof(pairs) + (1 + args->count + 1 + environment->count + 1) * sizeof(u64);
+	u64 rsp, at;
 
-	if (!end || !path_at || !environment_at || !args_at || !platform_at || !random_at)
-		return 0;
-	add_pair(pairs, &count, AT_RANDOM, random_at);
-	add_pair(pairs, &count, AT_EXECFN, path_at);
-	add_pair(pairs, &count, AT_PLATFORM, platform_at);
-	add_pair(pairs, &count, AT_NULL, 0);
-
-	bytes = count * sizeof(struct pair) +
-		(1 + args->count + 1 + environment->count + 1) * sizeof(u64);
-	if (bytes + STACK_ALIGNMENT > stack.at - stack.bottom)
+	if (!end || !path_at || !environment_at || !args_at || !platform_at || !random_at ||
+	    bytes + STACK_ALIGNMENT > stack.at - stack.bottom)
 		return 0;
 	rsp = at = ALIGN_DOWN(stack.at - bytes, STACK_ALIGNMENT);
 	memset(stack.buffer + (rsp - stack.bottom), 0, stack.at - rsp);
 	put_word(&stack, &at, args->count);
 	put_list(&stack, &at, args, args_at);
 	put_list(&stack, &at, environment, environment_at);
-	for (unsigned i = 0; i < count; i++) {
-		put_word(&stack, &at, pairs[i].key);
-		put_word(&stack, &at, pairs[i].value);
-	}
+	memcpy(stack.buffer + (at - stack.bottom), pairs, sizeof(pairs));
 	return rsp;
 }

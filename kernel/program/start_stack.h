@@ -30,7 +30,7 @@ struct start_stack {
 	u64 phdr_count, phdr_size;
 	u64 hwcap;
 	u64 vdso;             /* 0: none */
-	u64 signal_stack_min; /* AT_MINSIGSTKSZ, bytes; 0: none */
+	u64 signal_stack_min; /* AT_MINSIGSTKSZ, bytes */
 	u8 random[START_RANDOM_BYTES];
 };
 

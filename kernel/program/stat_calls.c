@@ -22,18 +22,10 @@ struct program_stat {
 	u32 mode, user, group, pad;
 	u64 node; /* number of a device */
 	s64 size, block_size, blocks;
-	struct user_timespec accessed, modified, changed;
+	struct user_time accessed, modified, changed;
 	s64 unused[3];
 };
 _Static_assert(sizeof(struct program_stat) == 144, "struct stat of the ABI");
-
-/* A file of FILES= counts as a whole, though most of it needs no memory. */
-static u64 sectors(struct inode *inode)
-{
-	return inode->kind == INODE_REGULAR
-		       ? DIV_ROUND_UP(contents_stored(&inode->contents), SECTOR)
-		       : 0;
-}
 
 static u32 links_of(const struct inode *inode)
 {
@@ -43,25 +35,6 @@ static u32 links_of(const struct inode *inode)
 	links = inode->links + (inode->kind == INODE_DIRECTORY ? 1u : 0u);
 	spin_unlock(&names.lock);
 	return links;
-}
-
-static struct program_stat stat_of(struct inode *inode)
-{
-	const struct user_timespec time = clock_timespec(atomic_load_relaxed(&inode->mtime_ns));
-
-	return (struct program_stat){
-		.device = DEVICE_NUMBER,
-		.number = inode->number,
-		.links = links_of(inode),
-		.mode = atomic_load_relaxed(&inode->mode),
-		.node = inode->kind == INODE_DEVICE ? inode->device->device : 0,
-		.size = (s64)inode_size(inode),
-		.block_size = PAGE_SIZE,
-		.blocks = (s64)sectors(inode),
-		.accessed = time,
-		.modified = time,
-		.changed = time,
-	};
 }
 
 /*
@@ -88,18 +61,41 @@ static int inode_at(const struct call_args *args, u64 flags, u64 allowed, struct
 			 flags & AT_SYMLINK_NOFOLLOW ? PATH_NO_FOLLOW : PATH_FOLLOW, inode);
 }
 
+static int stat_at(const struct call_args *args, u64 flags, u64 allowed, struct program_stat *stat)
+{
+	struct inode *inode;
+	const int err = inode_at(args, flags, allowed, &inode);
+	struct user_time time;
+
+	if (err)
+		return err;
+	time = clock_time(atomic_load_relaxed(&inode->mtime_ns), 1);
+	*stat = (struct program_stat){
+		.device = DEVICE_NUMBER,
+		.number = inode->number,
+		.links = links_of(inode),
+		.mode = atomic_load_relaxed(&inode->mode),
+		.node = inode->kind == INODE_DEVICE ? inode->device->device : 0,
+		.size = (s64)inode_size(inode),
+		.block_size = PAGE_SIZE,
+		.accessed = time,
+		.modified = time,
+		.changed = time,
+	};
+	/* a file of FILES= counts as a whole, though most of it needs no memory */
+	if (inode->kind == INODE_REGULAR)
+		stat->blocks = (s64)DIV_ROUND_UP(contents_stored(&inode->contents), SECTOR);
+	inode_put(inode);
+	return 0;
+}
+
 s64 call_newfstatat(const struct call_args *args)
 {
 	const u64 allowed = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH | AT_NO_AUTOMOUNT;
 	struct program_stat stat;
-	struct inode *inode;
-	const int err = inode_at(args, args->arg[3], allowed, &inode);
+	const int err = stat_at(args, args->arg[3], allowed, &stat);
 
-	if (err)
-		return err;
-	stat = stat_of(inode);
-	inode_put(inode);
-	return user_write(args->arg[2], &stat, sizeof(stat));
+	return err ? err : user_write(args->arg[2], &stat, sizeof(stat));
 }
 
 /* ---- statx ---- */
@@ -129,14 +125,11 @@ s64 call_statx(const struct call_args *args)
 	struct program_statx statx;
 	struct program_stat stat;
 	struct statx_time time;
-	struct inode *inode;
-	const int err = inode_at(args, args->arg[2], allowed, &inode);
+	const int err = stat_at(args, args->arg[2], allowed, &stat);
 
 	if (err)
 		return err;
-	stat = stat_of(inode);
-	inode_put(inode);
-	time = (struct statx_time){.seconds = stat.modified.sec, .ns = (u32)stat.modified.nsec};
+	time = (struct statx_time){.seconds = stat.modified.sec, .ns = (u32)stat.modified.part};
 	statx = (struct program_statx){.mask = STATX_BASIC,
 				       .block_size = (u32)stat.block_size,
 				       .links = (u32)stat.links,

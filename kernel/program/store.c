@@ -29,12 +29,8 @@ struct class
 	struct page_header *pages;
 };
 
-#define CLASS_INIT                                                                                 \
-	{                                                                                          \
-		.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE }                                   \
-	}
-
-static struct class classes[CLASSES] = {CLASS_INIT, CLASS_INIT, CLASS_INIT, CLASS_INIT, CLASS_INIT};
+static struct class classes[CLASSES] = {
+	[0 ... CLASSES - 1] = {.lock = {.rank = LOCK_LEAF, .holder = CPU_NONE}}};
 
 static u64 objects; /* in use; atomic */
 

@@ -22,8 +22,9 @@
 #include "mm/mm.h"
 
 /*
- * One record per CPU that ever ran a thread, a page each. Only threads, their timers and movers of
- * pages look here from other CPUs, and all of these have ended before threads_end().
+ * One record per CPU that ever ran a thread: a page, and behind it those of its texts and vectors.
+ * Only threads, their timers and movers of pages look here from other CPUs, and all of these have
+ * ended before threads_end().
  */
 static struct thread **records; /* NULL: no program; atomic */
 static struct page *records_page;
@@ -73,18 +74,8 @@ bool thread_is_over(struct thread *record)
 
 /* ---- records ---- */
 
-static unsigned order_for(u64 bytes)
-{
-	unsigned order = 0;
-
-	while ((PAGE_SIZE << order) < bytes)
-		order++;
-	return order;
-}
-
 static void free_record(struct thread *thread)
 {
-	page_free(pfn_to_page(virt_to_phys(thread->texts) >> PAGE_SHIFT));
 	page_free(pfn_to_page(virt_to_phys(thread) >> PAGE_SHIFT));
 }
 
@@ -95,18 +86,13 @@ struct thread *thread_record(cpu_t cpu)
 
 	if (thread)
 		return thread;
-	page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, arch_cpu_node(cpu));
+	page = page_alloc(page_order_for(user_vectors_size() + (1 + THREAD_TEXTS) * PAGE_SIZE),
+			  USE_UNMOVABLE, PAGE_ZERO, arch_cpu_node(cpu));
 	if (!page)
 		return NULL;
 	thread = page_address(page);
 	thread->cpu = cpu;
-	page = page_alloc(order_for(user_vectors_size() + THREAD_TEXTS * PAGE_SIZE), USE_UNMOVABLE,
-			  PAGE_ZERO, arch_cpu_node(cpu));
-	if (!page) {
-		page_free(pfn_to_page(virt_to_phys(thread) >> PAGE_SHIFT));
-		return NULL;
-	}
-	thread->texts = page_address(page);
+	thread->texts = (u8 *)thread + PAGE_SIZE;
 	thread->vectors = (u8 *)thread->texts + THREAD_TEXTS * PAGE_SIZE;
 	if (!atomic_cas(&records[cpu], NULL, thread)) { /* another thread starts one there, too */
 		free_record(thread);
@@ -119,8 +105,8 @@ struct thread *threads_begin(void)
 {
 	struct thread *first;
 
-	records_page = page_alloc(order_for(cpu_count * sizeof(*records)), USE_UNMOVABLE, PAGE_ZERO,
-				  NODE_NONE);
+	records_page = page_alloc(page_order_for(cpu_count * sizeof(*records)), USE_UNMOVABLE,
+				  PAGE_ZERO, NODE_NONE);
 	if (!records_page)
 		return NULL;
 	atomic_store_release(&records, page_address(records_page));

@@ -220,7 +220,7 @@ void timer_signal_taken(const struct signal_info *info)
 
 /* struct itimerspec (`unit` 1), struct itimerval (`unit` 1000): seconds and parts of a second */
 struct user_timer {
-	s64 interval[2], left[2];
+	struct user_time interval, left;
 };
 
 static int read_times(user_t from, u64 unit, struct times *times)
@@ -236,10 +236,8 @@ static int read_times(user_t from, u64 unit, struct times *times)
 /* A part of a unit counts as a whole one, so that a timer that is set has some time left. */
 static int write_times(user_t to, u64 unit, const struct times *times)
 {
-	const u64 left = times->left + unit - 1, interval = times->interval;
-	const struct user_timer out = {
-		.interval = {(s64)(interval / NS_PER_S), (s64)(interval % NS_PER_S / unit)},
-		.left = {(s64)(left / NS_PER_S), (s64)(left % NS_PER_S / unit)}};
+	const struct user_timer out = {.interval = clock_time(times->interval, unit),
+				       .left = clock_time(times->left + unit - 1, unit)};
 
 	return to ? user_write(to, &out, sizeof(out)) : 0;
 }

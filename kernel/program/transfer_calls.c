@@ -103,19 +103,19 @@ static s64 transfer(const struct call_args *args, enum direction direction, bool
 	return tell(transfer_at(file, direction, &span, args->arg[3]), direction);
 }
 
-#define TRANSFER(name, direction, vector, place)                                                   \
+#define CALLS(name, function, ...)                                                                 \
 	s64 call_##name(const struct call_args *args)                                              \
 	{                                                                                          \
-		return transfer(args, direction, vector, place);                                   \
+		return function(args, __VA_ARGS__);                                                \
 	}
-TRANSFER(read, READ, false, false)
-TRANSFER(write, WRITE, false, false)
-TRANSFER(pread64, READ, false, true)
-TRANSFER(pwrite64, WRITE, false, true)
-TRANSFER(readv, READ, true, false)
-TRANSFER(writev, WRITE, true, false)
-TRANSFER(preadv, READ, true, true)
-TRANSFER(pwritev, WRITE, true, true)
+CALLS(read, transfer, READ, false, false)
+CALLS(write, transfer, WRITE, false, false)
+CALLS(pread64, transfer, READ, false, true)
+CALLS(pwrite64, transfer, WRITE, false, true)
+CALLS(readv, transfer, READ, true, false)
+CALLS(writev, transfer, WRITE, true, false)
+CALLS(preadv, transfer, READ, true, true)
+CALLS(pwritev, transfer, WRITE, true, true)
 
 /* ---- sockets ---- */
 
@@ -142,15 +142,8 @@ static s64 pass_bytes(const struct call_args *args, enum direction direction)
 }
 
 /* Addresses are neither needed nor told. */
-s64 call_sendto(const struct call_args *args)
-{
-	return pass_bytes(args, WRITE);
-}
-
-s64 call_recvfrom(const struct call_args *args)
-{
-	return pass_bytes(args, READ);
-}
+CALLS(sendto, pass_bytes, WRITE)
+CALLS(recvfrom, pass_bytes, READ)
 
 struct program_msghdr {
 	user_t name;
@@ -179,15 +172,8 @@ static s64 pass_message(const struct call_args *args, enum direction direction)
 	return user_write(args->arg[1], &message, sizeof(message)) < 0 ? -EFAULT : result;
 }
 
-s64 call_sendmsg(const struct call_args *args)
-{
-	return pass_message(args, WRITE);
-}
-
-s64 call_recvmsg(const struct call_args *args)
-{
-	return pass_message(args, READ);
-}
+CALLS(sendmsg, pass_message, WRITE)
+CALLS(recvmsg, pass_message, READ)
 
 /* ---- from one file to another ---- */
 

@@ -26,10 +26,6 @@ static inline int user_write(user_t to, const void *from, u64 size)
 {
 	return user_copy(COPY_OUT, (void *)(uintptr_t)from, to, size);
 }
-static inline int user_zero(user_t to, u64 size)
-{
-	return user_copy(COPY_ZERO, NULL, to, size);
-}
 
 /* The copy itself, of kernel's memory: `kernel` may be NULL with COPY_ZERO. */
 static inline void copy_bytes(enum copy how, void *kernel, void *bytes, u64 size)

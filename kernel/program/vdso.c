@@ -33,9 +33,8 @@ static void publish(void *arg)
 		atomic_store_relaxed((bool *)arg, false);
 }
 
-void vdso_fill_data(void *page)
+void vdso_fill_data(struct vdso_data *data)
 {
-	struct vdso_data *data = page;
 	struct clock_tsc tsc;
 	bool all = true;
 

@@ -13,4 +13,5 @@ const void *vdso_image(u64 *size);
  * Fill in the page in front of it, which the caller has cleared, and prepare the CPUs for it.
  * Before a program starts. Context: ordinary.
  */
-void vdso_fill_data(void *page);
+struct vdso_data;
+void vdso_fill_data(struct vdso_data *data);

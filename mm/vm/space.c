@@ -45,12 +45,9 @@ u64 space_boot_bytes(void)
 
 static void *alloc_cpus(void)
 {
-	unsigned order = 0;
-	struct page *page;
+	struct page *page =
+		page_alloc(page_order_for(cpus_bytes()), USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 
-	while (PAGE_SIZE << order < cpus_bytes())
-		order++;
-	page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	return page ? page_address(page) : NULL;
 }
 

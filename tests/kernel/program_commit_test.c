@@ -181,12 +181,11 @@ TEST(program_commit, what_is_replaced_is_granted_to_nobody_else)
 TEST(program_commit, calls_at_once_are_granted_together_what_there_is)
 {
 	struct greedy greedy = {.granted = 0};
-	const cpu_t cpus = (cpu_t)cpumask_weight(&cpus_online);
+	const u64 shares = cpumask_weight(&cpus_online);
 
 	EXPECT(set_mode("2"));
-	greedy.size = ALIGN_DOWN((commit_limit() - commit_now()) / cpus, PAGE_SIZE);
-	cpus_run_together(ask_for_most, &greedy);
-	EXPECT_EQ(greedy.granted, cpus);
+	greedy.size = ALIGN_DOWN((commit_limit() - commit_now()) / shares, PAGE_SIZE);
+	EXPECT_EQ(cpus_run_together(ask_for_most, &greedy), greedy.granted);
 	EXPECT(commit_now() <= commit_limit());
 }
 

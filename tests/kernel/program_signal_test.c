@@ -7,7 +7,6 @@
 
 #include "kernel/lib/string.h"
 #include "kernel/program/console_file.h"
-#include "kernel/program/exception.h"
 #include "mm/vm/pages_count.h"
 #include "kernel/program/program.h"
 #include "kernel/program/signal.h"
