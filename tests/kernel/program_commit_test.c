@@ -333,6 +333,7 @@ TEST(program_commit, a_touch_of_a_hole_that_is_cut_off_ends)
 {
 	s64 fd = mapped_file(0);
 
+	SKIP_ON_ONE_CPU();
 	EXPECT_EQ(program_call("fallocate", fd, HOLE, 0, 4 * PAGE_SIZE), 0);
 	cpus_run_together(touch_or_cut, &fd);
 	EXPECT_EQ(get(AT), ~0ULL);
