@@ -5,6 +5,7 @@
 #include <arch/user.h>
 
 #include "kernel/core/cmdline.h"
+#include "kernel/core/wait.h"
 #include "kernel/program/layout.h"
 #include "kernel/program/limits.h"
 #include "kernel/program/proc_text.h"
@@ -23,8 +24,8 @@ static u64 ratio = 50;
 OPTION_U64(program.overcommit_ratio, ratio, 0, 1000,
 	   "CommitLimit of /proc/meminfo, in percent of RAM without pools");
 
-static u64 ram;   /* bytes */
-static u64 asked; /* by calls under way; bytes, atomic */
+static u64 ram;  /* bytes */
+static u32 turn; /* a request of mode 2 is under way; atomic */
 
 void commit_begin(void)
 {
@@ -32,7 +33,6 @@ void commit_begin(void)
 
 	mm_usage(&usage);
 	ram = usage.ram * PAGE_SIZE;
-	atomic_store_relaxed(&asked, 0);
 }
 
 static unsigned mode_now(void)
@@ -113,52 +113,59 @@ static bool exceeds(u64 limit, u64 now, u64 less, u64 more)
 }
 
 /*
- * All of a request stays counted until it is made, also what it is to replace: an area that is
- * being replaced is not there for a while.
+ * In mode 2 a request has its turn alone until it is made: an area that is being replaced or moved
+ * is not there for a while.
  */
-static int ask(struct commit *commit, const struct use *less, const struct use *more)
+static void take_turn(void)
 {
-	const u64 bytes = more->committed;
-	u64 before;
+	struct wait wait = wait_begin(WAIT_TOUCH, "another thread's request for memory");
 
-	if (mode_now() == OVERCOMMIT_GUESS && saturating_sub(bytes, less->committed) > ram)
-		return -ENOMEM;
-	if (mode_now() != OVERCOMMIT_NEVER || bytes <= less->committed)
-		return 0;
-	before = atomic_fetch_add(&asked, bytes);
-	if (exceeds(commit_limit(), before + commit_now(), less->committed, bytes)) {
-		atomic_fetch_sub(&asked, bytes);
-		return -ENOMEM;
+	while (atomic_load_relaxed(&turn) || !atomic_cas(&turn, 0, 1))
+		wait_spin(&wait, CPU_NONE);
+}
+
+/* False if no limit looks at requests of this size; most calls end here. */
+static bool begin(struct commit *commit, u64 bytes)
+{
+	*commit = (struct commit){.turn = mode_now() == OVERCOMMIT_NEVER};
+	if (commit->turn)
+		take_turn();
+	return commit->turn || bytes > ram || limit_soft(RLIMIT_AS) != RLIMIT_NONE ||
+	       limit_soft(RLIMIT_DATA) != RLIMIT_NONE;
+}
+
+static bool refused_by_mode(const struct use *less, const struct use *more)
+{
+	switch (mode_now()) {
+	case OVERCOMMIT_GUESS:
+		return saturating_sub(more->committed, less->committed) > ram;
+	case OVERCOMMIT_NEVER:
+		return exceeds(commit_limit(), commit_now(), less->committed, more->committed);
+	default:
+		return false;
 	}
-	commit->bytes = bytes;
-	return 0;
 }
 
 static int check(struct commit *commit, const struct use *less, const struct use *more)
 {
 	const u64 most_data = limit_soft(RLIMIT_DATA);
 
-	if (exceeds(limit_soft(RLIMIT_AS), atomic_load_relaxed(&program_space.bytes), less->all,
-		    more->all) ||
-	    (most_data != RLIMIT_NONE &&
-	     exceeds(most_data, use_of(USER_START, USER_END, NULL).data, less->data, more->data)))
-		return -ENOMEM;
-	return ask(commit, less, more);
-}
-
-/* Does any limit look at requests of this size? Most calls end here. */
-static bool is_free(u64 bytes)
-{
-	return mode_now() != OVERCOMMIT_NEVER && bytes <= ram &&
-	       limit_soft(RLIMIT_AS) == RLIMIT_NONE && limit_soft(RLIMIT_DATA) == RLIMIT_NONE;
+	if (!exceeds(limit_soft(RLIMIT_AS), atomic_load_relaxed(&program_space.bytes), less->all,
+		     more->all) &&
+	    (most_data == RLIMIT_NONE ||
+	     !exceeds(most_data, use_of(USER_START, USER_END, NULL).data, less->data,
+		      more->data)) &&
+	    !refused_by_mode(less, more))
+		return 0;
+	commit_made(commit);
+	return -ENOMEM;
 }
 
 int commit_ask(struct commit *commit, const struct area *want, bool replaces)
 {
 	struct use less = {.all = 0}, more = {.all = 0};
 
-	*commit = (struct commit){.bytes = 0};
-	if (is_free(want->end - want->start))
+	if (!begin(commit, want->end - want->start))
 		return 0;
 	add(&more, want, want->end - want->start);
 	if (replaces)
@@ -170,8 +177,8 @@ int commit_ask_rights(struct commit *commit, u64 start, u64 end, u8 rights)
 {
 	struct use less, more;
 
-	*commit = (struct commit){.bytes = 0};
-	if (!(rights & USER_RIGHT_WRITE) || is_free(end - start))
+	*commit = (struct commit){.turn = false};
+	if (!(rights & USER_RIGHT_WRITE) || !begin(commit, end - start))
 		return 0;
 	less = use_of(start, end, NULL);
 	more = use_of(start, end, &rights);
@@ -180,8 +187,8 @@ int commit_ask_rights(struct commit *commit, u64 start, u64 end, u8 rights)
 
 void commit_made(const struct commit *commit)
 {
-	if (commit->bytes > 0)
-		atomic_fetch_sub(&asked, commit->bytes);
+	if (commit->turn)
+		atomic_store_release(&turn, 0);
 }
 
 static void write_mode(struct text_sink *sink)

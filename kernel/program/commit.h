@@ -30,10 +30,10 @@ u16 commit_flags(const struct area *area, bool no_reserve);
 /*
  * May `want` be mapped, in place of what is there if `replaces`? May [start, end) get these rights?
  * Both return 0 or -ENOMEM. After 0, commit_made() follows when the areas are there, or could not
- * be made: until then other threads find the request counted. Context: ordinary.
+ * be made: until then requests of other threads wait in mode 2. Context: ordinary.
  */
 struct commit {
-	u64 bytes;
+	bool turn; /* which others wait for */
 };
 int commit_ask(struct commit *commit, const struct area *want, bool replaces);
 int commit_ask_rights(struct commit *commit, u64 start, u64 end, u8 rights);

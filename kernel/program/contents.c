@@ -143,7 +143,7 @@ static struct page *get_page(struct contents *c, u64 index, u32 *cuts, bool *bey
 		spin_unlock(&c->lock);
 		if (!page && !outside)
 			spare = store_page();
-	} while (!page && spare);
+	} while (!page && !outside && spare);
 	if (spare)
 		page_put(spare);
 	if (beyond)
@@ -435,6 +435,7 @@ static struct page *cut(struct contents *c, u64 size, unsigned *height)
 int contents_resize(struct contents *c, u64 size)
 {
 	u64 dropped = 0;
+	bool cuts = false;
 
 	if (size > CONTENTS_MAX)
 		return -EFBIG;
@@ -444,13 +445,14 @@ int contents_resize(struct contents *c, u64 size)
 
 		spin_lock(&c->lock);
 		count_pages(c, -dropped);
+		cuts |= size < c->size;
 		if (size >= c->size)
 			atomic_store_relaxed(&c->size, size);
 		else
 			tree = cut(c, size, &height);
 		spin_unlock(&c->lock);
 		if (!tree)
-			return 0;
+			return cuts;
 		dropped = drop_tree(tree, height);
 	}
 }

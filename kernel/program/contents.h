@@ -65,7 +65,8 @@ int contents_add(struct contents *contents, const void *from, u64 size);
 
 /*
  * Set the size; no memory is taken. Pages beyond the end are dropped before the size changes, and
- * meanwhile read as zeros; a mapping keeps its own references. 0 or -EFBIG. Context: ordinary.
+ * meanwhile read as zeros; a mapping keeps its own references. Returns 1 if the file became
+ * shorter, 0 if not, or -EFBIG. Context: ordinary.
  */
 int contents_resize(struct contents *contents, u64 size);
 

@@ -118,10 +118,11 @@ int file_resize(struct inode *inode, u64 size)
 	if ((size < old && file_has_seal(inode, SEAL_SHRINK)) ||
 	    (size > old && file_has_seal(inode, SEAL_GROW)))
 		return -EPERM;
+	/* not by `old`: another thread may have made it longer since */
 	err = contents_resize(&inode->contents, size);
-	if (!err && size < old)
+	if (err > 0)
 		forget_in_mappings(inode, ALIGN_UP(size, PAGE_SIZE), ~0ULL, 0);
-	return err;
+	return MIN(err, 0);
 }
 
 int file_punch(struct inode *inode, u64 at, u64 size)

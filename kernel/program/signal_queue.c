@@ -68,6 +68,19 @@ static void forget(int signal)
 	drop(signal, NULL);
 }
 
+/* If a signal of the same timer waits already, count this one as its overrun. */
+static bool count_overrun(const struct thread *thread, const struct signal_info *info)
+{
+	for (struct entry *e = entries; info->code == SI_TIMER && e < entries + count; e++) {
+		if (e->target != thread || e->info.code != SI_TIMER || e->info.pid != info->pid ||
+		    e->info.signal != info->signal || e->info.value != info->value)
+			continue;
+		e->info.uid = (u32)MIN(1ULL + e->info.uid + info->uid, (u64)INT32_MAX);
+		return true;
+	}
+	return false;
+}
+
 static bool take_from(struct thread *target, u64 set, struct signal_info *info)
 {
 	const u64 found = *pending_word(target) & set;
@@ -118,7 +131,8 @@ int signal_pending_add(struct thread *thread, u32 id, const struct signal_info *
 	/* the record's next thread begins after signal_pending_forget_thread() */
 	if (id && atomic_load_acquire(&thread->id) != id) {
 		err = -ESRCH;
-	} else if (info->signal >= SIGNALS_QUEUED || !(*pending_word(thread) & bit)) {
+	} else if (!count_overrun(thread, info) &&
+		   (info->signal >= SIGNALS_QUEUED || !(*pending_word(thread) & bit))) {
 		if (count < SIGNALS_QUEUE)
 			entries[count++] = (struct entry){thread, *info};
 		else if (info->code < 0 && info->code != SI_TKILL && info->code != SI_TIMER)

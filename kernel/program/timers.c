@@ -37,9 +37,7 @@ static struct slot {
 	u64 at_ns, interval_ns; /* 0: not set */
 	bool made;              /* by timer_create() */
 	bool calendar;          /* times are of CLOCK_REALTIME */
-	bool queued;            /* its signal was made pending and not delivered since */
-	u32 overruns;           /* since then */
-	u32 told;               /* with the signal that was delivered last */
+	u32 told;               /* overruns of the signal that was delivered last */
 	struct timer_event event;
 } slots[SLOTS];
 static cpu_t home; /* the CPU that has the deadline */
@@ -51,39 +49,22 @@ static u64 rests_until; /* of the CPU with the deadline */
 
 /* ---- expiry; the lock is held ---- */
 
-static bool is_pending(const struct timer_event *event)
-{
-	const struct thread *thread = thread_by_id((u32)event->thread);
-	const u64 bit = signal_bit(event->signal);
-
-	if (event->how == SIGEV_SIGNAL)
-		return signal_pending_shared() & bit;
-	return thread && atomic_load_acquire(&thread->pending) & bit;
-}
-
-/* A signal that was merged with another one of its number is not delivered as the timer's. */
-static void send(struct slot *slot, u32 missed)
+static void send(const struct slot *slot, u32 missed)
 {
 	const struct timer_event *event = &slot->event;
 	const int id = (int)(slot - slots);
 	struct signal_info info = {.signal = event->signal, .code = SI_KERNEL};
-	int err;
 
-	if (event->how == SIGEV_NONE)
-		return;
-	if (slot->queued && is_pending(event)) {
-		slot->overruns = (u32)MIN(1ULL + slot->overruns + missed, (u64)INT32_MAX);
-		return;
-	}
 	if (id != REAL) {
 		info.code = SI_TIMER;
 		info.pid = id;
+		info.uid = missed;
 		info.value = event->value;
 	}
-	err = event->how == SIGEV_SIGNAL ? signal_send(NULL, event->signal, &info)
-					 : signal_send_to((u32)event->thread, event->signal, &info);
-	slot->overruns = missed;
-	slot->queued = info.code == SI_TIMER && err == 0;
+	if (event->how == SIGEV_SIGNAL)
+		signal_send(NULL, event->signal, &info);
+	else if (event->how == SIGEV_THREAD_ID)
+		signal_send_to((u32)event->thread, event->signal, &info);
 }
 
 static bool expire(struct slot *slot, u64 now)
@@ -225,16 +206,13 @@ static int set(int id, const struct times *times, bool absolute, struct times *o
 }
 
 /* A program may send such a signal itself, with any number in it. */
-void timer_signal_taken(struct signal_info *info)
+void timer_signal_taken(const struct signal_info *info)
 {
 	const irq_flags_t flags = handler_lock(&lock);
 	struct slot *slot = slot_of(info->pid);
 
-	if (slot && slot->queued) {
-		slot->queued = false;
-		info->uid = slot->told = slot->overruns;
-		slot->overruns = 0;
-	}
+	if (slot)
+		slot->told = info->uid;
 	handler_unlock(&lock, flags);
 }
 

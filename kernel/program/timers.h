@@ -27,8 +27,8 @@ void timers_begin(void);
  */
 void timers_call_every(u64 interval_ns, void (*fn)(void));
 
-/* A signal with the code SI_TIMER is delivered: it receives its overruns. Context: handler. */
-void timer_signal_taken(struct signal_info *info);
+/* A signal with the code SI_TIMER is delivered, and with it its overruns. Context: handler. */
+void timer_signal_taken(const struct signal_info *info);
 
 /* Send the signals that are due: what the interrupt does. Context: handler. */
 void timers_look(void);

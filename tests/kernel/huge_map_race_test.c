@@ -170,17 +170,23 @@ static void unmap_it(void *addr)
  */
 TEST(mm_huge_map, a_mapping_that_waits_for_its_end_takes_nothing_of_its_neighbour)
 {
-	char *low = huge_map(GIB(1), PAGE_SIZE, 0), *high = huge_map(GIB(2), PAGE_SIZE, 0);
-	struct space *space = huge_space((virt_t)low);
 	const cpu_t other = cpus_find_other();
-	const virt_t free = (virt_t)high + GIB(8);
-	u64 at = (virt_t)high + GIB(1);
 	struct area part, grown;
 	struct hull claim[2];
+	struct space *space;
+	char *low, *high;
+	virt_t free;
 	bool grows;
+	u64 at;
 
-	SKIP_ON_ONE_CPU();
+	if (other == CPU_NONE)
+		SKIP("needs two CPUs");
+	low = huge_map(GIB(1), PAGE_SIZE, 0);
+	high = huge_map(GIB(2), PAGE_SIZE, 0);
 	REQUIRE(low && high == low + GIB(2));
+	space = huge_space((virt_t)low);
+	free = (virt_t)high + GIB(8);
+	at = (virt_t)high + GIB(1);
 	EXPECT_EQ(huge_protect_range(high, GIB(1), HUGE_READ_ONLY), 0);
 	EXPECT_EQ(space_take(space, &at, free, &part), 1);
 	for (unsigned i = 0; i < ARRAY_LEN(claim); i++)

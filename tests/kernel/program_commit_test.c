@@ -153,6 +153,42 @@ TEST(program_commit, calls_at_once_are_not_granted_together_what_is_too_much)
 		EXPECT_EQ(map_fixed(AT, greedy.size, RW, 0), 0);
 }
 
+/* What is being replaced stays counted, although its area is not there for a while. */
+static void replace_or_ask(void *arg)
+{
+	struct greedy *greedy = arg;
+
+	if (cpu_id() == 0)
+		EXPECT_EQ(map_fixed(AT, greedy->size, RW, 0), 0);
+	else
+		ask_for_most(greedy);
+}
+
+TEST(program_commit, what_is_replaced_is_granted_to_nobody_else)
+{
+	struct greedy greedy = {.granted = 0};
+
+	SKIP_ON_ONE_CPU();
+	EXPECT(set_mode("2"));
+	greedy.size = ALIGN_DOWN((commit_limit() - commit_now()) / 5 * 3, PAGE_SIZE);
+	EXPECT_EQ(map_fixed(AT, greedy.size, RW, 0), 0);
+	cpus_run_together(replace_or_ask, &greedy);
+	EXPECT_EQ(greedy.granted, 0);
+	EXPECT(commit_now() <= commit_limit());
+}
+
+/* Each CPU asks for its share, and gets it, whatever the others ask for at once. */
+TEST(program_commit, calls_at_once_are_granted_together_what_there_is)
+{
+	struct greedy greedy = {.granted = 0};
+	const u64 shares = cpumask_weight(&cpus_online);
+
+	EXPECT(set_mode("2"));
+	greedy.size = ALIGN_DOWN((commit_limit() - commit_now()) / shares, PAGE_SIZE);
+	EXPECT_EQ(cpus_run_together(ask_for_most, &greedy), greedy.granted);
+	EXPECT(commit_now() <= commit_limit());
+}
+
 /* ---- limits ---- */
 
 static s64 set_limit(enum limit limit, u64 soft)
@@ -280,6 +316,79 @@ TEST(program_commit, a_touch_while_a_file_is_cut_keeps_no_page_of_it)
 	EXPECT_EQ(program_call("pread64", c.fd, RESULTS, sizeof(word), 0), sizeof(word));
 	EXPECT_EQ(get(RESULTS), word);
 	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
+}
+
+/* A hole is touched and cut off at once: neither the touch nor the cut waits for the other. */
+static void touch_or_cut(void *arg)
+{
+	const s64 fd = *(const s64 *)arg;
+
+	if (cpu_id() == 0)
+		(void)put(AT, 5);
+	else
+		EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+}
+
+TEST(program_commit, a_touch_of_a_hole_that_is_cut_off_ends)
+{
+	s64 fd = mapped_file(0);
+
+	EXPECT_EQ(program_call("fallocate", fd, HOLE, 0, 4 * PAGE_SIZE), 0);
+	cpus_run_together(touch_or_cut, &fd);
+	EXPECT_EQ(get(AT), ~0ULL);
+	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
+}
+
+/* One CPU makes the file longer and touches it, while others make it empty, as it was. */
+static void grow_or_cut(void *arg)
+{
+	const s64 fd = *(const s64 *)arg;
+
+	if (cpu_id() == 0) {
+		EXPECT_EQ(program_call("ftruncate", fd, PAGE_SIZE), 0);
+		(void)put(AT, 5);
+	} else {
+		EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	}
+}
+
+TEST(program_commit, a_cut_that_meets_growth_leaves_no_page_to_mappings)
+{
+	enum { END = 2 };
+	s64 fd = mapped_file(0);
+
+	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	cpus_run_together(grow_or_cut, &fd);
+	if (program_call("lseek", fd, 0, END) == 0)
+		EXPECT_EQ(get(AT), ~0ULL);
+	EXPECT_EQ(program_call("ftruncate", fd, PAGE_SIZE), 0);
+	EXPECT_EQ(put(AT, 9), 0);
+	EXPECT_EQ(program_call("pread64", fd, RESULTS, sizeof(u64), 0), sizeof(u64));
+	EXPECT_EQ(get(RESULTS), 9);
+	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
+}
+
+/* A mapping moves while its file is cut. */
+static void move_or_cut(void *arg)
+{
+	const s64 fd = *(const s64 *)arg;
+
+	if (cpu_id() == 0)
+		EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	else if (cpu_id() == 1)
+		EXPECT_EQ(program_call("mremap", AT, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, AT / 2),
+			  AT / 2);
+}
+
+TEST(program_commit, a_mapping_that_moves_loses_what_its_file_loses)
+{
+	s64 fd = mapped_file(0);
+
+	SKIP_ON_ONE_CPU();
+	cpus_run_together(move_or_cut, &fd);
+	EXPECT_EQ(get(AT / 2), ~0ULL);
+	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
+	EXPECT_EQ(unmap(AT / 2, PAGE_SIZE), 0);
 }
 
 TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)

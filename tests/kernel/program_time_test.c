@@ -235,6 +235,49 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	EXPECT_EQ(program_call("timer_getoverrun", id), INT32_MAX);
 }
 
+/* One CPU takes the signal while the timer expires on another. */
+struct expiring {
+	s64 id;
+	u64 told; /* expiries */
+};
+
+static bool take_expiries(struct expiring *expiring)
+{
+	struct signal_info info;
+
+	if (!signal_pending_take(thread_current(), signal_bit(40), &info))
+		return false;
+	expiring->told += 1 + info.uid;
+	return true;
+}
+
+static void take_or_expire(void *arg)
+{
+	struct expiring *expiring = arg;
+
+	if (cpu_id() == 0)
+		take_expiries(expiring);
+	else if (cpu_id() == 1)
+		EXPECT_EQ(start_timer(expiring->id, ABSOLUTE, 0, 1), 0);
+}
+
+TEST(program_time, no_expiry_is_lost_while_a_signal_is_taken)
+{
+	struct expiring expiring = {make_timer(MONOTONIC, 40, SENDS_SIGNAL, 0, 0), 0};
+
+	SKIP_ON_ONE_CPU();
+	REQUIRE(expiring.id > 0);
+	for (unsigned i = 0; i < 2; i++) {
+		EXPECT_EQ(start_timer(expiring.id, ABSOLUTE, 0, 1), 0);
+		timers_look();
+	}
+	cpus_run_together(take_or_expire, &expiring);
+	timers_look(); /* perhaps the first */
+	while (take_expiries(&expiring))
+		;
+	EXPECT_EQ(expiring.told, 3);
+}
+
 /* What the program has queued itself leaves no room, and the signal comes without its value. */
 TEST(program_time, an_expiry_needs_no_room_in_the_queue)
 {
