@@ -21,10 +21,9 @@ static bool is_descriptor(u64 argument)
 
 s64 call_close(const struct call_args *args)
 {
-	struct file *file = NULL;
+	struct file *file =
+		descriptor_set((int)args->arg[0], NULL); /* args->file, or a later one */
 
-	if (is_descriptor(args->arg[0]))
-		file = descriptor_set((int)args->arg[0], NULL);
 	file_put(file);
 	return file ? 0 : -EBADF;
 }

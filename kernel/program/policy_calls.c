@@ -120,18 +120,12 @@ static s64 node_of(user_t at)
 	return node;
 }
 
-static u32 mode_of(const struct memory_policy *policy)
+s64 call_get_mempolicy(const struct call_args *args)
 {
 	static const u32 modes[] = {[POLICY_NEAR] = MPOL_DEFAULT,
 				    [POLICY_PREFER] = MPOL_PREFERRED,
 				    [POLICY_BIND] = MPOL_BIND,
 				    [POLICY_INTERLEAVE] = MPOL_INTERLEAVE};
-
-	return modes[policy->how];
-}
-
-s64 call_get_mempolicy(const struct call_args *args)
-{
 	enum { F_NODE = 1, F_ADDR = 2, F_MEMS_ALLOWED = 4 };
 	const u64 flags = args->arg[4];
 	struct memory_policy policy = space_here(&program_space)->policy;
@@ -147,7 +141,7 @@ s64 call_get_mempolicy(const struct call_args *args)
 			return -EFAULT;
 		policy = area.policy;
 	}
-	mode = mode_of(&policy);
+	mode = modes[policy.how];
 	nodes = policy.nodes;
 	if ((flags & F_NODE) && (flags & F_ADDR)) {
 		const s64 node = node_of(args->arg[3]);

@@ -471,7 +471,7 @@ enum touch space_touch(struct space *space, u64 addr, enum user_access access)
 	return likely(err == 0) ? TOUCH_DONE : err == -ENXIO ? TOUCH_BEYOND : TOUCH_NO_MEMORY;
 }
 
-/* The size of the page that was brought, which may be smaller than was wanted. The CPU has a pin. */
+/* The size of the page that was brought, which may be smaller than asked for. The CPU has a pin. */
 static __attribute__((noinline)) u64 bytes_brought(const struct space *space,
 						   const struct area *area, u64 addr, u64 size)
 {
