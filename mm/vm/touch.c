@@ -472,8 +472,7 @@ enum touch space_touch(struct space *space, u64 addr, enum user_access access)
 }
 
 /* The size of the page that was brought, which may be smaller than asked for. The CPU has a pin. */
-static __attribute__((noinline)) u64 bytes_brought(const struct space *space,
-						   const struct area *area, u64 addr, u64 size)
+static u64 bytes_brought(const struct space *space, const struct area *area, u64 addr, u64 size)
 {
 	enum pt_level level;
 
