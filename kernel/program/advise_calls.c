@@ -27,23 +27,13 @@ static s64 range_of(const struct call_args *args, u64 *start, u64 *end)
 											  : -ENOMEM;
 }
 
-/* Where what is mapped from `at` on ends, at most at `end`. */
-static u64 mapped_until(u64 at, u64 end)
-{
-	struct area area;
-
-	while (at < end && space_look(&program_space, at, &area))
-		at = area.end;
-	return MIN(at, end);
-}
-
 /* ---- mprotect ---- */
 
 enum { PROT_SEM = 8, PROT_GROWSDOWN = 0x01000000, PROT_GROWSUP = 0x02000000 };
 
 static s64 protect(u64 start, u64 end, u8 rights)
 {
-	const u64 stop = mapped_until(start, end);
+	const u64 stop = space_mapped_until(&program_space, start, end);
 	const u16 flags = rights & USER_RIGHT_WRITE ? AREA_COMMIT : 0;
 	struct commit commit;
 	s64 err = commit_ask_rights(&commit, start, stop, rights);
@@ -141,7 +131,7 @@ static u64 taken_until(u64 at, u64 end, u64 advice, struct area *area, int *take
 /* Holes are skipped and reported at the end. The first area that refuses ends it. */
 static s64 advise(u64 start, u64 end, u64 advice, s64 (*follow)(u64 start, u64 end, u64 advice))
 {
-	const s64 holes = mapped_until(start, end) < end ? -ENOMEM : 0;
+	const s64 holes = space_mapped_until(&program_space, start, end) < end ? -ENOMEM : 0;
 	struct area area;
 	int takes;
 
@@ -254,7 +244,7 @@ s64 call_mincore(const struct call_args *args)
 
 	if (go <= 0)
 		return go;
-	if (mapped_until(start, end) < end)
+	if (space_mapped_until(&program_space, start, end) < end)
 		return -ENOMEM;
 	for (u64 at = start, to = args->arg[2]; at < end; at += PAGE_SIZE, to++) {
 		if (thread_must_end(thread_current()))
@@ -281,7 +271,7 @@ s64 call_msync(const struct call_args *args)
 	go = range_of(args, &start, &end);
 	if (go <= 0)
 		return go;
-	return mapped_until(start, end) == end ? 0 : -ENOMEM;
+	return space_mapped_until(&program_space, start, end) == end ? 0 : -ENOMEM;
 }
 
 /* ---- mlock: pages never leave, so locking is bringing them ---- */
@@ -296,7 +286,8 @@ static s64 lock_range(u64 start, u64 size, bool bring)
 		return 0;
 	if (end < first)
 		return -EINVAL;
-	if (!mapping_range_ok(&program_space, first, end) || mapped_until(first, end) < end)
+	if (!mapping_range_ok(&program_space, first, end) ||
+	    space_mapped_until(&program_space, first, end) < end)
 		return -ENOMEM;
 	err = bring ? mapping_populate(&program_space, first, end, false) : 0;
 	if (err == -EFAULT || err == -EINVAL) /* a page that nobody may touch, or beyond a file */

@@ -89,7 +89,7 @@ s64 call_mbind(const struct call_args *args)
 		return 0;
 	if (args->arg[1] > USER_END || !mapping_range_ok(&program_space, start, end))
 		return -EINVAL;
-	if (!space_cover(&program_space, start, end))
+	if (space_mapped_until(&program_space, start, end) < end)
 		return -EFAULT;
 	return mapping_change(&program_space, start, end, &(struct area_change){.policy = &policy});
 }

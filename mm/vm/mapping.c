@@ -321,7 +321,7 @@ s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_ch
 
 s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights)
 {
-	if (!space_cover(space, start, end))
+	if (space_mapped_until(space, start, end) < end)
 		return -ENOMEM;
 	return mapping_change(space, start, end,
 			      &(struct area_change){.pages = CHANGE_RIGHTS, .rights = rights});

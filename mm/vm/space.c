@@ -872,14 +872,11 @@ int space_claim_taken(struct space *space, const struct area *area, struct hull 
 	return 0;
 }
 
-bool space_cover(const struct space *space, u64 start, u64 end)
+u64 space_mapped_until(struct space *space, u64 at, u64 end)
 {
 	struct area area;
 
-	while (start < end) {
-		if (!area_tree_from(&space->tree, start, &area) || area.start > start)
-			return false;
-		start = area.end;
-	}
-	return true;
+	while (at < end && space_look(space, at, &area))
+		at = area.end;
+	return MIN(at, end);
 }

@@ -244,8 +244,8 @@ static inline bool area_is_promised(const struct area *area)
  */
 u64 area_promised(const struct area *area);
 
-/* Is all of [start, end) covered by areas? */
-bool space_cover(const struct space *space, u64 start, u64 end);
+/* The first address from `at` on that is in no area, at most `end`. Context: any. */
+u64 space_mapped_until(struct space *space, u64 at, u64 end);
 
 /* Rights of which an access needs one: no entry of x86 can be written or executed and not read. */
 static inline u8 area_rights_for(enum user_access access)
