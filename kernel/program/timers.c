@@ -43,8 +43,12 @@ static struct slot {
 static cpu_t home; /* the CPU that has the deadline */
 static void (*look)(void);
 
-/* The program has its CPU so long, or 8 times as long as the interrupt, until the next may come. */
-#define REST_NS (50 * NS_PER_US)
+/*
+ * After an interrupt the program has its CPU for 8 times as long as the interrupt took, between
+ * these bounds. The upper one is for a virtual machine that was stopped meanwhile.
+ */
+#define REST_LEAST_NS (50 * NS_PER_US)
+#define REST_MOST_NS  (10 * NS_PER_MS)
 static u64 rests_until; /* of the CPU with the deadline */
 
 /* ---- expiry; the lock is held ---- */
@@ -106,7 +110,7 @@ static void fired(void *arg)
 
 	timers_look();
 	now = clock_ns();
-	rests_until = now + MAX(8 * (now - began), REST_NS);
+	rests_until = now + MIN(MAX(8 * (now - began), REST_LEAST_NS), REST_MOST_NS);
 	arm(&err);
 }
 

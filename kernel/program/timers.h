@@ -7,8 +7,8 @@
  * due. A sleeping thread has a deadline of its own.
  *
  * Overruns: a timer has one signal pending at most. Expiries while it is pending are counted, and
- * the count goes with the signal (timer_getoverrun(2)). Expiries closer than 50 us are counted,
- * too, so that a short interval does not use up its CPU.
+ * the count goes with the signal (timer_getoverrun(2)). After each interrupt the program has its
+ * CPU for a while, so that a short interval does not use it up; expiries meanwhile are counted.
  */
 #pragma once
 
