@@ -48,7 +48,7 @@ u16 commit_flags(const struct area *area, bool no_reserve)
 		     (no_reserve ? AREA_NO_RESERVE : 0));
 }
 
-/* What areas have, in bytes. */
+/* Sums over areas, in bytes. */
 struct use {
 	u64 all, data, committed;
 };
@@ -73,7 +73,7 @@ static void add(struct use *use, const struct area *area, u64 bytes)
 	use->committed += is_committed(area) ? bytes : 0;
 }
 
-/* What the areas of [start, end) have, or would have with other rights. */
+/* Sums over the areas of [start, end), as if they had `rights` if that is not NULL. */
 static struct use use_of(u64 start, u64 end, const u8 *rights)
 {
 	struct use use = {.all = 0};
@@ -106,7 +106,7 @@ u64 commit_limit(void)
 	return saturating_sub(ram, pools) / 100 * atomic_load_relaxed(&ratio);
 }
 
-/* Does a limit refuse `more` where there was `less`? `now` is what the program has of it. */
+/* Would the program exceed a limit, if it has `now` and gets `more` in place of `less`? */
 static bool exceeds(u64 limit, u64 now, u64 less, u64 more)
 {
 	return more > less && (more - less > limit || now > limit - (more - less));

@@ -79,7 +79,7 @@ void console_file_key(u8 key)
 	char said[ECHO_MAX];
 	size_t length;
 
-	if (key == CTRL_C) { /* what was typed for the program, and not yet read, is gone */
+	if (key == CTRL_C) { /* input that the program has not read is discarded */
 		spin_lock(&console.lock);
 		console.done = console.typed = console.read;
 		spin_unlock(&console.lock);

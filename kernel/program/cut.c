@@ -52,7 +52,7 @@ static void forget(u64 start, u64 end, const struct vm_object *object)
 	}
 }
 
-/* [from, to) of the file has gone. Its pages go from all mappings with these flags, too. */
+/* Unmap the pages of [from, to) of the file from all areas with these flags. */
 static void forget_in_mappings(const struct inode *inode, u64 from, u64 to, u16 flags)
 {
 	struct area area;

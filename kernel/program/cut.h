@@ -1,9 +1,9 @@
 /*
- * What a file loses, its mappings lose, too: ftruncate() and holes. And what it may not lose or
- * get: seals.
+ * Removing bytes from files and from their mappings (ftruncate(), holes), and the seals that forbid
+ * changes of a file.
  *
- * A touch behind the new end is SIGBUS, one of a hole finds zeros. Private copies stay, but for
- * those behind the end.
+ * A touch behind the new end is SIGBUS; a touch of a hole finds zeros. A private copy of a page
+ * stays, unless it lies behind the end.
  *
  * Sources: truncate(2), fallocate(2), memfd_create(2), fcntl(2).
  */

@@ -24,7 +24,10 @@ static struct event *event_of(const struct file *file)
 	return container_of(file->inode->stream, struct event, stream);
 }
 
-/* Take from the count, or add `more` to it, once that is possible. *taken: what was taken. */
+/*
+ * With `more`: wait until the count has room for it, and add it. Without: wait until the count is
+ * not 0, and take from it; *taken receives how much.
+ */
 static int change(struct file *file, u64 more, u64 *taken)
 {
 	struct event *event = event_of(file);

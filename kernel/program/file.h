@@ -64,7 +64,7 @@ int files_name_program(const char *path, const struct arguments *args,
 		       const struct arguments *environment);
 
 /*
- * A new open file with one reference. The reference to `inode` passes here; NULL is taken, too.
+ * A new open file with one reference. It takes over the reference to `inode`, which may be NULL.
  * Returns NULL then, and if there is no memory. `flags` are those of open(2). Context: ordinary.
  */
 struct file_ops;

@@ -61,7 +61,7 @@ int files_out_begin(void)
 
 /* ---- the image ---- */
 
-/* What the kernel made itself, or the program through it. */
+/* The directories of the kernel, whose files are not sent. */
 static bool is_left_out(const struct entry *entry)
 {
 	return entry == names_find(names.root, "dev", 3) ||

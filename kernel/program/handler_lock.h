@@ -1,7 +1,7 @@
 /*
- * A lock that interrupt handlers take, too. Its holder has interrupts off and waits for nothing but
- * another lock of this kind, in the order timers, signals. So a handler that waits for the lock
- * waits for a few instructions of another CPU.
+ * A lock that interrupt handlers may take. The holder has interrupts off. It waits for nothing but
+ * another lock of this kind, in the order timers, signals. So a CPU that waits for the lock waits
+ * for a few instructions of the holder.
  */
 #pragma once
 

@@ -62,7 +62,7 @@ static u64 pages_asked(u64 flags, struct area *area)
 	return 0;
 }
 
-/* What the area shows: the file of the call, or memory without a file, also for /dev/zero. */
+/* Have the area show the file of the call; /dev/zero stands for memory without a file. */
 static int file_for(const struct call_args *args, struct area *area)
 {
 	const u64 flags = args->arg[3], type = flags & MAP_TYPE, offset = args->arg[5];

@@ -44,7 +44,7 @@ enum {
 
 struct file;
 
-/* What a file is ready for now. */
+/* The state of a file that can be waited for. */
 struct file_look {
 	unsigned ready; /* READY_... */
 	/* differs after each change that could make the file ready; NO_EDGES: not known */

@@ -6,7 +6,7 @@
  *	PROC_TEXT(maps, "/proc/self/maps", write_maps);
  *
  * The function runs when the file is opened, on the CPU of the thread that opens it, and holds no
- * lock when it calls text_print(). What it wrote is the contents of that open file.
+ * lock when it calls text_print(). The open file has the text that it wrote.
  */
 #pragma once
 

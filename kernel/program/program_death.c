@@ -22,7 +22,7 @@ static u64 mib(u64 frames)
 	return frames / (MIB(1) / PAGE_SIZE);
 }
 
-/* Who has the memory that a touch did not get. */
+/* Say how the memory is used in which a touch found no page. */
 static void say_memory(u64 addr, const struct area *area)
 {
 	struct mm_usage usage;

@@ -1,4 +1,4 @@
-/* What is pending, and the actions: see signal_queue.h. */
+/* Pending signals, and the actions: see signal_queue.h. */
 #include "kernel/program/signal_queue.h"
 
 #include "kernel/lib/string.h"

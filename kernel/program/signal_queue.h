@@ -37,7 +37,7 @@ u64 signal_pending_shared(void);
  */
 bool signal_pending_take(struct thread *thread, u64 set, struct signal_info *info);
 
-/* Forget what is pending for a thread that has ended. Context: handler. */
+/* Forget the signals that are pending for a thread that has ended. Context: handler. */
 void signal_pending_forget_thread(struct thread *thread);
 
 /*

@@ -70,8 +70,8 @@ struct thread *thread_by_id(u32 id);
 struct thread *thread_next(const struct thread *after);
 
 /*
- * True if the record may have a next thread: the last one has ended. What was sent to it is then
- * forgotten. The caller is the only one that may start a thread there.
+ * True if the record may have a next thread: the last one has ended. Signals that were sent to it
+ * are then forgotten. Only the caller may start a thread there.
  */
 bool thread_is_over(struct thread *record);
 

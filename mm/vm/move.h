@@ -12,7 +12,7 @@ struct space;
  * Move the pages of [from, from + old_size), which one area has whole, to [to, to + new_size), in
  * place of what was mapped there; with MOVE_LEAVES the old area stays, empty. mapping_resize()
  * gives the area another end, and with `may_move` other addresses if there is no room. New pages
- * show what follows in the object, or zeros. What becomes shorter only needs an area at `from`.
+ * show what follows in the object, or zeros. Making a mapping smaller only needs an area at `from`.
  * Returns the first address; -EINVAL for a range that is not possible, overlaps, or has pages of a
  * pool; -EFAULT if no one area has the old range; or -ENOMEM.
  */
