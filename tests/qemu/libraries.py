@@ -79,7 +79,7 @@ def read_elf(path):
 def cached():
     """{name: path} of the libraries that ld.so.cache names. Variants for newer CPUs are left out, as the linker does without them."""
     tool = shutil.which("ldconfig", path=f"{os.environ.get('PATH', '')}:/sbin:/usr/sbin")
-    done = tool and subprocess.run([tool, "-p"], capture_output=True, text=True, timeout=20, check=False)
+    done = tool and subprocess.run([tool, "-p"], capture_output=True, text=True, timeout=200, check=False)
     return dict(re.findall(r"^\t(\S+) \(libc6,x86-64\) => (\S+)$", done.stdout, re.M)[::-1]) if done else {}
 
 

@@ -208,7 +208,7 @@ def dynamic(tmp_path):
         path = tmp_path / name
         path.parent.mkdir(exist_ok=True)
         path.with_suffix(".c").write_text(source)
-        subprocess.run(["gcc", "-O1", str(path.with_suffix(".c")), "-o", str(path), *flags], check=True, timeout=60)
+        subprocess.run(["gcc", "-O1", str(path.with_suffix(".c")), "-o", str(path), *flags], check=True, timeout=600)
         return path
 
     def library(name, returns, folder, *flags):
