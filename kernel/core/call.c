@@ -216,10 +216,12 @@ static bool work_run(struct work_slot *work)
 }
 
 static idle_task_fn *idle_task;
+static idle_wait_fn *idle_wait;
 static __cacheline_aligned u64 idle_news; /* calls of idle_task_wake() so far */
 
-void idle_task_set(idle_task_fn *fn)
+void idle_task_set(idle_task_fn *fn, idle_wait_fn *in_wait)
 {
+	atomic_store_release(&idle_wait, in_wait);
 	atomic_store_release(&idle_task, fn);
 }
 
@@ -235,9 +237,12 @@ static bool idle_task_run(void)
 	return fn && fn();
 }
 
-bool idle_task_of_one_cpu(void)
+u64 idle_task_in_wait(u64 until_ns)
 {
-	return cpu_count == 1 && idle_task_run();
+	idle_wait_fn *fn = atomic_load_acquire(&idle_wait);
+	const u64 look_ns = fn ? fn() : 0;
+
+	return MIN(until_ns - 1, look_ns - 1) + 1; /* 0 is the latest */
 }
 
 void idle_task_wake(u64 cpus)

@@ -57,17 +57,21 @@ void call_serve(void);
  * Work for idle CPUs to do before they halt. The function does a bounded piece and returns true if
  * there may be more. Work given by work_start() waits until the function returns, so a long piece
  * should look at work_waits() in between. There is one idle task.
+ *
+ * `in_wait`, if there is one, is for CPUs that are about to halt in their work. It does a piece and
+ * returns when such a CPU should look again (clock_ns()), or 0: never, because others do.
  */
 typedef bool idle_task_fn(void);
-void idle_task_set(idle_task_fn *fn);
+typedef u64 idle_wait_fn(void);
+void idle_task_set(idle_task_fn *fn, idle_wait_fn *in_wait);
 bool work_waits(void);
 
 /*
- * A piece of the idle task for the CPU of a machine that has only one, which waits in ordinary code
- * and never comes to its idle loop. Returns true if there may be more; with several CPUs does
- * nothing, because others are idle. Context: ordinary.
+ * A CPU will halt in its work until `until_ns` (clock_ns(); 0: no limit): do a piece of the idle
+ * task if no idle CPU does. Returns until when to halt at the most, in the same way. Context:
+ * ordinary.
  */
-bool idle_task_of_one_cpu(void);
+u64 idle_task_in_wait(u64 until_ns);
 
 /*
  * The idle task has something new to do, which the caller has stored for it: wake up to `cpus` CPUs

@@ -55,10 +55,12 @@ bool cpu_wait(const u32 *flag, u64 until_ns)
 {
 	context_assert(CONTEXT_ORDINARY);
 	while (must_wait(flag, until_ns)) {
-		if (until_ns == 0) {
-			halt_unless_come(flag, until_ns);
-		} else if (timer_set(TIMER_WAIT, until_ns, timer_ends_halt, NULL) == 0) {
-			halt_unless_come(flag, until_ns);
+		const u64 look_ns = idle_task_in_wait(until_ns);
+
+		if (look_ns == 0) {
+			halt_unless_come(flag, look_ns);
+		} else if (timer_set(TIMER_WAIT, look_ns, timer_ends_halt, NULL) == 0) {
+			halt_unless_come(flag, look_ns);
 			timer_clear(TIMER_WAIT);
 		} else {
 			call_serve();

@@ -344,7 +344,7 @@ int thread_sleep(struct thread *self, u64 until_ns)
 	if (self->polls)
 		poll_for_wake(self, until_ns);
 	while (must_stay(self, until_ns))
-		halt_for_wake(self, until_ns);
+		halt_for_wake(self, idle_task_in_wait(until_ns));
 	if (atomic_load_acquire(&self->woken) == 0)
 		err = thread_is_wanted(self) ? -EINTR : -ETIMEDOUT;
 	clock_thread_go_on(self);

@@ -91,8 +91,8 @@ static bool handle_key(u8 key)
 static void wait_for_key(void)
 {
 	call_serve();
-	if (!idle_task_of_one_cpu())
-		cpu_nap(1);
+	idle_task_in_wait(0);
+	cpu_nap(1);
 }
 
 static void session(void)

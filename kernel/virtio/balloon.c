@@ -22,6 +22,7 @@
 #include "mm/memmap/page.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
+#include "mm/zone/section_close.h"
 
 enum { KIND_BALLOON = 5 };
 enum { CONFIG_PAGES = 0, CONFIG_ACTUAL = 4 };
@@ -156,24 +157,56 @@ static u64 frames_of(const struct report *out)
 	return frames;
 }
 
+/* Changes when there is something to gather: memory was in use and is free again. */
+static u64 gather_mark(const struct balloon *b)
+{
+	u64 mark = b->reported_frames;
+
+	for (unsigned z = 0; z < b->mm->zones; z++)
+		mark += atomic_load_relaxed(&b->mm->zone[z].free_class[FREE_FULL]);
+	return mark;
+}
+
 /*
- * Free huge pages give up their struct pages, with one round for all. They merge to longer runs
- * then, so that a message names more memory, and the frames of their heads go back, too. In mapped
- * sections no block is ever bare, and huge pages are shown as they are.
+ * Free huge pages give up their struct pages, with one round for all, and if `full`, free blocks
+ * that were split do. They merge to longer runs then, so that a message names more memory, and the
+ * frames of their heads go back, too. Returns true if there may be more.
  */
-static void bare_free_pages(struct mm *mm)
+static bool bare_free_pages(struct mm *mm, bool full)
 {
 	u64 bared = 0;
+	bool more = false;
 
-	for (unsigned z = 0; z < mm->zones && mm->style == SECTION_ON_DEMAND; z++) {
+	for (unsigned z = 0; z < mm->zones; z++) {
 		struct zone *zone = &mm->zone[z];
-		const u64 pages = atomic_load_relaxed(&zone->free_class[FREE_HUGE]) / BLOCK_FRAMES;
+		u64 pages;
 
+		if (full)
+			more |= hvo_huge_free_full(zone, BALLOON_BARE_MOST) == BALLOON_BARE_MOST;
+		pages = atomic_load_relaxed(&zone->free_class[FREE_HUGE]) / BLOCK_FRAMES;
 		if (pages > 0)
 			bared += hvo_bare_free_huge(zone, MIN(pages, (u64)BALLOON_BARE_MOST));
 	}
 	if (bared > 0)
 		meta_end_batch_all(mm); /* blocks that held the heads are free, too */
+	return more;
+}
+
+/*
+ * Make free memory bare. In mapped sections no block is ever bare, and huge pages are shown as they
+ * are.
+ */
+static void gather(struct balloon *b)
+{
+	const u64 now = clock_ns();
+	const bool all = now >= b->gather_ns && gather_mark(b) != b->gathered;
+
+	if (b->mm->style != SECTION_ON_DEMAND || bare_free_pages(b->mm, all) || !all)
+		return;
+	sections_give_back(b->mm, SECTION_ON_DEMAND); /* the rest, and lists of CPUs */
+	b->gathers++;
+	b->gathered = gather_mark(b);
+	b->gather_ns = now + BALLOON_GATHER;
 }
 
 /*
@@ -187,7 +220,7 @@ static bool report_round(struct balloon *b)
 
 	if (virtq_most(&b->shown) < REPORT_RUNS)
 		return false;
-	bare_free_pages(b->mm);
+	gather(b);
 	if (report_take(&b->out, BALLOON_REPORT_MOST) == 0)
 		return false;
 	frames = frames_of(&b->out);
@@ -232,6 +265,7 @@ void balloon_report_all(struct balloon *b)
 {
 	const u64 end = b->reported_frames + free_frames(b->mm);
 
+	b->gather_ns = 0;
 	while (b->started && !b->dev->given_up && b->reported_frames < end && report_round(b))
 		;
 }
@@ -425,8 +459,8 @@ bool balloon_round(struct balloon *b)
 
 /* ---- the machine's own ---- */
 
-static bool balloon;
-OPTION_BOOL(balloon, balloon, "give free memory back to the host (virtio-balloon)",
+static bool balloon = true;
+OPTION_BOOL(balloon, balloon, "give free memory back to a host that offers a virtio-balloon",
 	    .boot_only = true);
 
 static struct virtio_device device;
@@ -462,33 +496,26 @@ static bool claimed_round(void)
 	return more;
 }
 
-/*
- * The only CPU runs the idle task again and again while it waits for a key, and must not halt. It
- * looks every BALLOON_PERIOD.
- */
-static bool round_of_one_cpu(void)
+/* While no idle CPU is the keeper, any CPU that waits looks, one every BALLOON_PERIOD. */
+static u64 balloon_in_wait(void)
 {
 	static u64 next_ns;
-	bool more;
 
-	if (clock_ns() < next_ns)
-		return false;
-	more = claimed_round();
-	if (!more)
-		next_ns = clock_ns() + BALLOON_PERIOD;
-	return more;
+	if (atomic_load_relaxed(&keeper))
+		return 0;
+	if (clock_ns() >= atomic_load_relaxed(&next_ns) && !claimed_round())
+		atomic_store_relaxed(&next_ns, clock_ns() + BALLOON_PERIOD);
+	return MAX(atomic_load_relaxed(&next_ns), 1ULL);
 }
 
 /*
- * The idle task with balloon=on. One CPU is the keeper; the others halt as usual. A keeper that is
- * given work wakes another CPU to take its place.
+ * One CPU is the keeper; the others halt as usual. A keeper that is given work wakes another CPU to
+ * take its place.
  */
 static bool balloon_idle(void)
 {
 	bool again;
 
-	if (cpu_count == 1)
-		return round_of_one_cpu();
 	if (!atomic_cas(&keeper, 0, 1))
 		return false;
 	again = claimed_round() || nap() || work_waits();
@@ -500,20 +527,14 @@ static bool balloon_idle(void)
 
 void balloon_init(void)
 {
-	if (!balloon)
-		return;
-	if (!virtio_pci_find(KIND_BALLOON, &device) && !virtio_mmio_find(KIND_BALLOON, &device)) {
-		pr_warn("balloon: balloon=on was asked for, but this machine has no modern "
-			"virtio-balloon device on PCI or where virtio_mmio.device= says; nothing "
-			"goes back to the host");
-		return;
-	}
-	if (balloon_begin(&machine) < 0)
+	if (!balloon ||
+	    (!virtio_pci_find(KIND_BALLOON, &device) && !virtio_mmio_find(KIND_BALLOON, &device)) ||
+	    balloon_begin(&machine) < 0)
 		return;
 	pr_info("balloon: %s, %s", device.name,
 		virtq_most(&machine.shown) ? "free pages are reported"
 					   : "the host wants no reports of free pages");
-	idle_task_set(balloon_idle);
+	idle_task_set(balloon_idle, balloon_in_wait);
 	idle_task_wake(1);
 }
 
@@ -522,8 +543,9 @@ void balloon_init(void)
 static void print_balloon(const struct balloon *b)
 {
 	print("  device   %s%s\n", b->dev->name, b->dev->given_up ? ", given up" : "");
-	print("  reported %llu MiB in %llu ms, %llu messages in all\n",
-	      b->reported_frames >> (20 - PAGE_SHIFT), b->report_ns / NS_PER_MS, b->messages);
+	print("  reported %llu MiB in %llu ms, %llu messages in all, gathered %llu times\n",
+	      b->reported_frames >> (20 - PAGE_SHIFT), b->report_ns / NS_PER_MS, b->messages,
+	      b->gathers);
 	print("  balloon  %llu MiB, the host wants %llu MiB; %llu in and %llu out since start\n",
 	      b->held_count * 2, b->asked * 2, b->inflated * 2, b->deflated * 2);
 	print("  figures  told %llu times\n", b->told);
@@ -535,7 +557,9 @@ static void print_balloon(const struct balloon *b)
 static int cmd_balloon(const struct words *words)
 {
 	if (!machine.started) {
-		print("  there is no balloon: balloon=on at boot, and a virtio-balloon device\n");
+		print("  there is no balloon: balloon=off, or no modern virtio-balloon device on "
+		      "PCI "
+		      "or where virtio_mmio.device= says\n");
 		return 0;
 	}
 	if (words_plain_count(words) > 1) {

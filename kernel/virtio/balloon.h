@@ -9,9 +9,12 @@
  *   statistics            the host has a message with Ashlar's figures, and asks for a new one
  *                         by giving it back (5.5.6.3)
  *
- * An idle CPU does all of it, a bounded piece in each round. It looks again every BALLOON_PERIOD,
- * which is the only interrupt that balloon=on adds. With balloon=off, the default, no device is
- * looked for and no code runs.
+ * An idle CPU does all of it, a bounded piece in each round; without one, CPUs that wait in their
+ * work do. They look again every BALLOON_PERIOD, which is the only interrupt that a device adds.
+ *
+ * Free memory that has struct pages is gathered first: free huge pages in each round; every
+ * BALLOON_GATHER also pages in lists of CPUs and free blocks that were split, which may be wanted
+ * next. They become bare, so the metadata memory that described them is shown, too.
  *
  * What a bad device can do: nothing but be slow, keep memory that it was shown, or destroy the
  * contents of what it was shown. It cannot end a request that was not made, and a device that is
@@ -27,6 +30,7 @@
 #include "mm/zone/report.h"
 
 #define BALLOON_PERIOD (100 * NS_PER_MS)
+#define BALLOON_GATHER NS_PER_S
 
 /*
  * In a round: frames that are shown together, pages of 2 MiB that go in or out, and free huge pages
@@ -42,6 +46,8 @@ struct balloon {
 	struct virtq inflate, deflate, stats, shown;
 	bool started;
 	struct report out;
+	u64 gather_ns;        /* not earlier than this is memory gathered again */
+	u64 gathered;         /* gather_mark() after it was */
 	struct page *message; /* frame for the numbers of frames */
 	struct page *figures; /* frame for the statistics, which the device has; NULL: none */
 
@@ -50,7 +56,7 @@ struct balloon {
 	u64 asked; /* pages of 2 MiB that the host wants, as of the last round */
 
 	/* For people: all since the start. */
-	u64 messages, reported_frames, report_ns, inflated, deflated, kept_frames,
+	u64 messages, gathers, reported_frames, report_ns, inflated, deflated, kept_frames,
 		told; /* statistics */
 };
 
@@ -79,5 +85,5 @@ void balloon_report_all(struct balloon *balloon);
  */
 bool balloon_end(struct balloon *balloon);
 
-/* Start-up, once memory has owners: do what balloon= says. */
+/* Start-up, once memory has owners: use the device if there is one, unless balloon=off. */
 void balloon_init(void);

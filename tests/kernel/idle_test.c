@@ -21,7 +21,7 @@ static void task_begin(idle_task_fn *fn)
 {
 	task = (__typeof__(task)){0};
 	cpus_wait_idle();
-	idle_task_set(fn);
+	idle_task_set(fn, NULL);
 }
 
 static void news_come(u64 cpus)
@@ -56,7 +56,7 @@ TEST(kernel_idle, news_that_comes_between_a_look_and_the_halt_is_seen)
 	atomic_store_release(&task.go_on, 1);
 	AWAIT_TASK(seen);
 	cpus_wait_idle();
-	idle_task_set(NULL);
+	idle_task_set(NULL, NULL);
 }
 
 /* Only the CPU that is on its way into the halt counts. */
@@ -89,7 +89,7 @@ TEST(kernel_idle, news_that_comes_while_a_cpu_becomes_idle_is_seen)
 	news_come(cpu_count);
 	AWAIT_TASK(seen);
 	cpus_wait_idle();
-	idle_task_set(NULL);
+	idle_task_set(NULL, NULL);
 }
 
 static bool look(void)
@@ -128,5 +128,5 @@ TEST(kernel_idle, a_cpu_that_waits_in_its_work_is_not_woken_in_the_place_of_anot
 	atomic_store_release(&waiter.flag, 1);
 	cpu_wake(cpu);
 	work_wait(cpu, 0);
-	idle_task_set(NULL);
+	idle_task_set(NULL, NULL);
 }

@@ -1,7 +1,8 @@
 /*
  * PCI configuration space through the ports that every PC has: see <arch/pci.h>.
  *
- * Machines have several root buses, and it does not matter here which bridge a bus is behind.
+ * Machines have several root buses, and it does not matter here which bridge a bus is behind. A bus
+ * has a higher number than the bridge that leads to it.
  *
  * Source: PCI-SIG, "PCI Local Bus Specification" 3.0, 2004, 3.2.2.3.2 "Software generation of
  * configuration transactions", 6.1 "Configuration space organization", 6.2.5.1 "Address maps".
@@ -11,8 +12,10 @@
 #include "arch/x86_64/cpu/io.h"
 
 enum { PORT_ADDRESS = 0xcf8, PORT_DATA = 0xcfc };
-enum { FUNCTIONS = 8, PLACES = 256 * 32 * FUNCTIONS, BARS = 6 };
+enum { FUNCTIONS = 8, BUS = 32 * FUNCTIONS, PLACES = 256 * BUS, BARS = 6 };
 enum { BAR_IO = 1, BAR_TYPE = 6, BAR_64BIT = 4 };
+
+enum { HEADER_BRIDGE = 1, BRIDGE_BUSES = 0x18 };
 
 #define ENABLE       0x80000000u
 #define MULTI_DEVICE (1u << 23)
@@ -52,6 +55,14 @@ static bool has_functions(const struct pci_place *at)
 	return pci_read(&first, PCI_HEADER) & MULTI_DEVICE;
 }
 
+/* The highest number of a bus behind this function, if it is a bridge; else 0. */
+static u32 buses_behind(const struct pci_place *at)
+{
+	const u32 type = pci_read(at, PCI_HEADER) >> 16 & 0x7f;
+
+	return type == HEADER_BRIDGE ? pci_read(at, BRIDGE_BUSES) >> 16 & 0xff : 0;
+}
+
 bool pci_next(struct pci_place *at)
 {
 	if (!pci_present())
@@ -60,9 +71,13 @@ bool pci_next(struct pci_place *at)
 		const unsigned function = at->next % FUNCTIONS;
 		const bool exists = pci_read(at, PCI_ID) != ABSENT;
 
-		if (exists && (function == 0 || has_functions(at)))
+		if (exists && (function == 0 || has_functions(at))) {
+			at->buses = MAX(at->buses, buses_behind(at));
 			return true;
-		if (exists || function == 0)
+		}
+		if (!exists && at->next % BUS == 0 && at->next / BUS > at->buses)
+			at->next |= BUS - 1;
+		else if (exists || function == 0)
 			at->next |= FUNCTIONS - 1; /* the device has no further functions */
 	}
 	return false;

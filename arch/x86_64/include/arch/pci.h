@@ -13,7 +13,8 @@
 
 /* A function of a device, and how far a search is: functions are numbered through all buses. */
 struct pci_place {
-	u32 next; /* pci_next() looks from here on: bus << 8 | device << 3 | function */
+	u32 next;  /* pci_next() looks from here on: bus << 8 | device << 3 | function */
+	u32 buses; /* the highest bus behind a bridge so far */
 };
 
 #define PCI_FIRST ((struct pci_place){0})
@@ -28,8 +29,9 @@ enum {
 };
 
 /*
- * Go to the first function from at->next on that exists; false if there is none, or no PCI. All 256
- * buses are searched, with one read for each empty slot: 8192 reads, about 20 ms.
+ * Go to the first function from at->next on that exists; false if there is none, or no PCI. Of a
+ * bus that no bridge leads to, only the first slot is read if that is empty: 300 reads instead of
+ * 8192, which take a virtual machine 20 ms and more.
  */
 bool pci_next(struct pci_place *at);
 
