@@ -3,6 +3,7 @@
  * moment. The cases have tasks of their own, which only look.
  */
 #include <arch/atomic.h>
+#include <arch/clock.h>
 
 #include "kernel/run/test.h"
 #include "tests/kernel/cpus.h"
@@ -129,4 +130,27 @@ TEST(kernel_idle, a_cpu_that_waits_in_its_work_is_not_woken_in_the_place_of_anot
 	cpu_wake(cpu);
 	work_wait(cpu, 0);
 	idle_task_set(NULL, NULL);
+}
+
+static u32 looks;
+
+/* Looks again after a millisecond, twice. */
+static u64 look_in_wait(void)
+{
+	return atomic_fetch_add(&looks, 1) < 2 ? clock_ns() + NS_PER_MS : 0;
+}
+
+/* The wait ends in its own time, whatever the task does. */
+TEST(kernel_idle, a_cpu_that_waits_in_its_work_runs_the_task)
+{
+	const u32 never = 0;
+	const u64 end = clock_ns() + 50 * NS_PER_MS;
+
+	looks = 0;
+	task_begin(NULL);
+	idle_task_set(NULL, look_in_wait);
+	EXPECT(!cpu_wait(&never, end));
+	EXPECT(clock_ns() >= end);
+	idle_task_set(NULL, NULL);
+	EXPECT(looks >= 3);
 }

@@ -6,13 +6,14 @@
 #include "kernel/virtio/balloon.h"
 
 #include "kernel/core/wait.h"
+#include "mm/page/page_alloc.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/said.h"
 #include "tests/kernel/virtio_device.h"
 #include "tests/kernel/modes.h"
 
-enum { ROUNDS_MOST = 1000, ASKED = 5 };
+enum { ROUNDS_MOST = 1000, ASKED = 5, FEW_MESSAGES = 0 };
 
 static struct soft_balloon soft;
 static struct balloon balloon;
@@ -69,6 +70,7 @@ TEST(virtio_balloon, the_host_is_shown_all_free_memory_once)
 	rounds();
 	EXPECT_EQ(soft.shown_frames, arena_showable(a));
 	EXPECT_EQ(balloon.reported_frames, soft.shown_frames);
+	EXPECT_EQ(balloon.messages, FEW_MESSAGES);
 	EXPECT_EQ(arena_usage(a).transit, 0);
 	EXPECT_EQ(soft.faults, 0);
 	for (u32 i = 0; i < soft.shown_count; i++)
@@ -78,6 +80,37 @@ TEST(virtio_balloon, the_host_is_shown_all_free_memory_once)
 	soft.shown_frames = 0;
 	rounds();
 	EXPECT_EQ(soft.shown_frames, 0);
+}
+
+/* What programs had in pages of 4 KiB, the last of which lie in lists of this CPU. */
+TEST(virtio_balloon, memory_that_was_small_pages_is_shown_with_what_described_it)
+{
+	enum { PAGES = 8 * BLOCK_FRAMES };
+	struct page *chain = NULL, *page;
+	u64 meta, gathers;
+
+	rounds();
+	meta = arena_usage(a).meta;
+	for (unsigned i = 0; i < PAGES; i++) {
+		page = mm_page_alloc(&a->mm, 0, USE_MOVABLE, 0, NODE_NONE);
+		REQUIRE(page);
+		page_chain_push(&chain, page);
+	}
+	EXPECT(arena_usage(a).meta > meta);
+	while (chain)
+		mm_page_free(&a->mm, page_chain_pop(&chain));
+	soft.shown_frames = 0;
+	balloon.gather_ns = 0; /* it is time */
+	rounds();
+	EXPECT(soft.shown_frames >= PAGES);
+	EXPECT_EQ(arena_usage(a).meta, meta);
+	EXPECT_EQ(arena_usage(a).per_cpu, 0);
+	gathers = balloon.gathers;
+	for (unsigned i = 0; i < ASKED; i++) {
+		balloon.gather_ns = 0;
+		rounds();
+	}
+	EXPECT(balloon.gathers <= gathers + 1); /* a machine at rest has rest */
 }
 
 TEST(virtio_balloon, it_inflates_and_deflates_as_the_host_asks)
