@@ -505,7 +505,7 @@ lint: $(KERNEL) ## check the order of rooms; compile with clang; gcc -fanalyzer,
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench $(addprefix bench/,all compare against linux programs native hvo icount)
+.PHONY: bench $(addprefix bench/,all compare against linux programs balloon native hvo icount)
 bench: bench/$(or $(WHAT),all) ## run the benchmarks, or those of T, in QEMU and natively, and write $(BUILD)/bench/report.html; or WHAT
 bench/all: $(KERNEL) host-native host-fast
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
@@ -523,6 +523,9 @@ bench/linux: $(KERNEL) ## unpack the distribution's kernels under build/tools, m
 bench/programs: $(KERNEL) ## run the programs of tests/programs/bench, those of T, or PROGRAM, on those kernels and on Ashlar, in turn, and add them to that report
 	@/usr/bin/env python3 tests/report/bench_programs.py --build $(BUILD) --tools $(TOOLS) --only '$(T)' $(WITH_PROGRAM) \
 		--cpus '$(if $(filter command,$(firstword $(origin CPUS))),$(CPUS))'
+
+bench/balloon: $(KERNEL) ## measure how freed memory goes back to the host, of Ashlar and of the newest of those kernels; 15 minutes
+	@/usr/bin/env python3 tests/report/balloon.py --build $(BUILD) --tools $(TOOLS)
 
 bench/native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap'

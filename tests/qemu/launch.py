@@ -180,7 +180,7 @@ def debug(argv, kernel, build):
 
 def machine_of(args, build):
     machine = Machine(args.firmware, args.cpus, args.mem, args.nodes, args.cmdline, args.accel, args.cpu, args.qemu)
-    machine = replace(machine, balloon=re.search(r"\bballoon=", args.cmdline) is not None)
+    machine = replace(machine, balloon=re.search(r"(?:^|\s)balloon=", args.cmdline) is not None)
     chosen = program.program_of(args)
     if chosen:
         machine = replace(machine, module=str(chosen.write(build / "program.cpio")))

@@ -57,6 +57,16 @@ fetch_kernel() {
 	fi
 }
 
+# The driver of the balloon is a module, of which the newest kernel's is wanted (tests/report/balloon.py).
+fetch_module() {
+	version=$(basename "$dir"/newest/vmlinuz-*)
+	fetch "linux-modules-${version#vmlinuz-}" '*/virtio_balloon.ko*' "$dir/newest" || say "no virtio_balloon.ko: $(tail -n 1 "$work/log")"
+}
+
+have_module() {
+	ls "$dir"/newest/virtio_balloon.ko* >/dev/null 2>&1
+}
+
 fetch_all() {
 	say "fetching kernels into $dir (nothing on the system changes) ..."
 	[ -x "$dir/busybox" ] || fetch busybox-static '*/bin/busybox' "$dir" || {
@@ -66,10 +76,11 @@ fetch_all() {
 	for one in $series; do
 		ls "$dir/$one"/vmlinuz-* >/dev/null 2>&1 || fetch_kernel "$one"
 	done
+	have_module || fetch_module
 }
 
 have() {
-	[ -x "$dir/busybox" ] && for one in $series; do ls "$dir/$one"/vmlinuz-* >/dev/null 2>&1 || return 1; done
+	[ -x "$dir/busybox" ] && for one in $series; do ls "$dir/$one"/vmlinuz-* >/dev/null 2>&1 || return 1; done && have_module
 }
 
 # make_program NAME FOLDER: one of our programs. They use no library, so any compiler for this CPU will do.
