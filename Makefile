@@ -210,6 +210,7 @@ NEEDS_bench := host run bench
 NEEDS_bench/compare := build
 NEEDS_bench/against := host run
 NEEDS_bench/linux := run bench
+NEEDS_bench/balloon := run bench
 NEEDS_bench/native := host
 NEEDS_bench/hvo := host run bench
 NEEDS_bench/icount := run
