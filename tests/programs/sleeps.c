@@ -1,5 +1,5 @@
 /*
- * A program that touches memory, gives it back and sleeps for ever (tests/report/balloon.py). As
+ * A program that touches memory, gives it back and sleeps (tests/report/balloon.py). As
  * the first process of a Linux it loads the module /balloon.ko. Its words: how many MiB, and how
  * many seconds it waits before.
  */
@@ -32,6 +32,9 @@ int main(int argc, char **argv)
 	touch(8 << 20, "begins"); /* the emulator has translated the code */
 	sleep(argc > 2 ? (unsigned)atoi(argv[2]) : 0);
 	touch(mib << 20, "sleeps");
-	for (;;)
-		pause();
+	for (;;) {
+		sleep(10);
+		puts("wakes");
+		fflush(stdout);
+	}
 }
