@@ -45,7 +45,7 @@ NO_NAMES = "mm.bad.*,mm.clear.*,mm.contig.*,mm.giga.*,mm.huge_map.*,mm.memmap_op
 # The words of the kernel's command line that have a few values, as `help options` prints them; the default comes first. test_docs compares.
 SWITCHES = {
     "clear": "multi|page",
-    "clear.insn": "auto|orig|rep|erms|clzero|nt",
+    "clear.insn": "auto|orig|rep|erms|nt",  # and clzero, which QEMU does not emulate
     "contig": "index|vanilla|revert|skip|strict|step",
     "debug.page_owner": "off|on",
     "debug.poison": "off|on",
@@ -74,7 +74,11 @@ def values_of(machine):
 def shows(machine, switch, value):
     """Do cases that the value concerns run on this machine, and can it do as the value says?"""
     cases = PROGRAMS if switch.startswith("program.") else "mm.clear.*" if switch == "clear.insn" else None
-    impossible = (value == "erms" and machine.cpu == NO_ERMS) or (switch == "x2apic" and machine.cpus > 254)
+    impossible = (
+        (value == "erms" and machine.cpu == NO_ERMS)
+        or (switch == "x2apic" and machine.cpus > 254)
+        or (switch == "program.overcommit" and machine.ram_bytes < parse_size("1G"))  # 2 refuses half of it
+    )
     return cases not in machine.without.split(",") and not impossible
 
 
