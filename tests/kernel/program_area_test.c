@@ -398,6 +398,7 @@ TEST(program_area, large_pages_come_from_one_node_after_the_other)
 
 	if (node_count < 2)
 		SKIP("needs two nodes");
+	test_option("program.thp", "always");
 	REQUIRE(map_on_two_nodes(PAGES * MIB(2), MPOL_INTERLEAVE));
 	for (u64 i = 0; i < PAGES; i++) {
 		EXPECT_EQ(put(at + i * MIB(2), i), 0);
