@@ -97,8 +97,7 @@ TEST(mm_pressure, a_request_that_would_fail_gets_what_a_program_gives_back)
 		hoard.asked = 0;
 		REQUIRE(pressure_register(functions[i], &hoard) == 0);
 		page = want();
-		/* a page of a mapped section may take its struct pages from itself (hvo_restore.h) */
-		EXPECT(page || mm_kernel.style == SECTION_MAPPED);
+		EXPECT(page);
 		EXPECT_EQ(hoard.asked, 1);
 		EXPECT_EQ(hoard.order, BLOCK_ORDER);
 		EXPECT_EQ(hoard.pages, had - 1);
