@@ -106,12 +106,15 @@ bool zone_admits(const struct zone *zone, unsigned order, unsigned request)
 
 	if (kept == 0 || request & PAGE_NOFLUSH)
 		return true;
-	kept += order_pages(order);
 	/*
 	 * Memory that must be opened makes metadata memory grow, and metadata memory grows by whole
-	 * blocks.
+	 * blocks. A huge page is given out as it is.
 	 */
-	return zone_ready(zone) >= kept || zone_net(zone, 0) >= kept + BLOCK_FRAMES;
+	if (zone_ready(zone) >= kept + order_pages(order) ||
+	    zone_net(zone, 0) >= kept + order_pages(order) + BLOCK_FRAMES)
+		return true;
+	return order == BLOCK_ORDER && zone_ready(zone) >= kept &&
+	       atomic_load_relaxed(&zone->free_class[FREE_HUGE]) >= BLOCK_FRAMES;
 }
 
 /* ---- for people ---- */

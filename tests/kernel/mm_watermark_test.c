@@ -53,6 +53,32 @@ TEST_ARENA(mm_watermark, no_order_breaks_into_the_reserve, arena_borrow(MIB(16))
 }
 
 /*
+ * A free huge page needs no metadata memory, so it is given out as long as what is ready without it
+ * is the reserve.
+ */
+TEST_ARENA(mm_watermark, a_free_huge_page_is_had_down_to_the_reserve, arena_borrow(MIB(16)))
+{
+	enum { HALVES = 6 };
+	struct page *half[HALVES], *chain = NULL;
+	struct zone *zone = arena_zone(a, 0);
+
+	zones_set_reserve(&a->mm, BLOCK_FRAMES / 4);
+	for (unsigned i = 0; i < HALVES; i++) {
+		half[i] = mm_page_alloc(&a->mm, BLOCK_ORDER - 1, USE_MOVABLE, 0, 0);
+		REQUIRE(half[i]);
+	}
+	for (unsigned i = 0; i < HALVES; i += 2)
+		mm_page_free(&a->mm, half[i]);
+	REQUIRE(chain_take_all(&chain, &a->mm, BLOCK_ORDER, 0, 0) > 0);
+	mm_page_free(&a->mm, page_chain_pop(&chain));
+	pcp_drain_all(&a->mm);
+	zones_set_reserve(&a->mm, zone_ready(zone) + 1);
+	EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
+	zones_set_reserve(&a->mm, zone_ready(zone));
+	EXPECT(chain_take(&chain, &a->mm, 1, BLOCK_ORDER, 0, 1) == 1);
+}
+
+/*
  * Freed huge pages owe a round before their tails are reused. One round serves a batch of them,
  * whichever request needs it.
  */

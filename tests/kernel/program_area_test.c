@@ -209,6 +209,7 @@ TEST(program_area, a_program_has_only_so_many_areas)
 	s64 result = 0;
 	u64 pages;
 
+	test_option("program.overcommit", "0"); /* 2 walks over all areas at each request */
 	for (pages = 0; pages <= AREA_TREE_COUNT_MAX && result >= 0; pages++)
 		result = map_at(at + pages * PAGE_SIZE, PAGE_SIZE, pages % 2 ? R : RW, FIXED);
 	EXPECT_EQ(result, -ENOMEM);
@@ -397,6 +398,7 @@ TEST(program_area, large_pages_come_from_one_node_after_the_other)
 
 	if (node_count < 2)
 		SKIP("needs two nodes");
+	test_option("program.thp", "always");
 	REQUIRE(map_on_two_nodes(PAGES * MIB(2), MPOL_INTERLEAVE));
 	for (u64 i = 0; i < PAGES; i++) {
 		EXPECT_EQ(put(at + i * MIB(2), i), 0);

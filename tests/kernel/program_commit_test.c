@@ -61,6 +61,7 @@ TEST(program_commit, one_request_for_more_than_all_ram_is_refused)
 {
 	const u64 ram = all_ram(), more = ram + PAGE_SIZE;
 
+	EXPECT(set_mode("0"));
 	EXPECT_EQ(map_fixed(AT, more, RW, 0), -ENOMEM);
 	EXPECT_EQ(map_fixed(AT, more, RW, NORESERVE), 0);
 	EXPECT_EQ(map_fixed(AT, ram, RW, 0), 0);

@@ -631,6 +631,7 @@ TEST(program_file, texts_are_made_when_they_are_opened)
 	char text[64] = {0};
 	s64 fd;
 
+	test_option("program.overcommit", "0");
 	arguments_of(&args, words, sizeof(words));
 	arguments_of(&more, environment, sizeof(environment));
 	EXPECT_EQ(files_name_program("/bin/prog", &args, &more), 0);

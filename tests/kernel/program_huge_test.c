@@ -460,6 +460,7 @@ TEST(program_huge, several_cpus_unmap_parts_of_one_page)
 {
 	u32 roles = 0;
 
+	test_option("program.thp", "always");
 	EXPECT_EQ(map_at(AT, MIB(2), RW, FIXED), AT);
 	EXPECT_EQ(put(AT, 1), 0);
 	REQUIRE(level_at(AT) == PT_PMD);

@@ -52,6 +52,7 @@ class Machine:
     strict: bool = True  # a word that the kernel does not know fails the run; end.strict=off among the words allows it
     balloon: bool = False  # a virtio-balloon device that wants reports of free pages
     out: str = ""  # a file for what the kernel sends with program.out=on (files_out.py)
+    dealt: str = ""  # words of switches that matrix.py deals out; not in the name
     without: str = ""  # globs of cases that a run of all cases leaves out here
     extra: tuple = ()
 
@@ -69,7 +70,7 @@ class Machine:
     def kernel_words(self):
         on_microvm = self.firmware == "microvm"
         places = (MMIO_WORD if self.balloon and on_microvm else "", MMIO_WORD_OUT if self.out and on_microvm else "")
-        words = (self.words, *places, "program.out=on" if self.out else "", self.cmdline)
+        words = (self.words, self.dealt, *places, "program.out=on" if self.out else "", self.cmdline)
         return " ".join(filter(None, ("end.strict=on" if self.strict else "", *words))).strip()
 
     @property

@@ -1,8 +1,8 @@
 """The machines that the suite boots.
 
 `make test` boots the eleven machines below. Every firmware, CPU count and RAM size of the full product occurs, and the extremes occur in
-several combinations. Every way to make struct pages at boot and every baseline occurs, too, chosen on the command line; cases that need
-another choice make it themselves. All baselines but contig=strict are on machines whose memory is enough for all cases. The first machine
+several combinations. Every value of every switch (SWITCHES) occurs, too, chosen on the command line; cases that need another choice make it
+themselves. Those that belong together stand beside a machine whose memory suffices for them, and the others are dealt out. The first machine
 runs the default payload, as `make run` does, and the others run kernel tests: every case is chosen on at least three of them. A few that
 need more memory than these have skip themselves on some or all (expected-skips.txt). Cases that see only bytes (TEXT) or calls of programs
 (PROGRAMS), or in which one CPU works (ONE_WORKS), are left out where another machine of the same kind runs them.
@@ -12,6 +12,7 @@ pairs that are possible: OVMF does not reach GRUB with many CPUs in 64 MiB.
 """
 
 import itertools
+from dataclasses import replace
 
 from machine import FIRMWARES, Machine, parse_size
 
@@ -35,17 +36,72 @@ LARGE = (
 
 # Cases in which one CPU works and the others wait: nothing is told by 32 that wait.
 ONE_WORKS = "mm.api.a_gigabyte*,mm.brim.*,mm.fault*,mm.history.*,mm.huge_map.a_part_of*,program.file.random_writes*"
+# Whether an instruction is interrupted in its middle is luck where CPUs run in parallel.
+LUCK = "mm.clear.an_interrupt*"
 # With more than 255 CPUs, what differs is how CPUs are named and counted. Suites that ask for neither run with 252.
 NO_NAMES = "mm.bad.*,mm.clear.*,mm.contig.*,mm.giga.*,mm.huge_map.*,mm.memmap_open.*,mm.pressure.*,mm.section.*,virtio.*"
+
+
+# The words of the kernel's command line that have a few values, as `help options` prints them; the default comes first. test_docs compares.
+SWITCHES = {
+    "clear": "multi|page",
+    "clear.insn": "auto|orig|rep|erms|nt",  # and clzero, which QEMU does not emulate
+    "contig": "index|vanilla|revert|skip|strict|step",
+    "debug.page_owner": "off|on",
+    "debug.poison": "off|on",
+    "gigablock": "off|on",
+    "hvo": "on|off|unbatched|batched|preinit",
+    "hvo.defer": "on|off",
+    "memmap": "lazy|serial|parallel|eager",
+    "pcp.type_cache": "off|on|first|each",
+    "program.overcommit": "0|1|2",
+    "program.thp": "always|madvise|never",
+    "tlb.quiet": "off|on",
+    "tlb.skip_idle": "on|off",
+    "x2apic": "auto|on|off",
+}
+# Switches of what is around a run. Tests of their own choose each value.
+ELSEWHERE = (
+    *("acpi", "balloon", "clear.extent", "console.page", "debug.bad_free", "end", "end.leaks", "end.onhang", "end.strict", "end.unfinished"),
+    *("hugepagesz", "monitor", "program.out"),
+)
+
+
+def values_of(machine):
+    return dict(word.split("=") for word in f"{machine.words} {machine.dealt}".split())
+
+
+def shows(machine, switch, value):
+    """Do cases that the value concerns run on this machine, and can it do as the value says?"""
+    cases = PROGRAMS if switch.startswith("program.") else "mm.clear.*" if switch == "clear.insn" else None
+    impossible = (
+        (value == "erms" and machine.cpu == NO_ERMS)
+        or (switch == "x2apic" and machine.cpus > 254)
+        or (switch == "program.overcommit" and machine.ram_bytes < parse_size("1G"))  # 2 refuses half of it
+    )
+    return cases not in machine.without.split(",") and not impossible
+
+
+def deal(machines):
+    """The machines, with each value that none of them has given to one with the fewest words that leaves that switch as it is."""
+    dealt = list(machines)
+    for switch, values in SWITCHES.items():
+        for value in values.split("|")[1:]:
+            if any(values_of(machine).get(switch) == value for machine in dealt):
+                continue
+            fit = (i for i, m in enumerate(dealt) if switch not in values_of(m) and shows(m, switch, value))
+            i = min(fit, key=lambda i: len(values_of(dealt[i])))
+            dealt[i] = replace(dealt[i], dealt=f"{dealt[i].dealt} {switch}={value}".lstrip())
+    return tuple(dealt)
 
 
 def counted(firmware, cpus, mem, **more):
     return Machine(firmware, cpus, mem, accel=BY_INSTRUCTIONS, **more)
 
 
-CHOSEN = (
+CHOSEN = deal((
     counted("bios", 1, "64M"),
-    Machine("bios", 252, "5G", without=f"{TEXT},{PROGRAMS},{ONE_WORKS}"),
+    Machine("bios", 252, "5G", without=f"{TEXT},{PROGRAMS},{ONE_WORKS},{LUCK}"),
     counted("uefi", 2, "64M", without=f"{TEXT},{PROGRAMS}", cpu=NO_ERMS),
     counted("uefi", 8, "5G", nodes=2, cpu=NO_ERMS, words="memmap=parallel contig=vanilla pcp.type_cache=on"),
     counted(
@@ -59,7 +115,7 @@ CHOSEN = (
     Machine("pvh", 288, "3G", without=f"{TEXT},{PROGRAMS},{ONE_WORKS},{NO_NAMES}"),
     counted("microvm", 1, "5G", cpu=NO_ERMS, without=f"{TEXT},{PROGRAMS},{LARGE}", words="memmap=parallel memmap.threads=1 hvo=off contig=revert"),
     counted("microvm", 8, "128M", words="memmap=parallel memmap.threads=0 contig=strict"),
-)
+))
 
 # Machines for a kernel built with DEBUG=san, which checks every access.
 SANITIZED = (Machine("pvh", 2, "3G"), Machine("bios", 8, "5G"))

@@ -42,12 +42,17 @@ def user_of(name, texts):
     return ""
 
 
+def rows_of(kernel):
+    """Name, default and what else the kernel says of each option."""
+    outcome = run(Machine("pvh", 1, "128M", cmdline=f'run="{COMMAND}"'), kernel, SECONDS)
+    console = outcome.text.replace(COMMAND, "-")  # the value of run= in this run
+    return re.findall(r"(?m)^  ([a-z][\w.]*) +(\S+) +((?:\(boot\) )?\S.*: .*?)\r?$", console)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=Path, required=True)
-    outcome = run(Machine("pvh", 1, "128M", cmdline=f'run="{COMMAND}"'), parser.parse_args().build / "ashlar.elf", SECONDS)
-    console = outcome.text.replace(COMMAND, "-")  # the value of run= in this run
-    rows, texts = re.findall(r"(?m)^  ([a-z][\w.]*) +(\S+) +((?:\(boot\) )?\S.*: .*?)\r?$", console), sources()
+    rows, texts = rows_of(parser.parse_args().build / "ashlar.elf"), sources()
     for name, default, says in rows:
         if not name.startswith("selftest"):
             print(f"{name:<26} {default:<10} {user_of(name, texts) or '-':<22} {says}")

@@ -4,15 +4,19 @@ Most cases keep one CPU busy, so on a host with several CPUs the machines run in
 tests come last (background.py).
 """
 
+import re
 from fnmatch import fnmatchcase
 
+import options
 import pytest
 from conftest import skip_machine
 from machine import Unavailable
-from matrix import CHOSEN, HUGE, SANITIZED, all_pairs
+from matrix import CHOSEN, ELSEWHERE, HUGE, SANITIZED, SWITCHES, all_pairs, values_of
 
 
 def pytest_generate_tests(metafunc):
+    if metafunc.function is not test_guest:
+        return
     option = metafunc.config.getoption
     machines = all_pairs() if option("--matrix") else HUGE if option("--huge") else SANITIZED if option("--san") else CHOSEN
     wanted = [m for m in machines if fnmatchcase(m.name, option("--machine") or "*")]
@@ -24,7 +28,19 @@ def just_one(machine):
     how += f" NODES={machine.nodes}" if machine.nodes > 1 else ""
     how += f" ACCEL={machine.accel}" if machine.accel != "auto" else ""
     how += f" CPU={machine.cpu}" if machine.cpu != "max" else ""
-    return f"{how} CMDLINE='{(machine.words + ' ').lstrip()}test={{case}}'"
+    return f"{how} CMDLINE='{' '.join([*machine.words.split(), *machine.dealt.split(), ''])}test={{case}}'"
+
+
+def test_each_value_of_each_switch_is_on_a_machine(kernel):
+    """A new switch, or a new value of one, must be named in matrix.py."""
+    said = re.compile(r"(?:\(boot\) )?([\w-]+(?:\|[\w-]+)+): ")
+    found = {name: (default, chosen[1].replace("|clzero", "").split("|")) for name, default, says in options.rows_of(kernel) if (chosen := said.match(says))}
+    switches = {name: values for name, values in found.items() if name not in ELSEWHERE and not name.startswith(("bench.", "test.", "selftest"))}
+    assert {name: (values.split("|")[0], set(values.split("|"))) for name, values in SWITCHES.items()} == {
+        name: (default, set(values)) for name, (default, values) in switches.items()
+    }
+    for name, (default, values) in switches.items():
+        assert {values_of(machine).get(name, default) for machine in CHOSEN} == set(values), name
 
 
 @pytest.mark.aside
