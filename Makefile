@@ -524,10 +524,9 @@ bench/programs: $(KERNEL) ## run the programs of tests/programs/bench, those of 
 	@/usr/bin/env python3 tests/report/bench_programs.py --build $(BUILD) --tools $(TOOLS) --only '$(T)' $(WITH_PROGRAM) \
 		--cpus '$(if $(filter command,$(firstword $(origin CPUS))),$(CPUS))'
 
-bench/native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
+bench/native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap'
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench="hvo; clear gate=5; fault"'
-	@$(BUILD)/host/fast/ashlar-host -x -c 5 -m 2G -k bench=alloc
 	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k bench=pcp
 
 bench/hvo: $(KERNEL) host-native ## count what growing a pool costs with hvo=on and batched against off, in three ways: net time natively, a model of the caches, instructions in QEMU; 5 minutes

@@ -108,7 +108,6 @@ LEGS = (
     Leg("contig-aged", 'bench="contig memory=aged total=20"', 2, "24G", seconds=600),
     Leg("contig-native", 'bench="contig aged_touch=8G"', 2, "8G", "fast", seconds=300),
     Leg("history", "bench=history", 2, "16G", seconds=600),
-    Leg("alloc-native", "bench=alloc", 5, "2G", "fast"),
 )
 
 

@@ -56,8 +56,6 @@ NEEDED = {
     "cachegrind": "mode:w insn:w size:w pages:t instructions:t",
     "history": "mode:w day:n large:n small:n ns:t",
     "fill": "mode:w size:w cpus:t threads:t pages:t run:n ns:t",
-    "alloc": "test:w threads:t op:w ns:t",
-    "probe": "name:w threads:t ns:t",
     "program": "name:w threads:t ns:t ops:t",
     "program_run": "name:w status:n ns:t",
     "linux": "kernel:w what:w cpus:t ns:t",
