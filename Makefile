@@ -211,7 +211,6 @@ NEEDS_bench/compare := build
 NEEDS_bench/against := host run
 NEEDS_bench/linux := run bench
 NEEDS_bench/native := host
-NEEDS_bench/hvo := host run bench
 NEEDS_bench/icount := run
 # make test WHAT=matrix makes the target test/matrix.
 goals := $(foreach goal,$(or $(MAKECMDGOALS),all),$(goal)$(if $(WHAT),$(if $(filter test bench,$(goal)),/$(WHAT))))
@@ -505,7 +504,7 @@ lint: $(KERNEL) ## check the order of rooms; compile with clang; gcc -fanalyzer,
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench $(addprefix bench/,all compare against linux programs native hvo icount)
+.PHONY: bench $(addprefix bench/,all compare against linux programs native icount)
 bench: bench/$(or $(WHAT),all) ## run the benchmarks, or those of T, in QEMU and natively, and write $(BUILD)/bench/report.html; or WHAT
 bench/all: $(KERNEL) host-native host-fast
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
@@ -528,9 +527,6 @@ bench/native: host-native host-fast ## measure the tables of the memmap, HVO, cl
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap'
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench="hvo; clear gate=5; fault"'
 	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k bench=pcp
-
-bench/hvo: $(KERNEL) host-native ## count what growing a pool costs with hvo=on and batched against off, in three ways: net time natively, a model of the caches, instructions in QEMU; 5 minutes
-	@/usr/bin/env python3 tests/report/hvo_ways.py --build $(BUILD)
 
 bench/icount: $(KERNEL) ## count instructions per struct page, per huge fault and per small page (memmap, clearing and per-CPU list series) on one CPU whose ns are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \

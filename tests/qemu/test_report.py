@@ -11,9 +11,7 @@ from xml.etree import ElementTree
 
 import bench_linux
 import cachegrind
-import callgrind
 import figures
-import hvo_ways
 import legs
 import pictures
 import pytest
@@ -414,70 +412,6 @@ def test_a_rep_instruction_is_one_to_the_model():
         events = cachegrind.events_of(cachegrind.Way("extents", insn), zero, many)
         assert (events["instructions"], events["branches"], events["branch_misses"]) == (8000, 1600, 16)
         assert (events["l1d_loads"], events["l1d_misses"], events["llc_loads"], events["llc_misses"]) == (80 + 8 * stores, 24, 24, 8)
-
-
-# outer() calls host() twice and inner() once; host() calls helper(). 100 instructions that ran before the dump are a caller's, with 0 calls.
-PROFILE = """events: Ir D1mw
-summary: 94 8
-fl=a.c
-fn=main
-cfn=outer
-calls=0 0x5
-0x7 100 9
-fn=outer
-0x10 20 1
-0x12 4
-cfi=host.c
-cfn=host
-calls=2 0x1
-0x14 60 5
-cfn=inner
-calls=1 0x9
-0x15 10 2
-fl=host.c
-fn=host
-0x1 40 3
-cfn=helper
-calls=2 0x8
-0x2 20 2
-fn=helper
-0x8 20 2
-fl=a.c
-fn=inner
-0x9 10 2
-"""
-
-
-def test_a_profile_is_counted_without_functions_and_what_they_call():
-    """outer() and inner() have 34 instructions. host() has 40, and 60 with helper(), which nobody else calls."""
-    profile = callgrind.parse(PROFILE, {0x10, 0x8})
-
-    def total(kept, outside=()):
-        return tuple(profile.total(lambda function: function[0] in kept, lambda function: function in outside).values())
-
-    host, helper = ("host", "host.c"), ("helper", "host.c")
-    assert total({"outer", "inner"}) == (34, 3, 20) and total({"outer", "inner"}, {host}) == (94, 8, 20)
-    assert total({"outer", "inner", "host"}) == (74, 6, 20) and total({"host"}, {helper}) == (60, 5, 0) and total({"main"}) == (0, 0, 0)
-    for torn in (PROFILE.replace("events", "event"), PROFILE.replace("summary", "s")):
-        with pytest.raises(callgrind.Failed):
-            callgrind.parse(torn)
-
-
-def test_a_profile_without_symbols_is_no_figure():
-    with pytest.raises(callgrind.Failed):
-        hvo_ways.events_of(PROFILE)
-
-
-def test_hvo_counted_in_three_ways():
-    """Figures per page beside those of off; a figure in which `on` is not less is named."""
-    figures = {(source, mode): dict.fromkeys(hvo_ways.FIGURES, value) for source in hvo_ways.SOURCES for mode, value in (("off", 40), ("batched", 60), ("on", 10))}
-    assert not hvo_ways.disagreeing(figures)
-    assert "  fresh     net time, ns                40.0           1.50      0.25      0.15" in hvo_ways.table(figures)
-    figures["again", "on"]["ll_misses"] = 40
-    assert hvo_ways.disagreeing(figures) == {("again", "ll_misses"): 1}
-    record = hvo_ways.record_of(figures, "again", "on")
-    (read,) = parse((record + "\n").encode()).records
-    assert (read["source"], read["mode"], read["ll_misses"], read["icount"]) == ("again", "on", 40, 10)
 
 
 def test_time_of_the_simulation_is_taken_off(without_pictures):

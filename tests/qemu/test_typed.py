@@ -40,7 +40,6 @@ from test_docs import PAGES, commands
         ("test-matrix", "make test-matrix is now: make test WHAT=matrix\n"),
         ("soak", "make soak is now: make test WHAT=soak\n"),
         ("bench-linux", "make bench-linux is now: make bench WHAT=linux\n"),
-        ("bench-hvo-native", "make bench-hvo-native is now: make bench WHAT=hvo\n"),
         ("rnu", "there is no make rnu; did you mean make run?"),
         ("build/x.o hots-asan cpus=4", "cpus= is read by nobody; did you mean CPUS=?"),
         ("build/x.o hots-asan CPUS=4", "there is no make hots-asan; did you mean make host-asan?"),

@@ -171,7 +171,7 @@ OLD = {
 # Goals of old whose name is not that of a WHAT=.
 OLD_GOALS = {
     **dict.fromkeys(("sweep", "bench/sweep"), "run for each value, and tests/bench/report with the consoles"),
-    "bench-hvo-native": "bench WHAT=hvo", "counts-accept": 'counts WHAT="why they change"',
+    "counts-accept": 'counts WHAT="why they change"',
 }  # fmt: skip
 
 

@@ -52,7 +52,6 @@ NEEDED = {
     ),
     "clear": "mode:w insn:w size:w bytes:t ns:t threads:t",
     "fault": "mode:w size:w cpus:t pages:t faults:t ns:t clear_ns:n unmap_rounds:n",
-    "hvo_ways": "source:w mode:w pages:t net_ns:n instructions:t d1_misses:n ll_misses:n icount:t",
     "cachegrind": "mode:w insn:w size:w pages:t instructions:t",
     "history": "mode:w day:n large:n small:n ns:t",
     "fill": "mode:w size:w cpus:t threads:t pages:t run:n ns:t",
