@@ -6,9 +6,8 @@
 
 #: Variables
 #: BUILD      folder for everything that is built [build; build/san with DEBUG=san]
-COV ?= 0
 SAN := $(if $(filter san,$(DEBUG)),1,0)
-BUILD ?= build$(if $(filter 1,$(SAN)),/san)$(if $(filter 1,$(COV)),/cov)
+BUILD ?= build$(if $(filter 1,$(SAN)),/san)
 #: CC         compiler of the kernel: gcc or clang [gcc]
 ifeq ($(origin CC),default)
 CC := gcc
@@ -93,7 +92,7 @@ ifeq ($(PROGRAM),no)
 override PROGRAM :=
 LEFT_OUT := kernel/program/% $(shell grep -lE '"(kernel/program/|tests/kernel/program_)' tests/kernel/*.c)
 endif
-LIB_SOURCES := $(filter-out $(LEFT_OUT),$(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)$(if $(filter 1,$(COV)), tests/coverage)))
+LIB_SOURCES := $(filter-out $(LEFT_OUT),$(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)))
 PROGRAM_SOURCES := $(strip $(if $(PAYLOAD),$(call sources_in,$(PAYLOAD:%/=%)) $(call cxx_in,$(PAYLOAD:%/=%)), \
 	$(filter-out $(LEFT_OUT),$(call sources_in,tests/kernel tests/bench))))
 ifeq ($(PROGRAM_SOURCES),)
@@ -143,13 +142,6 @@ SAN_ADDRESS := -fsanitize=kernel-address --param asan-instrumentation-with-call-
 $(foreach dir,mm kernel tests/kernel tests/bench,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += $(SAN_ADDRESS)
 $(addprefix $(BUILD)/kernel/,mm/zone/poison.c.o): KERNEL_CFLAGS += -fno-sanitize=kernel-address
 $(BUILD)/kernel/tests/san/%.c.o: KERNEL_CFLAGS += -fno-sanitize=all
-endif
-# gcc's counts of executed lines, in a table for tests/coverage/coverage.c. The macro makes $(OBJ)/flags differ.
-ifeq ($(COV),1)
-KERNEL_CFLAGS += -DASHLAR_COVERAGE
-$(foreach dir,mm kernel,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += -fprofile-arcs -ftest-coverage -fprofile-update=atomic \
-	-fprofile-info-section=coverage_table
-KERNEL_LIBS = $(shell $(CC) -print-file-name=libgcov.a)
 endif
 # Programs of users may use vector registers: nothing else runs on their CPU, and interrupts leave the registers alone
 # (arch/x86_64/cpu/cpu.c).
@@ -300,7 +292,7 @@ $(OBJ)/kernel/program/vdso.c.o: $(VDSO)
 
 $(OBJ)/arch/x86_64/consoles/font.S.o: $(wildcard arch/x86_64/consoles/font/*.psfu)
 
-link = $(LD) $(KERNEL_LDFLAGS) $(LINKED) $(1) $(KERNEL_LIBS) -o $(2)
+link = $(LD) $(KERNEL_LDFLAGS) $(LINKED) $(1) -o $(2)
 assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o
 text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
 
@@ -334,7 +326,7 @@ lib: $(BUILD)/libashlar.a $(SDK)/lib/pkgconfig/ashlar.pc ## build the kernel as 
 WEAK := __stack_chk_guard __stack_chk_fail __cxa_pure_virtual
 # Functions that only the tests have; a program's own of these names are not called.
 HOOKS := test_before_run test_before_case test_after_case
-INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*) $(if $(filter 1,$(COV)),__gcov_*)
+INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*)
 $(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) $(BUILD)/lib/objects ashlar.symbols $(OBJ)/flags
 	@mkdir -p $(@D)
 	@$(call making,LD,$@)

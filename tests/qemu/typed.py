@@ -159,7 +159,7 @@ CHECKS = {
 
 MAKEFILES = ("Makefile", "tests/host/host.mk", "tests/model/model.mk")
 # Variables that make help does not list: where things lie, and tools.
-UNLISTED = {"TOOLS", "COV", "YES", "CI", "CXX", "LD", "NM", "AR", "HOST_CC", "MAKEFLAGS"}
+UNLISTED = {"TOOLS", "YES", "CI", "CXX", "LD", "NM", "AR", "HOST_CC", "MAKEFLAGS"}
 # Variables of old, and what replaces them.
 OLD = {
     "SAN": "DEBUG=san", "BENCH": "T", "M": "T", "SHARD": "T", "DIR": "FILES", "ARGS": "PROGRAM='./a.out ARGUMENTS'",
