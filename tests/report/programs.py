@@ -12,7 +12,7 @@ from rows import item, median, rows_of, table
 # Rows that mostly fault, map and allocate. The others compute, or call the kernel for something else.
 HEAVY = (
     *("page_fault1", "page_fault1-small", "page_fault2", "page_fault3", "touch", "touch-4k", "unmap", "unmap-4k"),
-    *("mmap1", "brk1", "malloc1", "larson", "xmalloc-test", "sh8bench", "alloc-test", "mimalloc-stress"),
+    *("mmap1", "brk1", "malloc1", "larson", "alloc-test", "mimalloc-stress"),
 )
 NOTE = (
     "The same ELF file, glibc's allocator in it, on both sides, with as many threads as CPUs (touch, unmap: one;"

@@ -54,7 +54,6 @@ NEEDED = {
     "fault": "mode:w size:w cpus:t pages:t faults:t ns:t clear_ns:n unmap_rounds:n",
     "cachegrind": "mode:w insn:w size:w pages:t instructions:t",
     "history": "mode:w day:n large:n small:n ns:t",
-    "fill": "mode:w size:w cpus:t threads:t pages:t run:n ns:t",
     "program": "name:w threads:t ns:t ops:t",
     "program_run": "name:w status:n ns:t",
     "linux": "kernel:w what:w cpus:t ns:t",
