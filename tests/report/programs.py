@@ -18,7 +18,7 @@ NOTE = (
     "The same ELF file, glibc's allocator in it, on both sides, with as many threads as CPUs (touch, unmap: one;"
     " futex-turns: two). Linux has mitigations=off, as Ashlar has no mitigations, and else its distribution's settings, huge"
     " pages among them. On Ashlar a thread is a CPU and there is no scheduler and no tick. Linux charges and accounts each"
-    " page. Operations: a call, 4 KiB touched or unmapped, a pair of mmap() and munmap(), an element, an object."
+    " page. Operations: a call, 4 KiB touched or unmapped, a pair of mmap() and munmap(), an object."
     " A ratio above 1 means that Linux takes longer. The row `loop` runs no kernel, so its ratio should be 1: in times it shows"
     " how even the host was, and in instructions that the clock counts them. Of the instructions of a first touch of 4 KiB, 4096 are"
     " the clear's on both sides (rep stosb counts each byte)."
