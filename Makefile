@@ -6,9 +6,8 @@
 
 #: Variables
 #: BUILD      folder for everything that is built [build; build/san with DEBUG=san]
-COV ?= 0
 SAN := $(if $(filter san,$(DEBUG)),1,0)
-BUILD ?= build$(if $(filter 1,$(SAN)),/san)$(if $(filter 1,$(COV)),/cov)
+BUILD ?= build$(if $(filter 1,$(SAN)),/san)
 #: CC         compiler of the kernel: gcc or clang [gcc]
 ifeq ($(origin CC),default)
 CC := gcc
@@ -93,7 +92,7 @@ ifeq ($(PROGRAM),no)
 override PROGRAM :=
 LEFT_OUT := kernel/program/% $(shell grep -lE '"(kernel/program/|tests/kernel/program_)' tests/kernel/*.c)
 endif
-LIB_SOURCES := $(filter-out $(LEFT_OUT),$(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)$(if $(filter 1,$(COV)), tests/coverage)))
+LIB_SOURCES := $(filter-out $(LEFT_OUT),$(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)))
 PROGRAM_SOURCES := $(strip $(if $(PAYLOAD),$(call sources_in,$(PAYLOAD:%/=%)) $(call cxx_in,$(PAYLOAD:%/=%)), \
 	$(filter-out $(LEFT_OUT),$(call sources_in,tests/kernel tests/bench))))
 ifeq ($(PROGRAM_SOURCES),)
@@ -143,13 +142,6 @@ SAN_ADDRESS := -fsanitize=kernel-address --param asan-instrumentation-with-call-
 $(foreach dir,mm kernel tests/kernel tests/bench,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += $(SAN_ADDRESS)
 $(addprefix $(BUILD)/kernel/,mm/zone/poison.c.o): KERNEL_CFLAGS += -fno-sanitize=kernel-address
 $(BUILD)/kernel/tests/san/%.c.o: KERNEL_CFLAGS += -fno-sanitize=all
-endif
-# gcc's counts of executed lines, in a table for tests/coverage/coverage.c. The macro makes $(OBJ)/flags differ.
-ifeq ($(COV),1)
-KERNEL_CFLAGS += -DASHLAR_COVERAGE
-$(foreach dir,mm kernel,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += -fprofile-arcs -ftest-coverage -fprofile-update=atomic \
-	-fprofile-info-section=coverage_table
-KERNEL_LIBS = $(shell $(CC) -print-file-name=libgcov.a)
 endif
 # Programs of users may use vector registers: nothing else runs on their CPU, and interrupts leave the registers alone
 # (arch/x86_64/cpu/cpu.c).
@@ -212,7 +204,6 @@ NEEDS_bench/against := host run
 NEEDS_bench/linux := run bench
 NEEDS_bench/balloon := run bench
 NEEDS_bench/native := host
-NEEDS_bench/hvo := host run bench
 NEEDS_bench/icount := run
 # make test WHAT=matrix makes the target test/matrix.
 goals := $(foreach goal,$(or $(MAKECMDGOALS),all),$(goal)$(if $(WHAT),$(if $(filter test bench,$(goal)),/$(WHAT))))
@@ -302,7 +293,7 @@ $(OBJ)/kernel/program/vdso.c.o: $(VDSO)
 
 $(OBJ)/arch/x86_64/consoles/font.S.o: $(wildcard arch/x86_64/consoles/font/*.psfu)
 
-link = $(LD) $(KERNEL_LDFLAGS) $(LINKED) $(1) $(KERNEL_LIBS) -o $(2)
+link = $(LD) $(KERNEL_LDFLAGS) $(LINKED) $(1) -o $(2)
 assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o
 text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
 
@@ -336,7 +327,7 @@ lib: $(BUILD)/libashlar.a $(SDK)/lib/pkgconfig/ashlar.pc ## build the kernel as 
 WEAK := __stack_chk_guard __stack_chk_fail __cxa_pure_virtual
 # Functions that only the tests have; a program's own of these names are not called.
 HOOKS := test_before_run test_before_case test_after_case
-INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*) $(if $(filter 1,$(COV)),__gcov_*)
+INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*)
 $(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) $(BUILD)/lib/objects ashlar.symbols $(OBJ)/flags
 	@mkdir -p $(@D)
 	@$(call making,LD,$@)
@@ -506,7 +497,7 @@ lint: $(KERNEL) ## check the order of rooms; compile with clang; gcc -fanalyzer,
 native_mem = $(shell awk '/^MemAvailable:/ { g = int($$2 / 2097152); print (g > 8 ? 8 : g < 1 ? 1 : g) "G" }' /proc/meminfo)
 native_cpus = $(if $(filter command environment,$(firstword $(origin CPUS))),$(CPUS),2)
 
-.PHONY: bench $(addprefix bench/,all compare against linux programs balloon native hvo icount)
+.PHONY: bench $(addprefix bench/,all compare against linux programs balloon native icount)
 bench: bench/$(or $(WHAT),all) ## run the benchmarks, or those of T, in QEMU and natively, and write $(BUILD)/bench/report.html; or WHAT
 bench/all: $(KERNEL) host-native host-fast
 	@/usr/bin/env python3 tests/report/legs.py --build $(BUILD) --only '$(T)'
@@ -528,14 +519,10 @@ bench/programs: $(KERNEL) ## run the programs of tests/programs/bench, those of 
 bench/balloon: $(KERNEL) ## measure how freed memory goes back to the host, of Ashlar and of the newest of those kernels; 15 minutes
 	@/usr/bin/env python3 tests/report/balloon.py --build $(BUILD) --tools $(TOOLS)
 
-bench/native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series, and the allocator beside its probes, at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
+bench/native: host-native host-fast ## measure the tables of the memmap, HVO, clearing and per-CPU list series at native speed with CPUS [2]; fail if the default clears over 5% slower than the best
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench=memmap'
 	@$(BUILD)/host/native/ashlar-host -x -c $(native_cpus) -m $(native_mem) -k 'bench="hvo; clear gate=5; fault"'
-	@$(BUILD)/host/fast/ashlar-host -x -c 5 -m 2G -k bench=alloc
 	@$(BUILD)/host/fast/ashlar-host -x -c $(native_cpus) -m 2G -k bench=pcp
-
-bench/hvo: $(KERNEL) host-native ## count what growing a pool costs with hvo=on and batched against off, in three ways: net time natively, a model of the caches, instructions in QEMU; 5 minutes
-	@/usr/bin/env python3 tests/report/hvo_ways.py --build $(BUILD)
 
 bench/icount: $(KERNEL) ## count instructions per struct page, per huge fault and per small page (memmap, clearing and per-CPU list series) on one CPU whose ns are instructions
 	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 2G --accel icount \
@@ -614,7 +601,7 @@ help: ## print this list
 			NF == 2 { printf "  %-15s %s\n", $$1, $$2; next } { print } \
 			END { printf "\nmake test WHAT=\n%s\nmake bench WHAT=\n%s", more["test"], more["bench"] }'
 
-help-options: $(KERNEL) ## print all words of the kernel's command line, each with its default, its values and a test that uses it
-	@/usr/bin/env python3 tests/qemu/options.py --build $(BUILD)
+help-options: $(KERNEL) ## print all words of the kernel's command line, each with its default and its values
+	@/usr/bin/env python3 tests/qemu/launch.py --build $(BUILD) --firmware pvh --cpus 1 --mem 128M --cmdline 'run="help options"' | grep '^  [a-z]'
 
 FORCE:

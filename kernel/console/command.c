@@ -171,24 +171,10 @@ int cmd_options(const struct words *words, const char *space, struct option_save
 
 /* ---- running ---- */
 
-/* Commands that became commands of another one. */
-static const char *const old_names[][2] = {
-	{"alloc", "page alloc"}, {"buddy", "mem buddy"}, {"contig", "page contig"},
-	{"free", "page free"},   {"get", "set"},         {"hvo", "set hvo"},
-	{"nodes", "mem nodes"},  {"stats", "mem stats"}, {"unmap", "map unmap"},
-	{"walk", "page"},        {"zones", "mem zones"},
-};
-
 int command_unknown(const char *name)
 {
 	char near[CANDIDATE_MAX];
 
-	for (unsigned i = 0; i < ARRAY_LEN(old_names); i++) {
-		if (strcmp(old_names[i][0], name) != 0)
-			continue;
-		print("monitor: %s is now: %s\n", name, old_names[i][1]);
-		return -ENOENT;
-	}
 	suggest(name, near, sizeof(near));
 	print("monitor: there is no command \"%s\"%s\n", name, *near ? near : "; help lists them");
 	return -ENOENT;

@@ -204,22 +204,11 @@ static const char *after_dot(const char *name)
 	return dot ? dot + 1 : NULL;
 }
 
-/*
- * Options had names without dots: hvo_threads= is hvo.threads= now, and pages= is a word of
- * benchmarks. These are found by their ends; the table has the others.
- */
-static const char *const old_names[][2] = {{"onend", "end"},
-					   {"fault1_ms", "bench.page_fault1.ms"},
-					   {"fault1_samples", "bench.page_fault1.samples"}};
-
-/* Does `name` replace `old`: is `old` what follows a dot in it, or all of it, with _ for dots? */
-static bool replaces(const char *name, const char *old)
+/* Is `typed` what follows a dot in `name`, or all of it, with _ for dots? */
+static bool ends_with(const char *name, const char *typed)
 {
-	for (unsigned i = 0; i < ARRAY_LEN(old_names); i++)
-		if (strcmp(old_names[i][0], old) == 0)
-			return strcmp(old_names[i][1], name) == 0;
 	for (; name; name = after_dot(name))
-		if (same_name(name, old, "-."))
+		if (same_name(name, typed, "-."))
 			return true;
 	return false;
 }
@@ -231,8 +220,8 @@ void option_suggest(const char *name, char *buf, size_t size)
 
 	TABLE_FOREACH(opt, option_table)
 	{
-		if (replaces(opt->name, name))
-			nearest_replace(&near, opt->name);
+		if (ends_with(opt->name, name))
+			nearest_keep(&near, opt->name, 0);
 		else
 			nearest_try(&near, opt->name);
 	}

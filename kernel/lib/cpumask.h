@@ -24,11 +24,6 @@ static inline bool cpumask_test(const struct cpumask *mask, cpu_t cpu)
 	return atomic_load_relaxed(&mask->words[cpu / 64]) >> (cpu % 64) & 1;
 }
 
-static inline void cpumask_set(struct cpumask *mask, cpu_t cpu)
-{
-	mask->words[cpu / 64] |= 1ULL << (cpu % 64);
-}
-
 static inline void cpumask_clear(struct cpumask *mask, cpu_t cpu)
 {
 	mask->words[cpu / 64] &= ~(1ULL << (cpu % 64));

@@ -38,7 +38,7 @@ static unsigned edits_allowed(const char *name)
 	return MAX((unsigned)strlen(part) / 3, 1);
 }
 
-static void nearest_keep(struct nearest *near, const char *name, unsigned distance)
+void nearest_keep(struct nearest *near, const char *name, unsigned distance)
 {
 	if (near->count && distance > near->edits)
 		return;
@@ -63,20 +63,14 @@ void nearest_try(struct nearest *near, const char *name)
 		nearest_keep(near, name, distance);
 }
 
-void nearest_replace(struct nearest *near, const char *name)
-{
-	nearest_keep(near, name, 0);
-}
-
 void nearest_say(const struct nearest *near, const char *after, char *buf, size_t size)
 {
-	const char *before = near->edits ? "; did you mean " : "; it is now ";
 	size_t at = 0;
 
 	*buf = '\0';
 	for (unsigned i = 0; i < near->count && at < size; i++)
-		at += (size_t)format(buf + at, size - at, "%s%s%s", i ? " or " : before,
+		at += (size_t)format(buf + at, size - at, "%s%s%s", i ? " or " : "; did you mean ",
 				     near->name[i], after);
-	if (near->count && near->edits && at < size)
+	if (near->count && at < size)
 		format(buf + at, size - at, "?");
 }

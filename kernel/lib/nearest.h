@@ -19,9 +19,10 @@ struct nearest {
 	char name[NEAREST_MAX][NEAREST_NAME_MAX];
 };
 
-/* nearest_replace(): the name has replaced the typed one, and no other name is nearer. */
 void nearest_try(struct nearest *near, const char *name);
-void nearest_replace(struct nearest *near, const char *name);
+
+/* Keep a name whose edits the caller has counted, unless others are nearer. */
+void nearest_keep(struct nearest *near, const char *name, unsigned edits);
 
 /* Write the end of a message: the names, each with `after` behind it; "" if no name is near. */
 void nearest_say(const struct nearest *near, const char *after, char *buf, size_t size);

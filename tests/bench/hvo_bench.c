@@ -52,7 +52,6 @@ OPTION_U64(bench.hvo.pages_unbatched, hvo_pages_unbatched, 0, 1ULL << 30,
 OPTION_U64(bench.hvo.runs, hvo_runs, 1, HVO_RUNS_MAX,
 	   "times each mode is measured, in turns; the fastest is shown");
 OPTION_U64(bench.quiet.pages, hvo_pages, 1, 1ULL << 30, "huge pages of the pool");
-OPTION_U64(bench.fill.runs, hvo_runs, 1, HVO_RUNS_MAX, "times each row is measured, in turns");
 
 static const char *hvo_modes_wanted = "";
 OPTION(bench.hvo.modes, .values = "text", .parse = option_parse_text, .target = &hvo_modes_wanted,
@@ -66,7 +65,6 @@ OPTION_CHOICE(bench.hvo.source, hvo_source, "fresh|recycled|again|all",
 enum { SIZE_2M, SIZE_1G };
 static unsigned hvo_size = SIZE_2M;
 OPTION_CHOICE(bench.hvo.size, hvo_size, "2M|1G", "page size of the pool");
-OPTION_CHOICE(bench.fill.size, hvo_size, "2M|1G", "page size of the pool");
 
 struct pool *hvo_pool(void)
 {

@@ -43,8 +43,8 @@ TEST(kernel_command, what_is_mistyped_is_told_the_nearest)
 	EXPECT_REFUSED("mem buddi", "did you mean mem buddy?");
 	EXPECT_REFUSED("page aloc 3", "did you mean page alloc?");
 	EXPECT_REFUSED("help poool", "did you mean pool?");
-	EXPECT_REFUSED("help alloc", "alloc is now: page alloc");
 	EXPECT_REFUSED("bench hov", "no bench \"hov\"; did you mean hvo?");
+	EXPECT_REFUSED("bench hvo pagse=3", "pagse*did you mean bench.hvo.pages=?");
 	EXPECT_REFUSED("bench nosuch", "no bench \"nosuch\"; there are *hvo");
 }
 
@@ -64,14 +64,6 @@ TEST(kernel_command, patterns_that_select_nothing_are_told_the_nearest)
 		if (strcmp(text, rows[i][1]) != 0)
 			test_fail(__FILE__, __LINE__, "%s%s", rows[i][0], text);
 	}
-}
-
-TEST(kernel_command, names_of_old_are_told_what_replaces_them)
-{
-	EXPECT_REFUSED("get hvo", "get is now: set");
-	EXPECT_REFUSED("unmap all", "unmap is now: map unmap");
-	EXPECT_REFUSED("set hvo_threads=1", "it is now hvo.threads=");
-	EXPECT_REFUSED("bench hvo pagse=3", "pagse*did you mean bench.hvo.pages=?");
 }
 
 TEST(kernel_command, several_on_a_line_run_in_order_and_an_error_does_not_stop_the_rest)

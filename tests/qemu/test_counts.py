@@ -4,6 +4,7 @@ import copy
 import functools
 from types import SimpleNamespace
 
+import callgrind
 import counts
 import figures
 import pytest
@@ -120,3 +121,6 @@ fn=clear_rep
 def test_a_profile_has_the_own_cost_of_the_functions_of_the_kernel():
     """Not those of the benchmark, not the functions that were called, and not the stores of clearing instructions."""
     assert counts.profile_of(PROFILE, {0x14}, {}) == {"page_free": Cost(10, 3, 5)}
+    for torn in (PROFILE.replace("events", "event"), PROFILE.replace("summary", "s")):
+        with pytest.raises(callgrind.Failed):
+            callgrind.parse(torn)

@@ -54,7 +54,6 @@ COMMANDS = (
     ("page contig 18; page free", r"(?s)found no range.*a page in use that cannot move, of cmd_alloc\+0x\w+ on CPU \d.*but less than 1 GiB is free in all"),
     ("mem check", r"every frame accounted for"),
     ("frobnicate", r'no command "frobnicate"'),
-    ("get; unmap all", r"(?s)get is now: set.*unmap is now: map unmap"),
     ("help options", r"(?m)^  bench\.hvo\.pages +4096 .*\n(.*\n)*  tlb\.skip_idle +on "),
     ("pool 5M", r'"5M"'),
 )

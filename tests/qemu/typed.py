@@ -159,20 +159,7 @@ CHECKS = {
 
 MAKEFILES = ("Makefile", "tests/host/host.mk", "tests/model/model.mk")
 # Variables that make help does not list: where things lie, and tools.
-UNLISTED = {"TOOLS", "COV", "YES", "CI", "CXX", "LD", "NM", "AR", "HOST_CC", "MAKEFLAGS"}
-# Variables of old, and what replaces them.
-OLD = {
-    "SAN": "DEBUG=san", "BENCH": "T", "M": "T", "SHARD": "T", "DIR": "FILES", "ARGS": "PROGRAM='./a.out ARGUMENTS'",
-    "ENV": "PROGRAM='NAME=value ./a.out'", "BALLOON": "CMDLINE=balloon=on, which suffices", "HOURS": "N", "SOAK": "N", "CALLS": "N",
-    "COMPARE": "WHAT=compare FILES=OLD,NEW", "AGAINST": "WHAT=against FILES=REVISION",
-    "REASON": "WHAT", "FUZZ_SECONDS": "N", "HOSTED": "DEBUG=1", "EXPLORE": "SEED", "QEMU": "a qemu-system-x86_64 that PATH finds first",
-}  # fmt: skip
-
-# Goals of old whose name is not that of a WHAT=.
-OLD_GOALS = {
-    **dict.fromkeys(("sweep", "bench/sweep"), "run for each value, and tests/bench/report with the consoles"),
-    "bench-hvo-native": "bench WHAT=hvo", "counts-accept": 'counts WHAT="why they change"',
-}  # fmt: skip
+UNLISTED = {"TOOLS", "YES", "CI", "CXX", "LD", "NM", "AR", "HOST_CC", "MAKEFLAGS"}
 
 
 def makefiles():
@@ -201,8 +188,6 @@ def check_what(goal, what):
 
 def check_goal(goal):
     first, _, what = goal.partition("/")
-    if goal in OLD_GOALS:
-        raise Wrong(f"make {goal.replace('/', ' WHAT=')} is now: make {OLD_GOALS[goal]}")
     if what and first in ("test", "bench"):
         check_what(first, what)
     elif not what and "." not in goal and goal not in goals() and not (ROOT / goal).exists():
@@ -216,8 +201,6 @@ def check_typed(names):
     for name in names:
         if name in variables() | UNLISTED:
             continue
-        if name in OLD:
-            raise Wrong(f"{name}= is now {OLD[name]}")
         raise Wrong(f"{name}= is read by nobody; did you mean {nearest(name.upper(), variables(), 1)}=?")
 
 

@@ -1,7 +1,7 @@
 """What functions cost, counted by valgrind: programs that are run under it, and the profiles that callgrind writes.
 
-A profile has, for each function, the counts of its own instructions and those of each function that it calls. With PROFILE among the words,
-each line of it says everything. Format: "Callgrind Format Specification", in the manual of valgrind.
+A profile has the counts of each function's own instructions and of each call. With PROFILE among the words, each line of it says everything.
+Format: "Callgrind Format Specification", in the manual of valgrind.
 """
 
 import argparse
@@ -9,7 +9,6 @@ import os
 import re
 import subprocess
 from collections import defaultdict
-from dataclasses import dataclass, field
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -55,53 +54,29 @@ def dumps_in(folder):
     return [path.read_text(encoding="utf-8", errors="replace") for path in paths]
 
 
-@dataclass
-class Profile:
-    """Functions are (name, file). The last event is "locked": instructions at the addresses that parse() was given."""
-
-    events: tuple = ()
-    own: dict = field(default_factory=dict)  # {function: counts}
-    calls: dict = field(default_factory=dict)  # {(caller, callee): counts, all that the callee called included}
-
-    def total(self, kept, outside):
-        """
-        {event: count} of the functions for which kept(function) holds, and of those that they call for which outside(function) does, such
-        as memset(), with all that these call.
-        """
-        wanted = [counts for function, counts in self.own.items() if kept(function)]
-        wanted += [counts for (caller, callee), counts in self.calls.items() if kept(caller) and outside(callee)]
-        return dict(zip(self.events, map(sum, zip(*wanted)))) if wanted else dict.fromkeys(self.events, 0)
-
-
-def add(table, key, counts):
-    table[key] = [a + b for a, b in zip(table.get(key, [0] * len(counts)), counts)]
-
-
 def parse(text, locked=frozenset()):
+    """{(function, file): {event: count}} of the instructions of each function, without those of functions that it calls. The event "locked"
+    is that of instructions at these addresses."""
     events = re.search(r"^events: (.+)$", text, re.M)
     if not events or not re.search(r"^(?:summary|totals): ", text, re.M):
         raise Failed("callgrind wrote no whole profile")
-    profile = Profile((*events[1].split(), "locked"))
-    at, times = defaultdict(str), None
+    names, own, at, is_call = (*events[1].split(), "locked"), {}, defaultdict(str), False
     for line in text[events.end():].splitlines():
         key, _, value = line.partition("=")
-        if key in ("fl", "fn", "cfn"):
+        if key in ("fl", "fn"):
             at[key] = value
-        elif key in ("cfi", "cfl"):
-            at["callee's"] = value
         elif key == "calls":
-            times = int(value.split()[0])
+            is_call = True  # the next line has the costs of the callee
+        elif is_call:
+            is_call = False
         elif (costs := COSTS.fullmatch(line)) and at["fn"]:
             counts = [int(word) for word in costs[2].split()]
-            counts += [0] * (len(profile.events) - 1 - len(counts))  # trailing zeros are left out
+            counts += [0] * (len(names) - 1 - len(counts))  # trailing zeros are left out
             counts.append(counts[0] if int(costs[1], 16) in locked else 0)
-            function = at["fn"], at["fl"]
-            if times is None:
-                add(profile.own, function, counts)
-            elif times > 0:  # a call that began before the dump is one of its callers, and stands with 0
-                add(profile.calls, (function, (at["cfn"], at.pop("callee's", at["fl"]))), counts)
-            times = None
-    return profile
+            total = own.setdefault((at["fn"], at["fl"]), dict.fromkeys(names, 0))
+            for name, count in zip(names, counts):
+                total[name] += count
+    return own
 
 
 def source_of(path, known):

@@ -106,10 +106,10 @@ def plain(function):
 
 def profile_of(text, locked, known):
     """{function: Cost} of one dump: what each function of mm, kernel and arch did itself."""
-    profile, costs = callgrind.parse(text, locked), {}
-    for (name, path), counts in profile.own.items():
+    costs = {}
+    for (name, path), count in callgrind.parse(text, locked).items():
         if callgrind.source_of(path, known).startswith(callgrind.OURS) and plain(name) not in CLEARS:
-            count, cost = dict(zip(profile.events, counts)), costs.setdefault(plain(name), Cost())
+            cost = costs.setdefault(plain(name), Cost())
             cost.insns += count["Ir"]
             cost.misses += count["D1mr"] + count["D1mw"]
             cost.locked += count["locked"]

@@ -18,15 +18,12 @@ from paper import Heading, Paper, Table, anchor
 from records import of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
-SECTIONS = (
-    *(module.section for module in (hvo, fill, history, memmap, clear, pcp, contig)), pcp.allocator,
-    *(module.section for module in (peer, programs, results)),
-)  # fmt: skip
+SECTIONS = [module.section for module in (hvo, fill, history, memmap, clear, pcp, contig, peer, programs, results)]
 
 
 def summary(captures):
     """Before, after and ours for each series, published and measured here, in one measure for each series."""
-    lines = [hvo.headline, memmap.headline, clear.headline, pcp.headline_pcp, contig.headline, pcp.headline_alloc]
+    lines = [hvo.headline, memmap.headline, clear.headline, pcp.headline_pcp, contig.headline]
     rows = [row for row in (line(captures) for line in lines) if row]
     head = ["what", "published: before", "published: after", "here: before", "here: after", "ours", "measured on", "runs"]
     return Table(head, rows, "Each technique in one line", ours=()) if rows else None

@@ -1,4 +1,4 @@
-"""Pools over much of the memory: their cost at boot, and the number of CPUs that fills one fastest.
+"""Pools over much of the memory: their cost at boot.
 
 The boots are those of the legs pools-*. Each row is booted as often, in turn, and a boot with a pool stands beside the same boot without
 one.
@@ -48,26 +48,14 @@ def boot_table(captures):
     return table("Pools made at boot (`hugepages=`)", rows, columns, ours=lambda row: row.key["mode"].startswith("hvo=on"))
 
 
-def sweep_table(captures):
-    keys = {"CPUs": item("cpus"), "mode": item("mode"), "size": item("size"), "pages": item("pages"), "hvo.threads": item("threads")}
-    columns = {
-        "runs": runs,
-        "ms": median(item("ns"), 1e-6),
-        "us/page": lambda row: words.figure(row.spread(item("ns")).median / 1000 / row.last["pages"]),
-        "time : one thread": lambda row: words.spread(row.ratio(item("ns"), **{"hvo.threads": 1}), unit="x"),
-    }
-    rows = rows_of(of_kind(captures, "fill"), machine=machine, **keys)
-    return table("A pool over nearly all memory, from sections that nobody has opened", rows, columns)
-
-
 def section(paper, captures):
-    tables = [table for table in (boot_table(captures), sweep_table(captures)) if table]
-    if not tables:
+    boots = boot_table(captures)
+    if not boots:
         return
     paper.add(Heading("Pools over much of the memory"))
     paper.text(
         "preinit: pages of 1 GiB that are made at boot are born optimised, before all other struct pages are made (Linux"
         " since 6.15; van der Linden, 2025-02). bare: the pages belong to the pool and their memory is kept for it, but their"
-        " struct pages are made when they are taken, which the second table times. " + words.EMULATED
+        " struct pages are made when they are taken. " + words.EMULATED
     )
-    paper.add(*tables)
+    paper.add(boots)

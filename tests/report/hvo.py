@@ -244,8 +244,7 @@ def section(paper, captures):
         " and no more. Their pages are 500,000, ours a few thousand, and `unbatched` is measured with a sixteenth"
         " of them. On a host with fewer CPUs than the guest, an interrupt waits for its CPU to be run at all: that"
         " makes rounds dearer than on hardware. Hosted, an entry of the tables is changed by a system call of the host,"
-        " for which every mode that remaps pays. Net is without the time of these calls; `make bench WHAT=hvo` counts the same"
-        " work in three ways. "
+        " for which every mode that remaps pays. Net is without the time of these calls. "
         + words.EMULATED
     )
     paper.add(cpus_picture(found, "alloc", "hvo-grow"), cpus_picture(found, "free", "hvo-shrink"), without_host(found))

@@ -108,7 +108,6 @@ LEGS = (
     Leg("contig-aged", 'bench="contig memory=aged total=20"', 2, "24G", seconds=600),
     Leg("contig-native", 'bench="contig aged_touch=8G"', 2, "8G", "fast", seconds=300),
     Leg("history", "bench=history", 2, "16G", seconds=600),
-    Leg("alloc-native", "bench=alloc", 5, "2G", "fast"),
 )
 
 
@@ -120,8 +119,6 @@ ON_REQUEST = (
     Leg("s0-rows-32", 'bench="hvo runs=1 pages=500000 pages_unbatched=512"', 32, "2T", seconds=900, group="s0-rows"),
     Leg("pools-64", "pools at boot", 4, "64G", boots=POOLS_64G, turns=BOOTS),
     Leg("pools-4t", "pools of 98% at boot", 4, "4T", boots=POOLS_4T, turns=BOOTS),
-    Leg("fill-32", 'bench="fill runs=5"', 32, "4T", seconds=900, group="pools"),
-    Leg("fill-32-giga", 'bench="fill runs=5 size=1G"', 32, "4T", seconds=900, group="pools"),
     Leg("s0-rows-32-1", 'bench="hvo runs=1 pages=500000 modes=off,batched,on" hvo.threads=1', 32, "2T", seconds=900, group="s0-rows"),
 )
 

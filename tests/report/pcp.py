@@ -1,4 +1,4 @@
-"""The per-CPU list series: per-CPU page lists with and without a cached migratetype; and the allocator beside its probes."""
+"""The per-CPU list series: per-CPU page lists with and without a cached migratetype."""
 
 import seeds
 import words
@@ -6,7 +6,6 @@ from paper import Heading, Table
 from records import Spread, of_kind
 from rows import ONE_RUN, item, machine, median, rows_of, runs, table
 
-SUBJECTS = ("ashlar", "without-lists", "ring", "pcp-list", "buddy")
 WAYS = {"on": "on (before)", "first": "first (the first patch)", "each": "each (the series)", "off": "off (ours)"}
 RATIOS = {
     "the first patch : before": ("first", "on"),
@@ -168,49 +167,3 @@ def section(paper, captures):
             "Not comparable in operations a second: the published machine is not named. Compare the column `types:on` with"
             " `patch:base`, and look-ups with cycles in get_pfnblock_flags_mask(). " + words.EMULATED
         )
-
-
-# ---- the allocator ----
-
-
-def subject_of(record):
-    return "ashlar" if record.kind == "alloc" else record["name"]
-
-
-def subjects(captures):
-    """A Row for each test; records of another benchmark (clear) are left out."""
-    records = of_kind(captures, "alloc") + of_kind(captures, "probe")
-    chosen = [r for r in records if r.get("test") and r.get("op")]
-    return rows_of(chosen, row=item("test"), op=item("op"), threads=item("threads"))
-
-
-def takings(row):
-    """How often the zone's lock is taken for 1,000 calls."""
-    locks = row.spread(item("locks"), lambda r: isinstance(r.get("locks"), (int, float)), True)
-    return f"{locks.median:.3f}" if locks else "-"
-
-
-def allocator(paper, captures):
-    rows = subjects(captures)
-    if not rows:
-        return
-    columns = {subject: median(item("ns"), 1, subject_of, subject) for subject in SUBJECTS}
-    paper.add(Heading("The page allocator: nanoseconds a call"))
-    paper.text(
-        "The allocator, the same without its per-CPU lists, and three probes that say how fast this machine can be:"
-        " a ring of page numbers, Linux-shaped lists, a plain buddy behind one lock. Takings: how often the allocator, with its"
-        " per-CPU lists, takes the lock of the zone for 1,000 calls."
-    )
-    paper.add(table("Nanoseconds a call", rows, {**columns, "takings": takings}, left=2))
-    paper.note(
-        "Not comparable: the probes have no zones, watermarks, types or checks. Rows in which a thread was"
-        " switched away from are left out; `-` means that no undisturbed round was left."
-    )
-
-
-def headline_alloc(captures):
-    row = next((row for row in subjects(captures) if tuple(row.key.values()) == ("bulk0-inorder", "alloc", 1)), None)
-    if not row or not row.spread(item("ns"), subject_of, "ashlar"):
-        return None
-    spreads = [row.spread(item("ns"), subject_of, subject) for subject in ("without-lists", "pcp-list", "ashlar")]
-    return ["Allocator, 4 KiB pages in bulk: ns (before: no lists; after: Linux-shaped lists)", "-", "-", *map(words.spread, spreads), "hosted, native", spreads[-1].runs]

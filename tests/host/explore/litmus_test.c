@@ -5,8 +5,9 @@
  * explorer prints those that were seen. tests/qemu/test_explore.py derives the sets from the
  * abstract machine of that paper, and compares.
  *
- * An outcome is a number whose digits are what the loads have read, the first load first, and then
- * the value that is named as final.
+ * A program has a text for each CPU: x1 stores 1 to x, x? reads x, x! exchanges x for 1, x| sets
+ * its bit 0, sf is a store fence, mf a full one. An outcome is a number whose digits are what the
+ * loads have read, CPU by CPU, and then the value that is named as final.
  */
 #include <arch/atomic.h>
 #include <arch/barrier.h>
@@ -17,7 +18,7 @@
 #include "tests/host/explore/explore.h"
 #include "tests/kernel/cpus.h"
 
-enum { TURNS = 100, READS_MAX = 4 };
+enum { TURNS = 100, READS_MAX = 4, PROGRAM_CPUS = 4 };
 
 static struct litmus {
 	__cacheline_aligned u32 x;
@@ -25,14 +26,36 @@ static struct litmus {
 	__cacheline_aligned u32 read[READS_MAX];
 } turns[TURNS], *it;
 
-static void (*program)(unsigned cpu);
+static const char *const *program;
 static u32 arrived, left;
 
-#define SET(variable, value)  atomic_store_relaxed(&it->variable, value)
-#define GET(number, variable) (it->read[number] = atomic_load_relaxed(&it->variable))
-
-/* On the stack of CPU 0, where others see it. */
+/* On the stack of CPU 0, where others see it: "s" in a text. */
 static u32 *on_stack;
+
+static void run_text(unsigned cpu)
+{
+	unsigned reads = 0;
+
+	for (unsigned i = 0; i < cpu; i++)
+		for (const char *at = program[i]; at && *at; at++)
+			reads += *at == '?';
+	for (const char *at = program[cpu]; at && *at; at += at[2] ? 3 : 2) {
+		u32 *variable = *at == 'x' ? &it->x : *at == 'y' ? &it->y : on_stack;
+
+		if (at[1] == 'f' && *at == 'm')
+			fence_full();
+		else if (at[1] == 'f')
+			fence_store();
+		else if (at[1] == '?')
+			it->read[reads++] = atomic_load_relaxed(variable);
+		else if (at[1] == '!')
+			atomic_exchange(variable, 1);
+		else if (at[1] == '|')
+			atomic_fetch_or(variable, 1);
+		else
+			atomic_store_relaxed(variable, (u32)(at[1] - '0'));
+	}
+}
 
 /* All CPUs begin each turn together. Drawing a number is a fence, so no store outlives its turn. */
 static void take_turns(void *unused)
@@ -48,20 +71,20 @@ static void take_turns(void *unused)
 		if (atomic_fetch_add(&arrived, 1) < turn * cpus)
 			test_fail(__FILE__, __LINE__, "a CPU began turn %u too early", turn);
 		CPUS_AWAIT(atomic_load_acquire(&arrived) >= (turn + 1) * cpus);
-		program(cpu_id());
+		run_text(cpu_id());
 		atomic_fetch_add(&left, 1);
 		CPUS_AWAIT(atomic_load_acquire(&left) >= (turn + 1) * cpus);
 	}
 }
 
 /* Run a program. `allowed` has a bit for each outcome of `reads` digits below `radix`. */
-static void run(void (*fn)(unsigned cpu), unsigned radix, unsigned reads, const u32 *final,
-		u64 allowed)
+static void run(const char *const texts[PROGRAM_CPUS], unsigned radix, unsigned reads,
+		const u32 *final, u64 allowed)
 {
 	const size_t at_final = final ? (size_t)((const u8 *) final - (const u8 *)turns) : 0;
 
 	memset(turns, 0, sizeof(turns));
-	program = fn;
+	program = texts;
 	arrived = left = 0;
 	cpus_run_together(take_turns, NULL);
 	for (unsigned turn = 0; turn < TURNS && !test_failed(); turn++) {
@@ -81,180 +104,64 @@ static void run(void (*fn)(unsigned cpu), unsigned radix, unsigned reads, const 
 
 /* ---- a store and a later load ---- */
 
-static void sb(unsigned cpu)
-{
-	if (cpu == 0) {
-		SET(x, 1);
-		GET(0, y);
-	} else if (cpu == 1) {
-		SET(y, 1);
-		GET(1, x);
-	}
-}
-
 TEST(host_litmus, sb)
 {
-	run(sb, 2, 2, NULL, 0xf);
-}
-
-static void sb_fence(unsigned cpu)
-{
-	if (cpu == 0) {
-		SET(x, 1);
-		fence_full();
-		GET(0, y);
-	} else if (cpu == 1) {
-		SET(y, 1);
-		fence_full();
-		GET(1, x);
-	}
+	run((const char *const[PROGRAM_CPUS]){"x1 y?", "y1 x?"}, 2, 2, NULL, 0xf);
 }
 
 TEST(host_litmus, sb_fence)
 {
-	run(sb_fence, 2, 2, NULL, 0xf & ~OUTCOME(0));
-}
-
-static void sb_locked(unsigned cpu)
-{
-	if (cpu == 0) {
-		atomic_exchange(&it->x, 1);
-		GET(0, y);
-	} else if (cpu == 1) {
-		atomic_fetch_or(&it->y, 1);
-		GET(1, x);
-	}
+	run((const char *const[PROGRAM_CPUS]){"x1 mf y?", "y1 mf x?"}, 2, 2, NULL,
+	    0xf & ~OUTCOME(0));
 }
 
 TEST(host_litmus, sb_locked)
 {
-	run(sb_locked, 2, 2, NULL, 0xf & ~OUTCOME(0));
+	run((const char *const[PROGRAM_CPUS]){"x! y?", "y| x?"}, 2, 2, NULL, 0xf & ~OUTCOME(0));
 }
 
 /* One fence of the two is not enough. */
-static void sb_one_fence(unsigned cpu)
-{
-	if (cpu == 0) {
-		SET(x, 1);
-		fence_full();
-		GET(0, y);
-	} else if (cpu == 1) {
-		SET(y, 1);
-		fence_store();
-		GET(1, x);
-	}
-}
-
 TEST(host_litmus, sb_one_fence)
 {
-	run(sb_one_fence, 2, 2, NULL, 0xf);
-}
-
-static void r(unsigned cpu)
-{
-	if (cpu == 0) {
-		SET(x, 1);
-		SET(y, 1);
-	} else if (cpu == 1) {
-		SET(y, 2);
-		GET(0, x);
-	}
+	run((const char *const[PROGRAM_CPUS]){"x1 mf y?", "y1 sf x?"}, 2, 2, NULL, 0xf);
 }
 
 TEST(host_litmus, r)
 {
-	run(r, 3, 1, &turns->y, OUTCOME(1) | OUTCOME(2) | OUTCOME(4) | OUTCOME(5));
+	run((const char *const[PROGRAM_CPUS]){"x1 y1", "y2 x?"}, 3, 1, &turns->y,
+	    OUTCOME(1) | OUTCOME(2) | OUTCOME(4) | OUTCOME(5));
 }
 
 /* A CPU reads its own store before others do. */
-static void n6(unsigned cpu)
-{
-	if (cpu == 0) {
-		SET(x, 1);
-		GET(0, x);
-		GET(1, y);
-	} else if (cpu == 1) {
-		SET(y, 1);
-		SET(x, 2);
-	}
-}
-
 TEST(host_litmus, n6)
 {
-	run(n6, 3, 2, &turns->x,
+	run((const char *const[PROGRAM_CPUS]){"x1 x? y?", "y1 x2"}, 3, 2, &turns->x,
 	    OUTCOME(9 + 1) | OUTCOME(9 + 2) | OUTCOME(9 + 3 + 1) | OUTCOME(9 + 3 + 2) |
 		    OUTCOME(18 + 3 + 2));
 }
 
 /* ---- everything else stays in its order ---- */
 
-static void mp(unsigned cpu)
-{
-	if (cpu == 0) {
-		SET(x, 1);
-		SET(y, 1);
-	} else if (cpu == 1) {
-		GET(0, y);
-		GET(1, x);
-	}
-}
-
 TEST(host_litmus, mp)
 {
-	run(mp, 2, 2, NULL, 0xf & ~OUTCOME(2));
+	run((const char *const[PROGRAM_CPUS]){"x1 y1", "y? x?"}, 2, 2, NULL, 0xf & ~OUTCOME(2));
 }
 
 /* The order holds for a store to the CPU's own stack, too. */
-static void mp_stack(unsigned cpu)
-{
-	if (cpu == 0) {
-		SET(x, 1);
-		atomic_store_relaxed(on_stack, 1);
-	} else if (cpu == 1) {
-		it->read[0] = atomic_load_relaxed(on_stack);
-		GET(1, x);
-	}
-}
-
 TEST(host_litmus, mp_stack)
 {
-	run(mp_stack, 2, 2, NULL, 0xf & ~OUTCOME(2));
-}
-
-static void lb(unsigned cpu)
-{
-	if (cpu == 0) {
-		GET(0, y);
-		SET(x, 1);
-	} else if (cpu == 1) {
-		GET(1, x);
-		SET(y, 1);
-	}
+	run((const char *const[PROGRAM_CPUS]){"x1 s1", "s? x?"}, 2, 2, NULL, 0xf & ~OUTCOME(2));
 }
 
 TEST(host_litmus, lb)
 {
-	run(lb, 2, 2, NULL, 0xf & ~OUTCOME(3));
-}
-
-static void iriw(unsigned cpu)
-{
-	if (cpu == 0) {
-		SET(x, 1);
-	} else if (cpu == 1) {
-		SET(y, 1);
-	} else if (cpu == 2) {
-		GET(0, x);
-		GET(1, y);
-	} else if (cpu == 3) {
-		GET(2, y);
-		GET(3, x);
-	}
+	run((const char *const[PROGRAM_CPUS]){"y? x1", "x? y1"}, 2, 2, NULL, 0xf & ~OUTCOME(3));
 }
 
 TEST(host_litmus, iriw)
 {
 	if (cpumask_weight(&cpus_online) < 4)
 		SKIP("needs four CPUs");
-	run(iriw, 2, 4, NULL, 0xffff & ~OUTCOME(10));
+	run((const char *const[PROGRAM_CPUS]){"x1", "y1", "x? y?", "y? x?"}, 2, 4, NULL,
+	    0xffff & ~OUTCOME(10));
 }
