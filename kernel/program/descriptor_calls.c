@@ -213,7 +213,6 @@ s64 call_ftruncate(const struct call_args *args)
 {
 	if ((s64)args->arg[1] < 0 || !is_writable(args->file))
 		return -EINVAL;
-	inode_touch(args->file->inode);
 	return file_resize(args->file->inode, args->arg[1]);
 }
 
