@@ -199,3 +199,14 @@ void wait_spin(struct wait *wait, cpu_t culprit)
 	wait->since = now;
 	wait_late(wait, culprit, now - wait->start);
 }
+
+void wait_turn(u32 *turn, const char *what)
+{
+	struct wait wait;
+
+	if (atomic_cas(turn, 0, 1))
+		return;
+	wait = wait_begin(WAIT_TOUCH, what);
+	while (atomic_load_relaxed(turn) || !atomic_cas(turn, 0, 1))
+		wait_spin(&wait, CPU_NONE);
+}

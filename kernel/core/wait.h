@@ -126,6 +126,12 @@ struct wait {
 struct wait wait_begin(enum wait_level level, const char *what);
 void wait_spin(struct wait *wait, cpu_t culprit);
 
+/*
+ * Take a word that one CPU at a time has; 0: nobody has it. Other CPUs wait with WAIT_TOUCH. The
+ * CPU gives it back by storing 0 (atomic_store_release()). Context: ordinary.
+ */
+void wait_turn(u32 *turn, const char *what);
+
 /* This CPU has finished a piece of work that others may wait for at `level`. Any context. */
 void wait_moved(enum wait_level level);
 

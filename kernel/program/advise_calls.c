@@ -87,7 +87,8 @@ enum advice {
 	MADV_POPULATE_WRITE = 23,
 	MADV_DONTNEED_LOCKED = 24,
 	MADV_COLLAPSE = 25,
-	MADV_LAST = 25,
+	MADV_GUARD_INSTALL = 102,
+	MADV_GUARD_REMOVE = 103,
 };
 
 /*
@@ -128,44 +129,17 @@ static u64 taken_until(u64 at, u64 end, u64 advice, struct area *area, int *take
 	return end;
 }
 
-/* Holes are skipped and reported at the end. The first area that refuses ends it. */
-static s64 advise(u64 start, u64 end, u64 advice, s64 (*follow)(u64 start, u64 end, u64 advice))
-{
-	const s64 holes = space_mapped_until(&program_space, start, end) < end ? -ENOMEM : 0;
-	struct area area;
-	int takes;
-
-	for (; start < end; start = area.end) {
-		const u64 stop = taken_until(start, end, advice, &area, &takes);
-		const s64 err = follow && stop > start ? follow(start, stop, advice) : 0;
-
-		if (err < 0 || takes < 0)
-			return err < 0 ? err : takes;
-		if (stop == end)
-			break;
-	}
-	return holes;
-}
-
-static s64 forget(u64 start, u64 end, u64 advice)
-{
-	return mapping_change(&program_space, start, end,
-			      &(struct area_change){.pages = CHANGE_CONTENTS});
-}
-
-static s64 choose_size(u64 start, u64 end, u64 advice)
-{
-	static const struct area_change huge = {.set = AREA_HUGE, .clear = AREA_SMALL},
-					small = {.set = AREA_SMALL, .clear = AREA_HUGE};
-
-	return mapping_change(&program_space, start, end, advice == MADV_HUGEPAGE ? &huge : &small);
-}
+static const struct area_change to_zeros = {.pages = CHANGE_CONTENTS},
+				to_guards = {.pages = CHANGE_TO_GUARDS},
+				no_guards = {.pages = CHANGE_NO_GUARDS},
+				to_huge = {.set = AREA_HUGE, .clear = AREA_SMALL},
+				to_small = {.set = AREA_SMALL, .clear = AREA_HUGE};
 
 /*
  * The bytes of files become zero, and their pages are freed, as far as the file can: a page of
  * FILES= needs memory to be other than it was.
  */
-static s64 remove_contents(u64 start, u64 end, u64 advice)
+static s64 remove_contents(u64 start, u64 end)
 {
 	struct area area;
 	s64 err = 0;
@@ -180,7 +154,7 @@ static s64 remove_contents(u64 start, u64 end, u64 advice)
 		stop = MIN(area.end, end);
 		vm_object_get(area.object);
 		space_unpin(&program_space);
-		err = !area.object ? forget(at, stop, advice)
+		err = !area.object ? mapping_change(&program_space, at, stop, &to_zeros)
 		      : area.object->ops->can_write(area.object)
 			      ? file_punch(file_of_object(area.object)->inode,
 					   area.offset + (at - area.start), stop - at)
@@ -190,32 +164,58 @@ static s64 remove_contents(u64 start, u64 end, u64 advice)
 	return err;
 }
 
+/* Holes are skipped and reported at the end. The first area that refuses ends it. */
+static s64 advise(u64 start, u64 end, u64 advice, const struct area_change *how)
+{
+	const s64 holes = space_mapped_until(&program_space, start, end) < end ? -ENOMEM : 0;
+	struct area area;
+	int takes;
+
+	for (; start < end; start = area.end) {
+		const u64 stop = taken_until(start, end, advice, &area, &takes);
+		const s64 err = stop == start           ? 0
+				: advice == MADV_REMOVE ? remove_contents(start, stop)
+				: how ? mapping_change(&program_space, start, stop, how)
+				      : 0;
+
+		if (err < 0 || takes < 0)
+			return err < 0 ? err : takes;
+		if (stop == end)
+			break;
+	}
+	return holes;
+}
+
 s64 call_madvise(const struct call_args *args)
 {
 	const u64 advice = args->arg[2];
 	u64 start, end;
 	s64 go;
 
-	if (advice > MADV_LAST || (advice > MADV_DONTNEED && advice < MADV_FREE))
+	if (advice > MADV_GUARD_REMOVE || (advice > MADV_COLLAPSE && advice < MADV_GUARD_INSTALL) ||
+	    (advice > MADV_DONTNEED && advice < MADV_FREE))
 		return -EINVAL;
 	go = range_of(args, &start, &end);
 	if (go <= 0)
 		return go == -ENOMEM && end < start ? -EINVAL : go;
 	switch (advice) {
-	case MADV_DONTNEED:
-	case MADV_DONTNEED_LOCKED:
-	case MADV_FREE:
-		return advise(start, end, advice, forget);
-	case MADV_REMOVE:
-		return advise(start, end, advice, remove_contents);
-	case MADV_HUGEPAGE:
-	case MADV_NOHUGEPAGE:
-		return advise(start, end, advice, choose_size);
 	case MADV_POPULATE_READ:
 	case MADV_POPULATE_WRITE:
 		return mapping_populate(&program_space, start, end, advice == MADV_POPULATE_WRITE);
 	case MADV_COLLAPSE:
 		return collapse_range(&program_space, start, end);
+	case MADV_DONTNEED:
+	case MADV_DONTNEED_LOCKED:
+	case MADV_FREE:
+		return advise(start, end, advice, &to_zeros);
+	case MADV_HUGEPAGE:
+		return advise(start, end, advice, &to_huge);
+	case MADV_NOHUGEPAGE:
+		return advise(start, end, advice, &to_small);
+	case MADV_GUARD_INSTALL:
+		return advise(start, end, advice, &to_guards);
+	case MADV_GUARD_REMOVE:
+		return advise(start, end, advice, &no_guards);
 	default: /* it asks for nothing that a program could notice */
 		return advise(start, end, advice, NULL);
 	}

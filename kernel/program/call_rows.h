@@ -39,10 +39,11 @@ CALL(12,    brk,                    ".",                              brim)
 
 /*
  * + DONTNEED, FREE (at once), REMOVE, HUGEPAGE, NOHUGEPAGE, COLLAPSE of private anonymous memory,
- *   POPULATE_READ, POPULATE_WRITE; other advice is ignored
- * - GUARD_INSTALL, GUARD_REMOVE (EINVAL)
+ *   POPULATE_READ, POPULATE_WRITE, GUARD_INSTALL and GUARD_REMOVE of private memory; other advice
+ *   is ignored
+ * - guards in shared memory (EINVAL)
  */
-CALL(28,    madvise,                "...",                            huge)
+CALL(28,    madvise,                "...",                            guard)
 
 /* + pages never leave, so locking is bringing them */
 CALL(27,    mincore,                "bsb",                            area)
@@ -100,7 +101,7 @@ CALL(14,    rt_sigprocmask,         "....",                           signal)
 CALL(127,   rt_sigpending,          "b8",                             own)
 CALL(130,   rt_sigsuspend,          "..",                             signal)
 CALL(128,   rt_sigtimedwait,        "....",                           signal)
-CALL(34,    pause,                  "",                               own)
+CALL(34,    pause,                  "",                               signal)
 CALL(15,    rt_sigreturn,           "",                               signal)
 CALL(131,   sigaltstack,            "0b",                             signal)
 
@@ -314,7 +315,7 @@ CALL(316,   renameat2,              "dpdpn",                          fuzz)
 
 /*
  * + up to 128 TiB, sparse; holes; seals
- * - memfds of huge pages (EINVAL)
+ * - memfds of huge pages (ENOSYS)
  */
 CALL(76,    truncate,               "ps",                             file)
 CALL(77,    ftruncate,              "fs",                             file)

@@ -3,7 +3,6 @@
 
 #include <arch/atomic.h>
 
-#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/file.h"
@@ -85,12 +84,13 @@ static s64 serve(const struct call *call, struct call_args *args)
 void calls_serve(struct trap_frame *regs)
 {
 	const struct call *call = call_of(regs->rax);
-	struct call_args args = {
-		.arg = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9},
-		.regs = regs};
 
 	regs->error = regs->rax; /* for a call that is made again (signal.h) */
-	regs->rax = (u64)(call ? serve(call, &args) : miss(regs->rax, regs->rip));
-	if ((s64)regs->rax == -ERESTARTSYS)
-		user_attend(cpu_id());
+	do {
+		struct call_args args = {
+			.arg = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9},
+			.regs = regs};
+
+		regs->rax = (u64)(call ? serve(call, &args) : miss(regs->error, regs->rip));
+	} while (signal_call_goes_on(regs));
 }

@@ -102,7 +102,11 @@ int clock_read_until(user_t from, u64 unit, u64 *until_ns)
 
 u64 clock_until(u64 ns)
 {
-	return MAX(clock_ns() + ns, 1ULL);
+	struct thread *self = thread_current();
+
+	if (self->until_ns == 0)
+		self->until_ns = MAX(clock_ns() + ns, 1ULL);
+	return self->until_ns;
 }
 
 struct user_time clock_time(u64 ns, u64 unit)

@@ -43,7 +43,10 @@ int clock_read(user_t from, u64 unit, u64 *ns);
 /* clock_until() the end of an interval there; 0, for no limit, if `from` is 0. */
 int clock_read_until(user_t from, u64 unit, u64 *until_ns);
 
-/* The time `ns` from now, for thread_sleep(); never 0. */
+/*
+ * The time `ns` from now, for thread_sleep(); never 0. A call that goes on after a signal gets the
+ * time that it got first (signal_call_goes_on()).
+ */
 u64 clock_until(u64 ns);
 
 struct user_time clock_time(u64 ns, u64 unit);

@@ -113,23 +113,15 @@ static bool exceeds(u64 limit, u64 now, u64 less, u64 more)
 }
 
 /*
- * In mode 2 a request has its turn alone until it is made: an area that is being replaced or moved
- * is not there for a while.
+ * False if no limit looks at requests of this size; most calls end here. In mode 2 a request has
+ * its turn alone until it is made: an area that is being replaced or moved is not there for a
+ * while.
  */
-static void take_turn(void)
-{
-	struct wait wait = wait_begin(WAIT_TOUCH, "another thread's request for memory");
-
-	while (atomic_load_relaxed(&turn) || !atomic_cas(&turn, 0, 1))
-		wait_spin(&wait, CPU_NONE);
-}
-
-/* False if no limit looks at requests of this size; most calls end here. */
 static bool begin(struct commit *commit, u64 bytes)
 {
 	*commit = (struct commit){.turn = mode_now() == OVERCOMMIT_NEVER};
 	if (commit->turn)
-		take_turn();
+		wait_turn(&turn, "another thread's request for memory");
 	return commit->turn || bytes > ram || limit_soft(RLIMIT_AS) != RLIMIT_NONE ||
 	       limit_soft(RLIMIT_DATA) != RLIMIT_NONE;
 }

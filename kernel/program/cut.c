@@ -3,6 +3,7 @@
 
 #include <arch/atomic.h>
 
+#include "kernel/core/wait.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/program_space.h"
@@ -110,6 +111,8 @@ int file_add_seals(struct file *file, u64 seals)
 
 /* ---- cutting ---- */
 
+u32 file_cut_turn;
+
 int file_resize(struct inode *inode, u64 size)
 {
 	const u64 old = inode_size(inode);
@@ -118,10 +121,14 @@ int file_resize(struct inode *inode, u64 size)
 	if ((size < old && file_has_seal(inode, SEAL_SHRINK)) ||
 	    (size > old && file_has_seal(inode, SEAL_GROW)))
 		return -EPERM;
+	wait_turn(&file_cut_turn, "a file that another thread cuts");
 	/* not by `old`: another thread may have made it longer since */
 	err = contents_resize(&inode->contents, size);
 	if (err > 0)
 		forget_in_mappings(inode, ALIGN_UP(size, PAGE_SIZE), ~0ULL, 0);
+	atomic_store_release(&file_cut_turn, 0);
+	if (err >= 0)
+		inode_touch(inode);
 	return MIN(err, 0);
 }
 
@@ -131,9 +138,11 @@ int file_punch(struct inode *inode, u64 at, u64 size)
 
 	if (file_has_seal(inode, SEAL_WRITE | SEAL_FUTURE_WRITE))
 		return -EPERM;
+	wait_turn(&file_cut_turn, "a file that another thread cuts");
 	err = contents_punch(&inode->contents, at, size);
 	/* a page of which it is a part stays */
 	forget_in_mappings(inode, ALIGN_UP(at, PAGE_SIZE), ALIGN_DOWN(at + size, PAGE_SIZE),
 			   AREA_SHARED);
+	atomic_store_release(&file_cut_turn, 0);
 	return err;
 }

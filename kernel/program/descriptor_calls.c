@@ -213,7 +213,6 @@ s64 call_ftruncate(const struct call_args *args)
 {
 	if ((s64)args->arg[1] < 0 || !is_writable(args->file))
 		return -EINVAL;
-	inode_touch(args->file->inode);
 	return file_resize(args->file->inode, args->arg[1]);
 }
 
@@ -319,8 +318,8 @@ s64 call_getsockname(const struct call_args *args)
 }
 
 /* MFD_CLOEXEC and MFD_EXEC mean nothing here. */
-enum { MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2, MFD_NOEXEC_SEAL = 8, MFD_EXEC = 16 };
-enum { MFD_ALL = MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_NOEXEC_SEAL | MFD_EXEC };
+enum { MFD_CLOEXEC = 1, MFD_ALLOW_SEALING = 2, MFD_HUGETLB = 4 };
+enum { MFD_NOEXEC_SEAL = 8, MFD_EXEC = 16, MFD_ALL = 31 };
 enum { MEMFD_NAME_MAX = 249 };
 
 s64 call_memfd_create(const struct call_args *args)
@@ -333,8 +332,12 @@ s64 call_memfd_create(const struct call_args *args)
 
 	if (length < 0)
 		return length == -ENAMETOOLONG ? -EINVAL : length;
-	if ((flags & ~(u64)MFD_ALL) || ((flags & MFD_EXEC) && (flags & MFD_NOEXEC_SEAL)))
+	/* the size of huge pages is in the bits from 26 on */
+	if ((flags & ~(MFD_ALL | (flags & MFD_HUGETLB ? 0x3fULL << 26 : 0))) ||
+	    ((flags & MFD_EXEC) && (flags & MFD_NOEXEC_SEAL)))
 		return -EINVAL;
+	if (flags & MFD_HUGETLB)
+		return -ENOSYS; /* as on a Linux without hugetlbfs: files have small pages */
 	inode = inode_new(INODE_REGULAR, flags & MFD_NOEXEC_SEAL ? 0666 : 0777);
 	if (inode) {
 		inode->seals = SEALS_THERE | (flags & MFD_NOEXEC_SEAL     ? SEAL_EXEC

@@ -294,5 +294,5 @@ s64 call_epoll_pwait(const struct call_args *args)
 
 	if (args->file->ops != &epoll_ops || (s32)args->arg[2] <= 0)
 		return -EINVAL;
-	return poll_for_masked(args, args->arg[4], args->arg[5], &question);
+	return poll_for_masked(args->arg[4], args->arg[5], &question);
 }

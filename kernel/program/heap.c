@@ -55,20 +55,11 @@ static void set_heap_end(u64 wish)
 		atomic_store_relaxed(&heap.end, wish);
 }
 
-static void wait_for_heap(void)
-{
-	struct wait wait = wait_begin(WAIT_TOUCH, "another thread's brk()");
-
-	while (atomic_load_relaxed(&heap.busy) || !atomic_cas(&heap.busy, 0, 1))
-		wait_spin(&wait, CPU_NONE);
-}
-
 s64 call_brk(const struct call_args *args)
 {
 	u64 end;
 
-	if (!atomic_cas(&heap.busy, 0, 1))
-		wait_for_heap();
+	wait_turn(&heap.busy, "another thread's brk()");
 	if (args->arg[0] >= heap.start && args->arg[0] < USER_END)
 		set_heap_end(args->arg[0]);
 	end = heap.end;

@@ -1,9 +1,12 @@
 /* Calls that make, remove and move mappings: mmap, munmap, mremap. Numbers: mmap(2), mremap(2). */
+#include <arch/atomic.h>
 #include <arch/cpu.h>
 
+#include "kernel/core/wait.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/contents.h"
+#include "kernel/program/cut.h"
 #include "kernel/program/file.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/move.h"
@@ -260,7 +263,11 @@ s64 call_mremap(const struct call_args *args)
 	result = commit_ask(&commit, &more, false);
 	if (result < 0)
 		return result;
+	if (more.object)
+		wait_turn(&file_cut_turn, "a file that another thread cuts");
 	result = remap(from, old_size, to, new_size, flags);
+	if (more.object)
+		atomic_store_release(&file_cut_turn, 0);
 	commit_made(&commit);
 	return result;
 }

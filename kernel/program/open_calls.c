@@ -51,7 +51,6 @@ static int prepare(struct inode **inode, u32 flags, const struct file_ops **ops)
 	case INODE_REGULAR:
 		if (!(flags & OPEN_TRUNCATE) || !wants_write(flags))
 			return 0;
-		inode_touch(text);
 		return file_resize(text, 0);
 	case INODE_DEVICE:
 		*ops = text->device;

@@ -70,12 +70,9 @@ static s64 poll_for(const struct question *question)
 	return look.found;
 }
 
-s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
-		    const struct question *question)
+s64 poll_for_masked(user_t mask, u64 size, const struct question *question)
 {
-	struct thread *self = thread_current();
-	u64 during, old;
-	s64 result;
+	u64 during;
 	int err;
 
 	if (!mask)
@@ -85,9 +82,8 @@ s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
 	err = user_read(&during, mask, sizeof(during));
 	if (err)
 		return err;
-	old = signal_mask_begin(self, during);
-	result = poll_for(question);
-	return signal_mask_end(args->regs, old, result);
+	signal_mask_during_call(thread_current(), during);
+	return poll_for(question);
 }
 
 u64 poll_until(s32 ms)
@@ -142,7 +138,7 @@ static s64 poll_array(const struct call_args *args, u64 until_ns, user_t mask, u
 
 	if (question.count > DESCRIPTORS_MAX)
 		return -EINVAL;
-	return poll_for_masked(args, mask, size, &question);
+	return poll_for_masked(mask, size, &question);
 }
 
 s64 call_poll(const struct call_args *args)
@@ -230,7 +226,7 @@ static s64 select_files(const struct call_args *args, u64 unit, user_t mask, u64
 
 	if (err || (s32)args->arg[0] < 0)
 		return err ? err : -EINVAL;
-	return poll_for_masked(args, mask, size, &question);
+	return poll_for_masked(mask, size, &question);
 }
 
 s64 call_select(const struct call_args *args)

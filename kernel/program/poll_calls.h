@@ -38,8 +38,7 @@ u64 poll_until(s32 ms);
  * of `size` bytes at `mask` (0 there: under the thread's own). Returns what the last look found;
  * -EINVAL for another size than 8, -EFAULT. Context: ordinary.
  */
-s64 poll_for_masked(const struct call_args *args, user_t mask, u64 size,
-		    const struct question *question);
+s64 poll_for_masked(user_t mask, u64 size, const struct question *question);
 
 /*
  * A condition that such a thread can wait for has changed. No lock held, and the change was made

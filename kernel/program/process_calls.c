@@ -129,7 +129,7 @@ enum { ARCH_SET_GS = 0x1001, ARCH_SET_FS, ARCH_GET_FS, ARCH_GET_GS };
 
 s64 call_arch_prctl(const struct call_args *args)
 {
-	u64 base;
+	const u64 base = args->arg[0] == ARCH_GET_FS ? user_fs_base() : user_gs_base();
 
 	switch (args->arg[0]) {
 	case ARCH_SET_FS:
@@ -137,15 +137,11 @@ s64 call_arch_prctl(const struct call_args *args)
 	case ARCH_SET_GS:
 		return user_set_gs_base(args->arg[1]) ? 0 : -EPERM;
 	case ARCH_GET_FS:
-		base = user_fs_base();
-		break;
 	case ARCH_GET_GS:
-		base = user_gs_base();
-		break;
+		return user_write(args->arg[1], &base, sizeof(base));
 	default:
 		return -EINVAL;
 	}
-	return user_write(args->arg[1], &base, sizeof(base));
 }
 
 /* ---- random numbers ---- */

@@ -262,6 +262,7 @@ static void fault(struct trap_frame *regs, virt_t addr, enum user_access access)
 	case TOUCH_DONE:
 		return;
 	case TOUCH_NO_AREA:
+	case TOUCH_GUARD:
 		signal_raise_fault(regs, SIGSEGV, SEGV_MAPERR, addr);
 		return;
 	case TOUCH_NO_RIGHT:

@@ -13,6 +13,7 @@
 #include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"
 #include "mm/mm.h"
+#include "mm/vm/entry.h"
 #include "mm/vm/pages.h"
 
 enum { SIGNAL_STATUS = 128 }; /* what shells add to the number of the signal */
@@ -50,7 +51,9 @@ static void say_area(int signal, u64 addr)
 {
 	char name[64] = "anonymous memory";
 	struct area area = {.end = 0}, next = {.start = 0};
+	enum pt_level level;
 	bool no_memory;
+	pte_t pte;
 
 	if (addr < PAGE_SIZE) {
 		print("  %llx is a NULL pointer and an offset\n", addr);
@@ -76,6 +79,9 @@ static void say_area(int signal, u64 addr)
 	}
 	if (area.object)
 		file_name(file_of_object(area.object), name, sizeof(name));
+	if (!pages_find(&program_space, MIN(addr, area.end - 1), &pte, &level) &&
+	    pte == ENTRY_GUARD)
+		format(name, sizeof(name), "a guard of madvise()");
 	no_memory = signal == SIGBUS && !is_beyond(addr, &area);
 	space_unpin(&program_space);
 	print("  %llx is %s [%llx, %llx) %c%c%c, %s\n", addr,

@@ -138,7 +138,7 @@ static void say_stop(int signal)
 			signal);
 }
 
-/* Give a call that is to be restarted its result, or have it made again. */
+/* A handler begins. Give a call that is to be restarted its result, or have it made again. */
 static void settle_call(struct trap_frame *regs, bool again)
 {
 	if (regs->vector != USER_VECTOR_CALL || regs->error == SIGNAL_NO_CALL ||
@@ -220,30 +220,35 @@ void signal_deliver(struct trap_frame *regs)
 	struct thread *thread = thread_current();
 
 	deliver_all(regs, thread, blocked_by(thread));
-	settle_call(regs, true);
 }
 
-u64 signal_mask_begin(struct thread *thread, u64 mask)
+void signal_mask_during_call(struct thread *thread, u64 mask)
 {
-	const u64 old = blocked_by(thread);
-
+	thread->mask_after = blocked_by(thread);
+	thread->has_mask_after = true;
 	signal_mask_set(thread, mask);
-	return old;
 }
 
-s64 signal_mask_end(struct trap_frame *regs, u64 old, s64 result)
+bool signal_call_goes_on(struct trap_frame *regs)
 {
 	struct thread *thread = thread_current();
+	const s64 result = (s64)regs->rax;
+	const bool interrupted =
+		(result == -EINTR || result == -ERESTARTSYS) && regs->error != SIGNAL_NO_CALL;
 	const u64 rsp = regs->rsp;
 
-	if (result == -EINTR) {
-		regs->rax = (u64)result;
-		deliver_all(regs, thread, old);
-	}
-	if (regs->rsp != rsp)
-		return (s64)regs->rax; /* of the handler; `old` is in its frame */
-	signal_mask_set(thread, old);
-	return result;
+	if (!thread)
+		return false;
+	if (interrupted)
+		deliver_all(regs, thread,
+			    thread->has_mask_after ? thread->mask_after : blocked_by(thread));
+	if (thread->has_mask_after && regs->rsp == rsp) /* otherwise a handler's frame has it */
+		signal_mask_set(thread, thread->mask_after);
+	thread->has_mask_after = false;
+	if (interrupted && regs->rsp == rsp && !thread_must_end(thread))
+		return true;
+	thread->until_ns = 0;
+	return false;
 }
 
 /*

@@ -10,11 +10,11 @@
  * it, or ends, before it is delivered, another thread is asked (signal_mask_set(),
  * signal_thread_ended()).
  *
- * Restarted calls: a call that a signal interrupts may return -ERESTARTSYS. Programs never see that
- * number: signal_deliver() replaces it by -EINTR if the handler that runs lacks SA_RESTART, and
- * otherwise has the program make the call again. For this trap_frame.error holds the number of the
- * call while trap_frame.vector is USER_VECTOR_CALL; calls_serve() puts it there, and has this CPU
- * attend whenever a call returns -ERESTARTSYS.
+ * Interrupted calls: a call that a signal interrupts returns -EINTR, or -ERESTARTSYS if it is to be
+ * made again after a handler with SA_RESTART. If no handler runs, for example because the signal
+ * is ignored or another thread took it, calls_serve() goes on with the call, and until the same
+ * time (clock_until()), so no program sees either number then. trap_frame.error holds the number
+ * of the call while trap_frame.vector is USER_VECTOR_CALL; calls_serve() puts it there.
  */
 #pragma once
 
@@ -69,8 +69,8 @@ enum vector {
 void program_exception(struct trap_frame *regs);
 
 /*
- * Deliver what is pending and not blocked, if anything, and settle a call that is to be restarted.
- * To be called in user_ops.attend(). Context: ordinary.
+ * Deliver what is pending and not blocked, if anything. To be called in user_ops.attend(). Context:
+ * ordinary.
  */
 void signal_deliver(struct trap_frame *regs);
 
@@ -81,13 +81,17 @@ bool signal_is_deliverable(const struct thread *thread);
 void signal_mask_set(struct thread *thread, u64 mask);
 
 /*
- * For calls that have a mask while they wait (rt_sigsuspend, ppoll, pselect6). Begin sets the mask
- * and returns the old one. End restores it and returns what the call is to return. If `result` is
- * -EINTR, end first pushes the frames of what may be delivered under the temporary mask; the
- * program finds -EINTR when its handlers have returned.
+ * For calls that have a mask while they wait (rt_sigsuspend, ppoll, pselect6): it is in force until
+ * signal_call_goes_on(), which restores the old one, or leaves that to the handlers' return.
  */
-u64 signal_mask_begin(struct thread *thread, u64 mask);
-s64 signal_mask_end(struct trap_frame *regs, u64 old, s64 result);
+void signal_mask_during_call(struct thread *thread, u64 mask);
+
+/*
+ * A call has returned regs->rax. If it was interrupted, deliver what is pending and not blocked by
+ * its mask. True if no handler runs then: the call is to be served again. False also if the thread
+ * is to end, or this CPU has no thread.
+ */
+bool signal_call_goes_on(struct trap_frame *regs);
 
 /* A thread is no longer there to receive signals. Context: handler. */
 void signal_thread_ended(struct thread *thread);

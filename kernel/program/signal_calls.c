@@ -85,30 +85,29 @@ s64 call_rt_sigpending(const struct call_args *args)
 }
 
 /* Wait until a signal can be delivered, or the thread is to end. */
-static void wait_for_signal(struct thread *self)
+static s64 wait_for_signal(struct thread *self)
 {
 	do
 		thread_sleep_begin(self);
 	while (thread_sleep(self, 0) != -EINTR);
+	return -EINTR;
 }
 
 s64 call_pause(const struct call_args *args)
 {
-	wait_for_signal(thread_current());
-	return -EINTR;
+	return wait_for_signal(thread_current());
 }
 
 s64 call_rt_sigsuspend(const struct call_args *args)
 {
 	struct thread *self = thread_current();
-	u64 mask, old;
+	u64 mask;
 	int err = read_set(args->arg[0], args->arg[1], &mask);
 
 	if (err)
 		return err;
-	old = signal_mask_begin(self, mask);
-	wait_for_signal(self);
-	return signal_mask_end(args->regs, old, -EINTR);
+	signal_mask_during_call(self, mask);
+	return wait_for_signal(self);
 }
 
 static int write_info(user_t to, const struct signal_info *info)
@@ -126,10 +125,11 @@ static int write_info(user_t to, const struct signal_info *info)
  */
 static int wait_for_any(struct thread *self, u64 set, u64 until_ns, struct signal_info *info)
 {
-	const u64 old = signal_mask_begin(self, self->blocked & ~set);
+	const u64 old = self->blocked;
 	bool taken;
 	int err = 0;
 
+	signal_mask_set(self, old & ~set);
 	for (;;) {
 		thread_sleep_begin(self);
 		taken = signal_pending_take(self, set, info);
@@ -186,18 +186,13 @@ static struct signal_info info_of(int signal, int code)
 }
 
 /* There is one process, in a group of its own. */
-static bool is_us(s32 pid)
+static s64 send_to_program(s32 pid, u64 signal, const struct signal_info *info)
 {
 	const s32 own = (s32)program_pid();
 
-	return pid == own || pid == 0 || pid == -1 || pid == -own;
-}
-
-static s64 send_to_program(s32 pid, u64 signal, const struct signal_info *info)
-{
 	if (signal != 0 && !is_signal(signal))
 		return -EINVAL;
-	if (!is_us(pid))
+	if (pid != own && pid != 0 && pid != -1 && pid != -own)
 		return -ESRCH;
 	return signal ? signal_send(NULL, (int)signal, info) : 0;
 }

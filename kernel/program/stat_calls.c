@@ -251,8 +251,6 @@ s64 call_truncate(const struct call_args *args)
 		err = inode->kind == INODE_DIRECTORY ? -EISDIR : -EINVAL;
 	else
 		err = file_resize(inode, args->arg[1]);
-	if (!err)
-		inode_touch(inode);
 	inode_put(inode);
 	return err;
 }

@@ -25,6 +25,7 @@ struct thread {
 	user_t robust_list;
 	/* clocks.c: CPU time of this CPU's threads, and of those before this one; atomic */
 	u64 spent, spent_before, told;
+	u64 until_ns;  /* clock_until() of the call that it makes; 0: it was not asked */
 	char name[16]; /* PR_SET_NAME */
 	/* futex.c: the queue it waits in; changed under that queue's lock */
 	struct futex_wait {
@@ -36,6 +37,8 @@ struct thread {
 	/* signal*.c */
 	/* signal n is bit n - 1; `pending` is written by any CPU, atomically */
 	u64 blocked, pending;
+	u64 mask_after; /* signal_mask_during_call(): the mask to be restored */
+	bool has_mask_after;
 	user_t alt_stack;
 	u64 alt_stack_size;
 	u32 alt_stack_flags;

@@ -7,6 +7,7 @@
 
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
+#include "mm/vm/entry.h"
 #include "mm/vm/space.h"
 #include "mm/vm/movable.h"
 #include "mm/vm/pages.h"
@@ -83,6 +84,14 @@ static unsigned gather(struct space *space, u64 at, u64 end, struct gathered g[A
 	return count;
 }
 
+static bool has_guard(const pte_t *table)
+{
+	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
+		if (pte_load(&table[i]) == ENTRY_GUARD)
+			return true;
+	return false;
+}
+
 /* Make the range busy and take its table away. It may have changed since somebody looked. */
 static s64 unlink_table(struct space *space, struct gathered *g)
 {
@@ -94,7 +103,8 @@ static s64 unlink_table(struct space *space, struct gathered *g)
 		return err < 0 ? err : -EINVAL;
 	entry = suits(&g->area, g->at) ? pages_entry(space, g->at, PT_PMD) : NULL;
 	g->table = entry ? pte_load(entry) : 0;
-	if (!pte_present(g->table) || pte_is_leaf(g->table, PT_PMD)) {
+	if (!pte_present(g->table) || pte_is_leaf(g->table, PT_PMD) ||
+	    has_guard(pte_table(g->table))) {
 		space_put_back(space, &g->area);
 		return -EINVAL;
 	}

@@ -14,6 +14,11 @@ static inline bool entry_is_hidden(pte_t pte)
 	return !pte_present(pte) && pte_pfn(pte) != 0;
 }
 
+/*
+ * A guard: no page is there and none may come. This entry of 4 KiB is not present and has no frame.
+ */
+#define ENTRY_GUARD PTE_FILE
+
 /* Does the entry stand for a page, accessible or not? */
 static inline bool entry_is_leaf(pte_t pte, enum pt_level level)
 {

@@ -186,13 +186,18 @@ struct changing {
 	int err; /* of change_run() */
 };
 
-/* May the area have these rights? A shared mapping of an object that cannot be written may not. */
-static int may_have(const struct area *area, u8 rights)
+/*
+ * May the area be changed so? Not to be writable, where it is a shared mapping of an object that
+ * cannot be written. Guards drop what is below them, so pages that others share have none.
+ */
+static int may_change(const struct area *area, const struct area_change *how)
 {
-	if (area->object && (area->flags & AREA_SHARED) && (rights & USER_RIGHT_WRITE) &&
-	    !area->object->ops->can_write(area->object))
+	const bool guards = how->pages == CHANGE_TO_GUARDS || how->pages == CHANGE_NO_GUARDS;
+
+	if (how->pages == CHANGE_RIGHTS && area->object && (area->flags & AREA_SHARED) &&
+	    (how->rights & USER_RIGHT_WRITE) && !area->object->ops->can_write(area->object))
 		return -EACCES;
-	return 0;
+	return guards && (area->flags & (AREA_SHARED | AREA_POOL)) ? -EINVAL : 0;
 }
 
 /* How far the areas from `at` on stay as they are (*left), or do not. */
@@ -236,9 +241,12 @@ static int change_run(struct changing *c, const struct run *run)
 		protect_run(c, run);
 	else if (c->how->pages == CHANGE_CONTENTS && run->promised)
 		return pages_clear(c->taken.space, run->start, run->end);
-	else if (c->how->pages == CHANGE_CONTENTS)
+	else if (c->how->pages == CHANGE_CONTENTS || c->how->pages == CHANGE_TO_GUARDS)
 		pages_take(run->start, run->end, NULL, &c->taken);
-	return 0;
+	else if (c->how->pages == CHANGE_NO_GUARDS)
+		pages_unguard(c->taken.space, run->start, run->end);
+	return c->how->pages == CHANGE_TO_GUARDS ? pages_guard(c->taken.space, run->start, run->end)
+						 : 0;
 }
 
 /* The areas get their attributes, unless nothing is to change, and are no longer busy. */
@@ -300,13 +308,13 @@ s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_ch
 
 	c.taken.spare = how->spare ? *how->spare : NULL;
 	while (!ends_at(space, start, how->only)) {
-		if (how->pages == CHANGE_CONTENTS)
+		if (how->pages >= CHANGE_CONTENTS)
 			err = space_take_to_release(space, &start, end, &area);
 		else
 			err = space_take(space, &start, end, &area);
 		if (err <= 0)
 			break;
-		err = how->pages == CHANGE_RIGHTS ? may_have(&area, how->rights) : 0;
+		err = may_change(&area, how);
 		if (err < 0) {
 			space_put_back(space, &area);
 			break;
@@ -336,9 +344,9 @@ s64 mapping_populate(struct space *space, u64 start, u64 end, bool write)
 		const enum touch touch = space_touch(space, at, write ? USER_WRITE : USER_READ);
 
 		if (touch != TOUCH_DONE)
-			return touch == TOUCH_NO_RIGHT ? -EINVAL
-			       : touch == TOUCH_BEYOND ? -EFAULT
-						       : -ENOMEM;
+			return touch == TOUCH_NO_RIGHT                         ? -EINVAL
+			       : touch == TOUCH_BEYOND || touch == TOUCH_GUARD ? -EFAULT
+									       : -ENOMEM;
 		if (space->interrupted && space->interrupted())
 			return -EINTR;
 		if (!space_pin(space, at, PT_PAGE, &area))

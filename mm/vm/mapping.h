@@ -35,12 +35,19 @@ s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights);
  * Change all areas of [start, end), and their pages. All stay busy until the one round in which old
  * translations end: otherwise another call could change them once more and return while those still
  * serve. (Sixteen ranges with holes between them take a round.) Holes are passed over. Returns 0;
- * -EINVAL for a part of a page of a pool, -ENOMEM, or -EACCES for an object that may not be
- * written, and then what lies below is changed, or nothing with `whole`; -EINTR (pages_clear()).
+ * -EINVAL for a part of a page of a pool, or for guards in a pool's or shared memory; -ENOMEM; or
+ * -EACCES for an object that may not be written. What lies below is changed then, or nothing with
+ * `whole`. -EINTR: pages_clear() or pages_guard() ended early.
  */
-enum change_pages { CHANGE_NO_PAGES, CHANGE_RIGHTS, CHANGE_CONTENTS };
+enum change_pages {
+	CHANGE_NO_PAGES,
+	CHANGE_RIGHTS,
+	CHANGE_TO_GUARDS,
+	CHANGE_CONTENTS, /* they become zero; this and the next need no memory */
+	CHANGE_NO_GUARDS,
+};
 struct area_change {
-	enum change_pages pages;            /* CHANGE_CONTENTS: they become zero */
+	enum change_pages pages;
 	u8 rights;                          /* with CHANGE_RIGHTS */
 	u16 set, clear;                     /* flags */
 	u16 leave;                          /* areas with these flags stay as they are */
@@ -53,7 +60,8 @@ s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_ch
 
 /*
  * Touch every page of the range, up to the first that cannot be: 0; -ENOMEM for a hole or for lack
- * of memory; -EINVAL where the area has not the right; -EFAULT beyond an object; or -EINTR.
+ * of memory; -EINVAL where the area has not the right; -EFAULT beyond an object or at a guard; or
+ * -EINTR.
  */
 s64 mapping_populate(struct space *space, u64 start, u64 end, bool write);
 

@@ -30,12 +30,6 @@ static s64 grow(struct space *space, const struct area *old, u64 new_end)
 	return mapping_make(space, &more, MAPPING_NO_REPLACE);
 }
 
-/* Touches bring its object's pages again, as many as the object then has: it may be cut now. */
-static bool shows_pages(const struct area *area)
-{
-	return area->object && area->object->ops->page && (area->flags & AREA_SHARED);
-}
-
 /*
  * Move the pages of the busy mapping `old` to `moved`, which is busy as well, so a touch of either
  * waits. One round. Returns 0 or -ENOMEM. `old` is no longer busy then: gone, empty, or as it was.
@@ -53,8 +47,7 @@ static s64 move_pages(struct space *space, const struct area *old, const struct 
 		space_put_back(space, old);
 		return err;
 	}
-	if (!shows_pages(old))
-		err = pages_move(from, moved->start, MIN(size, new_size), &taken);
+	err = pages_move(from, moved->start, MIN(size, new_size), &taken);
 	/* beyond the new size nothing was moved */
 	if (err == 0)
 		pages_take(from, from + size, &hull, &taken);

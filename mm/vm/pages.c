@@ -46,8 +46,9 @@ struct visit {
 	const struct hull *hull; /* tables that serve only this are taken; NULL: none */
 	u64 move_by;
 	u8 rights;
-	bool takes; /* pages go, and tables of their pieces with them */
-	bool join;  /* pieces of a page that lies in the range whole become one entry */
+	bool takes;  /* pages go, and tables of their pieces with them */
+	bool guards; /* leaf() is called for guards, too */
+	bool join;   /* pieces of a page that lies in the range whole become one entry */
 	void (*leaf)(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level);
 	struct taken *taken; /* NULL: the visit only looks, and splits no leaf */
 	struct pages_count *count;
@@ -198,6 +199,10 @@ static void visit_table(struct visit *v, pte_t *table, enum pt_level level, u64 
 			}
 			split_leaf(entry, virt, level, v->taken);
 			pte = pte_load(entry);
+		} else if (pte == ENTRY_GUARD) {
+			if (v->guards)
+				v->leaf(v, entry, pte, virt, level);
+			continue;
 		} else if (v->join && whole && (pte & PTE_PIECE)) {
 			join_leaf(v, entry, pte, virt, level);
 			continue;
@@ -233,6 +238,8 @@ static void take_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum p
 	pte_store(entry, virt, level, 0);
 	if (pte_present(pte))
 		shootdown_batch_add(&v->taken->batch, virt, 1);
+	else if (pte == ENTRY_GUARD)
+		return;
 	taken_add_page(v->taken, pte);
 	v->taken->leaves[level] += v->space->user || !(pte & PTE_PIECE);
 }
@@ -244,6 +251,7 @@ void pages_take(u64 start, u64 end, const struct hull *hull, struct taken *taken
 			  .end = end,
 			  .hull = hull,
 			  .takes = true,
+			  .guards = hull != NULL,
 			  .leaf = take_leaf,
 			  .taken = taken};
 
@@ -370,6 +378,34 @@ static pte_t *entry_for(const struct space *space, u64 addr, enum pt_level want)
 	return entry;
 }
 
+int pages_guard(const struct space *space, u64 start, u64 end)
+{
+	for (u64 virt = start; virt < end; virt += PAGE_SIZE) {
+		pte_t *entry = entry_for(space, virt, PT_PAGE);
+
+		if (!entry)
+			return -ENOMEM;
+		if (space->ended())
+			return -EINTR;
+		pte_store(entry, virt, PT_PAGE, ENTRY_GUARD);
+	}
+	return 0;
+}
+
+static void drop_guard(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
+{
+	if (pte == ENTRY_GUARD)
+		pte_store(entry, virt, level, 0);
+}
+
+void pages_unguard(const struct space *space, u64 start, u64 end)
+{
+	struct visit v = {
+		.space = space, .start = start, .end = end, .guards = true, .leaf = drop_guard};
+
+	visit(&v);
+}
+
 int pages_map(const struct space *space, u64 start, u64 end, pfn_t pfn, enum pt_level level)
 {
 	const u64 size = pt_level_size(level);
@@ -444,6 +480,7 @@ int pages_move(u64 from, u64 to, u64 size, struct taken *taken)
 			  .start = from,
 			  .end = from + size,
 			  .move_by = to - from,
+			  .guards = true,
 			  .leaf = split_for_move,
 			  .taken = taken};
 

@@ -1,8 +1,8 @@
 /*
  * The pages of a space: its part of the page tables.
  *
- * An entry is absent, a table, a leaf, or claimed (the CPU that claimed it brings a
- * huge page). Leaves of 2 MiB and 1 GiB stand where an area has pages from a pool; leaves of 2 MiB
+ * An entry is absent, a table, a leaf, a guard, or claimed (the CPU that claimed it brings a huge
+ * page). Leaves of 2 MiB and 1 GiB stand where an area has pages from a pool; leaves of 2 MiB
  * also where an anonymous area has room for one and space->huge allows it. A 2 MiB leaf that a call
  * covers in part becomes 512 entries of the same page. Each of these pieces is counted in the
  * page, and the page is freed with its last piece.
@@ -51,8 +51,19 @@ void pages_make_movable(const struct space *space, u64 start, u64 end,
 /* The leaf that maps `addr`. False if there is none. The caller holds a pin or the busy range. */
 bool pages_find(const struct space *space, u64 addr, pte_t *pte, enum pt_level *level);
 
-/* Unmap [start, end), and take the tables that serve only `hull` (NULL: they stay). */
+/*
+ * Unmap [start, end), and take the tables that serve only `hull`, and guards. With NULL tables and
+ * guards stay.
+ */
 void pages_take(u64 start, u64 end, const struct hull *hull, struct taken *taken);
+
+/*
+ * Make each page of a program's [start, end) a guard, where no page is left: a touch fails until
+ * pages_unguard(). The guards move with the range. Returns 0; -ENOMEM for lack of tables or -EINTR
+ * if the work must end, and then only a prefix has guards. pages_unguard() needs no memory.
+ */
+int pages_guard(const struct space *space, u64 start, u64 end);
+void pages_unguard(const struct space *space, u64 start, u64 end);
 
 /*
  * Fill the leaves of [start, end) with zeros. Returns 0, or -EINTR if the work must end; the rest

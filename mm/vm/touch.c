@@ -360,8 +360,8 @@ static bool is_beyond(const struct area *area, u64 addr)
 
 /*
  * Make the page of `addr` present; the CPU's pin covers it at level `want`. With `near` the memory
- * around `addr` is in the cache afterwards. Returns 0, -ENOMEM, or -ENXIO beyond the end of an
- * object.
+ * around `addr` is in the cache afterwards. Returns 0; -ENOMEM; -EFAULT at a guard; or -ENXIO
+ * beyond the end of an object.
  */
 static inline int bring(const struct space *space, const struct area *area, u64 addr,
 			enum pt_level want, bool near)
@@ -379,6 +379,8 @@ static inline int bring(const struct space *space, const struct area *area, u64 
 			return bring_small(space, area, entry, ALIGN_DOWN(addr, PAGE_SIZE));
 		if (level != PT_PGD && entry_is_leaf(pte, level))
 			return 0;
+		if (unlikely(pte == ENTRY_GUARD))
+			return -EFAULT;
 		if (pte != 0) /* it has become a table */
 			continue;
 		if (level <= want) {
@@ -468,7 +470,10 @@ enum touch space_touch(struct space *space, u64 addr, enum user_access access)
 	}
 	err = bring(space, area, addr, level, true);
 	space_unpin(space);
-	return likely(err == 0) ? TOUCH_DONE : err == -ENXIO ? TOUCH_BEYOND : TOUCH_NO_MEMORY;
+	return likely(err == 0) ? TOUCH_DONE
+	       : err == -EFAULT ? TOUCH_GUARD
+	       : err == -ENXIO  ? TOUCH_BEYOND
+				: TOUCH_NO_MEMORY;
 }
 
 /* The size of the page that was brought, which may be smaller than asked for. The CPU has a pin. */

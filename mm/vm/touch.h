@@ -12,6 +12,7 @@ enum touch {
 	TOUCH_DONE,      /* the page is present now */
 	TOUCH_NO_AREA,   /* nothing is mapped there */
 	TOUCH_NO_RIGHT,  /* the area does not allow this access */
+	TOUCH_GUARD,     /* there is a guard (pages_guard()) */
 	TOUCH_BEYOND,    /* beyond the end of the object */
 	TOUCH_NO_MEMORY, /* there is no page */
 };

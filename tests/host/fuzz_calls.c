@@ -412,7 +412,7 @@ static void tame_memory(struct fuzz_worker *w, unsigned number, u64 arg[6])
 	case SYS_mbind:
 		tame_range(w, &arg[0], &arg[1]);
 		if (number == SYS_madvise && fuzz_below(w, 2))
-			arg[2] = fuzz_below(w, 26);
+			arg[2] = fuzz_below(w, 8) ? fuzz_below(w, 26) : 102 + fuzz_below(w, 2);
 		return;
 	default:
 		return;

@@ -147,7 +147,8 @@ static const struct {
 
 TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 {
-	static const unsigned advice[] = {0, DONTNEED, HUGEPAGE, 22, 23, COLLAPSE};
+	static const unsigned advice[] = {0,  DONTNEED, HUGEPAGE,      22,
+					  23, COLLAPSE, GUARD_INSTALL, GUARD_REMOVE};
 	const u64 here = PROGRAM_BOX_MEMORY, last = USER_END - PAGE_SIZE;
 
 	EXPECT_EQ(map_at(last, PAGE_SIZE, RW, FIXED), last);
@@ -584,7 +585,7 @@ static void race_op(u64 *seed)
 		  at = RACE_START + page * PAGE_SIZE;
 	u64 word;
 
-	switch (next_random(seed) % 16) {
+	switch (next_random(seed) % 17) {
 	case 0:
 		map_at(at, count * PAGE_SIZE, RW, FIXED);
 		return;
@@ -601,6 +602,10 @@ static void race_op(u64 *seed)
 		word = (u64)program_call("mremap", at, PAGE_SIZE, 2 * PAGE_SIZE, MAYMOVE);
 		if (word < USER_END)
 			unmap(word, 2 * PAGE_SIZE);
+		return;
+	case 5:
+		program_call("madvise", at, count * PAGE_SIZE,
+			     next_random(seed) % 2 ? GUARD_INSTALL : GUARD_REMOVE);
 		return;
 	default:
 		break;

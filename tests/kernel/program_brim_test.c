@@ -101,6 +101,21 @@ TEST(program_brim, a_collapsed_page_is_cut_and_a_moved_one)
 	EXPECT(get(AT) == AT && get(to) == AT + MIB(2) && get(AT + PAGE_SIZE) == ~0ULL);
 }
 
+TEST(program_brim, guards_are_removed)
+{
+	map_and_touch(MIB(8), PAGE_SIZE, NOHUGEPAGE);
+	EXPECT_EQ(program_call("madvise", AT, MIB(8), GUARD_INSTALL), 0);
+	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
+	for (u64 i = 0; i < TIMES; i++)
+		EXPECT_EQ(program_call("madvise", AT + (2 * i + 1) * PAGE_SIZE, PAGE_SIZE,
+				       GUARD_REMOVE),
+			  0);
+	brim_end();
+	for (u64 i = 0; i < TIMES; i++)
+		EXPECT(get(AT + 2 * i * PAGE_SIZE) == ~0ULL &&
+		       get(AT + (2 * i + 1) * PAGE_SIZE) == 0);
+}
+
 TEST(program_brim, the_heap_shrinks)
 {
 	program_box_heap(AT);

@@ -119,3 +119,10 @@ TEST(program_end, clearing_of_promised_pages_stops)
 	REQUIRE(program_box_again());
 	pool_return(&pool_2m, 2);
 }
+
+TEST(program_end, a_long_row_of_guards_stops)
+{
+	EXPECT_EQ(unmap(AT, BYTES), 0);
+	EXPECT_EQ(map_at(AT, GIB(64), RW, FIXED | NORESERVE), AT);
+	EXPECT_EQ(last_call("madvise", AT, GIB(64), GUARD_INSTALL, 0), -EINTR);
+}

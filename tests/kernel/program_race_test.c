@@ -294,6 +294,51 @@ TEST(program_race, a_mapping_is_moved_while_a_part_is_busy)
 	}
 }
 
+/* ---- a mapping is moved while its file is cut ---- */
+
+struct cut_or_move {
+	u64 fd, from, to;
+};
+
+static void cut_or_move(void *arg)
+{
+	const struct cut_or_move *c = arg;
+
+	if (cpu_id() == 0)
+		EXPECT_EQ(program_call("ftruncate", c->fd, PAGE_SIZE), 0);
+	else if (cpu_id() == 1)
+		EXPECT_EQ(program_call("mremap", c->from, 2 * PAGE_SIZE, 2 * PAGE_SIZE, MOVE_FIXED,
+				       c->to),
+			  c->to);
+}
+
+static void expect_no_copy_behind_the_end(u64 from, u64 to)
+{
+	const u64 size = 2 * PAGE_SIZE, private_fixed = 0x12;
+	struct cut_or_move c = {.from = from, .to = to};
+
+	c.fd = (u64)program_call("memfd_create", ARGUMENTS, 0);
+	EXPECT_EQ(program_call("ftruncate", c.fd, size), 0);
+	EXPECT_EQ(program_call("mmap", from, size, RW, private_fixed, c.fd, 0), from);
+	EXPECT(put(from, 1) == 0 && put(from + PAGE_SIZE, 2) == 0);
+	cpus_run_together(cut_or_move, &c);
+	EXPECT_EQ(get(to), 1);
+	EXPECT(!space_leaf(&program_space, to + PAGE_SIZE));
+	EXPECT_EQ(program_call("ftruncate", c.fd, size), 0);
+	EXPECT_EQ(get(to + PAGE_SIZE), 0);
+	EXPECT_EQ(unmap(to, size), 0);
+	EXPECT_EQ(program_call("close", c.fd), 0);
+}
+
+TEST(program_race, no_private_copy_stays_behind_the_end_of_a_file)
+{
+	SKIP_ON_ONE_CPU();
+	REQUIRE(program_box_second());
+	EXPECT_EQ(put(ARGUMENTS, 'f'), 0);
+	expect_no_copy_behind_the_end(AT, AT - GIB(1));
+	expect_no_copy_behind_the_end(AT, AT + GIB(1));
+}
+
 /* ---- a mapping goes while the report of a death names its file ---- */
 
 /* A step of another CPU. */

@@ -4,8 +4,10 @@
  * (kernel/program/signal_abi.h).
  */
 #include <arch/atomic.h>
+#include <arch/clock.h>
 
 #include "kernel/lib/string.h"
+#include "kernel/program/clocks.h"
 #include "kernel/program/console_file.h"
 #include "mm/vm/pages_count.h"
 #include "kernel/program/program.h"
@@ -437,6 +439,123 @@ TEST(program_signal, sigsuspend_runs_handlers_and_then_restores_the_mask)
 	EXPECT_EQ(sigreturn(&regs), -EINTR);
 	EXPECT_EQ(regs.rip, 0x400123);
 	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1) | BIT(SIGTERM));
+}
+
+/* A signal that would stop a program stops nothing here. No handler runs, so no call ends by it. */
+static u64 time_of(const char *call, const u64 arg[6], s64 *result)
+{
+	const u64 before = clock_ns();
+
+	*result = program_call_with(NULL, call, arg);
+	return clock_ns() - before;
+}
+
+TEST(program_signal, a_signal_without_a_handler_ends_no_wait)
+{
+	enum { WAIT_MS = 20 };
+	const u64 time[2] = {0, WAIT_MS * NS_PER_MS}, none = 0;
+	const u64 calls[][6] = {{ARGUMENTS, 0},
+				{0, 0, ARGUMENTS, 0},
+				{0, 0, ARGUMENTS, RESULTS, 8},
+				{0, 0, 0, 0, ARGUMENTS},
+				{RESULTS, 0, 0, ARGUMENTS}};
+	const char *const names[] = {"nanosleep", "ppoll", "ppoll", "pselect6", "futex"};
+	const s64 want[] = {0, 0, 0, 0, -ETIMEDOUT};
+	s64 result;
+
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGCHLD)), 0);
+		EXPECT_EQ(raise_here(SIGTSTP), 0);
+		EXPECT_EQ(raise_here(SIGCHLD), 0); /* blocked, but not by the mask of ppoll() */
+		EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
+		EXPECT_EQ(user_write(RESULTS, &none, sizeof(none)), 0);
+		EXPECT(time_of(names[i], calls[i], &result) >= WAIT_MS * NS_PER_MS);
+		EXPECT_EQ(result, want[i]);
+		EXPECT_EQ(thread_current()->pending, calls[i][4] == 8 ? 0 : BIT(SIGCHLD));
+		EXPECT_EQ(thread_current()->blocked, BIT(SIGCHLD));
+	}
+}
+
+TEST(program_signal, a_call_that_goes_on_has_its_first_time_and_the_next_call_its_own)
+{
+	const u64 until = clock_until(NS_PER_S);
+
+	clock_delay_ns(NS_PER_MS);
+	EXPECT_EQ(clock_until(NS_PER_S), until);
+	EXPECT(program_call("getpid") > 0);
+	EXPECT(clock_until(NS_PER_S) >= until + NS_PER_MS);
+}
+
+/* What another thread sees of a thread that waits. */
+struct sleeping {
+	const char *call;
+	u64 arg[6];
+	s64 result;
+	u32 done;
+};
+
+static void sleep_there(void *arg)
+{
+	struct sleeping *s = arg;
+	struct trap_frame regs = {.vector = USER_VECTOR_CALL, .rsp = PROGRAM_BOX_MEMORY + KIB(40)};
+
+	program_call_with(&regs, s->call, s->arg);
+	s->result = regs.rip == HANDLER ? sigreturn(&regs) : (s64)regs.rax;
+	atomic_store_release(&s->done, 1);
+}
+
+/* Send signals that run no handler, until the call ends or `most` are sent. Returns how many. */
+static unsigned send_until_done(const struct sleeping *s, struct thread *to, unsigned most)
+{
+	const struct signal_info stop = {.signal = SIGTSTP, .code = SI_USER},
+				 child = {.signal = SIGCHLD, .code = SI_USER};
+	unsigned sent = 0;
+
+	for (; sent < most && !atomic_load_acquire(&s->done); sent++) {
+		EXPECT_EQ(signal_send(to, SIGTSTP, &stop), 0);
+		EXPECT_EQ(signal_send(NULL, SIGCHLD, &child), 0); /* this thread blocks it */
+		clock_delay_ns(2 * NS_PER_MS);
+	}
+	return sent;
+}
+
+static void expect_waits(const char *call, const u64 arg[6], bool ends)
+{
+	enum { SOME = 10, MANY = 20000 };
+	const struct signal_info info = {.signal = SIGUSR1, .code = SI_USER};
+	struct sleeping s = {.call = call};
+	const cpu_t cpu = cpus_find_other();
+	struct thread *thread = thread_record(cpu);
+
+	REQUIRE(thread);
+	memcpy(s.arg, arg, sizeof(s.arg));
+	thread->id = THREAD_FIRST_ID + 1;
+	REQUIRE(work_start(cpu, sleep_there, &s) == 0);
+	if (ends) {
+		EXPECT(send_until_done(&s, thread, MANY) < MANY);
+	} else {
+		EXPECT_EQ(send_until_done(&s, thread, SOME), SOME);
+		EXPECT_EQ(signal_send(thread, SIGUSR1, &info), 0);
+		thread_wake(thread);
+	}
+	work_wait(cpu, 0);
+	EXPECT_EQ(s.result, ends ? 0 : -EINTR);
+	thread->id = 0;
+}
+
+TEST(program_signal, a_wait_goes_on_after_signals_without_handlers_until_its_time)
+{
+	const u64 time[2] = {0, 40 * NS_PER_MS};
+
+	SKIP_ON_ONE_CPU();
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGCHLD) | BIT(SIGUSR1)), 0);
+	EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
+	EXPECT_EQ(put(RESULTS, 0), 0);
+	expect_waits("nanosleep", (u64[6]){ARGUMENTS, 0}, true);
+	expect_waits("ppoll", (u64[6]){0, 0, ARGUMENTS, RESULTS, 8}, true);
+	expect_waits("pause", (u64[6]){0}, false);
+	expect_waits("rt_sigsuspend", (u64[6]){RESULTS, 8}, false);
 }
 
 /* ---- pending signals ---- */

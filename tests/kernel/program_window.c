@@ -14,6 +14,7 @@ enum { MAP_SHARED = 1, MAP_PRIVATE = 2, MAP_FIXED = 0x10, MAP_ANONYMOUS = 0x20 }
 enum { MAP_POPULATE = 0x8000, MAP_NORESERVE = 0x4000, MAP_NOREPLACE = 0x100000 };
 enum { MAYMOVE_FIXED = 3, R = 1, W = 2, RW = 3, X = 4 };
 enum { DONTNEED = 4, FREE = 8, HUGEPAGE = 14, NOHUGEPAGE = 15, COLLAPSE = 25 };
+enum { GUARD_INSTALL = 102, GUARD_REMOVE = 103 };
 
 #define CALL(w, number, ...) ((w)->call(w, number, (const u64[6]){__VA_ARGS__}))
 
@@ -251,29 +252,57 @@ static void step_advise(struct program_window *w, u64 first, u64 count)
 	CALL(w, MADVISE, addr_of(w, first), count * PAGE_SIZE, COLLAPSE);
 }
 
-/* How many pages come before the first of a file, at which MADV_FREE ends. */
-static u64 before_file(const struct program_window *w, u64 first, u64 count)
+/* How many pages come before the first of that source, or of one that follows it. */
+static u64 before_source(const struct program_window *w, u64 first, u64 count,
+			 enum space_source source)
 {
 	u64 i = 0;
 
-	while (i < count && w->page[first + i].source == SPACE_ZEROS)
+	while (i < count && w->page[first + i].source < source)
 		i++;
 	return i;
+}
+
+static void expect_gone(struct program_window *w, u64 first, u64 count)
+{
+	for (u64 i = first; i < first + count; i++)
+		if (space_leaf(&program_space, addr_of(w, i)))
+			wrong(w, i, "a page was discarded and is there");
 }
 
 /* Pages that are discarded have gone. This takes no memory, either. */
 static void step_discard(struct program_window *w, u64 first, u64 count)
 {
 	const u8 advice = draw(w, 2) ? DONTNEED : FREE;
-	const u64 some = advice == FREE ? before_file(w, first, count) : count;
+	const u64 some = advice == FREE ? before_source(w, first, count, SPACE_PRIVATE) : count;
 	const s64 result = CALL(w, MADVISE, addr_of(w, first), count * PAGE_SIZE, advice);
 	const s64 want = space_model_discard(&w->model, first, some);
 
 	if (result != (some < count ? -EINVAL : want))
 		wrong(w, first, "discarding %llu pages gives %lld", count, result);
-	for (u64 i = first; i < first + some; i++)
-		if (space_leaf(&program_space, addr_of(w, i)))
-			wrong(w, i, "a page was discarded and is there");
+	expect_gone(w, first, some);
+}
+
+/* Shared memory takes no guards. Only to make them takes memory, for page tables. */
+static void step_guard(struct program_window *w, u64 first, u64 count)
+{
+	const bool guard = draw(w, 2);
+	const u64 some = before_source(w, first, count, SPACE_SHARED);
+	const s64 result = CALL(w, MADVISE, addr_of(w, first), count * PAGE_SIZE,
+				guard ? GUARD_INSTALL : GUARD_REMOVE),
+		  covered = space_model_guard(&w->model, first, some, guard),
+		  want = some < count ? -EINVAL : covered;
+
+	/* a hole, or no memory: a part may have its guards */
+	if (guard && result == -ENOMEM && w->may_fail) {
+		unmap(w, first, count);
+		return;
+	}
+	if (result != want)
+		wrong(w, first, "guards %d of %llu pages: %lld and not %lld", guard, count, result,
+		      want);
+	if (guard)
+		expect_gone(w, first, some);
 }
 
 /* Is the range one area? If not, it may become one: neighbours join when neither is busy. */
@@ -339,8 +368,8 @@ static void step_fill(struct program_window *w, u64 first, u64 count)
 void program_window_step(struct program_window *w)
 {
 	static void (*const steps[])(struct program_window *, u64, u64) = {
-		step_map,  step_map,    unmap,     step_protect, step_advise, step_discard,
-		step_move, step_resize, step_fill, step_fill,    step_fill};
+		step_map,   step_map,  unmap,       step_protect, step_advise, step_discard,
+		step_guard, step_move, step_resize, step_fill,    step_fill,   step_fill};
 	static const u16 sizes[] = {1, 1, 2, 7, 64, 511, 512, 513};
 	const u64 count = sizes[draw(w, ARRAY_LEN(sizes))];
 	const u64 first = draw(w, 3) ? draw(w, WINDOW_PAGES - count + 1)

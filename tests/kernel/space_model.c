@@ -18,7 +18,8 @@ bool space_model_may(const struct space_model *m, u64 page, enum user_access acc
 {
 	const struct space_page *p = &m->page[page];
 
-	return p->mapped && p->rights && (access == USER_READ || p->rights & USER_RIGHT_WRITE) &&
+	return p->mapped && !p->guard && p->rights &&
+	       (access == USER_READ || p->rights & USER_RIGHT_WRITE) &&
 	       (p->source == SPACE_ZEROS || p->file_page < m->file_pages);
 }
 
@@ -93,6 +94,16 @@ int space_model_discard(struct space_model *m, u64 first, u64 count)
 	return space_model_cover(m, first, count);
 }
 
+int space_model_guard(struct space_model *m, u64 first, u64 count, bool guard)
+{
+	for (u64 i = first; i < first + count; i++) {
+		if (guard)
+			space_model_discard(m, i, 1);
+		m->page[i].guard = guard && m->page[i].mapped;
+	}
+	return space_model_cover(m, first, count);
+}
+
 void space_model_move(struct space_model *m, u64 first, u64 count, u64 to, u64 new_count)
 {
 	memcpy(&m->page[to], &m->page[first], new_count * sizeof(m->page[0]));
@@ -110,7 +121,7 @@ int space_model_resize(struct space_model *m, u64 first, u64 count, u64 new_coun
 		space_model_unmap(m, first + new_count, count - new_count);
 		return 0;
 	}
-	more.touched = false;
+	more.touched = more.guard = false;
 	memset(more.word, 0, sizeof(more.word));
 	more.file_page += more.source != SPACE_ZEROS;
 	if (mapped_in(m, first + count, new_count - count) > 0)

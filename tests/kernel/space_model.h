@@ -18,10 +18,11 @@ struct space_page {
 	u8 source, rights; /* enum space_source, enum user_rights */
 	u16 file_page;     /* beyond model->file_pages nothing may be touched */
 	bool mapped;
-	bool touched;    /* it has come, or with SPACE_PRIVATE its copy */
-	bool promised;   /* by a pool: what has come stays until it is unmapped */
-	bool own_rights; /* they were given to a part */
-	u64 word[3];     /* space_model_word() */
+	bool touched;        /* it has come, or with SPACE_PRIVATE its copy */
+	bool promised;       /* by a pool: what has come stays until it is unmapped */
+	bool guard : 1;      /* nothing may be touched (MADV_GUARD_INSTALL) */
+	bool own_rights : 1; /* they were given to a part */
+	u64 word[3];         /* space_model_word() */
 };
 
 struct space_model {
@@ -53,15 +54,16 @@ static inline u64 space_model_word(const u64 word[3], u64 index)
 
 /*
  * Calls, and what they must answer. space_model_map() makes each page like `to`, with the pages of
- * its file in a row, and answers -EEXIST where it must not replace. The three below it answer
+ * its file in a row, and answers -EEXIST where it must not replace. The four below it answer
  * -ENOMEM if not all of the range is mapped. space_model_cover() changes nothing,
- * space_model_protect() the pages before the hole, and space_model_discard() all that are mapped.
+ * space_model_protect() the pages before the hole, and the other two all that are mapped.
  */
 int space_model_map(struct space_model *m, u64 first, u64 count, const struct space_page *to,
 		    enum space_claim how);
 int space_model_cover(const struct space_model *m, u64 first, u64 count);
 int space_model_protect(struct space_model *m, u64 first, u64 count, u8 rights);
 int space_model_discard(struct space_model *m, u64 first, u64 count);
+int space_model_guard(struct space_model *m, u64 first, u64 count, bool guard);
 void space_model_unmap(struct space_model *m, u64 first, u64 count);
 
 /* All pages but those with rights of their own get these rights. */

@@ -41,6 +41,7 @@ enum {
 	POPULATE_READ = 22,
 	POPULATE_WRITE = 23,
 	GUARD_INSTALL = 102,
+	GUARD_REMOVE = 103,
 	ADD_SEALS = 1033,
 	GET_SEALS = 1034,
 	KEEP = 1,
@@ -609,8 +610,70 @@ static void of_madvise(void)
 	q = pages(1, RW);
 	IS("madvise POPULATE_WRITE", "ok", of(advise(q, PAGE, POPULATE_WRITE)));
 	IS("it brings the page", "1", resident(q));
-	BUT("madvise GUARD_INSTALL", "ok", "EINVAL", "Linux 6.12 has none",
-	    of(advise(q, PAGE, GUARD_INSTALL)));
+}
+
+/* Since Linux 6.13; of files and shared memory, since 6.15. An older one is unlike itself here. */
+static void of_guards(void)
+{
+	char *const p = pages(6, RW), *const both = map(NULL, PAGE, RW, MAP_SHARED | MAP_ANONYMOUS,
+							-1, 0);
+	const int fd = file(2, 0);
+	char *const copy = map(NULL, 2 * PAGE, RW, MAP_PRIVATE, fd, 0);
+	char *moved;
+	int pipes[2];
+
+	if (pipe(pipes) < 0)
+		return;
+	p[0] = p[PAGE] = p[2 * PAGE] = p[3 * PAGE] = 7;
+	IS("madvise GUARD_INSTALL", "ok", of(advise(p + PAGE, 2 * PAGE, GUARD_INSTALL)));
+	IS("a load from a guard", "SEGV MAPERR 0", LOAD(p + PAGE));
+	IS("a store to a guard", "SEGV MAPERR 0", STORE(p + 3 * PAGE - 1));
+	IS("the page before it", "7", number(p[0]));
+	IS("the page behind it", "7", number(p[3 * PAGE]));
+	IS("write from a guard", "EFAULT", of(write(pipes[1], p + PAGE, 1)));
+	IS("mincore of a guard", "0", resident(p + PAGE));
+	IS("madvise GUARD_INSTALL over guards", "ok", of(advise(p, 3 * PAGE, GUARD_INSTALL)));
+	IS("a load from the first", "SEGV MAPERR 0", LOAD(p));
+	IS("madvise DONTNEED of a guard", "ok", of(advise(p, 3 * PAGE, MADV_DONTNEED)));
+	IS("it stays", "SEGV MAPERR 0", LOAD(p));
+	IS("mprotect of a guard", "ok", of(protect(p, 3 * PAGE, PROT_NONE)));
+	IS("a load without the right", "SEGV ACCERR 0", LOAD(p));
+	IS("mprotect back", "ok", of(protect(p, 3 * PAGE, RW)));
+	IS("it is still there", "SEGV MAPERR 0", LOAD(p));
+	IS("madvise POPULATE_READ of a guard", "EFAULT", of(advise(p, PAGE, POPULATE_READ)));
+	IS("madvise POPULATE_WRITE of a guard", "EFAULT", of(advise(p, PAGE, POPULATE_WRITE)));
+	IS("mlock of a guard", "ENOMEM", of(syscall(SYS_mlock, p, PAGE)));
+	munlock(p, PAGE);
+	moved = remap(p, 4 * PAGE, 4 * PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, pages(4, RW));
+	IS("mremap of guards", "ok", of_map(moved));
+	IS("a load from one that moved", "SEGV MAPERR 0", LOAD(moved + 2 * PAGE));
+	IS("the page behind it then", "7", number(moved[3 * PAGE]));
+	IS("madvise GUARD_REMOVE", "ok", of(advise(moved, 4 * PAGE, GUARD_REMOVE)));
+	IS("what is there", "0", number(moved[PAGE]));
+	IS("what had no guard", "7", number(moved[3 * PAGE]));
+	IS("madvise GUARD_REMOVE where none is", "ok", of(advise(moved, PAGE, GUARD_REMOVE)));
+	IS("madvise GUARD_INSTALL before an unmapping", "ok",
+	   of(advise(moved, PAGE, GUARD_INSTALL)));
+	map(moved, PAGE, RW, ANON | MAP_FIXED, -1, 0);
+	IS("the new mapping", "0", number(moved[0]));
+	munmap(moved + PAGE, PAGE);
+	IS("madvise GUARD_INSTALL over a hole", "ENOMEM",
+	   of(advise(moved, 3 * PAGE, GUARD_INSTALL)));
+	IS("behind it", "SEGV MAPERR 0", LOAD(moved + 2 * PAGE));
+	IS("madvise GUARD_INSTALL inside a page", "EINVAL",
+	   of(advise(moved + 1, PAGE, GUARD_INSTALL)));
+	IS("madvise GUARD_INSTALL of no bytes", "ok", of(advise(moved, 0, GUARD_INSTALL)));
+	copy[PAGE] = 9;
+	IS("madvise GUARD_INSTALL of a private file", "ok",
+	   of(advise(copy, 2 * PAGE, GUARD_INSTALL)));
+	ftruncate(fd, PAGE);
+	IS("a guard behind the file's end", "SEGV MAPERR 0", LOAD(copy + PAGE));
+	ftruncate(fd, 2 * PAGE);
+	advise(copy, 2 * PAGE, GUARD_REMOVE);
+	IS("the file's first byte", "1", number(copy[0]));
+	IS("its second page, which was cut off", "0", number(copy[PAGE]));
+	BUT("madvise GUARD_INSTALL of shared memory", "ok", "EINVAL", "what it has would be gone",
+	    of(advise(both, PAGE, GUARD_INSTALL)));
 }
 
 static void of_other_calls(void)
@@ -809,7 +872,9 @@ static void of_memfd(void)
 	IS("memfd_create, unknown flag", "EINVAL", of(syscall(SYS_memfd_create, "x", 0x4000)));
 	IS("memfd_create, a long name", "EINVAL", of(syscall(SYS_memfd_create, name, 0)));
 	IS("memfd_create, a name nowhere", "EFAULT", of(syscall(SYS_memfd_create, 16, 0)));
-	BUT("memfd_create HUGETLB", "ok", "EINVAL", "files have small pages",
+	IS("memfd_create HUGETLB, unknown flag", "EINVAL",
+	   of(syscall(SYS_memfd_create, "x", 0x4004)));
+	BUT("memfd_create HUGETLB", "ok", "ENOSYS", "files have small pages",
 	    of(syscall(SYS_memfd_create, "x", 4)));
 	fd = file(1, 0);
 	IS("seals of a memfd", "1", count(fcntl(fd, GET_SEALS)));
@@ -952,6 +1017,7 @@ int main(void)
 	of_mprotect();
 	of_mremap();
 	of_madvise();
+	of_guards();
 	of_other_calls();
 	of_policies();
 	of_brk();

@@ -1,6 +1,6 @@
 /*
  * Signals: handlers with siginfo on an alternate stack, faults that a handler mends, SIGALRM that
- * interrupts a sleep, masks, and a jump out of a handler.
+ * interrupts a sleep, masks, waits that no handler ends, and a jump out of a handler.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -67,11 +67,53 @@ static int masked(void)
 	return early == 0 && users == 1 && sigismember(&pending, SIGUSR1);
 }
 
+/*
+ * SIGCHLD is ignored, but the first thread blocks it, so it is sent to the second one: neither its
+ * sleep nor its pause() ends by it.
+ */
+static volatile sig_atomic_t slept_whole, paused;
+
+static void *wait_twice(void *arg)
+{
+	const struct timespec whole = {.tv_nsec = 60000000};
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	slept_whole = nanosleep(&whole, NULL) == 0 ? 1 : 2;
+	pause();
+	paused = 1;
+	return NULL;
+}
+
+static int undisturbed(void)
+{
+	const struct timespec moment = {.tv_nsec = 5000000};
+	int sent_after = 0, early;
+	pthread_t thread;
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGCHLD);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	pthread_create(&thread, NULL, wait_twice, NULL);
+	for (; sent_after < 10; sent_after += slept_whole != 0) {
+		kill(getpid(), SIGCHLD);
+		nanosleep(&moment, NULL);
+	}
+	early = paused;
+	for (; !paused; nanosleep(&moment, NULL))
+		pthread_kill(thread, SIGUSR1);
+	pthread_join(thread, NULL);
+	return slept_whole == 1 && !early;
+}
+
 int main(void)
 {
 	struct sigaction action = {.sa_sigaction = mend, .sa_flags = SA_SIGINFO | SA_ONSTACK};
 	stack_t alternate;
-	int jumped, slept, was_masked;
+	int jumped, slept, was_masked, was_undisturbed;
 
 	stack = malloc(SIGSTKSZ);
 	alternate = (stack_t){.ss_sp = stack, .ss_size = SIGSTKSZ};
@@ -87,8 +129,10 @@ int main(void)
 		*(volatile int *)16 = 1;
 	slept = interrupted_sleep();
 	was_masked = masked();
-	printf("mended %d, on its stack %d, jumped %d, alarms %d, slept %d, masked %d\n",
-	       (int)mended, on_stack, jumped, (int)alarms, slept, was_masked);
+	was_undisturbed = undisturbed();
+	printf("mended %d, on its stack %d, jumped %d, alarms %d, slept %d, masked %d, "
+	       "undisturbed %d\n",
+	       (int)mended, on_stack, jumped, (int)alarms, slept, was_masked, was_undisturbed);
 	return !(mended == 1 && on_stack && jumped && alarms == 1 && slept && was_masked &&
-		 page[0] == 7);
+		 was_undisturbed && page[0] == 7);
 }
