@@ -110,6 +110,23 @@ user_program_\name:
 	pause
 	jmp 1b
 
+	/* Enter the kernel as DATA_STOP says, each time that it is set. */
+	program enters
+	lea 1f(%rip), %r15
+1:	incq USER_DATA_AT + DATA_COUNT
+	xor %eax, %eax
+	xchg %rax, USER_DATA_AT + DATA_STOP
+	cmp $DATA_STOP_FAULT, %eax
+	je 2f
+	cmp $DATA_STOP_UD, %eax
+	je 3f
+	test %eax, %eax
+	jz 1b
+	call CALL_ANSWER
+	jmp 1b
+2:	mov USER_NONE_AT, %rax
+3:	ud2
+
 	/* Call, fault and raise exceptions for ever; the GS base and the registers must stay. */
 	program hammer
 	mov $0x5a5a5a5a5a5a5a5a, %rbp
