@@ -322,12 +322,12 @@ void shootdown_settle(u64 tag)
 
 void shootdown_ask_quiet(void)
 {
-	const u64 done = shootdown_done(), now = clock_ns();
+	const u64 done = shootdown_done();
 	cpu_t cpu;
 
 	cpumask_foreach(cpu, &cpus_online) {
 		u64 *const since = &cpu_data(cpu)->quiet_missed_ns;
-		const u64 missed = atomic_load_relaxed(since);
+		const u64 missed = atomic_load_relaxed(since), now = clock_ns();
 
 		if (holds_back(cpu_data(cpu), done) && now - missed >= quiet_ask_ns &&
 		    atomic_cas(since, missed, now))
