@@ -152,6 +152,35 @@ user_program_\name:
 	jmp 1b
 2:	leave_ring3
 
+	/*
+	 * Look at the clock for ever, and note the gaps. RDI: struct program of quiet_bench.c; R8
+	 * to R11: ticks of the shortest gap of each class.
+	 */
+	program gaps
+	movq $1, (%rdi)
+	rdtsc
+	shl $32, %rdx
+	lea (%rax, %rdx), %rbx
+1:	rdtsc
+	shl $32, %rdx
+	add %rdx, %rax
+	mov %rax, %rcx
+	sub %rbx, %rcx
+	mov %rax, %rbx
+	cmp %r8, %rcx
+	jb 1b
+	cmp 8(%rdi), %rcx
+	jbe 2f
+	mov %rcx, 8(%rdi)
+2:	lea 16(%rdi), %rsi
+	.irp least, r9, r10, r11
+	cmp %\least, %rcx
+	jb 3f
+	add $8, %rsi
+	.endr
+3:	incq (%rsi)
+	jmp 1b
+
 	/* Two vector registers and the x87 stack, across a call, then while interrupts come. */
 	program vectors
 	movdqu USER_DATA_AT + DATA_VECTOR, %xmm0
