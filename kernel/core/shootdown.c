@@ -114,7 +114,8 @@ void shootdown_serve(void)
 {
 	struct percpu *self = this_cpu();
 
-	if (atomic_load_relaxed(&self->tlb_published) < atomic_load_acquire(&shootdown_generation_full))
+	if (atomic_load_relaxed(&self->tlb_published) <
+	    atomic_load_acquire(&shootdown_generation_full))
 		flush_and_publish(self);
 }
 
@@ -291,7 +292,8 @@ u64 shootdown_reusable(void)
 		return reusable;
 	cpumask_foreach(cpu, &cpus_online)
 		if (unlikely(holds_back(cpu_data(cpu), reusable)))
-			reusable = MIN(reusable, atomic_load_relaxed(&cpu_data(cpu)->tlb_published));
+			reusable =
+				MIN(reusable, atomic_load_relaxed(&cpu_data(cpu)->tlb_published));
 	raise_to(&generation_reusable, reusable);
 	return reusable;
 }
@@ -412,6 +414,6 @@ void shootdown_stats_reset_interrupted(void)
 
 void shootdown_init(void)
 {
-	interrupted_cpus.words = kernel_upward.early_alloc(
-		cpumask_words * sizeof(u64), NODE_NONE, "the mask of interrupted CPUs");
+	interrupted_cpus.words = kernel_upward.early_alloc(cpumask_words * sizeof(u64), NODE_NONE,
+							   "the mask of interrupted CPUs");
 }

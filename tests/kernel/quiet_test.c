@@ -17,7 +17,8 @@
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
 
-enum { FULL_BLOCKS = 24, MANY_BLOCKS = 160, FRAMES_EACH = 7 /* that a full block gives up when it becomes huge */ };
+/* FRAMES_EACH: that a full block gives up when it becomes huge */
+enum { FULL_BLOCKS = 24, MANY_BLOCKS = 160, FRAMES_EACH = 7 };
 enum { ENTRIES = 4, ROUNDS = 16 };
 #define LONG (1000000 * NS_PER_MS)
 
@@ -334,12 +335,13 @@ static void make_round(void *unused)
 TEST(kernel_quiet, a_page_fault_is_an_entry)
 {
 	struct percpu *self = this_cpu();
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	enum fault_result result;
+	struct page *page;
 	bool quiet;
 	u64 flushes;
 
 	SKIP_ON_ONE_CPU();
+	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	REQUIRE(page);
 	p = (struct program){.cpu = cpus_find_other()};
 	REQUIRE(work_start(p.cpu, make_round, NULL) == 0);
@@ -366,9 +368,9 @@ static void optimise(struct arena *a, u64 blocks, struct block_list *list)
 
 	test_option("hvo.defer", "off");
 	REQUIRE(full_blocks_make(a, blocks));
-	EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_FULL, BLOCK_ORDER, blocks, BLOCK_HUGE,
-			     list),
-		  blocks);
+	EXPECT_EQ(
+		block_take(arena_phantom_zone(a), FREE_FULL, BLOCK_ORDER, blocks, BLOCK_HUGE, list),
+		blocks);
 	program_start();
 	EXPECT_EQ(hvo_optimise(&a->mm, hvo_mode_find("on"), list, &left), 0);
 }

@@ -37,8 +37,9 @@ enum { DIRECTION = 1 << 10, ALIGNMENT = 1 << 18, NESTED = 1 << 14 };
 extern const u8 user_programs[], user_programs_end[];
 extern const u8 user_program_leave[], user_program_registers[], user_program_faults[],
 	user_program_bases[], user_program_flags[], user_program_spin[], user_program_hammer[],
-	user_program_enters[], user_program_vectors[], user_program_vectors_at_start[], user_program_rounds_up[],
-	user_program_elsewhere[], user_program_step[], user_program_step_call[];
+	user_program_enters[], user_program_vectors[], user_program_vectors_at_start[],
+	user_program_rounds_up[], user_program_elsewhere[], user_program_step[],
+	user_program_step_call[];
 
 /* Instructions that ring 3 may not use; the last ones only if the CPU has UMIP. */
 extern const struct refusal {
