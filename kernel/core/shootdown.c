@@ -145,7 +145,7 @@ static enum shootdown_skip skip_allowed(enum shootdown_skip skip)
 	return quiet_on ? skip : skip & ~SHOOTDOWN_SKIP_QUIET;
 }
 
-/* Will this CPU flush everything before it uses memory that the round is about? Then how it rests. */
+/* If this CPU will flush everything before it uses memory that the round is about: how it rests. */
 static unsigned flushes_later(const struct percpu *cpu, enum shootdown_skip skip)
 {
 	return atomic_load_acquire(&cpu->rests) & skip;
@@ -290,10 +290,12 @@ u64 shootdown_reusable(void)
 
 	if (atomic_load_acquire(&generation_reusable) >= reusable)
 		return reusable;
-	cpumask_foreach(cpu, &cpus_online)
-		if (unlikely(holds_back(cpu_data(cpu), reusable)))
-			reusable =
-				MIN(reusable, atomic_load_relaxed(&cpu_data(cpu)->tlb_published));
+	cpumask_foreach(cpu, &cpus_online) {
+		const struct percpu *other = cpu_data(cpu);
+
+		if (unlikely(holds_back(other, reusable)))
+			reusable = MIN(reusable, atomic_load_relaxed(&other->tlb_published));
+	}
 	raise_to(&generation_reusable, reusable);
 	return reusable;
 }

@@ -4,11 +4,11 @@
  *	make run CPUS=8 MEM=10G CMDLINE='bench=quiet'
  *	make host-native && build/host/native/ashlar-host -x -c 4 -m 10G -k 'bench=quiet'
  *
- * CPU 0 makes pages= huge pages and returns them. Every other CPU runs a thread that reads the clock
- * in a loop, in ring 3. Each mode is measured with tlb.quiet=off and with tlb.quiet=on, from fresh
- * and recycled memory, and from memory that was in the pool before (hvo_bench.c). The baselines split
- * leaves of the memory map when memory is in a pool for the first time; that round stops quiet CPUs,
- * too, because the size of a mapping changes. The bench fails if anything else stops one.
+ * CPU 0 makes pages= huge pages and returns them. Every other CPU runs a thread that reads the
+ * clock in a loop, in ring 3. Each mode is measured with tlb.quiet=off and with tlb.quiet=on, from
+ * fresh and recycled memory, and from memory that was in the pool before (hvo_bench.c). Leaves of
+ * the memory map are split when memory is in a pool for the first time; that round stops quiet
+ * CPUs, too, because the size of a mapping changes. The bench fails if anything else stops one.
  *
  *	stops    interrupts that these CPUs took from other CPUs: while the pool grew, and shrank
  *	asked    of these, to get frames back: only if frames are short, as no time is too long here
