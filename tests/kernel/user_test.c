@@ -611,9 +611,9 @@ TEST(arch_user, no_request_is_lost)
 
 /* ---- ring 3 is quiet ---- */
 
-static u64 messages_of(cpu_t cpu)
+static u64 flushes_of(cpu_t cpu)
 {
-	return atomic_load_acquire(&cpu_data(cpu)->messages);
+	return atomic_load_acquire(&cpu_data(cpu)->flushes_full);
 }
 
 static void wait_quiet(cpu_t cpu)
@@ -642,12 +642,11 @@ TEST(arch_user, rounds_for_struct_pages_leave_ring_3_alone_and_each_entry_flushe
 	EXPECT(start_remote(other, &remote, user_program_enters));
 	EXPECT(wait_for_count(0));
 	for (u64 entry = DATA_STOP_CALL; entry <= DATA_STOPS; entry++) {
-		const u64 messages = messages_of(other);
-		const u64 tag = shootdown_tag();
+		const u64 tag = shootdown_tag(), flushes = flushes_of(other);
 
 		shootdown_full(SHOOTDOWN_SKIP_BOTH);
 		shootdown_wait(tag);
-		EXPECT_EQ(messages_of(other), messages);
+		EXPECT_EQ(flushes_of(other), flushes);
 		EXPECT(shootdown_reusable() < tag);
 		enter_by(other, entry);
 	}
@@ -660,23 +659,23 @@ TEST(arch_user, rounds_for_programs_interrupt_ring_3)
 {
 	static struct trap_frame remote;
 	const cpu_t other = cpus_find_other();
-	u64 messages;
+	u64 flushes;
 
 	SKIP_ON_ONE_CPU();
 	EXPECT(start_remote(other, &remote, user_program_spin));
 	EXPECT(wait_for_count(0));
 	wait_quiet(other);
-	messages = messages_of(other);
+	flushes = flushes_of(other);
 	shootdown_full(SHOOTDOWN_SKIP_IDLE);
-	EXPECT_EQ(messages_of(other), messages + 1);
+	EXPECT_EQ(flushes_of(other), flushes + 1);
 	EXPECT_EQ(shootdown_reusable(), shootdown_done());
 	wait_quiet(other);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	EXPECT_EQ(messages_of(other), messages + 2);
+	EXPECT_EQ(flushes_of(other), flushes + 2);
 	wait_quiet(other);
 	test_option("tlb.quiet", "off");
 	shootdown_full(SHOOTDOWN_SKIP_BOTH);
-	EXPECT_EQ(messages_of(other), messages + 3);
+	EXPECT_EQ(flushes_of(other), flushes + 3);
 	end_remote(other);
 }
 
