@@ -195,12 +195,11 @@ void work_wait(cpu_t cpu, u64 limit_ns)
 
 void cpu_leave_rest(void)
 {
-	const struct percpu *self = this_cpu();
+	const unsigned rests = atomic_load_relaxed(&this_cpu()->rests);
 
-	if (atomic_load_relaxed(&self->idle))
-		rest_end(&shootdown_generation);
-	else if (atomic_load_relaxed(&self->quiet))
-		rest_end(&shootdown_generation_full);
+	if (rests)
+		rest_end(rests & SHOOTDOWN_SKIP_IDLE ? &shootdown_generation
+						     : &shootdown_generation_full);
 }
 
 static bool work_run(struct work_slot *work)
