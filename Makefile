@@ -90,7 +90,7 @@ with_rooms = $(foreach dir,$(1),$(dir) $(patsubst %/,%,$(wildcard $(dir)/*/)))
 # Nothing outside of kernel/program names it, so PROGRAM=no leaves it out, with its cases.
 ifeq ($(PROGRAM),no)
 override PROGRAM :=
-LEFT_OUT := kernel/program/% $(shell grep -lE '"(kernel/program/|tests/kernel/program_)' tests/kernel/*.c)
+LEFT_OUT := kernel/program/% $(shell grep -lE '"(kernel/program/|tests/kernel/program_)' tests/kernel/*.c tests/bench/*.c)
 endif
 LIB_SOURCES := $(filter-out $(LEFT_OUT),$(call sources_in,boot $(call with_rooms,arch/x86_64 kernel mm)$(if $(filter 1,$(SAN)), tests/san)))
 PROGRAM_SOURCES := $(strip $(if $(PAYLOAD),$(call sources_in,$(PAYLOAD:%/=%)) $(call cxx_in,$(PAYLOAD:%/=%)), \

@@ -20,6 +20,7 @@
 #include "kernel/core/fail.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/quiet.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 
@@ -152,7 +153,7 @@ void interrupt_ipi(void)
 {
 	struct percpu *self = this_cpu();
 
-	cpu_leave_idle();
+	cpu_leave_rest();
 	atomic_store_relaxed(&self->messages, self->messages + 1);
 	fail_delay_ipi();
 	call_serve();
@@ -192,15 +193,13 @@ void work_wait(cpu_t cpu, u64 limit_ns)
 		wait_spin(&wait, cpu);
 }
 
-void cpu_leave_idle(void)
+void cpu_leave_rest(void)
 {
-	struct percpu *self = this_cpu();
+	const unsigned rests = atomic_load_relaxed(&this_cpu()->rests);
 
-	if (!atomic_load_relaxed(&self->idle))
-		return;
-	atomic_store_relaxed(&self->idle, 0);
-	fence_full(); /* pairs with the initiator's: it sees idle = 0, or this CPU its G */
-	shootdown_leave_idle();
+	if (rests)
+		rest_end(rests & SHOOTDOWN_SKIP_IDLE ? &shootdown_generation
+						     : &shootdown_generation_full);
 }
 
 static bool work_run(struct work_slot *work)
@@ -272,7 +271,7 @@ void cpu_halt_idle(void)
 {
 	idle_begin();
 	cpu_halt_until_interrupt();
-	cpu_leave_idle();
+	cpu_leave_rest();
 }
 
 /*
@@ -285,7 +284,7 @@ static void halt_unless_news(u64 news)
 	fence_full(); /* pairs with idle_task_wake(), which sees idle = 1, or this CPU its news */
 	if (atomic_load_relaxed(&idle_news) == news)
 		cpu_halt_until_interrupt();
-	cpu_leave_idle();
+	cpu_leave_rest();
 }
 
 __noreturn void cpu_idle_loop(void)

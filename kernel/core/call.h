@@ -93,11 +93,11 @@ __noreturn void cpu_idle_loop(void);
 void cpu_halt_idle(void);
 
 /*
- * Leave the idle state: clear the flag, fence, and flush if a generation was missed. This is the
- * first call in every interrupt entry and after every halt, and must precede any access to a struct
- * page. It does nothing on a CPU that is not idle.
+ * This CPU is neither idle nor quiet from here on, and has flushed if it missed a round. This is
+ * the first call in every interrupt entry and after every halt, and must precede any access to a
+ * struct page. It does nothing on a CPU that does not rest.
  */
-void cpu_leave_idle(void);
+void cpu_leave_rest(void);
 
 /*
  * Body of the IPI interrupt. Arch code calls it with interrupts off, once it has acknowledged the

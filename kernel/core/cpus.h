@@ -49,11 +49,11 @@ void cpu_wake(cpu_t cpu);
 /*
  * Between these calls the program on this CPU is quiet. It promises to read no struct page and to
  * make no call but those whose context is "any"; other calls refuse. Its own memory, huge mappings
- * included, it uses as before. With tlb.quiet=on, changes of struct pages (pools that grow or
- * shrink) then do not interrupt this CPU. The frames that they free are kept until it enters the
- * kernel, or until the kernel asks it to: tlb.quiet_ask_ms= after the first change, or at once if
- * frames are short. Interrupts are handled as always and must be on. Context: ordinary;
- * cpu_quiet_end(): quiet.
+ * included, it uses as before. Changes of struct pages (pools that grow or shrink) then do not
+ * interrupt this CPU, unless tlb.quiet=off. The frames that they free are kept until it enters the
+ * kernel, or until the kernel asks it to: a second after the first change, or at once if frames are
+ * short. Interrupts are handled as always and must be on. Context: ordinary; cpu_quiet_end():
+ * quiet.
  *
  *	cpu_quiet_begin();
  *	while (!stop)

@@ -33,14 +33,17 @@ struct percpu {
 			/* 1: halted; the CPU flushes before it next accesses a struct page */
 			u8 idle;
 			/*
-			 * 1: runs a program that reads no struct page; the CPU flushes when it next
-			 * enters the kernel
+			 * 1: in ring 3, or runs a program that reads no struct page; the CPU
+			 * flushes when it next enters the kernel
 			 */
 			u8 quiet;
 		};
 		u16 rests; /* both at once: bits of enum shootdown_skip */
 	};
-	/* clock_ns() of the first round that this CPU missed while quiet; written by initiators */
+	/*
+	 * clock_ns() of the first round that this CPU missed since it last flushed; written by
+	 * initiators
+	 */
 	u64 quiet_missed_ns;
 	u64 messages; /* interrupts by other CPUs that this CPU has taken */
 

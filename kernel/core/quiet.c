@@ -1,21 +1,16 @@
-/* CPUs that run a quiet program: see quiet.h, and cpus.h for the program's side. */
+/* Quiet programs that are linked to the kernel: see quiet.h, and cpus.h for their side. */
 #include "kernel/core/quiet.h"
 
 #include <arch/cpu.h>
 
-#include "kernel/core/cpus.h"
+#include "kernel/core/call.h"
 #include "kernel/core/panic.h"
-#include "kernel/core/shootdown.h"
 
-/*
- * Interrupts are off, because a handler that came between the flag and the flush would take this
- * CPU for one that has flushed.
- */
 bool quiet_suspend_now(void)
 {
 	const irq_flags_t flags = irq_save();
 
-	shootdown_leave_quiet();
+	cpu_leave_rest();
 	context_leave(CONTEXT_QUIET);
 	irq_restore(flags);
 	return true;
@@ -26,8 +21,7 @@ void quiet_resume_now(void)
 	const irq_flags_t flags = irq_save();
 
 	context_enter(CONTEXT_QUIET);
-	if (quiet_on)
-		shootdown_enter_quiet();
+	quiet_begin();
 	irq_restore(flags);
 }
 

@@ -9,7 +9,7 @@
  *   interrupt those not idle ----------->  load G; flush all;      ...
  *                                          publish
  *   wait: each published >= g,                                     wakes: idle = 0; full fence;
- *         or seen idle                                             G != published: flush all;
+ *         or seen idle                                             published < G: flush all;
  *   done = max(done, g)                                            publish
  *
  * Why a skipped CPU is safe: the increment of G (a locked instruction) precedes the initiator's
@@ -28,21 +28,15 @@
  * them.
  *
  * A quiet CPU (shootdown.h) is a sleeper that runs a program. Its entry into the kernel is the
- * waking, by the same fence, but it flushes without a look at G. It stays in quiet_cpus from before
- * its flag is set until it has published:
- *
- *	initiator                              quiet CPU
- *	g = ++G                                quiet = 0; full fence
- *	sees quiet = 1: skips it               load G; flush all; publish
- *	done = max(done, g)                    leaves quiet_cpus
- *
- * So a CPU that a round up to `done` skipped is still in quiet_cpus, or it has flushed since.
- * shootdown_reusable() reads `done` first and the set afterwards.
+ * waking, by the same function. A CPU that is not idle and has published less than `done` is quiet,
+ * or has just ceased to rest and not flushed yet: rounds wait for all others. Frames therefore wait
+ * for whatever those CPUs publish, and no set of quiet CPUs is kept. shootdown_reusable() reads
+ * `done` first.
  *
  * A ranged round takes a generation of its own so that sleepers notice it. But a CPU that drops a
  * few pages has not flushed everything: it acknowledges in the mailbox and publishes nothing, and
- * `done` stays. That is why an interrupted CPU compares with the last *full* round, and only a CPU
- * that wakes compares with G.
+ * `done` stays. That is why an interrupted or quiet CPU compares with the last *full* round, and
+ * only a CPU that wakes compares with G.
  *
  * Sources: Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09 (what batching buys);
  * nanos src/kernel/flush.c and Linux arch/x86 lazy TLB generations for the idea of numbered rounds;
@@ -60,29 +54,26 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/upward.h"
 #include "kernel/core/wait.h"
 
-static __cacheline_aligned u64 generation; /* G */
+__cacheline_aligned u64 shootdown_generation; /* G */
 /* highest g of a full round; an interrupted CPU must have flushed for this generation */
-static u64 generation_full;
+u64 shootdown_generation_full;
 __cacheline_aligned u64 shootdown_generation_done;
+/* the highest answer of shootdown_reusable() so far */
+static u64 generation_reusable;
 /* number + 1 of the CPU that may start a round for all CPUs that wait for a tag; 0: none */
 static u32 round_claim;
 
 static __cacheline_aligned struct shootdown_stats stats;
 static struct cpumask interrupted_cpus; /* distinct CPUs stopped since the last reset */
-static struct cpumask quiet_cpus;       /* each CPU sets and clears its own bit */
 
-bool quiet_on;
+bool quiet_on = true;
 OPTION_BOOL(tlb.quiet, quiet_on,
-	    "rounds for struct pages leave CPUs alone that run a quiet program");
+	    "rounds for struct pages leave CPUs alone that run in ring 3, or a quiet program");
 
-static u64 quiet_ask_ms = 1000;
-OPTION_U64(tlb.quiet_ask_ms, quiet_ask_ms, 0, 1000000,
-	   "a quiet CPU is asked to flush this long after the first round it missed, if frames "
-	   "above META's bound wait for it");
+u64 quiet_ask_ns = NS_PER_S;
 
 bool tlb_skip_idle = true;
 OPTION_BOOL(tlb.skip_idle, tlb_skip_idle, "leave idle CPUs alone; they flush when they wake");
@@ -101,7 +92,7 @@ u64 shootdown_tag(void)
 	u64 tag;
 
 	fence_full();
-	tag = atomic_load_relaxed(&generation) + 1;
+	tag = atomic_load_relaxed(&shootdown_generation) + 1;
 	check_event(CHECK_TAG, tag, 0);
 	return tag;
 }
@@ -111,7 +102,7 @@ u64 shootdown_tag(void)
  */
 static void flush_and_publish(struct percpu *self)
 {
-	u64 g = atomic_load_acquire(&generation);
+	u64 g = atomic_load_acquire(&shootdown_generation);
 
 	tlb_flush_local_all();
 	atomic_store_relaxed(&self->flushes_full, self->flushes_full + 1);
@@ -123,17 +114,14 @@ void shootdown_serve(void)
 {
 	struct percpu *self = this_cpu();
 
-	if (atomic_load_relaxed(&self->tlb_published) < atomic_load_acquire(&generation_full))
+	if (atomic_load_relaxed(&self->tlb_published) <
+	    atomic_load_acquire(&shootdown_generation_full))
 		flush_and_publish(self);
 }
 
-void shootdown_leave_idle(void)
+void shootdown_flush(void)
 {
-	struct percpu *self = this_cpu();
-
-	check_event(CHECK_AWAKE, 0, 0);
-	if (atomic_load_relaxed(&self->tlb_published) != atomic_load_acquire(&generation))
-		flush_and_publish(self);
+	flush_and_publish(this_cpu());
 }
 
 void shootdown_join(void (*load_tables)(void))
@@ -143,70 +131,31 @@ void shootdown_join(void (*load_tables)(void))
 
 	cpumask_set_atomic(&cpus_online, self->id);
 	fence_full();
-	g = atomic_load_acquire(&generation);
+	g = atomic_load_acquire(&shootdown_generation);
 	load_tables();
 	check_event(CHECK_PUBLISH, g, 0);
 	raise_to(&self->tlb_published, g);
 }
 
-void shootdown_enter_quiet(void)
-{
-	struct percpu *self = this_cpu();
-
-	cpumask_set_atomic(&quiet_cpus, self->id);
-	check_event(CHECK_QUIET, 0, 0);
-	atomic_store_release(&self->quiet, 1);
-}
-
-void shootdown_leave_quiet(void)
-{
-	struct percpu *self = this_cpu();
-
-	if (!self->quiet)
-		return; /* tlb.quiet=off when it became quiet */
-	atomic_store_relaxed(&self->quiet, 0);
-	fence_full(); /* pairs with the initiator's: it sees quiet = 0, or this CPU its G */
-	check_event(CHECK_AWAKE, 0, 0);
-	flush_and_publish(self);
-	atomic_store_relaxed(&self->quiet_missed_ns, 0);
-	cpumask_clear_atomic(&quiet_cpus, self->id);
-}
-
-/*
- * The parts of `skip` that the options allow. With tlb.quiet=off no CPU is marked quiet, but for
- * one that has not entered the kernel since it was switched off.
- */
+/* The parts of `skip` that the options allow. */
 static enum shootdown_skip skip_allowed(enum shootdown_skip skip)
 {
-	return tlb_skip_idle ? skip : skip & ~SHOOTDOWN_SKIP_IDLE;
+	if (!tlb_skip_idle)
+		skip &= ~SHOOTDOWN_SKIP_IDLE;
+	return quiet_on ? skip : skip & ~SHOOTDOWN_SKIP_QUIET;
 }
 
-/* Will this CPU flush everything before it uses memory that the round is about? */
-static bool flushes_later(const struct percpu *cpu, enum shootdown_skip skip)
+/* If this CPU will flush everything before it uses memory that the round is about: how it rests. */
+static unsigned flushes_later(const struct percpu *cpu, enum shootdown_skip skip)
 {
 	return atomic_load_acquire(&cpu->rests) & skip;
 }
 
-/*
- * Count the quiet CPUs that a round leaves alone, and tell each when its first missed round was,
- * for shootdown_ask_quiet().
- */
-static __attribute__((noinline)) void note_quiet(const struct cpumask *targets,
-						 const struct percpu *self)
+/* A round leaves a quiet CPU alone: note when it was the first one that the CPU missed. */
+static void note_missed(struct percpu *cpu)
 {
-	u64 skipped = 0;
-	cpu_t cpu;
-
-	cpumask_foreach(cpu, &quiet_cpus) {
-		u64 *const missed = &cpu_data(cpu)->quiet_missed_ns;
-
-		if (cpumask_test(targets, cpu) || cpu == self->id)
-			continue;
-		skipped++;
-		if (atomic_load_relaxed(missed) == 0)
-			atomic_store_relaxed(missed, clock_ns());
-	}
-	atomic_add_relaxed(&stats.skipped_quiet, skipped);
+	if (atomic_load_relaxed(&cpu->tlb_published) >= shootdown_done())
+		atomic_store_relaxed(&cpu->quiet_missed_ns, clock_ns());
 }
 
 /*
@@ -216,21 +165,27 @@ static __attribute__((noinline)) void note_quiet(const struct cpumask *targets,
 static void round_choose_targets(struct percpu *self, enum shootdown_skip skip)
 {
 	struct cpumask *targets = &self->round_targets;
-	u64 skipped = 0;
+	u64 skipped = 0, quiet = 0;
 	cpu_t cpu;
 
 	cpumask_copy(targets, &cpus_online);
 	cpumask_clear(targets, self->id);
 	if (skip) {
 		cpumask_foreach(cpu, targets) {
-			if (likely(flushes_later(cpu_data(cpu), skip))) {
-				cpumask_clear(targets, cpu);
-				skipped++;
+			const unsigned rests = flushes_later(cpu_data(cpu), skip);
+
+			if (unlikely(!rests))
+				continue;
+			cpumask_clear(targets, cpu);
+			skipped++;
+			if (unlikely(rests & SHOOTDOWN_SKIP_QUIET)) {
+				note_missed(cpu_data(cpu));
+				quiet++;
 			}
 		}
 		atomic_add_relaxed(&stats.skipped, skipped);
-		if (unlikely(quiet_on) && skip & SHOOTDOWN_SKIP_QUIET)
-			note_quiet(targets, self);
+		if (unlikely(quiet))
+			atomic_add_relaxed(&stats.skipped_quiet, quiet);
 	}
 	for (size_t i = 0; i < cpumask_words; i++)
 		if (targets->words[i])
@@ -260,9 +215,9 @@ void shootdown_full(enum shootdown_skip wanted)
 	context_assert(CONTEXT_ORDINARY);
 	atomic_add_relaxed(&stats.flushes, 1);
 	atomic_add_relaxed(&stats.full, 1);
-	g = atomic_fetch_add(&generation, 1) + 1;
+	g = atomic_fetch_add(&shootdown_generation, 1) + 1;
 	check_event(skip ? CHECK_ROUND_SKIPPING : CHECK_ROUND_ALL, g, 0);
-	raise_to(&generation_full, g);
+	raise_to(&shootdown_generation_full, g);
 	flush_and_publish(self);
 	if (cpu_count > 1) {
 		round_choose_targets(self, skip);
@@ -280,7 +235,7 @@ void shootdown_full(enum shootdown_skip wanted)
  */
 static void round_for(u64 tag)
 {
-	if (atomic_load_acquire(&generation_full) < tag)
+	if (atomic_load_acquire(&shootdown_generation_full) < tag)
 		shootdown_full(SHOOTDOWN_SKIP_BOTH);
 	atomic_store_release(&round_claim, 0);
 }
@@ -291,7 +246,7 @@ static void round_for(u64 tag)
  */
 static bool claim_round(u64 tag)
 {
-	return atomic_load_acquire(&generation_full) < tag &&
+	return atomic_load_acquire(&shootdown_generation_full) < tag &&
 	       atomic_load_relaxed(&round_claim) == 0 &&
 	       atomic_cas(&round_claim, 0, this_cpu()->id + 1);
 }
@@ -308,7 +263,7 @@ void shootdown_wait(u64 tag)
 	context_assert(CONTEXT_ORDINARY);
 	if (shootdown_done() >= tag)
 		return;
-	ASSERT(tag <= atomic_load_relaxed(&generation) + 1,
+	ASSERT(tag <= atomic_load_relaxed(&shootdown_generation) + 1,
 	       "tag %llu is ahead of every round (done %llu)", tag, shootdown_done());
 	wait = wait_begin(WAIT_ROUND, "another CPU's TLB shootdown");
 	while (shootdown_done() < tag) {
@@ -321,23 +276,37 @@ void shootdown_wait(u64 tag)
 
 /* ---- frames that quiet CPUs hold back ---- */
 
+/* An idle CPU holds no frames back: it executes nothing, and flushes when it wakes. */
+static bool holds_back(const struct percpu *cpu, u64 tag)
+{
+	return atomic_load_acquire(&cpu->tlb_published) < tag &&
+	       !(atomic_load_acquire(&cpu->rests) & SHOOTDOWN_SKIP_IDLE);
+}
+
 u64 shootdown_reusable(void)
 {
-	u64 reusable = shootdown_done(); /* before the look at quiet_cpus */
+	u64 reusable = shootdown_done(); /* before the look at the CPUs */
 	cpu_t cpu;
 
-	cpumask_foreach(cpu, &quiet_cpus) {
-		const u64 published = atomic_load_acquire(&cpu_data(cpu)->tlb_published);
+	if (atomic_load_acquire(&generation_reusable) >= reusable)
+		return reusable;
+	cpumask_foreach(cpu, &cpus_online) {
+		const struct percpu *other = cpu_data(cpu);
 
-		reusable = MIN(reusable, published);
+		if (unlikely(holds_back(other, reusable)))
+			reusable = MIN(reusable, atomic_load_relaxed(&other->tlb_published));
 	}
+	raise_to(&generation_reusable, reusable);
 	return reusable;
 }
 
-static void ask_quiet_cpu(cpu_t cpu)
+/* Interrupt the CPU if it is quiet; another one that holds back frames is about to flush. */
+static void ask_quiet_cpu(const struct percpu *cpu)
 {
-	atomic_add_relaxed(&stats.asked, 1);
-	ipi_send(cpu);
+	if (flushes_later(cpu, SHOOTDOWN_SKIP_QUIET)) {
+		atomic_add_relaxed(&stats.asked, 1);
+		ipi_send(cpu->id);
+	}
 }
 
 void shootdown_settle(u64 tag)
@@ -346,26 +315,27 @@ void shootdown_settle(u64 tag)
 	cpu_t cpu;
 
 	shootdown_wait(tag);
-	cpumask_foreach(cpu, &quiet_cpus)
-		if (atomic_load_acquire(&cpu_data(cpu)->tlb_published) < tag)
-			ask_quiet_cpu(cpu);
+	cpumask_foreach(cpu, &cpus_online)
+		if (holds_back(cpu_data(cpu), tag))
+			ask_quiet_cpu(cpu_data(cpu));
 	wait = wait_begin(WAIT_ANSWER, "a quiet CPU to flush");
-	cpumask_foreach(cpu, &quiet_cpus)
-		while (atomic_load_acquire(&cpu_data(cpu)->tlb_published) < tag)
+	cpumask_foreach(cpu, &cpus_online)
+		while (holds_back(cpu_data(cpu), tag))
 			wait_spin(&wait, cpu);
 }
 
 void shootdown_ask_quiet(void)
 {
+	const u64 done = shootdown_done();
 	cpu_t cpu;
 
-	cpumask_foreach(cpu, &quiet_cpus) {
+	cpumask_foreach(cpu, &cpus_online) {
 		u64 *const since = &cpu_data(cpu)->quiet_missed_ns;
 		const u64 missed = atomic_load_relaxed(since), now = clock_ns();
 
-		if (missed > 0 && now - missed >= quiet_ask_ms * NS_PER_MS &&
+		if (holds_back(cpu_data(cpu), done) && now - missed >= quiet_ask_ns &&
 		    atomic_cas(since, missed, now))
-			ask_quiet_cpu(cpu);
+			ask_quiet_cpu(cpu_data(cpu));
 	}
 }
 
@@ -410,7 +380,7 @@ static void shootdown_ranged(struct shootdown_batch *batch, enum shootdown_skip 
 	context_assert(CONTEXT_ORDINARY);
 	atomic_add_relaxed(&stats.flushes, 1);
 	atomic_add_relaxed(&stats.ranged, 1);
-	g = atomic_fetch_add(&generation, 1) + 1;
+	g = atomic_fetch_add(&shootdown_generation, 1) + 1;
 	check_event(CHECK_ROUND_RANGED, g, 0);
 	flush_ranges(batch);
 	if (cpu_count > 1) {
@@ -428,7 +398,7 @@ void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_skip sk
 	if (batch->pages > SHOOTDOWN_PAGES_MAX)
 		shootdown_full(skip);
 	else
-		shootdown_ranged(batch, skip_allowed(skip));
+		shootdown_ranged(batch, skip_allowed(skip & ~SHOOTDOWN_SKIP_QUIET));
 	*batch = (struct shootdown_batch){0};
 }
 
@@ -446,13 +416,6 @@ void shootdown_stats_reset_interrupted(void)
 
 void shootdown_init(void)
 {
-	u64 *words = kernel_upward.early_alloc(2 * cpumask_words * sizeof(u64), NODE_NONE,
-					       "the masks of interrupted and of quiet CPUs");
-
-	interrupted_cpus.words = words;
-	quiet_cpus.words = words + cpumask_words;
-	if (quiet_on)
-		pr_info("tlb.quiet=on: rounds for struct pages leave quiet CPUs alone; one that "
-			"holds back frames is asked to flush after %llu ms",
-			quiet_ask_ms);
+	interrupted_cpus.words = kernel_upward.early_alloc(cpumask_words * sizeof(u64), NODE_NONE,
+							   "the mask of interrupted CPUs");
 }

@@ -12,13 +12,14 @@
  * The memory that the PTE mapped may be reused once shootdown_reusable() >= tag; no other code
  * scans the CPUs.
  *
- * Quiet CPUs (tlb.quiet=on; cpu_quiet_begin(), kernel/core/cpus.h) run a program that reads no
- * struct page. The rule for them:
+ * Quiet CPUs run a program that reads no struct page: one in ring 3, or one linked to the kernel
+ * that said so (quiet.h). The rule for them:
  *
- * 1. Rounds for struct pages (SHOOTDOWN_SKIP_QUIET) do not interrupt a quiet CPU. All other rounds
- *    do, among them those for page-table pages, for mappings of another size and for huge mappings.
- * 2. A quiet CPU that enters the kernel clears its flag, fences, and flushes everything, before
- *    anything else and whether or not it missed a round. Interrupts are off meanwhile.
+ * 1. Full rounds for struct pages (SHOOTDOWN_SKIP_QUIET) do not interrupt a quiet CPU. All other
+ *    rounds do, among them those for page-table pages, for mappings of another size, for huge
+ *    mappings and for the memory of programs.
+ * 2. A quiet CPU that enters the kernel clears its flag, fences, and flushes everything if it
+ *    missed a round, before anything else. Interrupts are off meanwhile.
  * 3. `done` does not wait for quiet CPUs: the code that uses struct pages may go on. Frames do
  *    wait: shootdown_reusable() is the part of `done` that quiet CPUs have flushed for, too.
  *
@@ -36,7 +37,10 @@ enum shootdown_skip {
 	/* page-table pages freed, mapping size changed, or a baseline: every CPU is interrupted */
 	SHOOTDOWN_ALL_CPUS = 0,
 	SHOOTDOWN_SKIP_IDLE = 1, /* idle CPUs flush when they wake (if tlb.skip_idle=on) */
-	/* quiet CPUs flush when they enter the kernel (if tlb.quiet=on); for struct pages only */
+	/*
+	 * quiet CPUs flush when they enter the kernel (if tlb.quiet=on); for struct pages only, and
+	 * ranged rounds skip none
+	 */
 	SHOOTDOWN_SKIP_QUIET = 1 << 8,
 	SHOOTDOWN_SKIP_BOTH = SHOOTDOWN_SKIP_IDLE | SHOOTDOWN_SKIP_QUIET,
 };
@@ -50,8 +54,14 @@ extern bool tlb_skip_idle;
 /* The option tlb.quiet=: rounds for struct pages leave quiet CPUs alone. */
 extern bool quiet_on;
 
+/* How long a CPU may miss rounds before shootdown_ask_quiet(). Test cases and benchmarks set it. */
+extern u64 quiet_ask_ns;
+
 /* `done`; a cache line of its own. Only the CPU that completes a full round raises it. */
 extern u64 shootdown_generation_done;
+
+/* G, and the highest g of a full round: read by CPUs that end a rest (quiet.h). */
+extern u64 shootdown_generation, shootdown_generation_full;
 
 /*
  * Highest completed generation: code that uses memory sees every change tagged up to it. Any
@@ -91,8 +101,8 @@ void shootdown_wait(u64 tag);
 void shootdown_settle(u64 tag);
 
 /*
- * Interrupt the quiet CPUs that missed a round tlb.quiet_ask_ms= ago or earlier, and do not wait
- * for them. A CPU that stays quiet is asked once in that time. Context as shootdown_wait().
+ * Interrupt the quiet CPUs that missed a round quiet_ask_ns ago or earlier, and do not wait for
+ * them. A CPU that stays quiet is asked once in that time. Context as shootdown_wait().
  */
 void shootdown_ask_quiet(void);
 
@@ -120,17 +130,10 @@ void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_skip sk
 
 /*
  * shootdown_serve(), called from call_serve(): flush everything if a full round waits for this CPU.
- * shootdown_leave_idle(): flush everything if any round was missed while idle.
+ * shootdown_flush(): flush everything, because this CPU missed a round while it rested.
  */
 void shootdown_serve(void);
-void shootdown_leave_idle(void);
-
-/*
- * This CPU becomes quiet, or ceases to be quiet and flushes everything. Called by
- * kernel/core/quiet.c only, with interrupts off.
- */
-void shootdown_enter_quiet(void);
-void shootdown_leave_quiet(void);
+void shootdown_flush(void);
 
 /*
  * A CPU joins: it sets its online bit, fences, loads G, moves to the kernel's page tables with

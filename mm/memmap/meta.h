@@ -110,7 +110,7 @@ void meta_give_many(struct mm *mm, const pfn_t *pfn, unsigned count, u64 tag);
  * End of a batch. Releases gated frames whose generation is done, brings the rest below the node's
  * bound (max(512 frames, 1/256 of the node)), with a round if necessary, and gives back blocks that
  * metadata memory no longer needs. Frames for which quiet CPUs must flush stay above the bound
- * until these CPUs are asked (tlb.quiet_ask_ms=). No lock held.
+ * until these CPUs are asked (shootdown_ask_quiet()). No lock held.
  */
 void meta_end_batch(struct node *node);
 void meta_end_batch_all(struct mm *mm); /* of all nodes */

@@ -43,8 +43,11 @@ void host_deliver(void)
 		fence_compiler();
 		what = atomic_exchange(&host_me->pending, 0);
 		if (what) {
-			const bool quiet = quiet_suspend();
+			const bool ring3 = this_cpu()->quiet && !context_in(CONTEXT_QUIET);
+			bool quiet;
 
+			cpu_leave_rest();
+			quiet = quiet_suspend();
 			context_enter(CONTEXT_INTERRUPT);
 			if (what & HOST_PENDING_IPI)
 				interrupt_ipi();
@@ -52,6 +55,8 @@ void host_deliver(void)
 				timer_interrupt();
 			context_leave(CONTEXT_INTERRUPT);
 			quiet_resume(quiet);
+			if (ring3)
+				quiet_begin();
 		}
 		fence_compiler();
 		host_me->irq_on = true;

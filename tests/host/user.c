@@ -9,12 +9,14 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/quiet.h"
 #include "tests/host/host.h"
 
 enum { VECTORS_SIZE = 512, USER_CODE = 0x33, USER_DATA = 0x2b };
 enum { FLAGS_FREE = 0x254dd5, FLAGS_FIXED = 0x202 };
 
 void (*host_user_program)(struct trap_frame *regs);
+bool host_user_is_quiet;
 
 static const struct user_ops *ops;
 static u32 attends[HOST_CPUS_MAX];
@@ -42,10 +44,22 @@ static void host_user_return(struct trap_frame *regs)
 	while (atomic_exchange(&attends[cpu_id()], 0))
 		ops->attend(regs);
 	user_regs_make_safe(regs);
+	if (host_user_is_quiet)
+		quiet_begin();
+}
+
+/* An entry into the kernel, which arch code begins with interrupts off. */
+static void host_user_entry(void)
+{
+	const irq_flags_t flags = irq_save();
+
+	quiet_end();
+	irq_restore(flags);
 }
 
 void host_user_call(struct trap_frame *regs)
 {
+	host_user_entry();
 	regs->vector = USER_VECTOR_CALL;
 	ops->call(regs);
 	host_user_return(regs);
@@ -53,6 +67,7 @@ void host_user_call(struct trap_frame *regs)
 
 void host_user_fault(struct trap_frame *regs, virt_t addr, enum user_access access)
 {
+	host_user_entry();
 	ops->fault(regs, addr, access);
 	host_user_return(regs);
 }
@@ -73,6 +88,7 @@ void user_enter(const struct trap_frame *regs, u64 fs_base, const void *vectors)
 		host_user_return(&first);
 		if (host_user_program)
 			host_user_program(&first);
+		host_user_entry();
 	}
 	me()->running = false;
 }

@@ -1,9 +1,11 @@
 /* The stand-in for ring 3: a function is the program. */
 
 #include "kernel/core/percpu.h"
+#include "kernel/core/shootdown.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
 /* ---- a thread that begins where another one has ended ---- */
@@ -63,4 +65,64 @@ TEST(host_user, a_signal_for_a_thread_that_has_ended_is_not_the_next_ones)
 	EXPECT_EQ(value_received, 7);
 	host_user_program = NULL;
 	program_box_end();
+}
+
+/* ---- a CPU in ring 3 against rounds that leave it alone ---- */
+
+enum { ENTRIES = 3 };
+
+static u32 missed; /* entries that had not flushed for a round which is said to be done */
+
+static void look_for_missed(void)
+{
+	const struct percpu *self = this_cpu();
+	const u64 done = shootdown_done();
+
+	if (self->rests != 0 || atomic_load_acquire(&self->tlb_published) < done)
+		atomic_store_relaxed(&missed, 1);
+}
+
+static void quiet_call(struct trap_frame *regs)
+{
+	look_for_missed();
+}
+
+static void quiet_fault(struct trap_frame *regs, virt_t addr, enum user_access access)
+{
+	look_for_missed();
+}
+
+static void call_and_fault(struct trap_frame *regs)
+{
+	for (unsigned i = 0; i < ENTRIES; i++) {
+		host_user_call(regs);
+		host_user_fault(regs, USER_START, USER_READ);
+	}
+}
+
+static void be_in_ring_3(void *unused)
+{
+	const struct trap_frame regs = {.rip = USER_START};
+
+	user_enter(&regs, 0, NULL);
+	look_for_missed();
+}
+
+TEST(host_user, a_cpu_that_enters_from_ring_3_during_a_round_misses_none)
+{
+	static const struct user_ops ops = {.call = quiet_call, .fault = quiet_fault};
+	const cpu_t other = cpus_find_other();
+
+	SKIP_ON_ONE_CPU();
+	user_set_ops(&ops);
+	host_user_program = call_and_fault;
+	host_user_is_quiet = true;
+	missed = 0;
+	REQUIRE(work_start(other, be_in_ring_3, NULL) == 0);
+	for (unsigned i = 0; i < ENTRIES; i++)
+		shootdown_full(SHOOTDOWN_SKIP_QUIET);
+	work_wait(other, 0);
+	host_user_is_quiet = false;
+	host_user_program = NULL;
+	EXPECT_EQ(missed, 0);
 }

@@ -17,8 +17,10 @@
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"
 
-enum { FULL_BLOCKS = 24, FRAMES_EACH = 7 /* that a full block gives up when it becomes huge */ };
+/* FRAMES_EACH: that a full block gives up when it becomes huge */
+enum { FULL_BLOCKS = 24, MANY_BLOCKS = 160, FRAMES_EACH = 7 };
 enum { ENTRIES = 4, ROUNDS = 16 };
+#define LONG (1000000 * NS_PER_MS)
 
 /* A program on another CPU that is quiet until it is told to stop. */
 static struct program {
@@ -63,6 +65,20 @@ static void program_stop(void)
 	atomic_store_release(&p.stop, 1);
 	work_wait(p.cpu, 0);
 	p.cpu = CPU_NONE;
+	quiet_ask_ns = NS_PER_S;
+}
+
+/* Now is not the time to ask. */
+static void ask_never(void)
+{
+	quiet_ask_ns = ~0ULL;
+}
+
+/* Its first missed round was long enough ago. From now on, it is not asked again for long. */
+static void ask_is_due(cpu_t cpu)
+{
+	quiet_ask_ns = LONG;
+	atomic_store_relaxed(&cpu_data(cpu)->quiet_missed_ns, clock_ns() - LONG);
 }
 
 static bool choose_quiet(void)
@@ -86,7 +102,6 @@ static u64 messages_of(cpu_t cpu)
 
 TEST(kernel_quiet, rounds_for_struct_pages_leave_a_quiet_cpu_alone)
 {
-	struct shootdown_batch batch = {0};
 	struct shootdown_stats before;
 	u64 flushes, messages;
 	cpu_t quiet;
@@ -98,15 +113,13 @@ TEST(kernel_quiet, rounds_for_struct_pages_leave_a_quiet_cpu_alone)
 	messages = messages_of(p.cpu);
 	shootdown_full(SHOOTDOWN_SKIP_BOTH);
 	shootdown_wait(shootdown_tag());
-	shootdown_batch_add(&batch, some_address(), 1);
-	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_BOTH);
 	EXPECT_EQ(messages_of(p.cpu), messages);
 	EXPECT_EQ(flushes_of(p.cpu), flushes);
-	EXPECT_EQ(stats_now().skipped_quiet - before.skipped_quiet, 3);
+	EXPECT_EQ(stats_now().skipped_quiet - before.skipped_quiet, 2);
 	EXPECT_EQ(stats_now().ipis, before.ipis);
 	quiet = p.cpu;
 	program_stop();
-	EXPECT_EQ(flushes_of(quiet), flushes + 1); /* one flush for all three */
+	EXPECT_EQ(flushes_of(quiet), flushes + 1); /* one flush for both */
 	EXPECT(cpu_data(quiet)->tlb_published >= shootdown_done());
 }
 
@@ -180,7 +193,7 @@ TEST(kernel_quiet, other_rounds_interrupt_it_and_leave_it_quiet)
 	EXPECT(flushes_of(p.cpu) > flushes);
 	flushes = cpu_data(p.cpu)->flushes_page;
 	shootdown_batch_add(&batch, some_address(), 1);
-	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
+	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_BOTH); /* a ranged one skips none */
 	EXPECT_EQ(atomic_load_acquire(&cpu_data(p.cpu)->flushes_page), flushes + 1);
 	wait_quiet(); /* as before */
 }
@@ -198,17 +211,19 @@ TEST(kernel_quiet, with_quiet_off_every_round_interrupts_it)
 	EXPECT_EQ(shootdown_reusable(), shootdown_done());
 }
 
-/* Does not trust its own count of rounds: a mistake there would be silent. */
-TEST(kernel_quiet, an_entry_flushes_although_no_round_was_missed)
+TEST(kernel_quiet, an_entry_that_missed_no_round_flushes_nothing)
 {
-	struct percpu *self = this_cpu();
+	const struct percpu *self = this_cpu();
+	struct shootdown_batch batch = {0};
 	u64 flushes;
 
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	shootdown_batch_add(&batch, some_address(), 1);
+	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_BOTH);
 	cpu_quiet_begin();
 	flushes = self->flushes_full;
 	cpu_quiet_end();
-	EXPECT(self->flushes_full > flushes);
+	EXPECT_EQ(self->flushes_full, flushes);
 }
 
 static struct {
@@ -273,16 +288,16 @@ TEST(kernel_quiet, it_is_asked_after_a_time_and_once_in_that_time)
 	struct shootdown_stats before;
 	cpu_t third;
 
-	test_option("tlb.quiet_ask_ms", "1000000");
 	SKIP_ON_ONE_CPU();
 	program_start();
+	ask_never();
 	before = stats_now();
 	shootdown_ask_quiet(); /* it missed nothing yet */
 	shootdown_full(SHOOTDOWN_SKIP_BOTH);
 	shootdown_ask_quiet();
 	EXPECT_EQ(stats_now().asked, before.asked);
 	/* the time is over: of two CPUs that see this, if there are two, one asks */
-	atomic_store_relaxed(&cpu_data(p.cpu)->quiet_missed_ns, clock_ns() - 1000000 * NS_PER_MS);
+	ask_is_due(p.cpu);
 	third = cpus_find_other();
 	if (third != CPU_NONE)
 		EXPECT_EQ(work_start(third, ask, NULL), 0);
@@ -310,17 +325,30 @@ TEST(kernel_quiet, calls_that_may_read_struct_pages_are_refused)
 	EXPECT(context_may(CONTEXT_ORDINARY));
 }
 
+static void make_round(void *unused)
+{
+	CPUS_AWAIT(atomic_load_acquire(&p.running));
+	shootdown_full(SHOOTDOWN_SKIP_QUIET);
+	atomic_store_release(&p.stop, 1);
+}
+
 TEST(kernel_quiet, a_page_fault_is_an_entry)
 {
 	struct percpu *self = this_cpu();
-	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	enum fault_result result;
+	struct page *page;
 	bool quiet;
 	u64 flushes;
 
+	SKIP_ON_ONE_CPU();
+	page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	REQUIRE(page);
+	p = (struct program){.cpu = cpus_find_other()};
+	REQUIRE(work_start(p.cpu, make_round, NULL) == 0);
 	cpu_quiet_begin();
 	flushes = self->flushes_full;
+	atomic_store_release(&p.running, 1);
+	CPUS_AWAIT(atomic_load_acquire(&p.stop));
 	result = fault_resolve((virt_t)page_address(page), false, false, true);
 	quiet = self->quiet;
 	flushes = self->flushes_full - flushes;
@@ -333,33 +361,65 @@ TEST(kernel_quiet, a_page_fault_is_an_entry)
 
 /* ---- frames ---- */
 
-TEST_ARENA(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+/* `blocks` full blocks become huge while a program is quiet, which gates FRAMES_EACH of each. */
+static void optimise(struct arena *a, u64 blocks, struct block_list *list)
 {
-	struct block_list list = BLOCK_LIST_INIT, left;
-	u64 messages;
+	struct block_list left;
 
 	test_option("hvo.defer", "off");
-	test_option("tlb.quiet", "on");
-	test_option("tlb.quiet_ask_ms", "1000000");
-	REQUIRE(full_blocks_make(a, FULL_BLOCKS));
-	EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_FULL, BLOCK_ORDER, FULL_BLOCKS, BLOCK_HUGE,
-			     &list),
-		  FULL_BLOCKS);
-	if (cpumask_weight(&cpus_online) > 1) {
-		program_start();
-		messages = messages_of(p.cpu);
-		EXPECT_EQ(hvo_optimise(&a->mm, hvo_mode_find("on"), &list, &left), 0);
-		meta_end_batch(&a->mm.node[0]);
-		EXPECT(huge_tails_right(&a->mm, list.head, BLOCK_ORDER, 1)); /* in use already */
-		EXPECT_EQ(arena_usage(a).gated, FULL_BLOCKS * FRAMES_EACH);
-		EXPECT_EQ(messages_of(p.cpu), messages);
-		meta_flush_gated(&a->mm.node[0]); /* frames are short */
-		EXPECT_EQ(arena_usage(a).gated, 0);
-		wait_quiet();
-		EXPECT_EQ(messages_of(p.cpu), messages + 1);
-		program_stop();
-	}
-	block_list_publish_free(&a->mm, &list);
-	SKIP_ON_ONE_CPU();
+	REQUIRE(full_blocks_make(a, blocks));
+	EXPECT_EQ(
+		block_take(arena_phantom_zone(a), FREE_FULL, BLOCK_ORDER, blocks, BLOCK_HUGE, list),
+		blocks);
+	program_start();
+	EXPECT_EQ(hvo_optimise(&a->mm, hvo_mode_find("on"), list, &left), 0);
+}
+
+static void optimised_end(struct arena *a, struct block_list *list)
+{
+	program_stop();
+	block_list_publish_free(&a->mm, list);
+}
+
+TEST_ARENA(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+{
+	struct block_list list = BLOCK_LIST_INIT;
+	u64 messages;
+
+	optimise(a, FULL_BLOCKS, &list);
+	messages = messages_of(p.cpu);
+	meta_end_batch(&a->mm.node[0]);
+	EXPECT(huge_tails_right(&a->mm, list.head, BLOCK_ORDER, 1)); /* in use already */
+	EXPECT_EQ(arena_usage(a).gated, FULL_BLOCKS * FRAMES_EACH);
+	EXPECT_EQ(messages_of(p.cpu), messages);
+	meta_flush_gated(&a->mm.node[0]); /* frames are short */
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	wait_quiet();
+	EXPECT_EQ(messages_of(p.cpu), messages + 1);
+	optimised_end(a, &list);
+}
+
+TEST_ARENA(mm_gate, a_batch_above_its_bound_asks_a_quiet_cpu_but_only_after_its_time,
+	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+{
+	struct node *node = &a->mm.node[0];
+	struct block_list list = BLOCK_LIST_INIT;
+	u64 gated, asked;
+
+	ask_never();
+	optimise(a, MANY_BLOCKS, &list);
+	gated = arena_usage(a).gated;
+	asked = stats_now().asked;
+	EXPECT(gated > MAX(512, node_ram(node) / 256));
+	meta_end_batch(node);
+	EXPECT_EQ(stats_now().asked, asked);
+	EXPECT_EQ(arena_usage(a).gated, gated);
+	ask_is_due(p.cpu);
+	meta_end_batch(node);
+	EXPECT_EQ(stats_now().asked, asked + 1);
+	CPUS_WAIT_FOR(shootdown_reusable() == shootdown_done(), p.cpu, "a quiet CPU to flush");
+	meta_end_batch(node);
+	EXPECT_EQ(arena_usage(a).gated, 0);
+	optimised_end(a, &list);
 }

@@ -110,6 +110,23 @@ user_program_\name:
 	pause
 	jmp 1b
 
+	/* Enter the kernel as DATA_STOP says, each time that it is set. */
+	program enters
+	lea 1f(%rip), %r15
+1:	incq USER_DATA_AT + DATA_COUNT
+	xor %eax, %eax
+	xchg %rax, USER_DATA_AT + DATA_STOP
+	cmp $DATA_STOP_FAULT, %eax
+	je 2f
+	cmp $DATA_STOP_UD, %eax
+	je 3f
+	test %eax, %eax
+	jz 1b
+	call CALL_ANSWER
+	jmp 1b
+2:	mov USER_NONE_AT, %rax
+3:	ud2
+
 	/* Call, fault and raise exceptions for ever; the GS base and the registers must stay. */
 	program hammer
 	mov $0x5a5a5a5a5a5a5a5a, %rbp
@@ -134,6 +151,35 @@ user_program_\name:
 	incq USER_DATA_AT + DATA_COUNT
 	jmp 1b
 2:	leave_ring3
+
+	/*
+	 * Look at the clock for ever, and note the gaps. RDI: struct program of quiet_bench.c; R8
+	 * to R11: ticks of the shortest gap of each class.
+	 */
+	program gaps
+	movq $1, (%rdi)
+	rdtsc
+	shl $32, %rdx
+	lea (%rax, %rdx), %rbx
+1:	rdtsc
+	shl $32, %rdx
+	add %rdx, %rax
+	mov %rax, %rcx
+	sub %rbx, %rcx
+	mov %rax, %rbx
+	cmp %r8, %rcx
+	jb 1b
+	cmp 8(%rdi), %rcx
+	jbe 2f
+	mov %rcx, 8(%rdi)
+2:	lea 16(%rdi), %rsi
+	.irp least, r9, r10, r11
+	cmp %\least, %rcx
+	jb 3f
+	add $8, %rsi
+	.endr
+3:	incq (%rsi)
+	jmp 1b
 
 	/* Two vector registers and the x87 stack, across a call, then while interrupts come. */
 	program vectors

@@ -37,8 +37,9 @@ enum { DIRECTION = 1 << 10, ALIGNMENT = 1 << 18, NESTED = 1 << 14 };
 extern const u8 user_programs[], user_programs_end[];
 extern const u8 user_program_leave[], user_program_registers[], user_program_faults[],
 	user_program_bases[], user_program_flags[], user_program_spin[], user_program_hammer[],
-	user_program_vectors[], user_program_vectors_at_start[], user_program_rounds_up[],
-	user_program_elsewhere[], user_program_step[], user_program_step_call[];
+	user_program_enters[], user_program_vectors[], user_program_vectors_at_start[],
+	user_program_rounds_up[], user_program_elsewhere[], user_program_step[],
+	user_program_step_call[];
 
 /* Instructions that ring 3 may not use; the last ones only if the CPU has UMIP. */
 extern const struct refusal {
@@ -162,13 +163,17 @@ static u64 ring0_flags; /* all that were set in one of the functions */
 static u32 wrong, attended;
 static bool resolve_far;
 
+/* Called in each function of the table: the CPU is in the kernel and has flushed what it must. */
 static void look(void)
 {
+	const struct percpu *self = this_cpu();
+	const u64 done = shootdown_done();
 	u64 flags;
 
 	__asm__ volatile("pushfq; pop %0" : "=r"(flags));
 	ring0_flags |= flags;
-	if (!irq_enabled() || this_cpu()->context != 0 || !this_cpu()->arch.user_stack)
+	if (!irq_enabled() || self->context != 0 || !self->arch.user_stack || self->rests != 0 ||
+	    atomic_load_acquire(&self->tlb_published) < done)
 		atomic_fetch_add(&wrong, 1);
 }
 
@@ -602,6 +607,76 @@ TEST(arch_user, no_request_is_lost)
 	}
 	end_remote(other);
 	EXPECT_EQ(wrong, 0);
+}
+
+/* ---- ring 3 is quiet ---- */
+
+static u64 flushes_of(cpu_t cpu)
+{
+	return atomic_load_acquire(&cpu_data(cpu)->flushes_full);
+}
+
+static void wait_quiet(cpu_t cpu)
+{
+	CPUS_WAIT_FOR(atomic_load_acquire(&cpu_data(cpu)->quiet), cpu, "a CPU in ring 3");
+}
+
+/* By a call, a fault, an exception, and an interrupt. */
+static void enter_by(cpu_t cpu, u64 entry)
+{
+	if (entry == DATA_STOPS)
+		user_attend(cpu);
+	else
+		set_word(DATA_STOP, entry);
+	CPUS_WAIT_FOR(shootdown_reusable() == shootdown_done(), cpu, "a program to enter");
+	CPUS_WAIT_FOR(word(DATA_STOP) == 0, cpu, "a program to go on");
+	wait_quiet(cpu);
+}
+
+TEST(arch_user, rounds_for_struct_pages_leave_ring_3_alone_and_each_entry_flushes_first)
+{
+	static struct trap_frame remote;
+	const cpu_t other = cpus_find_other();
+
+	SKIP_ON_ONE_CPU();
+	EXPECT(start_remote(other, &remote, user_program_enters));
+	EXPECT(wait_for_count(0));
+	for (u64 entry = DATA_STOP_CALL; entry <= DATA_STOPS; entry++) {
+		const u64 tag = shootdown_tag(), flushes = flushes_of(other);
+
+		shootdown_full(SHOOTDOWN_SKIP_BOTH);
+		shootdown_wait(tag);
+		EXPECT_EQ(flushes_of(other), flushes);
+		EXPECT(shootdown_reusable() < tag);
+		enter_by(other, entry);
+	}
+	end_remote(other);
+	EXPECT_EQ(attended, 2);
+	EXPECT_EQ(wrong, 0);
+}
+
+TEST(arch_user, rounds_for_programs_interrupt_ring_3)
+{
+	static struct trap_frame remote;
+	const cpu_t other = cpus_find_other();
+	u64 flushes;
+
+	SKIP_ON_ONE_CPU();
+	EXPECT(start_remote(other, &remote, user_program_spin));
+	EXPECT(wait_for_count(0));
+	wait_quiet(other);
+	flushes = flushes_of(other);
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	EXPECT_EQ(flushes_of(other), flushes + 1);
+	EXPECT_EQ(shootdown_reusable(), shootdown_done());
+	wait_quiet(other);
+	shootdown_full(SHOOTDOWN_ALL_CPUS);
+	EXPECT_EQ(flushes_of(other), flushes + 2);
+	wait_quiet(other);
+	test_option("tlb.quiet", "off");
+	shootdown_full(SHOOTDOWN_SKIP_BOTH);
+	EXPECT_EQ(flushes_of(other), flushes + 3);
+	end_remote(other);
 }
 
 /* ---- NMIs ---- */

@@ -28,3 +28,9 @@
 #define DATA_STOP   0x28
 #define DATA_VECTOR 0x40  /* 64 bytes */
 #define DATA_BASE   0x100 /* where FS and GS point in the case about them */
+
+/* What the program `enters` does if DATA_STOP says so. */
+#define DATA_STOP_CALL  1
+#define DATA_STOP_FAULT 2
+#define DATA_STOP_UD    3
+#define DATA_STOPS      4 /* none: an interrupt */

@@ -3,11 +3,11 @@
  * the rule for quiet CPUs).
  *
  *   initiator   unmaps page 0, gates its frame under a tag, and makes a full round; the same with page 1; then it is short of frames: settles
- *   program     becomes quiet, is interrupted (by the initiator or by a device), ends being quiet; again and again
+ *   program     becomes quiet, is interrupted (by the initiator or by a device), enters the kernel (a call, or the end); again and again
  *   META        gives a gated frame a new owner as soon as shootdown_reusable() has reached its tag
  *
- * Hardware: as in shootdown.pml. The PTEs and the flag `quiet` are plain stores, which wait in a buffer; G, last_full, done, published and
- * the set of quiet CPUs are changed by locked instructions. The TLB takes in everything that is present at every moment, also while the
+ * Hardware: as in shootdown.pml. The PTEs and the flag `quiet` are plain stores, which wait in a buffer; G, last_full, done, and published
+ * are changed by locked instructions. The TLB takes in everything that is present at every moment, also while the
  * program is quiet.
  *
  * Checked: once a tag is done, the kernel on the program's CPU does not use an old translation; and while a frame has a new owner, the TLB
@@ -22,7 +22,7 @@
 #define BIT(n) (1 << (n))
 
 byte G, last_full, done, published;
-bool quiet, in_set;   /* of the program's CPU: its flag, and its bit in quiet_cpus */
+bool quiet;           /* of the program's CPU */
 byte mapped = 3;      /* bit p: the PTE of page p is present and writable */
 byte tag[2];
 byte gated, reused;   /* bit p */
@@ -61,24 +61,14 @@ inline serve()
 	fi
 }
 
-/* shootdown_enter_quiet() */
+/* quiet_begin() */
 inline enter_quiet()
 {
-#ifndef BUG_SET_LATE
-	d_step { locked(1); in_set = true }
-#endif
-	if
-	:: published < done -> flush_and_publish()
-	:: else
-	fi;
 	uses = false;
-	buffer[1]!SET_QUIET;
-#ifdef BUG_SET_LATE
-	d_step { locked(1); in_set = true }
-#endif
+	buffer[1]!SET_QUIET
 }
 
-/* shootdown_leave_quiet(), with interrupts off */
+/* rest_end(), with interrupts off */
 inline leave_quiet()
 {
 	buffer[1]!CLEAR_QUIET;
@@ -91,14 +81,15 @@ inline leave_quiet()
 #ifndef BUG_NO_FENCE
 	fence(1);
 #endif
-#ifdef BUG_LEFT_EARLY
-	d_step { locked(1); in_set = false }
-#endif
 #ifndef BUG_NO_FLUSH
-	flush_and_publish();
+	if
+#ifdef BUG_LOOKS_AT_DONE
+	:: published < done -> flush_and_publish()
+#else
+	:: published < last_full -> flush_and_publish()
 #endif
-#ifndef BUG_LEFT_EARLY
-	d_step { locked(1); in_set = false }
+	:: else
+	fi;
 #endif
 	d_step { uses = true; assert(SAFE) }
 }
@@ -162,18 +153,14 @@ inline unmap_and_gate(p)
 inline settle(p)
 {
 	if
-	:: in_set ->
-		if
 #ifndef BUG_NOT_ASKED
-		:: published < tag[p] -> ipi = true
-#endif
-		:: else
-		fi;
-#ifndef BUG_NOT_WAITED_FOR
-		(published >= tag[p] || !in_set)
+	:: published < tag[p] && quiet -> ipi = true
 #endif
 	:: else
-	fi
+	fi;
+#ifndef BUG_NOT_WAITED_FOR
+	(published >= tag[p])
+#endif
 }
 
 proctype initiator()
@@ -186,7 +173,7 @@ proctype initiator()
 	unmap_and_gate(1);
 	full_round();
 	settle(1);
-	assert(done >= tag[1] && (!in_set || published >= tag[1]));
+	assert(done >= tag[1] && published >= tag[1]);
 	through[0] = true
 }
 
@@ -195,17 +182,13 @@ proctype initiator()
 /* gate_release() at shootdown_reusable() */
 inline look()
 {
-#ifdef BUG_DONE_READ_LATE
-	held = in_set;
 	reusable = done;
-#else
-	reusable = done;
-	held = in_set;
-#endif
 #ifndef BUG_FRAMES_NOT_HELD
 	if
-	:: held -> reusable = MIN(reusable, published)
-	:: else
+#ifdef BUG_HELD_WHILE_QUIET
+	:: !quiet
+#endif
+	:: else -> reusable = MIN(reusable, published)
 	fi
 #endif
 }
@@ -214,7 +197,7 @@ inline look()
 proctype meta_memory()
 {
 	byte reusable, looks = 4;
-	bool held, last;
+	bool last;
 
 	do
 	:: looks > 0 || (through[0] && through[1] && !ipi) ->
@@ -236,7 +219,7 @@ proctype meta_memory()
 		:: reused == 3 || last -> break
 		:: else
 		fi;
-		reusable = 0; held = false
+		reusable = 0
 	od
 }
 

@@ -304,7 +304,7 @@ end_asleep:	if
 		:: wakeups > 0 -> wakeups--
 		fi;
 		tlb[me] = tlb[me] | mapped;
-		/* cpu_leave_idle() */
+		/* cpu_leave_rest() */
 		buffer[me]!CLEAR_IDLE;
 #ifndef BUG_NO_FENCE_ON_WAKE
 		fence();

@@ -65,3 +65,14 @@ def test_a_round_that_is_put_off_is_recorded_beside_its_leg(build):
     rounds = {mode: (legs[mode, "alloc"]["flushes"], legs[mode, "alloc"]["use_flushes"]) for mode in ("off", "batched", "on")}
     assert rounds == {"off": (0, 0), "batched": (2, 0), "on": (0, 1)}
     assert legs["on", "free"]["debt_blocks"] == 256
+
+
+def test_no_round_stops_a_thread_in_ring_3_but_that_after_a_split(build):
+    done = boot(build, "bench.hvo.pages=64 bench=quiet", "native", 3, "2G")
+    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
+    rows = {(r["mode"], r["source"], r["quiet"]): r for r in records(done.stdout, "quiet") if r["mode"] != "unbatched"}
+    assert len(rows) == 12
+    for (mode, source, quiet), r in rows.items():
+        stops, split = r["stops_grow"] + r["stops_shrink"], 2 if r["splits"] else 0
+        assert r["cpus"] == 3 and (stops == split if quiet == "on" else stops >= split), (mode, source, r)
+    assert rows["batched", "fresh", "off"]["stops_shrink"] == 2

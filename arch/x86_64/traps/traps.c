@@ -2,14 +2,15 @@
  * Exceptions and interrupts; see traps.h. Gates: Intel SDM vol. 3A, 6.14 "Exception and interrupt
  * handling in 64-bit mode".
  *
- * Invariants: an interrupt handler's first act is cpu_leave_idle(), before it touches any memory
+ * Invariants: an interrupt handler's first act is cpu_leave_rest(), before it touches any memory
  * that a shootdown may have moved. Exceptions never happen on an idle CPU (it executes HLT and
  * nothing else), so their handlers skip that call. NMIs and machine checks may happen there, so
  * their handlers do not access struct pages (kernel/core/shootdown.c).
  *
  * A trap from ring 3 interrupts no code of the kernel. Its exceptions are no mistakes of the kernel
  * and never cause a panic, except NMI, double fault, machine check and a page table with reserved
- * bits. On the way back, a CPU in ring 3 is in the ordinary context.
+ * bits. On the way back, a CPU in ring 3 is in the ordinary context. Ring 3 is quiet, so what comes
+ * from there, but for NMIs and machine checks, begins with quiet_end(), before anything else.
  */
 #include "arch/x86_64/traps/traps.h"
 
@@ -156,7 +157,7 @@ static __attribute__((noinline)) void handle_and_resume(struct trap_frame *frame
 
 static void handle_interrupt(struct trap_frame *frame)
 {
-	cpu_leave_idle();
+	cpu_leave_rest();
 	if (quiet_suspend())
 		handle_and_resume(frame);
 	else
@@ -306,6 +307,7 @@ static void dispatch_ring3(struct trap_frame *frame)
 {
 	struct arch_percpu *arch = &this_cpu()->arch;
 
+	quiet_end();
 	if (frame->vector >= TRAP_FIRST_INTERRUPT) {
 		handle_interrupt(frame);
 	} else if (frame->vector == TRAP_PAGE_FAULT && (frame->error & PF_RESERVED)) {
@@ -321,6 +323,7 @@ static void dispatch_ring3(struct trap_frame *frame)
 
 bool trap_call(struct trap_frame *frame)
 {
+	quiet_end();
 	ring3->call(frame);
 	ring3->before_return(frame);
 	return frame->rcx == frame->rip && frame->r11 == frame->rflags &&

@@ -4,8 +4,8 @@
  *
  * Invariants:
  *  - user_stack of struct percpu is 0 exactly if no frame of user_enter() is on the CPU's stack.
- *  - A frame goes to ring 3 only through before_return(), the last act of which, with interrupts
- *    off, is to make the frame safe.
+ *  - A frame goes to ring 3 only through before_return(), the last acts of which, with interrupts
+ *    off, are to make the frame safe and the CPU quiet (kernel/core/quiet.h).
  *  - A request for attend() is a flag, then an IPI. A CPU looks at the flag with interrupts off
  *    before it goes to ring 3. If it does not see the flag, the IPI comes later and interrupts
  *    ring 3, and the CPU looks again.
@@ -34,6 +34,7 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/quiet.h"
 
 /* Intel SDM vol. 1, 3.4.3 "EFLAGS register". */
 enum {
@@ -81,17 +82,25 @@ static void serve_exception(struct trap_frame *frame)
 	irq_disable();
 }
 
-static void attend_and_make_safe(struct trap_frame *regs)
+/* Apart from its caller, which then needs no registers that it would have to save. */
+static __attribute__((noinline)) void attend(struct trap_frame *regs)
 {
 	u32 *flag = &this_cpu()->arch.user_attends;
 
-	context_assert_for("user_return", CONTEXT_ORDINARY);
-	while (atomic_load_relaxed(flag) && atomic_exchange(flag, 0)) {
+	while (atomic_exchange(flag, 0)) {
 		irq_enable();
 		ops->attend(regs);
 		irq_disable();
 	}
+}
+
+static void attend_and_make_safe(struct trap_frame *regs)
+{
+	context_assert_for("user_return", CONTEXT_ORDINARY);
+	if (unlikely(atomic_load_relaxed(&this_cpu()->arch.user_attends)))
+		attend(regs);
 	user_regs_make_safe(regs);
+	quiet_begin();
 }
 
 static const struct trap_ring3 ring3 = {

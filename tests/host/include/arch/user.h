@@ -20,6 +20,12 @@
  */
 extern void (*host_user_program)(struct trap_frame *regs);
 
+/*
+ * Set by a case: the CPU is quiet while it runs the program, as in ring 3. Such a program uses
+ * nothing of the kernel but the two functions below and what is for any context.
+ */
+extern bool host_user_is_quiet;
+
 /* A call and a page fault of the program, each with its return to ring 3. */
 void host_user_call(struct trap_frame *regs);
 void host_user_fault(struct trap_frame *regs, virt_t addr, enum user_access access);
