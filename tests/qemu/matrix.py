@@ -56,7 +56,7 @@ SWITCHES = {
     "pcp.type_cache": "off|on|first|each",
     "program.overcommit": "0|1|2",
     "program.thp": "always|madvise|never",
-    "tlb.quiet": "off|on",
+    "tlb.quiet": "on|off",
     "tlb.skip_idle": "on|off",
     "x2apic": "auto|on|off",
 }
