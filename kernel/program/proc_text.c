@@ -74,20 +74,29 @@ static void write_cpuinfo(struct text_sink *sink)
 }
 PROC_TEXT(cpuinfo, "/proc/cpuinfo", write_cpuinfo);
 
+/* Only the CPUs, which libraries count here. No times are kept. */
+static void write_stat(struct text_sink *sink)
+{
+	cpu_t cpu;
+
+	text_print(sink, "cpu 0 0 0 0 0 0 0 0 0 0\n");
+	cpumask_foreach(cpu, &cpus_online)
+		text_print(sink, "cpu%u 0 0 0 0 0 0 0 0 0 0\n", cpu);
+}
+PROC_TEXT(stat, "/proc/stat", write_stat);
+
 /* Ranges of CPUs, as in "0-3,6". */
 static void write_online(struct text_sink *sink)
 {
-	cpu_t first = cpumask_next(&cpus_online, 0);
 	const char *comma = "";
+	cpu_t last;
 
-	while (first != CPU_NONE) {
-		cpu_t last = first;
-
-		while (last + 1 < cpu_count && cpumask_test(&cpus_online, last + 1))
-			last++;
+	for (cpu_t first = cpumask_next(&cpus_online, 0); first != CPU_NONE;
+	     first = cpumask_next(&cpus_online, last + 1)) {
+		for (last = first; cpumask_next(&cpus_online, last + 1) == last + 1; last++)
+			continue;
 		text_print(sink, first == last ? "%s%u" : "%s%u-%u", comma, first, last);
 		comma = ",";
-		first = last + 1 < cpu_count ? cpumask_next(&cpus_online, last + 1) : CPU_NONE;
 	}
 	text_print(sink, "\n");
 }
