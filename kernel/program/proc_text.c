@@ -74,17 +74,6 @@ static void write_cpuinfo(struct text_sink *sink)
 }
 PROC_TEXT(cpuinfo, "/proc/cpuinfo", write_cpuinfo);
 
-/* Only the CPUs, which libraries count here. No times are kept. */
-static void write_stat(struct text_sink *sink)
-{
-	cpu_t cpu;
-
-	text_print(sink, "cpu 0 0 0 0 0 0 0 0 0 0\n");
-	cpumask_foreach(cpu, &cpus_online)
-		text_print(sink, "cpu%u 0 0 0 0 0 0 0 0 0 0\n", cpu);
-}
-PROC_TEXT(stat, "/proc/stat", write_stat);
-
 /* Ranges of CPUs, as in "0-3,6". */
 static void write_online(struct text_sink *sink)
 {

@@ -6,6 +6,7 @@
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 
+#include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/program/calls.h"
@@ -18,6 +19,10 @@ enum { REALTIME_LOWEST = 1, REALTIME_HIGHEST = 99 };
 
 static bool affinity_said; /* atomic */
 
+static u64 told = CPU_NONE;
+OPTION_U64(program.cpus, told, 1, CPU_NONE,
+	   "the program hears of so many CPUs; the others are for threads besides one for each");
+
 static struct thread *thread_named(u64 id)
 {
 	return (s32)id ? thread_by_id((u32)id) : thread_current();
@@ -29,30 +34,26 @@ s64 call_sched_yield(const struct call_args *args)
 	return 0;
 }
 
-/* The mask has the CPUs that take part. Returns the number of bytes written. */
+/* The mask has the first CPUs that take part. Returns the number of bytes written. */
 s64 call_sched_getaffinity(const struct call_args *args)
 {
 	const u64 words = DIV_ROUND_UP(cpu_count, 64), bytes = words * sizeof(u64);
+	u64 left = told;
 
 	if ((u32)args->arg[1] * 8ULL < cpu_count || args->arg[1] % sizeof(u64))
 		return -EINVAL;
 	if (!thread_named(args->arg[0]))
 		return -ESRCH;
 	for (u64 i = 0; i < words; i++) {
-		const u64 word = atomic_load_relaxed(&cpus_online.words[i]);
+		u64 word = 0;
 
+		for (u64 cpus = atomic_load_relaxed(&cpus_online.words[i]); cpus && left > 0;
+		     left--, cpus &= cpus - 1)
+			word |= cpus & -cpus;
 		if (user_write(args->arg[2] + i * sizeof(word), &word, sizeof(word)))
 			return -EFAULT;
 	}
 	return (s64)bytes;
-}
-
-static void say_affinity(const struct thread *thread)
-{
-	if (!atomic_exchange(&affinity_said, true))
-		pr_info("program: sched_setaffinity() leaves out CPU %u of thread %u, which stays "
-			"there: threads never move",
-			thread->cpu, thread->id);
 }
 
 /* Bits and words that the program did not pass are 0. */
@@ -77,8 +78,10 @@ s64 call_sched_setaffinity(const struct call_args *args)
 	}
 	if (!some)
 		return -EINVAL;
-	if (!here)
-		say_affinity(thread);
+	if (!here && !atomic_exchange(&affinity_said, true))
+		pr_info("program: sched_setaffinity() leaves out CPU %u of thread %u, which stays "
+			"there: threads never move",
+			thread->cpu, thread->id);
 	return 0;
 }
 
