@@ -21,7 +21,14 @@ static bool affinity_said; /* atomic */
 
 static u64 told = CPU_NONE;
 OPTION_U64(program.cpus, told, 1, CPU_NONE,
-	   "the program hears of so many CPUs; the others are for threads besides one for each");
+	   "the program hears of the CPUs below this one; others are for more threads");
+
+cpu_t thread_cpu_told(cpu_t from)
+{
+	const cpu_t cpu = cpumask_next(&cpus_online, from);
+
+	return cpu < told ? cpu : CPU_NONE;
+}
 
 static struct thread *thread_named(u64 id)
 {
@@ -34,22 +41,20 @@ s64 call_sched_yield(const struct call_args *args)
 	return 0;
 }
 
-/* The mask has the first CPUs that take part. Returns the number of bytes written. */
+/* The mask has the CPUs that the program hears of. Returns the number of bytes written. */
 s64 call_sched_getaffinity(const struct call_args *args)
 {
 	const u64 words = DIV_ROUND_UP(cpu_count, 64), bytes = words * sizeof(u64);
-	u64 left = told;
 
 	if ((u32)args->arg[1] * 8ULL < cpu_count || args->arg[1] % sizeof(u64))
 		return -EINVAL;
 	if (!thread_named(args->arg[0]))
 		return -ESRCH;
 	for (u64 i = 0; i < words; i++) {
-		u64 word = 0;
+		const u64 below = saturating_sub(told, i * 64),
+			  word = atomic_load_relaxed(&cpus_online.words[i]) &
+				 (below < 64 ? (1ULL << below) - 1 : ~0ULL);
 
-		for (u64 cpus = atomic_load_relaxed(&cpus_online.words[i]); cpus && left > 0;
-		     left--, cpus &= cpus - 1)
-			word |= cpus & -cpus;
 		if (user_write(args->arg[2] + i * sizeof(word), &word, sizeof(word)))
 			return -EFAULT;
 	}
