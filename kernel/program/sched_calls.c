@@ -6,7 +6,6 @@
 #include <arch/atomic.h>
 #include <arch/barrier.h>
 
-#include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/program/calls.h"
@@ -18,17 +17,6 @@ enum { SCHED_OTHER = 0, POLICIES = 0x2f, REALTIME = 0x06 };
 enum { REALTIME_LOWEST = 1, REALTIME_HIGHEST = 99 };
 
 static bool affinity_said; /* atomic */
-
-static u64 told = CPU_NONE;
-OPTION_U64(program.cpus, told, 1, CPU_NONE,
-	   "the program hears of the CPUs below this one; others are for more threads");
-
-cpu_t thread_cpu_told(cpu_t from)
-{
-	const cpu_t cpu = cpumask_next(&cpus_online, from);
-
-	return cpu < told ? cpu : CPU_NONE;
-}
 
 static struct thread *thread_named(u64 id)
 {
@@ -51,10 +39,11 @@ s64 call_sched_getaffinity(const struct call_args *args)
 	if (!thread_named(args->arg[0]))
 		return -ESRCH;
 	for (u64 i = 0; i < words; i++) {
-		const u64 below = saturating_sub(told, i * 64),
-			  word = atomic_load_relaxed(&cpus_online.words[i]) &
-				 (below < 64 ? (1ULL << below) - 1 : ~0ULL);
+		u64 word = 0;
 
+		for (u64 cpu = thread_cpu_told(i * 64); cpu < (i + 1) * 64;
+		     cpu = thread_cpu_told(cpu + 1))
+			word |= 1ULL << cpu % 64;
 		if (user_write(args->arg[2] + i * sizeof(word), &word, sizeof(word)))
 			return -EFAULT;
 	}
