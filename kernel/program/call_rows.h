@@ -164,7 +164,7 @@ ANSWER(109, setpgid,                "..",     -EPERM,                 fuzz)
 ANSWER(112, setsid,                 "",       -EPERM,                 fuzz)
 
 /*
- * + always root
+ * + always root; addresses that do not change (ADDR_NO_RANDOMIZE)
  * - changes
  */
 ANSWER(102, getuid,                 "",       0,                      call)
@@ -181,7 +181,7 @@ ANSWER(119, setresgid,              "...",    0,                      fuzz)
 ANSWER(116, setgroups,              "..",     0,                      fuzz)
 ANSWER(122, setfsuid,               ".",      0,                      fuzz)
 ANSWER(123, setfsgid,               ".",      0,                      fuzz)
-ANSWER(135, personality,            ".",      0,                      fuzz)
+ANSWER(135, personality,            ".",      0x40000,                call)
 ANSWER(126, capset,                 "..",     -EPERM,                 fuzz)
 
 /*

@@ -113,17 +113,19 @@ static s64 make(struct area *area, enum mapping_place place)
 }
 
 /*
- * MAP_32BIT: the lowest free place of the second GiB, as Linux has it for code that jumps by 31
- * bits. Each try takes a reference to the object.
+ * MAP_32BIT: the place asked for, or the lowest free one of the second GiB, as Linux has it for
+ * code that jumps by 31 bits. Each try takes a reference to the object.
  */
 static s64 make_low(struct area *area, u64 align)
 {
 	const u64 size = area->end - area->start;
+	u64 asked = area->end <= GIB(2) ? area->start : 0;
 	struct vm_object *object = area->object;
 	s64 start = -ENOMEM;
 	struct area found;
 
-	for (u64 at = GIB(1); at + size <= GIB(2) && start < 0; at = ALIGN_UP(found.end, align)) {
+	for (u64 at = asked ? asked : GIB(1); at + size <= GIB(2) && start < 0;
+	     at = asked ? GIB(1) : ALIGN_UP(found.end, align), asked = 0) {
 		if (space_next(&program_space, at, &found) && found.start < at + size)
 			continue;
 		area->start = at;

@@ -1,10 +1,10 @@
 /* Texts under /proc and /sys: see proc_text.h. Here are those about the machine. */
 #include "kernel/program/proc_text.h"
 
-#include "kernel/core/percpu.h"
 #include "kernel/lib/format.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/contents.h"
+#include "kernel/program/thread.h"
 #include "mm/mm.h"
 #include "mm/pools.h"
 
@@ -67,9 +67,7 @@ PROC_TEXT(meminfo, "/proc/meminfo", write_meminfo);
 
 static void write_cpuinfo(struct text_sink *sink)
 {
-	cpu_t cpu;
-
-	cpumask_foreach(cpu, &cpus_online)
+	for (cpu_t cpu = thread_cpu_told(0); cpu != CPU_NONE; cpu = thread_cpu_told(cpu + 1))
 		text_print(sink, "processor\t: %u\n\n", cpu);
 }
 PROC_TEXT(cpuinfo, "/proc/cpuinfo", write_cpuinfo);
@@ -77,17 +75,15 @@ PROC_TEXT(cpuinfo, "/proc/cpuinfo", write_cpuinfo);
 /* Ranges of CPUs, as in "0-3,6". */
 static void write_online(struct text_sink *sink)
 {
-	cpu_t first = cpumask_next(&cpus_online, 0);
 	const char *comma = "";
+	cpu_t last;
 
-	while (first != CPU_NONE) {
-		cpu_t last = first;
-
-		while (last + 1 < cpu_count && cpumask_test(&cpus_online, last + 1))
-			last++;
+	for (cpu_t first = thread_cpu_told(0); first != CPU_NONE;
+	     first = thread_cpu_told(last + 1)) {
+		for (last = first; thread_cpu_told(last + 1) == last + 1; last++)
+			continue;
 		text_print(sink, first == last ? "%s%u" : "%s%u-%u", comma, first, last);
 		comma = ",";
-		first = last + 1 < cpu_count ? cpumask_next(&cpus_online, last + 1) : CPU_NONE;
 	}
 	text_print(sink, "\n");
 }

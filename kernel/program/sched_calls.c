@@ -29,7 +29,7 @@ s64 call_sched_yield(const struct call_args *args)
 	return 0;
 }
 
-/* The mask has the CPUs that take part. Returns the number of bytes written. */
+/* The mask has the CPUs that the program hears of. Returns the number of bytes written. */
 s64 call_sched_getaffinity(const struct call_args *args)
 {
 	const u64 words = DIV_ROUND_UP(cpu_count, 64), bytes = words * sizeof(u64);
@@ -39,20 +39,15 @@ s64 call_sched_getaffinity(const struct call_args *args)
 	if (!thread_named(args->arg[0]))
 		return -ESRCH;
 	for (u64 i = 0; i < words; i++) {
-		const u64 word = atomic_load_relaxed(&cpus_online.words[i]);
+		u64 word = 0;
 
+		for (u64 cpu = thread_cpu_told(i * 64); cpu < (i + 1) * 64;
+		     cpu = thread_cpu_told(cpu + 1))
+			word |= 1ULL << cpu % 64;
 		if (user_write(args->arg[2] + i * sizeof(word), &word, sizeof(word)))
 			return -EFAULT;
 	}
 	return (s64)bytes;
-}
-
-static void say_affinity(const struct thread *thread)
-{
-	if (!atomic_exchange(&affinity_said, true))
-		pr_info("program: sched_setaffinity() leaves out CPU %u of thread %u, which stays "
-			"there: threads never move",
-			thread->cpu, thread->id);
 }
 
 /* Bits and words that the program did not pass are 0. */
@@ -77,8 +72,10 @@ s64 call_sched_setaffinity(const struct call_args *args)
 	}
 	if (!some)
 		return -EINVAL;
-	if (!here)
-		say_affinity(thread);
+	if (!here && !atomic_exchange(&affinity_said, true))
+		pr_info("program: sched_setaffinity() leaves out CPU %u of thread %u, which stays "
+			"there: threads never move",
+			thread->cpu, thread->id);
 	return 0;
 }
 

@@ -9,6 +9,7 @@
 #include <arch/memory.h>
 #include <arch/timer.h>
 
+#include "kernel/core/cmdline.h"
 #include "kernel/core/call.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
@@ -32,6 +33,17 @@ static cpu_t first_cpu; /* of the first thread; it is never idle */
 static u32 last_id;
 static bool all_end;
 static u32 started; /* threads that others have started and that have not ended; atomic */
+
+static u64 told = CPU_NONE;
+OPTION_U64(program.cpus, told, 1, CPU_NONE,
+	   "the program hears of the CPUs below this one; others are for more threads");
+
+cpu_t thread_cpu_told(cpu_t from)
+{
+	const cpu_t cpu = cpumask_next(&cpus_online, from);
+
+	return cpu < told ? cpu : CPU_NONE;
+}
 
 struct thread *thread_on(cpu_t cpu)
 {

@@ -140,3 +140,9 @@ void threads_wait(void);
 
 /* user_ops.attend(): the thread ends, or gets its signals. */
 void thread_attend(struct trap_frame *regs);
+
+/*
+ * The next CPU, from `from` on, that the program hears of: program.cpus=. CPU_NONE if there is
+ * none. Any context.
+ */
+cpu_t thread_cpu_told(cpu_t from);

@@ -103,10 +103,6 @@ int meta_reserve(struct node *node, enum meta_kind kind, u64 count)
 	do {
 		if (meta_reserve_now(node, kind, count) == 0)
 			return 0;
-		/*
-		 * fails too if this CPU is growing it already: such a CPU gets what metadata memory
-		 * has now
-		 */
 	} while (mm_upward.meta_grow(node, kind, count) >= 0);
 	/* frames may have been given back meanwhile */
 	return meta_reserve_now(node, kind, count);

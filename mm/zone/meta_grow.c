@@ -18,7 +18,8 @@
  * where borders of nodes lie inside sections. With three stretches of memory that belong to nodes
  * A, B, A, each node can need the other. So one CPU at a time makes metadata memory grow, whichever
  * node's it is, and that CPU may make another node's grow on the way. If it comes back to a node
- * that it is growing already, it goes without that section.
+ * that it is growing already, it takes only a bare block that is there: boot memory fills most of
+ * the section that it opens, and needs struct pages.
  *
  * A descriptor (maps and lots) costs 608 bytes in a metadata frame. Spare ones are kept, so a block
  * of tails can always be added.
@@ -239,13 +240,14 @@ static u32 take_near_meta(struct node *node, struct zone *zone)
 
 /*
  * No GiB with metadata memory has room left, so begin another, at the far end from where other
- * callers open sections.
+ * callers open sections. One that boot memory fills only takes frames, so it comes last (`full`).
  */
-static bool open_for_meta(struct zone *zone)
+static bool open_for_meta(struct zone *zone, bool full)
 {
 	for (u64 section = DIV_ROUND_UP(zone->end_pfn, SECTION_FRAMES);
 	     section-- > zone->start_pfn / SECTION_FRAMES;) {
-		if (section_state(zone->mm, section) != SECTION_UNOPENED)
+		if (section_state(zone->mm, section) != SECTION_UNOPENED ||
+		    (!full && !section_has_free(zone, section)))
 			continue;
 		if (section_open(zone->mm, section, SECTION_ON_DEMAND) == 0)
 			return true;
@@ -257,7 +259,7 @@ static u32 take_for_meta(struct zone *zone)
 {
 	u32 index = BLOCK_NONE;
 
-	while (index == BLOCK_NONE && open_for_meta(zone))
+	while (index == BLOCK_NONE && open_for_meta(zone, false))
 		index = block_take_one(zone, FREE_BARE, BLOCK_META);
 	if (index == BLOCK_NONE)
 		index = block_take_one(zone, FREE_BARE, BLOCK_META);
@@ -267,6 +269,8 @@ static u32 take_for_meta(struct zone *zone)
 		index = block_take_one(zone, FREE_BARE, BLOCK_META);
 	if (index == BLOCK_NONE && mm_upward.huge_free_full(zone, 1) > 0 &&
 	    mm_upward.bare_free_huge(zone, 1) > 0)
+		index = block_take_one(zone, FREE_BARE, BLOCK_META);
+	while (index == BLOCK_NONE && open_for_meta(zone, true))
 		index = block_take_one(zone, FREE_BARE, BLOCK_META);
 	return index;
 }
@@ -282,7 +286,8 @@ void meta_leave_block(struct zone *zone, u32 index)
 	block_publish_free(zone, index, BLOCK_ORDER);
 }
 
-static u32 take_anywhere(struct node *node)
+/* `inside`: open no section. */
+static u32 take_anywhere(struct node *node, bool inside)
 {
 	u32 index = BLOCK_NONE;
 
@@ -291,7 +296,9 @@ static u32 take_anywhere(struct node *node)
 			index = take_near_meta(node, node_zone(node, kind));
 	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
 		if (node_zone(node, kind))
-			index = take_for_meta(node_zone(node, kind));
+			index = inside ? block_take_one(node_zone(node, kind), FREE_BARE,
+							BLOCK_META)
+				       : take_for_meta(node_zone(node, kind));
 	return index;
 }
 
@@ -314,14 +321,14 @@ static void keep_for_meta(struct node *node, u32 index)
  * The descriptor comes first. If the block came first and had to go back, other CPUs would for a
  * moment believe that memory is used up.
  */
-static int grow(struct node *node, enum meta_kind kind)
+static int grow(struct node *node, enum meta_kind kind, bool inside)
 {
 	struct meta_block *new = take_spare(node);
 	u32 index;
 
 	if (!new)
 		return -ENOMEM;
-	index = take_anywhere(node);
+	index = take_anywhere(node, inside);
 	if (index == BLOCK_NONE) {
 		give_spare(&node->meta, new);
 		return -ENOMEM;
@@ -342,10 +349,10 @@ static int grow_to(struct node *node, enum meta_kind kind, u64 count)
 
 	meta_release_done(node);
 	if (!meta_has(node, kind, count)) /* else another CPU's round, or growth, was enough */
-		err = grow(node, kind);
+		err = grow(node, kind, false);
 	/* the new block's descriptor may have taken an emergency frame */
 	if (kind != META_LASTING && !meta_has(node, META_LASTING, 0))
-		grow(node, META_LASTING);
+		grow(node, META_LASTING, false);
 	/*
 	 * No block is left, so complete a round to get back the gated frames. Repeat while other
 	 * CPUs take and gate them again before this one gets any.
@@ -371,7 +378,7 @@ static int try_grow(struct node *node, enum meta_kind kind, u64 count)
 	int err;
 
 	if (inside && atomic_load_relaxed(&node->meta.growing))
-		return -ENOMEM;
+		return grow(node, kind, true);
 	if (!inside && !claim(mm))
 		return -EAGAIN;
 	atomic_store_relaxed(&node->meta.growing, true);

@@ -53,6 +53,16 @@ static bool free_in_zone(const struct zone *zone, u32 index)
 	return memmap_block_plan(zone->mm, index, &owner) == PLAN_FREE && owner == zone->index;
 }
 
+bool section_has_free(const struct zone *zone, u64 section)
+{
+	const u32 first = (u32)(section * SECTION_BLOCKS);
+
+	for (u32 i = 0; i < SECTION_BLOCKS; i++)
+		if (free_in_zone(zone, first + i))
+			return true;
+	return false;
+}
+
 void section_place_memmaps(struct zone *zone, u32 skip)
 {
 	const u32 first = (u32)(zone->start_pfn / BLOCK_FRAMES),

@@ -1,6 +1,6 @@
 /*
  * Opening a section, in parts: declarations that section.c and section_memmap.c share. Other code
- * uses only section_home() and section_place_memmaps() from here.
+ * uses only section_has_free(), section_home() and section_place_memmaps() from here.
  */
 #pragma once
 
@@ -38,6 +38,9 @@ void section_init_special(struct mm *mm, u32 index, struct page *pages, u8 block
 /* Claim and open one section without opening its home first. Returns as section_open() does. */
 int section_open_alone(struct mm *mm, u64 section, enum section_style style,
 		       const struct memmap_make *make);
+
+/* Does the section have a whole free block of this zone before it is opened? Any context. */
+bool section_has_free(const struct zone *zone, u64 section);
 
 /*
  * Zone of the first whole free block of the section. NULL: there is none, so it cannot be mapped.

@@ -84,6 +84,22 @@ TEST_ARENA(mm_section, a_block_that_gets_no_struct_pages_is_accounted_for,
 }
 
 /*
+ *   MiB   0         128         256         384         512
+ *         [META free | free boot | boot      | boot      ]
+ *
+ * The last section is opened first. It has no free block, so metadata memory opens a section to
+ * grow: not the one below, which has none either, but the next, in which boot memory needs more
+ * frames than are left for growing.
+ */
+TEST_ARENA(mm_section, a_section_that_metadata_memory_opens_may_be_full_of_boot_memory,
+	   arena_borrow(MIB(512), .boot = {{MIB(132), MIB(380)}}))
+{
+	for (u32 i = 0; i < 4 * SECTION_BLOCKS; i++)
+		EXPECT(block_look_at(&a->mm, arena_block(a) + i).state != BLOCK_ABSENT);
+	EXPECT_EQ(arena_usage(a).reserved, 0);
+}
+
+/*
  * All memory but the metadata block is bad. It needs more struct pages than metadata memory has
  * frames, and metadata memory has nothing to grow into. The memory that gets no struct pages stays
  * counted as bad.

@@ -13,6 +13,7 @@ TEST(program_call, a_row_may_be_its_answer)
 	EXPECT_EQ(program_call("getuid"), 0);
 	EXPECT_EQ(program_call("getpid"), THREAD_FIRST_ID);
 	EXPECT_EQ(program_call("getpriority", 0, 0), 20);
+	EXPECT_EQ(program_call("personality", ~0U), 0x40000); /* ADDR_NO_RANDOMIZE */
 	EXPECT_EQ(program_call("ptrace", 0), -EPERM);
 	EXPECT_EQ(program_call("wait4", -1ULL, 0, 0, 0), -ECHILD);
 	EXPECT_EQ(program_call("rseq", ARGUMENTS, 32, 0, 0), -ENOSYS);

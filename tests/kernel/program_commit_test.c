@@ -434,6 +434,23 @@ TEST(program_commit, a_move_may_leave_the_old_place)
 }
 
 /* A shared file is shown once more; without MREMAP_FIXED the last argument means nothing. */
+TEST(program_commit, a_low_place_that_is_asked_for_is_given_once)
+{
+	enum { LOW = 0x62 }; /* private, anonymous, MAP_32BIT */
+	const u64 asked[] = {GIB(1), 0x50000000, GIB(1) - PAGE_SIZE, AT, GIB(2) - PAGE_SIZE};
+	const u64 given[] = {GIB(1), 0x50000000, GIB(1) - PAGE_SIZE, GIB(1) + PAGE_SIZE,
+			     GIB(2) - PAGE_SIZE};
+
+	for (unsigned i = 0; i < ARRAY_LEN(asked); i++)
+		EXPECT_EQ(program_call("mmap", asked[i], PAGE_SIZE, RW, LOW, -1ULL, 0), given[i]);
+	EXPECT_EQ(program_call("mmap", 0x50000000, PAGE_SIZE, RW, LOW, -1ULL, 0),
+		  GIB(1) + 2 * PAGE_SIZE);
+	EXPECT_EQ(program_call("mmap", GIB(1), GIB(1), RW, LOW, -1ULL, 0), -ENOMEM);
+	for (unsigned i = 0; i < ARRAY_LEN(given); i++)
+		EXPECT_EQ(unmap(given[i], PAGE_SIZE), 0);
+	EXPECT_EQ(unmap(GIB(1) + 2 * PAGE_SIZE, PAGE_SIZE), 0);
+}
+
 TEST(program_commit, a_move_of_nothing_shows_the_file_again_at_a_free_place)
 {
 	static const u64 meaningless[] = {1, 2 * AT + 1, ~0ULL};

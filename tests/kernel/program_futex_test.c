@@ -147,3 +147,14 @@ TEST(program_futex, a_thread_may_run_on_the_cpus_of_the_machine)
 	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, ARGUMENTS), -EINVAL);
 	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, NOWHERE), -EFAULT);
 }
+
+/* A program that starts a thread for each CPU, and one more, finds CPUs for all. */
+TEST(program_futex, a_program_may_hear_of_fewer_cpus_than_there_are)
+{
+	SKIP_ON_ONE_CPU();
+	test_option("program.cpus", "1");
+	EXPECT(program_call("sched_getaffinity", 0, KIB(1), RESULTS) > 0);
+	EXPECT_EQ(word(RESULTS), 1);
+	EXPECT_EQ(thread_cpu_told(0), 0);
+	EXPECT_EQ(thread_cpu_told(1), CPU_NONE);
+}

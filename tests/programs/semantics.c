@@ -355,6 +355,12 @@ static void of_mmap(void)
 	IS("it can be used", "ok", STORE(q));
 	q = map(NULL, PAGE, RW, ANON | MAP_32BIT, -1, 0);
 	IS("so is the next one", "yes", truth((unsigned long)q < 1UL << 31));
+	q = map((char *)0x50000000, PAGE, RW, ANON | MAP_32BIT, -1, 0);
+	IS("mmap 32BIT where nothing is", "yes", truth((unsigned long)q == 0x50000000));
+	q = map(q, PAGE, RW, ANON | MAP_32BIT, -1, 0);
+	IS("and once more", "yes", truth((unsigned long)q < 0x50000000));
+	q = map((char *)LARGE, PAGE, RW, ANON | MAP_32BIT, -1, 0);
+	IS("mmap 32BIT at a high place", "yes", truth((unsigned long)q < 1UL << 31));
 	IS("mmap 32BIT of 2 GiB", "ENOMEM",
 	   of_map(map(NULL, 1UL << 31, PROT_NONE, ANON | MAP_32BIT, -1, 0)));
 	IS("mmap of /dev/zero, shared", "ok", STORE(map(NULL, PAGE, RW, MAP_SHARED, zero, 0)));
