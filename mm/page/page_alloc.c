@@ -46,7 +46,7 @@ struct request {
 	node_t near; /* its own node: the one that the others are near to */
 	node_t first,
 		last;   /* nodes to ask now: the first-th nearest to the last-th, without that */
-	bool own_kind;  /* gigablock=on: only memory of the request's own kind */
+	bool own_kind;  /* placed by GiB: only memory of the request's own kind */
 	unsigned asked; /* functions that were asked for memory (pressure.h) */
 	bool freed;     /* the last of them has freed some */
 	struct wait wait;
@@ -229,9 +229,8 @@ static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 }
 
 /*
- * With gigablock=on, all zones are asked first for memory of the request's own kind. Only then does
- * a movable page go among those that cannot move, and only then do these spoil another
- * GiB.
+ * Placed by GiB (gigablock.h), all zones are asked first for memory of the request's own kind. Only
+ * then does a movable page go among those that cannot move, and only then do these spoil another GiB.
  */
 static bool own_node(struct request *r, unsigned attempt)
 {
