@@ -1,11 +1,11 @@
 /*
  * Placement by GiB (mm/zone/gigablock.h): the same trace (gigablock_age.c) without it and with it,
- * and then 1 GiB pages, one after the other until there are no more, and up to 256 of 2 MiB.
+ * and then 1 GiB pages, until there are no more, and up to 256 of 2 MiB.
  *
  *   tainted   GiB that hold memory which nobody can move, counted page by page, beside the least
  *             number of GiB that could hold as much
- *   moved     frames copied to make the pages, beside the movable frames that the GiB with the
- *             fewest had each time
+ *   moved     frames copied to make the pages, beside the movable frames of those GiB that had
+ *             the fewest
  *
  * All after the trace is counted when the pool has shrunk to nothing and half of the page cache was
  * dropped at random, because in memory that is 98% full no GiB can be had however it lies.
@@ -15,8 +15,8 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
+#include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
-#include "mm/contig/contig_search.h"
 #include "mm/contig/evacuate.h"
 #include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
@@ -24,9 +24,10 @@
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/gigablock_age.h"
+#include "tests/bench/sort.h"
 #include "tests/kernel/chain.h"
 
-enum { RELEASED = 50, GIBS_LEAST = 4, HUGE_MOST = 256 };
+enum { RELEASED = 50, GIBS_LEAST = 4, GIBS_MOST = 1024, HUGE_MOST = 256 };
 
 static u64 gigablock_ops = 1000000;
 OPTION_U64(bench.gigablock.ops, gigablock_ops, 1000, 1000000000,
@@ -125,34 +126,29 @@ static void look(struct leg *leg)
 
 /* ---- what can be had ---- */
 
-/* Movable frames of the GiB that has the fewest, of those that can be emptied. */
-static u64 fewest_movable(void)
+static u64 movable[GIBS_MOST]; /* frames in whole GiB without such memory, ascending */
+
+static void sort_movable(void)
 {
-	u64 fewest = ~0ULL;
+	u64 count = 0;
 
-	for (unsigned z = 0; z < mm_kernel.zones; z++) {
-		const struct contig_scan scan = {.zone = &mm_kernel.zone[z]};
-
-		for (u64 number = zone_first_gib(scan.zone); number < zone_end_gib(scan.zone);
-		     number++)
-			if (!contig_judge(&scan, number))
-				fewest = MIN(fewest,
-					     mm_kernel.gib[number - mm_kernel.first_gib].movable);
-	}
-	return fewest;
+	memset(movable, 0, sizeof(movable));
+	for (u64 gib = 0; gib < mm_kernel.gibs && count < GIBS_MOST; gib++)
+		if (mm_kernel.gib[gib].whole && stuck_in_gib(mm_kernel.first_gib + gib) == 0)
+			movable[count++] = mm_kernel.gib[gib].movable;
+	sort_u64(movable, count);
 }
 
 static void take_all(struct leg *leg)
 {
 	struct page *chain = NULL, *page;
-	u64 moved = age_moved(), least = fewest_movable();
+	u64 moved = age_moved();
 
-	while (pool_grow(&pool_1g, hvo_mode_selected(), 1) > 0) {
-		leg->giga++;
-		leg->giga_moved = age_moved() - moved;
-		leg->giga_least += least;
-		least = fewest_movable();
-	}
+	sort_movable();
+	leg->giga = pool_grow(&pool_1g, hvo_mode_selected(), MIN(mm_kernel.gibs, (u64)GIBS_MOST));
+	leg->giga_moved = age_moved() - moved;
+	for (u64 i = 0; i < leg->giga; i++)
+		leg->giga_least += movable[i];
 	pool_shrink(&pool_1g, hvo_mode_selected(), leg->giga);
 	moved = age_moved();
 	while (leg->huge < HUGE_MOST && (page = contig_alloc(BLOCK_ORDER, NODE_NONE))) {
