@@ -401,7 +401,7 @@ void mm_init(void)
 			       .style = memmap_style(),
 			       .watch = page_watch_at_boot(),
 			       .reserve = reserve_at_boot(),
-			       .gigablock = true,
+			       .gigablock = gigablock_at_boot,
 			       .distance = arch_node_distance,
 			       .zalloc = boot_zalloc};
 

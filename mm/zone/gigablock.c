@@ -3,11 +3,16 @@
  */
 #include "mm/zone/gigablock.h"
 
+#include "kernel/core/cmdline.h"
 #include "mm/memmap/enter.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
+
+bool gigablock_at_boot;
+OPTION_BOOL(gigablock, gigablock_at_boot,
+	    "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
 
 /*
  * Frames that CPUs may hold of a GiB, roughly. They look as if they could not be moved, so GiB that

@@ -1,5 +1,5 @@
 /*
- * Placement by GiB: memory that cannot be moved fills as few GiB as possible.
+ * Placement by GiB: memory that cannot be moved fills as few GiB as possible (gigablock=on).
  *
  *   by block   [u.mmmmmm][mmumm.mm][mm.mmmum][mmmm.umm]   a 1 GiB page can be made nowhere
  *   by GiB     [uuuu.mmm][mmmmm.mm][mm.mmmmm][mmmm.mmm]   three GiB can be emptied
@@ -38,6 +38,9 @@
  * GiB: then nothing is placed by GiB. No other CPU allocates.
  */
 bool gigablock_begin(struct mm *mm);
+
+/* Does gigablock=on ask for it? Start-up begins before any section is open. */
+extern bool gigablock_at_boot;
 
 /* Is a request for pages of this type placed in tainted GiB? */
 static inline bool gigablock_steers(const struct mm *mm, enum migratetype type)
