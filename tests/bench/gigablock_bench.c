@@ -293,5 +293,4 @@ static bool bench_gigablock(void)
 }
 
 BENCH(gigablock, "GiB that stay contiguous under a long trace of requests, by block and by GiB",
-
       bench_gigablock);
