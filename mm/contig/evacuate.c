@@ -26,7 +26,7 @@
  * In one call: chunks tried; blocks looked at. A chunk has this order at least, so that requests
  * for single pages do not come one after the other.
  */
-enum { TRIES = 16, LOOKS = 64, CHUNK_ORDER = 3 };
+enum { TRIES = 16, LOOKS = 512, CHUNK_ORDER = 3 };
 
 /* The chunk that a call tries to empty, and how often it may still try. */
 struct effort {
