@@ -72,6 +72,12 @@ static u64 gib_key(const void *ctx, u64 number)
 	return contig_judge(scan, number) ? 0 : key;
 }
 
+/* Frames to be moved to empty the GiB of block `first`. */
+static u64 movable_frames(const struct mm *mm, u32 first)
+{
+	return atomic_load_relaxed(&gib_of(mm, first)->movable);
+}
+
 /* The cheapest GiB after the one tried last. `after` is the key of that one. */
 static u32 cheapest_gib(struct contig_scan *scan)
 {
@@ -114,8 +120,8 @@ static bool every_block_may_move(struct contig_scan *scan, const struct contig_s
 }
 
 /*
- * Frames on per-CPU lists are neither free nor movable. If there is no other way the lists are
- * drained, once, and the cost is computed again.
+ * Frames on per-CPU lists are neither free nor movable. Before pages are moved the lists are
+ * drained, once, and the cost is computed again: the GiB with the fewest may have some of them.
  */
 static u32 next_by_summary(struct contig_scan *scan, const struct contig_search *search)
 {
@@ -124,7 +130,7 @@ static u32 next_by_summary(struct contig_scan *scan, const struct contig_search 
 	if (scan->order < GIGA_ORDER)
 		return contig_next_that(scan, search, every_block_may_move);
 	first = cheapest_gib(scan);
-	if (first == BLOCK_NONE && !scan->drained) {
+	if (!scan->drained && (first == BLOCK_NONE || movable_frames(scan->zone->mm, first) > 0)) {
 		scan->drained = true;
 		scan->after = 0;
 		pcp_drain_all(scan->zone->mm);
@@ -241,8 +247,9 @@ bool contig_gigabyte_is_free(const struct mm *mm)
 {
 	u64 frames = 0;
 
-	for (unsigned z = 0; z < mm->zones; z++)
-		frames += zone_free(&mm->zone[z]) + atomic_load_relaxed(&mm->zone[z].unopened);
+	for (const struct zone *zone = mm->zone; zone < mm->zone + mm->zones; zone++)
+		frames += saturating_sub(zone_free(zone) + atomic_load_relaxed(&zone->unopened),
+					 zone->reserve + zone->lowmem);
 	return frames >= order_pages(GIGA_ORDER);
 }
 
@@ -253,27 +260,28 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
 	struct contig_stats stats = {0};
 	struct contig_scan scan = {
 		.zone = zone, .order = GIGA_ORDER, .mapped = mode->mapped, .stats = &stats};
-	u64 taken = 0, failed = 0;
+	u64 taken = 0, failed = 0, without_room = 0;
 
 	/*
 	 * Other CPUs change the cost of a GiB, so one that failed may come up again, but not
-	 * forever.
+	 * forever. Where the pages of two have found no room, those of a third would only move to
+	 * where these were.
 	 */
-	while (taken < count && failed < 2 * zone->mm->gibs) {
+	while (taken < count && failed < 2 * zone->mm->gibs && without_room < 2) {
 		const u64 kept = list->count * order_pages(GIGA_ORDER);
 		const u32 first = search->next(&scan, search);
 		int err;
 
-		if (first == BLOCK_NONE)
+		if (first == BLOCK_NONE ||
+		    (movable_frames(zone->mm, first) > 0 && !contig_gigabyte_is_free(zone->mm)))
 			break;
 		/* nobody must wait for the pages kept in `list`, this CPU least of all */
 		atomic_fetch_add(&zone->mm->transit_kept, kept);
 		err = take_candidate(&scan, mode, first, list);
 		atomic_fetch_sub(&zone->mm->transit_kept, kept);
-		if (err == -ENOMEM && !contig_gigabyte_is_free(zone->mm))
-			break;
 		taken += !err;
 		failed = err ? failed + 1 : 0;
+		without_room = err == -ENOMEM ? without_room + 1 : 0;
 		if (!err) /* each page is searched for from the start, as in Linux */
 			scan.after = scan.passed_huge = scan.admits_huge = 0;
 	}

@@ -22,7 +22,7 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
 const char *contig_judge(const struct contig_scan *scan, u64 number);
 
 /*
- * The pages of a GiB must find room in memory that is free elsewhere. Together with the free frames
- * of the GiB itself that is 1 GiB, whichever GiB it is.
+ * The pages of a GiB must find room in memory that is free elsewhere and not kept in reserve.
+ * Together with the free frames of the GiB itself that is 1 GiB, whichever GiB it is.
  */
 bool contig_gigabyte_is_free(const struct mm *mm);

@@ -1,6 +1,6 @@
 /*
- * Evacuation: movable pages leave a GiB that other memory has spoilt already, so that memory which
- * cannot be moved need not spoil another one (zone/gigablock.h).
+ * Evacuation: movable pages leave a chunk of a GiB that other memory has spoilt already, so that
+ * memory which cannot be moved need not spoil another one (zone/gigablock.h).
  *
  *   GiB 9, tainted  [u u m m]  --the movers--> GiB 3, clean  [m . m m]
  *                        ^
@@ -8,74 +8,43 @@
  *
  * Blocks of a GiB are tried in order of address, from where the last call ended, so that blocks
  * which refuse are not tried again and again. The pages that leave are movable requests like any
- * others, and these prefer clean GiB.
+ * others, and these prefer clean GiB. The block of the chunk becomes unmovable; its other movable
+ * pages stay in it.
  *
- * A chunk is tried before a block, because in full memory no room is left for the 512 frames of a
- * block. The block of the chunk becomes unmovable; its other movable pages stay in it.
- *
- * The cost is that of moving one chunk, or one block, for each request that finds no room. A mover
- * may itself ask for unmovable pages; such a request does not evacuate.
+ * The cost is that of moving one chunk for each request that finds no room. A mover may itself ask
+ * for unmovable pages; such a request does not evacuate.
  */
 #include "mm/contig/evacuate.h"
 
-#include "mm/contig/contig.h"
 #include "mm/memmap/enter.h"
 #include "mm/page/migrate.h"
 #include "mm/zone/gigablock.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
-#include "mm/zone/transit.h"
 
 /*
- * In one call: blocks or chunks tried; blocks looked at. A chunk has this order at least, so that
- * requests for single pages do not come one after the other.
+ * In one call: chunks tried; blocks looked at. A chunk has this order at least, so that requests
+ * for single pages do not come one after the other.
  */
 enum { TRIES = 16, LOOKS = 512, CHUNK_ORDER = 3 };
 
-/*
- * What a call tries to empty, chunks of an order below 9 or whole blocks, and how often it may
- * still try.
- */
+/* The chunk that a call tries to empty, and how often it may still try. */
 struct effort {
 	unsigned order;
 	enum migratetype type; /* that the block of the chunk gets */
 	unsigned tries, looks;
 };
 
-struct evacuated evacuated;
+u64 evacuated_chunks;
 
-/*
- * May the block be emptied, as far as its record says? It holds movable small pages, or is a 2 MiB
- * page, which may be free.
- */
-static bool is_candidate(const struct zone *zone, u32 index)
+/* Is it a block in pieces, some of which may be movable, as far as its record says? */
+static bool is_candidate(const struct zone *zone, u32 index, enum migratetype type)
 {
 	const struct block_word word = block_look_any(zone->mm, index);
 
-	if (word.zone != zone->index || word.type >= MIGRATE_CMA || (word.flags & BLOCK_TRANSIT))
-		return false;
-	if (word.state == BLOCK_HUGE)
-		return word.order == BLOCK_ORDER;
-	return word.state == BLOCK_FULL && word.order == 0 && !(word.flags & BLOCK_FREE);
-}
-
-/* Empty the block and publish it as free and unmovable. */
-static bool empty(struct zone *zone, u32 index)
-{
-	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
-	struct block_list list = BLOCK_LIST_INIT;
-	struct contig_stats stats = {0};
-	const int err = contig_take(zone, index, 1, &how, &list, &stats);
-
-	if (err)
-		return false;
-	atomic_add_relaxed(&evacuated.blocks, 1);
-	contig_unhuge(zone->mm, &list);
-	zone_lock(zone);
-	migratetype_set_one(zone, index, MIGRATE_UNMOVABLE);
-	zone_unlock(zone);
-	block_list_publish_free(zone->mm, &list);
-	return true;
+	return word.zone == zone->index && word.state == BLOCK_FULL && word.order == 0 &&
+	       !(word.flags & (BLOCK_TRANSIT | BLOCK_FREE)) &&
+	       (word.type == MIGRATE_MOVABLE || word.type == type);
 }
 
 /*
@@ -100,19 +69,6 @@ static bool frames_would_move(const struct page *pages, u64 count)
 	return true;
 }
 
-/* Is this a block to try? The answer may be stale at once. */
-static bool would_move(struct zone *zone, u32 index)
-{
-	bool would;
-
-	zone_lock(zone);
-	would = is_candidate(zone, index) && isolate_obstacle(zone, index) == PFN_NONE;
-	zone_unlock(zone);
-	return would;
-}
-
-/* ---- a chunk ---- */
-
 /* The first chunk of a full block that would move, or NULL. Zone lock held. */
 static struct page *find_chunk(const struct zone *zone, u32 index, unsigned order)
 {
@@ -128,19 +84,16 @@ static struct page *find_chunk(const struct zone *zone, u32 index, unsigned orde
  * Find a chunk in the block, claim the block for `type` and isolate it, so that frames of the chunk
  * that are free or become so are not given out. NULL if there is none. No lock held.
  */
-static struct page *isolate_chunk(struct zone *zone, u32 index, unsigned order,
-				  enum migratetype type, struct isolation *token)
+static struct page *isolate_chunk(struct zone *zone, u32 index, const struct effort *left,
+				  struct isolation *token)
 {
 	struct page *chunk = NULL;
-	struct block_word word;
 
 	zone_lock(zone);
-	word = block_look_at(zone->mm, index);
-	if (is_candidate(zone, index) && word.state == BLOCK_FULL &&
-	    (word.type == MIGRATE_MOVABLE || word.type == type))
-		chunk = find_chunk(zone, index, order);
-	if (chunk && word.type == MIGRATE_MOVABLE)
-		migratetype_change(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)type);
+	if (is_candidate(zone, index, left->type))
+		chunk = find_chunk(zone, index, left->order);
+	if (chunk && block_look_at(zone->mm, index).type == MIGRATE_MOVABLE)
+		migratetype_change(zone, index, index + 1, BLOCK_TYPE_MASK, (u8)left->type);
 	if (chunk && isolate_now(zone, index, 1, token) < 0)
 		chunk = NULL;
 	zone_unlock(zone);
@@ -153,7 +106,7 @@ static bool try_chunk(struct zone *zone, u32 index, struct effort *left)
 	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
 	struct migrate_stats stats = {0};
 	struct isolation token;
-	struct page *chunk = isolate_chunk(zone, index, left->order, left->type, &token);
+	struct page *chunk = isolate_chunk(zone, index, left, &token);
 	int err;
 
 	if (!chunk)
@@ -161,61 +114,33 @@ static bool try_chunk(struct zone *zone, u32 index, struct effort *left)
 	left->tries--;
 	err = migrate_pages(zone->mm, chunk, order_pages(left->order), &how, &stats);
 	isolate_undo(zone, &token);
-	atomic_add_relaxed(&evacuated.chunks, !err);
+	atomic_add_relaxed(&evacuated_chunks, !err);
 	return !err;
 }
 
-/* ---- either ---- */
-
-static bool try_block(struct zone *zone, u32 index, struct effort *left)
-{
-	if (!would_move(zone, index))
-		return false;
-	left->tries--;
-	return empty(zone, index);
-}
-
-/*
- * Try the blocks of a GiB once round: chunks from the block that was looked at last on, whole
- * blocks from the one after it.
- */
+/* Try the blocks of a GiB once round, from the block that was looked at last on. */
 static bool try_gib(struct zone *zone, u64 number, struct effort *left)
 {
-	const bool whole = left->order == BLOCK_ORDER;
 	const u32 first = (u32)number * GIB_BLOCKS;
-	const u32 start = atomic_load_relaxed(&zone->evacuated) + whole;
+	const u32 start = atomic_load_relaxed(&zone->evacuated);
 
 	for (u32 i = 0; i < GIB_BLOCKS && left->tries > 0 && left->looks > 0; i++) {
 		const u32 index = first + (start + i) % GIB_BLOCKS;
 
-		if (!is_candidate(zone, index))
+		if (!is_candidate(zone, index, left->type))
 			continue;
 		left->looks--;
 		atomic_store_relaxed(&zone->evacuated, index);
-		if (whole ? try_block(zone, index, left) : try_chunk(zone, index, left))
+		if (try_chunk(zone, index, left))
 			return true;
 	}
 	return false;
-}
-
-/* Is there anywhere to move a block's pages to? */
-static bool has_room(const struct zone *zone)
-{
-	const struct mm *mm = zone->mm;
-	u64 frames = 0;
-
-	for (unsigned z = 0; z < mm->zones; z++)
-		frames += atomic_load_relaxed(&mm->zone[z].unopened) +
-			  atomic_load_relaxed(&mm->zone[z].free_type[MIGRATE_MOVABLE]);
-	return frames >= 2 * BLOCK_FRAMES;
 }
 
 static bool empty_some(struct zone *zone, unsigned order, enum migratetype type)
 {
 	struct effort left = {.order = order, .type = type, .tries = TRIES, .looks = LOOKS};
 
-	if (order == BLOCK_ORDER && !has_room(zone))
-		return false;
 	gigablock_foreach(number, zone) if (left.tries > 0 && left.looks > 0 &&
 					    try_gib(zone, number, &left)) return true;
 	return false;
@@ -230,7 +155,7 @@ bool evacuate(struct zone *zone, unsigned order, enum migratetype type)
 		return false;
 	pcp->evacuating = 1;
 	done = (order < CHUNK_ORDER && empty_some(zone, CHUNK_ORDER, type)) ||
-	       empty_some(zone, order, type) || empty_some(zone, BLOCK_ORDER, type);
+	       empty_some(zone, order, type);
 	pcp->evacuating = 0;
 	return done;
 }

@@ -4,14 +4,12 @@
 #include "mm/memmap/zone.h"
 
 /*
- * Move movable pages out of a chunk of `order` (below 9) in a tainted GiB (zone/gigablock.h), or
- * else out of a block. The frames are then free, and their block has `type`, or type UNMOVABLE.
- * False if there was nothing to empty, or if this CPU is evacuating already. No lock held; may
- * start rounds and wait, and calls the movers of other holders.
+ * Move movable pages out of a chunk of `order` (below 9) in a tainted GiB (zone/gigablock.h). The
+ * frames are then free, and their block has `type`. False if no such chunk could be emptied, or if
+ * this CPU is evacuating already. No lock held; may start rounds and wait, and calls the movers of
+ * other holders.
  */
 bool evacuate(struct zone *zone, unsigned order, enum migratetype type);
 
-/* Blocks and chunks emptied since the start. Atomic. */
-extern struct evacuated {
-	u64 blocks, chunks;
-} evacuated;
+/* Chunks emptied since the start. Atomic. */
+extern u64 evacuated_chunks;

@@ -45,7 +45,7 @@ struct mm_upward {
 	u64 (*take_giga)(struct zone *zone, const struct hvo_mode *mode, u64 count,
 			 struct block_list *list);
 
-	/* page/ to contig/: movable pages leave a tainted GiB. evacuate.h */
+	/* page/ to contig/: movable pages leave a chunk of a tainted GiB. evacuate.h */
 	bool (*evacuate)(struct zone *zone, unsigned order, enum migratetype type);
 
 	/* page/ to contig/: bad frames. bad_frames.h */

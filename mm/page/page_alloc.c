@@ -46,7 +46,7 @@ struct request {
 	node_t near; /* its own node: the one that the others are near to */
 	node_t first,
 		last;   /* nodes to ask now: the first-th nearest to the last-th, without that */
-	bool own_kind;  /* gigablock=on: only memory of the request's own kind */
+	bool own_kind;  /* placed by GiB: only memory for pages that cannot be moved */
 	unsigned asked; /* functions that were asked for memory (pressure.h) */
 	bool freed;     /* the last of them has freed some */
 	struct wait wait;
@@ -95,7 +95,7 @@ static struct page *steal(struct zone *zone, const struct request *r)
 	struct page *page = NULL;
 	unsigned tries = 0; /* other CPUs may take what this one has emptied */
 
-	if (r->own_kind && !(steers && migratetype_can_share(zone, r->order, r->type)))
+	if (r->own_kind && !migratetype_can_share(zone, r->order, r->type))
 		return NULL;
 	while (!page && steers && !r->own_kind && tries++ < TAINTING_TRIES &&
 	       page_split_tainting(zone, r->order, r->type, may_wait(r)))
@@ -229,13 +229,12 @@ static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 }
 
 /*
- * With gigablock=on, all zones are asked first for memory of the request's own kind. Only then does
- * a movable page go among those that cannot move, and only then do these spoil another
- * GiB.
+ * Placed by GiB (gigablock.h), all zones are asked first for what tainted GiB have. Only then does
+ * a page that cannot be moved drive others away, or spoil another GiB.
  */
 static bool own_node(struct request *r, unsigned attempt)
 {
-	const bool by_gib = unlikely(r->mm->gigablock) && r->order < BLOCK_ORDER;
+	const bool by_gib = gigablock_steers(r->mm, r->type) && r->order < BLOCK_ORDER;
 
 	r->own_kind = by_gib && attempt == 0;
 	return attempt < (by_gib ? 2 : 1);

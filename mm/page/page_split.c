@@ -184,7 +184,7 @@ static bool split_huge_blocks(struct zone *zone)
 }
 
 /*
- * A block for pages that cannot be moved, with gigablock=on: in tainted GiB only. If blocks of the
+ * A block for pages that cannot be moved, placed by GiB: in tainted GiB only. If blocks of the
  * other such type have pages left, the caller takes these, and the answer is false.
  */
 static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)

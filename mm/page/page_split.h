@@ -20,9 +20,9 @@
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait);
 
 /*
- * For pages that cannot be moved, with gigablock=on, where page_split_some() has no more: make a
- * block free in a tainted GiB, or taint another one (zone/gigablock.h). Then ask again. False if
- * neither was possible.
+ * For pages that cannot be moved, placed by GiB, where page_split_some() has no more: empty a chunk
+ * of a tainted GiB, or taint another one (zone/gigablock.h). Then ask again. False if neither was
+ * possible.
  */
 bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype type, bool may_wait);
 

@@ -4,7 +4,6 @@
 #include "mm/zone/gigablock.h"
 
 #include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "mm/memmap/enter.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/migratetype.h"
@@ -275,32 +274,26 @@ bool gigablock_taint_next(struct zone *zone)
 	return best != 0;
 }
 
-/* ---- on and off ---- */
-
-static u64 whole_gibs(const struct mm *mm)
-{
-	u64 count = 0;
-
-	for (u64 gib = 0; gib < mm->gibs; gib++)
-		count += mm->gib[gib].whole;
-	return count;
-}
+/* ---- the beginning ---- */
 
 bool gigablock_begin(struct mm *mm)
 {
-	if (whole_gibs(mm) < 2) {
-		pr_warn("gigablock=on: this machine has fewer than two whole GiB, so memory is not "
-			"placed by GiB");
+	u64 whole = 0;
+
+	for (const struct gib *gib = mm->gib; gib < mm->gib + mm->gibs; gib++)
+		whole += gib->whole;
+	if (whole < 2)
 		return false;
-	}
 	mm->gigablock = true;
-	for (unsigned z = 0; z < mm->zones; z++)
-		for (u64 number = zone_first_gib(&mm->zone[z]); number < zone_end_gib(&mm->zone[z]);
+	for (struct gib *gib = mm->gib; gib < mm->gib + mm->gibs; gib++)
+		gib->tainted = !gib->whole;
+	for (size_t i = 0; i < mm->reserved->count; i++) {
+		const struct memblock_range *range = &mm->reserved->range[i];
+		const u64 end = MIN(range->end, (mm->first_gib + mm->gibs) * GIB(1));
+
+		for (u64 number = MAX(range->start / GIB(1), mm->first_gib); number * GIB(1) < end;
 		     number++)
-			if (!gib_number(mm, number)->whole ||
-			    memblock_list_bytes(mm->reserved, number * GIB(1),
-						(number + 1) * GIB(1), OWNER_ANY) > 0 ||
-			    has_stuck_block(mm, number))
-				taint(&mm->zone[z], number);
+			gib_number(mm, number)->tainted = true;
+	}
 	return true;
 }

@@ -1,8 +1,8 @@
 /*
  * Placement by GiB: memory that cannot be moved fills as few GiB as possible (gigablock=on).
  *
- *   off   [u.mmmmmm][mmumm.mm][mm.mmmum][mmmm.umm]   a 1 GiB page can be made nowhere
- *   on    [uuuu.mmm][mmmmm.mm][mm.mmmmm][mmmm.mmm]   three GiB can be emptied
+ *   by block   [u.mmmmmm][mmumm.mm][mm.mmmum][mmmm.umm]   a 1 GiB page can be made nowhere
+ *   by GiB     [uuuu.mmm][mmmmm.mm][mm.mmmmm][mmmm.mmm]   three GiB can be emptied
  *
  * A GiB is *tainted* once it holds memory that nobody can move: blocks given out for unmovable or
  * reclaimable pages, metadata memory, boot allocations, firmware ranges. A GiB with holes, or of
@@ -13,8 +13,8 @@
  *      prefers its own type, finds clean GiB first. There are no lists per GiB.
  *   2. A request for pages that cannot move takes a block of the first tainted GiB that has one
  *      free, in a fixed order. Then it opens a section of a tainted GiB, or claims a block there in
- *      which some frames are free. Then it has movable pages moved out of a chunk or a block of a
- *      tainted GiB (contig/evacuate.h). Only after that does it taint another GiB.
+ *      which some frames are free. Then it has movable pages moved out of a chunk of a tainted GiB
+ *      (contig/evacuate.h). Only after that does it taint another GiB.
  *   3. A block with a page that cannot be moved has type UNMOVABLE or RECLAIMABLE: such a request
  *      never takes a single page of a movable block, it claims the block.
  *   4. A GiB whose last such block was freed is clean again when the next request looks at it.
@@ -24,7 +24,6 @@
  *
  * Hints: gib->tainted and the rank of a GiB are read without a lock. A stale answer places a block
  * less well and breaks nothing. Types change under zone->lock, by the rules of migratetype.h.
- * Memory that is in use when the switch is turned on stays where it is.
  *
  * Sources: van Riel, "1GB superpageblock memory allocation" RFC, 2026, which keeps free lists per
  * GiB; Zhao et al., "Contiguitas", ISCA 2023, which moves a border between two regions.
@@ -34,9 +33,9 @@
 #include "mm/memmap/zone.h"
 
 /*
- * Begin to place memory by GiB: mark the GiB that are tainted now. False, with a line in the log,
- * if the machine has fewer than two whole GiB: then nothing is placed by GiB. No lock held; no
- * other CPU allocates.
+ * Begin to place memory by GiB, before any section with boot memory is open: GiB that are not whole
+ * or hold boot memory are tainted from the start. False if the machine has fewer than two whole
+ * GiB: then nothing is placed by GiB. No other CPU allocates.
  */
 bool gigablock_begin(struct mm *mm);
 

@@ -175,7 +175,7 @@ static const u8 fallback[MIGRATE_CMA][MIGRATE_CMA - 1] = {
 
 /*
  * Claim the block of the largest free chunk of `other` if at least half of the block is free. A
- * request that gigablock=on steers claims it in any case, and its caller taints the GiB.
+ * request that gigablock_steers() claims it in any case, and its caller taints the GiB.
  */
 static bool claim_block(struct zone *zone, unsigned order, enum migratetype other,
 			enum migratetype type)

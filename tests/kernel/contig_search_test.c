@@ -6,6 +6,7 @@
 
 #include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
+#include "mm/contig/contig_search.h"
 #include "mm/debug/account.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
@@ -185,6 +186,65 @@ TEST_ARENA(mm_contig, what_is_moved_goes_where_it_can_stay,
 	EXPECT_EQ(holder.moved, 2 * 2 * CHEAP);
 	EXPECT_EQ(holder_pages_in(&holder, last, last + order_pages(GIGA_ORDER)), holder.slots);
 	EXPECT(holder_intact(&holder));
+}
+
+/*
+ * A frame on a CPU's list hides that its GiB costs least. The pages of the last block that was
+ * sprinkled are on this CPU's list.
+ */
+TEST_ARENA(mm_contig, fewest_frames_move_also_where_a_cpu_holds_some,
+	   arena_borrow(MIB(32), .phantom = GIB(3)))
+{
+	struct page *page;
+
+	test_option("contig", "index"); /* the only search that goes by what must move */
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	holder.phantom = true;
+	sprinkle(a, 0, DEAR);
+	sprinkle(a, 2, DEAR);
+	sprinkle(a, 1, CHEAP);
+	page = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
+	REQUIRE(page);
+	EXPECT_EQ(holder.moved, 2 * CHEAP);
+	EXPECT_EQ(block_of_page(page), arena_phantom_block(a) + GIB_BLOCKS);
+}
+
+/* 0.8 GiB are free in two GiB, so no page moves in vain. */
+TEST_ARENA(mm_contig, nothing_moves_where_less_than_a_gigabyte_is_free,
+	   arena_borrow(MIB(32), .phantom = GIB(2)))
+{
+	enum { EACH = 5 };
+
+	test_option("contig", "index");
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	holder.phantom = true;
+	while (holder_take(&holder, BLOCK_ORDER, a->options.nodes))
+		;
+	for (u64 slot = 0; slot < holder.slots; slot++)
+		if (slot % EACH < 2)
+			holder_give(&holder, slot);
+	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes));
+	EXPECT_EQ(holder.moved, 0);
+	holder_give_all(&holder);
+}
+
+/* Whichever GiB is tried, its pages find no room: the search ends before it has tried them all. */
+TEST_ARENA(mm_contig, a_search_without_room_tries_two_ranges,
+	   arena_borrow(MIB(32), .phantom = GIB(3)))
+{
+	struct block_list list = BLOCK_LIST_INIT;
+	const u64 before = contig_totals.candidates;
+
+	test_option("contig", "index");
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	holder.phantom = true;
+	for (u32 gib = 0; gib < 3; gib++)
+		sprinkle(a, gib, CHEAP);
+	fail_arm(&a->mm.fail, FAIL_MOVE, 1, FAIL_AGAIN);
+	EXPECT_EQ(contig_take_giga(arena_phantom_zone(a), hvo_on(), 1, &list), 0);
+	fail_disarm(&a->mm.fail);
+	EXPECT_EQ(contig_totals.candidates, before + 2);
+	EXPECT_EQ(holder.moved, 0);
 }
 
 /* ---- the pages that searches look at ---- */

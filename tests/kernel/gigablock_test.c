@@ -77,64 +77,17 @@ TEST_ARENA(mm_gigablock, emptied_gib_is_clean_again, borrow_gibs(2, MIB(16)))
 	EXPECT_EQ(zone->free_type[MIGRATE_UNMOVABLE], 0);
 }
 
-/* One movable page has left the tainted GiB, in which `page` is. Gives back what the holder has. */
-static void expect_one_moved(struct arena *a, struct holder *h, const struct page *page)
-{
-	EXPECT_EQ(h->moved, 1);
-	EXPECT_EQ(tainted_gibs(a), 1);
-	EXPECT(gigablock_is_tainted(&a->mm, block_of_page(page)));
-	EXPECT(holder_intact(h));
-	EXPECT(arena_accounted(a));
-	holder_give_all(h);
-}
-
 /*
- * All of memory is in use, nearly all of it movable. A page that cannot be moved still finds room
- * in the tainted GiB, which a movable page leaves.
+ * All of memory is in use but for one chunk in a clean GiB. For each page that cannot be moved a
+ * movable page of the tainted GiB goes to that chunk, and then another chunk of the clean GiB is
+ * given back. Movable pages had all the rest before, also the part that is kept from them as long
+ * as there is anything else.
  */
-TEST_ARENA(mm_gigablock, movable_pages_leave_a_tainted_gib, borrow_gibs(GIBS, MIB(16)))
-{
-	enum { FREED = 4 };
-	const u64 before = evacuated.blocks;
-	struct page *chain = NULL, *page;
-	struct holder h;
-	u64 freed = 0;
-
-	/* both halves of a block */
-	for (unsigned i = 0; i < 2; i++) {
-		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
-		REQUIRE(page);
-		page_chain_push(&chain, page);
-	}
-	holder_init(&h, &a->mm, table, ROOM);
-	h.phantom = true;
-	while (holder_take(&h, BLOCK_ORDER, a->options.nodes))
-		;
-	EXPECT_EQ(h.slots, GIBS * GIB_BLOCKS - 1);
-	for (u64 slot = 0; slot < h.slots && freed < FREED; slot++)
-		if (!gigablock_is_tainted(&a->mm, block_of_page(table[slot]))) {
-			holder_give(&h, slot);
-			freed++;
-		}
-	EXPECT_EQ(freed, FREED);
-	pcp_drain_all(&a->mm);
-	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
-	REQUIRE(page);
-	page_chain_push(&chain, page);
-	EXPECT_EQ(evacuated.blocks, before + 1);
-	expect_one_moved(a, &h, page);
-}
-
-/*
- * All of memory is in use but for one chunk in a clean GiB, so no block can be emptied. A movable
- * page of the tainted GiB goes there, and its frames are for the page that cannot be moved.
- * Movable pages had all the rest before, also the part that is kept from them as long as there is
- * anything else.
- */
-TEST_ARENA(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory,
+TEST_ARENA(mm_gigablock, movable_chunks_leave_a_tainted_gib_in_full_memory,
 	   borrow_gibs(GIBS, MIB(48)))
 {
-	const struct evacuated before = evacuated;
+	enum { CHUNKS = 100 };
+	const u64 before = evacuated_chunks;
 	struct page *chain = NULL, *page;
 	struct holder h;
 	u64 slot = 0;
@@ -147,15 +100,21 @@ TEST_ARENA(mm_gigablock, movable_chunk_leaves_a_tainted_gib_in_full_memory,
 	while (holder_take(&h, BIG, a->options.nodes))
 		;
 	EXPECT_EQ(h.slots, ROOM - 1);
-	while (gigablock_is_tainted(&a->mm, block_of_page(table[slot])))
-		slot++;
-	holder_give(&h, slot);
-	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
-	REQUIRE(page);
-	page_chain_push(&chain, page);
-	EXPECT_EQ(evacuated.chunks, before.chunks + 1);
-	EXPECT_EQ(evacuated.blocks, before.blocks);
-	expect_one_moved(a, &h, page);
+	for (unsigned i = 0; i < CHUNKS; i++, slot++) {
+		while (gigablock_is_tainted(&a->mm, block_of_page(table[slot])))
+			slot++;
+		holder_give(&h, slot);
+		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+		REQUIRE(page);
+		page_chain_push(&chain, page);
+		EXPECT(gigablock_is_tainted(&a->mm, block_of_page(page)));
+	}
+	EXPECT_EQ(evacuated_chunks, before + CHUNKS);
+	EXPECT_EQ(h.moved, CHUNKS);
+	EXPECT_EQ(tainted_gibs(a), 1);
+	EXPECT(holder_intact(&h));
+	EXPECT(arena_accounted(a));
+	holder_give_all(&h);
 }
 
 TEST_ARENA(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down, borrow_gibs(4, MIB(16)))
