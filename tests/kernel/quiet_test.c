@@ -106,6 +106,7 @@ TEST(kernel_quiet, rounds_for_struct_pages_leave_a_quiet_cpu_alone)
 	u64 flushes, messages;
 	cpu_t quiet;
 
+	test_option("tlb.skip_idle", "on"); /* all interrupts are counted */
 	SKIP_ON_ONE_CPU();
 	program_start();
 	before = stats_now();
@@ -366,6 +367,7 @@ static void optimise(struct arena *a, u64 blocks, struct block_list *list)
 {
 	struct block_list left;
 
+	test_option("tlb.quiet", "on");
 	test_option("hvo.defer", "off");
 	REQUIRE(full_blocks_make(a, blocks));
 	EXPECT_EQ(
