@@ -75,8 +75,6 @@ s64 call_mprotect(const struct call_args *args)
 /* ---- madvise ---- */
 
 enum advice {
-	MADV_NORMAL = 0,
-	MADV_WILLNEED = 3,
 	MADV_DONTNEED = 4,
 	MADV_FREE = 8,
 	MADV_REMOVE = 9,

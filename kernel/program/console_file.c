@@ -158,7 +158,7 @@ static s64 console_read_line(struct file *file, struct span *to, u64 at)
 {
 	u8 line[PIECE];
 	s64 taken;
-	int err = 0;
+	int err;
 
 	if (to->total == 0)
 		return 0;
@@ -167,9 +167,8 @@ static s64 console_read_line(struct file *file, struct span *to, u64 at)
 		taken = take_line(line, MIN(to->total, sizeof(line)));
 		if (taken != -EAGAIN || atomic_load_relaxed(&file->flags) & OPEN_NONBLOCK)
 			break;
-		err = sleep_until(clock_ns() + CONSOLE_LOOK_NS);
-		if (err == -EINTR)
-			return err;
+		if (sleep_until(clock_ns() + CONSOLE_LOOK_NS) == -EINTR)
+			return -EINTR;
 	}
 	if (taken <= 0)
 		return taken;

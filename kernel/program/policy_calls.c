@@ -45,8 +45,7 @@ static int read_nodes(user_t from, u64 bits, u64 *nodes)
 			return -EFAULT;
 		if (word & ~(i == 0 ? all_nodes() : 0))
 			return -EINVAL; /* a node that is not there */
-		if (i == 0)
-			*nodes = word;
+		*nodes |= word;
 	}
 	return 0;
 }
@@ -142,7 +141,7 @@ s64 call_get_mempolicy(const struct call_args *args)
 		policy = area.policy;
 	}
 	mode = modes[policy.how];
-	nodes = policy.nodes;
+	nodes = flags & F_MEMS_ALLOWED ? all_nodes() : policy.nodes;
 	if ((flags & F_NODE) && (flags & F_ADDR)) {
 		const s64 node = node_of(args->arg[3]);
 
@@ -150,8 +149,6 @@ s64 call_get_mempolicy(const struct call_args *args)
 			return node == -ENOENT ? -EFAULT : node;
 		mode = (u32)node;
 	}
-	if (flags & F_MEMS_ALLOWED)
-		nodes = all_nodes();
 	if (args->arg[0] && user_write(args->arg[0], &mode, sizeof(mode)) < 0)
 		return -EFAULT;
 	if (args->arg[1] && args->arg[2] > 1) {

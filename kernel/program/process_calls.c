@@ -54,7 +54,12 @@ s64 call_clone(const struct call_args *args)
 {
 	const u64 flags = args->arg[0], needed = CLONE_VM | CLONE_SIGHAND | CLONE_THREAD;
 	struct trap_frame regs = *args->regs;
-	struct thread_request request = {.regs = &regs, .fs_base = user_fs_base()};
+	const struct thread_request request = {
+		.regs = &regs,
+		.fs_base = flags & CLONE_SETTLS ? args->arg[4] : user_fs_base(),
+		.parent_tid = flags & CLONE_PARENT_SETTID ? args->arg[2] : 0,
+		.child_tid = flags & CLONE_CHILD_SETTID ? args->arg[3] : 0,
+		.clear_child_tid = flags & CLONE_CHILD_CLEARTID ? args->arg[3] : 0};
 
 	if ((flags & needed) != needed) {
 		static u32 said;
@@ -68,16 +73,8 @@ s64 call_clone(const struct call_args *args)
 	regs.rax = 0;
 	if (args->arg[1])
 		regs.rsp = args->arg[1];
-	if (flags & CLONE_SETTLS)
-		request.fs_base = args->arg[4];
 	if (request.fs_base >= USER_END)
 		return -EPERM;
-	if (flags & CLONE_PARENT_SETTID)
-		request.parent_tid = args->arg[2];
-	if (flags & CLONE_CHILD_SETTID)
-		request.child_tid = args->arg[3];
-	if (flags & CLONE_CHILD_CLEARTID)
-		request.clear_child_tid = args->arg[3];
 	return thread_start(&request);
 }
 

@@ -276,17 +276,12 @@ enum { MXCSR_MASKS_SHIFT = 7 };
 /* The exception with the highest priority of those that happened and are not masked. */
 static int float_code(u32 happened)
 {
-	if (happened & FLOAT_INVALID)
-		return FPE_FLTINV;
-	if (happened & FLOAT_DIVIDE)
-		return FPE_FLTDIV;
-	if (happened & FLOAT_OVERFLOW)
-		return FPE_FLTOVF;
-	if (happened & (FLOAT_UNDERFLOW | FLOAT_DENORMAL))
-		return FPE_FLTUND;
-	if (happened & FLOAT_INEXACT)
-		return FPE_FLTRES;
-	return SI_KERNEL;
+	return happened & FLOAT_INVALID                        ? FPE_FLTINV
+	       : happened & FLOAT_DIVIDE                       ? FPE_FLTDIV
+	       : happened & FLOAT_OVERFLOW                     ? FPE_FLTOVF
+	       : happened & (FLOAT_UNDERFLOW | FLOAT_DENORMAL) ? FPE_FLTUND
+	       : happened & FLOAT_INEXACT                      ? FPE_FLTRES
+							       : SI_KERNEL;
 }
 
 static u32 unmasked(const u8 *area, bool x87)
