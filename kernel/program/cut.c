@@ -19,7 +19,8 @@ static bool pin_mapping(const struct inode *inode, u64 *at, struct area *area)
 	while (space_next(&program_space, *at, area)) {
 		const u64 start = MAX(*at, area->start);
 
-		*at = area->end;
+		/* only `start` may be gone meanwhile */
+		*at = area->object ? start + PAGE_SIZE : area->end;
 		if (!area->object || !space_pin(&program_space, start, PT_PAGE, area))
 			continue;
 		*at = area->end;
@@ -38,15 +39,22 @@ static u64 address_of(const struct area *area, u64 place)
 	return area->start + MIN(saturating_sub(place, area->offset), size);
 }
 
-/* Unmap [start, end) as far as it shows `object`. The memory at hand suffices. */
-static void forget(u64 start, u64 end, const struct vm_object *object)
+/*
+ * Unmap the pages of [from, to) of the file from `seen`, as far as it still shows them: another
+ * thread may have put something else in its place. The memory at hand suffices.
+ */
+static void forget(const struct area *seen, u64 from, u64 to)
 {
+	const u64 end = address_of(seen, to);
+	u64 at = address_of(seen, from), first, last;
 	struct taken taken = {.space = &program_space};
 	struct area area;
 
-	while (space_take_to_release(&program_space, &start, end, &area) > 0) {
-		if (area.object == object) {
-			pages_take(area.start, area.end, NULL, &taken);
+	while (space_take_to_release(&program_space, &at, end, &area) > 0) {
+		first = address_of(&area, from);
+		last = address_of(&area, to);
+		if (area.object == seen->object && first < last) {
+			pages_take(first, last, NULL, &taken);
 			taken_finish(&taken);
 		}
 		space_put_back(&program_space, &area);
@@ -63,7 +71,7 @@ static void forget_in_mappings(const struct inode *inode, u64 from, u64 to, u16 
 		vm_object_get(area.object);
 		space_unpin(&program_space);
 		if ((area.flags & flags) == flags)
-			forget(address_of(&area, from), address_of(&area, to), area.object);
+			forget(&area, from, to);
 		vm_object_put(area.object);
 	}
 }

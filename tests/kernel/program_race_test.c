@@ -339,6 +339,62 @@ TEST(program_race, no_private_copy_stays_behind_the_end_of_a_file)
 	expect_no_copy_behind_the_end(AT, AT + GIB(1));
 }
 
+/* ---- a mapping loses its first page, or shows another place, while its file is cut ---- */
+
+struct cut_or_map {
+	u64 fd;
+	bool again;
+};
+
+static void cut_or_map(void *arg)
+{
+	const u64 private_fixed = 0x12;
+	const struct cut_or_map *c = arg;
+
+	if (cpu_id() == 0) {
+		EXPECT_EQ(program_call("ftruncate", c->fd, PAGE_SIZE), 0);
+	} else if (cpu_id() == 1) {
+		EXPECT_EQ(unmap(AT, PAGE_SIZE), 0);
+		if (!c->again)
+			return;
+		EXPECT_EQ(program_call("mmap", AT, PAGE_SIZE, RW, private_fixed, c->fd, 0), AT);
+		EXPECT_EQ(put(AT, 7), 0);
+	}
+}
+
+static void cut_while_mapping(bool again)
+{
+	const u64 size = 3 * PAGE_SIZE, private_fixed = 0x12;
+	struct cut_or_map c = {.again = again};
+
+	c.fd = (u64)program_call("memfd_create", ARGUMENTS, 0);
+	EXPECT_EQ(program_call("ftruncate", c.fd, size), 0);
+	EXPECT_EQ(program_call("mmap", AT, 2 * PAGE_SIZE, RW, private_fixed, c.fd, PAGE_SIZE), AT);
+	EXPECT(put(AT, 1) == 0 && put(AT + PAGE_SIZE, 2) == 0);
+	cpus_run_together(cut_or_map, &c);
+	EXPECT(!space_leaf(&program_space, AT + PAGE_SIZE));
+	if (again)
+		EXPECT_EQ(get(AT), 7);
+	EXPECT_EQ(unmap(AT, 2 * PAGE_SIZE), 0);
+	EXPECT_EQ(program_call("close", c.fd), 0);
+}
+
+TEST(program_race, a_cut_finds_the_rest_of_a_mapping_whose_first_page_goes)
+{
+	SKIP_ON_ONE_CPU();
+	REQUIRE(program_box_second());
+	EXPECT_EQ(put(ARGUMENTS, 'f'), 0);
+	cut_while_mapping(false);
+}
+
+TEST(program_race, a_cut_leaves_what_is_mapped_meanwhile_and_stays)
+{
+	SKIP_ON_ONE_CPU();
+	REQUIRE(program_box_second());
+	EXPECT_EQ(put(ARGUMENTS, 'f'), 0);
+	cut_while_mapping(true);
+}
+
 /* ---- a mapping goes while the report of a death names its file ---- */
 
 /* A step of another CPU. */

@@ -476,6 +476,32 @@ TEST(program_signal, a_signal_without_a_handler_ends_no_wait)
 	}
 }
 
+TEST(program_signal, a_look_without_waiting_runs_handlers_but_not_that_of_epoll)
+{
+	const u64 zero[2] = {0}, fd = (u64)program_call("epoll_create1", 0);
+	const u64 calls[][6] = {{0, 0, ARGUMENTS, RESULTS, 8},
+				{0, 0, 0, 0, ARGUMENTS, RESULTS + 8},
+				{fd, ARGUMENTS, 1, 0, RESULTS, 8}};
+	const char *const names[] = {"ppoll", "pselect6", "epoll_pwait"};
+
+	EXPECT_EQ(set_action(SIGUSR1, HANDLER, 0, 0), 0);
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1)), 0);
+	EXPECT_EQ(user_write(ARGUMENTS, zero, sizeof(zero)), 0);
+	EXPECT_EQ(user_write(RESULTS, (u64[3]){0, RESULTS, 8}, 3 * sizeof(u64)), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
+		struct trap_frame regs = some_registers();
+
+		regs.vector = USER_VECTOR_CALL;
+		EXPECT_EQ(raise_here(SIGUSR1), 0);
+		program_call_with(&regs, names[i], calls[i]);
+		EXPECT_EQ(regs.rip == HANDLER, i < 2);
+		EXPECT_EQ(i < 2 ? sigreturn(&regs) : (s64)regs.rax, i < 2 ? -EINTR : 0);
+		EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1));
+	}
+	EXPECT_EQ(thread_current()->pending, BIT(SIGUSR1));
+	EXPECT_EQ(program_call("close", fd), 0);
+}
+
 TEST(program_signal, a_call_that_goes_on_has_its_first_time_and_the_next_call_its_own)
 {
 	const u64 until = clock_until(NS_PER_S);
