@@ -497,8 +497,8 @@ static bool claimed_round(void)
 }
 
 /*
- * While no idle CPU is the keeper, any CPU that waits looks, one every BALLOON_PERIOD. A keeper that
- * is given work when no other CPU is idle has no successor, so CPUs that wait look for that, too.
+ * While no idle CPU is the keeper, any CPU that waits looks, one every BALLOON_PERIOD. A keeper
+ * that is given work when no other CPU is idle has no successor: CPUs that wait look for that, too.
  */
 static u64 balloon_in_wait(void)
 {

@@ -132,6 +132,27 @@ TEST(kernel_idle, a_cpu_that_waits_in_its_work_is_not_woken_in_the_place_of_anot
 	idle_task_set(NULL, NULL);
 }
 
+static void await_seen(void *unused)
+{
+	AWAIT_TASK(seen);
+}
+
+/* The CPU that the news wakes is given work at the same time, before or after its look. */
+TEST(kernel_idle, news_for_a_cpu_that_is_given_work_is_seen_by_another)
+{
+	const cpu_t cpu = cpus_find_other();
+
+	if (cpumask_weight(&cpus_online) < 3)
+		SKIP("needs three CPUs");
+	task_begin(look);
+	news_come(1);
+	REQUIRE(work_start(cpu, await_seen, NULL) == 0);
+	work_wait(cpu, 0);
+	EXPECT(task.seen);
+	cpus_wait_idle();
+	idle_task_set(NULL, NULL);
+}
+
 static struct waiter looks;
 
 /* Looks again after a millisecond, twice, and ends the wait in the third look. */
