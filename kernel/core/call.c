@@ -208,6 +208,8 @@ static bool work_run(struct work_slot *work)
 
 	if (!fn)
 		return false;
+	if (atomic_load_relaxed(&work->asked) && atomic_exchange(&work->asked, 0))
+		idle_task_wake(1); /* this CPU does not look now */
 	fn(work->arg);
 	atomic_store_relaxed(&work->fn, NULL);
 	atomic_store_release(&work->claimed, 0);
@@ -232,7 +234,10 @@ bool work_waits(void)
 static bool idle_task_run(void)
 {
 	idle_task_fn *fn = atomic_load_acquire(&idle_task);
+	struct work_slot *work = &this_cpu()->work;
 
+	if (atomic_load_relaxed(&work->asked))
+		atomic_exchange(&work->asked, 0); /* a fence: what is new is seen */
 	return fn && fn();
 }
 
@@ -253,11 +258,13 @@ void idle_task_wake(u64 cpus)
 		if (cpus == 0)
 			return;
 		/* A CPU that has work may wait in it, idle. It runs the idle task afterwards. */
-		if (cpu != cpu_id() && work_done(cpu) &&
-		    atomic_load_acquire(&cpu_data(cpu)->idle)) {
-			ipi_send(cpu);
-			cpus--;
-		}
+		if (cpu == cpu_id() || !work_done(cpu) ||
+		    !atomic_load_acquire(&cpu_data(cpu)->idle))
+			continue;
+		/* full fences: a CPU that is given work after the second look sees `asked` */
+		atomic_exchange(&cpu_data(cpu)->work.asked, 1);
+		ipi_send(cpu);
+		cpus -= work_done(cpu);
 	}
 }
 

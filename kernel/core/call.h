@@ -35,6 +35,7 @@ struct call_slot {
 };
 
 struct work_slot {
+	u32 asked;   /* 1: the CPU was woken for the idle task, and has not run it since */
 	u32 claimed; /* 1 from the moment a caller gives work until the work is done */
 	call_fn *fn; /* NULL: none */
 	void *arg;

@@ -496,13 +496,16 @@ static bool claimed_round(void)
 	return more;
 }
 
-/* While no idle CPU is the keeper, any CPU that waits looks, one every BALLOON_PERIOD. */
+/*
+ * While no idle CPU is the keeper, any CPU that waits looks, one every BALLOON_PERIOD. A keeper
+ * that is given work when no other CPU is idle has no successor: CPUs that wait look for that, too.
+ */
 static u64 balloon_in_wait(void)
 {
 	static u64 next_ns;
 
 	if (atomic_load_relaxed(&keeper))
-		return 0;
+		return clock_ns() + BALLOON_GATHER;
 	if (clock_ns() >= atomic_load_relaxed(&next_ns) && !claimed_round())
 		atomic_store_relaxed(&next_ns, clock_ns() + BALLOON_PERIOD);
 	return MAX(atomic_load_relaxed(&next_ns), 1ULL);

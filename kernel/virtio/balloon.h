@@ -10,7 +10,8 @@
  *                         by giving it back (5.5.6.3)
  *
  * An idle CPU does all of it, a bounded piece in each round; without one, CPUs that wait in their
- * work do. They look again every BALLOON_PERIOD, which is the only interrupt that a device adds.
+ * work do. They look again every BALLOON_PERIOD. Beside an idle CPU, those that wait look every
+ * BALLOON_GATHER whether it has been given work. A device adds no other interrupt.
  *
  * Free memory that has struct pages is gathered first: free huge pages in each round; every
  * BALLOON_GATHER also pages in lists of CPUs and free blocks that were split, which may be wanted

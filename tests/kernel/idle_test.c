@@ -132,25 +132,57 @@ TEST(kernel_idle, a_cpu_that_waits_in_its_work_is_not_woken_in_the_place_of_anot
 	idle_task_set(NULL, NULL);
 }
 
-static u32 looks;
-
-/* Looks again after a millisecond, twice. */
-static u64 look_in_wait(void)
+static void await_seen(void *unused)
 {
-	return atomic_fetch_add(&looks, 1) < 2 ? clock_ns() + NS_PER_MS : 0;
+	AWAIT_TASK(seen);
 }
 
-/* The wait ends in its own time, whatever the task does. */
+/* The CPU that the news wakes is given work at the same time, before or after its look. */
+TEST(kernel_idle, news_for_a_cpu_that_is_given_work_is_seen_by_another)
+{
+	const cpu_t cpu = cpus_find_other();
+
+	if (cpumask_weight(&cpus_online) < 3)
+		SKIP("needs three CPUs");
+	task_begin(look);
+	news_come(1);
+	REQUIRE(work_start(cpu, await_seen, NULL) == 0);
+	work_wait(cpu, 0);
+	EXPECT(task.seen);
+	cpus_wait_idle();
+	idle_task_set(NULL, NULL);
+}
+
+static struct waiter looks;
+
+/* Looks again after a millisecond, twice, and ends the wait in the third look. */
+static u64 look_in_wait(void)
+{
+	if (looks.running++ < 2)
+		return clock_ns() + NS_PER_MS;
+	looks.flag = 1;
+	return 0;
+}
+
+static u64 look_late(void)
+{
+	return clock_ns() + NS_PER_S;
+}
+
+/* It looks when the task says so, and the wait ends in its own time. */
 TEST(kernel_idle, a_cpu_that_waits_in_its_work_runs_the_task)
 {
 	const u32 never = 0;
-	const u64 end = clock_ns() + 50 * NS_PER_MS;
+	u64 end;
 
-	looks = 0;
+	looks = (struct waiter){.flag = 0};
 	task_begin(NULL);
 	idle_task_set(NULL, look_in_wait);
+	EXPECT(cpu_wait(&looks.flag, clock_ns() + 20 * NS_PER_S));
+	EXPECT_EQ(looks.running, 3);
+	idle_task_set(NULL, look_late);
+	end = clock_ns() + NS_PER_MS;
 	EXPECT(!cpu_wait(&never, end));
 	EXPECT(clock_ns() >= end);
 	idle_task_set(NULL, NULL);
-	EXPECT(looks >= 3);
 }

@@ -153,7 +153,7 @@ TEST(kernel_quiet, a_cpu_that_enters_during_a_round_misses_none)
 
 #ifdef ASHLAR_HOSTED /* in QEMU by instructions, a CPU that never rests leaves no turn to others */
 
-/* It never rests, so a round either waits for it or finds it quiet, and so in the set. */
+/* It is never idle, so a round either waits for it or finds it quiet: its frames wait. */
 static void enter_until_told(void *unused)
 {
 	atomic_store_release(&p.running, 1);

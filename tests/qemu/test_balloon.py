@@ -10,6 +10,7 @@ import patience
 import pytest
 from guest import Guest, Session, process_kib, run
 from machine import ROOT, Machine
+from program import Program
 
 MIB, WARM = 1024, 8
 FRAME, FRAMES = 4096, 512  # bytes of a frame, frames of a block
@@ -110,16 +111,26 @@ def test_one_cpu_needs_no_command(kernel):
     goes_back(kernel, 1)
 
 
-def test_the_only_cpu_shows_memory_while_a_program_sleeps(kernel, tmp_path):
-    """The program had 128 MiB of small pages, and sleeps ten seconds."""
-    program, image = ROOT / "tests/programs/sleeps.c", tmp_path / "sleeps"
-    subprocess.run(["gcc", "-O1", "-static", str(program), "-o", str(image)], check=True, timeout=600)
-    with Guest(Machine("pvh", 1, "1G", cmdline="program.thp=never", balloon=True, module=str(image)), kernel) as guest:
+def what_a_program_had_goes_back(kernel, cpus, folder, words):
+    """The program has 128 MiB of small pages, and takes ten seconds after it gave them up."""
+    source, image = ROOT / "tests/programs/sleeps.c", folder / "sleeps"
+    subprocess.run(["gcc", "-O1", "-static", "-pthread", str(source), "-o", str(image)], check=True, timeout=600)
+    module = Program(image, words).write(folder / "program.cpio")
+    with Guest(Machine("pvh", cpus, "1G", cmdline="program.thp=never", balloon=True, module=str(module)), kernel) as guest:
         assert guest.wait_for("^begins$", 60)
         before = resident(guest)
         assert guest.wait_for("^wakes$", 240)
         most = process_kib(guest.child.pid, "VmHWM")
         assert resident(guest) <= before + 128 * MIB // 20 < most, (before, most, resident(guest))
+
+
+def test_the_only_cpu_shows_memory_while_a_program_sleeps(kernel, tmp_path):
+    what_a_program_had_goes_back(kernel, 1, tmp_path, "128")
+
+
+def test_a_cpu_that_sleeps_takes_the_place_of_an_idle_one(kernel, tmp_path):
+    """It fell asleep while another was idle, which then was given a thread that computes."""
+    what_a_program_had_goes_back(kernel, 3, tmp_path, "128 0 beside-threads")
 
 
 def balloon_mib(session, wanted, seconds=30):
