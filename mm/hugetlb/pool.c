@@ -37,6 +37,27 @@ struct pool *pool_with_order(struct mm *mm, unsigned order)
 enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
 
 /*
+ * Pool lock held. Mark all pages of a list as free in the pool, or with `flag` 0 as not free. The
+ * movable frames are added up for neighbours of one GiB.
+ */
+static void mark_pool_free(const struct mm *mm, const struct block_list *list, u8 flag)
+{
+	u32 last = list->head;
+	s64 frames = 0;
+
+	block_list_foreach(mm, index, list) {
+		if (index / GIB_BLOCKS != last / GIB_BLOCKS) {
+			gib_count_movable(mm, last, frames);
+			frames = 0;
+		}
+		frames += block_mark_pool_free(mm, index, flag);
+		last = index;
+	}
+	if (frames != 0)
+		gib_count_movable(mm, last, frames);
+}
+
+/*
  * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands.
  */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
@@ -46,8 +67,7 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 
 	spin_lock(&pool->lock);
 	if (pool->mm->nodes == 1) {
-		block_list_foreach(pool->mm, index, list)
-			block_set_pool_free(pool->mm, index);
+		mark_pool_free(pool->mm, list, BLOCK_POOL_FREE);
 		block_list_splice(pool->mm, &pool->node[0].free, list);
 		pool_count(pool, &pool->node[0],
 			   (struct pool_delta){
@@ -279,8 +299,7 @@ static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 	} else if (which.only < pool->mm->nodes) {
 		dequeue_any(pool, NULL, which.only, count, list);
 	}
-	block_list_foreach(pool->mm, index, list)
-		block_clear_pool_free(pool->mm, index);
+	mark_pool_free(pool->mm, list, 0);
 	spin_unlock(&pool->lock);
 }
 
@@ -329,12 +348,12 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 
 /*
  * Move the huge pages of mapped sections from `list` to `restore`. Bare pages need the frames that
- * were reserved for their heads no more.
+ * were reserved for their heads no more, and full ones are no huge pages from now on.
  */
 static void take_restorable(struct mm *mm, struct block_list *list, struct block_list *restore)
 {
 	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
-		const struct block *block = block_at(mm, index);
+		const struct block *block = block_existing(mm, index);
 		const struct block_word word = block_look(block);
 
 		next = block->next;
@@ -344,6 +363,8 @@ static void take_restorable(struct mm *mm, struct block_list *list, struct block
 		} else if (word.state == BLOCK_BARE) {
 			meta_unreserve(block_meta_node(mm, index), meta_kind_of_head(word.order),
 				       1);
+		} else if (word.state == BLOCK_FULL) {
+			hvo_forget_head(mm, index);
 		}
 	}
 }
@@ -359,7 +380,6 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 	bad = pool_watches_bad(pool) && has_bad(pool, list);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
-	hvo_forget_heads(pool->mm, list);
 	block_list_free(pool->mm, list);
 	if (restore.count > 0) {
 		block_list_begin(pool->mm, &restore, BLOCK_FULL);

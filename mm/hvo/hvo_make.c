@@ -120,13 +120,14 @@ static bool survey(struct hvo_batch *batch)
 /* ---- pass 3: remap ---- */
 
 /*
- * A stash of reserved frames for the heads of the next pages. They are taken many at a time, so
- * that the lock is taken less often.
+ * A stash of reserved frames for the heads of the next pages, which are taken many at a time, so
+ * that the lock is taken less often; and the line that was filled last.
  */
 enum { HEADS_AT_ONCE = 64 };
 struct head_stash {
 	pfn_t frame[HEADS_AT_ONCE];
 	unsigned at, count;
+	struct vmemmap_near near;
 };
 
 /*
@@ -139,7 +140,7 @@ static unsigned heads_needed(const struct mm *mm, u32 index)
 	unsigned count = 0;
 
 	while (index != BLOCK_NONE && count < HEADS_AT_ONCE) {
-		const struct block *block = block_at(mm, index);
+		const struct block *block = block_existing(mm, index);
 		const struct block_word word = block_look(block);
 
 		if (word.state != first.state || word.zone != first.zone)
@@ -176,10 +177,10 @@ static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
 	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
 
 	for (u32 i = 1; i < order_blocks(order); i++) {
-		vmemmap_set_nohead(mm, index + i, tail);
+		vmemmap_set_nohead(mm, &stash->near, index + i, tail);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
-	vmemmap_set_huge(mm, index, form_head(mm, stash, index), tail);
+	vmemmap_set_huge(mm, &stash->near, index, form_head(mm, stash, index), tail);
 	block_set_state(mm, index, BLOCK_HUGE);
 }
 
@@ -209,7 +210,7 @@ static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index
 		head = form_head(s->mm, stash, index);
 	else
 		memmap_init_head_frame(block_page(s->mm, index), word.order, word.zone);
-	vmemmap_share_tails(s->mm, index, head, tail, frames);
+	vmemmap_share_tails(s->mm, &stash->near, index, head, tail, frames);
 }
 
 /*
@@ -235,7 +236,7 @@ static void remap_run(struct hvo_batch *s, struct head_stash *stash, u32 index)
 	block_at(mm, index)->tag = gate_frames(mm, frames);
 	block_set_state(mm, index, BLOCK_HUGE);
 	for (u32 i = 1; i < order_blocks(order); i++) {
-		vmemmap_share_all(mm, index + i, tail, frames);
+		vmemmap_share_all(mm, &stash->near, index + i, tail, frames);
 		block_at(mm, index)->tag = gate_frames(mm, frames);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}

@@ -190,7 +190,7 @@ struct block_list {
 
 /* `index` is each block of the list in turn; the body leaves the list as it is. */
 #define block_list_foreach(mm, index, list)                                                        \
-	for (u32 index = (list)->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
+	for (u32 index = (list)->head; index != BLOCK_NONE; index = block_existing(mm, index)->next)
 
 /*
  * `index` is each block in turn, taken off the list; the list is empty afterwards. A body that

@@ -155,16 +155,29 @@ static pte_t *line_of_open_section(struct mm *mm, u32 index)
 	return line;
 }
 
-static void line_set(const struct mm *mm, pte_t *line, u32 index, unsigned i, pte_t value)
+static inline pte_t *line_near(struct mm *mm, struct vmemmap_near *near, u32 index)
+{
+	if (near->line && near->index / SECTION_BLOCKS == index / SECTION_BLOCKS)
+		near->line += ((s64)index - near->index) * PTES_PER_LINE;
+	else
+		near->line = line_of_open_section(mm, index);
+	near->index = index;
+	return near->line;
+}
+
+static inline void line_set(const struct mm *mm, pte_t *line, u32 index, unsigned i, pte_t value)
 {
 	pte_store(&line[i], vmemmap_of_block(mm, index) + i * PAGE_SIZE, PT_PAGE, value);
 }
 
 /* Point entries [from, 8) of a line to one read-only page. */
-static void line_set_tails(const struct mm *mm, pte_t *line, u32 index, unsigned from, pfn_t tail)
+static inline void line_set_tails(const struct mm *mm, pte_t *line, u32 index, unsigned from, pfn_t tail)
 {
+	const pte_t pte = pte_make(tail, PT_PAGE, PT_RO);
+
+#pragma GCC unroll 8
 	for (unsigned i = from; i < PTES_PER_LINE; i++)
-		line_set(mm, line, index, i, pte_make(tail, PT_PAGE, PT_RO));
+		line_set(mm, line, index, i, pte);
 }
 
 void vmemmap_set_private(struct mm *mm, u32 index, unsigned from,
@@ -177,23 +190,24 @@ void vmemmap_set_private(struct mm *mm, u32 index, unsigned from,
 		line_set(mm, line, index, i, pte_make(frames[i], PT_PAGE, PT_RW));
 }
 
-void vmemmap_set_huge(struct mm *mm, u32 index, pfn_t head, pfn_t tail)
+void vmemmap_set_huge(struct mm *mm, struct vmemmap_near *near, u32 index, pfn_t head, pfn_t tail)
 {
-	pte_t *line = line_of_open_section(mm, index);
+	pte_t *line = line_near(mm, near, index);
 
 	line_set_tails(mm, line, index, 1, tail);
 	fence_store(); /* order the head frame's contents before the entry that shows them */
 	line_set(mm, line, index, 0, pte_make(head, PT_PAGE, PT_RW));
 }
 
-void vmemmap_set_nohead(struct mm *mm, u32 index, pfn_t tail)
+void vmemmap_set_nohead(struct mm *mm, struct vmemmap_near *near, u32 index, pfn_t tail)
 {
-	line_set_tails(mm, line_of_open_section(mm, index), index, 0, tail);
+	line_set_tails(mm, line_near(mm, near, index), index, 0, tail);
 }
 
 /* The frames of a line that belong to the block: those that are mapped writable. */
-static void line_private_frames(const pte_t *line, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+static inline void line_private_frames(const pte_t *line, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
+#pragma GCC unroll 8
 	for (unsigned i = 0; i < PTES_PER_LINE; i++) {
 		const pte_t pte = pte_load(&line[i]);
 
@@ -210,10 +224,10 @@ void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOC
 		line_set(mm, line, index, i, 0);
 }
 
-void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail,
+void vmemmap_share_tails(struct mm *mm, struct vmemmap_near *near, u32 index, pfn_t head, pfn_t tail,
 			 pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
-	pte_t *line = line_of_open_section(mm, index);
+	pte_t *line = line_near(mm, near, index);
 
 	line_private_frames(line, frames);
 	if (head == PFN_NONE) {
@@ -225,9 +239,9 @@ void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail,
 	line_set_tails(mm, line, index, 1, tail);
 }
 
-void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+void vmemmap_share_all(struct mm *mm, struct vmemmap_near *near, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
-	pte_t *line = line_of_open_section(mm, index);
+	pte_t *line = line_near(mm, near, index);
 
 	line_private_frames(line, frames);
 	line_set_tails(mm, line, index, 0, tail);

@@ -69,9 +69,18 @@ bool vmemmap_is_leaf(const struct mm *mm, u64 section);
  */
 pte_t vmemmap_clear_section(struct mm *mm, u64 section);
 
+/*
+ * The line that a walk over many blocks found last; {0} at first. Those of the same section lie
+ * beside it. The section must stay open from one block to the next.
+ */
+struct vmemmap_near {
+	u32 index;
+	pte_t *line;
+};
+
 /* Fill the line of a bare block. Not present -> present: no flush. */
-void vmemmap_set_huge(struct mm *mm, u32 index, pfn_t head, pfn_t tail);
-void vmemmap_set_nohead(struct mm *mm, u32 index, pfn_t tail);
+void vmemmap_set_huge(struct mm *mm, struct vmemmap_near *near, u32 index, pfn_t head, pfn_t tail);
+void vmemmap_set_nohead(struct mm *mm, struct vmemmap_near *near, u32 index, pfn_t tail);
 
 /*
  * Point entries [from, 8) of a line to private frames, whose contents are ready. Where they replace
@@ -92,8 +101,9 @@ void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOC
  * PFN_NONE; then the head stays in place and there is never a second copy of it. `frames` receives
  * the replaced frames. Gate them.
  */
-void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail,
-			 pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+void vmemmap_share_tails(struct mm *mm, struct vmemmap_near *near, u32 index, pfn_t head,
+			 pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
 
 /* Private to shared for blocks 1..511 of a 1 GiB page, which hold no head. Gate the frames. */
-void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+void vmemmap_share_all(struct mm *mm, struct vmemmap_near *near, u32 index, pfn_t tail,
+		       pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);

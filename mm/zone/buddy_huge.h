@@ -11,3 +11,13 @@
 u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u32 *pages,
 		    u32 count);
 void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count);
+
+/*
+ * buddy_take_huge() of pages that go in transit to state `to`, counted as such and appended to
+ * `list`.
+ */
+u64 buddy_begin_huge(struct zone *zone, unsigned order, enum migratetype type, u64 count,
+		     enum block_state to, struct block_list *list);
+
+/* Put a 2 MiB page, whose record is to say `word`, onto the list of its type. */
+void buddy_add_huge(struct zone *zone, u32 index, struct block_word word);

@@ -10,29 +10,39 @@
 #include "mm/memmap/enter.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/buddy.h"
+#include "mm/zone/buddy_huge.h"
 #include "mm/zone/poison.h"
 
-void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
+/*
+ * Mark a run, whose record says `word`, with the order that it is to have. The caller holds the
+ * zone's lock and counts the frames.
+ */
+static inline void transit_begin(struct zone *zone, u32 index, struct block_word word,
+				 enum block_state to)
 {
-	struct block *block = block_at(zone->mm, index);
-	struct block_word word = block_look(block);
-
-	ASSERT(spin_held(&zone->lock), "block %u begins a change without the zone lock", index);
 	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT)),
 	       "block %u begins a change while flags are %x", index, word.flags);
 	word.flags |= BLOCK_TRANSIT;
 	word.target = (u8)to;
-	word.order = (u8)order;
-	block_put(block, word);
+	block_put(block_existing(zone->mm, index), word);
 	if (word.state == BLOCK_FULL && to != BLOCK_FULL)
-		poison_forget(zone->mm, index, order_blocks(order));
+		poison_forget(zone->mm, index, order_blocks(word.order));
+}
+
+void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
+{
+	struct block_word word = block_look_at(zone->mm, index);
+
+	ASSERT(spin_held(&zone->lock), "block %u begins a change without the zone lock", index);
+	word.order = (u8)order;
+	transit_begin(zone, index, word, to);
 	counter_add(&zone->transit, order_pages(order));
 }
 
 /*
  * Take a run that supplies up to `count` pieces of `order`: the smallest run that there is, and all
  * of it unless it is too large, so that taking many pieces splits few runs. *taken_order receives
- * its order. Huge runs are never split, so they have exactly `order`.
+ * its order.
  */
 static u32 take_run(struct zone *zone, enum free_class class, enum migratetype type, unsigned order,
 		    u64 count, unsigned *taken_order)
@@ -42,13 +52,43 @@ static u32 take_run(struct zone *zone, enum free_class class, enum migratetype t
 
 	if (!orders)
 		return BLOCK_NONE;
-	while (class != FREE_HUGE && wanted < GIGA_ORDER &&
-	       order_pages(wanted + 1 - order) <= count &&
+	while (wanted < GIGA_ORDER && order_pages(wanted + 1 - order) <= count &&
 	       (orders & ~0u << (wanted + 1 - BLOCK_ORDER)) &&
 	       !(orders & 1u << (wanted - BLOCK_ORDER)))
 		wanted++;
 	*taken_order = wanted;
 	return buddy_take_blocks(zone, wanted, class, type);
+}
+
+/* Take up to `count` pieces of `order` out of runs of one type. Zone lock held. */
+static u64 take_pieces(struct zone *zone, enum free_class class, enum migratetype type,
+		       unsigned order, u64 count, enum block_state to, struct block_list *list)
+{
+	const u32 step = order_blocks(order);
+	unsigned run_order;
+	u64 taken = 0;
+	u32 index;
+
+	while (taken < count && (index = take_run(zone, class, type, order, count - taken,
+						  &run_order)) != BLOCK_NONE) {
+		const u32 last = index + order_blocks(run_order) - step;
+		struct block_list run = {
+			.head = index, .tail = last, .count = order_pages(run_order - order)};
+
+		counter_add(&zone->transit, order_pages(run_order));
+		for (u32 piece = index; piece <= last; piece += step) {
+			struct block *block = block_existing(zone->mm, piece);
+			struct block_word word = block_look(block);
+
+			word.order = (u8)order;
+			transit_begin(zone, piece, word, to);
+			block->prev = piece == index ? BLOCK_NONE : piece - step;
+			block->next = piece == last ? BLOCK_NONE : piece + step;
+		}
+		block_list_splice(zone->mm, list, &run);
+		taken += order_pages(run_order - order);
+	}
+	return taken;
 }
 
 /*
@@ -73,27 +113,15 @@ static enum migratetype type_to_take(enum block_state to, unsigned turn)
 static u64 take_turn(struct zone *zone, enum free_class class, unsigned order, u64 count,
 		     enum block_state to, unsigned types, struct block_list *list)
 {
-	const u32 step = order_blocks(order);
-	unsigned run_order;
 	u64 taken = 0;
 
 	zone_lock(zone);
-	for (unsigned i = 0; i < types; i++) {
+	for (unsigned i = 0; i < types && taken < count; i++) {
 		const enum migratetype type = type_to_take(to, i);
 
-		while (taken < count) {
-			const u32 index =
-				take_run(zone, class, type, order, count - taken, &run_order);
-
-			if (index == BLOCK_NONE)
-				break;
-			for (u32 piece = index; piece < index + order_blocks(run_order);
-			     piece += step) {
-				block_begin(zone, piece, order, to);
-				block_list_push(zone->mm, list, piece);
-				taken++;
-			}
-		}
+		taken += class == FREE_HUGE
+				 ? buddy_begin_huge(zone, order, type, count - taken, to, list)
+				 : take_pieces(zone, class, type, order, count - taken, to, list);
 	}
 	zone_unlock(zone);
 	return taken;
@@ -233,20 +261,28 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
 }
 
 /*
- * End the transit of a run. `clear` and `set` are the flags that change with it. Zone lock held.
- * Returns the new contents of the record's word.
+ * End the transit of a run, whose record says `word`; the caller holds the zone's lock and counts
+ * the frames. Returns the new contents of the word, which still has the run's order.
  */
-static struct block_word transit_end(struct zone *zone, u32 index, unsigned order, u8 clear, u8 set)
+static inline struct block_word transit_end(struct zone *zone, u32 index, struct block_word word)
 {
-	struct block *block = block_at(zone->mm, index);
-	struct block_word word = block_look(block);
+	struct block *block = block_existing(zone->mm, index);
 
 	ASSERT(word.flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
 	/* otherwise hvo_complete_round() reports this, before the page is used */
 	if (word.state != BLOCK_HUGE || block->tag <= shootdown_done())
 		check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index),
-			    order_pages(order - BLOCK_ORDER));
-	word.flags = (u8)((word.flags & ~(BLOCK_TRANSIT | clear)) | set);
+			    order_pages(word.order - BLOCK_ORDER));
+	word.flags &= (u8)~BLOCK_TRANSIT;
+	return word;
+}
+
+/* End the transit of one run, with the zone's lock held. Returns the new contents of the word. */
+static struct block_word transit_end_one(struct zone *zone, u32 index, unsigned order)
+{
+	struct block *block = block_existing(zone->mm, index);
+	const struct block_word word = transit_end(zone, index, block_look(block));
+
 	block_put(block, word);
 	counter_sub(&zone->transit, order_pages(order));
 	return word;
@@ -255,7 +291,7 @@ static struct block_word transit_end(struct zone *zone, u32 index, unsigned orde
 void block_publish_used(struct zone *zone, u32 index, unsigned order)
 {
 	zone_lock(zone);
-	transit_end(zone, index, order, 0, 0);
+	transit_end_one(zone, index, order);
 	zone_unlock(zone);
 }
 
@@ -263,7 +299,7 @@ void block_publish_free(struct zone *zone, u32 index, unsigned order)
 {
 	zone_lock(zone);
 	buddy_free_blocks(zone, index, order,
-			  block_free_class(transit_end(zone, index, order, 0, 0)));
+			  block_free_class(transit_end_one(zone, index, order)));
 	zone_unlock(zone);
 }
 
@@ -274,88 +310,106 @@ void block_free(struct zone *zone, u32 index, unsigned order)
 	zone_unlock(zone);
 }
 
-/*
- * Decides whether the block at `index` belongs to the present turn. A list is processed in its
- * order, with turns at a zone's lock for all neighbours in the list that lie in that zone, a slice
- * in each. `*left` is the number of blocks that the turn may still handle. A run counts with all
- * its blocks, and a large one has a turn of its own.
- */
-static bool in_this_turn(struct zone *zone, u32 index, u32 *left)
-{
-	u32 blocks;
+/* ---- lists ---- */
 
-	if (index == BLOCK_NONE || *left == 0 || block_zone(zone->mm, index) != zone)
-		return false;
-	blocks = order_blocks(block_look_at(zone->mm, index).order);
-	if (blocks > *left && *left < LOCK_SLICE)
+/*
+ * Decides whether a run, whose record says `word`, belongs to the present turn. `*left` is the
+ * number of blocks that the turn may still handle. A run counts with all its blocks, and a large
+ * one has a turn of its own.
+ */
+static inline bool in_this_turn(const struct zone *zone, struct block_word word, u32 *left)
+{
+	const u32 blocks = order_blocks(word.order);
+
+	if (word.zone != zone->index || (blocks > *left && *left < LOCK_SLICE))
 		return false;
 	*left -= MIN(blocks, *left);
 	return true;
 }
 
-void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
+/* What is done to a run of a list, whose record says `word`. Zone lock held. */
+typedef void turn_fn(struct zone *zone, u32 index, struct block_word word, u8 arg);
+
+/*
+ * Call fn() for the runs of a list, in its order, with turns at a zone's lock for all neighbours in
+ * the list that lie in that zone, a slice in each. `transit` is what each of their frames adds to
+ * the count of those in transit: 1, 0 or -1. fn() may put its run onto another list.
+ */
+static inline __attribute__((always_inline)) void
+in_turns(struct mm *mm, const struct block_list *list, turn_fn *fn, u8 arg, s64 transit)
 {
-	for (u32 index = list->head; index != BLOCK_NONE;) {
+	u32 index = list->head;
+
+	while (index != BLOCK_NONE) {
 		struct zone *zone = block_zone(mm, index);
 		u32 left = LOCK_SLICE;
+		s64 frames = 0;
 
 		zone_lock(zone);
-		for (; in_this_turn(zone, index, &left); index = block_at(mm, index)->next)
-			block_begin(zone, index, block_look_at(mm, index).order, to);
+		while (index != BLOCK_NONE && left > 0) {
+			const struct block *block = block_existing(mm, index);
+			const struct block_word word = block_look(block);
+			const u32 next = block->next;
+
+			if (!in_this_turn(zone, word, &left))
+				break;
+			fn(zone, index, word, arg);
+			frames += (s64)order_pages(word.order);
+			index = next;
+		}
+		counter_add(&zone->transit, (u64)(frames * transit));
 		zone_unlock(zone);
 	}
+}
+
+static void begin(struct zone *zone, u32 index, struct block_word word, u8 to)
+{
+	transit_begin(zone, index, word, (enum block_state)to);
+}
+
+void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
+{
+	in_turns(mm, list, begin, (u8)to, 1);
+}
+
+static void publish_used(struct zone *zone, u32 index, struct block_word word, u8 flags)
+{
+	word = transit_end(zone, index, word);
+	if (flags & BLOCK_POOL) /* which does not check the poison */
+		word.flags &= (u8)~BLOCK_POISONED;
+	word.flags |= flags;
+	block_put(block_existing(zone->mm, index), word);
 }
 
 void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 {
-	for (u32 index = list->head; index != BLOCK_NONE;) {
-		struct zone *zone = block_zone(mm, index);
-		u32 left = LOCK_SLICE;
-
-		zone_lock(zone);
-		for (; in_this_turn(zone, index, &left); index = block_at(mm, index)->next) {
-			transit_end(zone, index, block_look_at(mm, index).order, 0, flags);
-			if (flags) /* the run goes to a pool, which does not check the poison */
-				poison_forget(mm, index, 1);
-		}
-		zone_unlock(zone);
-	}
+	in_turns(mm, list, publish_used, flags, -1);
 }
 
-static void block_to_buddy(struct zone *zone, u32 index, bool in_transit)
+static void free_run(struct zone *zone, u32 index, struct block_word word, u8 unused)
 {
-	struct block *block = block_at(zone->mm, index);
-	struct block_word word = block_look(block);
-	const unsigned order = word.order;
-
-	if (in_transit) {
-		word = transit_end(zone, index, order, BLOCK_POOL, 0);
-	} else {
-		word.flags &= (u8)~BLOCK_POOL;
-		block_put(block, word);
+	word.flags &= (u8)~BLOCK_POOL;
+	if (word.state == BLOCK_HUGE && word.order == BLOCK_ORDER) {
+		buddy_add_huge(zone, index, word);
+		return;
 	}
-	buddy_free_blocks(zone, index, order, block_free_class(word));
+	block_put(block_existing(zone->mm, index), word);
+	buddy_free_blocks(zone, index, word.order, block_free_class(word));
 }
 
-static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transit)
+static void publish_free(struct zone *zone, u32 index, struct block_word word, u8 unused)
 {
-	while (list->head != BLOCK_NONE) {
-		struct zone *zone = block_zone(mm, list->head);
-		u32 left = LOCK_SLICE;
-
-		zone_lock(zone);
-		while (in_this_turn(zone, list->head, &left))
-			block_to_buddy(zone, block_list_pop(mm, list), in_transit);
-		zone_unlock(zone);
-	}
+	free_run(zone, index, transit_end(zone, index, word), unused);
 }
 
 void block_list_publish_free(struct mm *mm, struct block_list *list)
 {
-	list_to_buddy(mm, list, true);
+	in_turns(mm, list, publish_free, 0, -1);
+	*list = BLOCK_LIST_INIT;
 }
 
 void block_list_free(struct mm *mm, struct block_list *list)
 {
-	list_to_buddy(mm, list, false);
+	in_turns(mm, list, free_run, 0, 0);
+	*list = BLOCK_LIST_INIT;
 }
