@@ -105,14 +105,19 @@ static void split_pass(struct hvo_batch *batch)
  */
 static bool survey(struct hvo_batch *batch)
 {
+	u32 index = batch->list.head;
 	bool mapped = false;
 
 	batch->to_do = 0;
-	block_list_foreach(batch->mm, index, &batch->list) {
-		const struct block_word word = block_look_at(batch->mm, index);
+	while (index != BLOCK_NONE) {
+		const struct block *block = block_existing(batch->mm, index);
+		const struct block_word word = block_look(block);
 
-		batch->to_do += word.state != BLOCK_HUGE;
-		mapped |= (word.flags & BLOCK_MAPPED) && word.state == BLOCK_FULL;
+		if (word.state != BLOCK_HUGE) {
+			batch->to_do++;
+			mapped |= word.state == BLOCK_FULL && (word.flags & BLOCK_MAPPED);
+		}
+		index = block->next;
 	}
 	return mapped;
 }
@@ -151,36 +156,40 @@ static unsigned heads_needed(const struct mm *mm, u32 index)
 	return count;
 }
 
-/*
- * Take a reserved frame for the head of block `index`, and write the head and 63 tails into it. An
- * empty stash is filled for it and the blocks after it in its list.
- */
-static pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index)
+/* Fill an empty stash for block `index` and the blocks after it in its list. */
+static void fill_stash(struct mm *mm, struct head_stash *stash, u32 index, struct block_word word)
 {
-	const struct block_word word = block_look_at(mm, index);
+	stash->at = 0;
+	stash->count = heads_needed(mm, index);
+	meta_take_many(block_meta_node(mm, index), meta_kind_of_head(word.order), BLOCK_NONE,
+		       stash->frame, stash->count);
+}
 
-	if (stash->at == stash->count) {
-		stash->at = 0;
-		stash->count = heads_needed(mm, index);
-		meta_take_many(block_meta_node(mm, index), meta_kind_of_head(word.order),
-			       BLOCK_NONE, stash->frame, stash->count);
-	}
+/*
+ * Take a reserved frame for the head of block `index`, whose record says `word`, and write the head
+ * and 63 tails into it.
+ */
+static inline pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index,
+			      struct block_word word)
+{
+	if (stash->at == stash->count)
+		fill_stash(mm, stash, index, word);
 	memmap_init_head_frame(phys_to_virt(stash->frame[stash->at] << PAGE_SHIFT), word.order,
 			       word.zone);
 	return stash->frame[stash->at++];
 }
 
 /* Optimise a bare run: one head frame, lines of shared tails, no flush. */
-static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
+static inline void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index,
+				  struct block_word word)
 {
-	const unsigned order = block_look_at(mm, index).order;
-	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
+	const pfn_t tail = vmemmap_shared_tail(mm, &mm->zone[word.zone], word.order);
 
-	for (u32 i = 1; i < order_blocks(order); i++) {
+	for (u32 i = 1; i < order_blocks(word.order); i++) {
 		vmemmap_set_nohead(mm, &stash->near, index + i, tail);
 		block_set_state(mm, index + i, BLOCK_NOHEAD);
 	}
-	vmemmap_set_huge(mm, &stash->near, index, form_head(mm, stash, index), tail);
+	vmemmap_set_huge(mm, &stash->near, index, form_head(mm, stash, index, word), tail);
 	block_set_state(mm, index, BLOCK_HUGE);
 }
 
@@ -207,7 +216,7 @@ static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index
 	pfn_t head = PFN_NONE;
 
 	if (s->mode->new_head)
-		head = form_head(s->mm, stash, index);
+		head = form_head(s->mm, stash, index, word);
 	else
 		memmap_init_head_frame(block_page(s->mm, index), word.order, word.zone);
 	vmemmap_share_tails(s->mm, &stash->near, index, head, tail, frames);
@@ -278,7 +287,7 @@ int hvo_gather(struct mm *mm, u32 first)
 	while (index < first + GIB_BLOCKS && block_look_at(mm, index).state == BLOCK_BARE)
 		index++;
 	if (index == first + GIB_BLOCKS)
-		huge_from_bare(mm, &stash, first);
+		huge_from_bare(mm, &stash, first, block_look_at(mm, first));
 	else
 		remap_run(&batch, &stash, first); /* a bare block has no frames to gate */
 	hvo_round(&batch);
@@ -289,14 +298,17 @@ static void remap_stretch(struct hvo_batch *s)
 {
 	struct head_stash stash = {.count = 0};
 
-	block_list_foreach(s->mm, index, &s->list) {
-		const struct block_word word = block_look_at(s->mm, index);
+	for (u32 index = s->list.head, next; index != BLOCK_NONE; index = next) {
+		const struct block *block = block_existing(s->mm, index);
+		const struct block_word word = block_look(block);
+
+		next = block->next;
 
 		switch (word.state) {
 		case BLOCK_HUGE: /* unchanged since it was last huge: not even touched */
 			break;
 		case BLOCK_BARE:
-			huge_from_bare(s->mm, &stash, index);
+			huge_from_bare(s->mm, &stash, index, word);
 			break;
 		case BLOCK_FULL:
 			remap_run(s, &stash, index);

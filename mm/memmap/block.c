@@ -80,22 +80,29 @@ void block_list_splice(const struct mm *mm, struct block_list *list, struct bloc
 	*from = BLOCK_LIST_INIT;
 }
 
-void block_list_cut(const struct mm *mm, struct block_list *list, u64 count,
-		    struct block_list *first)
+void block_list_cut_after(const struct mm *mm, struct block_list *list, u64 count, u32 last,
+			  struct block_list *first)
 {
-	u32 last = list->head;
-
 	*first = BLOCK_LIST_INIT;
-	if (count == 0 || list->count <= count) {
+	if (count == list->count || count == 0) {
 		if (count > 0)
 			block_list_splice(mm, first, list);
 		return;
 	}
-	for (u64 i = 1; i < count; i++)
-		last = block_existing(mm, last)->next;
 	*first = (struct block_list){.head = list->head, .tail = last, .count = count};
 	list->head = block_existing(mm, last)->next;
 	list->count -= count;
 	block_existing(mm, last)->next = BLOCK_NONE;
 	block_existing(mm, list->head)->prev = BLOCK_NONE;
+}
+
+void block_list_cut(const struct mm *mm, struct block_list *list, u64 count,
+		    struct block_list *first)
+{
+	u32 last = list->head;
+
+	count = MIN(count, list->count);
+	for (u64 i = 1; i < count; i++)
+		last = block_existing(mm, last)->next;
+	block_list_cut_after(mm, list, count, last, first);
 }

@@ -327,3 +327,7 @@ void block_list_splice(const struct mm *mm, struct block_list *list, struct bloc
  */
 void block_list_cut(const struct mm *mm, struct block_list *list, u64 count,
 		    struct block_list *first);
+
+/* block_list_cut() for a caller that has walked: `last` is the last of the `count` blocks. */
+void block_list_cut_after(const struct mm *mm, struct block_list *list, u64 count, u32 last,
+			  struct block_list *first);

@@ -51,11 +51,6 @@ pte_t *vmemmap_line(const struct mm *mm, u32 index)
 	return pte_table(pmd) + (index % SECTION_BLOCKS) * PTES_PER_LINE;
 }
 
-pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone, unsigned order)
-{
-	return mm->shared_tail[zone->index * TAIL_ORDERS + (order == GIGA_ORDER)];
-}
-
 /*
  * Allocate a table above the section's own. Each is shared by 64 GiB or 32 TiB, so this is rare and
  * any emergency frame will do.

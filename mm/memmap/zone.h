@@ -401,9 +401,8 @@ static inline void gib_count_movable(const struct mm *mm, u32 index, s64 frames)
  * frames of its GiB. Free 2 MiB pages count as movable, because a pool can take another in
  * exchange. Free 1 GiB pages make no room for others of their size. Pool lock held.
  */
-static inline s64 block_mark_pool_free(const struct mm *mm, u32 index, u8 flag)
+static inline s64 block_mark_pool_free(struct block *block, u8 flag)
 {
-	struct block *block = block_existing(mm, index);
 	const struct block_word word = block_look(block);
 
 	if ((word.flags & BLOCK_POOL_FREE) == flag)
@@ -419,12 +418,12 @@ static inline s64 block_mark_pool_free(const struct mm *mm, u32 index, u8 flag)
 
 static inline void block_set_pool_free(const struct mm *mm, u32 index)
 {
-	gib_count_movable(mm, index, block_mark_pool_free(mm, index, BLOCK_POOL_FREE));
+	gib_count_movable(mm, index, block_mark_pool_free(block_existing(mm, index), BLOCK_POOL_FREE));
 }
 
 static inline void block_clear_pool_free(const struct mm *mm, u32 index)
 {
-	gib_count_movable(mm, index, block_mark_pool_free(mm, index, 0));
+	gib_count_movable(mm, index, block_mark_pool_free(block_existing(mm, index), 0));
 }
 
 /* Record of the block of a frame in use; such a block always has one. */

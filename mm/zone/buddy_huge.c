@@ -122,40 +122,13 @@ static u32 note_given(struct zone *zone, u32 index)
 	return before;
 }
 
-/* The link to the present head, the head's to this page, and what the record says. */
-static inline void add(struct zone *zone, u32 index, struct block_word word, u64 ahead)
-{
-	struct block *block = block_existing(zone->mm, index);
-	const unsigned type = type_list(word.type),
-		       list = buddy_list_of(FREE_HUGE, index, BLOCK_ORDER);
-	u32 *head = &zone->block_list[FREE_HUGE][type][list];
-
-	ASSERT(word.state == BLOCK_HUGE && word.order == BLOCK_ORDER &&
-		       !(word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
-	       "block %u freed as a huge page while its flags are %x", index, word.flags);
-	block->ahead = ahead;
-	block->prev = BLOCK_NONE;
-	block->next = *head;
-	if (*head != BLOCK_NONE)
-		block_existing(zone->mm, *head)->prev = index;
-	*head = index;
-	word.flags |= BLOCK_FREE;
-	block_put(block, word);
-	zone->block_lists[FREE_HUGE][type] |= (u16)(1u << list);
-	counter_add(&zone->free_type[type], BLOCK_FRAMES);
-	gib_count_free(zone->mm, index, BLOCK_FRAMES);
-}
-
-void buddy_add_huge(struct zone *zone, u32 index, struct block_word word)
-{
-	add(zone, index, word, 0);
-	counter_add(&zone->free_class[FREE_HUGE], BLOCK_FRAMES);
-}
-
 void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
 {
 	ASSERT(spin_held(&zone->lock), "huge pages freed without the zone lock");
-	for (u32 i = 0; i < count; i++)
-		add(zone, pages[i], block_look_at(zone->mm, pages[i]), note_given(zone, pages[i]));
+	for (u32 i = 0; i < count; i++) {
+		struct block *block = block_existing(zone->mm, pages[i]);
+
+		buddy_add_huge(zone, pages[i], block, block_look(block), note_given(zone, pages[i]));
+	}
 	counter_add(&zone->free_class[FREE_HUGE], (u64)count * BLOCK_FRAMES);
 }

@@ -17,25 +17,26 @@
  * Mark a run, whose record says `word`, with the order that it is to have. The caller holds the
  * zone's lock and counts the frames.
  */
-static inline void transit_begin(struct zone *zone, u32 index, struct block_word word,
-				 enum block_state to)
+static inline void transit_begin(struct zone *zone, u32 index, struct block *block,
+				 struct block_word word, enum block_state to)
 {
 	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT)),
 	       "block %u begins a change while flags are %x", index, word.flags);
 	word.flags |= BLOCK_TRANSIT;
 	word.target = (u8)to;
-	block_put(block_existing(zone->mm, index), word);
+	block_put(block, word);
 	if (word.state == BLOCK_FULL && to != BLOCK_FULL)
 		poison_forget(zone->mm, index, order_blocks(word.order));
 }
 
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
 {
-	struct block_word word = block_look_at(zone->mm, index);
+	struct block *block = block_existing(zone->mm, index);
+	struct block_word word = block_look(block);
 
 	ASSERT(spin_held(&zone->lock), "block %u begins a change without the zone lock", index);
 	word.order = (u8)order;
-	transit_begin(zone, index, word, to);
+	transit_begin(zone, index, block, word, to);
 	counter_add(&zone->transit, order_pages(order));
 }
 
@@ -81,7 +82,7 @@ static u64 take_pieces(struct zone *zone, enum free_class class, enum migratetyp
 			struct block_word word = block_look(block);
 
 			word.order = (u8)order;
-			transit_begin(zone, piece, word, to);
+			transit_begin(zone, piece, block, word, to);
 			block->prev = piece == index ? BLOCK_NONE : piece - step;
 			block->next = piece == last ? BLOCK_NONE : piece + step;
 		}
@@ -262,17 +263,17 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
 
 /*
  * End the transit of a run, whose record says `word`; the caller holds the zone's lock and counts
- * the frames. Returns the new contents of the word, which still has the run's order.
+ * the frames. Returns the new contents of the word.
  */
-static inline struct block_word transit_end(struct zone *zone, u32 index, struct block_word word)
+static inline struct block_word transit_end(const struct zone *zone, u32 index,
+					    const struct block *block, struct block_word word,
+					    unsigned order)
 {
-	struct block *block = block_existing(zone->mm, index);
-
 	ASSERT(word.flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
 	/* otherwise hvo_complete_round() reports this, before the page is used */
 	if (word.state != BLOCK_HUGE || block->tag <= shootdown_done())
 		check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index),
-			    order_pages(word.order - BLOCK_ORDER));
+			    order_pages(order - BLOCK_ORDER));
 	word.flags &= (u8)~BLOCK_TRANSIT;
 	return word;
 }
@@ -281,7 +282,7 @@ static inline struct block_word transit_end(struct zone *zone, u32 index, struct
 static struct block_word transit_end_one(struct zone *zone, u32 index, unsigned order)
 {
 	struct block *block = block_existing(zone->mm, index);
-	const struct block_word word = transit_end(zone, index, block_look(block));
+	const struct block_word word = transit_end(zone, index, block, block_look(block), order);
 
 	block_put(block, word);
 	counter_sub(&zone->transit, order_pages(order));
@@ -312,28 +313,15 @@ void block_free(struct zone *zone, u32 index, unsigned order)
 
 /* ---- lists ---- */
 
-/*
- * Decides whether a run, whose record says `word`, belongs to the present turn. `*left` is the
- * number of blocks that the turn may still handle. A run counts with all its blocks, and a large
- * one has a turn of its own.
- */
-static inline bool in_this_turn(const struct zone *zone, struct block_word word, u32 *left)
-{
-	const u32 blocks = order_blocks(word.order);
-
-	if (word.zone != zone->index || (blocks > *left && *left < LOCK_SLICE))
-		return false;
-	*left -= MIN(blocks, *left);
-	return true;
-}
-
 /* What is done to a run of a list, whose record says `word`. Zone lock held. */
-typedef void turn_fn(struct zone *zone, u32 index, struct block_word word, u8 arg);
+typedef void turn_fn(struct zone *zone, u32 index, struct block *block, struct block_word word,
+		     u8 arg);
 
 /*
  * Call fn() for the runs of a list, in its order, with turns at a zone's lock for all neighbours in
- * the list that lie in that zone, a slice in each. `transit` is what each of their frames adds to
- * the count of those in transit: 1, 0 or -1. fn() may put its run onto another list.
+ * the list that lie in that zone, a slice of blocks in each. A large run has a turn of its own.
+ * `transit` is what each block adds to the count of those in transit: 1, 0 or -1. fn() may put its
+ * run onto another list.
  */
 static inline __attribute__((always_inline)) void
 in_turns(struct mm *mm, const struct block_list *list, turn_fn *fn, u8 arg, s64 transit)
@@ -342,29 +330,30 @@ in_turns(struct mm *mm, const struct block_list *list, turn_fn *fn, u8 arg, s64 
 
 	while (index != BLOCK_NONE) {
 		struct zone *zone = block_zone(mm, index);
-		u32 left = LOCK_SLICE;
-		s64 frames = 0;
+		u64 done = 0;
 
 		zone_lock(zone);
-		while (index != BLOCK_NONE && left > 0) {
-			const struct block *block = block_existing(mm, index);
+		while (index != BLOCK_NONE) {
+			struct block *block = block_existing(mm, index);
 			const struct block_word word = block_look(block);
+			const u64 sum = done + order_blocks(word.order);
 			const u32 next = block->next;
 
-			if (!in_this_turn(zone, word, &left))
+			if (word.zone != zone->index || (sum > LOCK_SLICE && done > 0))
 				break;
-			fn(zone, index, word, arg);
-			frames += (s64)order_pages(word.order);
+			fn(zone, index, block, word, arg);
+			done = sum;
 			index = next;
 		}
-		counter_add(&zone->transit, (u64)(frames * transit));
+		counter_add(&zone->transit, done * BLOCK_FRAMES * (u64)transit);
 		zone_unlock(zone);
 	}
 }
 
-static void begin(struct zone *zone, u32 index, struct block_word word, u8 to)
+static inline void begin(struct zone *zone, u32 index, struct block *block, struct block_word word,
+			 u8 to)
 {
-	transit_begin(zone, index, word, (enum block_state)to);
+	transit_begin(zone, index, block, word, (enum block_state)to);
 }
 
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
@@ -372,13 +361,14 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 	in_turns(mm, list, begin, (u8)to, 1);
 }
 
-static void publish_used(struct zone *zone, u32 index, struct block_word word, u8 flags)
+static inline void publish_used(struct zone *zone, u32 index, struct block *block,
+				struct block_word word, u8 flags)
 {
-	word = transit_end(zone, index, word);
-	if (flags & BLOCK_POOL) /* which does not check the poison */
+	word = transit_end(zone, index, block, word, word.order);
+	if (flags) /* the run goes to a pool, which does not check the poison */
 		word.flags &= (u8)~BLOCK_POISONED;
 	word.flags |= flags;
-	block_put(block_existing(zone->mm, index), word);
+	block_put(block, word);
 }
 
 void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
@@ -386,20 +376,23 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 	in_turns(mm, list, publish_used, flags, -1);
 }
 
-static void free_run(struct zone *zone, u32 index, struct block_word word, u8 unused)
+static inline void free_run(struct zone *zone, u32 index, struct block *block,
+			    struct block_word word, u8 unused)
 {
 	word.flags &= (u8)~BLOCK_POOL;
 	if (word.state == BLOCK_HUGE && word.order == BLOCK_ORDER) {
-		buddy_add_huge(zone, index, word);
+		buddy_add_huge(zone, index, block, word, 0);
+		counter_add(&zone->free_class[FREE_HUGE], BLOCK_FRAMES);
 		return;
 	}
-	block_put(block_existing(zone->mm, index), word);
+	block_put(block, word);
 	buddy_free_blocks(zone, index, word.order, block_free_class(word));
 }
 
-static void publish_free(struct zone *zone, u32 index, struct block_word word, u8 unused)
+static inline void publish_free(struct zone *zone, u32 index, struct block *block,
+				struct block_word word, u8 unused)
 {
-	free_run(zone, index, transit_end(zone, index, word), unused);
+	free_run(zone, index, block, transit_end(zone, index, block, word, word.order), unused);
 }
 
 void block_list_publish_free(struct mm *mm, struct block_list *list)
