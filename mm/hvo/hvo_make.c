@@ -140,12 +140,6 @@ struct head_stash {
 	pfn_t frame[HEADS_AT_ONCE], gone[GATED_AT_ONCE * MEMMAP_FRAMES_PER_BLOCK];
 };
 
-static inline void stash_init(struct head_stash *stash)
-{
-	stash->at = stash->count = stash->blocks = stash->frames = 0;
-	stash->near.line = NULL;
-}
-
 /*
  * Number of blocks that a stash is filled for: block `index` and those after it in its list, as
  * long as they are in the same state and zone.
@@ -190,24 +184,17 @@ static inline pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index
 	return stash->frame[stash->at++];
 }
 
-static void noheads_from_bare(struct mm *mm, struct head_stash *stash, u32 index, u32 blocks,
-			      pfn_t tail)
-{
-	for (u32 i = index + 1; i < index + blocks; i++) {
-		vmemmap_set_nohead(mm, vmemmap_line_near(mm, &stash->near, i), i, tail);
-		block_set_state(mm, i, BLOCK_NOHEAD);
-	}
-}
-
 /* Optimise a bare run: one head frame, lines of shared tails, no flush. */
-static inline void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index,
-				  struct block_word word)
+static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index,
+			   struct block_word word)
 {
 	const pfn_t tail = vmemmap_shared_tail(mm, &mm->zone[word.zone], word.order);
 	pfn_t head;
 
-	if (word.order > BLOCK_ORDER)
-		noheads_from_bare(mm, stash, index, order_blocks(word.order), tail);
+	for (u32 i = index + 1; i < index + order_blocks(word.order); i++) {
+		vmemmap_set_nohead(mm, vmemmap_line_near(mm, &stash->near, i), i, tail);
+		block_set_state(mm, i, BLOCK_NOHEAD);
+	}
 	head = form_head(mm, stash, index, word);
 	vmemmap_set_huge(mm, vmemmap_line_near(mm, &stash->near, index), index, head, tail);
 	block_set_state(mm, index, BLOCK_HUGE);
@@ -316,15 +303,13 @@ int hvo_gather(struct mm *mm, u32 first)
 {
 	static const struct hvo_mode mode = {.new_head = true};
 	struct hvo_batch batch = {.mm = mm, .mode = &mode};
-	struct head_stash stash;
+	struct head_stash stash = {.count = 1};
 	u32 index = first;
 	/* before all else: from here on, other CPUs can cut or isolate only the whole */
 	const int err = hvo_join_with_head(block_zone(mm, first), first);
 
 	if (err)
 		return err;
-	stash_init(&stash);
-	stash.count = 1;
 	stash.frame[0] = meta_take(block_meta_node(mm, first), META_LASTING);
 	while (index < first + GIB_BLOCKS && block_look_at(mm, index).state == BLOCK_BARE)
 		index++;
@@ -339,9 +324,8 @@ int hvo_gather(struct mm *mm, u32 first)
 
 static void remap_stretch(struct hvo_batch *s)
 {
-	struct head_stash stash;
+	struct head_stash stash = {.count = 0};
 
-	stash_init(&stash);
 	for (u32 index = s->list.head, next; index != BLOCK_NONE; index = next) {
 		const struct block *block = block_existing(s->mm, index);
 		const struct block_word word = block_look(block);

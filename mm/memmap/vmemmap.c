@@ -156,13 +156,12 @@ static inline void line_set(const struct mm *mm, pte_t *line, u32 index, unsigne
 }
 
 /* Point entries [from, 8) of a line to one read-only page. */
-static inline void line_set_tails(const struct mm *mm, pte_t *line, u32 index, unsigned from, pfn_t tail)
+static inline void line_set_tails(const struct mm *mm, pte_t *line, u32 index, unsigned from,
+				  pfn_t tail)
 {
-	const pte_t pte = pte_make(tail, PT_PAGE, PT_RO);
-
 #pragma GCC unroll 8
 	for (unsigned i = from; i < PTES_PER_LINE; i++)
-		line_set(mm, line, index, i, pte);
+		line_set(mm, line, index, i, pte_make(tail, PT_PAGE, PT_RO));
 }
 
 void vmemmap_set_private(struct mm *mm, u32 index, unsigned from,

@@ -40,7 +40,8 @@ static inline virt_t vmemmap_of_block(const struct mm *mm, u32 index)
 pte_t *vmemmap_line(const struct mm *mm, u32 index);
 
 /* The shared tail page of a zone for order 9 or 18. */
-static inline pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone, unsigned order)
+static inline pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone,
+					unsigned order)
 {
 	return mm->shared_tail[zone->index * TAIL_ORDERS + (order == GIGA_ORDER)];
 }

@@ -418,7 +418,8 @@ static inline s64 block_mark_pool_free(struct block *block, u8 flag)
 
 static inline void block_set_pool_free(const struct mm *mm, u32 index)
 {
-	gib_count_movable(mm, index, block_mark_pool_free(block_existing(mm, index), BLOCK_POOL_FREE));
+	gib_count_movable(mm, index,
+			  block_mark_pool_free(block_existing(mm, index), BLOCK_POOL_FREE));
 }
 
 static inline void block_clear_pool_free(const struct mm *mm, u32 index)

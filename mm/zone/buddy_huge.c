@@ -32,9 +32,10 @@ static unsigned choose_list(const struct zone *zone, unsigned order, enum migrat
  * Take the first pages of one list, in its order: into `pages`, or as a chain, for which the links
  * that they have serve. `flags` and `target` are what their records get.
  */
-static inline __attribute__((always_inline)) u32
-take_first(struct zone *zone, enum migratetype type, unsigned list, u32 count, u8 flags, u8 target,
-	   u32 *pages, struct block_list *chain)
+static inline __attribute__((always_inline)) u32 take_first(struct zone *zone,
+							    enum migratetype type, unsigned list,
+							    u32 count, u8 flags, u8 target,
+							    u32 *pages, struct block_list *chain)
 {
 	u32 *head = &zone->block_list[FREE_HUGE][type][list];
 	u32 index = *head, last = BLOCK_NONE, taken = 0;
@@ -128,7 +129,8 @@ void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
 	for (u32 i = 0; i < count; i++) {
 		struct block *block = block_existing(zone->mm, pages[i]);
 
-		buddy_add_huge(zone, pages[i], block, block_look(block), note_given(zone, pages[i]));
+		buddy_add_huge(zone, pages[i], block, block_look(block),
+			       note_given(zone, pages[i]));
 	}
 	counter_add(&zone->free_class[FREE_HUGE], (u64)count * BLOCK_FRAMES);
 }

@@ -162,7 +162,7 @@ u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to
 }
 
 /* A record says which class its block would be free in, even inside a run. */
-static bool may_take(const struct zone *zone, struct block_word word, unsigned from)
+static inline bool may_take(const struct zone *zone, struct block_word word, unsigned from)
 {
 	const enum migratetype list = type_list(word.type);
 
@@ -313,9 +313,16 @@ void block_free(struct zone *zone, u32 index, unsigned order)
 
 /* ---- lists ---- */
 
-/* What is done to a run of a list, whose record says `word`. Zone lock held. */
-typedef void turn_fn(struct zone *zone, u32 index, struct block *block, struct block_word word,
-		     u8 arg);
+/* A turn at a zone's lock: the run that it is at, what its record said, and an argument. */
+struct turn {
+	struct zone *zone;
+	struct block *block;
+	struct block_word word;
+	u32 index;
+	u8 arg;
+};
+
+typedef void turn_fn(struct turn at);
 
 /*
  * Call fn() for the runs of a list, in its order, with turns at a zone's lock for all neighbours in
@@ -326,83 +333,82 @@ typedef void turn_fn(struct zone *zone, u32 index, struct block *block, struct b
 static inline __attribute__((always_inline)) void
 in_turns(struct mm *mm, const struct block_list *list, turn_fn *fn, u8 arg, s64 transit)
 {
-	u32 index = list->head;
+	struct turn at = {.index = list->head, .arg = arg};
 
-	while (index != BLOCK_NONE) {
-		struct zone *zone = block_zone(mm, index);
+	while (at.index != BLOCK_NONE) {
 		u64 done = 0;
 
-		zone_lock(zone);
-		while (index != BLOCK_NONE) {
-			struct block *block = block_existing(mm, index);
-			const struct block_word word = block_look(block);
-			const u64 sum = done + order_blocks(word.order);
-			const u32 next = block->next;
+		at.zone = block_zone(mm, at.index);
+		zone_lock(at.zone);
+		while (at.index != BLOCK_NONE) {
+			u64 sum;
+			u32 next;
 
-			if (word.zone != zone->index || (sum > LOCK_SLICE && done > 0))
+			at.block = block_existing(mm, at.index);
+			at.word = block_look(at.block);
+			next = at.block->next;
+			sum = done + order_blocks(at.word.order);
+			if (at.word.zone != at.zone->index || (sum > LOCK_SLICE && done > 0))
 				break;
-			fn(zone, index, block, word, arg);
+			fn(at);
 			done = sum;
-			index = next;
+			at.index = next;
 		}
-		counter_add(&zone->transit, done * BLOCK_FRAMES * (u64)transit);
-		zone_unlock(zone);
+		counter_add(&at.zone->transit, done * BLOCK_FRAMES * (u64)transit);
+		zone_unlock(at.zone);
 	}
 }
 
-static inline void begin(struct zone *zone, u32 index, struct block *block, struct block_word word,
-			 u8 to)
+static inline void begin_one(struct turn at)
 {
-	transit_begin(zone, index, block, word, (enum block_state)to);
+	transit_begin(at.zone, at.index, at.block, at.word, (enum block_state)at.arg);
 }
 
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
 {
-	in_turns(mm, list, begin, (u8)to, 1);
+	in_turns(mm, list, begin_one, (u8)to, 1);
 }
 
-static inline void publish_used(struct zone *zone, u32 index, struct block *block,
-				struct block_word word, u8 flags)
+static inline void use_one(struct turn at)
 {
-	word = transit_end(zone, index, block, word, word.order);
-	if (flags) /* the run goes to a pool, which does not check the poison */
-		word.flags &= (u8)~BLOCK_POISONED;
-	word.flags |= flags;
-	block_put(block, word);
+	at.word = transit_end(at.zone, at.index, at.block, at.word, at.word.order);
+	if (at.arg) /* the run goes to a pool, which does not check the poison */
+		at.word.flags &= (u8)~BLOCK_POISONED;
+	at.word.flags |= at.arg;
+	block_put(at.block, at.word);
 }
 
 void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 {
-	in_turns(mm, list, publish_used, flags, -1);
+	in_turns(mm, list, use_one, flags, -1);
 }
 
-static inline void free_run(struct zone *zone, u32 index, struct block *block,
-			    struct block_word word, u8 unused)
+static inline __attribute__((always_inline)) void free_one(struct turn at)
 {
-	word.flags &= (u8)~BLOCK_POOL;
-	if (word.state == BLOCK_HUGE && word.order == BLOCK_ORDER) {
-		buddy_add_huge(zone, index, block, word, 0);
-		counter_add(&zone->free_class[FREE_HUGE], BLOCK_FRAMES);
+	at.word.flags &= (u8)~BLOCK_POOL;
+	if (at.word.state == BLOCK_HUGE && at.word.order == BLOCK_ORDER) {
+		buddy_add_huge(at.zone, at.index, at.block, at.word, 0);
+		counter_add(&at.zone->free_class[FREE_HUGE], BLOCK_FRAMES);
 		return;
 	}
-	block_put(block, word);
-	buddy_free_blocks(zone, index, word.order, block_free_class(word));
+	block_put(at.block, at.word);
+	buddy_free_blocks(at.zone, at.index, at.word.order, block_free_class(at.word));
 }
 
-static inline void publish_free(struct zone *zone, u32 index, struct block *block,
-				struct block_word word, u8 unused)
+static inline void publish_one(struct turn at)
 {
-	free_run(zone, index, block, transit_end(zone, index, block, word, word.order), unused);
+	at.word = transit_end(at.zone, at.index, at.block, at.word, at.word.order);
+	free_one(at);
 }
 
 void block_list_publish_free(struct mm *mm, struct block_list *list)
 {
-	in_turns(mm, list, publish_free, 0, -1);
+	in_turns(mm, list, publish_one, 0, -1);
 	*list = BLOCK_LIST_INIT;
 }
 
 void block_list_free(struct mm *mm, struct block_list *list)
 {
-	in_turns(mm, list, free_run, 0, 0);
+	in_turns(mm, list, free_one, 0, 0);
 	*list = BLOCK_LIST_INIT;
 }
