@@ -132,7 +132,7 @@ static bool survey(struct hvo_batch *batch)
  *   block, head   those blocks, and the heads of their runs
  *   near          the line that it filled last
  */
-enum { HEADS_AT_ONCE = 64, GATED_AT_ONCE = 8 };
+enum { HEADS_AT_ONCE = 64, GATED_AT_ONCE = 4 };
 struct head_stash {
 	unsigned at, count, blocks, frames;
 	struct vmemmap_near near;

@@ -322,7 +322,7 @@ struct turn {
 	u8 arg;
 };
 
-typedef void turn_fn(struct turn at);
+typedef void turn_fn(struct turn *at);
 
 /*
  * Call fn() for the runs of a list, in its order, with turns at a zone's lock for all neighbours in
@@ -350,7 +350,7 @@ in_turns(struct mm *mm, const struct block_list *list, turn_fn *fn, u8 arg, s64 
 			sum = done + order_blocks(at.word.order);
 			if (at.word.zone != at.zone->index || (sum > LOCK_SLICE && done > 0))
 				break;
-			fn(at);
+			fn(&at);
 			done = sum;
 			at.index = next;
 		}
@@ -359,9 +359,9 @@ in_turns(struct mm *mm, const struct block_list *list, turn_fn *fn, u8 arg, s64 
 	}
 }
 
-static inline void begin_one(struct turn at)
+static inline void begin_one(struct turn *at)
 {
-	transit_begin(at.zone, at.index, at.block, at.word, (enum block_state)at.arg);
+	transit_begin(at->zone, at->index, at->block, at->word, (enum block_state)at->arg);
 }
 
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
@@ -369,13 +369,13 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 	in_turns(mm, list, begin_one, (u8)to, 1);
 }
 
-static inline void use_one(struct turn at)
+static inline void use_one(struct turn *at)
 {
-	at.word = transit_end(at.zone, at.index, at.block, at.word, at.word.order);
-	if (at.arg) /* the run goes to a pool, which does not check the poison */
-		at.word.flags &= (u8)~BLOCK_POISONED;
-	at.word.flags |= at.arg;
-	block_put(at.block, at.word);
+	at->word = transit_end(at->zone, at->index, at->block, at->word, at->word.order);
+	if (at->arg) /* the run goes to a pool, which does not check the poison */
+		at->word.flags &= (u8)~BLOCK_POISONED;
+	at->word.flags |= at->arg;
+	block_put(at->block, at->word);
 }
 
 void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
@@ -383,21 +383,21 @@ void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 	in_turns(mm, list, use_one, flags, -1);
 }
 
-static inline __attribute__((always_inline)) void free_one(struct turn at)
+static inline void free_one(struct turn *at)
 {
-	at.word.flags &= (u8)~BLOCK_POOL;
-	if (at.word.state == BLOCK_HUGE && at.word.order == BLOCK_ORDER) {
-		buddy_add_huge(at.zone, at.index, at.block, at.word, 0);
-		counter_add(&at.zone->free_class[FREE_HUGE], BLOCK_FRAMES);
+	at->word.flags &= (u8)~BLOCK_POOL;
+	if (at->word.state == BLOCK_HUGE && at->word.order == BLOCK_ORDER) {
+		buddy_add_huge(at->zone, at->index, at->block, at->word, 0);
+		counter_add(&at->zone->free_class[FREE_HUGE], BLOCK_FRAMES);
 		return;
 	}
-	block_put(at.block, at.word);
-	buddy_free_blocks(at.zone, at.index, at.word.order, block_free_class(at.word));
+	block_put(at->block, at->word);
+	buddy_free_blocks(at->zone, at->index, at->word.order, block_free_class(at->word));
 }
 
-static inline void publish_one(struct turn at)
+static inline void publish_one(struct turn *at)
 {
-	at.word = transit_end(at.zone, at.index, at.block, at.word, at.word.order);
+	at->word = transit_end(at->zone, at->index, at->block, at->word, at->word.order);
 	free_one(at);
 }
 
