@@ -37,28 +37,60 @@ struct pool *pool_with_order(struct mm *mm, unsigned order)
 enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
 
 /*
- * Enqueue a slice in one turn at the lock. On a machine with one node the list just changes hands.
+ * Pool lock held. Move up to `count` pages of `list` to `first`, and mark each as free in the pool
+ * or, with `flag` 0, as not free. To become free they must lie in one zone: the next page may
+ * belong to another node. Movable frames are added up for neighbours of one GiB.
  */
+static void cut_marked(const struct mm *mm, struct block_list *list, u64 count, u8 flag,
+		       struct block_list *first)
+{
+	const unsigned zone = flag ? block_look_at(mm, list->head).zone : 0;
+	u32 index = list->head, last = index;
+	u64 cut = 0;
+	s64 frames = 0;
+
+	while (index != BLOCK_NONE && cut < count) {
+		struct block *block = block_existing(mm, index);
+
+		if (flag && block_look(block).zone != zone)
+			break;
+		if (index / GIB_BLOCKS != last / GIB_BLOCKS) {
+			gib_count_movable(mm, last, frames);
+			frames = 0;
+		}
+		frames += block_mark_pool_free(block, flag);
+		last = index;
+		index = block->next;
+		cut++;
+	}
+	if (frames != 0)
+		gib_count_movable(mm, last, frames);
+	block_list_cut_after(mm, list, cut, last, first);
+}
+
+/* Enqueue a slice in one turn at the lock. Pages of one node change hands together. */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const s64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
-	const s64 count = (s64)list->count;
+	struct block_list part;
+	u64 left = LOCK_SLICE;
 
 	spin_lock(&pool->lock);
-	if (pool->mm->nodes == 1) {
-		block_list_foreach(pool->mm, index, list)
-			block_set_pool_free(pool->mm, index);
-		block_list_splice(pool->mm, &pool->node[0].free, list);
-		pool_count(pool, &pool->node[0],
+	while (list->count > 0 && left > 0) {
+		struct pool_node *node = pool_node_of(pool, list->head);
+		s64 count;
+
+		cut_marked(pool->mm, list, left, BLOCK_POOL_FREE, &part);
+		left -= part.count;
+		count = (s64)part.count;
+		block_list_splice(pool->mm, &node->free, &part);
+		pool_count(pool, node,
 			   (struct pool_delta){
 				   .pages = count, .free = count, .surplus = surplus * count});
 	}
-	block_list_drain(pool->mm, index, list)
-		pool_put_in(pool, pool_node_of(pool, index), index,
-			    (struct pool_delta){.pages = 1, .surplus = surplus});
 	if (kept == POOL_PROMISED) {
-		pool_count(pool, NULL, (struct pool_delta){.reserved = count});
-		pool->making -= (u64)count;
+		pool_count(pool, NULL, (struct pool_delta){.reserved = (s64)(LOCK_SLICE - left)});
+		pool->making -= LOCK_SLICE - left;
 	}
 	spin_unlock(&pool->lock);
 }
@@ -80,14 +112,10 @@ static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_ke
 {
 	const u64 count = list->count;
 	const bool bad = pool_watches_bad(pool) && has_bad(pool, list);
-	struct block_list slice;
 
-	while (list->count > 0) {
-		block_list_cut(pool->mm, list, LOCK_SLICE, &slice);
-		/* this also brings the records into the cache before the pool writes them */
-		block_list_publish_used(pool->mm, &slice, BLOCK_POOL);
-		enqueue_slice(pool, &slice, kept);
-	}
+	block_list_publish_used(pool->mm, list, BLOCK_POOL);
+	while (list->count > 0)
+		enqueue_slice(pool, list, kept);
 	if (bad)
 		bad_frames_withdraw(pool->mm);
 	return count;
@@ -229,7 +257,7 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 	struct block_list part;
 	s64 taken;
 
-	block_list_cut(pool->mm, &node->free, count, &part);
+	cut_marked(pool->mm, &node->free, count, 0, &part);
 	taken = (s64)part.count;
 	block_list_splice(pool->mm, list, &part);
 	pool_count(pool, node,
@@ -279,8 +307,6 @@ static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 	} else if (which.only < pool->mm->nodes) {
 		dequeue_any(pool, NULL, which.only, count, list);
 	}
-	block_list_foreach(pool->mm, index, list)
-		block_clear_pool_free(pool->mm, index);
 	spin_unlock(&pool->lock);
 }
 
@@ -329,12 +355,12 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 
 /*
  * Move the huge pages of mapped sections from `list` to `restore`. Bare pages need the frames that
- * were reserved for their heads no more.
+ * were reserved for their heads no more, and full ones are no huge pages from now on.
  */
 static void take_restorable(struct mm *mm, struct block_list *list, struct block_list *restore)
 {
 	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
-		const struct block *block = block_at(mm, index);
+		const struct block *block = block_existing(mm, index);
 		const struct block_word word = block_look(block);
 
 		next = block->next;
@@ -344,6 +370,8 @@ static void take_restorable(struct mm *mm, struct block_list *list, struct block
 		} else if (word.state == BLOCK_BARE) {
 			meta_unreserve(block_meta_node(mm, index), meta_kind_of_head(word.order),
 				       1);
+		} else if (word.state == BLOCK_FULL) {
+			hvo_forget_head(mm, index);
 		}
 	}
 }
@@ -359,7 +387,6 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 	bad = pool_watches_bad(pool) && has_bad(pool, list);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
-	hvo_forget_heads(pool->mm, list);
 	block_list_free(pool->mm, list);
 	if (restore.count > 0) {
 		block_list_begin(pool->mm, &restore, BLOCK_FULL);

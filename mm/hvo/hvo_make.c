@@ -105,14 +105,19 @@ static void split_pass(struct hvo_batch *batch)
  */
 static bool survey(struct hvo_batch *batch)
 {
+	u32 index = batch->list.head;
 	bool mapped = false;
 
 	batch->to_do = 0;
-	block_list_foreach(batch->mm, index, &batch->list) {
-		const struct block_word word = block_look_at(batch->mm, index);
+	while (index != BLOCK_NONE) {
+		const struct block *block = block_existing(batch->mm, index);
+		const struct block_word word = block_look(block);
 
-		batch->to_do += word.state != BLOCK_HUGE;
-		mapped |= (word.flags & BLOCK_MAPPED) && word.state == BLOCK_FULL;
+		if (word.state != BLOCK_HUGE) {
+			batch->to_do++;
+			mapped |= word.state == BLOCK_FULL && (word.flags & BLOCK_MAPPED);
+		}
+		index = block->next;
 	}
 	return mapped;
 }
@@ -120,13 +125,19 @@ static bool survey(struct hvo_batch *batch)
 /* ---- pass 3: remap ---- */
 
 /*
- * A stash of reserved frames for the heads of the next pages. They are taken many at a time, so
- * that the lock is taken less often.
+ * What one CPU carries from run to run, so that it takes locks less often and walks fewer tables:
+ *
+ *   frame         a stash of reserved frames for the heads of the next pages
+ *   gone          frames of blocks whose tails it has shared, which are gated together;
+ *   block, head   those blocks, and the heads of their runs
+ *   near          the line that it filled last
  */
-enum { HEADS_AT_ONCE = 64 };
+enum { HEADS_AT_ONCE = 64, GATED_AT_ONCE = 4 };
 struct head_stash {
-	pfn_t frame[HEADS_AT_ONCE];
-	unsigned at, count;
+	unsigned at, count, blocks, frames;
+	struct vmemmap_near near;
+	u32 block[GATED_AT_ONCE], head[GATED_AT_ONCE];
+	pfn_t frame[HEADS_AT_ONCE], gone[GATED_AT_ONCE * MEMMAP_FRAMES_PER_BLOCK];
 };
 
 /*
@@ -139,7 +150,7 @@ static unsigned heads_needed(const struct mm *mm, u32 index)
 	unsigned count = 0;
 
 	while (index != BLOCK_NONE && count < HEADS_AT_ONCE) {
-		const struct block *block = block_at(mm, index);
+		const struct block *block = block_existing(mm, index);
 		const struct block_word word = block_look(block);
 
 		if (word.state != first.state || word.zone != first.zone)
@@ -150,66 +161,92 @@ static unsigned heads_needed(const struct mm *mm, u32 index)
 	return count;
 }
 
-/*
- * Take a reserved frame for the head of block `index`, and write the head and 63 tails into it. An
- * empty stash is filled for it and the blocks after it in its list.
- */
-static pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index)
+/* Fill an empty stash for block `index` and the blocks after it in its list. */
+static void fill_stash(struct mm *mm, struct head_stash *stash, u32 index, struct block_word word)
 {
-	const struct block_word word = block_look_at(mm, index);
+	stash->at = 0;
+	stash->count = heads_needed(mm, index);
+	meta_take_many(block_meta_node(mm, index), meta_kind_of_head(word.order), BLOCK_NONE,
+		       stash->frame, stash->count);
+}
 
-	if (stash->at == stash->count) {
-		stash->at = 0;
-		stash->count = heads_needed(mm, index);
-		meta_take_many(block_meta_node(mm, index), meta_kind_of_head(word.order),
-			       BLOCK_NONE, stash->frame, stash->count);
-	}
+/*
+ * Take a reserved frame for the head of block `index`, whose record says `word`, and write the head
+ * and 63 tails into it.
+ */
+static inline pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index,
+			      struct block_word word)
+{
+	if (stash->at == stash->count)
+		fill_stash(mm, stash, index, word);
 	memmap_init_head_frame(phys_to_virt(stash->frame[stash->at] << PAGE_SHIFT), word.order,
 			       word.zone);
 	return stash->frame[stash->at++];
 }
 
 /* Optimise a bare run: one head frame, lines of shared tails, no flush. */
-static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index)
+static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index,
+			   struct block_word word)
 {
-	const unsigned order = block_look_at(mm, index).order;
-	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
+	const pfn_t tail = vmemmap_shared_tail(mm, &mm->zone[word.zone], word.order);
+	pfn_t head;
 
-	for (u32 i = 1; i < order_blocks(order); i++) {
-		vmemmap_set_nohead(mm, index + i, tail);
-		block_set_state(mm, index + i, BLOCK_NOHEAD);
+	for (u32 i = index + 1; i < index + order_blocks(word.order); i++) {
+		vmemmap_set_nohead(mm, vmemmap_line_near(mm, &stash->near, i), i, tail);
+		block_set_state(mm, i, BLOCK_NOHEAD);
 	}
-	vmemmap_set_huge(mm, index, form_head(mm, stash, index), tail);
+	head = form_head(mm, stash, index, word);
+	vmemmap_set_huge(mm, vmemmap_line_near(mm, &stash->near, index), index, head, tail);
 	block_set_state(mm, index, BLOCK_HUGE);
 }
 
 /*
- * Give back the frames that a line no longer maps; they wait for the next round. Returns the
- * generation of that round.
+ * Give back the frames that lines no longer map; they wait for the next round. The heads keep its
+ * generation, and the blocks are huge from now on.
  */
-static u64 gate_frames(struct mm *mm, const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+static void gate_frames(struct mm *mm, struct head_stash *stash)
 {
-	const u64 tag = shootdown_tag();
+	u64 tag;
 
-	meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, tag);
-	return tag;
+	if (stash->blocks == 0)
+		return;
+	tag = shootdown_tag();
+	meta_give_many(mm, stash->gone, stash->frames, tag);
+	for (unsigned i = 0; i < stash->blocks; i++) {
+		const u32 block = stash->block[i], head = stash->head[i];
+
+		block_existing(mm, head)->tag = tag;
+		block_set_state(mm, block, block == head ? BLOCK_HUGE : BLOCK_NOHEAD);
+	}
+	stash->blocks = stash->frames = 0;
+}
+
+/* The line of `block`, in the run of `head`, has given up the last `frames` frames of `gone`. */
+static inline void note_gone(struct mm *mm, struct head_stash *stash, u32 block, u32 head,
+			     unsigned frames)
+{
+	stash->block[stash->blocks] = block;
+	stash->head[stash->blocks++] = head;
+	stash->frames += frames;
+	if (stash->blocks == GATED_AT_ONCE)
+		gate_frames(mm, stash);
 }
 
 /*
- * Share the tails of the first block of a run that has private struct pages. `frames` are those
- * that its line no longer maps.
+ * Share the tails of the first block of a run that has private struct pages. `frames` receives
+ * those that its line no longer maps; returns how many.
  */
-static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index, pfn_t tail,
-			pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+static unsigned share_first(struct hvo_batch *s, struct head_stash *stash, u32 index,
+			    struct block_word word, pfn_t tail, pfn_t *frames)
 {
-	const struct block_word word = block_look_at(s->mm, index);
 	pfn_t head = PFN_NONE;
 
 	if (s->mode->new_head)
-		head = form_head(s->mm, stash, index);
+		head = form_head(s->mm, stash, index, word);
 	else
 		memmap_init_head_frame(block_page(s->mm, index), word.order, word.zone);
-	vmemmap_share_tails(s->mm, index, head, tail, frames);
+	return vmemmap_share_tails(s->mm, vmemmap_line_near(s->mm, &stash->near, index), index,
+				   head, tail, frames);
 }
 
 /*
@@ -217,31 +254,31 @@ static void share_first(struct hvo_batch *s, struct head_stash *stash, u32 index
  * the tag of the round that is due. With a round for each page, the round is now, and the frames
  * are free after it; a 1 GiB page has too many entries for a ranged one.
  */
-static void remap_run(struct hvo_batch *s, struct head_stash *stash, u32 index)
+static void remap_run(struct hvo_batch *s, struct head_stash *stash, u32 index,
+		      struct block_word word)
 {
 	struct mm *mm = s->mm;
-	const unsigned order = block_look_at(mm, index).order;
-	const pfn_t tail = vmemmap_shared_tail(mm, block_zone(mm, index), order);
-	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
+	const pfn_t tail = vmemmap_shared_tail(mm, &mm->zone[word.zone], word.order);
+	const unsigned frames =
+		share_first(s, stash, index, word, tail, stash->gone + stash->frames);
 
-	share_first(s, stash, index, tail, frames);
-	if (s->mode->page_rounds && order == BLOCK_ORDER) {
-		hvo_round_of_page(mm, index, order);
-		meta_give_many(mm, frames, MEMMAP_FRAMES_PER_BLOCK, 0);
-		block_at(mm, index)->tag = 0;
+	if (s->mode->page_rounds && word.order == BLOCK_ORDER) {
+		hvo_round_of_page(mm, index, word.order);
+		meta_give_many(mm, stash->gone, frames, 0);
+		block_existing(mm, index)->tag = 0;
 		block_set_state(mm, index, BLOCK_HUGE);
 		return;
 	}
-	block_at(mm, index)->tag = gate_frames(mm, frames);
-	block_set_state(mm, index, BLOCK_HUGE);
-	for (u32 i = 1; i < order_blocks(order); i++) {
-		vmemmap_share_all(mm, index + i, tail, frames);
-		block_at(mm, index)->tag = gate_frames(mm, frames);
-		block_set_state(mm, index + i, BLOCK_NOHEAD);
-	}
+	note_gone(mm, stash, index, index, frames);
+	for (u32 i = index + 1; i < index + order_blocks(word.order); i++)
+		note_gone(mm, stash, i, index,
+			  vmemmap_share_all(mm, vmemmap_line_near(mm, &stash->near, i), i, tail,
+					    stash->gone + stash->frames));
 	s->round_due = true;
-	if (s->mode->page_rounds)
+	if (s->mode->page_rounds) {
+		gate_frames(mm, stash);
 		hvo_round(s);
+	}
 }
 
 int hvo_join_with_head(struct zone *zone, u32 first)
@@ -277,9 +314,10 @@ int hvo_gather(struct mm *mm, u32 first)
 	while (index < first + GIB_BLOCKS && block_look_at(mm, index).state == BLOCK_BARE)
 		index++;
 	if (index == first + GIB_BLOCKS)
-		huge_from_bare(mm, &stash, first);
+		huge_from_bare(mm, &stash, first, block_look_at(mm, first));
 	else
-		remap_run(&batch, &stash, first); /* a bare block has no frames to gate */
+		remap_run(&batch, &stash, first, block_look_at(mm, first));
+	gate_frames(mm, &stash);
 	hvo_round(&batch);
 	return 0;
 }
@@ -288,23 +326,27 @@ static void remap_stretch(struct hvo_batch *s)
 {
 	struct head_stash stash = {.count = 0};
 
-	block_list_foreach(s->mm, index, &s->list) {
-		const struct block_word word = block_look_at(s->mm, index);
+	for (u32 index = s->list.head, next; index != BLOCK_NONE; index = next) {
+		const struct block *block = block_existing(s->mm, index);
+		const struct block_word word = block_look(block);
+
+		next = block->next;
 
 		switch (word.state) {
 		case BLOCK_HUGE: /* unchanged since it was last huge: not even touched */
 			break;
 		case BLOCK_BARE:
-			huge_from_bare(s->mm, &stash, index);
+			huge_from_bare(s->mm, &stash, index, word);
 			break;
 		case BLOCK_FULL:
-			remap_run(s, &stash, index);
+			remap_run(s, &stash, index, word);
 			break;
 		default:
 			panic("block %u is %s, which cannot become huge", index,
 			      block_state_name(word.state));
 		}
 	}
+	gate_frames(s->mm, &stash);
 }
 
 static bool hvo_defer = true;

@@ -162,13 +162,6 @@ static void restore_stretch(struct hvo_batch *s)
 	}
 }
 
-void hvo_forget_heads(struct mm *mm, const struct block_list *list)
-{
-	block_list_foreach(mm, index, list)
-		if (block_look_at(mm, index).state == BLOCK_FULL)
-			page_set_kind(block_page(mm, index), 0, 0);
-}
-
 int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		struct block_list *done, u64 *restored)
 {
@@ -180,7 +173,8 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 	batch.round_due = batch.to_do > 0 && !mode->page_rounds;
 	hvo_round(&batch);
 	*restored = batch.to_do;
-	hvo_forget_heads(mm, &batch.list);
+	block_list_foreach(mm, index, &batch.list)
+		hvo_forget_head(mm, index);
 	block_list_splice(mm, done, &batch.list);
 	*list = batch.left_out;
 	return list->count ? -ENOMEM : 0;

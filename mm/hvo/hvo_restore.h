@@ -18,10 +18,13 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		struct block_list *done, u64 *restored);
 
 /*
- * Pages of `list` that have all their struct pages are ordinary memory again. Huge ones keep a
- * formed, frozen head on the free list too.
+ * A page that has all its struct pages is ordinary memory again. A huge one keeps a formed, frozen
+ * head on the free list too.
  */
-void hvo_forget_heads(struct mm *mm, const struct block_list *list);
+static inline void hvo_forget_head(const struct mm *mm, u32 index)
+{
+	page_set_kind(block_page(mm, index), 0, 0);
+}
 
 /*
  * Free full blocks of mapped sections may have struct pages outside their section's memmap: heads

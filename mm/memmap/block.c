@@ -28,30 +28,30 @@ u32 block_run_head(const struct mm *mm, u32 index, struct block_word *word)
 
 void block_list_push(const struct mm *mm, struct block_list *list, u32 index)
 {
-	struct block *block = block_at(mm, index);
+	struct block *block = block_existing(mm, index);
 
 	block->next = BLOCK_NONE;
 	block->prev = list->tail;
 	if (list->tail == BLOCK_NONE)
 		list->head = index;
 	else
-		block_at(mm, list->tail)->next = index;
+		block_existing(mm, list->tail)->next = index;
 	list->tail = index;
 	list->count++;
 }
 
 void block_list_remove(const struct mm *mm, struct block_list *list, u32 index)
 {
-	struct block *block = block_at(mm, index);
+	struct block *block = block_existing(mm, index);
 
 	if (block->prev == BLOCK_NONE)
 		list->head = block->next;
 	else
-		block_at(mm, block->prev)->next = block->next;
+		block_existing(mm, block->prev)->next = block->next;
 	if (block->next == BLOCK_NONE)
 		list->tail = block->prev;
 	else
-		block_at(mm, block->next)->prev = block->prev;
+		block_existing(mm, block->next)->prev = block->prev;
 	block->next = block->prev = BLOCK_NONE;
 	list->count--;
 }
@@ -72,12 +72,28 @@ void block_list_splice(const struct mm *mm, struct block_list *list, struct bloc
 	if (list->count == 0) {
 		*list = *from;
 	} else {
-		block_at(mm, list->tail)->next = from->head;
-		block_at(mm, from->head)->prev = list->tail;
+		block_existing(mm, list->tail)->next = from->head;
+		block_existing(mm, from->head)->prev = list->tail;
 		list->tail = from->tail;
 		list->count += from->count;
 	}
 	*from = BLOCK_LIST_INIT;
+}
+
+void block_list_cut_after(const struct mm *mm, struct block_list *list, u64 count, u32 last,
+			  struct block_list *first)
+{
+	*first = BLOCK_LIST_INIT;
+	if (count == list->count || count == 0) {
+		if (count > 0)
+			block_list_splice(mm, first, list);
+		return;
+	}
+	*first = (struct block_list){.head = list->head, .tail = last, .count = count};
+	list->head = block_existing(mm, last)->next;
+	list->count -= count;
+	block_existing(mm, last)->next = BLOCK_NONE;
+	block_existing(mm, list->head)->prev = BLOCK_NONE;
 }
 
 void block_list_cut(const struct mm *mm, struct block_list *list, u64 count,
@@ -85,17 +101,8 @@ void block_list_cut(const struct mm *mm, struct block_list *list, u64 count,
 {
 	u32 last = list->head;
 
-	*first = BLOCK_LIST_INIT;
-	if (count == 0 || list->count <= count) {
-		if (count > 0)
-			block_list_splice(mm, first, list);
-		return;
-	}
+	count = MIN(count, list->count);
 	for (u64 i = 1; i < count; i++)
-		last = block_at(mm, last)->next;
-	*first = (struct block_list){.head = list->head, .tail = last, .count = count};
-	list->head = block_at(mm, last)->next;
-	list->count -= count;
-	block_at(mm, last)->next = BLOCK_NONE;
-	block_at(mm, list->head)->prev = BLOCK_NONE;
+		last = block_existing(mm, last)->next;
+	block_list_cut_after(mm, list, count, last, first);
 }

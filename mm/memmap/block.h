@@ -190,7 +190,7 @@ struct block_list {
 
 /* `index` is each block of the list in turn; the body leaves the list as it is. */
 #define block_list_foreach(mm, index, list)                                                        \
-	for (u32 index = (list)->head; index != BLOCK_NONE; index = block_at(mm, index)->next)
+	for (u32 index = (list)->head; index != BLOCK_NONE; index = block_existing(mm, index)->next)
 
 /*
  * `index` is each block in turn, taken off the list; the list is empty afterwards. A body that
@@ -327,3 +327,7 @@ void block_list_splice(const struct mm *mm, struct block_list *list, struct bloc
  */
 void block_list_cut(const struct mm *mm, struct block_list *list, u64 count,
 		    struct block_list *first);
+
+/* block_list_cut() for a caller that has walked: `last` is the last of the `count` blocks. */
+void block_list_cut_after(const struct mm *mm, struct block_list *list, u64 count, u32 last,
+			  struct block_list *first);

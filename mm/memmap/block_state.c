@@ -112,7 +112,8 @@ enum block_state block_state_without_use(const struct mm *mm, u32 index)
 	return block_look_at(mm, index).flags & BLOCK_MAPPED ? BLOCK_FULL : BLOCK_BARE;
 }
 
-static void check_change(const struct mm *mm, u32 index, enum block_state from, enum block_state to)
+static inline void check_change(const struct mm *mm, u32 index, enum block_state from,
+				enum block_state to)
 {
 	ASSERT(block_change_legal(from, to), "block %u goes from %s to %s", index,
 	       block_state_name(from), block_state_name(to));
@@ -125,7 +126,7 @@ void block_set_state(struct mm *mm, u32 index, enum block_state to)
 {
 	const struct block_word clear = {
 		.state = 0xff, .target = BLOCK_REPORTED, .flags = BLOCK_POISONED};
-	struct block *block = block_at(mm, index);
+	struct block *block = block_existing(mm, index);
 	const enum block_state from = block_look(block).state;
 
 	check_change(mm, index, from, to);

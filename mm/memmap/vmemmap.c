@@ -51,11 +51,6 @@ pte_t *vmemmap_line(const struct mm *mm, u32 index)
 	return pte_table(pmd) + (index % SECTION_BLOCKS) * PTES_PER_LINE;
 }
 
-pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone, unsigned order)
-{
-	return mm->shared_tail[zone->index * TAIL_ORDERS + (order == GIGA_ORDER)];
-}
-
 /*
  * Allocate a table above the section's own. Each is shared by 64 GiB or 32 TiB, so this is rare and
  * any emergency frame will do.
@@ -147,7 +142,7 @@ pte_t vmemmap_clear_section(struct mm *mm, u64 section)
 	return old;
 }
 
-static pte_t *line_of_open_section(struct mm *mm, u32 index)
+pte_t *vmemmap_line_open(const struct mm *mm, u32 index)
 {
 	pte_t *line = vmemmap_line(mm, index);
 
@@ -155,14 +150,16 @@ static pte_t *line_of_open_section(struct mm *mm, u32 index)
 	return line;
 }
 
-static void line_set(const struct mm *mm, pte_t *line, u32 index, unsigned i, pte_t value)
+static inline void line_set(const struct mm *mm, pte_t *line, u32 index, unsigned i, pte_t value)
 {
 	pte_store(&line[i], vmemmap_of_block(mm, index) + i * PAGE_SIZE, PT_PAGE, value);
 }
 
 /* Point entries [from, 8) of a line to one read-only page. */
-static void line_set_tails(const struct mm *mm, pte_t *line, u32 index, unsigned from, pfn_t tail)
+static inline void line_set_tails(const struct mm *mm, pte_t *line, u32 index, unsigned from,
+				  pfn_t tail)
 {
+#pragma GCC unroll 8
 	for (unsigned i = from; i < PTES_PER_LINE; i++)
 		line_set(mm, line, index, i, pte_make(tail, PT_PAGE, PT_RO));
 }
@@ -170,30 +167,29 @@ static void line_set_tails(const struct mm *mm, pte_t *line, u32 index, unsigned
 void vmemmap_set_private(struct mm *mm, u32 index, unsigned from,
 			 const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
-	pte_t *line = line_of_open_section(mm, index);
+	pte_t *line = vmemmap_line_open(mm, index);
 
 	fence_store(); /* order the frames' contents before the entries that show them */
 	for (unsigned i = from; i < PTES_PER_LINE; i++)
 		line_set(mm, line, index, i, pte_make(frames[i], PT_PAGE, PT_RW));
 }
 
-void vmemmap_set_huge(struct mm *mm, u32 index, pfn_t head, pfn_t tail)
+void vmemmap_set_huge(const struct mm *mm, pte_t *line, u32 index, pfn_t head, pfn_t tail)
 {
-	pte_t *line = line_of_open_section(mm, index);
-
 	line_set_tails(mm, line, index, 1, tail);
 	fence_store(); /* order the head frame's contents before the entry that shows them */
 	line_set(mm, line, index, 0, pte_make(head, PT_PAGE, PT_RW));
 }
 
-void vmemmap_set_nohead(struct mm *mm, u32 index, pfn_t tail)
+void vmemmap_set_nohead(const struct mm *mm, pte_t *line, u32 index, pfn_t tail)
 {
-	line_set_tails(mm, line_of_open_section(mm, index), index, 0, tail);
+	line_set_tails(mm, line, index, 0, tail);
 }
 
 /* The frames of a line that belong to the block: those that are mapped writable. */
 static void line_private_frames(const pte_t *line, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
+#pragma GCC unroll 8
 	for (unsigned i = 0; i < PTES_PER_LINE; i++) {
 		const pte_t pte = pte_load(&line[i]);
 
@@ -203,32 +199,49 @@ static void line_private_frames(const pte_t *line, pfn_t frames[MEMMAP_FRAMES_PE
 
 void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
-	pte_t *line = line_of_open_section(mm, index);
+	pte_t *line = vmemmap_line_open(mm, index);
 
 	line_private_frames(line, frames);
 	for (unsigned i = 0; i < PTES_PER_LINE; i++)
 		line_set(mm, line, index, i, 0);
 }
 
-void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail,
-			 pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+/* The frames of entries [from, 8) that belong to the block. Returns how many. */
+static inline unsigned line_replaced(const pte_t *line, unsigned from, pfn_t *frames)
 {
-	pte_t *line = line_of_open_section(mm, index);
+	unsigned count = 0;
 
-	line_private_frames(line, frames);
+#pragma GCC unroll 8
+	for (unsigned i = from; i < PTES_PER_LINE; i++) {
+		const pte_t pte = pte_load(&line[i]);
+
+		frames[count] = pte_pfn(pte);
+		count += pte_writable(pte);
+	}
+	return count;
+}
+
+unsigned vmemmap_share_tails(const struct mm *mm, pte_t *line, u32 index, pfn_t head, pfn_t tail,
+			     pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+{
+	unsigned count;
+
 	if (head == PFN_NONE) {
-		frames[0] = PFN_NONE;
+		count = line_replaced(line, 1, frames);
 	} else {
+		count = line_replaced(line, 0, frames);
 		fence_store();
 		line_set(mm, line, index, 0, pte_make(head, PT_PAGE, PT_RW));
 	}
 	line_set_tails(mm, line, index, 1, tail);
+	return count;
 }
 
-void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+unsigned vmemmap_share_all(const struct mm *mm, pte_t *line, u32 index, pfn_t tail,
+			   pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
 {
-	pte_t *line = line_of_open_section(mm, index);
+	const unsigned count = line_replaced(line, 0, frames);
 
-	line_private_frames(line, frames);
 	line_set_tails(mm, line, index, 0, tail);
+	return count;
 }

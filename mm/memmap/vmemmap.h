@@ -40,7 +40,11 @@ static inline virt_t vmemmap_of_block(const struct mm *mm, u32 index)
 pte_t *vmemmap_line(const struct mm *mm, u32 index);
 
 /* The shared tail page of a zone for order 9 or 18. */
-pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone, unsigned order);
+static inline pfn_t vmemmap_shared_tail(const struct mm *mm, const struct zone *zone,
+					unsigned order)
+{
+	return mm->shared_tail[zone->index * TAIL_ORDERS + (order == GIGA_ORDER)];
+}
 
 /*
  * Install the PMD entry of a section that has none: a zeroed table of PTEs, or a leaf over 512
@@ -69,9 +73,31 @@ bool vmemmap_is_leaf(const struct mm *mm, u64 section);
  */
 pte_t vmemmap_clear_section(struct mm *mm, u64 section);
 
+/* vmemmap_line() of a block of an open section that is under a table. */
+pte_t *vmemmap_line_open(const struct mm *mm, u32 index);
+
+/*
+ * The line that a walk over many blocks found last; {0} at first. Those of the same section lie
+ * beside it. The section must stay open from one block to the next.
+ */
+struct vmemmap_near {
+	u32 index;
+	pte_t *line;
+};
+
+static inline pte_t *vmemmap_line_near(const struct mm *mm, struct vmemmap_near *near, u32 index)
+{
+	if (near->line && near->index / SECTION_BLOCKS == index / SECTION_BLOCKS)
+		near->line += ((s64)index - near->index) * MEMMAP_FRAMES_PER_BLOCK;
+	else
+		near->line = vmemmap_line_open(mm, index);
+	near->index = index;
+	return near->line;
+}
+
 /* Fill the line of a bare block. Not present -> present: no flush. */
-void vmemmap_set_huge(struct mm *mm, u32 index, pfn_t head, pfn_t tail);
-void vmemmap_set_nohead(struct mm *mm, u32 index, pfn_t tail);
+void vmemmap_set_huge(const struct mm *mm, pte_t *line, u32 index, pfn_t head, pfn_t tail);
+void vmemmap_set_nohead(const struct mm *mm, pte_t *line, u32 index, pfn_t tail);
 
 /*
  * Point entries [from, 8) of a line to private frames, whose contents are ready. Where they replace
@@ -88,12 +114,13 @@ void vmemmap_set_private(struct mm *mm, u32 index, unsigned from,
 void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
 
 /*
- * Private to shared: the tails now read the shared page. `head` replaces frame 0, unless it is
- * PFN_NONE; then the head stays in place and there is never a second copy of it. `frames` receives
- * the replaced frames. Gate them.
+ * Private to shared: the tails of the line now read the shared page. `head` replaces frame 0,
+ * unless it is PFN_NONE; then the head stays in place and there is never a second copy of it.
+ * `frames` receives the replaced frames; returns how many there are. Gate them.
  */
-void vmemmap_share_tails(struct mm *mm, u32 index, pfn_t head, pfn_t tail,
-			 pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+unsigned vmemmap_share_tails(const struct mm *mm, pte_t *line, u32 index, pfn_t head, pfn_t tail,
+			     pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
 
 /* Private to shared for blocks 1..511 of a 1 GiB page, which hold no head. Gate the frames. */
-void vmemmap_share_all(struct mm *mm, u32 index, pfn_t tail, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+unsigned vmemmap_share_all(const struct mm *mm, pte_t *line, u32 index, pfn_t tail,
+			   pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);

@@ -324,10 +324,21 @@ static inline struct block *block_of(const struct mm *mm, pfn_t pfn)
 	return block_at(mm, (u32)(pfn >> BLOCK_ORDER));
 }
 
+static inline struct gib *gib_of(const struct mm *mm, u32 index)
+{
+	return &mm->gib[index / GIB_BLOCKS - mm->first_gib];
+}
+
+/* Record of block `index`, which must have one: every block that is open or on a list has. */
+static inline struct block *block_existing(const struct mm *mm, u32 index)
+{
+	return &atomic_load_acquire(&gib_of(mm, index)->blocks)[index % GIB_BLOCKS];
+}
+
 /* The word of the record of block `index`, which must exist. */
 static inline struct block_word block_look_at(const struct mm *mm, u32 index)
 {
-	return block_look(block_at(mm, index));
+	return block_look(block_existing(mm, index));
 }
 
 /* That word, or one in state BLOCK_ABSENT where there is no record. */
@@ -370,11 +381,6 @@ static inline u64 zone_free(const struct zone *zone)
 	return frames;
 }
 
-static inline struct gib *gib_of(const struct mm *mm, u32 index)
-{
-	return &mm->gib[index / GIB_BLOCKS - mm->first_gib];
-}
-
 /* `frames` of block `index` entered the buddy, or left it if negative. Zone lock held. */
 static inline void gib_count_free(const struct mm *mm, u32 index, s64 frames)
 {
@@ -391,37 +397,40 @@ static inline void gib_count_movable(const struct mm *mm, u32 index, s64 frames)
 }
 
 /*
- * A pool page becomes free in its pool, or stops being so. Free 2 MiB pages count as movable,
- * because a pool can take another in exchange. Free 1 GiB pages make no room for others of their
- * size. Pool lock held.
+ * A pool page becomes free in its pool, or stops being so. Returns what that adds to the movable
+ * frames of its GiB. Free 2 MiB pages count as movable, because a pool can take another in
+ * exchange. Free 1 GiB pages make no room for others of their size. Pool lock held.
  */
-static inline void block_set_pool_free(const struct mm *mm, u32 index)
+static inline s64 block_mark_pool_free(struct block *block, u8 flag)
 {
-	struct block *block = block_at(mm, index);
 	const struct block_word word = block_look(block);
 
-	if (word.flags & BLOCK_POOL_FREE)
-		return;
-	if (word.order == BLOCK_ORDER)
-		gib_count_movable(mm, index, BLOCK_FRAMES);
-	block_set_flags(block, BLOCK_POOL_FREE);
+	if ((word.flags & BLOCK_POOL_FREE) == flag)
+		return 0;
+	if (flag)
+		block_set_flags(block, BLOCK_POOL_FREE);
+	else
+		block_clear_flags(block, BLOCK_POOL_FREE);
+	if (word.order != BLOCK_ORDER)
+		return 0;
+	return flag ? BLOCK_FRAMES : -BLOCK_FRAMES;
+}
+
+static inline void block_set_pool_free(const struct mm *mm, u32 index)
+{
+	gib_count_movable(mm, index,
+			  block_mark_pool_free(block_existing(mm, index), BLOCK_POOL_FREE));
 }
 
 static inline void block_clear_pool_free(const struct mm *mm, u32 index)
 {
-	struct block *block = block_at(mm, index);
-	const struct block_word word = block_look(block);
-
-	if (word.order == BLOCK_ORDER && (word.flags & BLOCK_POOL_FREE))
-		gib_count_movable(mm, index, -BLOCK_FRAMES);
-	block_clear_flags(block, BLOCK_POOL_FREE);
+	gib_count_movable(mm, index, block_mark_pool_free(block_existing(mm, index), 0));
 }
 
 /* Record of the block of a frame in use; such a block always has one. */
 static inline struct block *block_of_used(const struct mm *mm, pfn_t pfn)
 {
-	return &mm->gib[(pfn >> GIGA_ORDER) - mm->first_gib]
-			.blocks[pfn >> BLOCK_ORDER & (GIB_BLOCKS - 1)];
+	return block_existing(mm, (u32)(pfn >> BLOCK_ORDER));
 }
 
 static inline struct zone *block_zone(struct mm *mm, u32 index)

@@ -28,35 +28,54 @@ static unsigned choose_list(const struct zone *zone, unsigned order, enum migrat
 	return lists ? (unsigned)__builtin_ctz(mine ? mine : lists) : BLOCK_ORDERS;
 }
 
-/* Take the first pages of one list, in its order. */
-static u32 take_first(struct zone *zone, enum migratetype type, unsigned list, u32 *pages,
-		      u32 count)
+/*
+ * Take the first pages of one list, in its order: into `pages`, or as a chain, for which the links
+ * that they have serve. `flags` and `target` are what their records get.
+ */
+static inline __attribute__((always_inline)) u32 take_first(struct zone *zone,
+							    enum migratetype type, unsigned list,
+							    u32 count, u8 flags, u8 target,
+							    u32 *pages, struct block_list *chain)
 {
 	u32 *head = &zone->block_list[FREE_HUGE][type][list];
-	u32 index = *head, taken = 0;
+	u32 index = *head, last = BLOCK_NONE, taken = 0;
 
 	while (index != BLOCK_NONE && taken < count) {
-		struct block *block = block_of_used(zone->mm, block_pfn(index));
+		struct block *block = block_existing(zone->mm, index);
 		struct block_word word = block_look(block);
 
 		if (block->ahead)
 			__builtin_prefetch(block_at(zone->mm, (u32)block->ahead - 1), 1);
-		page_prefetch(block_page(zone->mm, index));
 		block->owner = 0;
-		pages[taken++] = index;
 		gib_count_free(zone->mm, index, -(s64)order_pages(word.order));
-		index = block->next;
-		block->next = block->prev = BLOCK_NONE;
-		word.flags &= (u8)~BLOCK_FREE;
-		word.target = 0; /* BLOCK_REPORTED */
+		word.flags = (u8)((word.flags & ~BLOCK_FREE) | flags);
+		word.target = target; /* without BLOCK_REPORTED */
 		block_put(block, word);
+		last = index;
+		index = block->next;
+		if (pages) {
+			page_prefetch(block_page(zone->mm, last));
+			block->next = block->prev = BLOCK_NONE;
+			pages[taken] = last;
+		}
+		taken++;
+	}
+	if (chain) {
+		block_existing(zone->mm, last)->next = BLOCK_NONE;
+		*chain = (struct block_list){.head = *head, .tail = last, .count = taken};
 	}
 	*head = index;
 	if (index == BLOCK_NONE)
 		zone->block_lists[FREE_HUGE][type] &= (u16) ~(1u << list);
 	else
-		block_of_used(zone->mm, block_pfn(index))->prev = BLOCK_NONE;
+		block_existing(zone->mm, index)->prev = BLOCK_NONE;
 	return taken;
+}
+
+static void count_taken(struct zone *zone, unsigned order, enum migratetype type, u64 taken)
+{
+	counter_sub(&zone->free_class[FREE_HUGE], taken * order_pages(order));
+	counter_sub(&zone->free_type[type], taken * order_pages(order));
 }
 
 u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u32 *pages, u32 count)
@@ -68,10 +87,29 @@ u32 buddy_take_huge(struct zone *zone, unsigned order, enum migratetype type, u3
 
 		if (list >= BLOCK_ORDERS)
 			break;
-		taken += take_first(zone, type, list, pages + taken, count - taken);
+		taken += take_first(zone, type, list, count - taken, 0, 0, pages + taken, NULL);
 	}
-	counter_sub(&zone->free_class[FREE_HUGE], taken * order_pages(order));
-	counter_sub(&zone->free_type[type], taken * order_pages(order));
+	count_taken(zone, order, type, taken);
+	return taken;
+}
+
+u64 buddy_begin_huge(struct zone *zone, unsigned order, enum migratetype type, u64 count,
+		     enum block_state to, struct block_list *list)
+{
+	struct block_list chain;
+	u64 taken = 0;
+
+	while (taken < count) {
+		const unsigned from = choose_list(zone, order, type);
+
+		if (from >= BLOCK_ORDERS)
+			break;
+		taken += take_first(zone, type, from, (u32)(count - taken), BLOCK_TRANSIT, (u8)to,
+				    NULL, &chain);
+		block_list_splice(zone->mm, list, &chain);
+	}
+	counter_add(&zone->transit, taken * order_pages(order));
+	count_taken(zone, order, type, taken);
 	return taken;
 }
 
@@ -89,27 +127,10 @@ void buddy_free_huge(struct zone *zone, const u32 *pages, u32 count)
 {
 	ASSERT(spin_held(&zone->lock), "huge pages freed without the zone lock");
 	for (u32 i = 0; i < count; i++) {
-		struct block *block = block_of_used(zone->mm, block_pfn(pages[i]));
-		struct block_word word = block_look(block);
-		const unsigned type = type_list(word.type),
-			       list = buddy_list_of(FREE_HUGE, pages[i], BLOCK_ORDER);
-		u32 *head = &zone->block_list[FREE_HUGE][type][list];
+		struct block *block = block_existing(zone->mm, pages[i]);
 
-		ASSERT(word.state == BLOCK_HUGE && word.order == BLOCK_ORDER &&
-			       !(word.flags & (BLOCK_FREE | BLOCK_TRANSIT | BLOCK_POOL)),
-		       "block %u freed as a huge page while its flags are %x", pages[i],
-		       word.flags);
-		block->ahead = note_given(zone, pages[i]);
-		block->prev = BLOCK_NONE;
-		block->next = *head;
-		if (*head != BLOCK_NONE)
-			block_of_used(zone->mm, block_pfn(*head))->prev = pages[i];
-		*head = pages[i];
-		word.flags |= BLOCK_FREE;
-		block_put(block, word);
-		zone->block_lists[FREE_HUGE][type] |= (u16)(1u << list);
-		counter_add(&zone->free_type[type], BLOCK_FRAMES);
-		gib_count_free(zone->mm, pages[i], BLOCK_FRAMES);
+		buddy_add_huge(zone, pages[i], block, block_look(block),
+			       note_given(zone, pages[i]));
 	}
 	counter_add(&zone->free_class[FREE_HUGE], (u64)count * BLOCK_FRAMES);
 }

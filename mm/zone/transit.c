@@ -10,29 +10,40 @@
 #include "mm/memmap/enter.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/buddy.h"
+#include "mm/zone/buddy_huge.h"
 #include "mm/zone/poison.h"
 
-void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
+/*
+ * Mark a run, whose record says `word`, with the order that it is to have. The caller holds the
+ * zone's lock and counts the frames.
+ */
+static inline void transit_begin(struct zone *zone, u32 index, struct block *block,
+				 struct block_word word, enum block_state to)
 {
-	struct block *block = block_at(zone->mm, index);
-	struct block_word word = block_look(block);
-
-	ASSERT(spin_held(&zone->lock), "block %u begins a change without the zone lock", index);
 	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT)),
 	       "block %u begins a change while flags are %x", index, word.flags);
 	word.flags |= BLOCK_TRANSIT;
 	word.target = (u8)to;
-	word.order = (u8)order;
 	block_put(block, word);
 	if (word.state == BLOCK_FULL && to != BLOCK_FULL)
-		poison_forget(zone->mm, index, order_blocks(order));
+		poison_forget(zone->mm, index, order_blocks(word.order));
+}
+
+void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
+{
+	struct block *block = block_existing(zone->mm, index);
+	struct block_word word = block_look(block);
+
+	ASSERT(spin_held(&zone->lock), "block %u begins a change without the zone lock", index);
+	word.order = (u8)order;
+	transit_begin(zone, index, block, word, to);
 	counter_add(&zone->transit, order_pages(order));
 }
 
 /*
  * Take a run that supplies up to `count` pieces of `order`: the smallest run that there is, and all
  * of it unless it is too large, so that taking many pieces splits few runs. *taken_order receives
- * its order. Huge runs are never split, so they have exactly `order`.
+ * its order.
  */
 static u32 take_run(struct zone *zone, enum free_class class, enum migratetype type, unsigned order,
 		    u64 count, unsigned *taken_order)
@@ -42,13 +53,43 @@ static u32 take_run(struct zone *zone, enum free_class class, enum migratetype t
 
 	if (!orders)
 		return BLOCK_NONE;
-	while (class != FREE_HUGE && wanted < GIGA_ORDER &&
-	       order_pages(wanted + 1 - order) <= count &&
+	while (wanted < GIGA_ORDER && order_pages(wanted + 1 - order) <= count &&
 	       (orders & ~0u << (wanted + 1 - BLOCK_ORDER)) &&
 	       !(orders & 1u << (wanted - BLOCK_ORDER)))
 		wanted++;
 	*taken_order = wanted;
 	return buddy_take_blocks(zone, wanted, class, type);
+}
+
+/* Take up to `count` pieces of `order` out of runs of one type. Zone lock held. */
+static u64 take_pieces(struct zone *zone, enum free_class class, enum migratetype type,
+		       unsigned order, u64 count, enum block_state to, struct block_list *list)
+{
+	const u32 step = order_blocks(order);
+	unsigned run_order;
+	u64 taken = 0;
+	u32 index;
+
+	while (taken < count && (index = take_run(zone, class, type, order, count - taken,
+						  &run_order)) != BLOCK_NONE) {
+		const u32 last = index + order_blocks(run_order) - step;
+		struct block_list run = {
+			.head = index, .tail = last, .count = order_pages(run_order - order)};
+
+		counter_add(&zone->transit, order_pages(run_order));
+		for (u32 piece = index; piece <= last; piece += step) {
+			struct block *block = block_existing(zone->mm, piece);
+			struct block_word word = block_look(block);
+
+			word.order = (u8)order;
+			transit_begin(zone, piece, block, word, to);
+			block->prev = piece == index ? BLOCK_NONE : piece - step;
+			block->next = piece == last ? BLOCK_NONE : piece + step;
+		}
+		block_list_splice(zone->mm, list, &run);
+		taken += order_pages(run_order - order);
+	}
+	return taken;
 }
 
 /*
@@ -73,27 +114,15 @@ static enum migratetype type_to_take(enum block_state to, unsigned turn)
 static u64 take_turn(struct zone *zone, enum free_class class, unsigned order, u64 count,
 		     enum block_state to, unsigned types, struct block_list *list)
 {
-	const u32 step = order_blocks(order);
-	unsigned run_order;
 	u64 taken = 0;
 
 	zone_lock(zone);
-	for (unsigned i = 0; i < types; i++) {
+	for (unsigned i = 0; i < types && taken < count; i++) {
 		const enum migratetype type = type_to_take(to, i);
 
-		while (taken < count) {
-			const u32 index =
-				take_run(zone, class, type, order, count - taken, &run_order);
-
-			if (index == BLOCK_NONE)
-				break;
-			for (u32 piece = index; piece < index + order_blocks(run_order);
-			     piece += step) {
-				block_begin(zone, piece, order, to);
-				block_list_push(zone->mm, list, piece);
-				taken++;
-			}
-		}
+		taken += class == FREE_HUGE
+				 ? buddy_begin_huge(zone, order, type, count - taken, to, list)
+				 : take_pieces(zone, class, type, order, count - taken, to, list);
 	}
 	zone_unlock(zone);
 	return taken;
@@ -133,7 +162,7 @@ u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to
 }
 
 /* A record says which class its block would be free in, even inside a run. */
-static bool may_take(const struct zone *zone, struct block_word word, unsigned from)
+static inline bool may_take(const struct zone *zone, struct block_word word, unsigned from)
 {
 	const enum migratetype list = type_list(word.type);
 
@@ -233,20 +262,28 @@ void block_cut(struct zone *zone, u32 first, struct block_list *pieces)
 }
 
 /*
- * End the transit of a run. `clear` and `set` are the flags that change with it. Zone lock held.
- * Returns the new contents of the record's word.
+ * End the transit of a run, whose record says `word`; the caller holds the zone's lock and counts
+ * the frames. Returns the new contents of the word.
  */
-static struct block_word transit_end(struct zone *zone, u32 index, unsigned order, u8 clear, u8 set)
+static inline struct block_word transit_end(const struct zone *zone, u32 index,
+					    const struct block *block, struct block_word word,
+					    unsigned order)
 {
-	struct block *block = block_at(zone->mm, index);
-	struct block_word word = block_look(block);
-
 	ASSERT(word.flags & BLOCK_TRANSIT, "block %u published but not in transit", index);
 	/* otherwise hvo_complete_round() reports this, before the page is used */
 	if (word.state != BLOCK_HUGE || block->tag <= shootdown_done())
 		check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index),
 			    order_pages(order - BLOCK_ORDER));
-	word.flags = (u8)((word.flags & ~(BLOCK_TRANSIT | clear)) | set);
+	word.flags &= (u8)~BLOCK_TRANSIT;
+	return word;
+}
+
+/* End the transit of one run, with the zone's lock held. Returns the new contents of the word. */
+static struct block_word transit_end_one(struct zone *zone, u32 index, unsigned order)
+{
+	struct block *block = block_existing(zone->mm, index);
+	const struct block_word word = transit_end(zone, index, block, block_look(block), order);
+
 	block_put(block, word);
 	counter_sub(&zone->transit, order_pages(order));
 	return word;
@@ -255,7 +292,7 @@ static struct block_word transit_end(struct zone *zone, u32 index, unsigned orde
 void block_publish_used(struct zone *zone, u32 index, unsigned order)
 {
 	zone_lock(zone);
-	transit_end(zone, index, order, 0, 0);
+	transit_end_one(zone, index, order);
 	zone_unlock(zone);
 }
 
@@ -263,7 +300,7 @@ void block_publish_free(struct zone *zone, u32 index, unsigned order)
 {
 	zone_lock(zone);
 	buddy_free_blocks(zone, index, order,
-			  block_free_class(transit_end(zone, index, order, 0, 0)));
+			  block_free_class(transit_end_one(zone, index, order)));
 	zone_unlock(zone);
 }
 
@@ -274,88 +311,104 @@ void block_free(struct zone *zone, u32 index, unsigned order)
 	zone_unlock(zone);
 }
 
-/*
- * Decides whether the block at `index` belongs to the present turn. A list is processed in its
- * order, with turns at a zone's lock for all neighbours in the list that lie in that zone, a slice
- * in each. `*left` is the number of blocks that the turn may still handle. A run counts with all
- * its blocks, and a large one has a turn of its own.
- */
-static bool in_this_turn(struct zone *zone, u32 index, u32 *left)
-{
-	u32 blocks;
+/* ---- lists ---- */
 
-	if (index == BLOCK_NONE || *left == 0 || block_zone(zone->mm, index) != zone)
-		return false;
-	blocks = order_blocks(block_look_at(zone->mm, index).order);
-	if (blocks > *left && *left < LOCK_SLICE)
-		return false;
-	*left -= MIN(blocks, *left);
-	return true;
+/* A turn at a zone's lock: the run that it is at, what its record said, and an argument. */
+struct turn {
+	struct zone *zone;
+	struct block *block;
+	struct block_word word;
+	u32 index;
+	u8 arg;
+};
+
+typedef void turn_fn(struct turn *at);
+
+/*
+ * Call fn() for the runs of a list, in its order, with turns at a zone's lock for all neighbours in
+ * the list that lie in that zone, a slice of blocks in each. A large run has a turn of its own.
+ * `transit` is what each block adds to the count of those in transit: 1, 0 or -1. fn() may put its
+ * run onto another list.
+ */
+static inline __attribute__((always_inline)) void
+in_turns(struct mm *mm, const struct block_list *list, turn_fn *fn, u8 arg, s64 transit)
+{
+	struct turn at = {.index = list->head, .arg = arg};
+
+	while (at.index != BLOCK_NONE) {
+		u64 done = 0;
+
+		at.zone = block_zone(mm, at.index);
+		zone_lock(at.zone);
+		while (at.index != BLOCK_NONE) {
+			u64 sum;
+			u32 next;
+
+			at.block = block_existing(mm, at.index);
+			at.word = block_look(at.block);
+			next = at.block->next;
+			sum = done + order_blocks(at.word.order);
+			if (at.word.zone != at.zone->index || (sum > LOCK_SLICE && done > 0))
+				break;
+			fn(&at);
+			done = sum;
+			at.index = next;
+		}
+		counter_add(&at.zone->transit, done * BLOCK_FRAMES * (u64)transit);
+		zone_unlock(at.zone);
+	}
+}
+
+static inline void begin_one(struct turn *at)
+{
+	transit_begin(at->zone, at->index, at->block, at->word, (enum block_state)at->arg);
 }
 
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
 {
-	for (u32 index = list->head; index != BLOCK_NONE;) {
-		struct zone *zone = block_zone(mm, index);
-		u32 left = LOCK_SLICE;
+	in_turns(mm, list, begin_one, (u8)to, 1);
+}
 
-		zone_lock(zone);
-		for (; in_this_turn(zone, index, &left); index = block_at(mm, index)->next)
-			block_begin(zone, index, block_look_at(mm, index).order, to);
-		zone_unlock(zone);
-	}
+static inline void use_one(struct turn *at)
+{
+	at->word = transit_end(at->zone, at->index, at->block, at->word, at->word.order);
+	if (at->arg) /* the run goes to a pool, which does not check the poison */
+		at->word.flags &= (u8)~BLOCK_POISONED;
+	at->word.flags |= at->arg;
+	block_put(at->block, at->word);
 }
 
 void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)
 {
-	for (u32 index = list->head; index != BLOCK_NONE;) {
-		struct zone *zone = block_zone(mm, index);
-		u32 left = LOCK_SLICE;
-
-		zone_lock(zone);
-		for (; in_this_turn(zone, index, &left); index = block_at(mm, index)->next) {
-			transit_end(zone, index, block_look_at(mm, index).order, 0, flags);
-			if (flags) /* the run goes to a pool, which does not check the poison */
-				poison_forget(mm, index, 1);
-		}
-		zone_unlock(zone);
-	}
+	in_turns(mm, list, use_one, flags, -1);
 }
 
-static void block_to_buddy(struct zone *zone, u32 index, bool in_transit)
+static inline void free_one(struct turn *at)
 {
-	struct block *block = block_at(zone->mm, index);
-	struct block_word word = block_look(block);
-	const unsigned order = word.order;
-
-	if (in_transit) {
-		word = transit_end(zone, index, order, BLOCK_POOL, 0);
-	} else {
-		word.flags &= (u8)~BLOCK_POOL;
-		block_put(block, word);
+	at->word.flags &= (u8)~BLOCK_POOL;
+	if (at->word.state == BLOCK_HUGE && at->word.order == BLOCK_ORDER) {
+		buddy_add_huge(at->zone, at->index, at->block, at->word, 0);
+		counter_add(&at->zone->free_class[FREE_HUGE], BLOCK_FRAMES);
+		return;
 	}
-	buddy_free_blocks(zone, index, order, block_free_class(word));
+	block_put(at->block, at->word);
+	buddy_free_blocks(at->zone, at->index, at->word.order, block_free_class(at->word));
 }
 
-static void list_to_buddy(struct mm *mm, struct block_list *list, bool in_transit)
+static inline void publish_one(struct turn *at)
 {
-	while (list->head != BLOCK_NONE) {
-		struct zone *zone = block_zone(mm, list->head);
-		u32 left = LOCK_SLICE;
-
-		zone_lock(zone);
-		while (in_this_turn(zone, list->head, &left))
-			block_to_buddy(zone, block_list_pop(mm, list), in_transit);
-		zone_unlock(zone);
-	}
+	at->word = transit_end(at->zone, at->index, at->block, at->word, at->word.order);
+	free_one(at);
 }
 
 void block_list_publish_free(struct mm *mm, struct block_list *list)
 {
-	list_to_buddy(mm, list, true);
+	in_turns(mm, list, publish_one, 0, -1);
+	*list = BLOCK_LIST_INIT;
 }
 
 void block_list_free(struct mm *mm, struct block_list *list)
 {
-	list_to_buddy(mm, list, false);
+	in_turns(mm, list, free_one, 0, 0);
+	*list = BLOCK_LIST_INIT;
 }

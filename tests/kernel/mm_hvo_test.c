@@ -88,7 +88,8 @@ TEST_ARENA(mm_hvo, restoring_with_hvo_on_takes_one_round, arena_borrow(MIB(256))
 	EXPECT_EQ(hvo_restore(&a->mm, hvo_on(), &list, &done, &restored), 0);
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT_EQ(restored, 4);
-	hvo_forget_heads(&a->mm, &done);
+	block_list_foreach(&a->mm, index, &done)
+		hvo_forget_head(&a->mm, index);
 	block_list_publish_free(&a->mm, &done);
 }
 

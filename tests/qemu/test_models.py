@@ -17,7 +17,7 @@ TRACED = {
     "kernel.shootdown.concurrent_initiators_all_return": {"round_skipping": 10, "round_ranged": 10, "done": 20},
     "kernel.shootdown.concurrent_initiators_with_interrupts_off_all_return": {"round_all": 8, "publish": 17},
     "kernel.shootdown.idle_cpus_are_skipped_and_flush_when_they_wake": {"awake": 1, "idle": 1},
-    "mm.giga.batched_needs_two_rounds_and_one": {"give": 4096, "tag": 512, "round_all": 2},
+    "mm.giga.batched_needs_two_rounds_and_one": {"give": 4096, "tag": 128, "round_all": 2},
     "mm.hvo.all_cpus_split_and_share_at_once": {"give": 7, "pte": 7, "reused": 1, "settled": 1},
     "mm.hvo.the_pool_gives_a_page_out_after_its_round": {"settled": 1},
     "mm.hvo.huge_blocks_become_bare_in_one_round": {"state": 60, "pte": 100, "done": 1},
