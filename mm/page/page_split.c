@@ -202,6 +202,16 @@ bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype typ
 	       (may_wait && split_huge_blocks(zone));
 }
 
+/*
+ * Is no more than struct pages of all the zone's memory need left in blocks of unmovable pages?
+ * Without them metadata memory would grow in a GiB that could still become a page.
+ */
+static bool unmovable_is_short(const struct zone *zone)
+{
+	return atomic_load_relaxed(&zone->free_type[MIGRATE_UNMOVABLE]) <=
+	       zone->ram / STRUCTS_PER_FRAME;
+}
+
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
 	if (gigablock_steers(zone->mm, type))
@@ -210,6 +220,8 @@ bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, b
 		return true;
 	if (may_wait && section_open_next(zone, zone->mm->style) == 0)
 		return true; /* the caller looks again: the section's blocks are bare or full now */
+	if (may_wait && unmovable_is_short(zone) && split_huge_blocks(zone))
+		return true;
 	if (split_free_block(zone, order, type, may_wait, CLAIM_ANY))
 		return true;
 	return may_wait && split_huge_blocks(zone);

@@ -78,6 +78,33 @@ TEST_ARENA(mm_gigablock, emptied_gib_is_clean_again, borrow_gibs(2, MIB(16)))
 }
 
 /*
+ * Movable pages leave room in the tainted GiB for struct pages of all memory while a free huge page
+ * can be split instead: else metadata memory would taint the GiB of that page.
+ */
+TEST_ARENA(mm_gigablock, tainted_room_for_struct_pages_outlasts_free_huge_pages,
+	   borrow_gibs(GIBS, MIB(48)))
+{
+	struct zone *zone = arena_phantom_zone(a);
+	const u64 *left = &zone->free_type[MIGRATE_UNMOVABLE], kept = zone->ram / STRUCTS_PER_FRAME;
+	struct page *chain = NULL, *page;
+	u64 clean;
+
+	page = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
+	REQUIRE(page);
+	clean = gib_of_page(page);
+	mm_page_free(&a->mm, page);
+	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+	REQUIRE(page && gib_of_page(page) != clean);
+	page_chain_push(&chain, page);
+	do {
+		page = alloc_on_phantom(a, BIG, USE_MOVABLE);
+		REQUIRE(page);
+		page_chain_push(&chain, page);
+	} while (gib_of_page(page) != clean);
+	EXPECT(*left <= kept && *left + BLOCK_FRAMES > kept);
+}
+
+/*
  * All of memory is in use but for one chunk in a clean GiB. For each page that cannot be moved a
  * movable page of the tainted GiB goes to that chunk, and then another chunk of the clean GiB is
  * given back. Movable pages had all the rest before, also the part that is kept from them as long
