@@ -148,7 +148,7 @@ TEST(kernel_idle, news_for_a_cpu_that_is_given_work_is_seen_by_another)
 	news_come(1);
 	REQUIRE(work_start(cpu, await_seen, NULL) == 0);
 	work_wait(cpu, 0);
-	EXPECT(task.seen);
+	EXPECT(atomic_load_acquire(&task.seen));
 	cpus_wait_idle();
 	idle_task_set(NULL, NULL);
 }

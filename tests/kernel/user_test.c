@@ -639,6 +639,8 @@ TEST(arch_user, rounds_for_struct_pages_leave_ring_3_alone_and_each_entry_flushe
 	const cpu_t other = cpus_find_other();
 
 	SKIP_ON_ONE_CPU();
+	test_option("tlb.quiet", "on");
+	test_option("tlb.skip_idle", "on");
 	EXPECT(start_remote(other, &remote, user_program_enters));
 	EXPECT(wait_for_count(0));
 	for (u64 entry = DATA_STOP_CALL; entry <= DATA_STOPS; entry++) {
