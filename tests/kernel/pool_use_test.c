@@ -387,19 +387,20 @@ static void expect_all_right(struct arena *a, u64 pages)
 	}
 }
 
-/* Grow by so many pages, of which nodes from `first` on have equal shares. */
+/*
+ * Grow by so many pages: of all nodes, or of those from `first` on, in equal shares; what the last
+ * one lacks comes from the one before.
+ */
 static void grow(struct arena *a, const struct hvo_mode *mode, node_t first, u64 pages)
 {
-	const u64 before = a->pool.pages;
+	const u64 wanted = a->pool.pages + pages;
 
-	if (first == 0) {
+	if (first == 0)
 		EXPECT_EQ(pool_grow(&a->pool, mode, pages), pages);
-	} else {
-		for (node_t n = first; n < a->mm.nodes; n++)
-			pool_grow_on(&a->pool, mode, n,
-				     (before + pages - a->pool.pages) / (a->mm.nodes - n));
-	}
-	expect_all_right(a, before + pages);
+	for (node_t n = first; n < a->mm.nodes; n++)
+		pool_grow_on(&a->pool, mode, n, (wanted - a->pool.pages) / (a->mm.nodes - n));
+	pool_grow_on(&a->pool, mode, first, wanted - a->pool.pages);
+	expect_all_right(a, wanted);
 }
 
 static void shrink(struct arena *a, const struct hvo_mode *mode, u64 pages)
@@ -408,6 +409,24 @@ static void shrink(struct arena *a, const struct hvo_mode *mode, u64 pages)
 
 	EXPECT_EQ(pool_shrink(&a->pool, mode, pages), pages);
 	expect_all_right(a, before - pages);
+}
+
+/* Shrink each node by the pages that lie before the first border of a GiB in its list. */
+static void shrink_to_borders(struct arena *a, const struct hvo_mode *mode)
+{
+	for (node_t n = 0; n < a->mm.nodes; n++) {
+		const u64 pages = a->pool.pages;
+		const u32 head = a->pool.node[n].free.head;
+		u64 count = 0;
+
+		block_list_foreach(&a->mm, i, &a->pool.node[n].free) {
+			if (i / GIB_BLOCKS != head / GIB_BLOCKS)
+				break;
+			count++;
+		}
+		EXPECT_EQ(pool_shrink_on(&a->pool, mode, n, count), count);
+		expect_all_right(a, pages - count);
+	}
 }
 
 /*
@@ -424,7 +443,8 @@ static void grow_and_shrink(struct arena *a, const struct hvo_mode *mode, node_t
 		grow(a, mode, first, pages);
 		shrink(a, mode, part);
 		grow(a, mode, first, part - 2);
-		shrink(a, mode, pages - 2);
+		shrink_to_borders(a, mode);
+		shrink(a, mode, a->pool.pages);
 		for (node_t n = first; n < a->mm.nodes; n++)
 			EXPECT_EQ(chain_take(&chain, &a->mm, 2 * split, BLOCK_ORDER - 1, PAGE_NODE,
 					     n),
