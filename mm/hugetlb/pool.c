@@ -68,12 +68,25 @@ static void cut_marked(const struct mm *mm, struct block_list *list, u64 count, 
 	block_list_cut_after(mm, list, cut, last, first);
 }
 
-/* Enqueue a slice in one turn at the lock. Pages of one node change hands together. */
-static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
+/* Has one of the pages a frame that was found bad while the page was not free? */
+static bool has_bad(const struct pool *pool, const struct block_list *list)
+{
+	block_list_foreach(pool->mm, index, list)
+		if (bad_frames_pending(pool->mm, block_pfn(index), order_pages(pool->order)))
+			return true;
+	return false;
+}
+
+/*
+ * Enqueue a slice in one turn at the lock. Pages of one node change hands together. Returns whether
+ * one has a bad frame: whoever found one before the page was marked as free could not take it.
+ */
+static bool enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const s64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
 	struct block_list part;
 	u64 left = LOCK_SLICE;
+	bool bad = false;
 
 	spin_lock(&pool->lock);
 	while (list->count > 0 && left > 0) {
@@ -81,6 +94,7 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 		s64 count;
 
 		cut_marked(pool->mm, list, left, BLOCK_POOL_FREE, &part);
+		bad |= pool_watches_bad(pool) && has_bad(pool, &part);
 		left -= part.count;
 		count = (s64)part.count;
 		block_list_splice(pool->mm, &node->free, &part);
@@ -93,15 +107,7 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 		pool->making -= LOCK_SLICE - left;
 	}
 	spin_unlock(&pool->lock);
-}
-
-/* Has one of the pages a frame that was found bad while the page was not free? */
-static bool has_bad(const struct pool *pool, const struct block_list *list)
-{
-	block_list_foreach(pool->mm, index, list)
-		if (bad_frames_pending(pool->mm, block_pfn(index), order_pages(pool->order)))
-			return true;
-	return false;
+	return bad;
 }
 
 /*
@@ -111,11 +117,11 @@ static bool has_bad(const struct pool *pool, const struct block_list *list)
 static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count;
-	const bool bad = pool_watches_bad(pool) && has_bad(pool, list);
+	bool bad = false;
 
 	block_list_publish_used(pool->mm, list, BLOCK_POOL);
 	while (list->count > 0)
-		enqueue_slice(pool, list, kept);
+		bad |= enqueue_slice(pool, list, kept);
 	if (bad)
 		bad_frames_withdraw(pool->mm);
 	return count;

@@ -68,23 +68,24 @@ static u64 take_pieces(struct zone *zone, enum free_class class, enum migratetyp
 	const u32 step = order_blocks(order);
 	unsigned run_order;
 	u64 taken = 0;
-	u32 index;
 
-	while (taken < count && (index = take_run(zone, class, type, order, count - taken,
-						  &run_order)) != BLOCK_NONE) {
-		const u32 last = index + order_blocks(run_order) - step;
-		struct block_list run = {
-			.head = index, .tail = last, .count = order_pages(run_order - order)};
+	while (taken < count) {
+		const u32 index = take_run(zone, class, type, order, count - taken, &run_order);
+		struct block_list run = {.head = index};
 
+		if (index == BLOCK_NONE)
+			break;
+		run.tail = index + order_blocks(run_order) - step;
+		run.count = order_pages(run_order - order);
 		counter_add(&zone->transit, order_pages(run_order));
-		for (u32 piece = index; piece <= last; piece += step) {
+		for (u32 piece = index; piece <= run.tail; piece += step) {
 			struct block *block = block_existing(zone->mm, piece);
 			struct block_word word = block_look(block);
 
 			word.order = (u8)order;
 			transit_begin(zone, piece, block, word, to);
 			block->prev = piece == index ? BLOCK_NONE : piece - step;
-			block->next = piece == last ? BLOCK_NONE : piece + step;
+			block->next = piece == run.tail ? BLOCK_NONE : piece + step;
 		}
 		block_list_splice(zone->mm, list, &run);
 		taken += order_pages(run_order - order);

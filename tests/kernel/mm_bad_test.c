@@ -570,3 +570,26 @@ TEST(mm_bad, frames_that_several_cpus_report_are_all_taken_out)
 	EXPECT_EQ(a->mm.watch & (WATCH_BAD | WATCH_REPORTED), 0);
 	EXPECT_EQ(arena_usage(a).bad, FRAMES_EACH * MIN(several.parts, (u32)CPUS_TOGETHER));
 }
+
+/* ---- a page that enters a pool ---- */
+
+static void grow_or_mark(void *arg)
+{
+	struct arena *a = arg;
+
+	if (cpu_id() == 0)
+		pool_grow(&a->pool, hvo_on(), 1);
+	else if (cpu_id() == 1)
+		mm_mark_bad(&a->mm, pool_pfn);
+}
+
+/* It is in transit, or on no list yet, while one of its frames is found to be bad. */
+TEST_ARENA(mm_bad, a_frame_found_while_its_page_enters_a_pool_leaves_it, arena_borrow(MIB(16)))
+{
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
+	pool_pfn = block_pfn(a->pool.node[0].free.head) + 7;
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 1), 1);
+	cpus_run_together(grow_or_mark, a);
+	EXPECT_EQ(arena_usage(a).bad, cpumask_weight(&cpus_online) > 1);
+	pool_expect_counts(&a->pool, 1, 0, 0);
+}

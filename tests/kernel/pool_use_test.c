@@ -9,8 +9,9 @@
 #include "mm/hvo/hvo_restore.h"
 #include "mm/page/migrate.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/chain.h"
 #include "tests/kernel/modes.h"
+#include "tests/kernel/pool_check.h"
 
 static struct page *take(struct arena *a, node_t node)
 {
@@ -361,4 +362,113 @@ TEST(mm_pool, frames_of_one_section_split_the_next)
 	const u64 most = most_full(MIB(512), 2 * SECTION_BLOCKS);
 
 	EXPECT(most == 0 || most == ~0ULL);
+}
+
+/* ---- lists over the borders of sections, GiB and nodes ---- */
+
+/* Expect so many pages, all free, as lists and as records say, with right struct pages. */
+static void expect_all_right(struct arena *a, u64 pages)
+{
+	u64 marked[ARENA_NODES_MAX] = {0};
+
+	expect_counts(a, pages, 0, 0);
+	for (u32 i = 0; i < a->mm.gibs * GIB_BLOCKS; i++) {
+		const struct block_word word =
+			block_look_any(&a->mm, (u32)a->mm.first_gib * GIB_BLOCKS + i);
+
+		if (word.flags & BLOCK_POOL)
+			marked[a->mm.zone[word.zone].node]++;
+	}
+	for (node_t n = 0; n < a->mm.nodes && !test_failed(); n++) {
+		EXPECT_EQ(a->pool.node[n].pages, marked[n]);
+		block_list_foreach(&a->mm, i, &a->pool.node[n].free)
+			EXPECT(huge_line_right(&a->mm, i, BLOCK_ORDER) &&
+			       huge_tails_right(&a->mm, i, BLOCK_ORDER, 64));
+	}
+}
+
+/*
+ * Grow by so many pages: of all nodes, or of those from `first` on, in equal shares; what the last
+ * one lacks comes from the one before.
+ */
+static void grow(struct arena *a, const struct hvo_mode *mode, node_t first, u64 pages)
+{
+	const u64 wanted = a->pool.pages + pages;
+
+	if (first == 0)
+		EXPECT_EQ(pool_grow(&a->pool, mode, pages), pages);
+	for (node_t n = first; n < a->mm.nodes; n++)
+		pool_grow_on(&a->pool, mode, n, (wanted - a->pool.pages) / (a->mm.nodes - n));
+	pool_grow_on(&a->pool, mode, first, wanted - a->pool.pages);
+	expect_all_right(a, wanted);
+}
+
+static void shrink(struct arena *a, const struct hvo_mode *mode, u64 pages)
+{
+	const u64 before = a->pool.pages;
+
+	EXPECT_EQ(pool_shrink(&a->pool, mode, pages), pages);
+	expect_all_right(a, before - pages);
+}
+
+/* Shrink each node by the pages that lie before the first border of a GiB in its list. */
+static void shrink_to_borders(struct arena *a, const struct hvo_mode *mode)
+{
+	for (node_t n = 0; n < a->mm.nodes; n++) {
+		const u64 pages = a->pool.pages;
+		const u32 head = a->pool.node[n].free.head;
+		u64 count = 0;
+
+		block_list_foreach(&a->mm, i, &a->pool.node[n].free) {
+			if (i / GIB_BLOCKS != head / GIB_BLOCKS)
+				break;
+			count++;
+		}
+		EXPECT_EQ(pool_shrink_on(&a->pool, mode, n, count), count);
+		expect_all_right(a, pages - count);
+	}
+}
+
+/*
+ * Grow and shrink in the nodes from `first` on, three times: with fresh memory, and with `split`
+ * blocks of each of them split.
+ */
+static void grow_and_shrink(struct arena *a, const struct hvo_mode *mode, node_t first, u64 pages,
+			    u64 split)
+{
+	const u64 part = pages / 2 | 1;
+	struct page *chain = NULL;
+
+	for (unsigned turn = 0; turn < 3 && !test_failed(); turn++) {
+		grow(a, mode, first, pages);
+		shrink(a, mode, part);
+		grow(a, mode, first, part - 2);
+		shrink_to_borders(a, mode);
+		shrink(a, mode, a->pool.pages);
+		for (node_t n = first; n < a->mm.nodes; n++)
+			EXPECT_EQ(chain_take(&chain, &a->mm, 2 * split, BLOCK_ORDER - 1, PAGE_NODE,
+					     n),
+				  2 * split);
+		chain_give(&chain, &a->mm);
+		EXPECT(arena_accounted(a));
+	}
+}
+
+enum { BORDER_BLOCK = 15 }; /* of nodes, in its section */
+
+TEST_ARENA(mm_pool, lists_cross_sections_gigabytes_and_nodes,
+	   arena_borrow(arena_bytes_for(GIB(3)), .phantom = GIB(3), .phantom_nodes = 2,
+			.phantom_skew = BORDER_BLOCK * MIB(2)))
+{
+	grow_and_shrink(a, hvo_on(), 1, 1501, 183);
+}
+
+/*
+ * The same where struct pages are restored, in mapped sections. Those of metadata blocks, the first
+ * of either node, are not mapped: one of 64 blocks is left on each node.
+ */
+TEST_ARENA(mm_pool, lists_of_a_baseline_cross_sections_and_nodes,
+	   arena_borrow(MIB(512), .nodes = 2, .skew = BORDER_BLOCK * MIB(2)))
+{
+	grow_and_shrink(a, hvo_mode_find("batched"), 0, 121, 33);
 }
