@@ -586,6 +586,7 @@ static void grow_or_mark(void *arg)
 /* It is in transit, or on no list yet, while one of its frames is found to be bad. */
 TEST_ARENA(mm_bad, a_frame_found_while_its_page_enters_a_pool_leaves_it, arena_borrow(MIB(16)))
 {
+	test_option("hvo", "on"); /* the page that replaces it is made so */
 	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	pool_pfn = block_pfn(a->pool.node[0].free.head) + 7;
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 1), 1);
