@@ -237,7 +237,8 @@ static bool idle_task_run(void)
 	struct work_slot *work = &this_cpu()->work;
 
 	if (atomic_load_relaxed(&work->asked))
-		atomic_exchange(&work->asked, 0); /* a fence: what is new is seen */
+		/* with a full fence, so that fn() sees what the waker has stored */
+		atomic_exchange(&work->asked, 0);
 	return fn && fn();
 }
 

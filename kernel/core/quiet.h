@@ -14,7 +14,7 @@
  *	the program    cpu_quiet_end()
  *
  * Handlers of NMIs and machine checks are no entries: they read no struct page. With tlb.quiet=off
- * a CPU says that it is quiet as well, but no round leaves it alone.
+ * CPUs are marked in the same way, but every round interrupts them.
  */
 #pragma once
 

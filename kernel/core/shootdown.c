@@ -145,7 +145,10 @@ static enum shootdown_skip skip_allowed(enum shootdown_skip skip)
 	return quiet_on ? skip : skip & ~SHOOTDOWN_SKIP_QUIET;
 }
 
-/* If this CPU will flush everything before it uses memory that the round is about: how it rests. */
+/*
+ * The bits of `skip` by which this CPU rests. If there is one, it flushes everything before it uses
+ * memory that the round is about.
+ */
 static unsigned flushes_later(const struct percpu *cpu, enum shootdown_skip skip)
 {
 	return atomic_load_acquire(&cpu->rests) & skip;
@@ -324,19 +327,22 @@ void shootdown_settle(u64 tag)
 			wait_spin(&wait, cpu);
 }
 
+/* Has the CPU missed rounds for long? One asker learns it, and the time begins again. */
+static bool take_turn_to_ask(struct percpu *cpu)
+{
+	const u64 missed = atomic_load_relaxed(&cpu->quiet_missed_ns), now = clock_ns();
+
+	return now - missed >= quiet_ask_ns && atomic_cas(&cpu->quiet_missed_ns, missed, now);
+}
+
 void shootdown_ask_quiet(void)
 {
 	const u64 done = shootdown_done();
 	cpu_t cpu;
 
-	cpumask_foreach(cpu, &cpus_online) {
-		u64 *const since = &cpu_data(cpu)->quiet_missed_ns;
-		const u64 missed = atomic_load_relaxed(since), now = clock_ns();
-
-		if (holds_back(cpu_data(cpu), done) && now - missed >= quiet_ask_ns &&
-		    atomic_cas(since, missed, now))
+	cpumask_foreach(cpu, &cpus_online)
+		if (holds_back(cpu_data(cpu), done) && take_turn_to_ask(cpu_data(cpu)))
 			ask_quiet_cpu(cpu_data(cpu));
-	}
 }
 
 void shootdown_batch_add(struct shootdown_batch *batch, virt_t start, u64 pages)

@@ -560,9 +560,8 @@ static void print_balloon(const struct balloon *b)
 static int cmd_balloon(const struct words *words)
 {
 	if (!machine.started) {
-		print("  there is no balloon: balloon=off, or no modern virtio-balloon device on "
-		      "PCI "
-		      "or where virtio_mmio.device= says\n");
+		print("  there is no balloon: balloon=off, or no modern virtio-balloon device "
+		      "on PCI or where virtio_mmio.device= says\n");
 		return 0;
 	}
 	if (words_plain_count(words) > 1) {

@@ -264,8 +264,8 @@ u64 contig_take_giga(struct zone *zone, const struct hvo_mode *mode, u64 count,
 
 	/*
 	 * Other CPUs change the cost of a GiB, so one that failed may come up again, but not
-	 * forever. Where the pages of two have found no room, those of a third would only move to
-	 * where these were.
+	 * forever. If the pages of two GiB found no room elsewhere, those of a third would only
+	 * fill what has become free in the first two.
 	 */
 	while (taken < count && failed < 2 * zone->mm->gibs && without_room < 2) {
 		const u64 kept = list->count * order_pages(GIGA_ORDER);

@@ -125,7 +125,7 @@ static bool survey(struct hvo_batch *batch)
 /* ---- pass 3: remap ---- */
 
 /*
- * What one CPU carries from run to run, so that it takes locks less often and walks fewer tables:
+ * One CPU's state while it goes from run to run. It saves turns at locks and walks of page tables:
  *
  *   frame         a stash of reserved frames for the heads of the next pages
  *   gone          frames of blocks whose tails it has shared, which are gated together;
@@ -259,12 +259,12 @@ static void remap_run(struct hvo_batch *s, struct head_stash *stash, u32 index,
 {
 	struct mm *mm = s->mm;
 	const pfn_t tail = vmemmap_shared_tail(mm, &mm->zone[word.zone], word.order);
-	const unsigned frames =
-		share_first(s, stash, index, word, tail, stash->gone + stash->frames);
+	pfn_t *gone = stash->gone + stash->frames;
+	const unsigned frames = share_first(s, stash, index, word, tail, gone);
 
 	if (s->mode->page_rounds && word.order == BLOCK_ORDER) {
 		hvo_round_of_page(mm, index, word.order);
-		meta_give_many(mm, stash->gone, frames, 0);
+		meta_give_many(mm, gone, frames, 0);
 		block_existing(mm, index)->tag = 0;
 		block_set_state(mm, index, BLOCK_HUGE);
 		return;

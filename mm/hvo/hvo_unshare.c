@@ -13,12 +13,10 @@
 static void clear_run(struct mm *mm, u32 index)
 {
 	const u32 blocks = order_blocks(block_look_at(mm, index).order);
-	pfn_t frames[MEMMAP_FRAMES_PER_BLOCK];
 
-	vmemmap_clear(mm, index, frames);
-	block_at(mm, index)->owner = frames[0];
+	block_at(mm, index)->owner = vmemmap_clear(mm, index);
 	for (u32 i = 1; i < blocks; i++)
-		vmemmap_clear(mm, index + i, frames);
+		vmemmap_clear(mm, index + i);
 }
 
 /* Gate the frames of the heads, many in one turn at the lock of metadata memory. */

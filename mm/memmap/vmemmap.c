@@ -186,27 +186,20 @@ void vmemmap_set_nohead(const struct mm *mm, pte_t *line, u32 index, pfn_t tail)
 	line_set_tails(mm, line, index, 0, tail);
 }
 
-/* The frames of a line that belong to the block: those that are mapped writable. */
-static void line_private_frames(const pte_t *line, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
-{
-#pragma GCC unroll 8
-	for (unsigned i = 0; i < PTES_PER_LINE; i++) {
-		const pte_t pte = pte_load(&line[i]);
-
-		frames[i] = pte_writable(pte) ? pte_pfn(pte) : PFN_NONE;
-	}
-}
-
-void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK])
+pfn_t vmemmap_clear(struct mm *mm, u32 index)
 {
 	pte_t *line = vmemmap_line_open(mm, index);
+	const pfn_t first = pte_pfn(pte_load(&line[0]));
 
-	line_private_frames(line, frames);
 	for (unsigned i = 0; i < PTES_PER_LINE; i++)
 		line_set(mm, line, index, i, 0);
+	return first;
 }
 
-/* The frames of entries [from, 8) that belong to the block. Returns how many. */
+/*
+ * The frames of entries [from, 8) that belong to the block: those that are mapped writable. Returns
+ * how many.
+ */
 static inline unsigned line_replaced(const pte_t *line, unsigned from, pfn_t *frames)
 {
 	unsigned count = 0;

@@ -107,11 +107,8 @@ void vmemmap_set_nohead(const struct mm *mm, pte_t *line, u32 index, pfn_t tail)
 void vmemmap_set_private(struct mm *mm, u32 index, unsigned from,
 			 const pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
 
-/*
- * Clear a line. `frames` receives the private frames that it mapped (PFN_NONE for shared or absent
- * ones). Gate them.
- */
-void vmemmap_clear(struct mm *mm, u32 index, pfn_t frames[MEMMAP_FRAMES_PER_BLOCK]);
+/* Clear the line of a huge page's block. Returns the frame that was its first: gate a head's. */
+pfn_t vmemmap_clear(struct mm *mm, u32 index);
 
 /*
  * Private to shared: the tails of the line now read the shared page. `head` replaces frame 0,

@@ -203,8 +203,8 @@ bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype typ
 }
 
 /*
- * Is no more than struct pages of all the zone's memory need left in blocks of unmovable pages?
- * Without them metadata memory would grow in a GiB that could still become a page.
+ * Do blocks of unmovable pages have no more free frames than struct pages for the whole zone need?
+ * Without such frames metadata memory would grow in a GiB that could still become a page.
  */
 static bool unmovable_is_short(const struct zone *zone)
 {

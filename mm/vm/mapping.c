@@ -237,16 +237,27 @@ static void protect_run(struct changing *c, const struct run *run)
  */
 static int change_run(struct changing *c, const struct run *run)
 {
-	if (c->how->pages == CHANGE_RIGHTS)
+	const struct space *space = c->taken.space;
+
+	switch (c->how->pages) {
+	case CHANGE_NO_PAGES:
+		return 0;
+	case CHANGE_RIGHTS:
 		protect_run(c, run);
-	else if (c->how->pages == CHANGE_CONTENTS && run->promised)
-		return pages_clear(c->taken.space, run->start, run->end);
-	else if (c->how->pages == CHANGE_CONTENTS || c->how->pages == CHANGE_TO_GUARDS)
+		return 0;
+	case CHANGE_TO_GUARDS:
 		pages_take(run->start, run->end, NULL, &c->taken);
-	else if (c->how->pages == CHANGE_NO_GUARDS)
-		pages_unguard(c->taken.space, run->start, run->end);
-	return c->how->pages == CHANGE_TO_GUARDS ? pages_guard(c->taken.space, run->start, run->end)
-						 : 0;
+		return pages_guard(space, run->start, run->end);
+	case CHANGE_CONTENTS:
+		if (run->promised)
+			return pages_clear(space, run->start, run->end);
+		pages_take(run->start, run->end, NULL, &c->taken);
+		return 0;
+	case CHANGE_NO_GUARDS:
+		pages_unguard(space, run->start, run->end);
+		return 0;
+	}
+	return 0;
 }
 
 /* The areas get their attributes, unless nothing is to change, and are no longer busy. */

@@ -36,8 +36,8 @@ s64 mapping_protect(struct space *space, u64 start, u64 end, u8 rights);
  * translations end: otherwise another call could change them once more and return while those still
  * serve. (Sixteen ranges with holes between them take a round.) Holes are passed over. Returns 0;
  * -EINVAL for a part of a page of a pool, or for guards in a pool's or shared memory; -ENOMEM; or
- * -EACCES for an object that may not be written. What lies below is changed then, or nothing with
- * `whole`. -EINTR: pages_clear() or pages_guard() ended early.
+ * -EACCES for an object that may not be written. After an error the memory below that place has
+ * been changed, but with `whole` nothing has. -EINTR: pages_clear() or pages_guard() ended early.
  */
 enum change_pages {
 	CHANGE_NO_PAGES,

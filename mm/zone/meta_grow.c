@@ -18,8 +18,8 @@
  * where borders of nodes lie inside sections. With three stretches of memory that belong to nodes
  * A, B, A, each node can need the other. So one CPU at a time makes metadata memory grow, whichever
  * node's it is, and that CPU may make another node's grow on the way. If it comes back to a node
- * that it is growing already, it takes only a bare block that is there: boot memory fills most of
- * the section that it opens, and needs struct pages.
+ * that it is growing already, it opens no further section, and takes only a bare block that is
+ * there. This happens while it opens a section full of boot memory, which needs struct pages.
  *
  * A descriptor (maps and lots) costs 608 bytes in a metadata frame. Spare ones are kept, so a block
  * of tails can always be added.
@@ -240,7 +240,7 @@ static u32 take_near_meta(struct node *node, struct zone *zone)
 
 /*
  * No GiB with metadata memory has room left, so begin another, at the far end from where other
- * callers open sections. One that boot memory fills only takes frames, so it comes last (`full`).
+ * callers open sections. A section full of boot memory only costs frames, so it comes last (`full`).
  */
 static bool open_for_meta(struct zone *zone, bool full)
 {

@@ -12,8 +12,8 @@
  * round that frees the gated frames.
  *
  * One CPU at a time makes metadata memory grow, of any node. Others wait for it. Returns 0 if the
- * caller should look again, or -ENOMEM if nothing is left, for which this CPU opens no section
- * while it is growing this node's metadata memory already. No lock held.
+ * caller should look again, or -ENOMEM if nothing is left. A CPU that is growing this node's
+ * metadata memory already opens no section. No lock held.
  */
 int meta_grow(struct node *node, enum meta_kind kind, u64 count);
 

@@ -39,7 +39,7 @@ void section_init_special(struct mm *mm, u32 index, struct page *pages, u8 block
 int section_open_alone(struct mm *mm, u64 section, enum section_style style,
 		       const struct memmap_make *make);
 
-/* Does the section have a whole free block of this zone before it is opened? Any context. */
+/* Will the section, which is not open, have a whole free block of this zone? Any context. */
 bool section_has_free(const struct zone *zone, u64 section);
 
 /*

@@ -314,13 +314,13 @@ void block_free(struct zone *zone, u32 index, unsigned order)
 
 /* ---- lists ---- */
 
-/* A turn at a zone's lock: the run that it is at, what its record said, and an argument. */
+/* A turn at a zone's lock, and the run that is handled now. */
 struct turn {
 	struct zone *zone;
-	struct block *block;
-	struct block_word word;
 	u32 index;
-	u8 arg;
+	struct block *block;
+	struct block_word word; /* read from the record before fn() */
+	u8 arg;                 /* of fn() */
 };
 
 typedef void turn_fn(struct turn *at);

@@ -41,7 +41,10 @@ enum { UNBATCHED_SHARE = 16, GAP_CLASSES = 4, PROGRAMS_MAX = 1024, CALL_EXIT = 6
 /* Shortest gap of each class. */
 static const u64 gap_ns[GAP_CLASSES] = {NS_PER_US, 10 * NS_PER_US, 100 * NS_PER_US, NS_PER_MS};
 
-/* What the thread of a CPU notes. Read when the thread has ended; user_programs.S knows it. */
+/*
+ * Written by the thread of a CPU, in user_programs.S under that layout, and read after the thread
+ * has ended.
+ */
 struct __cacheline_aligned program {
 	u64 running, longest, gaps[GAP_CLASSES];
 };

@@ -388,8 +388,8 @@ static void expect_all_right(struct arena *a, u64 pages)
 }
 
 /*
- * Grow by so many pages: of all nodes, or of those from `first` on, in equal shares; what the last
- * one lacks comes from the one before.
+ * Grow by `pages`, in equal shares: of all nodes, or only of those from `first` on. If the last
+ * node has too few, the rest comes from node `first`.
  */
 static void grow(struct arena *a, const struct hvo_mode *mode, node_t first, u64 pages)
 {

@@ -512,7 +512,7 @@ TEST(program_signal, a_call_that_goes_on_has_its_first_time_and_the_next_call_it
 	EXPECT(clock_until(NS_PER_S) >= until + NS_PER_MS);
 }
 
-/* What another thread sees of a thread that waits. */
+/* A call that waits on another CPU, and its result once `done` is set. */
 struct sleeping {
 	const char *call;
 	u64 arg[6];
