@@ -294,10 +294,13 @@ TEST(program_race, a_mapping_is_moved_while_a_part_is_busy)
 	}
 }
 
-/* ---- a mapping is moved while its file is cut ---- */
+/* ---- a mapping is moved while its file is cut, or gets a hole ---- */
+
+enum { FALLOC_FL_KEEP_SIZE = 1, FALLOC_FL_PUNCH_HOLE = 2 };
 
 struct cut_or_move {
 	u64 fd, from, to;
+	bool hole;
 };
 
 static void cut_or_move(void *arg)
@@ -305,21 +308,26 @@ static void cut_or_move(void *arg)
 	const struct cut_or_move *c = arg;
 
 	if (cpu_id() == 0)
-		EXPECT_EQ(program_call("ftruncate", c->fd, PAGE_SIZE), 0);
+		EXPECT_EQ(c->hole ? program_call("fallocate", c->fd,
+						 FALLOC_FL_KEEP_SIZE | FALLOC_FL_PUNCH_HOLE,
+						 PAGE_SIZE, PAGE_SIZE)
+				  : program_call("ftruncate", c->fd, PAGE_SIZE),
+			  0);
 	else if (cpu_id() == 1)
 		EXPECT_EQ(program_call("mremap", c->from, 2 * PAGE_SIZE, 2 * PAGE_SIZE, MOVE_FIXED,
 				       c->to),
 			  c->to);
 }
 
-static void expect_no_copy_behind_the_end(u64 from, u64 to)
+/* Either the pages were in the file's shared mapping, or they are private copies. */
+static void expect_second_page_gone(u64 from, u64 to, bool hole)
 {
-	const u64 size = 2 * PAGE_SIZE, private_fixed = 0x12;
-	struct cut_or_move c = {.from = from, .to = to};
+	const u64 size = 2 * PAGE_SIZE, flags = hole ? 0x11 : 0x12;
+	struct cut_or_move c = {.from = from, .to = to, .hole = hole};
 
 	c.fd = (u64)program_call("memfd_create", ARGUMENTS, 0);
 	EXPECT_EQ(program_call("ftruncate", c.fd, size), 0);
-	EXPECT_EQ(program_call("mmap", from, size, RW, private_fixed, c.fd, 0), from);
+	EXPECT_EQ(program_call("mmap", from, size, RW, flags, c.fd, 0), from);
 	EXPECT(put(from, 1) == 0 && put(from + PAGE_SIZE, 2) == 0);
 	cpus_run_together(cut_or_move, &c);
 	EXPECT_EQ(get(to), 1);
@@ -335,8 +343,17 @@ TEST(program_race, no_private_copy_stays_behind_the_end_of_a_file)
 	SKIP_ON_ONE_CPU();
 	REQUIRE(program_box_second());
 	EXPECT_EQ(put(ARGUMENTS, 'f'), 0);
-	expect_no_copy_behind_the_end(AT, AT - GIB(1));
-	expect_no_copy_behind_the_end(AT, AT + GIB(1));
+	expect_second_page_gone(AT, AT - GIB(1), false);
+	expect_second_page_gone(AT, AT + GIB(1), false);
+}
+
+TEST(program_race, a_mapping_that_moves_shows_a_hole_of_its_file)
+{
+	SKIP_ON_ONE_CPU();
+	REQUIRE(program_box_second());
+	EXPECT_EQ(put(ARGUMENTS, 'f'), 0);
+	expect_second_page_gone(AT, AT - GIB(1), true);
+	expect_second_page_gone(AT, AT + GIB(1), true);
 }
 
 /* ---- a mapping loses its first page, or shows another place, while its file is cut ---- */

@@ -502,6 +502,18 @@ TEST(program_signal, a_look_without_waiting_runs_handlers_but_not_that_of_epoll)
 	EXPECT_EQ(program_call("close", fd), 0);
 }
 
+TEST(program_signal, the_mask_of_a_call_ends_with_the_call)
+{
+	const u64 zero[2] = {0}, during = BIT(SIGUSR2);
+
+	EXPECT_EQ(user_write(ARGUMENTS, zero, sizeof(zero)), 0);
+	EXPECT_EQ(user_write(RESULTS, &during, sizeof(during)), 0);
+	EXPECT_EQ(program_call("ppoll", 0, 0, ARGUMENTS, RESULTS, 8), 0);
+	EXPECT_EQ(set_mask(SIG_BLOCK, BIT(SIGUSR1)), 0);
+	EXPECT(program_call("getpid") > 0);
+	EXPECT_EQ(thread_current()->blocked, BIT(SIGUSR1));
+}
+
 TEST(program_signal, a_call_that_goes_on_has_its_first_time_and_the_next_call_its_own)
 {
 	const u64 until = clock_until(NS_PER_S);
