@@ -240,7 +240,8 @@ static u32 take_near_meta(struct node *node, struct zone *zone)
 
 /*
  * No GiB with metadata memory has room left, so begin another, at the far end from where other
- * callers open sections. A section full of boot memory only costs frames, so it comes last (`full`).
+ * callers open sections. A section full of boot memory only costs frames, so it comes last
+ * (`full`).
  */
 static bool open_for_meta(struct zone *zone, bool full)
 {
