@@ -127,16 +127,6 @@ static bool split_free_block(struct mm *mm, u32 index)
 	return page_split_block(zone, index, TAKE_ISOLATED);
 }
 
-/* The head of the pool's page with this block, if the page is free in its pool; else BLOCK_NONE. */
-static u32 free_in_pool(struct mm *mm, u32 index, unsigned *order)
-{
-	struct block_word head;
-	const u32 run = block_run_head(mm, index, &head);
-
-	*order = head.order;
-	return head.flags & BLOCK_POOL_FREE ? run : BLOCK_NONE;
-}
-
 /*
  * Take the frame out of use if nobody has it. If not, its block is isolated from now on, unless
  * that is not possible.
@@ -145,8 +135,6 @@ static bool take_out(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 {
 	const u32 index = (u32)(pfn >> BLOCK_ORDER);
 	const u64 section = index / SECTION_BLOCKS;
-	unsigned order;
-	u32 pooled;
 	bool out;
 
 	if (section_state(mm, section) == SECTION_UNOPENED)
@@ -155,9 +143,7 @@ static bool take_out(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 		return false;
 	if (bad->isolation.count == 0)
 		isolate(mm, bad, pfn);
-	pooled = free_in_pool(mm, index, &order);
-	if (pooled != BLOCK_NONE)
-		mm_upward.pool_dissolve_page(mm, pooled, order);
+	mm_upward.pool_dissolve_page(mm, index);
 	pcp_drain_all(mm);
 	out = is_out(mm, pfn) || take_from_lists(mm, pfn) ||
 	      (bad->isolation.count > 0 && split_free_block(mm, index) && take_from_lists(mm, pfn));
@@ -198,7 +184,8 @@ static unsigned note(struct mm *mm, pfn_t pfn)
 
 /*
  * Only one CPU at a time withdraws frames; the others see that it is being done. WATCH_BAD is set
- * before the look at who has a frame, so that no free in between goes unseen.
+ * before the look at who has a frame, so that no free in between goes unseen: who frees reads it
+ * after a turn at the lock of the zone or the pool, under which the look is taken.
  */
 static bool withdrawing_begins(struct mm *mm)
 {
@@ -236,13 +223,13 @@ static bool looks_free(struct mm *mm, pfn_t pfn)
 {
 	const u32 index = (u32)(pfn >> BLOCK_ORDER);
 	const u8 state = section_state(mm, index / SECTION_BLOCKS);
+	struct block_word run;
 	struct page page, head;
-	unsigned order;
 
 	if (state != SECTION_OPEN)
 		return state == SECTION_UNOPENED;
-	if (buddy_find_run(mm, index) != BLOCK_NONE ||
-	    free_in_pool(mm, index, &order) != BLOCK_NONE)
+	block_run_head(mm, index, &run);
+	if (run.flags & BLOCK_POOL_FREE || buddy_find_run(mm, index) != BLOCK_NONE)
 		return true;
 	if (!has_small_pages(block_look_at(mm, index)) || !mm_page_peek(mm, pfn, &page))
 		return false;

@@ -68,25 +68,22 @@ static void cut_marked(const struct mm *mm, struct block_list *list, u64 count, 
 	block_list_cut_after(mm, list, cut, last, first);
 }
 
-/* Has one of the pages a frame that was found bad while the page was not free? */
-static bool has_bad(const struct pool *pool, const struct block_list *list)
+/*
+ * Pages became free. Whoever found a frame of one bad before that could not take it; see
+ * bad_frames.c. No lock held.
+ */
+static void look_for_bad(const struct pool *pool)
 {
-	block_list_foreach(pool->mm, index, list)
-		if (bad_frames_pending(pool->mm, block_pfn(index), order_pages(pool->order)))
-			return true;
-	return false;
+	if (pool_watches_bad(pool))
+		bad_frames_withdraw(pool->mm);
 }
 
-/*
- * Enqueue a slice in one turn at the lock. Pages of one node change hands together. Returns whether
- * one has a bad frame: whoever found one before the page was marked as free could not take it.
- */
-static bool enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
+/* Enqueue a slice in one turn at the lock. Pages of one node change hands together. */
+static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const s64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
 	struct block_list part;
 	u64 left = LOCK_SLICE;
-	bool bad = false;
 
 	spin_lock(&pool->lock);
 	while (list->count > 0 && left > 0) {
@@ -94,7 +91,6 @@ static bool enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 		s64 count;
 
 		cut_marked(pool->mm, list, left, BLOCK_POOL_FREE, &part);
-		bad |= pool_watches_bad(pool) && has_bad(pool, &part);
 		left -= part.count;
 		count = (s64)part.count;
 		block_list_splice(pool->mm, &node->free, &part);
@@ -107,7 +103,6 @@ static bool enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 		pool->making -= LOCK_SLICE - left;
 	}
 	spin_unlock(&pool->lock);
-	return bad;
 }
 
 /*
@@ -117,13 +112,11 @@ static bool enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 static u64 pool_enqueue(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const u64 count = list->count;
-	bool bad = false;
 
 	block_list_publish_used(pool->mm, list, BLOCK_POOL);
 	while (list->count > 0)
-		bad |= enqueue_slice(pool, list, kept);
-	if (bad)
-		bad_frames_withdraw(pool->mm);
+		enqueue_slice(pool, list, kept);
+	look_for_bad(pool);
 	return count;
 }
 
@@ -386,11 +379,9 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 {
 	struct block_list restore = BLOCK_LIST_INIT;
 	u64 given;
-	bool bad;
 
 	context_assert(CONTEXT_ORDINARY);
 	mode = hvo_mode_or_selected(mode);
-	bad = pool_watches_bad(pool) && has_bad(pool, list);
 	take_restorable(pool->mm, list, &restore);
 	given = list->count;
 	block_list_free(pool->mm, list);
@@ -399,8 +390,7 @@ u64 pool_release(struct pool *pool, const struct hvo_mode *mode, struct block_li
 		given += release_restored(pool, mode, &restore);
 	}
 	meta_end_batch_all(pool->mm);
-	if (bad)
-		bad_frames_withdraw(pool->mm);
+	look_for_bad(pool);
 	return given;
 }
 

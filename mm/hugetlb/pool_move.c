@@ -162,15 +162,13 @@ static u32 make_other(struct pool *pool, u32 index)
 		       : pool_make_near(pool, block_zone(pool->mm, index)->node);
 }
 
-int pool_dissolve_page(struct mm *mm, u32 index, unsigned order)
+/* The free page that `index` heads leaves. Returns 0 if it did. */
+static int dissolve_free(struct pool *pool, u32 index)
 {
-	struct pool *pool = pool_with_order(mm, order);
 	struct migrate_stats stats = {0};
 	bool gone;
 	u32 new;
 
-	if (!pool || look_first(pool, index) != FREE_NOW)
-		return -EBUSY;
 	new = make_other(pool, index);
 	if (new != BLOCK_NONE)
 		return pool_move_to(pool, index, new, &stats);
@@ -185,6 +183,19 @@ int pool_dissolve_page(struct mm *mm, u32 index, unsigned order)
 	}
 	spin_unlock(&pool->lock);
 	return gone ? pool_release_page(pool, index) : -EBUSY;
+}
+
+int pool_dissolve_page(struct mm *mm, u32 index)
+{
+	int err = -EBUSY;
+
+	for (struct pool *pool = mm->pools; pool && err; pool = pool->next) {
+		const u32 head = (u32)ALIGN_DOWN(index, order_blocks(pool->order));
+
+		if (look_first(pool, head) == FREE_NOW)
+			err = dissolve_free(pool, head);
+	}
+	return err;
 }
 
 int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stats *stats)

@@ -61,8 +61,8 @@ struct mm_upward {
 	int (*pool_move_page)(struct mm *mm, u32 index, unsigned order,
 			      struct migrate_stats *stats);
 
-	/* contig/ to hugetlb/: a free page of a pool has a bad frame. pool_move.h */
-	int (*pool_dissolve_page)(struct mm *mm, u32 index, unsigned order);
+	/* contig/ to hugetlb/: this block has a bad frame. pool_move.h */
+	int (*pool_dissolve_page)(struct mm *mm, u32 index);
 
 	/* page/ to mapping/: the address where page_map() has put a frame. map.h */
 	virt_t (*map_find)(pfn_t pfn);

@@ -571,26 +571,44 @@ TEST(mm_bad, frames_that_several_cpus_report_are_all_taken_out)
 	EXPECT_EQ(arena_usage(a).bad, FRAMES_EACH * MIN(several.parts, (u32)CPUS_TOGETHER));
 }
 
-/* ---- a page that enters a pool ---- */
+/* ---- a page that enters or leaves a pool ---- */
 
-static void grow_or_mark(void *arg)
+static void resize_or_mark(void *arg)
 {
 	struct arena *a = arg;
 
-	if (cpu_id() == 0)
-		pool_grow(&a->pool, hvo_on(), 1);
-	else if (cpu_id() == 1)
+	if (cpu_id() == 1)
 		mm_mark_bad(&a->mm, pool_pfn);
+	else if (cpu_id() == 0 && !pool_shrink(&a->pool, hvo_on(), 1))
+		pool_grow(&a->pool, hvo_on(), 1);
 }
 
-/* It is in transit, or on no list yet, while one of its frames is found to be bad. */
-TEST_ARENA(mm_bad, a_frame_found_while_its_page_enters_a_pool_leaves_it, arena_borrow(MIB(16)))
+/*
+ * It is in transit, or on no list yet, while one of its frames is found to be bad. Returns how many
+ * frames should be out of use in the end.
+ */
+static u64 resize_while_marked(struct arena *a, u64 pages)
 {
 	test_option("hvo", "on"); /* the page that replaces it is made so */
 	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
 	pool_pfn = block_pfn(a->pool.node[0].free.head) + 7;
-	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 1), 1);
-	cpus_run_together(grow_or_mark, a);
-	EXPECT_EQ(arena_usage(a).bad, cpumask_weight(&cpus_online) > 1);
+	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 1 - pages), 1 - pages);
+	cpus_run_together(resize_or_mark, a);
+	return cpumask_weight(&cpus_online) > 1;
+}
+
+TEST_ARENA(mm_bad, a_frame_found_while_its_page_enters_a_pool_leaves_it, arena_borrow(MIB(16)))
+{
+	const u64 bad = resize_while_marked(a, 0);
+
+	EXPECT_EQ(arena_usage(a).bad, bad);
 	pool_expect_counts(&a->pool, 1, 0, 0);
+}
+
+TEST_ARENA(mm_bad, a_frame_found_while_its_page_leaves_a_pool_goes_with_it, arena_borrow(MIB(16)))
+{
+	const u64 bad = resize_while_marked(a, 1);
+
+	EXPECT_EQ(arena_usage(a).bad, bad);
+	pool_expect_counts(&a->pool, 0, 0, 0);
 }
