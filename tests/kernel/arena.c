@@ -15,7 +15,6 @@
 #include "mm/init.h"
 #include "mm/map/pgtable.h"
 #include "mm/memmap/block_state.h"
-#include "mm/page/page_poison.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/memmap_open.h"
@@ -37,7 +36,6 @@ static u32 take_run_of_class(struct zone *zone, unsigned order, enum free_class 
 		index = buddy_take_blocks(zone, order, class, type);
 	if (index != BLOCK_NONE) {
 		block_begin(zone, index, order, block_look_at(zone->mm, index).state);
-		poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
 		for (u32 i = index; i < index + order_blocks(order); i++) {
 			if (i > index) /* block_begin() has dropped the note of the first */
 				block_change(block_at(zone->mm, i), BLOCK_WORD(.target = 0xff),
