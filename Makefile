@@ -324,15 +324,13 @@ lib: $(BUILD)/libashlar.a $(SDK)/lib/pkgconfig/ashlar.pc ## build the kernel as 
 # The kernel as one object. Only the names of the interface (ashlar.symbols) are global in it, so a program may use all others for itself.
 # Names that the compiler knows are weak.
 WEAK := __stack_chk_guard __stack_chk_fail __cxa_pure_virtual
-# Functions that only the tests have; a program's own of these names are not called.
-HOOKS := test_before_run test_before_case test_after_case
 INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*)
 $(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) $(BUILD)/lib/objects ashlar.symbols $(OBJ)/flags
 	@mkdir -p $(@D)
 	@$(call making,LD,$@)
 	@$(LD) -m elf_x86_64 -r $(LIB_OBJECTS) -o $@.all
 	@$(OBJCOPY) --wildcard --keep-global-symbols=ashlar.symbols $(patsubst %,--keep-global-symbol='%',multiboot2_entry $(WEAK) $(INSTRUMENTED)) \
-		$(WEAK:%=--weaken-symbol=%) $(foreach name,$(HOOKS),--redefine-sym $(name)=__$(name)) $@.all $@
+		$(WEAK:%=--weaken-symbol=%) $@.all $@
 	@rm $@.all
 
 # The functions that the compiler calls in a program, all weak: the program's own take their place. The kernel has its own copies.

@@ -34,11 +34,6 @@ static inline void cpumask_set_atomic(struct cpumask *mask, cpu_t cpu)
 	atomic_fetch_or(&mask->words[cpu / 64], 1ULL << (cpu % 64));
 }
 
-static inline void cpumask_clear_atomic(struct cpumask *mask, cpu_t cpu)
-{
-	atomic_fetch_and(&mask->words[cpu / 64], ~(1ULL << (cpu % 64)));
-}
-
 static inline void cpumask_zero(struct cpumask *mask)
 {
 	for (size_t i = 0; i < cpumask_words; i++)
