@@ -325,7 +325,7 @@ void arenas_end_case(void)
 
 bool arena_accounted(struct arena *a)
 {
-	return mm_account(&a->mm, (const struct pool *const[]){&a->pool, &a->giga, NULL});
+	return mm_account(&a->mm);
 }
 
 void arena_expect_sound(struct arena *a)
@@ -339,7 +339,7 @@ struct mm_usage arena_usage(struct arena *a)
 {
 	struct mm_usage usage;
 
-	mm_usage_read(&a->mm, (const struct pool *const[]){&a->pool, &a->giga, NULL}, &usage);
+	mm_usage_read(&a->mm, &usage);
 	return usage;
 }
 
