@@ -5,6 +5,7 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/upward.h"
@@ -164,5 +165,5 @@ void page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t c
 		/* withdraws bad frames that were freed before this one */
 		mm_upward.freed_near_bad(mm, page_to_pfn(page), order);
 	if (watch & WATCH_OWNERS)
-		page_owner_freed(page, caller);
+		atomic_store_relaxed(&page->private[2], page_owner_pack(caller, cpu_id()));
 }

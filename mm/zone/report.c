@@ -16,7 +16,6 @@
 #include "kernel/core/context.h"
 #include "kernel/core/wait.h"
 #include "mm/memmap/enter.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/transit.h"
 
 /* ---- taking ---- */
