@@ -47,7 +47,6 @@ COMMANDS = (
     ("program", r"the loader passed no program"),
     ("program a.out 1", r'no program "a.out"'),
     ("start", r"BENCH hvo mode=on source=\w+ op=free"),
-    ("mem map", r"(?s)node 0, from GiB 0: h.*node 0, from GiB 4: M?\.+M?\n.*can become pages: \.: at once.*cannot: .*M: metadata memory; .*h: holes"),
     ("mem why 1G", r"(?s)GiB 0: holes.*GiB \d+: frame 0x\w+: metadata memory.*now \d+ GiB cannot become pages, \d+ can, with \d+ frames"),
     ("pool 1G 10", r"(?s)pages fewer than asked for.*GiB 0: holes.*: metadata memory\n  now \d+ GiB cannot become pages, 0 can"),
     ("pool 1G 0; page alloc 9 unmovable count=9999", r"no memory is left"),
