@@ -17,7 +17,6 @@ COMMANDS = (
     ("mem zones", r"node 0 +NORMAL +4096"),
     ("mem nodes", r"node 0: \d+ MiB, metadata memory of node 0"),
     ("cpus", r"3 +0 idle"),
-    ("mem buddy", r"NORMAL( +\d+){19}"),
     ("set hvo", r"hvo +on "),
     ("set hvo=batched; set hvo", r"hvo +batched "),
     ("set hvo=on", r"^$"),
