@@ -194,7 +194,7 @@ int meta_reserve_tails(struct node *node, u64 count, enum meta_kind *kind)
 }
 
 /* Mark `count` free frames in one word of the block's map as used, and return the first one. */
-static pfn_t block_take_run(struct meta_block *block, unsigned count)
+static pfn_t block_take_run(struct meta *meta, struct meta_block *block, unsigned count)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
 		u64 starts = ~block->used_map[i];
@@ -205,6 +205,7 @@ static pfn_t block_take_run(struct meta_block *block, unsigned count)
 			const unsigned bit = (unsigned)__builtin_ctzll(starts);
 
 			block->used_map[i] |= ((1ULL << count) - 1) << bit;
+			meta_count_used(meta, block, (int)count);
 			return block_pfn(block->block) + i * 64 + bit;
 		}
 	}
@@ -219,14 +220,10 @@ pfn_t meta_take_run(struct node *node, unsigned count)
 	if (fail_here(&node->mm->fail, FAIL_META))
 		return pfn;
 	spin_lock(&meta->lock);
-	if (meta_available(meta, META_LASTING, count, 0)) {
-		struct meta_block *block = meta->list[META_LASTING];
-
-		while (block && (pfn = block_take_run(block, count)) == PFN_NONE)
-			block = block->next;
-		if (block)
-			meta_count_used(meta, block, (int)count);
-	}
+	if (meta_available(meta, META_LASTING, count, 0))
+		for (struct meta_block *block = meta->list[META_LASTING]; block && pfn == PFN_NONE;
+		     block = block->next)
+			pfn = block_take_run(meta, block, count);
 	spin_unlock(&meta->lock);
 	if (pfn != PFN_NONE)
 		check_frames_reused(pfn, count);

@@ -109,10 +109,11 @@ static u64 nth_section(const struct mm *mm, node_t node, u64 n)
  */
 static u64 count_sections(const struct mm *mm, node_t node, u64 *open)
 {
-	u64 n = 0, section;
+	u64 n = 0;
 
 	*open = 0;
-	for (; (section = nth_section(mm, node, n)) != NO_SECTION; n++)
+	for (u64 section = nth_section(mm, node, n); section != NO_SECTION;
+	     section = nth_section(mm, node, ++n))
 		*open += section_state(mm, section) == SECTION_OPEN;
 	return n;
 }

@@ -17,7 +17,8 @@ void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_
 
 /*
  * End that measurement, after 2 ms at the earliest, and use the rate that clock_choice.h says. The
- * PIT, which firmware lets interrupt 18 times a second, has done its part and stops. Boot CPU, before other CPUs run, because they read the rate without a lock.
+ * PIT, which firmware lets interrupt 18 times a second, has done its part and stops. Boot CPU,
+ * before other CPUs run, because they read the rate without a lock.
  */
 void clock_refine_end(void);
 
