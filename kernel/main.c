@@ -31,11 +31,6 @@ const struct kernel_upward kernel_upward = {.console_write = console_write,
 #define AS_TEXT(word)    AS_TEXT_OF(word)
 #define AS_TEXT_OF(word) #word
 
-__attribute__((weak)) bool payload_of_room(void)
-{
-	return false;
-}
-
 void kernel_main(const struct boot_info *info)
 {
 	print("ASHLAR-BEGIN\n");
@@ -80,7 +75,7 @@ void kernel_main(const struct boot_info *info)
 	fail_begin(&mm_kernel.fail); /* failures from now on are those that debug.fail= asks for */
 	arch_program_construct();
 	/* Commands, if the command line asks for them; a room's payload, if one is wanted. */
-	if (!monitor_run() && !payload_of_room())
+	if (!monitor_run() && !(payload_of_room && payload_of_room()))
 		payload_run();
 	fail_print(&mm_kernel.fail);
 	machine_page();

@@ -1,17 +1,9 @@
 /* The entry of the program, which defines it. */
 #pragma once
 
-#include "kernel/lib/types.h"
-
 /*
  * Run tests, benchmarks or the user's program, as the command line asks. Called on the boot CPU, in
  * the ordinary context (mm/mm.h): once at the end of start-up, or by each `start` in the monitor.
  * Ends the run or returns.
  */
 void payload_run(void);
-
-/*
- * The room of programs defines this one: run what was given to the machine as a module instead, and
- * return true. False if nothing was. The same context.
- */
-bool payload_of_room(void);

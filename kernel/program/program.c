@@ -10,7 +10,7 @@
 #include "kernel/core/verdict.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
-#include "kernel/payload_run.h"
+#include "kernel/main.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/cpio.h"
