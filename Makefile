@@ -133,14 +133,13 @@ VDSO_CFLAGS := -std=gnu11 -O2 -ffreestanding -fPIC -fvisibility=hidden -mgeneral
 VDSO_LDFLAGS := -m elf_x86_64 -shared -s -soname=linux-vdso.so.1 --hash-style=both --build-id=none --fatal-warnings -z noexecstack \
 	-z norelro -z max-page-size=0x1000 -T kernel/program/vdso/vdso.lds
 KERNEL_CFLAGS += -Wa,-I$(dir $(VDSO))
-# Under gcc's sanitizers some code must not be checked: the checkers themselves, and the code that fills free frames or walks stacks. The
+# Under gcc's sanitizers some code must not be checked: the checkers themselves, and the code that walks stacks. The
 # checks cause false warnings of gcc's flow analysis, so -Wmaybe-uninitialized is off.
 ifeq ($(SAN),1)
 KERNEL_CFLAGS += -DASHLAR_SAN -fsanitize=undefined -Wno-maybe-uninitialized
 SAN_ADDRESS := -fsanitize=kernel-address --param asan-instrumentation-with-call-threshold=0 --param asan-stack=0 \
 	--param asan-globals=0
-$(foreach dir,mm kernel tests/kernel tests/bench,$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += $(SAN_ADDRESS)
-$(addprefix $(BUILD)/kernel/,mm/zone/poison.c.o): KERNEL_CFLAGS += -fno-sanitize=kernel-address
+$(foreach dir,mm kernel tests/kernel tests/bench $(PAYLOAD:%/=%),$(BUILD)/kernel/$(dir)/%.c.o): KERNEL_CFLAGS += $(SAN_ADDRESS)
 $(BUILD)/kernel/tests/san/%.c.o: KERNEL_CFLAGS += -fno-sanitize=all
 endif
 # Programs of users may use vector registers: nothing else runs on their CPU, and interrupts leave the registers alone
@@ -325,15 +324,13 @@ lib: $(BUILD)/libashlar.a $(SDK)/lib/pkgconfig/ashlar.pc ## build the kernel as 
 # The kernel as one object. Only the names of the interface (ashlar.symbols) are global in it, so a program may use all others for itself.
 # Names that the compiler knows are weak.
 WEAK := __stack_chk_guard __stack_chk_fail __cxa_pure_virtual
-# Functions that only the tests have; a program's own of these names are not called.
-HOOKS := test_before_run test_before_case test_after_case
 INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*)
 $(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) $(BUILD)/lib/objects ashlar.symbols $(OBJ)/flags
 	@mkdir -p $(@D)
 	@$(call making,LD,$@)
 	@$(LD) -m elf_x86_64 -r $(LIB_OBJECTS) -o $@.all
 	@$(OBJCOPY) --wildcard --keep-global-symbols=ashlar.symbols $(patsubst %,--keep-global-symbol='%',multiboot2_entry $(WEAK) $(INSTRUMENTED)) \
-		$(WEAK:%=--weaken-symbol=%) $(foreach name,$(HOOKS),--redefine-sym $(name)=__$(name)) $@.all $@
+		$(WEAK:%=--weaken-symbol=%) $@.all $@
 	@rm $@.all
 
 # The functions that the compiler calls in a program, all weak: the program's own take their place. The kernel has its own copies.

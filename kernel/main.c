@@ -13,12 +13,10 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/run_record.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/core/upward.h"
 #include "kernel/core/verdict.h"
 #include "kernel/run/machine_page.h"
 #include "kernel/run/monitor.h"
-#include "kernel/run/payload.h"
 #include "kernel/virtio/balloon.h"
 #include "mm/contig/bad_frames.h"
 #include "mm/debug/leaks.h"
@@ -59,8 +57,7 @@ void kernel_main(const struct boot_info *info)
 
 	arch_firmware_init(info); /* CPUs and nodes are known */
 	boot_stage_end("firmware");
-	percpu_init(); /* every CPU has its data */
-	shootdown_init();
+	percpu_init();     /* every CPU has its data */
 	arch_cpus_start(); /* every CPU runs its idle loop */
 	boot_stage_end("cpus");
 
@@ -78,7 +75,7 @@ void kernel_main(const struct boot_info *info)
 	fail_begin(&mm_kernel.fail); /* failures from now on are those that debug.fail= asks for */
 	arch_program_construct();
 	/* Commands, if the command line asks for them; a room's payload, if one is wanted. */
-	if (!monitor_run() && !payload_run_wanted())
+	if (!monitor_run() && !(payload_of_room && payload_of_room()))
 		payload_run();
 	fail_print(&mm_kernel.fail);
 	machine_page();

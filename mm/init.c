@@ -423,7 +423,7 @@ void mm_init(void)
 	if (mm_build(&mm_kernel, &plan) < 0)
 		memblock_too_little("the records of memory");
 	memblock_freeze();
-	vmap_tables_from(vmap_table_alloc, NULL);
+	vmap_tables_from(vmap_table_alloc);
 	pools_init();
 	memmap_open_at_boot(&mm_kernel);
 	pools_make_at_boot();

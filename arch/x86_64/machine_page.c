@@ -25,40 +25,6 @@ static u32 count_groups(unsigned shift)
 	return groups;
 }
 
-/* CPUs of this machine that have the boot CPU's cache, itself included. */
-static cpu_t count_sharers(const struct cache_level *cache)
-{
-	cpu_t sharers = 0;
-
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		sharers += cache_is_shared(cache->sharing, cpu_descs[0].apic_id,
-					   cpu_descs[cpu].apic_id);
-	return sharers;
-}
-
-static void print_caches(sheet_line_fn *line)
-{
-	struct cache_level cache[CACHES_MAX];
-	const unsigned n = caches_read(cpuid_own, NULL, cache);
-	char text[256] = "unknown";
-	size_t len = 0;
-
-	for (unsigned i = 0; i < n; i++) {
-		len += (size_t)format(text + len, sizeof(text) - len, "%sL%u%s %u KiB",
-				      len ? ", " : "", cache[i].level,
-				      cache[i].kind == 'd'   ? " data"
-				      : cache[i].kind == 'i' ? " code"
-							     : "",
-				      cache[i].kib);
-		len = MIN(len, sizeof(text) - 1);
-		if (cache[i].sharing > 2)
-			len += (size_t)format(text + len, sizeof(text) - len, " for %u CPUs",
-					      count_sharers(&cache[i]));
-		len = MIN(len, sizeof(text) - 1);
-	}
-	line("cache", "%s", text);
-}
-
 static void print_cpu(sheet_line_fn *line)
 {
 	const struct cpu_features *f = &cpu_features;
@@ -86,7 +52,6 @@ void arch_machine_page(sheet_line_fn *line)
 	arch_machine_name(line);
 	line("cpus", "%u in %u cores in %u packages (%s)", cpu_count, count_groups(t.core_shift),
 	     count_groups(t.package_shift), t.source);
-	print_caches(line);
 	line("errors", "%llu corrected, %llu uncorrected, %llu pages named by them",
 	     mce_totals.corrected, mce_totals.uncorrected, mce_totals.pages);
 }

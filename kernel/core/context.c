@@ -2,7 +2,7 @@
 #include "kernel/core/context.h"
 
 #include "kernel/core/panic.h"
-#include "kernel/core/printk.h"
+#include "kernel/lib/format.h"
 
 void context_reason(char *buf, size_t size)
 {

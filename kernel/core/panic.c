@@ -19,11 +19,6 @@ enum { REASON_MAX = 768 };
 bool panic_in_progress;
 cpu_t panic_owner = CPU_NONE;
 
-static bool panic_claim(void)
-{
-	return atomic_cas(&panic_owner, CPU_NONE, cpu_id());
-}
-
 bool panic_is_ours(void)
 {
 	return atomic_load_relaxed(&panic_owner) == cpu_id();
@@ -36,7 +31,7 @@ void panic(const char *fmt, ...)
 	irq_disable();
 	FORMAT_ARGS(reason, sizeof(reason), fmt);
 
-	if (!panic_claim()) {
+	if (!atomic_cas(&panic_owner, CPU_NONE, cpu_id())) {
 		if (!panic_is_ours())
 			cpu_halt_forever();
 		print("PANIC inside the panic: %s\n", reason);

@@ -54,7 +54,6 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
-#include "kernel/core/upward.h"
 #include "kernel/core/wait.h"
 
 __cacheline_aligned u64 shootdown_generation; /* G */
@@ -67,7 +66,6 @@ static u64 generation_reusable;
 static u32 round_claim;
 
 static __cacheline_aligned struct shootdown_stats stats;
-static struct cpumask interrupted_cpus; /* distinct CPUs stopped since the last reset */
 
 bool quiet_on = true;
 OPTION_BOOL(tlb.quiet, quiet_on,
@@ -190,9 +188,6 @@ static void round_choose_targets(struct percpu *self, enum shootdown_skip skip)
 		if (unlikely(quiet))
 			atomic_add_relaxed(&stats.skipped_quiet, quiet);
 	}
-	for (size_t i = 0; i < cpumask_words; i++)
-		if (targets->words[i])
-			atomic_fetch_or(&interrupted_cpus.words[i], targets->words[i]);
 }
 
 static void round_wait(struct percpu *self, u64 g, enum shootdown_skip skip)
@@ -412,16 +407,4 @@ void shootdown_stats_read(struct shootdown_stats *out)
 {
 	for (size_t i = 0; i < sizeof(stats) / sizeof(u64); i++)
 		((u64 *)out)[i] = atomic_load_relaxed(&((const u64 *)&stats)[i]);
-	out->interrupted = cpumask_weight(&interrupted_cpus);
-}
-
-void shootdown_stats_reset_interrupted(void)
-{
-	cpumask_zero(&interrupted_cpus);
-}
-
-void shootdown_init(void)
-{
-	interrupted_cpus.words = kernel_upward.early_alloc(cpumask_words * sizeof(u64), NODE_NONE,
-							   "the mask of interrupted CPUs");
 }

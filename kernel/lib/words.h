@@ -56,9 +56,3 @@ unsigned words_plain_count(const struct words *words);
 
 /* The value of a hexadecimal digit; 16 if it is none. */
 unsigned digit_value(char c);
-
-/*
- * Shell-style match of `text` against `pattern` with * and ?: "mm.buddy.*" matches
- * "mm.buddy.merge".
- */
-bool glob_match(const char *pattern, const char *text);

@@ -10,7 +10,7 @@
 #include "kernel/core/verdict.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/payload.h"
+#include "kernel/main.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/cpio.h"
@@ -409,21 +409,23 @@ int program_run_source(const struct program_source *source)
 
 /* ---- as a payload ---- */
 
-static void run_as_payload(void)
+bool payload_of_room(void)
 {
 	struct program_source source;
 	int status;
 
+	if (!module_wanted())
+		return false;
 	if (module_program(&source) < 0) {
 		verdict_count(0, 1, 0);
-		return;
+		return true;
 	}
 	status = program_run_source(&source);
 	if (status >= 0)
 		verdict_status((u8)status);
 	verdict_count(status == 0, status != 0, 0);
+	return true;
 }
-PAYLOAD(program, module_wanted, run_as_payload);
 
 /* ---- calls ---- */
 

@@ -17,7 +17,6 @@
 #include "mm/memmap/meta.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_check.h"
-#include "mm/page/page_poison.h"
 #include "mm/page/page_split.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pressure.h"
@@ -178,11 +177,10 @@ static void hand_out(struct zone *zone, struct block_list *list)
 		struct page *pages = block_page(mm, index);
 
 		check_frames_reused(block_pfn(index), BLOCK_FRAMES);
-		page_poison_split(mm, index);
 		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
 			memmap_form_compound(&pages[i], 0);
 			if (unlikely(watched))
-				page_watch_allocated(mm, &pages[i], 0, CALLER);
+				page_watch_allocated(mm, &pages[i], CALLER);
 		}
 		/* the block heads no page */
 		block_change(block_at(mm, index), BLOCK_WORD(.order = 0xff), BLOCK_WORD(0));

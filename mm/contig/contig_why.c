@@ -9,7 +9,7 @@
 #include "mm/zone/isolate.h"
 #include "mm/zone/section.h"
 
-/* Name the kind of the frame in the way, behind the letter that the map of memory shows for it. */
+/* Name the kind of the frame in the way, behind a letter of its own. */
 static const char *name_frame(struct mm *mm, pfn_t pfn)
 {
 	const struct block_word word = block_look_any(mm, (u32)(pfn >> BLOCK_ORDER));
@@ -108,13 +108,4 @@ struct contig_why contig_why(struct mm *mm, u64 number)
 		why.frame = block_pfn(first + refused - 1);
 	}
 	return why;
-}
-
-char contig_why_letter(const struct contig_why *why)
-{
-	const u64 tenths = DIV_ROUND_UP(why->movable * 10ULL, order_pages(GIGA_ORDER));
-
-	if (why->text)
-		return why->text[0];
-	return tenths == 0 ? '.' : (char)('0' + MIN(tenths, 9ULL));
 }

@@ -16,10 +16,3 @@ struct contig_why {
  * pages; takes zone->lock for a block at a time, as isolation does. No lock held.
  */
 struct contig_why contig_why(struct mm *mm, u64 number);
-
-/*
- * The character of a GiB in the map of memory: the letter of what stands in the way, or '.' if
- * nothing has to move, or how many tenths of its frames have to: a begun tenth counts, and '9'
- * includes the tenth one. Pure.
- */
-char contig_why_letter(const struct contig_why *why);

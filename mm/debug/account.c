@@ -386,12 +386,12 @@ static bool account_zone(struct zone *zone, const struct walk *walk)
 }
 
 /* Only all zones together have counts of these. */
-static bool account_totals(struct mm *mm, const struct pool *const pools[], const struct walk *sum)
+static bool account_totals(struct mm *mm, const struct walk *sum)
 {
 	struct mm_usage usage;
 	bool ok;
 
-	mm_usage_read(mm, pools, &usage);
+	mm_usage_read(mm, &usage);
 	ok = account_agree("frames in use", NULL, usage.in_use,
 			   sum->frames[HAS_USER] + sum->frames[HAS_BOOT]);
 	ok &= account_agree("frames free in pools", NULL, usage.pool_free, sum->frames[HAS_POOL]);
@@ -400,7 +400,7 @@ static bool account_totals(struct mm *mm, const struct pool *const pools[], cons
 	       ok;
 }
 
-bool mm_account(struct mm *mm, const struct pool *const pools[])
+bool mm_account(struct mm *mm)
 {
 	static struct walk walks[ZONES_MAX];
 	struct walk sum;
@@ -412,9 +412,9 @@ bool mm_account(struct mm *mm, const struct pool *const pools[])
 	sum = sum_of(mm, walks);
 	for (unsigned z = 0; z < mm->zones; z++)
 		ok &= account_zone(&mm->zone[z], &walks[z]);
-	ok &= account_totals(mm, pools, &sum);
+	ok &= account_totals(mm, &sum);
 	ok &= account_meta(mm);
-	ok &= account_pools(mm, pools);
+	ok &= account_pools(mm);
 	ok &= account_idle(mm);
 	return account_refs(mm) && ok;
 }
@@ -424,12 +424,12 @@ bool account_machine(void)
 	bool ok;
 
 	report_pause();
-	ok = mm_account(&mm_kernel, machine_pools);
+	ok = mm_account(&mm_kernel);
 	report_resume();
 	return ok;
 }
 
-void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_usage *usage)
+void mm_usage_read(struct mm *mm, struct mm_usage *usage)
 {
 	u64 blocks = 0;
 
@@ -455,17 +455,13 @@ void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_us
 		usage->memmap_bytes += (atomic_load_relaxed(&meta->used) - gated) * PAGE_SIZE;
 	}
 	usage->meta = blocks * BLOCK_FRAMES - usage->gated;
-	for (; pools && *pools; pools++) {
-		usage->pool_free +=
-			atomic_load_relaxed(&(*pools)->free) * order_pages((*pools)->order);
-		usage->in_use +=
-			atomic_load_relaxed(&(*pools)->in_use) * order_pages((*pools)->order);
+	for (const struct pool *pool = mm->pools; pool; pool = pool->next) {
+		usage->pool_free += atomic_load_relaxed(&pool->free) * order_pages(pool->order);
+		usage->in_use += atomic_load_relaxed(&pool->in_use) * order_pages(pool->order);
 	}
 }
 
-const struct pool *const machine_pools[] = {&pool_2m, &pool_1g, NULL};
-
 void mm_usage(struct mm_usage *usage)
 {
-	mm_usage_read(&mm_kernel, machine_pools, usage);
+	mm_usage_read(&mm_kernel, usage);
 }

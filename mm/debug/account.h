@@ -8,21 +8,17 @@
 
 #include "mm/mm.h"
 
-struct pool;
 struct zone;
 
-/*
- * Read the counters, which is cheap. Exact when all other CPUs are parked. `pools` ends with NULL,
- * or is NULL.
- */
-void mm_usage_read(struct mm *mm, const struct pool *const pools[], struct mm_usage *usage);
+/* Read the counters, which is cheap. Exact when all other CPUs are parked. */
+void mm_usage_read(struct mm *mm, struct mm_usage *usage);
 
 /*
  * Walk everything (free lists, rings, pools, blocks, struct pages, page tables, metadata maps),
  * owner by owner, and compare the result with the counters. Prints every difference. Returns true
  * if all agree. Other CPUs must be parked or idle.
  */
-bool mm_account(struct mm *mm, const struct pool *const pools[]);
+bool mm_account(struct mm *mm);
 
 /*
  * For the parts of the account: compare two counts of `what`, in frames of a zone, or with NULL in
@@ -35,6 +31,3 @@ bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 w
  * takes. Context: ordinary.
  */
 bool account_machine(void);
-
-/* The machine's pools, for use with mm_kernel. */
-extern const struct pool *const machine_pools[];

@@ -203,12 +203,12 @@ static bool account_pool(struct mm *mm, const struct pool *pool)
 	return ok;
 }
 
-bool account_pools(struct mm *mm, const struct pool *const pools[])
+bool account_pools(struct mm *mm)
 {
 	bool ok = true;
 
-	for (; pools && *pools; pools++)
-		ok &= account_pool(mm, *pools);
+	for (const struct pool *pool = mm->pools; pool; pool = pool->next)
+		ok &= account_pool(mm, pool);
 	return ok;
 }
 

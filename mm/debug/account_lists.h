@@ -10,7 +10,7 @@ struct zone;
 
 bool account_lists(struct zone *zone);
 bool account_isolations(struct zone *zone);
-bool account_pools(struct mm *mm, const struct pool *const pools[]);
+bool account_pools(struct mm *mm);
 
 /* Counters that are nonzero only while an operation is in progress. */
 bool account_idle(const struct mm *mm);

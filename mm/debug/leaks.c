@@ -50,8 +50,8 @@ static u64 promised(void)
 {
 	u64 pages = 0;
 
-	for (const struct pool *const *pool = machine_pools; *pool; pool++)
-		pages += atomic_load_relaxed(&(*pool)->reserved);
+	for (const struct pool *pool = mm_kernel.pools; pool; pool = pool->next)
+		pages += atomic_load_relaxed(&pool->reserved);
 	return pages;
 }
 
@@ -109,11 +109,11 @@ static void print_users(void)
 {
 	struct huge_usage huge;
 
-	for (const struct pool *const *pool = machine_pools; *pool; pool++)
-		if (atomic_load_relaxed(&(*pool)->in_use) > 0)
+	for (const struct pool *pool = mm_kernel.pools; pool; pool = pool->next)
+		if (atomic_load_relaxed(&pool->in_use) > 0)
 			pr_err("leaks: among them, the pool of %llu MiB pages has %llu pages in "
 			       "use",
-			       order_pages((*pool)->order) >> 8, (*pool)->in_use);
+			       order_pages(pool->order) >> 8, pool->in_use);
 	huge_usage(&huge);
 	if (huge.mapped[0] + huge.mapped[1] + huge.mapped[2] > 0)
 		pr_err("leaks: among them, huge mappings hold %llu pages of 4 KiB, %llu of 2 MiB, "

@@ -1,6 +1,6 @@
 /*
- * Monitor commands that show memory as the allocator sees it: by owner, by node, by zone and by
- * free run, and the counts of its work.
+ * Monitor commands that show memory as the allocator sees it: by owner, by node and by
+ * zone, and the counts of its work.
  *
  * Figures are read as they are, without stopping any CPU. `mem check` proves them; it needs the
  * other CPUs idle, as they are whenever a command runs.
@@ -12,7 +12,6 @@
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/zone.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/watermark.h"
 
 #include <arch/boot.h>
@@ -116,47 +115,6 @@ static int cmd_zones(const struct words *words)
 
 COMMAND(mem zones, .help = "zones: what is free by type, net of opening, what is kept back",
 	.run = cmd_zones);
-
-/* Count free runs of `order`, all types together. Takes the zone's lock. */
-static u64 count_runs(struct zone *zone, unsigned order)
-{
-	u64 n = 0;
-
-	zone_lock(zone);
-	for (unsigned type = 0; type < MIGRATE_TYPES; type++) {
-		if (order < PAGE_ORDERS) {
-			for (const struct page *page = zone->page_list[type][order]; page;
-			     page = page->next)
-				n++;
-			continue;
-		}
-		for (unsigned class = 0; class < FREE_CLASSES; class ++)
-			n += buddy_count_runs(zone, class, type, order);
-	}
-	zone_unlock(zone);
-	return n;
-}
-
-static int cmd_buddy(const struct words *words)
-{
-	print("  free runs of 2^order frames (order 9 is 2 MiB, 18 is 1 GiB), without memory never "
-	      "opened\n  %-14s",
-	      "order");
-	for (unsigned order = 0; order <= MAX_ORDER; order++)
-		print(" %5u", order);
-	print("\n");
-	for (unsigned z = 0; z < mm_kernel.zones; z++) {
-		struct zone *zone = &mm_kernel.zone[z];
-
-		print("  node %-2u %-6s", zone->node, zone_name(zone));
-		for (unsigned order = 0; order <= MAX_ORDER; order++)
-			print(" %5llu", count_runs(zone, order));
-		print("\n");
-	}
-	return 0;
-}
-
-COMMAND(mem buddy, .help = "free runs of every order, zone by zone", .run = cmd_buddy);
 
 /* ---- work done since boot ---- */
 

@@ -91,7 +91,7 @@ static void print_block(const struct block *block, u32 index)
 	      word.flags & BLOCK_TRANSIT ? block_state_name(word.target) : "", word.order,
 	      block_word_type(word) < ARRAY_LEN(types) ? types[block_word_type(word)] : "?",
 	      block_word_is_isolated(word) ? " isolated" : "", word.zone, word.free_pages,
-	      names_of_bits(word.flags, "free|transit|pool|pool-free|mapped|memmap|poisoned", flags,
+	      names_of_bits(word.flags, "free|transit|pool|pool-free|mapped|memmap", flags,
 			    sizeof(flags)));
 }
 

@@ -1,8 +1,8 @@
 /*
- * The report of a search, see search.h, and the commands about 1 GiB pages that cannot be had: mem
- * map shows each GiB in one character, and mem why names the frame that keeps a GiB from becoming a
- * page. Both make free memory available first, as a request for such pages does, so that what only
- * free memory uses is in nobody's way. Other CPUs then work on; the answer is that of the moment.
+ * The report of a search, see search.h, and mem why, which names the frame that keeps a GiB from
+ * becoming a page. It makes free memory available first, as a request for such pages does, so that
+ * what only free memory uses is in nobody's way. Other CPUs then work on; the answer is that of the
+ * moment.
  */
 #include "mm/debug/search.h"
 
@@ -11,7 +11,6 @@
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "mm/contig/contig_search.h"
 #include "mm/contig/contig_why.h"
 #include "mm/memmap/zone.h"
@@ -19,7 +18,7 @@
 #include "mm/page/page_owner.h"
 #include "mm/zone/section_close.h"
 
-enum { ROW = 64, LINES_MAX = 32 };
+enum { LINES_MAX = 32 };
 
 static u64 meta_used(void)
 {
@@ -104,41 +103,3 @@ static int cmd_why(const struct words *words)
 COMMAND(mem why, .usage = "1G", .min = 1, .max = 1, .run = cmd_why, .choices = {"1G"},
 	.help = "each GiB that cannot become a page now, the first frame in the way, and with "
 		"debug.page_owner=on its holder");
-
-/* ---- the map ---- */
-
-static const char *legend[128]; /* by letter: the texts of the map that is being printed */
-
-static int cmd_mem_map(const struct words *words)
-{
-	struct mm *mm = &mm_kernel;
-	node_t node = NODE_NONE;
-	unsigned column = 0;
-
-	sections_give_back(mm, hvo_style(hvo_mode_selected()));
-	print("  one character for each GiB, by address");
-	for (u64 i = 0; i < mm->gibs && !input_stop_asked(); i++, column++) {
-		const struct contig_why why = contig_why(mm, mm->first_gib + i);
-
-		if (why.node != NODE_NONE && (why.node != node || column % ROW == 0)) {
-			print("\n  node %u, from GiB %llu: ", why.node, mm->first_gib + i);
-			column = 0;
-		}
-		node = why.node;
-		if (node != NODE_NONE)
-			print("%c", contig_why_letter(&why));
-		if (node != NODE_NONE && why.text)
-			legend[why.text[0] & 127] = why.text;
-	}
-	print("\n  can become pages: .: at once; 1 to 9: if so many tenths are moved\n"
-	      "  cannot: not shown: no RAM");
-	for (unsigned i = 0; i < ARRAY_LEN(legend); i++)
-		if (legend[i])
-			print("; %s", legend[i]);
-	memset(legend, 0, sizeof(legend));
-	print("\n");
-	return input_stop_asked() ? -EINTR : 0;
-}
-
-COMMAND(mem map, .run = cmd_mem_map,
-	.help = "each GiB in a character: what must move to make it a page, or what prevents it");

@@ -95,21 +95,6 @@ int pool_boot_parse_count(const struct option *opt, const char *value)
 	return err;
 }
 
-int pool_boot_parse_overcommit(const struct option *opt, const char *value)
-{
-	struct pool_boot *boot = opt->target;
-	u64 count;
-	int err = parse_u64(&value, &count);
-
-	if (!err && *value)
-		err = -EINVAL;
-	if (!err && boot->size >= POOL_BOOT_SIZES)
-		err = -ERANGE;
-	if (!err)
-		boot->overcommit[boot->size] = count;
-	return err;
-}
-
 /* ---- making the pages ---- */
 
 static void report(const struct pool *pool, const char *where, u64 asked, u64 made, u64 bare)
@@ -192,17 +177,8 @@ static void show_count(const struct option *opt, char *buf, size_t size)
 				     request->on[i].node, request->on[i].count);
 }
 
-static void show_overcommit(const struct option *opt, char *buf, size_t size)
-{
-	format(buf, size, "%llu", machine.overcommit[machine.size % POOL_BOOT_SIZES]);
-}
-
 OPTION(hugepagesz, .values = "2M|1G", .help = "size of the pages that hugepages= makes at boot",
        .parse = pool_boot_parse_size, .target = &machine, .show = show_size, .boot_only = true);
-OPTION(hugepages.overcommit, .values = "COUNT after a size that exists",
-       .help = "surplus huge pages of that size that may be made when none is free",
-       .parse = pool_boot_parse_overcommit, .target = &machine, .show = show_overcommit,
-       .boot_only = true);
 OPTION(hugepages,
        .values = "COUNT or NODE:COUNT,NODE:COUNT; for pages of 1G: hugepagesz=1G hugepages=COUNT",
        .help = "huge pages to make at boot, in all or per node", .parse = pool_boot_parse_count,
@@ -214,8 +190,6 @@ void pools_init(void)
 
 	pool_init(&pool_2m, &mm_kernel, BLOCK_ORDER, nodes_2m);
 	pool_init(&pool_1g, &mm_kernel, GIGA_ORDER, nodes_1g);
-	pool_2m.overcommit = machine.overcommit[POOL_BOOT_2M];
-	pool_1g.overcommit = machine.overcommit[POOL_BOOT_1G];
 	if (hvo_mode_selected()->born)
 		pool_boot_make(&machine.request[POOL_BOOT_1G], &pool_1g, &hvo_modes[HVO_ON]);
 }

@@ -3,14 +3,13 @@
  *
  *   hugepages=100                              100 pages of 2 MiB, in equal shares from all nodes
  *   hugepages=0:100,1:50                       so many from each node
- *   hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=100 hugepages.overcommit=16
+ *   hugepagesz=1G hugepages=2 hugepagesz=2M hugepages=100
  *
  * With hvo=on, pages of free blocks without struct pages stay bare until they are taken (pool.h).
  *
- * As in Linux ("HugeTLB Pages", Documentation/admin-guide/mm/hugetlbpage), hugepages= and
- * hugepages.overcommit= belong to the hugepagesz= before them, and to 2 MiB if there is none. If
- * that size does not exist, the counts that follow it are refused, not given to another size. The
- * last value for a size wins.
+ * As in Linux ("HugeTLB Pages", Documentation/admin-guide/mm/hugetlbpage), hugepages=
+ * belongs to the hugepagesz= before it, and to 2 MiB if there is none. If that size does not exist,
+ * the counts that follow it are refused, not given to another size. The last value for a size wins.
  */
 #pragma once
 
@@ -35,7 +34,6 @@ struct pool_boot_request {
 struct pool_boot {
 	unsigned size; /* the size to which hugepages= belongs now; POOL_BOOT_SIZES: none */
 	struct pool_boot_request request[POOL_BOOT_SIZES];
-	u64 overcommit[POOL_BOOT_SIZES];
 };
 
 /*
@@ -44,7 +42,6 @@ struct pool_boot {
  */
 int pool_boot_parse_size(const struct option *opt, const char *value);
 int pool_boot_parse_count(const struct option *opt, const char *value);
-int pool_boot_parse_overcommit(const struct option *opt, const char *value);
 
 /*
  * Make the pages requested, as far as the nodes exist and memory suffices; the log says

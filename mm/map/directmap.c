@@ -11,8 +11,6 @@
 
 #include "mm/map/memblock.h"
 
-struct pgtable_counts direct_map_counts;
-
 static void map_part(phys_t start, phys_t end, enum pt_prot prot)
 {
 	const enum pt_level largest = cpu_has_1g_mappings() ? PT_PUD : PT_PMD;
@@ -20,7 +18,7 @@ static void map_part(phys_t start, phys_t end, enum pt_prot prot)
 	if (start >= end)
 		return;
 	if (pgtable_map_range(pgtable_root(), DIRECT_MAP_BASE + start, start, end - start, prot,
-			      largest, pgtable_alloc_boot, NULL, &direct_map_counts) < 0)
+			      largest, pgtable_alloc_boot, NULL) < 0)
 		memblock_too_little("the page tables of the direct map");
 }
 

@@ -12,6 +12,3 @@
  * there is no memory for its page tables, the run ends as failed (memblock_too_little()).
  */
 void direct_map_init(void);
-
-/* Leaf entries used, by level, for the machine page. */
-extern struct pgtable_counts direct_map_counts;

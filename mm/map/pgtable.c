@@ -117,8 +117,7 @@ static void store_leaves(pte_t *entry, virt_t virt, enum pt_level level, u64 cou
 }
 
 int pgtable_map_range(pfn_t root, virt_t virt, phys_t phys, u64 size, enum pt_prot prot,
-		      enum pt_level largest, pgtable_alloc_fn *alloc, void *ctx,
-		      struct pgtable_counts *counts)
+		      enum pt_level largest, pgtable_alloc_fn *alloc, void *ctx)
 {
 	ASSERT(IS_ALIGNED(virt | phys | size, PAGE_SIZE),
 	       "mapping of %llx at %llx is not of whole pages", phys, virt);
@@ -136,8 +135,6 @@ int pgtable_map_range(pfn_t root, virt_t virt, phys_t phys, u64 size, enum pt_pr
 		if (!entry)
 			return -ENOMEM;
 		store_leaves(entry, virt, level, count, pte_make(phys >> PAGE_SHIFT, level, prot));
-		if (counts)
-			counts->leaf[level] += count;
 		virt += bytes;
 		phys += bytes;
 		size -= bytes;

@@ -15,19 +15,13 @@
 typedef pfn_t pgtable_alloc_fn(void *ctx);
 pfn_t pgtable_alloc_boot(void *ctx); /* allocates from memblock; ctx unused */
 
-/* Leaf entries that pgtable_map_range() made, by level, for the machine page. */
-struct pgtable_counts {
-	u64 leaf[3]; /* PT_PAGE, PT_PMD, PT_PUD */
-};
-
 /*
  * Map [virt, virt + size) to physical memory from `phys`, all page-aligned, with leaves up to
  * `largest`. Entries on the way that exist already must not be leaves. Returns 0, or -ENOMEM with a
  * prefix mapped (mapping it again is fine).
  */
 int pgtable_map_range(pfn_t root, virt_t virt, phys_t phys, u64 size, enum pt_prot prot,
-		      enum pt_level largest, pgtable_alloc_fn *alloc, void *ctx,
-		      struct pgtable_counts *counts);
+		      enum pt_level largest, pgtable_alloc_fn *alloc, void *ctx);
 
 /*
  * The entry of `level` that translates `virt`, or NULL if a table above is missing or a larger leaf

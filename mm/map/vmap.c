@@ -23,7 +23,6 @@ static unsigned stacks;
 static u64 stack_pages[4096];
 virt_t vmap_devices_next = VMAP_DEVICES_BASE;
 static pgtable_alloc_fn *table_alloc = pgtable_alloc_boot;
-static void *table_ctx;
 static u64 tables; /* atomic */
 
 static pfn_t make_table(void *ctx)
@@ -40,10 +39,9 @@ u64 vmap_tables(void)
 	return atomic_load_relaxed(&tables);
 }
 
-void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx)
+void vmap_tables_from(pgtable_alloc_fn *alloc)
 {
 	table_alloc = alloc;
-	table_ctx = ctx;
 }
 
 /*
@@ -73,8 +71,8 @@ void *vmap_phys(phys_t phys, u64 size, enum pt_prot prot)
 	virt = reserve(bytes);
 	if (!virt)
 		return reason_null(REASON_NO_ADDRESSES);
-	if (pgtable_map_range(pgtable_root(), virt, first, bytes, prot, PT_PAGE, make_table,
-			      table_ctx, NULL) < 0)
+	if (pgtable_map_range(pgtable_root(), virt, first, bytes, prot, PT_PAGE, make_table, NULL) <
+	    0)
 		return reason_null(REASON_NO_MEMORY);
 	return (char *)virt + (phys - first);
 }
@@ -101,7 +99,7 @@ void *vmap_stack(u64 size, node_t node)
 	if (!phys)
 		return NULL;
 	if (pgtable_map_range(pgtable_root(), top - size, phys, size, PT_RW, PT_PAGE, table_alloc,
-			      table_ctx, NULL) < 0)
+			      NULL) < 0)
 		return NULL;
 	if (stacks < ARRAY_LEN(stack_pages))
 		stack_pages[stacks] = size / PAGE_SIZE;

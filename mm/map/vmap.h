@@ -43,7 +43,7 @@ void *vmap_stack(u64 size, node_t node);
 bool vmap_guard_hit(virt_t virt, unsigned *stack_index);
 
 /* Set the allocator for page tables once memblock is frozen. */
-void vmap_tables_from(pgtable_alloc_fn *alloc, void *ctx);
+void vmap_tables_from(pgtable_alloc_fn *alloc);
 
 /* Page tables that were made for all this since boot; none is freed. */
 u64 vmap_tables(void);

@@ -4,8 +4,8 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/context.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/quiet.h"
+#include "kernel/lib/format.h"
 #include "mm/map/pgtable.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/huge_map.h"

@@ -127,11 +127,6 @@ static void release(struct vm_object *object)
 
 static const struct vm_object_ops ops = {.release = release};
 
-static u64 window_bytes(unsigned flags)
-{
-	return flags & HUGE_LOW ? HUGE_LOW_SIZE : HUGE_MAP_SIZE;
-}
-
 /* -1: no such page size; the reason is set. */
 static int level_of(const struct huge_request *request)
 {
@@ -157,7 +152,8 @@ static int check_request(const struct huge_request *request)
 {
 	const unsigned flags = request->flags;
 
-	if (request->size == 0 || MAX(request->size, request->room) > window_bytes(flags))
+	if (request->size == 0 ||
+	    MAX(request->size, request->room) > (flags & HUGE_LOW ? HUGE_LOW_SIZE : HUGE_MAP_SIZE))
 		return reason_error(REASON_BAD_SIZE, -EINVAL);
 	if ((flags & (HUGE_NODE | HUGE_BIND)) &&
 	    request->node >= MIN(mm_kernel.nodes, (node_t)POLICY_NODES))

@@ -79,11 +79,6 @@ enum block_flags {
 	/* in a mapped section: its vmemmap is, or once was, one 2 MiB mapping */
 	BLOCK_MAPPED = 1 << 4,
 	BLOCK_MEMMAP = 1 << 5, /* Metadata memory: holds the struct pages of a mapped section */
-	/*
-	 * a huge page freed with debug.poison=on: its contents are the poison pattern
-	 * (page_poison.h)
-	 */
-	BLOCK_POISONED = 1 << 6,
 };
 
 struct meta_block;

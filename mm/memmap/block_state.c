@@ -124,8 +124,7 @@ _Static_assert(__builtin_offsetof(struct block_word, state) == 0, "a state alone
 
 void block_set_state(struct mm *mm, u32 index, enum block_state to)
 {
-	const struct block_word clear = {
-		.state = 0xff, .target = BLOCK_REPORTED, .flags = BLOCK_POISONED};
+	const struct block_word clear = {.state = 0xff, .target = BLOCK_REPORTED};
 	struct block *block = block_existing(mm, index);
 	const enum block_state from = block_look(block).state;
 

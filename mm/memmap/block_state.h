@@ -4,8 +4,7 @@
 #include "mm/memmap/block.h"
 
 /*
- * Change a record's state. A change of state may use the block's contents, so POISONED is cleared
- * too. Asserts that the pair of states is in the table of block_state.c,
+ * Change a record's state. Asserts that the pair of states is in the table of block_state.c,
  * and counts the change. The caller owns the record (block_state.c).
  */
 void block_set_state(struct mm *mm, u32 index, enum block_state to);

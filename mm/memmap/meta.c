@@ -12,16 +12,6 @@
 #include "mm/memmap/meta_gate.h"
 #include "mm/memmap/upward.h"
 
-static bool map_test(const u64 *map, unsigned bit)
-{
-	return map[bit / 64] >> (bit % 64) & 1;
-}
-
-static void map_set(u64 *map, unsigned bit)
-{
-	map[bit / 64] |= 1ULL << (bit % 64);
-}
-
 u64 meta_borrowed(const struct meta *meta)
 {
 	return saturating_sub(meta->reserved[META_HEADS], meta->free[META_HEADS]);
@@ -203,22 +193,23 @@ int meta_reserve_tails(struct node *node, u64 count, enum meta_kind *kind)
 	return meta_reserve_now(node, META_MEMMAP, count);
 }
 
-static unsigned map_find_run(const u64 *map, unsigned count)
+/* Mark `count` free frames in one word of the block's map as used, and return the first one. */
+static pfn_t block_take_run(struct meta *meta, struct meta_block *block, unsigned count)
 {
-	for (unsigned bit = 0; bit + count <= BLOCK_FRAMES; bit++) {
-		unsigned run = 0;
+	for (unsigned i = 0; i < ARRAY_LEN(block->used_map); i++) {
+		u64 starts = ~block->used_map[i];
 
-		if (map[bit / 64] == ~0ULL) {
-			bit |= 63;
-			continue;
+		for (unsigned n = 1; n < count; n++)
+			starts &= ~block->used_map[i] >> n;
+		if (starts) {
+			const unsigned bit = (unsigned)__builtin_ctzll(starts);
+
+			block->used_map[i] |= ((1ULL << count) - 1) << bit;
+			meta_count_used(meta, block, (int)count);
+			return block_pfn(block->block) + i * 64 + bit;
 		}
-		while (run < count && !map_test(map, bit + run))
-			run++;
-		if (run == count)
-			return bit;
-		bit += run;
 	}
-	return BLOCK_FRAMES;
+	return PFN_NONE;
 }
 
 pfn_t meta_take_run(struct node *node, unsigned count)
@@ -229,21 +220,10 @@ pfn_t meta_take_run(struct node *node, unsigned count)
 	if (fail_here(&node->mm->fail, FAIL_META))
 		return pfn;
 	spin_lock(&meta->lock);
-	if (meta_available(meta, META_LASTING, count, 0)) {
+	if (meta_available(meta, META_LASTING, count, 0))
 		for (struct meta_block *block = meta->list[META_LASTING]; block && pfn == PFN_NONE;
-		     block = block->next) {
-			unsigned bit = BLOCK_FRAMES;
-
-			if (block->used + count <= BLOCK_FRAMES)
-				bit = map_find_run(block->used_map, count);
-			if (bit == BLOCK_FRAMES)
-				continue;
-			for (unsigned i = 0; i < count; i++)
-				map_set(block->used_map, bit + i);
-			meta_count_used(meta, block, (int)count);
-			pfn = block_pfn(block->block) + bit;
-		}
-	}
+		     block = block->next)
+			pfn = block_take_run(meta, block, count);
 	spin_unlock(&meta->lock);
 	if (pfn != PFN_NONE)
 		check_frames_reused(pfn, count);

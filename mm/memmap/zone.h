@@ -223,10 +223,9 @@ enum mm_count {
  */
 enum mm_watch {
 	WATCH_OWNERS = 1 << 0, /* debug.page_owner=on */
-	WATCH_POISON = 1 << 1, /* debug.poison=on */
-	WATCH_BAD = 1 << 2,    /* some frames in use must be withheld when they are freed */
+	WATCH_BAD = 1 << 1,    /* some frames in use must be withheld when they are freed */
 	/* frames were reported as bad and the report has not been handled yet */
-	WATCH_REPORTED = 1 << 3,
+	WATCH_REPORTED = 1 << 2,
 };
 
 /*

@@ -393,7 +393,7 @@ static bool is_refused(struct mm *mm, unsigned order, enum page_use use, unsigne
 static void page_finish(const struct request *r, struct page *page, virt_t caller)
 {
 	if (unlikely(atomic_load_relaxed(&r->mm->watch)))
-		page_watch_allocated(r->mm, page, r->order, caller);
+		page_watch_allocated(r->mm, page, caller);
 	if (r->flags & PAGE_ZERO)
 		page_clear(r->mm, page, r->order);
 }

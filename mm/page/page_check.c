@@ -5,11 +5,11 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/upward.h"
 #include "mm/page/page_owner.h"
-#include "mm/page/page_poison.h"
 
 enum { REASON_MAX = 200, NAME_MAX = 96, BACKTRACE_MAX = 16 };
 
@@ -18,18 +18,15 @@ static unsigned bad_free = BAD_FREE_PANIC;
 OPTION_CHOICE(debug.bad_free, bad_free, "panic|keep",
 	      "a misused page ends the run, or is reported and kept out of use");
 
-static bool owners_at_boot, poison_at_boot;
+static bool owners_at_boot;
 OPTION_BOOL(debug.page_owner, owners_at_boot,
 	    "record the holder of each page, and print the holders at the end", .boot_only = true);
-OPTION_BOOL(debug.poison, poison_at_boot,
-	    "fill free pages with a pattern and check later that nothing wrote to them",
-	    .boot_only = true);
 
 static u64 misuses;
 
 u32 page_watch_at_boot(void)
 {
-	return (owners_at_boot ? WATCH_OWNERS : 0) | (poison_at_boot ? WATCH_POISON : 0);
+	return owners_at_boot ? WATCH_OWNERS : 0;
 }
 
 u64 page_misuses(void)
@@ -152,14 +149,9 @@ bool page_refuse_free(struct mm *mm, struct page *page)
 
 /* ---- debugging around allocation and free ---- */
 
-void page_watch_allocated(struct mm *mm, struct page *page, unsigned order, virt_t caller)
+void page_watch_allocated(struct mm *mm, struct page *page, virt_t caller)
 {
-	const u32 watch = atomic_load_relaxed(&mm->watch);
-
-	if (watch & WATCH_POISON)
-		/* its report names the last owner, so it runs before there is a new one */
-		page_poison_allocated(mm, page, order);
-	if (watch & WATCH_OWNERS)
+	if (atomic_load_relaxed(&mm->watch) & WATCH_OWNERS)
 		page_owner_allocated(page, caller);
 }
 
@@ -173,7 +165,5 @@ void page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t c
 		/* withdraws bad frames that were freed before this one */
 		mm_upward.freed_near_bad(mm, page_to_pfn(page), order);
 	if (watch & WATCH_OWNERS)
-		page_owner_freed(page, caller);
-	if (watch & WATCH_POISON)
-		page_poison_freed(mm, page, order);
+		atomic_store_relaxed(&page->private[2], page_owner_pack(caller, cpu_id()));
 }

@@ -73,7 +73,7 @@ static inline bool page_check_free(struct mm *mm, struct page *page)
  */
 void page_misused(struct mm *mm, struct page *page, const char *fmt, ...) __printf(3, 4);
 
-/* The initial mm->watch of the machine's memory, as debug.page_owner= and debug.poison= ask. */
+/* The initial mm->watch of the machine's memory, as debug.page_owner= asks. */
 u32 page_watch_at_boot(void);
 
 /* How many misuses were reported. */
@@ -84,5 +84,5 @@ u64 page_misuses(void);
  * the allocator and before its user sees it. page_watch_freed() runs before a page without
  * references goes back. No lock held.
  */
-void page_watch_allocated(struct mm *mm, struct page *page, unsigned order, virt_t caller);
+void page_watch_allocated(struct mm *mm, struct page *page, virt_t caller);
 void page_watch_freed(struct mm *mm, struct page *page, unsigned order, virt_t caller);

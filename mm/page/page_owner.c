@@ -31,11 +31,6 @@ void page_owner_allocated(struct page *page, virt_t caller)
 	atomic_store_relaxed(&page->held_since, clock_ns());
 }
 
-void page_owner_freed(struct page *page, virt_t caller)
-{
-	atomic_store_relaxed(&page->private[2], page_owner_pack(caller, cpu_id()));
-}
-
 void page_owner_text(u64 owner, char *buf, size_t size)
 {
 	u64 offset = 0;

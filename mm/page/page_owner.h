@@ -30,7 +30,6 @@ static inline cpu_t page_owner_cpu(u64 owner)
 }
 
 void page_owner_allocated(struct page *page, virt_t caller);
-void page_owner_freed(struct page *page, virt_t caller);
 
 /* The text "foo+0x12 on CPU 3" for a packed owner, or "an unknown owner". */
 void page_owner_text(u64 owner, char *buf, size_t size);

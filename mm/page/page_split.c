@@ -17,7 +17,6 @@
 #include "mm/memmap/meta.h"
 #include "mm/memmap/upward.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/page/page_poison.h"
 #include "mm/memmap/enter.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_small.h"
@@ -90,7 +89,6 @@ static void block_publish_split(struct zone *zone, u32 index, unsigned order)
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word;
 
-	page_poison_split(zone->mm, index);
 	zone_lock(zone);
 	word = block_look(block);
 	word.flags &= (u8)~BLOCK_TRANSIT;

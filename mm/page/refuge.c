@@ -124,6 +124,6 @@ struct page *refuge_take(struct refuge *refuge)
 	check_frames_reused(page_to_pfn(page), 1);
 	memmap_form_compound(page, 0);
 	if (unlikely(atomic_load_relaxed(&mm->watch)))
-		page_watch_allocated(mm, page, 0, CALLER);
+		page_watch_allocated(mm, page, CALLER);
 	return page;
 }

@@ -90,27 +90,20 @@ static void close_entry(struct area_node *node, u32 at)
 	atomic_store_relaxed(&node->count, node->count - 1);
 }
 
+/* An area is read and written in words. */
+union area_words {
+	struct area area;
+	u64 word[AREA_WORDS];
+};
+
 static struct area area_at(const struct area_node *leaf, u32 at)
 {
-	union {
-		struct area area;
-		u64 word[AREA_WORDS];
-	} copy;
+	union area_words copy;
 	const u64 *from = &leaf->word[at * AREA_WORDS];
 
 	for (u32 i = 0; i < AREA_WORDS; i++)
 		copy.word[i] = atomic_load_relaxed(&from[i]);
 	return copy.area;
-}
-
-static void store_area(struct area_node *leaf, u32 at, const struct area *area)
-{
-	union {
-		struct area area;
-		u64 word[AREA_WORDS];
-	} copy = {.area = *area};
-
-	write_words(leaf, 0, at, copy.word);
 }
 
 /* ---- the way down ---- */
@@ -409,10 +402,7 @@ static void insert_entry(struct area_tree *tree, struct path *path, u32 level, u
 
 void area_tree_insert(struct area_tree *tree, const struct area *area)
 {
-	union {
-		struct area area;
-		u64 word[AREA_WORDS];
-	} copy = {.area = *area};
+	const union area_words copy = {.area = *area};
 	struct path path;
 
 	if (!tree->root)
@@ -464,9 +454,10 @@ void area_tree_remove(struct area_tree *tree, u64 start)
 
 void area_tree_replace(struct area_tree *tree, u64 start, const struct area *area)
 {
+	const union area_words copy = {.area = *area};
 	struct path path;
 
 	ASSERT(area->start == start, "an area changed its start");
 	find_exactly(tree, start, &path);
-	store_area(path.node[0], path.at[0] - 1, area);
+	write_words(path.node[0], 0, path.at[0] - 1, copy.word);
 }

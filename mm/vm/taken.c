@@ -25,11 +25,6 @@ struct more_taken {
 
 _Static_assert(sizeof(struct more_taken) == PAGE_SIZE, "a frame of words");
 
-static struct page *page_of_table(const void *table)
-{
-	return pfn_to_page(virt_to_phys(table) >> PAGE_SHIFT);
-}
-
 /* Room for one more page in `few`: the words move to a frame, or all pages are freed now. */
 static void make_room(struct taken *taken)
 {
@@ -154,7 +149,7 @@ void taken_free(struct taken *taken)
 		for (u64 i = 0; i < more->count; i++)
 			free_taken(taken, more->word[i], &singles);
 		taken->more = more->next;
-		page_free(page_of_table(more));
+		page_free(pfn_to_page(virt_to_phys(more) >> PAGE_SHIFT));
 	}
 	free_singles(&singles);
 	while (taken->tables) {

@@ -62,18 +62,6 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 	block_put(block, word);
 }
 
-u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned type, unsigned order)
-{
-	u64 runs = 0;
-
-	for (unsigned list = 0; list < BLOCK_ORDERS; list++)
-		if (buddy_list_order(class, list) == order)
-			for (u32 i = zone->block_list[class][type][list]; i != BLOCK_NONE;
-			     i = block_at(zone->mm, i)->next)
-				runs++;
-	return runs;
-}
-
 /*
  * May this neighbour merge with a run of (zone, order, class, type)? Its record may belong to any
  * CPU, so one load of the word decides.

@@ -62,11 +62,6 @@ static inline unsigned buddy_list_order(enum free_class class, unsigned list)
 }
 
 /*
- * Number of runs of one order on the lists of a class and type. It walks, so for reports and tests.
- */
-u64 buddy_count_runs(const struct zone *zone, enum free_class class, unsigned type, unsigned order);
-
-/*
  * The class that a wholly free block would have, according to its record, or FREE_CLASSES if a
  * block in that state cannot be free.
  */

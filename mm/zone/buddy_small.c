@@ -66,8 +66,6 @@ static void block_became_free(struct zone *zone, const struct page *first)
 	word.free_pages = 0;
 	if (gigablock_is_tainted(zone->mm, index))
 		word.type = gigablock_type_of_freed(zone->mm, index, word.type);
-	if (unlikely(atomic_load_relaxed(&zone->mm->watch) & WATCH_POISON))
-		word.flags |= BLOCK_POISONED; /* each of its pages is poisoned */
 	block_put(block, word);
 	buddy_free_blocks(zone, index, BLOCK_ORDER, block_free_class(word));
 }

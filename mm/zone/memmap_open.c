@@ -78,47 +78,29 @@ unsigned memmap_threads_on(node_t node, struct memmap_threads threads)
 	return MAX(cpus * threads.value / 100, 1);
 }
 
-/*
- * A walk over the node's sections in order of address, which leaves out holes and sections of other
- * nodes. So chunks of equal length are equal shares of the work.
- */
-struct section_walk {
-	const struct mm *mm;
-	node_t node;
-	size_t range;  /* of mm->memory: the next range to look at */
-	u64 next, end; /* sections left in the range before it */
-};
+#define NO_SECTION (~0ULL)
 
 /*
- * Number of sections left in the present range, after going on to the next one if there were none.
- * 0 behind the last range.
+ * The n-th of the node's sections in order of address, without holes and sections of other nodes,
+ * so that chunks of equal length are equal shares of the work. NO_SECTION behind the last.
  */
-static u64 walk_run(struct section_walk *walk)
+static u64 nth_section(const struct mm *mm, node_t node, u64 n)
 {
-	const struct memblock_list *memory = walk->mm->memory;
+	u64 first, end = 0;
 
-	while (walk->next == walk->end && walk->range < memory->count) {
-		const struct memblock_range *range = &memory->range[walk->range++];
+	for (size_t i = 0; i < mm->memory->count; i++) {
+		const struct memblock_range *range = &mm->memory->range[i];
 
-		if (range->node != walk->node)
+		if (range->node != node)
 			continue;
-		walk->end = DIV_ROUND_UP(range->end, SECTION_BYTES);
-		/* a section that two ranges share is visited once */
-		walk->next = MAX(range->start / SECTION_BYTES, walk->next);
-		walk->next = MIN(walk->next, walk->end);
+		/* a section that two ranges share is counted once */
+		first = MAX(range->start / SECTION_BYTES, end);
+		end = MAX(DIV_ROUND_UP(range->end, SECTION_BYTES), first);
+		if (n < end - first)
+			return first + n;
+		n -= end - first;
 	}
-	return walk->end - walk->next;
-}
-
-/* Step over up to `count` sections. */
-static void walk_skip(struct section_walk *walk, u64 count)
-{
-	u64 run = 1;
-
-	for (; count > 0 && run > 0; count -= run) {
-		run = MIN(walk_run(walk), count);
-		walk->next += run;
-	}
+	return NO_SECTION;
 }
 
 /*
@@ -127,15 +109,13 @@ static void walk_skip(struct section_walk *walk, u64 count)
  */
 static u64 count_sections(const struct mm *mm, node_t node, u64 *open)
 {
-	struct section_walk walk = {.mm = mm, .node = node};
-	u64 sections = 0;
+	u64 n = 0;
 
 	*open = 0;
-	for (; walk_run(&walk) != 0; walk.next++) {
-		sections++;
-		*open += section_state(mm, walk.next) == SECTION_OPEN;
-	}
-	return sections;
+	for (u64 section = nth_section(mm, node, n); section != NO_SECTION;
+	     section = nth_section(mm, node, ++n))
+		*open += section_state(mm, section) == SECTION_OPEN;
+	return n;
 }
 
 struct open_job {
@@ -149,11 +129,10 @@ struct open_job {
 static void open_chunk(u64 start, u64 end, void *arg)
 {
 	const struct open_job *job = arg;
-	struct section_walk walk = {.mm = job->mm, .node = job->result->node};
 
-	walk_skip(&walk, start);
-	for (u64 n = start; n < end && walk_run(&walk) != 0; n++)
-		section_open_by(job->mm, walk.next++, job->way->style, job->way->make);
+	for (u64 n = start; n < end; n++)
+		section_open_by(job->mm, nth_section(job->mm, job->result->node, n),
+				job->way->style, job->way->make);
 }
 
 /*
@@ -232,32 +211,17 @@ void memmap_open_all(struct mm *mm, const struct memmap_way *way, struct memmap_
 			work_wait(cpu_first_of_node(jobs[n].helpers_from), 0);
 }
 
-struct memmap_opened memmap_slowest(const struct mm *mm, const struct memmap_opened *opened)
-{
-	struct memmap_opened slowest = opened[0];
-
-	for (node_t n = 1; n < mm->nodes; n++)
-		if (opened[n].ns > slowest.ns)
-			slowest = opened[n];
-	return slowest;
-}
-
-static struct memmap_boot at_boot;
-
-struct memmap_boot memmap_boot(void)
-{
-	return at_boot;
-}
+struct memmap_boot memmap_boot;
 
 void memmap_open_at_boot(struct mm *mm)
 {
 	static struct memmap_opened opened[ZONES_MAX];
 
-	at_boot = (struct memmap_boot){.way = &memmap_ways[memmap_way], .asked = boot_threads};
+	memmap_boot = (struct memmap_boot){.way = &memmap_ways[memmap_way], .asked = boot_threads};
 	if (memmap_way == WAY_LAZY)
 		return;
-	memmap_open_all(mm, at_boot.way, boot_threads, opened);
-	at_boot.slowest = memmap_slowest(mm, opened);
+	memmap_open_all(mm, memmap_boot.way, boot_threads, opened);
+	memmap_boot.opened = opened;
 	for (node_t n = 0; n < mm->nodes; n++)
 		pr_info("memmap: node %u: %llu sections in %llu.%03llu ms by %u threads, %llu to "
 			"%llu chunks each",

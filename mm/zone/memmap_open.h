@@ -57,21 +57,17 @@ struct memmap_opened {
 void memmap_open_all(struct mm *mm, const struct memmap_way *way, struct memmap_threads threads,
 		     struct memmap_opened *opened);
 
-/* The node that took longest: the machine goes on only when all nodes are done. */
-struct memmap_opened memmap_slowest(const struct mm *mm, const struct memmap_opened *opened);
-
 /*
- * Open at boot as memmap= asks; afterwards memmap_boot() returns what was asked for and what the
+ * Open at boot as memmap= asks; afterwards memmap_boot says what was asked for and what the
  * slowest node took.
  */
 void memmap_open_at_boot(struct mm *mm);
 
-struct memmap_boot {
+extern struct memmap_boot {
 	const struct memmap_way *way;
 	struct memmap_threads asked;
-	struct memmap_opened slowest; /* zeroes with memmap=lazy */
-};
-struct memmap_boot memmap_boot(void);
+	const struct memmap_opened *opened; /* by node; NULL with memmap=lazy */
+} memmap_boot;
 
 /* The number of threads that a share or count means on this node. */
 unsigned memmap_threads_on(node_t node, struct memmap_threads threads);

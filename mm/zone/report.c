@@ -16,8 +16,6 @@
 #include "kernel/core/context.h"
 #include "kernel/core/wait.h"
 #include "mm/memmap/enter.h"
-#include "mm/zone/buddy.h"
-#include "mm/zone/poison.h"
 #include "mm/zone/transit.h"
 
 /* ---- taking ---- */
@@ -54,8 +52,6 @@ static unsigned take_run(struct zone *zone, u32 index, unsigned order, enum bloc
 {
 	zone_lock(zone);
 	order = block_take_at(zone, index, order, TAKE_HUGE | TAKE_BARE | TAKE_CMA, state);
-	if (order)
-		poison_forget(zone->mm, index, order_blocks(order));
 	zone_unlock(zone);
 	return order;
 }

@@ -24,7 +24,6 @@
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/gigablock.h"
 #include "mm/zone/meta_grow.h"
-#include "mm/zone/poison.h"
 
 enum { OPEN_TURNS = 64 };
 
@@ -151,7 +150,6 @@ void section_init_special(struct mm *mm, u32 index, struct page *pages, u8 block
 /* Free [pfn, end), which lies in a block of this zone, in the largest aligned chunks. */
 static void free_frames(struct zone *zone, pfn_t pfn, pfn_t end)
 {
-	poison_new(zone->mm, pfn, end - pfn);
 	zone_lock(zone);
 	counter_sub(&zone->unopened, end - pfn);
 	while (pfn < end) {

@@ -29,7 +29,6 @@
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
 #include "mm/memmap/block_state.h"
-#include "mm/memmap/enter.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/meta_grow.h"
 #include "mm/zone/transit.h"

@@ -11,22 +11,19 @@
 #include "mm/memmap/vmemmap.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/buddy_huge.h"
-#include "mm/zone/poison.h"
 
 /*
  * Mark a run, whose record says `word`, with the order that it is to have. The caller holds the
  * zone's lock and counts the frames.
  */
-static inline void transit_begin(struct zone *zone, u32 index, struct block *block,
-				 struct block_word word, enum block_state to)
+static inline void transit_begin(u32 index, struct block *block, struct block_word word,
+				 enum block_state to)
 {
 	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT)),
 	       "block %u begins a change while flags are %x", index, word.flags);
 	word.flags |= BLOCK_TRANSIT;
 	word.target = (u8)to;
 	block_put(block, word);
-	if (word.state == BLOCK_FULL && to != BLOCK_FULL)
-		poison_forget(zone->mm, index, order_blocks(word.order));
 }
 
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
@@ -36,7 +33,7 @@ void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state 
 
 	ASSERT(spin_held(&zone->lock), "block %u begins a change without the zone lock", index);
 	word.order = (u8)order;
-	transit_begin(zone, index, block, word, to);
+	transit_begin(index, block, word, to);
 	counter_add(&zone->transit, order_pages(order));
 }
 
@@ -83,7 +80,7 @@ static u64 take_pieces(struct zone *zone, enum free_class class, enum migratetyp
 			struct block_word word = block_look(block);
 
 			word.order = (u8)order;
-			transit_begin(zone, piece, block, word, to);
+			transit_begin(piece, block, word, to);
 			block->prev = piece == index ? BLOCK_NONE : piece - step;
 			block->next = piece == run.tail ? BLOCK_NONE : piece + step;
 		}
@@ -362,7 +359,7 @@ in_turns(struct mm *mm, const struct block_list *list, turn_fn *fn, u8 arg, s64 
 
 static inline void begin_one(struct turn *at)
 {
-	transit_begin(at->zone, at->index, at->block, at->word, (enum block_state)at->arg);
+	transit_begin(at->index, at->block, at->word, (enum block_state)at->arg);
 }
 
 void block_list_begin(struct mm *mm, struct block_list *list, enum block_state to)
@@ -373,8 +370,6 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 static inline void use_one(struct turn *at)
 {
 	at->word = transit_end(at->zone, at->index, at->block, at->word, at->word.order);
-	if (at->arg) /* the run goes to a pool, which does not check the poison */
-		at->word.flags &= (u8)~BLOCK_POISONED;
 	at->word.flags |= at->arg;
 	block_put(at->block, at->word);
 }

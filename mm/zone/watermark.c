@@ -119,11 +119,6 @@ bool zone_admits(const struct zone *zone, unsigned order, unsigned request)
 
 /* ---- for people ---- */
 
-const char *zone_name(const struct zone *zone)
-{
-	return zone->kind == ZONE_DMA32 ? "DMA32" : "NORMAL";
-}
-
 static unsigned long long mib(u64 frames)
 {
 	return frames >> (20 - PAGE_SHIFT);
@@ -132,7 +127,7 @@ static unsigned long long mib(u64 frames)
 static void print_zone(const struct zone *zone)
 {
 	print("  node %-3u %-6s %8llu %8llu %8llu %8llu %8llu %8llu %8llu %8llu %7llu %7llu\n",
-	      zone->node, zone_name(zone), mib(zone->ram),
+	      zone->node, zone->kind == ZONE_DMA32 ? "DMA32" : "NORMAL", mib(zone->ram),
 	      mib(atomic_load_relaxed(&zone->free_type[MIGRATE_UNMOVABLE])),
 	      mib(atomic_load_relaxed(&zone->free_type[MIGRATE_MOVABLE])),
 	      mib(atomic_load_relaxed(&zone->free_type[MIGRATE_RECLAIMABLE])),

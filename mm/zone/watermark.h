@@ -60,8 +60,5 @@ bool zone_admits(const struct zone *zone, unsigned order, unsigned request);
  */
 u64 zone_spare(const struct zone *zone);
 
-/* "DMA32", "NORMAL". */
-const char *zone_name(const struct zone *zone);
-
 /* Print a table of the first `most` zones: free memory by type and net, and the reserve. */
 void zones_print(const struct mm *mm, unsigned most);

@@ -9,11 +9,11 @@
 #include "mm/page/page_split.h"
 #include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
 #include "tests/kernel/chain.h"
+#include "tests/kernel/free_runs.h"
 #include "tests/kernel/modes.h"
 
 /* Pages of the benchmark's size that are free in one class. */

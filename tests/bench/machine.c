@@ -12,12 +12,11 @@
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo.h"
-#include "mm/map/directmap.h"
 #include "mm/map/memblock.h"
 #include "mm/mm.h"
-#include "mm/zone/memmap_open.h"
 #include "mm/zone/watermark.h"
 #include "tests/bench/insns.h"
+#include "tests/bench/memmap_bench.h"
 
 enum { ZONES_SHOWN = 8 };
 
@@ -79,7 +78,9 @@ void machine_print(void)
 {
 	const u64 ram = memblock_list_bytes(&memblock_memory, 0, ~0ULL, OWNER_ANY);
 	const u64 span = memblock_memory.range[memblock_memory.count - 1].end;
-	const struct memmap_boot made = memmap_boot();
+	const struct memmap_boot made = memmap_boot;
+	const struct memmap_opened slowest =
+		made.opened ? memmap_bench_slowest(made.opened) : (struct memmap_opened){.ns = 0};
 	struct mm_usage usage;
 
 	mm_usage(&usage);
@@ -91,9 +92,6 @@ void machine_print(void)
 	arch_machine_name(sheet_line);
 	print("  memory   %llu MiB RAM, span %llu MiB, holes %llu MiB, memmap in use %llu KiB\n",
 	      ram >> 20, span >> 20, (span - ram) >> 20, usage.memmap_bytes >> 10);
-	print("  map      direct map of %llu x 1G, %llu x 2M, %llu x 4K pages\n",
-	      direct_map_counts.leaf[PT_PUD], direct_map_counts.leaf[PT_PMD],
-	      direct_map_counts.leaf[PT_PAGE]);
 	print("  hvo      %s\n", hvo_mode_selected()->name);
 	print_clear();
 	print_owners();
@@ -107,8 +105,8 @@ void machine_print(void)
 	      made.way->name, made.asked.value, made.asked.percent ? "%" : "",
 	      hvo_mode_selected()->name, pool_2m.boot, pool_1g.boot,
 	      pool_2m.boot_bare + pool_1g.boot_bare, boot_stages.ns, usage.memmap_bytes,
-	      made.slowest.threads, made.slowest.sections * SECTION_FRAMES, made.slowest.ns,
-	      pool_2m.boot_ns, pool_1g.boot_ns);
+	      slowest.threads, slowest.sections * SECTION_FRAMES, slowest.ns, pool_2m.boot_ns,
+	      pool_1g.boot_ns);
 	print_stage_keys();
 	print("\n");
 }

@@ -47,13 +47,23 @@ static unsigned row_count;
 
 /* ---- measuring ---- */
 
+struct memmap_opened memmap_bench_slowest(const struct memmap_opened *opened)
+{
+	struct memmap_opened slowest = opened[0];
+
+	for (node_t n = 1; n < mm_kernel.nodes; n++)
+		if (opened[n].ns > slowest.ns)
+			slowest = opened[n];
+	return slowest;
+}
+
 struct memmap_opened memmap_bench_open(const struct memmap_way *way, struct memmap_threads threads)
 {
 	static struct memmap_opened opened[ZONES_MAX];
 
 	sections_close_all(&mm_kernel);
 	memmap_open_all(&mm_kernel, way, threads, opened);
-	return memmap_slowest(&mm_kernel, opened);
+	return memmap_bench_slowest(opened);
 }
 
 u64 memmap_bench_pages(const struct memmap_opened *opened)

@@ -15,6 +15,9 @@ enum { MEMMAP_RUNS = 7 };
  */
 struct memmap_opened memmap_bench_open(const struct memmap_way *way, struct memmap_threads threads);
 
+/* The node that took longest: the machine goes on only when all nodes are done. */
+struct memmap_opened memmap_bench_slowest(const struct memmap_opened *opened);
+
 /* Pages that the opened sections' struct pages describe. */
 u64 memmap_bench_pages(const struct memmap_opened *opened);
 

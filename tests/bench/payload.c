@@ -18,7 +18,7 @@
 #include "kernel/core/verdict.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/hugetlb/pool.h"
 #include "tests/bench/hang.h"
 #include "tests/bench/leaks.h"

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "kernel/main.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/host/host.h"
 
 int LLVMFuzzerTestOneInput(const u8 *data, size_t size);

@@ -69,8 +69,6 @@ static void put_back_values(void)
 			       target_bytes(&__start_option_table[i]));
 	require(option_find("hugepagesz")->parse(option_find("hugepagesz"), "2M") == 0);
 	require(option_find("hugepages")->parse(option_find("hugepages"), "0") == 0);
-	require(option_find("hugepages.overcommit")
-			->parse(option_find("hugepages.overcommit"), "0") == 0);
 	require(option_find("memmap.threads")->parse(option_find("memmap.threads"), "100%") == 0);
 	require(option_find("clear.insn")->parse(option_find("clear.insn"), "auto") == 0);
 }

@@ -17,7 +17,7 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/host.h"
 

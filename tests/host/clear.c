@@ -25,10 +25,8 @@ void host_features_init(void)
 		memcpy(cpu_features.vendor + 4, &d, 4);
 		memcpy(cpu_features.vendor + 8, &c, 4);
 	}
-	if (__get_cpuid_count(7, 0, &a, &b, &c, &d)) {
+	if (__get_cpuid_count(7, 0, &a, &b, &c, &d))
 		cpu_features.erms = b >> 9 & 1;
-		cpu_features.fsrm = d >> 4 & 1;
-	}
 	if (__get_cpuid(0x80000008, &a, &b, &c, &d))
 		cpu_features.clzero = b & 1;
 	clear_insns_choose();

@@ -19,7 +19,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/program/program.h"
 #include "kernel/program/program_space.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/debug/account.h"
 #include "mm/debug/leaks.h"
 #include "mm/hugetlb/pool.h"

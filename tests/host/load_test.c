@@ -13,7 +13,7 @@
 #include "kernel/program/program.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/program_space.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "kernel/program/user_copy.h"
 #include "mm/vm/touch.h"
 #include "tests/kernel/cpio_build.h"

@@ -26,7 +26,7 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/host.h"
 

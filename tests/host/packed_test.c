@@ -3,7 +3,7 @@
  * they fill memory twice.
  */
 #include "kernel/core/printk.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/hvo/hvo.h"
 #include "mm/pools.h"
 #include "mm/zone/section_close.h"

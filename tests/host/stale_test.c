@@ -16,7 +16,7 @@
 
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/map/pgtable.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpus.h"

@@ -4,7 +4,7 @@
 #include "kernel/core/shootdown.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 

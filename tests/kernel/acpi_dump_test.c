@@ -3,7 +3,7 @@
  */
 #include "arch/x86_64/acpi/acpi_dump.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 static const char good[] =
 	"some mail header: 12\n"

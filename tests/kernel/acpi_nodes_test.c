@@ -4,7 +4,7 @@
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_srat.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/acpi_build.h"
 
 enum { LIST = 16 };

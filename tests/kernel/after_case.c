@@ -1,5 +1,5 @@
 /*
- * Conditions that hold after every case (kernel/run/test.h calls these functions): the other CPUs
+ * Conditions that hold after every case (tests/kernel/test.h calls these functions): the other CPUs
  * are idle, and every frame of the machine and of the case's arenas has one owner, by counters and
  * by walking. A case may not keep pages, and it leaves the machine's pools as they were made at
  * boot.

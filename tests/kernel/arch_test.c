@@ -6,7 +6,7 @@
 #include <arch/peek.h>
 #include <arch/pgtable.h>
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/map/pgtable.h"
 
 TEST(arch_peek, refuses_what_is_not)

@@ -15,7 +15,6 @@
 #include "mm/init.h"
 #include "mm/map/pgtable.h"
 #include "mm/memmap/block_state.h"
-#include "mm/page/page_poison.h"
 #include "mm/page/pcp.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/memmap_open.h"
@@ -37,7 +36,6 @@ static u32 take_run_of_class(struct zone *zone, unsigned order, enum free_class 
 		index = buddy_take_blocks(zone, order, class, type);
 	if (index != BLOCK_NONE) {
 		block_begin(zone, index, order, block_look_at(zone->mm, index).state);
-		poison_forget(zone->mm, index, 1u << (order - BLOCK_ORDER));
 		for (u32 i = index; i < index + order_blocks(order); i++) {
 			if (i > index) /* block_begin() has dropped the note of the first */
 				block_change(block_at(zone->mm, i), BLOCK_WORD(.target = 0xff),
@@ -327,7 +325,7 @@ void arenas_end_case(void)
 
 bool arena_accounted(struct arena *a)
 {
-	return mm_account(&a->mm, (const struct pool *const[]){&a->pool, &a->giga, NULL});
+	return mm_account(&a->mm);
 }
 
 void arena_expect_sound(struct arena *a)
@@ -341,7 +339,7 @@ struct mm_usage arena_usage(struct arena *a)
 {
 	struct mm_usage usage;
 
-	mm_usage_read(&a->mm, (const struct pool *const[]){&a->pool, &a->giga, NULL}, &usage);
+	mm_usage_read(&a->mm, &usage);
 	return usage;
 }
 

@@ -23,7 +23,7 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/lib/cpumask.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo.h"
 #include "mm/memmap/zone.h"

@@ -1,7 +1,7 @@
 /* Words of a program: split as a shell splits them, or refused whole; and as they lie in a file. */
 #include "kernel/lib/string.h"
 #include "kernel/program/arguments.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 static struct arguments words;
 static char buffer[64];

@@ -6,7 +6,7 @@
 
 #include "boot/boot_info.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 /*
  * Faults beyond this many are counted but not named. Cases about many bad blocks start here, to

@@ -8,7 +8,7 @@
 #include <arch/cpu.h>
 
 #include "kernel/core/shootdown.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 
 static void count(void *arg)

@@ -4,7 +4,7 @@
  */
 #include "arch/x86_64/time/clock_choice.h"
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 #define MHZ 1000000ULL
 #define KHZ 1000ULL

@@ -1,7 +1,7 @@
 /* The rate of the clock changes under a reader, which finds the old rate or the new one. */
 #include "arch/x86_64/time/clock_rate.h"
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 
 /* The clock ticks at 1 GHz and at 500 MHz in turn, for STEP ticks each: 1 or 2 ns a tick. */

@@ -40,7 +40,7 @@ TEST(kernel_command, what_is_mistyped_is_told_the_nearest)
 {
 	EXPECT_REFUSED("hlep", "no command \"hlep\"; did you mean help?");
 	EXPECT_REFUSED("nosuch", "no command \"nosuch\"; help lists them");
-	EXPECT_REFUSED("mem buddi", "did you mean mem buddy?");
+	EXPECT_REFUSED("mem zonse", "did you mean mem zones?");
 	EXPECT_REFUSED("page aloc 3", "did you mean page alloc?");
 	EXPECT_REFUSED("help poool", "did you mean pool?");
 	EXPECT_REFUSED("bench hov", "no bench \"hov\"; did you mean hvo?");

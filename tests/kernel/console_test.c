@@ -18,7 +18,7 @@
 #include "kernel/core/printk.h"
 #include "kernel/core/shootdown.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 
 /* ---- console= ---- */

@@ -13,7 +13,7 @@
 #include "kernel/core/shootdown.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/mm.h"

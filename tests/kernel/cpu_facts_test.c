@@ -67,41 +67,6 @@ TEST(arch_topology, threads_cores_and_dies)
 	}
 }
 
-TEST(arch_topology, caches)
-{
-	/* L1d 32 KiB, 8 ways */
-	static const struct machine machine = {
-		.answer = {{4, 0, {0x1c004121, 0x01c0003f, 63, 0}},
-			   /* L3, 51200 KiB, 20 ways, shared */
-			   {4, 1, {0x1c03c163, 0x04c0003f, 0x9fff, 0}}}};
-	struct cache_level caches[CACHES_MAX];
-
-	REQUIRE(caches_read(ask, &machine, caches) == 2);
-	EXPECT(caches[0].level == 1 && caches[0].kind == 'd' && caches[0].kib == 32);
-	EXPECT(caches[1].level == 3 && caches[1].kind == 'u' && caches[1].kib == 51200);
-	EXPECT_EQ(caches[1].sharing, 16);
-}
-
-/* CPUs of `count` APIC IDs from 0 that share with ID 0; the IDs `step` to `hole` are not used. */
-static u32 sharers(u32 sharing, u32 count, u32 step, u32 hole)
-{
-	u32 n = 0;
-
-	for (u32 id = 0; id < count; id++)
-		n += (id < step || id >= hole) && cache_is_shared(sharing, 0, id);
-	return n;
-}
-
-TEST(arch_topology, ids_reserved_for_a_cache_are_not_its_cpus)
-{
-	EXPECT_EQ(sharers(64, 128, 56, 64), 56); /* 28 cores with two threads and 64 IDs */
-	EXPECT_EQ(sharers(12, 32, 12, 16), 12);  /* AMD states CPUs: 6 cores of 8 */
-	EXPECT_EQ(sharers(16, 8, 8, 8), 8);      /* fewer CPUs than IDs */
-	EXPECT_EQ(sharers(1, 8, 8, 8), 1);
-	EXPECT_EQ(sharers(2, 8, 8, 8), 2);
-	EXPECT(!cache_is_shared(16, 15, 16));
-}
-
 #define VALID   (1ULL << 63)
 #define LOST    (1ULL << 62)
 #define UC      (1ULL << 61)

@@ -3,7 +3,7 @@
  * one word and with many.
  */
 #include "kernel/lib/cpumask.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 TEST(kernel_cpumask, words_hold_every_cpu)
 {

@@ -9,7 +9,7 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 enum { LATE_LIMIT = 8, DEAF_S = 30 };
 

@@ -4,7 +4,7 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 
 static void count(void *arg)

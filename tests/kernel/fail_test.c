@@ -6,7 +6,7 @@
 #include "kernel/core/fail.h"
 
 #include "kernel/core/cmdline.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/mapping/map.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"

@@ -5,8 +5,7 @@
 
 #include <arch/memory.h>
 
-#include "kernel/lib/words.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
 

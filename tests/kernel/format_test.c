@@ -5,7 +5,7 @@
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "kernel/run/machine_page.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 /* The expected result is given as text. In the hosted runner the C library must produce it, too. */
 #ifdef ASHLAR_HOSTED

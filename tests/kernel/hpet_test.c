@@ -1,7 +1,7 @@
 /* HPETs that are none. */
 #include "arch/x86_64/time/hpet.h"
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 TEST(arch_hpet, registers_that_no_device_decodes_are_no_hpet)
 {

@@ -15,7 +15,7 @@
 
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/clear/clear.h"
 #include "mm/debug/account.h"
 #include "tests/kernel/huge_check.h"

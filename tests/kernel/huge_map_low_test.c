@@ -4,7 +4,7 @@
  */
 #include <arch/peek.h>
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/memmap/page.h"
 #include "tests/kernel/huge_check.h"
 

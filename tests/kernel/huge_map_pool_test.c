@@ -4,7 +4,7 @@
  */
 #include <arch/cpu.h>
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mapping/huge_map.h"

@@ -5,7 +5,7 @@
  */
 #include <arch/cpu.h>
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
 

@@ -9,7 +9,7 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/wait.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"

@@ -14,7 +14,7 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/percpu.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/hvo/hvo.h"
 #include "mm/memmap/page.h"

@@ -7,7 +7,7 @@
 #include <arch/clock.h>
 
 #include "kernel/core/percpu.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/clear/clear.h"
 #include "mm/memmap/page.h"
 #include "tests/kernel/cpus.h"

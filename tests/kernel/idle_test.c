@@ -5,7 +5,7 @@
 #include <arch/atomic.h>
 #include <arch/clock.h>
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 
 #define AWAIT_TASK(word)                                                                           \

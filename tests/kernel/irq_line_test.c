@@ -19,7 +19,7 @@
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/cpus.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/provoke.h"
 

@@ -7,7 +7,7 @@
 #include <arch/cpu.h>
 #include <arch/timer.h>
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 
 #define SOON  (20 * NS_PER_MS) /* long enough for many naps */

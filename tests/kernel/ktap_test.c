@@ -6,7 +6,7 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 enum { TRANSCRIPT_MAX = 2048 };
 

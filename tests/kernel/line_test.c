@@ -5,7 +5,7 @@
 #include "kernel/console/line.h"
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 /* ---- words ---- */
 

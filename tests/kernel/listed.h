@@ -7,6 +7,7 @@
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 #include "tests/kernel/arena.h"
+#include "tests/kernel/free_runs.h"
 
 enum { RANGE = 96, AT = 40 }; /* in blocks; the range reaches over a section's border */
 

@@ -3,7 +3,7 @@
  */
 #include "kernel/core/lock.h"
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 
 enum { TURNS = 200 };

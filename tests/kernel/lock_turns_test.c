@@ -6,8 +6,8 @@
  */
 #include "kernel/core/lock.h"
 #include "mm/contig/contig.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/transit.h"
+#include "tests/kernel/free_runs.h"
 #include "tests/kernel/huge_records.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/modes.h"

@@ -7,7 +7,7 @@
 
 #include "boot/boot_info.h"
 #include "kernel/core/percpu.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/debug/account.h"
 #include "mm/map/memblock.h"
 #include "mm/memmap/zone.h"

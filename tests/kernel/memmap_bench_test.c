@@ -1,7 +1,7 @@
 /* How bench=memmap judges a run of many threads (tests/bench/memmap_bound.c). */
 #include "tests/bench/memmap_bench.h"
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 TEST(bench_memmap, threads_are_good_at_nine_tenths_each_whatever_the_limit)
 {

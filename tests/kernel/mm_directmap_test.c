@@ -7,7 +7,7 @@
 #include <arch/cpu.h>
 #include <arch/pgtable.h>
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/map/memblock.h"
 #include "mm/map/pgtable.h"
 

@@ -6,7 +6,7 @@
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 enum { LIST_MAX = 512 };
 

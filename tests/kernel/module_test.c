@@ -11,7 +11,7 @@
 #include "kernel/program/cpio.h"
 #include "kernel/program/elf.h"
 #include "kernel/program/module.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpio_build.h"
 #include "tests/kernel/fixture.h"

@@ -1,6 +1,6 @@
 /* RAM that MTRRs leave uncached, with the registers of machines that are invented here. */
 #include "arch/x86_64/cpu/mtrr.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/map/memblock.h"
 #include "tests/kernel/fixture.h"
 

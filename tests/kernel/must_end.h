@@ -5,7 +5,7 @@
 #pragma once
 
 #include "kernel/core/printk.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/host/host.h"
 
 /* Announce the end that must come. A case that still runs afterwards has failed. */

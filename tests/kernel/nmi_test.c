@@ -19,7 +19,7 @@
 #include "kernel/core/context.h"
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/memmap/page.h"
 
 enum { RTC_PIN = 8 };

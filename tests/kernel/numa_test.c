@@ -6,7 +6,7 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/percpu.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/memmap/zone.h"
 #include "mm/zone/section.h"

@@ -6,7 +6,7 @@
 #include <arch/atomic.h>
 
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 
 /*

@@ -6,7 +6,7 @@
 #include "kernel/console/pager.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 enum { COLUMNS = 40, ROWS = 8, LINES = 20 };
 

@@ -12,7 +12,7 @@
 #pragma once
 
 #include "kernel/lib/types.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 void pattern_fill(void *start, u64 bytes, u64 place, u64 use);
 

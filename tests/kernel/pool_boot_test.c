@@ -24,11 +24,6 @@ TEST(mm_pool, boot_counts_belong_to_the_size_before_them)
 	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "7"), 0); /* the last word counts */
 	EXPECT_EQ(boot.request[POOL_BOOT_2M].total, 7);
 	EXPECT_EQ(boot.request[POOL_BOOT_1G].total, 3);
-	EXPECT_EQ(pool_boot_parse_overcommit(WORD_OF(boot), "16"), 0);
-	EXPECT_EQ(boot.overcommit[POOL_BOOT_2M], 16);
-	EXPECT_EQ(boot.overcommit[POOL_BOOT_1G], 0);
-	EXPECT_EQ(pool_boot_parse_overcommit(WORD_OF(boot), "16x"), -EINVAL);
-	EXPECT_EQ(boot.overcommit[POOL_BOOT_2M], 16);
 
 	/* counts of nodes */
 	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "0:100,1:50"), 0);

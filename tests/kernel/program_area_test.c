@@ -16,7 +16,7 @@
 #include "kernel/program/thread.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mm.h"
 #include "tests/kernel/brim.h"

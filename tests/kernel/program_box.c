@@ -12,7 +12,7 @@
 #include "mm/vm/mapping.h"
 #include "kernel/program/program.h"
 #include "kernel/program/program_space.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 
 bool program_box_begin(void)

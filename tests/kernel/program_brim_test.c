@@ -6,7 +6,7 @@
 
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/program_memory.h"
 

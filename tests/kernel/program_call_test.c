@@ -2,7 +2,7 @@
 #include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/user_copy.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/said.h"
 

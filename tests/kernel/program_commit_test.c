@@ -11,7 +11,7 @@
 #include "kernel/program/cut.h"
 #include "kernel/program/limits.h"
 #include "kernel/program/program_space.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mm.h"
 #include "mm/vm/space.h"

@@ -3,7 +3,7 @@
 #include "kernel/program/signal.h"
 #include "kernel/program/thread.h"
 #include "kernel/program/user_copy.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/program_box.h"
 
 enum { ADD = 1, DELETE, CHANGE };

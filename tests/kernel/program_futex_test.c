@@ -3,7 +3,7 @@
 
 #include "kernel/program/futex.h"
 #include "kernel/program/user_copy.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 

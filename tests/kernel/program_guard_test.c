@@ -6,7 +6,7 @@
 #include "kernel/program/program.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/signal.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/vm/touch.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/cpus.h"

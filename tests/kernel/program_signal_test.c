@@ -14,7 +14,7 @@
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
 #include "kernel/program/program_space.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/memmap/zone.h"
 #include "mm/vm/touch.h"
 #include "tests/kernel/brim.h"

@@ -10,7 +10,7 @@
 #include "kernel/program/user_copy.h"
 #include "kernel/program/vdso.h"
 #include "kernel/program/vdso/vdso_data.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 

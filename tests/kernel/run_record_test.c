@@ -3,7 +3,7 @@
  */
 #include "kernel/core/run_record.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 TEST(kernel_run_record, runs_are_counted_and_ends_noted)
 {

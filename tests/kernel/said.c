@@ -6,7 +6,7 @@
 #include "kernel/console/command.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
-#include "kernel/lib/words.h"
+#include "tests/kernel/test.h"
 
 char said_text[32768];
 

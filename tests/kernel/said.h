@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 extern char said_text[32768];
 

@@ -1,8 +1,7 @@
 /* Stacks that programs take. That a CPU which overruns one is stopped: test_payload_api.py. */
 
 #include "kernel/core/reason_set.h"
-#include "kernel/lib/words.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/mapping/fault.h"
 #include "mm/mapping/stack.h"
 #include "mm/mm.h"

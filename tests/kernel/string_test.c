@@ -3,7 +3,7 @@
  * wrong, glob matching, and the macros that every file uses.
  */
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 enum { AREA = 64, SPAN = 24 };
 

@@ -4,7 +4,7 @@
  */
 #include "tests/bench/turns.h"
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 /*
  * Turns of a way that takes `ns`, except that each `every`-th turn takes `late`. With `every` 0

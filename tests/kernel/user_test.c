@@ -5,7 +5,7 @@
  */
 #include <arch/pgtable.h>
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 #ifndef ASHLAR_HOSTED
 

@@ -1,7 +1,7 @@
 /* Words of the command line that name registers of virtio devices. */
 #include "kernel/virtio/virtio_mmio.h"
 
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 static void expect_error(const char *text, int err)
 {

@@ -48,7 +48,6 @@ SWITCHES = {
     "clear.insn": "auto|orig|rep|erms|nt",  # and clzero, which QEMU does not emulate
     "contig": "index|vanilla|revert|skip|strict|step",
     "debug.page_owner": "off|on",
-    "debug.poison": "off|on",
     "gigablock": "off|on",
     "hvo": "on|off|unbatched|batched|preinit",
     "hvo.defer": "on|off",

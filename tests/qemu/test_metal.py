@@ -373,7 +373,7 @@ def test_a_pass_after_a_reset_is_no_pass(kernel):
 
 
 def test_machine_page(kernel):
-    """The page shows the topology of the CPUs, their caches, the clock, and all oddities again."""
+    """The page shows the topology of the CPUs, the clock, and all oddities again."""
     words, smp = f"console.page=on end.strict=off nosuch=1 {WORDS}", ("-smp", "8,sockets=2,cores=2,threads=2")
     run(Machine("pvh", 8, "1G", cmdline=words, extra=smp), kernel).ended().says(
         "8 in 4 cores in 2 packages", "errors   0 corrected, 0 uncorrected", "clock    TSC at",

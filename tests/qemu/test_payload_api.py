@@ -28,7 +28,6 @@ NOT_CALLED = {
     "command_of": "the monitor's",
     "command_candidate": "the monitor's",
     "digit_value": "for the kernel's parsers",
-    "glob_match": "for the runner of tests",
     "cmd_options": "the monitor's",
     "padata_chunk_size": "for tests",
     "clock_tsc": "for programs of ring 3",

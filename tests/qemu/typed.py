@@ -112,7 +112,7 @@ def check_names(key, words, kind, names, matches=fnmatchcase):
 
 
 def check_cases(values, others=frozenset()):
-    """Patterns match the name of a case or of its suite (kernel/run/test.c). The suite SUITE is suggested as SUITE.*"""
+    """Patterns match the name of a case or of its suite (tests/kernel/test.c). The suite SUITE is suggested as SUITE.*"""
     suites = {name.rpartition(".")[0] + ".*" for name in case_names()}
     matches = lambda name, pattern: fnmatchcase(name, pattern) or fnmatchcase(name.removesuffix(".*"), pattern)  # noqa: E731
     check_names("T", values.get("T", "").split(","), "case", case_names() | suites | others, matches)

@@ -19,7 +19,6 @@
  *
  * - Accesses by any other address (huge mappings, struct pages through the vmemmap).
  * - Accesses by assembly, except for clearing, and by C in arch/, boot/ and tests/san.
- * - Accesses by mm/page/page_poison.c, which fills free frames on purpose.
  * - Free memory of an arena, because it is in use for the machine.
  * - Memory in transit, and memory of sections that were never opened.
  * - Arrays on the stack, which the stack protector and UBSan check.

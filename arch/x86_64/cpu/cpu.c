@@ -99,7 +99,6 @@ void cpu_features_detect(void)
 	f->umip = bit(leaf7.ecx, 2);
 	f->slow_strings = strings_are_slow(f);
 	f->erms = bit(leaf7.ebx, 9) && !f->slow_strings;
-	f->fsrm = bit(leaf7.edx, 4) && f->erms;
 	f->pages_1g = bit(extended.edx, 26);
 	f->invariant_tsc = bit(cpuid(0x80000007, 0).edx, 8);
 	f->clzero = bit(cpuid(0x80000008, 0).ebx, 0);
@@ -180,9 +179,8 @@ void cpu_features_text(char *buf, size_t size)
 {
 	const struct cpu_features *f = &cpu_features;
 
-	format(buf, size, "nx%s%s%s%s%s%s%s%s%s%s%s", f->smep ? " smep" : "",
-	       f->smap ? " smap" : "", f->umip ? " umip" : "", f->pages_1g ? " 1g-pages" : "",
-	       f->erms ? " erms" : "", f->fsrm ? " fsrm" : "",
+	format(buf, size, "nx%s%s%s%s%s%s%s%s%s%s", f->smep ? " smep" : "", f->smap ? " smap" : "",
+	       f->umip ? " umip" : "", f->pages_1g ? " 1g-pages" : "", f->erms ? " erms" : "",
 	       f->slow_strings ? " slow-strings" : "", f->clzero ? " clzero" : "",
 	       f->x2apic ? " x2apic" : "", f->invariant_tsc ? " invariant-tsc" : "",
 	       f->hypervisor ? " hypervisor" : "");

@@ -41,7 +41,7 @@ static inline struct cpuid cpuid_own(u32 leaf, u32 subleaf, const void *ctx)
 struct cpu_features {
 	char vendor[13], brand[49];
 	bool intel, amd; /* amd: Hygon's CPUs, too */
-	bool hypervisor, pages_1g, smep, smap, umip, x2apic, erms, fsrm, clzero, invariant_tsc;
+	bool hypervisor, pages_1g, smep, smap, umip, x2apic, erms, clzero, invariant_tsc;
 	bool rdrand, xsave;
 	bool slow_strings; /* firmware has switched fast REP MOVS and STOS off */
 	unsigned phys_bits;

@@ -1,5 +1,5 @@
 /*
- * Topology and caches from CPUID; see topology.h. Pure.
+ * Topology from CPUID; see topology.h. Pure.
  *
  * Sources are tried in this order: leaf 1Fh (Intel since 2018, knows dies), leaf Bh (Intel since
  * 2008, AMD since Zen 2), AMD's 8000_001Eh and 8000_0008h, and the counts of leaves 1 and 4 that
@@ -76,41 +76,4 @@ struct topology topology_read(cpuid_fn *leaf, const void *ctx)
 	found = (struct topology){.source = "CPUID 1"};
 	from_counts(leaf, ctx, &found);
 	return found;
-}
-
-/* ---- caches ---- */
-
-enum { CACHE_NONE = 0, CACHE_DATA = 1, CACHE_CODE = 2 };
-
-unsigned caches_read(cpuid_fn *leaf, const void *ctx, struct cache_level out[CACHES_MAX])
-{
-	const bool amd = leaf(0x80000001, 0, ctx).ecx & CPUID_80000001_ECX_TOPOLOGY;
-	unsigned n = 0;
-
-	for (u32 i = 0; i < CACHES_MAX; i++) {
-		const struct cpuid id = leaf(amd ? 0x8000001d : 4, i, ctx);
-		const u32 type = id.eax & 0x1f, ways = (id.ebx >> 22) + 1,
-			  line = (id.ebx & 0xfff) + 1;
-		const u64 size =
-			(u64)ways * ((id.ebx >> 12 & 0x3ff) + 1) * line * ((u64)id.ecx + 1);
-
-		if (type == CACHE_NONE)
-			break;
-		out[n++] = (struct cache_level){.level = id.eax >> 5 & 7,
-						.kind = type == CACHE_DATA   ? 'd'
-							: type == CACHE_CODE ? 'i'
-									     : 'u',
-						.kib = (u32)(size >> 10),
-						.sharing = (id.eax >> 14 & 0xfff) + 1};
-	}
-	return n;
-}
-
-bool cache_is_shared(u32 sharing, u32 id, u32 other)
-{
-	u32 shift = 0;
-
-	while (shift < 31 && 1U << shift < sharing)
-		shift++;
-	return id >> shift == other >> shift;
 }

@@ -41,7 +41,7 @@ static phys_t image_phys(const void *addr)
 static void map_image(virt_t start, virt_t end, enum pt_prot prot)
 {
 	if (pgtable_map_range(root, start, start - IMAGE_BASE, end - start, prot, PT_PAGE,
-			      pgtable_alloc_boot, NULL, NULL) < 0)
+			      pgtable_alloc_boot, NULL) < 0)
 		memblock_too_little("the page tables of the kernel image");
 }
 

@@ -246,6 +246,5 @@ void arch_cpus_start(void)
 	}
 	mtrrs_report();
 	nmi_tick_confirm();
-	clock_stop_pit();
 	irq_enable();
 }

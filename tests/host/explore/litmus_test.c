@@ -14,7 +14,7 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/host/explore/explore.h"
 #include "tests/kernel/cpus.h"
 

@@ -41,7 +41,7 @@
 
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 

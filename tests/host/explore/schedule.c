@@ -24,7 +24,7 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 
@@ -498,7 +498,7 @@ u64 clock_cpu_ns(void)
 
 /* ---- the case ---- */
 
-/* The linker sends the calls of kernel/run/test.c here (--wrap). */
+/* The linker sends the calls of tests/kernel/test.c here (--wrap). */
 void __wrap_test_before_case(const struct test_case *tc);
 void __real_test_before_case(const struct test_case *tc);
 bool __wrap_test_after_case(void);

@@ -17,7 +17,7 @@
 #include "kernel/core/cpus.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/map/pgtable.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpus.h"

@@ -5,7 +5,7 @@
 #include "kernel/core/call.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/user_copy.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 

@@ -72,22 +72,22 @@ void test_option(const char *name, const char *value);
 void test_options_back(void);
 
 /*
- * Called after each case, where defined (mm/). True if every frame is accounted for and nothing
+ * Called after each case (after_case.c). True if every frame is accounted for and nothing
  * else was left behind. Otherwise it prints what is wrong, and the case fails.
  */
-bool test_after_case(void) __attribute__((weak));
+bool test_after_case(void);
 
 /*
- * Called before each case, where defined. It records the state that test_after_case() checks, and
+ * Called before each case. It records the state that test_after_case() checks, and
  * begins what the case is to find. A case that has failed or was skipped by then does not run.
  */
-void test_before_case(const struct test_case *tc) __attribute__((weak));
+void test_before_case(const struct test_case *tc);
 
 /*
- * Called before a run, where defined. False if the machine is not in the state that cases need; it
+ * Called before a run. False if the machine is not in the state that cases need; it
  * then prints the reason, and nothing is run.
  */
-bool test_before_run(void) __attribute__((weak));
+bool test_before_run(void);
 
 /*
  * One run over a table of cases. tests_run() runs the linker's table; private tables test the
@@ -129,3 +129,9 @@ void test_suggest(const struct test_run *run, char *buf, size_t size);
  * itself a failure.
  */
 unsigned tests_run(const char *patterns);
+
+/*
+ * Shell-style match of `text` against `pattern` with * and ?: "mm.buddy.*" matches
+ * "mm.buddy.merge".
+ */
+bool glob_match(const char *pattern, const char *text);

@@ -17,7 +17,7 @@
  * builds print the same. No memory is needed: the runner finds the next suite or case by scanning
  * the table for the smallest name above the last one.
  */
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 
 #include <arch/atomic.h>
 #include <arch/clock.h>
@@ -29,7 +29,6 @@
 #include "kernel/core/verdict.h"
 #include "kernel/lib/nearest.h"
 #include "kernel/lib/string.h"
-#include "kernel/lib/words.h"
 
 enum { REASON_MAX = 256, TEXT_MAX = 1000 };
 
@@ -76,6 +75,33 @@ void test_case_name(const struct test_case *tc, char *buf, size_t size)
 	test_suite_name(tc, buf, size);
 	n = strlen(buf);
 	format(buf + n, size - n, ".%s", tc->name);
+}
+
+/*
+ * Linear in memory, no recursion: on a mismatch the latest * takes one more character, which is
+ * enough because a later * can always do what an earlier one could.
+ */
+bool glob_match(const char *pattern, const char *text)
+{
+	const char *star = NULL, *retry = NULL;
+
+	while (*text) {
+		if (*pattern == '*') {
+			star = pattern++;
+			retry = text;
+		} else if (*pattern && (*pattern == '?' || *pattern == *text)) {
+			pattern++;
+			text++;
+		} else if (star) {
+			pattern = star + 1;
+			text = ++retry;
+		} else {
+			return false;
+		}
+	}
+	while (*pattern == '*')
+		pattern++;
+	return !*pattern;
 }
 
 /*
@@ -217,11 +243,10 @@ static void run_case(struct test_run *run, const struct test_case *tc, unsigned 
 	current.options = saved_count;
 	current.skipped = false;
 	atomic_store_relaxed(&current.failures, 0);
-	if (test_before_case)
-		test_before_case(tc);
+	test_before_case(tc);
 	if (!test_failed() && !current.skipped)
 		tc->run();
-	if (test_after_case && !test_after_case())
+	if (!test_after_case())
 		test_fail(tc->file, 0, "the case left the machine changed (see the lines above)");
 	test_options_back();
 	emit(run, "  # time_ns %llu\n", clock_ns() - start);
@@ -315,7 +340,7 @@ unsigned tests_run(const char *patterns)
 	struct test_run run = {
 		.begin = __start_test_table, .end = __stop_test_table, .patterns = patterns};
 
-	if (test_before_run && !test_before_run())
+	if (!test_before_run())
 		run.fail = 1;
 	else
 		test_run_table(&run);
