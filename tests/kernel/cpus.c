@@ -125,8 +125,8 @@ void cpus_be_deaf(void *arg)
 	atomic_store_release(&deaf->running, 1);
 	/*
 	 * Spend most time here and little in the clock. The clock is a leaf function without a
-	 * frame, so a backtrace taken there misses its caller. Few PAUSEs, because each gives QEMU a
-	 * turn around all CPUs where it runs one at a time.
+	 * frame, so a backtrace taken there misses its caller. There are few PAUSEs, because each
+	 * gives QEMU a turn around all CPUs where it runs one at a time.
 	 */
 	while ((deaf->for_ever || atomic_load_acquire(&wait_reports) == reports) &&
 	       clock_ns() < until) {
