@@ -169,7 +169,6 @@ NEEDS_host-tsan := host
 NEEDS_host-msan := msan
 NEEDS_host-fast := host
 NEEDS_host-native := host
-NEEDS_host-peer := host
 NEEDS_host-replay := host
 NEEDS_run := run
 NEEDS_help-options := run

@@ -155,4 +155,31 @@ void pmu_stop(unsigned turn, u64 values[PMU_EVENTS_MAX])
 	}
 }
 
+#else /* a process has no counters of its own */
+
+#include "tests/bench/pmu.h"
+
+unsigned pmu_events(const char *names[PMU_EVENTS_MAX])
+{
+	return 0;
+}
+
+unsigned pmu_turns(void)
+{
+	return 0;
+}
+
+const char *pmu_missing(void)
+{
+	return "not in a hosted machine";
+}
+
+void pmu_start(unsigned turn)
+{
+}
+
+void pmu_stop(unsigned turn, u64 values[PMU_EVENTS_MAX])
+{
+}
+
 #endif

@@ -65,13 +65,6 @@ endef
 
 $(foreach variant,asan tsan msan fast native fuzz cov explore,$(eval $(call host_variant,$(variant))))
 
-# For harnesses from outside: everything but main() and the payload, in one object.
-HOST_PEER_SOURCES := $(filter-out tests/host/main.c tests/bench/payload.c,$(HOST_SOURCES)) tests/host/peer/adapter.c
--include $(BUILD)/host/fast/tests/host/peer/adapter.d
-$(BUILD)/host/fast/ashlar-peer.o: $(HOST_PEER_SOURCES:%.c=$(BUILD)/host/fast/%.o) $(HOST_ASSEMBLY:%.S=$(BUILD)/host/fast/%.o)
-	@echo '  HOSTLD  $@'
-	@$(HOST_CC) -r -nostdlib $^ -o $@
-
 # Harnesses that need the whole machine, driven by libFuzzer, or by saved inputs: sequences of operations, all options,
 # and a virtio device.
 HOST_FUZZERS := ops options balloon
@@ -87,10 +80,6 @@ $(HOST_REPLAYS): $(BUILD)/host/asan/%_replay: $(HOST_FUZZED:%.c=$(BUILD)/host/as
 		$(BUILD)/host/asan/tests/fuzz/replay.o
 	@echo '  HOSTLD  $@'
 	@$(HOST_CC) $(HOST_CFLAGS_asan) -pthread $^ -o $@
-
-.PHONY: host-peer
-# The allocator as one object with the symbols of peer.h.
-host-peer: $(BUILD)/host/fast/ashlar-peer.o
 
 # Cases count into one set of files, one after the other: each machine is a process of its own, which adds to them when it ends.
 test/coverage: $(BUILD)/host/cov/ashlar-host ## lines and branches of mm/ and kernel/ that the cases reach, hosted, by file, BUILD/coverage.html; mm/ must have 95% of its lines
@@ -117,4 +106,4 @@ explore: host-explore ## run the cases of T, one CPU at a time, under N schedule
 # native speed; no mappings, for benchmarks; and harnesses for saved inputs (tests/fuzz/corpus), which are their arguments.
 host-asan host-tsan host-msan host-native host-fast: host-%: $(BUILD)/host/%/ashlar-host
 host-replay: $(HOST_REPLAYS)
-host: host-asan host-tsan host-fast host-native ## the hosted builds under sanitizers and at native speed; host-asan, -tsan, -msan, -fast, -native, -replay, -peer: one
+host: host-asan host-tsan host-fast host-native ## the hosted builds under sanitizers and at native speed; host-asan, -tsan, -msan, -fast, -native, -replay: one

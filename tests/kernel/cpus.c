@@ -4,6 +4,7 @@
 #include "tests/kernel/cpus.h"
 
 #include <arch/atomic.h>
+#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
@@ -124,12 +125,15 @@ void cpus_be_deaf(void *arg)
 	atomic_store_release(&deaf->running, 1);
 	/*
 	 * Spend most time here and little in the clock. The clock is a leaf function without a
-	 * frame, so a backtrace taken there misses its caller.
+	 * frame, so a backtrace taken there misses its caller. There are few PAUSEs, because each
+	 * gives QEMU a turn around all CPUs where it runs one at a time.
 	 */
 	while ((deaf->for_ever || atomic_load_acquire(&wait_reports) == reports) &&
-	       clock_ns() < until)
+	       clock_ns() < until) {
 		for (unsigned i = 0; i < 1000; i++)
-			cpu_relax();
+			fence_compiler();
+		cpu_relax();
+	}
 	irq_restore(flags);
 }
 

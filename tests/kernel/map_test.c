@@ -332,10 +332,6 @@ TEST(mm_map, registers_are_unmapped_whole_and_once)
 
 enum { TURNS = 200 };
 
-static u64 map_turns;
-OPTION_U64(test.map_turns, map_turns, 0, 1ULL << 32,
-	   "mappings that mm.map.addresses_are_used_again makes and removes; 0: some hundreds");
-
 /* From now on the lowest addresses are used, if they are free. */
 static void begin_again(void)
 {
@@ -347,9 +343,8 @@ static void begin_again(void)
 /* Begin shortly before the end of the addresses, so that they are used again soon. */
 TEST(mm_map, addresses_are_used_again)
 {
-	enum { BEFORE_THE_END = 10 };
+	enum { BEFORE_THE_END = 10, AGAIN = 4 * BEFORE_THE_END };
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	const u64 turns = map_turns ? map_turns : 400;
 	struct huge_usage before, after;
 	u64 done, wrong = 0;
 	void *last = NULL;
@@ -357,7 +352,7 @@ TEST(mm_map, addresses_are_used_again)
 	REQUIRE(page);
 	map_space.next = VMAP_PAGES_BASE + VMAP_PAGES_SIZE - BEFORE_THE_END * GIB(1);
 	huge_usage(&before);
-	for (done = 0; done < turns; done++) {
+	for (done = 0; done < AGAIN; done++) {
 		u64 *at = page_map(page, PAGE_SIZE);
 
 		if (!at)
@@ -369,7 +364,7 @@ TEST(mm_map, addresses_are_used_again)
 		wrong += *(u64 *)page_address(page) != done;
 		page_unmap(at);
 	}
-	EXPECT_EQ(done, turns);
+	EXPECT_EQ(done, AGAIN);
 	EXPECT_EQ(wrong, 0);
 	/* upper tables stay, one for 512 GiB; everything else was freed */
 	huge_usage(&after);

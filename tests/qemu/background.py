@@ -1,8 +1,8 @@
 """Runs that go on in the background while other tests go on in front.
 
-Two of them run at a time, at a lower priority than the front, so that both CPUs are busy while a test in front waits for a moment to pass.
-At most one of them has many threads, which wait for each other. The tests of these runs come last. The longest runs begin first, so the
-last are short.
+Three of them run at a time, at a lower priority than the front, so that both CPUs are busy while a test in front waits for a moment to pass,
+and the CPUs of a hosted machine wait for each other. At most one of them has hundreds of threads. The tests of these runs come last. The
+longest runs begin first, so the last are short.
 """
 
 import os
@@ -11,7 +11,7 @@ import threading
 import time
 from concurrent.futures import Future, ThreadPoolExecutor
 
-AT_ONCE, NICER = 2, 5
+AT_ONCE, NICER = 3, 5
 
 
 def be_nicer():
@@ -27,7 +27,7 @@ class Background:
         self.seconds = {}  # of the host's clock, by name
 
     def add(self, name, start, has_many):
-        """start(on_line) does the run, hands each line on, and returns its outcome. `has_many`: threads."""
+        """start(on_line) does the run, hands each line on, and returns its outcome. `has_many`: hundreds of threads."""
         self.waiting[name] = queue.SimpleQueue(), Future()
         self.order.append((has_many, name, start, *self.waiting[name]))
 

@@ -178,7 +178,7 @@ def guests(request, build, start_of):
             machine = item.callspec.params["machine"]
             background.add(machine.name, start_of(machine), machine.cpus > MANY)
         elif (hosted := item.callspec.params["hosted"]).program(build).exists():
-            background.add(hosted.name, partial(run_hosted, hosted.argv(build, request.config.getoption("--select"))), True)
+            background.add(hosted.name, partial(run_hosted, hosted.argv(build, request.config.getoption("--select"))), False)
     background.begin()
     request.config.run_seconds = background.seconds
     yield background

@@ -168,8 +168,7 @@ def debug(argv, kernel, build):
             print("QEMU did not open its gdb stub within 10 s", file=sys.stderr)
             return 2
         print(f"The console goes to {console}; 'console' in gdb shows its end.")
-        printers, script = Path(__file__).with_name("printers.py"), Path(__file__).with_name("debug.gdb")
-        gdb = ["gdb", "-q", "-x", str(printers), "-ex", f"target remote {socket}", "-x", str(script)]
+        gdb = ["gdb", "-q", "-ex", f"target remote {socket}", "-x", str(Path(__file__).with_name("debug.gdb"))]
         environment = dict(os.environ, ASHLAR_CONSOLE=str(console))
         return subprocess.run(gdb + [str(kernel)], env=environment, check=False).returncode
     finally:

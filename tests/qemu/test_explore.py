@@ -3,10 +3,12 @@ the guest that pauses at points of a seed (tests/pause)."""
 
 import re
 import sys
+from functools import partial
 
 import patience
 import pytest
 from guest import run
+from hosted import Search, run_hosted
 from machine import ROOT, Machine
 from matrix import BY_INSTRUCTIONS
 
@@ -120,24 +122,28 @@ def test_the_same_seed_gives_the_same_points(explore):
 CASES_AT_LEAST, SCHEDULES_AT_LEAST = 46, 40_000
 
 
-def searched(build, seconds, schedules, *more):
-    argv = [sys.executable, str(ROOT / "tests/host/explore/search.py"), "--build", str(build), "--schedules", str(schedules), *more]
-    done = patience.run(argv, seconds)
-    assert done.returncode == 0, done.stdout + done.stderr
-    counted = re.search(r"of (\d+) searches, (\d+) schedules", done.stdout)
+def judge(status, lines):
+    """The numbers of searches and of schedules, after a run without findings."""
+    assert status == 0, "\n".join(lines)
+    counted = re.search(r"of (\d+) searches, (\d+) schedules", "\n".join(lines))
     return int(counted[1]), int(counted[2])
 
 
-def test_short_concurrent_cases_hold_in_a_thousand_schedules(build):
+@pytest.mark.aside
+@pytest.mark.parametrize("hosted", [Search(1000, ("--cost", "2.2"))], ids=["short"])
+def test_concurrent_cases_hold_in_a_thousand_schedules(hosted, build, guests):
     """Always the same ones. A schedule of each takes 2.2 ms at most, and all together a minute of two CPUs."""
-    cases, schedules = searched(build, 1800, 1000, "--cost", "2.2")
+    lines = []
+    status = guests.take(hosted.name, partial(run_hosted, hosted.argv(build)), lines.append)
+    cases, schedules = judge(status, lines)
     assert cases >= CASES_AT_LEAST and schedules >= SCHEDULES_AT_LEAST
 
 
 @pytest.mark.proof
 def test_all_concurrent_cases_hold_in_ten_thousand_schedules_of_two_depths(build):
     """Long cases in fewer. Hours; what was searched is not searched again if this is interrupted (build/explore)."""
-    searches, schedules = searched(build, 86_400, 10_000, "--strategies", "pct2,pct3", "--seconds", "20000")
+    lines, long = [], Search(10_000, ("--strategies", "pct2,pct3", "--seconds", "20000"))
+    searches, schedules = judge(run_hosted(long.argv(build), lines.append, 86_400), lines)
     assert searches >= 2 * CASES_AT_LEAST and schedules >= 2 * SCHEDULES_AT_LEAST
 
 

@@ -35,7 +35,6 @@ needs() {
 	test spin spin checks the models of the protocols
 	test g++ g++ builds a program with exceptions
 	test musl-tools musl-gcc builds programs with another C library
-	test gdb gdb shows the kernel's structures
 	test valgrind valgrind counts misses and locked instructions by function
 	bench valgrind valgrind counts the events of a fault by a model
 	bench python3-matplotlib /usr/lib/python3/dist-packages/matplotlib draws the pictures of the report
