@@ -78,14 +78,14 @@ enum {
 	PCP_SLOTS = PCP_SETS * PCP_WAYS,
 	PCP_WORDS = BLOCK_FRAMES / 64,
 	PCP_HIGH_MIN = 32,    /* frames that a CPU may hold of any zone, however small */
-	PCP_HIGH_MAX = 65536, /* most frames that it may hold, however large the zone */
+	PCP_HUGE_MAX = 256,   /* entries of order 9; one turn at the lock fills or empties the list */
+	/* most frames that it may hold, however large the zone */
+	PCP_HIGH_MAX = PCP_HUGE_MAX * BLOCK_FRAMES,
 	/*
 	 * all CPUs together: an eighth of the zone (Linux: the least percpu_pagelist_high_fraction)
 	 */
 	PCP_SHARE = 8,
 	PCP_REFILL_ORDER = 8, /* order of the run fetched at once, if `high` allows */
-	PCP_HUGE_MAX = 128,   /* entries of order 9 */
-	PCP_HUGE_BATCH = 64,
 	PCP_EVICT = 4, /* most slots that go back in one turn at the zone's lock */
 	PCP_FETCH = 4, /* most blocks in pieces that are fetched in one */
 };
