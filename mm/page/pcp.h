@@ -77,8 +77,8 @@ enum {
 	PCP_WAYS = 4,
 	PCP_SLOTS = PCP_SETS * PCP_WAYS,
 	PCP_WORDS = BLOCK_FRAMES / 64,
-	PCP_HIGH_MIN = 32,    /* frames that a CPU may hold of any zone, however small */
-	PCP_HUGE_MAX = 256,   /* entries of order 9; one turn at the lock fills or empties the list */
+	PCP_HIGH_MIN = 32,  /* frames that a CPU may hold of any zone, however small */
+	PCP_HUGE_MAX = 256, /* entries of order 9; one turn at the lock fills or empties the list */
 	/* most frames that it may hold, however large the zone */
 	PCP_HIGH_MAX = PCP_HUGE_MAX * BLOCK_FRAMES,
 	/*
@@ -86,8 +86,8 @@ enum {
 	 */
 	PCP_SHARE = 8,
 	PCP_REFILL_ORDER = 8, /* order of the run fetched at once, if `high` allows */
-	PCP_EVICT = 4, /* most slots that go back in one turn at the zone's lock */
-	PCP_FETCH = 4, /* most blocks in pieces that are fetched in one */
+	PCP_EVICT = 4,        /* most slots that go back in one turn at the zone's lock */
+	PCP_FETCH = 4,        /* most blocks in pieces that are fetched in one */
 };
 
 /* No struct page is aligned like this address, and no pointer can have a value near it. */

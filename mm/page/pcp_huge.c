@@ -36,8 +36,8 @@ static void refill(struct zone *zone, struct pcp_zone *mine, u32 count)
 
 	zone_lock(zone);
 	for (unsigned type = 0; type < MIGRATE_CMA && taken < count; type++)
-		taken += buddy_take_huge(zone, BLOCK_ORDER, type, mine->huge + taken,
-					 count - taken);
+		taken +=
+			buddy_take_huge(zone, BLOCK_ORDER, type, mine->huge + taken, count - taken);
 	zone_unlock(zone);
 	for (u32 i = 0; i < taken / 2; i++) {
 		const u32 first = mine->huge[i];
