@@ -355,14 +355,14 @@ static inline struct page *huge_alloc_quickly(struct mm *mm, struct pcp_zone *mi
 
 /* Take a page of order 0..3 or 9 from this CPU's lists. NULL if it has none at hand. */
 static inline struct page *alloc_at_hand(struct mm *mm, unsigned order, enum page_use use,
-					 node_t node)
+					 unsigned request, node_t node)
 {
 	struct page *page = NULL;
 	struct pcp_zone *mine;
 	struct pcp *pcp;
 
 	pcp = pcp_enter(mm);
-	mine = page_first_list(mm, pcp, node);
+	mine = page_first_list(mm, pcp, request, node);
 	if (likely(mine))
 		page = order == BLOCK_ORDER ? huge_alloc_quickly(mm, mine)
 					    : run_alloc_quickly(mm, mine, order, use);
@@ -409,11 +409,9 @@ static __attribute__((noinline)) struct page *page_alloc_slowly(struct mm *mm, u
 	if (request & PAGE_OUTERMOST)
 		context_assert_for("page_alloc",
 				   request & PAGE_NOFLUSH ? CONTEXT_LOCKED : CONTEXT_ORDINARY);
-	if (node >= mm->nodes && !(request & PAGE_NODE))
-		node = NODE_NONE;
 	if (likely((order == BLOCK_ORDER || order < PCP_ORDERS) &&
 		   !has_more_to_do(mm, use, request)))
-		page = alloc_at_hand(mm, order, use, node);
+		page = alloc_at_hand(mm, order, use, request, node);
 	if (likely(page) || is_refused(mm, order, use, request, node))
 		return page;
 	r = (struct request){.mm = mm,

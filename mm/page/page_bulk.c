@@ -28,11 +28,11 @@ static void form_word(struct page *first, u64 bits, u64 in_use, struct page **pa
 }
 
 /* Take the pages that one word of the first zone holds. Returns 0 if none is at hand. */
-static size_t alloc_word(struct mm *mm, node_t node, enum migratetype type, struct page **pages,
-			 size_t count)
+static size_t alloc_word(struct mm *mm, unsigned request, node_t node, enum migratetype type,
+			 struct page **pages, size_t count)
 {
 	struct pcp *pcp = pcp_enter(mm);
-	struct pcp_zone *mine = page_first_list(mm, pcp, node);
+	struct pcp_zone *mine = page_first_list(mm, pcp, request, node);
 	struct page *page;
 	unsigned taken = 0;
 	u64 bits;
@@ -54,7 +54,7 @@ size_t mm_page_alloc_bulk(struct mm *mm, enum page_use use, unsigned request, no
 
 	while (done < count) {
 		taken = at_hand && !atomic_load_relaxed(&mm->watch)
-				? alloc_word(mm, node, (enum migratetype)use, pages + done,
+				? alloc_word(mm, request, node, (enum migratetype)use, pages + done,
 					     count - done)
 				: 0;
 		if (taken == 0) {

@@ -41,15 +41,17 @@ static inline node_t page_first_node(const struct mm *mm, node_t node)
 }
 
 /*
- * This CPU's list of the zone that serves a request first; NULL for a node that does not exist or
- * has no memory, for which page_alloc_slowly() looks elsewhere. Entered.
+ * This CPU's list of the zone that serves a request first; NULL for a missing node or one without
+ * memory. Entered.
  */
 static inline struct pcp_zone *page_first_list(const struct mm *mm, const struct pcp *pcp,
-					       node_t node)
+					       unsigned request, node_t node)
 {
 	const node_t entry = node + 1; /* 0 for NODE_NONE */
 
-	return likely(entry <= mm->nodes) ? pcp->first[entry] : NULL;
+	if (unlikely(entry > mm->nodes))
+		return request & PAGE_NODE ? NULL : pcp->first[0];
+	return pcp->first[entry];
 }
 
 /* Take the hot page, or one from the word at hand. NULL if there is neither. Entered. */
@@ -83,7 +85,7 @@ page_alloc_quickly(struct mm *mm, enum page_use use, unsigned request, node_t no
 		     atomic_load_relaxed(&mm->watch)))
 		return NULL;
 	pcp = pcp_enter(mm);
-	mine = page_first_list(mm, pcp, node);
+	mine = page_first_list(mm, pcp, request, node);
 	page = likely(mine) ? page_take_quickly(mine, use) : NULL;
 	if (unlikely(!page)) {
 		pcp_left(pcp); /* the caller enters again, and then drains if that was requested */
