@@ -79,6 +79,7 @@ enum {
 	PCP_WORDS = BLOCK_FRAMES / 64,
 	PCP_HIGH_MIN = 32,  /* frames that a CPU may hold of any zone, however small */
 	PCP_HUGE_MAX = 256, /* entries of order 9; one turn at the lock fills or empties the list */
+	PCP_HUGE_AHEAD = 8, /* entries before its turn, the head of one is prefetched */
 	/* most frames that it may hold, however large the zone */
 	PCP_HIGH_MAX = PCP_HUGE_MAX * BLOCK_FRAMES,
 	/*
@@ -281,6 +282,7 @@ static inline u32 pcp_pop_huge(const struct mm *mm, struct pcp_zone *mine)
 	index = mine->huge[count - 1];
 	if (unlikely(pcp_huge_is_due(mm, index)))
 		return BLOCK_NONE;
+	page_prefetch(block_page(mm, mine->huge[(count - 1 - PCP_HUGE_AHEAD) % PCP_HUGE_MAX]));
 	atomic_store_relaxed(&mine->huge_count, count - 1);
 	return index;
 }

@@ -6,9 +6,10 @@
  * only where making a page finds no memory.
  *
  * An entry is found through its block record of 32 bytes. The struct page is touched only when the
- * entry is given out, and the struct pages of a batch are prefetched as it is taken. Entries keep
- * the generation in their record. A block may therefore be listed while a round for its former
- * tails is still due; it is given out when the round is done.
+ * entry is given out, and prefetched PCP_HUGE_AHEAD entries before: the heads of a whole list would
+ * evict each other, because each lies at the start of a frame. Entries keep the generation in their
+ * record. A block may therefore be listed while a round for its former tails is still due; it is
+ * given out when the round is done.
  */
 #include "mm/page/pcp_huge.h"
 
@@ -27,8 +28,8 @@ static u32 huge_high(struct zone *zone, struct pcp_zone *mine)
 
 /*
  * Fill the empty list with up to `count` blocks in one turn at the lock, the buddy's first block
- * last, and prefetch their heads together. CMA blocks are kept for ranges and not given to any
- * request for a huge page, so they stay with the buddy.
+ * last. CMA blocks are kept for ranges and not given to any request for a huge page, so they stay
+ * with the buddy.
  */
 static void refill(struct zone *zone, struct pcp_zone *mine, u32 count)
 {
