@@ -38,8 +38,8 @@ struct pcp {
 	struct pcp_counts *counts; /* (c) */
 	struct pcp_zone *freed;    /* (o) those of the zone that a single page was freed to last */
 	/*
-	 * (c) by node, the lists of the zone that serves a request for it first; NULL for a node
-	 * without memory. Entry mm->nodes is for requests that name no node.
+	 * (c) by node + 1, the lists of the zone that serves a request for it first; NULL for a
+	 * node without memory. Entry 0 is for requests that name no node.
 	 */
 	struct pcp_zone **first;
 	struct pcp_zone *zone[]; /* (c) */

@@ -380,7 +380,7 @@ static bool is_refused(struct mm *mm, unsigned order, enum page_use use, unsigne
 		why = REASON_BAD_ORDER;
 	else if (use > USE_RECLAIMABLE)
 		why = REASON_BAD_USE;
-	else if (page_node_is_missing(mm, request, node))
+	else if ((request & PAGE_NODE) && node >= mm->nodes && node != NODE_NONE)
 		why = REASON_BAD_NODE;
 	else if (fail_here(&mm->fail, FAIL_ALLOC))
 		why = REASON_NO_MEMORY;

@@ -34,12 +34,6 @@ struct page *page_leave_draining(struct mm *mm, struct pcp *pcp, struct page *pa
  */
 void page_free_elsewhere(struct mm *mm, struct page *page, virt_t caller);
 
-/* Does the request name a node that does not exist and refuse any other? */
-static inline bool page_node_is_missing(const struct mm *mm, unsigned request, node_t node)
-{
-	return node >= mm->nodes && unlikely((request & PAGE_NODE) && node != NODE_NONE);
-}
-
 /* The node to look on first: `node` if it exists, otherwise this CPU's. */
 static inline node_t page_first_node(const struct mm *mm, node_t node)
 {
@@ -53,9 +47,11 @@ static inline node_t page_first_node(const struct mm *mm, node_t node)
 static inline struct pcp_zone *page_first_list(const struct mm *mm, const struct pcp *pcp,
 					       unsigned request, node_t node)
 {
-	if (unlikely(node >= mm->nodes))
-		return page_node_is_missing(mm, request, node) ? NULL : pcp->first[mm->nodes];
-	return pcp->first[node];
+	const node_t entry = node + 1; /* 0 for NODE_NONE */
+
+	if (unlikely(entry > mm->nodes))
+		return request & PAGE_NODE ? NULL : pcp->first[0];
+	return pcp->first[entry];
 }
 
 /* Take the hot page, or one from the word at hand. NULL if there is neither. Entered. */
@@ -129,17 +125,16 @@ static inline u64 frame_after(virt_t first, const struct page *page)
 
 /*
  * Keep a page of the block that was freed to last, as the hot page or in a word that is not empty.
- * False if the CPU may hold no more or the word is empty. Entered.
+ * False if the CPU may hold no more or the word is empty. The hot page needs no look at what the
+ * CPU may hold: while it has a recent block, its lists are enabled and have room for one. Entered.
  */
 static inline bool page_keep_quickly(struct pcp_zone *mine, struct page *page, u64 frame)
 {
 	u64 *word;
 
-	if (unlikely(!pcp_has_room(mine)))
-		return false;
 	if (mine->recent.hot) {
 		word = &mine->recent.map[frame / 64];
-		if (unlikely(!*word))
+		if (unlikely(!*word || !pcp_has_room(mine)))
 			return false;
 		*word |= 1ULL << frame % 64;
 		pcp_add_held(mine, 1);

@@ -16,7 +16,7 @@ static u64 high_max = PCP_HIGH_MAX;
 OPTION_U64(pcp.high, high_max, PCP_HIGH_MIN, PCP_HIGH_MAX,
 	   "the most frames of a zone that a CPU may hold");
 
-/* Pointers first: to the lists of each zone, of each node's first zone, and of no node's. */
+/* Pointers first: to the lists of each zone, of no node's first zone, and of each node's. */
 u64 pcp_bytes(unsigned zones, node_t nodes)
 {
 	const u64 pointers = zones + nodes + 1;
@@ -47,7 +47,7 @@ void pcp_init(struct mm *mm, cpu_t cpu)
 			first[z].word[type] = &first[z].none;
 	}
 	for (node_t n = 0; n <= mm->nodes; n++) {
-		const node_t node = n < mm->nodes ? n : MIN(cpu_data(cpu)->node, mm->nodes - 1);
+		const node_t node = n > 0 ? n - 1 : MIN(cpu_data(cpu)->node, mm->nodes - 1);
 		const u8 *zone = mm->node[node].zone;
 		const u8 index =
 			zone[ZONE_NORMAL] != ZONE_NONE ? zone[ZONE_NORMAL] : zone[ZONE_DMA32];

@@ -77,17 +77,18 @@ enum {
 	PCP_WAYS = 4,
 	PCP_SLOTS = PCP_SETS * PCP_WAYS,
 	PCP_WORDS = BLOCK_FRAMES / 64,
-	PCP_HIGH_MIN = 32,    /* frames that a CPU may hold of any zone, however small */
-	PCP_HIGH_MAX = 65536, /* most frames that it may hold, however large the zone */
+	PCP_HIGH_MIN = 32,  /* frames that a CPU may hold of any zone, however small */
+	PCP_HUGE_MAX = 256, /* entries of order 9; one turn at the lock fills or empties the list */
+	PCP_HUGE_AHEAD = 8, /* entries before its turn, the head of one is prefetched */
+	/* most frames that it may hold, however large the zone */
+	PCP_HIGH_MAX = PCP_HUGE_MAX * BLOCK_FRAMES,
 	/*
 	 * all CPUs together: an eighth of the zone (Linux: the least percpu_pagelist_high_fraction)
 	 */
 	PCP_SHARE = 8,
 	PCP_REFILL_ORDER = 8, /* order of the run fetched at once, if `high` allows */
-	PCP_HUGE_MAX = 128,   /* entries of order 9 */
-	PCP_HUGE_BATCH = 64,
-	PCP_EVICT = 4, /* most slots that go back in one turn at the zone's lock */
-	PCP_FETCH = 4, /* most blocks in pieces that are fetched in one */
+	PCP_EVICT = 4,        /* most slots that go back in one turn at the zone's lock */
+	PCP_FETCH = 4,        /* most blocks in pieces that are fetched in one */
 };
 
 /* No struct page is aligned like this address, and no pointer can have a value near it. */
@@ -281,6 +282,7 @@ static inline u32 pcp_pop_huge(const struct mm *mm, struct pcp_zone *mine)
 	index = mine->huge[count - 1];
 	if (unlikely(pcp_huge_is_due(mm, index)))
 		return BLOCK_NONE;
+	page_prefetch(block_page(mm, mine->huge[(count - 1 - PCP_HUGE_AHEAD) % PCP_HUGE_MAX]));
 	atomic_store_relaxed(&mine->huge_count, count - 1);
 	return index;
 }

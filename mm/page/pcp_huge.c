@@ -6,9 +6,10 @@
  * only where making a page finds no memory.
  *
  * An entry is found through its block record of 32 bytes. The struct page is touched only when the
- * entry is given out, and the struct pages of a batch are prefetched as it is taken. Entries keep
- * the generation in their record. A block may therefore be listed while a round for its former
- * tails is still due; it is given out when the round is done.
+ * entry is given out, and prefetched PCP_HUGE_AHEAD entries before: the heads of a whole list would
+ * evict each other, because each lies at the start of a frame. Entries keep the generation in their
+ * record. A block may therefore be listed while a round for its former tails is still due; it is
+ * given out when the round is done.
  */
 #include "mm/page/pcp_huge.h"
 
@@ -26,25 +27,27 @@ static u32 huge_high(struct zone *zone, struct pcp_zone *mine)
 }
 
 /*
- * Take one block for the caller and up to `count` for the list, and prefetch their heads together.
- * CMA blocks are kept for ranges and not given to any request for a huge page, so they stay with
- * the buddy.
+ * Fill the empty list with up to `count` blocks in one turn at the lock, the buddy's first block
+ * last. CMA blocks are kept for ranges and not given to any request for a huge page, so they stay
+ * with the buddy.
  */
-static u32 refill(struct zone *zone, struct pcp_zone *mine, u32 count)
+static void refill(struct zone *zone, struct pcp_zone *mine, u32 count)
 {
-	u32 pages[PCP_HUGE_BATCH], taken = 0;
+	u32 taken = 0;
 
 	zone_lock(zone);
-	for (unsigned type = 0; type < MIGRATE_CMA && taken <= count; type++)
-		taken += buddy_take_huge(zone, BLOCK_ORDER, type, pages + taken, count + 1 - taken);
+	for (unsigned type = 0; type < MIGRATE_CMA && taken < count; type++)
+		taken +=
+			buddy_take_huge(zone, BLOCK_ORDER, type, mine->huge + taken, count - taken);
 	zone_unlock(zone);
-	if (taken == 0)
-		return BLOCK_NONE;
-	for (u32 i = 1; i < taken; i++)
-		mine->huge[taken - 1 - i] = pages[i];
-	atomic_store_relaxed(&mine->huge_count, taken - 1);
+	for (u32 i = 0; i < taken / 2; i++) {
+		const u32 first = mine->huge[i];
+
+		mine->huge[i] = mine->huge[taken - 1 - i];
+		mine->huge[taken - 1 - i] = first;
+	}
+	atomic_store_relaxed(&mine->huge_count, taken);
 	atomic_store_relaxed(&mine->moved, mine->moved + (s64)taken * BLOCK_FRAMES);
-	return pages[0];
 }
 
 void pcp_huge_evict(struct zone *zone, struct pcp_zone *mine, u32 count)
@@ -62,11 +65,11 @@ u32 pcp_alloc_huge(struct zone *zone, bool admitted, bool may_wait)
 	struct pcp_zone *mine = pcp->zone[zone->index];
 	u32 index = BLOCK_NONE;
 
+	if (mine->huge_count == 0 && admitted)
+		refill(zone, mine, MAX(huge_high(zone, mine), 1));
 	if (mine->huge_count > 0) { /* the round of this entry may be due */
 		index = mine->huge[mine->huge_count - 1];
 		atomic_store_relaxed(&mine->huge_count, mine->huge_count - 1);
-	} else if (admitted) {
-		index = refill(zone, mine, MIN(huge_high(zone, mine), PCP_HUGE_BATCH - 1));
 	}
 	pcp_leave(zone->mm, pcp);
 	if (index == BLOCK_NONE || likely(!pcp_huge_is_due(zone->mm, index)))
@@ -96,7 +99,7 @@ bool pcp_free_huge_slowly(struct zone *zone, struct pcp_zone *mine, u32 index,
 	const u32 high = huge_high(zone, mine);
 
 	if (high > 0 && mine->huge_count >= high)
-		evict_some(zone, mine, MIN(mine->huge_count, MAX(high / 2, 1)));
+		evict_some(zone, mine, MIN(mine->huge_count, DIV_ROUND_UP(high * 3, 4)));
 	/* The type is read after this CPU has declared that it holds something: see pcp.h. */
 	word = block_look(block_of_used(zone->mm, block_pfn(index)));
 	return high > 0 && pcp_push_huge(mine, index, word);

@@ -6,7 +6,7 @@
  * Pages that were freed at random lie on a list in that order, so a walk of it waits for each
  * record to arrive before it knows the next. The record of a page therefore names the page that
  * came back HUGE_AHEAD pages before it, which the walk will reach some entries later. The walk
- * prefetches that record, and the head of each page that it takes.
+ * prefetches that record.
  */
 #include "mm/zone/buddy_huge.h"
 
@@ -54,7 +54,6 @@ static inline __attribute__((always_inline)) u32 take_first(struct zone *zone,
 		last = index;
 		index = block->next;
 		if (pages) {
-			page_prefetch(block_page(zone->mm, last));
 			block->next = block->prev = BLOCK_NONE;
 			pages[taken] = last;
 		}

@@ -1,6 +1,6 @@
 /*
  * Per-CPU lists: the hot page of each type, the block that was freed to last, and how often the
- * zone's lock is taken for memory in pieces.
+ * zone's lock is taken for memory in pieces and for huge pages.
  */
 #include "kernel/core/shootdown.h"
 #include "mm/page/pcp.h"
@@ -213,6 +213,34 @@ TEST_ARENA(mm_pcp, memory_in_pieces_takes_the_lock_seldom, borrow())
 	chain_give(&chain, &a->mm);
 	if (pcp_mine(arena_phantom_zone(a))->high >= 8 * BLOCK_FRAMES)
 		EXPECT((u16)(takings(a) - before) <= 2 * PIECES / 1000);
+}
+
+/*
+ * The list of 2 MiB pages is filled in one turn at the lock and emptied by three quarters in one.
+ * The first round makes the pages and leaves a full list. With very many CPUs lists are too short.
+ */
+TEST_ARENA(mm_pcp, huge_pages_take_the_lock_seldom, borrow())
+{
+	enum { PAGES = 400 };
+	struct page *chain = NULL;
+	u64 held;
+	u16 before;
+
+	test_option("hvo", "on");
+	REQUIRE(chain_take(&chain, &a->mm, PAGES, BLOCK_ORDER, PAGE_NODE, a->options.nodes) ==
+		PAGES);
+	chain_give(&chain, &a->mm);
+	held = (u64)pcp_mine(arena_phantom_zone(a))->high / BLOCK_FRAMES;
+	EXPECT(held <= PCP_HUGE_MAX);
+	before = takings(a);
+	EXPECT_EQ(chain_take(&chain, &a->mm, PAGES, BLOCK_ORDER, PAGE_NODE, a->options.nodes),
+		  PAGES);
+	if (held >= 4)
+		EXPECT((u16)(takings(a) - before) <= DIV_ROUND_UP(PAGES, held));
+	before = takings(a);
+	chain_give(&chain, &a->mm);
+	if (held >= 4)
+		EXPECT((u16)(takings(a) - before) <= DIV_ROUND_UP(PAGES * 4, held * 3));
 }
 
 /* The pieces of one block are neighbours on the list here. Those of the next blocks come, too. */
