@@ -138,7 +138,7 @@ static int migrate_page(struct mm *mm, struct page *from, const struct migrate_h
 		mm_page_put(mm, to);
 	} else {
 		stats->pages += order_pages(order_of(kind));
-		mm_page_put(mm, from); /* the holder's reference, handed over */
+		page_drop(from); /* the holder's reference, handed over, and not the last one */
 	}
 	mm_page_put(mm, from);
 	return err ? -EBUSY : 0;
