@@ -4,8 +4,8 @@
  *   nworks = min(size / max(min_chunk, align), max_threads), at least 1
  *   chunk  = roundup(max(size / (4 * nworks), min_chunk, 1), align)
  *
- * A job may ask for smaller chunks, so that participants end together: the last one is alone for at
- * most one chunk. Helpers end on chunk borders. The caller works too, so a job makes progress without any helper.
+ * A job may ask for smaller chunks, because the last participant is alone for up to one chunk.
+ * Helpers end on chunk borders. The caller works too, so a job makes progress without any helper.
  * One job covers the whole range, and chunks share nothing (Duyck's review of the memmap
  * series (Jordan 2020), 2020-05, asks for both):
  *

@@ -7,8 +7,8 @@
  *   2M   huge pages, each cleared as for a touch at its start: 512 MiB, more than caches hold, or
  *        as much as the slowest variant can clear in TURN_NS
  *   1G   one page, in extents of 32 MiB and as one instruction (the series' point about Milan); by
- *        all CPUs, in extents, and beside that the bandwidth: by all CPUs, each with one instruction
- *        over its part, whichever instruction is fastest (mode=stream)
+ *        all CPUs, in extents; and by all CPUs with one instruction each over its part (stream),
+ *        the fastest of which is the bandwidth
  *
  * Then the extent alone is varied (`by extent`), with one row for each instruction. The default is
  * a way of its own beside the others. It changes extent and instruction together, so it is compared
