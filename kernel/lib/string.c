@@ -11,8 +11,6 @@
 #include <arch/barrier.h>
 #include <arch/copy.h>
 
-enum { COPY_LONG = 256 }; /* bytes; the instruction takes some 30 cycles to begin */
-
 struct word {
 	u64 v;
 } __packed __attribute__((may_alias));
