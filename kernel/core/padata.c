@@ -151,7 +151,9 @@ void padata_run(struct padata_mt_job *job)
 	job->threads = 0;
 	job->chunks_min = ~0ULL;
 	job->chunks_max = 0;
-	run.chunk = padata_chunk_size(job->size, align, job->min_chunk, job->max_threads);
+	run.chunk = job->chunk
+			    ? DIV_ROUND_UP(job->chunk, align) * align
+			    : padata_chunk_size(job->size, align, job->min_chunk, job->max_threads);
 	padata_deal(&run,
 		    job->size > 0 ? DIV_ROUND_UP(job->start + job->size - run.base, run.chunk) : 0,
 		    works);

@@ -4,6 +4,7 @@
  *   nworks = min(size / max(min_chunk, align), max_threads), at least 1
  *   chunk  = roundup(max(size / (4 * nworks), min_chunk, 1), align)
  *
+ * A job may ask for smaller chunks, because the last participant is alone for up to one chunk.
  * Helpers end on chunk borders. The caller works too, so a job makes progress without any helper.
  * One job covers the whole range, and chunks share nothing (Duyck's review of the memmap
  * series (Jordan 2020), 2020-05, asks for both):
@@ -29,6 +30,7 @@ struct padata_mt_job {
 	u64 start, size;
 	u64 align;            /* chunk borders are multiples of this; 0 means 1 */
 	u64 min_chunk;        /* smallest amount worth giving to a helper */
+	u64 chunk;            /* size of a chunk, before it is rounded up; 0: by the rule above */
 	unsigned max_threads; /* caller included; 0 or 1: the caller alone */
 	node_t node;          /* helpers come from this node's CPUs; NODE_NONE: from any */
 

@@ -4,11 +4,12 @@
  *
  * The copying loops move 8 bytes at a time through a type that may alias and be unaligned. The
  * compiler fence in each loop keeps the optimiser from recognising the loop as memcpy() and
- * replacing it by a call to itself.
+ * replacing it by a call to itself. Pages and other long areas are copied by one instruction.
  */
 #include "kernel/lib/string.h"
 
 #include <arch/barrier.h>
+#include <arch/copy.h>
 
 struct word {
 	u64 v;
@@ -16,6 +17,14 @@ struct word {
 
 static void copy_forward(u8 *d, const u8 *s, size_t n)
 {
+	if (n >= COPY_LONG) {
+		const size_t whole = n & ~(size_t)7;
+
+		copy_words(d, s, whole / 8);
+		d += whole;
+		s += whole;
+		n -= whole;
+	}
 	for (; n >= 8; n -= 8, d += 8, s += 8) {
 		((struct word *)d)->v = ((const struct word *)s)->v;
 		fence_compiler();

@@ -3,27 +3,26 @@
 
 #include "mm/memmap/zone.h"
 
+/*
+ * The blocks that can head a run over `index` are `index` itself and what remains when its lowest
+ * bits are taken away one by one, down to the first block of the GiB.
+ */
 u32 block_run_head(const struct mm *mm, u32 index, struct block_word *word)
 {
-	const struct block_word own = block_look_at(mm, index);
-	struct block_word found = own;
-	u32 head = index;
+	const struct block *blocks = block_existing(mm, ALIGN_DOWN(index, GIB_BLOCKS));
+	const struct block_word own = block_look(&blocks[index % GIB_BLOCKS]);
+	u32 at = index % GIB_BLOCKS;
 
 	*word = own;
-	for (unsigned order = BLOCK_ORDER; order <= GIGA_ORDER; order++) {
-		const u32 at = ALIGN_DOWN(index, order_blocks(order));
-		const struct block *block = at == head ? NULL : block_at(mm, at);
-
-		if (block) {
-			head = at;
-			found = block_look(block);
+	while (word->order < BLOCK_ORDER || at + order_blocks(word->order) <= index % GIB_BLOCKS) {
+		if (at == 0) {
+			*word = own;
+			return index;
 		}
-		if (head == at && found.order >= order) {
-			*word = found;
-			return at;
-		}
+		at &= at - 1;
+		*word = block_look(&blocks[at]);
 	}
-	return index;
+	return ALIGN_DOWN(index, GIB_BLOCKS) + at;
 }
 
 void block_list_push(const struct mm *mm, struct block_list *list, u32 index)

@@ -13,6 +13,7 @@
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
+#include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 
 enum { PASSES = 5 };
@@ -137,13 +138,21 @@ static int migrate_page(struct mm *mm, struct page *from, const struct migrate_h
 		mm_page_put(mm, to);
 	} else {
 		stats->pages += order_pages(order_of(kind));
-		mm_page_put(mm, from); /* the holder's reference, handed over */
+		page_drop(from); /* the holder's reference, handed over, and not the last one */
 	}
 	mm_page_put(mm, from);
 	return err ? -EBUSY : 0;
 }
 
 /* ---- a range ---- */
+
+/* Is the block of this frame wholly free, after its last page was moved? */
+static bool became_free(struct mm *mm, pfn_t pfn)
+{
+	const u32 index = (u32)(pfn >> BLOCK_ORDER);
+
+	return block_look_at(mm, index).free_pages == 0 && buddy_find_run(mm, index) != BLOCK_NONE;
+}
 
 int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct migrate_how *how,
 		  struct migrate_stats *stats)
@@ -155,8 +164,11 @@ int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct mig
 		int err = 0;
 
 		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
-		    atomic_load_relaxed(&pages[i].refcount) > 0)
+		    atomic_load_relaxed(&pages[i].refcount) > 0) {
 			err = migrate_page(mm, &pages[i], how, stats);
+			if (err == 0 && became_free(mm, page_to_pfn(pages)))
+				break; /* its struct pages say no more how far to step */
+		}
 		if (err == -ENOMEM)
 			return err;
 		result = err ? err : result;

@@ -21,7 +21,8 @@ const struct memmap_way memmap_ways[] = {
 	[WAY_EAGER] = {.name = "eager",
 		       .style = SECTION_MAPPED,
 		       .make = &memmap_makes[MAKE_STREAM],
-		       .job = true},
+		       .job = true,
+		       .chunk = 1},
 	[WAY_LAZY] = {.name = "lazy",
 		      .style = SECTION_ON_DEMAND,
 		      .make = &memmap_makes[MAKE_STREAM],
@@ -146,6 +147,7 @@ static void open_by_chunks(struct open_job *job, u64 sections)
 				       .arg = job,
 				       .size = sections,
 				       .min_chunk = 1,
+				       .chunk = job->way->chunk,
 				       .max_threads = threads,
 				       .node = job->helpers_from};
 

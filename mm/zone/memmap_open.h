@@ -26,7 +26,8 @@ struct memmap_way {
 	const char *name;
 	enum section_style style;
 	const struct memmap_make *make;
-	bool job; /* CPUs of the node take chunks of one job; else one of them does everything */
+	bool job;  /* CPUs of the node take chunks of one job; else one of them does everything */
+	u64 chunk; /* sections of a chunk; 0: as in the memmap series, four chunks a thread */
 };
 
 enum { WAY_SERIAL, WAY_PARALLEL, WAY_EAGER, WAY_LAZY };

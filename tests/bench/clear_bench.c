@@ -7,7 +7,8 @@
  *   2M   huge pages, each cleared as for a touch at its start: 512 MiB, more than caches hold, or
  *        as much as the slowest variant can clear in TURN_NS
  *   1G   one page, in extents of 32 MiB and as one instruction (the series' point about Milan); by
- *        all CPUs, in extents
+ *        all CPUs, in extents; and by all CPUs with one instruction each over its part (stream),
+ *        the fastest of which is the bandwidth
  *
  * Then the extent alone is varied (`by extent`), with one row for each instruction. The default is
  * a way of its own beside the others. It changes extent and instruction together, so it is compared
@@ -16,7 +17,7 @@
  * Ways take turns for ms=. The fastest time of each page counts, because disturbances only
  * ever add time. Hosted, turns and 1 GiB pages are timed by the CPU time of this process
  * (clock_cpu_ns()). The limit beside them is a plain non-temporal fill with no other code around
- * it.
+ * it. `cpu_ns` of all CPUs is their CPU time together, the wait for the last one included.
  *
  * gate=PERCENT: the benchmark fails if the default takes that much longer than the best way
  * of one CPU. It must do so in two measurements one after the other, each both by its fastest turns
@@ -26,6 +27,7 @@
 
 #include "kernel/console/input.h"
 #include "kernel/core/cmdline.h"
+#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
 #include "kernel/lib/string.h"
@@ -42,7 +44,7 @@ enum {
 	ROUNDS_JUDGED = 5,
 	BLOCKS_MAX = 256,
 	SMALL_PAGES = 64,
-	WAYS_MAX = 3 * INSNS_MAX + 3
+	WAYS_MAX = 4 * INSNS_MAX + 3
 };
 #define TURN_NS (100 * NS_PER_MS)
 /* limit of a measurement, in times its budget, where other processes use the CPU too */
@@ -64,7 +66,8 @@ struct way {
 	/* the limit: the instruction on the whole buffer, with no steps and no slices */
 	bool plain;
 	struct turns turns;
-	u64 ns; /* time of the fastest turn; for 2 MiB pages, the sum of each page's fastest */
+	u64 ns;     /* time of the fastest turn; for 2 MiB pages, the sum of each page's fastest */
+	u64 cpu_ns; /* several threads: CPU time of all together in the fastest turn; else 0 */
 	u64 page_ns[BLOCKS_MAX];
 };
 
@@ -90,6 +93,7 @@ static void forget(struct way *way)
 {
 	way->turns.count = 0;
 	way->ns = ~0ULL;
+	way->cpu_ns = 0;
 	for (unsigned i = 0; i < BLOCKS_MAX; i++)
 		way->page_ns[i] = ~0ULL;
 }
@@ -107,9 +111,19 @@ static struct way *add_way(struct series *s, const char *mode, const char *insn,
 	return way;
 }
 
+/* One instruction for each CPU, over its part of the page. */
+static void add_stream(struct series *s, const struct clear_insn *insn, unsigned threads)
+{
+	struct clear_how how =
+		how_of(&clear_modes[1], insn, ALIGN_UP(s->page_bytes / threads, (u64)CLEAR_EXTENT));
+
+	how.threads = threads;
+	add_way(s, "stream", insn->name, how);
+}
+
 /*
- * Add each instruction in steps, in extents and whole; the default with one thread and with all;
- * and the limit.
+ * Add each instruction in steps, in extents and whole; the default with all threads, with what
+ * memory can do beside it, and with one; and the limit.
  */
 static void add_ways(struct series *s)
 {
@@ -125,8 +139,11 @@ static void add_ways(struct series *s)
 		if (s->page_bytes > CLEAR_EXTENT)
 			add_way(s, multi->name, insn->name, how_of(multi, insn, CLEAR_WHOLE));
 	}
-	if (s->page_bytes > CLEAR_EXTENT && chosen.threads > 1)
+	if (s->page_bytes > CLEAR_EXTENT && chosen.threads > 1) {
 		add_way(s, chosen.mode->name, "all-cpus", chosen);
+		for (unsigned n = 0; (insn = insn_in_turn(n)); n++)
+			add_stream(s, insn, chosen.threads);
+	}
 	chosen.threads = 1;
 	add_way(s, chosen.mode->name, "default", chosen);
 	for (insn = clear_insns; insn->name; insn++)
@@ -179,14 +196,49 @@ static void turn_huge(const struct series *s, struct way *way)
 	turns_add(&way->turns, clock_cpu_ns() - all);
 }
 
-/* With several threads the clock is used, because the helpers' time is not in this CPU's. */
+/* The turn of several threads: the instruction, and the CPU time that helpers spent in it. */
+static struct {
+	const struct clear_insn *insn;
+	cpu_t caller;
+	u64 helpers_ns; /* atomic */
+} shared;
+
+static void clear_timed(void *addr, size_t bytes)
+{
+	const u64 start = clock_cpu_ns();
+
+	shared.insn->clear(addr, bytes);
+	if (cpu_id() != shared.caller)
+		atomic_add_relaxed(&shared.helpers_ns, clock_cpu_ns() - start);
+}
+
+/* The clock is used, because the helpers' time is not in this CPU's. */
+static void turn_shared(const struct series *s, struct way *way)
+{
+	static const struct clear_insn timed = {.name = "timed", .clear = clear_timed};
+	const u64 start = clock_ns(), cpu_start = clock_cpu_ns();
+	struct clear_how how = way->how;
+	u64 ns;
+
+	shared.insn = how.insn[CLEAR_GIANT];
+	shared.caller = cpu_id();
+	shared.helpers_ns = 0;
+	how.insn[CLEAR_GIANT] = &timed;
+	clear_huge(&how, s->page[0], s->page_bytes, 0, NODE_NONE);
+	ns = clock_ns() - start;
+	turns_add(&way->turns, ns);
+	if (ns < way->ns) {
+		way->ns = ns;
+		way->cpu_ns = clock_cpu_ns() - cpu_start + shared.helpers_ns;
+	}
+}
+
 static void turn_giant(const struct series *s, struct way *way)
 {
-	u64 (*const clock)(void) = way->how.threads > 1 ? clock_ns : clock_cpu_ns;
-	const u64 start = clock();
+	const u64 start = clock_cpu_ns();
 
 	clear_one(s, way, 0);
-	turns_add(&way->turns, clock() - start);
+	turns_add(&way->turns, clock_cpu_ns() - start);
 	way->ns = way->turns.fastest;
 }
 
@@ -194,6 +246,8 @@ static void turn(const struct series *s, struct way *way)
 {
 	if (s->page_bytes < CLEAR_LARGE_FROM)
 		turn_small(s, way);
+	else if (way->how.threads > 1)
+		turn_shared(s, way);
 	else if (s->page_bytes > CLEAR_EXTENT)
 		turn_giant(s, way);
 	else
@@ -300,8 +354,7 @@ static void print_row(const struct series *s, const struct clear_insn *insn)
 /* Is this one of the ways with one CPU, other than the default and the limit? */
 static bool is_rival(const struct way *way)
 {
-	return !way->plain && strcmp(way->insn, "default") != 0 &&
-	       strcmp(way->insn, "all-cpus") != 0;
+	return !way->plain && way->how.threads == 1 && strcmp(way->insn, "default") != 0;
 }
 
 /* The one-CPU way that the default is furthest behind, or NULL if it is behind none. */
@@ -315,6 +368,19 @@ static const struct way *best_rival(const struct series *s, const struct way *ch
 			    (best ? turns_behind(&chosen->turns, &best->turns) : 0))
 			best = &s->way[i];
 	return best;
+}
+
+/* Print the rate of all CPUs, the bandwidth in the same turns, and the CPU time. */
+static void print_shared(const struct series *s, const struct way *all)
+{
+	const struct way *best = all;
+
+	for (unsigned i = 0; i < s->ways; i++)
+		if (s->way[i].how.threads > 1 && s->way[i].ns < best->ns)
+			best = &s->way[i];
+	print_rate("; all CPUs ", rate(s, all));
+	print_rate(" of ", rate(s, best));
+	print(" (%s), %llu ms of CPU time", best->insn, all->cpu_ns / NS_PER_MS);
 }
 
 static void print_choice(const struct series *s)
@@ -334,7 +400,7 @@ static void print_choice(const struct series *s)
 		print(" (none is faster)");
 	}
 	if (all)
-		print_rate("; all CPUs ", rate(s, all));
+		print_shared(s, all);
 	print_rate("; plain non-temporal fill ", rate(s, limit));
 	print("\n");
 }
@@ -364,9 +430,9 @@ static void record(const struct series *s)
 		extent_name(way->how.mode->by_page && !way->plain ? PAGE_SIZE : way->how.extent,
 			    extent, sizeof(extent));
 		print("BENCH clear mode=%s insn=%s size=%s extent=%s hint=0 bytes=%llu threads=%u "
-		      "ns=%llu median_ns=%llu turns=%llu pmu=%s\n",
+		      "ns=%llu median_ns=%llu cpu_ns=%llu turns=%llu pmu=%s\n",
 		      way->mode, way->insn, s->size, extent, bytes_of(s), way->how.threads, way->ns,
-		      turns_median(&way->turns), way->turns.count, pmu);
+		      turns_median(&way->turns), way->cpu_ns, way->turns.count, pmu);
 	}
 }
 

@@ -1,6 +1,6 @@
 /*
  * Rows of the counts benchmark: whole blocks. Pools in each mode, blocks that change their state,
- * sections, and the searches for a GiB. A row uses `order` and `mode`.
+ * sections, the searches for a GiB, and a range that is emptied. A row uses `order` and `mode`.
  *
  * Before each turn all sections that can be closed are closed, and those that the turn needs are
  * opened anew in the style of its mode.
@@ -11,10 +11,11 @@
 #include "mm/zone/section.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/counts.h"
+#include "tests/kernel/holder.h"
 #include "tests/kernel/max_order.h"
 #include "tests/kernel/modes.h"
 
-enum { BLOCKS = 64, SECTIONS = 3, EVERY = 1 << 20, LINUX_MAX_ORDER = 10 };
+enum { BLOCKS = 64, SECTIONS = 3, EVERY = 1 << 20, LINUX_MAX_ORDER = 10, RANGE = 4 * BLOCK_FRAMES };
 
 static struct zone *last_zone(void)
 {
@@ -224,6 +225,42 @@ static void as_before(const struct counts_op *op)
 	sections_close_all(&mm_kernel);
 }
 
+/* ---- a range ---- */
+
+static struct holder holder;
+static pfn_t range;
+static bool taken;
+
+/* Every second frame of the range is a page in use that can move. */
+static bool in_the_way(const struct counts_op *op)
+{
+	struct page *first = fresh(op) ? contig_alloc(op->order, NODE_NONE) : NULL;
+
+	taken = false;
+	holder_init(&holder, &mm_kernel, counts_held, COUNTS_HELD);
+	holder.sparse = true;
+	range = first ? page_pfn(first) : 0;
+	for (u64 i = 0; i < RANGE && first; i++)
+		if (i % 2)
+			page_free(pfn_to_page(range + i));
+		else
+			holder_adopt(&holder, pfn_to_page(range + i));
+	return holder.slots == op->times;
+}
+
+static u64 move_away(const struct counts_op *op)
+{
+	taken = contig_alloc_range(range, RANGE) == 0;
+	return taken ? op->times : 0;
+}
+
+static void give_range(const struct counts_op *op)
+{
+	if (taken)
+		contig_free_range(range, RANGE);
+	holder_give_all(&holder);
+}
+
 #define POOL(nr, what, from, how, count)                                                           \
 	{                                                                                          \
 		.name = what, .step = {"grow", "shrink"}, .begin = from, .run = {grow, shrink},    \
@@ -278,4 +315,12 @@ const struct counts_op counts_blocks[] = {
 	SEARCH("strict"),
 	SEARCH("step"),
 	SEARCH("index"),
+	{.name = "range-move",
+	 .begin = in_the_way,
+	 .run = {move_away},
+	 .end = give_range,
+	 .order = BLOCK_ORDER + 2,
+	 .mode = "on",
+	 .times = RANGE / 2,
+	 .stores = PAGE_SIZE / 8},
 	{.name = NULL}};

@@ -126,6 +126,23 @@ TEST(kernel_padata, every_unit_is_done_once_by_any_number_of_threads)
 	}
 }
 
+/* A chunk of the size asked for is rounded up to the alignment, too. */
+TEST(kernel_padata, a_job_may_ask_for_the_size_of_its_chunks)
+{
+	struct padata_mt_job job = {.thread_fn = visit,
+				    .arg = &cover,
+				    .size = 1000,
+				    .align = 3,
+				    .chunk = 4,
+				    .node = NODE_NONE};
+
+	cover_begin(0, job.size, job.align);
+	padata_run(&job);
+	expect_covered();
+	EXPECT_EQ(cover.misaligned, 0);
+	EXPECT_EQ(cover.chunks, DIV_ROUND_UP(job.size, 6));
+}
+
 /* ---- helpers ---- */
 
 /*

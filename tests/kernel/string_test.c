@@ -5,7 +5,7 @@
 #include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
-enum { AREA = 64, SPAN = 24 };
+enum { AREA = 384, SPAN = 24, LONG = 256 };
 
 static void fill(u8 *area)
 {
@@ -38,6 +38,15 @@ TEST(kernel_string, memmove_overlaps)
 	for (unsigned from = 0; from < SPAN && !test_failed(); from++)
 		for (unsigned to = 0; to < SPAN; to++)
 			for (unsigned n = 0; n <= SPAN; n++)
+				check_move(from, to, n);
+}
+
+/* Long areas are copied by one instruction, and what is no whole word behind it. */
+TEST(kernel_string, long_areas_overlap_and_end_anywhere)
+{
+	for (unsigned from = 0; from < SPAN && !test_failed(); from += 5)
+		for (unsigned to = 0; to < SPAN; to += 3)
+			for (unsigned n = LONG - 2; n <= LONG + SPAN; n++)
 				check_move(from, to, n);
 }
 

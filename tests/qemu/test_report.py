@@ -42,6 +42,9 @@ CONSOLE = (
     "BENCH clear mode=multi insn=nt size=2M extent=32M hint=0 bytes=2097152 ns=200000 pmu=none threads=1\n"
     "BENCH clear mode=multi insn=nt size=1G extent=32M hint=0 bytes=1073741824 ns=100000000 pmu=none threads=1\n"
     "BENCH clear mode=multi insn=nt size=1G extent=whole hint=0 bytes=1073741824 ns=50000000 pmu=none threads=1\n"
+    "BENCH clear mode=multi insn=all-cpus size=1G extent=32M hint=0 bytes=1073741824 threads=2 ns=20000000 median_ns=32000000 cpu_ns=50000000 turns=3 pmu=none\n"
+    "BENCH clear mode=stream insn=erms size=1G extent=512M hint=0 bytes=1073741824 threads=2 ns=9000000 median_ns=40000000 cpu_ns=60000000 turns=3 pmu=none\n"
+    "BENCH clear mode=stream insn=nt size=1G extent=512M hint=0 bytes=1073741824 threads=2 ns=19000000 median_ns=30000000 cpu_ns=40000000 turns=3 pmu=none\n"
     "BENCH clear_extent insn=erms size=1G extent=64K bytes=1073741824 ns=50000000 median_ns=50000000 turns=5\n"
     + "".join(
         f"BENCH fault mode={mode} insn={insn} size=2M extent={extent} cpus=1 clock=cpu pages=4 run={run} turn={run} faults=4 ns={ns * run} clear_ns=3000"
@@ -63,6 +66,13 @@ CONSOLE = (
         f"BENCH contig_table mode={mode} memory=booted batches=1 ns_p0={ns} ns_p25={ns} ns_p50={ns} ns_p75={ns} ns_p1={ns} ns_p5={ns} ns_p10={ns} ns_p90={ns}"
         f" ns_p95={ns} ns_p99={ns} ns_p100={ns} ns_mean={ns} ns_system={ns}0 ns_elapsed={ns}1 pages=10 scanned_pages=1 references=0 migrated_pages=0 copy_ns=0\n"
         for mode, ns in (("vanilla", 8000000), ("revert", 2000000), ("skip", 4000000), ("index", 100000)))
+    + "".join(
+        f"BENCH quiet mode=batched source=fresh quiet={quiet} cpus=8 pages=64 ns=5 stops_grow={stops} stops_shrink=0 skipped=0 asked=0 splits=2 longest_ns=3000000"
+        f" gaps_1us=9 gaps_10us=4 gaps_100us=0 gaps_1ms=1\n" for quiet, stops in (("off", 14), ("on", 7)))
+    + "BENCH balloon_host kernel=ashlar cpus=4 mib=1024 thp=always before_kib=81920 most_kib=1130496 after_kib=81920 back_ms=413 all_ms=500\n"
+    "BENCH balloon_host kernel=linux-7.3 cpus=4 mib=1024 thp=never before_kib=368640 most_kib=1423360 after_kib=409600\n"
+    "BENCH balloon_rss kernel=ashlar cpus=4 mib=1024 thp=always at_ms=0 kib=1130496\n"
+    "BENCH balloon_rss kernel=ashlar cpus=4 mib=1024 thp=always at_ms=413 kib=81920\n"
     + "ASHLAR-END verdict=pass code=0x10\n"
 )  # fmt: skip
 
@@ -205,7 +215,12 @@ SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
     # 8 MiB in 2.1, 1.05 and 0.52 ms in the second of three runs; 1 GiB as one instruction is a column of its own
     ("Touching a region", {"machine": "QEMU, emulated", "instruction": "`erms`"}, "4.00 (2.67 to 8.00) | 8.00 (5.33 to 16.0) | +100.0 % | - | -"),
     ("Touching a region", {"machine": "QEMU, emulated", "instruction": "the default"}, "- | 16.0 (10.7 to 32.0)"),
-    ("Clearing alone", {"size": "1G"}, "10.7 | - | 21.5"),
+    ("Clearing alone", {"size": "1G", "instruction": "`nt`"}, "10.7 | - | 21.5"),
+    # the stream with the least median is the bandwidth
+    ("Clearing cold memory by all CPUs", {"CPUs": "2"}, "33.6 | 35.8 | `nt` | 0.938 | 50.0 | 40.0"),
+    ("Interrupts of programs", {"quiet": "on"}, "batched | fresh | 64 | on | 7.00 | 0 | 2 | 3.00"),
+    ("Memory of QEMU", {"kernel": "ashlar"}, "80.0 | 1,104 | 80.0 | 0.413 | 0.500"),
+    ("Memory of QEMU", {"thp": "never"}, "360 | 1,390 | 400 | - | -"),
     ("`clear_extent`", {}, "erms | 1G | 64K | 1,073,741,824 | 50,000,000"),
     ("Events per huge page", {"IPC": "2.00", "machine": "QEMU, emulated", "run": "1"}, "`erms`, 4K | 2M | 4 | 1 | 2.00 | 2,000 | 100"),
     ("Events per huge page", {"machine": MODEL}, "`erms`, 4K | 2M | 16 | - | - | 10,000 | 2,000"),

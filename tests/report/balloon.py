@@ -3,6 +3,7 @@
 
 Both run tests/programs/sleeps.c, which touches memory, gives it back and sleeps. A record says what QEMU had before that, at the most and
 in the end, and how long after the program's word the memory was gone but for a hundredth of it, and but for a twentieth of what QEMU had.
+Further records (balloon_rss) say what it had over time. All go to BUILD/bench/balloon.console, and into the report.
 """
 
 import argparse
@@ -13,10 +14,10 @@ import time
 from pathlib import Path
 
 from bench_linux import TRIES, WORDS, kernels
-from legs import ROOT
+from legs import ROOT, Leg, head, report
 
 from guest import Guest, process_kib  # tests/qemu, by legs.py
-from machine import Machine
+from machine import Machine, kvm_usable
 from program import Program, cpio_entry, cpio_trailer
 
 BEFORE = 30  # seconds in which a guest comes to rest before it touches memory
@@ -31,7 +32,7 @@ def linux_image(program, module):
 
 
 def measure(kernel, machine):
-    """The figures of one guest, or None if it does not do what it should."""
+    """The figures of one guest, and (ms, KiB) whenever a hundredth more was gone; None if it does not do what it should."""
     with Guest(machine, kernel) as guest:
 
         def resident():
@@ -44,13 +45,16 @@ def measure(kernel, machine):
         if not guest.wait_for("sleeps", SECONDS):
             return None
         start, most, ms = time.monotonic(), process_kib(guest.child.pid, "VmHWM"), {}
+        samples = [(0, most)]
         while time.monotonic() < start + SETTLED:
-            left = resident() - before
+            kib, now = resident(), round((time.monotonic() - start) * 1000)
             for name, limit in ("back_ms", MIB * 1024 // 100), ("all_ms", before // 20):
-                if left <= limit:
-                    ms.setdefault(name, round((time.monotonic() - start) * 1000))
+                if kib - before <= limit:
+                    ms.setdefault(name, now)
+            if samples[-1][1] - kib > MIB * 1024 // 100:
+                samples.append((now, kib))
             time.sleep(0.002)
-        return {"before_kib": before, "most_kib": most, "after_kib": resident(), **ms}
+        return {"before_kib": before, "most_kib": most, "after_kib": resident(), **ms}, [*samples, (SETTLED * 1000, resident())]
 
 
 def main():
@@ -69,15 +73,24 @@ def main():
         if module.exists():
             image.write_bytes(linux_image(program, module))
             sides += [("linux-" + series, kernel, f"{WORDS} transparent_hugepage={thp} -- {ARGUMENTS}", str(image)) for thp in ("always", "never")]
-    bad = 0
+    bad, path = 0, out / "balloon.console"
+    path.write_text(head(Leg("balloon", "sleeps"), "make bench WHAT=balloon", "kvm" if kvm_usable() else "tcg") + "# capture ended balloon\n", encoding="utf-8")
+
+    def say(line):
+        print(line, flush=True)
+        with path.open("a", encoding="utf-8") as file:
+            file.write(line + "\n")
+
     for cpus in CPUS:
         for name, kernel, words, module in sides:
             machine = Machine("pvh", cpus, MEM, cmdline=words, balloon=True, module=module, strict=name == "ashlar")
-            figures = next(filter(None, (measure(kernel, machine) for _ in range(TRIES))), None)
+            figures, samples = next(filter(None, (measure(kernel, machine) for _ in range(TRIES))), (None, ()))
+            side = f"kernel={name} cpus={cpus} mib={MIB} thp={'always' if 'always' in words else 'never'}"
             bad += not figures
-            said = " ".join(f"{key}={value}" for key, value in (figures or {"failed": 1}).items())
-            thp = "always" if "always" in words else "never"
-            print(f"BENCH balloon_host kernel={name} cpus={cpus} mib={MIB} thp={thp} {said}", flush=True)
+            say(f"BENCH balloon_host {side} " + " ".join(f"{key}={value}" for key, value in figures.items()) if figures else f"{side}: failed")
+            for at, kib in samples:
+                say(f"BENCH balloon_rss {side} at_ms={at} kib={kib}")
+    report(out)
     return 1 if bad else 0
 
 

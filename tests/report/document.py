@@ -12,13 +12,15 @@ import pcp
 import peer
 import pictures
 import programs
+import quiet
+import resident
 import results
 import words
 from paper import Heading, Paper, Table, anchor
 from records import of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
-SECTIONS = [module.section for module in (hvo, fill, history, memmap, clear, pcp, contig, peer, programs, results)]
+SECTIONS = [module.section for module in (hvo, quiet, fill, history, memmap, clear, pcp, contig, resident, peer, programs, results)]
 
 
 def summary(captures):

@@ -96,6 +96,7 @@ LEGS = (
     Leg("memmap-native", "bench=memmap", 0, "16G", "native", seconds=300),
     Leg("memmap-boots-native", "rows of the memmap series, a process each", 0, "16G", "native", boots=memmap_boots(native_cpus()), turns=BOOTS),
     Leg("clear-native", "bench=clear", 2, "4G", "native"),
+    Leg("quiet-native", "bench.hvo.pages=64 bench=quiet", 8, "5G", "native"),
     Leg("fault-native", "bench=fault", 2, "5G", "native"),
     Leg("fault-4", 'bench="fault bytes=256M size=2M"', 4, "4G"),
     Leg("fault-model", "faults under cachegrind", 1, build="model", seconds=300),

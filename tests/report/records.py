@@ -57,13 +57,18 @@ NEEDED = {
     "program": "name:w threads:t ns:t ops:t",
     "program_run": "name:w status:n ns:t",
     "linux": "kernel:w what:w cpus:t ns:t",
+    "quiet": (
+        "mode:w source:w quiet:w cpus:t pages:t ns:t stops_grow:n stops_shrink:n splits:n longest_ns:n gaps_1us:n gaps_10us:n gaps_100us:n gaps_1ms:n"
+    ),
+    "balloon_host": "kernel:w cpus:t mib:t thp:w before_kib:t most_kib:t after_kib:t",
+    "balloon_rss": "kernel:w cpus:t thp:w at_ms:n kib:t",
 }
 
 
 # Keys that are counts in every record.
 NUMBERS = (
     *("bytes", "cpus", "done", "optimise", "pages", "ram_bytes", "tasks", "threads", "total", "touched", "day", "large", "small"),
-    *("pool_pages", "pool_ns", "pool_1g_pages", "pool_1g_ns", "pool_bare", "hugetlb_ns"),
+    *("pool_pages", "pool_ns", "pool_1g_pages", "pool_1g_ns", "pool_bare", "hugetlb_ns", "median_ns", "cpu_ns", "back_ms", "all_ms"),
 )
 
 
