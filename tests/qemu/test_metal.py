@@ -2,6 +2,7 @@
 
 import os
 import re
+import struct
 import subprocess
 import time
 
@@ -291,6 +292,21 @@ def test_damaged_tables(replay, tmp_path):
     says = ("MADT lists 2 CPUs to start", "SRAT has a bad checksum", "SRAT is not used", "started 2 of 2 CPUs", "1 node")
     replay([sum_right(madt), srat]).ended().says(*says)
     replay([b"APIC" + bytes(3)]).ended().says("no MADT", "started 1 of 1 CPUs")
+
+
+def test_pci_without_ports_is_read_in_memory(kernel, tmp_path):
+    """microvm has no such ports, and its tables do not name the memory; these do, at the second entry."""
+    text = tmp_path / "dump.txt"
+    entries = struct.pack("<8xQHBBxxxxQHBBxxxx", 0x12345000, 1, 0, 9, 0xE0000000, 0, 0, 255)
+    text.write_text(dump([sum_right(bytearray(b"MCFG" + bytes(32) + entries))]), encoding="ascii")
+    machine = Machine("microvm", 1, "128M", board="microvm,pcie=on", module=str(text), cmdline="acpi=module test=arch.pci.*")
+    run(machine, kernel).ended().says("ok 1 memory_says_what_the_ports_say$")
+
+
+@pytest.mark.parametrize("firmware", ["bios", pytest.param("uefi", marks=pytest.mark.proof)])
+def test_devices_that_firmware_left_at_work_are_stopped(kernel, firmware):
+    says = (r"PCI: [1-9]\d* devices that firmware left at work may no longer write", r"watchdog \(TCO\) was not halted and is now")
+    run(Machine(firmware, 1, "256M", cmdline="test=arch.leftovers.*"), kernel).ended().says(*says)
 
 
 def test_a_hang_is_ended_and_says_where(kernel):

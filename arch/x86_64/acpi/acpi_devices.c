@@ -1,12 +1,13 @@
 /*
- * The small tables: HPET, FADT, SPCR, DMAR. See acpi_tables.h.
+ * The small tables: HPET, FADT, SPCR, DMAR, MCFG. See acpi_tables.h.
  *
  * Tables have grown over the years, so a field is read only if the table is long enough to contain
  * it.
  *
  * Source: ACPI 6.5, 5.2.9 "Fixed ACPI Description Table"; Intel, "IA-PC HPET Specification" 1.0a,
  * 2004-10, 3.2.4; Microsoft, "Serial Port Console Redirection Table" 1.08, 2021; Intel,
- * "Virtualization Technology for Directed I/O" 4.1, 8.1 "DMA Remapping Reporting Structure".
+ * "Virtualization Technology for Directed I/O" 4.1, 8.1 "DMA Remapping Reporting Structure"; PCI-SIG, "PCI
+ * Firmware Specification" 3.2, 2015, 4.1.2 "MCFG Table Description".
  */
 #include "arch/x86_64/acpi/acpi_devices.h"
 
@@ -24,6 +25,7 @@ enum {
 	FADT_FLAG_RESET = 1 << 10,
 };
 enum { SPCR_INTERFACE = 36, SPCR_ADDRESS = 40, SPCR_BAUD = 58 };
+enum { MCFG_ENTRIES = 44, MCFG_SEGMENT = 8, MCFG_LAST_BUS = 11, MCFG_ENTRY = 16 };
 enum { DMAR_FLAGS = 37, DMAR_OPT_OUT = 1 << 1 };
 
 /* Copy a field. If the table is too short for it, zero *out and return false. */
@@ -100,4 +102,21 @@ bool acpi_dmar_opts_out(const struct acpi_table *table)
 	u8 flags;
 
 	return field(table, DMAR_FLAGS, &flags, sizeof(flags)) && (flags & DMAR_OPT_OUT);
+}
+
+phys_t acpi_mcfg_base(const struct acpi_table *table, u32 *buses)
+{
+	phys_t base;
+	u16 segment;
+	u8 last;
+
+	for (size_t at = MCFG_ENTRIES; at + MCFG_ENTRY <= table->len; at += MCFG_ENTRY) {
+		field(table, at, &base, sizeof(base));
+		field(table, at + MCFG_SEGMENT, &segment, sizeof(segment));
+		field(table, at + MCFG_LAST_BUS, &last, sizeof(last));
+		*buses = last + 1u;
+		if (segment == 0)
+			return base;
+	}
+	return 0;
 }

@@ -1,4 +1,4 @@
-/* ACPI tables that describe single devices: HPET, FADT, SPCR, DMAR. Pure. */
+/* ACPI tables that describe single devices: HPET, FADT, SPCR, DMAR, MCFG. Pure. */
 #pragma once
 
 #include "arch/x86_64/acpi/acpi_tables.h"
@@ -8,3 +8,9 @@ phys_t acpi_hpet_base(const struct acpi_table *table);
 
 /* Does firmware ask the system not to enter x2APIC mode? */
 bool acpi_dmar_opts_out(const struct acpi_table *table);
+
+/*
+ * Where PCI's configuration lies in memory: of bus 0 of the first segment, and of how many buses.
+ * 0: nowhere.
+ */
+phys_t acpi_mcfg_base(const struct acpi_table *table, u32 *buses);

@@ -33,7 +33,7 @@ enum { EBDA_POINTER = 0x40e, EBDA_SEARCH = 1024, BIOS_AREA = 0xe0000, BIOS_AREA_
 
 static const char *const signatures[ACPI_KINDS] = {
 	[ACPI_MADT] = "APIC", [ACPI_SRAT] = "SRAT", [ACPI_SLIT] = "SLIT", [ACPI_HPET] = "HPET",
-	[ACPI_FADT] = "FACP", [ACPI_SPCR] = "SPCR", [ACPI_DMAR] = "DMAR",
+	[ACPI_FADT] = "FACP", [ACPI_SPCR] = "SPCR", [ACPI_DMAR] = "DMAR", [ACPI_MCFG] = "MCFG",
 };
 
 enum acpi_source { ACPI_FIRMWARE, ACPI_OFF, ACPI_MODULE };

@@ -22,6 +22,7 @@ enum acpi_kind {
 	ACPI_FADT,
 	ACPI_SPCR,
 	ACPI_DMAR,
+	ACPI_MCFG,
 	ACPI_KINDS
 };
 
