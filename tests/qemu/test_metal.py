@@ -130,6 +130,14 @@ def menu(kernel, tmp_path_factory):
     return str(make_iso(kernel, "", tmp_path_factory.mktemp("menu") / "ashlar.iso", menu_seconds=60))
 
 
+@pytest.mark.parametrize("display", ["none", pytest.param("std", marks=pytest.mark.proof)])
+def test_the_menu_appears_once_on_a_serial_line(kernel, tmp_path, display):
+    """OVMF sends its console to the same port."""
+    image = make_iso(kernel, WORDS, tmp_path / "ashlar.iso", menu_seconds=1)
+    outcome = run(Machine("uefi", 1, "256M", image=str(image), display=display), kernel).ended()
+    assert outcome.text.count("GNU GRUB") == 1, outcome.text
+
+
 def choose_entry(kernel, menu, tmp_path, firmware, entry, seconds=SECONDS):
     """Choose an entry with the keyboard. The kernel's own output is then read from the screen, glyph by glyph; under BIOS, safe mode stays
     in text mode."""
