@@ -82,7 +82,7 @@ static void read_clocks(void)
 	volatile void __iomem *regs = base ? mmio_map(base, HPET_SIZE) : NULL;
 
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
-		exit_set_reset(&fadt);
+		exit_use_acpi(&fadt, acpi_get(ACPI_DSDT));
 	clock_refine_begin(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
 	nmi_tick_start();
 }

@@ -374,6 +374,31 @@ def test_an_nmi_does_not_stop_a_panic(kernel):
         run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel).ended("crash").says("PANIC on CPU 0: while others ask")
 
 
+@pytest.mark.parametrize("board", ["q35", "pc", "microvm"])
+def test_power_is_switched_off_as_the_tables_say(kernel, board):
+    """QEMU ends by itself with status 0. Its exit port and its being an emulator are not there."""
+    firmware = "microvm" if board == "microvm" else "pvh"
+    machine = Machine(firmware, 2, "128M", board=board, cpu="max,-hypervisor", exit_port=False, cmdline=f"end=poweroff {WORDS}")
+    outcome = run(machine, kernel)
+    assert outcome.status == 0 and "ASHLAR-END verdict=pass" in outcome.text and "power stays on" not in outcome.text, outcome.report()
+
+
+@pytest.mark.parametrize("damage, says", [
+    ((b"_S5_", b"_S6_"), "ACPI's tables do not tell how to switch it off"),
+    ((b"\x06\x04\0", b"\x07\x04\x0a\3"), "the machine does not react to ACPI's registers"),
+], ids=["no-S5", "wrong-S5"])  # fmt: skip
+def test_power_that_stays_on_is_said(kernel, tmp_path, damage, says):
+    """The tables are QEMU's q35, as in an acpidump. QEMU knows no sleep of type 3."""
+    fadt = bytearray(b"FACP" + bytes(240))
+    fadt[64:68] = (0x604).to_bytes(4, "little")
+    dsdt = bytearray(b"DSDT" + bytes(32) + b"\x08_S5_\x12\x06\x04\0\0\0\0".replace(*damage))
+    text = tmp_path / "dump.txt"
+    text.write_text(dump([sum_right(fadt), sum_right(dsdt)]), encoding="ascii")
+    machine = Machine("pvh", 1, "128M", exit_port=False, module=str(text), cmdline=f"acpi=module end=poweroff {WORDS}")
+    with Guest(machine, kernel) as guest:
+        assert guest.wait_for(f"The power stays on: {says}", SECONDS), "\n".join(guest.lines[-8:])
+
+
 REBOOTS = {"in a reset": "payload=hang end.hang=2 end.onhang=reboot", "with code 0x10": f"end=reboot {WORDS}"}
 
 

@@ -14,3 +14,11 @@ bool acpi_dmar_opts_out(const struct acpi_table *table);
  * 0: nowhere.
  */
 phys_t acpi_mcfg_base(const struct acpi_table *table, u32 *buses);
+
+/*
+ * The values that select the state "power is off" in the FADT's two control ports. They are in
+ * \_S5, which is found by its name, because nothing here interprets AML. False if no \_S5 is a
+ * package of constants.
+ */
+enum { ACPI_SLEEP_TYPE_MAX = 7 };
+bool acpi_s5_parse(const struct acpi_table *dsdt, u8 types[2]);

@@ -23,6 +23,7 @@ enum acpi_kind {
 	ACPI_SPCR,
 	ACPI_DMAR,
 	ACPI_MCFG,
+	ACPI_DSDT,
 	ACPI_KINDS
 };
 
