@@ -327,12 +327,29 @@ def test_a_hang_is_ended_and_says_where(kernel):
 def test_a_hang_is_ended_by_the_rtc(kernel, board):
     firmware = "microvm" if board == "microvm" else "pvh"
     outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang end.hang=2"), kernel).ended("crash")
-    assert "watchdog: off" not in outcome.says("the run hangs").text, outcome.report()
+    assert "watches by its timer" not in outcome.says("the run hangs").text, outcome.report()
 
 
-def test_a_watchdog_that_cannot_tick_says_so(kernel):
-    machine = Machine("microvm", 1, "128M", board="microvm,rtc=off", cmdline=WORDS)
-    run(machine, kernel).ended().says("watchdog: off, because no RTC")
+@pytest.mark.parametrize("cpus, words", [(1, ""), (3, "payload=hang")])
+def test_without_an_rtc_the_last_cpu_watches(kernel, cpus, words):
+    """It says so, and ends a run that hangs on the boot CPU."""
+    machine = Machine("microvm", cpus, "128M", board="microvm,rtc=off", cmdline=f"end.hang=2 {words or WORDS}")
+    outcome = run(machine, kernel).ended("crash" if words else "pass")
+    outcome.says(f"watchdog: CPU {cpus - 1} watches by its timer", *["the run hangs", "CPU 0 at  "] * bool(words))
+
+
+def test_without_an_apic_nobody_watches(kernel):
+    run(Machine("pvh", 1, "128M", cpu="max,-apic", cmdline=WORDS), kernel).ended().says("neither an RTC that sends NMIs nor an APIC: nobody watches")
+
+
+def test_a_machine_check_is_named_while_the_run_lasts(kernel):
+    """A corrected error of the boot CPU, on a machine that waits for commands."""
+    with Shown(Machine("pvh", 2, "256M", cmdline="end=halt monitor", **ON_SCREEN), kernel) as guest:
+        guest.wait("Commands: help.", SECONDS / 4, guest.vga_text)
+        guest.monitor("mce 0 4 0x8c0000000000009f 0 0x5000 0")
+        guest.wait("machine check on CPU 0: corrected error, memory controller, bank 4", SECONDS / 4, guest.vga_text)
+        guest.press("ctrl", "d")
+        guest.wait("ASHLAR-END", SECONDS / 4, guest.vga_text)
 
 
 def test_an_nmi_of_the_board_is_a_request(kernel):
