@@ -4,14 +4,22 @@
  */
 #ifndef ASHLAR_HOSTED
 
+#include <arch/cpu.h>
+#include <arch/irq.h>
 #include <arch/pci.h>
 
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_find.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/leftovers.h"
+#include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/cpu/mtrr_cpu.h"
 #include "arch/x86_64/cpu/pci.h"
+#include "arch/x86_64/time/clock.h"
+#include "kernel/core/percpu.h"
+#include "kernel/lib/string.h"
 #include "kernel/run/test.h"
+#include "tests/kernel/said.h"
 
 enum { VIRTIO = 0x1af4, DISPLAY = 0x03, USB = 0x0c03 };
 
@@ -55,6 +63,47 @@ static u64 look(unsigned *functions)
 		for (size_t i = 0; i < ARRAY_LEN(registers); i++)
 			sum = sum * 31 + pci_read(&at, registers[i]) + at.next;
 	return sum;
+}
+
+/* The register is not in use, before and meanwhile, so no memory changes its type. */
+TEST(arch_mtrr, a_cpu_that_differs_takes_over_the_registers_of_cpu_0)
+{
+	const irq_flags_t flags = irq_save();
+	struct mtrrs before, after;
+	u32 last;
+	bool known = mtrrs_read(&before), free;
+
+	last = (u32)before.count - 1;
+	free = known && before.count > 0 && !(before.variable[last].mask & 1 << 11);
+	said_begin();
+	if (free) {
+		wrmsr(0x200 + 2 * last, 0x12345000 | MTRR_WRITE_BACK);
+		mtrrs_take_over();
+		mtrrs_read(&after);
+	}
+	mtrrs_report();
+	said_end();
+	irq_restore(flags);
+	if (!free)
+		SKIP("every MTRR is in use");
+	EXPECT(memcmp(&after, &mtrrs_boot, sizeof(after)) == 0);
+	EXPECT(!this_cpu()->arch.mtrrs_differ);
+	EXPECT(said_says("*CPUs had other memory types (MTRRs) than CPU 0*") ||
+	       said_says("*CPUs had no memory types*"));
+}
+
+TEST(arch_leftovers, a_tsc_that_firmware_moved_is_named)
+{
+	u64 *adjust = &cpu_data(cpu_count - 1)->arch.tsc_adjust;
+
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
+	*adjust -= 5000;
+	said_begin();
+	clock_report_adjust();
+	said_end();
+	*adjust += 5000;
+	EXPECT(said_says("*(TSC_ADJUST) of 1 CPUs, of CPU * by -5000, of CPU 0 by 0:*"));
 }
 
 /* A machine may have the memory alone. */

@@ -199,7 +199,7 @@ def test_a_cpu_that_cannot_is_told_on_the_screen(kernel, firmware):
         assert lines[0].startswith("Ashlar: this CPU"), "\n".join(lines)
 
 
-STICK = {"TYPE": "disk", "RM": "1", "RO": "0", "TRAN": "usb", "SIZE": "64000000", "MODEL": "Cruzer", "VENDOR": "SanDisk"}
+STICK = {"LOG-SEC": "512", "TYPE": "disk", "RM": "1", "RO": "0", "TRAN": "usb", "SIZE": "64000000", "MODEL": "Cruzer", "VENDOR": "SanDisk"}
 
 
 @pytest.fixture
@@ -246,6 +246,7 @@ def test_usb_writes_a_stick_after_its_name_was_typed(usb):
     ({"mounts": "[SWAP]"}, "in use"),
     ({"parts": "disk\\ncrypt"}, "part of something else"),
     ({"SIZE": "100"}, "has 100 bytes"),
+    ({"LOG-SEC": "4096"}, "has sectors of 4096 bytes"),
     ({"answer": "yes"}, "nothing was written"),
     ({"stick": "/dev/sda"}, "holds the running system"),
 ])  # fmt: skip
