@@ -1,6 +1,7 @@
 /*
- * PCI's two ways to a configuration, and devices that firmware left at work. SeaBIOS and OVMF let the disk controller from which they
- * booted write to memory, and QEMU's chipset has a watchdog that nobody has halted.
+ * PCI's two ways to a configuration, and what firmware left behind: SeaBIOS and OVMF let the disk
+ * controller from which they booted write to memory, and QEMU's chipset has a watchdog that nobody
+ * has halted.
  */
 #ifndef ASHLAR_HOSTED
 

@@ -5,10 +5,10 @@
  * it.
  *
  * Source: ACPI 6.5, 5.2.9 "Fixed ACPI Description Table", 7.4.2 "System \_Sx states", 20.2 "AML
- * Grammar Definition"; Intel, "IA-PC HPET Specification" 1.0a,
- * 2004-10, 3.2.4; Microsoft, "Serial Port Console Redirection Table" 1.08, 2021; Intel,
- * "Virtualization Technology for Directed I/O" 4.1, 8.1 "DMA Remapping Reporting Structure"; PCI-SIG, "PCI
- * Firmware Specification" 3.2, 2015, 4.1.2 "MCFG Table Description".
+ * Grammar Definition"; Intel, "IA-PC HPET Specification" 1.0a, 2004-10, 3.2.4; Microsoft, "Serial
+ * Port Console Redirection Table" 1.08, 2021; Intel, "Virtualization Technology for Directed I/O"
+ * 4.1, 8.1 "DMA Remapping Reporting Structure"; PCI-SIG, "PCI Firmware Specification" 3.2, 2015,
+ * 4.1.2 "MCFG Table Description".
  */
 #include "arch/x86_64/acpi/acpi_devices.h"
 
@@ -151,7 +151,7 @@ phys_t acpi_mcfg_base(const struct acpi_table *table, u32 *buses)
 enum { AML_ZERO = 0, AML_ONE = 1, AML_NAME = 8, AML_BYTE = 10, AML_DWORD = 12, AML_PACKAGE = 18 };
 
 /* The small number that begins at *at, of which *at is moved behind; -1: it is none. */
-static int take_number(const struct acpi_table *dsdt, size_t *at)
+static int aml_number(const struct acpi_table *dsdt, size_t *at)
 {
 	u8 op, value;
 
@@ -166,8 +166,8 @@ static int take_number(const struct acpi_table *dsdt, size_t *at)
 }
 
 /*
- *	08 [5c] "_S5_" | 12 | length of package: 1 to 4 bytes, in the first their number | elements | PM1a | PM1b
- *	name  of root  | package
+ *	08 [5c] "_S5_"   12        1 to 4 bytes, whose   1 byte     PM1a   PM1b
+ *	name, of root    package   number is in the 1st  elements
  */
 static bool sleep_types_at(const struct acpi_table *dsdt, size_t at, u8 types[2])
 {
@@ -181,8 +181,8 @@ static bool sleep_types_at(const struct acpi_table *dsdt, size_t at, u8 types[2]
 	at += 6 + (length >> 6);
 	if (!field(dsdt, at++, &count, 1) || count == 0)
 		return false;
-	type[0] = take_number(dsdt, &at);
-	type[1] = count > 1 ? take_number(dsdt, &at) : type[0];
+	type[0] = aml_number(dsdt, &at);
+	type[1] = count > 1 ? aml_number(dsdt, &at) : type[0];
 	types[0] = (u8)type[0];
 	types[1] = (u8)type[1];
 	return type[0] >= 0 && type[1] >= 0;

@@ -20,7 +20,7 @@ enum {
 
 #define ADDRESS_BITS 0x000ffffffffff000ULL
 
-/* A mask with gaps covers many ranges: the SDM advises against it, and such a register is unused. */
+/* With gaps a mask covers many ranges, which the SDM advises against: the register is not used. */
 static bool has_gaps(const struct mtrr *r)
 {
 	const u64 mask = r->mask & ADDRESS_BITS, above = mask + (mask & -mask);

@@ -3,7 +3,8 @@
  * raises at pin 8 of the first I/O APIC.
  *
  * The RTC is used only if its first tick has come while other CPUs started. Otherwise the last CPU
- * watches by its timer, an ordinary interrupt: it sees each CPU hang but itself with interrupts off.
+ * watches by its timer, an ordinary interrupt: it sees hangs of all CPUs, but not of itself with
+ * interrupts off.
  *
  * Source: Motorola, "MC146818A Real-Time Clock plus RAM", 1984, registers A, B and C.
  */
