@@ -83,6 +83,12 @@ void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum me
 enum mem_kind mem_kind_of_e820(u32 type);
 
 /*
+ * Why RAM with these attributes of UEFI's memory map is not used, in words; NULL: it is used
+ * (UEFI 2.10, 7.2.3). Memory for a special purpose, such as a device's own, is for its driver.
+ */
+const char *efi_memory_unfit(u64 attributes);
+
+/*
  * Record a module and keep its memory. Returns its record, whose text is empty. Beyond
  * BOOT_MODULES_MAX only the memory is kept, and NULL is returned.
  */

@@ -56,7 +56,7 @@ awk 'BEGIN {
 	(at = index($0, "@CMDLINE@")) && !/^#/ { $0 = substr($0, 1, at - 1) out substr($0, at + 9) }
 	{ sub(/@TIMEOUT@/, ENVIRON["TIMEOUT"]); sub(/@TITLE@/, ENVIRON["TITLE"]); print }' "$here/grub.cfg" > "$tree/boot/grub/grub.cfg"
 
-if ! grub-mkrescue -o "$out.new" "$tree" --locales= --fonts= --themes= -- -volid ASHLAR \
+if ! grub-mkrescue -o "$out.new" "$tree" --locales= --fonts=ascii --themes= -- -volid ASHLAR \
 	> "$log" 2>&1; then
 	cat "$log" >&2
 	rm -f "$out.new"

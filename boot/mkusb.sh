@@ -2,8 +2,8 @@
 # Write the image to a USB stick, and refuse everything that is not one: mkusb.sh IMAGE DEVICE
 #
 # Refused: what is no whole disk, what is mounted or in use in any part, what is neither removable nor on USB, what holds
-# the running system, what is write-protected or too small. What is left is shown with model and size, and is written only
-# after its name has been typed. Then it is read back and compared.
+# the running system, what is write-protected, too small or has no sectors of 512 bytes. What is left is shown with model
+# and size, and is written only after its name has been typed. Then it is read back and compared.
 set -eu
 
 die() {
@@ -58,6 +58,9 @@ for disk in $(of_system); do
 done
 used=$(lsblk -no TYPE "$device" | grep -Ev '^(disk|part) *$' | sort -u | tr '\n' ' ' || true)
 [ -z "$used" ] || die "$device is part of something else: $used"
+
+sector=$(of_disk LOG-SEC)
+[ "${sector:-512}" = 512 ] || die "$device has sectors of $sector bytes; the image needs 512: firmware would find no partition in it"
 
 size=$(of_disk SIZE)
 need=$(wc -c < "$image")

@@ -11,10 +11,11 @@
  * except that all modules count.
  *
  * Memory: the EFI map is preferred to the BIOS-like one, because it distinguishes boot services
- * (now RAM) from runtime services.
+ * (now RAM) from runtime services, and has attributes.
  */
 #include "boot/boot_info.h"
 
+#include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 
 enum {
@@ -32,6 +33,8 @@ enum {
 	TAG_EFI_BOOT_SERVICES = 18,
 	TAG_COUNT = 22,
 };
+
+enum { EFI_MEMORY_WB = 1 << 3, EFI_MEMORY_SP = 1 << 18 };
 
 enum {
 	TAG_HEADER = 8,
@@ -171,15 +174,26 @@ static enum mem_kind kind_of_efi(u32 type)
 	}
 }
 
+const char *efi_memory_unfit(u64 attributes)
+{
+	if (attributes & EFI_MEMORY_SP)
+		return "for a special purpose (EFI_MEMORY_SP)";
+	return attributes & EFI_MEMORY_WB ? NULL : "not cacheable (without EFI_MEMORY_WB)";
+}
+
 static void add_efi(struct boot_info *info, const u8 *e)
 {
-	const u64 pages = get_u64(e + 24);
+	const u64 start = get_u64(e + 8), pages = get_u64(e + 24);
+	const enum mem_kind kind = kind_of_efi(get_u32(e));
+	const char *unfit = kind == MEM_RAM ? efi_memory_unfit(get_u64(e + 32)) : NULL;
 
-	if (pages > ~0ULL >> PAGE_SHIFT)
+	if (pages > ~0ULL >> PAGE_SHIFT) {
 		boot_info_fault(info, "EFI memory range with impossible number of pages", pages);
-	else
-		boot_info_add_range(info, get_u64(e + 8), pages << PAGE_SHIFT,
-				    kind_of_efi(get_u32(e)));
+		return;
+	}
+	if (unfit && pages && info->faults++ < BOOT_FAULTS_SAID)
+		pr_warn("memory: %llu KiB at %llx are %s and not used", pages * 4, start, unfit);
+	boot_info_add_range(info, start, pages << PAGE_SHIFT, unfit ? MEM_RESERVED : kind);
 }
 
 /* Find all tags: store the first of each type in `tags`, and parse modules on the way. */

@@ -2,25 +2,25 @@
  * The end of a run, as end= says.
  *
  *   auto      Report the verdict to QEMU's isa-debug-exit device. An emulator without it is powered
- *             off through the ports its chipset is known for. A real machine does as for page.
+ *             off. A real machine does as for page.
  *   halt      Halt with the last lines on show.
  *   page      Halt likewise, but let people page through the log with keys.
  *   reboot    Reset the machine through the ACPI reset register, else the ports that PCs have for
  *             it, else by a triple fault.
- *   poweroff  Power an emulator off, without a verdict. A real machine halts, because its way to
- *             power off is in AML, which nothing here interprets.
+ *   poweroff  Switch the power off as ACPI's FADT and \_S5 say; else say why not, and halt. What
+ *             firmware wants to do before (_PTS) is AML, which nothing here interprets.
  *
- * The chipset ports are tried only under a hypervisor, because on a real machine they may belong to
- * anything.
- *
- * Source: ACPI 6.5, 4.8.3.6 "Reset Register"; Intel, "I/O Controller Hub 10 Datasheet", 2008,
+ * Source: ACPI 6.5, 4.8.3.2 "PM1 Control Registers", 4.8.3.6 "Reset Register", 4.8.3.7 "Sleep
+ * Control and Status Registers", 16.3.1; Intel, "I/O Controller Hub 10 Datasheet", 2008,
  * 13.7.5 "RST_CNT".
  */
+#include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/console.h>
 #include <arch/cpu.h>
 #include <arch/mmio.h>
 
+#include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/exit.h"
@@ -39,7 +39,9 @@ enum {
 	KEYBOARD_PULSE_RESET = 0xfe
 };
 
-#define RESET_WAIT_NS (100 * NS_PER_MS)
+#define RESET_WAIT_NS     (100 * NS_PER_MS)
+#define ACPI_MODE_WAIT_NS (300 * NS_PER_MS)
+#define POWER_WAIT_NS     (2 * NS_PER_S)
 
 enum end { END_AUTO, END_HALT, END_PAGE, END_REBOOT, END_POWEROFF };
 
@@ -47,32 +49,37 @@ static unsigned on_end;
 OPTION_CHOICE(end, on_end, "auto|halt|page|reboot|poweroff",
 	      "what the machine does when the run is over");
 
-/*
- * PM1a control registers, each with its "S5" command: QEMU q35 and pc, old Bochs and QEMU,
- * VirtualBox.
- */
-static const struct {
-	u16 port, value;
-} poweroff[] = {{0x604, 0x2000}, {0xb004, 0x2000}, {0x4004, 0x3400}};
+enum {
+	PM1_SCI_ON = 1 << 0,
+	PM1_SLEEP = 1 << 13,
+	PM1_SLEEP_TYPE = 10,
+	CONTROL_SLEEP = 1 << 5,
+	CONTROL_SLEEP_TYPE = 2
+};
 
-static struct acpi_fadt reset_fadt;
-static volatile void __iomem *reset_memory;
+static struct acpi_fadt acpi;
+static volatile void __iomem *reset_memory, *sleep_memory;
+static bool sleep_known;
+static u8 sleep_type[2];
 
-void exit_set_reset(const struct acpi_fadt *fadt)
+void exit_use_acpi(const struct acpi_fadt *fadt, const struct acpi_table *dsdt)
 {
-	reset_fadt = *fadt;
+	acpi = *fadt;
 	if (fadt->reset_supported && fadt->reset.space == ACPI_SPACE_MEMORY)
 		reset_memory = mmio_map(fadt->reset.addr, 1);
+	if (fadt->sleep_control.addr && fadt->sleep_control.space == ACPI_SPACE_MEMORY)
+		sleep_memory = mmio_map(fadt->sleep_control.addr, 1);
+	sleep_known = dsdt && acpi_s5_parse(dsdt, sleep_type);
 }
 
 static void reset_by_acpi(void)
 {
-	if (!reset_fadt.reset_supported)
+	if (!acpi.reset_supported)
 		return;
 	if (reset_memory)
-		mmio_write8(reset_memory, 0, reset_fadt.reset_value);
-	else if (reset_fadt.reset.space == ACPI_SPACE_IO)
-		outb((u16)reset_fadt.reset.addr, reset_fadt.reset_value);
+		mmio_write8(reset_memory, 0, acpi.reset_value);
+	else if (acpi.reset.space == ACPI_SPACE_IO)
+		outb((u16)acpi.reset.addr, acpi.reset_value);
 	clock_delay_ns(RESET_WAIT_NS);
 }
 
@@ -97,12 +104,37 @@ void machine_reset(void)
 	cpu_halt_forever();
 }
 
+/* The ports are ACPI's only in its mode, in which firmware need not have left the machine. */
+static void enter_acpi_mode(void)
+{
+	const u64 begin = clock_ns();
+
+	if (!acpi.smi_port || !acpi.acpi_on || (inw(acpi.pm1_control[0]) & PM1_SCI_ON))
+		return;
+	outb(acpi.smi_port, acpi.acpi_on);
+	while (!(inw(acpi.pm1_control[0]) & PM1_SCI_ON) && clock_ns() - begin < ACPI_MODE_WAIT_NS)
+		cpu_relax();
+}
+
 static __noreturn void poweroff_or_halt(void)
 {
-	if (cpu_features.hypervisor)
-		for (size_t i = 0; i < ARRAY_LEN(poweroff); i++)
-			outw(poweroff[i].port, poweroff[i].value);
-	print("The machine can be switched off now.\n");
+	const u16 *port = acpi.pm1_control;
+	const bool known = sleep_known && (port[0] || sleep_memory);
+
+	if (known && port[0])
+		enter_acpi_mode();
+	for (unsigned i = 0; known && i < ARRAY_LEN(acpi.pm1_control) && port[i]; i++) {
+		const u16 kept = inw(port[i]) & (u16) ~(PM1_SLEEP | 7 << PM1_SLEEP_TYPE);
+
+		outw(port[i], (u16)(kept | sleep_type[i] << PM1_SLEEP_TYPE | PM1_SLEEP));
+	}
+	if (known && sleep_memory)
+		mmio_write8(sleep_memory, 0,
+			    (u8)(sleep_type[0] << CONTROL_SLEEP_TYPE | CONTROL_SLEEP));
+	clock_delay_ns(known ? POWER_WAIT_NS : 0);
+	print("The power stays on: %s. The machine can be switched off now.\n",
+	      known ? "the machine does not react to ACPI's registers"
+		    : "ACPI's tables do not tell how to switch it off");
 	cpu_halt_forever();
 }
 
@@ -118,7 +150,7 @@ void machine_end(unsigned code)
 		machine_reset();
 	if (machine_end_pages())
 		pager_run();
-	if (on_end == END_HALT || on_end == END_PAGE || !cpu_features.hypervisor)
+	if (on_end != END_POWEROFF && (on_end != END_AUTO || !cpu_features.hypervisor))
 		cpu_halt_forever();
 	if (on_end == END_AUTO)
 		outb(DEBUG_EXIT_PORT, (u8)code);

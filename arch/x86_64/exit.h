@@ -3,5 +3,8 @@
 
 #include "arch/x86_64/acpi/acpi_tables.h"
 
-/* Remember how ACPI says this machine is reset. Boot CPU, once mappings can be made. */
-void exit_set_reset(const struct acpi_fadt *fadt);
+/*
+ * Remember how ACPI says this machine is reset and switched off. `dsdt` may be NULL. Boot CPU, once
+ * mappings can be made.
+ */
+void exit_use_acpi(const struct acpi_fadt *fadt, const struct acpi_table *dsdt);

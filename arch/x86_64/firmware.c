@@ -11,6 +11,7 @@
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/consoles/console.h"
+#include "arch/x86_64/cpu/pci.h"
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/interrupts/irq.h"
 #include "arch/x86_64/interrupts/nmi.h"
@@ -63,6 +64,16 @@ static void read_cpus(void)
 	cpu_count = (cpu_t)count;
 }
 
+static void read_pci(void)
+{
+	const struct acpi_table *mcfg = acpi_get(ACPI_MCFG);
+	u32 buses;
+	const phys_t base = mcfg ? acpi_mcfg_base(mcfg, &buses) : 0;
+
+	if (base && !pci_has_ports())
+		pci_use_memory(base, buses);
+}
+
 static void read_clocks(void)
 {
 	const struct acpi_table *hpet = acpi_get(ACPI_HPET), *table = acpi_get(ACPI_FADT);
@@ -71,7 +82,7 @@ static void read_clocks(void)
 	volatile void __iomem *regs = base ? mmio_map(base, HPET_SIZE) : NULL;
 
 	if (table && acpi_fadt_parse(table, &fadt) == 0)
-		exit_set_reset(&fadt);
+		exit_use_acpi(&fadt, acpi_get(ACPI_DSDT));
 	clock_refine_begin(regs, (u16)fadt.pm_timer_port, fadt.pm_timer_32bit);
 	nmi_tick_start();
 }
@@ -79,6 +90,7 @@ static void read_clocks(void)
 void arch_firmware_init(const struct boot_info *info)
 {
 	acpi_find_tables(info);
+	read_pci();
 	console_firmware_init();
 	nmi_init(); /* before read_cpus() opens the pin of NMIs */
 	read_cpus();

@@ -45,7 +45,7 @@ OPTION_CHOICE(end.onhang, on_hang, "crash|reboot|halt|go", "what is done with a 
 
 static u64 touches;
 bool watchdog_stopped;
-static u64 seen, since; /* of the boot CPU, in watchdog_tick() */
+static u64 seen, since; /* of the CPU that runs watchdog_tick() */
 
 void watchdog_touch(void)
 {

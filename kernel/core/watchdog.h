@@ -22,8 +22,8 @@ extern u64 hang_seconds; /* end.hang=; 0 (off): never, and watchdog_tick() need 
 void watchdog_touch(void);
 
 /*
- * Called about once a second on the boot CPU, in an NMI. The CPU may be anywhere, with locks held
- * and interrupts off. Ends the run if it hangs and end.onhang= says so.
+ * Called about once a second, always on the same CPU, in an NMI or a handler. The CPU may be
+ * anywhere, with locks held and interrupts off. Ends the run if it hangs and end.onhang= says so.
  */
 void watchdog_tick(void);
 

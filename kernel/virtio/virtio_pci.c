@@ -203,7 +203,7 @@ static bool take_device(const struct pci_place *at, struct virtio_device *dev)
 		unmap_piece(dev->config, dev->config_bytes);
 		return false;
 	}
-	pci_enable(at, PCI_ENABLE_MEMORY | PCI_ENABLE_MASTER);
+	pci_command(at, PCI_ENABLE_MEMORY | PCI_ENABLE_MASTER, 0);
 	dev->ops = &pci_ops;
 	format(dev->name, sizeof(dev->name), "PCI %02x:%02x.%u", at->next >> 8, at->next >> 3 & 31,
 	       at->next & 7);

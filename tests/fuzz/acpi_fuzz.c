@@ -126,11 +126,16 @@ static void fuzz_devices(const struct acpi_table *table)
 {
 	struct acpi_fadt fadt;
 	struct acpi_spcr spcr;
+	u8 types[2];
+	u32 buses;
 
 	acpi_hpet_base(table);
 	acpi_fadt_parse(table, &fadt);
 	require(fadt.pm_timer_port <= 0xffff);
 	acpi_spcr_parse(table, &spcr);
+	require(acpi_mcfg_base(table, &buses) == 0 || (buses > 0 && buses <= 256));
+	if (acpi_s5_parse(table, types))
+		require(types[0] <= ACPI_SLEEP_TYPE_MAX && types[1] <= ACPI_SLEEP_TYPE_MAX);
 }
 
 /* Parse the input as text. No byte may be made up, and tables follow each other in the room. */

@@ -11,7 +11,7 @@ u32 pci_read(const struct pci_place *at, unsigned reg)
 	return 0xffffffff;
 }
 
-void pci_enable(const struct pci_place *at, unsigned enable)
+void pci_command(const struct pci_place *at, unsigned on, unsigned off)
 {
 }
 

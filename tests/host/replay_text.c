@@ -99,6 +99,8 @@ static enum mem_kind kind_of_e820_name(struct cursor name)
 	return skip(&name, "usable") || skip(&name, "System RAM") ? MEM_RAM : MEM_RESERVED;
 }
 
+enum { EFI_WB = 1 << 3, EFI_SP = 1 << 18 };
+
 /*
  * Names as Linux prints them: efi_md_typeattr_format(), 6.x. Four are RAM after the boot services.
  */
@@ -122,16 +124,20 @@ static bool e820_line(struct cursor line, struct boot_info *info)
 
 static bool efi_line(struct cursor line, struct boot_info *info)
 {
-	struct cursor name;
+	struct cursor name, sp, wb;
+	u64 size, attributes;
+	enum mem_kind kind;
 	phys_t start;
-	u64 size;
 
 	if (!find(&line, "efi: mem") || !find(&line, ": ["))
 		return false;
-	name = line;
+	name = sp = wb = line;
+	attributes = (find(&sp, "|SP|") ? EFI_SP : 0) | (find(&wb, "|WB|") ? EFI_WB : 0);
 	if (!find(&line, "range=[") || !take_range(&line, &start, &size))
 		return false;
-	boot_info_add_range(info, start, size, kind_of_efi_name(name));
+	kind = kind_of_efi_name(name);
+	boot_info_add_range(info, start, size,
+			    kind == MEM_RAM && efi_memory_unfit(attributes) ? MEM_RESERVED : kind);
 	return true;
 }
 

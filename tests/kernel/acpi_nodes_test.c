@@ -198,6 +198,109 @@ TEST(acpi_devices, fadt_of_any_age)
 	EXPECT_EQ(acpi_fadt_parse(&table, &fadt), -EINVAL);
 }
 
+TEST(acpi_devices, fadt_says_how_power_is_switched_off)
+{
+	struct acpi_table table;
+	struct acpi_fadt fadt;
+
+	build_begin("FACP", 6);
+	build_zeros(256 - ACPI_HEADER_SIZE);
+	build_poke(40, 0x7ffd0000, 4);
+	build_poke(48, 0xb2, 4);
+	build_poke(52, 0xa0, 1);
+	build_poke(64, 0x1804, 4);
+	build_poke(68, 0x1904, 4);
+	build_finish();
+	table = build_view(116);
+	EXPECT_EQ(acpi_fadt_parse(&table, &fadt), 0);
+	EXPECT_EQ(fadt.dsdt, 0x7ffd0000);
+	EXPECT(fadt.smi_port == 0xb2 && fadt.acpi_on == 0xa0);
+	EXPECT(fadt.pm1_control[0] == 0x1804 && fadt.pm1_control[1] == 0x1904);
+	build_poke(140, 0x17ffd0000, 8);
+	address(172, ACPI_SPACE_IO, 0x804);
+	address(244, ACPI_SPACE_MEMORY, 0xfea00000);
+	table = build_view(256);
+	acpi_fadt_parse(&table, &fadt);
+	EXPECT_EQ(fadt.dsdt, 0x17ffd0000);
+	EXPECT(fadt.pm1_control[0] == 0x804 && fadt.pm1_control[1] == 0x1904);
+	EXPECT(fadt.sleep_control.addr == 0xfea00000);
+	build_poke(112, 1 << 20, 4); /* hardware-reduced: the ports mean nothing */
+	table = build_view(256);
+	acpi_fadt_parse(&table, &fadt);
+	EXPECT(fadt.pm1_control[0] == 0 && fadt.pm1_control[1] == 0);
+}
+
+/* \_S5 as compilers have written it for boards of many years. -1: it must not be read. */
+static const struct {
+	const char *aml;
+	size_t len;
+	int a, b;
+} sleep[] = {
+#define AML(text, a, b)                                                                            \
+	{                                                                                          \
+		text, sizeof(text) - 1, a, b                                                       \
+	}
+	AML("\x08_S5_\x12\x06\x04\x00\x00\x00\x00", 0, 0), /* QEMU */
+	AML("\x08_S5_\x12\x08\x04\x0a\x05\x00\x00\x00", 5, 0),
+	AML("\x08_S5_\x12\x06\x02\x0a\x05\x0a\x05", 5, 5),
+	AML("\x08\\_S5_\x12\x06\x02\x0a\x07\x0a\x07", 7, 7), /* in the root */
+	AML("\x08_S5_\x12\x0a\x04\x0a\x02\x0a\x02\x0a\x02\x0a\x02", 2, 2),
+	AML("\x08_S5_\x12\x4a\x00\x04\x0a\x07\x01\x00\x00", 7, 1), /* a longer length */
+	AML("\x08_S5_\x12\x08\x02\x0b\x06\x00\x0b\x04\x00", 6, 4),
+	AML("\x08_S5_\x12\x0c\x02\x0c\x06\x00\x00\x00\x0c\x04\x00\x00\x00", 6, 4),
+	AML("\x08_S5_\x12\x03\x01\x0a\x05", 5, 5), /* for both ports */
+	AML("\x0d_S5_\x00\x14\x07_S5_\x00\xa4\x08_S5_\x12\x04\x02\x01\x01", 1,
+	    1),                                                              /* not the first */
+	AML("\x14\x0f_S5_\x00\xa4\x12\x06\x04\x0a\x05\x00\x00\x00", -1, -1), /* a method */
+	AML("\x08_S5_\x12\x06\x02\x0a\x08\x0a\x05", -1, -1),                 /* three bits */
+	AML("\x08_S5_\x12\x04\x02\xff\x00", -1, -1),
+	AML("\x08_S5_\x12\x0a\x02SLPASLPB", -1, -1), /* names of others */
+	AML("\x08_S5_\x12\x02\x00", -1, -1),
+	AML("\x08_S4_\x12\x06\x02\x0a\x05\x0a\x05", -1, -1),
+};
+
+TEST(acpi_devices, s5_is_found_and_read_however_it_is_written)
+{
+	u8 types[2] = {0};
+	bool found;
+
+	for (size_t i = 0; i < ARRAY_LEN(sleep); i++) {
+		struct acpi_table table;
+
+		build_begin("DSDT", 2);
+		for (size_t n = 0; n < sleep[i].len; n++)
+			build_put((u8)sleep[i].aml[n], 1);
+		build_finish();
+		table = build_view(build.len);
+		found = acpi_s5_parse(&table, types);
+		if (found != (sleep[i].a >= 0) ||
+		    (found && (types[0] != sleep[i].a || types[1] != sleep[i].b)))
+			test_fail(__FILE__, __LINE__, "row %zu: %s %u, %u", i,
+				  found ? "found" : "not found", types[0], types[1]);
+		for (size_t len = ACPI_HEADER_SIZE; len < build.len; len++) {
+			table = build_view(len); /* a read behind the end is caught */
+			acpi_s5_parse(&table, types);
+		}
+	}
+}
+
+TEST(acpi_devices, mcfg_names_the_first_segment)
+{
+	struct acpi_table table;
+	u32 buses;
+
+	build_begin("MCFG", 1);
+	build_zeros(8);
+	build_put(0x12345000, 8), build_put(1, 2), build_put(9 << 8, 2), build_put(0, 4);
+	build_put(0xe0000000, 8), build_put(0, 2), build_put(255 << 8, 2), build_put(0, 4);
+	build_finish();
+	table = build_view(build.len);
+	EXPECT_EQ(acpi_mcfg_base(&table, &buses), 0xe0000000);
+	EXPECT_EQ(buses, 256);
+	table = build_view(build.len - 1);
+	EXPECT_EQ(acpi_mcfg_base(&table, &buses), 0);
+}
+
 TEST(acpi_devices, dmar_says_whether_firmware_opts_out_of_x2apic)
 {
 	struct acpi_table table;

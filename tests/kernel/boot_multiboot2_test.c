@@ -6,6 +6,7 @@
  * different bytes after its end. The results must be identical to the bit.
  */
 #include "tests/kernel/boot_block.h"
+#include "tests/kernel/said.h"
 
 static struct boot_info info, other;
 static u8 cut[BLOCK_MAX] __attribute__((aligned(8)));
@@ -169,4 +170,58 @@ TEST(boot_multiboot2, texts_of_modules_are_bounded)
 	EXPECT(info.module[2].text[0] == '\0' && info.module[3].text[0] == '\0');
 	EXPECT(strcmp(info.module[4].text, "abc") == 0);
 	EXPECT_EQ(info.faults, QUIET + 3); /* a text cut, one without its end, no memory map */
+}
+
+enum { EFI_LOADER_DATA = 2, EFI_RUNTIME = 6, EFI_CONVENTIONAL = 7, ANY_CACHE = 0xf, SP = 1 << 18 };
+
+static void put_efi(u64 start, u64 size, u32 type, u64 attributes)
+{
+	put_u32(type);
+	put_u32(0);
+	put_u64(start);
+	put_u64(0);
+	put_u64(size >> PAGE_SHIFT);
+	put_u64(attributes);
+	put_u64(0); /* entries are longer than what is known of them */
+}
+
+/* A map of UEFI, and beside it the BIOS's, in which all is RAM. */
+static void efi_map(u64 attributes)
+{
+	mb2_begin();
+	tag_memory_map(24, pc_map, pc_types, ARRAY_LEN(pc_map));
+	tag_begin(17);
+	put_u32(48);
+	put_u32(1);
+	put_efi(MIB(1), MIB(15), EFI_CONVENTIONAL, attributes);
+	put_efi(MIB(16), MIB(16), EFI_CONVENTIONAL, ANY_CACHE | SP);
+	put_efi(MIB(32), MIB(8), EFI_LOADER_DATA, 1 /* uncached only */);
+	put_efi(MIB(40), MIB(8), EFI_RUNTIME, 1ULL << 63);
+	put_efi(GIB(4), 0, EFI_CONVENTIONAL, SP);
+	tag_end();
+	mb2_end();
+	reset(&info, 0);
+	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
+}
+
+TEST(boot_multiboot2, memory_that_uefi_marks_is_reserved_and_named)
+{
+	said_begin();
+	efi_map(ANY_CACHE);
+	said_end();
+	REQUIRE(info.ranges == 4);
+	EXPECT(info.range[0].kind == MEM_RAM && info.range[0].end == MIB(16));
+	EXPECT(info.range[1].kind == MEM_RESERVED && info.range[1].start == MIB(16));
+	EXPECT(info.range[2].kind == MEM_RESERVED && info.range[3].kind == MEM_RESERVED);
+	EXPECT_EQ(info.faults, 2);
+	EXPECT(said_says("*16384 KiB at 1000000 are for a special purpose*"));
+	EXPECT(said_says("*8192 KiB at 2000000 are not cacheable*"));
+}
+
+/* A map without any RAM that can be used is not believed. */
+TEST(boot_multiboot2, a_map_whose_ram_is_all_marked_gives_way_to_the_bios_map)
+{
+	efi_map(0);
+	REQUIRE(info.ranges > 4);
+	EXPECT(info.range[info.ranges - 1].kind == MEM_RAM);
 }

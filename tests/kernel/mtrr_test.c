@@ -3,6 +3,7 @@
 #include "tests/kernel/test.h"
 #include "mm/map/memblock.h"
 #include "tests/kernel/fixture.h"
+#include "tests/kernel/said.h"
 
 enum { LIST_MAX = 16, UNCACHED = 0, WRITE_BACK = MTRR_WRITE_BACK, ON = 1 << 11 };
 
@@ -129,6 +130,10 @@ TEST(arch_mtrr, registers_that_say_nothing_useful_change_nothing)
 
 	EXPECT_EQ(drop(&off), 0);
 	EXPECT_EQ(drop(&all), 0);
+	said_begin();
 	EXPECT_EQ(drop(&odd), 0);
+	said_end();
+	EXPECT(said_says("*MTRR 0 has a mask with gaps (ff0f00800)*"));
+	EXPECT(!said_says("*MTRR 1*") && !said_says("*MTRR 2*"));
 	EXPECT_EQ(memory.count, 3);
 }

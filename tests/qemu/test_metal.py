@@ -2,6 +2,7 @@
 
 import os
 import re
+import struct
 import subprocess
 import time
 
@@ -130,6 +131,14 @@ def menu(kernel, tmp_path_factory):
     return str(make_iso(kernel, "", tmp_path_factory.mktemp("menu") / "ashlar.iso", menu_seconds=60))
 
 
+@pytest.mark.parametrize("display", ["none", pytest.param("std", marks=pytest.mark.proof)])
+def test_the_menu_appears_once_on_a_serial_line(kernel, tmp_path, display):
+    """OVMF sends its console to the same port."""
+    image = make_iso(kernel, WORDS, tmp_path / "ashlar.iso", menu_seconds=1)
+    outcome = run(Machine("uefi", 1, "256M", image=str(image), display=display), kernel).ended()
+    assert outcome.text.count("GNU GRUB") == 1, outcome.text
+
+
 def choose_entry(kernel, menu, tmp_path, firmware, entry, seconds=SECONDS):
     """Choose an entry with the keyboard. The kernel's own output is then read from the screen, glyph by glyph; under BIOS, safe mode stays
     in text mode."""
@@ -191,7 +200,7 @@ def test_a_cpu_that_cannot_is_told_on_the_screen(kernel, firmware):
         assert lines[0].startswith("Ashlar: this CPU"), "\n".join(lines)
 
 
-STICK = {"TYPE": "disk", "RM": "1", "RO": "0", "TRAN": "usb", "SIZE": "64000000", "MODEL": "Cruzer", "VENDOR": "SanDisk"}
+STICK = {"LOG-SEC": "512", "TYPE": "disk", "RM": "1", "RO": "0", "TRAN": "usb", "SIZE": "64000000", "MODEL": "Cruzer", "VENDOR": "SanDisk"}
 
 
 @pytest.fixture
@@ -238,6 +247,7 @@ def test_usb_writes_a_stick_after_its_name_was_typed(usb):
     ({"mounts": "[SWAP]"}, "in use"),
     ({"parts": "disk\\ncrypt"}, "part of something else"),
     ({"SIZE": "100"}, "has 100 bytes"),
+    ({"LOG-SEC": "4096"}, "has sectors of 4096 bytes"),
     ({"answer": "yes"}, "nothing was written"),
     ({"stick": "/dev/sda"}, "holds the running system"),
 ])  # fmt: skip
@@ -294,6 +304,21 @@ def test_damaged_tables(replay, tmp_path):
     replay([b"APIC" + bytes(3)]).ended().says("no MADT", "started 1 of 1 CPUs")
 
 
+def test_pci_without_ports_is_read_in_memory(kernel, tmp_path):
+    """microvm has no such ports, and its tables do not name the memory; these do, at the second entry."""
+    text = tmp_path / "dump.txt"
+    entries = struct.pack("<8xQHBBxxxxQHBBxxxx", 0x12345000, 1, 0, 9, 0xE0000000, 0, 0, 255)
+    text.write_text(dump([sum_right(bytearray(b"MCFG" + bytes(32) + entries))]), encoding="ascii")
+    machine = Machine("microvm", 1, "128M", board="microvm,pcie=on", module=str(text), cmdline="acpi=module test=arch.pci.*")
+    run(machine, kernel).ended().says("ok 1 memory_says_what_the_ports_say$")
+
+
+@pytest.mark.parametrize("firmware", ["bios", pytest.param("uefi", marks=pytest.mark.proof)])
+def test_devices_that_firmware_left_at_work_are_stopped(kernel, firmware):
+    says = (r"PCI: [1-9]\d* devices that firmware left at work may no longer write", r"watchdog \(TCO\) was not halted and is now")
+    run(Machine(firmware, 1, "256M", cmdline="test=arch.leftovers.*"), kernel).ended().says(*says)
+
+
 def test_a_hang_is_ended_and_says_where(kernel):
     """The boot CPU waits softly for another CPU and says so again and again, which does not count as progress."""
     outcome = run(Machine("pvh", 3, "256M", cmdline="payload=patient end.hang=2"), kernel).ended("crash")
@@ -304,12 +329,29 @@ def test_a_hang_is_ended_and_says_where(kernel):
 def test_a_hang_is_ended_by_the_rtc(kernel, board):
     firmware = "microvm" if board == "microvm" else "pvh"
     outcome = run(Machine(firmware, 2, "256M", board=board, cmdline="payload=hang end.hang=2"), kernel).ended("crash")
-    assert "watchdog: off" not in outcome.says("the run hangs").text, outcome.report()
+    assert "watches by its timer" not in outcome.says("the run hangs").text, outcome.report()
 
 
-def test_a_watchdog_that_cannot_tick_says_so(kernel):
-    machine = Machine("microvm", 1, "128M", board="microvm,rtc=off", cmdline=WORDS)
-    run(machine, kernel).ended().says("watchdog: off, because no RTC")
+@pytest.mark.parametrize("cpus, words", [(1, ""), (3, "payload=hang")])
+def test_without_an_rtc_the_last_cpu_watches(kernel, cpus, words):
+    """It says so, and ends a run that hangs on the boot CPU."""
+    machine = Machine("microvm", cpus, "128M", board="microvm,rtc=off", cmdline=f"end.hang=2 {words or WORDS}")
+    outcome = run(machine, kernel).ended("crash" if words else "pass")
+    outcome.says(f"watchdog: CPU {cpus - 1} watches by its timer", *["the run hangs", "CPU 0 at  "] * bool(words))
+
+
+def test_without_an_apic_nobody_watches(kernel):
+    run(Machine("pvh", 1, "128M", cpu="max,-apic", cmdline=WORDS), kernel).ended().says("neither an RTC that sends NMIs nor an APIC: nobody watches")
+
+
+def test_a_machine_check_is_named_while_the_run_lasts(kernel):
+    """A corrected error of the boot CPU, on a machine that waits for commands."""
+    with Shown(Machine("pvh", 2, "256M", cmdline="end=halt monitor", **ON_SCREEN), kernel) as guest:
+        guest.wait("Commands: help.", SECONDS / 4, guest.vga_text)
+        guest.monitor("mce 0 4 0x8c0000000000009f 0 0x5000 0")
+        guest.wait("machine check on CPU 0: corrected error, memory controller, bank 4", SECONDS / 4, guest.vga_text)
+        guest.press("ctrl", "d")
+        guest.wait("ASHLAR-END", SECONDS / 4, guest.vga_text)
 
 
 def test_an_nmi_of_the_board_is_a_request(kernel):
@@ -349,6 +391,31 @@ def test_an_nmi_does_not_stop_a_panic(kernel):
     """A CPU that panics also gets the NMIs of CPUs that wait, after it has told all other CPUs to stop."""
     for _ in range(4):  # in about every second run the NMI comes while it matters
         run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel).ended("crash").says("PANIC on CPU 0: while others ask")
+
+
+@pytest.mark.parametrize("board", ["q35", "pc", "microvm"])
+def test_power_is_switched_off_as_the_tables_say(kernel, board):
+    """QEMU ends by itself with status 0. Its exit port and its being an emulator are not there."""
+    firmware = "microvm" if board == "microvm" else "pvh"
+    machine = Machine(firmware, 2, "128M", board=board, cpu="max,-hypervisor", exit_port=False, cmdline=f"end=poweroff {WORDS}")
+    outcome = run(machine, kernel)
+    assert outcome.status == 0 and "ASHLAR-END verdict=pass" in outcome.text and "power stays on" not in outcome.text, outcome.report()
+
+
+@pytest.mark.parametrize("damage, says", [
+    ((b"_S5_", b"_S6_"), "ACPI's tables do not tell how to switch it off"),
+    ((b"\x06\x04\0", b"\x07\x04\x0a\3"), "the machine does not react to ACPI's registers"),
+], ids=["no-S5", "wrong-S5"])  # fmt: skip
+def test_power_that_stays_on_is_said(kernel, tmp_path, damage, says):
+    """The tables are QEMU's q35, as in an acpidump. QEMU knows no sleep of type 3."""
+    fadt = bytearray(b"FACP" + bytes(240))
+    fadt[64:68] = (0x604).to_bytes(4, "little")
+    dsdt = bytearray(b"DSDT" + bytes(32) + b"\x08_S5_\x12\x06\x04\0\0\0\0".replace(*damage))
+    text = tmp_path / "dump.txt"
+    text.write_text(dump([sum_right(fadt), sum_right(dsdt)]), encoding="ascii")
+    machine = Machine("pvh", 1, "128M", exit_port=False, module=str(text), cmdline=f"acpi=module end=poweroff {WORDS}")
+    with Guest(machine, kernel) as guest:
+        assert guest.wait_for(f"The power stays on: {says}", SECONDS), "\n".join(guest.lines[-8:])
 
 
 REBOOTS = {"in a reset": "payload=hang end.hang=2 end.onhang=reboot", "with code 0x10": f"end=reboot {WORDS}"}

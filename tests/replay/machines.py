@@ -33,10 +33,11 @@ class Machine:
     def map_lines(self):
         if not self.efi:
             return [f"[    0.000000] BIOS-e820: [mem 0x{start:016x}-0x{end - 1:016x}] {kind}" for start, end, kind in self.ranges]
-        names = {"usable": "Conventional Memory", "reserved": "Reserved", "ACPI data": "ACPI Reclaim Memory"}
+        names = {"reserved": "Reserved", "ACPI data": "ACPI Reclaim Memory"}
+        marks = {"special": "SP|  |  |  |  |  |   |WB|WT|WC|UC", "uncached": "  |  |  |  |  |  |   |  |WT|WC|UC"}
         return [
-            f"[    0.000000] efi: mem{number:02}: [{names[kind]:<19}|   |  |  |  |  |  |  |  |   |WB|WT|WC|UC] "
-            f"range=[0x{start:016x}-0x{end - 1:016x}] ({(end - start) // MIB}MB)"
+            f"[    0.000000] efi: mem{number:02}: [{names.get(kind, 'Conventional Memory'):<19}|   |  |"
+            f"{marks.get(kind, '  |  |  |  |  |  |   |WB|WT|WC|UC')}] range=[0x{start:016x}-0x{end - 1:016x}] ({(end - start) // MIB}MB)"
             for number, (start, end, kind) in enumerate(self.ranges)
         ]
 
@@ -120,7 +121,7 @@ MACHINES = (
     Machine("acpi-in-ram", low((MIB, GIB, "usable"), (GIB, GIB + 5 * MIB, "ACPI data"), (GIB + 5 * MIB, 3 * GIB, "usable"))),
     Machine("overlaps", plain(8 * GIB) + [(GIB - 1, GIB + 1, "reserved"), (5 * GIB, 9 * GIB, "usable")], list(range(4))),
     Machine("quilt", low((MIB, 32 * MIB, "usable"), *quilt(600), (GIB, 3 * GIB, "usable"))),
-    Machine("uefi-desktop", plain(32 * GIB), list(range(24)), efi=True, cpuid=intel(1, 5)),
+    Machine("uefi-desktop", [*plain(32 * GIB), (32 * GIB, 48 * GIB, "special"), (48 * GIB, 49 * GIB, "uncached")], list(range(24)), efi=True, cpuid=intel(1, 5)),
     Machine(
         "two-sockets", plain(4 * GIB + 512 * GIB), list(range(0, 256)), striped(2, 256 * GIB), {n: n // 128 for n in range(256)},
         [[10, 21], [21, 10]], intel(1, 7), expect_nodes=2,

@@ -16,6 +16,7 @@
  */
 #include "arch/x86_64/acpi/acpi_find.h"
 
+#include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_dump.h"
 #include "arch/x86_64/acpi/acpi_root.h"
 #include "boot/boot_info.h"
@@ -32,8 +33,9 @@ enum { EBDA_POINTER = 0x40e, EBDA_SEARCH = 1024, BIOS_AREA = 0xe0000, BIOS_AREA_
 #define DUMP_MAX MIB(64)
 
 static const char *const signatures[ACPI_KINDS] = {
-	[ACPI_MADT] = "APIC", [ACPI_SRAT] = "SRAT", [ACPI_SLIT] = "SLIT", [ACPI_HPET] = "HPET",
-	[ACPI_FADT] = "FACP", [ACPI_SPCR] = "SPCR", [ACPI_DMAR] = "DMAR",
+	[ACPI_MADT] = "APIC", [ACPI_SRAT] = "SRAT", [ACPI_SLIT] = "SLIT",
+	[ACPI_HPET] = "HPET", [ACPI_FADT] = "FACP", [ACPI_SPCR] = "SPCR",
+	[ACPI_DMAR] = "DMAR", [ACPI_MCFG] = "MCFG", [ACPI_DSDT] = "DSDT",
 };
 
 enum acpi_source { ACPI_FIRMWARE, ACPI_OFF, ACPI_MODULE };
@@ -186,6 +188,7 @@ static void replay_module(const struct boot_info *info)
 void acpi_find_tables(const struct boot_info *info)
 {
 	struct acpi_rsdp rsdp;
+	struct acpi_fadt fadt;
 	struct acpi_table root;
 	const char *source;
 
@@ -208,6 +211,8 @@ void acpi_find_tables(const struct boot_info *info)
 	}
 	for (size_t i = 0; i < acpi_root_count(&root); i++)
 		visit_table(acpi_root_entry(&root, i));
+	if (acpi_get(ACPI_FADT) && acpi_fadt_parse(acpi_get(ACPI_FADT), &fadt) == 0 && fadt.dsdt)
+		visit_table(fadt.dsdt);
 	pr_info("ACPI: revision %u from %s, %.4s with %zu tables", rsdp.revision, source,
 		(const char *)root.data, acpi_root_count(&root));
 }

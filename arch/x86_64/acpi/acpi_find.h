@@ -22,6 +22,8 @@ enum acpi_kind {
 	ACPI_FADT,
 	ACPI_SPCR,
 	ACPI_DMAR,
+	ACPI_MCFG,
+	ACPI_DSDT,
 	ACPI_KINDS
 };
 

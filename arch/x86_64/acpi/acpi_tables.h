@@ -2,7 +2,7 @@
  * ACPI tables as bytes: pure parsers over (pointer, length).
  *
  *   RSDP -> XSDT (64-bit pointers) or RSDT (32-bit)
- *             MADT: CPUs and APICs      FADT: PM timer, reset
+ *             MADT: CPUs and APICs      FADT: PM timer, reset, power -> DSDT: a value for it
  *             SRAT: nodes of CPUs, RAM  HPET: timer block
  *             SLIT: distances           SPCR: console
  *
@@ -122,6 +122,12 @@ struct acpi_fadt {
 	bool reset_supported;
 	struct acpi_address reset;
 	u8 reset_value;
+	phys_t dsdt; /* 0: none */
+	/* how power is switched off: two ports, or on machines without them a register; 0: none */
+	u16 pm1_control[2];
+	struct acpi_address sleep_control;
+	u16 smi_port; /* where `acpi_on` is written so that the ports are ACPI's; 0: they are */
+	u8 acpi_on;
 };
 int acpi_fadt_parse(const struct acpi_table *table, struct acpi_fadt *out);
 

@@ -208,7 +208,7 @@ static bool take_pci(void)
 		bar = pci_bar(&at, 0);
 		if (!bar.base)
 			continue;
-		pci_enable(&at, bar.in_memory ? PCI_ENABLE_MEMORY : PCI_ENABLE_IO);
+		pci_command(&at, bar.in_memory ? PCI_ENABLE_MEMORY : PCI_ENABLE_IO, 0);
 		pr_info("console: PCI UART %02x:%02x.%u at %s %llx", at.next >> 8,
 			at.next >> 3 & 31, at.next & 7, bar.in_memory ? "memory" : "port",
 			bar.base);

@@ -7,6 +7,7 @@
 #include "kernel/lib/types.h"
 
 #define MSR_APIC_BASE    0x1b
+#define MSR_TSC_ADJUST   0x3b
 #define MSR_SYSENTER_CS  0x174
 #define MSR_MISC_ENABLE  0x1a0
 #define MSR_PAT          0x277

@@ -20,19 +20,24 @@ enum {
 
 #define ADDRESS_BITS 0x000ffffffffff000ULL
 
-/*
- * The range of a register. False if it is not in use, or if its mask has gaps: such a register
- * covers many ranges, which the SDM advises against and no firmware does.
- */
+/* With gaps a mask covers many ranges, which the SDM advises against: the register is not used. */
+static bool has_gaps(const struct mtrr *r)
+{
+	const u64 mask = r->mask & ADDRESS_BITS, above = mask + (mask & -mask);
+
+	return (r->mask & MASK_VALID) &&
+	       (above & (above - 1)) != 0; /* without a gap above is one bit */
+}
+
+/* The range of a register. False if it is not in use, or if its mask has gaps. */
 static bool range_of(const struct mtrr *r, phys_t *start, phys_t *end)
 {
-	const u64 mask = r->mask & ADDRESS_BITS, size = mask & -mask;
-	const u64 above = mask + size; /* one bit, if the mask has no gap */
+	const u64 mask = r->mask & ADDRESS_BITS;
 
-	if (!(r->mask & MASK_VALID) || mask == 0 || (above & (above - 1)) != 0)
+	if (!(r->mask & MASK_VALID) || mask == 0 || has_gaps(r))
 		return false;
 	*start = r->base & mask;
-	*end = *start + size;
+	*end = *start + (mask & -mask);
 	return true;
 }
 
@@ -120,6 +125,12 @@ u64 mtrr_drop_uncached(const struct mtrrs *m, struct memblock_list *memory,
 
 	if (!(m->def_type & DEF_TYPE_ENABLED))
 		return 0;
+	for (u32 i = 0; i < m->count; i++)
+		if (has_gaps(&m->variable[i]))
+			pr_warn("memory: MTRR %u has a mask with gaps (%llx), its type %u is not "
+				"known here: firmware's error",
+				i, m->variable[i].mask,
+				(unsigned)(m->variable[i].base & TYPE_MASK));
 	for (phys_t start = MIB(1); start != ~0ULL; start = until)
 		bytes += uncached_piece(m, memory, start, &until);
 	if (bytes > ram / 2) {

@@ -103,11 +103,17 @@ static void mtrrs_write(const struct mtrrs *m, const struct mtrrs *old)
 
 void mtrrs_settle(void)
 {
+	if (!cpu_features.hypervisor)
+		mtrrs_take_over();
+}
+
+void mtrrs_take_over(void)
+{
 	struct mtrrs own;
 	bool were_on;
 
 	mtrrs_read(&own);
-	if (cpu_features.hypervisor || memcmp(&own, &mtrrs_boot, sizeof(own)) == 0)
+	if (memcmp(&own, &mtrrs_boot, sizeof(own)) == 0)
 		return;
 	were_on = own.def_type & MTRRS_ON;
 	mtrrs_write(&mtrrs_boot, &own);

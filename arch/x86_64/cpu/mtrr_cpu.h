@@ -11,9 +11,11 @@ extern struct mtrrs mtrrs_boot;
 
 /*
  * Compare this CPU's MTRRs with those of the boot CPU, and take those over where they differ. On
- * the CPU itself with interrupts off, once its traps are set up.
+ * the CPU itself with interrupts off, once its traps are set up. mtrrs_settle() does it on hardware
+ * only.
  */
 void mtrrs_settle(void);
+void mtrrs_take_over(void);
 
 /*
  * Count the CPUs whose MTRRs differed from the boot CPU's, and name those that could not take them

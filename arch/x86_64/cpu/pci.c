@@ -1,15 +1,21 @@
 /*
- * PCI configuration space through the ports that every PC has: see <arch/pci.h>.
+ * PCI configuration space: see <arch/pci.h>. It is read through the ports that every PC has, or in
+ * the memory that ACPI's MCFG names where there are no such ports.
  *
  * Machines have several root buses, and it does not matter here which bridge a bus is behind. A bus
  * has a higher number than the bridge that leads to it.
  *
  * Source: PCI-SIG, "PCI Local Bus Specification" 3.0, 2004, 3.2.2.3.2 "Software generation of
- * configuration transactions", 6.1 "Configuration space organization", 6.2.5.1 "Address maps".
+ * configuration transactions", 6.1 "Configuration space organization", 6.2.5.1 "Address maps";
+ * "PCI Express Base Specification" 3.0, 2010, 7.2.2 "PCI Express Enhanced Configuration Access
+ * Mechanism".
  */
+#include <arch/mmio.h>
 #include <arch/pci.h>
 
 #include "arch/x86_64/cpu/io.h"
+#include "arch/x86_64/cpu/pci.h"
+#include "mm/mm.h"
 
 enum { PORT_ADDRESS = 0xcf8, PORT_DATA = 0xcfc };
 enum { FUNCTIONS = 8, BUS = 32 * FUNCTIONS, PLACES = 256 * BUS, BARS = 6 };
@@ -21,6 +27,35 @@ enum { HEADER_BRIDGE = 1, BRIDGE_BUSES = 0x18 };
 #define MULTI_DEVICE (1u << 23)
 #define ABSENT       0xffffffffu
 
+static phys_t memory;  /* where the configuration of bus 0 lies; 0: ports are used */
+static u32 memory_end; /* the first place that is not there */
+static volatile void __iomem *mapped;
+static u32 mapped_place;
+
+bool pci_has_ports(void)
+{
+	outl(PORT_ADDRESS, ENABLE);
+	return inl(PORT_ADDRESS) == ENABLE;
+}
+
+void pci_use_memory(phys_t bus0, u32 buses)
+{
+	memory = bus0;
+	memory_end = buses * BUS;
+}
+
+/* The registers of a function in memory, of which one is mapped at a time; NULL: not there. */
+static volatile void __iomem *registers(const struct pci_place *at)
+{
+	if (mapped && mapped_place == at->next)
+		return mapped;
+	if (mapped)
+		mmio_unmap(mapped, PAGE_SIZE);
+	mapped_place = at->next;
+	mapped = at->next < memory_end ? mmio_map(memory + at->next * PAGE_SIZE, PAGE_SIZE) : NULL;
+	return mapped;
+}
+
 static void select(const struct pci_place *at, unsigned reg)
 {
 	outl(PORT_ADDRESS, ENABLE | at->next << 8 | (reg & 0xfc));
@@ -28,23 +63,23 @@ static void select(const struct pci_place *at, unsigned reg)
 
 u32 pci_read(const struct pci_place *at, unsigned reg)
 {
+	if (memory)
+		return registers(at) ? mmio_read32(registers(at), reg & 0xfc) : ABSENT;
 	select(at, reg);
 	return inl(PORT_DATA);
 }
 
-/* Writing ones clears status bits in the upper half, so zeros are written there. */
-void pci_enable(const struct pci_place *at, unsigned enable)
+void pci_command(const struct pci_place *at, unsigned on, unsigned off)
 {
-	const u32 command = pci_read(at, PCI_COMMAND) & 0xffff;
+	/* writing ones clears status bits in the upper half, so zeros are written there */
+	const u32 command = (pci_read(at, PCI_COMMAND) & 0xffff & ~off) | on;
 
-	select(at, PCI_COMMAND);
-	outl(PORT_DATA, command | enable);
-}
-
-static bool pci_present(void)
-{
-	outl(PORT_ADDRESS, ENABLE);
-	return inl(PORT_ADDRESS) == ENABLE;
+	if (memory && registers(at)) {
+		mmio_write32(registers(at), PCI_COMMAND, command);
+	} else if (!memory) {
+		select(at, PCI_COMMAND);
+		outl(PORT_DATA, command);
+	}
 }
 
 /* A device with one function may answer for all. */
@@ -65,7 +100,7 @@ static u32 buses_behind(const struct pci_place *at)
 
 bool pci_next(struct pci_place *at)
 {
-	if (!pci_present())
+	if (!memory && !pci_has_ports())
 		return false;
 	for (; at->next < PLACES; at->next++) {
 		const unsigned function = at->next % FUNCTIONS;

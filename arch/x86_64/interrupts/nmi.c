@@ -3,7 +3,7 @@
  *
  *   another CPU's panic       this CPU halts for good
  *   cpu_where()               this CPU reports where it is, and goes on (backtrace.c)
- *   the tick, once a second   watchdog_tick(), on the boot CPU (nmi_tick.c)
+ *   the tick, once a second   watchdog_tick(), mce_poll(), on the boot CPU (nmi_tick.c)
  *   the board                 memory parity or an expansion card (port 0x61): a panic that says so
  *   a management controller   watchdog_show(): where all busy CPUs are; the run goes on
  *
@@ -25,6 +25,7 @@
 #include "arch/x86_64/interrupts/backtrace.h"
 #include "arch/x86_64/interrupts/nmi_tick.h"
 #include "arch/x86_64/traps/apic.h"
+#include "arch/x86_64/traps/mce.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
@@ -104,10 +105,12 @@ static void handle_board_or_tick(bool answered)
 	if (words)
 		panic("NMI: %s; port 61h says %02x", words, status);
 	tick = cpu_id() == 0 ? nmi_tick_take() : NMI_NO_TICK;
-	if (tick == NMI_TICK)
+	if (tick == NMI_TICK) {
+		mce_poll(NULL);
 		watchdog_tick();
-	else if (tick == NMI_NO_TICK && !answered)
+	} else if (tick == NMI_NO_TICK && !answered) {
 		show_where(status);
+	}
 }
 
 static void handle_nmi(struct trap_frame *frame)

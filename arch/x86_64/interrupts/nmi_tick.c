@@ -10,9 +10,14 @@
 #include <arch/barrier.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
+#include <arch/timer.h>
 
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/interrupts/irq.h"
+#include "arch/x86_64/traps/apic.h"
+#include "arch/x86_64/traps/mce.h"
+#include "kernel/core/call.h"
+#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/watchdog.h"
 
@@ -116,8 +121,37 @@ void nmi_tick_confirm(void)
 {
 	if (nmi_tick_is_on && !has_ticked())
 		stop();
-	if (!nmi_tick_is_on && hang_seconds > 0)
-		pr_info("watchdog: off, because no RTC sends NMIs through an I/O APIC");
+}
+
+static cpu_t watcher;
+
+static void watch(void *nothing)
+{
+	if (cpu_id() != watcher)
+		return;
+	mce_poll(NULL);
+	watchdog_tick();
+	timer_set(TIMER_WATCH, clock_ns() + NS_PER_S, watch, NULL);
+}
+
+void nmi_tick_replace(void)
+{
+	cpu_t cpu;
+
+	if (nmi_tick_is_on || hang_seconds == 0)
+		return;
+	if (apic_mode() == APIC_NONE) {
+		pr_warn("watchdog: off, because there is neither an RTC that sends NMIs nor an "
+			"APIC: nobody watches");
+		return;
+	}
+	cpumask_foreach(cpu, &cpus_online)
+		watcher = cpu;
+	pr_info("watchdog: CPU %u watches by its timer, because no RTC sends NMIs through an I/O "
+		"APIC",
+		watcher);
+	watch(NULL);
+	call_cpus(&cpus_online, watch, NULL);
 }
 
 enum nmi_tick nmi_tick_take(void)

@@ -2,8 +2,9 @@
  * The watchdog's tick: an NMI on the boot CPU once a second, which the update interrupt of the RTC
  * raises at pin 8 of the first I/O APIC.
  *
- * The RTC is used only if its first tick has come while other CPUs started. Otherwise the log says
- * "watchdog: off".
+ * The RTC is used only if its first tick has come while other CPUs started. Otherwise the last CPU
+ * watches by its timer, an ordinary interrupt: it sees hangs of all CPUs, but not of itself with
+ * interrupts off.
  *
  * Source: Motorola, "MC146818A Real-Time Clock plus RAM", 1984, registers A, B and C.
  */
@@ -19,6 +20,12 @@ void nmi_tick_start(void);
  * once the clock's rate is settled.
  */
 void nmi_tick_confirm(void);
+
+/*
+ * Where the RTC does not tick, begin to watch by timer, and say which CPU does. Boot CPU, once all
+ * CPUs take interrupts.
+ */
+void nmi_tick_replace(void);
 
 /*
  * In an NMI on the boot CPU: was it a tick? Acknowledges a tick, so that the next one can come.

@@ -16,6 +16,7 @@
 #include <arch/tlb.h>
 
 #include "arch/x86_64/consoles/console_screen.h"
+#include "arch/x86_64/cpu/leftovers.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/mtrr_cpu.h"
 #include "arch/x86_64/traps/descriptors.h"
@@ -89,6 +90,7 @@ void arch_reserve_memory(void)
 	memblock_reserve((phys_t)(virt_t)__image_phys_start, image_phys(__image_end), OWNER_IMAGE);
 	memblock_reserve(0, MIB(1), OWNER_FIRMWARE);
 	console_screen_reserve();
+	leftovers_stop();
 	if (mtrrs_read(&mtrrs_boot))
 		mtrr_drop_uncached(&mtrrs_boot, &memblock_memory, &memblock_reserved);
 }

@@ -106,6 +106,7 @@ void ap_start(cpu_t cpu)
 	user_init_cpu();
 	mce_init_cpu();
 	mtrrs_settle();
+	clock_note_adjust();
 	reach(cpu, AP_DESCRIPTORS, AP_FEATURES);
 	apic_init_cpu();
 	reach(cpu, AP_FEATURES, AP_APIC);
@@ -245,6 +246,9 @@ void arch_cpus_start(void)
 			       cpu_count);
 	}
 	mtrrs_report();
+	clock_note_adjust();
+	clock_report_adjust();
 	nmi_tick_confirm();
 	irq_enable();
+	nmi_tick_replace();
 }

@@ -16,12 +16,14 @@
 #include <arch/mmio.h>
 
 #include "arch/x86_64/cpu/cpu.h"
+#include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/time/clock_choice.h"
 #include "arch/x86_64/time/clock_rate.h"
 #include "arch/x86_64/time/hpet.h"
+#include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 
 #define PIT_HZ      1193182ULL
@@ -297,4 +299,27 @@ void clock_refine_end(void)
 		pr_warn("clock: no HPET or PM timer either; 1 GHz stays assumed");
 	/* a mode without a count: the PIT stands still, and raises no interrupts */
 	outb(PIT_COMMAND, PIT_ONE_SHOT0);
+}
+
+void clock_note_adjust(void)
+{
+	rdmsr_safe(MSR_TSC_ADJUST, &this_cpu()->arch.tsc_adjust);
+}
+
+void clock_report_adjust(void)
+{
+	const u64 boot = cpu_data(0)->arch.tsc_adjust;
+	u64 adjust = boot;
+	cpu_t cpu, differ = 0, last = 0;
+
+	cpumask_foreach(cpu, &cpus_online)
+		if (cpu_data(cpu)->arch.tsc_adjust != boot) {
+			differ++;
+			last = cpu;
+			adjust = cpu_data(cpu)->arch.tsc_adjust;
+		}
+	if (differ > 0)
+		pr_warn("clock: firmware has moved the TSC (TSC_ADJUST) of %u CPUs, of CPU %u by "
+			"%lld, of CPU 0 by %lld: times of two CPUs may disagree",
+			differ, last, adjust, boot);
 }

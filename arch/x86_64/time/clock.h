@@ -22,4 +22,12 @@ void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_
  */
 void clock_refine_end(void);
 
+/*
+ * Each CPU notes, once its traps are set up, what was added to its TSC (0 where that cannot be
+ * read). Then the boot CPU says whether CPUs differ. Nothing is changed, because boards with
+ * several packages may need it (Intel SDM vol. 3B, 18.17.3).
+ */
+void clock_note_adjust(void);
+void clock_report_adjust(void);
+
 u64 clock_tsc_hz(void);

@@ -98,9 +98,12 @@ void mce_poll(void *unused)
 	const unsigned n = banks();
 	struct mce_error error;
 
+	if (!atomic_cas(&this_cpu()->arch.mce_polling, 0, 1))
+		return;
 	for (unsigned bank = 0; bank < n; bank++)
 		if (take(bank, &error))
 			count(&error);
+	atomic_store_release(&this_cpu()->arch.mce_polling, 0);
 }
 
 /*

@@ -2,7 +2,8 @@
  * Machine checks: errors that the hardware itself noticed, in banks of registers.
  *
  *   corrected    Counted, printed and cleared when a caller polls, so that a storm costs nothing
- *                but its count.
+ *                but its count. The boot CPU polls with the watchdog, once a second (the banks of
+ *                memory controllers are those of a package), and all CPUs for the machine page.
  *   uncorrected  Reported by an interrupt (#MC) and printed. The run goes on only if the CPU's
  *                state is whole (RIPV, no PCC). The page of the error is taken out of use as soon
  *                as the context allows it (mm/contig/bad_frames.h).
@@ -32,7 +33,10 @@ void mce_init_cpu(void);
 /* The #MC handler. Returns if the interrupted code can go on. */
 void mce_handle(struct trap_frame *frame);
 
-/* Read and clear this CPU's banks, and count into mce_totals. A call_fn, for call_cpus(). */
+/*
+ * Read and clear this CPU's banks, and count into mce_totals. A call_fn, for call_cpus(). Any
+ * context; in an NMI that interrupts it, it does nothing.
+ */
 void mce_poll(void *unused);
 
 extern struct mce_totals {

@@ -38,9 +38,12 @@ bool pci_next(struct pci_place *at);
 /* The aligned word of configuration space that holds the byte at `reg`, 0 to 255. */
 u32 pci_read(const struct pci_place *at, unsigned reg);
 
-/* Switch on the device's decoding of ports or memory, and whether it may read and write memory. */
+/*
+ * Switch the device's decoding of ports or memory, and whether it may read and write memory, `on`
+ * or `off`.
+ */
 enum pci_enable { PCI_ENABLE_IO = 1, PCI_ENABLE_MEMORY = 2, PCI_ENABLE_MASTER = 4 };
-void pci_enable(const struct pci_place *at, unsigned enable);
+void pci_command(const struct pci_place *at, unsigned on, unsigned off);
 
 /* The address that firmware gave to one of the base address registers, 0 to 5. */
 struct pci_bar {

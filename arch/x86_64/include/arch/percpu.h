@@ -15,6 +15,8 @@ struct arch_percpu {
 		*tables; /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
 	struct timer timer[TIMER_OWNERS];
 	bool mtrrs_differ; /* from those of CPU 0, for good: cpu/mtrr_cpu.c */
+	u8 mce_polling;    /* its banks are being read; an NMI in between leaves them alone */
+	u64 tsc_adjust;    /* what firmware or hardware added to its TSC: time/clock.c */
 	/* innermost exception or NMI being handled, for panics; NULL if none */
 	struct trap_frame *trap;
 	u32 stopped; /* stopped for good by a panic's NMI */

@@ -11,6 +11,7 @@ enum timer_owner {
 	TIMER_ONCE,    /* timer_once() */
 	TIMER_WAIT,    /* the end of a halt: cpu_wait(), sleeping threads, the balloon's nap */
 	TIMER_PROGRAM, /* the next timer of a program in ring 3 */
+	TIMER_WATCH,   /* the watchdog, where no NMI ticks */
 	TIMER_OWNERS
 };
 

@@ -1,0 +1,18 @@
+/* Devices that firmware left at work. */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+/*
+ * Forbid PCI devices to write to memory, and stop the chipset's watchdog. Bridges, screens and USB
+ * stay as they are: firmware may still draw and read keys with them, in memory that it keeps. Boot
+ * CPU, before RAM is used.
+ */
+void leftovers_stop(void);
+
+/* Stop the watchdog of Intel's chipsets (TCO). False if there is none that runs. */
+bool tco_stop(void);
+
+/* The port where its registers begin; 0: none. */
+u16 tco_base(void);
+enum { TCO_RELOAD = 0, TCO_CONTROL1 = 8, TCO_TIME = 18, TCO_HALT = 1 << 11 };

@@ -1,0 +1,12 @@
+/* PCI configuration space, arch-internal part; the rest is <arch/pci.h>. */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+bool pci_has_ports(void);
+
+/*
+ * From now on use the memory at `bus0` instead of the ports: it holds the configuration of `buses`
+ * buses from bus 0 on. 0: use the ports. Once mappings can be made, one CPU at a time.
+ */
+void pci_use_memory(phys_t bus0, u32 buses);

@@ -1,0 +1,132 @@
+/*
+ * PCI's two ways to a configuration, and what firmware left behind: SeaBIOS and OVMF let the disk
+ * controller from which they booted write to memory, and QEMU's chipset has a watchdog that nobody
+ * has halted.
+ */
+#ifndef ASHLAR_HOSTED
+
+#include <arch/cpu.h>
+#include <arch/irq.h>
+#include <arch/pci.h>
+
+#include "arch/x86_64/acpi/acpi_devices.h"
+#include "arch/x86_64/acpi/acpi_find.h"
+#include "arch/x86_64/cpu/io.h"
+#include "arch/x86_64/cpu/leftovers.h"
+#include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/cpu/mtrr_cpu.h"
+#include "arch/x86_64/cpu/pci.h"
+#include "arch/x86_64/time/clock.h"
+#include "kernel/core/percpu.h"
+#include "kernel/lib/string.h"
+#include "kernel/run/test.h"
+#include "tests/kernel/said.h"
+
+enum { VIRTIO = 0x1af4, DISPLAY = 0x03, USB = 0x0c03 };
+
+/* Virtio devices may, because they have drivers here. */
+TEST(arch_leftovers, no_device_without_a_driver_may_write_to_memory)
+{
+	struct pci_place at = PCI_FIRST;
+
+	for (; pci_next(&at); at.next++) {
+		const u32 class = pci_read(&at, PCI_CLASS);
+
+		if ((pci_read(&at, PCI_HEADER) >> 16 & 0x7f) == 0 && class >> 24 != DISPLAY &&
+		    class >> 16 != USB && (pci_read(&at, PCI_ID) & 0xffff) != VIRTIO)
+			EXPECT(!(pci_read(&at, PCI_COMMAND) & PCI_ENABLE_MASTER));
+	}
+}
+
+TEST(arch_leftovers, the_chipsets_watchdog_is_halted)
+{
+	const u16 base = tco_base();
+
+	if (!base)
+		SKIP("the chipset has no TCO");
+	EXPECT(inw(base + TCO_CONTROL1) & TCO_HALT);
+	outw(base + TCO_TIME, 0x3ff); /* ten minutes */
+	outw(base + TCO_CONTROL1, inw(base + TCO_CONTROL1) & (u16)~TCO_HALT);
+	outw(base + TCO_RELOAD, 1);
+	EXPECT(tco_stop());
+	EXPECT(inw(base + TCO_CONTROL1) & TCO_HALT);
+	EXPECT(!tco_stop());
+}
+
+/* A sum over all functions of numbers, kinds and addresses. */
+static u64 look(unsigned *functions)
+{
+	static const u8 registers[] = {PCI_ID, PCI_CLASS, PCI_HEADER, PCI_BAR0, PCI_CAPABILITIES};
+	struct pci_place at = PCI_FIRST;
+	u64 sum = 0;
+
+	for (*functions = 0; pci_next(&at); at.next++, ++*functions)
+		for (size_t i = 0; i < ARRAY_LEN(registers); i++)
+			sum = sum * 31 + pci_read(&at, registers[i]) + at.next;
+	return sum;
+}
+
+/* The register is not in use, before and meanwhile, so no memory changes its type. */
+TEST(arch_mtrr, a_cpu_that_differs_takes_over_the_registers_of_cpu_0)
+{
+	const irq_flags_t flags = irq_save();
+	struct mtrrs before, after;
+	u32 last;
+	bool known = mtrrs_read(&before), free;
+
+	last = (u32)before.count - 1;
+	free = known && before.count > 0 && !(before.variable[last].mask & 1 << 11);
+	said_begin();
+	if (free) {
+		wrmsr(0x200 + 2 * last, 0x12345000 | MTRR_WRITE_BACK);
+		mtrrs_take_over();
+		mtrrs_read(&after);
+	}
+	mtrrs_report();
+	said_end();
+	irq_restore(flags);
+	if (!free)
+		SKIP("every MTRR is in use");
+	EXPECT(memcmp(&after, &mtrrs_boot, sizeof(after)) == 0);
+	EXPECT(!this_cpu()->arch.mtrrs_differ);
+	EXPECT(said_says("*CPUs had other memory types (MTRRs) than CPU 0*") ||
+	       said_says("*CPUs had no memory types*"));
+}
+
+TEST(arch_leftovers, a_tsc_that_firmware_moved_is_named)
+{
+	u64 *adjust = &cpu_data(cpu_count - 1)->arch.tsc_adjust;
+
+	if (cpu_count < 2)
+		SKIP("needs two CPUs");
+	*adjust -= 5000;
+	said_begin();
+	clock_report_adjust();
+	said_end();
+	*adjust += 5000;
+	EXPECT(said_says("*(TSC_ADJUST) of 1 CPUs, of CPU * by -5000, of CPU 0 by 0:*"));
+}
+
+/* A machine may have the memory alone. */
+TEST(arch_pci, memory_says_what_the_ports_say)
+{
+	const struct acpi_table *mcfg = acpi_get(ACPI_MCFG);
+	u32 buses = 0;
+	const phys_t base = mcfg ? acpi_mcfg_base(mcfg, &buses) : 0;
+	unsigned by_ports, by_memory;
+	u64 ports, memory;
+
+	if (!base)
+		SKIP("no MCFG");
+	ports = look(&by_ports);
+	pci_use_memory(base, buses);
+	memory = look(&by_memory);
+	if (pci_has_ports()) {
+		pci_use_memory(0, 0);
+		EXPECT(memory == ports);
+	}
+	EXPECT(by_memory > 0);
+	EXPECT_EQ(by_memory, by_ports);
+}
+
+#endif
