@@ -265,11 +265,10 @@ s64 call_mremap(const struct call_args *args)
 	result = commit_ask(&commit, &more, false);
 	if (result < 0)
 		return result;
-	if (more.object)
-		wait_turn(&file_cut_turn, "a file that another thread cuts");
+	/* a busy area, the place of a move, may show a file by the time that it is moved */
+	wait_turn(&file_cut_turn, "a file that another thread cuts");
 	result = remap(from, old_size, to, new_size, flags);
-	if (more.object)
-		atomic_store_release(&file_cut_turn, 0);
+	atomic_store_release(&file_cut_turn, 0);
 	commit_made(&commit);
 	return result;
 }
