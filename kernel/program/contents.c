@@ -153,7 +153,10 @@ static struct page *pool_page(const struct contents *c, const struct page *slot)
 	return page;
 }
 
-/* Only files of huge pages need turns: a page of a pool must come as its slot says. */
+/*
+ * Only files of huge pages need turns: a page of a pool must come as its slot says, and into a tree
+ * that has its node. A hole takes neither nodes nor promises away, so it needs none.
+ */
 static void begin_turn(struct contents *c)
 {
 	if (c->level > PT_PAGE)
@@ -568,13 +571,9 @@ static int clear_part(struct contents *c, u64 at, u64 bytes)
 	bool there;
 
 	spin_lock(&c->lock);
-	page = look_up(c, index);
-	if (page)
-		page_get(page);
-	there = page || source_bytes(c, index) > 0;
+	there = source_bytes(c, index) > 0 || look_up(c, index);
 	spin_unlock(&c->lock);
-	if (there && !page)
-		page = get_page(c, index, &cuts, NULL);
+	page = there ? get_page(c, index, &cuts, NULL) : NULL;
 	if (!page)
 		return there ? -ENOSPC : 0;
 	memset((u8 *)page_address(page) + at % contents_page_bytes(c), 0, bytes);
@@ -592,7 +591,6 @@ int contents_punch(struct contents *c, u64 at, u64 size)
 	spin_lock(&c->lock);
 	image = c->source_size; /* which only becomes less */
 	spin_unlock(&c->lock);
-	begin_turn(c);
 	while (at < end && !err) {
 		u64 index = at / bytes;
 		const u64 part = MIN(end - at, bytes - at % bytes);
@@ -607,7 +605,6 @@ int contents_punch(struct contents *c, u64 at, u64 size)
 		if (!err && thread_must_end(thread_current()))
 			err = -EINTR;
 	}
-	end_turn(c);
 	return err;
 }
 
@@ -640,40 +637,34 @@ int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend 
 	return 0;
 }
 
-/* Count the pages from index `first` on that are neither there nor promised, or promise these. */
-static int visit_absent(struct contents *c, u64 first, u64 end, bool promise, u64 *absent)
-{
-	struct page *spare = NULL, **slot;
-
-	*absent = 0;
-	for (u64 index = first; index < end;) {
-		spin_lock(&c->lock);
-		slot = bring_slot(c, index, &spare);
-		*absent += slot && !*slot;
-		if (slot && !*slot && promise)
-			*slot = PROMISED;
-		spin_unlock(&c->lock);
-		index += slot != NULL;
-		if (!slot)
-			spare = store_page();
-		if (!slot && !spare)
-			return -ENOMEM;
-	}
-	return 0;
-}
-
+/* Count the absent pages first, with the nodes above them, so that nothing fails afterwards. */
 int contents_promise(struct contents *c, u64 at, u64 size)
 {
 	const u64 first = at / contents_page_bytes(c), end = (at + size) / contents_page_bytes(c);
-	u64 absent;
-	int err;
+	u64 absent = 0, index = first;
+	bool counted = false;
+	int err = 0;
 
 	begin_turn(c);
-	err = visit_absent(c, first, end, false, &absent);
-	if (!err)
-		err = pool_reserve(pages_pool(c->level), absent);
-	if (!err)
-		visit_absent(c, first, end, true, &absent);
+	while (index < end && !err) {
+		struct page *spare = NULL, **slot;
+
+		do {
+			spin_lock(&c->lock);
+			slot = bring_slot(c, index, &spare);
+			absent += slot && !*slot;
+			if (slot && !*slot && counted)
+				*slot = PROMISED;
+			spin_unlock(&c->lock);
+			spare = slot ? NULL : store_page();
+		} while (spare);
+		err = slot ? 0 : -ENOMEM;
+		if (++index == end && !err && !counted) {
+			err = pool_reserve(pages_pool(c->level), absent);
+			index = first;
+			counted = true;
+		}
+	}
 	end_turn(c);
 	return err;
 }

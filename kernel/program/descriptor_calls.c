@@ -28,19 +28,6 @@ s64 call_close(const struct call_args *args)
 	return file ? 0 : -EBADF;
 }
 
-enum { CLOSE_RANGE_CLOEXEC = 4 };
-
-s64 call_close_range(const struct call_args *args)
-{
-	const u32 first = (u32)args->arg[0], last = (u32)args->arg[1], flags = (u32)args->arg[2];
-
-	if (first > last || flags & ~(u32)CLOSE_RANGE_CLOEXEC)
-		return -EINVAL;
-	for (u32 i = first; i <= last && i < DESCRIPTORS_MAX && !flags; i++)
-		file_put(descriptor_set((int)i, NULL));
-	return 0;
-}
-
 static s64 duplicate(struct file *file, u64 from)
 {
 	file_get(file);

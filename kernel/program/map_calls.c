@@ -4,7 +4,6 @@
 #include "kernel/core/wait.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
-#include "kernel/program/contents.h"
 #include "kernel/program/cut.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
@@ -21,23 +20,18 @@ enum map_flags {
 	MAP_FIXED = 0x10,
 	MAP_ANONYMOUS = 0x20,
 	MAP_32BIT = 0x40,
-	MAP_GROWSDOWN = 0x100,
-	MAP_DENYWRITE = 0x800,
-	MAP_EXECUTABLE = 0x1000,
+	MAP_IGNORED = 0x31900, /* GROWSDOWN, DENYWRITE, EXECUTABLE, NONBLOCK, STACK */
 	MAP_LOCKED = 0x2000,
 	MAP_NORESERVE = 0x4000,
 	MAP_POPULATE = 0x8000,
-	MAP_NONBLOCK = 0x10000,
-	MAP_STACK = 0x20000,
 	MAP_HUGETLB = 0x40000,
 	MAP_FIXED_NOREPLACE = 0x100000,
 };
 
 /* Flags that MAP_SHARED_VALIDATE knows for files in memory. */
 enum {
-	MAP_VALID = MAP_TYPE | MAP_FIXED | MAP_32BIT | MAP_GROWSDOWN | MAP_DENYWRITE |
-		    MAP_EXECUTABLE | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK |
-		    MAP_STACK
+	MAP_VALID = MAP_TYPE | MAP_FIXED | MAP_32BIT | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE |
+		    MAP_IGNORED
 };
 
 enum { PROT_ALL = USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC };
@@ -98,10 +92,8 @@ static int file_for(const struct call_args *args, struct file *file, struct area
 	area->offset = offset;
 	if (area->level > PT_PAGE)
 		err = show_huge(&file->inode->contents, area, flags & MAP_NORESERVE);
-	if (err == 0) {
-		file_get(file);
-		area->object = file_object(file);
-	}
+	if (err == 0)
+		vm_object_get(area->object = file_object(file));
 	return err;
 }
 

@@ -302,7 +302,7 @@ void pool_page_give_promised(struct pool *pool, struct page *page)
 	spin_lock(&pool->lock);
 	pool_count(pool, NULL, (struct pool_delta){.reserved = 1});
 	spin_unlock(&pool->lock);
-	page_put(page);
+	pool_page_give(pool, page);
 }
 
 /* ---- memory saved ---- */

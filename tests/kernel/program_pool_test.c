@@ -1,5 +1,7 @@
 /* Files of huge pages: memfd_create(MFD_HUGETLB), and their mappings. */
-#include "kernel/lib/string.h"
+#include <arch/atomic.h>
+#include <arch/cpu.h>
+
 #include "kernel/program/program_space.h"
 #include "kernel/run/test.h"
 #include "mm/pools.h"
@@ -229,6 +231,50 @@ TEST(program_pool, a_touch_behind_the_end_fails_and_takes_no_page)
 	end(fd);
 }
 
+/* The pages of the pool are full of old bytes. */
+TEST(program_pool, a_private_page_is_zero_behind_the_end_of_its_file)
+{
+	const u64 fd = begin();
+
+	if (!fd)
+		return;
+	EXPECT_EQ(map_file(AT, MIB(8), SHARE, fd, 0), AT);
+	for (u64 at = AT; at < AT + MIB(8); at += PAGE_SIZE)
+		EXPECT_EQ(put(at, ~0ULL), 0);
+	EXPECT_EQ(unmap(AT, MIB(8)), 0);
+	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	EXPECT_EQ(program_call("fallocate", fd, 0, 0, PAGE_SIZE), 0);
+	EXPECT_EQ(map_file(FAR, MIB(2), SHARE, fd, 0), FAR);
+	EXPECT_EQ(put(FAR, 7), 0);
+	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	EXPECT_EQ(program_call("fallocate", fd, 0, 0, PAGE_SIZE), 0);
+	EXPECT_EQ(program_call("mmap", AT, MIB(2), R, COPY, fd, 0), AT);
+	for (u64 at = AT; at < AT + MIB(2); at += PAGE_SIZE)
+		EXPECT_EQ(get(at), 0);
+	EXPECT(unmap(AT, MIB(2)) == 0 && unmap(FAR, MIB(2)) == 0);
+	end(fd);
+}
+
+TEST(program_pool, a_file_has_pages_of_1_gib)
+{
+	const u64 giga = 30ULL << 26;
+	const bool there = cpu_has_1g_mappings();
+	s64 fd;
+
+	EXPECT_EQ(put(ARGUMENTS, 'h'), 0);
+	fd = program_call("memfd_create", ARGUMENTS, MFD_HUGETLB | giga);
+	EXPECT(there ? fd > 0 : fd == -ENODEV);
+	if (!there || !pool_borrow(&pool_1g, 1))
+		return;
+	EXPECT_EQ(map_file(AT, GIB(1), SHARE, (u64)fd, 0), AT);
+	EXPECT_EQ(put(AT + GIB(1) - 8, 7), 0);
+	EXPECT_EQ(level_at(AT), PT_PUD);
+	EXPECT_EQ(read_at((u64)fd, GIB(1) - 8), 7);
+	EXPECT_EQ(unmap(AT, GIB(1)), 0);
+	EXPECT_EQ(program_call("close", fd), 0);
+	pool_return(&pool_1g, 1);
+}
+
 TEST(program_pool, the_end_of_a_program_gives_everything_back)
 {
 	const u64 fd = begin();
@@ -294,5 +340,37 @@ TEST(program_pool, two_cpus_bring_one_page_of_a_file)
 	if (roles > 1)
 		EXPECT_EQ(get(AT + 8), 2);
 	EXPECT(unmap(AT, MIB(2)) == 0 && unmap(FAR, MIB(2)) == 0);
+	end(fd);
+}
+
+static void cut_or_touch(void *arg)
+{
+	const u64 *fd = arg;
+
+	if (cpu_id() == 0) {
+		EXPECT_EQ(program_call("ftruncate", *fd, MIB(2)), 0);
+	} else if (cpu_id() == 1) {
+		put(AT + MIB(2), 1);
+		put(FAR + MIB(2), 1);
+	}
+}
+
+/* Whichever comes first: no page, and no promise of the file, is left behind the end. */
+TEST(program_pool, a_cut_meets_a_touch)
+{
+	u64 fd = begin();
+
+	if (!fd)
+		return;
+	if (cpu_count > 1)
+		REQUIRE(program_box_second());
+	EXPECT_EQ(map_file(AT, MIB(4), SHARE, fd, 0), AT);
+	EXPECT_EQ(map_file(FAR, MIB(4), COPY, fd, 0), FAR);
+	EXPECT(pool_is(0, 4));
+	cpus_run_together(cut_or_touch, &fd);
+	EXPECT(pool_is(0, 3));
+	EXPECT(get(AT + MIB(2)) == ~0ULL && get(FAR + MIB(2)) == ~0ULL);
+	EXPECT(unmap(AT, MIB(4)) == 0 && unmap(FAR, MIB(4)) == 0);
+	EXPECT(pool_is(0, 1));
 	end(fd);
 }
