@@ -9,8 +9,8 @@
  * when it is first written or mapped; until then, reads come from the image. Bytes beyond the end
  * of the file are zero in every page. A page without source that nobody has written does not exist.
  *
- * The pages of a file of huge pages (memfd_create()) have 2 MiB or 1 GiB of a pool, and the bytes of
- * no image. A slot of the tree may have the pool's promise of a page. One CPU at a time, which has
+ * The pages of a file of huge pages (memfd_create()) have 2 MiB or 1 GiB of a pool, and no bytes of
+ * an image. A slot of the tree may have the pool's promise of a page. One CPU at a time, which has
  * the `turn`, brings pages and promises, or cuts the tree.
  *
  * `lock` guards all fields. Pages are copied without the lock, by a holder of a reference. A writer

@@ -889,8 +889,7 @@ static void of_huge_memfd(void)
 	IS("fallocate of a hole", "ok", of(fallocate(fd, 3, PAGE, huge)));
 	IS("mmap at a part of a huge page", "EINVAL",
 	   of_map(map(NULL, huge, RW, MAP_SHARED, fd, PAGE)));
-	IS("mmap shared without a page", "ENOMEM",
-	   of_map(map(NULL, huge, RW, MAP_SHARED, fd, 0)));
+	IS("mmap shared without a page", "ENOMEM", of_map(map(NULL, huge, RW, MAP_SHARED, fd, 0)));
 	IS("mmap private without a page", "ENOMEM",
 	   of_map(map(NULL, huge, RW, MAP_PRIVATE, fd, 0)));
 	IS("mmap NORESERVE HUGETLB", "ok",
