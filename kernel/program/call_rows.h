@@ -375,14 +375,13 @@ CALL(281,   epoll_pwait,            "fbn00.",                         fuzz)
 
 /* ENOSYS: only the names, for the log, of calls that programs make. */
 ABSENT(29, shmget) ABSENT(36, getitimer) ABSENT(41, socket) ABSENT(42, connect) ABSENT(46, sendmsg)
-ABSENT(47, recvmsg) ABSENT(49, bind) ABSENT(55, getsockopt) ABSENT(57, fork) ABSENT(59, execve)
-ABSENT(100, times) ABSENT(118, getresuid) ABSENT(125, capget) ABSENT(191, getxattr)
-ABSENT(193, fgetxattr) ABSENT(196, flistxattr) ABSENT(275, splice) ABSENT(279, move_pages)
-ABSENT(283, timerfd_create) ABSENT(286, timerfd_settime) ABSENT(294, inotify_init1)
-ABSENT(298, perf_event_open) ABSENT(299, recvmmsg) ABSENT(307, sendmmsg) ABSENT(314, sched_setattr)
-ABSENT(324, membarrier) ABSENT(326, copy_file_range) ABSENT(327, preadv2) ABSENT(328, pwritev2)
-ABSENT(330, pkey_alloc) ABSENT(425, io_uring_setup) ABSENT(434, pidfd_open) ABSENT(436, close_range)
-ABSENT(437, openat2) ABSENT(441, epoll_pwait2)
+ABSENT(47, recvmsg) ABSENT(55, getsockopt) ABSENT(57, fork) ABSENT(59, execve) ABSENT(100, times)
+ABSENT(118, getresuid) ABSENT(125, capget) ABSENT(191, getxattr) ABSENT(193, fgetxattr)
+ABSENT(196, flistxattr) ABSENT(279, move_pages) ABSENT(283, timerfd_create)
+ABSENT(286, timerfd_settime) ABSENT(294, inotify_init1) ABSENT(298, perf_event_open)
+ABSENT(299, recvmmsg) ABSENT(307, sendmmsg) ABSENT(324, membarrier) ABSENT(326, copy_file_range)
+ABSENT(327, preadv2) ABSENT(328, pwritev2) ABSENT(330, pkey_alloc) ABSENT(425, io_uring_setup)
+ABSENT(434, pidfd_open) ABSENT(436, close_range) ABSENT(437, openat2) ABSENT(441, epoll_pwait2)
 
 #undef CALL
 #undef SAME

@@ -642,9 +642,13 @@ int contents_promise(struct contents *c, u64 at, u64 size)
 {
 	const u64 first = at / contents_page_bytes(c), end = (at + size) / contents_page_bytes(c);
 	u64 absent = 0, index = first;
+	struct pool_usage usage;
 	bool counted = false;
 	int err = 0;
 
+	pool_usage(pages_pool(c->level), &usage);
+	if (end - first > usage.pages + usage.overcommit)
+		return -ENOMEM; /* also the pages that are there are the pool's */
 	begin_turn(c);
 	while (index < end && !err) {
 		struct page *spare = NULL, **slot;

@@ -26,10 +26,7 @@ enum map_flags {
 	MAP_POPULATE = 0x8000,
 	MAP_HUGETLB = 0x40000,
 	MAP_FIXED_NOREPLACE = 0x100000,
-};
-
-/* Flags that MAP_SHARED_VALIDATE knows for files in memory. */
-enum {
+	/* those that MAP_SHARED_VALIDATE knows for files in memory */
 	MAP_VALID = MAP_TYPE | MAP_FIXED | MAP_32BIT | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE |
 		    MAP_IGNORED
 };
@@ -56,18 +53,17 @@ static u64 pages_asked(u64 flags, const struct file *file, struct area *area)
  * The pool promises the pages of a shared mapping to the file, and those of a private one to the
  * area. As on Linux, a file of huge pages is made as long as what may write it.
  */
-static int show_huge(struct contents *contents, struct area *area, bool no_reserve)
+static int show_huge(struct inode *inode, struct area *area, bool no_reserve)
 {
 	const u64 size = area->end - area->start;
+	const bool shared = area->flags & AREA_SHARED;
+	const int err =
+		shared && !no_reserve ? contents_promise(&inode->contents, area->offset, size) : 0;
 
-	if ((area->flags & AREA_SHARED) && !no_reserve &&
-	    contents_promise(contents, area->offset, size) < 0)
-		return -ENOMEM;
-	if (area->flags & AREA_SHARED)
-		area->flags |= AREA_NO_RESERVE;
-	if (area->rights & USER_RIGHT_WRITE)
-		contents_extend(contents, area->offset + size);
-	return 0;
+	area->flags |= shared ? AREA_NO_RESERVE : 0;
+	if (err == 0 && (area->rights & USER_RIGHT_WRITE) && !file_has_seal(inode, SEAL_GROW))
+		contents_extend(&inode->contents, area->offset + size);
+	return err;
 }
 
 /* Have the area show the file of the call; /dev/zero stands for memory without a file. */
@@ -91,7 +87,7 @@ static int file_for(const struct call_args *args, struct file *file, struct area
 		return err;
 	area->offset = offset;
 	if (area->level > PT_PAGE)
-		err = show_huge(&file->inode->contents, area, flags & MAP_NORESERVE);
+		err = show_huge(file->inode, area, flags & MAP_NORESERVE);
 	if (err == 0)
 		vm_object_get(area->object = file_object(file));
 	return err;

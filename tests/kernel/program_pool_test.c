@@ -166,6 +166,7 @@ TEST(program_pool, what_the_pool_cannot_promise_is_refused)
 	size = (now.free - now.reserved + 1) * MIB(2);
 	EXPECT_EQ(map_file(AT, size, SHARE, fd, 0), -ENOMEM);
 	EXPECT_EQ(map_file(AT, size, COPY, fd, 0), -ENOMEM);
+	EXPECT_EQ(map_file(AT, GIB(1024) * 64, SHARE, fd, 0), -ENOMEM); /* at once */
 	EXPECT(pool_is(0, 0));
 	/* what was promised before counts once */
 	EXPECT_EQ(map_file(AT, size - MIB(2), SHARE, fd, 0), AT);
