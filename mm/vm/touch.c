@@ -258,28 +258,24 @@ static void give_back(const struct area *area, struct page *page, enum pt_level 
 }
 
 /*
- * A page with what the object has at `addr`, where the page begins: the object's own, or a copy.
- * Without one, *err is set.
+ * A page with what the object has at `addr`, where the page begins: the object's own, or `own`,
+ * filled. NULL, with *err set, if there is none; where that is for lack of `own`, *err stays.
  */
-static struct page *contents_page(const struct space *space, const struct area *area, u64 addr,
-				  enum pt_level level, int *err)
+static __attribute__((noinline)) struct page *
+contents_page(const struct area *area, u64 addr, enum pt_level level, struct page *own, int *err)
 {
 	const struct vm_object_ops *ops = area->object->ops;
 	const u64 at = area->offset + addr - area->start;
-	struct page *page;
 	int failed;
 
 	if (is_shown(area))
 		return ops->page(area->object, at >> PAGE_SHIFT, err);
-	*err = -ENOMEM;
-	page = level == PT_PAGE ? alloc(space, area, addr, 0)
-				: large_page(space, area, addr, level);
-	if (!page)
+	if (!own)
 		return NULL;
-	failed = ops->copy(area->object, at, page_address(page), pt_level_size(level));
+	failed = ops->copy(area->object, at, page_address(own), pt_level_size(level));
 	if (failed == 0)
-		return page;
-	give_back(area, page, level);
+		return own;
+	give_back(area, own, level);
 	*err = failed;
 	return NULL;
 }
@@ -294,15 +290,17 @@ static __attribute__((noinline)) int bring_huge(const struct space *space, const
 {
 	const u64 virt = ALIGN_DOWN(addr, pt_level_size(level));
 	const bool contents = area_has_contents(area);
-	struct page *page;
+	struct page *page = NULL;
 	int err = -ENOMEM;
 	pte_t pte = 0;
 
 	if (!pte_claim(entry, 0))
 		return -EAGAIN;
-	page = contents ? contents_page(space, area, virt, level, &err)
-			: large_page(space, area, addr, level);
-	if (likely(page && !contents))
+	if (likely(!contents || !(area->flags & AREA_SHARED)))
+		page = large_page(space, area, addr, level);
+	if (unlikely(contents))
+		page = contents_page(area, virt, level, page, &err);
+	else if (likely(page))
 		clear_huge_as_selected(page_address(page), pt_level_size(level),
 				       near ? addr - virt : CLEAR_NO_HINT,
 				       mm_kernel.zone[page->zone].node);
@@ -335,9 +333,10 @@ static inline void link_small(const struct space *space, const struct area *area
 static __attribute__((noinline)) int bring_contents(const struct space *space,
 						    const struct area *area, pte_t *entry, u64 virt)
 {
-	int err;
-	struct page *page = contents_page(space, area, virt, PT_PAGE, &err);
+	int err = -ENOMEM;
+	struct page *page = is_shown(area) ? NULL : alloc(space, area, virt, 0);
 
+	page = contents_page(area, virt, PT_PAGE, page, &err);
 	if (page)
 		link_small(space, area, entry, virt, page, is_shown(area) ? PTE_FILE : 0);
 	return page ? 0 : err;
