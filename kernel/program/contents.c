@@ -3,10 +3,14 @@
 
 #include <arch/atomic.h>
 
+#include "kernel/core/percpu.h"
+#include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "kernel/program/store.h"
 #include "kernel/program/thread.h"
+#include "mm/clear/clear.h"
 #include "mm/mm.h"
+#include "mm/vm/pages.h"
 
 enum {
 	FANOUT_SHIFT = 9,
@@ -36,6 +40,14 @@ static bool covers(unsigned height, u64 index)
 	return index >> (FANOUT_SHIFT * height) == 0;
 }
 
+/* In the slot of a page of a pool that does not exist and is promised. */
+#define PROMISED ((struct page *)1)
+
+static bool is_page(const struct page *slot)
+{
+	return slot && slot != PROMISED;
+}
+
 /* The page, or NULL if it does not exist. Caller holds the lock. */
 static struct page *look_up(const struct contents *c, u64 index)
 {
@@ -45,7 +57,7 @@ static struct page *look_up(const struct contents *c, u64 index)
 		return NULL;
 	for (unsigned height = c->height; height > 0 && page; height--)
 		page = children(page)[slot_of(index, height)];
-	return page;
+	return is_page(page) ? page : NULL;
 }
 
 /* Use the page that was allocated for the tree, if it still is there. */
@@ -86,7 +98,8 @@ static u64 source_bytes(const struct contents *c, u64 index)
 static void count_pages(struct contents *c, u64 more)
 {
 	c->pages += more;
-	atomic_add_relaxed(&all_pages, more);
+	if (c->level == PT_PAGE)
+		atomic_add_relaxed(&all_pages, more);
 }
 
 u64 contents_pages(void)
@@ -95,10 +108,10 @@ u64 contents_pages(void)
 }
 
 /*
- * The page, made of `*spare` if it does not exist. NULL if that did not suffice; a node that was
- * added stays, so the next page that is brought here goes further. Caller holds the lock.
+ * The slot of the page, NULL if `*spare` did not suffice for the nodes above; a node that was added
+ * stays, so the next page that is brought here goes further. Caller holds the lock.
  */
-static struct page *bring(struct contents *c, u64 index, struct page **spare)
+static struct page **bring_slot(struct contents *c, u64 index, struct page **spare)
 {
 	struct page **slot = &c->root;
 
@@ -111,16 +124,49 @@ static struct page *bring(struct contents *c, u64 index, struct page **spare)
 			return NULL;
 		slot = &children(*slot)[slot_of(index, height)];
 	}
-	if (!*slot) {
-		const u64 bytes = source_bytes(c, index);
+	return slot;
+}
 
-		*slot = use(spare);
-		if (*slot && bytes > 0)
-			memcpy(page_address(*slot), c->source + (index << PAGE_SHIFT), bytes);
-		if (*slot)
-			count_pages(c, 1);
-	}
+/* The page, made of `*spare` if it does not exist, or NULL. Caller holds the lock. */
+static struct page *bring(struct contents *c, u64 index, struct page **slot, struct page **spare)
+{
+	const u64 bytes = source_bytes(c, index);
+
+	if (is_page(*slot) || !*spare)
+		return is_page(*slot) ? *slot : NULL;
+	*slot = use(spare);
+	if (bytes > 0)
+		memcpy(page_address(*slot), c->source + (index << PAGE_SHIFT), bytes);
+	count_pages(c, 1);
 	return *slot;
+}
+
+/* A page for the slot of a file of huge pages, whose turn the caller has; NULL: there is none. */
+static struct page *pool_page(const struct contents *c, const struct page *slot)
+{
+	struct page *page = pool_page_take(pages_pool(c->level), this_cpu()->node,
+					   slot == PROMISED ? POOL_RESERVED : POOL_ANY);
+
+	if (page)
+		clear_huge_as_selected(page_address(page), contents_page_bytes(c), CLEAR_NO_HINT,
+				       this_cpu()->node);
+	return page;
+}
+
+/*
+ * Only files of huge pages need turns: a page of a pool must come as its slot says, and into a tree
+ * that has its node. A hole takes neither nodes nor promises away, so it needs none.
+ */
+static void begin_turn(struct contents *c)
+{
+	if (c->level > PT_PAGE)
+		wait_turn(&c->turn, "a huge page of a file that another thread brings");
+}
+
+static void end_turn(struct contents *c)
+{
+	if (c->level > PT_PAGE)
+		atomic_store_release(&c->turn, 0);
 }
 
 /*
@@ -130,20 +176,23 @@ static struct page *bring(struct contents *c, u64 index, struct page **spare)
  */
 static struct page *get_page(struct contents *c, u64 index, u32 *cuts, bool *beyond)
 {
-	struct page *spare = NULL, *page = NULL;
+	struct page *spare = NULL, *page = NULL, **slot;
 	bool outside;
 
+	begin_turn(c);
 	do {
 		spin_lock(&c->lock);
-		outside = beyond && index >= DIV_ROUND_UP(c->size, PAGE_SIZE);
-		page = outside ? NULL : bring(c, index, &spare);
+		outside = beyond && index >= DIV_ROUND_UP(c->size, contents_page_bytes(c));
+		slot = outside ? NULL : bring_slot(c, index, &spare);
+		page = slot ? bring(c, index, slot, &spare) : NULL;
 		if (page)
 			page_get(page);
 		*cuts = c->cuts;
 		spin_unlock(&c->lock);
 		if (!page && !outside)
-			spare = store_page();
+			spare = slot && c->level > PT_PAGE ? pool_page(c, *slot) : store_page();
 	} while (!page && !outside && spare);
+	end_turn(c);
 	if (spare)
 		page_put(spare);
 	if (beyond)
@@ -151,15 +200,20 @@ static struct page *get_page(struct contents *c, u64 index, u32 *cuts, bool *bey
 	return page;
 }
 
-/* Drop a tree. Returns how many pages it had, without its nodes. At most HEIGHT_MAX calls deep. */
-static u64 drop_tree(struct page *root, unsigned height)
+/*
+ * Drop a tree, and the promises in it. Returns how many pages it had, without its nodes. At most
+ * HEIGHT_MAX calls deep.
+ */
+static u64 drop_tree(const struct contents *c, struct page *root, unsigned height)
 {
-	u64 pages = height == 0 && root;
+	u64 pages = height == 0;
 
-	if (!root)
+	if (root == PROMISED)
+		pool_unreserve(pages_pool(c->level), 1);
+	if (!is_page(root))
 		return 0;
 	for (unsigned i = 0; height > 0 && i < FANOUT; i++)
-		pages += drop_tree(children(root)[i], height - 1);
+		pages += drop_tree(c, children(root)[i], height - 1);
 	page_put(root);
 	return pages;
 }
@@ -176,7 +230,7 @@ void contents_init(struct contents *c, const void *source, u64 size)
 
 void contents_end(struct contents *c)
 {
-	count_pages(c, -drop_tree(c->root, c->height));
+	count_pages(c, -drop_tree(c, c->root, c->height));
 	c->root = NULL;
 }
 
@@ -190,7 +244,7 @@ u64 contents_stored(struct contents *c)
 	u64 bytes;
 
 	spin_lock(&c->lock);
-	bytes = MAX(c->pages * PAGE_SIZE, c->source_size);
+	bytes = MAX(c->pages * contents_page_bytes(c), c->source_size);
 	spin_unlock(&c->lock);
 	return bytes;
 }
@@ -205,9 +259,9 @@ u64 contents_stored(struct contents *c)
 static const u8 *find(const struct contents *c, u64 at, u64 *bytes, struct page **page)
 {
 	*bytes = at < c->size ? MIN(*bytes, c->size - at) : 0;
-	*page = *bytes > 0 ? look_up(c, at >> PAGE_SHIFT) : NULL;
+	*page = *bytes > 0 ? look_up(c, at / contents_page_bytes(c)) : NULL;
 	if (*page)
-		return (const u8 *)page_address(*page) + at % PAGE_SIZE;
+		return (const u8 *)page_address(*page) + at % contents_page_bytes(c);
 	if (at >= c->source_size)
 		return NULL;
 	*bytes = MIN(*bytes, c->source_size - at);
@@ -423,7 +477,7 @@ static struct page *take_off(struct contents *c, u64 first, unsigned *height)
  */
 static struct page *cut(struct contents *c, u64 size, unsigned *height)
 {
-	struct page *tree = take_off(c, DIV_ROUND_UP(size, PAGE_SIZE), height);
+	struct page *tree = take_off(c, DIV_ROUND_UP(size, contents_page_bytes(c)), height);
 
 	c->source_size = MIN(c->source_size, size);
 	if (tree)
@@ -431,7 +485,8 @@ static struct page *cut(struct contents *c, u64 size, unsigned *height)
 	c->cuts++;
 	c->written = MIN(c->written, size);
 	atomic_store_relaxed(&c->size, size);
-	clear_tail(c, size);
+	if (c->level == PT_PAGE)
+		clear_tail(c, size);
 	return NULL;
 }
 
@@ -439,13 +494,14 @@ int contents_resize(struct contents *c, u64 size)
 {
 	u64 dropped = 0;
 	bool cuts = false;
+	struct page *tree;
+	unsigned height = 0;
 
 	if (size > CONTENTS_MAX)
 		return -EFBIG;
-	for (;;) {
-		struct page *tree = NULL;
-		unsigned height;
-
+	begin_turn(c);
+	do {
+		tree = NULL;
 		spin_lock(&c->lock);
 		count_pages(c, -dropped);
 		cuts |= size < c->size;
@@ -454,10 +510,10 @@ int contents_resize(struct contents *c, u64 size)
 		else
 			tree = cut(c, size, &height);
 		spin_unlock(&c->lock);
-		if (!tree)
-			return cuts;
-		dropped = drop_tree(tree, height);
-	}
+		dropped = drop_tree(c, tree, height);
+	} while (tree);
+	end_turn(c);
+	return cuts;
 }
 
 /*
@@ -478,7 +534,7 @@ static struct page **find_from(struct contents *c, u64 *index, u64 end)
 		}
 		for (; height > 0 && *slot; height--)
 			slot = &children(*slot)[slot_of(*index, height)];
-		if (*slot)
+		if (is_page(*slot))
 			return slot;
 		*index = ((*index >> FANOUT_SHIFT * height) + 1) << FANOUT_SHIFT * height;
 	}
@@ -509,7 +565,7 @@ static void drop_pages(struct contents *c, u64 *index, u64 end)
 /* Zero a part of one page. */
 static int clear_part(struct contents *c, u64 at, u64 bytes)
 {
-	const u64 index = at >> PAGE_SHIFT;
+	const u64 index = at / contents_page_bytes(c);
 	struct page *page;
 	u32 cuts;
 	bool there;
@@ -520,7 +576,7 @@ static int clear_part(struct contents *c, u64 at, u64 bytes)
 	page = there ? get_page(c, index, &cuts, NULL) : NULL;
 	if (!page)
 		return there ? -ENOSPC : 0;
-	memset((u8 *)page_address(page) + at % PAGE_SIZE, 0, bytes);
+	memset((u8 *)page_address(page) + at % contents_page_bytes(c), 0, bytes);
 	page_put(page);
 	return 0;
 }
@@ -528,36 +584,45 @@ static int clear_part(struct contents *c, u64 at, u64 bytes)
 int contents_punch(struct contents *c, u64 at, u64 size)
 {
 	const u64 end = size < CONTENTS_MAX - MIN(at, CONTENTS_MAX) ? at + size : CONTENTS_MAX;
+	const u64 bytes = contents_page_bytes(c);
 	u64 image;
+	int err = 0;
 
 	spin_lock(&c->lock);
 	image = c->source_size; /* which only becomes less */
 	spin_unlock(&c->lock);
-	while (at < end) {
-		u64 index = at >> PAGE_SHIFT;
-		const u64 part = MIN(end - at, PAGE_SIZE - at % PAGE_SIZE);
+	while (at < end && !err) {
+		u64 index = at / bytes;
+		const u64 part = MIN(end - at, bytes - at % bytes);
 
-		if (part < PAGE_SIZE || at < image) {
-			const int err = clear_part(c, at, part);
-
-			if (err)
-				return err;
+		if (part < bytes || at < image) {
+			err = clear_part(c, at, part);
 			at += part;
 		} else {
-			drop_pages(c, &index, end >> PAGE_SHIFT);
-			at = index << PAGE_SHIFT;
+			drop_pages(c, &index, end / bytes);
+			at = index * bytes;
 		}
-		if (thread_must_end(thread_current()))
-			return -EINTR;
+		if (!err && thread_must_end(thread_current()))
+			err = -EINTR;
 	}
-	return 0;
+	return err;
+}
+
+void contents_extend(struct contents *c, u64 end)
+{
+	spin_lock(&c->lock);
+	if (end > c->size)
+		atomic_store_relaxed(&c->size, end);
+	spin_unlock(&c->lock);
 }
 
 int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend extend)
 {
+	const u64 bytes = contents_page_bytes(c);
+
 	if (at > CONTENTS_MAX || size > CONTENTS_MAX - at)
 		return -EFBIG;
-	for (u64 index = at >> PAGE_SHIFT; index < DIV_ROUND_UP(at + size, PAGE_SIZE); index++) {
+	for (u64 index = at / bytes; index < DIV_ROUND_UP(at + size, bytes); index++) {
 		u32 cuts;
 		struct page *page = get_page(c, index, &cuts, NULL);
 
@@ -567,22 +632,65 @@ int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend 
 		if (thread_must_end(thread_current()))
 			return -EINTR;
 	}
-	if (extend == CONTENTS_EXTEND) {
-		spin_lock(&c->lock);
-		if (at + size > c->size)
-			atomic_store_relaxed(&c->size, at + size);
-		spin_unlock(&c->lock);
-	}
+	if (extend == CONTENTS_EXTEND)
+		contents_extend(c, at + size);
 	return 0;
+}
+
+/* Count the absent pages first, with the nodes above them, so that nothing fails afterwards. */
+int contents_promise(struct contents *c, u64 at, u64 size)
+{
+	const u64 first = at / contents_page_bytes(c), end = (at + size) / contents_page_bytes(c);
+	u64 absent = 0, index = first;
+	struct pool_usage usage;
+	bool counted = false;
+	int err = 0;
+
+	pool_usage(pages_pool(c->level), &usage);
+	if (end - first > usage.pages + usage.overcommit)
+		return -ENOMEM; /* also the pages that are there are the pool's */
+	begin_turn(c);
+	while (index < end && !err) {
+		struct page *spare = NULL, **slot;
+
+		do {
+			spin_lock(&c->lock);
+			slot = bring_slot(c, index, &spare);
+			absent += slot && !*slot;
+			if (slot && !*slot && counted)
+				*slot = PROMISED;
+			spin_unlock(&c->lock);
+			spare = slot ? NULL : store_page();
+		} while (spare);
+		err = slot ? 0 : -ENOMEM;
+		if (++index == end && !err && !counted) {
+			err = pool_reserve(pages_pool(c->level), absent);
+			index = first;
+			counted = true;
+		}
+	}
+	end_turn(c);
+	return err;
 }
 
 struct page *contents_page(struct contents *c, u64 index, int *err)
 {
 	bool beyond = false;
 	u32 cuts;
-	struct page *page = get_page(c, index, &cuts, &beyond);
+	struct page *page =
+		get_page(c, (index << PAGE_SHIFT) / contents_page_bytes(c), &cuts, &beyond);
 
 	if (!page)
 		*err = beyond ? -ENXIO : -ENOMEM;
 	return page;
+}
+
+int contents_copy(struct contents *c, u64 at, void *to, u64 bytes)
+{
+	struct span span = span_of_kernel(to, bytes);
+	const s64 done = at < contents_size(c) ? contents_read(c, &span, at) : -ENXIO;
+
+	if (done >= 0)
+		memset((u8 *)to + done, 0, bytes - (u64)done);
+	return (int)MIN(done, 0);
 }

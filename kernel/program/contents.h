@@ -9,11 +9,17 @@
  * when it is first written or mapped; until then, reads come from the image. Bytes beyond the end
  * of the file are zero in every page. A page without source that nobody has written does not exist.
  *
+ * The pages of a file of huge pages (memfd_create()) have 2 MiB or 1 GiB of a pool, and no bytes of
+ * an image. A slot of the tree may have the pool's promise of a page. One CPU at a time, which has
+ * the `turn`, brings pages and promises, or cuts the tree.
+ *
  * `lock` guards all fields. Pages are copied without the lock, by a holder of a reference. A writer
  * notes `cuts` before it copies and looks again afterwards, so that no byte written to a page that
  * the file has lost meanwhile counts as written.
  */
 #pragma once
+
+#include <arch/pgtable.h>
 
 #include "kernel/core/lock.h"
 #include "kernel/program/span.h"
@@ -25,6 +31,8 @@ struct page;
 struct contents {
 	struct spinlock lock;
 	u32 cuts;        /* how often the file became shorter */
+	u32 turn;        /* wait_turn(), of a file of huge pages */
+	unsigned level;  /* enum pt_level, of an entry for a page; set once */
 	unsigned height; /* of the tree */
 	struct page *root;
 	u64 size;    /* bytes */
@@ -40,10 +48,14 @@ void contents_init(struct contents *contents, const void *source, u64 size);
 void contents_end(struct contents *contents);
 
 u64 contents_size(const struct contents *contents); /* bytes; any context */
+static inline u64 contents_page_bytes(const struct contents *contents)
+{
+	return pt_level_size(contents->level);
+}
 /* Bytes that the pages take, or that the image has for the file, whichever is more. */
 u64 contents_stored(struct contents *contents);
 
-/* Pages that all files have together, mapped or not. Any context. */
+/* Small pages that all files have together, mapped or not. Any context. */
 u64 contents_pages(void);
 
 /*
@@ -87,6 +99,14 @@ enum contents_extend { CONTENTS_KEEP_SIZE, CONTENTS_EXTEND };
 int contents_reserve(struct contents *contents, u64 at, u64 size, enum contents_extend extend);
 
 /*
+ * Let the pool promise the pages of [at, at + size) that a file of huge pages does not have and has
+ * no promise of; a promise is given back with the part of the file. Returns 0, or -ENOMEM with
+ * nothing promised. contents_extend(): the file ends at `end` at least. Context: ordinary.
+ */
+int contents_promise(struct contents *contents, u64 at, u64 size);
+void contents_extend(struct contents *contents, u64 end);
+
+/*
  * The bytes of one page from `at` on, in the direct map, or NULL for zeros; *bytes receives how
  * many there are before the end of the page and of the file. For files that nobody uses any more.
  */
@@ -99,3 +119,6 @@ const void *contents_bytes(const struct contents *contents, u64 at, u64 *bytes);
  * (a touch is then SIGBUS), -ENOMEM if there is no memory; NULL is returned. Context: ordinary.
  */
 struct page *contents_page(struct contents *contents, u64 index, int *err);
+
+/* vm_object_ops.copy of the file. No page is brought. */
+int contents_copy(struct contents *contents, u64 at, void *to, u64 bytes);

@@ -47,7 +47,7 @@ static void forget(const struct area *seen, u64 from, u64 to)
 {
 	const u64 end = address_of(seen, to);
 	u64 at = address_of(seen, from), first, last;
-	struct taken taken = {.space = &program_space};
+	struct taken taken = {.space = &program_space, .areas_stay = true};
 	struct area area;
 
 	while (space_take_to_release(&program_space, &at, end, &area) > 0) {
@@ -126,6 +126,9 @@ int file_resize(struct inode *inode, u64 size)
 	const u64 old = inode_size(inode);
 	int err;
 
+	if (!IS_ALIGNED(size, contents_page_bytes(&inode->contents)) &&
+	    inode->contents.level > PT_PAGE)
+		return -EINVAL;
 	if ((size < old && file_has_seal(inode, SEAL_SHRINK)) ||
 	    (size > old && file_has_seal(inode, SEAL_GROW)))
 		return -EPERM;
@@ -142,6 +145,7 @@ int file_resize(struct inode *inode, u64 size)
 
 int file_punch(struct inode *inode, u64 at, u64 size)
 {
+	const u64 bytes = contents_page_bytes(&inode->contents);
 	int err;
 
 	if (file_has_seal(inode, SEAL_WRITE | SEAL_FUTURE_WRITE))
@@ -149,8 +153,7 @@ int file_punch(struct inode *inode, u64 at, u64 size)
 	wait_turn(&file_cut_turn, "a file that another thread cuts");
 	err = contents_punch(&inode->contents, at, size);
 	/* a page of which it is a part stays */
-	forget_in_mappings(inode, ALIGN_UP(at, PAGE_SIZE), ALIGN_DOWN(at + size, PAGE_SIZE),
-			   AREA_SHARED);
+	forget_in_mappings(inode, ALIGN_UP(at, bytes), ALIGN_DOWN(at + size, bytes), AREA_SHARED);
 	atomic_store_release(&file_cut_turn, 0);
 	return err;
 }

@@ -40,9 +40,8 @@ int file_may_write(const struct inode *inode, u64 at, u64 bytes);
 int file_add_seals(struct file *file, u64 seals);
 
 /*
- * One thread at a time (wait_turn()) cuts a file or moves a mapping that may show one: a cut looks
- * for mappings in the order of their addresses, and would miss one that moves meanwhile, with its
- * private copies.
+ * One thread at a time (wait_turn()) cuts a file or moves a mapping: a cut looks for mappings in
+ * the order of their addresses, and would miss one that moves meanwhile, with its private copies.
  */
 extern u32 file_cut_turn;
 

@@ -28,19 +28,6 @@ s64 call_close(const struct call_args *args)
 	return file ? 0 : -EBADF;
 }
 
-enum { CLOSE_RANGE_CLOEXEC = 4 };
-
-s64 call_close_range(const struct call_args *args)
-{
-	const u32 first = (u32)args->arg[0], last = (u32)args->arg[1], flags = (u32)args->arg[2];
-
-	if (first > last || flags & ~(u32)CLOSE_RANGE_CLOEXEC)
-		return -EINVAL;
-	for (u32 i = first; i <= last && i < DESCRIPTORS_MAX && !flags; i++)
-		file_put(descriptor_set((int)i, NULL));
-	return 0;
-}
-
 static s64 duplicate(struct file *file, u64 from)
 {
 	file_get(file);
@@ -327,24 +314,25 @@ s64 call_memfd_create(const struct call_args *args)
 	char name[MEMFD_NAME_MAX + 1];
 	const s64 length = user_read_text(name, args->arg[0], sizeof(name));
 	const u64 flags = args->arg[1];
+	const enum pt_level level = flags & MFD_HUGETLB ? huge_level(flags) : PT_PAGE;
 	struct inode *inode;
 	struct file *file;
 
 	if (length < 0)
 		return length == -ENAMETOOLONG ? -EINVAL : length;
-	/* the size of huge pages is in the bits from 26 on */
 	if ((flags & ~(MFD_ALL | (flags & MFD_HUGETLB ? 0x3fULL << 26 : 0))) ||
 	    ((flags & MFD_EXEC) && (flags & MFD_NOEXEC_SEAL)))
 		return -EINVAL;
-	if (flags & MFD_HUGETLB)
-		return -ENOSYS; /* as on a Linux without hugetlbfs: files have small pages */
+	if ((flags & MFD_HUGETLB) && level == PT_PAGE)
+		return -ENODEV;
 	inode = inode_new(INODE_REGULAR, flags & MFD_NOEXEC_SEAL ? 0666 : 0777);
 	if (inode) {
+		inode->contents.level = level;
 		inode->seals = SEALS_THERE | (flags & MFD_NOEXEC_SEAL     ? SEAL_EXEC
 					      : flags & MFD_ALLOW_SEALING ? 0
 									  : SEAL_SEAL);
 		format(inode->label, sizeof(inode->label), "/memfd:%s", name);
 	}
-	file = file_new(inode, &regular_ops, OPEN_BOTH);
+	file = file_new(inode, level > PT_PAGE ? &huge_ops : &regular_ops, OPEN_BOTH);
 	return file ? descriptor_for(file, 0) : -ENOMEM;
 }

@@ -5,6 +5,7 @@
 #include "kernel/program/file.h"
 
 #include <arch/atomic.h>
+#include <arch/cpu.h>
 
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
@@ -45,8 +46,13 @@ static struct page *page_shown(struct vm_object *object, u64 index, int *err)
 	return contents_page(&file_of_object(object)->inode->contents, index, err);
 }
 
+static int copy_shown(struct vm_object *object, u64 at, void *to, u64 bytes)
+{
+	return contents_copy(&file_of_object(object)->inode->contents, at, to, bytes);
+}
+
 static const struct vm_object_ops object_ops = {
-	.page = page_shown, .can_write = can_write, .release = release};
+	.page = page_shown, .copy = copy_shown, .can_write = can_write, .release = release};
 
 struct file *file_new(struct inode *inode, const struct file_ops *ops, u32 flags)
 {
@@ -137,6 +143,15 @@ int file_map_error(const struct file *file, bool shared, bool write)
 bool file_is_zeros(const struct file *file)
 {
 	return file->ops == &zero_ops;
+}
+
+enum pt_level huge_level(u64 flags)
+{
+	const u64 shift = flags >> 26 & 63;
+
+	if (shift == 30 && cpu_has_1g_mappings())
+		return PT_PUD;
+	return shift == 0 || shift == 21 ? PT_PMD : PT_PAGE;
 }
 
 void file_name(const struct file *file, char *buf, size_t size)

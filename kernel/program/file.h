@@ -38,6 +38,12 @@ static inline struct vm_object *file_object(struct file *file)
 int file_map_error(const struct file *file, bool shared, bool write);
 bool file_is_zeros(const struct file *file);
 
+/*
+ * The level of entries for the pages of a pool that the flags of mmap() or memfd_create() ask for,
+ * or PT_PAGE: this machine has no such pages.
+ */
+enum pt_level huge_level(u64 flags);
+
 /* For /proc/self/maps and messages; at most size - 1 characters. */
 void file_name(const struct file *file, char *buf, size_t size);
 

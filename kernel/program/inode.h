@@ -82,4 +82,9 @@ void inode_put(struct inode *inode); /* NULL: does nothing. Context: ordinary. *
 int inode_new_link(const char *text, size_t length, struct inode **inode);
 
 u64 inode_size(const struct inode *inode); /* bytes, as in st_size */
-void inode_touch(struct inode *inode);     /* it was changed now */
+/* Of entries for the pages of the file; PT_PAGE: it has no huge pages. */
+static inline enum pt_level inode_level(const struct inode *inode)
+{
+	return inode->kind == INODE_REGULAR ? inode->contents.level : PT_PAGE;
+}
+void inode_touch(struct inode *inode); /* it was changed now */

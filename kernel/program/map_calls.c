@@ -1,13 +1,12 @@
 /* Calls that make, remove and move mappings: mmap, munmap, mremap. Numbers: mmap(2), mremap(2). */
 #include <arch/atomic.h>
-#include <arch/cpu.h>
 
 #include "kernel/core/wait.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/commit.h"
-#include "kernel/program/contents.h"
 #include "kernel/program/cut.h"
 #include "kernel/program/file.h"
+#include "kernel/program/open_file.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/move.h"
 #include "mm/vm/pages.h"
@@ -21,79 +20,76 @@ enum map_flags {
 	MAP_FIXED = 0x10,
 	MAP_ANONYMOUS = 0x20,
 	MAP_32BIT = 0x40,
-	MAP_GROWSDOWN = 0x100,
-	MAP_DENYWRITE = 0x800,
-	MAP_EXECUTABLE = 0x1000,
+	MAP_IGNORED = 0x31900, /* GROWSDOWN, DENYWRITE, EXECUTABLE, NONBLOCK, STACK */
 	MAP_LOCKED = 0x2000,
 	MAP_NORESERVE = 0x4000,
 	MAP_POPULATE = 0x8000,
-	MAP_NONBLOCK = 0x10000,
-	MAP_STACK = 0x20000,
 	MAP_HUGETLB = 0x40000,
 	MAP_FIXED_NOREPLACE = 0x100000,
-	MAP_HUGE_SHIFT = 26,
-	MAP_HUGE_MASK = 63,
-};
-
-/* Flags that MAP_SHARED_VALIDATE knows for files in memory. */
-enum {
-	MAP_VALID = MAP_TYPE | MAP_FIXED | MAP_32BIT | MAP_GROWSDOWN | MAP_DENYWRITE |
-		    MAP_EXECUTABLE | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE | MAP_NONBLOCK |
-		    MAP_STACK
+	/* those that MAP_SHARED_VALIDATE knows for files in memory */
+	MAP_VALID = MAP_TYPE | MAP_FIXED | MAP_32BIT | MAP_LOCKED | MAP_NORESERVE | MAP_POPULATE |
+		    MAP_IGNORED
 };
 
 enum { PROT_ALL = USER_RIGHT_READ | USER_RIGHT_WRITE | USER_RIGHT_EXEC };
 
 /* ---- mmap ---- */
 
-/* Size of the pages asked for; 0: no such pages. */
-static u64 pages_asked(u64 flags, struct area *area)
+/* Size of the pages that the call or its file asks for; 0: no such pages. */
+static u64 pages_asked(u64 flags, const struct file *file, struct area *area)
 {
-	const u64 shift = flags >> MAP_HUGE_SHIFT & MAP_HUGE_MASK;
+	const enum pt_level level = file                  ? inode_level(file->inode)
+				    : flags & MAP_HUGETLB ? huge_level(flags)
+							  : PT_PAGE;
 
-	if (!(flags & MAP_HUGETLB))
-		return PAGE_SIZE;
+	if (level == PT_PAGE)
+		return flags & MAP_HUGETLB ? 0 : PAGE_SIZE;
 	area->flags |= AREA_POOL | AREA_WHOLE;
-	if (shift == 0 || shift == 21) {
-		area->level = PT_PMD;
-		return MIB(2);
-	}
-	if (shift == 30 && cpu_has_1g_mappings()) {
-		area->level = PT_PUD;
-		return GIB(1);
-	}
-	return 0;
+	area->level = level;
+	return pt_level_size(level);
+}
+
+/*
+ * The pool promises the pages of a shared mapping to the file, and those of a private one to the
+ * area. As on Linux, a file of huge pages is made as long as what may write it.
+ */
+static int show_huge(struct inode *inode, struct area *area, bool no_reserve)
+{
+	const u64 size = area->end - area->start;
+	const bool shared = area->flags & AREA_SHARED;
+	const int err =
+		shared && !no_reserve ? contents_promise(&inode->contents, area->offset, size) : 0;
+
+	area->flags |= shared ? AREA_NO_RESERVE : 0;
+	if (err == 0 && (area->rights & USER_RIGHT_WRITE) && !file_has_seal(inode, SEAL_GROW))
+		contents_extend(&inode->contents, area->offset + size);
+	return err;
 }
 
 /* Have the area show the file of the call; /dev/zero stands for memory without a file. */
-static int file_for(const struct call_args *args, struct area *area)
+static int file_for(const struct call_args *args, struct file *file, struct area *area)
 {
 	const u64 flags = args->arg[3], type = flags & MAP_TYPE, offset = args->arg[5];
-	struct file *file;
 	int err;
 
 	if (type != MAP_PRIVATE)
 		area->flags |= AREA_SHARED;
 	if (flags & MAP_ANONYMOUS)
 		return type == MAP_SHARED || type == MAP_PRIVATE ? 0 : -EINVAL;
-	file = file_of((int)args->arg[4]);
-	if (!file)
-		return -EBADF;
-	if ((flags & MAP_HUGETLB) || type == 0 || type > MAP_SHARED_VALIDATE)
-		err = -EINVAL;
-	else if (type == MAP_SHARED_VALIDATE && (flags & ~(u64)MAP_VALID))
-		err = -ENOTSUP;
-	else if (!file_is_zeros(file) && offset > CONTENTS_MAX - (area->end - area->start))
-		err = -EOVERFLOW;
-	else
-		err = file_map_error(file, area->flags & AREA_SHARED,
-				     area->rights & USER_RIGHT_WRITE);
-	if (err == 0 && !file_is_zeros(file)) {
-		area->offset = offset;
-		area->object = file_object(file); /* has the reference */
-	} else {
-		file_put(file);
-	}
+	if (type == 0 || type > MAP_SHARED_VALIDATE)
+		return -EINVAL;
+	if (type == MAP_SHARED_VALIDATE && (flags & ~(u64)MAP_VALID))
+		return -ENOTSUP;
+	if (!file_is_zeros(file) && offset > CONTENTS_MAX - (area->end - area->start))
+		return -EOVERFLOW;
+	err = file_map_error(file, area->flags & AREA_SHARED, area->rights & USER_RIGHT_WRITE);
+	if (err < 0 || file_is_zeros(file))
+		return err;
+	area->offset = offset;
+	if (area->level > PT_PAGE)
+		err = show_huge(file->inode, area, flags & MAP_NORESERVE);
+	if (err == 0)
+		vm_object_get(area->object = file_object(file));
 	return err;
 }
 
@@ -137,17 +133,17 @@ static s64 make_low(struct area *area, u64 align)
 	return start;
 }
 
-s64 call_mmap(const struct call_args *args)
+static s64 map(const struct call_args *args, struct file *file)
 {
 	const u64 at = args->arg[0], flags = args->arg[3];
 	const bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
 	struct area area = {.rights = (u8)(args->arg[2] & PROT_ALL)};
-	const u64 bytes = pages_asked(flags, &area);
+	const u64 bytes = pages_asked(flags, file, &area);
 	u64 size;
 	s64 start;
 	int err;
 
-	if (bytes == 0 || args->arg[1] == 0 || !IS_ALIGNED(args->arg[5], PAGE_SIZE))
+	if (bytes == 0 || args->arg[1] == 0 || !IS_ALIGNED(args->arg[5], file ? bytes : PAGE_SIZE))
 		return -EINVAL;
 	if (args->arg[1] > USER_END)
 		return -ENOMEM;
@@ -159,7 +155,7 @@ s64 call_mmap(const struct call_args *args)
 	area.end = area.start + size;
 	if (fixed && !mapping_range_ok(&program_space, area.start, area.end))
 		return at < USER_START ? -EPERM : -ENOMEM;
-	err = file_for(args, &area);
+	err = file_for(args, file, &area);
 	if (err < 0)
 		return err;
 	area.flags |= commit_flags(&area, flags & MAP_NORESERVE);
@@ -173,6 +169,16 @@ s64 call_mmap(const struct call_args *args)
 		mapping_populate(&program_space, (u64)start, (u64)start + size,
 				 area.rights & USER_RIGHT_WRITE);
 	return start;
+}
+
+s64 call_mmap(const struct call_args *args)
+{
+	const bool anonymous = args->arg[3] & MAP_ANONYMOUS;
+	struct file *file = anonymous ? NULL : file_of((int)args->arg[4]);
+	const s64 result = file || anonymous ? map(args, file) : -EBADF;
+
+	file_put(file);
+	return result;
 }
 
 s64 call_munmap(const struct call_args *args)
@@ -198,9 +204,9 @@ static s64 show_again(u64 from, u64 to, u64 size, u64 flags)
 
 	if (!space_pin(&program_space, from, PT_PAGE, &area))
 		return -EFAULT;
-	err = !(area.flags & AREA_SHARED) || !area.object ? -EINVAL
-	      : !(flags & MREMAP_MAYMOVE)                 ? -ENOMEM
-							  : 0;
+	err = !(area.flags & AREA_SHARED) || !area.object || area.level > PT_PAGE ? -EINVAL
+	      : !(flags & MREMAP_MAYMOVE)                                         ? -ENOMEM
+										  : 0;
 	if (err == 0)
 		vm_object_get(area.object);
 	space_unpin(&program_space);
@@ -265,11 +271,10 @@ s64 call_mremap(const struct call_args *args)
 	result = commit_ask(&commit, &more, false);
 	if (result < 0)
 		return result;
-	if (more.object)
-		wait_turn(&file_cut_turn, "a file that another thread cuts");
+	/* a busy area, the place of a move, may show a file by the time that it is moved */
+	wait_turn(&file_cut_turn, "a file that another thread cuts");
 	result = remap(from, old_size, to, new_size, flags);
-	if (more.object)
-		atomic_store_release(&file_cut_turn, 0);
+	atomic_store_release(&file_cut_turn, 0);
 	commit_made(&commit);
 	return result;
 }

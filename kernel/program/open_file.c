@@ -73,6 +73,8 @@ const struct file_ops regular_ops = {
 	.seeks = true,
 };
 
+const struct file_ops huge_ops = {.read = regular_read, .seeks = true};
+
 static s64 directory_read(struct file *file, struct span *to, u64 at)
 {
 	return -EISDIR;

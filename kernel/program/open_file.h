@@ -91,8 +91,8 @@ struct file_ops {
 	void (*release)(struct file *file);
 };
 
-extern const struct file_ops regular_ops, directory_ops, null_ops, zero_ops, full_ops, random_ops,
-	console_ops;
+extern const struct file_ops regular_ops, huge_ops, directory_ops, null_ops, zero_ops, full_ops,
+	random_ops, console_ops;
 
 /*
  * A new open file of a new stream, whose state has `bytes` zeroed bytes; NULL if there is no

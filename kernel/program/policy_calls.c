@@ -1,15 +1,15 @@
 /*
- * Calls that choose the node of pages: mbind, set_mempolicy, get_mempolicy, move_pages. A policy
+ * Calls that choose the node of pages: mbind, set_mempolicy, get_mempolicy. A policy
  * decides for pages that are touched later; pages that are there stay where they are. Numbers:
- * mbind(2), get_mempolicy(2), move_pages(2).
+ * mbind(2), get_mempolicy(2).
  */
 
 #include "kernel/core/percpu.h"
 #include "kernel/program/calls.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/pages.h"
-#include "kernel/program/thread.h"
 #include "kernel/program/program_space.h"
+#include "kernel/program/user_copy.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
 
@@ -158,36 +158,6 @@ s64 call_get_mempolicy(const struct call_args *args)
 			      DIV_ROUND_UP(args->arg[2] - 1, 64) * sizeof(u64)) < 0 ||
 		    user_write(args->arg[1], &nodes, sizeof(nodes)) < 0)
 			return -EFAULT;
-	}
-	return 0;
-}
-
-/* Tells where pages are. A page that is asked to move and is elsewhere is reported as busy. */
-s64 call_move_pages(const struct call_args *args)
-{
-	const u64 count = args->arg[1];
-
-	if (args->arg[0] != 0 && args->arg[0] != program_pid())
-		return -ESRCH;
-	for (u64 i = 0; i < count; i++) {
-		s32 status, wish;
-		user_t at;
-
-		if (user_read(&at, args->arg[2] + i * sizeof(at), sizeof(at)) < 0)
-			return -EFAULT;
-		status = (s32)node_of(at);
-		if (args->arg[3]) {
-			if (user_read(&wish, args->arg[3] + i * sizeof(wish), sizeof(wish)) < 0)
-				return -EFAULT;
-			if (wish < 0 || (u32)wish >= node_count)
-				return -ENODEV;
-			if (status >= 0 && status != wish)
-				status = -EBUSY;
-		}
-		if (user_write(args->arg[4] + i * sizeof(status), &status, sizeof(status)) < 0)
-			return -EFAULT;
-		if (thread_is_wanted(thread_current()))
-			return -EINTR;
 	}
 	return 0;
 }

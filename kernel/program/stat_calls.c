@@ -77,7 +77,7 @@ static int stat_at(const struct call_args *args, u64 flags, u64 allowed, struct 
 		.mode = atomic_load_relaxed(&inode->mode),
 		.node = inode->kind == INODE_DEVICE ? inode->device->device : 0,
 		.size = (s64)inode_size(inode),
-		.block_size = PAGE_SIZE,
+		.block_size = (s64)pt_level_size(inode_level(inode)),
 		.accessed = time,
 		.modified = time,
 		.changed = time,

@@ -121,59 +121,24 @@ CALLS(pwritev, transfer, WRITE, true, true)
 
 enum { MSG_DONTWAIT = 0x40, MSG_NOSIGNAL = 0x4000 };
 
-static s64 pass(struct file *file, enum direction direction, struct span *span, u64 flags)
+static s64 pass(const struct call_args *args, enum direction direction)
 {
+	struct span span = span_of(args->arg[1], args->arg[2]);
+	const u64 flags = args->arg[3];
 	s64 result;
 
-	if (!pipe_is_socket(file))
+	if (!pipe_is_socket(args->file))
 		return -ENOTSOCK;
 	if ((u32)flags & ~(u32)(MSG_DONTWAIT | MSG_NOSIGNAL))
 		return -ENOTSUP;
-	span->no_wait = flags & MSG_DONTWAIT;
-	result = transfer_at(file, direction, span, 0);
+	span.no_wait = flags & MSG_DONTWAIT;
+	result = transfer_at(args->file, direction, &span, 0);
 	return flags & MSG_NOSIGNAL && result == -EPIPE ? result : tell(result, direction);
 }
 
-static s64 pass_bytes(const struct call_args *args, enum direction direction)
-{
-	struct span span = span_of(args->arg[1], args->arg[2]);
-
-	return pass(args->file, direction, &span, args->arg[3]);
-}
-
 /* Addresses are neither needed nor told. */
-CALLS(sendto, pass_bytes, WRITE)
-CALLS(recvfrom, pass_bytes, READ)
-
-struct program_msghdr {
-	user_t name;
-	u64 name_bytes;
-	user_t vector;
-	u64 count;
-	user_t control;
-	u64 control_bytes, flags;
-};
-
-static s64 pass_message(const struct call_args *args, enum direction direction)
-{
-	struct program_msghdr message;
-	struct span span;
-	s64 result = user_read(&message, args->arg[1], sizeof(message));
-
-	if (result == 0)
-		result = span_of_vector(&span, message.vector, message.count);
-	if (result == 0 && direction == WRITE && message.control_bytes > 0)
-		result = -EINVAL;
-	if (result == 0)
-		result = pass(args->file, direction, &span, args->arg[2]);
-	if (result < 0 || direction == WRITE)
-		return result;
-	message.name_bytes = message.control_bytes = message.flags = 0;
-	return user_write(args->arg[1], &message, sizeof(message)) < 0 ? -EFAULT : result;
-}
-
-CALLS(sendmsg, pass_message, WRITE)
-CALLS(recvmsg, pass_message, READ)
+CALLS(sendto, pass, WRITE)
+CALLS(recvfrom, pass, READ)
 
 /* ---- from one file to another ---- */
 

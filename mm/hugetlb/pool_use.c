@@ -211,7 +211,8 @@ struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 
 /*
  * The page has no user now. It goes back into the pool, or leaves the pool under the same hold of
- * the lock if its node has one too many. Returns true if it went into the pool.
+ * the lock if its node has one too many and no promise needs it. Returns true if it went into the
+ * pool.
  */
 static bool put_back(struct pool *pool, u32 index)
 {
@@ -219,7 +220,7 @@ static bool put_back(struct pool *pool, u32 index)
 	bool surplus;
 
 	spin_lock(&pool->lock);
-	surplus = node->surplus > 0;
+	surplus = node->surplus > 0 && pool->free >= pool->reserved;
 	if (surplus)
 		pool_count(pool, node,
 			   (struct pool_delta){.pages = -1, .surplus = -1, .in_use = -1});

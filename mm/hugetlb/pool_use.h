@@ -18,6 +18,9 @@ u32 pool_make_near(struct pool *pool, node_t near);
  */
 int pool_release_page(struct pool *pool, u32 index);
 
+/* Give a page back that was taken as promised, and promise it again in the same step. */
+void pool_page_give_promised(struct pool *pool, struct page *page);
+
 /*
  * The last reference to the head of a pool's page was dropped; `state` is its state before that. No
  * lock held.

@@ -175,7 +175,7 @@ enum { RUNS_MAX = 16 };
 /* A range without holes, whose areas are all busy, and the call's. */
 struct run {
 	u64 start, end;
-	bool promised; /* are its pages? */
+	bool promised; /* are its pages, of zeros? */
 };
 
 struct changing {
@@ -232,8 +232,8 @@ static void protect_run(struct changing *c, const struct run *run)
 }
 
 /*
- * Pages that a pool has promised stay, and are filled with zeros: nobody else could have them in
- * between.
+ * Pages of zeros that a pool has promised stay, and are filled with zeros: nobody else could have
+ * them in between.
  */
 static int change_run(struct changing *c, const struct run *run)
 {
@@ -292,7 +292,8 @@ static void end_runs(struct changing *c, bool nothing)
 
 static void add_to_runs(struct changing *c, const struct area *area)
 {
-	const struct run next = {area->start, area->end, area_is_promised(area)};
+	const struct run next = {area->start, area->end,
+				 area_is_promised(area) && !area_has_contents(area)};
 	struct run *last = c->runs > 0 ? &c->run[c->runs - 1] : NULL;
 
 	if (last && last->end == next.start && last->promised == next.promised) {
@@ -313,7 +314,7 @@ static bool ends_at(const struct space *space, u64 at, const struct vm_object *o
 
 s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_change *how)
 {
-	struct changing c = {.how = how, .taken = {.space = space}};
+	struct changing c = {.how = how, .taken = {.space = space, .areas_stay = true}};
 	struct area area;
 	s64 err = 0;
 

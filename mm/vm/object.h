@@ -16,10 +16,16 @@ struct vm_object;
 struct vm_object_ops {
 	/*
 	 * The page that holds bytes [index * 4096, + 4096), with one reference more, which is
-	 * dropped with page_put(). NULL: *err is -ENOMEM, or -ENXIO beyond the end. Context:
-	 * ordinary. Without this function the object shows zeros, as an area without an object.
+	 * dropped with page_put(): a small page, or one of the level of the areas that show the
+	 * object. NULL: *err is -ENOMEM, or -ENXIO beyond the end. Context: ordinary. Without this
+	 * function the object shows zeros, as an area without an object.
 	 */
 	struct page *(*page)(struct vm_object *object, u64 index, int *err);
+	/*
+	 * Copy [at, at + bytes) for a private page, zeros beyond the end. Returns 0, or -ENXIO if
+	 * all of it is beyond. Context: ordinary. There is one if there is page().
+	 */
+	int (*copy)(struct vm_object *object, u64 at, void *to, u64 bytes);
 	/* May writes to a shared area reach it? */
 	bool (*can_write)(const struct vm_object *object);
 	/* The last reference was dropped. Context: ordinary. */

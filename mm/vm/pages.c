@@ -339,7 +339,7 @@ int pages_clear(const struct space *space, u64 start, u64 end)
 
 static void protect_leaf(struct visit *v, pte_t *entry, pte_t pte, u64 virt, enum pt_level level)
 {
-	const pte_t kept = pte & (PTE_PIECE | PTE_FILE);
+	const pte_t kept = pte & (PTE_PIECE | PTE_FILE | PTE_PROMISED);
 
 	pte_store(entry, virt, level, entry_make(v->space, pte_pfn(pte), level, v->rights) | kept);
 	if (!(entry_rights(v->space, pte) & ~(unsigned)v->rights))

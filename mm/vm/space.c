@@ -92,7 +92,7 @@ u64 area_promised(const struct area *area)
 
 	if (!area_is_promised(area))
 		return 0;
-	if (area->object) { /* none for addresses beyond its end */
+	if (area->object && !area_has_contents(area)) { /* none for addresses beyond its end */
 		const u64 all = atomic_load_relaxed(&area->object->bytes);
 
 		bytes = MIN(bytes, all - MIN(all, area->offset));

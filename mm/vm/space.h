@@ -239,6 +239,12 @@ static inline bool area_is_promised(const struct area *area)
 	return (area->flags & AREA_POOL) && !(area->flags & AREA_NO_RESERVE);
 }
 
+/* Does it show pages of its object, and no zeros? */
+static inline bool area_has_contents(const struct area *area)
+{
+	return area->object && area->object->ops->page;
+}
+
 /*
  * How many, touched or not. A page that several areas share counts for the one in which it begins.
  */

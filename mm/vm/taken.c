@@ -5,10 +5,12 @@
 #include <arch/check.h>
 
 #include "kernel/lib/string.h"
+#include "mm/vm/pages.h"
 #include "mm/vm/pages_count.h"
 #include "mm/vm/space.h"
 #include "mm/memmap/page.h"
 #include "mm/memmap/zone.h"
+#include "mm/hugetlb/pool_use.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
 
@@ -56,10 +58,10 @@ void taken_add_page(struct taken *taken, pte_t pte)
 	if (pte & PTE_PIECE) {
 		page = page_head(page);
 		how = TAKEN_PIECE;
-	} else if (pte & PTE_LARGE) {
-		how = pte & PTE_PROMISED ? TAKEN_PROMISED : TAKEN_WHOLE;
 	} else if (pte & PTE_FILE) {
 		how = TAKEN_REFERENCE;
+	} else if (pte & PTE_PROMISED) {
+		how = TAKEN_PROMISED;
 	}
 	if (taken->count == PAGES_FEW)
 		make_room(taken);
@@ -113,6 +115,10 @@ static void free_taken(struct taken *taken, u64 word, struct singles *singles)
 		free_piece(taken, page);
 		return;
 	case TAKEN_PROMISED:
+		if (taken->areas_stay) {
+			pool_page_give_promised(pages_pool(taken_level_of(page)), page);
+			return;
+		}
 		taken->kept_promises[taken_level_of(page)]++;
 		page_put(page);
 		return;

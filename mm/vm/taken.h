@@ -11,9 +11,6 @@
 
 struct page;
 
-/* In an entry of level PT_PMD or PT_PUD: a page of a pool that was promised to its area. */
-#define PTE_PROMISED PTE_FILE
-
 /*
  * A huge page of a program that is not a pool's has a frame set aside for the table of its pieces,
  * so that a part of it can be unmapped without memory: the word PAGE_TABLE of its head. The frame
@@ -39,6 +36,7 @@ struct taken {
 	u64 total[3];         /* freed since the beginning */
 	u64 kept_promises[3]; /* of those, pages of pools that were promised */
 	bool sizes_changed;   /* a large leaf became a table */
+	bool areas_stay;      /* and with them the promises of pages that are taken whole */
 };
 
 /* The level of an entry that maps all of a large page. */

@@ -7,10 +7,10 @@
 
 #include "kernel/core/percpu.h"
 #include "kernel/core/reason_set.h"
-#include "kernel/lib/string.h"
 #include "mm/clear/clear.h"
 #include "mm/memmap/page.h"
 #include "mm/memmap/zone.h"
+#include "mm/hugetlb/pool_use.h"
 #include "mm/mm.h"
 #include "mm/page/page_alloc.h"
 #include "mm/vm/entry.h"
@@ -23,12 +23,6 @@ static bool has_room(const struct area *area, u64 addr, u64 size)
 	const u64 start = ALIGN_DOWN(addr, size);
 
 	return start >= area->start && start + size <= area->end;
-}
-
-/* Does it show pages of its object, and no zeros? */
-static bool has_contents(const struct area *area)
-{
-	return area->object && area->object->ops->page;
 }
 
 /* The level of the leaf that a touch of `addr` may bring. */
@@ -110,6 +104,12 @@ static inline struct page *alloc(const struct space *space, const struct area *a
 static bool is_promised(const struct area *area, enum pt_level level)
 {
 	return level == area->level && area_is_promised(area);
+}
+
+/* Does it show pages of its object itself, and no copies? */
+static bool is_shown(const struct area *area)
+{
+	return (area->flags & AREA_SHARED) && area_has_contents(area);
 }
 
 /* Where the area is bound to nodes, a page that is promised to nobody comes from these only. */
@@ -243,39 +243,69 @@ static pte_t entry_for_page(const struct space *space, const struct area *area, 
 
 	if (unlikely(!has_room(area, virt, pt_level_size(level))))
 		return pieces_of(space, page, virt, level, promised);
-	return entry_make(space, page_pfn(page), level, area->rights) |
-	       (promised ? PTE_PROMISED : 0);
+	return entry_make(space, page_pfn(page), level, area->rights) | (promised ? PTE_PROMISED
+									 : is_shown(area) ? PTE_FILE
+											  : 0);
 }
 
 /* The page was taken for an area and could not be mapped. */
 static void give_back(const struct area *area, struct page *page, enum pt_level level)
 {
-	page_put(page);
-	if (is_promised(area, level)) /* the page is free again, unless somebody was faster */
-		pool_reserve(pages_pool(level), 1);
+	if (is_promised(area, level))
+		pool_page_give_promised(pages_pool(level), page);
+	else
+		page_put(page);
+}
+
+/*
+ * A page with what the object has at `addr`, where the page begins: the object's own, or `own`,
+ * filled. NULL, with *err set, if there is none; where that is for lack of `own`, *err stays.
+ */
+static __attribute__((noinline)) struct page *
+contents_page(const struct area *area, u64 addr, enum pt_level level, struct page *own, int *err)
+{
+	const struct vm_object_ops *ops = area->object->ops;
+	const u64 at = area->offset + addr - area->start;
+	int failed;
+
+	if (is_shown(area))
+		return ops->page(area->object, at >> PAGE_SHIFT, err);
+	if (!own)
+		return NULL;
+	failed = ops->copy(area->object, at, page_address(own), pt_level_size(level));
+	if (failed == 0)
+		return own;
+	give_back(area, own, level);
+	*err = failed;
+	return NULL;
 }
 
 /*
  * Put a huge page into an entry that was absent; the memory around `addr` is cleared last if it is
- * `near`. Returns 0; -EAGAIN if another CPU was first; or -ENOMEM.
+ * `near`. Returns 0; -EAGAIN if another CPU was first; -ENOMEM; or -ENXIO beyond the end.
  */
 static __attribute__((noinline)) int bring_huge(const struct space *space, const struct area *area,
 						pte_t *entry, u64 addr, enum pt_level level,
 						bool near)
 {
 	const u64 virt = ALIGN_DOWN(addr, pt_level_size(level));
-	struct page *page;
+	const bool contents = area_has_contents(area);
+	struct page *page = NULL;
+	int err = -ENOMEM;
 	pte_t pte = 0;
 
 	if (!pte_claim(entry, 0))
 		return -EAGAIN;
-	page = large_page(space, area, addr, level);
-	if (likely(page)) {
+	if (likely(!contents || !(area->flags & AREA_SHARED)))
+		page = large_page(space, area, addr, level);
+	if (unlikely(contents))
+		page = contents_page(area, virt, level, page, &err);
+	else if (likely(page))
 		clear_huge_as_selected(page_address(page), pt_level_size(level),
 				       near ? addr - virt : CLEAR_NO_HINT,
 				       mm_kernel.zone[page->zone].node);
+	if (likely(page))
 		pte = entry_for_page(space, area, page, virt, level);
-	}
 	fence_store();
 	pte_store(entry, virt, level, pte);
 	if (likely(pte)) {
@@ -284,25 +314,7 @@ static __attribute__((noinline)) int bring_huge(const struct space *space, const
 	}
 	if (page)
 		give_back(area, page, level);
-	return -ENOMEM;
-}
-
-/* A page with what the object has at `addr`: the object's own, or a copy. */
-static struct page *contents_page(const struct space *space, const struct area *area, u64 addr,
-				  int *err)
-{
-	const u64 index = (area->offset + addr - area->start) >> PAGE_SHIFT;
-	struct page *page, *source = area->object->ops->page(area->object, index, err);
-
-	if (!source || (area->flags & AREA_SHARED))
-		return source;
-	page = alloc(space, area, addr, 0);
-	if (page)
-		memcpy(page_address(page), page_address(source), PAGE_SIZE);
-	else
-		*err = -ENOMEM;
-	page_put(source);
-	return page;
+	return err;
 }
 
 /* Put a page into an entry of 4 KiB that was absent. */
@@ -321,12 +333,12 @@ static inline void link_small(const struct space *space, const struct area *area
 static __attribute__((noinline)) int bring_contents(const struct space *space,
 						    const struct area *area, pte_t *entry, u64 virt)
 {
-	int err;
-	struct page *page = contents_page(space, area, virt, &err);
+	int err = -ENOMEM;
+	struct page *page = is_shown(area) ? NULL : alloc(space, area, virt, 0);
 
+	page = contents_page(area, virt, PT_PAGE, page, &err);
 	if (page)
-		link_small(space, area, entry, virt, page,
-			   area->flags & AREA_SHARED ? PTE_FILE : 0);
+		link_small(space, area, entry, virt, page, is_shown(area) ? PTE_FILE : 0);
 	return page ? 0 : err;
 }
 
@@ -335,7 +347,7 @@ static inline int bring_small(const struct space *space, const struct area *area
 {
 	struct page *page;
 
-	if (unlikely(has_contents(area)))
+	if (unlikely(area_has_contents(area)))
 		return bring_contents(space, area, entry, virt);
 	page = alloc(space, area, virt, 0);
 	if (unlikely(!page))

@@ -533,9 +533,6 @@ static bool tame(struct fuzz_worker *w, unsigned number, u64 arg[6])
 	case SYS_epoll_ctl:
 		arg[1] = 1 + fuzz_below(w, 3);
 		break;
-	case SYS_close_range:
-		arg[1] = fuzz_below(w, 32);
-		break;
 	default:
 		break;
 	}

@@ -54,6 +54,28 @@ TEST_ARENA(mm_pool, promises_are_kept, arena_borrow(MIB(2), .phantom = GIB(1)))
 	expect_counts(a, 0, 0, 0);
 }
 
+/* Surplus pages leave the pool when they are given back, unless a promise needs them. */
+TEST_ARENA(mm_pool, a_page_that_is_promised_again_stays_in_its_pool,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
+{
+	struct page *page[2];
+
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 2), 2);
+	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
+	for (unsigned i = 0; i < 2; i++)
+		REQUIRE((page[i] = pool_page_take(&a->pool, 0, POOL_RESERVED)));
+	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 0), 0);
+	pool_page_give_promised(&a->pool, page[0]);
+	expect_counts(a, 2, 1, 2);
+	EXPECT_EQ(a->pool.reserved, 1);
+	EXPECT(take(a, 0) == NULL);
+	pool_page_give(&a->pool, page[1]);
+	expect_counts(a, 1, 0, 1);
+	REQUIRE((page[0] = pool_page_take(&a->pool, 0, POOL_RESERVED)));
+	pool_page_give(&a->pool, page[0]);
+	expect_counts(a, 0, 0, 0);
+}
+
 /* ---- nodes ---- */
 
 TEST_ARENA(mm_pool, nodes_have_equal_shares, arena_borrow(MIB(128), .nodes = 4))

@@ -773,15 +773,9 @@ TEST(program_file, a_pipe_keeps_order_and_bounds)
 
 static u16 ready_now(s64 fd);
 
-struct message_words {
-	u64 name, name_bytes, vector, count, control, control_bytes, flags;
-};
-
 TEST(program_file, a_pair_of_sockets_goes_both_ways)
 {
 	enum { UNIX = 1, STREAM = 1, DONTWAIT = 0x40, NOSIGNAL = 0x4000 };
-	const struct iov parts[] = {{KEPT, 2}, {KEPT + 2, 3}};
-	struct message_words message = {.count = 2, .control_bytes = 1, .flags = 7};
 	int fd[2] = {0}, size = sizeof(size), value = -1;
 	char buf[16] = {0};
 
@@ -800,17 +794,6 @@ TEST(program_file, a_pair_of_sockets_goes_both_ways)
 	EXPECT_EQ(ready_now(fd[1]), 1 | 4);
 	EXPECT(gives(fd[1], "b", 1));
 	EXPECT_EQ(ready_now(fd[1]), 4);
-	/* messages; control data is refused */
-	EXPECT_EQ(user_write(KEPT, "hello", 5), 0);
-	message.vector = KEPT + 64;
-	EXPECT_EQ(user_write(message.vector, parts, sizeof(parts)), 0);
-	EXPECT_EQ(CALL_OF("sendmsg", fd[0], U(&message), 0), -EINVAL);
-	EXPECT_EQ(CALL_OF("recvmsg", fd[1], U(&message), DONTWAIT), -EAGAIN);
-	message.control_bytes = 0;
-	EXPECT_EQ(CALL_OF("sendmsg", fd[0], U(&message), 0), 5);
-	message.control_bytes = 9;
-	EXPECT_EQ(CALL_OF("recvmsg", fd[1], U(&message), 0), 5);
-	EXPECT_EQ(message.control_bytes | message.flags, 0);
 	EXPECT_EQ(CALL_OF("getsockname", fd[0], U(&value), U(&size)), 0);
 	EXPECT_EQ(size, 2);
 	EXPECT_EQ(CALL_OF("getsockname", 0, U(&value), U(&size)), -ENOTSOCK);

@@ -432,8 +432,11 @@ TEST(program_huge, the_object_of_an_area_that_is_gone_is_not_looked_at)
 {
 	static const struct vm_object_ops ops = {.page = some_page, .release = wipe};
 	struct vm_object object = {.ops = &ops, .refs = 1};
-	struct area area = {
-		.start = AT, .end = AT + PAGE_SIZE, .object = &object, .rights = USER_RIGHT_READ};
+	struct area area = {.start = AT,
+			    .end = AT + PAGE_SIZE,
+			    .object = &object,
+			    .flags = AREA_SHARED,
+			    .rights = USER_RIGHT_READ};
 
 	EXPECT_EQ(mapping_make(&program_space, &area, MAPPING_FIXED), AT);
 	EXPECT_EQ(space_touch(&program_space, AT, USER_READ), TOUCH_DONE);

@@ -356,6 +356,46 @@ TEST(program_race, a_mapping_that_moves_shows_a_hole_of_its_file)
 	expect_second_page_gone(AT, AT + GIB(1), true);
 }
 
+struct cut_or_move_again {
+	struct cut_or_move calls;
+	const struct area *moved;
+};
+
+/* CPU 0 ends the first move and cuts the file. */
+static void cut_or_move_again(void *arg)
+{
+	const struct cut_or_move_again *c = arg;
+
+	if (cpu_id() == 0)
+		space_put_back(&program_space, c->moved);
+	cut_or_move((void *)(uintptr_t)&c->calls);
+}
+
+/* The place of the first move is busy, and shows no file yet, when the second move begins. */
+TEST(program_race, no_private_copy_stays_where_a_mapping_moves_on_at_once)
+{
+	const u64 size = 2 * PAGE_SIZE, to = AT - GIB(1), private_fixed = 0x12;
+	u64 at = AT;
+	struct area moved, place;
+	struct cut_or_move_again c = {.calls = {.from = AT, .to = to}, .moved = &moved};
+
+	SKIP_ON_ONE_CPU();
+	REQUIRE(program_box_second());
+	EXPECT_EQ(put(ARGUMENTS, 'f'), 0);
+	c.calls.fd = (u64)program_call("memfd_create", ARGUMENTS, 0);
+	EXPECT_EQ(program_call("ftruncate", c.calls.fd, size), 0);
+	EXPECT_EQ(program_call("mmap", AT, size, RW, private_fixed, c.calls.fd, 0), AT);
+	EXPECT(put(AT, 1) == 0 && put(AT + PAGE_SIZE, 2) == 0);
+	EXPECT_EQ(space_take(&program_space, &at, AT + size, &moved), 1);
+	place = (struct area){.start = AT, .end = AT + size, .flags = AREA_BUSY};
+	space_put_back(&program_space, &place);
+	cpus_run_together(cut_or_move_again, &c);
+	EXPECT_EQ(get(to), 1);
+	EXPECT(!space_leaf(&program_space, to + PAGE_SIZE));
+	EXPECT_EQ(unmap(to, size), 0);
+	EXPECT_EQ(program_call("close", c.calls.fd), 0);
+}
+
 /* ---- a mapping loses its first page, or shows another place, while its file is cut ---- */
 
 struct cut_or_map {

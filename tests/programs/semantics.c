@@ -867,6 +867,37 @@ static void of_overcommit(void)
 		IS(lines[i], "yes", truth(has_line("/proc/meminfo", lines[i])));
 }
 
+/* There are no pages in the pools. */
+static void of_huge_memfd(void)
+{
+	const size_t huge = 2 << 20;
+	const int fd = (int)syscall(SYS_memfd_create, "x", 4);
+	struct stat st;
+	char byte = 1;
+
+	IS("memfd_create HUGETLB of no such size", "ENODEV",
+	   of(syscall(SYS_memfd_create, "x", 4 | 17 << 26)));
+	IS("memfd_create HUGETLB", "ok", of(fd));
+	IS("its block size", "2097152", fstat(fd, &st) ? "-" : count(st.st_blksize));
+	IS("ftruncate of a part of a huge page", "EINVAL", of(ftruncate(fd, PAGE)));
+	IS("ftruncate of two huge pages", "ok", of(ftruncate(fd, 2 * huge)));
+	IS("write to huge pages", "EINVAL", of(write(fd, &byte, 1)));
+	IS("pread of a hole", "1", count(pread(fd, &byte, 1, huge)));
+	IS("the byte read", "0", count(byte));
+	IS("pread at the end", "0", count(pread(fd, &byte, 1, 2 * huge)));
+	IS("fallocate without a page", "ENOSPC", of(fallocate(fd, 0, 0, huge)));
+	IS("fallocate of a hole", "ok", of(fallocate(fd, 3, PAGE, huge)));
+	IS("mmap at a part of a huge page", "EINVAL",
+	   of_map(map(NULL, huge, RW, MAP_SHARED, fd, PAGE)));
+	IS("mmap shared without a page", "ENOMEM", of_map(map(NULL, huge, RW, MAP_SHARED, fd, 0)));
+	IS("mmap private without a page", "ENOMEM",
+	   of_map(map(NULL, huge, RW, MAP_PRIVATE, fd, 0)));
+	IS("mmap NORESERVE HUGETLB", "ok",
+	   of_map(map(NULL, PAGE, RW, MAP_SHARED | MAP_NORESERVE | MAP_HUGETLB, fd, 2 * huge)));
+	IS("the size then", "6291456", fstat(fd, &st) ? "-" : count(st.st_size));
+	close(fd);
+}
+
 static void of_memfd(void)
 {
 	char name[300], buf[PAGE] = {0};
@@ -880,8 +911,7 @@ static void of_memfd(void)
 	IS("memfd_create, a name nowhere", "EFAULT", of(syscall(SYS_memfd_create, 16, 0)));
 	IS("memfd_create HUGETLB, unknown flag", "EINVAL",
 	   of(syscall(SYS_memfd_create, "x", 0x4004)));
-	BUT("memfd_create HUGETLB", "ok", "ENOSYS", "files have small pages",
-	    of(syscall(SYS_memfd_create, "x", 4)));
+	of_huge_memfd();
 	fd = file(1, 0);
 	IS("seals of a memfd", "1", count(fcntl(fd, GET_SEALS)));
 	IS("sealing it", "EPERM", of(fcntl(fd, ADD_SEALS, 4)));

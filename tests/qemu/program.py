@@ -28,13 +28,13 @@ def padded(data):
     return data + bytes(-len(data) % 4)
 
 
-def cpio_entry(name, mode, data=b""):
-    """One entry. `name` is bytes or text without a leading slash."""
+def cpio_entry(name, mode, data=b"", date=0):
+    """One entry. `name` is bytes or text without a leading slash, `date` the time of the last change, in seconds since 1970."""
     name = os.fsencode(name) + b"\0"
     if len(data) > LARGEST:
         raise ValueError(f"{os.fsdecode(name[:-1])}: {len(data)} bytes do not fit into a cpio image")
     links = 2 if stat.S_ISDIR(mode) else 1
-    numbers = (0, mode, 0, 0, links, 0, len(data), 0, 0, 0, 0, len(name), 0)
+    numbers = (0, mode, 0, 0, links, date, len(data), 0, 0, 0, 0, len(name), 0)
     header = b"070701" + b"".join(b"%08x" % number for number in numbers)
     return padded(header + name) + padded(data)
 
@@ -72,7 +72,9 @@ class Image:
         self.entries = {}
 
     def data(self):
-        return b"".join(cpio_entry(name, mode, data) for name, (mode, data, _) in self.entries.items()) + cpio_trailer()
+        """Files keep their dates: Python compares them with those in its .pyc files."""
+        made = (cpio_entry(name, mode, data, int(os.stat(host).st_mtime) if host else 0) for name, (mode, data, host) in self.entries.items())
+        return b"".join(made) + cpio_trailer()
 
     def place(self, name):
         """The name by which the kernel knows an entry: without links among its folders."""

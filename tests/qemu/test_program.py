@@ -1,5 +1,6 @@
 """Programs of users: what `make run PROGRAM=` passes to the kernel arrives there, under every firmware, and bad input gets a clear error."""
 
+import os
 import random
 import re
 import shlex
@@ -178,6 +179,9 @@ def test_files_have_the_paths_that_their_words_say(built, files, tmp_path, monke
     monkeypatch.chdir(tmp_path)
     for word in ("files", "files/", f"{files}/."):
         assert names_of(Program(path, files=word).image()) == {Path(path).name} | inside
+    os.utime(files / "dir/text", (1000, 1000))
+    data = Program(path, files="files").image().data()
+    assert data[data.index(b"dir/text\0") - 64 :][:8] == b"000003e8", "the date of a file"
     kept = str(files)[1:]
     assert names_of(Program(path, files=str(files)).image()) == {Path(path).name, kept} | {f"{kept}/{name}" for name in inside}
     assert names_of(Program(path, files="files/dir/text").image()) == {Path(path).name, "text"}

@@ -36,9 +36,11 @@ enum pt_prot { PT_RO, PT_RW, PT_RX, PT_UNCACHED, PT_WRITE_COMBINING };
 #define PTE_NX       (1ULL << 63)
 /* for the kernel's use: the processor ignores bits 9 to 11, present or not */
 #define PTE_CLAIMED (1ULL << 9)
-/* in entries of a space (mm/vm/pages.h): a piece of a large page; a page of a file */
+/* in entries of a space (mm/vm/pages.h): a piece of a large page; a page of a file; a page of a
+   pool that was promised to its area (bits 52 to 58 are ignored, too) */
 #define PTE_PIECE    (1ULL << 10)
 #define PTE_FILE     (1ULL << 11)
+#define PTE_PROMISED (1ULL << 52)
 #define PTE_PFN_MASK 0x000ffffffffff000ULL
 
 static inline u64 pt_prot_bits(enum pt_prot prot)
