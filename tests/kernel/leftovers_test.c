@@ -19,7 +19,7 @@
 #include "arch/x86_64/time/clock.h"
 #include "kernel/core/percpu.h"
 #include "kernel/lib/string.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "tests/kernel/said.h"
 
 enum { VIRTIO = 0x1af4, DISPLAY = 0x03, USB = 0x0c03 };

@@ -3,7 +3,7 @@
 #include <arch/cpu.h>
 
 #include "kernel/program/program_space.h"
-#include "kernel/run/test.h"
+#include "tests/kernel/test.h"
 #include "mm/pools.h"
 #include "mm/vm/pages.h"
 #include "tests/kernel/brim.h"
