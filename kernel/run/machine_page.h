@@ -3,7 +3,7 @@
  * one screen of 80 columns and 25 rows, so one photograph shows both.
  *
  * The page is printed at the end of a run on real hardware, or with console.page=on. It shows CPUs,
- * caches, the clock, machine checks, and the oddities that were warned about.
+ * the clock, machine checks, and the oddities that were warned about.
  */
 #pragma once
 

@@ -17,6 +17,7 @@
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/buddy_huge.h"
 #include "mm/zone/transit.h"
+#include "mm/zone/watermark.h"
 
 /* Entries that a CPU may hold. All CPUs together hold at most a PCP_SHARE-th of the zone. */
 static u32 huge_high(struct zone *zone, struct pcp_zone *mine)
@@ -24,6 +25,15 @@ static u32 huge_high(struct zone *zone, struct pcp_zone *mine)
 	const s64 high = likely(mine->high) ? mine->high : pcp_high(zone, mine);
 
 	return (u32)MIN((u64)high / BLOCK_FRAMES, PCP_HUGE_MAX);
+}
+
+/*
+ * Blocks to take in one turn: all that the list may have, but of what the zone keeps back no more
+ * than the one that was admitted, because the list is given out without asking the zone again.
+ */
+static u32 refill_count(struct zone *zone, struct pcp_zone *mine)
+{
+	return (u32)MAX(MIN(huge_high(zone, mine), zone_spare(zone) / BLOCK_FRAMES), 1);
 }
 
 /*
@@ -66,7 +76,7 @@ u32 pcp_alloc_huge(struct zone *zone, bool admitted, bool may_wait)
 	u32 index = BLOCK_NONE;
 
 	if (mine->huge_count == 0 && admitted)
-		refill(zone, mine, MAX(huge_high(zone, mine), 1));
+		refill(zone, mine, refill_count(zone, mine));
 	if (mine->huge_count > 0) { /* the round of this entry may be due */
 		index = mine->huge[mine->huge_count - 1];
 		atomic_store_relaxed(&mine->huge_count, mine->huge_count - 1);

@@ -79,6 +79,28 @@ TEST_ARENA(mm_watermark, a_free_huge_page_is_had_down_to_the_reserve, arena_borr
 }
 
 /*
+ * A CPU fills its list of huge pages in one turn, and gives them out without asking the zone again.
+ * It takes no more than the zone can spare.
+ */
+TEST_ARENA(mm_watermark, a_list_of_huge_pages_leaves_the_reserve,
+	   arena_borrow(MIB(16), .phantom = GIB(1)))
+{
+	enum { PAGES = GIB_BLOCKS / 2, SPARE = 3 };
+	struct page *chain = NULL;
+	struct zone *zone = arena_phantom_zone(a);
+
+	test_option("hvo", "on");
+	arena_open_all(a);
+	REQUIRE(chain_take(&chain, &a->mm, PAGES, BLOCK_ORDER, PAGE_NODE, 1) == PAGES);
+	chain_give(&chain, &a->mm);
+	pcp_drain_all(&a->mm);
+	zone->reserve = zone_net(zone, 0) - SPARE * BLOCK_FRAMES;
+	EXPECT(chain_take_all(&chain, &a->mm, BLOCK_ORDER, PAGE_NODE, 1) > 0);
+	EXPECT(zone_net(zone, 0) >= zone->reserve);
+	chain_give(&chain, &a->mm);
+}
+
+/*
  * Freed huge pages owe a round before their tails are reused. One round serves a batch of them,
  * whichever request needs it.
  */

@@ -39,7 +39,7 @@ bool arch_image_range(phys_t *start, phys_t *end_readonly);
 
 /*
  * For kernel/run/machine_page.c, with all other CPUs idle: arch_machine_measure() reads every CPU's
- * errors, and arch_machine_page() calls `line` for each line about CPUs, caches, clock and errors.
+ * errors, and arch_machine_page() calls `line` for each line about CPUs, clock and errors.
  * arch_machine_name() does so for the CPU's name, the features in use and the clock alone.
  */
 typedef void sheet_line_fn(const char *name, const char *fmt, ...) __printf(2, 3);
