@@ -321,7 +321,7 @@ SDK_HEADERS := ashlar.h $(wildcard kernel/*.h kernel/*/*.h mm/*.h arch/x86_64/in
 lib: $(BUILD)/libashlar.a $(SDK)/lib/pkgconfig/ashlar.pc ## build the kernel as a library, $(BUILD)/libashlar.a, and all of $(BUILD)/sdk
 
 # The kernel as one object. Only the names of the interface (ashlar.symbols) are global in it, so a program may use all others for itself.
-# Names that the compiler knows are weak.
+# Names that the compiler knows are weak. With PROGRAM=no nothing defines payload_of_room(), and a program's own of this name is not called.
 WEAK := __stack_chk_guard __stack_chk_fail __cxa_pure_virtual
 INSTRUMENTED := $(if $(filter 1,$(SAN)),__ubsan_* __asan_*)
 $(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) $(BUILD)/lib/objects ashlar.symbols $(OBJ)/flags
@@ -329,7 +329,7 @@ $(BUILD)/lib/ashlar.o: $(LIB_OBJECTS) $(BUILD)/lib/objects ashlar.symbols $(OBJ)
 	@$(call making,LD,$@)
 	@$(LD) -m elf_x86_64 -r $(LIB_OBJECTS) -o $@.all
 	@$(OBJCOPY) --wildcard --keep-global-symbols=ashlar.symbols $(patsubst %,--keep-global-symbol='%',multiboot2_entry $(WEAK) $(INSTRUMENTED)) \
-		$(WEAK:%=--weaken-symbol=%) $@.all $@
+		$(WEAK:%=--weaken-symbol=%) --redefine-sym payload_of_room=__payload_of_room $@.all $@
 	@rm $@.all
 
 # The functions that the compiler calls in a program, all weak: the program's own take their place. The kernel has its own copies.

@@ -55,6 +55,8 @@ def test_a_kernel_without_programs(copy, kernel):
     make(copy, "kernel", "lib", "PROGRAM=no")
     for path in (copy / "build/ashlar.elf", copy / "build/libashlar.a"):
         assert not theirs & shared(path) and b"kernel/program" not in path.read_bytes()
+    names = subprocess.run(["nm", "-g", copy / "build/libashlar.a"], capture_output=True, text=True, check=True).stdout.split()
+    assert "payload_of_room" not in names
     run(Machine("pvh", 2, "1G", cmdline="test=mm.page.*,kernel.words.*"), copy / "build/ashlar.elf", 60 * MINUTES).ended()
     assert " LD " in make(copy, "kernel") and theirs < shared(copy / "build/ashlar.elf")
 
