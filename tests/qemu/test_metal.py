@@ -336,7 +336,7 @@ def test_a_hang_is_ended_by_the_rtc(kernel, board):
 def test_without_an_rtc_the_last_cpu_watches(kernel, cpus, words):
     """It says so, and ends a run that hangs on the boot CPU."""
     machine = Machine("microvm", cpus, "128M", board="microvm,rtc=off", cmdline=f"end.hang=2 {words or WORDS}")
-    outcome = run(machine, kernel).ended("crash" if words else "pass")
+    outcome = run(machine, kernel, 20).ended("crash" if words else "pass")
     outcome.says(f"watchdog: CPU {cpus - 1} watches by its timer", *["the run hangs", "CPU 0 at  "] * bool(words))
 
 
