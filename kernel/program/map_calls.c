@@ -152,8 +152,8 @@ static s64 map(const struct call_args *args, struct file *file)
 	area.end = area.start + ALIGN_UP(args->arg[1], bytes);
 	if (fixed && !mapping_range_ok(&program_space, area.start, area.end))
 		return at < USER_START ? -EPERM : -ENOMEM;
-	if ((flags & MAP_FIXED_NOREPLACE) && space_next(&program_space, area.start, &found) &&
-	    found.start < area.end)
+	if (file && (flags & MAP_FIXED_NOREPLACE) &&
+	    space_next(&program_space, area.start, &found) && found.start < area.end)
 		return -EEXIST; /* before the file grows */
 	start = file_for(args, file, &area);
 	if (start < 0)
