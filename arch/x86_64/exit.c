@@ -119,7 +119,9 @@ static void enter_acpi_mode(void)
 static __noreturn void poweroff_or_halt(void)
 {
 	const u16 *port = acpi.pm1_control;
-	const bool known = sleep_known && (port[0] || sleep_memory);
+	const bool by_port = acpi.sleep_control.addr && acpi.sleep_control.space == ACPI_SPACE_IO;
+	const bool known = sleep_known && (port[0] || sleep_memory || by_port);
+	const u8 sleep = (u8)(sleep_type[0] << CONTROL_SLEEP_TYPE | CONTROL_SLEEP);
 
 	if (known && port[0])
 		enter_acpi_mode();
@@ -129,8 +131,9 @@ static __noreturn void poweroff_or_halt(void)
 		outw(port[i], (u16)(kept | sleep_type[i] << PM1_SLEEP_TYPE | PM1_SLEEP));
 	}
 	if (known && sleep_memory)
-		mmio_write8(sleep_memory, 0,
-			    (u8)(sleep_type[0] << CONTROL_SLEEP_TYPE | CONTROL_SLEEP));
+		mmio_write8(sleep_memory, 0, sleep);
+	if (known && by_port)
+		outb((u16)acpi.sleep_control.addr, sleep);
 	clock_delay_ns(known ? POWER_WAIT_NS : 0);
 	print("The power stays on: %s. The machine can be switched off now.\n",
 	      known ? "the machine does not react to ACPI's registers"

@@ -70,8 +70,13 @@ static void read_pci(void)
 	u32 buses;
 	const phys_t base = mcfg ? acpi_mcfg_base(mcfg, &buses) : 0;
 
-	if (base && !pci_has_ports())
+	if (!base || pci_has_ports())
+		return;
+	if (pci_memory_is_possible(base, buses))
 		pci_use_memory(base, buses);
+	else
+		pr_warn("PCI: MCFG names memory at %llx for %u buses, which cannot be: not used",
+			base, buses);
 }
 
 static void read_clocks(void)

@@ -55,7 +55,8 @@ static void count_one(u32 *count)
 
 void wait_moved(enum wait_level level)
 {
-	count_one(&this_cpu()->waits.moved[level]);
+	if (this_cpu()->complaining == 0)
+		count_one(&this_cpu()->waits.moved[level]);
 }
 
 struct wait wait_begin(enum wait_level level, const char *what)

@@ -155,7 +155,7 @@ static struct page *pool_page(const struct contents *c, const struct page *slot)
 
 /*
  * Only files of huge pages need turns: a page of a pool must come as its slot says, and into a tree
- * that has its node. A hole takes neither nodes nor promises away, so it needs none.
+ * that has its node; and promises must be as many as the pages that were absent.
  */
 static void begin_turn(struct contents *c)
 {
@@ -472,8 +472,8 @@ static struct page *take_off(struct contents *c, u64 first, unsigned *height)
 }
 
 /*
- * Take pages beyond the new end off. The last turn at the lock, when none is left, sets the size:
- * until then, bytes that are cut off read as zeros, and none come back. It takes no memory.
+ * Take pages beyond the new end off. NULL: none is left, and the caller sets the size in the same
+ * turn at the lock. Until then, bytes that are cut off read as zeros, and none come back.
  */
 static struct page *cut(struct contents *c, u64 size, unsigned *height)
 {
@@ -484,7 +484,6 @@ static struct page *cut(struct contents *c, u64 size, unsigned *height)
 		return tree;
 	c->cuts++;
 	c->written = MIN(c->written, size);
-	atomic_store_relaxed(&c->size, size);
 	if (c->level == PT_PAGE)
 		clear_tail(c, size);
 	return NULL;
@@ -501,14 +500,12 @@ int contents_resize(struct contents *c, u64 size)
 		return -EFBIG;
 	begin_turn(c);
 	do {
-		tree = NULL;
 		spin_lock(&c->lock);
 		count_pages(c, -dropped);
 		cuts |= size < c->size;
-		if (size >= c->size)
+		tree = size < c->size ? cut(c, size, &height) : NULL;
+		if (!tree)
 			atomic_store_relaxed(&c->size, size);
-		else
-			tree = cut(c, size, &height);
 		spin_unlock(&c->lock);
 		dropped = drop_tree(c, tree, height);
 	} while (tree);
@@ -547,6 +544,7 @@ static void drop_pages(struct contents *c, u64 *index, u64 end)
 	struct page *dropped[DROP_AT_ONCE], **slot;
 	unsigned count = 0;
 
+	begin_turn(c);
 	spin_lock(&c->lock);
 	for (slot = find_from(c, index, end); slot; slot = find_from(c, index, end)) {
 		dropped[count++] = *slot;
@@ -558,6 +556,7 @@ static void drop_pages(struct contents *c, u64 *index, u64 end)
 	count_pages(c, -(u64)count);
 	c->cuts++;
 	spin_unlock(&c->lock);
+	end_turn(c);
 	while (count > 0)
 		page_put(dropped[--count]);
 }

@@ -11,7 +11,7 @@
  *
  * The pages of a file of huge pages (memfd_create()) have 2 MiB or 1 GiB of a pool, and no bytes of
  * an image. A slot of the tree may have the pool's promise of a page. One CPU at a time, which has
- * the `turn`, brings pages and promises, or cuts the tree.
+ * the `turn`, brings pages and promises, or takes them away.
  *
  * `lock` guards all fields. Pages are copied without the lock, by a holder of a reference. A writer
  * notes `cuts` before it copies and looks again afterwards, so that no byte written to a page that

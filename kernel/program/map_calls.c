@@ -137,27 +137,27 @@ static s64 map(const struct call_args *args, struct file *file)
 {
 	const u64 at = args->arg[0], flags = args->arg[3];
 	const bool fixed = flags & (MAP_FIXED | MAP_FIXED_NOREPLACE);
-	struct area area = {.rights = (u8)(args->arg[2] & PROT_ALL)};
+	struct area area = {.rights = (u8)(args->arg[2] & PROT_ALL)}, found;
 	const u64 bytes = pages_asked(flags, file, &area);
-	u64 size;
 	s64 start;
-	int err;
 
 	if (bytes == 0 || args->arg[1] == 0 || !IS_ALIGNED(args->arg[5], file ? bytes : PAGE_SIZE))
 		return -EINVAL;
 	if (args->arg[1] > USER_END)
 		return -ENOMEM;
-	size = ALIGN_UP(args->arg[1], bytes);
 	if (fixed && !IS_ALIGNED(at, bytes))
 		return -EINVAL;
 	area.start =
 		fixed || at == 0 ? at : MAX(ALIGN_DOWN(at, bytes), ALIGN_UP(USER_START, bytes));
-	area.end = area.start + size;
+	area.end = area.start + ALIGN_UP(args->arg[1], bytes);
 	if (fixed && !mapping_range_ok(&program_space, area.start, area.end))
 		return at < USER_START ? -EPERM : -ENOMEM;
-	err = file_for(args, file, &area);
-	if (err < 0)
-		return err;
+	if (file && (flags & MAP_FIXED_NOREPLACE) &&
+	    space_next(&program_space, area.start, &found) && found.start < area.end)
+		return -EEXIST; /* before the file grows */
+	start = file_for(args, file, &area);
+	if (start < 0)
+		return start;
 	area.flags |= commit_flags(&area, flags & MAP_NORESERVE);
 	if (!fixed && (flags & MAP_32BIT))
 		start = make_low(&area, bytes);
@@ -166,16 +166,16 @@ static s64 map(const struct call_args *args, struct file *file)
 				    : flags & MAP_FIXED_NOREPLACE ? MAPPING_NO_REPLACE
 								  : MAPPING_FIXED);
 	if (start >= 0 && (flags & (MAP_POPULATE | MAP_LOCKED)) && area.rights)
-		mapping_populate(&program_space, (u64)start, (u64)start + size,
+		mapping_populate(&program_space, (u64)start,
+				 (u64)start + ALIGN_UP(args->arg[1], bytes),
 				 area.rights & USER_RIGHT_WRITE);
 	return start;
 }
 
 s64 call_mmap(const struct call_args *args)
 {
-	const bool anonymous = args->arg[3] & MAP_ANONYMOUS;
-	struct file *file = anonymous ? NULL : file_of((int)args->arg[4]);
-	const s64 result = file || anonymous ? map(args, file) : -EBADF;
+	struct file *file = args->arg[3] & MAP_ANONYMOUS ? NULL : file_of((int)args->arg[4]);
+	const s64 result = file || args->arg[3] & MAP_ANONYMOUS ? map(args, file) : -EBADF;
 
 	file_put(file);
 	return result;

@@ -189,7 +189,7 @@ static unsigned note(struct mm *mm, pfn_t pfn)
  */
 static bool withdrawing_begins(struct mm *mm)
 {
-	if (!atomic_cas(&mm->bad.withdrawing, 0u, 1u))
+	if (!atomic_cas(&mm->bad.withdrawing, 0u, cpu_id() + 1u))
 		return false;
 	/* all CPUs read this line all the time, so it is written only if that changes it */
 	if (!(atomic_load_relaxed(&mm->watch) & WATCH_BAD))

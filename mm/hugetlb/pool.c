@@ -70,11 +70,13 @@ static void cut_marked(const struct mm *mm, struct block_list *list, u64 count, 
 
 /*
  * Pages became free. Whoever found a frame of one bad before that could not take it; see
- * bad_frames.c. No lock held.
+ * bad_frames.c. A page that this CPU itself takes out, and that could not be restored, is not tried
+ * again at once: that would have no end. No lock held.
  */
 static void look_for_bad(const struct pool *pool)
 {
-	if (pool_watches_bad(pool))
+	if (pool_watches_bad(pool) &&
+	    atomic_load_relaxed(&pool->mm->bad.withdrawing) != cpu_id() + 1u)
 		bad_frames_withdraw(pool->mm);
 }
 

@@ -242,7 +242,7 @@ struct bad_frame {
 
 struct bad_frames {
 	u32 again;       /* atomic: somebody wanted a withdrawal while one was being made */
-	u32 withdrawing; /* 1: a CPU withdraws frames; atomic */
+	u32 withdrawing; /* number of the CPU that withdraws frames + 1, or 0; atomic */
 	u32 wait;        /* number of frees until the next attempt; atomic */
 	u32 lost;        /* reports for which there was no room; atomic */
 	/* frame + 1; 0: none; atomic, and side by side, because CPUs that free pages look at all */

@@ -198,6 +198,20 @@ TEST(kernel_wait, of_two_that_hang_the_inner_one_is_named)
 			cpu_relax();
 }
 
+/* Else two waits that report at the same time, and so wait for the console, keep each other up. */
+TEST(kernel_wait, a_report_is_no_movement)
+{
+	struct percpu *cpu = this_cpu();
+	const u32 before = cpu->waits.moved[WAIT_CONSOLE];
+
+	cpu->complaining++;
+	wait_begin(WAIT_CONSOLE, "a console for a report");
+	cpu->complaining--;
+	EXPECT_EQ(cpu->waits.moved[WAIT_CONSOLE], before);
+	wait_begin(WAIT_CONSOLE, "a console");
+	EXPECT_EQ(cpu->waits.moved[WAIT_CONSOLE], before + 1);
+}
+
 TEST(kernel_wait, one_inside_another_of_its_level_is_caught)
 {
 	struct wait outer = wait_begin(WAIT_DRAIN, "the outer event"), inner;

@@ -12,6 +12,7 @@
 #include "mm/zone/transit.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
+#include "tests/kernel/modes.h"
 #include "tests/kernel/pool_check.h"
 #include "tests/kernel/row.h"
 
@@ -250,6 +251,25 @@ TEST_ARENA(mm_bad, without_another_page_the_pool_becomes_smaller, borrow_with_po
 	expect_pool(a, 3);
 }
 
+/* The frame stays, and the attempt ends: the page that comes back is not tried at once again. */
+TEST_ARENA(mm_bad, a_page_that_cannot_be_restored_keeps_its_bad_frame, arena_borrow(MIB(256)))
+{
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	struct famine famine;
+
+	test_option("hvo", "batched");
+	EXPECT_EQ(pool_grow(&a->pool, batched, 4), 4);
+	pool_pfn = block_pfn(a->pool.node[0].free.head) + 77;
+	famine_begin(&famine, a, META_MEMMAP, 0);
+	fail_arm(&a->mm.fail, FAIL_MOVE, 1, FAIL_AGAIN);
+	EXPECT_EQ(mm_mark_bad(&a->mm, pool_pfn), -EBUSY);
+	fail_disarm(&a->mm.fail);
+	pool_expect_counts(&a->pool, 4, 0, 1);
+	famine_end(&famine);
+	EXPECT_EQ(pool_shrink(&a->pool, batched, 4), 4);
+	EXPECT_EQ(arena_usage(a).bad, 1);
+}
+
 TEST_ARENA(mm_bad, a_pool_gives_no_page_with_a_reported_frame, borrow_with_pool())
 {
 	struct page *page[4];
@@ -304,7 +324,7 @@ TEST_ARENA(mm_bad, a_withdrawal_that_came_too_early_is_made_again, borrow_with_p
 	struct page *page = take_and_mark_bad(a);
 
 	REQUIRE(page);
-	a->mm.bad.withdrawing = 1;
+	a->mm.bad.withdrawing = 2;
 	pool_page_give(&a->pool, page);
 	EXPECT_EQ(mm_mark_bad(&a->mm, block_pfn(arena_block(a) + 2) + 5), -EAGAIN);
 	EXPECT_EQ(still_pending(a), 1);
@@ -326,7 +346,7 @@ TEST_ARENA(mm_bad, a_frame_is_withdrawn_while_only_pool_pages_are_given_back, bo
 
 	REQUIRE(page && huge);
 	EXPECT_EQ(mm_mark_bad(&a->mm, page_to_pfn(page)), -EBUSY);
-	a->mm.bad.withdrawing = 1; /* another CPU withdraws, and has looked at the frame already */
+	a->mm.bad.withdrawing = 2; /* another CPU withdraws, and has looked at the frame already */
 	mm_page_free(&a->mm, page);
 	a->mm.bad.withdrawing = 0;
 	EXPECT_EQ(arena_usage(a).bad, 0);

@@ -375,3 +375,33 @@ TEST(program_pool, a_cut_meets_a_touch)
 	EXPECT(pool_is(0, 1));
 	end(fd);
 }
+
+static void punch_or_map(void *arg)
+{
+	const u64 *fd = arg;
+
+	if (cpu_id() == 0) {
+		EXPECT_EQ(program_call("fallocate", *fd, PUNCH, 0, MIB(2)), 0);
+	} else if (cpu_id() == 1) {
+		EXPECT_EQ(map_file(AT, MIB(2), SHARE, *fd, 0), AT);
+	}
+}
+
+/* The page was there when absent ones were counted: a promise of it must be the pool's, too. */
+TEST(program_pool, a_hole_meets_a_promise)
+{
+	struct pool_usage now;
+	u64 fd = begin();
+
+	if (!fd)
+		return;
+	if (cpu_count > 1)
+		REQUIRE(program_box_second());
+	EXPECT_EQ(program_call("fallocate", fd, 0, 0, MIB(2)), 0);
+	cpus_run_together(punch_or_map, &fd);
+	pool_usage(&pool_2m, &now);
+	EXPECT(now.in_use == before.in_use && now.reserved - before.reserved <= 1);
+	if (cpu_count > 1)
+		EXPECT_EQ(unmap(AT, MIB(2)), 0);
+	end(fd);
+}

@@ -872,6 +872,7 @@ static void of_huge_memfd(void)
 {
 	const size_t huge = 2 << 20;
 	const int fd = (int)syscall(SYS_memfd_create, "x", 4);
+	char *taken = map(NULL, 2 * huge, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	struct stat st;
 	char byte = 1;
 
@@ -894,6 +895,10 @@ static void of_huge_memfd(void)
 	   of_map(map(NULL, huge, RW, MAP_PRIVATE, fd, 0)));
 	IS("mmap NORESERVE HUGETLB", "ok",
 	   of_map(map(NULL, PAGE, RW, MAP_SHARED | MAP_NORESERVE | MAP_HUGETLB, fd, 2 * huge)));
+	IS("mmap NOREPLACE HUGETLB of a taken place", "EEXIST",
+	   of_map(mmap((void *)(((unsigned long)taken + huge - 1) & -huge), huge, RW,
+		       MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, fd, 3 * huge)));
+	munmap(taken, 2 * huge);
 	IS("the size then", "6291456", fstat(fd, &st) ? "-" : count(st.st_size));
 	close(fd);
 }

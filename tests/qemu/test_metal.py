@@ -306,11 +306,20 @@ def test_damaged_tables(replay, tmp_path):
 
 def test_pci_without_ports_is_read_in_memory(kernel, tmp_path):
     """microvm has no such ports, and its tables do not name the memory; these do, at the second entry."""
+    run(by_mcfg(tmp_path, 0xE0000000, "test=arch.pci.*"), kernel).ended().says("ok 1 memory_says_what_the_ports_say$")
+
+
+@pytest.mark.parametrize("base", [0x2000000, 0xE0000123, 0xFFFFFFFFFFF00000], ids=["RAM", "between", "above"])
+def test_pci_in_memory_that_cannot_be_is_said_once(kernel, tmp_path, base):
+    outcome = run(by_mcfg(tmp_path, base, f"end.strict=off {WORDS}"), kernel).ended().says(f"MCFG names memory at {base:x} .*not used")
+    assert "is refused" not in outcome.text, outcome.report()
+
+
+def by_mcfg(tmp_path, base, words):
     text = tmp_path / "dump.txt"
-    entries = struct.pack("<8xQHBBxxxxQHBBxxxx", 0x12345000, 1, 0, 9, 0xE0000000, 0, 0, 255)
+    entries = struct.pack("<8xQHBBxxxxQHBBxxxx", 0x12345000, 1, 0, 9, base, 0, 0, 255)
     text.write_text(dump([sum_right(bytearray(b"MCFG" + bytes(32) + entries))]), encoding="ascii")
-    machine = Machine("microvm", 1, "128M", board="microvm,pcie=on", module=str(text), cmdline="acpi=module test=arch.pci.*")
-    run(machine, kernel).ended().says("ok 1 memory_says_what_the_ports_say$")
+    return Machine("microvm", 1, "128M", board="microvm,pcie=on", module=str(text), cmdline=f"acpi=module {words}")
 
 
 @pytest.mark.parametrize("firmware", ["bios", pytest.param("uefi", marks=pytest.mark.proof)])
@@ -336,7 +345,7 @@ def test_a_hang_is_ended_by_the_rtc(kernel, board):
 def test_without_an_rtc_the_last_cpu_watches(kernel, cpus, words):
     """It says so, and ends a run that hangs on the boot CPU."""
     machine = Machine("microvm", cpus, "128M", board="microvm,rtc=off", cmdline=f"end.hang=2 {words or WORDS}")
-    outcome = run(machine, kernel).ended("crash" if words else "pass")
+    outcome = run(machine, kernel, 20).ended("crash" if words else "pass")
     outcome.says(f"watchdog: CPU {cpus - 1} watches by its timer", *["the run hangs", "CPU 0 at  "] * bool(words))
 
 
@@ -400,6 +409,19 @@ def test_power_is_switched_off_as_the_tables_say(kernel, board):
     machine = Machine(firmware, 2, "128M", board=board, cpu="max,-hypervisor", exit_port=False, cmdline=f"end=poweroff {WORDS}")
     outcome = run(machine, kernel)
     assert outcome.status == 0 and "ASHLAR-END verdict=pass" in outcome.text and "power stays on" not in outcome.text, outcome.report()
+
+
+def test_power_is_switched_off_by_a_register_at_a_port(kernel, tmp_path):
+    """A table without PM1 ports. The register is QEMU's exit port, whose status shows the byte: type 0, and 20h for "now"."""
+    fadt = bytearray(b"FACP" + bytes(264))
+    fadt[112:116] = (1 << 20).to_bytes(4, "little")
+    fadt[244:256] = struct.pack("<BBBBQ", 1, 8, 0, 1, 0xF4)
+    dsdt = bytearray(b"DSDT" + bytes(32) + b"\x08_S5_\x12\x06\x04\0\0\0\0")
+    text = tmp_path / "dump.txt"
+    text.write_text(dump([sum_right(fadt), sum_right(dsdt)]), encoding="ascii")
+    machine = Machine("pvh", 1, "128M", module=str(text), cmdline=f"acpi=module end=poweroff {WORDS}")
+    outcome = run(machine, kernel)
+    assert outcome.status == 0x20 << 1 | 1 and "power stays on" not in outcome.text, outcome.report()
 
 
 @pytest.mark.parametrize("damage, says", [

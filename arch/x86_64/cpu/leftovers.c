@@ -14,7 +14,13 @@
 #include "arch/x86_64/cpu/io.h"
 #include "kernel/core/printk.h"
 
-enum { CLASS_DISPLAY = 0x03, CLASS_USB = 0x0c03, HEADER_DEVICE = 0 };
+enum {
+	CLASS_DISPLAY = 0x03,
+	CLASS_BRIDGE = 0x06,
+	CLASS_SYSTEM = 0x08,
+	CLASS_USB = 0x0c03,
+	HEADER_DEVICE = 0
+};
 enum { INTEL = 0x8086, LPC = 31 << 3, SMBUS = 31 << 3 | 4 };
 enum { PM_BASE = 0x40, PM_CONTROL = 0x44, PM_ON = 1 << 7, PM_TCO = 0x60 };
 enum { TCO_BASE = 0x50, TCO_CONTROL = 0x54, TCO_ON = 1 << 8 };
@@ -23,8 +29,9 @@ static bool may_write(const struct pci_place *at)
 {
 	const u32 class = pci_read(at, PCI_CLASS), type = pci_read(at, PCI_HEADER) >> 16 & 0x7f;
 
-	return type == HEADER_DEVICE && class >> 24 != CLASS_DISPLAY && class >> 16 != CLASS_USB &&
-	       (pci_read(at, PCI_COMMAND) & PCI_ENABLE_MASTER);
+	return type == HEADER_DEVICE && class >> 24 != CLASS_DISPLAY &&
+	       class >> 24 != CLASS_BRIDGE && class >> 24 != CLASS_SYSTEM &&
+	       class >> 16 != CLASS_USB && (pci_read(at, PCI_COMMAND) & PCI_ENABLE_MASTER);
 }
 
 u16 tco_base(void)

@@ -4,9 +4,10 @@
 #include "kernel/lib/types.h"
 
 /*
- * Forbid PCI devices to write to memory, and stop the chipset's watchdog. Bridges, screens and USB
- * stay as they are: firmware may still draw and read keys with them, in memory that it keeps. Boot
- * CPU, before RAM is used.
+ * Forbid PCI devices to write to memory, and stop the chipset's watchdog. Screens and USB stay
+ * as they are: firmware may still draw and read keys with them, in memory that it keeps. So do
+ * bridges, those to memory and ISA included, which often cannot be stopped, and I/O APICs, which
+ * send interrupts as masters. Boot CPU, before RAM is used.
  */
 void leftovers_stop(void);
 

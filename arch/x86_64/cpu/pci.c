@@ -10,11 +10,13 @@
  * "PCI Express Base Specification" 3.0, 2010, 7.2.2 "PCI Express Enhanced Configuration Access
  * Mechanism".
  */
+#include <arch/memory.h>
 #include <arch/mmio.h>
 #include <arch/pci.h>
 
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/pci.h"
+#include "mm/map/memblock.h"
 #include "mm/mm.h"
 
 enum { PORT_ADDRESS = 0xcf8, PORT_DATA = 0xcfc };
@@ -36,6 +38,15 @@ bool pci_has_ports(void)
 {
 	outl(PORT_ADDRESS, ENABLE);
 	return inl(PORT_ADDRESS) == ENABLE;
+}
+
+bool pci_memory_is_possible(phys_t bus0, u32 buses)
+{
+	const u64 size = (u64)buses * BUS * PAGE_SIZE;
+
+	return bus0 % (BUS * PAGE_SIZE) == 0 && phys_is_possible(bus0, size) &&
+	       memblock_find_own(&memblock_memory, &memblock_reserved, bus0, bus0 + size) ==
+		       PFN_NONE;
 }
 
 void pci_use_memory(phys_t bus0, u32 buses)

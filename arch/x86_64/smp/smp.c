@@ -249,6 +249,7 @@ void arch_cpus_start(void)
 	clock_note_adjust();
 	clock_report_adjust();
 	nmi_tick_confirm();
+	clock_stop_pit();
 	irq_enable();
 	nmi_tick_replace();
 }

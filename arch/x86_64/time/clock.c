@@ -297,7 +297,14 @@ void clock_refine_end(void)
 		report(&counters[i], &measures[i], clock_tsc_hz());
 	if (!rate_known)
 		pr_warn("clock: no HPET or PM timer either; 1 GHz stays assumed");
-	/* a mode without a count: the PIT stands still, and raises no interrupts */
+}
+
+/*
+ * A new mode without a count: the chip does not count until one is written, and raises no
+ * interrupts.
+ */
+void clock_stop_pit(void)
+{
 	outb(PIT_COMMAND, PIT_ONE_SHOT0);
 }
 

@@ -16,11 +16,16 @@ void clock_init(void);
 void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit);
 
 /*
- * End that measurement, after 2 ms at the earliest, and use the rate that clock_choice.h says. The
- * PIT, which firmware lets interrupt 18 times a second, has done its part and stops. Boot CPU,
- * before other CPUs run, because they read the rate without a lock.
+ * End that measurement, after 2 ms at the earliest, and use the rate that clock_choice.h says. Boot
+ * CPU, before other CPUs run, because they read the rate without a lock.
  */
 void clock_refine_end(void);
+
+/*
+ * The PIT has done its part: it stops, whoever started it. Firmware lets it interrupt 18 times a
+ * second. Boot CPU, when others have started: by instructions QEMU gives turns at these ticks.
+ */
+void clock_stop_pit(void);
 
 /*
  * Each CPU notes, once its traps are set up, what was added to its TSC (0 where that cannot be

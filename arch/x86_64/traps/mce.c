@@ -32,6 +32,7 @@ enum {
 	CAP_BANKS = 0xff,
 	CAP_CTL = 1 << 8,
 	CAP_COUNTS = 1 << 10,
+	CAP_RECOVERS = 1 << 24,
 	CPUID_1_EDX_MCA = 1 << 14
 };
 enum { MCG_RIPV = 1 << 0, NAMED_MAX = 16 };
@@ -93,15 +94,20 @@ static bool take(unsigned bank, struct mce_error *error)
 	return true;
 }
 
+/*
+ * Errors that interrupt are for the handler, which alone decides whether the CPU goes on. An NMI
+ * that polls may come before it has read them.
+ */
 void mce_poll(void *unused)
 {
+	const bool recovers = capabilities() & CAP_RECOVERS;
 	const unsigned n = banks();
 	struct mce_error error;
 
 	if (!atomic_cas(&this_cpu()->arch.mce_polling, 0, 1))
 		return;
 	for (unsigned bank = 0; bank < n; bank++)
-		if (take(bank, &error))
+		if (!mce_interrupts(bank_read(bank, MC_STATUS), recovers) && take(bank, &error))
 			count(&error);
 	atomic_store_release(&this_cpu()->arch.mce_polling, 0);
 }
@@ -120,8 +126,11 @@ static unsigned first_bank(void)
 void mce_init_cpu(void)
 {
 	const unsigned n = banks();
+	struct mce_error error;
 
-	mce_poll(NULL);
+	for (unsigned bank = 0; bank < n; bank++) /* of before, whatever they did then */
+		if (take(bank, &error))
+			count(&error);
 	if (n && (capabilities() & CAP_CTL))
 		wrmsr_safe(MSR_MCG_CTL, ~0ULL);
 	for (unsigned bank = first_bank(); bank < n; bank++)

@@ -34,8 +34,8 @@ void mce_init_cpu(void);
 void mce_handle(struct trap_frame *frame);
 
 /*
- * Read and clear this CPU's banks, and count into mce_totals. A call_fn, for call_cpus(). Any
- * context; in an NMI that interrupts it, it does nothing.
+ * Read and clear this CPU's banks, except of errors that interrupt, and count into mce_totals. A
+ * call_fn, for call_cpus(). Any context; in an NMI that interrupts it, it does nothing.
  */
 void mce_poll(void *unused);
 

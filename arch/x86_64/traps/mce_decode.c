@@ -10,6 +10,12 @@ bool mce_corrected(u64 status)
 	return !(status & STATUS_UNCORRECTED);
 }
 
+bool mce_interrupts(u64 status, bool recovers)
+{
+	return !mce_corrected(status) && (status & STATUS_ENABLED) &&
+	       (!recovers || (status & (STATUS_SIGNALED | STATUS_CONTEXT)));
+}
+
 /*
  * Does the error name a usable page address? Intel states in MISC how many low bits of the address
  * are invalid, and of what kind the address is. Other vendors leave MISC out.
