@@ -516,14 +516,6 @@ void pool_usage(struct pool *pool, struct pool_usage *usage)
 	spin_unlock(&pool->lock);
 }
 
-void pool_page_give_promised(struct pool *pool, struct page *page)
-{
-	spin_lock(&pool->lock);
-	pool_count(pool, NULL, (struct pool_delta){.reserved = 1});
-	spin_unlock(&pool->lock);
-	pool_page_give(pool, page);
-}
-
 /* ---- between pools ---- */
 
 u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count)

@@ -297,6 +297,14 @@ void pool_page_give(struct pool *pool, struct page *page)
 			     page_to_pfn(page), pool->order, what);
 }
 
+void pool_page_give_promised(struct pool *pool, struct page *page)
+{
+	spin_lock(&pool->lock);
+	pool_count(pool, NULL, (struct pool_delta){.reserved = 1});
+	spin_unlock(&pool->lock);
+	pool_page_give(pool, page);
+}
+
 /* ---- memory saved ---- */
 
 /*
