@@ -13,6 +13,7 @@
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/run_record.h"
+#include "kernel/core/shootdown.h"
 #include "kernel/core/upward.h"
 #include "kernel/core/verdict.h"
 #include "kernel/run/machine_page.h"
@@ -57,7 +58,8 @@ void kernel_main(const struct boot_info *info)
 
 	arch_firmware_init(info); /* CPUs and nodes are known */
 	boot_stage_end("firmware");
-	percpu_init();     /* every CPU has its data */
+	percpu_init(); /* every CPU has its data */
+	shootdown_init();
 	arch_cpus_start(); /* every CPU runs its idle loop */
 	boot_stage_end("cpus");
 
@@ -65,7 +67,7 @@ void kernel_main(const struct boot_info *info)
 	boot_stage_end("mm");
 	arch_program_prepare();
 	boot_stage_end("program"); /* ready */
-	balloon_init();            /* free memory goes back to the host, if balloon= says so */
+	balloon_init();            /* free memory goes back to the host where there is a balloon */
 
 	/*
 	 * Pages in use now are the kernel's own; verdict_end() checks that the same are in use

@@ -54,6 +54,7 @@
 #include "kernel/core/context.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/upward.h"
 #include "kernel/core/wait.h"
 
 __cacheline_aligned u64 shootdown_generation; /* G */
@@ -66,6 +67,7 @@ static u64 generation_reusable;
 static u32 round_claim;
 
 static __cacheline_aligned struct shootdown_stats stats;
+static struct cpumask interrupted_cpus; /* distinct CPUs stopped since the last reset */
 
 bool quiet_on = true;
 OPTION_BOOL(tlb.quiet, quiet_on,
@@ -190,6 +192,17 @@ static void round_choose_targets(struct percpu *self, enum shootdown_skip skip)
 	}
 }
 
+/* This CPU's round has sent so many messages to its targets. */
+static void round_count_sent(const struct percpu *self, u64 messages)
+{
+	if (messages == 0)
+		return;
+	atomic_add_relaxed(&stats.ipis, messages);
+	for (size_t i = 0; i < cpumask_words; i++)
+		if (self->round_targets.words[i])
+			atomic_fetch_or(&interrupted_cpus.words[i], self->round_targets.words[i]);
+}
+
 static void round_wait(struct percpu *self, u64 g, enum shootdown_skip skip)
 {
 	struct wait wait = wait_begin(WAIT_ANSWER, "a TLB shootdown");
@@ -219,7 +232,7 @@ void shootdown_full(enum shootdown_skip wanted)
 	flush_and_publish(self);
 	if (cpu_count > 1) {
 		round_choose_targets(self, skip);
-		atomic_add_relaxed(&stats.ipis, ipi_send_mask(&self->round_targets));
+		round_count_sent(self, ipi_send_mask(&self->round_targets));
 		round_wait(self, g, skip);
 	}
 	check_event(CHECK_DONE, g, 0);
@@ -386,8 +399,7 @@ static void shootdown_ranged(struct shootdown_batch *batch, enum shootdown_skip 
 	flush_ranges(batch);
 	if (cpu_count > 1) {
 		round_choose_targets(self, skip);
-		atomic_add_relaxed(&stats.ipis,
-				   call_cpus(&self->round_targets, flush_ranges, batch));
+		round_count_sent(self, call_cpus(&self->round_targets, flush_ranges, batch));
 	}
 }
 
@@ -407,4 +419,16 @@ void shootdown_stats_read(struct shootdown_stats *out)
 {
 	for (size_t i = 0; i < sizeof(stats) / sizeof(u64); i++)
 		((u64 *)out)[i] = atomic_load_relaxed(&((const u64 *)&stats)[i]);
+	out->interrupted = cpumask_weight(&interrupted_cpus);
+}
+
+void shootdown_stats_reset_interrupted(void)
+{
+	cpumask_zero(&interrupted_cpus);
+}
+
+void shootdown_init(void)
+{
+	interrupted_cpus.words = kernel_upward.early_alloc(cpumask_words * sizeof(u64), NODE_NONE,
+							   "the mask of interrupted CPUs");
 }

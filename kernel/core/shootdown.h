@@ -142,10 +142,17 @@ void shootdown_flush(void);
  */
 void shootdown_join(void (*load_tables)(void));
 
-/* Totals since boot. */
+/*
+ * Totals since boot. `interrupted`: number of distinct CPUs interrupted since
+ * shootdown_stats_reset_interrupted().
+ */
 struct shootdown_stats {
-	u64 ops, flushes, ipis, skipped, full, ranged;
+	u64 ops, flushes, ipis, interrupted, skipped, full, ranged;
 	/* quiet CPUs left alone by rounds, also counted in `skipped`; asked to flush for frames */
 	u64 skipped_quiet, asked;
 };
 void shootdown_stats_read(struct shootdown_stats *out);
+void shootdown_stats_reset_interrupted(void);
+
+/* Called once per-CPU data exists, and before the second CPU is started. */
+void shootdown_init(void);

@@ -34,8 +34,8 @@
  *   - A CPU waits for a console (WAIT_CONSOLE, the lowest level); that wait has a bound of its own.
  *   - A wait for one CPU after the other turns to the next CPU.
  *
- * A CPU that reports a wait moves nothing: two that wait for each other would go on for as long as
- * one of them has to wait for the console.
+ * What a CPU does to report a wait is no movement. Otherwise two waits that hang would begin each
+ * other's bound anew whenever their reports meet at the console.
  *
  * So a wait lasts as long as the work below it goes on, and a wait that hangs ends before the waits
  * that depend on it. The CPU that begins the hanging wait has moved at that moment. Half of the

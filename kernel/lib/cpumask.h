@@ -34,6 +34,12 @@ static inline void cpumask_set_atomic(struct cpumask *mask, cpu_t cpu)
 	atomic_fetch_or(&mask->words[cpu / 64], 1ULL << (cpu % 64));
 }
 
+static inline void cpumask_zero(struct cpumask *mask)
+{
+	for (size_t i = 0; i < cpumask_words; i++)
+		mask->words[i] = 0;
+}
+
 static inline void cpumask_copy(struct cpumask *dst, const struct cpumask *src)
 {
 	for (size_t i = 0; i < cpumask_words; i++)

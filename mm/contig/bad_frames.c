@@ -184,8 +184,8 @@ static unsigned note(struct mm *mm, pfn_t pfn)
 
 /*
  * Only one CPU at a time withdraws frames; the others see that it is being done. WATCH_BAD is set
- * before the look at who has a frame, so that no free in between goes unseen: who frees reads it
- * after a turn at the lock of the zone or the pool, under which the look is taken.
+ * first, and then the lock of the zone or pool is held to see whether a frame is free. A CPU that
+ * frees holds the same lock and reads WATCH_BAD afterwards. So one of the two sees the other.
  */
 static bool withdrawing_begins(struct mm *mm)
 {

@@ -9,7 +9,7 @@
 #include "mm/zone/isolate.h"
 #include "mm/zone/section.h"
 
-/* Name the kind of the frame in the way, behind a letter of its own. */
+/* Name the kind of the frame in the way. The letter in front tells kinds apart. */
 static const char *name_frame(struct mm *mm, pfn_t pfn)
 {
 	const struct block_word word = block_look_any(mm, (u32)(pfn >> BLOCK_ORDER));

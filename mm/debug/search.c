@@ -1,8 +1,8 @@
 /*
  * The report of a search, see search.h, and mem why, which names the frame that keeps a GiB from
- * becoming a page. It makes free memory available first, as a request for such pages does, so that
- * what only free memory uses is in nobody's way. Other CPUs then work on; the answer is that of the
- * moment.
+ * becoming a page. As a request for such pages does, it first gives back what only serves free
+ * memory, so it does not name that. Other CPUs go on meanwhile, so the answer may soon be out of
+ * date.
  */
 #include "mm/debug/search.h"
 

@@ -96,11 +96,10 @@ static unsigned cpus_at_work(void)
 
 static void leg_begin(struct leg *leg)
 {
+	shootdown_stats_reset_interrupted();
 	shootdown_stats_read(&leg->stats);
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
 		atomic_store_relaxed(stretches_helped(cpu), 0);
-		atomic_store_relaxed(&cpu_data(cpu)->messages, 0);
-	}
 	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS);
 	check_spent(&leg->spent);
 	leg->ns = clock_ns();
@@ -120,9 +119,7 @@ static void leg_end(struct leg *leg)
 	leg->stats.flushes = now.flushes - leg->stats.flushes;
 	leg->stats.ipis = now.ipis - leg->stats.ipis;
 	leg->stats.skipped = now.skipped - leg->stats.skipped;
-	leg->interrupted = 0;
-	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
-		leg->interrupted += atomic_load_relaxed(&cpu_data(cpu)->messages) > 0;
+	leg->stats.interrupted = now.interrupted;
 	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS) - leg->splits;
 }
 

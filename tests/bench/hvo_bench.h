@@ -30,7 +30,6 @@ struct leg {
 	struct shootdown_stats stats;
 	u64 splits;
 	unsigned threads; /* CPUs that made or restored pages */
-	u64 interrupted;  /* CPUs that took a message of another */
 	s64 saved;
 };
 

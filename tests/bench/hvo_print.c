@@ -124,9 +124,10 @@ void hvo_print_counts(const struct leg *leg, enum hvo_op op)
 
 	print("  %-10s %-6s %6llu %6llu %7llu %6llu %6lld  %6llu.%04llu %6llu.%04llu  "
 	      "%llu.%04llu to %llu.%04llu\n",
-	      leg->mode->name, op_names[op], leg->stats.flushes, leg->stats.ipis, leg->interrupted,
-	      leg->splits, leg->saved, rounds / 10000, rounds % 10000, ipis / 10000, ipis % 10000,
-	      rounds / 5 / 10000, rounds / 5 % 10000, rounds * 5 / 10000, rounds * 5 % 10000);
+	      leg->mode->name, op_names[op], leg->stats.flushes, leg->stats.ipis,
+	      leg->stats.interrupted, leg->splits, leg->saved, rounds / 10000, rounds % 10000,
+	      ipis / 10000, ipis % 10000, rounds / 5 / 10000, rounds / 5 % 10000,
+	      rounds * 5 / 10000, rounds * 5 % 10000);
 }
 
 void hvo_record_leg(const struct leg *leg, enum hvo_op op, u64 run)
@@ -142,10 +143,10 @@ void hvo_record_leg(const struct leg *leg, enum hvo_op op, u64 run)
 	      " use_flushes=%llu",
 	      leg->mode->name, leg->source, ops[op], hvo_size_name(), leg->pages, leg->done,
 	      cpumask_weight(&cpus_online), run, leg->ns, leg->stats.flushes, leg->splits,
-	      leg->stats.ipis, leg->interrupted, leg->stats.skipped, leg->saved, leg->debt_open_ns,
-	      leg->split.ns, leg->split.blocks, leg->threads, leg->spent.ns, leg->spent.host_faults,
-	      leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99, leg->split.ns_max,
-	      leg->use_flushes);
+	      leg->stats.ipis, leg->stats.interrupted, leg->stats.skipped, leg->saved,
+	      leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads, leg->spent.ns,
+	      leg->spent.host_faults, leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99,
+	      leg->split.ns_max, leg->use_flushes);
 	print("\n");
 }
 

@@ -143,7 +143,7 @@ TEST(program_pool, a_private_mapping_has_promises_and_copies_of_its_own)
 	EXPECT(pool_is(3, 1)); /* a hole of the file stays one */
 	EXPECT_EQ(get(FAR), 7);
 	EXPECT_EQ(read_at(fd, MIB(2)), 0);
-	/* what is forgotten is the file's again, and is promised again */
+	/* without its copies, the mapping shows the file again, and has its promises back */
 	EXPECT_EQ(program_call("madvise", AT, MIB(4), DONTNEED), 0);
 	EXPECT(pool_is(1, 3));
 	EXPECT_EQ(get(AT), 7);
@@ -168,7 +168,7 @@ TEST(program_pool, what_the_pool_cannot_promise_is_refused)
 	EXPECT_EQ(map_file(AT, size, COPY, fd, 0), -ENOMEM);
 	EXPECT_EQ(map_file(AT, GIB(1024) * 64, SHARE, fd, 0), -ENOMEM); /* at once */
 	EXPECT(pool_is(0, 0));
-	/* what was promised before counts once */
+	/* the pool promises all it has to the first mapping, and nothing to another */
 	EXPECT_EQ(map_file(AT, size - MIB(2), SHARE, fd, 0), AT);
 	EXPECT_EQ(map_file(FAR, size, SHARE, fd, 0), -ENOMEM);
 	/* without a promise a touch finds no page */

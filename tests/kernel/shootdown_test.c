@@ -119,6 +119,10 @@ TEST(kernel_shootdown, an_idle_cpu_that_missed_a_ranged_round_flushes_all)
 	EXPECT_EQ(flushes_on_waking(one), 1);
 }
 
+static void answer(void *unused)
+{
+}
+
 TEST(kernel_shootdown, idle_cpus_are_interrupted_where_they_must)
 {
 	const cpu_t others = cpumask_weight(&cpus_online) - 1;
@@ -127,11 +131,15 @@ TEST(kernel_shootdown, idle_cpus_are_interrupted_where_they_must)
 
 	SKIP_ON_ONE_CPU();
 	REQUIRE(cpus_wait_idle());
+	shootdown_stats_reset_interrupted();
+	call_cpus(&cpus_online, answer, NULL); /* this is no round */
 	before = stats_now();
+	EXPECT_EQ(before.interrupted, 0);
 	shootdown_full(SHOOTDOWN_ALL_CPUS);
 	after = stats_now();
 	EXPECT_EQ(after.ipis - before.ipis, others);
 	EXPECT_EQ(after.skipped, before.skipped);
+	EXPECT_EQ(after.interrupted, others);
 
 	REQUIRE(cpus_wait_idle());
 	tlb_skip_idle = false;

@@ -73,7 +73,7 @@ void leftovers_stop(void)
 			stopped++;
 		}
 	if (stopped > 0)
-		pr_info("PCI: %u devices that firmware left at work may no longer write to memory",
+		pr_info("PCI: devices that firmware left at work may no longer write to memory: %u",
 			stopped);
 	tco_stop();
 }

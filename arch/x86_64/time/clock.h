@@ -28,9 +28,9 @@ void clock_refine_end(void);
 void clock_stop_pit(void);
 
 /*
- * Each CPU notes, once its traps are set up, what was added to its TSC (0 where that cannot be
- * read). Then the boot CPU says whether CPUs differ. Nothing is changed, because boards with
- * several packages may need it (Intel SDM vol. 3B, 18.17.3).
+ * Each CPU reads by how much its TSC was moved (TSC_ADJUST; 0 where it has no such register), once
+ * its traps are set up. Then the boot CPU says whether CPUs differ. Nothing is changed, because
+ * boards with several packages may need it (Intel SDM vol. 3B, 18.17.3).
  */
 void clock_note_adjust(void);
 void clock_report_adjust(void);
