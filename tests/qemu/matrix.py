@@ -84,7 +84,7 @@ def shows(machine, switch, value):
     impossible = (
         (value == "erms" and machine.cpu == NO_ERMS)
         or (switch == "x2apic" and machine.cpus > 254)
-        or (switch == "program.overcommit" and machine.ram_bytes < parse_size("1G"))  # 2 refuses half of it
+        or (switch in ("memmap", "program.overcommit") and machine.ram_bytes < parse_size("1G"))  # few sections; 2 refuses half of it
     )
     return cases not in machine.without.split(",") and not impossible
 
