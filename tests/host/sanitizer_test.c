@@ -4,10 +4,9 @@
  */
 #include <stdlib.h>
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
 #include "mm/mm.h"
 #include "tests/kernel/must_end.h"
+#include "tests/kernel/test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 TEST(host_sanitizers, address)

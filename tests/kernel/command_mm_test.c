@@ -3,10 +3,9 @@
  * took.
  */
 #include "kernel/core/fail.h"
-#include "kernel/core/printk.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mm.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 enum { LINE = 96 };
 

@@ -15,11 +15,7 @@
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
 #include "kernel/core/context.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 /* ---- console= ---- */
 

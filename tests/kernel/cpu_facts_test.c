@@ -4,8 +4,7 @@
 #include "arch/x86_64/cpu/topology.h"
 #include "arch/x86_64/traps/mce.h"
 #include "arch/x86_64/traps/mce_decode.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 struct answer {
 	u32 leaf, subleaf;

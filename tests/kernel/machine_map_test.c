@@ -6,12 +6,11 @@
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
-#include "kernel/core/percpu.h"
-#include "tests/kernel/test.h"
 #include "mm/debug/account.h"
 #include "mm/map/memblock.h"
 #include "mm/memmap/zone.h"
 #include "mm/mm.h"
+#include "tests/kernel/test.h"
 
 static bool is_general(enum mem_kind kind)
 {

@@ -4,11 +4,9 @@
  */
 #include <arch/pgtable.h>
 
-#include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/test.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/program_memory.h"
+#include "tests/kernel/test.h"
 
 FIXTURE(program_brim, program_box_begin, program_box_end);
 

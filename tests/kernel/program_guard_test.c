@@ -6,13 +6,10 @@
 #include "kernel/program/program.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/signal.h"
-#include "tests/kernel/test.h"
 #include "mm/vm/touch.h"
 #include "tests/kernel/brim.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
-#include "tests/kernel/said.h"
 #include "tests/kernel/space_look.h"
 
 FIXTURE(program_guard, program_box_begin, program_box_end);
