@@ -24,21 +24,13 @@
  * emulator has translated the code; a pool of one page is too slow for that. A leg fails if it does
  * not fault in each page exactly once, or needs more than one round to unmap them all.
  */
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
 #include "kernel/core/padata.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/run/bench.h"
-#include "mm/clear/clear.h"
-#include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
-#include "tests/bench/sort.h"
+#include "tests/bench/measure.h"
 #include "tests/kernel/rounds.h"
 
 enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 1024 };

@@ -2,6 +2,7 @@
  * Machines as child processes of a runner: see child.h.
  */
 #define _GNU_SOURCE
+#include <arch/console.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -11,15 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <arch/clock.h>
-#include <arch/console.h>
-
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/host.h"
+#include "tests/kernel/test.h"
 
 enum {
 	OUTPUT_KEPT = 1 << 20,

@@ -24,11 +24,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
-#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/host.h"
+#include "tests/kernel/test.h"
 
 static unsigned passed, failed, skipped;
 

@@ -29,12 +29,10 @@
  * Struct pages are logged by their place in the direct map, because their mapping may change while
  * the CPU is stopped.
  */
-#include <string.h>
-
-#include <arch/memory.h>
 #include <arch/pgtable.h>
 
 #include "tests/host/explore/explore.h"
+#include "tests/host/host.h"
 
 enum { LOG_MAX = 64, PIECE_MAX = 16, RANGE_MAX = 512, JUST_NOW = 8 };
 

@@ -37,13 +37,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <arch/clock.h>
-
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
+#include "tests/kernel/test.h"
 
 enum {
 	CHECK_EVERY = 64,
