@@ -5,7 +5,6 @@
 #include "tests/bench/leaks.h"
 
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo.h"
 #include "tests/bench/measure.h"
 
 enum { PAGES = 4, MAPPED = 3, TAKEN = 2, PROMISED = 3, POOL = 8 };

@@ -8,7 +8,6 @@
 #include "kernel/core/boot_stages.h"
 #include "kernel/run/machine_page.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
 #include "mm/zone/watermark.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/measure.h"

@@ -12,7 +12,6 @@
  * run=COMMANDS and monitor come before any of these: kernel/run/monitor.h.
  */
 
-#include "kernel/core/panic.h"
 #include "kernel/core/verdict.h"
 #include "kernel/run/bench.h"
 #include "mm/hugetlb/pool.h"

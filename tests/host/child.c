@@ -2,15 +2,10 @@
  * Machines as child processes of a runner: see child.h.
  */
 #define _GNU_SOURCE
-#include <arch/console.h>
 #include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "kernel/core/verdict.h"
 #include "tests/host/child.h"

@@ -14,10 +14,8 @@
 #include <arch/tlb.h>
 
 #include "arch/x86_64/time/timer.h"
-#include "kernel/core/context.h"
 #include "kernel/core/fail.h"
 #include "kernel/core/quiet.h"
-#include "kernel/core/shootdown.h"
 #include "tests/host/host.h"
 
 struct host_cpu host_cpus[HOST_CPUS_MAX];

@@ -16,8 +16,6 @@
 #include "mm/debug/account.h"
 #include "mm/debug/leaks.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
-#include "mm/memmap/zone.h"
 #include "mm/vm/pages_count.h"
 #include "tests/host/fuzz_calls.h"
 #include "tests/kernel/space_look.h"

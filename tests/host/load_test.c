@@ -3,15 +3,11 @@
  * (tests/fuzz/corpus), and these with one lying word in a program header, each as a program and as
  * the interpreter of another. None of them is executed.
  */
-#include <arch/pgtable.h>
-#include <arch/user.h>
-
 #include "kernel/program/arguments.h"
 #include "kernel/program/layout.h"
 #include "kernel/program/program.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/thread.h"
-#include "kernel/program/user_copy.h"
 #include "mm/vm/touch.h"
 #include "tests/kernel/cpio_build.h"
 #include "tests/kernel/test.h"

@@ -21,8 +21,6 @@
  * nothing failed, 1 if something did, 2 for wrong use.
  */
 #define _GNU_SOURCE
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "tests/host/child.h"
 #include "tests/host/host.h"

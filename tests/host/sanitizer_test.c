@@ -2,11 +2,8 @@
  * Tests that the sanitizers report. Each is given one mistake of its kind, and must end the machine
  * with the right words. In a build in which they are silent, every other test would pass.
  */
-#include <stdlib.h>
-
 #include "mm/mm.h"
 #include "tests/kernel/must_end.h"
-#include "tests/kernel/test.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 TEST(host_sanitizers, address)

@@ -2,7 +2,6 @@
 #include <arch/user.h>
 #include <setjmp.h>
 
-#include "kernel/core/context.h"
 #include "kernel/core/quiet.h"
 #include "tests/host/host.h"
 

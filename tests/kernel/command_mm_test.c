@@ -2,7 +2,6 @@
  * Commands that look into memory and change it: their output is true, and they give back what they
  * took.
  */
-#include "kernel/core/fail.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mm.h"
 #include "tests/kernel/test.h"

@@ -7,11 +7,9 @@
  */
 #include <arch/memory.h>
 
-#include "boot/boot_info.h"
 #include "kernel/console/console.h"
 #include "kernel/console/console_fb.h"
 #include "kernel/console/console_keyboard.h"
-#include "kernel/console/console_screen.h"
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
 #include "kernel/core/context.h"

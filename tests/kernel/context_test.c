@@ -7,7 +7,6 @@
 
 #include "mm/hugetlb/pool.h"
 #include "mm/mapping/huge_map.h"
-#include "mm/mm.h"
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/test.h"
 

@@ -7,7 +7,6 @@
 
 #include "mm/mapping/map.h"
 #include "mm/memmap/zone.h"
-#include "mm/mm.h"
 #include "tests/kernel/test.h"
 
 enum { FAULTS_MAX = 200 };

@@ -3,7 +3,6 @@
  * program is asked, or smaller pages take its place.
  */
 #include "mm/clear/clear.h"
-#include "mm/mapping/huge_map.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/space_look.h"

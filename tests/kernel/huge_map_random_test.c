@@ -11,8 +11,6 @@
  * mappings, counts rounds and promises, and may be led by a fuzzer (tests/fuzz/ops_fuzz.c).
  */
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
-#include "mm/memmap/page.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/rounds.h"

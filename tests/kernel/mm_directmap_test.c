@@ -4,7 +4,6 @@
  */
 
 #include <arch/boot.h>
-#include <arch/pgtable.h>
 
 #include "mm/map/memblock.h"
 #include "mm/map/pgtable.h"

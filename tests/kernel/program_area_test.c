@@ -4,17 +4,11 @@
  */
 #include "kernel/program/calls.h"
 #include "kernel/program/program_space.h"
-#include "kernel/program/thread.h"
-#include "kernel/program/user_copy.h"
-#include "mm/vm/area_tree.h"
 #include "mm/vm/mapping.h"
-#include "mm/vm/pages.h"
-#include "mm/vm/space.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/program_window.h"
-#include "tests/kernel/random.h"
 
 FIXTURE(program_area, program_box_begin, program_box_end);
 

@@ -1,8 +1,6 @@
 /* A program for tests of calls: see program_box.h. */
 #include "tests/kernel/program_box.h"
 
-#include <arch/pgtable.h>
-
 #include "kernel/program/calls.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/program.h"

@@ -1,6 +1,5 @@
 /* The table of calls: rows that are an answer, or that are another call. */
 #include "kernel/program/calls.h"
-#include "kernel/program/user_copy.h"
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/test.h"
 

@@ -2,14 +2,11 @@
  * How much a program may map (kernel/program/commit.h), and what a shorter file, a hole and a seal
  * do to mappings (cut.h). Each answer of the manual pages: tests/programs/semantics.c.
  */
-#include <arch/user.h>
-
 #include "kernel/program/commit.h"
 #include "kernel/program/contents.h"
 #include "kernel/program/cut.h"
 #include "kernel/program/limits.h"
 #include "kernel/program/program_space.h"
-#include "mm/vm/space.h"
 #include "mm/vm/touch.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"

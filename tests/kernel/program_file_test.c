@@ -6,8 +6,6 @@
  */
 #include "kernel/program/file.h"
 
-#include <arch/pgtable.h>
-
 #include "kernel/core/fail.h"
 #include "kernel/program/arguments.h"
 #include "kernel/program/calls.h"

@@ -1,6 +1,5 @@
 /* Futexes, and how threads sleep and where (kernel/program/futex.h, thread.h, sched_calls.c). */
 #include "kernel/program/futex.h"
-#include "kernel/program/user_copy.h"
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/test.h"
 

@@ -5,8 +5,6 @@
 #include "kernel/program/program_space.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/movable.h"
-#include "mm/vm/pages.h"
-#include "mm/vm/space.h"
 #include "mm/vm/touch.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"

@@ -11,7 +11,6 @@
 #include "kernel/program/signal.h"
 #include "mm/memmap/zone.h"
 #include "mm/vm/mapping.h"
-#include "mm/vm/space.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/random.h"

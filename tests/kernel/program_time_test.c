@@ -3,7 +3,6 @@
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
 #include "kernel/program/timers.h"
-#include "kernel/program/user_copy.h"
 #include "kernel/program/vdso/vdso_data.h"
 #include "kernel/program/vdso.h"
 #include "tests/kernel/program_box.h"

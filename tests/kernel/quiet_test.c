@@ -2,7 +2,6 @@
  * Quiet CPUs: rounds for struct pages leave them alone, they flush on every entry into the kernel,
  * and frames wait for them. On the hosted machine the watcher checks every frame that is reused.
  */
-#include "kernel/core/context.h"
 #include "kernel/core/quiet.h"
 #include "mm/mapping/fault.h"
 #include "tests/kernel/fixture.h"

@@ -32,7 +32,6 @@
 #include <arch/pgtable.h>
 
 #include "tests/host/explore/explore.h"
-#include "tests/host/host.h"
 
 enum { LOG_MAX = 64, PIECE_MAX = 16, RANGE_MAX = 512, JUST_NOW = 8 };
 

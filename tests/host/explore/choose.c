@@ -30,7 +30,6 @@
  */
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
-#include "tests/host/host.h"
 
 enum { RATES = 8, RATES_OVERTAKEN = 5, HOLD_BITS = 6, HOLD_MOST = 32, EXIT_MISFIT = 3 };
 

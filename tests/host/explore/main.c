@@ -29,13 +29,9 @@
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/sendfile.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "kernel/core/verdict.h"
 #include "tests/host/child.h"

@@ -13,11 +13,8 @@
  * points as by default, is a livelock.
  */
 #define _GNU_SOURCE
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "kernel/core/panic.h"
 #include "kernel/core/verdict.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"

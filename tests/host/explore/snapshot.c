@@ -4,7 +4,6 @@
  */
 #define _GNU_SOURCE
 #include "tests/host/explore/explore.h"
-#include "tests/host/host.h"
 
 static u8 *snapshot; /* as large as the memory; pages that nobody wrote are zero */
 

@@ -12,7 +12,6 @@
 #include "kernel/core/cmdline.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
-#include "tests/host/host.h"
 
 enum { SHOWN = 40 };
 

@@ -1,6 +1,5 @@
 /* A sleep beside a timer of the program. By the explorer's clock nothing is late by chance. */
 #include "kernel/program/signal.h"
-#include "kernel/program/user_copy.h"
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/test.h"
 
