@@ -73,10 +73,7 @@ POOLS_64G = tuple(
     for memmap in ("parallel", "lazy")
     for words in ("hvo=on", *(f"{way} hugepagesz=1G hugepages=56" for way in POOL_WAYS))
 )
-POOLS_4T = tuple(
-    f"{words} run=machine"
-    for words in ("hvo=on", "hugepagesz=1G hugepages=4014", "hugepages=2055208")
-)
+POOLS_4T = tuple(f"{words} run=machine" for words in ("hvo=on", "hugepagesz=1G hugepages=4014", "hugepages=2055208"))
 
 
 def native_cpus():
