@@ -1,9 +1,7 @@
 /* The stand-in for ring 3: a function is the program. */
 
-#include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
 #include "tests/kernel/program_box.h"
-#include "tests/kernel/test.h"
 
 /* ---- a thread that begins where another one has ended ---- */
 

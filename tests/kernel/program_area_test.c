@@ -2,9 +2,6 @@
  * Areas and pages of a program (mm/vm/area_tree.h, space.h, pages.h), compared with the reference
  * of a space, and raced.
  */
-#include "kernel/program/calls.h"
-#include "kernel/program/program_space.h"
-#include "mm/vm/mapping.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"

@@ -1,12 +1,7 @@
 /* A program for tests of calls: see program_box.h. */
 #include "tests/kernel/program_box.h"
 
-#include "kernel/program/calls.h"
 #include "kernel/program/heap.h"
-#include "kernel/program/program.h"
-#include "kernel/program/program_space.h"
-#include "mm/vm/mapping.h"
-#include "tests/kernel/test.h"
 
 bool program_box_begin(void)
 {

@@ -2,11 +2,8 @@
  * Calls that free or remove something need no memory. They succeed a thousand times in a row while
  * every allocation fails, even if memory has become free meanwhile.
  */
-#include <arch/pgtable.h>
-
 #include "tests/kernel/brim.h"
 #include "tests/kernel/program_memory.h"
-#include "tests/kernel/test.h"
 
 FIXTURE(program_brim, program_box_begin, program_box_end);
 

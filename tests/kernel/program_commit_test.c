@@ -6,8 +6,6 @@
 #include "kernel/program/contents.h"
 #include "kernel/program/cut.h"
 #include "kernel/program/limits.h"
-#include "kernel/program/program_space.h"
-#include "mm/vm/touch.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
 

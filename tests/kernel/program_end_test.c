@@ -2,7 +2,6 @@
  * Long calls of a program that ends: each stops after a page or so, however many bytes it was to
  * transfer. The cases say that the thread must end before the call begins, so no case needs luck.
  */
-#include "kernel/program/signal.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
 

@@ -8,20 +8,15 @@
 
 #include "kernel/core/fail.h"
 #include "kernel/program/arguments.h"
-#include "kernel/program/calls.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/contents.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/files_out.h"
-#include "kernel/program/program.h"
-#include "kernel/program/program_space.h"
 #include "kernel/program/store.h"
 #include "mm/mm.h"
-#include "mm/vm/mapping.h"
 #include "tests/kernel/cpio_build.h"
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/random.h"
-#include "tests/kernel/test.h"
 
 enum { BAD_ADDRESS = 1 };
 enum { RDONLY = 0, RDWR = 2, CREAT = 0100, EXCL = 0200 };

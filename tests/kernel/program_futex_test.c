@@ -1,7 +1,6 @@
 /* Futexes, and how threads sleep and where (kernel/program/futex.h, thread.h, sched_calls.c). */
 #include "kernel/program/futex.h"
 #include "tests/kernel/program_box.h"
-#include "tests/kernel/test.h"
 
 FIXTURE(program_futex, program_box_begin, program_box_end);
 

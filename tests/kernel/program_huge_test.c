@@ -2,10 +2,7 @@
  * Pages of a program that move (mm/vm/movable.h) and small ones that become huge
  * (mm/vm/collapse.h).
  */
-#include "kernel/program/program_space.h"
-#include "mm/vm/mapping.h"
 #include "mm/vm/movable.h"
-#include "mm/vm/touch.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/space_look.h"

@@ -1,6 +1,4 @@
 /* Files of huge pages: memfd_create(MFD_HUGETLB), and their mappings. */
-#include "kernel/program/program_space.h"
-#include "mm/vm/pages.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"

@@ -6,16 +6,11 @@
 #include "kernel/program/names.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/pipe.h"
-#include "kernel/program/program.h"
-#include "kernel/program/program_space.h"
-#include "kernel/program/signal.h"
 #include "mm/memmap/zone.h"
-#include "mm/vm/mapping.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/space_look.h"
-#include "tests/kernel/test.h"
 
 FIXTURE(program_race, program_box_begin, program_box_end);
 

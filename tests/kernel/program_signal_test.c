@@ -5,16 +5,11 @@
  */
 #include "kernel/program/clocks.h"
 #include "kernel/program/console_file.h"
-#include "kernel/program/program.h"
-#include "kernel/program/program_space.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
 #include "mm/memmap/zone.h"
-#include "mm/vm/pages_count.h"
-#include "mm/vm/touch.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/program_memory.h"
-#include "tests/kernel/test.h"
 
 FIXTURE(program_signal, program_box_begin, program_box_end);
 

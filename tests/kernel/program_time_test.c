@@ -1,12 +1,10 @@
 /* Clocks, sleeps and timers of programs, and the vDSO. */
 #include "kernel/program/clocks.h"
-#include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
 #include "kernel/program/timers.h"
 #include "kernel/program/vdso/vdso_data.h"
 #include "kernel/program/vdso.h"
 #include "tests/kernel/program_box.h"
-#include "tests/kernel/test.h"
 
 FIXTURE(program_time, program_box_begin, program_box_end);
 

@@ -1,7 +1,5 @@
 /* A sleep beside a timer of the program. By the explorer's clock nothing is late by chance. */
-#include "kernel/program/signal.h"
 #include "tests/kernel/program_box.h"
-#include "tests/kernel/test.h"
 
 enum { MONOTONIC = 1, SENDS_NOTHING = 1, STORES = 100 };
 
