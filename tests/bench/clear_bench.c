@@ -23,20 +23,9 @@
  * of one CPU. It must do so in two measurements one after the other, each both by its fastest turns
  * and by the median of pairs of turns (turns.h).
  */
-#include <arch/clock.h>
-
-#include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/verdict.h"
-#include "kernel/lib/string.h"
-#include "kernel/run/bench.h"
-#include "mm/clear/clear.h"
-#include "mm/memmap/page.h"
-#include "mm/mm.h"
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
+#include "tests/bench/measure.h"
 #include "tests/bench/turns.h"
 
 enum {

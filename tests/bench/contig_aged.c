@@ -11,14 +11,7 @@
  */
 #include "tests/bench/contig_aged.h"
 
-#include <arch/clock.h>
-
-#include "kernel/core/cmdline.h"
-#include "kernel/lib/string.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "tests/bench/sort.h"
-#include "tests/kernel/chain.h"
+#include "tests/bench/measure.h"
 #include "tests/kernel/holder.h"
 
 enum { CHUNK_ORDER = 6, CHUNKS = 128, TABLE_ORDER = 8 };

@@ -32,12 +32,9 @@
  * aged memory, `copying` is the share of the time that copying the moved frames alone would take
  * (memcpy() of scattered frames, measured in the same memory).
  */
-#include <arch/clock.h>
-
 #include "kernel/console/input.h"
 #include "kernel/core/verdict.h"
 #include "kernel/run/bench.h"
-#include "mm/contig/contig.h"
 #include "mm/debug/account.h"
 #include "mm/zone/memmap_open.h"
 #include "mm/zone/section_close.h"

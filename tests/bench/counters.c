@@ -1,8 +1,7 @@
 /* The CPU's counters, for benchmarks; see counters.h. */
 #include "tests/bench/counters.h"
 
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
+#include "tests/bench/measure.h"
 
 void counters_stop(struct counters *c, unsigned turn)
 {

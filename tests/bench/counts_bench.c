@@ -19,15 +19,7 @@
  */
 #include "tests/bench/counts.h"
 
-#include <arch/clock.h>
-
-#include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/run/bench.h"
-#include "mm/debug/account.h"
-#include "mm/memmap/zone.h"
+#include "tests/bench/measure.h"
 
 enum { TURNS_MAX = 16 };
 

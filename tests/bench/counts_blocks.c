@@ -5,17 +5,17 @@
  * Before each turn all sections that can be closed are closed, and those that the turn needs are
  * opened anew in the style of its mode.
  */
-#include "mm/contig/contig.h"
-#include "mm/hvo/hvo_unshare.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
 #include "tests/bench/counts.h"
-#include "tests/kernel/holder.h"
 #include "tests/kernel/max_order.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
-enum { BLOCKS = 64, SECTIONS = 3, EVERY = 1 << 20, LINUX_MAX_ORDER = 10, RANGE = 4 * BLOCK_FRAMES };
+enum {
+	BLOCKS = 64,
+	SECTIONS = 3,
+	EVERY = 1 << 20,
+	LINUX_MAX_ORDER = 10,
+	RANGE_FRAMES = 4 * BLOCK_FRAMES
+};
 
 static struct zone *last_zone(void)
 {
@@ -240,7 +240,7 @@ static bool in_the_way(const struct counts_op *op)
 	holder_init(&holder, &mm_kernel, counts_held, COUNTS_HELD);
 	holder.sparse = true;
 	range = first ? page_pfn(first) : 0;
-	for (u64 i = 0; i < RANGE && first; i++)
+	for (u64 i = 0; i < RANGE_FRAMES && first; i++)
 		if (i % 2)
 			page_free(pfn_to_page(range + i));
 		else
@@ -250,14 +250,14 @@ static bool in_the_way(const struct counts_op *op)
 
 static u64 move_away(const struct counts_op *op)
 {
-	taken = contig_alloc_range(range, RANGE) == 0;
+	taken = contig_alloc_range(range, RANGE_FRAMES) == 0;
 	return taken ? op->times : 0;
 }
 
 static void give_range(const struct counts_op *op)
 {
 	if (taken)
-		contig_free_range(range, RANGE);
+		contig_free_range(range, RANGE_FRAMES);
 	holder_give_all(&holder);
 }
 
@@ -321,6 +321,6 @@ const struct counts_op counts_blocks[] = {
 	 .end = give_range,
 	 .order = BLOCK_ORDER + 2,
 	 .mode = "on",
-	 .times = RANGE / 2,
+	 .times = RANGE_FRAMES / 2,
 	 .stores = PAGE_SIZE / 8},
 	{.name = NULL}};

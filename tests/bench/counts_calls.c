@@ -1,9 +1,7 @@
 /* Rows of the counts benchmark: rounds, calls of other CPUs, and jobs. */
-#include "kernel/core/call.h"
 #include "kernel/core/padata.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
 #include "tests/bench/counts.h"
+#include "tests/bench/measure.h"
 
 static u64 round_of_all(const struct counts_op *op)
 {

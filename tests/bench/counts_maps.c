@@ -4,7 +4,6 @@
  * are eight bytes each.
  */
 #include "mm/clear/clear.h"
-#include "mm/mm.h"
 #include "tests/bench/counts.h"
 #include "tests/kernel/modes.h"
 

@@ -2,10 +2,8 @@
  * Rows of the counts benchmark: pages, from the per-CPU lists down to whole blocks. A row uses
  * `order` and `request`.
  */
-#include "mm/memmap/zone.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/section_close.h"
 #include "tests/bench/counts.h"
+#include "tests/bench/measure.h"
 
 enum { SEVERAL = 512 };
 

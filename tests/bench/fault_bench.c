@@ -24,22 +24,13 @@
  * emulator has translated the code; a pool of one page is too slow for that. A leg fails if it does
  * not fault in each page exactly once, or needs more than one round to unmap them all.
  */
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
 #include "kernel/core/padata.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
-#include "kernel/run/bench.h"
-#include "mm/clear/clear.h"
-#include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
-#include "tests/bench/sort.h"
+#include "tests/bench/measure.h"
 #include "tests/kernel/rounds.h"
 
 enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 1024 };
@@ -48,19 +39,12 @@ enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RE
 #define LIMIT_NS  (40 * NS_PER_S) /* ... and by the clock */
 
 static u64 fault_bytes = GIB(1), fault_runs;
-static unsigned fault_size, fault_pieces, fault_insn;
-static bool fault_warm = true;
+static unsigned fault_size;
 OPTION_U64(bench.fault.bytes, fault_bytes, MIB(2), TIB(16),
 	   "region, as far as it fits (64G in the original)");
 OPTION_U64(bench.fault.runs, fault_runs, 0, RUNS_MAX,
 	   "times each way is measured, in turns; 0: three to seven, by time");
 OPTION_CHOICE(bench.fault.size, fault_size, "all|2M|1G", "pages that are touched");
-OPTION_CHOICE(bench.fault.pieces, fault_pieces, "all|4K|extents|whole",
-	      "in which pieces pages are cleared");
-OPTION(bench.fault.insn, .values = "all", .rows = clear_insns, .row_bytes = sizeof(clear_insns[0]),
-       .parse = option_parse_choice, .target = &fault_insn, .help = "instruction that is measured");
-OPTION_BOOL(bench.fault.warm, fault_warm,
-	    "make the host provide all memory first, and measure clearing alone");
 
 /* The content of one record. */
 struct leg {
@@ -206,7 +190,7 @@ static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 	leg->extent = way->how.mode->by_page ? PAGE_SIZE : way->how.extent;
 	leg->run = way->runs + 1;
 	leg->turn = turns++;
-	if (way->runs == 0 && fault_warm)
+	if (way->runs == 0)
 		leg->clear_ns = time_clear(leg, &way->how);
 	ok = touch_region(leg, &way->how, NULL, 0);
 	if (!ok)
@@ -239,20 +223,10 @@ struct rows {
 	unsigned ways;
 };
 
-static bool pieces_wanted(const char *pieces)
-{
-	static const char *const names[] = {"all", "4K", "extents", "whole"};
-
-	return fault_pieces == 0 || strcmp(names[fault_pieces], pieces) == 0;
-}
-
 static void add_way(struct rows *rows, const char *insn, const char *pieces, struct clear_how how)
 {
-	struct way *way = &rows->way[rows->ways];
+	struct way *way = &rows->way[rows->ways++];
 
-	if (!pieces_wanted(pieces))
-		return;
-	rows->ways++;
 	way->insn = insn;
 	way->pieces = pieces;
 	way->how = how;
@@ -280,15 +254,8 @@ static void add_ways(struct rows *rows, u64 page, unsigned cpus)
 	const struct clear_insn *insn;
 
 	rows->ways = 0;
-	if (fault_insn) {
-		if (clear_insn_supported(&clear_insns[fault_insn - 1]))
-			add_insn(rows, &clear_insns[fault_insn - 1], page);
-		return;
-	}
 	for (unsigned n = 0; (insn = insn_in_turn(n)) && (n == 0 || cpus == 1); n++)
 		add_insn(rows, insn, page);
-	if (fault_pieces)
-		return;
 	chosen.threads = chosen.mode->parallel ? cpus : 1;
 	add_way(rows, "default", chosen.mode->by_page ? "4K" : "extents", chosen);
 }
@@ -349,8 +316,7 @@ static void print_way(const struct rows *rows, const struct way *way, u64 page, 
 	if (before(rows, way))
 		print_change(before(rows, way), way);
 	print_fixed("; ", median(way) / pages, " us/fault");
-	if (fault_warm)
-		print(", besides %llu ns", way->first->besides_ns);
+	print(", besides %llu ns", way->first->besides_ns);
 	print_fixed("; unmap ", way->first->unmap_ns / 1000, " ms");
 	print(", %llu round\n", way->first->unmap_rounds);
 }
@@ -398,7 +364,7 @@ static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 	bool ok = true;
 
 	add_ways(&rows, page, cpus);
-	for (unsigned i = 0; i < rows.ways && fault_warm && pages > 1; i++)
+	for (unsigned i = 0; i < rows.ways && pages > 1; i++)
 		ok &= touch_region(&(struct leg){.page = page, .pages = 1, .cpus = 1},
 				   &rows.way[i].how, NULL, 0);
 	for (unsigned run = 0; another_run(run, start, cpu_start) && !input_stop_asked(); run++)
@@ -428,7 +394,7 @@ static bool run_size(u64 page)
 		return true;
 	}
 	/* so that the host backs it */
-	once = fault_warm ? huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE) : NULL;
+	once = huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE);
 	if (once)
 		huge_unmap(once);
 	for (unsigned cpus = 1; cpus < all && !input_stop_asked(); cpus *= 2)

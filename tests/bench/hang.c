@@ -4,14 +4,9 @@
  */
 #include "tests/bench/hang.h"
 
-#include <arch/barrier.h>
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/call.h"
-#include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
-#include "kernel/lib/string.h"
+#include "tests/bench/measure.h"
 
 static __attribute__((noinline)) void hang_with_interrupts_off(void *unused)
 {

@@ -7,15 +7,9 @@
  * pages over a quarter of it. tests/report/linux/init does the same with Linux, through sysfs and a
  * file in memory.
  */
-#include <arch/clock.h>
-
 #include "kernel/console/input.h"
 #include "kernel/run/bench.h"
-#include "mm/pools.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 enum { DAYS = 10, MANY = 1 << 26, SHARE = 4 };
 

@@ -29,8 +29,6 @@
  * that of a leg. Beside its ratio to mode off stand the lowest and the highest of the runs. The
  * records have every run.
  */
-#include <arch/clock.h>
-
 #include "kernel/console/input.h"
 #include "kernel/run/bench.h"
 #include "mm/hvo/hvo_make.h"

@@ -2,19 +2,10 @@
  * The start of a leg of the benchmark of the HVO series (Kravetz 2023). Sections are closed and
  * opened anew, and blocks are brought to the requested state. See hvo_bench.c for the states.
  */
-#include <arch/clock.h>
-
 #include "kernel/core/verdict.h"
-#include "mm/memmap/vmemmap.h"
 #include "mm/page/page_split.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/free_runs.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 /* Pages of the benchmark's size that are free in one class. */
 static u64 free_of_class(enum free_class class)

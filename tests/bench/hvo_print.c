@@ -2,10 +2,8 @@
  * Output of the benchmark of the HVO series (Kravetz 2023): a table for people, and records for
  * programs (kernel/run/bench.h).
  */
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "tests/bench/hvo_bench.h"
+#include "tests/bench/measure.h"
 
 u64 hvo_ps_per_page(const struct leg *leg)
 {

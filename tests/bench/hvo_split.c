@@ -6,14 +6,9 @@
  * The allocator would rather open memory that was never used than split a huge page. So all other
  * memory is held meanwhile, but for some blocks that metadata memory may need.
  */
-#include <arch/clock.h>
-
-#include "kernel/core/printk.h"
 #include "mm/memmap/meta.h"
-#include "mm/memmap/zone.h"
 #include "tests/bench/hvo_bench.h"
-#include "tests/bench/sort.h"
-#include "tests/kernel/chain.h"
+#include "tests/bench/measure.h"
 
 enum {
 	DEBT_ORDER = BLOCK_ORDER - 1,

@@ -1,9 +1,7 @@
 /* Order of the clearing instructions; see insns.h. */
 #include "tests/bench/insns.h"
 
-#include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
-#include "mm/clear/clear.h"
+#include "tests/bench/measure.h"
 
 static const struct clear_insn *insn_named(const char *name)
 {

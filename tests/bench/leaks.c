@@ -4,13 +4,8 @@
  */
 #include "tests/bench/leaks.h"
 
-#include <arch/barrier.h>
-
-#include "kernel/core/call.h"
-#include "kernel/core/verdict.h"
-#include "kernel/lib/string.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo.h"
+#include "tests/bench/measure.h"
 
 enum { PAGES = 4, MAPPED = 3, TAKEN = 2, PROMISED = 3, POOL = 8 };
 

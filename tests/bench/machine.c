@@ -6,16 +6,11 @@
 #include "boot/boot_info.h"
 #include "kernel/console/command.h"
 #include "kernel/core/boot_stages.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/run/machine_page.h"
-#include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
-#include "mm/map/memblock.h"
-#include "mm/mm.h"
 #include "mm/zone/watermark.h"
 #include "tests/bench/insns.h"
+#include "tests/bench/measure.h"
 #include "tests/bench/memmap_bench.h"
 
 enum { ZONES_SHOWN = 8 };

@@ -19,14 +19,8 @@
  */
 #include "tests/bench/memmap_bench.h"
 
-#include "kernel/console/input.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/verdict.h"
-#include "kernel/run/bench.h"
-#include "mm/memmap/zone.h"
-#include "mm/zone/section_close.h"
 #include "mm/zone/section_memmap.h"
+#include "tests/bench/measure.h"
 
 enum { ROWS_MAX = 11 };
 

@@ -16,14 +16,8 @@
  *	BENCH probe name=clear threads=C bytes=B ns=T memmap_pages=N memmap_ns=T turns=N
  *	BENCH memmap_limit threads=C run=R turns=N gain=X limit=X good=0|1
  */
-#include <arch/clear.h>
-#include <arch/clock.h>
-
-#include "kernel/console/input.h"
 #include "kernel/core/padata.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "mm/memmap/zone.h"
+#include "tests/bench/measure.h"
 #include "tests/bench/memmap_bench.h"
 
 enum {

@@ -6,13 +6,8 @@
  *   all     Then each bare block gets its eight frames of struct pages. One CPU takes all memory in
  *           halves of blocks, as a program would that uses every page.
  */
-#include <arch/clock.h>
-
-#include "kernel/console/input.h"
-#include "kernel/core/printk.h"
-#include "mm/zone/section_close.h"
+#include "tests/bench/measure.h"
 #include "tests/bench/memmap_bench.h"
-#include "tests/kernel/chain.h"
 
 /*
  * Hosted with real mappings, making all struct pages takes a system call for each frame; there are

@@ -5,14 +5,8 @@
  */
 #include "tests/bench/misuse.h"
 
-#include <arch/clock.h>
-#include <arch/irq.h>
-
-#include "kernel/core/lock.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/lib/string.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/mm.h"
+#include "tests/bench/measure.h"
 #include "tests/kernel/cpus.h"
 
 static struct page *page;

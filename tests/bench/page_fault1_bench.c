@@ -15,18 +15,9 @@
  *
  * As there, most of the time goes to page clearing, page tables and the fault itself.
  */
-#include <arch/clock.h>
-
-#include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
 #include "kernel/core/padata.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
-#include "kernel/run/bench.h"
-#include "mm/mm.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_types.h"
-#include "tests/bench/sort.h"
+#include "tests/bench/measure.h"
 
 #define REGION_BYTES MIB(128) /* of each CPU */
 

@@ -12,18 +12,14 @@
  * run=COMMANDS and monitor come before any of these: kernel/run/monitor.h.
  */
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/panic.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
-#include "tests/kernel/test.h"
 #include "mm/hugetlb/pool.h"
 #include "tests/bench/hang.h"
 #include "tests/bench/leaks.h"
 #include "tests/bench/machine.h"
 #include "tests/bench/misuse.h"
+#include "tests/kernel/test.h"
 
 static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");

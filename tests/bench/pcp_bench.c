@@ -17,16 +17,9 @@
  * With one CPU and -icount shift=0 a picosecond is a thousandth of an instruction: `make
  * bench-icount`.
  */
-#include <arch/clock.h>
-
-#include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
-#include "kernel/run/bench.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_types.h"
 #include "mm/zone/migratetype.h"
+#include "tests/bench/measure.h"
 #include "tests/bench/spread.h"
 
 enum {

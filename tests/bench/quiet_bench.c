@@ -18,20 +18,15 @@
  * Stops are exact everywhere. Gaps have other causes, too: the host of a virtual machine, SMIs, or,
  * hosted, other threads. They are the same in both rows, so only the difference says something.
  */
-#include <arch/clock.h>
-#include <arch/user.h>
 
 #ifndef ASHLAR_HOSTED
 #include "arch/x86_64/cpu/msr.h"
 #endif
 #include "kernel/console/input.h"
-#include "kernel/core/cpus.h"
 #include "kernel/core/verdict.h"
-#include "kernel/core/wait.h"
 #include "kernel/run/bench.h"
 #include "mm/hvo/hvo_make.h"
 #include "mm/zone/section_close.h"
-#include "kernel/program/user_copy.h"
 #include "tests/bench/hvo_bench.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/program_memory.h"

@@ -2,13 +2,10 @@
  * One mistake for each check of a sanitizer, for payload=san-... . If it is not reported, the
  * sanitizer checks nothing.
  */
-#include <arch/clear.h>
-
-#include "kernel/lib/string.h"
-#include "mm/clear/clear.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/memmap/meta.h"
 #include "tests/bench/hang.h"
+#include "tests/bench/measure.h"
 
 static volatile int forty = 40;
 

@@ -13,17 +13,10 @@
  * that fails at each 50th pass (kernel/core/fail.h). Each finding is logged and fails the run.
  * BENCH soak: one record for each round.
  */
-#include <arch/clock.h>
 #include <arch/cpu.h>
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/fail.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
-#include "kernel/run/bench.h"
-#include "mm/debug/account.h"
 #include "mm/hugetlb/pool.h"
-#include "tests/kernel/chain.h"
+#include "tests/bench/measure.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/random.h"
 

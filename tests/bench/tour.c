@@ -9,8 +9,6 @@
  * Source: mm/memmap/block_state.c; Kravetz, "Batch hugetlb vmemmap modification operations",
  * 2023-09.
  */
-#include <arch/cpu.h>
-
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
 #include "mm/hvo/hvo_restore.h"
@@ -21,7 +19,6 @@
 #include "mm/memmap/meta.h"
 #include "mm/memmap/vmemmap.h"
 #include "mm/page/page_alloc.h"
-#include "mm/page/pcp.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"

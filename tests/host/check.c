@@ -21,19 +21,9 @@
  */
 #ifndef HOST_FAST
 
-#include <stdlib.h>
-#include <string.h>
-
-#include <arch/atomic.h>
 #include <arch/check.h>
-#include <arch/console.h>
-#include <arch/cpu.h>
-#include <arch/memory.h>
 #include <arch/tlb.h>
 
-#include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "tests/host/host.h"
 
 enum {

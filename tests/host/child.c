@@ -3,23 +3,14 @@
  */
 #define _GNU_SOURCE
 #include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <arch/clock.h>
-#include <arch/console.h>
-
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/host.h"
+#include "tests/kernel/test.h"
 
 enum {
 	OUTPUT_KEPT = 1 << 20,

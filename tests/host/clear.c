@@ -7,7 +7,6 @@
  * extent, so that a clear beyond it, or in a race, is reported.
  */
 #include <cpuid.h>
-#include <string.h>
 
 #include "arch/x86_64/clear/clear.h"
 #include "arch/x86_64/cpu/cpu.h"

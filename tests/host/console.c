@@ -2,19 +2,10 @@
  * Console, clock, backtrace and the end of the hosted machine. All output goes through write(2),
  * which is safe in the signal handlers that print.
  */
-#include <poll.h>
-#include <stdlib.h>
-#include <unistd.h>
-
-#include <arch/barrier.h>
 #include <arch/boot.h>
-#include <arch/clock.h>
-#include <arch/console.h>
-#include <arch/cpu.h>
-#include <arch/timer.h>
+#include <poll.h>
 
 #include "arch/x86_64/time/timer.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
 #include "tests/host/host.h"
 

@@ -9,22 +9,13 @@
  * Every function here that a running CPU calls first tells the watcher that this CPU is awake
  * (check.c).
  */
-#include <arch/atomic.h>
-#include <arch/barrier.h>
 #include <arch/boot.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
 #include <arch/random.h>
 #include <arch/tlb.h>
 
 #include "arch/x86_64/time/timer.h"
-#include "kernel/core/context.h"
 #include "kernel/core/fail.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/quiet.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
 #include "tests/host/host.h"
 
 struct host_cpu host_cpus[HOST_CPUS_MAX];

@@ -6,13 +6,9 @@
  * report it.
  */
 #define _GNU_SOURCE
-#include <stdlib.h>
-#include <sys/mman.h>
+#include <arch/peek.h>
 #include <ucontext.h>
 
-#include <arch/peek.h>
-
-#include "kernel/core/panic.h"
 #include "mm/mapping/fault.h"
 #include "tests/host/host.h"
 

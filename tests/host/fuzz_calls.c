@@ -3,18 +3,14 @@
 
 #include <sys/syscall.h>
 
-#include <arch/atomic.h>
 #include <arch/clock.h>
 
 #include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/calls.h"
 #include "kernel/program/limits.h"
 #include "kernel/program/program.h"
 #include "kernel/program/signal_abi.h"
-#include "kernel/program/user_copy.h"
 #include "mm/memmap/zone.h"
 
 enum { MAP_ANONYMOUS_PRIVATE = 0x22, MAP_AT = 0x32, RW = 3 };

@@ -10,24 +10,16 @@
  * watcher, and the calls are the same each time. test.fuzz_print=on prints every call before it is
  * made.
  */
-#include <arch/clock.h>
-
-#include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/program/heap.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/program.h"
 #include "kernel/program/program_space.h"
-#include "tests/kernel/test.h"
 #include "mm/debug/account.h"
 #include "mm/debug/leaks.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
-#include "mm/memmap/zone.h"
 #include "mm/vm/pages_count.h"
 #include "tests/host/fuzz_calls.h"
 #include "tests/kernel/space_look.h"
+#include "tests/kernel/test.h"
 
 static u64 fuzz_calls;
 OPTION_U64(test.fuzz_calls, fuzz_calls, 1, 1ULL << 40, "random calls of the case program.fuzz");

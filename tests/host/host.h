@@ -16,8 +16,20 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
-#include "kernel/lib/types.h"
+#include <arch/atomic.h>
+#include <arch/clock.h>
+#include <arch/console.h>
+#include <arch/cpu.h>
+#include <arch/memory.h>
+
+#include "kernel/core/panic.h"
+#include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
 
 #ifdef HOST_FAST
 #define HOST_BACKEND "fast"

@@ -8,20 +8,14 @@
  */
 #ifndef HOST_FAST
 
-#include <arch/barrier.h>
 #include <arch/check.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
 #include <arch/memory.h>
 #include <arch/pgtable.h>
 #include <arch/tlb.h>
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
 #include "mm/map/pgtable.h"
 #include "tests/kernel/must_end.h"
+#include "tests/kernel/test.h"
 
 static pfn_t next_frame = HOST_IMAGE_START >> PAGE_SHIFT;
 

@@ -3,20 +3,14 @@
  * (tests/fuzz/corpus), and these with one lying word in a program header, each as a program and as
  * the interpreter of another. None of them is executed.
  */
-#include <arch/pgtable.h>
-#include <arch/user.h>
-
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/arguments.h"
 #include "kernel/program/layout.h"
 #include "kernel/program/program.h"
-#include "kernel/program/thread.h"
 #include "kernel/program/program_space.h"
-#include "tests/kernel/test.h"
-#include "kernel/program/user_copy.h"
+#include "kernel/program/thread.h"
 #include "mm/vm/touch.h"
 #include "tests/kernel/cpio_build.h"
+#include "tests/kernel/test.h"
 
 /* Each input: its size and its bytes. */
 #define INPUT(name) ".quad 2f - 1f\n1: .incbin \"tests/fuzz/corpus/elf_fuzz/" #name "\"\n2:\n"

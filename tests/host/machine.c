@@ -7,14 +7,10 @@
  *
  * With -r it has the map, CPUs and nodes of a machine that a text describes (replay.h).
  */
-#include <string.h>
-
 #include <arch/boot.h>
 #include <arch/tlb.h>
 
 #include "arch/x86_64/acpi/acpi_machine.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/main.h"
 #include "mm/map/memblock.h"
 #include "tests/host/host.h"

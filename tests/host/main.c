@@ -21,14 +21,10 @@
  * nothing failed, 1 if something did, 2 for wrong use.
  */
 #define _GNU_SOURCE
-#include <stdlib.h>
-#include <unistd.h>
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
-#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/host.h"
+#include "tests/kernel/test.h"
 
 static unsigned passed, failed, skipped;
 

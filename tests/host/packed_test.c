@@ -2,14 +2,13 @@
  * Movable pages that are scattered over all memory. Only the hosted kernel has these cases, because
  * they fill memory twice.
  */
-#include "kernel/core/printk.h"
-#include "tests/kernel/test.h"
 #include "mm/hvo/hvo.h"
 #include "mm/pools.h"
 #include "mm/zone/section_close.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/random.h"
+#include "tests/kernel/test.h"
 
 enum { MANY = 1 << 20, SLOTS = 1 << 16, HELD_ORDER = 4 };
 

@@ -22,15 +22,10 @@
  * information).
  */
 #define _GNU_SOURCE
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
-#include <arch/memory.h>
 #include <arch/pgtable.h>
 #include <arch/user.h>
+#include <stdio.h>
+#include <sys/syscall.h>
 
 #include "tests/host/host.h"
 

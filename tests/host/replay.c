@@ -2,18 +2,12 @@
  * The hosted machine in the shape of another one; see replay.h. Its RAM is a file with holes, which
  * takes memory of the host only where it is written to, so a machine of terabytes fits anywhere.
  */
-#include <stdlib.h>
 #include <stdio.h>
-#include <string.h>
-
-#include <arch/memory.h>
 
 #include "arch/x86_64/acpi/acpi_dump.h"
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_root.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "tests/host/host.h"
 #include "tests/host/replay.h"
 

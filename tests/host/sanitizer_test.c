@@ -2,10 +2,6 @@
  * Tests that the sanitizers report. Each is given one mistake of its kind, and must end the machine
  * with the right words. In a build in which they are silent, every other test would pass.
  */
-#include <stdlib.h>
-
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
 #include "mm/mm.h"
 #include "tests/kernel/must_end.h"
 

@@ -19,11 +19,7 @@
  * Serebryany, "MemorySanitizer: fast detector of uninitialized memory use in C++", 2015.
  */
 #define _GNU_SOURCE
-#include <sys/mman.h>
 #include <sys/syscall.h>
-#include <unistd.h>
-
-#include <arch/memory.h>
 
 #include "tests/host/host.h"
 

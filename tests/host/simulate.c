@@ -8,11 +8,8 @@
  * inside other such work, for example in the handler of a signal, is counted once.
  */
 #define _GNU_SOURCE
-#include <sys/resource.h>
-
-#include <arch/atomic.h>
 #include <arch/check.h>
-#include <arch/clock.h>
+#include <sys/resource.h>
 
 #include "tests/host/host.h"
 

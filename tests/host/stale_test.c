@@ -14,12 +14,9 @@
 #include <arch/check.h>
 #include <arch/user.h>
 
-#include "kernel/core/shootdown.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/test.h"
 #include "mm/map/pgtable.h"
 #include "mm/mm.h"
-#include "tests/kernel/cpus.h"
+#include "tests/kernel/test.h"
 
 #define VIRT (USER_END / 2)
 

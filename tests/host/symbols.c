@@ -8,11 +8,7 @@
 #include <elf.h>
 #include <execinfo.h>
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
-
-#include <arch/console.h>
 
 #include "tests/host/host.h"
 

@@ -16,17 +16,7 @@
 #include <sched.h>
 #include <sys/syscall.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <arch/atomic.h>
-#include <arch/barrier.h>
-#include <arch/clock.h>
-#include <arch/console.h>
-#include <arch/cpu.h>
-
-#include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "tests/host/host.h"
 
 /*

@@ -11,12 +11,8 @@
  */
 #ifndef HOST_FAST
 
-#include <fcntl.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <arch/atomic.h>
 #include <arch/check.h>
+#include <fcntl.h>
 
 #include "tests/host/host.h"
 

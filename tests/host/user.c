@@ -1,14 +1,7 @@
 /* Ring 3, hosted: a stand-in without one (arch/user.h). */
-#include <setjmp.h>
-#include <string.h>
-
-#include <arch/atomic.h>
-#include <arch/cpu.h>
 #include <arch/user.h>
+#include <setjmp.h>
 
-#include "kernel/core/context.h"
-#include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
 #include "kernel/core/quiet.h"
 #include "tests/host/host.h"
 

@@ -1,11 +1,6 @@
 /* The stand-in for ring 3: a function is the program. */
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
-#include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
 /* ---- a thread that begins where another one has ended ---- */

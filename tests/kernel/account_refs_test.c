@@ -2,19 +2,9 @@
  * The account of references and promises (mm/debug/account_refs.c). It must notice each value that
  * is one off and each reference that leads elsewhere. The cases restore what they break.
  */
-#include <arch/pgtable.h>
-
-#include "kernel/core/shootdown.h"
-#include "mm/contig/contig.h"
-#include "mm/debug/account.h"
 #include "mm/debug/account_refs.h"
-#include "mm/map/pgtable.h"
 #include "mm/mapping/huge_map.h"
-#include "mm/page/migrate.h"
-#include "mm/page/page_alloc.h"
-#include "tests/kernel/arena.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/holder.h"
+#include "tests/kernel/mm_test.h"
 
 static void expect_noticed(const char *what)
 {

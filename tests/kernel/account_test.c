@@ -4,13 +4,7 @@
  * metadata memory that is lost, used twice, or used and free, even if every counter agrees with
  * every map. The cases break the state of an arena and restore it.
  */
-#include "mm/debug/account.h"
-
-#include "mm/memmap/meta.h"
-#include "mm/memmap/vmemmap.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "tests/kernel/listed.h"
+#include "tests/kernel/mm_test.h"
 
 /*
  * Borrow an arena with memory of every kind: free in small pieces and in whole blocks, in use,

@@ -2,7 +2,6 @@
  * Tables read back from acpidump's text: whole, damaged, and cut off anywhere.
  */
 #include "arch/x86_64/acpi/acpi_dump.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 static const char good[] =

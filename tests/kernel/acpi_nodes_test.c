@@ -3,9 +3,8 @@
  */
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_srat.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/test.h"
 #include "tests/kernel/acpi_build.h"
+#include "tests/kernel/test.h"
 
 enum { LIST = 16 };
 

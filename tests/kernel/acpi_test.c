@@ -4,9 +4,8 @@
 #include "arch/x86_64/acpi/acpi_cpu_order.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/acpi/acpi_root.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/test.h"
 #include "tests/kernel/acpi_build.h"
+#include "tests/kernel/test.h"
 
 enum { LIST = 400 };
 

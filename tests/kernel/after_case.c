@@ -4,17 +4,11 @@
  * by walking. A case may not keep pages, and it leaves the machine's pools as they were made at
  * boot.
  */
-#include <arch/clock.h>
-
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
-#include "mm/debug/account.h"
 #include "mm/debug/account_refs.h"
 #include "mm/debug/leaks.h"
 #include "mm/page/page_owner.h"
-#include "tests/kernel/arena.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
+#include "tests/kernel/mm_test.h"
 
 enum { LEAK_LINES = 8 };
 

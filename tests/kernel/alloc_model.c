@@ -3,10 +3,7 @@
  */
 #include "tests/kernel/alloc_model.h"
 
-#include "kernel/core/printk.h"
-#include "mm/memmap/block_state.h"
-#include "mm/memmap/memmap.h"
-#include "mm/zone/buddy.h"
+#include "tests/kernel/mm_test.h"
 
 /* ---- frames and blocks by number ---- */
 

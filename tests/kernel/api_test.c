@@ -3,11 +3,7 @@
  */
 #include <arch/check.h>
 
-#include "mm/memmap/page.h"
-#include "mm/mm.h"
-#include "mm/page/page_alloc.h"
-#include "tests/kernel/arena.h"
-#include "tests/kernel/holder.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/pattern.h"
 
 enum { MANY = 200 };

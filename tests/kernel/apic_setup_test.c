@@ -4,7 +4,6 @@
  */
 #include "arch/x86_64/traps/apic_setup.h"
 
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 enum { REGISTERS = 0x400 / 16, VERSION_7_ENTRIES = 6 << 16 | 0x15, FIRMWARE_VECTOR = 0x41 };

@@ -9,11 +9,10 @@
 
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/traps/descriptors.h"
-#include "kernel/core/percpu.h"
-#include "tests/kernel/test.h"
 #include "mm/map/vmap.h"
 #include "mm/mm.h"
 #include "tests/kernel/attempt.h"
+#include "tests/kernel/test.h"
 
 enum { STACK_PAGES_MOST = 16 };
 

@@ -2,9 +2,7 @@
  * The arch interface as the rest of the kernel relies on it: peeking, and no memory that is both
  * writable and executable. The same cases hold for the hosted arch.
  */
-#include <arch/memory.h>
 #include <arch/peek.h>
-#include <arch/pgtable.h>
 
 #include "tests/kernel/test.h"
 #include "mm/map/pgtable.h"

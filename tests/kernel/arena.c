@@ -4,24 +4,10 @@
  * The run is taken from the machine's buddy as one piece of a power of two. Its blocks keep their
  * state, so giving the run back restores the machine exactly, merges included.
  */
-#include "tests/kernel/arena.h"
-
-#include <arch/pgtable.h>
-
-#include "kernel/core/panic.h"
-#include "kernel/lib/string.h"
-#include "mm/debug/account.h"
 #include "mm/debug/leaks.h"
 #include "mm/init.h"
-#include "mm/map/pgtable.h"
-#include "mm/memmap/block_state.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/buddy.h"
 #include "mm/zone/memmap_open.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 
 static struct arena arenas[VMEMMAP_WINDOWS - 1]; /* window 0 belongs to the machine */
 

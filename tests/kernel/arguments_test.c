@@ -1,5 +1,4 @@
 /* Words of a program: split as a shell splits them, or refused whole; and as they lie in a file. */
-#include "kernel/lib/string.h"
 #include "kernel/program/arguments.h"
 #include "tests/kernel/test.h"
 

@@ -6,7 +6,6 @@
  * different bytes after its end. The results must be identical to the bit.
  */
 #include "tests/kernel/boot_block.h"
-#include "tests/kernel/said.h"
 
 static struct boot_info info, other;
 static u8 cut[BLOCK_MAX] __attribute__((aligned(8)));

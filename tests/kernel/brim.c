@@ -1,7 +1,6 @@
 /* The brim of memory: see brim.h. */
 #include "tests/kernel/brim.h"
 
-#include "mm/memmap/zone.h"
 #include "mm/page/pcp_drain.h"
 
 void brim_begin(enum fail_site site, u32 nth, enum fail_again again)

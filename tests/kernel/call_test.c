@@ -2,14 +2,7 @@
  * CPUs can be interrupted whatever they do, and are served while they wait. A case that needs more
  * than one CPU is skipped if there is only one.
  */
-#include "kernel/core/call.h"
-
-#include <arch/atomic.h>
-#include <arch/cpu.h>
-
-#include "kernel/core/shootdown.h"
 #include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 static void count(void *arg)
 {

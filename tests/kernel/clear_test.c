@@ -8,18 +8,10 @@
  */
 #include "mm/clear/clear.h"
 
-#include <arch/clock.h>
-#include <arch/cpu.h>
-
 #include "arch/x86_64/clear/clear.h"
 #include "arch/x86_64/cpu/cpu.h"
-#include "kernel/core/cmdline.h"
-#include "kernel/lib/string.h"
-#include "mm/memmap/page.h"
-#include "mm/mm.h"
-#include "tests/kernel/cpus.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/pattern.h"
-#include "tests/kernel/row.h"
 
 #define PATTERN 0xa5a5a5a5a5a5a5a5ULL
 

@@ -2,7 +2,6 @@
 #include "arch/x86_64/time/clock_rate.h"
 
 #include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 /* The clock ticks at 1 GHz and at 500 MHz in turn, for STEP ticks each: 1 or 2 ns a tick. */
 enum { STEP = 1000, PAIR_NS = STEP + 2 * STEP, CHANGES = 2000 };

@@ -3,9 +3,7 @@
  * and no text from a loader is read beyond its length. The options used here exist for these cases
  * only.
  */
-#include "kernel/core/cmdline.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 static u64 a_number = 7;
 static unsigned a_choice;

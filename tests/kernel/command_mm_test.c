@@ -2,11 +2,9 @@
  * Commands that look into memory and change it: their output is true, and they give back what they
  * took.
  */
-#include "kernel/core/fail.h"
-#include "kernel/core/printk.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mm.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 enum { LINE = 96 };
 

@@ -3,11 +3,9 @@
  * nothing. The output of a command is read back from the RAM log.
  */
 #include "kernel/console/command.h"
-#include "kernel/core/cmdline.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/bench.h"
 #include "mm/hugetlb/pool.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 TEST(kernel_command, the_offending_word_is_named)
 {

@@ -7,19 +7,13 @@
  */
 #include <arch/memory.h>
 
-#include "boot/boot_info.h"
 #include "kernel/console/console.h"
 #include "kernel/console/console_fb.h"
 #include "kernel/console/console_keyboard.h"
-#include "kernel/console/console_screen.h"
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
 #include "kernel/core/context.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 /* ---- console= ---- */
 

@@ -5,20 +5,10 @@
  */
 #include "kernel/core/context.h"
 
-#include <arch/cpu.h>
-#include <arch/irq.h>
-
-#include "kernel/core/call.h"
-#include "kernel/core/lock.h"
-#include "kernel/core/shootdown.h"
-#include "kernel/core/wait.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/test.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mapping/huge_map.h"
-#include "mm/mm.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
+#include "tests/kernel/test.h"
 
 static struct {
 	u32 word;

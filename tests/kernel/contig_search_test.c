@@ -2,25 +2,9 @@
  * Searches for contiguous ranges: 1 GiB pages made of scattered memory, and which ranges and pages
  * each search looks at.
  */
-#include <arch/clock.h>
-
-#include "mm/contig/contig.h"
 #include "mm/contig/contig_read.h"
-#include "mm/contig/contig_search.h"
-#include "mm/debug/account.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/migratetype.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/holder.h"
-#include "tests/kernel/listed.h"
 #include "tests/kernel/max_order.h"
-#include "tests/kernel/modes.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/mm_test.h"
 
 enum { HOLDER_SLOTS = 2048, FAULTS_MAX = 4000 };
 

@@ -4,18 +4,8 @@
  */
 #include "mm/contig/contig_why.h"
 
-#include "mm/contig/bad_frames.h"
-#include "mm/contig/contig.h"
-#include "mm/memmap/block_state.h"
-#include "mm/page/migrate.h"
-#include "mm/page/pcp_drain.h"
 #include "mm/zone/meta_grow.h"
-#include "mm/zone/migratetype.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/holder.h"
-#include "tests/kernel/listed.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/mm_test.h"
 
 enum { IN_BLOCK = 300 };
 

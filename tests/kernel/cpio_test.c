@@ -2,11 +2,9 @@
  * The reader of cpio images. A good image is built and then broken field by field.
  * tests/fuzz/cpio_fuzz.c cuts images anywhere.
  */
-#include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/cpio.h"
 #include "tests/kernel/cpio_build.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 enum { IMAGE_MAX = 4096 };
 

@@ -2,10 +2,8 @@
  * The topologies of other machines as CPUID reports them, and machine checks described in words.
  */
 #include "arch/x86_64/cpu/topology.h"
-#include "arch/x86_64/traps/mce.h"
 #include "arch/x86_64/traps/mce_decode.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 struct answer {
 	u32 leaf, subleaf;

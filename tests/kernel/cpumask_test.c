@@ -2,7 +2,6 @@
  * Sets of CPUs, for the number of CPUs that this machine has. The boot matrix runs this case with
  * one word and with many.
  */
-#include "kernel/lib/cpumask.h"
 #include "tests/kernel/test.h"
 
 TEST(kernel_cpumask, words_hold_every_cpu)

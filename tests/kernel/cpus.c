@@ -1,15 +1,6 @@
 /*
  * Cases that run on several CPUs: see cpus.h.
  */
-#include "tests/kernel/cpus.h"
-
-#include <arch/atomic.h>
-#include <arch/barrier.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
-
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "tests/kernel/test.h"
 
 enum { LATE_LIMIT = 8, DEAF_S = 30 };

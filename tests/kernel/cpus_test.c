@@ -1,11 +1,5 @@
 /* CPUs as a program sees them: numbers, calls, and a CPU that waits for another one. */
-#include "kernel/core/cpus.h"
-
-#include <arch/atomic.h>
-#include <arch/clock.h>
-
 #include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 static void count(void *arg)
 {

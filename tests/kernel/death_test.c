@@ -4,18 +4,8 @@
  */
 #ifdef ASHLAR_HOSTED
 
-#include <arch/atomic.h>
-#include <arch/clock.h>
-
-#include "kernel/core/lock.h"
-#include "kernel/core/shootdown.h"
 #include "kernel/core/watchdog.h"
-#include "mm/memmap/block_state.h"
-#include "mm/memmap/meta.h"
-#include "mm/zone/isolate.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/must_end.h"
 
 TEST_ARENA(mm_block, an_unlisted_change_is_caught, arena_borrow(MIB(4)))

@@ -5,10 +5,9 @@
  *	0x1000  text                         0x401000  r x
  *	0x2000  data                         0x402080  r w, then zero bytes up to 0x404080
  */
-#include "kernel/lib/string.h"
 #include "kernel/program/elf.h"
 #include "tests/kernel/fixture.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 struct image_header {
 	u8 magic[4], class, data, version, abi, pad[8];

@@ -5,11 +5,9 @@
  */
 #include "kernel/core/fail.h"
 
-#include "kernel/core/cmdline.h"
-#include "tests/kernel/test.h"
 #include "mm/mapping/map.h"
 #include "mm/memmap/zone.h"
-#include "mm/mm.h"
+#include "tests/kernel/test.h"
 
 enum { FAULTS_MAX = 200 };
 

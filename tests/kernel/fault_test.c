@@ -3,11 +3,8 @@
  */
 #include "mm/mapping/fault.h"
 
-#include <arch/memory.h>
-
 #include "tests/kernel/test.h"
 #include "mm/memmap/zone.h"
-#include "mm/mm.h"
 
 enum access { READ, WRITE, FETCH };
 

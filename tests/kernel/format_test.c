@@ -2,8 +2,6 @@
  * printf conversions, each compared with the text that ISO C11, 7.21.6.1 prescribes. The hosted
  * runner compares many more with the C library.
  */
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "kernel/run/machine_page.h"
 #include "tests/kernel/test.h"
 

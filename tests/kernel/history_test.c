@@ -7,21 +7,10 @@
  * and are demoted at random, pages of any order are allocated and freed, movable or not, memory is
  * mapped, ranges are emptied, and now and then something fails.
  */
-#include "kernel/core/fail.h"
-#include "mm/contig/contig.h"
 #include "mm/hvo/hvo_restore.h"
-#include "mm/memmap/meta.h"
-#include "mm/memmap/vmemmap.h"
 #include "mm/page/page_split.h"
-#include "mm/pools.h"
-#include "mm/zone/buddy.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/chain.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/random.h"
-#include "tests/kernel/said.h"
-#include "tests/kernel/modes.h"
 
 enum { STEPS = 12, CHAINS = 3, MANY = 1 << 20, FILL_ORDER = 6 };
 

@@ -3,7 +3,6 @@
  */
 #include "tests/kernel/holder.h"
 
-#include "kernel/core/printk.h"
 #include "mm/page/migrate.h"
 #include "mm/page/page_alloc.h"
 #include "tests/kernel/pattern.h"

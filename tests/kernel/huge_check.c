@@ -4,8 +4,7 @@
  */
 #include "tests/kernel/huge_check.h"
 
-#include "mm/map/pgtable.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/space_look.h"
 
 static struct huge_usage before;

@@ -10,16 +10,9 @@
  * 1 GiB pages are cleared in samples only, because these cases check who owns the pages.
  * hvo_fault_test.c covers pools and the memmap.
  */
-#include <arch/cpu.h>
-#include <arch/pgtable.h>
-
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/test.h"
 #include "mm/clear/clear.h"
-#include "mm/debug/account.h"
 #include "tests/kernel/huge_check.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/space_look.h"
 
 enum { FAULTS_MAX = 200, LEVELS = PT_PUD + 1 };

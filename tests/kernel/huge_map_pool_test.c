@@ -2,17 +2,9 @@
  * Huge mappings and pools: promises are kept, and if there is no page, the result is defined: the
  * program is asked, or smaller pages take its place.
  */
-#include <arch/cpu.h>
-
-#include "tests/kernel/test.h"
 #include "mm/clear/clear.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/mapping/huge_map.h"
-#include "mm/memmap/page.h"
-#include "mm/memmap/zone.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/space_look.h"
 
 #define SIZE MIB(2)

@@ -3,11 +3,8 @@
  * whatever the size of the page it is part of, and its contents stay. huge_map_random_test.c does
  * this at random.
  */
-#include <arch/cpu.h>
-
-#include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
+#include "tests/kernel/test.h"
 
 enum { LARGE = 3 };
 #define LARGE_BYTES MIB(2)

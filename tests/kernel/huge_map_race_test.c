@@ -2,18 +2,11 @@
  * Huge mappings that several CPUs work on at once: the recorded rights and promises of a mapping
  * must match its entries and its pool.
  */
-#include <arch/atomic.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
 #include <arch/peek.h>
 
-#include "kernel/core/percpu.h"
-#include "kernel/core/wait.h"
-#include "tests/kernel/test.h"
 #include "tests/kernel/brim.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 
 enum { SMALL_PAGES = 512, ROUNDS = 12, PAGES = 8 };
 #define SIZE MIB(2)

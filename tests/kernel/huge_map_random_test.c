@@ -10,19 +10,12 @@
  * of whole mappings, and failures of each of these and of changes of parts. It then compares whole
  * mappings, counts rounds and promises, and may be led by a fuzzer (tests/fuzz/ops_fuzz.c).
  */
-#include <arch/atomic.h>
-
-#include "kernel/core/cmdline.h"
-#include "kernel/core/percpu.h"
-#include "tests/kernel/test.h"
 #include "mm/hugetlb/pool.h"
-#include "mm/hvo/hvo.h"
-#include "mm/memmap/page.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/rounds.h"
 #include "tests/kernel/space_look.h"
+#include "tests/kernel/test.h"
 
 enum { MINE = 4, SHARED_PAGES = 4, WORKERS_MAX = 64, POOL_PAGES = 4 };
 #ifdef ASHLAR_HOSTED

@@ -3,17 +3,10 @@
  * huge_map_pool_test.c has the cases with pools and without free pages, death_test.c those that
  * must end the machine, and huge_map_random_test.c random operations.
  */
-#include <arch/barrier.h>
-#include <arch/clock.h>
-
-#include "kernel/core/percpu.h"
-#include "tests/kernel/test.h"
 #include "mm/clear/clear.h"
-#include "mm/memmap/page.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/huge_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/pattern.h"
-#include "tests/kernel/pool_check.h"
 
 enum { PAGES = 4 };
 #define SIZE MIB(2)

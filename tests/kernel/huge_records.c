@@ -3,9 +3,7 @@
  */
 #include "tests/kernel/huge_records.h"
 
-#include "mm/memmap/block_state.h"
-#include "mm/zone/buddy.h"
-#include "mm/zone/transit.h"
+#include "tests/kernel/mm_test.h"
 
 /* Change the state of all free blocks of one class in the phantom. */
 static void change_all(struct arena *a, enum free_class class, enum block_state to)

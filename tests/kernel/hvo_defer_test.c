@@ -3,18 +3,7 @@
  * its first page is wanted. Also batches that several CPUs share.
  */
 
-#include "mm/map/memblock.h"
-#include "mm/memmap/block_state.h"
-#include "mm/memmap/meta.h"
-#include "mm/memmap/upward.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/section.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 /* Make `count` full blocks of the phantom huge. Returns the number of rounds that this takes. */
 static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *mode,

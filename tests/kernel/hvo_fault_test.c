@@ -10,14 +10,7 @@
  * 1 GiB pages of mapped sections are made in the machine's own memory, because no arena is that
  * large.
  */
-#include "mm/debug/account.h"
-#include "mm/hvo/hvo_make.h"
-#include "mm/memmap/meta.h"
-#include "mm/page/page_alloc.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "tests/kernel/modes.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 
 enum {
 	FAULTS_MAX = 400,

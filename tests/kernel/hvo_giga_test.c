@@ -5,20 +5,8 @@
  *   HUGE      [head RW][shared tail of order 18, RO, x7]
  *   NOHEAD    [the same tail x8]  x511
  */
-#include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_make.h"
-
-#include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/hvo/hvo_unshare.h"
-#include "mm/memmap/block_state.h"
-#include "mm/memmap/meta.h"
-#include "mm/page/page_alloc.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "tests/kernel/modes.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 
 enum {
 	/* 4096 frames, less one head and eight tables */

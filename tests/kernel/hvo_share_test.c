@@ -5,17 +5,10 @@
  * In the tails of a head's frame, and in a compound page's own tails, the first 16 bytes are
  * defined. In all other struct pages all 64 are.
  */
-#include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_make.h"
-
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_share.h"
 #include "mm/hvo/hvo_take.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/section.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 enum {
 	MAPPED_PAGES = 60,

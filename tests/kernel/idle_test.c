@@ -2,11 +2,7 @@
  * The idle task: nothing new that it is woken for is missed, whatever its CPUs are doing at that
  * moment. The cases have tasks of their own, which only look.
  */
-#include <arch/atomic.h>
-#include <arch/clock.h>
-
 #include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 #define AWAIT_TASK(word)                                                                           \
 	CPUS_WAIT_FOR(atomic_load_acquire(&task.word), CPU_NONE, "the idle task of a case")

@@ -9,19 +9,12 @@
  */
 #ifndef ASHLAR_HOSTED
 
-#include <arch/atomic.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
-#include <arch/irq.h>
-
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/interrupts/irq.h"
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
-#include "kernel/core/cpus.h"
-#include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/provoke.h"
+#include "tests/kernel/test.h"
 
 enum {
 	PIT_LINE = 2,

@@ -2,13 +2,7 @@
  * The CPU's timer and the lines of devices: a timer never comes early, is not lost in naps, and is
  * one at a time. tests/payload/devices has the cases that need a device.
  */
-#include <arch/atomic.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
-#include <arch/timer.h>
-
 #include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 #define SOON  (20 * NS_PER_MS) /* long enough for many naps */
 #define LIMIT (5 * NS_PER_S)

@@ -3,9 +3,6 @@
  * Its output is compared line by line, without the lines with durations, which alone differ from
  * run to run.
  */
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 enum { TRANSCRIPT_MAX = 2048 };

@@ -5,24 +5,19 @@
  */
 #ifndef ASHLAR_HOSTED
 
-#include <arch/cpu.h>
-#include <arch/irq.h>
 #include <arch/pci.h>
 
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_find.h"
-#include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/extable.h"
+#include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/cpu/leftovers.h"
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/mtrr_cpu.h"
 #include "arch/x86_64/cpu/pci.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/traps/mce.h"
-#include "kernel/core/percpu.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
-#include "tests/kernel/said.h"
 
 enum { VIRTIO = 0x1af4, DISPLAY = 0x03, BRIDGE = 0x06, SYSTEM = 0x08, USB = 0x0c03 };
 

@@ -3,7 +3,6 @@
  * reconstructed from the editor's output.
  */
 #include "kernel/console/line.h"
-#include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 #include "tests/kernel/test.h"
 

@@ -1,10 +1,7 @@
 /*
  * Spin locks: there is one holder at a time, and waiters are served in their order.
  */
-#include "kernel/core/lock.h"
-
 #include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 enum { TURNS = 200 };
 

@@ -4,13 +4,8 @@
  * CPUs wait longer. The cases count the turns by the tickets that were drawn: a pass over so many
  * records has at least one turn for each slice of them.
  */
-#include "kernel/core/lock.h"
-#include "mm/contig/contig.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/free_runs.h"
 #include "tests/kernel/huge_records.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 enum { PAGES = 16 * GIB_BLOCKS, RUNS_GIB = 4 };
 

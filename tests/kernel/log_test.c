@@ -1,9 +1,5 @@
 /* The RAM log: readers that fall behind, and writers on several CPUs. */
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/said.h"
-#include "kernel/lib/string.h"
+#include "tests/kernel/test.h"
 
 static u64 log_end_now(void)
 {

@@ -3,15 +3,11 @@
  * so a replayed machine (tests/host/replay.h) is judged by these cases as the one at hand is.
  */
 #include <arch/boot.h>
-#include <arch/memory.h>
 
 #include "boot/boot_info.h"
-#include "kernel/core/percpu.h"
-#include "tests/kernel/test.h"
 #include "mm/debug/account.h"
-#include "mm/map/memblock.h"
 #include "mm/memmap/zone.h"
-#include "mm/mm.h"
+#include "tests/kernel/test.h"
 
 static bool is_general(enum mem_kind kind)
 {

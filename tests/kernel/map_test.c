@@ -2,23 +2,12 @@
  * Mappings for programs: they show the same memory through leaves of either size, and nothing after
  * unmapping. A misuse of mappings is refused by name and changes nothing.
  */
-#include <arch/cpu.h>
 #include <arch/peek.h>
 
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
-#include "kernel/core/reason.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/map.h"
-#include "mm/memmap/page.h"
-#include "mm/mm.h"
-#include "mm/page/migrate.h"
-#include "mm/page/page_check.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/holder.h"
 #include "tests/kernel/huge_check.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/mm_test.h"
 
 /* ---- misuse ---- */
 

@@ -9,15 +9,8 @@
  * In a tail of the head's frame, and in the tails of small compound pages, the first 16 bytes are
  * defined. In all other struct pages all 64 are.
  */
-#include "mm/memmap/memmap.h"
-
-#include "mm/memmap/meta.h"
-#include "mm/page/page_alloc.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/section.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/pattern.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
 
 enum { SOILED = 300, ROOM = 2 * BLOCK_FRAMES };
 

@@ -12,17 +12,8 @@
  */
 #include "mm/zone/memmap_open.h"
 
-#include <arch/clock.h>
-
-#include "kernel/lib/string.h"
-#include "mm/debug/account.h"
-#include "mm/memmap/memmap.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
 #include "mm/zone/section_memmap.h"
-#include "tests/kernel/arena.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/cpus.h"
+#include "tests/kernel/mm_test.h"
 
 enum { PATIENCE_S = 5, IN_HAND_MS = 5 };
 

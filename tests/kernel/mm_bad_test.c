@@ -2,19 +2,7 @@
  * Bad frames end up out of use and counted, whatever state they are in when they are marked: free
  * in any form, or in use in any form.
  */
-#include "mm/contig/bad_frames.h"
-
-#include "mm/hvo/hvo_unshare.h"
-#include "mm/memmap/meta.h"
-#include "mm/page/page_check.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/section.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/row.h"
+#include "tests/kernel/mm_test.h"
 
 /* ---- the option ---- */
 

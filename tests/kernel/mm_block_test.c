@@ -1,8 +1,5 @@
 /* The block table: which state may become which. */
-#include "mm/memmap/block_state.h"
-#include "mm/zone/buddy.h"
-#include "tests/kernel/arena.h"
-#include "tests/kernel/cpus.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/provoke.h"
 
 /* The table of the design, repeated pair by pair, so that neither list can drift alone. */
@@ -22,7 +19,7 @@ static const struct {
 	{BLOCK_NOHEAD, BLOCK_FULL},
 };
 
-static bool listed(unsigned from, unsigned to)
+static bool in_table(unsigned from, unsigned to)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(changes); i++)
 		if (changes[i].from == from && changes[i].to == to)
@@ -34,10 +31,10 @@ TEST(mm_block, only_listed_changes_are_legal)
 {
 	for (unsigned from = 0; from <= BLOCK_STATES; from++)
 		for (unsigned to = 0; to <= BLOCK_STATES; to++)
-			if (block_change_legal(from, to) != listed(from, to))
+			if (block_change_legal(from, to) != in_table(from, to))
 				test_fail(__FILE__, __LINE__, "%s to %s is %s",
 					  block_state_name(from), block_state_name(to),
-					  listed(from, to) ? "refused" : "allowed");
+					  in_table(from, to) ? "refused" : "allowed");
 }
 
 /* ---- the word ---- */

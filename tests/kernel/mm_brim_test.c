@@ -3,10 +3,8 @@
  * frees pages succeeds, and the account after the case says that nothing is lost. For the calls of
  * programs see program_brim_test.c.
  */
-#include "mm/pools.h"
 #include "tests/kernel/brim.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 enum { PAGES = 8, RANGE_ORDER = 11 };
 

@@ -2,12 +2,9 @@
  * The buddy for whole blocks, orders 9 to 18: splitting, merging, and where merging stops. Phantom
  * memory is enough, because the buddy needs nothing but block records.
  */
-#include "mm/zone/buddy.h"
-
 #include "mm/zone/buddy_huge.h"
-#include "mm/zone/migratetype.h"
-#include "tests/kernel/listed.h"
 #include "tests/kernel/max_order.h"
+#include "tests/kernel/mm_test.h"
 
 /* The number of free runs of one order and class in a zone, of any type. */
 static u64 runs_of(struct zone *zone, enum free_class class, unsigned order)

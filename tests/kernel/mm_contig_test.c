@@ -2,25 +2,11 @@
  * Contiguous ranges: a range is emptied and the contents of its pages survive, or everything stays
  * as it was.
  */
-#include "mm/contig/contig.h"
-
-#include "kernel/lib/string.h"
-#include "mm/contig/bad_frames.h"
 #include "mm/hugetlb/pool_move.h"
-#include "mm/memmap/vmemmap.h"
-#include "mm/page/migrate.h"
-#include "mm/page/page_check.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/section.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/holder.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/row.h"
+#include "tests/kernel/mm_test.h"
 
-/* AT, RANGE: blocks of a small arena's real memory */
-enum { AT = 2, RANGE = 3, FAULTS_MAX = 1000 };
+/* RANGE_AT, RANGE_BLOCKS: blocks of a small arena's real memory */
+enum { RANGE_AT = 2, RANGE_BLOCKS = 3, FAULTS_MAX = 1000 };
 
 enum { HOLDER_SLOTS = 2048 };
 
@@ -29,12 +15,12 @@ static struct holder holder; /* the holder of the case that runs */
 
 static pfn_t range_start(const struct arena *a)
 {
-	return block_pfn(arena_block(a) + AT);
+	return block_pfn(arena_block(a) + RANGE_AT);
 }
 
 static int take(struct arena *a)
 {
-	return mm_contig_alloc_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
+	return mm_contig_alloc_range(&a->mm, range_start(a), RANGE_BLOCKS * BLOCK_FRAMES);
 }
 
 static bool nothing_isolated(struct arena *a)
@@ -73,14 +59,16 @@ TEST_ARENA(mm_contig, a_range_is_emptied_and_contents_survive, arena_borrow(MIB(
 	u64 inside;
 
 	REQUIRE(scatter(a, 1200));
-	inside = holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES);
+	inside = holder_pages_in(&holder, range_start(a),
+				 range_start(a) + RANGE_BLOCKS * BLOCK_FRAMES);
 	EXPECT(inside > 0);
 	EXPECT_EQ(take(a), 0);
-	EXPECT_EQ(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES),
+	EXPECT_EQ(holder_pages_in(&holder, range_start(a),
+				  range_start(a) + RANGE_BLOCKS * BLOCK_FRAMES),
 		  0);
 	EXPECT(holder.moved >= inside);
 	EXPECT(holder_intact(&holder));
-	for (u64 i = 0; i < RANGE * BLOCK_FRAMES; i++) {
+	for (u64 i = 0; i < RANGE_BLOCKS * BLOCK_FRAMES; i++) {
 		struct page *page = pfn_page(&a->mm, range_start(a) + i);
 
 		if (page->refcount != 1 || page_head(page) != page || page_order(page) != 0)
@@ -96,7 +84,8 @@ TEST_ARENA(mm_contig, a_range_is_emptied_and_contents_survive, arena_borrow(MIB(
 	for (u64 i = 0; i < BLOCK_FRAMES; i++)
 		if (i != 5)
 			mm_page_free(&a->mm, pfn_page(&a->mm, range_start(a) + i));
-	mm_contig_free_range(&a->mm, range_start(a) + BLOCK_FRAMES, (RANGE - 1) * BLOCK_FRAMES);
+	mm_contig_free_range(&a->mm, range_start(a) + BLOCK_FRAMES,
+			     (RANGE_BLOCKS - 1) * BLOCK_FRAMES);
 	holder_give_all(&holder);
 	pcp_drain_all(&a->mm);
 	EXPECT(arena_small_lists_whole(a));
@@ -279,11 +268,12 @@ TEST_ARENA(mm_contig, a_declared_range_can_always_be_emptied, arena_borrow(MIB(1
 	u64 taken = 0;
 
 	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	EXPECT_EQ(mm_contig_declare_cma(&a->mm, range_start(a), RANGE * BLOCK_FRAMES), 0);
+	EXPECT_EQ(mm_contig_declare_cma(&a->mm, range_start(a), RANGE_BLOCKS * BLOCK_FRAMES), 0);
 	/* movable pages use the range when all other memory is full */
 	while (holder_take(&holder, 5, 0))
 		taken++;
-	EXPECT(holder_pages_in(&holder, range_start(a), range_start(a) + RANGE * BLOCK_FRAMES) > 0);
+	EXPECT(holder_pages_in(&holder, range_start(a),
+			       range_start(a) + RANGE_BLOCKS * BLOCK_FRAMES) > 0);
 	/* there is no room elsewhere */
 	EXPECT_EQ(take(a), -ENOMEM);
 	EXPECT(holder_intact(&holder));
@@ -296,7 +286,7 @@ TEST_ARENA(mm_contig, a_declared_range_can_always_be_emptied, arena_borrow(MIB(1
 	/* The block keeps its type while it is used. */
 	EXPECT_EQ(block_type(block_of(&a->mm, range_start(a))), MIGRATE_CMA);
 	EXPECT(arena_accounted(a));
-	mm_contig_free_range(&a->mm, range_start(a), RANGE * BLOCK_FRAMES);
+	mm_contig_free_range(&a->mm, range_start(a), RANGE_BLOCKS * BLOCK_FRAMES);
 }
 
 /* ---- blocks of every state ---- */
@@ -327,7 +317,7 @@ static struct arena *borrow_with_huge_mapped(void)
 	pool_makes_on_demand();
 	EXPECT_EQ(section_open_next(arena_zone(a, 0), SECTION_MAPPED), 0);
 	block_take(arena_zone(a, 0), FREE_BARE, BLOCK_ORDER, ~0ULL, BLOCK_HUGE, &bare);
-	chain_take(&chain, &a->mm, RANGE, BLOCK_ORDER, 0, 0);
+	chain_take(&chain, &a->mm, RANGE_BLOCKS, BLOCK_ORDER, 0, 0);
 	chain_give(&chain, &a->mm);
 	block_list_publish_free(&a->mm, &bare);
 	pcp_drain_all(&a->mm);
@@ -336,7 +326,7 @@ static struct arena *borrow_with_huge_mapped(void)
 	       (block_look_at(&a->mm, start_block).state != BLOCK_HUGE ||
 		!(block_look_at(&a->mm, start_block).flags & BLOCK_MAPPED)))
 		start_block++;
-	if (start_block + RANGE > arena_block(a) + 2 * SECTION_BLOCKS)
+	if (start_block + RANGE_BLOCKS > arena_block(a) + 2 * SECTION_BLOCKS)
 		test_fail(__FILE__, __LINE__, "no free huge page in the mapped section");
 	return a;
 }
@@ -358,7 +348,7 @@ static struct arena *borrow_scattered(void)
 
 	if (!a)
 		return NULL;
-	start_block = arena_block(a) + AT;
+	start_block = arena_block(a) + RANGE_AT;
 	EXPECT(scatter(a, 1200));
 	return a;
 }
@@ -369,7 +359,7 @@ static struct arena *borrow_scattered(void)
  */
 static bool take_with_fault(struct arena *a, u32 fault)
 {
-	const u64 in_use = arena_usage(a).in_use, frames = RANGE * BLOCK_FRAMES;
+	const u64 in_use = arena_usage(a).in_use, frames = RANGE_BLOCKS * BLOCK_FRAMES;
 	const pfn_t first = block_pfn(start_block);
 	bool met;
 	int err;
@@ -422,7 +412,7 @@ static u32 sweep(struct arena *(*borrow)(void))
 TEST(mm_contig, every_failure_point_leaves_no_trace)
 {
 	/* Each step of isolating can fail, allocating a destination can, and taking can. */
-	EXPECT(sweep(borrow_scattered) >= RANGE + 3);
+	EXPECT(sweep(borrow_scattered) >= RANGE_BLOCKS + 3);
 }
 
 TEST(mm_contig, every_failure_in_bare_memory_leaves_no_trace)

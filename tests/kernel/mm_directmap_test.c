@@ -4,12 +4,10 @@
  */
 
 #include <arch/boot.h>
-#include <arch/cpu.h>
-#include <arch/pgtable.h>
 
-#include "tests/kernel/test.h"
 #include "mm/map/memblock.h"
 #include "mm/map/pgtable.h"
+#include "tests/kernel/test.h"
 
 #ifndef ASHLAR_HOSTED /* in the hosted machine the direct map is one host mapping, without tables */
 

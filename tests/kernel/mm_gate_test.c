@@ -5,18 +5,8 @@
  * The CPU that has not flushed is the one that runs the case, with interrupts off and without
  * serving its mailbox. Another CPU does the conversion and waits for it in its round.
  */
-#include <arch/clock.h>
-#include <arch/cpu.h>
-
-#include "kernel/core/printk.h"
-#include "mm/hvo/hvo_unshare.h"
-#include "mm/memmap/meta.h"
-#include "mm/memmap/vmemmap.h"
-#include "mm/page/page_alloc.h"
 #include "mm/zone/meta_grow.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/provoke.h"
 
 struct conversion {

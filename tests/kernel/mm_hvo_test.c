@@ -4,25 +4,10 @@
  * Rounds are counted for the whole machine. Nothing else runs, so the difference of two readings
  * belongs to the case.
  */
-#include "mm/hvo/hvo.h"
-#include "mm/hvo/hvo_make.h"
-
-#include "mm/debug/account.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_restore.h"
 #include "mm/hvo/hvo_take.h"
-#include "mm/hvo/hvo_unshare.h"
-#include "mm/memmap/meta.h"
-#include "mm/memmap/vmemmap.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/buddy.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/modes.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 
 /* The first block of the pool's free list. */
 static u32 pool_block(struct arena *a, node_t node)

@@ -2,19 +2,7 @@
  * Isolation: isolated memory is not given out, and ending an isolation, whole or after a failure,
  * leaves everything as it was. Phantom memory is enough, because nothing is written to it.
  */
-#include "mm/zone/isolate.h"
-
-#include "mm/contig/contig.h"
-#include "mm/hvo/hvo_make.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/migratetype.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/listed.h"
+#include "tests/kernel/mm_test.h"
 
 enum { FAULTS_MAX = 1000 };
 

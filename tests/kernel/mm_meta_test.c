@@ -2,16 +2,8 @@
  * Metadata memory: frames for struct pages and tables are reserved before they are needed, and
  * gated after they were used.
  */
-#include "mm/memmap/meta.h"
-
-#include <arch/atomic.h>
-
-#include "kernel/core/printk.h"
 #include "mm/zone/meta_grow.h"
-#include "mm/zone/section.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/arena.h"
-#include "tests/kernel/cpus.h"
+#include "tests/kernel/mm_test.h"
 
 TEST_ARENA(mm_meta, frames_are_reserved_taken_and_given, arena_borrow(MIB(2)))
 {

@@ -3,11 +3,7 @@
  */
 #include "mm/page/page_owner.h"
 
-#include <arch/clock.h>
-
-#include "mm/page/page_alloc.h"
-#include "mm/page/page_check.h"
-#include "tests/kernel/arena.h"
+#include "tests/kernel/mm_test.h"
 
 /* Borrow an arena that has only real memory, so that its pages may be written to. */
 static struct arena *borrow_watched(u32 watch)

@@ -2,15 +2,7 @@
  * Pages: which allocations are possible, what an allocated page looks like, and that all memory can
  * be allocated and given back.
  */
-#include "mm/page/migrate.h"
-#include "mm/page/page_check.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/section.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/holder.h"
-#include "tests/kernel/listed.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/random.h"
 
 TEST_ARENA(mm_page, every_order_is_one_aligned_compound_page,

@@ -2,17 +2,8 @@
  * Per-CPU lists: which pages enter them, where the pages drain to, and drains that another CPU
  * requests.
  */
-#include "mm/page/pcp.h"
-
-#include <arch/cpu.h>
-
-#include "kernel/core/printk.h"
-#include "mm/contig/contig.h"
-#include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_types.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/listed.h"
+#include "tests/kernel/mm_test.h"
 
 /*
  * Take all 512 pages of one block, and no others. A refill takes up to 256 pages of the block at
@@ -459,7 +450,7 @@ TEST_ARENA(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back,
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
 }
 
-struct holder {
+struct keeper {
 	struct arena *a;
 	u32 locked;
 	bool queued; /* another CPU queued for the lock before it was released */
@@ -468,7 +459,7 @@ struct holder {
 /* Hold the lock until another CPU queues for it. */
 static void hold_until_queued(void *arg)
 {
-	struct holder *h = arg;
+	struct keeper *h = arg;
 	struct zone *zone = arena_phantom_zone(h->a);
 	struct wait wait = wait_begin(WAIT_ANSWER, "somebody to queue for a zone's lock");
 
@@ -485,7 +476,7 @@ static void hold_until_queued(void *arg)
 TEST_ARENA(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free,
 	   cpus_needed(3) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
 {
-	struct holder h = {.a = a};
+	struct keeper h = {.a = a};
 	const cpu_t owner = cpus_find_other();
 	cpu_t holder;
 

@@ -14,21 +14,10 @@
  * every 10^5. Test runs do fewer.
  */
 
-#include "mm/contig/bad_frames.h"
-#include "mm/contig/contig.h"
-#include "mm/debug/account.h"
-#include "mm/hvo/hvo_unshare.h"
-#include "mm/memmap/meta.h"
-#include "mm/page/page_alloc.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
 #include "tests/kernel/alloc_model.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/random.h"
 #include "tests/kernel/max_order.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
+#include "tests/kernel/random.h"
 
 enum {
 	HOLDERS = 4096,

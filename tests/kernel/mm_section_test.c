@@ -1,18 +1,7 @@
 /*
  * Sections: they are opened in two styles, by one CPU or by all, and closed again without a trace.
  */
-#include "mm/zone/section.h"
-
-#include <arch/clock.h>
-
-#include "mm/memmap/meta.h"
-#include "mm/memmap/vmemmap.h"
-#include "mm/page/page_alloc.h"
-#include "mm/zone/migratetype.h"
-#include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 
 TEST_ARENA(mm_section, opened_on_demand_its_blocks_are_bare,
 	   arena_borrow(MIB(2), .phantom = GIB(1)))

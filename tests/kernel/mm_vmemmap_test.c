@@ -1,19 +1,8 @@
 /*
  * The page tables that map the struct pages, checked entry by entry.
  */
-#include "mm/memmap/vmemmap.h"
-
-#include <arch/clock.h>
-
 #include "mm/hvo/hvo_take.h"
-#include "mm/memmap/block_state.h"
-#include "mm/memmap/memmap.h"
-#include "mm/memmap/meta.h"
-#include "mm/page/pcp.h"
-#include "mm/zone/section.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 
 /* Open a mapped section of real memory. Returns its number, or 0. */
 static u64 open_mapped_section(struct arena *a)

@@ -4,12 +4,7 @@
  */
 #include "mm/zone/watermark.h"
 
-#include "mm/contig/contig.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/rounds.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 enum { RESERVE = 300 };
 

@@ -5,16 +5,13 @@
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/elf.h"
 #include "kernel/program/module.h"
-#include "tests/kernel/test.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpio_build.h"
 #include "tests/kernel/fixture.h"
+#include "tests/kernel/test.h"
 
 static struct boot_info info;
 static struct page *page;

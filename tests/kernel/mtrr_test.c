@@ -1,9 +1,8 @@
 /* RAM that MTRRs leave uncached, with the registers of machines that are invented here. */
 #include "arch/x86_64/cpu/mtrr.h"
-#include "tests/kernel/test.h"
 #include "mm/map/memblock.h"
 #include "tests/kernel/fixture.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 enum { LIST_MAX = 16, UNCACHED = 0, WRITE_BACK = MTRR_WRITE_BACK, ON = 1 << 11 };
 

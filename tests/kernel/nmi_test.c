@@ -5,10 +5,6 @@
  */
 #ifndef ASHLAR_HOSTED
 
-#include <arch/barrier.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
-#include <arch/irq.h>
 #include <arch/peek.h>
 
 #include "arch/x86_64/cpu/msr.h"
@@ -17,10 +13,8 @@
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/context.h"
-#include "kernel/core/percpu.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/test.h"
 #include "mm/memmap/page.h"
+#include "tests/kernel/test.h"
 
 enum { RTC_PIN = 8, NAP = 50 };
 #define LIMIT (5 * NS_PER_S)

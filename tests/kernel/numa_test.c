@@ -3,13 +3,9 @@
  * is only one. The guests that the suite starts for this include nodes without memory and nodes
  * without CPUs.
  */
-#include <arch/pgtable.h>
-
-#include "kernel/core/percpu.h"
-#include "tests/kernel/test.h"
 #include "mm/memmap/vmemmap.h"
-#include "mm/memmap/zone.h"
 #include "mm/zone/section.h"
+#include "tests/kernel/test.h"
 
 static node_t frame_node(pfn_t pfn)
 {

@@ -3,11 +3,7 @@
  */
 #include "kernel/core/padata.h"
 
-#include <arch/atomic.h>
-
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 /*
  * nworks = min(size / max(min_chunk, align), threads), at least 1

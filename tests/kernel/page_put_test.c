@@ -5,13 +5,8 @@
  * moment.
  */
 
-#include "mm/contig/contig.h"
 #include "mm/hugetlb/pool_move.h"
-#include "mm/page/migrate.h"
-#include "mm/page/page_alloc.h"
-#include "mm/page/page_check.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/provoke.h"
 
 enum { SPINS = 1000 };

@@ -4,8 +4,6 @@
 #include "kernel/console/console_screen.h"
 #include "kernel/console/keys.h"
 #include "kernel/console/pager.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 enum { COLUMNS = 40, ROWS = 8, LINES = 20 };

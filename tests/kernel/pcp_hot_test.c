@@ -2,12 +2,7 @@
  * Per-CPU lists: the hot page of each type, the block that was freed to last, and how often the
  * zone's lock is taken for memory in pieces and for huge pages.
  */
-#include "kernel/core/shootdown.h"
-#include "mm/page/pcp.h"
-#include "mm/page/pcp_drain.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/listed.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/provoke.h"
 
 /* An arena for pages that are freed as pcp.type_cache=off frees them. */

@@ -3,7 +3,6 @@
  */
 #include "tests/bench/pmu_plan.h"
 
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 static const struct pmu_slot *slot_of(const struct pmu_plan *plan, const char *name)

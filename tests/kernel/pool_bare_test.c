@@ -3,17 +3,9 @@
  * for their heads, they get their struct pages when they are taken, and they go back bare. The
  * cases use phantom GiB, whose heads lie in real metadata memory.
  */
-#include "mm/contig/bad_frames.h"
-#include "mm/contig/contig.h"
-#include "mm/debug/account.h"
 #include "mm/hugetlb/pool_boot.h"
 #include "mm/hugetlb/pool_use.h"
-#include "mm/memmap/block_state.h"
-#include "mm/memmap/meta.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 
 #ifdef ASHLAR_HOSTED
 enum { TRIALS = 4 };

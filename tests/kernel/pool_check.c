@@ -1,16 +1,7 @@
 /*
  * Checks of pools and huge pages from all sides: see pool_check.h.
  */
-#include "tests/kernel/pool_check.h"
-
-#include "mm/debug/account.h"
-#include "mm/memmap/meta.h"
-#include "mm/memmap/vmemmap.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 static void expect_free_page(struct pool *pool, node_t node, u32 index)
 {

@@ -2,10 +2,8 @@
  * Pools that all CPUs use at once: they are resized in both directions, and pages are taken and
  * given back. pool_readers_test.c has the CPUs that only read.
  */
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/random.h"
-#include "tests/kernel/modes.h"
 
 enum { TURNS = 60, HELD = 3, OVERCOMMIT = 6 };
 

@@ -2,13 +2,9 @@
  * CPUs read struct pages of any block through page_peek() while pools grow, shrink and are demoted.
  * Each struct page that they read is absent or right, never anything else.
  */
-#include "mm/hvo/hvo_unshare.h"
-#include "mm/page/page_alloc.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/provoke.h"
 #include "tests/kernel/random.h"
-#include "tests/kernel/modes.h"
 
 #ifdef HOST_EXPLORE
 enum { READERS_MAX = 1, READ_BATCH = 1 }; /* the schedule decides when it reads */

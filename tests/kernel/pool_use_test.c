@@ -3,15 +3,10 @@
  * cannot be restored.
  */
 
-#include "kernel/core/fail.h"
 #include "mm/hugetlb/pool_move.h"
 #include "mm/hugetlb/pool_use.h"
 #include "mm/hvo/hvo_restore.h"
-#include "mm/page/migrate.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/modes.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 
 static struct page *take(struct arena *a, node_t node)
 {

@@ -1,13 +1,8 @@
 /*
  * Memory that programs give back before a request fails (pressure_register() of mm.h).
  */
-#include <arch/atomic.h>
-#include <arch/clock.h>
-
-#include "mm/mm.h"
 #include "mm/page/pressure.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 /* Pages of 2 MiB below 4 GiB: all that there are, chained through their first words. */
 struct hoard {

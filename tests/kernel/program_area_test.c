@@ -2,29 +2,10 @@
  * Areas and pages of a program (mm/vm/area_tree.h, space.h, pages.h), compared with the reference
  * of a space, and raced.
  */
-#include <arch/atomic.h>
-#include <arch/barrier.h>
-#include <arch/cpu.h>
-#include <arch/pgtable.h>
-
-#include "kernel/core/percpu.h"
-#include "mm/vm/area_tree.h"
-#include "mm/vm/space.h"
-#include "mm/vm/mapping.h"
-#include "mm/vm/pages.h"
-#include "kernel/program/calls.h"
-#include "kernel/program/thread.h"
-#include "kernel/program/program_space.h"
-#include "kernel/program/user_copy.h"
-#include "tests/kernel/test.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/mm.h"
 #include "tests/kernel/brim.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/program_window.h"
-#include "tests/kernel/random.h"
 
 FIXTURE(program_area, program_box_begin, program_box_end);
 

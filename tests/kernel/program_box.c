@@ -1,19 +1,7 @@
 /* A program for tests of calls: see program_box.h. */
 #include "tests/kernel/program_box.h"
 
-#include <arch/atomic.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
-#include <arch/pgtable.h>
-
-#include "kernel/lib/string.h"
-#include "kernel/program/calls.h"
 #include "kernel/program/heap.h"
-#include "mm/vm/mapping.h"
-#include "kernel/program/program.h"
-#include "kernel/program/program_space.h"
-#include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 
 bool program_box_begin(void)
 {

@@ -10,10 +10,14 @@
  */
 #pragma once
 
-#include <arch/user.h>
-
-#include "kernel/program/thread.h"
+#include "kernel/program/calls.h"
+#include "kernel/program/program.h"
+#include "kernel/program/program_space.h"
+#include "kernel/program/signal.h"
+#include "mm/vm/mapping.h"
+#include "mm/vm/touch.h"
 #include "tests/kernel/fixture.h"
+#include "tests/kernel/test.h"
 
 /* Readable and writable; the pages before and after it are not there. */
 #define PROGRAM_BOX_MEMORY 0x100000ULL

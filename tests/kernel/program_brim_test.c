@@ -2,11 +2,6 @@
  * Calls that free or remove something need no memory. They succeed a thousand times in a row while
  * every allocation fails, even if memory has become free meanwhile.
  */
-#include <arch/pgtable.h>
-
-#include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/test.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/program_memory.h"
 

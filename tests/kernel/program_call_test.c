@@ -1,10 +1,5 @@
 /* The table of calls: rows that are an answer, or that are another call. */
-#include "kernel/lib/string.h"
-#include "kernel/program/calls.h"
-#include "kernel/program/user_copy.h"
-#include "tests/kernel/test.h"
 #include "tests/kernel/program_box.h"
-#include "tests/kernel/said.h"
 
 FIXTURE(program_call, program_box_begin, program_box_end);
 

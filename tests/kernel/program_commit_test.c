@@ -2,22 +2,11 @@
  * How much a program may map (kernel/program/commit.h), and what a shorter file, a hole and a seal
  * do to mappings (cut.h). Each answer of the manual pages: tests/programs/semantics.c.
  */
-#include <arch/atomic.h>
-#include <arch/user.h>
-
-#include "kernel/core/option.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/contents.h"
 #include "kernel/program/cut.h"
 #include "kernel/program/limits.h"
-#include "kernel/program/program_space.h"
-#include "tests/kernel/test.h"
-#include "mm/hugetlb/pool.h"
-#include "mm/mm.h"
-#include "mm/vm/space.h"
-#include "mm/vm/touch.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
 
 static bool set_mode(const char *mode)

@@ -2,11 +2,7 @@
  * Long calls of a program that ends: each stops after a page or so, however many bytes it was to
  * transfer. The cases say that the thread must end before the call begins, so no case needs luck.
  */
-#include <arch/atomic.h>
-
-#include "kernel/program/signal.h"
-#include "mm/mm.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
 
 enum { STDOUT = 1, READ_WRITE = 2, APPEND = 02000 };

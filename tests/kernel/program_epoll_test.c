@@ -1,9 +1,5 @@
 /* epoll, and masks of waits: kernel/program/epoll.c and poll_calls.c. */
 
-#include "kernel/program/signal.h"
-#include "kernel/program/thread.h"
-#include "kernel/program/user_copy.h"
-#include "tests/kernel/test.h"
 #include "tests/kernel/program_box.h"
 
 enum { ADD = 1, DELETE, CHANGE };

@@ -6,29 +6,17 @@
  */
 #include "kernel/program/file.h"
 
-#include <arch/atomic.h>
-#include <arch/clock.h>
-#include <arch/pgtable.h>
-
 #include "kernel/core/fail.h"
-#include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/arguments.h"
-#include "kernel/program/calls.h"
 #include "kernel/program/console_file.h"
 #include "kernel/program/contents.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/files_out.h"
-#include "mm/vm/mapping.h"
-#include "kernel/program/program.h"
-#include "kernel/program/program_space.h"
 #include "kernel/program/store.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpio_build.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 #include "tests/kernel/random.h"
-#include "tests/kernel/said.h"
 
 enum { BAD_ADDRESS = 1 };
 enum { RDONLY = 0, RDWR = 2, CREAT = 0100, EXCL = 0200 };

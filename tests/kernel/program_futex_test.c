@@ -1,10 +1,5 @@
 /* Futexes, and how threads sleep and where (kernel/program/futex.h, thread.h, sched_calls.c). */
-#include <arch/atomic.h>
-
 #include "kernel/program/futex.h"
-#include "kernel/program/user_copy.h"
-#include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
 FIXTURE(program_futex, program_box_begin, program_box_end);

@@ -2,17 +2,9 @@
  * Guards of a program's memory (madvise(2), MADV_GUARD_INSTALL): whole pages that nobody may touch,
  * which take no area of their own.
  */
-#include "kernel/program/calls.h"
-#include "kernel/program/program.h"
-#include "kernel/program/program_space.h"
-#include "kernel/program/signal.h"
-#include "tests/kernel/test.h"
-#include "mm/vm/touch.h"
 #include "tests/kernel/brim.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
-#include "tests/kernel/said.h"
 #include "tests/kernel/space_look.h"
 
 FIXTURE(program_guard, program_box_begin, program_box_end);

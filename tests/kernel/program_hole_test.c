@@ -2,7 +2,6 @@
  * The hole in the lower half (<arch/user.h>): programs can neither map nor reach it, and the huge
  * mappings in it (HUGE_LOW) outlive every program.
  */
-#include "mm/mm.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/pattern.h"
 #include "tests/kernel/program_memory.h"

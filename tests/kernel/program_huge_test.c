@@ -2,24 +2,8 @@
  * Pages of a program that move (mm/vm/movable.h) and small ones that become huge
  * (mm/vm/collapse.h).
  */
-#include <arch/atomic.h>
-#include <arch/cpu.h>
-#include <arch/irq.h>
-#include <arch/pgtable.h>
-
-#include "kernel/lib/string.h"
-#include "mm/vm/space.h"
-#include "mm/vm/mapping.h"
 #include "mm/vm/movable.h"
-#include "mm/vm/pages.h"
-#include "mm/vm/touch.h"
-#include "kernel/program/program_space.h"
-#include "mm/contig/contig.h"
-#include "mm/memmap/page.h"
-#include "mm/mm.h"
-#include "mm/page/migrate.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/space_look.h"
 

@@ -1,14 +1,6 @@
 /* Files of huge pages: memfd_create(MFD_HUGETLB), and their mappings. */
-#include <arch/atomic.h>
-#include <arch/cpu.h>
-
-#include "kernel/program/program_space.h"
-#include "tests/kernel/test.h"
-#include "mm/pools.h"
-#include "mm/vm/pages.h"
 #include "tests/kernel/brim.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/space_look.h"
 

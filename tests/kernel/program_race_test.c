@@ -2,27 +2,14 @@
  * Races between threads of a program that share a pipe, an epoll file or memory: each CPU makes
  * calls as a thread, and what they must agree on afterwards is counted.
  */
-#include <arch/atomic.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
-
-#include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
-#include "mm/vm/space.h"
 #include "kernel/program/file.h"
-#include "mm/vm/mapping.h"
 #include "kernel/program/names.h"
 #include "kernel/program/open_file.h"
 #include "kernel/program/pipe.h"
-#include "kernel/program/program.h"
-#include "kernel/program/signal.h"
-#include "kernel/program/program_space.h"
 #include "mm/memmap/zone.h"
 #include "tests/kernel/brim.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/random.h"
-#include "tests/kernel/said.h"
 #include "tests/kernel/space_look.h"
 
 FIXTURE(program_race, program_box_begin, program_box_end);

@@ -3,24 +3,13 @@
  * offsets are written out as numbers here, as the ABI's documents have them
  * (kernel/program/signal_abi.h).
  */
-#include <arch/atomic.h>
-#include <arch/clock.h>
-
-#include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
 #include "kernel/program/console_file.h"
-#include "mm/vm/pages_count.h"
-#include "kernel/program/program.h"
 #include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
-#include "kernel/program/program_space.h"
-#include "tests/kernel/test.h"
 #include "mm/memmap/zone.h"
-#include "mm/vm/touch.h"
 #include "tests/kernel/brim.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_memory.h"
-#include "tests/kernel/said.h"
 
 FIXTURE(program_signal, program_box_begin, program_box_end);
 

@@ -1,17 +1,9 @@
 /* Clocks, sleeps and timers of programs, and the vDSO. */
-#include <arch/atomic.h>
-#include <arch/clock.h>
-
-#include "kernel/lib/string.h"
 #include "kernel/program/clocks.h"
-#include "kernel/program/signal.h"
 #include "kernel/program/signal_queue.h"
 #include "kernel/program/timers.h"
-#include "kernel/program/user_copy.h"
-#include "kernel/program/vdso.h"
 #include "kernel/program/vdso/vdso_data.h"
-#include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
+#include "kernel/program/vdso.h"
 #include "tests/kernel/program_box.h"
 
 FIXTURE(program_time, program_box_begin, program_box_end);

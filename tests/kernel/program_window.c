@@ -2,7 +2,6 @@
 #include "tests/kernel/program_window.h"
 
 #include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
 #include "kernel/program/program_space.h"
 #include "kernel/program/user_copy.h"
 #include "mm/vm/touch.h"

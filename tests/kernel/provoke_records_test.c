@@ -3,15 +3,8 @@
  * them, read them and decide by them. Phantom memory is enough.
  */
 
-#include "mm/hvo/hvo_unshare.h"
-#include "mm/memmap/block_state.h"
-#include "mm/page/pcp.h"
 #include "mm/zone/buddy_small.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/listed.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/provoke.h"
 
 struct records {

@@ -2,20 +2,10 @@
  * Quiet CPUs: rounds for struct pages leave them alone, they flush on every entry into the kernel,
  * and frames wait for them. On the hosted machine the watcher checks every frame that is reused.
  */
-#include <arch/atomic.h>
-#include <arch/clock.h>
-
-#include "kernel/core/context.h"
-#include "kernel/core/cpus.h"
 #include "kernel/core/quiet.h"
 #include "mm/mapping/fault.h"
-#include "mm/memmap/meta.h"
-#include "mm/mm.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/fixture.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 /* FRAMES_EACH: that a full block gives up when it becomes huge */
 enum { FULL_BLOCKS = 24, MANY_BLOCKS = 160, FRAMES_EACH = 7 };

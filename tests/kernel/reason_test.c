@@ -2,16 +2,10 @@
  * last_reason(): each way in which a call of the interface fails leaves its own reason, and a call
  * that succeeds leaves the word alone.
  */
-#include <arch/cpu.h>
-#include <arch/memory.h>
-
-#include "kernel/core/fail.h"
 #include "kernel/core/reason_set.h"
-#include "kernel/lib/string.h"
 #include "mm/memmap/zone.h"
-#include "mm/mm.h"
 #include "mm/pools.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 #define SIZE MIB(2)
 

@@ -4,13 +4,7 @@
  */
 #include "mm/zone/report.h"
 
-#include "mm/hvo/hvo_unshare.h"
-#include "mm/page/page_alloc.h"
-#include "mm/zone/buddy.h"
-#include "mm/zone/isolate.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 #define ALL ((u64)-1)
 

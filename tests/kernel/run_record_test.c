@@ -2,7 +2,6 @@
  * The record that shows whether the previous run ended.
  */
 #include "kernel/core/run_record.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 TEST(kernel_run_record, runs_are_counted_and_ends_noted)

@@ -1,11 +1,7 @@
 /*
  * Reading back what cases print: see said.h.
  */
-#include "tests/kernel/said.h"
-
 #include "kernel/console/command.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 char said_text[32768];

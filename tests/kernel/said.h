@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "tests/kernel/test.h"
+#include "kernel/lib/types.h"
 
 extern char said_text[32768];
 

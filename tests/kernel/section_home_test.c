@@ -4,17 +4,9 @@
  */
 
 #include "mm/hvo/hvo_take.h"
-#include "mm/memmap/block_state.h"
-#include "mm/memmap/memmap.h"
-#include "mm/memmap/vmemmap.h"
-#include "mm/zone/migratetype.h"
-#include "mm/zone/section.h"
-#include "mm/zone/section_close.h"
 #include "mm/zone/section_memmap.h"
 #include "mm/zone/section_more.h"
-#include "mm/zone/transit.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/modes.h"
+#include "tests/kernel/mm_test.h"
 
 /*
  * Check every section that has a home: the home lies inside the zone, and no two homes are the

@@ -3,13 +3,8 @@
  * wake. hvo_defer_test.c and the hosted machine's watcher check the effect of a flush on the TLBs
  * of other CPUs.
  */
-#include "kernel/core/shootdown.h"
-
-#include <arch/cpu.h>
-
-#include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/rounds.h"
+#include "tests/kernel/test.h"
 
 /*
  * A CPU that dropped a few pages has not flushed everything. Its round raises G, but neither `done`

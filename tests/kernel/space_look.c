@@ -1,8 +1,6 @@
 /* What a space has: see space_look.h. */
 #include "tests/kernel/space_look.h"
 
-#include <arch/barrier.h>
-
 #include "mm/map/pgtable.h"
 #include "mm/vm/entry.h"
 #include "mm/vm/pages.h"

@@ -2,7 +2,6 @@
 #include "tests/kernel/space_model.h"
 
 #include "kernel/lib/string.h"
-#include "kernel/lib/types.h"
 
 /* Pages of a range that are mapped. */
 static u64 mapped_in(const struct space_model *m, u64 first, u64 count)

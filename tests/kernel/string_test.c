@@ -2,7 +2,6 @@
  * Memory and string functions, at every alignment and length that a loop over words could get
  * wrong, glob matching, and the macros that every file uses.
  */
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 enum { AREA = 384, SPAN = 24, LONG = 256 };

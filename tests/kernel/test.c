@@ -17,18 +17,11 @@
  * builds print the same. No memory is needed: the runner finds the next suite or case by scanning
  * the table for the smallest name above the last one.
  */
-#include "tests/kernel/test.h"
-
-#include <arch/atomic.h>
-#include <arch/clock.h>
-
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
-#include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
 #include "kernel/lib/nearest.h"
-#include "kernel/lib/string.h"
+#include "tests/kernel/test.h"
 
 enum { REASON_MAX = 256, TEXT_MAX = 1000 };
 

@@ -16,7 +16,16 @@
  */
 #pragma once
 
-#include "kernel/lib/types.h"
+#include <arch/atomic.h>
+#include <arch/clock.h>
+#include <arch/cpu.h>
+
+#include "kernel/core/cmdline.h"
+#include "kernel/core/printk.h"
+#include "kernel/core/shootdown.h"
+#include "kernel/lib/string.h"
+#include "tests/kernel/cpus.h"
+#include "tests/kernel/said.h"
 
 struct test_case {
 	const char *suite, *name, *file;

@@ -5,13 +5,9 @@
  */
 #include "kernel/virtio/balloon.h"
 
-#include "kernel/core/wait.h"
-#include "mm/page/page_alloc.h"
 #include "tests/kernel/fixture.h"
-#include "tests/kernel/pool_check.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/virtio_device.h"
-#include "tests/kernel/modes.h"
 
 enum { ROUNDS_MOST = 1000, ASKED = 5, FEW_MESSAGES = 3 };
 

@@ -4,7 +4,6 @@
  */
 #include "tests/kernel/virtio_device.h"
 
-#include <arch/atomic.h>
 #include <arch/pgtable.h>
 
 #include "kernel/lib/format.h"

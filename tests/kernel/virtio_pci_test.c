@@ -5,7 +5,7 @@
 #include "kernel/virtio/virtio_pci.h"
 
 #include "mm/mm.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 enum { COMMON = 56 };
 

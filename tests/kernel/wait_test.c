@@ -2,13 +2,7 @@
  * Waits that are late: the report names the CPU that is waited for and shows where that CPU is.
  */
 
-#include <arch/atomic.h>
-#include <arch/cpu.h>
-
-#include "kernel/core/printk.h"
-#include "kernel/core/shootdown.h"
-#include "tests/kernel/cpus.h"
-#include "tests/kernel/said.h"
+#include "tests/kernel/test.h"
 
 enum { PERIOD_MS = 500, WHERE_MAX = 12 };
 

@@ -32,9 +32,7 @@ from collections import Counter
 
 MAGIC = 0x3165636172746C61
 HEADER, EVENT = struct.Struct("<QQQ"), struct.Struct("<IIQQ")
-NAMES = (
-    "round_skipping round_all round_ranged done publish tag idle awake give state settled reused pte table quiet".split()
-)
+NAMES = ("round_skipping round_all round_ranged done publish tag idle awake give state settled reused pte table quiet".split())
 STATES = "unopened absent reserved bare huge nohead full meta".split()
 LEGAL = {
     "unopened": {"absent", "reserved", "bare", "full", "meta"},
@@ -203,9 +201,7 @@ class Monitor:
 
     def on_reused(self, _place, cpu_id, _cpu, _name, frame, count):
         inside = range(frame, frame + count)
-        keys = [f for f in inside if f in self.by_frame] if count <= len(self.by_frame) else [
-            f for f in self.by_frame if f in inside
-        ]
+        keys = [f for f in inside if f in self.by_frame] if count <= len(self.by_frame) else [f for f in self.by_frame if f in inside]
         self.require(self.by_frame, keys, f"CPU {cpu_id} reuses frames from 0x{frame:x}", self.reusable())
 
     # ---- blocks ----

@@ -24,9 +24,7 @@ class Pin:
         return any(glob and (fnmatchcase(self.case, glob) or fnmatchcase(self.case, glob + ".*")) for glob in globs.split(","))
 
     def covers(self, machine, case, reason):
-        return (
-            fnmatchcase(machine, self.machine) and fnmatchcase(case, self.case) and fnmatchcase(reason, self.reason)
-        )
+        return (fnmatchcase(machine, self.machine) and fnmatchcase(case, self.case) and fnmatchcase(reason, self.reason))
 
 
 def load(text=None):

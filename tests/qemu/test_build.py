@@ -18,9 +18,7 @@ HOST_BUILDS = re.compile(r"^(host-[a-z]+):", re.M)  # which `host` names togethe
 def make(folder, *args):
     """The output of make, which must succeed and print no warning."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
-    done = subprocess.run(
-        ["make", *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=60 * MINUTES, check=False
-    )
+    done = subprocess.run(["make", *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=60 * MINUTES, check=False)
     assert done.returncode == 0, f"make {' '.join(args)}: {done.stderr[-3000:]}"
     assert "warning" not in (done.stdout + done.stderr).lower()
     return done.stdout

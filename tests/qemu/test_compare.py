@@ -184,9 +184,6 @@ def test_records_for_other_programs(tmp_path):
     with (tmp_path / "records.csv").open(newline="") as file:
         rows = list(csv.DictReader(file))
     assert [(row["record.kind"], row["ns"], row["hits"]) for row in rows] == [("own", "7.5", "2"), ("result own", "1", "")]
-    assert (tmp_path / "records.txt").read_text().splitlines() == [
-        "where: native", "command: make run", "BenchmarkOwn/size=2M/stride=64-1 1 7.5 ns/op 5 open-ns 4 seek-ns 2 hits",
-        "BenchmarkResult_own/leaf=4K:x-1 1 1 ns/op"]
 
 
 def test_records_that_were_written_compare_as_their_console(command):

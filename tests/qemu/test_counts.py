@@ -48,10 +48,7 @@ def test_no_operation_misses_or_locks_more(build, hosted):
 
 # ---- the comparison ----
 
-WAS = {
-    "take": Figures(100, 0, 0, 2, 1, {"take": Cost(60, 2), "spin_lock": Cost(40, 0, 1)}, times=100),
-    "flush": Figures(1000, 1, 3),
-}
+WAS = {"take": Figures(100, 0, 0, 2, 1, {"take": Cost(60, 2), "spin_lock": Cost(40, 0, 1)}, times=100), "flush": Figures(1000, 1, 3)}
 
 
 def changed(op, **more):

@@ -6,10 +6,7 @@ from records import values_of as records
 from test_boot import COMMANDS, FAILING, what_was_asked_for_failed
 
 # A build whose sanitizer is silent would pass every case.
-MUST_REPORT = {
-    "asan": {"host.sanitizers.address", "host.sanitizers.undefined_behaviour"},
-    "tsan": {"host.sanitizers.thread"},
-}
+MUST_REPORT = {"asan": {"host.sanitizers.address", "host.sanitizers.undefined_behaviour"}, "tsan": {"host.sanitizers.thread"}}
 
 
 @pytest.mark.aside

@@ -41,13 +41,6 @@ def test_gups(build):
     assert gups_rows(small) == [("4K", "1"), ("2M", "1")]
 
 
-def test_page_fault1(build):
-    text = end(payload(build, "page_fault1"), "page_fault1_ms=50", mem="2G")
-    rows = re.findall(r"^RESULT will_it_scale cpus=(\d+) touched=(\d+) ", text, re.M)
-    assert [int(cpus) for cpus, _ in rows] == [1, 2, 4]
-    assert all(int(touched) % 32768 == 0 and int(touched) > 0 for _, touched in rows)  # whole regions
-
-
 def test_devices(build):
     """By instructions, because the program sets a timer for 2 ms and at once another one, which must be refused."""
     assert end(payload(build, "devices"), mem="256M", accel=BY_INSTRUCTIONS).count(" ok\n") == 5

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import bench_linux
-import cachegrind
 import figures
 import legs
 import pictures
@@ -53,7 +52,6 @@ CONSOLE = (
             ("page", "erms", "4K", 1048576, "cycles:4000,instructions:8000,branches:400"), ("multi", "erms", "32M", 524288, "none"),
             ("multi", "default", "32M", 262144, "none"))
         for run in (1, 2, 3))
-    + "BENCH cachegrind mode=page insn=erms size=2M extent=4K pages=16 instructions=160000 branches=32000 branch_misses=16\n"
     + "".join(
         f"BENCH pcp type_cache={way} pages=10000 run={run} ns_alloc={ns} ns_free={ns} lookups=9 freed=9 fetch_lookups=0 drain_lookups={looked} drained=9"
         f" stale={stale}\n" for run in (1, 2) for way, ns, looked, stale in (("on", 8.0, 0, 1000), ("first", 7.2, 9, 0), ("each", 7.6, 9, 0), ("off", 2.0, 1, 0)))
@@ -210,7 +208,6 @@ def test_hvo_rows_are_those_of_equal_work(without_pictures):
     assert {caption[:6] for caption in re.findall(rf"\*\*(.*?{told}.*?)\*\*", once)} >= {"Growin", "Beside", "Ratios", "ms for", "page\\_"}
 
 
-MODEL = "model (cachegrind)"
 SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
     # 8 MiB in 2.1, 1.05 and 0.52 ms in the second of three runs; 1 GiB as one instruction is a column of its own
     ("Touching a region", {"machine": "QEMU, emulated", "instruction": "`erms`"}, "4.00 (2.67 to 8.00) | 8.00 (5.33 to 16.0) | +100.0 % | - | -"),
@@ -223,7 +220,6 @@ SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
     ("Memory of QEMU", {"thp": "never"}, "360 | 1,390 | 400 | - | -"),
     ("`clear_extent`", {}, "erms | 1G | 64K | 1,073,741,824 | 50,000,000"),
     ("Events per huge page", {"IPC": "2.00", "machine": "QEMU, emulated", "run": "1"}, "`erms`, 4K | 2M | 4 | 1 | 2.00 | 2,000 | 100"),
-    ("Events per huge page", {"machine": MODEL}, "`erms`, 4K | 2M | 16 | - | - | 10,000 | 2,000"),
     # the published columns with their percentages, and ours computed in the same way
     ("ms for a page, batches of ten", {"latency": "Max-5"}, "82.14 (0.00%) | 5.11 (93.78%) | 20.49 (75.05%) | 8.00 (0.00%) | 2.00 (75.00%) | 4.00 (50.00%) | 0.100 (98.75%)"),
     ("Ratios, allocating", {"": "ours, QEMU, emulated, ns a page"}, "0.9000 (0.900 to 0.900) | 0.9500 (0.950 to 0.950) | 0.2632 (0.263 to 0.263) | 0.2500 ("),
@@ -417,16 +413,6 @@ def test_the_seeds_columns_of_s1(without_pictures):
     assert one[6] == "noise" and one[3] == "-" and one[5] == "-3.3 to 1.4 %"
     assert both[3:5] == ["49.8 %", "101 (1.00)"] and both[6] == "50.0 %" and both[8] == "55.9 to 91.9 %" and both[11] == "3 / 7"
     assert (eager[6], eager[9]) == ("66.7 %", "6.00")
-
-
-def test_a_rep_instruction_is_one_to_the_model():
-    """Eight pages of 2 MiB more, by the byte: a page is 1,000 instructions and 200 branches beside its stores; by eight bytes, too."""
-    zero = dict.fromkeys("Ir Bc Bi Bcm Bim Dr Dw D1mr D1mw I1mr DLmr DLmw ILmr".split(), 0)
-    for insn, stores in (("erms", 2 << 20), ("rep", 2 << 17), ("orig", 0)):
-        many = {**zero, "Ir": 8 * (1000 + stores), "Bc": 8 * (150 + stores), "Bi": 8 * 50, "Bcm": 16, "Dr": 80, "Dw": 8 * stores, "D1mw": 24, "DLmw": 8}
-        events = cachegrind.events_of(cachegrind.Way("extents", insn), zero, many)
-        assert (events["instructions"], events["branches"], events["branch_misses"]) == (8000, 1600, 16)
-        assert (events["l1d_loads"], events["l1d_misses"], events["llc_loads"], events["llc_misses"]) == (80 + 8 * stores, 24, 24, 8)
 
 
 def test_time_of_the_simulation_is_taken_off(without_pictures):

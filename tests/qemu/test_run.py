@@ -105,9 +105,7 @@ def test_a_machine_that_runs_the_cases_by_itself(end, says):
     """--listen types nothing. If a machine falls silent, the last case that it finished is named."""
     master, slave = pty.openpty()
     text = "".join(FAILING.splitlines(keepends=True)[: end and end + 2])
-    child = subprocess.Popen(
-        [*RUN, "--serial", os.ttyname(slave), "--listen", "--case-seconds", "1"], stdout=subprocess.PIPE, text=True
-    )
+    child = subprocess.Popen([*RUN, "--serial", os.ttyname(slave), "--listen", "--case-seconds", "1"], stdout=subprocess.PIPE, text=True)
     time.sleep(0.5)
     os.write(master, text.replace("\n", "\r\n").encode("latin-1"))
     out, _ = child.communicate(timeout=600)

@@ -101,9 +101,7 @@ def cards(count, first=4 * GIB, step=16 * GIB, size=8 * GIB):
 def quilt(count):
     """RAM and reserved pieces of three frames in turn, none of them on a page's border."""
     start = 64 * MIB
-    return [
-        (start + n * 0x3000 + 0x123, start + (n + 1) * 0x3000 + 0x123, "usable" if n % 2 == 0 else "reserved") for n in range(count)
-    ]
+    return [(start + n * 0x3000 + 0x123, start + (n + 1) * 0x3000 + 0x123, "usable" if n % 2 == 0 else "reserved") for n in range(count)]
 
 
 EIGHT = [[10 if a == b else 16 if a // 4 == b // 4 else 32 for b in range(8)] for a in range(8)]

@@ -29,7 +29,7 @@ def check_out(revision, tree):
 def build(tree, legs):
     """Build there what the legs run. The words of this make are not for that one."""
     environment = {key: value for key, value in os.environ.items() if not key.startswith(("MAKE", "MFLAGS"))}
-    goals = sorted({"host-native" if leg.build == "model" else f"host-{leg.build}" for leg in legs if leg.build})
+    goals = sorted({f"host-{leg.build}" for leg in legs if leg.build})
     words = ["make", "-C", str(tree), "kernel", *goals, "BUILD=build"]
     return subprocess.run(words, env=environment, stdout=subprocess.DEVNULL, check=False).returncode == 0
 

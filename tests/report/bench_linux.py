@@ -99,10 +99,7 @@ def history():
 def ready():
     """How much later each kernel is ready if it makes a pool at boot: pages of 1 GiB, or most of memory in pages of 2 MiB."""
     linux = f"{WORDS} initcall_debug log_buf_len=8M"
-    pools_of = {
-        "giga": (f"hugepagesz=1G hugepages={GIGA_POOL}", GIGA_BOOT_MODES),
-        "full": (f"hugepages={FULL_POOL}", BOOT_MODES),
-    }
+    pools_of = {"giga": (f"hugepagesz=1G hugepages={GIGA_POOL}", GIGA_BOOT_MODES), "full": (f"hugepages={FULL_POOL}", BOOT_MODES)}
     none = f"{linux} hugetlb_free_vmemmap=off"
     sides = [Side("linux-none", linux=lambda series: none, early_clock=True), Side("none", "run=machine")]
     for name, (pool, modes) in pools_of.items():

@@ -4,7 +4,6 @@ A profile has the counts of each function's own instructions and of each call. W
 Format: "Callgrind Format Specification", in the manual of valgrind.
 """
 
-import argparse
 import os
 import re
 import subprocess
@@ -33,19 +32,6 @@ def passed(argv, seconds, **more):
     if "ASHLAR-END verdict=pass" not in done.stdout:
         raise Failed(f"{Path(argv[0]).name} did not pass: {(done.stdout + done.stderr)[-1500:]}")
     return done.stdout
-
-
-def main(description, measure):
-    """A program that is one leg of a report: measure(build) prints records, and returns whether they are as they should be."""
-    parser = argparse.ArgumentParser(description=description)
-    parser.add_argument("--build", type=Path, default=Path("build"))
-    try:
-        passes = measure(parser.parse_args().build)
-    except Failed as why:
-        print(why)
-        passes = False
-    print("ASHLAR-END verdict=pass code=0x10" if passes else "ASHLAR-END verdict=fail code=0x11")
-    return 0 if passes else 1
 
 
 def dumps_in(folder):

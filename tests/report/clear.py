@@ -1,7 +1,7 @@
 """The clearing series: clearing huge pages, in steps of 4 KiB and in whole extents, and faulting them in.
 
 A comparison changes one thing: the pieces that an instruction is given. Published rates are rates of demand faults, so they stand only in
-the table of faults. Events per page come from the CPU's counters where it has them, and from a model (cachegrind.py).
+the table of faults. Events per page come from the CPU's counters where it has them.
 """
 
 import seeds
@@ -129,7 +129,7 @@ def counted_row(machine_name, what, size, events, pages, run="-"):
 
 
 def counted_table(captures):
-    """Events per page: published, from the CPU's counters, from the model."""
+    """Events per page: published, and from the CPU's counters."""
     rows = []
     names = {"page": "4K", "multi": "extents", "whole": "as one"}
     for r in of_kind(captures, "fault"):
@@ -137,9 +137,6 @@ def counted_table(captures):
         if events:
             what = f"`{r.get('insn', 'default')}`, {names.get(column(r), '')}"
             rows.append(counted_row(machine(r), what, r["size"], events, r["pages"], r.get("run", "-")))
-    for r in of_kind(captures, "cachegrind"):
-        events = {name: r.get(name) for name in EVENTS if isinstance(r.get(name), (int, float))}
-        rows.append(counted_row("model (cachegrind)", f"`{r['insn']}`, {names.get(column(r), '')}", r["size"], events, r["pages"]))
     if not rows:
         return None
     published = []
@@ -150,13 +147,7 @@ def counted_table(captures):
     return Table(head, published + rows, "Events per huge page", left=3)
 
 
-COUNTED = (
-    "Published: user and kernel of Linux, multiplexed, so to be read to one or two digits. The model has every load and store that the"
-    " hosted machine's thread makes, with a first-level cache of 32 KiB and a last level of 32 MiB, of 64-byte lines (Milan's); a rep"
-    " instruction counts once and its stores as many times as it stores. It has no cycles, no TLB, no prefetching and no stores that pass"
-    " a cache by, so it cannot show that Milan elides lines; and it does not see into the host's kernel. Its \"loads\" and \"misses\" of"
-    " L1D are loads and stores together, as in AMD's events."
-)
+COUNTED = "Published: user and kernel of Linux, multiplexed, so to be read to one or two digits."
 
 
 # ---- the section ----

@@ -32,7 +32,7 @@ def place(record):
 def machines(records):
     """A Row for each machine and state of its memory, in the order of MEMORIES."""
     rows = rows_of(records, machine=place, size=memory_size, memory=item("memory"))
-    return sorted(rows, key=lambda row: MEMORIES.index(row.key["memory"]))
+    return sorted(rows, key=lambda row: [*MEMORIES, row.key["memory"]].index(row.key["memory"]))
 
 
 def steps_of(row, mode):

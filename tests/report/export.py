@@ -1,4 +1,4 @@
-"""Records for other programs: Go's benchmark format, JSON lines and CSV. tests/README.md says what is in them."""
+"""Records for other programs: JSON lines and CSV. tests/README.md says what is in them."""
 
 import csv
 import io
@@ -31,29 +31,7 @@ def to_csv(captures):
     return out.getvalue()
 
 
-def unit_of(key):
-    """benchstat knows ns/op and NAME-ns as times."""
-    return "ns/op" if key == "ns" else f"{key[3:]}-ns" if key.startswith("ns_") else f"{key[:-3]}-ns" if key.endswith("_ns") else key
-
-
-def go_name(record):
-    """The settings are parts of the name. The number at its end is that of the CPUs."""
-    parts = (f"/{key}={str(value).replace('/', ':')}" for key, value in record.settings.items())
-    return f"Benchmark{record.kind.replace(' ', '_').capitalize()}{''.join(parts)}-{record.capture.facts.get('cpus', 1)}"
-
-
-def to_go(captures):
-    """The format in which `go test -bench` prints, for benchstat. Consoles with the same head are the same machine to it."""
-    lines = []
-    for capture in captures:
-        lines += [f"{key}: {capture.facts.get(key, '')}" for key in ("where", "command")]
-        for record in capture.records:
-            values = "".join(f" {value} {unit_of(key)}" for key, value in record.measured.items())
-            lines += [f"{go_name(record)} 1{values}"] if values else []
-    return "".join(f"{line}\n" for line in lines)
-
-
-FILES = {"records.jsonl": to_json, "records.csv": to_csv, "records.txt": to_go}
+FILES = {"records.jsonl": to_json, "records.csv": to_csv}
 
 
 def write(captures, folder):

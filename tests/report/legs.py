@@ -36,7 +36,7 @@ class Leg:
     cmdline: str
     cpus: int = 2
     mem: str = "2G"
-    build: str = ""  # "": in QEMU; native or fast: that hosted build; model: under cachegrind.py
+    build: str = ""  # "": in QEMU; native or fast: that hosted build
     seconds: int = 180
     accel: str = "auto"
     kernel: str = ""  # another kernel, with its initrd
@@ -73,10 +73,7 @@ POOLS_64G = tuple(
     for memmap in ("parallel", "lazy")
     for words in ("hvo=on", *(f"{way} hugepagesz=1G hugepages=56" for way in POOL_WAYS))
 )
-POOLS_4T = tuple(
-    f"{words} run=machine"
-    for words in ("hvo=on", "hugepagesz=1G hugepages=4014", "hugepages=2055208")
-)
+POOLS_4T = tuple(f"{words} run=machine" for words in ("hvo=on", "hugepagesz=1G hugepages=4014", "hugepages=2055208"))
 
 
 def native_cpus():
@@ -99,7 +96,6 @@ LEGS = (
     Leg("quiet-native", "bench.hvo.pages=64 bench=quiet", 8, "5G", "native"),
     Leg("fault-native", "bench=fault", 2, "5G", "native"),
     Leg("fault-4", 'bench="fault bytes=256M size=2M"', 4, "4G"),
-    Leg("fault-model", "faults under cachegrind", 1, build="model", seconds=300),
     Leg("pcp-native", "bench=pcp", 2, "2G", "fast"),
     Leg("pcp-2", "bench=pcp", 2, "2G"),
     Leg("pcp-icount", "bench=pcp", 1, "2G", accel="icount"),
@@ -158,8 +154,6 @@ def busy_cpus(seconds=0.3):
 def argv_of(leg, build):
     """(argv, the command that a user types for the same run, the place of the run if the console does not tell)."""
     build = Path(leg.tree) if leg.tree else build
-    if leg.build == "model":
-        return [sys.executable, str(ROOT / "tests/report/cachegrind.py"), "--build", str(build)], "tests/report/cachegrind.py", "native"
     if leg.build:
         cpus = leg.cpus or native_cpus()
         path = build / "host" / leg.build / "ashlar-host"

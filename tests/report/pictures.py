@@ -45,9 +45,7 @@ def svg_of(figure, name):
     text = text.replace(INK, "currentColor").replace("'DejaVu Sans'", "'DejaVu Sans', Verdana, sans-serif")
     text = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{name}-", text)
     text = re.sub(r'^<svg ([^>]*?)width="[^"]*" height="[^"]*"', r'<svg role="img" \1', text, count=1, flags=re.S)
-    text = re.sub(
-        r'^<svg role="img" height="[^"]*"([^>]*?) width="[^"]*"', r'<svg role="img"\1', text, count=1, flags=re.S
-    )
+    text = re.sub(r'^<svg role="img" height="[^"]*"([^>]*?) width="[^"]*"', r'<svg role="img"\1', text, count=1, flags=re.S)
     return text
 
 

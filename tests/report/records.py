@@ -52,7 +52,6 @@ NEEDED = {
     ),
     "clear": "mode:w insn:w size:w bytes:t ns:t threads:t",
     "fault": "mode:w size:w cpus:t pages:t faults:t ns:t clear_ns:n unmap_rounds:n",
-    "cachegrind": "mode:w insn:w size:w pages:t instructions:t",
     "history": "mode:w day:n large:n small:n ns:t",
     "program": "name:w threads:t ns:t ops:t",
     "program_run": "name:w status:n ns:t",

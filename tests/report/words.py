@@ -10,9 +10,7 @@ WHERE = {
     "virtual": "virtual machine",
     "unknown": "unnamed machine",
 }
-EMULATED = (
-    "Under emulation a time means something only beside another of the same machine and session: read the ratios."
-)
+EMULATED = ("Under emulation a time means something only beside another of the same machine and session: read the ratios.")
 
 
 def place(where, cpus):

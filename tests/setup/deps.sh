@@ -36,7 +36,6 @@ needs() {
 	test g++ g++ builds a program with exceptions
 	test musl-tools musl-gcc builds programs with another C library
 	test valgrind valgrind counts misses and locked instructions by function
-	bench valgrind valgrind counts the events of a fault by a model
 	bench python3-matplotlib /usr/lib/python3/dist-packages/matplotlib draws the pictures of the report
 	debug gdb gdb debugs the halted guest
 	proof chromium chromium shows that no table of the report is cut off

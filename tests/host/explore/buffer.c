@@ -29,9 +29,6 @@
  * Struct pages are logged by their place in the direct map, because their mapping may change while
  * the CPU is stopped.
  */
-#include <string.h>
-
-#include <arch/memory.h>
 #include <arch/pgtable.h>
 
 #include "tests/host/explore/explore.h"

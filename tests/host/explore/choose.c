@@ -28,10 +28,6 @@
  * only if a CPU stops after a load that overtook an atomic store, with this store kept back. At
  * such a point all three stop the CPU at a higher rate, which each machine draws, too.
  */
-#include <string.h>
-#include <unistd.h>
-
-#include "kernel/core/printk.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 

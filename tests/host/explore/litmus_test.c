@@ -9,14 +9,8 @@
  * its bit 0, sf is a store fence, mf a full one. An outcome is a number whose digits are what the
  * loads have read, CPU by CPU, and then the value that is named as final.
  */
-#include <arch/atomic.h>
-#include <arch/barrier.h>
-
-#include "kernel/core/percpu.h"
-#include "kernel/lib/string.h"
-#include "tests/kernel/test.h"
 #include "tests/host/explore/explore.h"
-#include "tests/kernel/cpus.h"
+#include "tests/kernel/test.h"
 
 enum { TURNS = 100, READS_MAX = 4, PROGRAM_CPUS = 4 };
 

@@ -29,21 +29,14 @@
  */
 #define _GNU_SOURCE
 #include <setjmp.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/sendfile.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
-#include <arch/clock.h>
-
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
+#include "tests/kernel/test.h"
 
 enum {
 	CHECK_EVERY = 64,

@@ -13,20 +13,12 @@
  * points as by default, is a livelock.
  */
 #define _GNU_SOURCE
-#include <sys/mman.h>
 #include <time.h>
-#include <unistd.h>
 
-#include <arch/clock.h>
-#include <arch/cpu.h>
-
-#include "kernel/core/panic.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "tests/kernel/test.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
+#include "tests/kernel/test.h"
 
 enum { STACK_BYTES = 1 << 20, FIRST_STACK_BYTES = 8 << 20, ALONE_MAX = 5000, FIRST_WORDS = 8 };
 enum { FRAMES_SHOWN = 8, JUMPS_DOUBLED = 20, JUMPS_ALIKE = 1024 };

@@ -10,17 +10,9 @@
  *	4   a page-table entry gets another page without a round. No frame is given back, so the
  *	    watcher (check.c) cannot notice; the case notices that a CPU writes to the old page
  */
-#include <arch/atomic.h>
-#include <arch/barrier.h>
-
-#include "kernel/core/cmdline.h"
-#include "kernel/core/cpus.h"
-#include "kernel/core/percpu.h"
-#include "kernel/core/shootdown.h"
-#include "tests/kernel/test.h"
 #include "mm/map/pgtable.h"
 #include "mm/mm.h"
-#include "tests/kernel/cpus.h"
+#include "tests/kernel/test.h"
 
 enum { LOST_UPDATE = 1, NO_FENCE, NO_WAKE, NO_ROUND, BUGS = NO_ROUND };
 

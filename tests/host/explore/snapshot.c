@@ -3,12 +3,6 @@
  * case share, one after the other. Everything else of the process is private to each of them.
  */
 #define _GNU_SOURCE
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
-#include <arch/memory.h>
-
 #include "tests/host/explore/explore.h"
 
 static u8 *snapshot; /* as large as the memory; pages that nobody wrote are zero */

@@ -15,7 +15,6 @@
  *
  * Source: Intel SDM vol. 3A, 4.10.4 (invalidation of TLBs).
  */
-#include <arch/memory.h>
 #include <arch/pgtable.h>
 
 #include "tests/host/explore/explore.h"

@@ -8,12 +8,8 @@
  * point 430 it stores a page-table entry, and CPU 1 keeps the translation that was there.
  */
 #include <stdio.h>
-#include <string.h>
-
-#include <arch/console.h>
 
 #include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 

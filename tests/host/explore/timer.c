@@ -2,8 +2,6 @@
  * An APIC for the kernel's timers (arch/x86_64/time/timer.c), whose tick is a nanosecond of the
  * explorer's clock. When a timer fires depends on the schedule, since each point takes time.
  */
-#include <arch/clock.h>
-
 #include "arch/x86_64/time/timer.h"
 #include "arch/x86_64/traps/apic.h"
 #include "tests/host/explore/explore.h"

@@ -1,12 +1,4 @@
 /* A sleep beside a timer of the program. By the explorer's clock nothing is late by chance. */
-#include <arch/atomic.h>
-#include <arch/clock.h>
-
-#include "kernel/core/call.h"
-#include "kernel/program/signal.h"
-#include "kernel/program/user_copy.h"
-#include "tests/kernel/test.h"
-#include "tests/kernel/cpus.h"
 #include "tests/kernel/program_box.h"
 
 enum { MONOTONIC = 1, SENDS_NOTHING = 1, STORES = 100 };

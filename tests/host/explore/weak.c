@@ -1,8 +1,6 @@
 /*
  * Fences and locked instructions that are weakened on purpose: see explore.h.
  */
-#include <stdlib.h>
-
 #include "tests/host/child.h"
 #include "tests/host/explore/explore.h"
 

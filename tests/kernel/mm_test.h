@@ -1,0 +1,21 @@
+/* What cases of mm use: their fixtures, and the rooms of mm beside mm.h. */
+#pragma once
+
+#include "mm/debug/account.h"
+#include "mm/hvo/hvo_make.h"
+#include "mm/hvo/hvo_unshare.h"
+#include "mm/map/pgtable.h"
+#include "mm/memmap/block_state.h"
+#include "mm/memmap/meta.h"
+#include "mm/memmap/vmemmap.h"
+#include "mm/page/migrate.h"
+#include "mm/page/page_check.h"
+#include "mm/page/pcp_drain.h"
+#include "mm/zone/migratetype.h"
+#include "mm/zone/section_close.h"
+#include "mm/zone/transit.h"
+#include "tests/kernel/chain.h"
+#include "tests/kernel/holder.h"
+#include "tests/kernel/listed.h"
+#include "tests/kernel/modes.h"
+#include "tests/kernel/pool_check.h"
