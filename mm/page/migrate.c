@@ -11,6 +11,7 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "mm/page/page_alloc.h"
+#include "mm/page/page_check.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "mm/zone/buddy.h"
@@ -114,10 +115,32 @@ static struct page *page_to_move_to(struct mm *mm, struct page_kind kind,
 }
 
 /*
- * Move one page in use that does not belong to a pool. 0, also if it was freed just now; -ENOMEM:
- * there is no page to move to; -EBUSY: it has no mover, or its holder refused. No lock held.
+ * A page has moved, and both references to it are the caller's: its own, and the one that the
+ * holder handed over. Free the page. A single page that nobody else refers to only gets its bit in
+ * `left`: the caller gives the frames of a block back together. Until then they count as movable.
  */
-static int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how,
+static void free_moved(struct mm *mm, struct page *from, struct page_kind kind, u64 *left)
+{
+	const u64 state = page_state(PAGE_MOVABLE, kind.order, kind.zone, 2);
+	const pfn_t pfn = page_to_pfn(from);
+
+	if (kind.flags != PAGE_MOVABLE || page_head(from) != from ||
+	    !atomic_cas(&from->state, state, page_state(0, 0, kind.zone, 0))) {
+		page_drop(from); /* not the last one */
+		mm_page_put(mm, from);
+		return;
+	}
+	left[pfn % BLOCK_FRAMES / 64] |= 1ULL << pfn % 64;
+	if (unlikely(atomic_load_relaxed(&mm->watch)))
+		page_watch_freed(mm, from, 0, CALLER);
+}
+
+/*
+ * Move one page in use that does not belong to a pool. 0, also if it was freed just now; -ENOMEM:
+ * there is no page to move to; -EBUSY: it has no mover, or its holder refused. `left`: bits of the
+ * block's frames that the caller has to give back; not used for huge pages. No lock held.
+ */
+static int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how, u64 *left,
 			struct migrate_stats *stats)
 {
 	const struct page_kind kind = page_kind(from);
@@ -136,44 +159,34 @@ static int migrate_page(struct mm *mm, struct page *from, const struct migrate_h
 	if (err) {
 		stats->failed++;
 		mm_page_put(mm, to);
+		mm_page_put(mm, from);
 	} else {
 		stats->pages += order_pages(order_of(kind));
-		page_drop(from); /* the holder's reference, handed over, and not the last one */
+		free_moved(mm, from, kind, left);
 	}
-	mm_page_put(mm, from);
 	return err ? -EBUSY : 0;
 }
 
 /* ---- a range ---- */
 
-/* Is the block of this frame wholly free, after its last page was moved? */
-static bool became_free(struct mm *mm, pfn_t pfn)
-{
-	const u32 index = (u32)(pfn >> BLOCK_ORDER);
-
-	return block_look_at(mm, index).free_pages == 0 && buddy_find_run(mm, index) != BLOCK_NONE;
-}
-
 int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct migrate_how *how,
 		  struct migrate_stats *stats)
 {
+	const u32 index = (u32)(page_to_pfn(pages) >> BLOCK_ORDER);
+	u64 left[PCP_WORDS] = {0};
 	int result = 0;
 
-	for (u64 i = 0; i < count;) {
+	for (u64 i = 0; i < count && result != -ENOMEM;) {
 		const struct page_kind kind = page_kind(&pages[i]);
 		int err = 0;
 
 		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
-		    atomic_load_relaxed(&pages[i].refcount) > 0) {
-			err = migrate_page(mm, &pages[i], how, stats);
-			if (err == 0 && became_free(mm, page_to_pfn(pages)))
-				break; /* its struct pages say no more how far to step */
-		}
-		if (err == -ENOMEM)
-			return err;
+		    atomic_load_relaxed(&pages[i].refcount) > 0)
+			err = migrate_page(mm, &pages[i], how, left, stats);
 		result = err ? err : result;
 		i += kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
 	}
+	gib_count_movable(mm, index, -(s64)pcp_give_back_map(block_zone(mm, index), index, left));
 	return result;
 }
 
@@ -198,7 +211,7 @@ static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u
 		return mm_upward.pool_move_page(mm, head, word.order, stats);
 	switch (word.state) {
 	case BLOCK_HUGE:
-		return migrate_page(mm, block_page(mm, head), how, stats);
+		return migrate_page(mm, block_page(mm, head), how, NULL, stats);
 	case BLOCK_FULL:
 		return migrate_pages(mm, block_page(mm, index), BLOCK_FRAMES, how, stats);
 	default:

@@ -137,12 +137,12 @@ static u32 empty_slot(struct pcp_zone *mine, u32 index)
 	return PCP_SLOTS;
 }
 
-static s64 frames_of(const u64 map[PCP_WORDS])
+u64 pcp_frames_of(const u64 map[PCP_WORDS])
 {
-	s64 frames = 0;
+	u64 frames = 0;
 
 	for (unsigned w = 0; w < PCP_WORDS; w++)
-		frames += __builtin_popcountll(map[w]);
+		frames += (u64)__builtin_popcountll(map[w]);
 	return frames;
 }
 
@@ -162,7 +162,7 @@ static u32 make_room(struct zone *zone, struct pcp_zone *mine, u32 index)
 		if (empty_slot(mine, index + i) != PCP_SLOTS)
 			continue;
 		victims[count] = (index + i) % PCP_SETS * PCP_WAYS + way;
-		frames += frames_of(mine->map[victims[count++]]);
+		frames += (s64)pcp_frames_of(mine->map[victims[count++]]);
 	}
 	pcp_evict(zone, mine, victims, count);
 	return victims[0];
@@ -287,7 +287,7 @@ s64 pcp_high(struct zone *zone, struct pcp_zone *mine)
 static void keep_fetched(struct zone *zone, struct pcp_zone *mine, u32 index,
 			 const u64 map[PCP_WORDS], enum migratetype type)
 {
-	const s64 frames = frames_of(map);
+	const s64 frames = (s64)pcp_frames_of(map);
 	u32 slot;
 
 	if (frames == 0)
@@ -453,7 +453,7 @@ static unsigned choose_victims(struct pcp_zone *mine, u32 slot, u32 victims[PCP_
 		if (count > 0 && frames >= mine->high / 8)
 			break;
 		victims[count++] = victim;
-		frames += frames_of(mine->map[victim]);
+		frames += (s64)pcp_frames_of(mine->map[victim]);
 	}
 	if (count == 0)
 		victims[count++] = slot;

@@ -343,6 +343,9 @@ static inline void pcp_freed_to(struct zone *zone, struct pcp_zone *mine, const 
 	atomic_store_relaxed(&mine->recent.hot, NULL); /* pcp_count() looks */
 }
 
+/* Number of frames of a block whose bits are set. */
+u64 pcp_frames_of(const u64 map[PCP_WORDS]);
+
 /* Does the slot hold nothing? Clears the bits of words that have become empty. */
 bool pcp_slot_is_empty(struct pcp_zone *mine, u32 slot);
 

@@ -51,16 +51,13 @@ static void page_list_remove(struct zone *zone, struct page *page)
 }
 
 /* The whole block is free again: it has left the small lists and joins the list of its class. */
-static void block_became_free(struct zone *zone, const struct page *first)
+static void block_became_free(struct zone *zone, u32 index)
 {
-	const u32 index = (u32)(page_to_pfn(first) >> BLOCK_ORDER);
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word = block_look(block);
 
 	ASSERT(word.state == BLOCK_FULL, "block %u is wholly free but %s", index,
 	       block_state_name(word.state));
-	/* the block is counted again as a run */
-	gib_count_free(zone->mm, index, -(s64)BLOCK_FRAMES);
 	block->owner = 0;
 	atomic_store_relaxed(&zone->split_batch, SPLIT_BATCH_MIN);
 	word.free_pages = 0;
@@ -91,10 +88,13 @@ void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u
 		page = MIN(page, buddy);
 		order++;
 	}
-	if (order == BLOCK_ORDER)
-		block_became_free(zone, page);
-	else
+	if (order == BLOCK_ORDER) {
+		/* the block is counted again as a run */
+		gib_count_free(zone->mm, index, -(s64)BLOCK_FRAMES);
+		block_became_free(zone, index);
+	} else {
 		page_list_add(zone, page, order, (u8)type_list(type));
+	}
 }
 
 void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
@@ -276,4 +276,13 @@ u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type,
 	block_count_free(block, word, -(s64)taken);
 	gib_count_free(zone->mm, index, -(s64)taken);
 	return taken;
+}
+
+void buddy_free_rest(struct zone *zone, u32 index)
+{
+	u64 map[BLOCK_FRAMES / 64] = {0};
+
+	buddy_take_pieces(zone, index, block_look_at(zone->mm, index).type, map);
+	page_set_kind(block_page(zone->mm, index), 0, 0);
+	block_became_free(zone, index);
 }

@@ -35,6 +35,12 @@ unsigned buddy_blocks_in_pieces(struct zone *zone, unsigned order, enum migratet
 u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type,
 		      u64 map[BLOCK_FRAMES / 64]);
 
+/*
+ * The caller has all frames of a FULL block that are not free: the block becomes wholly free, and
+ * its chunks leave their lists without being merged one by one.
+ */
+void buddy_free_rest(struct zone *zone, u32 index);
+
 /* Take 2^order frames (order < 9) of `type` from the small lists. NULL if there are none. */
 struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetype type);
 
