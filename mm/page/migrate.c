@@ -33,18 +33,23 @@ static unsigned order_of(struct page_kind kind)
 	return kind.flags & PAGE_COMPOUND ? kind.order : 0;
 }
 
-void mm_page_set_movable(struct mm *mm, struct page *page, const struct page_mover *mover)
+static void give_mover(struct mm *mm, struct page *page, const struct page_mover *mover)
 {
 	const struct page_kind kind = page_kind(page);
 
-	ASSERT(page_head(page) == page && atomic_load_relaxed(&page->refcount) > 0 && mover->move,
-	       "frame %llx cannot be made movable: it is not the head of a page in use",
-	       page_to_pfn(page));
 	page->mover = mover;
 	if (kind.flags & PAGE_MOVABLE)
 		return;
 	page_set_kind(page, kind.flags | PAGE_MOVABLE, kind.order);
 	count_movable(mm, page, order_of(kind), 1);
+}
+
+void mm_page_set_movable(struct mm *mm, struct page *page, const struct page_mover *mover)
+{
+	ASSERT(page_head(page) == page && atomic_load_relaxed(&page->refcount) > 0 && mover->move,
+	       "frame %llx cannot be made movable: it is not the head of a page in use",
+	       page_to_pfn(page));
+	give_mover(mm, page, mover);
 }
 
 void page_forget_mover(struct mm *mm, struct page *page)
@@ -68,7 +73,7 @@ int page_move(struct mm *mm, struct page *from, struct page *to)
 	const struct page_mover *mover = from->mover;
 	int err;
 
-	mm_page_set_movable(mm, to, mover);
+	give_mover(mm, to, mover);
 	err = mover->move(from, to);
 	if (err)
 		atomic_store_relaxed(&gib_of(mm, index)->refused, (u16)(index % GIB_BLOCKS + 1));
@@ -93,9 +98,10 @@ bool page_get_movable(struct page *page)
 
 void page_copy(struct page *to, const struct page *from)
 {
-	const u64 pages = order_pages(page_order(from));
+	const u64 pages = order_pages(order_of(page_kind(from)));
 
-	memcpy(page_address(to), page_address(from), pages * PAGE_SIZE);
+	memcpy(phys_to_virt(page_to_pfn(to) << PAGE_SHIFT),
+	       phys_to_virt(page_to_pfn(from) << PAGE_SHIFT), pages * PAGE_SIZE);
 	for (unsigned i = 0; i < ARRAY_LEN(to->private); i++)
 		to->private[i] = from->private[i];
 }
@@ -211,7 +217,7 @@ static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u
 		return mm_upward.pool_move_page(mm, head, word.order, stats);
 	switch (word.state) {
 	case BLOCK_HUGE:
-		return migrate_page(mm, block_page(mm, head), how, NULL, stats);
+		return migrate_pages(mm, block_page(mm, head), 1, how, stats);
 	case BLOCK_FULL:
 		return migrate_pages(mm, block_page(mm, index), BLOCK_FRAMES, how, stats);
 	default:

@@ -315,11 +315,7 @@ static u32 fetch_run(struct zone *zone, unsigned order, enum migratetype type, u
 
 	if (!page)
 		return BLOCK_NONE;
-	if (order < 6)
-		map[pfn % BLOCK_FRAMES / 64] = ((1ULL << (1u << order)) - 1) << pfn % 64;
-	else
-		for (unsigned w = 0; w < 1u << (order - 6); w++)
-			map[pfn % BLOCK_FRAMES / 64 + w] = ~0ULL;
+	block_map_add(map, pfn % BLOCK_FRAMES, order);
 	return (u32)(pfn >> BLOCK_ORDER);
 }
 

@@ -74,6 +74,7 @@ static bool take_pieces(struct refuge *refuge)
 	zone_unlock(zone);
 	pcp_count_in_use(zone, (s64)taken);
 	refuge->index = index;
+	refuge->word = 0;
 	return taken > 0;
 }
 
@@ -109,13 +110,14 @@ static bool take_more(struct refuge *refuge)
 /* Take one of the frames that were taken already. */
 static struct page *pop(struct refuge *refuge)
 {
-	for (unsigned w = 0; w < PCP_WORDS; w++) {
-		const u64 bits = refuge->map[w];
+	for (; refuge->word < PCP_WORDS; refuge->word++) {
+		const u64 bits = refuge->map[refuge->word];
 
-		refuge->map[w] = bits & (bits - 1);
-		if (bits)
-			return block_page(refuge->zone->mm, refuge->index) + w * 64 +
-			       __builtin_ctzll(bits);
+		if (!bits)
+			continue;
+		refuge->map[refuge->word] = bits & (bits - 1);
+		return block_page(refuge->zone->mm, refuge->index) + refuge->word * 64 +
+		       __builtin_ctzll(bits);
 	}
 	return NULL;
 }

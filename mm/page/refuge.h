@@ -22,6 +22,7 @@ struct refuge {
 	u64 before;    /* rank and number of the GiB chosen last; ~0: none yet */
 	u32 next, end; /* its blocks still to be looked at; end 0: none */
 	u32 index;     /* the block last taken from, and which of its frames are left to give */
+	unsigned word; /* before this word there are none */
 	u64 map[PCP_WORDS];
 };
 
