@@ -319,11 +319,7 @@ static u32 fetch_run(struct zone *zone, unsigned order, enum migratetype type, u
 	return (u32)(pfn >> BLOCK_ORDER);
 }
 
-/*
- * Bring the struct pages of a block into the cache before the lock is taken to walk them; a walk of
- * cold ones takes microseconds.
- */
-static void warm_block(struct zone *zone, u32 index)
+void pcp_warm_block(const struct zone *zone, u32 index)
 {
 	const struct page *pages = block_page(zone->mm, index);
 
@@ -363,7 +359,7 @@ static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum
 	if (count > 0) {
 		zone_unlock(zone);
 		for (unsigned i = 0; i < count; i++)
-			warm_block(zone, blocks[i]);
+			pcp_warm_block(zone, blocks[i]);
 		zone_lock(zone);
 	}
 	for (unsigned i = 0; i < count; i++)

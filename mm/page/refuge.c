@@ -68,6 +68,7 @@ static bool take_pieces(struct refuge *refuge)
 
 	if (!has_pieces(zone, index))
 		return false;
+	pcp_warm_block(zone, index);
 	zone_lock(zone);
 	if (has_pieces(zone, index))
 		taken = buddy_take_pieces(zone, index, MIGRATE_MOVABLE, refuge->map);
