@@ -48,8 +48,8 @@ static void cut_word(struct runs *runs, unsigned first, u64 bits)
 }
 
 /*
- * Cut a map of a block's frames. Full words join into pairs and fours first; order 8 is the largest order that
- * the small lists have.
+ * Cut a map of a block's frames. Full words join into pairs and fours first; order 8 is the largest
+ * order that the small lists have.
  */
 static void cut_runs(struct runs *runs, const u64 map[PCP_WORDS])
 {
