@@ -96,11 +96,9 @@ static struct page *slot_cut(struct zone *zone, struct pcp_zone *mine, u32 slot,
 	return pages;
 }
 
-/* Zone lock held. One look-up of the type serves all runs. */
-static void free_runs(struct zone *zone, u32 index, struct page *pages, const struct runs *runs)
+/* Zone lock held. `type`: the block's, looked up once for all runs. */
+static void free_runs(struct zone *zone, u8 type, struct page *pages, const struct runs *runs)
 {
-	const u8 type = block_look_at(zone->mm, index).type;
-
 	for (unsigned i = 0; i < runs->count; i++) {
 		struct page *page = &pages[runs->run[i].first];
 
@@ -119,7 +117,7 @@ static void free_slot(struct zone *zone, struct pcp_zone *mine, u32 slot, struct
 		frames = pcp_free_by_page(zone, mine, slot);
 	} else {
 		counter_add(&mine->drain_lookups, 1);
-		free_runs(zone, mine->tag[slot] - 1, pages, runs);
+		free_runs(zone, block_look_at(zone->mm, mine->tag[slot] - 1).type, pages, runs);
 	}
 	for (unsigned w = 0; w < PCP_WORDS; w++)
 		mine->map[slot][w] = 0;
@@ -160,16 +158,18 @@ void pcp_give_back(struct zone *zone, struct page *page, unsigned order)
 u64 pcp_give_back_map(struct zone *zone, u32 index, const u64 map[PCP_WORDS])
 {
 	const u64 frames = pcp_frames_of(map);
+	struct block_word word;
 	struct runs runs;
 
 	if (frames == 0)
 		return 0;
 	zone_lock(zone);
-	if (frames + block_look_at(zone->mm, index).free_pages == BLOCK_FRAMES) {
+	word = block_look_at(zone->mm, index);
+	if (frames + word.free_pages == BLOCK_FRAMES) {
 		buddy_free_rest(zone, index);
 	} else {
 		cut_runs(&runs, map);
-		free_runs(zone, index, block_page(zone->mm, index), &runs);
+		free_runs(zone, word.type, block_page(zone->mm, index), &runs);
 	}
 	zone_unlock(zone);
 	pcp_count_in_use(zone, -(s64)frames);
