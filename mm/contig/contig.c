@@ -178,7 +178,7 @@ static void hand_out(struct zone *zone, struct block_list *list)
 
 		check_frames_reused(block_pfn(index), BLOCK_FRAMES);
 		for (unsigned i = 0; i < BLOCK_FRAMES; i++) {
-			memmap_form_compound(&pages[i], 0);
+			memmap_form_single(&pages[i], page_state(0, 0, (u8)zone->index, 1));
 			if (unlikely(watched))
 				page_watch_allocated(mm, &pages[i], CALLER);
 		}

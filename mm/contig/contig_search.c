@@ -202,6 +202,7 @@ static int take_candidate(struct contig_scan *scan, const struct hvo_mode *mode,
 		return -EBUSY;
 	atomic_store_relaxed(&gib_of(mm, first)->refused, 0);
 	err = contig_take(scan->zone, first, GIB_BLOCKS, &how, &pieces, scan->stats);
+	refuge_end(&refuge);
 	if (err)
 		return err;
 	if (contig_search_selected()->counts)

@@ -11,6 +11,7 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "mm/page/page_alloc.h"
+#include "mm/page/page_check.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "mm/zone/buddy.h"
@@ -32,18 +33,23 @@ static unsigned order_of(struct page_kind kind)
 	return kind.flags & PAGE_COMPOUND ? kind.order : 0;
 }
 
-void mm_page_set_movable(struct mm *mm, struct page *page, const struct page_mover *mover)
+static void give_mover(struct mm *mm, struct page *page, const struct page_mover *mover)
 {
 	const struct page_kind kind = page_kind(page);
 
-	ASSERT(page_head(page) == page && atomic_load_relaxed(&page->refcount) > 0 && mover->move,
-	       "frame %llx cannot be made movable: it is not the head of a page in use",
-	       page_to_pfn(page));
 	page->mover = mover;
 	if (kind.flags & PAGE_MOVABLE)
 		return;
 	page_set_kind(page, kind.flags | PAGE_MOVABLE, kind.order);
 	count_movable(mm, page, order_of(kind), 1);
+}
+
+void mm_page_set_movable(struct mm *mm, struct page *page, const struct page_mover *mover)
+{
+	ASSERT(page_head(page) == page && atomic_load_relaxed(&page->refcount) > 0 && mover->move,
+	       "frame %llx cannot be made movable: it is not the head of a page in use",
+	       page_to_pfn(page));
+	give_mover(mm, page, mover);
 }
 
 void page_forget_mover(struct mm *mm, struct page *page)
@@ -67,7 +73,7 @@ int page_move(struct mm *mm, struct page *from, struct page *to)
 	const struct page_mover *mover = from->mover;
 	int err;
 
-	mm_page_set_movable(mm, to, mover);
+	give_mover(mm, to, mover);
 	err = mover->move(from, to);
 	if (err)
 		atomic_store_relaxed(&gib_of(mm, index)->refused, (u16)(index % GIB_BLOCKS + 1));
@@ -92,9 +98,10 @@ bool page_get_movable(struct page *page)
 
 void page_copy(struct page *to, const struct page *from)
 {
-	const u64 pages = order_pages(page_order(from));
+	const u64 pages = order_pages(order_of(page_kind(from)));
 
-	memcpy(page_address(to), page_address(from), pages * PAGE_SIZE);
+	memcpy(phys_to_virt(page_to_pfn(to) << PAGE_SHIFT),
+	       phys_to_virt(page_to_pfn(from) << PAGE_SHIFT), pages * PAGE_SIZE);
 	for (unsigned i = 0; i < ARRAY_LEN(to->private); i++)
 		to->private[i] = from->private[i];
 }
@@ -114,10 +121,32 @@ static struct page *page_to_move_to(struct mm *mm, struct page_kind kind,
 }
 
 /*
- * Move one page in use that does not belong to a pool. 0, also if it was freed just now; -ENOMEM:
- * there is no page to move to; -EBUSY: it has no mover, or its holder refused. No lock held.
+ * A page has moved, and both references to it are the caller's: its own, and the one that the
+ * holder handed over. Free the page. A single page that nobody else refers to only gets its bit in
+ * `left`: the caller gives the frames of a block back together. Until then they count as movable.
  */
-static int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how,
+static void free_moved(struct mm *mm, struct page *from, struct page_kind kind, u64 *left)
+{
+	const u64 state = page_state(PAGE_MOVABLE, kind.order, kind.zone, 2);
+	const pfn_t pfn = page_to_pfn(from);
+
+	if (kind.flags != PAGE_MOVABLE || page_head(from) != from ||
+	    !atomic_cas(&from->state, state, page_state(0, 0, kind.zone, 0))) {
+		page_drop(from); /* not the last one */
+		mm_page_put(mm, from);
+		return;
+	}
+	left[pfn % BLOCK_FRAMES / 64] |= 1ULL << pfn % 64;
+	if (unlikely(atomic_load_relaxed(&mm->watch)))
+		page_watch_freed(mm, from, 0, CALLER);
+}
+
+/*
+ * Move one page in use that does not belong to a pool. 0, also if it was freed just now; -ENOMEM:
+ * there is no page to move to; -EBUSY: it has no mover, or its holder refused. `left`: bits of the
+ * block's frames that the caller has to give back; not used for huge pages. No lock held.
+ */
+static int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how, u64 *left,
 			struct migrate_stats *stats)
 {
 	const struct page_kind kind = page_kind(from);
@@ -136,44 +165,34 @@ static int migrate_page(struct mm *mm, struct page *from, const struct migrate_h
 	if (err) {
 		stats->failed++;
 		mm_page_put(mm, to);
+		mm_page_put(mm, from);
 	} else {
 		stats->pages += order_pages(order_of(kind));
-		page_drop(from); /* the holder's reference, handed over, and not the last one */
+		free_moved(mm, from, kind, left);
 	}
-	mm_page_put(mm, from);
 	return err ? -EBUSY : 0;
 }
 
 /* ---- a range ---- */
 
-/* Is the block of this frame wholly free, after its last page was moved? */
-static bool became_free(struct mm *mm, pfn_t pfn)
-{
-	const u32 index = (u32)(pfn >> BLOCK_ORDER);
-
-	return block_look_at(mm, index).free_pages == 0 && buddy_find_run(mm, index) != BLOCK_NONE;
-}
-
 int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct migrate_how *how,
 		  struct migrate_stats *stats)
 {
+	const u32 index = (u32)(page_to_pfn(pages) >> BLOCK_ORDER);
+	u64 left[PCP_WORDS] = {0};
 	int result = 0;
 
-	for (u64 i = 0; i < count;) {
+	for (u64 i = 0; i < count && result != -ENOMEM;) {
 		const struct page_kind kind = page_kind(&pages[i]);
 		int err = 0;
 
 		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
-		    atomic_load_relaxed(&pages[i].refcount) > 0) {
-			err = migrate_page(mm, &pages[i], how, stats);
-			if (err == 0 && became_free(mm, page_to_pfn(pages)))
-				break; /* its struct pages say no more how far to step */
-		}
-		if (err == -ENOMEM)
-			return err;
+		    atomic_load_relaxed(&pages[i].refcount) > 0)
+			err = migrate_page(mm, &pages[i], how, left, stats);
 		result = err ? err : result;
 		i += kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
 	}
+	gib_count_movable(mm, index, -(s64)pcp_give_back_map(block_zone(mm, index), index, left));
 	return result;
 }
 
@@ -198,7 +217,7 @@ static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u
 		return mm_upward.pool_move_page(mm, head, word.order, stats);
 	switch (word.state) {
 	case BLOCK_HUGE:
-		return migrate_page(mm, block_page(mm, head), how, stats);
+		return migrate_pages(mm, block_page(mm, head), 1, how, stats);
 	case BLOCK_FULL:
 		return migrate_pages(mm, block_page(mm, index), BLOCK_FRAMES, how, stats);
 	default:

@@ -57,8 +57,9 @@ struct migrate_how {
 };
 
 /*
- * Move each page in use of `count` frames of an isolated full block. -ENOMEM ends it; a page that
- * merely refuses to move now does not, and is -EBUSY. No lock held.
+ * Move each page in use of `count` frames of an isolated full block, or an isolated huge page. What
+ * they leave is free at the end. -ENOMEM ends it; a page that merely refuses to move now does not,
+ * and is -EBUSY. No lock held.
  */
 int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct migrate_how *how,
 		  struct migrate_stats *stats);

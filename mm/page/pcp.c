@@ -137,12 +137,12 @@ static u32 empty_slot(struct pcp_zone *mine, u32 index)
 	return PCP_SLOTS;
 }
 
-static s64 frames_of(const u64 map[PCP_WORDS])
+u64 pcp_frames_of(const u64 map[PCP_WORDS])
 {
-	s64 frames = 0;
+	u64 frames = 0;
 
 	for (unsigned w = 0; w < PCP_WORDS; w++)
-		frames += __builtin_popcountll(map[w]);
+		frames += (u64)__builtin_popcountll(map[w]);
 	return frames;
 }
 
@@ -162,7 +162,7 @@ static u32 make_room(struct zone *zone, struct pcp_zone *mine, u32 index)
 		if (empty_slot(mine, index + i) != PCP_SLOTS)
 			continue;
 		victims[count] = (index + i) % PCP_SETS * PCP_WAYS + way;
-		frames += frames_of(mine->map[victims[count++]]);
+		frames += (s64)pcp_frames_of(mine->map[victims[count++]]);
 	}
 	pcp_evict(zone, mine, victims, count);
 	return victims[0];
@@ -287,7 +287,7 @@ s64 pcp_high(struct zone *zone, struct pcp_zone *mine)
 static void keep_fetched(struct zone *zone, struct pcp_zone *mine, u32 index,
 			 const u64 map[PCP_WORDS], enum migratetype type)
 {
-	const s64 frames = frames_of(map);
+	const s64 frames = (s64)pcp_frames_of(map);
 	u32 slot;
 
 	if (frames == 0)
@@ -315,19 +315,11 @@ static u32 fetch_run(struct zone *zone, unsigned order, enum migratetype type, u
 
 	if (!page)
 		return BLOCK_NONE;
-	if (order < 6)
-		map[pfn % BLOCK_FRAMES / 64] = ((1ULL << (1u << order)) - 1) << pfn % 64;
-	else
-		for (unsigned w = 0; w < 1u << (order - 6); w++)
-			map[pfn % BLOCK_FRAMES / 64 + w] = ~0ULL;
+	block_map_add(map, pfn % BLOCK_FRAMES, order);
 	return (u32)(pfn >> BLOCK_ORDER);
 }
 
-/*
- * Bring the struct pages of a block into the cache before the lock is taken to walk them; a walk of
- * cold ones takes microseconds.
- */
-static void warm_block(struct zone *zone, u32 index)
+void pcp_warm_block(const struct zone *zone, u32 index)
 {
 	const struct page *pages = block_page(zone->mm, index);
 
@@ -367,7 +359,7 @@ static bool fetch(struct zone *zone, struct pcp_zone *mine, unsigned order, enum
 	if (count > 0) {
 		zone_unlock(zone);
 		for (unsigned i = 0; i < count; i++)
-			warm_block(zone, blocks[i]);
+			pcp_warm_block(zone, blocks[i]);
 		zone_lock(zone);
 	}
 	for (unsigned i = 0; i < count; i++)
@@ -453,7 +445,7 @@ static unsigned choose_victims(struct pcp_zone *mine, u32 slot, u32 victims[PCP_
 		if (count > 0 && frames >= mine->high / 8)
 			break;
 		victims[count++] = victim;
-		frames += frames_of(mine->map[victim]);
+		frames += (s64)pcp_frames_of(mine->map[victim]);
 	}
 	if (count == 0)
 		victims[count++] = slot;

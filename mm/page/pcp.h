@@ -343,6 +343,15 @@ static inline void pcp_freed_to(struct zone *zone, struct pcp_zone *mine, const 
 	atomic_store_relaxed(&mine->recent.hot, NULL); /* pcp_count() looks */
 }
 
+/* Number of frames of a block whose bits are set. */
+u64 pcp_frames_of(const u64 map[PCP_WORDS]);
+
+/*
+ * Bring the struct pages of a block into the cache before the lock is taken to walk them; a walk of
+ * cold ones takes microseconds.
+ */
+void pcp_warm_block(const struct zone *zone, u32 index);
+
 /* Does the slot hold nothing? Clears the bits of words that have become empty. */
 bool pcp_slot_is_empty(struct pcp_zone *mine, u32 slot);
 

@@ -12,7 +12,7 @@
 #include "mm/page/pcp_types.h"
 #include "mm/zone/buddy_small.h"
 
-/* ---- a slot back to the buddy ---- */
+/* ---- frames of a block back to the buddy ---- */
 
 struct run {
 	u16 first;
@@ -48,11 +48,13 @@ static void cut_word(struct runs *runs, unsigned first, u64 bits)
 }
 
 /*
- * Cut a slot's map. Full words join into pairs and fours first; order 8 is the largest order that
- * the small lists have.
+ * Cut a map of a block's frames. Full words join into pairs and fours first; order 8 is the largest
+ * order that the small lists have.
  */
 static void cut_runs(struct runs *runs, const u64 map[PCP_WORDS])
 {
+	runs->count = 0;
+	runs->frames = 0;
 	for (unsigned w = 0; w < PCP_WORDS;) {
 		unsigned order = 6, words = 1;
 
@@ -84,8 +86,6 @@ static struct page *slot_cut(struct zone *zone, struct pcp_zone *mine, u32 slot,
 {
 	struct page *pages = pfn_page(zone->mm, block_pfn(mine->tag[slot] - 1));
 
-	runs->count = 0;
-	runs->frames = 0;
 	if (unlikely(zone->mm->pcp_types->by_page)) {
 		pcp_prefetch_slot(zone, mine, slot);
 		return pages;
@@ -96,13 +96,9 @@ static struct page *slot_cut(struct zone *zone, struct pcp_zone *mine, u32 slot,
 	return pages;
 }
 
-/* Zone lock held. One look-up of the type serves all runs. */
-static void free_runs(struct zone *zone, struct pcp_zone *mine, u32 slot, struct page *pages,
-		      const struct runs *runs)
+/* Zone lock held. `type`: the block's, looked up once for all runs. */
+static void free_runs(struct zone *zone, u8 type, struct page *pages, const struct runs *runs)
 {
-	const u8 type = block_look_at(zone->mm, mine->tag[slot] - 1).type;
-
-	counter_add(&mine->drain_lookups, 1);
 	for (unsigned i = 0; i < runs->count; i++) {
 		struct page *page = &pages[runs->run[i].first];
 
@@ -117,10 +113,12 @@ static void free_slot(struct zone *zone, struct pcp_zone *mine, u32 slot, struct
 {
 	u64 frames = runs->frames;
 
-	if (unlikely(zone->mm->pcp_types->by_page))
+	if (unlikely(zone->mm->pcp_types->by_page)) {
 		frames = pcp_free_by_page(zone, mine, slot);
-	else
-		free_runs(zone, mine, slot, pages, runs);
+	} else {
+		counter_add(&mine->drain_lookups, 1);
+		free_runs(zone, block_look_at(zone->mm, mine->tag[slot] - 1).type, pages, runs);
+	}
 	for (unsigned w = 0; w < PCP_WORDS; w++)
 		mine->map[slot][w] = 0;
 	mine->words[slot] = 0;
@@ -155,6 +153,27 @@ void pcp_give_back(struct zone *zone, struct page *page, unsigned order)
 	buddy_free_pages(zone, page, order);
 	zone_unlock(zone);
 	pcp_add_in_use(zone, -(s64)order_pages(order));
+}
+
+u64 pcp_give_back_map(struct zone *zone, u32 index, const u64 map[PCP_WORDS])
+{
+	const u64 frames = pcp_frames_of(map);
+	struct block_word word;
+	struct runs runs;
+
+	if (frames == 0)
+		return 0;
+	zone_lock(zone);
+	word = block_look_at(zone->mm, index);
+	if (frames + word.free_pages == BLOCK_FRAMES) {
+		buddy_free_rest(zone, index);
+	} else {
+		cut_runs(&runs, map);
+		free_runs(zone, word.type, block_page(zone->mm, index), &runs);
+	}
+	zone_unlock(zone);
+	pcp_count_in_use(zone, -(s64)frames);
+	return frames;
 }
 
 /* ---- draining ---- */

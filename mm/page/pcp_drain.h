@@ -11,6 +11,12 @@
 void pcp_give_back(struct zone *zone, struct page *page, unsigned order);
 
 /*
+ * Give frames of a block, one bit each, refcount 0 already, straight to the zone in one turn at its
+ * lock. Returns how many. No lock held, not entered.
+ */
+u64 pcp_give_back_map(struct zone *zone, u32 index, const u64 map[PCP_WORDS]);
+
+/*
  * Give everything that any CPU held at the time of the call back to the buddy. Many callers at once
  * share a drain. No lock held, not entered; waits for the CPUs that hold something.
  */

@@ -1,7 +1,7 @@
 /*
  * Taking single pages of a given GiB: see refuge.h.
  *
- *   blocks that are in pieces   their free frames, lowest first
+ *   blocks that are in pieces   all free frames of one, then of the next
  *   then blocks that are free   split, one at a time
  *
  * Only blocks of type MOVABLE are used. Blocks kept for pages that cannot move stay so, and blocks
@@ -45,12 +45,12 @@ static bool choose(struct refuge *refuge)
 	if (best == 0)
 		return false;
 	refuge->before = best;
-	refuge->at = (best & ~0U) * order_pages(GIGA_ORDER);
-	refuge->end = refuge->at + order_pages(GIGA_ORDER);
+	refuge->next = (u32)best * GIB_BLOCKS;
+	refuge->end = refuge->next + GIB_BLOCKS;
 	return true;
 }
 
-/* Zone lock held. Is the block in pieces and meant for pages that can move? */
+/* Is the block in pieces and meant for pages that can move? */
 static bool has_pieces(const struct zone *zone, u32 index)
 {
 	const struct block_word word = block_look_any(zone->mm, index);
@@ -59,71 +59,87 @@ static bool has_pieces(const struct zone *zone, u32 index)
 	       word.type == MIGRATE_MOVABLE;
 }
 
-/*
- * Take the next free frame of the block in which `at` lies. `at` is then behind that frame, or
- * behind the block. One cycle of the lock.
- */
-static struct page *take_frame(struct refuge *refuge)
+/* Take all free frames of the next block; they count as in use. False if it has none to take. */
+static bool take_pieces(struct refuge *refuge)
 {
 	struct zone *zone = refuge->zone;
-	const pfn_t end = ALIGN_DOWN(refuge->at, BLOCK_FRAMES) + BLOCK_FRAMES;
-	struct page *page = NULL;
+	const u32 index = refuge->next++;
+	u64 taken = 0;
 
+	if (!has_pieces(zone, index))
+		return false;
+	pcp_warm_block(zone, index);
 	zone_lock(zone);
-	if (!has_pieces(zone, (u32)(refuge->at >> BLOCK_ORDER)))
-		refuge->at = end;
-	while (!page && refuge->at < end) {
-		page = pfn_page(zone->mm, refuge->at++);
-		if (!buddy_take_frame(zone, page))
-			page = NULL;
-	}
+	if (has_pieces(zone, index))
+		taken = buddy_take_pieces(zone, index, MIGRATE_MOVABLE, refuge->map);
 	zone_unlock(zone);
-	return page;
+	pcp_count_in_use(zone, (s64)taken);
+	refuge->index = index;
+	refuge->word = 0;
+	return taken > 0;
 }
 
-/* Split any free block of the GiB; `at` is then its first frame. */
+/* Split any free block of the GiB; it is then the next. */
 static bool split_any(struct refuge *refuge)
 {
 	struct zone *zone = refuge->zone;
-	const u32 first = (u32)((refuge->end >> BLOCK_ORDER) - GIB_BLOCKS);
 
-	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
+	for (u32 index = refuge->end - GIB_BLOCKS; index < refuge->end; index++) {
 		const struct block_word word = block_look_any(zone->mm, index);
 
 		if ((word.state != BLOCK_FULL && word.state != BLOCK_BARE) ||
 		    word.type != MIGRATE_MOVABLE || buddy_find_run(zone->mm, index) == BLOCK_NONE ||
 		    !page_split_block(zone, index, 0))
 			continue;
-		refuge->at = block_pfn(index);
+		refuge->next = index;
 		return true;
 	}
 	return false;
 }
 
-static struct page *find(struct refuge *refuge)
+/* Take frames of another block, if one has any. */
+static bool take_more(struct refuge *refuge)
 {
 	do {
-		while (refuge->at < refuge->end) {
-			struct page *page = take_frame(refuge);
-
-			if (page)
-				return page;
-		}
+		while (refuge->next < refuge->end)
+			if (take_pieces(refuge))
+				return true;
 	} while ((refuge->end > 0 && split_any(refuge)) || choose(refuge));
+	return false;
+}
+
+/* Take one of the frames that were taken already. */
+static struct page *pop(struct refuge *refuge)
+{
+	for (; refuge->word < PCP_WORDS; refuge->word++) {
+		const u64 bits = refuge->map[refuge->word];
+
+		if (!bits)
+			continue;
+		refuge->map[refuge->word] = bits & (bits - 1);
+		return block_page(refuge->zone->mm, refuge->index) + refuge->word * 64 +
+		       __builtin_ctzll(bits);
+	}
 	return NULL;
 }
 
 struct page *refuge_take(struct refuge *refuge)
 {
-	struct mm *mm = refuge->zone->mm;
-	struct page *page = find(refuge);
+	struct zone *zone = refuge->zone;
+	struct page *page = pop(refuge);
 
+	if (!page && take_more(refuge))
+		page = pop(refuge);
 	if (!page)
 		return NULL;
-	pcp_count_in_use(refuge->zone, 1);
 	check_frames_reused(page_to_pfn(page), 1);
-	memmap_form_compound(page, 0);
-	if (unlikely(atomic_load_relaxed(&mm->watch)))
-		page_watch_allocated(mm, page, CALLER);
+	memmap_form_single(page, page_state(0, 0, (u8)zone->index, 1));
+	if (unlikely(atomic_load_relaxed(&zone->mm->watch)))
+		page_watch_allocated(zone->mm, page, CALLER);
 	return page;
+}
+
+void refuge_end(struct refuge *refuge)
+{
+	pcp_give_back_map(refuge->zone, refuge->index, refuge->map);
 }

@@ -14,13 +14,16 @@
  */
 #pragma once
 
-#include "mm/memmap/zone.h"
+#include "mm/page/pcp.h"
 
 struct refuge {
 	struct zone *zone;
 	u64 avoid;     /* number of the GiB that is being emptied */
 	u64 before;    /* rank and number of the GiB chosen last; ~0: none yet */
-	pfn_t at, end; /* frames of it still to be looked at; end 0: none */
+	u32 next, end; /* its blocks still to be looked at; end 0: none */
+	u32 index;     /* the block last taken from, and which of its frames are left to give */
+	unsigned word; /* before this word there are none */
+	u64 map[PCP_WORDS];
 };
 
 static inline struct refuge refuge_beside(struct zone *zone, u64 gib)
@@ -33,3 +36,6 @@ static inline struct refuge refuge_beside(struct zone *zone, u64 gib)
  * may grow metadata memory.
  */
 struct page *refuge_take(struct refuge *refuge);
+
+/* Free what was taken of the last block and is left. No lock held. */
+void refuge_end(struct refuge *refuge);

@@ -13,11 +13,13 @@
 #include "mm/memmap/memmap.h"
 #include "mm/zone/gigablock.h"
 
-static void page_list_add(struct zone *zone, struct page *page, unsigned order, u8 type)
+/* ---- the lists ---- */
+
+static inline __attribute__((always_inline)) void
+page_list_link(struct zone *zone, struct page *page, unsigned order, u8 type)
 {
 	struct page **head = &zone->page_list[type][order];
 
-	page_set_kind(page, PAGE_BUDDY, order);
 	/*
 	 * type of the list; equal to the block's unless pcp.type_cache=on put the chunk elsewhere
 	 */
@@ -28,11 +30,11 @@ static void page_list_add(struct zone *zone, struct page *page, unsigned order, 
 		(*head)->prev = page;
 	*head = page;
 	zone->page_orders[type] |= (u16)(1u << order);
-	counter_add(&zone->free_small, order_pages(order));
 	counter_add(&zone->free_type[type], order_pages(order));
 }
 
-static void page_list_remove(struct zone *zone, struct page *page)
+static inline __attribute__((always_inline)) void page_list_unlink(struct zone *zone,
+								   struct page *page)
 {
 	const u8 type = (u8)page->private[0];
 	struct page **head = &zone->page_list[type][page->order];
@@ -45,22 +47,31 @@ static void page_list_remove(struct zone *zone, struct page *page)
 		page->next->prev = page->prev;
 	if (!*head)
 		zone->page_orders[type] &= (u16) ~(1u << page->order);
-	counter_sub(&zone->free_small, order_pages(page->order));
 	counter_sub(&zone->free_type[type], order_pages(page->order));
+}
+
+static void page_list_add(struct zone *zone, struct page *page, unsigned order, u8 type)
+{
+	page_set_kind(page, PAGE_BUDDY, order);
+	counter_add(&zone->free_small, order_pages(order));
+	page_list_link(zone, page, order, type);
+}
+
+static void page_list_remove(struct zone *zone, struct page *page)
+{
+	counter_sub(&zone->free_small, order_pages(page->order));
+	page_list_unlink(zone, page);
 	page_set_kind(page, 0, 0);
 }
 
 /* The whole block is free again: it has left the small lists and joins the list of its class. */
-static void block_became_free(struct zone *zone, const struct page *first)
+static void block_became_free(struct zone *zone, u32 index)
 {
-	const u32 index = (u32)(page_to_pfn(first) >> BLOCK_ORDER);
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word = block_look(block);
 
 	ASSERT(word.state == BLOCK_FULL, "block %u is wholly free but %s", index,
 	       block_state_name(word.state));
-	/* the block is counted again as a run */
-	gib_count_free(zone->mm, index, -(s64)BLOCK_FRAMES);
 	block->owner = 0;
 	atomic_store_relaxed(&zone->split_batch, SPLIT_BATCH_MIN);
 	word.free_pages = 0;
@@ -91,10 +102,13 @@ void buddy_free_pages_as(struct zone *zone, struct page *page, unsigned order, u
 		page = MIN(page, buddy);
 		order++;
 	}
-	if (order == BLOCK_ORDER)
-		block_became_free(zone, page);
-	else
+	if (order == BLOCK_ORDER) {
+		/* the block is counted again as a run */
+		gib_count_free(zone->mm, index, -(s64)BLOCK_FRAMES);
+		block_became_free(zone, index);
+	} else {
 		page_list_add(zone, page, order, (u8)type_list(type));
+	}
 }
 
 void buddy_free_pages(struct zone *zone, struct page *page, unsigned order)
@@ -140,8 +154,8 @@ void buddy_move_pages(struct zone *zone, u32 index, u8 to)
 			i++;
 			continue;
 		}
-		page_list_remove(zone, &pages[i]);
-		page_list_add(zone, &pages[i], kind.order, (u8)type_list(to));
+		page_list_unlink(zone, &pages[i]);
+		page_list_link(zone, &pages[i], kind.order, (u8)type_list(to));
 		i += order_pages(kind.order);
 		left -= order_pages(kind.order);
 	}
@@ -267,8 +281,7 @@ u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type,
 		}
 		if (kind.zone == zone->index) {
 			page_list_remove(zone, &pages[i]);
-			for (u64 bit = i; bit < i + order_pages(kind.order); bit++)
-				map[bit / 64] |= 1ULL << bit % 64;
+			block_map_add(map, i, kind.order);
 			taken += order_pages(kind.order);
 		}
 		i += order_pages(kind.order);
@@ -276,4 +289,25 @@ u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type,
 	block_count_free(block, word, -(s64)taken);
 	gib_count_free(zone->mm, index, -(s64)taken);
 	return taken;
+}
+
+void buddy_free_rest(struct zone *zone, u32 index)
+{
+	struct page *page = block_page(zone->mm, index);
+	u64 left = block_look_at(zone->mm, index).free_pages;
+
+	gib_count_free(zone->mm, index, -(s64)left);
+	while (left > 0) {
+		const struct page_kind kind = page_kind(page);
+
+		if (kind.flags & PAGE_BUDDY) {
+			page_list_remove(zone, page);
+			left -= order_pages(kind.order);
+			page += order_pages(kind.order);
+		} else {
+			page++;
+		}
+	}
+	page_set_kind(block_page(zone->mm, index), 0, 0);
+	block_became_free(zone, index);
 }

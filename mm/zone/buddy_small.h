@@ -3,6 +3,16 @@
 
 #include "mm/zone/buddy.h"
 
+/* Set the bits of the 2^order frames (order < 9) of a block from frame `first` on. */
+static inline void block_map_add(u64 map[BLOCK_FRAMES / 64], u64 first, unsigned order)
+{
+	if (order < 6)
+		map[first / 64] |= ((1ULL << (1u << order)) - 1) << first % 64;
+	else
+		for (u64 w = first / 64; w < (first + order_pages(order)) / 64; w++)
+			map[w] = ~0ULL;
+}
+
 /*
  * Move all free chunks of a FULL block from their lists to those of type byte `to`, which the
  * caller writes to the record next.
@@ -34,6 +44,12 @@ unsigned buddy_blocks_in_pieces(struct zone *zone, unsigned order, enum migratet
 				u32 *blocks, unsigned count);
 u64 buddy_take_pieces(struct zone *zone, u32 index, enum migratetype type,
 		      u64 map[BLOCK_FRAMES / 64]);
+
+/*
+ * The caller has all frames of a FULL block that are not free: the block becomes wholly free, and
+ * its chunks leave their lists without being merged one by one.
+ */
+void buddy_free_rest(struct zone *zone, u32 index);
 
 /* Take 2^order frames (order < 9) of `type` from the small lists. NULL if there are none. */
 struct page *buddy_take_pages(struct zone *zone, unsigned order, enum migratetype type);

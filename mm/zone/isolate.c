@@ -145,9 +145,11 @@ static int isolate_some(struct zone *zone, u32 index, u32 end)
 	return done;
 }
 
-/* Does `is_so` hold for any block of [first, end)? Called under the lock, a slice in each turn. */
-static bool any_block(struct zone *zone, u32 first, u32 end,
-		      bool (*is_so)(struct mm *mm, u32 index))
+/*
+ * Has any run, page or block of [first, end) these flags of `mask`? Read under the lock, a slice in
+ * each turn: a block that is not in transit any more is already where it was published to.
+ */
+static bool any_has(struct zone *zone, u32 first, u32 end, u8 mask, u8 flags)
 {
 	bool any = false;
 
@@ -155,29 +157,17 @@ static bool any_block(struct zone *zone, u32 first, u32 end,
 		const u32 stop = MIN(index + LOCK_SLICE, end);
 
 		zone_lock(zone);
-		for (; index < stop && !any; index++) {
-			any = is_so(zone->mm, index);
+		while (index < stop && !any) {
+			struct block_word word;
+			const u32 head = block_run_head(zone->mm, index, &word);
+
+			any = (word.flags & mask) == flags;
+			index = word.order > BLOCK_ORDER ? head + order_blocks(word.order)
+							 : index + 1;
 		}
 		zone_unlock(zone);
 	}
 	return any;
-}
-
-/*
- * Called under the lock: a block that is not in transit any more is already where it was published
- * to.
- */
-static bool is_in_transit(struct mm *mm, u32 index)
-{
-	struct block_word head;
-
-	block_run_head(mm, index, &head);
-	return head.flags & BLOCK_TRANSIT;
-}
-
-static bool is_not_free(struct mm *mm, u32 index)
-{
-	return buddy_find_run(mm, index) == BLOCK_NONE;
 }
 
 /*
@@ -213,7 +203,8 @@ int isolate_range(struct zone *zone, u32 first, u32 count, struct isolation *tok
 		else
 			index += (u32)done;
 	}
-	while (done > 0 && wait.late == 0 && any_block(zone, first, end, is_in_transit))
+	while (done > 0 && wait.late == 0 &&
+	       any_has(zone, first, end, BLOCK_TRANSIT, BLOCK_TRANSIT))
 		wait_spin(&wait, CPU_NONE);
 	if (done > 0 && wait.late == 0)
 		return 0;
@@ -261,5 +252,5 @@ void isolate_undo(struct zone *zone, struct isolation *token)
 
 bool isolate_test(struct zone *zone, u32 first, u32 count)
 {
-	return !any_block(zone, first, first + count, is_not_free);
+	return !any_has(zone, first, first + count, BLOCK_FREE, 0);
 }

@@ -231,7 +231,7 @@ static struct holder holder;
 static pfn_t range;
 static bool taken;
 
-/* Every second frame of the range is a page in use that can move. */
+/* Every second frame of the range is a page in use that can move. No CPU holds the others. */
 static bool in_the_way(const struct counts_op *op)
 {
 	struct page *first = fresh(op) ? contig_alloc(op->order, NODE_NONE) : NULL;
@@ -245,6 +245,7 @@ static bool in_the_way(const struct counts_op *op)
 			page_free(pfn_to_page(range + i));
 		else
 			holder_adopt(&holder, pfn_to_page(range + i));
+	pcp_drain_all(&mm_kernel);
 	return holder.slots == op->times;
 }
 

@@ -207,6 +207,7 @@ TEST_ARENA(mm_refuge, one_block_is_filled_before_the_next_is_split, borrow_two()
 	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + 2 * GIB_BLOCKS; i++)
 		full += block_look_at(&a->mm, i).state == BLOCK_FULL;
 	EXPECT_EQ(full, 2);
+	refuge_end(&refuge);
 	EXPECT_EQ(arena_usage(a).in_use, TAKEN);
 }
 
@@ -228,6 +229,7 @@ TEST_ARENA(mm_refuge, without_struct_pages_there_is_none, borrow_two())
 	EXPECT(fail_disarm(&a->mm.fail));
 	REQUIRE(page);
 	EXPECT(gib_of_page(page) != refuge.avoid);
+	refuge_end(&refuge);
 }
 
 static u32 parts;

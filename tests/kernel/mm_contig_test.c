@@ -118,6 +118,31 @@ TEST_ARENA(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes, arena_borr
 	EXPECT(holder.moved > BLOCK_ORDER);
 }
 
+/* A page that moved stays as long as somebody else refers to it; the others of its block leave. */
+TEST_ARENA(mm_contig, what_moved_is_freed_when_nobody_refers_to_it, arena_borrow(MIB(16)))
+{
+	const pfn_t first = range_start(a), end = first + RANGE * BLOCK_FRAMES;
+	struct page *page;
+	u64 slot = 0;
+
+	REQUIRE(scatter(a, 1200));
+	while (slot < holder.slots && (page_to_pfn(holder.page[slot]) - first >= end - first ||
+				       page_order(holder.page[slot]) > 0))
+		slot++;
+	REQUIRE(slot < holder.slots);
+	page = holder.page[slot];
+	page_get(page);
+	EXPECT_EQ(take(a), -EBUSY);
+	EXPECT_EQ(holder_pages_in(&holder, first, end), 0);
+	EXPECT_EQ(page->refcount, 1);
+	EXPECT(holder_intact(&holder));
+	EXPECT(arena_accounted(a));
+	mm_page_put(&a->mm, page);
+	EXPECT_EQ(take(a), 0);
+	EXPECT(arena_accounted(a));
+	mm_contig_free_range(&a->mm, first, end - first);
+}
+
 /* Nothing is freed that somebody else still refers to, wherever in its block it is. */
 TEST_ARENA(mm_contig, a_range_given_back_leaves_out_pages_with_references, arena_borrow(MIB(16)))
 {
