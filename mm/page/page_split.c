@@ -196,10 +196,9 @@ static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype typ
 	return !migratetype_can_share(zone, order, type) && gigablock_claim(zone, order, type);
 }
 
-bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+bool page_split_tainting(struct zone *zone, bool may_wait)
 {
-	return (may_wait && mm_upward.evacuate(zone, order, type)) || gigablock_taint_next(zone) ||
-	       (may_wait && split_huge_blocks(zone));
+	return gigablock_taint_next(zone) || (may_wait && split_huge_blocks(zone));
 }
 
 /*
