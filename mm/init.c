@@ -48,6 +48,7 @@ const struct mm_upward mm_upward = {
 	.drain_all = pcp_drain_all,
 	.bare_free_huge = hvo_bare_free_huge,
 	.huge_free_full = hvo_huge_free_full,
+	.bare_in = hvo_bare_in,
 	.bring_home = hvo_bring_home,
 	.take_giga = contig_take_giga,
 	.evacuate = evacuate,

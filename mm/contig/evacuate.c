@@ -36,6 +36,8 @@ struct effort {
 };
 
 u64 evacuated_chunks;
+#include "kernel/core/printk.h"
+static unsigned ncand, nchunk, nmoved; static int lasterr;
 
 /* Is it a block in pieces, some of which may be movable, as far as its record says? */
 static bool is_candidate(const struct zone *zone, u32 index, enum migratetype type)
@@ -111,9 +113,9 @@ static bool try_chunk(struct zone *zone, u32 index, struct effort *left)
 
 	if (!chunk)
 		return false;
-	left->tries--;
+	left->tries--; nchunk++;
 	err = migrate_pages(zone->mm, chunk, order_pages(left->order), &how, &stats);
-	isolate_undo(zone, &token);
+	isolate_undo(zone, &token); lasterr=err; nmoved += !err;
 	atomic_add_relaxed(&evacuated_chunks, !err);
 	return !err;
 }
@@ -129,7 +131,7 @@ static bool try_gib(struct zone *zone, u64 number, struct effort *left)
 
 		if (!is_candidate(zone, index, left->type))
 			continue;
-		left->looks--;
+		left->looks--; ncand++;
 		atomic_store_relaxed(&zone->evacuated, index);
 		if (try_chunk(zone, index, left))
 			return true;
@@ -157,5 +159,9 @@ bool evacuate(struct zone *zone, unsigned order, enum migratetype type)
 	done = (order < CHUNK_ORDER && empty_some(zone, CHUNK_ORDER, type)) ||
 	       empty_some(zone, order, type);
 	pcp->evacuating = 0;
+	static unsigned long long fails, looks, calls; calls++; looks += ncand; fails += !done;
+	if (calls % 4000 == 0) print("EVAC calls %llu fails %llu looks %llu\n", calls, fails, looks);
+	if (!done && order == 3) print("EVACFAIL zone %u order %u type %u free_small=%llu unmov=%llu mov=%llu cand=%u refused=%u moved=%u err %d\n", zone->index, order, type, zone->free_small, zone->free_type[0], zone->free_type[1], ncand, nchunk, nmoved, lasterr);
+	ncand = nchunk = nmoved = 0;
 	return done;
 }

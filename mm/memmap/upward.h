@@ -39,6 +39,7 @@ struct mm_upward {
 	 */
 	u64 (*bare_free_huge)(struct zone *zone, u64 count);
 	u64 (*huge_free_full)(struct zone *zone, u64 count);
+	bool (*bare_in)(struct zone *zone, u32 first, u32 count);
 	u64 (*bring_home)(struct zone *zone);
 
 	/* hvo/ to contig/: empty a GiB for a 1 GiB page. contig.h */

@@ -31,6 +31,7 @@
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "mm/zone/watermark.h"
+#include "kernel/core/printk.h"
 
 static void page_prepare(struct page *page, unsigned order)
 {
@@ -91,25 +92,29 @@ static struct page *take_or_split(struct zone *zone, const struct request *r, en
 
 enum { TAINTING_TRIES = 16 };
 
-/* Make room for pages that cannot be moved: movable pages leave a tainted GiB, or one more GiB is tainted. */
-static bool make_tainted_room(struct zone *zone, const struct request *r)
-{
-	return r->harm == HARM_TAINT ? page_split_tainting(zone, may_wait(r))
-				     : may_wait(r) && mm_upward.evacuate(zone, r->order, r->type);
-}
-
-/* The last way to find small pages in a zone: at the cost of other types, or of another GiB. */
-static struct page *steal(struct zone *zone, const struct request *r)
+/*
+ * The last way to find small pages in a zone: at the cost of other types, or of another GiB. A zone
+ * from which movable pages are driven away keeps what it keeps back, because they go elsewhere.
+ */
+static struct page *steal(struct zone *zone, const struct request *r, bool admitted)
 {
 	const bool steers = gigablock_steers(zone->mm, r->type);
 	struct page *page = NULL;
 	unsigned tries = 0; /* other CPUs may take what this one has emptied */
 
-	while (!page && steers && r->harm > HARM_NONE && tries++ < TAINTING_TRIES &&
-	       make_tainted_room(zone, r))
-		page = take_or_split(zone, r, r->type);
-	if (!page && (!steers || r->harm == HARM_TAINT || migratetype_can_share(zone, r->order, r->type))) {
+	if (r->harm == HARM_EVACUATE)
+		while (!page && may_wait(r) && tries++ < TAINTING_TRIES &&
+		       mm_upward.evacuate(zone, r->order, r->type))
+			page = take_or_split(zone, r, r->type);
+	if (!admitted)
+		return page;
+	if (r->harm == HARM_TAINT && steers)
+		while (!page && tries++ < TAINTING_TRIES && page_split_tainting(zone, may_wait(r)))
+			page = take_or_split(zone, r, r->type);
+	if (!page && (r->harm == HARM_TAINT || migratetype_can_share(zone, r->order, r->type))) {
 		page = take_from_zone(zone, r->order, r->type, migratetype_take);
+		if (page && steers && !gigablock_is_tainted(zone->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)))
+			{print("STEAL order %u flags %x type %u harm %u zone %u\n", r->order, r->flags, r->type, r->harm, zone->index); zones_print(r->mm, 2); }
 		if (page && steers)
 			gigablock_taint(zone, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
 	}
@@ -127,8 +132,8 @@ static struct page *alloc_small(struct zone *zone, const struct request *r)
 		page = take_or_split(zone, r, MIGRATE_CMA);
 	if (may_wait(r) && zone_ready(zone) < zone->ready)
 		page_split_ahead(zone, r->type);
-	if (!page && admitted)
-		page = steal(zone, r);
+	if (!page)
+		page = steal(zone, r, admitted);
 	if (page)
 		page_prepare(page, r->order);
 	return page;

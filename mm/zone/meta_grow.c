@@ -213,24 +213,21 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
  * Take a block near existing metadata blocks: a GiB without any metadata memory can become a 1 GiB
  * page some day. The search begins where the last one ended.
  */
-static u32 take_near_meta(struct node *node, struct zone *zone)
+static u32 take_near_meta(struct node *node, struct zone *zone, bool bare_it)
 {
 	const struct mm *mm = zone->mm;
 	u64 gib = node->meta.near;
 	u32 index = BLOCK_NONE;
 
-	if (atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
-		return BLOCK_NONE;
 	for (u64 n = 0; n < mm->gibs && index == BLOCK_NONE; n++) {
 		const u16 meta = atomic_load_relaxed(&mm->gib[gib].meta);
-		const u64 first = (mm->first_gib + gib) * GIB_BLOCKS;
-
+		const u32 first = (u32)(mm->first_gib + gib) * GIB_BLOCKS;
 		const bool tainted = atomic_load_relaxed(&mm->gib[gib].tainted);
 
-		if ((meta > 0 || tainted) && meta < GIB_BLOCKS &&
-		    block_pfn((u32)first) < zone->end_pfn &&
-		    block_pfn((u32)first + GIB_BLOCKS) > zone->start_pfn)
-			index = block_take_in(zone, (u32)first, GIB_BLOCKS, TAKE_BARE, BLOCK_META);
+		if ((meta > 0 || tainted) && meta < GIB_BLOCKS && block_pfn(first) < zone->end_pfn &&
+		    block_pfn(first + GIB_BLOCKS) > zone->start_pfn &&
+		    (!bare_it || mm_upward.bare_in(zone, first, GIB_BLOCKS)))
+			index = block_take_in(zone, first, GIB_BLOCKS, TAKE_BARE, BLOCK_META);
 		if (index != BLOCK_NONE)
 			node->meta.near = gib;
 		gib = gib + 1 < mm->gibs ? gib + 1 : 0;
@@ -294,7 +291,10 @@ static u32 take_anywhere(struct node *node, bool inside)
 
 	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
 		if (node_zone(node, kind))
-			index = take_near_meta(node, node_zone(node, kind));
+			index = take_near_meta(node, node_zone(node, kind), false);
+	for (int kind = ZONE_NORMAL; node->mm->gigablock && kind >= 0 && index == BLOCK_NONE; kind--)
+		if (node_zone(node, kind))
+			index = take_near_meta(node, node_zone(node, kind), true);
 	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
 		if (node_zone(node, kind))
 			index = inside ? block_take_one(node_zone(node, kind), FREE_BARE,
