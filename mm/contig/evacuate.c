@@ -23,10 +23,11 @@
 #include "mm/zone/migratetype.h"
 
 /*
- * In one call: chunks tried; blocks looked at. A chunk has this order at least, so that requests
- * for single pages do not come one after the other.
+ * For one order: chunks tried; blocks looked at. A chunk of CHUNK_ORDER is tried first, then smaller
+ * ones, so that requests for single pages do not come one after the other. A GiB with fewer movable
+ * frames than MOVABLE_LEAST is not searched: nearly every look would be in vain.
  */
-enum { TRIES = 16, LOOKS = 512, CHUNK_ORDER = 3 };
+enum { TRIES = 16, LOOKS = 512, CHUNK_ORDER = 6, MOVABLE_LEAST = GIB_BLOCKS * BLOCK_FRAMES / 16 };
 
 /* The chunk that a call tries to empty, and how often it may still try. */
 struct effort {
@@ -36,8 +37,6 @@ struct effort {
 };
 
 u64 evacuated_chunks;
-#include "kernel/core/printk.h"
-static unsigned ncand, nchunk, nmoved; static int lasterr;
 
 /* Is it a block in pieces, some of which may be movable, as far as its record says? */
 static bool is_candidate(const struct zone *zone, u32 index, enum migratetype type)
@@ -113,9 +112,9 @@ static bool try_chunk(struct zone *zone, u32 index, struct effort *left)
 
 	if (!chunk)
 		return false;
-	left->tries--; nchunk++;
+	left->tries--;
 	err = migrate_pages(zone->mm, chunk, order_pages(left->order), &how, &stats);
-	isolate_undo(zone, &token); lasterr=err; nmoved += !err;
+	isolate_undo(zone, &token);
 	atomic_add_relaxed(&evacuated_chunks, !err);
 	return !err;
 }
@@ -126,12 +125,14 @@ static bool try_gib(struct zone *zone, u64 number, struct effort *left)
 	const u32 first = (u32)number * GIB_BLOCKS;
 	const u32 start = atomic_load_relaxed(&zone->evacuated);
 
+	if (atomic_load_relaxed(&gib_of(zone->mm, first)->movable) < MOVABLE_LEAST)
+		return false;
 	for (u32 i = 0; i < GIB_BLOCKS && left->tries > 0 && left->looks > 0; i++) {
 		const u32 index = first + (start + i) % GIB_BLOCKS;
 
 		if (!is_candidate(zone, index, left->type))
 			continue;
-		left->looks--; ncand++;
+		left->looks--;
 		atomic_store_relaxed(&zone->evacuated, index);
 		if (try_chunk(zone, index, left))
 			return true;
@@ -151,17 +152,14 @@ static bool empty_some(struct zone *zone, unsigned order, enum migratetype type)
 bool evacuate(struct zone *zone, unsigned order, enum migratetype type)
 {
 	struct pcp *pcp = pcp_of_this_cpu(zone->mm);
-	bool done;
+	bool done = false;
 
 	if (pcp->evacuating)
 		return false;
 	pcp->evacuating = 1;
-	done = (order < CHUNK_ORDER && empty_some(zone, CHUNK_ORDER, type)) ||
-	       empty_some(zone, order, type);
+	for (unsigned more = CHUNK_ORDER; more > order && !done; more /= 2)
+		done = empty_some(zone, more, type);
+	done = done || empty_some(zone, order, type);
 	pcp->evacuating = 0;
-	static unsigned long long fails, looks, calls; calls++; looks += ncand; fails += !done;
-	if (calls % 4000 == 0) print("EVAC calls %llu fails %llu looks %llu\n", calls, fails, looks);
-	if (!done && order == 3) print("EVACFAIL zone %u order %u type %u free_small=%llu unmov=%llu mov=%llu cand=%u refused=%u moved=%u err %d\n", zone->index, order, type, zone->free_small, zone->free_type[0], zone->free_type[1], ncand, nchunk, nmoved, lasterr);
-	ncand = nchunk = nmoved = 0;
 	return done;
 }

@@ -35,7 +35,8 @@ struct mm_upward {
 
 	/*
 	 * zone/ to hvo/: free huge blocks give up their struct pages; full ones give up all but the
-	 * head's, or in mapped sections those that lie elsewhere. hvo.h
+	 * head's, or in mapped sections those that lie elsewhere; one free block of several gives
+	 * up all. hvo.h
 	 */
 	u64 (*bare_free_huge)(struct zone *zone, u64 count);
 	u64 (*huge_free_full)(struct zone *zone, u64 count);

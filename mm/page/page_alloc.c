@@ -31,7 +31,6 @@
 #include "mm/zone/section_close.h"
 #include "mm/zone/transit.h"
 #include "mm/zone/watermark.h"
-#include "kernel/core/printk.h"
 
 static void page_prepare(struct page *page, unsigned order)
 {
@@ -50,7 +49,7 @@ struct request {
 	node_t near; /* its own node: the one that the others are near to */
 	node_t first,
 		last;   /* nodes to ask now: the first-th nearest to the last-th, without that */
-	enum harm harm;
+	enum harm harm; /* the most that this request may do now */
 	unsigned asked; /* functions that were asked for memory (pressure.h) */
 	bool freed;     /* the last of them has freed some */
 	struct wait wait;
@@ -113,8 +112,6 @@ static struct page *steal(struct zone *zone, const struct request *r, bool admit
 			page = take_or_split(zone, r, r->type);
 	if (!page && (r->harm == HARM_TAINT || migratetype_can_share(zone, r->order, r->type))) {
 		page = take_from_zone(zone, r->order, r->type, migratetype_take);
-		if (page && steers && !gigablock_is_tainted(zone->mm, (u32)(page_to_pfn(page) >> BLOCK_ORDER)))
-			{print("STEAL order %u flags %x type %u harm %u zone %u\n", r->order, r->flags, r->type, r->harm, zone->index); zones_print(r->mm, 2); }
 		if (page && steers)
 			gigablock_taint(zone, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
 	}

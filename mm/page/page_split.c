@@ -194,7 +194,8 @@ static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype typ
 	if (may_wait && gigablock_open(zone))
 		return true;
 	if (may_wait && atomic_load_relaxed(&zone->block_lists[FREE_HUGE][MIGRATE_UNMOVABLE]) > 0)
-		gigablock_foreach(number, zone) if (hvo_bare_in(zone, (u32)number * GIB_BLOCKS, GIB_BLOCKS)) return true;
+		gigablock_foreach(number, zone) if (hvo_bare_in(zone, (u32)number * GIB_BLOCKS,
+								GIB_BLOCKS)) return true;
 	return !migratetype_can_share(zone, order, type) && gigablock_claim(zone, order, type);
 }
 

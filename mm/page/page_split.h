@@ -21,7 +21,8 @@ bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, b
 
 /*
  * For pages that cannot be moved, placed by GiB, where page_split_some() has no more: taint
- * another GiB (zone/gigablock.h). Then ask again. False if there is none.
+ * another GiB (zone/gigablock.h), or split free huge pages. Then ask again. False if neither was
+ * possible.
  */
 bool page_split_tainting(struct zone *zone, bool may_wait);
 

@@ -9,9 +9,8 @@
 #include "mm/zone/migratetype.h"
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
-#include "kernel/core/printk.h"
 
-bool gigablock_at_boot;
+bool gigablock_at_boot = true;
 OPTION_BOOL(gigablock, gigablock_at_boot,
 	    "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
 
@@ -44,10 +43,8 @@ void gigablock_taint(struct zone *zone, u32 index)
 	if (!zone->mm->gigablock)
 		return;
 	fence_full(); /* pairs with became_clean(): this CPU sees no mark, or that CPU the block */
-	if (!gigablock_is_tainted(zone->mm, index)) {
-		print("TAINT %u by %s free=%llu\n", index / GIB_BLOCKS, block_look_any(zone->mm, index).state == BLOCK_META ? "meta" : "page", zone->free_type[0]);
+	if (!gigablock_is_tainted(zone->mm, index))
 		taint(zone, index / GIB_BLOCKS);
-	}
 }
 
 u8 gigablock_type_of_freed(const struct mm *mm, u32 index, u8 type)
@@ -273,21 +270,19 @@ bool gigablock_taint_next(struct zone *zone)
 	const u64 best = gib_best(zone, gib_key, zone);
 
 	if (best != 0)
-		print("TAINT %llu next zone %u bare=%llu\n", best & ~0U, zone->index, zone->free_class[FREE_BARE]);
-	if (best != 0)
 		taint(zone, best & ~0U);
 	return best != 0;
 }
 
 /* ---- the beginning ---- */
 
-bool gigablock_begin(struct mm *mm)
+bool gigablock_begin(struct mm *mm, u64 least)
 {
 	u64 whole = 0;
 
 	for (const struct gib *gib = mm->gib; gib < mm->gib + mm->gibs; gib++)
 		whole += gib->whole;
-	if (whole < 2)
+	if (whole < least)
 		return false;
 	mm->gigablock = true;
 	for (struct gib *gib = mm->gib; gib < mm->gib + mm->gibs; gib++)

@@ -33,8 +33,6 @@ static u64 gigablock_ops = 1000000;
 OPTION_U64(bench.gigablock.ops, gigablock_ops, 1000, 1000000000,
 	   "operations of the trace that ages memory");
 
-static u64 only = 3;
-OPTION_U64(bench.gigablock.only, only, 1, 3, "TEMP");
 static u64 gigablock_seed = 21;
 OPTION_U64(bench.gigablock.seed, gigablock_seed, 1, ~0ULL, "seed of that trace");
 
@@ -117,8 +115,6 @@ static void look(struct leg *leg)
 		const u64 stuck = stuck_in_gib(number);
 
 		leg->stuck += stuck;
-		if (stuck) /* TEMP */
-			print("  GIB %llu whole=%u tainted=%u stuck=%llu meta=%u free=%u movable=%u\n", number, gib->whole, gib->tainted, stuck, gib->meta, gib->free, gib->movable);
 		leg->tainted += stuck > 0;
 		leg->clean += gib->whole && stuck == 0;
 		leg->giga_free += gib->whole && gib->free == order_pages(GIGA_ORDER);
@@ -284,8 +280,8 @@ static bool bench_gigablock(void)
 	      "2026)\n"
 	      "%llu operations on %llu whole GiB, then half of the page cache dropped\n",
 	      gigablock_ops, whole_gibs());
-	if (only & 1) run_leg(&off, false); else off.ok = true;
-	if (only & 2) run_leg(&on, true); else on.ok = true;
+	run_leg(&off, false);
+	run_leg(&on, true);
 	print_table(&off, &on);
 	if (!reaches_goal(&on))
 		print("  # by-GiB misses its goal here: at most one GiB tainted beyond the least, "

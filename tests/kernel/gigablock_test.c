@@ -26,7 +26,7 @@ static struct arena *borrow_gibs(u64 gibs, u64 real)
 	if (!a)
 		return NULL;
 	arena_open_all(a);
-	EXPECT(gigablock_begin(&a->mm));
+	EXPECT(gigablock_begin(&a->mm, 2));
 	return a;
 }
 
@@ -162,7 +162,7 @@ TEST_ARENA(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down, borrow_g
 TEST_ARENA(mm_gigablock, machine_with_one_whole_gib_is_refused,
 	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	EXPECT(!gigablock_begin(&a->mm));
+	EXPECT(!gigablock_begin(&a->mm, 2));
 	EXPECT(!a->mm.gigablock);
 }
 

@@ -49,7 +49,7 @@ SWITCHES = {
     "contig": "index|vanilla|revert|skip|strict|step",
     "debug.page_owner": "off|on",
     "debug.poison": "off|on",
-    "gigablock": "off|on",
+    "gigablock": "on|off",
     "hvo": "on|off|unbatched|batched|preinit",
     "hvo.defer": "on|off",
     "memmap": "lazy|serial|parallel|eager",
