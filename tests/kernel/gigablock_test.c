@@ -105,6 +105,43 @@ TEST_ARENA(mm_gigablock, tainted_room_for_struct_pages_outlasts_free_huge_pages,
 }
 
 /*
+ * All free memory is in huge pages, in both GiB. Pages that cannot be moved come from those of the
+ * tainted GiB.
+ */
+TEST_ARENA(mm_gigablock, free_huge_pages_of_a_tainted_gib_are_used_before_another,
+	   borrow_gibs(GIBS, MIB(48)))
+{
+	enum { FREED = 100 };
+	struct page *stuck = alloc_on_phantom(a, 0, USE_UNMOVABLE), *chain = NULL, *page;
+	u64 freed[2] = {0}, count = 0, home;
+
+	REQUIRE(stuck);
+	home = gib_of_page(stuck);
+	while (count < ROOM && (page = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE)))
+		table[count++] = page;
+	for (u64 i = 0; i < count; i++) {
+		u64 *in_gib = &freed[gib_of_page(table[i]) == home];
+
+		if (*in_gib < FREED) {
+			++*in_gib;
+			mm_page_free(&a->mm, table[i]);
+		} else {
+			page_chain_push(&chain, table[i]);
+		}
+	}
+	EXPECT(freed[0] == FREED && freed[1] == FREED);
+	pcp_drain_all(&a->mm);
+	page_chain_push(&chain, stuck);
+	for (unsigned i = 0; i < FREED; i++) {
+		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+		REQUIRE(page);
+		EXPECT_EQ(gib_of_page(page), home);
+		page_chain_push(&chain, page);
+	}
+	EXPECT_EQ(tainted_gibs(a), 1);
+}
+
+/*
  * All of memory is in use but for one chunk in a clean GiB. For each page that cannot be moved a
  * movable page of the tainted GiB goes to that chunk, and then another chunk of the clean GiB is
  * given back. Movable pages had all the rest before, also the part that is kept from them as long
