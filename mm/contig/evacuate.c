@@ -23,9 +23,9 @@
 #include "mm/zone/migratetype.h"
 
 /*
- * For one order: chunks tried; blocks looked at. A chunk of CHUNK_ORDER is tried first, then smaller
- * ones, so that requests for single pages do not come one after the other. A GiB with fewer movable
- * frames than MOVABLE_LEAST is not searched: nearly every look would be in vain.
+ * For one order: chunks tried; blocks looked at. A chunk of CHUNK_ORDER is tried first and smaller
+ * ones after it, so that few requests search. A GiB with fewer movable frames than MOVABLE_LEAST is
+ * passed over, because nearly every look would be in vain.
  */
 enum { TRIES = 16, LOOKS = 512, CHUNK_ORDER = 6, MOVABLE_LEAST = GIB_BLOCKS * BLOCK_FRAMES / 16 };
 
