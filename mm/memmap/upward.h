@@ -48,7 +48,7 @@ struct mm_upward {
 			 struct block_list *list);
 
 	/* page/ to contig/: movable pages leave a chunk of a tainted GiB. evacuate.h */
-	bool (*evacuate)(struct zone *zone, unsigned order, enum migratetype type);
+	bool (*evacuate)(struct zone *zone, unsigned order, enum migratetype type, bool again);
 
 	/* page/ to contig/: bad frames. bad_frames.h */
 	int (*mark_bad)(struct mm *mm, pfn_t pfn);

@@ -38,8 +38,11 @@ static void page_prepare(struct page *page, unsigned order)
 	check_frames_reused(page_to_pfn(page), order_pages(order));
 }
 
-/* What a page that cannot be moved may do, placed by GiB, where no tainted GiB has room. */
-enum harm { HARM_NONE, HARM_EVACUATE, HARM_TAINT };
+/*
+ * What a page that cannot be moved may do, placed by GiB, where no tainted GiB has room.
+ * HARM_SEARCH: evacuate also where no chunk was found lately.
+ */
+enum harm { HARM_NONE, HARM_EVACUATE, HARM_SEARCH, HARM_TAINT };
 
 /* A request, and how far the phases below have come with it. */
 struct request {
@@ -101,9 +104,9 @@ static struct page *steal(struct zone *zone, const struct request *r, bool admit
 	struct page *page = NULL;
 	unsigned tries = 0; /* other CPUs may take what this one has emptied */
 
-	if (r->harm == HARM_EVACUATE)
+	if (r->harm == HARM_EVACUATE || r->harm == HARM_SEARCH)
 		while (!page && may_wait(r) && tries++ < TAINTING_TRIES &&
-		       mm_upward.evacuate(zone, r->order, r->type))
+		       mm_upward.evacuate(zone, r->order, r->type, r->harm == HARM_SEARCH))
 			page = take_or_split(zone, r, r->type);
 	if (!admitted)
 		return page;
@@ -246,8 +249,8 @@ static bool own_node(struct request *r, unsigned attempt)
 {
 	const bool by_gib = gigablock_steers(r->mm, r->type) && r->order < BLOCK_ORDER;
 
-	r->harm = by_gib ? (enum harm)attempt : HARM_TAINT;
-	return attempt < (by_gib ? 3 : 1);
+	r->harm = by_gib ? (enum harm)MIN(attempt, (unsigned)HARM_TAINT) : HARM_TAINT;
+	return attempt <= (by_gib ? (unsigned)HARM_TAINT : 0);
 }
 
 static bool other_nodes(struct request *r, unsigned attempt)
