@@ -40,19 +40,6 @@ struct wanted {
 	enum claim claim;
 };
 
-static u32 take_tainted(struct zone *zone, enum free_class class, enum migratetype type)
-{
-	const u32 index = gigablock_take(zone, class, BLOCK_FULL);
-
-	if (index == BLOCK_NONE)
-		return index;
-	zone_lock(zone);
-	migratetype_set_one(zone, index, type);
-	zone_unlock(zone);
-	gigablock_taint(zone, index); /* if it was found to be clean just now */
-	return index;
-}
-
 static u32 take_block(struct zone *zone, enum free_class class, const struct wanted *want)
 {
 	const enum migratetype type = want->type;
@@ -61,7 +48,7 @@ static u32 take_block(struct zone *zone, enum free_class class, const struct wan
 	if (want->index != BLOCK_NONE)
 		return block_take_in(zone, want->index, 1, 1u << class | want->also, BLOCK_FULL);
 	if (want->claim == CLAIM_TAINTED)
-		return take_tainted(zone, class, type);
+		return gigablock_take(zone, class, BLOCK_FULL);
 	if (atomic_load_relaxed(&zone->free_class[class]) == 0)
 		return BLOCK_NONE;
 	zone_lock(zone);
@@ -70,10 +57,8 @@ static u32 take_block(struct zone *zone, enum free_class class, const struct wan
 	for (unsigned other = want->claim == CLAIM_ANY ? 0 : MIGRATE_UNMOVABLE + 1;
 	     other < MIGRATE_CMA && type != MIGRATE_CMA && index == BLOCK_NONE; other++)
 		index = buddy_take_blocks(zone, BLOCK_ORDER, class, other);
-	if (index != BLOCK_NONE) {
+	if (index != BLOCK_NONE)
 		block_begin(zone, index, BLOCK_ORDER, BLOCK_FULL);
-		migratetype_set_one(zone, index, type);
-	}
 	zone_unlock(zone);
 	return index;
 }
@@ -84,7 +69,8 @@ static u32 take_block(struct zone *zone, enum free_class class, const struct wan
  * because two halves of it would keep its section from ever being closed. With `order` PAGE_ORDERS
  * the block is split in any case.
  */
-static void block_publish_split(struct zone *zone, u32 index, unsigned order)
+static void block_publish_split(struct zone *zone, u32 index, unsigned order,
+				const struct wanted *want)
 {
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word;
@@ -93,6 +79,8 @@ static void block_publish_split(struct zone *zone, u32 index, unsigned order)
 	word = block_look(block);
 	word.flags &= (u8)~BLOCK_TRANSIT;
 	word.order = 0;
+	if (want->index == BLOCK_NONE)
+		word.type = (u8)((word.type & ~BLOCK_TYPE_MASK) | want->type);
 	block_put(block, word);
 	counter_sub(&zone->transit, BLOCK_FRAMES);
 	if (zone->page_orders[type_list(word.type)] >> order)
@@ -100,6 +88,8 @@ static void block_publish_split(struct zone *zone, u32 index, unsigned order)
 	else
 		buddy_split_block(zone, index);
 	zone_unlock(zone);
+	if (want->claim == CLAIM_TAINTED)
+		gigablock_taint(zone, index); /* if it was found to be clean just now */
 }
 
 void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index)
@@ -131,7 +121,7 @@ static bool split_bare_block(struct zone *zone, unsigned order, const struct wan
 		return false;
 	}
 	block_full_from_bare(zone, node, kind, index);
-	block_publish_split(zone, index, order);
+	block_publish_split(zone, index, order, want);
 	return true;
 }
 
@@ -144,7 +134,7 @@ static bool split_full_block(struct zone *zone, unsigned order, const struct wan
 		index = take_block(zone, FREE_MAPPED, want);
 	if (index == BLOCK_NONE)
 		return false;
-	block_publish_split(zone, index, order);
+	block_publish_split(zone, index, order, want);
 	return true;
 }
 
@@ -183,7 +173,8 @@ static bool split_huge_blocks(struct zone *zone)
 
 /*
  * A block for pages that cannot be moved, placed by GiB: in tainted GiB only. If blocks of the
- * other such type have pages left, the caller takes these, and the answer is false.
+ * other such type have pages left, the caller takes these, and the answer is false. A caller that
+ * may wait claims no blocks of movable pages here: evacuate() does that too, and looks at fewer.
  */
 static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
@@ -191,13 +182,16 @@ static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype typ
 		return true;
 	if (may_wait && gigablock_open(zone))
 		return true;
-	return !migratetype_can_share(zone, order, type) && gigablock_claim(zone, order, type);
+	if (may_wait && atomic_load_relaxed(&zone->block_lists[FREE_HUGE][MIGRATE_UNMOVABLE]) > 0)
+		gigablock_foreach(number, zone) if (hvo_bare_in(zone, (u32)number * GIB_BLOCKS,
+								GIB_BLOCKS)) return true;
+	return !may_wait && !migratetype_can_share(zone, order, type) &&
+	       gigablock_claim(zone, order, type);
 }
 
-bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+bool page_split_tainting(struct zone *zone, bool may_wait)
 {
-	return (may_wait && mm_upward.evacuate(zone, order, type)) || gigablock_taint_next(zone) ||
-	       (may_wait && split_huge_blocks(zone));
+	return gigablock_taint_next(zone) || (may_wait && split_huge_blocks(zone));
 }
 
 /*

@@ -10,7 +10,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 
-bool gigablock_at_boot;
+bool gigablock_at_boot = true;
 OPTION_BOOL(gigablock, gigablock_at_boot,
 	    "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
 
@@ -276,13 +276,13 @@ bool gigablock_taint_next(struct zone *zone)
 
 /* ---- the beginning ---- */
 
-bool gigablock_begin(struct mm *mm)
+bool gigablock_begin(struct mm *mm, u64 least)
 {
 	u64 whole = 0;
 
 	for (const struct gib *gib = mm->gib; gib < mm->gib + mm->gibs; gib++)
 		whole += gib->whole;
-	if (whole < 2)
+	if (whole < least)
 		return false;
 	mm->gigablock = true;
 	for (struct gib *gib = mm->gib; gib < mm->gib + mm->gibs; gib++)

@@ -10,6 +10,7 @@
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
+#include "tests/kernel/test.h"
 
 enum { PAGES = 1500, BIG = BLOCK_ORDER - 1, GIBS = 2, ROOM = GIBS * GIB_BLOCKS * 2 };
 
@@ -26,7 +27,7 @@ static struct arena *borrow_gibs(u64 gibs, u64 real)
 	if (!a)
 		return NULL;
 	arena_open_all(a);
-	EXPECT(gigablock_begin(&a->mm));
+	EXPECT(gigablock_begin(&a->mm, 2));
 	return a;
 }
 
@@ -105,6 +106,43 @@ TEST_ARENA(mm_gigablock, tainted_room_for_struct_pages_outlasts_free_huge_pages,
 }
 
 /*
+ * All free memory is in huge pages, in both GiB. Pages that cannot be moved come from those of the
+ * tainted GiB.
+ */
+TEST_ARENA(mm_gigablock, free_huge_pages_of_a_tainted_gib_are_used_before_another,
+	   borrow_gibs(GIBS, MIB(48)))
+{
+	enum { FREED = 100 };
+	struct page *stuck = alloc_on_phantom(a, 0, USE_UNMOVABLE), *chain = NULL, *page;
+	u64 freed[2] = {0}, count = 0, home;
+
+	REQUIRE(stuck);
+	home = gib_of_page(stuck);
+	while (count < ROOM && (page = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE)))
+		table[count++] = page;
+	for (u64 i = 0; i < count; i++) {
+		u64 *in_gib = &freed[gib_of_page(table[i]) == home];
+
+		if (*in_gib < FREED) {
+			++*in_gib;
+			mm_page_free(&a->mm, table[i]);
+		} else {
+			page_chain_push(&chain, table[i]);
+		}
+	}
+	EXPECT(freed[0] == FREED && freed[1] == FREED);
+	pcp_drain_all(&a->mm);
+	page_chain_push(&chain, stuck);
+	for (unsigned i = 0; i < FREED; i++) {
+		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+		REQUIRE(page);
+		EXPECT_EQ(gib_of_page(page), home);
+		page_chain_push(&chain, page);
+	}
+	EXPECT_EQ(tainted_gibs(a), 1);
+}
+
+/*
  * All of memory is in use but for one chunk in a clean GiB. For each page that cannot be moved a
  * movable page of the tainted GiB goes to that chunk, and then another chunk of the clean GiB is
  * given back. Movable pages had all the rest before, also the part that is kept from them as long
@@ -162,7 +200,7 @@ TEST_ARENA(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down, borrow_g
 TEST_ARENA(mm_gigablock, machine_with_one_whole_gib_is_refused,
 	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	EXPECT(!gigablock_begin(&a->mm));
+	EXPECT(!gigablock_begin(&a->mm, 2));
 	EXPECT(!a->mm.gigablock);
 }
 
