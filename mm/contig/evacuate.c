@@ -7,10 +7,10 @@
  *                        then free, for unmovable pages
  *
  * Blocks are tried in order of address, from where the last call ended, so that blocks which refuse
- * are not tried again and again. A search in vain is left out for a while, because its zone is most
- * likely full of memory that cannot be moved, and another zone is not. The pages that leave are movable requests like any
- * others, and these prefer clean GiB. The block of the chunk becomes unmovable; its other movable
- * pages stay in it.
+ * are not tried again and again. After a search in vain some are left out, because its zone is most
+ * likely full of memory that cannot be moved, and another zone is not. The pages that leave are
+ * movable requests like any others, and these prefer clean GiB. The block of the chunk becomes
+ * unmovable; its other movable pages stay in it.
  *
  * The cost is that of moving one chunk for each request that finds no room. A mover may itself ask
  * for unmovable pages; such a request does not evacuate.

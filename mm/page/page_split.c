@@ -40,23 +40,42 @@ struct wanted {
 	enum claim claim;
 };
 
+/* May a block of `type` be claimed, whole? CMA keeps its own blocks and claims none. */
+static bool may_claim(const struct wanted *want, unsigned type)
+{
+	if (want->claim == CLAIM_TAINTED)
+		return type == MIGRATE_UNMOVABLE;
+	return type == want->type || (want->type != MIGRATE_CMA && type < MIGRATE_CMA &&
+				      (want->claim == CLAIM_ANY || type != MIGRATE_UNMOVABLE));
+}
+
+/* Might a search find one? Without it no lock is taken, and no frame reserved, for nothing. */
+static bool may_find(const struct zone *zone, enum free_class class, const struct wanted *want)
+{
+	if (want->index != BLOCK_NONE)
+		return atomic_load_relaxed(&zone->free_class[class]) > 0;
+	for (unsigned type = 0; type <= MIGRATE_CMA; type++)
+		if (may_claim(want, type) &&
+		    atomic_load_relaxed(&zone->block_lists[class][type]) != 0)
+			return true;
+	return false;
+}
+
 static u32 take_block(struct zone *zone, enum free_class class, const struct wanted *want)
 {
-	const enum migratetype type = want->type;
 	u32 index;
 
+	if (!may_find(zone, class, want))
+		return BLOCK_NONE;
 	if (want->index != BLOCK_NONE)
 		return block_take_in(zone, want->index, 1, 1u << class | want->also, BLOCK_FULL);
 	if (want->claim == CLAIM_TAINTED)
 		return gigablock_take(zone, class, BLOCK_FULL);
-	if (atomic_load_relaxed(&zone->free_class[class]) == 0)
-		return BLOCK_NONE;
 	zone_lock(zone);
-	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
-	/* Claim another type's block whole. CMA keeps its own blocks and claims none. */
-	for (unsigned other = want->claim == CLAIM_ANY ? 0 : MIGRATE_UNMOVABLE + 1;
-	     other < MIGRATE_CMA && type != MIGRATE_CMA && index == BLOCK_NONE; other++)
-		index = buddy_take_blocks(zone, BLOCK_ORDER, class, other);
+	index = buddy_take_blocks(zone, BLOCK_ORDER, class, want->type);
+	for (unsigned type = 0; type < MIGRATE_CMA && index == BLOCK_NONE; type++)
+		if (may_claim(want, type))
+			index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
 	if (index != BLOCK_NONE)
 		block_begin(zone, index, BLOCK_ORDER, BLOCK_FULL);
 	zone_unlock(zone);
@@ -111,7 +130,7 @@ static bool split_bare_block(struct zone *zone, unsigned order, const struct wan
 	u32 index;
 
 	/* Metadata memory must not grow for nothing */
-	if (atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
+	if (!may_find(zone, FREE_BARE, want))
 		return false;
 	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
 		return false;

@@ -88,8 +88,9 @@ bool gigablock_open(struct zone *zone);
 bool gigablock_claim(struct zone *zone, unsigned order, enum migratetype type);
 
 /*
- * Taint the GiB of block `index`, if it is not yet, because memory that cannot be moved comes into
- * it. The GiB's free blocks change their type, a slice in each turn. No lock held.
+ * Taint the GiB of block `index`, if it is not yet, because memory that cannot be moved has come
+ * into it: the block's record says so already, and the caller has held zone->lock since, or made an
+ * atomic operation. The GiB's free blocks change their type, a slice in each turn. No lock held.
  */
 void gigablock_taint(struct zone *zone, u32 index);
 

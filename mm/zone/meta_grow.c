@@ -98,7 +98,7 @@ static void insert_block(struct meta *meta, struct meta_block *new)
 	new->next = *at;
 	*at = new;
 	meta->hint[new->kind] = NULL;
-	atomic_add_relaxed(&gib_of(new->node->mm, new->block)->meta, 1);
+	atomic_fetch_add(&gib_of(new->node->mm, new->block)->meta, 1); /* see became_clean() */
 	counter_add(&meta->blocks, 1);
 	counter_add(&meta->used, new->used);
 	counter_add(&meta->free[new->kind], BLOCK_FRAMES - new->used);
@@ -220,6 +220,8 @@ static u32 take_near_meta(struct node *node, struct zone *zone, bool any)
 	u64 gib = node->meta.near;
 	u32 index = BLOCK_NONE;
 
+	if (!any && atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
+		return BLOCK_NONE;
 	for (u64 n = 0; n < mm->gibs && index == BLOCK_NONE; n++) {
 		const u16 meta = atomic_load_relaxed(&mm->gib[gib].meta);
 		const u32 first = (u32)(mm->first_gib + gib) * GIB_BLOCKS;
