@@ -6,6 +6,7 @@
 #include "mm/contig/evacuate.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
@@ -289,4 +290,38 @@ TEST_ARENA(mm_gigablock, gibs_that_several_cpus_taint_at_once_are_all_filled,
 	while (gigablock_next(arena_phantom_zone(a), &before) != GIGABLOCK_NONE)
 		count++;
 	EXPECT_EQ(count, MIN(parts, (u32)CPUS_TOGETHER));
+}
+
+static struct page *taken[CPUS_TOGETHER];
+
+/* Some CPUs look whether the tainted GiB is clean, others take pages there. */
+static void clean_or_take(void *arg)
+{
+	struct arena *a = arg;
+	struct zone *zone = arena_phantom_zone(a);
+	u32 index = BLOCK_NONE;
+
+	if (cpu_id() % 2 == 1)
+		taken[atomic_fetch_add(&parts, 1)] = alloc_on_phantom(a, 0, USE_UNMOVABLE);
+	else
+		index = gigablock_take(zone, FREE_FULL, BLOCK_FULL);
+	if (index != BLOCK_NONE)
+		block_publish_free(zone, index, BLOCK_ORDER);
+}
+
+TEST_ARENA(mm_gigablock, a_gib_that_seems_clean_while_a_page_is_taken_there_is_tainted,
+	   borrow_gibs(GIBS, MIB(16)))
+{
+	struct page *page = alloc_on_phantom(a, 0, USE_UNMOVABLE);
+
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
+	parts = 0;
+	cpus_run_together(clean_or_take, a);
+	for (u32 i = 0; i < parts; i++) {
+		REQUIRE(taken[i]);
+		EXPECT(gigablock_is_tainted(&a->mm, block_of_page(taken[i])));
+		mm_page_free(&a->mm, taken[i]);
+	}
 }
