@@ -48,6 +48,7 @@ const struct mm_upward mm_upward = {
 	.drain_all = pcp_drain_all,
 	.bare_free_huge = hvo_bare_free_huge,
 	.huge_free_full = hvo_huge_free_full,
+	.bare_in = hvo_bare_in,
 	.bring_home = hvo_bring_home,
 	.take_giga = contig_take_giga,
 	.evacuate = evacuate,
@@ -343,7 +344,7 @@ int mm_build(struct mm *mm, const struct mm_plan *plan)
 	for (unsigned z = 0; z < mm->zones; z++)
 		section_place_memmaps(&mm->zone[z], 0);
 	if (plan->gigablock)
-		gigablock_begin(mm);
+		gigablock_begin(mm, GIGABLOCK_LEAST);
 	if (!meta_init(mm, plan->first_meta, plan->lasting) || shared_tails_init(mm) < 0)
 		return -ENOMEM;
 	open_boot_sections(mm);

@@ -6,10 +6,11 @@
  *                        ^
  *                        then free, for unmovable pages
  *
- * Blocks of a GiB are tried in order of address, from where the last call ended, so that blocks
- * which refuse are not tried again and again. The pages that leave are movable requests like any
- * others, and these prefer clean GiB. The block of the chunk becomes unmovable; its other movable
- * pages stay in it.
+ * Blocks are tried in order of address, from where the last call ended, so that blocks which refuse
+ * are not tried again and again. After a search in vain some are left out, because its zone is most
+ * likely full of memory that cannot be moved, and another zone is not. The pages that leave are
+ * movable requests like any others, and these prefer clean GiB. The block of the chunk becomes
+ * unmovable; its other movable pages stay in it.
  *
  * The cost is that of moving one chunk for each request that finds no room. A mover may itself ask
  * for unmovable pages; such a request does not evacuate.
@@ -21,12 +22,16 @@
 #include "mm/zone/gigablock.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
+#include "mm/zone/section.h"
 
 /*
- * In one call: chunks tried; blocks looked at. A chunk has this order at least, so that requests
- * for single pages do not come one after the other.
+ * For one order: chunks tried; blocks looked at; searches left out after one in vain. A chunk of
+ * CHUNK_ORDER is tried first and smaller ones after it, so that few requests search. A GiB with
+ * fewer movable frames than MOVABLE_LEAST is passed over, because nearly every look would be in
+ * vain.
  */
-enum { TRIES = 16, LOOKS = 512, CHUNK_ORDER = 3 };
+enum { TRIES = 16, LOOKS = 512, REST = 64, CHUNK_ORDER = 6 };
+enum { MOVABLE_LEAST = GIB_BLOCKS * BLOCK_FRAMES / 16 };
 
 /* The chunk that a call tries to empty, and how often it may still try. */
 struct effort {
@@ -114,48 +119,65 @@ static bool try_chunk(struct zone *zone, u32 index, struct effort *left)
 	left->tries--;
 	err = migrate_pages(zone->mm, chunk, order_pages(left->order), &how, &stats);
 	isolate_undo(zone, &token);
+	if (err == -ENOMEM) /* nor will there be a page for the next chunk */
+		left->tries = 0;
 	atomic_add_relaxed(&evacuated_chunks, !err);
 	return !err;
 }
 
-/* Try the blocks of a GiB once round, from the block that was looked at last on. */
-static bool try_gib(struct zone *zone, u64 number, struct effort *left)
+/* Can a GiB be emptied further? */
+static bool is_worth_it(const struct gib *gib)
 {
-	const u32 first = (u32)number * GIB_BLOCKS;
-	const u32 start = atomic_load_relaxed(&zone->evacuated);
-
-	for (u32 i = 0; i < GIB_BLOCKS && left->tries > 0 && left->looks > 0; i++) {
-		const u32 index = first + (start + i) % GIB_BLOCKS;
-
-		if (!is_candidate(zone, index, left->type))
-			continue;
-		left->looks--;
-		atomic_store_relaxed(&zone->evacuated, index);
-		if (try_chunk(zone, index, left))
-			return true;
-	}
-	return false;
+	return atomic_load_relaxed(&gib->tainted) &&
+	       atomic_load_relaxed(&gib->movable) >= MOVABLE_LEAST;
 }
 
-static bool empty_some(struct zone *zone, unsigned order, enum migratetype type)
+/*
+ * Try the blocks of tainted GiB in order of address, from the one that was looked at last on.
+ * `again`: even if a search was in vain lately.
+ */
+static bool empty_some(struct zone *zone, unsigned order, enum migratetype type, bool again)
 {
+	const u32 first = (u32)zone_first_gib(zone) * GIB_BLOCKS,
+		  count = (u32)zone_end_gib(zone) * GIB_BLOCKS - first;
+	const u8 rest = atomic_load_relaxed(&zone->evacuate_rest[order]);
 	struct effort left = {.order = order, .type = type, .tries = TRIES, .looks = LOOKS};
+	u32 at = atomic_load_relaxed(&zone->evacuated) % count;
+	bool done = false;
 
-	gigablock_foreach(number, zone) if (left.tries > 0 && left.looks > 0 &&
-					    try_gib(zone, number, &left)) return true;
-	return false;
+	if (rest > 0 && !again) {
+		atomic_store_relaxed(&zone->evacuate_rest[order], (u8)(rest - 1));
+		return false;
+	}
+	for (u32 seen = 0, step; seen < count && left.tries > 0 && left.looks > 0 && !done;
+	     seen += step) {
+		const u32 index = first + at;
+
+		step = is_worth_it(gib_of(zone->mm, index)) ? 1 : GIB_BLOCKS - at % GIB_BLOCKS;
+		if (step == 1 && is_candidate(zone, index, type)) {
+			left.looks--;
+			done = try_chunk(zone, index, &left);
+		}
+		if (!done)
+			at = (at + step) % count;
+	}
+	atomic_store_relaxed(&zone->evacuated, at);
+	if (!done)
+		atomic_store_relaxed(&zone->evacuate_rest[order], REST);
+	return done;
 }
 
-bool evacuate(struct zone *zone, unsigned order, enum migratetype type)
+bool evacuate(struct zone *zone, unsigned order, enum migratetype type, bool again)
 {
 	struct pcp *pcp = pcp_of_this_cpu(zone->mm);
-	bool done;
+	bool done = false;
 
 	if (pcp->evacuating)
 		return false;
 	pcp->evacuating = 1;
-	done = (order < CHUNK_ORDER && empty_some(zone, CHUNK_ORDER, type)) ||
-	       empty_some(zone, order, type);
+	for (unsigned more = CHUNK_ORDER; more > order && !done; more /= 2)
+		done = empty_some(zone, more, type, again);
+	done = done || empty_some(zone, order, type, again);
 	pcp->evacuating = 0;
 	return done;
 }

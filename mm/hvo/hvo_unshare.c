@@ -152,6 +152,32 @@ u64 hvo_huge_free_full(struct zone *zone, u64 count)
 	return publish(zone->mm, &list, &left);
 }
 
+static u64 bare_huge_in(struct zone *zone, u32 first, u32 count)
+{
+	const u32 index = block_take_in(zone, first, count, TAKE_HUGE, BLOCK_BARE);
+	struct block_list list = BLOCK_LIST_INIT;
+
+	if (index != BLOCK_NONE)
+		block_list_push(zone->mm, &list, index);
+	return free_unshared(zone->mm, &hvo_modes[HVO_ON], &list);
+}
+
+bool hvo_bare_in(struct zone *zone, u32 first, u32 count)
+{
+	struct block_list list = BLOCK_LIST_INIT, left = BLOCK_LIST_INIT;
+	u32 index;
+
+	if (bare_huge_in(zone, first, count) > 0)
+		return true;
+	index = block_take_in(zone, first, count, TAKE_FULL, BLOCK_HUGE);
+	if (index == BLOCK_NONE)
+		return false;
+	block_list_push(zone->mm, &list, index);
+	hvo_optimise(zone->mm, &hvo_modes[HVO_ON], &list, &left);
+	publish(zone->mm, &list, &left);
+	return bare_huge_in(zone, index, 1) > 0;
+}
+
 /* ---- demotion ---- */
 
 /* A bare page's own head is wanted no more. The heads of mapped pages stay in their frames. */

@@ -55,3 +55,9 @@ void hvo_free_restored(struct zone *zone, const struct hvo_mode *mode, u32 index
  * the number of blocks. No lock held.
  */
 u64 hvo_huge_free_full(struct zone *zone, u64 count);
+
+/*
+ * Make a free huge or full run among `count` blocks from `first` on bare. False if there is none.
+ * No lock held.
+ */
+bool hvo_bare_in(struct zone *zone, u32 first, u32 count);

@@ -35,10 +35,12 @@ struct mm_upward {
 
 	/*
 	 * zone/ to hvo/: free huge blocks give up their struct pages; full ones give up all but the
-	 * head's, or in mapped sections those that lie elsewhere. hvo.h
+	 * head's, or in mapped sections those that lie elsewhere; one free block of several gives
+	 * up all. hvo.h
 	 */
 	u64 (*bare_free_huge)(struct zone *zone, u64 count);
 	u64 (*huge_free_full)(struct zone *zone, u64 count);
+	bool (*bare_in)(struct zone *zone, u32 first, u32 count);
 	u64 (*bring_home)(struct zone *zone);
 
 	/* hvo/ to contig/: empty a GiB for a 1 GiB page. contig.h */
@@ -46,7 +48,7 @@ struct mm_upward {
 			 struct block_list *list);
 
 	/* page/ to contig/: movable pages leave a chunk of a tainted GiB. evacuate.h */
-	bool (*evacuate)(struct zone *zone, unsigned order, enum migratetype type);
+	bool (*evacuate)(struct zone *zone, unsigned order, enum migratetype type, bool again);
 
 	/* page/ to contig/: bad frames. bad_frames.h */
 	int (*mark_bad)(struct mm *mm, pfn_t pfn);

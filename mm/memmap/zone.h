@@ -118,6 +118,7 @@ struct zone {
 	u64 boot;        /* (a) frames given out by memblock and not freed since */
 	u32 split_batch; /* (a) huge pages that become small together next (page_split.c) */
 	u32 evacuated;   /* (ah) the block that was looked at last in a tainted GiB (evacuate.c) */
+	u8 evacuate_rest[BLOCK_ORDER]; /* (ah) searches of that order to leave out (evacuate.c) */
 	/* (a) number of callers that want no CPU to hold frames of this zone (pcp_disable()) */
 	u32 pcp_disabled;
 };

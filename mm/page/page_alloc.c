@@ -38,6 +38,12 @@ static void page_prepare(struct page *page, unsigned order)
 	check_frames_reused(page_to_pfn(page), order_pages(order));
 }
 
+/*
+ * What a page that cannot be moved may do, placed by GiB, where no tainted GiB has room.
+ * HARM_SEARCH: evacuate also where no chunk was found lately.
+ */
+enum harm { HARM_NONE, HARM_EVACUATE, HARM_SEARCH, HARM_TAINT };
+
 /* A request, and how far the phases below have come with it. */
 struct request {
 	struct mm *mm;
@@ -46,7 +52,7 @@ struct request {
 	node_t near; /* its own node: the one that the others are near to */
 	node_t first,
 		last;   /* nodes to ask now: the first-th nearest to the last-th, without that */
-	bool own_kind;  /* placed by GiB: only memory for pages that cannot be moved */
+	enum harm harm; /* the most that this request may do now */
 	unsigned asked; /* functions that were asked for memory (pressure.h) */
 	bool freed;     /* the last of them has freed some */
 	struct wait wait;
@@ -88,19 +94,26 @@ static struct page *take_or_split(struct zone *zone, const struct request *r, en
 
 enum { TAINTING_TRIES = 16 };
 
-/* The last way to find small pages in a zone: at the cost of other types, or of another GiB. */
-static struct page *steal(struct zone *zone, const struct request *r)
+/*
+ * The last way to find small pages in a zone: at the cost of other types, or of another GiB. A zone
+ * from which movable pages are driven away keeps what it keeps back, because they go elsewhere.
+ */
+static struct page *steal(struct zone *zone, const struct request *r, bool admitted)
 {
 	const bool steers = gigablock_steers(zone->mm, r->type);
 	struct page *page = NULL;
 	unsigned tries = 0; /* other CPUs may take what this one has emptied */
 
-	if (r->own_kind && !migratetype_can_share(zone, r->order, r->type))
-		return NULL;
-	while (!page && steers && !r->own_kind && tries++ < TAINTING_TRIES &&
-	       page_split_tainting(zone, r->order, r->type, may_wait(r)))
-		page = take_or_split(zone, r, r->type);
-	if (!page) {
+	if (r->harm == HARM_EVACUATE || r->harm == HARM_SEARCH)
+		while (!page && may_wait(r) && tries++ < TAINTING_TRIES &&
+		       mm_upward.evacuate(zone, r->order, r->type, r->harm == HARM_SEARCH))
+			page = take_or_split(zone, r, r->type);
+	if (!admitted)
+		return page;
+	if (r->harm == HARM_TAINT && steers)
+		while (!page && tries++ < TAINTING_TRIES && page_split_tainting(zone, may_wait(r)))
+			page = take_or_split(zone, r, r->type);
+	if (!page && (r->harm == HARM_TAINT || migratetype_can_share(zone, r->order, r->type))) {
 		page = take_from_zone(zone, r->order, r->type, migratetype_take);
 		if (page && steers)
 			gigablock_taint(zone, (u32)(page_to_pfn(page) >> BLOCK_ORDER));
@@ -119,8 +132,8 @@ static struct page *alloc_small(struct zone *zone, const struct request *r)
 		page = take_or_split(zone, r, MIGRATE_CMA);
 	if (may_wait(r) && zone_ready(zone) < zone->ready)
 		page_split_ahead(zone, r->type);
-	if (!page && admitted)
-		page = steal(zone, r);
+	if (!page)
+		page = steal(zone, r, admitted);
 	if (page)
 		page_prepare(page, r->order);
 	return page;
@@ -230,14 +243,14 @@ static void page_clear(struct mm *mm, const struct page *page, unsigned order)
 
 /*
  * Placed by GiB (gigablock.h), all zones are asked first for what tainted GiB have. Only then does
- * a page that cannot be moved drive others away, or spoil another GiB.
+ * a page that cannot be moved drive others away, and only then spoil another GiB.
  */
 static bool own_node(struct request *r, unsigned attempt)
 {
 	const bool by_gib = gigablock_steers(r->mm, r->type) && r->order < BLOCK_ORDER;
 
-	r->own_kind = by_gib && attempt == 0;
-	return attempt < (by_gib ? 2 : 1);
+	r->harm = by_gib ? (enum harm)MIN(attempt, (unsigned)HARM_TAINT) : HARM_TAINT;
+	return attempt <= (by_gib ? (unsigned)HARM_TAINT : 0);
 }
 
 static bool other_nodes(struct request *r, unsigned attempt)

@@ -40,40 +40,44 @@ struct wanted {
 	enum claim claim;
 };
 
-static u32 take_tainted(struct zone *zone, enum free_class class, enum migratetype type)
+/* May a block of `type` be claimed, whole? CMA keeps its own blocks and claims none. */
+static bool may_claim(const struct wanted *want, unsigned type)
 {
-	const u32 index = gigablock_take(zone, class, BLOCK_FULL);
+	if (want->claim == CLAIM_TAINTED)
+		return type == MIGRATE_UNMOVABLE;
+	return type == want->type || (want->type != MIGRATE_CMA && type < MIGRATE_CMA &&
+				      (want->claim == CLAIM_ANY || type != MIGRATE_UNMOVABLE));
+}
 
-	if (index == BLOCK_NONE)
-		return index;
-	zone_lock(zone);
-	migratetype_set_one(zone, index, type);
-	zone_unlock(zone);
-	gigablock_taint(zone, index); /* if it was found to be clean just now */
-	return index;
+/* Might a search find one? Without it no lock is taken, and no frame reserved, for nothing. */
+static bool may_find(const struct zone *zone, enum free_class class, const struct wanted *want)
+{
+	if (want->index != BLOCK_NONE)
+		return atomic_load_relaxed(&zone->free_class[class]) > 0;
+	for (unsigned type = 0; type <= MIGRATE_CMA; type++)
+		if (may_claim(want, type) &&
+		    atomic_load_relaxed(&zone->block_lists[class][type]) != 0)
+			return true;
+	return false;
 }
 
 static u32 take_block(struct zone *zone, enum free_class class, const struct wanted *want)
 {
-	const enum migratetype type = want->type;
 	u32 index;
 
+	if (!may_find(zone, class, want))
+		return BLOCK_NONE;
 	if (want->index != BLOCK_NONE)
 		return block_take_in(zone, want->index, 1, 1u << class | want->also, BLOCK_FULL);
 	if (want->claim == CLAIM_TAINTED)
-		return take_tainted(zone, class, type);
-	if (atomic_load_relaxed(&zone->free_class[class]) == 0)
-		return BLOCK_NONE;
+		return gigablock_take(zone, class, BLOCK_FULL);
 	zone_lock(zone);
-	index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
-	/* Claim another type's block whole. CMA keeps its own blocks and claims none. */
-	for (unsigned other = want->claim == CLAIM_ANY ? 0 : MIGRATE_UNMOVABLE + 1;
-	     other < MIGRATE_CMA && type != MIGRATE_CMA && index == BLOCK_NONE; other++)
-		index = buddy_take_blocks(zone, BLOCK_ORDER, class, other);
-	if (index != BLOCK_NONE) {
+	index = buddy_take_blocks(zone, BLOCK_ORDER, class, want->type);
+	for (unsigned type = 0; type < MIGRATE_CMA && index == BLOCK_NONE; type++)
+		if (may_claim(want, type))
+			index = buddy_take_blocks(zone, BLOCK_ORDER, class, type);
+	if (index != BLOCK_NONE)
 		block_begin(zone, index, BLOCK_ORDER, BLOCK_FULL);
-		migratetype_set_one(zone, index, type);
-	}
 	zone_unlock(zone);
 	return index;
 }
@@ -84,7 +88,8 @@ static u32 take_block(struct zone *zone, enum free_class class, const struct wan
  * because two halves of it would keep its section from ever being closed. With `order` PAGE_ORDERS
  * the block is split in any case.
  */
-static void block_publish_split(struct zone *zone, u32 index, unsigned order)
+static void block_publish_split(struct zone *zone, u32 index, unsigned order,
+				const struct wanted *want)
 {
 	struct block *block = block_at(zone->mm, index);
 	struct block_word word;
@@ -93,6 +98,8 @@ static void block_publish_split(struct zone *zone, u32 index, unsigned order)
 	word = block_look(block);
 	word.flags &= (u8)~BLOCK_TRANSIT;
 	word.order = 0;
+	if (want->index == BLOCK_NONE)
+		word.type = (u8)((word.type & ~BLOCK_TYPE_MASK) | want->type);
 	block_put(block, word);
 	counter_sub(&zone->transit, BLOCK_FRAMES);
 	if (zone->page_orders[type_list(word.type)] >> order)
@@ -100,6 +107,8 @@ static void block_publish_split(struct zone *zone, u32 index, unsigned order)
 	else
 		buddy_split_block(zone, index);
 	zone_unlock(zone);
+	if (want->claim == CLAIM_TAINTED)
+		gigablock_taint(zone, index); /* if it was found to be clean just now */
 }
 
 void block_full_from_bare(struct zone *zone, struct node *node, enum meta_kind kind, u32 index)
@@ -121,7 +130,7 @@ static bool split_bare_block(struct zone *zone, unsigned order, const struct wan
 	u32 index;
 
 	/* Metadata memory must not grow for nothing */
-	if (atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
+	if (!may_find(zone, FREE_BARE, want))
 		return false;
 	if (meta_reserve_tails(node, MEMMAP_FRAMES_PER_BLOCK, &kind) < 0)
 		return false;
@@ -131,7 +140,7 @@ static bool split_bare_block(struct zone *zone, unsigned order, const struct wan
 		return false;
 	}
 	block_full_from_bare(zone, node, kind, index);
-	block_publish_split(zone, index, order);
+	block_publish_split(zone, index, order, want);
 	return true;
 }
 
@@ -144,7 +153,7 @@ static bool split_full_block(struct zone *zone, unsigned order, const struct wan
 		index = take_block(zone, FREE_MAPPED, want);
 	if (index == BLOCK_NONE)
 		return false;
-	block_publish_split(zone, index, order);
+	block_publish_split(zone, index, order, want);
 	return true;
 }
 
@@ -183,7 +192,8 @@ static bool split_huge_blocks(struct zone *zone)
 
 /*
  * A block for pages that cannot be moved, placed by GiB: in tainted GiB only. If blocks of the
- * other such type have pages left, the caller takes these, and the answer is false.
+ * other such type have pages left, the caller takes these, and the answer is false. A caller that
+ * may wait claims no blocks of movable pages here: evacuate() does that too, and looks at fewer.
  */
 static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
@@ -191,13 +201,16 @@ static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype typ
 		return true;
 	if (may_wait && gigablock_open(zone))
 		return true;
-	return !migratetype_can_share(zone, order, type) && gigablock_claim(zone, order, type);
+	if (may_wait && atomic_load_relaxed(&zone->block_lists[FREE_HUGE][MIGRATE_UNMOVABLE]) > 0)
+		gigablock_foreach(number, zone) if (hvo_bare_in(zone, (u32)number * GIB_BLOCKS,
+								GIB_BLOCKS)) return true;
+	return !may_wait && !migratetype_can_share(zone, order, type) &&
+	       gigablock_claim(zone, order, type);
 }
 
-bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
+bool page_split_tainting(struct zone *zone, bool may_wait)
 {
-	return (may_wait && mm_upward.evacuate(zone, order, type)) || gigablock_taint_next(zone) ||
-	       (may_wait && split_huge_blocks(zone));
+	return gigablock_taint_next(zone) || (may_wait && split_huge_blocks(zone));
 }
 
 /*

@@ -20,11 +20,11 @@
 bool page_split_some(struct zone *zone, unsigned order, enum migratetype type, bool may_wait);
 
 /*
- * For pages that cannot be moved, placed by GiB, where page_split_some() has no more: empty a chunk
- * of a tainted GiB, or taint another one (zone/gigablock.h). Then ask again. False if neither was
+ * For pages that cannot be moved, placed by GiB, where page_split_some() has no more: taint
+ * another GiB (zone/gigablock.h), or split free huge pages. Then ask again. False if neither was
  * possible.
  */
-bool page_split_tainting(struct zone *zone, unsigned order, enum migratetype type, bool may_wait);
+bool page_split_tainting(struct zone *zone, bool may_wait);
 
 /*
  * Split ahead of need, up to zone->ready, for callers that may not wait. The work is bounded; the

@@ -10,7 +10,7 @@
 #include "mm/zone/section.h"
 #include "mm/zone/transit.h"
 
-bool gigablock_at_boot;
+bool gigablock_at_boot = true;
 OPTION_BOOL(gigablock, gigablock_at_boot,
 	    "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
 
@@ -40,10 +40,7 @@ static void taint(struct zone *zone, u64 number)
 
 void gigablock_taint(struct zone *zone, u32 index)
 {
-	if (!zone->mm->gigablock)
-		return;
-	fence_full(); /* pairs with became_clean(): this CPU sees no mark, or that CPU the block */
-	if (!gigablock_is_tainted(zone->mm, index))
+	if (zone->mm->gigablock && !gigablock_is_tainted(zone->mm, index))
 		taint(zone, index / GIB_BLOCKS);
 }
 
@@ -82,8 +79,9 @@ static bool has_stuck_block(const struct mm *mm, u64 number)
 
 /*
  * A tainted GiB has lost a block of unmovable pages. If that was the last one, the GiB is clean.
- * Another CPU may take a block there meanwhile and has tainted the GiB itself after that, unless it
- * came before the mark went: so the blocks are looked at once more without the mark. No lock held.
+ * Another CPU may take a block there meanwhile. Under the zone's lock, or before an atomic
+ * operation, it makes the block show that, and then looks for the mark. So either it sees no mark,
+ * or its block is seen by the second look here. No lock held.
  */
 static bool became_clean(struct zone *zone, u64 number)
 {
@@ -94,8 +92,10 @@ static bool became_clean(struct zone *zone, u64 number)
 	atomic_store_relaxed(&gib->emptied, false);
 	if (has_stuck_block(zone->mm, number))
 		return false;
+	zone_lock(zone);
 	atomic_store_relaxed(&gib->tainted, false);
-	fence_full(); /* pairs with gigablock_taint() */
+	zone_unlock(zone);
+	fence_full(); /* pairs with the operation on gib->meta (meta_grow.c) */
 	if (has_stuck_block(zone->mm, number)) {
 		atomic_store_relaxed(&gib->tainted, true);
 		return false;
@@ -276,17 +276,26 @@ bool gigablock_taint_next(struct zone *zone)
 
 /* ---- the beginning ---- */
 
-bool gigablock_begin(struct mm *mm)
+static void taint_partial(struct mm *mm, u64 number)
+{
+	gib_number(mm, number)->tainted = !gib_number(mm, number)->whole;
+}
+
+bool gigablock_begin(struct mm *mm, u64 least)
 {
 	u64 whole = 0;
 
-	for (const struct gib *gib = mm->gib; gib < mm->gib + mm->gibs; gib++)
-		whole += gib->whole;
-	if (whole < 2)
+	/* by range, because each GiB costs start-up time */
+	for (size_t i = 0; i < mm->memory->count; i++)
+		whole += saturating_sub(mm->memory->range[i].end / GIB(1),
+					DIV_ROUND_UP(mm->memory->range[i].start, GIB(1)));
+	if (whole < least)
 		return false;
 	mm->gigablock = true;
-	for (struct gib *gib = mm->gib; gib < mm->gib + mm->gibs; gib++)
-		gib->tainted = !gib->whole;
+	for (size_t i = 0; i < mm->memory->count; i++) {
+		taint_partial(mm, mm->memory->range[i].start / GIB(1));
+		taint_partial(mm, (mm->memory->range[i].end - 1) / GIB(1));
+	}
 	for (size_t i = 0; i < mm->reserved->count; i++) {
 		const struct memblock_range *range = &mm->reserved->range[i];
 		const u64 end = MIN(range->end, (mm->first_gib + mm->gibs) * GIB(1));

@@ -1,5 +1,5 @@
 /*
- * Placement by GiB: memory that cannot be moved fills as few GiB as possible (gigablock=on).
+ * Placement by GiB: memory that cannot be moved fills as few GiB as possible (gigablock=).
  *
  *   by block   [u.mmmmmm][mmumm.mm][mm.mmmum][mmmm.umm]   a 1 GiB page can be made nowhere
  *   by GiB     [uuuu.mmm][mmmmm.mm][mm.mmmmm][mmmm.mmm]   three GiB can be emptied
@@ -13,8 +13,9 @@
  *      prefers its own type, finds clean GiB first. There are no lists per GiB.
  *   2. A request for pages that cannot move takes a block of the first tainted GiB that has one
  *      free, in a fixed order. Then it opens a section of a tainted GiB, or claims a block there in
- *      which some frames are free. Then it has movable pages moved out of a chunk of a tainted GiB
- *      (contig/evacuate.h). Only after that does it taint another GiB.
+ *      which some frames are free. When no zone has any, movable pages are moved out of a chunk of
+ *      a tainted GiB (contig/evacuate.h). When no zone has such a chunk, another GiB is tainted.
+ *      Metadata memory takes a block of a tainted GiB that is free in any state.
  *   3. A block with a page that cannot be moved has type UNMOVABLE or RECLAIMABLE: such a request
  *      never takes a single page of a movable block, it claims the block.
  *   4. A GiB whose last such block was freed is clean again when the next request looks at it.
@@ -34,10 +35,13 @@
 
 /*
  * Begin to place memory by GiB, before any section with boot memory is open: GiB that are not whole
- * or hold boot memory are tainted from the start. False if the machine has fewer than two whole
- * GiB: then nothing is placed by GiB. No other CPU allocates.
+ * or hold boot memory are tainted from the start. False if fewer than `least` GiB are whole: then
+ * nothing is placed by GiB. No other CPU allocates.
  */
-bool gigablock_begin(struct mm *mm);
+bool gigablock_begin(struct mm *mm, u64 least);
+
+/* So many start-up asks for: metadata memory and what drivers hold would spoil most of fewer. */
+enum { GIGABLOCK_LEAST = 4 };
 
 /* Does gigablock=on ask for it? Start-up begins before any section is open. */
 extern bool gigablock_at_boot;
@@ -84,8 +88,9 @@ bool gigablock_open(struct zone *zone);
 bool gigablock_claim(struct zone *zone, unsigned order, enum migratetype type);
 
 /*
- * Taint the GiB of block `index`, if it is not yet, because memory that cannot be moved comes into
- * it. The GiB's free blocks change their type, a slice in each turn. No lock held.
+ * Taint the GiB of block `index`, if it is not yet, because memory that cannot be moved has come
+ * into it: the block's record says so already, and the caller has held zone->lock since, or made an
+ * atomic operation. The GiB's free blocks change their type, a slice in each turn. No lock held.
  */
 void gigablock_taint(struct zone *zone, u32 index);
 

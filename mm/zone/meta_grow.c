@@ -4,7 +4,7 @@
  * A new block comes from the first of these sources that has one:
  *
  * 1. a bare block in a GiB that has metadata memory already, or is tainted (gigablock.h), so that
- *    memory that can never move stays together;
+ *    memory that can never move stays together; placed by GiB, then any free block there;
  * 2. a block of a section opened for metadata memory, at the far end (opening needs a few frames,
  *    for which META_EMERGENCY is kept);
  * 3. any bare block;
@@ -98,7 +98,7 @@ static void insert_block(struct meta *meta, struct meta_block *new)
 	new->next = *at;
 	*at = new;
 	meta->hint[new->kind] = NULL;
-	atomic_add_relaxed(&gib_of(new->node->mm, new->block)->meta, 1);
+	atomic_fetch_add(&gib_of(new->node->mm, new->block)->meta, 1); /* see became_clean() */
 	counter_add(&meta->blocks, 1);
 	counter_add(&meta->used, new->used);
 	counter_add(&meta->free[new->kind], BLOCK_FRAMES - new->used);
@@ -210,27 +210,28 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
 }
 
 /*
- * Take a block near existing metadata blocks: a GiB without any metadata memory can become a 1 GiB
- * page some day. The search begins where the last one ended.
+ * Take a bare block near existing metadata blocks: a GiB without any metadata memory can become a
+ * 1 GiB page some day. With `any`, a free block in any other state is made bare first. The search
+ * begins where the last one ended.
  */
-static u32 take_near_meta(struct node *node, struct zone *zone)
+static u32 take_near_meta(struct node *node, struct zone *zone, bool any)
 {
 	const struct mm *mm = zone->mm;
 	u64 gib = node->meta.near;
 	u32 index = BLOCK_NONE;
 
-	if (atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
+	if (!any && atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
 		return BLOCK_NONE;
 	for (u64 n = 0; n < mm->gibs && index == BLOCK_NONE; n++) {
 		const u16 meta = atomic_load_relaxed(&mm->gib[gib].meta);
-		const u64 first = (mm->first_gib + gib) * GIB_BLOCKS;
-
+		const u32 first = (u32)(mm->first_gib + gib) * GIB_BLOCKS;
 		const bool tainted = atomic_load_relaxed(&mm->gib[gib].tainted);
 
 		if ((meta > 0 || tainted) && meta < GIB_BLOCKS &&
-		    block_pfn((u32)first) < zone->end_pfn &&
-		    block_pfn((u32)first + GIB_BLOCKS) > zone->start_pfn)
-			index = block_take_in(zone, (u32)first, GIB_BLOCKS, TAKE_BARE, BLOCK_META);
+		    block_pfn(first) < zone->end_pfn &&
+		    block_pfn(first + GIB_BLOCKS) > zone->start_pfn &&
+		    (!any || mm_upward.bare_in(zone, first, GIB_BLOCKS)))
+			index = block_take_in(zone, first, GIB_BLOCKS, TAKE_BARE, BLOCK_META);
 		if (index != BLOCK_NONE)
 			node->meta.near = gib;
 		gib = gib + 1 < mm->gibs ? gib + 1 : 0;
@@ -294,7 +295,11 @@ static u32 take_anywhere(struct node *node, bool inside)
 
 	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
 		if (node_zone(node, kind))
-			index = take_near_meta(node, node_zone(node, kind));
+			index = take_near_meta(node, node_zone(node, kind), false);
+	for (int kind = ZONE_NORMAL;
+	     !inside && node->mm->gigablock && kind >= 0 && index == BLOCK_NONE; kind--)
+		if (node_zone(node, kind))
+			index = take_near_meta(node, node_zone(node, kind), true);
 	for (int kind = ZONE_NORMAL; kind >= 0 && index == BLOCK_NONE; kind--)
 		if (node_zone(node, kind))
 			index = inside ? block_take_one(node_zone(node, kind), FREE_BARE,

@@ -69,17 +69,6 @@ int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set)
 	return 1;
 }
 
-void migratetype_set_one(struct zone *zone, u32 index, enum migratetype type)
-{
-	struct block *block = block_at(zone->mm, index);
-	struct block_word word = block_look(block);
-
-	ASSERT(spin_held(&zone->lock), "block %u retyped without the zone lock", index);
-	ASSERT(!(word.flags & BLOCK_FREE), "block %u retyped while it is on a list", index);
-	word.type = (u8)((word.type & ~BLOCK_TYPE_MASK) | type);
-	block_put(block, word);
-}
-
 /* ---- ranges ---- */
 
 int migratetype_range_zone(struct mm *mm, u32 first, u32 count, struct zone **zone)

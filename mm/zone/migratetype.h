@@ -31,12 +31,6 @@
 int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set);
 
 /*
- * Set the type of a single block that the caller has taken; its isolation bit stays. Zone lock
- * held.
- */
-void migratetype_set_one(struct zone *zone, u32 index, enum migratetype type);
-
-/*
  * Give `count` blocks from `first` on a type, whatever they contain. 0; -EINVAL: the range is empty
  * or not all RAM of one zone, or the type is not valid; -EBUSY: a 1 GiB page would be cut, or a
  * block has a type that may not change (firmware, metadata memory, isolated, in transit); -EAGAIN,

@@ -192,8 +192,12 @@ u32 block_take_in(struct zone *zone, u32 first, u32 count, unsigned from, enum b
 {
 	u32 index = first;
 
-	zone_lock(zone);
 	/* a look at the record first, because most blocks are ruled out by it */
+	while (index < first + count && !may_take(zone, block_look_any(zone->mm, index), from))
+		index++;
+	if (index == first + count)
+		return BLOCK_NONE;
+	zone_lock(zone);
 	while (index < first + count && !(may_take(zone, block_look_any(zone->mm, index), from) &&
 					  block_take_at(zone, index, BLOCK_ORDER, from, to)))
 		index++;

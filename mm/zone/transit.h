@@ -45,6 +45,7 @@ u32 block_take_one(struct zone *zone, enum free_class class, enum block_state to
 enum block_source {
 	TAKE_HUGE = 1 << FREE_HUGE,
 	TAKE_BARE = 1 << FREE_BARE,
+	TAKE_FULL = 1 << FREE_FULL,
 	TAKE_MAPPED = 1 << FREE_MAPPED,
 	TAKE_CMA = 2 << FREE_CLASSES,
 	TAKE_ISOLATED = 4 << FREE_CLASSES,

@@ -21,7 +21,7 @@
 #include "tests/kernel/random.h"
 
 enum { LONG, SHORT, CACHE, KINDS };
-enum { PIECE_ORDER = 8, PIECE = (PAGE_SIZE << PIECE_ORDER) / sizeof(struct page *), PIECES = 64 };
+enum { PIECE_ORDER = 8, PIECE = (PAGE_SIZE << PIECE_ORDER) / sizeof(struct page *), PIECES = 256 };
 enum { POOL_STEP = 4096, LONG_WAVES = 1, SHORT_WAVES = 7, POOL_WAVES = 5 };
 
 /* Pages in use, in no order. A page's private words are its kind and its place in the table. */

@@ -6,10 +6,12 @@
 #include "mm/contig/evacuate.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
+#include "mm/zone/transit.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
+#include "tests/kernel/test.h"
 
 enum { PAGES = 1500, BIG = BLOCK_ORDER - 1, GIBS = 2, ROOM = GIBS * GIB_BLOCKS * 2 };
 
@@ -26,7 +28,7 @@ static struct arena *borrow_gibs(u64 gibs, u64 real)
 	if (!a)
 		return NULL;
 	arena_open_all(a);
-	EXPECT(gigablock_begin(&a->mm));
+	EXPECT(gigablock_begin(&a->mm, 2));
 	return a;
 }
 
@@ -105,6 +107,43 @@ TEST_ARENA(mm_gigablock, tainted_room_for_struct_pages_outlasts_free_huge_pages,
 }
 
 /*
+ * All free memory is in huge pages, in both GiB. Pages that cannot be moved come from those of the
+ * tainted GiB.
+ */
+TEST_ARENA(mm_gigablock, free_huge_pages_of_a_tainted_gib_are_used_before_another,
+	   borrow_gibs(GIBS, MIB(48)))
+{
+	enum { FREED = 100 };
+	struct page *stuck = alloc_on_phantom(a, 0, USE_UNMOVABLE), *chain = NULL, *page;
+	u64 freed[2] = {0}, count = 0, home;
+
+	REQUIRE(stuck);
+	home = gib_of_page(stuck);
+	while (count < ROOM && (page = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE)))
+		table[count++] = page;
+	for (u64 i = 0; i < count; i++) {
+		u64 *in_gib = &freed[gib_of_page(table[i]) == home];
+
+		if (*in_gib < FREED) {
+			++*in_gib;
+			mm_page_free(&a->mm, table[i]);
+		} else {
+			page_chain_push(&chain, table[i]);
+		}
+	}
+	EXPECT(freed[0] == FREED && freed[1] == FREED);
+	pcp_drain_all(&a->mm);
+	page_chain_push(&chain, stuck);
+	for (unsigned i = 0; i < FREED; i++) {
+		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+		REQUIRE(page);
+		EXPECT_EQ(gib_of_page(page), home);
+		page_chain_push(&chain, page);
+	}
+	EXPECT_EQ(tainted_gibs(a), 1);
+}
+
+/*
  * All of memory is in use but for one chunk in a clean GiB. For each page that cannot be moved a
  * movable page of the tainted GiB goes to that chunk, and then another chunk of the clean GiB is
  * given back. Movable pages had all the rest before, also the part that is kept from them as long
@@ -162,7 +201,7 @@ TEST_ARENA(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down, borrow_g
 TEST_ARENA(mm_gigablock, machine_with_one_whole_gib_is_refused,
 	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
-	EXPECT(!gigablock_begin(&a->mm));
+	EXPECT(!gigablock_begin(&a->mm, 2));
 	EXPECT(!a->mm.gigablock);
 }
 
@@ -253,4 +292,38 @@ TEST_ARENA(mm_gigablock, gibs_that_several_cpus_taint_at_once_are_all_filled,
 	while (gigablock_next(arena_phantom_zone(a), &before) != GIGABLOCK_NONE)
 		count++;
 	EXPECT_EQ(count, MIN(parts, (u32)CPUS_TOGETHER));
+}
+
+static struct page *taken[CPUS_TOGETHER];
+
+/* Some CPUs look whether the tainted GiB is clean, others take pages there. */
+static void clean_or_take(void *arg)
+{
+	struct arena *a = arg;
+	struct zone *zone = arena_phantom_zone(a);
+	u32 index = BLOCK_NONE;
+
+	if (cpu_id() % 2 == 1)
+		taken[atomic_fetch_add(&parts, 1)] = alloc_on_phantom(a, 0, USE_UNMOVABLE);
+	else
+		index = gigablock_take(zone, FREE_FULL, BLOCK_FULL);
+	if (index != BLOCK_NONE)
+		block_publish_free(zone, index, BLOCK_ORDER);
+}
+
+TEST_ARENA(mm_gigablock, a_gib_that_seems_clean_while_a_page_is_taken_there_is_tainted,
+	   borrow_gibs(GIBS, MIB(16)))
+{
+	struct page *page = alloc_on_phantom(a, 0, USE_UNMOVABLE);
+
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
+	parts = 0;
+	cpus_run_together(clean_or_take, a);
+	for (u32 i = 0; i < parts; i++) {
+		REQUIRE(taken[i]);
+		EXPECT(gigablock_is_tainted(&a->mm, block_of_page(taken[i])));
+		mm_page_free(&a->mm, taken[i]);
+	}
 }

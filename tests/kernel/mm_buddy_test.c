@@ -89,7 +89,8 @@ TEST_ARENA(mm_buddy, many_huge_pages_come_and_go_at_once_by_type_and_place, borr
 	EXPECT_EQ(buddy_take_huge(zone, BLOCK_ORDER, MIGRATE_MOVABLE, pages, 1), 0);
 	EXPECT_EQ(zone->free_class[FREE_HUGE], 0);
 	for (unsigned i = 1; i < MANY; i += 2)
-		migratetype_set_one(zone, pages[i], MIGRATE_UNMOVABLE);
+		migratetype_change(zone, pages[i], pages[i] + 1, BLOCK_TYPE_MASK,
+				   MIGRATE_UNMOVABLE);
 	buddy_free_huge(zone, pages, MANY);
 	spin_unlock(&zone->lock);
 	EXPECT_EQ(buddy_count_runs(zone, FREE_HUGE, MIGRATE_MOVABLE, BLOCK_ORDER), MANY / 2);

@@ -56,7 +56,7 @@ SWITCHES = {
     "clear.insn": "auto|orig|rep|erms|nt",  # and clzero, which QEMU does not emulate
     "contig": "index|vanilla|revert|skip|strict|step",
     "debug.page_owner": "off|on",
-    "gigablock": "off|on",
+    "gigablock": "on|off",
     "hvo": "on|off|unbatched|batched|preinit",
     "hvo.defer": "on|off",
     "memmap": "lazy|serial|parallel|eager",
