@@ -25,7 +25,7 @@ struct mm;
 enum page_use {
 	USE_UNMOVABLE,   /* kernel objects; never moved */
 	USE_MOVABLE,     /* the holder has registered a way to move it */
-	USE_RECLAIMABLE, /* the holder can give it back when asked: pressure_register() */
+	USE_RECLAIMABLE, /* the holder can give it back */
 };
 
 enum page_request {
@@ -170,26 +170,6 @@ int contig_declare_cma(pfn_t first, u64 frames);
 bool page_peek(pfn_t pfn, struct page *copy);
 
 /*
- * Ask for memory back before a request fails. The function is called when page_alloc(),
- * page_alloc_bulk(), contig_alloc(), huge_populate() or a touch of a huge mapping has found no
- * memory. `order` is that of the missing page. The function returns true if it made memory free,
- * and the request is tried once more; otherwise the next function is asked, in the order of their
- * registration, each once for a request. If nothing helps, the request fails as it would have.
- *
- * The function runs on the CPU that asked, in the ordinary context, with whatever the caller of the
- * request holds; the kernel holds no lock. Several CPUs may call it at once. It may free, release,
- * unmap, shrink a pool and print. It may also allocate: such a request is not allowed to ask again,
- * and returns NULL. Requests with PAGE_NOFLUSH do not ask.
- *
- * pressure_register() returns 0, or -ENOSPC if there are eight already. After
- * pressure_unregister() the function runs on no CPU; it must not be called by such a function.
- * Context: ordinary.
- */
-typedef bool pressure_fn(void *ctx, unsigned order);
-int pressure_register(pressure_fn *fn, void *ctx);
-void pressure_unregister(pressure_fn *fn, void *ctx);
-
-/*
  * Report that a frame of RAM is faulty, to keep it out of use for good. May wait for other CPUs.
  *
  *   0                  the frame is out of use, now or already before
@@ -276,8 +256,7 @@ enum huge_flags {
 };
 
 /*
- * Called when there is no page for a touch of `addr`, and pressure_register()'s functions did not
- * help. Runs on the CPU that touched, with interrupts as they were at the touch and no lock held.
+ * Called when there is no page for a touch of `addr`. Runs on the CPU that touched, with interrupts as they were at the touch and no lock held.
  * Return true if memory was made free, to try again. Return false if the program cannot go on; its
  * run then ends as failed. The function may also not return.
  */

@@ -13,7 +13,6 @@
 #include "mm/clear/clear.h"
 #include "mm/map/memblock.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/pressure.h"
 #include "mm/pools.h"
 #include "mm/vm/entry.h"
 #include "mm/vm/mapping.h"
@@ -330,14 +329,6 @@ int huge_grow(void *addr, u64 size)
 
 /* ---- touches ---- */
 
-/* For a touch that found no page: the order of pages there. */
-static unsigned order_at(virt_t addr)
-{
-	const struct huge_map *map = huge_map_at(addr);
-
-	return map ? 9 * map->level : 0;
-}
-
 /*
  * The mapping is no longer pinned, so the callback may do anything, including touching and
  * unmapping mappings.
@@ -347,6 +338,7 @@ static void exhausted(virt_t addr)
 	struct huge_map *map = get_range((void *)ALIGN_DOWN(addr, PAGE_SIZE), PAGE_SIZE, PAGE_SIZE);
 	bool again = true;
 
+	atomic_add_relaxed(&exhausted_touches, 1);
 	if (map) {
 		again = map->exhausted && map->exhausted(map->ctx, (void *)addr);
 		vm_object_put(&map->object);
@@ -380,18 +372,13 @@ static enum fault_result refuse_rights(virt_t addr)
 enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible)
 {
 	struct space *space = huge_space(addr);
-	unsigned asked = 0;
 	enum touch touch;
 
 	if (exec || !context_may(CONTEXT_ORDINARY))
 		return refuse(addr, exec, FAULT_HUGE_CONTEXT);
 	if (interruptible)
 		irq_enable();
-	do { /* each time after a program has freed memory */
-		touch = space_touch(space, addr, write ? USER_WRITE : USER_READ);
-		if (touch == TOUCH_NO_MEMORY)
-			atomic_add_relaxed(&exhausted_touches, 1);
-	} while (touch == TOUCH_NO_MEMORY && pressure_ask(&asked, order_at(addr)));
+	touch = space_touch(space, addr, write ? USER_WRITE : USER_READ);
 	if (touch == TOUCH_NO_MEMORY)
 		exhausted(addr);
 	if (interruptible)
@@ -442,16 +429,13 @@ static int populate(void *addr, u64 size, u64 bytes)
 int huge_populate(void *addr, u64 size)
 {
 	struct huge_map *map;
-	unsigned asked = 0;
 	int err;
 
 	context_assert(CONTEXT_ORDINARY);
 	map = get_range(addr, size, 0);
 	if (!map)
 		return -EINVAL;
-	do {
-		err = populate(addr, size, pt_level_size(map->level));
-	} while (err == -ENOMEM && pressure_ask(&asked, 9 * map->level));
+	err = populate(addr, size, pt_level_size(map->level));
 	vm_object_put(&map->object);
 	return err;
 }

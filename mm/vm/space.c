@@ -239,8 +239,7 @@ static unsigned ready_to_claim(const struct space *space, bool placed)
 /* ---- steps under the lock ---- */
 
 /*
- * Take the lock, with nodes for that many insertions. False, without the lock: no memory. Areas may
- * be busy, so no program is asked for memory (mm/page/pressure.h): it could touch them.
+ * Take the lock, with nodes for that many insertions. False, without the lock: no memory.
  */
 static bool take_lock_ready(struct space *space, unsigned insertions)
 {
