@@ -87,7 +87,6 @@ static struct huge_map *get_range(const void *addr, u64 size, u64 bytes)
 	struct huge_map *map;
 	struct space *space;
 	struct area area;
-	u64 all;
 
 	if (size == 0)
 		return reason_null(REASON_BAD_SIZE);
@@ -99,19 +98,8 @@ static struct huge_map *get_range(const void *addr, u64 size, u64 bytes)
 	space_unpin(space);
 	if (bytes == 0)
 		bytes = pt_level_size(map->level);
-	all = atomic_load_relaxed(&map->object.bytes);
-	if (IS_ALIGNED(start | size, bytes) && size <= all && start - map->start <= all - size)
-		return map;
-	vm_object_put(&map->object);
-	return reason_null(REASON_BAD_ADDRESS);
-}
-
-/* The mapping that begins at `addr`, with a reference; else NULL, and the reason is set. */
-static struct huge_map *get_map(const void *addr)
-{
-	struct huge_map *map = get_range(addr, PAGE_SIZE, PAGE_SIZE);
-
-	if (!map || map->start == (virt_t)addr)
+	if (IS_ALIGNED(start | size, bytes) && size <= map->object.bytes &&
+	    start - map->start <= map->object.bytes - size)
 		return map;
 	vm_object_put(&map->object);
 	return reason_null(REASON_BAD_ADDRESS);
@@ -152,7 +140,7 @@ static int check_request(const struct huge_request *request)
 	const unsigned flags = request->flags;
 
 	if (request->size == 0 ||
-	    MAX(request->size, request->room) > (flags & HUGE_LOW ? HUGE_LOW_SIZE : HUGE_MAP_SIZE))
+	    request->size > (flags & HUGE_LOW ? HUGE_LOW_SIZE : HUGE_MAP_SIZE))
 		return reason_error(REASON_BAD_SIZE, -EINVAL);
 	if ((flags & (HUGE_NODE | HUGE_BIND)) &&
 	    request->node >= MIN(mm_kernel.nodes, (node_t)POLICY_NODES))
@@ -181,7 +169,7 @@ static u16 area_flags_of(unsigned flags)
 /* Choose addresses for the mapping and insert its area. Returns 0 or -ENOMEM. */
 static int place(struct huge_map *map, const struct huge_request *request)
 {
-	const u64 room = ALIGN_UP(MAX(map->object.bytes, request->room), HUGE_SLOT) + HUGE_SLOT;
+	const u64 room = ALIGN_UP(map->object.bytes, HUGE_SLOT) + HUGE_SLOT;
 	struct space *space = request->flags & HUGE_LOW ? &low : &high;
 	struct area area = {.end = room,
 			    .object = &map->object,
@@ -251,82 +239,6 @@ void huge_unmap(void *addr)
 		wait_spin(&wait, CPU_NONE);
 }
 
-/*
- * Promises are for bytes up to the end of the mapping, so those for the new part are made before it
- * moves. Only one caller at a time.
- */
-static int grow(struct huge_map *map, struct space *space, const struct area *area, u64 bytes)
-{
-	const u64 old = map->object.bytes;
-	const u64 more = bytes > map->end - HUGE_SLOT - map->start
-				 ? ALIGN_UP(bytes, HUGE_SLOT) + HUGE_SLOT - (map->end - map->start)
-				 : 0;
-	const u64 pages = area_is_promised(area) ? (bytes - old) / pt_level_size(map->level) : 0;
-	struct pool *pool = pages_pool(map->level);
-
-	if (pages > 0 && pool_reserve(pool, pages) < 0)
-		return -ENOMEM;
-	if (more > 0) {
-		struct area part = *area;
-
-		part.start = map->end;
-		part.end = map->end + more;
-		part.offset = map->end - map->start;
-		vm_object_get(part.object);
-		if (space_add(space, &part) < 0) {
-			vm_object_put(part.object);
-			if (pages > 0)
-				pool_unreserve(pool, pages);
-			return reason_error(REASON_NO_ADDRESSES, -ENOMEM);
-		}
-		atomic_store_relaxed(&map->end, map->end + more);
-	}
-	atomic_store_release(&map->object.bytes, bytes);
-	return 0;
-}
-
-/*
- * The last area is busy meanwhile, so what the mapping grows by has its rights, and whoever changes
- * all of the mapping has its end. It stays whole: parts with rights of their own lie below the end.
- */
-static int take_last_and_grow(struct huge_map *map, struct space *space, u64 bytes)
-{
-	struct area area;
-	u64 at;
-	int err;
-
-	do {
-		if (!space_look(space, map->end - PAGE_SIZE, &area))
-			return reason_error(REASON_BAD_ADDRESS, -EINVAL);
-		at = area.start;
-		err = space_take(space, &at, map->end, &area);
-		if (err <= 0)
-			return err < 0 ? err : reason_error(REASON_BAD_ADDRESS, -EINVAL);
-		if (at < map->end) /* it was cut meanwhile */
-			space_put_back(space, &area);
-	} while (at < map->end);
-	err = grow(map, space, &area, bytes);
-	space_put_back(space, &area);
-	return err;
-}
-
-int huge_grow(void *addr, u64 size)
-{
-	struct huge_map *map = get_map(addr);
-	struct space *space = huge_space((virt_t)addr);
-	int err = -EINVAL;
-
-	context_assert(CONTEXT_ORDINARY);
-	if (!map)
-		return -EINVAL;
-	if (size < map->object.bytes || size > MIN(space->range.end - map->start, HUGE_MAP_SIZE))
-		reason_set(REASON_BAD_SIZE);
-	else
-		err = take_last_and_grow(map, space, ALIGN_UP(size, pt_level_size(map->level)));
-	vm_object_put(&map->object);
-	return err;
-}
-
 /* ---- touches ---- */
 
 /*
@@ -356,7 +268,7 @@ static enum fault_result refuse(virt_t addr, bool exec, enum fault_result why)
 
 	if (!map)
 		return FAULT_HUGE_NOWHERE;
-	if (addr - map->start >= atomic_load_relaxed(&map->object.bytes))
+	if (addr - map->start >= map->object.bytes)
 		return FAULT_HUGE_BEYOND;
 	return exec ? FAULT_HUGE_EXEC : why;
 }
@@ -465,29 +377,6 @@ static u8 rights_of(enum huge_access access)
 					  : 0;
 }
 
-/* The mapping may grow until its last area is busy, so its end is where another object begins. */
-int huge_protect(void *addr, enum huge_access access)
-{
-	struct space *space = huge_space((virt_t)addr);
-	struct huge_map *map;
-	int err;
-
-	context_assert(CONTEXT_ORDINARY);
-	if (access > HUGE_READ_ONLY)
-		return reason_error(REASON_BAD_ADDRESS, -EINVAL);
-	map = get_map(addr);
-	if (!map)
-		return -EINVAL;
-	err = (int)mapping_change(space, map->start, space->range.end,
-				  &(struct area_change){.pages = CHANGE_RIGHTS,
-							.rights = rights_of(access),
-							.leave = AREA_OWN_RIGHTS,
-							.only = &map->object,
-							.whole = true});
-	vm_object_put(&map->object);
-	return err;
-}
-
 /* Only the two ends of the range need tables for pieces, at most two each. */
 enum { SPARE_TABLES = 4 };
 
@@ -503,9 +392,10 @@ static int get_spare(struct page **spare)
 	return 0;
 }
 
-int huge_protect_range(void *addr, u64 size, enum huge_access access)
+int huge_protect(void *addr, u64 size, enum huge_access access)
 {
 	const virt_t start = (virt_t)addr;
+	virt_t end = start + size;
 	struct page *spare = NULL;
 	struct huge_map *map;
 	int err = 0;
@@ -516,13 +406,14 @@ int huge_protect_range(void *addr, u64 size, enum huge_access access)
 	map = get_range(addr, size, PAGE_SIZE);
 	if (!map)
 		return -EINVAL;
-	if (map->level > PT_PAGE)
-		err = get_spare(&spare); /* before areas are busy: programs may be asked for it */
+	if (end == map->start + map->object.bytes)
+		end = map->end; /* the guard goes with it: a whole mapping stays one area */
+	if (!IS_ALIGNED(start | size, pt_level_size(map->level)))
+		err = get_spare(&spare);
 	if (err == 0)
-		err = (int)mapping_change(huge_space(start), start, start + size,
+		err = (int)mapping_change(huge_space(start), start, end,
 					  &(struct area_change){.pages = CHANGE_RIGHTS,
 								.rights = rights_of(access),
-								.set = AREA_OWN_RIGHTS,
 								.whole = true,
 								.spare = &spare});
 	while (spare)

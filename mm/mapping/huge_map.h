@@ -25,7 +25,6 @@ struct huge_map {
 	enum pt_level level;     /* size of its pages */
 	huge_exhausted_fn *exhausted;
 	void *ctx;
-	virt_t stack_of; /* of a stack: the caller of stack_alloc(); else 0; atomic */
 };
 
 #define HUGE_SLOT GIB(1)

@@ -50,9 +50,7 @@ struct area_change {
 	enum change_pages pages;
 	u8 rights;                          /* with CHANGE_RIGHTS */
 	u16 set, clear;                     /* flags */
-	u16 leave;                          /* areas with these flags stay as they are */
 	const struct memory_policy *policy; /* NULL: stays */
-	const struct vm_object *only;       /* the range ends at an area of another object */
 	bool whole;
 	struct page **spare; /* frames for tables of pieces (taken.h) */
 };

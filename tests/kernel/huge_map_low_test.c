@@ -27,9 +27,7 @@ static volatile u64 *untagged(u64 tagged)
 /* Has one page at a time. */
 static void expect_memory(u64 page)
 {
-	const struct huge_request request = {
-		.size = 2 * page, .page = page, .flags = HUGE_LOW, .room = 4 * page};
-	char *addr = huge_map_with(&request);
+	char *addr = huge_map(4 * page, page, HUGE_LOW);
 	u64 tagged, value;
 
 	REQUIRE(addr);
@@ -38,16 +36,15 @@ static void expect_memory(u64 page)
 	EXPECT_EQ(*untagged(tagged), 0); /* the touch brings the page */
 	*untagged(tagged) = 7;
 	EXPECT_EQ(*word_at(addr, page), 7);
-	EXPECT_EQ(huge_protect(addr, HUGE_READ_ONLY), 0);
+	EXPECT_EQ(huge_protect(addr, 4 * page, HUGE_READ_ONLY), 0);
 	EXPECT(!huge_writable(addr + page));
-	EXPECT_EQ(huge_protect(addr, HUGE_READ_WRITE), 0);
-	EXPECT_EQ(huge_protect_range(addr + page, PAGE_SIZE, HUGE_NONE), 0);
+	EXPECT_EQ(huge_protect(addr, 4 * page, HUGE_READ_WRITE), 0);
+	EXPECT_EQ(huge_protect(addr + page, PAGE_SIZE, HUGE_NONE), 0);
 	EXPECT(!peek_u64(addr + page, &value));
-	EXPECT_EQ(huge_protect_range(addr + page, PAGE_SIZE, HUGE_READ_WRITE), 0);
+	EXPECT_EQ(huge_protect(addr + page, PAGE_SIZE, HUGE_READ_WRITE), 0);
 	EXPECT_EQ(*word_at(addr, page), 7);
 	EXPECT_EQ(huge_release(addr + page, page), 0);
 	EXPECT_EQ(*word_at(addr, page), 0);
-	EXPECT_EQ(huge_grow(addr, 4 * page), 0);
 	EXPECT_EQ(huge_release(addr + page, page), 0);
 	EXPECT_EQ(*word_at(addr, 4 * page - 8), 0);
 	EXPECT(!peek_u64(addr - 8, &value));
@@ -103,22 +100,16 @@ TEST(mm_huge_map, low_mappings_have_entries_of_the_kernel)
 
 TEST(mm_huge_map, the_low_window_has_an_end)
 {
-	const struct huge_request request = {.size = PAGE_SIZE,
-					     .page = PAGE_SIZE,
-					     .flags = HUGE_LOW,
-					     .room = HUGE_LOW_SIZE - GIB(2)};
-	char *addr = huge_map_with(&request);
+	const u64 size = HUGE_LOW_SIZE - GIB(2);
+	char *addr = huge_map(size, PAGE_SIZE, HUGE_LOW);
 	u64 value;
 
 	REQUIRE(addr);
 	EXPECT_EQ((virt_t)addr, HUGE_LOW_BASE + GIB(1)); /* behind a guard */
 	EXPECT(!huge_map(SIZE, SIZE, HUGE_LOW));
-	EXPECT_EQ(huge_grow(addr, request.room), 0);
-	*word_at(addr, request.room - 8) = 5;
-	EXPECT_EQ(*word_at(addr, request.room - 8), 5);
-	EXPECT(!peek_u64(addr + request.room, &value));
-	EXPECT_EQ(huge_grow(addr, request.room + PAGE_SIZE), (u64)-ENOMEM);
-	EXPECT_EQ(huge_grow(addr, HUGE_LOW_SIZE + PAGE_SIZE), (u64)-EINVAL);
+	*word_at(addr, size - 8) = 5;
+	EXPECT_EQ(*word_at(addr, size - 8), 5);
+	EXPECT(!peek_u64(addr + size, &value));
 	huge_unmap(addr);
 	EXPECT(!huge_map(HUGE_LOW_SIZE, PAGE_SIZE, HUGE_LOW)); /* no guard */
 	EXPECT(!huge_map(HUGE_LOW_SIZE + GIB(1), PAGE_SIZE, HUGE_LOW));
@@ -136,7 +127,7 @@ TEST(mm_huge_map, low_addresses_come_again)
 			EXPECT_EQ(*word_at(addr, GIB(1)), 0);
 			*word_at(addr, GIB(1)) = i + 1;
 		}
-		EXPECT_EQ(huge_protect_range(addr, GIB(2), HUGE_READ_ONLY), 0);
+		EXPECT_EQ(huge_protect(addr, GIB(2), HUGE_READ_ONLY), 0);
 		huge_unmap(addr);
 	}
 }
