@@ -30,7 +30,7 @@ extern "C" {
 #include "kernel/core/padata.h"     /* one job on many CPUs */
 #include <arch/barrier.h>           /* cpu_relax(), fences */
 #include <arch/clock.h>             /* time */
-#include <arch/irq.h>               /* interrupts of devices, the CPU's timer */
+#include <arch/irq.h>               /* the CPU's timer */
 #include <arch/mmio.h>              /* access to device registers */
 #include "kernel/core/option.h"     /* words of the command line */
 #include "kernel/console/command.h" /* commands of the monitor */

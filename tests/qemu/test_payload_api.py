@@ -130,8 +130,8 @@ def test_c_and_cxx_built_elsewhere(build, tmp_path):
         objdump -d devices.o | grep -q ymm"""
     done = elsewhere(tmp_path, script, tmp_path / "moved")
     assert done.returncode == 0, done.stderr
-    for name, accel in (("cxx", "auto"), ("names", "auto"), ("devices", BY_INSTRUCTIONS)):
-        assert end(tmp_path / f"{name}.elf", mem="256M", accel=accel).count(" ok\n") == 5
+    for name, accel, cases in (("cxx", "auto", 5), ("names", "auto", 5), ("devices", BY_INSTRUCTIONS, 3)):
+        assert end(tmp_path / f"{name}.elf", mem="256M", accel=accel).count(" ok\n") == cases
 
 
 LAYOUTS = {
