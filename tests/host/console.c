@@ -97,6 +97,7 @@ void panic_arch(void)
 }
 
 /* No timer interrupts but in the explorer: a thread has none. */
+#ifndef HOST_EXPLORE
 void timer_interrupt(void)
 {
 }

@@ -21,17 +21,17 @@ def test_bad_words_are_named_and_fail_a_run_that_is_strict(kernel, strict, verdi
     words = f"hov=on loglevel=banana debug.fail=ap:0 root=/dev/sda1 ro {strict} test=kernel.string.*"
     outcome = boot(kernel, cmdline=words).ended(verdict)
     assert outcome.status == status, outcome.report()
-    outcome.says(r"ignored: hov=on is not known; did you mean hvo=\?", "loglevel=banana is malformed", "debug.fail=ap:0 is impossible")
+    outcome.says("ignored: hov=on is not known", "loglevel=banana is malformed", "debug.fail=ap:0 is impossible")
     outcome.says(r"^ok 1 kernel\.string")
-    end = r"# FAILED: command line: hov=on is not known; did you mean hvo=\?, and 2 more \(end.strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
+    end = r"# FAILED: command line: hov=on is not known, and 2 more \(end.strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
     assert bool(re.search(end, outcome.text)) == (not strict), outcome.report()
 
 
 @pytest.mark.parametrize("words, why", [
-    ("pages=512 test=kernel.string.*", r"pages=512 is not known; did you mean bench\.\w+\.pages= or .*bench\.hvo\.pages=\?"),
-    ('bench="hvo pagse=512"', r'hvo: there is no option "pagse"; did you mean bench.hvo.pages=\?'),
+    ("pages=512 test=kernel.string.*", "pages=512 is not known"),
+    ('bench="hvo pagse=512"', 'hvo: there is no option "pagse"'),
     ('bench="hvo modes=off,onn pages=32"', r"modes=off,onn names a mode twice, or one that is none \(there are off\|.*\|on\|"),
-    ("bench=hov,hvo", r'hov,hvo: there is no bench "hov"; did you mean hvo\?'),
+    ("bench=hov,hvo", 'hov,hvo: there is no bench "hov"; there are'),
     ("hvo= test=kernel.string.*", r"hvo= is malformed"),
     ("badram=1M+x test=kernel.string.*", r"# FAILED: command line: badram=1M\+x, from its mistake on, is malformed"),
     ("test=no.such.*", "no test matches"),
