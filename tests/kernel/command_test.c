@@ -40,7 +40,7 @@ TEST(kernel_command, what_is_mistyped_is_named)
 {
 	EXPECT_REFUSED("nosuch", "no command \"nosuch\"; help lists them");
 	EXPECT_REFUSED("mem zonse", "zonse");
-	EXPECT_REFUSED("page aloc 3", "aloc");
+	EXPECT_REFUSED("page aloc 3", "unexpected \"3\"");
 	EXPECT_REFUSED("help poool", "no command \"poool\"");
 	EXPECT_REFUSED("bench hvo pagse=3", "no option \"pagse\"");
 	EXPECT_REFUSED("bench nosuch", "no bench \"nosuch\"; there are *hvo");

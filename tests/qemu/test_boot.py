@@ -18,10 +18,10 @@ def boot(kernel, mem="128M", cpus=1, firmware="pvh", **more):
 @pytest.mark.parametrize("strict, verdict, status", [("", "fail", 35), ("end.strict=off", "pass", 33)])
 def test_bad_words_are_named_and_fail_a_run_that_is_strict(kernel, strict, verdict, status):
     """The run goes on to its end either way. A machine that a loader booted has no end.strict=on."""
-    words = f"hov=on loglevel=banana debug.fail=ap:0 root=/dev/sda1 ro {strict} test=kernel.string.*"
+    words = f"hov=on loglevel=banana debug.fail=-1 root=/dev/sda1 ro {strict} test=kernel.string.*"
     outcome = boot(kernel, cmdline=words).ended(verdict)
     assert outcome.status == status, outcome.report()
-    outcome.says("ignored: hov=on is not known", "loglevel=banana is malformed", "debug.fail=ap:0 is impossible")
+    outcome.says("ignored: hov=on is not known", "loglevel=banana is malformed", "debug.fail=-1 is malformed")
     outcome.says(r"^ok 1 kernel\.string")
     end = r"# FAILED: command line: hov=on is not known, and 2 more \(end.strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
     assert bool(re.search(end, outcome.text)) == (not strict), outcome.report()
@@ -73,24 +73,22 @@ def test_without_acpi_one_cpu(kernel):
 
 
 def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
-    outcome = boot(kernel, cpus=4, cmdline="debug.fail=ap:2,ipi:50 test=kernel.call.*").ended()
+    outcome = boot(kernel, cpus=4, cmdline="debug.ap_hangs=2 debug.ipi_late_us=50 test=kernel.call.*").ended()
     outcome.says(r"CPU 2 \(APIC ID 2\) did not start: .*\w+ing", "started 3 of 4 CPUs")
     outcome.says(r"fail +ipi +answered late [1-9]\d* times, by 50 us")
 
 
-# Passes of every site of memory except page tables: alloc, meta, take, and also open and isolate, which are not asked to fail.
-FAILING = "debug.fail=alloc:2+,meta:5+,take:1 hvo=batched"
+# Passes of every site of memory except page tables and moves.
+FAILING = "debug.fail=4 hvo=batched"
 COMMANDS = "page alloc 3; page alloc 3; page free; pool 2M grow 40; pool 2M shrink 40; pool 2M 0; page contig 12; page contig 12; mem check; pool 2M"
 
 
 def what_was_asked_for_failed(text):
-    """Counts are printed at the end. The commands went on after the failure, and all memory is there and accounted for."""
+    """Counts are printed at the end. The commands went on after each failure, and all memory is there and accounted for."""
     counts = {site: (int(n), int(bad)) for site, n, bad in re.findall(r"fail +(\w+) +passed (\d+) times, failed (\d+)", text)}
     assert set(counts) == {"alloc", "meta", "open", "isolate", "take"}, counts
-    for site, each in (("alloc", 2), ("meta", 5)):
-        assert counts[site][1] == counts[site][0] // each > 0, counts
-    assert counts["take"][0] > 1 and counts["take"][1] == 1, counts
-    assert counts["open"][1] == counts["isolate"][1] == 0, counts
+    passed, failed = (sum(count) for count in zip(*counts.values()))
+    assert failed == passed // 4 > 0, counts
     said = ["no memory", "every frame accounted for, owner by owner", "2M: 0 pages, 0 free, 0 in use", "run: 1 commands failed"]
     assert not [words for words in said if words not in text], text
 

@@ -72,7 +72,7 @@ def declared(tmp_path):
 @pytest.mark.parametrize("command", [C, CXX], ids=["c", "c++"])
 def test_the_header_is_clean(command):
     compiled(command, "#include <ashlar.h>\n", *STRICT)
-    compiled(command, "#include <ashlar.h>\n#if ASHLAR_API_VERSION != 1\n#error another version\n#endif\n")
+    compiled(command, "#include <ashlar.h>\n#if ASHLAR_API_VERSION != 2\n#error another version\n#endif\n")
 
 
 def test_the_macros_are_c_and_cxx():
