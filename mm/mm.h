@@ -248,11 +248,6 @@ enum huge_flags {
 	HUGE_NODE = 1 << 4,
 	/* pages come only from request.node, and a touch that finds none there is exhausted() */
 	HUGE_BIND = 1 << 5,
-	/*
-	 * bits 47 to 63 of all addresses are 0, so that pointers have room for tags. There is 1 TiB
-	 * of such addresses. Programs in ring 3 can neither use nor map them
-	 */
-	HUGE_LOW = 1 << 6,
 };
 
 /*

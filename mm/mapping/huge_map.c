@@ -19,29 +19,17 @@
 #include "mm/vm/pages.h"
 #include "mm/vm/touch.h"
 
-/* The first slot of each stays empty: a guard below the first mapping. */
-static struct space high = {.range = {.start = HUGE_MAP_BASE + HUGE_SLOT,
-				      .end = HUGE_MAP_BASE + HUGE_MAP_SIZE,
-				      .top = HUGE_MAP_BASE + HUGE_MAP_SIZE},
-			    .align = HUGE_SLOT},
-		    low = {.range = {.start = HUGE_LOW_BASE + HUGE_SLOT,
-				     .end = HUGE_LOW_BASE + HUGE_LOW_SIZE,
-				     .top = HUGE_LOW_BASE + HUGE_LOW_SIZE},
+/* The first slot stays empty: a guard below the first mapping. */
+struct space huge_space = {.range = {.start = HUGE_MAP_BASE + HUGE_SLOT,
+				     .end = HUGE_MAP_BASE + HUGE_MAP_SIZE,
+				     .top = HUGE_MAP_BASE + HUGE_MAP_SIZE},
 			   .align = HUGE_SLOT};
-struct space *const huge_spaces[] = {&high, &low, NULL};
 static u64 exhausted_touches; /* atomic */
 
 void huge_map_init(void)
 {
-	for (unsigned i = 0; huge_spaces[i]; i++)
-		space_init(huge_spaces[i],
-			   memblock_alloc_or_die(space_boot_bytes(), NODE_NONE,
-						 "the first areas of huge mappings"));
-}
-
-struct space *huge_space(virt_t addr)
-{
-	return addr - HUGE_LOW_BASE < HUGE_LOW_SIZE ? &low : &high;
+	space_init(&huge_space, memblock_alloc_or_die(space_boot_bytes(), NODE_NONE,
+						      "the first areas of huge mappings"));
 }
 
 void huge_usage(struct huge_usage *usage)
@@ -49,14 +37,12 @@ void huge_usage(struct huge_usage *usage)
 	*usage = (struct huge_usage){.waited = atomic_load_relaxed(&entries_waited),
 				     .exhausted = atomic_load_relaxed(&exhausted_touches),
 				     .tables_kept = atomic_load_relaxed(&entry_tables_kept)};
-	for (unsigned i = 0; huge_spaces[i]; i++) {
-		for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
-			const struct space_cpu *of = &huge_spaces[i]->cpu[cpu];
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		const struct space_cpu *of = &huge_space.cpu[cpu];
 
-			for (unsigned level = 0; level < ARRAY_LEN(usage->mapped); level++) {
-				usage->mapped[level] += atomic_load_relaxed(&of->leaves[level]);
-				usage->faults[level] += atomic_load_relaxed(&of->brought[level]);
-			}
+		for (unsigned level = 0; level < ARRAY_LEN(usage->mapped); level++) {
+			usage->mapped[level] += atomic_load_relaxed(&of->leaves[level]);
+			usage->faults[level] += atomic_load_relaxed(&of->brought[level]);
 		}
 	}
 }
@@ -72,7 +58,7 @@ struct huge_map *huge_map_at(virt_t addr)
 {
 	struct area area;
 
-	if (!huge_map_covers(addr) || !space_look(huge_space(addr), addr, &area))
+	if (!huge_map_covers(addr) || !space_look(&huge_space, addr, &area))
 		return NULL;
 	return map_of(&area);
 }
@@ -85,17 +71,15 @@ static struct huge_map *get_range(const void *addr, u64 size, u64 bytes)
 {
 	const virt_t start = (virt_t)addr;
 	struct huge_map *map;
-	struct space *space;
 	struct area area;
 
 	if (size == 0)
 		return reason_null(REASON_BAD_SIZE);
-	space = huge_space(start);
-	if (!huge_map_covers(start) || !space_pin(space, start, PT_PAGE, &area))
+	if (!huge_map_covers(start) || !space_pin(&huge_space, start, PT_PAGE, &area))
 		return reason_null(REASON_BAD_ADDRESS);
 	map = map_of(&area);
 	vm_object_get(&map->object);
-	space_unpin(space);
+	space_unpin(&huge_space);
 	if (bytes == 0)
 		bytes = pt_level_size(map->level);
 	if (IS_ALIGNED(start | size, bytes) && size <= map->object.bytes &&
@@ -139,8 +123,7 @@ static int check_request(const struct huge_request *request)
 {
 	const unsigned flags = request->flags;
 
-	if (request->size == 0 ||
-	    request->size > (flags & HUGE_LOW ? HUGE_LOW_SIZE : HUGE_MAP_SIZE))
+	if (request->size == 0 || request->size > HUGE_MAP_SIZE)
 		return reason_error(REASON_BAD_SIZE, -EINVAL);
 	if ((flags & (HUGE_NODE | HUGE_BIND)) &&
 	    request->node >= MIN(mm_kernel.nodes, (node_t)POLICY_NODES))
@@ -170,7 +153,6 @@ static u16 area_flags_of(unsigned flags)
 static int place(struct huge_map *map, const struct huge_request *request)
 {
 	const u64 room = ALIGN_UP(map->object.bytes, HUGE_SLOT) + HUGE_SLOT;
-	struct space *space = request->flags & HUGE_LOW ? &low : &high;
 	struct area area = {.end = room,
 			    .object = &map->object,
 			    .flags = area_flags_of(request->flags),
@@ -179,7 +161,7 @@ static int place(struct huge_map *map, const struct huge_request *request)
 			    .policy = policy_of(request)};
 	s64 start;
 
-	start = mapping_make(space, &area, MAPPING_ANYWHERE);
+	start = mapping_make(&huge_space, &area, MAPPING_ANYWHERE);
 	if (space_failed(start))
 		return (int)start;
 	map->start = (virt_t)start;
@@ -235,7 +217,7 @@ void huge_unmap(void *addr)
 	       start);
 	end = map->end;
 	/* nodes are ready for one claim after the other */
-	while (mapping_remove(huge_space(start), start, end) < 0)
+	while (mapping_remove(&huge_space, start, end) < 0)
 		wait_spin(&wait, CPU_NONE);
 }
 
@@ -276,21 +258,20 @@ static enum fault_result refuse(virt_t addr, bool exec, enum fault_result why)
 static enum fault_result refuse_rights(virt_t addr)
 {
 	struct area area;
-	const bool readable = space_look(huge_space(addr), addr, &area) && area.rights;
+	const bool readable = space_look(&huge_space, addr, &area) && area.rights;
 
 	return refuse(addr, false, readable ? FAULT_HUGE_READ_ONLY : FAULT_HUGE_NO_ACCESS);
 }
 
 enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible)
 {
-	struct space *space = huge_space(addr);
 	enum touch touch;
 
 	if (exec || !context_may(CONTEXT_ORDINARY))
 		return refuse(addr, exec, FAULT_HUGE_CONTEXT);
 	if (interruptible)
 		irq_enable();
-	touch = space_touch(space, addr, write ? USER_WRITE : USER_READ);
+	touch = space_touch(&huge_space, addr, write ? USER_WRITE : USER_READ);
 	if (touch == TOUCH_NO_MEMORY)
 		exhausted(addr);
 	if (interruptible)
@@ -303,7 +284,6 @@ enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interrupti
 /* ---- populating ---- */
 
 struct populate {
-	struct space *space;
 	virt_t start;
 	u64 bytes;  /* of a page */
 	u32 failed; /* enum reason of the CPU that found no page; atomic */
@@ -314,7 +294,7 @@ static void populate_pages(u64 first, u64 last, void *arg)
 	struct populate *p = arg;
 
 	if (atomic_load_relaxed(&p->failed) ||
-	    space_bring(p->space, p->start + first * p->bytes, p->start + last * p->bytes,
+	    space_bring(&huge_space, p->start + first * p->bytes, p->start + last * p->bytes,
 			p->bytes) == 0)
 		return;
 	atomic_add_relaxed(&exhausted_touches, 1);
@@ -323,8 +303,7 @@ static void populate_pages(u64 first, u64 last, void *arg)
 
 static int populate(void *addr, u64 size, u64 bytes)
 {
-	struct populate p = {
-		.space = huge_space((virt_t)addr), .start = (virt_t)addr, .bytes = bytes};
+	struct populate p = {.start = (virt_t)addr, .bytes = bytes};
 	struct padata_mt_job job = {.thread_fn = populate_pages,
 				    .arg = &p,
 				    .size = size / bytes,
@@ -364,7 +343,7 @@ int huge_release(void *addr, u64 size)
 	map = get_range(addr, size, 0);
 	if (!map)
 		return -EINVAL;
-	err = (int)mapping_change(huge_space(start), start, start + size,
+	err = (int)mapping_change(&huge_space, start, start + size,
 				  &(struct area_change){.pages = CHANGE_CONTENTS, .whole = true});
 	vm_object_put(&map->object);
 	return err;
@@ -411,7 +390,7 @@ int huge_protect(void *addr, u64 size, enum huge_access access)
 	if (!IS_ALIGNED(start | size, pt_level_size(map->level)))
 		err = get_spare(&spare);
 	if (err == 0)
-		err = (int)mapping_change(huge_space(start), start, end,
+		err = (int)mapping_change(&huge_space, start, end,
 					  &(struct area_change){.pages = CHANGE_RIGHTS,
 								.rights = rights_of(access),
 								.whole = true,

@@ -86,29 +86,13 @@ static s64 claim_and_empty(struct space *space, u64 start, u64 end, struct hull 
 	return err;
 }
 
-static s64 remove_owned(struct space *space, u64 start, u64 end)
+s64 mapping_remove(struct space *space, u64 start, u64 end)
 {
 	struct hull hull;
 	const s64 err = claim_and_empty(space, start, end, &hull);
 
 	if (err == 0)
 		space_release(space, &hull);
-	return err;
-}
-
-/*
- * There are no mappings in the hole, and its page tables are others'. A range on both sides of it
- * is removed in two steps, with a round for each.
- */
-s64 mapping_remove(struct space *space, u64 start, u64 end)
-{
-	const struct space_range *range = &space->range;
-	s64 err = 0;
-
-	if (start < range->hole_start)
-		err = remove_owned(space, start, MIN(end, range->hole_start));
-	if (err == 0 && end > range->hole_end)
-		err = remove_owned(space, MAX(start, range->hole_end), end);
 	return err;
 }
 
@@ -119,8 +103,7 @@ void mapping_remove_all(struct space *space)
 
 	movable_end(space);
 	space_forget(space, &all);
-	pages_take(space->range.start, space->range.hole_start, &all, &taken);
-	empty_claim(space->range.hole_end, space->range.end, &all, &taken);
+	empty_claim(space->range.start, space->range.end, &all, &taken);
 	space_free(space);
 }
 

@@ -63,5 +63,5 @@ s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_ch
  */
 s64 mapping_populate(struct space *space, u64 start, u64 end, bool write);
 
-/* Whole pages, not empty, between the space's borders? The hole may be in between. */
+/* Whole pages, not empty, between the space's borders? */
 bool mapping_range_ok(const struct space *space, u64 start, u64 end);

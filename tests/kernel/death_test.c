@@ -282,14 +282,6 @@ TEST(mm_huge_map, a_read_where_nothing_is_allowed_is_caught)
 		 (void)*(volatile char *)(addr + PAGE_SIZE));
 }
 
-TEST(mm_huge_map, running_off_a_low_mapping_is_caught)
-{
-	char *addr = huge_map(MIB(2), PAGE_SIZE, HUGE_LOW);
-
-	REQUIRE(addr);
-	MUST_END("beyond the end of a huge mapping", *(volatile char *)(addr + MIB(2)) = 1);
-}
-
 TEST(mm_huge_map, unmapping_what_is_not_mapped_is_caught)
 {
 	char *addr = huge_map(MIB(2), PAGE_SIZE, 0);

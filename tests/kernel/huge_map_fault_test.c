@@ -148,7 +148,7 @@ static void expect_sound(const struct mapping *m, const struct huge_usage *befor
 	u64 leaves[LEVELS] = {0}, where;
 
 	EXPECT(!at ||
-	       !space_leaves_wrong(huge_space(at), at, at + m->pages * step->page, leaves, &where));
+	       !space_leaves_wrong(&huge_space, at, at + m->pages * step->page, leaves, &where));
 	huge_usage(&now);
 	for (unsigned level = 0; level < LEVELS; level++)
 		EXPECT_EQ(now.mapped[level] - before->mapped[level], leaves[level]);

@@ -39,7 +39,7 @@ static unsigned wrong_entries(char *addr)
 	struct area area;
 	unsigned wrong = 0;
 
-	if (!area_tree_from(&huge_space((virt_t)addr)->tree, (virt_t)addr, &area))
+	if (!area_tree_from(&huge_space.tree, (virt_t)addr, &area))
 		return SMALL_PAGES;
 	for (unsigned i = 0; i < SMALL_PAGES; i++)
 		wrong += huge_writable(addr + i * PAGE_SIZE) !=
@@ -95,7 +95,7 @@ static struct {
 /* What a CPU has pinned is neither protected nor gone, however late the pin came. */
 static void pin_or_unmap(void *unused)
 {
-	struct space *space = huge_space((virt_t)leave.addr);
+	struct space *space = &huge_space;
 	struct area area;
 
 	if (cpu_id() == leave.unmaps) {
@@ -159,7 +159,7 @@ TEST(mm_huge_map, a_mapping_that_waits_for_its_end_takes_nothing_of_its_neighbou
 		SKIP("needs two CPUs");
 	high = huge_map(GIB(2), PAGE_SIZE, 0);
 	REQUIRE(high);
-	space = huge_space((virt_t)high);
+	space = &huge_space;
 	free = (virt_t)high + GIB(8);
 	at = (virt_t)high + GIB(1);
 	EXPECT_EQ(huge_protect(high, GIB(1), HUGE_READ_ONLY), 0);

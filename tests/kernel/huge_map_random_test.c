@@ -83,7 +83,7 @@ static volatile u64 *word_of(const struct mapping *m, u64 page, u64 index)
 
 static bool is_there(const struct mapping *m, u64 page)
 {
-	return space_leaf(huge_space((virt_t)m->addr), (virt_t)addr_of(m, page));
+	return space_leaf(&huge_space, (virt_t)addr_of(m, page));
 }
 
 /* ---- looking ---- */
@@ -92,7 +92,7 @@ static void look_at(const struct mapping *m, u64 page)
 {
 	const struct space_page *p = &m->model.page[page];
 	const virt_t at = (virt_t)addr_of(m, page);
-	const char *wrong = space_page_wrong(huge_space(at), at, p);
+	const char *wrong = space_page_wrong(&huge_space, at, p);
 
 	if (wrong)
 		test_fail(__FILE__, __LINE__, "page %llu has %s", page, wrong);
@@ -135,8 +135,6 @@ static void map_mine(struct worker *w, struct mapping *m)
 	if (w->alone) {
 		/* With HUGE_POOL alone there may be no page. */
 		request.flags = large && pick(w, 2) ? HUGE_RESERVE : 0;
-	} else if (pick(w, 2)) {
-		request.flags = HUGE_LOW;
 	}
 	m->memory = page_alloc(large ? 4 : 0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	m->addr = m->memory ? huge_map_with(&request) : NULL;

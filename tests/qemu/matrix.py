@@ -38,7 +38,7 @@ LARGE = (
 ONE_WORKS = "mm.api.a_gigabyte*,mm.brim.*,mm.fault*,mm.history.*,mm.huge_map.a_part_of*,program.file.random_writes*"
 # Likewise, where the host runs hundreds of CPUs in parallel, which all answer each round.
 FEW_WORK = (
-    f"{ONE_WORKS},mm.huge_map.low*,mm.hvo.every_mode*,mm.hvo.frames_run*,mm.map.addresses_are_used*,"
+    f"{ONE_WORKS},mm.hvo.every_mode*,mm.hvo.frames_run*,mm.map.addresses_are_used*,"
     "mm.random.*,virtio.*"
 )
 # Whether an instruction is interrupted in its middle is luck where CPUs run in parallel.
