@@ -1,5 +1,5 @@
 /*
- * The Payload API of Ashlar, version 1: everything that a program linked to this kernel may rely
+ * The Payload API of Ashlar, version 2: everything that a program linked to this kernel may rely
  * on. It is C (gnu11) and C++ (17).
  *
  * The headers below are the interface, and ashlar.symbols lists the functions that programs may
@@ -10,7 +10,7 @@
  */
 #pragma once
 
-#define ASHLAR_API_VERSION 1
+#define ASHLAR_API_VERSION 2
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -30,7 +30,7 @@ extern "C" {
 #include "kernel/core/padata.h"     /* one job on many CPUs */
 #include <arch/barrier.h>           /* cpu_relax(), fences */
 #include <arch/clock.h>             /* time */
-#include <arch/irq.h>               /* interrupts of devices, the CPU's timer */
+#include <arch/irq.h>               /* the CPU's timer */
 #include <arch/mmio.h>              /* access to device registers */
 #include "kernel/core/option.h"     /* words of the command line */
 #include "kernel/console/command.h" /* commands of the monitor */

@@ -378,7 +378,7 @@ static pfn_t vmap_table_alloc(void *ctx)
  */
 static void make_first_tables(void)
 {
-	static const virt_t base[] = {HUGE_MAP_BASE, HUGE_LOW_BASE, VMAP_PAGES_BASE};
+	static const virt_t base[] = {HUGE_MAP_BASE, VMAP_PAGES_BASE};
 
 	for (unsigned i = 0; i < ARRAY_LEN(base); i++)
 		if (!pgtable_entry(pgtable_root(), base[i], PT_PUD, pgtable_alloc_boot, NULL))

@@ -25,7 +25,7 @@ struct mm;
 enum page_use {
 	USE_UNMOVABLE,   /* kernel objects; never moved */
 	USE_MOVABLE,     /* the holder has registered a way to move it */
-	USE_RECLAIMABLE, /* the holder can give it back when asked: pressure_register() */
+	USE_RECLAIMABLE, /* the holder can give it back */
 };
 
 enum page_request {
@@ -170,26 +170,6 @@ int contig_declare_cma(pfn_t first, u64 frames);
 bool page_peek(pfn_t pfn, struct page *copy);
 
 /*
- * Ask for memory back before a request fails. The function is called when page_alloc(),
- * page_alloc_bulk(), contig_alloc(), huge_populate() or a touch of a huge mapping has found no
- * memory. `order` is that of the missing page. The function returns true if it made memory free,
- * and the request is tried once more; otherwise the next function is asked, in the order of their
- * registration, each once for a request. If nothing helps, the request fails as it would have.
- *
- * The function runs on the CPU that asked, in the ordinary context, with whatever the caller of the
- * request holds; the kernel holds no lock. Several CPUs may call it at once. It may free, release,
- * unmap, shrink a pool and print. It may also allocate: such a request is not allowed to ask again,
- * and returns NULL. Requests with PAGE_NOFLUSH do not ask.
- *
- * pressure_register() returns 0, or -ENOSPC if there are eight already. After
- * pressure_unregister() the function runs on no CPU; it must not be called by such a function.
- * Context: ordinary.
- */
-typedef bool pressure_fn(void *ctx, unsigned order);
-int pressure_register(pressure_fn *fn, void *ctx);
-void pressure_unregister(pressure_fn *fn, void *ctx);
-
-/*
  * Report that a frame of RAM is faulty, to keep it out of use for good. May wait for other CPUs.
  *
  *   0                  the frame is out of use, now or already before
@@ -268,31 +248,20 @@ enum huge_flags {
 	HUGE_NODE = 1 << 4,
 	/* pages come only from request.node, and a touch that finds none there is exhausted() */
 	HUGE_BIND = 1 << 5,
-	/*
-	 * bits 47 to 63 of all addresses are 0, so that pointers have room for tags. There is 1 TiB
-	 * of such addresses. Programs in ring 3 can neither use nor map them
-	 */
-	HUGE_LOW = 1 << 6,
 };
 
 /*
- * Called when there is no page for a touch of `addr`, and pressure_register()'s functions did not
- * help. Runs on the CPU that touched, with interrupts as they were at the touch and no lock held.
+ * Called when there is no page for a touch of `addr`. Runs on the CPU that touched, with interrupts as they were at the touch and no lock held.
  * Return true if memory was made free, to try again. Return false if the program cannot go on; its
  * run then ends as failed. The function may also not return.
  */
 typedef bool huge_exhausted_fn(void *ctx, void *addr);
 
 struct huge_request {
-	u64 size;       /* in bytes, rounded up to whole pages */
-	u64 page;       /* page size in bytes: 4 KiB, 2 MiB or 1 GiB */
-	unsigned flags; /* enum huge_flags */
-	node_t node;    /* with HUGE_NODE or HUGE_BIND */
-	/*
-	 * addresses to keep for huge_grow(), in bytes from the start; a value less than `size`
-	 * keeps no extra addresses
-	 */
-	u64 room;
+	u64 size;                     /* in bytes, rounded up to whole pages */
+	u64 page;                     /* page size in bytes: 4 KiB, 2 MiB or 1 GiB */
+	unsigned flags;               /* enum huge_flags */
+	node_t node;                  /* with HUGE_NODE or HUGE_BIND */
 	huge_exhausted_fn *exhausted; /* NULL behaves like a function that returns false */
 	void *ctx;
 };
@@ -330,31 +299,18 @@ int huge_populate(void *addr, u64 size);
 int huge_release(void *addr, u64 size);
 
 /*
- * Set the access allowed to the whole mapping, for pages present and pages to come; pages that have
- * rights of their own keep them. `access` is HUGE_READ_WRITE or HUGE_READ_ONLY. Returns 0; -EINVAL;
- * or -ENOMEM, with nothing changed. Removing write access costs one round; allowing it costs none.
- * Context: ordinary.
- */
-enum huge_access { HUGE_READ_WRITE, HUGE_READ_ONLY, HUGE_NONE };
-int huge_protect(void *addr, enum huge_access access);
-
-/*
- * Give the 4 KiB pages of [addr, addr + size), anywhere in one mapping, rights of their own, until
- * the next call. They may be part of larger pages, present or to come. Contents stay, also while
- * nothing may access them. Rights stay when pages are released. Other CPUs may touch the range
- * meanwhile; when the call returns, no CPU has rights that were taken away.
+ * Set the access allowed to the 4 KiB pages of [addr, addr + size), anywhere in one mapping. They
+ * may be part of larger pages, present or to come. Contents stay, also while nothing may access
+ * them. Rights stay when pages are released. Other CPUs may touch the range meanwhile; when the
+ * call returns, no CPU has rights that were taken away.
  *
  * A large page with different rights in its parts is mapped by small entries until one call gives
  * all of it the same rights; it stays one page. Returns 0; -EINVAL for a bad range or `access`; or
- * -ENOMEM, with nothing changed. One round at most. Context: ordinary.
+ * -ENOMEM, with nothing changed. Removing access costs one round; allowing it costs none. Context:
+ * ordinary.
  */
-int huge_protect_range(void *addr, u64 size, enum huge_access access);
-
-/*
- * Enlarge a mapping in place. Returns 0; -ENOMEM if the addresses behind it are taken or there are
- * too few pages to promise; or -EINVAL. Only one caller at a time. Context: ordinary.
- */
-int huge_grow(void *addr, u64 size);
+enum huge_access { HUGE_READ_WRITE, HUGE_READ_ONLY, HUGE_NONE };
+int huge_protect(void *addr, u64 size, enum huge_access access);
 
 /* Counts since boot. Arrays of three are by page size: 4 KiB, 2 MiB, 1 GiB. Context: handler. */
 struct huge_usage {
@@ -365,16 +321,5 @@ struct huge_usage {
 	u64 tables_kept; /* frames of upper page tables that are kept for later mappings */
 };
 void huge_usage(struct huge_usage *usage);
-
-/*
- * Memory for a stack, of `size` bytes rounded up to 4 KiB pages, all of them present. Returns its
- * *top*, aligned to 4 KiB, or NULL. At least 1 GiB below the stack is never mapped. A CPU that runs
- * off the end is caught, and the message names the stack by the function that took it.
- *
- * stack_free() takes the top, and makes one round. Nobody may run on the stack any more. Context:
- * ordinary.
- */
-void *stack_alloc(u64 size);
-void stack_free(void *top);
 
 /* The API of the huge page pools is in pools.h. */

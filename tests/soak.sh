@@ -27,7 +27,7 @@ hosted &
 pids=$!
 guest large 64 8G '' &
 pids="$pids $!"
-guest small 2 384M 'debug.fail=ipi:20' &
+guest small 2 384M 'debug.ipi_late_us=20' &
 pids="$pids $!"
 
 bad=0

@@ -10,7 +10,6 @@
 #include "kernel/console/input.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/nearest.h"
 #include "kernel/lib/string.h"
 
 enum { CANDIDATE_MAX = 128, LISTED_MAX = 60, LIST_WIDTH = 78 };
@@ -53,30 +52,12 @@ const struct command *command_of(const char *name, const struct command *after)
 	return best;
 }
 
-/* Write the commands that may have been meant by `name`, as the end of a message. */
-static void suggest(const char *name, char *buf, size_t size)
-{
-	struct nearest near = {.typed = name};
-	const struct command *cmd;
-
-	TABLE_FOREACH(cmd, command_table)
-	{
-		nearest_try(&near, cmd->name);
-	}
-	nearest_say(&near, "", buf, size);
-}
-
-/* The first two words may be a mistyped command of two words, such as mem buddi. */
 int cmd_error(const struct words *words, const char *fmt, ...)
 {
-	char text[512], name[CANDIDATE_MAX], near[CANDIDATE_MAX] = "";
+	char text[512];
 
 	FORMAT_ARGS(text, sizeof(text), fmt);
-	if (words->count > 1) {
-		format(name, sizeof(name), "%s %s", words->word[0], words->word[1]);
-		suggest(name, near, sizeof(near));
-	}
-	print("%s: %s%s\n", words->count ? words->word[0] : "monitor", text, near);
+	print("%s: %s\n", words->count ? words->word[0] : "monitor", text);
 	return -EINVAL;
 }
 
@@ -141,10 +122,8 @@ static int set_for_now(const struct words *words, const char *word, const char *
 	opt = option_find(name);
 	if (!opt)
 		opt = option_find(name + strlen(space) + 1);
-	if (!opt) {
-		option_suggest(name, why, sizeof(why));
-		return cmd_error(words, "there is no option \"%.*s\"%s", length, word, why);
-	}
+	if (!opt)
+		return cmd_error(words, "there is no option \"%.*s\"", length, word);
 	err = option_set_for_now(opt, value, saved);
 	if (err == -ENOTSUP)
 		return cmd_error(words, "%s cannot be restored after the run; use set", opt->name);
@@ -173,10 +152,7 @@ int cmd_options(const struct words *words, const char *space, struct option_save
 
 int command_unknown(const char *name)
 {
-	char near[CANDIDATE_MAX];
-
-	suggest(name, near, sizeof(near));
-	print("monitor: there is no command \"%s\"%s\n", name, *near ? near : "; help lists them");
+	print("monitor: there is no command \"%s\"; help lists them\n", name);
 	return -ENOENT;
 }
 

@@ -15,7 +15,6 @@
 
 #include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/nearest.h"
 #include "kernel/lib/string.h"
 #include "kernel/lib/words.h"
 
@@ -172,15 +171,12 @@ int option_parse_text(const struct option *opt, const char *value)
 	return 0;
 }
 
-/* Compare names, in which the characters of `like_underscore` are the same as _. */
-static bool same_name(const char *a, const char *b, const char *like_underscore)
+/* Compare names, in which - and _ are the same. */
+static bool same_name(const char *a, const char *b)
 {
-	for (; *a && *b; a++, b++) {
-		const char at = strchr(like_underscore, *a) ? '_' : *a;
-
-		if (at != (strchr(like_underscore, *b) ? '_' : *b))
+	for (; *a && *b; a++, b++)
+		if ((*a == '-' ? '_' : *a) != (*b == '-' ? '_' : *b))
 			return false;
-	}
 	return *a == *b;
 }
 
@@ -190,42 +186,10 @@ const struct option *option_find(const char *name)
 
 	TABLE_FOREACH(opt, option_table)
 	{
-		if (same_name(opt->name, name, "-"))
+		if (same_name(opt->name, name))
 			return opt;
 	}
 	return NULL;
-}
-
-/* The parts of a name after its first dot, or NULL. */
-static const char *after_dot(const char *name)
-{
-	const char *dot = strchr(name, '.');
-
-	return dot ? dot + 1 : NULL;
-}
-
-/* Is `typed` what follows a dot in `name`, or all of it, with _ for dots? */
-static bool ends_with(const char *name, const char *typed)
-{
-	for (; name; name = after_dot(name))
-		if (same_name(name, typed, "-."))
-			return true;
-	return false;
-}
-
-void option_suggest(const char *name, char *buf, size_t size)
-{
-	struct nearest near = {.typed = name};
-	const struct option *opt;
-
-	TABLE_FOREACH(opt, option_table)
-	{
-		if (ends_with(opt->name, name))
-			nearest_keep(&near, opt->name, 0);
-		else
-			nearest_try(&near, opt->name);
-	}
-	nearest_say(&near, "=", buf, size);
 }
 
 /* For a number out of range the limits are printed, because nobody knows them by heart. */
@@ -316,7 +280,7 @@ static void apply_word(struct cmdline *cmdline, char *word)
 	char *equals = strchr(word, '=');
 	const struct option *opt;
 	const char *value;
-	char why[1024], nearest[VALUES_MAX];
+	char why[1024];
 	int ret;
 
 	if (equals)
@@ -325,9 +289,8 @@ static void apply_word(struct cmdline *cmdline, char *word)
 	if (!opt && is_loaders(word))
 		return;
 	if (!opt) {
-		option_suggest(word, nearest, sizeof(nearest));
-		format(why, sizeof(why), "%s%s%s is not known%s", word, equals ? "=" : "",
-		       equals ? equals + 1 : "", nearest);
+		format(why, sizeof(why), "%s%s%s is not known", word, equals ? "=" : "",
+		       equals ? equals + 1 : "");
 		cmdline_refuse(cmdline, why);
 		return;
 	}

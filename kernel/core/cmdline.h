@@ -51,9 +51,6 @@ void cmdline_refuse(struct cmdline *cmdline, const char *why);
  */
 bool cmdline_passes(void);
 
-/* Append to a message the options whose names are nearest to `name`, "" if none is near. */
-void option_suggest(const char *name, char *buf, size_t size);
-
 /* Explain an error that option_set() returned for this value, as a sentence for users. */
 void option_explain(const struct option *opt, const char *value, int err, char *buf, size_t size);
 

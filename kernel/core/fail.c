@@ -7,81 +7,18 @@
 
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
-#include "kernel/lib/string.h"
 
-enum { IPI_DELAY_MAX_US = 1000000 };
+static const char *const names[FAIL_SITES] = {"alloc", "meta", "open", "isolate",
+					      "take",  "move", "pte"};
 
-/* The sites, and what does not belong to a machine: a CPU that hangs, and a delay. */
-enum { WISH_AP = FAIL_SITES, WISH_IPI, WISHES };
-static const char *const names[WISHES] = {"alloc", "meta", "open", "isolate", "take",
-					  "move",  "pte",  "ap",   "ipi"};
-
-/*
- * The failures that the command line asks for: left 0: none; WISH_AP: a CPU; WISH_IPI:
- * microseconds. Before fail_begin(), only the last two act.
- */
-static struct fail_count wishes[WISHES];
-static u64 ipis_delayed;
-
-/* Parse "site:number" or "site:number+" at *p, and move *p past it. */
-static int parse_wish(struct fail_count w[WISHES], const char **p)
-{
-	const char *colon = strchr(*p, ':');
-	const size_t len = colon ? (size_t)(colon - *p) : 0;
-	unsigned i = 0;
-	u64 number;
-	int err;
-
-	while (i < WISHES && (strlen(names[i]) != len || strncmp(names[i], *p, len) != 0))
-		i++;
-	if (i == WISHES)
-		return -EINVAL;
-	*p = colon + 1;
-	err = parse_u64(p, &number);
-	if (err)
-		return err;
-	if (number == 0 || number > (i == WISH_IPI ? IPI_DELAY_MAX_US : 0xffffffff))
-		return -ERANGE;
-	w[i].left = (u32)number;
-	w[i].every = i < FAIL_SITES && **p == '+' ? (u32)number : 0;
-	*p += w[i].every > 0;
-	return 0;
-}
-
-static int parse_fail(const struct option *opt, const char *value)
-{
-	struct fail_count w[WISHES] = {0};
-
-	for (;;) {
-		const int err = parse_wish(w, &value);
-
-		if (err)
-			return err;
-		if (*value == '\0')
-			break;
-		if (*value++ != ',')
-			return -EINVAL;
-	}
-	memcpy(wishes, w, sizeof(wishes));
-	return 0;
-}
-
-/* Print the value as parse_fail() takes it; empty if nothing was asked for. */
-static void show_fail(const struct option *opt, char *buf, size_t size)
-{
-	size_t at = 0;
-
-	*buf = '\0';
-	for (unsigned i = 0; i < WISHES && at < size; i++)
-		if (wishes[i].left)
-			at += (size_t)format(buf + at, size - at, "%s%s:%u%s", at ? "," : "",
-					     names[i], wishes[i].left, wishes[i].every ? "+" : "");
-}
-
-OPTION(debug.fail, .values = "alloc|meta|open|isolate|take|move|pte:N[+],ap:CPU,ipi:MICROSECONDS",
-       .help = "test: the N-th pass of a site fails (N+: each N-th), a CPU does not start, "
-	       "messages are answered late",
-       .parse = parse_fail, .show = show_fail, .boot_only = true);
+static u64 every, ap_hangs, ipi_late_us, ipis_late; /* the last: atomic */
+OPTION_U64(debug.fail, every, 0, 0xffffffff,
+	   "test: of all steps that may fail, from the end of start-up on, each N-th does",
+	   .boot_only = true);
+OPTION_U64(debug.ap_hangs, ap_hangs, 0, 0xffff, "test: this CPU hangs while it starts",
+	   .boot_only = true);
+OPTION_U64(debug.ipi_late_us, ipi_late_us, 0, 1000000, "test: messages are answered so late",
+	   .boot_only = true);
 
 void fail_arm(struct fail_plan *plan, enum fail_site site, u32 nth, enum fail_again again)
 {
@@ -125,23 +62,21 @@ bool fail_passed(struct fail_plan *plan, enum fail_site site)
 
 bool fail_ap(cpu_t cpu)
 {
-	return cpu > 0 && cpu == wishes[WISH_AP].left;
+	return cpu > 0 && cpu == ap_hangs;
 }
 
 void fail_delay_ipi(void)
 {
-	if (likely(!wishes[WISH_IPI].left))
+	if (likely(!ipi_late_us))
 		return;
-	atomic_add_relaxed(&ipis_delayed, 1);
-	clock_delay_ns((u64)wishes[WISH_IPI].left * NS_PER_US);
+	atomic_add_relaxed(&ipis_late, 1);
+	clock_delay_ns(ipi_late_us * NS_PER_US);
 }
 
 void fail_begin(struct fail_plan *plan)
 {
-	for (unsigned i = 0; i < FAIL_SITES; i++)
-		if (wishes[i].left)
-			fail_arm(plan, (enum fail_site)i, wishes[i].left,
-				 wishes[i].every ? FAIL_AGAIN : FAIL_ONCE);
+	if (every > 0)
+		fail_arm(plan, FAIL_ANY, (u32)every, FAIL_AGAIN);
 }
 
 void fail_print(const struct fail_plan *plan)
@@ -150,7 +85,7 @@ void fail_print(const struct fail_plan *plan)
 		if (atomic_load_relaxed(&plan->passed[i]))
 			print("  fail     %-8s passed %llu times, failed %llu\n", names[i],
 			      plan->passed[i], plan->failed[i]);
-	if (ipis_delayed)
-		print("  fail     %-8s answered late %llu times, by %u us\n", "ipi", ipis_delayed,
-		      wishes[WISH_IPI].left);
+	if (ipis_late)
+		print("  fail     %-8s answered late %llu times, by %llu us\n", "ipi", ipis_late,
+		      ipi_late_us);
 }

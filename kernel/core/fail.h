@@ -2,9 +2,9 @@
  * Fault injection. Each place where an operation may fail (a site) asks here whether it must fail
  * now. The answer depends on the site and on a count of passes.
  *
- *	debug.fail=SITE:N,...     the N-th pass of a site fails, once; N+: each N-th does
- *	debug.fail=ap:CPU         that CPU hangs while it starts
- *	debug.fail=ipi:MICROSECONDS  each CPU answers its messages that much later
+ *	debug.fail=N          each N-th pass of any site fails
+ *	debug.ap_hangs=CPU    that CPU hangs while it starts
+ *	debug.ipi_late_us=N   each CPU answers its messages that much later
  *
  * The sites of the memory subsystem belong to a machine (struct mm), so that a test can make its
  * private one fail. The command line arms those of the real machine when start-up is over. Passes

@@ -57,9 +57,6 @@ struct percpu {
 	struct call_slot call_slot; /* this CPU's own outstanding request */
 	struct work_slot work;
 
-	/* a program is asked for memory on this CPU (mm/page/pressure.c) */
-	bool relieving;
-
 	/* Waits (kernel/core/wait.c). Read by CPUs whose waits are late. */
 	__cacheline_aligned struct wait_counts waits;
 

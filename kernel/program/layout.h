@@ -8,8 +8,7 @@
 /*
  *	USER_START   programs at fixed addresses, usually from 4 MiB on
  *	PIE_BASE     programs that run anywhere; then their heap
- *	...          the hole, which is not the program's (<arch/user.h>)
- *	...          mappings, from the top down, the interpreter first; at last below the hole
+ *	...          mappings, from the top down, the interpreter first
  *	STACK_TOP    the first thread's stack, above a gap
  *	VDSO_BASE    the vDSO and its data
  *

@@ -139,11 +139,8 @@ static s64 load_segments(const struct loaded *file)
 		const s64 err = load_segment(file, segment);
 
 		if (err < 0) {
-			const char *why =
-				err == -EEXIST ? "a segment lies where the program is"
-				: space_has(&program_space, at, at + segment->memory_bytes)
-					? "there is no memory for a segment"
-					: "a segment has addresses of the kernel";
+			const char *why = err == -EEXIST ? "a segment lies where the program is"
+							 : "there is no memory for a segment";
 			pr_err("program: %s: %s (%llx)", file->name, why, at);
 			return err;
 		}

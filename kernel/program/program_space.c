@@ -21,11 +21,7 @@ static bool interrupted(void)
 }
 
 struct space program_space = {
-	.range = {.start = USER_START,
-		  .end = USER_END,
-		  .hole_start = USER_HOLE_START,
-		  .hole_end = USER_HOLE_END,
-		  .top = MAPPINGS_TOP},
+	.range = {.start = USER_START, .end = USER_END, .top = MAPPINGS_TOP},
 	.user = true,
 	.huge = &huge,
 	.ended = ended,

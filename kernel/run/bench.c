@@ -10,7 +10,6 @@
 #include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/verdict.h"
-#include "kernel/lib/nearest.h"
 #include "kernel/lib/string.h"
 
 static const struct bench *bench_find(const char *name, size_t len)
@@ -35,25 +34,19 @@ static bool run_one(const struct bench *bench)
 	return ok;
 }
 
-/* Say which benchmarks have names like the unknown one, or all that there are. */
+/* Say which benchmarks there are. */
 static int refuse(const struct words *words, const char *name, size_t len)
 {
-	char typed[OPTION_VALUE_MAX], names[400] = "";
-	struct nearest near = {.typed = typed};
+	char names[400] = "";
 	const struct bench *bench;
 	size_t at = 0;
 
-	format(typed, sizeof(typed), "%.*s", (int)len, name);
 	TABLE_FOREACH(bench, bench_table)
 	{
-		nearest_try(&near, bench->name);
 		if (at < sizeof(names))
 			at += (size_t)format(names + at, sizeof(names) - at, " %s", bench->name);
 	}
-	if (near.count)
-		nearest_say(&near, "", names, sizeof(names));
-	return cmd_error(words, "there is no bench \"%s\"%s%s", typed,
-			 near.count ? "" : "; there are", names);
+	return cmd_error(words, "there is no bench \"%.*s\"; there are%s", (int)len, name, names);
 }
 
 /* Check the benchmarks of a list with commas and, with `ok`, run them; *ok: none failed. */

@@ -103,10 +103,7 @@ static void print_options(const char *begin)
 
 static int no_option(const struct words *words, const char *name)
 {
-	char nearest[VALUES_MAX];
-
-	option_suggest(name, nearest, sizeof(nearest));
-	return cmd_error(words, "there is no option \"%s\"%s", name, nearest);
+	return cmd_error(words, "there is no option \"%s\"; help options lists them", name);
 }
 
 /* Print the option of that name and those that begin with it and a dot. */

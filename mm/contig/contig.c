@@ -19,7 +19,6 @@
 #include "mm/page/page_check.h"
 #include "mm/page/page_split.h"
 #include "mm/page/pcp_drain.h"
-#include "mm/page/pressure.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 #include "mm/zone/migratetype.h"
@@ -287,12 +286,9 @@ int contig_declare_cma(pfn_t first, u64 frames)
 struct page *contig_alloc(unsigned order, node_t node)
 {
 	struct page *page;
-	unsigned next = 0;
 
 	context_assert(CONTEXT_ORDINARY);
-	do {
-		page = mm_contig_alloc(&mm_kernel, order, node);
-	} while (!page && order <= GIGA_ORDER && pressure_ask(&next, order));
+	page = mm_contig_alloc(&mm_kernel, order, node);
 	if (!page)
 		reason_set(order > GIGA_ORDER ? REASON_BAD_ORDER : REASON_NO_MEMORY);
 	return page;

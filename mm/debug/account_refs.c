@@ -128,8 +128,7 @@ static bool account_mappings(void)
 	struct mapped mapped = {.ok = true, .now = clock_ns()};
 	struct huge_usage usage;
 
-	for (unsigned i = 0; huge_spaces[i]; i++)
-		account_space(huge_spaces[i], &mapped);
+	account_space(&huge_space, &mapped);
 	huge_usage(&usage);
 	for (enum pt_level level = PT_PAGE; level <= PT_PUD; level++) {
 		const struct pool *pool = pages_pool(level);

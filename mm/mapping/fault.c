@@ -9,7 +9,6 @@
 #include "mm/map/pgtable.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/huge_map.h"
-#include "mm/mapping/stack.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/zone.h"
 
@@ -90,7 +89,6 @@ void fault_describe(enum fault_result why, virt_t addr, bool write, bool exec, c
 {
 	const char *verb = exec ? "execution of" : write ? "write to" : "read of";
 	unsigned stack;
-	char text[128];
 
 	if (vmap_guard_hit(addr, &stack))
 		format(buf, size, "%s the guard below stack %u: stack overflow", verb, stack);
@@ -102,8 +100,6 @@ void fault_describe(enum fault_result why, virt_t addr, bool write, bool exec, c
 		       addr - DIRECT_MAP_BASE,
 		       exec ? "nothing in it is executable"
 			    : "there is no RAM, or it is read-only there");
-	else if (stack_overflow_describe(addr, text, sizeof(text)))
-		format(buf, size, "%s the guard below a stack: %s", verb, text);
 	else if (huge_map_covers(addr))
 		describe_huge(why, addr, verb, buf, size);
 	else if (addr < PAGE_SIZE)

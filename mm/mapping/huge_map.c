@@ -13,36 +13,23 @@
 #include "mm/clear/clear.h"
 #include "mm/map/memblock.h"
 #include "mm/memmap/zone.h"
-#include "mm/page/pressure.h"
 #include "mm/pools.h"
 #include "mm/vm/entry.h"
 #include "mm/vm/mapping.h"
 #include "mm/vm/pages.h"
 #include "mm/vm/touch.h"
 
-/* The first slot of each stays empty: a guard below the first mapping. */
-static struct space high = {.range = {.start = HUGE_MAP_BASE + HUGE_SLOT,
-				      .end = HUGE_MAP_BASE + HUGE_MAP_SIZE,
-				      .top = HUGE_MAP_BASE + HUGE_MAP_SIZE},
-			    .align = HUGE_SLOT},
-		    low = {.range = {.start = HUGE_LOW_BASE + HUGE_SLOT,
-				     .end = HUGE_LOW_BASE + HUGE_LOW_SIZE,
-				     .top = HUGE_LOW_BASE + HUGE_LOW_SIZE},
+/* The first slot stays empty: a guard below the first mapping. */
+struct space huge_space = {.range = {.start = HUGE_MAP_BASE + HUGE_SLOT,
+				     .end = HUGE_MAP_BASE + HUGE_MAP_SIZE,
+				     .top = HUGE_MAP_BASE + HUGE_MAP_SIZE},
 			   .align = HUGE_SLOT};
-struct space *const huge_spaces[] = {&high, &low, NULL};
 static u64 exhausted_touches; /* atomic */
 
 void huge_map_init(void)
 {
-	for (unsigned i = 0; huge_spaces[i]; i++)
-		space_init(huge_spaces[i],
-			   memblock_alloc_or_die(space_boot_bytes(), NODE_NONE,
-						 "the first areas of huge mappings"));
-}
-
-struct space *huge_space(virt_t addr)
-{
-	return addr - HUGE_LOW_BASE < HUGE_LOW_SIZE ? &low : &high;
+	space_init(&huge_space, memblock_alloc_or_die(space_boot_bytes(), NODE_NONE,
+						      "the first areas of huge mappings"));
 }
 
 void huge_usage(struct huge_usage *usage)
@@ -50,14 +37,12 @@ void huge_usage(struct huge_usage *usage)
 	*usage = (struct huge_usage){.waited = atomic_load_relaxed(&entries_waited),
 				     .exhausted = atomic_load_relaxed(&exhausted_touches),
 				     .tables_kept = atomic_load_relaxed(&entry_tables_kept)};
-	for (unsigned i = 0; huge_spaces[i]; i++) {
-		for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
-			const struct space_cpu *of = &huge_spaces[i]->cpu[cpu];
+	for (cpu_t cpu = 0; cpu < cpu_count; cpu++) {
+		const struct space_cpu *of = &huge_space.cpu[cpu];
 
-			for (unsigned level = 0; level < ARRAY_LEN(usage->mapped); level++) {
-				usage->mapped[level] += atomic_load_relaxed(&of->leaves[level]);
-				usage->faults[level] += atomic_load_relaxed(&of->brought[level]);
-			}
+		for (unsigned level = 0; level < ARRAY_LEN(usage->mapped); level++) {
+			usage->mapped[level] += atomic_load_relaxed(&of->leaves[level]);
+			usage->faults[level] += atomic_load_relaxed(&of->brought[level]);
 		}
 	}
 }
@@ -73,7 +58,7 @@ struct huge_map *huge_map_at(virt_t addr)
 {
 	struct area area;
 
-	if (!huge_map_covers(addr) || !space_look(huge_space(addr), addr, &area))
+	if (!huge_map_covers(addr) || !space_look(&huge_space, addr, &area))
 		return NULL;
 	return map_of(&area);
 }
@@ -86,33 +71,19 @@ static struct huge_map *get_range(const void *addr, u64 size, u64 bytes)
 {
 	const virt_t start = (virt_t)addr;
 	struct huge_map *map;
-	struct space *space;
 	struct area area;
-	u64 all;
 
 	if (size == 0)
 		return reason_null(REASON_BAD_SIZE);
-	space = huge_space(start);
-	if (!huge_map_covers(start) || !space_pin(space, start, PT_PAGE, &area))
+	if (!huge_map_covers(start) || !space_pin(&huge_space, start, PT_PAGE, &area))
 		return reason_null(REASON_BAD_ADDRESS);
 	map = map_of(&area);
 	vm_object_get(&map->object);
-	space_unpin(space);
+	space_unpin(&huge_space);
 	if (bytes == 0)
 		bytes = pt_level_size(map->level);
-	all = atomic_load_relaxed(&map->object.bytes);
-	if (IS_ALIGNED(start | size, bytes) && size <= all && start - map->start <= all - size)
-		return map;
-	vm_object_put(&map->object);
-	return reason_null(REASON_BAD_ADDRESS);
-}
-
-/* The mapping that begins at `addr`, with a reference; else NULL, and the reason is set. */
-static struct huge_map *get_map(const void *addr)
-{
-	struct huge_map *map = get_range(addr, PAGE_SIZE, PAGE_SIZE);
-
-	if (!map || map->start == (virt_t)addr)
+	if (IS_ALIGNED(start | size, bytes) && size <= map->object.bytes &&
+	    start - map->start <= map->object.bytes - size)
 		return map;
 	vm_object_put(&map->object);
 	return reason_null(REASON_BAD_ADDRESS);
@@ -152,8 +123,7 @@ static int check_request(const struct huge_request *request)
 {
 	const unsigned flags = request->flags;
 
-	if (request->size == 0 ||
-	    MAX(request->size, request->room) > (flags & HUGE_LOW ? HUGE_LOW_SIZE : HUGE_MAP_SIZE))
+	if (request->size == 0 || request->size > HUGE_MAP_SIZE)
 		return reason_error(REASON_BAD_SIZE, -EINVAL);
 	if ((flags & (HUGE_NODE | HUGE_BIND)) &&
 	    request->node >= MIN(mm_kernel.nodes, (node_t)POLICY_NODES))
@@ -182,8 +152,7 @@ static u16 area_flags_of(unsigned flags)
 /* Choose addresses for the mapping and insert its area. Returns 0 or -ENOMEM. */
 static int place(struct huge_map *map, const struct huge_request *request)
 {
-	const u64 room = ALIGN_UP(MAX(map->object.bytes, request->room), HUGE_SLOT) + HUGE_SLOT;
-	struct space *space = request->flags & HUGE_LOW ? &low : &high;
+	const u64 room = ALIGN_UP(map->object.bytes, HUGE_SLOT) + HUGE_SLOT;
 	struct area area = {.end = room,
 			    .object = &map->object,
 			    .flags = area_flags_of(request->flags),
@@ -192,7 +161,7 @@ static int place(struct huge_map *map, const struct huge_request *request)
 			    .policy = policy_of(request)};
 	s64 start;
 
-	start = mapping_make(space, &area, MAPPING_ANYWHERE);
+	start = mapping_make(&huge_space, &area, MAPPING_ANYWHERE);
 	if (space_failed(start))
 		return (int)start;
 	map->start = (virt_t)start;
@@ -248,95 +217,11 @@ void huge_unmap(void *addr)
 	       start);
 	end = map->end;
 	/* nodes are ready for one claim after the other */
-	while (mapping_remove(huge_space(start), start, end) < 0)
+	while (mapping_remove(&huge_space, start, end) < 0)
 		wait_spin(&wait, CPU_NONE);
 }
 
-/*
- * Promises are for bytes up to the end of the mapping, so those for the new part are made before it
- * moves. Only one caller at a time.
- */
-static int grow(struct huge_map *map, struct space *space, const struct area *area, u64 bytes)
-{
-	const u64 old = map->object.bytes;
-	const u64 more = bytes > map->end - HUGE_SLOT - map->start
-				 ? ALIGN_UP(bytes, HUGE_SLOT) + HUGE_SLOT - (map->end - map->start)
-				 : 0;
-	const u64 pages = area_is_promised(area) ? (bytes - old) / pt_level_size(map->level) : 0;
-	struct pool *pool = pages_pool(map->level);
-
-	if (pages > 0 && pool_reserve(pool, pages) < 0)
-		return -ENOMEM;
-	if (more > 0) {
-		struct area part = *area;
-
-		part.start = map->end;
-		part.end = map->end + more;
-		part.offset = map->end - map->start;
-		vm_object_get(part.object);
-		if (space_add(space, &part) < 0) {
-			vm_object_put(part.object);
-			if (pages > 0)
-				pool_unreserve(pool, pages);
-			return reason_error(REASON_NO_ADDRESSES, -ENOMEM);
-		}
-		atomic_store_relaxed(&map->end, map->end + more);
-	}
-	atomic_store_release(&map->object.bytes, bytes);
-	return 0;
-}
-
-/*
- * The last area is busy meanwhile, so what the mapping grows by has its rights, and whoever changes
- * all of the mapping has its end. It stays whole: parts with rights of their own lie below the end.
- */
-static int take_last_and_grow(struct huge_map *map, struct space *space, u64 bytes)
-{
-	struct area area;
-	u64 at;
-	int err;
-
-	do {
-		if (!space_look(space, map->end - PAGE_SIZE, &area))
-			return reason_error(REASON_BAD_ADDRESS, -EINVAL);
-		at = area.start;
-		err = space_take(space, &at, map->end, &area);
-		if (err <= 0)
-			return err < 0 ? err : reason_error(REASON_BAD_ADDRESS, -EINVAL);
-		if (at < map->end) /* it was cut meanwhile */
-			space_put_back(space, &area);
-	} while (at < map->end);
-	err = grow(map, space, &area, bytes);
-	space_put_back(space, &area);
-	return err;
-}
-
-int huge_grow(void *addr, u64 size)
-{
-	struct huge_map *map = get_map(addr);
-	struct space *space = huge_space((virt_t)addr);
-	int err = -EINVAL;
-
-	context_assert(CONTEXT_ORDINARY);
-	if (!map)
-		return -EINVAL;
-	if (size < map->object.bytes || size > MIN(space->range.end - map->start, HUGE_MAP_SIZE))
-		reason_set(REASON_BAD_SIZE);
-	else
-		err = take_last_and_grow(map, space, ALIGN_UP(size, pt_level_size(map->level)));
-	vm_object_put(&map->object);
-	return err;
-}
-
 /* ---- touches ---- */
-
-/* For a touch that found no page: the order of pages there. */
-static unsigned order_at(virt_t addr)
-{
-	const struct huge_map *map = huge_map_at(addr);
-
-	return map ? 9 * map->level : 0;
-}
 
 /*
  * The mapping is no longer pinned, so the callback may do anything, including touching and
@@ -347,6 +232,7 @@ static void exhausted(virt_t addr)
 	struct huge_map *map = get_range((void *)ALIGN_DOWN(addr, PAGE_SIZE), PAGE_SIZE, PAGE_SIZE);
 	bool again = true;
 
+	atomic_add_relaxed(&exhausted_touches, 1);
 	if (map) {
 		again = map->exhausted && map->exhausted(map->ctx, (void *)addr);
 		vm_object_put(&map->object);
@@ -364,7 +250,7 @@ static enum fault_result refuse(virt_t addr, bool exec, enum fault_result why)
 
 	if (!map)
 		return FAULT_HUGE_NOWHERE;
-	if (addr - map->start >= atomic_load_relaxed(&map->object.bytes))
+	if (addr - map->start >= map->object.bytes)
 		return FAULT_HUGE_BEYOND;
 	return exec ? FAULT_HUGE_EXEC : why;
 }
@@ -372,26 +258,20 @@ static enum fault_result refuse(virt_t addr, bool exec, enum fault_result why)
 static enum fault_result refuse_rights(virt_t addr)
 {
 	struct area area;
-	const bool readable = space_look(huge_space(addr), addr, &area) && area.rights;
+	const bool readable = space_look(&huge_space, addr, &area) && area.rights;
 
 	return refuse(addr, false, readable ? FAULT_HUGE_READ_ONLY : FAULT_HUGE_NO_ACCESS);
 }
 
 enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible)
 {
-	struct space *space = huge_space(addr);
-	unsigned asked = 0;
 	enum touch touch;
 
 	if (exec || !context_may(CONTEXT_ORDINARY))
 		return refuse(addr, exec, FAULT_HUGE_CONTEXT);
 	if (interruptible)
 		irq_enable();
-	do { /* each time after a program has freed memory */
-		touch = space_touch(space, addr, write ? USER_WRITE : USER_READ);
-		if (touch == TOUCH_NO_MEMORY)
-			atomic_add_relaxed(&exhausted_touches, 1);
-	} while (touch == TOUCH_NO_MEMORY && pressure_ask(&asked, order_at(addr)));
+	touch = space_touch(&huge_space, addr, write ? USER_WRITE : USER_READ);
 	if (touch == TOUCH_NO_MEMORY)
 		exhausted(addr);
 	if (interruptible)
@@ -404,7 +284,6 @@ enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interrupti
 /* ---- populating ---- */
 
 struct populate {
-	struct space *space;
 	virt_t start;
 	u64 bytes;  /* of a page */
 	u32 failed; /* enum reason of the CPU that found no page; atomic */
@@ -415,7 +294,7 @@ static void populate_pages(u64 first, u64 last, void *arg)
 	struct populate *p = arg;
 
 	if (atomic_load_relaxed(&p->failed) ||
-	    space_bring(p->space, p->start + first * p->bytes, p->start + last * p->bytes,
+	    space_bring(&huge_space, p->start + first * p->bytes, p->start + last * p->bytes,
 			p->bytes) == 0)
 		return;
 	atomic_add_relaxed(&exhausted_touches, 1);
@@ -424,8 +303,7 @@ static void populate_pages(u64 first, u64 last, void *arg)
 
 static int populate(void *addr, u64 size, u64 bytes)
 {
-	struct populate p = {
-		.space = huge_space((virt_t)addr), .start = (virt_t)addr, .bytes = bytes};
+	struct populate p = {.start = (virt_t)addr, .bytes = bytes};
 	struct padata_mt_job job = {.thread_fn = populate_pages,
 				    .arg = &p,
 				    .size = size / bytes,
@@ -442,16 +320,13 @@ static int populate(void *addr, u64 size, u64 bytes)
 int huge_populate(void *addr, u64 size)
 {
 	struct huge_map *map;
-	unsigned asked = 0;
 	int err;
 
 	context_assert(CONTEXT_ORDINARY);
 	map = get_range(addr, size, 0);
 	if (!map)
 		return -EINVAL;
-	do {
-		err = populate(addr, size, pt_level_size(map->level));
-	} while (err == -ENOMEM && pressure_ask(&asked, 9 * map->level));
+	err = populate(addr, size, pt_level_size(map->level));
 	vm_object_put(&map->object);
 	return err;
 }
@@ -468,7 +343,7 @@ int huge_release(void *addr, u64 size)
 	map = get_range(addr, size, 0);
 	if (!map)
 		return -EINVAL;
-	err = (int)mapping_change(huge_space(start), start, start + size,
+	err = (int)mapping_change(&huge_space, start, start + size,
 				  &(struct area_change){.pages = CHANGE_CONTENTS, .whole = true});
 	vm_object_put(&map->object);
 	return err;
@@ -479,29 +354,6 @@ static u8 rights_of(enum huge_access access)
 	return access == HUGE_READ_WRITE  ? USER_RIGHT_READ | USER_RIGHT_WRITE
 	       : access == HUGE_READ_ONLY ? USER_RIGHT_READ
 					  : 0;
-}
-
-/* The mapping may grow until its last area is busy, so its end is where another object begins. */
-int huge_protect(void *addr, enum huge_access access)
-{
-	struct space *space = huge_space((virt_t)addr);
-	struct huge_map *map;
-	int err;
-
-	context_assert(CONTEXT_ORDINARY);
-	if (access > HUGE_READ_ONLY)
-		return reason_error(REASON_BAD_ADDRESS, -EINVAL);
-	map = get_map(addr);
-	if (!map)
-		return -EINVAL;
-	err = (int)mapping_change(space, map->start, space->range.end,
-				  &(struct area_change){.pages = CHANGE_RIGHTS,
-							.rights = rights_of(access),
-							.leave = AREA_OWN_RIGHTS,
-							.only = &map->object,
-							.whole = true});
-	vm_object_put(&map->object);
-	return err;
 }
 
 /* Only the two ends of the range need tables for pieces, at most two each. */
@@ -519,9 +371,10 @@ static int get_spare(struct page **spare)
 	return 0;
 }
 
-int huge_protect_range(void *addr, u64 size, enum huge_access access)
+int huge_protect(void *addr, u64 size, enum huge_access access)
 {
 	const virt_t start = (virt_t)addr;
+	virt_t end = start + size;
 	struct page *spare = NULL;
 	struct huge_map *map;
 	int err = 0;
@@ -532,13 +385,14 @@ int huge_protect_range(void *addr, u64 size, enum huge_access access)
 	map = get_range(addr, size, PAGE_SIZE);
 	if (!map)
 		return -EINVAL;
-	if (map->level > PT_PAGE)
-		err = get_spare(&spare); /* before areas are busy: programs may be asked for it */
+	if (end == map->start + map->object.bytes)
+		end = map->end; /* the guard goes with it: a whole mapping stays one area */
+	if (!IS_ALIGNED(start | size, pt_level_size(map->level)))
+		err = get_spare(&spare);
 	if (err == 0)
-		err = (int)mapping_change(huge_space(start), start, start + size,
+		err = (int)mapping_change(&huge_space, start, end,
 					  &(struct area_change){.pages = CHANGE_RIGHTS,
 								.rights = rights_of(access),
-								.set = AREA_OWN_RIGHTS,
 								.whole = true,
 								.spare = &spare});
 	while (spare)

@@ -1,10 +1,7 @@
 /*
- * Huge mappings, internals: areas of two spaces of the kernel (mm/vm/space.h).
+ * Huge mappings, internals: areas of a space of the kernel (mm/vm/space.h).
  *
  *   HUGE_MAP_BASE | guard | A A A . | guard | B | guard | C C C C ...       in slots of 1 GiB
- *
- * With HUGE_LOW the same at HUGE_LOW_BASE, in the lower half (<arch/memory.h>). The entries there
- * are the kernel's, too: global, and without the user bit.
  *
  * A mapping is an area, in whole slots and with the guard behind it, of an object that shows zeros
  * up to its end. Parts with rights of their own are areas of that object. A touch pins its page,
@@ -25,21 +22,17 @@ struct huge_map {
 	enum pt_level level;     /* size of its pages */
 	huge_exhausted_fn *exhausted;
 	void *ctx;
-	virt_t stack_of; /* of a stack: the caller of stack_alloc(); else 0; atomic */
 };
 
 #define HUGE_SLOT GIB(1)
 
 static inline bool huge_map_covers(virt_t addr)
 {
-	return addr - HUGE_MAP_BASE < HUGE_MAP_SIZE || addr - HUGE_LOW_BASE < HUGE_LOW_SIZE;
+	return addr - HUGE_MAP_BASE < HUGE_MAP_SIZE;
 }
 
 /* Before memblock is frozen. */
 void huge_map_init(void);
-
-/* The space that has the address, which huge_map_covers(). */
-struct space *huge_space(virt_t addr);
 
 /* Handle a touch, called from fault_resolve(). Interrupts off. */
 enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interruptible);
@@ -50,5 +43,4 @@ enum fault_result huge_fault(virt_t addr, bool write, bool exec, bool interrupti
  */
 struct huge_map *huge_map_at(virt_t addr);
 
-/* The spaces of huge mappings, for accounting; NULL-terminated. */
-extern struct space *const huge_spaces[];
+extern struct space huge_space;

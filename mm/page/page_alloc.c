@@ -24,7 +24,6 @@
 #include "mm/page/page_split.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/pcp_huge.h"
-#include "mm/page/pressure.h"
 #include "mm/zone/buddy_small.h"
 #include "mm/zone/gigablock.h"
 #include "mm/zone/migratetype.h"
@@ -53,8 +52,6 @@ struct request {
 	node_t first,
 		last;   /* nodes to ask now: the first-th nearest to the last-th, without that */
 	enum harm harm; /* the most that this request may do now */
-	unsigned asked; /* functions that were asked for memory (pressure.h) */
-	bool freed;     /* the last of them has freed some */
 	struct wait wait;
 };
 
@@ -292,34 +289,16 @@ static bool give_back(struct request *r, unsigned attempt)
 }
 
 /*
- * Bit of a request, for this file only: it was made by a call of mm.h. Its context is checked, and
- * programs are asked for memory before it fails.
+ * Bit of a request, for this file only: it was made by a call of mm.h, so its context is checked.
  */
 enum { PAGE_OUTERMOST = 1 << 15 };
-
-/*
- * What a program has freed lies on this CPU's list at first, where no reserve is kept back. CPUs
- * give it back only if that was not enough.
- */
-static bool last_resort(struct request *r, unsigned attempt)
-{
-	if (!may_wait(r) || !(r->flags & PAGE_OUTERMOST))
-		return false;
-	if (r->freed) {
-		r->freed = false;
-		if (give_back(r, 0) || drain(r, 0))
-			return true;
-	}
-	r->freed = pressure_ask(&r->asked, r->order);
-	return r->freed;
-}
 
 /*
  * Where memory is looked for, in this order. Each phase makes the zones of some nodes worth asking,
  * as often as it likes, and says false when it has nothing more to offer.
  */
 static bool (*const phases[])(struct request *r, unsigned attempt) = {
-	own_node, other_nodes, transit, drain, give_back, last_resort,
+	own_node, other_nodes, transit, drain, give_back,
 };
 
 _Static_assert((int)USE_UNMOVABLE == (int)MIGRATE_UNMOVABLE &&

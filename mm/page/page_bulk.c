@@ -12,7 +12,6 @@
 #include "kernel/core/context.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_fast.h"
-#include "mm/page/pressure.h"
 
 enum { AHEAD = 8, SECTION = 64 };
 
@@ -102,15 +101,8 @@ void mm_page_free_bulk(struct mm *mm, struct page *const *pages, size_t count)
 size_t page_alloc_bulk(enum page_use use, unsigned request, node_t node, struct page **pages,
 		       size_t count)
 {
-	unsigned next = 0;
-	size_t done;
-
 	context_assert(request & PAGE_NOFLUSH ? CONTEXT_LOCKED : CONTEXT_ORDINARY);
-	done = mm_page_alloc_bulk(&mm_kernel, use, request, node, pages, count);
-	while (done < count && !(request & PAGE_NOFLUSH) && pressure_ask(&next, 0))
-		done += mm_page_alloc_bulk(&mm_kernel, use, request, node, pages + done,
-					   count - done);
-	return done;
+	return mm_page_alloc_bulk(&mm_kernel, use, request, node, pages, count);
 }
 
 void page_free_bulk(struct page *const *pages, size_t count)

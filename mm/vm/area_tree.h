@@ -29,8 +29,7 @@ enum area_flags {
 	AREA_SMALL = 1 << 5,      /* madvise(MADV_NOHUGEPAGE) */
 	AREA_NO_RESERVE = 1 << 6, /* MAP_NORESERVE: a pool promises nothing */
 	AREA_FALLBACK = 1 << 7,   /* smaller pages come where there is none of the area's size */
-	AREA_OWN_RIGHTS = 1 << 8, /* rights that were given to a part (huge_protect_range()) */
-	AREA_COMMIT = 1 << 9,     /* the owner's: it is or was writable (kernel/program/commit.h) */
+	AREA_COMMIT = 1 << 8,     /* the owner's: it is or was writable (kernel/program/commit.h) */
 };
 
 /* Source of pages: the CPU's own node first, or nodes of a set (node n is bit n). */

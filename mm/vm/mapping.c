@@ -86,29 +86,13 @@ static s64 claim_and_empty(struct space *space, u64 start, u64 end, struct hull 
 	return err;
 }
 
-static s64 remove_owned(struct space *space, u64 start, u64 end)
+s64 mapping_remove(struct space *space, u64 start, u64 end)
 {
 	struct hull hull;
 	const s64 err = claim_and_empty(space, start, end, &hull);
 
 	if (err == 0)
 		space_release(space, &hull);
-	return err;
-}
-
-/*
- * There are no mappings in the hole, and its page tables are others'. A range on both sides of it
- * is removed in two steps, with a round for each.
- */
-s64 mapping_remove(struct space *space, u64 start, u64 end)
-{
-	const struct space_range *range = &space->range;
-	s64 err = 0;
-
-	if (start < range->hole_start)
-		err = remove_owned(space, start, MIN(end, range->hole_start));
-	if (err == 0 && end > range->hole_end)
-		err = remove_owned(space, MAX(start, range->hole_end), end);
 	return err;
 }
 
@@ -119,8 +103,7 @@ void mapping_remove_all(struct space *space)
 
 	movable_end(space);
 	space_forget(space, &all);
-	pages_take(space->range.start, space->range.hole_start, &all, &taken);
-	empty_claim(space->range.hole_end, space->range.end, &all, &taken);
+	empty_claim(space->range.start, space->range.end, &all, &taken);
 	space_free(space);
 }
 
@@ -200,37 +183,6 @@ static int may_change(const struct area *area, const struct area_change *how)
 	return guards && (area->flags & (AREA_SHARED | AREA_POOL)) ? -EINVAL : 0;
 }
 
-/* How far the areas from `at` on stay as they are (*left), or do not. */
-static u64 left_until(const struct changing *c, u64 at, u64 end, bool *left)
-{
-	struct area area;
-
-	*left = false;
-	if (c->how->leave == 0)
-		return end;
-	area_tree_from(&c->taken.space->tree, at, &area);
-	*left = area.flags & c->how->leave;
-	for (at = area.end; at < end; at = area.end) {
-		area_tree_from(&c->taken.space->tree, at, &area);
-		if (((area.flags & c->how->leave) != 0) != *left)
-			break;
-	}
-	return at;
-}
-
-/* All that changes is protected in one visit: a page in pieces may lie in several areas. */
-static void protect_run(struct changing *c, const struct run *run)
-{
-	u64 stop;
-	bool left;
-
-	for (u64 at = run->start; at < run->end; at = stop) {
-		stop = left_until(c, at, run->end, &left);
-		if (!left)
-			pages_protect(at, stop, c->how->rights, &c->taken);
-	}
-}
-
 /*
  * Pages of zeros that a pool has promised stay, and are filled with zeros: nobody else could have
  * them in between.
@@ -243,7 +195,7 @@ static int change_run(struct changing *c, const struct run *run)
 	case CHANGE_NO_PAGES:
 		return 0;
 	case CHANGE_RIGHTS:
-		protect_run(c, run);
+		pages_protect(run->start, run->end, c->how->rights, &c->taken);
 		return 0;
 	case CHANGE_TO_GUARDS:
 		pages_take(run->start, run->end, NULL, &c->taken);
@@ -271,7 +223,7 @@ static void put_back(const struct changing *c, u64 start, u64 end, bool nothing)
 		area_tree_from(&space->tree, at, &area);
 		at = area.end;
 		area.flags &= (u16)~AREA_BUSY;
-		if (!nothing && !(area.flags & how->leave)) {
+		if (!nothing) {
 			area.flags = (u16)((area.flags & ~how->clear) | how->set);
 			area.rights = how->pages == CHANGE_RIGHTS ? how->rights : area.rights;
 			area.policy = how->policy ? *how->policy : area.policy;
@@ -305,13 +257,6 @@ static void add_to_runs(struct changing *c, const struct area *area)
 	c->run[c->runs++] = next;
 }
 
-static bool ends_at(const struct space *space, u64 at, const struct vm_object *only)
-{
-	struct area area;
-
-	return only && (!area_tree_from(&space->tree, at, &area) || area.object != only);
-}
-
 s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_change *how)
 {
 	struct changing c = {.how = how, .taken = {.space = space, .areas_stay = true}};
@@ -319,7 +264,7 @@ s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_ch
 	s64 err = 0;
 
 	c.taken.spare = how->spare ? *how->spare : NULL;
-	while (!ends_at(space, start, how->only)) {
+	for (;;) {
 		if (how->pages >= CHANGE_CONTENTS)
 			err = space_take_to_release(space, &start, end, &area);
 		else

@@ -50,9 +50,7 @@ struct area_change {
 	enum change_pages pages;
 	u8 rights;                          /* with CHANGE_RIGHTS */
 	u16 set, clear;                     /* flags */
-	u16 leave;                          /* areas with these flags stay as they are */
 	const struct memory_policy *policy; /* NULL: stays */
-	const struct vm_object *only;       /* the range ends at an area of another object */
 	bool whole;
 	struct page **spare; /* frames for tables of pieces (taken.h) */
 };
@@ -65,5 +63,5 @@ s64 mapping_change(struct space *space, u64 start, u64 end, const struct area_ch
  */
 s64 mapping_populate(struct space *space, u64 start, u64 end, bool write);
 
-/* Whole pages, not empty, between the space's borders? The hole may be in between. */
+/* Whole pages, not empty, between the space's borders? */
 bool mapping_range_ok(const struct space *space, u64 start, u64 end);

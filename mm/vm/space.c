@@ -239,8 +239,7 @@ static unsigned ready_to_claim(const struct space *space, bool placed)
 /* ---- steps under the lock ---- */
 
 /*
- * Take the lock, with nodes for that many insertions. False, without the lock: no memory. Areas may
- * be busy, so no program is asked for memory (mm/page/pressure.h): it could touch them.
+ * Take the lock, with nodes for that many insertions. False, without the lock: no memory.
  */
 static bool take_lock_ready(struct space *space, unsigned insertions)
 {
@@ -389,17 +388,6 @@ static bool is_free(const struct neighbours *beside, u64 start, u64 end)
 	return beside->below.end <= start && beside->above.start >= end;
 }
 
-/* The highest area that begins below `top`. The hole is in the way of other areas as an area is. */
-static struct area find_below(const struct space *space, u64 top)
-{
-	const struct space_range *range = &space->range;
-	const struct area below = find_neighbours(space, top).below;
-
-	if (top > range->hole_start && below.start <= range->hole_start)
-		return (struct area){.start = range->hole_start, .end = range->hole_end};
-	return below;
-}
-
 /* The highest free range of that size below range.top; 0: there is none. */
 static u64 find_room(struct space *space, u64 size, u64 align)
 {
@@ -408,7 +396,7 @@ static u64 find_room(struct space *space, u64 size, u64 align)
 	u64 top = known ? space->full_top : space->range.top;
 
 	for (;;) {
-		const struct area below = find_below(space, top);
+		const struct area below = find_neighbours(space, top).below;
 		const u64 bottom = MAX(below.end, space->range.start);
 
 		if (top >= size && top > bottom) {

@@ -16,9 +16,8 @@
  * round, and frees pages. `lock` is held for steps that take no longer than a change of the tree. A
  * pin also keeps the object of the area, whose reference is dropped only after that wait.
  *
- * Areas and claims lie where space_has() says. A space has whole entries of the root table, also at
- * the borders of its hole, so it shares no other table with its neighbours. A hull extends at most
- * up to these borders.
+ * Areas and claims lie where space_has() says. A space has whole entries of the root table, so it
+ * shares no other table with its neighbours. A hull extends at most up to its borders.
  *
  * Neighbours with equal attributes become one area as soon as neither is busy. If they show an
  * object, it must be the same, and the higher one must go on where the lower one ends.
@@ -49,9 +48,8 @@ struct space_cpu {
 enum space_huge { SPACE_HUGE_ALWAYS, SPACE_HUGE_ASKED, SPACE_HUGE_NEVER };
 
 struct space_range {
-	u64 start, end;           /* its addresses */
-	u64 hole_start, hole_end; /* those in between that are not */
-	u64 top;                  /* space_place() chooses addresses below this */
+	u64 start, end; /* its addresses */
+	u64 top;        /* space_place() chooses addresses below this */
 };
 
 struct space {
@@ -152,13 +150,12 @@ static inline void space_unpin(struct space *space)
 
 /* ---- making areas ---- */
 
-/* Is all of [start, end) the space's, and no part of it in the hole? */
+/* Is all of [start, end) the space's? */
 static inline bool space_has(const struct space *space, u64 start, u64 end)
 {
 	const struct space_range *range = &space->range;
 
-	return start >= range->start && start < end && end <= range->end &&
-	       (end <= range->hole_start || start >= range->hole_end);
+	return start >= range->start && start < end && end <= range->end;
 }
 
 /*

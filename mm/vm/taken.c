@@ -33,7 +33,6 @@ static void make_room(struct taken *taken)
 	struct more_taken *more = taken->more;
 
 	if (!more || more->count + PAGES_FEW > MORE_WORDS) {
-		/* areas are busy, so no program is asked for memory (mm/page/pressure.h) */
 		struct page *page = mm_page_alloc(&mm_kernel, 0, USE_UNMOVABLE, 0, NODE_NONE);
 
 		if (!page) {

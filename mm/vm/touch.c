@@ -85,10 +85,7 @@ static __attribute__((noinline)) struct page *alloc_bound(unsigned order, enum p
 	return page;
 }
 
-/*
- * A page of the page allocator. The CPU has a pin and perhaps a claim, so no program is asked for
- * memory here (mm/page/pressure.h).
- */
+/* A page of the page allocator. */
 static inline struct page *alloc(const struct space *space, const struct area *area, u64 addr,
 				 unsigned order)
 {

@@ -7,8 +7,6 @@
 #include "tests/bench/counts.h"
 #include "tests/kernel/modes.h"
 
-enum { STACK_BYTES = 65536 };
-
 static char *mapping;
 
 /* ---- pages that appear when they are touched ---- */
@@ -91,19 +89,19 @@ static bool map_full(const struct counts_op *op)
 
 static u64 forbid_writing(const struct counts_op *op)
 {
-	return huge_protect(mapping, HUGE_READ_ONLY) == 0 ? op->times : 0;
+	return huge_protect(mapping, op->times * op->bytes, HUGE_READ_ONLY) == 0 ? op->times : 0;
 }
 
 static u64 allow_writing(const struct counts_op *op)
 {
-	return huge_protect(mapping, HUGE_READ_WRITE) == 0 ? op->times : 0;
+	return huge_protect(mapping, op->times * op->bytes, HUGE_READ_WRITE) == 0 ? op->times : 0;
 }
 
 /* The second small page of each page. */
 static u64 protect_parts(const struct counts_op *op, enum huge_access access)
 {
 	for (u64 i = 0; i < op->times; i++)
-		if (huge_protect_range(mapping + i * op->bytes + PAGE_SIZE, PAGE_SIZE, access) < 0)
+		if (huge_protect(mapping + i * op->bytes + PAGE_SIZE, PAGE_SIZE, access) < 0)
 			return 0;
 	return op->times;
 }
@@ -129,18 +127,6 @@ static u64 map_page(const struct counts_op *op)
 static u64 unmap_page(const struct counts_op *op)
 {
 	page_unmap(mapping);
-	return 1;
-}
-
-static u64 stack_make(const struct counts_op *op)
-{
-	mapping = stack_alloc(STACK_BYTES);
-	return mapping ? 1 : 0;
-}
-
-static u64 stack_give(const struct counts_op *op)
-{
-	stack_free(mapping);
 	return 1;
 }
 
@@ -197,7 +183,6 @@ const struct counts_op counts_maps[] = {
 	RIGHTS("map-2M-part", cut, rejoin),
 	ONCE_MORE(MIB(2), "page-map-2M"),
 	ONCE_MORE(PAGE_SIZE, "page-map-4K"),
-	{.name = "stack", .step = {"alloc", "free"}, .run = {stack_make, stack_give}},
 	CLEAR("page"),
 	CLEAR("multi"),
 	{.name = NULL}};

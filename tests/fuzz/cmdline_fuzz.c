@@ -9,7 +9,6 @@
  */
 
 #include "kernel/core/cmdline.c"
-#include "kernel/lib/nearest.c"
 #include "kernel/lib/words.c"
 #include "tests/fuzz/fuzz.h"
 

@@ -87,16 +87,7 @@ void panic_arch(void)
 #endif
 }
 
-/* No devices, and no timer interrupts but in the explorer: a thread has neither. */
-int irq_register(u32 gsi, enum irq_trigger trigger, irq_fn *fn, void *arg)
-{
-	return -ENODEV;
-}
-
-void irq_unregister(u32 gsi)
-{
-}
-
+/* No timer interrupts but in the explorer: a thread has none. */
 #ifndef HOST_EXPLORE
 void timer_interrupt(void)
 {

@@ -44,10 +44,6 @@ static const u64 lies[] = {
 	GIB(1),
 	USER_START,
 	PIE_BASE,
-	USER_HOLE_START - PAGE_SIZE,
-	USER_HOLE_START - PAGE_SIZE - PIE_BASE,
-	USER_HOLE_START - PIE_BASE,
-	USER_HOLE_END - PIE_BASE,
 	USER_END - PAGE_SIZE,
 	USER_END - PAGE_SIZE - PIE_BASE,
 	USER_END - PIE_BASE,
@@ -65,8 +61,7 @@ static unsigned loaded;
 
 static bool is_programs(u64 start, u64 end)
 {
-	return start >= USER_START && end <= USER_END &&
-	       !(start < USER_HOLE_END && end > USER_HOLE_START);
+	return start >= USER_START && end <= USER_END;
 }
 
 /* In place of the program: touch the ends of all areas. */

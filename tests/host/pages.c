@@ -99,7 +99,6 @@ void host_memory_init(u64 bytes)
 #endif
 	reserve(VMALLOC_BASE, VMALLOC_SIZE, PROT_NONE);
 	reserve(HUGE_MAP_BASE, HUGE_MAP_SIZE, PROT_NONE);
-	reserve(HUGE_LOW_BASE, HUGE_LOW_SIZE, PROT_NONE);
 }
 
 /* Is the address inside a vmemmap window? */
@@ -110,13 +109,10 @@ static bool host_is_window(virt_t virt)
 
 static bool is_huge_map(virt_t virt)
 {
-	return virt - HUGE_MAP_BASE < HUGE_MAP_SIZE || virt - HUGE_LOW_BASE < HUGE_LOW_SIZE;
+	return virt - HUGE_MAP_BASE < HUGE_MAP_SIZE;
 }
 
-/*
- * Addresses of programs are not real: their entries are data, and the kernel walks them itself. The
- * window of low huge mappings is not theirs.
- */
+/* Addresses of programs are not real: their entries are data, and the kernel walks them itself. */
 static bool is_real(virt_t virt)
 {
 	return virt - VMALLOC_BASE < VMALLOC_SIZE || is_huge_map(virt) || host_is_window(virt);

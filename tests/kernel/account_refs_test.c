@@ -41,9 +41,9 @@ static void expect_mapping_watched(u64 size, enum pt_level level)
 	map = huge_map_at((virt_t)start);
 	EXPECT(cpus_wait_idle() && account_machine());
 	for (int by = 1; by >= -1; by -= 2) {
-		space_here(huge_space((virt_t)start))->leaves[level] += (u64)(s64)by;
+		space_here(&huge_space)->leaves[level] += (u64)(s64)by;
 		expect_noticed("the count of mapped pages is one off");
-		space_here(huge_space((virt_t)start))->leaves[level] -= (u64)(s64)by;
+		space_here(&huge_space)->leaves[level] -= (u64)(s64)by;
 	}
 	page_get(page);
 	expect_noticed("a mapped page has two references");

@@ -102,31 +102,6 @@ TEST(kernel_cmdline, unknown_and_impossible_are_named)
 	EXPECT(strcmp(own.first_refused, "selftest_nonsense=1 is not known") == 0);
 }
 
-/* Letters exchanged, missing, too many or wrong; - for _; and names that are like no other. */
-TEST(kernel_cmdline, unknown_names_are_told_the_nearest)
-{
-	static const char *const names[][2] = {
-		{"hov", "; did you mean hvo=?"},
-		{"selftest_flga", "; did you mean selftest_flag=?"},
-		{"selftest_choces", "; did you mean selftest_choice=?"},
-		{"selftest_rox", "; did you mean selftest_row=?"},
-		{"end.hangg", "; did you mean end.hang=?"},
-		{"hang", "; did you mean end.hang=?"},
-		{"hvo-threads", "; did you mean hvo.threads=?"},
-		{"nosuch", ""},
-		{"", ""},
-		{"a_name_that_is_longer_than_any_option_of_the_kernel", ""}};
-	char text[160], small[8];
-
-	for (unsigned i = 0; i < ARRAY_LEN(names); i++) {
-		option_suggest(names[i][0], text, sizeof(text));
-		if (strcmp(text, names[i][1]) != 0)
-			test_fail(__FILE__, __LINE__, "%s%s", names[i][0], text);
-	}
-	option_suggest("hov", small, sizeof(small));
-	EXPECT(strlen(small) < sizeof(small));
-}
-
 TEST(kernel_cmdline, words_of_loaders_are_passed_over)
 {
 	said_begin();

@@ -92,13 +92,11 @@ static void map_and_unmap_a_page(void)
 static void map_or_unmap(struct history *h)
 {
 	const u64 pages = 1 + next_random(&h->state) % 64;
-	const unsigned low = next_random(&h->state) % 2 ? HUGE_LOW : 0;
 
 	if (h->mapping)
 		huge_unmap(h->mapping);
 	h->mapping =
-		h->mapping ? NULL
-			   : huge_map(pages * MIB(2), MIB(2), HUGE_POPULATE | HUGE_FALLBACK | low);
+		h->mapping ? NULL : huge_map(pages * MIB(2), MIB(2), HUGE_POPULATE | HUGE_FALLBACK);
 	map_and_unmap_a_page();
 }
 

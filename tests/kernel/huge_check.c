@@ -59,5 +59,5 @@ bool huge_leaf(const void *addr, enum pt_level *level)
 
 bool huge_writable(const void *addr)
 {
-	return pte_writable(space_leaf(huge_space((virt_t)addr), (virt_t)addr));
+	return pte_writable(space_leaf(&huge_space, (virt_t)addr));
 }

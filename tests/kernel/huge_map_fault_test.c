@@ -52,7 +52,6 @@ static bool map_with(struct mapping *m, unsigned flags)
 	const struct huge_request request = {.size = m->step->page * m->step->pages,
 					     .page = m->step->page,
 					     .flags = m->step->flags | flags,
-					     .room = m->step->page * m->step->pages * 2,
 					     .exhausted = ask_again,
 					     .ctx = m};
 
@@ -96,17 +95,6 @@ static bool mark_all(struct mapping *m)
 	return true;
 }
 
-/* Double the size of the mapping and populate the new half. */
-static bool grow(struct mapping *m)
-{
-	const u64 pages = m->step->pages * 2;
-
-	if (huge_grow(m->addr, pages * m->step->page) < 0)
-		return false;
-	m->pages = pages;
-	return populate(m);
-}
-
 static bool release(struct mapping *m)
 {
 	if (huge_release(m->addr, m->pages * m->step->page) < 0)
@@ -118,12 +106,12 @@ static bool release(struct mapping *m)
 /* Pages that a touch brings while the mapping is read-only must be read-only. */
 static bool protect(struct mapping *m)
 {
-	if (huge_protect(m->addr, HUGE_READ_ONLY) < 0 || !touch_all(m))
+	if (huge_protect(m->addr, m->pages * m->step->page, HUGE_READ_ONLY) < 0 || !touch_all(m))
 		return false;
 	for (u64 i = 0; i < m->pages; i++)
 		if (huge_writable(m->addr + i * m->step->page + m->step->page / 2))
 			test_fail(__FILE__, __LINE__, "page %llu can be written to", i);
-	return huge_protect(m->addr, HUGE_READ_WRITE) == 0;
+	return huge_protect(m->addr, m->pages * m->step->page, HUGE_READ_WRITE) == 0;
 }
 
 /* ---- the state after each step ---- */
@@ -153,7 +141,7 @@ static void expect_sound(const struct mapping *m, const struct huge_usage *befor
 	u64 leaves[LEVELS] = {0}, where;
 
 	EXPECT(!at ||
-	       !space_leaves_wrong(huge_space(at), at, at + m->pages * step->page, leaves, &where));
+	       !space_leaves_wrong(&huge_space, at, at + m->pages * step->page, leaves, &where));
 	huge_usage(&now);
 	for (unsigned level = 0; level < LEVELS; level++)
 		EXPECT_EQ(now.mapped[level] - before->mapped[level], leaves[level]);
@@ -260,7 +248,6 @@ TEST(mm_fault, mapping_promised_pages)
 		{"populating promised pages", SIZE, 2, HUGE_RESERVE, 2, NULL, map_populated, 1},
 		{"touching promised pages", SIZE, 2, HUGE_RESERVE, 2, NULL, touch_all, 1},
 		{"releasing promised pages", SIZE, 2, HUGE_RESERVE, 2, mark_all, release, 0},
-		{"growing by promised pages", SIZE, 2, HUGE_RESERVE, 4, map_only, grow, 1},
 	};
 
 	sweep_all(steps, ARRAY_LEN(steps));
@@ -277,17 +264,6 @@ TEST(mm_fault, mapping_smaller_pages_where_there_is_none)
 		{"populating 2M, or less", SIZE, 2, HUGE_FALLBACK, 0, NULL, map_populated, 3},
 		{"touching 2M, or less", SIZE, 2, HUGE_FALLBACK, 0, NULL, touch_all, 3},
 		{"touching smaller pages", SIZE, 2, SMALLER, 0, NULL, touch_all, 3},
-	};
-
-	sweep_all(steps, ARRAY_LEN(steps));
-}
-
-/* Pages that were there before keep their marks. */
-TEST(mm_fault, growing_a_mapping)
-{
-	static const struct step steps[] = {
-		{"growing by 2M pages", SIZE, 2, 0, 0, mark_all, grow, 1},
-		{"growing by 4K pages", PAGE_SIZE, 4, 0, 0, mark_all, grow, 1},
 	};
 
 	sweep_all(steps, ARRAY_LEN(steps));

@@ -62,7 +62,7 @@ enum { PAGES = 24 };
 /* The node of the page that is mapped at `addr`; NODE_NONE if there is none. */
 static node_t node_at(const void *addr)
 {
-	const pte_t pte = space_leaf(huge_space((virt_t)addr), (virt_t)addr);
+	const pte_t pte = space_leaf(&huge_space, (virt_t)addr);
 
 	if (!pte)
 		return NODE_NONE;

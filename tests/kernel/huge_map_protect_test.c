@@ -24,7 +24,7 @@ TEST(mm_huge_map, a_part_of_a_1g_page)
 	}
 	huge_count_from_here();
 	*word_at(addr, MIB(5)) = 55;
-	EXPECT_EQ(huge_protect_range(addr + MIB(5), PAGE_SIZE, HUGE_NONE), 0);
+	EXPECT_EQ(huge_protect(addr + MIB(5), PAGE_SIZE, HUGE_NONE), 0);
 	EXPECT(!huge_leaf(addr + MIB(5), &level) && huge_writable(addr + MIB(5) - PAGE_SIZE));
 	EXPECT(huge_leaf(addr + MIB(8), &level) && level == PT_PMD);
 	EXPECT_EQ(huge_rounds(), 1);
@@ -33,13 +33,13 @@ TEST(mm_huge_map, a_part_of_a_1g_page)
 	*word_at(addr, MIB(6)) = 66; /* comes as one page again, in the same pieces */
 	EXPECT_EQ(huge_mapped(PT_PUD), 0);
 	EXPECT(!huge_leaf(addr + MIB(5), &level));
-	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE), 0);
-	EXPECT_EQ(huge_protect_range(addr, MIB(2), HUGE_READ_WRITE), 0);
+	EXPECT_EQ(huge_protect(addr, PAGE_SIZE, HUGE_NONE), 0);
+	EXPECT_EQ(huge_protect(addr, MIB(2), HUGE_READ_WRITE), 0);
 	EXPECT(huge_leaf(addr, &level) && level == PT_PMD); /* the first part is one piece again */
 	EXPECT_EQ(huge_release(addr, GIB(1)), 0);
 	*word_at(addr, MIB(6)) = 66;
 	EXPECT_EQ(huge_mapped(PT_PUD), 0);
-	EXPECT_EQ(huge_protect_range(addr, GIB(1), HUGE_READ_WRITE), 0);
+	EXPECT_EQ(huge_protect(addr, GIB(1), HUGE_READ_WRITE), 0);
 	EXPECT(huge_leaf(addr, &level) && level == PT_PUD);
 	EXPECT_EQ(*word_at(addr, MIB(5)), 0);
 	EXPECT_EQ(*word_at(addr, MIB(6)), 66);
@@ -64,9 +64,9 @@ static void change_and_write(void *arg)
 		const enum huge_access access = turn & 1 ? HUGE_NONE : HUGE_READ_ONLY;
 
 		*word_at(pages, 0) = role + 1;
-		EXPECT_EQ(huge_protect_range(pages, 2 * PAGE_SIZE, access), 0);
+		EXPECT_EQ(huge_protect(pages, 2 * PAGE_SIZE, access), 0);
 		EXPECT(!huge_writable(pages));
-		EXPECT_EQ(huge_protect_range(pages, 2 * PAGE_SIZE, HUGE_READ_WRITE), 0);
+		EXPECT_EQ(huge_protect(pages, 2 * PAGE_SIZE, HUGE_READ_WRITE), 0);
 		EXPECT_EQ(*word_at(pages, 0), role + 1);
 	}
 }
@@ -77,6 +77,6 @@ TEST(mm_huge_map, many_cpus_change_rights_in_one_page)
 
 	REQUIRE(race.addr);
 	cpus_run_together(change_and_write, &race);
-	EXPECT_EQ(huge_protect_range(race.addr, LARGE * LARGE_BYTES, HUGE_READ_WRITE), 0);
+	EXPECT_EQ(huge_protect(race.addr, LARGE * LARGE_BYTES, HUGE_READ_WRITE), 0);
 	huge_unmap(race.addr);
 }

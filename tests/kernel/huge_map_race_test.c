@@ -4,6 +4,7 @@
  */
 #include <arch/peek.h>
 
+#include "mm/vm/mapping.h"
 #include "tests/kernel/brim.h"
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/mm_test.h"
@@ -18,7 +19,8 @@ static u32 turn;
 /* Half of the CPUs protect the mapping, and the other half allow writing. */
 static void protect(void *addr)
 {
-	huge_protect(addr, atomic_fetch_add(&turn, 1) & 1 ? HUGE_READ_ONLY : HUGE_READ_WRITE);
+	huge_protect(addr, SMALL_PAGES * PAGE_SIZE,
+		     atomic_fetch_add(&turn, 1) & 1 ? HUGE_READ_ONLY : HUGE_READ_WRITE);
 }
 
 /*
@@ -30,7 +32,7 @@ static unsigned wrong_entries(char *addr)
 	struct area area;
 	unsigned wrong = 0;
 
-	if (!area_tree_from(&huge_space((virt_t)addr)->tree, (virt_t)addr, &area))
+	if (!area_tree_from(&huge_space.tree, (virt_t)addr, &area))
 		return SMALL_PAGES;
 	for (unsigned i = 0; i < SMALL_PAGES; i++)
 		wrong += huge_writable(addr + i * PAGE_SIZE) !=
@@ -56,7 +58,7 @@ TEST(mm_huge_map, of_two_who_protect_at_once_one_is_obeyed_everywhere)
 static void protect_or_populate(void *addr)
 {
 	if (atomic_fetch_add(&turn, 1) == 0)
-		huge_protect(addr, HUGE_READ_ONLY);
+		huge_protect(addr, PAGE_SIZE, HUGE_READ_ONLY);
 	else
 		huge_populate(addr, PAGE_SIZE);
 }
@@ -86,11 +88,11 @@ static struct {
 /* What a CPU has pinned is neither protected nor gone, however late the pin came. */
 static void pin_or_unmap(void *unused)
 {
-	struct space *space = huge_space((virt_t)leave.addr);
+	struct space *space = &huge_space;
 	struct area area;
 
 	if (cpu_id() == leave.unmaps) {
-		huge_protect(leave.addr, HUGE_READ_ONLY);
+		huge_protect(leave.addr, PAGE_SIZE, HUGE_READ_ONLY);
 		atomic_store_release(&leave.changes, 1);
 		huge_unmap(leave.addr);
 		atomic_store_release(&leave.changes, 2);
@@ -126,32 +128,6 @@ TEST(mm_huge_map, a_mapping_that_is_pinned_is_not_gone)
 	cpus_note_met(leave.pinned, "pinned before it went");
 }
 
-static void protect_or_grow(void *addr)
-{
-	const u32 part = atomic_fetch_add(&turn, 1);
-
-	if (part == 0)
-		huge_protect(addr, HUGE_READ_ONLY);
-	else if (part == 1)
-		huge_grow(addr, 2 * GIB(1));
-}
-
-/* The new part of a mapping that grows has the rights of the rest, and does not stay busy. */
-TEST(mm_huge_map, what_comes_while_its_mapping_is_protected_is_protected)
-{
-	char *addr;
-	struct area area;
-
-	addr = huge_map(PAGE_SIZE, PAGE_SIZE, 0);
-	REQUIRE(addr);
-	turn = 0;
-	cpus_run_together(protect_or_grow, addr);
-	REQUIRE(space_look(huge_space((virt_t)addr), (virt_t)addr + GIB(1), &area));
-	EXPECT_EQ(area.flags & AREA_BUSY, 0);
-	EXPECT_EQ(area.rights, USER_RIGHT_READ);
-	huge_unmap(addr);
-}
-
 static void unmap_it(void *addr)
 {
 	huge_unmap(addr);
@@ -159,28 +135,27 @@ static void unmap_it(void *addr)
 
 /*
  * A mapping in two parts is unmapped without memory, while two other calls have claims, and waits
- * for its second part, which is busy. What grows over its first addresses meanwhile stays.
+ * for its second part, which is busy. What is mapped at its first addresses meanwhile stays.
  */
 TEST(mm_huge_map, a_mapping_that_waits_for_its_end_takes_nothing_of_its_neighbour)
 {
 	const cpu_t other = cpus_find_other();
-	struct area part, grown;
+	struct area part, next = {.rights = USER_RIGHT_READ, .flags = AREA_NO_RESERVE};
 	struct hull claim[2];
 	struct space *space;
-	char *low, *high;
+	char *high;
 	virt_t free;
-	bool grows;
+	bool placed;
 	u64 at;
 
 	if (other == CPU_NONE)
 		SKIP("needs two CPUs");
-	low = huge_map(GIB(1), PAGE_SIZE, 0);
 	high = huge_map(GIB(2), PAGE_SIZE, 0);
-	REQUIRE(low && high == low + GIB(2));
-	space = huge_space((virt_t)low);
+	REQUIRE(high);
+	space = &huge_space;
 	free = (virt_t)high + GIB(8);
 	at = (virt_t)high + GIB(1);
-	EXPECT_EQ(huge_protect_range(high, GIB(1), HUGE_READ_ONLY), 0);
+	EXPECT_EQ(huge_protect(high, GIB(1), HUGE_READ_ONLY), 0);
 	EXPECT_EQ(space_take(space, &at, free, &part), 1);
 	for (unsigned i = 0; i < ARRAY_LEN(claim); i++)
 		EXPECT_EQ(space_claim(space, free + i * GIB(1), free + (i + 1) * GIB(1),
@@ -190,83 +165,22 @@ TEST(mm_huge_map, a_mapping_that_waits_for_its_end_takes_nothing_of_its_neighbou
 	REQUIRE(work_start(other, unmap_it, high) == 0);
 	clock_delay_ns(20 * NS_PER_MS);
 	brim_end();
-	grows = huge_grow(low, GIB(2)) == 0;
+	next.start = (virt_t)high;
+	next.end = next.start + GIB(1);
+	placed = space_add(space, &next) == 0;
 	space_put_back(space, &part);
 	work_wait(other, 0);
 	for (unsigned i = 0; i < ARRAY_LEN(claim); i++)
 		space_release(space, &claim[i]);
-	EXPECT(!grows || space_look(space, (virt_t)low + GIB(2), &grown));
-	huge_unmap(low);
+	EXPECT(!placed || space_look(space, (virt_t)high, &next));
+	if (placed)
+		EXPECT_EQ(mapping_remove(space, next.start, next.end), 0);
 }
 
 /* ---- promises ---- */
 
-/*
- * Set the size as if the mapping had grown, without any pages. The next page would need addresses
- * behind it.
- */
-static void set_size(void *addr, u64 size)
-{
-	huge_map_at((virt_t)addr)->object.bytes = size;
-}
-
-static u32 attempts, brought;
-
-/* Wait until the other CPU has tried to grow the mapping. */
-static void await_attempt(void)
-{
-	const u32 seen = atomic_load_relaxed(&attempts);
-
-	CPUS_WAIT_FOR(atomic_load_relaxed(&attempts) != seen, CPU_NONE,
-		      "an attempt to grow a mapping");
-}
-
-/* One CPU tries in vain to grow the mapping while another touches its pages. */
-static void grow_or_touch(void *arg)
-{
-	char *addr = arg;
-	const u32 part = atomic_fetch_add(&turn, 1);
-
-	for (unsigned i = 0; part == 1 && i < PAGES; i++) {
-		await_attempt();
-		huge_populate(addr + i * SIZE, SIZE);
-		atomic_fetch_add(&brought, 1);
-	}
-	while (part == 0 && atomic_load_relaxed(&brought) < PAGES) {
-		if (huge_grow(addr, GIB(1) + SIZE) != -ENOMEM)
-			test_fail(__FILE__, __LINE__, "it grew over the guard of the next");
-		atomic_fetch_add(&attempts, 1);
-	}
-}
-
-TEST(mm_huge_map, growing_in_vain_takes_back_no_promise_that_a_touch_used)
-{
-	char *addr, *next;
-
-	if (cpus_find_other() == CPU_NONE)
-		SKIP("needs two CPUs");
-	if (!pool_borrow(&pool_2m, PAGES + 1))
-		return;
-	addr = huge_map(PAGES * SIZE, SIZE, HUGE_RESERVE);
-	next = addr ? huge_map(SIZE, SIZE, 0) : NULL;
-	EXPECT(next);
-	if (next) {
-		turn = brought = 0;
-		set_size(addr, GIB(1));
-		cpus_run_together(grow_or_touch, addr);
-		set_size(addr, PAGES * SIZE);
-		EXPECT_EQ(pool_2m.reserved, 0);
-		huge_unmap(next);
-		huge_unmap(addr);
-		EXPECT_EQ(pool_2m.reserved, 0);
-	}
-	pool_return(&pool_2m, PAGES + 1);
-}
-
 static void populate_and_release(void *addr)
 {
-	if (atomic_fetch_add(&turn, 1) == 2)
-		huge_grow(addr, 2 * SIZE);
 	huge_populate(addr, SIZE);
 	huge_release(addr, SIZE);
 }
@@ -280,7 +194,6 @@ TEST(mm_huge_map, promises_of_a_page_that_several_cpus_populate_and_release_are_
 		return;
 	addr = huge_map(SIZE, SIZE, HUGE_RESERVE);
 	REQUIRE(addr);
-	turn = 0;
 	cpus_run_together(populate_and_release, addr);
 	EXPECT_EQ(pool_2m.reserved + pool_2m.in_use,
 		  huge_map_at((virt_t)addr)->object.bytes / SIZE);
@@ -297,7 +210,7 @@ static cpu_t protects;
 static void protect_or_touch(void *addr)
 {
 	if (cpu_id() == protects)
-		EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE), 0);
+		EXPECT_EQ(huge_protect(addr, PAGE_SIZE, HUGE_NONE), 0);
 	else
 		atomic_store_relaxed((u32 *)addr + 8 * PAGE_SIZE / sizeof(u32), 1);
 }

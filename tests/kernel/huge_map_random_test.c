@@ -6,8 +6,8 @@
  * mapping, where each has its own word in every page and releases pages that others use. The word
  * is therefore zero or what the CPU wrote. `make test WHAT=soak` does a million operations.
  *
- * A CPU that is alone chooses from more operations: promised pages, growing, populating, the rights
- * of whole mappings, and failures of each of these and of changes of parts. It then compares whole
+ * A CPU that is alone chooses from more operations: promised pages, populating, the rights of
+ * whole mappings, and failures of each of these and of changes of parts. It then compares whole
  * mappings, counts rounds and promises, and may be led by a fuzzer (tests/fuzz/ops_fuzz.c).
  */
 #include "mm/hugetlb/pool.h"
@@ -33,7 +33,7 @@ OPTION_U64(test.soak_ops, soak_ops, 1, 1ULL << 40,
 struct mapping {
 	char *addr;
 	u64 unit, pages;     /* in 4 KiB pages: the size of its pages, and of all */
-	u8 rights;           /* of what has none of its own */
+	u8 rights;           /* of all of it, at its last change as a whole */
 	struct page *memory; /* of the model */
 	struct space_model model;
 };
@@ -76,7 +76,7 @@ static volatile u64 *word_of(const struct mapping *m, u64 page, u64 index)
 
 static bool is_there(const struct mapping *m, u64 page)
 {
-	return space_leaf(huge_space((virt_t)m->addr), (virt_t)addr_of(m, page));
+	return space_leaf(&huge_space, (virt_t)addr_of(m, page));
 }
 
 /* ---- looking ---- */
@@ -85,7 +85,7 @@ static void look_at(const struct mapping *m, u64 page)
 {
 	const struct space_page *p = &m->model.page[page];
 	const virt_t at = (virt_t)addr_of(m, page);
-	const char *wrong = space_page_wrong(huge_space(at), at, p);
+	const char *wrong = space_page_wrong(&huge_space, at, p);
 
 	if (wrong)
 		test_fail(__FILE__, __LINE__, "page %llu has %s", page, wrong);
@@ -121,16 +121,13 @@ static u64 promised_to(const struct worker *w)
 static void map_mine(struct worker *w, struct mapping *m)
 {
 	const bool large = w->alone ? m < w->mine + MINE / 2 : pick(w, 8) == 0;
-	const u64 page = large ? MIB(2) : PAGE_SIZE, most = large ? 4 : 24;
-	struct huge_request request = {.size = most / 2 * page, .page = page};
+	const u64 page = large ? MIB(2) : PAGE_SIZE, most = large ? 3 : 18;
+	struct huge_request request = {.size = most * page, .page = page};
 	struct space_page first = {.rights = RW};
 
 	if (w->alone) {
 		/* With HUGE_POOL alone there may be no page. */
 		request.flags = large && pick(w, 2) ? HUGE_RESERVE : 0;
-		request.room = pick(w, 2) * most * page;
-	} else if (pick(w, 2)) {
-		request.flags = HUGE_LOW;
 	}
 	m->memory = page_alloc(large ? 4 : 0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	m->addr = m->memory ? huge_map_with(&request) : NULL;
@@ -142,8 +139,8 @@ static void map_mine(struct worker *w, struct mapping *m)
 	first.promised = request.flags & HUGE_RESERVE;
 	m->rights = RW;
 	m->unit = page / PAGE_SIZE;
-	m->pages = most / 2 * m->unit;
-	m->model = (struct space_model){page_address(m->memory), .pages = most * m->unit};
+	m->pages = most * m->unit;
+	m->model = (struct space_model){page_address(m->memory), .pages = m->pages};
 	space_model_map(&m->model, 0, m->pages, &first, SPACE_REPLACE);
 }
 
@@ -199,19 +196,6 @@ static void populate_mine(struct worker *w, struct mapping *m)
 		EXPECT(m->model.page[i].touched || !m->model.page[i].rights);
 }
 
-static void grow_mine(struct worker *w, struct mapping *m)
-{
-	const struct space_page more = {.rights = m->rights, .promised = m->model.page[0].promised};
-	const u64 pages = MIN(m->pages + pick(w, 5) * m->unit, m->model.pages);
-	const int err = huge_grow(m->addr, pages * PAGE_SIZE);
-
-	EXPECT(err == 0 || (err == -ENOMEM && pages > m->pages));
-	if (err)
-		return;
-	space_model_map(&m->model, m->pages, pages - m->pages, &more, SPACE_REPLACE);
-	m->pages = pages;
-}
-
 /* A round if pages that are there lose a right, and none where no page is there. */
 static void expect_rounds(const struct worker *w, const struct mapping *m, u64 rounds)
 {
@@ -223,8 +207,10 @@ static void protect_mine(struct worker *w, struct mapping *m)
 	const u64 before = rounds_so_far();
 
 	m->rights = m->rights == RW ? R : RW;
-	EXPECT_EQ(huge_protect(m->addr, m->rights == RW ? HUGE_READ_WRITE : HUGE_READ_ONLY), 0);
-	space_model_protect_rest(&m->model, m->rights);
+	EXPECT_EQ(huge_protect(m->addr, m->pages * PAGE_SIZE,
+			       m->rights == RW ? HUGE_READ_WRITE : HUGE_READ_ONLY),
+		  0);
+	space_model_protect(&m->model, 0, m->pages, m->rights);
 	expect_rounds(w, m, rounds_so_far() - before);
 }
 
@@ -237,7 +223,7 @@ static void change_part(struct worker *w, struct mapping *m)
 	const u64 before = rounds_so_far();
 	u64 first;
 	const u64 count = pick_range(w, m, pick(w, 2) ? m->unit : 1, &first);
-	const int err = huge_protect_range(addr_of(m, first), count * PAGE_SIZE, access);
+	const int err = huge_protect(addr_of(m, first), count * PAGE_SIZE, access);
 	enum pt_level level;
 
 	EXPECT(err == 0 || (err == -ENOMEM && w->alone));
@@ -254,7 +240,7 @@ static void change_part(struct worker *w, struct mapping *m)
 static void change_mine(struct worker *w, struct mapping *m)
 {
 	static void (*const changes[])(struct worker *, struct mapping *) = {
-		populate_mine, grow_mine, protect_mine, change_part};
+		populate_mine, protect_mine, change_part};
 
 	fail_arm(&mm_kernel.fail, (enum fail_site)pick(w, FAIL_ANY + 1), 1 + (u32)pick(w, 8),
 		 FAIL_ONCE);

@@ -49,9 +49,9 @@ static void expect_contents(u64 size)
 		EXPECT_ZERO(addr + i * size, size);
 		pattern_fill(addr + i * size, size, i * size, 3);
 	}
-	EXPECT_EQ(huge_protect(addr, HUGE_READ_ONLY), 0);
+	EXPECT_EQ(huge_protect(addr, PAGES * size, HUGE_READ_ONLY), 0);
 	EXPECT_PATTERN(addr, PAGES * size, 0, 3);
-	EXPECT_EQ(huge_protect(addr, HUGE_READ_WRITE), 0);
+	EXPECT_EQ(huge_protect(addr, PAGES * size, HUGE_READ_WRITE), 0);
 	EXPECT_EQ(huge_release(addr + size, 2 * size), 0);
 	EXPECT_PATTERN(addr, size, 0, 3);
 	/* this touch is in the middle of the page; the other page is touched at its first byte */

@@ -1,6 +1,5 @@
 /*
- * The CPU's timer and the lines of devices: a timer never comes early, is not lost in naps, and is
- * one at a time. tests/payload/devices has the cases that need a device.
+ * The CPU's timer: it never comes early, is not lost in naps, and is one at a time.
  */
 #include "tests/kernel/test.h"
 

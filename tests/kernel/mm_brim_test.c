@@ -12,7 +12,7 @@ enum { PAGES = 8, RANGE_ORDER = 11 };
 struct held {
 	u64 pool;
 	struct page *chain, *range;
-	void *huge, *mapped, *stack;
+	void *huge, *mapped;
 };
 
 static struct held hold(const struct hvo_mode *mode)
@@ -28,7 +28,6 @@ static struct held hold(const struct hvo_mode *mode)
 	held.range = contig_alloc(RANGE_ORDER, NODE_NONE);
 	held.huge = huge_map(PAGES * MIB(2), MIB(2), HUGE_POPULATE | HUGE_FALLBACK);
 	held.mapped = held.chain ? page_map(held.chain, PAGE_SIZE) : NULL;
-	held.stack = stack_alloc(KIB(64));
 	return held;
 }
 
@@ -41,8 +40,6 @@ static u64 give_back(struct held *held, const struct hvo_mode *mode)
 		EXPECT_EQ(huge_release(held->huge, MIB(2)), 0);
 		huge_unmap(held->huge);
 	}
-	if (held->stack)
-		stack_free(held->stack);
 	if (held->range)
 		contig_free_range(page_pfn(held->range), 1ULL << RANGE_ORDER);
 	chain_give(&held->chain, &mm_kernel);

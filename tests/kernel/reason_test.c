@@ -85,22 +85,14 @@ TEST(kernel_reason, of_a_huge_mapping_that_does_not_change)
 	EXPECT_REASON(huge_release(addr + 1, SIZE) == -EINVAL, REASON_BAD_ADDRESS);
 	EXPECT_REASON(huge_release(addr, 0) == -EINVAL, REASON_BAD_SIZE);
 	EXPECT_REASON(huge_release(addr, 3 * SIZE) == -EINVAL, REASON_BAD_ADDRESS);
-	EXPECT_REASON(huge_protect(addr + SIZE, HUGE_READ_ONLY) == -EINVAL, REASON_BAD_ADDRESS);
-	EXPECT_REASON(huge_protect_range(addr, 0, HUGE_NONE) == -EINVAL, REASON_BAD_SIZE);
-	EXPECT_REASON(huge_protect_range(addr + 1, PAGE_SIZE, HUGE_NONE) == -EINVAL,
-		      REASON_BAD_ADDRESS);
-	EXPECT_REASON(huge_protect_range(addr + SIZE, 2 * SIZE, HUGE_NONE) == -EINVAL,
+	EXPECT_REASON(huge_protect(addr, 0, HUGE_NONE) == -EINVAL, REASON_BAD_SIZE);
+	EXPECT_REASON(huge_protect(addr + 1, PAGE_SIZE, HUGE_NONE) == -EINVAL, REASON_BAD_ADDRESS);
+	EXPECT_REASON(huge_protect(addr + SIZE, 2 * SIZE, HUGE_NONE) == -EINVAL,
 		      REASON_BAD_ADDRESS); /* more than the mapping has */
-	EXPECT_REASON(huge_protect_range(addr - PAGE_SIZE, PAGE_SIZE, HUGE_NONE) == -EINVAL,
+	EXPECT_REASON(huge_protect(addr - PAGE_SIZE, PAGE_SIZE, HUGE_NONE) == -EINVAL,
 		      REASON_BAD_ADDRESS);
-	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE + 1, HUGE_NONE), -EINVAL);
-	EXPECT_EQ(huge_protect_range(addr, PAGE_SIZE, HUGE_NONE + 1), -EINVAL);
-	EXPECT_EQ(huge_protect(addr, HUGE_NONE), -EINVAL);
-	EXPECT_REASON(huge_grow(addr + SIZE, 4 * SIZE) == -EINVAL, REASON_BAD_ADDRESS);
-	EXPECT_REASON(huge_grow(addr, SIZE) == -EINVAL, REASON_BAD_SIZE);
-	if (behind > addr)
-		EXPECT_REASON(huge_grow(addr, (u64)(behind - addr) + SIZE) == -ENOMEM,
-			      REASON_NO_ADDRESSES);
+	EXPECT_EQ(huge_protect(addr, PAGE_SIZE + 1, HUGE_NONE), -EINVAL);
+	EXPECT_EQ(huge_protect(addr, PAGE_SIZE, HUGE_NONE + 1), -EINVAL);
 	huge_unmap(behind);
 	huge_unmap(addr);
 }

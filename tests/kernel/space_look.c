@@ -73,7 +73,6 @@ static const char *leaf_wrong(const struct space *space, u64 end, pte_t pte, u64
 const char *space_leaves_wrong(const struct space *space, u64 start, u64 end, u64 leaves[3],
 			       u64 *where)
 {
-	const struct space_range *range = &space->range;
 	const char *wrong = NULL;
 	enum pt_level level;
 
@@ -82,9 +81,7 @@ const char *space_leaves_wrong(const struct space *space, u64 start, u64 end, u6
 
 		*where = start;
 		next = ALIGN_DOWN(start, pt_level_size(level)) + pt_level_size(level);
-		if (start >= range->hole_start && start < range->hole_end)
-			next = range->hole_end;
-		else if (pte_claimed(pte))
+		if (pte_claimed(pte))
 			return "an entry is still claimed";
 		else if (pte_present(pte)) {
 			leaves[level]++;

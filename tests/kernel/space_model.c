@@ -69,19 +69,9 @@ static void set_rights(struct space_model *m, struct space_page *p, u8 rights)
 int space_model_protect(struct space_model *m, u64 first, u64 count, u8 rights)
 {
 	m->there = m->lost = false;
-	for (u64 i = first; i < first + count && m->page[i].mapped; i++) {
+	for (u64 i = first; i < first + count && m->page[i].mapped; i++)
 		set_rights(m, &m->page[i], rights);
-		m->page[i].own_rights = true;
-	}
 	return space_model_cover(m, first, count);
-}
-
-void space_model_protect_rest(struct space_model *m, u8 rights)
-{
-	m->there = m->lost = false;
-	for (u64 i = 0; i < m->pages; i++)
-		if (m->page[i].mapped && !m->page[i].own_rights)
-			set_rights(m, &m->page[i], rights);
 }
 
 int space_model_discard(struct space_model *m, u64 first, u64 count)

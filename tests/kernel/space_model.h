@@ -18,11 +18,10 @@ struct space_page {
 	u8 source, rights; /* enum space_source, enum user_rights */
 	u16 file_page;     /* beyond model->file_pages nothing may be touched */
 	bool mapped;
-	bool touched;        /* it has come, or with SPACE_PRIVATE its copy */
-	bool promised;       /* by a pool: what has come stays until it is unmapped */
-	bool guard : 1;      /* nothing may be touched (MADV_GUARD_INSTALL) */
-	bool own_rights : 1; /* they were given to a part */
-	u64 word[3];         /* space_model_word() */
+	bool touched;   /* it has come, or with SPACE_PRIVATE its copy */
+	bool promised;  /* by a pool: what has come stays until it is unmapped */
+	bool guard : 1; /* nothing may be touched (MADV_GUARD_INSTALL) */
+	u64 word[3];    /* space_model_word() */
 };
 
 struct space_model {
@@ -65,9 +64,6 @@ int space_model_protect(struct space_model *m, u64 first, u64 count, u8 rights);
 int space_model_discard(struct space_model *m, u64 first, u64 count);
 int space_model_guard(struct space_model *m, u64 first, u64 count, bool guard);
 void space_model_unmap(struct space_model *m, u64 first, u64 count);
-
-/* All pages but those with rights of their own get these rights. */
-void space_model_protect_rest(struct space_model *m, u8 rights);
 
 /* The first `new_count` of `count` pages move, in place of what was at `to`; the others go. */
 void space_model_move(struct space_model *m, u64 first, u64 count, u64 to, u64 new_count);

@@ -20,7 +20,6 @@
 #include "kernel/console/command.h"
 #include "kernel/console/input.h"
 #include "kernel/core/verdict.h"
-#include "kernel/lib/nearest.h"
 #include "tests/kernel/test.h"
 
 enum { REASON_MAX = 256, TEXT_MAX = 1000 };
@@ -311,25 +310,8 @@ void test_run_table(struct test_run *run)
 	current = outer;
 }
 
-void test_suggest(const struct test_run *run, char *buf, size_t size)
-{
-	struct nearest near = {.typed = run->patterns};
-	char name[TEST_NAME_MAX];
-
-	for (const struct test_case *tc = run->begin; tc < run->end; tc++) {
-		test_case_name(tc, name, sizeof(name));
-		nearest_try(&near, name);
-		test_suite_name(tc, name, sizeof(name));
-		nearest_try(&near, name);
-		format(name + strlen(name), sizeof(name) - strlen(name), ".*");
-		nearest_try(&near, name);
-	}
-	nearest_say(&near, "", buf, size);
-}
-
 unsigned tests_run(const char *patterns)
 {
-	char near[SUGGESTED_MAX];
 	struct test_run run = {
 		.begin = __start_test_table, .end = __stop_test_table, .patterns = patterns};
 
@@ -338,8 +320,7 @@ unsigned tests_run(const char *patterns)
 	else
 		test_run_table(&run);
 	if (!run.pass && !run.fail && !run.skip) {
-		test_suggest(&run, near, sizeof(near));
-		print("# no test matches \"%s\"%s\n", patterns, near);
+		print("# no test matches \"%s\"\n", patterns);
 		run.fail = 1;
 	}
 	verdict_count(run.pass, run.fail, run.skip);

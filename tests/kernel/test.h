@@ -128,10 +128,6 @@ const struct test_case *test_next(const struct test_run *run, const struct test_
 unsigned test_count(const struct test_run *run, const struct test_case *first);
 unsigned test_suites(const struct test_run *run);
 
-/* Write the end of a message: cases and suites with names like the pattern that selects none. */
-enum { SUGGESTED_MAX = 256 };
-void test_suggest(const struct test_run *run, char *buf, size_t size);
-
 /*
  * Run the cases that match a glob ("mm.buddy.*"; commas separate several), printing KTAP. Adds to
  * the totals that verdict_end() reports. Returns the number of failures; selecting no case is

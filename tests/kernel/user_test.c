@@ -414,34 +414,6 @@ TEST(arch_user, faults_are_resolved_or_refused)
 	EXPECT_EQ(calls.note[0].regs.r14, 0x1122334455667788);
 }
 
-/*
- * The same program, for which the three accesses to the kernel are to a huge mapping in its own
- * half of the addresses, with a page and then without.
- */
-TEST(arch_user, a_low_huge_mapping_is_the_kernels)
-{
-	volatile u8 *low = huge_map(2 * PAGE_SIZE, PAGE_SIZE, HUGE_LOW);
-	struct trap_frame regs = start_at(user_program_faults);
-
-	REQUIRE(low);
-	low[0] = 0xc3; /* RET */
-	for (unsigned page = 0; page < 2; page++) {
-		regs.r13 = regs.r12 = (u64)&low[page * PAGE_SIZE];
-		resolve_far = true;
-		run(&regs);
-		EXPECT_EQ(faults.count, 8);
-		expect_fault(3, regs.r13, USER_WRITE);
-		expect_fault(4, regs.r12, USER_READ);
-		expect_fault(5, regs.r12, USER_EXEC);
-		EXPECT_EQ(low[0], 0xc3);
-		space_close();
-		REQUIRE(space_open());
-	}
-	EXPECT_EQ(low[PAGE_SIZE], 0); /* the kernel's touch brings the page */
-	EXPECT(!attempt_call((virt_t)low));
-	huge_unmap((void *)low);
-}
-
 TEST(arch_user, forbidden_instructions_raise_their_exceptions)
 {
 	const u32 count = cpu_features.umip ? user_refusal_count : user_refusals_without_umip;

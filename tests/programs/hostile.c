@@ -3,7 +3,7 @@
  * needs no ring 3 is in tests/kernel/program_*_test.c.
  *
  *	gcc -static -O2 -pthread tests/programs/hostile.c -o hostile
- *	make run PROGRAM="./hostile hole"
+ *	make run PROGRAM="./hostile full"
  *
  * A case that returns has found what it expects, and the status is 0; `crash` ends by SIGSEGV.
  */
@@ -41,63 +41,7 @@ static char *map(void *at, size_t size, int prot, int flags)
 	return mmap(at, size, prot, ANON | flags, -1, 0);
 }
 
-/* ---- addresses ---- */
-
-/* Addresses in the middle that are the kernel's (<arch/user.h>). */
-#define HOLE     0x558000000000UL
-#define HOLE_END 0x568000000000UL
-
 static sigjmp_buf after_fault;
-
-static void on_segv(int signal)
-{
-	siglongjmp(after_fault, 1);
-}
-
-enum access { READ, WRITE, CALL };
-
-static int faults(uintptr_t at, enum access access)
-{
-	if (sigsetjmp(after_fault, 1))
-		return 1;
-	if (access == READ)
-		(void)*(volatile char *)at;
-	else if (access == WRITE)
-		*(volatile char *)at = 1;
-	else
-		((void (*)(void))at)();
-	return 0;
-}
-
-static void hole(void)
-{
-	const struct sigaction action = {.sa_handler = on_segv};
-	const uintptr_t at[] = {HOLE, HOLE + GIB, HOLE_END - PAGE};
-	const int fixed = MAP_FIXED | MAP_NORESERVE;
-	char *around;
-
-	sigaction(SIGSEGV, &action, NULL);
-	for (unsigned i = 0; i < sizeof(at) / sizeof(at[0]); i++) {
-		char *p = map((void *)at[i], PAGE, RW, 0);
-
-		CHECK(p != MAP_FAILED && ((uintptr_t)p < HOLE || (uintptr_t)p >= HOLE_END));
-		CHECK(map((void *)at[i], PAGE, RW, fixed) == MAP_FAILED && errno == ENOMEM);
-		CHECK(mremap(p, PAGE, PAGE, MREMAP_MAYMOVE | MREMAP_FIXED, (void *)at[i]) ==
-			      MAP_FAILED &&
-		      errno == ENOMEM);
-		CHECK(mprotect((void *)at[i], PAGE, RW) < 0 && errno == ENOMEM);
-		for (enum access access = READ; access <= CALL; access++)
-			CHECK(faults(at[i], access));
-		CHECK(syscall(SYS_clock_gettime, CLOCK_REALTIME, at[i]) < 0 && errno == EFAULT);
-	}
-	CHECK(map((void *)(HOLE - PAGE), HOLE_END - HOLE + 2 * PAGE, RW, fixed) == MAP_FAILED);
-	around = map((void *)(HOLE - PAGE), PAGE, RW, fixed);
-	CHECK(around == (char *)HOLE - PAGE &&
-	      map((void *)HOLE_END, PAGE, RW, fixed) != MAP_FAILED);
-	*around = *(char *)HOLE_END = 1;
-	CHECK(munmap(around, HOLE_END - HOLE + 2 * PAGE) == 0);
-	CHECK(faults((uintptr_t)around, READ) && faults(HOLE_END, READ));
-}
 
 /* ---- ends ---- */
 
@@ -218,11 +162,7 @@ static const struct {
 	const char *name;
 	void (*run)(void);
 } cases[] = {
-	{"hole", hole},
-	{"crash", crash},
-	{"status", status},
-	{"full", full},
-	{"sparse_move", sparse_move},
+	{"crash", crash},         {"status", status}, {"full", full}, {"sparse_move", sparse_move},
 	{"long_look", long_look},
 };
 

@@ -49,7 +49,7 @@ class Search:
 
 
 LONG = (
-    "-mm.huge_map.a_part_of_a_1g_page,-mm.huge_map.low_addresses*,-mm.huge_map.random_rights*,-mm.history,-mm.packed,-mm.random"
+    "-mm.huge_map.a_part_of_a_1g_page,-mm.huge_map.random_rights*,-mm.history,-mm.packed,-mm.random"
     ",-mm.memmap_open.poisoned*,-mm.giga.one_is_allocated*,-mm.memmap.a_mapped*,-mm.turns.nodes*,-mm.section.homes*"
 )
 

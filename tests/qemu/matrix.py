@@ -38,7 +38,7 @@ LARGE = (
 ONE_WORKS = "mm.api.a_gigabyte*,mm.brim.*,mm.fault*,mm.history.*,mm.huge_map.a_part_of*,program.file.random_writes*"
 # Likewise, where the host runs hundreds of CPUs in parallel, which all answer each round.
 FEW_WORK = (
-    f"{ONE_WORKS},mm.huge_map.low*,mm.hvo.every_mode*,mm.hvo.frames_run*,mm.map.addresses_are_used*,mm.pressure.a_request*,mm.pressure.each*,"
+    f"{ONE_WORKS},mm.hvo.every_mode*,mm.hvo.frames_run*,mm.map.addresses_are_used*,"
     "mm.random.*,virtio.*"
 )
 # Whether an instruction is interrupted in its middle is luck where CPUs run in parallel.
@@ -46,7 +46,7 @@ LUCK = "mm.clear.an_interrupt*"
 # With more than 255 CPUs, what differs is how CPUs are named and counted. Suites that ask for neither run with 252.
 NO_NAMES = (
     "mm.account.*,mm.bad.*,mm.clear.*,mm.contig.*,mm.giga.*,mm.gigablock.*,mm.huge_map.*,mm.map.*,mm.memmap.*,mm.memmap_open.*,mm.meta.*,"
-    "mm.pressure.*,mm.section.*,mm.watermark.*"
+    "mm.section.*,mm.watermark.*"
 )
 
 

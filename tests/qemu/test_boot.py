@@ -18,20 +18,20 @@ def boot(kernel, mem="128M", cpus=1, firmware="pvh", **more):
 @pytest.mark.parametrize("strict, verdict, status", [("", "fail", 35), ("end.strict=off", "pass", 33)])
 def test_bad_words_are_named_and_fail_a_run_that_is_strict(kernel, strict, verdict, status):
     """The run goes on to its end either way. A machine that a loader booted has no end.strict=on."""
-    words = f"hov=on loglevel=banana debug.fail=ap:0 root=/dev/sda1 ro {strict} test=kernel.string.*"
+    words = f"hov=on loglevel=banana debug.fail=-1 root=/dev/sda1 ro {strict} test=kernel.string.*"
     outcome = boot(kernel, cmdline=words).ended(verdict)
     assert outcome.status == status, outcome.report()
-    outcome.says(r"ignored: hov=on is not known; did you mean hvo=\?", "loglevel=banana is malformed", "debug.fail=ap:0 is impossible")
+    outcome.says("ignored: hov=on is not known", "loglevel=banana is malformed", "debug.fail=-1 is malformed")
     outcome.says(r"^ok 1 kernel\.string")
-    end = r"# FAILED: command line: hov=on is not known; did you mean hvo=\?, and 2 more \(end.strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
+    end = r"# FAILED: command line: hov=on is not known, and 2 more \(end.strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
     assert bool(re.search(end, outcome.text)) == (not strict), outcome.report()
 
 
 @pytest.mark.parametrize("words, why", [
-    ("pages=512 test=kernel.string.*", r"pages=512 is not known; did you mean bench\.\w+\.pages= or .*bench\.hvo\.pages=\?"),
-    ('bench="hvo pagse=512"', r'hvo: there is no option "pagse"; did you mean bench.hvo.pages=\?'),
+    ("pages=512 test=kernel.string.*", "pages=512 is not known"),
+    ('bench="hvo pagse=512"', 'hvo: there is no option "pagse"'),
     ('bench="hvo modes=off,onn pages=32"', r"modes=off,onn names a mode twice, or one that is none \(there are off\|.*\|on\|"),
-    ("bench=hov,hvo", r'hov,hvo: there is no bench "hov"; did you mean hvo\?'),
+    ("bench=hov,hvo", 'hov,hvo: there is no bench "hov"; there are'),
     ("hvo= test=kernel.string.*", r"hvo= is malformed"),
     ("badram=1M+x test=kernel.string.*", r"# FAILED: command line: badram=1M\+x, from its mistake on, is malformed"),
     ("test=no.such.*", "no test matches"),
@@ -73,25 +73,23 @@ def test_without_acpi_one_cpu(kernel):
 
 
 def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
-    outcome = boot(kernel, cpus=4, cmdline="debug.fail=ap:2,ipi:50 test=kernel.call.*").ended()
+    outcome = boot(kernel, cpus=4, cmdline="debug.ap_hangs=2 debug.ipi_late_us=50 test=kernel.call.*").ended()
     outcome.says(r"CPU 2 \(APIC ID 2\) did not start: .*\w+ing", "started 3 of 4 CPUs")
     outcome.says(r"fail +ipi +answered late [1-9]\d* times, by 50 us")
 
 
-# Passes of every site of memory except page tables: alloc, meta, take, and also open and isolate, which are not asked to fail.
-FAILING = "debug.fail=alloc:2+,meta:5+,take:1 hvo=batched"
+# Passes of every site of memory except page tables and moves.
+FAILING = "debug.fail=2 hvo=batched"
 COMMANDS = "page alloc 3; page alloc 3; page free; pool 2M grow 40; pool 2M shrink 40; pool 2M 0; page contig 12; page contig 12; mem check; pool 2M"
 
 
 def what_was_asked_for_failed(text):
-    """Counts are printed at the end. The commands went on after the failure, and all memory is there and accounted for."""
+    """Counts are printed at the end. The commands went on after each failure, and all memory is there and accounted for."""
     counts = {site: (int(n), int(bad)) for site, n, bad in re.findall(r"fail +(\w+) +passed (\d+) times, failed (\d+)", text)}
     assert set(counts) == {"alloc", "meta", "open", "isolate", "take"}, counts
-    for site, each in (("alloc", 2), ("meta", 5)):
-        assert counts[site][1] == counts[site][0] // each > 0, counts
-    assert counts["take"][0] > 1 and counts["take"][1] == 1, counts
-    assert counts["open"][1] == counts["isolate"][1] == 0, counts
-    said = ["no memory", "every frame accounted for, owner by owner", "2M: 0 pages, 0 free, 0 in use", "run: 1 commands failed"]
+    passed, failed = (sum(count) for count in zip(*counts.values()))
+    assert failed == passed // 2 > 0 and counts["alloc"][1] > 0, counts
+    said = ["no memory", "every frame accounted for, owner by owner", "2M: 0 pages, 0 free, 0 in use", "commands failed"]
     assert not [words for words in said if words not in text], text
 
 

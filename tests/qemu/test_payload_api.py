@@ -72,7 +72,7 @@ def declared(tmp_path):
 @pytest.mark.parametrize("command", [C, CXX], ids=["c", "c++"])
 def test_the_header_is_clean(command):
     compiled(command, "#include <ashlar.h>\n", *STRICT)
-    compiled(command, "#include <ashlar.h>\n#if ASHLAR_API_VERSION != 1\n#error another version\n#endif\n")
+    compiled(command, "#include <ashlar.h>\n#if ASHLAR_API_VERSION != 2\n#error another version\n#endif\n")
 
 
 def test_the_macros_are_c_and_cxx():
@@ -130,8 +130,8 @@ def test_c_and_cxx_built_elsewhere(build, tmp_path):
         objdump -d devices.o | grep -q ymm"""
     done = elsewhere(tmp_path, script, tmp_path / "moved")
     assert done.returncode == 0, done.stderr
-    for name, accel in (("cxx", "auto"), ("names", "auto"), ("devices", BY_INSTRUCTIONS)):
-        assert end(tmp_path / f"{name}.elf", mem="256M", accel=accel).count(" ok\n") == 5
+    for name, accel, cases in (("cxx", "auto", 5), ("names", "auto", 5), ("devices", BY_INSTRUCTIONS, 3)):
+        assert end(tmp_path / f"{name}.elf", mem="256M", accel=accel).count(" ok\n") == cases
 
 
 LAYOUTS = {
@@ -173,18 +173,18 @@ static void on_stack(void *top, void (*fn)(void))
 }
 void payload_run(void)
 {
-	void *other = stack_alloc(KIB(16));
-	on_stack(stack_alloc(KIB(64)), use);
-	stack_free(other);
+	char *low = huge_map(KIB(64), PAGE_SIZE, HUGE_POPULATE);
+
+	on_stack(low + KIB(64), use);
 }
 """
 
 
 @pytest.mark.parametrize("far", ["off", "on"])
-def test_an_overrun_of_a_programs_stack_is_named(build, tmp_path, far):
+def test_an_overrun_of_a_programs_stack_is_caught(build, tmp_path, far):
     folder = tmp_path / f"overrun{far}"
     folder.mkdir()
     (folder / "a.c").write_text(OVERRUN)
     make(ROOT, spelled(build), f"PAYLOAD={folder}")
     outcome = run(Machine("pvh", 2, "256M", cmdline=f"far={far}"), build / f"payload/overrun{far}/ashlar.elf")
-    outcome.ended("crash").says(r"overflow of the stack of 64 KiB that payload_run\+0x[0-9a-f]+ took")
+    outcome.ended("crash").says("no huge mapping" if far == "on" else "double fault, CR2 ")

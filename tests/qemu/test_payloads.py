@@ -43,7 +43,7 @@ def test_gups(build):
 
 def test_devices(build):
     """By instructions, because the program sets a timer for 2 ms and at once another one, which must be refused."""
-    assert end(payload(build, "devices"), mem="256M", accel=BY_INSTRUCTIONS).count(" ok\n") == 5
+    assert end(payload(build, "devices"), mem="256M", accel=BY_INSTRUCTIONS).count(" ok\n") == 3
 
 
 def test_a_linked_program_is_started_again_and_again(build):

@@ -115,7 +115,7 @@ void cpu_features_detect(void)
  * The kernel itself, including its interrupt handlers, is compiled without them, and there is no
  * scheduler. The program that runs on a CPU therefore has its vector registers to itself, and they
  * are never saved. A program must not use them in functions that run in interrupt context on its
- * behalf (call_cpus(), irq_register(), timer_once()).
+ * behalf (call_cpus(), timer_once()).
  *
  * Source: Intel SDM vol. 1, 13.2 "Enumeration of CPU support for XSAVE", 13.3 "Enabling the XSAVE
  * feature set"; vol. 3A, 2.6.

@@ -32,7 +32,6 @@
 #include "mm/map/vmap.h"
 #include "mm/mapping/fault.h"
 #include "mm/mapping/huge_map.h"
-#include "mm/mapping/stack.h"
 
 enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e };
 enum { GATE_USER = 0xee }; /* INT3 of ring 3 may use it */
@@ -221,7 +220,6 @@ static void handle_double_fault(const struct trap_frame *frame)
 	const virt_t addr[2] = {read_cr2(), frame->rsp - sizeof(u64)};
 	const char *stack;
 	unsigned index;
-	char text[128];
 
 	for (size_t i = 0; i < ARRAY_LEN(addr); i++) {
 		if (boot_guard_hit(addr[i], &stack))
@@ -232,8 +230,6 @@ static void handle_double_fault(const struct trap_frame *frame)
 			panic("double fault: stack overflow on CPU %u, guard page of stack %u hit "
 			      "at %llx",
 			      cpu_id(), index, addr[i]);
-		if (stack_overflow_describe(addr[i], text, sizeof(text)))
-			panic("double fault: %s, guard hit at %llx", text, addr[i]);
 	}
 	panic("double fault, CR2 %llx", addr[0]);
 }

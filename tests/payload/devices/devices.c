@@ -1,31 +1,16 @@
 /*
- * Besides memory, a program may rely on device registers, a device's interrupt, the CPU's timer,
- * and vector registers that survive interrupts on every CPU. This payload is an example of each,
- * and it tests that each works.
+ * Besides memory, a program may rely on device registers, the CPU's timer, and vector registers
+ * that survive interrupts on every CPU. This payload is an example of each, and it tests that each
+ * works.
  *
  *	make run PAYLOAD=tests/payload/devices
  *
- * The devices are those of a PC: the first I/O APIC for its registers, and the 8254 timer, which
- * interrupts on line 2 (Intel, "82093AA I/O Advanced Programmable Interrupt Controller", 1996;
- * Intel, "8254 Programmable Interval Timer", 1993).
+ * The device is the first I/O APIC of a PC (Intel, "82093AA I/O Advanced Programmable Interrupt
+ * Controller", 1996).
  */
 #include <ashlar.h>
 
 #define IO_APIC 0xfec00000ULL
-enum {
-	PIT_LINE = 2,
-	PIT_DATA = 0x40,
-	PIT_COMMAND = 0x43,
-	PIT_CHANNEL0_MODE2 = 0x34,
-	PIT_1KHZ = 1193
-};
-enum { WANTED = 20 };
-
-static void outb(u16 port, u8 value)
-{
-	__asm__ volatile("outb %0, %1" ::"a"(value), "Nd"(port));
-}
-
 static void report(const char *what, bool ok)
 {
 	ashlar_print("  %-52s %s\n", what, ok ? "ok" : "FAILED");
@@ -50,38 +35,11 @@ static void registers(void)
 	mmio_unmap(regs, 32);
 }
 
-/* ---- a device that interrupts ---- */
-
-static u32 ticks;
-
 static IRQ_HANDLER void count_tick(void *arg)
 {
 	u32 *counter = arg;
 
 	__atomic_store_n(counter, __atomic_load_n(counter, __ATOMIC_RELAXED) + 1, __ATOMIC_RELAXED);
-}
-
-/* The wait is bounded: one second is fifty times the expected time. */
-static void device(void)
-{
-	const int err = irq_register(PIT_LINE, IRQ_EDGE, count_tick, &ticks);
-	const u64 start = clock_ns();
-	u32 after;
-
-	if (err) {
-		report("a device's interrupt (irq_register)", false);
-		return;
-	}
-	outb(PIT_COMMAND, PIT_CHANNEL0_MODE2);
-	outb(PIT_DATA, PIT_1KHZ & 0xff);
-	outb(PIT_DATA, PIT_1KHZ >> 8);
-	while (__atomic_load_n(&ticks, __ATOMIC_RELAXED) < WANTED && clock_ns() - start < NS_PER_S)
-		cpu_relax();
-	irq_unregister(PIT_LINE);
-	after = __atomic_load_n(&ticks, __ATOMIC_RELAXED);
-	clock_delay_ns(5 * NS_PER_MS);
-	report("a device's interrupt (irq_register)", after >= WANTED);
-	report("and none after irq_unregister", __atomic_load_n(&ticks, __ATOMIC_RELAXED) == after);
 }
 
 /* ---- the CPU's own timer ---- */
@@ -155,7 +113,6 @@ void payload_run(void)
 {
 	ashlar_print("\n");
 	registers();
-	device();
 	timer();
 	vectors();
 }

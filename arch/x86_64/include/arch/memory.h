@@ -1,7 +1,6 @@
 /*
  * The address space, as Linux lays it out on x86-64 with four levels:
  *
- *   0x0000558000000000  huge mappings with low addresses, in the middle of the programs' half
  *   0xffff888000000000  direct map: all RAM at its physical address, never executable
  *   0xffffc90000000000  stacks and MMIO, each between guard pages
  *   0xffffda0000000000  huge mappings of programs (mm/mapping/huge_map.h)
@@ -9,12 +8,6 @@
  *                       for private allocators of tests. The struct page of frame n of window w
  *                       is at BASE + w * 1 TiB + n * 64.
  *   0xffffffff80000000  kernel image (physical address + base)
- *
- * The window in the lower half is as large as programs built with a sanitizer allow. Such a program
- * maps or protects most of the lower half at fixed addresses when it starts. After that, the thread
- * sanitizers of gcc 12 and clang 14 have left two ranges free: this one, and the highest 2 TiB,
- * where the stack and the mappings of every program are. (Found by mapping each 512 GiB in turn;
- * the address and the memory sanitizer leave this range free, too.)
  */
 #pragma once
 
@@ -26,8 +19,6 @@
 #define VMALLOC_SIZE        TIB(16)
 #define HUGE_MAP_BASE       0xffffda0000000000ULL
 #define HUGE_MAP_SIZE       TIB(16)
-#define HUGE_LOW_BASE       0x0000558000000000ULL
-#define HUGE_LOW_SIZE       TIB(1)
 #define VMEMMAP_BASE        0xffffea0000000000ULL
 #define VMEMMAP_WINDOW_SIZE TIB(1)
 #define VMEMMAP_WINDOWS     4

@@ -28,14 +28,11 @@
 #include "kernel/lib/types.h"
 
 /*
- * Addresses of programs: [USER_START, USER_END) without the hole. The last page stays empty,
- * because of SYSRET. The hole is the window of low huge mappings, which belong to the kernel. It
- * consists of whole entries of the root table, so a program and the kernel share no other table.
+ * Addresses of programs: [USER_START, USER_END), all of the lower half but its first pages and its
+ * last, which stays empty because of SYSRET.
  */
-#define USER_START      0x10000ULL
-#define USER_END        0x7ffffffff000ULL
-#define USER_HOLE_START ALIGN_DOWN(HUGE_LOW_BASE, GIB(512))
-#define USER_HOLE_END   ALIGN_UP(HUGE_LOW_BASE + HUGE_LOW_SIZE, GIB(512))
+#define USER_START 0x10000ULL
+#define USER_END   0x7ffffffff000ULL
 
 /*
  * The registers of the code that a trap or a program's call interrupted, in the order of their

@@ -14,7 +14,7 @@
 /*
  * The thread and memory sanitizers leave applications two small pieces of the address space. The
  * other builds have room for the machines that are replayed. REGIONS_BASE is above all addresses of
- * programs, and below all regions but the low window.
+ * programs, and below all regions.
  */
 #if (defined(__SANITIZE_THREAD__) && !defined(HOST_EXPLORE)) || defined(__SANITIZE_MEMORY__)
 #define REGIONS_BASE        0x7e0000000000ULL
@@ -22,21 +22,18 @@
 #define DIRECT_MAP_SIZE     GIB(256)
 #define VMEMMAP_BASE        0x7ea000000000ULL
 #define VMEMMAP_WINDOW_SIZE GIB(16)
-#define HUGE_LOW_BASE       0x566000000000ULL
 #else
 #define REGIONS_BASE        0x200000000000ULL
 #define DIRECT_MAP_BASE     REGIONS_BASE
 #define DIRECT_MAP_SIZE     TIB(32)
 #define VMEMMAP_BASE        0x410000000000ULL
 #define VMEMMAP_WINDOW_SIZE GIB(512)
-#define HUGE_LOW_BASE       0x1e0000000000ULL
 #endif
 #define VMEMMAP_WINDOWS 4
 #define VMALLOC_BASE    0x7e9000000000ULL
 #define VMALLOC_SIZE    GIB(32)
 #define HUGE_MAP_BASE   0x7e8000000000ULL
 #define HUGE_MAP_SIZE   GIB(64)
-#define HUGE_LOW_SIZE   GIB(64)
 #define IMAGE_BASE      0xffffffff80000000ULL
 
 /*
