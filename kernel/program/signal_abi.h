@@ -129,13 +129,7 @@ struct vectors_note {
 #define FP_XSTATE_MAGIC2 0x46505845u
 
 /* The parts of the area that FXSAVE and XSAVE define (Intel SDM vol. 1, 10.5.1 and 13.4). */
-enum {
-	FXSAVE_FCW = 0,
-	FXSAVE_FSW = 2,
-	FXSAVE_MXCSR = 24,
-	FXSAVE_NOTE = 464,
-	FXSAVE_BYTES = 512,
-};
+enum { FXSAVE_FCW = 0, FXSAVE_FSW = 2, FXSAVE_MXCSR = 24, FXSAVE_NOTE = 464, FXSAVE_BYTES = 512 };
 
 _Static_assert(offsetof(struct signal_frame, context) == 8, "ucontext_t");
 _Static_assert(offsetof(struct signal_frame, info) == 312, "siginfo_t");
