@@ -2,7 +2,7 @@
  * The calls of Linux x86-64 that programs in ring 3 can make, one row each. calls.h makes the
  * prototypes of it, calls.c the array by number, and tests/host/fuzz_calls.c its random calls. The
  * comment over a group says what there is (+) and what there is not (-), with the error that is
- * returned.
+ * returned. Any other call is ENOSYS, and the log has its name of call_names.h.
  *
  *	CALL(number, name, "arguments", tested)                 call_NAME() serves it
  *	SAME(number, name, "arguments", other, "how", tested)   as the call `other`, whose arguments
@@ -10,8 +10,6 @@
  *	                                                        call, z, and all that follow, 0;
  *	                                                        h, l, p, r and t: calls.c
  *	ANSWER(number, name, "arguments", value, tested)        always the same result
- *	ABSENT(number, name)                                    ENOSYS, as without a row; the log
- *	                                                        has the name
  *
  * `arguments` has a letter for each:
  *
@@ -373,17 +371,6 @@ CALL(233,   epoll_ctl,              "fnfb",                           race)
 SAME(232,   epoll_wait,             "fbn0",   epoll_pwait, "0123",    race)
 CALL(281,   epoll_pwait,            "fbn00.",                         fuzz)
 
-/* ENOSYS: only the names, for the log, of calls that programs make. */
-ABSENT(29, shmget) ABSENT(36, getitimer) ABSENT(41, socket) ABSENT(42, connect) ABSENT(46, sendmsg)
-ABSENT(47, recvmsg) ABSENT(55, getsockopt) ABSENT(57, fork) ABSENT(59, execve) ABSENT(100, times)
-ABSENT(118, getresuid) ABSENT(125, capget) ABSENT(191, getxattr) ABSENT(193, fgetxattr)
-ABSENT(196, flistxattr) ABSENT(279, move_pages) ABSENT(283, timerfd_create)
-ABSENT(286, timerfd_settime) ABSENT(294, inotify_init1) ABSENT(298, perf_event_open)
-ABSENT(299, recvmmsg) ABSENT(307, sendmmsg) ABSENT(324, membarrier) ABSENT(326, copy_file_range)
-ABSENT(327, preadv2) ABSENT(328, pwritev2) ABSENT(330, pkey_alloc) ABSENT(425, io_uring_setup)
-ABSENT(434, pidfd_open) ABSENT(436, close_range) ABSENT(437, openat2) ABSENT(441, epoll_pwait2)
-
 #undef CALL
 #undef SAME
 #undef ANSWER
-#undef ABSENT

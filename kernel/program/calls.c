@@ -17,16 +17,19 @@
 	[nr] = {.name = #ident, .arguments = args, .run = call_##other, .how = (made)},
 #define ANSWER(nr, ident, args, value, tested)                                                     \
 	[nr] = {.name = #ident, .arguments = args, .answer = (value)},
-#define ABSENT(nr, ident) [nr] = {.name = #ident},
 static const struct call calls[CALLS_MAX] = {
 #include "kernel/program/call_rows.h"
+};
+
+static const char *const absent[CALLS_MAX + 1] = {
+#include "kernel/program/call_names.h"
 };
 
 static u32 missed[CALLS_MAX + 1]; /* said once; the last counts numbers beyond the table */
 
 const struct call *call_of(u64 number)
 {
-	return number < CALLS_MAX && calls[number].arguments ? &calls[number] : NULL;
+	return number < CALLS_MAX && calls[number].name ? &calls[number] : NULL;
 }
 
 void calls_begin(void)
@@ -37,11 +40,10 @@ void calls_begin(void)
 static s64 miss(u64 number, u64 rip)
 {
 	const u64 index = MIN(number, (u64)CALLS_MAX);
-	const char *name = index < CALLS_MAX ? calls[index].name : NULL;
 
 	if (atomic_exchange(&missed[index], 1) == 0)
 		pr_warn("program: call %llu (%s) is not there (ENOSYS); called at %llx", number,
-			name ? name : "unknown", rip);
+			absent[index] ? absent[index] : "unknown", rip);
 	return -ENOSYS;
 }
 

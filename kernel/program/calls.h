@@ -25,8 +25,8 @@ typedef s64 program_call_fn(const struct call_args *args);
 
 /* As in call_rows.h. */
 struct call {
-	const char *name, *arguments; /* no arguments: the call is not there */
-	program_call_fn *run;         /* NULL: the result is `answer` */
+	const char *name, *arguments;
+	program_call_fn *run; /* NULL: the result is `answer` */
 	s64 answer;
 	const char *how; /* NULL: run() gets the arguments as they are */
 };
@@ -34,7 +34,6 @@ struct call {
 #define CALL(number, name, ...) program_call_fn call_##name;
 #define SAME(...)
 #define ANSWER(...)
-#define ABSENT(...)
 #include "kernel/program/call_rows.h"
 
 enum { CALLS_MAX = 512 };

@@ -503,7 +503,8 @@ int contents_resize(struct contents *c, u64 size)
 		spin_lock(&c->lock);
 		count_pages(c, -dropped);
 		cuts |= size < c->size;
-		tree = size < c->size ? cut(c, size, &height) : NULL;
+		/* a file of huge pages may have pages and promises beyond its end */
+		tree = size < c->size || c->level > PT_PAGE ? cut(c, size, &height) : NULL;
 		if (!tree)
 			atomic_store_relaxed(&c->size, size);
 		spin_unlock(&c->lock);

@@ -152,8 +152,9 @@ int file_punch(struct inode *inode, u64 at, u64 size)
 		return -EPERM;
 	wait_turn(&file_cut_turn, "a file that another thread cuts");
 	err = contents_punch(&inode->contents, at, size);
-	/* a page of which it is a part stays */
-	forget_in_mappings(inode, ALIGN_UP(at, bytes), ALIGN_DOWN(at + size, bytes), AREA_SHARED);
+	/* a page of which it is a part stays; as on Linux, private copies of huge pages go */
+	forget_in_mappings(inode, ALIGN_UP(at, bytes), ALIGN_DOWN(at + size, bytes),
+			   bytes > PAGE_SIZE ? 0 : AREA_SHARED);
 	atomic_store_release(&file_cut_turn, 0);
 	return err;
 }

@@ -7,7 +7,9 @@
 #include "kernel/program/cut.h"
 #include "kernel/program/file.h"
 #include "kernel/program/open_file.h"
+#include "mm/pools.h"
 #include "mm/vm/mapping.h"
+#include "mm/vm/movable.h"
 #include "mm/vm/move.h"
 #include "mm/vm/pages.h"
 #include "kernel/program/program_space.h"
@@ -172,11 +174,28 @@ static s64 map(const struct call_args *args, struct file *file)
 	return start;
 }
 
+/* Are pages of a pool asked for, which may make more of them? */
+static bool pool_may_make(u64 flags, const struct file *file)
+{
+	struct area area = {0};
+	struct pool_usage usage = {0};
+
+	if (pages_asked(flags, file, &area) > PAGE_SIZE)
+		pool_usage(pages_pool(area.level), &usage);
+	return usage.overcommit > 0;
+}
+
 s64 call_mmap(const struct call_args *args)
 {
-	struct file *file = args->arg[3] & MAP_ANONYMOUS ? NULL : file_of((int)args->arg[4]);
-	const s64 result = file || args->arg[3] & MAP_ANONYMOUS ? map(args, file) : -EBADF;
+	const u64 flags = args->arg[3];
+	struct file *file = flags & MAP_ANONYMOUS ? NULL : file_of((int)args->arg[4]);
+	s64 result = file || flags & MAP_ANONYMOUS ? map(args, file) : -EBADF;
 
+	/* the program's own pages may be in the way of one that the pool makes */
+	if (result == -ENOMEM && pool_may_make(flags, file)) {
+		movable_announce(&program_space);
+		result = map(args, file);
+	}
 	file_put(file);
 	return result;
 }

@@ -21,30 +21,10 @@
 #include "kernel/lib/types.h"
 #include "kernel/program/user_copy.h"
 
-enum {
-	SIGINT = 2,
-	SIGILL = 4,
-	SIGTRAP,
-	SIGBUS = 7,
-	SIGFPE,
-	SIGKILL,
-	SIGUSR1,
-	SIGSEGV,
-	SIGUSR2,
-	SIGPIPE,
-	SIGALRM,
-	SIGTERM,
-	SIGCHLD = 17,
-	SIGCONT,
-	SIGSTOP,
-	SIGTSTP,
-	SIGTTIN,
-	SIGTTOU,
-	SIGURG,
-	SIGWINCH = 28,
-	SIGNALS_QUEUED = 32, /* from here on several of a number may be pending */
-	SIGNALS_MAX = 64,
-};
+enum { SIGINT = 2, SIGILL = 4, SIGTRAP, SIGBUS = 7, SIGFPE, SIGKILL, SIGUSR1, SIGSEGV, SIGUSR2 };
+enum { SIGPIPE = 13, SIGALRM, SIGTERM, SIGCHLD = 17, SIGCONT, SIGSTOP, SIGTSTP, SIGTTIN, SIGTTOU };
+enum { SIGURG = 23, SIGWINCH = 28, SIGNALS_MAX = 64 };
+enum { SIGNALS_QUEUED = 32 }; /* from here on several of a number may be pending */
 
 /* Signal n is bit n - 1 of a set. */
 static inline u64 signal_bit(int signal)
@@ -62,26 +42,10 @@ static inline u64 signal_bit(int signal)
 	 1ULL << (SIGTTOU - 1))
 
 /* si_code */
-enum {
-	SI_USER = 0,
-	SI_KERNEL = 0x80,
-	SI_QUEUE = -1,
-	SI_TIMER = -2,
-	SI_TKILL = -6,
-	ILL_ILLOPN = 2,
-	FPE_INTDIV = 1,
-	FPE_FLTDIV = 3,
-	FPE_FLTOVF = 4,
-	FPE_FLTUND = 5,
-	FPE_FLTRES = 6,
-	FPE_FLTINV = 7,
-	SEGV_MAPERR = 1,
-	SEGV_ACCERR = 2,
-	BUS_ADRALN = 1,
-	BUS_ADRERR = 2,
-	TRAP_BRKPT = 1,
-	TRAP_TRACE = 2,
-};
+enum { SI_USER = 0, SI_KERNEL = 0x80, SI_QUEUE = -1, SI_TIMER = -2, SI_TKILL = -6 };
+enum { ILL_ILLOPN = 2, SEGV_MAPERR = 1, SEGV_ACCERR, BUS_ADRALN = 1, BUS_ADRERR };
+enum { FPE_INTDIV = 1, FPE_FLTDIV = 3, FPE_FLTOVF, FPE_FLTUND, FPE_FLTRES, FPE_FLTINV };
+enum { TRAP_BRKPT = 1, TRAP_TRACE };
 
 /* The first 32 bytes of siginfo_t. The rest of it is zero. */
 struct signal_info {
@@ -165,13 +129,7 @@ struct vectors_note {
 #define FP_XSTATE_MAGIC2 0x46505845u
 
 /* The parts of the area that FXSAVE and XSAVE define (Intel SDM vol. 1, 10.5.1 and 13.4). */
-enum {
-	FXSAVE_FCW = 0,
-	FXSAVE_FSW = 2,
-	FXSAVE_MXCSR = 24,
-	FXSAVE_NOTE = 464,
-	FXSAVE_BYTES = 512,
-};
+enum { FXSAVE_FCW = 0, FXSAVE_FSW = 2, FXSAVE_MXCSR = 24, FXSAVE_NOTE = 464, FXSAVE_BYTES = 512 };
 
 _Static_assert(offsetof(struct signal_frame, context) == 8, "ucontext_t");
 _Static_assert(offsetof(struct signal_frame, info) == 312, "siginfo_t");

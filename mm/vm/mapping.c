@@ -19,18 +19,11 @@ bool mapping_range_ok(const struct space *space, u64 start, u64 end)
 
 /* ---- promises of pools ---- */
 
-static int promise(struct space *space, const struct area *area)
+static int promise(const struct area *area)
 {
-	struct pool *pool = pages_pool(area->level);
 	const u64 pages = area_promised(area);
-	int err = pages > 0 ? pool_reserve(pool, pages) : 0;
 
-	/* the pool may make pages, and the space's own are in the way */
-	if (err < 0 && space->user && atomic_load_relaxed(&pool->overcommit) > 0) {
-		movable_announce(space);
-		err = pool_reserve(pool, pages);
-	}
-	return err;
+	return pages > 0 ? pool_reserve(pages_pool(area->level), pages) : 0;
 }
 
 static void unpromise(const struct area *area)
@@ -138,7 +131,7 @@ static u64 align_for(const struct space *space, const struct area *area)
 
 s64 mapping_make(struct space *space, struct area *area, enum mapping_place place)
 {
-	s64 start = promise(space, area);
+	s64 start = promise(area);
 
 	if (start == 0) {
 		start = place == MAPPING_ANYWHERE ? space_place(space, area, align_for(space, area))

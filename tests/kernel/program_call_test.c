@@ -47,6 +47,8 @@ TEST(program_call, one_that_is_not_there_is_named_once)
 	said_begin();
 	for (unsigned i = 0; i < 2; i++) {
 		EXPECT_EQ(call_number(57), -ENOSYS);
+		EXPECT_EQ(call_number(58), -ENOSYS);
+		EXPECT_EQ(call_number(462), -ENOSYS);
 		EXPECT_EQ(call_number(511), -ENOSYS);
 		EXPECT_EQ(call_number(~0ULL), -ENOSYS);
 		EXPECT_EQ(call_number(334), -ENOSYS); /* rseq: its row answers */
@@ -54,6 +56,7 @@ TEST(program_call, one_that_is_not_there_is_named_once)
 	said_end();
 	EXPECT(said_says("*call 57 (fork) is not there (ENOSYS)*"));
 	EXPECT(!said_says("*call 57 (fork)*call 57 (fork)*"));
+	EXPECT(said_says("*call 58 (vfork)*call 462 (mseal)*"));
 	EXPECT(said_says("*call 511 (unknown) is not there (ENOSYS)*"));
 	EXPECT(said_says("*call 18446744073709551615 (unknown)*"));
 	EXPECT(!said_says("*rseq*"));

@@ -224,6 +224,99 @@ TEST(program_pool, a_touch_behind_the_end_fails_and_takes_no_page)
 	end(fd);
 }
 
+/* What may only be read does not make the file longer: pages and promises lie behind its end. */
+TEST(program_pool, a_new_size_ends_what_lies_behind_it)
+{
+	static const u64 sizes[] = {0, 1, 1, 2, 3, 1};
+	const u64 fd = begin();
+
+	if (!fd)
+		return;
+	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(sizes); i++) {
+		EXPECT_EQ(program_call("mmap", AT, MIB(6), R, SHARE, fd, 0), AT);
+		EXPECT(pool_is(0, 3));
+		EXPECT_EQ(program_call("fallocate", fd, KEEP_SIZE, MIB(6), MIB(2)), 0);
+		EXPECT(pool_is(1, 3));
+		EXPECT_EQ(program_call("ftruncate", fd, sizes[i] * MIB(2)), 0);
+		EXPECT(pool_is(0, (s64)sizes[i]));
+		EXPECT_EQ(get(AT + MIB(4)), i == 4 ? 0 : ~0ULL);
+		EXPECT_EQ(program_call("fallocate", fd, PUNCH, 0, MIB(8)), 0);
+	}
+	EXPECT_EQ(unmap(AT, MIB(6)), 0);
+	end(fd);
+}
+
+/* The area has the promises of its copies back; the file's promises stay, too. */
+TEST(program_pool, a_hole_takes_private_copies_and_no_promise)
+{
+	const u64 fd = begin();
+
+	if (!fd)
+		return;
+	EXPECT_EQ(map_file(FAR, MIB(4), SHARE, fd, 0), FAR);
+	EXPECT_EQ(map_file(AT, MIB(4), COPY, fd, 0), AT);
+	EXPECT(put(AT, 8) == 0 && put(AT + MIB(2), 9) == 0);
+	EXPECT(pool_is(2, 2));
+	EXPECT_EQ(program_call("fallocate", fd, PUNCH, 0, MIB(3)), 0);
+	EXPECT(pool_is(1, 3));
+	EXPECT(get(AT) == 0 && get(AT + MIB(2)) == 9);
+	EXPECT(unmap(AT, MIB(4)) == 0 && unmap(FAR, MIB(4)) == 0);
+	EXPECT(pool_is(0, 2));
+	end(fd);
+}
+
+static bool is_movable(u64 at)
+{
+	struct page page;
+	pte_t pte;
+	enum pt_level level;
+
+	return pages_find(&program_space, at, &pte, &level) && page_peek(pte_pfn(pte), &page) &&
+	       (page.flags & PAGE_MOVABLE);
+}
+
+/* A page that cannot move, by itself in its area. */
+static void map_in_the_way(void)
+{
+	EXPECT_EQ(program_call("mmap", FAR, PAGE_SIZE, RW, 0x32, 0, 0), FAR);
+	EXPECT_EQ(put(FAR, 1), 0);
+	EXPECT(!is_movable(FAR));
+}
+
+/* More than the pool has and may make. */
+static void expect_refused(u64 flags, u64 fd, bool moves)
+{
+	struct pool_usage now;
+
+	map_in_the_way();
+	pool_usage(&pool_2m, &now);
+	EXPECT_EQ(map_file(AT, (now.free - now.reserved + 2) * MIB(2), flags, fd, 0), -ENOMEM);
+	EXPECT_EQ(is_movable(FAR), moves);
+	EXPECT_EQ(unmap(FAR, PAGE_SIZE), 0);
+}
+
+TEST(program_pool, pages_in_the_way_of_one_that_a_pool_makes_may_move)
+{
+	const u64 fd = begin();
+
+	if (!fd)
+		return;
+	expect_refused(SHARE, fd, false);
+	pool_set_overcommit(&pool_2m, before.surplus + 1);
+	expect_refused(SHARE, fd, true);
+	expect_refused(COPY, fd, true);
+	expect_refused(COPY | 0x40020, 0, true); /* MAP_ANONYMOUS, MAP_HUGETLB */
+	/* what fails for once is tried again */
+	map_in_the_way();
+	brim_begin(FAIL_ALLOC, 1, FAIL_ONCE);
+	EXPECT_EQ(map_file(AT, MIB(2), SHARE, fd, GIB(100)), AT);
+	EXPECT(brim_end() && is_movable(FAR));
+	EXPECT(unmap(AT, MIB(2)) == 0 && unmap(FAR, PAGE_SIZE) == 0);
+	pool_set_overcommit(&pool_2m, before.overcommit);
+	end(fd);
+}
+
 /* The pages of the pool are full of old bytes. */
 TEST(program_pool, a_private_page_is_zero_behind_the_end_of_its_file)
 {

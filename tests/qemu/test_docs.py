@@ -87,6 +87,21 @@ def test_calls_are_tested_where_their_rows_say():
             assert f'"{name}"' in (ROOT / f"tests/kernel/program_{tested}_test.c").read_text(encoding="utf-8"), name
 
 
+def test_calls_have_the_names_that_linux_gives_their_numbers():
+    """Each call that the host's header knows is in one of the two tables, by its name."""
+    macros = subprocess.run(["gcc", "-E", "-dM", "-include", "asm/unistd_64.h", "-x", "c", "/dev/null"],
+                            capture_output=True, text=True, check=True, timeout=60).stdout
+    linux = {int(number): name for name, number in re.findall(r"^#define __NR_(\w+) (\d+)$", macros, re.M)}
+    rows, names = ((ROOT / "kernel/program" / name).read_text(encoding="utf-8") for name in ("call_rows.h", "call_names.h"))
+    ours = {int(number): name for number, name in re.findall(r"^(?:CALL|SAME|ANSWER)\((\d+), +(\w+)", rows, re.M)}
+    absent, number = {}, 0
+    for place, name in re.findall(r'(?:\[(\d+)\] = )?"(\w+)"', names):
+        number = int(place or number + 1)
+        absent[number] = name
+    assert not ours.keys() & absent.keys()
+    assert len(linux) > 300 and {number: name for number, name in {**ours, **absent}.items() if number in linux} == linux
+
+
 def test_the_figures_of_the_readme_are_those_of_its_record():
     """Tables, ratios and the only picture are readme.py's, and any other figure with two decimals is in a record that the page links."""
     page, *texts = ((ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "tests/report/readme.record", "tests/report/measurements/hvo.txt"))
