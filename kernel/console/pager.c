@@ -1,6 +1,6 @@
 /*
- * Paging the log: see pager.h. The log is read from its beginning for every page. It is 64 KiB, and
- * reading it is less work than showing a page.
+ * Paging the log: see pager.h. The log is read from its beginning for every page. It is at most
+ * 1 MiB, and reading it takes milliseconds.
  */
 #include "kernel/console/pager.h"
 
@@ -8,10 +8,15 @@
 
 #include "kernel/console/console.h"
 #include "kernel/console/keys.h"
+#include "kernel/console/results.h"
+#include "kernel/core/cmdline.h"
 #include "kernel/core/printk.h"
 
 enum { COLUMNS_MIN = 20, COLUMNS_MAX = 256, ROWS_MIN = 3, ROWS_MAX = 128 };
 #define LOOK_NS (5 * NS_PER_MS)
+
+static u64 cycle_s = 5;
+OPTION_U64(end.cycle, cycle_s, 1, 3600, "seconds for each page and QR code of end=cycle");
 
 /* Rows first..end - 1 are sent to `out`; `row` counts all rows. */
 struct walk {
@@ -92,6 +97,7 @@ bool pager_key(struct pager *pager, int key)
 {
 	const s64 page = (s64)pager->rows - 2; /* one row of the old page stays */
 
+	pager->code = 0;
 	switch (key) {
 	case ' ':
 	case 'f':
@@ -126,6 +132,21 @@ bool pager_key(struct pager *pager, int key)
 	return true;
 }
 
+void pager_step(struct pager *pager)
+{
+	const bool at_end = pager->top == last_top(pager);
+
+	if (at_end && pager->code < pager->codes) {
+		pager->code++;
+		return;
+	}
+	pager->code = 0;
+	if (at_end)
+		pager->top = 0;
+	else
+		move(pager, (s64)pager->rows - 2);
+}
+
 void pager_paint(const struct pager *pager, void (*out)(const char *text, size_t len))
 {
 	struct walk w = {.first = pager->top,
@@ -145,24 +166,54 @@ void pager_paint(const struct pager *pager, void (*out)(const char *text, size_t
 	out("\033[J", 3);
 }
 
-void pager_run(void)
+/* The code that is on show has its turn, or the text has. */
+static void show(const struct pager *pager, bool code_before)
+{
+	static char piece[QR_BYTES]; /* one user pages */
+	static struct qr qr;
+	size_t len;
+
+	if (pager->code == 0) {
+		if (code_before)
+			console_show(NULL);
+		pager_paint(pager, echo);
+		return;
+	}
+	results_piece(pager->code, piece, &len);
+	qr_encode(piece, len, &qr);
+	console_show(&qr);
+}
+
+void pager_run(bool cycle)
 {
 	struct keys keys = {0};
 	struct pager pager;
 	unsigned columns, rows;
+	u64 shown_at = clock_ns();
+	size_t len;
 
 	console_size(&columns, &rows);
 	pager = pager_begin(columns, rows);
+	cycle = cycle && console_screens_only();
+	if (cycle) {
+		pager.codes = console_show(NULL) ? results_piece(0, NULL, &len) : 0;
+		pager_paint(&pager, echo);
+	}
 	for (;;) {
 		const int byte = console_read();
 		const int key = byte < 0 ? KEY_NONE : keys_feed(&keys, (u8)byte);
+		const bool due = cycle && clock_ns() - shown_at >= cycle_s * NS_PER_S;
+		const bool code_before = pager.code > 0;
 
 		if (byte < 0)
 			clock_delay_ns(LOOK_NS);
-		if (key == KEY_NONE)
+		if (key == KEY_NONE && !due)
 			continue;
-		if (!pager_key(&pager, key))
+		if (key == KEY_NONE)
+			pager_step(&pager);
+		else if (!pager_key(&pager, key))
 			return;
-		pager_paint(&pager, echo);
+		show(&pager, code_before);
+		shown_at = clock_ns();
 	}
 }

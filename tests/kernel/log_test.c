@@ -1,4 +1,5 @@
 /* The RAM log: readers that fall behind, and writers on several CPUs. */
+#include "kernel/console/console.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
 #include "tests/kernel/cpus.h"
@@ -20,11 +21,55 @@ TEST(kernel_log, a_reader_left_behind_goes_on_with_the_oldest)
 	char buf[16];
 	u64 pos = log_end_now(), start = pos;
 
-	for (unsigned i = 0; i < 100; i++)
+	for (unsigned i = 0; i < log_size() / 1000; i++)
 		pr_debug("%1000u", i);
 	EXPECT_EQ(log_read(&pos, buf, sizeof(buf)), sizeof(buf));
 	EXPECT(pos > start + sizeof(buf));
-	EXPECT_EQ(log_end_now() - (pos - sizeof(buf)), KIB(64));
+	EXPECT_EQ(log_end_now() - (pos - sizeof(buf)), log_size());
+}
+
+/* A console during whose output the CPU serves calls, which print. */
+static char seen[2048];
+static size_t seen_len;
+static unsigned served;
+
+static bool serves_calls(struct console *console, const char *text, size_t len)
+{
+	if (served < 2) {
+		served++;
+		pr_info("from a call");
+		print("# a result of a call\n");
+	}
+	for (size_t i = 0; i < len && seen_len < sizeof(seen) - 1; i++)
+		seen[seen_len++] = text[i];
+	return true;
+}
+
+TEST(kernel_log, no_line_is_cut_by_a_call_that_is_served)
+{
+	struct console serves = {.name = "serves", .write = serves_calls, .next = consoles};
+
+	seen_len = served = 0;
+	memset(seen, 0, sizeof(seen));
+	consoles = &serves;
+	print("# a result with its %s\n", "end");
+	print("# the next one\n");
+	consoles = serves.next;
+	EXPECT(glob_match("# a result with its end\n"
+			  "[*] from a call\n# a result of a call\n"
+			  "[*] from a call\n# a result of a call\n"
+			  "# the next one\n",
+			  seen));
+}
+
+TEST(kernel_log, a_line_that_is_too_long_ends_all_the_same)
+{
+	said_begin();
+	print("%2000u", 1);
+	print("# next\n");
+	said_end();
+	EXPECT_EQ(strlen(said_text), 1023 + 7);
+	EXPECT(strcmp(said_text + 1022, "\n# next\n") == 0);
 }
 
 #define LINE "a line of one of several CPUs"
