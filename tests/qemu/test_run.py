@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import patience
 import pytest
+import qr
 from machine import ROOT, Machine, command
 
 RUN = [sys.executable, str(ROOT / "tests/run")]
@@ -121,3 +122,26 @@ def test_a_machine_that_runs_the_cases_by_itself(end, says):
     os.close(master)
     os.close(slave)
     assert child.returncode == 1 and says in out
+
+
+def codes_of(text, size=40):
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    return [b"ASHLAR-QR %d/%d %s\n" % (n, len(pieces), qr.sum_of(text)) + piece for n, piece in enumerate(pieces, 1)]
+
+
+def test_codes_are_joined_in_any_order_or_it_is_said_why_not():
+    text = FAILING.encode("latin-1")
+    codes = codes_of(text)
+    assert len(codes) > 9 and qr.join([b"", *codes[::-1], b"a code of others", *codes[:3]]) == text
+    other = codes_of(text.replace(b"pass", b"skip"))
+    wrong = codes[:2] + [codes[2][:-1] + b"?"] + codes[3:]
+    for bad, why in ((codes[:4] + codes[5:], "no picture of 5$"), (codes + other[:1], "of 2 runs"), (wrong, "misread"), ([b""], "no code")):
+        with pytest.raises(qr.Unreadable, match=why):
+            qr.join(bad)
+
+
+def test_pictures_without_a_code_are_no_pass(tmp_path):
+    (tmp_path / "notes").write_text("no picture")
+    (tmp_path / "folder").mkdir()
+    done = drive("--console", tmp_path)
+    assert done.returncode == 1 and "there is no code of Ashlar in the pictures" in done.stdout
