@@ -9,23 +9,17 @@ enum { HEAD_MAX = 32, PIECE = QR_BYTES - HEAD_MAX, LINE_KEPT = 1024 };
 
 bool results_wanted(const char *line, bool *rest)
 {
-	/* beginnings of lines, the first that fits counts; of the first ones all the rest follows */
-	static const struct {
-		const char *begin;
-		bool wanted, rest;
-	} kinds[] = {{"This machine", true, true},  {"PANIC", true, true},
-		     {"ASHLAR-", true, false},      {"BENCH ", true, false},
-		     {"RESULT ", true, false},      {"1..", true, false},
-		     {"ok ", true, false},          {"not ok ", true, false},
-		     {"Bail out!", true, false},    {"# totals ", true, false},
-		     {"  not ok ", true, false},    {"  # Subtest", false, false},
-		     {"  # time_ns", false, false}, {"  # ", true, false}};
+	/* beginnings of lines, the first that fits: + wanted, - not, * with all that follows */
+	static const char *const kinds[] = {
+		"*This machine", "*PANIC",       "+ASHLAR-",     "+BENCH ",    "+RESULT ",
+		"+1..",          "+ok ",         "+not ok ",     "+Bail out!", "+# totals ",
+		"+  not ok ",    "-  # Subtest", "-  # time_ns", "+  # "};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
-		if (strncmp(line, kinds[i].begin, strlen(kinds[i].begin)) != 0)
+		if (strncmp(line, kinds[i] + 1, strlen(kinds[i] + 1)) != 0)
 			continue;
-		*rest |= kinds[i].rest;
-		return kinds[i].wanted || *rest;
+		*rest |= kinds[i][0] == '*';
+		return kinds[i][0] != '-' || *rest;
 	}
 	return *rest;
 }

@@ -13,9 +13,8 @@
  *
  * A reader at the other end of a line may hold the consoles up for seconds, with interrupts off
  * here. So a CPU that waits for a console, or for the lock, does what other CPUs wait for
- * (print_wait()). A call that is served then may print, too: before the line of a CPU that waits for
- * the lock, or behind the holder's line, which it does not cut. It serves no calls itself, so this
- * ends.
+ * (print_wait()). A call that is served then may print, too: before the line of a CPU that waits
+ * for the lock, or behind the holder's line. It serves no calls itself, so this ends.
  *
  * So the lock is one word that names the CPU inside. If that CPU itself is nested by an NMI or a
  * fault, it goes ahead without waiting. Every other CPU waits a bounded time and then goes ahead as

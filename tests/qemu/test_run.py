@@ -132,7 +132,7 @@ def codes_of(text, size=40):
 def test_codes_are_joined_in_any_order_or_it_is_said_why_not():
     text = FAILING.encode("latin-1")
     codes = codes_of(text)
-    assert len(codes) > 9 and qr.join([b"", *codes[::-1], b"a code of others", *codes[:3]]) == text
+    assert len(codes) > 6 and qr.join([b"", *codes[::-1], b"a code of others", *codes[:3]]) == text
     other = codes_of(text.replace(b"pass", b"skip"))
     wrong = codes[:2] + [codes[2][:-1] + b"?"] + codes[3:]
     for bad, why in ((codes[:4] + codes[5:], "no picture of 5$"), (codes + other[:1], "of 2 runs"), (wrong, "misread"), ([b""], "no code")):
