@@ -18,7 +18,8 @@
 
 struct pager {
 	unsigned columns, rows; /* of the screen; the last row is the pager's own */
-	u64 top;                /* row of the log at the top of the screen */
+	u64 top, at;            /* row of the log at the top of the screen, its place in the log */
+	u64 last, total;        /* row at the top of the last page; all rows */
 	unsigned code, codes;   /* number of the QR code on show, 0: text; how many there are */
 };
 
