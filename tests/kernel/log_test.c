@@ -2,9 +2,9 @@
 #include "kernel/console/console.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/string.h"
+#include "mm/map/memblock.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/said.h"
-#include "kernel/lib/string.h"
 
 static u64 log_end_now(void)
 {
@@ -26,6 +26,20 @@ TEST(kernel_log, a_reader_left_behind_goes_on_with_the_oldest)
 	EXPECT_EQ(log_read(&pos, buf, sizeof(buf)), sizeof(buf));
 	EXPECT(pos > start + sizeof(buf));
 	EXPECT_EQ(log_end_now() - (pos - sizeof(buf)), log_size());
+}
+
+TEST(kernel_log, a_mebibyte_is_kept_where_ram_allows)
+{
+	static const char begin[] = "ASHLAR-BEGIN\n";
+	char first[sizeof(begin)];
+	u64 ram = 0, pos = 0;
+
+	for (size_t i = 0; i < memblock_memory.count; i++)
+		ram += memblock_memory.range[i].end - memblock_memory.range[i].start;
+	EXPECT_EQ(log_size(), ram / 256 >= MIB(1) ? MIB(1) : KIB(64));
+	log_read(&pos, first, sizeof(begin) - 1);
+	if (pos == sizeof(begin) - 1) /* nothing was overwritten yet */
+		EXPECT(strncmp(first, begin, sizeof(begin) - 1) == 0);
 }
 
 /* A console during whose output the CPU serves calls, which print. */
