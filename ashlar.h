@@ -41,7 +41,7 @@ extern "C" {
 
 /*
  * Print exactly this text to the log and all consoles; the caller writes the newlines. At most 1023
- * bytes per call. Context: any.
+ * bytes per call; longer text is cut, and its last byte is a newline. Context: any.
  */
 void ashlar_print(const char *fmt, ...) __printf(1, 2);
 void ashlar_vprint(const char *fmt, va_list args) __printf(1, 0);

@@ -32,6 +32,21 @@ const struct kernel_upward kernel_upward = {.console_write = console_write,
 #define AS_TEXT(word)    AS_TEXT_OF(word)
 #define AS_TEXT_OF(word) #word
 
+/* The log of a long run fits, unless it would take more than 1/256 of RAM. */
+static void keep_more_log(void)
+{
+	const u64 size = MIB(1);
+	phys_t at = 0;
+
+	if (memblock_node_bytes(0) / 256 >= size) /* all RAM is on node 0 for now */
+		at = memblock_find(&memblock_memory, &memblock_reserved, size, PAGE_SIZE, ~0ULL,
+				   NODE_NONE);
+	if (!at)
+		return;
+	memblock_reserve(at, at + size, OWNER_BOOT);
+	log_grow(phys_to_virt(at), size);
+}
+
 void kernel_main(const struct boot_info *info)
 {
 	print("ASHLAR-BEGIN\n");
@@ -53,6 +68,7 @@ void kernel_main(const struct boot_info *info)
 	arch_page_tables_init();
 	direct_map_init(); /* all RAM is reachable */
 	arch_page_tables_load();
+	keep_more_log();
 	run_record_begin(); /* the record of the previous run is read and a new one begun */
 	boot_stage_end("map");
 

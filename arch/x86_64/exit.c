@@ -5,6 +5,7 @@
  *             off. A real machine does as for page.
  *   halt      Halt with the last lines on show.
  *   page      Halt likewise, but let people page through the log with keys.
+ *   cycle     As page, but the pages, and QR codes of the results, also go by on their own.
  *   reboot    Reset the machine through the ACPI reset register, else the ports that PCs have for
  *             it, else by a triple fault.
  *   poweroff  Switch the power off as ACPI's FADT and \_S5 say; else say why not, and halt. What
@@ -43,10 +44,10 @@ enum {
 #define ACPI_MODE_WAIT_NS (300 * NS_PER_MS)
 #define POWER_WAIT_NS     (2 * NS_PER_S)
 
-enum end { END_AUTO, END_HALT, END_PAGE, END_REBOOT, END_POWEROFF };
+enum end { END_AUTO, END_HALT, END_PAGE, END_CYCLE, END_REBOOT, END_POWEROFF };
 
 static unsigned on_end;
-OPTION_CHOICE(end, on_end, "auto|halt|page|reboot|poweroff",
+OPTION_CHOICE(end, on_end, "auto|halt|page|cycle|reboot|poweroff",
 	      "what the machine does when the run is over");
 
 enum {
@@ -143,7 +144,8 @@ static __noreturn void poweroff_or_halt(void)
 
 bool machine_end_pages(void)
 {
-	return on_end == END_PAGE || (on_end == END_AUTO && !cpu_features.hypervisor);
+	return on_end == END_PAGE || on_end == END_CYCLE ||
+	       (on_end == END_AUTO && !cpu_features.hypervisor);
 }
 
 void machine_end(unsigned code)
@@ -152,7 +154,7 @@ void machine_end(unsigned code)
 	if (on_end == END_REBOOT)
 		machine_reset();
 	if (machine_end_pages())
-		pager_run();
+		pager_run(on_end == END_CYCLE);
 	if (on_end != END_POWEROFF && (on_end != END_AUTO || !cpu_features.hypervisor))
 		cpu_halt_forever();
 	if (on_end == END_AUTO)

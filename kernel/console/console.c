@@ -66,6 +66,30 @@ void console_size(unsigned *columns, unsigned *rows)
 	}
 }
 
+bool console_screens_only(void)
+{
+	bool any = false;
+
+	for (const struct console *c = consoles; c; c = c->next)
+		any |= c->columns > 0 && !c->dead;
+	for (struct console *c = consoles; any && c; c = c->next)
+		c->write = c->columns > 0 ? c->write : NULL;
+	return any;
+}
+
+unsigned console_show(const struct qr *qr)
+{
+	unsigned can = 0;
+
+	for (struct console *c = consoles; c; c = c->next) {
+		if (c->dead || !c->show)
+			continue;
+		c->show(c, qr);
+		can++;
+	}
+	return can;
+}
+
 void console_register(struct console *console)
 {
 	char buf[256];

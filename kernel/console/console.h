@@ -10,6 +10,7 @@
  */
 #pragma once
 
+#include "kernel/lib/qr.h"
 #include "kernel/lib/types.h"
 
 struct console {
@@ -20,6 +21,8 @@ struct console {
 	 */
 	bool (*write)(struct console *console, const char *text, size_t len);
 	int (*read)(struct console *console); /* next byte or -1; NULL: no input */
+	/* Show only this code, or for NULL an empty screen again. NULL: the console cannot. */
+	void (*show)(struct console *console, const struct qr *qr);
 	bool dead;
 	unsigned columns, rows; /* of a screen; 0: unknown, depends on the other end of the line */
 	struct console *next;
@@ -39,6 +42,15 @@ int console_read(void);
 
 /* Columns and rows that fit every console; 80 and 24 if no console knows its size. */
 void console_size(unsigned *columns, unsigned *rows);
+
+/*
+ * For the end of a run. console_screens_only(): only screens get output from now on, so that the
+ * last line of a serial port stays the last. Returns false, and changes nothing, if there is no
+ * screen. console_show(): show `qr` on each screen that can, or text again for NULL. Returns how
+ * many can.
+ */
+bool console_screens_only(void);
+unsigned console_show(const struct qr *qr);
 
 /*
  * Add a console to the machine's list; it first prints the log so far. Boot CPU, during start-up.

@@ -79,6 +79,40 @@ static void clear(const struct fb_screen *fb)
 		       (size_t)fb->mode.width * pixel_bytes(&fb->mode));
 }
 
+/*
+ * Scan lines of the code in its white margin, in the middle of a black screen. The side is at most
+ * that of the screen, so a module of a screen that is too small has no pixels.
+ */
+static void draw_code(const struct fb_screen *fb, const struct qr *qr)
+{
+	const unsigned modules = QR_SIDE + 2 * QR_QUIET, bytes = pixel_bytes(&fb->mode);
+	const unsigned scale = MIN(fb->mode.width, fb->mode.height) / modules;
+	const unsigned side = scale * modules;
+	u8 *line = fb->pixels + (size_t)((fb->mode.height - side) / 2) * fb->mode.pitch +
+		   (size_t)((fb->mode.width - side) / 2) * bytes;
+
+	for (unsigned y = 0; y < side; y++, line += fb->mode.pitch) {
+		u8 *at = line;
+
+		for (unsigned x = 0; x < side; x++) {
+			const unsigned row = y / scale - QR_QUIET, column = x / scale - QR_QUIET;
+			const bool inside = row < QR_SIDE && column < QR_SIDE;
+
+			at = put_pixel(at, bytes, !inside || !qr->module[row][column]);
+		}
+	}
+}
+
+static void fb_show(struct console *console, const struct qr *qr)
+{
+	struct fb_screen *fb = container_of(console, struct fb_screen, screen.console);
+
+	clear(fb);
+	screen_forget(&fb->screen);
+	if (qr)
+		draw_code(fb, qr);
+}
+
 static const struct font *choose_font(const struct boot_framebuffer *mode)
 {
 	static const struct font small = {font_small_start + PSF1_HEADER, 8, 16, 1},
@@ -97,6 +131,7 @@ bool fb_start(struct fb_screen *fb, const struct boot_framebuffer *boot, void *p
 	if (fb_size(boot) == 0 || !fb->font)
 		return false;
 	fb->screen.draw = fb_draw;
+	fb->screen.console.show = fb_show;
 	clear(fb);
 	screen_start(&fb->screen, boot->width / fb->font->width, boot->height / fb->font->height);
 	return true;

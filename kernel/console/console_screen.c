@@ -134,6 +134,13 @@ static bool screen_write(struct console *console, const char *text, size_t len)
 	return true;
 }
 
+void screen_forget(struct screen *s)
+{
+	memset(s->have, BLANK, sizeof(s->have));
+	s->dirty_first = 0;
+	s->dirty_end = s->rows;
+}
+
 void screen_start(struct screen *s, unsigned columns, unsigned rows)
 {
 	s->columns = MIN(columns, (unsigned)SCREEN_COLUMNS_MAX);
@@ -145,7 +152,5 @@ void screen_start(struct screen *s, unsigned columns, unsigned rows)
 	s->console.columns = s->columns;
 	s->console.rows = s->rows;
 	memset(s->want, BLANK, sizeof(s->want));
-	memset(s->have, BLANK, sizeof(s->have));
-	s->dirty_first = s->rows;
-	s->dirty_end = 0;
+	screen_forget(s);
 }

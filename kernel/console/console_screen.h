@@ -38,3 +38,6 @@ struct screen {
  * Begin with an empty screen of this size, cut to the limits. The device must already show blanks.
  */
 void screen_start(struct screen *screen, unsigned columns, unsigned rows);
+
+/* The device shows blanks again. The next write draws all text that the screen should have. */
+void screen_forget(struct screen *screen);

@@ -3,7 +3,7 @@
  *
  *        oldest kept                     log_end
  *            v                              v
- *   [....====================================....]   position p lives at ring[p % LOG_SIZE]
+ *   [....====================================....]   position p lives at ring[p % ring_size]
  *
  * Positions only grow, so a reader can tell how much it missed.
  *
@@ -13,13 +13,13 @@
  *
  * A reader at the other end of a line may hold the consoles up for seconds, with interrupts off
  * here. So a CPU that waits for a console, or for the lock, does what other CPUs wait for
- * (print_wait()). A call that is served then may print, too: inside of the holder's line, or before
- * the line of a CPU that waits for the lock. It serves no calls itself, so this ends.
+ * (print_wait()). A call that is served then may print, too: before the line of a CPU that waits
+ * for the lock, or behind the holder's line. It serves no calls itself, so this ends.
  *
  * So the lock is one word that names the CPU inside. If that CPU itself is nested by an NMI or a
  * fault, it goes ahead without waiting. Every other CPU waits a bounded time and then goes ahead as
  * well, because garbled output is better than none. The holder waits only for the consoles, which
- * are bounded.
+ * are bounded. Apart from these two, a line is never cut by another.
  */
 #include "kernel/core/printk.h"
 
@@ -38,15 +38,22 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 
-enum { LOG_SIZE = 64 * 1024, LINE_MAX = 1024, WARNINGS_KEPT = 16, WARNING_SIZE = 120 };
+enum { LOG_SIZE_FIRST = 64 * 1024, LINE_MAX = 1024, WARNINGS_KEPT = 16, WARNING_SIZE = 120 };
 
-static char ring[LOG_SIZE];
+#define PUT_OFF_NONE ~0ULL
+
+static char first_ring[LOG_SIZE_FIRST];
+/* replaced once, when the boot CPU runs alone */
+static char *ring = first_ring;
+static size_t ring_size = LOG_SIZE_FIRST;
 /* the first ones, each written once by the CPU that counted it */
 static char warning[WARNINGS_KEPT][WARNING_SIZE];
 static u32 warnings;
 static u64 log_end;        /* position after the newest byte; written inside the lock */
 static cpu_t output_owner; /* number of the CPU inside + 1, 0: none */
 static u64 progress;       /* pieces printed that are not complaints; atomic */
+/* where the log has text that the owner has yet to show on consoles; PUT_OFF_NONE: nowhere */
+static u64 put_off = PUT_OFF_NONE;
 
 static u64 loglevel = LOG_INFO;
 OPTION_U64(loglevel, loglevel, LOG_ERROR, LOG_DEBUG,
@@ -62,7 +69,8 @@ OPTION_U64(loglevel, loglevel, LOG_ERROR, LOG_DEBUG,
 
 struct output {
 	irq_flags_t flags;
-	bool owned; /* this caller took the lock and must release it */
+	bool owned;  /* this caller took the lock and must release it */
+	bool nested; /* this CPU holds it already, and will go on with its line */
 };
 
 /*
@@ -88,8 +96,10 @@ static struct output output_begin(void) __acquires(irq)
 	cpu_t me = cpu_id() + 1;
 	u64 start;
 
-	if (atomic_load_relaxed(&output_owner) == me)
+	if (atomic_load_relaxed(&output_owner) == me) {
+		out.nested = !context_in(CONTEXT_NMIS) && !atomic_load_relaxed(&panic_in_progress);
 		return out;
+	}
 	if (atomic_cas(&output_owner, 0, me)) {
 		out.owned = true;
 		return out;
@@ -116,12 +126,12 @@ static void output_finish(struct output out) __releases(irq)
 	irq_restore(out.flags);
 }
 
-/* Copy into the ring in at most two pieces. len <= LOG_SIZE. */
+/* Copy into the ring in at most two pieces. len <= ring_size. */
 static void ring_append(const char *text, size_t len)
 {
 	u64 end = atomic_load_relaxed(&log_end);
-	size_t at = end % LOG_SIZE;
-	size_t first = MIN(len, LOG_SIZE - at);
+	size_t at = end % ring_size;
+	size_t first = MIN(len, ring_size - at);
 
 	memcpy(ring + at, text, first);
 	memcpy(ring, text + first, len - first);
@@ -130,16 +140,39 @@ static void ring_append(const char *text, size_t len)
 
 enum { TO_LOG = 1 << 0, TO_CONSOLES = 1 << 1 };
 
+/* Show what calls that were served meanwhile have printed. */
+static void show_put_off(void)
+{
+	char piece[256];
+
+	while (put_off != PUT_OFF_NONE) {
+		const u64 end = atomic_load_relaxed(&log_end);
+		u64 pos = put_off;
+
+		put_off = PUT_OFF_NONE;
+		while (pos < end) {
+			const size_t want = (size_t)MIN((u64)sizeof(piece), end - pos);
+
+			kernel_upward.console_write(piece, log_read(&pos, piece, want));
+		}
+	}
+}
+
 static void emit(const char *text, size_t len, unsigned where)
 {
 	struct output out = output_begin();
+	const u64 from = atomic_load_relaxed(&log_end);
 
 	if (where & TO_LOG)
 		ring_append(text, len);
 	if ((where & TO_LOG) && this_cpu()->complaining == 0)
 		atomic_add_relaxed(&progress, 1);
-	if (where & TO_CONSOLES)
+	if (out.nested && where == (TO_LOG | TO_CONSOLES))
+		put_off = MIN(put_off, from);
+	else if (where & TO_CONSOLES)
 		kernel_upward.console_write(text, len);
+	if (out.owned)
+		show_put_off();
 	output_finish(out);
 }
 
@@ -166,9 +199,13 @@ void print_bytes(const char *bytes, size_t len)
 void vprint(const char *fmt, va_list args)
 {
 	char line[LINE_MAX];
-	int len = vformat(line, sizeof(line), fmt, args);
+	size_t len = (size_t)vformat(line, sizeof(line), fmt, args);
 
-	print_bytes(line, MIN((size_t)len, sizeof(line) - 1));
+	if (len >= sizeof(line)) {
+		len = sizeof(line) - 1;
+		line[len - 1] = '\n'; /* the next line is not part of this one */
+	}
+	print_bytes(line, len);
 }
 
 void print(const char *fmt, ...)
@@ -230,18 +267,34 @@ size_t log_read(u64 *pos, char *buf, size_t size)
 	u64 end = atomic_load_relaxed(&log_end);
 	size_t n, at, first;
 
-	if (end > LOG_SIZE && *pos < end - LOG_SIZE)
-		*pos = end - LOG_SIZE;
+	if (end > ring_size && *pos < end - ring_size)
+		*pos = end - ring_size;
 	if (*pos > end)
 		*pos = end;
 	n = MIN(size, (size_t)(end - *pos));
-	at = *pos % LOG_SIZE;
-	first = MIN(n, LOG_SIZE - at);
+	at = *pos % ring_size;
+	first = MIN(n, ring_size - at);
 	memcpy(buf, ring + at, first);
 	memcpy(buf + first, ring, n - first);
 	*pos += n;
 	output_finish(out);
 	return n;
+}
+
+void log_grow(char *memory, size_t size)
+{
+	u64 pos = 0;
+
+	log_read(&pos, memory, 0); /* finds the oldest byte */
+	for (; pos < log_end; pos++)
+		memory[pos % size] = ring[pos % ring_size];
+	ring = memory;
+	ring_size = size;
+}
+
+size_t log_size(void)
+{
+	return ring_size;
 }
 
 u64 log_progress(void)

@@ -30,7 +30,8 @@ void printk(enum log_level level, const char *fmt, ...) __printf(2, 3);
 
 /*
  * Print exactly this text to the log and all consoles; the caller writes the newlines. At most 1023
- * bytes per call. print_bytes() prints any bytes, zero bytes too, at most 4096 per call.
+ * bytes per call; longer text is cut, and its last byte is a newline. print_bytes() prints any
+ * bytes, zero bytes too, at most 4096 per call. Text of one call is not cut by another's.
  */
 void print(const char *fmt, ...) __printf(1, 2);
 void vprint(const char *fmt, va_list args);
@@ -49,6 +50,13 @@ void log_line(const char *fmt, ...) __printf(1, 2);
  * kept.
  */
 size_t log_read(u64 *pos, char *buf, size_t size);
+
+/*
+ * Keep the log in `memory` of `size` bytes from now on, which is larger and has any contents. Boot
+ * CPU, before others run. log_size(): bytes that the log keeps.
+ */
+void log_grow(char *memory, size_t size);
+size_t log_size(void);
 
 /*
  * One turn of a wait for a console: relax, and serve other CPUs as far as the context allows. Waits

@@ -350,6 +350,80 @@ TEST(kernel_console, what_is_drawn_can_be_read_from_the_pixels)
 	}
 }
 
+enum { CODE_SCALE = 2, CODE_SIDE = CODE_SCALE * (QR_SIDE + 2 * QR_QUIET), CODE_LINE = 200 * 4 };
+
+static u8 code_pixels[(CODE_SIDE + 7) * CODE_LINE];
+
+static bool code_lit(unsigned x, unsigned y, unsigned bytes)
+{
+	return code_pixels[y * CODE_LINE + x * bytes] != 0;
+}
+
+TEST(kernel_console, a_code_is_drawn_in_its_margin_and_text_comes_back)
+{
+	static const u8 depth[] = {16, 24, 32};
+	const unsigned width = CODE_SIDE + 40, height = CODE_SIDE + 7;
+	static struct qr qr;
+
+	REQUIRE(qr_encode("bytes", 5, &qr));
+	for (size_t i = 0; i < ARRAY_LEN(depth); i++) {
+		const struct boot_framebuffer boot = {.addr = 1,
+						      .pitch = CODE_LINE,
+						      .width = width,
+						      .height = height,
+						      .bpp = depth[i],
+						      .type = BOOT_FB_RGB};
+		const unsigned bytes = depth[i] / 8;
+		unsigned wrong = 0;
+
+		REQUIRE(fb_start(&fb, &boot, code_pixels));
+		fb.screen.console.write(&fb.screen.console, "text", 4);
+		EXPECT(code_lit(2, 5, bytes) || code_lit(3, 5, bytes) || code_lit(3, 6, bytes));
+		fb.screen.console.show(&fb.screen.console, &qr);
+		for (unsigned y = 0; y < height; y++) {
+			for (unsigned x = 0; x < width; x++) {
+				/* 4 modules of margin; the rest of the screen is dark */
+				const unsigned row = (y - 3) / CODE_SCALE,
+					       col = (x - 20) / CODE_SCALE;
+				const bool code =
+					y >= 3 && x >= 20 && row < QR_SIDE + 8 && col < QR_SIDE + 8;
+				const bool dark = code && row >= 4 && col >= 4 &&
+						  row < QR_SIDE + 4 && col < QR_SIDE + 4 &&
+						  qr.module[row - 4][col - 4];
+
+				wrong += code_lit(x, y, bytes) != (code && !dark);
+			}
+		}
+		EXPECT_EQ(wrong, 0);
+		fb.screen.console.show(&fb.screen.console, NULL);
+		fb.screen.console.write(&fb.screen.console, "\r", 1);
+		wrong = 0;
+		for (unsigned y = 0; y < height; y++)
+			for (unsigned x = 0; x < width; x++)
+				wrong += code_lit(x, y, bytes) && (y >= 16 || x >= 32);
+		EXPECT_EQ(wrong, 0);
+		EXPECT(code_lit(2, 5, bytes) || code_lit(3, 5, bytes) || code_lit(3, 6, bytes));
+	}
+}
+
+TEST(kernel_console, at_the_end_only_screens_go_on)
+{
+	struct console serial = {.name = "lives", .write = swallow, .read = type_x};
+	struct console picture = {
+		.name = "lives", .write = swallow, .columns = 80, .next = &serial};
+	struct console *const machine = consoles;
+	bool alone, both;
+
+	consoles = &serial;
+	alone = console_screens_only();
+	EXPECT(serial.write == swallow);
+	consoles = &picture;
+	both = console_screens_only();
+	EXPECT_EQ(console_show(NULL), 0);
+	consoles = machine;
+	EXPECT(!alone && both && picture.write == swallow && !serial.write && serial.read);
+}
+
 TEST(kernel_console, framebuffers_that_cannot_be_are_refused)
 {
 	static const struct {

@@ -1,4 +1,6 @@
 /* The RAM log: readers that fall behind, and writers on several CPUs. */
+#include "mm/map/memblock.h"
+#include "tests/kernel/said.h"
 #include "tests/kernel/test.h"
 
 static u64 log_end_now(void)
@@ -16,11 +18,69 @@ TEST(kernel_log, a_reader_left_behind_goes_on_with_the_oldest)
 	char buf[16];
 	u64 pos = log_end_now(), start = pos;
 
-	for (unsigned i = 0; i < 100; i++)
+	for (unsigned i = 0; i < log_size() / 1000; i++)
 		pr_debug("%1000u", i);
 	EXPECT_EQ(log_read(&pos, buf, sizeof(buf)), sizeof(buf));
 	EXPECT(pos > start + sizeof(buf));
-	EXPECT_EQ(log_end_now() - (pos - sizeof(buf)), KIB(64));
+	EXPECT_EQ(log_end_now() - (pos - sizeof(buf)), log_size());
+}
+
+TEST(kernel_log, a_mebibyte_is_kept_where_ram_allows)
+{
+	static const char begin[] = "ASHLAR-BEGIN\n";
+	char first[sizeof(begin)];
+	u64 ram = 0, pos = 0;
+
+	for (size_t i = 0; i < memblock_memory.count; i++)
+		ram += memblock_memory.range[i].end - memblock_memory.range[i].start;
+	EXPECT_EQ(log_size(), ram / 256 >= MIB(1) ? MIB(1) : KIB(64));
+	log_read(&pos, first, sizeof(begin) - 1);
+	if (pos == sizeof(begin) - 1) /* nothing was overwritten yet */
+		EXPECT(strncmp(first, begin, sizeof(begin) - 1) == 0);
+}
+
+/* A console during whose output the CPU serves calls, which print. */
+static char seen[2048];
+static size_t seen_len;
+static unsigned served;
+
+static bool serves_calls(struct console *console, const char *text, size_t len)
+{
+	if (served < 2) {
+		served++;
+		pr_info("from a call");
+		print("# a result of a call\n");
+	}
+	for (size_t i = 0; i < len && seen_len < sizeof(seen) - 1; i++)
+		seen[seen_len++] = text[i];
+	return true;
+}
+
+TEST(kernel_log, no_line_is_cut_by_a_call_that_is_served)
+{
+	struct console serves = {.name = "serves", .write = serves_calls, .next = consoles};
+
+	seen_len = served = 0;
+	memset(seen, 0, sizeof(seen));
+	consoles = &serves;
+	print("# a result with its %s\n", "end");
+	print("# the next one\n");
+	consoles = serves.next;
+	EXPECT(glob_match("# a result with its end\n"
+			  "[*] from a call\n# a result of a call\n"
+			  "[*] from a call\n# a result of a call\n"
+			  "# the next one\n",
+			  seen));
+}
+
+TEST(kernel_log, a_line_that_is_too_long_ends_all_the_same)
+{
+	said_begin();
+	print("%2000u", 1);
+	print("# next\n");
+	said_end();
+	EXPECT_EQ(strlen(said_text), 1023 + 7);
+	EXPECT(strcmp(said_text + 1022, "\n# next\n") == 0);
 }
 
 #define LINE "a line of one of several CPUs"

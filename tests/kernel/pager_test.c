@@ -95,3 +95,28 @@ TEST(kernel_pager, sequences_are_keys)
 		EXPECT_EQ(keys_feed(&keys, 'y'), 'y');
 	}
 }
+
+TEST(kernel_pager, without_keys_codes_follow_the_end_and_pages_the_codes)
+{
+	struct pager pager = begin();
+	const u64 end = pager.top;
+
+	pager.codes = 2;
+	for (unsigned n = 1; n <= 2; n++) {
+		pager_step(&pager);
+		EXPECT_EQ(pager.code, n);
+	}
+	pager_step(&pager);
+	EXPECT_EQ(pager.top + pager.code, 0);
+	pager_step(&pager);
+	EXPECT_EQ(pager.top, ROWS - 2); /* one row stays visible */
+	EXPECT(pager_key(&pager, 'G') && pager_key(&pager, 'b') && pager_key(&pager, 'k'));
+	pager_step(&pager);
+	EXPECT_EQ(pager.top, end - 1);
+	pager_step(&pager);
+	EXPECT(pager.top == end && pager.code == 0);
+	pager_step(&pager);
+	EXPECT_EQ(pager.code, 1);
+	EXPECT(pager_key(&pager, 'g')); /* a key leads back to the text */
+	EXPECT_EQ(pager.top + pager.code, 0);
+}

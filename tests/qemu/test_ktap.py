@@ -41,3 +41,13 @@ def test_what_is_no_whole_run_is_noticed(text):
     for line in text.splitlines():
         ktap.feed(line)
     assert any(BAD[text] in problem for problem in ktap.problems())
+
+
+@pytest.mark.parametrize("text, problems", [("1..2\nok 1 a\n  not ok 3 x\nnot ok 2 b\n", 0), ("1..2\nok 2 b\n", 1), ("1..2\nok 1 a\n", 1)])
+def test_suites_alone(text, problems):
+    ktap = Ktap(suites_only=True)
+    for line in text.splitlines():
+        ktap.feed(line)
+    assert len(ktap.problems()) == problems
+    found = [(case.name, case.outcome, case.detail) for case in ktap.cases]
+    assert problems or found == [("a", "passed", ""), ("b", "failed", "  not ok 3 x")]

@@ -4,10 +4,12 @@ import os
 import re
 import struct
 import subprocess
+import sys
 import time
 
 import patience
 import pytest
+import qr
 from acpi_fixture import compile_table, dump, sum_right
 from guest import Guest, run
 from machine import ROOT, Machine, make_iso
@@ -60,6 +62,32 @@ def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
         guest.press("end")
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
         assert "ASHLAR-BEGIN" not in lines and "q leaves" in lines[-1], "\n".join(lines)
+
+
+def test_results_leave_a_machine_that_has_only_a_screen(kernel, tmp_path):
+    """QR codes of the screen give the lines of the console. Pages follow, and a serial port keeps the verdict as its last line."""
+    log, pictures, codes = tmp_path / "serial", tmp_path / "pictures", []
+    pictures.mkdir()
+    words = "end=cycle end.cycle=1 console.page=on test=kernel.string.*,kernel.words.*,kernel.line.*"
+    machine = Machine("bios", 2, "1G", display="std", serial=("-serial", f"file:{log}"), cmdline=words)
+    with Shown(machine, kernel) as guest:
+
+        def text():
+            picture = pictures / f"{len(codes)}.ppm"
+            guest.ask("screendump", filename=str(picture))
+            codes.append(qr.code_of(picture))
+            try:
+                return qr.join(codes).decode().splitlines()
+            except qr.Unreadable:
+                return []
+
+        lines = guest.wait("ASHLAR-END", SECONDS, text)
+        guest.wait("ASHLAR-BEGIN", SECONDS, lambda: guest.picture().text())
+    serial = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    assert {"ok 1 kernel.line", "This machine", "ASHLAR-END verdict=pass code=0x10"} <= set(lines) <= set(serial), lines
+    assert len(set(codes)) > 2 and serial[-1].startswith("ASHLAR-END"), serial[-3:]
+    done = patience.run([sys.executable, str(ROOT / "tests/run"), "--console", str(pictures)], SECONDS)
+    assert done.returncode == 0 and "3 passed, 0 failed" in done.stdout, done.stdout + done.stderr
 
 
 def test_nothing_is_said_on_a_machine_that_hides_its_emulator(kernel):

@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import patience
 import pytest
+import qr
 from machine import ROOT, Machine, command
 
 RUN = [sys.executable, str(ROOT / "tests/run")]
@@ -87,9 +88,16 @@ def test_a_failing_case_says_how_to_run_just_it(tmp_path):
     assert "1 passed, 1 failed, 1 skipped" in done.stdout
     suite = ElementTree.parse(junit).getroot()
     assert [len(case) for case in suite] == [0, 1, 1] and suite.find("testcase/failure").text.strip()
-    *cases, record = map(json.loads, (tmp_path / "json").read_text().splitlines())
+    *cases, record, end = map(json.loads, (tmp_path / "json").read_text().splitlines())
     assert [(case["case"], case["outcome"]) for case in cases] == [("mm.x.good", "passed"), ("mm.x.bad", "failed"), ("mm.x.none", "skipped")]
     assert cases[0]["ns"] == 1500000 and (record["record.kind"], record["ns"]) == ("own", 5)
+    assert end == {"verdict": "fail", "problems": ""}
+    for number in range(2):  # JSON lines are read as the console was, and written again as they were
+        again = drive("--console", tmp_path / ("json" * (number + 1)), "--json", tmp_path / ("json" * (number + 2)))
+        assert again.returncode == 1 and again.stdout == done.stdout, again.stdout + again.stderr
+    assert (tmp_path / "jsonjson").read_text() == (tmp_path / "jsonjsonjson").read_text()
+    (tmp_path / "cut").write_text((tmp_path / "json").read_text().rpartition('{"verdict"')[0])
+    assert "ends in the middle" in drive("--console", tmp_path / "cut").stdout
 
 
 def test_a_console_that_ends_in_the_middle_is_no_pass(tmp_path):
@@ -112,3 +120,26 @@ def test_a_machine_that_runs_the_cases_by_itself(end, says):
     os.close(master)
     os.close(slave)
     assert child.returncode == 1 and says in out
+
+
+def codes_of(text, size=40):
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    return [b"ASHLAR-QR %d/%d %s\n" % (n, len(pieces), qr.sum_of(text)) + piece for n, piece in enumerate(pieces, 1)]
+
+
+def test_codes_are_joined_in_any_order_or_it_is_said_why_not():
+    text = FAILING.encode("latin-1")
+    codes = codes_of(text)
+    assert len(codes) > 6 and qr.join([b"", *codes[::-1], b"a code of others", *codes[:3]]) == text
+    other = codes_of(text.replace(b"pass", b"skip"))
+    wrong = codes[:2] + [codes[2][:-1] + b"?"] + codes[3:]
+    for bad, why in ((codes[:4] + codes[5:], "no picture of 5$"), (codes + other[:1], "of 2 runs"), (wrong, "misread"), ([b""], "no code")):
+        with pytest.raises(qr.Unreadable, match=why):
+            qr.join(bad)
+
+
+def test_pictures_without_a_code_are_no_pass(tmp_path):
+    (tmp_path / "notes").write_text("no picture")
+    (tmp_path / "folder").mkdir()
+    done = drive("--console", tmp_path)
+    assert done.returncode == 1 and "there is no code of Ashlar in the pictures" in done.stdout

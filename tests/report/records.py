@@ -244,11 +244,11 @@ def json_record(words):
 
 
 def parse_json(data, name):
-    """The Captures of a records.jsonl. A line that is neither a record nor a case is torn, of a Capture with the file's name."""
+    """The Captures of a records.jsonl. A line that is neither a record, a case nor the end is torn, of a Capture with the file's name."""
     found = {name: Capture(name, verdict="pass", ended=1)}
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         words = json_words(line)
-        if "case" in words:  # tests/run --json writes these, too
+        if "case" in words or "verdict" in words:  # tests/run --json writes these, too
             continue
         parsed = json_record(words)
         if not parsed:

@@ -32,6 +32,7 @@ needs() {
 	test patch patch puts the examples of tests/README.md into a tree
 	test pkgconf pkg-config builds a program against the library
 	test acpica-tools iasl makes the ACPI tables that the kernel is tested with
+	test zbar-tools zbarimg reads results off pictures of a screen
 	test spin spin checks the models of the protocols
 	test g++ g++ builds a program with exceptions
 	test musl-tools musl-gcc builds programs with another C library
