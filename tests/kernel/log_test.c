@@ -1,4 +1,5 @@
 /* The RAM log: readers that fall behind, and writers on several CPUs. */
+#include "kernel/console/console.h"
 #include "mm/map/memblock.h"
 #include "tests/kernel/said.h"
 #include "tests/kernel/test.h"
