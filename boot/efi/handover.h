@@ -1,0 +1,32 @@
+/*
+ * The parts of BOOTX64.EFI that read bytes of others: pure functions over (pointer, length).
+ * tests/kernel/boot_efi_test.c runs them.
+ */
+#pragma once
+
+#include "boot/boot_info.h"
+#include "boot/efi/efi.h"
+
+/* What the text says: the kernel's command line, and lines "FILE WORDS" of modules. */
+struct handover {
+	char words[BOOT_CMDLINE_MAX];
+	char module[BOOT_MODULES_MAX][BOOT_MODULE_TEXT_MAX];
+	size_t modules;
+};
+
+/*
+ * Read ASHLAR.TXT. A line "module FILE WORDS" names a module; all other lines, joined by blanks, are
+ * the command line. Lines end in LF or CR LF; UTF-8's mark at the beginning is skipped. Returns
+ * NULL, or in words what does not fit. `out` is zero before.
+ */
+const char *handover_read_text(const u8 *text, size_t len, struct handover *out);
+
+/*
+ * Take the command line from a loaded image's load options (`len` bytes), if these are printable
+ * UTF-16 text; firmware puts other data there as well. A first word in .efi is the program's own
+ * name, which the UEFI shell passes. Returns false, and `out` is as before, if there is no word.
+ */
+bool handover_read_options(const u8 *options, size_t len, struct handover *out);
+
+/* The bytes between `start` and `end` that are RAM when boot services have ended. */
+u64 handover_ram_between(const u8 *map, size_t len, size_t entry, u64 start, u64 end);
