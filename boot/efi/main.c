@@ -108,8 +108,7 @@ static void say(const char *text)
 /* Print what failed, with which thing, and why: in words, or as a status. Returns a status. */
 static efi_status fail(const char *what, const char *thing, const char *why, efi_status status)
 {
-	const char digit[] = "0123456789";
-	const char number[] = {digit[status / 10 % 10], digit[status % 10], '\0'};
+	const char number[] = {(char)('0' + (u8)status / 10), (char)('0' + (u8)status % 10), '\0'};
 
 	say("Ashlar cannot ");
 	say(what);

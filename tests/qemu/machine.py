@@ -43,7 +43,7 @@ class Machine:
     reboots: bool = False  # a reset restarts the machine instead of ending QEMU
     module: str = ""  # a file that the loader passes to the kernel, such as a program's (program.py)
     image: str = ""  # boots this ISO instead of one made for the command line
-    stick: bool = False  # the image is a USB stick instead of a CD
+    device: str = ""  # what the image is: cd, stick, nvme or net (a program of UEFI); "": a stick with efi, else a CD
     display: str = "none"  # -vga std, or "ramfb"
     serial: tuple = ()  # QEMU's words for serial ports; (): one, the first
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
@@ -204,11 +204,15 @@ def boot_args(machine, kernel, iso):
     if machine.firmware in ("pvh", "microvm"):
         module = ["-initrd", machine.module] if machine.module else []
         return ["-kernel", str(kernel), "-append", machine.kernel_words, *module]
-    if machine.stick or machine.firmware == "efi":
-        drive = ["-drive", f"if=none,id=stick,format=raw,readonly=on,file={iso}"]
-        args = drive + ["-device", "qemu-xhci", "-device", "usb-storage,drive=stick,removable=on,bootindex=0"]
-    else:
-        args = ["-cdrom", str(iso), "-boot", "d"]
+    device = machine.device or ("stick" if machine.firmware == "efi" else "cd")
+    drive = ["-drive", f"if=none,id=boot,format=raw,readonly=on,file={iso}"]
+    args = {
+        "cd": ["-cdrom", str(iso), "-boot", "d"],
+        "stick": [*drive, "-device", "qemu-xhci", "-device", "usb-storage,drive=boot,removable=on,bootindex=0"],
+        "nvme": [*drive, "-device", "nvme,drive=boot,serial=1,bootindex=0"],
+        "net": ["-netdev", f"user,id=net,tftp={Path(iso).parent},bootfile={Path(iso).name}",
+                "-device", "virtio-net-pci,netdev=net,bootindex=0", "-device", "virtio-rng-pci"],
+    }[device]
     if machine.firmware == "uefi":
         require_room_for_grub(machine)
     return (["-bios", UEFI_IMAGE] if "efi" in machine.firmware else []) + args
