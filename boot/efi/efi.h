@@ -85,15 +85,16 @@ struct efi_file {
 	efi_status(EFIAPI *open)(struct efi_file *self, struct efi_file **opened, const u16 *name,
 				 u64 mode, u64 attributes);
 	efi_status(EFIAPI *close)(struct efi_file *self);
-	void *remove;
+	efi_status(EFIAPI *remove)(struct efi_file *self); /* closes it, too */
 	efi_status(EFIAPI *read)(struct efi_file *self, u64 *size, void *buffer);
-	void *write;
+	efi_status(EFIAPI *write)(struct efi_file *self, u64 *size, const void *buffer);
 	efi_status(EFIAPI *get_position)(struct efi_file *self, u64 *position);
 	efi_status(EFIAPI *set_position)(struct efi_file *self, u64 position);
 };
 
-enum { EFI_FILE_READ = 1 };
-#define EFI_FILE_END (~0ULL) /* set_position() */
+enum { EFI_FILE_READ = 1, EFI_FILE_WRITE = 2 };
+#define EFI_FILE_CREATE (1ULL << 63)
+#define EFI_FILE_END    (~0ULL) /* set_position() */
 
 /* 13.4 */
 struct efi_file_system {

@@ -2,6 +2,7 @@
 #include "boot/efi/handover.h"
 
 #define MODULE "module "
+#define ONCE   "once"
 
 static bool same(const u8 *a, const char *b, size_t len)
 {
@@ -17,7 +18,7 @@ static bool append(char *to, size_t size, const u8 *line, size_t len)
 
 	while (to[at])
 		at++;
-	if (at + 1 + len + 1 > size)
+	if (at + (at != 0) + len >= size)
 		return false;
 	if (at)
 		to[at++] = ' ';
@@ -33,6 +34,10 @@ static const char *read_line(const u8 *line, size_t len, struct handover *out)
 	for (size_t i = 0; i < len; i++) {
 		if (!line[i])
 			return "it is no text in UTF-8";
+	}
+	if (len == sizeof(ONCE) - 1 && same(line, ONCE, len)) {
+		out->once = true;
+		return NULL;
 	}
 	if (len < sizeof(MODULE) || !same(line, MODULE, sizeof(MODULE) - 1))
 		return !len || append(out->words, sizeof(out->words), line, len)
@@ -86,6 +91,26 @@ bool handover_read_options(const u8 *options, size_t len, struct handover *out)
 	for (size_t i = first; i <= count; i++)
 		out->words[i - first] = i < count ? (char)options[2 * i] : '\0';
 	return true;
+}
+
+const struct log_record *handover_find_log(const u8 *memory, size_t len)
+{
+	for (size_t at = 0; at < len; at += PAGE_SIZE) {
+		const struct log_record *log = (const struct log_record *)(memory + at);
+
+		if (log_record_valid(log, len - at))
+			return log;
+	}
+	return NULL;
+}
+
+u32 handover_log_sum(const struct log_record *log)
+{
+	u32 sum = 0;
+
+	for (u32 i = 0; i < log->size; i++)
+		sum += (u8)log->text[i];
+	return sum;
 }
 
 u64 handover_ram_between(const u8 *map, size_t len, size_t entry, u64 start, u64 end)

@@ -10,6 +10,8 @@
  * page tables included. So the kernel is laid out elsewhere below 4 GiB, and leave.S copies it when
  * paging is off. The free part of the place is allocated first, so nothing else lies in it.
  *
+ * The log of a run that ended in a reset may still be in memory, and is saved as ASHLAR.LOG.
+ *
  * A failure is printed and returned to firmware, which tries its next boot option. Memory that was
  * allocated until then stays allocated.
  */
@@ -30,8 +32,9 @@ enum {
 
 enum {
 	EXIT_TRIES = 8,
-	MAP_SPARE = 8192,   /* bytes by which a memory map may grow */
-	BLOCK_ROOM = 16384, /* bytes of all other tags at the most */
+	LOG_SEARCHED = 64 << 20, /* the kernel's log lies below */
+	MAP_SPARE = 8192,        /* bytes by which a memory map may grow */
+	BLOCK_ROOM = 16384,      /* bytes of all other tags at the most */
 	ELF_LOAD = 1,
 };
 
@@ -273,6 +276,62 @@ static efi_status get_map(u64 *map, u64 *size, u64 *entry)
 	return status ? status : boot->get_memory_map(size, (void *)*map, &key, entry, &version);
 }
 
+/* Write a log to ASHLAR.LOG, oldest bytes first. */
+static efi_status write_log(struct efi_file *root, const struct log_record *log)
+{
+	const u64 newest = log->end % log->size;
+	u64 older = log->end > log->size ? log->size - newest : 0, newer = newest;
+	struct efi_file *file;
+	efi_status status;
+
+	if (!root->open(root, &file, u"ASHLAR.LOG", EFI_FILE_READ | EFI_FILE_WRITE, 0))
+		file->remove(file);
+	status = root->open(root, &file, u"ASHLAR.LOG",
+			    EFI_FILE_READ | EFI_FILE_WRITE | EFI_FILE_CREATE, 0);
+	if (status)
+		return status;
+	status = file->write(file, &older, log->text + newest);
+	if (!status)
+		status = file->write(file, &newer, log->text);
+	file->close(file);
+	return status;
+}
+
+/*
+ * Look for the log of a run that ended in a reset, in memory that nothing has used since, and save
+ * it once. Returns whether there was one. A log that cannot be saved is no reason not to start.
+ */
+static bool save_log(struct efi_file *root)
+{
+	u64 map, size, entry;
+
+	if (!root || get_map(&map, &size, &entry))
+		return false;
+	for (u64 at = 0; at + entry <= size; at += entry) {
+		const struct efi_memory *m = (const struct efi_memory *)(map + at);
+		const u64 start = MAX(m->start, PAGE_SIZE);
+		const u64 end = MIN(m->start + (m->pages << PAGE_SHIFT), LOG_SEARCHED);
+		const struct log_record *log;
+		efi_status status;
+
+		if (m->type != EFI_CONVENTIONAL || start >= end)
+			continue;
+		log = handover_find_log((const u8 *)start, end - start);
+		if (!log)
+			continue;
+		if (handover_log_sum(log) != log->sum)
+			say("Ashlar: memory has changed since; a part of the log may be wrong\r\n");
+		status = write_log(root, log);
+		if (status)
+			fail("write ", "ASHLAR.LOG", NULL, status);
+		else
+			say("Ashlar: ASHLAR.LOG has the log of the last run\r\n");
+		((struct log_record *)log)->magic = 0;
+		return true;
+	}
+	return false;
+}
+
 /*
  * Find memory for the kernel's image, which belongs to [start, end). All free parts of its place are
  * allocated.
@@ -372,6 +431,8 @@ efi_status EFIAPI efi_main(void *self, struct efi_system_table *table)
 		return fail("find ", "itself", NULL, status);
 	root = open_volume(image->device);
 	status = read_words(image, root);
+	if (!status && save_log(root) && given.once)
+		return 0;
 	if (!status)
 		status = load_kernel(&go);
 	if (status)

@@ -3,9 +3,10 @@
  *
  *        oldest kept                     log_end
  *            v                              v
- *   [....====================================....]   position p lives at ring[p % LOG_SIZE]
+ *   [....====================================....]   position p lives at kept.text[p % LOG_SIZE]
  *
- * Positions only grow, so a reader can tell how much it missed.
+ * Positions only grow, so a reader can tell how much it missed. After a reset BOOTX64.EFI may find
+ * the log in memory and save it (kernel/core/log_record.h).
  *
  * One lock covers the ring and the consoles. It is not a struct spinlock, because a CPU must be
  * able to print from interrupt handlers, inside lock checks, and before there is per-CPU data worth
@@ -25,12 +26,14 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
+#include <arch/boot.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/context.h"
+#include "kernel/core/log_record.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
@@ -40,11 +43,13 @@
 
 enum { LOG_SIZE = 64 * 1024, LINE_MAX = 1024, WARNINGS_KEPT = 16, WARNING_SIZE = 120 };
 
-static char ring[LOG_SIZE];
+static struct {
+	struct log_record head;
+	char text[LOG_SIZE];
+} __attribute__((aligned(PAGE_SIZE))) kept;
 /* the first ones, each written once by the CPU that counted it */
 static char warning[WARNINGS_KEPT][WARNING_SIZE];
 static u32 warnings;
-static u64 log_end;        /* position after the newest byte; written inside the lock */
 static cpu_t output_owner; /* number of the CPU inside + 1, 0: none */
 static u64 progress;       /* pieces printed that are not complaints; atomic */
 
@@ -116,16 +121,25 @@ static void output_finish(struct output out) __releases(irq)
 	irq_restore(out.flags);
 }
 
-/* Copy into the ring in at most two pieces. len <= LOG_SIZE. */
+/* len <= LOG_SIZE. The head is written inside the lock. */
 static void ring_append(const char *text, size_t len)
 {
-	u64 end = atomic_load_relaxed(&log_end);
-	size_t at = end % LOG_SIZE;
-	size_t first = MIN(len, LOG_SIZE - at);
+	const u64 end = atomic_load_relaxed(&kept.head.end);
+	const size_t at = end % LOG_SIZE, first = MIN(len, LOG_SIZE - at);
 
-	memcpy(ring + at, text, first);
-	memcpy(ring, text + first, len - first);
-	atomic_store_relaxed(&log_end, end + len);
+	for (size_t i = 0; i < len; i++) {
+		char *place = &kept.text[i < first ? at + i : i - first];
+
+		kept.head.sum += (u32)(u8)text[i] - (u8)*place;
+		*place = text[i];
+	}
+	atomic_store_relaxed(&kept.head.end, end + len);
+	kept.head.magic = LOG_MAGIC;
+	kept.head.size = LOG_SIZE;
+	kept.head.head = log_record_head(&kept.head);
+	arch_write_back(kept.text + at, first);
+	arch_write_back(kept.text, len - first);
+	arch_write_back(&kept.head, sizeof(kept.head));
 }
 
 enum { TO_LOG = 1 << 0, TO_CONSOLES = 1 << 1 };
@@ -227,7 +241,7 @@ void printk(enum log_level level, const char *fmt, ...)
 size_t log_read(u64 *pos, char *buf, size_t size)
 {
 	struct output out = output_begin();
-	u64 end = atomic_load_relaxed(&log_end);
+	u64 end = atomic_load_relaxed(&kept.head.end);
 	size_t n, at, first;
 
 	if (end > LOG_SIZE && *pos < end - LOG_SIZE)
@@ -237,8 +251,8 @@ size_t log_read(u64 *pos, char *buf, size_t size)
 	n = MIN(size, (size_t)(end - *pos));
 	at = *pos % LOG_SIZE;
 	first = MIN(n, LOG_SIZE - at);
-	memcpy(buf, ring + at, first);
-	memcpy(buf + first, ring, n - first);
+	memcpy(buf, kept.text + at, first);
+	memcpy(buf + first, kept.text, n - first);
 	*pos += n;
 	output_finish(out);
 	return n;

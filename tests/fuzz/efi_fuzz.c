@@ -17,6 +17,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	require(given.modules <= BOOT_MODULES_MAX);
 	for (size_t i = 0; i < given.modules; i++)
 		require(memchr(given.module[i], '\0', BOOT_MODULE_TEXT_MAX) != NULL);
+	if (size >= sizeof(struct log_record) && handover_find_log(exact, size))
+		handover_log_sum((const struct log_record *)exact);
 	handover_ram_between(exact, size, 48, MIB(2), MIB(8));
 	free(exact);
 	return 0;

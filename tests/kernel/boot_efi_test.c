@@ -29,6 +29,8 @@ TEST(boot_efi, lines_are_words_or_modules)
 	EXPECT_EQ(got.modules, 0);
 	EXPECT(text_is("a\nmodule /x.cpio one  two\r\nb\nmodule y", "a b"));
 	EXPECT_EQ(got.modules, 2);
+	EXPECT(!got.once && text_is("a\nonce \r\nonce b", "a once b") && got.once);
+	EXPECT(text_is("a\nmodule /x.cpio one  two\r\nb\nmodule y", "a b"));
 	EXPECT(strcmp(got.module[0], "/x.cpio one  two") == 0 && strcmp(got.module[1], "y") == 0);
 }
 
@@ -107,4 +109,33 @@ TEST(boot_efi, ram_of_a_range_is_what_will_be_ram)
 	EXPECT_EQ(handover_ram_between(bytes, 5 * ENTRY - 1, ENTRY, MIB(9), MIB(10)), 0);
 	EXPECT_EQ(handover_ram_between(bytes, 5 * ENTRY, 39, MIB(2), MIB(4)), 0);
 	EXPECT_EQ(handover_ram_between(bytes, 0, ENTRY, 0, ~0ULL), 0);
+}
+
+/* A log is found on any page, if it lies there as a whole and its head is right. */
+TEST(boot_efi, a_log_is_found_if_its_head_is_right)
+{
+	enum { SIZE = 100, PLACE = 4096 };
+	static u8 memory[2 * PLACE] __attribute__((aligned(4096)));
+	struct log_record *log = (struct log_record *)(memory + PLACE);
+	const size_t whole = PLACE + sizeof(*log) + SIZE;
+
+	memset(memory, 0, sizeof(memory));
+	EXPECT(!handover_find_log(memory, sizeof(memory)));
+	*log = (struct log_record){.magic = LOG_MAGIC, .end = 3, .size = SIZE};
+	memcpy(log->text, "a\xffz", 3);
+	log->sum = handover_log_sum(log);
+	EXPECT_EQ(log->sum, 'a' + 0xff + 'z');
+	log->head = log_record_head(log);
+	EXPECT(handover_find_log(memory, sizeof(memory)) == log);
+	EXPECT(handover_find_log(memory, whole) == log);
+	EXPECT(!handover_find_log(memory, whole - 1));
+	EXPECT(!handover_find_log(memory, PLACE + 1));
+	for (size_t at = 0; at < offsetof(struct log_record, text); at++) {
+		memory[PLACE + at] ^= 0x10;
+		EXPECT(!handover_find_log(memory, sizeof(memory)));
+		memory[PLACE + at] ^= 0x10;
+	}
+	log->size = (u32)LOG_SIZE_MAX + 1;
+	log->head = log_record_head(log);
+	EXPECT(!log_record_valid(log, GIB(1)));
 }

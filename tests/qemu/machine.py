@@ -205,7 +205,7 @@ def boot_args(machine, kernel, iso):
         module = ["-initrd", machine.module] if machine.module else []
         return ["-kernel", str(kernel), "-append", machine.kernel_words, *module]
     device = machine.device or ("stick" if machine.firmware == "efi" else "cd")
-    drive = ["-drive", f"if=none,id=boot,format=raw,readonly=on,file={iso}"]
+    drive = ["-drive", f"if=none,id=boot,format=raw,readonly={'off' if machine.reboots else 'on'},file={iso}"]
     args = {
         "cd": ["-cdrom", str(iso), "-boot", "d"],
         "stick": [*drive, "-device", "qemu-xhci", "-device", "usb-storage,drive=boot,removable=on,bootindex=0"],

@@ -2,6 +2,7 @@
 
 import shutil
 import subprocess
+from dataclasses import replace
 
 import pytest
 from guest import Guest, run
@@ -54,6 +55,20 @@ def test_efi_devices(kernel, tmp_path, device):
         subprocess.run(["xorriso", "-as", "mkisofs", "-quiet", "-e", image.name, "-no-emul-boot", "-o", f"{image}.iso", str(tmp_path)], check=True)
         image = f"{image}.iso"
     run(Machine("efi", 2, "256M", image=str(image), device=device, display="std"), kernel, SECONDS).ended().says(*HANDED_OVER)
+
+
+@pytest.mark.metal
+def test_after_a_reset_the_log_is_on_the_stick(kernel, tmp_path):
+    """The run ends in a reset. Its log is saved at the next start, which does not run the kernel again."""
+    machine = with_text(kernel, tmp_path, f"once\nend=reboot {CASE}".encode())
+    subprocess.run(["mcopy", "-i", machine.image, str(tmp_path / "text"), "::/ASHLAR.LOG"], check=True)
+    with Guest(replace(machine, reboots=True, exit_port=False), kernel) as guest:
+        assert guest.wait_for("ASHLAR.LOG has the log of the last run", SECONDS), "\n".join(guest.lines)
+        assert not any("may be wrong" in line for line in guest.lines)
+        assert guest.wait_for("UEFI Interactive Shell", SECONDS), "\n".join(guest.lines)
+    log = subprocess.run(["mtype", "-i", machine.image, "::/ASHLAR.LOG"], capture_output=True, text=True, check=True).stdout
+    assert log.startswith("ASHLAR-BEGIN\n") and "ok 1 kernel.string\n" in log and "ASHLAR-END verdict=pass code=0x10\n" in log, log
+    assert sum("ASHLAR-BEGIN" in line for line in guest.lines) == 1
 
 
 def secured(kernel, folder, sign):
