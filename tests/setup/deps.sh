@@ -33,6 +33,8 @@ needs() {
 	test pkgconf pkg-config builds a program against the library
 	test acpica-tools iasl makes the ACPI tables that the kernel is tested with
 	test spin spin checks the models of the protocols
+	test sbsigntool sbsign signs a program for Secure Boot
+	test openssl openssl opens the key for it
 	test g++ g++ builds a program with exceptions
 	test musl-tools musl-gcc builds programs with another C library
 	test valgrind valgrind counts misses and locked instructions by function
