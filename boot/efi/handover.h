@@ -19,8 +19,8 @@ struct handover {
 /*
  * Read ASHLAR.TXT. A line "module FILE WORDS" names a module; "once" says that the kernel is not
  * started when the log of its last run has been saved; all other lines, joined by blanks, are the
- * command line. Lines end in LF or CR LF; UTF-8's mark at the beginning is skipped. Returns NULL, or
- * in words what does not fit. `out` is zero before.
+ * command line. Lines end in LF or CR LF; UTF-8's mark at the beginning is skipped. Returns NULL,
+ * or in words what does not fit. `out` is zero before.
  */
 const char *handover_read_text(const u8 *text, size_t len, struct handover *out);
 

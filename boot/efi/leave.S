@@ -62,7 +62,7 @@ built_text:
 	.incbin "ashlar.txt"
 built_text_end:
 
-	/* Firmware moves a program only if it has relocations. The code needs none: this block is empty. */
+	/* Firmware moves a program only if it has relocations. The code needs none. */
 	.section .reloc, "a"
 	.long 0, 12, 0
 

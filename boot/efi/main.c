@@ -333,8 +333,8 @@ static bool save_log(struct efi_file *root)
 }
 
 /*
- * Find memory for the kernel's image, which belongs to [start, end). All free parts of its place are
- * allocated.
+ * Find memory for the kernel's image, which belongs to [start, end). All free parts of its place
+ * are allocated.
  */
 static efi_status claim(u64 start, u64 end, u64 *image)
 {
