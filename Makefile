@@ -391,6 +391,7 @@ $(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmd
 usb: $(if $(DEV),$(image)) ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
 	@boot/mkusb.sh '$<' '$(DEV)'
 
+$(OUT)/ashlar.img: | $(OUT)/BOOTX64.EFI # both write program.cpio
 $(OUT)/BOOTX64.EFI $(OUT)/ashlar.img: $(KERNEL) $(wildcard boot/efi/* boot/mkefi.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
 	@$(call making,EFI,$@)
 	@tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)
