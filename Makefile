@@ -20,7 +20,7 @@ CPUS ?= 32
 MEM ?= 12G
 #: NODES      NUMA nodes of the guest, with equal shares of CPUs and RAM [1]
 NODES ?= 1
-#: FIRMWARE   bios or uefi (GRUB from the ISO), pvh or microvm (QEMU loads the ELF) [bios]
+#: FIRMWARE   bios or uefi (GRUB from the ISO), efi (BOOTX64.EFI, without GRUB), pvh or microvm (QEMU loads the ELF) [bios]
 FIRMWARE ?= bios
 #: ACCEL      kvm, tcg, icount (the clock counts instructions; icount-5: 32 ns each), or auto: KVM where it can run the guest [auto]
 ACCEL ?= auto
@@ -381,14 +381,21 @@ LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(F
 	--nodes $(NODES) --accel $(ACCEL) --cpu '$(CPU)' --timeout $(TIMEOUT) --cmdline '$(CMDLINE)' $(WITH_PROGRAM) $(WITH_FILES_OUT)
 
 .PHONY: iso usb run monitor debug
-iso: $(OUT)/ashlar.iso ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso
+image = $(OUT)/ashlar.$(if $(filter efi,$(FIRMWARE)),img,iso)
+iso: $(image) $(if $(filter efi,$(FIRMWARE)),$(OUT)/BOOTX64.EFI) ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso; FIRMWARE=efi: $(BUILD)/BOOTX64.EFI, and ashlar.img, a FAT file system with it
 $(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
 	@$(call making,ISO,$@)
 	@tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)
 	@boot/mkiso.sh $(KERNEL) '$(CMDLINE)' $@ 5 $(if $(PROGRAM),$(OUT)/program.cpio)
 
-usb: $(if $(DEV),$(OUT)/ashlar.iso) ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
+usb: $(if $(DEV),$(image)) ## write that image to a USB stick, DEV=/dev/sdX, after asking; refuse a disk that is no stick
 	@boot/mkusb.sh '$<' '$(DEV)'
+
+$(OUT)/ashlar.img: | $(OUT)/BOOTX64.EFI # both write program.cpio
+$(OUT)/BOOTX64.EFI $(OUT)/ashlar.img: $(KERNEL) $(wildcard boot/efi/* boot/mkefi.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
+	@$(call making,EFI,$@)
+	@tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)
+	@boot/mkefi.sh $(KERNEL) '$(CMDLINE)' $@ $(if $(PROGRAM),$(OUT)/program.cpio)
 
 $(OUT)/iso.cmdline: FORCE
 	@mkdir -p $(@D)

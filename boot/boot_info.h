@@ -83,6 +83,16 @@ void boot_info_add_range(struct boot_info *info, phys_t start, u64 size, enum me
 enum mem_kind mem_kind_of_e820(u32 type);
 
 /*
+ * The meaning of a type of UEFI's memory map after ExitBootServices() (UEFI 2.10, 7.2): code and
+ * data of the loader (1, 2) and of boot services (3, 4) are then RAM like conventional memory (7).
+ * The parts that hold the kernel and its data are reserved separately.
+ */
+static inline enum mem_kind mem_kind_of_efi(u32 type)
+{
+	return (type >= 1 && type <= 4) || type == 7 ? MEM_RAM : MEM_RESERVED;
+}
+
+/*
  * Why RAM with these attributes of UEFI's memory map is not used, in words; NULL: it is used
  * (UEFI 2.10, 7.2.3). Memory for a special purpose, such as a device's own, is for its driver.
  */

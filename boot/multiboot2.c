@@ -156,24 +156,6 @@ static void add_e820(struct boot_info *info, const u8 *e)
 	boot_info_add_range(info, get_u64(e), get_u64(e + 8), mem_kind_of_e820(get_u32(e + 16)));
 }
 
-/*
- * After ExitBootServices(), memory of the loader and of boot services is ordinary RAM. The parts
- * that hold the kernel and its data are reserved separately.
- */
-static enum mem_kind kind_of_efi(u32 type)
-{
-	switch (type) {
-	case 1: /* loader code */
-	case 2: /* loader data */
-	case 3: /* boot services code */
-	case 4: /* boot services data */
-	case 7: /* conventional */
-		return MEM_RAM;
-	default: /* runtime services, unusable, ACPI, devices, persistent, unaccepted, unknown */
-		return MEM_RESERVED;
-	}
-}
-
 const char *efi_memory_unfit(u64 attributes)
 {
 	if (attributes & EFI_MEMORY_SP)
@@ -184,7 +166,7 @@ const char *efi_memory_unfit(u64 attributes)
 static void add_efi(struct boot_info *info, const u8 *e)
 {
 	const u64 start = get_u64(e + 8), pages = get_u64(e + 24);
-	const enum mem_kind kind = kind_of_efi(get_u32(e));
+	const enum mem_kind kind = mem_kind_of_efi(get_u32(e));
 	const char *unfit = kind == MEM_RAM ? efi_memory_unfit(get_u64(e + 32)) : NULL;
 
 	if (pages > ~0ULL >> PAGE_SHIFT) {

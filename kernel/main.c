@@ -10,6 +10,7 @@
 #include "kernel/core/boot_stages.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/fail.h"
+#include "kernel/core/log_record.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 #include "kernel/core/run_record.h"
@@ -32,19 +33,23 @@ const struct kernel_upward kernel_upward = {.console_write = console_write,
 #define AS_TEXT(word)    AS_TEXT_OF(word)
 #define AS_TEXT_OF(word) #word
 
-/* The log of a long run fits, unless it would take more than 1/256 of RAM. */
+/*
+ * The log of a long run fits, unless it would take more than 1/256 of RAM. It goes to the lowest
+ * place, often between 1 and 2 MiB, which spoils no block, and where BOOTX64.EFI looks for it.
+ */
 static void keep_more_log(void)
 {
-	const u64 size = MIB(1);
 	phys_t at = 0;
 
-	if (memblock_node_bytes(0) / 256 >= size) /* all RAM is on node 0 for now */
-		at = memblock_find(&memblock_memory, &memblock_reserved, size, PAGE_SIZE, ~0ULL,
-				   NODE_NONE);
+	if (memblock_node_bytes(0) / 256 < LOG_SIZE_MAX) /* all RAM is on node 0 for now */
+		return;
+	for (phys_t end = MIB(2); end <= LOG_PHYS_MAX && !at; end += MIB(2))
+		at = memblock_find(&memblock_memory, &memblock_reserved, LOG_SIZE_MAX, PAGE_SIZE,
+				   end, NODE_NONE);
 	if (!at)
 		return;
-	memblock_reserve(at, at + size, OWNER_BOOT);
-	log_grow(phys_to_virt(at), size);
+	memblock_reserve(at, at + LOG_SIZE_MAX, OWNER_BOOT);
+	log_grow(phys_to_virt(at), LOG_SIZE_MAX);
 }
 
 void kernel_main(const struct boot_info *info)

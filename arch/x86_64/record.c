@@ -17,6 +17,15 @@ enum { RECORD_PHYS = 0x540, RECORD_SIZE = 64 };
 
 static bool present;
 
+void arch_write_back(const void *start, size_t len)
+{
+	const u8 *line = (const u8 *)ALIGN_DOWN((virt_t)start, CACHE_LINE);
+
+	for (; len && line < (const u8 *)start + len; line += CACHE_LINE)
+		__asm__ volatile("clflush %0" : : "m"(*line) : "memory");
+	__asm__ volatile("mfence" : : : "memory");
+}
+
 bool arch_record_load(void *record, size_t size)
 {
 	/* the direct map covers page 0 if firmware's map has it as RAM */
@@ -34,6 +43,5 @@ void arch_record_store(const void *record, size_t size)
 	if (!present || size > RECORD_SIZE)
 		return;
 	memcpy(place, record, size);
-	/* RECORD_PHYS begins a cache line */
-	__asm__ volatile("mfence; clflush %0; mfence" : "+m"(*place));
+	arch_write_back(place, size);
 }

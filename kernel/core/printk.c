@@ -3,9 +3,10 @@
  *
  *        oldest kept                     log_end
  *            v                              v
- *   [....====================================....]   position p lives at ring[p % ring_size]
+ *   [....====================================....]   position p lives at log->text[p % log_size()]
  *
- * Positions only grow, so a reader can tell how much it missed.
+ * Positions only grow, so a reader can tell how much it missed. After a reset BOOTX64.EFI may find
+ * the log in memory and save it (kernel/core/log_record.h).
  *
  * One lock covers the ring and the consoles. It is not a struct spinlock, because a CPU must be
  * able to print from interrupt handlers, inside lock checks, and before there is per-CPU data worth
@@ -25,12 +26,14 @@
 
 #include <arch/atomic.h>
 #include <arch/barrier.h>
+#include <arch/boot.h>
 #include <arch/clock.h>
 #include <arch/cpu.h>
 
 #include "kernel/core/call.h"
 #include "kernel/core/cmdline.h"
 #include "kernel/core/context.h"
+#include "kernel/core/log_record.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/shootdown.h"
@@ -42,14 +45,16 @@ enum { LOG_SIZE_FIRST = 64 * 1024, LINE_MAX = 1024, WARNINGS_KEPT = 16, WARNING_
 
 #define PUT_OFF_NONE ~0ULL
 
-static char first_ring[LOG_SIZE_FIRST];
+static struct {
+	struct log_record head;
+	char text[LOG_SIZE_FIRST];
+} __attribute__((aligned(PAGE_SIZE))) first_log;
 /* replaced once, when the boot CPU runs alone */
-static char *ring = first_ring;
-static size_t ring_size = LOG_SIZE_FIRST;
+static struct log_record *log = &first_log.head;
+static u32 log_text_size = LOG_SIZE_FIRST;
 /* the first ones, each written once by the CPU that counted it */
 static char warning[WARNINGS_KEPT][WARNING_SIZE];
 static u32 warnings;
-static u64 log_end;        /* position after the newest byte; written inside the lock */
 static cpu_t output_owner; /* number of the CPU inside + 1, 0: none */
 static u64 progress;       /* pieces printed that are not complaints; atomic */
 /* where the log has text that the owner has yet to show on consoles; PUT_OFF_NONE: nowhere */
@@ -126,16 +131,25 @@ static void output_finish(struct output out) __releases(irq)
 	irq_restore(out.flags);
 }
 
-/* Copy into the ring in at most two pieces. len <= ring_size. */
+/* len <= log_text_size. The head is written inside the lock. */
 static void ring_append(const char *text, size_t len)
 {
-	u64 end = atomic_load_relaxed(&log_end);
-	size_t at = end % ring_size;
-	size_t first = MIN(len, ring_size - at);
+	const u64 end = atomic_load_relaxed(&log->end);
+	const size_t at = end % log_text_size, first = MIN(len, log_text_size - at);
 
-	memcpy(ring + at, text, first);
-	memcpy(ring, text + first, len - first);
-	atomic_store_relaxed(&log_end, end + len);
+	for (size_t i = 0; i < len; i++) {
+		char *place = &log->text[i < first ? at + i : i - first];
+
+		log->sum += (u32)(u8)text[i] - (u8)*place;
+		*place = text[i];
+	}
+	atomic_store_relaxed(&log->end, end + len);
+	log->magic = LOG_MAGIC;
+	log->size = log_text_size;
+	log->head = log_record_head(log);
+	arch_write_back(log->text + at, first);
+	arch_write_back(log->text, len - first);
+	arch_write_back(log, sizeof(*log));
 }
 
 enum { TO_LOG = 1 << 0, TO_CONSOLES = 1 << 1 };
@@ -146,7 +160,7 @@ static void show_put_off(void)
 	char piece[256];
 
 	while (put_off != PUT_OFF_NONE) {
-		const u64 end = atomic_load_relaxed(&log_end);
+		const u64 end = atomic_load_relaxed(&log->end);
 		u64 pos = put_off;
 
 		put_off = PUT_OFF_NONE;
@@ -161,7 +175,7 @@ static void show_put_off(void)
 static void emit(const char *text, size_t len, unsigned where)
 {
 	struct output out = output_begin();
-	const u64 from = atomic_load_relaxed(&log_end);
+	const u64 from = atomic_load_relaxed(&log->end);
 
 	if (where & TO_LOG)
 		ring_append(text, len);
@@ -264,37 +278,43 @@ void printk(enum log_level level, const char *fmt, ...)
 size_t log_read(u64 *pos, char *buf, size_t size)
 {
 	struct output out = output_begin();
-	u64 end = atomic_load_relaxed(&log_end);
+	u64 end = atomic_load_relaxed(&log->end);
 	size_t n, at, first;
 
-	if (end > ring_size && *pos < end - ring_size)
-		*pos = end - ring_size;
+	if (end > log_text_size && *pos < end - log_text_size)
+		*pos = end - log_text_size;
 	if (*pos > end)
 		*pos = end;
 	n = MIN(size, (size_t)(end - *pos));
-	at = *pos % ring_size;
-	first = MIN(n, ring_size - at);
-	memcpy(buf, ring + at, first);
-	memcpy(buf + first, ring, n - first);
+	at = *pos % log_text_size;
+	first = MIN(n, log_text_size - at);
+	memcpy(buf, log->text + at, first);
+	memcpy(buf + first, log->text, n - first);
 	*pos += n;
 	output_finish(out);
 	return n;
 }
 
-void log_grow(char *memory, size_t size)
+void log_grow(void *memory, size_t size)
 {
+	struct log_record *old = log;
 	u64 pos = 0;
 
+	memset(memory, 0, size);
 	log_read(&pos, memory, 0); /* finds the oldest byte */
-	for (; pos < log_end; pos++)
-		memory[pos % size] = ring[pos % ring_size];
-	ring = memory;
-	ring_size = size;
+	log = memory;
+	log->end = pos;
+	log_text_size = (u32)(size - sizeof(*log));
+	for (; pos < old->end; pos++)
+		ring_append(&old->text[pos % LOG_SIZE_FIRST], 1);
+	old->magic = 0;
+	arch_write_back(old, sizeof(*old));
+	arch_write_back(memory, size);
 }
 
 size_t log_size(void)
 {
-	return ring_size;
+	return log_text_size;
 }
 
 u64 log_progress(void)

@@ -52,10 +52,11 @@ void log_line(const char *fmt, ...) __printf(1, 2);
 size_t log_read(u64 *pos, char *buf, size_t size);
 
 /*
- * Keep the log in `memory` of `size` bytes from now on, which is larger and has any contents. Boot
- * CPU, before others run. log_size(): bytes that the log keeps.
+ * Keep the log in `memory` of `size` bytes from now on, at most LOG_SIZE_MAX (log_record.h), which
+ * is larger, on a page border, and has any contents. Boot CPU, before others run, once.
+ * log_size(): bytes that the log keeps.
  */
-void log_grow(char *memory, size_t size);
+void log_grow(void *memory, size_t size);
 size_t log_size(void);
 
 /*

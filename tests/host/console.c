@@ -126,6 +126,10 @@ void arch_record_store(const void *record, size_t size)
 {
 }
 
+void arch_write_back(const void *start, size_t len)
+{
+}
+
 /* No loader would start the process again, so a reset ends it. */
 void machine_reset(void)
 {

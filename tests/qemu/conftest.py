@@ -53,7 +53,7 @@ def case_name(item):
 
 
 def row_name(item):
-    """The name board-pc-bios for test_row[board-pc-bios] of test_machines.py, and no_hypervisor_bit for test_no_hypervisor_bit."""
+    """The name board-pc-bios for test_row[board-pc-bios] of test_machines.py, and no_hypervisor_bit for test_no_hypervisor_bit, here or in test_efi.py."""
     return item.callspec.params["row"].name if item.originalname == "test_row" else item.name.removeprefix("test_")
 
 

@@ -16,7 +16,7 @@ import time
 import patience
 import pexpect
 
-from machine import command, make_iso
+from machine import FROM_IMAGE, command, make_image
 from verdict import Outcome, clean, judge
 
 
@@ -43,8 +43,8 @@ class Guest:
 
     def __enter__(self):
         iso = self.machine.image or None
-        if self.machine.firmware in ("bios", "uefi") and not iso:
-            iso = make_iso(self.kernel, self.machine.kernel_words, os.path.join(self.scratch.name, "ashlar.iso"), self.machine.module)
+        if self.machine.firmware in FROM_IMAGE and not iso:
+            iso = make_image(self.machine, self.kernel, os.path.join(self.scratch.name, "image"))
         argv = command(self.machine, self.kernel, iso) + (["-qmp", f"unix:{self.scratch.name}/qmp,server=on,wait=off"] if self.asked else [])
         self.started = time.monotonic()
         self.child = pexpect.spawn(

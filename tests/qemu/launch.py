@@ -24,7 +24,7 @@ from pathlib import Path
 
 import files_out
 import program
-from machine import CMDLINE_MOST, Machine, Unavailable, command, make_iso, version_of
+from machine import CMDLINE_MOST, FROM_IMAGE, Machine, Unavailable, command, make_image, version_of
 from verdict import BEGIN, clean, judge, program_status
 
 
@@ -212,15 +212,15 @@ def main():
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):  # a shell has its background jobs ignore SIGINT
         signal.signal(number, signal.default_int_handler)
     build = Path(args.build).resolve()
-    kernel, iso = build / "ashlar.elf", build / "run.iso"
+    kernel, iso = build / "ashlar.elf", build / "run.image"
     try:
         machine = machine_of(args, build)
         argv = command(machine, kernel, iso)
         if args.print:
             print(shlex.join(argv))
             return 0
-        if machine.firmware in ("bios", "uefi"):
-            make_iso(kernel, machine.kernel_words, iso, machine.module)
+        if machine.firmware in FROM_IMAGE:
+            make_image(machine, kernel, iso)
     except (Unavailable, ValueError, RuntimeError, program.Unusable) as why:
         print(why, file=sys.stderr)
         return 2

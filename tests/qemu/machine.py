@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-FIRMWARES = ("bios", "uefi", "pvh", "microvm")
+FIRMWARES = ("bios", "uefi", "efi", "pvh", "microvm")
+FROM_IMAGE = ("bios", "uefi", "efi")  # GRUB, or BOOTX64.EFI, from an image with the command line
 UEFI_IMAGE = "/usr/share/ovmf/OVMF.fd"  # deps.sh installs it
 ICOUNT = r"icount(?:-(\d))?"
 X2APIC_FROM = 256  # this many CPUs need x2APIC, which TCG has since QEMU 9
@@ -42,7 +43,7 @@ class Machine:
     reboots: bool = False  # a reset restarts the machine instead of ending QEMU
     module: str = ""  # a file that the loader passes to the kernel, such as a program's (program.py)
     image: str = ""  # boots this ISO instead of one made for the command line
-    stick: bool = False  # the image is a USB stick instead of a CD
+    device: str = ""  # what the image is: cd, stick, nvme or net (a program of UEFI); "": a stick with efi, else a CD
     display: str = "none"  # -vga std, or "ramfb"
     serial: tuple = ()  # QEMU's words for serial ports; (): one, the first
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
@@ -203,14 +204,18 @@ def boot_args(machine, kernel, iso):
     if machine.firmware in ("pvh", "microvm"):
         module = ["-initrd", machine.module] if machine.module else []
         return ["-kernel", str(kernel), "-append", machine.kernel_words, *module]
-    if machine.stick:
-        drive = ["-drive", f"if=none,id=stick,format=raw,readonly=on,file={iso}"]
-        args = drive + ["-device", "qemu-xhci", "-device", "usb-storage,drive=stick,removable=on,bootindex=0"]
-    else:
-        args = ["-cdrom", str(iso), "-boot", "d"]
+    device = machine.device or ("stick" if machine.firmware == "efi" else "cd")
+    drive = ["-drive", f"if=none,id=boot,format=raw,readonly={'off' if machine.reboots else 'on'},file={iso}"]
+    args = {
+        "cd": ["-cdrom", str(iso), "-boot", "d"],
+        "stick": [*drive, "-device", "qemu-xhci", "-device", "usb-storage,drive=boot,removable=on,bootindex=0"],
+        "nvme": [*drive, "-device", "nvme,drive=boot,serial=1,bootindex=0"],
+        "net": ["-netdev", f"user,id=net,tftp={Path(iso).parent},bootfile={Path(iso).name}",
+                "-device", "virtio-net-pci,netdev=net,bootindex=0", "-device", "virtio-rng-pci"],
+    }[device]
     if machine.firmware == "uefi":
         require_room_for_grub(machine)
-    return (["-bios", UEFI_IMAGE] if machine.firmware == "uefi" else []) + args
+    return (["-bios", UEFI_IMAGE] if "efi" in machine.firmware else []) + args
 
 
 def icount_args(accel):
@@ -267,11 +272,12 @@ def command(machine, kernel, iso=None):
     )
 
 
-def make_iso(kernel, cmdline, out, module="", menu_seconds=0):
-    """The bootable image with this command line and module, whose menu waits so long. Raises with the tool's own words if it cannot be
-    made."""
-    script = [str(ROOT / "boot/mkiso.sh"), str(kernel), cmdline, str(out), str(menu_seconds), module]
-    done = subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
+def make_image(machine, kernel, out, menu_seconds=0):
+    """The bootable image of the machine with its command line and module; GRUB's menu waits so long. Raises with the tool's own words if
+    it cannot be made."""
+    script, *more = ["mkefi.sh"] if machine.firmware == "efi" else ["mkiso.sh", str(menu_seconds)]
+    words = [str(ROOT / "boot" / script), str(kernel), machine.kernel_words, str(out), *more, machine.module]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=600, check=False)
     if done.returncode:
-        raise RuntimeError(f"mkiso.sh failed: {done.stdout}{done.stderr}")
+        raise RuntimeError(f"{script} failed: {done.stdout}{done.stderr}")
     return out

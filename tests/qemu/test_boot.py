@@ -43,7 +43,7 @@ def test_a_wrong_value_fails_the_run(kernel, words, why):
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
 def test_grub_boots_from_a_usb_stick_and_hands_over_every_character(kernel, firmware):
     """Characters that have a meaning in GRUB's own script language arrive unchanged."""
-    outcome = boot(kernel, "256M", firmware=firmware, stick=True, cmdline="no$such=a\\b;{c}'d' end.strict=off test=kernel.string.*")
+    outcome = boot(kernel, "256M", firmware=firmware, device="stick", cmdline="no$such=a\\b;{c}'d' end.strict=off test=kernel.string.*")
     outcome.ended().says("loader GRUB", r"no\$such=a\\b;\{c\}'d' is not known")
 
 

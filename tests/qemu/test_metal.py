@@ -12,7 +12,7 @@ import pytest
 import qr
 from acpi_fixture import compile_table, dump, sum_right
 from guest import Guest, run
-from machine import ROOT, Machine, make_iso
+from machine import ROOT, Machine, make_image
 from matrix import BY_INSTRUCTIONS
 from screen import FONTS, Shown
 
@@ -156,13 +156,13 @@ MENU = {  # each entry of boot/grub.cfg without a program, in order: what is typ
 
 @pytest.fixture(scope="module")
 def menu(kernel, tmp_path_factory):
-    return str(make_iso(kernel, "", tmp_path_factory.mktemp("menu") / "ashlar.iso", menu_seconds=60))
+    return str(make_image(Machine(strict=False), kernel, tmp_path_factory.mktemp("menu") / "ashlar.iso", menu_seconds=60))
 
 
 @pytest.mark.parametrize("display", ["none", pytest.param("std", marks=pytest.mark.proof)])
 def test_the_menu_appears_once_on_a_serial_line(kernel, tmp_path, display):
     """OVMF sends its console to the same port."""
-    image = make_iso(kernel, WORDS, tmp_path / "ashlar.iso", menu_seconds=1)
+    image = make_image(Machine(strict=False, cmdline=WORDS), kernel, tmp_path / "ashlar.iso", menu_seconds=1)
     outcome = run(Machine("uefi", 1, "256M", image=str(image), display=display), kernel).ended()
     assert outcome.text.count("GNU GRUB") == 1, outcome.text
 

@@ -68,7 +68,7 @@ def numbered(text, what):
     return re.findall(rf"{what} \d+: (.*)$", text, re.M)
 
 
-@pytest.mark.parametrize("firmware, mem", [("pvh", "64M"), ("microvm", "64M"), ("bios", "64M"), ("uefi", "128M"), ("pvh", "5G")])
+@pytest.mark.parametrize("firmware, mem", [("pvh", "64M"), ("microvm", "64M"), ("bios", "64M"), ("uefi", "128M"), ("efi", "128M"), ("pvh", "5G")])
 def test_a_program_reaches_the_kernel(built, files, kernel, tmp_path, firmware, mem):
     path = built("-static")
     program = Program(str(path), ARGS, f"{files}/.", ENV)

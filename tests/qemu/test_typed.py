@@ -17,7 +17,7 @@ from test_docs import PAGES, commands
         ("run CPUS=0", "CPUS=0 cannot be used: CPUS is a whole number, 1 or more"),
         ("monitor MEM=0", "MEM=0 cannot be used: MEM is a size of 16M or more, such as 512M or 12G"),
         ("debug NODES=0", "NODES=0 cannot be used: NODES is a whole number, 1 to 128"),
-        ("run FIRMWARE=bois", "FIRMWARE is one of bios, uefi, pvh, microvm"),
+        ("run FIRMWARE=bois", "FIRMWARE is one of bios, uefi, efi, pvh, microvm"),
         ("run ACCEL=kmv", "ACCEL is one of auto, kvm, tcg, icount, icount-0"),
         ("run CPU=4", "CPU is one of QEMU's models, such as max; CPUS is the number"),
         ("bench WHAT=compare FILES=old", "needs two to compare: FILES=OLD,NEW"),

@@ -84,8 +84,9 @@ def test_names():
 def machine_names():
     path = ROOT / "tests/qemu/test_machines.py"
     text = path.read_text(encoding="utf-8")
+    metal = re.findall(r"@pytest.mark.metal\n(?:@.*\n)?def test_(\w+)", (path.parent / "test_efi.py").read_text(encoding="utf-8"))
     models = (model.replace(",", "").replace("=", "-") for model in re.findall(r'\bcpu_row\("([^"]+)"', text))
-    return {*re.findall(r'\bRow\("([^"]+)"', text), *(f"cpu-{model}" for model in models), *functions_of(path)} - {"row"}
+    return {*re.findall(r'\bRow\("([^"]+)"', text), *(f"cpu-{model}" for model in models), *functions_of(path), *metal} - {"row"}
 
 
 def nearest(word, names, most=NEAREST):

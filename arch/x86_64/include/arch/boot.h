@@ -54,3 +54,6 @@ void arch_machine_name(sheet_line_fn *line);
  */
 bool arch_record_load(void *record, size_t size);
 void arch_record_store(const void *record, size_t size);
+
+/* Write `len` bytes back from the caches, so that they survive a reset. Any context. */
+void arch_write_back(const void *start, size_t len);

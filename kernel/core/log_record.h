@@ -1,0 +1,38 @@
+/*
+ * The log as it lies in memory, on a page border, so that it can be found after a reset that left
+ * memory alone (boot/efi/handover.h). Position p of the log is text[p % size]; the text is zero
+ * where nothing was written yet.
+ *
+ * The writer keeps both sums right and writes each change back to memory (kernel/core/printk.c). A
+ * reset in the middle of a change leaves a head that is right and a sum of the text that is not.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+#define LOG_MAGIC    0x474f4c4853410001ULL
+#define LOG_SIZE_MAX MIB(1)  /* with its head */
+#define LOG_PHYS_MAX MIB(64) /* it lies below */
+
+struct log_record {
+	u64 magic;
+	u64 end;  /* position after the newest byte */
+	u32 size; /* of the text, bytes */
+	u32 sum;  /* of the text's bytes */
+	u64 head; /* log_record_head() */
+	char text[];
+};
+
+/* The sum over the other members of the head. */
+static inline u64 log_record_head(const struct log_record *log)
+{
+	return (log->magic ^ log->end * 3 ^ log->size * 5ULL) + log->sum;
+}
+
+/* True if `len` bytes from `log` on hold a log as a whole. Pure. */
+static inline bool log_record_valid(const struct log_record *log, size_t len)
+{
+	return len > sizeof(*log) && log->magic == LOG_MAGIC && log->size > 0 &&
+	       log->size <= LOG_SIZE_MAX - sizeof(*log) && log->size <= len - sizeof(*log) &&
+	       log->head == log_record_head(log);
+}
