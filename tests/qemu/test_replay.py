@@ -6,8 +6,9 @@ import collect
 import patience
 import pytest
 from acpi_fixture import dump
+from guest import run
 from hosted import boot as boot_hosted
-from machine import ROOT
+from machine import ROOT, Machine
 from machines import MACHINES
 from records import values_of
 from test_payloads import spelled
@@ -98,3 +99,31 @@ def test_a_folder_of_machines(build, tmp_path):
     done = patience.run(argv, 120, cwd=ROOT)
     assert done.returncode == 2 and "3 machines passed, 1 failed" in done.stdout, done.stdout
     assert re.search(r"^not ok nonsense: .*has no line that describes memory$", done.stdout, re.M), done.stdout
+
+
+def damaged(text, how):
+    """A console with one line of the machine's text changed, lost or cut off, and a line that the message must name."""
+    lines = text.split("\n")
+    (at,) = (n for n, line in enumerate(lines) if re.search(r"0020: .*  ~", line) and "APIC @" in lines[n - 3])
+    if how == "changed":
+        lines[at] = lines[at].replace(" 00 ", " 01 ", 1)
+    elif how == "lost":
+        del lines[at]
+    else:
+        del lines[at:]
+    return "\n".join(lines), at + 1
+
+
+@pytest.mark.parametrize("firmware", ["pvh", "uefi"])
+def test_a_machine_that_prints_itself_is_booted_from_its_console(firmware, kernel, build, tmp_path):
+    """Its map, attributes of UEFI included, its CPUs and its nodes. What a serial line does to the text is named."""
+    console = run(Machine(firmware, 4, "1G", nodes=2, cmdline='run="machine; machine text"'), kernel).ended().text
+    assert firmware == "pvh" or re.search(r"^efi: mem\d+: \[Conventional Memory\|.*WB\|.*\] range=", console, re.M), console
+    done = boot(build, console, tmp_path, f"test={CASES}")
+    assert "verdict=pass" in done.stdout and "4 CPUs described" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
+    there, here = (values_of(text, "boot")[0] for text in (console, done.stdout))
+    assert here["nodes"] == there["nodes"] == 2 and abs(here["ram_bytes"] - there["ram_bytes"]) < 1 << 20, (here, there)
+    for how in ("changed", "lost", "cut"):
+        text, at = damaged(console, how)
+        done = boot(build, text, tmp_path, f"test={CASES}")
+        assert done.returncode and f"line {at}: the machine's text was damaged on its way" in done.stdout + done.stderr, (how, done)

@@ -40,6 +40,8 @@ needs() {
 	bench python3-matplotlib /usr/lib/python3/dist-packages/matplotlib draws the pictures of the report
 	debug gdb gdb debugs the halted guest
 	machines bochs bochs-bin is another emulator, of boards and CPUs that QEMU does not have
+	machines bochsbios /usr/share/bochs/BIOS-bochs-latest is its firmware
+	machines vgabios /usr/share/vgabios/vgabios.bin is its screen's firmware
 	proof chromium chromium shows that no table of the report is cut off
 	fuzz clang clang compiles for the fuzzer
 	fuzz libclang-rt-dev /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a is the fuzzer
