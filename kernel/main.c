@@ -67,6 +67,7 @@ void kernel_main(const struct boot_info *info)
 	boot_stage_end("mm");
 	arch_program_prepare();
 	boot_stage_end("program"); /* ready */
+	machine_page_ready();
 	balloon_init();            /* free memory goes back to the host where there is a balloon */
 
 	/*
