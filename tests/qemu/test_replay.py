@@ -9,7 +9,7 @@ from acpi_fixture import dump
 from guest import run
 from hosted import boot as boot_hosted
 from machine import ROOT, Machine
-from machines import MACHINES
+from machines import MACHINES, Machine as Described
 from records import values_of
 from test_payloads import spelled
 
@@ -89,6 +89,52 @@ def test_a_machine_that_was_collected_is_the_machine(build, tmp_path, monkeypatc
     monkeypatch.setattr(collect, "output_of", lambda tool, *words: dump(machine.acpi()) if tool == "acpidump" else "")
     done = boot(build, collect.describe(tmp_path), tmp_path, f"test={CASES}")
     assert "verdict=pass" in done.stdout and "256 CPUs described" in done.stdout and " nodes=2 " in done.stdout, done.stdout[-3000:]
+
+
+FREEBSD_SMAP = """machdep.smap:
+SMAP type=01, xattr=00, base=0000000000000000, len=000000000009fc00
+SMAP type=02, xattr=00, base=00000000000f0000, len=0000000000010000
+SMAP type=01 base=0000000000100000 len=000000003ff00000
+"""
+FREEBSD_EFI = """                   Type     Physical      Virtual   #Pages Attr
+       BootServicesCode 000000000000          0x0 000000a0 UC WC WT WB
+     ConventionalMemory 000000100000          0x0 0003ff00 UC WC WT WB
+     ConventionalMemory 000100000000          0x0 00040000 UC
+    RuntimeServicesData 000200000000          0x0 00000010 UC WC WT WB RUNTIME
+"""
+
+
+@pytest.mark.parametrize("memory, ram", [(FREEBSD_SMAP, 0x3FF00000 + 0x9F000), (FREEBSD_EFI, 0x3FF00000 + 0xA0000)], ids=["smap", "efi_map"])
+@pytest.mark.parametrize("form", ["binary", "one-file", "windows"])
+def test_dumps_of_other_systems_are_read(memory, ram, form, build, tmp_path):
+    """FreeBSD's maps of memory. Tables as files of bytes, one or many, and as acpidump's text from Windows' shell, in UTF-16."""
+    tables = Described("any", [], list(range(6))).acpi() + Described("any", [], [0], nodes=[(0, 1 << 32, 7)]).acpi()[1:]
+    files = [tmp_path / f"{form}{n}" for n in range(3)]
+    files[0].write_text(memory)
+    files[1].write_bytes(tables[0] if form == "binary" else b"".join(tables) if form == "one-file" else dump(tables).encode("utf-16"))
+    files[2].write_bytes(tables[1])
+    out = tmp_path / "machine"
+    assert collect.collect(out, files if form == "binary" else files[:2]) == 0
+    done = boot(build, out.read_text(), tmp_path, f"test={CASES}")
+    assert "verdict=pass" in done.stdout and "6 CPUs described" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
+    assert values_of(done.stdout, "boot")[0]["ram_bytes"] == ram
+
+
+@pytest.mark.parametrize("text, says", [
+    ("/*\n  APIC: Length=120, Revision=3, Checksum=237,\n", "FreeBSD's `acpidump -t` decoded"),
+    ("[000h 0000   4]  Signature : \"APIC\"\n", "iasl decoded"),
+    ("RW-Everything\n", "RWEverything's text"),
+    ("APIC" + "x" * 40, "has neither ACPI tables nor a line"),
+    ("", "has neither ACPI tables nor a line"),
+    (dump([Described("any", []).acpi()[0]]), "none of these files has a map of memory"),
+    (None, "No such file"),
+])  # fmt: skip
+def test_what_cannot_be_read_is_refused_by_name(text, says, tmp_path, capsys):
+    path = tmp_path / "dump"
+    if text is not None:
+        path.write_text(text)
+    assert collect.collect(tmp_path / "machine", [path]) == 1 and not (tmp_path / "machine").exists()
+    assert says in capsys.readouterr().err
 
 
 def test_a_folder_of_machines(build, tmp_path):
