@@ -3,7 +3,7 @@
 
 #include "kernel/lib/types.h"
 
-/* The last line. Lines are numbered from 0, and each ends with two blanks, ~ and its sum (%04x). */
+/* The last line. Lines are numbered from 0; each ends with two blanks, ~ and its sum (%04x). */
 #define MACHINE_TEXT_END "end of the machine"
 
 /* The sum of the line with this number, without what follows the text. One wrong byte changes it. */

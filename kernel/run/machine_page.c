@@ -15,7 +15,7 @@ static unsigned choice;
 OPTION_CHOICE(console.page, choice, "auto|on|off",
 	      "print the machine page at the end; auto: on real hardware");
 
-static unsigned rows;            /* rows printed of this page */
+static unsigned rows;           /* rows printed of this page */
 static unsigned at_ready = ~0U; /* warnings when the kernel was ready; later ones are the run's */
 
 /* ---- lines ---- */

@@ -11,7 +11,7 @@
  *   0x0000000b 0x00: eax=0x00000001 ebx=... ecx=... edx=...              cpuid -1 -r
  *   CPUID 0000000B: 00000001-00000002-00000100-00000000                  InstLatx64
  *
- * Lines of our own `machine text` (arch/x86_64/machine_text.c) are the same with a sum at their end.
+ * Lines of our own `machine text` (arch/x86_64/machine_text.c) have a sum at their end.
  *
  * The parsers are pure functions over (text, length). They follow no pointer, and a line that is
  * broken counts as another line.
