@@ -3,10 +3,10 @@
 
 #include "kernel/lib/types.h"
 
-/* The last line. Lines are numbered from 0; each ends with two blanks, ~ and its sum (%04x). */
+/* The last line. Lines are numbered from 0; each ends in two blanks, ~ and its sum (%04x). */
 #define MACHINE_TEXT_END "end of the machine"
 
-/* The sum of the line with this number, without what follows the text. One wrong byte changes it. */
+/* The sum of a line, without what follows its text. One wrong byte changes it. */
 static inline u16 machine_text_sum(unsigned number, const char *text, size_t len)
 {
 	u16 sum = (u16)number;

@@ -1,6 +1,7 @@
 """Machines that were never at hand: the hosted kernel boots as each of them and is judged by the cases that ask the machine itself."""
 
 import re
+from functools import reduce
 
 import collect
 import patience
@@ -160,11 +161,22 @@ def damaged(text, how):
     return "\n".join(lines), at + 1
 
 
-@pytest.mark.parametrize("firmware", ["pvh", "uefi"])
-def test_a_machine_that_prints_itself_is_booted_from_its_console(firmware, kernel, build, tmp_path):
-    """Its map, attributes of UEFI included, its CPUs and its nodes. What a serial line does to the text is named."""
-    console = run(Machine(firmware, 4, "1G", nodes=2, cmdline='run="machine; machine text"'), kernel).ended().text
-    assert firmware == "pvh" or re.search(r"^efi: mem\d+: \[Conventional Memory\|.*WB\|.*\] range=", console, re.M), console
+@pytest.fixture(scope="module", params=["pvh", "uefi"])
+def console(request, kernel):
+    return run(Machine(request.param, 4, "1G", nodes=2, cmdline='run="machine; machine text"'), kernel).ended().text
+
+
+def test_a_machine_prints_itself(console):
+    """Each line has its sum, which its number begins. The attributes of UEFI's map are among them."""
+    lines = re.findall(r"^(.*)  ~([0-9a-f]{4})$", console, re.M)
+    sums = [f"{reduce(lambda so_far, byte: (so_far * 31 + byte) & 0xFFFF, line.encode(), n):04x}" for n, (line, _) in enumerate(lines)]
+    assert len(lines) > 50 and sums == [said for _, said in lines] and lines[-1][0] == "end of the machine", console
+    if "firmware=uefi" in console:
+        assert re.search(r"^efi: mem\d+: \[Conventional Memory\|.*WB\|.*\] range=", console, re.M), console
+
+
+def test_a_machine_is_booted_from_its_console(console, build, tmp_path):
+    """With its map, its CPUs and its nodes. What a serial line does to the text is named."""
     done = boot(build, console, tmp_path, f"test={CASES}")
     assert "verdict=pass" in done.stdout and "4 CPUs described" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
     there, here = (values_of(text, "boot")[0] for text in (console, done.stdout))
