@@ -3,10 +3,12 @@
  * so a replayed machine (tests/host/replay.h) is judged by these cases as the one at hand is.
  */
 #include <arch/boot.h>
+#include <arch/clock.h>
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
 #include "kernel/core/percpu.h"
+#include "kernel/core/printk.h"
 #include "tests/kernel/test.h"
 #include "mm/debug/account.h"
 #include "mm/map/memblock.h"
@@ -128,6 +130,25 @@ TEST(mm_machine, every_cpu_is_on_a_node)
 		for (cpu_t other = 0; other < cpu; other++)
 			EXPECT(arch_cpu_hardware_id(cpu) != arch_cpu_hardware_id(other));
 	}
+}
+
+static unsigned lines;
+
+static void count_line(const char *name, const char *fmt, ...)
+{
+	lines++;
+}
+
+/* As at the end of a run. tests/qemu/test_metal.py asks how long it takes. */
+TEST(mm_machine, its_page_is_short)
+{
+	const u64 start = clock_ns();
+
+	lines = 0;
+	arch_machine_measure();
+	arch_machine_page(count_line);
+	print("# the machine page took %llu ns\n", clock_ns() - start);
+	EXPECT(lines <= 8);
 }
 
 TEST(mm_machine, every_frame_is_accounted_for)

@@ -471,6 +471,14 @@ def test_machine_page(kernel):
     )  # fmt: skip
 
 
+@pytest.mark.parametrize("nodes", [1, 8])
+def test_the_machine_page_takes_two_milliseconds_at_most(kernel, nodes):
+    """Of 32 CPUs, on one node or eight: at 32 ns an instruction, 62,500 of them; each CPU is asked for its errors."""
+    machine = Machine("pvh", 32, "2G", nodes=nodes, accel=BY_INSTRUCTIONS, cmdline="test=mm.machine.its_page*")
+    took = re.search(r"^# the machine page took (\d+) ns$", run(machine, kernel).ended().text, re.M)
+    assert int(took[1]) < 2_000_000, took[0]
+
+
 def test_machine_checks_are_named_and_counted(kernel):
     """A corrected error is found at the next look. An uncorrected error that names a page is survived, and the page is taken out of use."""
     words = "console.page=on end=page test=mm.random.giga* test.soak=400000"  # takes seconds, so both errors come in time
