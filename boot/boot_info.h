@@ -22,6 +22,7 @@ enum mem_kind {
 struct mem_range {
 	phys_t start, end; /* [start, end), bytes, as reported */
 	enum mem_kind kind;
+	u32 efi_type : 8, efi_attributes : 24; /* of UEFI's map: type + 1, low bits; else 0 */
 };
 
 /* numbered as in multiboot2, except BOOT_FB_NONE */

@@ -62,4 +62,7 @@ if ! grub-mkrescue -o "$out.new" "$tree" --locales= --fonts=ascii --themes= -- -
 	rm -f "$out.new"
 	exit 1
 fi
+# Some BIOSes start no stick without an active partition. The only entry is the GPT's protective one, whose flag UEFI ignores
+# (UEFI 2.10, 5.2.3).
+printf '\200' | dd of="$out.new" bs=1 seek=446 conv=notrunc 2> "$log"
 mv "$out.new" "$out"

@@ -168,6 +168,7 @@ static void add_efi(struct boot_info *info, const u8 *e)
 	const u64 start = get_u64(e + 8), pages = get_u64(e + 24);
 	const enum mem_kind kind = mem_kind_of_efi(get_u32(e));
 	const char *unfit = kind == MEM_RAM ? efi_memory_unfit(get_u64(e + 32)) : NULL;
+	const size_t at = info->ranges;
 
 	if (pages > ~0ULL >> PAGE_SHIFT) {
 		boot_info_fault(info, "EFI memory range with impossible number of pages", pages);
@@ -176,6 +177,10 @@ static void add_efi(struct boot_info *info, const u8 *e)
 	if (unfit && pages && info->faults++ < BOOT_FAULTS_SAID)
 		pr_warn("memory: %llu KiB at %llx are %s and not used", pages * 4, start, unfit);
 	boot_info_add_range(info, start, pages << PAGE_SHIFT, unfit ? MEM_RESERVED : kind);
+	if (info->ranges == at)
+		return;
+	info->range[at].efi_type = (u8)(get_u32(e) + 1);
+	info->range[at].efi_attributes = get_u32(e + 32) & 0xffffff;
 }
 
 /* Find all tags: store the first of each type in `tags`, and parse modules on the way. */

@@ -88,7 +88,8 @@ void kernel_main(const struct boot_info *info)
 	boot_stage_end("mm");
 	arch_program_prepare();
 	boot_stage_end("program"); /* ready */
-	balloon_init();            /* free memory goes back to the host where there is a balloon */
+	machine_page_ready();
+	balloon_init(); /* free memory goes back to the host where there is a balloon */
 
 	/*
 	 * Pages in use now are the kernel's own; verdict_end() checks that the same are in use

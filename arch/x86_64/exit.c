@@ -22,6 +22,7 @@
 #include <arch/mmio.h>
 
 #include "arch/x86_64/acpi/acpi_devices.h"
+#include "arch/x86_64/consoles/console.h"
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/io.h"
 #include "arch/x86_64/exit.h"
@@ -95,6 +96,7 @@ static void triple_fault(void)
 void machine_reset(void)
 {
 	irq_disable();
+	console_drain();
 	reset_by_acpi();
 	outb(RESET_CONTROL, RESET_SYSTEM);
 	outb(RESET_CONTROL, RESET_NOW);
@@ -124,6 +126,7 @@ static __noreturn void poweroff_or_halt(void)
 	const bool known = sleep_known && (port[0] || sleep_memory || by_port);
 	const u8 sleep = (u8)(sleep_type[0] << CONTROL_SLEEP_TYPE | CONTROL_SLEEP);
 
+	console_drain();
 	if (known && port[0])
 		enter_acpi_mode();
 	for (unsigned i = 0; known && i < ARRAY_LEN(acpi.pm1_control) && port[i]; i++) {

@@ -16,7 +16,8 @@ enum { REG_DATA = 0, REG_IRQ = 1, REG_FIFO = 2, REG_LINE = 3, REG_MODEM = 4, REG
 enum { LINE_8N1 = 0x03, LINE_DIVISOR = 0x80, FIFO_ON_CLEARED = 0x07, FIFO_WORKS = 0xc0 };
 enum {
 	STATUS_READY = 0x01,
-	STATUS_EMPTY = 0x20,
+	STATUS_EMPTY = 0x20, /* takes bytes */
+	STATUS_SENT = 0x40,  /* and has sent them */
 	STATUS_ABSENT = 0xff,
 	MODEM_LOOP = 0x1b,
 	MODEM_NORMAL = 0x03
@@ -24,13 +25,15 @@ enum {
 enum { UART_POLLS = 2000000, PROBE_POLLS = 20000, UART_FIFO = 16, LOOP_BYTE = 0xa5 };
 
 #define UART_LIMIT_NS (10 * NS_PER_S)
+#define SENT_LIMIT_NS (200 * NS_PER_MS) /* 16 bytes and the one on the line, at 1200 baud */
 
-static bool wait_empty(const struct uart *uart)
+static bool wait_status(const struct uart *uart, u8 bit, u64 limit)
 {
-	const u64 start = clock_ns(), limit = uart->limit_ns ? uart->limit_ns : UART_LIMIT_NS;
+	const u64 start = clock_ns();
 
+	limit = uart->limit_ns ? uart->limit_ns : limit;
 	for (u64 polls = 0; start ? clock_ns() - start <= limit : polls < UART_POLLS; polls++) {
-		if (uart->in(uart, REG_STATUS) & STATUS_EMPTY)
+		if (uart->in(uart, REG_STATUS) & bit)
 			return true;
 		print_wait();
 	}
@@ -40,7 +43,7 @@ static bool wait_empty(const struct uart *uart)
 /* One wait for each FIFO's worth of bytes. */
 static bool put_byte(const struct uart *uart, unsigned *room, u8 byte)
 {
-	if (*room == 0 && !wait_empty(uart))
+	if (*room == 0 && !wait_status(uart, STATUS_EMPTY, UART_LIMIT_NS))
 		return false;
 	*room = (*room ? *room : uart->fifo) - 1;
 	uart->out(uart, REG_DATA, byte);
@@ -84,9 +87,14 @@ static void set_speed(struct uart *uart)
 	uart->out(uart, REG_LINE, LINE_8N1);
 }
 
+void uart_drain(const struct uart *uart)
+{
+	wait_status(uart, STATUS_SENT, SENT_LIMIT_NS);
+}
+
 void uart_change_speed(struct uart *uart, u16 divisor)
 {
-	wait_empty(uart);
+	uart_drain(uart);
 	uart->divisor = divisor ? divisor : uart->found_divisor;
 	set_speed(uart);
 }

@@ -35,6 +35,12 @@ struct uart {
 bool uart_start(struct uart *uart);
 
 /*
+ * Wait until the last byte has left the device, which a reset or another speed would lose; at most
+ * 200 ms. Any context.
+ */
+void uart_drain(const struct uart *uart);
+
+/*
  * Change the speed of a UART that was started, once it has sent its bytes; divisor 0 is the speed
  * that firmware left. Boot CPU, while nothing is printed.
  */

@@ -15,7 +15,8 @@ static unsigned choice;
 OPTION_CHOICE(console.page, choice, "auto|on|off",
 	      "print the machine page at the end; auto: on real hardware");
 
-static unsigned rows; /* rows printed of this page */
+static unsigned rows;           /* rows printed of this page */
+static unsigned at_ready = ~0U; /* warnings when the kernel was ready; later ones are the run's */
 
 /* ---- lines ---- */
 
@@ -52,18 +53,25 @@ void sheet_line(const char *name, const char *fmt, ...)
 	print_rows(name, text);
 }
 
-/* Print as many warnings as the page has room for. */
+/* Print as many warnings of the start as the page has room for. */
 static void print_warnings(void)
 {
-	const unsigned n = log_warnings();
+	const unsigned all = log_warnings(), n = MIN(all, at_ready);
 	const bool room = rows + 2 < ROWS;
 	unsigned i = 0;
 
 	sheet_line("oddities", "%u%s", n, n == 0 ? "" : room ? ":" : ": see the log");
-	for (; room && i < n && log_warning(i) && rows + 1 < ROWS; i++)
+	for (; room && i < n && log_warning(i) && rows + 2 < ROWS; i++)
 		sheet_line("", "%s", log_warning(i));
 	if (room && i < n)
 		sheet_line("", "and %u more: see the log", n - i);
+	if (all > n)
+		sheet_line("", "and %u of the run: see the log", all - n);
+}
+
+void machine_page_ready(void)
+{
+	at_ready = log_warnings();
 }
 
 void machine_page(void)

@@ -9,6 +9,9 @@
 
 #include "kernel/lib/types.h"
 
+/* The kernel is ready: what was warned about so far are the machine's oddities. Boot CPU, once. */
+void machine_page_ready(void);
+
 /*
  * Print the page, unless console.page= says no. The run is over, CPUs are idle, and memory can be
  * allocated.

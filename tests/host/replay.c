@@ -62,7 +62,12 @@ static void read_tables(void)
 
 void replay_load(const char *path, struct boot_info *info, phys_t *end)
 {
+	size_t bad;
+
 	read_file(path);
+	if (!replay_is_whole(&text, &bad))
+		host_die("-r: \"%s\", line %zu: the machine's text was damaged on its way", path,
+			 bad);
 	if (replay_ranges(&text, info) == 0)
 		host_die("-r: \"%s\" has no line that describes memory", path);
 	*end = 0;

@@ -11,6 +11,8 @@
  *   0x0000000b 0x00: eax=0x00000001 ebx=... ecx=... edx=...              cpuid -1 -r
  *   CPUID 0000000B: 00000001-00000002-00000100-00000000                  InstLatx64
  *
+ * Lines of our own `machine text` (arch/x86_64/machine_text.c) have a sum at their end.
+ *
  * The parsers are pure functions over (text, length). They follow no pointer, and a line that is
  * broken counts as another line.
  */
@@ -24,6 +26,12 @@ struct replay_text {
 	const char *text;
 	size_t len;
 };
+
+/*
+ * Are all lines with sums there as they were printed? If not, *bad is the number of the first line
+ * after which one is missing or wrong, from 1.
+ */
+bool replay_is_whole(const struct replay_text *text, size_t *bad);
 
 /* Add the ranges of memory to `info`. Returns how many lines named one. */
 size_t replay_ranges(const struct replay_text *text, struct boot_info *info);

@@ -1,6 +1,7 @@
 /* Reading the description of a machine; see replay.h. Pure. */
 #include <string.h>
 
+#include "arch/x86_64/machine_text.h"
 #include "tests/host/replay.h"
 
 /* The part of a line that is left to read. */
@@ -67,6 +68,38 @@ static bool take_hex(struct cursor *c, u64 *value)
 	for (*value = 0; c->at < c->end && digit(*c->at) >= 0; c->at++, digits++)
 		*value = *value << 4 | (u64)digit(*c->at);
 	return digits > 0 && digits <= 16;
+}
+
+/* Cut "  ~SUM" off the line's end, before a carriage return. False if there is none. */
+static bool cut_sum(struct cursor *line, u64 *sum)
+{
+	struct cursor tail;
+
+	line->end -= line->end > line->at && line->end[-1] == '\r';
+	if (line->end - line->at < 7)
+		return false;
+	tail = (struct cursor){line->end - 7, line->end};
+	if (!skip(&tail, "  ~") || !take_hex(&tail, sum) || tail.at != tail.end)
+		return false;
+	line->end -= 7;
+	return true;
+}
+
+bool replay_is_whole(const struct replay_text *text, size_t *bad)
+{
+	struct cursor left = begin(text), line;
+	unsigned number = 0;
+	u64 sum;
+
+	for (*bad = 1; next_line(&left, &line); ++*bad) {
+		if (!cut_sum(&line, &sum))
+			continue;
+		if (machine_text_sum(number++, line.at, (size_t)(line.end - line.at)) != sum)
+			return false;
+		if (skip(&line, MACHINE_TEXT_END))
+			number = 0;
+	}
+	return number == 0;
 }
 
 static bool take_register(struct cursor *c, const char *name, u32 *value)

@@ -71,8 +71,9 @@ static void tag_memory_map(u32 size, const struct mem_range *range, const u32 *t
 	tag_end();
 }
 
-static const struct mem_range pc_map[] = {
-	{0, 0x9fc00, 0}, {0x9fc00, 0xa0000, 0}, {0x100000, 0x4000000, 0}};
+static const struct mem_range pc_map[] = {{.end = 0x9fc00},
+					  {.start = 0x9fc00, .end = 0xa0000},
+					  {.start = 0x100000, .end = 0x4000000}};
 static const u32 pc_types[] = {1, 2, 1};
 
 static void mb2_good(void)

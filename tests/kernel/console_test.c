@@ -84,6 +84,7 @@ struct toy {
 	/* deaf: has no loopback; stuck: never becomes empty again after `room` bytes */
 	bool absent, deaf, stuck;
 	unsigned room, sent, divisor_writes;
+	unsigned sending; /* looks at the status until the last byte has left */
 	u16 divisor;
 	char text[64];
 };
@@ -97,7 +98,9 @@ static u8 toy_in(const struct uart *uart, unsigned reg)
 	if (reg == 5) {
 		const bool looped = (toy.reg[4] & 0x10) && !toy.deaf;
 
-		return (u8)((looped ? 1 : 0) | (toy.stuck && toy.sent >= toy.room ? 0 : 0x20));
+		toy.sending -= toy.sending > 0;
+		return (u8)((looped ? 1 : 0) | (toy.stuck && toy.sent >= toy.room ? 0 : 0x20) |
+			    (toy.sending ? 0 : 0x40));
 	}
 	if ((toy.reg[3] & 0x80) && reg < 2)
 		return (u8)(toy.divisor >> 8 * reg);
@@ -135,6 +138,23 @@ TEST(kernel_console, a_uart_in_use_gets_another_speed_or_the_one_that_firmware_l
 	uart_change_speed(&uart, 0);
 	EXPECT_EQ(toy.divisor, 6);
 	EXPECT_EQ(toy.reg[3], 3); /* and data again in the place of the divisor */
+}
+
+TEST(kernel_console, the_last_byte_is_sent_before_a_reset_or_another_speed)
+{
+	struct uart uart = toy_uart();
+
+	toy = (struct toy){.divisor = 6};
+	REQUIRE(uart_start(&uart));
+	toy.sending = 3;
+	uart_drain(&uart);
+	EXPECT_EQ(toy.sending, 0);
+	toy.sending = 3;
+	uart_change_speed(&uart, 12);
+	EXPECT_EQ(toy.sending, 0);
+	toy.sending = ~0U; /* a device that never ends is not waited for */
+	uart_drain(&uart);
+	EXPECT(toy.sending > 0);
 }
 
 TEST(kernel_console, what_is_no_uart_is_left_alone_and_a_full_one_fails)

@@ -126,6 +126,25 @@ TEST(mm_machine, every_cpu_is_on_a_node)
 	}
 }
 
+static unsigned lines;
+
+static void count_line(const char *name, const char *fmt, ...)
+{
+	lines++;
+}
+
+/* As at the end of a run. tests/qemu/test_metal.py asks how long it takes. */
+TEST(mm_machine, its_page_is_short)
+{
+	const u64 start = clock_ns();
+
+	lines = 0;
+	arch_machine_measure();
+	arch_machine_page(count_line);
+	print("# the machine page took %llu ns\n", clock_ns() - start);
+	EXPECT(lines <= 8);
+}
+
 TEST(mm_machine, every_frame_is_accounted_for)
 {
 	EXPECT(account_machine());

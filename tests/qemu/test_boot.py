@@ -7,7 +7,7 @@ import re
 
 import pytest
 from guest import run
-from machine import Machine
+from machine import Machine, make_image
 from records import values_of as records
 
 
@@ -41,9 +41,13 @@ def test_a_wrong_value_fails_the_run(kernel, words, why):
 
 
 @pytest.mark.parametrize("firmware", ["bios", "uefi"])
-def test_grub_boots_from_a_usb_stick_and_hands_over_every_character(kernel, firmware):
-    """Characters that have a meaning in GRUB's own script language arrive unchanged."""
-    outcome = boot(kernel, "256M", firmware=firmware, device="stick", cmdline="no$such=a\\b;{c}'d' end.strict=off test=kernel.string.*")
+def test_grub_boots_from_a_usb_stick_and_hands_over_every_character(kernel, tmp_path, firmware):
+    """Characters that have a meaning in GRUB's own script language arrive unchanged. The only partition, the GPT's, is active."""
+    words = "no$such=a\\b;{c}'d' end.strict=off test=kernel.string.*"
+    image = make_image(Machine(firmware, 1, "256M", cmdline=words), kernel, tmp_path / "stick")
+    table = image.read_bytes()[446:510]
+    assert (table[0], table[4], any(table[16:])) == (0x80, 0xEE, False), table
+    outcome = boot(kernel, "256M", firmware=firmware, device="stick", image=str(image))
     outcome.ended().says("loader GRUB", r"no\$such=a\\b;\{c\}'d' is not known")
 
 

@@ -1,14 +1,16 @@
 """Machines that were never at hand: the hosted kernel boots as each of them and is judged by the cases that ask the machine itself."""
 
 import re
+from functools import reduce
 
 import collect
 import patience
 import pytest
 from acpi_fixture import dump
+from guest import run
 from hosted import boot as boot_hosted
-from machine import ROOT
-from machines import MACHINES
+from machine import ROOT, Machine
+from machines import MACHINES, Machine as Described
 from records import values_of
 from test_payloads import spelled
 
@@ -90,6 +92,52 @@ def test_a_machine_that_was_collected_is_the_machine(build, tmp_path, monkeypatc
     assert "verdict=pass" in done.stdout and "256 CPUs described" in done.stdout and " nodes=2 " in done.stdout, done.stdout[-3000:]
 
 
+FREEBSD_SMAP = """machdep.smap:
+SMAP type=01, xattr=00, base=0000000000000000, len=000000000009fc00
+SMAP type=02, xattr=00, base=00000000000f0000, len=0000000000010000
+SMAP type=01 base=0000000000100000 len=000000003ff00000
+"""
+FREEBSD_EFI = """                   Type     Physical      Virtual   #Pages Attr
+       BootServicesCode 000000000000          0x0 000000a0 UC WC WT WB
+     ConventionalMemory 000000100000          0x0 0003ff00 UC WC WT WB
+     ConventionalMemory 000100000000          0x0 00040000 UC
+    RuntimeServicesData 000200000000          0x0 00000010 UC WC WT WB RUNTIME
+"""
+
+
+@pytest.mark.parametrize("memory, ram", [(FREEBSD_SMAP, 0x3FF00000 + 0x9F000), (FREEBSD_EFI, 0x3FF00000 + 0xA0000)], ids=["smap", "efi_map"])
+@pytest.mark.parametrize("form", ["binary", "one-file", "windows"])
+def test_dumps_of_other_systems_are_read(memory, ram, form, build, tmp_path):
+    """FreeBSD's maps of memory. Tables as files of bytes, one or many, and as acpidump's text from Windows' shell, in UTF-16."""
+    tables = Described("any", [], list(range(6))).acpi() + Described("any", [], [0], nodes=[(0, 1 << 32, 7)]).acpi()[1:]
+    files = [tmp_path / f"{form}{n}" for n in range(3)]
+    files[0].write_text(memory)
+    files[1].write_bytes(tables[0] if form == "binary" else b"".join(tables) if form == "one-file" else dump(tables).encode("utf-16"))
+    files[2].write_bytes(tables[1])
+    out = tmp_path / "machine"
+    assert collect.collect(out, files if form == "binary" else files[:2]) == 0
+    done = boot(build, out.read_text(), tmp_path, f"test={CASES}")
+    assert "verdict=pass" in done.stdout and "6 CPUs described" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
+    assert values_of(done.stdout, "boot")[0]["ram_bytes"] == ram
+
+
+@pytest.mark.parametrize("text, says", [
+    ("/*\n  APIC: Length=120, Revision=3, Checksum=237,\n", "FreeBSD's `acpidump -t` decoded"),
+    ("[000h 0000   4]  Signature : \"APIC\"\n", "iasl decoded"),
+    ("RW-Everything\n", "RWEverything's text"),
+    ("APIC" + "x" * 40, "has neither ACPI tables nor a line"),
+    ("", "has neither ACPI tables nor a line"),
+    (dump([Described("any", []).acpi()[0]]), "none of these files has a map of memory"),
+    (None, "No such file"),
+])  # fmt: skip
+def test_what_cannot_be_read_is_refused_by_name(text, says, tmp_path, capsys):
+    path = tmp_path / "dump"
+    if text is not None:
+        path.write_text(text)
+    assert collect.collect(tmp_path / "machine", [path]) == 1 and not (tmp_path / "machine").exists()
+    assert says in capsys.readouterr().err
+
+
 def test_a_folder_of_machines(build, tmp_path):
     for machine in MACHINES[:3]:
         (tmp_path / machine.name).write_text(machine.text())
@@ -98,3 +146,42 @@ def test_a_folder_of_machines(build, tmp_path):
     done = patience.run(argv, 120, cwd=ROOT)
     assert done.returncode == 2 and "3 machines passed, 1 failed" in done.stdout, done.stdout
     assert re.search(r"^not ok nonsense: .*has no line that describes memory$", done.stdout, re.M), done.stdout
+
+
+def damaged(text, how):
+    """A console with one line of the machine's text changed, lost or cut off, and a line that the message must name."""
+    lines = text.split("\n")
+    (at,) = (n for n, line in enumerate(lines) if re.search(r"0020: .*  ~", line) and "APIC @" in lines[n - 3])
+    if how == "changed":
+        lines[at] = lines[at].replace(" 00 ", " 01 ", 1)
+    elif how == "lost":
+        del lines[at]
+    else:
+        del lines[at:]
+    return "\n".join(lines), at + 1
+
+
+@pytest.fixture(scope="module", params=["pvh", "uefi"])
+def console(request, kernel):
+    return run(Machine(request.param, 4, "1G", nodes=2, cmdline='run="machine; machine text"'), kernel).ended().text
+
+
+def test_a_machine_prints_itself(console):
+    """Each line has its sum, which its number begins. The attributes of UEFI's map are among them."""
+    lines = re.findall(r"^(.*)  ~([0-9a-f]{4})$", console, re.M)
+    sums = [f"{reduce(lambda so_far, byte: (so_far * 31 + byte) & 0xFFFF, line.encode(), n):04x}" for n, (line, _) in enumerate(lines)]
+    assert len(lines) > 50 and sums == [said for _, said in lines] and lines[-1][0] == "end of the machine", console
+    if "firmware=uefi" in console:
+        assert re.search(r"^efi: mem\d+: \[Conventional Memory\|.*WB\|.*\] range=", console, re.M), console
+
+
+def test_a_machine_is_booted_from_its_console(console, build, tmp_path):
+    """With its map, its CPUs and its nodes. What a serial line does to the text is named."""
+    done = boot(build, console, tmp_path, f"test={CASES}")
+    assert "verdict=pass" in done.stdout and "4 CPUs described" in done.stdout, done.stdout[-3000:] + done.stderr[-2000:]
+    there, here = (values_of(text, "boot")[0] for text in (console, done.stdout))
+    assert here["nodes"] == there["nodes"] == 2 and abs(here["ram_bytes"] - there["ram_bytes"]) < 1 << 20, (here, there)
+    for how in ("changed", "lost", "cut"):
+        text, at = damaged(console, how)
+        done = boot(build, text, tmp_path, f"test={CASES}")
+        assert done.returncode and f"line {at}: the machine's text was damaged on its way" in done.stdout + done.stderr, (how, done)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Finds what is missing for some goals and installs it: deps.sh build|cxx|host|iso|run|test|bench|debug|proof|msan|fuzz|lint|coverage|bare|all ...
+# Finds what is missing for some goals and installs it: deps.sh build|cxx|host|iso|run|test|bench|debug|proof|machines|msan|fuzz|lint|coverage|bare|all ...
 #
 # On Debian and what derives from it the missing packages are listed with the reason, and installed with apt as root
 # or through sudo. On a terminal it asks first; YES=1 or CI=true: no question. With neither root nor sudo it prints
@@ -7,7 +7,7 @@
 # Exit status: 0 nothing is missing (any more), 2 something is and could not be installed.
 set -u
 
-[ $# -gt 0 ] || { echo "usage: deps.sh build|cxx|host|iso|run|test|bench|debug|proof|msan|fuzz|lint|coverage|bare|all ..." >&2; exit 2; }
+[ $# -gt 0 ] || { echo "usage: deps.sh build|cxx|host|iso|run|test|bench|debug|proof|machines|msan|fuzz|lint|coverage|bare|all ..." >&2; exit 2; }
 
 # goal, package, what shows that it is there (a command, or a path or pattern of one), why it is needed
 needs() {
@@ -41,6 +41,9 @@ needs() {
 	test valgrind valgrind counts misses and locked instructions by function
 	bench python3-matplotlib /usr/lib/python3/dist-packages/matplotlib draws the pictures of the report
 	debug gdb gdb debugs the halted guest
+	machines bochs bochs-bin is another emulator, of boards and CPUs that QEMU does not have
+	machines bochsbios /usr/share/bochs/BIOS-bochs-latest is its firmware
+	machines vgabios /usr/share/vgabios/vgabios.bin is its screen's firmware
 	proof chromium chromium shows that no table of the report is cut off
 	fuzz clang clang compiles for the fuzzer
 	fuzz libclang-rt-dev /usr/lib/llvm-*/lib/clang/*/lib/linux/libclang_rt.fuzzer-x86_64.a is the fuzzer
@@ -68,6 +71,7 @@ includes() {
 	host) echo build host ;;
 	test) echo build host iso run test ;;
 	proof) echo build host iso run test proof ;;
+	machines) echo build host iso run test machines ;;
 	bench) echo build host iso run bench ;;
 	debug) echo build iso run debug ;;
 	msan) echo build host msan ;;
@@ -75,7 +79,7 @@ includes() {
 	lint) echo build host lint ;;
 	coverage) echo build host coverage ;;
 	bare) echo bare ;;
-	all) echo build host iso run test bench debug proof msan fuzz lint coverage bare ;;
+	all) echo build host iso run test bench debug proof machines msan fuzz lint coverage bare ;;
 	*) echo "deps.sh: unknown goal $1" >&2; exit 2 ;;
 	esac
 }

@@ -114,6 +114,13 @@ static bool take_uart(const struct uart *found, u32 baud)
 	return true;
 }
 
+void console_drain(void)
+{
+	for (unsigned i = 0; i < uart_count; i++)
+		if (!uarts[i].console.dead)
+			uart_drain(&uarts[i]);
+}
+
 static struct uart *uart_of_port(u16 port)
 {
 	for (unsigned i = 0; i < uart_count; i++)

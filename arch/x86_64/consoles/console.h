@@ -6,3 +6,6 @@
  * memory, UARTs on the PCI bus.
  */
 void console_firmware_init(void);
+
+/* Wait until every UART that lives has sent its last byte, at most 200 ms each. Any context. */
+void console_drain(void);
