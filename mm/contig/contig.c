@@ -12,6 +12,7 @@
 
 #include "kernel/core/context.h"
 #include "kernel/core/reason_set.h"
+#include "mm/contig/bad_frames.h"
 #include "mm/hvo/hvo_unshare.h"
 #include "mm/memmap/memmap.h"
 #include "mm/memmap/meta.h"
@@ -102,21 +103,33 @@ static int take_all(struct zone *zone, struct isolation *token, struct block_lis
 	return 0;
 }
 
+/* Was a frame of the range found bad since it was isolated? Only its holder can split its block. */
+static bool found_bad(struct mm *mm, u32 first, u32 count)
+{
+	return unlikely(atomic_load_relaxed(&mm->watch) & (WATCH_BAD | WATCH_REPORTED)) &&
+	       bad_frames_pending(mm, block_pfn(first), count * (u64)BLOCK_FRAMES);
+}
+
 int contig_take(struct zone *zone, u32 first, u32 count, const struct migrate_how *how,
 		struct block_list *list, struct contig_stats *stats)
 {
 	struct isolation token;
 	int err = isolate_range(zone, first, count, &token);
+	bool bad;
 
 	stats->candidates++;
 	if (err)
 		return err;
 	pcp_drain_all(zone->mm);
 	err = migrate_range(zone, first, count, how, &stats->moved);
+	bad = !err && found_bad(zone->mm, first, count);
 	if (!err)
-		err = fail_here(&zone->mm->fail, FAIL_TAKE) ? -EBUSY : take_all(zone, &token, list);
+		err = bad || fail_here(&zone->mm->fail, FAIL_TAKE) ? -EBUSY
+								   : take_all(zone, &token, list);
 	if (err)
 		isolate_undo(zone, &token);
+	if (unlikely(bad))
+		bad_frames_withdraw(zone->mm);
 	return err;
 }
 

@@ -11,7 +11,6 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 #include "mm/page/page_alloc.h"
-#include "mm/page/page_check.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "mm/zone/buddy.h"
@@ -122,8 +121,9 @@ static struct page *page_to_move_to(struct mm *mm, struct page_kind kind,
 
 /*
  * A page has moved, and both references to it are the caller's: its own, and the one that the
- * holder handed over. Free the page. A single page that nobody else refers to only gets its bit in
- * `left`: the caller gives the frames of a block back together. Until then they count as movable.
+ * holder handed over. Free the page. A single page that nobody else refers to or watches only gets
+ * its bit in `left`: the caller gives the frames of a block back together. Until then they count as
+ * movable, and a bad one could not be withdrawn.
  */
 static void free_moved(struct mm *mm, struct page *from, struct page_kind kind, u64 *left)
 {
@@ -131,14 +131,13 @@ static void free_moved(struct mm *mm, struct page *from, struct page_kind kind, 
 	const pfn_t pfn = page_to_pfn(from);
 
 	if (kind.flags != PAGE_MOVABLE || page_head(from) != from ||
+	    atomic_load_relaxed(&mm->watch) ||
 	    !atomic_cas(&from->state, state, page_state(0, 0, kind.zone, 0))) {
 		page_drop(from); /* not the last one */
 		mm_page_put(mm, from);
 		return;
 	}
 	left[pfn % BLOCK_FRAMES / 64] |= 1ULL << pfn % 64;
-	if (unlikely(atomic_load_relaxed(&mm->watch)))
-		page_watch_freed(mm, from, 0, CALLER);
 }
 
 /*
@@ -149,13 +148,14 @@ static void free_moved(struct mm *mm, struct page *from, struct page_kind kind, 
 static int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how, u64 *left,
 			struct migrate_stats *stats)
 {
-	const struct page_kind kind = page_kind(from);
+	struct page_kind kind;
 	struct page *to;
 	int err;
 
 	if (!page_get_movable(from))
 		/* 0: the page was freed just now */
 		return atomic_load_relaxed(&from->refcount) ? -EBUSY : 0;
+	kind = page_kind(from); /* with the reference: before, it may have been another page */
 	to = page_to_move_to(mm, kind, how);
 	if (!to) {
 		mm_page_put(mm, from);

@@ -2,6 +2,7 @@
  * Contiguous ranges: a range is emptied and the contents of its pages survive, or everything stays
  * as it was.
  */
+#include "mm/contig/bad_frames.h"
 #include "mm/hugetlb/pool_move.h"
 #include "tests/kernel/mm_test.h"
 
@@ -121,7 +122,7 @@ TEST_ARENA(mm_contig, a_page_of_any_order_arrives_with_all_its_bytes, arena_borr
 /* A page that moved stays as long as somebody else refers to it; the others of its block leave. */
 TEST_ARENA(mm_contig, what_moved_is_freed_when_nobody_refers_to_it, arena_borrow(MIB(16)))
 {
-	const pfn_t first = range_start(a), end = first + RANGE * BLOCK_FRAMES;
+	const pfn_t first = range_start(a), end = first + RANGE_BLOCKS * BLOCK_FRAMES;
 	struct page *page;
 	u64 slot = 0;
 
@@ -141,6 +142,63 @@ TEST_ARENA(mm_contig, what_moved_is_freed_when_nobody_refers_to_it, arena_borrow
 	EXPECT_EQ(take(a), 0);
 	EXPECT(arena_accounted(a));
 	mm_contig_free_range(&a->mm, first, end - first);
+}
+
+static struct {
+	struct mm *mm;
+	pfn_t bad;
+	struct page *moved[3];
+	unsigned moves;
+	bool pending; /* the frame, at the last move */
+} faulty;
+
+/* The first move finds out that a frame of the range is bad. */
+static int move_and_mark(struct page *from, struct page *to)
+{
+	if (faulty.moves == 0)
+		EXPECT_EQ(mm_mark_bad(faulty.mm, faulty.bad), -EBUSY);
+	faulty.pending = bad_frames_pending(faulty.mm, faulty.bad, 1);
+	faulty.moved[faulty.moves++] = to;
+	return 0;
+}
+
+static const struct page_mover mover_marks = {.name = "marks", .move = move_and_mark};
+
+/* A frame found bad while its block is emptied is no part of the range, whichever page it was. */
+static void find_bad_frame(struct arena *a, u64 bad)
+{
+	static const u64 at[] = {10, 11, 12};
+	const pfn_t first = range_start(a);
+
+	REQUIRE(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES) == 0);
+	for (u64 i = 0; i < BLOCK_FRAMES; i++)
+		if (i < at[0] || i > at[2])
+			mm_page_free(&a->mm, pfn_page(&a->mm, first + i));
+	for (unsigned i = 0; i < ARRAY_LEN(at); i++)
+		mm_page_set_movable(&a->mm, pfn_page(&a->mm, first + at[i]), &mover_marks);
+	faulty.mm = &a->mm;
+	faulty.bad = first + bad;
+	faulty.moves = 0;
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), -EBUSY);
+	REQUIRE(faulty.moves == ARRAY_LEN(at));
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	EXPECT(!bad_frames_pending(&a->mm, 0, ~0ULL));
+	for (unsigned i = 0; i < ARRAY_LEN(at); i++)
+		mm_page_free(&a->mm, faulty.moved[i]);
+	EXPECT(nothing_isolated(a));
+	EXPECT(arena_accounted(a));
+}
+
+TEST_ARENA(mm_contig, a_frame_found_bad_while_it_moves_is_in_no_range, arena_borrow(MIB(16)))
+{
+	find_bad_frame(a, 10);
+	EXPECT(!faulty.pending); /* it was withdrawn when the next page was freed */
+}
+
+TEST_ARENA(mm_contig, a_frame_found_bad_before_it_moves_is_in_no_range, arena_borrow(MIB(16)))
+{
+	find_bad_frame(a, 12);
+	EXPECT(faulty.pending);
 }
 
 /* Nothing is freed that somebody else still refers to, wherever in its block it is. */
