@@ -3,7 +3,7 @@
  *
  *        oldest kept                     log_end
  *            v                              v
- *   [....====================================....]   position p lives at log->text[p % log_size()]
+ *   [....====================================....]   position p lives at kept->text[p % log_size()]
  *
  * Positions only grow, so a reader can tell how much it missed. After a reset BOOTX64.EFI may find
  * the log in memory and save it (kernel/core/log_record.h).
@@ -50,7 +50,7 @@ static struct {
 	char text[LOG_SIZE_FIRST];
 } __attribute__((aligned(PAGE_SIZE))) first_log;
 /* replaced once, when the boot CPU runs alone */
-static struct log_record *log = &first_log.head;
+static struct log_record *kept = &first_log.head;
 static u32 log_text_size = LOG_SIZE_FIRST;
 /* the first ones, each written once by the CPU that counted it */
 static char warning[WARNINGS_KEPT][WARNING_SIZE];
@@ -134,22 +134,22 @@ static void output_finish(struct output out) __releases(irq)
 /* len <= log_text_size. The head is written inside the lock. */
 static void ring_append(const char *text, size_t len)
 {
-	const u64 end = atomic_load_relaxed(&log->end);
+	const u64 end = atomic_load_relaxed(&kept->end);
 	const size_t at = end % log_text_size, first = MIN(len, log_text_size - at);
 
 	for (size_t i = 0; i < len; i++) {
-		char *place = &log->text[i < first ? at + i : i - first];
+		char *place = &kept->text[i < first ? at + i : i - first];
 
-		log->sum += (u32)(u8)text[i] - (u8)*place;
+		kept->sum += (u32)(u8)text[i] - (u8)*place;
 		*place = text[i];
 	}
-	atomic_store_relaxed(&log->end, end + len);
-	log->magic = LOG_MAGIC;
-	log->size = log_text_size;
-	log->head = log_record_head(log);
-	arch_write_back(log->text + at, first);
-	arch_write_back(log->text, len - first);
-	arch_write_back(log, sizeof(*log));
+	atomic_store_relaxed(&kept->end, end + len);
+	kept->magic = LOG_MAGIC;
+	kept->size = log_text_size;
+	kept->head = log_record_head(kept);
+	arch_write_back(kept->text + at, first);
+	arch_write_back(kept->text, len - first);
+	arch_write_back(kept, sizeof(*kept));
 }
 
 enum { TO_LOG = 1 << 0, TO_CONSOLES = 1 << 1 };
@@ -160,7 +160,7 @@ static void show_put_off(void)
 	char piece[256];
 
 	while (put_off != PUT_OFF_NONE) {
-		const u64 end = atomic_load_relaxed(&log->end);
+		const u64 end = atomic_load_relaxed(&kept->end);
 		u64 pos = put_off;
 
 		put_off = PUT_OFF_NONE;
@@ -175,7 +175,7 @@ static void show_put_off(void)
 static void emit(const char *text, size_t len, unsigned where)
 {
 	struct output out = output_begin();
-	const u64 from = atomic_load_relaxed(&log->end);
+	const u64 from = atomic_load_relaxed(&kept->end);
 
 	if (where & TO_LOG)
 		ring_append(text, len);
@@ -278,7 +278,7 @@ void printk(enum log_level level, const char *fmt, ...)
 size_t log_read(u64 *pos, char *buf, size_t size)
 {
 	struct output out = output_begin();
-	u64 end = atomic_load_relaxed(&log->end);
+	u64 end = atomic_load_relaxed(&kept->end);
 	size_t n, at, first;
 
 	if (end > log_text_size && *pos < end - log_text_size)
@@ -288,8 +288,8 @@ size_t log_read(u64 *pos, char *buf, size_t size)
 	n = MIN(size, (size_t)(end - *pos));
 	at = *pos % log_text_size;
 	first = MIN(n, log_text_size - at);
-	memcpy(buf, log->text + at, first);
-	memcpy(buf + first, log->text, n - first);
+	memcpy(buf, kept->text + at, first);
+	memcpy(buf + first, kept->text, n - first);
 	*pos += n;
 	output_finish(out);
 	return n;
@@ -297,14 +297,14 @@ size_t log_read(u64 *pos, char *buf, size_t size)
 
 void log_grow(void *memory, size_t size)
 {
-	struct log_record *old = log;
+	struct log_record *old = kept;
 	u64 pos = 0;
 
 	memset(memory, 0, size);
 	log_read(&pos, memory, 0); /* finds the oldest byte */
-	log = memory;
-	log->end = pos;
-	log_text_size = (u32)(size - sizeof(*log));
+	kept = memory;
+	kept->end = pos;
+	log_text_size = (u32)(size - sizeof(*kept));
 	for (; pos < old->end; pos++)
 		ring_append(&old->text[pos % LOG_SIZE_FIRST], 1);
 	old->magic = 0;

@@ -4,13 +4,8 @@
  */
 #include "mm/zone/gigablock.h"
 
-#include "mm/page/pcp_drain.h"
-#include "kernel/core/printk.h"
-#include "tests/kernel/chain.h"
-#include "tests/kernel/holder.h"
-#include "tests/kernel/listed.h"
+#include "tests/kernel/mm_test.h"
 #include "tests/kernel/random.h"
-#include "tests/kernel/test.h"
 
 enum {
 	GIBS = 6,

@@ -1,7 +1,6 @@
 /* BOOTX64.EFI: what it reads of text, load options and UEFI's memory map (boot/efi/handover.h). */
 #include "boot/efi/handover.c"
 
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 static struct handover got;

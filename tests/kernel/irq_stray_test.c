@@ -4,14 +4,8 @@
  */
 #ifndef ASHLAR_HOSTED
 
-#include <arch/atomic.h>
-#include <arch/clock.h>
-#include <arch/cpu.h>
-#include <arch/irq.h>
-
 #include "arch/x86_64/traps/apic.h"
 #include "arch/x86_64/traps/traps.h"
-#include "kernel/core/percpu.h"
 #include "tests/kernel/test.h"
 
 #define LIMIT (2 * NS_PER_S)

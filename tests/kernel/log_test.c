@@ -2,7 +2,6 @@
 #include "kernel/console/console.h"
 #include "kernel/core/log_record.h"
 #include "mm/map/memblock.h"
-#include "tests/kernel/said.h"
 #include "tests/kernel/test.h"
 
 static u64 log_end_now(void)

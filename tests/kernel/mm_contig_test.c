@@ -2,7 +2,6 @@
  * Contiguous ranges: a range is emptied and the contents of its pages survive, or everything stays
  * as it was.
  */
-#include "mm/contig/bad_frames.h"
 #include "mm/hugetlb/pool_move.h"
 #include "tests/kernel/mm_test.h"
 

@@ -3,7 +3,6 @@
  * and logarithms. zbar reads those of a screen (tests/qemu/test_metal.py).
  */
 #include "kernel/lib/qr.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/random.h"
 #include "tests/kernel/test.h"
 

@@ -1,8 +1,5 @@
 /* Results for QR codes: which lines, and that the pieces are the text. */
 #include "kernel/console/results.h"
-#include "kernel/core/printk.h"
-#include "kernel/lib/format.h"
-#include "kernel/lib/string.h"
 #include "tests/kernel/test.h"
 
 TEST(kernel_results, lines_that_programs_read_are_wanted)
