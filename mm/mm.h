@@ -251,9 +251,10 @@ enum huge_flags {
 };
 
 /*
- * Called when there is no page for a touch of `addr`. Runs on the CPU that touched, with interrupts as they were at the touch and no lock held.
- * Return true if memory was made free, to try again. Return false if the program cannot go on; its
- * run then ends as failed. The function may also not return.
+ * Called when there is no page for a touch of `addr`. Runs on the CPU that touched, with interrupts
+ * as they were at the touch and no lock held. Return true if memory was made free, to try again.
+ * Return false if the program cannot go on; its run then ends as failed. The function may also not
+ * return.
  */
 typedef bool huge_exhausted_fn(void *ctx, void *addr);
 
@@ -306,8 +307,8 @@ int huge_release(void *addr, u64 size);
  *
  * A large page with different rights in its parts is mapped by small entries until one call gives
  * all of it the same rights; it stays one page. Returns 0; -EINVAL for a bad range or `access`; or
- * -ENOMEM, with nothing changed. Removing access costs one round; allowing it costs none. Context:
- * ordinary.
+ * -ENOMEM, with nothing changed. One round, if access is removed or small entries become a large
+ * one again; else none. Context: ordinary.
  */
 enum huge_access { HUGE_READ_WRITE, HUGE_READ_ONLY, HUGE_NONE };
 int huge_protect(void *addr, u64 size, enum huge_access access);

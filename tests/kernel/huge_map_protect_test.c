@@ -46,6 +46,44 @@ TEST(mm_huge_map, a_part_of_a_1g_page)
 	huge_unmap(addr);
 }
 
+/*
+ * A part costs areas and entries only as long as its rights differ. The guard has the rights of the
+ * last page, so a mapping whose rights are all the same is one area.
+ */
+TEST(mm_huge_map, parts_with_the_same_rights_are_one_again)
+{
+	enum { PAGES = 2 };
+	const u64 areas = huge_space.tree.count + 1, size = PAGES * MIB(2);
+	char *addr = huge_map(size, MIB(2), HUGE_POPULATE);
+	const struct {
+		u64 from, bytes;
+		enum huge_access access;
+		u64 more_areas, rounds;
+		enum pt_level first, last; /* sizes of the entries at both ends */
+	} steps[] = {
+		{0, size, HUGE_READ_ONLY, 0, 1, PT_PMD, PT_PMD},
+		{0, size, HUGE_READ_WRITE, 0, 0, PT_PMD, PT_PMD},
+		{PAGE_SIZE, PAGE_SIZE, HUGE_READ_ONLY, 2, 1, PT_PAGE, PT_PMD},
+		{PAGE_SIZE, PAGE_SIZE, HUGE_READ_WRITE, 0, 0, PT_PAGE, PT_PMD},
+		{0, MIB(2), HUGE_READ_WRITE, 0, 1, PT_PMD, PT_PMD},
+		{size - PAGE_SIZE, PAGE_SIZE, HUGE_READ_ONLY, 1, 1, PT_PMD, PT_PAGE},
+		{0, size, HUGE_READ_WRITE, 0, 1, PT_PMD, PT_PMD},
+	};
+	enum pt_level level;
+
+	REQUIRE(addr);
+	huge_rounds();
+	for (unsigned i = 0; i < ARRAY_LEN(steps); i++) {
+		EXPECT_EQ(huge_protect(addr + steps[i].from, steps[i].bytes, steps[i].access), 0);
+		EXPECT_EQ(huge_rounds(), steps[i].rounds);
+		EXPECT_EQ(huge_space.tree.count, areas + steps[i].more_areas);
+		EXPECT(huge_leaf(addr, &level) && level == steps[i].first);
+		EXPECT(huge_leaf(addr + size - PAGE_SIZE, &level) && level == steps[i].last);
+	}
+	huge_unmap(addr);
+	EXPECT_EQ(huge_space.tree.count, areas - 1);
+}
+
 /* ---- several CPUs ---- */
 
 struct race {

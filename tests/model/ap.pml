@@ -11,7 +11,7 @@
  *
  * Checked: one CPU at most on a stack, and none on one that has been given away; when arch_cpus_start() has returned every index is
  * online or given up, and stays so; online are exactly those counted in rounds; who was given up never walks the kernel's tables; the
- * boot CPU always returns. -DHANG: a CPU may stop for ever between two stages (fail=ap:N).
+ * boot CPU always returns. -DHANG: a CPU may stop for ever between two stages (debug.ap_hangs=N).
  *
  * Stacks are never given back, because a CPU that was given up may be anywhere before its next stage: BUG_STACK_GIVEN_BACK.
  */

@@ -72,7 +72,12 @@ def declared(tmp_path):
 @pytest.mark.parametrize("command", [C, CXX], ids=["c", "c++"])
 def test_the_header_is_clean(command):
     compiled(command, "#include <ashlar.h>\n", *STRICT)
-    compiled(command, "#include <ashlar.h>\n#if ASHLAR_API_VERSION != 2\n#error another version\n#endif\n")
+
+
+def test_the_header_the_list_and_the_page_are_of_one_version():
+    version = re.search(r"^#define ASHLAR_API_VERSION (\d+)$", (ROOT / "ashlar.h").read_text(encoding="utf-8"), re.M)[1]
+    for path in ("ashlar.h", "ashlar.symbols", "tests/payload/README.md"):
+        assert set(re.findall(r"\bversion (\d+)", (ROOT / path).read_text(encoding="utf-8"))) == {version}, path
 
 
 def test_the_macros_are_c_and_cxx():
