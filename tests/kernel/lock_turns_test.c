@@ -74,7 +74,8 @@ TEST_ARENA(mm_turns, nodes_give_their_shares_in_slices_and_promises_are_kept,
 TEST_ARENA(mm_turns, a_range_is_looked_at_and_taken_slice_by_slice,
 	   arena_borrow(MIB(16), .phantom = GIB(4)))
 {
-	enum { OFF = 100, COUNT = 4 * GIB_BLOCKS - 2 * OFF, RANGE_PASSES = 4 };
+	enum { OFF = 100, COUNT = 4 * GIB_BLOCKS - 2 * OFF };
+	enum { RANGE_PASSES = 3 }; /* and looks at runs, which may be longer than a slice */
 	const struct migrate_how how = {.giga = MIGRATE_KEEP_GIGA};
 	struct block_list list = BLOCK_LIST_INIT;
 	struct contig_stats stats = {0};
