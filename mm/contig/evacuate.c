@@ -102,6 +102,8 @@ static struct page *isolate_chunk(struct zone *zone, u32 index, const struct eff
 	if (chunk && isolate_now(zone, index, 1, token) < 0)
 		chunk = NULL;
 	zone_unlock(zone);
+	if (chunk)
+		gigablock_taint(zone, index); /* if it was found to be clean just now */
 	return chunk;
 }
 

@@ -197,7 +197,7 @@ static bool split_huge_blocks(struct zone *zone)
  */
 static bool split_by_gib(struct zone *zone, unsigned order, enum migratetype type, bool may_wait)
 {
-	if (split_free_block(zone, order, type, may_wait, CLAIM_TAINTED))
+	if (split_free_block(zone, order, type, may_wait, CLAIM_TAINTED) || gigablock_gather(zone))
 		return true;
 	if (may_wait && gigablock_open(zone))
 		return true;

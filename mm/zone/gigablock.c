@@ -196,6 +196,8 @@ static bool claim_in(struct zone *zone, u64 number, unsigned order, enum migrate
 		found = claim_slice(zone, index, order, type);
 		zone_unlock(zone);
 	}
+	if (has_stuck_block(zone->mm, number))
+		gigablock_taint(zone, end - 1); /* if it was found to be clean just now */
 	return found;
 }
 
@@ -233,8 +235,21 @@ bool gigablock_open(struct zone *zone)
 	return false;
 }
 
-/* Has the zone a free block there that is not huge? Racy. */
-static bool has_block(const struct zone *zone, u64 number)
+/* Has a free block memory for pages that cannot be moved, without a change of struct pages? */
+static bool is_ready(struct block_word word)
+{
+	return word.state != BLOCK_HUGE && word.type < MIGRATE_CMA;
+}
+
+/* Is it a free block that gigablock_take() does not find? A free 1 GiB page keeps its type. */
+static bool is_of_other_type(struct block_word word)
+{
+	return word.type != MIGRATE_UNMOVABLE && word.type < MIGRATE_CMA &&
+	       !(word.state == BLOCK_HUGE && word.order == GIGA_ORDER);
+}
+
+/* Has the zone a free block there that is so? Racy. */
+static bool has_block(const struct zone *zone, u64 number, bool (*is_so)(struct block_word))
 {
 	const u32 first = (u32)number * GIB_BLOCKS;
 
@@ -243,9 +258,28 @@ static bool has_block(const struct zone *zone, u64 number)
 	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
 		const struct block_word word = block_look_at(zone->mm, index);
 
-		if ((word.flags & BLOCK_FREE) && word.zone == zone->index &&
-		    word.state != BLOCK_HUGE && word.type < MIGRATE_CMA)
+		if ((word.flags & BLOCK_FREE) && word.zone == zone->index && is_so(word))
 			return true;
+	}
+	return false;
+}
+
+bool gigablock_gather(struct zone *zone)
+{
+	unsigned lists = 0;
+
+	for (unsigned class = 0; class < FREE_CLASSES; class ++)
+		lists |= atomic_load_relaxed(&zone->block_lists[class][MIGRATE_MOVABLE]) |
+			 atomic_load_relaxed(&zone->block_lists[class][MIGRATE_RECLAIMABLE]);
+	if (lists == 0)
+		return false;
+	gigablock_foreach(number, zone)
+	{
+		if (!has_block(zone, number, is_of_other_type))
+			continue;
+		retype(zone, number, MIGRATE_MOVABLE, MIGRATE_UNMOVABLE);
+		retype(zone, number, MIGRATE_RECLAIMABLE, MIGRATE_UNMOVABLE);
+		return true;
 	}
 	return false;
 }
@@ -260,7 +294,8 @@ static u64 gib_key(const void *ctx, u64 number)
 	const struct mm *mm = zone->mm;
 
 	if (atomic_load_relaxed(&gib_number(mm, number)->tainted) ||
-	    (unopened_section(zone, number) >= section_end(mm) && !has_block(zone, number)))
+	    (unopened_section(zone, number) >= section_end(mm) &&
+	     !has_block(zone, number, is_ready)))
 		return 0;
 	return ((stuck_frames(mm, number) >> HELD_SHIFT) + 1) << 32 | number;
 }

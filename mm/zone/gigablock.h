@@ -8,8 +8,8 @@
  * reclaimable pages, metadata memory, boot allocations, firmware ranges. A GiB with holes, or of
  * two nodes, is tainted from the start, because it can never be a 1 GiB page.
  *
- *   1. The free blocks of a tainted GiB have type UNMOVABLE, those of a clean one MOVABLE. So the
- *      free lists that exist already keep the two apart, and a request for movable pages, which
+ *   1. The free blocks of a tainted GiB have type UNMOVABLE, those of a clean one MOVABLE. Those
+ *      that were in use when it was tainted change when a request finds no others. So the free lists that exist already keep the two apart, and a request for movable pages, which
  *      prefers its own type, finds clean GiB first. There are no lists per GiB.
  *   2. A request for pages that cannot move takes a block of the first tainted GiB that has one
  *      free, in a fixed order. Then it opens a section of a tainted GiB, or claims a block there in
@@ -76,6 +76,12 @@ u8 gigablock_type_of_freed(const struct mm *mm, u32 index, u8 type);
  * BLOCK_NONE if there is none. No lock held.
  */
 u32 gigablock_take(struct zone *zone, enum free_class class, enum block_state to);
+
+/*
+ * Free blocks of a tainted GiB become unmovable that were in use or isolated when it was tainted.
+ * False if there were none. No lock held.
+ */
+bool gigablock_gather(struct zone *zone);
 
 /* Open a section in a tainted GiB. False if none was opened. No lock held. */
 bool gigablock_open(struct zone *zone);

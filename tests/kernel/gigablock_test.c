@@ -6,6 +6,7 @@
 #include "mm/contig/evacuate.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
+#include "mm/zone/migratetype.h"
 #include "mm/zone/transit.h"
 #include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
@@ -141,6 +142,105 @@ TEST_ARENA(mm_gigablock, free_huge_pages_of_a_tainted_gib_are_used_before_anothe
 		page_chain_push(&chain, page);
 	}
 	EXPECT_EQ(tainted_gibs(a), 1);
+}
+
+/* Unmovable pages of half a block from all that is free. Returns how many. */
+static u64 take_all_stuck(struct arena *a, struct page **chain)
+{
+	struct page *page;
+	u64 count = 0;
+
+	for (; (page = alloc_on_phantom(a, BIG, USE_UNMOVABLE)); count++)
+		page_chain_push(chain, page);
+	return count;
+}
+
+/*
+ * Huge pages in use, in two GiB, which are then tainted, so that their blocks are still movable
+ * when they are freed. Pages that cannot be moved find all of them.
+ */
+TEST_ARENA(mm_gigablock, huge_pages_freed_after_their_gib_was_tainted_are_found,
+	   borrow_gibs(GIBS, MIB(48)))
+{
+	struct page *chain = NULL, *page;
+	u64 count = 0;
+
+	while (count < ROOM && (page = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE)))
+		table[count++] = page;
+	EXPECT_EQ(count, ROOM / 2);
+	while (tainted_gibs(a) < GIBS) {
+		mm_page_free(&a->mm, table[tainted_gibs(a) == 0 ? 0 : --count]);
+		pcp_drain_all(&a->mm);
+		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+		REQUIRE(page);
+		page_chain_push(&chain, page);
+	}
+	for (u64 i = 1; i < count; i++)
+		mm_page_free(&a->mm, table[i]);
+	pcp_drain_all(&a->mm);
+	EXPECT(take_all_stuck(a, &chain) >= 2 * (count - 1));
+}
+
+/* Free blocks of another type, too, in a tainted GiB: they were isolated when it was tainted. */
+static void free_blocks_of_type_are_found(struct arena *a, enum migratetype type)
+{
+	struct zone *zone = arena_phantom_zone(a);
+	const u32 first = arena_phantom_block(a);
+	struct page *chain = NULL;
+
+	for (u32 index = first; index < first + GIBS * GIB_BLOCKS; index += GIB_BLOCKS)
+		gigablock_taint(zone, index);
+	EXPECT_EQ(migratetype_set(&a->mm, first, GIBS * GIB_BLOCKS, type), 0);
+	EXPECT_EQ(take_all_stuck(a, &chain), ROOM);
+	chain_give(&chain, &a->mm);
+}
+
+TEST_ARENA(mm_gigablock, movable_free_blocks_of_a_tainted_gib_are_found, borrow_gibs(GIBS, MIB(48)))
+{
+	free_blocks_of_type_are_found(a, MIGRATE_MOVABLE);
+}
+
+TEST_ARENA(mm_gigablock, reclaimable_free_blocks_of_a_tainted_gib_are_found,
+	   borrow_gibs(GIBS, MIB(48)))
+{
+	free_blocks_of_type_are_found(a, MIGRATE_RECLAIMABLE);
+}
+
+static struct page *claimed;
+
+/* One CPU looks whether the tainted GiB is clean, others claim the block of a movable page there. */
+static void clean_or_claim(void *arg)
+{
+	struct zone *zone = arena_phantom_zone(arg);
+	u32 index = BLOCK_NONE;
+
+	if (cpu_id() % 2 == 1)
+		gigablock_claim(zone, 0, MIGRATE_UNMOVABLE);
+	else
+		index = gigablock_take(zone, FREE_FULL, BLOCK_FULL);
+	if (index != BLOCK_NONE)
+		block_publish_free(zone, index, BLOCK_ORDER);
+}
+
+TEST_ARENA(mm_gigablock, a_gib_that_seems_clean_while_a_block_is_claimed_there_is_tainted,
+	   borrow_gibs(GIBS, MIB(16)))
+{
+	struct page *page;
+	u32 index;
+
+	claimed = alloc_on_phantom(a, 0, USE_MOVABLE);
+	REQUIRE(claimed);
+	pcp_drain_all(&a->mm);
+	index = block_of_page(claimed);
+	gigablock_taint(arena_phantom_zone(a), index);
+	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+	REQUIRE(page && gib_of_page(page) == gib_of_page(claimed));
+	mm_page_free(&a->mm, page);
+	pcp_drain_all(&a->mm);
+	cpus_run_together(clean_or_claim, a);
+	if (block_type(block_at(&a->mm, index)) == MIGRATE_UNMOVABLE)
+		EXPECT(gigablock_is_tainted(&a->mm, index));
+	mm_page_free(&a->mm, claimed);
 }
 
 /*
