@@ -18,7 +18,7 @@ struct handover {
 
 /*
  * Read ASHLAR.TXT. A line "module FILE WORDS" names a module; "once" says that the kernel is not
- * started when the log of its last run has been saved; all other lines, joined by blanks, are the
+ * started when the log of its last run was found; all other lines, joined by blanks, are the
  * command line. Lines end in LF or CR LF; UTF-8's mark at the beginning is skipped. Returns NULL,
  * or in words what does not fit. `out` is zero before.
  */

@@ -302,7 +302,8 @@ static efi_status write_log(struct efi_file *root, const struct log_record *log)
 
 /*
  * Look for the log of a run that ended in a reset, in memory that nothing has used since, and save
- * it once. Returns whether there was one. A log that cannot be saved is no reason not to start.
+ * it once. Returns whether there was one: after "once" the kernel has had its run, even if the log
+ * cannot be written. Otherwise that is no reason not to start.
  */
 static bool save_log(struct efi_file *root)
 {
@@ -330,6 +331,8 @@ static bool save_log(struct efi_file *root)
 		else
 			say("Ashlar: ASHLAR.LOG has the log of the last run\r\n");
 		((struct log_record *)log)->magic = 0;
+		/* a reset would lose the change, and the log would be found again */
+		__asm__ volatile("clflush %0; mfence" : : "m"(log->magic) : "memory");
 		return true;
 	}
 	return false;
