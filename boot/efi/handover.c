@@ -113,6 +113,11 @@ u32 handover_log_sum(const struct log_record *log)
 	return sum;
 }
 
+u64 handover_log_older(const struct log_record *log)
+{
+	return log->end >= log->size ? log->size - log->end % log->size : 0;
+}
+
 u64 handover_ram_between(const u8 *map, size_t len, size_t entry, u64 start, u64 end)
 {
 	u64 sum = 0;

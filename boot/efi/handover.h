@@ -18,7 +18,7 @@ struct handover {
 
 /*
  * Read ASHLAR.TXT. A line "module FILE WORDS" names a module; "once" says that the kernel is not
- * started when the log of its last run has been saved; all other lines, joined by blanks, are the
+ * started when the log of its last run was found; all other lines, joined by blanks, are the
  * command line. Lines end in LF or CR LF; UTF-8's mark at the beginning is skipped. Returns NULL,
  * or in words what does not fit. `out` is zero before.
  */
@@ -37,6 +37,9 @@ bool handover_read_options(const u8 *options, size_t len, struct handover *out);
  */
 const struct log_record *handover_find_log(const u8 *memory, size_t len);
 u32 handover_log_sum(const struct log_record *log);
+
+/* The oldest bytes of a log, which its text ends with: 0 before it was full for the first time. */
+u64 handover_log_older(const struct log_record *log);
 
 /* The bytes between `start` and `end` that are RAM when boot services have ended. */
 u64 handover_ram_between(const u8 *map, size_t len, size_t entry, u64 start, u64 end);

@@ -17,7 +17,8 @@
  */
 #include "boot/efi/handover.h"
 
-#define BELOW_4G 0xffffffffULL
+#define BELOW_4G       0xffffffffULL
+#define EFI_LOAD_ERROR (1ULL << 63 | 1)
 
 /* Tags of multiboot2 (3.4, 3.6) */
 enum {
@@ -118,7 +119,7 @@ static efi_status fail(const char *what, const char *thing, const char *why, efi
 	say(why ? ": " : ": EFI error ");
 	say(why ? why : number);
 	say("\r\n");
-	return status ? status : 1ULL << 63 | 1; /* EFI_LOAD_ERROR */
+	return status ? status : EFI_LOAD_ERROR;
 }
 
 static efi_status allocate(u32 type, u64 bytes, u64 *address)
@@ -261,7 +262,7 @@ static void add_acpi(void)
 	}
 }
 
-/* A snapshot of the memory map. Returns where it lies, or 0. */
+/* Take a snapshot of the memory map: where it lies, its size, and that of an entry. */
 static efi_status get_map(u64 *map, u64 *size, u64 *entry)
 {
 	u64 key;
@@ -272,14 +273,17 @@ static efi_status get_map(u64 *map, u64 *size, u64 *entry)
 	boot->get_memory_map(size, NULL, &key, entry, &version);
 	*size += MAP_SPARE; /* allocating memory adds entries */
 	status = allocate(EFI_LOADER_DATA, *size, map);
-	return status ? status : boot->get_memory_map(size, (void *)*map, &key, entry, &version);
+	if (!status)
+		status = boot->get_memory_map(size, (void *)*map, &key, entry, &version);
+	/* smaller entries would never end */
+	return status || *entry >= sizeof(struct efi_memory) ? status : EFI_LOAD_ERROR;
 }
 
 /* Write a log to ASHLAR.LOG, oldest bytes first. */
 static efi_status write_log(struct efi_file *root, const struct log_record *log)
 {
 	const u64 newest = log->end % log->size;
-	u64 older = log->end > log->size ? log->size - newest : 0, newer = newest;
+	u64 older = handover_log_older(log), newer = newest;
 	struct efi_file *file;
 	efi_status status;
 
@@ -298,7 +302,8 @@ static efi_status write_log(struct efi_file *root, const struct log_record *log)
 
 /*
  * Look for the log of a run that ended in a reset, in memory that nothing has used since, and save
- * it once. Returns whether there was one. A log that cannot be saved is no reason not to start.
+ * it once. Returns whether there was one: after "once" the kernel has had its run, even if the log
+ * cannot be written. Otherwise that is no reason not to start.
  */
 static bool save_log(struct efi_file *root)
 {
@@ -326,6 +331,8 @@ static bool save_log(struct efi_file *root)
 		else
 			say("Ashlar: ASHLAR.LOG has the log of the last run\r\n");
 		((struct log_record *)log)->magic = 0;
+		/* a reset would lose the change, and the log would be found again */
+		__asm__ volatile("clflush %0; mfence" : : "m"(log->magic) : "memory");
 		return true;
 	}
 	return false;

@@ -41,9 +41,13 @@
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
 
-enum { LOG_SIZE_FIRST = 64 * 1024, LINE_MAX = 1024, WARNINGS_KEPT = 16, WARNING_SIZE = 120 };
-
-#define PUT_OFF_NONE ~0ULL
+enum {
+	LOG_SIZE_FIRST = 64 * 1024,
+	LINE_MAX = 1024,
+	WARNINGS_KEPT = 16,
+	WARNING_SIZE = 120,
+	PUT_OFF_MAX = 8
+};
 
 static struct {
 	struct log_record head;
@@ -57,8 +61,11 @@ static char warning[WARNINGS_KEPT][WARNING_SIZE];
 static u32 warnings;
 static cpu_t output_owner; /* number of the CPU inside + 1, 0: none */
 static u64 progress;       /* pieces printed that are not complaints; atomic */
-/* where the log has text that the owner has yet to show on consoles; PUT_OFF_NONE: nowhere */
-static u64 put_off = PUT_OFF_NONE;
+/* parts of the log that the owner has yet to show on consoles, oldest first */
+static struct {
+	u64 from, end;
+} put_off[PUT_OFF_MAX];
+static u32 put_offs;
 
 static u64 loglevel = LOG_INFO;
 OPTION_U64(loglevel, loglevel, LOG_ERROR, LOG_DEBUG,
@@ -102,7 +109,7 @@ static struct output output_begin(void) __acquires(irq)
 	u64 start;
 
 	if (atomic_load_relaxed(&output_owner) == me) {
-		out.nested = !context_in(CONTEXT_NMIS) && !atomic_load_relaxed(&panic_in_progress);
+		out.nested = !context_in(CONTEXT_NMIS) && !panic_is_ours();
 		return out;
 	}
 	if (atomic_cas(&output_owner, 0, me)) {
@@ -111,7 +118,7 @@ static struct output output_begin(void) __acquires(irq)
 	}
 	start = clock_ns();
 	for (u32 spins = 0; spins < OUTPUT_WAIT_SPINS; spins++) {
-		bool panicking = atomic_load_relaxed(&panic_in_progress);
+		bool panicking = atomic_load_relaxed(&panic_in_progress) || panic_is_ours();
 
 		print_wait();
 		if (atomic_load_relaxed(&output_owner) == 0 && atomic_cas(&output_owner, 0, me)) {
@@ -120,6 +127,11 @@ static struct output output_begin(void) __acquires(irq)
 		}
 		if (clock_ns() - start > (panicking ? OUTPUT_WAIT_PANIC_NS : OUTPUT_WAIT_NS))
 			break;
+	}
+	/* the one inside is stopped, and each line and each reading would wait for it again */
+	if (panic_is_ours()) {
+		atomic_store_relaxed(&output_owner, me);
+		out.owned = true;
 	}
 	return out;
 }
@@ -154,35 +166,44 @@ static void ring_append(const char *text, size_t len)
 
 enum { TO_LOG = 1 << 0, TO_CONSOLES = 1 << 1 };
 
+/* If there are too many parts, what lies between the last ones is shown, too. */
+static void put_off_text(u64 from, size_t len)
+{
+	if (put_offs == 0 || (put_off[put_offs - 1].end != from && put_offs < PUT_OFF_MAX))
+		put_off[put_offs++].from = from;
+	put_off[put_offs - 1].end = from + len;
+}
+
 /* Show what calls that were served meanwhile have printed. */
 static void show_put_off(void)
 {
 	char piece[256];
 
-	while (put_off != PUT_OFF_NONE) {
-		const u64 end = atomic_load_relaxed(&kept->end);
-		u64 pos = put_off;
+	for (u32 i = 0; i < put_offs; i++) {
+		while (put_off[i].from < put_off[i].end) {
+			const u64 left = put_off[i].end - put_off[i].from;
+			const size_t want = (size_t)MIN((u64)sizeof(piece), left);
 
-		put_off = PUT_OFF_NONE;
-		while (pos < end) {
-			const size_t want = (size_t)MIN((u64)sizeof(piece), end - pos);
-
-			kernel_upward.console_write(piece, log_read(&pos, piece, want));
+			kernel_upward.console_write(piece, log_read(&put_off[i].from, piece, want));
 		}
 	}
+	put_offs = 0;
 }
 
 static void emit(const char *text, size_t len, unsigned where)
 {
 	struct output out = output_begin();
-	const u64 from = atomic_load_relaxed(&kept->end);
+	u64 from;
 
+	if (panic_is_ours()) /* nobody else will */
+		show_put_off();
+	from = atomic_load_relaxed(&kept->end);
 	if (where & TO_LOG)
 		ring_append(text, len);
 	if ((where & TO_LOG) && this_cpu()->complaining == 0)
 		atomic_add_relaxed(&progress, 1);
 	if (out.nested && where == (TO_LOG | TO_CONSOLES))
-		put_off = MIN(put_off, from);
+		put_off_text(from, len);
 	else if (where & TO_CONSOLES)
 		kernel_upward.console_write(text, len);
 	if (out.owned)

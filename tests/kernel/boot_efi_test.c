@@ -138,3 +138,13 @@ TEST(boot_efi, a_log_is_found_if_its_head_is_right)
 	log->head = log_record_head(log);
 	EXPECT(!log_record_valid(log, GIB(1)));
 }
+
+/* Also the log that was filled to its last byte, whose newest byte is the text's last. */
+TEST(boot_efi, a_full_log_is_saved_from_its_oldest_byte)
+{
+	EXPECT_EQ(handover_log_older(&(struct log_record){.end = 0, .size = 100}), 0);
+	EXPECT_EQ(handover_log_older(&(struct log_record){.end = 99, .size = 100}), 0);
+	EXPECT_EQ(handover_log_older(&(struct log_record){.end = 100, .size = 100}), 100);
+	EXPECT_EQ(handover_log_older(&(struct log_record){.end = 101, .size = 100}), 99);
+	EXPECT_EQ(handover_log_older(&(struct log_record){.end = 199, .size = 100}), 1);
+}

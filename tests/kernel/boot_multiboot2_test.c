@@ -7,7 +7,8 @@
  */
 #include "tests/kernel/boot_block.h"
 
-static struct boot_info info, other;
+struct boot_info shared_info;
+static struct boot_info other;
 static u8 cut[BLOCK_MAX] __attribute__((aligned(8)));
 
 static size_t tag_at;
@@ -99,15 +100,15 @@ TEST(boot_multiboot2, truncated_at_every_length_reads_nothing_beyond)
 
 		memset(cut, 0, sizeof(cut));
 		memcpy(cut, block, len);
-		reset(&info, QUIET);
-		ret = multiboot2_parse(cut, len, &info);
+		reset(&shared_info, QUIET);
+		ret = multiboot2_parse(cut, len, &shared_info);
 
 		memset(cut, 0xff, sizeof(cut));
 		memcpy(cut, block, len);
 		reset(&other, QUIET);
 		EXPECT_EQ(multiboot2_parse(cut, len, &other), ret);
-		EXPECT(memcmp(&info, &other, sizeof(info)) == 0);
-		EXPECT(info.faults > QUIET);
+		EXPECT(memcmp(&shared_info, &other, sizeof(shared_info)) == 0);
+		EXPECT(shared_info.faults > QUIET);
 		EXPECT_EQ(ret, len < 16 ? -EINVAL : 0);
 	}
 }
@@ -122,14 +123,15 @@ static void lie(size_t at, u32 value)
 	set_u32(at, value);
 	memcpy(cut, block, sizeof(cut));
 	memset(cut + used, 0, sizeof(cut) - used);
-	reset(&info, QUIET);
-	(void)multiboot2_parse(cut, used, &info);
+	reset(&shared_info, QUIET);
+	(void)multiboot2_parse(cut, used, &shared_info);
 	memset(cut + used, 0xff, sizeof(cut) - used);
 	reset(&other, QUIET);
 	(void)multiboot2_parse(cut, used, &other);
-	EXPECT(memcmp(&info, &other, sizeof(info)) == 0);
-	EXPECT(info.cmdline_len < BOOT_CMDLINE_MAX && info.cmdline[info.cmdline_len] == '\0');
-	EXPECT(info.ranges <= BOOT_RANGES_MAX);
+	EXPECT(memcmp(&shared_info, &other, sizeof(shared_info)) == 0);
+	EXPECT(shared_info.cmdline_len < BOOT_CMDLINE_MAX &&
+	       shared_info.cmdline[shared_info.cmdline_len] == '\0');
+	EXPECT(shared_info.ranges <= BOOT_RANGES_MAX);
 }
 
 TEST(boot_multiboot2, lying_words_are_harmless)
@@ -162,14 +164,15 @@ TEST(boot_multiboot2, texts_of_modules_are_bounded)
 	put("abc", 3);
 	tag_end();
 	mb2_end();
-	reset(&info, QUIET);
-	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
-	REQUIRE(info.modules == 5);
-	EXPECT(strcmp(info.module[0].text, "a.out one two") == 0);
-	EXPECT_EQ(strlen(info.module[1].text), BOOT_MODULE_TEXT_MAX - 1);
-	EXPECT(info.module[2].text[0] == '\0' && info.module[3].text[0] == '\0');
-	EXPECT(strcmp(info.module[4].text, "abc") == 0);
-	EXPECT_EQ(info.faults, QUIET + 3); /* a text cut, one without its end, no memory map */
+	reset(&shared_info, QUIET);
+	EXPECT_EQ(multiboot2_parse(block, used, &shared_info), 0);
+	REQUIRE(shared_info.modules == 5);
+	EXPECT(strcmp(shared_info.module[0].text, "a.out one two") == 0);
+	EXPECT_EQ(strlen(shared_info.module[1].text), BOOT_MODULE_TEXT_MAX - 1);
+	EXPECT(shared_info.module[2].text[0] == '\0' && shared_info.module[3].text[0] == '\0');
+	EXPECT(strcmp(shared_info.module[4].text, "abc") == 0);
+	EXPECT_EQ(shared_info.faults,
+		  QUIET + 3); /* a text cut, one without its end, no memory map */
 }
 
 enum { EFI_LOADER_DATA = 2, EFI_RUNTIME = 6, EFI_CONVENTIONAL = 7, ANY_CACHE = 0xf, SP = 1 << 18 };
@@ -200,8 +203,8 @@ static void efi_map(u64 attributes)
 	put_efi(GIB(4), 0, EFI_CONVENTIONAL, SP);
 	tag_end();
 	mb2_end();
-	reset(&info, 0);
-	EXPECT_EQ(multiboot2_parse(block, used, &info), 0);
+	reset(&shared_info, 0);
+	EXPECT_EQ(multiboot2_parse(block, used, &shared_info), 0);
 }
 
 TEST(boot_multiboot2, memory_that_uefi_marks_is_reserved_and_named)
@@ -209,11 +212,12 @@ TEST(boot_multiboot2, memory_that_uefi_marks_is_reserved_and_named)
 	said_begin();
 	efi_map(ANY_CACHE);
 	said_end();
-	REQUIRE(info.ranges == 4);
-	EXPECT(info.range[0].kind == MEM_RAM && info.range[0].end == MIB(16));
-	EXPECT(info.range[1].kind == MEM_RESERVED && info.range[1].start == MIB(16));
-	EXPECT(info.range[2].kind == MEM_RESERVED && info.range[3].kind == MEM_RESERVED);
-	EXPECT_EQ(info.faults, 2);
+	REQUIRE(shared_info.ranges == 4);
+	EXPECT(shared_info.range[0].kind == MEM_RAM && shared_info.range[0].end == MIB(16));
+	EXPECT(shared_info.range[1].kind == MEM_RESERVED && shared_info.range[1].start == MIB(16));
+	EXPECT(shared_info.range[2].kind == MEM_RESERVED &&
+	       shared_info.range[3].kind == MEM_RESERVED);
+	EXPECT_EQ(shared_info.faults, 2);
 	EXPECT(said_says("*16384 KiB at 1000000 are for a special purpose*"));
 	EXPECT(said_says("*8192 KiB at 2000000 are not cacheable*"));
 }
@@ -222,6 +226,6 @@ TEST(boot_multiboot2, memory_that_uefi_marks_is_reserved_and_named)
 TEST(boot_multiboot2, a_map_whose_ram_is_all_marked_gives_way_to_the_bios_map)
 {
 	efi_map(0);
-	REQUIRE(info.ranges > 4);
-	EXPECT(info.range[info.ranges - 1].kind == MEM_RAM);
+	REQUIRE(shared_info.ranges > 4);
+	EXPECT(shared_info.range[shared_info.ranges - 1].kind == MEM_RAM);
 }

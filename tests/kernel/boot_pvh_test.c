@@ -5,8 +5,6 @@
  */
 #include "tests/kernel/boot_block.h"
 
-static struct boot_info info;
-
 enum { PVH_BASE = 0x9000 };
 
 static size_t pvh_len;
@@ -55,15 +53,15 @@ static void pvh_good(u32 version)
 /* Parse the block. */
 static int parse_block(void)
 {
-	reset(&info, QUIET);
-	return pvh_parse(PVH_BASE, pvh_map, block, &info);
+	reset(&shared_info, QUIET);
+	return pvh_parse(PVH_BASE, pvh_map, block, &shared_info);
 }
 
 static bool has_range(phys_t start, phys_t end, enum mem_kind kind)
 {
-	for (size_t i = 0; i < info.ranges; i++) {
-		if (info.range[i].start == start && info.range[i].end == end &&
-		    info.range[i].kind == kind)
+	for (size_t i = 0; i < shared_info.ranges; i++) {
+		if (shared_info.range[i].start == start && shared_info.range[i].end == end &&
+		    shared_info.range[i].kind == kind)
 			return true;
 	}
 	return false;
@@ -74,10 +72,10 @@ TEST(boot_pvh, version_0_has_no_memory_map)
 	pvh_good(0);
 	EXPECT_EQ(parse_block(), 0);
 	EXPECT(!has_range(0x100000, 0x4000000, MEM_RAM));
-	EXPECT_EQ(info.faults, QUIET + 1);
+	EXPECT_EQ(shared_info.faults, QUIET + 1);
 	set_u32(0, 0x2badb002); /* a wrong magic number */
 	EXPECT_EQ(parse_block(), -EINVAL);
-	EXPECT_EQ(info.ranges, 0);
+	EXPECT_EQ(shared_info.ranges, 0);
 }
 
 TEST(boot_pvh, truncated_at_every_length_is_survived)
@@ -87,7 +85,7 @@ TEST(boot_pvh, truncated_at_every_length_is_survived)
 		const int ret = parse_block();
 
 		EXPECT_EQ(ret, pvh_len < 56 ? -EINVAL : 0);
-		EXPECT(info.faults > QUIET);
+		EXPECT(shared_info.faults > QUIET);
 		EXPECT(has_range(0x100000, 0x4000000, MEM_RAM) == (pvh_len >= 56 + 24));
 	}
 }
@@ -98,37 +96,37 @@ TEST(boot_pvh, lying_counts_are_cut)
 	set_u32(12, 0xffffffff); /* number of modules */
 	set_u32(48, 0xffffffff); /* number of memory map entries */
 	EXPECT_EQ(parse_block(), 0);
-	EXPECT(info.faults >= QUIET + 4);
+	EXPECT(shared_info.faults >= QUIET + 4);
 	EXPECT(has_range(0x100000, 0x4000000, MEM_RAM));
-	EXPECT(info.ranges < 64);
+	EXPECT(shared_info.ranges < 64);
 }
 
 /* ---- the list of ranges ---- */
 
 TEST(boot_ranges, empty_and_wrapping_ranges)
 {
-	reset(&info, QUIET);
-	boot_info_add_range(&info, 0x1000, 0, MEM_RAM);
-	EXPECT_EQ(info.ranges, 0);
-	boot_info_add_range(&info, ~0ULL - 10, 100, MEM_RESERVED);
-	REQUIRE(info.ranges == 1);
-	EXPECT_EQ(info.range[0].end, ~0ULL);
-	EXPECT_EQ(info.faults, QUIET + 1);
+	reset(&shared_info, QUIET);
+	boot_info_add_range(&shared_info, 0x1000, 0, MEM_RAM);
+	EXPECT_EQ(shared_info.ranges, 0);
+	boot_info_add_range(&shared_info, ~0ULL - 10, 100, MEM_RESERVED);
+	REQUIRE(shared_info.ranges == 1);
+	EXPECT_EQ(shared_info.range[0].end, ~0ULL);
+	EXPECT_EQ(shared_info.faults, QUIET + 1);
 	/* the length is cut to 0; the fuzzer found this */
-	boot_info_add_range(&info, ~0ULL, 1, MEM_RAM);
-	EXPECT_EQ(info.ranges, 1);
+	boot_info_add_range(&shared_info, ~0ULL, 1, MEM_RAM);
+	EXPECT_EQ(shared_info.ranges, 1);
 }
 
 TEST(boot_ranges, a_full_list_loses_ram_and_no_reservation)
 {
-	reset(&info, QUIET);
+	reset(&shared_info, QUIET);
 	for (u64 i = 0; i < BOOT_RANGES_MAX + 10; i++)
-		boot_info_add_range(&info, i * 0x1000, 0x1000, MEM_RAM);
-	EXPECT_EQ(info.ranges, BOOT_RANGES_MAX);
-	EXPECT_EQ(info.ranges_lost, 10);
-	boot_info_add_range(&info, 0x1000, 0x1000, MEM_RESERVED);
-	EXPECT_EQ(info.ranges, BOOT_RANGES_MAX);
-	EXPECT_EQ(info.ranges_lost, 11);
+		boot_info_add_range(&shared_info, i * 0x1000, 0x1000, MEM_RAM);
+	EXPECT_EQ(shared_info.ranges, BOOT_RANGES_MAX);
+	EXPECT_EQ(shared_info.ranges_lost, 10);
+	boot_info_add_range(&shared_info, 0x1000, 0x1000, MEM_RESERVED);
+	EXPECT_EQ(shared_info.ranges, BOOT_RANGES_MAX);
+	EXPECT_EQ(shared_info.ranges_lost, 11);
 	EXPECT(has_range(0x1000, 0x2000, MEM_RESERVED));
 	EXPECT(has_range(0, 0x1000, MEM_RAM));
 }

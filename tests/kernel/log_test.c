@@ -1,6 +1,7 @@
 /* The RAM log: readers that fall behind, and writers on several CPUs. */
 #include "kernel/console/console.h"
 #include "kernel/core/log_record.h"
+#include "kernel/core/panic.h"
 #include "mm/map/memblock.h"
 #include "tests/kernel/test.h"
 
@@ -72,6 +73,84 @@ TEST(kernel_log, no_line_is_cut_by_a_call_that_is_served)
 			  "[*] from a call\n# a result of a call\n"
 			  "# the next one\n",
 			  seen));
+}
+
+/* Lines of served calls: only what is for consoles, and nothing is left out before a panic. */
+static bool panics_meanwhile(struct console *console, const char *text, size_t len)
+{
+	if (served++ == 0) {
+		print("# one\n");
+		log_line("# only in the log");
+		print("# two\n");
+		log_line("# nor this");
+		atomic_store_relaxed(&panic_owner, cpu_id());
+		print("# three\n");
+		atomic_store_relaxed(&panic_owner, CPU_NONE);
+	}
+	for (size_t i = 0; i < len && seen_len < sizeof(seen) - 1; i++)
+		seen[seen_len++] = text[i];
+	return true;
+}
+
+TEST(kernel_log, a_panic_shows_what_was_put_off_first)
+{
+	struct console panics = {.name = "panics", .write = panics_meanwhile, .next = consoles};
+
+	seen_len = served = 0;
+	memset(seen, 0, sizeof(seen));
+	consoles = &panics;
+	print("# the line that waits\n");
+	consoles = panics.next;
+	EXPECT(strcmp(seen, "# one\n# two\n# three\n# the line that waits\n") == 0);
+}
+
+/* CPU `stuck` stays in a console until it is let go, as a CPU that a panic stopped. */
+static cpu_t stuck;
+static bool inside, let_go;
+
+static bool holds_a_cpu(struct console *console, const char *text, size_t len)
+{
+	if (cpu_id() == stuck) {
+		atomic_store_release(&inside, true);
+		while (!atomic_load_acquire(&let_go))
+			cpu_relax();
+		return true;
+	}
+	if (served++ == 0) {
+		panic_owner =
+			CPU_NONE; /* so that a nested line is put off, if the output is ours */
+		print("# two\n");
+	}
+	for (size_t i = 0; i < len && seen_len < sizeof(seen) - 1; i++)
+		seen[seen_len++] = text[i];
+	return true;
+}
+
+static void get_stuck(void *unused)
+{
+	print("# stuck\n");
+}
+
+TEST(kernel_log, a_panic_takes_the_output_from_a_cpu_that_is_stopped)
+{
+	struct console holds = {.name = "holds", .write = holds_a_cpu};
+	struct console *const others = consoles;
+
+	SKIP_ON_ONE_CPU();
+	seen_len = served = 0;
+	memset(seen, 0, sizeof(seen));
+	inside = let_go = false;
+	stuck = cpus_find_other();
+	consoles = &holds;
+	EXPECT_EQ(work_start(stuck, get_stuck, NULL), 0);
+	CPUS_AWAIT(atomic_load_acquire(&inside));
+	atomic_store_relaxed(&panic_owner, cpu_id());
+	print("# one\n");
+	atomic_store_relaxed(&panic_owner, CPU_NONE);
+	atomic_store_release(&let_go, true);
+	work_wait(stuck, 0);
+	consoles = others;
+	EXPECT(strcmp(seen, "# one\n# two\n") == 0);
 }
 
 TEST(kernel_log, a_line_that_is_too_long_ends_all_the_same)

@@ -13,14 +13,14 @@
 #include "tests/kernel/fixture.h"
 #include "tests/kernel/test.h"
 
-static struct boot_info info;
+extern struct boot_info shared_info; /* boot_block.h */
 static struct page *page;
 static char *bytes;
 static size_t used;
 
 static bool begin(void)
 {
-	memset(&info, 0, offsetof(struct boot_info, range));
+	memset(&shared_info, 0, offsetof(struct boot_info, range));
 	page = page_alloc(0, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	bytes = page ? page_address(page) : NULL;
 	used = 0;
@@ -38,7 +38,7 @@ FIXTURE(program_module, begin, end);
 static void add_module(size_t start, const char *text)
 {
 	struct boot_module *module =
-		boot_info_add_module(&info, virt_to_phys(bytes + start), used - start);
+		boot_info_add_module(&shared_info, virt_to_phys(bytes + start), used - start);
 
 	format(module->text, sizeof(module->text), "%s", text);
 }
@@ -77,17 +77,17 @@ TEST(program_module, a_program_may_be_a_module_itself)
 	memcpy(bytes + used, "\177ELF", 4);
 	used += 4;
 	add_module(used - 4, " prog one \"two three\"");
-	EXPECT_EQ(module_find(&info, NULL, &source), 0);
+	EXPECT_EQ(module_find(&shared_info, NULL, &source), 0);
 	EXPECT(strcmp(source.name, "prog") == 0);
 	EXPECT_EQ(source.elf_size, 4);
 	EXPECT(source.cpio == bytes);
 	EXPECT(words_are(&source.args, "prog\0one\0two three", 19));
 	EXPECT_EQ(source.environment.count, 0);
-	format(info.module[1].text, sizeof(info.module[1].text), "it's");
-	EXPECT_EQ(module_find(&info, NULL, &source), -EINVAL);
+	format(shared_info.module[1].text, sizeof(shared_info.module[1].text), "it's");
+	EXPECT_EQ(module_find(&shared_info, NULL, &source), -EINVAL);
 
-	info.module[1].text[0] = '\0';
-	EXPECT_EQ(module_find(&info, NULL, &source), 0);
+	shared_info.module[1].text[0] = '\0';
+	EXPECT_EQ(module_find(&shared_info, NULL, &source), 0);
 	EXPECT(strcmp(source.name, "program") == 0);
 	EXPECT(words_are(&source.args, "other", 6));
 }
@@ -99,25 +99,25 @@ TEST(program_module, an_image_has_the_words_of_its_program)
 	struct program_source source;
 
 	add_files();
-	EXPECT_EQ(module_find(&info, NULL, &source), 0);
+	EXPECT_EQ(module_find(&shared_info, NULL, &source), 0);
 	EXPECT(words_are(&source.args, "a.out", 6));
 	EXPECT_EQ(source.environment.count, 0);
-	used = info.modules = 0;
+	used = shared_info.modules = 0;
 	used = cpio_append(bytes, used, "proc/self/cmdline", 0100444, words, sizeof(words));
 	used = cpio_append(bytes, used, "proc/self/environ", 0100444, environment,
 			   sizeof(environment));
 	add_files_from(0);
-	EXPECT_EQ(module_find(&info, "dir/b", &source), 0);
+	EXPECT_EQ(module_find(&shared_info, "dir/b", &source), 0);
 	EXPECT(strcmp(source.name, "dir/b") == 0);
 	EXPECT_EQ(source.args.count, 3);
 	EXPECT(words_are(&source.args, words, sizeof(words)));
 	EXPECT_EQ(source.environment.count, 2);
 	EXPECT(words_are(&source.environment, environment, sizeof(environment)));
 
-	used = info.modules = 0;
+	used = shared_info.modules = 0;
 	used = cpio_append(bytes, used, "proc/self/cmdline", 0100444, words, sizeof(words) - 1);
 	add_files_from(0);
-	EXPECT_EQ(module_find(&info, NULL, &source), -EINVAL);
+	EXPECT_EQ(module_find(&shared_info, NULL, &source), -EINVAL);
 }
 
 static void print_words(const char *what, const struct arguments *words)

@@ -17,12 +17,12 @@ OWN_VARS = "/usr/share/OVMF/OVMF_VARS_4M.snakeoil.fd"  # this key, and no other,
 OWN_KEY = "/usr/share/ovmf/PkKek-1-snakeoil"
 
 
-def with_text(kernel, folder, text):
+def with_text(kernel, folder, text, mem="256M"):
     """A machine whose image has this text as ASHLAR.TXT."""
     image = make_image(Machine("efi", cmdline="built=in"), kernel, folder / "ashlar.img")
     (folder / "text").write_bytes(text)
     subprocess.run(["mcopy", "-o", "-i", str(image), str(folder / "text"), "::/ASHLAR.TXT"], check=True)
-    return Machine("efi", 2, "256M", image=str(image), display="std")
+    return Machine("efi", 2, mem, image=str(image), display="std")
 
 
 def test_every_character_of_the_text_beside_it_arrives(kernel, tmp_path):
@@ -61,7 +61,7 @@ def test_efi_devices(kernel, tmp_path, device):
 @pytest.mark.metal
 def test_after_a_reset_the_log_is_on_the_stick(kernel, tmp_path):
     """The run ends in a reset. Its log is saved at the next start, which does not run the kernel again."""
-    machine = with_text(kernel, tmp_path, f"once\nend=reboot {CASE}".encode())
+    machine = with_text(kernel, tmp_path, f"once\nend=reboot {CASE}".encode(), "512M")  # enough for a log of 1 MiB
     subprocess.run(["mcopy", "-i", machine.image, str(tmp_path / "text"), "::/ASHLAR.LOG"], check=True)
     with Guest(replace(machine, reboots=True, exit_port=False), kernel) as guest:
         assert guest.wait_for("ASHLAR.LOG has the log of the last run", SECONDS), "\n".join(guest.lines)
