@@ -150,6 +150,10 @@ TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 		for (unsigned a = 0; a < ARRAY_LEN(advice); a++)
 			EXPECT(program_call("madvise", at, size, advice[a]) < 0);
 	}
+	/* below the first address, as mmap() says it */
+	EXPECT_EQ(program_call("mremap", here, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, 0), -EPERM);
+	EXPECT_EQ(program_call("mremap", here, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, 1), -EINVAL);
+	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, FIXED), -EPERM);
 	EXPECT(get(here) == 5 && get(last) == 6);
 }
 
