@@ -157,6 +157,19 @@ TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 	EXPECT(get(here) == 5 && get(last) == 6);
 }
 
+TEST(program_area, a_page_stays_free_behind_the_heap)
+{
+	const u64 heap = GIB(1), behind = heap + 3 * PAGE_SIZE;
+
+	program_box_heap(heap);
+	EXPECT_EQ(map_at(behind, PAGE_SIZE, RW, FIXED), behind);
+	EXPECT_EQ(program_call("brk", heap + 2 * PAGE_SIZE + 1), heap);
+	EXPECT_EQ(program_call("brk", heap + 2 * PAGE_SIZE), heap + 2 * PAGE_SIZE);
+	EXPECT_EQ(unmap(behind, PAGE_SIZE), 0);
+	EXPECT_EQ(program_call("brk", heap + 2 * PAGE_SIZE + 1), heap + 2 * PAGE_SIZE + 1);
+	EXPECT_EQ(program_call("brk", heap), heap);
+}
+
 /* The loader comes here, too, with ranges from a file. */
 TEST(program_area, no_area_lies_beyond_the_addresses_of_programs)
 {
