@@ -647,7 +647,7 @@ int contents_promise(struct contents *c, u64 at, u64 size, enum contents_extend 
 	int err = 0;
 
 	pool_usage(pages_pool(c->level), &usage);
-	if (end - first > usage.pages + usage.overcommit)
+	if (saturating_sub(end - first, usage.pages) > usage.overcommit)
 		return -ENOMEM; /* also the pages that are there are the pool's */
 	begin_turn(c);
 	while (index < end && !err) {

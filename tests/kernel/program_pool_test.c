@@ -170,6 +170,10 @@ TEST(program_pool, what_the_pool_cannot_promise_is_refused)
 	EXPECT_EQ(put(AT, 1), 0);
 	EXPECT_EQ(unmap(AT, size - MIB(2)), 0);
 	EXPECT_EQ(unmap(FAR, MIB(2)), 0);
+	pool_set_overcommit(&pool_2m, ~0ULL); /* no sum with it wraps around */
+	EXPECT_EQ(map_file(AT, size - MIB(2), SHARE, fd, 0), AT);
+	EXPECT_EQ(unmap(AT, size - MIB(2)), 0);
+	pool_set_overcommit(&pool_2m, before.overcommit);
 	end(fd);
 }
 
