@@ -83,9 +83,11 @@ static s64 serve(const struct call *call, struct call_args *args)
 	return result;
 }
 
+/* As on Linux, the number is an int: the upper half of rax is not looked at. */
 void calls_serve(struct trap_frame *regs)
 {
-	const struct call *call = call_of(regs->rax);
+	const u64 number = (u64)(s32)regs->rax;
+	const struct call *call = call_of(number);
 
 	regs->error = regs->rax; /* for a call that is made again (signal.h) */
 	do {
@@ -93,6 +95,6 @@ void calls_serve(struct trap_frame *regs)
 			.arg = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9},
 			.regs = regs};
 
-		regs->rax = (u64)(call ? serve(call, &args) : miss(regs->error, regs->rip));
+		regs->rax = (u64)(call ? serve(call, &args) : miss(number, regs->rip));
 	} while (signal_call_goes_on(regs));
 }

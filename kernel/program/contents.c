@@ -638,7 +638,7 @@ int contents_reserve(struct contents *c, u64 at, u64 size, enum contents_extend 
 }
 
 /* Count the absent pages first, with the nodes above them, so that nothing fails afterwards. */
-int contents_promise(struct contents *c, u64 at, u64 size)
+int contents_promise(struct contents *c, u64 at, u64 size, enum contents_extend extend)
 {
 	const u64 first = at / contents_page_bytes(c), end = (at + size) / contents_page_bytes(c);
 	u64 absent = 0, index = first;
@@ -647,7 +647,7 @@ int contents_promise(struct contents *c, u64 at, u64 size)
 	int err = 0;
 
 	pool_usage(pages_pool(c->level), &usage);
-	if (end - first > usage.pages + usage.overcommit)
+	if (saturating_sub(end - first, usage.pages) > usage.overcommit)
 		return -ENOMEM; /* also the pages that are there are the pool's */
 	begin_turn(c);
 	while (index < end && !err) {
@@ -669,6 +669,8 @@ int contents_promise(struct contents *c, u64 at, u64 size)
 			counted = true;
 		}
 	}
+	if (!err && extend == CONTENTS_EXTEND)
+		contents_extend(c, at + size);
 	end_turn(c);
 	return err;
 }

@@ -29,8 +29,12 @@ bool heap_has(u64 addr)
 static s64 grow(struct area *more)
 {
 	struct commit commit;
+	struct area next;
 	s64 err = mapping_range_ok(&program_space, more->start, more->end) ? 0 : -ENOMEM;
 
+	/* as on Linux, a page stays free between the heap and a mapping behind it */
+	if (space_next(&program_space, more->start, &next) && next.start < more->end + PAGE_SIZE)
+		err = -ENOMEM;
 	if (err == 0)
 		err = commit_ask(&commit, more, false);
 	if (err < 0)

@@ -53,18 +53,29 @@ static u64 pages_asked(u64 flags, const struct file *file, struct area *area)
 
 /*
  * The pool promises the pages of a shared mapping to the file, and those of a private one to the
- * area. As on Linux, a file of huge pages is made as long as what may write it.
+ * area. As on Linux, a file of huge pages is made as long as what may write it. What the limits
+ * refuse leaves the file as it was.
  */
-static int show_huge(struct inode *inode, struct area *area, bool no_reserve)
+static int show_huge(struct inode *inode, struct area *area, u64 flags)
 {
+	const enum contents_extend extend =
+		(area->rights & USER_RIGHT_WRITE) && !file_has_seal(inode, SEAL_GROW)
+			? CONTENTS_EXTEND
+			: CONTENTS_KEEP_SIZE;
 	const u64 size = area->end - area->start;
-	const bool shared = area->flags & AREA_SHARED;
-	const int err =
-		shared && !no_reserve ? contents_promise(&inode->contents, area->offset, size) : 0;
+	struct commit commit;
+	int err;
 
-	area->flags |= shared ? AREA_NO_RESERVE : 0;
-	if (err == 0 && (area->rights & USER_RIGHT_WRITE) && !file_has_seal(inode, SEAL_GROW))
+	area->flags |= commit_flags(area, flags & MAP_NORESERVE);
+	err = commit_ask(&commit, area, flags & MAP_FIXED);
+	if (err < 0)
+		return err;
+	commit_made(&commit);
+	if ((area->flags & AREA_SHARED) && !(flags & MAP_NORESERVE))
+		err = contents_promise(&inode->contents, area->offset, size, extend);
+	else if (extend == CONTENTS_EXTEND)
 		contents_extend(&inode->contents, area->offset + size);
+	area->flags |= area->flags & AREA_SHARED ? AREA_NO_RESERVE : 0;
 	return err;
 }
 
@@ -89,7 +100,7 @@ static int file_for(const struct call_args *args, struct file *file, struct area
 		return err;
 	area->offset = offset;
 	if (area->level > PT_PAGE)
-		err = show_huge(file->inode, area, flags & MAP_NORESERVE);
+		err = show_huge(file->inode, area, flags);
 	if (err == 0)
 		vm_object_get(area->object = file_object(file));
 	return err;
@@ -284,7 +295,9 @@ s64 call_mremap(const struct call_args *args)
 	if (!space_look(&program_space, from, &more) || args->arg[1] > USER_END)
 		return -EFAULT;
 	if ((flags & MREMAP_FIXED) && !mapping_range_ok(&program_space, to, to + new_size))
-		return -EINVAL;
+		return to < USER_START && IS_ALIGNED(to, PAGE_SIZE) && new_size <= USER_END - to
+			       ? -EPERM
+			       : -EINVAL;
 	more.start = 0;
 	more.end = flags & MREMAP_DONTUNMAP ? new_size : saturating_sub(new_size, old_size);
 	result = commit_ask(&commit, &more, false);

@@ -150,7 +150,24 @@ TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 		for (unsigned a = 0; a < ARRAY_LEN(advice); a++)
 			EXPECT(program_call("madvise", at, size, advice[a]) < 0);
 	}
+	/* below the first address, as mmap() says it */
+	EXPECT_EQ(program_call("mremap", here, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, 0), -EPERM);
+	EXPECT_EQ(program_call("mremap", here, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, 1), -EINVAL);
+	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, FIXED), -EPERM);
 	EXPECT(get(here) == 5 && get(last) == 6);
+}
+
+TEST(program_area, a_page_stays_free_behind_the_heap)
+{
+	const u64 heap = GIB(1), behind = heap + 3 * PAGE_SIZE;
+
+	program_box_heap(heap);
+	EXPECT_EQ(map_at(behind, PAGE_SIZE, RW, FIXED), behind);
+	EXPECT_EQ(program_call("brk", heap + 2 * PAGE_SIZE + 1), heap);
+	EXPECT_EQ(program_call("brk", heap + 2 * PAGE_SIZE), heap + 2 * PAGE_SIZE);
+	EXPECT_EQ(unmap(behind, PAGE_SIZE), 0);
+	EXPECT_EQ(program_call("brk", heap + 2 * PAGE_SIZE + 1), heap + 2 * PAGE_SIZE + 1);
+	EXPECT_EQ(program_call("brk", heap), heap);
 }
 
 /* The loader comes here, too, with ranges from a file. */

@@ -41,6 +41,16 @@ static s64 call_number(u64 number)
 	return (s64)regs.rax;
 }
 
+TEST(program_call, the_upper_half_of_a_number_is_not_looked_at)
+{
+	const s64 pid = call_number(39);
+
+	EXPECT(pid > 0);
+	EXPECT(call_number(39 | 1ULL << 32) == pid && call_number(39 | 1ULL << 63) == pid);
+	EXPECT_EQ(call_number(39 | 1ULL << 31), -ENOSYS);
+	EXPECT_EQ(call_number(39 | 1ULL << 30), -ENOSYS); /* x32 */
+}
+
 /* Once for each number, and once more for the next program. */
 TEST(program_call, one_that_is_not_there_is_named_once)
 {

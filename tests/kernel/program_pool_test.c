@@ -170,6 +170,10 @@ TEST(program_pool, what_the_pool_cannot_promise_is_refused)
 	EXPECT_EQ(put(AT, 1), 0);
 	EXPECT_EQ(unmap(AT, size - MIB(2)), 0);
 	EXPECT_EQ(unmap(FAR, MIB(2)), 0);
+	pool_set_overcommit(&pool_2m, ~0ULL); /* no sum with it wraps around */
+	EXPECT_EQ(map_file(AT, size - MIB(2), SHARE, fd, 0), AT);
+	EXPECT_EQ(unmap(AT, size - MIB(2)), 0);
+	pool_set_overcommit(&pool_2m, before.overcommit);
 	end(fd);
 }
 
@@ -488,5 +492,52 @@ TEST(program_pool, a_hole_meets_a_promise)
 	EXPECT(now.in_use == before.in_use && now.reserved - before.reserved <= 1);
 	if (cpu_count > 1)
 		EXPECT_EQ(unmap(AT, MIB(2)), 0);
+	end(fd);
+}
+
+static void cut_or_map(void *arg)
+{
+	const u64 *fd = arg;
+
+	if (cpu_id() == 0)
+		EXPECT_EQ(program_call("ftruncate", *fd, MIB(2)), 0);
+	else if (cpu_id() == 1)
+		EXPECT_EQ(map_file(AT, MIB(4), SHARE, *fd, 0), AT);
+}
+
+/* The file is as long as the mapping, with promises for all of it, or has been cut since. */
+TEST(program_pool, a_cut_meets_a_promise)
+{
+	u64 fd = begin();
+
+	if (!fd)
+		return;
+	if (cpu_count > 1)
+		REQUIRE(program_box_second());
+	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	cpus_run_together(cut_or_map, &fd);
+	EXPECT_EQ(program_call("fstat", fd, RESULTS), 0);
+	if (cpu_count > 1) {
+		EXPECT(pool_is(0, (s64)(get(RESULTS + 48) / MIB(2))));
+		EXPECT_EQ(unmap(AT, MIB(4)), 0);
+	}
+	end(fd);
+}
+
+TEST(program_pool, what_a_limit_refuses_leaves_a_file_as_it_was)
+{
+	static const u64 limit[2] = {MIB(2), ~0ULL};
+	const u64 fd = begin();
+
+	if (!fd)
+		return;
+	EXPECT_EQ(program_call("ftruncate", fd, MIB(2)), 0);
+	EXPECT_EQ(user_write(ARGUMENTS, limit, sizeof(limit)), 0);
+	EXPECT_EQ(program_call("setrlimit", 9, ARGUMENTS), 0);
+	EXPECT_EQ(map_file(AT, MIB(4), SHARE, fd, 0), -ENOMEM);
+	EXPECT_EQ(map_file(AT, MIB(4), COPY, fd, 0), -ENOMEM);
+	EXPECT(pool_is(0, 0));
+	EXPECT_EQ(program_call("fstat", fd, RESULTS), 0);
+	EXPECT_EQ(get(RESULTS + 48), MIB(2));
 	end(fd);
 }
