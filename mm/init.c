@@ -402,7 +402,8 @@ void mm_init(void)
 			       .style = memmap_style(),
 			       .watch = page_watch_at_boot(),
 			       .reserve = reserve_at_boot(),
-			       .gigablock = gigablock_at_boot,
+			       .gigablock =
+				       gigablock_at_boot && memmap_style() == SECTION_ON_DEMAND,
 			       .distance = arch_node_distance,
 			       .zalloc = boot_zalloc};
 

@@ -108,7 +108,7 @@ u32 handover_log_sum(const struct log_record *log)
 {
 	u32 sum = 0;
 
-	for (u32 i = 0; i < log->size; i++)
+	for (u32 i = 0; i < MIN(log->end, log->size); i++)
 		sum += (u8)log->text[i];
 	return sum;
 }

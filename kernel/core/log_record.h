@@ -1,7 +1,6 @@
 /*
  * The log as it lies in memory, on a page border, so that it can be found after a reset that left
- * memory alone (boot/efi/handover.h). Position p of the log is text[p % size]; the text is zero
- * where nothing was written yet.
+ * memory alone (boot/efi/handover.h). Position p of the log is text[p % size].
  *
  * The writer keeps both sums right and writes each change back to memory (kernel/core/printk.c). A
  * reset in the middle of a change leaves a head that is right and a sum of the text that is not.
@@ -18,7 +17,7 @@ struct log_record {
 	u64 magic;
 	u64 end;  /* position after the newest byte */
 	u32 size; /* of the text, bytes */
-	u32 sum;  /* of the text's bytes */
+	u32 sum;  /* of the bytes of the text that were written */
 	u64 head; /* log_record_head() */
 	char text[];
 };

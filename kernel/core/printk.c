@@ -152,7 +152,7 @@ static void ring_append(const char *text, size_t len)
 	for (size_t i = 0; i < len; i++) {
 		char *place = &kept->text[i < first ? at + i : i - first];
 
-		kept->sum += (u32)(u8)text[i] - (u8)*place;
+		kept->sum += (u8)text[i] - (end + i < log_text_size ? 0U : (u8)*place);
 		*place = text[i];
 	}
 	atomic_store_relaxed(&kept->end, end + len);
@@ -319,18 +319,15 @@ size_t log_read(u64 *pos, char *buf, size_t size)
 void log_grow(void *memory, size_t size)
 {
 	struct log_record *old = kept;
-	u64 pos = 0;
 
-	memset(memory, 0, size);
-	log_read(&pos, memory, 0); /* finds the oldest byte */
+	if (old->end > LOG_SIZE_FIRST) /* never so early; it would begin in the middle */
+		return;
 	kept = memory;
-	kept->end = pos;
+	*kept = (struct log_record){0};
 	log_text_size = (u32)(size - sizeof(*kept));
-	for (; pos < old->end; pos++)
-		ring_append(&old->text[pos % LOG_SIZE_FIRST], 1);
+	ring_append(old->text, (size_t)old->end);
 	old->magic = 0;
 	arch_write_back(old, sizeof(*old));
-	arch_write_back(memory, size);
 }
 
 size_t log_size(void)

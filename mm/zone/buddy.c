@@ -30,7 +30,8 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 	word.order = (u8)order;
 	word.flags |= BLOCK_FREE;
 	block_put(block, word);
-	zone->block_lists[class][type] |= (u16)(1u << list);
+	atomic_store_relaxed(&zone->block_lists[class][type], /* read without the lock, too */
+			     (u16)(zone->block_lists[class][type] | 1u << list));
 	counter_add(&zone->free_class[class], order_pages(order));
 	counter_add(&zone->free_type[type], order_pages(order));
 	gib_count_free(zone->mm, index, (s64)order_pages(order));
@@ -51,7 +52,8 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 	if (block->next != BLOCK_NONE)
 		block_at(zone->mm, block->next)->prev = block->prev;
 	if (*head == BLOCK_NONE)
-		zone->block_lists[class][type] &= (u16) ~(1u << list);
+		atomic_store_relaxed(&zone->block_lists[class][type],
+				     (u16)(zone->block_lists[class][type] & ~(1u << list)));
 	counter_sub(&zone->free_class[class], pages);
 	counter_sub(&zone->free_type[type], pages);
 	gib_count_free(zone->mm, index, -(s64)pages);

@@ -65,7 +65,8 @@ static inline __attribute__((always_inline)) u32 take_first(struct zone *zone,
 	}
 	*head = index;
 	if (index == BLOCK_NONE)
-		zone->block_lists[FREE_HUGE][type] &= (u16) ~(1u << list);
+		atomic_store_relaxed(&zone->block_lists[FREE_HUGE][type],
+				     (u16)(zone->block_lists[FREE_HUGE][type] & ~(1u << list)));
 	else
 		block_existing(zone->mm, index)->prev = BLOCK_NONE;
 	return taken;

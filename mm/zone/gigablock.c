@@ -12,7 +12,8 @@
 
 bool gigablock_at_boot = true;
 OPTION_BOOL(gigablock, gigablock_at_boot,
-	    "gather memory that cannot be moved in as few GiB as possible", .boot_only = true);
+	    "with memmap=lazy, gather memory that cannot be moved in as few GiB as possible",
+	    .boot_only = true);
 
 /*
  * Frames that CPUs may hold of a GiB, roughly. They look as if they could not be moved, so GiB that

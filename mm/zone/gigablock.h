@@ -9,8 +9,9 @@
  * two nodes, is tainted from the start, because it can never be a 1 GiB page.
  *
  *   1. The free blocks of a tainted GiB have type UNMOVABLE, those of a clean one MOVABLE. Those
- *      that were in use when it was tainted change when a request finds no others. So the free lists that exist already keep the two apart, and a request for movable pages, which
- *      prefers its own type, finds clean GiB first. There are no lists per GiB.
+ *      that were in use when it was tainted change when a request finds no others. So the free
+ *      lists that exist already keep the two apart, and a request for movable pages, which prefers
+ *      its own type, finds clean GiB first. There are no lists per GiB.
  *   2. A request for pages that cannot move takes a block of the first tainted GiB that has one
  *      free, in a fixed order. Then it opens a section of a tainted GiB, or claims a block there in
  *      which some frames are free. When no zone has any, movable pages are moved out of a chunk of
@@ -43,7 +44,10 @@ bool gigablock_begin(struct mm *mm, u64 least);
 /* So many start-up asks for: metadata memory and what drivers hold would spoil most of fewer. */
 enum { GIGABLOCK_LEAST = 4 };
 
-/* Does gigablock=on ask for it? Start-up begins before any section is open. */
+/*
+ * Does gigablock=on ask for it? Start-up begins before any section is open. The baselines, whose
+ * sections are mapped from the start, place by block, as Linux does.
+ */
 extern bool gigablock_at_boot;
 
 /* Is a request for pages of this type placed in tainted GiB? */

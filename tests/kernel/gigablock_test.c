@@ -208,7 +208,7 @@ TEST_ARENA(mm_gigablock, reclaimable_free_blocks_of_a_tainted_gib_are_found,
 
 static struct page *claimed;
 
-/* One CPU looks whether the tainted GiB is clean, others claim the block of a movable page there. */
+/* One CPU looks whether the tainted GiB is clean, others claim a movable page's block there. */
 static void clean_or_claim(void *arg)
 {
 	struct zone *zone = arena_phantom_zone(arg);
