@@ -57,22 +57,9 @@ s64 call_dup3(const struct call_args *args)
 
 /* ---- fcntl ---- */
 
-enum {
-	F_DUPFD = 0,
-	F_GETFD = 1,
-	F_SETFD = 2,
-	F_GETFL = 3,
-	F_SETFL = 4,
-	F_GETLK = 5,
-	F_SETLK = 6,
-	F_SETLKW = 7,
-	F_OFD_GETLK = 36,
-	F_OFD_SETLK = 37,
-	F_OFD_SETLKW = 38,
-	F_DUPFD_CLOEXEC = 1030,
-	F_ADD_SEALS = 1033,
-	F_GET_SEALS = 1034,
-};
+enum { F_DUPFD, F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_GETLK, F_SETLK, F_SETLKW };
+enum { F_OFD_GETLK = 36, F_OFD_SETLK, F_OFD_SETLKW };
+enum { F_DUPFD_CLOEXEC = 1030, F_ADD_SEALS = 1033, F_GET_SEALS };
 enum { F_UNLCK = 2 };
 
 static s64 set_flags(struct file *file, u32 flags)
