@@ -26,7 +26,7 @@ void child_say(const char *fmt, ...)
 	int n;
 
 	n = FORMAT_ARGS(line, sizeof(line), fmt);
-	console_write(line, MIN((size_t)n, sizeof(line) - 1));
+	host_write(line, MIN((size_t)n, sizeof(line) - 1));
 }
 
 struct child child_fork(void)

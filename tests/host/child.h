@@ -41,7 +41,7 @@ enum outcome child_outcome(const struct child *child, char *reason);
  */
 void child_show(char *text, bool all);
 
-/* Print for people, as printf() does. */
+/* Print for people, as printf() does; not through the consoles, which a case may have replaced. */
 void child_say(const char *fmt, ...) __printf(1, 2);
 
 /*

@@ -11,7 +11,7 @@
 
 enum { FRAMES_MAX = 48, MESSAGE_MAX = 512 };
 
-static bool stdout_write(struct console *console, const char *text, size_t len)
+bool host_write(const char *text, size_t len)
 {
 	while (len > 0) {
 		ssize_t n = write(STDOUT_FILENO, text, len);
@@ -22,6 +22,11 @@ static bool stdout_write(struct console *console, const char *text, size_t len)
 		len -= (size_t)n;
 	}
 	return true;
+}
+
+static bool stdout_write(struct console *console, const char *text, size_t len)
+{
+	return host_write(text, len);
 }
 
 static int stdin_read(struct console *console)

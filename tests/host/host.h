@@ -209,3 +209,6 @@ void host_symbols_init(void);
 /* console.c */
 /* end the process because the hosted machine itself cannot go on: exit status 2 */
 __noreturn void host_die(const char *fmt, ...) __printf(1, 2);
+
+/* Write to standard output. False if nobody reads it any more. Also in signal handlers. */
+bool host_write(const char *text, size_t len);

@@ -110,7 +110,7 @@ static bool inside, let_go;
 
 static bool holds_a_cpu(struct console *console, const char *text, size_t len)
 {
-	if (cpu_id() == stuck) {
+	if (cpu_id() == stuck && !atomic_load_relaxed(&inside)) { /* once: a report passes */
 		atomic_store_release(&inside, true);
 		while (!atomic_load_acquire(&let_go))
 			cpu_relax();
