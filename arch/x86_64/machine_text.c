@@ -64,7 +64,7 @@ static void print_efi(size_t i, const struct mem_range *range)
 	     range->end - 1);
 }
 
-/* What the loader itself put into RAM is in firmware's map, too. */
+/* Firmware's map also shows what the loader itself put into RAM. */
 static void print_ranges(const struct boot_info *info)
 {
 	bool efi = false;

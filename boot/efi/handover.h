@@ -8,7 +8,7 @@
 #include "boot/efi/efi.h"
 #include "kernel/core/log_record.h"
 
-/* What the text says: the kernel's command line, lines "FILE WORDS" of modules, and "once". */
+/* What ASHLAR.TXT says: the command line, a line "FILE WORDS" for each module, and "once". */
 struct handover {
 	char words[BOOT_CMDLINE_MAX];
 	char module[BOOT_MODULES_MAX][BOOT_MODULE_TEXT_MAX];

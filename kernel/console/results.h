@@ -1,6 +1,6 @@
 /*
- * What programs read of the log, cut into pieces for QR codes: plans and results of suites, cases
- * that failed and why, records, the machine page, a panic, the verdict.
+ * The lines of the log that programs read, cut into pieces for QR codes: plans and results of
+ * suites, cases that failed and why, records, the machine page, a panic, the verdict.
  *
  *   ASHLAR-QR 2/3 5d1f20c7          number of the piece, how many there are, sum of the whole text
  *   BENCH hvo mode=on ...           its part of the text; it may begin and end inside of a line

@@ -166,7 +166,7 @@ static void ring_append(const char *text, size_t len)
 
 enum { TO_LOG = 1 << 0, TO_CONSOLES = 1 << 1 };
 
-/* If there are too many parts, what lies between the last ones is shown, too. */
+/* If there are too many parts, the last one grows to the newest, with all that lies between. */
 static void put_off_text(u64 from, size_t len)
 {
 	if (put_offs == 0 || (put_off[put_offs - 1].end != from && put_offs < PUT_OFF_MAX))

@@ -34,7 +34,7 @@
  *   - A CPU waits for a console (WAIT_CONSOLE, the lowest level); that wait has a bound of its own.
  *   - A wait for one CPU after the other turns to the next CPU.
  *
- * What a CPU does to report a wait is no movement. Otherwise two waits that hang would begin each
+ * Reporting a wait does not count as movement. Otherwise two waits that hang would begin each
  * other's bound anew whenever their reports meet at the console.
  *
  * So a wait lasts as long as the work below it goes on, and a wait that hangs ends before the waits

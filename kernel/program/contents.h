@@ -100,9 +100,10 @@ int contents_reserve(struct contents *contents, u64 at, u64 size, enum contents_
 
 /*
  * Let the pool promise the pages of [at, at + size) that a file of huge pages does not have and has
- * no promise of; a promise is given back with the part of the file. With `extend`, the file ends at
- * at + size at least, in the same turn: what is cut off has neither. Returns 0, or -ENOMEM with
- * nothing promised. contents_extend(): the file ends at `end` at least. Context: ordinary.
+ * no promise of; a promise is given back with the part of the file. With `extend`, the same turn
+ * makes the file at least at + size long, so no cut comes between its promises and its size.
+ * Returns 0, or -ENOMEM with nothing promised. contents_extend() makes the file at least `end`
+ * long. Context: ordinary.
  */
 int contents_promise(struct contents *contents, u64 at, u64 size, enum contents_extend extend);
 void contents_extend(struct contents *contents, u64 end);

@@ -53,8 +53,8 @@ static u64 pages_asked(u64 flags, const struct file *file, struct area *area)
 
 /*
  * The pool promises the pages of a shared mapping to the file, and those of a private one to the
- * area. As on Linux, a file of huge pages is made as long as what may write it. What the limits
- * refuse leaves the file as it was.
+ * area. As on Linux, a mapping that may write makes a file of huge pages long enough for itself. If
+ * the limits refuse the mapping, the file stays as it was.
  */
 static int show_huge(struct inode *inode, struct area *area, u64 flags)
 {

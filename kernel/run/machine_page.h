@@ -9,7 +9,7 @@
 
 #include "kernel/lib/types.h"
 
-/* The kernel is ready: what was warned about so far are the machine's oddities. Boot CPU, once. */
+/* The kernel is ready: the warnings so far are the machine's oddities. Boot CPU, once. */
 void machine_page_ready(void);
 
 /*

@@ -208,18 +208,24 @@ TEST_ARENA(mm_gigablock, reclaimable_free_blocks_of_a_tainted_gib_are_found,
 
 static struct page *claimed;
 
-/* One CPU looks whether the tainted GiB is clean, others claim a movable page's block there. */
+/* A request looks whether tainted GiB are clean by now. A block that it finds is given back. */
+static void look_for_clean(struct zone *zone)
+{
+	const u32 index = gigablock_take(zone, FREE_FULL, BLOCK_FULL);
+
+	if (index != BLOCK_NONE)
+		block_publish_free(zone, index, BLOCK_ORDER);
+}
+
+/* Some CPUs look whether the tainted GiB is clean, others claim a movable page's block there. */
 static void clean_or_claim(void *arg)
 {
 	struct zone *zone = arena_phantom_zone(arg);
-	u32 index = BLOCK_NONE;
 
 	if (cpu_id() % 2 == 1)
 		gigablock_claim(zone, 0, MIGRATE_UNMOVABLE);
 	else
-		index = gigablock_take(zone, FREE_FULL, BLOCK_FULL);
-	if (index != BLOCK_NONE)
-		block_publish_free(zone, index, BLOCK_ORDER);
+		look_for_clean(zone);
 }
 
 TEST_ARENA(mm_gigablock, a_gib_that_seems_clean_while_a_block_is_claimed_there_is_tainted,
@@ -399,16 +405,10 @@ static struct page *taken[CPUS_TOGETHER];
 /* Some CPUs look whether the tainted GiB is clean, others take pages there. */
 static void clean_or_take(void *arg)
 {
-	struct arena *a = arg;
-	struct zone *zone = arena_phantom_zone(a);
-	u32 index = BLOCK_NONE;
-
 	if (cpu_id() % 2 == 1)
-		taken[atomic_fetch_add(&parts, 1)] = alloc_on_phantom(a, 0, USE_UNMOVABLE);
+		taken[atomic_fetch_add(&parts, 1)] = alloc_on_phantom(arg, 0, USE_UNMOVABLE);
 	else
-		index = gigablock_take(zone, FREE_FULL, BLOCK_FULL);
-	if (index != BLOCK_NONE)
-		block_publish_free(zone, index, BLOCK_ORDER);
+		look_for_clean(arena_phantom_zone(arg));
 }
 
 TEST_ARENA(mm_gigablock, a_gib_that_seems_clean_while_a_page_is_taken_there_is_tainted,

@@ -41,11 +41,31 @@ TEST(kernel_log, a_mebibyte_is_kept_where_ram_allows)
 		EXPECT(strncmp(first, begin, sizeof(begin) - 1) == 0);
 }
 
-/* A console during whose output the CPU serves calls, which print. */
+/* What the consoles of the cases below were given, and how often. */
 static char seen[2048];
 static size_t seen_len;
 static unsigned served;
 
+static bool see(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len && seen_len < sizeof(seen) - 1; i++)
+		seen[seen_len++] = text[i];
+	return true;
+}
+
+/* Put a console before all others, or, with `alone`, in their place. Returns the others. */
+static struct console *see_through(struct console *console, bool alone)
+{
+	struct console *const others = consoles;
+
+	seen_len = served = 0;
+	memset(seen, 0, sizeof(seen));
+	console->next = alone ? NULL : others;
+	consoles = console;
+	return others;
+}
+
+/* A console during whose output the CPU serves calls, which print. */
 static bool serves_calls(struct console *console, const char *text, size_t len)
 {
 	if (served < 2) {
@@ -53,21 +73,17 @@ static bool serves_calls(struct console *console, const char *text, size_t len)
 		pr_info("from a call");
 		print("# a result of a call\n");
 	}
-	for (size_t i = 0; i < len && seen_len < sizeof(seen) - 1; i++)
-		seen[seen_len++] = text[i];
-	return true;
+	return see(text, len);
 }
 
 TEST(kernel_log, no_line_is_cut_by_a_call_that_is_served)
 {
-	struct console serves = {.name = "serves", .write = serves_calls, .next = consoles};
+	struct console serves = {.name = "serves", .write = serves_calls};
+	struct console *const others = see_through(&serves, false);
 
-	seen_len = served = 0;
-	memset(seen, 0, sizeof(seen));
-	consoles = &serves;
 	print("# a result with its %s\n", "end");
 	print("# the next one\n");
-	consoles = serves.next;
+	consoles = others;
 	EXPECT(glob_match("# a result with its end\n"
 			  "[*] from a call\n# a result of a call\n"
 			  "[*] from a call\n# a result of a call\n"
@@ -87,20 +103,16 @@ static bool panics_meanwhile(struct console *console, const char *text, size_t l
 		print("# three\n");
 		atomic_store_relaxed(&panic_owner, CPU_NONE);
 	}
-	for (size_t i = 0; i < len && seen_len < sizeof(seen) - 1; i++)
-		seen[seen_len++] = text[i];
-	return true;
+	return see(text, len);
 }
 
 TEST(kernel_log, a_panic_shows_what_was_put_off_first)
 {
-	struct console panics = {.name = "panics", .write = panics_meanwhile, .next = consoles};
+	struct console panics = {.name = "panics", .write = panics_meanwhile};
+	struct console *const others = see_through(&panics, false);
 
-	seen_len = served = 0;
-	memset(seen, 0, sizeof(seen));
-	consoles = &panics;
 	print("# the line that waits\n");
-	consoles = panics.next;
+	consoles = others;
 	EXPECT(strcmp(seen, "# one\n# two\n# three\n# the line that waits\n") == 0);
 }
 
@@ -117,13 +129,11 @@ static bool holds_a_cpu(struct console *console, const char *text, size_t len)
 		return true;
 	}
 	if (served++ == 0) {
-		panic_owner =
-			CPU_NONE; /* so that a nested line is put off, if the output is ours */
+		/* so that a nested line is put off, if the output is ours */
+		atomic_store_relaxed(&panic_owner, CPU_NONE);
 		print("# two\n");
 	}
-	for (size_t i = 0; i < len && seen_len < sizeof(seen) - 1; i++)
-		seen[seen_len++] = text[i];
-	return true;
+	return see(text, len);
 }
 
 static void get_stuck(void *unused)
@@ -134,14 +144,12 @@ static void get_stuck(void *unused)
 TEST(kernel_log, a_panic_takes_the_output_from_a_cpu_that_is_stopped)
 {
 	struct console holds = {.name = "holds", .write = holds_a_cpu};
-	struct console *const others = consoles;
+	struct console *others;
 
 	SKIP_ON_ONE_CPU();
-	seen_len = served = 0;
-	memset(seen, 0, sizeof(seen));
 	inside = let_go = false;
 	stuck = cpus_find_other();
-	consoles = &holds;
+	others = see_through(&holds, true);
 	EXPECT_EQ(work_start(stuck, get_stuck, NULL), 0);
 	CPUS_AWAIT(atomic_load_acquire(&inside));
 	atomic_store_relaxed(&panic_owner, cpu_id());
