@@ -22,6 +22,12 @@ struct log_record {
 	char text[];
 };
 
+/*
+ * Append `len` bytes, and make the head right. `size` is always the same for a log; one that begins
+ * has a head of zeros and any text. One CPU at a time. In printk.c.
+ */
+void log_record_append(struct log_record *log, u32 size, const char *text, size_t len);
+
 /* The sum over the other members of the head. */
 static inline u64 log_record_head(const struct log_record *log)
 {

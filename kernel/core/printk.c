@@ -143,22 +143,28 @@ static void output_finish(struct output out) __releases(irq)
 	irq_restore(out.flags);
 }
 
-/* len <= log_text_size. The head is written inside the lock. */
-static void ring_append(const char *text, size_t len)
+void log_record_append(struct log_record *log, u32 size, const char *text, size_t len)
 {
-	const u64 end = atomic_load_relaxed(&kept->end);
-	const size_t at = end % log_text_size, first = MIN(len, log_text_size - at);
+	const u64 end = log->end;
+	size_t at = end % size;
 
 	for (size_t i = 0; i < len; i++) {
-		char *place = &kept->text[i < first ? at + i : i - first];
-
-		kept->sum += (u8)text[i] - (end + i < log_text_size ? 0U : (u8)*place);
-		*place = text[i];
+		log->sum += (u8)text[i] - (end + i < size ? 0U : (u8)log->text[at]);
+		log->text[at] = text[i];
+		at = at + 1 < size ? at + 1 : 0;
 	}
-	atomic_store_relaxed(&kept->end, end + len);
-	kept->magic = LOG_MAGIC;
-	kept->size = log_text_size;
-	kept->head = log_record_head(kept);
+	atomic_store_relaxed(&log->end, end + len);
+	log->magic = LOG_MAGIC;
+	log->size = size;
+	log->head = log_record_head(log);
+}
+
+/* len <= log_text_size. Inside the lock. */
+static void ring_append(const char *text, size_t len)
+{
+	const size_t at = kept->end % log_text_size, first = MIN(len, log_text_size - at);
+
+	log_record_append(kept, log_text_size, text, len);
 	arch_write_back(kept->text + at, first);
 	arch_write_back(kept->text, len - first);
 	arch_write_back(kept, sizeof(*kept));

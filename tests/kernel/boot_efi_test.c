@@ -110,6 +110,25 @@ TEST(boot_efi, ram_of_a_range_is_what_will_be_ram)
 	EXPECT_EQ(handover_ram_between(bytes, 0, ENTRY, 0, ~0ULL), 0);
 }
 
+/* The writer's sums and the reader's agree, also where new bytes overwrite old ones. */
+TEST(boot_efi, the_sums_of_a_log_stay_right_when_it_wraps)
+{
+	enum { SIZE = 10 };
+	static const char *const parts[] = {"first", "", "seconds", "0123456789", "x", "ninebytes"};
+	u64 memory[(sizeof(struct log_record) + SIZE) / 8 + 1] = {0};
+	struct log_record *log = (struct log_record *)memory;
+	size_t end = 0;
+
+	for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+		log_record_append(log, SIZE, parts[i], strlen(parts[i]));
+		end += strlen(parts[i]);
+		EXPECT(log_record_valid(log, sizeof(memory)));
+		EXPECT_EQ(log->end, end);
+		EXPECT_EQ(log->sum, handover_log_sum(log));
+	}
+	EXPECT(memcmp(log->text, "esxninebyt", SIZE) == 0);
+}
+
 /* A log is found on any page, if it lies there as a whole and its head is right. */
 TEST(boot_efi, a_log_is_found_if_its_head_is_right)
 {
