@@ -24,7 +24,7 @@ struct log_record {
 
 /*
  * Append `len` bytes, and make the head right. `size` is always the same for a log; one that begins
- * has a head of zeros and any text. One CPU at a time. In printk.c.
+ * has a head of zeros and any text. One CPU at a time.
  */
 void log_record_append(struct log_record *log, u32 size, const char *text, size_t len);
 
