@@ -6,8 +6,8 @@
  *                         drained; sections_close_all() does both
  *   under the zone lock   is every block free? split runs that reach beyond, unlink all 64, mark
  *                         them in transit
- *   no lock               clear the PMD; full round of all CPUs, idle included, because a
- *                         page-table page is freed
+ *   no lock               clear the PMD; one full round of all CPUs for up to 32 sections, idle
+ *                         CPUs included, because page-table pages are freed
  *   then                  frames, table and struct pages back to metadata memory; blocks and
  *                         section UNOPENED
  */
@@ -27,7 +27,11 @@ struct closing {
 	struct mm *mm;
 	struct zone *zone;
 	u32 first, memmap;
+	u8 *slot, was; /* the section's state byte, and its value before CLOSING */
+	pte_t pmd;     /* what section_leave() took from the page tables */
 };
+
+enum { CLOSE_AT_ONCE = 32 };
 
 /*
  * True if every block is free in this zone, or absent, or holds the section's own struct pages, and
@@ -163,38 +167,28 @@ static void lower_open_cursor(struct zone *zone, u64 section)
 }
 
 /* The caller holds the state CLOSING. */
-static int close_claimed(struct mm *mm, u64 section, u8 was)
+static int leave_claimed(struct closing *c)
 {
-	struct closing c = {
-		.mm = mm, .first = (u32)(section * SECTION_BLOCKS), .memmap = BLOCK_NONE};
-	pte_t pmd;
+	const u64 section = c->first / SECTION_BLOCKS;
 	int err;
 
-	if (was & SECTION_MAPPED)
-		c.memmap = section_memmap(mm, section);
-	for (u32 i = c.first; i < c.first + SECTION_BLOCKS && !c.zone; i++)
-		if (block_look_at(mm, i).state != BLOCK_ABSENT)
-			c.zone = block_zone(mm, i);
-	if (!c.zone)
+	c->memmap = c->was & SECTION_MAPPED ? section_memmap(c->mm, section) : BLOCK_NONE;
+	for (u32 i = c->first; i < c->first + SECTION_BLOCKS && !c->zone; i++)
+		if (block_look_at(c->mm, i).state != BLOCK_ABSENT)
+			c->zone = block_zone(c->mm, i);
+	if (!c->zone)
 		return -EBUSY; /* no block of it was ever free */
-	err = take_section(&c);
-	if (err)
-		return err;
-	pmd = vmemmap_clear_section(mm, section);
-	shootdown_full(SHOOTDOWN_ALL_CPUS);
-	free_table(&c, pmd);
-	forget_blocks(&c);
-	if (c.memmap != BLOCK_NONE && c.memmap / SECTION_BLOCKS != section)
-		meta_leave_block(block_zone(mm, c.memmap), c.memmap); /* it becomes free there */
-	lower_open_cursor(c.zone, section);
-	mm_count(mm, COUNT_SECTIONS_CLOSED, 1);
-	return 0;
+	err = take_section(c);
+	if (!err)
+		c->pmd = vmemmap_clear_section(c->mm, section);
+	return err;
 }
 
-int section_close(struct mm *mm, u64 section)
+/* The first half of closing, before the round that the caller makes. As section_close() returns. */
+static int section_leave(struct mm *mm, u64 section, struct closing *c)
 {
 	u8 *slot = section_slot(mm, section);
-	u8 was = slot ? atomic_load_acquire(slot) : SECTION_ABSENT;
+	const u8 was = slot ? atomic_load_acquire(slot) : SECTION_ABSENT;
 	int err;
 
 	if ((was & SECTION_STATE_MASK) == SECTION_ABSENT ||
@@ -203,8 +197,38 @@ int section_close(struct mm *mm, u64 section)
 	if ((was & SECTION_STATE_MASK) != SECTION_OPEN ||
 	    !atomic_cas(slot, was, (u8)SECTION_CLOSING))
 		return -EAGAIN;
-	err = close_claimed(mm, section, was);
-	atomic_store_release(slot, err ? was : (u8)SECTION_UNOPENED);
+	*c = (struct closing){
+		.mm = mm, .first = (u32)(section * SECTION_BLOCKS), .slot = slot, .was = was};
+	err = leave_claimed(c);
+	if (err)
+		atomic_store_release(slot, was);
+	return err;
+}
+
+/* One round for `count` sections, and the second half of closing each. */
+static void finish_closing(struct closing *closing, unsigned count)
+{
+	if (count > 0)
+		shootdown_full(SHOOTDOWN_ALL_CPUS);
+	for (struct closing *c = closing; c < closing + count; c++) {
+		free_table(c, c->pmd);
+		forget_blocks(c);
+		if (c->memmap != BLOCK_NONE &&
+		    c->memmap / SECTION_BLOCKS != c->first / SECTION_BLOCKS)
+			meta_leave_block(block_zone(c->mm, c->memmap), c->memmap); /* free there */
+		lower_open_cursor(c->zone, c->first / SECTION_BLOCKS);
+		mm_count(c->mm, COUNT_SECTIONS_CLOSED, 1);
+		atomic_store_release(c->slot, (u8)SECTION_UNOPENED);
+	}
+}
+
+int section_close(struct mm *mm, u64 section)
+{
+	struct closing c;
+	const int err = section_leave(mm, section, &c);
+
+	if (!err)
+		finish_closing(&c, 1);
 	return err;
 }
 
@@ -271,13 +295,22 @@ enum { KEEP_NONE = -1 };
  */
 static u64 close_all(struct mm *mm, int keep)
 {
+	struct closing closing[CLOSE_AT_ONCE];
 	u64 closed = 0, before;
 
 	do {
+		unsigned count = 0;
+
 		before = closed;
-		for (u64 section = section_first(mm); section < section_end(mm); section++)
+		for (u64 section = section_first(mm); section < section_end(mm); section++) {
 			if ((int)section_style(mm, section) != keep)
-				closed += section_close(mm, section) == 0;
+				count += section_leave(mm, section, &closing[count]) == 0;
+			if (count == CLOSE_AT_ONCE || section + 1 == section_end(mm)) {
+				finish_closing(closing, count);
+				closed += count;
+				count = 0;
+			}
+		}
 	} while (closed > before);
 	return closed;
 }

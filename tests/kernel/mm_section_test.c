@@ -151,6 +151,27 @@ TEST_ARENA(mm_section, closed_it_leaves_no_trace_and_takes_one_round,
 	expect_same_picture(a, before);
 }
 
+/* What a call of sections_close_all() needs for `sections` open ones, in rounds. */
+static u64 rounds_to_close(struct arena *a, unsigned sections)
+{
+	u64 at;
+
+	for (unsigned n = 0; n < sections; n++)
+		EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
+	at = rounds_so_far();
+	EXPECT_EQ(sections_close_all(&a->mm), sections);
+	return rounds_so_far() - at;
+}
+
+TEST_ARENA(mm_section, free_sections_close_in_one_round, arena_borrow(MIB(8), .phantom = GIB(5)))
+{
+	const u64 one = rounds_to_close(a, 1);
+
+	EXPECT(one > 0);
+	EXPECT_EQ(rounds_to_close(a, 32), one);
+	EXPECT_EQ(rounds_to_close(a, 33), one + 1); /* 32 share a round */
+}
+
 TEST_ARENA(mm_section, in_use_it_is_not_closed_and_nothing_changes,
 	   arena_borrow(MIB(16), .phantom = GIB(1)))
 {
