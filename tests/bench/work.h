@@ -1,0 +1,25 @@
+/*
+ * What a leg of a benchmark has the memory subsystem do, before its clock starts and while it runs.
+ * Every leg takes it from the same counters, and its record has it under the same keys.
+ */
+#pragma once
+
+#include "kernel/lib/types.h"
+
+struct work {
+	u64 opened; /* sections */
+	u64 splits; /* PMD leaves of the vmemmap that became tables */
+	u64 formed; /* blocks that got all their struct pages */
+	u64 shared; /* blocks whose tails came to be shared */
+	u64 meta;   /* blocks that became metadata memory */
+	u64 rounds; /* shootdowns */
+};
+
+/* All work since boot. */
+struct work work_now(void);
+
+/* The work since `then`. */
+struct work work_since(const struct work *then);
+
+/* Print the keys and values of a record: " before_opened=4 ..." with `prefix` "before_". */
+void work_print(const char *prefix, const struct work *work);
