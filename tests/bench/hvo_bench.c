@@ -20,7 +20,7 @@
  * With size=1G a third leg, demote, makes the pages of a pool grown anew into pages of 2 MiB.
  *
  * A record has the work (work.h) that a leg did before its clock (before_opened= ...) and under it,
- * that of splitting the pages (debt_opened= ...), and whether memory was warm: a leg from the same
+ * that of splitting the pages (after_opened= ...), and whether memory was warm: a leg from the same
  * state had as many pages before.
  *
  * A leg fails if memory is not in the leg's state when it begins. One that begins in memory that

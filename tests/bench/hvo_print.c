@@ -147,7 +147,7 @@ void hvo_record_leg(const struct leg *leg, enum hvo_op op, u64 run)
 	      leg->split.ns_p99, leg->split.ns_max, leg->use_flushes);
 	work_print("", &leg->inside);
 	work_print("before_", &leg->before);
-	work_print("debt_", &leg->split.work);
+	work_print("after_", &leg->split.work);
 	print("\n");
 }
 

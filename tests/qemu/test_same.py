@@ -9,12 +9,12 @@ from records import values_of as records
 SECONDS = 120
 CPUS = (1, 2, 8, 32)
 WORDS = 'bench="hvo pages=128 runs=1 source=all"'
-# Keys that depend on the number of CPUs by their nature, and times.
+# Keys that depend on the number of CPUs by their nature, times, and the work before and after a leg, as CPUs have memory of their own.
 OF_CPUS = {"cpus", "cpus_found", "cpus_started", "ipis", "interrupted", "skipped"}
 
 
 def counted(record):
-    return {key: value for key, value in record.items() if key not in OF_CPUS and not key.startswith("ns") and not key.endswith("_ns")}
+    return {key: value for key, value in record.items() if key not in OF_CPUS and not key.startswith(("ns", "before_", "after_")) and not key.endswith("_ns")}
 
 
 @pytest.fixture(scope="module")
