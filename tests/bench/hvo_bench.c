@@ -278,8 +278,8 @@ static const struct mode_result *runs_off(void)
 }
 
 /*
- * A mode beside off: the fastest run of both, and the lowest and the highest ratio of one run. A leg
- * in cold memory is compared with no other.
+ * A mode beside off: the fastest run of both, and the lowest and the highest ratio of one run. A
+ * leg in cold memory is compared with no other.
  */
 static struct hvo_ratio ratio_to_off(const struct mode_result *runs, unsigned op)
 {
