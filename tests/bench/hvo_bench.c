@@ -102,8 +102,7 @@ static void leg_begin(struct leg *leg)
 	shootdown_stats_read(&leg->stats);
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
 		atomic_store_relaxed(stretches_helped(cpu), 0);
-	leg->before = work_since(&leg->before);
-	leg->inside = work_now();
+	leg_work_begin(&leg->work);
 	check_spent(&leg->spent);
 	leg->ns = clock_ns();
 }
@@ -123,7 +122,7 @@ static void leg_end(struct leg *leg)
 	leg->stats.ipis = now.ipis - leg->stats.ipis;
 	leg->stats.skipped = now.skipped - leg->stats.skipped;
 	leg->stats.interrupted = now.interrupted;
-	leg->inside = work_since(&leg->inside);
+	leg_work_end(&leg->work);
 }
 
 /* ---- legs ---- */
@@ -155,8 +154,8 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 			       .pages = grow->done,
 			       .debt_open_ns = grow->debt_open_ns,
 			       .source = grow->source,
-			       .before = work_now(),
 			       .warm = grow->warm};
+	leg_work_prepare(&shrink->work);
 	held = hvo_hold_rest(grow->done);
 	leg_begin(shrink);
 	shrink->done = pool_shrink(hvo_pool(), mode, grow->done);

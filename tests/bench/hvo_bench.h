@@ -30,9 +30,7 @@ struct leg {
 	struct split_debt split;  /* the same in both legs */
 	u64 use_flushes;          /* grow: rounds of the first use of a page afterwards */
 	struct shootdown_stats stats;
-	/* while it was prepared, once its clock runs; until then all work before it was prepared */
-	struct work before;
-	struct work inside; /* while its clock ran */
+	struct leg_work work;
 	bool warm; /* an earlier leg from this state had as many pages: the host has backed them */
 	unsigned threads; /* CPUs that made or restored pages */
 	s64 saved;

@@ -162,7 +162,7 @@ bool hvo_leg_begin(struct leg *leg, unsigned source)
 {
 	const u64 asked = leg->pages;
 
-	leg->before = work_now();
+	leg_work_prepare(&leg->work);
 	if (!leg_reset(leg)) {
 		print("  # %s: skipped: no memory of this machine can be opened %s\n",
 		      leg->mode->name, leg->mode->mapped ? "mapped" : "on demand");

@@ -123,7 +123,7 @@ void hvo_print_counts(const struct leg *leg, enum hvo_op op)
 	print("  %-10s %-6s %6llu %6llu %7llu %6llu %6lld  %6llu.%04llu %6llu.%04llu  "
 	      "%llu.%04llu to %llu.%04llu\n",
 	      leg->mode->name, op_names[op], leg->stats.flushes, leg->stats.ipis,
-	      leg->stats.interrupted, leg->inside.splits, leg->saved, rounds / 10000,
+	      leg->stats.interrupted, leg->work.inside.splits, leg->saved, rounds / 10000,
 	      rounds % 10000, ipis / 10000, ipis % 10000, rounds / 5 / 10000, rounds / 5 % 10000,
 	      rounds * 5 / 10000, rounds * 5 % 10000);
 }
@@ -145,8 +145,7 @@ void hvo_record_leg(const struct leg *leg, enum hvo_op op, u64 run)
 	      leg->saved, leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads,
 	      leg->spent.ns, leg->spent.host_faults, leg->split.ns_first, leg->split.ns_p50,
 	      leg->split.ns_p99, leg->split.ns_max, leg->use_flushes);
-	work_print("", &leg->inside);
-	work_print("before_", &leg->before);
+	leg_work_print(&leg->work);
 	work_print("after_", &leg->split.work);
 	print("\n");
 }

@@ -45,3 +45,25 @@ void work_print(const char *prefix, const struct work *work)
 	      prefix, work->opened, prefix, work->splits, prefix, work->formed, prefix,
 	      work->shared, prefix, work->meta, prefix, work->rounds);
 }
+
+void leg_work_prepare(struct leg_work *work)
+{
+	work->before = work_now();
+}
+
+void leg_work_begin(struct leg_work *work)
+{
+	work->before = work_since(&work->before);
+	work->inside = work_now();
+}
+
+void leg_work_end(struct leg_work *work)
+{
+	work->inside = work_since(&work->inside);
+}
+
+void leg_work_print(const struct leg_work *work)
+{
+	work_print("", &work->inside);
+	work_print("before_", &work->before);
+}

@@ -21,5 +21,18 @@ struct work work_now(void);
 /* The work since `then`. */
 struct work work_since(const struct work *then);
 
-/* Print the keys and values of a record: " before_opened=4 ..." with `prefix` "before_". */
+/* Print the keys and values of a record: " after_opened=4 ..." with `prefix` "after_". */
 void work_print(const char *prefix, const struct work *work);
+
+/* Of one leg: while it was prepared, and while its clock ran. */
+struct leg_work {
+	struct work before, inside;
+};
+
+/* Its preparation begins; its clock is about to start; its clock has stopped. */
+void leg_work_prepare(struct leg_work *work);
+void leg_work_begin(struct leg_work *work);
+void leg_work_end(struct leg_work *work);
+
+/* Print both: " opened=4 ... before_opened=4 ...". */
+void leg_work_print(const struct leg_work *work);
