@@ -211,7 +211,7 @@ def explored(tree, case):
 
 
 def how_it_ended(ktap, case):
-    """passed, skipped, failed (the case noticed), late (time alone did), died (a crash did, or the run ended inside the suite), or absent."""
+    """passed, skipped, failed (the case noticed), late (time alone did), died (a crash or the end of the run inside the suite), or absent."""
     found = [one for one in ktap.cases if fnmatchcase(one.name, case)]
     failed = [one for one in found if one.outcome == "failed"]
     inside = ktap.suite and case.startswith(ktap.suite)

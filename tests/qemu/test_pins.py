@@ -15,7 +15,8 @@ maybe   pvh-288*  -              QEMU 10 cannot be had: *
 def test_pins_cover_what_they_name_and_nothing_else():
     assert pins.expected(PINS, "bios-1cpu-64M", "kernel.call.busy", "needs two CPUs")
     assert pins.expected(PINS, "bios-1cpu-64M", "kernel.call.idle", "needs two CPUs")
-    for skip in (("bios-1cpu-64M", "kernel.call.busy_too", "needs two CPUs"), ("bios-2cpu-64M", "kernel.call.busy", "needs two CPUs"), ("bios-1cpu-64M", "kernel.lock.busy", "needs two CPUs"),
+    for skip in (("bios-1cpu-64M", "kernel.call.busy_too", "needs two CPUs"),
+                 ("bios-2cpu-64M", "kernel.call.busy", "needs two CPUs"), ("bios-1cpu-64M", "kernel.lock.busy", "needs two CPUs"),
                  ("bios-1cpu-64M", "kernel.call.busy", "out of time")):  # fmt: skip
         assert not pins.expected(PINS, *skip)
 

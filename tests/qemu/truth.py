@@ -53,7 +53,8 @@ def complaints(machine, outcome):
     told = {apic_id(machine, cpu): node for node, (_, (first, end)) in enumerate(node_shares(machine)) for cpu in range(first, end)}
     rows = re.findall(r"^ +(\d+) +(\d+) (?:this one|idle|busy) .* (\d+)$", outcome.text, re.M)
     said = {int(apic): int(node) for _, node, apic in rows}
-    found = [f"APIC ID {apic} is on node {said.get(apic)}, QEMU put it on {told.get(apic)}" for apic in said.keys() | told.keys() if said.get(apic) != told.get(apic)]
+    wrong = (apic for apic in said.keys() | told.keys() if said.get(apic) != told.get(apic))
+    found = [f"APIC ID {apic} is on node {said.get(apic)}, QEMU put it on {told.get(apic)}" for apic in sorted(wrong)]
     ram, made = ram_said(outcome.lines), ranges(machine)
     if len(rows) != machine.cpus or ram.keys() != made.keys():
         found.append(f"it says {len(rows)} CPUs and nodes {sorted(ram)}, of {machine.cpus} and {machine.nodes}")
