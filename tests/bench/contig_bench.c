@@ -40,6 +40,7 @@
 #include "mm/zone/section_close.h"
 #include "tests/bench/contig_aged.h"
 #include "tests/bench/sort.h"
+#include "tests/bench/work.h"
 #include "tests/kernel/max_order.h"
 #include "tests/kernel/modes.h"
 
@@ -72,6 +73,7 @@ struct leg {
 	u64 ns_system, ns_user, ns_elapsed;
 	/* time to copy one frame, and all that were moved; aged memory only */
 	u64 copy_ps, copy_ns, copy_percent;
+	struct leg_work work;
 	bool verified;
 };
 
@@ -201,6 +203,7 @@ static bool make_pages(struct leg *leg, u64 most)
 	const u64 before = pool_1g.pages;
 	u64 aged = 0, start;
 
+	leg_work_prepare(&leg->work);
 	prepare(leg);
 	if (leg->memory == MEMORY_BOOTED)
 		keep_pages(leg);
@@ -208,10 +211,12 @@ static bool make_pages(struct leg *leg, u64 most)
 		aged = aged_begin();
 		leg->copy_ps = aged_copy_ps();
 	}
+	leg_work_begin(&leg->work);
 	start = clock_ns();
 	while (leg->pages < most && !input_stop_asked() && one_page(leg))
 		;
 	leg->ns_elapsed = clock_ns() - start;
+	leg_work_end(&leg->work);
 	leg->verified = leg->memory != MEMORY_AGED || (aged > 0 && aged_verify());
 	if (!leg->verified)
 		print("  # %s: %s\n", leg->search->name,
@@ -397,9 +402,11 @@ static void record_table(const struct leg *leg)
 		print(" ns_p%u=%llu", rows[r].percent, latency(leg, rows[r].percent));
 	print(" ns_mean=%llu ns_system=%llu ns_elapsed=%llu pages=%llu scanned_pages=%llu "
 	      "references=%llu migrated_pages=%llu "
-	      "copy_ns=%llu\n",
+	      "copy_ns=%llu",
 	      amean(leg, 0), leg->ns_system, leg->ns_elapsed, leg->pages, leg->all.scanned,
 	      leg->all.counted, leg->all.moved.pages, leg->copy_ns);
+	leg_work_print(&leg->work);
+	print("\n");
 }
 
 static void record_step(const struct leg *leg, u64 first)

@@ -31,6 +31,7 @@
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/measure.h"
+#include "tests/bench/work.h"
 #include "tests/kernel/rounds.h"
 
 enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 1024 };
@@ -53,6 +54,7 @@ struct leg {
 	unsigned cpus, run, turn;
 	u64 faults, ns, clear_ns, besides_ns, unmap_ns, unmap_rounds;
 	char pmu[COUNTERS_TEXT]; /* of further runs; in the record of the first one */
+	struct leg_work work;
 };
 
 /* One way of clearing, for one size and number of CPUs. */
@@ -147,16 +149,19 @@ static bool touch_region(struct leg *leg, const struct clear_how *how, struct co
 	struct region r = {.bytes = leg->page};
 	u64 start;
 
+	leg_work_prepare(&leg->work);
 	r.addr = huge_map(leg->pages * leg->page, leg->page, HUGE_RESERVE);
 	if (!r.addr)
 		return false;
 	clear_how_force(how);
 	leg->faults = faults_so_far(leg->page);
+	leg_work_begin(&leg->work);
 	if (counters)
 		pmu_start(turn);
 	leg->ns = timed(touch, &r, leg->pages, leg->cpus);
 	if (counters)
 		counters_stop(counters, turn);
+	leg_work_end(&leg->work);
 	leg->faults = faults_so_far(leg->page) - leg->faults;
 	clear_how_force(NULL);
 
@@ -340,11 +345,13 @@ static void record(const struct leg *leg)
 	extent_name(leg->extent, extent, sizeof(extent));
 	print("BENCH fault mode=%s insn=%s size=%s extent=%s cpus=%u clock=%s pages=%llu run=%u "
 	      "turn=%u faults=%llu ns=%llu clear_ns=%llu"
-	      " besides_ns=%llu unmap_ns=%llu unmap_rounds=%llu pmu=%s\n",
+	      " besides_ns=%llu unmap_ns=%llu unmap_rounds=%llu pmu=%s",
 	      leg->mode, leg->insn, leg->page == GIB(1) ? "1G" : "2M", extent, leg->cpus,
 	      leg->cpus == 1 ? "cpu" : "wall", leg->pages, leg->run, leg->turn, leg->faults,
 	      leg->ns, leg->clear_ns, leg->besides_ns, leg->unmap_ns, leg->unmap_rounds,
 	      leg->pmu[0] ? leg->pmu : "none");
+	leg_work_print(&leg->work);
+	print("\n");
 }
 
 /* ---- legs ---- */

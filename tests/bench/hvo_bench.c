@@ -19,6 +19,10 @@
  *
  * With size=1G a third leg, demote, makes the pages of a pool grown anew into pages of 2 MiB.
  *
+ * A record has the work (work.h) that a leg did before its clock (before_opened= ...) and under it,
+ * that of splitting the pages (after_opened= ...), and whether memory was warm: a leg from the same
+ * state had as many pages before.
+ *
  * A leg fails if memory is not in the leg's state when it begins. One that begins in memory that
  * could not be reset is skipped: it is measured, recorded as `again` and counted as a skip. A round
  * that was deferred is due when a page is used; the rounds of the first use are counted beside the
@@ -98,7 +102,7 @@ static void leg_begin(struct leg *leg)
 	shootdown_stats_read(&leg->stats);
 	for (cpu_t cpu = 0; cpu < cpu_count; cpu++)
 		atomic_store_relaxed(stretches_helped(cpu), 0);
-	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS);
+	leg_work_begin(&leg->work);
 	check_spent(&leg->spent);
 	leg->ns = clock_ns();
 }
@@ -118,7 +122,7 @@ static void leg_end(struct leg *leg)
 	leg->stats.ipis = now.ipis - leg->stats.ipis;
 	leg->stats.skipped = now.skipped - leg->stats.skipped;
 	leg->stats.interrupted = now.interrupted;
-	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS) - leg->splits;
+	leg_work_end(&leg->work);
 }
 
 /* ---- legs ---- */
@@ -146,11 +150,13 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 	grow->saved = pool_frames_saved(hvo_pool());
 	grow->use_flushes = flushes_of_first_use();
 
-	held = hvo_hold_rest(grow->done);
 	*shrink = (struct leg){.mode = mode,
 			       .pages = grow->done,
 			       .debt_open_ns = grow->debt_open_ns,
-			       .source = grow->source};
+			       .source = grow->source,
+			       .warm = grow->warm};
+	leg_work_prepare(&shrink->work);
+	held = hvo_hold_rest(grow->done);
 	leg_begin(shrink);
 	shrink->done = pool_shrink(hvo_pool(), mode, grow->done);
 	leg_end(shrink);
@@ -270,13 +276,17 @@ static const struct mode_result *runs_off(void)
 	return NULL;
 }
 
-/* A mode beside off: the fastest run of both, and the lowest and the highest ratio of one run. */
+/*
+ * A mode beside off: the fastest run of both, and the lowest and the highest ratio of one run. A
+ * leg in cold memory is compared with no other.
+ */
 static struct hvo_ratio ratio_to_off(const struct mode_result *runs, unsigned op)
 {
 	const struct mode_result *off = runs_off(), *base = off ? fastest(off, op) : NULL;
 	struct hvo_ratio ratio = {0};
 
-	if (!base || base->ps[op] == 0)
+	if (!base || base->ps[op] == 0 || !base->leg[op % OPS].warm ||
+	    !fastest(runs, op)->leg[op % OPS].warm)
 		return ratio;
 	ratio.off = &base->leg[op % OPS];
 	ratio.fastest = fastest(runs, op)->ps[op] * 100 / base->ps[op];

@@ -8,6 +8,7 @@
 
 #include "kernel/core/shootdown.h"
 #include "mm/hugetlb/pool.h"
+#include "tests/bench/work.h"
 
 enum { SOURCE_FRESH, SOURCE_RECYCLED, SOURCE_AGAIN, SOURCES, SOURCE_ALL = SOURCES };
 extern const char *const hvo_source_names[];
@@ -15,6 +16,7 @@ extern const char *const hvo_source_names[];
 /* Allocating returned blocks as small pages: in all, and a block at a time. */
 struct split_debt {
 	u64 ns, blocks;
+	struct work work;
 	u64 ns_first, ns_p50, ns_p99, ns_max; /* of the first 4096 blocks */
 };
 
@@ -28,7 +30,8 @@ struct leg {
 	struct split_debt split;  /* the same in both legs */
 	u64 use_flushes;          /* grow: rounds of the first use of a page afterwards */
 	struct shootdown_stats stats;
-	u64 splits;
+	struct leg_work work;
+	bool warm; /* an earlier leg from this state had as many pages: the host has backed them */
 	unsigned threads; /* CPUs that made or restored pages */
 	s64 saved;
 };
@@ -49,7 +52,8 @@ const char *hvo_size_name(void);
 /*
  * Close all sections, open as many as the leg's `pages` of its mode need, and bring them to the
  * state `source`. leg->pages may be lowered to the number that fits. Returns false if this machine
- * cannot do it; that is logged and counted as skipped.
+ * cannot do it; that is logged and counted as skipped. Memory that is not in that state is logged
+ * and counted as failed.
  */
 bool hvo_leg_begin(struct leg *leg, unsigned source);
 

@@ -38,21 +38,22 @@ static void open_for(const struct hvo_mode *mode, u64 pages)
 			;
 }
 
-/*
- * Memory is fresh if no huge block is left and, for the baselines, each section is under one leaf,
- * as it was initialised.
- */
-static const char *leg_source(const struct hvo_mode *mode)
+/* Is each mapped section under one leaf, as it was initialised? */
+static bool under_leaves(void)
 {
-	if (free_of_class(FREE_HUGE) > 0)
-		return "again";
-	for (u64 section = section_first(&mm_kernel);
-	     section < section_end(&mm_kernel) && mode->mapped; section++)
+	for (u64 section = section_first(&mm_kernel); section < section_end(&mm_kernel); section++)
 		if (section_state(&mm_kernel, section) == SECTION_OPEN &&
 		    section_style(&mm_kernel, section) == SECTION_MAPPED &&
 		    !vmemmap_is_leaf(&mm_kernel, section))
-			return "again";
-	return "fresh";
+			return false;
+	return true;
+}
+
+/* Memory is fresh if no huge block is left and, for the baselines, all is under leaves. */
+static const char *leg_source(const struct hvo_mode *mode)
+{
+	return free_of_class(FREE_HUGE) > 0 || (mode->mapped && !under_leaves()) ? "again"
+										 : "fresh";
 }
 
 /*
@@ -124,23 +125,44 @@ static void leg_prepare(struct leg *leg, unsigned source)
 }
 
 /*
- * Is memory in the state that the leg is about? Huge blocks are left by `again` only. Growth in
- * recycled memory makes bare blocks of its own when metadata memory is given back.
+ * Is memory in the state that the leg is about? Huge blocks, and leaves that were split, are left
+ * by `again` only. Growth in recycled memory makes bare blocks of its own when metadata memory is
+ * given back.
  */
 static bool leg_holds(const struct leg *leg, unsigned source)
 {
-	const bool optimised = !leg->mode->mapped;
+	const bool again = source == SOURCE_AGAIN, shares = leg->mode->make != hvo_form;
 
-	if (source == SOURCE_AGAIN)
-		return !optimised || free_of_class(FREE_HUGE) >= MAX(leg->pages, 1);
-	return free_of_class(FREE_HUGE) == 0 &&
-	       (source == SOURCE_FRESH || !optimised || free_of_class(FREE_BARE) == 0);
+	if (!again && free_of_class(FREE_HUGE) > 0)
+		return false;
+	if (leg->mode->mapped)
+		return free_of_class(FREE_MAPPED) >= leg->pages &&
+		       under_leaves() == !(again && shares);
+	if (again)
+		return free_of_class(FREE_HUGE) >= MAX(leg->pages, 1);
+	return source == SOURCE_FRESH || free_of_class(FREE_BARE) == 0;
+}
+
+/*
+ * The host behind a virtual machine gives memory at the first touch, and an emulator translates
+ * code at its first run. An earlier leg from this state, measured or not, has done both, if it was
+ * as large.
+ */
+static bool leg_is_warm(const struct leg *leg, unsigned source)
+{
+	static u64 most[SOURCES][2];
+	u64 *pages = &most[source][leg->mode->mapped];
+	const bool warm = leg->pages <= *pages;
+
+	*pages = MAX(*pages, leg->pages);
+	return warm;
 }
 
 bool hvo_leg_begin(struct leg *leg, unsigned source)
 {
 	const u64 asked = leg->pages;
 
+	leg_work_prepare(&leg->work);
 	if (!leg_reset(leg)) {
 		print("  # %s: skipped: no memory of this machine can be opened %s\n",
 		      leg->mode->name, leg->mode->mapped ? "mapped" : "on demand");
@@ -161,5 +183,6 @@ bool hvo_leg_begin(struct leg *leg, unsigned source)
 		       leg->source, free_of_class(FREE_BARE), free_of_class(FREE_HUGE));
 		verdict_count(0, 1, 0);
 	}
+	leg->warm = leg_is_warm(leg, source);
 	return true;
 }

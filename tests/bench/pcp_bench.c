@@ -21,6 +21,7 @@
 #include "mm/zone/migratetype.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/spread.h"
+#include "tests/bench/work.h"
 
 enum {
 	BATCH = 10000,
@@ -36,6 +37,7 @@ struct leg {
 	u64 freed, bulk;       /* pages freed; of these, pages freed in bulk */
 	struct pcp_stats stats;
 	u64 stale;
+	struct leg_work work;
 };
 
 static struct page *pages[BATCH];
@@ -137,9 +139,12 @@ static bool run_leg(struct leg *leg, const struct pcp_types *types)
 	bool ok;
 
 	*leg = (struct leg){0};
+	leg_work_prepare(&leg->work);
 	pcp_set_types(&mm_kernel, types);
 	before = pcp_stats(&mm_kernel);
+	leg_work_begin(&leg->work);
 	ok = batches(leg);
+	leg_work_end(&leg->work);
 	leg->stats = stats_since(&before);
 	count_stale(leg);
 	return ok;
@@ -173,10 +178,12 @@ static void print_record(const struct leg *leg, const struct pcp_types *types, u
 {
 	print("BENCH pcp type_cache=%s pages=%u run=%u ns_alloc=%llu.%03llu ns_free=%llu.%03llu "
 	      "lookups=%llu freed=%llu "
-	      "fetch_lookups=%llu drain_lookups=%llu drained=%llu stale=%llu\n",
+	      "fetch_lookups=%llu drain_lookups=%llu drained=%llu stale=%llu",
 	      types->name, BATCH, run, leg->ps_alloc / 1000, leg->ps_alloc % 1000,
 	      leg->ps_free / 1000, leg->ps_free % 1000, leg->stats.lookups, leg->freed,
 	      leg->stats.fetch_lookups, leg->stats.drain_lookups, leg->stats.drained, leg->stale);
+	leg_work_print(&leg->work);
+	print("\n");
 }
 
 /* Print one way over all rounds: medians, and look-ups per page freed. */

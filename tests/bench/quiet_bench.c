@@ -233,7 +233,7 @@ static bool resize(struct turn *turn)
 
 	ran = programs_start();
 	shootdown_stats_read(&turn->stats);
-	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS);
+	leg_work_begin(&leg->work);
 	before = messages_taken();
 	leg->ns = clock_ns();
 	leg->done = pool_grow(hvo_pool(), leg->mode, leg->pages);
@@ -243,13 +243,13 @@ static bool resize(struct turn *turn)
 	leg->ns = clock_ns() - leg->ns;
 	turn->stops_shrink = messages_taken() - before;
 	shootdown_stats_read(&now);
-	leg->splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS) - leg->splits;
+	leg_work_end(&leg->work);
 	turn->stats.skipped_quiet = now.skipped_quiet - turn->stats.skipped_quiet;
 	turn->stats.asked = now.asked - turn->stats.asked;
 	programs_stop(turn);
 	if (!turn->quiet || leg->mode->page_rounds)
 		may_stop = ~0ULL;
-	else if (leg->splits > 0)
+	else if (leg->work.inside.splits > 0)
 		may_stop = program_count;
 	return ran && leg->done > 0 && (u64)leg->saved == leg->done &&
 	       turn->stops_grow + turn->stops_shrink <= may_stop;
@@ -261,17 +261,20 @@ static void print_turn(const struct turn *turn)
 
 	print("  %-10s %-9s %-4s %6llu %9llu %9llu %9llu %7llu %6llu %9llu.%03llu", leg->mode->name,
 	      leg->source, turn->quiet ? "on" : "off", leg->done, turn->stops_grow,
-	      turn->stops_shrink, turn->stats.skipped_quiet, turn->stats.asked, leg->splits,
-	      turn->longest / NS_PER_US, turn->longest % NS_PER_US);
+	      turn->stops_shrink, turn->stats.skipped_quiet, turn->stats.asked,
+	      leg->work.inside.splits, turn->longest / NS_PER_US, turn->longest % NS_PER_US);
 	for (unsigned i = 0; i < GAP_CLASSES; i++)
 		print(" %8llu", turn->gaps[i]);
-	print("\nBENCH quiet mode=%s source=%s quiet=%s cpus=%u pages=%llu ns=%llu stops_grow=%llu "
-	      "stops_shrink=%llu skipped=%llu asked=%llu splits=%llu longest_ns=%llu gaps_1us=%llu "
-	      "gaps_10us=%llu gaps_100us=%llu gaps_1ms=%llu\n",
+	print("\nBENCH quiet mode=%s source=%s quiet=%s cpus=%u pages=%llu ns=%llu warm=%s "
+	      "stops_grow=%llu stops_shrink=%llu skipped=%llu asked=%llu longest_ns=%llu "
+	      "gaps_1us=%llu "
+	      "gaps_10us=%llu gaps_100us=%llu gaps_1ms=%llu",
 	      leg->mode->name, leg->source, turn->quiet ? "on" : "off",
-	      cpumask_weight(&cpus_online), leg->done, leg->ns, turn->stops_grow,
-	      turn->stops_shrink, turn->stats.skipped_quiet, turn->stats.asked, leg->splits,
+	      cpumask_weight(&cpus_online), leg->done, leg->ns, leg->warm ? "yes" : "no",
+	      turn->stops_grow, turn->stops_shrink, turn->stats.skipped_quiet, turn->stats.asked,
 	      turn->longest, turn->gaps[0], turn->gaps[1], turn->gaps[2], turn->gaps[3]);
+	leg_work_print(&leg->work);
+	print("\n");
 }
 
 static struct turn turn_of(const struct hvo_mode *mode, bool quiet)

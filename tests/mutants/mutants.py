@@ -32,6 +32,9 @@ SOURCES = ("Makefile", "VERSION", "linker.ld", "ashlar.h", "ashlar.symbols", "bo
 FIELDS = {"Promise", "Break", "Case", "Build", "Machine", "Search"}
 BUILD_SECONDS, RUN_SECONDS = 600, 90  # a broken build may hang: two minutes for a mutant in all
 SCHEDULES, SEARCH_SECONDS = 1000, 300
+LATE = re.compile(r"no verdict within \d+ s|the run hangs|: it hung: ")
+CRASH = re.compile(r"PANIC on CPU|killed by signal|the machine crashed|no verdict, exit status")
+CAUGHT = {"failed": "", "late": "a time-out", "died": "a crash"}  # by what else than a failed expectation
 
 
 class Mutant:
@@ -207,8 +210,21 @@ def explored(tree, case):
     return "failed" if re.search(r"  too long$", done.stdout, re.M) else outcome_of(done)
 
 
+def how_it_ended(ktap, case):
+    """passed, skipped, failed (the case noticed), late (time alone did), died (a crash or the end of the run inside the suite), or absent."""
+    found = [one for one in ktap.cases if fnmatchcase(one.name, case)]
+    failed = [one for one in found if one.outcome == "failed"]
+    inside = ktap.suite and case.startswith(ktap.suite)
+    if not failed and not inside:
+        return found[0].outcome if found else "absent"
+    detail = failed[0].detail if failed else "\n".join(ktap.since)
+    if f"# {failed[0].name if failed else case}: " in detail:
+        return "failed"
+    return "late" if LATE.search(detail) else "died" if inside or CRASH.search(detail) else "failed"
+
+
 def outcome(tree, mutant, target, case):
-    """passed, failed, died (the run ended inside the suite of the case), absent, or in words the half that was noticed."""
+    """As how_it_ended() says, or in words the half that was noticed."""
     if "::" in case:
         return pytest_outcome(tree, case)
     if target == "spin":
@@ -222,12 +238,7 @@ def outcome(tree, mutant, target, case):
     ktap = Ktap()
     for line in lines:
         ktap.feed(line)
-    results = [found.outcome for found in ktap.cases if fnmatchcase(found.name, case)]
-    if "failed" in results:
-        return "failed"
-    if ktap.suite and case.startswith(ktap.suite):
-        return "died"
-    return results[0] if results else "absent"
+    return how_it_ended(ktap, case)
 
 
 def unbroken(tree, mutant, known):
@@ -243,29 +254,30 @@ def unbroken(tree, mutant, known):
 
 
 def attempt(tree, mutant, known):
-    """"" if the mutant was caught by each of its cases, else why not."""
+    """("" if the mutant was caught by each of its cases, else why not; which of them were no more than a crash or a time-out)."""
     wrong = unbroken(tree, mutant, known)
     if wrong:
-        return wrong
+        return wrong, ""
     try:
         with tree.broken(mutant.path):
             after = {}
             for target, case in mutant.checks:
                 wrong = tree.make(made_for(target))
                 if wrong:
-                    return f"the broken tree does not build: {wrong}"
+                    return f"the broken tree does not build: {wrong}", ""
                 after[case] = outcome(tree, mutant, target, case)
     except change.DoesNotFit as why:
-        return f"the mutant does not fit: {why}"
-    missed = [f"NOT CAUGHT: {case} {found}" for case, found in after.items() if found not in ("failed", "died")]
-    return "\n".join(missed)
+        return f"the mutant does not fit: {why}", ""
+    missed = [f"NOT CAUGHT: {case} {found}" for case, found in after.items() if found not in CAUGHT]
+    only = "".join(f", {case} only by {CAUGHT[found]}" for case, found in after.items() if CAUGHT.get(found))
+    return "\n".join(missed), only
 
 
 def attempt_in_any(trees, mutant, known):
-    """(reason why the mutant was not caught, seconds), in a free tree."""
+    """(reason why the mutant was not caught, cases that noticed by a crash or a time-out only, seconds), in a free tree."""
     started, tree = time.monotonic(), trees.get()
     try:
-        return attempt(tree, mutant, known), time.monotonic() - started
+        return *attempt(tree, mutant, known), time.monotonic() - started
     finally:
         trees.put(tree)
 
@@ -295,11 +307,11 @@ def main():
     progress = Progress("mutant", [mutant.name for mutant in mutants], Path(args.build) / "seconds.json", at_once)
     for mutant in mutants:
         progress.begin(mutant.name)
-        wrong, seconds = next(results)
+        wrong, only, seconds = next(results)
         progress.end(mutant.name, seconds)
         failed += bool(wrong)
         word = "not ok" if wrong else "ok"
-        progress.say(f"{word} {mutant.name}: {mutant.field['Break']} [{mutant.field['Case']}] {seconds:.0f} s\n")
+        progress.say(f"{word} {mutant.name}: {mutant.field['Break']} [{mutant.field['Case']}] {seconds:.0f} s{only}\n")
         if wrong:
             print("    " + wrong.replace("\n", "\n    "))
         sys.stdout.flush()

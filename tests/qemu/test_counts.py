@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import re
 from types import SimpleNamespace
 
 import callgrind
@@ -10,6 +11,7 @@ import figures
 import pytest
 from conftest import skip_machine
 from figures import Cost, Figures
+from machine import ROOT
 
 TOOLS, ACCEPTED = counts.load()
 
@@ -44,6 +46,19 @@ def test_no_operation_of_the_kernel_costs_more(build, hosted):
 def test_no_operation_misses_or_locks_more(build, hosted):
     assert (build / "host/native/ashlar-host").exists(), "the hosted machine is not built: run make host-native"
     judge("hosted", build, figures.complaints(ACCEPTED, hosted(), kinds_of("hosted", build)))
+
+
+LINUX = {"off": ("6.1 off", "6.12 off"), "unbatched": ("6.1 on",), "batched": ("6.12 on",)}  # what a mode stands for
+
+
+def test_no_baseline_of_the_hvo_series_is_dearer_than_linux():
+    """A slow baseline would flatter ours. Instructions a page, of both by icount: tests/report/measurements/hvo.txt has Linux's."""
+    text = (ROOT / "tests/report/measurements/hvo.txt").read_text(encoding="utf-8")
+    linux = {name: figures_of for name, *figures_of in re.findall(r"^  Linux ([\d.]+ \w+) +([\d,]+) +([\d,]+)$", text, re.M)}
+    for mode, names in LINUX.items():
+        for step, number in (("grow", 0), ("shrink", 1)):
+            budget = min(int(linux[name][number].replace(",", "")) for name in names)
+            assert ACCEPTED[f"pool-2M-{mode}.{step}"].insns <= budget, (mode, step, budget)
 
 
 # ---- the comparison ----

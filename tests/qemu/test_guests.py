@@ -8,6 +8,7 @@ import re
 from fnmatch import fnmatchcase
 
 import pytest
+import truth
 from conftest import skip_machine
 from guest import run
 from machine import Machine, Unavailable
@@ -49,7 +50,7 @@ def test_each_value_of_each_switch_is_on_a_machine(kernel):
 @pytest.mark.aside
 @pytest.mark.machine
 @pytest.mark.ktap
-def test_guest(machine, guests, start_of, cases):
+def test_guest(machine, guests, start_of, cases, request):
     reporter = cases(machine.name, just_one(machine), machine.without)
     ktap = reporter.ktap
     try:
@@ -59,6 +60,8 @@ def test_guest(machine, guests, start_of, cases):
     assert not outcome.problem, outcome.report()
     assert not ktap.problems(), "; ".join(ktap.problems()) + "\n" + outcome.report()
     assert f"started {machine.cpus} of {machine.cpus} CPUs" in outcome.text, outcome.report()
+    if not request.config.getoption("--select") or truth.ram_said(outcome.lines):
+        assert not truth.complaints(machine, outcome), "\n".join(truth.complaints(machine, outcome)) + "\n" + outcome.report()
     failed = sum(1 for case in ktap.cases if case.outcome == "failed")
     passed = any(case.outcome == "passed" for case in ktap.cases)
     verdict = "fail" if failed else "pass" if passed else "skipped"  # T= may select only cases that this machine cannot run

@@ -1,5 +1,7 @@
 """The same kernel cases as an ordinary process under sanitizers; simulated CPUs are threads."""
 
+import re
+
 import pytest
 from hosted import RUNS, SECONDS, boot, run_hosted
 from records import values_of as records
@@ -61,7 +63,39 @@ def test_a_round_that_is_put_off_is_recorded_beside_its_leg(build):
     legs = {(leg["mode"], leg["op"]): leg for leg in records(done.stdout, "hvo")}
     rounds = {mode: (legs[mode, "alloc"]["flushes"], legs[mode, "alloc"]["use_flushes"]) for mode in ("off", "batched", "on")}
     assert rounds == {"off": (0, 0), "batched": (2, 0), "on": (0, 1)}
-    assert legs["on", "free"]["debt_blocks"] == 256
+
+
+def test_legs_record_their_work_and_their_debt_is_that_of_all_blocks(build):
+    """By the counts that mm keeps of blocks that change: from fresh memory, before the clock, under it, and while all is split."""
+    done = boot(build, 'bench="hvo runs=1 pages=256 modes=off,batched,on"', "native", mem="2G")
+    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
+    legs = {(leg["mode"], leg["op"]): leg for leg in records(done.stdout, "hvo")}
+    work = {key: tuple(leg[name] for name in ("formed", "shared", "splits")) for key, leg in legs.items()}
+    assert work == {
+        ("off", "alloc"): (0, 0, 0), ("batched", "alloc"): (0, 256, 4), ("on", "alloc"): (0, 256, 0),
+        ("off", "free"): (0, 0, 0), ("batched", "free"): (256, 0, 0), ("on", "free"): (0, 0, 0),
+    }  # fmt: skip
+    assert all(legs[mode, "alloc"]["before_formed"] >= 256 and legs[mode, "alloc"]["before_opened"] >= 4 for mode in ("off", "batched"))
+    for leg in legs.values():
+        assert (leg["warm"], leg["debt_blocks"]) == ("yes", 256) and leg["debt_split_ns"] >= 128 * leg["split_p50_ns"], leg
+    assert legs["on", "free"]["after_formed"] >= 256, "on has formed nothing before"
+
+
+def test_pages_of_1_gib_are_demoted_in_each_mode(build):
+    """From each source, in a leg of its own that forms no struct pages."""
+    done = boot(build, 'bench="hvo runs=1 size=1G pages=1 source=all modes=off,on"', "native", mem="5G")
+    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
+    legs = {(leg["mode"], leg["source"]): leg for leg in records(done.stdout, "hvo") if leg["op"] == "demote"}
+    assert legs.keys() == {(mode, source) for mode in ("off", "on") for source in ("fresh", "recycled", "again")}
+    assert all((leg["done"], leg["formed"]) == (1, 0) for leg in legs.values()), legs
+
+
+def test_memory_that_no_leg_has_warmed_is_compared_with_nothing(build):
+    done = boot(build, 'bench="hvo runs=1 pages=16 pages_unbatched=32 modes=off,unbatched"', "native", mem="2G")
+    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
+    assert {(leg["mode"], leg["warm"]) for leg in records(done.stdout, "hvo")} == {("off", "yes"), ("unbatched", "no")}
+    table = re.findall(r"^  (off|unbatched) +(?:grow|shrink) +\d+ +\d+ +[\d.]+  (\S+) .* (?:before|after)$", done.stdout, re.M)
+    assert table == [("off", "1.00")] * 2 + [("unbatched", "-")] * 2, done.stdout[-4000:]
 
 
 def test_no_round_stops_a_thread_in_ring_3_but_that_after_a_split(build):

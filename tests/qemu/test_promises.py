@@ -6,7 +6,10 @@ import runpy
 from collections import Counter
 
 import change
+import mutants
 import promises
+import pytest
+from ktap import Ktap
 from machine import ROOT
 from typed import case_names
 
@@ -64,3 +67,23 @@ def test_every_mutant_fits_the_code():
         except change.DoesNotFit as why:
             wrong.append(f"{path.name}: {why}")
     assert not wrong, "\n".join(wrong)
+
+
+SUITE = ["KTAP version 1", "1..1", "  # Subtest: mm.x", "  1..1"]
+
+
+@pytest.mark.parametrize("lines, how", [
+    (["  # mm.x.one: a.c:3: 1 is not 2", "  not ok 1 one"], "failed"),
+    (["  # mm.x.one: a.c:3: 1 is not 2", "PANIC on CPU 0: lost"], "failed"),
+    (["  not ok 1 one # no verdict within 45 s of processor time"], "late"),
+    (["watchdog: no progress for 30 s", "PANIC on CPU 1: the run hangs: no line"], "late"),
+    (["  not ok 1 one # killed by signal 11"], "died"),
+    (["PANIC on CPU 0: lost"], "died"),
+    (["  ok 1 one", "ok 1 mm.x"], "passed"),
+    (["  ok 1 one # SKIP needs two CPUs", "ok 1 mm.x"], "skipped"),
+])
+def test_what_a_crash_or_a_time_out_alone_noticed_is_told_from_a_case(lines, how):
+    ktap = Ktap()
+    for line in [*SUITE, *lines]:
+        ktap.feed(line)
+    assert mutants.how_it_ended(ktap, "mm.x.one") == how

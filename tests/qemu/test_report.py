@@ -202,6 +202,9 @@ def test_hvo_rows_are_those_of_equal_work(without_pictures):
     assert (in_all["on"]["in all (range)"], in_all["on"]["mode:off (range)"]) == ("0.147 (0.0969 to 0.197)", "0.329x (0.304 to 0.392)")
     beside = rows_in(report(parse(CONSOLE.encode())), "Beside the published ratios", mode="batched", op="free")
     assert list(beside[0].values())[7:] == ["0.500x (0.500 to 0.500)", "3.11x", "1.66x", "0.0312", "0.219", COUNTED, "0.00625 to 0.156", "3"]
+    cold = CONSOLE.replace("mode=on source=fresh", "mode=on warm=no source=fresh")
+    rows = {row["memory"]: row["mode:off (range)"] for row in rows_in(report(parse(cold.encode())), HVO_TABLE, machine="QEMU, emulated", mode="on")}
+    assert rows == {"fresh, cold": "-"}, "what was warmed is not compared with what was not"
     told = "one run, which says nothing"
     assert all(told not in caption for caption in re.findall(r"\*\*((?:Grow|What|Beside|Ratios).*?)\*\*", text))
     once = report(parse(re.sub("BENCH (hvo|pcp) .* run=[23] .*\n", "", CONSOLE).encode()))

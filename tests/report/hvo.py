@@ -56,7 +56,7 @@ def state(record):
 def legs(captures):
     """A Row for each mode and operation. Rows that differ in these only can be compared with each other."""
     most = most_asked(captures)
-    keys = {"CPUs": item("cpus"), "memory": item("source"), "size": item("size")}
+    keys = {"CPUs": item("cpus"), "memory": lambda r: r["source"] + ", cold" * r.is_cold, "size": item("size")}
     keys |= {"pages": lambda r: most[state(r)], "mode": item("mode"), "op": item("op")}
     return rows_of([r for r in of_kind(captures, "hvo") if r["done"]], machine=place, **keys)
 

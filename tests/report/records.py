@@ -81,8 +81,14 @@ class Record:
 
     @property
     def settings(self):
-        """What was measured: the words and numbers before the number of the run, or before the first time."""
-        return dict(itertools.takewhile(lambda pair: not (RUN.fullmatch(pair[0]) or TIME.fullmatch(pair[0])), self.values.items()))
+        """What was measured: the words and numbers before the number of the run, or before the first time. Cold memory is no other's match."""
+        first = itertools.takewhile(lambda pair: not (RUN.fullmatch(pair[0]) or TIME.fullmatch(pair[0])), self.values.items())
+        return {**dict(first), **({"warm": "no"} if self.is_cold else {})}
+
+    @property
+    def is_cold(self):
+        """Whether the leg says that no leg before it had touched as much memory."""
+        return self.values.get("warm") == "no"
 
     @property
     def measured(self):

@@ -1,0 +1,69 @@
+/* The work of a leg; see work.h. */
+#include "tests/bench/work.h"
+
+#include "kernel/core/printk.h"
+#include "mm/memmap/zone.h"
+#include "tests/kernel/rounds.h"
+
+/* Blocks that came into a state from another. */
+static u64 blocks_became(enum block_state to)
+{
+	u64 count = 0;
+
+	for (enum block_state from = 0; from < BLOCK_STATES; from++)
+		if (from != to)
+			count += mm_counted(&mm_kernel, COUNT_CHANGE(from, to));
+	return count;
+}
+
+struct work work_now(void)
+{
+	return (struct work){.opened = mm_counted(&mm_kernel, COUNT_SECTIONS_OPENED),
+			     .splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS),
+			     .formed = blocks_became(BLOCK_FULL),
+			     .shared = blocks_became(BLOCK_HUGE) + blocks_became(BLOCK_NOHEAD),
+			     .meta = blocks_became(BLOCK_META),
+			     .rounds = rounds_so_far()};
+}
+
+struct work work_since(const struct work *then)
+{
+	const struct work now = work_now();
+
+	return (struct work){.opened = now.opened - then->opened,
+			     .splits = now.splits - then->splits,
+			     .formed = now.formed - then->formed,
+			     .shared = now.shared - then->shared,
+			     .meta = now.meta - then->meta,
+			     .rounds = now.rounds - then->rounds};
+}
+
+void work_print(const char *prefix, const struct work *work)
+{
+	print(" %sopened=%llu %ssplits=%llu %sformed=%llu %sshared=%llu %smeta=%llu "
+	      "%srounds=%llu",
+	      prefix, work->opened, prefix, work->splits, prefix, work->formed, prefix,
+	      work->shared, prefix, work->meta, prefix, work->rounds);
+}
+
+void leg_work_prepare(struct leg_work *work)
+{
+	work->before = work_now();
+}
+
+void leg_work_begin(struct leg_work *work)
+{
+	work->before = work_since(&work->before);
+	work->inside = work_now();
+}
+
+void leg_work_end(struct leg_work *work)
+{
+	work->inside = work_since(&work->inside);
+}
+
+void leg_work_print(const struct leg_work *work)
+{
+	work_print("", &work->inside);
+	work_print("before_", &work->before);
+}
