@@ -1,6 +1,6 @@
 /*
  * The walk over a zone's free lists, of blocks and of small chunks, over its isolations, and over
- * the pools. Returns true if the counters agree; prints each difference.
+ * the pools. Each difference from the counters is a fault of the account.
  */
 #pragma once
 
@@ -8,9 +8,9 @@
 
 struct zone;
 
-bool account_lists(struct zone *zone);
-bool account_isolations(struct zone *zone);
-bool account_pools(struct mm *mm);
+void account_lists(struct zone *zone);
+void account_isolations(struct zone *zone);
+void account_pools(struct mm *mm);
 
 /* Counters that are nonzero only while an operation is in progress. */
-bool account_idle(const struct mm *mm);
+void account_idle(const struct mm *mm);
