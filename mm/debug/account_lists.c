@@ -141,8 +141,19 @@ struct pool_sums {
 	u64 pages, free, surplus;
 };
 
-static void walk_free(struct mm *mm, const struct pool *pool, node_t n, struct pool_sums *sums)
+/* A free page has no references. A bare one has no struct pages. */
+static bool is_free_page(const struct mm *mm, u32 index, struct block_word word)
 {
+	const struct page *head = block_page(mm, index);
+	const u16 huge = PAGE_HUGETLB | PAGE_COMPOUND;
+
+	return word.state == BLOCK_BARE || (head->refcount == 0 && (head->flags & huge) == huge);
+}
+
+static void walk_free(const struct pool *pool, node_t n, struct pool_sums *sums)
+{
+	const u8 both = BLOCK_POOL | BLOCK_POOL_FREE;
+	struct mm *mm = pool->mm;
 	const struct block_list *list = &pool->node[n].free;
 	u32 prev = BLOCK_NONE;
 	u64 count = 0;
@@ -152,9 +163,9 @@ static void walk_free(struct mm *mm, const struct pool *pool, node_t n, struct p
 		const struct block *block = block_at(mm, index);
 		const struct block_word word = block_look(block);
 
-		if (!(word.flags & BLOCK_POOL_FREE) || word.order != pool->order ||
+		if ((word.flags & both) != both || word.order != pool->order ||
 		    block->prev != prev || block_zone(mm, index)->node != n ||
-		    ++count > list->count) {
+		    ++count > list->count || !is_free_page(mm, index, word)) {
 			account_wrong("block %u in the pool of order %u does not match its list",
 				      index, pool->order);
 			return;
@@ -165,14 +176,15 @@ static void walk_free(struct mm *mm, const struct pool *pool, node_t n, struct p
 	account_agree("free pages of a pool's node", NULL, list->count, count);
 }
 
-static void account_pool(struct mm *mm, const struct pool *pool)
+bool account_pool(const struct pool *pool)
 {
+	const u32 before = account_faults;
 	struct pool_sums sums = {0};
 
-	for (node_t n = 0; n < mm->nodes; n++) {
+	for (node_t n = 0; n < pool->mm->nodes; n++) {
 		const struct pool_node *node = &pool->node[n];
 
-		walk_free(mm, pool, n, &sums);
+		walk_free(pool, n, &sums);
 		sums.pages += node->pages;
 		sums.surplus += node->surplus;
 		if (node->surplus > node->pages || node->free.count > node->pages)
@@ -185,12 +197,15 @@ static void account_pool(struct mm *mm, const struct pool *pool)
 	account_agree("free pages of a pool", NULL, pool->free, sums.free);
 	account_agree("surplus pages of a pool", NULL, pool->surplus, sums.surplus);
 	account_agree("surplus pages being made", NULL, pool->making, 0);
+	account_agree("promised pages of a pool, and those of them that are free", NULL,
+		      pool->reserved, MIN(pool->reserved, pool->free));
+	return account_faults == before;
 }
 
 void account_pools(struct mm *mm)
 {
 	for (const struct pool *pool = mm->pools; pool; pool = pool->next)
-		account_pool(mm, pool);
+		account_pool(pool);
 }
 
 /* ---- at rest ---- */

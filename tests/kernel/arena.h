@@ -132,9 +132,6 @@ void arena_drop(struct arena *a);
 /* Does every frame of the arena have one owner, by counters and by walking (mm/debug/account.h)? */
 bool arena_accounted(struct arena *a);
 
-/* Expect this, and that its two pools are consistent (pool_check.h). */
-void arena_expect_sound(struct arena *a);
-
 /* The arena's usage by its counters. */
 struct mm_usage arena_usage(struct arena *a);
 
