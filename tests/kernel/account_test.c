@@ -118,8 +118,7 @@ TEST_ARENA(mm_account, a_counter_that_is_one_off_is_noticed, borrow_all_kinds())
 }
 
 /* The zone is so large that a CPU may hold a huge page, unless there are very many CPUs. */
-TEST_ARENA(mm_account, a_cpus_count_that_is_one_off_is_noticed,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_account, a_cpus_count_that_is_one_off_is_noticed, arena_usual())
 {
 	const node_t node = arena_phantom_zone(a)->node;
 	struct pcp_zone *mine = a->mm.pcp[cpu_id()]->zone[arena_phantom_zone(a)->index];
@@ -263,7 +262,7 @@ TEST_ARENA(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed,
 }
 
 /* The summaries, by which ranges are chosen, exist for whole GiB only. */
-TEST_ARENA(mm_account, a_summary_that_lies_is_noticed, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_account, a_summary_that_lies_is_noticed, arena_usual())
 {
 	struct gib *gib;
 

@@ -686,8 +686,7 @@ static void take_in_vain(void *arg)
 	EXPECT_EQ(contig_take_giga(arena_phantom_zone(arg), hvo_mode_find("on"), 1, &list), 0);
 }
 
-TEST_ARENA(mm_contig, what_several_cpus_keep_while_they_look_for_more_is_counted,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_contig, what_several_cpus_keep_while_they_look_for_more_is_counted, arena_usual())
 {
 	struct isolation token;
 

@@ -151,8 +151,7 @@ TEST_ARENA(mm_section, closed_it_leaves_no_trace_and_takes_one_round,
 	expect_same_picture(a, before);
 }
 
-TEST_ARENA(mm_section, in_use_it_is_not_closed_and_nothing_changes,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_section, in_use_it_is_not_closed_and_nothing_changes, arena_usual())
 {
 	struct picture before;
 	u64 section;

@@ -90,7 +90,7 @@ static void check_users(const char *mode, struct arena *a)
 	EXPECT_EQ(a->pool.pages, 0);
 }
 
-TEST_ARENA(mm_pool, all_cpus_resize_it_with_hvo_on, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pool, all_cpus_resize_it_with_hvo_on, arena_usual())
 {
 	check_users("on", a);
 }

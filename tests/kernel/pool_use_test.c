@@ -283,8 +283,7 @@ TEST_ARENA(mm_pool, odd_pages_leave_the_nodes_in_turn, arena_borrow(MIB(512), .n
  * Pages that a promise lacks are made as surplus and go when the promise is given back. Persistent
  * pages stay.
  */
-TEST_ARENA(mm_pool, a_promise_brings_surplus_and_takes_it_along,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pool, a_promise_brings_surplus_and_takes_it_along, arena_usual())
 {
 	struct page *page;
 
@@ -308,8 +307,7 @@ TEST_ARENA(mm_pool, a_promise_brings_surplus_and_takes_it_along,
 /*
  * If there is room for some of the pages only, nothing is promised, and the pages already made go.
  */
-TEST_ARENA(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus, arena_usual())
 {
 	a->pool.overcommit = 4096;
 	EXPECT_EQ(pool_reserve(&a->pool, 2048), -ENOMEM);
