@@ -23,6 +23,7 @@
  * of one CPU. It must do so in two measurements one after the other, each both by its fastest turns
  * and by the median of pairs of turns (turns.h).
  */
+#include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/turns.h"
@@ -393,19 +394,34 @@ static void print_choice(const struct series *s)
 	print("\n");
 }
 
+/* Further turns, counted and not timed; the counts are for all pages of the record together. */
+static void count_events(const struct series *s, const struct way *way, char *text, size_t size)
+{
+	struct counters counters = {.counted = false};
+
+	for (unsigned turn = 0; turn < pmu_turns(); turn++) {
+		pmu_start(turn);
+		for (unsigned i = 0; i < s->count; i++)
+			clear_one(s, way, i);
+		counters_stop(&counters, turn);
+	}
+	counters_text(&counters, text, size);
+}
+
 static void record(const struct series *s)
 {
-	char extent[16];
+	char pmu[COUNTERS_TEXT], extent[16];
 
 	for (unsigned i = 0; i < s->ways; i++) {
 		const struct way *way = &s->way[i];
 
+		count_events(s, way, pmu, sizeof(pmu));
 		extent_name(way->how.mode->by_page && !way->plain ? PAGE_SIZE : way->how.extent,
 			    extent, sizeof(extent));
 		print("BENCH clear mode=%s insn=%s size=%s extent=%s hint=0 bytes=%llu threads=%u "
-		      "ns=%llu median_ns=%llu cpu_ns=%llu turns=%llu\n",
+		      "ns=%llu median_ns=%llu cpu_ns=%llu turns=%llu pmu=%s\n",
 		      way->mode, way->insn, s->size, extent, bytes_of(s), way->how.threads, way->ns,
-		      turns_median(&way->turns), way->cpu_ns, way->turns.count);
+		      turns_median(&way->turns), way->cpu_ns, way->turns.count, pmu);
 	}
 }
 

@@ -28,6 +28,7 @@
 
 #include "kernel/core/padata.h"
 #include "mm/hugetlb/pool.h"
+#include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
 #include "tests/bench/measure.h"
 #include "tests/kernel/rounds.h"
@@ -51,6 +52,7 @@ struct leg {
 	u64 page, pages, extent;
 	unsigned cpus, run, turn;
 	u64 faults, ns, clear_ns, besides_ns, unmap_ns, unmap_rounds;
+	char pmu[COUNTERS_TEXT]; /* of further runs; in the record of the first one */
 };
 
 /* One way of clearing, for one size and number of CPUs. */
@@ -60,6 +62,7 @@ struct way {
 	u64 ns[RUNS_MAX];
 	unsigned runs;
 	struct leg *first; /* of its runs */
+	struct counters counters;
 };
 
 static struct leg legs[RECORDS_MAX];
@@ -135,8 +138,11 @@ static u64 faults_so_far(u64 page)
 	return usage.faults[page == GIB(1) ? 2 : 1];
 }
 
-/* Map, touch every page, unmap. */
-static bool touch_region(struct leg *leg, const struct clear_how *how)
+/*
+ * Map, touch every page, unmap. If `counters` is not NULL, turn `turn` of it counts the touching.
+ */
+static bool touch_region(struct leg *leg, const struct clear_how *how, struct counters *counters,
+			 unsigned turn)
 {
 	struct region r = {.bytes = leg->page};
 	u64 start;
@@ -146,7 +152,11 @@ static bool touch_region(struct leg *leg, const struct clear_how *how)
 		return false;
 	clear_how_force(how);
 	leg->faults = faults_so_far(leg->page);
+	if (counters)
+		pmu_start(turn);
 	leg->ns = timed(touch, &r, leg->pages, leg->cpus);
+	if (counters)
+		counters_stop(counters, turn);
 	leg->faults = faults_so_far(leg->page) - leg->faults;
 	clear_how_force(NULL);
 
@@ -182,7 +192,7 @@ static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 	leg->turn = turns++;
 	if (way->runs == 0)
 		leg->clear_ns = time_clear(leg, &way->how);
-	ok = touch_region(leg, &way->how);
+	ok = touch_region(leg, &way->how, NULL, 0);
 	if (!ok)
 		pr_err("fault: %llu pages, %llu faults, %llu rounds to unmap", pages, leg->faults,
 		       leg->unmap_rounds);
@@ -192,6 +202,18 @@ static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 	way->ns[way->runs++] = leg->ns;
 	leg_count += leg_count < RECORDS_MAX;
 	return ok;
+}
+
+/* Counted runs are not timed, because starting and reading counters takes time. */
+static bool run_counted(struct way *way, u64 page, u64 pages)
+{
+	struct leg leg = {.page = page, .pages = pages, .cpus = 1};
+
+	for (unsigned turn = 0; turn < pmu_turns(); turn++)
+		if (!touch_region(&leg, &way->how, &way->counters, turn))
+			return false;
+	counters_text(&way->counters, way->first->pmu, sizeof(way->first->pmu));
+	return true;
 }
 
 /* ---- ways ---- */
@@ -209,6 +231,7 @@ static void add_way(struct rows *rows, const char *insn, const char *pieces, str
 	way->pieces = pieces;
 	way->how = how;
 	way->runs = 0;
+	way->counters.counted = false;
 }
 
 static void add_insn(struct rows *rows, const struct clear_insn *insn, u64 page)
@@ -298,6 +321,18 @@ static void print_way(const struct rows *rows, const struct way *way, u64 page, 
 	print(", %llu round\n", way->first->unmap_rounds);
 }
 
+static void print_counters(const struct rows *rows, u64 page, u64 pages)
+{
+	for (unsigned i = 0; i < rows->ways; i++) {
+		const struct way *way = &rows->way[i];
+
+		print("  %s   %-8s %-8s counted, a page: ", page == GIB(1) ? "1G" : "2M", way->insn,
+		      way->pieces);
+		counters_print(&way->counters, pages);
+		print("\n");
+	}
+}
+
 static void record(const struct leg *leg)
 {
 	char extent[16];
@@ -305,10 +340,11 @@ static void record(const struct leg *leg)
 	extent_name(leg->extent, extent, sizeof(extent));
 	print("BENCH fault mode=%s insn=%s size=%s extent=%s cpus=%u clock=%s pages=%llu run=%u "
 	      "turn=%u faults=%llu ns=%llu clear_ns=%llu"
-	      " besides_ns=%llu unmap_ns=%llu unmap_rounds=%llu\n",
+	      " besides_ns=%llu unmap_ns=%llu unmap_rounds=%llu pmu=%s\n",
 	      leg->mode, leg->insn, leg->page == GIB(1) ? "1G" : "2M", extent, leg->cpus,
 	      leg->cpus == 1 ? "cpu" : "wall", leg->pages, leg->run, leg->turn, leg->faults,
-	      leg->ns, leg->clear_ns, leg->besides_ns, leg->unmap_ns, leg->unmap_rounds);
+	      leg->ns, leg->clear_ns, leg->besides_ns, leg->unmap_ns, leg->unmap_rounds,
+	      leg->pmu[0] ? leg->pmu : "none");
 }
 
 /* ---- legs ---- */
@@ -330,13 +366,17 @@ static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 	add_ways(&rows, page, cpus);
 	for (unsigned i = 0; i < rows.ways && pages > 1; i++)
 		ok &= touch_region(&(struct leg){.page = page, .pages = 1, .cpus = 1},
-				   &rows.way[i].how);
+				   &rows.way[i].how, NULL, 0);
 	for (unsigned run = 0; another_run(run, start, cpu_start) && !input_stop_asked(); run++)
 		for (unsigned i = 0; i < rows.ways && !input_stop_asked(); i++)
 			ok &= run_leg(&rows.way[(i + run) % rows.ways], page, pages, cpus);
+	for (unsigned i = 0; i < rows.ways && cpus == 1 && !input_stop_asked(); i++)
+		ok &= run_counted(&rows.way[i], page, pages);
 	for (unsigned i = 0; i < rows.ways; i++)
 		if (rows.way[i].runs)
 			print_way(&rows, &rows.way[i], page, pages, cpus);
+	if (cpus == 1 && pmu_turns() > 0)
+		print_counters(&rows, page, pages);
 	return ok;
 }
 
@@ -377,6 +417,8 @@ static bool bench_fault(void)
 		ok &= run_size(MIB(2));
 	if (fault_size != 1 && cpu_has_1g_mappings() && !input_stop_asked())
 		ok &= run_size(GIB(1));
+	if (pmu_turns() == 0)
+		print("  counters: %s\n", pmu_missing());
 	ok &= account_machine();
 	print("\n");
 	for (unsigned i = 0; i < leg_count; i++)

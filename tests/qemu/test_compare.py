@@ -96,9 +96,9 @@ def test_rows_are_those_of_equal_settings():
 def test_other_numbers_are_shown_if_they_differ():
     """Fewer faults are no failure and more are none; what is a word after the run is a note."""
     def judged(after):
-        return outcomes([side("old", 5, 5, 5, 5, after="faults=3 word=none flushes=1")], [side("new", 5, 5, 5, 5, after=after)])
+        return outcomes([side("old", 5, 5, 5, 5, after="faults=3 pmu=none flushes=1")], [side("new", 5, 5, 5, 5, after=after)])
 
-    assert judged("faults=9 word=cycles:7 flushes=1") == {"ns": "no difference", "faults": "rose"}
+    assert judged("faults=9 pmu=cycles:7 flushes=1") == {"ns": "no difference", "faults": "rose"}
 
 
 def test_a_boot_is_a_run():

@@ -1,12 +1,12 @@
 """The clearing series: clearing huge pages, in steps of 4 KiB and in whole extents, and faulting them in.
 
 A comparison changes one thing: the pieces that an instruction is given. Published rates are rates of demand faults, so they stand only in
-the table of faults.
+the table of faults. Events per page come from the CPU's counters where it has them.
 """
 
 import seeds
 import words
-from paper import Heading
+from paper import Heading, Table, Text
 from records import of_kind
 from rows import item, machine, median, rows_of, runs, table
 
@@ -111,6 +111,45 @@ def by_all_cpus(captures):
     return table("Clearing cold memory by all CPUs: medians of turns", rows, columns, left=2)
 
 
+# ---- events ----
+
+EVENTS = ("instructions", "branches", "branch_misses", "l1d_loads", "l1d_misses", "llc_loads", "llc_misses", "dtlb_loads", "dtlb_misses")
+
+
+def events_of(text):
+    """"cycles:5,branches:2" as numbers; torn parts are left out."""
+    pairs = (pair.partition(":") for pair in str(text).split(","))
+    return {name: int(value) for name, _, value in pairs if value.isdigit() and len(value) < 20}
+
+
+def counted_row(machine_name, what, size, events, pages, run="-"):
+    ipc = words.ratio(events.get("instructions"), events.get("cycles"))
+    counts = (words.figure(events[name] / pages) if name in events else "-" for name in EVENTS)
+    return [machine_name, what, size, f"{pages:,}", run, words.figure(ipc), *counts]
+
+
+def counted_table(captures):
+    """Events per page: published, and from the CPU's counters."""
+    rows = []
+    names = {"page": "4K", "multi": "extents", "whole": "as one"}
+    for r in of_kind(captures, "fault"):
+        events = events_of(r.get("pmu", "none"))
+        if events:
+            what = f"`{r.get('insn', 'default')}`, {names.get(column(r), '')}"
+            rows.append(counted_row(machine(r), what, r["size"], events, r["pages"], r.get("run", "-")))
+    if not rows:
+        return None
+    published = []
+    for (name, size), both in seeds.CLEAR_COUNTED.items():
+        for when, events in zip(("before", "after"), both):
+            published.append(counted_row(name, f"published, {when}", size, events, seeds.CLEAR_REGION // BYTES[size]))
+    head = ["machine", "", "size", "pages", "run", "IPC", *(name.replace("_", " ") for name in EVENTS)]
+    return Table(head, published + rows, "Events per huge page", left=3)
+
+
+COUNTED = "Published: user and kernel of Linux, multiplexed, so to be read to one or two digits."
+
+
 # ---- the section ----
 
 
@@ -126,9 +165,9 @@ def headline(captures):
 
 
 def section(paper, captures):
-    faults = fault_rates(captures)
+    faults, counted = fault_rates(captures), counted_table(captures)
     alone = rates("Clearing alone: the same instruction in steps and in extents", of_kind(captures, "clear"), cleared)
-    if not alone and not faults:
+    if not alone and not faults and not counted:
         return
     paper.add(Heading("Clearing series: huge pages are cleared"))
     paper.text(
@@ -143,6 +182,8 @@ def section(paper, captures):
             " the host gave the thread. " + words.EMULATED
         )
         paper.add(fault_costs(captures))
+    if counted:
+        paper.add(Heading("Counted", 3), counted, Text(COUNTED, "note"))
     if alone:
         paper.add(Heading("Clearing alone", 3), alone, by_all_cpus(captures))
         paper.note(
