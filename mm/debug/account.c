@@ -9,6 +9,7 @@
 #include "mm/debug/account.h"
 
 #include "kernel/core/printk.h"
+#include "kernel/lib/string.h"
 #include "mm/debug/account_lists.h"
 #include "mm/debug/account_meta.h"
 #include "mm/debug/account_refs.h"
@@ -43,32 +44,34 @@ struct walk {
 	u64 movable; /* of the frames in use or free in pools */
 };
 
-bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked)
+u32 account_faults;
+
+void account_wrong(const char *fmt, ...)
 {
-	if (counted == walked)
-		return true;
-	if (zone)
-		pr_err("accounting: zone %u (node %u): %s counted %llu frames, walked %llu",
-		       zone->index, zone->node, what, counted, walked);
-	else
-		pr_err("accounting: %s: counted %llu, walked %llu", what, counted, walked);
-	return false;
+	char text[256];
+
+	FORMAT_ARGS(text, sizeof(text), fmt);
+	pr_err("accounting: %s", text);
+	account_faults++;
+}
+
+void account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked)
+{
+	if (counted != walked && zone)
+		account_wrong("zone %u (node %u): %s counted %llu frames, walked %llu", zone->index,
+			      zone->node, what, counted, walked);
+	else if (counted != walked)
+		account_wrong("%s: counted %llu, walked %llu", what, counted, walked);
 }
 
 /* ---- blocks and struct pages ---- */
 
-/*
- * Is the page referenced? A frame that is in use without a reference belongs to nobody and is lost.
- */
-static bool has_references(const struct page *page)
+/* A frame that is in use without a reference belongs to nobody and is lost. */
+static void check_references(const struct page *page)
 {
-	const struct page *head = page_head(page);
-
-	if (head->refcount > 0)
-		return true;
-	pr_err("accounting: frame %llx is neither free nor held, and has no references",
-	       page_to_pfn(page));
-	return false;
+	if (page_head(page)->refcount == 0)
+		account_wrong("frame %llx is neither free nor held, and has no references",
+			      page_to_pfn(page));
 }
 
 /* The owner of a page that no CPU holds. Reserved ones are counted by the boot ranges. */
@@ -84,12 +87,11 @@ static enum owner owner_of_page(const struct page *page)
 }
 
 /* Walk the 512 frames of a block that has all its struct pages, in chunks as their heads say. */
-static bool walk_pages(struct mm *mm, u32 index, struct walk *walks)
+static void walk_pages(struct mm *mm, u32 index, struct walk *walks)
 {
 	const struct page *pages = block_page(mm, index);
 	const u16 counted = block_look_at(mm, index).free_pages;
 	u64 held[PCP_WORDS] = {0}, small = 0, count;
-	bool ok = true;
 
 	pcp_held(mm, index, held);
 	for (u64 i = 0; i < BLOCK_FRAMES; i += count) {
@@ -106,18 +108,16 @@ static bool walk_pages(struct mm *mm, u32 index, struct walk *walks)
 		walk->frames[owner] += count;
 		small += owner == HAS_SMALL ? count : 0;
 		if (owner == HAS_USER)
-			ok &= has_references(page);
+			check_references(page);
 		if (page->flags & PAGE_MOVABLE)
 			walk->movable += count;
 		if (memmap_frame_kind(mm, block_pfn(index) + i, &zone) == FRAME_RESERVED)
 			/* whatever its struct page says; holes are not RAM */
 			walk->frames[HAS_RESERVED] += count;
 	}
-	if (small == counted)
-		return ok;
-	pr_err("accounting: block %u: counted %u free small pages, walked %llu", index, counted,
-	       small);
-	return false;
+	if (small != counted)
+		account_wrong("block %u: counted %u free small pages, walked %llu", index, counted,
+			      small);
 }
 
 /*
@@ -167,20 +167,18 @@ static bool is_one_page(const struct mm *mm, struct block_word word, u32 head)
 }
 
 /* Was the block reported to the host though somebody may have written to it since? */
-static bool check_reported(struct mm *mm, u32 index)
+static void check_reported(struct mm *mm, u32 index)
 {
 	const struct block_word word = block_look_at(mm, index);
 	struct block_word head;
 
 	if (!block_word_is_reported(word))
-		return true;
+		return;
 	block_run_head(mm, index, &head);
-	if ((head.flags & BLOCK_TRANSIT) ||
-	    ((word.state == BLOCK_BARE || word.state == BLOCK_HUGE) && (head.flags & BLOCK_FREE)))
-		return true;
-	pr_err("accounting: block %u is %s with flags %x, and is said to be the host's", index,
-	       block_state_name(word.state), word.flags);
-	return false;
+	if (!(head.flags & BLOCK_TRANSIT) &&
+	    ((word.state != BLOCK_BARE && word.state != BLOCK_HUGE) || !(head.flags & BLOCK_FREE)))
+		account_wrong("block %u is %s with flags %x, and is said to be the host's", index,
+			      block_state_name(word.state), word.flags);
 }
 
 /*
@@ -202,7 +200,7 @@ static enum owner owner_of_block(struct mm *mm, struct block_word word, u32 head
 	return (word.flags & BLOCK_POOL) || is_one_page(mm, word, head) ? HAS_USER : OWNERS;
 }
 
-static bool walk_block(struct mm *mm, u32 index, struct walk *walks)
+static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 {
 	struct block_word word;
 	const u32 head = block_run_head(mm, index, &word);
@@ -212,15 +210,16 @@ static bool walk_block(struct mm *mm, u32 index, struct walk *walks)
 	if (word.state == BLOCK_ABSENT)
 		walk_given_up(mm, index, walks);
 	if (word.state == BLOCK_UNOPENED || word.state == BLOCK_ABSENT)
-		return true;
+		return;
 	walk->movable += block_is_movable(mm, word, index) ? BLOCK_FRAMES : 0;
 	owner = owner_of_block(mm, word, head);
-	if (owner == OWNERS)
-		return walk_pages(mm, index, walks);
+	if (owner == OWNERS) {
+		walk_pages(mm, index, walks);
+		return;
+	}
 	walk->frames[owner] += BLOCK_FRAMES;
-	return owner != HAS_USER ||
-	       (word.flags & BLOCK_POOL) /* without references while it is moved */ ||
-	       has_references(block_page(mm, head));
+	if (owner == HAS_USER && !(word.flags & BLOCK_POOL)) /* without any while it is moved */
+		check_references(block_page(mm, head));
 }
 
 /* May a line of a block in this state have this PTE, as its i-th? */
@@ -248,7 +247,7 @@ static bool pte_fits(struct block_word word, unsigned i, pte_t pte, pfn_t tail)
  * Check that every tail PTE of every huge block is read-only, clean, and on the shared page, and
  * that every other line is as its state requires.
  */
-static bool check_line(struct mm *mm, u32 index)
+static void check_line(struct mm *mm, u32 index)
 {
 	const struct block_word word = block_look_at(mm, index);
 	const pte_t *line = vmemmap_line(mm, index);
@@ -259,13 +258,12 @@ static bool check_line(struct mm *mm, u32 index)
 	bool ok = line;
 
 	if (!line && word.state != BLOCK_HUGE && word.state != BLOCK_NOHEAD)
-		return true; /* under a leaf: all struct pages are there and writable */
+		return; /* under a leaf: all struct pages are there and writable */
 	for (unsigned i = 0; i < PTES_PER_LINE && ok; i++)
 		ok = pte_fits(word, i, pte_load(&line[i]), tail);
 	if (!ok)
-		pr_err("accounting: the vmemmap line of block %u does not fit its state %s", index,
-		       block_state_name(word.state));
-	return ok;
+		account_wrong("the vmemmap line of block %u does not fit its state %s", index,
+			      block_state_name(word.state));
 }
 
 static struct walk sum_of(const struct mm *mm, const struct walk *walks)
@@ -284,7 +282,7 @@ static struct walk sum_of(const struct mm *mm, const struct walk *walks)
  * Check that the summary of a GiB, from which ranges are chosen, equals what the walk of its eight
  * sections found. `free` is checked only for whole GiB.
  */
-static bool account_gib(const struct mm *mm, u64 number, struct walk before, struct walk after)
+static void account_gib(const struct mm *mm, u64 number, struct walk before, struct walk after)
 {
 	const struct gib *gib = &mm->gib[number];
 	const u64 free = after.frames[HAS_FREE] + after.frames[HAS_SMALL] -
@@ -292,12 +290,11 @@ static bool account_gib(const struct mm *mm, u64 number, struct walk before, str
 		  movable = after.movable - before.movable,
 		  meta = (after.frames[HAS_META] - before.frames[HAS_META]) / BLOCK_FRAMES;
 
-	if ((!gib->whole || gib->free == free) && gib->movable == movable && gib->meta == meta)
-		return true;
-	pr_err("accounting: GiB %llu: counted %u frames free, %u movable, %u metadata blocks; "
-	       "walked %llu, %llu, %llu",
-	       mm->first_gib + number, gib->free, gib->movable, gib->meta, free, movable, meta);
-	return false;
+	if ((gib->whole && gib->free != free) || gib->movable != movable || gib->meta != meta)
+		account_wrong("GiB %llu: counted %u frames free, %u movable, %u metadata blocks; "
+			      "walked %llu, %llu, %llu",
+			      mm->first_gib + number, gib->free, gib->movable, gib->meta, free,
+			      movable, meta);
 }
 
 /* Count the frames of a section that was never opened, by the boot ranges. */
@@ -319,10 +316,8 @@ static void walk_unopened(const struct mm *mm, u64 section, struct walk *walks)
 	}
 }
 
-static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
+static void walk_section(struct mm *mm, u64 section, struct walk *walks)
 {
-	bool ok = true;
-
 	if (section_state(mm, section) == SECTION_UNOPENED)
 		walk_unopened(mm, section, walks);
 	for (u32 i = 0; i < SECTION_BLOCKS; i++) {
@@ -333,31 +328,27 @@ static bool walk_section(struct mm *mm, u64 section, struct walk *walks)
 		if (section_state(mm, section) != SECTION_OPEN &&
 		    block_look_at(mm, index).state != BLOCK_META)
 			continue;
-		ok &= walk_block(mm, index, walks);
-		ok &= check_line(mm, index);
-		ok &= check_reported(mm, index);
+		walk_block(mm, index, walks);
+		check_line(mm, index);
+		check_reported(mm, index);
 	}
-	return ok;
 }
 
-static bool walk_sections(struct mm *mm, struct walk *walks)
+static void walk_sections(struct mm *mm, struct walk *walks)
 {
-	bool ok = true;
-
 	for (u64 gib = 0; gib < mm->gibs; gib++) {
 		const u64 first = (mm->first_gib + gib) * GIB_SECTIONS;
 		const struct walk before = sum_of(mm, walks);
 
 		for (u64 section = first; section < first + GIB_SECTIONS; section++)
-			ok &= walk_section(mm, section, walks);
-		ok &= account_gib(mm, gib, before, sum_of(mm, walks));
+			walk_section(mm, section, walks);
+		account_gib(mm, gib, before, sum_of(mm, walks));
 	}
-	return ok;
 }
 
 /* ---- sums ---- */
 
-static bool account_zone(struct zone *zone, const struct walk *walk)
+static void account_zone(struct zone *zone, const struct walk *walk)
 {
 	const struct {
 		const char *what;
@@ -372,51 +363,49 @@ static bool account_zone(struct zone *zone, const struct walk *walk)
 		[HAS_TRANSIT] = {"in transit", zone->transit},
 		[HAS_UNOPENED] = {"unopened", zone->unopened},
 	};
-	bool ok = account_lists(zone);
 	u64 sum = 0;
 
-	ok &= account_isolations(zone);
+	account_lists(zone);
+	account_isolations(zone);
 	for (enum owner owner = 0; owner < OWNERS; owner++) {
 		sum += walk->frames[owner];
 		if (counted[owner].what)
-			ok &= account_agree(counted[owner].what, zone, counted[owner].frames,
-					    walk->frames[owner]);
+			account_agree(counted[owner].what, zone, counted[owner].frames,
+				      walk->frames[owner]);
 	}
-	return account_agree("all owners together", zone, zone->ram, sum) && ok;
+	account_agree("all owners together", zone, zone->ram, sum);
 }
 
 /* Only all zones together have counts of these. */
-static bool account_totals(struct mm *mm, const struct walk *sum)
+static void account_totals(struct mm *mm, const struct walk *sum)
 {
 	struct mm_usage usage;
-	bool ok;
 
 	mm_usage_read(mm, &usage);
-	ok = account_agree("frames in use", NULL, usage.in_use,
-			   sum->frames[HAS_USER] + sum->frames[HAS_BOOT]);
-	ok &= account_agree("frames free in pools", NULL, usage.pool_free, sum->frames[HAS_POOL]);
-	return account_agree("frames of metadata memory", NULL, usage.meta + usage.gated,
-			     sum->frames[HAS_META]) &&
-	       ok;
+	account_agree("frames in use", NULL, usage.in_use,
+		      sum->frames[HAS_USER] + sum->frames[HAS_BOOT]);
+	account_agree("frames free in pools", NULL, usage.pool_free, sum->frames[HAS_POOL]);
+	account_agree("frames of metadata memory", NULL, usage.meta + usage.gated,
+		      sum->frames[HAS_META]);
 }
 
 bool mm_account(struct mm *mm)
 {
 	static struct walk walks[ZONES_MAX];
 	struct walk sum;
-	bool ok = true;
 
-	for (unsigned z = 0; z < mm->zones; z++)
-		walks[z] = (struct walk){0};
-	ok &= walk_sections(mm, walks);
+	account_faults = 0;
+	memset(walks, 0, sizeof(walks));
+	walk_sections(mm, walks);
 	sum = sum_of(mm, walks);
 	for (unsigned z = 0; z < mm->zones; z++)
-		ok &= account_zone(&mm->zone[z], &walks[z]);
-	ok &= account_totals(mm, &sum);
-	ok &= account_meta(mm);
-	ok &= account_pools(mm);
-	ok &= account_idle(mm);
-	return account_refs(mm) && ok;
+		account_zone(&mm->zone[z], &walks[z]);
+	account_totals(mm, &sum);
+	account_meta(mm);
+	account_pools(mm);
+	account_idle(mm);
+	account_refs(mm);
+	return account_faults == 0;
 }
 
 bool account_machine(void)

@@ -21,10 +21,12 @@ void mm_usage_read(struct mm *mm, struct mm_usage *usage);
 bool mm_account(struct mm *mm);
 
 /*
- * For the parts of the account: compare two counts of `what`, in frames of a zone, or with NULL in
- * anything, and print a difference. True if they are equal.
+ * For the parts of the account: print what is wrong, and count it. account_agree() does so if two
+ * counts of `what` differ, in frames of a zone, or with NULL in anything.
  */
-bool account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked);
+extern u32 account_faults;
+void account_wrong(const char *fmt, ...) __printf(1, 2);
+void account_agree(const char *what, const struct zone *zone, u64 counted, u64 walked);
 
 /*
  * Account for the machine and its pools. No CPU shows free memory to the host for as long as this

@@ -1,16 +1,20 @@
 /*
  * The walk over a zone's free lists, of blocks and of small chunks, over its isolations, and over
- * the pools. Returns true if the counters agree; prints each difference.
+ * the pools. Each difference from the counters is a fault of the account.
  */
 #pragma once
 
 #include "mm/debug/account.h"
 
 struct zone;
+struct pool;
 
-bool account_lists(struct zone *zone);
-bool account_isolations(struct zone *zone);
-bool account_pools(struct mm *mm);
+void account_lists(struct zone *zone);
+void account_isolations(struct zone *zone);
+void account_pools(struct mm *mm);
+
+/* One pool by itself, which no other CPU may use meanwhile. True if all is right. */
+bool account_pool(const struct pool *pool);
 
 /* Counters that are nonzero only while an operation is in progress. */
-bool account_idle(const struct mm *mm);
+void account_idle(const struct mm *mm);

@@ -18,7 +18,6 @@
  */
 #include "mm/debug/account_meta.h"
 
-#include "kernel/core/printk.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/map/pgtable.h"
 #include "mm/memmap/meta.h"
@@ -36,7 +35,7 @@ struct audit {
 static void fault(struct audit *audit, const char *what, const char *user, pfn_t pfn)
 {
 	if (audit->faults++ < LINES_MAX)
-		pr_err("accounting: metadata frame %llx %s%s", pfn, what, user);
+		account_wrong("metadata frame %llx %s%s", pfn, what, user);
 }
 
 /* Record that a frame was reached. `user` names its use. */
@@ -75,7 +74,7 @@ static void reach_descriptors(struct audit *audit, const struct meta_block *list
 	}
 }
 
-static bool walk_descriptors(struct audit *audit)
+static void walk_descriptors(struct audit *audit)
 {
 	const u64 per_frame = PAGE_SIZE / sizeof(struct meta_block);
 	u64 count = 0, frames = 0;
@@ -88,7 +87,7 @@ static bool walk_descriptors(struct audit *audit)
 		reach_descriptors(audit, meta->spare, &count);
 		frames += meta->spare_frames;
 	}
-	return account_agree("descriptors of metadata blocks", NULL, frames * per_frame, count);
+	account_agree("descriptors of metadata blocks", NULL, frames * per_frame, count);
 }
 
 static void walk_records(struct audit *audit)
@@ -206,20 +205,18 @@ static void compare_blocks(struct audit *audit)
 				compare_block(audit, block);
 }
 
-static bool account_users(struct mm *mm)
+static void account_users(struct mm *mm)
 {
 	struct audit audit = {.mm = mm};
-	bool ok;
 
-	ok = walk_descriptors(&audit);
+	walk_descriptors(&audit);
 	walk_users(&audit);
-	ok &= account_agree("page tables of the vmemmap", NULL, mm_counted(mm, COUNT_TABLES),
-			    audit.tables);
+	account_agree("page tables of the vmemmap", NULL, mm_counted(mm, COUNT_TABLES),
+		      audit.tables);
 	compare_blocks(&audit);
 	if (audit.faults > LINES_MAX)
-		pr_err("accounting: %u more metadata frames are wrong and are not listed",
-		       audit.faults - LINES_MAX);
-	return ok && audit.faults == 0;
+		account_wrong("%u more metadata frames are wrong and are not listed",
+			      audit.faults - LINES_MAX);
 }
 
 /* ---- counters ---- */
@@ -238,53 +235,42 @@ static u64 kept_for_heads(const struct node *node, enum meta_kind kind)
 	return frames;
 }
 
-static bool account_kinds(const struct node *node, const struct meta *walked)
+static void account_kinds(const struct node *node, const struct meta *walked)
 {
 	const struct meta *meta = &node->meta;
-	bool ok = true;
 
 	for (unsigned kind = 0; kind < META_KINDS; kind++) {
 		const u64 reserved = kept_for_heads(node, kind);
 
-		if (meta->free[kind] == walked->free[kind] && meta->reserved[kind] == reserved)
-			continue;
-		pr_err("accounting: metadata memory of node %u, kind %u: counted %llu frames free, "
-		       "%llu reserved; walked %llu, %llu",
-		       node->id, kind, meta->free[kind], meta->reserved[kind], walked->free[kind],
-		       reserved);
-		ok = false;
+		if (meta->free[kind] != walked->free[kind] || meta->reserved[kind] != reserved)
+			account_wrong("metadata memory of node %u, kind %u: counted %llu frames "
+				      "free, %llu reserved; walked %llu, %llu",
+				      node->id, kind, meta->free[kind], meta->reserved[kind],
+				      walked->free[kind], reserved);
 	}
-	return ok;
 }
 
-static bool account_node(const struct node *node)
+static void account_node(const struct node *node)
 {
 	const struct meta *meta = &node->meta;
 	struct meta walked;
-	bool ok = true;
 
-	if (!meta_walk(node, &walked)) {
-		pr_err("accounting: metadata memory of node %u: its lists of blocks or of gated "
-		       "frames are inconsistent",
-		       node->id);
-		ok = false;
-	}
-	ok &= account_kinds(node, &walked);
-	if (walked.blocks == meta->blocks && walked.used == meta->used &&
-	    walked.gated == meta->gated)
-		return ok;
-	pr_err("accounting: metadata memory of node %u: counted %llu blocks, %llu used, %llu "
-	       "gated; walked %llu, %llu, %llu",
-	       node->id, meta->blocks, meta->used, meta->gated, walked.blocks, walked.used,
-	       walked.gated);
-	return false;
+	if (!meta_walk(node, &walked))
+		account_wrong("metadata memory of node %u: its lists of blocks or of gated frames "
+			      "are inconsistent",
+			      node->id);
+	account_kinds(node, &walked);
+	if (walked.blocks != meta->blocks || walked.used != meta->used ||
+	    walked.gated != meta->gated)
+		account_wrong("metadata memory of node %u: counted %llu blocks, %llu used, %llu "
+			      "gated; walked %llu, %llu, %llu",
+			      node->id, meta->blocks, meta->used, meta->gated, walked.blocks,
+			      walked.used, walked.gated);
 }
 
-bool account_meta(struct mm *mm)
+void account_meta(struct mm *mm)
 {
-	bool ok = true;
-
 	for (node_t n = 0; n < mm->nodes; n++)
-		ok &= account_node(&mm->node[n]);
-	return account_users(mm) && ok;
+		account_node(&mm->node[n]);
+	account_users(mm);
 }

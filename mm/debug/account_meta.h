@@ -1,9 +1,9 @@
 /*
- * The walk over metadata memory, by its maps and by the users of its frames. Returns true if both
- * agree with the counters; prints each difference.
+ * The walk over metadata memory, by its maps and by the users of its frames. Each difference from
+ * the counters is a fault of the account.
  */
 #pragma once
 
 #include "mm/debug/account.h"
 
-bool account_meta(struct mm *mm);
+void account_meta(struct mm *mm);

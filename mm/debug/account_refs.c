@@ -9,7 +9,6 @@
 #include <arch/clock.h>
 #include <arch/console.h>
 
-#include "kernel/core/printk.h"
 #include "mm/hugetlb/pool.h"
 #include "mm/mapping/huge_map.h"
 #include "mm/memmap/zone.h"
@@ -19,11 +18,6 @@
 #include "mm/vm/pages.h"
 
 /* ---- held pages, each by itself ---- */
-
-struct check {
-	unsigned what; /* enum account_check */
-	bool ok;
-};
 
 static const char *fault_of(const struct page *page, unsigned checks)
 {
@@ -39,22 +33,19 @@ static const char *fault_of(const struct page *page, unsigned checks)
 
 static void check_page(const struct page *page, pfn_t pfn, unsigned order, void *arg)
 {
-	struct check *check = arg;
-	const char *fault = fault_of(page, check->what);
+	const char *fault = fault_of(page, *(const unsigned *)arg);
 
-	if (!fault)
-		return;
-	pr_err("accounting: frame %llx, order %u, %u references, %s", pfn, order, page->refcount,
-	       fault);
-	check->ok = false;
+	if (fault)
+		account_wrong("frame %llx, order %u, %u references, %s", pfn, order, page->refcount,
+			      fault);
 }
 
 bool account_pages(struct mm *mm, unsigned checks)
 {
-	struct check check = {.what = checks, .ok = true};
+	const u32 before = account_faults;
 
-	page_owner_visit(mm, check_page, &check);
-	return check.ok;
+	page_owner_visit(mm, check_page, &checks);
+	return account_faults == before;
 }
 
 /* ---- huge mappings ---- */
@@ -64,7 +55,6 @@ struct mapped {
 	const struct space *space;
 	u64 leaves[3], of_pool[3], promised[3];
 	u64 now; /* marks the pages that the walk has met */
-	bool ok;
 };
 
 /* The page that an entry maps, if it is one of that size in use with one reference; else NULL. */
@@ -108,10 +98,8 @@ static void check_mapped(void *arg, pte_t pte, virt_t virt, enum pt_level level)
 		mapped->promised[level] -= promised; /* the promise was kept */
 		page->private[1] = mapped->now;
 	}
-	if (!fault)
-		return;
-	pr_err("accounting: the entry of %llx maps frame %llx, %s", virt, pte_pfn(pte), fault);
-	mapped->ok = false;
+	if (fault)
+		account_wrong("the entry of %llx maps frame %llx, %s", virt, pte_pfn(pte), fault);
 }
 
 static void account_space(const struct space *space, struct mapped *mapped)
@@ -123,9 +111,9 @@ static void account_space(const struct space *space, struct mapped *mapped)
 	pages_visit(space, check_mapped, mapped);
 }
 
-static bool account_mappings(void)
+static void account_mappings(void)
 {
-	struct mapped mapped = {.ok = true, .now = clock_ns()};
+	struct mapped mapped = {.now = clock_ns()};
 	struct huge_usage usage;
 
 	account_space(&huge_space, &mapped);
@@ -133,23 +121,22 @@ static bool account_mappings(void)
 	for (enum pt_level level = PT_PAGE; level <= PT_PUD; level++) {
 		const struct pool *pool = pages_pool(level);
 
-		mapped.ok &= account_agree("pages of huge mappings", NULL, usage.mapped[level],
-					   mapped.leaves[level]);
-		if (level == PT_PAGE || (pool->in_use >= mapped.of_pool[level] &&
-					 pool->reserved >= mapped.promised[level]))
-			continue;
-		pr_err("accounting: a pool has %llu pages in use and %llu promised, but mappings "
-		       "hold %llu and were promised %llu",
-		       pool->in_use, pool->reserved, mapped.of_pool[level], mapped.promised[level]);
-		mapped.ok = false;
+		account_agree("pages of huge mappings", NULL, usage.mapped[level],
+			      mapped.leaves[level]);
+		if (level != PT_PAGE && (pool->in_use < mapped.of_pool[level] ||
+					 pool->reserved < mapped.promised[level]))
+			account_wrong("a pool has %llu pages in use and %llu promised, but "
+				      "mappings hold %llu and were promised %llu",
+				      pool->in_use, pool->reserved, mapped.of_pool[level],
+				      mapped.promised[level]);
 	}
-	return mapped.ok;
 }
 
-bool account_refs(struct mm *mm)
+void account_refs(struct mm *mm)
 {
 	const bool callers = mm == &mm_kernel && (page_watch_at_boot() & WATCH_OWNERS);
-	const bool ok = account_pages(mm, callers ? CHECK_CALLER : 0);
 
-	return (mm != &mm_kernel || account_mappings()) && ok;
+	account_pages(mm, callers ? CHECK_CALLER : 0);
+	if (mm == &mm_kernel)
+		account_mappings();
 }

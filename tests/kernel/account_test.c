@@ -118,8 +118,7 @@ TEST_ARENA(mm_account, a_counter_that_is_one_off_is_noticed, borrow_all_kinds())
 }
 
 /* The zone is so large that a CPU may hold a huge page, unless there are very many CPUs. */
-TEST_ARENA(mm_account, a_cpus_count_that_is_one_off_is_noticed,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_account, a_cpus_count_that_is_one_off_is_noticed, arena_usual())
 {
 	const node_t node = arena_phantom_zone(a)->node;
 	struct pcp_zone *mine = a->mm.pcp[cpu_id()]->zone[arena_phantom_zone(a)->index];
@@ -139,8 +138,8 @@ TEST_ARENA(mm_account, a_cpus_count_that_is_one_off_is_noticed,
 }
 
 /*
- * The account cannot check reserved (but for huge mappings), overcommit, boot and turn, because
- * only the pool itself knows them.
+ * The account cannot check all of reserved (but for huge mappings), overcommit, boot and turn,
+ * because only the pool itself knows them.
  */
 TEST_ARENA(mm_account, a_pools_count_that_is_one_off_is_noticed, arena_borrow(MIB(16)))
 {
@@ -158,6 +157,10 @@ TEST_ARENA(mm_account, a_pools_count_that_is_one_off_is_noticed, arena_borrow(MI
 		       COUNTER(pool->surplus), COUNTER(pool->making), COUNTER(pool->node->pages),
 		       COUNTER(pool->node->surplus), COUNTER(pool->node->free.count),
 		       COUNTER(pool->node->free.tail));
+	EXPECT_WATCHED(a, COUNTER(block_page(&a->mm, pool->node->free.head)->refcount));
+	pool->reserved = pool->free + 1;
+	expect_noticed(a, "more is promised than is free");
+	pool->reserved = 0;
 	pool_page_give(pool, page);
 	EXPECT_EQ(pool_resize(pool, hvo_on(), 0), 0);
 }
@@ -263,7 +266,7 @@ TEST_ARENA(mm_account, a_frame_of_the_firmware_that_is_given_out_is_noticed,
 }
 
 /* The summaries, by which ranges are chosen, exist for whole GiB only. */
-TEST_ARENA(mm_account, a_summary_that_lies_is_noticed, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_account, a_summary_that_lies_is_noticed, arena_usual())
 {
 	struct gib *gib;
 

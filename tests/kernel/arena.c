@@ -296,7 +296,7 @@ void arena_drop(struct arena *a)
 void arena_return(struct arena *a)
 {
 	if (!test_failed())
-		arena_expect_sound(a);
+		EXPECT(arena_accounted(a));
 	arena_drop(a);
 }
 
@@ -312,13 +312,6 @@ void arenas_end_case(void)
 bool arena_accounted(struct arena *a)
 {
 	return mm_account(&a->mm);
-}
-
-void arena_expect_sound(struct arena *a)
-{
-	EXPECT(arena_accounted(a));
-	pool_expect_consistent(&a->pool);
-	pool_expect_consistent(&a->giga);
 }
 
 struct mm_usage arena_usage(struct arena *a)

@@ -93,6 +93,10 @@ struct arena {
 #define arena_borrow(...) arena_borrow_with(&(const struct arena_options){.bytes = __VA_ARGS__})
 struct arena *arena_borrow_with(const struct arena_options *options);
 
+/* What most cases borrow; arena_for_cpus(): NULL without so many CPUs, which skips the case. */
+#define arena_usual()        arena_borrow(MIB(16), .phantom = GIB(1))
+#define arena_for_cpus(cpus) (cpus_needed(cpus) ? arena_usual() : NULL)
+
 /* The mode that works in every arena. */
 static inline const struct hvo_mode *hvo_on(void)
 {
@@ -131,9 +135,6 @@ void arena_drop(struct arena *a);
 
 /* Does every frame of the arena have one owner, by counters and by walking (mm/debug/account.h)? */
 bool arena_accounted(struct arena *a);
-
-/* Expect this, and that its two pools are consistent (pool_check.h). */
-void arena_expect_sound(struct arena *a);
 
 /* The arena's usage by its counters. */
 struct mm_usage arena_usage(struct arena *a);

@@ -83,8 +83,7 @@ TEST_ARENA(mm_why, a_bad_frame_is_named, borrow_gigabyte())
 	expect_why(a, 'x', pending);
 }
 
-TEST_ARENA(mm_why, a_frame_that_is_bad_in_memory_never_opened_is_named,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_why, a_frame_that_is_bad_in_memory_never_opened_is_named, arena_usual())
 {
 	expect_why(a, 0, PFN_NONE);
 	EXPECT_EQ(mm_mark_bad(&a->mm, middle(a)), 0);

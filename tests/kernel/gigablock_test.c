@@ -304,8 +304,7 @@ TEST_ARENA(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down, borrow_g
 	EXPECT_EQ(gigablock_next(zone, &before), GIGABLOCK_NONE);
 }
 
-TEST_ARENA(mm_gigablock, machine_with_one_whole_gib_is_refused,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_gigablock, machine_with_one_whole_gib_is_refused, arena_usual())
 {
 	EXPECT(!gigablock_begin(&a->mm, 2));
 	EXPECT(!a->mm.gigablock);

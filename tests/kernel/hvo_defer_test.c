@@ -22,8 +22,7 @@ static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *
 	return rounds_so_far() - before;
 }
 
-TEST_ARENA(mm_hvo, recycled_blocks_take_one_round_however_many,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_hvo, recycled_blocks_take_one_round_however_many, arena_usual())
 {
 	struct block_list list = BLOCK_LIST_INIT;
 	struct option_saved saved;
@@ -41,8 +40,7 @@ TEST_ARENA(mm_hvo, recycled_blocks_take_one_round_however_many,
 	block_list_publish_free(&a->mm, &list);
 }
 
-TEST_ARENA(mm_hvo, the_pool_gives_a_page_out_after_its_round,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_hvo, the_pool_gives_a_page_out_after_its_round, arena_usual())
 {
 	u64 before;
 
@@ -233,8 +231,7 @@ TEST_ARENA(mm_hvo, who_needs_gated_frames_starts_the_round, arena_borrow(MIB(16)
 }
 
 /* A pool born at boot makes pages of what was small in the meantime, before sections are closed. */
-TEST_ARENA(mm_hvo, what_was_split_can_be_a_page_of_every_mode_again,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_hvo, what_was_split_can_be_a_page_of_every_mode_again, arena_usual())
 {
 	enum { PAGES = 64 };
 	const struct hvo_mode *preinit = hvo_mode_find("preinit");

@@ -64,7 +64,7 @@ TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* of memory never opened */
 	EXPECT_EQ(pool_frames_saved(&a->giga), 2 * SAVED_1G);
 	expect_giga(&a->mm, first_free(&a->giga));
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 2), 2);
 	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_HUGE], 2 * order_pages(GIGA_ORDER));
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 3), 2); /* the pages are taken as they are */
@@ -77,7 +77,7 @@ TEST_ARENA(mm_giga, a_batch_is_made_without_a_round_and_demoted_with_one,
 	EXPECT_EQ(pool_frames_saved(&a->pool), 2 * SAVED_512);
 	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), 2 + 2 * GIB_BLOCKS);
 	expect_small_pages_right(&a->pool);
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 2 * GIB_BLOCKS), 2 * GIB_BLOCKS);
 	EXPECT_EQ(hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL), 2 * GIB_BLOCKS);
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2); /* the bare blocks are one piece again */
@@ -119,7 +119,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	EXPECT_EQ(a->giga.free, 2);
 	expect_giga(&a->mm, first_free(&a->giga));
 	famine_end(&famine);
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 
 	/* There are heads for one page and, but for one head, for another. */
 	famine_begin(&famine, a, META_LASTING, 2 * HEADS - 1);
@@ -130,7 +130,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	expect_giga(&a->mm, first_free(&a->giga));
 	expect_small_pages_right(&a->pool);
 	famine_end(&famine);
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
 }
@@ -139,13 +139,6 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
  * ---- the baselines, in the machine's own mapped sections, since no arena is larger than 1 GiB
  * ----
  */
-
-static bool machine_accounted(void)
-{
-	pool_expect_consistent(&pool_1g);
-	pool_expect_consistent(&pool_2m);
-	return account_machine();
-}
 
 static void expect_restored(struct mm *mm, u32 index)
 {
@@ -179,12 +172,12 @@ static void check_mapped(const char *name, u64 grow_rounds, u64 shrink_rounds, s
 	EXPECT(huge_tails_right(&mm_kernel, index, GIGA_ORDER, STEP));
 	if (mode->make != hvo_form)
 		expect_giga(&mm_kernel, index);
-	EXPECT(machine_accounted());
+	EXPECT(account_machine());
 	before = rounds_so_far();
 	EXPECT_EQ(pool_shrink(&pool_1g, mode, 1), 1);
 	EXPECT_EQ(rounds_so_far() - before, shrink_rounds);
 	expect_restored(&mm_kernel, index);
-	EXPECT(machine_accounted());
+	EXPECT(account_machine());
 	sections_close_all(&mm_kernel);
 	row_passed("%s", name);
 }

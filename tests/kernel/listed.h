@@ -14,7 +14,7 @@ enum { RANGE = 96, AT = 40 }; /* in blocks; the range reaches over a section's b
 /* Borrow a gigabyte of phantom memory, open and free. */
 static inline struct arena *borrow_gigabyte(void)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct arena *a = arena_usual();
 
 	if (a)
 		arena_open_all(a);

@@ -115,7 +115,7 @@ TEST_ARENA(mm_bad, frames_named_at_boot_are_nobodys,
 	expect_never_given_out(a, 0, (a->start + MIB(9)) >> PAGE_SHIFT);
 }
 
-TEST_ARENA(mm_bad, a_frame_never_opened_is_taken_out, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_bad, a_frame_never_opened_is_taken_out, arena_usual())
 {
 	const pfn_t pfn = (a->phantom >> PAGE_SHIFT) + 123456;
 
@@ -137,7 +137,7 @@ static const struct {
 TEST(mm_bad, a_free_page_is_split_around_it)
 {
 	for (unsigned i = 0; i < ARRAY_LEN(of_page); i++) {
-		struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+		struct arena *a = arena_usual();
 		struct page *page;
 		pfn_t pfn;
 
@@ -159,7 +159,7 @@ TEST(mm_bad, a_free_page_is_split_around_it)
 
 static void check_one_in_use(unsigned order, u64 offset, bool exhaust)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct arena *a = arena_usual();
 	struct page *page, *other;
 	pfn_t pfn;
 
@@ -207,7 +207,7 @@ static pfn_t pool_pfn; /* the bad frame of a case with a pool */
 /* A pool of 4 pages; the first has the frame. */
 static struct arena *borrow_with_pool(void)
 {
-	struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+	struct arena *a = arena_usual();
 
 	if (!a)
 		return NULL;
@@ -377,7 +377,7 @@ TEST_ARENA(mm_bad, a_block_that_meta_lets_go_with_it_is_given_to_nobody, arena_b
 TEST(mm_bad, each_of_two_pending_frames_keeps_its_isolation)
 {
 	for (unsigned order = 0; order <= BLOCK_ORDER; order += BLOCK_ORDER) {
-		struct arena *a = arena_borrow(MIB(16), .phantom = GIB(1));
+		struct arena *a = arena_usual();
 		struct page *first, *second;
 		pfn_t one, two;
 
@@ -409,8 +409,7 @@ TEST(mm_bad, each_of_two_pending_frames_keeps_its_isolation)
  * A section that opens again would lose an isolation, so a frame whose section is closing is
  * pending without one.
  */
-TEST_ARENA(mm_bad, a_frame_whose_section_closes_is_not_isolated,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_bad, a_frame_whose_section_closes_is_not_isolated, arena_usual())
 {
 	struct zone *zone;
 	u32 index;

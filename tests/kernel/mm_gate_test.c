@@ -82,8 +82,7 @@ static u64 gated_frames(struct arena *a)
 	return gated;
 }
 
-TEST_ARENA(mm_hvo, frame_is_gated_until_every_cpu_passed,
-	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_hvo, frame_is_gated_until_every_cpu_passed, arena_for_cpus(2))
 {
 	struct conversion c = {.a = a};
 	const cpu_t other = cpus_find_other();
@@ -147,7 +146,7 @@ static void split_and_share(void *arg)
 	}
 }
 
-TEST_ARENA(mm_hvo, all_cpus_split_and_share_at_once, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_hvo, all_cpus_split_and_share_at_once, arena_usual())
 {
 	struct stress s = {.a = a};
 

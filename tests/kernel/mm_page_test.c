@@ -5,8 +5,7 @@
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/random.h"
 
-TEST_ARENA(mm_page, every_order_is_one_aligned_compound_page,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_page, every_order_is_one_aligned_compound_page, arena_usual())
 {
 	for (unsigned order = 0; order <= BLOCK_ORDER; order++) {
 		struct page *page = take_phantom(a, order);
@@ -170,8 +169,7 @@ static void allocate_at_random(struct arena *a, u64 number)
 			mm_page_free(&a->mm, held[slot]);
 }
 
-TEST_ARENA(mm_page, counters_equal_walks_after_random_work,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_page, counters_equal_walks_after_random_work, arena_usual())
 {
 	for (unsigned i = 0; i < 8; i++)
 		allocate_at_random(a, i);

@@ -36,7 +36,7 @@ static struct arena *borrow_whole_block(const char *types)
 	struct arena *a;
 
 	test_option("pcp.type_cache", types);
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
+	a = arena_usual();
 	if (!a)
 		return NULL;
 	whole.zone = arena_phantom_zone(a);
@@ -140,7 +140,7 @@ static struct pcp_stats look_ups(const char *types, bool bulk)
 	struct arena *a;
 
 	test_option("pcp.type_cache", types);
-	a = arena_borrow(MIB(16), .phantom = GIB(1));
+	a = arena_usual();
 	if (!a)
 		return stats;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
@@ -227,7 +227,7 @@ TEST_ARENA(mm_pcp, pages_of_isolated_blocks_never_enter, borrow_whole_block("off
 	isolate_undo(whole.zone, &token);
 }
 
-TEST_ARENA(mm_pcp, what_a_cpu_holds_too_much_goes_back, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pcp, what_a_cpu_holds_too_much_goes_back, arena_usual())
 {
 	struct page *chain = NULL, *last;
 	s64 high;
@@ -266,7 +266,7 @@ static void leave_some_on_the_rings(void *arg)
 			mm_page_free(&a->mm, pages[i]);
 }
 
-TEST_ARENA(mm_pcp, a_drain_empties_the_rings_of_all_cpus, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pcp, a_drain_empties_the_rings_of_all_cpus, arena_usual())
 {
 	const cpu_t cpus = cpus_run_together(leave_some_on_the_rings, a);
 
@@ -304,8 +304,7 @@ static void drain(void *arg)
 	pcp_drain_all(arg);
 }
 
-TEST_ARENA(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves,
-	   cpus_needed(3) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves, arena_for_cpus(3))
 {
 	struct insider in = {.a = a};
 	const cpu_t owner = cpus_find_other();
@@ -329,8 +328,7 @@ TEST_ARENA(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves,
  * At first one CPU holds pages, and that CPU alone is interrupted. Afterwards no CPU holds any, and
  * no CPU is interrupted.
  */
-TEST_ARENA(mm_pcp, only_cpus_that_hold_something_are_interrupted,
-	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_pcp, only_cpus_that_hold_something_are_interrupted, arena_for_cpus(2))
 {
 	const cpu_t owner = cpus_find_other();
 
@@ -382,8 +380,7 @@ static u32 start_askers(struct asking *s, u32 count)
  * This CPU is inside the allocator and keeps a drain from ending. The CPUs that ask meanwhile come
  * too late for that drain and share the next one.
  */
-TEST_ARENA(mm_pcp, cpus_that_ask_at_once_share_a_drain,
-	   cpus_needed(4) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_pcp, cpus_that_ask_at_once_share_a_drain, arena_for_cpus(4))
 {
 	struct pcp *pcp;
 	u32 late;
@@ -436,8 +433,7 @@ static void ask_while_locked(void *arg)
 	irq_enable();
 }
 
-TEST_ARENA(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back,
-	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_pcp, a_cpu_with_the_lock_drains_as_it_gives_it_back, arena_for_cpus(2))
 {
 	struct queuer q = {.a = a, .left = -1};
 	const cpu_t owner = cpus_find_other();
@@ -473,8 +469,7 @@ static void hold_until_queued(void *arg)
 	zone_unlock(zone);
 }
 
-TEST_ARENA(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free,
-	   cpus_needed(3) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_pcp, a_cpu_that_is_late_queues_for_a_lock_that_is_never_free, arena_for_cpus(3))
 {
 	struct keeper h = {.a = a};
 	const cpu_t owner = cpus_find_other();

@@ -539,8 +539,8 @@ void random_allocations(const u8 *data, size_t len)
 		soak(arena_borrow(MIB(256)),
 		     (struct random_source){.data = data + 1, .len = len - 1}, NULL);
 	else
-		soak(arena_borrow(MIB(16), .phantom = GIB(1)),
-		     (struct random_source){.data = data + 1, .len = len - 1}, hvo_on());
+		soak(arena_usual(), (struct random_source){.data = data + 1, .len = len - 1},
+		     hvo_on());
 	option_put_back(&saved, 1);
 }
 

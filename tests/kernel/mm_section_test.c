@@ -172,8 +172,7 @@ TEST_ARENA(mm_section, free_sections_close_in_one_round, arena_borrow(MIB(8), .p
 	EXPECT_EQ(rounds_to_close(a, 33), one + 1); /* 32 share a round */
 }
 
-TEST_ARENA(mm_section, in_use_it_is_not_closed_and_nothing_changes,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_section, in_use_it_is_not_closed_and_nothing_changes, arena_usual())
 {
 	struct picture before;
 	u64 section;

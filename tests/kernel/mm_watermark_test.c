@@ -77,8 +77,7 @@ TEST_ARENA(mm_watermark, a_free_huge_page_is_had_down_to_the_reserve, arena_borr
  * A CPU fills its list of huge pages in one turn, and gives them out without asking the zone again.
  * It takes no more than the zone can spare.
  */
-TEST_ARENA(mm_watermark, a_list_of_huge_pages_leaves_the_reserve,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_watermark, a_list_of_huge_pages_leaves_the_reserve, arena_usual())
 {
 	enum { PAGES = GIB_BLOCKS / 2, SPARE = 3 };
 	struct page *chain = NULL;
@@ -99,8 +98,7 @@ TEST_ARENA(mm_watermark, a_list_of_huge_pages_leaves_the_reserve,
  * Freed huge pages owe a round before their tails are reused. One round serves a batch of them,
  * whichever request needs it.
  */
-TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round, arena_usual())
 {
 	enum { PAGES = 2 * SPLIT_BATCH_MAX };
 	struct page *chain = NULL;

@@ -9,7 +9,7 @@
 static struct arena *borrow(void)
 {
 	test_option("pcp.type_cache", "off");
-	return arena_borrow(MIB(16), .phantom = GIB(1));
+	return arena_usual();
 }
 
 /*
@@ -265,7 +265,7 @@ TEST_ARENA(mm_pcp, few_pieces_of_many_blocks_are_fetched_together, borrow())
  * this to each other.
  */
 
-TEST_ARENA(mm_pcp, freed_neighbours_are_one_larger_page, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pcp, freed_neighbours_are_one_larger_page, arena_usual())
 {
 	struct page *eight[8], *large;
 	u64 refills;
@@ -291,7 +291,7 @@ TEST_ARENA(mm_pcp, freed_neighbours_are_one_larger_page, arena_borrow(MIB(16), .
 	EXPECT_EQ(zone->free_small, 0); /* the whole block went back and merged */
 }
 
-TEST_ARENA(mm_pcp, nothing_is_held_while_disabled, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pcp, nothing_is_held_while_disabled, arena_usual())
 {
 	struct page *small, *huge, *pages[3];
 	struct zone *zone = arena_phantom_zone(a);
@@ -320,7 +320,7 @@ TEST_ARENA(mm_pcp, nothing_is_held_while_disabled, arena_borrow(MIB(16), .phanto
 	mm_page_free(&a->mm, pages[2]);
 }
 
-TEST_ARENA(mm_pcp, a_huge_entry_waits_for_its_round, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pcp, a_huge_entry_waits_for_its_round, arena_usual())
 {
 	u64 tag;
 	u32 index;
@@ -355,8 +355,7 @@ TEST_ARENA(mm_pcp, a_huge_entry_waits_for_its_round, arena_borrow(MIB(16), .phan
  * another CPU isolates the block and drains. The drain passes over this CPU, because it is not
  * marked as holding anything. The type that was read is out of date then.
  */
-TEST_ARENA(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pcp, a_huge_page_whose_block_is_isolated_meanwhile_is_not_kept, arena_usual())
 {
 	struct isolation token;
 	struct block_word word;
@@ -451,7 +450,7 @@ static void hold_or_disable(void *arg)
 	}
 }
 
-TEST_ARENA(mm_pcp, no_cpu_begins_to_hold_what_is_disabled, arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pcp, no_cpu_begins_to_hold_what_is_disabled, arena_usual())
 {
 	disabling = (struct disabling){.a = a, .until = provoke_begin()};
 	cpus_run_together(hold_or_disable, &disabling);
@@ -492,8 +491,7 @@ static void hold_or_disable_once(void *arg)
 	}
 }
 
-TEST_ARENA(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not,
-	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_pcp, a_cpu_that_begins_to_hold_is_seen_or_sees_that_it_must_not, arena_for_cpus(2))
 {
 	const cpu_t other = cpus_find_other();
 	/* The rest of its block is free, so no CPU splits a block and looks again after that. */
@@ -533,8 +531,7 @@ static void disable_and_enable(void *arg)
 	pcp_enable(arena_phantom_zone(s->a));
 }
 
-TEST_ARENA(mm_pcp, cpus_that_wait_for_one_drain_share_it_and_all_that_disable_count,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pcp, cpus_that_wait_for_one_drain_share_it_and_all_that_disable_count, arena_usual())
 {
 	struct sharing s = {.a = a};
 

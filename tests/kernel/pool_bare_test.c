@@ -48,7 +48,7 @@ TEST_ARENA(mm_bare, a_bare_page_is_a_page_without_struct_pages, bare_arena(2, 70
 	EXPECT_EQ(arena_usage(a).pool_free, pages * BLOCK_FRAMES);
 	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), 0);
 	EXPECT(pool_frames_saved(&a->pool) > (s64)(pages * (MEMMAP_FRAMES_PER_BLOCK - 1)));
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 	index = a->pool.node[1].free.head;
 	EXPECT(block_look_at(&a->mm, index).flags & BLOCK_POOL_FREE);
 	EXPECT_EQ(section_close(&a->mm, index / SECTION_BLOCKS), -EBUSY);
@@ -64,7 +64,7 @@ TEST_ARENA(mm_bare, a_page_is_made_when_it_is_taken_and_pages_given_back_come_fi
 	EXPECT_EQ(bare_pages(&a->pool, 1), 99);
 	EXPECT_EQ(a->pool.in_use, 1);
 	EXPECT(huge_tails_right(&a->mm, block_of_page(page), BLOCK_ORDER, 1));
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 	pool_page_give(&a->pool, page);
 	for (unsigned i = 0; i < 5; i++) {
 		second = pool_page_take(&a->pool, NODE_NONE, POOL_ANY);
@@ -82,7 +82,7 @@ TEST_ARENA(mm_bare, shrinking_makes_nothing_and_the_memory_is_free, bare_arena(2
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 511), 511);
 	EXPECT_EQ(zone->free_class[FREE_BARE], free + 511 * BLOCK_FRAMES);
 	EXPECT_EQ(mm_counted(&a->mm, COUNT_CHANGE(BLOCK_BARE, BLOCK_HUGE)), 0);
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 100000), 89);
 	EXPECT_EQ(a->pool.pages, 0);
 	EXPECT_EQ(a->mm.node[0].meta.reserved[META_HEADS], 0);
@@ -128,7 +128,7 @@ TEST_ARENA(mm_bare, without_frames_for_heads_no_page_stays_bare,
 	fail_arm(&a->mm.fail, FAIL_META, 1, FAIL_AGAIN);
 	EXPECT_EQ(add_bare(&a->pool, 1, 100), 0);
 	fail_disarm(&a->mm.fail);
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 	EXPECT_EQ(add_bare(&a->pool, 1, 100), 100);
 }
 
@@ -182,7 +182,7 @@ TEST_ARENA(mm_bare, nodes_share_and_the_nearest_gives,
 		EXPECT_EQ(bare_pages(&a->pool, n), 2);
 	EXPECT_EQ(add_bare(&a->pool, 2, 498), 498);
 	EXPECT_EQ(add_bare(&a->pool, 7, 1), 0);
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 	page = pool_page_take(&a->pool, 1, POOL_ANY);
 	REQUIRE(page);
 	EXPECT_EQ(block_zone(&a->mm, block_of_page(page))->node, 1);

@@ -86,7 +86,7 @@ TEST_ARENA(mm_pool, boot_pools_are_made_as_far_as_they_can_be, arena_borrow(MIB(
 	EXPECT_EQ(a->pool.node[0].pages, 3);
 	EXPECT_EQ(a->pool.node[1].pages, 2);
 	EXPECT_EQ(a->pool.boot, 5);
-	pool_expect_consistent(&a->pool);
+	EXPECT(account_pool(&a->pool));
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 5), 5);
 
 	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "18446744073709551615"), 0);
@@ -98,6 +98,6 @@ TEST_ARENA(mm_pool, boot_pools_are_made_as_far_as_they_can_be, arena_borrow(MIB(
 	EXPECT(made >= 24);
 	EXPECT(made <= 30);
 	EXPECT_EQ(a->pool.pages, made);
-	arena_expect_sound(a);
+	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), made), made);
 }

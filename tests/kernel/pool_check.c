@@ -3,56 +3,12 @@
  */
 #include "tests/kernel/mm_test.h"
 
-static void expect_free_page(struct pool *pool, node_t node, u32 index)
-{
-	const struct block_word word = block_look_at(pool->mm, index);
-	const struct page *page = block_page(pool->mm, index);
-	const bool bare = word.state == BLOCK_BARE; /* it has no struct pages */
-	const u8 both = BLOCK_POOL | BLOCK_POOL_FREE;
-
-	if ((word.flags & both) != both || word.order != pool->order ||
-	    pool->mm->zone[word.zone].node != node)
-		test_fail(__FILE__, __LINE__, "free block %u: flags %x, order %u", index,
-			  word.flags, word.order);
-	if (!bare && (page->refcount != 0 || !(page->flags & PAGE_HUGETLB) ||
-		      !(page->flags & PAGE_COMPOUND)))
-		test_fail(__FILE__, __LINE__, "free block %u: head with flags %x, %u references",
-			  index, page->flags, page->refcount);
-}
-
-void pool_expect_consistent(struct pool *pool)
-{
-	u64 pages = 0, surplus = 0, free = 0;
-
-	for (node_t n = 0; n < pool->mm->nodes; n++) {
-		const struct pool_node *node = &pool->node[n];
-		u64 listed = 0;
-
-		block_list_foreach(pool->mm, index, &node->free) {
-			expect_free_page(pool, n, index);
-			listed++;
-		}
-		EXPECT_EQ(node->free.count, listed);
-		EXPECT(node->surplus <= node->pages);
-		EXPECT(node->free.count <= node->pages);
-		pages += node->pages;
-		surplus += node->surplus;
-		free += node->free.count;
-	}
-	EXPECT_EQ(pool->pages, pages);
-	EXPECT_EQ(pool->surplus, surplus);
-	EXPECT_EQ(pool->free, free);
-	EXPECT_EQ(pool->pages, pool->free + pool->in_use);
-	EXPECT(pool->reserved <= pool->free);
-	EXPECT_EQ(pool->making, 0);
-}
-
 void pool_expect_counts(struct pool *pool, u64 pages, u64 in_use, u64 surplus)
 {
 	EXPECT_EQ(pool->pages, pages);
 	EXPECT_EQ(pool->in_use, in_use);
 	EXPECT_EQ(pool->surplus, surplus);
-	pool_expect_consistent(pool);
+	EXPECT(account_pool(pool));
 }
 
 void pool_makes_on_demand(void)

@@ -4,15 +4,9 @@
  */
 #pragma once
 
+#include "mm/debug/account_lists.h"
 #include "tests/kernel/arena.h"
 #include "tests/kernel/rounds.h"
-
-/*
- * Expect that the counts agree with each other, per node and in all, and with the lists, and that
- * free pages are frozen, marked and huge. No other CPU may use the pool. A violation fails the case
- * and is named.
- */
-void pool_expect_consistent(struct pool *pool);
 
 /*
  * Expect these counts, and those that follow from them. No other CPU may use the pool.

@@ -121,11 +121,10 @@ static void check_readers(const char *name, struct arena *a, node_t node, u32 fi
 	readers_stop(&r);
 	pool_page_give(&a->pool, page);
 	EXPECT_EQ(pool_shrink(&a->pool, mode, 1), 1);
-	pool_expect_consistent(&a->pool);
+	EXPECT(account_pool(&a->pool));
 }
 
-TEST_ARENA(mm_pool, readers_see_right_tails_or_none_with_hvo_on,
-	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_pool, readers_see_right_tails_or_none_with_hvo_on, arena_for_cpus(2))
 {
 	check_readers("on", a, 1, arena_phantom_block(a), 2 * SECTION_BLOCKS, 100);
 }
@@ -144,8 +143,7 @@ static void let_them_look(const struct readers *r, const struct provoke *p)
 		cpu_relax();
 }
 
-TEST_ARENA(mm_giga, readers_see_right_tails_or_none_through_demotion,
-	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_giga, readers_see_right_tails_or_none_through_demotion, arena_for_cpus(2))
 {
 	struct readers r = {.mm = &a->mm,
 			    .first = arena_phantom_block(a),

@@ -90,7 +90,7 @@ TEST_ARENA(mm_pool, nodes_have_equal_shares, arena_borrow(MIB(128), .nodes = 4))
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 12), 12);
 	for (node_t n = 0; n < 4; n++)
 		EXPECT(a->pool.node[n].pages >= 4 && a->pool.node[n].pages <= 5);
-	pool_expect_consistent(&a->pool);
+	EXPECT(account_pool(&a->pool));
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), ~0ULL), 18);
 	expect_counts(a, 0, 0, 0);
 }
@@ -205,7 +205,7 @@ TEST_ARENA(mm_pool, a_page_that_was_demoted_meanwhile_is_not_replaced,
 		EXPECT_EQ(pool_move_to(&a->giga, old, new, &stats), -EAGAIN);
 		EXPECT_EQ(a->giga.pages, 0);
 		EXPECT_EQ(a->pool.pages, GIB_BLOCKS);
-		arena_expect_sound(a);
+		EXPECT(arena_accounted(a));
 	}
 }
 
@@ -245,7 +245,7 @@ TEST_ARENA(mm_pool, a_node_without_frames_keeps_nobody_from_shrinking, borrow_ha
 	EXPECT_EQ(a->pool.node[0].pages, EACH);
 	EXPECT_EQ(a->pool.node[0].surplus, EACH);
 	EXPECT_EQ(a->pool.node[1].pages, 0);
-	pool_expect_consistent(&a->pool);
+	EXPECT(account_pool(&a->pool));
 	famine_end(&famine);
 	EXPECT_EQ(pool_shrink(&a->pool, batched, EACH), EACH);
 	EXPECT_EQ(a->pool.surplus, 0);
@@ -261,7 +261,7 @@ TEST_ARENA(mm_pool, resizing_past_a_node_without_frames_ends_at_the_target, borr
 
 	EXPECT_EQ(pool_resize(&a->pool, batched, 3 * EACH / 2), 3 * EACH / 2);
 	EXPECT_EQ(a->pool.pages - a->pool.surplus, 3 * EACH / 2);
-	pool_expect_consistent(&a->pool);
+	EXPECT(account_pool(&a->pool));
 	famine_end(&famine);
 	EXPECT_EQ(pool_resize(&a->pool, batched, 0), 0);
 	EXPECT_EQ(a->pool.pages, 0);
@@ -283,8 +283,7 @@ TEST_ARENA(mm_pool, odd_pages_leave_the_nodes_in_turn, arena_borrow(MIB(512), .n
  * Pages that a promise lacks are made as surplus and go when the promise is given back. Persistent
  * pages stay.
  */
-TEST_ARENA(mm_pool, a_promise_brings_surplus_and_takes_it_along,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pool, a_promise_brings_surplus_and_takes_it_along, arena_usual())
 {
 	struct page *page;
 
@@ -308,8 +307,7 @@ TEST_ARENA(mm_pool, a_promise_brings_surplus_and_takes_it_along,
 /*
  * If there is room for some of the pages only, nothing is promised, and the pages already made go.
  */
-TEST_ARENA(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus,
-	   arena_borrow(MIB(16), .phantom = GIB(1)))
+TEST_ARENA(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus, arena_usual())
 {
 	a->pool.overcommit = 4096;
 	EXPECT_EQ(pool_reserve(&a->pool, 2048), -ENOMEM);
@@ -330,7 +328,7 @@ static u64 grow_with_failure(struct arena *a, u64 pages, u64 nth)
 	grown = pool_grow(&a->pool, batched, pages);
 	if (!fail_disarm(&a->mm.fail))
 		full = ~0ULL;
-	pool_expect_consistent(&a->pool);
+	EXPECT(account_pool(&a->pool));
 	for (u32 i = a->pool.node[0].free.head; i != BLOCK_NONE && full != ~0ULL;
 	     i = block_at(&a->mm, i)->next) {
 		full += block_look_at(&a->mm, i).state == BLOCK_FULL;

@@ -4,8 +4,6 @@
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/space_look.h"
 
-FIXTURE(program_pool, program_box_begin, program_box_end);
-
 #define AT  GIB(8)
 #define FAR GIB(12)
 
@@ -13,6 +11,7 @@ enum { PAGES = 4, MFD_HUGETLB = 4, SHARE = 0x11, COPY = 0x12, MAP_NORESERVE = 0x
 enum { KEEP_SIZE = 1, PUNCH = 3, MADV_REMOVE = 9 };
 
 static struct pool_usage before;
+static u64 file; /* its descriptor, while the pool has lent its pages */
 
 static bool pool_is(s64 in_use, s64 reserved)
 {
@@ -23,32 +22,35 @@ static bool pool_is(s64 in_use, s64 reserved)
 	       (s64)(now.reserved - before.reserved) == reserved;
 }
 
-/* PAGES free pages, and a file of that size with huge pages; its descriptor, or 0. */
-static u64 begin(void)
+/* PAGES free pages, and a file of that size with huge pages. */
+static bool begin(void)
 {
-	s64 fd;
-
-	if (!pool_borrow(&pool_2m, PAGES))
-		return 0;
+	file = 0;
+	if (!program_box_begin() || !pool_borrow(&pool_2m, PAGES))
+		return false;
 	pool_usage(&pool_2m, &before);
 	EXPECT_EQ(put(ARGUMENTS, 'h'), 0);
-	fd = program_call("memfd_create", ARGUMENTS, MFD_HUGETLB);
-	EXPECT(fd > 0);
-	EXPECT_EQ(program_call("ftruncate", fd, PAGES * MIB(2)), 0);
-	return (u64)MAX(fd, 0);
+	file = (u64)program_call("memfd_create", ARGUMENTS, MFD_HUGETLB);
+	EXPECT_EQ(program_call("ftruncate", file, PAGES * MIB(2)), 0);
+	return true;
 }
+
+/* The file goes, and all pages are the pool's again. */
+static void end(void)
+{
+	if (file) {
+		EXPECT_EQ(program_call("close", file), 0);
+		EXPECT(pool_is(0, 0));
+		pool_return(&pool_2m, PAGES);
+	}
+	program_box_end();
+}
+
+FIXTURE(program_pool, begin, end);
 
 static s64 map_file(u64 at, u64 size, u64 flags, u64 fd, u64 offset)
 {
 	return program_call("mmap", at, size, RW, flags, fd, offset);
-}
-
-/* The file goes, and all pages are the pool's again. */
-static void end(u64 fd)
-{
-	EXPECT_EQ(program_call("close", fd), 0);
-	EXPECT(pool_is(0, 0));
-	pool_return(&pool_2m, PAGES);
 }
 
 /* The number at a place of the file. */
@@ -68,21 +70,17 @@ static enum pt_level level_at(u64 at)
 
 TEST(program_pool, shared_mappings_show_the_pages_of_a_file)
 {
-	const u64 fd = begin();
-
-	if (!fd)
-		return;
-	EXPECT_EQ(map_file(AT, MIB(6), SHARE, fd, 0), AT);
+	EXPECT_EQ(map_file(AT, MIB(6), SHARE, file, 0), AT);
 	EXPECT(pool_is(0, 3)); /* promised to the file */
-	EXPECT_EQ(map_file(FAR, MIB(4), SHARE, fd, MIB(2)), FAR);
+	EXPECT_EQ(map_file(FAR, MIB(4), SHARE, file, MIB(2)), FAR);
 	EXPECT(pool_is(0, 3));
 	EXPECT_EQ(put(AT + MIB(3), 7), 0);
 	EXPECT(pool_is(1, 2));
 	EXPECT_EQ(level_at(AT + MIB(2)), PT_PMD);
 	EXPECT_EQ(get(FAR + MIB(1)), 7);
 	EXPECT_EQ(space_leaf(&program_space, AT + MIB(2)), space_leaf(&program_space, FAR));
-	EXPECT_EQ(read_at(fd, MIB(3)), 7);
-	EXPECT_EQ(read_at(fd, MIB(1)), 0);
+	EXPECT_EQ(read_at(file, MIB(3)), 7);
+	EXPECT_EQ(read_at(file, MIB(1)), 0);
 	EXPECT(pool_is(1, 2)); /* reading brings no page */
 	EXPECT_EQ(unmap(AT, MIB(6)), 0);
 	EXPECT_EQ(unmap(FAR, MIB(2)), 0);
@@ -91,50 +89,40 @@ TEST(program_pool, shared_mappings_show_the_pages_of_a_file)
 	EXPECT(pool_is(2, 1));
 	EXPECT_EQ(program_call("mprotect", FAR + MIB(2), MIB(2), R), 0);
 	EXPECT_EQ(unmap(FAR + MIB(2), MIB(2)), 0);
-	end(fd);
 }
 
 TEST(program_pool, sizes_and_places_are_whole_pages_and_nothing_is_written)
 {
-	const u64 fd = begin();
-
-	if (!fd)
-		return;
-	EXPECT_EQ(program_call("ftruncate", fd, MIB(2) + PAGE_SIZE), -EINVAL);
-	EXPECT_EQ(program_call("pwrite64", fd, ARGUMENTS, 8, 0), -EINVAL);
-	EXPECT_EQ(program_call("write", fd, ARGUMENTS, 8), -EINVAL);
-	EXPECT_EQ(map_file(AT, MIB(2), SHARE, fd, PAGE_SIZE), -EINVAL);
-	EXPECT_EQ(map_file(AT + PAGE_SIZE, MIB(2), SHARE, fd, 0), -EINVAL);
+	EXPECT_EQ(program_call("ftruncate", file, MIB(2) + PAGE_SIZE), -EINVAL);
+	EXPECT_EQ(program_call("pwrite64", file, ARGUMENTS, 8, 0), -EINVAL);
+	EXPECT_EQ(program_call("write", file, ARGUMENTS, 8), -EINVAL);
+	EXPECT_EQ(map_file(AT, MIB(2), SHARE, file, PAGE_SIZE), -EINVAL);
+	EXPECT_EQ(map_file(AT + PAGE_SIZE, MIB(2), SHARE, file, 0), -EINVAL);
 	EXPECT_EQ(program_call("memfd_create", ARGUMENTS, MFD_HUGETLB | 17ULL << 26), -ENODEV);
-	EXPECT_EQ(program_call("fstat", fd, RESULTS), 0);
+	EXPECT_EQ(program_call("fstat", file, RESULTS), 0);
 	EXPECT_EQ(get(RESULTS + 56), MIB(2));
 	/* the end of a mapping is that of a page, and what may be written is the file's */
-	EXPECT_EQ(map_file(AT, PAGE_SIZE, SHARE | 0x40000, fd, PAGES * MIB(2)), AT);
+	EXPECT_EQ(map_file(AT, PAGE_SIZE, SHARE | 0x40000, file, PAGES * MIB(2)), AT);
 	EXPECT_EQ(put(AT + MIB(2) - 8, 5), 0);
-	EXPECT_EQ(read_at(fd, (PAGES + 1) * MIB(2) - 8), 5);
+	EXPECT_EQ(read_at(file, (PAGES + 1) * MIB(2) - 8), 5);
 	EXPECT_EQ(unmap(AT + PAGE_SIZE, MIB(2) - PAGE_SIZE), -EINVAL);
 	EXPECT_EQ(program_call("mremap", AT, 0, MIB(2), MAYMOVE), -EINVAL);
 	EXPECT_EQ(program_call("mremap", AT, MIB(2), MIB(4), MAYMOVE), -EINVAL);
 	EXPECT_EQ(unmap(AT, MIB(2)), 0);
-	end(fd);
 }
 
 TEST(program_pool, a_private_mapping_has_promises_and_copies_of_its_own)
 {
-	const u64 fd = begin();
-
-	if (!fd)
-		return;
-	EXPECT_EQ(map_file(FAR, MIB(2), SHARE, fd, 0), FAR);
+	EXPECT_EQ(map_file(FAR, MIB(2), SHARE, file, 0), FAR);
 	EXPECT_EQ(put(FAR, 7), 0);
-	EXPECT_EQ(map_file(AT, MIB(6), COPY, fd, 0), AT);
+	EXPECT_EQ(map_file(AT, MIB(6), COPY, file, 0), AT);
 	EXPECT(pool_is(1, 3));
 	EXPECT_EQ(get(AT), 7);
 	EXPECT_EQ(put(AT, 8), 0);
 	EXPECT_EQ(put(AT + MIB(2), 9), 0);
 	EXPECT(pool_is(3, 1)); /* a hole of the file stays one */
 	EXPECT_EQ(get(FAR), 7);
-	EXPECT_EQ(read_at(fd, MIB(2)), 0);
+	EXPECT_EQ(read_at(file, MIB(2)), 0);
 	/* without its copies, the mapping shows the file again, and has its promises back */
 	EXPECT_EQ(program_call("madvise", AT, MIB(4), DONTNEED), 0);
 	EXPECT(pool_is(1, 3));
@@ -143,54 +131,45 @@ TEST(program_pool, a_private_mapping_has_promises_and_copies_of_its_own)
 	EXPECT_EQ(unmap(AT, MIB(6)), 0);
 	EXPECT(pool_is(1, 0));
 	EXPECT_EQ(unmap(FAR, MIB(2)), 0);
-	end(fd);
 }
 
 TEST(program_pool, what_the_pool_cannot_promise_is_refused)
 {
-	const u64 fd = begin();
 	struct pool_usage now;
 	u64 size;
 
-	if (!fd)
-		return;
 	pool_usage(&pool_2m, &now);
 	size = (now.free - now.reserved + 1) * MIB(2);
-	EXPECT_EQ(map_file(AT, size, SHARE, fd, 0), -ENOMEM);
-	EXPECT_EQ(map_file(AT, size, COPY, fd, 0), -ENOMEM);
-	EXPECT_EQ(map_file(AT, GIB(1024) * 64, SHARE, fd, 0), -ENOMEM); /* at once */
+	EXPECT_EQ(map_file(AT, size, SHARE, file, 0), -ENOMEM);
+	EXPECT_EQ(map_file(AT, size, COPY, file, 0), -ENOMEM);
+	EXPECT_EQ(map_file(AT, GIB(1024) * 64, SHARE, file, 0), -ENOMEM); /* at once */
 	EXPECT(pool_is(0, 0));
 	/* the pool promises all it has to the first mapping, and nothing to another */
-	EXPECT_EQ(map_file(AT, size - MIB(2), SHARE, fd, 0), AT);
-	EXPECT_EQ(map_file(FAR, size, SHARE, fd, 0), -ENOMEM);
+	EXPECT_EQ(map_file(AT, size - MIB(2), SHARE, file, 0), AT);
+	EXPECT_EQ(map_file(FAR, size, SHARE, file, 0), -ENOMEM);
 	/* without a promise a touch finds no page */
-	EXPECT_EQ(map_file(FAR, MIB(2), SHARE | MAP_NORESERVE, fd, size), FAR);
+	EXPECT_EQ(map_file(FAR, MIB(2), SHARE | MAP_NORESERVE, file, size), FAR);
 	EXPECT_EQ(put(FAR, 1), -EFAULT);
-	EXPECT_EQ(program_call("fallocate", fd, KEEP_SIZE, size, MIB(2)), -ENOSPC);
+	EXPECT_EQ(program_call("fallocate", file, KEEP_SIZE, size, MIB(2)), -ENOSPC);
 	EXPECT_EQ(put(AT, 1), 0);
 	EXPECT_EQ(unmap(AT, size - MIB(2)), 0);
 	EXPECT_EQ(unmap(FAR, MIB(2)), 0);
 	pool_set_overcommit(&pool_2m, ~0ULL); /* no sum with it wraps around */
-	EXPECT_EQ(map_file(AT, size - MIB(2), SHARE, fd, 0), AT);
+	EXPECT_EQ(map_file(AT, size - MIB(2), SHARE, file, 0), AT);
 	EXPECT_EQ(unmap(AT, size - MIB(2)), 0);
 	pool_set_overcommit(&pool_2m, before.overcommit);
-	end(fd);
 }
 
 TEST(program_pool, holes_are_whole_pages_and_zeros_in_mappings)
 {
-	const u64 fd = begin();
-
-	if (!fd)
-		return;
-	EXPECT_EQ(program_call("fallocate", fd, 0, PAGE_SIZE, MIB(4)), 0);
+	EXPECT_EQ(program_call("fallocate", file, 0, PAGE_SIZE, MIB(4)), 0);
 	EXPECT(pool_is(3, 0));
-	EXPECT_EQ(map_file(AT, MIB(8), SHARE, fd, 0), AT);
+	EXPECT_EQ(map_file(AT, MIB(8), SHARE, file, 0), AT);
 	EXPECT(pool_is(3, 1));
 	for (u64 at = 0; at < MIB(8); at += MIB(1))
 		EXPECT_EQ(put(AT + at, 7), 0);
 	EXPECT(pool_is(4, 0));
-	EXPECT_EQ(program_call("fallocate", fd, PUNCH, MIB(1), MIB(4)), 0);
+	EXPECT_EQ(program_call("fallocate", file, PUNCH, MIB(1), MIB(4)), 0);
 	EXPECT(pool_is(3, 0));
 	EXPECT(level_at(AT) == PT_PMD && level_at(AT + MIB(2)) == PT_PGD);
 	EXPECT(get(AT) == 7 && get(AT + MIB(1)) == 0);
@@ -200,74 +179,59 @@ TEST(program_pool, holes_are_whole_pages_and_zeros_in_mappings)
 	EXPECT(get(AT + MIB(5)) == 0 && get(AT + MIB(6)) == 7);
 	EXPECT(pool_is(3, 0));
 	EXPECT_EQ(unmap(AT, MIB(8)), 0);
-	end(fd);
 }
 
-static void expect_cut(u64 fd, u64 flags, s64 in_use, s64 reserved)
+static void expect_cut(u64 flags, s64 in_use, s64 reserved)
 {
-	EXPECT_EQ(map_file(AT, MIB(6), flags, fd, 0), AT);
+	EXPECT_EQ(map_file(AT, MIB(6), flags, file, 0), AT);
 	EXPECT(put(AT, 1) == 0 && put(AT + MIB(2), 2) == 0);
-	EXPECT_EQ(program_call("ftruncate", fd, MIB(2)), 0);
+	EXPECT_EQ(program_call("ftruncate", file, MIB(2)), 0);
 	EXPECT(pool_is(in_use, reserved));
 	EXPECT(get(AT) == 1 && get(AT + MIB(2)) == ~0ULL);
 	EXPECT(pool_is(in_use, reserved));
-	EXPECT_EQ(program_call("ftruncate", fd, PAGES * MIB(2)), 0);
+	EXPECT_EQ(program_call("ftruncate", file, PAGES * MIB(2)), 0);
 	EXPECT_EQ(get(AT + MIB(2)), 0);
 	EXPECT_EQ(unmap(AT, MIB(6)), 0);
 }
 
 TEST(program_pool, a_touch_behind_the_end_fails_and_takes_no_page)
 {
-	u64 fd = begin();
-
-	if (!fd)
-		return;
-	expect_cut(fd, COPY, 1, 2); /* the area's promises stay */
+	expect_cut(COPY, 1, 2); /* the area's promises stay */
 	EXPECT(pool_is(0, 0));
-	expect_cut(fd, SHARE, 1, 0);
-	end(fd);
+	expect_cut(SHARE, 1, 0);
 }
 
 /* What may only be read does not make the file longer: pages and promises lie behind its end. */
 TEST(program_pool, a_new_size_ends_what_lies_behind_it)
 {
 	static const u64 sizes[] = {0, 1, 1, 2, 3, 1};
-	const u64 fd = begin();
 
-	if (!fd)
-		return;
-	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
+	EXPECT_EQ(program_call("ftruncate", file, 0), 0);
 	for (unsigned i = 0; i < ARRAY_LEN(sizes); i++) {
-		EXPECT_EQ(program_call("mmap", AT, MIB(6), R, SHARE, fd, 0), AT);
+		EXPECT_EQ(program_call("mmap", AT, MIB(6), R, SHARE, file, 0), AT);
 		EXPECT(pool_is(0, 3));
-		EXPECT_EQ(program_call("fallocate", fd, KEEP_SIZE, MIB(6), MIB(2)), 0);
+		EXPECT_EQ(program_call("fallocate", file, KEEP_SIZE, MIB(6), MIB(2)), 0);
 		EXPECT(pool_is(1, 3));
-		EXPECT_EQ(program_call("ftruncate", fd, sizes[i] * MIB(2)), 0);
+		EXPECT_EQ(program_call("ftruncate", file, sizes[i] * MIB(2)), 0);
 		EXPECT(pool_is(0, (s64)sizes[i]));
 		EXPECT_EQ(get(AT + MIB(4)), i == 4 ? 0 : ~0ULL);
-		EXPECT_EQ(program_call("fallocate", fd, PUNCH, 0, MIB(8)), 0);
+		EXPECT_EQ(program_call("fallocate", file, PUNCH, 0, MIB(8)), 0);
 	}
 	EXPECT_EQ(unmap(AT, MIB(6)), 0);
-	end(fd);
 }
 
 /* The area has the promises of its copies back; the file's promises stay, too. */
 TEST(program_pool, a_hole_takes_private_copies_and_no_promise)
 {
-	const u64 fd = begin();
-
-	if (!fd)
-		return;
-	EXPECT_EQ(map_file(FAR, MIB(4), SHARE, fd, 0), FAR);
-	EXPECT_EQ(map_file(AT, MIB(4), COPY, fd, 0), AT);
+	EXPECT_EQ(map_file(FAR, MIB(4), SHARE, file, 0), FAR);
+	EXPECT_EQ(map_file(AT, MIB(4), COPY, file, 0), AT);
 	EXPECT(put(AT, 8) == 0 && put(AT + MIB(2), 9) == 0);
 	EXPECT(pool_is(2, 2));
-	EXPECT_EQ(program_call("fallocate", fd, PUNCH, 0, MIB(3)), 0);
+	EXPECT_EQ(program_call("fallocate", file, PUNCH, 0, MIB(3)), 0);
 	EXPECT(pool_is(1, 3));
 	EXPECT(get(AT) == 0 && get(AT + MIB(2)) == 9);
 	EXPECT(unmap(AT, MIB(4)) == 0 && unmap(FAR, MIB(4)) == 0);
 	EXPECT(pool_is(0, 2));
-	end(fd);
 }
 
 static bool is_movable(u64 at)
@@ -302,47 +266,37 @@ static void expect_refused(u64 flags, u64 fd, bool moves)
 
 TEST(program_pool, pages_in_the_way_of_one_that_a_pool_makes_may_move)
 {
-	const u64 fd = begin();
-
-	if (!fd)
-		return;
-	expect_refused(SHARE, fd, false);
+	expect_refused(SHARE, file, false);
 	pool_set_overcommit(&pool_2m, before.surplus + 1);
-	expect_refused(SHARE, fd, true);
-	expect_refused(COPY, fd, true);
+	expect_refused(SHARE, file, true);
+	expect_refused(COPY, file, true);
 	expect_refused(COPY | 0x40020, 0, true); /* MAP_ANONYMOUS, MAP_HUGETLB */
 	/* what fails for once is tried again */
 	map_in_the_way();
 	brim_begin(FAIL_ALLOC, 1, FAIL_ONCE);
-	EXPECT_EQ(map_file(AT, MIB(2), SHARE, fd, GIB(100)), AT);
+	EXPECT_EQ(map_file(AT, MIB(2), SHARE, file, GIB(100)), AT);
 	EXPECT(brim_end() && is_movable(FAR));
 	EXPECT(unmap(AT, MIB(2)) == 0 && unmap(FAR, PAGE_SIZE) == 0);
 	pool_set_overcommit(&pool_2m, before.overcommit);
-	end(fd);
 }
 
 /* The pages of the pool are full of old bytes. */
 TEST(program_pool, a_private_page_is_zero_behind_the_end_of_its_file)
 {
-	const u64 fd = begin();
-
-	if (!fd)
-		return;
-	EXPECT_EQ(map_file(AT, MIB(8), SHARE, fd, 0), AT);
+	EXPECT_EQ(map_file(AT, MIB(8), SHARE, file, 0), AT);
 	for (u64 at = AT; at < AT + MIB(8); at += PAGE_SIZE)
 		EXPECT_EQ(put(at, ~0ULL), 0);
 	EXPECT_EQ(unmap(AT, MIB(8)), 0);
-	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
-	EXPECT_EQ(program_call("fallocate", fd, 0, 0, PAGE_SIZE), 0);
-	EXPECT_EQ(map_file(FAR, MIB(2), SHARE, fd, 0), FAR);
+	EXPECT_EQ(program_call("ftruncate", file, 0), 0);
+	EXPECT_EQ(program_call("fallocate", file, 0, 0, PAGE_SIZE), 0);
+	EXPECT_EQ(map_file(FAR, MIB(2), SHARE, file, 0), FAR);
 	EXPECT_EQ(put(FAR, 7), 0);
-	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
-	EXPECT_EQ(program_call("fallocate", fd, 0, 0, PAGE_SIZE), 0);
-	EXPECT_EQ(program_call("mmap", AT, MIB(2), R, COPY, fd, 0), AT);
+	EXPECT_EQ(program_call("ftruncate", file, 0), 0);
+	EXPECT_EQ(program_call("fallocate", file, 0, 0, PAGE_SIZE), 0);
+	EXPECT_EQ(program_call("mmap", AT, MIB(2), R, COPY, file, 0), AT);
 	for (u64 at = AT; at < AT + MIB(2); at += PAGE_SIZE)
 		EXPECT_EQ(get(at), 0);
 	EXPECT(unmap(AT, MIB(2)) == 0 && unmap(FAR, MIB(2)) == 0);
-	end(fd);
 }
 
 TEST(program_pool, a_file_has_pages_of_1_gib)
@@ -367,12 +321,8 @@ TEST(program_pool, a_file_has_pages_of_1_gib)
 
 TEST(program_pool, the_end_of_a_program_gives_everything_back)
 {
-	const u64 fd = begin();
-
-	if (!fd)
-		return;
-	EXPECT_EQ(map_file(AT, MIB(4), SHARE, fd, 0), AT);
-	EXPECT_EQ(map_file(FAR, MIB(4), COPY, fd, 0), FAR);
+	EXPECT_EQ(map_file(AT, MIB(4), SHARE, file, 0), AT);
+	EXPECT_EQ(map_file(FAR, MIB(4), COPY, file, 0), FAR);
 	EXPECT(put(AT, 1) == 0 && put(FAR, 2) == 0);
 	EXPECT(pool_is(2, 2));
 	brim_begin(FAIL_ALLOC, 1, FAIL_AGAIN);
@@ -381,29 +331,27 @@ TEST(program_pool, the_end_of_a_program_gives_everything_back)
 	REQUIRE(program_box_begin());
 	EXPECT(pool_is(0, 0));
 	pool_return(&pool_2m, PAGES);
+	file = 0;
 }
 
 /* Each allocation fails once: nothing is promised or taken, or the call is done. */
 TEST(program_pool, a_mapping_without_memory_leaves_no_promise)
 {
-	const u64 fd = begin(), far = GIB(100);
+	const u64 far = GIB(100);
 	bool failed = true;
 
-	if (!fd)
-		return;
 	for (u32 n = 1; failed && n < 50; n++) {
 		s64 start;
 
 		brim_begin(FAIL_ALLOC, n, FAIL_ONCE);
-		start = map_file(AT, MIB(4), SHARE, fd, far + n * GIB(100));
+		start = map_file(AT, MIB(4), SHARE, file, far + n * GIB(100));
 		failed = brim_end();
 		EXPECT(start == (s64)AT || (start == -ENOMEM && pool_is(0, 0)));
 		if (start == (s64)AT)
 			EXPECT(pool_is(0, 2) && unmap(AT, MIB(4)) == 0);
-		EXPECT_EQ(program_call("ftruncate", fd, MIB(2)), 0);
+		EXPECT_EQ(program_call("ftruncate", file, MIB(2)), 0);
 		EXPECT(pool_is(0, 0));
 	}
-	end(fd);
 }
 
 static void touch_once(void *roles)
@@ -417,28 +365,22 @@ static void touch_once(void *roles)
 /* The page is promised once, so the CPU that comes second must not take another. */
 TEST(program_pool, two_cpus_bring_one_page_of_a_file)
 {
-	const u64 fd = begin();
 	u32 roles = 0;
 
-	if (!fd)
-		return;
-	EXPECT_EQ(map_file(AT, MIB(2), SHARE, fd, 0), AT);
-	EXPECT_EQ(map_file(FAR, MIB(2), SHARE, fd, 0), FAR);
+	EXPECT_EQ(map_file(AT, MIB(2), SHARE, file, 0), AT);
+	EXPECT_EQ(map_file(FAR, MIB(2), SHARE, file, 0), FAR);
 	cpus_run_together(touch_once, &roles);
 	EXPECT(pool_is(1, 0));
 	EXPECT_EQ(get(FAR), 1);
 	if (roles > 1)
 		EXPECT_EQ(get(AT + 8), 2);
 	EXPECT(unmap(AT, MIB(2)) == 0 && unmap(FAR, MIB(2)) == 0);
-	end(fd);
 }
 
 static void cut_or_touch(void *arg)
 {
-	const u64 *fd = arg;
-
 	if (cpu_id() == 0) {
-		EXPECT_EQ(program_call("ftruncate", *fd, MIB(2)), 0);
+		EXPECT_EQ(program_call("ftruncate", file, MIB(2)), 0);
 	} else if (cpu_id() == 1) {
 		put(AT + MIB(2), 1);
 		put(FAR + MIB(2), 1);
@@ -448,31 +390,24 @@ static void cut_or_touch(void *arg)
 /* Whichever comes first: no page, and no promise of the file, is left behind the end. */
 TEST(program_pool, a_cut_meets_a_touch)
 {
-	u64 fd = begin();
-
-	if (!fd)
-		return;
 	if (cpu_count > 1)
 		REQUIRE(program_box_second());
-	EXPECT_EQ(map_file(AT, MIB(4), SHARE, fd, 0), AT);
-	EXPECT_EQ(map_file(FAR, MIB(4), COPY, fd, 0), FAR);
+	EXPECT_EQ(map_file(AT, MIB(4), SHARE, file, 0), AT);
+	EXPECT_EQ(map_file(FAR, MIB(4), COPY, file, 0), FAR);
 	EXPECT(pool_is(0, 4));
-	cpus_run_together(cut_or_touch, &fd);
+	cpus_run_together(cut_or_touch, NULL);
 	EXPECT(pool_is(0, 3));
 	EXPECT(get(AT + MIB(2)) == ~0ULL && get(FAR + MIB(2)) == ~0ULL);
 	EXPECT(unmap(AT, MIB(4)) == 0 && unmap(FAR, MIB(4)) == 0);
 	EXPECT(pool_is(0, 1));
-	end(fd);
 }
 
 static void punch_or_map(void *arg)
 {
-	const u64 *fd = arg;
-
 	if (cpu_id() == 0) {
-		EXPECT_EQ(program_call("fallocate", *fd, PUNCH, 0, MIB(2)), 0);
+		EXPECT_EQ(program_call("fallocate", file, PUNCH, 0, MIB(2)), 0);
 	} else if (cpu_id() == 1) {
-		EXPECT_EQ(map_file(AT, MIB(2), SHARE, *fd, 0), AT);
+		EXPECT_EQ(map_file(AT, MIB(2), SHARE, file, 0), AT);
 	}
 }
 
@@ -480,64 +415,49 @@ static void punch_or_map(void *arg)
 TEST(program_pool, a_hole_meets_a_promise)
 {
 	struct pool_usage now;
-	u64 fd = begin();
 
-	if (!fd)
-		return;
 	if (cpu_count > 1)
 		REQUIRE(program_box_second());
-	EXPECT_EQ(program_call("fallocate", fd, 0, 0, MIB(2)), 0);
-	cpus_run_together(punch_or_map, &fd);
+	EXPECT_EQ(program_call("fallocate", file, 0, 0, MIB(2)), 0);
+	cpus_run_together(punch_or_map, NULL);
 	pool_usage(&pool_2m, &now);
 	EXPECT(now.in_use == before.in_use && now.reserved - before.reserved <= 1);
 	if (cpu_count > 1)
 		EXPECT_EQ(unmap(AT, MIB(2)), 0);
-	end(fd);
 }
 
 static void cut_or_map(void *arg)
 {
-	const u64 *fd = arg;
-
 	if (cpu_id() == 0)
-		EXPECT_EQ(program_call("ftruncate", *fd, MIB(2)), 0);
+		EXPECT_EQ(program_call("ftruncate", file, MIB(2)), 0);
 	else if (cpu_id() == 1)
-		EXPECT_EQ(map_file(AT, MIB(4), SHARE, *fd, 0), AT);
+		EXPECT_EQ(map_file(AT, MIB(4), SHARE, file, 0), AT);
 }
 
 /* The file is as long as the mapping, with promises for all of it, or has been cut since. */
 TEST(program_pool, a_cut_meets_a_promise)
 {
-	u64 fd = begin();
-
-	if (!fd)
-		return;
 	if (cpu_count > 1)
 		REQUIRE(program_box_second());
-	EXPECT_EQ(program_call("ftruncate", fd, 0), 0);
-	cpus_run_together(cut_or_map, &fd);
-	EXPECT_EQ(program_call("fstat", fd, RESULTS), 0);
+	EXPECT_EQ(program_call("ftruncate", file, 0), 0);
+	cpus_run_together(cut_or_map, NULL);
+	EXPECT_EQ(program_call("fstat", file, RESULTS), 0);
 	if (cpu_count > 1) {
 		EXPECT(pool_is(0, (s64)(get(RESULTS + 48) / MIB(2))));
 		EXPECT_EQ(unmap(AT, MIB(4)), 0);
 	}
-	end(fd);
 }
 
 TEST(program_pool, what_a_limit_refuses_leaves_a_file_as_it_was)
 {
 	static const u64 limit[2] = {MIB(2), ~0ULL};
-	const u64 fd = begin();
 
-	if (!fd)
-		return;
-	EXPECT_EQ(program_call("ftruncate", fd, MIB(2)), 0);
+	EXPECT_EQ(program_call("ftruncate", file, MIB(2)), 0);
 	EXPECT_EQ(user_write(ARGUMENTS, limit, sizeof(limit)), 0);
 	EXPECT_EQ(program_call("setrlimit", 9, ARGUMENTS), 0);
-	EXPECT_EQ(map_file(AT, MIB(4), SHARE, fd, 0), -ENOMEM);
-	EXPECT_EQ(map_file(AT, MIB(4), COPY, fd, 0), -ENOMEM);
+	EXPECT_EQ(map_file(AT, MIB(4), SHARE, file, 0), -ENOMEM);
+	EXPECT_EQ(map_file(AT, MIB(4), COPY, file, 0), -ENOMEM);
 	EXPECT(pool_is(0, 0));
-	EXPECT_EQ(program_call("fstat", fd, RESULTS), 0);
+	EXPECT_EQ(program_call("fstat", file, RESULTS), 0);
 	EXPECT_EQ(get(RESULTS + 48), MIB(2));
-	end(fd);
 }

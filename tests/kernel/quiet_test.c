@@ -373,8 +373,7 @@ static void optimised_end(struct arena *a, struct block_list *list)
 	block_list_publish_free(&a->mm, list);
 }
 
-TEST_ARENA(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short,
-	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+TEST_ARENA(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short, arena_for_cpus(2))
 {
 	struct block_list list = BLOCK_LIST_INIT;
 	u64 messages;
@@ -393,7 +392,7 @@ TEST_ARENA(mm_gate, frames_wait_for_quiet_cpus_until_they_are_short,
 }
 
 TEST_ARENA(mm_gate, a_batch_above_its_bound_asks_a_quiet_cpu_but_only_after_its_time,
-	   cpus_needed(2) ? arena_borrow(MIB(16), .phantom = GIB(1)) : NULL)
+	   arena_for_cpus(2))
 {
 	struct node *node = &a->mm.node[0];
 	struct block_list list = BLOCK_LIST_INIT;
