@@ -466,7 +466,8 @@ test/mutants: ## break promises on purpose, or those of T, and require the tests
 test/mutants-random: ## break N lines [400], as a tool of others chooses (needs network once), count how many are noticed: tests/report/measurements/mutants-random.txt; hours; T=1/2: every second
 	@CC='$(CC)' KERNEL_CFLAGS='$(KERNEL_CFLAGS)' HOST_CFLAGS='$(HOST_CFLAGS) $(HOST_CFLAGS_asan)' \
 		tests/mutants/drawn.py --build $(BUILD)/mutants-random --tools $(TOOLS) \
-		--number $(or $(N),400) --seed $(SEED) --shard $(or $(T),1/1) --score tests/report/measurements/mutants-random.txt
+		--number $(or $(N),400) --seed $(SEED) --shard $(or $(T),1/1) --rows tests/report/measurements/mutants-random \
+		--score tests/report/measurements/mutants-random.txt
 
 # Both keep what they have searched, so a run that was interrupted goes on.
 test/explore: host-explore ## search N schedules [1000] of each short concurrent case, or of those of T, drawn from SEED: tests/report/measurements/schedules.txt; minutes

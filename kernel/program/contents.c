@@ -503,8 +503,8 @@ int contents_resize(struct contents *c, u64 size)
 		spin_lock(&c->lock);
 		count_pages(c, -dropped);
 		cuts |= size < c->size;
-		/* a file of huge pages may have pages and promises beyond its end */
-		tree = size < c->size || c->level > PT_PAGE ? cut(c, size, &height) : NULL;
+		/* a file of huge pages may have some beyond its end */
+		tree = cut(c, size, &height);
 		if (!tree)
 			atomic_store_relaxed(&c->size, size);
 		spin_unlock(&c->lock);

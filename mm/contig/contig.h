@@ -14,8 +14,9 @@
  *   strict   the simpler fix that the series mentions: any huge page ends the look; fails where
  *            moving 2 MiB pages would have made room
  *   step     Linux 7.0: steps over free runs, chunks and compound pages by their size; ends at a
- *            page that cannot be moved. Ranges with a huge page are passed over first; those whose
- *            huge pages are all smaller than the request are taken if there are no other ranges
+ *            page that cannot be moved or a block of CMA. Ranges with a huge page are passed over
+ *            first; those whose huge pages are all smaller than the request are taken if there are
+ *            no other ranges
  *   index    ours: each GiB keeps a count of its free and movable frames (struct gib), so the
  *            cheapest one is known without reading any struct page; an order-18 run of the buddy
  *            needs no search at all. Pages that are moved gather in the GiB that is wanted last

@@ -34,6 +34,8 @@ HOST_INSTRUMENTED := -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 HOST_LDFLAGS_explore := -Wl,--wrap=test_before_case,--wrap=test_after_case
 HOST_MACHINE := $(filter-out %_test.c tests/host/clear.c,$(wildcard tests/host/*.c tests/host/explore/*.c))
 HOST_SOURCES_explore := $(filter-out tests/host/main.c tests/host/thread.c tests/host/sanitizer_test.c,$(HOST_SOURCES)) $(wildcard tests/host/explore/*.c) arch/x86_64/time/timer.c
+# Notes each block of code that is entered, and who was inlined around it (tests/mutants/reach.py).
+HOST_CFLAGS_reach := -O1 -g -DASHLAR_DEBUG -DHOST_REACH -fsanitize-coverage=trace-pc
 HOST_CFLAGS_cov := -O1 -DASHLAR_DEBUG -DHOST_COVERAGE --coverage -fprofile-update=atomic
 
 host_sources = $(or $(HOST_SOURCES_$(1)),$(HOST_SOURCES))
@@ -63,7 +65,7 @@ $$(BUILD)/host/$(1)/ashlar-host: $$(patsubst %.c,$$(BUILD)/host/$(1)/%.o,$(call 
 -include $$(patsubst %.c,$$(BUILD)/host/$(1)/%.d,$(call host_sources,$(1)))
 endef
 
-$(foreach variant,asan tsan msan fast native fuzz cov explore,$(eval $(call host_variant,$(variant))))
+$(foreach variant,asan tsan msan fast native fuzz cov reach explore,$(eval $(call host_variant,$(variant))))
 
 # Harnesses that need the whole machine, driven by libFuzzer, or by saved inputs: sequences of operations, all options,
 # and a virtio device.

@@ -145,6 +145,62 @@ TEST(boot_multiboot2, lying_words_are_harmless)
 	}
 }
 
+/* A tag with one byte less than is read of its type is skipped and named, and the next is used. */
+TEST(boot_multiboot2, a_tag_that_is_too_short_is_skipped)
+{
+	static const struct {
+		u32 type, least;
+	} tags[] = {{3, 8}, {6, 8}, {8, 24}, {14, 20}, {15, 36}, {17, 8}};
+
+	for (size_t i = 0; i < 2 * ARRAY_LEN(tags); i++) {
+		const u32 type = tags[i / 2].type, less = i % 2;
+
+		mb2_begin();
+		memset(block, 0xff, sizeof(block));
+		tag_begin(type);
+		put_u32(48); /* of an entry; or where a module begins */
+		used += tags[i / 2].least - 4 - less;
+		tag_end();
+		used = ALIGN_UP(used, 8);
+		mb2_end();
+		reset(&shared_info, QUIET);
+		EXPECT_EQ(multiboot2_parse(block, used, &shared_info), 0);
+		EXPECT_EQ(shared_info.faults, QUIET + less + 1 /* no memory map */);
+		EXPECT_EQ(shared_info.modules, type == 3 && !less);
+		EXPECT_EQ(shared_info.rsdp_copy_len,
+			  type / 2 == 7 && !less ? tags[i / 2].least : 0);
+		EXPECT_EQ(shared_info.framebuffer.type, type == 8 && !less ? 0xff : 0);
+		if (test_failed()) {
+			print("  # a tag of type %u, %u bytes less\n", type, less);
+			return;
+		}
+	}
+}
+
+TEST(boot_multiboot2, a_framebuffer_is_read_as_it_is_described)
+{
+	for (u32 type = 0; type < 2;
+	     type++) { /* indexed colours, which no driver supports, and RGB */
+		const struct boot_framebuffer *fb = &shared_info.framebuffer;
+
+		mb2_begin();
+		tag_begin(8);
+		put_u64(0x123456789a);
+		put_u32(4099);
+		put_u32(1024);
+		put_u32(768);
+		put_u32(32 | type << 8);
+		tag_end();
+		mb2_end();
+		reset(&shared_info, QUIET);
+		EXPECT_EQ(multiboot2_parse(block, used, &shared_info), 0);
+		EXPECT_EQ(fb->addr, type ? 0x123456789a : 0);
+		EXPECT_EQ(fb->pitch, type ? 4099 : 0);
+		EXPECT(type ? fb->width == 1024 && fb->height == 768 : !fb->width && !fb->height);
+		EXPECT(type ? fb->bpp == 32 && fb->type == 1 : !fb->bpp && !fb->type);
+	}
+}
+
 TEST(boot_multiboot2, texts_of_modules_are_bounded)
 {
 	static char text[BOOT_MODULE_TEXT_MAX + 9];

@@ -416,6 +416,18 @@ TEST_ARENA(mm_contig, step_goes_by_the_size_of_what_it_meets, borrow_mapped())
 	EXPECT_EQ(scanned, 2 + 1 + BLOCK_ORDER + 1 + runs - 1);
 }
 
+/* The last block of the first range is set aside (CMA). */
+TEST_ARENA(mm_contig, step_passes_over_a_range_with_a_declared_block, borrow_mapped())
+{
+	const u32 next = mapped + order_blocks(SMALL_ORDER);
+	u64 scanned;
+
+	EXPECT_EQ(migratetype_set(&a->mm, next - 1, 1, MIGRATE_CMA), 0);
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "step", SMALL_ORDER, &scanned), next);
+	EXPECT_EQ(migratetype_set(&a->mm, next - 1, 1, MIGRATE_MOVABLE), 0);
+	EXPECT_EQ(first_candidate(arena_zone(a, 0), "step", SMALL_ORDER, &scanned), mapped);
+}
+
 /* Every struct page of an open block gets a reference and loses it. */
 TEST_ARENA(mm_contig, each_counted_page_is_frozen_again, arena_borrow(MIB(16)))
 {

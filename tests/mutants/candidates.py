@@ -12,6 +12,8 @@ import sys
 from collections import Counter
 from dataclasses import dataclass
 
+from change import FUNCTION
+
 FOLDERS = ("mm", "kernel", "arch/x86_64", "boot")
 TOOL, VERSION = "universalmutator", "1.14.1"
 TOOL_RULES = ("universal.rules", "c_like.rules", "c.rules")
@@ -19,6 +21,7 @@ TOOL_RULES = ("universal.rules", "c_like.rules", "c.rules")
 MESSAGE = re.compile(r"^\s*(?:print|printk|print_\w+|(?!text_)\w+_print)\(")
 PANIC = re.compile(r"^\s*(?:panic|ASSERT)\(")
 PRINTER = re.compile(r"^[\w \t*]*\b(?:print_\w+|(?!text_)\w+_print)\(")
+INSTRUCTION = re.compile(r"^\s+[a-z]\w*\b(?!:)")
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 
 
@@ -65,9 +68,12 @@ def condition_before(lines, at):
 
 def left_out(path, lines):
     """The indices of the lines that may not be drawn: braces alone, the preprocessor, commands of the monitor, functions and calls that only
-    print, and checks of what cannot happen, with the `if` that leads to nothing else. `lines` is the text without comments."""
+    print, and checks of what cannot happen, with the `if` that leads to nothing else; in headers all but functions, in assembly all but
+    instructions. `lines` is the text without comments."""
     if path.endswith("_cmd.c"):
         return set(range(len(lines)))
+    if path.endswith(".S"):
+        return {at for at, line in enumerate(lines) if not INSTRUCTION.match(line)}
     out = {at for at, line in enumerate(lines) if not re.search(r"\w", line)}
     directive = printer = False
     for at, line in enumerate(lines):
@@ -83,16 +89,22 @@ def left_out(path, lines):
             out.update(range(at, end_of_call(lines, at) + 1))
         if PANIC.match(line):
             out.update([*condition_before(lines, at), *range(at, end_of_call(lines, at) + 1)])
-    return out
+    return out if path.endswith(".c") else out | set(range(len(lines))).difference(*spans_of(lines))
+
+
+def spans_of(lines):
+    """The ranges of the indices of the lines of each function."""
+    text = "\n".join(lines)
+    return [range(text.count("\n", 0, match.start()), text.count("\n", 0, match.end()) + 1) for match in FUNCTION.finditer(text)]
 
 
 def function_at(lines, at):
     for above in range(at, -1, -1):
         if above < at and re.match(r"\S.*;\s*$|\}", lines[above]):
             return ""
-        match = re.match(r"(?=[A-Za-z_])[\w \t*]*?\b(\w+)\(", lines[above])
+        match = re.match(r"(?=[A-Za-z_])[\w \t*]*?\b(\w+)\(|(\w+):$", lines[above])
         if match:
-            return match[1]
+            return match[1] or match[2]
     return ""
 
 
@@ -104,17 +116,24 @@ class Source:
     def __init__(self, path, text):
         self.path, self.text = path, text
         self.lines = without_comments(text).split("\n")
-        self.left_out = left_out(path, self.lines)
+        self.left_out, self.spans = left_out(path, self.lines), spans_of(self.lines)
         self.mutants = None
 
     def _mutate(self):
         from universalmutator import mutator  # fetched: see fetch_tool()
 
         self.mutants = {}
+        rules = TOOL_RULES[:1] if self.path.endswith(".S") else TOOL_RULES
         with contextlib.redirect_stdout(io.StringIO()):
-            found = mutator.mutants_regexp([line.rstrip() + "\n" for line in self.lines], list(TOOL_RULES), ignorePatterns=[])
+            found = mutator.mutants_regexp([line.rstrip() + "\n" for line in self.lines], list(rules), ignorePatterns=[])
         for number, after, *_ in found:
             self.mutants.setdefault(number, []).append(after.rstrip("\n").replace("\n", " "))
+        for number in range(1, len(self.lines) + 1) if self.path.endswith(".S") else ():
+            self.mutants.setdefault(number, []).append("\tnop")
+
+    def span(self, number):
+        """The numbers of the lines of the function that contains this line; of the file, outside functions."""
+        return next((range(span.start + 1, span.stop + 1) for span in self.spans if number - 1 in span), range(1, len(self.lines) + 1))
 
     def drawn(self, seed, number):
         """The mutant of a line that the seed chooses, or None if the tool has none for it that changes more than a string's text."""
@@ -142,7 +161,7 @@ class Draw:
     """All sources of a tree. order() yields the mutants in the order of the seed."""
 
     def __init__(self, root):
-        paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.c"))
+        paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.[chS]"))
         names = [str(path.relative_to(root)) for path in paths]
         self.sources = {name: Source(name, path.read_text(encoding="utf-8")) for name, path in zip(names, paths)}
 

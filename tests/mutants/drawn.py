@@ -3,18 +3,18 @@
 
 Each mutant that candidates.py draws goes through these stages, in a copy of the tree, until something notices it (README.md):
 
-    sift     the kernel's object is compiled; a mutant that the build refuses, or that changes no object, is not counted
-    file     hosted, under the address sanitizer: the suites that are named like the file, such as mm.pcp for pcp_drain.c
-    machines the hosted kernel boots as the machines of tests/replay
-    hosted   all other suites, hosted
-    guest    all cases in one guest
+    sift     the kernel's objects are compiled; a mutant that the build refuses, or that changes no object, is not counted
+    reach    hosted, under the address sanitizer: the cases that reach the line (reach.py), then those that reach its function, or
+             the file of what is in no function; all, if none does
+    machines after the first of those cases, the hosted kernel boots as the machines of tests/replay, if the file may know the machine
+    explore  the schedules of those cases of which the explorer searches many
+    guest    the suites of those cases in one guest that counts instructions; all, for what is not hosted
 
 A mutant that was noticed stays noticed while its file is unchanged. One that survived is tried again when any source or case changes.
 """
 
 import argparse
 import hashlib
-import json
 import os
 import re
 import shlex
@@ -23,10 +23,13 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import candidates
-from mutants import ROOT, Progress, Tree, pytest_outcome
+from mutants import ROOT, Progress, Tree, explored, pytest_outcome
+from reach import MACHINE, Reach
 
 sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/programs")]
 
@@ -34,70 +37,86 @@ from fetch import Fetcher, Missing  # noqa: E402
 from guest import Guest  # noqa: E402
 from hosted import run_hosted  # noqa: E402
 from ktap import Ktap  # noqa: E402
-from machine import Machine  # noqa: E402
+from machine import CMDLINE_MOST, Machine  # noqa: E402
 
 HERE = Path(__file__).resolve().parent
-HOSTED = ("-c", "4", "-m", "1G")
-CASE_SECONDS, STAGE_SECONDS = 120, 1800
-GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", cmdline="end.hang=30 test=*"), 60
-FRESH = {"outcome": "", "stage": "", "case": ""}
+STAGE_SECONDS = 1800
+BATCH_SECONDS = 3  # of processor time without the sanitizer, for the cases that are tried first; three times as many for each later batch
+KNOW_THE_MACHINE = ("arch/", "boot/", "mm/map/")
+SCHEDULES, EXPLORED_MOST = 200, 12  # of a case; cases of a mutant
+SHORT = 10  # seconds for 1000 schedules, in tests/report/measurements/schedules.txt
+GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", accel="icount-5"), 60
+BY = ("a case", "a crash", "a time-out")
 
 
 # ---- what is run -------------------------------------------------------------------------------------------------
+
+
+def kind_of(text):
+    """By what a run shows that something is wrong, from what it said."""
+    if re.search(r"no verdict within|hung: ", text):
+        return "a time-out"
+    return "a crash" if re.search(r"the machine crashed|killed by signal|no verdict, exit status|verdict crash", text) else "a case"
 
 
 class FirstFailure:
     """Reads the lines of a run up to the first case that fails."""
 
     def __init__(self):
-        self.ktap, self.case = Ktap(), None
+        self.ktap, self.case, self.kind = Ktap(), None, ""
 
     def feed(self, line):
         case = self.ktap.feed(line)
         if case and case.outcome == "failed" and not self.case:
-            self.case = case.name
+            self.case, self.kind = case.name, kind_of(case.detail)
         return self.case
 
 
-def hosted_failure(tree, patterns):
-    """The first case that fails hosted, or the suite in which the runner dies, or None. The run ends there."""
-    argv, first = [str(tree.folder / "build/host/asan/ashlar-host"), *HOSTED, "-t", str(CASE_SECONDS), patterns], FirstFailure()
-    status = run_hosted(argv, first.feed, STAGE_SECONDS, tree.folder)
-    return first.case or (f"{first.ktap.suite or 'runner'}.*" if status else None)
-
-
-def guest_failure(tree):
-    """The first case that fails in the guest, which ends it, or the suite in which the guest ends, or None if it passes."""
+def hosted_failure(tree, cases, seconds):
+    """(case, kind) of the first case that fails hosted, or of the suite in which the runner dies, or None. The run ends there."""
+    argv = [str(tree.folder / "build/host/asan/ashlar-host"), *MACHINE, "-t", str(seconds), ",".join(cases)]
     first = FirstFailure()
-    with Guest(GUEST, tree.folder / "build/ashlar.elf", lambda line: first.feed(line) and guest.child.kill(signal.SIGKILL)) as guest:
+    status = run_hosted(argv, first.feed, STAGE_SECONDS, tree.folder)
+    if first.case or not status:
+        return (first.case, first.kind) if first.case else None
+    return f"{first.ktap.suite or 'runner'}.*", "a crash"
+
+
+def guest_failure(tree, cases):
+    """Likewise in a guest."""
+    first = FirstFailure()
+    machine = replace(GUEST, cmdline=f"end.hang=30 test={','.join(cases)}")
+    with Guest(machine, tree.folder / "build/ashlar.elf", lambda line: first.feed(line) and guest.child.kill(signal.SIGKILL)) as guest:
         outcome = guest.finish(GUEST_SECONDS)
-    if first.case or outcome.verdict == "pass" and not outcome.problem:
-        return first.case
-    return f"the guest, in {first.ktap.suite or 'no suite'}"
+    if first.case:
+        return first.case, first.kind
+    if outcome.verdict == "pass" and not outcome.problem:
+        return None
+    return f"the guest, in {first.ktap.suite or 'no suite'}", kind_of(f"{outcome.problem} verdict {outcome.verdict}")
 
 
-def is_hosted(tree, path):
-    return (tree.folder / "build/host/asan" / path).with_suffix(".o").is_file()
+def suites_of(cases):
+    """The globs of their suites, as many as a command line holds, or all cases."""
+    globs = sorted({case.rpartition(".")[0] + ".*" for case in cases})
+    return globs if globs and len(",".join(globs)) < CMDLINE_MOST - 100 else ["*"]
 
 
-def compiled(tree, path, flags="KERNEL_CFLAGS"):
-    """The object of a file without debugging information, or None if the build refuses the file."""
-    out = tree.folder / "build/sift.o"
-    argv = [*shlex.split(os.environ["CC"]), *shlex.split(os.environ[flags]), "-g0", "-c", path, "-o", str(out)]
-    done = subprocess.run(argv, cwd=tree.folder, capture_output=True, check=False)
-    return out.read_bytes() if done.returncode == 0 else None
+def limit_of(seconds):
+    """Of processor time under the sanitizer, for what took so long without it."""
+    return round(10 + 10 * seconds)
 
 
-def suites_of(tree):
-    program = tree.folder / "build/host/asan/ashlar-host"
-    listed = subprocess.run([program, "-l"], capture_output=True, text=True, check=True, cwd=tree.folder).stdout
-    return sorted({line.strip().rpartition(".")[0] for line in listed.splitlines() if "." in line})
-
-
-def is_near(suite, path):
-    """Whether a suite has the name of a file or of the beginning of it, or the other way round."""
-    name, stem = suite.rpartition(".")[2], Path(path).stem
+def is_near(case, path):
+    """Whether a case is of a suite that has the name of a file or of the beginning of it, or the other way round."""
+    name, stem = case.split(".")[-2], Path(path).stem
     return stem.startswith(name) or name.startswith(stem)
+
+
+def short_searches():
+    """The cases of which the explorer searches many schedules soon, the quickest first."""
+    text = (ROOT / "tests/report/measurements/schedules.txt").read_text(encoding="utf-8")
+    found = {case: float(seconds) for case, seconds in re.findall(r"(?m)^(\S+\.\S+) +all +\d+ +\d+ +\d+ +([\d.]+) ", text)}
+    return [case for case in sorted(found, key=found.get) if found[case] <= SHORT]
 
 
 # ---- one mutant --------------------------------------------------------------------------------------------------
@@ -105,68 +124,115 @@ def is_near(suite, path):
 
 class Worker:
     def __init__(self, tree):
-        self.tree, self.plain = tree, {}  # plain: the objects of the unbroken tree, by file
+        self.tree, self.plain, self.reach = tree, {}, None  # plain: the kernel's objects of the unbroken tree, by file
 
-    def unbroken(self):
-        for target in ("host-asan", "kernel"):
+    def unbroken(self, kept, key):
+        """Build the tree as it is, and know which case reaches what."""
+        for target in ("host-asan", "host-explore", "kernel"):
             wrong = self.tree.make(target)
             if wrong:
                 raise SystemExit(f"the unbroken tree does not build: {wrong}")
-        if pytest_outcome(self.tree, "test_replay.py") != "passed":
-            raise SystemExit("the unbroken tree fails test_replay.py")
+        self.reach = Reach(self.tree, kept, key)
 
-    def broken(self, source, candidate, work):
-        path = self.tree.folder / candidate.path
+    def objects(self, candidate, part=""):
+        """The built objects that a mutant changes: of its file, or for a header those whose debugging information names its function."""
+        every = (self.tree.folder / "build" / part).rglob("*.o")
+        if candidate.path.endswith(".h"):
+            name = candidate.function.encode() + b"\0"
+            return sorted(path for path in every if name in path.read_bytes())
+        return sorted(path for path in every if str(path).endswith((f"/{candidate.path}.o", "/" + re.sub(r"[cS]$", "o", candidate.path))))
+
+    @contextmanager
+    def broken(self, source, candidate, objects=()):
+        """The tree with the mutant in it. The objects are made again, and afterwards they are what they were, newer than what is linked."""
+        path, kept = self.tree.folder / candidate.path, {file: file.read_bytes() for file in objects}
+        times = path.stat().st_atime_ns, path.stat().st_mtime_ns
         path.write_text(source.broken(candidate), encoding="utf-8")
+        if "/vdso/" not in candidate.path:  # which no object of the kernel is made of
+            os.utime(path, ns=times)
+        for file in kept:
+            file.unlink()
         try:
-            return work()
+            yield
         finally:
             path.write_text(source.text, encoding="utf-8")
+            if "/vdso/" not in candidate.path:
+                os.utime(path, ns=times)
+            for file, data in kept.items():
+                file.write_bytes(data)
+
+    def compiled(self, path, flags="KERNEL_CFLAGS"):
+        """The object of a file without debugging information, or None if the build refuses the file."""
+        out = self.tree.folder / "build/sift.o"
+        argv = [*shlex.split(os.environ["CC"]), *shlex.split(os.environ[flags]), "-g0", "-c", path, "-o", str(out)]
+        done = subprocess.run(argv, cwd=self.tree.folder, capture_output=True, check=False)
+        return out.read_bytes() if done.returncode == 0 else None
 
     def sift(self, source, candidate):
-        if candidate.path not in self.plain:
-            self.plain[candidate.path] = compiled(self.tree, candidate.path)
-        plain = self.plain[candidate.path]
-        if plain is None:
-            raise SystemExit(f"{candidate.path} does not compile unbroken")
-        other = self.broken(source, candidate, lambda: compiled(self.tree, candidate.path))
-        if other is None or other == plain:
-            return "same" if other else "refused"
-        if not is_hosted(self.tree, candidate.path):
-            return "counted"
-        hosted = self.broken(source, candidate, lambda: compiled(self.tree, candidate.path, "HOST_CFLAGS"))
-        return "counted" if hosted else "refused"
+        files = [candidate.path]
+        if candidate.path.endswith(".h"):
+            folder = self.tree.folder / "build/kernel"
+            files = [str(path.relative_to(folder))[:-2] for path in self.objects(candidate, "kernel")]
+        for path in files:
+            if path not in self.plain:
+                self.plain[path] = self.compiled(path)
+            if self.plain[path] is None:
+                raise SystemExit(f"{path} does not compile unbroken")
+            with self.broken(source, candidate):
+                other = self.compiled(path)
+                hosted = other and path.endswith(".c") and (self.tree.folder / "build/host/asan" / path).with_suffix(".o").is_file()
+                if other is None or other != self.plain[path] and hosted and not self.compiled(path, "HOST_CFLAGS"):
+                    return "refused"
+            if other != self.plain[path]:
+                return "counted"
+        return "same"
 
     def judge(self, source, candidate):
-        return self.broken(source, candidate, lambda: self._stages(candidate))
+        objects = self.objects(candidate)
+        hosted = any("/host/asan/" in str(path) for path in objects)
+        with self.broken(source, candidate, objects):
+            return self._stages(source, candidate, hosted)
 
-    def _stages(self, candidate):
-        hosted = is_hosted(self.tree, candidate.path)
-        if hosted and self.tree.make("host-asan"):
-            return {"outcome": "refused"}
-        noticed = self._hosted(candidate.path) if hosted else None
-        if noticed is None:
+    def _stages(self, source, candidate, hosted):
+        nearest, every = self.reach.of(candidate.path, candidate.line, source.span(candidate.line))
+        noticed = None
+        if hosted:
+            if self.tree.make("host-asan"):
+                return {"outcome": "refused"}
+            noticed = self._hosted(candidate.path, nearest, every or self.reach.cases) or self._explored(candidate.path, every)
+        if not noticed:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
-            again = guest_failure(self.tree) and guest_failure(self.tree)
-            noticed = again and ("guest", again)
-        return dict(zip(("outcome", "stage", "case"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
+            found = guest_failure(self.tree, suites_of(every))
+            noticed = found and ("guest", *found)
+        return dict(zip(("outcome", "stage", "case", "by"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
 
-    def _hosted(self, path):
-        """(stage, case) of what notices hosted, or None."""
-        suites = suites_of(self.tree)
-        near = [suite for suite in suites if is_near(suite, path)]
-        for stage, chosen in (("file", near), ("hosted", [suite for suite in suites if suite not in near])):
-            if stage == "hosted" and self._replay_fails() and self._replay_fails():
-                return "machines", "test_replay.py"
-            found = hosted_failure(self.tree, ",".join(f"{suite}.*" for suite in chosen)) if chosen else None
-            again = found and hosted_failure(self.tree, found)
+    def _hosted(self, path, nearest, cases):
+        """(stage, case, kind) of what notices hosted, or None."""
+        seconds, room = self.reach.seconds, BATCH_SECONDS
+        left = sorted(cases, key=lambda case: (case not in nearest, not is_near(case, path), seconds[case]))
+        while left:
+            batch = [left.pop(0)]
+            while left and sum(map(seconds.get, batch)) + seconds[left[0]] < room:
+                batch.append(left.pop(0))
+            found = hosted_failure(self.tree, batch, limit_of(max(map(seconds.get, batch))))
+            again = found and hosted_failure(self.tree, [found[0]], limit_of(seconds.get(found[0], 9)))
             if again:
-                return stage, again
+                return ("reach", *again)
+            if room == BATCH_SECONDS and path.startswith(KNOW_THE_MACHINE) and self._replay_fails() and self._replay_fails():
+                return "machines", "test_replay.py", "a case"
+            room *= 3
         return None
 
     def _replay_fails(self):
         return pytest_outcome(self.tree, "test_replay.py") == "failed"
+
+    def _explored(self, path, cases):
+        few = sorted((case for case in short_searches() if case in cases), key=lambda case: not is_near(case, path))[:EXPLORED_MOST]
+        if few and self.tree.make("host-explore"):
+            return None
+        failed = next((case for case in few if explored(self.tree, case, SCHEDULES) == "failed"), None)
+        return failed and ("explore", failed, "a case")
 
 
 # ---- the run -----------------------------------------------------------------------------------------------------
@@ -182,48 +248,56 @@ def digest_of(root, folders):
 
 
 class Results:
-    """What is known of each mutant, in one file each."""
+    """What is known of each mutant, a row each, in files to which shards append. The last row of a mutant counts. Those that were judged
+    are committed; what the sift found is kept in the build."""
 
-    def __init__(self, folder, sources):
-        self.folder, self.sources = folder, sources
-        folder.mkdir(parents=True, exist_ok=True)
+    FIELDS = ("key", "sources", "outcome", "stage", "case", "by", "seconds", "place", "before", "after")
 
-    def _path(self, candidate, source):
-        return self.folder / (candidates.digest(*candidate.key, candidate.line, source.text)[:24] + ".json")
+    def __init__(self, judged, sifted, sources):
+        self.judged, self.sifted, self.sources, self.known = judged, sifted, sources[:12], {}
+        for file in [*sorted(sifted.parent.glob("sifted-*.txt")), *sorted(judged.parent.glob("*.txt"))]:
+            for line in file.read_text(encoding="utf-8").splitlines():
+                row = dict(zip(self.FIELDS, line.split("\t")))
+                self.known[row["key"]] = row
+
+    @staticmethod
+    def _key(candidate, source):
+        return candidates.digest(*candidate.key, candidate.line, source.text)[:16]
 
     def get(self, candidate, source):
-        """The result, or a fresh one. Only a mutant that survived elsewhere is tried again."""
-        path = self._path(candidate, source)
-        found = json.loads(path.read_text()) if path.is_file() else dict(FRESH)
-        stale = found["outcome"] == "survived" and found.get("sources") != self.sources
+        """The result, or none. Only a mutant that survived elsewhere is tried again."""
+        found = dict(self.known.get(self._key(candidate, source), {"outcome": ""}))
+        stale = found["outcome"] == "survived" and found["sources"] != self.sources
         return dict(found, outcome="counted") if stale else found
 
-    def put(self, candidate, source, **news):
-        found = dict(self.get(candidate, source), sources=self.sources, **news)
-        path = self._path(candidate, source)
-        new = path.with_suffix(f".{os.getpid()}")  # another shard may write the same
-        new.write_text(json.dumps(found, indent=1))
-        new.rename(path)
-        return found
+    def put(self, candidate, source, outcome, **news):
+        row = dict(dict.fromkeys(self.FIELDS, "-"), key=self._key(candidate, source), sources=self.sources, outcome=outcome, **news)
+        file = self.sifted
+        if outcome in ("noticed", "survived"):
+            file, row["place"] = self.judged, f"{candidate.path}:{candidate.line} {candidate.function}".strip()
+            row["before"], row["after"] = candidate.before.strip(), candidate.after.strip()
+        self.known[row["key"]] = row
+        file.parent.mkdir(parents=True, exist_ok=True)
+        with file.open("a", encoding="utf-8") as out:
+            out.write("\t".join(str(row[field]).replace("\t", " ") for field in self.FIELDS) + "\n")
+        return row
 
 
 class Run:
     def __init__(self, args):
         self.args = args
-        folder = Path(args.build).resolve()
+        folder, shard = Path(args.build).resolve(), f"{args.seed}.{args.shard.replace('/', '-of-')}"
         self.sources = digest_of(ROOT, (*candidates.FOLDERS, "tests/kernel", "tests/host"))
-        self.results = Results(folder / "results", self.sources)
+        self.results = Results(Path(args.rows) / f"{shard}.txt", folder / f"sifted-{shard}.txt", self.sources)
         self.draw = candidates.Draw(ROOT)
         self.marks = candidates.read_marks(HERE / "equivalent.txt")
-        self.worker = Worker(Tree(folder / f"tree-{args.shard.replace('/', '-of-')}"))
+        self.worker = Worker(Tree(folder / f"tree-{args.shard.replace('/', '-of-')}", keep=True))
 
     def _sifted(self, candidate):
         """Whether a mutant counts, in a word: counted, refused, same, or what later stages found."""
         source = self.draw.sources[candidate.path]
         known = self.results.get(candidate, source)
-        if known["outcome"]:
-            return known["outcome"]
-        return self.results.put(candidate, source, outcome=self.worker.sift(source, candidate))["outcome"]
+        return known["outcome"] or self.results.put(candidate, source, self.worker.sift(source, candidate))["outcome"]
 
     def counted(self):
         found, words = [], Counter()
@@ -240,13 +314,13 @@ class Run:
         return known["outcome"] == "counted" and candidate.key not in self.marks
 
     def _judged(self, candidate):
-        source = self.draw.sources[candidate.path]
+        source, began = self.draw.sources[candidate.path], time.monotonic()
         news = self.worker.judge(source, candidate)
-        return self.results.put(candidate, source, **{**FRESH, **news})
+        return self.results.put(candidate, source, seconds=round(time.monotonic() - began), **news)
 
     def run(self):
         shard, shards = map(int, self.args.shard.split("/"))
-        self.worker.unbroken()
+        self.worker.unbroken(Path(self.args.build) / "reach.json", [self.sources, MACHINE])
         found, words = self.counted()
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)
@@ -269,34 +343,45 @@ def place_of(candidate):
 
 
 def line_of(candidate, known):
-    by = f" by {known['case']} ({known['stage']})" if known["outcome"] == "noticed" else ""
+    by = f" by {known['by']}, {known['case']} ({known['stage']})" if known["outcome"] == "noticed" else ""
     where = f"{place_of(candidate)} {candidate.function}"
     text = f"\n    - {candidate.before.strip()}\n    + {candidate.after.strip()}" if known["outcome"] == "survived" else ""
-    return f"{known['outcome']} {where}{by}{text}"
+    return f"{known['outcome']} {where}{by}, {known['seconds']} s{text}"
+
+
+def table(rooms):
+    columns = (*BY, "survived", "equivalent", "counted")
+    lines = ["| room | by " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    for room in [*sorted(rooms), "all"]:
+        found = rooms.get(room) or sum(rooms.values(), Counter())
+        lines.append(f"| {room} | " + " | ".join(str(found[word]) for word in columns) + " |")
+    return [line.replace("| counted |", "| not tried |") for line in lines]
 
 
 def section(args, rows, words, marks):
     """(lines of the score about one seed, how many survived or were not tried)."""
-    total, survived = Counter(), []
+    rooms, survived = {}, []
     for candidate, known in rows:
-        word = "equivalent" if candidate.key in marks else known["outcome"]
-        total[word] += 1
+        word = "equivalent" if candidate.key in marks else known["by"] if known["outcome"] == "noticed" else known["outcome"]
+        rooms.setdefault(str(Path(candidate.path).parent), Counter())[word] += 1
         survived += [candidate] if word == "survived" else []
-    judged = total["noticed"] + total["survived"]
-    untried = len(rows) - judged - total["equivalent"]
+    total = sum(rooms.values(), Counter())
+    noticed = sum(total[word] for word in BY)
+    judged = noticed + len(survived)
     tree = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
     lines = [
         f"## Seed {args.seed}", "",
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
-        f"Noticed: **{total['noticed']} of {judged}**, {100 * total['noticed'] / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
-        f"Not tried: {untried}.",
+        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
+        f"Not tried: {total['counted']}.",
+        "", *table(rooms),
     ]  # fmt: skip
     if survived:
         shown = [text for one in survived for text in (f"{one.path} {one.function}", f"- {one.before.strip()}", f"+ {one.after.strip()}")]
         lines += ["", "Survivors:", "", "```", *shown, "```"]
-    return lines, len(survived) + untried
+    return lines, len(survived) + total["counted"]
 
 
 def report(args, rows, words, marks):
@@ -317,6 +402,7 @@ def main():
     parser.add_argument("--number", type=int, default=400)
     parser.add_argument("--seed", default="1")
     parser.add_argument("--shard", default="1/1", help="i/n: try only every n-th mutant, from the i-th")
+    parser.add_argument("--rows", required=True, help="folder with a row for each mutant that was judged")
     parser.add_argument("--score", default="", help="the file whose section about the seed is written")
     args = parser.parse_args()
     try:

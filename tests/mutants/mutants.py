@@ -107,24 +107,39 @@ def made_for(target):
     return "kernel" if target == "spin" else target
 
 
+def copy_changed(source, copy):
+    """What differs from a file that is there gets the time of now, so that make builds it again."""
+    if not os.path.exists(copy):
+        shutil.copy2(source, copy)
+    elif Path(source).read_bytes() != Path(copy).read_bytes():
+        shutil.copy(source, copy)
+
+
 def copy_tree(folder):
+    """The sources as they are, also if others are there already."""
     for name in SOURCES:
+        for path in (folder / name).rglob("*"):
+            if path.is_file() and not (ROOT / path.relative_to(folder)).is_file():
+                path.unlink()
         if (ROOT / name).is_dir():
-            shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+            ignored = shutil.ignore_patterns("__pycache__")
+            shutil.copytree(ROOT / name, folder / name, ignore=ignored, copy_function=copy_changed, dirs_exist_ok=True)
         else:
-            shutil.copy2(ROOT / name, folder / name)
+            copy_changed(ROOT / name, folder / name)
 
 
 class Tree:
-    """One copy of the sources, which is broken and restored, so that each mutant builds only the files that it changes."""
+    """One copy of the sources, which is broken and restored, so that each mutant builds only the files that it changes. `keep`: objects that an
+    earlier run left there are used."""
 
-    def __init__(self, folder, like=None):
+    def __init__(self, folder, like=None, keep=False):
         self.folder = folder
-        shutil.rmtree(folder, ignore_errors=True)
+        if not keep:
+            shutil.rmtree(folder, ignore_errors=True)
         if like:  # objects that are built in that tree need not be built again
             shutil.copytree(like.folder, folder)
             return
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         copy_tree(folder)
 
     @contextmanager
@@ -203,9 +218,9 @@ def pytest_outcome(tree, test):
     return often if proof == "absent" else proof
 
 
-def explored(tree, case):
+def explored(tree, case, schedules=SCHEDULES):
     """failed, too, if the first schedule has no end, of which the explorer says only that it is too long."""
-    argv = [str(tree.folder / "build/host/explore/ashlar-host"), "-q", "-S", str(SCHEDULES), case]
+    argv = [str(tree.folder / "build/host/explore/ashlar-host"), "-q", "-S", str(schedules), case]
     done = finished(argv, SEARCH_SECONDS)
     return "failed" if re.search(r"  too long$", done.stdout, re.M) else outcome_of(done)
 

@@ -1,7 +1,9 @@
-"""Mutants that a seed draws (tests/mutants/candidates.py): the marks of those that no test can notice."""
+"""Mutants that a seed draws (tests/mutants/drawn.py): what is drawn, what is tried, and the marks of those that no test can notice."""
 
 import candidates
+import drawn
 from machine import ROOT
+from reach import Reach
 
 
 def test_each_mark_names_a_line_that_is_there():
@@ -12,3 +14,27 @@ def test_each_mark_names_a_line_that_is_there():
         if not there or before == after:
             lost.append((path, function, before))
     assert not lost
+
+
+def test_headers_give_their_functions_and_assembly_its_instructions():
+    header = ["int f(int a,", "      int b);", "#define N 1", "struct s {", "\tint a;", "};"]
+    header += ["static inline int g(int a)", "{", "\treturn a + 1;", "}"]
+    assert candidates.left_out("mm/a.h", header) == {0, 1, 2, 3, 4, 5, 7, 9}
+    assembly = [".globl entry", "entry:", "\tmov $1, %rax", "\t.byte 1", "1:\tjmp 1b", "\tret"]
+    assert candidates.left_out("boot/a.S", assembly) == {0, 1, 3, 4}
+
+
+def test_the_cases_that_reach_a_line_are_known():
+    known = Reach.__new__(Reach)
+    known.cases, known.lines = ["a.b.c", "a.b.d", "a.e.f"], {"mm/a.c": {"10": "7", "14": "2", "30": "4"}}
+    assert known.of("mm/a.c", 15, range(9, 20)) == (["a.b.d"], ["a.b.c", "a.b.d", "a.e.f"])
+    assert known.of("mm/a.c", 12, range(9, 20))[0] == known.cases
+    assert known.of("mm/a.c", 31, range(30, 33)) == (["a.e.f"], ["a.e.f"])
+    assert known.of("mm/a.c", 25, range(0)) == known.of("mm/b.c", 10, range(9, 20)) == ([], [])
+
+
+def test_what_noticed_is_told():
+    run = "# | not ok\n# mm.a.b: {}"
+    assert drawn.kind_of(run.format("no verdict within 20 s of processor time")) == "a time-out"
+    assert drawn.kind_of(run.format("killed by signal 11")) == "a crash"
+    assert drawn.kind_of("# mm/a.c:3: 1, expected 2") == "a case"

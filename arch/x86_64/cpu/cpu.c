@@ -24,12 +24,15 @@
 
 enum { CPU_NUMBER_BITS = 12 };
 enum { RANDOM_TRIES = 10 }; /* after so many refusals in a row RDRAND counts as broken */
-enum { SCALE_HARDWARE = 1, SCALE_VIRTUAL = 4, SCALE_EMULATED = 8 };
+/*
+ * A virtual CPU runs only when its host lets it; under an emulator with many CPUs on few real ones,
+ * after all the others had their turn (measurements: kernel/core/wait.c).
+ */
+enum { SCALE_VIRTUAL = 8 };
 enum { XCR0_X87 = 1 << 0, XCR0_SSE = 1 << 1, XCR0_AVX = 1 << 2, XCR0_AVX512 = 7 << 5 };
 enum { MXCSR_RESET = 0x1f80 }; /* every exception masked, round to nearest */
 
 struct cpu_features cpu_features;
-static unsigned deadline_scale = SCALE_HARDWARE;
 
 static bool bit(u32 reg, unsigned n)
 {
@@ -62,25 +65,9 @@ static bool strings_are_slow(const struct cpu_features *f)
 	return !f->amd && rdmsr_safe(MSR_MISC_ENABLE, &misc) && !(misc & MISC_ENABLE_FAST_STRINGS);
 }
 
-/*
- * A virtual CPU runs only when its host lets it. Under KVM that is usually at once. Under an
- * emulator with many CPUs on few real ones, it is after all the others had their turn
- * (measurements: kernel/core/wait.c).
- */
-static unsigned find_scale(void)
-{
-	/* the hypervisor leaves exist if the hypervisor bit is set */
-	const struct cpuid id = cpuid_raw(0x40000000, 0);
-	const u32 name[] = {id.ebx, id.ecx, id.edx};
-
-	if (!cpu_features.hypervisor)
-		return SCALE_HARDWARE;
-	return memcmp(name, "TCGTCGTCGTCG", sizeof(name)) == 0 ? SCALE_EMULATED : SCALE_VIRTUAL;
-}
-
 unsigned cpu_deadline_scale(void)
 {
-	return deadline_scale;
+	return cpu_features.hypervisor ? SCALE_VIRTUAL : 1;
 }
 
 void cpu_features_detect(void)
@@ -105,7 +92,6 @@ void cpu_features_detect(void)
 	f->phys_bits = cpuid(0x80000008, 0).eax & 0xff;
 	if (f->phys_bits == 0)
 		f->phys_bits = 36;
-	deadline_scale = find_scale();
 }
 
 /*

@@ -53,7 +53,7 @@ static trap_handler_fn *handlers[VECTORS];
 static u32 unexpected[VECTORS];
 static const struct trap_ring3 *ring3;
 
-static const char *const exception_names[TRAP_FIRST_INTERRUPT] = {
+static const char *const exception_names[] = {
 	"divide error",
 	"debug exception",
 	"non-maskable interrupt",
@@ -77,6 +77,7 @@ static const char *const exception_names[TRAP_FIRST_INTERRUPT] = {
 	"virtualization exception",
 	"control protection exception",
 };
+_Static_assert(ARRAY_LEN(exception_names) == 22, "a name's place is its vector");
 
 /* traps.S knows these vectors, too */
 static const u8 ist_of[VECTORS] = {[TRAP_NMI] = IST_NMI,
@@ -236,7 +237,8 @@ static void handle_double_fault(const struct trap_frame *frame)
 
 static void handle_exception(struct trap_frame *frame)
 {
-	const char *name = exception_names[frame->vector];
+	const char *name =
+		frame->vector < ARRAY_LEN(exception_names) ? exception_names[frame->vector] : NULL;
 	trap_handler_fn *fn = atomic_load_acquire(&handlers[frame->vector]);
 
 	if (fn) {
