@@ -116,7 +116,7 @@ static void plan_blocks(struct opening *o)
 	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
 		const pfn_t pfn = block_pfn(o->first + i);
 
-		if (pfn + BLOCK_FRAMES <= alike) { /* as the block before */
+		if (pfn + BLOCK_FRAMES <= alike) { /* as the one before */
 			o->plan[i] = o->plan[i - 1];
 			o->zone[i] = o->zone[i - 1];
 			continue;
