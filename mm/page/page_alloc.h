@@ -16,8 +16,8 @@ size_t mm_page_alloc_bulk(struct mm *mm, enum page_use use, unsigned request, no
 			  struct page **pages, size_t count);
 
 /*
- * Single pages that their taker will form one by one, so that each struct page is written when it is
- * used: bit n of `bits` is first[n], and `in_use` the state to give it.
+ * Single pages that their taker will form one by one, so that each struct page is written when it
+ * is used: bit n of `bits` is first[n], and `in_use` the state to give it.
  */
 struct page_word {
 	struct page *first;
