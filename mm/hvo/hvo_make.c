@@ -184,17 +184,23 @@ static inline pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index
 	return stash->frame[stash->at++];
 }
 
+static void noheads_from_bare(struct mm *mm, struct head_stash *stash, u32 index, pfn_t tail)
+{
+	for (u32 i = index + 1; i < index + GIB_BLOCKS; i++) {
+		vmemmap_set_nohead(mm, vmemmap_line_near(mm, &stash->near, i), i, tail);
+		block_set_state(mm, i, BLOCK_NOHEAD);
+	}
+}
+
 /* Optimise a bare run: one head frame, lines of shared tails, no flush. */
-static void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index,
-			   struct block_word word)
+static inline void huge_from_bare(struct mm *mm, struct head_stash *stash, u32 index,
+				  struct block_word word)
 {
 	const pfn_t tail = vmemmap_shared_tail(mm, &mm->zone[word.zone], word.order);
 	pfn_t head;
 
-	for (u32 i = index + 1; i < index + order_blocks(word.order); i++) {
-		vmemmap_set_nohead(mm, vmemmap_line_near(mm, &stash->near, i), i, tail);
-		block_set_state(mm, i, BLOCK_NOHEAD);
-	}
+	if (word.order == GIGA_ORDER)
+		noheads_from_bare(mm, stash, index, tail);
 	head = form_head(mm, stash, index, word);
 	vmemmap_set_huge(mm, vmemmap_line_near(mm, &stash->near, index), index, head, tail);
 	block_set_state(mm, index, BLOCK_HUGE);

@@ -135,20 +135,20 @@ void block_set_state(struct mm *mm, u32 index, enum block_state to)
 
 void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word word, const u8 *zones)
 {
-	const enum block_state from = block_look_at(mm, first).state;
+	struct block *blocks = block_existing(mm, first);
+	const enum block_state from = block_look(blocks).state;
 
-	for (u32 index = first; index < first + count; index++) {
-		struct block *block = block_at(mm, index);
-		const struct block_word was = block_look(block);
+	for (u32 i = 0; i < count; i++) {
+		const struct block_word was = block_look(&blocks[i]);
 
-		ASSERT(was.state == from, "block %u is %s in a range of %s blocks", index,
+		ASSERT(was.state == from, "block %u is %s in a range of %s blocks", first + i,
 		       block_state_name(was.state), block_state_name(from));
 		ASSERT(!block_word_is_isolated(was),
-		       "block %u opens or closes while it is isolated", index);
-		check_change(mm, index, from, word.state);
+		       "block %u opens or closes while it is isolated", first + i);
+		check_change(mm, first + i, from, word.state);
 		if (zones)
-			word.zone = zones[index - first];
-		block_put(block, word);
+			word.zone = zones[i];
+		block_put(&blocks[i], word);
 	}
 	mm_count(mm, COUNT_CHANGE(from, word.state), count);
 }

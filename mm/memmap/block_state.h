@@ -10,9 +10,9 @@
 void block_set_state(struct mm *mm, u32 index, enum block_state to);
 
 /*
- * Publish the whole word of `count` > 0 neighbours that are all in one state. Each gets its zone
- * from its own byte of `zones`, or word.zone if `zones` is NULL. The caller must be allowed to use
- * block_put() on each.
+ * Publish the whole word of `count` > 0 neighbours of one GiB that are all in one state. Each gets
+ * its zone from its own byte of `zones`, or word.zone if `zones` is NULL. The caller must be
+ * allowed to use block_put() on each.
  */
 void block_put_states(struct mm *mm, u32 first, u32 count, struct block_word word, const u8 *zones);
 

@@ -73,7 +73,7 @@ enum frame_kind memmap_frame_kind(const struct mm *mm, pfn_t pfn, u8 *zone);
 
 /*
  * End of the frames from `pfn` on, and below `end`, that have its kind and zone. [pfn, end) lies in
- * one block.
+ * one section.
  */
 pfn_t memmap_frames_alike(const struct mm *mm, pfn_t pfn, pfn_t end);
 

@@ -7,16 +7,29 @@
  */
 #include "mm/page/migrate.h"
 
+#include <arch/check.h>
+
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
+#include "mm/memmap/memmap.h"
 #include "mm/page/page_alloc.h"
+#include "mm/page/page_check.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "mm/zone/buddy.h"
 #include "mm/zone/isolate.h"
 
 enum { PASSES = 5 };
+
+/*
+ * Single pages to move to. As many are taken at once as the frames that may still have to move, but
+ * no more than a word of them. `frames` counts those for which none was taken.
+ */
+struct targets {
+	u64 frames;
+	struct page_word word;
+};
 
 /* 1 GiB pages make no room for others of their size, so they are not counted. */
 static void count_movable(struct mm *mm, const struct page *page, unsigned order, s64 sign)
@@ -105,18 +118,42 @@ void page_copy(struct page *to, const struct page *from)
 		to->private[i] = from->private[i];
 }
 
+/* Form a page of those that were taken. */
+static struct page *next_target(struct mm *mm, struct page_word *word)
+{
+	struct page *page = word->first + __builtin_ctzll(word->bits);
+
+	word->bits &= word->bits - 1;
+	memmap_form_single(page, word->in_use);
+	check_frames_reused(page_to_pfn(page), 1);
+	if (unlikely(atomic_load_relaxed(&mm->watch)))
+		page_watch_allocated(mm, page, CALLER);
+	return page;
+}
+
+static bool take_targets(struct mm *mm, node_t node, struct targets *targets)
+{
+	const unsigned taken = mm_page_take_word(
+		mm, 0, node, MIGRATE_MOVABLE, (unsigned)MIN(targets->frames, 64), &targets->word);
+
+	targets->frames -= taken;
+	return taken > 0;
+}
+
 /* Allocate the page to move to: of the same order, and on the same node if possible. */
 static struct page *page_to_move_to(struct mm *mm, struct page_kind kind,
-				    const struct migrate_how *how)
+				    const struct migrate_how *how, struct targets *targets)
 {
+	const node_t node = mm->zone[kind.zone].node;
 	struct page *to = NULL;
 
 	if (fail_here(&mm->fail, FAIL_MOVE))
 		return NULL;
-	if (how->refuge && order_of(kind) == 0)
+	if (order_of(kind) == 0 && how->refuge)
 		to = refuge_take(how->refuge);
-	return to ? to
-		  : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, mm->zone[kind.zone].node);
+	if (!to && order_of(kind) == 0 && (targets->word.bits || take_targets(mm, node, targets)))
+		to = next_target(mm, &targets->word);
+	return to ? to : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, node);
 }
 
 /*
@@ -145,8 +182,8 @@ static void free_moved(struct mm *mm, struct page *from, struct page_kind kind, 
  * there is no page to move to; -EBUSY: it has no mover, or its holder refused. `left`: bits of the
  * block's frames that the caller has to give back; not used for huge pages. No lock held.
  */
-static int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how, u64 *left,
-			struct migrate_stats *stats)
+static int migrate_page(struct mm *mm, struct page *from, const struct migrate_how *how,
+			struct targets *targets, u64 *left, struct migrate_stats *stats)
 {
 	struct page_kind kind;
 	struct page *to;
@@ -156,7 +193,7 @@ static int migrate_page(struct mm *mm, struct page *from, const struct migrate_h
 		/* 0: the page was freed just now */
 		return atomic_load_relaxed(&from->refcount) ? -EBUSY : 0;
 	kind = page_kind(from); /* with the reference: before, it may have been another page */
-	to = page_to_move_to(mm, kind, how);
+	to = page_to_move_to(mm, kind, how, targets);
 	if (!to) {
 		mm_page_put(mm, from);
 		return -ENOMEM;
@@ -180,6 +217,8 @@ int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct mig
 {
 	const u32 index = (u32)(page_to_pfn(pages) >> BLOCK_ORDER);
 	u64 left[PCP_WORDS] = {0};
+	struct targets targets = {
+		.frames = MIN(count, BLOCK_FRAMES - block_look_at(mm, index).free_pages)};
 	int result = 0;
 
 	for (u64 i = 0; i < count && result != -ENOMEM;) {
@@ -188,10 +227,12 @@ int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct mig
 
 		if (!(kind.flags & (PAGE_BUDDY | PAGE_PCP)) &&
 		    atomic_load_relaxed(&pages[i].refcount) > 0)
-			err = migrate_page(mm, &pages[i], how, left, stats);
+			err = migrate_page(mm, &pages[i], how, &targets, left, stats);
 		result = err ? err : result;
 		i += kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
 	}
+	while (targets.word.bits)
+		mm_page_free(mm, next_target(mm, &targets.word));
 	gib_count_movable(mm, index, -(s64)pcp_give_back_map(block_zone(mm, index), index, left));
 	return result;
 }

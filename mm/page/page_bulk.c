@@ -15,33 +15,43 @@
 
 enum { AHEAD = 8, SECTION = 64 };
 
-static void form_word(struct page *first, u64 bits, u64 in_use, struct page **pages)
+static void form_word(struct page_word word, struct page **pages)
 {
-	for (unsigned i = 0; bits; i++, bits &= bits - 1) {
-		struct page *page = first + __builtin_ctzll(bits);
+	for (unsigned i = 0; word.bits; i++, word.bits &= word.bits - 1) {
+		struct page *page = word.first + __builtin_ctzll(word.bits);
 
-		memmap_form_single(page, in_use);
+		memmap_form_single(page, word.in_use);
 		check_frames_reused(page_to_pfn(page), 1);
 		pages[i] = page;
 	}
+}
+
+unsigned mm_page_take_word(struct mm *mm, unsigned request, node_t node, enum migratetype type,
+			   unsigned count, struct page_word *word)
+{
+	struct pcp *pcp = pcp_enter(mm);
+	struct pcp_zone *mine = page_first_list(mm, pcp, request, node);
+	unsigned taken = 0;
+
+	if (mine) {
+		word->in_use = mine->in_use;
+		taken = pcp_alloc_word(&mm->zone[mine->zone], type, count, &word->first,
+				       &word->bits);
+	}
+	pcp_leave(mm, pcp);
+	return taken;
 }
 
 /* Take the pages that one word of the first zone holds. Returns 0 if none is at hand. */
 static size_t alloc_word(struct mm *mm, unsigned request, node_t node, enum migratetype type,
 			 struct page **pages, size_t count)
 {
-	struct pcp *pcp = pcp_enter(mm);
-	struct pcp_zone *mine = page_first_list(mm, pcp, request, node);
-	struct page *page;
-	unsigned taken = 0;
-	u64 bits;
+	struct page_word word;
+	const unsigned taken =
+		mm_page_take_word(mm, request, node, type, (unsigned)MIN(count, SECTION), &word);
 
-	if (mine)
-		taken = pcp_alloc_word(&mm->zone[mine->zone], type, (unsigned)MIN(count, SECTION),
-				       &page, &bits);
 	if (taken > 0)
-		form_word(page, bits, mine->in_use, pages);
-	pcp_leave(mm, pcp);
+		form_word(word, pages);
 	return taken;
 }
 

@@ -110,7 +110,18 @@ static int open_records(struct mm *mm, struct node *node, u64 section)
 
 static void plan_blocks(struct opening *o)
 {
+	const pfn_t end = block_pfn(o->first + SECTION_BLOCKS);
+	pfn_t alike = 0;
+
 	for (unsigned i = 0; i < SECTION_BLOCKS; i++) {
+		const pfn_t pfn = block_pfn(o->first + i);
+
+		if (pfn + BLOCK_FRAMES <= alike) { /* as the one before */
+			o->plan[i] = o->plan[i - 1];
+			o->zone[i] = o->zone[i - 1];
+			continue;
+		}
+		alike = memmap_frames_alike(o->mm, pfn, end);
 		o->plan[i] = (u8)memmap_block_plan(o->mm, o->first + i, &o->zone[i]);
 		if (o->zone[i] != ZONE_NONE && !o->node)
 			o->node = zone_node(&o->mm->zone[o->zone[i]]);
@@ -222,8 +233,10 @@ static int give_private_pages(struct opening *o, u32 index, u8 zone)
 
 void section_publish_records(struct opening *o, u32 first, u32 count, enum block_state state)
 {
-	for (u32 index = first; index < first + count; index++)
-		block_at(o->mm, index)->next = block_at(o->mm, index)->prev = BLOCK_NONE;
+	struct block *blocks = block_existing(o->mm, first);
+
+	for (u32 i = 0; i < count; i++)
+		blocks[i].next = blocks[i].prev = BLOCK_NONE;
 	block_put_states(o->mm, first, count,
 			 BLOCK_WORD(.state = (u8)state, .type = (u8)gigablock_type(o->mm, first),
 				    .flags = o->mapped ? BLOCK_MAPPED : 0),
