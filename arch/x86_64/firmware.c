@@ -23,7 +23,7 @@
 #include "kernel/core/printk.h"
 #include "mm/mm.h"
 
-enum { HPET_SIZE = 1024 };
+enum { HPET_SIZE = 0x500 }; /* with 32 timers, the most that it can state */
 
 static u64 max_cpus = ~0ULL;
 OPTION_U64(maxcpus, max_cpus, 1, ~0ULL, "start no more CPUs than this; 1: only the boot CPU",

@@ -126,15 +126,24 @@ TEST(arch_mce, who_polls_leaves_errors_that_interrupt_to_the_handler)
 TEST(arch_leftovers, a_tsc_that_firmware_moved_is_named)
 {
 	u64 *adjust = &cpu_data(cpu_count - 1)->arch.tsc_adjust;
+	u64 *at_start = &cpu_data(cpu_count - 1)->arch.tsc_at_start;
+	const u64 second = clock_tsc_hz();
 
 	if (cpu_count < 2)
 		SKIP("needs two CPUs");
-	*adjust -= 5000;
 	said_begin();
-	clock_report_adjust();
+	clock_report_tscs();
+	said_end();
+	EXPECT(!said_says("*TSC*"));
+	*adjust -= 5000;
+	*at_start -= 1000 * second;
+	said_begin();
+	clock_report_tscs();
 	said_end();
 	*adjust += 5000;
+	*at_start += 1000 * second;
 	EXPECT(said_says("*(TSC_ADJUST) of 1 CPUs, of CPU * by -5000, of CPU 0 by 0:*"));
+	EXPECT(said_says("*the TSCs of 1 CPUs differ from that of CPU 0, * by -99???????? us *"));
 }
 
 /* A machine may have the memory alone. */
