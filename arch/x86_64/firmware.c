@@ -11,6 +11,7 @@
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/consoles/console.h"
+#include "arch/x86_64/cpu/leftovers.h"
 #include "arch/x86_64/cpu/pci.h"
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/interrupts/irq.h"
@@ -72,11 +73,13 @@ static void read_pci(void)
 
 	if (!base || pci_has_ports())
 		return;
-	if (pci_memory_is_possible(base, buses))
-		pci_use_memory(base, buses);
-	else
+	if (!pci_memory_is_possible(base, buses)) {
 		pr_warn("PCI: MCFG names memory at %llx for %u buses, which cannot be: not used",
 			base, buses);
+		return;
+	}
+	pci_use_memory(base, buses);
+	leftovers_stop(); /* devices that no port reached before */
 }
 
 static void read_clocks(void)

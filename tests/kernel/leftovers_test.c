@@ -143,7 +143,7 @@ TEST(arch_leftovers, a_tsc_that_firmware_moved_is_named)
 	*adjust += 5000;
 	*at_start += 1000 * second;
 	EXPECT(said_says("*(TSC_ADJUST) of 1 CPUs, of CPU * by -5000, of CPU 0 by 0:*"));
-	EXPECT(said_says("*the TSCs of 1 CPUs differ from that of CPU 0, * by -99???????? us *"));
+	EXPECT(said_says("*the TSCs of 1 CPUs differ from CPU 0's, that of CPU * by -* or more:*"));
 }
 
 /* A machine may have the memory alone. */

@@ -306,9 +306,9 @@ void clock_note_tsc(void)
 
 void clock_report_tscs(void)
 {
-	const struct arch_percpu *boot = &cpu_data(0)->arch, *moved = boot;
-	const u64 hz = clock_tsc_hz(), now = rdtsc();
-	cpu_t cpu, last = 0, far = 0, differ = 0, apart = 0;
+	const struct arch_percpu *boot = &cpu_data(0)->arch;
+	cpu_t cpu, differ = 0, moved = 0, apart = 0, far = 0;
+	const u64 now = rdtsc();
 	s64 ahead = 0;
 
 	cpumask_foreach(cpu, &cpus_online) {
@@ -317,8 +317,7 @@ void clock_report_tscs(void)
 
 		if (own->tsc_adjust != boot->tsc_adjust) {
 			differ++;
-			last = cpu;
-			moved = own;
+			moved = cpu;
 		}
 		if (ticks != 0) {
 			apart++;
@@ -329,10 +328,9 @@ void clock_report_tscs(void)
 	if (differ > 0)
 		pr_warn("clock: firmware has moved the TSC (TSC_ADJUST) of %u CPUs, of CPU %u by "
 			"%lld, of CPU 0 by %lld: times of two CPUs may disagree",
-			differ, last, moved->tsc_adjust, boot->tsc_adjust);
+			differ, moved, cpu_data(moved)->arch.tsc_adjust, boot->tsc_adjust);
 	if (apart > 0)
-		pr_warn("clock: the TSCs of %u CPUs differ from that of CPU 0, that of CPU %u by "
-			"%lld us "
-			"or more: times of two CPUs disagree",
-			apart, far, ahead / (s64)MAX(hz / 1000000, 1));
+		pr_warn("clock: the TSCs of %u CPUs differ from CPU 0's, that of CPU %u by %lld or "
+			"more: times of two CPUs disagree",
+			apart, far, ahead);
 }
