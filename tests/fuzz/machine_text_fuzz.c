@@ -63,7 +63,7 @@ static void check_damage(const struct replay_text *sealed, size_t at, u8 change)
 	const char *end = memchr(text + at, '\n', sealed->len - at);
 	size_t number = 1, bad;
 
-	if (end - (text + at) < 8 || !change || (text[at] ^ change) == '\n')
+	if (end - (text + at) < 8 || !change || (u8)(text[at] ^ change) == '\n')
 		return; /* not a byte of the line's text */
 	for (size_t i = 0; i < at; i++)
 		number += text[i] == '\n';
