@@ -11,6 +11,7 @@
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/acpi/acpi_madt.h"
 #include "arch/x86_64/consoles/console.h"
+#include "arch/x86_64/cpu/leftovers.h"
 #include "arch/x86_64/cpu/pci.h"
 #include "arch/x86_64/exit.h"
 #include "arch/x86_64/interrupts/irq.h"
@@ -23,7 +24,7 @@
 #include "kernel/core/printk.h"
 #include "mm/mm.h"
 
-enum { HPET_SIZE = 1024 };
+enum { HPET_SIZE = 0x500 }; /* with 32 timers, the most that it can state */
 
 static u64 max_cpus = ~0ULL;
 OPTION_U64(maxcpus, max_cpus, 1, ~0ULL, "start no more CPUs than this; 1: only the boot CPU",
@@ -72,11 +73,13 @@ static void read_pci(void)
 
 	if (!base || pci_has_ports())
 		return;
-	if (pci_memory_is_possible(base, buses))
-		pci_use_memory(base, buses);
-	else
+	if (!pci_memory_is_possible(base, buses)) {
 		pr_warn("PCI: MCFG names memory at %llx for %u buses, which cannot be: not used",
 			base, buses);
+		return;
+	}
+	pci_use_memory(base, buses);
+	leftovers_stop(); /* devices that no port reached before */
 }
 
 static void read_clocks(void)

@@ -73,12 +73,13 @@ void replay_load(const char *path, struct boot_info *info, phys_t *end)
 	*end = 0;
 	for (size_t i = 0; i < info->ranges; i++)
 		if (info->range[i].kind == MEM_RAM || info->range[i].kind == MEM_LOADER)
-			*end = MAX(*end, ALIGN_UP(info->range[i].end, PAGE_SIZE));
+			*end = MAX(*end, info->range[i].end);
 	if (*end == 0)
 		host_die("-r: \"%s\" describes no usable RAM", path);
 	if (*end > MIN(DIRECT_MAP_SIZE, PHYS_LIMIT))
 		host_die("-r: \"%s\" has RAM up to 0x%llx, this build reaches 0x%llx", path, *end,
 			 MIN(DIRECT_MAP_SIZE, PHYS_LIMIT));
+	*end = ALIGN_UP(*end, PAGE_SIZE);
 }
 
 static void one_cpu(void)

@@ -112,7 +112,7 @@ static bool take_register(struct cursor *c, const char *name, u32 *value)
 	return true;
 }
 
-/* "0xFIRST-0xLAST]"; the last byte belongs to the range. */
+/* "0xFIRST-0xLAST]"; the last byte belongs to the range, unless it is the last of all. */
 static bool take_range(struct cursor *c, phys_t *start, u64 *size)
 {
 	u64 last;
@@ -120,7 +120,7 @@ static bool take_range(struct cursor *c, phys_t *start, u64 *size)
 	if (!skip(c, "0x") || !take_hex(c, start) || !skip(c, "-0x") || !take_hex(c, &last) ||
 	    !skip(c, "]") || last < *start)
 		return false;
-	*size = last - *start + 1;
+	*size = last - *start + (last != ~0ULL);
 	return *size != 0;
 }
 

@@ -11,10 +11,12 @@ enum { REGISTERS = 0x400 / 16, VERSION_7_ENTRIES = 6 << 16 | 0x15, FIRMWARE_VECT
 static struct {
 	u32 reg[REGISTERS];
 	bool delivered; /* a source of firmware's was open while the APIC was enabled */
+	bool faulted;   /* an entry was touched that the APIC lacks, a fault in x2APIC mode */
 } model;
 
-static const unsigned lvt[] = {APIC_LVT_CMCI,  APIC_LVT_TIMER, APIC_LVT_THERMAL, APIC_LVT_PERF,
-			       APIC_LVT_LINT0, APIC_LVT_LINT1, APIC_LVT_ERROR};
+/* In the order in which APICs got them: the first four are in all. */
+static const unsigned lvt[] = {APIC_LVT_TIMER, APIC_LVT_LINT0,   APIC_LVT_LINT1, APIC_LVT_ERROR,
+			       APIC_LVT_PERF,  APIC_LVT_THERMAL, APIC_LVT_CMCI};
 
 static bool enabled(void)
 {
@@ -29,13 +31,22 @@ static bool is_lvt(unsigned reg)
 	return false;
 }
 
+/* The version register has the number of the last entry. */
+static void check_exists(unsigned reg)
+{
+	for (size_t i = (model.reg[APIC_VERSION / 16] >> 16) + 1; i < ARRAY_LEN(lvt); i++)
+		model.faulted |= lvt[i] == reg;
+}
+
 static u32 model_read(unsigned reg)
 {
+	check_exists(reg);
 	return model.reg[reg / 16];
 }
 
 static void model_write(unsigned reg, u32 value)
 {
+	check_exists(reg);
 	model.reg[reg / 16] = is_lvt(reg) && !enabled() ? value | LVT_MASKED : value;
 	for (size_t i = 0; enabled() && i < ARRAY_LEN(lvt); i++)
 		model.delivered |= (model.reg[lvt[i] / 16] & 0xff) == FIRMWARE_VECTOR &&
@@ -91,6 +102,21 @@ TEST(arch_apic, what_firmware_left_open_is_masked_before_the_apic_is_enabled)
 	model.reg[APIC_LVT_THERMAL / 16] = smi;
 	apic_set_up(&access, 1);
 	EXPECT_EQ(model_read(APIC_LVT_THERMAL), smi);
+}
+
+TEST(arch_apic, of_the_entries_for_local_sources_those_that_exist_are_masked)
+{
+	for (u32 last = 3; last < ARRAY_LEN(lvt); last++) {
+		reset();
+		model.reg[APIC_VERSION / 16] = last << 16 | 0x15;
+		model.reg[APIC_SVR / 16] |= SVR_ENABLE;
+		for (size_t i = 0; i <= last; i++)
+			model.reg[lvt[i] / 16] = FIRMWARE_VECTOR;
+		apic_set_up(&access, -1);
+		EXPECT(!model.faulted);
+		for (size_t i = 0; i <= last; i++)
+			EXPECT(model.reg[lvt[i] / 16] & LVT_MASKED);
+	}
 }
 
 static enum apic_mode choose(enum apic_mode left, bool opted_out, u32 highest_id,

@@ -73,3 +73,18 @@ TEST(arch_clock, sources_agree_within_200_ppm_and_their_uncertainty)
 	EXPECT(!tsc_agrees(1000 * MHZ, &dead));
 	EXPECT(!tsc_agrees(0, &dead));
 }
+
+/* What CPU 0 sees of a CPU that starts while its own TSC goes from 5000 to 9000. */
+TEST(arch_clock, a_tsc_that_was_not_read_between_the_two_looks_of_cpu_0_is_apart)
+{
+	EXPECT_EQ(tsc_ahead(5000, 5000, 9000), 0);
+	EXPECT_EQ(tsc_ahead(5000, 9000, 9000), 0);
+	EXPECT_EQ(tsc_ahead(5000, 9001, 9000), 1);
+	EXPECT_EQ(tsc_ahead(5000, 4999, 9000), -1);
+	EXPECT_EQ(tsc_ahead(5000, 0, 9000), -5000); /* it began at 0 */
+	EXPECT_EQ(tsc_ahead(5000, 1ULL << 62, 9000), (1ULL << 62) - 9000);
+	/* a TSC that firmware set shortly below its end */
+	EXPECT_EQ(tsc_ahead(-100ULL, 20, 50), 0);
+	EXPECT_EQ(tsc_ahead(-100ULL, -101ULL, 50), -1);
+	EXPECT_EQ(tsc_ahead(-100ULL, 60, 50), 10);
+}

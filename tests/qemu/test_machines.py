@@ -14,8 +14,10 @@ from dataclasses import dataclass
 
 import patience
 import pytest
+from acpi_fixture import dump, sum_right
 from guest import Guest, run
 from machine import ROOT, Machine, make_image
+from machines import Machine as Described
 from screen import Shown
 from verdict import END, clean
 
@@ -114,6 +116,19 @@ def test_bochs(kernel, tmp_path, model, cpus):
         assert console.exists(), said.read().decode(errors="replace")
     lines = [clean(line) for line in console.read_text(encoding="utf-8", errors="replace").splitlines()]
     assert f"started {cpus} of {cpus} CPUs" in "\n".join(lines) and "ASHLAR-END verdict=pass code=0x10" in lines, "\n".join(lines[-60:])
+
+
+@pytest.mark.metal
+@pytest.mark.parametrize("flags, says", [
+    (1, (r"CPU 2 \(APIC ID 300\) did not start", r"started 2 of 3 CPUs .*\(x2APIC\)")),
+    (3, ("APIC: xAPIC mode, because firmware opts out of x2APIC", r"CPU 2 \(APIC ID 300\) is left out: its APIC ID cannot be addressed",
+         r"started 2 of 3 CPUs .*\(xAPIC\)")),
+], ids=["silent", "opted-out"])  # fmt: skip
+def test_firmware_opts_out_of_x2apic(kernel, tmp_path, flags, says):
+    """By its DMAR, although its MADT has a CPU that only x2APIC mode reaches."""
+    dmar, text = sum_right(bytearray(b"DMAR" + bytes(32) + bytes((38, flags)) + bytes(10))), tmp_path / "dump.txt"
+    text.write_text(dump([Described("any", [], [0, 1, 300]).acpi()[0], dmar]), encoding="ascii")
+    run(Machine("pvh", 2, "128M", qemu="10", module=str(text), cmdline=f"acpi=module {CASES}"), kernel, SECONDS).ended().says(*says)
 
 
 @pytest.mark.metal

@@ -63,8 +63,9 @@ def test_the_first_eight_cpus_are_cores_of_all_nodes(name, ids, build, tmp_path)
         ("", "has no line that describes memory"),
         ("BIOS-e820: [mem 0x0-0x9ffff] usable\nBIOS-e820: [mem 0x100000-0xffffffffffff] usable\n", "has RAM up to 0x1000000000000"),
         ("BIOS-e820: [mem 0x0000000000000000-0x000000000009fbff] reserved\n", "describes no usable RAM"),
+        ("BIOS-e820: [mem 0x100000-0xffffffffffffffff] usable\n", "has RAM up to 0xffffffffffffffff"),
     ],
-    ids=["nothing", "too-far", "no-ram"],
+    ids=["nothing", "too-far", "no-ram", "to-the-last-byte"],
 )
 def test_a_text_that_is_no_machine(text, says, build, tmp_path):
     done = boot(build, text, tmp_path, "run=machine")

@@ -7,7 +7,8 @@
  * Forbid PCI devices to write to memory, and stop the chipset's watchdog. Screens and USB stay
  * as they are: firmware may still draw and read keys with them, in memory that it keeps. So do
  * bridges, those to memory and ISA included, which often cannot be stopped, and I/O APICs, which
- * send interrupts as masters. Boot CPU, before RAM is used.
+ * send interrupts as masters. Boot CPU, before RAM is used; where PCI has no ports, as soon as MCFG
+ * is read.
  */
 void leftovers_stop(void);
 

@@ -106,7 +106,7 @@ void ap_start(cpu_t cpu)
 	user_init_cpu();
 	mce_init_cpu();
 	mtrrs_settle();
-	clock_note_adjust();
+	clock_note_tsc();
 	reach(cpu, AP_DESCRIPTORS, AP_FEATURES);
 	apic_init_cpu();
 	reach(cpu, AP_FEATURES, AP_APIC);
@@ -232,6 +232,7 @@ static void start_all(void)
 void arch_cpus_start(void)
 {
 	ipi_init();
+	clock_note_tsc();
 	cpu_data(0)->arch.apic_id = cpu_descs[0].apic_id;
 	if (cpu_count > 1)
 		prepare_tables();
@@ -246,8 +247,7 @@ void arch_cpus_start(void)
 			       cpu_count);
 	}
 	mtrrs_report();
-	clock_note_adjust();
-	clock_report_adjust();
+	clock_report_tscs();
 	nmi_tick_confirm();
 	clock_stop_pit();
 	irq_enable();

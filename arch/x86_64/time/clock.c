@@ -243,30 +243,20 @@ static void report(const struct counter *c, const struct tsc_measure *m, u64 hz)
 			hz / 1000);
 }
 
-static bool hpet_start(volatile void __iomem *hpet, struct counter *c)
-{
-	const u32 period = mmio_read32(hpet, HPET_PERIOD);
-
-	if (!hpet_is_there(mmio_read32(hpet, HPET_CAPS), period))
-		return false;
-	mmio_write32(hpet, HPET_CONFIG,
-		     (mmio_read32(hpet, HPET_CONFIG) | HPET_ENABLE) & ~(u32)HPET_LEGACY);
-	*c = (struct counter){.name = "HPET",
-			      .hz = FS_PER_S / period,
-			      .mask = 0xffffffff,
-			      .read = hpet_read,
-			      .hpet = hpet};
-	return true;
-}
-
 /* The counters that the firmware tables name, the better one first. */
 static struct counter counters[CLOCK_MEASURES_MAX];
 static size_t counter_count;
 
 void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_timer_32bit)
 {
-	if (hpet && hpet_start(hpet, &counters[counter_count]))
-		counter_count++;
+	const u32 period = hpet ? hpet_start(hpet) : 0;
+
+	if (period)
+		counters[counter_count++] = (struct counter){.name = "HPET",
+							     .hz = FS_PER_S / period,
+							     .mask = 0xffffffff,
+							     .read = hpet_read,
+							     .hpet = hpet};
 	if (pm_timer_port)
 		counters[counter_count++] =
 			(struct counter){.name = "ACPI PM timer",
@@ -308,25 +298,39 @@ void clock_stop_pit(void)
 	outb(PIT_COMMAND, PIT_ONE_SHOT0);
 }
 
-void clock_note_adjust(void)
+void clock_note_tsc(void)
 {
+	this_cpu()->arch.tsc_at_start = rdtsc();
 	rdmsr_safe(MSR_TSC_ADJUST, &this_cpu()->arch.tsc_adjust);
 }
 
-void clock_report_adjust(void)
+void clock_report_tscs(void)
 {
-	const u64 boot = cpu_data(0)->arch.tsc_adjust;
-	u64 adjust = boot;
-	cpu_t cpu, differ = 0, last = 0;
+	const struct arch_percpu *boot = &cpu_data(0)->arch;
+	cpu_t cpu, differ = 0, moved = 0, apart = 0, far = 0;
+	const u64 now = rdtsc();
+	s64 ahead = 0;
 
-	cpumask_foreach(cpu, &cpus_online)
-		if (cpu_data(cpu)->arch.tsc_adjust != boot) {
+	cpumask_foreach(cpu, &cpus_online) {
+		const struct arch_percpu *own = &cpu_data(cpu)->arch;
+		const s64 ticks = tsc_ahead(boot->tsc_at_start, own->tsc_at_start, now);
+
+		if (own->tsc_adjust != boot->tsc_adjust) {
 			differ++;
-			last = cpu;
-			adjust = cpu_data(cpu)->arch.tsc_adjust;
+			moved = cpu;
 		}
+		if (ticks != 0) {
+			apart++;
+			far = cpu;
+			ahead = ticks;
+		}
+	}
 	if (differ > 0)
 		pr_warn("clock: firmware has moved the TSC (TSC_ADJUST) of %u CPUs, of CPU %u by "
 			"%lld, of CPU 0 by %lld: times of two CPUs may disagree",
-			differ, last, adjust, boot);
+			differ, moved, cpu_data(moved)->arch.tsc_adjust, boot->tsc_adjust);
+	if (apart > 0)
+		pr_warn("clock: the TSCs of %u CPUs differ from CPU 0's, that of CPU %u by %lld or "
+			"more: times of two CPUs disagree",
+			apart, far, ahead);
 }

@@ -28,11 +28,12 @@ void clock_refine_end(void);
 void clock_stop_pit(void);
 
 /*
- * Each CPU reads by how much its TSC was moved (TSC_ADJUST; 0 where it has no such register), once
- * its traps are set up. Then the boot CPU says whether CPUs differ. Nothing is changed, because
- * boards with several packages may need it (Intel SDM vol. 3B, 18.17.3).
+ * Each CPU notes its TSC, and by how much it was moved (TSC_ADJUST; 0 where it has no such
+ * register), once its traps are set up; the boot CPU does so before others start. Then the boot CPU
+ * says whether CPUs differ: by TSC_ADJUST, or by more than the time that starting took. Nothing is
+ * changed, because boards with several packages may need it (Intel SDM vol. 3B, 18.17.3).
  */
-void clock_note_adjust(void);
-void clock_report_adjust(void);
+void clock_note_tsc(void);
+void clock_report_tscs(void);
 
 u64 clock_tsc_hz(void);

@@ -44,3 +44,14 @@ bool tsc_agrees(u64 hz, const struct tsc_measure *measure);
  * known.
  */
 u64 tsc_choose(const struct tsc_facts *facts, const struct tsc_measure *measures, size_t count);
+
+/*
+ * By how many ticks, at least, another CPU's TSC is ahead of this one's (< 0: behind), if `read`
+ * was read there between `begin` and `end` of this CPU. 0: nothing shows that they differ.
+ */
+static inline s64 tsc_ahead(u64 begin, u64 read, u64 end)
+{
+	if ((s64)(read - begin) < 0)
+		return (s64)(read - begin);
+	return (s64)(read - end) > 0 ? (s64)(read - end) : 0;
+}
