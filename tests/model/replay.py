@@ -32,7 +32,7 @@ from collections import Counter
 
 MAGIC = 0x3165636172746C61
 HEADER, EVENT = struct.Struct("<QQQ"), struct.Struct("<IIQQ")
-NAMES = ("round_skipping round_all round_ranged done publish tag idle awake give state settled reused pte table quiet".split())
+NAMES = ("round_skipping round_all round_ranged done publish tag idle awake give state settled reused pte table quiet ranged".split())
 STATES = "unopened absent reserved bare huge nohead full meta".split()
 LEGAL = {
     "unopened": {"absent", "reserved", "bare", "full", "meta"},
@@ -102,6 +102,7 @@ class Monitor:
     def __init__(self):
         self.cpus, self.rounds = {}, {}  # rounds: g -> (cpu, kind, place, joined CPUs)
         self.done = self.done_all = 0
+        self.ranged = set()  # generations of ranged rounds that are complete
         self.by_frame, self.by_page = {}, {}
         self.state = {}
         self.count = Counter()
@@ -154,6 +155,12 @@ class Monitor:
         if kind == "round_all":
             self.done_all = max(self.done_all, g)
 
+    def on_ranged(self, _place, cpu_id, _cpu, _name, g, _):
+        initiator, kind, _, _ = self.rounds.get(g, (None, "", 0, ()))
+        if initiator != cpu_id or kind != "round_ranged":
+            raise Broken(f"CPU {cpu_id} completes generation {g}, which is no ranged round of its own")
+        self.ranged.add(g)
+
     # ---- idle ----
 
     def on_idle(self, _place, _cpu_id, cpu, _name, _a, _b):
@@ -181,7 +188,7 @@ class Monitor:
     on_table = on_pte
 
     def passed(self, change, done):
-        return change.need is not None and (self.done_all if change.table else done) >= change.need
+        return change.need is not None and (change.need in self.ranged or (self.done_all if change.table else done) >= change.need)
 
     def require(self, table, keys, words, done):
         """The rounds that the changes under these keys need must be done; then the changes may be forgotten."""

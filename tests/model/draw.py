@@ -1,0 +1,145 @@
+#!/usr/bin/env python3
+"""Hypothesis draws calls of mm.h, the hosted machine makes them, and two references judge the run: reference.py what the calls returned, and
+replay.py the events of the CPUs. What cannot be true is shrunk to the fewest and simplest calls that show it.
+
+    tests/model/draw.py --build build --examples 200
+
+Exit status: 0 if everything can be true, 1 if not.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from hypothesis import HealthCheck, Phase, settings, stateful
+from hypothesis import strategies as st
+
+import reference
+import replay
+
+# CPUs, MiB and nodes of the machines.
+MACHINES = ((2, 256, 1), (1, 64, 1), (3, 512, 2))
+SECONDS = 120  # for the calls of one example
+
+
+def trace(build, machine, calls, kind="asan"):
+    """(what the machine printed, what is wrong with the run by its events)"""
+    cpus, mem, nodes = machine
+    program = Path(build) / f"host/{kind}/ashlar-host"
+    words = f"test=mm.calls.* test.calls={calls}"
+    with tempfile.NamedTemporaryFile(prefix="ashlar-") as events:
+        argv = [program, "-x", "-c", str(cpus), "-m", f"{mem}M", "-n", str(nodes), "-e", events.name, "-k", words]
+        done = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False)
+        return done.stdout, replay.replay(events.name)[0]
+
+
+def judge(build, machine, calls, kind="asan"):
+    """"" if the run with these calls can be true, else why not."""
+    printed, broken = trace(build, machine, calls, kind)
+    try:
+        wrong = reference.judge(printed.splitlines(), reference.hosted_nodes(machine[1] << 20, machine[2]))
+    except ValueError as reason:
+        wrong = f"{reason}; the run ended so:\n{printed[-1500:]}"
+    if not wrong and "verdict=pass" not in printed:
+        wrong = f"the run did not pass:\n{printed[-1500:]}"
+    return wrong or broken
+
+
+class Calls(stateful.RuleBasedStateMachine):
+    """The calls of one run. They are made when all are drawn, so a rule does not know whether a call before it got what it wanted."""
+
+    build, kind = "build", "asan"
+    pages, maps = stateful.Bundle("pages"), stateful.Bundle("maps")
+    number, node, count = st.integers(0, 40), st.integers(0, 3), st.integers(0, 12)
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.machine = [], MACHINES[0]
+
+    def call(self, letter, *numbers, far=False):
+        self.calls.append((letter.upper() if far else letter) + ".".join(map(str, numbers)))
+        return len(self.calls) - 1
+
+    @stateful.initialize(machine=st.sampled_from(MACHINES))
+    def on(self, machine):
+        self.machine = machine
+
+    @stateful.rule(target=pages, order=st.integers(0, 10), use=st.integers(0, 3), request=st.integers(0, 15), node=node, far=st.booleans())
+    def page_alloc(self, order, use, request, node, far):
+        return self.call("a", order, use, request, node, far=far)
+
+    @stateful.rule(target=pages, order=st.integers(0, 12), far=st.booleans())
+    def contig_alloc(self, order, far):
+        return self.call("c", order, far=far)
+
+    @stateful.rule(target=pages, promised=st.integers(0, 1), node=node, far=st.booleans())
+    def pool_page_take(self, promised, node, far):
+        return self.call("t", promised, node, far=far)
+
+    @stateful.rule(page=stateful.consumes(pages), far=st.booleans())
+    def free(self, page, far):
+        self.call("f", page, far=far)
+
+    @stateful.rule(letter=st.sampled_from("szovu"), count=count, far=st.booleans())
+    def of_the_pool(self, letter, count, far):
+        self.call(letter, count, far=far)
+
+    @stateful.rule(count=count, node=node, mode=st.integers(0, 4), far=st.booleans())
+    def pool_grow(self, count, node, mode, far):
+        self.call("g", count, node, mode, far=far)
+
+    @stateful.rule(target=maps, flags=st.sampled_from((0, 1, 2, 8, 9, 10)), pages=st.integers(1, 4), large=st.integers(0, 1), far=st.booleans())
+    def huge_map(self, flags, pages, large, far):
+        return self.call("m", flags, pages, large, far=far)
+
+    @stateful.rule(mapping=maps, page=number, far=st.booleans())
+    def touch(self, mapping, page, far):
+        self.call("w", mapping, page, far=far)
+
+    @stateful.rule(mapping=maps, page=number, count=st.sampled_from((1, 2, 512, 1024)), far=st.booleans())
+    def huge_release(self, mapping, page, count, far):
+        self.call("r", mapping, page if count < 512 else page % 4 * 512, count, far=far)
+
+    @stateful.rule(mapping=maps, page=number, count=st.sampled_from((1, 2, 512, 2048)), read_only=st.integers(0, 1), far=st.booleans())
+    def huge_protect(self, mapping, page, count, read_only, far):
+        self.call("p", mapping, page if count < 512 else page % 4 * 512, count, read_only, far=far)
+
+    @stateful.rule(mapping=stateful.consumes(maps), far=st.booleans())
+    def huge_unmap(self, mapping, far):
+        self.call("x", mapping, far=far)
+
+    def teardown(self):
+        wrong = judge(self.build, self.machine, ",".join(self.calls), self.kind) if self.calls else ""
+        cpus, mem, nodes = self.machine
+        command = f"ashlar-host -x -c {cpus} -m {mem}M -n {nodes} -k 'test=mm.calls.* test.calls={','.join(self.calls)}'"
+        assert not wrong, f"{wrong}\n    {command}"
+
+
+def search(build, examples, kind="asan", shrinks=True, seed=None):
+    """Raises AssertionError with the calls that show what is wrong. The same examples in each run, unless there is a seed."""
+    Calls.build, Calls.kind = build, kind
+    phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
+    how = settings(max_examples=examples, stateful_step_count=60, derandomize=seed is None, database=None, deadline=None, phases=phases,
+                   suppress_health_check=list(HealthCheck), print_blob=False)  # fmt: skip
+    stateful.run_state_machine_as_test(Calls if seed is None else stateful.seed(seed)(Calls), settings=how)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Draw calls of mm.h and judge what they return.")
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--examples", type=int, default=200)
+    parser.add_argument("--kind", default="asan")
+    args = parser.parse_args()
+    try:
+        search(args.build, args.examples, args.kind)
+    except AssertionError as wrong:
+        print(f"not ok reference: {wrong}")
+        return 1
+    print(f"ok reference: {args.examples} times up to 60 calls can be true")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
