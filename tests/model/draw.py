@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import hypothesis
 from hypothesis import HealthCheck, Phase, settings, stateful
 from hypothesis import strategies as st
 
@@ -123,17 +124,20 @@ def search(build, examples, kind="asan", shrinks=True, seed=None):
     phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
     how = settings(max_examples=examples, stateful_step_count=60, derandomize=seed is None, database=None, deadline=None, phases=phases,
                    suppress_health_check=list(HealthCheck), print_blob=False)  # fmt: skip
-    stateful.run_state_machine_as_test(Calls if seed is None else stateful.seed(seed)(Calls), settings=how)
+    machine = Calls if seed is None else hypothesis.seed(seed)(Calls)
+    stateful.run_state_machine_as_test(machine, settings=how)
 
 
 def main():
     parser = argparse.ArgumentParser(description="Draw calls of mm.h and judge what they return.")
     parser.add_argument("--build", default="build")
     parser.add_argument("--examples", type=int, default=200)
-    parser.add_argument("--kind", default="asan")
+    parser.add_argument("--kind", default="asan", help="the hosted build")
+    parser.add_argument("--seed", type=int, help="draw others than usual")
+    parser.add_argument("--as-found", action="store_true", help="do not shrink")
     args = parser.parse_args()
     try:
-        search(args.build, args.examples, args.kind)
+        search(args.build, args.examples, args.kind, not args.as_found, args.seed)
     except AssertionError as wrong:
         print(f"not ok reference: {wrong}")
         return 1

@@ -19,8 +19,9 @@ from dataclasses import dataclass, field
 BLOCK = 512  # frames of a large page
 ZERO, NOFLUSH, NODE, DMA32 = 1, 2, 4, 8
 POOL, RESERVE, POPULATE = 1, 2, 8
+MOVABLE = 1  # unmovable and reclaimable pages may share blocks
 NO_MEMORY, INVALID = 12, 22
-USES, ORDERS, NUMBERS, MAPPED_MOST = 3, 10, 4, 4
+USES, ORDERS, NUMBERS, MAPPED_MOST, MAPS_MOST = 3, 10, 4, 4, 16
 OWNERS = "free unopened per_cpu pool_free in_use meta gated transit bad reserved".split()
 COUNTS = "pages there taken promised surplus overcommit".split()
 TABLES_MOST = 16  # frames of page tables and descriptors that mappings may keep, and again for each mapping
@@ -71,6 +72,11 @@ class Mapping:
     read_only: set = field(default_factory=set)  # 4 KiB
     cut: set = field(default_factory=set)  # pages that may be mapped in pieces
 
+    def forget(self, unit):
+        """What was written to the page."""
+        for page in range(unit * self.unit, (unit + 1) * self.unit):
+            self.mark.pop(page, None)
+
     def units(self, page, count):
         return range(page // self.unit, (page + count - 1) // self.unit + 1)
 
@@ -107,6 +113,14 @@ class Pool:
         self.pages -= count
         self.there -= count
         self.surplus -= count
+
+    def learn(self, state, letter):
+        """With several nodes, whether a page is surplus depends on its node, which is not foretold. All else is."""
+        if letter != "s":
+            persistent = state["pages"] - state["surplus"]
+            require(persistent == self.persistent, f"{persistent} pages of the pool are persistent, not {self.persistent}")
+        for name in ("pages", "there", "surplus"):
+            setattr(self, name, state[name])
 
     def adopt(self, target):
         self.surplus -= min(self.surplus, max(target - self.persistent, 0))
@@ -212,7 +226,8 @@ class Reference:
         require(call.pfn % (1 << order) == 0, f"frame {call.pfn} is not aligned to order {order}")
         require(not request & DMA32 or call.pfn < 1 << 20, f"frame {call.pfn} is not below 4 GiB")
         require(not request & ZERO or call.zero, "a page that was to be cleared is not zero")
-        require(order >= 9 or not self.plenty() or call.type == use, f"a page for use {use} from a block of type {call.type}, with plenty free")
+        own = (call.type == MOVABLE) == (use == MOVABLE) or order >= 9 or request & NOFLUSH or not self.plenty()
+        require(own, f"a page for use {use} from a block of type {call.type}, with plenty free")
         self.made(call, 1 << order, node if request & NODE else 0, False, state)
 
     def on_c(self, call, state):
@@ -302,7 +317,7 @@ class Reference:
         flags, pages, large = call.args[:3]
         unit, count = BLOCK if large else 1, min(max(pages, 1), MAPPED_MOST)
         mapping = Mapping(call.at, unit, count * unit, flags | POOL * bool(flags & RESERVE))
-        possible = not (flags & RESERVE and not large)
+        possible = not (flags & RESERVE and not large) and (call.at != 0 or len(self.maps) < MAPS_MOST)  # addresses run out
         if possible and flags & RESERVE:
             possible = self.pool.reserve(count)
             mapping.promises = count if possible else 0
@@ -356,8 +371,7 @@ class Reference:
         if first is not None:
             self.disown(first, mapping.unit)
             self.need.update({frame: self.state["g"] + 1 for frame in range(first, first + mapping.unit)})
-        for page in range(unit * mapping.unit, (unit + 1) * mapping.unit):
-            mapping.mark.pop(page, None)
+        mapping.forget(unit)
         require(state["g"] > self.state["g"], f"a page left its mapping, and no round of flushes followed round {self.state['g']}")
         return mapping.there.pop(unit)
 
@@ -375,9 +389,9 @@ class Reference:
         if not whole:
             return
         for unit in mapping.units(page, count):
-            if unit in mapping.there and self.drop(mapping, unit, state):
-                self.pool.promised += bool(mapping.flags & RESERVE)  # again, before anybody else can have it
-                mapping.promises += bool(mapping.flags & RESERVE)
+            if mapping.flags & RESERVE:
+                mapping.forget(unit)  # the page stays, cleared, so that nobody else can have it
+            elif unit in mapping.there and self.drop(mapping, unit, state):
                 self.pool.give()
 
     def on_p(self, call, state):
@@ -424,9 +438,10 @@ class Reference:
         self.balanced(state)
         for name in ("ram", "bad", "reserved", "transit"):
             require(state[name] == self.state[name], f"{name} was {self.state[name]} and is {state[name]}")
+        if len(self.nodes) > 1:
+            self.pool.learn(state, letter)
         for name in COUNTS:
-            if name != "surplus" or len(self.nodes) == 1:
-                require(state[name] == getattr(self.pool, name), f"{name} of the pool is {state[name]}, not {getattr(self.pool, name)}")
+            require(state[name] == getattr(self.pool, name), f"{name} of the pool is {state[name]}, not {getattr(self.pool, name)}")
         require(state["pool_free"] - self.state["pool_free"] == (state["there"] - self.state["there"]) * BLOCK, "pool_free is not the pool's free pages")
         require(state["done"] <= state["g"], f"round {state['done']} is over, of {state['g']}")
         tables = state["in_use"] - self.state["in_use"] - (self.in_use() - before)

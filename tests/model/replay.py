@@ -79,8 +79,8 @@ def load(path):
 class Change:
     """A translation that was taken away, with the round that must be done before the frame, or the address, is used again."""
 
-    def __init__(self, cpu, virt, frame, table):
-        self.cpu, self.virt, self.frame, self.table = cpu, virt, frame, table
+    def __init__(self, place, cpu, virt, frame, table):
+        self.place, self.cpu, self.virt, self.frame, self.table = place, cpu, virt, frame, table
         self.need = None
 
     def __str__(self):
@@ -103,6 +103,7 @@ class Monitor:
         self.cpus, self.rounds = {}, {}  # rounds: g -> (cpu, kind, place, joined CPUs)
         self.done = self.done_all = 0
         self.ranged = set()  # generations of ranged rounds that are complete
+        self.begun_all = -1  # where the last round of all CPUs began that is complete
         self.by_frame, self.by_page = {}, {}
         self.state = {}
         self.count = Counter()
@@ -154,6 +155,7 @@ class Monitor:
         self.done = max(self.done, g)
         if kind == "round_all":
             self.done_all = max(self.done_all, g)
+            self.begun_all = max(self.begun_all, begun)
 
     def on_ranged(self, _place, cpu_id, _cpu, _name, g, _):
         initiator, kind, _, _ = self.rounds.get(g, (None, "", 0, ()))
@@ -179,8 +181,8 @@ class Monitor:
 
     # ---- translations and frames ----
 
-    def on_pte(self, _place, cpu_id, cpu, name, virt, frame):
-        change = Change(cpu_id, virt, frame, name == "table")
+    def on_pte(self, place, cpu_id, cpu, name, virt, frame):
+        change = Change(place, cpu_id, virt, frame, name == "table")
         cpu.loose.append(change)
         self.by_frame.setdefault(frame, []).append(change)
         self.by_page.setdefault(virt // PAGE, []).append(change)
@@ -188,7 +190,9 @@ class Monitor:
     on_table = on_pte
 
     def passed(self, change, done):
-        return change.need is not None and (change.need in self.ranged or (self.done_all if change.table else done) >= change.need)
+        if change.need is None:  # a right was granted, which needs no round: any that began later will do
+            return self.begun_all > change.place
+        return change.need in self.ranged or (self.done_all if change.table else done) >= change.need
 
     def require(self, table, keys, words, done):
         """The rounds that the changes under these keys need must be done; then the changes may be forgotten."""
