@@ -188,6 +188,11 @@ class Reference:
         """So much is free that nothing has to be refused, taken from another use, or from another node."""
         return sum(self.state[name] for name in ("free", "unopened", "per_cpu")) > self.state["ram"] // 2 + frames
 
+    def short(self, call, refused, always=False):
+        """The call was refused, maybe because there was no memory to make a page: there is not plenty, and none is free in the pool."""
+        wanted = call.args[0] if call.letter == "v" else 1
+        return refused and not self.plenty() and (always or self.pool.unpromised < wanted)
+
     def own(self, number, first, frames, state):
         require(first % min(frames, BLOCK) == 0, f"frame {first} is not aligned to {frames} frames")
         for frame in range(first, first + frames):
@@ -239,7 +244,7 @@ class Reference:
         promised, node = call.args[0] > 0, call.args[1]
         there = self.promised > 0 if promised else True
         self.promised -= promised and there
-        there = there and self.pool.take(promised)
+        there = there and not self.short(call, "pfn" not in call.said) and self.pool.take(promised)
         require(there == ("pfn" in call.said), f"the pool {'has' if there else 'has not'} a page, and the answer is {call.said}")
         if there:
             require(call.order == 9, f"a pool's page has order {call.order}")
@@ -287,7 +292,7 @@ class Reference:
 
     def on_v(self, call, _state):
         count = call.args[0]
-        done = self.pool.reserve(count)
+        done = not self.short(call, call.n < count) and self.pool.reserve(count)
         require(call.n == (count if done else 0), f"{call.n} pages were promised, where {count} {'could' if done else 'could not'} be")
         self.promised += call.n
 
@@ -313,11 +318,14 @@ class Reference:
             mapping.there[page] = pooled
         return page in mapping.there
 
-    def on_m(self, call, _state):
+    def on_m(self, call, state):
         flags, pages, large = call.args[:3]
         unit, count = BLOCK if large else 1, min(max(pages, 1), MAPPED_MOST)
         mapping = Mapping(call.at, unit, count * unit, flags | POOL * bool(flags & RESERVE))
         possible = not (flags & RESERVE and not large) and (call.at != 0 or len(self.maps) < MAPS_MOST)  # addresses run out
+        if self.short(call, call.at == 0, True):
+            self.pool.learn(state, call.letter)  # what came was given back
+            return
         if possible and flags & RESERVE:
             possible = self.pool.reserve(count)
             mapping.promises = count if possible else 0
@@ -347,7 +355,8 @@ class Reference:
             return
         page = call.args[1] % mapping.pages
         unit, place = divmod(page, mapping.unit)
-        there = self.bring(mapping, unit)
+        short = unit not in mapping.there and self.short(call, call.err == NO_MEMORY, mapping.unit == 1)
+        there = not short and self.bring(mapping, unit)
         require(call.err == (0 if there else NO_MEMORY), f"error {call.err} where a page {'can' if there else 'cannot'} be had")
         if not there:
             return
