@@ -8,7 +8,7 @@
 It is written from the comments of mm.h and pools.h, and where these are silent from Linux's pages about hugetlb. It does not foretell which
 frame a call gets, but judges the answer: the frame is RAM of the node that was asked for, belongs to nobody, lies in a block of its type,
 and every CPU has forgotten its old mappings. All counts after a call follow from those before it. Exit status: 0 if each line of each
-trace can be true, 1 if one cannot, 2 if there is no trace.
+trace can be true, 1 if one cannot, 2 if there is none.
 """
 
 import argparse
@@ -461,9 +461,10 @@ class Reference:
 
     def step(self, call, state):
         before = self.in_use()
-        getattr(self, "on_" + call.letter)(call, state)
-        self.counts(call.letter, state, before)
-        self.state = state
+        getattr(self, "on_" + call.letter)(call, state or self.state)
+        if state:
+            self.counts(call.letter, state, before)
+            self.state = state
 
     def end(self, state):
         """All was given back."""
@@ -479,25 +480,23 @@ def numbers(text):
 
 
 def read(lines):
-    """[(number of the line, Call or None, state)]: each call with the counts after it. The first and the last stand alone."""
+    """[(number of the line, Call or None, state)]: each call with the counts after it. The first and the last stand alone. The state of a
+    call in which the machine ended is None."""
     steps, call = [], None
-    for place, line in enumerate(lines, 1):
+    for place, line in enumerate(lines):
         if found := re.search(r"# call (\d+) (\w)(\S*) (.*)$", line):
             args = [int(n or 0) for n in (found[3] + "...").split(".")][:NUMBERS]
-            call = Call(int(found[1]), found[2].lower(), args, numbers(found[4]), " void" in found[4])
+            call = place, Call(int(found[1]), found[2].lower(), args, numbers(found[4]), " void" in found[4])
         elif found := re.search(r"# state (.*)$", line):
-            steps.append((place, call, numbers(found[1])))
+            steps.append((*(call or (place, None)), numbers(found[1])))
             call = None
-    return steps
+    return steps + ([(*call, None)] if call else [])
 
 
 def judge(lines, nodes):
-    """"" if all lines can be true, else the first that cannot and why. Raises ValueError if there is no whole trace."""
-    steps = read(lines)
-    if len(steps) < 2 or steps[0][1] or steps[-1][1]:
-        raise ValueError("no whole trace: a state comes first and last")
-    reference = None
-    for place, call, state in steps:
+    """"" if all lines can be true, else the first that cannot and why. A trace without an end is none."""
+    reference, call, state = None, None, None
+    for place, call, state in read(lines):
         try:
             if reference is None:
                 reference = Reference(nodes, state)
@@ -506,9 +505,9 @@ def judge(lines, nodes):
             else:
                 reference.end(state)
         except Untrue as why:
-            there = next(line for line in lines[place - 2 :: -1] if "# call" in line) if call else ""
-            return f"{why}\n    {there.strip()}\n    {lines[place - 1].strip()}"
-    return ""
+            after = [line.strip() for line in lines[place + 1 :] if "# state" in line][:1]
+            return "\n    ".join([str(why), lines[place].strip(), *after])
+    return "" if reference and not call else "the trace has no end"
 
 
 def hosted_nodes(mem, nodes=1):
@@ -529,8 +528,8 @@ def main():
         try:
             with open(path, encoding="utf-8", errors="replace") as file:
                 wrong = judge(file.read().splitlines(), hosted_nodes(mem, args.n))
-        except (ValueError, OSError) as reason:
-            print(f"{path}: {reason}")
+        except OSError as reason:
+            print(f"{path}: cannot be read: {reason}")
             return 2
         print(f"{path}: {'cannot be true: ' + wrong if wrong else 'can be true'}")
         status |= bool(wrong)

@@ -79,9 +79,9 @@ def load(path):
 class Change:
     """A translation that was taken away, with the round that must be done before the frame, or the address, is used again."""
 
-    def __init__(self, place, cpu, virt, frame, table):
-        self.place, self.cpu, self.virt, self.frame, self.table = place, cpu, virt, frame, table
-        self.need = None
+    def __init__(self, cpu, virt, frame, table):
+        self.cpu, self.virt, self.frame, self.table = cpu, virt, frame, table
+        self.need = self.later = None  # later: a change of the same entry, which led to the same frame still, because only rights changed
 
     def __str__(self):
         need = "no round or tag followed" if self.need is None else f"needs generation {self.need}"
@@ -103,7 +103,6 @@ class Monitor:
         self.cpus, self.rounds = {}, {}  # rounds: g -> (cpu, kind, place, joined CPUs)
         self.done = self.done_all = 0
         self.ranged = set()  # generations of ranged rounds that are complete
-        self.begun_all = -1  # where the last round of all CPUs began that is complete
         self.by_frame, self.by_page = {}, {}
         self.state = {}
         self.count = Counter()
@@ -155,7 +154,6 @@ class Monitor:
         self.done = max(self.done, g)
         if kind == "round_all":
             self.done_all = max(self.done_all, g)
-            self.begun_all = max(self.begun_all, begun)
 
     def on_ranged(self, _place, cpu_id, _cpu, _name, g, _):
         initiator, kind, _, _ = self.rounds.get(g, (None, "", 0, ()))
@@ -181,8 +179,11 @@ class Monitor:
 
     # ---- translations and frames ----
 
-    def on_pte(self, place, cpu_id, cpu, name, virt, frame):
-        change = Change(place, cpu_id, virt, frame, name == "table")
+    def on_pte(self, _place, cpu_id, cpu, name, virt, frame):
+        change = Change(cpu_id, virt, frame, name == "table")
+        for before in self.by_frame.get(frame, ()):
+            if before.virt == virt and before.table == change.table:
+                before.later = change
         cpu.loose.append(change)
         self.by_frame.setdefault(frame, []).append(change)
         self.by_page.setdefault(virt // PAGE, []).append(change)
@@ -190,8 +191,10 @@ class Monitor:
     on_table = on_pte
 
     def passed(self, change, done):
-        if change.need is None:  # a right was granted, which needs no round: any that began later will do
-            return self.begun_all > change.place
+        while change.later:
+            change = change.later
+        if change.need is None:
+            return False
         return change.need in self.ranged or (self.done_all if change.table else done) >= change.need
 
     def require(self, table, keys, words, done):
