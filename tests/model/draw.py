@@ -21,9 +21,9 @@ import reference
 import replay
 
 # CPUs, MiB and nodes of the machines.
-MACHINES = ((2, 256, 1), (1, 64, 1), (3, 512, 2))
+MACHINES = ((2, 256, 1), (1, 64, 1), (4, 256, 1), (3, 512, 2))
 TEXT_MOST = 3900  # characters, for the command line takes 4095
-SECONDS = 120  # for the calls of one example
+STEPS, SECONDS = 150, 120  # of an example
 
 
 def judge(build, machine, calls, kind="asan"):
@@ -120,7 +120,7 @@ def search(build, examples, kind="asan", shrinks=True, seed=None):
     """Raises AssertionError with the calls that show what is wrong. The same examples in each run, unless there is a seed."""
     Calls.build, Calls.kind = build, kind
     phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
-    how = settings(max_examples=examples, stateful_step_count=80, derandomize=seed is None, database=None, deadline=None, phases=phases,
+    how = settings(max_examples=examples, stateful_step_count=STEPS, derandomize=seed is None, database=None, deadline=None, phases=phases,
                    suppress_health_check=list(HealthCheck), print_blob=False)  # fmt: skip
     machine = Calls if seed is None else hypothesis.seed(seed)(Calls)
     stateful.run_state_machine_as_test(machine, settings=how)
@@ -139,7 +139,7 @@ def main():
     except AssertionError as wrong:
         print(f"not ok reference: {wrong}")
         return 1
-    print(f"ok reference: {args.examples} runs of up to 80 steps can be true")
+    print(f"ok reference: {args.examples} runs of up to {STEPS} steps can be true")
     return 0
 
 

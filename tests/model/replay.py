@@ -4,17 +4,19 @@
     replay.py trace ...
 
 The program takes the same steps as shootdown.pml and block.pml (the other models have no events), from the events that the CPUs recorded
-(arch/check_event.h), and names the first step that the rules do not allow. It does not know that a ranged round satisfies its own caller,
-so it cannot judge traces in which single pages are unmapped, as mm.huge_map.* does. Exit status: 0 if every trace obeys the rules, 1 if one
+(arch/check_event.h), and names the first step that the rules do not allow. It believes that a ranged round flushes what its CPU changed
+since its last tag or round. Exit status: 0 if every trace obeys the rules, 1 if one
 does not, 2 if one cannot be read.
 
 The order of events proves the following. An event is placed at the moment of the call, so the order agrees with each CPU's own order. If
 CPU B saw the effect of a step of CPU A, and the event of this step stands before the step, then A's event is before B's next one.
-`publish`, `done`, `idle` and `give` stand before their step; `round`, `tag`, `awake` and `pte` stand after it. These rules follow:
+`publish`, `done`, `idle` and `give` stand before their step; `round`, `ranged`, `tag`, `awake` and `pte` stand after it. These rules follow:
 
   round    each generation is given once, and none is left out (checked at the end, because others may be recorded late)
   need     the next tag or round of a CPU after a PTE change gives the generation that this change needs; a change of a table
-           needs it from a round of all CPUs
+           needs it from a round of all CPUs. Another change of the same entry to the same frame takes the place of the first: rights were
+           granted, which needs no round
+  ranged   only the initiator of a ranged round says it: the changes that needed its generation are flushed
   done     only the initiator of a full round says it; every CPU that had joined before the round began has published at
            least that generation, or, if idle CPUs may be skipped, was idle at some time since
   awake    an idle CPU does nothing before it; after it, the CPU first publishes the last round
