@@ -115,7 +115,7 @@ class Pool:
         self.surplus -= count
 
     def learn(self, state, letter):
-        """With several nodes, whether a page is surplus depends on its node, which is not foretold. All else is."""
+        """Whether a page is surplus is not foretold with several nodes, where its node decides, nor after a failure. All else is."""
         if letter != "s":
             persistent = state["pages"] - state["surplus"]
             require(persistent == self.persistent, f"{persistent} pages of the pool are persistent, not {self.persistent}")
@@ -290,9 +290,12 @@ class Reference:
     def on_o(self, call, _state):
         self.pool.overcommit = call.args[0]
 
-    def on_v(self, call, _state):
+    def on_v(self, call, state):
         count = call.args[0]
-        done = not self.short(call, call.n < count) and self.pool.reserve(count)
+        short = self.short(call, call.n < count)
+        if short:
+            self.pool.learn(state, call.letter)  # free pages that were surplus may have gone
+        done = not short and self.pool.reserve(count)
         require(call.n == (count if done else 0), f"{call.n} pages were promised, where {count} {'could' if done else 'could not'} be")
         self.promised += call.n
 

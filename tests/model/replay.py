@@ -5,8 +5,7 @@
 
 The program takes the same steps as shootdown.pml and block.pml (the other models have no events), from the events that the CPUs recorded
 (arch/check_event.h), and names the first step that the rules do not allow. It believes that a ranged round flushes what its CPU changed
-since its last tag or round. Exit status: 0 if every trace obeys the rules, 1 if one
-does not, 2 if one cannot be read.
+since its last tag or round. Exit status: 0 if every trace obeys the rules, 1 if one does not, 2 if one cannot be read.
 
 The order of events proves the following. An event is placed at the moment of the call, so the order agrees with each CPU's own order. If
 CPU B saw the effect of a step of CPU A, and the event of this step stands before the step, then A's event is before B's next one.
@@ -83,7 +82,8 @@ class Change:
 
     def __init__(self, cpu, virt, frame, table):
         self.cpu, self.virt, self.frame, self.table = cpu, virt, frame, table
-        self.need = self.later = None  # later: a change of the same entry, which led to the same frame still, because only rights changed
+        self.need, self.by_range = None, False  # by_range: the need is that of a ranged round of its own CPU
+        self.later = None  # a change of the same entry, which led to the same frame still, because only rights changed
 
     def __str__(self):
         need = "no round or tag followed" if self.need is None else f"needs generation {self.need}"
@@ -131,6 +131,8 @@ class Monitor:
             raise Broken(f"generation {g} is given twice")
         joined = [i for i, c in self.cpus.items() if c.joined]
         self.rounds[g] = (cpu_id, name, place, joined)
+        for change in cpu.loose:
+            change.by_range = name == "round_ranged" and not change.table
         self.need(cpu, g)
 
     def on_tag(self, _place, _cpu_id, cpu, _name, tag, _):
@@ -197,7 +199,7 @@ class Monitor:
             change = change.later
         if change.need is None:
             return False
-        return change.need in self.ranged or (self.done_all if change.table else done) >= change.need
+        return change.by_range and change.need in self.ranged or (self.done_all if change.table else done) >= change.need
 
     def require(self, table, keys, words, done):
         """The rounds that the changes under these keys need must be done; then the changes may be forgotten."""
