@@ -20,6 +20,8 @@
  *
  * The first and the last word of each frame tell the call that owns it, and the frame's place.
  */
+#include <arch/check.h>
+
 #include "tests/kernel/huge_check.h"
 #include "tests/kernel/mm_test.h"
 
@@ -49,20 +51,31 @@ static u64 mark_of(const struct call *call, u64 word)
 	return (u64)(call - calls + 1) << 32 | word / WORDS;
 }
 
-static void took(struct call *call, unsigned order, struct page *page)
+/* What the frames had before, which nobody may have written. */
+CHECK_READS_ANYTHING
+static bool is_zero(const struct call *call)
 {
 	u64 old = 0;
 
+	for (u64 i = 0; i < call->pages * WORDS; i++)
+		old |= *word_of(page_address(call->page), i);
+	return old == 0;
+}
+
+static void took(struct call *call, unsigned order, struct page *page)
+{
+	bool zero;
+
 	call->page = page;
 	call->pages = order_pages(order);
-	for (u64 i = 0; page && i < call->pages * WORDS; i++) {
-		old |= *word_of(page_address(page), i);
+	if (!page)
+		return;
+	zero = is_zero(call);
+	for (u64 i = 0; i < call->pages * WORDS; i++)
 		*word_of(page_address(page), i) = mark_of(call, i);
-	}
-	if (page)
-		print(" pfn=%llu order=%u node=%u type=%u refs=%u zero=%u", page_pfn(page),
-		      page_order(page), mm_kernel.zone[page->zone].node,
-		      block_type(block_of(&mm_kernel, page_pfn(page))), page->refcount, old == 0);
+	print(" pfn=%llu order=%u node=%u type=%u refs=%u zero=%u", page_pfn(page),
+	      page_order(page), mm_kernel.zone[page->zone].node,
+	      block_type(block_of(&mm_kernel, page_pfn(page))), page->refcount, zero);
 }
 
 static void give(struct call *call)
