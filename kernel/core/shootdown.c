@@ -401,6 +401,7 @@ static void shootdown_ranged(struct shootdown_batch *batch, enum shootdown_skip 
 		round_choose_targets(self, skip);
 		round_count_sent(self, call_cpus(&self->round_targets, flush_ranges, batch));
 	}
+	check_event(CHECK_RANGED, g, 0);
 }
 
 void shootdown_batch_flush(struct shootdown_batch *batch, enum shootdown_skip skip)

@@ -56,8 +56,6 @@ struct child child_start(const char *cmdline)
 
 	if (child.pid == 0) {
 		host_machine_init();
-		if (host_config.trace)
-			host_trace_open(host_config.trace);
 		host_machine_run(cmdline);
 	}
 	return child;

@@ -67,6 +67,8 @@ void host_machine_init(void)
 
 void host_machine_run(const char *cmdline)
 {
+	if (host_config.trace)
+		host_trace_open(host_config.trace);
 	boot_info.protocol = BOOT_HOSTED;
 	boot_info.firmware = FIRMWARE_NONE;
 	format(boot_info.loader, sizeof(boot_info.loader), "hosted runner");

@@ -4,17 +4,18 @@
     replay.py trace ...
 
 The program takes the same steps as shootdown.pml and block.pml (the other models have no events), from the events that the CPUs recorded
-(arch/check_event.h), and names the first step that the rules do not allow. It does not know that a ranged round satisfies its own caller,
-so it cannot judge traces in which single pages are unmapped, as mm.huge_map.* does. Exit status: 0 if every trace obeys the rules, 1 if one
-does not, 2 if one cannot be read.
+(arch/check_event.h), and names the first step that the rules do not allow. It believes that a ranged round flushes what its CPU changed
+since its last tag or round. Exit status: 0 if every trace obeys the rules, 1 if one does not, 2 if one cannot be read.
 
 The order of events proves the following. An event is placed at the moment of the call, so the order agrees with each CPU's own order. If
 CPU B saw the effect of a step of CPU A, and the event of this step stands before the step, then A's event is before B's next one.
-`publish`, `done`, `idle` and `give` stand before their step; `round`, `tag`, `awake` and `pte` stand after it. These rules follow:
+`publish`, `done`, `idle` and `give` stand before their step; `round`, `ranged`, `tag`, `awake` and `pte` stand after it. These rules follow:
 
   round    each generation is given once, and none is left out (checked at the end, because others may be recorded late)
   need     the next tag or round of a CPU after a PTE change gives the generation that this change needs; a change of a table
-           needs it from a round of all CPUs
+           needs it from a round of all CPUs. Another change of the same entry to the same frame takes the place of the first: rights were
+           granted, which needs no round
+  ranged   only the initiator of a ranged round says it: the changes that needed its generation are flushed
   done     only the initiator of a full round says it; every CPU that had joined before the round began has published at
            least that generation, or, if idle CPUs may be skipped, was idle at some time since
   awake    an idle CPU does nothing before it; after it, the CPU first publishes the last round
@@ -32,7 +33,7 @@ from collections import Counter
 
 MAGIC = 0x3165636172746C61
 HEADER, EVENT = struct.Struct("<QQQ"), struct.Struct("<IIQQ")
-NAMES = ("round_skipping round_all round_ranged done publish tag idle awake give state settled reused pte table quiet".split())
+NAMES = ("round_skipping round_all round_ranged done publish tag idle awake give state settled reused pte table quiet ranged".split())
 STATES = "unopened absent reserved bare huge nohead full meta".split()
 LEGAL = {
     "unopened": {"absent", "reserved", "bare", "full", "meta"},
@@ -81,7 +82,8 @@ class Change:
 
     def __init__(self, cpu, virt, frame, table):
         self.cpu, self.virt, self.frame, self.table = cpu, virt, frame, table
-        self.need = None
+        self.need, self.by_range = None, False  # by_range: the need is that of a ranged round of its own CPU
+        self.later = None  # a change of the same entry, which led to the same frame still, because only rights changed
 
     def __str__(self):
         need = "no round or tag followed" if self.need is None else f"needs generation {self.need}"
@@ -102,6 +104,7 @@ class Monitor:
     def __init__(self):
         self.cpus, self.rounds = {}, {}  # rounds: g -> (cpu, kind, place, joined CPUs)
         self.done = self.done_all = 0
+        self.ranged = set()  # generations of ranged rounds that are complete
         self.by_frame, self.by_page = {}, {}
         self.state = {}
         self.count = Counter()
@@ -128,6 +131,8 @@ class Monitor:
             raise Broken(f"generation {g} is given twice")
         joined = [i for i, c in self.cpus.items() if c.joined]
         self.rounds[g] = (cpu_id, name, place, joined)
+        for change in cpu.loose:
+            change.by_range = name == "round_ranged" and not change.table
         self.need(cpu, g)
 
     def on_tag(self, _place, _cpu_id, cpu, _name, tag, _):
@@ -154,6 +159,12 @@ class Monitor:
         if kind == "round_all":
             self.done_all = max(self.done_all, g)
 
+    def on_ranged(self, _place, cpu_id, _cpu, _name, g, _):
+        initiator, kind, _, _ = self.rounds.get(g, (None, "", 0, ()))
+        if initiator != cpu_id or kind != "round_ranged":
+            raise Broken(f"CPU {cpu_id} completes generation {g}, which is no ranged round of its own")
+        self.ranged.add(g)
+
     # ---- idle ----
 
     def on_idle(self, _place, _cpu_id, cpu, _name, _a, _b):
@@ -174,6 +185,9 @@ class Monitor:
 
     def on_pte(self, _place, cpu_id, cpu, name, virt, frame):
         change = Change(cpu_id, virt, frame, name == "table")
+        for before in self.by_frame.get(frame, ()):
+            if before.virt == virt and before.table == change.table:
+                before.later = change
         cpu.loose.append(change)
         self.by_frame.setdefault(frame, []).append(change)
         self.by_page.setdefault(virt // PAGE, []).append(change)
@@ -181,7 +195,11 @@ class Monitor:
     on_table = on_pte
 
     def passed(self, change, done):
-        return change.need is not None and (self.done_all if change.table else done) >= change.need
+        while change.later:
+            change = change.later
+        if change.need is None:
+            return False
+        return change.by_range and change.need in self.ranged or (self.done_all if change.table else done) >= change.need
 
     def require(self, table, keys, words, done):
         """The rounds that the changes under these keys need must be done; then the changes may be forgotten."""

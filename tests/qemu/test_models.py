@@ -1,12 +1,15 @@
 """The models of tests/model: spin finds no error in them and every bug planted in them, and the hosted build obeys them. Mutants of
-flush.steps-obey break its rules."""
+flush.steps-obey break its rules. The reference of tests/model/reference.py finds what calls return possible."""
 
 import re
 import sys
 
+import draw
 import patience
 import pytest
-from machine import ROOT
+import reference
+from guest import run
+from machine import ROOT, Machine
 
 MODELS = ROOT / "tests/model"
 MODEL_SECONDS, CASE_SECONDS = 900, 200
@@ -49,3 +52,60 @@ def test_replay(case, build, tmp_path):
     seen = {name: int(count) for name, count in re.findall(r"(\w+)=(\d+)", checked.stdout)}
     missing = {name: n for name, n in TRACED[case].items() if seen.get(name, 0) < n}
     assert not missing, f"the trace shows too little: {seen}, wanted at least {missing}"
+
+
+# Calls that use each of their kinds and come back to the same frames.
+CALLS = (
+    "g4,o2,a.1,a.1,A3.2,a9.1.1,t,m2.2.1,w7.0,w7.512,r7.0.512,w7.0,p7.0.1.1,w7.0,w7.1,m0.3,w15,W15.1,w15.2,r15.0.2,a.1,a.1,a2.1.1,w15,p15.2.1.1,w15.2,"
+    "x15,a.1,a.1,a.1,v2,t1,t1,t,f31,f32,v3,u2,s9,u1,z1,c9,c10,f41,f5,a9.1.1,x7,f2,f3,a1.1.1,F6,z3,a.5,a11,f99,m9.1.1,x55,m8.4,x57,m8.2.1,"
+    "a2.1,f60,a2.1.1,x59,z0,t,t,f65,v1,u1,f66,f33,v1,u1,"
+    "a.1.4.1,a.1.4.2,A3.1.4.2,a.0,a.0,a.0,a.0,a.0,a.0,a4,a5"
+)
+GUEST = Machine("pvh", 2, "256M", accel="icount-5", cmdline=f"test=mm.calls.* test.calls={CALLS}")
+
+
+def test_calls_that_were_drawn_return_what_the_reference_allows(build):
+    """Without shrinking, which takes minutes; make test WHAT=models shrinks what fails."""
+    for machine in draw.MACHINES:
+        assert not (wrong := draw.judge(build, machine, CALLS)), wrong
+    draw.search(build, 20, shrinks=False)
+
+
+def test_a_guest_returns_what_the_reference_allows(kernel):
+    lines = run(GUEST, kernel).ended().lines
+    assert sum("# call" in line for line in lines) == CALLS.count(",") + 1
+    assert reference.judge(lines, [(0, GUEST.ram_bytes >> 12)]) == ""
+
+
+# Changes of a sound trace that make it untrue, each by the pattern that one line has, what is put in its place, and words of the answer.
+LIES = {
+    "a frame that another call has": (r"(# call 3 .* pfn=)\d+", "{3}", r"frame \d+ is given to call 3 and belongs to call 2"),
+    "no RAM": (r"(# call 4 .* pfn=)\d+", "70000", "frame 70000 is no RAM"),
+    "in the middle of a page": (r"(# call 6 .* pfn=\d+)", "1", "is not aligned"),
+    "of another order": (r"(# call 4 .* order=)3", "2", "a page of order 2 where 3 was asked for"),
+    "of another use": (r"(# call 2 .* type=)1", "0", "from a block of type 0"),
+    "not cleared": (r"(# call 5 .* zero=)1", "0", "is not zero"),
+    "content lost": (r"(# call 44 .* lost=)0", "1", "marks of call 5 were lost"),
+    "released, not cleared": (r"(# call 11 .* old=)0", "9", "has the mark 9, not 0"),
+    "writable": (r"(# call 13 .* writable=)0", "1", "is writable"),
+    "no round": (r"((?s:# call 19 .*?)# state g=)\d+", "0", "no round of flushes followed"),
+    "one page too many": (r"((?s:# call 38 .*?) pages=)\d+", "7", "the pool has 7 pages"),
+    "surplus kept": (r"((?s:# call 33 .*?) surplus=)\d+", "9", "surplus of the pool is 9"),
+    "a frame lost": (r"((?s:# call 24 .*?) in_use=)\d+", "1", "the owners have"),
+    "cut short": (r"(# call 57 )(?s:.*)", "", "the trace has no end"),
+}
+
+
+@pytest.fixture(scope="module")
+def sound(build):
+    argv = [build / "host/asan/ashlar-host", "-x", "-c", "2", "-m", "256M", "-k", GUEST.cmdline]
+    return patience.run(argv, CASE_SECONDS).stdout
+
+
+@pytest.mark.parametrize("lie", LIES)
+def test_the_reference_says_what_cannot_be_true(lie, sound):
+    pattern, instead, words = LIES[lie]
+    pfn = re.search(r"# call 2 .* pfn=(\d+)", sound)[1]
+    lied, count = re.subn(pattern, lambda found: found[1] + instead.replace("{3}", pfn), sound, count=1)
+    assert count == 1 and reference.judge(sound.splitlines(), reference.hosted_nodes(256 << 20)) == ""
+    assert re.search(words, reference.judge(lied.splitlines(), reference.hosted_nodes(256 << 20)))

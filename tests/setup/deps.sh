@@ -34,6 +34,7 @@ needs() {
 	test acpica-tools iasl makes the ACPI tables that the kernel is tested with
 	test zbar-tools zbarimg reads results off pictures of a screen
 	test spin spin checks the models of the protocols
+	test python3-hypothesis /usr/lib/python3/dist-packages/hypothesis draws calls and shrinks those whose answers cannot be true
 	test sbsigntool sbsign signs a program for Secure Boot
 	test openssl openssl opens the key for it
 	test g++ g++ builds a program with exceptions

@@ -25,6 +25,7 @@ enum check_event {
 	CHECK_REUSED,
 	/* an entry was removed or changed: the address it translated, the frame it led to */
 	CHECK_PTE,
-	CHECK_TABLE, /* an entry that pointed to a table was removed or changed */
-	CHECK_QUIET, /* this CPU is about to be quiet */
+	CHECK_TABLE,  /* an entry that pointed to a table was removed or changed */
+	CHECK_QUIET,  /* this CPU is about to be quiet */
+	CHECK_RANGED, /* a ranged round is complete: its generation */
 };

@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""Hypothesis draws calls of mm.h, the hosted machine makes them, and two references judge the run: reference.py what the calls returned, and
+replay.py the events of the CPUs. What cannot be true is shrunk to the fewest and simplest calls that show it.
+
+    tests/model/draw.py --build build --examples 200
+
+Exit status: 0 if everything can be true, 1 if not.
+"""
+
+import argparse
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import hypothesis
+from hypothesis import HealthCheck, Phase, settings, stateful
+from hypothesis import strategies as st
+
+import reference
+import replay
+
+# CPUs, MiB and nodes of the machines.
+MACHINES = ((2, 256, 1), (1, 64, 1), (4, 256, 1), (3, 512, 2))
+TEXT_MOST = 3900  # characters, for the command line takes 4095
+STEPS, SECONDS = 150, 120  # of an example
+
+
+def judge(build, machine, calls, kind="asan"):
+    """"" if the run with these calls can be true, else why not."""
+    cpus, mem, nodes = machine
+    program, words = Path(build) / f"host/{kind}/ashlar-host", f"test=mm.calls.* test.calls={calls}"
+    with tempfile.NamedTemporaryFile(prefix="ashlar-") as events:
+        argv = [program, "-x", "-c", str(cpus), "-m", f"{mem}M", "-n", str(nodes), "-e", events.name, "-k", words]
+        printed = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False).stdout
+        wrong = reference.judge(printed.splitlines(), reference.hosted_nodes(mem << 20, nodes)) or replay.replay(events.name)[0]
+    if wrong or "verdict=pass" in printed:
+        return wrong
+    return "the run did not pass:\n" + printed[-1500:]
+
+
+class Calls(stateful.RuleBasedStateMachine):
+    """The calls of one run. They are made when all are drawn, so a rule does not know whether a call before it got what it wanted."""
+
+    build, kind = "build", "asan"
+    pages, maps = stateful.Bundle("pages"), stateful.Bundle("maps")
+    order, use, node, count = st.integers(0, 10), st.integers(0, 3), st.integers(0, 3), st.integers(0, 12)
+    request = st.sampled_from((0, 1, 2, 4, 8, 5, 15))
+    place, size = st.sampled_from((0, 1, 511, 512, 1024)), st.sampled_from((1, 512, 1024, 2048))
+
+    def __init__(self):
+        super().__init__()
+        self.calls, self.machine = [], MACHINES[0]
+
+    def call(self, letter, *numbers, far=False):
+        self.calls.append((letter.upper() if far else letter) + ".".join(map(str, numbers)))
+        return len(self.calls) - 1
+
+    @stateful.initialize(machine=st.sampled_from(MACHINES))
+    def on(self, machine):
+        self.machine = machine
+
+    @stateful.rule(target=pages, order=order, use=use, request=request, node=node, far=st.booleans())
+    def page_alloc(self, order, use, request, node, far):
+        return self.call("a", order, use, request, node, far=far)
+
+    @stateful.rule(target=pages, order=order, uses=st.lists(use, min_size=1, max_size=6), far=st.booleans())
+    def page_alloc_some(self, order, uses, far):
+        return stateful.multiple(*(self.call("a", order, use, far=far) for use in uses))
+
+    @stateful.rule(target=pages, order=st.integers(0, 12), far=st.booleans())
+    def contig_alloc(self, order, far):
+        return self.call("c", order, far=far)
+
+    @stateful.rule(target=pages, promised=st.integers(0, 1), node=node, far=st.booleans())
+    def pool_page_take(self, promised, node, far):
+        return self.call("t", promised, node, far=far)
+
+    @stateful.rule(page=stateful.consumes(pages), far=st.booleans())
+    def free(self, page, far):
+        self.call("f", page, far=far)
+
+    @stateful.rule(letter=st.sampled_from("szovu"), count=count, far=st.booleans())
+    def of_the_pool(self, letter, count, far):
+        self.call(letter, count, far=far)
+
+    @stateful.rule(count=count, node=node, mode=st.integers(0, 4), far=st.booleans())
+    def pool_grow(self, count, node, mode, far):
+        self.call("g", count, node, mode, far=far)
+
+    @stateful.rule(target=maps, flags=st.sampled_from((0, 1, 2, 8, 9, 10)), pages=st.integers(1, 4), large=st.integers(0, 1), far=st.booleans())
+    def huge_map(self, flags, pages, large, far):
+        return self.call("m", flags, pages, large, far=far)
+
+    @stateful.rule(mapping=maps, pages=st.lists(place, min_size=1, max_size=4), far=st.booleans())
+    def touch(self, mapping, pages, far):
+        for page in pages:
+            self.call("w", mapping, page, far=far)
+
+    @stateful.rule(mapping=maps, page=place, count=size, far=st.booleans())
+    def huge_release(self, mapping, page, count, far):
+        self.call("r", mapping, page, count, far=far)
+
+    @stateful.rule(mapping=maps, page=place, count=size, read_only=st.integers(0, 1), far=st.booleans())
+    def huge_protect(self, mapping, page, count, read_only, far):
+        self.call("p", mapping, page, count, read_only, far=far)
+
+    @stateful.rule(mapping=stateful.consumes(maps), far=st.booleans())
+    def huge_unmap(self, mapping, far):
+        self.call("x", mapping, far=far)
+
+    def teardown(self):
+        calls = ",".join([*self.calls, ""])[:TEXT_MOST].rpartition(",")[0]
+        wrong = judge(self.build, self.machine, calls, self.kind) if calls else ""
+        cpus, mem, nodes = self.machine
+        assert not wrong, f"{wrong}\n    ashlar-host -x -c {cpus} -m {mem}M -n {nodes} -k 'test=mm.calls.* test.calls={calls}'"
+
+
+def search(build, examples, kind="asan", shrinks=True, seed=None):
+    """Raises AssertionError with the calls that show what is wrong. The same examples in each run, unless there is a seed."""
+    Calls.build, Calls.kind = build, kind
+    phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
+    how = settings(max_examples=examples, stateful_step_count=STEPS, derandomize=seed is None, database=None, deadline=None, phases=phases,
+                   suppress_health_check=list(HealthCheck), print_blob=False)  # fmt: skip
+    machine = Calls if seed is None else hypothesis.seed(seed)(Calls)
+    stateful.run_state_machine_as_test(machine, settings=how)
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Draw calls of mm.h and judge what they return.")
+    parser.add_argument("--build", default="build")
+    parser.add_argument("--examples", type=int, default=200)
+    parser.add_argument("--kind", default="asan", help="the hosted build")
+    parser.add_argument("--seed", type=int, help="draw others than usual")
+    parser.add_argument("--as-found", action="store_true", help="do not shrink")
+    args = parser.parse_args()
+    try:
+        search(args.build, args.examples, args.kind, not args.as_found, args.seed)
+    except AssertionError as wrong:
+        print(f"not ok reference: {wrong}")
+        return 1
+    print(f"ok reference: {args.examples} runs of up to {STEPS} steps can be true")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
