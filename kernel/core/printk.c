@@ -49,9 +49,9 @@ enum {
 	PUT_OFF_MAX = 8
 };
 
-static struct {
+static union {
 	struct log_record head;
-	char text[LOG_SIZE_FIRST];
+	char bytes[sizeof(struct log_record) + LOG_SIZE_FIRST];
 } __attribute__((aligned(PAGE_SIZE))) first_log;
 /* replaced once, when the boot CPU runs alone */
 static struct log_record *kept = &first_log.head;
