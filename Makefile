@@ -291,7 +291,8 @@ $(OBJ)/kernel/program/vdso.c.o: $(VDSO)
 
 $(OBJ)/arch/x86_64/consoles/font.S.o: $(wildcard arch/x86_64/consoles/font/*.psfu)
 
-link = $(LD) $(KERNEL_LDFLAGS) $(LINKED) $(1) -o $(2)
+# What DEFINED() of the script is to see comes before it.
+link = $(LD) $(if $(PAYLOAD)$(filter 1,$(SAN)),,--defsym=__image_end_most=0x800000) $(KERNEL_LDFLAGS) $(LINKED) $(1) -o $(2)
 assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o
 text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
 
