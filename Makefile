@@ -383,7 +383,7 @@ LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(F
 
 .PHONY: iso usb run monitor debug
 image = $(OUT)/ashlar.$(if $(filter efi,$(FIRMWARE)),img,iso)
-iso: $(image) $(if $(filter efi,$(FIRMWARE)),$(OUT)/BOOTX64.EFI) ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso; FIRMWARE=efi: $(BUILD)/BOOTX64.EFI, and ashlar.img, a FAT file system with it
+iso: $(image) $(if $(filter efi,$(FIRMWARE)),$(OUT)/BOOTX64.EFI) ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso; FIRMWARE=efi: $(BUILD)/BOOTX64.EFI, and ashlar.img, a disk with it
 $(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
 	@$(call making,ISO,$@)
 	@tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)
