@@ -35,7 +35,7 @@ needs() {
 	test zbar-tools zbarimg reads results off pictures of a screen
 	test spin spin checks the models of the protocols
 	test sbsigntool sbsign signs a program for Secure Boot
-	test openssl openssl opens the key for it
+	test openssl openssl makes the keys for it
 	test g++ g++ builds a program with exceptions
 	test musl-tools musl-gcc builds programs with another C library
 	test valgrind valgrind counts misses and locked instructions by function
