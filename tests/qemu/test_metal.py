@@ -390,7 +390,7 @@ def test_a_machine_check_is_named_while_the_run_lasts(kernel, cpu):
         for key in "test kernel.padata.*\n" if cpu else "":
             guest.press(*{" ": ["spc"], ".": ["dot"], "*": ["shift", "8"], "\n": ["ret"]}.get(key, [key]))
             time.sleep(0.15)  # the keyboard holds a key for 100 ms
-        guest.wait(f"machine check on CPU {cpu}: corrected error, memory controller, bank 4", SECONDS / 4, guest.vga_text)
+        guest.wait(f"machine check on CPU {cpu}: corrected error, memory controller, bank 4", SECONDS / 9, guest.vga_text)
         guest.press("ctrl", "d")
         guest.wait("ASHLAR-END", SECONDS / 4, guest.vga_text)
 
