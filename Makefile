@@ -291,7 +291,8 @@ $(OBJ)/kernel/program/vdso.c.o: $(VDSO)
 
 $(OBJ)/arch/x86_64/consoles/font.S.o: $(wildcard arch/x86_64/consoles/font/*.psfu)
 
-link = $(LD) $(KERNEL_LDFLAGS) $(LINKED) $(1) -o $(2)
+# What DEFINED() of the script is to see comes before it.
+link = $(LD) $(if $(PAYLOAD)$(filter 1,$(SAN)),,--defsym=__image_end_most=0x800000) $(KERNEL_LDFLAGS) $(LINKED) $(1) -o $(2)
 assemble_symbols = awk -f boot/symbols.awk $(1) > $(2).S && $(CC) -c $(2).S -o $(2).o
 text_symbols = awk '$$2 ~ /^[tTwW]$$/' $(1)
 
@@ -382,7 +383,7 @@ LAUNCH = /usr/bin/env python3 tests/qemu/launch.py --build $(OUT) --firmware $(F
 
 .PHONY: iso usb run monitor debug
 image = $(OUT)/ashlar.$(if $(filter efi,$(FIRMWARE)),img,iso)
-iso: $(image) $(if $(filter efi,$(FIRMWARE)),$(OUT)/BOOTX64.EFI) ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso; FIRMWARE=efi: $(BUILD)/BOOTX64.EFI, and ashlar.img, a FAT file system with it
+iso: $(image) $(if $(filter efi,$(FIRMWARE)),$(OUT)/BOOTX64.EFI) ## build the hybrid image for BIOS and UEFI, CD and USB stick, $(BUILD)/ashlar.iso; FIRMWARE=efi: $(BUILD)/BOOTX64.EFI, and ashlar.img, a disk with it
 $(OUT)/ashlar.iso: $(KERNEL) $(wildcard boot/grub* boot/mkiso.sh) $(OUT)/iso.cmdline $(if $(PROGRAM),FORCE)
 	@$(call making,ISO,$@)
 	@tests/qemu/program.py --out $(OUT)/program.cpio $(WITH_PROGRAM)

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Make BOOTX64.EFI, which boots under UEFI without GRUB, or a FAT image of a stick or CD that holds it.
+# Make BOOTX64.EFI, which boots under UEFI without GRUB, or an image of a stick that holds it: a FAT partition.
 #
 #   boot/mkefi.sh KERNEL CMDLINE OUT.EFI|OUT.img [MODULE]
 #
@@ -31,12 +31,18 @@ case $out in
 *)
 	[ -z "$module" ] || echo 'module /program.cpio' >> "$work/ashlar.txt"
 	size=$(cat "$work/BOOTX64.EFI" ${module:+"$module"} | wc -c)
+	sectors=$((size / 512 * 9 / 8 + 4096)) part=$out.new@@1M
+	# An MBR whose one entry is an EFI System partition at 1 MiB: some firmware starts no stick without a table.
 	rm -f "$out.new"
-	mformat -i "$out.new" -C -N 41534852 -v ASHLAR -T $((size / 512 * 9 / 8 + 4096)) -h 255 -s 63 ::
-	mmd -i "$out.new" ::/EFI ::/EFI/BOOT
-	mcopy -i "$out.new" "$work/BOOTX64.EFI" ::/EFI/BOOT/BOOTX64.EFI
-	mcopy -i "$out.new" "$work/ashlar.txt" ::/ASHLAR.TXT
-	[ -z "$module" ] || mcopy -i "$out.new" "$module" ::/program.cpio
+	printf "$(printf '\\%03o' 82 72 83 65 0 0 0 254 255 255 239 254 255 255 0 8 0 0 \
+		$((sectors & 255)) $((sectors >> 8 & 255)) $((sectors >> 16 & 255)) 0)" | dd of="$out.new" bs=1 seek=440 status=none
+	printf '\125\252' | dd of="$out.new" bs=1 seek=510 status=none
+	truncate -s $(((2048 + sectors) * 512)) "$out.new"
+	mformat -i "$part" -N 41534852 -v ASHLAR -T $sectors -h 255 -s 63 -H 2048 ::
+	mmd -i "$part" ::/EFI ::/EFI/BOOT
+	mcopy -i "$part" "$work/BOOTX64.EFI" ::/EFI/BOOT/BOOTX64.EFI
+	mcopy -i "$part" "$work/ashlar.txt" ::/ASHLAR.TXT
+	[ -z "$module" ] || mcopy -i "$part" "$module" ::/program.cpio
 	;;
 esac
 mv "$out.new" "$out"

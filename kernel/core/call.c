@@ -271,6 +271,7 @@ void idle_task_wake(u64 cpus)
 
 static void idle_begin(void)
 {
+	cpu_idle_look();
 	check_event(CHECK_IDLE, 0, 0);
 	atomic_store_release(&this_cpu()->idle, 1);
 }

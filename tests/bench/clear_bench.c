@@ -27,6 +27,7 @@
 #include "tests/bench/insns.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/turns.h"
+#include "tests/kernel/scratch.h"
 
 enum {
 	ROUNDS_MAX = 2000,
@@ -581,36 +582,36 @@ static bool run_all(struct series *small, struct series *large, struct series *g
 
 static bool bench_clear(void)
 {
-	static struct series small, large, giant;
+	struct series *small = SCRATCH(struct series, 3), *large = small + 1, *giant = small + 2;
 	struct page *giga = page_alloc(GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
 	unsigned blocks = 0;
 	bool ok;
 
-	giant = (struct series){.size = "1G", .page_bytes = GIB(1)};
-	large = (struct series){.size = "2M", .page_bytes = 1ULL << BLOCK_SHIFT};
-	small = (struct series){.size = "4K", .page_bytes = PAGE_SIZE, .count = SMALL_PAGES};
+	*giant = (struct series){.size = "1G", .page_bytes = GIB(1)};
+	*large = (struct series){.size = "2M", .page_bytes = 1ULL << BLOCK_SHIFT};
+	*small = (struct series){.size = "4K", .page_bytes = PAGE_SIZE, .count = SMALL_PAGES};
 	while (blocks < BLOCKS_MAX) {
 		struct page *page = page_alloc(BLOCK_ORDER, USE_MOVABLE, 0, NODE_NONE);
 
 		if (!page)
 			break;
-		large.page[blocks++] = page_address(page);
+		large->page[blocks++] = page_address(page);
 	}
 	if (blocks < 2) {
 		print("  # skipped: needs 4 MiB of free memory\n");
 		verdict_count(0, 0, 1);
-		free_pages(large.page, blocks, giga);
+		free_pages(large->page, blocks, giga);
 		return true;
 	}
 	for (unsigned i = 0; i < SMALL_PAGES; i++)
-		small.page[i] = large.page[0] + i * PAGE_SIZE;
-	large.count = MIN(blocks_for_a_turn(&large), blocks);
+		small->page[i] = large->page[0] + i * PAGE_SIZE;
+	large->count = MIN(blocks_for_a_turn(large), blocks);
 	if (giga) {
-		giant.page[0] = page_address(giga);
-		giant.count = 1;
+		giant->page[0] = page_address(giga);
+		giant->count = 1;
 	}
-	ok = run_all(&small, &large, &giant);
-	free_pages(large.page, blocks, giga);
+	ok = run_all(small, large, giant);
+	free_pages(large->page, blocks, giga);
 	return ok;
 }
 

@@ -43,6 +43,7 @@
 #include "tests/bench/work.h"
 #include "tests/kernel/max_order.h"
 #include "tests/kernel/modes.h"
+#include "tests/kernel/scratch.h"
 
 enum { STEP = 10, PAGES_MAX = 4096, BATCHES = PAGES_MAX / STEP + 1, SEARCHES_MAX = 8 };
 
@@ -77,8 +78,8 @@ struct leg {
 	bool verified;
 };
 
-static struct leg legs[SEARCHES_MAX];
-static unsigned searches; /* number of searches in the table that legs[] has room for */
+static struct leg *legs;
+static unsigned searches; /* number of searches in the table that `legs` has room for */
 
 static bool is_ours(const struct leg *leg)
 {
@@ -472,6 +473,7 @@ static bool bench_contig(void)
 {
 	bool ok = true;
 
+	legs = SCRATCH(struct leg, SEARCHES_MAX);
 	for (unsigned memory = 0; memory < MEMORIES; memory++)
 		if ((contig_memory == memory || contig_memory == MEMORY_ALL) && !input_stop_asked())
 			ok &= run_memory(memory);

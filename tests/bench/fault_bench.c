@@ -33,6 +33,7 @@
 #include "tests/bench/measure.h"
 #include "tests/bench/work.h"
 #include "tests/kernel/rounds.h"
+#include "tests/kernel/scratch.h"
 
 enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 1024 };
 /* limits for the runs of one size and number of CPUs beyond the least: this CPU's own time ... */
@@ -67,7 +68,7 @@ struct way {
 	struct counters counters;
 };
 
-static struct leg legs[RECORDS_MAX];
+static struct leg *legs;
 static unsigned leg_count, turns; /* turns: number of legs so far, which is the order of a leg */
 
 static struct pool *pool_for(u64 page)
@@ -414,6 +415,7 @@ static bool bench_fault(void)
 {
 	bool ok = true;
 
+	legs = SCRATCH(struct leg, RECORDS_MAX);
 	leg_count = 0;
 	turns = 0;
 	print("Touching a region of huge pages (Arora, \"mm/clear_huge_page: use multi-page "

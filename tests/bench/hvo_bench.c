@@ -43,6 +43,7 @@
 #include "tests/bench/hvo_bench.h"
 #include "tests/kernel/rounds.h"
 #include "tests/kernel/modes.h"
+#include "tests/kernel/scratch.h"
 
 enum { UNBATCHED_SHARE = 16, HVO_RUNS_MAX = 21 };
 
@@ -190,7 +191,8 @@ struct mode_result {
 };
 
 enum { MODES_MAX = 8, IN_ALL = OPS };
-static struct mode_result results[MODES_MAX][HVO_RUNS_MAX];
+typedef struct mode_result mode_results[HVO_RUNS_MAX];
+static mode_results *results; /* of each mode */
 
 static u64 pages_for(const struct hvo_mode *mode)
 {
@@ -352,7 +354,7 @@ static bool run_source(unsigned source)
 {
 	bool ok = true;
 
-	memset(results, 0, sizeof(results));
+	results = SCRATCH(mode_results, MODES_MAX);
 	for (u64 run = 0; run < hvo_runs; run++) {
 		for (unsigned i = 0; hvo_modes[i].name && !input_stop_asked(); i++) {
 			if (!mode_applies(&hvo_modes[i], source))

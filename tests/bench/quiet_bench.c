@@ -30,6 +30,7 @@
 #include "tests/bench/hvo_bench.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/program_memory.h"
+#include "tests/kernel/scratch.h"
 
 enum { UNBATCHED_SHARE = 16, GAP_CLASSES = 4, PROGRAMS_MAX = 1024, CALL_EXIT = 60 };
 
@@ -44,7 +45,7 @@ struct __cacheline_aligned program {
 	u64 running, longest, gaps[GAP_CLASSES];
 };
 
-static struct program programs[PROGRAMS_MAX];
+static struct program *programs;
 static cpu_t program_count;
 
 struct turn {
@@ -88,7 +89,6 @@ static void watch_clock(struct trap_frame *regs)
 
 static bool programs_load(void)
 {
-	memset(programs, 0, sizeof(programs));
 	atomic_store_release(&stop, 0);
 	host_user_program = watch_clock;
 	host_user_is_quiet = true;
@@ -124,7 +124,8 @@ static bool programs_load(void)
 	enum { READ_WRITE_EXEC = 7 };
 	const u64 code = (u64)(user_programs_end - user_programs);
 
-	return map_at(CODE_AT, PAGE_SIZE + sizeof(programs), READ_WRITE_EXEC, FIXED) >= 0 &&
+	return map_at(CODE_AT, PAGE_SIZE + PROGRAMS_MAX * sizeof(*programs), READ_WRITE_EXEC,
+		      FIXED) >= 0 &&
 	       user_write(CODE_AT, user_programs, code) == 0;
 }
 
@@ -182,6 +183,7 @@ static bool programs_start(void)
 {
 	struct wait wait = wait_begin(WAIT_WORK, "the threads of a program to begin");
 
+	programs = SCRATCH(struct program, PROGRAMS_MAX);
 	program_count = 0;
 	if (!program_box_begin() || !programs_load())
 		return false;

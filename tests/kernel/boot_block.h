@@ -46,5 +46,5 @@ static inline void set_u32(size_t at, u32 value)
 	memcpy(block + at, &value, sizeof(value));
 }
 
-/* For what cases parse: it is large, and under QEMU's UEFI the kernel must end below 8 MiB. */
+/* For what cases parse; it is large. */
 extern struct boot_info shared_info;

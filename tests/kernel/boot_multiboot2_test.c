@@ -6,9 +6,10 @@
  * different bytes after its end. The results must be identical to the bit.
  */
 #include "tests/kernel/boot_block.h"
+#include "tests/kernel/scratch.h"
 
 struct boot_info shared_info;
-static struct boot_info other;
+static struct boot_info *other;
 static u8 cut[BLOCK_MAX] __attribute__((aligned(8)));
 
 static size_t tag_at;
@@ -95,6 +96,7 @@ static void mb2_good(void)
 TEST(boot_multiboot2, truncated_at_every_length_reads_nothing_beyond)
 {
 	mb2_good();
+	other = SCRATCH(struct boot_info, 1);
 	for (size_t len = 0; len < used; len++) {
 		int ret;
 
@@ -105,9 +107,9 @@ TEST(boot_multiboot2, truncated_at_every_length_reads_nothing_beyond)
 
 		memset(cut, 0xff, sizeof(cut));
 		memcpy(cut, block, len);
-		reset(&other, QUIET);
-		EXPECT_EQ(multiboot2_parse(cut, len, &other), ret);
-		EXPECT(memcmp(&shared_info, &other, sizeof(shared_info)) == 0);
+		reset(other, QUIET);
+		EXPECT_EQ(multiboot2_parse(cut, len, other), ret);
+		EXPECT(memcmp(&shared_info, other, sizeof(shared_info)) == 0);
 		EXPECT(shared_info.faults > QUIET);
 		EXPECT_EQ(ret, len < 16 ? -EINVAL : 0);
 	}
@@ -126,9 +128,9 @@ static void lie(size_t at, u32 value)
 	reset(&shared_info, QUIET);
 	(void)multiboot2_parse(cut, used, &shared_info);
 	memset(cut + used, 0xff, sizeof(cut) - used);
-	reset(&other, QUIET);
-	(void)multiboot2_parse(cut, used, &other);
-	EXPECT(memcmp(&shared_info, &other, sizeof(shared_info)) == 0);
+	reset(other, QUIET);
+	(void)multiboot2_parse(cut, used, other);
+	EXPECT(memcmp(&shared_info, other, sizeof(shared_info)) == 0);
 	EXPECT(shared_info.cmdline_len < BOOT_CMDLINE_MAX &&
 	       shared_info.cmdline[shared_info.cmdline_len] == '\0');
 	EXPECT(shared_info.ranges <= BOOT_RANGES_MAX);
@@ -138,6 +140,7 @@ TEST(boot_multiboot2, lying_words_are_harmless)
 {
 	static const u32 lies[] = {0, 1, 7, 8, 9, 0x7fffffff, 0x80000000, 0xfffffff8, 0xffffffff};
 
+	other = SCRATCH(struct boot_info, 1);
 	mb2_good();
 	for (size_t at = 0, end = used; at < end; at += 4) {
 		for (size_t i = 0; i < ARRAY_LEN(lies); i++)

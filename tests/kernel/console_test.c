@@ -13,6 +13,7 @@
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
 #include "kernel/core/context.h"
+#include "tests/kernel/scratch.h"
 #include "tests/kernel/test.h"
 
 /* ---- console= ---- */
@@ -374,7 +375,7 @@ TEST(kernel_console, what_is_drawn_can_be_read_from_the_pixels)
 
 enum { CODE_SCALE = 2, CODE_SIDE = CODE_SCALE * (QR_SIDE + 2 * QR_QUIET), CODE_LINE = 200 * 4 };
 
-static u8 code_pixels[(CODE_SIDE + 7) * CODE_LINE];
+static u8 *code_pixels;
 
 static bool code_lit(unsigned x, unsigned y, unsigned bytes)
 {
@@ -387,6 +388,7 @@ TEST(kernel_console, a_code_is_drawn_in_its_margin_and_text_comes_back)
 	const unsigned width = CODE_SIDE + 40, height = CODE_SIDE + 7;
 	static struct qr qr;
 
+	code_pixels = SCRATCH(u8, (CODE_SIDE + 7) * CODE_LINE);
 	REQUIRE(qr_encode("bytes", 5, &qr));
 	for (size_t i = 0; i < ARRAY_LEN(depth); i++) {
 		const struct boot_framebuffer boot = {.addr = 1,

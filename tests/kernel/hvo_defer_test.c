@@ -4,6 +4,7 @@
  */
 
 #include "tests/kernel/mm_test.h"
+#include "tests/kernel/scratch.h"
 
 /* Make `count` full blocks of the phantom huge. Returns the number of rounds that this takes. */
 static u64 rounds_to_convert(struct arena *a, u64 count, const struct hvo_mode *mode,
@@ -152,7 +153,7 @@ static unsigned make_shared(u32 *order, bool may_help)
 TEST(mm_hvo, a_batch_divided_among_cpus_is_complete_and_in_order)
 {
 	const bool several = cpus_find_other() != CPU_NONE;
-	static u32 alone[SHARED_MAX], shared[SHARED_MAX];
+	u32 *const alone = SCRATCH(u32, 2 * SHARED_MAX), *const shared = alone + SHARED_MAX;
 	static const char *const threads[] = {"4", "8"};
 	unsigned cpus;
 

@@ -6,18 +6,20 @@
 #include <arch/memory.h>
 
 #include "boot/boot_info.h"
+#include "tests/kernel/scratch.h"
 #include "tests/kernel/test.h"
 
 enum { LIST_MAX = 512 };
 
-static struct boot_info info;
+static struct boot_info *info; /* NULL: nothing was said since the last time */
 static struct memblock_range memory_ranges[LIST_MAX], reserved_ranges[LIST_MAX];
 static struct memblock_list memory, reserved;
 
 /* Add a range as firmware would, and not through boot_info_add_range(), which refuses nonsense. */
 static void say(phys_t start, phys_t end, enum mem_kind kind)
 {
-	info.range[info.ranges++] = (struct mem_range){.start = start, .end = end, .kind = kind};
+	info = info ? info : SCRATCH(struct boot_info, 1);
+	info->range[info->ranges++] = (struct mem_range){.start = start, .end = end, .kind = kind};
 }
 
 /* Sort out what was said since the last time, into a list with so much room. */
@@ -27,8 +29,8 @@ static int sort_out(size_t room)
 
 	memory = (struct memblock_list){.range = memory_ranges, .max = room};
 	reserved = (struct memblock_list){.range = reserved_ranges, .max = LIST_MAX};
-	err = memblock_sort_out(&info, &memory, &reserved);
-	info.ranges = 0;
+	err = memblock_sort_out(info, &memory, &reserved);
+	info = NULL;
 	return err;
 }
 
@@ -106,6 +108,7 @@ TEST(mm_memblock, a_full_list_loses_ram_but_never_invents_any)
 
 TEST(mm_memblock, no_ram_is_an_error)
 {
+	info = SCRATCH(struct boot_info, 1);
 	EXPECT_EQ(sort_out(LIST_MAX), -ENOMEM);
 	say(0, GIB(1), MEM_RESERVED);
 	say(MIB(1) + 1, MIB(1) + KIB(4), MEM_RAM);

@@ -43,7 +43,7 @@ class Machine:
     reboots: bool = False  # a reset restarts the machine instead of ending QEMU
     module: str = ""  # a file that the loader passes to the kernel, such as a program's (program.py)
     image: str = ""  # boots this ISO instead of one made for the command line
-    device: str = ""  # what the image is: cd, stick, nvme or net (a program of UEFI); "": a stick with efi, else a CD
+    device: str = ""  # what the image is: cd, stick, nvme, pxe (a program of UEFI), http or ipxe (URIs); "": a stick with efi, else a CD
     display: str = "none"  # -vga std, or "ramfb"
     serial: tuple = ()  # QEMU's words for serial ports; (): one, the first
     uneven: bool = False  # node 2 without memory, node 5 without CPUs, distances as around a ring (SLIT)
@@ -200,6 +200,11 @@ def require_host_memory(machine):
         raise Unavailable(f"QEMU itself needs a host with {machine.host} of memory")
 
 
+def net_args(user, card):
+    """A network without the host's, and a card on it. iPXE is in the card's ROM (romfile= takes it out) and goes before OVMF's own."""
+    return ["-netdev", f"user,id=net{user}", "-device", f"virtio-net-pci,netdev=net{card}", "-device", "virtio-rng-pci"]
+
+
 def boot_args(machine, kernel, iso):
     if machine.firmware in ("pvh", "microvm"):
         module = ["-initrd", machine.module] if machine.module else []
@@ -210,8 +215,9 @@ def boot_args(machine, kernel, iso):
         "cd": ["-cdrom", str(iso), "-boot", "d"],
         "stick": [*drive, "-device", "qemu-xhci", "-device", "usb-storage,drive=boot,removable=on,bootindex=0"],
         "nvme": [*drive, "-device", "nvme,drive=boot,serial=1,bootindex=0"],
-        "net": ["-netdev", f"user,id=net,tftp={Path(iso).parent},bootfile={Path(iso).name}",
-                "-device", "virtio-net-pci,netdev=net,bootindex=0", "-device", "virtio-rng-pci"],
+        "pxe": net_args(f",tftp={Path(iso).parent},bootfile={Path(iso).name}", ",romfile=,bootindex=0"),
+        "http": net_args("", ",romfile="),
+        "ipxe": net_args(f",bootfile={iso}", ",bootindex=0"),
     }[device]
     if machine.firmware == "uefi":
         require_room_for_grub(machine)

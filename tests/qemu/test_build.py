@@ -59,6 +59,18 @@ def test_a_kernel_without_programs(copy, kernel):
     assert " LD " in make(copy, "kernel") and theirs < shared(copy / "build/ashlar.elf")
 
 
+def test_a_kernel_that_reaches_8_mib_is_not_linked(kernel, tmp_path):
+    """QEMU's UEFI would not start it."""
+    assert "0000000000800000 A __image_end_most" in subprocess.run(["nm", kernel], capture_output=True, text=True, check=True).stdout
+    for kib, fits in ((6128, True), (6144, False)):  # and its code
+        (tmp_path / "x.S").write_text(f".globl multiboot2_entry\nmultiboot2_entry: nop\n.bss\n.skip {kib} << 10\n")
+        subprocess.run(["as", tmp_path / "x.S", "-o", tmp_path / "x.o"], check=True)
+        words = ["-m", "elf_x86_64", "-static", "-T", ROOT / "linker.ld", tmp_path / "x.o", "-o", tmp_path / "x.elf"]
+        assert subprocess.run(["ld", *words], check=False).returncode == 0
+        done = subprocess.run(["ld", "--defsym=__image_end_most=0x800000", *words], capture_output=True, text=True, check=False)
+        assert (done.returncode == 0) == fits and ("the image ends above 8 MiB" in done.stderr) != fits, done.stderr
+
+
 def test_a_terminal_is_shown_what_is_compiled_in_one_line(copy):
     make(copy, "kernel")
     for name in ("mm/hvo/hvo.c.o", "kernel/lib/words.c.o", "kernel/lib/string.c.o"):

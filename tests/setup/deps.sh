@@ -36,7 +36,7 @@ needs() {
 	test spin spin checks the models of the protocols
 	test python3-hypothesis /usr/lib/python3/dist-packages/hypothesis draws calls and shrinks those whose answers cannot be true
 	test sbsigntool sbsign signs a program for Secure Boot
-	test openssl openssl opens the key for it
+	test openssl openssl makes the keys for it
 	test g++ g++ builds a program with exceptions
 	test musl-tools musl-gcc builds programs with another C library
 	test valgrind valgrind counts misses and locked instructions by function

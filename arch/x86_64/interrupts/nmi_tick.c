@@ -123,6 +123,12 @@ void nmi_tick_confirm(void)
 		stop();
 }
 
+void cpu_tick_seen(void)
+{
+	this_cpu()->arch.tick_seen = atomic_load_relaxed(&nmi_ticks);
+	mce_poll(NULL);
+}
+
 static cpu_t watcher;
 
 static void watch(void *nothing)

@@ -3,7 +3,8 @@
  *
  *   corrected    Counted, printed and cleared when a caller polls, so that a storm costs nothing
  *                but its count. The boot CPU polls with the watchdog, once a second (the banks of
- *                memory controllers are those of a package), and all CPUs for the machine page.
+ *                memory controllers are those of a package), others before they halt idle
+ *                (cpu_idle_look()), and all for the machine page.
  *   uncorrected  Reported by an interrupt (#MC) and printed. The run goes on only if the CPU's
  *                state is whole (RIPV, no PCC). The page of the error is taken out of use as soon
  *                as the context allows it (mm/contig/bad_frames.h).

@@ -47,6 +47,19 @@ static inline void irq_disable(void)
 void cpu_halt_until_interrupt(void);
 
 /*
+ * On the way to an idle halt, with interrupts off: if the watchdog's NMI has ticked since, the CPU
+ * reads its banks of machine checks and prints what they hold. A macro, because struct percpu is
+ * not known here, and four instructions, because a round waits for CPUs that come this way.
+ */
+#define cpu_idle_look()                                                                            \
+	do {                                                                                       \
+		if (unlikely(this_cpu()->arch.tick_seen != *(volatile u32 *)&nmi_ticks))           \
+			cpu_tick_seen();                                                           \
+	} while (0)
+extern u32 nmi_ticks; /* written by the boot CPU */
+void cpu_tick_seen(void);
+
+/*
  * Call while waiting for another CPU, after some spinning. Under a hypervisor this CPU halts for
  * `length` times about 0.1 ms (at most 1000 times), or until an interrupt, so that the CPU it waits
  * for can run. On hardware, or with interrupts off, it only relaxes.

@@ -17,6 +17,9 @@ void irq_enable(void);
 void irq_disable(void);
 void cpu_halt_until_interrupt(void);
 void cpu_nap(u32 length);
+static inline void cpu_idle_look(void)
+{
+}
 
 u64 ipi_send(cpu_t cpu);
 u64 ipi_send_mask(const struct cpumask *targets);
