@@ -1,0 +1,151 @@
+/* The command line and the words of a program: numbers, choices, splitting, console=, stacks. */
+#define OWN_MESSAGES
+#include "tests/prove/prove.h"
+
+#include <stdarg.h>
+
+#include "kernel/core/option.h"
+#undef TABLE_FOREACH
+#define TABLE_FOREACH(entry, table)                                                                \
+	for (entry = options; entry < options + ARRAY_LEN(options); entry++)
+static const struct option options[3];
+
+#include "kernel/console/console_wish.c"
+#define take_word words_take_word
+#include "kernel/lib/words.c"
+#undef take_word
+#define copy_text cmdline_copy_text
+#include "kernel/core/cmdline.c"
+#include "kernel/program/arguments.c"
+#include "kernel/program/start_stack.c"
+
+void printk(enum log_level level, const char *fmt, ...)
+{
+}
+
+void print(const char *fmt, ...)
+{
+}
+
+/* Stands in for the formatter: writes some text, ended, and nothing behind the room. */
+int format(char *buf, size_t size, const char *fmt, ...)
+{
+	const size_t len = ANY_BELOW(size_t, 4);
+
+	for (size_t i = 0; i < 4 && i < size; i++)
+		buf[i] = i < len ? 'x' : '\0';
+	if (size)
+		buf[size - 1] = '\0';
+	return (int)len;
+}
+
+PROVE(numbers, "24", "a-suffix-that-overflows", "texts of up to 21 characters")
+{
+	char text[22];
+	const char *at = text;
+	unsigned __int128 wanted = 0;
+	size_t n = 0;
+	u64 value;
+	int err;
+
+	text[21] = '\0';
+	assume(text[0] != '0' || (text[1] | 0x20) != 'x');
+	err = parse_u64(&at, &value);
+	for (; n < 21 && text[n] >= '0' && text[n] <= '9'; n++)
+		wanted = wanted * 10 + (unsigned)(text[n] - '0');
+	for (unsigned i = 0; i < 4; i++)
+		if ((text[n] | 0x20) == "kmgt"[i])
+			wanted <<= 10 * (i + 1);
+	prove(err == (n == 0 ? -EINVAL : wanted >> 64 ? -ERANGE : 0));
+	prove(err || (value == wanted && (at == text + n || at == text + n + 1)));
+}
+
+PROVE(hexadecimal, "20", "a-digit-in-another-base", "any 64-bit number, in any case of letters")
+{
+	char text[19] = "0x";
+	const u64 number = ANY(u64);
+	const char *at = text;
+	u64 value;
+
+	for (unsigned i = 0; i < 16; i++)
+		text[2 + i] = (ANY_BOOL ? "0123456789abcdef" : "0123456789ABCDEF")[number >> (60 - 4 * i) & 15];
+	text[18] = '\0';
+	prove(parse_u64(&at, &value) == 0 && value == number && *at == '\0');
+}
+
+static u64 target = 5;
+static bool flag;
+static const char *text_of = "";
+static const struct option options[] = {
+	{.name = "n", .parse = option_parse_u64, .target = &target, .min = 5, .max = 900},
+	{.name = "f_", .parse = option_parse_bool, .target = &flag},
+	{.name = "t", .parse = option_parse_text, .target = &text_of}};
+
+PROVE(cmdline, "17", "a-number-out-of-range-is-stored", "texts of up to 7 bytes, a command line of 8")
+{
+	static struct cmdline cmdline;
+	ANY_BYTES(text, len, 7);
+	const unsigned refused = cmdline_apply(&cmdline, (const char *)text, len);
+
+	prove(refused <= 4 && target >= 5 && target <= 900);
+	prove(!*text_of ||
+	      (text_of >= cmdline.words && text_of < cmdline.words + CMDLINE_MAX));
+	prove(strnlen(cmdline.words, CMDLINE_MAX) < CMDLINE_MAX);
+}
+
+PROVE(wishes, "16", "an-address-without-a-number", "console= of up to 12 characters")
+{
+	struct console_wish wish[CONSOLE_WISHES_MAX];
+	char text[13];
+	int n, i = (int)ANY_BELOW(u32, CONSOLE_WISHES_MAX);
+
+	text[12] = '\0';
+	n = console_wishes_parse(text, wish);
+	prove(n == -EINVAL || n == -E2BIG || (n > 0 && n <= CONSOLE_WISHES_MAX));
+	if (i < n) {
+		prove(wish[i].stride == 1 || wish[i].stride == 2 || wish[i].stride == 4);
+		prove(wish[i].baud <= BAUD_MAX && wish[i].kind <= CON_KEYBOARD);
+		prove(wish[i].kind != CON_PORT || (wish[i].addr > 0 && wish[i].addr <= PORT_LAST));
+		prove(wish[i].kind != CON_MMIO || wish[i].addr > 0);
+	}
+}
+
+PROVE(arguments, "10", "a-byte-more-than-the-room", "texts of up to 6 characters, rooms of up to 7")
+{
+	char text[7], buffer[7];
+	const size_t size = ANY_BELOW(size_t, sizeof(buffer) + 1);
+	struct arguments words;
+	u64 end = 0, count = 0;
+	int err;
+
+	text[6] = '\0';
+	err = arguments_split(&words, text, buffer + sizeof(buffer) - size, size);
+	prove(err == 0 || err == -EINVAL || (err == -E2BIG && size <= strlen(text)));
+	for (const char *word = arguments_next(&words, NULL); word;
+	     count++, word = arguments_next(&words, word)) {
+		prove(word == words.text + end);
+		end += strlen(word) + 1;
+	}
+	prove(end == words.bytes && count == words.count && (err == 0 || count == 0));
+}
+
+PROVE(start_stack, "24", "a-stack-without-its-alignment", "stacks of up to 512 bytes, 2 words")
+{
+	static u8 memory[512];
+	static const char text[] = "a\0bc";
+	const u64 top = ALIGN_DOWN(ANY_BELOW(u64, 1ULL << 47), 16), size = ANY_BELOW(u64, 513);
+	struct arguments words;
+	struct start_stack start = {.path = "/p", .args = &words, .environment = &words};
+	u64 rsp, count;
+
+	assume(top >= PAGE_SIZE);
+	arguments_of(&words, text, sizeof(text));
+	rsp = start_stack_build(&start, memory + 512 - size, size, top);
+	if (!rsp) {
+		prove(size < start_stack_size(&start));
+		return;
+	}
+	prove(rsp % 16 == 0 && rsp >= top - size && rsp < top);
+	memcpy(&count, memory + 512 - (top - rsp), sizeof(count));
+	prove(count == 2);
+}
