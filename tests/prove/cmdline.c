@@ -39,19 +39,19 @@ int format(char *buf, size_t size, const char *fmt, ...)
 	return (int)len;
 }
 
-PROVE(numbers, "24", "a-suffix-that-overflows", "texts of up to 21 characters")
+PROVE(numbers, "11", "a-suffix-that-overflows", "decimal texts of up to 9 characters")
 {
-	char text[22];
+	char text[10];
 	const char *at = text;
 	unsigned __int128 wanted = 0;
 	size_t n = 0;
 	u64 value;
 	int err;
 
-	text[21] = '\0';
+	text[9] = '\0';
 	assume(text[0] != '0' || (text[1] | 0x20) != 'x');
 	err = parse_u64(&at, &value);
-	for (; n < 21 && text[n] >= '0' && text[n] <= '9'; n++)
+	for (; n < 9 && text[n] >= '0' && text[n] <= '9'; n++)
 		wanted = wanted * 10 + (unsigned)(text[n] - '0');
 	for (unsigned i = 0; i < 4; i++)
 		if ((text[n] | 0x20) == "kmgt"[i])
@@ -60,17 +60,24 @@ PROVE(numbers, "24", "a-suffix-that-overflows", "texts of up to 21 characters")
 	prove(err || (value == wanted && (at == text + n || at == text + n + 1)));
 }
 
-PROVE(hexadecimal, "20", "a-digit-in-another-base", "any 64-bit number, in any case of letters")
+PROVE(hexadecimal, "20", "a-digit-in-another-base", "any number of up to 68 bits, in any case of letters")
 {
-	char text[19] = "0x";
+	char text[20] = "0x";
 	const u64 number = ANY(u64);
+	const u8 more = ANY_BELOW(u8, 16);
 	const char *at = text;
 	u64 value;
+	int err;
 
-	for (unsigned i = 0; i < 16; i++)
-		text[2 + i] = (ANY_BOOL ? "0123456789abcdef" : "0123456789ABCDEF")[number >> (60 - 4 * i) & 15];
-	text[18] = '\0';
-	prove(parse_u64(&at, &value) == 0 && value == number && *at == '\0');
+	for (unsigned i = 0; i < 17; i++) {
+		const unsigned digit = i ? number >> (64 - 4 * i) & 15 : more;
+
+		text[2 + i] = (ANY_BOOL ? "0123456789abcdef" : "0123456789ABCDEF")[digit];
+	}
+	text[19] = '\0';
+	err = parse_u64(&at, &value);
+	prove(err == (more ? -ERANGE : 0));
+	prove(err || (value == number && *at == '\0'));
 }
 
 static u64 target = 5;

@@ -7,6 +7,7 @@ is always proved, all as mutants are written (../mutants/README.md); a bug may a
 """
 
 import argparse
+import hashlib
 import re
 import resource
 import subprocess
@@ -69,8 +70,7 @@ class Prover:
     def change(self, name):
         """The file that describes a change; None: there is no such scale."""
         if name not in self.seeds:
-            found = ROOT / f"tests/mutants/{name}.mutant"
-            return found if found.exists() else None
+            return None if name.startswith("scale-") else ROOT / f"tests/mutants/{name}.mutant"
         path = self.build / f"{name}.change"
         path.write_text(self.seeds[name], encoding="utf-8")
         return path
@@ -78,36 +78,52 @@ class Prover:
     def covered(self, name, file, options):
         """Lines of code, without comments, of the product's functions that the harness reaches."""
         shown = self.call(name, file, options, "--show-goto-functions")
-        for path, function in set(re.findall(r"// \d+ file (?:\./)?(\S+) line \d+ function (\w+)", shown)):
-            if path.startswith(PRODUCT) and (path, function) not in self.lines:
-                text = (self.tree.folder / path).read_text(encoding="utf-8")
-                spans = change.functions(text).get(function, [])
-                body = COMMENT.sub("", "".join(text[begin:end] for begin, end in spans[:1]))
-                self.lines[path, function] = sum(bool(line.strip()) for line in body.splitlines())
-        return sum(self.lines.get(key, 0) for key in set(re.findall(r"// \d+ file (?:\./)?(\S+) line \d+ function (\w+)", shown)))
+        reached = {found for found in re.findall(r"// \d+ file (?:\./)?(\S+) line \d+ function (\w+)", shown) if found[0].startswith(PRODUCT)}
+        for path, function in reached - self.lines.keys():
+            text = (self.tree.folder / path).read_text(encoding="utf-8")
+            begin, end = change.functions(text).get(function, [(0, 0)])[0]
+            self.lines[path, function] = sum(bool(line.strip()) for line in COMMENT.sub("", text[begin:end]).splitlines())
+        return sum(self.lines[key] for key in reached)
 
-    def prove(self, name, file, options, seed, bound):
-        """(is it right, a row of the table)."""
-        started, scale = spent(), self.change(f"scale-{file.removesuffix('.c')}")
+    def key(self, name, file, options, seed):
+        """A hash of all that a row depends on."""
+        includes = [word for word in FLAGS if word.startswith(("-I", "-D"))]
+        text = subprocess.run(["gcc", "-E", *includes, f"tests/prove/{file}"], cwd=self.tree.folder, capture_output=True, check=True).stdout
+        bug = self.change(seed).read_text(encoding="utf-8")
+        return hashlib.sha256(text + f"{name} {options} {FLAGS} {bug}".encode()).hexdigest()
+
+    def row(self, name, file, options, seed, bound):
+        """(is it right, a row of the table): what is kept of an earlier run, if nothing that it depends on has changed."""
+        scale, kept = self.change(f"scale-{file.removesuffix('.c')}"), self.build / f"{name}.row"
         before = change.apply(self.tree.folder, scale) if scale else {}
         try:
-            said = self.call(name, file, options)
-            seconds = spent() - started
-            count = re.search(r"\*\* 0 of (\d+) failed", said)
-            if not count:
-                failed = re.findall(r"^\[(\S+)\] (.*): FAILURE$", said, re.M)
-                return False, f"{name}: NOT PROVED: " + ("; ".join(": ".join(pair) for pair in failed[:5]) or said.strip()[-300:])
-            lines = self.covered(name, file, options)
-            with self.tree.broken(self.change(seed)):
-                found = re.search(r"Violated property:\n\s+file (\S+) function (\S+) line \d+.*\n\s+(.*)", self.call(name, file, options, "--stop-on-fail"))
-            if not found:
-                return False, f"{name}: {seed} is NOT FOUND"
-            where = f"{found[3]} in {found[2]}"
-            return True, f"{name} | {bound} | {seconds:.0f} s | {count[1]} properties | {lines} lines | {seed} | {where}"
+            lines, key = self.covered(name, file, options), self.key(name, file, options, seed)
+            if kept.exists() and (known := kept.read_text(encoding="utf-8").partition("\n"))[0] == key:
+                return True, known[2]
+            right, words = self.prove(name, file, options, seed, bound, lines)
+            if right:
+                kept.write_text(f"{key}\n{words}", encoding="utf-8")
+            return right, words
         except change.DoesNotFit as why:
             return False, f"{name}: {seed} does not fit: {why}"
         finally:
             change.undo(before)
+
+    def prove(self, name, file, options, seed, bound, lines):
+        started = spent()
+        said = self.call(name, file, options)
+        seconds = spent() - started
+        count = re.search(r"\*\* 0 of (\d+) failed", said)
+        if not count:
+            failed = re.findall(r"^\[(\S+)\] (.*): FAILURE$", said, re.M)
+            return False, f"{name}: NOT PROVED: " + ("; ".join(": ".join(pair) for pair in failed[:5]) or said.strip()[-300:])
+        with self.tree.broken(self.change(seed)):
+            found = re.search(r"Violated property:\n\s+file (\S+) function (\S+) line \d+.*\n\s+(.*)", self.call(name, file, options, "--stop-on-fail"))
+        if not found:
+            return False, f"{name}: {seed} is NOT FOUND"
+        head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
+        return True, (f"{name} | {bound} | {seconds:.0f} s | {count[1]} properties | {lines} lines | {seed} | {found[3]} in {found[2]} | "
+                      f"{time.strftime('%Y-%m-%d')} {head}")  # fmt: skip
 
 
 def main():
@@ -117,20 +133,19 @@ def main():
     parser.add_argument("--select", default="*")
     parser.add_argument("--table", default="")
     args = parser.parse_args()
-    chosen = [row for row in rows() if fnmatchcase(row[0], args.select)]
+    chosen = [row for pattern in args.select.split(",") for row in rows() if fnmatchcase(row[0], pattern)]
     if not chosen:
         raise SystemExit(typed.unmatched("harness", args.select, [row[0] for row in rows()]))
     prover, table, failed = Prover(args.build, args.tools), [], 0
     for row in chosen:
-        right, words = prover.prove(*row)
+        right, words = prover.row(*row)
         failed += not right
         table.append(words)
         print("ok" if right else "not ok", words, flush=True)
-    tree = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-    sums = f"{len(chosen) - failed} of {len(chosen)} harnesses, {sum(prover.lines.values())} lines of the product, {time.strftime('%Y-%m-%d')}, tree {tree}"
+    sums = f"{len(chosen) - failed} of {len(chosen)} harnesses, {sum(prover.lines.values())} lines of the product"
     print(sums)
     if args.table:
-        head = "# make test WHAT=prove: harness | bound | time | properties | lines of code reached | seeded bug | what finds it\n"
+        head = "# make test WHAT=prove: harness | bound | time | properties | lines of code reached | seeded bug | what finds it | date and tree\n"
         Path(args.table).write_text(f"{head}# {sums}\n" + "\n".join(table) + "\n", encoding="utf-8")
     return 1 if failed else 0
 
