@@ -64,16 +64,17 @@ PROVE(acpi_root, "60", "table-longer-than-what-is-mapped", "tables of up to 56 b
 	const int err = acpi_table_open(data, len, "XSDT", &table);
 
 	prove(err == 0 || err == -EINVAL || err == -EIO);
-	prove(err == -EINVAL ? !table.data
-			     : table.data == data && table.len <= len &&
-				       table.len >= ACPI_HEADER_SIZE);
+	prove(err == -EINVAL
+		      ? !table.data
+		      : table.data == data && table.len <= len && table.len >= ACPI_HEADER_SIZE);
 	if (err == -EINVAL)
 		return;
 	prove(acpi_root_count(&table) == (table.len - ACPI_HEADER_SIZE) / 8);
 	prove(acpi_root_entry(&table, index) == 0 || index < acpi_root_count(&table));
 }
 
-PROVE(acpi_walk, "22", "192-entry-longer-than-the-table", "tables of up to 40 bytes, from any byte on")
+PROVE(acpi_walk, "22", "192-entry-longer-than-the-table",
+      "tables of up to 40 bytes, from any byte on")
 {
 	ANY_TABLE(table, 40);
 	u8 sizes[4];

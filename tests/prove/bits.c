@@ -36,7 +36,8 @@ PROVE(block_word, "3", "a-flag-cleared-takes-its-neighbours", "any record, any c
 	prove(is.free_pages == (u16)(word.free_pages + frames));
 	is.free_pages = word.free_pages;
 	prove(block_word_bits(is) == was);
-	prove(type_list(word.type) <= MIGRATE_LISTS || (word.type & BLOCK_TYPE_MASK) > MIGRATE_LISTS);
+	prove(type_list(word.type) <= MIGRATE_LISTS ||
+	      (word.type & BLOCK_TYPE_MASK) > MIGRATE_LISTS);
 }
 
 PROVE(orders, "3", "rounded-up-too-far", "any number, any power of two")
@@ -102,10 +103,11 @@ PROVE(entries, "3", "the-frame-has-a-bit-less", "any frame, level and rights")
 	prove(pte_pfn(table) == pfn && pte_is_table(table) && !pte_is_leaf(table, PT_PMD));
 	prove(pte_user(table) && !pte_user(pte_make_table(pfn)));
 	prove(pte_pfn(entry) == pfn && (pfn == 0 || entry_is_leaf(entry, level)));
-	prove(space.user || entry_rights(&space, entry) ==
-				    (!rights                      ? 0
-				     : rights & USER_RIGHT_WRITE ? USER_RIGHT_READ | USER_RIGHT_WRITE
-								  : USER_RIGHT_READ));
+	prove(space.user ||
+	      entry_rights(&space, entry) == (!rights ? 0
+					      : rights & USER_RIGHT_WRITE
+						      ? USER_RIGHT_READ | USER_RIGHT_WRITE
+						      : USER_RIGHT_READ));
 	prove(pte_claim(&slot, was) ? !pte_claimed(was) && slot == (was | PTE_CLAIMED)
 				    : slot == was && pte_claimed(was));
 	prove(!entry_is_leaf(ENTRY_GUARD, PT_PAGE) && !pte_present(ENTRY_GUARD));
@@ -144,16 +146,16 @@ PROVE(runs, "65", "a-run-that-is-not-aligned", "any word, any order up to 3, any
 	memcpy(was, map, sizeof(map));
 	block_map_add(map, first, large);
 	prove((map[w] & was[w]) == was[w]);
-	prove((map[w] >> any & 1) ==
-	      (w * 64 + any >= first && w * 64 + any < first + (1u << large) ? 1
-									     : was[w] >> any & 1));
+	prove((map[w] >> any & 1) == (w * 64 + any >= first && w * 64 + any < first + (1u << large)
+					      ? 1
+					      : was[w] >> any & 1));
 }
 
 PROVE(slots, "5", "a-slot-of-the-next-set", "any slots with different tags, any block")
 {
 	static struct pcp_zone mine;
 	const u32 index = ANY_BELOW(u32, ~0u), slot = ANY_BELOW(u32, PCP_SLOTS),
-		  set = index % PCP_SETS * PCP_WAYS, w = ANY_BELOW(u32, PCP_WORDS);
+		  set = index % PCP_SETS * PCP_WAYS;
 	u32 found;
 
 	__CPROVER_havoc_object(&mine);
@@ -164,14 +166,14 @@ PROVE(slots, "5", "a-slot-of-the-next-set", "any slots with different tags, any 
 	found = pcp_slot_of(&mine, index);
 	prove(found < PCP_SLOTS ? mine.tag[found] == index + 1 && found / PCP_WAYS == set / PCP_WAYS
 				: found == PCP_SLOTS && mine.tag[slot] != index + 1);
-	(void)w;
 }
 
 PROVE(cpus, "66", "a-set-without-its-last-cpu", "sets of 192 CPUs")
 {
 	u64 words[3], copy[3];
 	struct cpumask mask = {words}, other = {copy};
-	const cpu_t cpu = ANY_BELOW(u32, 192), any = ANY_BELOW(u32, 192), from = ANY_BELOW(u32, 300);
+	const cpu_t cpu = ANY_BELOW(u32, 192), any = ANY_BELOW(u32, 192),
+		    from = ANY_BELOW(u32, 300);
 	const bool was = cpumask_test(&mask, any);
 	const cpu_t weight = cpumask_weight(&mask), next = cpumask_next(&mask, from);
 

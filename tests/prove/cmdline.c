@@ -60,7 +60,8 @@ PROVE(numbers, "11", "a-suffix-that-overflows", "decimal texts of up to 9 charac
 	prove(err || (value == wanted && (at == text + n || at == text + n + 1)));
 }
 
-PROVE(hexadecimal, "20", "a-digit-in-another-base", "any number of up to 68 bits, in any case of letters")
+PROVE(hexadecimal, "20", "a-digit-in-another-base",
+      "any number of up to 68 bits, in any case of letters")
 {
 	char text[20] = "0x";
 	const u64 number = ANY(u64);
@@ -88,15 +89,15 @@ static const struct option options[] = {
 	{.name = "f_", .parse = option_parse_bool, .target = &flag},
 	{.name = "t", .parse = option_parse_text, .target = &text_of}};
 
-PROVE(cmdline, "17", "a-number-out-of-range-is-stored", "texts of up to 7 bytes, a command line of 8")
+PROVE(cmdline, "17", "a-number-out-of-range-is-stored",
+      "texts of up to 7 bytes, a command line of 8")
 {
 	static struct cmdline cmdline;
 	ANY_BYTES(text, len, 7);
 	const unsigned refused = cmdline_apply(&cmdline, (const char *)text, len);
 
 	prove(refused <= 4 && target >= 5 && target <= 900);
-	prove(!*text_of ||
-	      (text_of >= cmdline.words && text_of < cmdline.words + CMDLINE_MAX));
+	prove(!*text_of || (text_of >= cmdline.words && text_of < cmdline.words + CMDLINE_MAX));
 	prove(strnlen(cmdline.words, CMDLINE_MAX) < CMDLINE_MAX);
 }
 

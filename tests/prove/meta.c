@@ -69,7 +69,8 @@ PROVE(memory_lists, "5", "what-is-cut-off-stays", "lists of up to 2 ranges, any 
 {
 	struct memblock_range room[4];
 	struct memblock_list list = {.range = room, .count = ANY_BELOW(size_t, 3), .max = 4};
-	struct memblock_range range = {.start = ANY(u64), .end = ANY(u64), .node = ANY_BELOW(u32, 2)};
+	struct memblock_range range = {
+		.start = ANY(u64), .end = ANY(u64), .node = ANY_BELOW(u32, 2)};
 	const phys_t at = ANY(u64);
 	const bool adds = ANY_BOOL;
 	bool was = false, is = false;

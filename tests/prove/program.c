@@ -6,7 +6,8 @@
 #define append elf_append
 #include "kernel/program/elf.c"
 
-PROVE(cpio, "15", "contents-behind-the-image", "any entry of an image of up to 136 bytes, from any byte on")
+PROVE(cpio, "15", "contents-behind-the-image",
+      "any entry of an image of up to 136 bytes, from any byte on")
 {
 	ANY_BYTES(image, size, 136);
 	struct cpio_reader reader = cpio_reader(image, size);
@@ -36,7 +37,8 @@ PROVE(cpio_header, "120", "a-digit-too-few", "any numbers, a name of up to 5 cha
 	size_t used;
 
 	name[5] = '\0';
-	assume(name[0] > '/' && name[1] != '/' && name[1] != '.' && name[2] != '/' && name[3] != '/');
+	assume(name[0] > '/' && name[1] != '/' && name[1] != '.' && name[2] != '/' &&
+	       name[3] != '/');
 	used = cpio_header(room, name, mode, mtime, size);
 	prove(used % CPIO_ALIGNMENT == 0 && used <= 120);
 	reader = cpio_reader(room, used + 8);
@@ -52,15 +54,15 @@ static bool is_right(const struct elf_image *elf, size_t i, u64 size)
 {
 	const struct elf_segment *s = &elf->segment[i];
 
-	return s->memory_bytes > 0 && s->file_bytes <= s->memory_bytes &&
-	       s->virt >= PAGE_SIZE && s->virt <= limits.end &&
-	       s->memory_bytes <= limits.end - s->virt &&
+	return s->memory_bytes > 0 && s->file_bytes <= s->memory_bytes && s->virt >= PAGE_SIZE &&
+	       s->virt <= limits.end && s->memory_bytes <= limits.end - s->virt &&
 	       (s->file_bytes == 0 || ((s->virt - s->file_offset) % PAGE_SIZE == 0 &&
 				       lies_in(size, s->file_offset, s->file_bytes))) &&
 	       (i == 0 || page_start(s->virt) >= page_end(segment_end(s - 1)));
 }
 
-PROVE(elf_segment, "4", "segments-may-overlap", "any segment behind 0 to 2 others, a file of any size")
+PROVE(elf_segment, "4", "segments-may-overlap",
+      "any segment behind 0 to 2 others, a file of any size")
 {
 	struct elf_image elf = {.segments = ANY_BELOW(size_t, 3), .align = PAGE_SIZE};
 	struct parse p = {.size = ANY(u64), .limits = limits, .elf = &elf};
@@ -80,11 +82,13 @@ PROVE(elf_segment, "4", "segments-may-overlap", "any segment behind 0 to 2 other
 	prove(elf.segments <= 3 && elf.align >= PAGE_SIZE && elf.align <= ELF_ALIGN_MAX);
 	prove(i >= elf.segments || is_right(&elf, i, p.size));
 	if (load.memory_bytes)
-		prove(segment_end(&elf.segment[elf.segments - 1]) == load.virt + load.memory_bytes &&
+		prove(segment_end(&elf.segment[elf.segments - 1]) ==
+			      load.virt + load.memory_bytes &&
 		      load.virt + load.memory_bytes > reach);
 }
 
-PROVE(elf, "4", "an-entry-where-nothing-runs", "files of up to 184 bytes with up to 2 program headers")
+PROVE(elf, "4", "an-entry-where-nothing-runs",
+      "files of up to 184 bytes with up to 2 program headers")
 {
 	ANY_BYTES(image, size, 184);
 	struct elf_image elf;

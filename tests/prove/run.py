@@ -75,9 +75,8 @@ class Prover:
         path.write_text(self.seeds[name], encoding="utf-8")
         return path
 
-    def covered(self, name, file, options):
-        """Lines of code, without comments, of the product's functions that the harness reaches."""
-        shown = self.call(name, file, options, "--show-goto-functions")
+    def covered(self, shown):
+        """Lines of code, without comments, of the product's functions that a harness reaches."""
         reached = {found for found in re.findall(r"// \d+ file (?:\./)?(\S+) line \d+ function (\w+)", shown) if found[0].startswith(PRODUCT)}
         for path, function in reached - self.lines.keys():
             text = (self.tree.folder / path).read_text(encoding="utf-8")
@@ -85,19 +84,18 @@ class Prover:
             self.lines[path, function] = sum(bool(line.strip()) for line in COMMENT.sub("", text[begin:end]).splitlines())
         return sum(self.lines[key] for key in reached)
 
-    def key(self, name, file, options, seed):
-        """A hash of all that a row depends on."""
-        includes = [word for word in FLAGS if word.startswith(("-I", "-D"))]
-        text = subprocess.run(["gcc", "-E", *includes, f"tests/prove/{file}"], cwd=self.tree.folder, capture_output=True, check=True).stdout
-        bug = self.change(seed).read_text(encoding="utf-8")
-        return hashlib.sha256(text + f"{name} {options} {FLAGS} {bug}".encode()).hexdigest()
+    def key(self, shown, options, seed):
+        """A hash of all that a row depends on: what is reached, in CBMC's own form, without the places of its lines."""
+        text = re.sub(r"(?m)^ *// .*$", "", shown) + options + str(FLAGS) + self.change(seed).read_text(encoding="utf-8")
+        return hashlib.sha256(text.encode()).hexdigest()
 
     def row(self, name, file, options, seed, bound):
         """(is it right, a row of the table): what is kept of an earlier run, if nothing that it depends on has changed."""
         scale, kept = self.change(f"scale-{file.removesuffix('.c')}"), self.build / f"{name}.row"
         before = change.apply(self.tree.folder, scale) if scale else {}
         try:
-            lines, key = self.covered(name, file, options), self.key(name, file, options, seed)
+            shown = self.call(name, file, options, "--show-goto-functions")
+            lines, key = self.covered(shown), self.key(shown, options, seed)
             if kept.exists() and (known := kept.read_text(encoding="utf-8").partition("\n"))[0] == key:
                 return True, known[2]
             right, words = self.prove(name, file, options, seed, bound, lines)

@@ -9,10 +9,10 @@
 #include "kernel/console/line.c"
 #include "kernel/lib/words.c"
 
-PROVE(word, "7", "a-word-as-long-as-its-room", "texts of up to 5 bytes, all rules, any room")
+PROVE(word, "7", "a-word-as-long-as-its-room", "texts of up to 5 bytes, both rules, any room")
 {
-	static const struct word_rules kinds[] = {
-		{" \t\n", "\"'", NULL, "\"\\$`\n"}, {" ", "\"", "\\\"'", "\\\"'"}};
+	static const struct word_rules kinds[] = {{" \t\n", "\"'", NULL, "\"\\$`\n"},
+						  {" ", "\"", "\\\"'", "\\\"'"}};
 	const struct word_rules *rules = &kinds[ANY_BELOW(u32, 2)];
 	ANY_BYTES(text, len, 5);
 	char out[4];
@@ -26,7 +26,7 @@ PROVE(word, "7", "a-word-as-long-as-its-room", "texts of up to 5 bytes, all rule
 	prove(strnlen(out + sizeof(out) - size, size) < size);
 }
 
-PROVE(words, "6", "a-bell-is-a-word", "lines of up to 4 bytes")
+PROVE(words, "6", "a-bell-is-a-word", "lines of up to 4 bytes, room for 2 words of 4")
 {
 	static struct words words;
 	ANY_BYTES(text, len, 4);
@@ -40,7 +40,7 @@ PROVE(words, "6", "a-bell-is-a-word", "lines of up to 4 bytes")
 	if (n < words.count) {
 		const char *word = words.word[n];
 
-		prove(word >= words.text && strnlen(word, 5) < 5);
+		prove(word >= words.text && strnlen(word, WORDS_TEXT) < WORDS_TEXT);
 		prove(c >= strnlen(word, 5) || (word[c] >= ' ' && word[c] < 0x7f));
 	}
 }
@@ -81,21 +81,20 @@ static void terminal(const char *text, size_t len)
 	}
 }
 
-PROVE(line, "10", "70-deleted-stays-on-screen", "any key in a line of up to 8, any of 2 old ones")
+PROVE(line, "10", "70-deleted-stays-on-screen", "any key in any line of 8, any 2 old ones")
 {
 	static struct line line;
-	const size_t at = ANY_BELOW(size_t, LINE_SIZE);
 	enum line_event event;
 
 	__CPROVER_havoc_object(&line);
 	line.emit = terminal;
-	assume(line.cursor <= line.len && line.len <= LINE_SIZE && line.entered <= 2);
-	assume(line.back <= line.entered && line.keys.state <= STATE_SS3 && line.keys.param <= 9);
+	assume(line.cursor <= line.len && line.len <= LINE_SIZE && line.entered <= 3);
+	assume(line.back <= MIN(line.entered, (unsigned)LINE_HISTORY) &&
+	       line.keys.state <= STATE_SS3 && line.keys.param <= 9);
 	line.text[line.len] = '\0';
-	for (unsigned i = 0; i < 2; i++)
-		line.history[i][ANY_BELOW(size_t, LINE_SIZE + 1)] = '\0';
-	line.draft[ANY_BELOW(size_t, LINE_SIZE + 1)] = '\0';
-	assume(at >= line.len || (line.text[at] >= ' ' && line.text[at] < 0x7f));
+	line.history[0][LINE_SIZE] = line.history[1][LINE_SIZE] = line.draft[LINE_SIZE] = '\0';
+	for (size_t i = 0; i < LINE_SIZE; i++)
+		assume(i >= line.len || (line.text[i] >= ' ' && line.text[i] < 0x7f));
 	column = line.cursor;
 	event = line_key(&line, ANY(u8));
 	prove(line.cursor <= line.len && line.len <= LINE_SIZE && line.text[line.len] == '\0');

@@ -43,7 +43,8 @@ void *page_address(const struct page *page)
 	return ring;
 }
 
-PROVE(virtq, "66", "688-any-buffer-is-the-answer", "any queue, a request of up to 64 buffers, any answer")
+PROVE(virtq, "66", "688-any-buffer-is-the-answer",
+      "any queue, a request of up to 64 buffers, any answer")
 {
 	static const struct virtio_ops ops = {
 		.queue_most = most, .queue_enable = enable, .notify = notify};
@@ -69,5 +70,7 @@ PROVE(virtq, "66", "688-any-buffer-is-the-answer", "any queue, a request of up t
 	done = virtq_poll(&q);
 	prove(done == -EIO || done == 0 || done == 1);
 	prove(done == 1 ? q.made == q.answered : q.answered == requests);
+	prove(done != 1 ||
+	      (used_of(&q)->index == q.made && used_of(&q)->ring[requests % q.size].id == 0));
 	prove((done == -EIO) == dev.given_up);
 }

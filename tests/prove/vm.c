@@ -33,9 +33,11 @@ static pfn_t next_table(void *ctx)
 	return used < TABLES && ANY_BOOL ? used++ : PFN_NONE;
 }
 
-PROVE(map_range, "10", "628-a-run-of-leaves-has-a-gap", "up to 10 pages anywhere in 16 MiB, any frames, up to 6 tables")
+PROVE(map_range, "10", "628-a-run-of-leaves-has-a-gap",
+      "up to 10 pages anywhere in 16 MiB, any frames, up to 6 tables")
 {
-	const virt_t virt = PAGE_SIZE * ANY_BELOW(u64, PAGES), at = ANY_BELOW(u64, PAGES * PAGE_SIZE);
+	const virt_t virt = PAGE_SIZE * ANY_BELOW(u64, PAGES),
+		     at = ANY_BELOW(u64, PAGES * PAGE_SIZE);
 	const u64 size = PAGE_SIZE * ANY_BELOW(u64, 11);
 	const phys_t phys = PAGE_SIZE * ANY_BELOW(u64, 1ULL << 36);
 	const enum pt_level largest = ANY_BELOW(u32, PT_PUD);
@@ -80,17 +82,18 @@ static void any_pages(void)
 	for (unsigned t = 3; t < 5; t++)
 		for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
 			if (ANY_BOOL)
-				table[t][i] = entry_make(&space, 8 + ANY_BELOW(u64, 1 << 20), PT_PAGE,
-							 ANY_BELOW(u32, 8));
+				table[t][i] = entry_make(&space, 8 + ANY_BELOW(u64, 1 << 20),
+							 PT_PAGE, ANY_BELOW(u32, 8));
 	space.root = table[0];
 	space.user = ANY_BOOL;
 	space.range.end = pt_level_size(PT_PGD);
 }
 
-PROVE(cursor, "10", "an-entry-beyond-the-range", "16 pages in two tables, any present, any range, any rights")
+PROVE(cursor, "10", "an-entry-beyond-the-range",
+      "16 pages in two tables, any present, any range, any rights")
 {
-	const u64 start = PAGE_SIZE * ANY_BELOW(u64, 16), end = PAGE_SIZE * (1 + ANY_BELOW(u64, 16)),
-		  at = ANY_BELOW(u64, 16);
+	const u64 start = PAGE_SIZE * ANY_BELOW(u64, 16),
+		  end = PAGE_SIZE * (1 + ANY_BELOW(u64, 16)), at = ANY_BELOW(u64, 16);
 	const unsigned rights = ANY_BELOW(unsigned, 8);
 	struct taken taken = {.space = &space};
 	u64 present = 0;
@@ -110,9 +113,10 @@ PROVE(cursor, "10", "an-entry-beyond-the-range", "16 pages in two tables, any pr
 	if (ANY_BOOL) {
 		pages_protect(start, end, (u8)rights, &taken);
 		pte = table[3 + at / 8][at % 8];
-		prove(inside && was ? pte_pfn(pte) == pte_pfn(was) &&
-					      pte == entry_make(&space, pte_pfn(was), PT_PAGE, rights)
-				    : pte == was);
+		prove(inside && was
+			      ? pte_pfn(pte) == pte_pfn(was) &&
+					pte == entry_make(&space, pte_pfn(was), PT_PAGE, rights)
+			      : pte == was);
 	} else {
 		pages_take(start, end, NULL, &taken);
 		prove(table[3 + at / 8][at % 8] == (inside ? 0 : was));

@@ -32,7 +32,8 @@ static bool is_listed(enum block_state from, enum block_state to)
 {
 	switch (from) {
 	case BLOCK_UNOPENED:
-		return to != BLOCK_UNOPENED && to != BLOCK_HUGE && to != BLOCK_NOHEAD;
+		return to < BLOCK_STATES && to != BLOCK_UNOPENED && to != BLOCK_HUGE &&
+		       to != BLOCK_NOHEAD;
 	case BLOCK_BARE:
 		return to == BLOCK_HUGE || to == BLOCK_NOHEAD || to == BLOCK_FULL ||
 		       to == BLOCK_META || to == BLOCK_UNOPENED;
@@ -76,7 +77,8 @@ PROVE(states, "3", "a-state-in-use-is-closed", "any record, any pair of states")
 	prove(counts.count[n] == (n == COUNT_CHANGE(from, to)));
 }
 
-PROVE(run_head, "11", "1077-run-behind-the-first-bit", "any run of 1 to 512 blocks, any block in it")
+PROVE(run_head, "11", "1077-run-behind-the-first-bit",
+      "any run of 1 to 512 blocks, any block in it")
 {
 	const unsigned order = BLOCK_ORDER + ANY_BELOW(unsigned, BLOCK_ORDERS);
 	const u32 head = ANY_BELOW(u32, GIB_BLOCKS), index = ANY_BELOW(u32, GIB_BLOCKS);
@@ -125,10 +127,9 @@ static bool is_right(void)
 		right &= b->prev == BLOCK_NONE ? head[word.order - BLOCK_ORDER] == i
 					       : b->prev < BLOCKS && runs_of(b->prev) == blocks &&
 							 records[b->prev].next == i;
-		right &= b->next == BLOCK_NONE ||
-			 (b->next < BLOCKS && runs_of(b->next) == blocks &&
-			  records[b->next].prev == i &&
-			  block_look(&records[b->next]).type == word.type);
+		right &= b->next == BLOCK_NONE || (b->next < BLOCKS && runs_of(b->next) == blocks &&
+						   records[b->next].prev == i &&
+						   block_look(&records[b->next]).type == word.type);
 		right &= word.order == zone.max_order || runs_of(buddy) != blocks ||
 			 block_look(&records[buddy]).type != word.type;
 	}
@@ -138,10 +139,9 @@ static bool is_right(void)
 
 			right &= (zone.block_lists[FREE_BARE][type] >> k & 1) ==
 				 (head != BLOCK_NONE);
-			right &= head == BLOCK_NONE ||
-				 (head < BLOCKS && runs_of(head) == 1u << k &&
-				  records[head].prev == BLOCK_NONE &&
-				  block_look(&records[head]).type == type);
+			right &= head == BLOCK_NONE || (head < BLOCKS && runs_of(head) == 1u << k &&
+							records[head].prev == BLOCK_NONE &&
+							block_look(&records[head]).type == type);
 		}
 	return right && zone.block_lists[FREE_BARE][0] < 32 && zone.block_lists[FREE_BARE][1] < 32;
 }
