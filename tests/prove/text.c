@@ -81,7 +81,7 @@ static void terminal(const char *text, size_t len)
 	}
 }
 
-PROVE(line, "10", "70-deleted-stays-on-screen", "any key in any line of 8, any 2 old ones")
+PROVE(line, "10", "70-deleted-stays-on-screen", "any key in any line of 4, any 2 old ones")
 {
 	static struct line line;
 	enum line_event event;
