@@ -62,12 +62,12 @@ static bool is_right(const struct elf_image *elf, size_t i, u64 size)
 }
 
 PROVE(elf_segment, "4", "segments-may-overlap",
-      "any segment behind 0 to 2 others, a file of any size")
+      "any segment behind 0 to 2 others, of which 2 are all there may be")
 {
 	struct elf_image elf = {.segments = ANY_BELOW(size_t, 3), .align = PAGE_SIZE};
 	struct parse p = {.size = ANY(u64), .limits = limits, .elf = &elf};
 	const struct program_header load = ANY(struct program_header);
-	const size_t i = ANY_BELOW(size_t, 3);
+	const size_t i = ANY_BELOW(size_t, 2);
 	u64 reach = 0;
 
 	for (size_t n = 0; n < elf.segments; n++) {
@@ -79,7 +79,7 @@ PROVE(elf_segment, "4", "segments-may-overlap",
 		prove(p.why);
 		return;
 	}
-	prove(elf.segments <= 3 && elf.align >= PAGE_SIZE && elf.align <= ELF_ALIGN_MAX);
+	prove(elf.segments <= 2 && elf.align >= PAGE_SIZE && elf.align <= ELF_ALIGN_MAX);
 	prove(i >= elf.segments || is_right(&elf, i, p.size));
 	if (load.memory_bytes)
 		prove(segment_end(&elf.segment[elf.segments - 1]) ==

@@ -25,6 +25,8 @@ import typed  # noqa: E402
 from mutants import Tree  # noqa: E402
 
 ROW = re.compile(r'^PROVE\((\w+),\s*"([^"]*)",\s*"([^"]*)",\s*"([^"]*)"\)', re.M)
+PLACE = re.compile(r"// \d+ file (?:\./)?(\S+) line \d+ function (\w+)")
+VIOLATED = re.compile(r"Violated property:\n\s+file \S+ function (\S+) line \d+.*\n\s+(.*)")
 FLAGS = ["-I.", "-Itests/host/include", "-Iarch/x86_64/include", "-DHOST_FAST", "--no-malloc-may-fail",
          "--drop-unused-functions", "--slice-formula", "--object-bits", "10"]  # fmt: skip
 SECONDS, BYTES = 300, 4 << 30  # of the processor, so that a busy host proves as much
@@ -43,7 +45,8 @@ def spent():
 
 def rows():
     """[(name, file, options, seed, bound)]"""
-    return [(m[1], path.name, m[2], m[3], m[4]) for path in sorted(HERE.glob("*.c")) for m in ROW.finditer(path.read_text(encoding="utf-8"))]
+    texts = ((path.name, path.read_text(encoding="utf-8")) for path in sorted(HERE.glob("*.c")))
+    return [(m[1], name, m[2], m[3], m[4]) for name, text in texts for m in ROW.finditer(text)]
 
 
 def seeds():
@@ -62,7 +65,8 @@ class Prover:
     def call(self, name, file, options, *more):
         """What CBMC prints; its end is the reason if it did not get done."""
         unwind, *rest = options.split()
-        argv = ["nice", "-n", "10", self.cbmc, f"tests/prove/{file}", "--function", f"prove_{name}", "--unwind", unwind, *rest, *FLAGS, *more]
+        argv = ["nice", "-n", "10", self.cbmc, f"tests/prove/{file}", "--function", f"prove_{name}", "--unwind", unwind]
+        argv += [*rest, *FLAGS, *more]
         done = subprocess.run(argv, cwd=self.tree.folder, capture_output=True, text=True, preexec_fn=limit, check=False)
         (self.build / f"{name}.log").write_text(done.stdout + done.stderr, encoding="utf-8")
         return done.stdout + done.stderr
@@ -77,7 +81,7 @@ class Prover:
 
     def covered(self, shown):
         """Lines of code, without comments, of the product's functions that a harness reaches."""
-        reached = {found for found in re.findall(r"// \d+ file (?:\./)?(\S+) line \d+ function (\w+)", shown) if found[0].startswith(PRODUCT)}
+        reached = {found for found in PLACE.findall(shown) if found[0].startswith(PRODUCT)}
         for path, function in reached - self.lines.keys():
             text = (self.tree.folder / path).read_text(encoding="utf-8")
             begin, end = change.functions(text).get(function, [(0, 0)])[0]
@@ -116,11 +120,11 @@ class Prover:
             failed = re.findall(r"^\[(\S+)\] (.*): FAILURE$", said, re.M)
             return False, f"{name}: NOT PROVED: " + ("; ".join(": ".join(pair) for pair in failed[:5]) or said.strip()[-300:])
         with self.tree.broken(self.change(seed)):
-            found = re.search(r"Violated property:\n\s+file (\S+) function (\S+) line \d+.*\n\s+(.*)", self.call(name, file, options, "--stop-on-fail"))
+            found = VIOLATED.search(self.call(name, file, options, "--stop-on-fail"))
         if not found:
             return False, f"{name}: {seed} is NOT FOUND"
         head = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
-        return True, (f"{name} | {bound} | {seconds:.0f} s | {count[1]} properties | {lines} lines | {seed} | {found[3]} in {found[2]} | "
+        return True, (f"{name} | {bound} | {seconds:.0f} s | {count[1]} properties | {lines} lines | {seed} | {found[2]} in {found[1]} | "
                       f"{time.strftime('%Y-%m-%d')} {head}")  # fmt: skip
 
 
@@ -143,7 +147,7 @@ def main():
     sums = f"{len(chosen) - failed} of {len(chosen)} harnesses, {sum(prover.lines.values())} lines of the product"
     print(sums)
     if args.table:
-        head = "# make test WHAT=prove: harness | bound | time | properties | lines of code reached | seeded bug | what finds it | date and tree\n"
+        head = "# make test WHAT=prove: harness | bound | time of the processor | properties | lines reached | bug | what finds it | date and tree\n"
         Path(args.table).write_text(f"{head}# {sums}\n" + "\n".join(table) + "\n", encoding="utf-8")
     return 1 if failed else 0
 
