@@ -96,8 +96,9 @@ class Prover:
     def row(self, name, file, options, seed, bound):
         """(is it right, a row of the table): what is kept of an earlier run, if nothing that it depends on has changed."""
         scale, kept = self.change(f"scale-{file.removesuffix('.c')}"), self.build / f"{name}.row"
-        before = change.apply(self.tree.folder, scale) if scale else {}
+        before = {}
         try:
+            before = change.apply(self.tree.folder, scale) if scale else {}
             shown = self.call(name, file, options, "--show-goto-functions")
             lines, key = self.covered(shown), self.key(shown, options, seed)
             if kept.exists() and (known := kept.read_text(encoding="utf-8").partition("\n"))[0] == key:
@@ -147,7 +148,7 @@ def main():
     sums = f"{len(chosen) - failed} of {len(chosen)} harnesses, {sum(prover.lines.values())} lines of the product"
     print(sums)
     if args.table:
-        head = "# make test WHAT=prove: harness | bound | time of the processor | properties | lines reached | bug | what finds it | date and tree\n"
+        head = "# make test WHAT=prove: harness | bound | time | properties | lines reached | bug | what finds it | date and tree\n"
         Path(args.table).write_text(f"{head}# {sums}\n" + "\n".join(table) + "\n", encoding="utf-8")
     return 1 if failed else 0
 
