@@ -151,14 +151,15 @@ PROVE(runs, "65", "a-run-that-is-not-aligned", "any word, any order up to 3, any
 					      : was[w] >> any & 1));
 }
 
-PROVE(slots, "5", "a-slot-of-the-next-set", "any slots with different tags, any block")
+PROVE(slots, "65", "a-slot-of-the-next-set", "any slots with different tags, any block")
 {
 	static struct pcp_zone mine;
 	const u32 index = ANY_BELOW(u32, ~0u), slot = ANY_BELOW(u32, PCP_SLOTS),
 		  set = index % PCP_SETS * PCP_WAYS;
 	u32 found;
 
-	__CPROVER_havoc_object(&mine);
+	for (u32 i = 0; i < PCP_SLOTS; i++)
+		mine.tag[i] = ANY(u32);
 	for (u32 a = 0; a < PCP_WAYS; a++)
 		for (u32 b = 0; b < a; b++)
 			assume(mine.tag[set + a] != mine.tag[set + b] || !mine.tag[set + a]);
@@ -175,7 +176,7 @@ PROVE(cpus, "66", "a-set-without-its-last-cpu", "sets of 192 CPUs")
 	const cpu_t cpu = ANY_BELOW(u32, 192), any = ANY_BELOW(u32, 192),
 		    from = ANY_BELOW(u32, 300);
 	const bool was = cpumask_test(&mask, any);
-	const cpu_t weight = cpumask_weight(&mask), next = cpumask_next(&mask, from);
+	const cpu_t next = cpumask_next(&mask, from);
 
 	prove(next == CPU_NONE || (next >= from && next < 192 && cpumask_test(&mask, next)));
 	prove(any < from || any >= next || !was);
@@ -183,7 +184,6 @@ PROVE(cpus, "66", "a-set-without-its-last-cpu", "sets of 192 CPUs")
 	prove(cpumask_test(&other, any) == was);
 	cpumask_set_atomic(&mask, cpu);
 	prove(cpumask_test(&mask, cpu) && (any == cpu || cpumask_test(&mask, any) == was));
-	prove(cpumask_weight(&mask) == weight + !cpumask_test(&other, cpu));
 	cpumask_clear(&mask, cpu);
 	prove(!cpumask_test(&mask, cpu) && (any == cpu || cpumask_test(&mask, any) == was));
 	cpumask_zero(&mask);

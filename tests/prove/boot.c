@@ -141,7 +141,7 @@ PROVE(efi_text, "14", "1063-a-text-one-byte-too-long", "texts of up to 12 bytes,
 	prove(strnlen(out.words, 20) < 20);
 }
 
-PROVE(efi_log, "20", "a-log-larger-than-its-memory", "memory of up to 56 bytes")
+PROVE(efi_log, "26", "a-log-larger-than-its-memory", "memory of up to 56 bytes")
 {
 	ANY_BYTES(memory, len, 56);
 	const struct log_record *log = handover_find_log(memory, len);
