@@ -1,15 +1,9 @@
-/* Work on bits: words of records, orders, entries of page tables, masks of heads, maps, sets. */
+/* Work on bits: words of records, orders, entries of page tables, runs in maps. */
 #include "tests/prove/prove.h"
 
-#include "kernel/lib/cpumask.h"
 #include "mm/memmap/block.c"
-#define fetch_run pcp_fetch_run
 #include "mm/page/pcp.c"
-#undef fetch_run
 #include "mm/vm/entry.h"
-
-cpu_t cpu_count = 1;
-size_t cpumask_words = 3;
 
 PROVE(block_word, "3", "a-flag-cleared-takes-its-neighbours", "any record, any change")
 {
@@ -56,28 +50,6 @@ PROVE(orders, "3", "rounded-up-too-far", "any number, any power of two")
 	prove(block_pfn(index) >> BLOCK_ORDER == index);
 	prove(!phys_is_possible(x, y) || (x + y >= x && x + y <= 1ULL << 52));
 	prove(head_mask_of(order) == ~((u64)order_blocks(order) * BLOCK_FRAMES * 64 - 1));
-}
-
-PROVE(heads, "2", "a-mask-of-half-a-page", "any page of any order up to 9, any of its tails")
-{
-	static struct page pages[BLOCK_FRAMES];
-	const unsigned order = ANY_BELOW(unsigned, BLOCK_ORDER + 1);
-	const u64 at = ANY_BELOW(u64, BLOCK_FRAMES), head = ALIGN_DOWN(at, order_pages(order)),
-		  state = ANY(u64);
-	const u16 flags = ANY(u16);
-	const u8 zone = ANY(u8);
-	const u32 references = ANY(u32);
-
-	pages[at].head_mask = at == head ? ~0ULL : head_mask_of(order);
-	prove(page_head(&pages[at]) == &pages[head]);
-	prove(state_references(page_state(flags, order, zone, references)) == references);
-	prove(state_kind(page_state(flags, order, zone, references)).flags == flags);
-	prove(state_kind(page_state(flags, order, zone, references)).order == order);
-	pages[at].state = state;
-	prove(page_drop(&pages[at]) == state && (u32)pages[at].state == (u32)state);
-	page_undrop(&pages[at]);
-	prove(pages[at].state == state && page_kind(&pages[at]).zone == pages[at].zone);
-	prove(state_mappings(state) <= 7);
 }
 
 PROVE(entries, "3", "the-frame-has-a-bit-less", "any frame, level and rights")
@@ -149,43 +121,4 @@ PROVE(runs, "65", "a-run-that-is-not-aligned", "any word, any order up to 3, any
 	prove((map[w] >> any & 1) == (w * 64 + any >= first && w * 64 + any < first + (1u << large)
 					      ? 1
 					      : was[w] >> any & 1));
-}
-
-PROVE(slots, "65", "a-slot-of-the-next-set", "any slots with different tags, any block")
-{
-	static struct pcp_zone mine;
-	const u32 index = ANY_BELOW(u32, ~0u), slot = ANY_BELOW(u32, PCP_SLOTS),
-		  set = index % PCP_SETS * PCP_WAYS;
-	u32 found;
-
-	for (u32 i = 0; i < PCP_SLOTS; i++)
-		mine.tag[i] = ANY(u32);
-	for (u32 a = 0; a < PCP_WAYS; a++)
-		for (u32 b = 0; b < a; b++)
-			assume(mine.tag[set + a] != mine.tag[set + b] || !mine.tag[set + a]);
-	assume(slot / PCP_WAYS == set / PCP_WAYS);
-	found = pcp_slot_of(&mine, index);
-	prove(found < PCP_SLOTS ? mine.tag[found] == index + 1 && found / PCP_WAYS == set / PCP_WAYS
-				: found == PCP_SLOTS && mine.tag[slot] != index + 1);
-}
-
-PROVE(cpus, "66", "a-set-without-its-last-cpu", "sets of 192 CPUs")
-{
-	u64 words[3], copy[3];
-	struct cpumask mask = {words}, other = {copy};
-	const cpu_t cpu = ANY_BELOW(u32, 192), any = ANY_BELOW(u32, 192),
-		    from = ANY_BELOW(u32, 300);
-	const bool was = cpumask_test(&mask, any);
-	const cpu_t next = cpumask_next(&mask, from);
-
-	prove(next == CPU_NONE || (next >= from && next < 192 && cpumask_test(&mask, next)));
-	prove(any < from || any >= next || !was);
-	cpumask_copy(&other, &mask);
-	prove(cpumask_test(&other, any) == was);
-	cpumask_set_atomic(&mask, cpu);
-	prove(cpumask_test(&mask, cpu) && (any == cpu || cpumask_test(&mask, any) == was));
-	cpumask_clear(&mask, cpu);
-	prove(!cpumask_test(&mask, cpu) && (any == cpu || cpumask_test(&mask, any) == was));
-	cpumask_zero(&mask);
-	prove(cpumask_weight(&mask) == 0 && cpumask_next(&mask, 0) == CPU_NONE);
 }

@@ -1,14 +1,10 @@
-/* Maps of metadata blocks, and lists of boot memory. */
+/* Maps of metadata blocks. */
 #include "tests/prove/prove.h"
 
-#define list_insert list_insert_
-#include "mm/map/memblock.c"
 #include "mm/memmap/meta.c"
-#include "mm/memmap/meta_gate.c"
 
 static struct meta meta;
 static struct meta_block block;
-static struct node node;
 
 static void any_block(void)
 {
@@ -19,27 +15,6 @@ static void any_block(void)
 	for (unsigned i = 0; i < 8; i++)
 		block.used = (u16)(block.used + __builtin_popcountll(block.used_map[i]));
 	block.block = ANY(u32);
-}
-
-PROVE(meta_frames, "9", "a-frame-is-given-twice", "any map, up to 3 frames")
-{
-	const unsigned count = 1 + ANY_BELOW(unsigned, 3), w = ANY_BELOW(unsigned, 8),
-		       bit = ANY_BELOW(unsigned, 64);
-	pfn_t pfn[3];
-	unsigned taken, found = 0;
-	u64 was;
-	u16 used;
-
-	any_block();
-	was = block.used_map[w];
-	used = block.used;
-	assume(used < BLOCK_FRAMES);
-	taken = block_take_frames(&meta, &block, pfn, count);
-	prove(taken == MIN(count, BLOCK_FRAMES - used) && block.used == used + taken);
-	for (unsigned i = 0; i < taken; i++)
-		found += pfn[i] == block_pfn(block.block) + w * 64 + bit;
-	prove(found <= 1 && (block.used_map[w] >> bit & 1) == ((was >> bit & 1) || found));
-	prove(!found || !(was >> bit & 1));
 }
 
 PROVE(meta_run, "9", "a-run-over-the-end-of-a-word", "any map, a run of up to 8 frames")
@@ -63,30 +38,4 @@ PROVE(meta_run, "9", "a-run-over-the-end-of-a-word", "any map, a run of up to 8 
 	      (w * 64 + bit >= offset && w * 64 + bit < offset + count ? 1 : was >> bit & 1));
 	if (w * 64 + bit >= offset && w * 64 + bit < offset + count)
 		prove(!(was >> bit & 1));
-}
-
-PROVE(memory_lists, "5", "what-is-cut-off-stays", "lists of up to 2 ranges, any range")
-{
-	struct memblock_range room[4];
-	struct memblock_list list = {.range = room, .count = ANY_BELOW(size_t, 3), .max = 4};
-	struct memblock_range range = {
-		.start = ANY(u64), .end = ANY(u64), .node = ANY_BELOW(u32, 2)};
-	const phys_t at = ANY(u64);
-	const bool adds = ANY_BOOL;
-	bool was = false, is = false;
-
-	for (size_t i = 0; i < 2; i++) {
-		assume(room[i].start < room[i].end);
-		assume(i == 0 || room[i].start >= room[i - 1].end);
-		was |= i < list.count && at >= room[i].start && at < room[i].end;
-	}
-	assume(range.start < range.end);
-	prove(adds ? memblock_list_add(&list, range)
-		   : memblock_list_subtract(&list, range.start, range.end));
-	prove(list.count <= 4);
-	for (size_t i = 0; i < list.count; i++) {
-		prove(room[i].start < room[i].end && (i == 0 || room[i].start >= room[i - 1].end));
-		is |= at >= room[i].start && at < room[i].end;
-	}
-	prove(is == (at >= range.start && at < range.end ? adds : was));
 }

@@ -5,7 +5,6 @@
 #include "mm/memmap/page.h"
 
 static u8 ring[PAGE_SIZE] __attribute__((aligned(4096)));
-static bool reset;
 
 bool virtio_give_up(struct virtio_device *dev, const char *rule)
 {

@@ -68,20 +68,3 @@ PROVE(states, "3", "a-state-in-use-is-closed", "any record, any pair of states")
 	prove(!block_word_is_reported(is));
 	prove(counts.count[n] == (n == COUNT_CHANGE(from, to)));
 }
-
-PROVE(run_head, "11", "1077-run-behind-the-first-bit",
-      "any run of 1 to 512 blocks, any block in it")
-{
-	const unsigned order = BLOCK_ORDER + ANY_BELOW(unsigned, BLOCK_ORDERS);
-	const u32 head = ANY_BELOW(u32, GIB_BLOCKS), index = ANY_BELOW(u32, GIB_BLOCKS);
-	struct block_word word;
-
-	__CPROVER_havoc_object(records);
-	assume(IS_ALIGNED(head, order_blocks(order)) && head <= index);
-	assume(index - head < order_blocks(order));
-	for (u32 at = index; at > head; at &= at - 1) /* nothing heads a run inside of it */
-		assume(block_look(&records[at]).order == 0);
-	assume(block_look(&records[head]).order == order);
-	prove(block_run_head(&mm, index, &word) == head);
-	prove(block_word_bits(word) == records[head].word);
-}
