@@ -1,9 +1,13 @@
 /* Work on bits: words of records, orders, entries of page tables, runs in maps. */
 #include "tests/prove/prove.h"
 
+#include "kernel/lib/cpumask.h"
 #include "mm/memmap/block.c"
 #include "mm/page/pcp.c"
 #include "mm/vm/entry.h"
+
+cpu_t cpu_count = 1;
+size_t cpumask_words = 3;
 
 PROVE(block_word, "3", "a-flag-cleared-takes-its-neighbours", "any record, any change")
 {
@@ -121,4 +125,25 @@ PROVE(runs, "65", "a-run-that-is-not-aligned", "any word, any order up to 3, any
 	prove((map[w] >> any & 1) == (w * 64 + any >= first && w * 64 + any < first + (1u << large)
 					      ? 1
 					      : was[w] >> any & 1));
+}
+
+PROVE(cpus, "66", "a-set-without-its-last-cpu", "sets of 192 CPUs")
+{
+	u64 words[3], copy[3];
+	struct cpumask mask = {words}, other = {copy};
+	const cpu_t cpu = ANY_BELOW(u32, 192), any = ANY_BELOW(u32, 192),
+		    from = ANY_BELOW(u32, 300);
+	const bool was = cpumask_test(&mask, any);
+	const cpu_t next = cpumask_next(&mask, from);
+
+	prove(next == CPU_NONE || (next >= from && next < 192 && cpumask_test(&mask, next)));
+	prove(any < from || any >= next || !was);
+	cpumask_copy(&other, &mask);
+	prove(cpumask_test(&other, any) == was);
+	cpumask_set_atomic(&mask, cpu);
+	prove(cpumask_test(&mask, cpu) && (any == cpu || cpumask_test(&mask, any) == was));
+	cpumask_clear(&mask, cpu);
+	prove(!cpumask_test(&mask, cpu) && (any == cpu || cpumask_test(&mask, any) == was));
+	cpumask_zero(&mask);
+	prove(cpumask_weight(&mask) == 0 && cpumask_next(&mask, 0) == CPU_NONE);
 }
