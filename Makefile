@@ -477,7 +477,7 @@ test/explore: host-explore ## search N schedules [1000] of each short concurrent
 test/fences: host-explore ## weaken each fence and each locked instruction, and search for a case, or one of T, that notices: tests/report/measurements/fences.txt; an hour
 	@tests/host/explore/fences.py --build $(BUILD) --cases '$(or $(T),*)' $(if $(T),,--table tests/report/measurements/fences.txt)
 
-test/prove: ## prove parsers, work on bits, the buddy and page tables for all inputs up to a bound, or those of T (needs network once, for CBMC): tests/report/measurements/prove.txt; half an hour
+test/prove: ## prove parsers, states of blocks and work on bits for all inputs up to a bound, or those of T (needs network once, for CBMC): tests/report/measurements/prove.txt; minutes
 	@tests/prove/run.py --build $(BUILD)/prove --tools $(TOOLS) --select '$(or $(T),*)' $(if $(T),,--table tests/report/measurements/prove.txt)
 
 # Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
