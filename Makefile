@@ -191,6 +191,7 @@ NEEDS_test/soak-alloc := host
 NEEDS_test/mutants := test
 NEEDS_test/mutants-random := test
 NEEDS_test/models := test
+NEEDS_test/prove := test
 NEEDS_test/fuzz := fuzz
 NEEDS_test/fuzz-keep := fuzz
 NEEDS_test/fuzz-calls := host
@@ -372,7 +373,7 @@ $(SDK)/lib/pkgconfig/ashlar.pc: $(BUILD)/libashlar.a linker.ld $(SDK_HEADERS) Ma
 
 .PHONY: deps
 deps: ## install everything that any target needs (CI=true: without asking); after this no network is needed
-	@tests/setup/qemu10.sh $(TOOLS) || echo 'Targets that need QEMU 10 will be skipped.'
+	@tests/setup/beside.sh qemu10 $(TOOLS) || echo 'Targets that need QEMU 10 will be skipped.'
 
 # ---- run ---------------------------------------------------------------------------------------------------------
 
@@ -419,7 +420,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 
 # Each test/WHAT is what make test WHAT= runs, and each bench/WHAT the same of make bench.
 .PHONY: check test lint $(addprefix test/,all again matrix machines huge bare msan replay programs soak soak-alloc mutants mutants-random \
-	models fuzz fuzz-keep fuzz-calls coverage explore fences proof)
+	models fuzz fuzz-keep fuzz-calls coverage explore fences prove proof)
 test: test/$(or $(WHAT),all) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself; or WHAT
 test/all: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-explore host-replay)
 	@$(if $(filter 1,$(SAN)),,pause_seed=1 $(MAKE) --no-print-directory WHAT= kernel)
@@ -477,6 +478,9 @@ test/explore: host-explore ## search N schedules [1000] of each short concurrent
 
 test/fences: host-explore ## weaken each fence and each locked instruction, and search for a case, or one of T, that notices: tests/report/measurements/fences.txt; an hour
 	@tests/host/explore/fences.py --build $(BUILD) --cases '$(or $(T),*)' $(if $(T),,--table tests/report/measurements/fences.txt)
+
+test/prove: ## prove parsers, states of blocks and work on bits for all inputs up to a bound, or those of T (needs network once, for CBMC): tests/report/measurements/prove.txt; minutes
+	@tests/prove/run.py --build $(BUILD)/prove --tools $(TOOLS) --select '$(or $(T),*)' $(if $(T),,--table tests/report/measurements/prove.txt)
 
 # Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
 test/proof: $(KERNEL) host-native ## prove all of tests/PROMISES.md: test, the tests that take long, DEBUG=san, msan, lint, models, mutants, coverage, fuzz; hours

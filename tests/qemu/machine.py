@@ -109,7 +109,7 @@ def version_of(tool):
 
 @functools.cache
 def fetch_qemu10():
-    script = [str(ROOT / "tests/setup/qemu10.sh"), str(TOOLS)]
+    script = [str(ROOT / "tests/setup/beside.sh"), "qemu10", str(TOOLS)]
     try:
         return subprocess.run(script, capture_output=True, text=True, timeout=600, check=False)
     except subprocess.TimeoutExpired:

@@ -141,6 +141,11 @@ def mutants():
     return {path.stem for path in (ROOT / "tests/mutants").glob("*.mutant")}
 
 
+def harnesses():
+    texts = (path.read_text(encoding="utf-8") for path in (ROOT / "tests/prove").glob("*.c"))
+    return {name for text in texts for name in re.findall(r"^PROVE\((\w+),", text, re.M)}
+
+
 def check_list(kind, names):
     return lambda values: check_names("T", values["T"].split(","), kind, names(), operator.eq)
 
@@ -150,6 +155,7 @@ CHECKS = {
     **dict.fromkeys(("test", "test/matrix", "test/huge"), lambda values: check_cases(values, test_names())),
     **dict.fromkeys(("test/msan", "explore", "test/explore", "test/fences"), check_cases),
     "test/mutants": lambda values: check_names("T", [values["T"]], "mutant", mutants()),
+    "test/prove": lambda values: check_names("T", values["T"].split(","), "harness", harnesses()),
     "test/machines": lambda values: check_names("T", [values["T"]], "row of boot/metal.md", machine_names()),
     **dict.fromkeys(("bench", "bench/against"), check_list("benchmark", benchmarks)),
     "bench/linux": check_list("table", tables_of_linux),
