@@ -9,7 +9,7 @@
 
 #include "kernel/lib/types.h"
 
-#define SCRATCH_BYTES KIB(440)
+#define SCRATCH_BYTES KIB(560)
 
 /* Room for `count` things, all zero, until the next case or benchmark asks. CPU 0. */
 #define SCRATCH(type, count)                                                                       \
