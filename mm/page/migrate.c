@@ -14,7 +14,6 @@
 #include "kernel/lib/string.h"
 #include "mm/memmap/memmap.h"
 #include "mm/page/page_alloc.h"
-#include "mm/page/page_check.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "mm/zone/buddy.h"
@@ -119,16 +118,20 @@ void page_copy(struct page *to, const struct page *from)
 }
 
 /* Form a page of those that were taken. */
-static struct page *next_target(struct mm *mm, struct page_word *word)
+static struct page *next_target(struct page_word *word)
 {
 	struct page *page = word->first + __builtin_ctzll(word->bits);
 
 	word->bits &= word->bits - 1;
 	memmap_form_single(page, word->in_use);
 	check_frames_reused(page_to_pfn(page), 1);
-	if (unlikely(atomic_load_relaxed(&mm->watch)))
-		page_watch_allocated(mm, page, CALLER);
 	return page;
+}
+
+static void free_targets(struct mm *mm, struct targets *targets)
+{
+	while (targets->word.bits)
+		mm_page_free(mm, next_target(&targets->word));
 }
 
 static bool take_targets(struct mm *mm, node_t node, struct targets *targets)
@@ -151,8 +154,11 @@ static struct page *page_to_move_to(struct mm *mm, struct page_kind kind,
 		return NULL;
 	if (order_of(kind) == 0 && how->refuge)
 		to = refuge_take(how->refuge);
-	if (!to && order_of(kind) == 0 && (targets->word.bits || take_targets(mm, node, targets)))
-		to = next_target(mm, &targets->word);
+	if (unlikely(atomic_load_relaxed(&mm->watch)))
+		free_targets(mm, targets); /* one of them may have been found bad meanwhile */
+	else if (!to && order_of(kind) == 0 &&
+		 (targets->word.bits || take_targets(mm, node, targets)))
+		to = next_target(&targets->word);
 	return to ? to : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, node);
 }
 
@@ -231,8 +237,7 @@ int migrate_pages(struct mm *mm, struct page *pages, u64 count, const struct mig
 		result = err ? err : result;
 		i += kind.flags & (PAGE_BUDDY | PAGE_COMPOUND) ? order_pages(kind.order) : 1;
 	}
-	while (targets.word.bits)
-		mm_page_free(mm, next_target(mm, &targets.word));
+	free_targets(mm, &targets);
 	gib_count_movable(mm, index, -(s64)pcp_give_back_map(block_zone(mm, index), index, left));
 	return result;
 }

@@ -11,7 +11,9 @@
 
 #include <arch/check.h>
 
+#include "kernel/lib/string.h"
 #include "mm/memmap/memmap.h"
+#include "mm/memmap/upward.h"
 #include "mm/page/page_check.h"
 #include "mm/page/page_split.h"
 #include "mm/page/pcp_drain.h"
@@ -123,11 +125,26 @@ static struct page *pop(struct refuge *refuge)
 	return NULL;
 }
 
+/* One of the frames that were taken may have been found bad: all go back, so that it can go. */
+static void take_again(struct refuge *refuge)
+{
+	struct mm *mm = refuge->zone->mm;
+
+	if (pcp_give_back_map(refuge->zone, refuge->index, refuge->map) > 0)
+		refuge->next = refuge->index;
+	memset(refuge->map, 0, sizeof(refuge->map));
+	if (atomic_load_relaxed(&mm->watch) & WATCH_REPORTED)
+		mm_upward.take_reported(mm);
+}
+
 struct page *refuge_take(struct refuge *refuge)
 {
 	struct zone *zone = refuge->zone;
-	struct page *page = pop(refuge);
+	struct page *page;
 
+	if (unlikely(atomic_load_relaxed(&zone->mm->watch) & (WATCH_BAD | WATCH_REPORTED)))
+		take_again(refuge);
+	page = pop(refuge);
 	if (!page && take_more(refuge))
 		page = pop(refuge);
 	if (!page)

@@ -14,6 +14,7 @@
 #include "mm/zone/section_close.h"
 
 #include "kernel/core/shootdown.h"
+#include "kernel/core/wait.h"
 #include "mm/memmap/block_state.h"
 #include "mm/memmap/enter.h"
 #include "mm/memmap/meta.h"
@@ -322,6 +323,16 @@ u64 sections_close_all(struct mm *mm)
 	return close_all(mm, KEEP_NONE);
 }
 
+/* What other CPUs are closing now may be all that is free. They wait for a round at most. */
+static void await_closing(const struct mm *mm)
+{
+	struct wait wait = wait_begin(WAIT_OPENING, "sections that other CPUs close");
+
+	for (u64 section = section_first(mm); section < section_end(mm); section++)
+		while (section_state(mm, section) == SECTION_CLOSING && wait.late == 0)
+			wait_spin(&wait, CPU_NONE);
+}
+
 void sections_give_back(struct mm *mm, enum section_style wanted)
 {
 	mm_upward.drain_all(mm);
@@ -329,4 +340,5 @@ void sections_give_back(struct mm *mm, enum section_style wanted)
 	bare_all_free(mm);
 	if (close_all(mm, (int)wanted) > 0)
 		bare_all_free(mm);
+	await_closing(mm);
 }

@@ -15,7 +15,8 @@ int section_close(struct mm *mm, u64 section);
  * Make memory available that is free but not at hand: frames on per-CPU lists, metadata memory that
  * only free blocks use (in mapped sections, in place of the section's own), blocks that were split
  * ahead, and free sections that are open in another style than `wanted`. For a request that found
- * nothing: it costs a round or two, and one for each 32 sections that are closed. No lock held.
+ * nothing: it costs a round or two, and one for each 32 sections that are closed, by other CPUs
+ * too: these are waited for. No lock held.
  */
 void sections_give_back(struct mm *mm, enum section_style wanted);
 

@@ -3,6 +3,7 @@
  */
 #include "mm/zone/gigablock.h"
 
+#include "mm/contig/bad_frames.h"
 #include "mm/contig/evacuate.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
@@ -353,6 +354,40 @@ TEST_ARENA(mm_refuge, one_block_is_filled_before_the_next_is_split, borrow_two()
 	EXPECT_EQ(full, 2);
 	refuge_end(&refuge);
 	EXPECT_EQ(arena_usage(a).in_use, TAKEN);
+}
+
+/* The frame after the one that was taken is found bad, or reported, before its turn. */
+static void find_bad_in_refuge(struct arena *a, bool reported)
+{
+	struct page *page[4];
+	pfn_t bad = PFN_NONE;
+
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++) {
+		page[i] = refuge_take(&refuge);
+		REQUIRE(page[i]);
+		EXPECT(page_to_pfn(page[i]) != bad);
+		if (i > 0)
+			continue;
+		bad = page_to_pfn(page[i]) + 1;
+		if (reported)
+			mm_report_bad(&a->mm, bad);
+		else
+			EXPECT_EQ(mm_mark_bad(&a->mm, bad), -EBUSY);
+	}
+	refuge_end(&refuge);
+	for (unsigned i = 0; i < ARRAY_LEN(page); i++)
+		mm_page_free(&a->mm, page[i]);
+	EXPECT_EQ(arena_usage(a).bad, 1);
+}
+
+TEST_ARENA(mm_refuge, a_frame_found_bad_in_it_is_not_taken, borrow_two())
+{
+	find_bad_in_refuge(a, false);
+}
+
+TEST_ARENA(mm_refuge, a_frame_reported_in_it_is_not_taken, borrow_two())
+{
+	find_bad_in_refuge(a, true);
 }
 
 /*

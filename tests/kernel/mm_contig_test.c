@@ -200,6 +200,70 @@ TEST_ARENA(mm_contig, a_frame_found_bad_before_it_moves_is_in_no_range, arena_bo
 	EXPECT(faulty.pending);
 }
 
+static struct {
+	struct mm *mm;
+	int (*find)(struct mm *mm, pfn_t pfn);
+	pfn_t bad;
+	struct page *moved[6];
+	unsigned moves;
+} ahead;
+
+static int report(struct mm *mm, pfn_t pfn)
+{
+	mm_report_bad(mm, pfn);
+	return 0;
+}
+
+/* The second move finds out that the free frame after the one it moves to is bad. */
+static int move_and_find(struct page *from, struct page *to)
+{
+	EXPECT(page_to_pfn(to) != ahead.bad);
+	ahead.moved[ahead.moves++] = to;
+	if (ahead.moves == 2) {
+		ahead.bad = page_to_pfn(to) + 1;
+		ahead.find(ahead.mm, ahead.bad);
+	}
+	return 0;
+}
+
+static const struct page_mover mover_finds = {.name = "finds", .move = move_and_find};
+
+static void find_bad_ahead(struct arena *a, int (*find)(struct mm *mm, pfn_t pfn))
+{
+	const pfn_t first = range_start(a);
+
+	REQUIRE(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES) == 0);
+	for (u64 i = ARRAY_LEN(ahead.moved); i < BLOCK_FRAMES; i++)
+		mm_page_free(&a->mm, pfn_page(&a->mm, first + i));
+	for (unsigned i = 0; i < ARRAY_LEN(ahead.moved); i++)
+		mm_page_set_movable(&a->mm, pfn_page(&a->mm, first + i), &mover_finds);
+	ahead.mm = &a->mm;
+	ahead.find = find;
+	ahead.bad = PFN_NONE;
+	ahead.moves = 0;
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), 0);
+	REQUIRE(ahead.moves == ARRAY_LEN(ahead.moved));
+	for (unsigned i = 0; i < ARRAY_LEN(ahead.moved); i++)
+		mm_page_free(&a->mm, ahead.moved[i]);
+	EXPECT_EQ(arena_usage(a).bad, 1);
+	EXPECT(nothing_isolated(a));
+	EXPECT(arena_accounted(a));
+	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
+}
+
+/* Pages to move to are taken ahead of their use, and one may be found bad in between. */
+TEST_ARENA(mm_contig, nothing_moves_to_a_frame_found_bad_meanwhile, arena_borrow(MIB(16)))
+{
+	find_bad_ahead(a, mm_mark_bad);
+	if (!test_failed())
+		EXPECT_EQ(mm_mark_bad(&a->mm, ahead.bad), 0);
+}
+
+TEST_ARENA(mm_contig, nothing_moves_to_a_frame_reported_meanwhile, arena_borrow(MIB(16)))
+{
+	find_bad_ahead(a, report);
+}
+
 /* Nothing is freed that somebody else still refers to, wherever in its block it is. */
 TEST_ARENA(mm_contig, a_range_given_back_leaves_out_pages_with_references, arena_borrow(MIB(16)))
 {

@@ -291,3 +291,33 @@ TEST_ARENA(mm_section, of_several_cpus_that_close_it_one_does,
 	cpus_run_together(close_first, &c);
 	EXPECT_EQ(c.closed, 1);
 }
+
+struct finders {
+	struct arena *a;
+	u32 next;
+	u64 found;
+};
+
+static void close_or_find(void *arg)
+{
+	struct finders *f = arg;
+	const u32 me = atomic_fetch_add(&f->next, 1);
+
+	if (me == 0)
+		sections_close_all(&f->a->mm);
+	else if (me == 1)
+		f->found = pool_grow(&f->a->pool, hvo_on(), 1);
+}
+
+/* Sections that close at the same time may be all that is free, but only for a moment. */
+TEST_ARENA(mm_section, while_all_of_them_close_a_pool_still_grows,
+	   arena_borrow(MIB(2), .phantom = GIB(1)))
+{
+	struct finders f = {.a = a};
+	cpu_t cpus;
+
+	for (unsigned i = 0; i < GIB_SECTIONS; i++)
+		EXPECT_EQ(section_open_next(arena_phantom_zone(a), SECTION_ON_DEMAND), 0);
+	cpus = cpus_run_together(close_or_find, &f);
+	EXPECT_EQ(f.found, cpus > 1);
+}
