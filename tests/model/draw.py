@@ -29,7 +29,8 @@ STEPS, SECONDS = 150, 120  # of an example
 def judge(build, machine, calls, kind="asan"):
     """"" if the run with these calls can be true, else why not."""
     cpus, mem, nodes = machine
-    program, words = Path(build) / f"host/{kind}/ashlar-host", f"test=mm.calls.* test.calls={calls}"
+    program, owners = Path(build) / f"host/{kind}/ashlar-host", "on" if cpus == 1 else "off"  # both the slow paths and the fast ones
+    words = f"debug.page_owner={owners} test=mm.calls.* test.calls={calls}"
     with tempfile.NamedTemporaryFile(prefix="ashlar-") as events:
         argv = [program, "-x", "-c", str(cpus), "-m", f"{mem}M", "-n", str(nodes), "-e", events.name, "-k", words]
         printed = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False).stdout
