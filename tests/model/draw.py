@@ -21,6 +21,10 @@ from hypothesis import strategies as st
 import reference
 import replay
 
+sys.path.append(str(Path(__file__).resolve().parents[1] / "qemu"))
+
+import patience  # noqa: E402
+
 # CPUs, MiB and nodes of the machines.
 MACHINES = ((2, 256, 1), (1, 64, 1), (4, 256, 1), (3, 512, 2))
 TEXT_MOST = 3900  # characters, for the command line takes 4095
@@ -40,7 +44,10 @@ def judge(build, machine, calls, kind="asan"):
     cpus, mem, nodes = machine
     with tempfile.NamedTemporaryFile(prefix="ashlar-") as events:
         argv = [Path(build) / f"host/{kind}/ashlar-host", *words_of(machine, calls), "-e", events.name]
-        printed = subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=SECONDS, check=False).stdout
+        try:
+            printed = patience.run(argv, SECONDS).stdout
+        except subprocess.TimeoutExpired:
+            return f"the run had no end within {SECONDS} s"
         wrong = reference.judge(printed.splitlines(), reference.hosted_nodes(mem << 20, nodes)) or replay.replay(events.name)[0]
     if not wrong and printed.count("# call ") != min(calls.count(",") + 1, CALLS_MOST):
         wrong = "some of the calls were not made"
