@@ -6,9 +6,9 @@
     tests/model/reference.py -m 256M trace
 
 It is written from the comments of mm.h and pools.h, and where these are silent from Linux's pages about hugetlb. It does not foretell which
-frame a call gets, but judges the answer: the frame is RAM of the node that was asked for, belongs to nobody, lies in a block of its type,
-and every CPU has forgotten its old mappings. All counts after a call follow from those before it. Exit status: 0 if each line of each
-trace can be true, 1 if one cannot, 2 if there is none.
+frame a call gets, but judges the answer: the frame is RAM of the node that was asked for, belongs to nobody, and lies in a block of its
+type. A page leaves a mapping with a round of flushes. All counts after a call follow from those before it. Exit status: 0 if each line of
+each trace can be true, 1 if one cannot, 2 if there is none.
 """
 
 import argparse
@@ -172,7 +172,6 @@ class Reference:
         self.nodes, self.state, self.pool = nodes, state, Pool(state)
         self.owner = {}  # frame: the call that has it
         self.held, self.maps = {}, {}  # by the number of the call that made it
-        self.need = {}  # frame: the round that must be over before it has another owner
         self.promised = 0  # pages promised to calls, as opposed to mappings
         self.baseline = False  # a mode was named; its pages may be neither made nor restored for lack of frames
         self.first = state
@@ -193,13 +192,11 @@ class Reference:
         wanted = call.args[0] if call.letter == "v" else 1
         return refused and not self.plenty() and (always or self.pool.unpromised < wanted)
 
-    def own(self, number, first, frames, state):
+    def own(self, number, first, frames):
         require(first % min(frames, BLOCK) == 0, f"frame {first} is not aligned to {frames} frames")
         for frame in range(first, first + frames):
             require(frame not in self.owner, f"frame {frame} is given to call {number} and belongs to call {self.owner.get(frame)}")
             require(self.node_of(frame) is not None, f"frame {frame} is no RAM")
-            round_ = self.need.pop(frame, 0)
-            require(state["g"] >= round_, f"frame {frame} was mapped; round {round_} must come before another use, and there were {state['g']}")
             self.owner[frame] = number
 
     def disown(self, first, frames):
@@ -209,9 +206,9 @@ class Reference:
     def wrong_node(self, number):
         return number > len(self.nodes)
 
-    def made(self, call, frames, node, pooled, state):
+    def made(self, call, frames, node, pooled):
         """A page was given out; `node` is the one that it must be of, + 1, or 0."""
-        self.own(call.number, call.pfn, frames, state)
+        self.own(call.number, call.pfn, frames)
         self.held[call.number] = Held(call.pfn, frames, pooled)
         require(call.refs == 1, f"a new page has {call.refs} references")
         require(call.node == self.node_of(call.pfn), f"frame {call.pfn} is of node {self.node_of(call.pfn)}, not {call.node}")
@@ -219,7 +216,7 @@ class Reference:
 
     # ---- calls for pages ----
 
-    def on_a(self, call, state):
+    def on_a(self, call, _state):
         order, use, request, node = call.args
         possible = order < ORDERS and use < USES and not (request & NODE and self.wrong_node(node))
         if "pfn" not in call.said:
@@ -233,14 +230,18 @@ class Reference:
         require(not request & ZERO or call.zero, "a page that was to be cleared is not zero")
         own = (call.type == MOVABLE) == (use == MOVABLE) or order >= 9 or request & NOFLUSH or not self.plenty()
         require(own, f"a page for use {use} from a block of type {call.type}, with plenty free")
-        self.made(call, 1 << order, node if request & NODE else 0, False, state)
+        self.made(call, 1 << order, node if request & NODE else 0, False)
 
-    def on_c(self, call, state):
-        order, node = call.args[:2]
-        if "pfn" in call.said:
-            self.made(call, 1 << order, 0, False, state)
+    def on_c(self, call, _state):
+        order = call.args[0]
+        if "pfn" not in call.said:
+            empty = not self.held and not self.maps and self.state["pages"] == 0 and 16 << order <= self.state["ram"]
+            require(order >= ORDERS and not empty or not self.plenty(), f"no 2^{order} frames, but there is plenty")
+            return
+        require(call.order == (order if order < ORDERS else 0), f"a page of order {call.order} where 2^{order} frames were asked for")
+        self.made(call, 1 << order, 0, False)
 
-    def on_t(self, call, state):
+    def on_t(self, call, _state):
         promised, node = call.args[0] > 0, call.args[1]
         there = self.promised > 0 if promised else True
         self.promised -= promised and there
@@ -248,7 +249,7 @@ class Reference:
         require(there == ("pfn" in call.said), f"the pool {'has' if there else 'has not'} a page, and the answer is {call.said}")
         if there:
             require(call.order == 9, f"a pool's page has order {call.order}")
-            self.made(call, BLOCK, 0, True, state)
+            self.made(call, BLOCK, 0, True)
 
     def on_f(self, call, _state):
         held = self.held.pop(call.args[0], None)
@@ -364,7 +365,7 @@ class Reference:
         if not there:
             return
         if unit not in mapping.first:
-            self.own(call.number, call.pfn - place, mapping.unit, state)
+            self.own(call.number, call.pfn - place, mapping.unit)
             mapping.first[unit] = call.pfn - place
         require(call.pfn == mapping.first[unit] + place, f"page {page} was frame {mapping.first[unit] + place} and is {call.pfn}, though it stayed")
         parts = range(unit * mapping.unit, (unit + 1) * mapping.unit)
@@ -382,7 +383,6 @@ class Reference:
         first = mapping.first.pop(unit, None)
         if first is not None:
             self.disown(first, mapping.unit)
-            self.need.update({frame: self.state["g"] + 1 for frame in range(first, first + mapping.unit)})
         mapping.forget(unit)
         require(state["g"] > self.state["g"], f"a page left its mapping, and no round of flushes followed round {self.state['g']}")
         return mapping.there.pop(unit)

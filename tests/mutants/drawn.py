@@ -10,7 +10,8 @@ Each mutant that candidates.py draws goes through these stages, in a copy of the
     explore  the schedules of those cases of which the explorer searches many
     guest    the suites of those cases in one guest that counts instructions; all, for what is not hosted
 
-A mutant that was noticed stays noticed while its file is unchanged. One that survived is tried again when any source or case changes.
+A mutant that was noticed stays noticed while its file is unchanged and the case is there. One that survived is tried again when any source
+or case changes.
 """
 
 import argparse
@@ -219,6 +220,8 @@ class Worker:
             again = found and hosted_failure(self.tree, [found[0]], limit_of(seconds.get(found[0], 9)))
             if again:
                 return ("reach", *again)
+            if found and found[0] in batch:  # by luck, and nothing after it has run
+                left[:0] = batch[batch.index(found[0]) + 1 :]
             if room == BATCH_SECONDS and path.startswith(KNOW_THE_MACHINE) and self._replay_fails() and self._replay_fails():
                 return "machines", "test_replay.py", "a case"
             room *= 3
@@ -255,6 +258,7 @@ class Results:
 
     def __init__(self, judged, sifted, sources):
         self.judged, self.sifted, self.sources, self.known = judged, sifted, sources[:12], {}
+        self.cases = ()  # those that there are
         for file in [*sorted(sifted.parent.glob("sifted-*.txt")), *sorted(judged.parent.glob("*.txt"))]:
             for line in file.read_text(encoding="utf-8").splitlines():
                 row = dict(zip(self.FIELDS, line.split("\t")))
@@ -265,10 +269,14 @@ class Results:
         return candidates.digest(*candidate.key, candidate.line, source.text)[:16]
 
     def get(self, candidate, source):
-        """The result, or none. Only a mutant that survived elsewhere is tried again."""
+        """The result, or none. A mutant that survived elsewhere is tried again, as is one whose case is gone. What the build said of it
+        elsewhere does not count: it depends on headers."""
         found = dict(self.known.get(self._key(candidate, source), {"outcome": ""}))
-        stale = found["outcome"] == "survived" and found["sources"] != self.sources
-        return dict(found, outcome="counted") if stale else found
+        word, elsewhere = found["outcome"], found.get("sources") != self.sources
+        if word in ("refused", "same") and elsewhere:
+            return {"outcome": ""}
+        gone = word == "noticed" and found["stage"] == "reach" and "*" not in found["case"] and found["case"] not in self.cases
+        return dict(found, outcome="counted") if gone or word == "survived" and elsewhere else found
 
     def put(self, candidate, source, outcome, **news):
         row = dict(dict.fromkeys(self.FIELDS, "-"), key=self._key(candidate, source), sources=self.sources, outcome=outcome, **news)
@@ -321,6 +329,7 @@ class Run:
     def run(self):
         shard, shards = map(int, self.args.shard.split("/"))
         self.worker.unbroken(Path(self.args.build) / "reach.json", [self.sources, MACHINE])
+        self.results.cases = set(self.worker.reach.cases)
         found, words = self.counted()
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)

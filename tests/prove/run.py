@@ -88,9 +88,9 @@ class Prover:
             self.lines[path, function] = sum(bool(line.strip()) for line in COMMENT.sub("", text[begin:end]).splitlines())
         return sum(self.lines[key] for key in reached)
 
-    def key(self, shown, options, seed):
+    def key(self, shown, options, seed, bound):
         """A hash of all that a row depends on: what is reached, in CBMC's own form, without the places of its lines."""
-        text = re.sub(r"(?m)^ *// .*$", "", shown) + options + str(FLAGS) + self.change(seed).read_text(encoding="utf-8")
+        text = re.sub(r"(?m)^ *// .*$", "", shown) + options + bound + str(FLAGS) + self.change(seed).read_text(encoding="utf-8")
         return hashlib.sha256(text.encode()).hexdigest()
 
     def row(self, name, file, options, seed, bound):
@@ -100,7 +100,7 @@ class Prover:
         try:
             before = change.apply(self.tree.folder, scale) if scale else {}
             shown = self.call(name, file, options, "--show-goto-functions")
-            lines, key = self.covered(shown), self.key(shown, options, seed)
+            lines, key = self.covered(shown), self.key(shown, options, seed, bound)
             if kept.exists() and (known := kept.read_text(encoding="utf-8").partition("\n"))[0] == key:
                 return True, known[2]
             right, words = self.prove(name, file, options, seed, bound, lines)

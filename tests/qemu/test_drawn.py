@@ -1,7 +1,10 @@
 """Mutants that a seed draws (tests/mutants/drawn.py): what is drawn, what is tried, and the marks of those that no test can notice."""
 
+from types import SimpleNamespace
+
 import candidates
 import drawn
+import pytest
 from machine import ROOT
 from reach import Reach
 
@@ -38,3 +41,36 @@ def test_what_noticed_is_told():
     assert drawn.kind_of(run.format("no verdict within 20 s of processor time")) == "a time-out"
     assert drawn.kind_of(run.format("killed by signal 11")) == "a crash"
     assert drawn.kind_of("# mm/a.c:3: 1, expected 2") == "a case"
+
+
+@pytest.mark.parametrize(("outcome", "news", "same_sources", "others"), [
+    ("refused", {}, "refused", ""),
+    ("same", {}, "same", ""),
+    ("survived", {}, "survived", "counted"),
+    ("noticed", {"stage": "reach", "case": "mm.a.there"}, "noticed", "noticed"),
+    ("noticed", {"stage": "reach", "case": "mm.a.*"}, "noticed", "noticed"),
+    ("noticed", {"stage": "reach", "case": "mm.a.gone"}, "counted", "counted"),
+])  # fmt: skip
+def test_a_result_is_kept_where_it_cannot_have_changed(tmp_path, outcome, news, same_sources, others):
+    def results(sources):
+        known = drawn.Results(tmp_path / "rows/1.txt", tmp_path / "sifted-1.txt", sources)
+        known.cases = {"mm.a.there"}
+        return known
+
+    mutant = candidates.Candidate("mm/a.c", 1, "f", "a", "b"), candidates.Source("mm/a.c", "a\n")
+    results("here").put(*mutant, outcome, **news)
+    assert results("here").get(*mutant)["outcome"] == same_sources
+    assert results("there").get(*mutant)["outcome"] == others
+
+
+def test_cases_behind_one_that_fails_by_luck_are_tried(monkeypatch):
+    worker = drawn.Worker.__new__(drawn.Worker)
+    worker.tree, worker.reach = None, SimpleNamespace(seconds={"mm.x.lucky": 0, "mm.x.notices": 0})
+
+    def failure(_tree, cases, _seconds):
+        if cases == ["mm.x.lucky", "mm.x.notices"]:
+            return "mm.x.lucky", "a time-out"
+        return ("mm.x.notices", "a case") if "mm.x.notices" in cases else None
+
+    monkeypatch.setattr(drawn, "hosted_failure", failure)
+    assert worker._hosted("mm/a.c", [], list(worker.reach.seconds)) == ("reach", "mm.x.notices", "a case")
