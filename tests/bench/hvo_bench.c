@@ -274,9 +274,9 @@ static const struct mode_result *fastest(const struct mode_result *runs, unsigne
 	for (u64 run = 0; run < hvo_runs; run++) {
 		const struct mode_result *one = &runs[run];
 
-		if (one->ran &&
-		    (!least || is_warm(one, op) > is_warm(least, op) ||
-		     (is_warm(one, op) == is_warm(least, op) && one->ps[op] < least->ps[op])))
+		if (!one->ran || (least && is_warm(one, op) < is_warm(least, op)))
+			continue;
+		if (!least || is_warm(one, op) > is_warm(least, op) || one->ps[op] < least->ps[op])
 			least = one;
 	}
 	return least;

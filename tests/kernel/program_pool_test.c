@@ -234,7 +234,7 @@ TEST(program_pool, a_hole_takes_private_copies_and_no_promise)
 	EXPECT(pool_is(0, 2));
 }
 
-/* The promise is back at once, the page with its last reference. Memory is accounted for meanwhile. */
+/* The promise is back at once, its page with the last reference. */
 TEST(program_pool, a_copy_that_somebody_holds_is_promised_again)
 {
 	struct page *page;
