@@ -197,8 +197,9 @@ bool account_pool(const struct pool *pool)
 	account_agree("free pages of a pool", NULL, pool->free, sums.free);
 	account_agree("surplus pages of a pool", NULL, pool->surplus, sums.surplus);
 	account_agree("surplus pages being made", NULL, pool->making, 0);
-	account_agree("promised pages of a pool, and those of them that are free", NULL,
-		      pool->reserved, MIN(pool->reserved, pool->free));
+	/* a page whose promise was given back may have a reference for a while yet */
+	account_agree("promised pages of a pool, and those of them that it has", NULL,
+		      pool->reserved, MIN(pool->reserved, pool->free + pool->in_use));
 	return account_faults == before;
 }
 

@@ -258,14 +258,27 @@ static bool run_mode(const struct hvo_mode *mode, unsigned source, bool first,
 	return true;
 }
 
-/* The run that took least for one operation, or NULL if none ran. The tables show that run. */
+static bool is_warm(const struct mode_result *run, unsigned op)
+{
+	return run->leg[op % OPS].warm;
+}
+
+/*
+ * The run that took least for one operation, of those in warm memory if there are any, or NULL if
+ * none ran. The tables show that run.
+ */
 static const struct mode_result *fastest(const struct mode_result *runs, unsigned op)
 {
 	const struct mode_result *least = NULL;
 
-	for (u64 run = 0; run < hvo_runs; run++)
-		if (runs[run].ran && (!least || runs[run].ps[op] < least->ps[op]))
-			least = &runs[run];
+	for (u64 run = 0; run < hvo_runs; run++) {
+		const struct mode_result *one = &runs[run];
+
+		if (!one->ran || (least && is_warm(one, op) < is_warm(least, op)))
+			continue;
+		if (!least || is_warm(one, op) > is_warm(least, op) || one->ps[op] < least->ps[op])
+			least = one;
+	}
 	return least;
 }
 
@@ -287,8 +300,7 @@ static struct hvo_ratio ratio_to_off(const struct mode_result *runs, unsigned op
 	const struct mode_result *off = runs_off(), *base = off ? fastest(off, op) : NULL;
 	struct hvo_ratio ratio = {0};
 
-	if (!base || base->ps[op] == 0 || !base->leg[op % OPS].warm ||
-	    !fastest(runs, op)->leg[op % OPS].warm)
+	if (!base || base->ps[op] == 0 || !is_warm(base, op) || !is_warm(fastest(runs, op), op))
 		return ratio;
 	ratio.off = &base->leg[op % OPS];
 	ratio.fastest = fastest(runs, op)->ps[op] * 100 / base->ps[op];
@@ -296,7 +308,8 @@ static struct hvo_ratio ratio_to_off(const struct mode_result *runs, unsigned op
 	for (u64 run = 0; run < hvo_runs; run++) {
 		u64 one;
 
-		if (!runs[run].ran || !off[run].ran || off[run].ps[op] == 0)
+		if (!runs[run].ran || !off[run].ran || off[run].ps[op] == 0 ||
+		    !is_warm(&runs[run], op) || !is_warm(&off[run], op))
 			continue;
 		one = runs[run].ps[op] * 100 / off[run].ps[op];
 		ratio.low = MIN(ratio.low, one);

@@ -150,11 +150,12 @@ static bool leg_holds(const struct leg *leg, unsigned source)
  */
 static bool leg_is_warm(const struct leg *leg, unsigned source)
 {
-	static u64 most[SOURCES][2];
-	u64 *pages = &most[source][leg->mode->mapped];
-	const bool warm = leg->pages <= *pages;
+	static u64 most[SOURCES][2]; /* blocks, because benchmarks of one boot may differ in size */
+	u64 *blocks = &most[source][leg->mode->mapped];
+	const u64 needs = leg->pages * order_blocks(hvo_pool()->order);
+	const bool warm = needs <= *blocks;
 
-	*pages = MAX(*pages, leg->pages);
+	*blocks = MAX(*blocks, needs);
 	return warm;
 }
 

@@ -158,8 +158,8 @@ TEST_ARENA(mm_account, a_pools_count_that_is_one_off_is_noticed, arena_borrow(MI
 		       COUNTER(pool->node->surplus), COUNTER(pool->node->free.count),
 		       COUNTER(pool->node->free.tail));
 	EXPECT_WATCHED(a, COUNTER(block_page(&a->mm, pool->node->free.head)->refcount));
-	pool->reserved = pool->free + 1;
-	expect_noticed(a, "more is promised than is free");
+	pool->reserved = pool->pages + 1;
+	expect_noticed(a, "more is promised than there is");
 	pool->reserved = 0;
 	pool_page_give(pool, page);
 	EXPECT_EQ(pool_resize(pool, hvo_on(), 0), 0);

@@ -8,6 +8,7 @@ void pool_expect_counts(struct pool *pool, u64 pages, u64 in_use, u64 surplus)
 	EXPECT_EQ(pool->pages, pages);
 	EXPECT_EQ(pool->in_use, in_use);
 	EXPECT_EQ(pool->surplus, surplus);
+	EXPECT(pool->reserved <= pool->free);
 	EXPECT(account_pool(pool));
 }
 

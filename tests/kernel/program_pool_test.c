@@ -234,6 +234,23 @@ TEST(program_pool, a_hole_takes_private_copies_and_no_promise)
 	EXPECT(pool_is(0, 2));
 }
 
+/* The promise is back at once, its page with the last reference. */
+TEST(program_pool, a_copy_that_somebody_holds_is_promised_again)
+{
+	struct page *page;
+
+	EXPECT_EQ(map_file(AT, PAGES * MIB(2), COPY, file, 0), AT);
+	REQUIRE(put(AT, 8) == 0);
+	page = pfn_to_page(pte_pfn(space_leaf(&program_space, AT)));
+	page_get(page);
+	EXPECT_EQ(program_call("madvise", AT, MIB(2), DONTNEED), 0);
+	EXPECT(pool_is(1, PAGES));
+	EXPECT(account_machine());
+	page_put(page);
+	EXPECT(pool_is(0, PAGES));
+	EXPECT_EQ(unmap(AT, PAGES * MIB(2)), 0);
+}
+
 static bool is_movable(u64 at)
 {
 	struct page page;

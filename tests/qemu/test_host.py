@@ -98,6 +98,26 @@ def test_memory_that_no_leg_has_warmed_is_compared_with_nothing(build):
     assert table == [("off", "1.00")] * 2 + [("unbatched", "-")] * 2, done.stdout[-4000:]
 
 
+def test_a_cold_run_is_not_in_the_range_of_warm_ones(build):
+    """Run 1 of unbatched has more pages than any leg before."""
+    done = boot(build, 'bench="hvo runs=2 pages=16 pages_unbatched=32 modes=off,unbatched"', "native", mem="2G")
+    ps = {(r["mode"], r["op"], r["run"]): r["ns"] * 1000 // r["done"] for r in records(done.stdout, "hvo")}
+    assert [r["warm"] for r in records(done.stdout, "hvo") if r["mode"] == "unbatched"] == ["no", "no", "yes", "yes"]
+    table = dict(re.findall(r"^  unbatched +(grow|shrink) +32 +\d+ +[\d.]+  (\S+ \(\S+ to \S+\))", done.stdout, re.M))
+    for row, op in (("grow", "alloc"), ("shrink", "free")):
+        off, warm = [ps["off", op, run] for run in (1, 2)], ps["unbatched", op, 2]
+        ratios = warm * 100 // min(off), warm * 100 // off[1]
+        shown = [f"{ratio // 100}.{ratio % 100:02}" for ratio in (ratios[0], min(ratios), max(ratios))]
+        assert table.get(row) == "{} ({} to {})".format(*shown), done.stdout[-4000:]
+
+
+def test_a_leg_is_as_large_as_its_pages(build):
+    """One page of 1 GiB warms what 32 pages of 2 MiB need, which are more pages."""
+    words = "hvo runs=1 size=1G pages=1 modes=off; hvo runs=1 size=2M pages_unbatched=32 modes=unbatched"
+    done = boot(build, f'bench="{words}"', "native", mem="5G")
+    assert [leg["warm"] for leg in records(done.stdout, "hvo") if leg["size"] == "2M"] == ["yes", "yes"], done.stdout[-4000:]
+
+
 def test_no_round_stops_a_thread_in_ring_3_but_that_after_a_split(build):
     done = boot(build, "bench.hvo.pages=64 bench=quiet", "native", 3, "2G")
     assert "verdict=pass" in done.stdout, done.stdout[-2000:]

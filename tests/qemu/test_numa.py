@@ -1,6 +1,7 @@
 """Compares the kernel's nodes, CPU by CPU and range by range, with those that QEMU was given."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 import truth
@@ -31,3 +32,25 @@ def test_cpus_and_memory_belong_to_the_nodes_they_were_given_to(machine, kernel)
     assert len(shares) == machine.nodes and sum(end - first for _, (first, end) in shares) == machine.cpus
     outcome = run(replace(machine, cmdline="test=mm.machine.it_says*"), kernel).ended()
     assert not truth.complaints(machine, outcome), "\n".join(truth.complaints(machine, outcome)) + "\n" + outcome.text
+
+
+LOW, HIGH = (0, 2 << 30), (4 << 30, 6 << 30)
+
+
+def said(cpus, *nodes):
+    """A console on which a kernel says that it found these CPUs, on node 0, and the ranges of each node."""
+    lines = [f"  {cpu:5} {0:5} {'idle':8} 1 1 1 {cpu:8}" for cpu in cpus]
+    for node, pieces in enumerate(nodes):
+        lines += [f"  node {node}: 1 MiB, and more", *(f"    RAM {start:#x} to {end:#x}" for start, end in pieces)]
+    return SimpleNamespace(text="\n".join(lines), lines=lines)
+
+
+def test_what_a_kernel_lost_is_noticed():
+    machine = Machine("pvh", 2, "4G")
+    assert not truth.complaints(machine, said((0, 1), [LOW, HIGH]))
+    lost = (
+        said((0,), [LOW, HIGH]), said((0, 0), [LOW, HIGH]), said((0, 2), [LOW, HIGH]), said((0, 1)), said((0, 1), [LOW], [HIGH]),
+        said((0, 1), [LOW]), said((0, 1), [LOW, (HIGH[0], HIGH[1] - (2 << 20))]), said((0, 1), [LOW, (HIGH[0], HIGH[1] + 4096)]),
+        said((0, 1), [LOW, LOW]), said((0, 1), [HIGH, (HIGH[0], HIGH[1] - 4096)]),
+    )  # fmt: skip
+    assert all(truth.complaints(machine, outcome) for outcome in lost)

@@ -62,7 +62,10 @@ def complaints(machine, outcome):
         wanted = made.get(node, [])
         found += [f"node {node} has {start:#x} to {end:#x}, QEMU gave it {wanted}" for start, end in pieces
                   if not any(first <= start and end <= last for first, last in wanted)]  # fmt: skip
-    missing = machine.ram_bytes - sum(end - start for pieces in ram.values() for start, end in pieces)
+    all_said = sorted(piece for pieces in ram.values() for piece in pieces)
+    found += [f"{start:#x} to {end:#x} and what begins at {again:#x} are one" for (start, end), (again, _) in zip(all_said, all_said[1:])
+              if again < end]  # fmt: skip
+    missing = machine.ram_bytes - sum(end - start for start, end in all_said)
     if not 0 <= missing <= FIRMWARE.get(machine.firmware, FIRMWARE_LEAST):
         found.append(f"{missing} bytes of RAM belong to no node")
     return found
