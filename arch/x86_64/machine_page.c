@@ -40,8 +40,8 @@ static void print_cpu(sheet_line_fn *line)
 
 void arch_machine_measure(void)
 {
-	mce_poll(NULL);
-	call_cpus(&cpus_online, mce_poll, NULL);
+	mce_poll_all(NULL);
+	call_cpus(&cpus_online, mce_poll_all, NULL);
 	bad_frames_take_reported(&mm_kernel);
 }
 

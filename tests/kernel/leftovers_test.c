@@ -112,15 +112,40 @@ TEST(arch_mce, who_polls_leaves_errors_that_interrupt_to_the_handler)
 		irq_restore(flags);
 		SKIP("banks cannot be written");
 	}
-	mce_poll(NULL);
+	mce_poll_all(NULL);
 	rdmsr_safe(STATUS, &left);
 	wrmsr_safe(STATUS, uncorrected | 0x9f);
-	mce_poll(NULL);
+	mce_poll_all(NULL);
 	rdmsr_safe(STATUS, &taken);
 	wrmsr_safe(STATUS, 0);
 	irq_restore(flags);
 	EXPECT_EQ(left, uncorrected | signaled | 0x9f);
 	EXPECT_EQ(taken, 0);
+}
+
+/* Siblings share banks: a CPU that finds another at one looks when it goes idle the next time. */
+TEST(arch_mce, one_cpu_reads_at_a_time_and_no_look_is_lost)
+{
+	u32 *const seen = &this_cpu()->arch.tick_seen;
+	u32 old, during;
+	irq_flags_t flags;
+	u64 caps = 0, until;
+
+	if (!rdmsr_safe(0x179, &caps) || (caps & 0xff) == 0)
+		SKIP("no machine checks");
+	flags = irq_save();
+	while (!atomic_cas(&mce_polling, 0, 1))
+		cpu_relax();
+	*seen = old = atomic_load_relaxed(&nmi_ticks) - 1;
+	cpu_idle_look();
+	during = *seen;
+	atomic_store_release(&mce_polling, 0);
+	until = clock_ns() + NS_PER_S * cpu_deadline_scale();
+	while (*seen == old && clock_ns() < until)
+		cpu_idle_look();
+	EXPECT(*seen != old);
+	irq_restore(flags);
+	EXPECT_EQ(during, old);
 }
 
 TEST(arch_leftovers, a_tsc_that_firmware_moved_is_named)

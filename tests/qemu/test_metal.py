@@ -12,7 +12,7 @@ import patience
 import pytest
 import qr
 from acpi_fixture import compile_table, dump, sum_right
-from guest import Guest, run
+from guest import Guest, Session, run
 from machine import ROOT, Machine, make_image
 from matrix import BY_INSTRUCTIONS
 from screen import FONTS, Shown
@@ -390,6 +390,18 @@ def test_without_an_rtc_the_last_cpu_watches(kernel, cpus, words):
     machine = Machine("microvm", cpus, "128M", board="microvm,rtc=off", cmdline=f"end.hang=2 {words or WORDS}")
     outcome = run(machine, kernel, 20).ended("crash" if words else "pass")
     outcome.says(f"watchdog: CPU {cpus - 1} watches by its timer", *["the run hangs", "CPU 0 at  "] * bool(words))
+
+
+def test_without_an_rtc_other_cpus_read_machine_checks_too(kernel):
+    """Of three CPUs the last one watches; the one between looks when it has had work."""
+    session = Session(Machine("microvm", 3, "128M", board="microvm,rtc=off", cmdline="monitor"), kernel)
+    session.asked = True
+    with session as guest:
+        guest.monitor("mce 1 4 0x8c0000000000009f 0 0x5000 0")
+        deadline = patience.now() + SECONDS
+        while "machine check on CPU 1: corrected error, memory controller, bank 4" not in guest.text:  # at most a second
+            assert patience.now() < deadline, guest.text
+            guest.command("test kernel.padata.*")
 
 
 def test_without_an_apic_nobody_watches(kernel):

@@ -106,7 +106,7 @@ static void handle_board_or_tick(bool answered)
 		panic("NMI: %s; port 61h says %02x", words, status);
 	tick = cpu_id() == 0 ? nmi_tick_take() : NMI_NO_TICK;
 	if (tick == NMI_TICK) {
-		mce_poll(NULL);
+		mce_poll();
 		watchdog_tick();
 	} else if (tick == NMI_NO_TICK && !answered) {
 		show_where(status);

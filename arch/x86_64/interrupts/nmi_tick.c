@@ -2,7 +2,7 @@
  * The watchdog's tick; see nmi_tick.h.
  *
  * The boot CPU writes the state before the pin is opened; from then on `nmi_ticks` and `last`
- * belong to the handler on that CPU.
+ * belong to the handler on that CPU, and where the RTC does not tick, to the CPU that watches.
  */
 #include "arch/x86_64/interrupts/nmi_tick.h"
 
@@ -125,8 +125,10 @@ void nmi_tick_confirm(void)
 
 void cpu_tick_seen(void)
 {
-	this_cpu()->arch.tick_seen = atomic_load_relaxed(&nmi_ticks);
-	mce_poll(NULL);
+	const u32 ticks = atomic_load_relaxed(&nmi_ticks);
+
+	if (mce_poll())
+		this_cpu()->arch.tick_seen = ticks;
 }
 
 static cpu_t watcher;
@@ -135,8 +137,9 @@ static void watch(void *nothing)
 {
 	if (cpu_id() != watcher)
 		return;
-	mce_poll(NULL);
+	mce_poll();
 	watchdog_tick();
+	atomic_store_relaxed(&nmi_ticks, nmi_ticks + 1);
 	timer_set(TIMER_WATCH, clock_ns() + NS_PER_S, watch, NULL);
 }
 

@@ -34,6 +34,8 @@ void nmi_tick_replace(void);
 enum nmi_tick { NMI_NO_TICK, NMI_TICK, NMI_PERHAPS_TICK };
 enum nmi_tick nmi_tick_take(void);
 
-/* Does the watchdog tick on this machine, and how often has it? The boot CPU alone writes them. */
+/* Does the RTC tick on this machine? Written by the boot CPU. */
 extern bool nmi_tick_is_on;
+
+/* How often the watchdog has ticked, by RTC or timer. Written by the CPU that watches. */
 extern u32 nmi_ticks;

@@ -38,6 +38,7 @@ enum {
 enum { MCG_RIPV = 1 << 0, NAMED_MAX = 16 };
 
 struct mce_totals mce_totals; /* atomic until the run is over */
+u32 mce_polling;
 static u32 named; /* corrected errors that were printed; in a storm further ones are only counted */
 
 static u64 capabilities(void)
@@ -98,18 +99,30 @@ static bool take(unsigned bank, struct mce_error *error)
  * Errors that interrupt are for the handler, which alone decides whether the CPU goes on. An NMI
  * that polls may come before it has read them.
  */
-void mce_poll(void *unused)
+bool mce_poll(void)
 {
 	const bool recovers = capabilities() & CAP_RECOVERS;
 	const unsigned n = banks();
 	struct mce_error error;
 
-	if (!atomic_cas(&this_cpu()->arch.mce_polling, 0, 1))
-		return;
-	for (unsigned bank = 0; bank < n; bank++)
+	for (unsigned bank = 0; bank < n; bank++) {
+		bool taken = false;
+
+		if (!atomic_cas(&mce_polling, 0, 1))
+			return false;
 		if (!mce_interrupts(bank_read(bank, MC_STATUS), recovers) && take(bank, &error))
+			taken = true;
+		atomic_store_release(&mce_polling, 0);
+		if (taken)
 			count(&error);
-	atomic_store_release(&this_cpu()->arch.mce_polling, 0);
+	}
+	return true;
+}
+
+void mce_poll_all(void *unused)
+{
+	while (!mce_poll())
+		cpu_relax();
 }
 
 /*

@@ -2,8 +2,8 @@
  * Machine checks: errors that the hardware itself noticed, in banks of registers.
  *
  *   corrected    Counted, printed and cleared when a caller polls, so that a storm costs nothing
- *                but its count. The boot CPU polls with the watchdog, once a second (the banks of
- *                memory controllers are those of a package), others before they halt idle
+ *                but its count. The CPU that watches polls once a second (the banks of memory
+ *                controllers are those of a package), others before they halt idle
  *                (cpu_idle_look()), and all for the machine page.
  *   uncorrected  Reported by an interrupt (#MC) and printed. The run goes on only if the CPU's
  *                state is whole (RIPV, no PCC). The page of the error is taken out of use as soon
@@ -35,10 +35,16 @@ void mce_init_cpu(void);
 void mce_handle(struct trap_frame *frame);
 
 /*
- * Read and clear this CPU's banks, except of errors that interrupt, and count into mce_totals. A
- * call_fn, for call_cpus(). Any context; in an NMI that interrupts it, it does nothing.
+ * Read and clear this CPU's banks, except of errors that interrupt, and count into mce_totals. CPUs
+ * share banks, so one reads at a time: two would report the same error. Any context. Returns false
+ * at a bank while one is being read, on another CPU or by what an NMI interrupted.
  */
-void mce_poll(void *unused);
+bool mce_poll(void);
+
+/* The same, waiting for others. A call_fn, for call_cpus(). Not in an NMI. */
+void mce_poll_all(void *unused);
+
+extern u32 mce_polling; /* 1: a bank is being read; for cases */
 
 extern struct mce_totals {
 	u64 corrected, uncorrected;

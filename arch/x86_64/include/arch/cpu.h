@@ -47,7 +47,7 @@ static inline void irq_disable(void)
 void cpu_halt_until_interrupt(void);
 
 /*
- * On the way to an idle halt, with interrupts off: if the watchdog's NMI has ticked since, the CPU
+ * On the way to an idle halt, with interrupts off: if the watchdog has ticked since, the CPU
  * reads its banks of machine checks and prints what they hold. A macro, because struct percpu is
  * not known here, and four instructions, because a round waits for CPUs that come this way.
  */
@@ -56,7 +56,7 @@ void cpu_halt_until_interrupt(void);
 		if (unlikely(this_cpu()->arch.tick_seen != *(volatile u32 *)&nmi_ticks))           \
 			cpu_tick_seen();                                                           \
 	} while (0)
-extern u32 nmi_ticks; /* written by the boot CPU */
+extern u32 nmi_ticks; /* interrupts/nmi_tick.h */
 void cpu_tick_seen(void);
 
 /*

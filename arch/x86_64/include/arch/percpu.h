@@ -15,7 +15,6 @@ struct arch_percpu {
 		*tables; /* GDT, TSS and interrupt stacks: arch/x86_64/traps/descriptors.c */
 	struct timer timer[TIMER_OWNERS];
 	bool mtrrs_differ; /* from those of CPU 0, for good: cpu/mtrr_cpu.c */
-	u8 mce_polling;    /* its banks are being read; an NMI in between leaves them alone */
 	u32 tick_seen;     /* of the watchdog, when it last read them on its way to a halt */
 	u64 tsc_at_start, tsc_adjust; /* its TSC and register TSC_ADJUST, once: time/clock.c */
 	/* innermost exception or NMI being handled, for panics; NULL if none */
