@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make test WHAT=proof`: runs each row of ROWS that does not hold, the quickest first, and keeps the table of all (measurements/proof.txt).
+"""`make test WHAT=proof`: runs each row of ROWS that does not hold, the quickest first, and keeps the table (measurements/proof.txt).
 
 A row holds if it passed with the same command and the same sources, which its key says; the pages and the measured figures are no sources
 unless the row reads them. The table is written after each row, so a run that was cut off goes on. The console of a row is BUILD/NAME.log.
@@ -26,11 +26,10 @@ MEASURED = "tests/report/measurements/"
 PRODUCT = ("Makefile", "VERSION", "linker.ld", "ashlar.*", "boot/*", "arch/*", "kernel/*", "mm/*")
 HOSTED = (*PRODUCT, "tests/kernel/*", "tests/bench/*", "tests/host/*", "tests/san/*", "tests/model/model.mk")
 GUESTS = (*PRODUCT, "tests/[!mp]*", "tests/pa*", "tests/programs/*", "tests/mutants/*.py", "tests/model/*")
-EVERYTHING = ("*",)
 PAGES = ("*", "*.md")
 LIMIT = 4 * 3600  # seconds of a row
 FIELDS = ("name", "result", "seconds", "date", "commit", "key", "said")
-HEAD = "# make test WHAT=proof: row | result | seconds | date | commit | key of command and sources | what it said\n"
+HEAD = "# make test WHAT=proof: row | result | seconds | date | commit | key of command and sources | what it said"
 
 # What a row may need of the host: how to find out, and what to say if it is not here.
 NEEDS = {
@@ -61,8 +60,8 @@ def huge(name, pattern, needs=""):
 
 ROWS = (
     Row("replay", 2, "make test T='replay.*'", GUESTS),
-    Row("lint", 4, "make lint", EVERYTHING, r"\w+ +\d+ files, \d+ reports"),
-    Row("prove", 5, "make test WHAT=prove", (*PRODUCT, "tests/prove/*", "tests/host/include/*", "tests/mutants/*"), r"\d+ of \d+ harnesses.*"),
+    Row("lint", 4, "make lint", (*GUESTS, "tests/prove/*", ".clang-format"), r"\w+ +\d+ files, \d+ reports"),
+    Row("prove", 5, "make test WHAT=prove", (*PRODUCT, "tests/prove/*", "tests/host/include/*", "tests/mutants/*"), r"\d+ of \d+ harn.*"),
     Row("models", 5, "make test WHAT=models", (*HOSTED, "tests/model/*", "tests/qemu/*")),
     Row("msan", 5, "make test WHAT=msan", HOSTED, r"totals pass:.*"),
     Row("machines", 5, "make test WHAT=machines", GUESTS),
@@ -113,9 +112,9 @@ class Proof:
         changed = self.git("status", "--porcelain", "--", ".", f":!{MEASURED}")
         return self.git("rev-parse", "--short", "HEAD").strip() + "+" * bool(changed)
 
-    def why(self, row):
+    def why(self, row, table):
         """Why a row must run; "": it holds."""
-        kept = self.kept.get(row.name)
+        kept = table.get(row.name)
         if not kept or kept["result"] != "passed":
             return f"{kept['result']} on {kept['date']}" if kept else "never run"
         return "" if kept["key"] == self.key(row) else f"changed since {kept['date']}, {kept['commit']}"
@@ -128,9 +127,10 @@ class Proof:
         words = (row.name, result, f"{seconds:.0f}", time.strftime("%Y-%m-%d", time.gmtime()), commit, key, said)
         kept = self.kept | {row.name: dict(zip(FIELDS, words))}
         lines = [" | ".join(kept[row.name].values()) for row in self.rows if row.name in kept]
-        never = [f"# never run: {row.name}\n" for row in self.rows if row.name not in kept]
+        never = [f"# never run: {row.name}" for row in self.rows if row.name not in kept]
+        hold = f"# {sum(not self.why(row, kept) for row in self.rows)} of {len(self.rows)} rows hold in {commit}"
         new = self.table.with_suffix(".new")
-        new.write_text(HEAD + "".join(never) + "\n".join(lines) + "\n", encoding="utf-8")
+        new.write_text("\n".join([HEAD, hold, *never, *lines]) + "\n", encoding="utf-8")
         new.replace(self.table)
         print(f"  {result:8} {row.name}: {said}, {seconds:.0f} s", flush=True)
 
@@ -138,8 +138,8 @@ class Proof:
         """The exit status, or None after LIMIT. Whatever ends this process ends the processes of the row."""
         environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "PYTEST"))}
         with log.open("wb") as out:
-            child = subprocess.Popen(["sh", "-c", command], cwd=self.root, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                     start_new_session=True)  # fmt: skip
+            child = subprocess.Popen(["sh", "-c", command], cwd=self.root, env=environment, stdin=subprocess.DEVNULL, stdout=out,
+                                     stderr=subprocess.STDOUT, start_new_session=True)  # fmt: skip
             try:
                 return child.wait(LIMIT)
             except subprocess.TimeoutExpired:
@@ -178,10 +178,10 @@ class Proof:
             raise SystemExit(typed.unmatched("row", select, [row.name for row in self.rows]))
         wanted = []
         for row in sorted(chosen, key=self.minutes):
-            why = self.why(row)
+            table = self.kept
+            why = self.why(row, table)
             wanted += [row] if why else []
-            known = self.kept.get(row.name, {})
-            print(f"  {'to run' if why else 'holds':8} {row.name}: {why or '{date}, {commit}: {said}'.format(**known)}")
+            print(f"  {'to run' if why else 'holds':8} {row.name}: {why or '{date}, {commit}: {said}'.format(**table[row.name])}")
         print(f"{len(wanted)} of {len(chosen)} rows to run, about {sum(map(self.minutes, wanted)):.0f} min", flush=True)
         missed = [row.name for row in wanted if not self.run(row)]
         print(f"{len(chosen) - len(missed)} of {len(chosen)} rows hold" + (f"; not: {', '.join(missed)}" if missed else ""))

@@ -1,7 +1,8 @@
-"""The table of `make test WHAT=proof` (tests/proof.py): what runs, what is kept, and what does not count as passed. Its rows here are made up."""
+"""The table of `make test WHAT=proof`: what runs, what is kept, and what does not count as passed, of rows made up here."""
 
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -75,7 +76,8 @@ def test_a_row_that_passed_runs_again_only_if_its_sources_change(tree, capsys):
     assert proof(tree, *rows).all() and runs(tree, "one") == 3
     assert proof(tree, rows[0]._replace(command=COUNT.format("one", 4)), *rows[1:]).all() and runs(tree, "one") == 4
     kept = proof(tree, *rows).kept
-    assert kept["one"]["commit"].endswith("+") and kept["one"]["said"] == "4 passed, 0 failed, 0 skipped" and set(kept) == {"one", "other", "pages"}
+    assert kept["one"]["commit"].endswith("+") and kept["one"]["said"] == "4 passed, 0 failed, 0 skipped"
+    assert set(kept) == {"one", "other", "pages"}
 
 
 FAILURES = {
@@ -113,7 +115,8 @@ def test_what_cannot_run_here_says_why_and_is_not_run(tree, monkeypatch):
 def test_the_quickest_row_comes_first_and_a_run_that_is_cut_off_goes_on(tree):
     """The row that runs when the end comes leaves no process and no result."""
     slow = "echo $$ >count-slow.new && mv count-slow.new count-slow; sleep 1000"
-    program = "import signal, sys; from pathlib import Path; from proof import Proof, Row; signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); "
+    program = "import signal, sys; from pathlib import Path; from proof import Proof, Row; "
+    program += "signal.signal(signal.SIGTERM, lambda *_: sys.exit(143)); "
     rows = f"(Row('slow', 9, {slow!r}, ('mm/*',)), Row('quick', 1, {COUNT.format('quick', 3)!r}, ('mm/*',)))"
     program += f"Proof(Path('.'), {rows}, Path('tests/report/measurements/proof.txt'), Path('build')).all()"
     environment = dict(os.environ, PYTHONPATH=f"{ROOT}/tests:{ROOT}/tests/qemu")
@@ -124,17 +127,17 @@ def test_the_quickest_row_comes_first_and_a_run_that_is_cut_off_goes_on(tree):
         table = (tree / "tests/report/measurements/proof.txt").read_text()
         driver.send_signal(signal.SIGTERM)
         assert driver.wait(SECONDS) == 143
-    assert table.startswith(f"{HEAD}# never run: slow\nquick | passed | ") and table.count("\n") == 3
+    assert re.fullmatch(rf"{re.escape(HEAD)}\n# 1 of 2 rows hold in \w+\n# never run: slow\nquick \| passed \| .*\n", table), table
     assert not living((tree / "count-slow").read_text().strip())
     slow = row("slow", minutes=9)
     assert proof(tree, slow, row("quick")).all() and runs(tree, "quick") == 1 and set(proof(tree).kept) == {"slow", "quick"}
 
 
 def test_the_rows_are_all_that_there_is():
-    """Each mutant and each huge machine is in one row, each row has sources that are there, and a folder of the product is in no row's blind spot."""
+    """Each mutant and each huge machine is in one row, and each row has sources, all of the product among them."""
     shards = [one for one in ROWS if one.name.startswith("mutants-")]
     for mutant in every_mutant():
-        assert sum(f"'{mutant.path.name[0]}" in one.command and fnmatchcase(mutant.name, one.command.split("'")[1]) for one in shards) == 1, mutant.name
+        assert sum(fnmatchcase(mutant.name, one.command.split("'")[1]) for one in shards) == 1, mutant.name
         assert sum(fnmatchcase(f"tests/mutants/{mutant.path.name}", glob) for one in shards for glob in one.sources) == 1, mutant.name
     huge = [one.command.split("'")[1] for one in ROWS if one.name.startswith("huge-")]
     for machine in matrix.HUGE:
