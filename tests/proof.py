@@ -136,7 +136,8 @@ class Proof:
 
     def call(self, command, log):
         """The exit status, or None after LIMIT. Whatever ends this process ends the processes of the row."""
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "PYTEST"))}
+        ours = typed.variables()  # make gives rows those that were typed for the proof, such as T
+        environment = {k: v for k, v in os.environ.items() if k not in ours and not k.startswith(("MAKE", "MFLAGS", "PYTEST"))}
         with log.open("wb") as out:
             child = subprocess.Popen(["sh", "-c", command], cwd=self.root, env=environment, stdin=subprocess.DEVNULL, stdout=out,
                                      stderr=subprocess.STDOUT, start_new_session=True)  # fmt: skip

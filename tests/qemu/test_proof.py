@@ -103,6 +103,13 @@ def test_what_does_not_pass_is_told_and_runs_again(tree, how, capsys, monkeypatc
     assert "to run   bad: failed on 2" in capsys.readouterr().out
 
 
+def test_a_row_does_not_hear_what_was_typed_for_the_proof(tree, monkeypatch):
+    for name in ("T", "N", "WHAT", "MAKEFLAGS", "CPUS"):
+        monkeypatch.setenv(name, "2")
+    assert proof(tree, Row("deaf", 1, "echo 1 passed, 0 failed: $T$N$WHAT$MAKEFLAGS$CPUS", ("mm/*",))).all()
+    assert proof(tree).kept["deaf"]["said"] == "1 passed, 0 failed:"
+
+
 def test_what_cannot_run_here_says_why_and_is_not_run(tree, monkeypatch):
     monkeypatch.setitem(NEEDS, "moon", ("false", "needs the moon"))
     far = row("far", needs="moon")
