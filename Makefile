@@ -196,7 +196,8 @@ NEEDS_test/fuzz := fuzz
 NEEDS_test/fuzz-keep := fuzz
 NEEDS_test/fuzz-calls := host
 NEEDS_test/coverage := coverage
-NEEDS_test/proof := proof
+NEEDS_test/long := proof
+NEEDS_test/proof := test
 NEEDS_bench := host run bench
 NEEDS_bench/compare := build
 NEEDS_bench/against := host run
@@ -420,7 +421,7 @@ PYTEST = /usr/bin/python3 -m pytest -p no:cacheprovider -o console_output_style=
 
 # Each test/WHAT is what make test WHAT= runs, and each bench/WHAT the same of make bench.
 .PHONY: check test lint $(addprefix test/,all again matrix machines huge bare msan replay programs soak soak-alloc mutants mutants-random \
-	models fuzz fuzz-keep fuzz-calls coverage explore fences prove proof)
+	models fuzz fuzz-keep fuzz-calls coverage explore fences prove long proof)
 test: test/$(or $(WHAT),all) ## run all tests: 11 machines, the hosted build under sanitizers, the models, the build itself; or WHAT
 test/all: $(KERNEL) $(if $(filter 1,$(SAN)),,host-asan host-tsan host-native host-explore host-replay)
 	@$(if $(filter 1,$(SAN)),,pause_seed=1 $(MAKE) --no-print-directory WHAT= kernel)
@@ -438,8 +439,8 @@ test/machines: $(KERNEL) ## run the cases on the boards, CPU models, screens and
 test/huge: $(KERNEL) ## run the cases with 1024 CPUs and with 4 TiB of RAM (needs QEMU 10)
 	@$(PYTEST) --huge
 
-test/bare: ## run make test inside a fresh Debian 12 and 13 (needs root and network; an hour)
-	@tests/bare/run.sh
+test/bare: ## run make test inside a fresh Debian 12 and 13, or the release T (needs root and network; an hour)
+	@tests/bare/run.sh $(T)
 
 test/msan: host-msan ## run every case, or those of T, hosted under the memory sanitizer: minutes
 	@$(BUILD)/host/msan/ashlar-host -c 4 -m 3G '$(or $(T),*)'
@@ -482,11 +483,12 @@ test/fences: host-explore ## weaken each fence and each locked instruction, and 
 test/prove: ## prove parsers, states of blocks and work on bits for all inputs up to a bound, or those of T (needs network once, for CBMC): tests/report/measurements/prove.txt; minutes
 	@tests/prove/run.py --build $(BUILD)/prove --tools $(TOOLS) --select '$(or $(T),*)' $(if $(T),,--table tests/report/measurements/prove.txt)
 
-# Run this seldom, before the pages repeat their claims of proof. Each part can also be run by itself.
-test/proof: $(KERNEL) host-native ## prove all of tests/PROMISES.md: test, the tests that take long, DEBUG=san, msan, lint, models, mutants, coverage, fuzz; hours
+test/long: $(KERNEL) host-native host-explore ## run the tests that take long and seldom tell anything new; an hour
 	@$(PYTEST) --proof
-	@for goal in test 'test DEBUG=san' 'test WHAT=msan' lint 'test WHAT=models' 'test WHAT=mutants' 'test WHAT=coverage' 'test WHAT=fuzz'; do \
-		echo "== make $$goal" && $(MAKE) --no-print-directory WHAT= $$goal || exit 1; done
+
+# Run this before the pages repeat their claims of proof. Each row can also be run by itself.
+test/proof: ## run all of this that no longer holds, or the rows T of it: tests/report/measurements/proof.txt; hours; goes on if it was interrupted
+	@tests/proof.py --build $(BUILD)/proof --select '$(or $(T),*)'
 
 # Run this before a commit: it contains the checks that fail most often.
 check: $(KERNEL) host-asan ## check before a commit, in three minutes: the order of rooms, style, every case hosted under asan and in one guest, docs, promises
@@ -577,7 +579,7 @@ test/fuzz: $(FUZZERS) ## run every fuzzer in tests/fuzz for N seconds each [600]
 			-artifact_prefix=$$fuzzer. $$fuzzer.corpus tests/fuzz/corpus/$$(basename $$fuzzer) >$$fuzzer.log 2>&1 || \
 			{ tail -n 40 $$fuzzer.log; exit 1; }; \
 		sed -n 's/^stat::number_of_executed_units:/         inputs tried:/p' $$fuzzer.log; \
-	done
+	done; echo '$(words $(FUZZERS)) fuzzers passed'
 
 test/fuzz-keep: $(FUZZERS) ## copy to tests/fuzz/corpus the fewest of the inputs found that reach the same code as all of them
 	@for fuzzer in $(FUZZERS); do \

@@ -87,7 +87,7 @@ static int file_for(const struct call_args *args, struct file *file, struct area
 
 	if (type != MAP_PRIVATE)
 		area->flags |= AREA_SHARED;
-	if (flags & MAP_ANONYMOUS)
+	if (!file)
 		return type == MAP_SHARED || type == MAP_PRIVATE ? 0 : -EINVAL;
 	if (type == 0 || type > MAP_SHARED_VALIDATE)
 		return -EINVAL;

@@ -57,6 +57,12 @@ struct thread *thread_current(void)
 	return thread_on(cpu_id());
 }
 
+/* The record of the thread that makes this call. */
+static struct thread *caller(void)
+{
+	return atomic_load_acquire(&atomic_load_acquire(&records)[cpu_id()]);
+}
+
 struct thread *thread_next(const struct thread *after)
 {
 	for (cpu_t cpu = after ? after->cpu + 1 : 0; cpu < cpu_count; cpu++) {
@@ -168,7 +174,7 @@ static void run_thread(void *arg)
 /* Prepare the record of a CPU that has no thread, for one that nobody sees yet. */
 static void prepare(struct thread *thread, const struct thread_request *request)
 {
-	const struct thread *parent = thread_current();
+	const struct thread *parent = caller();
 
 	thread->start = *request->regs;
 	thread->fs_base = request->fs_base;
@@ -376,7 +382,7 @@ void thread_wake(struct thread *thread)
 
 void thread_exit(void)
 {
-	struct thread *self = thread_current();
+	struct thread *self = caller();
 	const u32 zero = 0;
 
 	atomic_store_release(&self->leaving, true);

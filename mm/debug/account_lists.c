@@ -18,8 +18,8 @@ static void walk_block_list(struct zone *zone, unsigned class, unsigned type, un
 	const unsigned order = buddy_list_order(class, list);
 	u32 prev = BLOCK_NONE, index = zone->block_list[class][type][list];
 
-	for (; index != BLOCK_NONE; prev = index, index = block_at(zone->mm, index)->next) {
-		const struct block *block = block_at(zone->mm, index);
+	for (; index != BLOCK_NONE; prev = index, index = block_existing(zone->mm, index)->next) {
+		const struct block *block = block_existing(zone->mm, index);
 		const struct block_word word = block_look(block);
 
 		if (!(word.flags & BLOCK_FREE) || word.order != order || block->prev != prev ||
@@ -159,8 +159,8 @@ static void walk_free(const struct pool *pool, node_t n, struct pool_sums *sums)
 	u64 count = 0;
 
 	for (u32 index = list->head; index != BLOCK_NONE;
-	     prev = index, index = block_at(mm, index)->next) {
-		const struct block *block = block_at(mm, index);
+	     prev = index, index = block_existing(mm, index)->next) {
+		const struct block *block = block_existing(mm, index);
 		const struct block_word word = block_look(block);
 
 		if ((word.flags & both) != both || word.order != pool->order ||

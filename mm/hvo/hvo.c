@@ -155,7 +155,7 @@ void hvo_make_all(struct mm *mm, const struct hvo_mode *mode, struct block_list 
 
 void hvo_complete_round(struct mm *mm, u32 index)
 {
-	const struct block *head = block_at(mm, index);
+	const struct block *head = block_existing(mm, index);
 	const struct block_word word = block_look(head);
 
 	if (word.state == BLOCK_HUGE)

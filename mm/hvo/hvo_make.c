@@ -86,7 +86,7 @@ static void split_pass(struct hvo_batch *batch)
 	for (u32 index = batch->list.head, next; index != BLOCK_NONE; index = next) {
 		const u64 section = index / SECTION_BLOCKS;
 
-		next = block_at(mm, index)->next;
+		next = block_existing(mm, index)->next;
 		if (section == starved || split_run(mm, index, &split) < 0) {
 			starved = section;
 			block_list_remove(mm, &batch->list, index);

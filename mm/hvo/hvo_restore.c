@@ -138,7 +138,7 @@ static u64 reserve_all(struct mm *mm, struct block_list *list, struct block_list
 	u64 reserved = 0;
 
 	for (u32 index = list->head, next; index != BLOCK_NONE; index = next) {
-		next = block_at(mm, index)->next;
+		next = block_existing(mm, index)->next;
 		if (block_look_at(mm, index).state != BLOCK_HUGE)
 			continue;
 		if (reserve_tails(mm, index, &short_of) == 0) {

@@ -17,7 +17,7 @@
 /* The zone lock owns the record: it was taken off a list, or is being given back under the lock. */
 static void list_add(struct zone *zone, u32 index, unsigned order, enum free_class class)
 {
-	struct block *block = block_at(zone->mm, index);
+	struct block *block = block_existing(zone->mm, index);
 	struct block_word word = block_look(block);
 	const unsigned list = buddy_list_of(class, index, order), type = type_list(word.type);
 	u32 *head = &zone->block_list[class][type][list];
@@ -25,7 +25,7 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 	block->prev = BLOCK_NONE;
 	block->next = *head;
 	if (*head != BLOCK_NONE)
-		block_at(zone->mm, *head)->prev = index;
+		block_existing(zone->mm, *head)->prev = index;
 	*head = index;
 	word.order = (u8)order;
 	word.flags |= BLOCK_FREE;
@@ -39,7 +39,7 @@ static void list_add(struct zone *zone, u32 index, unsigned order, enum free_cla
 
 static void list_remove(struct zone *zone, u32 index, enum free_class class)
 {
-	struct block *block = block_at(zone->mm, index);
+	struct block *block = block_existing(zone->mm, index);
 	struct block_word word = block_look(block);
 	const unsigned list = buddy_list_of(class, index, word.order), type = type_list(word.type);
 	const u64 pages = order_pages(word.order);
@@ -48,9 +48,9 @@ static void list_remove(struct zone *zone, u32 index, enum free_class class)
 	if (block->prev == BLOCK_NONE)
 		*head = block->next;
 	else
-		block_at(zone->mm, block->prev)->next = block->next;
+		block_existing(zone->mm, block->prev)->next = block->next;
 	if (block->next != BLOCK_NONE)
-		block_at(zone->mm, block->next)->prev = block->prev;
+		block_existing(zone->mm, block->next)->prev = block->prev;
 	if (*head == BLOCK_NONE)
 		atomic_store_relaxed(&zone->block_lists[class][type],
 				     (u16)(zone->block_lists[class][type] & ~(1u << list)));

@@ -5,7 +5,6 @@ texts. It therefore stays the same when other lines move or change.
 """
 
 import contextlib
-import hashlib
 import io
 import re
 import sys
@@ -13,6 +12,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from change import FUNCTION
+from keys import digest
 
 FOLDERS = ("mm", "kernel", "arch/x86_64", "boot")
 TOOL, VERSION = "universalmutator", "1.14.1"
@@ -106,10 +106,6 @@ def function_at(lines, at):
         if match:
             return match[1] or match[2]
     return ""
-
-
-def digest(*words):
-    return hashlib.sha256("\0".join(map(str, words)).encode()).hexdigest()
 
 
 class Source:

@@ -15,7 +15,6 @@ or case changes.
 """
 
 import argparse
-import hashlib
 import os
 import re
 import shlex
@@ -29,6 +28,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import candidates
+from keys import digest, digest_of
 from mutants import ROOT, Progress, Tree, explored, pytest_outcome
 from reach import MACHINE, Reach
 
@@ -241,13 +241,8 @@ class Worker:
 # ---- the run -----------------------------------------------------------------------------------------------------
 
 
-def digest_of(root, folders):
-    total = hashlib.sha256()
-    for folder in folders:
-        for path in sorted((root / folder).rglob("*")):
-            if path.is_file() and path.suffix in (".c", ".h", ".S", ".lds"):
-                total.update(str(path.relative_to(root)).encode() + b"\0" + path.read_bytes())
-    return total.hexdigest()
+def sources(folders):
+    return [path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".c", ".h", ".S", ".lds")]
 
 
 class Results:
@@ -266,7 +261,7 @@ class Results:
 
     @staticmethod
     def _key(candidate, source):
-        return candidates.digest(*candidate.key, candidate.line, source.text)[:16]
+        return digest(*candidate.key, candidate.line, source.text)[:16]
 
     def get(self, candidate, source):
         """The result, or none. A mutant that survived elsewhere is tried again, as is one whose case is gone. What the build said of it
@@ -295,7 +290,7 @@ class Run:
     def __init__(self, args):
         self.args = args
         folder, shard = Path(args.build).resolve(), f"{args.seed}.{args.shard.replace('/', '-of-')}"
-        self.sources = digest_of(ROOT, (*candidates.FOLDERS, "tests/kernel", "tests/host"))
+        self.sources = digest_of(ROOT, sources((*candidates.FOLDERS, "tests/kernel", "tests/host")))
         self.results = Results(Path(args.rows) / f"{shard}.txt", folder / f"sifted-{shard}.txt", self.sources)
         self.draw = candidates.Draw(ROOT)
         self.marks = candidates.read_marks(HERE / "equivalent.txt")

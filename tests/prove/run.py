@@ -7,7 +7,6 @@ is always proved, all as mutants are written (../mutants/README.md); a bug may a
 """
 
 import argparse
-import hashlib
 import re
 import resource
 import subprocess
@@ -22,6 +21,7 @@ sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("qemu", "model", "mu
 
 import change  # noqa: E402
 import typed  # noqa: E402
+from keys import digest  # noqa: E402
 from mutants import Tree  # noqa: E402
 
 ROW = re.compile(r'^PROVE\((\w+),\s*"([^"]*)",\s*"([^"]*)",\s*"([^"]*)"\)', re.M)
@@ -91,7 +91,7 @@ class Prover:
     def key(self, shown, options, seed, bound):
         """A hash of all that a row depends on: what is reached, in CBMC's own form, without the places of its lines."""
         text = re.sub(r"(?m)^ *// .*$", "", shown) + options + bound + str(FLAGS) + self.change(seed).read_text(encoding="utf-8")
-        return hashlib.sha256(text.encode()).hexdigest()
+        return digest(text)
 
     def row(self, name, file, options, seed, bound):
         """(is it right, a row of the table): what is kept of an earlier run, if nothing that it depends on has changed."""

@@ -115,7 +115,7 @@ def pytest_configure(config):
     config.addinivalue_line("markers", "aside: the run of this test begins in the background, before the test's turn")
     config.addinivalue_line("markers", "metal: only with --machines")
     config.addinivalue_line("markers", "san: only with --san")
-    config.addinivalue_line("markers", "proof: only with --proof (make test WHAT=proof)")
+    config.addinivalue_line("markers", "proof: only with --proof (make test WHAT=long)")
     config.addinivalue_line("markers", "ktap: its cases come from the console of what it runs")
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from machine import FIRMWARES, ROOT, parse_size
 
-sys.path[:0] = [str(ROOT / "tests/report")]
+sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/report")]
 
 LEAST_MEM = "16M"  # with less, the kernel cannot even say that it is too little
 NODES_MOST = 128  # of QEMU
@@ -146,6 +146,12 @@ def harnesses():
     return {name for text in texts for name in re.findall(r"^PROVE\((\w+),", text, re.M)}
 
 
+def proofs():
+    from proof import ROWS
+
+    return {row.name for row in ROWS}
+
+
 def check_list(kind, names):
     return lambda values: check_names("T", values["T"].split(","), kind, names(), operator.eq)
 
@@ -155,6 +161,7 @@ CHECKS = {
     **dict.fromkeys(("test", "test/matrix", "test/huge"), lambda values: check_cases(values, test_names())),
     **dict.fromkeys(("test/msan", "explore", "test/explore", "test/fences"), check_cases),
     "test/mutants": lambda values: check_names("T", [values["T"]], "mutant", mutants()),
+    "test/proof": lambda values: check_names("T", values["T"].split(","), "row", proofs()),
     "test/prove": lambda values: check_names("T", values["T"].split(","), "harness", harnesses()),
     "test/machines": lambda values: check_names("T", [values["T"]], "row of boot/metal.md", machine_names()),
     **dict.fromkeys(("bench", "bench/against"), check_list("benchmark", benchmarks)),
