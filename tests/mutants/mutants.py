@@ -22,6 +22,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT / "tests" / folder) for folder in ("qemu", "model", "mutants", "report")]
 
 import change  # noqa: E402
+import patience  # noqa: E402
 import steps  # noqa: E402
 import typed  # noqa: E402
 from ktap import Ktap  # noqa: E402
@@ -160,9 +161,9 @@ class Tree:
 
 
 def finished(argv, seconds=RUN_SECONDS, **more):
-    """The process at its end. If its time is over first, it has no status, and what it had printed until then."""
+    """The process at its end. If its time (patience.py) is over first, it has no status, and what it had printed until then."""
     try:
-        return subprocess.run(argv, capture_output=True, text=True, errors="replace", timeout=seconds, check=False, **more)
+        return patience.run(argv, seconds, **more)
     except subprocess.TimeoutExpired as late:
         return subprocess.CompletedProcess(argv, None, (late.stdout or b"").decode(errors="replace"), "")
 
