@@ -8,6 +8,7 @@
  */
 #include "arch/x86_64/traps/mce.h"
 
+#include <arch/cpu.h>
 #include <arch/atomic.h>
 
 #include "arch/x86_64/cpu/cpu.h"
@@ -99,30 +100,40 @@ static bool take(unsigned bank, struct mce_error *error)
  * Errors that interrupt are for the handler, which alone decides whether the CPU goes on. An NMI
  * that polls may come before it has read them.
  */
+static bool poll_bank(unsigned bank, bool recovers)
+{
+	struct mce_error error;
+	bool taken;
+
+	if (!atomic_cas(&mce_polling, 0, 1))
+		return false;
+	taken = !mce_interrupts(bank_read(bank, MC_STATUS), recovers) && take(bank, &error);
+	atomic_store_release(&mce_polling, 0);
+	if (taken)
+		count(&error);
+	return true;
+}
+
 bool mce_poll(void)
 {
 	const bool recovers = capabilities() & CAP_RECOVERS;
 	const unsigned n = banks();
-	struct mce_error error;
 
-	for (unsigned bank = 0; bank < n; bank++) {
-		bool taken = false;
-
-		if (!atomic_cas(&mce_polling, 0, 1))
+	for (unsigned bank = 0; bank < n; bank++)
+		if (!poll_bank(bank, recovers))
 			return false;
-		if (!mce_interrupts(bank_read(bank, MC_STATUS), recovers) && take(bank, &error))
-			taken = true;
-		atomic_store_release(&mce_polling, 0);
-		if (taken)
-			count(&error);
-	}
 	return true;
 }
 
 void mce_poll_all(void *unused)
 {
-	while (!mce_poll())
-		cpu_relax();
+	const bool recovers = capabilities() & CAP_RECOVERS;
+	const unsigned n = banks();
+
+	this_cpu()->arch.tick_seen = atomic_load_relaxed(&nmi_ticks); /* for its way to idle */
+	for (unsigned bank = 0; bank < n; bank++) /* most are empty, which needs no turn */
+		while ((bank_read(bank, MC_STATUS) & STATUS_VALID) && !poll_bank(bank, recovers))
+			cpu_relax();
 }
 
 /*
