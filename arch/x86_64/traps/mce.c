@@ -8,8 +8,8 @@
  */
 #include "arch/x86_64/traps/mce.h"
 
-#include <arch/cpu.h>
 #include <arch/atomic.h>
+#include <arch/cpu.h>
 
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/extable.h"
