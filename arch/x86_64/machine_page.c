@@ -1,5 +1,6 @@
 /* The architecture's lines of the machine page (kernel/run/machine_page.h). */
 #include <arch/boot.h>
+#include <arch/cpu.h>
 
 #include "arch/x86_64/acpi/acpi_machine.h"
 #include "arch/x86_64/cpu/cpu.h"
@@ -38,10 +39,17 @@ static void print_cpu(sheet_line_fn *line)
 	line("features", "%s", text);
 }
 
+/* The CPU's way to idle need not look once more. */
+static void look_at_banks(void *unused)
+{
+	this_cpu()->arch.tick_seen = atomic_load_relaxed(&nmi_ticks);
+	mce_poll_all(NULL);
+}
+
 void arch_machine_measure(void)
 {
-	mce_poll_all(NULL);
-	call_cpus(&cpus_online, mce_poll_all, NULL);
+	look_at_banks(NULL);
+	call_cpus(&cpus_online, look_at_banks, NULL);
 	bad_frames_take_reported(&mm_kernel);
 }
 

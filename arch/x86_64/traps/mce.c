@@ -9,7 +9,6 @@
 #include "arch/x86_64/traps/mce.h"
 
 #include <arch/atomic.h>
-#include <arch/cpu.h>
 
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/extable.h"
@@ -130,7 +129,6 @@ void mce_poll_all(void *unused)
 	const bool recovers = capabilities() & CAP_RECOVERS;
 	const unsigned n = banks();
 
-	this_cpu()->arch.tick_seen = atomic_load_relaxed(&nmi_ticks); /* for its way to idle */
 	for (unsigned bank = 0; bank < n; bank++) /* most are empty, which needs no turn */
 		while ((bank_read(bank, MC_STATUS) & STATUS_VALID) && !poll_bank(bank, recovers))
 			cpu_relax();
