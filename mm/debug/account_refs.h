@@ -1,6 +1,6 @@
 /*
- * The walk over memory in use: struct pages, and the entries and promises of huge mappings. What is
- * not right is a fault of the account.
+ * The walk over memory in use: struct pages, and the entries and promises of huge mappings. Each
+ * page or entry that is wrong is a fault of the account.
  */
 #pragma once
 

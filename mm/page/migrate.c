@@ -7,12 +7,9 @@
  */
 #include "mm/page/migrate.h"
 
-#include <arch/check.h>
-
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
 #include "kernel/lib/string.h"
-#include "mm/memmap/memmap.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
@@ -117,21 +114,10 @@ void page_copy(struct page *to, const struct page *from)
 		to->private[i] = from->private[i];
 }
 
-/* Form a page of those that were taken. */
-static struct page *next_target(struct page_word *word)
-{
-	struct page *page = word->first + __builtin_ctzll(word->bits);
-
-	word->bits &= word->bits - 1;
-	memmap_form_single(page, word->in_use);
-	check_frames_reused(page_to_pfn(page), 1);
-	return page;
-}
-
 static void free_targets(struct mm *mm, struct targets *targets)
 {
 	while (targets->word.bits)
-		mm_page_free(mm, next_target(&targets->word));
+		mm_page_free(mm, page_word_next(&targets->word));
 }
 
 static bool take_targets(struct mm *mm, node_t node, struct targets *targets)
@@ -158,7 +144,7 @@ static struct page *page_to_move_to(struct mm *mm, struct page_kind kind,
 		free_targets(mm, targets); /* one of them may have been found bad meanwhile */
 	else if (!to && order_of(kind) == 0 &&
 		 (targets->word.bits || take_targets(mm, node, targets)))
-		to = next_target(&targets->word);
+		to = page_word_next(&targets->word);
 	return to ? to : mm_page_alloc(mm, order_of(kind), USE_MOVABLE, 0, node);
 }
 

@@ -4,7 +4,9 @@
  */
 #pragma once
 
-#include "mm/memmap/zone.h"
+#include <arch/check.h>
+
+#include "mm/memmap/memmap.h"
 
 struct page *mm_page_alloc(struct mm *mm, unsigned order, enum page_use use, unsigned request,
 			   node_t node);
@@ -30,4 +32,16 @@ struct page_word {
  */
 unsigned mm_page_take_word(struct mm *mm, unsigned request, node_t node, enum migratetype type,
 			   unsigned count, struct page_word *word);
+
+/* Form the next page of a word, which has one. */
+static inline struct page *page_word_next(struct page_word *word)
+{
+	struct page *page = word->first + __builtin_ctzll(word->bits);
+
+	word->bits &= word->bits - 1;
+	memmap_form_single(page, word->in_use);
+	check_frames_reused(page_to_pfn(page), 1);
+	return page;
+}
+
 void mm_page_free_bulk(struct mm *mm, struct page *const *pages, size_t count);

@@ -7,23 +7,17 @@
  * Source: Brouwer, "Introduce a bulk order-0 page API with two in-tree users", 2021-03, for what
  * callers want of it.
  */
-#include <arch/check.h>
-
 #include "kernel/core/context.h"
 #include "mm/page/page_alloc.h"
 #include "mm/page/page_fast.h"
 
 enum { AHEAD = 8, SECTION = 64 };
 
+/* `word` is a copy, which the compiler keeps in registers. */
 static void form_word(struct page_word word, struct page **pages)
 {
-	for (unsigned i = 0; word.bits; i++, word.bits &= word.bits - 1) {
-		struct page *page = word.first + __builtin_ctzll(word.bits);
-
-		memmap_form_single(page, word.in_use);
-		check_frames_reused(page_to_pfn(page), 1);
-		pages[i] = page;
-	}
+	for (unsigned i = 0; word.bits; i++)
+		pages[i] = page_word_next(&word);
 }
 
 unsigned mm_page_take_word(struct mm *mm, unsigned request, node_t node, enum migratetype type,

@@ -29,7 +29,7 @@ struct closing {
 	struct zone *zone;
 	u32 first, memmap;
 	u8 *slot, was; /* the section's state byte, and its value before CLOSING */
-	pte_t pmd;     /* what section_leave() took from the page tables */
+	pte_t pmd;     /* the entry that section_leave() cleared */
 };
 
 enum { CLOSE_AT_ONCE = 32 };
@@ -323,7 +323,10 @@ u64 sections_close_all(struct mm *mm)
 	return close_all(mm, KEEP_NONE);
 }
 
-/* What other CPUs are closing now may be all that is free. They wait for a round at most. */
+/*
+ * Sections that other CPUs are closing may hold all free memory. Each such CPU waits for one round at
+ * most.
+ */
 static void await_closing(const struct mm *mm)
 {
 	struct wait wait = wait_begin(WAIT_OPENING, "sections that other CPUs close");
