@@ -39,7 +39,7 @@ static void print_cpu(sheet_line_fn *line)
 	line("features", "%s", text);
 }
 
-/* The CPU's way to idle need not look once more. */
+/* The CPU notes the tick, so that it does not read its banks once more before it goes idle. */
 static void look_at_banks(void *unused)
 {
 	this_cpu()->arch.tick_seen = atomic_load_relaxed(&nmi_ticks);

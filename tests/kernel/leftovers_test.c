@@ -17,6 +17,7 @@
 #include "arch/x86_64/cpu/pci.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/traps/mce.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/test.h"
 
 enum { VIRTIO = 0x1af4, DISPLAY = 0x03, BRIDGE = 0x06, SYSTEM = 0x08, USB = 0x0c03 };
@@ -123,9 +124,32 @@ TEST(arch_mce, who_polls_leaves_errors_that_interrupt_to_the_handler)
 	EXPECT_EQ(taken, 0);
 }
 
-/* Siblings share banks: a CPU that finds another at one looks when it goes idle the next time. */
+struct late_look {
+	u32 bank, begun;
+	u64 left; /* of the bank's status */
+};
+
+/* A corrected error, and a look as for the machine page. */
+static void look_late(void *arg)
+{
+	struct late_look *look = arg;
+	const u32 status = 0x401 + 4 * look->bank;
+	const irq_flags_t flags = irq_save();
+
+	wrmsr_safe(status, 1ULL << 63 | 0x9f);
+	atomic_store_release(&look->begun, 1);
+	mce_poll_all(NULL);
+	rdmsr_safe(status, &look->left);
+	irq_restore(flags);
+}
+
+/*
+ * Siblings share banks. A CPU that finds another at one looks when it goes idle the next time; for
+ * the machine page it waits for its turn.
+ */
 TEST(arch_mce, one_cpu_reads_at_a_time_and_no_look_is_lost)
 {
+	struct late_look late = {0};
 	u32 *const seen = &this_cpu()->arch.tick_seen;
 	u32 old, during;
 	irq_flags_t flags;
@@ -146,6 +170,17 @@ TEST(arch_mce, one_cpu_reads_at_a_time_and_no_look_is_lost)
 	EXPECT(*seen != old);
 	irq_restore(flags);
 	EXPECT_EQ(during, old);
+
+	late.bank = (u32)(caps & 0xff) - 1;
+	while (!atomic_cas(&mce_polling, 0, 1))
+		cpu_relax();
+	if (cpus_start_idle(look_late, &late, 1) > 0)
+		CPUS_AWAIT(atomic_load_acquire(&late.begun));
+	for (unsigned i = 0; i < 10000; i++)
+		cpu_relax();
+	atomic_store_release(&mce_polling, 0);
+	cpus_await_work();
+	EXPECT_EQ(late.left, 0);
 }
 
 TEST(arch_leftovers, a_tsc_that_firmware_moved_is_named)

@@ -36,6 +36,3 @@ enum nmi_tick nmi_tick_take(void);
 
 /* Does the RTC tick on this machine? Written by the boot CPU. */
 extern bool nmi_tick_is_on;
-
-/* How often the watchdog has ticked, by RTC or timer. Written by the CPU that watches. */
-extern u32 nmi_ticks;

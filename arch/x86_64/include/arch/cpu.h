@@ -56,7 +56,8 @@ void cpu_halt_until_interrupt(void);
 		if (unlikely(this_cpu()->arch.tick_seen != *(volatile u32 *)&nmi_ticks))           \
 			cpu_tick_seen();                                                           \
 	} while (0)
-extern u32 nmi_ticks; /* interrupts/nmi_tick.h */
+/* How often the watchdog has ticked, by RTC or timer. Written by the CPU that watches. */
+extern u32 nmi_ticks;
 void cpu_tick_seen(void);
 
 /*
