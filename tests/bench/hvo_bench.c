@@ -263,6 +263,12 @@ static bool is_warm(const struct mode_result *run, unsigned op)
 	return run->leg[op % OPS].warm;
 }
 
+/* What a run took; every run in cold memory comes after every warm one. */
+static u64 rank(const struct mode_result *run, unsigned op)
+{
+	return run->ps[op] | (is_warm(run, op) ? 0 : 1ULL << 63);
+}
+
 /*
  * The run that took least for one operation, of those in warm memory if there are any, or NULL if
  * none ran. The tables show that run.
@@ -271,14 +277,9 @@ static const struct mode_result *fastest(const struct mode_result *runs, unsigne
 {
 	const struct mode_result *least = NULL;
 
-	for (u64 run = 0; run < hvo_runs; run++) {
-		const struct mode_result *one = &runs[run];
-
-		if (!one->ran || (least && is_warm(one, op) < is_warm(least, op)))
-			continue;
-		if (!least || is_warm(one, op) > is_warm(least, op) || one->ps[op] < least->ps[op])
-			least = one;
-	}
+	for (u64 run = 0; run < hvo_runs; run++)
+		if (runs[run].ran && (!least || rank(&runs[run], op) < rank(least, op)))
+			least = &runs[run];
 	return least;
 }
 

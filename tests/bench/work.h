@@ -1,6 +1,6 @@
 /*
- * What a leg of a benchmark has the memory subsystem do, before its clock starts and while it runs.
- * Every leg takes it from the same counters, and its record has it under the same keys.
+ * The work of the memory subsystem in a leg of a benchmark: before the clock starts, and while it
+ * runs. All legs read the same counters and record them under the same keys.
  */
 #pragma once
 

@@ -29,7 +29,7 @@ from pathlib import Path
 
 import candidates
 from keys import digest, digest_of
-from mutants import ROOT, Progress, Tree, explored, pytest_outcome
+from mutants import CAUGHT, ROOT, Progress, Tree, explored, how_it_failed, pytest_outcome
 from reach import MACHINE, Reach
 
 sys.path[:0] = [str(ROOT / "tests/qemu"), str(ROOT / "tests/programs")]
@@ -55,9 +55,7 @@ BY = ("a case", "a crash", "a time-out")
 
 def kind_of(text):
     """By what a run shows that something is wrong, from what it said."""
-    if re.search(r"no verdict within|hung: ", text):
-        return "a time-out"
-    return "a crash" if re.search(r"the machine crashed|killed by signal|no verdict, exit status|verdict crash", text) else "a case"
+    return CAUGHT[how_it_failed(text)] or "a case"
 
 
 class FirstFailure:
@@ -93,7 +91,7 @@ def guest_failure(tree, cases):
         return first.case, first.kind
     if outcome.verdict == "pass" and not outcome.problem:
         return None
-    return f"the guest, in {first.ktap.suite or 'no suite'}", kind_of(f"{outcome.problem} verdict {outcome.verdict}")
+    return f"the guest, in {first.ktap.suite or 'no suite'}", kind_of(f"the guest: {outcome.problem} verdict {outcome.verdict}")
 
 
 def suites_of(cases):

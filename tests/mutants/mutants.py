@@ -34,7 +34,7 @@ FIELDS = {"Promise", "Break", "Case", "Build", "Machine", "Search"}
 BUILD_SECONDS, RUN_SECONDS = 600, 90  # a broken build may hang: two minutes for a mutant in all
 SCHEDULES, SEARCH_SECONDS = 1000, 300
 LATE = re.compile(r"no verdict within \d+ s|the run hangs|: it hung: ")
-CRASH = re.compile(r"PANIC on CPU|killed by signal|the machine crashed|no verdict, exit status")
+CRASH = re.compile(r"PANIC on CPU|killed by signal|the machine crashed|no verdict, exit status|verdict crash")
 CAUGHT = {"failed": "", "late": "a time-out", "died": "a crash"}  # by what else than a failed expectation
 
 
@@ -226,6 +226,11 @@ def explored(tree, case, schedules=SCHEDULES):
     return "failed" if re.search(r"  too long$", done.stdout, re.M) else outcome_of(done)
 
 
+def how_it_failed(detail):
+    """late, died or failed, as below, by what a run said."""
+    return "late" if LATE.search(detail) else "died" if CRASH.search(detail) else "failed"
+
+
 def how_it_ended(ktap, case):
     """passed, skipped, failed (the case noticed), late (time alone did), died (a crash or the end of the run inside the suite), or absent."""
     found = [one for one in ktap.cases if fnmatchcase(one.name, case)]
@@ -236,7 +241,8 @@ def how_it_ended(ktap, case):
     detail = failed[0].detail if failed else "\n".join(ktap.since)
     if f"# {failed[0].name if failed else case}: " in detail:
         return "failed"
-    return "late" if LATE.search(detail) else "died" if inside or CRASH.search(detail) else "failed"
+    how = how_it_failed(detail)
+    return "died" if inside and how == "failed" else how
 
 
 def outcome(tree, mutant, target, case):
