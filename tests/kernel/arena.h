@@ -93,7 +93,10 @@ struct arena {
 #define arena_borrow(...) arena_borrow_with(&(const struct arena_options){.bytes = __VA_ARGS__})
 struct arena *arena_borrow_with(const struct arena_options *options);
 
-/* What most cases borrow; arena_for_cpus(): NULL without so many CPUs, which skips the case. */
+/*
+ * An arena of the size that most cases need. arena_for_cpus() returns NULL, which skips the case, if
+ * fewer CPUs are online.
+ */
 #define arena_usual()        arena_borrow(MIB(16), .phantom = GIB(1))
 #define arena_for_cpus(cpus) (cpus_needed(cpus) ? arena_usual() : NULL)
 

@@ -53,7 +53,7 @@ static u64 mark_of(const struct call *call, u64 word)
 	return (u64)(call - calls + 1) << 32 | word / WORDS;
 }
 
-/* What the frames had before, which nobody may have written. */
+/* Are the first and the last word of each frame zero? Nobody may have written them yet. */
 CHECK_READS_ANYTHING
 static bool is_zero(const struct call *call)
 {

@@ -151,7 +151,7 @@ TEST_ARENA(mm_section, closed_it_leaves_no_trace_and_takes_one_round,
 	expect_same_picture(a, before);
 }
 
-/* What a call of sections_close_all() needs for `sections` open ones, in rounds. */
+/* The rounds that sections_close_all() takes for this number of open sections. */
 static u64 rounds_to_close(struct arena *a, unsigned sections)
 {
 	u64 at;
@@ -309,7 +309,7 @@ static void close_or_find(void *arg)
 		f->found = pool_grow(&f->a->pool, hvo_on(), 1);
 }
 
-/* Sections that close at the same time may be all that is free, but only for a moment. */
+/* For a moment, sections that close at the same time may hold all free memory. */
 TEST_ARENA(mm_section, while_all_of_them_close_a_pool_still_grows,
 	   arena_borrow(MIB(2), .phantom = GIB(1)))
 {
