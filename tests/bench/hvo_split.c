@@ -36,7 +36,8 @@ static bool full_is_free(void)
 
 /*
  * Blocks that have their struct pages are held as small pages, because as huge ones they would give
- * them up, and the tables of their section would stay split.
+ * them up, and the tables of their section would stay split. Pages of 1 GiB come first, so that few
+ * frames hold terabytes.
  */
 struct page *hvo_hold_rest(u64 pages)
 {
@@ -44,12 +45,16 @@ struct page *hvo_hold_rest(u64 pages)
 	struct page *chain = NULL;
 	u64 held = 0;
 
+	while (!full_is_free() && chain_take(&chain, &mm_kernel, 1, GIGA_ORDER, 0, NODE_NONE))
+		;
 	while (held++ < HELD_MAX &&
 	       chain_take(&chain, &mm_kernel, 1, full_is_free() ? DEBT_ORDER : BLOCK_ORDER, 0,
 			  NODE_NONE))
 		;
-	for (; chain && left > 0; left--)
+	while (chain && left > 0) {
+		left -= MIN(left, MAX(order_pages(page_order(chain)) / BLOCK_FRAMES, 1));
 		page_free(page_chain_pop(&chain));
+	}
 	return chain;
 }
 
