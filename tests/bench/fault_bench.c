@@ -71,6 +71,8 @@ struct way {
 static struct leg *legs;
 static unsigned leg_count, turns; /* turns: number of legs so far, which is the order of a leg */
 
+static u64 touched_bytes; /* of the pool, before the leg */
+
 static struct pool *pool_for(u64 page)
 {
 	return page == GIB(1) ? &pool_1g : &pool_2m;
@@ -154,6 +156,7 @@ static bool touch_region(struct leg *leg, const struct clear_how *how, struct co
 	r.addr = huge_map(leg->pages * leg->page, leg->page, HUGE_RESERVE);
 	if (!r.addr)
 		return false;
+	leg_work_warm(&leg->work, &touched_bytes, leg->pages * leg->page);
 	clear_how_force(how);
 	leg->faults = faults_so_far(leg->page);
 	leg_work_begin(&leg->work);
@@ -403,6 +406,7 @@ static bool run_size(u64 page)
 	}
 	/* so that the host backs it */
 	once = huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE);
+	touched_bytes = once ? grown * page : 0;
 	if (once)
 		huge_unmap(once);
 	for (unsigned cpus = 1; cpus < all && !input_stop_asked(); cpus *= 2)
