@@ -452,9 +452,8 @@ static void record_step(const struct leg *leg, u64 first)
 	static u64 sorted[STEP];
 	const u64 count = MIN(STEP, leg->pages - first);
 	const struct step *step = &leg->step[first / STEP];
-	const struct leg_work work = {.before = leg->work.before,
-				      .inside = step->work,
-				      .warm = leg->work.warm};
+	const struct leg_work work = {
+		.before = leg->work.before, .inside = step->work, .warm = leg->work.warm};
 
 	memcpy(sorted, &leg->ns[first], count * sizeof(u64));
 	sort_u64(sorted, count);

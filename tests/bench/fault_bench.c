@@ -35,7 +35,7 @@
 #include "tests/kernel/rounds.h"
 #include "tests/kernel/scratch.h"
 
-enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 1024 };
+enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 896 };
 /* limits for the runs of one size and number of CPUs beyond the least: this CPU's own time ... */
 #define BUDGET_NS (10 * NS_PER_S)
 #define LIMIT_NS  (40 * NS_PER_S) /* ... and by the clock */

@@ -50,7 +50,7 @@ struct leg {
 	const char *name;
 	struct age_stats age;
 	u64 ns, moved_aging, chunks;
-	u64 tainted_before; /* GiB, before memory is filled */
+	u64 tainted_before;                  /* GiB, before memory is filled */
 	struct state point[POINTS + 1], end; /* while the trace runs; after it */
 	struct leg_work work;
 	u64 giga, huge;                         /* pages to be had with moving, at once */
@@ -296,8 +296,8 @@ static void record(const struct leg *leg)
 	for (unsigned i = 0; i <= POINTS; i++)
 		print("BENCH gigablock_time placement=%s ops=%llu seed=%llu run=1 op=%llu "
 		      "stuck_pages=%llu tainted=%llu clean=%llu\n",
-		      leg->name, gigablock_ops, gigablock_seed, op_of(i),
-		      leg->point[i].stuck, leg->point[i].tainted, leg->point[i].clean);
+		      leg->name, gigablock_ops, gigablock_seed, op_of(i), leg->point[i].stuck,
+		      leg->point[i].tainted, leg->point[i].clean);
 }
 
 static u64 whole_gibs(void)
@@ -335,6 +335,10 @@ static bool bench_gigablock(void)
 	run_leg(&off, false);
 	run_leg(&on, true);
 	print_table(&off, &on);
+	if (off.tainted_before != on.tainted_before) {
+		pr_err("gigablock: memory is not the same at the start of both");
+		return false;
+	}
 	if (!reaches_goal(&on))
 		print("  # by-GiB misses its goal here: at most one GiB tainted beyond the least, "
 		      "or "

@@ -56,8 +56,8 @@ static bool show_day(const struct hvo_mode *mode, unsigned day, u64 busy_ns, str
 
 	print("  %-9s %3u %9llu %9llu %12llu %12llu\n", mode->name, day, large, small,
 	      ns / NS_PER_US, busy_ns / NS_PER_US);
-	print("BENCH history mode=%s day=%u ns=%llu day_ns=%llu large=%llu small=%llu",
-	      mode->name, day, ns, busy_ns, large, small);
+	print("BENCH history mode=%s day=%u ns=%llu day_ns=%llu large=%llu small=%llu", mode->name,
+	      day, ns, busy_ns, large, small);
 	leg_work_print(work);
 	print("\n");
 	return pool_1g.pages + pool_2m.pages == 0;

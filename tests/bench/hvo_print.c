@@ -140,11 +140,11 @@ void hvo_record_leg(const struct leg *leg, enum hvo_op op, u64 run)
 	      " split_first_ns=%llu split_p50_ns=%llu split_p99_ns=%llu split_max_ns=%llu"
 	      " use_flushes=%llu",
 	      leg->mode->name, leg->source, ops[op], hvo_size_name(), leg->pages, leg->done,
-	      cpumask_weight(&cpus_online), run, leg->ns,
-	      leg->stats.flushes, leg->stats.ipis, leg->stats.interrupted, leg->stats.skipped,
-	      leg->saved, leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads,
-	      leg->spent.ns, leg->spent.host_faults, leg->split.ns_first, leg->split.ns_p50,
-	      leg->split.ns_p99, leg->split.ns_max, leg->use_flushes);
+	      cpumask_weight(&cpus_online), run, leg->ns, leg->stats.flushes, leg->stats.ipis,
+	      leg->stats.interrupted, leg->stats.skipped, leg->saved, leg->debt_open_ns,
+	      leg->split.ns, leg->split.blocks, leg->threads, leg->spent.ns, leg->spent.host_faults,
+	      leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99, leg->split.ns_max,
+	      leg->use_flushes);
 	leg_work_print(&leg->work);
 	work_print("after_", &leg->split.work);
 	print("\n");

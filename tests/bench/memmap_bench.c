@@ -126,8 +126,7 @@ static void measure_in_turn(void)
 	leg_work_warm(&work, &most, memmap_bench_pages(&opened));
 	for (unsigned run = 0; run < MEMMAP_RUNS; run++) {
 		for (unsigned i = 0; i < row_count && !input_stop_asked(); i++) {
-			rows[i].last =
-				memmap_bench_open(rows[i].way, rows[i].asked, &rows[i].work);
+			rows[i].last = memmap_bench_open(rows[i].way, rows[i].asked, &rows[i].work);
 			leg_work_warm(&rows[i].work, &most, memmap_bench_pages(&rows[i].last));
 			rows[i].ns[rows[i].runs++] = rows[i].last.ns;
 		}

@@ -272,9 +272,9 @@ static void print_turn(const struct turn *turn)
 	      "gaps_1us=%llu "
 	      "gaps_10us=%llu gaps_100us=%llu gaps_1ms=%llu",
 	      leg->mode->name, leg->source, turn->quiet ? "on" : "off",
-	      cpumask_weight(&cpus_online), leg->done, leg->ns,
-	      turn->stops_grow, turn->stops_shrink, turn->stats.skipped_quiet, turn->stats.asked,
-	      turn->longest, turn->gaps[0], turn->gaps[1], turn->gaps[2], turn->gaps[3]);
+	      cpumask_weight(&cpus_online), leg->done, leg->ns, turn->stops_grow,
+	      turn->stops_shrink, turn->stats.skipped_quiet, turn->stats.asked, turn->longest,
+	      turn->gaps[0], turn->gaps[1], turn->gaps[2], turn->gaps[3]);
 	leg_work_print(&leg->work);
 	print("\n");
 }
