@@ -27,6 +27,7 @@
 #include "tests/bench/insns.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/turns.h"
+#include "tests/bench/work.h"
 #include "tests/kernel/scratch.h"
 
 enum {
@@ -59,6 +60,7 @@ struct way {
 	u64 ns;     /* time of the fastest turn; for 2 MiB pages, the sum of each page's fastest */
 	u64 cpu_ns; /* several threads: CPU time of all together in the fastest turn; else 0 */
 	u64 page_ns[BLOCKS_MAX];
+	struct leg_work work;
 };
 
 struct series {
@@ -66,11 +68,18 @@ struct series {
 	u64 page_bytes;
 	char *page[BLOCKS_MAX];
 	unsigned count;
+	u64 touched;        /* bytes of these pages that were written before */
+	struct work before; /* when the pages were allocated */
 	struct way way[WAYS_MAX];
 	unsigned ways;
 };
 
 /* ---- measuring ---- */
+
+static u64 bytes_of(const struct series *s)
+{
+	return s->page_bytes * s->count;
+}
 
 static struct clear_how how_of(const struct clear_mode *mode, const struct clear_insn *insn,
 			       u64 extent)
@@ -81,6 +90,7 @@ static struct clear_how how_of(const struct clear_mode *mode, const struct clear
 
 static void forget(struct way *way)
 {
+	way->work = (struct leg_work){.warm = false};
 	way->turns.count = 0;
 	way->ns = ~0ULL;
 	way->cpu_ns = 0;
@@ -232,8 +242,12 @@ static void turn_giant(const struct series *s, struct way *way)
 	way->ns = way->turns.fastest;
 }
 
-static void turn(const struct series *s, struct way *way)
+static void turn(struct series *s, struct way *way)
 {
+	leg_work_prepare(&way->work);
+	leg_work_begin(&way->work);
+	way->work.before = s->before;
+	leg_work_warm(&way->work, &s->touched, bytes_of(s));
 	if (s->page_bytes < CLEAR_LARGE_FROM)
 		turn_small(s, way);
 	else if (way->how.threads > 1)
@@ -242,6 +256,7 @@ static void turn(const struct series *s, struct way *way)
 		turn_giant(s, way);
 	else
 		turn_huge(s, way);
+	leg_work_end(&way->work);
 }
 
 /* One turn for each way, with another way first in each round. False if Ctrl-C interrupted it. */
@@ -256,10 +271,11 @@ static bool measure_round(struct series *s, unsigned round)
 }
 
 /* Clear once in the fastest way, unmeasured, so that the host backs the memory. */
-static void touch_pages(const struct series *s)
+static void touch_pages(struct series *s)
 {
 	for (unsigned i = 0; i < s->count; i++)
 		clear_insn_selected(CLEAR_LARGE)->clear(s->page[i], s->page_bytes);
+	s->touched = bytes_of(s);
 }
 
 /* False if it was stopped before each way had its turn. */
@@ -284,11 +300,6 @@ static bool measure(struct series *s, u64 budget)
 }
 
 /* ---- output ---- */
-
-static u64 bytes_of(const struct series *s)
-{
-	return s->page_bytes * s->count;
-}
 
 /* GB/s in hundredths. */
 static u64 rate(const struct series *s, const struct way *way)
@@ -420,9 +431,11 @@ static void record(const struct series *s)
 		extent_name(way->how.mode->by_page && !way->plain ? PAGE_SIZE : way->how.extent,
 			    extent, sizeof(extent));
 		print("BENCH clear mode=%s insn=%s size=%s extent=%s hint=0 bytes=%llu threads=%u "
-		      "ns=%llu median_ns=%llu cpu_ns=%llu turns=%llu pmu=%s\n",
+		      "ns=%llu median_ns=%llu cpu_ns=%llu turns=%llu pmu=%s",
 		      way->mode, way->insn, s->size, extent, bytes_of(s), way->how.threads, way->ns,
 		      turns_median(&way->turns), way->cpu_ns, way->turns.count, pmu);
+		leg_work_print(&way->work);
+		print("\n");
 	}
 }
 
@@ -479,9 +492,11 @@ static void record_extent(const struct series *s, const struct way *way)
 
 	extent_name(way->how.extent, extent, sizeof(extent));
 	print("BENCH clear_extent insn=%s size=%s extent=%s bytes=%llu ns=%llu median_ns=%llu "
-	      "turns=%llu\n",
+	      "turns=%llu",
 	      way->insn, s->size, extent, bytes_of(s), way->ns, turns_median(&way->turns),
 	      way->turns.count);
+	leg_work_print(&way->work);
+	print("\n");
 }
 
 static void run_extents(struct series *s, const struct clear_insn *insn, const u64 *extents)
@@ -583,10 +598,13 @@ static bool run_all(struct series *small, struct series *large, struct series *g
 static bool bench_clear(void)
 {
 	struct series *small = SCRATCH(struct series, 3), *large = small + 1, *giant = small + 2;
-	struct page *giga = page_alloc(GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
+	struct leg_work work = {0};
+	struct page *giga;
 	unsigned blocks = 0;
 	bool ok;
 
+	leg_work_prepare(&work);
+	giga = page_alloc(GIGA_ORDER, USE_MOVABLE, 0, NODE_NONE);
 	*giant = (struct series){.size = "1G", .page_bytes = GIB(1)};
 	*large = (struct series){.size = "2M", .page_bytes = 1ULL << BLOCK_SHIFT};
 	*small = (struct series){.size = "4K", .page_bytes = PAGE_SIZE, .count = SMALL_PAGES};
@@ -605,6 +623,8 @@ static bool bench_clear(void)
 	}
 	for (unsigned i = 0; i < SMALL_PAGES; i++)
 		small->page[i] = large->page[0] + i * PAGE_SIZE;
+	leg_work_begin(&work);
+	small->before = large->before = giant->before = work.before;
 	large->count = MIN(blocks_for_a_turn(large), blocks);
 	if (giga) {
 		giant->page[0] = page_address(giga);

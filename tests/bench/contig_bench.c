@@ -23,8 +23,8 @@
  *                  are verified.
  *
  * Each search runs twice and the second run counts, because in the first the host of an emulated
- * machine backs the memory and translates the code. The first run is one page, except in aged
- * memory.
+ * machine backs the memory and translates the code. A search fails if memory is not in its state
+ * when the clock starts.
  *
  * Each page is one call, timed alone. A sample of the table is a batch of ten, in ms for one of its
  * pages, as in hpagealloc. The value in brackets is the share of vanilla's time that was saved.
@@ -61,6 +61,12 @@ OPTION_ROW(bench.contig.searches, contig_which, contig_searches, "searches that 
 static u64 contig_pages = PAGES_MAX;
 OPTION_U64(bench.contig.total, contig_pages, 1, PAGES_MAX, "1 GiB pages, at most");
 
+/* What the pages of one batch took. */
+struct step {
+	u64 scanned, candidates, moved;
+	struct work work;
+};
+
 /* Results of one search in one state of memory. */
 struct leg {
 	const struct contig_search *search;
@@ -68,7 +74,7 @@ struct leg {
 	u64 pages;
 	u64 ns[PAGES_MAX];            /* of each page */
 	u64 batches, sorted[BATCHES]; /* mean of each batch, in rising order */
-	struct contig_stats step[BATCHES];
+	struct step step[BATCHES];
 	struct contig_stats all;
 	/* time in the calls; between them; from the first to the last */
 	u64 ns_system, ns_user, ns_elapsed;
@@ -143,6 +149,20 @@ static void put_back(void)
 	sections_close_all(&mm_kernel);
 }
 
+/*
+ * Is memory in the state that the leg is about? Ours begins with no section open that could be
+ * closed, the others with all. Booted memory has pages in the way.
+ */
+static bool leg_holds(const struct leg *leg)
+{
+	struct mm_usage usage;
+
+	mm_usage(&usage);
+	if (leg->memory == MEMORY_BOOTED && kept_count == 0)
+		return false;
+	return leg->memory == MEMORY_AGED || (usage.unopened > 0) == is_ours(leg);
+}
+
 /* ---- running ---- */
 
 static struct contig_stats stats_since(const struct contig_stats *before)
@@ -160,17 +180,25 @@ static struct contig_stats stats_since(const struct contig_stats *before)
 static bool one_page(struct leg *leg)
 {
 	const struct contig_stats before = contig_totals;
-	struct contig_stats *step = &leg->step[leg->pages / STEP];
-	const u64 start = clock_ns();
-	const bool got = pool_grow(&pool_1g, leg_mode(leg), 1) == 1;
-	const u64 ns = clock_ns() - start;
-	const struct contig_stats stats = stats_since(&before);
+	struct step *step = &leg->step[leg->pages / STEP];
+	struct leg_work work = {.inside = step->work};
+	struct contig_stats stats;
+	u64 start, ns;
+	bool got;
+
+	leg_work_prepare(&work);
+	start = clock_ns();
+	got = pool_grow(&pool_1g, leg_mode(leg), 1) == 1;
+	ns = clock_ns() - start;
+	leg_work_end(&work);
+	stats = stats_since(&before);
 
 	if (!got)
 		return false;
 	step->scanned += stats.scanned;
 	step->candidates += stats.candidates;
-	step->moved.pages += stats.moved.pages;
+	step->moved += stats.moved.pages;
+	step->work = work.inside;
 	leg->all.scanned += stats.scanned;
 	leg->all.counted += stats.counted;
 	leg->all.moved.pages += stats.moved.pages;
@@ -197,12 +225,15 @@ static void sort_batches(struct leg *leg)
 }
 
 /*
- * Make at most `most` pages. False if contents were lost, or if memory could not be aged.
+ * Make pages. False if contents were lost, or if memory could not be brought to the state that the
+ * leg begins with.
  */
-static bool make_pages(struct leg *leg, u64 most)
+static bool make_pages(struct leg *leg)
 {
+	static u64 most[SEARCHES_MAX][MEMORIES];
 	const u64 before = pool_1g.pages;
 	u64 aged = 0, start;
+	bool holds;
 
 	leg_work_prepare(&leg->work);
 	prepare(leg);
@@ -212,9 +243,11 @@ static bool make_pages(struct leg *leg, u64 most)
 		aged = aged_begin();
 		leg->copy_ps = aged_copy_ps();
 	}
+	holds = leg_holds(leg);
+	leg_work_warm(&leg->work, &most[leg->search - contig_searches][leg->memory], contig_pages);
 	leg_work_begin(&leg->work);
 	start = clock_ns();
-	while (leg->pages < most && !input_stop_asked() && one_page(leg))
+	while (leg->pages < contig_pages && !input_stop_asked() && one_page(leg))
 		;
 	leg->ns_elapsed = clock_ns() - start;
 	leg_work_end(&leg->work);
@@ -222,13 +255,16 @@ static bool make_pages(struct leg *leg, u64 most)
 	if (!leg->verified)
 		print("  # %s: %s\n", leg->search->name,
 		      aged ? "contents of moved pages are lost" : "no memory could be aged");
+	if (!holds && leg->pages > 0)
+		pr_err("contig: %s: memory is not %s", leg->search->name,
+		       memory_names[leg->memory]);
 	pool_shrink(&pool_1g, leg_mode(leg), pool_1g.pages - before);
 	if (leg->memory == MEMORY_AGED)
 		aged_end();
-	return leg->verified;
+	return leg->verified && (holds || leg->pages == 0);
 }
 
-/* False if contents were lost or frames are unaccounted for. */
+/* False if contents were lost, memory was not in its state, or frames are unaccounted for. */
 static bool run_leg(struct leg *leg)
 {
 	const struct contig_search *was = contig_search_select(leg->search);
@@ -236,7 +272,7 @@ static bool run_leg(struct leg *leg)
 
 	for (unsigned run = 0; run < 2 && ok && !input_stop_asked(); run++) {
 		leg_clear(leg, leg->search, leg->memory);
-		ok = make_pages(leg, run == 0 && leg->memory != MEMORY_AGED ? 1 : contig_pages);
+		ok = make_pages(leg);
 	}
 	contig_search_select(was);
 	for (u64 i = 0; i < leg->pages; i++)
@@ -410,11 +446,14 @@ static void record_table(const struct leg *leg)
 	print("\n");
 }
 
+/* What was done before is what was done before all steps. */
 static void record_step(const struct leg *leg, u64 first)
 {
 	static u64 sorted[STEP];
 	const u64 count = MIN(STEP, leg->pages - first);
-	const struct contig_stats *stats = &leg->step[first / STEP];
+	const struct step *step = &leg->step[first / STEP];
+	const struct leg_work work = {
+		.before = leg->work.before, .inside = step->work, .warm = leg->work.warm};
 
 	memcpy(sorted, &leg->ns[first], count * sizeof(u64));
 	sort_u64(sorted, count);
@@ -422,12 +461,14 @@ static void record_step(const struct leg *leg, u64 first)
 	      "ns_p25=%llu ns_p50=%llu"
 	      " ns_p75=%llu ns_p90=%llu ns_p95=%llu ns_p99=%llu ns_max=%llu scanned_pages=%llu "
 	      "migrated_pages=%llu"
-	      " candidates=%llu verified=%u\n",
+	      " candidates=%llu verified=%u",
 	      leg->search->name, memory_names[leg->memory], STEP, first + count, sorted[0],
 	      mean(sorted, count), quantile(sorted, count, 25), quantile(sorted, count, 50),
 	      quantile(sorted, count, 75), quantile(sorted, count, 90), quantile(sorted, count, 95),
-	      quantile(sorted, count, 99), sorted[count - 1], stats->scanned, stats->moved.pages,
-	      stats->candidates, leg->verified);
+	      quantile(sorted, count, 99), sorted[count - 1], step->scanned, step->moved,
+	      step->candidates, leg->verified);
+	leg_work_print(&work);
+	print("\n");
 }
 
 static bool run_memory(unsigned memory)

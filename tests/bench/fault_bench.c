@@ -35,7 +35,7 @@
 #include "tests/kernel/rounds.h"
 #include "tests/kernel/scratch.h"
 
-enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 1024 };
+enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 896 };
 /* limits for the runs of one size and number of CPUs beyond the least: this CPU's own time ... */
 #define BUDGET_NS (10 * NS_PER_S)
 #define LIMIT_NS  (40 * NS_PER_S) /* ... and by the clock */
@@ -70,6 +70,8 @@ struct way {
 
 static struct leg *legs;
 static unsigned leg_count, turns; /* turns: number of legs so far, which is the order of a leg */
+
+static u64 touched_bytes; /* of the pool, before the leg */
 
 static struct pool *pool_for(u64 page)
 {
@@ -154,6 +156,7 @@ static bool touch_region(struct leg *leg, const struct clear_how *how, struct co
 	r.addr = huge_map(leg->pages * leg->page, leg->page, HUGE_RESERVE);
 	if (!r.addr)
 		return false;
+	leg_work_warm(&leg->work, &touched_bytes, leg->pages * leg->page);
 	clear_how_force(how);
 	leg->faults = faults_so_far(leg->page);
 	leg_work_begin(&leg->work);
@@ -403,6 +406,7 @@ static bool run_size(u64 page)
 	}
 	/* so that the host backs it */
 	once = huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE);
+	touched_bytes = once ? grown * page : 0;
 	if (once)
 		huge_unmap(once);
 	for (unsigned cpus = 1; cpus < all && !input_stop_asked(); cpus *= 2)

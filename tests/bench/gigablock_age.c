@@ -32,7 +32,7 @@ struct kind {
 };
 
 static struct kind kinds[KINDS];
-static u64 seed, memory, moved;
+static u64 seed, memory, moved, done; /* operations of the trace */
 
 static struct page **slot_of(struct kind *kind, u64 i)
 {
@@ -182,23 +182,27 @@ static void step(u64 op, u64 ops, struct age_stats *stats)
 		change_pool(op, ops);
 }
 
-bool age_begin(u64 ops, u64 first_seed, struct age_stats *stats)
+bool age_begin(u64 first_seed, struct age_stats *stats)
 {
 	struct mm_usage usage;
 
 	mm_usage(&usage);
 	memory = usage.free + usage.unopened + usage.per_cpu;
 	seed = first_seed;
-	moved = 0;
+	moved = done = 0;
 	memset(kinds, 0, sizeof(kinds));
 	*stats = (struct age_stats){0};
 	/* the cache fills first, as it does in the first hours of a machine */
 	while (in_use() < memory / 100 * 90)
 		if (!add(CACHE, stats))
 			return false;
-	for (u64 op = 1; op <= ops; op++)
-		step(op, ops, stats);
 	return true;
+}
+
+void age_go_on(u64 until, u64 ops, struct age_stats *stats)
+{
+	while (done < until)
+		step(++done, ops, stats);
 }
 
 void age_release(u64 percent)

@@ -9,10 +9,13 @@ struct age_stats {
 };
 
 /*
- * Run the trace for `ops` operations. False if the tables of the trace found no memory. The pages
- * stay until age_end().
+ * Fill memory as the trace begins with it. False if the tables of the trace found no memory. The
+ * pages stay until age_end().
  */
-bool age_begin(u64 ops, u64 first_seed, struct age_stats *stats);
+bool age_begin(u64 first_seed, struct age_stats *stats);
+
+/* Go on with the trace, of `ops` operations in all, until `until` of them are done. */
+void age_go_on(u64 until, u64 ops, struct age_stats *stats);
 
 /* Free the pool and a random share of the page cache, in percent. */
 void age_release(u64 percent);

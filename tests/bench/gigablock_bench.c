@@ -9,6 +9,9 @@
  *
  * All after the trace is counted when the pool has shrunk to nothing and half of the page cache was
  * dropped at random, because in memory that is 98% full no GiB can be had however it lies.
+ *
+ * Memory is filled and emptied once before both, so that the host has backed it. While the trace
+ * runs, GiB are counted after each of POINTS parts, untimed: records gigablock_time.
  */
 #include <arch/clock.h>
 
@@ -25,9 +28,10 @@
 #include "mm/zone/section_close.h"
 #include "tests/bench/gigablock_age.h"
 #include "tests/bench/sort.h"
+#include "tests/bench/work.h"
 #include "tests/kernel/chain.h"
 
-enum { RELEASED = 50, GIBS_LEAST = 4, GIBS_MOST = 1024, HUGE_MOST = 256 };
+enum { POINTS = 25, RELEASED = 50, GIBS_LEAST = 4, GIBS_MOST = 1024, HUGE_MOST = 256 };
 
 static u64 gigablock_ops = 1000000;
 OPTION_U64(bench.gigablock.ops, gigablock_ops, 1000, 1000000000,
@@ -36,13 +40,19 @@ OPTION_U64(bench.gigablock.ops, gigablock_ops, 1000, 1000000000,
 static u64 gigablock_seed = 21;
 OPTION_U64(bench.gigablock.seed, gigablock_seed, 1, ~0ULL, "seed of that trace");
 
+/* Memory at one time. */
+struct state {
+	u64 stuck, tainted, clean; /* frames; GiB; whole GiB that are not tainted */
+	u64 giga_free, huge_free;  /* pages to be had without moving any */
+};
+
 struct leg {
 	const char *name;
 	struct age_stats age;
 	u64 ns, moved_aging, chunks;
-	u64 tainted_before;                     /* GiB, when the trace begins */
-	u64 stuck, tainted, clean;              /* frames; GiB; whole GiB that are not tainted */
-	u64 giga_free, huge_free;               /* pages to be had without moving any */
+	u64 tainted_before;                  /* GiB, before memory is filled */
+	struct state point[POINTS + 1], end; /* while the trace runs; after it */
+	struct leg_work work;
 	u64 giga, huge;                         /* pages to be had with moving, at once */
 	u64 giga_moved, huge_moved, giga_least; /* frames moved for them; the least possible */
 	bool ok;
@@ -106,22 +116,24 @@ static u64 stuck_in_gib(u64 number)
 	return stuck;
 }
 
-static void look(struct leg *leg)
+static struct state look(void)
 {
 	const u64 first = mm_kernel.first_gib;
+	struct state now = {0};
 
 	for (u64 number = first; number < first + mm_kernel.gibs; number++) {
 		const struct gib *gib = &mm_kernel.gib[number - first];
 		const u64 stuck = stuck_in_gib(number);
 
-		leg->stuck += stuck;
-		leg->tainted += stuck > 0;
-		leg->clean += gib->whole && stuck == 0;
-		leg->giga_free += gib->whole && gib->free == order_pages(GIGA_ORDER);
+		now.stuck += stuck;
+		now.tainted += stuck > 0;
+		now.clean += gib->whole && stuck == 0;
+		now.giga_free += gib->whole && gib->free == order_pages(GIGA_ORDER);
 	}
 	for (unsigned z = 0; z < mm_kernel.zones; z++)
 		for (unsigned class = 0; class < FREE_CLASSES; class ++)
-			leg->huge_free += mm_kernel.zone[z].free_class[class] / BLOCK_FRAMES;
+			now.huge_free += mm_kernel.zone[z].free_class[class] / BLOCK_FRAMES;
+	return now;
 }
 
 /* ---- what can be had ---- */
@@ -179,23 +191,54 @@ static void place_by_gib(bool on)
 		}
 }
 
+static u64 filled; /* GiB that were full once */
+
+static bool fill_once(void)
+{
+	struct age_stats stats;
+	const bool ok = age_begin(gigablock_seed, &stats);
+
+	age_end();
+	filled = mm_kernel.gibs;
+	return ok;
+}
+
+static u64 op_of(unsigned point)
+{
+	return gigablock_ops * point / POINTS;
+}
+
+static void run_trace(struct leg *leg)
+{
+	u64 start = clock_ns();
+
+	leg->ok = age_begin(gigablock_seed, &leg->age);
+	leg->ns = clock_ns() - start;
+	for (unsigned i = 0; i <= POINTS && leg->ok; i++) {
+		start = clock_ns();
+		age_go_on(op_of(i), gigablock_ops, &leg->age);
+		leg->ns += clock_ns() - start;
+		leg->point[i] = look();
+	}
+}
+
 static void run_leg(struct leg *leg, bool on)
 {
 	const bool was_on = mm_kernel.gigablock;
 	const u64 chunks = evacuated_chunks;
-	u64 start;
 
+	leg_work_prepare(&leg->work);
 	sections_close_all(&mm_kernel);
 	place_by_gib(on);
-	for (u64 n = mm_kernel.first_gib; n < mm_kernel.first_gib + mm_kernel.gibs; n++)
-		leg->tainted_before += stuck_in_gib(n) > 0;
-	start = clock_ns();
-	leg->ok = age_begin(gigablock_ops, gigablock_seed, &leg->age);
-	leg->ns = clock_ns() - start;
+	leg->tainted_before = look().tainted;
+	leg_work_warm(&leg->work, &filled, mm_kernel.gibs);
+	leg_work_begin(&leg->work);
+	run_trace(leg);
+	leg_work_end(&leg->work);
 	leg->moved_aging = age_moved();
 	leg->chunks = evacuated_chunks - chunks;
 	age_release(RELEASED);
-	look(leg);
+	leg->end = look();
 	take_all(leg);
 	leg->ok &= age_verify();
 	age_end();
@@ -207,7 +250,7 @@ static void run_leg(struct leg *leg, bool on)
 
 static u64 least(const struct leg *leg)
 {
-	return DIV_ROUND_UP(leg->stuck, order_pages(GIGA_ORDER));
+	return DIV_ROUND_UP(leg->end.stuck, order_pages(GIGA_ORDER));
 }
 
 static void print_row(const char *name, u64 off, u64 on)
@@ -224,12 +267,12 @@ static void print_table(const struct leg *off, const struct leg *on)
 	print_row("  ms", off->ns / NS_PER_MS, on->ns / NS_PER_MS);
 	print_row("  chunks evacuated", off->chunks, on->chunks);
 	print_row("  frames moved", off->moved_aging, on->moved_aging);
-	print_row("frames that cannot move, then", off->stuck, on->stuck);
+	print_row("frames that cannot move, then", off->end.stuck, on->end.stuck);
 	print_row("  GiB, the least that could hold them", least(off), least(on));
-	print_row("  GiB tainted", off->tainted, on->tainted);
-	print_row("  GiB clean", off->clean, on->clean);
-	print_row("1 GiB pages without moving", off->giga_free, on->giga_free);
-	print_row("2 MiB pages without moving", off->huge_free, on->huge_free);
+	print_row("  GiB tainted", off->end.tainted, on->end.tainted);
+	print_row("  GiB clean", off->end.clean, on->end.clean);
+	print_row("1 GiB pages without moving", off->end.giga_free, on->end.giga_free);
+	print_row("2 MiB pages without moving", off->end.huge_free, on->end.huge_free);
 	print_row("1 GiB pages at once, with moving", off->giga, on->giga);
 	print_row("  frames moved", off->giga_moved, on->giga_moved);
 	print_row("  frames, the least", off->giga_least, on->giga_least);
@@ -240,14 +283,21 @@ static void print_table(const struct leg *off, const struct leg *on)
 
 static void record(const struct leg *leg)
 {
-	print("BENCH gigablock placement=%s ops=%llu seed=%llu failed=%llu age_ns=%llu chunks=%llu "
-	      "age_moved=%llu stuck_pages=%llu least=%llu tainted=%llu clean=%llu giga_free=%llu "
-	      "huge_free=%llu giga=%llu giga_moved=%llu giga_least=%llu huge=%llu "
-	      "huge_moved=%llu\n",
-	      leg->name, gigablock_ops, gigablock_seed, leg->age.failed, leg->ns, leg->chunks,
-	      leg->moved_aging, leg->stuck, least(leg), leg->tainted, leg->clean, leg->giga_free,
-	      leg->huge_free, leg->giga, leg->giga_moved, leg->giga_least, leg->huge,
-	      leg->huge_moved);
+	print("BENCH gigablock placement=%s ops=%llu seed=%llu age_ns=%llu requests=%llu "
+	      "failed=%llu chunks=%llu age_moved=%llu before=%llu stuck_pages=%llu least=%llu "
+	      "tainted=%llu clean=%llu giga_free=%llu huge_free=%llu giga=%llu giga_moved=%llu "
+	      "giga_least=%llu huge=%llu huge_moved=%llu",
+	      leg->name, gigablock_ops, gigablock_seed, leg->ns, leg->age.requests, leg->age.failed,
+	      leg->chunks, leg->moved_aging, leg->tainted_before, leg->end.stuck, least(leg),
+	      leg->end.tainted, leg->end.clean, leg->end.giga_free, leg->end.huge_free, leg->giga,
+	      leg->giga_moved, leg->giga_least, leg->huge, leg->huge_moved);
+	leg_work_print(&leg->work);
+	print("\n");
+	for (unsigned i = 0; i <= POINTS; i++)
+		print("BENCH gigablock_time placement=%s ops=%llu seed=%llu run=1 op=%llu "
+		      "stuck_pages=%llu tainted=%llu clean=%llu\n",
+		      leg->name, gigablock_ops, gigablock_seed, op_of(i), leg->point[i].stuck,
+		      leg->point[i].tainted, leg->point[i].clean);
 }
 
 static u64 whole_gibs(void)
@@ -262,7 +312,7 @@ static u64 whole_gibs(void)
 /* The goal: one GiB more than the least, or those that had such memory before the trace. */
 static bool reaches_goal(const struct leg *on)
 {
-	return on->tainted <= MAX(least(on) + 1, on->tainted_before);
+	return on->end.tainted <= MAX(least(on) + 1, on->tainted_before);
 }
 
 static bool bench_gigablock(void)
@@ -276,6 +326,8 @@ static bool bench_gigablock(void)
 	}
 	off = (struct leg){.name = "by-block"};
 	on = (struct leg){.name = "by-GiB"};
+	if (!fill_once())
+		return false;
 	print("Contiguity that lasts (van Riel, \"1GB superpageblock memory allocation\" RFC, "
 	      "2026)\n"
 	      "%llu operations on %llu whole GiB, then half of the page cache dropped\n",
@@ -283,6 +335,10 @@ static bool bench_gigablock(void)
 	run_leg(&off, false);
 	run_leg(&on, true);
 	print_table(&off, &on);
+	if (off.tainted_before != on.tainted_before) {
+		pr_err("gigablock: memory is not the same at the start of both");
+		return false;
+	}
 	if (!reaches_goal(&on))
 		print("  # by-GiB misses its goal here: at most one GiB tainted beyond the least, "
 		      "or "

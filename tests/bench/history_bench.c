@@ -9,6 +9,7 @@
  */
 #include "kernel/console/input.h"
 #include "kernel/run/bench.h"
+#include "tests/bench/work.h"
 #include "tests/kernel/mm_test.h"
 
 enum { DAYS = 10, MANY = 1 << 26, SHARE = 4 };
@@ -42,35 +43,51 @@ static void small_pages(u64 frames)
 }
 
 /* The machine at the end of a day: a line of the table. False if someone kept a page. */
-static bool show_day(const struct hvo_mode *mode, unsigned day, u64 busy_ns)
+static bool show_day(const struct hvo_mode *mode, unsigned day, u64 busy_ns, struct leg_work *work)
 {
-	const u64 start = clock_ns();
-	const u64 large = most(&pool_1g, mode);
-	const u64 ns = clock_ns() - start;
-	const u64 small = most(&pool_2m, mode);
+	u64 start, ns, large, small;
+
+	leg_work_begin(work);
+	start = clock_ns();
+	large = most(&pool_1g, mode);
+	ns = clock_ns() - start;
+	leg_work_end(work);
+	small = most(&pool_2m, mode);
 
 	print("  %-9s %3u %9llu %9llu %12llu %12llu\n", mode->name, day, large, small,
 	      ns / NS_PER_US, busy_ns / NS_PER_US);
-	print("BENCH history mode=%s day=%u ns=%llu day_ns=%llu large=%llu small=%llu\n",
-	      mode->name, day, ns, busy_ns, large, small);
+	print("BENCH history mode=%s day=%u ns=%llu day_ns=%llu large=%llu small=%llu", mode->name,
+	      day, ns, busy_ns, large, small);
+	leg_work_print(work);
+	print("\n");
 	return pool_1g.pages + pool_2m.pages == 0;
+}
+
+static void busy_day(const struct hvo_mode *mode, u64 frames)
+{
+	most(&pool_1g, mode);
+	pool_grow(&pool_2m, mode, frames / BLOCK_FRAMES * (SHARE - 1) / SHARE);
+	pool_shrink(&pool_2m, mode, pool_2m.pages);
+	small_pages(frames / SHARE);
 }
 
 static bool run_mode(const struct hvo_mode *mode)
 {
 	const u64 frames = frames_of_ram();
-	bool ok;
+	u64 had = 0; /* no page was made in this mode */
+	bool ok = true;
 
-	sections_close_all(&mm_kernel);
-	ok = show_day(mode, 0, 0);
-	for (unsigned day = 1; day <= DAYS && ok && !input_stop_asked(); day++) {
+	for (unsigned day = 0; day <= DAYS && ok && !input_stop_asked(); day++) {
 		const u64 start = clock_ns();
+		struct leg_work work = {0};
 
-		most(&pool_1g, mode);
-		pool_grow(&pool_2m, mode, frames / BLOCK_FRAMES * (SHARE - 1) / SHARE);
-		pool_shrink(&pool_2m, mode, pool_2m.pages);
-		small_pages(frames / SHARE);
-		ok = show_day(mode, day, clock_ns() - start);
+		leg_work_prepare(&work);
+		if (day == 0)
+			sections_close_all(&mm_kernel);
+		else
+			busy_day(mode, frames);
+		leg_work_warm(&work, &had, frames);
+		ok = show_day(mode, day, clock_ns() - start, &work);
 	}
 	return ok;
 }

@@ -155,7 +155,7 @@ static bool run_legs(const struct hvo_mode *mode, struct leg *grow, struct leg *
 			       .pages = grow->done,
 			       .debt_open_ns = grow->debt_open_ns,
 			       .source = grow->source,
-			       .warm = grow->warm};
+			       .work.warm = grow->work.warm};
 	leg_work_prepare(&shrink->work);
 	held = hvo_hold_rest(grow->done);
 	leg_begin(shrink);
@@ -260,7 +260,7 @@ static bool run_mode(const struct hvo_mode *mode, unsigned source, bool first,
 
 static bool is_warm(const struct mode_result *run, unsigned op)
 {
-	return run->leg[op % OPS].warm;
+	return run->leg[op % OPS].work.warm;
 }
 
 /* What a run took; every run in cold memory comes after every warm one. */

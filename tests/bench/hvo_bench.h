@@ -31,7 +31,6 @@ struct leg {
 	u64 use_flushes;          /* grow: rounds of the first use of a page afterwards */
 	struct shootdown_stats stats;
 	struct leg_work work;
-	bool warm; /* an earlier leg from this state had as many pages: the host has backed them */
 	unsigned threads; /* CPUs that made or restored pages */
 	s64 saved;
 };

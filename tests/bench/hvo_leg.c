@@ -143,24 +143,9 @@ static bool leg_holds(const struct leg *leg, unsigned source)
 	return source == SOURCE_FRESH || free_of_class(FREE_BARE) == 0;
 }
 
-/*
- * The host behind a virtual machine gives memory at the first touch, and an emulator translates
- * code at its first run. An earlier leg from this state, measured or not, has done both, if it was
- * as large.
- */
-static bool leg_is_warm(const struct leg *leg, unsigned source)
-{
-	static u64 most[SOURCES][2]; /* blocks, because benchmarks of one boot may differ in size */
-	u64 *blocks = &most[source][leg->mode->mapped];
-	const u64 needs = leg->pages * order_blocks(hvo_pool()->order);
-	const bool warm = needs <= *blocks;
-
-	*blocks = MAX(*blocks, needs);
-	return warm;
-}
-
 bool hvo_leg_begin(struct leg *leg, unsigned source)
 {
+	static u64 most[SOURCES][2]; /* blocks, because benchmarks of one boot may differ in size */
 	const u64 asked = leg->pages;
 
 	leg_work_prepare(&leg->work);
@@ -184,6 +169,7 @@ bool hvo_leg_begin(struct leg *leg, unsigned source)
 		       leg->source, free_of_class(FREE_BARE), free_of_class(FREE_HUGE));
 		verdict_count(0, 1, 0);
 	}
-	leg->warm = leg_is_warm(leg, source);
+	leg_work_warm(&leg->work, &most[source][leg->mode->mapped],
+		      leg->pages * order_blocks(hvo_pool()->order));
 	return true;
 }

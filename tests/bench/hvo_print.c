@@ -133,18 +133,18 @@ void hvo_record_leg(const struct leg *leg, enum hvo_op op, u64 run)
 	static const char *const ops[OPS] = {"alloc", "free", "demote"};
 
 	print("BENCH hvo mode=%s source=%s op=%s size=%s pages=%llu done=%llu cpus=%u "
-	      "run=%llu warm=%s ns=%llu flushes=%llu ipis=%llu interrupted=%llu skipped=%llu "
+	      "run=%llu ns=%llu flushes=%llu ipis=%llu interrupted=%llu skipped=%llu "
 	      "frames_saved=%lld "
 	      "debt_open_ns=%llu debt_split_ns=%llu"
 	      " debt_blocks=%llu threads=%u simulated_ns=%llu host_faults=%llu"
 	      " split_first_ns=%llu split_p50_ns=%llu split_p99_ns=%llu split_max_ns=%llu"
 	      " use_flushes=%llu",
 	      leg->mode->name, leg->source, ops[op], hvo_size_name(), leg->pages, leg->done,
-	      cpumask_weight(&cpus_online), run, leg->warm ? "yes" : "no", leg->ns,
-	      leg->stats.flushes, leg->stats.ipis, leg->stats.interrupted, leg->stats.skipped,
-	      leg->saved, leg->debt_open_ns, leg->split.ns, leg->split.blocks, leg->threads,
-	      leg->spent.ns, leg->spent.host_faults, leg->split.ns_first, leg->split.ns_p50,
-	      leg->split.ns_p99, leg->split.ns_max, leg->use_flushes);
+	      cpumask_weight(&cpus_online), run, leg->ns, leg->stats.flushes, leg->stats.ipis,
+	      leg->stats.interrupted, leg->stats.skipped, leg->saved, leg->debt_open_ns,
+	      leg->split.ns, leg->split.blocks, leg->threads, leg->spent.ns, leg->spent.host_faults,
+	      leg->split.ns_first, leg->split.ns_p50, leg->split.ns_p99, leg->split.ns_max,
+	      leg->use_flushes);
 	leg_work_print(&leg->work);
 	work_print("after_", &leg->split.work);
 	print("\n");
@@ -159,7 +159,7 @@ void hvo_print_notes(const struct leg *grow, const struct leg *shrink, u64 wante
 	if (shrink->split.blocks < shrink->done * order_blocks(hvo_pool()->order))
 		print("  # %s: debt after: of %llu blocks of 2 MiB\n", grow->mode->name,
 		      shrink->split.blocks);
-	if (!grow->warm)
+	if (!grow->work.warm)
 		print("  # %s: not compared: memory is cold, no leg before had %llu pages\n",
 		      grow->mode->name, grow->pages);
 	if (grow->use_flushes > 0)

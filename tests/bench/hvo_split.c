@@ -109,11 +109,11 @@ struct split_debt hvo_split_debt(u64 pages, struct page *held)
 	struct split_debt debt = {0};
 	struct page *chain = NULL;
 	u64 start, before, now;
-	struct work work;
+	struct leg_work work = {0};
 
 	for (node_t n = 0; n < mm_kernel.nodes; n++)
 		touch_frames(&mm_kernel.node[n], blocks / mm_kernel.nodes);
-	work = work_now();
+	leg_work_prepare(&work);
 	start = before = now = clock_ns();
 	while (debt.blocks < blocks && take_block(&chain)) {
 		now = clock_ns();
@@ -123,7 +123,8 @@ struct split_debt hvo_split_debt(u64 pages, struct page *held)
 		debt.blocks++;
 	}
 	debt.ns = now - start;
-	debt.work = work_since(&work);
+	leg_work_end(&work);
+	debt.work = work.inside;
 	chain_give(&chain, &mm_kernel);
 	chain_give(&held, &mm_kernel);
 	sum_up(&debt);

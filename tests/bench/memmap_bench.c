@@ -32,6 +32,7 @@ struct row {
 	u64 first_ns;
 	u64 ns[MEMMAP_RUNS];
 	unsigned runs;
+	struct leg_work work;
 	struct spread spread;
 	s64 saved_low, saved_high; /* of the base's time in the same turn, in tenths of a percent */
 };
@@ -51,12 +52,16 @@ struct memmap_opened memmap_bench_slowest(const struct memmap_opened *opened)
 	return slowest;
 }
 
-struct memmap_opened memmap_bench_open(const struct memmap_way *way, struct memmap_threads threads)
+struct memmap_opened memmap_bench_open(const struct memmap_way *way, struct memmap_threads threads,
+				       struct leg_work *work)
 {
 	static struct memmap_opened opened[ZONES_MAX];
 
+	leg_work_prepare(work);
 	sections_close_all(&mm_kernel);
+	leg_work_begin(work);
 	memmap_open_all(&mm_kernel, way, threads, opened);
+	leg_work_end(work);
 	return memmap_bench_slowest(opened);
 }
 
@@ -88,7 +93,8 @@ static bool move_homes(unsigned turn)
 static void measure_first_touch(void)
 {
 	for (unsigned i = 0; i < row_count && !input_stop_asked() && move_homes(i); i++)
-		rows[i].first_ns = memmap_bench_open(rows[i].way, rows[i].asked).ns;
+		rows[i].first_ns =
+			memmap_bench_open(rows[i].way, rows[i].asked, &(struct leg_work){0}).ns;
 	move_homes(0);
 }
 
@@ -110,12 +116,18 @@ static void compare_turns(struct row *row)
 
 static void measure_in_turn(void)
 {
+	const struct memmap_threads all = {.value = 100, .percent = true};
+	struct leg_work work = {0};
+	struct memmap_opened opened;
+	u64 most = 0;
+
 	/* unmeasured, so that the host backs the memory */
-	memmap_bench_open(&memmap_ways[WAY_EAGER],
-			  (struct memmap_threads){.value = 100, .percent = true});
+	opened = memmap_bench_open(&memmap_ways[WAY_EAGER], all, &work);
+	leg_work_warm(&work, &most, memmap_bench_pages(&opened));
 	for (unsigned run = 0; run < MEMMAP_RUNS; run++) {
 		for (unsigned i = 0; i < row_count && !input_stop_asked(); i++) {
-			rows[i].last = memmap_bench_open(rows[i].way, rows[i].asked);
+			rows[i].last = memmap_bench_open(rows[i].way, rows[i].asked, &rows[i].work);
+			leg_work_warm(&rows[i].work, &most, memmap_bench_pages(&rows[i].last));
 			rows[i].ns[rows[i].runs++] = rows[i].last.ns;
 		}
 	}
@@ -232,11 +244,13 @@ static void record_row(const struct row *row)
 {
 	print("BENCH memmap mode=%s node=%u threads=%u pages=%llu ns=%llu ns_sd=%llu "
 	      "ns_min=%llu ns_max=%llu chunks_min=%llu chunks_max=%llu"
-	      " asked=%u%s runs=%u ns_first=%llu\n",
+	      " asked=%u%s runs=%u ns_first=%llu",
 	      row->way->name, row->last.node, row->last.threads, memmap_bench_pages(&row->last),
 	      row->spread.median, row->spread.sd, row->spread.low, row->spread.high,
 	      row->last.chunks_min, row->last.chunks_max, row->asked.value,
 	      row->asked.percent ? "%" : "", row->runs, row->first_ns);
+	leg_work_print(&row->work);
+	print("\n");
 }
 
 static void print_rows(void)
@@ -252,7 +266,8 @@ static void print_rows(void)
 
 static bool bench_memmap(void)
 {
-	if (memmap_bench_open(&memmap_ways[WAY_LAZY], (struct memmap_threads){.value = 1})
+	if (memmap_bench_open(&memmap_ways[WAY_LAZY], (struct memmap_threads){.value = 1},
+			      &(struct leg_work){0})
 		    .sections == 0) {
 		print("  # skipped: this machine has no section that can be closed and opened "
 		      "anew\n");

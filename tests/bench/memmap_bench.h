@@ -6,14 +6,16 @@
 
 #include "mm/zone/memmap_open.h"
 #include "tests/bench/spread.h"
+#include "tests/bench/work.h"
 
 enum { MEMMAP_RUNS = 7 };
 
 /*
- * Close all sections that can be closed and open them in the given way. Returns the result of the
- * slowest node.
+ * Close all sections that can be closed and open them in the given way, as a turn of a leg with
+ * `work`. Returns the result of the slowest node.
  */
-struct memmap_opened memmap_bench_open(const struct memmap_way *way, struct memmap_threads threads);
+struct memmap_opened memmap_bench_open(const struct memmap_way *way, struct memmap_threads threads,
+				       struct leg_work *work);
 
 /* The node that took longest: the machine goes on only when all nodes are done. */
 struct memmap_opened memmap_bench_slowest(const struct memmap_opened *opened);

@@ -13,7 +13,8 @@
  * A run is good if the gain is 0.9 for each thread, which is 1.8 for two, or within 5% of the
  * limit.
  *
- *	BENCH probe name=clear threads=C bytes=B ns=T memmap_pages=N memmap_ns=T turns=N
+ *	BENCH probe name=clear threads=C bytes=B ns=T memmap_pages=N memmap_ns=T turns=N (work of
+ *		making, in all turns)
  *	BENCH memmap_limit threads=C run=R turns=N gain=X limit=X good=0|1
  */
 #include "kernel/core/padata.h"
@@ -35,11 +36,12 @@ bool memmap_bench_is_good(unsigned threads, u64 gain, u64 limit)
 
 struct bound {
 	struct page *block[CLEAR_BLOCKS_MAX];
-	u64 blocks;
+	u64 blocks, most;
 	struct by_threads {
 		unsigned threads;
 		u64 pages, bytes; /* of the last turn */
 		u64 make_ns[TURNS_MAX], clear_ns[TURNS_MAX];
+		struct leg_work work;
 	} by[2];
 };
 
@@ -68,7 +70,7 @@ static u64 clear_once(struct bound *bound, unsigned threads)
 static void bound_turn(struct bound *bound, struct by_threads *by, unsigned turn)
 {
 	const struct memmap_opened made = memmap_bench_open(
-		&memmap_ways[WAY_EAGER], (struct memmap_threads){.value = by->threads});
+		&memmap_ways[WAY_EAGER], (struct memmap_threads){.value = by->threads}, &by->work);
 
 	bound->blocks = 0;
 	while (bound->blocks < MIN(made.sections, (u64)CLEAR_BLOCKS_MAX) &&
@@ -78,6 +80,7 @@ static void bound_turn(struct bound *bound, struct by_threads *by, unsigned turn
 	by->bytes = bound->blocks << BLOCK_SHIFT;
 	by->make_ns[turn] = made.ns;
 	by->pages = memmap_bench_pages(&made);
+	leg_work_warm(&by->work, &bound->most, by->pages);
 	while (bound->blocks > 0)
 		page_free(bound->block[--bound->blocks]);
 }
@@ -146,8 +149,10 @@ static void print_by(const struct by_threads *by, unsigned turns)
 	print_times(times_of(make, clear));
 	print_range(by, turns);
 	print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu memmap_pages=%llu "
-	      "memmap_ns=%llu turns=%u\n",
+	      "memmap_ns=%llu turns=%u",
 	      by->threads, by->bytes, clear_ns, by->pages, make_ns, turns);
+	leg_work_print(&by->work);
+	print("\n");
 }
 
 /* Print and record one run, which begins with turn `first`. Returns true if it is good. */

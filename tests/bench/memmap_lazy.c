@@ -16,33 +16,34 @@
 enum { PIECE_ORDER = BLOCK_ORDER - 1, SECONDS = 20 };
 
 struct measured {
-	u64 pages;
+	u64 pages, most;
 	u64 ns[MEMMAP_RUNS], first_ns;
 	unsigned runs;
+	struct leg_work work;
 };
 
+/* A run in cold memory, of which these frames are used for the first time, is not one of the runs. */
 static void add(struct measured *m, u64 pages, u64 ns)
 {
 	m->pages = pages;
-	m->ns[m->runs++] = ns;
+	if (leg_work_warm(&m->work, &m->most, pages))
+		m->ns[m->runs++] = ns;
+	else
+		m->first_ns = ns;
 }
 
 static void make_all(struct measured *m)
 {
-	const u64 began = clock_ns();
 	struct page *chain = NULL;
-	u64 ns, pages;
+	u64 ns;
 
+	leg_work_prepare(&m->work);
+	leg_work_begin(&m->work);
+	ns = clock_ns();
 	chain_take_all(&chain, &mm_kernel, PIECE_ORDER, 0, NODE_NONE);
-	ns = clock_ns() - began;
-	pages = chain_give(&chain, &mm_kernel) * order_pages(PIECE_ORDER);
-	if (m->first_ns == 0)
-		/*
-		 * these frames hold struct pages for the first time, so this is not one of the runs
-		 */
-		m->first_ns = ns;
-	else
-		add(m, pages, ns);
+	ns = clock_ns() - ns;
+	leg_work_end(&m->work);
+	add(m, chain_give(&chain, &mm_kernel) * order_pages(PIECE_ORDER), ns);
 }
 
 static void report(const char *what, const char *said, const char *unit, struct measured *m)
@@ -61,8 +62,10 @@ static void report(const char *what, const char *said, const char *unit, struct 
 		memmap_bench_print_fixed(m->first_ns * 1000 / m->pages);
 	}
 	print("\nBENCH memmap_lazy what=%s threads=1 pages=%llu ns=%llu ns_sd=%llu runs=%u "
-	      "ns_first=%llu\n",
+	      "ns_first=%llu",
 	      what, m->pages, spread.median, spread.sd, spread.runs, m->first_ns);
+	leg_work_print(&m->work);
+	print("\n");
 }
 
 void memmap_bench_lazy(void)
@@ -73,7 +76,7 @@ void memmap_bench_lazy(void)
 	while (all.runs < MEMMAP_RUNS && !input_stop_asked() &&
 	       (all.runs == 0 || clock_ns() < until)) {
 		const struct memmap_opened opened = memmap_bench_open(
-			&memmap_ways[WAY_LAZY], (struct memmap_threads){.value = 1});
+			&memmap_ways[WAY_LAZY], (struct memmap_threads){.value = 1}, &opening.work);
 
 		if (opening.runs < MEMMAP_RUNS)
 			add(&opening, memmap_bench_pages(&opened), opened.ns);

@@ -135,12 +135,14 @@ static struct pcp_stats stats_since(const struct pcp_stats *before)
 
 static bool run_leg(struct leg *leg, const struct pcp_types *types)
 {
+	static u64 most[WAYS_MAX];
 	struct pcp_stats before;
 	bool ok;
 
 	*leg = (struct leg){0};
 	leg_work_prepare(&leg->work);
 	pcp_set_types(&mm_kernel, types);
+	leg_work_warm(&leg->work, &most[types - pcp_types], BATCH);
 	before = pcp_stats(&mm_kernel);
 	leg_work_begin(&leg->work);
 	ok = batches(leg);

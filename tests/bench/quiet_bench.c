@@ -267,14 +267,14 @@ static void print_turn(const struct turn *turn)
 	      leg->work.inside.splits, turn->longest / NS_PER_US, turn->longest % NS_PER_US);
 	for (unsigned i = 0; i < GAP_CLASSES; i++)
 		print(" %8llu", turn->gaps[i]);
-	print("\nBENCH quiet mode=%s source=%s quiet=%s cpus=%u pages=%llu ns=%llu warm=%s "
+	print("\nBENCH quiet mode=%s source=%s quiet=%s cpus=%u pages=%llu ns=%llu "
 	      "stops_grow=%llu stops_shrink=%llu skipped=%llu asked=%llu longest_ns=%llu "
 	      "gaps_1us=%llu "
 	      "gaps_10us=%llu gaps_100us=%llu gaps_1ms=%llu",
 	      leg->mode->name, leg->source, turn->quiet ? "on" : "off",
-	      cpumask_weight(&cpus_online), leg->done, leg->ns, leg->warm ? "yes" : "no",
-	      turn->stops_grow, turn->stops_shrink, turn->stats.skipped_quiet, turn->stats.asked,
-	      turn->longest, turn->gaps[0], turn->gaps[1], turn->gaps[2], turn->gaps[3]);
+	      cpumask_weight(&cpus_online), leg->done, leg->ns, turn->stops_grow,
+	      turn->stops_shrink, turn->stats.skipped_quiet, turn->stats.asked, turn->longest,
+	      turn->gaps[0], turn->gaps[1], turn->gaps[2], turn->gaps[3]);
 	leg_work_print(&leg->work);
 	print("\n");
 }

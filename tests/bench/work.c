@@ -16,7 +16,8 @@ static u64 blocks_became(enum block_state to)
 	return count;
 }
 
-struct work work_now(void)
+/* All work since boot. */
+static struct work work_now(void)
 {
 	return (struct work){.opened = mm_counted(&mm_kernel, COUNT_SECTIONS_OPENED),
 			     .splits = mm_counted(&mm_kernel, COUNT_PMD_SPLITS),
@@ -26,16 +27,17 @@ struct work work_now(void)
 			     .rounds = rounds_so_far()};
 }
 
-struct work work_since(const struct work *then)
+/* Add to `sum` what was done since `then`. */
+static void add_since(struct work *sum, const struct work *then)
 {
 	const struct work now = work_now();
 
-	return (struct work){.opened = now.opened - then->opened,
-			     .splits = now.splits - then->splits,
-			     .formed = now.formed - then->formed,
-			     .shared = now.shared - then->shared,
-			     .meta = now.meta - then->meta,
-			     .rounds = now.rounds - then->rounds};
+	sum->opened += now.opened - then->opened;
+	sum->splits += now.splits - then->splits;
+	sum->formed += now.formed - then->formed;
+	sum->shared += now.shared - then->shared;
+	sum->meta += now.meta - then->meta;
+	sum->rounds += now.rounds - then->rounds;
 }
 
 void work_print(const char *prefix, const struct work *work)
@@ -48,22 +50,30 @@ void work_print(const char *prefix, const struct work *work)
 
 void leg_work_prepare(struct leg_work *work)
 {
-	work->before = work_now();
+	work->mark = work_now();
 }
 
 void leg_work_begin(struct leg_work *work)
 {
-	work->before = work_since(&work->before);
-	work->inside = work_now();
+	add_since(&work->before, &work->mark);
+	work->mark = work_now();
 }
 
 void leg_work_end(struct leg_work *work)
 {
-	work->inside = work_since(&work->inside);
+	add_since(&work->inside, &work->mark);
+}
+
+bool leg_work_warm(struct leg_work *work, u64 *most, u64 needs)
+{
+	work->warm = needs <= *most;
+	*most = MAX(*most, needs);
+	return work->warm;
 }
 
 void leg_work_print(const struct leg_work *work)
 {
 	work_print("", &work->inside);
 	work_print("before_", &work->before);
+	print(" warm=%s", work->warm ? "yes" : "no");
 }

@@ -4,6 +4,8 @@ import re
 
 import pytest
 from hosted import RUNS, SECONDS, boot, run_hosted
+from legs import LEGS, ON_REQUEST
+from records import TIME, parse
 from records import values_of as records
 from test_boot import COMMANDS, FAILING, what_was_asked_for_failed
 
@@ -79,6 +81,25 @@ def test_legs_record_their_work_and_their_debt_is_that_of_all_blocks(build):
     for leg in legs.values():
         assert (leg["warm"], leg["debt_blocks"]) == ("yes", 256) and leg["debt_split_ns"] >= 128 * leg["split_p50_ns"], leg
     assert legs["on", "free"]["after_formed"] >= 256, "on has formed nothing before"
+
+
+# What makes the benchmarks of the legs short, and memory other than 2 GiB.
+SMALL = {
+    "hvo": "runs=1 pages=16 pages_unbatched=2", "quiet": "pages=16", "clear": "ms=1", "fault": "bytes=8M runs=1",
+    "page_fault1": "ms=2 samples=1", "contig": "total=1", "gigablock": "ops=2000",
+}  # fmt: skip
+MEMORY = {"contig": "6G", "gigablock": "6G", "history": "1G", "page_fault1": "512M"}
+WORK = [before + key for before in ("", "before_") for key in ("opened", "splits", "formed", "shared", "meta", "rounds")]
+
+
+@pytest.mark.parametrize("name", sorted({name for leg in LEGS + ON_REQUEST for name in re.findall(r'\bbench="?(\w+)', leg.cmdline)}))
+def test_every_time_of_a_leg_has_its_work_and_comes_from_warm_memory(build, name):
+    """A record of steps is that of its leg. No day has gone by before the first of bench=history, and nothing compares it."""
+    done = boot(build, f'bench="{name} {SMALL.get(name, "")}"', "native", mem=MEMORY.get(name, "2G"))
+    assert "verdict=pass" in done.stdout, done.stdout[-4000:]
+    timed = [r for r in parse(done.stdout.encode()).records if r.kind != "boot" and any(map(TIME.fullmatch, r.values))]
+    assert timed and [r.values for r in timed if not {*WORK, "warm"} <= r.values.keys()] == []
+    assert [r.values for r in timed if r.is_cold and not (name == "history" and r["day"] == 0)] == []
 
 
 def test_pages_of_1_gib_are_demoted_in_each_mode(build):

@@ -67,6 +67,12 @@ CONSOLE = (
     + "".join(
         f"BENCH quiet mode=batched source=fresh quiet={quiet} cpus=8 pages=64 ns=5 stops_grow={stops} stops_shrink=0 skipped=0 asked=0 splits=2 longest_ns=3000000"
         f" gaps_1us=9 gaps_10us=4 gaps_100us=0 gaps_1ms=1\n" for quiet, stops in (("off", 14), ("on", 7)))
+    + "".join(
+        f"BENCH gigablock placement={placement} ops=1000 seed=21 age_ns={ns} requests=9 failed=1 before=2 least=4 tainted={tainted} clean={12 - tainted}"
+        f" giga_free=0 giga={12 - tainted} giga_moved=700 giga_least=500\n"
+        f"BENCH gigablock_time placement={placement} ops=1000 seed=21 run=1 op=0 tainted=2 clean=10\n"
+        f"BENCH gigablock_time placement={placement} ops=1000 seed=21 run=1 op=1000 tainted={tainted} clean={12 - tainted}\n"
+        for placement, ns, tainted in (("by-block", 5000000000, 12), ("by-GiB", 6000000000, 5)))
     + "BENCH balloon_host kernel=ashlar cpus=4 mib=1024 thp=always before_kib=81920 most_kib=1130496 after_kib=81920 back_ms=413 all_ms=500\n"
     "BENCH balloon_host kernel=linux-7.3 cpus=4 mib=1024 thp=never before_kib=368640 most_kib=1423360 after_kib=409600\n"
     "BENCH balloon_rss kernel=ashlar cpus=4 mib=1024 thp=always at_ms=0 kib=1130496\n"
@@ -203,12 +209,33 @@ def test_hvo_rows_are_those_of_equal_work(without_pictures):
     beside = rows_in(report(parse(CONSOLE.encode())), "Beside the published ratios", mode="batched", op="free")
     assert list(beside[0].values())[7:] == ["0.500x (0.500 to 0.500)", "3.11x", "1.66x", "0.0312", "0.219", COUNTED, "0.00625 to 0.156", "3"]
     cold = CONSOLE.replace("mode=on source=fresh", "mode=on warm=no source=fresh")
-    rows = {row["memory"]: row["mode:off (range)"] for row in rows_in(report(parse(cold.encode())), HVO_TABLE, machine="QEMU, emulated", mode="on")}
-    assert rows == {"fresh, cold": "-"}, "what was warmed is not compared with what was not"
+    rows = [row["mode:off (range)"] for row in rows_in(report(parse(cold.encode())), HVO_TABLE, machine="QEMU, emulated, cold", mode="on")]
+    assert rows == ["-", "-"], "what was warmed is not compared with what was not"
     told = "one run, which says nothing"
     assert all(told not in caption for caption in re.findall(r"\*\*((?:Grow|What|Beside|Ratios).*?)\*\*", text))
     once = report(parse(re.sub("BENCH (hvo|pcp) .* run=[23] .*\n", "", CONSOLE).encode()))
     assert {caption[:6] for caption in re.findall(rf"\*\*(.*?{told}.*?)\*\*", once)} >= {"Growin", "Beside", "Ratios", "ms for", "page\\_"}
+
+
+COLD = [  # a table, and the columns that compare a row with another
+    (HVO_TABLE, ("mode:off (range)", "net mode:off")),
+    ("What it costs in all", ("mode:off (range)",)),
+    ("Touching a region", ("change", "change as one")),
+    ("Clearing alone", ("change", "change as one")),
+    ("page_fault1: a region", ("types:on (range)",)),
+    ("After the trace", ("of by-block",)),
+]
+
+
+def test_cold_memory_is_compared_with_nothing(without_pictures):
+    """Not even with other cold memory, of which nobody knows how cold it was."""
+    warm, cold = CONSOLE, re.sub("^(BENCH (?!boot).*)$", r"\1 warm=no", CONSOLE, flags=re.M)
+    shown = {text: [row[key] for caption, keys in COLD for row in rows_in(report(parse(text.encode())), caption) for key in keys
+                    if "published" not in " ".join(row.values())] for text in (warm, cold)}  # fmt: skip
+    assert set(shown[warm]) > {"-"} and set(shown[cold]) == {"-"} and len(shown[cold]) == len(shown[warm])
+    assert not rows_in(report(parse(cold.encode())), "Ratios, allocating") and "%)" in report(parse(warm.encode()))
+    latencies = rows_in(report(parse(cold.encode())), "ms for a page, batches of ten")
+    assert latencies and all("%" not in cell for row in latencies for name, cell in row.items() if not name.startswith("published"))
 
 
 SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
@@ -221,6 +248,7 @@ SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
     ("Interrupts of programs", {"quiet": "on"}, "batched | fresh | 64 | on | 7.00 | 0 | 2 | 3.00"),
     ("Memory of QEMU", {"kernel": "ashlar"}, "80.0 | 1,104 | 80.0 | 0.413 | 0.500"),
     ("Memory of QEMU", {"thp": "never"}, "360 | 1,390 | 400 | - | -"),
+    ("After the trace", {"placement": "by-GiB"}, "1000 | by-GiB | 2.00 | 5.00 | 4.00 | 7.00 | 0 | 7.00 | 700 | 500 | 9.00 | 1.00 | 6.00 | 1.20x"),
     ("`clear_extent`", {}, "erms | 1G | 64K | 1,073,741,824 | 50,000,000"),
     ("Events per huge page", {"IPC": "2.00", "machine": "QEMU, emulated", "run": "1"}, "`erms`, 4K | 2M | 4 | 1 | 2.00 | 2,000 | 100"),
     # the published columns with their percentages, and ours computed in the same way

@@ -39,7 +39,7 @@ def change(way, value):
 
     def cell(row):
         page, other = row.spread(value, column, "page"), row.spread(value, column, way)
-        return words.percent(other.median, page.median) if page and other else "-"
+        return words.percent(other.median, page.median) if page and other and not row.is_cold else "-"
 
     return cell
 
@@ -86,7 +86,7 @@ def fault_costs(captures):
 
 def by_all_cpus(captures):
     """The default by all CPUs beside the best stream of the same run, in which each CPU has one instruction over its part of the page."""
-    timed = [r for r in of_kind(captures, "clear") if r.get("median_ns") and r.get("cpu_ns")]
+    timed = [r for r in of_kind(captures, "clear") if r.get("median_ns") and r.get("cpu_ns") and not r.is_cold]
     streams = [r for r in timed if r["mode"] == "stream"]
 
     def run_of(record):

@@ -73,7 +73,7 @@ def seeds_table(row):
     """The published rows: the three published columns beside ours that do the same work, then our other columns."""
     best = {r["mode"]: r for r in sorted(row.records, key=lambda r: r["pages"])}
     mine = [best[mode] for mode in MEANS if mode in best]
-    vanilla, booted = best.get("vanilla"), row.key["memory"] == "booted"
+    vanilla, booted = None if row.is_cold else best.get("vanilla"), row.key["memory"] == "booted"
     rows = []
     for name, field, *theirs in seeds.CONTIG:
         published = [f"{value:.2f} ({percent:.2f}%)" for value, percent in theirs] if booted else []
@@ -124,7 +124,7 @@ def steps_picture(row):
 
 
 def headline(captures):
-    row = next((row for row in machines(of_kind(captures, "contig")) if row.key["memory"] == "fresh"), None)
+    row = next((row for row in machines(of_kind(captures, "contig")) if row.key["memory"] == "fresh" and not row.is_cold), None)
     if not row:
         return None
     ours = [mean_and_range(mode)(row) for mode in ("vanilla", "skip", "index")]

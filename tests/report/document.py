@@ -5,6 +5,7 @@ from urllib.parse import quote
 import clear
 import contig
 import fill
+import gigablock
 import history
 import hvo
 import memmap
@@ -20,7 +21,7 @@ from paper import Heading, Paper, Table, anchor
 from records import of_kind
 
 LOADED = 0.5  # share of a CPU: the work that a system does by itself, and a little more
-SECTIONS = [module.section for module in (hvo, quiet, fill, history, memmap, clear, pcp, contig, resident, peer, programs, results)]
+SECTIONS = [module.section for module in (hvo, quiet, fill, history, memmap, clear, pcp, contig, gigablock, resident, peer, programs, results)]
 
 
 def summary(captures):

@@ -32,7 +32,7 @@ def net(row):
 
 
 def net_ratio(row):
-    base = row.beside(mode="off")
+    base = row.base(mode="off")
     return words.times(words.ratio(net(row).median, net(base).median) if base and net(row) and net(base) else None)
 
 
@@ -56,7 +56,7 @@ def state(record):
 def legs(captures):
     """A Row for each mode and operation. Rows that differ in these only can be compared with each other."""
     most = most_asked(captures)
-    keys = {"CPUs": item("cpus"), "memory": lambda r: r["source"] + ", cold" * r.is_cold, "size": item("size")}
+    keys = {"CPUs": item("cpus"), "memory": item("source"), "size": item("size")}
     keys |= {"pages": lambda r: most[state(r)], "mode": item("mode"), "op": item("op")}
     return rows_of([r for r in of_kind(captures, "hvo") if r["done"]], machine=place, **keys)
 
@@ -122,7 +122,7 @@ def in_all_of(row):
 
 
 def in_all_ratio(row):
-    off = row.beside(mode="off")
+    off = row.base(mode="off")
     return words.spread(spread_of_ratios(map(sum, costs_of(row)), map(sum, costs_of(off))) if off else None, unit="x")
 
 

@@ -104,6 +104,7 @@ LEGS = (
     Leg("contig-booted", 'bench="contig memory=booted total=20"', 2, "32G", seconds=600),
     Leg("contig-aged", 'bench="contig memory=aged total=20"', 2, "24G", seconds=600),
     Leg("contig-native", 'bench="contig aged_touch=8G"', 2, "8G", "fast", seconds=300),
+    Leg("gigablock", "bench=gigablock", 1, "12G", "native", seconds=300),
     Leg("history", "bench=history", 2, "16G", seconds=600),
 )
 

@@ -66,7 +66,7 @@ def machines(captures):
         key = mode, str(asked) if mode in ("parallel", "eager") else "0" if mode == "serial" else ""
         return found.setdefault(machine_of(record), {}).setdefault(key, Way())
 
-    for record in of_kind(captures, "memmap"):
+    for record in (r for r in of_kind(captures, "memmap") if not r.is_cold):
         way_of(record, record["mode"], record.get("asked", "")).record = record
     for record in of_kind([c for c in captures if c.boots > 1 and not c.name.startswith("pools")], "boot"):
         if record.get("memmap") in MEANS and not record.get("pool_pages") and not record.get("pool_1g_pages"):  # else fill.py's

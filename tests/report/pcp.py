@@ -47,7 +47,7 @@ def unit(record):
 def rounds(captures):
     """A Row for each machine and round in which every way had its turn."""
     rows = rows_of(of_kind(captures, "pcp"), machine=machine, unit=unit, capture=lambda r: id(r.capture), round=item("run"))
-    return [row for row in rows if WAYS.keys() <= {r["type_cache"] for r in row.records}]
+    return [row for row in rows if not row.is_cold and WAYS.keys() <= {r["type_cache"] for r in row.records}]
 
 
 def ratios_of(turns, after, before):

@@ -77,10 +77,10 @@ def plain(value, _position=None):
     return f"{value:,.0f}" if value >= 1 else f"{value:.4f}".rstrip("0").rstrip(".")
 
 
-def frame(axes, xlabel, ylabel, logx):
+def frame(axes, xlabel, ylabel, logx, logy):
     axes.set_xlabel(xlabel)
     axes.set_ylabel(ylabel)
-    for log, axis, scale in ((logx, axes.xaxis, axes.set_xscale), (10, axes.yaxis, axes.set_yscale)):
+    for log, axis, scale in ((logx, axes.xaxis, axes.set_xscale), (logy, axes.yaxis, axes.set_yscale)):
         if log:
             scale("log", base=log)
             axis.set_major_formatter(ticker.FuncFormatter(plain))
@@ -89,8 +89,8 @@ def frame(axes, xlabel, ylabel, logx):
     axes.set_axisbelow(True)
 
 
-def lines(name, series, xlabel, ylabel, logx=0, level=None, xticks=()):
-    """A plot of lines over a logarithmic scale. logx: the base, if the other one is logarithmic, too; level: a horizontal line (value, label)."""
+def lines(name, series, xlabel, ylabel, logx=0, level=None, xticks=(), logy=10):
+    """A plot of lines. logx, logy: the base of a logarithmic scale, or 0; level: a horizontal line (value, label)."""
     series = [s for s in series if s.points]
     if not available() or not series:
         return ""
@@ -100,7 +100,7 @@ def lines(name, series, xlabel, ylabel, logx=0, level=None, xticks=()):
         one.draw(axes, number)
     if level:
         axes.axhline(level[0], color=COLOURS["grey"], linewidth=1.1, linestyle=":", label=level[1])
-    frame(axes, xlabel, ylabel, logx)
+    frame(axes, xlabel, ylabel, logx, logy)
     if 1 < len(xticks) <= 8:
         axes.xaxis.set_major_locator(ticker.FixedLocator(xticks))
         axes.xaxis.set_minor_locator(ticker.NullLocator())

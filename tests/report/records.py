@@ -59,6 +59,10 @@ NEEDED = {
     "quiet": (
         "mode:w source:w quiet:w cpus:t pages:t ns:t stops_grow:n stops_shrink:n splits:n longest_ns:n gaps_1us:n gaps_10us:n gaps_100us:n gaps_1ms:n"
     ),
+    "gigablock": (
+        "placement:w ops:t age_ns:t requests:t failed:n before:n least:n tainted:n clean:n giga_free:n giga:n giga_moved:n giga_least:n"
+    ),
+    "gigablock_time": "placement:w ops:t run:t op:n tainted:n clean:n",
     "balloon_host": "kernel:w cpus:t mib:t thp:w before_kib:t most_kib:t after_kib:t",
     "balloon_rss": "kernel:w cpus:t thp:w at_ms:n kib:t",
 }
@@ -83,7 +87,7 @@ class Record:
     def settings(self):
         """What was measured: the words and numbers before the number of the run, or before the first time. Cold memory is no other's match."""
         first = itertools.takewhile(lambda pair: not (RUN.fullmatch(pair[0]) or TIME.fullmatch(pair[0])), self.values.items())
-        return {**dict(first), **({"warm": "no"} if self.is_cold else {})}
+        return {key: value for key, value in first if key != "warm"} | ({"warm": "no"} if self.is_cold else {})
 
     @property
     def is_cold(self):

@@ -18,6 +18,10 @@ class Row:
     def last(self):
         return self.records[-1]
 
+    @property
+    def is_cold(self):
+        return self.last.is_cold
+
     def spread(self, value, way=None, word=None):
         """The Spread of value(record), of those records for which way(record) is the word if a way is given; None without such a record."""
         values = [value(record) for record in self.records if way is None or way(record) == word]
@@ -27,9 +31,13 @@ class Row:
         """The row whose key differs in these words only, or None."""
         return self.rows.get(tuple({**self.key, **other}.values()))
 
+    def base(self, **other):
+        """The row beside it, to be compared with; None of memory that was cold."""
+        return None if self.is_cold else self.beside(**other)
+
     def ratio(self, value, **other):
         """The Spread of value(record), each divided by that of its turn in the row beside it; None without such a row."""
-        base = self.beside(**other)
+        base = self.base(**other)
         return spread_of_ratios(map(value, self.records), map(value, base.records)) if base else None
 
 
@@ -40,10 +48,15 @@ def spread_of_ratios(values, bases):
 
 
 def rows_of(records, **keys):
-    """The rows of the records, in the order of their first ones. Each key is the name of a column and a function of a record."""
+    """
+    The rows of the records, in the order of their first ones. Each key is the name of a column and a function of a record. Records of cold
+    memory have rows of their own.
+    """
     rows = {}
     for record in records:
         key = {name: function(record) for name, function in keys.items()}
+        if record.is_cold:
+            key |= {name: f"{word}, cold" for name, word in list(key.items())[:1]}
         rows.setdefault(tuple(key.values()), Row(key, rows)).records.append(record)
     return list(rows.values())
 

@@ -56,6 +56,8 @@ def ratio(value, base):
 
 def exact_ratio(measured):
     """A ratio near 1, and the range of its runs, if there were several."""
+    if measured is None:
+        return "-"
     return f"{measured.median:.4f}" + (f" ({measured.low:.3f} to {measured.high:.3f})" if measured.runs > 1 else "")
 
 
