@@ -1,6 +1,7 @@
 /* The end of a program by a signal, in words: see program_death.h. */
 #include "kernel/program/program_death.h"
 
+#include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
@@ -94,18 +95,6 @@ static void say_area(int signal, u64 addr)
 		print("  the file ends before it\n");
 }
 
-static void say_registers(const struct trap_frame *regs)
-{
-	print("  rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", regs->rax, regs->rbx,
-	      regs->rcx, regs->rdx);
-	print("  rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", regs->rsi, regs->rdi,
-	      regs->rbp, regs->rsp);
-	print("  r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", regs->r8, regs->r9, regs->r10,
-	      regs->r11);
-	print("  r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", regs->r12, regs->r13,
-	      regs->r14, regs->r15);
-}
-
 /* Two words of the stack, if they are there. A report brings no page. */
 static bool peek(u64 at, u64 word[2])
 {
@@ -165,6 +154,6 @@ void program_die(int signal, const struct signal_info *info, struct trap_frame *
 	else if (fault && info->code == SI_KERNEL && regs->vector == VECTOR_PROTECTION)
 		print("  a general protection fault: an address that no memory can have, or a "
 		      "privileged instruction\n");
-	say_registers(regs);
+	print_registers(regs);
 	say_callers(regs);
 }

@@ -2,7 +2,8 @@
  * A virtio device as its driver sees it, on any bus (virtio 1.2, 2 "Basic Facilities of a Virtio
  * Device", 3.1 "Device Initialization"). Only modern devices are driven, and only polled.
  *
- *	virtio_pci.c, virtio_mmio.c   find a device and give it its operations
+ *	virtio_pci.c, virtio_mmio.c   find a device and its registers
+ *	virtio_regs.c                 operations on registers
  *	virtio.c                      status and features, and the end of a device that misbehaves
  *	virtq.c                       queues
  *	balloon.c                     a driver; the other is kernel/program/files_out.c
@@ -17,9 +18,10 @@
 #include "kernel/lib/types.h"
 
 struct virtio_device;
+struct virtio_layout;
 struct virtq;
 
-/* The registers that every bus has, in its own form. */
+/* What a driver does with a device. */
 struct virtio_ops {
 	u8 (*status)(struct virtio_device *dev);
 	void (*set_status)(struct virtio_device *dev, u8 status);
@@ -40,7 +42,8 @@ struct virtio_device {
 	char name[24];  /* for people: "PCI 00:03.0" */
 	bool given_up;  /* virtio_give_up() was called */
 	bool was_reset; /* and the device has said that it is reset */
-	/* Of the buses. */
+	/* Of virtio_regs.c. */
+	const struct virtio_layout *layout;
 	volatile void __iomem *common, *notify, *config;
 	u32 common_bytes, notify_bytes, notify_step, config_bytes;
 };

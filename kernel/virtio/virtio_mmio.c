@@ -1,126 +1,34 @@
 /*
- * Virtio over MMIO: see virtio_mmio.h. All registers have 32 bits.
+ * Virtio over MMIO: see virtio_mmio.h.
  */
 #include "kernel/virtio/virtio_mmio.h"
 
-#include <arch/memory.h>
 #include <arch/mmio.h>
 #include <arch/pgtable.h>
 
 #include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
-#include "kernel/virtio/virtq.h"
+#include "kernel/virtio/virtio_regs.h"
 #include "mm/mm.h"
 
-enum {
-	MAGIC = 0x000,
-	VERSION = 0x004,
-	DEVICE_ID = 0x008,
-	DEVICE_FEATURES = 0x010,
-	DEVICE_FEATURES_SELECT = 0x014,
-	DRIVER_FEATURES = 0x020,
-	DRIVER_FEATURES_SELECT = 0x024,
-	QUEUE_SELECT = 0x030,
-	QUEUE_SIZE_MOST = 0x034,
-	QUEUE_SIZE = 0x038,
-	QUEUE_READY = 0x044,
-	QUEUE_NOTIFY = 0x050,
-	STATUS = 0x070,
-	QUEUE_DESC = 0x080,
-	QUEUE_DRIVER = 0x090,
-	QUEUE_DEVICE = 0x0a0,
-	CONFIG = 0x100
-};
+enum { MAGIC = 0x000, VERSION = 0x004, DEVICE_ID = 0x008, QUEUE_NOTIFY = 0x050, CONFIG = 0x100 };
 enum { MAGIC_VALUE = 0x74726976, VERSION_MODERN = 2 };
+
+static const struct virtio_layout layout = {.features_select = 0x14,
+					    .features = 0x10,
+					    .accept_select = 0x24,
+					    .accept = 0x20,
+					    .status = 0x70,
+					    .queue_select = 0x30,
+					    .queue_most = 0x34,
+					    .queue_size = 0x38,
+					    .queue_enable = 0x44,
+					    .descriptors = 0x80,
+					    .available = 0x90,
+					    .used = 0xa0};
 
 /* Registers and a word of configuration at least; no device needs a page. */
 enum { BYTES_LEAST = CONFIG + 4, BYTES_MOST = 4096 };
-
-static u8 status(struct virtio_device *dev)
-{
-	return (u8)mmio_read32(dev->common, STATUS);
-}
-
-static void set_status(struct virtio_device *dev, u8 value)
-{
-	mmio_write32(dev->common, STATUS, value);
-}
-
-static u64 features(struct virtio_device *dev)
-{
-	u64 all;
-
-	mmio_write32(dev->common, DEVICE_FEATURES_SELECT, 1);
-	all = (u64)mmio_read32(dev->common, DEVICE_FEATURES) << 32;
-	mmio_write32(dev->common, DEVICE_FEATURES_SELECT, 0);
-	return all | mmio_read32(dev->common, DEVICE_FEATURES);
-}
-
-static void accept(struct virtio_device *dev, u64 agreed)
-{
-	for (u32 half = 0; half < 2; half++) {
-		mmio_write32(dev->common, DRIVER_FEATURES_SELECT, half);
-		mmio_write32(dev->common, DRIVER_FEATURES, (u32)(agreed >> 32 * half));
-	}
-}
-
-static u32 queue_most(struct virtio_device *dev, u16 queue)
-{
-	mmio_write32(dev->common, QUEUE_SELECT, queue);
-	return mmio_read32(dev->common, QUEUE_SIZE_MOST);
-}
-
-static void write64(struct virtio_device *dev, unsigned reg, u64 value)
-{
-	mmio_write32(dev->common, reg, (u32)value);
-	mmio_write32(dev->common, reg + 4, (u32)(value >> 32));
-}
-
-static int queue_enable(struct virtio_device *dev, struct virtq *q)
-{
-	const phys_t ring = virt_to_phys(q->ring);
-
-	mmio_write32(dev->common, QUEUE_SELECT, q->number);
-	if (mmio_read32(dev->common, QUEUE_READY) != 0)
-		return -EINVAL; /* it was reset, so no queue is in use */
-	mmio_write32(dev->common, QUEUE_SIZE, q->size);
-	write64(dev, QUEUE_DESC, ring);
-	write64(dev, QUEUE_DRIVER, ring + VIRTQ_AVAILABLE);
-	write64(dev, QUEUE_DEVICE, ring + VIRTQ_USED);
-	mmio_write32(dev->common, QUEUE_READY, 1);
-	return 0;
-}
-
-static void notify(struct virtio_device *dev, struct virtq *q)
-{
-	mmio_write32(dev->common, QUEUE_NOTIFY, q->number);
-}
-
-static u32 config_read(struct virtio_device *dev, u32 at)
-{
-	return CONFIG + at + sizeof(u32) <= dev->common_bytes
-		       ? mmio_read32(dev->common, CONFIG + at)
-		       : 0;
-}
-
-static void config_write(struct virtio_device *dev, u32 at, u32 value)
-{
-	if (CONFIG + at + sizeof(u32) <= dev->common_bytes)
-		mmio_write32(dev->common, CONFIG + at, value);
-}
-
-static const struct virtio_ops mmio_ops = {.status = status,
-					   .set_status = set_status,
-					   .features = features,
-					   .accept = accept,
-					   .queue_most = queue_most,
-					   .queue_enable = queue_enable,
-					   .notify = notify,
-					   .config_read = config_read,
-					   .config_write = config_write};
-
-/* ---- finding ---- */
 
 enum { PLACES_MOST = 32 };
 static struct virtio_mmio_place places[PLACES_MOST];
@@ -201,8 +109,13 @@ static bool take_device(const struct virtio_mmio_place *place, u16 kind, struct 
 		mmio_unmap(regs, place->bytes);
 		return false;
 	}
-	*dev = (struct virtio_device){
-		.ops = &mmio_ops, .common = regs, .common_bytes = (u32)place->bytes};
+	*dev = (struct virtio_device){.ops = &virtio_regs_ops,
+				      .layout = &layout,
+				      .common = regs,
+				      .notify = (volatile u8 __iomem *)regs + QUEUE_NOTIFY,
+				      .notify_bytes = sizeof(u32),
+				      .config = (volatile u8 __iomem *)regs + CONFIG,
+				      .config_bytes = (u32)place->bytes - CONFIG};
 	format(dev->name, sizeof(dev->name), "MMIO at %llx", place->start);
 	return true;
 }

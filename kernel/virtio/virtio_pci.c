@@ -10,118 +10,29 @@
 #include <arch/pgtable.h>
 
 #include "kernel/lib/format.h"
-#include "kernel/virtio/virtq.h"
+#include "kernel/virtio/virtio_regs.h"
 #include "mm/mm.h"
 
 enum { VENDOR = 0x1af4, MODERN = 0x1040, TRANSITIONAL_BALLOON = 0x1002, BALLOON = 5 };
 enum { CAPABILITY_VENDOR = 9, CAPABILITIES_MOST = 48 };
 enum { KIND_COMMON = 1, KIND_NOTIFY = 2, KIND_CONFIG = 4 };
 
-/* Offsets in the common configuration. */
-enum {
-	DEVICE_FEATURE_SELECT = 0,
-	DEVICE_FEATURE = 4,
-	DRIVER_FEATURE_SELECT = 8,
-	DRIVER_FEATURE = 12,
-	DEVICE_STATUS = 20,
-	QUEUE_SELECT = 22,
-	QUEUE_SIZE = 24,
-	QUEUE_ENABLE = 28,
-	QUEUE_NOTIFY_OFF = 30,
-	QUEUE_DESC = 32,
-	QUEUE_DRIVER = 40,
-	QUEUE_DEVICE = 48,
-	COMMON_BYTES = 56
-};
+enum { COMMON_BYTES = 56 };
 
-static u8 status(struct virtio_device *dev)
-{
-	return mmio_read8(dev->common, DEVICE_STATUS);
-}
-
-static void set_status(struct virtio_device *dev, u8 value)
-{
-	mmio_write8(dev->common, DEVICE_STATUS, value);
-}
-
-static u64 features(struct virtio_device *dev)
-{
-	u64 all;
-
-	mmio_write32(dev->common, DEVICE_FEATURE_SELECT, 1);
-	all = (u64)mmio_read32(dev->common, DEVICE_FEATURE) << 32;
-	mmio_write32(dev->common, DEVICE_FEATURE_SELECT, 0);
-	return all | mmio_read32(dev->common, DEVICE_FEATURE);
-}
-
-static void accept(struct virtio_device *dev, u64 agreed)
-{
-	for (u32 half = 0; half < 2; half++) {
-		mmio_write32(dev->common, DRIVER_FEATURE_SELECT, half);
-		mmio_write32(dev->common, DRIVER_FEATURE, (u32)(agreed >> 32 * half));
-	}
-}
-
-static u32 queue_most(struct virtio_device *dev, u16 queue)
-{
-	mmio_write16(dev->common, QUEUE_SELECT, queue);
-	return mmio_read16(dev->common, QUEUE_SIZE);
-}
-
-/* Registers of 64 bits are written in halves, as 4.1.3.1 allows. */
-static void write64(struct virtio_device *dev, unsigned reg, u64 value)
-{
-	mmio_write32(dev->common, reg, (u32)value);
-	mmio_write32(dev->common, reg + 4, (u32)(value >> 32));
-}
-
-static int queue_enable(struct virtio_device *dev, struct virtq *q)
-{
-	const phys_t ring = virt_to_phys(q->ring);
-	u64 at;
-
-	mmio_write16(dev->common, QUEUE_SELECT, q->number);
-	mmio_write16(dev->common, QUEUE_SIZE, q->size);
-	if (mmio_read16(dev->common, QUEUE_SIZE) != q->size)
-		return -EINVAL; /* it would use a ring of another length */
-	at = (u64)mmio_read16(dev->common, QUEUE_NOTIFY_OFF) * dev->notify_step;
-	if (at + sizeof(u16) > dev->notify_bytes)
-		return -EINVAL;
-	q->notify_at = (u32)at;
-	write64(dev, QUEUE_DESC, ring);
-	write64(dev, QUEUE_DRIVER, ring + VIRTQ_AVAILABLE);
-	write64(dev, QUEUE_DEVICE, ring + VIRTQ_USED);
-	mmio_write16(dev->common, QUEUE_ENABLE, 1);
-	return 0;
-}
-
-static void notify(struct virtio_device *dev, struct virtq *q)
-{
-	mmio_write16(dev->notify, q->notify_at, q->number);
-}
-
-static u32 config_read(struct virtio_device *dev, u32 at)
-{
-	return at + sizeof(u32) <= dev->config_bytes ? mmio_read32(dev->config, at) : 0;
-}
-
-static void config_write(struct virtio_device *dev, u32 at, u32 value)
-{
-	if (at + sizeof(u32) <= dev->config_bytes)
-		mmio_write32(dev->config, at, value);
-}
-
-static const struct virtio_ops pci_ops = {.status = status,
-					  .set_status = set_status,
-					  .features = features,
-					  .accept = accept,
-					  .queue_most = queue_most,
-					  .queue_enable = queue_enable,
-					  .notify = notify,
-					  .config_read = config_read,
-					  .config_write = config_write};
-
-/* ---- finding ---- */
+static const struct virtio_layout layout = {.pci = true,
+					    .features_select = 0,
+					    .features = 4,
+					    .accept_select = 8,
+					    .accept = 12,
+					    .status = 20,
+					    .queue_select = 22,
+					    .queue_most = 24,
+					    .queue_size = 24,
+					    .queue_enable = 28,
+					    .notify_offset = 30,
+					    .descriptors = 32,
+					    .available = 40,
+					    .used = 48};
 
 static u8 read8(const struct pci_place *at, unsigned reg)
 {
@@ -204,7 +115,8 @@ static bool take_device(const struct pci_place *at, struct virtio_device *dev)
 		return false;
 	}
 	pci_command(at, PCI_ENABLE_MEMORY | PCI_ENABLE_MASTER, 0);
-	dev->ops = &pci_ops;
+	dev->ops = &virtio_regs_ops;
+	dev->layout = &layout;
 	format(dev->name, sizeof(dev->name), "PCI %02x:%02x.%u", at->next >> 8, at->next >> 3 & 31,
 	       at->next & 7);
 	return true;

@@ -186,38 +186,33 @@ void space_wait_settled(struct space *space, u64 addr)
 		wait_spin(&wait, CPU_NONE);
 }
 
-/* The area of the page that is pinned. False, without a pin, if there is none. */
-static bool find_pinned(struct space *space, u64 addr, struct area *area)
+/* 1: the area of the page is pinned; without a pin, 0: there is none, -EBUSY: it is busy. */
+static int try_pin(struct space *space, u64 addr, enum pt_level level, struct area *area)
 {
+	int result = 0;
+
+	space_pin_only(space, addr, level);
 	if (area_tree_from_again(&space->tree, addr, &space_here(space)->found, area) &&
 	    area->start <= addr)
-		return true;
-	space_unpin(space);
-	return false;
+		result = area->flags & AREA_BUSY ? -EBUSY : 1;
+	if (result <= 0)
+		space_unpin(space);
+	return result;
 }
 
 bool space_pin(struct space *space, u64 addr, enum pt_level level, struct area *area)
 {
-	for (;;) {
-		space_pin_only(space, addr, level);
-		if (!find_pinned(space, addr, area))
-			return false;
-		if (!(area->flags & AREA_BUSY))
-			return true;
-		space_unpin(space);
+	int result;
+
+	for (result = try_pin(space, addr, level, area); result < 0;
+	     result = try_pin(space, addr, level, area))
 		space_wait_settled(space, addr);
-	}
+	return result > 0;
 }
 
 bool space_try_pin(struct space *space, u64 addr, struct area *area)
 {
-	space_pin_only(space, addr, PT_PAGE);
-	if (!find_pinned(space, addr, area))
-		return false;
-	if (!(area->flags & AREA_BUSY))
-		return true;
-	space_unpin(space);
-	return false;
+	return try_pin(space, addr, PT_PAGE, area) > 0;
 }
 
 /*
@@ -436,38 +431,24 @@ static void insert(struct space *space, const struct area *area, const struct ne
 	atomic_store_relaxed(&space->bytes, space->bytes + (area->end - area->start));
 }
 
-/* The first free range of that size from space->next on, in a circle; 0: there is none. */
-static u64 find_in_circle(const struct space *space, u64 size, u64 align, struct neighbours *beside)
-{
-	u64 at = space->next;
-
-	for (u64 tries = 0; tries < space->tree.count + 2; tries++) {
-		if (!space_has(space, at, at + size))
-			at = space->range.start;
-		*beside = find_neighbours(space, at);
-		if (space_has(space, at, at + size) && is_free(beside, at, at + size))
-			return at;
-		at = ALIGN_UP(beside->below.end > at ? beside->below.end : beside->above.end,
-			      align);
-	}
-	return 0;
-}
-
-/* Where a new area begins, and between which others, or 0. */
+/*
+ * Where a new area begins, and between which others, or 0. The place that is tried first is the one
+ * asked for; of the kernel's spaces, which go round in a circle, the one behind the last area.
+ */
 static u64 find_place(struct space *space, const struct area *area, u64 align,
 		      struct neighbours *beside)
 {
 	const u64 size = area->end - area->start;
-	u64 at;
+	u64 at = space->user ? area->start : space->next;
 
 	if (space->tree.count >= AREA_TREE_COUNT_MAX)
 		return 0;
-	if (!space->user)
-		return find_in_circle(space, size, align, beside);
-	if (space_has(space, area->start, area->end)) {
-		*beside = find_neighbours(space, area->start);
-		if (is_free(beside, area->start, area->end))
-			return area->start;
+	if (!space->user && !space_has(space, at, at + size))
+		at = space->range.start;
+	if (space_has(space, at, at + size)) {
+		*beside = find_neighbours(space, at);
+		if (is_free(beside, at, at + size))
+			return at;
 	}
 	at = find_room(space, size, align);
 	*beside = find_neighbours(space, at);
@@ -538,15 +519,10 @@ static u64 hull_start(const struct space *space, u64 start, u64 bottom)
 	return start;
 }
 
+/* The same at the other end: addresses are counted from there. */
 static u64 hull_end(const struct space *space, u64 end, u64 top)
 {
-	for (enum pt_level level = upper_level(space); level > PT_PAGE; level--) {
-		const u64 high = ALIGN_UP(end, pt_level_size(level));
-
-		if (high <= top)
-			return high;
-	}
-	return end;
+	return -hull_start(space, -end, -top);
 }
 
 /* The free space around [start, end), in which no area is left. */
@@ -636,27 +612,24 @@ int space_claim(struct space *space, u64 start, u64 end, enum space_claim how, s
 		struct area area;
 		struct vm_object *object = NULL;
 		const bool placed = own.end > own.start;
-		bool more, last;
+		bool more, busy, last;
 
 		if (!lock_ready(space, ready_to_claim(space, placed))) {
 			err = -ENOMEM;
 			break;
 		}
 		more = area_tree_own_from(&space->tree, own.end, &area) && area.start < end;
-		if (more && (area.flags & AREA_BUSY)) {
+		busy = more && (area.flags & AREA_BUSY);
+		if (more && !busy)
+			err = how == SPACE_MUST_BE_FREE        ? -EEXIST
+			      : cuts_page(&area, own.end, end) ? -EINVAL
+							       : 0;
+		if (busy || err) {
 			spin_unlock(&space->lock);
+			if (err)
+				break;
 			space_wait_settled(space, MAX(area.start, own.end));
 			continue;
-		}
-		if (more && how == SPACE_MUST_BE_FREE) {
-			spin_unlock(&space->lock);
-			err = -EEXIST;
-			break;
-		}
-		if (more && cuts_page(&area, own.end, end)) {
-			spin_unlock(&space->lock);
-			err = -EINVAL;
-			break;
 		}
 		area_tree_change(&space->tree);
 		if (more)

@@ -119,31 +119,29 @@ TEST(arch_apic, of_the_entries_for_local_sources_those_that_exist_are_masked)
 	}
 }
 
-static enum apic_mode choose(enum apic_mode left, bool opted_out, u32 highest_id,
-			     enum x2apic_wish wish)
+static enum apic_mode choose(enum apic_mode left, bool opted_out, u32 highest_id, bool asked)
 {
 	const struct apic_facts facts = {
 		.left = left, .available = true, .opted_out = opted_out, .highest_id = highest_id};
 
-	return apic_mode_for(&facts, wish);
+	return apic_mode_for(&facts, asked);
 }
 
 TEST(arch_apic, the_mode_that_firmware_left_is_kept_where_it_reaches_all)
 {
 	const struct apic_facts old = {.left = APIC_XAPIC, .highest_id = 300};
 
-	EXPECT_EQ(choose(APIC_XAPIC, false, 254, X2APIC_AUTO), APIC_XAPIC);
-	EXPECT_EQ(choose(APIC_XAPIC, false, 255, X2APIC_AUTO), APIC_X2APIC);
-	EXPECT_EQ(choose(APIC_XAPIC, false, 255, X2APIC_OFF), APIC_X2APIC);
-	EXPECT_EQ(choose(APIC_XAPIC, false, 7, X2APIC_ON), APIC_X2APIC);
-	EXPECT_EQ(choose(APIC_X2APIC, false, 7, X2APIC_AUTO), APIC_X2APIC);
-	EXPECT_EQ(choose(APIC_X2APIC, true, 7, X2APIC_OFF), APIC_X2APIC);
-	EXPECT_EQ(choose(APIC_NONE, false, 0, X2APIC_ON), APIC_NONE);
-	EXPECT_EQ(apic_mode_for(&old, X2APIC_ON), APIC_XAPIC);
+	EXPECT_EQ(choose(APIC_XAPIC, false, 254, false), APIC_XAPIC);
+	EXPECT_EQ(choose(APIC_XAPIC, false, 255, false), APIC_X2APIC);
+	EXPECT_EQ(choose(APIC_XAPIC, false, 7, true), APIC_X2APIC);
+	EXPECT_EQ(choose(APIC_X2APIC, false, 7, false), APIC_X2APIC);
+	EXPECT_EQ(choose(APIC_X2APIC, true, 7, false), APIC_X2APIC);
+	EXPECT_EQ(choose(APIC_NONE, false, 0, true), APIC_NONE);
+	EXPECT_EQ(apic_mode_for(&old, true), APIC_XAPIC);
 }
 
 TEST(arch_apic, firmware_that_opts_out_of_x2apic_is_heard)
 {
-	EXPECT_EQ(choose(APIC_XAPIC, true, 300, X2APIC_AUTO), APIC_XAPIC);
-	EXPECT_EQ(choose(APIC_XAPIC, true, 7, X2APIC_ON), APIC_X2APIC);
+	EXPECT_EQ(choose(APIC_XAPIC, true, 300, false), APIC_XAPIC);
+	EXPECT_EQ(choose(APIC_XAPIC, true, 7, true), APIC_X2APIC);
 }

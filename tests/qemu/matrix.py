@@ -65,7 +65,7 @@ SWITCHES = {
     "program.thp": "always|madvise|never",
     "tlb.quiet": "on|off",
     "tlb.skip_idle": "on|off",
-    "x2apic": "auto|on|off",
+    "x2apic": "off|on",
 }
 # Switches of what is around a run. Tests of their own choose each value.
 ELSEWHERE = (

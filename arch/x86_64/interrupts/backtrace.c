@@ -25,6 +25,7 @@
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/call.h"
 #include "kernel/core/context.h"
+#include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 
@@ -182,16 +183,6 @@ static void print_code(const char *prefix, virt_t addr, u64 back)
 		print("%s%016llx\n", prefix, addr);
 }
 
-static void print_registers(const struct trap_frame *f)
-{
-	print("rax %016llx rbx %016llx rcx %016llx rdx %016llx\n", f->rax, f->rbx, f->rcx, f->rdx);
-	print("rsi %016llx rdi %016llx rbp %016llx rsp %016llx\n", f->rsi, f->rdi, f->rbp, f->rsp);
-	print("r8  %016llx r9  %016llx r10 %016llx r11 %016llx\n", f->r8, f->r9, f->r10, f->r11);
-	print("r12 %016llx r13 %016llx r14 %016llx r15 %016llx\n", f->r12, f->r13, f->r14, f->r15);
-	print("rflags %llx cs %llx ss %llx vector %llu error %llx\n", f->rflags, f->cs, f->ss,
-	      f->vector, f->error);
-}
-
 /*
  * A jump to an address outside the text leaves no frame of its own, but the caller's return address
  * is on top of the stack.
@@ -222,6 +213,8 @@ void panic_arch(void)
 		if (is_kernel(trap))
 			print_caller(trap);
 		print_registers(trap);
+		print("  rflags %llx cs %llx ss %llx vector %llu error %llx\n", trap->rflags,
+		      trap->cs, trap->ss, trap->vector, trap->error);
 	}
 	print("cr0 %llx cr2 %llx cr3 %llx cr4 %llx\n", read_cr0(), read_cr2(), read_cr3(),
 	      read_cr4());

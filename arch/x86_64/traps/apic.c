@@ -58,10 +58,10 @@ static volatile void __iomem *regs; /* xAPIC mode */
 
 int apic_nmi_pin = -1;
 
-static unsigned x2apic_wish = X2APIC_AUTO;
-OPTION_CHOICE(x2apic, x2apic_wish, "auto|on|off",
-	      "enter x2APIC mode; auto: as firmware left it, and for CPUs with IDs above 254",
-	      .boot_only = true);
+static bool x2apic_asked;
+OPTION_BOOL(x2apic, x2apic_asked,
+	    "enter x2APIC mode; off: as firmware left it, and for CPUs with IDs above 254",
+	    .boot_only = true);
 
 static u32 apic_read(unsigned reg)
 {
@@ -147,11 +147,7 @@ void apic_choose_mode(u32 highest_id, bool opted_out)
 					 .opted_out = opted_out,
 					 .highest_id = highest_id};
 
-	mode = apic_mode_for(&facts, x2apic_wish); /* entered by apic_init_cpu() */
-	if (mode == APIC_X2APIC && x2apic_wish == X2APIC_OFF)
-		pr_warn("APIC: x2apic=off is ignored, because %s",
-			facts.left == APIC_X2APIC ? "firmware left x2APIC mode on"
-						  : "IDs above 254 need that mode");
+	mode = apic_mode_for(&facts, x2apic_asked); /* entered by apic_init_cpu() */
 	if (facts.left == APIC_XAPIC && facts.available && opted_out) {
 		if (mode == APIC_X2APIC)
 			pr_warn("APIC: x2APIC mode by x2apic=on, although firmware opts out of it");

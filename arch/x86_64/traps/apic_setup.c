@@ -38,13 +38,11 @@ void apic_set_up(const struct apic_access *apic, int nmi_pin)
 		apic->write(nmi_pin == 0 ? APIC_LVT_LINT0 : APIC_LVT_LINT1, LVT_MODE_NMI);
 }
 
-enum apic_mode apic_mode_for(const struct apic_facts *facts, enum x2apic_wish wish)
+enum apic_mode apic_mode_for(const struct apic_facts *facts, bool asked)
 {
 	if (facts->left != APIC_XAPIC || !facts->available)
 		return facts->left;
-	if (wish == X2APIC_ON)
-		return APIC_X2APIC;
-	if (facts->highest_id > XAPIC_ID_MAX && !facts->opted_out)
+	if (asked || (facts->highest_id > XAPIC_ID_MAX && !facts->opted_out))
 		return APIC_X2APIC;
 	return APIC_XAPIC;
 }

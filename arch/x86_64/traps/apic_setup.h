@@ -42,9 +42,6 @@ struct apic_access {
  */
 void apic_set_up(const struct apic_access *apic, int nmi_pin);
 
-/* x2apic=: without a word, the mode that firmware left is kept where it reaches all CPUs. */
-enum x2apic_wish { X2APIC_AUTO, X2APIC_ON, X2APIC_OFF };
-
 struct apic_facts {
 	enum apic_mode left; /* by firmware */
 	bool available;      /* the CPU has x2APIC mode */
@@ -54,6 +51,6 @@ struct apic_facts {
 
 /*
  * The mode for all CPUs. x2APIC mode that is on is never left. It is entered for IDs above 254
- * unless firmware opted out, and with X2APIC_ON in any case.
+ * unless firmware opted out, and in any case if it is `asked` for (x2apic=on).
  */
-enum apic_mode apic_mode_for(const struct apic_facts *facts, enum x2apic_wish wish);
+enum apic_mode apic_mode_for(const struct apic_facts *facts, bool asked);
