@@ -317,11 +317,6 @@ static const struct way *find_way(const struct series *s, const char *mode, cons
 	return NULL;
 }
 
-static void print_rate(const char *what, u64 hundredths)
-{
-	print("%s%5llu.%02llu", what, hundredths / 100, hundredths % 100);
-}
-
 /* Print a rate and its change against steps of 4 KiB; blanks if there is no rate. */
 static void print_column(u64 page, u64 rate)
 {
@@ -334,8 +329,7 @@ static void print_column(u64 page, u64 rate)
 		format(text, sizeof(text), "%c%llu.%llu%%", change < 0 ? '-' : '+',
 		       ((change < 0 ? -change : change) / 10),
 		       ((change < 0 ? -change : change) % 10));
-	print_rate("  ", rate);
-	print(" %8s", text);
+	print("  %5llu.%02llu %8s", HUNDREDTHS(rate), text);
 }
 
 static void print_row(const struct series *s, const struct clear_insn *insn)
@@ -344,7 +338,7 @@ static void print_row(const struct series *s, const struct clear_insn *insn)
 
 	print("  %-4s %-8s", s->size, insn->name);
 	if (page)
-		print_rate("   ", page);
+		print("   %5llu.%02llu", HUNDREDTHS(page));
 	else
 		print("           ");
 	print_column(page, rate(s, find_way(s, clear_modes[1].name, insn->name, CLEAR_EXTENT)));
@@ -379,9 +373,9 @@ static void print_shared(const struct series *s, const struct way *all)
 	for (unsigned i = 0; i < s->ways; i++)
 		if (s->way[i].how.threads > 1 && s->way[i].ns < best->ns)
 			best = &s->way[i];
-	print_rate("; all CPUs ", rate(s, all));
-	print_rate(" of ", rate(s, best));
-	print(" (%s), %llu ms of CPU time", best->insn, all->cpu_ns / NS_PER_MS);
+	print("; all CPUs %5llu.%02llu of %5llu.%02llu (%s), %llu ms of CPU time",
+	      HUNDREDTHS(rate(s, all)), HUNDREDTHS(rate(s, best)), best->insn,
+	      all->cpu_ns / NS_PER_MS);
 }
 
 static void print_choice(const struct series *s)
@@ -392,7 +386,7 @@ static void print_choice(const struct series *s)
 	const u64 behind = best ? turns_behind(&chosen->turns, &best->turns) : 0;
 	char extent[16];
 
-	print_rate("       default ", rate(s, chosen));
+	print("       default %5llu.%02llu", HUNDREDTHS(rate(s, chosen)));
 	if (best) {
 		extent_name(best->how.extent, extent, sizeof(extent));
 		print(" (%llu.%llu%% behind %s, %s, %s)", behind / 10, behind % 10, best->insn,
@@ -402,8 +396,7 @@ static void print_choice(const struct series *s)
 	}
 	if (all)
 		print_shared(s, all);
-	print_rate("; plain non-temporal fill ", rate(s, limit));
-	print("\n");
+	print("; plain non-temporal fill %5llu.%02llu\n", HUNDREDTHS(rate(s, limit)));
 }
 
 /* Further turns, counted and not timed; the counts are for all pages of the record together. */
@@ -512,8 +505,7 @@ static void run_extents(struct series *s, const struct clear_insn *insn, const u
 	print("  %-4s %-8s by extent", s->size, insn->name);
 	for (unsigned i = 0; i < s->ways; i++) {
 		extent_name(s->way[i].how.extent, name, sizeof(name));
-		print("  %s", name);
-		print_rate("", rate(s, &s->way[i]));
+		print("  %s%5llu.%02llu", name, HUNDREDTHS(rate(s, &s->way[i])));
 	}
 	print("\n");
 	for (unsigned i = 0; i < s->ways; i++)

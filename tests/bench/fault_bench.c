@@ -26,7 +26,6 @@
  */
 #include <arch/cpu.h>
 
-#include "kernel/core/padata.h"
 #include "mm/hugetlb/pool.h"
 #include "tests/bench/counters.h"
 #include "tests/bench/insns.h"
@@ -105,16 +104,10 @@ static void clear_only(u64 first, u64 last, void *arg)
 
 static u64 timed(void (*fn)(u64, u64, void *), struct region *r, u64 pages, unsigned cpus)
 {
-	struct padata_mt_job job = {.thread_fn = fn,
-				    .arg = r,
-				    .size = pages,
-				    .min_chunk = 1,
-				    .max_threads = cpus,
-				    .node = NODE_NONE};
 	u64 (*const clock)(void) = cpus == 1 ? clock_cpu_ns : clock_ns;
 	const u64 start = clock();
 
-	padata_run(&job);
+	do_by(cpus, fn, r, pages);
 	return MAX(clock() - start, 1);
 }
 
@@ -271,11 +264,6 @@ static void add_ways(struct rows *rows, u64 page, unsigned cpus)
 
 /* ---- output ---- */
 
-static void print_fixed(const char *before, u64 thousandths, const char *behind)
-{
-	print("%s%llu.%03llu%s", before, thousandths / 1000, thousandths % 1000, behind);
-}
-
 static u64 rate(u64 bytes, u64 ns)
 {
 	return bytes * 1000 / MAX(ns, 1);
@@ -317,17 +305,15 @@ static void print_way(const struct rows *rows, const struct way *way, u64 page, 
 		fastest = MIN(fastest, way->ns[i]);
 		slowest = MAX(slowest, way->ns[i]);
 	}
-	print("  %s   %-8s %-8s %5u %7llu %4u ", page == GIB(1) ? "1G" : "2M", way->insn,
-	      way->pieces, cpus, pages, way->runs);
-	print_fixed("  ", rate(pages * page, median(way)), "");
-	print_fixed(" (", rate(pages * page, slowest), "");
-	print_fixed(" to ", rate(pages * page, fastest), ") GB/s");
+	print("  %s   %-8s %-8s %5u %7llu %4u   %llu.%03llu (%llu.%03llu to %llu.%03llu) GB/s",
+	      page == GIB(1) ? "1G" : "2M", way->insn, way->pieces, cpus, pages, way->runs,
+	      THOUSANDTHS(rate(pages * page, median(way))),
+	      THOUSANDTHS(rate(pages * page, slowest)), THOUSANDTHS(rate(pages * page, fastest)));
 	if (before(rows, way))
 		print_change(before(rows, way), way);
-	print_fixed("; ", median(way) / pages, " us/fault");
-	print(", besides %llu ns", way->first->besides_ns);
-	print_fixed("; unmap ", way->first->unmap_ns / 1000, " ms");
-	print(", %llu round\n", way->first->unmap_rounds);
+	print("; %llu.%03llu us/fault, besides %llu ns; unmap %llu.%03llu ms, %llu round\n",
+	      THOUSANDTHS(median(way) / pages), way->first->besides_ns,
+	      THOUSANDTHS(way->first->unmap_ns / 1000), way->first->unmap_rounds);
 }
 
 static void print_counters(const struct rows *rows, u64 page, u64 pages)

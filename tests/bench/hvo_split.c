@@ -156,27 +156,20 @@ void hvo_print_costs_head(void)
 	      "p50", "p99", "max");
 }
 
-static void print_us(u64 ps)
-{
-	print(" %4llu.%03llu", ps / 1000000, ps / 1000 % 1000);
-}
-
 void hvo_print_costs(const struct leg *grow, const struct leg *shrink,
 		     const struct hvo_ratio *ratio)
 {
 	char relative[80];
 
 	hvo_format_ratio(relative, sizeof(relative), ratio);
-	print("  %-10s", grow->mode->name);
-	print_us(ps_each(grow->debt_open_ns, grow->done));
-	print_us(ps_each(grow->ns, grow->done));
-	print_us(ps_each(shrink->ns, grow->done));
-	print_us(ps_each(grow->split.ns, grow->split.blocks) * order_blocks(hvo_pool()->order));
-	print_us(hvo_cost_ps(grow, shrink));
-	print("  %-27s", relative);
-	print_us(grow->split.ns_first * 1000);
-	print_us(grow->split.ns_p50 * 1000);
-	print_us(grow->split.ns_p99 * 1000);
-	print_us(grow->split.ns_max * 1000);
-	print("\n");
+	print("  %-10s %4llu.%03llu %4llu.%03llu %4llu.%03llu %4llu.%03llu %4llu.%03llu  %-27s "
+	      "%4llu.%03llu %4llu.%03llu %4llu.%03llu %4llu.%03llu\n",
+	      grow->mode->name, THOUSANDTHS(ps_each(grow->debt_open_ns, grow->done) / 1000),
+	      THOUSANDTHS(ps_each(grow->ns, grow->done) / 1000),
+	      THOUSANDTHS(ps_each(shrink->ns, grow->done) / 1000),
+	      THOUSANDTHS(ps_each(grow->split.ns, grow->split.blocks) *
+			  order_blocks(hvo_pool()->order) / 1000),
+	      THOUSANDTHS(hvo_cost_ps(grow, shrink) / 1000), relative,
+	      THOUSANDTHS(grow->split.ns_first), THOUSANDTHS(grow->split.ns_p50),
+	      THOUSANDTHS(grow->split.ns_p99), THOUSANDTHS(grow->split.ns_max));
 }

@@ -182,20 +182,6 @@ static void choose_rows(void)
 
 /* ---- output ---- */
 
-void memmap_bench_print_fixed(u64 thousandths)
-{
-	print("%4llu.%03llu", thousandths / 1000, thousandths % 1000);
-}
-
-void memmap_bench_print_ms(struct spread ns)
-{
-	print("  ");
-	memmap_bench_print_fixed(ns.median / NS_PER_US);
-	print(" (");
-	memmap_bench_print_fixed(ns.sd / NS_PER_US);
-	print(")");
-}
-
 /*
  * Print how much less time than the base, in percent, with the range of the turns; "noise" where
  * runs scatter more than the difference.
@@ -229,15 +215,14 @@ static void print_row(const struct row *row)
 		print("       -- %-12s", "");
 	else
 		print_speedup(row);
-	memmap_bench_print_ms(row->spread);
-	print("  ");
-	memmap_bench_print_fixed(ps);
-	print("     ");
+	print("  %4llu.%03llu (%4llu.%03llu)  %4llu.%03llu     ",
+	      THOUSANDTHS(row->spread.median / NS_PER_US), THOUSANDTHS(row->spread.sd / NS_PER_US),
+	      THOUSANDTHS(ps));
 	if (row->first_ns)
-		memmap_bench_print_fixed(row->first_ns * 1000 / pages);
+		print("%4llu.%03llu", THOUSANDTHS(row->first_ns * 1000 / pages));
 	else
 		print("       -");
-	print("  %4llu.%02llu\n", (ps ? 64000 / ps : 0), (ps ? 6400000 / ps % 100 : 0));
+	print("  %4llu.%02llu\n", HUNDREDTHS(ps ? 6400000 / ps : 0));
 }
 
 static void record_row(const struct row *row)

@@ -23,12 +23,6 @@ struct memmap_opened memmap_bench_slowest(const struct memmap_opened *opened);
 /* Pages that the opened sections' struct pages describe. */
 u64 memmap_bench_pages(const struct memmap_opened *opened);
 
-/* Print thousandths as "12.345". */
-void memmap_bench_print_fixed(u64 thousandths);
-
-/* Print milliseconds and their standard deviation as "  123.456 (  1.234)". */
-void memmap_bench_print_ms(struct spread ns);
-
 /* Measure opening on demand and then making all struct pages after all; print and record both. */
 void memmap_bench_lazy(void);
 

@@ -17,7 +17,6 @@
  *		making, in all turns)
  *	BENCH memmap_limit threads=C run=R turns=N gain=X limit=X good=0|1
  */
-#include "kernel/core/padata.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/memmap_bench.h"
 
@@ -55,15 +54,9 @@ static void clear_chunk(u64 start, u64 end, void *arg)
 
 static u64 clear_once(struct bound *bound, unsigned threads)
 {
-	struct padata_mt_job job = {.thread_fn = clear_chunk,
-				    .arg = bound,
-				    .size = bound->blocks,
-				    .min_chunk = 1,
-				    .max_threads = threads,
-				    .node = NODE_NONE};
 	const u64 start = clock_ns();
 
-	padata_run(&job);
+	do_by(threads, clear_chunk, bound, bound->blocks);
 	return clock_ns() - start;
 }
 
@@ -109,14 +102,13 @@ static u64 times_of(u64 base, u64 now)
 	return now ? base * 1000 / now : 0;
 }
 
-static void print_times(u64 thousandths)
+/* The ratio, with that of the lowest and of the highest turn. */
+static void print_by(const struct by_threads *by, unsigned turns)
 {
-	print("%llu.%03llu", thousandths / 1000, thousandths % 1000);
-}
-
-/* The lowest and the highest ratio of one turn. */
-static void print_range(const struct by_threads *by, unsigned turns)
-{
+	const u64 make_ns = median_of(by->make_ns, turns),
+		  clear_ns = median_of(by->clear_ns, turns);
+	const u64 make = times_of(make_ns, by->pages),
+		  clear = times_of(clear_ns, by->bytes / sizeof(struct page));
 	u64 low = ~0ULL, high = 0;
 
 	for (unsigned i = 0; i < turns; i++) {
@@ -127,27 +119,10 @@ static void print_range(const struct by_threads *by, unsigned turns)
 		low = MIN(low, one);
 		high = MAX(high, one);
 	}
-	print("x (");
-	print_times(low);
-	print(" to ");
-	print_times(high);
-	print(")\n");
-}
-
-static void print_by(const struct by_threads *by, unsigned turns)
-{
-	const u64 make_ns = median_of(by->make_ns, turns),
-		  clear_ns = median_of(by->clear_ns, turns);
-	const u64 make = times_of(make_ns, by->pages),
-		  clear = times_of(clear_ns, by->bytes / sizeof(struct page));
-
-	print("    %4u thread%s  struct pages ", by->threads, by->threads == 1 ? " " : "s");
-	print_times(make);
-	print(" ns each, clear ");
-	print_times(clear);
-	print(" ns per 64 bytes: ");
-	print_times(times_of(make, clear));
-	print_range(by, turns);
+	print("    %4u thread%s  struct pages %llu.%03llu ns each, clear %llu.%03llu ns per "
+	      "64 bytes: %llu.%03llux (%llu.%03llu to %llu.%03llu)\n",
+	      by->threads, by->threads == 1 ? " " : "s", THOUSANDTHS(make), THOUSANDTHS(clear),
+	      THOUSANDTHS(times_of(make, clear)), THOUSANDTHS(low), THOUSANDTHS(high));
 	print("BENCH probe name=clear threads=%u bytes=%llu ns=%llu memmap_pages=%llu "
 	      "memmap_ns=%llu turns=%u",
 	      by->threads, by->bytes, clear_ns, by->pages, make_ns, turns);
@@ -165,16 +140,11 @@ static bool print_run(const struct by_threads by[2], unsigned run, unsigned firs
 				   least_of(by[1].clear_ns + first, turns));
 	const bool good = memmap_bench_is_good(threads, gain, limit);
 
-	print("    %3u          ", run);
-	print_times(gain);
-	print("        ");
-	print_times(limit);
-	print("  %s\n", good ? "good" : "less");
-	print("BENCH memmap_limit threads=%u run=%u turns=%u gain=", threads, run, turns);
-	print_times(gain);
-	print(" limit=");
-	print_times(limit);
-	print(" good=%u\n", good);
+	print("    %3u          %llu.%03llu        %llu.%03llu  %s\n", run, THOUSANDTHS(gain),
+	      THOUSANDTHS(limit), good ? "good" : "less");
+	print("BENCH memmap_limit threads=%u run=%u turns=%u gain=%llu.%03llu limit=%llu.%03llu "
+	      "good=%u\n",
+	      threads, run, turns, THOUSANDTHS(gain), THOUSANDTHS(limit), good);
 	return good;
 }
 

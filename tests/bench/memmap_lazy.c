@@ -52,15 +52,11 @@ static void report(const char *what, const char *said, const char *unit, struct 
 
 	if (m->runs == 0 || m->pages == 0)
 		return;
-	print("    %-28s", said);
-	memmap_bench_print_ms(spread);
-	print("  ");
-	memmap_bench_print_fixed(spread.median * 1000 / m->pages);
-	print(" ns per %s", unit);
-	if (m->first_ns) {
-		print(", first touch ");
-		memmap_bench_print_fixed(m->first_ns * 1000 / m->pages);
-	}
+	print("    %-28s  %4llu.%03llu (%4llu.%03llu)  %4llu.%03llu ns per %s", said,
+	      THOUSANDTHS(spread.median / NS_PER_US), THOUSANDTHS(spread.sd / NS_PER_US),
+	      THOUSANDTHS(spread.median * 1000 / m->pages), unit);
+	if (m->first_ns)
+		print(", first touch %4llu.%03llu", THOUSANDTHS(m->first_ns * 1000 / m->pages));
 	print("\nBENCH memmap_lazy what=%s threads=1 pages=%llu ns=%llu ns_sd=%llu runs=%u "
 	      "ns_first=%llu",
 	      what, m->pages, spread.median, spread.sd, spread.runs, m->first_ns);

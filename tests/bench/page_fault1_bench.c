@@ -15,7 +15,6 @@
  *
  * As there, most of the time goes to page clearing, page tables and the fault itself.
  */
-#include "kernel/core/padata.h"
 #include "mm/page/pcp_types.h"
 #include "tests/bench/measure.h"
 #include "tests/bench/work.h"
@@ -86,28 +85,16 @@ static bool run_sample(struct sample *sample, unsigned way, u64 bytes, unsigned 
 	static u64 most[WAYS_MAX];
 	const struct pcp_stats before = pcp_stats(&mm_kernel);
 	struct crowd crowd = {.bytes = bytes};
-	struct padata_mt_job job = {.thread_fn = run_cpu,
-				    .arg = &crowd,
-				    .size = cpus,
-				    .min_chunk = 1,
-				    .max_threads = cpus,
-				    .node = NODE_NONE};
-	struct pcp_stats after;
 
 	leg_work_warm(&sample->work, &most[way], bytes * cpus);
 	leg_work_begin(&sample->work);
 	sample->ns = clock_ns();
 	crowd.deadline = sample->ns + sample_ms * NS_PER_MS;
-	padata_run(&job);
+	do_by(cpus, run_cpu, &crowd, cpus);
 	sample->ns = clock_ns() - sample->ns;
 	leg_work_end(&sample->work);
-	after = pcp_stats(&mm_kernel);
+	sample->stats = pcp_stats_since(&before);
 	sample->touched = crowd.touched;
-	sample->stats =
-		(struct pcp_stats){.lookups = after.lookups - before.lookups,
-				   .fetch_lookups = after.fetch_lookups - before.fetch_lookups,
-				   .drain_lookups = after.drain_lookups - before.drain_lookups,
-				   .drained = after.drained - before.drained};
 	return crowd.failed == 0 && crowd.touched > 0;
 }
 
@@ -174,8 +161,7 @@ static void print_row(unsigned cpus)
 		format_change(change, sizeof(change), way);
 		print("  %5u %-7s %10llu  %-20s %10llu.%03llu %12llu %10llu\n", cpus,
 		      pcp_types[way].name, median_rate(samples[way]), change,
-		      sample->stats.lookups / sample->touched,
-		      sample->stats.lookups * 1000 / sample->touched % 1000,
+		      THOUSANDTHS(sample->stats.lookups * 1000 / sample->touched),
 		      sample->stats.drain_lookups, sample->stats.drained);
 	}
 }

@@ -6,8 +6,8 @@
  *
  * As there, lists hold a third of a batch, so that each batch fills and drains them. Pages are
  * freed one by one and, every other time, in bulk. The four ways take turns, and the table gives
- * the 95% interval of the ratios over the rounds. The published figures are of the first patch
- * alone: first / on.
+ * the median and the range of the ratios over the rounds. The published figures are of the first
+ * patch alone: first / on.
  *
  *   look-ups   of a block's type, for each page fetched from the zone, freed, or given back; the
  *              cache exists to save them
@@ -20,7 +20,6 @@
 #include "mm/page/pcp_types.h"
 #include "mm/zone/migratetype.h"
 #include "tests/bench/measure.h"
-#include "tests/bench/spread.h"
 #include "tests/bench/work.h"
 
 enum {
@@ -122,17 +121,6 @@ static void count_stale(struct leg *leg)
 	leg->stale = pcp_stats(&mm_kernel).stale - before;
 }
 
-static struct pcp_stats stats_since(const struct pcp_stats *before)
-{
-	const struct pcp_stats now = pcp_stats(&mm_kernel);
-
-	return (struct pcp_stats){.lookups = now.lookups - before->lookups,
-				  .fetch_lookups = now.fetch_lookups - before->fetch_lookups,
-				  .drain_lookups = now.drain_lookups - before->drain_lookups,
-				  .drained = now.drained - before->drained,
-				  .evictions = now.evictions - before->evictions};
-}
-
 static bool run_leg(struct leg *leg, const struct pcp_types *types)
 {
 	static u64 most[WAYS_MAX];
@@ -147,7 +135,7 @@ static bool run_leg(struct leg *leg, const struct pcp_types *types)
 	leg_work_begin(&leg->work);
 	ok = batches(leg);
 	leg_work_end(&leg->work);
-	leg->stats = stats_since(&before);
+	leg->stats = pcp_stats_since(&before);
 	count_stale(leg);
 	return ok;
 }
@@ -171,19 +159,14 @@ static bool counts_right(const struct leg *leg, const struct pcp_types *types)
 
 /* ---- output ---- */
 
-static void print_thousandths(u64 value)
-{
-	print(" %5llu.%03llu", value / 1000, value % 1000);
-}
-
 static void print_record(const struct leg *leg, const struct pcp_types *types, unsigned run)
 {
 	print("BENCH pcp type_cache=%s pages=%u run=%u ns_alloc=%llu.%03llu ns_free=%llu.%03llu "
 	      "lookups=%llu freed=%llu "
 	      "fetch_lookups=%llu drain_lookups=%llu drained=%llu stale=%llu",
-	      types->name, BATCH, run, leg->ps_alloc / 1000, leg->ps_alloc % 1000,
-	      leg->ps_free / 1000, leg->ps_free % 1000, leg->stats.lookups, leg->freed,
-	      leg->stats.fetch_lookups, leg->stats.drain_lookups, leg->stats.drained, leg->stale);
+	      types->name, BATCH, run, THOUSANDTHS(leg->ps_alloc), THOUSANDTHS(leg->ps_free),
+	      leg->stats.lookups, leg->freed, leg->stats.fetch_lookups, leg->stats.drain_lookups,
+	      leg->stats.drained, leg->stale);
 	leg_work_print(&leg->work);
 	print("\n");
 }
@@ -198,33 +181,14 @@ static void print_way(unsigned way, unsigned rounds)
 		alloc[r] = legs[way][r].ps_alloc;
 		free[r] = legs[way][r].ps_free;
 	}
-	sort_u64(alloc, rounds);
-	sort_u64(free, rounds);
-	print("  %-7s", pcp_types[way].name);
-	print_thousandths(alloc[rounds / 2]);
-	print_thousandths(free[rounds / 2]);
-	print("  ");
-	print_thousandths(leg->stats.fetch_lookups * 1000 / leg->freed);
-	print_thousandths(leg->stats.lookups * 1000 / leg->freed);
-	print_thousandths(leg->stats.drain_lookups * 1000 / leg->freed);
-	print(" %8llu %7llu\n", leg->stats.drain_lookups, leg->stale);
-}
-
-/*
- * Mean and half width of the 95% interval of ROUNDS ratios in units of 1/100000, by Student's t
- * with 9 degrees of freedom.
- */
-static void interval(const s64 ratio[ROUNDS], s64 *mean, s64 *half)
-{
-	u64 squares = 0;
-
-	*mean = 0;
-	for (unsigned i = 0; i < ROUNDS; i++)
-		*mean += ratio[i];
-	*mean /= ROUNDS;
-	for (unsigned i = 0; i < ROUNDS; i++)
-		squares += (u64)((ratio[i] - *mean) * (ratio[i] - *mean));
-	*half = 2262 * (s64)spread_root(squares / (ROUNDS - 1)) / 3162; /* t * sd / sqrt(10) */
+	print("  %-7s %5llu.%03llu %5llu.%03llu   %5llu.%03llu %5llu.%03llu %5llu.%03llu %8llu "
+	      "%7llu\n",
+	      pcp_types[way].name, THOUSANDTHS(median_u64(alloc, rounds)),
+	      THOUSANDTHS(median_u64(free, rounds)),
+	      THOUSANDTHS(leg->stats.fetch_lookups * 1000 / leg->freed),
+	      THOUSANDTHS(leg->stats.lookups * 1000 / leg->freed),
+	      THOUSANDTHS(leg->stats.drain_lookups * 1000 / leg->freed), leg->stats.drain_lookups,
+	      leg->stale);
 }
 
 static u64 both(const struct leg *leg)
@@ -235,15 +199,14 @@ static u64 both(const struct leg *leg)
 static void print_ratio(unsigned a, unsigned b, const char *what)
 {
 	const char *after = pcp_types[a].name, *before = pcp_types[b].name;
-	s64 ratio[ROUNDS], mean, half;
+	u64 ratio[ROUNDS], middle;
 
 	for (unsigned r = 0; r < ROUNDS; r++)
-		ratio[r] = (s64)(both(&legs[a][r]) * 100000 / MAX(both(&legs[b][r]), 1));
-	interval(ratio, &mean, &half);
-	print("  %-5s / %-4s  %lld.%04lld, 95%% interval %lld.%04lld to %lld.%04lld   %s\n", after,
-	      before, mean / 100000, mean % 100000 / 10, (mean - half) / 100000,
-	      (mean - half) % 100000 / 10, (mean + half) / 100000, (mean + half) % 100000 / 10,
-	      what);
+		ratio[r] = both(&legs[a][r]) * 10000 / MAX(both(&legs[b][r]), 1);
+	middle = median_u64(ratio, ROUNDS);
+	print("  %-5s / %-4s  %llu.%04llu (%llu.%04llu to %llu.%04llu)   %s\n", after, before,
+	      middle / 10000, middle % 10000, ratio[0] / 10000, ratio[0] % 10000,
+	      ratio[ROUNDS - 1] / 10000, ratio[ROUNDS - 1] % 10000, what);
 }
 
 /* ---- rounds ---- */

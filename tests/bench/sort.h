@@ -1,7 +1,11 @@
-/* Sorting of times, for medians and percentiles. */
+/* Sorting of times, for medians and percentiles, and their print. */
 #pragma once
 
 #include "kernel/lib/types.h"
+
+/* The two arguments of "%llu.%03llu" and of "%llu.%02llu". */
+#define THOUSANDTHS(value) (value) / 1000, (value) % 1000
+#define HUNDREDTHS(value)  (value) / 100, (value) % 100
 
 /* Shell sort with gaps of 3x + 1; fast enough for some thousand numbers. */
 static inline void sort_u64(u64 *value, u64 count)

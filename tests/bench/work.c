@@ -40,6 +40,17 @@ static void add_since(struct work *sum, const struct work *then)
 	sum->rounds += now.rounds - then->rounds;
 }
 
+struct pcp_stats pcp_stats_since(const struct pcp_stats *then)
+{
+	const struct pcp_stats now = pcp_stats(&mm_kernel);
+
+	return (struct pcp_stats){.lookups = now.lookups - then->lookups,
+				  .fetch_lookups = now.fetch_lookups - then->fetch_lookups,
+				  .drain_lookups = now.drain_lookups - then->drain_lookups,
+				  .drained = now.drained - then->drained,
+				  .evictions = now.evictions - then->evictions};
+}
+
 void work_print(const char *prefix, const struct work *work)
 {
 	print(" %sopened=%llu %ssplits=%llu %sformed=%llu %sshared=%llu %smeta=%llu "

@@ -4,7 +4,7 @@
  */
 #pragma once
 
-#include "kernel/lib/types.h"
+#include "mm/page/pcp.h"
 
 struct work {
 	u64 opened; /* sections */
@@ -14,6 +14,9 @@ struct work {
 	u64 meta;   /* blocks that became metadata memory */
 	u64 rounds; /* shootdowns */
 };
+
+/* What the lists of all CPUs did since `then`. */
+struct pcp_stats pcp_stats_since(const struct pcp_stats *then);
 
 /* Print the keys and values of a record: " after_opened=4 ..." with `prefix` "after_". */
 void work_print(const char *prefix, const struct work *work);

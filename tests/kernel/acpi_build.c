@@ -43,11 +43,12 @@ u8 build_sum(const u8 *bytes, size_t len)
 }
 
 /* Write the length and correct the checksum. */
-void build_finish(void)
+struct acpi_table build_finish(void)
 {
 	build_poke(4, build.len, 4);
 	build.bytes[9] = 0;
 	build.bytes[9] = (u8)-build_sum(build.bytes, build.len);
+	return build_view(build.len);
 }
 
 /* Copy the first `len` bytes of the table to the very end of the other buffer. */

@@ -26,8 +26,8 @@ void build_zeros(size_t n);
 /* Overwrite bytes at an offset. */
 void build_poke(size_t at, u64 value, size_t size);
 
-/* Write the length and correct the checksum. */
-void build_finish(void);
+/* Write the length and correct the checksum. Returns the whole table: see build_view(). */
+struct acpi_table build_finish(void);
 
 /*
  * The first `len` bytes of the table, copied to the very end of another buffer, as a pointer or as

@@ -43,8 +43,7 @@ static int parse_srat(struct acpi_srat *srat)
 {
 	struct acpi_table table;
 
-	build_finish();
-	table = build_view(build.len);
+	table = build_finish();
 	*srat = (struct acpi_srat){.mem = mems, .cpu = affinities, .domain = domains};
 	return acpi_srat_parse(&table, srat);
 }
@@ -129,8 +128,7 @@ static int parse_slit(u64 size, const char *matrix, size_t bytes, struct acpi_sl
 	build_put(size, 8);
 	memcpy(build.bytes + build.len, matrix, bytes);
 	build.len += bytes;
-	build_finish();
-	table = build_view(build.len);
+	table = build_finish();
 	return acpi_slit_parse(&table, slit);
 }
 
@@ -269,8 +267,7 @@ TEST(acpi_devices, s5_is_found_and_read_however_it_is_written)
 		build_begin("DSDT", 2);
 		for (size_t n = 0; n < sleep[i].len; n++)
 			build_put((u8)sleep[i].aml[n], 1);
-		build_finish();
-		table = build_view(build.len);
+		table = build_finish();
 		found = acpi_s5_parse(&table, types);
 		if (found != (sleep[i].a >= 0) ||
 		    (found && (types[0] != sleep[i].a || types[1] != sleep[i].b)))
@@ -292,8 +289,7 @@ TEST(acpi_devices, mcfg_names_the_first_segment)
 	build_zeros(8);
 	build_put(0x12345000, 8), build_put(1, 2), build_put(9 << 8, 2), build_put(0, 4);
 	build_put(0xe0000000, 8), build_put(0, 2), build_put(255 << 8, 2), build_put(0, 4);
-	build_finish();
-	table = build_view(build.len);
+	table = build_finish();
 	EXPECT_EQ(acpi_mcfg_base(&table, &buses), 0xe0000000);
 	EXPECT_EQ(buses, 256);
 	table = build_view(build.len - 1);
@@ -308,12 +304,10 @@ TEST(acpi_devices, dmar_says_whether_firmware_opts_out_of_x2apic)
 	build_put(38, 1); /* width of addresses, less 1 */
 	build_put(1, 1);  /* interrupts can be remapped */
 	build_zeros(10);
-	build_finish();
-	table = build_view(build.len);
+	table = build_finish();
 	EXPECT(!acpi_dmar_opts_out(&table));
 	build_poke(37, 3, 1);
-	build_finish();
-	table = build_view(build.len);
+	table = build_finish();
 	EXPECT(acpi_dmar_opts_out(&table));
 	table = build_view(37);
 	EXPECT(!acpi_dmar_opts_out(&table));

@@ -33,8 +33,7 @@ static size_t parse_madt(struct acpi_madt *info)
 {
 	struct acpi_table table;
 
-	build_finish();
-	table = build_view(build.len);
+	table = build_finish();
 	return acpi_madt_parse(&table, cpus, acpi_entries_max(&table), info, NULL);
 }
 

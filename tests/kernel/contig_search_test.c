@@ -13,6 +13,18 @@ static struct holder holder; /* the holder of the case that runs */
 
 /* ---- 1 GiB pages ---- */
 
+/* Pages that the case holds have no memory. */
+static void hold_phantom(struct arena *a)
+{
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	holder.phantom = true;
+}
+
+static struct page *alloc_giga(struct arena *a)
+{
+	return mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
+}
+
 /*
  * Fill two phantom GiB with 2 MiB pages and keep every eighth of them. No large piece of free
  * memory is left.
@@ -23,8 +35,7 @@ static bool scatter_huge(struct arena *a)
 	const node_t node = a->options.nodes;
 	u64 count = 0;
 
-	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	holder.phantom = true;
+	hold_phantom(a);
 	while (count < ARRAY_LEN(page) &&
 	       (page[count] = mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, PAGE_NODE, node)))
 		count++;
@@ -47,7 +58,7 @@ TEST_ARENA(mm_contig, a_gigabyte_is_made_of_scattered_memory,
 	test_option("contig", "index"); /* the other searches read mapped sections only */
 	REQUIRE(scatter_huge(a));
 	EXPECT(arena_accounted(a));
-	giga = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
+	giga = alloc_giga(a);
 	REQUIRE(giga);
 	EXPECT(IS_ALIGNED(page_to_pfn(giga), order_pages(GIGA_ORDER)));
 	EXPECT_EQ(holder_pages_in(&holder, page_to_pfn(giga),
@@ -61,7 +72,7 @@ TEST_ARENA(mm_contig, a_gigabyte_is_made_of_scattered_memory,
 	EXPECT(huge_tails_right(&a->mm, block_of_page(giga), GIGA_ORDER, 37));
 	EXPECT(arena_accounted(a));
 	/* The pages that were moved fill part of the other GiB. */
-	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes));
+	EXPECT(!alloc_giga(a));
 }
 
 /*
@@ -158,15 +169,13 @@ TEST_ARENA(mm_contig, what_is_moved_goes_where_it_can_stay,
 	pfn_t last;
 
 	test_option("contig", "index"); /* the only search that gathers */
-	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	holder.phantom = true;
+	hold_phantom(a);
 	sprinkle(a, 2, DEAR);
 	sprinkle(a, 0, CHEAP);
 	sprinkle(a, 1, CHEAP);
 	last = block_pfn(arena_phantom_block(a) + 2 * GIB_BLOCKS);
 	for (unsigned i = 0; i < 2; i++)
-		REQUIRE((page[i] = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE,
-						 a->options.nodes)));
+		REQUIRE((page[i] = alloc_giga(a)));
 	EXPECT_EQ(holder.moved, 2 * 2 * CHEAP);
 	EXPECT_EQ(holder_pages_in(&holder, last, last + order_pages(GIGA_ORDER)), holder.slots);
 	EXPECT(holder_intact(&holder));
@@ -182,12 +191,11 @@ TEST_ARENA(mm_contig, fewest_frames_move_also_where_a_cpu_holds_some,
 	struct page *page;
 
 	test_option("contig", "index"); /* the only search that goes by what must move */
-	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	holder.phantom = true;
+	hold_phantom(a);
 	sprinkle(a, 0, DEAR);
 	sprinkle(a, 2, DEAR);
 	sprinkle(a, 1, CHEAP);
-	page = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
+	page = alloc_giga(a);
 	REQUIRE(page);
 	EXPECT_EQ(holder.moved, 2 * CHEAP);
 	EXPECT_EQ(block_of_page(page), arena_phantom_block(a) + GIB_BLOCKS);
@@ -200,14 +208,13 @@ TEST_ARENA(mm_contig, nothing_moves_where_less_than_a_gigabyte_is_free,
 	enum { EACH = 5 };
 
 	test_option("contig", "index");
-	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	holder.phantom = true;
+	hold_phantom(a);
 	while (holder_take(&holder, BLOCK_ORDER, a->options.nodes))
 		;
 	for (u64 slot = 0; slot < holder.slots; slot++)
 		if (slot % EACH < 2)
 			holder_give(&holder, slot);
-	EXPECT(!mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes));
+	EXPECT(!alloc_giga(a));
 	EXPECT_EQ(holder.moved, 0);
 	holder_give_all(&holder);
 }
@@ -220,8 +227,7 @@ TEST_ARENA(mm_contig, a_search_without_room_tries_two_ranges,
 	const u64 before = contig_totals.candidates;
 
 	test_option("contig", "index");
-	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	holder.phantom = true;
+	hold_phantom(a);
 	for (u32 gib = 0; gib < 3; gib++)
 		sprinkle(a, gib, CHEAP);
 	fail_arm(&a->mm.fail, FAIL_MOVE, 1, FAIL_AGAIN);
@@ -670,8 +676,7 @@ TEST_ARENA(mm_contig, nobody_waits_for_what_it_holds_itself,
 	u32 full;
 
 	test_option("contig", "index"); /* the other searches read mapped sections only */
-	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
-	holder.phantom = true;
+	hold_phantom(a);
 	while (holder_take(&holder, BLOCK_ORDER, a->options.nodes))
 		;
 	full = block_of_page(holder.page[0]) / GIB_BLOCKS * GIB_BLOCKS;

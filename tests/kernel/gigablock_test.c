@@ -9,7 +9,6 @@
 #include "mm/page/refuge.h"
 #include "mm/zone/migratetype.h"
 #include "mm/zone/transit.h"
-#include "tests/kernel/chain.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/holder.h"
 #include "tests/kernel/listed.h"
@@ -47,7 +46,6 @@ static u64 tainted_gibs(struct arena *a)
 
 TEST_ARENA(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones, borrow_gibs(4, MIB(16)))
 {
-	struct page *chain = NULL;
 	u64 home = 0, mixed = 0;
 
 	for (unsigned i = 0; i < PAGES; i++) {
@@ -58,8 +56,6 @@ TEST_ARENA(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones, borro
 		REQUIRE(stuck && free);
 		home = home ? home : gib_of_page(stuck);
 		mixed += gib_of_page(stuck) != home || gib_of_page(free) == home;
-		page_chain_push(&chain, stuck);
-		page_chain_push(&chain, free);
 	}
 	EXPECT_EQ(mixed, 0);
 	EXPECT_EQ(tainted_gibs(a), 1);
@@ -90,7 +86,7 @@ TEST_ARENA(mm_gigablock, tainted_room_for_struct_pages_outlasts_free_huge_pages,
 {
 	struct zone *zone = arena_phantom_zone(a);
 	const u64 *left = &zone->free_type[MIGRATE_UNMOVABLE], kept = zone->ram / STRUCTS_PER_FRAME;
-	struct page *chain = NULL, *page;
+	struct page *page;
 	u64 clean;
 
 	page = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
@@ -99,11 +95,9 @@ TEST_ARENA(mm_gigablock, tainted_room_for_struct_pages_outlasts_free_huge_pages,
 	mm_page_free(&a->mm, page);
 	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
 	REQUIRE(page && gib_of_page(page) != clean);
-	page_chain_push(&chain, page);
 	do {
 		page = alloc_on_phantom(a, BIG, USE_MOVABLE);
 		REQUIRE(page);
-		page_chain_push(&chain, page);
 	} while (gib_of_page(page) != clean);
 	EXPECT(*left <= kept && *left + BLOCK_FRAMES > kept);
 }
@@ -116,7 +110,7 @@ TEST_ARENA(mm_gigablock, free_huge_pages_of_a_tainted_gib_are_used_before_anothe
 	   borrow_gibs(GIBS, MIB(48)))
 {
 	enum { FREED = 100 };
-	struct page *stuck = alloc_on_phantom(a, 0, USE_UNMOVABLE), *chain = NULL, *page;
+	struct page *stuck = alloc_on_phantom(a, 0, USE_UNMOVABLE), *page;
 	u64 freed[2] = {0}, count = 0, home;
 
 	REQUIRE(stuck);
@@ -129,30 +123,25 @@ TEST_ARENA(mm_gigablock, free_huge_pages_of_a_tainted_gib_are_used_before_anothe
 		if (*in_gib < FREED) {
 			++*in_gib;
 			mm_page_free(&a->mm, table[i]);
-		} else {
-			page_chain_push(&chain, table[i]);
 		}
 	}
 	EXPECT(freed[0] == FREED && freed[1] == FREED);
 	pcp_drain_all(&a->mm);
-	page_chain_push(&chain, stuck);
 	for (unsigned i = 0; i < FREED; i++) {
 		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
 		REQUIRE(page);
 		EXPECT_EQ(gib_of_page(page), home);
-		page_chain_push(&chain, page);
 	}
 	EXPECT_EQ(tainted_gibs(a), 1);
 }
 
 /* Unmovable pages of half a block from all that is free. Returns how many. */
-static u64 take_all_stuck(struct arena *a, struct page **chain)
+static u64 take_all_stuck(struct arena *a)
 {
-	struct page *page;
 	u64 count = 0;
 
-	for (; (page = alloc_on_phantom(a, BIG, USE_UNMOVABLE)); count++)
-		page_chain_push(chain, page);
+	while (alloc_on_phantom(a, BIG, USE_UNMOVABLE))
+		count++;
 	return count;
 }
 
@@ -163,7 +152,7 @@ static u64 take_all_stuck(struct arena *a, struct page **chain)
 TEST_ARENA(mm_gigablock, huge_pages_freed_after_their_gib_was_tainted_are_found,
 	   borrow_gibs(GIBS, MIB(48)))
 {
-	struct page *chain = NULL, *page;
+	struct page *page;
 	u64 count = 0;
 
 	while (count < ROOM && (page = alloc_on_phantom(a, BLOCK_ORDER, USE_MOVABLE)))
@@ -172,14 +161,12 @@ TEST_ARENA(mm_gigablock, huge_pages_freed_after_their_gib_was_tainted_are_found,
 	while (tainted_gibs(a) < GIBS) {
 		mm_page_free(&a->mm, table[tainted_gibs(a) == 0 ? 0 : --count]);
 		pcp_drain_all(&a->mm);
-		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
-		REQUIRE(page);
-		page_chain_push(&chain, page);
+		REQUIRE(alloc_on_phantom(a, BIG, USE_UNMOVABLE));
 	}
 	for (u64 i = 1; i < count; i++)
 		mm_page_free(&a->mm, table[i]);
 	pcp_drain_all(&a->mm);
-	EXPECT(take_all_stuck(a, &chain) >= 2 * (count - 1));
+	EXPECT(take_all_stuck(a) >= 2 * (count - 1));
 }
 
 /* Free blocks of another type, too, in a tainted GiB: they were isolated when it was tainted. */
@@ -187,13 +174,11 @@ static void free_blocks_of_type_are_found(struct arena *a, enum migratetype type
 {
 	struct zone *zone = arena_phantom_zone(a);
 	const u32 first = arena_phantom_block(a);
-	struct page *chain = NULL;
 
 	for (u32 index = first; index < first + GIBS * GIB_BLOCKS; index += GIB_BLOCKS)
 		gigablock_taint(zone, index);
 	EXPECT_EQ(migratetype_set(&a->mm, first, GIBS * GIB_BLOCKS, type), 0);
-	EXPECT_EQ(take_all_stuck(a, &chain), ROOM);
-	chain_give(&chain, &a->mm);
+	EXPECT_EQ(take_all_stuck(a), ROOM);
 }
 
 TEST_ARENA(mm_gigablock, movable_free_blocks_of_a_tainted_gib_are_found, borrow_gibs(GIBS, MIB(48)))
@@ -261,13 +246,11 @@ TEST_ARENA(mm_gigablock, movable_chunks_leave_a_tainted_gib_in_full_memory,
 {
 	enum { CHUNKS = 100 };
 	const u64 before = evacuated_chunks;
-	struct page *chain = NULL, *page;
+	struct page *page;
 	struct holder h;
 	u64 slot = 0;
 
-	page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
-	REQUIRE(page);
-	page_chain_push(&chain, page);
+	REQUIRE(alloc_on_phantom(a, BIG, USE_UNMOVABLE));
 	holder_init(&h, &a->mm, table, ROOM);
 	h.phantom = true;
 	while (holder_take(&h, BIG, a->options.nodes))
@@ -279,7 +262,6 @@ TEST_ARENA(mm_gigablock, movable_chunks_leave_a_tainted_gib_in_full_memory,
 		holder_give(&h, slot);
 		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
 		REQUIRE(page);
-		page_chain_push(&chain, page);
 		EXPECT(gigablock_is_tainted(&a->mm, block_of_page(page)));
 	}
 	EXPECT_EQ(evacuated_chunks, before + CHUNKS);
@@ -338,7 +320,6 @@ static struct arena *borrow_two(void)
 
 TEST_ARENA(mm_refuge, one_block_is_filled_before_the_next_is_split, borrow_two())
 {
-	struct page *chain = NULL;
 	u64 full = 0;
 
 	for (unsigned i = 0; i < TAKEN; i++) {
@@ -347,7 +328,6 @@ TEST_ARENA(mm_refuge, one_block_is_filled_before_the_next_is_split, borrow_two()
 		REQUIRE(page);
 		EXPECT(gib_of_page(page) != refuge.avoid);
 		EXPECT(page->refcount == 1 && page_order(page) == 0 && page_head(page) == page);
-		page_chain_push(&chain, page);
 	}
 	for (u32 i = arena_phantom_block(a); i < arena_phantom_block(a) + 2 * GIB_BLOCKS; i++)
 		full += block_look_at(&a->mm, i).state == BLOCK_FULL;

@@ -217,24 +217,6 @@ TEST(program_area, a_program_has_only_so_many_areas)
 	EXPECT_EQ(unmap(at, pages * PAGE_SIZE), 0);
 }
 
-/* Each reason has its number (madvise(2)). */
-TEST(program_area, populating_says_why_it_ends)
-{
-	enum { POPULATE_READ = 22, POPULATE_WRITE = 23 };
-	const u64 at = GIB(8), shared = 1;
-	s64 file;
-
-	EXPECT_EQ(map_at(at, PAGE_SIZE, R, FIXED), at);
-	EXPECT_EQ(program_call("madvise", at, 2 * PAGE_SIZE, POPULATE_READ), -ENOMEM);
-	EXPECT_EQ(program_call("madvise", at, PAGE_SIZE, POPULATE_WRITE), -EINVAL);
-	EXPECT_EQ(program_call("mprotect", at, PAGE_SIZE, 0), 0);
-	EXPECT_EQ(program_call("madvise", at, PAGE_SIZE, POPULATE_READ), -EINVAL);
-	EXPECT_EQ(program_call("mlock", at, PAGE_SIZE), -ENOMEM);
-	file = program_call("memfd_create", PROGRAM_BOX_MEMORY, 0);
-	EXPECT_EQ(program_call("mmap", at, PAGE_SIZE, R, shared | 0x10, (u64)file, 0), at);
-	EXPECT_EQ(program_call("madvise", at, PAGE_SIZE, POPULATE_READ), -EFAULT);
-}
-
 /* Rounds of one call. */
 static u64 rounds_of(const char *call, u64 a, u64 b, u64 c, s64 *result)
 {

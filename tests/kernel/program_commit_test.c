@@ -404,24 +404,6 @@ TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)
 	EXPECT_EQ(unmap(AT, PAGE_SIZE), 0);
 }
 
-/* The pages arrive, and the old place is empty, and the program's. */
-TEST(program_commit, a_move_may_leave_the_old_place)
-{
-	enum { LEAVE = 5 };
-	s64 to;
-
-	EXPECT_EQ(map_fixed(AT, 3 * PAGE_SIZE, RW, 0), 0);
-	EXPECT_EQ(put(AT + PAGE_SIZE, 6), 0);
-	to = program_call("mremap", AT + PAGE_SIZE, PAGE_SIZE, PAGE_SIZE, LEAVE);
-	REQUIRE(to > 0);
-	EXPECT_EQ(get((u64)to), 6);
-	EXPECT_EQ(get(AT + PAGE_SIZE), 0);
-	EXPECT_EQ(put(AT + PAGE_SIZE, 7), 0);
-	EXPECT_EQ(get((u64)to), 6);
-	EXPECT_EQ(unmap((u64)to, PAGE_SIZE), 0);
-	EXPECT_EQ(unmap(AT, 3 * PAGE_SIZE), 0);
-}
-
 /* A shared file is shown once more; without MREMAP_FIXED the last argument means nothing. */
 TEST(program_commit, a_low_place_that_is_asked_for_is_given_once)
 {

@@ -310,10 +310,6 @@ TEST(program_file, a_sparse_file_has_only_the_pages_that_were_written)
 	EXPECT_EQ(CALL_OF("fallocate", fd, 0, PAGE_SIZE - 1, 2), 0);
 	EXPECT_EQ(stat_of("/tmp/sparse").blocks, 16);
 	EXPECT_EQ(stat_of("/tmp/sparse").size, PAGE_SIZE + 1);
-	EXPECT_EQ(CALL_OF("fallocate", fd, 1, 4 * PAGE_SIZE, 1), 0);
-	EXPECT_EQ(stat_of("/tmp/sparse").size, PAGE_SIZE + 1);
-	EXPECT_EQ(CALL_OF("fallocate", fd, 2, 0, 1), -ENOTSUP); /* a hole keeps the size */
-	EXPECT_EQ(CALL_OF("fallocate", fd, 0, 0, 0), -EINVAL);
 }
 
 /* Random writes, cuts and holes, beside a plain array. */

@@ -12,7 +12,7 @@ FIXTURE(program_guard, program_box_begin, program_box_end);
 #define AT GIB(16)
 
 enum { PAGES = 8, FIRST = 2, END = 5 }; /* pages, and those with guards */
-enum { POPULATE_READ = 22, POPULATE_WRITE = 23, SHARED = 1, ANONYMOUS = 0x20 };
+enum { POPULATE_READ = 22, POPULATE_WRITE = 23 };
 
 #define PAGE(i) (AT + (i)*PAGE_SIZE)
 
@@ -50,6 +50,8 @@ TEST(program_guard, no_touch_gets_through_and_what_was_there_is_gone)
 	const u64 areas = program_space.tree.count;
 
 	map_with_guards();
+	EXPECT_EQ(advise(0, PAGES, GUARD_INSTALL - 1), -EINVAL);
+	EXPECT_EQ(advise(0, PAGES, GUARD_REMOVE + 1), -EINVAL);
 	EXPECT_EQ(program_space.tree.count, areas + 1);
 	expect_guards(AT, FIRST, END);
 	EXPECT_EQ(program_call("mincore", PAGE(FIRST), PAGE_SIZE, RESULTS), 0);
@@ -127,39 +129,6 @@ TEST(program_guard, a_huge_page_is_cut_for_guards_and_comes_back_after_them)
 		EXPECT_EQ(get(at), ~0ULL);
 	EXPECT_EQ(program_call("madvise", AT, MIB(4), GUARD_REMOVE), 0);
 	EXPECT(get(AT) == 0 && get(AT + MIB(4) - 8) == 0);
-}
-
-TEST(program_guard, only_private_memory_has_guards)
-{
-	const u64 private_file = 0x12;
-	s64 file;
-
-	EXPECT_EQ(program_call("madvise", AT + 1, PAGE_SIZE, GUARD_INSTALL), -EINVAL);
-	EXPECT_EQ(program_call("madvise", AT, 0, GUARD_INSTALL), 0);
-	EXPECT_EQ(program_call("madvise", AT, PAGE_SIZE, GUARD_REMOVE + 1), -EINVAL);
-	EXPECT_EQ(program_call("madvise", AT, PAGE_SIZE, GUARD_INSTALL - 1), -EINVAL);
-	map_with_guards();
-	EXPECT_EQ(unmap(PAGE(6), PAGE_SIZE), 0);
-	EXPECT_EQ(advise(5, PAGES, GUARD_INSTALL), -ENOMEM); /* a hole is passed over */
-	EXPECT(get(PAGE(5)) == ~0ULL && get(PAGE(7)) == ~0ULL);
-	EXPECT_EQ(map_at(PAGE(6), PAGE_SIZE, RW, SHARED | 0x10 | ANONYMOUS), PAGE(6));
-	EXPECT_EQ(put(PAGE(6), 7), 0);
-	EXPECT_EQ(advise(5, PAGES, GUARD_REMOVE), -EINVAL);
-	EXPECT(get(PAGE(5)) == 0 && get(PAGE(7)) == ~0ULL);
-	EXPECT_EQ(advise(5, PAGES, GUARD_INSTALL), -EINVAL);
-	EXPECT_EQ(get(PAGE(6)), 7);
-
-	file = program_call("memfd_create", ARGUMENTS, 0);
-	EXPECT_EQ(put(RESULTS, 5), 0);
-	EXPECT_EQ(program_call("pwrite64", file, RESULTS, 8, PAGE_SIZE), 8);
-	EXPECT_EQ(program_call("mmap", AT, 2 * PAGE_SIZE, RW, private_file, (u64)file, 0), AT);
-	EXPECT_EQ(put(PAGE(1), 6), 0);
-	EXPECT_EQ(advise(0, 2, GUARD_INSTALL), 0);
-	EXPECT_EQ(program_call("ftruncate", file, 0), 0);
-	EXPECT_EQ(space_touch(&program_space, PAGE(1), USER_READ), TOUCH_GUARD);
-	EXPECT_EQ(program_call("pwrite64", file, RESULTS, 8, PAGE_SIZE), 8);
-	EXPECT_EQ(advise(0, 2, GUARD_REMOVE), 0);
-	EXPECT(get(PAGE(0)) == 0 && get(PAGE(1)) == 5);
 }
 
 TEST(program_guard, pages_of_a_pool_have_none)

@@ -411,6 +411,9 @@ static void cut_while_mapping(bool again)
 	const u64 size = 3 * PAGE_SIZE, private_fixed = 0x12;
 	struct cut_or_map c = {.again = again};
 
+	SKIP_ON_ONE_CPU();
+	REQUIRE(program_box_second());
+	EXPECT_EQ(put(ARGUMENTS, 'f'), 0);
 	c.fd = (u64)program_call("memfd_create", ARGUMENTS, 0);
 	EXPECT_EQ(program_call("ftruncate", c.fd, size), 0);
 	EXPECT_EQ(program_call("mmap", AT, 2 * PAGE_SIZE, RW, private_fixed, c.fd, PAGE_SIZE), AT);
@@ -425,17 +428,11 @@ static void cut_while_mapping(bool again)
 
 TEST(program_race, a_cut_finds_the_rest_of_a_mapping_whose_first_page_goes)
 {
-	SKIP_ON_ONE_CPU();
-	REQUIRE(program_box_second());
-	EXPECT_EQ(put(ARGUMENTS, 'f'), 0);
 	cut_while_mapping(false);
 }
 
 TEST(program_race, a_cut_leaves_what_is_mapped_meanwhile_and_stays)
 {
-	SKIP_ON_ONE_CPU();
-	REQUIRE(program_box_second());
-	EXPECT_EQ(put(ARGUMENTS, 'f'), 0);
 	cut_while_mapping(true);
 }
 

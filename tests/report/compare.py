@@ -54,13 +54,9 @@ def probability(old, new):
     return min(1.0, 2 * min(at_most, at_least) / math.comb(count, len(old)))
 
 
-def can_differ(old, new, alpha):
+def can_differ(old, new):
     """Whether so many runs can show a difference at all."""
-    return 2 / math.comb(old + new, old) <= alpha
-
-
-def needed(alpha):
-    return next(runs for runs in itertools.count(1) if can_differ(runs, runs, alpha))
+    return 2 / math.comb(old + new, old) <= ALPHA
 
 
 def interval(values):
@@ -91,7 +87,6 @@ class Row:
     key: str
     old: list
     new: list
-    alpha: float
 
     def __post_init__(self):
         self.single = max(len(self.old), len(self.new)) == 1
@@ -103,10 +98,10 @@ class Row:
     def judged(self):
         if self.p is None:
             return "only in old" if self.old else "only in new"
-        if not can_differ(len(self.old), len(self.new), self.alpha):
-            return f"needs {needed(self.alpha)} runs"
+        if not can_differ(len(self.old), len(self.new)):
+            return f"needs {next(runs for runs in itertools.count(1) if can_differ(runs, runs))} runs"
         was, now = statistics.median(self.old), statistics.median(self.new)
-        return "no difference" if self.p > self.alpha or was == now else "fell" if now < was else "rose"
+        return "no difference" if self.p > ALPHA or was == now else "fell" if now < was else "rose"
 
     def cells(self, common):
         name = " ".join(f"{key}={value}" for key, value in self.settings.items() if key not in common)
@@ -133,13 +128,13 @@ def samples(captures):
     return found
 
 
-def compare(old, new, alpha=ALPHA):
+def compare(old, new):
     """The Rows of two lists of Captures, in the order in which they first come."""
     before, after = samples(old), samples(new)
     rows = []
     for row in before | after:
         place, kind, settings, key = row
-        rows.append(Row(place, kind, dict(settings), key, *(list(side.get(row, {}).values()) for side in (before, after)), alpha))
+        rows.append(Row(place, kind, dict(settings), key, *(list(side.get(row, {}).values()) for side in (before, after))))
     return [row for row in rows if is_time(row.key) or row.differs]
 
 
@@ -168,11 +163,11 @@ def tables(rows):
             yield from table_lines(kind, of_kind)
 
 
-def summary(rows, captures, alpha):
+def summary(rows, captures):
     counts = Counter(row.outcome for row in rows)
     yield f"{len(rows)} rows: " + ", ".join(f"{outcome} {count}" for outcome, count in counts.items()) + "."
     yield "±: 95% interval of the median, or the range of fewer than 6 runs."
-    yield f"Of rows that do not differ, {alpha:.0%} seem to, by chance."
+    yield f"Of rows that do not differ, {ALPHA:.0%} seem to, by chance."
     if any(row.single and row.differs for row in rows):
         yield "Where each side is one boot, a difference may be that of two boots of the same code."
     busy = [capture.busy for capture in captures if capture.busy is not None]
@@ -201,7 +196,7 @@ def captures_of(path):
     return [capture for one in paths for capture in parse_file(one)]
 
 
-def main(old, new, alpha=ALPHA):
+def main(old, new):
     before, after = captures_of(old), captures_of(new)
     for complaint in (*complaints(before, "old"), *complaints(after, "new")):
         print(complaint, file=sys.stderr)
@@ -209,6 +204,6 @@ def main(old, new, alpha=ALPHA):
         if not any(capture.records for capture in side):
             print(f"compare: {path}: no record in it; what can be compared are consoles, folders of them and records.jsonl", file=sys.stderr)
             return 2
-    rows = compare(before, after, alpha)
-    print("\n".join((*tables(rows), *summary(rows, before + after, alpha))))
+    rows = compare(before, after)
+    print("\n".join((*tables(rows), *summary(rows, before + after))))
     return status_of(rows, after)
