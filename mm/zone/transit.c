@@ -69,21 +69,24 @@ static u64 take_pieces(struct zone *zone, enum free_class class, enum migratetyp
 	while (taken < count) {
 		const u32 index = take_run(zone, class, type, order, count - taken, &run_order);
 		struct block_list run = {.head = index};
+		struct block *block;
 
 		if (index == BLOCK_NONE)
 			break;
 		run.tail = index + order_blocks(run_order) - step;
 		run.count = order_pages(run_order - order);
 		counter_add(&zone->transit, order_pages(run_order));
-		for (u32 piece = index; piece <= run.tail; piece += step) {
-			struct block *block = block_existing(zone->mm, piece);
+		block = block_existing(zone->mm, index); /* a run's records lie side by side */
+		for (u32 piece = index; piece <= run.tail; piece += step, block += step) {
 			struct block_word word = block_look(block);
 
 			word.order = (u8)order;
 			transit_begin(piece, block, word, to);
-			block->prev = piece == index ? BLOCK_NONE : piece - step;
-			block->next = piece == run.tail ? BLOCK_NONE : piece + step;
+			block->prev = piece - step;
+			block->next = piece + step;
 		}
+		block_existing(zone->mm, run.head)->prev = BLOCK_NONE;
+		block_existing(zone->mm, run.tail)->next = BLOCK_NONE;
 		block_list_splice(zone->mm, list, &run);
 		taken += order_pages(run_order - order);
 	}
