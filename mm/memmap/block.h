@@ -216,6 +216,14 @@ static inline struct block_word block_word_of(u64 bits)
 	return word;
 }
 
+/* The word without the bits of `clear` and with those of `set`; the fields stay in one register. */
+static inline struct block_word block_word_with(struct block_word word, struct block_word clear,
+						struct block_word set)
+{
+	return block_word_of((block_word_bits(word) & ~block_word_bits(clear)) |
+			     block_word_bits(set));
+}
+
 /*
  * The present contents of the record's word. The load has acquire semantics: code that sees a flag
  * also sees what its writer wrote before it. Any context, no lock.
@@ -242,11 +250,12 @@ static inline void block_put(struct block *block, struct block_word word)
  */
 static inline void block_change(struct block *block, struct block_word clear, struct block_word set)
 {
-	const u64 mask = ~block_word_bits(clear), bits = block_word_bits(set);
-	u64 was = atomic_load_relaxed(&block->word);
+	struct block_word was;
 
-	while (!atomic_cas(&block->word, was, (was & mask) | bits))
-		was = atomic_load_relaxed(&block->word);
+	do
+		was = block_word_of(atomic_load_relaxed(&block->word));
+	while (!atomic_cas(&block->word, block_word_bits(was),
+			   block_word_bits(block_word_with(was, clear, set))));
 }
 
 static inline void block_set_flags(struct block *block, u8 flags)
