@@ -250,12 +250,11 @@ static inline void block_put(struct block *block, struct block_word word)
  */
 static inline void block_change(struct block *block, struct block_word clear, struct block_word set)
 {
-	struct block_word was;
+	const u64 mask = ~block_word_bits(clear), bits = block_word_bits(set);
+	u64 was = atomic_load_relaxed(&block->word);
 
-	do
-		was = block_word_of(atomic_load_relaxed(&block->word));
-	while (!atomic_cas(&block->word, block_word_bits(was),
-			   block_word_bits(block_word_with(was, clear, set))));
+	while (!atomic_cas(&block->word, was, (was & mask) | bits))
+		was = atomic_load_relaxed(&block->word);
 }
 
 static inline void block_set_flags(struct block *block, u8 flags)
