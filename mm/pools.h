@@ -60,8 +60,9 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 
 /*
  * Promise `count` free pages to the caller. Missing pages are made as surplus, as far as overcommit
- * allows. Returns 0, or -ENOMEM with nothing promised. pool_unreserve() gives a promise back and
- * sheds at most as many free surplus pages, because they were there to keep the promise.
+ * allows. Returns 0, or -ENOMEM with nothing promised and no surplus page of before gone.
+ * pool_unreserve() gives a promise back and sheds at most as many free surplus pages, because they
+ * were there to keep the promise.
  */
 int pool_reserve(struct pool *pool, u64 count);
 void pool_unreserve(struct pool *pool, u64 count);

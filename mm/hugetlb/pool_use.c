@@ -43,6 +43,21 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 	return err;
 }
 
+/* Give back `count` promises, and shed up to `shed` surplus pages that are free then. */
+static void unreserve(struct pool *pool, u64 count, u64 shed)
+{
+	u64 surplus;
+
+	spin_lock(&pool->lock);
+	ASSERT(pool->reserved >= count, "%llu pages are unreserved, but only %llu are reserved",
+	       count, pool->reserved);
+	pool_count(pool, NULL, (struct pool_delta){.reserved = -(s64)count});
+	surplus = pool->surplus;
+	spin_unlock(&pool->lock);
+	if (surplus > 0)
+		pool_shed_surplus(pool, hvo_mode_selected(), shed);
+}
+
 int pool_reserve(struct pool *pool, u64 count)
 {
 	u64 missing, made;
@@ -58,23 +73,14 @@ int pool_reserve(struct pool *pool, u64 count)
 	made = pool_add_promised(pool, missing);
 	if (made == missing)
 		return 0;
-	pool_unreserve(pool, count - missing + made);
+	unreserve(pool, count - missing + made, made);
 	return reason_error(REASON_NO_MEMORY, -ENOMEM);
 }
 
 void pool_unreserve(struct pool *pool, u64 count)
 {
-	u64 surplus;
-
 	context_assert(CONTEXT_ORDINARY);
-	spin_lock(&pool->lock);
-	ASSERT(pool->reserved >= count, "%llu pages are unreserved, but only %llu are reserved",
-	       count, pool->reserved);
-	pool_count(pool, NULL, (struct pool_delta){.reserved = -(s64)count});
-	surplus = pool->surplus;
-	spin_unlock(&pool->lock);
-	if (surplus > 0)
-		pool_shed_surplus(pool, hvo_mode_selected(), count);
+	unreserve(pool, count, count);
 }
 
 /* Pool lock held. The nearest node that has free pages; NODE_NONE if none has. */

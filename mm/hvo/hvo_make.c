@@ -3,6 +3,8 @@
  */
 #include "mm/hvo/hvo_make.h"
 
+#include <arch/check.h>
+
 #include "kernel/core/cmdline.h"
 #include "kernel/core/panic.h"
 #include "kernel/core/wait.h"
@@ -101,14 +103,18 @@ static void split_pass(struct hvo_batch *batch)
 }
 
 /*
- * Count the runs that are not huge yet. Returns true if leaves may have to be split for them.
+ * Count the runs that are not huge yet, and compare all. Returns true if leaves may have to be
+ * split for them.
  */
 static bool survey(struct hvo_batch *batch)
 {
 	u32 index = batch->list.head;
+	u64 first = 0, differ = 0;
 	bool mapped = false;
 
 	batch->to_do = 0;
+	if (index != BLOCK_NONE)
+		first = block_word_bits(block_look_at(batch->mm, index));
 	while (index != BLOCK_NONE) {
 		const struct block *block = block_existing(batch->mm, index);
 		const struct block_word word = block_look(block);
@@ -117,8 +123,10 @@ static bool survey(struct hvo_batch *batch)
 			batch->to_do++;
 			mapped |= word.state == BLOCK_FULL && (word.flags & BLOCK_MAPPED);
 		}
+		differ |= block_word_bits(word) ^ first;
 		index = block->next;
 	}
+	batch->alike = !block_word_of(differ).state && !block_word_of(differ).zone;
 	return mapped;
 }
 
@@ -127,27 +135,30 @@ static bool survey(struct hvo_batch *batch)
 /*
  * One CPU's state while it goes from run to run. It saves turns at locks and walks of page tables:
  *
- *   frame         a stash of reserved frames for the heads of the next pages
+ *   heads, first  frames for the heads of the next pages, as meta_take_word() takes them;
+ *   left          so many runs more are known to need one of the same node
  *   gone          frames of blocks whose tails it has shared, which are gated together;
  *   block, head   those blocks, and the heads of their runs
  *   near          the line that it filled last
  */
 enum { HEADS_AT_ONCE = 64, GATED_AT_ONCE = 4 };
 struct head_stash {
-	unsigned at, count, blocks, frames;
+	u64 heads, left;
+	pfn_t first;
+	unsigned blocks, frames;
 	struct vmemmap_near near;
 	u32 block[GATED_AT_ONCE], head[GATED_AT_ONCE];
-	pfn_t frame[HEADS_AT_ONCE], gone[GATED_AT_ONCE * MEMMAP_FRAMES_PER_BLOCK];
+	pfn_t gone[GATED_AT_ONCE * MEMMAP_FRAMES_PER_BLOCK];
 };
 
 /*
- * Number of blocks that a stash is filled for: block `index` and those after it in its list, as
- * long as they are in the same state and zone.
+ * Number of runs that need a head of the same node: block `index` and those after it in its list,
+ * as long as they are in the same state and zone.
  */
-static unsigned heads_needed(const struct mm *mm, u32 index)
+static u64 heads_needed(const struct mm *mm, u32 index)
 {
 	const struct block_word first = block_look_at(mm, index);
-	unsigned count = 0;
+	u64 count = 0;
 
 	while (index != BLOCK_NONE && count < HEADS_AT_ONCE) {
 		const struct block *block = block_existing(mm, index);
@@ -164,10 +175,11 @@ static unsigned heads_needed(const struct mm *mm, u32 index)
 /* Fill an empty stash for block `index` and the blocks after it in its list. */
 static void fill_stash(struct mm *mm, struct head_stash *stash, u32 index, struct block_word word)
 {
-	stash->at = 0;
-	stash->count = heads_needed(mm, index);
-	meta_take_many(block_meta_node(mm, index), meta_kind_of_head(word.order), BLOCK_NONE,
-		       stash->frame, stash->count);
+	if (stash->left == 0)
+		stash->left = heads_needed(mm, index);
+	stash->heads = meta_take_word(block_meta_node(mm, index), meta_kind_of_head(word.order),
+				      (unsigned)MIN(stash->left, HEADS_AT_ONCE), &stash->first);
+	stash->left -= (u64)__builtin_popcountll(stash->heads);
 }
 
 /*
@@ -177,11 +189,15 @@ static void fill_stash(struct mm *mm, struct head_stash *stash, u32 index, struc
 static inline pfn_t form_head(struct mm *mm, struct head_stash *stash, u32 index,
 			      struct block_word word)
 {
-	if (stash->at == stash->count)
+	pfn_t head;
+
+	if (stash->heads == 0)
 		fill_stash(mm, stash, index, word);
-	memmap_init_head_frame(phys_to_virt(stash->frame[stash->at] << PAGE_SHIFT), word.order,
-			       word.zone);
-	return stash->frame[stash->at++];
+	head = stash->first + (unsigned)__builtin_ctzll(stash->heads);
+	stash->heads &= stash->heads - 1;
+	check_frames_reused(head, 1);
+	memmap_init_head_frame(phys_to_virt(head << PAGE_SHIFT), word.order, word.zone);
+	return head;
 }
 
 static void noheads_from_bare(struct mm *mm, struct head_stash *stash, u32 index, pfn_t tail)
@@ -309,14 +325,14 @@ int hvo_gather(struct mm *mm, u32 first)
 {
 	static const struct hvo_mode mode = {.new_head = true};
 	struct hvo_batch batch = {.mm = mm, .mode = &mode};
-	struct head_stash stash = {.count = 1};
+	struct head_stash stash = {.heads = 1};
 	u32 index = first;
 	/* before all else: from here on, other CPUs can cut or isolate only the whole */
 	const int err = hvo_join_with_head(block_zone(mm, first), first);
 
 	if (err)
 		return err;
-	stash.frame[0] = meta_take(block_meta_node(mm, first), META_LASTING);
+	stash.first = meta_take(block_meta_node(mm, first), META_LASTING);
 	while (index < first + GIB_BLOCKS && block_look_at(mm, index).state == BLOCK_BARE)
 		index++;
 	if (index == first + GIB_BLOCKS)
@@ -330,7 +346,7 @@ int hvo_gather(struct mm *mm, u32 first)
 
 static void remap_stretch(struct hvo_batch *s)
 {
-	struct head_stash stash = {.count = 0};
+	struct head_stash stash = {.left = s->alike ? s->list.count : 0};
 
 	for (u32 index = s->list.head, next; index != BLOCK_NONE; index = next) {
 		const struct block *block = block_existing(s->mm, index);

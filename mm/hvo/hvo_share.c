@@ -62,7 +62,8 @@ static void divide(struct hvo_batch *whole, hvo_step_fn *fn, unsigned threads)
 				    .node = NODE_NONE};
 
 	for (u64 i = 0; i < count; i++) {
-		share.stretch[i] = (struct hvo_batch){.mm = whole->mm, .mode = whole->mode};
+		share.stretch[i] = (struct hvo_batch){
+			.mm = whole->mm, .mode = whole->mode, .alike = whole->alike};
 		block_list_cut(whole->mm, &whole->list, whole->list.count / (count - i),
 			       &share.stretch[i].list);
 	}

@@ -16,6 +16,7 @@ struct hvo_batch {
 	struct block_list list;     /* the runs, in transit */
 	struct block_list left_out; /* runs that a step had to leave as they were, in transit */
 	u64 to_do;                  /* runs that need work: decides how many CPUs share it */
+	bool alike;                 /* all runs are in one state and zone, as far as is known */
 	bool round_due;             /* a step changed translations; a round must follow */
 };
 

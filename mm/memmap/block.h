@@ -216,6 +216,14 @@ static inline struct block_word block_word_of(u64 bits)
 	return word;
 }
 
+/* The word without the bits of `clear` and with those of `set`; the fields stay in one register. */
+static inline struct block_word block_word_with(struct block_word word, struct block_word clear,
+						struct block_word set)
+{
+	return block_word_of((block_word_bits(word) & ~block_word_bits(clear)) |
+			     block_word_bits(set));
+}
+
 /*
  * The present contents of the record's word. The load has acquire semantics: code that sees a flag
  * also sees what its writer wrote before it. Any context, no lock.

@@ -86,7 +86,7 @@ void memmap_init_head_frame(struct page *frame, unsigned order, u8 zone)
 	page_write(frame, head_mask_of(0),
 		   page_state(PAGE_COMPOUND | PAGE_OPTIMISED | PAGE_HUGETLB, order, zone, 0));
 	/* the loop's own instructions would be a third of the whole */
-#pragma GCC unroll 21
+#pragma GCC unroll 63
 	for (unsigned i = 1; i < STRUCTS_PER_FRAME; i++)
 		form_tails(&frame[i], 1, order, zone);
 }

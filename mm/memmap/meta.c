@@ -110,24 +110,29 @@ void meta_unreserve(struct node *node, enum meta_kind kind, u64 count)
 	spin_unlock(&meta->lock);
 }
 
-/* Take up to `count` frames of a block that has some free. Returns how many. Metadata lock held. */
-static unsigned block_take_frames(struct meta *meta, struct meta_block *block, pfn_t *pfn,
-				  unsigned count)
+/*
+ * Take up to `count` free frames of one word of a block's map, the first that has any, as bits of
+ * it. *first receives the frame of bit 0. Metadata lock held.
+ */
+static u64 block_take_frames(struct meta *meta, struct meta_block *block, unsigned count,
+			     pfn_t *first)
 {
-	const unsigned wanted = MIN(count, (unsigned)(BLOCK_FRAMES - block->used));
-	unsigned taken = 0;
+	unsigned word = 0;
+	u64 taken, rest;
 
-	for (unsigned i = 0; i < ARRAY_LEN(block->used_map) && taken < wanted; i++) {
-		u64 free = ~block->used_map[i];
-
-		for (; free && taken < wanted; free &= free - 1)
-			pfn[taken++] =
-				block_pfn(block->block) + i * 64 + (unsigned)__builtin_ctzll(free);
-		block->used_map[i] = ~free;
+	while (word < ARRAY_LEN(block->used_map) - 1 && block->used_map[word] == ~0ULL)
+		word++;
+	taken = rest = ~block->used_map[word];
+	ASSERT(taken, "metadata block %u counts %u used frames but its map is full", block->block,
+	       block->used);
+	if (count < 64) {
+		for (unsigned i = 0; i < count; i++)
+			rest &= rest - 1;
+		taken &= ~rest;
 	}
-	ASSERT(taken == wanted, "metadata block %u counts %u used frames but its map is full",
-	       block->block, block->used);
-	meta_count_used(meta, block, (int)taken);
+	block->used_map[word] |= taken;
+	meta_count_used(meta, block, __builtin_popcountll(taken));
+	*first = block_pfn(block->block) + word * 64;
 	return taken;
 }
 
@@ -153,25 +158,51 @@ static u64 frames_for(const struct meta *meta, enum meta_kind kind)
 	return meta->free[kind] + (kind == META_HEADS ? meta->free[META_LASTING] : 0);
 }
 
-void meta_take_many(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn, unsigned count)
+/*
+ * Take up to `count` reserved frames of one word, from `block` if it has any of that kind.
+ * Metadata lock held.
+ */
+static u64 take_word(struct node *node, enum meta_kind kind, struct meta_block *block,
+		     unsigned count, pfn_t *first)
 {
 	struct meta *meta = &node->meta;
+	const enum meta_kind of =
+		kind == META_HEADS && meta->free[META_HEADS] == 0 ? META_LASTING : kind;
+	u64 taken;
+
+	ASSERT(meta->reserved[kind] >= count && frames_for(meta, kind) >= count,
+	       "metadata frame of node %u taken without a reservation", node->id);
+	if (!gives(block, node, of))
+		block = find_free_block(meta, of);
+	taken = block_take_frames(meta, block, count, first);
+	meta->reserved[kind] -= (u64)__builtin_popcountll(taken);
+	return taken;
+}
+
+u64 meta_take_word(struct node *node, enum meta_kind kind, unsigned count, pfn_t *first)
+{
+	u64 taken;
+
+	spin_lock(&node->meta.lock);
+	taken = take_word(node, kind, NULL, count, first);
+	spin_unlock(&node->meta.lock);
+	return taken;
+}
+
+void meta_take_many(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn, unsigned count)
+{
 	struct meta_block *block = index == BLOCK_NONE ? NULL : block_at(node->mm, index)->meta;
 	unsigned taken = 0;
 
-	spin_lock(&meta->lock);
-	ASSERT(meta->reserved[kind] >= count && frames_for(meta, kind) >= count,
-	       "metadata frame of node %u taken without a reservation", node->id);
-	meta->reserved[kind] -= count;
+	spin_lock(&node->meta.lock);
 	while (taken < count) {
-		const enum meta_kind of =
-			kind == META_HEADS && meta->free[META_HEADS] == 0 ? META_LASTING : kind;
+		pfn_t first;
+		u64 word = take_word(node, kind, block, count - taken, &first);
 
-		if (!gives(block, node, of))
-			block = find_free_block(meta, of);
-		taken += block_take_frames(meta, block, pfn + taken, count - taken);
+		for (; word; word &= word - 1)
+			pfn[taken++] = first + (unsigned)__builtin_ctzll(word);
 	}
-	spin_unlock(&meta->lock);
+	spin_unlock(&node->meta.lock);
 	for (unsigned i = 0; i < count; i++)
 		check_frames_reused(pfn[i], 1);
 }

@@ -92,6 +92,12 @@ pfn_t meta_take(struct node *node, enum meta_kind kind);
 void meta_take_many(struct node *node, enum meta_kind kind, u32 index, pfn_t *pfn, unsigned count);
 
 /*
+ * Take up to `count` > 0 reserved frames of one word of a block's map, as bits of it; bit 0 stands
+ * for frame *first. The caller calls check_frames_reused() for each before it writes to it.
+ */
+u64 meta_take_word(struct node *node, enum meta_kind kind, unsigned count, pfn_t *first);
+
+/*
  * Take `count` contiguous frames of kind LASTING that were not reserved before, contents undefined.
  * PFN_NONE if there are none.
  */

@@ -303,15 +303,14 @@ static __attribute__((noinline)) int bring_huge(const struct space *space, const
 				       mm_kernel.zone[page->zone].node);
 	if (likely(page))
 		pte = entry_for_page(space, area, page, virt, level);
+	if (unlikely(page && !pte)) /* before another CPU may take what is promised here */
+		give_back(area, page, level);
 	fence_store();
 	pte_store(entry, virt, level, pte);
-	if (likely(pte)) {
-		count_page(space, level);
-		return 0;
-	}
-	if (page)
-		give_back(area, page, level);
-	return err;
+	if (unlikely(!pte))
+		return err;
+	count_page(space, level);
+	return 0;
 }
 
 /* Put a page into an entry of 4 KiB that was absent. */

@@ -21,9 +21,8 @@ static inline void transit_begin(u32 index, struct block *block, struct block_wo
 {
 	ASSERT(!(word.flags & (BLOCK_FREE | BLOCK_TRANSIT)),
 	       "block %u begins a change while flags are %x", index, word.flags);
-	word.flags |= BLOCK_TRANSIT;
-	word.target = (u8)to;
-	block_put(block, word);
+	block_put(block, block_word_with(word, BLOCK_WORD(.target = 0xff),
+					 BLOCK_WORD(.flags = BLOCK_TRANSIT, .target = (u8)to)));
 }
 
 void block_begin(struct zone *zone, u32 index, unsigned order, enum block_state to)
@@ -69,21 +68,24 @@ static u64 take_pieces(struct zone *zone, enum free_class class, enum migratetyp
 	while (taken < count) {
 		const u32 index = take_run(zone, class, type, order, count - taken, &run_order);
 		struct block_list run = {.head = index};
+		struct block *block;
 
 		if (index == BLOCK_NONE)
 			break;
 		run.tail = index + order_blocks(run_order) - step;
 		run.count = order_pages(run_order - order);
 		counter_add(&zone->transit, order_pages(run_order));
-		for (u32 piece = index; piece <= run.tail; piece += step) {
-			struct block *block = block_existing(zone->mm, piece);
+		block = block_existing(zone->mm, index); /* a run's records lie side by side */
+		for (u32 piece = index; piece <= run.tail; piece += step, block += step) {
 			struct block_word word = block_look(block);
 
 			word.order = (u8)order;
 			transit_begin(piece, block, word, to);
-			block->prev = piece == index ? BLOCK_NONE : piece - step;
-			block->next = piece == run.tail ? BLOCK_NONE : piece + step;
+			block->prev = piece - step;
+			block->next = piece + step;
 		}
+		block_existing(zone->mm, run.head)->prev = BLOCK_NONE;
+		block_existing(zone->mm, run.tail)->next = BLOCK_NONE;
 		block_list_splice(zone->mm, list, &run);
 		taken += order_pages(run_order - order);
 	}
@@ -276,8 +278,7 @@ static inline struct block_word transit_end(const struct zone *zone, u32 index,
 	if (word.state != BLOCK_HUGE || block->tag <= shootdown_done())
 		check_event(CHECK_SETTLED, vmemmap_of_block(zone->mm, index),
 			    order_pages(order - BLOCK_ORDER));
-	word.flags &= (u8)~BLOCK_TRANSIT;
-	return word;
+	return block_word_with(word, BLOCK_WORD(.flags = BLOCK_TRANSIT), BLOCK_WORD(.flags = 0));
 }
 
 /* End the transit of one run, with the zone's lock held. Returns the new contents of the word. */
@@ -373,9 +374,11 @@ void block_list_begin(struct mm *mm, struct block_list *list, enum block_state t
 
 static inline void use_one(struct turn *at)
 {
-	at->word = transit_end(at->zone, at->index, at->block, at->word, at->word.order);
-	at->word.flags |= at->arg;
-	block_put(at->block, at->word);
+	const struct block_word word =
+		transit_end(at->zone, at->index, at->block, at->word, at->word.order);
+
+	block_put(at->block,
+		  block_word_with(word, BLOCK_WORD(.flags = 0), BLOCK_WORD(.flags = at->arg)));
 }
 
 void block_list_publish_used(struct mm *mm, struct block_list *list, u8 flags)

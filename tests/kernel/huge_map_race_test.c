@@ -203,6 +203,36 @@ TEST(mm_huge_map, promises_of_a_page_that_several_cpus_populate_and_release_are_
 	pool_return(&pool_2m, PAGES);
 }
 
+static void populate(void *addr)
+{
+	huge_populate(addr, SIZE);
+}
+
+/*
+ * A promised page is in parts, and one touch of it finds no frame for the table of its pieces. The
+ * promise is back before another touch may want it.
+ */
+TEST(mm_huge_map, a_promise_that_could_not_be_used_is_there_for_the_next_touch)
+{
+	char *addr;
+
+	if (!pool_borrow(&pool_2m, 2))
+		return;
+	addr = huge_map(2 * SIZE, SIZE, HUGE_RESERVE);
+	REQUIRE(addr);
+	EXPECT_EQ(huge_protect(addr + PAGE_SIZE, PAGE_SIZE, HUGE_READ_ONLY), 0);
+	EXPECT_EQ(huge_populate(addr + SIZE, SIZE), 0); /* brings the tables above */
+	EXPECT_EQ(pool_2m.reserved, 1);
+	fail_arm(&mm_kernel.fail, FAIL_PTE, 1, FAIL_ONCE);
+	cpus_run_together(populate, addr);
+	EXPECT(fail_disarm(&mm_kernel.fail));
+	EXPECT_EQ(pool_2m.reserved + pool_2m.in_use, 2);
+	huge_unmap(addr);
+	EXPECT_EQ(pool_2m.in_use, 0);
+	EXPECT_EQ(pool_2m.reserved, 0);
+	pool_return(&pool_2m, 2);
+}
+
 /* ---- a page that several areas share ---- */
 
 static cpu_t protects;

@@ -315,6 +315,21 @@ TEST_ARENA(mm_pool, a_promise_that_can_not_be_kept_leaves_no_surplus, arena_usua
 	pool_expect_counts(&a->pool, 0, 0, 0);
 }
 
+/* Free surplus pages that were there before, as if they could not be restored, stay. */
+TEST_ARENA(mm_pool, a_promise_that_can_not_be_kept_takes_no_surplus_of_before, arena_usual())
+{
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 2), 2);
+	for (node_t n = 0; n < a->mm.nodes; n++)
+		a->pool.surplus += a->pool.node[n].surplus = a->pool.node[n].pages;
+	a->pool.overcommit = 4096;
+	EXPECT_EQ(pool_reserve(&a->pool, 2048), -ENOMEM);
+	EXPECT_EQ(a->pool.reserved, 0);
+	expect_counts(a, 2, 0, 2);
+	EXPECT_EQ(pool_reserve(&a->pool, 2), 0);
+	pool_unreserve(&a->pool, 2);
+	expect_counts(a, 0, 0, 0);
+}
+
 /*
  * Grow a pool by `pages` while metadata memory refuses its `nth` request. Returns how many of the
  * pages have all their struct pages, or ~0 if there is no such request.
