@@ -9,7 +9,7 @@
 #include <linux/time.h>
 #include <sys/syscall.h>
 
-typedef unsigned long u64;
+#include "kernel/lib/types.h"
 
 static int run(long argc, char **argv);
 
@@ -53,6 +53,15 @@ static inline void print_number(u64 n, char after)
 		text[--at] = (char)('0' + n % 10);
 	while (n /= 10);
 	call(SYS_write, 1, (u64)(text + at), sizeof(text) - (u64)at, 0, 0, 0);
+}
+
+static inline void print_word(const char *text)
+{
+	u64 bytes = 0;
+
+	while (text[bytes])
+		bytes++;
+	call(SYS_write, 1, (u64)text, bytes, 0, 0, 0);
 }
 
 static inline u64 number_of(const char *word)
