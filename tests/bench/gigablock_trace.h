@@ -20,9 +20,9 @@ enum { LONG, SHORT, CACHE, KINDS };
 enum { POOL_FRAMES = 512, POOL_STEP = 4096, SHORT_WAVES = 7, POOL_WAVES = 5 };
 
 struct trace {
-	u64 seed, memory;                           /* frames there are when it begins */
-	u64 pages[KINDS], frames[KINDS], pool;      /* in use; pages of the pool */
-	u64 requests, failed;                       /* for pages; those that found no memory */
+	u64 seed, memory;                      /* frames there are when it begins */
+	u64 pages[KINDS], frames[KINDS], pool; /* in use; pages of the pool */
+	u64 requests, failed;                  /* for pages; those that found no memory */
 	/* Take a page: it is then the last of its kind. False if there is no memory. */
 	bool (*take)(unsigned kind, unsigned order, bool reclaimable);
 	/* Free page `at` of a kind, whose last one takes its place. Returns its frames. */
@@ -89,8 +89,7 @@ static void trace_step(struct trace *t, u64 op, u64 ops)
 		if (t->frames[LONG] < t->memory / 50 * op / ops)
 			trace_add(t, LONG);
 	} else if (choice < 30) {
-		const u64 want =
-			t->memory / 200 + trace_wave(op, ops, SHORT_WAVES, t->memory / 50);
+		const u64 want = t->memory / 200 + trace_wave(op, ops, SHORT_WAVES, t->memory / 50);
 
 		if (t->frames[SHORT] > want || choice < 15)
 			trace_drop(t, SHORT);

@@ -210,8 +210,8 @@ TEST_ARENA(mm_contig, each_page_empties_the_gib_with_the_fewest_frames_that_can_
 	REQUIRE(mm_contig_alloc_range(&a->mm, block_pfn(first + GIB_BLOCKS + 7), BLOCK_FRAMES) ==
 		0);
 	for (u32 i = 0; i < ARRAY_LEN(next); i++) {
-		struct page *page = mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE,
-						  a->options.nodes);
+		struct page *page =
+			mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
 
 		REQUIRE(page);
 		EXPECT_EQ(block_of_page(page), first + next[i] * GIB_BLOCKS);
