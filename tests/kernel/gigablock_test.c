@@ -146,7 +146,7 @@ TEST_ARENA(mm_gigablock, free_huge_pages_of_a_tainted_gib_are_used_before_anothe
 }
 
 /* The pool has taken all there was, that of the tainted GiB last. What leaves it comes from there. */
-TEST_ARENA(mm_gigablock, a_pool_gives_back_memory_of_tainted_gibs_first, borrow_gibs(GIBS, MIB(48)))
+TEST_ARENA(mm_gigablock, a_pool_gives_back_memory_of_tainted_gibs_first, borrow_gibs(GIBS, MIB(16)))
 {
 	enum { BACK = 100 };
 	const node_t node = a->options.nodes;
