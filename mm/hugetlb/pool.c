@@ -80,7 +80,11 @@ static void look_for_bad(const struct pool *pool)
 		bad_frames_withdraw(pool->mm);
 }
 
-/* Enqueue a slice in one turn at the lock. Pages of one node change hands together. */
+/*
+ * Enqueue a slice in one turn at the lock. Pages of one node change hands together. They go to the
+ * front, because those that came last leave first: blocks of GiB that other memory has spoilt are
+ * taken after all others, and such memory needs their room (zone/gigablock.h).
+ */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
 	const s64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
@@ -95,7 +99,8 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 		cut_marked(pool->mm, list, left, BLOCK_POOL_FREE, &part);
 		left -= part.count;
 		count = (s64)part.count;
-		block_list_splice(pool->mm, &node->free, &part);
+		block_list_splice(pool->mm, &part, &node->free);
+		node->free = part;
 		pool_count(pool, node,
 			   (struct pool_delta){
 				   .pages = count, .free = count, .surplus = surplus * count});

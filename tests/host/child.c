@@ -230,7 +230,7 @@ bool child_option(int option, const char *value, u64 cpus_most)
 		host_config.cpus = (cpu_t)host_number(value, 1, cpus_most, "-c");
 		return true;
 	case 'm':
-		host_config.ram = host_number(value, MIB(8), GIB(128), "-m") & ~(PAGE_SIZE - 1);
+		host_config.ram = host_number(value, MIB(8), TIB(1), "-m") & ~(PAGE_SIZE - 1);
 		return true;
 	case 't':
 		host_config.limit_s = (unsigned)host_number(value, 1, 86400, "-t");

@@ -201,6 +201,34 @@ TEST_ARENA(mm_contig, fewest_frames_move_also_where_a_cpu_holds_some,
 	EXPECT_EQ(block_of_page(page), arena_phantom_block(a) + GIB_BLOCKS);
 }
 
+/* The GiB with the fewest frames to move has a page that cannot move, so nobody tries it. */
+TEST_ARENA(mm_contig, each_page_empties_the_gib_with_the_fewest_frames_that_can_move,
+	   arena_borrow(MIB(32), .phantom = GIB(5)))
+{
+	static const u8 pages[] = {7, 1, 5, 9, 6}, next[] = {2, 4, 0}; /* pages in a block; GiB */
+	const u32 first = arena_phantom_block(a);
+	const u64 before = contig_totals.candidates;
+	u64 moved = 0;
+
+	test_option("contig", "index");
+	holder_init(&holder, &a->mm, slots, HOLDER_SLOTS);
+	holder.phantom = true;
+	for (u32 gib = 0; gib < ARRAY_LEN(pages); gib++)
+		sprinkle(a, gib, pages[gib]);
+	REQUIRE(mm_contig_alloc_range(&a->mm, block_pfn(first + GIB_BLOCKS + 7), BLOCK_FRAMES) ==
+		0);
+	for (u32 i = 0; i < ARRAY_LEN(next); i++) {
+		struct page *page =
+			mm_page_alloc(&a->mm, GIGA_ORDER, USE_MOVABLE, PAGE_NODE, a->options.nodes);
+
+		REQUIRE(page);
+		EXPECT_EQ(block_of_page(page), first + next[i] * GIB_BLOCKS);
+		moved += 2 * pages[next[i]];
+		EXPECT_EQ(holder.moved, moved);
+	}
+	EXPECT_EQ(contig_totals.candidates, before + ARRAY_LEN(next));
+}
+
 /* 0.8 GiB are free in two GiB, so no page moves in vain. */
 TEST_ARENA(mm_contig, nothing_moves_where_less_than_a_gigabyte_is_free,
 	   arena_borrow(MIB(32), .phantom = GIB(2)))

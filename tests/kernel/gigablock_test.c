@@ -135,6 +135,28 @@ TEST_ARENA(mm_gigablock, free_huge_pages_of_a_tainted_gib_are_used_before_anothe
 	EXPECT_EQ(tainted_gibs(a), 1);
 }
 
+/* The pool has taken all there was, that of the tainted GiB last. What leaves it comes from there. */
+TEST_ARENA(mm_gigablock, a_pool_gives_back_memory_of_tainted_gibs_first, borrow_gibs(GIBS, MIB(16)))
+{
+	enum { BACK = 100 };
+	const node_t node = a->options.nodes;
+	struct page *page = alloc_on_phantom(a, 0, USE_UNMOVABLE), *chain = NULL;
+	u64 home;
+
+	REQUIRE(page);
+	home = gib_of_page(page);
+	page_chain_push(&chain, page);
+	EXPECT(pool_grow_on(&a->pool, hvo_on(), node, ROOM) > GIB_BLOCKS + BACK);
+	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), node, BACK), BACK);
+	for (unsigned i = 0; i < BACK; i++) {
+		page = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+		REQUIRE(page);
+		EXPECT_EQ(gib_of_page(page), home);
+		page_chain_push(&chain, page);
+	}
+	EXPECT_EQ(tainted_gibs(a), 1);
+}
+
 /* Unmovable pages of half a block from all that is free. Returns how many. */
 static u64 take_all_stuck(struct arena *a)
 {

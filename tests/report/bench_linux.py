@@ -19,6 +19,7 @@ MANY, FEW = 4096, 128  # pages of 2 MiB; the second for unbatched shootdowns of 
 TOUCHED = 64  # pages of 2 MiB
 FAULT1_MS = 100  # the least time of a sample of page_fault1; one region takes longer under emulation
 BOOT_MODES = ("off", "unbatched", "batched", "on")  # Ashlar's hvo= for pools at boot; with `on` pages stay bare until they are taken
+AGE_OPS = 1_000_000  # of the trace that ages memory
 GIGA_BOOT_MODES = (*BOOT_MODES, "preinit")  # hvo= for pools of 1 GiB pages made at boot: born optimised, as in Linux since 6.15
 READY_MEM, GIGA_POOL = "64G", 56
 FULL_POOL = 31_600  # pages of 2 MiB: over 98% of the memory that Linux counts in 64 GiB, which does not include its struct pages
@@ -96,6 +97,12 @@ def history():
     return [Side("linux", linux=lambda series: f"{OFF} bench_history=10"), Side("history", "bench=history")]
 
 
+def gigablock():
+    """Placement by GiB: memory is aged by a trace, and then made into pages of 1 GiB. Counts, which need no second turn."""
+    ours = f"bench=gigablock bench.gigablock.ops={AGE_OPS}"
+    return [Side("linux", linux=lambda series: f"{OFF} bench_gigablock={AGE_OPS}"), Side("gigablock", ours)]
+
+
 def ready():
     """How much later each kernel is ready if it makes a pool at boot: pages of 1 GiB, or most of memory in pages of 2 MiB."""
     linux = f"{WORDS} initcall_debug log_buf_len=8M"
@@ -122,7 +129,9 @@ TABLES = {
     "page_fault1-2": (2, "8G", page_fault1()),
     "history-2": (2, "16G", history()),
     "ready-2": (2, READY_MEM, ready()),
+    "gigablock-1": (1, "10G", gigablock()),
 }
+COUNTED = ("gigablock-1",)  # tables of which one turn is enough
 
 
 def kernels(tools):
@@ -152,7 +161,7 @@ def legs_of(table, had, clock=""):
     """Every turn of a table: each kernel, then Ashlar's sides, all on the same machine. `clock` is early_clock()'s word."""
     cpus, mem, sides = TABLES[table]
     base = Leg("", "", cpus, mem, seconds=SECONDS)
-    for turn in range(1, TURNS + 1):
+    for turn in range(1, 2 if table in COUNTED else TURNS + 1):
         for side in sides:
             name = f"peer-{table}-{side.name}-{turn}"
             if not side.linux:

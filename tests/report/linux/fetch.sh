@@ -85,7 +85,7 @@ have() {
 
 # make_program NAME FOLDER: one of our programs. They use no library, so any compiler for this CPU will do.
 make_program() {
-	${CC:-cc} -O2 -Wall -static -nostdlib -ffreestanding -fno-stack-protector -fno-pie -no-pie -o "$2/$1" "$here/$1.c" ||
+	${CC:-cc} -O2 -Wall -static -nostdlib -ffreestanding -fno-stack-protector -fno-pie -no-pie -I "$here/../../.." -o "$2/$1" "$here/$1.c" ||
 		say "$1.c cannot be compiled: what it measures is missing"
 }
 
@@ -97,6 +97,7 @@ make_initrd() {
 	cp "$dir/busybox" "$root/bin/busybox"
 	make_program touch "$root"
 	make_program page_fault1 "$root"
+	make_program age "$root"
 	cp "$here/init" "$root/init"
 	chmod 755 "$root/init" "$root/bin/busybox"
 	(cd "$root" && find . | "$dir/busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$dir/initrd.gz"

@@ -9,7 +9,7 @@
 #include <linux/time.h>
 #include <sys/syscall.h>
 
-typedef unsigned long u64;
+#include "kernel/lib/types.h"
 
 static int run(long argc, char **argv);
 
@@ -43,7 +43,7 @@ static inline u64 now_ns(void)
 	return time[0] * 1000000000 + time[1];
 }
 
-static inline void print_number(u64 n, char after)
+static inline void write_number(u64 file, u64 n, char after)
 {
 	char text[24];
 	int at = sizeof(text);
@@ -52,7 +52,21 @@ static inline void print_number(u64 n, char after)
 	do
 		text[--at] = (char)('0' + n % 10);
 	while (n /= 10);
-	call(SYS_write, 1, (u64)(text + at), sizeof(text) - (u64)at, 0, 0, 0);
+	call(SYS_write, file, (u64)(text + at), sizeof(text) - (u64)at, 0, 0, 0);
+}
+
+static inline void print_number(u64 n, char after)
+{
+	write_number(1, n, after);
+}
+
+static inline void print_word(const char *text)
+{
+	u64 bytes = 0;
+
+	while (text[bytes])
+		bytes++;
+	call(SYS_write, 1, (u64)text, bytes, 0, 0, 0);
 }
 
 static inline u64 number_of(const char *word)
