@@ -8,7 +8,7 @@ prints (tests/kernel/calls_test.c) and names the first line that cannot be true.
 It is written from the comments of mm.h and pools.h, and where these are silent from Linux's pages about hugetlb. It does not foretell which
 frame a call gets, but judges the answer: the frame is RAM of the node that was asked for, belongs to nobody, and lies in a block of its
 type. A page that moves keeps its marks; a frame that was reported bad is given to nobody from then on. A page leaves a mapping with a round
-of flushes, and its frames are used again only after it. All counts after a call follow from those before it. Exit status: 0 if each line
+of flushes. All counts after a call follow from those before it. Exit status: 0 if each line
 of each trace can be true, 1 if one cannot, 2 if there is none.
 """
 
@@ -23,7 +23,7 @@ ZERO, NOFLUSH, NODE, DMA32 = 1, 2, 4, 8
 POOL, RESERVE, POPULATE = 1, 2, 8
 MOVABLE, CMA = 1, 3  # unmovable and reclaimable pages may share blocks
 MAY_MOVE = 16
-DMA_END = 1 << 20  # 4 GiB
+SHARED_END, DMA_END = 1 << 11, 1 << 20  # 8 MiB, with firmware and the image; 4 GiB
 NO_MEMORY, BUSY, INVALID = 12, 16, 22
 USES, ORDERS, NUMBERS, MAPPED_MOST, SLOTS_MOST = 3, 10, 4, 4, 32
 OWNERS = "free unopened per_cpu pool_free in_use meta gated transit bad reserved".split()
@@ -184,16 +184,17 @@ class Pool:
 class Reference:
     def __init__(self, nodes, state):
         """`nodes`: the ranges of frames that are RAM of each, from the machine's command line."""
-        self.nodes, self.state, self.now = nodes, state, state
+        self.nodes, self.state = nodes, state
         self.pools = {frames: Pool(state, frames) for frames in SIZES}
         self.owner = {}  # frame: the call that has it
         self.held, self.maps = {}, {}  # by the number of the call that made it
         self.promised = dict.fromkeys(SIZES, 0)  # pages promised to calls, as opposed to mappings
         self.baseline = False  # a mode was named; its pages may be neither made nor restored for lack of frames
-        # Frames that were reported; those of them that nobody had; and those in a page that is promised, whose holder may still get it.
-        self.bad, self.out, self.lent = set(), set(), set()
+        # Frames that were reported; those of them that are out of use; and those that may be given out before they are: in a page that is
+        # promised, or in a block that firmware shares.
+        self.bad, self.out, self.loose = set(), set(), set()
         self.cma, self.sure = set(), set()  # blocks kept for ranges, and those of them that had nothing else
-        self.tag = {}  # frame: the round that ends its last translation
+        self.seen = set()  # frames that calls or pools have had, so that start-up has not
         self.mixed = False  # memory was short; pages may lie among those of another use
         high = sum(end - first for spans in nodes for first, end in spans if first >= DMA_END)
         self.high, self.room = high > 0, (high or state["ram"]) // 2
@@ -226,18 +227,15 @@ class Reference:
             raise Untrue(f"frame {min(taken)} is given to call {number} and belongs to call {self.owner[min(taken)]}")
         require(self.node_of(first, frames) is not None, f"frame {first} is no RAM" + (f", or one of {frames}" if frames > 1 else ""))
         blocks = range(first // BLOCK, (first + frames - 1) // BLOCK + 1)
-        for bad in self.bad - self.lent:
+        for bad in self.bad - self.loose:
             require(bad not in span, f"frame {bad} is given to call {number} and was reported bad")
             require(bad in self.out or bad // BLOCK not in blocks, f"frame {first} is given to call {number}, and the bad frame {bad} waits")
-        for frame in self.tag.keys() & span:
-            tag = self.tag.pop(frame)
-            require(self.now["done"] >= tag, f"frame {frame} is given to call {number} after round {self.now['done']}, not {tag}")
         self.owner.update(dict.fromkeys(span, number))
+        self.seen.update(span)
 
-    def disown(self, first, frames, tag=0):
+    def disown(self, first, frames):
         for frame in range(first, first + frames):
             del self.owner[frame]
-            self.tag[frame] = tag
 
     def moved(self, number, old, new):
         """A page took the place of another."""
@@ -251,13 +249,13 @@ class Reference:
         require(held.frames < BLOCK or new // BLOCK not in self.cma, f"in call {number} a large page moved to frame {new}, kept for ranges")
 
     def ready(self, first, frames):
-        """Can the blocks become a range? Each is known to have only pages that can move, those of the pool, or those of calls."""
+        """Can the blocks become a range? Each is known to have only free pages, pages that can move, and those of calls."""
         if self.baseline or self.mixed or not self.plenty(frames):
             return False
         blocks = range(first // BLOCK, (first + frames) // BLOCK)
         pages = [held.first for held in self.held.values() if held.movable_block and held.frames <= BLOCK]
         known = self.sure.union(page // BLOCK for page in (*pages, *self.state["heads9"]))
-        return known.issuperset(blocks) and not any(bad // BLOCK in blocks for bad in self.bad)
+        return known.issuperset(blocks) and self.seen.issuperset(range(first, first + frames)) and not any(bad // BLOCK in blocks for bad in self.bad)
 
     def made(self, call, frames, node):
         """Pages were given out; `node` is the one that they must be of, + 1, or 0."""
@@ -335,7 +333,10 @@ class Reference:
         require(call.err == 0 or not may, f"frame {call.at} is free and stays in use")
         require(call.err or call.at in self.bad or state["bad"] > self.state["bad"], f"frame {call.at} is out of use and not counted")
         self.bad.add(call.at)
-        (self.lent if call.err and pool else set() if call.err else self.out).add(call.at)
+        if not call.err:
+            self.out.add(call.at)
+        elif pool or call.at < SHARED_END:
+            self.loose.add(call.at)
 
     def on_t(self, call, _state):
         pool, promised, node = self.pool_of(call), call.args[0] > 0, call.args[1]
@@ -497,7 +498,7 @@ class Reference:
         """A page leaves its mapping. Returns whether it was the pool's."""
         first = mapping.first.pop(unit, None)
         if first is not None:
-            self.disown(first, mapping.unit, state["g"])
+            self.disown(first, mapping.unit)
         mapping.forget(unit)
         require(state["g"] > self.state["g"], f"a page left its mapping, and no round of flushes followed round {self.state['g']}")
         return mapping.there.pop(unit)
@@ -574,6 +575,7 @@ class Reference:
             span = range(head, head + pool.frames)
             if taken := self.owner.keys() & span:
                 raise Untrue(f"the page at frame {head} is free in the pool, and call {self.owner[min(taken)]} has {min(taken)}")
+            self.seen.update(span)
             require(self.node_of(head, pool.frames) is not None, f"the pool's page at frame {head} is no RAM")
             require(not any(bad in span for bad in self.out), f"the pool's page at frame {head} has a bad frame")
             kept = not self.cma.isdisjoint(range(head // BLOCK, (head + pool.frames) // BLOCK))
@@ -587,6 +589,9 @@ class Reference:
             self.pooled(pool, letter, state)
         bad, free = state["bad"] - self.first["bad"], len(self.bad - self.owner.keys())
         require(max(len(self.out), self.state["bad"] - self.first["bad"]) <= bad <= free, f"{bad} frames are bad, of {free} that nobody has")
+        if bad == free:
+            self.out |= self.bad - self.owner.keys()
+            self.loose -= self.out
         came = sum((pool.said(state, "there") - pool.said(self.state, "there")) * pool.frames for pool in self.pools.values())
         require(state["pool_free"] - self.state["pool_free"] == came, "pool_free is not the pools' free pages")
         require(state["done"] <= state["g"], f"round {state['done']} is over, of {state['g']}")
@@ -598,7 +603,6 @@ class Reference:
 
     def step(self, call, state):
         before = self.in_use()
-        self.now = state or self.state
         self.mixed |= not self.plenty()
         for old, new in call.moves:
             self.moved(call.number, old, new)
@@ -606,7 +610,7 @@ class Reference:
         there = call.args[0] in made
         require(there != call.void or call.letter not in "fwrpx", f"call {call.args[0]} has {'something, not' if there else 'nothing, and it was'} found")
         if not call.void:
-            getattr(self, "on_" + call.letter)(call, self.now)
+            getattr(self, "on_" + call.letter)(call, state or self.state)
         if state:
             self.counts(call.letter, state, before)
             self.state = state

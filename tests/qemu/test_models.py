@@ -65,9 +65,9 @@ CALLS = (
 RANGES = "c10,C11,f0,f1,c11"
 # Pages are moved out of ranges, areas are kept for ranges, and frames are bad while they are in use, free, or in a pool.
 MOVES = (
-    "a.1.16,a3.1.16,a9.1.16,A.1.16,e0.1,e2.1,f0,a.0,k1.1,a8.1.16,a8.1.16,a5.1.16,a.0,a2.2,e1.1,f14,g3,t..16,t,f18,e18.1,E17.1,f21,e17.2,b1.3,f1,"
-    "a3.1.16,b3,F3,b9.100,t,b30.511,f30,t,f33,b33.7,b0,v2,t1,b38.1,f38,b99,f4,f5,k5.2,k0.1,c14,c13,c12,c11,a7.1.16,a7.1.16,a7.1.16,a7.1.16,a7.1.16,a9.0,"
-    "a9.0,a6.1.16,a6.0,e5.1,e0.1,f46,f47,f9,a6.0,a6.1,e48.1,k48.512,f2,f10,f11"
+    "a8.1.16,a8.1.16,a8.1.16,a8.1.16,E0.1,e1.1,e3.1,a9.1.16,e7.1,f0,k1.1,a3.1.16,a.0,a2.2,e1.1,f14,g3,t..16,t,f18,e18.1,E17.1,f21,e17.2,b1.3,f1,"
+    "a3.1.16,b3,F3,b11.1,t,b30.511,f30,t,f33,b33.7,b0,v2,t1,b38.1,f38,b99,f8,f5,k5.2,k0.1,c14,c13,c12,c11,a7.1.16,a7.1.16,a7.1.16,a7.1.16,a7.1.16,a9.0,"
+    "a9.0,a6.1.16,a6.0,e5.1,e0.1,f46,f47,f11,a6.0,a6.1,e48.1,k48.512,f2,f10,f7"
 )
 # Pages of 1 GiB, in two zones.
 GIGA = (
