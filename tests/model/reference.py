@@ -220,14 +220,14 @@ class Reference:
         scarce = not self.plenty() or pool and pool.frames == GIGA
         return refused and scarce and (always or pool.unpromised < wanted)
 
-    def own(self, number, first, frames):
+    def own(self, number, first, frames, new=True):
         span = range(first, first + frames)
         require(first % min(frames, BLOCK) == 0, f"frame {first} is not aligned to {frames} frames")
         if taken := self.owner.keys() & span:
             raise Untrue(f"frame {min(taken)} is given to call {number} and belongs to call {self.owner[min(taken)]}")
         require(self.node_of(first, frames) is not None, f"frame {first} is no RAM" + (f", or one of {frames}" if frames > 1 else ""))
         blocks = range(first // BLOCK, (first + frames - 1) // BLOCK + 1)
-        for bad in self.bad - self.loose:
+        for bad in self.bad - self.loose if new else ():
             require(bad not in span, f"frame {bad} is given to call {number} and was reported bad")
             require(bad in self.out or bad // BLOCK not in blocks, f"frame {first} is given to call {number}, and the bad frame {bad} waits")
         self.owner.update(dict.fromkeys(span, number))
@@ -480,7 +480,7 @@ class Reference:
         if not there:
             return
         if unit not in mapping.first:
-            self.own(call.number, call.pfn - place, mapping.unit)
+            self.own(call.number, call.pfn - place, mapping.unit, came)
             mapping.first[unit] = call.pfn - place
         require(call.pfn == mapping.first[unit] + place, f"page {page} was frame {mapping.first[unit] + place} and is {call.pfn}, though it stayed")
         require(not came or mapping.there[unit] or call.pfn // BLOCK not in self.cma, f"page {page} is frame {call.pfn}, kept for ranges")
