@@ -26,7 +26,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "qemu"))
 import patience  # noqa: E402
 
 # CPUs, MiB and nodes of the machines.
-MACHINES = ((2, 256, 1), (1, 64, 1), (4, 256, 1), (3, 512, 2), (2, 5120, 1))  # the last has pages of 1 GiB, and memory above 4 GiB
+MACHINES = ((2, 256, 1), (1, 64, 1), (4, 256, 1), (3, 512, 2), (2, 7168, 1))  # the last has pages of 1 GiB, and memory above 4 GiB
 TEXT_MOST = 3900  # characters, for the command line takes 4095
 CALLS_MOST = 400  # of a run (tests/kernel/calls_test.c)
 STEPS, SECONDS = 150, 120  # of an example

@@ -250,11 +250,11 @@ class Reference:
 
     def ready(self, first, frames):
         """Can the blocks become a range? Each is known to have only free pages, pages that can move, and those of calls."""
-        if self.baseline or self.mixed or not self.plenty(frames):
+        if self.baseline or not self.plenty(frames):
             return False
         blocks = range(first // BLOCK, (first + frames) // BLOCK)
         pages = [held.first for held in self.held.values() if held.movable_block and held.frames <= BLOCK]
-        known = self.sure.union(page // BLOCK for page in (*pages, *self.state["heads9"]))
+        known = self.sure.union(page // BLOCK for page in (*pages, *self.state["heads9"]) if not self.mixed)
         return known.issuperset(blocks) and self.seen.issuperset(range(first, first + frames)) and not any(bad // BLOCK in blocks for bad in self.bad)
 
     def made(self, call, frames, node):
@@ -587,11 +587,12 @@ class Reference:
             require(state[name] == self.state[name], f"{name} was {self.state[name]} and is {state[name]}")
         for pool in self.pools.values():
             self.pooled(pool, letter, state)
-        bad, free = state["bad"] - self.first["bad"], len(self.bad - self.owner.keys())
-        require(max(len(self.out), self.state["bad"] - self.first["bad"]) <= bad <= free, f"{bad} frames are bad, of {free} that nobody has")
-        if bad == free:
-            self.out |= self.bad - self.owner.keys()
-            self.loose -= self.out
+        bad, free = state["bad"] - self.first["bad"], {frame for frame in self.bad if frame not in self.owner}
+        least = max(len(self.out), self.state["bad"] - self.first["bad"])
+        require(least <= bad <= len(free), f"{bad} frames are bad, of {len(free)} that nobody has")
+        if bad == len(free):
+            self.out |= free
+            self.loose -= free
         came = sum((pool.said(state, "there") - pool.said(self.state, "there")) * pool.frames for pool in self.pools.values())
         require(state["pool_free"] - self.state["pool_free"] == came, "pool_free is not the pools' free pages")
         require(state["done"] <= state["g"], f"round {state['done']} is over, of {state['g']}")

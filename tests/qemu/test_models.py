@@ -65,14 +65,13 @@ CALLS = (
 RANGES = "c10,C11,f0,f1,c11"
 # Pages are moved out of ranges, areas are kept for ranges, and frames are bad while they are in use, free, or in a pool.
 MOVES = (
-    "a8.1.16,a8.1.16,a8.1.16,a8.1.16,E0.1,e1.1,e3.1,a9.1.16,e7.1,f0,k1.1,a3.1.16,a.0,a2.2,e1.1,f14,g3,t..16,t,f18,e18.1,E17.1,f21,e17.2,b1.3,f1,"
-    "a3.1.16,b3,F3,b11.1,t,b30.511,f30,t,f33,b33.7,b0,v2,t1,b38.1,f38,b99,f8,f5,k5.2,k0.1,c14,c13,c12,c11,a7.1.16,a7.1.16,a7.1.16,a7.1.16,a7.1.16,a9.0,"
-    "a9.0,a6.1.16,a6.0,e5.1,e0.1,f46,f47,f11,a6.0,a6.1,e48.1,k48.512,f2,f10,f7"
-)
+    "a8.1.16,a8.1.16,a8.1.16,a8.1.16,E3.1,a9.1.16,e5.1,f6,k6.1,a3.1.16,a.0,a2.2,g3,t..16,t,f14,e14.1,E13.1,f17,e13.2,b1.3,f1,a3.1.16,"
+    "b3,F3,b9.1,t,b26.511,f26,t,f29,b29.7,b0,v2,t1,b34.1,f34,b99,b5.5,c14,c14,c13,c12,c11"
+) + 20 * ",a9.0" + 24 * ",a8.1.16" + ",a.0,a5.1,f39,f40,f41,f42,e6.1,e43.1,k43.512,f94,a1.1.16,e6.1"
 # Pages of 1 GiB, in two zones.
 GIGA = (
-    "g3...1,t...1,t..16.1,f1,e2.512,f4,d1,t,T..16,e8.1,b7.5,f7,t,m1.1.2,w13,w13.262143,p13.600.1.1,w13.600,w13,w13.700,r13.0.262144,w13.5,f2,b2.1000,"
-    "b15,x13,a.1.8,a5.0.8,a9.1.8,a18.1.8,a18.1,a.1.16,e31.1,k31.64,a.1,e31.64,v1...1,t1..0.1,f37,u1...1,b37.9,o1...1,t...1,f42,z1...1,s600,d5,z0...1"
+    "g3...1,t...1,t..16.1,f1,e2.512,f4,d1,t,T..16,e8.1,b7.5,f7,t,m1.1.2,w13,w13.262143,p13.600.1.1,w13.600,w13,w13.700,f2,b2.1000,x13,"
+    "b15,a.1.8,a5.0.8,a9.1.8,a18.1.8,a18.1,a.1.16,e29.1,k29.64,a.1,e29.64,v1...1,t1..0.1,f35,u1...1,b35.9,o1...1,t...1,f40,z1...1,s600,d5,z0...1"
 )
 GUEST = Machine("pvh", 2, "256M", accel="icount-5", cmdline=f"test=mm.calls.* test.calls={CALLS}")
 
@@ -95,7 +94,8 @@ def test_a_guest_returns_what_the_reference_allows(kernel):
 LIES = {
     "a frame that another call has": (r"(# call 3 .* pfn=)\d+", "{3}", r"frame \d+ is given to call 3 and belongs to call 2"),
     "no RAM": (r"(# call 4 .* pfn=)\d+", "70000", "frame 70000 is no RAM"),
-    "in the middle of a page": (r"(# call 6 .* pfn=\d+)", "1", "is not aligned"),
+    "in the middle of a page": (r"(# call 5 .* pfn=\d+)", "1", "is not aligned"),
+    "no page of the pool": (r"(# call 6 .* pfn=)\d+", "512", "was not in the pool"),
     "of another order": (r"(# call 4 .* order=)3", "2", "a page of order 2 where 3 was asked for"),
     "of another use": (r"(# call 2 .* type=)1", "0", "from a block of type 0"),
     "not cleared": (r"(# call 5 .* zero=)1", "0", "is not zero"),
