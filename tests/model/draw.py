@@ -59,7 +59,7 @@ def judge(build, machine, calls, kind="asan"):
 class Calls(stateful.RuleBasedStateMachine):
     """The calls of one run. They are made when all are drawn, so a rule does not know whether a call before it got what it wanted."""
 
-    build, kind = "build", "asan"
+    build, kind, machines = "build", "asan", MACHINES
     pages, maps = stateful.Bundle("pages"), stateful.Bundle("maps")
     order, use, node, count = st.integers(0, 10), st.integers(0, 3), st.integers(0, 3), st.integers(0, 12)
     giga, blocks = st.sampled_from((0, 0, 1)), st.sampled_from((1, 1, 1, 2, 3, 8, 64, 512))
@@ -74,9 +74,9 @@ class Calls(stateful.RuleBasedStateMachine):
         self.calls.append((letter.upper() if far else letter) + ".".join(map(str, numbers)))
         return len(self.calls) - 1
 
-    @stateful.initialize(machine=st.sampled_from(MACHINES))
-    def on(self, machine):
-        self.machine = machine
+    @stateful.initialize(number=st.integers(0, len(MACHINES) - 1))
+    def on(self, number):
+        self.machine = self.machines[number % len(self.machines)]
 
     @stateful.rule(target=pages, order=order, use=use, request=request, node=node, far=st.booleans())
     def page_alloc(self, order, use, request, node, far):
@@ -154,9 +154,9 @@ class Calls(stateful.RuleBasedStateMachine):
         assert not wrong, f"{wrong}\n    ashlar-host {shlex.join(words_of(self.machine, calls))}"
 
 
-def search(build, examples, kind="asan", shrinks=True, seed=None):
+def search(build, examples, kind="asan", shrinks=True, seed=None, machines=MACHINES):
     """Raises AssertionError with the calls that show what is wrong. The same examples in each run, unless there is a seed."""
-    Calls.build, Calls.kind = build, kind
+    Calls.build, Calls.kind, Calls.machines = build, kind, machines
     phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
     how = settings(max_examples=examples, stateful_step_count=STEPS, derandomize=seed is None, database=None, deadline=None, phases=phases,
                    suppress_health_check=list(HealthCheck), print_blob=False)  # fmt: skip

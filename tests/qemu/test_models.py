@@ -81,7 +81,7 @@ def test_calls_that_were_drawn_return_what_the_reference_allows(build):
     for machine in draw.MACHINES:
         for calls in (CALLS, RANGES, MOVES, GIGA):
             assert not (wrong := draw.judge(build, machine, calls)), wrong
-    draw.search(build, 30, shrinks=False)  # of the first ten, most make one call
+    draw.search(build, 30, shrinks=False, machines=draw.MACHINES[:-1])  # of the first ten, most make one call; the last machine clears GiBs
 
 
 def test_a_guest_returns_what_the_reference_allows(kernel):
