@@ -95,14 +95,14 @@ static int move(struct page *from, struct page *to)
 
 	if (call->page != from)
 		return -EBUSY;
-	if (call->pages < order_pages(GIGA_ORDER))
-		page_copy(to, from);
-	to->private[0] = from->private[0];
-	print(" move=%llu.%llu", page_pfn(from), page_pfn(to));
 	call->page = to;
 	call->had = page_pfn(to);
-	if (call->pages == order_pages(GIGA_ORDER))
+	if (call->pages < order_pages(GIGA_ORDER))
+		page_copy(to, from);
+	else
 		others(call, 0, true);
+	to->private[0] = (virt_t)call;
+	print(" move=%llu.%llu", page_pfn(from), page_pfn(to));
 	return 0;
 }
 
@@ -206,14 +206,10 @@ static void want(struct call *call, const struct call *of)
 	const pfn_t first = call->letter == 'b'
 				    ? of->had + call->number[1] % MAX(of->pages, 1)
 				    : ALIGN_DOWN(of->had, BLOCK_FRAMES) / frames * frames;
-	int err;
+	const int err = call->letter == 'b'   ? page_mark_bad(first)
+			: call->letter == 'k' ? contig_declare_cma(first, frames)
+					      : contig_alloc_range(first, frames);
 
-	if (call->letter == 'b')
-		err = page_mark_bad(first);
-	else if (call->letter == 'k')
-		err = contig_declare_cma(first, frames);
-	else
-		err = contig_alloc_range(first, frames);
 	print(" at=%llu err=%d", first, -err);
 	if (call->letter == 'e' && !err)
 		took(call, frames, pfn_to_page(first));
@@ -384,16 +380,6 @@ static bool read_call(struct call *call, const char **at)
 	return other;
 }
 
-static void give_all(u32 made)
-{
-	while (made-- > 0) {
-		if (calls[made].page)
-			give(&calls[made]);
-		if (calls[made].map)
-			huge_unmap(calls[made].map);
-	}
-}
-
 TEST(mm_calls, what_calls_get_is_theirs_until_they_give_it_back)
 {
 	struct pool_usage before[ARRAY_LEN(pools)];
@@ -415,7 +401,12 @@ TEST(mm_calls, what_calls_get_is_theirs_until_they_give_it_back)
 		cpus_await_work();
 		print_state();
 	}
-	give_all(made);
+	while (made-- > 0) {
+		if (calls[made].page)
+			give(&calls[made]);
+		if (calls[made].map)
+			huge_unmap(calls[made].map);
+	}
 	for (unsigned i = 0; i < ARRAY_LEN(pools); i++) {
 		take_back(i, promised[i]);
 		pool_set_overcommit(pools[i], before[i].overcommit);

@@ -190,8 +190,7 @@ class Reference:
         self.held, self.maps = {}, {}  # by the number of the call that made it
         self.promised = dict.fromkeys(SIZES, 0)  # pages promised to calls, as opposed to mappings
         self.baseline = False  # a mode was named; its pages may be neither made nor restored for lack of frames
-        # Frames that were reported; those of them that are out of use; and those that may be given out before they are: in a page that is
-        # promised, or in a block that firmware shares.
+        # Frames: reported; out of use; and those that may be given out before, for their page is promised, or firmware shares their block.
         self.bad, self.out, self.loose = set(), set(), set()
         self.cma, self.sure = set(), set()  # blocks kept for ranges, and those of them that had nothing else
         self.seen = set()  # frames that calls or pools have had, so that start-up has not
@@ -239,8 +238,7 @@ class Reference:
 
     def moved(self, number, old, new):
         """A page took the place of another."""
-        owner = self.owner.get(old)
-        held = self.held.get(owner)
+        held = self.held.get(owner := self.owner.get(old))
         require(held and held.first == old, f"the page at frame {old} moved, which no call has")
         require(held.may_move, f"the page of call {owner} moved and cannot")
         self.own(owner, new, held.frames)
@@ -333,10 +331,7 @@ class Reference:
         require(call.err == 0 or not may, f"frame {call.at} is free and stays in use")
         require(call.err or call.at in self.bad or state["bad"] > self.state["bad"], f"frame {call.at} is out of use and not counted")
         self.bad.add(call.at)
-        if not call.err:
-            self.out.add(call.at)
-        elif pool or call.at < SHARED_END:
-            self.loose.add(call.at)
+        (self.out if not call.err else self.loose if pool or call.at < SHARED_END else self.bad).add(call.at)
 
     def on_t(self, call, _state):
         pool, promised, node = self.pool_of(call), call.args[0] > 0, call.args[1]
