@@ -228,7 +228,7 @@ class Reference:
         blocks = range(first // BLOCK, (first + frames - 1) // BLOCK + 1)
         for bad in self.bad - self.loose if new else ():
             require(bad not in span, f"frame {bad} is given to call {number} and was reported bad")
-            require(bad in self.out or bad // BLOCK not in blocks, f"frame {first} is given to call {number}, and the bad frame {bad} waits")
+            require(bad in self.out or bad // BLOCK not in blocks, f"frame {first} is given to call {number}, and bad frame {bad} waits")
         self.owner.update(dict.fromkeys(span, number))
         self.seen.update(span)
 
@@ -253,7 +253,8 @@ class Reference:
         blocks = range(first // BLOCK, (first + frames) // BLOCK)
         pages = [held.first for held in self.held.values() if held.movable_block and held.frames <= BLOCK]
         known = self.sure.union(page // BLOCK for page in (*pages, *self.state["heads9"]) if not self.mixed)
-        return known.issuperset(blocks) and self.seen.issuperset(range(first, first + frames)) and not any(bad // BLOCK in blocks for bad in self.bad)
+        sound = not any(bad // BLOCK in blocks for bad in self.bad)
+        return sound and known.issuperset(blocks) and self.seen.issuperset(range(first, first + frames))
 
     def made(self, call, frames, node):
         """Pages were given out; `node` is the one that they must be of, + 1, or 0."""
@@ -305,7 +306,7 @@ class Reference:
         numbers = {self.owner[frame] for frame in self.owner.keys() & range(call.at, call.at + frames)}
         there = [self.held.get(number, Held(0, BLOCK, "m", False, False)) for number in numbers]  # those of mappings cannot move
         possible = self.ready(call.at, frames) and not any(in_the_way(held) for held in there)
-        require(call.err in (0, INVALID) or not possible, f"error {call.err} for {frames} frames from {call.at} on, and nothing is in the way")
+        require(call.err in (0, INVALID) or not possible, f"error {call.err} for {frames} frames from {call.at} on, with nothing in the way")
         return 0 if call.err else frames
 
     def on_e(self, call, _state):
@@ -321,8 +322,7 @@ class Reference:
 
     def on_b(self, call, state):
         """A frame that nobody has is out of use at once, unless its page is promised or its block has another use by now."""
-        require(self.node_of(call.at) is not None, f"frame {call.at} is no RAM")
-        require(call.err in (0, BUSY), f"error {call.err} for a bad frame")
+        require(call.err in (0, BUSY) and self.node_of(call.at) is not None, f"error {call.err} for a bad frame")
         owner = self.owner.get(call.at)
         require(call.err or owner is None or call.at in self.out, f"frame {call.at} is out of use, and call {owner} has it")
         pool = next((pool for pool in self.pools.values() if any(call.at - head in range(pool.frames) for head in self.heads(pool))), None)
@@ -482,7 +482,7 @@ class Reference:
         leaf = range(page // call.leaf * call.leaf, (page // call.leaf + 1) * call.leaf)
         fits = call.leaf == mapping.unit or call.leaf in (1, BLOCK) and call.leaf < mapping.unit and unit in mapping.cut
         require(fits, f"page {page} is mapped by a leaf of {call.leaf} frames")
-        require(len({part in mapping.read_only for part in leaf}) == 1, f"page {page} has the rights of others: a leaf of {call.leaf} frames")
+        require(len({part in mapping.read_only for part in leaf}) == 1, f"page {page} has the rights of others in {call.leaf} frames")
         require(call.writable == (page not in mapping.read_only), f"page {page} is {'' if call.writable else 'not '}writable")
         require(not call.torn, f"the words of page {page} have not one mark")
         require(call.old == mapping.mark.get(page, 0), f"page {page} has the mark {call.old}, not {mapping.mark.get(page, 0)}")
@@ -604,7 +604,7 @@ class Reference:
             self.moved(call.number, old, new)
         made = {"f": self.held, **dict.fromkeys("wrpx", self.maps)}.get(call.letter, {})
         there = call.args[0] in made
-        require(there != call.void or call.letter not in "fwrpx", f"call {call.args[0]} has {'something, not' if there else 'nothing, and it was'} found")
+        require(there != call.void or call.letter not in "fwrpx", f"call {call.args[0]} has {'a' if there else 'no'} page or mapping")
         if not call.void:
             getattr(self, "on_" + call.letter)(call, state or self.state)
         if state:
