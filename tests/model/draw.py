@@ -26,7 +26,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "qemu"))
 import patience  # noqa: E402
 
 # CPUs, MiB and nodes of the machines.
-MACHINES = ((2, 256, 1), (1, 64, 1), (4, 256, 1), (3, 512, 2))
+MACHINES = ((2, 256, 1), (1, 64, 1), (4, 256, 1), (3, 512, 2), (2, 7168, 1))  # the last has pages of 1 GiB, and memory above 4 GiB
 TEXT_MOST = 3900  # characters, for the command line takes 4095
 CALLS_MOST = 400  # of a run (tests/kernel/calls_test.c)
 STEPS, SECONDS = 150, 120  # of an example
@@ -36,7 +36,8 @@ def words_of(machine, calls):
     """Of the command line. Only the machine with one CPU records holders, with which all calls take the slow paths."""
     cpus, mem, nodes = machine
     owners = "on" if cpus == 1 else "off"
-    return ["-x", "-c", str(cpus), "-m", f"{mem}M", "-n", str(nodes), "-k", f"debug.page_owner={owners} test=mm.calls.* test.calls={calls}"]
+    options = f"loglevel=0 debug.page_owner={owners} test=mm.calls.* test.calls={calls}"
+    return ["-x", "-c", str(cpus), "-m", f"{mem}M", "-n", str(nodes), "-k", options]
 
 
 def judge(build, machine, calls, kind="asan"):
@@ -59,9 +60,10 @@ def judge(build, machine, calls, kind="asan"):
 class Calls(stateful.RuleBasedStateMachine):
     """The calls of one run. They are made when all are drawn, so a rule does not know whether a call before it got what it wanted."""
 
-    build, kind = "build", "asan"
+    build, kind, machines = "build", "asan", MACHINES
     pages, maps = stateful.Bundle("pages"), stateful.Bundle("maps")
     order, use, node, count = st.integers(0, 10), st.integers(0, 3), st.integers(0, 3), st.integers(0, 12)
+    giga, blocks = st.sampled_from((0, 0, 1)), st.sampled_from((1, 1, 1, 2, 3, 8, 64, 512))
     request = st.sampled_from((0, 1, 2, 4, 8, 5, 15))
     place, size = st.sampled_from((0, 1, 511, 512, 1024)), st.sampled_from((1, 512, 1024, 2048))
 
@@ -73,9 +75,9 @@ class Calls(stateful.RuleBasedStateMachine):
         self.calls.append((letter.upper() if far else letter) + ".".join(map(str, numbers)))
         return len(self.calls) - 1
 
-    @stateful.initialize(machine=st.sampled_from(MACHINES))
-    def on(self, machine):
-        self.machine = machine
+    @stateful.initialize(number=st.integers(0, len(MACHINES) - 1))
+    def on(self, number):
+        self.machine = self.machines[number % len(self.machines)]
 
     @stateful.rule(target=pages, order=order, use=use, request=request, node=node, far=st.booleans())
     def page_alloc(self, order, use, request, node, far):
@@ -89,25 +91,46 @@ class Calls(stateful.RuleBasedStateMachine):
     def contig_alloc(self, order, far):
         return self.call("c", order, far=far)
 
-    @stateful.rule(target=pages, promised=st.integers(0, 1), node=node, far=st.booleans())
-    def pool_page_take(self, promised, node, far):
-        return self.call("t", promised, node, far=far)
+    @stateful.rule(target=pages, order=st.sampled_from((0, 0, 1, 3, 5, 9, 18)), count=st.integers(1, 6), far=st.booleans())
+    def page_alloc_that_may_move(self, order, count, far):
+        return stateful.multiple(*(self.call("a", order, 1, reference.MAY_MOVE, far=far) for _ in range(1 if order == 18 else count)))
+
+    @stateful.rule(target=pages, promised=st.integers(0, 1), node=node, moves=st.sampled_from((0, 16)), giga=giga, far=st.booleans())
+    def pool_page_take(self, promised, node, moves, giga, far):
+        return self.call("t", promised, node, moves, giga, far=far)
+
+    @stateful.rule(target=pages, page=pages, blocks=blocks, far=st.booleans())
+    def contig_alloc_range(self, page, blocks, far):
+        return self.call("e", page, blocks, far=far)
+
+    @stateful.rule(page=pages, blocks=blocks, far=st.booleans())
+    def contig_declare_cma(self, page, blocks, far):
+        self.call("k", page, blocks, far=far)
+
+    @stateful.rule(page=pages, frame=place, far=st.booleans())
+    def page_mark_bad(self, page, frame, far):
+        self.call("b", page, frame, far=far)
 
     @stateful.rule(page=stateful.consumes(pages), far=st.booleans())
     def free(self, page, far):
         self.call("f", page, far=far)
 
-    @stateful.rule(letter=st.sampled_from("szovu"), count=count, far=st.booleans())
-    def of_the_pool(self, letter, count, far):
-        self.call(letter, count, far=far)
+    @stateful.rule(letter=st.sampled_from("szovu"), count=count, giga=giga, far=st.booleans())
+    def of_the_pool(self, letter, count, giga, far):
+        self.call(letter, count, 0, 0, giga, far=far)
 
-    @stateful.rule(count=count, node=node, mode=st.integers(0, 4), far=st.booleans())
-    def pool_grow(self, count, node, mode, far):
-        self.call("g", count, node, mode, far=far)
+    @stateful.rule(count=count, node=node, mode=st.integers(0, 4), giga=giga, far=st.booleans())
+    def pool_grow(self, count, node, mode, giga, far):
+        self.call("g", count, node, mode, giga, far=far)
 
-    @stateful.rule(target=maps, flags=st.sampled_from((0, 1, 2, 8, 9, 10)), pages=st.integers(1, 4), large=st.integers(0, 1), far=st.booleans())
-    def huge_map(self, flags, pages, large, far):
-        return self.call("m", flags, pages, large, far=far)
+    @stateful.rule(count=st.integers(1, 2), mode=st.sampled_from((0, 0, 0, 1, 2, 3, 4)), far=st.booleans())
+    def pool_demote(self, count, mode, far):
+        self.call("d", count, 0, mode, far=far)
+
+    @stateful.rule(target=maps, flags=st.sampled_from((0, 1, 2, 8, 9, 10)), pages=st.integers(1, 4), size=st.sampled_from((0, 0, 1, 1, 2)),
+                   far=st.booleans())  # fmt: skip
+    def huge_map(self, flags, pages, size, far):
+        return self.call("m", flags, 1 if size == 2 else pages, size, far=far)
 
     @stateful.rule(mapping=maps, pages=st.lists(place, min_size=1, max_size=4), far=st.booleans())
     def touch(self, mapping, pages, far):
@@ -132,9 +155,9 @@ class Calls(stateful.RuleBasedStateMachine):
         assert not wrong, f"{wrong}\n    ashlar-host {shlex.join(words_of(self.machine, calls))}"
 
 
-def search(build, examples, kind="asan", shrinks=True, seed=None):
+def search(build, examples, kind="asan", shrinks=True, seed=None, machines=MACHINES):
     """Raises AssertionError with the calls that show what is wrong. The same examples in each run, unless there is a seed."""
-    Calls.build, Calls.kind = build, kind
+    Calls.build, Calls.kind, Calls.machines = build, kind, machines
     phases = (Phase.generate, Phase.shrink) if shrinks else (Phase.generate,)
     how = settings(max_examples=examples, stateful_step_count=STEPS, derandomize=seed is None, database=None, deadline=None, phases=phases,
                    suppress_health_check=list(HealthCheck), print_blob=False)  # fmt: skip
