@@ -8,7 +8,7 @@ Each mutant that candidates.py draws goes through these stages, in a copy of the
              the file of what is in no function; all, if none does
     machines after the first of those cases, the hosted kernel boots as the machines of tests/replay, if the file may know the machine
     explore  the schedules of those cases of which the explorer searches many
-    guest    the suites of those cases in one guest that counts instructions; all, for what is not hosted
+    guest    the suites of those cases in one guest that counts instructions; for what is not hosted those of its top folder, then all
 
 A mutant that was noticed stays noticed while its file is unchanged and the case is there. One that survived is tried again when any source
 or case changes.
@@ -26,6 +26,7 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import candidates
 from keys import digest, digest_of
@@ -101,8 +102,8 @@ def suites_of(cases):
 
 
 def limit_of(seconds):
-    """Of processor time under the sanitizer, for what took so long without it."""
-    return round(10 + 10 * seconds)
+    """Of processor time under the sanitizer, for what took so long without it. A machine whose CPUs all sleep gets five times as long."""
+    return round(5 + 10 * seconds)
 
 
 def is_near(case, path):
@@ -202,7 +203,8 @@ class Worker:
         if not noticed:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
-            found = guest_failure(self.tree, suites_of(every))
+            rooms = [suites_of(every)] if every else [[candidate.path.split("/")[0] + ".*"], ["*"]]
+            found = next(filter(None, (guest_failure(self.tree, suites) for suites in rooms)), None)
             noticed = found and ("guest", *found)
         return dict(zip(("outcome", "stage", "case", "by"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
 
@@ -351,12 +353,24 @@ def line_of(candidate, known):
     return f"{known['outcome']} {where}{by}, {known['seconds']} s{text}"
 
 
+def rate(noticed, judged):
+    """The share that was noticed, and the 95% interval (Wilson, 1927) in which that of all mutants lies."""
+    if not judged:
+        return "-"
+    share, z2 = noticed / judged, 1.96**2 / judged
+    middle, half = share + z2 / 2, (z2 * share * (1 - share) + z2 * z2 / 4) ** 0.5
+    low, high = (100 * max(0, end) / (1 + z2) for end in (middle - half, middle + half))
+    return f"{100 * share:.1f}% ({low:.1f} to {high:.1f})"
+
+
 def table(rooms):
     columns = (*BY, "survived", "equivalent", "counted")
-    lines = ["| room | by " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines = ["| room | by " + " | ".join(columns) + " | noticed (95% range) |", "|---" * (len(columns) + 2) + "|"]
     for room in [*sorted(rooms), "all"]:
         found = rooms.get(room) or sum(rooms.values(), Counter())
-        lines.append(f"| {room} | " + " | ".join(str(found[word]) for word in columns) + " |")
+        noticed = sum(found[word] for word in BY)
+        cells = [str(found[word]) for word in columns] + [rate(noticed, noticed + found["survived"])]
+        lines.append(f"| {room} | " + " | ".join(cells) + " |")
     return [line.replace("| counted |", "| not tried |") for line in lines]
 
 
@@ -368,6 +382,7 @@ def section(args, rows, words, marks):
         rooms.setdefault(str(Path(candidate.path).parent), Counter())[word] += 1
         survived += [candidate] if word == "survived" else []
     total = sum(rooms.values(), Counter())
+    seconds = [int(known["seconds"]) for _, known in rows if known["outcome"] in ("noticed", "survived")]
     noticed = sum(total[word] for word in BY)
     judged = noticed + len(survived)
     tree = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
@@ -376,8 +391,9 @@ def section(args, rows, words, marks):
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
-        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
-        f"Not tried: {total['counted']}.",
+        f"Noticed: **{noticed} of {judged}**, {rate(noticed, judged)}. Equivalent: {total['equivalent']}. Not tried: {total['counted']}. "
+        f"A mutant that was judged took {sum(seconds) / max(len(seconds), 1):.0f} s, its build included; half took {median(seconds or [0]):.0f} s "
+        "or less.",
         "", *table(rooms),
     ]  # fmt: skip
     if survived:
