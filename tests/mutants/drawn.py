@@ -23,7 +23,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
@@ -330,11 +330,12 @@ class Run:
               f"same object, {words['counted']} count", flush=True)
         to_try = [candidate for candidate in found[shard - 1 :: shards] if self._is_open(candidate)]
         progress = Progress("mutant", list(map(place_of, to_try)), Path(self.args.build) / f"seconds.{shard}.json")
-        for candidate in to_try:
-            progress.begin(place_of(candidate))
-            known = self._judged(candidate)
-            progress.end(place_of(candidate))
-            progress.say(line_of(candidate, known) + "\n")
+        with suppress(KeyboardInterrupt):  # the score says how many are left
+            for candidate in to_try:
+                progress.begin(place_of(candidate))
+                known = self._judged(candidate)
+                progress.end(place_of(candidate))
+                progress.say(line_of(candidate, known) + "\n")
         rows = [(candidate, self.results.get(candidate, self.draw.sources[candidate.path])) for candidate in found]
         return report(self.args, rows, words, self.marks)
 
