@@ -18,6 +18,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
@@ -48,6 +49,7 @@ KNOW_THE_MACHINE = ("arch/", "boot/", "mm/map/")
 SCHEDULES, EXPLORED_MOST = 200, 12  # of a case; cases of a mutant
 SHORT = 10  # seconds for 1000 schedules, in tests/report/measurements/schedules.txt
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", accel="icount-5"), 60
+HANG = 120  # seconds of the guest; the longest case takes 55
 BY = ("a case", "a crash", "a time-out")
 
 
@@ -82,11 +84,11 @@ def hosted_failure(tree, cases, seconds):
     return f"{first.ktap.suite or 'runner'}.*", "a crash"
 
 
-def guest_failure(tree, cases):
+def guest_failure(kernel, cases):
     """Likewise in a guest."""
     first = FirstFailure()
-    machine = replace(GUEST, cmdline=f"end.hang=30 test={','.join(cases)}")
-    with Guest(machine, tree.folder / "build/ashlar.elf", lambda line: first.feed(line) and guest.child.kill(signal.SIGKILL)) as guest:
+    machine = replace(GUEST, cmdline=f"end.hang={HANG} test={','.join(cases)}")
+    with Guest(machine, kernel, lambda line: first.feed(line) and guest.child.kill(signal.SIGKILL)) as guest:
         outcome = guest.finish(GUEST_SECONDS)
     if first.case:
         return first.case, first.kind
@@ -125,6 +127,7 @@ def short_searches():
 class Worker:
     def __init__(self, tree):
         self.tree, self.plain, self.reach = tree, {}, None  # plain: the kernel's objects of the unbroken tree, by file
+        self.passed = []  # the suites that the unbroken kernel is known to pass in a guest
 
     def unbroken(self, kept, key):
         """Build the tree as it is, and know which case reaches what."""
@@ -132,6 +135,7 @@ class Worker:
             wrong = self.tree.make(target)
             if wrong:
                 raise SystemExit(f"the unbroken tree does not build: {wrong}")
+        shutil.copy(self.tree.folder / "build/ashlar.elf", self.tree.folder / "build/unbroken.elf")
         self.reach = Reach(self.tree, kept, key)
 
     def objects(self, candidate, part=""):
@@ -204,8 +208,7 @@ class Worker:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
             rooms = [suites_of(every)] if every else [[candidate.path.split("/")[0] + ".*"], ["*"]]
-            found = next(filter(None, (guest_failure(self.tree, suites) for suites in rooms)), None)
-            noticed = found and ("guest", *found)
+            noticed = next(filter(None, map(self._guest, rooms)), None)
         return dict(zip(("outcome", "stage", "case", "by"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
 
     def _hosted(self, path, nearest, cases):
@@ -226,6 +229,15 @@ class Worker:
                 return "machines", "test_replay.py", "a case"
             room *= 3
         return None
+
+    def _guest(self, suites):
+        """Likewise in a guest, where the unbroken kernel must pass these suites."""
+        found = guest_failure(self.tree.folder / "build/ashlar.elf", suites)
+        wrong = found and suites not in self.passed and guest_failure(self.tree.folder / "build/unbroken.elf", suites)
+        if wrong:
+            raise SystemExit(f"the unbroken kernel fails in a guest, too: {wrong[0]} by {wrong[1]}")
+        self.passed += [suites] if found else []
+        return found and ("guest", *found)
 
     def _replay_fails(self):
         return pytest_outcome(self.tree, "test_replay.py") == "failed"
