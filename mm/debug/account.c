@@ -41,7 +41,7 @@ enum owner {
 /* Frames of one zone, or of all zones, as the walk found them. */
 struct walk {
 	u64 frames[OWNERS + 1]; /* the last counts nothing and is not read */
-	u64 movable; /* of the frames in use or free in pools */
+	u64 movable;            /* of the frames in use or free in pools */
 };
 
 u32 account_faults;

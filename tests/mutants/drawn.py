@@ -6,7 +6,8 @@ Each mutant that candidates.py draws goes through these stages, in a copy of the
     sift     the kernel's objects are compiled; a mutant that the build refuses, or that changes no object, is not counted
     reach    hosted, under the address sanitizer: the cases that reach the line (reach.py), then those that reach its function, or
              the file of what is in no function; all, if none does
-    machines after the first of those cases, the hosted kernel boots as the machines of tests/replay, if the file may know the machine
+    machines after the first of those cases, the hosted kernel boots as the machines of tests/replay, if the file may know the machine;
+             for what is in BY_TEST, its tests of tests/qemu
     explore  the schedules of those cases of which the explorer searches many
     guest    the suites of those cases in one guest that counts instructions; for what is not hosted those of its top folder, then all
 
@@ -46,10 +47,16 @@ HERE = Path(__file__).resolve().parent
 STAGE_SECONDS = 1800
 BATCH_SECONDS = 3  # of processor time without the sanitizer, for the cases that are tried first; three times as many for each later batch
 KNOW_THE_MACHINE = ("arch/", "boot/", "mm/map/")
+BY_TEST = {  # tests of machines that know a file which the cases of a guest do not
+    "boot/refuse.S": ("test_metal.py::test_a_cpu_that_cannot_is_told_on_the_screen", "test_boot.py::test_a_cpu_that_cannot"),
+    "arch/x86_64/exit.c": ("test_metal.py::test_a_machine_is_reset_by_the_register_of_its_tables",
+                           *(f"test_metal.py::test_power_{rest}" for rest in ("is_switched_off_as_the_tables_say",
+                             "is_switched_off_by_a_register_at_a_port", "that_stays_on_is_said"))),
+}  # fmt: skip
 SCHEDULES, EXPLORED_MOST = 200, 12  # of a case; cases of a mutant
 SHORT = 10  # seconds for 1000 schedules, in tests/report/measurements/schedules.txt
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", accel="icount-5"), 60
-HANG = 120  # seconds of the guest; the longest case takes 55
+HANG = 70  # seconds of the guest; the longest case takes 55
 BY = ("a case", "a crash", "a time-out")
 
 
@@ -208,7 +215,7 @@ class Worker:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
             rooms = [suites_of(every)] if every else [[candidate.path.split("/")[0] + ".*"], ["*"]]
-            noticed = next(filter(None, map(self._guest, rooms)), None)
+            noticed = self._by_test(candidate.path) or next(filter(None, map(self._guest, rooms)), None)
         return dict(zip(("outcome", "stage", "case", "by"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
 
     def _hosted(self, path, nearest, cases):
@@ -225,7 +232,7 @@ class Worker:
                 return ("reach", *again)
             if found and found[0] in batch:  # by luck, and nothing after it has run
                 left[:0] = batch[batch.index(found[0]) + 1 :]
-            if room == BATCH_SECONDS and path.startswith(KNOW_THE_MACHINE) and self._replay_fails() and self._replay_fails():
+            if room == BATCH_SECONDS and path.startswith(KNOW_THE_MACHINE) and self._fails_twice("test_replay.py"):
                 return "machines", "test_replay.py", "a case"
             room *= 3
         return None
@@ -239,8 +246,12 @@ class Worker:
         self.passed += [suites] if found else []
         return found and ("guest", *found)
 
-    def _replay_fails(self):
-        return pytest_outcome(self.tree, "test_replay.py") == "failed"
+    def _by_test(self, path):
+        failed = next(filter(self._fails_twice, BY_TEST.get(path, ())), None)
+        return failed and ("machines", failed, "a case")
+
+    def _fails_twice(self, test):
+        return all(pytest_outcome(self.tree, test) == "failed" for _ in range(2))
 
     def _explored(self, path, cases):
         few = sorted((case for case in short_searches() if case in cases), key=lambda case: not is_near(case, path))[:EXPLORED_MOST]
