@@ -34,8 +34,8 @@ enum {
 };
 enum { MAGIC_VALUE = 0x74726976, VERSION_MODERN = 2 };
 
-/* Registers and a word of configuration at least; no device needs a page. */
-enum { BYTES_LEAST = CONFIG + 4, BYTES_MOST = 4096 };
+/* Registers and the two words of configuration that drivers use; no device needs a page. */
+enum { BYTES_LEAST = CONFIG + 8, BYTES_MOST = 4096 };
 
 static u8 status(struct virtio_device *dev)
 {
@@ -99,15 +99,12 @@ static void notify(struct virtio_device *dev, struct virtq *q)
 
 static u32 config_read(struct virtio_device *dev, u32 at)
 {
-	return CONFIG + at + sizeof(u32) <= dev->common_bytes
-		       ? mmio_read32(dev->common, CONFIG + at)
-		       : 0;
+	return mmio_read32(dev->common, CONFIG + at);
 }
 
 static void config_write(struct virtio_device *dev, u32 at, u32 value)
 {
-	if (CONFIG + at + sizeof(u32) <= dev->common_bytes)
-		mmio_write32(dev->common, CONFIG + at, value);
+	mmio_write32(dev->common, CONFIG + at, value);
 }
 
 static const struct virtio_ops mmio_ops = {.status = status,
@@ -201,8 +198,7 @@ static bool take_device(const struct virtio_mmio_place *place, u16 kind, struct 
 		mmio_unmap(regs, place->bytes);
 		return false;
 	}
-	*dev = (struct virtio_device){
-		.ops = &mmio_ops, .common = regs, .common_bytes = (u32)place->bytes};
+	*dev = (struct virtio_device){.ops = &mmio_ops, .common = regs};
 	format(dev->name, sizeof(dev->name), "MMIO at %llx", place->start);
 	return true;
 }
