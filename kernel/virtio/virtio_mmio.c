@@ -27,8 +27,8 @@ static const struct virtio_layout layout = {.features_select = 0x14,
 					    .available = 0x90,
 					    .used = 0xa0};
 
-/* Registers and a word of configuration at least; no device needs a page. */
-enum { BYTES_LEAST = CONFIG + 4, BYTES_MOST = 4096 };
+/* Registers and the two words of configuration that drivers use; no device needs a page. */
+enum { BYTES_LEAST = CONFIG + 8, BYTES_MOST = 4096 };
 
 enum { PLACES_MOST = 32 };
 static struct virtio_mmio_place places[PLACES_MOST];

@@ -40,8 +40,8 @@ enum owner {
 
 /* Frames of one zone, or of all zones, as the walk found them. */
 struct walk {
-	u64 frames[OWNERS + 1];
-	u64 movable; /* of the frames in use or free in pools */
+	u64 frames[OWNERS + 1]; /* the last counts nothing and is not read */
+	u64 movable;            /* of the frames in use or free in pools */
 };
 
 u32 account_faults;
@@ -213,10 +213,8 @@ static void walk_block(struct mm *mm, u32 index, struct walk *walks)
 		return;
 	walk->movable += block_is_movable(mm, word, index) ? BLOCK_FRAMES : 0;
 	owner = owner_of_block(mm, word, head);
-	if (owner == OWNERS) {
+	if (owner == OWNERS)
 		walk_pages(mm, index, walks);
-		return;
-	}
 	walk->frames[owner] += BLOCK_FRAMES;
 	if (owner == HAS_USER && !(word.flags & BLOCK_POOL)) /* without any while it is moved */
 		check_references(block_page(mm, head));

@@ -276,6 +276,11 @@ TEST(boot_multiboot2, memory_that_uefi_marks_is_reserved_and_named)
 	EXPECT(shared_info.range[1].kind == MEM_RESERVED && shared_info.range[1].start == MIB(16));
 	EXPECT(shared_info.range[2].kind == MEM_RESERVED &&
 	       shared_info.range[3].kind == MEM_RESERVED);
+	/* types are stored plus one, because zero says that there is none */
+	EXPECT_EQ(shared_info.range[0].efi_type, EFI_CONVENTIONAL + 1);
+	EXPECT_EQ(shared_info.range[0].efi_attributes, ANY_CACHE);
+	EXPECT_EQ(shared_info.range[1].efi_attributes, ANY_CACHE | SP);
+	EXPECT_EQ(shared_info.range[3].efi_type, EFI_RUNTIME + 1);
 	EXPECT_EQ(shared_info.faults, 2);
 	EXPECT(said_says("*16384 KiB at 1000000 are for a special purpose*"));
 	EXPECT(said_says("*8192 KiB at 2000000 are not cacheable*"));

@@ -40,6 +40,34 @@ TEST(arch_leftovers, no_device_without_a_driver_may_write_to_memory)
 	}
 }
 
+/* The first device without a driver is asked, and gets back what it had. */
+TEST(arch_leftovers, a_device_that_is_stopped_keeps_its_other_switches)
+{
+	static const unsigned decodes[] = {0, PCI_ENABLE_IO, PCI_ENABLE_MEMORY};
+	const unsigned all = PCI_ENABLE_IO | PCI_ENABLE_MEMORY | PCI_ENABLE_MASTER;
+	struct pci_place at = PCI_FIRST;
+	u32 class = 0, before;
+
+	for (; pci_next(&at); at.next++) {
+		class = pci_read(&at, PCI_CLASS);
+		if (class >> 24 != DISPLAY && class >> 24 != BRIDGE && class >> 24 != SYSTEM &&
+		    class >> 16 != USB && (pci_read(&at, PCI_ID) & 0xffff) != VIRTIO)
+			break;
+		class = 0;
+	}
+	if (!class)
+		SKIP("no PCI device without a driver");
+	before = pci_read(&at, PCI_COMMAND) & all;
+	for (size_t i = 0; i < ARRAY_LEN(decodes); i++) {
+		pci_command(&at, decodes[i] | PCI_ENABLE_MASTER, all);
+		EXPECT_EQ(pci_read(&at, PCI_COMMAND) & all, decodes[i] | PCI_ENABLE_MASTER);
+		EXPECT(leftover_stop(&at));
+		EXPECT_EQ(pci_read(&at, PCI_COMMAND) & all, decodes[i]);
+		EXPECT(!leftover_stop(&at));
+	}
+	pci_command(&at, before, all);
+}
+
 TEST(arch_leftovers, the_chipsets_watchdog_is_halted)
 {
 	const u16 base = tco_base();

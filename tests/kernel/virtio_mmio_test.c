@@ -32,6 +32,7 @@ TEST(virtio_mmio, words_that_name_none_are_refused)
 	expect_error("512:0xfeb00000@5", -EINVAL);
 	expect_error("512@0:5", -ERANGE);
 	expect_error("512@0xfeb00002:5", -ERANGE);
-	expect_error("256@0xfeb00000:5", -ERANGE); /* no configuration */
+	expect_error("260@0xfeb00000:5", -ERANGE); /* not all of the configuration */
+	expect_error("264@0xfeb00000:5", 0);
 	expect_error("1M@0xfeb00000:5", -ERANGE);
 }

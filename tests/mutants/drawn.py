@@ -6,9 +6,10 @@ Each mutant that candidates.py draws goes through these stages, in a copy of the
     sift     the kernel's objects are compiled; a mutant that the build refuses, or that changes no object, is not counted
     reach    hosted, under the address sanitizer: the cases that reach the line (reach.py), then those that reach its function, or
              the file of what is in no function; all, if none does
-    machines after the first of those cases, the hosted kernel boots as the machines of tests/replay, if the file may know the machine
+    machines after the first of those cases, the hosted kernel boots as the machines of tests/replay, if the file may know the machine;
+             for what is in BY_TEST, its tests of tests/qemu
     explore  the schedules of those cases of which the explorer searches many
-    guest    the suites of those cases in one guest that counts instructions; all, for what is not hosted
+    guest    the suites of those cases in one guest that counts instructions; for what is not hosted those of its top folder, then all
 
 A mutant that was noticed stays noticed while its file is unchanged and the case is there. One that survived is tried again when any source
 or case changes.
@@ -18,14 +19,16 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections import Counter
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
+from statistics import median
 
 import candidates
 from keys import digest, digest_of
@@ -44,9 +47,16 @@ HERE = Path(__file__).resolve().parent
 STAGE_SECONDS = 1800
 BATCH_SECONDS = 3  # of processor time without the sanitizer, for the cases that are tried first; three times as many for each later batch
 KNOW_THE_MACHINE = ("arch/", "boot/", "mm/map/")
+BY_TEST = {  # tests of machines that know a file which the cases of a guest do not
+    "boot/refuse.S": ("test_metal.py::test_a_cpu_that_cannot_is_told_on_the_screen", "test_boot.py::test_a_cpu_that_cannot"),
+    "arch/x86_64/exit.c": ("test_metal.py::test_a_machine_is_reset_by_the_register_of_its_tables",
+                           *(f"test_metal.py::test_power_{rest}" for rest in ("is_switched_off_as_the_tables_say",
+                             "is_switched_off_by_a_register_at_a_port", "that_stays_on_is_said"))),
+}  # fmt: skip
 SCHEDULES, EXPLORED_MOST = 200, 12  # of a case; cases of a mutant
 SHORT = 10  # seconds for 1000 schedules, in tests/report/measurements/schedules.txt
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", accel="icount-5"), 60
+HANGS = {"arch.*": 20, "boot.*": 20}  # seconds of the guest; else 70: the longest case takes 55
 BY = ("a case", "a crash", "a time-out")
 
 
@@ -81,11 +91,11 @@ def hosted_failure(tree, cases, seconds):
     return f"{first.ktap.suite or 'runner'}.*", "a crash"
 
 
-def guest_failure(tree, cases):
+def guest_failure(kernel, cases):
     """Likewise in a guest."""
     first = FirstFailure()
-    machine = replace(GUEST, cmdline=f"end.hang=30 test={','.join(cases)}")
-    with Guest(machine, tree.folder / "build/ashlar.elf", lambda line: first.feed(line) and guest.child.kill(signal.SIGKILL)) as guest:
+    machine = replace(GUEST, cmdline=f"end.hang={HANGS.get(cases[0], 70)} test={','.join(cases)}")
+    with Guest(machine, kernel, lambda line: first.feed(line) and guest.child.kill(signal.SIGKILL)) as guest:
         outcome = guest.finish(GUEST_SECONDS)
     if first.case:
         return first.case, first.kind
@@ -101,8 +111,8 @@ def suites_of(cases):
 
 
 def limit_of(seconds):
-    """Of processor time under the sanitizer, for what took so long without it."""
-    return round(10 + 10 * seconds)
+    """Of processor time under the sanitizer, for what took so long without it. A machine whose CPUs all sleep gets five times as long."""
+    return round(5 + 10 * seconds)
 
 
 def is_near(case, path):
@@ -124,6 +134,7 @@ def short_searches():
 class Worker:
     def __init__(self, tree):
         self.tree, self.plain, self.reach = tree, {}, None  # plain: the kernel's objects of the unbroken tree, by file
+        self.passed = []  # the suites that the unbroken kernel is known to pass in a guest
 
     def unbroken(self, kept, key):
         """Build the tree as it is, and know which case reaches what."""
@@ -131,6 +142,7 @@ class Worker:
             wrong = self.tree.make(target)
             if wrong:
                 raise SystemExit(f"the unbroken tree does not build: {wrong}")
+        shutil.copy(self.tree.folder / "build/ashlar.elf", self.tree.folder / "build/unbroken.elf")
         self.reach = Reach(self.tree, kept, key)
 
     def objects(self, candidate, part=""):
@@ -202,8 +214,8 @@ class Worker:
         if not noticed:
             if self.tree.make("kernel"):
                 return {"outcome": "refused"}
-            found = guest_failure(self.tree, suites_of(every))
-            noticed = found and ("guest", *found)
+            rooms = [suites_of(every)] if every else [[candidate.path.split("/")[0] + ".*"], ["*"]]
+            noticed = self._by_test(candidate.path) or next(filter(None, map(self._guest, rooms)), None)
         return dict(zip(("outcome", "stage", "case", "by"), ("noticed", *noticed))) if noticed else {"outcome": "survived"}
 
     def _hosted(self, path, nearest, cases):
@@ -220,13 +232,26 @@ class Worker:
                 return ("reach", *again)
             if found and found[0] in batch:  # by luck, and nothing after it has run
                 left[:0] = batch[batch.index(found[0]) + 1 :]
-            if room == BATCH_SECONDS and path.startswith(KNOW_THE_MACHINE) and self._replay_fails() and self._replay_fails():
+            if room == BATCH_SECONDS and path.startswith(KNOW_THE_MACHINE) and self._fails_twice("test_replay.py"):
                 return "machines", "test_replay.py", "a case"
             room *= 3
         return None
 
-    def _replay_fails(self):
-        return pytest_outcome(self.tree, "test_replay.py") == "failed"
+    def _guest(self, suites):
+        """Likewise in a guest, where the unbroken kernel must pass these suites."""
+        found = guest_failure(self.tree.folder / "build/ashlar.elf", suites)
+        wrong = found and suites not in self.passed and guest_failure(self.tree.folder / "build/unbroken.elf", suites)
+        if wrong:
+            raise SystemExit(f"the unbroken kernel fails in a guest, too: {wrong[0]} by {wrong[1]}")
+        self.passed += [suites] if found else []
+        return found and ("guest", *found)
+
+    def _by_test(self, path):
+        failed = next(filter(self._fails_twice, BY_TEST.get(path, ())), None)
+        return failed and ("machines", failed, "a case")
+
+    def _fails_twice(self, test):
+        return all(pytest_outcome(self.tree, test) == "failed" for _ in range(2))
 
     def _explored(self, path, cases):
         few = sorted((case for case in short_searches() if case in cases), key=lambda case: not is_near(case, path))[:EXPLORED_MOST]
@@ -328,11 +353,12 @@ class Run:
               f"same object, {words['counted']} count", flush=True)
         to_try = [candidate for candidate in found[shard - 1 :: shards] if self._is_open(candidate)]
         progress = Progress("mutant", list(map(place_of, to_try)), Path(self.args.build) / f"seconds.{shard}.json")
-        for candidate in to_try:
-            progress.begin(place_of(candidate))
-            known = self._judged(candidate)
-            progress.end(place_of(candidate))
-            progress.say(line_of(candidate, known) + "\n")
+        with suppress(KeyboardInterrupt):  # the score says how many are left
+            for candidate in to_try:
+                progress.begin(place_of(candidate))
+                known = self._judged(candidate)
+                progress.end(place_of(candidate))
+                progress.say(line_of(candidate, known) + "\n")
         rows = [(candidate, self.results.get(candidate, self.draw.sources[candidate.path])) for candidate in found]
         return report(self.args, rows, words, self.marks)
 
@@ -351,12 +377,24 @@ def line_of(candidate, known):
     return f"{known['outcome']} {where}{by}, {known['seconds']} s{text}"
 
 
+def rate(noticed, judged):
+    """The share that was noticed, and the 95% interval (Wilson, 1927) in which that of all mutants lies."""
+    if not judged:
+        return "-"
+    share, z2 = noticed / judged, 1.96**2 / judged
+    middle, half = share + z2 / 2, (z2 * share * (1 - share) + z2 * z2 / 4) ** 0.5
+    low, high = (100 * max(0, end) / (1 + z2) for end in (middle - half, middle + half))
+    return f"{100 * share:.1f}% ({low:.1f} to {high:.1f})"
+
+
 def table(rooms):
     columns = (*BY, "survived", "equivalent", "counted")
-    lines = ["| room | by " + " | ".join(columns) + " |", "|---" * (len(columns) + 1) + "|"]
+    lines = ["| room | by " + " | ".join(columns) + " | noticed (95% range) |", "|---" * (len(columns) + 2) + "|"]
     for room in [*sorted(rooms), "all"]:
         found = rooms.get(room) or sum(rooms.values(), Counter())
-        lines.append(f"| {room} | " + " | ".join(str(found[word]) for word in columns) + " |")
+        noticed = sum(found[word] for word in BY)
+        cells = [str(found[word]) for word in columns] + [rate(noticed, noticed + found["survived"])]
+        lines.append(f"| {room} | " + " | ".join(cells) + " |")
     return [line.replace("| counted |", "| not tried |") for line in lines]
 
 
@@ -368,6 +406,7 @@ def section(args, rows, words, marks):
         rooms.setdefault(str(Path(candidate.path).parent), Counter())[word] += 1
         survived += [candidate] if word == "survived" else []
     total = sum(rooms.values(), Counter())
+    seconds = [int(known["seconds"]) for _, known in rows if known["outcome"] in ("noticed", "survived")]
     noticed = sum(total[word] for word in BY)
     judged = noticed + len(survived)
     tree = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=False).stdout.strip()
@@ -376,8 +415,9 @@ def section(args, rows, words, marks):
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
         f"{words['counted']} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
-        f"Noticed: **{noticed} of {judged}**, {100 * noticed / max(judged, 1):.1f}%. Equivalent: {total['equivalent']}. "
-        f"Not tried: {total['counted']}.",
+        f"Noticed: **{noticed} of {judged}**, {rate(noticed, judged)}. Equivalent: {total['equivalent']}. Not tried: {total['counted']}. "
+        f"A mutant that was judged took {sum(seconds) / max(len(seconds), 1):.0f} s, its build included; half took {median(seconds or [0]):.0f} s "
+        "or less.",
         "", *table(rooms),
     ]  # fmt: skip
     if survived:

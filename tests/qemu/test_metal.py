@@ -480,6 +480,18 @@ def test_power_is_switched_off_by_a_register_at_a_port(kernel, tmp_path):
     assert outcome.status == 0x20 << 1 | 1 and "power stays on" not in outcome.text, outcome.report()
 
 
+def test_a_machine_is_reset_by_the_register_of_its_tables(kernel, tmp_path):
+    """The register is QEMU's exit port, whose status shows the value. A flag says whether the register may be used."""
+    for flag, status in ((1 << 10, 0x2B << 1 | 1), (0, 0)):
+        fadt = bytearray(b"FACP" + bytes(240))
+        fadt[112:116] = flag.to_bytes(4, "little")
+        fadt[116:129] = struct.pack("<BBBBQB", 1, 8, 0, 1, 0xF4, 0x2B)
+        text = tmp_path / "dump.txt"
+        text.write_text(dump([sum_right(fadt)]), encoding="ascii")
+        outcome = run(Machine("pvh", 1, "128M", module=str(text), cmdline=f"acpi=module end=reboot {WORDS}"), kernel)
+        assert outcome.status == status, outcome.report()
+
+
 @pytest.mark.parametrize("damage, says", [
     ((b"_S5_", b"_S6_"), "ACPI's tables do not tell how to switch it off"),
     ((b"\x06\x04\0", b"\x07\x04\x0a\3"), "the machine does not react to ACPI's registers"),

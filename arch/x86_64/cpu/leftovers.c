@@ -25,13 +25,16 @@ enum { INTEL = 0x8086, LPC = 31 << 3, SMBUS = 31 << 3 | 4 };
 enum { PM_BASE = 0x40, PM_CONTROL = 0x44, PM_ON = 1 << 7, PM_TCO = 0x60 };
 enum { TCO_BASE = 0x50, TCO_CONTROL = 0x54, TCO_ON = 1 << 8 };
 
-static bool may_write(const struct pci_place *at)
+bool leftover_stop(const struct pci_place *at)
 {
 	const u32 class = pci_read(at, PCI_CLASS), type = pci_read(at, PCI_HEADER) >> 16 & 0x7f;
 
-	return type == HEADER_DEVICE && class >> 24 != CLASS_DISPLAY &&
-	       class >> 24 != CLASS_BRIDGE && class >> 24 != CLASS_SYSTEM &&
-	       class >> 16 != CLASS_USB && (pci_read(at, PCI_COMMAND) & PCI_ENABLE_MASTER);
+	if (type != HEADER_DEVICE || class >> 24 == CLASS_DISPLAY || class >> 24 == CLASS_BRIDGE ||
+	    class >> 24 == CLASS_SYSTEM || class >> 16 == CLASS_USB ||
+	    !(pci_read(at, PCI_COMMAND) & PCI_ENABLE_MASTER))
+		return false;
+	pci_command(at, 0, PCI_ENABLE_MASTER);
+	return true;
 }
 
 u16 tco_base(void)
@@ -68,10 +71,7 @@ void leftovers_stop(void)
 	unsigned stopped = 0;
 
 	for (; pci_next(&at); at.next++)
-		if (may_write(&at)) {
-			pci_command(&at, 0, PCI_ENABLE_MASTER);
-			stopped++;
-		}
+		stopped += leftover_stop(&at);
 	if (stopped > 0)
 		pr_info("PCI: devices that firmware left at work may no longer write to memory: %u",
 			stopped);

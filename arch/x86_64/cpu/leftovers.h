@@ -12,6 +12,10 @@
  */
 void leftovers_stop(void);
 
+/* Forbid it to one function. True if it could write; its other switches stay as they are. */
+struct pci_place;
+bool leftover_stop(const struct pci_place *at);
+
 /* Stop the watchdog of Intel's chipsets (TCO). False if there is none that runs. */
 bool tco_stop(void);
 
