@@ -28,6 +28,7 @@ NO_MEMORY, BUSY, INVALID = 12, 16, 22
 USES, ORDERS, NUMBERS, MAPPED_MOST, SLOTS_MOST = 3, 10, 4, 4, 32
 OWNERS = "free unopened per_cpu pool_free in_use meta gated transit bad reserved".split()
 COUNTS = "pages there taken promised surplus overcommit".split()
+WAITING_MOST = 64  # bad frames in use
 TABLES_MOST = 16  # frames of page tables and descriptors that mappings may keep, and again for each mapping
 
 
@@ -205,8 +206,7 @@ class Reference:
 
     def node_of(self, first, frames=1):
         """The node whose RAM has all these frames, in one piece."""
-        inside = (n for n, spans in enumerate(self.nodes) for start, end in spans if start <= first and first + frames <= end)
-        return next(inside, None)
+        return next((n for n, spans in enumerate(self.nodes) for start, end in spans if start <= first and first + frames <= end), None)
 
     def plenty(self, frames=0):
         """So much is free that nothing has to be refused, taken from another use, or from another node or zone."""
@@ -295,8 +295,7 @@ class Reference:
             empty = not used and 16 << order <= self.state["ram"]
             require(order >= ORDERS and not empty or not self.plenty(), f"no 2^{order} frames, but there is plenty")
             return
-        singles = ORDERS <= order < 18
-        require(call.order == (0 if singles else order), f"a page of order {call.order} where 2^{order} frames were asked for")
+        require(call.order == (0 if ORDERS <= order < 18 else order), f"a page of order {call.order} where 2^{order} frames were asked for")
         self.made(call, 1 << order, 0)
 
     def range_asked(self, call, in_the_way):
@@ -322,13 +321,15 @@ class Reference:
 
     def on_b(self, call, state):
         """A frame that nobody has is out of use at once, unless its page is promised or its block has another use by now."""
-        require(call.err in (0, BUSY) and self.node_of(call.at) is not None, f"error {call.err} for a bad frame")
+        full = call.err == NO_MEMORY and len(self.bad - self.out) >= WAITING_MOST
+        require(call.err in (0, BUSY) or full, f"error {call.err} for a bad frame")
+        if full:
+            return
         owner = self.owner.get(call.at)
         require(call.err or owner is None or call.at in self.out, f"frame {call.at} is out of use, and call {owner} has it")
         pool = next((pool for pool in self.pools.values() if any(call.at - head in range(pool.frames) for head in self.heads(pool))), None)
         free = pool.unpromised > 0 and pool.frames == BLOCK if pool else owner is None
-        may = free and self.ready(call.at // BLOCK * BLOCK, BLOCK)
-        require(call.err == 0 or not may, f"frame {call.at} is free and stays in use")
+        require(call.err == 0 or not (free and self.ready(call.at // BLOCK * BLOCK, BLOCK)), f"frame {call.at} is free and stays in use")
         require(call.err or call.at in self.bad or state["bad"] > self.state["bad"], f"frame {call.at} is out of use and not counted")
         self.bad.add(call.at)
         (self.out if not call.err else self.loose if pool or call.at < SHARED_END else self.bad).add(call.at)
@@ -618,8 +619,7 @@ class Reference:
             require(state[name] == self.first[name], f"in the end {name} is {state[name]}, not {self.first[name]} as at first")
         kept = state["in_use"] - self.first["in_use"]
         require(0 <= kept <= TABLES_MOST, f"in the end {kept} frames more are in use than at first")
-        bad = state["bad"] - self.first["bad"]
-        require(bad <= len(self.bad), f"in the end {bad} frames are bad, and {len(self.bad)} were reported")
+        require(state["bad"] - self.first["bad"] <= len(self.bad), f"in the end {state['bad']} frames are bad, more than were reported")
 
 
 def numbers(text):
