@@ -44,7 +44,7 @@ static int reserve(struct pool *pool, u64 count, u64 *missing)
 }
 
 /* Give back `count` promises, and shed up to `shed` surplus pages that are free then. */
-static void unreserve(struct pool *pool, u64 count, u64 shed)
+static inline __attribute__((always_inline)) void unreserve(struct pool *pool, u64 count, u64 shed)
 {
 	u64 surplus;
 
