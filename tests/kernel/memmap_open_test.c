@@ -12,6 +12,8 @@
  */
 #include "mm/zone/memmap_open.h"
 
+#include "kernel/core/cmdline.h"
+#include "kernel/lib/string.h"
 #include "mm/zone/section_memmap.h"
 #include "tests/kernel/mm_test.h"
 
@@ -353,4 +355,31 @@ TEST(mm_memmap_open, poisoned_memory_does_not_show_in_mapped_sections)
 TEST(mm_memmap_open, poisoned_memory_does_not_show_on_demand)
 {
 	over_garbage(WAY_LAZY);
+}
+
+/* As memmap.threads= reads it, with a value of its own. */
+TEST(mm_memmap_open, threads_are_a_count_or_a_percentage)
+{
+	static const struct {
+		const char *text;
+		int err;
+		struct memmap_threads threads;
+	} rows[] = {
+		{"0", 0, {0, false}},     {"65535", 0, {65535, false}}, {"65536", -ERANGE, {0}},
+		{"100%", 0, {100, true}}, {"101%", -ERANGE, {0}},       {"7%%", -EINVAL, {0}},
+		{"7x", -EINVAL, {0}},     {"%", -EINVAL, {0}},          {"", -EINVAL, {0}},
+	};
+	struct memmap_threads read;
+	struct option option = *option_find("memmap.threads");
+	char shown[16];
+
+	option.target = &read;
+	for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+		read = (struct memmap_threads){.value = 5};
+		EXPECT_EQ(option.parse(&option, rows[i].text), rows[i].err);
+		EXPECT_EQ(read.value, rows[i].err ? 5 : rows[i].threads.value);
+		EXPECT_EQ(read.percent, rows[i].threads.percent);
+		option.show(&option, shown, sizeof(shown));
+		EXPECT(strcmp(shown, rows[i].err ? "5" : rows[i].text) == 0);
+	}
 }

@@ -339,6 +339,9 @@ class Run:
         known = self.results.get(candidate, self.draw.sources[candidate.path])
         return known["outcome"] == "counted" and candidate.key not in self.marks
 
+    def _reached(self, candidate):
+        return self.worker.reach.of(candidate.path, candidate.line, self.draw.sources[candidate.path].span(candidate.line))[1]
+
     def _judged(self, candidate):
         source, began = self.draw.sources[candidate.path], time.monotonic()
         news = self.worker.judge(source, candidate)
@@ -352,6 +355,7 @@ class Run:
         print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
               f"same object, {words['counted']} count", flush=True)
         to_try = [candidate for candidate in found[shard - 1 :: shards] if self._is_open(candidate)]
+        to_try.sort(key=lambda candidate: not self._reached(candidate))  # a guest takes minutes
         progress = Progress("mutant", list(map(place_of, to_try)), Path(self.args.build) / f"seconds.{shard}.json")
         with suppress(KeyboardInterrupt):  # the score says how many are left
             for candidate in to_try:

@@ -211,7 +211,7 @@ def outcome_of(done):
 
 def pytest_outcome(tree, test):
     """Runs a test of tests/qemu, in the version of the tree, on the files built in the tree. Its machines of the proof come last."""
-    argv = ["/usr/bin/python3", "-m", "pytest", "-q", "-p", "no:cacheprovider", f"tests/qemu/{test}", "--build", "build"]
+    argv = ["/usr/bin/python3", "-m", "pytest", "-qx", "-p", "no:cacheprovider", f"tests/qemu/{test}", "--build", "build"]
     often = outcome_of(finished(argv, cwd=tree.folder))
     if often == "failed":
         return often

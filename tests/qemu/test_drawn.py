@@ -78,5 +78,5 @@ def test_cases_behind_one_that_fails_by_luck_are_tried(monkeypatch):
 
 def test_a_rate_has_its_range():
     assert drawn.rate(95, 100) == "95.0% (88.8 to 97.8)"
-    assert drawn.rate(3, 3) == "100.0% (43.9 to 100.0)"
+    assert drawn.rate(3, 3) == "100.0% (43.8 to 100.0)"
     assert drawn.rate(0, 0) == "-"
