@@ -168,9 +168,9 @@ struct meta {
 	u64 free[META_KINDS], reserved[META_KINDS];
 	u64 unused[META_KINDS];                  /* (m) blocks none of whose frames is used */
 	struct gate_lot *gate_first, *gate_last; /* (m) gated frames, in order of tag */
-	bool growing;  /* (oa) owner: the CPU in mm->growing, which makes it grow */
-	u64 near;      /* (o) the same owner: the GiB, of mm->gib[], where it last found a block */
-	u64 first_gib; /* (c) the GiB, of mm->gib[], of the node's first metadata block */
+	bool growing;     /* (oa) owner: the CPU in mm->growing, which makes it grow */
+	u64 near;         /* (a) the GiB, of mm->gib[], where a block was found last */
+	u64 first_gib;    /* (c) the GiB, of mm->gib[], of the node's first metadata block */
 	u64 lasting_keep; /* (c) frames of kind LASTING that heads do not use */
 };
 

@@ -217,7 +217,7 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
 static u32 take_near_meta(struct node *node, struct zone *zone, bool any)
 {
 	const struct mm *mm = zone->mm;
-	u64 gib = node->meta.near;
+	u64 gib = atomic_load_relaxed(&node->meta.near);
 	u32 index = BLOCK_NONE;
 
 	if (!any && atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
@@ -233,7 +233,7 @@ static u32 take_near_meta(struct node *node, struct zone *zone, bool any)
 		    (!any || mm_upward.bare_in(zone, first, GIB_BLOCKS)))
 			index = block_take_in(zone, first, GIB_BLOCKS, TAKE_BARE, BLOCK_META);
 		if (index != BLOCK_NONE)
-			node->meta.near = gib;
+			atomic_store_relaxed(&node->meta.near, gib);
 		gib = gib + 1 < mm->gibs ? gib + 1 : 0;
 	}
 	return index;
@@ -474,7 +474,7 @@ void meta_trim(struct node *node)
 void meta_trim_all(struct node *node)
 {
 	trim(node, 0);
-	node->meta.near = node->meta.first_gib;
+	atomic_store_relaxed(&node->meta.near, node->meta.first_gib);
 }
 
 static bool init_block(struct node *node, u32 index)

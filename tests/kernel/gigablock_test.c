@@ -135,7 +135,7 @@ TEST_ARENA(mm_gigablock, free_huge_pages_of_a_tainted_gib_are_used_before_anothe
 	EXPECT_EQ(tainted_gibs(a), 1);
 }
 
-/* The pool has taken all there was, that of the tainted GiB last. What leaves it comes from there. */
+/* The pool has taken all there was, that of the tainted GiB last. That leaves it first. */
 TEST_ARENA(mm_gigablock, a_pool_gives_back_memory_of_tainted_gibs_first, borrow_gibs(GIBS, MIB(16)))
 {
 	enum { BACK = 100 };

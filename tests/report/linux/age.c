@@ -9,7 +9,7 @@
  * none is reclaimable. The trace has 97% of free memory, because what the kernel keeps back cannot
  * be had, and a program that asks for it is killed. Huge pages must have been switched off.
  *
- *   tainted    whole GiB with a page table or memory of the slab allocator in them
+ *   tainted    GiB with a page table or memory of the slab allocator in them
  */
 #include <linux/fcntl.h>
 #include <linux/kernel-page-flags.h>
@@ -83,29 +83,24 @@ static u64 resize(u64 pages)
 	return set_pool(POOL_2M, pages);
 }
 
-/* Print how many frames of whole GiB cannot move, in how many GiB, and in how many there are none. */
+/* Print how many frames cannot move, and in how many GiB they are. */
 static void print_state(void)
 {
 	static u64 flags[FLAGS];
 	const u64 file = (u64)call(SYS_open, (u64) "/proc/kpageflags", O_RDONLY, 0, 0, 0, 0);
-	u64 stuck = 0, holes = 0, frames = 0, tainted = 0, clean = 0, all = 0;
+	u64 frames = 0, stuck = 0, before = 0, tainted = 0;
 
 	while (call(SYS_read, file, (u64)flags, sizeof(flags), 0, 0, 0) == sizeof(flags)) {
-		for (u64 i = 0; i < FLAGS; i++) {
+		for (u64 i = 0; i < FLAGS; i++)
 			stuck += (flags[i] & STUCK_BITS) != 0;
-			holes += flags[i] >> KPF_NOPAGE & 1;
-		}
 		frames += FLAGS;
 		if (frames % GIB_FRAMES == 0) {
-			all += holes ? 0 : stuck;
-			tainted += !holes && stuck > 0;
-			clean += !holes && stuck == 0;
-			stuck = holes = 0;
+			tainted += stuck > before;
+			before = stuck;
 		}
 	}
-	print_word("stuck_pages="), print_number(all, ' ');
+	print_word("stuck_pages="), print_number(stuck, ' ');
 	print_word("tainted="), print_number(tainted, ' ');
-	print_word("clean="), print_number(clean, ' ');
 }
 
 static bool begin(void)
