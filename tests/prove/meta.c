@@ -1,7 +1,23 @@
-/* Maps of metadata blocks. */
+/* Maps of metadata blocks, and lists of boot memory. */
 #include "tests/prove/prove.h"
 
+/* Stands in for memmove(): lists move whole ranges. */
+#define memmove move_ranges
+static void *move_ranges(void *to, const void *from, size_t bytes);
+#include "mm/map/memblock.c"
+#undef memmove
 #include "mm/memmap/meta.c"
+
+static void *move_ranges(void *to, const void *from, size_t bytes)
+{
+	struct memblock_range *a = to;
+	const struct memblock_range *b = from;
+	const size_t count = bytes / sizeof(*a);
+
+	for (size_t i = 0; i < count; i++)
+		a[a > b ? count - 1 - i : i] = b[a > b ? count - 1 - i : i];
+	return to;
+}
 
 static struct meta meta;
 static struct meta_block block;
@@ -38,4 +54,30 @@ PROVE(meta_run, "9", "a-run-over-the-end-of-a-word", "any map, a run of up to 8 
 	      (w * 64 + bit >= offset && w * 64 + bit < offset + count ? 1 : was >> bit & 1));
 	if (w * 64 + bit >= offset && w * 64 + bit < offset + count)
 		prove(!(was >> bit & 1));
+}
+
+PROVE(memory_lists, "5", "what-is-cut-off-stays", "lists of up to 2 ranges, any range")
+{
+	struct memblock_range room[4];
+	struct memblock_list list = {.range = room, .count = ANY_BELOW(size_t, 3), .max = 4};
+	struct memblock_range range = {
+		.start = ANY(u64), .end = ANY(u64), .node = ANY_BELOW(u32, 2)};
+	const phys_t at = ANY(u64);
+	const bool adds = ANY_BOOL;
+	bool was = false, is = false;
+
+	for (size_t i = 0; i < 2; i++) {
+		assume(room[i].start < room[i].end);
+		assume(i == 0 || room[i].start >= room[i - 1].end);
+		was |= i < list.count && at >= room[i].start && at < room[i].end;
+	}
+	assume(range.start < range.end);
+	prove(adds ? memblock_list_add(&list, range)
+		   : memblock_list_subtract(&list, range.start, range.end));
+	prove(list.count <= 4);
+	for (size_t i = 0; i < list.count; i++) {
+		prove(room[i].start < room[i].end && (i == 0 || room[i].start >= room[i - 1].end));
+		is |= at >= room[i].start && at < room[i].end;
+	}
+	prove(is == (at >= range.start && at < range.end ? adds : was));
 }
