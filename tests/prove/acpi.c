@@ -48,6 +48,8 @@ static const u8 *any_entry(struct acpi_walk *walk)
 	return entry;
 }
 
+MOVER(move_cpus, struct cpu_desc)
+#define memmove        move_cpus
 #define acpi_sort      sort_two
 #define acpi_walk_next any_entry
 #include "arch/x86_64/acpi/acpi_cpu_order.c"
@@ -55,6 +57,7 @@ static const u8 *any_entry(struct acpi_walk *walk)
 #include "arch/x86_64/acpi/acpi_srat.c"
 #undef acpi_sort
 #undef acpi_walk_next
+#undef memmove
 
 #define ANY_TABLE(name, most)                                                                      \
 	ANY_BYTES(name##_bytes, name##_len, most);                                                 \
@@ -150,7 +153,7 @@ static void count_io_apic(phys_t phys, u32 gsi_base)
 	io_apics++;
 }
 
-PROVE(acpi_madt, "4", "a-cpu-that-is-off-is-started", "up to 2 entries of any contents")
+PROVE(acpi_madt, "4", "an-empty-socket-is-a-cpu", "up to 2 entries of any contents")
 {
 	static const struct acpi_table table;
 	struct cpu_desc cpus[3];

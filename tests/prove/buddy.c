@@ -95,7 +95,7 @@ static void any_zone(void)
 	assume(is_right());
 }
 
-PROVE(merge, "17", "182-merges-upwards-only", "any zone of 16 blocks of 2 types, any run")
+PROVE(merge, "17 --unwindset buddy_free_blocks.0:6,buddy_free_blocks:1,buddy_free_range.0:1,buddy_free_range.1:1", "182-merges-upwards-only", "any zone of 16 blocks of 2 types, any run")
 {
 	const unsigned order = BLOCK_ORDER + ANY_BELOW(unsigned, ORDERS);
 	const u32 index = ANY_BELOW(u32, BLOCKS), any = ANY_BELOW(u32, BLOCKS);
@@ -115,7 +115,7 @@ PROVE(merge, "17", "182-merges-upwards-only", "any zone of 16 blocks of 2 types,
 	prove(zone.free_class[FREE_BARE] == frames + order_pages(order));
 }
 
-PROVE(split, "17", "the-upper-half-is-lost", "any zone of 16 blocks of 2 types, any order")
+PROVE(split, "17 --unwindset buddy_take_blocks.0:6", "the-upper-half-is-lost", "any zone of 16 blocks of 2 types, any order")
 {
 	const unsigned order = BLOCK_ORDER + ANY_BELOW(unsigned, ORDERS);
 	const enum migratetype type = ANY_BELOW(u32, 2);

@@ -1,23 +1,12 @@
 /* Maps of metadata blocks, and lists of boot memory. */
 #include "tests/prove/prove.h"
 
-/* Stands in for memmove(): lists move whole ranges. */
+#include "mm/map/memblock.h"
+MOVER(move_ranges, struct memblock_range)
 #define memmove move_ranges
-static void *move_ranges(void *to, const void *from, size_t bytes);
 #include "mm/map/memblock.c"
 #undef memmove
 #include "mm/memmap/meta.c"
-
-static void *move_ranges(void *to, const void *from, size_t bytes)
-{
-	struct memblock_range *a = to;
-	const struct memblock_range *b = from;
-	const size_t count = bytes / sizeof(*a);
-
-	for (size_t i = 0; i < count; i++)
-		a[a > b ? count - 1 - i : i] = b[a > b ? count - 1 - i : i];
-	return to;
-}
 
 static struct meta meta;
 static struct meta_block block;
