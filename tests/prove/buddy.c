@@ -153,29 +153,3 @@ PROVE(run_head, "17", "1077-run-behind-the-first-bit",
 	prove(block_run_head(&mm, index, &word) == head);
 	prove(block_word_bits(word) == records[head].word);
 }
-
-PROVE(lists, "7", "a-list-loses-its-end", "two lists of up to 3 blocks, any of them, any cut")
-{
-	struct block_list a = BLOCK_LIST_INIT, b = BLOCK_LIST_INIT, head;
-	const u32 in_a = ANY_BELOW(u32, 4), in_b = ANY_BELOW(u32, 4), out = ANY_BELOW(u32, 6);
-	const u64 count = ANY(u64);
-	u32 next = 0;
-
-	for (u32 i = 0; i < 3; i++)
-		if (i < in_a)
-			block_list_push(&mm, &a, i);
-	for (u32 i = 3; i < 6; i++)
-		if (i < 3 + in_b)
-			block_list_push(&mm, &b, i);
-	block_list_splice(&mm, &a, &b);
-	prove(a.count == in_a + in_b && b.count == 0 && b.head == BLOCK_NONE);
-	assume(out < in_a || (out >= 3 && out < 3 + in_b));
-	block_list_remove(&mm, &a, out);
-	block_list_cut(&mm, &a, count, &head);
-	prove(head.count == MIN(count, in_a + in_b - 1));
-	block_list_splice(&mm, &head, &a);
-	for (u32 i = 0; i < 6; i++)
-		if (i != out && (i < in_a || (i >= 3 && i < 3 + in_b)))
-			prove(block_list_pop(&mm, &head) == i);
-	prove(head.count == 0 && head.head == BLOCK_NONE && head.tail == BLOCK_NONE);
-}
