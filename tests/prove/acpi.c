@@ -52,7 +52,6 @@ MOVER(move_cpus, struct cpu_desc)
 #define memmove        move_cpus
 #define acpi_sort      sort_two
 #define acpi_walk_next any_entry
-#include "arch/x86_64/acpi/acpi_cpu_order.c"
 #include "arch/x86_64/acpi/acpi_madt.c"
 #include "arch/x86_64/acpi/acpi_srat.c"
 #undef acpi_sort
@@ -71,15 +70,6 @@ PROVE(acpi_rsdp, "38", "rsdp-of-a-length-that-is-not-there", "structures of up t
 
 	prove(err == -EINVAL || (len >= ACPI_RSDP_V1_SIZE && (rsdp.rsdt || rsdp.xsdt)));
 	prove(rsdp.xsdt == 0 || (len >= ACPI_RSDP_V2_SIZE && area[15] >= 2));
-}
-
-PROVE(acpi_rsdp_scan, "38", "an-area-shorter-than-its-last-step", "areas of up to 37 bytes")
-{
-	struct acpi_rsdp rsdp;
-	ANY_BYTES(area, len, 37);
-	const s64 at = acpi_rsdp_scan(area, len, &rsdp);
-
-	prove(at == -ENOENT || at == 0 || (at == 16 && len >= 16 + ACPI_RSDP_V1_SIZE));
 }
 
 PROVE(acpi_root, "60", "table-longer-than-what-is-mapped", "tables of up to 56 bytes")
@@ -223,17 +213,6 @@ PROVE(acpi_devices, "4", "a-field-behind-the-table", "tables of up to 64 bytes")
 	prove(!acpi_dmar_opts_out(&table) || table.len > DMAR_FLAGS);
 }
 
-PROVE(acpi_fadt, "4 --max-field-sensitivity-array-size 260", "a-field-one-byte-behind-the-table", "tables of up to 260 bytes")
-{
-	ANY_TABLE(table, 260);
-	struct acpi_fadt fadt;
-	const int err = acpi_fadt_parse(&table, &fadt);
-
-	prove(err == (table.len >= FADT_FLAGS + 4 ? 0 : -EINVAL));
-	prove(fadt.pm_timer_port <= 0xffff);
-	prove(!fadt.reset_supported || table.len > FADT_RESET_VALUE);
-}
-
 PROVE(acpi_s5, "24", "any-number-is-a-sleep-type", "tables of up to 56 bytes")
 {
 	ANY_TABLE(table, 56);
@@ -241,22 +220,4 @@ PROVE(acpi_s5, "24", "any-number-is-a-sleep-type", "tables of up to 56 bytes")
 
 	if (acpi_s5_parse(&table, types))
 		prove(types[0] <= ACPI_SLEEP_TYPE_MAX && types[1] <= ACPI_SLEEP_TYPE_MAX);
-}
-
-PROVE(cpu_order, "4", "738-siblings-before-cores", "up to 3 CPUs, any IDs and nodes")
-{
-	struct cpu_desc list[3];
-	const size_t count = 1 + ANY_BELOW(size_t, 3);
-	const unsigned shift = ANY_BELOW(unsigned, 3);
-	const u32 boot = list[0].apic_id;
-
-	for (size_t n = 0; n < 3; n++)
-		list[n] = (struct cpu_desc){.apic_id = list[n].apic_id,
-					    .node = ANY_BELOW(u32, 1u << 23),
-					    .enabled = ANY_BOOL};
-	assume(list[1].apic_id < list[2].apic_id && list[1].apic_id != boot && list[2].apic_id != boot);
-	acpi_order_cpus(list, count, shift, ANY_BOOL);
-	prove(list[0].apic_id == boot);
-	prove(count < 3 || list[1].enabled >= list[2].enabled);
-	prove(count < 3 || list[1].enabled != list[2].enabled || list[1].thread <= list[2].thread);
 }

@@ -1,4 +1,4 @@
-/* Work on bits: words of records, orders, entries of page tables, masks of heads, maps, sets. */
+/* Work on bits: words of records, orders, entries of page tables, runs in maps. */
 #include "tests/prove/prove.h"
 
 #include "kernel/lib/cpumask.h"
@@ -54,28 +54,6 @@ PROVE(orders, "3", "rounded-up-too-far", "any number, any power of two")
 	prove(block_pfn(index) >> BLOCK_ORDER == index);
 	prove(!phys_is_possible(x, y) || (x + y >= x && x + y <= 1ULL << 52));
 	prove(head_mask_of(order) == ~((u64)order_blocks(order) * BLOCK_FRAMES * 64 - 1));
-}
-
-PROVE(heads, "2", "a-mask-of-half-a-page", "any page of any order up to 6, any of its tails")
-{
-	static struct page pages[64];
-	const unsigned order = ANY_BELOW(unsigned, 7);
-	const u64 at = ANY_BELOW(u64, 64), head = ALIGN_DOWN(at, order_pages(order)),
-		  state = ANY(u64);
-	const u16 flags = ANY(u16);
-	const u8 zone = ANY(u8);
-	const u32 references = ANY(u32);
-
-	pages[at].head_mask = at == head ? ~0ULL : head_mask_of(order);
-	prove(page_head(&pages[at]) == &pages[head]);
-	prove(state_references(page_state(flags, order, zone, references)) == references);
-	prove(state_kind(page_state(flags, order, zone, references)).flags == flags);
-	prove(state_kind(page_state(flags, order, zone, references)).order == order);
-	pages[at].state = state;
-	prove(page_drop(&pages[at]) == state && (u32)pages[at].state == (u32)state);
-	page_undrop(&pages[at]);
-	prove(pages[at].state == state && page_kind(&pages[at]).zone == pages[at].zone);
-	prove(state_mappings(state) <= 7);
 }
 
 PROVE(entries, "3", "the-frame-has-a-bit-less", "any frame, level and rights")

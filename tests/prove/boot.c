@@ -1,4 +1,4 @@
-/* What loaders and firmware hand over: Multiboot2, PVH, the EFI map and text, the list of ranges. */
+/* What loaders and firmware hand over: Multiboot2, PVH, EFI options, the list of ranges, a log. */
 #include "tests/prove/prove.h"
 
 #include "boot/boot_info.c"
@@ -46,7 +46,8 @@ static void check(const struct boot_info *info)
 		prove(strnlen(info->module[m].text, BOOT_MODULE_TEXT_MAX) < BOOT_MODULE_TEXT_MAX);
 }
 
-PROVE(multiboot2, "6 --unwindset strnlen.0:18", "115-tag-read-past-its-end", "blocks of up to 32 bytes")
+PROVE(multiboot2, "6 --unwindset strnlen.0:18", "115-tag-read-past-its-end",
+      "blocks of up to 32 bytes")
 {
 	static struct boot_info info;
 	ANY_BYTES(block, len, 32);
@@ -147,32 +148,6 @@ PROVE(ranges, "6", "ram-is-kept-for-what-forbids-it", "a list of up to 4 ranges,
 	prove(start == stop || there || (before == BOOT_RANGES_MAX && (kind == MEM_RAM || !ram)));
 	prove(at >= before || was_there || kept.kind == MEM_RAM);
 	prove(info.ranges_lost == (start != stop && before == BOOT_RANGES_MAX));
-}
-
-PROVE(efi_map, "4", "an-entry-behind-the-map", "maps of up to 90 bytes, entries of any size")
-{
-	ANY_BYTES(map, len, 90);
-	const u64 start = ANY(u64), end = ANY(u64);
-	u64 sum;
-
-	assume(start <= end && end < 1ULL << 60);
-	sum = handover_ram_between(map, len, ANY(size_t), start, end);
-	prove(sum <= (end - start) * 2); /* entries may overlap; there are two at most */
-}
-
-PROVE(efi_text, "12", "1063-a-text-one-byte-too-long", "texts of up to 9 bytes, behind up to 3")
-{
-	static struct handover out;
-	const size_t filled = ANY_BELOW(size_t, 4), m = ANY_BELOW(size_t, BOOT_MODULES_MAX);
-	ANY_BYTES(text, len, 9);
-
-	out.modules = ANY_BELOW(size_t, BOOT_MODULES_MAX + 1);
-	for (size_t i = 0; i < filled; i++)
-		out.words[i] = 'x';
-	handover_read_text(text, len, &out);
-	prove(strnlen(out.words, sizeof(out.words)) < sizeof(out.words));
-	prove(out.modules <= BOOT_MODULES_MAX);
-	prove(strnlen(out.module[m], BOOT_MODULE_TEXT_MAX) < BOOT_MODULE_TEXT_MAX);
 }
 
 PROVE(efi_options, "16", "options-without-their-end", "options of up to 14 bytes")

@@ -63,7 +63,8 @@ static void map_range(u64 first, u64 pages)
 		return;
 	}
 	for (u64 page = 0; page < PAGES; page++) {
-		const bool there = pgtable_translate(0, page * PAGE_SIZE + at, &found, &entry, &level);
+		const bool there =
+			pgtable_translate(0, page * PAGE_SIZE + at, &found, &entry, &level);
 
 		prove(there == (page >= first && page < first + pages));
 		prove(!there || (found == phys + (page - first) * PAGE_SIZE + at &&
@@ -100,18 +101,6 @@ void shootdown_batch_add(struct shootdown_batch *batch, virt_t virt, u64 pages)
 	flushed |= 1ULL << (virt >> PAGE_SHIFT);
 }
 
-/* No table is missing. */
-bool entry_bring_table(const struct space *space, pte_t *entry, u64 addr, enum pt_level level)
-{
-	prove(false);
-	return false;
-}
-
-static bool ended(void)
-{
-	return ANY_BOOL;
-}
-
 static pte_t was[PAGES];
 static struct taken taken = {.space = &space};
 
@@ -124,11 +113,10 @@ static pte_t entry_of(unsigned page)
 static void any_pages(bool user)
 {
 	space.user = user;
-	space.ended = ended;
 	pages_taken = flushed = taken.leaves[PT_PAGE] = 0;
 	for (unsigned i = 0; i < PAGES; i++) {
-		const pte_t page = entry_make(&space, 8 + ANY_BELOW(u64, 1 << 20), PT_PAGE,
-					      ANY_BELOW(u32, 8));
+		const pte_t page =
+			entry_make(&space, 8 + ANY_BELOW(u64, 1 << 20), PT_PAGE, ANY_BELOW(u32, 8));
 
 		was[i] = ANY_BOOL ? 0 : ANY_BOOL ? ENTRY_GUARD : page;
 		table[1 + i / PTRS_PER_TABLE][i % PTRS_PER_TABLE] = was[i];
@@ -141,33 +129,6 @@ static void any_pages(bool user)
 	for (unsigned user = 0; user < 2; user++)                                                  \
 		for (u64 first = 0; first < PAGES; first++)                                        \
 			for (u64 next = first + 1; next <= PAGES; next++)
-
-static void protect(u64 first, u64 next)
-{
-	const unsigned rights = ANY_BELOW(unsigned, 8);
-	enum pt_level level;
-	pte_t found;
-
-	pages_protect(first * PAGE_SIZE, next * PAGE_SIZE, (u8)rights, &taken);
-	for (unsigned i = 0; i < PAGES; i++) {
-		const bool changes = i >= first && i < next && entry_is_leaf(was[i], PT_PAGE);
-
-		prove(entry_of(i) == (changes ? entry_make(&space, pte_pfn(was[i]), PT_PAGE, rights)
-					      : was[i]));
-		prove(!changes || !(entry_rights(&space, was[i]) & ~rights) || (flushed >> i & 1));
-		prove(pages_find(&space, i * PAGE_SIZE, &found, &level) == pte_present(found));
-		prove(found == entry_of(i) && level == PT_PAGE);
-	}
-}
-
-PROVE(cursor_protect, "6 --unwindset visit_table:1", "an-entry-beyond-the-range", "any 4 pages, each range, any rights")
-{
-	EACH_RANGE
-	{
-		any_pages(user);
-		protect(first, next);
-	}
-}
 
 static void take(u64 first, u64 next)
 {
@@ -184,31 +145,12 @@ static void take(u64 first, u64 next)
 	prove(count.leaves[PT_PAGE] == pages_taken && taken.leaves[PT_PAGE] == pages_taken);
 }
 
-PROVE(cursor_take, "6 --unwindset visit_table:1", "a-page-is-taken-and-stays", "any 4 pages, each range")
+PROVE(cursor_take, "6 --unwindset visit_table:1", "a-page-is-taken-and-stays",
+      "any 4 pages, each range")
 {
 	EACH_RANGE
 	{
 		any_pages(user);
 		take(first, next);
-	}
-}
-
-static void guard(u64 first, u64 next)
-{
-	const bool all = pages_guard(&space, first * PAGE_SIZE, next * PAGE_SIZE) == 0;
-
-	for (unsigned i = 0; i < PAGES && all; i++)
-		prove(entry_of(i) == (i >= first && i < next ? ENTRY_GUARD : was[i]));
-	pages_unguard(&space, first * PAGE_SIZE, next * PAGE_SIZE);
-	for (unsigned i = 0; i < PAGES; i++)
-		prove(i >= first && i < next ? entry_of(i) != ENTRY_GUARD : entry_of(i) == was[i]);
-}
-
-PROVE(cursor_guards, "6 --unwindset visit_table:1", "a-guard-is-left", "any 4 pages, guards in each range")
-{
-	EACH_RANGE
-	{
-		any_pages(user);
-		guard(first, next);
 	}
 }
