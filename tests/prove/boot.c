@@ -110,7 +110,7 @@ static const void *map_any(phys_t addr, size_t len, void *ctx)
 }
 
 PROVE(pvh, "7 --unwindset read_modules.0:3,read_memory_map.0:3", "a-module-text-without-its-end",
-      "any contents, texts of up to 8 characters, up to 2 ranges and 2 modules")
+      "any contents, texts of up to 5 characters, up to 2 ranges and 2 modules")
 {
 	static struct boot_info info;
 	const int err = pvh_parse(ANY(phys_t), map_any, NULL, &info);
