@@ -52,6 +52,7 @@ MOVER(move_cpus, struct cpu_desc)
 #define memmove        move_cpus
 #define acpi_sort      sort_two
 #define acpi_walk_next any_entry
+#include "arch/x86_64/acpi/acpi_cpu_order.c"
 #include "arch/x86_64/acpi/acpi_madt.c"
 #include "arch/x86_64/acpi/acpi_srat.c"
 #undef acpi_sort
@@ -220,4 +221,23 @@ PROVE(acpi_s5, "24", "any-number-is-a-sleep-type", "tables of up to 56 bytes")
 
 	if (acpi_s5_parse(&table, types))
 		prove(types[0] <= ACPI_SLEEP_TYPE_MAX && types[1] <= ACPI_SLEEP_TYPE_MAX);
+}
+
+PROVE(cpu_order, "4", "738-siblings-before-cores", "up to 3 CPUs, any IDs and nodes")
+{
+	struct cpu_desc list[3];
+	const size_t count = 1 + ANY_BELOW(size_t, 3);
+	const unsigned shift = ANY_BELOW(unsigned, 3);
+	const u32 boot = list[0].apic_id;
+
+	for (size_t n = 0; n < 3; n++)
+		list[n] = (struct cpu_desc){.apic_id = list[n].apic_id,
+					    .node = ANY_BELOW(u32, 1u << 23),
+					    .enabled = ANY_BOOL};
+	assume(list[1].apic_id < list[2].apic_id && list[1].apic_id != boot &&
+	       list[2].apic_id != boot);
+	acpi_order_cpus(list, count, shift, ANY_BOOL);
+	prove(list[0].apic_id == boot);
+	prove(count < 3 || list[1].enabled >= list[2].enabled);
+	prove(count < 3 || list[1].enabled != list[2].enabled || list[1].thread <= list[2].thread);
 }

@@ -42,3 +42,16 @@ PROVE(elf_segment, "4", "segments-may-overlap",
 			      load.virt + load.memory_bytes &&
 		      load.virt + load.memory_bytes > reach);
 }
+
+PROVE(elf_symbol, "9", "a-name-without-an-end", "texts of up to 6 bytes, any symbol")
+{
+	ANY_BYTES(texts, size, 6);
+	const struct symbols symbols = {.texts = (const char *)texts, .texts_size = size};
+	const struct symbol symbol = ANY(struct symbol);
+	const char *name = symbol_name(&symbols, &symbol);
+	const u64 addr = ANY(u64);
+
+	prove(!name || (name >= symbols.texts && name + strnlen(name, 6) < symbols.texts + size));
+	prove(!name || *name);
+	prove(!may_contain(&symbol, addr) || addr >= symbol.value);
+}
