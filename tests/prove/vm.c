@@ -154,3 +154,31 @@ PROVE(cursor_take, "6 --unwindset visit_table:1", "a-page-is-taken-and-stays",
 		take(first, next);
 	}
 }
+
+static void protect(u64 first, u64 next)
+{
+	const unsigned rights = ANY_BELOW(unsigned, 8);
+	enum pt_level level;
+	pte_t found;
+
+	pages_protect(first * PAGE_SIZE, next * PAGE_SIZE, (u8)rights, &taken);
+	for (unsigned i = 0; i < PAGES; i++) {
+		const bool changes = i >= first && i < next && entry_is_leaf(was[i], PT_PAGE);
+
+		prove(entry_of(i) ==
+		      (changes ? entry_make(&space, pte_pfn(was[i]), PT_PAGE, rights) : was[i]));
+		prove(!changes || !(entry_rights(&space, was[i]) & ~rights) || (flushed >> i & 1));
+		prove(pages_find(&space, i * PAGE_SIZE, &found, &level) == pte_present(found));
+		prove(found == entry_of(i) && level == PT_PAGE);
+	}
+}
+
+PROVE(cursor_protect, "6 --unwindset visit_table:1", "an-entry-beyond-the-range",
+      "any 4 pages, each range, any rights")
+{
+	EACH_RANGE
+	{
+		any_pages(user);
+		protect(first, next);
+	}
+}
