@@ -62,7 +62,7 @@ static struct span any_span(const u8 *data, size_t len)
 	return (struct span){ANY_BOOL ? data : NULL, len};
 }
 
-PROVE(multiboot2_tags, "5 --unwindset strnlen.0:12", "an-old-rsdp-of-36-bytes",
+PROVE(multiboot2_tags, "6 --unwindset strnlen.0:12", "an-old-rsdp-of-36-bytes",
       "tags of any contents, texts of up to 10 bytes, the rest as long as they must be")
 {
 	static struct boot_info info;
