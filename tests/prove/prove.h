@@ -37,6 +37,19 @@
 	const size_t len = ANY_BELOW(size_t, (most) + 1);                                          \
 	u8 *const name = name##_room + ((most)-len)
 
+/* A stand-in for memmove() that moves whole records. */
+#define MOVER(name, type)                                                                          \
+	static void *name(void *to, const void *from, size_t bytes)                                \
+	{                                                                                          \
+		type *a = to;                                                                      \
+		const type *b = from;                                                              \
+		const size_t count = bytes / sizeof(type);                                         \
+                                                                                                   \
+		for (size_t i = 0; i < count; i++)                                                 \
+			a[a > b ? count - 1 - i : i] = b[a > b ? count - 1 - i : i];               \
+		return to;                                                                         \
+	}
+
 #define __builtin_memcpy memcpy /* which CBMC knows */
 
 /* CBMC knows the other functions of strings. */
