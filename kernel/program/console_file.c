@@ -191,23 +191,21 @@ static struct file_look console_look(struct file *file)
 
 /* ---- output ---- */
 
+static s64 print_part(void *nothing, struct span *from, u64 at, u64 bytes)
+{
+	char text[PIECE];
+	const u64 part = MIN(bytes, sizeof(text));
+	const int err = span_read(from, text, part);
+
+	if (err)
+		return err;
+	print_bytes(text, part);
+	return (s64)part;
+}
+
 static s64 console_write_bytes(struct file *file, struct span *from, u64 at)
 {
-	u64 done = 0;
-	char text[PIECE];
-
-	while (from->total > 0) {
-		const u64 part = MIN(from->total, sizeof(text));
-		const int err = span_read(from, text, part);
-
-		if (err)
-			return done > 0 ? (s64)done : err;
-		print_bytes(text, part);
-		done += part;
-		if (thread_must_end(thread_current()))
-			break;
-	}
-	return (s64)done;
+	return span_each(from, 0, print_part, NULL);
 }
 
 const struct file_ops console_ops = {

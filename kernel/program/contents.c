@@ -277,8 +277,9 @@ const void *contents_bytes(const struct contents *c, u64 at, u64 *bytes)
 }
 
 /* Copy at most `bytes` of one page. Returns how many lie in the file, or -EFAULT. */
-static s64 read_part(struct contents *c, struct span *to, u64 at, u64 bytes)
+static s64 read_part(void *arg, struct span *to, u64 at, u64 bytes)
 {
+	struct contents *c = arg;
 	struct page *page;
 	const u8 *from;
 	int err;
@@ -296,22 +297,7 @@ static s64 read_part(struct contents *c, struct span *to, u64 at, u64 bytes)
 
 s64 contents_read(struct contents *c, struct span *to, u64 at)
 {
-	u64 done = 0;
-
-	while (to->total > 0) {
-		const u64 most = MIN(to->total, PAGE_SIZE - at % PAGE_SIZE);
-		const s64 part = read_part(c, to, at, most);
-
-		if (part == 0)
-			break;
-		if (part < 0)
-			return done > 0 ? (s64)done : part;
-		at += (u64)part;
-		done += (u64)part;
-		if (thread_must_end(thread_current()))
-			break;
-	}
-	return (s64)done;
+	return span_each(to, at, read_part, c);
 }
 
 /* ---- writing ---- */
@@ -351,9 +337,10 @@ static void retract(struct contents *c, struct page *page, u64 at, u64 bytes)
 	spin_unlock(&c->lock);
 }
 
-/* Write a part of one page. 0 or an error. */
-static int write_part(struct contents *c, struct span *from, u64 at, u64 bytes)
+/* Write a part of one page. Returns its bytes, or an error. */
+static s64 write_part(void *arg, struct span *from, u64 at, u64 bytes)
 {
+	struct contents *c = arg;
 	const struct span again = *from;
 
 	for (unsigned tries = 0;; tries++) {
@@ -372,30 +359,17 @@ static int write_part(struct contents *c, struct span *from, u64 at, u64 bytes)
 			return err;
 		done = publish(c, at + bytes, cuts);
 		if (done || tries == TRIES_MAX)
-			return 0;
+			return (s64)bytes;
 		*from = again;
 	}
 }
 
 s64 contents_write(struct contents *c, struct span *from, u64 at)
 {
-	u64 done = 0;
-
 	if (from->total > 0 && at >= CONTENTS_MAX)
 		return -EFBIG;
 	from->total = MIN(from->total, CONTENTS_MAX - MIN(at, CONTENTS_MAX));
-	while (from->total > 0) {
-		const u64 part = MIN(from->total, PAGE_SIZE - at % PAGE_SIZE);
-		const int err = write_part(c, from, at, part);
-
-		if (err)
-			return done > 0 ? (s64)done : err;
-		at += part;
-		done += part;
-		if (thread_must_end(thread_current()))
-			break;
-	}
-	return (s64)done;
+	return span_each(from, at, write_part, c);
 }
 
 /* Zero what the page at the end of the file has beyond it. Caller holds the lock. */

@@ -1,6 +1,8 @@
 /* Ranges that calls transfer: see span.h. */
 #include "kernel/program/span.h"
 
+#include "kernel/program/thread.h"
+
 struct iovec {
 	user_t base;
 	u64 size;
@@ -79,4 +81,23 @@ int span_copy(struct span *span, enum copy how, void *kernel, u64 size)
 		size -= part;
 	}
 	return 0;
+}
+
+s64 span_each(struct span *span, u64 at, span_part_fn *part, void *arg)
+{
+	u64 done = 0;
+
+	while (span->total > 0) {
+		const s64 bytes = part(arg, span, at, MIN(span->total, PAGE_SIZE - at % PAGE_SIZE));
+
+		if (bytes < 0 && done == 0)
+			return bytes;
+		if (bytes <= 0)
+			break;
+		at += (u64)bytes;
+		done += (u64)bytes;
+		if (thread_must_end(thread_current()))
+			break;
+	}
+	return (s64)done;
 }

@@ -40,6 +40,15 @@ int span_of_vector(struct span *span, user_t vector, u64 count);
  */
 int span_copy(struct span *span, enum copy how, void *kernel, u64 size);
 
+/*
+ * Transfer part after part, from byte `at` of a file on. Each lies in one page of the file, and
+ * part() returns how many of its bytes it has transferred, 0 at the end of the file, or an error.
+ * Returns the bytes of all parts, or an error if there were none. A thread that must end transfers
+ * one part at most.
+ */
+typedef s64 span_part_fn(void *arg, struct span *span, u64 at, u64 bytes);
+s64 span_each(struct span *span, u64 at, span_part_fn *part, void *arg);
+
 static inline int span_read(struct span *span, void *to, u64 size)
 {
 	return span_copy(span, COPY_IN, to, size);
