@@ -107,10 +107,10 @@ int cmd_choice(const struct words *words, unsigned which, const char *what, cons
 			  : cmd_error(words, "\"%s\" is no %s (expected %s)", word, what, choices);
 }
 
-/* ---- options for one run ---- */
+/* ---- options ---- */
 
-static int set_for_now(const struct words *words, const char *word, const char *space,
-		       struct option_saved *saved)
+int cmd_option(const struct words *words, const char *word, const char *space,
+	       struct option_saved *saved)
 {
 	const char *value = strchr(word, '=') + 1;
 	const int length = (int)(value - 1 - word);
@@ -123,8 +123,11 @@ static int set_for_now(const struct words *words, const char *word, const char *
 	if (!opt)
 		opt = option_find(name + strlen(space) + 1);
 	if (!opt)
-		return cmd_error(words, "there is no option \"%.*s\"", length, word);
-	err = option_set_for_now(opt, value, saved);
+		return cmd_error(words, "there is no option \"%.*s\"; help options lists them",
+				 length, word);
+	err = saved ? option_set_for_now(opt, value, saved) : option_set(opt, value);
+	if (err == 0 && !saved && opt->was_set)
+		opt->was_set();
 	if (err == -ENOTSUP)
 		return cmd_error(words, "%s cannot be restored after the run; use set", opt->name);
 	if (err == 0)
@@ -140,7 +143,7 @@ int cmd_options(const struct words *words, const char *space, struct option_save
 	for (unsigned i = 1; i < words->count && !err; i++) {
 		if (!strchr(words->word[i], '='))
 			continue;
-		err = set_for_now(words, words->word[i], space, &saved[kept]);
+		err = cmd_option(words, words->word[i], space, &saved[kept]);
 		kept += !err;
 	}
 	if (err)

@@ -94,6 +94,13 @@ int cmd_choice(const struct words *words, unsigned which, const char *what, cons
 struct option_saved; /* kernel/core/cmdline.h */
 
 /*
+ * Set the option that a word NAME=VALUE names: SPACE.NAME if there is one, else NAME; for now, with
+ * the former value in *saved, or for good if `saved` is NULL. Returns 0, or prints an error.
+ */
+int cmd_option(const struct words *words, const char *word, const char *space,
+	       struct option_saved *saved);
+
+/*
  * Set the options that the words KEY=VALUE name, for now: SPACE.KEY= if there is one, else KEY=.
  * Returns how many were set; saved[], of WORDS_MAX, has as many values for option_put_back(). On an
  * error, prints it, sets none and returns -EINVAL.

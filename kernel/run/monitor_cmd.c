@@ -101,11 +101,6 @@ static void print_options(const char *begin)
 			print_option(opt);
 }
 
-static int no_option(const struct words *words, const char *name)
-{
-	return cmd_error(words, "there is no option \"%s\"; help options lists them", name);
-}
-
 /* Print the option of that name and those that begin with it and a dot. */
 static int show_option(const struct words *words, const char *name)
 {
@@ -113,33 +108,11 @@ static int show_option(const struct words *words, const char *name)
 	char begin[VALUE_MAX];
 
 	if (!opt)
-		return no_option(words, name);
+		return cmd_error(words, "there is no option \"%s\"; help options lists them", name);
 	print_option(opt);
 	format(begin, sizeof(begin), "%s.", opt->name);
 	print_options(begin);
 	return 0;
-}
-
-/* Set the option of a word NAME=VALUE. */
-static int set_word(const struct words *words, const char *word)
-{
-	const char *equals = strchr(word, '=');
-	char name[VALUE_MAX], why[256];
-	const struct option *opt;
-	int err;
-
-	format(name, sizeof(name), "%.*s", (int)(equals - word), word);
-	opt = option_find(name);
-	if (!opt)
-		return no_option(words, name);
-	err = option_set(opt, equals + 1);
-	if (err == 0 && opt->was_set)
-		opt->was_set();
-	if (err == 0)
-		return 0;
-	option_explain(opt, equals + 1, err, why, sizeof(why));
-	cmd_error(words, "%s", why);
-	return err;
 }
 
 static int cmd_set(const struct words *words)
@@ -149,7 +122,7 @@ static int cmd_set(const struct words *words)
 	if (words->count < 2)
 		print_options("");
 	for (unsigned i = 1; i < words->count && !err; i++)
-		err = strchr(words->word[i], '=') ? set_word(words, words->word[i])
+		err = strchr(words->word[i], '=') ? cmd_option(words, words->word[i], "", NULL)
 						  : show_option(words, words->word[i]);
 	return err;
 }
