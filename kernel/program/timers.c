@@ -15,7 +15,6 @@
 #include "kernel/program/clocks.h"
 #include "kernel/program/handler_lock.h"
 #include "kernel/program/signal.h"
-#include "kernel/program/signal_queue.h"
 #include "kernel/program/user_copy.h"
 
 /* The last one is the look. */

@@ -7,7 +7,6 @@
 #include <arch/pgtable.h>
 
 #include "kernel/core/cmdline.h"
-#include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
 #include "kernel/virtio/virtio_regs.h"
 #include "mm/mm.h"

@@ -45,7 +45,8 @@ static u32 get(const struct virtio_device *dev, unsigned reg)
 	return dev->layout->pci ? mmio_read16(dev->common, reg) : mmio_read32(dev->common, reg);
 }
 
-static void put(const struct virtio_device *dev, volatile void __iomem *regs, unsigned reg, u16 value)
+static void put(const struct virtio_device *dev, volatile void __iomem *regs, unsigned reg,
+		u16 value)
 {
 	if (dev->layout->pci)
 		mmio_write16(regs, reg, value);

@@ -1,7 +1,6 @@
 /* Ranges of a space: see mapping.h. */
 #include "mm/vm/mapping.h"
 
-#include <arch/atomic.h>
 #include <arch/pgtable.h>
 #include <arch/user.h>
 
@@ -9,7 +8,6 @@
 #include "mm/vm/movable.h"
 #include "mm/vm/pages.h"
 #include "mm/vm/touch.h"
-#include "mm/hugetlb/pool_use.h"
 
 bool mapping_range_ok(const struct space *space, u64 start, u64 end)
 {

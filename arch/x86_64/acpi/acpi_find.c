@@ -16,7 +16,6 @@
  */
 #include "arch/x86_64/acpi/acpi_find.h"
 
-#include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_dump.h"
 #include "arch/x86_64/acpi/acpi_root.h"
 #include "boot/boot_info.h"
