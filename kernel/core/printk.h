@@ -20,9 +20,9 @@ enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO };
 /* Print a log line; a newline is added. Errors and warnings are counted (log_warnings()). */
 void printk(enum log_level level, const char *fmt, ...) __printf(2, 3);
 
-#define pr_err(...)   printk(LOG_ERROR, __VA_ARGS__)
-#define pr_warn(...)  printk(LOG_WARN, __VA_ARGS__)
-#define pr_info(...)  printk(LOG_INFO, __VA_ARGS__)
+#define pr_err(...)  printk(LOG_ERROR, __VA_ARGS__)
+#define pr_warn(...) printk(LOG_WARN, __VA_ARGS__)
+#define pr_info(...) printk(LOG_INFO, __VA_ARGS__)
 
 /*
  * Print exactly this text to the log and all consoles; the caller writes the newlines. At most 1023

@@ -28,6 +28,7 @@ NOT_CALLED = {
     "command_of": "the monitor's",
     "command_candidate": "the monitor's",
     "digit_value": "for the kernel's parsers",
+    "cmd_option": "the monitor's",
     "cmd_options": "the monitor's",
     "padata_chunk_size": "for tests",
     "clock_tsc": "for programs of ring 3",
