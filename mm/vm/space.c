@@ -433,7 +433,7 @@ static void insert(struct space *space, const struct area *area, const struct ne
 
 /*
  * Where a new area begins, and between which others, or 0. The place that is tried first is the one
- * asked for; of the kernel's spaces, which go round in a circle, the one behind the last area.
+ * asked for; of the kernel's spaces, those behind the last area, in a circle.
  */
 static u64 find_place(struct space *space, const struct area *area, u64 align,
 		      struct neighbours *beside)
@@ -443,12 +443,17 @@ static u64 find_place(struct space *space, const struct area *area, u64 align,
 
 	if (space->tree.count >= AREA_TREE_COUNT_MAX)
 		return 0;
-	if (!space->user && !space_has(space, at, at + size))
-		at = space->range.start;
-	if (space_has(space, at, at + size)) {
+	/* a circle begins anew at its end once, and passes each area once */
+	for (u64 tries = space->user ? 1 : space->tree.count + 2; tries > 0; tries--) {
+		if (!space_has(space, at, at + size)) {
+			at = space->range.start;
+			continue;
+		}
 		*beside = find_neighbours(space, at);
 		if (is_free(beside, at, at + size))
 			return at;
+		at = ALIGN_UP(beside->below.end > at ? beside->below.end : beside->above.end,
+			      align);
 	}
 	at = find_room(space, size, align);
 	*beside = find_neighbours(space, at);

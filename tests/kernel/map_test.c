@@ -329,16 +329,23 @@ static void begin_again(void)
 	spin_unlock(&map_space.lock);
 }
 
-/* Begin shortly before the end of the addresses, so that they are used again soon. */
+/*
+ * Begin shortly before the end of the addresses, so that they are used again soon. A mapping that
+ * lasts has the lowest one, and still those that were used last wait for all others.
+ */
 TEST(mm_map, addresses_are_used_again)
 {
 	enum { BEFORE_THE_END = 10, AGAIN = 4 * BEFORE_THE_END };
+	const virt_t lowest = VMAP_PAGES_BASE + GIB(1);
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	struct huge_usage before, after;
 	u64 done, wrong = 0;
-	void *last = NULL;
+	void *last = NULL, *lasts;
 
 	REQUIRE(page);
+	begin_again();
+	lasts = page_map(page, PAGE_SIZE);
+	EXPECT_EQ((virt_t)lasts, VMAP_PAGES_BASE);
 	map_space.next = VMAP_PAGES_BASE + VMAP_PAGES_SIZE - BEFORE_THE_END * GIB(1);
 	huge_usage(&before);
 	for (done = 0; done < AGAIN; done++) {
@@ -346,8 +353,8 @@ TEST(mm_map, addresses_are_used_again)
 
 		if (!at)
 			break;
-		EXPECT((void *)at > last || (virt_t)at == VMAP_PAGES_BASE);
-		EXPECT(done != BEFORE_THE_END || (virt_t)at == VMAP_PAGES_BASE);
+		EXPECT((void *)at > last || (virt_t)at == lowest);
+		EXPECT(done != BEFORE_THE_END || (virt_t)at == lowest);
 		last = at;
 		*at = done;
 		wrong += *(u64 *)page_address(page) != done;
@@ -358,6 +365,8 @@ TEST(mm_map, addresses_are_used_again)
 	/* upper tables stay, one for 512 GiB; everything else was freed */
 	huge_usage(&after);
 	EXPECT(after.tables_kept - before.tables_kept <= 1);
+	if (lasts)
+		page_unmap(lasts);
 	page_free(page);
 }
 
