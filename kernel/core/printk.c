@@ -67,6 +67,10 @@ static struct {
 } put_off[PUT_OFF_MAX];
 static u32 put_offs;
 
+static u64 loglevel = LOG_INFO;
+OPTION_U64(loglevel, loglevel, LOG_ERROR, LOG_DEBUG,
+	   "0 errors .. 3 everything; the rest stays in the RAM log");
+
 /*
  * How long to wait for another CPU's output: seconds, or much less in a panic. A number of spins
  * bounds the wait before a clock runs.
@@ -279,7 +283,7 @@ void printk(enum log_level level, const char *fmt, ...)
 		line[len++] = '\n';
 	if (level <= LOG_WARN)
 		keep_warning(line + stamp, len - stamp);
-	emit(line, len, TO_LOG | TO_CONSOLES);
+	emit(line, len, TO_LOG | (level <= loglevel ? TO_CONSOLES : 0));
 }
 
 size_t log_read(u64 *pos, char *buf, size_t size)

@@ -15,14 +15,18 @@
 #include "kernel/lib/format.h"
 #include "kernel/lib/types.h"
 
-enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO };
+enum log_level { LOG_ERROR, LOG_WARN, LOG_INFO, LOG_DEBUG };
 
-/* Print a log line; a newline is added. Errors and warnings are counted (log_warnings()). */
+/*
+ * Print a log line of `level`; a newline is added. Lines above the level set by `loglevel=` stay in
+ * the RAM log only.
+ */
 void printk(enum log_level level, const char *fmt, ...) __printf(2, 3);
 
-#define pr_err(...)  printk(LOG_ERROR, __VA_ARGS__)
-#define pr_warn(...) printk(LOG_WARN, __VA_ARGS__)
-#define pr_info(...) printk(LOG_INFO, __VA_ARGS__)
+#define pr_err(...)   printk(LOG_ERROR, __VA_ARGS__)
+#define pr_warn(...)  printk(LOG_WARN, __VA_ARGS__)
+#define pr_info(...)  printk(LOG_INFO, __VA_ARGS__)
+#define pr_debug(...) printk(LOG_DEBUG, __VA_ARGS__)
 
 /*
  * Print exactly this text to the log and all consoles; the caller writes the newlines. At most 1023

@@ -324,8 +324,8 @@ u64 sections_close_all(struct mm *mm)
 }
 
 /*
- * Sections that other CPUs are closing may hold all free memory. Each such CPU waits for one round at
- * most.
+ * Sections that other CPUs are closing may hold all free memory. Each such CPU waits for one round
+ * at most.
  */
 static void await_closing(const struct mm *mm)
 {

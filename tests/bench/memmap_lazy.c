@@ -22,7 +22,7 @@ struct measured {
 	struct leg_work work;
 };
 
-/* A run in cold memory, of which these frames are used for the first time, is not one of the runs. */
+/* A run in cold memory, whose frames are used for the first time, is not one of the runs. */
 static void add(struct measured *m, u64 pages, u64 ns)
 {
 	m->pages = pages;

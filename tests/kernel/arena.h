@@ -94,8 +94,8 @@ struct arena {
 struct arena *arena_borrow_with(const struct arena_options *options);
 
 /*
- * An arena of the size that most cases need. arena_for_cpus() returns NULL, which skips the case, if
- * fewer CPUs are online.
+ * An arena of the size that most cases need. arena_for_cpus() returns NULL, which skips the case,
+ * if fewer CPUs are online.
  */
 #define arena_usual()        arena_borrow(MIB(16), .phantom = GIB(1))
 #define arena_for_cpus(cpus) (cpus_needed(cpus) ? arena_usual() : NULL)

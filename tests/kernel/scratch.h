@@ -1,7 +1,7 @@
 /*
  * Static memory that cases and benchmarks share, because one of them runs at a time and the kernel
- * must end below 8 MiB (linker.ld). It does not come from the allocator, so the notes of a benchmark
- * do not change its measurements.
+ * must end below 8 MiB (linker.ld). It does not come from the allocator, so the notes of a
+ * benchmark do not change its measurements.
  *
  *	struct leg *legs = SCRATCH(struct leg, LEGS_MAX);
  */

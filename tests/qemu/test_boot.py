@@ -18,10 +18,10 @@ def boot(kernel, mem="128M", cpus=1, firmware="pvh", **more):
 @pytest.mark.parametrize("strict, verdict, status", [("", "fail", 35), ("end.strict=off", "pass", 33)])
 def test_bad_words_are_named_and_fail_a_run_that_is_strict(kernel, strict, verdict, status):
     """The run goes on to its end either way. A machine that a loader booted has no end.strict=on."""
-    words = f"hov=on memmap=banana debug.fail=-1 root=/dev/sda1 ro {strict} test=kernel.string.*"
+    words = f"hov=on loglevel=banana debug.fail=-1 root=/dev/sda1 ro {strict} test=kernel.string.*"
     outcome = boot(kernel, cmdline=words).ended(verdict)
     assert outcome.status == status, outcome.report()
-    outcome.says("ignored: hov=on is not known", "memmap=banana is malformed", "debug.fail=-1 is malformed")
+    outcome.says("ignored: hov=on is not known", "loglevel=banana is malformed", "debug.fail=-1 is malformed")
     outcome.says(r"^ok 1 kernel\.string")
     end = r"# FAILED: command line: hov=on is not known, and 2 more \(end.strict=off allows it\)\r?\n# totals pass:\d+ fail:1 "
     assert bool(re.search(end, outcome.text)) == (not strict), outcome.report()

@@ -3,6 +3,7 @@
 Each machine is a row of boot/metal.md and runs the cases that depend on the machine. The matrix tests mm/.
 """
 
+import fcntl
 import json
 import os
 import re
@@ -156,7 +157,8 @@ def test_a_dead_uart_is_dropped(kernel, tmp_path):
     """COM1 leads into a pipe that nobody reads. COM2 reports that COM1 was dropped, and the run passes."""
     fifo = tmp_path / "dead"
     subprocess.run(["mkfifo", str(fifo)], check=True)
-    with open(fifo, "r+b", buffering=0):  # the pipe is held open, but nobody reads it
+    with open(fifo, "r+b", buffering=0) as pipe:  # the pipe is held open, but nobody reads it
+        fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, 4096)  # fewer bytes than the run says
         machine = Machine("pvh", 2, "512M", cmdline=f"console=com1,com2 {CASES}", serial=(
             "-chardev", f"pipe,id=d,path={fifo}", "-serial", "chardev:d", "-serial", "stdio"))
         run(machine, kernel, SECONDS).ended().says("a device stopped taking bytes and was dropped")
