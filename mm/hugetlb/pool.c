@@ -33,8 +33,11 @@ struct pool *pool_with_order(struct mm *mm, unsigned order)
 
 /* ---- into the pool ---- */
 
-/* New persistent pages; surplus; or surplus and promised the moment they can be found. */
-enum pool_kept { POOL_KEPT, POOL_KEPT_AS_SURPLUS, POOL_PROMISED };
+/*
+ * New persistent pages; surplus and promised the moment they can be found; pages that could not
+ * leave, which become surplus; and those that could not be cut.
+ */
+enum pool_kept { POOL_KEPT, POOL_PROMISED, POOL_LEFT_AS_SURPLUS, POOL_LEFT };
 
 /*
  * Pool lock held. Move up to `count` pages of `list` to `first`, and mark each as free in the pool
@@ -81,13 +84,14 @@ static void look_for_bad(const struct pool *pool)
 }
 
 /*
- * Enqueue a slice in one turn at the lock. Pages of one node change hands together. They go to the
- * front, because those that came last leave first: blocks of GiB that other memory has spoilt are
- * taken after all others, and such memory needs their room (zone/gigablock.h).
+ * Enqueue a slice in one turn at the lock. Pages of one node change hands together. New ones go to
+ * the front and leave first: blocks of GiB that other memory has spoilt are taken after all others,
+ * and such memory needs their room (zone/gigablock.h). Those that could not leave go to the end, or
+ * they would be tried again before pages that can.
  */
 static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_kept kept)
 {
-	const s64 surplus = kept == POOL_KEPT_AS_SURPLUS || kept == POOL_PROMISED;
+	const s64 surplus = kept == POOL_LEFT_AS_SURPLUS || kept == POOL_PROMISED;
 	struct block_list part;
 	u64 left = LOCK_SLICE;
 
@@ -99,8 +103,12 @@ static void enqueue_slice(struct pool *pool, struct block_list *list, enum pool_
 		cut_marked(pool->mm, list, left, BLOCK_POOL_FREE, &part);
 		left -= part.count;
 		count = (s64)part.count;
-		block_list_splice(pool->mm, &part, &node->free);
-		node->free = part;
+		if (kept < POOL_LEFT_AS_SURPLUS) {
+			block_list_splice(pool->mm, &part, &node->free);
+			node->free = part;
+		} else {
+			block_list_splice(pool->mm, &node->free, &part);
+		}
 		pool_count(pool, node,
 			   (struct pool_delta){
 				   .pages = count, .free = count, .surplus = surplus * count});
@@ -355,7 +363,7 @@ static u64 release_restored(struct pool *pool, const struct hvo_mode *mode, stru
 		block_list_publish_free(mm, &done);
 	} while (list->count > 0 && restored > 0);
 	if (list->count > 0)
-		pool_enqueue(pool, list, POOL_KEPT_AS_SURPLUS);
+		pool_enqueue(pool, list, POOL_LEFT_AS_SURPLUS);
 	return given;
 }
 
@@ -536,7 +544,7 @@ u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
 	block_list_begin(mm, &list, BLOCK_HUGE);
 	demoted = hvo_demote(mm, hvo_mode_or_selected(mode), &list, &done);
 	pool_enqueue(to, &done, POOL_KEPT);
-	pool_enqueue(from, &list, POOL_KEPT); /* pages that could not be changed, as they are */
+	pool_enqueue(from, &list, POOL_LEFT); /* as they are */
 	meta_end_batch_all(mm);
 	return demoted;
 }

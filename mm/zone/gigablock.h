@@ -22,8 +22,8 @@
  *   4. A GiB whose last such block was freed is clean again when the next request looks at it.
  *
  *   5. A request for movable pages that finds nothing else takes free memory of tainted GiB. Rule 2
- *      moves these pages out again. A pool takes such memory last and gives it back first; its
- *      pages are not moved for rule 2.
+ *      moves these pages out again. A pool takes such memory last and gives it back first, unless
+ *      a user had it meanwhile; its pages are not moved for rule 2.
  *
  * Hints: gib->tainted and the rank of a GiB are read without a lock. A stale answer places a block
  * less well and breaks nothing. Types change under zone->lock, by the rules of migratetype.h.

@@ -106,6 +106,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 {
 	struct famine famine;
 	u64 before;
+	u32 first;
 
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2);
 	/* Metadata memory grows now and not during the demotions. */
@@ -115,6 +116,9 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	famine_begin(&famine, a, META_LASTING, HEADS - 1);
 	before = rounds_so_far();
 	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 0);
+	first = first_free(&a->giga);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 1), 0);
+	EXPECT(first_free(&a->giga) != first); /* the other one is tried next */
 	EXPECT_EQ(rounds_so_far() - before, 0);
 	EXPECT_EQ(a->giga.free, 2);
 	expect_giga(&a->mm, first_free(&a->giga));

@@ -183,6 +183,25 @@ TEST_ARENA(mm_pool, restoring_fails_with_error_and_count_and_loses_nothing, aren
 	expect_counts(a, 0, 0, 0);
 }
 
+/* The page that leaves first has no frames, the other one needs none. */
+TEST_ARENA(mm_pool, a_page_without_frames_keeps_no_other_from_leaving_later, arena_borrow(MIB(256)))
+{
+	const struct hvo_mode *batched = hvo_mode_find("batched");
+	struct famine famine;
+	u64 gone = 0;
+
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
+	EXPECT_EQ(pool_grow(&a->pool, batched, 1), 1);
+	famine_begin(&famine, a, META_MEMMAP, PER_PAGE - 1);
+	for (unsigned i = 0; i < 2; i++)
+		gone += pool_shrink(&a->pool, batched, 1);
+	EXPECT_EQ(gone, 1);
+	pool_expect_counts(&a->pool, 1, 0, 0); /* the one that went was the surplus */
+	famine_end(&famine);
+	EXPECT_EQ(pool_shrink(&a->pool, batched, 1), 1);
+	expect_counts(a, 0, 0, 0);
+}
+
 /*
  * A 1 GiB page is demoted while another page is made to take its place. Its first block now heads a
  * page of the other pool, free or in use. The block must stay there, and the new page must become
