@@ -86,8 +86,9 @@ def test_rows_are_those_of_equal_settings():
     """Another setting is another row; the gate fails if a row is gone or a run of the new side went wrong, though all else is equal."""
     both = (1, 2, 3, 4)
     old, new = [side("a", *both), side("b", *both, words="mode=off pages=64")], [side("c", *both)]
-    cold = compare.compare(old[:1], [side("c", *both, after="warm=no")])
-    assert [row.outcome for row in cold] == ["only in old", "only in new"], "what one side has warmed and the other has not"
+    cold = [side("c", *both, after="warm=no")]
+    assert [row.outcome for row in compare.compare(old[:1], cold)] == ["only in old"], "what one side has warmed and the other has not"
+    assert compare.compare(cold, cold) == [], "nobody knows how cold either was"
     rows = compare.compare(old, new)
     assert [(row.settings["mode"], row.outcome) for row in rows] == [("on", "no difference"), ("off", "only in old")]
     assert compare.status_of(rows, new) == 1

@@ -116,13 +116,13 @@ def runs_of(boots, single):
 
 
 def samples(captures):
-    """{(place, kind, settings, key): {boot: values}}"""
+    """{(place, kind, settings, key): {boot: values}}. Memory that was cold is compared with nothing: nobody knows how cold it was."""
     found = {}
     for capture in captures:
         machine = words.place(capture.where, capture.facts.get("cpus", "?"))
         place = ": ".join(filter(None, (machine, capture.facts.get("command"))))
         for record in capture.records:
-            for key, value in record.measured.items():
+            for key, value in () if record.is_cold else record.measured.items():
                 boots = found.setdefault((place, record.kind, tuple(record.settings.items()), key), {})
                 boots.setdefault((capture.name, record.boot), []).append(value)
     return found

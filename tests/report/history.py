@@ -39,5 +39,5 @@ def section(paper, captures):
         for (size, name), large in had.items()
     ]
     svg = pictures.lines("history", lines, "days of work", "pages of 1 GiB that can be had")
-    paper.add(table("Pages that can be had", rows_of(records, memory=memory, side=side), columns, left=2))
+    paper.add(table("Pages that can be had", rows_of(records, timed=False, memory=memory, side=side), columns, left=2))
     paper.add(Figure("history", svg, "Pages of 1 GiB after each day") if svg else None)

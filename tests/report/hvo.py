@@ -112,22 +112,28 @@ def costs(grow, shrink):
 
 
 def costs_of(row):
-    """Those of every run of a mode whose split blocks were counted."""
-    pairs = zip(row.records, row.beside(op="free").records) if row.beside(op="free") else ()
-    return [costs(grow, shrink) for grow, shrink in pairs if isinstance(grow.get("debt_blocks"), int) and grow["debt_blocks"] > 0]
+    """{turn: those of every run of a mode whose split blocks were counted}."""
+    free = row.beside(op="free")
+    shrinks = free.by_turn(free.records) if free else {}
+    counted = {turn: grow for turn, grow in row.by_turn(row.records).items() if isinstance(grow.get("debt_blocks"), int) and grow["debt_blocks"] > 0}
+    return {turn: costs(grow, shrinks[turn]) for turn, grow in counted.items() if turn in shrinks}
+
+
+def in_all_by_turn(row):
+    return {turn: sum(run) for turn, run in costs_of(row).items()}
 
 
 def in_all_of(row):
-    return Spread([sum(run) for run in costs_of(row)])
+    return Spread([*in_all_by_turn(row).values()])
 
 
 def in_all_ratio(row):
     off = row.base(mode="off")
-    return words.spread(spread_of_ratios(map(sum, costs_of(row)), map(sum, costs_of(off))) if off else None, unit="x")
+    return words.spread(spread_of_ratios(in_all_by_turn(row), in_all_by_turn(off)) if off else None, unit="x")
 
 
 def part(number):
-    return lambda row: words.figure(Spread([run[number] for run in costs_of(row)]).median)
+    return lambda row: words.figure(Spread([run[number] for run in costs_of(row).values()]).median)
 
 
 def split(key):

@@ -85,9 +85,9 @@ class Record:
 
     @property
     def settings(self):
-        """What was measured: the words and numbers before the number of the run, or before the first time. Cold memory is no other's match."""
+        """What was measured: the words and numbers before the number of the run, or before the first time."""
         first = itertools.takewhile(lambda pair: not (RUN.fullmatch(pair[0]) or TIME.fullmatch(pair[0])), self.values.items())
-        return {key: value for key, value in first if key != "warm"} | ({"warm": "no"} if self.is_cold else {})
+        return {key: value for key, value in first if key != "warm"}
 
     @property
     def is_cold(self):

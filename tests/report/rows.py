@@ -1,5 +1,7 @@
 """Tables of records. A row has the records that may be added up; what it is compared with is another row of the same table."""
 
+from collections import Counter
+
 import words
 from paper import Table, anchor
 from records import Spread
@@ -12,7 +14,7 @@ class Row:
     """Records with the same words under all keys."""
 
     def __init__(self, key, rows):
-        self.key, self.rows, self.records = key, rows, []
+        self.key, self.rows, self.records, self.turns = key, rows, [], []
 
     @property
     def last(self):
@@ -27,6 +29,10 @@ class Row:
         values = [value(record) for record in self.records if way is None or way(record) == word]
         return Spread(values) if values else None
 
+    def by_turn(self, values):
+        """{turn: value} of a value for each record."""
+        return dict(zip(self.turns, values))
+
     def beside(self, **other):
         """The row whose key differs in these words only, or None."""
         return self.rows.get(tuple({**self.key, **other}.values()))
@@ -38,26 +44,30 @@ class Row:
     def ratio(self, value, **other):
         """The Spread of value(record), each divided by that of its turn in the row beside it; None without such a row."""
         base = self.base(**other)
-        return spread_of_ratios(map(value, self.records), map(value, base.records)) if base else None
+        return spread_of_ratios(*(row.by_turn(map(value, row.records)) for row in (self, base))) if base else None
 
 
 def spread_of_ratios(values, bases):
-    """The Spread of ratios, turn by turn, or None."""
-    ratios = [value / base for value, base in zip(values, bases) if base]
+    """The Spread of ratios of two {turn: value}, or None. A turn that only one side has counts for nothing."""
+    ratios = [value / bases[turn] for turn, value in values.items() if bases.get(turn)]
     return Spread(ratios) if ratios else None
 
 
-def rows_of(records, **keys):
+def rows_of(records, timed=True, **keys):
     """
     The rows of the records, in the order of their first ones. Each key is the name of a column and a function of a record. Records of cold
-    memory have rows of their own.
+    memory have rows of their own if times are shown; a record's turn is its number among all with its keys.
     """
-    rows = {}
+    rows, turns = {}, Counter()
     for record in records:
         key = {name: function(record) for name, function in keys.items()}
-        if record.is_cold:
+        turn = tuple(key.values())
+        if timed and record.is_cold:
             key |= {name: f"{word}, cold" for name, word in list(key.items())[:1]}
-        rows.setdefault(tuple(key.values()), Row(key, rows)).records.append(record)
+        row = rows.setdefault(tuple(key.values()), Row(key, rows))
+        row.records.append(record)
+        row.turns.append(turns[turn])
+        turns[turn] += 1
     return list(rows.values())
 
 
