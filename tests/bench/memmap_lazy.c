@@ -66,7 +66,8 @@ static void report(const char *what, const char *said, const char *unit, struct 
 
 void memmap_bench_lazy(void)
 {
-	struct measured opening = {0}, all = {0};
+	/* no opening is the first: bench_memmap() has opened all sections before */
+	struct measured opening = {.most = ~0ULL}, all = {0};
 	const u64 until = clock_ns() + SECONDS * NS_PER_S;
 
 	while (all.runs < MEMMAP_RUNS && !input_stop_asked() &&

@@ -100,6 +100,7 @@ def test_every_time_of_a_leg_has_its_work_and_comes_from_warm_memory(build, name
     timed = [r for r in parse(done.stdout.encode()).records if r.kind != "boot" and any(map(TIME.fullmatch, r.values))]
     assert timed and [r.values for r in timed if not {*WORK, "warm"} <= r.values.keys()] == []
     assert [r.values for r in timed if r.is_cold and not (name == "history" and r["day"] == 0)] == []
+    assert not any(r["ns_first"] for r in timed if r.get("what") == "open"), "no opening that lazy's table has is the first"
 
 
 def test_pages_of_1_gib_are_demoted_in_each_mode(build):
