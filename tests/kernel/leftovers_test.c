@@ -50,7 +50,7 @@ TEST(arch_leftovers, a_device_that_is_stopped_keeps_its_other_switches)
 	static const unsigned decodes[] = {0, PCI_ENABLE_IO, PCI_ENABLE_MEMORY};
 	const unsigned all = PCI_ENABLE_IO | PCI_ENABLE_MEMORY | PCI_ENABLE_MASTER;
 	struct pci_place at = PCI_FIRST;
-	u32 class = 0, before;
+	u32 class = 0, before, set;
 
 	if (!cpu_features.hypervisor)
 		SKIP("a real device might write to memory");
@@ -66,9 +66,9 @@ TEST(arch_leftovers, a_device_that_is_stopped_keeps_its_other_switches)
 	before = pci_read(&at, PCI_COMMAND) & all;
 	for (size_t i = 0; i < ARRAY_LEN(decodes); i++) {
 		pci_command(&at, decodes[i] | PCI_ENABLE_MASTER, all);
-		EXPECT_EQ(pci_read(&at, PCI_COMMAND) & all, decodes[i] | PCI_ENABLE_MASTER);
-		EXPECT(leftover_stop(&at));
-		EXPECT_EQ(pci_read(&at, PCI_COMMAND) & all, decodes[i]);
+		set = pci_read(&at, PCI_COMMAND) & all; /* a switch for what it lacks is fixed */
+		EXPECT_EQ(leftover_stop(&at), !!(set & PCI_ENABLE_MASTER));
+		EXPECT_EQ(pci_read(&at, PCI_COMMAND) & all, set & ~PCI_ENABLE_MASTER);
 		EXPECT(!leftover_stop(&at));
 	}
 	pci_command(&at, before, all);
