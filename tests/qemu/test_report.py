@@ -249,6 +249,14 @@ def test_pages_that_can_be_had_are_counted_in_cold_memory_too(without_pictures):
     assert [list(row.values()) for row in rows] == [["12 GiB", "hvo=on", "13", "12", "11", "70", "69", "68"]]
 
 
+def test_an_aged_linux_stands_beside_both_placements(without_pictures):
+    linux = ("BENCH linux kernel=6.12.1-cloud cpus=8 ram_bytes=12884369408 what=gigablock ops=1000 giga_fresh=6 memory=9 requests=8 stuck_pages=4"
+             " tainted=10 giga=0 ns=7000000000\n")  # fmt: skip
+    rows = rows_in(report(parse((CONSOLE + linux).encode())), "After the trace", operations="1000")
+    assert [row["placement"] for row in rows] == ["by-block", "by-GiB", "Linux 6.12.1"]
+    assert list(rows[2].values())[4:] == ["-", "10.0", *"--", "-", "0", *"--", "8.00", "-", "7.00", "-", "1"]
+
+
 SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
     # 8 MiB in 2.1, 1.05 and 0.52 ms in the second of three runs; 1 GiB as one instruction is a column of its own
     ("Touching a region", {"machine": "QEMU, emulated", "instruction": "`erms`"}, "4.00 (2.67 to 8.00) | 8.00 (5.33 to 16.0) | +100.0 % | - | -"),
