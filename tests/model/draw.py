@@ -36,7 +36,7 @@ def words_of(machine, calls):
     """Of the command line. Only the machine with one CPU records holders, with which all calls take the slow paths."""
     cpus, mem, nodes = machine
     owners = "on" if cpus == 1 else "off"
-    options = f"loglevel=0 debug.page_owner={owners} test=mm.calls.* test.calls={calls}"
+    options = f"debug.page_owner={owners} test=mm.calls.* test.calls={calls}"
     return ["-x", "-c", str(cpus), "-m", f"{mem}M", "-n", str(nodes), "-k", options]
 
 
