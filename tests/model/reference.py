@@ -29,6 +29,7 @@ USES, ORDERS, NUMBERS, MAPPED_MOST, SLOTS_MOST = 3, 10, 4, 4, 32
 OWNERS = "free unopened per_cpu pool_free in_use meta gated transit bad reserved".split()
 COUNTS = "pages there taken promised surplus overcommit".split()
 WAITING_MOST = 64  # bad frames in use
+LOG = re.compile(r"\[ *\d+\.\d{6}\] .*\n")  # a line of the log, also in the middle of another
 TABLES_MOST = 16  # frames of page tables and descriptors that mappings may keep, and again for each mapping
 
 
@@ -652,6 +653,7 @@ def read(lines):
 def judge(lines, nodes):
     """"" if all lines can be true, else the first that cannot and why. A trace without an end is none."""
     reference, call, state = None, None, None
+    lines = LOG.sub("", "\n".join(lines)).splitlines()
     for place, call, state in read(lines):
         try:
             if reference is None:
