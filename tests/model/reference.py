@@ -210,8 +210,10 @@ class Reference:
         return next((n for n, spans in enumerate(self.nodes) for start, end in spans if start <= first and first + frames <= end), None)
 
     def plenty(self, frames=0):
-        """So much is free that nothing has to be refused, taken from another use, or from another node or zone."""
-        return sum(self.state[name] for name in ("free", "unopened", "per_cpu")) > self.state["ram"] - self.room + frames
+        """So much is free that nothing has to be refused, taken from another use, or from another node or zone. No large page is made of a
+        block with a bad frame."""
+        spoilt = BLOCK * len({bad // BLOCK for bad in self.bad})
+        return sum(self.state[name] for name in ("free", "unopened", "per_cpu")) > self.state["ram"] - self.room + frames + spoilt
 
     def short(self, call, pool, refused, always=False):
         """The call was refused, maybe because there was no memory to make a page: there is not plenty, or maybe no whole GiB, and none is
