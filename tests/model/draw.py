@@ -36,7 +36,7 @@ def words_of(machine, calls):
     """Of the command line. Only the machine with one CPU records holders, with which all calls take the slow paths."""
     cpus, mem, nodes = machine
     owners = "on" if cpus == 1 else "off"
-    options = f"loglevel=0 end.strict=on debug.page_owner={owners} test=mm.calls.* test.calls={calls}"
+    options = f"end.strict=on debug.page_owner={owners} test=mm.calls.* test.calls={calls}"
     return ["-x", "-c", str(cpus), "-m", f"{mem}M", "-n", str(nodes), "-k", options]
 
 
@@ -62,6 +62,7 @@ class Calls(stateful.RuleBasedStateMachine):
 
     build, kind, machines = "build", "asan", MACHINES
     pages, maps = stateful.Bundle("pages"), stateful.Bundle("maps")
+    memory = stateful.Bundle("memory")  # that calls had, and that may be free by now
     order, use, node, count = st.integers(0, 10), st.integers(0, 3), st.integers(0, 3), st.integers(0, 12)
     giga, blocks = st.sampled_from((0, 0, 1)), st.sampled_from((1, 1, 1, 2, 3, 8, 64, 512))
     request = st.sampled_from((0, 1, 2, 4, 8, 5, 15))
@@ -79,37 +80,47 @@ class Calls(stateful.RuleBasedStateMachine):
     def on(self, number):
         self.machine = self.machines[number % len(self.machines)]
 
-    @stateful.rule(target=pages, order=order, use=use, request=request, node=node, far=st.booleans())
+    @stateful.rule(targets=(pages, memory), order=order, use=use, request=request, node=node, far=st.booleans())
     def page_alloc(self, order, use, request, node, far):
         return self.call("a", order, use, request, node, far=far)
 
-    @stateful.rule(target=pages, order=order, uses=st.lists(use, min_size=1, max_size=6), far=st.booleans())
+    @stateful.rule(targets=(pages, memory), order=order, uses=st.lists(use, min_size=1, max_size=6), far=st.booleans())
     def page_alloc_some(self, order, uses, far):
         return stateful.multiple(*(self.call("a", order, use, far=far) for use in uses))
 
-    @stateful.rule(target=pages, order=st.integers(0, 12), far=st.booleans())
+    @stateful.rule(targets=(pages, memory), order=st.integers(0, 12), far=st.booleans())
     def contig_alloc(self, order, far):
         return self.call("c", order, far=far)
 
-    @stateful.rule(target=pages, order=st.sampled_from((0, 0, 1, 3, 5, 9, 18)), count=st.integers(1, 6), far=st.booleans())
+    @stateful.rule(targets=(pages, memory), order=st.sampled_from((0, 0, 1, 3, 5, 9, 18)), count=st.integers(1, 6), far=st.booleans())
     def page_alloc_that_may_move(self, order, count, far):
         return stateful.multiple(*(self.call("a", order, 1, reference.MAY_MOVE, far=far) for _ in range(1 if order == 18 else count)))
 
-    @stateful.rule(target=pages, promised=st.integers(0, 1), node=node, moves=st.sampled_from((0, 16)), giga=giga, far=st.booleans())
+    @stateful.rule(targets=(pages, memory), promised=st.integers(0, 1), node=node, moves=st.sampled_from((0, 16)), giga=giga,
+                   far=st.booleans())  # fmt: skip
     def pool_page_take(self, promised, node, moves, giga, far):
         return self.call("t", promised, node, moves, giga, far=far)
 
-    @stateful.rule(target=pages, page=pages, blocks=blocks, far=st.booleans())
+    @stateful.rule(targets=(pages, memory), page=memory, blocks=blocks, far=st.booleans())
     def contig_alloc_range(self, page, blocks, far):
         return self.call("e", page, blocks, far=far)
 
-    @stateful.rule(page=pages, blocks=blocks, far=st.booleans())
+    @stateful.rule(page=memory, blocks=blocks, far=st.booleans())
     def contig_declare_cma(self, page, blocks, far):
         self.call("k", page, blocks, far=far)
 
-    @stateful.rule(page=pages, frame=place, far=st.booleans())
+    @stateful.rule(page=memory, frame=place, far=st.booleans())
     def page_mark_bad(self, page, frame, far):
         self.call("b", page, frame, far=far)
+
+    @stateful.rule(target=memory, letters=st.sampled_from(("gtfb", "tbf", "tfb", "gtbf")), frame=place, giga=giga, far=st.booleans())
+    def a_page_of_the_pool_goes_bad(self, letters, frame, giga, far):
+        if letters[0] == "g":
+            self.call("g", 2, 0, 0, giga, far=far)
+        page = self.call("t", 0, 0, 0, giga, far=far)
+        for letter in letters[-2:]:
+            self.call(letter, page, *([frame] if letter == "b" else []), far=far)
+        return page
 
     @stateful.rule(page=stateful.consumes(pages), far=st.booleans())
     def free(self, page, far):

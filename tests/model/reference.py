@@ -29,6 +29,7 @@ USES, ORDERS, NUMBERS, MAPPED_MOST, SLOTS_MOST = 3, 10, 4, 4, 32
 OWNERS = "free unopened per_cpu pool_free in_use meta gated transit bad reserved".split()
 COUNTS = "pages there taken promised surplus overcommit".split()
 WAITING_MOST = 64  # bad frames in use
+LOG = re.compile(r"\[ *\d+\.\d{6}\] .*\n")  # a line of the log, also in the middle of another
 TABLES_MOST = 16  # frames of page tables and descriptors that mappings may keep, and again for each mapping
 
 
@@ -209,8 +210,10 @@ class Reference:
         return next((n for n, spans in enumerate(self.nodes) for start, end in spans if start <= first and first + frames <= end), None)
 
     def plenty(self, frames=0):
-        """So much is free that nothing has to be refused, taken from another use, or from another node or zone."""
-        return sum(self.state[name] for name in ("free", "unopened", "per_cpu")) > self.state["ram"] - self.room + frames
+        """So much is free that nothing has to be refused, taken from another use, or from another node or zone. No large page is made of a
+        block with a bad frame."""
+        spoilt = BLOCK * len({bad // BLOCK for bad in self.bad})
+        return sum(self.state[name] for name in ("free", "unopened", "per_cpu")) > self.state["ram"] - self.room + frames + spoilt
 
     def short(self, call, pool, refused, always=False):
         """The call was refused, maybe because there was no memory to make a page: there is not plenty, or maybe no whole GiB, and none is
@@ -652,6 +655,7 @@ def read(lines):
 def judge(lines, nodes):
     """"" if all lines can be true, else the first that cannot and why. A trace without an end is none."""
     reference, call, state = None, None, None
+    lines = LOG.sub("", "\n".join(lines)).splitlines()
     for place, call, state in read(lines):
         try:
             if reference is None:

@@ -81,9 +81,12 @@ class FirstFailure:
         return self.case
 
 
-def hosted_failure(tree, cases, seconds):
+HOSTED, UNBROKEN = "build/host/asan/ashlar-host", "build/unbroken-host"
+
+
+def hosted_failure(tree, cases, seconds, program=HOSTED):
     """(case, kind) of the first case that fails hosted, or of the suite in which the runner dies, or None. The run ends there."""
-    argv = [str(tree.folder / "build/host/asan/ashlar-host"), *MACHINE, "-t", str(seconds), ",".join(cases)]
+    argv = [str(tree.folder / program), *MACHINE, "-t", str(seconds), ",".join(cases)]
     first = FirstFailure()
     status = run_hosted(argv, first.feed, STAGE_SECONDS, tree.folder)
     if first.case or not status:
@@ -142,7 +145,8 @@ class Worker:
             wrong = self.tree.make(target)
             if wrong:
                 raise SystemExit(f"the unbroken tree does not build: {wrong}")
-        shutil.copy(self.tree.folder / "build/ashlar.elf", self.tree.folder / "build/unbroken.elf")
+        for built, kept_as in (("build/ashlar.elf", "build/unbroken.elf"), (HOSTED, UNBROKEN)):
+            shutil.copy(self.tree.folder / built, self.tree.folder / kept_as)
         self.reach = Reach(self.tree, kept, key)
 
     def objects(self, candidate, part=""):
@@ -228,9 +232,9 @@ class Worker:
                 batch.append(left.pop(0))
             found = hosted_failure(self.tree, batch, limit_of(max(map(seconds.get, batch))))
             again = found and hosted_failure(self.tree, [found[0]], limit_of(seconds.get(found[0], 9)))
-            if again:
+            if again and not hosted_failure(self.tree, [found[0]], limit_of(seconds.get(found[0], 9)), UNBROKEN):
                 return ("reach", *again)
-            if found and found[0] in batch:  # by luck, and nothing after it has run
+            if found and found[0] in batch:  # by luck, or the unbroken kernel fails, too, and nothing after it has run
                 left[:0] = batch[batch.index(found[0]) + 1 :]
             if room == BATCH_SECONDS and path.startswith(KNOW_THE_MACHINE) and self._fails_twice("test_replay.py"):
                 return "machines", "test_replay.py", "a case"

@@ -185,8 +185,8 @@ PROVE(acpi_srat, "5", "ranges-of-two-nodes-may-overlap", "up to 2 entries of any
 	if (srat.mem_count)
 		prove(mem[0].start < mem[0].end &&
 		      domain[acpi_srat_node(&srat, mem[0].domain)] == mem[0].domain);
-	if (srat.cpu_count == 1)
-		prove(domain[acpi_srat_cpu_node(&srat, cpu[0].apic_id)] == cpu[0].domain);
+	for (size_t i = 0; i < srat.cpu_count; i++)
+		prove(domain[acpi_srat_cpu_node(&srat, cpu[i].apic_id)] == cpu[i].domain);
 }
 
 PROVE(acpi_slit, "18", "a-matrix-larger-than-its-table", "tables of up to 60 bytes")

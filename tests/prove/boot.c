@@ -146,7 +146,8 @@ PROVE(ranges, "6", "ram-is-kept-for-what-forbids-it", "a list of up to 4 ranges,
 		was_there |= r->start == kept.start && r->end == kept.end && r->kind == kept.kind;
 	}
 	prove(start == stop || there || (before == BOOT_RANGES_MAX && (kind == MEM_RAM || !ram)));
-	prove(at >= before || was_there || kept.kind == MEM_RAM);
+	prove(at >= before || was_there ||
+	      (kept.kind == MEM_RAM && kind != MEM_RAM && before == BOOT_RANGES_MAX));
 	prove(info.ranges_lost == (start != stop && before == BOOT_RANGES_MAX));
 }
 

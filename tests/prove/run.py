@@ -80,7 +80,7 @@ class Prover:
         return path
 
     def covered(self, shown):
-        """Lines of code, without comments, of the product's functions that a harness reaches."""
+        """Lines of code, without comments, of the product's functions that CBMC has entered: `shown` are its steps."""
         reached = {found for found in PLACE.findall(shown) if found[0].startswith(PRODUCT)}
         for path, function in reached - self.lines.keys():
             text = (self.tree.folder / path).read_text(encoding="utf-8")
@@ -100,7 +100,8 @@ class Prover:
         try:
             before = change.apply(self.tree.folder, scale) if scale else {}
             shown = self.call(name, file, options, "--show-goto-functions")
-            lines, key = self.covered(shown), self.key(shown, options, seed, bound)
+            lines = self.covered(self.call(name, file, options, "--program-only"))
+            key = self.key(shown, f"{options} {lines}", seed, bound)
             if kept.exists() and (known := kept.read_text(encoding="utf-8").partition("\n"))[0] == key:
                 return True, known[2]
             right, words = self.prove(name, file, options, seed, bound, lines)

@@ -50,6 +50,8 @@ static void map_range(u64 first, u64 pages)
 {
 	const phys_t phys = PAGE_SIZE * ANY_BELOW(u64, 1ULL << 36);
 	const u64 at = ANY_BELOW(u64, PAGE_SIZE);
+	const u64 tables =
+		pages ? (first + pages - 1) / PTRS_PER_TABLE - first / PTRS_PER_TABLE + 1 : 0;
 	enum pt_level level;
 	phys_t found;
 	pte_t entry;
@@ -59,9 +61,10 @@ static void map_range(u64 first, u64 pages)
 		table[0][i] = table[1][i] = table[2][i] = 0;
 	if (pgtable_map_range(0, first * PAGE_SIZE, phys, pages * PAGE_SIZE, PT_RW, PT_PAGE,
 			      next_table, NULL) < 0) {
-		prove(most < TABLES);
+		prove(most < 1 + tables);
 		return;
 	}
+	prove(used == 1 + tables);
 	for (u64 page = 0; page < PAGES; page++) {
 		const bool there =
 			pgtable_translate(0, page * PAGE_SIZE + at, &found, &entry, &level);

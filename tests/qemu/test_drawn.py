@@ -67,12 +67,18 @@ def test_cases_behind_one_that_fails_by_luck_are_tried(monkeypatch):
     worker = drawn.Worker.__new__(drawn.Worker)
     worker.tree, worker.reach = None, SimpleNamespace(seconds={"mm.x.lucky": 0, "mm.x.notices": 0})
 
-    def failure(_tree, cases, _seconds):
+    def failure(_tree, cases, _seconds, program=drawn.HOSTED):
+        if program == drawn.UNBROKEN:
+            return ("mm.x.always", "a case") if cases == ["mm.x.always"] else None
+        if "mm.x.always" in cases:
+            return "mm.x.always", "a case"
         if cases == ["mm.x.lucky", "mm.x.notices"]:
             return "mm.x.lucky", "a time-out"
         return ("mm.x.notices", "a case") if "mm.x.notices" in cases else None
 
     monkeypatch.setattr(drawn, "hosted_failure", failure)
+    assert worker._hosted("mm/a.c", [], list(worker.reach.seconds)) == ("reach", "mm.x.notices", "a case")
+    worker.reach.seconds = {"mm.x.always": 0, "mm.x.notices": 0}  # the first fails in the unbroken kernel, too
     assert worker._hosted("mm/a.c", [], list(worker.reach.seconds)) == ("reach", "mm.x.notices", "a case")
 
 

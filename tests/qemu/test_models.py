@@ -138,3 +138,8 @@ def test_the_reference_says_what_cannot_be_true(lie, sound):
     lied, count = re.subn(pattern, lambda found: found[1] + instead, sound, count=1)
     assert count == 1 and reference.judge(sound.splitlines(), reference.hosted_nodes(256 << 20)) == ""
     assert re.search(words, reference.judge(lied.splitlines(), reference.hosted_nodes(256 << 20)))
+
+
+def test_a_line_of_the_log_may_cut_a_call_in_two(sound):
+    cut = re.sub(r"(# call .* cpu=\d)", r"\1[    0.035979] memory: bad frame 780 was freed\n", sound[MOVES])
+    assert cut != sound[MOVES] and reference.judge(cut.splitlines(), reference.hosted_nodes(256 << 20)) == ""
