@@ -162,6 +162,9 @@ static void restore_stretch(struct hvo_batch *s)
 	}
 }
 
+/* With on, to restore a page, which writes 7 frames, takes as long as to make so many. */
+enum { MADE_MEANWHILE = 16 };
+
 int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		struct block_list *done, u64 *restored)
 {
@@ -169,7 +172,8 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		.mm = mm, .mode = mode, .list = *list, .left_out = BLOCK_LIST_INIT};
 
 	batch.to_do = reserve_all(mm, &batch.list, &batch.left_out);
-	hvo_share(&batch, hvo_to_share(&batch), restore_stretch);
+	hvo_share(&batch, hvo_to_share(&batch) * (mode->mapped ? 1 : MADE_MEANWHILE),
+		  restore_stretch);
 	batch.round_due = batch.to_do > 0 && !mode->page_rounds;
 	hvo_round(&batch);
 	*restored = batch.to_do;

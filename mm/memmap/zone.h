@@ -57,7 +57,7 @@ struct isolation {
 };
 
 /* Bounds of zone->split_batch. */
-enum { SPLIT_BATCH_MIN = 4, SPLIT_BATCH_MAX = 64 };
+enum { SPLIT_BATCH_MIN = 4, SPLIT_BATCH_MAX = 128 };
 enum { HUGE_AHEAD = 16 }; /* how far ahead a walk of free huge pages prefetches */
 
 /*

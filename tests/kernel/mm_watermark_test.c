@@ -110,8 +110,8 @@ TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round, arena_usual(
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	before = rounds_so_far();
 	REQUIRE(chain_take(&chain, &a->mm, 2 * PAGES, BLOCK_ORDER - 1, PAGE_NODE, 1) == 2 * PAGES);
-	/* batches of 4, 8, ... 64 and 64; metadata memory has rounds of its own */
-	EXPECT(rounds_so_far() - before <= 6 + 4);
+	/* batches of 4, 8, ... 128 and 128; metadata memory has rounds of its own */
+	EXPECT(rounds_so_far() - before <= 7 + 4);
 }
 
 TEST_ARENA(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages,
