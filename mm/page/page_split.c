@@ -175,10 +175,10 @@ bool page_split_block(struct zone *zone, u32 index, unsigned also)
 }
 
 /*
- * Make free huge pages small: 4, 8, ... 128 with one round, doubling until a block is whole and free
- * again (buddy_small.c). So the first small page waits for few struct pages to be written, and many
- * small pages pay for few rounds. Where frames for struct pages are missing, or only 1 GiB pages
- * are left, huge pages give their frames back first.
+ * Make free huge pages small: 4, 8, ... 128 with one round, doubling until a block is whole and
+ * free again (buddy_small.c). So the first small page waits for few struct pages to be written, and
+ * many small pages pay for few rounds. Where frames for struct pages are missing, or only 1 GiB
+ * pages are left, huge pages give their frames back first.
  */
 static bool split_huge_blocks(struct zone *zone)
 {
