@@ -14,7 +14,7 @@
 #include "kernel/core/percpu.h"
 #include "mm/memmap/enter.h"
 
-enum { THREADS_AUTO = 8, THREADS_VIRTUAL = 2, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 24 };
+enum { THREADS_AUTO = 8, THREADS_VIRTUAL = 2, STRETCHES_PER_THREAD = 4, STRETCHES_MAX = 16 };
 
 static u64 hvo_threads;
 OPTION_U64(hvo.threads, hvo_threads, 0, 64,
