@@ -7,12 +7,7 @@
 
 #include "kernel/lib/types.h"
 
-struct trap_frame;
-
 __noreturn void panic(const char *fmt, ...) __printf(1, 2);
-
-/* Print the general registers, four to a line. Any context. */
-void print_registers(const struct trap_frame *regs);
 
 /* True once any CPU panics: waits give up, and locks are no longer taken. */
 extern bool panic_in_progress;

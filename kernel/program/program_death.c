@@ -1,7 +1,6 @@
 /* The end of a program by a signal, in words: see program_death.h. */
 #include "kernel/program/program_death.h"
 
-#include "kernel/core/panic.h"
 #include "kernel/core/printk.h"
 #include "kernel/lib/format.h"
 #include "kernel/lib/string.h"
@@ -154,6 +153,6 @@ void program_die(int signal, const struct signal_info *info, struct trap_frame *
 	else if (fault && info->code == SI_KERNEL && regs->vector == VECTOR_PROTECTION)
 		print("  a general protection fault: an address that no memory can have, or a "
 		      "privileged instruction\n");
-	print_registers(regs);
+	user_regs_print(regs);
 	say_callers(regs);
 }

@@ -25,7 +25,6 @@
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/call.h"
 #include "kernel/core/context.h"
-#include "kernel/core/panic.h"
 #include "kernel/core/percpu.h"
 #include "kernel/core/printk.h"
 
@@ -212,7 +211,7 @@ void panic_arch(void)
 		print_code(trap_from_ring3(trap) ? "ring 3, rip " : "rip ", trap->rip, 0);
 		if (is_kernel(trap))
 			print_caller(trap);
-		print_registers(trap);
+		user_regs_print(trap);
 		print("  rflags %llx cs %llx ss %llx vector %llu error %llx\n", trap->rflags,
 		      trap->cs, trap->ss, trap->vector, trap->error);
 	}

@@ -95,5 +95,8 @@ u64 user_vectors_features(void); /* XCR0: the registers that are in the area; 0 
 /* Make registers that a program supplied harmless: selectors, flags, an address beyond USER_END. */
 void user_regs_make_safe(struct trap_frame *regs);
 
+/* Print the general registers, of a program or of the kernel, four to a line. Any context. */
+void user_regs_print(const struct trap_frame *regs);
+
 /* CPUID's features as Linux passes them to programs (AT_HWCAP). */
 u64 user_hwcap(void);
