@@ -524,10 +524,15 @@ static u64 hull_start(const struct space *space, u64 start, u64 bottom)
 	return start;
 }
 
-/* The same at the other end: addresses are counted from there. */
 static u64 hull_end(const struct space *space, u64 end, u64 top)
 {
-	return -hull_start(space, -end, -top);
+	for (enum pt_level level = upper_level(space); level > PT_PAGE; level--) {
+		const u64 high = ALIGN_UP(end, pt_level_size(level));
+
+		if (high <= top)
+			return high;
+	}
+	return end;
 }
 
 /* The free space around [start, end), in which no area is left. */
