@@ -162,8 +162,19 @@ static void restore_stretch(struct hvo_batch *s)
 	}
 }
 
-/* With on, to restore a page, which writes 7 frames, takes as long as to make so many. */
-enum { MADE_MEANWHILE = 16 };
+/*
+ * The work that is divided among CPUs, in pages that could be made meanwhile: seven frames are
+ * written. Pages of mapped sections are divided by their number alone, as the baselines make them.
+ */
+static u64 work_to_share(const struct hvo_batch *batch)
+{
+	enum { MADE_MEANWHILE = 16 };
+	const u64 pages = hvo_to_share(batch);
+	const bool mapped =
+		pages > 0 && (block_look_at(batch->mm, batch->list.head).flags & BLOCK_MAPPED);
+
+	return mapped ? pages : pages * MADE_MEANWHILE;
+}
 
 int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *list,
 		struct block_list *done, u64 *restored)
@@ -172,8 +183,7 @@ int hvo_restore(struct mm *mm, const struct hvo_mode *mode, struct block_list *l
 		.mm = mm, .mode = mode, .list = *list, .left_out = BLOCK_LIST_INIT};
 
 	batch.to_do = reserve_all(mm, &batch.list, &batch.left_out);
-	hvo_share(&batch, hvo_to_share(&batch) * (mode->mapped ? 1 : MADE_MEANWHILE),
-		  restore_stretch);
+	hvo_share(&batch, work_to_share(&batch), restore_stretch);
 	batch.round_due = batch.to_do > 0 && !mode->page_rounds;
 	hvo_round(&batch);
 	*restored = batch.to_do;

@@ -23,7 +23,8 @@ OPTION_U64(hvo.threads, hvo_threads, 0, 64,
 
 static u64 hvo_threads_pages = 1024;
 OPTION_U64(hvo.threads_pages, hvo_threads_pages, 1, 1ULL << 20,
-	   "huge pages of one request for which one more CPU pays off; on restores 16 times fewer");
+	   "huge pages of one request for which one more CPU pays off; one that is split counts "
+	   "as 16");
 
 unsigned hvo_threads_for(u64 pages)
 {

@@ -96,22 +96,26 @@ TEST_ARENA(mm_watermark, a_list_of_huge_pages_leaves_the_reserve, arena_usual())
 
 /*
  * Freed huge pages owe a round before their tails are reused. One round serves a batch of them,
- * whichever request needs it.
+ * whichever request needs it, and two CPUs may write the struct pages of a large one.
  */
 TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round, arena_usual())
 {
 	enum { PAGES = 2 * SPLIT_BATCH_MAX };
 	struct page *chain = NULL;
-	u64 before;
+	u64 before, stretches;
 
+	test_option("hvo.threads", "2");
 	zones_set_reserve(&a->mm, RESERVE);
 	arena_open_all(a);
 	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	before = rounds_so_far();
+	stretches = mm_counted(&a->mm, COUNT_STRETCHES);
 	REQUIRE(chain_take(&chain, &a->mm, 2 * PAGES, BLOCK_ORDER - 1, PAGE_NODE, 1) == 2 * PAGES);
 	/* batches of 4, 8, ... 128 and 128; metadata memory has rounds of its own */
 	EXPECT(rounds_so_far() - before <= 7 + 4);
+	EXPECT_EQ(mm_counted(&a->mm, COUNT_STRETCHES) > stretches,
+		  cpumask_weight(&cpus_online) > 1);
 }
 
 TEST_ARENA(mm_watermark, huge_pages_cost_a_head_and_small_ones_all_struct_pages,
