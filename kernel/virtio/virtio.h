@@ -21,7 +21,7 @@ struct virtio_device;
 struct virtio_layout;
 struct virtq;
 
-/* What a driver does with a device. */
+/* The operations of a driver on its device. */
 struct virtio_ops {
 	u8 (*status)(struct virtio_device *dev);
 	void (*set_status)(struct virtio_device *dev, u8 status);

@@ -244,7 +244,6 @@ static void turn_giant(const struct series *s, struct way *way)
 
 static void turn(struct series *s, struct way *way)
 {
-	leg_work_prepare(&way->work);
 	leg_work_begin(&way->work);
 	way->work.before = s->before;
 	leg_work_warm(&way->work, &s->touched, bytes_of(s));

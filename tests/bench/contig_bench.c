@@ -61,7 +61,7 @@ OPTION_ROW(bench.contig.searches, contig_which, contig_searches, "searches that 
 static u64 contig_pages = PAGES_MAX;
 OPTION_U64(bench.contig.total, contig_pages, 1, PAGES_MAX, "1 GiB pages, at most");
 
-/* What the pages of one batch took. */
+/* The work for one batch of pages. */
 struct step {
 	u64 scanned, candidates, moved;
 	struct work work;
@@ -446,7 +446,7 @@ static void record_table(const struct leg *leg)
 	print("\n");
 }
 
-/* What was done before is what was done before all steps. */
+/* Memory was prepared once, before all steps, so each has the same `before`. */
 static void record_step(const struct leg *leg, u64 first)
 {
 	static u64 sorted[STEP];

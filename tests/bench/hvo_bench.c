@@ -263,7 +263,7 @@ static bool is_warm(const struct mode_result *run, unsigned op)
 	return run->leg[op % OPS].work.warm;
 }
 
-/* What a run took; every run in cold memory comes after every warm one. */
+/* Runs are sorted by time, those in warm memory before all others. */
 static u64 rank(const struct mode_result *run, unsigned op)
 {
 	return run->ps[op] | (is_warm(run, op) ? 0 : 1ULL << 63);

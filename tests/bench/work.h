@@ -15,7 +15,7 @@ struct work {
 	u64 rounds; /* shootdowns */
 };
 
-/* What the lists of all CPUs did since `then`. */
+/* The counts of all CPUs' lists since `then`. */
 struct pcp_stats pcp_stats_since(const struct pcp_stats *then);
 
 /* Print the keys and values of a record: " after_opened=4 ..." with `prefix` "after_". */

@@ -1,4 +1,4 @@
-/* What loaders and firmware hand over: Multiboot2, PVH, EFI options, the list of ranges, a log. */
+/* Parsers of what loaders and firmware hand over: Multiboot2, PVH, EFI options, ranges, a log. */
 #include "tests/prove/prove.h"
 
 #include "boot/boot_info.c"

@@ -1,4 +1,4 @@
-/* What the hardware says in registers: CPUID, MTRRs, banks of machine checks. */
+/* Readers of the CPU's registers: CPUID, MTRRs, banks of machine checks. */
 #include "tests/prove/prove.h"
 
 #include "arch/x86_64/cpu/mtrr.c"

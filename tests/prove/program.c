@@ -5,7 +5,7 @@
 
 static const struct elf_limits limits = {0x10000, 0x7ffffffff000, 0x555555554000};
 
-/* What elf.h promises of a segment and its neighbour. */
+/* A segment and its neighbour have the properties that elf.h promises. */
 static bool is_right(const struct elf_image *elf, size_t i, u64 size)
 {
 	const struct elf_segment *s = &elf->segment[i];
