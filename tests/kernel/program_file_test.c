@@ -383,6 +383,11 @@ TEST(program_file, vectors_are_transferred_as_one)
 	EXPECT_EQ(CALL_OF("preadv", fd, U(out), 3, (u64)-1), -EINVAL);
 	EXPECT_EQ(CALL_OF("readv", fd, U(out), 1025), -EINVAL);
 	EXPECT_EQ(CALL_OF("readv", fd, BAD_ADDRESS, 1), -EFAULT);
+	/* what was transferred counts, up to the page of the file in which a bad address begins */
+	EXPECT_EQ(CALL_OF("pwritev", fd, U(bad), 2, PAGE_SIZE - 4), 4);
+	EXPECT_EQ(stat_of("/tmp/v").size, PAGE_SIZE);
+	EXPECT_EQ(CALL_OF("ftruncate", fd, 2 * PAGE_SIZE), 0);
+	EXPECT_EQ(CALL_OF("preadv", fd, U(bad), 2, PAGE_SIZE - 4), 4);
 	for (u64 flags = 0; flags <= APPEND; flags += APPEND) {
 		EXPECT_EQ(CALL_OF("ftruncate", fd, 0), 0);
 		EXPECT_EQ(CALL_OF("fcntl", fd, 4, flags), 0);

@@ -4,6 +4,8 @@
  */
 #include "kernel/virtio/virtio_pci.h"
 
+#include "kernel/virtio/virtio_regs.h"
+#include "kernel/virtio/virtq.h"
 #include "mm/mm.h"
 #include "tests/kernel/test.h"
 
@@ -69,4 +71,38 @@ TEST(virtio_pci, of_a_long_piece_a_part_is_mapped)
 	EXPECT(virtio_pci_cut(&piece, COMMON));
 	EXPECT_EQ(piece.bytes, VIRTIO_PCI_PIECE_MOST);
 	EXPECT_EQ(piece.offset, 0x1000);
+}
+
+/* The registers are ordinary memory, so the device answers with what was written there. */
+TEST(virtio_pci, a_queue_is_enabled_if_its_device_says_nothing_impossible)
+{
+	enum { SELECT = 22, SIZE = 24, ENABLE = 28, NOTIFY = 30 };
+	static const struct virtio_layout layout = {.pci = true,
+						    .queue_select = SELECT,
+						    .queue_size = SIZE,
+						    .queue_enable = ENABLE,
+						    .notify_offset = NOTIFY,
+						    .descriptors = 32,
+						    .available = 40,
+						    .used = 48};
+	_Alignas(u64) u16 common[COMMON / sizeof(u16)] = {[NOTIFY / 2] = 3};
+	struct page *ring = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	struct virtio_device dev = {.layout = &layout,
+				    .common = (volatile void __iomem *)common,
+				    .notify_step = 4,
+				    .notify_bytes = 13};
+	struct virtq q = {.number = 5, .size = 64};
+
+	REQUIRE(ring);
+	q.ring = page_address(ring);
+	EXPECT_EQ(virtio_regs_ops.queue_enable(&dev, &q), -EINVAL); /* told beyond its registers */
+	EXPECT_EQ(common[ENABLE / 2], 0);
+	dev.notify_bytes = 14;
+	EXPECT_EQ(virtio_regs_ops.queue_enable(&dev, &q), 0);
+	EXPECT_EQ(q.notify_at, 12);
+	EXPECT_EQ(common[SELECT / 2], 5);
+	EXPECT_EQ(common[SIZE / 2], 64);
+	EXPECT_EQ(common[ENABLE / 2], 1);
+	EXPECT_EQ(virtio_regs_ops.queue_enable(&dev, &q), -EINVAL); /* in use already */
+	page_free(ring);
 }
