@@ -118,3 +118,6 @@ struct efi_graphics {
 	void *query_mode, *set_mode, *blt;
 	const struct efi_graphics_mode *mode;
 };
+
+/* Where firmware enters (efi.lds). */
+efi_status EFIAPI efi_main(void *self, struct efi_system_table *table);

@@ -16,6 +16,7 @@ bool results_wanted(const char *line, bool *rest)
 		"+  not ok ",    "-  # Subtest", "-  # time_ns", "+  # "};
 
 	for (size_t i = 0; i < ARRAY_LEN(kinds); i++) {
+		/* NOLINTNEXTLINE(bugprone-not-null-terminated-result): beginnings */
 		if (strncmp(line, kinds[i] + 1, strlen(kinds[i] + 1)) != 0)
 			continue;
 		*rest |= kinds[i][0] == '*';

@@ -43,11 +43,13 @@ void console_file_reset(void)
 /* Take the last character back, if this line has one. Returns what to echo. */
 static size_t rub_out(char *said)
 {
+	static const char over[] = {'\b', ' ', '\b'};
+
 	if (console.typed == console.done)
 		return 0;
 	console.typed--;
-	memcpy(said, "\b \b", 3);
-	return 3;
+	memcpy(said, over, sizeof(over));
+	return sizeof(over);
 }
 
 /* Handle one key under the lock. Returns the length of what to echo: `said`, ECHO_MAX at most. */

@@ -249,7 +249,7 @@ s64 call_futex(const struct call_args *args)
 	case FUTEX_WAIT:
 	case FUTEX_WAIT_BITSET:
 		err = limit(args, op, &until_ns);
-		if (err < 0)
+		if (err)
 			return err;
 		return wait(at, (u32)args->arg[2], until_ns,
 			    op == FUTEX_WAIT ? ~0u : (u32)args->arg[5]);

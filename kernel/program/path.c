@@ -235,7 +235,7 @@ int path_add(struct inode *start, const char *text, size_t length, enum path_lin
 			return err;
 		}
 		spin_unlock(&names.lock);
-		room = path.length;
+		room = err ? 0 : path.length;
 	} while (!err);
 	entry_free(entry);
 	return err;
@@ -251,6 +251,7 @@ static int replace(const char *text, size_t length, struct inode *inode)
 
 	spin_lock(&names.lock);
 	err = path_walk(&path, names.root, text, length, PATH_NO_FOLLOW);
+	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): path_add() found the name */
 	if (!err && path.inode->kind == INODE_DIRECTORY)
 		err = inode->kind == INODE_DIRECTORY ? -EEXIST : -EISDIR;
 	if (!err)

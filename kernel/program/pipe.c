@@ -142,17 +142,18 @@ static struct file_look pipe_look(struct file *file)
 	struct file_look look = {0};
 
 	spin_lock(&stream->lock);
-	if (in) {
-		look.ready |= filled(in) > 0 || (out && !in->writer_open) ? READY_IN : 0;
-		look.ready |= in->writer_open || (out && out->reader_open) ? 0 : READY_HANGUP;
-		look.changes += in->head + !in->writer_open;
-	}
 	if (out) {
+		look.waiting = (s64)filled(out);
 		look.ready |= PIPE_SIZE - filled(out) >= PIPE_ATOMIC ? READY_OUT : 0;
 		look.ready |= in || out->reader_open ? 0 : READY_ERROR;
 		look.changes += out->tail + !out->reader_open;
 	}
-	look.waiting = (s64)filled(in ? in : out);
+	if (in) {
+		look.waiting = (s64)filled(in);
+		look.ready |= filled(in) > 0 || (out && !in->writer_open) ? READY_IN : 0;
+		look.ready |= in->writer_open || (out && out->reader_open) ? 0 : READY_HANGUP;
+		look.changes += in->head + !in->writer_open;
+	}
 	spin_unlock(&stream->lock);
 	return look;
 }

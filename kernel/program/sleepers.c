@@ -28,7 +28,7 @@ int sleepers_wait(struct sleepers *sleepers, struct spinlock *lock, u64 until_ns
 
 	if (!self.thread || thread_is_wanted(self.thread))
 		return -EINTR;
-	sleepers->first = &self;
+	sleepers->first = &self; /* cppcheck-suppress autoVariables; until remove() */
 	spin_unlock(lock);
 	thread_sleep_begin(self.thread);
 	/* a wake from now on is remembered; an earlier one is seen here */

@@ -123,6 +123,7 @@ struct thread *threads_begin(void)
 {
 	struct thread *first;
 
+	/* NOLINTNEXTLINE(bugprone-sizeof-expression): a table of pointers */
 	records_page = page_alloc(page_order_for(cpu_count * sizeof(*records)), USE_UNMOVABLE,
 				  PAGE_ZERO, NODE_NONE);
 	if (!records_page)

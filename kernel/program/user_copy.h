@@ -28,6 +28,7 @@ static inline int user_write(user_t to, const void *from, u64 size)
 }
 
 /* The copy itself, of kernel's memory: `kernel` may be NULL with COPY_ZERO. */
+/* NOLINTBEGIN(clang-analyzer-unix.cstring.NullArg): `how` is not followed */
 static inline void copy_bytes(enum copy how, void *kernel, void *bytes, u64 size)
 {
 	if (how == COPY_IN)
@@ -37,6 +38,7 @@ static inline void copy_bytes(enum copy how, void *kernel, void *bytes, u64 size
 	else
 		memset(bytes, 0, size);
 }
+/* NOLINTEND(clang-analyzer-unix.cstring.NullArg) */
 
 /*
  * A text of at most size - 1 bytes and its end. Returns its length, -EFAULT, or -ENAMETOOLONG if it

@@ -206,7 +206,7 @@ volatile void __iomem *mmio_map(phys_t phys, u64 size)
 {
 	context_assert(CONTEXT_ORDINARY);
 	if (size > 0 && phys_is_possible(phys, size) && is_ram(phys, size))
-		return reason_null(REASON_IS_RAM);
+		return (volatile void __iomem *)reason_null(REASON_IS_RAM);
 	return (volatile void __iomem *)vmap_phys(phys, size, PT_UNCACHED);
 }
 

@@ -111,6 +111,7 @@ static void free_runs(struct zone *zone, u8 type, struct page *pages, const stru
 static void free_slot(struct zone *zone, struct pcp_zone *mine, u32 slot, struct page *pages,
 		      const struct runs *runs)
 {
+	/* NOLINTNEXTLINE(clang-analyzer-core.uninitialized.Assign): slot_cut() filled it */
 	u64 frames = runs->frames;
 
 	if (unlikely(zone->mm->pcp_types->by_page)) {

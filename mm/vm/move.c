@@ -109,8 +109,9 @@ static s64 take_old(struct space *space, u64 from, u64 end, struct area *old)
 		u64 at = from;
 		s64 err = await_one_area(space, from, end);
 
-		if (err == 0)
-			err = space_take(space, &at, end, old);
+		if (err)
+			return err;
+		err = space_take(space, &at, end, old);
 		if (err < 0)
 			return err;
 		if (err > 0 && old->start == from && old->end == end &&
@@ -159,7 +160,7 @@ static s64 enlarge(struct space *space, u64 from, u64 old_size, u64 new_size, bo
 	struct area old, moved = {.end = new_size, .flags = AREA_BUSY};
 	s64 result = take_old(space, from, from + old_size, &old);
 
-	if (result < 0)
+	if (result)
 		return result;
 	if (!space_failed(grow(space, &old, from + new_size)))
 		result = (s64)from;

@@ -162,8 +162,8 @@ static void load_in_all_ways(bool interpreter, u8 *image, u64 size)
 {
 	static const size_t words[] = {VIRT_AT, MEMORY_AT, ALIGN_AT};
 
-	for (u8 type = EXEC; type <= DYN; type++) {
-		image[TYPE_AT] = type;
+	for (unsigned type = EXEC; type <= DYN; type++) {
+		image[TYPE_AT] = (u8)type;
 		load(interpreter, image, size);
 		for (unsigned i = 0; i < image[COUNT_AT]; i++)
 			for (unsigned w = 0; w < ARRAY_LEN(words); w++)

@@ -271,7 +271,7 @@ void clock_refine_begin(volatile void __iomem *hpet, u16 pm_timer_port, bool pm_
 void clock_refine_end(void)
 {
 	const struct tsc_claim claim = tsc_claim_of(&facts);
-	struct tsc_measure measures[CLOCK_MEASURES_MAX];
+	struct tsc_measure measures[CLOCK_MEASURES_MAX] = {0};
 	u64 hz;
 
 	for (size_t i = 0; i < counter_count; i++)

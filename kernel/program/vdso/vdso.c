@@ -88,7 +88,7 @@ int __vdso_clock_gettime(s32 clock, struct time *to)
 
 int __vdso_gettimeofday(struct time *to, u64 *zone)
 {
-	struct time now;
+	struct time now = {0, 0};
 
 	read(CLOCK_REALTIME, &now);
 	if (to)
@@ -100,7 +100,7 @@ int __vdso_gettimeofday(struct time *to, u64 *zone)
 
 s64 __vdso_time(s64 *to)
 {
-	struct time now;
+	struct time now = {0, 0};
 
 	read(CLOCK_REALTIME, &now);
 	if (to)
