@@ -301,7 +301,6 @@ static inline __attribute__((always_inline)) bool may_give(const struct pool *po
 	const char *what;
 	struct page seen;
 
-	context_assert(CONTEXT_ORDINARY);
 	if (!page_check_place(pool->mm, page))
 		return false;
 	what = wrong_page(pool, page);
@@ -318,6 +317,7 @@ static inline __attribute__((always_inline)) bool may_give(const struct pool *po
 
 void pool_page_give(struct pool *pool, struct page *page)
 {
+	context_assert(CONTEXT_ORDINARY);
 	if (may_give(pool, page))
 		page_put_head(pool->mm, page, CALLER);
 }
@@ -329,9 +329,11 @@ void pool_page_give(struct pool *pool, struct page *page)
  */
 void pool_page_give_promised(struct pool *pool, struct page *page)
 {
-	const bool gives = may_give(pool, page);
 	u64 state = 0;
+	bool gives;
 
+	context_assert(CONTEXT_ORDINARY);
+	gives = may_give(pool, page);
 	spin_lock(&pool->lock);
 	pool_count(pool, NULL, (struct pool_delta){.reserved = 1});
 	if (gives)
