@@ -219,7 +219,7 @@ struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
  * Pool lock held. The page has no user now. It goes back into the pool, or leaves the pool if its
  * node has one too many and no promise needs it. Returns true if it went into the pool.
  */
-static bool put_back(struct pool *pool, u32 index)
+static inline __attribute__((always_inline)) bool put_back(struct pool *pool, u32 index)
 {
 	struct pool_node *node = pool_node_of(pool, index);
 	const bool surplus = node->surplus > 0 && pool->free >= pool->reserved;
@@ -244,7 +244,8 @@ int pool_release_page(struct pool *pool, u32 index)
  * Pool lock held, which this function releases. The last reference to the page was dropped; `state`
  * is its state before that.
  */
-static void put_last(struct pool *pool, struct page *page, u64 state) __releases(&pool->lock)
+static inline __attribute__((always_inline)) void put_last(struct pool *pool, struct page *page,
+							   u64 state) __releases(&pool->lock)
 {
 	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 	bool stays;
@@ -274,7 +275,8 @@ void pool_put_last(struct mm *mm, struct page *page, u64 state)
  * Returns NULL if `page` heads a page of the pool that is in use, and otherwise a text that says
  * what is wrong. The block record is read first; without one the struct page may not exist.
  */
-static const char *wrong_page(const struct pool *pool, const struct page *page)
+static inline __attribute__((always_inline)) const char *wrong_page(const struct pool *pool,
+								    const struct page *page)
 {
 	const pfn_t pfn = page_to_pfn(page);
 	const struct block_word word = block_look_any(pool->mm, (u32)(pfn >> BLOCK_ORDER));
