@@ -35,7 +35,7 @@ struct pool *pool_with_order(struct mm *mm, unsigned order)
 
 /*
  * New persistent pages; surplus and promised the moment they can be found; pages that could not
- * leave, which become surplus; and those that could not be cut.
+ * leave and are surplus; and persistent ones that could not be cut.
  */
 enum pool_kept { POOL_KEPT, POOL_PROMISED, POOL_LEFT_AS_SURPLUS, POOL_LEFT };
 
@@ -307,11 +307,17 @@ struct leaving {
 	bool surplus;
 };
 
-/* Dequeue up to `count` free, unreserved pages in one turn at the lock. */
-static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
-			  struct block_list *list)
+/*
+ * Dequeue up to `count` free, unreserved pages in one turn at the lock. Returns how many of them
+ * left as surplus pages.
+ */
+static u64 dequeue_slice(struct pool *pool, struct leaving which, u64 count,
+			 struct block_list *list)
 {
+	u64 surplus;
+
 	spin_lock(&pool->lock);
+	surplus = pool->surplus;
 	count = MIN(count, saturating_sub(pool->free, pool->reserved));
 	if (which.surplus) {
 		dequeue_surplus(pool, count, list);
@@ -321,27 +327,29 @@ static void dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 	} else if (which.only < pool->mm->nodes) {
 		dequeue_any(pool, NULL, which.only, count, list);
 	}
+	surplus -= pool->surplus;
 	spin_unlock(&pool->lock);
+	return surplus;
 }
 
 /*
  * Dequeue any number of pages into an empty list, slice by slice. Each slice is a multiple of the
- * number of nodes; the remainder is taken last.
+ * number of nodes; the remainder is taken last. Returns how many left as surplus pages.
  */
-static void pool_dequeue(struct pool *pool, struct leaving which, u64 count,
-			 struct block_list *list)
+static u64 pool_dequeue(struct pool *pool, struct leaving which, u64 count, struct block_list *list)
 {
 	const u64 most = LOCK_SLICE - LOCK_SLICE % pool->mm->nodes;
-	u64 wanted, taken;
+	u64 wanted, taken, surplus = 0;
 
 	do {
 		struct block_list slice = BLOCK_LIST_INIT;
 
 		wanted = MIN(count - list->count, most);
-		dequeue_slice(pool, which, wanted, &slice);
+		surplus += dequeue_slice(pool, which, wanted, &slice);
 		taken = slice.count;
 		block_list_splice(pool->mm, list, &slice);
 	} while (taken == wanted && list->count < count);
+	return surplus;
 }
 
 /*
@@ -534,17 +542,20 @@ void pool_usage(struct pool *pool, struct pool_usage *usage)
 u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count)
 {
 	struct mm *mm = from->mm;
-	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT;
-	u64 demoted;
+	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT, surplus;
+	u64 demoted, left_as_surplus;
 
 	context_assert(CONTEXT_ORDINARY);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
-	pool_dequeue(from, (struct leaving){.only = NODE_NONE}, count, &list);
+	left_as_surplus = pool_dequeue(from, (struct leaving){.only = NODE_NONE}, count, &list);
 	block_list_begin(mm, &list, BLOCK_HUGE);
 	demoted = hvo_demote(mm, hvo_mode_or_selected(mode), &list, &done);
 	pool_enqueue(to, &done, POOL_KEPT);
-	pool_enqueue(from, &list, POOL_LEFT); /* as they are */
+	/* the others return as they are; the first that were demoted count as the surplus pages */
+	block_list_cut(mm, &list, saturating_sub(left_as_surplus, demoted), &surplus);
+	pool_enqueue(from, &surplus, POOL_LEFT_AS_SURPLUS);
+	pool_enqueue(from, &list, POOL_LEFT);
 	meta_end_batch_all(mm);
 	return demoted;
 }

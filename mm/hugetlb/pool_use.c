@@ -216,23 +216,19 @@ struct page *pool_page_take(struct pool *pool, node_t node, enum pool_take how)
 }
 
 /*
- * The page has no user now. It goes back into the pool, or leaves the pool under the same hold of
- * the lock if its node has one too many and no promise needs it. Returns true if it went into the
- * pool.
+ * Pool lock held. The page has no user now. It goes back into the pool, or leaves the pool if its
+ * node has one too many and no promise needs it. Returns true if it went into the pool.
  */
-static bool put_back(struct pool *pool, u32 index)
+static inline __attribute__((always_inline)) bool put_back(struct pool *pool, u32 index)
 {
 	struct pool_node *node = pool_node_of(pool, index);
-	bool surplus;
+	const bool surplus = node->surplus > 0 && pool->free >= pool->reserved;
 
-	spin_lock(&pool->lock);
-	surplus = node->surplus > 0 && pool->free >= pool->reserved;
 	if (surplus)
 		pool_count(pool, node,
 			   (struct pool_delta){.pages = -1, .surplus = -1, .in_use = -1});
 	else
 		pool_put_in(pool, node, index, (struct pool_delta){.in_use = -1});
-	spin_unlock(&pool->lock);
 	return !surplus;
 }
 
@@ -244,27 +240,43 @@ int pool_release_page(struct pool *pool, u32 index)
 	return pool_release(pool, hvo_mode_selected(), &list) ? 0 : -EBUSY;
 }
 
+/*
+ * Pool lock held, which this function releases. The last reference to the page was dropped; `state`
+ * is its state before that.
+ */
+static inline __attribute__((always_inline)) void put_last(struct pool *pool, struct page *page,
+							   u64 state) __releases(&pool->lock)
+{
+	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
+	bool stays;
+
+	if (state & PAGE_MOVABLE)
+		page_forget_mover(pool->mm, page);
+	stays = put_back(pool, index);
+	spin_unlock(&pool->lock);
+	if (stays)
+		pool_withdraw_bad(pool, index);
+	else
+		pool_release_page(pool, index);
+}
+
 /* Called by page_put() when this CPU had the last reference. */
 void pool_put_last(struct mm *mm, struct page *page, u64 state)
 {
-	const u32 index = (u32)(page_to_pfn(page) >> BLOCK_ORDER);
 	struct pool *pool = pool_with_order(mm, state_kind(state).order);
 
 	ASSERT(pool, "frame %llx belongs to a pool of order %u, which does not exist",
 	       page_to_pfn(page), state_kind(state).order);
-	if (state & PAGE_MOVABLE)
-		page_forget_mover(mm, page);
-	if (put_back(pool, index))
-		pool_withdraw_bad(pool, index);
-	else
-		pool_release_page(pool, index);
+	spin_lock(&pool->lock);
+	put_last(pool, page, state);
 }
 
 /*
  * Returns NULL if `page` heads a page of the pool that is in use, and otherwise a text that says
  * what is wrong. The block record is read first; without one the struct page may not exist.
  */
-static const char *wrong_page(const struct pool *pool, const struct page *page)
+static inline __attribute__((always_inline)) const char *wrong_page(const struct pool *pool,
+								    const struct page *page)
 {
 	const pfn_t pfn = page_to_pfn(page);
 	const struct block_word word = block_look_any(pool->mm, (u32)(pfn >> BLOCK_ORDER));
@@ -284,31 +296,54 @@ static const char *wrong_page(const struct pool *pool, const struct page *page)
 	return state & PAGE_HUGETLB ? NULL : "no page of a pool";
 }
 
-void pool_page_give(struct pool *pool, struct page *page)
+/* May `page` be given back? If not, this is reported. */
+static inline __attribute__((always_inline)) bool may_give(const struct pool *pool,
+							   struct page *page)
 {
 	const char *what;
 	struct page seen;
 
-	context_assert(CONTEXT_ORDINARY);
 	if (!page_check_place(pool->mm, page))
-		return;
+		return false;
 	what = wrong_page(pool, page);
 	if (likely(!what))
-		page_put_head(pool->mm, page, CALLER);
-	else if (!mm_page_peek(pool->mm, page_to_pfn(page), &seen))
+		return true;
+	if (!mm_page_peek(pool->mm, page_to_pfn(page), &seen))
 		page_misused(NULL, NULL, "free of %p, which is no struct page", (const void *)page);
 	else
 		page_misused(pool->mm, page,
 			     "frame %llx given back to the pool of order %u, but it is %s",
 			     page_to_pfn(page), pool->order, what);
+	return false;
 }
 
+void pool_page_give(struct pool *pool, struct page *page)
+{
+	context_assert(CONTEXT_ORDINARY);
+	if (may_give(pool, page))
+		page_put_head(pool->mm, page, CALLER);
+}
+
+/*
+ * The promise and its page come back under one hold of the lock. Otherwise another CPU would see
+ * the promise without the page, and would not get a page that is free and promised to nobody. Only
+ * while a mover or a mapping has a reference does the page follow its promise later.
+ */
 void pool_page_give_promised(struct pool *pool, struct page *page)
 {
+	u64 state = 0;
+	bool gives;
+
+	context_assert(CONTEXT_ORDINARY);
+	gives = may_give(pool, page);
 	spin_lock(&pool->lock);
 	pool_count(pool, NULL, (struct pool_delta){.reserved = 1});
-	spin_unlock(&pool->lock);
-	pool_page_give(pool, page);
+	if (gives)
+		state = page_drop(page);
+	if (state_references(state) == 1)
+		put_last(pool, page, state);
+	else
+		spin_unlock(&pool->lock);
 }
 
 /* ---- memory saved ---- */

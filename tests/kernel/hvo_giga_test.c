@@ -101,6 +101,14 @@ TEST_ARENA(mm_giga, free_ones_are_taken_apart_for_2m_pages,
 	mm_page_free(&a->mm, page);
 }
 
+/* Metadata memory grows now and not during the demotions, which find frames for `heads` heads. */
+static void famine_of_heads(struct famine *famine, struct arena *a, u64 heads)
+{
+	EXPECT_EQ(meta_reserve(&a->mm.node[0], META_LASTING, 2 * HEADS), 0);
+	meta_unreserve(&a->mm.node[0], META_LASTING, 2 * HEADS);
+	famine_begin(famine, a, META_LASTING, heads);
+}
+
 /* With 510 heads, one too few, the page stays usable as it is. With 511 heads it is demoted. */
 TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .phantom = GIB(2)))
 {
@@ -109,11 +117,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	u32 first;
 
 	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2);
-	/* Metadata memory grows now and not during the demotions. */
-	REQUIRE(meta_reserve(&a->mm.node[0], META_LASTING, 2 * HEADS) == 0);
-	meta_unreserve(&a->mm.node[0], META_LASTING, 2 * HEADS);
-
-	famine_begin(&famine, a, META_LASTING, HEADS - 1);
+	famine_of_heads(&famine, a, HEADS - 1);
 	before = rounds_so_far();
 	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 0);
 	first = first_free(&a->giga);
@@ -126,7 +130,7 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	EXPECT(arena_accounted(a));
 
 	/* There are heads for one page and, but for one head, for another. */
-	famine_begin(&famine, a, META_LASTING, 2 * HEADS - 1);
+	famine_of_heads(&famine, a, 2 * HEADS - 1);
 	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 	EXPECT_EQ(rounds_so_far() - before, 1);
 	EXPECT_EQ(a->giga.free, 1);
@@ -137,6 +141,49 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	EXPECT(arena_accounted(a));
 	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
+}
+
+/* Set how many of the two free pages of 1 GiB are surplus, as if they could not be restored. */
+static void set_surplus(struct arena *a, u64 count)
+{
+	struct pool_node *node = pool_node_of(&a->giga, first_free(&a->giga));
+
+	spin_lock(&a->giga.lock);
+	pool_count(&a->giga, node, (struct pool_delta){.surplus = (s64)(count - node->surplus)});
+	spin_unlock(&a->giga.lock);
+}
+
+/*
+ * Pages that could not be demoted are as many surplus pages as before, less those that were
+ * demoted. A promise that brought one takes it along.
+ */
+TEST_ARENA(mm_giga, a_page_that_is_not_demoted_stays_surplus,
+	   arena_borrow(MIB(16), .phantom = GIB(2)))
+{
+	struct famine famine;
+
+	pool_set_overcommit(&a->giga, 1);
+	EXPECT_EQ(pool_reserve(&a->giga, 1), 0);
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 1), 1);
+	famine_of_heads(&famine, a, HEADS - 1);
+	EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 1), 0);
+	pool_expect_counts(&a->giga, 2, 0, 1);
+	famine_end(&famine);
+	pool_unreserve(&a->giga, 1);
+	pool_expect_counts(&a->giga, 1, 0, 0);
+
+	for (u64 surplus = 1; surplus <= 2; surplus++) {
+		EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 1), 1);
+		set_surplus(a, surplus);
+		famine_of_heads(&famine, a, 2 * HEADS - 1);
+		EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
+		pool_expect_counts(&a->giga, 1, 0, surplus - 1);
+		pool_expect_counts(&a->pool, GIB_BLOCKS, 0, 0);
+		famine_end(&famine);
+		EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), GIB_BLOCKS), GIB_BLOCKS);
+		hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL);
+		EXPECT(arena_accounted(a));
+	}
 }
 
 /*

@@ -176,6 +176,42 @@ TEST_ARENA(mm_isolate, a_block_whose_section_closes_is_not_isolated,
 	EXPECT(one_free_gigabyte(zone));
 }
 
+struct closer {
+	struct arena *a;
+	u32 first;
+	bool closed, isolated;
+};
+
+static void close_or_isolate_once(void *arg)
+{
+	struct closer *c = arg;
+	struct zone *zone = arena_phantom_zone(c->a);
+	struct isolation token;
+
+	if (cpu_id() == 0)
+		c->closed = section_close(&c->a->mm, c->first / SECTION_BLOCKS) == 0;
+	if (cpu_id() != 1 || isolate_range(zone, c->first, 1, &token) < 0)
+		return;
+	c->isolated = true;
+	isolate_undo(zone, &token);
+}
+
+/* The blocks have been on their way to another state before. */
+TEST_ARENA(mm_isolate, a_section_closes_or_is_isolated, arena_borrow(MIB(2), .phantom = GIB(1)))
+{
+	struct closer c = {.a = a, .first = arena_phantom_block(a)};
+	struct block_list list = BLOCK_LIST_INIT;
+
+	EXPECT_EQ(section_open(&a->mm, c.first / SECTION_BLOCKS, SECTION_ON_DEMAND), 0);
+	EXPECT_EQ(block_take(arena_phantom_zone(a), FREE_BARE, BLOCK_ORDER, SECTION_BLOCKS,
+			     BLOCK_FULL, &list),
+		  SECTION_BLOCKS);
+	block_list_publish_free(&a->mm, &list);
+	cpus_run_together(close_or_isolate_once, &c);
+	EXPECT(c.closed || c.isolated);
+	EXPECT(arena_accounted(a));
+}
+
 /* Pages come and go on all CPUs while ranges are isolated and released. */
 struct churn {
 	struct arena *a;

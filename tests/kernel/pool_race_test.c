@@ -2,6 +2,7 @@
  * Pools that all CPUs use at once: they are resized in both directions, and pages are taken and
  * given back. pool_readers_test.c has the CPUs that only read.
  */
+#include "mm/hugetlb/pool_use.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/random.h"
 
@@ -154,4 +155,42 @@ TEST_ARENA(mm_pool, no_surplus_is_counted_before_its_page_is_there,
 	EXPECT(u.taken);
 	EXPECT_EQ(pool->making, 0);
 	EXPECT_EQ(pool->pages, 0);
+}
+
+/* ---- a promise that comes back with its page ---- */
+
+struct giving {
+	struct users u;
+	struct page *promised, *other;
+};
+
+static void give_promised_or_take(void *arg)
+{
+	struct giving *g = arg;
+
+	if (cpu_id() == 0)
+		pool_page_give_promised(&g->u.a->pool, g->promised);
+	else if (cpu_id() == 1)
+		g->other = pool_page_take(&g->u.a->pool, 0, POOL_ANY);
+	check_counts(&g->u);
+}
+
+/*
+ * One of two free pages is promised to nobody all the time, so another CPU gets it, whenever it
+ * looks.
+ */
+TEST_ARENA(mm_pool, a_promise_comes_back_at_once_with_its_page,
+	   cpus_needed(2) ? arena_borrow(MIB(2), .phantom = GIB(1)) : NULL)
+{
+	struct giving g = {.u.a = a};
+
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 2), 2);
+	EXPECT_EQ(pool_reserve(&a->pool, 1), 0);
+	REQUIRE((g.promised = pool_page_take(&a->pool, 0, POOL_RESERVED)));
+	cpus_run_together(give_promised_or_take, &g);
+	EXPECT_EQ(g.u.miscounted, 0);
+	REQUIRE(g.other);
+	pool_page_give(&a->pool, g.other);
+	pool_unreserve(&a->pool, 1);
+	pool_expect_counts(&a->pool, 2, 0, 0);
 }

@@ -67,6 +67,14 @@ TEST_ARENA(mm_pool, a_page_that_is_promised_again_stays_in_its_pool,
 	pool_page_give(&a->pool, page[1]);
 	expect_counts(a, 1, 0, 1);
 	REQUIRE((page[0] = pool_page_take(&a->pool, 0, POOL_RESERVED)));
+	/* a page with another reference follows its promise later */
+	page_get(page[0]);
+	pool_page_give_promised(&a->pool, page[0]);
+	EXPECT_EQ(a->pool.reserved, 1);
+	EXPECT_EQ(a->pool.in_use, 1);
+	pool_page_give(&a->pool, page[0]);
+	expect_counts(a, 1, 0, 1);
+	REQUIRE((page[0] = pool_page_take(&a->pool, 0, POOL_RESERVED)));
 	pool_page_give(&a->pool, page[0]);
 	expect_counts(a, 0, 0, 0);
 }

@@ -282,6 +282,11 @@ TEST(program_pool, pages_in_the_way_of_one_that_a_pool_makes_may_move)
 	expect_refused(SHARE, file, true);
 	expect_refused(COPY, file, true);
 	expect_refused(COPY | 0x40020, 0, true); /* MAP_ANONYMOUS, MAP_HUGETLB */
+	/* what succeeds is mapped once, and nothing has to move */
+	map_in_the_way();
+	EXPECT_EQ(map_file(AT, MIB(2), 0x40022, 0, 0), AT);
+	EXPECT(pool_is(0, 1) && !is_movable(FAR));
+	EXPECT(unmap(AT, MIB(2)) == 0 && unmap(FAR, PAGE_SIZE) == 0);
 	/* what fails for once is tried again */
 	map_in_the_way();
 	brim_begin(FAIL_ALLOC, 1, FAIL_ONCE);
