@@ -461,7 +461,8 @@ efi_status EFIAPI efi_main(void *self, struct efi_system_table *table)
 		return status;
 	memcpy((void *)page, leave, (size_t)(leave_end - leave));
 	status = exit_boot_services(self, (u32)room);
-	if (status) /* cppcheck-suppress missingReturn; leave_fn does not return */
+	if (status)
+		/* cppcheck-suppress missingReturn; leave_fn does not return */
 		return fail("end ", "boot services", NULL, status);
 	((leave_fn)page)(go.to, go.from, go.bytes, go.entry, (u64)block);
 }
