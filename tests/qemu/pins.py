@@ -3,7 +3,7 @@
 A line is `when machine case reason`, with globs for the machine and the reason; two spaces or more separate the fields. A case is named in
 full, so that no new skip meets an old pin; a line that begins with a space has more cases for the line before. `always` means that the skip
 happens on each such machine. `maybe` means that it depends on the host (a tool that its distribution does not have), or on memory that
-firmware and CPUs leave. The case `-` is the machine as a whole.
+firmware and CPUs leave; one of the machines of make test that have the case must show it. The case `-` is the machine as a whole.
 """
 
 import re

@@ -44,12 +44,12 @@ void mce_handle(struct trap_frame *frame);
  */
 bool mce_poll(void);
 
-/* The same, waiting for others. A call_fn, for call_cpus(). Not in an NMI. */
+/* The same, waiting for others, but not for ever. A call_fn, for call_cpus(). Not in an NMI. */
 void mce_poll_all(void *unused);
 
 /*
- * For cases. The number of the CPU that reads a bank, plus 1, or 0. Checks before the handler, whose
- * turn did not come, reads without, and mce_poll_all() leaves a bank out.
+ * For cases. mce_reader: the number of the CPU that reads a bank, plus 1, or 0. mce_turn_spins: how
+ * often it is checked. Then the handler reads without a turn, and mce_poll_all() leaves the bank.
  */
 extern u32 mce_reader, mce_turn_spins;
 
