@@ -117,7 +117,9 @@ static void turn_end(void)
 /* Is this an error for the handler, which alone decides whether the CPU goes on? */
 static bool interrupts(unsigned bank)
 {
-	return mce_interrupts(bank_read(bank, MC_STATUS), capabilities() & CAP_RECOVERS);
+	const u64 status = bank_read(bank, MC_STATUS);
+
+	return (status & STATUS_VALID) && mce_interrupts(status, capabilities() & CAP_RECOVERS);
 }
 
 /* Take any error, without a turn if none comes. If a poll was interrupted, leave what it takes. */
