@@ -34,7 +34,10 @@
 #include "tests/kernel/rounds.h"
 #include "tests/kernel/scratch.h"
 
-enum { RUNS_MAX = 15, RUNS = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1, RECORDS_MAX = 896 };
+enum { RUNS_MAX = 7, RUNS_LEAST = 3, WAYS_MAX = 3 * INSNS_MAX + 1 };
+enum { DOUBLINGS = 12, CPUS_MOST = 1 << DOUBLINGS }; /* more CPUs take no part */
+/* 2M and 1G with one CPU; with more, rep stosb in two or three pieces, and the default */
+enum { LEGS_MAX = RUNS_MAX * (2 * INSNS_MAX + 1 + WAYS_MAX + DOUBLINGS * (3 + 4)) };
 /* limits for the runs of one size and number of CPUs beyond the least: this CPU's own time ... */
 #define BUDGET_NS (10 * NS_PER_S)
 #define LIMIT_NS  (40 * NS_PER_S) /* ... and by the clock */
@@ -68,7 +71,7 @@ struct way {
 };
 
 static struct leg *legs;
-static unsigned leg_count, turns; /* turns: number of legs so far, which is the order of a leg */
+static unsigned leg_count;
 
 static u64 touched_bytes; /* of the pool, before the leg */
 
@@ -181,7 +184,7 @@ static u64 besides(const struct leg *leg)
 
 static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 {
-	struct leg *leg = &legs[MIN(leg_count, RECORDS_MAX - 1)];
+	struct leg *leg = &legs[leg_count];
 	bool ok = true;
 
 	*leg = (struct leg){.mode = way->how.mode->name,
@@ -191,7 +194,7 @@ static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 			    .cpus = cpus};
 	leg->extent = way->how.mode->by_page ? PAGE_SIZE : way->how.extent;
 	leg->run = way->runs + 1;
-	leg->turn = turns++;
+	leg->turn = leg_count++;
 	if (way->runs == 0)
 		leg->clear_ns = time_clear(leg, &way->how);
 	ok = touch_region(leg, &way->how, NULL, 0);
@@ -202,7 +205,6 @@ static bool run_leg(struct way *way, u64 page, u64 pages, unsigned cpus)
 	if (way->runs == 0)
 		way->first = leg;
 	way->ns[way->runs++] = leg->ns;
-	leg_count += leg_count < RECORDS_MAX;
 	return ok;
 }
 
@@ -350,7 +352,7 @@ static bool another_run(unsigned run, u64 start, u64 cpu_start)
 {
 	if (fault_runs)
 		return run < fault_runs;
-	return run < RUNS_LEAST || (run < RUNS && clock_cpu_ns() - cpu_start < BUDGET_NS &&
+	return run < RUNS_LEAST || (run < RUNS_MAX && clock_cpu_ns() - cpu_start < BUDGET_NS &&
 				    clock_ns() - start < LIMIT_NS);
 }
 
@@ -379,22 +381,22 @@ static bool run_cpus(u64 page, u64 pages, unsigned cpus)
 
 static bool run_size(u64 page)
 {
-	const unsigned all = cpumask_weight(&cpus_online);
-	const u64 grown =
-		pool_grow(pool_for(page), hvo_mode_selected(), MAX(fault_bytes / page, 1));
+	const unsigned all = MIN(cpumask_weight(&cpus_online), CPUS_MOST);
+	u64 grown = pool_grow(pool_for(page), hvo_mode_selected(), MAX(fault_bytes / page, 1));
+	void *once = NULL;
 	bool ok = true;
-	void *once;
 
-	if (grown == 0) {
+	/* so that the host backs it; a pool of all memory leaves none for the mapping's tables */
+	while (grown > 0 && !(once = huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE)) &&
+	       pool_shrink(pool_for(page), hvo_mode_selected(), 1) == 1)
+		grown--;
+	if (!once) {
 		print("  %s   left out: no free memory for one page\n",
 		      page == GIB(1) ? "1G" : "2M");
-		return true;
+		return pool_shrink(pool_for(page), hvo_mode_selected(), grown) == grown;
 	}
-	/* so that the host backs it */
-	once = huge_map(grown * page, page, HUGE_RESERVE | HUGE_POPULATE);
-	touched_bytes = once ? grown * page : 0;
-	if (once)
-		huge_unmap(once);
+	huge_unmap(once);
+	touched_bytes = grown * page;
 	for (unsigned cpus = 1; cpus < all && !input_stop_asked(); cpus *= 2)
 		ok &= run_cpus(page, grown, cpus);
 	ok &= run_cpus(page, grown, all);
@@ -405,9 +407,8 @@ static bool bench_fault(void)
 {
 	bool ok = true;
 
-	legs = SCRATCH(struct leg, RECORDS_MAX);
+	legs = SCRATCH(struct leg, LEGS_MAX);
 	leg_count = 0;
-	turns = 0;
 	print("Touching a region of huge pages (Arora, \"mm/clear_huge_page: use multi-page "
 	      "clearing\", 2023-04)\n\n"
 	      "  size insn     pieces    CPUs   pages runs   brought, median (lowest to highest), "

@@ -158,6 +158,9 @@ TEST(arch_mce, who_polls_leaves_errors_that_interrupt_to_the_handler)
 	EXPECT_EQ(taken, 0);
 }
 
+enum { MCG_STATUS = 0x17a };
+enum { OTHER = 0x10000 }; /* reads a bank, and is no CPU of the machine */
+
 struct late_look {
 	u32 bank, begun;
 	u64 left; /* of the bank's status */
@@ -185,36 +188,122 @@ TEST(arch_mce, one_cpu_reads_at_a_time_and_no_look_is_lost)
 {
 	struct late_look late = {0};
 	u32 *const seen = &this_cpu()->arch.tick_seen;
+	const u32 usual = mce_turn_spins;
 	u32 old, during;
 	irq_flags_t flags;
-	u64 caps = 0, until;
+	u64 caps = 0;
 
 	if (!rdmsr_safe(0x179, &caps) || (caps & 0xff) == 0)
 		SKIP("no machine checks");
 	flags = irq_save();
-	while (!atomic_cas(&mce_polling, 0, 1))
+	while (!atomic_cas(&mce_reader, 0, OTHER))
 		cpu_relax();
 	*seen = old = atomic_load_relaxed(&nmi_ticks) - 1;
 	cpu_idle_look();
 	during = *seen;
-	atomic_store_release(&mce_polling, 0);
-	until = clock_ns() + NS_PER_S * cpu_deadline_scale();
-	while (*seen == old && clock_ns() < until)
+	atomic_store_release(&mce_reader, 0);
+	while (*seen == old) { /* as often as it finds others, which look once in each tick */
+		cpu_relax();
 		cpu_idle_look();
-	EXPECT(*seen != old);
+	}
 	irq_restore(flags);
 	EXPECT_EQ(during, old);
 
 	late.bank = (u32)(caps & 0xff) - 1;
-	while (!atomic_cas(&mce_polling, 0, 1))
+	mce_turn_spins = ~0U;
+	while (!atomic_cas(&mce_reader, 0, OTHER))
 		cpu_relax();
 	if (cpus_start_idle(look_late, &late, 1) > 0)
 		CPUS_AWAIT(atomic_load_acquire(&late.begun));
 	for (unsigned i = 0; i < 10000; i++)
 		cpu_relax();
-	atomic_store_release(&mce_polling, 0);
+	atomic_store_release(&mce_reader, 0);
 	cpus_await_work();
+	mce_turn_spins = usual;
 	EXPECT_EQ(late.left, 0);
+}
+
+static u32 handles, released;
+
+static void release_late(void *unused)
+{
+	CPUS_AWAIT(atomic_load_acquire(&handles));
+	for (unsigned i = 0; i < 1 << 16; i++)
+		cpu_relax();
+	atomic_store_relaxed(&released, 1);
+	atomic_store_release(&mce_reader, 0);
+}
+
+#define CORRECTED (1ULL << 63 | 0x9f)
+
+/*
+ * The bank has a corrected error while this CPU takes a machine check. Returns what is left there;
+ * *counted: how many errors were.
+ */
+static u64 handle(u32 status, u32 spins, u64 *counted)
+{
+	const u64 before = atomic_load_relaxed(&mce_totals.corrected);
+	const u32 usual = mce_turn_spins;
+	u64 left = 0;
+
+	mce_turn_spins = spins;
+	wrmsr_safe(MCG_STATUS, 1); /* the interrupted code can go on */
+	wrmsr_safe(status, CORRECTED);
+	atomic_store_release(&handles, 1);
+	mce_handle(NULL);
+	mce_turn_spins = usual;
+	rdmsr_safe(status, &left);
+	*counted = atomic_load_relaxed(&mce_totals.corrected) - before;
+	return left;
+}
+
+/*
+ * All CPUs may take one machine check. Each waits for the CPU that reads a bank, but not for ever,
+ * and not for its own poll that was interrupted, which takes the error afterwards.
+ */
+TEST(arch_mce, of_a_broadcast_one_cpu_reads_at_a_time)
+{
+	u64 caps = 0, hung, hung_counted, own, own_counted, polled, late_counted;
+	u32 status, reader;
+	irq_flags_t flags;
+
+	if (!rdmsr_safe(0x179, &caps) || (caps & 0xff) == 0)
+		SKIP("no machine checks");
+	status = 0x401 + 4 * ((u32)(caps & 0xff) - 1);
+	flags = irq_save();
+	while (!atomic_cas(&mce_reader, 0, OTHER))
+		cpu_relax();
+	if (!wrmsr_safe(MCG_STATUS, 1) || !wrmsr_safe(status, CORRECTED)) {
+		atomic_store_release(&mce_reader, 0);
+		irq_restore(flags);
+		SKIP("banks cannot be written");
+	}
+	hung = handle(status, 1000, &hung_counted);
+	reader = atomic_load_relaxed(&mce_reader);
+	atomic_store_relaxed(&mce_reader, cpu_id() + 1);
+	own = handle(status, ~0U, &own_counted);
+	atomic_store_release(&mce_reader, 0);
+	polled = atomic_load_relaxed(&mce_totals.corrected);
+	mce_poll_all(NULL);
+	polled = atomic_load_relaxed(&mce_totals.corrected) - polled;
+	irq_restore(flags);
+	EXPECT(hung == 0 && hung_counted == 1 && reader == OTHER);
+	EXPECT(own == CORRECTED && own_counted == 0 && polled == 1);
+
+	while (!atomic_cas(&mce_reader, 0, OTHER))
+		cpu_relax();
+	released = 0;
+	handles = 0;
+	if (cpus_start_idle(release_late, NULL, 1) == 0) {
+		handles = 1;
+		release_late(NULL);
+	}
+	flags = irq_save();
+	EXPECT_EQ(handle(status, ~0U, &late_counted), 0);
+	EXPECT_EQ(atomic_load_relaxed(&released), 1);
+	EXPECT_EQ(late_counted, 1);
+	irq_restore(flags);
+	cpus_await_work();
 }
 
 TEST(arch_leftovers, a_tsc_that_firmware_moved_is_named)

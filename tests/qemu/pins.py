@@ -3,7 +3,7 @@
 A line is `when machine case reason`, with globs for the machine and the reason; two spaces or more separate the fields. A case is named in
 full, so that no new skip meets an old pin; a line that begins with a space has more cases for the line before. `always` means that the skip
 happens on each such machine. `maybe` means that it depends on the host (a tool that its distribution does not have), or on memory that
-firmware and CPUs leave. The case `-` is the machine as a whole.
+firmware and CPUs leave; one of the machines of make test that have the case must show it. The case `-` is the machine as a whole.
 """
 
 import re
@@ -52,3 +52,16 @@ def vanished(pins, machine, skips):
     """The pins of this machine that match no skip (case, reason) of its run."""
     mine = [pin for pin in pins if pin.when == "always" and fnmatchcase(machine, pin.machine)]
     return [pin for pin in mine if not any(pin.covers(machine, case, reason) for case, reason in skips)]
+
+
+def never_shown(pins, machine, ran):
+    """The `maybe` pins of this machine that no machine showed that ran their case: ran[machine] is {case: reason of its skip, or None}.
+
+    What a machine would show that has not run (None) is not known.
+    """
+    for pin in pins:
+        told = [cases for name, cases in ran.items() if fnmatchcase(name, pin.machine)]
+        if pin.when == "maybe" and pin.case != "-" and fnmatchcase(machine, pin.machine) and None not in told:
+            reasons = [cases[pin.case] for cases in told if pin.case in cases]
+            if reasons and not any(reason and fnmatchcase(reason, pin.reason) for reason in reasons):
+                yield pin

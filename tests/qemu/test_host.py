@@ -103,6 +103,14 @@ def test_every_time_of_a_leg_has_its_work_and_comes_from_warm_memory(build, name
     assert not any(r["ns_first"] for r in timed if r.get("what") == "open"), "no opening that lazy's table has is the first"
 
 
+def test_a_region_of_all_memory_leaves_room_for_its_tables(build):
+    """The pool takes every page that is free, and gives back what the tables of the mapping need."""
+    done = boot(build, 'bench="fault size=2M runs=1"', "native", mem="1G")
+    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
+    legs = records(done.stdout, "fault")
+    assert len(legs) > 3 and all(leg["faults"] == leg["pages"] > 256 for leg in legs), legs
+
+
 def test_pages_of_1_gib_are_demoted_in_each_mode(build):
     """From each source, in a leg of its own that forms no struct pages."""
     done = boot(build, 'bench="hvo runs=1 size=1G pages=1 source=all modes=off,on"', "native", mem="5G")

@@ -9,6 +9,7 @@ PINS = pins.load("""
 always  *-1cpu-*  kernel.call.busy  needs two CPUs
         kernel.call.idle
 maybe   pvh-288*  -              QEMU 10 cannot be had: *
+maybe   *-64M     kernel.lock.busy  needs * MiB
 """)
 
 
@@ -25,6 +26,19 @@ def test_a_skip_that_vanished_is_noticed():
     assert [pin.case for pin in pins.vanished(PINS, "bios-1cpu-64M", [])] == ["kernel.call.busy", "kernel.call.idle"]
     assert [pin.case for pin in pins.vanished(PINS, "bios-1cpu-64M", [("kernel.call.busy", "needs two CPUs")])] == ["kernel.call.idle"]
     assert not pins.vanished(PINS, "pvh-288cpu-3G", []), "what depends on the host may vanish"
+
+
+def test_a_skip_that_no_machine_shows_any_more_is_noticed():
+    """Once each machine of make test has run that the pin covers, unless none of them has the case."""
+    case, one, two = "kernel.lock.busy", "bios-1cpu-64M", "uefi-2cpu-64M"
+
+    def gone(**ran):
+        return [pin.case for pin in pins.never_shown(PINS, one, {one: ran["first"], two: ran["second"], "pvh-3cpu-12G": None})]
+
+    assert gone(first={case: None}, second={case: None}) == gone(first={case: "out of time"}, second={}) == [case]
+    assert gone(first={case: None}, second=None) == gone(first={}, second={}) == []
+    assert gone(first={case: None}, second={case: "needs 4 MiB"}) == []
+    assert not [*pins.never_shown(PINS, "pvh-3cpu-12G", {one: {case: None}})], "the pins of another machine"
 
 
 def test_the_real_file_names_cases_that_exist_once_each():

@@ -37,8 +37,8 @@ enum {
 };
 enum { MCG_RIPV = 1 << 0, NAMED_MAX = 16 };
 
-struct mce_totals mce_totals; /* atomic until the run is over */
-u32 mce_polling;
+struct mce_totals mce_totals;             /* atomic until the run is over */
+u32 mce_reader, mce_turn_spins = 1 << 22; /* some 0.2 s */
 static u32 named; /* corrected errors that were printed; in a storm further ones are only counted */
 
 static u64 capabilities(void)
@@ -96,18 +96,57 @@ static bool take(unsigned bank, struct mce_error *error)
 }
 
 /*
- * Errors that interrupt are for the handler, which alone decides whether the CPU goes on. An NMI
- * that polls may come before it has read them.
+ * Begin this CPU's turn at a bank, after *spins checks at most, which count down. False if it did
+ * not come, or if what was interrupted has it.
  */
-static bool poll_bank(unsigned bank, bool recovers)
+static bool turn_begin(u32 *spins)
+{
+	for (; !atomic_cas(&mce_reader, 0, cpu_id() + 1); --*spins) {
+		if (*spins == 0 || atomic_load_relaxed(&mce_reader) == cpu_id() + 1)
+			return false;
+		cpu_relax();
+	}
+	return true;
+}
+
+static void turn_end(void)
+{
+	atomic_store_release(&mce_reader, 0);
+}
+
+/* Is this an error for the handler, which alone decides whether the CPU goes on? */
+static bool interrupts(unsigned bank)
+{
+	const u64 status = bank_read(bank, MC_STATUS);
+
+	return (status & STATUS_VALID) && mce_interrupts(status, capabilities() & CAP_RECOVERS);
+}
+
+/* Take any error, without a turn if none comes. If a poll was interrupted, leave what it takes. */
+static bool take_at_once(unsigned bank, struct mce_error *error, u32 *spins)
+{
+	bool turn, taken = false;
+
+	if (!(bank_read(bank, MC_STATUS) & STATUS_VALID)) /* needs no turn, and most are empty */
+		return false;
+	turn = turn_begin(spins);
+	if (turn || atomic_load_relaxed(&mce_reader) != cpu_id() + 1 || interrupts(bank))
+		taken = take(bank, error);
+	if (turn)
+		turn_end();
+	return taken;
+}
+
+/* An NMI that polls may come before the handler has read its error. */
+static bool poll_bank(unsigned bank, u32 spins)
 {
 	struct mce_error error;
 	bool taken;
 
-	if (!atomic_cas(&mce_polling, 0, 1))
+	if (!turn_begin(&spins))
 		return false;
-	taken = !mce_interrupts(bank_read(bank, MC_STATUS), recovers) && take(bank, &error);
-	atomic_store_release(&mce_polling, 0);
+	taken = !interrupts(bank) && take(bank, &error);
+	turn_end();
 	if (taken)
 		count(&error);
 	return true;
@@ -115,23 +154,21 @@ static bool poll_bank(unsigned bank, bool recovers)
 
 bool mce_poll(void)
 {
-	const bool recovers = capabilities() & CAP_RECOVERS;
 	const unsigned n = banks();
 
 	for (unsigned bank = 0; bank < n; bank++)
-		if (!poll_bank(bank, recovers))
+		if (!poll_bank(bank, 0))
 			return false;
 	return true;
 }
 
 void mce_poll_all(void *unused)
 {
-	const bool recovers = capabilities() & CAP_RECOVERS;
 	const unsigned n = banks();
 
-	for (unsigned bank = 0; bank < n; bank++) /* most are empty, which needs no turn */
-		while ((bank_read(bank, MC_STATUS) & STATUS_VALID) && !poll_bank(bank, recovers))
-			cpu_relax();
+	for (unsigned bank = 0; bank < n; bank++)
+		if (bank_read(bank, MC_STATUS) & STATUS_VALID)
+			poll_bank(bank, mce_turn_spins);
 }
 
 /*
@@ -148,10 +185,11 @@ static unsigned first_bank(void)
 void mce_init_cpu(void)
 {
 	const unsigned n = banks();
+	u32 spins = mce_turn_spins;
 	struct mce_error error;
 
 	for (unsigned bank = 0; bank < n; bank++) /* of before, whatever they did then */
-		if (take(bank, &error))
+		if (take_at_once(bank, &error, &spins))
 			count(&error);
 	if (n && (capabilities() & CAP_CTL))
 		wrmsr_safe(MSR_MCG_CTL, ~0ULL);
@@ -162,13 +200,14 @@ void mce_init_cpu(void)
 void mce_handle(struct trap_frame *frame)
 {
 	const unsigned n = banks();
+	u32 spins = mce_turn_spins;
 	struct mce_error error;
 	bool lost = false;
 	u64 status = 0;
 
 	rdmsr_safe(MSR_MCG_STATUS, &status);
 	for (unsigned bank = 0; bank < n; bank++) {
-		if (!take(bank, &error))
+		if (!take_at_once(bank, &error, &spins))
 			continue;
 		count(&error);
 		lost |= !mce_corrected(error.status) &&

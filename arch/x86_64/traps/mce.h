@@ -31,7 +31,10 @@ struct mce_error {
  */
 void mce_init_cpu(void);
 
-/* The #MC handler. Returns if the interrupted code can go on. */
+/*
+ * The #MC handler. Returns if the interrupted code can go on. All CPUs may be here at once, and one
+ * that finds an error of a shared bank decides for all.
+ */
 void mce_handle(struct trap_frame *frame);
 
 /*
@@ -41,10 +44,14 @@ void mce_handle(struct trap_frame *frame);
  */
 bool mce_poll(void);
 
-/* The same, waiting for others. A call_fn, for call_cpus(). Not in an NMI. */
+/* The same, waiting for others, but not for ever. A call_fn, for call_cpus(). Not in an NMI. */
 void mce_poll_all(void *unused);
 
-extern u32 mce_polling; /* 1: a bank is being read; for cases */
+/*
+ * For cases. mce_reader: the number of the CPU that reads a bank, plus 1, or 0. mce_turn_spins: how
+ * often it is checked. Then the handler reads without a turn, and mce_poll_all() leaves the bank.
+ */
+extern u32 mce_reader, mce_turn_spins;
 
 extern struct mce_totals {
 	u64 corrected, uncorrected;
