@@ -1,4 +1,6 @@
 /* Clocks, sleeps and timers of programs, and the vDSO. */
+#include <arch/cpu.h>
+
 #include "kernel/program/clocks.h"
 #include "kernel/program/signal_queue.h"
 #include "kernel/program/timers.h"
@@ -46,6 +48,7 @@ TEST(program_time, cpu_time_leaves_out_sleep)
 	start = clock_ns();
 	thread = clock_of(THREAD_CPUTIME);
 	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), 0);
+	EXPECT(irq_enabled());
 	thread = clock_of(THREAD_CPUTIME) - thread;
 	EXPECT(thread + 45 * NS_PER_MS <= clock_ns() - start);
 }
