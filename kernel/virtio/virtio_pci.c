@@ -19,20 +19,20 @@ enum { KIND_COMMON = 1, KIND_NOTIFY = 2, KIND_CONFIG = 4 };
 
 enum { COMMON_BYTES = 56 };
 
-static const struct virtio_layout layout = {.pci = true,
-					    .features_select = 0,
-					    .features = 4,
-					    .accept_select = 8,
-					    .accept = 12,
-					    .status = 20,
-					    .queue_select = 22,
-					    .queue_most = 24,
-					    .queue_size = 24,
-					    .queue_enable = 28,
-					    .notify_offset = 30,
-					    .descriptors = 32,
-					    .available = 40,
-					    .used = 48};
+const struct virtio_layout virtio_pci_layout = {.pci = true,
+						.features_select = 0,
+						.features = 4,
+						.accept_select = 8,
+						.accept = 12,
+						.status = 20,
+						.queue_select = 22,
+						.queue_most = 24,
+						.queue_size = 24,
+						.queue_enable = 28,
+						.notify_offset = 30,
+						.descriptors = 32,
+						.available = 40,
+						.used = 48};
 
 static u8 read8(const struct pci_place *at, unsigned reg)
 {
@@ -116,7 +116,7 @@ static bool take_device(const struct pci_place *at, struct virtio_device *dev)
 	}
 	pci_command(at, PCI_ENABLE_MEMORY | PCI_ENABLE_MASTER, 0);
 	dev->ops = &virtio_regs_ops;
-	dev->layout = &layout;
+	dev->layout = &virtio_pci_layout;
 	format(dev->name, sizeof(dev->name), "PCI %02x:%02x.%u", at->next >> 8, at->next >> 3 & 31,
 	       at->next & 7);
 	return true;

@@ -34,8 +34,9 @@ HOST_INSTRUMENTED := -fsanitize=thread --param tsan-instrument-func-entry-exit=0
 HOST_LDFLAGS_explore := -Wl,--wrap=test_before_case,--wrap=test_after_case
 HOST_MACHINE := $(filter-out %_test.c tests/host/clear.c,$(wildcard tests/host/*.c tests/host/explore/*.c))
 HOST_SOURCES_explore := $(filter-out tests/host/main.c tests/host/thread.c tests/host/sanitizer_test.c,$(HOST_SOURCES)) $(wildcard tests/host/explore/*.c) arch/x86_64/time/timer.c
-# Notes each block of code that is entered, and who was inlined around it (tests/mutants/reach.py).
-HOST_CFLAGS_reach := -O1 -g -DASHLAR_DEBUG -DHOST_REACH -fsanitize-coverage=trace-pc
+# Notes each block of code that is entered, and who was inlined around it (tests/mutants/reach.py). Places are named from the root of the
+# tree: a compiler cache (ccache) gives objects to several trees.
+HOST_CFLAGS_reach := -O1 -g -ffile-prefix-map=$(CURDIR)=. -DASHLAR_DEBUG -DHOST_REACH -fsanitize-coverage=trace-pc
 HOST_CFLAGS_cov := -O1 -DASHLAR_DEBUG -DHOST_COVERAGE --coverage -fprofile-update=atomic
 
 host_sources = $(or $(HOST_SOURCES_$(1)),$(HOST_SOURCES))

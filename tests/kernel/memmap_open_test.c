@@ -383,3 +383,19 @@ TEST(mm_memmap_open, threads_are_a_count_or_a_percentage)
 		EXPECT(strcmp(shown, rows[i].err ? "5" : rows[i].text) == 0);
 	}
 }
+
+TEST(mm_memmap_open, a_percentage_is_of_the_cpus_of_the_node)
+{
+	const node_t node = cpu_data(0)->node;
+	unsigned cpus = 0;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online)
+		cpus += cpu_data(cpu)->node == node;
+	EXPECT_EQ(memmap_threads_on(node, (struct memmap_threads){100, true}), cpus);
+	EXPECT_EQ(memmap_threads_on(node, (struct memmap_threads){50, true}), MAX(cpus / 2, 1));
+	EXPECT_EQ(memmap_threads_on(node, (struct memmap_threads){1, true}), MAX(cpus / 100, 1));
+	EXPECT_EQ(memmap_threads_on(NODE_NONE, (struct memmap_threads){100, true}), 1);
+	EXPECT_EQ(memmap_threads_on(node, (struct memmap_threads){0, true}), 0);
+	EXPECT_EQ(memmap_threads_on(node, (struct memmap_threads){7, false}), 7);
+}

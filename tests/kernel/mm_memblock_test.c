@@ -173,6 +173,12 @@ TEST(mm_memblock, the_highest_place_that_fits_is_found)
 	EXPECT_EQ(memblock_find(&memory, &reserved, GIB(4), PAGE_SIZE, TIB(1), NODE_NONE), 0);
 }
 
+TEST(mm_memblock, what_fits_nowhere_is_no_address)
+{
+	EXPECT_EQ(memblock_alloc(2 * PAGE_SIZE, PAGE_SIZE, PAGE_SIZE, NODE_NONE), 0);
+	EXPECT_EQ(memblock_alloc(2 * PAGE_SIZE, PAGE_SIZE, PAGE_SIZE, 0), 0);
+}
+
 TEST(mm_memblock, nodes_split_ranges_and_rest_stays_on_node_0)
 {
 	say(MIB(1), MIB(64), MEM_RAM);

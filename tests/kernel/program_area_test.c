@@ -201,6 +201,17 @@ TEST(program_area, no_mapping_goes_round_the_end_of_all_offsets)
 	EXPECT(at < 0 || get((u64)at + 2 * PAGE_SIZE) == ~0ULL);
 }
 
+TEST(program_area, only_a_validated_mapping_of_a_file_refuses_unknown_flags)
+{
+	const u64 shared = 1, validated = 3, sync = 0x80000;
+	u64 file;
+
+	file = (u64)program_call("memfd_create", PROGRAM_BOX_MEMORY, 0);
+	EXPECT(program_call("mmap", 0, PAGE_SIZE, R, shared | sync, file, 0) > 0);
+	EXPECT(program_call("mmap", 0, PAGE_SIZE, R, validated, file, 0) > 0);
+	EXPECT_EQ(program_call("mmap", 0, PAGE_SIZE, R, validated | sync, file, 0), -ENOTSUP);
+}
+
 /* Linux has the same bound (vm.max_map_count). */
 TEST(program_area, a_program_has_only_so_many_areas)
 {

@@ -86,6 +86,18 @@ TEST(program_end, long_transfers_of_devices_stop)
 	EXPECT(last_call("write", STDOUT, AT, BYTES, 0) < (s64)PAGE_SIZE);
 }
 
+TEST(program_end, random_bytes_are_not_the_same_twice)
+{
+	u64 value[2][4] = {{0}};
+
+	for (unsigned i = 0; i < 2; i++) {
+		EXPECT_EQ(program_call("getrandom", AT, sizeof(value[i]), 0), sizeof(value[i]));
+		EXPECT_EQ(user_read(value[i], AT, sizeof(value[i])), 0);
+	}
+	for (unsigned k = 0; k < ARRAY_LEN(value[0]); k++)
+		EXPECT(value[0][k] != value[1][k]);
+}
+
 /* A signal with a handler cuts transfers of devices, too, but none of a page or less. */
 TEST(program_end, a_signal_cuts_a_long_transfer_of_a_device)
 {

@@ -949,6 +949,37 @@ TEST(program_file, messages_in_a_pipe_stay_whole)
 	EXPECT_EQ(left, 0xff);
 }
 
+/* However small the buffer is, each record comes once, and those that do not fit come next. */
+TEST(program_file, a_directory_is_listed_in_records_that_follow_each_other)
+{
+	static const char *const names[] = {".", "..", "a", "a name of 24 characters .", "c"};
+	u64 at[128];
+	size_t listed = 0;
+	s64 fd, bytes;
+
+	EXPECT_EQ(CALL_OF("mkdir", U("/list"), 0777), 0);
+	EXPECT_EQ(do_close(do_open("/list/a", RDWR | CREAT)), 0);
+	EXPECT_EQ(do_close(do_open("/list/a name of 24 characters .", RDWR | CREAT)), 0);
+	EXPECT_EQ(do_close(do_open("/list/c", RDWR | CREAT)), 0);
+	fd = do_open("/list", RDONLY | DIRECTORY);
+	EXPECT_EQ(CALL_OF("getdents64", fd, U(at), 16), -EINVAL);
+	while ((bytes = CALL_OF("getdents64", fd, U(at), listed ? sizeof(at) : 48)) > 0) {
+		const u8 *record = (const u8 *)at;
+
+		for (; bytes > 0 && listed < ARRAY_LEN(names); listed++) {
+			const u16 length = (u16)(record[16] | record[17] << 8);
+
+			EXPECT(strcmp((const char *)record + 19, names[listed]) == 0);
+			record += length;
+			bytes -= length;
+		}
+		REQUIRE(bytes == 0);
+	}
+	EXPECT_EQ(bytes, 0);
+	EXPECT_EQ(listed, ARRAY_LEN(names));
+	EXPECT_EQ(do_close(fd), 0);
+}
+
 /* ---- lack of memory ---- */
 
 /* A session that needs memory in every way. Each call succeeds or says that there is none. */

@@ -622,6 +622,9 @@ TEST(program_signal, signals_queue_with_their_values)
 	}
 	EXPECT_EQ(take(BIT(34) | BIT(35), 10), 35);
 	EXPECT_EQ(take(BIT(34) | BIT(35), 0), -EAGAIN);
+	EXPECT_EQ(program_call("rt_sigpending", RESULTS, 9), -EINVAL);
+	EXPECT_EQ(program_call("rt_sigpending", RESULTS, 8), 0);
+	EXPECT_EQ(get(RESULTS), BIT(SIGUSR1));
 	EXPECT_EQ(take(BIT(SIGUSR1), 0), SIGUSR1);
 	EXPECT_EQ(get(RESULTS + 24), 1);
 	EXPECT_EQ(take(BIT(SIGUSR1), 0), -EAGAIN);

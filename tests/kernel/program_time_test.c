@@ -1,4 +1,6 @@
 /* Clocks, sleeps and timers of programs, and the vDSO. */
+#include <arch/cpu.h>
+
 #include "kernel/program/clocks.h"
 #include "kernel/program/signal_queue.h"
 #include "kernel/program/timers.h"
@@ -46,6 +48,7 @@ TEST(program_time, cpu_time_leaves_out_sleep)
 	start = clock_ns();
 	thread = clock_of(THREAD_CPUTIME);
 	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), 0);
+	EXPECT(irq_enabled());
 	thread = clock_of(THREAD_CPUTIME) - thread;
 	EXPECT(thread + 45 * NS_PER_MS <= clock_ns() - start);
 }
@@ -225,6 +228,29 @@ TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
 	EXPECT_EQ(start_timer(id, 0, 0, 0), 0);
 	EXPECT_EQ(timer_signal(SIGUSR1).uid, INT32_MAX);
 	EXPECT_EQ(program_call("timer_getoverrun", id), INT32_MAX);
+}
+
+/* Only the timer tells them apart: an expiry is not counted as one of the other. */
+TEST(program_time, timers_with_the_same_signal_and_value_are_counted_apart)
+{
+	s64 id[2];
+
+	for (unsigned i = 0; i < 2; i++) {
+		id[i] = make_timer(MONOTONIC, 34, SENDS_TO_THREAD, program_pid(), 5);
+		REQUIRE(id[i] > 0);
+	}
+	for (unsigned first = 0; first < 2; first++) {
+		for (unsigned i = 0; i < 2; i++) {
+			EXPECT_EQ(start_timer(id[first ^ i], ABSOLUTE, 0, 1), 0);
+			timers_look();
+		}
+		for (unsigned i = 0; i < 2; i++) {
+			const struct signal_info info = timer_signal(34);
+
+			EXPECT_EQ(info.pid, id[first ^ i]);
+			EXPECT_EQ(info.uid, 0);
+		}
+	}
 }
 
 /* One CPU takes the signal while the timer expires on another. */

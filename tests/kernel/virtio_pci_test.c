@@ -4,6 +4,8 @@
  */
 #include "kernel/virtio/virtio_pci.h"
 
+#include <arch/memory.h>
+
 #include "kernel/virtio/virtio_regs.h"
 #include "kernel/virtio/virtq.h"
 #include "mm/mm.h"
@@ -76,22 +78,15 @@ TEST(virtio_pci, of_a_long_piece_a_part_is_mapped)
 /* The registers are ordinary memory, so the device answers with what was written there. */
 TEST(virtio_pci, a_queue_is_enabled_if_its_device_says_nothing_impossible)
 {
-	enum { SELECT = 22, SIZE = 24, ENABLE = 28, NOTIFY = 30 };
-	static const struct virtio_layout layout = {.pci = true,
-						    .queue_select = SELECT,
-						    .queue_size = SIZE,
-						    .queue_enable = ENABLE,
-						    .notify_offset = NOTIFY,
-						    .descriptors = 32,
-						    .available = 40,
-						    .used = 48};
+	enum { STATUS = 20, SELECT = 22, SIZE = 24, ENABLE = 28, NOTIFY = 30, RINGS = 32 };
 	_Alignas(u64) u16 common[COMMON / sizeof(u16)] = {[NOTIFY / 2] = 3};
 	struct page *ring = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
-	struct virtio_device dev = {.layout = &layout,
+	struct virtio_device dev = {.layout = &virtio_pci_layout,
 				    .common = (volatile void __iomem *)common,
 				    .notify_step = 4,
 				    .notify_bytes = 13};
 	struct virtq q = {.number = 5, .size = 64};
+	u64 rings[3];
 
 	REQUIRE(ring);
 	q.ring = page_address(ring);
@@ -102,7 +97,19 @@ TEST(virtio_pci, a_queue_is_enabled_if_its_device_says_nothing_impossible)
 	EXPECT_EQ(q.notify_at, 12);
 	EXPECT_EQ(common[SELECT / 2], 5);
 	EXPECT_EQ(common[SIZE / 2], 64);
+	EXPECT_EQ(virtio_regs_ops.queue_most(&dev, 5), 64);
 	EXPECT_EQ(common[ENABLE / 2], 1);
+	memcpy(rings, &common[RINGS / 2], sizeof(rings));
+	EXPECT_EQ(rings[0], virt_to_phys(q.ring));
+	EXPECT_EQ(rings[1], rings[0] + VIRTQ_AVAILABLE);
+	EXPECT_EQ(rings[2], rings[0] + VIRTQ_USED);
+	virtio_regs_ops.set_status(&dev, 0x8f);
+	EXPECT_EQ(common[STATUS / 2], 0x8f);
+	virtio_regs_ops.accept(&dev, 3ULL << 32 | 7);
+	EXPECT_EQ(common[8 / 2], 1); /* the upper half */
+	EXPECT_EQ(common[12 / 2], 3);
+	common[4 / 2] = 9; /* both halves */
+	EXPECT_EQ(virtio_regs_ops.features(&dev), 9ULL << 32 | 9);
 	EXPECT_EQ(virtio_regs_ops.queue_enable(&dev, &q), -EINVAL); /* in use already */
 	page_free(ring);
 }

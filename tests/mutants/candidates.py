@@ -19,7 +19,7 @@ TOOL, VERSION = "universalmutator", "1.14.1"
 TOOL_RULES = ("universal.rules", "c_like.rules", "c.rules")
 
 MESSAGE = re.compile(r"^\s*(?:print|printk|print_\w+|(?!text_)\w+_print)\(")
-PANIC = re.compile(r"^\s*(?:panic|ASSERT)\(")
+PANIC = re.compile(r"^\s*(?:panic|ASSERT|context_assert(?:_for)?)\(")
 PRINTER = re.compile(r"^[\w \t*]*\b(?:print_\w+|(?!text_)\w+_print)\(")
 INSTRUCTION = re.compile(r"^\s+[a-z]\w*\b(?!:)")
 STRING = re.compile(r'"(?:\\.|[^"\\])*"')
@@ -68,8 +68,8 @@ def condition_before(lines, at):
 
 def left_out(path, lines):
     """The indices of the lines that may not be drawn: braces alone, the preprocessor, commands of the monitor, functions and calls that only
-    print, and checks of what cannot happen, with the `if` that leads to nothing else; in headers all but functions, in assembly all but
-    instructions. `lines` is the text without comments."""
+    print, and checks of what cannot happen, with the `if` that leads to nothing else (test_context.py has those of contexts); in headers all
+    but functions, in assembly all but instructions. `lines` is the text without comments."""
     if path.endswith("_cmd.c"):
         return set(range(len(lines)))
     if path.endswith(".S"):

@@ -242,12 +242,12 @@ class Worker:
         return None
 
     def _guest(self, suites):
-        """Likewise in a guest, where the unbroken kernel must pass these suites."""
+        """Likewise in a guest. Suites that the unbroken kernel fails there, too, as those that are hosted only, say nothing."""
         found = guest_failure(self.tree.folder / "build/ashlar.elf", suites)
-        wrong = found and suites not in self.passed and guest_failure(self.tree.folder / "build/unbroken.elf", suites)
-        if wrong:
-            raise SystemExit(f"the unbroken kernel fails in a guest, too: {wrong[0]} by {wrong[1]}")
-        self.passed += [suites] if found else []
+        if found and suites not in self.passed:
+            if guest_failure(self.tree.folder / "build/unbroken.elf", suites):
+                return None
+            self.passed.append(suites)
         return found and ("guest", *found)
 
     def _by_test(self, path):

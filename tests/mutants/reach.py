@@ -30,7 +30,7 @@ def lines_of(folder, addresses):
     argv = ["addr2line", "-e", str(folder / PROGRAM), "-a", "-i"]
     found, places = {}, set()
     for line in subprocess.run(argv, input=asked, capture_output=True, text=True, check=True).stdout.splitlines():
-        place = re.match(rf"{re.escape(str(folder))}/(?:\./)?(\S+):(\d+)", line)
+        place = re.match(r"\./(\S+):(\d+)", line)
         if line.startswith("0x"):
             places = found.setdefault(int(line, 16) + 1, set())
         elif place:
