@@ -108,7 +108,7 @@ def quiet():
 
     def words(isolated):
         more = f"nohz_full={isolated} rcu_nocbs={isolated} isolcpus=nohz,domain,managed_irq,{isolated}" if isolated else ""
-        return lambda series: f"{OFF} tsc=reliable bench_quiet={FEW if series == '6.1' else MANY} bench_runs={RUNS} {more}"
+        return lambda series: f"{OFF} tsc=reliable bench_quiet={FEW // 4 if series == '6.1' else MANY} bench_runs={RUNS} {more}"
 
     return [Side("linux-plain", linux=words("")), Side("linux-nohz", linux=words("1-3")), Side("quiet", "bench=quiet")]
 
