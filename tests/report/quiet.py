@@ -60,4 +60,4 @@ def section(paper, captures):
         " on a CPU that runs such a program."
     )
     paper.add(table("Interrupts of programs", rows_of(records, machine=place, **keys), columns, ours=lambda row: row.key["quiet"] == "on", left=4))
-    paper.add(*filter(lambda figure: figure.svg, map(jitter, rows_of(records, machine=place, system=system))))
+    paper.add(*filter(lambda figure: figure.svg, map(jitter, rows_of(records, timed=False, machine=place, system=system))))
