@@ -29,7 +29,7 @@ def mode(record):
 def jitter(row):
     """The gaps of each mode, from all states of memory together, by length; a class without any has no point."""
     series = []
-    for way in rows_of(row.records, mode=mode, quiet=item("quiet")):
+    for way in rows_of(row.records, timed=False, mode=mode, quiet=item("quiet")):
         points = [(us, count) for key, us in GAPS.items() if (count := sum(r[key] for r in way.records))]
         colour, is_quiet = COLOUR.get(way.key["mode"], "purple"), way.key["quiet"]
         series.append(Series(f"{way.key['mode']}, quiet {is_quiet}", points, colour, dashed=is_quiet == "off"))
