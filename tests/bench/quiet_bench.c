@@ -28,22 +28,12 @@
 #include "mm/hvo/hvo_make.h"
 #include "mm/zone/section_close.h"
 #include "tests/bench/hvo_bench.h"
+#include "tests/bench/quiet_gaps.h"
 #include "tests/kernel/modes.h"
 #include "tests/kernel/program_memory.h"
 #include "tests/kernel/scratch.h"
 
-enum { UNBATCHED_SHARE = 16, GAP_CLASSES = 4, PROGRAMS_MAX = 1024, CALL_EXIT = 60 };
-
-/* Shortest gap of each class. */
-static const u64 gap_ns[GAP_CLASSES] = {NS_PER_US, 10 * NS_PER_US, 100 * NS_PER_US, NS_PER_MS};
-
-/*
- * Written by the thread of a CPU, in user_programs.S under that layout, and read after the thread
- * has ended.
- */
-struct __cacheline_aligned program {
-	u64 running, longest, gaps[GAP_CLASSES];
-};
+enum { UNBATCHED_SHARE = 16, PROGRAMS_MAX = 1024, CALL_EXIT = 60 };
 
 static struct program *programs;
 static cpu_t program_count;

@@ -257,6 +257,13 @@ def test_an_aged_linux_stands_beside_both_placements(without_pictures):
     assert list(rows[2].values())[4:] == ["-", "10.0", *"--", "-", "0", *"--", "8.00", "-", "7.00", "-", "1"]
 
 
+def test_linux_with_quiet_cpus_stands_in_the_mode_that_does_as_it_does(without_pictures):
+    linux = ("BENCH linux kernel=6.1.0-50-cloud cpus=4 ram_bytes=12884369408 what=quiet optimise=1 quiet=nohz:1-3 pages=32 run=1 done=32 ns=16846519551"
+             " longest_ns=3000000 gaps_1us=9 gaps_10us=4 gaps_100us=0 gaps_1ms=1 stops_grow=145 stops_shrink=143 res=6 cal=282 loc=2 iwi=0 tlb=0\n")  # fmt: skip
+    rows = rows_in(report(parse((CONSOLE + linux).encode())), "Interrupts of programs", system="Linux 6.1")
+    assert [list(row.values())[1:] for row in rows] == [["Linux 6.1", "unbatched", "-", "32", "nohz:1-3", "145", "143", "-", "2.00", "3.00", "1"]]
+
+
 SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
     # 8 MiB in 2.1, 1.05 and 0.52 ms in the second of three runs; 1 GiB as one instruction is a column of its own
     ("Touching a region", {"machine": "QEMU, emulated", "instruction": "`erms`"}, "4.00 (2.67 to 8.00) | 8.00 (5.33 to 16.0) | +100.0 % | - | -"),
@@ -264,7 +271,7 @@ SHOWN = [  # a table, cells that choose a row, and what the row has somewhere
     ("Clearing alone", {"size": "1G", "instruction": "`nt`"}, "10.7 | - | 21.5"),
     # the stream with the least median is the bandwidth
     ("Clearing cold memory by all CPUs", {"CPUs": "2"}, "33.6 | 35.8 | `nt` | 0.938 | 50.0 | 40.0"),
-    ("Interrupts of programs", {"quiet": "on"}, "batched | fresh | 64 | on | 7.00 | 0 | 2 | 3.00"),
+    ("Interrupts of programs", {"quiet": "on"}, "Ashlar | batched | fresh | 64 | on | 7.00 | 0 | 2 | - | 3.00"),
     ("Memory of QEMU", {"kernel": "ashlar"}, "80.0 | 1,104 | 80.0 | 0.413 | 0.500"),
     ("Memory of QEMU", {"thp": "never"}, "360 | 1,390 | 400 | - | -"),
     ("After the trace", {"placement": "by-GiB"}, "1000 | by-GiB | 2.00 | 5.00 | 4.00 | 7.00 | 0 | 7.00 | 700 | 500 | 9.00 | 1.00 | 6.00 | 1.20x"),

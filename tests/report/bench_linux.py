@@ -103,6 +103,16 @@ def gigablock():
     return [Side("linux", linux=lambda series: f"{OFF} bench_gigablock={AGE_OPS}"), Side("gigablock", ours)]
 
 
+def quiet():
+    """Programs on all CPUs but the first while a pool is resized, with nohz_full and without. Linux 6.1 stops them for each page."""
+
+    def words(isolated):
+        more = f"nohz_full={isolated} rcu_nocbs={isolated} isolcpus=nohz,domain,managed_irq,{isolated}" if isolated else ""
+        return lambda series: f"{OFF} tsc=reliable bench_quiet={FEW // 4 if series == '6.1' else MANY} bench_runs={RUNS} {more}"
+
+    return [Side("linux-plain", linux=words("")), Side("linux-nohz", linux=words("1-3")), Side("quiet", "bench=quiet")]
+
+
 def ready():
     """How much later each kernel is ready if it makes a pool at boot: pages of 1 GiB, or most of memory in pages of 2 MiB."""
     linux = f"{WORDS} initcall_debug log_buf_len=8M"
@@ -130,8 +140,9 @@ TABLES = {
     "history-2": (2, "16G", history()),
     "ready-2": (2, READY_MEM, ready()),
     "gigablock-1": (1, "10G", gigablock()),
+    "quiet-4": (4, "10G", quiet()),
 }
-COUNTED = ("gigablock-1",)  # tables of which one turn is enough
+COUNTED = ("gigablock-1", "quiet-4")  # tables of which one turn is enough
 
 
 def kernels(tools):

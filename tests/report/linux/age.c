@@ -11,16 +11,12 @@
  *
  *   tainted    GiB with a page table or memory of the slab allocator in them
  */
-#include <linux/fcntl.h>
 #include <linux/kernel-page-flags.h>
 #include <linux/sysinfo.h>
 
 #include "nolib.h"
 #include "tests/bench/gigablock_trace.h"
 
-#define POOLS      "/sys/kernel/mm/hugepages/hugepages-"
-#define POOL_2M    POOLS "2048kB/nr_hugepages"
-#define POOL_1G    POOLS "1048576kB/nr_hugepages"
 #define STUCK_BITS (1ULL << KPF_SLAB | 1ULL << KPF_PGTABLE)
 enum { ORDERS = 5, RELEASED = 50, SEED = 21, FLAGS = 4096, GIB_FRAMES = 1 << 18, MANY = 1024 };
 enum { ANYWHERE = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE };
@@ -64,18 +60,6 @@ static u64 give(unsigned kind, u64 at)
 	region->freed[region->free++] = entry / ORDERS;
 	table[kind][at] = table[kind][trace.pages[kind] - 1];
 	return 1ULL << order;
-}
-
-/* Set the size of a pool. Returns the size that it has then. */
-static u64 set_pool(const char *path, u64 pages)
-{
-	const u64 file = (u64)call(SYS_open, (u64)path, O_RDWR, 0, 0, 0, 0);
-	char text[24] = {0};
-
-	write_number(file, pages, '\n');
-	call(SYS_pread64, file, (u64)text, sizeof(text) - 1, 0, 0, 0);
-	call(SYS_close, file, 0, 0, 0, 0, 0);
-	return number_of(text);
 }
 
 static u64 resize(u64 pages)

@@ -83,9 +83,9 @@ have() {
 	[ -x "$dir/busybox" ] && for one in $series; do ls "$dir/$one"/vmlinuz-* >/dev/null 2>&1 || return 1; done && have_module
 }
 
-# make_program NAME FOLDER: one of our programs. They use no library, so any compiler for this CPU will do.
+# make_program NAME FOLDER [SOURCE]: one of our programs. They use no library, so any compiler for this CPU will do.
 make_program() {
-	${CC:-cc} -O2 -Wall -static -nostdlib -ffreestanding -fno-stack-protector -fno-pie -no-pie -I "$here/../../.." -o "$2/$1" "$here/$1.c" ||
+	${CC:-cc} -O2 -Wall -static -nostdlib -ffreestanding -fno-stack-protector -fno-pie -no-pie -I "$here/../../.." -o "$2/$1" "$here/$1.c" ${3:+"$3"} ||
 		say "$1.c cannot be compiled: what it measures is missing"
 }
 
@@ -98,6 +98,7 @@ make_initrd() {
 	make_program touch "$root"
 	make_program page_fault1 "$root"
 	make_program age "$root"
+	make_program quiet "$root" "$here/../../kernel/user_programs.S"
 	cp "$here/init" "$root/init"
 	chmod 755 "$root/init" "$root/bin/busybox"
 	(cd "$root" && find . | "$dir/busybox" cpio -o -H newc 2>/dev/null | gzip -1) >"$dir/initrd.gz"

@@ -5,11 +5,16 @@
  */
 #pragma once
 
+#include <linux/fcntl.h>
 #include <linux/mman.h>
 #include <linux/time.h>
 #include <sys/syscall.h>
 
 #include "kernel/lib/types.h"
+
+#define POOLS   "/sys/kernel/mm/hugepages/hugepages-"
+#define POOL_2M POOLS "2048kB/nr_hugepages"
+#define POOL_1G POOLS "1048576kB/nr_hugepages"
 
 static int run(long argc, char **argv);
 
@@ -41,6 +46,25 @@ static inline u64 now_ns(void)
 
 	call(SYS_clock_gettime, CLOCK_MONOTONIC, (u64)time, 0, 0, 0, 0);
 	return time[0] * 1000000000 + time[1];
+}
+
+static inline u64 tsc(void)
+{
+	u64 low, high;
+
+	__asm__ volatile("lfence; rdtsc" : "=a"(low), "=d"(high) : : "memory");
+	return high << 32 | low;
+}
+
+/* Measured for 100 ms. */
+static inline u64 tsc_khz(void)
+{
+	const u64 began = now_ns(), ticks = tsc();
+	u64 ns;
+
+	while ((ns = now_ns() - began) < 100000000)
+		;
+	return (tsc() - ticks) * 1000000 / ns;
 }
 
 static inline void write_number(u64 file, u64 n, char after)
@@ -76,6 +100,18 @@ static inline u64 number_of(const char *word)
 	while (*word >= '0' && *word <= '9')
 		n = n * 10 + (u64)(*word++ - '0');
 	return n;
+}
+
+/* Set the size of a pool. Returns the size that it has then. */
+static inline u64 set_pool(const char *path, u64 pages)
+{
+	const u64 file = (u64)call(SYS_open, (u64)path, O_RDWR, 0, 0, 0, 0);
+	char text[24] = {0};
+
+	write_number(file, pages, '\n');
+	call(SYS_pread64, file, (u64)text, sizeof(text) - 1, 0, 0, 0);
+	call(SYS_close, file, 0, 0, 0, 0, 0);
+	return number_of(text);
 }
 
 __attribute__((used, noreturn)) static void start(long *stack)
