@@ -67,8 +67,12 @@ static int run(long argc, char **argv)
 		children[i] = call(SYS_fork, 0, 0, 0, 0, 0, 0);
 		if (children[i] == 0)
 			watch_clock(&p[i], khz);
-		if (children[i] < 0 || !run_on((u64)children[i], i))
+		if (children[i] < 0 || !run_on((u64)children[i], i)) {
+			for (; i > 0; i--)
+				if (children[i] > 0)
+					call(SYS_kill, (u64)children[i], SIGKILL, 0, 0, 0, 0);
 			return 1;
+		}
 	}
 	for (u64 i = 1; i < cpus; i++)
 		while (!__atomic_load_n(&p[i].running, __ATOMIC_ACQUIRE))
