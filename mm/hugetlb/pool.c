@@ -267,10 +267,12 @@ static void append(const struct mm *mm, struct block_list *list, struct block_li
 {
 	struct block_list first;
 
-	block_list_cut(mm, part, surplus, &first);
-	block_list_splice(mm, &first, list);
-	block_list_splice(mm, &first, part);
-	*list = first;
+	if (unlikely(surplus > 0)) {
+		block_list_cut(mm, part, surplus, &first);
+		block_list_splice(mm, &first, list);
+		*list = first;
+	}
+	block_list_splice(mm, list, part);
 }
 
 /*
