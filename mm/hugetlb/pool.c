@@ -261,9 +261,23 @@ u64 pool_add_promised(struct pool *pool, u64 count)
 
 /* ---- out of the pool ---- */
 
+/* Append `part` to `list`, except that its first pages, `surplus` of them, go to the front. */
+static void append(const struct mm *mm, struct block_list *list, struct block_list *part,
+		   u64 surplus)
+{
+	struct block_list first;
+
+	if (unlikely(surplus > 0)) {
+		block_list_cut(mm, part, surplus, &first);
+		block_list_splice(mm, &first, list);
+		*list = first;
+	}
+	block_list_splice(mm, list, part);
+}
+
 /*
  * Pool lock held. Dequeue up to `count` free pages of one node; the first `surplus` of them leave
- * as surplus pages.
+ * as surplus pages, before all others of `list`.
  */
 static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 count, u64 surplus,
 			      struct block_list *list)
@@ -273,7 +287,7 @@ static void dequeue_from_node(struct pool *pool, struct pool_node *node, u64 cou
 
 	cut_marked(pool->mm, &node->free, count, 0, &part);
 	taken = (s64)part.count;
-	block_list_splice(pool->mm, list, &part);
+	append(pool->mm, list, &part, surplus);
 	pool_count(pool, node,
 		   (struct pool_delta){
 			   .pages = -taken, .free = -taken, .surplus = -MIN(taken, (s64)surplus)});
@@ -308,8 +322,8 @@ struct leaving {
 };
 
 /*
- * Dequeue up to `count` free, unreserved pages in one turn at the lock. Returns how many of them
- * left as surplus pages.
+ * Dequeue up to `count` free, unreserved pages in one turn at the lock. Returns how many of them,
+ * the first, left as surplus pages.
  */
 static u64 dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 			 struct block_list *list)
@@ -334,20 +348,21 @@ static u64 dequeue_slice(struct pool *pool, struct leaving which, u64 count,
 
 /*
  * Dequeue any number of pages into an empty list, slice by slice. Each slice is a multiple of the
- * number of nodes; the remainder is taken last. Returns how many left as surplus pages.
+ * number of nodes; the remainder is taken last. Returns how many, the first, left as surplus pages.
  */
 static u64 pool_dequeue(struct pool *pool, struct leaving which, u64 count, struct block_list *list)
 {
 	const u64 most = LOCK_SLICE - LOCK_SLICE % pool->mm->nodes;
-	u64 wanted, taken, surplus = 0;
+	u64 wanted, taken, part, surplus = 0;
 
 	do {
 		struct block_list slice = BLOCK_LIST_INIT;
 
 		wanted = MIN(count - list->count, most);
-		surplus += dequeue_slice(pool, which, wanted, &slice);
+		part = dequeue_slice(pool, which, wanted, &slice);
+		surplus += part;
 		taken = slice.count;
-		block_list_splice(pool->mm, list, &slice);
+		append(pool->mm, list, &slice, part);
 	} while (taken == wanted && list->count < count);
 	return surplus;
 }
@@ -539,23 +554,36 @@ void pool_usage(struct pool *pool, struct pool_usage *usage)
 
 /* ---- between pools ---- */
 
+/* Demote pages in transit. Those that cannot be demoted return as they were. */
+static u64 demote(struct pool *from, struct pool *to, const struct hvo_mode *mode,
+		  struct block_list *list, enum pool_kept kept)
+{
+	struct block_list done = BLOCK_LIST_INIT;
+	u64 demoted;
+
+	if (list->count == 0)
+		return 0;
+	block_list_begin(from->mm, list, BLOCK_HUGE);
+	demoted = hvo_demote(from->mm, mode, list, &done);
+	pool_enqueue(to, &done, POOL_KEPT);
+	pool_enqueue(from, list, kept);
+	return demoted;
+}
+
 u64 pool_demote(struct pool *from, struct pool *to, const struct hvo_mode *mode, u64 count)
 {
 	struct mm *mm = from->mm;
-	struct block_list list = BLOCK_LIST_INIT, done = BLOCK_LIST_INIT, surplus;
-	u64 demoted, left_as_surplus;
+	struct block_list list = BLOCK_LIST_INIT, surplus;
+	u64 left_as_surplus, demoted;
 
 	context_assert(CONTEXT_ORDINARY);
 	ASSERT(from->order == GIGA_ORDER && to->order == BLOCK_ORDER && to->mm == mm,
 	       "demotion between wrong pools");
+	mode = hvo_mode_or_selected(mode);
 	left_as_surplus = pool_dequeue(from, (struct leaving){.only = NODE_NONE}, count, &list);
-	block_list_begin(mm, &list, BLOCK_HUGE);
-	demoted = hvo_demote(mm, hvo_mode_or_selected(mode), &list, &done);
-	pool_enqueue(to, &done, POOL_KEPT);
-	/* the others return as they are; the first that were demoted count as the surplus pages */
-	block_list_cut(mm, &list, saturating_sub(left_as_surplus, demoted), &surplus);
-	pool_enqueue(from, &surplus, POOL_LEFT_AS_SURPLUS);
-	pool_enqueue(from, &list, POOL_LEFT);
+	block_list_cut(mm, &list, left_as_surplus, &surplus);
+	demoted = demote(from, to, mode, &surplus, POOL_LEFT_AS_SURPLUS);
+	demoted += demote(from, to, mode, &list, POOL_LEFT);
 	meta_end_batch_all(mm);
 	return demoted;
 }

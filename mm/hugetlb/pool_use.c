@@ -332,7 +332,7 @@ void pool_page_give(struct pool *pool, struct page *page)
 void pool_page_give_promised(struct pool *pool, struct page *page)
 {
 	u64 state = 0;
-	bool gives;
+	bool gives, twice;
 
 	context_assert(CONTEXT_ORDINARY);
 	gives = may_give(pool, page);
@@ -340,10 +340,18 @@ void pool_page_give_promised(struct pool *pool, struct page *page)
 	pool_count(pool, NULL, (struct pool_delta){.reserved = 1});
 	if (gives)
 		state = page_drop(page);
-	if (state_references(state) == 1)
+	if (state_references(state) == 1 && state_mappings(state) == 0) {
 		put_last(pool, page, state);
-	else
-		spin_unlock(&pool->lock);
+		return;
+	}
+	twice = gives && state_references(state) <= 1;
+	if (twice)
+		page_undrop(page);
+	spin_unlock(&pool->lock);
+	if (twice)
+		page_misused(pool->mm, page,
+			     "frame %llx given back to the pool of order %u by two CPUs at once",
+			     page_to_pfn(page), pool->order);
 }
 
 /* ---- memory saved ---- */

@@ -143,10 +143,10 @@ TEST_ARENA(mm_giga, demotion_does_what_heads_reach_for, arena_borrow(MIB(16), .p
 	EXPECT_EQ(a->pool.free, 2 * GIB_BLOCKS);
 }
 
-/* Set how many of the two free pages of 1 GiB are surplus, as if they could not be restored. */
-static void set_surplus(struct arena *a, u64 count)
+/* Set how many of a node's free pages of 1 GiB are surplus, as if they could not be restored. */
+static void set_surplus(struct arena *a, node_t n, u64 count)
 {
-	struct pool_node *node = pool_node_of(&a->giga, first_free(&a->giga));
+	struct pool_node *node = &a->giga.node[n];
 
 	spin_lock(&a->giga.lock);
 	pool_count(&a->giga, node, (struct pool_delta){.surplus = (s64)(count - node->surplus)});
@@ -174,8 +174,9 @@ TEST_ARENA(mm_giga, a_page_that_is_not_demoted_stays_surplus,
 
 	for (u64 surplus = 1; surplus <= 2; surplus++) {
 		EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 1), 1);
-		set_surplus(a, surplus);
-		famine_of_heads(&famine, a, 2 * HEADS - 1);
+		set_surplus(a, 1, surplus);
+		/* a page that is demoted brings its own head for one that is not surplus */
+		famine_of_heads(&famine, a, 2 * HEADS - 2);
 		EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 1);
 		pool_expect_counts(&a->giga, 1, 0, surplus - 1);
 		pool_expect_counts(&a->pool, GIB_BLOCKS, 0, 0);
@@ -183,6 +184,28 @@ TEST_ARENA(mm_giga, a_page_that_is_not_demoted_stays_surplus,
 		EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), GIB_BLOCKS), GIB_BLOCKS);
 		hvo_bare_free_huge(arena_phantom_zone(a), ~0ULL);
 		EXPECT(arena_accounted(a));
+	}
+}
+
+/* Surplus stays in the node of the page that is not demoted. */
+TEST_ARENA(mm_giga, a_page_that_is_not_demoted_stays_surplus_in_its_node,
+	   arena_borrow(MIB(16), .phantom = GIB(2), .phantom_nodes = 2))
+{
+	struct famine famine;
+
+	EXPECT_EQ(pool_grow(&a->giga, hvo_on(), 2), 2);
+	for (unsigned i = 0; i < 4; i++) { /* either node comes first, whichever has surplus */
+		const node_t n = 1 + i / 2;
+
+		a->giga.free_share = 1 + i % 2;
+		set_surplus(a, n, 1);
+		famine_of_heads(&famine, a, HEADS - 1);
+		EXPECT_EQ(pool_demote(&a->giga, &a->pool, hvo_on(), 2), 0);
+		famine_end(&famine);
+		EXPECT_EQ(a->giga.node[n].pages, 1);
+		EXPECT_EQ(a->giga.node[n].surplus, 1);
+		pool_expect_counts(&a->giga, 2, 0, 1);
+		set_surplus(a, n, 0);
 	}
 }
 

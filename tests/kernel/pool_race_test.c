@@ -3,6 +3,7 @@
  * given back. pool_readers_test.c has the CPUs that only read.
  */
 #include "mm/hugetlb/pool_use.h"
+#include "mm/page/page_check.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/random.h"
 
@@ -194,3 +195,36 @@ TEST_ARENA(mm_pool, a_promise_comes_back_at_once_with_its_page,
 	pool_unreserve(&a->pool, 1);
 	pool_expect_counts(&a->pool, 2, 0, 0);
 }
+
+/* giving a page twice is a race by itself */
+#if !defined(__SANITIZE_THREAD__) || defined(HOST_EXPLORE)
+
+static void give_one_twice(void *arg)
+{
+	struct giving *g = arg;
+
+	if (cpu_id() == 0)
+		pool_page_give_promised(&g->u.a->pool, g->promised);
+	else if (cpu_id() == 1)
+		pool_page_give(&g->u.a->pool, g->promised);
+}
+
+/* A page that two CPUs give back at once is reported, as one is that a CPU gives back twice. */
+TEST_ARENA(mm_pool, a_promised_page_that_is_given_twice_at_once_is_reported,
+	   cpus_needed(2) ? arena_borrow(MIB(2), .phantom = GIB(1)) : NULL)
+{
+	struct giving g = {.u.a = a};
+	u64 before;
+
+	test_option("debug.bad_free", "keep");
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), 1), 1);
+	EXPECT_EQ(pool_reserve(&a->pool, 1), 0);
+	REQUIRE((g.promised = pool_page_take(&a->pool, 0, POOL_RESERVED)));
+	before = page_misuses();
+	cpus_run_together(give_one_twice, &g);
+	EXPECT_EQ(page_misuses(), before + 1);
+	EXPECT_EQ(g.promised->refcount, 0);
+	pool_unreserve(&a->pool, 1);
+	pool_expect_counts(&a->pool, 1, 0, 0);
+}
+#endif
