@@ -132,7 +132,7 @@ static bool take_at_once(unsigned bank, struct mce_error *error, u32 *spins)
 	return taken;
 }
 
-/* The handler alone decides whether a CPU goes on, and this may come before it has read its error. */
+/* An NMI that polls may come before the handler, which alone decides, has read its error. */
 static bool poll_bank(unsigned bank, u32 spins)
 {
 	struct mce_error error;
@@ -194,6 +194,7 @@ void mce_init_cpu(void)
 
 void mce_handle(struct trap_frame *frame)
 {
+	const u64 stops = STATUS_CONTEXT | (capabilities() & CAP_RECOVERS ? STATUS_ACTION : 0);
 	const unsigned n = banks();
 	u32 spins = mce_turn_spins;
 	struct mce_error error;
@@ -206,7 +207,7 @@ void mce_handle(struct trap_frame *frame)
 			continue;
 		count(&error);
 		lost |= !mce_corrected(error.status) &&
-			((error.status & STATUS_CONTEXT) || !mce_names_page(&error));
+			((error.status & stops) || !mce_names_page(&error));
 	}
 	if (!(status & MCG_RIPV) || lost)
 		panic("machine check: the interrupted code cannot continue");
