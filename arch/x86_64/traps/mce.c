@@ -120,13 +120,15 @@ static void turn_end(void)
 /* Take any error, without a turn if none comes. If a poll was interrupted, leave what it takes. */
 static bool take_at_once(unsigned bank, struct mce_error *error, u32 *spins)
 {
-	bool turn, own, taken;
+	bool turn, taken;
+	unsigned which = ANY;
 
 	if (!(bank_read(bank, MC_STATUS) & STATUS_VALID)) /* needs no turn, and most are empty */
 		return false;
 	turn = turn_begin(spins);
-	own = !turn && atomic_load_relaxed(&mce_reader) == cpu_id() + 1;
-	taken = take(bank, error, own ? INTERRUPTING : ANY);
+	if (!turn && atomic_load_relaxed(&mce_reader) == cpu_id() + 1)
+		which = INTERRUPTING;
+	taken = take(bank, error, which);
 	if (turn)
 		turn_end();
 	return taken;
