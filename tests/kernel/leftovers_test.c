@@ -16,8 +16,10 @@
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/mtrr_cpu.h"
 #include "arch/x86_64/cpu/pci.h"
+#include "arch/x86_64/cpu/trap_frame.h"
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/traps/mce.h"
+#include "arch/x86_64/traps/traps.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/test.h"
 
@@ -158,6 +160,54 @@ TEST(arch_mce, who_polls_leaves_errors_that_interrupt_to_the_handler)
 	EXPECT_EQ(taken, 0);
 }
 
+static struct {
+	u32 status;
+	unsigned reads, at; /* of the status: so far, and before which the error comes */
+} arrival;
+
+#define SIGNALED (0xb1ULL << 56 | 0x9f)
+
+static void step(struct trap_frame *frame)
+{
+	static const u8 rdmsr_insn[] = {0x0f, 0x32};
+
+	if (memcmp((const void *)frame->rip, rdmsr_insn, sizeof(rdmsr_insn)) == 0 &&
+	    (u32)frame->rcx == arrival.status && ++arrival.reads == arrival.at)
+		wrmsr_safe(arrival.status, SIGNALED);
+}
+
+/* An error that interrupts another CPU takes the place of a corrected one, before each read. */
+TEST(arch_mce, a_poll_leaves_an_error_that_interrupts_whenever_it_comes)
+{
+	const u32 usual = mce_turn_spins;
+	irq_flags_t flags;
+	u64 caps = 0, left;
+
+	if (!rdmsr_safe(0x179, &caps) || (caps & 0xff) == 0)
+		SKIP("no machine checks");
+	arrival.status = 0x401 + 4 * ((u32)(caps & 0xff) - 1);
+	if (!wrmsr_safe(arrival.status, SIGNALED))
+		SKIP("banks cannot be written");
+	mce_turn_spins = ~0U;
+	for (arrival.at = 1; arrival.at < 8; arrival.at++) {
+		flags = irq_save();
+		arrival.reads = 0;
+		wrmsr_safe(arrival.status, 1ULL << 63 | 0x9f);
+		trap_set_handler(TRAP_DEBUG, step);
+		__asm__ volatile("pushfq; orq %0, (%%rsp); popfq" ::"i"(RFLAGS_TRAP)
+				 : "cc", "memory");
+		mce_poll_all(NULL);
+		__asm__ volatile("pushfq; andq %0, (%%rsp); popfq" ::"i"(~RFLAGS_TRAP)
+				 : "cc", "memory");
+		trap_set_handler(TRAP_DEBUG, NULL);
+		rdmsr_safe(arrival.status, &left);
+		wrmsr_safe(arrival.status, 0);
+		irq_restore(flags);
+		EXPECT_EQ(left, arrival.reads < arrival.at ? 0 : SIGNALED);
+	}
+	mce_turn_spins = usual;
+}
+
 enum { MCG_STATUS = 0x17a };
 enum { OTHER = 0x10000 }; /* reads a bank, and is no CPU of the machine */
 
@@ -282,8 +332,8 @@ TEST(arch_mce, of_a_broadcast_one_cpu_reads_at_a_time)
 	reader = atomic_load_relaxed(&mce_reader);
 	atomic_store_relaxed(&mce_reader, cpu_id() + 1);
 	own = handle(status, ~0U, &own_counted);
+	polled = atomic_load_relaxed(&mce_totals.corrected); /* an NMI may poll first */
 	atomic_store_release(&mce_reader, 0);
-	polled = atomic_load_relaxed(&mce_totals.corrected);
 	mce_poll_all(NULL);
 	polled = atomic_load_relaxed(&mce_totals.corrected) - polled;
 	irq_restore(flags);

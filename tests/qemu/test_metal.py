@@ -560,3 +560,12 @@ def test_machine_checks_are_named_and_counted(kernel):
     assert "errors   1 corrected, 1 uncorrected, 1 pages named" in text and "frame 9123 failed: it is out of use" in text, text
     assert "verdict=pass" in text
     assert "This machine" in lines, "the page and the verdict do not fit 80 columns and 25 rows:\n" + text
+
+
+def test_code_that_needs_the_page_of_a_machine_check_is_not_run_again(kernel):
+    """It would read the page again, and so on for ever."""
+    intel = "max,vendor=GenuineIntel"
+    with Shown(Machine("pvh", 2, "256M", cpu=intel, cmdline="end=halt monitor", **ON_SCREEN), kernel) as guest:
+        guest.wait("Commands: help.", SECONDS / 4, guest.vga_text)
+        guest.monitor("mce 1 5 0xbd80000000000134 7 0x9123456 0x8c")
+        guest.wait("machine check: the interrupted code cannot continue", SECONDS / 4, guest.vga_text)

@@ -36,6 +36,7 @@ enum {
 	CPUID_1_EDX_MCA = 1 << 14
 };
 enum { MCG_RIPV = 1 << 0, NAMED_MAX = 16 };
+enum { POLLED = 1 << 0, INTERRUPTING = 1 << 1, ANY = POLLED | INTERRUPTING };
 
 struct mce_totals mce_totals;             /* atomic until the run is over */
 u32 mce_reader, mce_turn_spins = 1 << 22; /* some 0.2 s */
@@ -79,13 +80,15 @@ static void count(const struct mce_error *error)
 }
 
 /*
- * Take the error that a bank holds; false if there is none. Writing zeros makes room for the next
- * error.
+ * Take the error that a bank holds; false if there is none of these kinds. One read tells both,
+ * because a worse error may come meanwhile. Writing zeros makes room for the next error.
  */
-static bool take(unsigned bank, struct mce_error *error)
+static bool take(unsigned bank, struct mce_error *error, unsigned which)
 {
 	*error = (struct mce_error){.bank = bank, .status = bank_read(bank, MC_STATUS)};
-	if (!(error->status & STATUS_VALID))
+	if (!(error->status & STATUS_VALID) ||
+	    !(which & (mce_interrupts(error->status, capabilities() & CAP_RECOVERS) ? INTERRUPTING
+										    : POLLED)))
 		return false;
 	error->addr = error->status & STATUS_ADDR_VALID ? bank_read(bank, MC_ADDR) : 0;
 	error->misc = error->status & STATUS_MISC_VALID ? bank_read(bank, MC_MISC) : 0;
@@ -114,30 +117,24 @@ static void turn_end(void)
 	atomic_store_release(&mce_reader, 0);
 }
 
-/* Is this an error for the handler, which alone decides whether the CPU goes on? */
-static bool interrupts(unsigned bank)
-{
-	const u64 status = bank_read(bank, MC_STATUS);
-
-	return (status & STATUS_VALID) && mce_interrupts(status, capabilities() & CAP_RECOVERS);
-}
-
 /* Take any error, without a turn if none comes. If a poll was interrupted, leave what it takes. */
 static bool take_at_once(unsigned bank, struct mce_error *error, u32 *spins)
 {
-	bool turn, taken = false;
+	bool turn, taken;
+	unsigned which = ANY;
 
 	if (!(bank_read(bank, MC_STATUS) & STATUS_VALID)) /* needs no turn, and most are empty */
 		return false;
 	turn = turn_begin(spins);
-	if (turn || atomic_load_relaxed(&mce_reader) != cpu_id() + 1 || interrupts(bank))
-		taken = take(bank, error);
+	if (!turn && atomic_load_relaxed(&mce_reader) == cpu_id() + 1)
+		which = INTERRUPTING;
+	taken = take(bank, error, which);
 	if (turn)
 		turn_end();
 	return taken;
 }
 
-/* An NMI that polls may come before the handler has read its error. */
+/* An NMI that polls may come before the handler, which alone decides, has read its error. */
 static bool poll_bank(unsigned bank, u32 spins)
 {
 	struct mce_error error;
@@ -145,7 +142,7 @@ static bool poll_bank(unsigned bank, u32 spins)
 
 	if (!turn_begin(&spins))
 		return false;
-	taken = !interrupts(bank) && take(bank, &error);
+	taken = take(bank, &error, POLLED);
 	turn_end();
 	if (taken)
 		count(&error);
@@ -199,6 +196,7 @@ void mce_init_cpu(void)
 
 void mce_handle(struct trap_frame *frame)
 {
+	const u64 stops = STATUS_CONTEXT | (capabilities() & CAP_RECOVERS ? STATUS_ACTION : 0);
 	const unsigned n = banks();
 	u32 spins = mce_turn_spins;
 	struct mce_error error;
@@ -211,7 +209,7 @@ void mce_handle(struct trap_frame *frame)
 			continue;
 		count(&error);
 		lost |= !mce_corrected(error.status) &&
-			((error.status & STATUS_CONTEXT) || !mce_names_page(&error));
+			((error.status & stops) || !mce_names_page(&error));
 	}
 	if (!(status & MCG_RIPV) || lost)
 		panic("machine check: the interrupted code cannot continue");

@@ -6,8 +6,9 @@
  *                controllers are those of a package), others before they halt idle
  *                (cpu_idle_look()), and all for the machine page.
  *   uncorrected  Reported by an interrupt (#MC) and printed. The run goes on only if the CPU's
- *                state is whole (RIPV, no PCC). The page of the error is taken out of use as soon
- *                as the context allows it (mm/contig/bad_frames.h).
+ *                state is whole (RIPV, no PCC) and no code needs the page (no AR). The page of the
+ *                error is taken out of use as soon as the context allows it
+ *                (mm/contig/bad_frames.h).
  *
  * Source: Intel SDM vol. 3B, chapter 15 "Machine-check architecture"; AMD APM vol. 2, chapter 9
  * (9.3.3 "Machine Check Architecture Extensions").

@@ -11,6 +11,7 @@
 #define STATUS_ADDR_VALID  (1ULL << 58)
 #define STATUS_CONTEXT     (1ULL << 57) /* processor context corrupt */
 #define STATUS_SIGNALED    (1ULL << 56) /* of CPUs that recover (MCG_SER_P) */
+#define STATUS_ACTION      (1ULL << 55) /* of these: a CPU would read the bad page again */
 
 /* Was the error of this status corrected? Pure. */
 bool mce_corrected(u64 status);
