@@ -104,12 +104,17 @@ static bool take(unsigned bank, struct mce_error *error, unsigned which)
  */
 static bool turn_begin(u32 *spins)
 {
-	for (; !atomic_cas(&mce_reader, 0, cpu_id() + 1); --*spins) {
-		if (*spins == 0 || atomic_load_relaxed(&mce_reader) == cpu_id() + 1)
+	const u32 mine = cpu_id() + 1;
+
+	for (;; --*spins) {
+		const u32 reader = atomic_load_relaxed(&mce_reader);
+
+		if (!reader && atomic_cas(&mce_reader, 0, mine))
+			return true;
+		if (*spins == 0 || reader == mine)
 			return false;
 		cpu_relax();
 	}
-	return true;
 }
 
 static void turn_end(void)
