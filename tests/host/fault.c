@@ -61,6 +61,9 @@ static void on_fault(int signal, siginfo_t *info, void *context)
 	}
 	if (!host_me) /* the runner itself */
 		host_die("fault at %p", info->si_addr);
+	if (addr - DIRECT_MAP_BASE < PAGE_SIZE)
+		panic("page fault: frame 0, the address of no page, from 0x%llx",
+		      uc->uc_mcontext.gregs[REG_RIP]);
 	flags = host_irq_save_quiet();
 	result = fault_resolve(addr, write, exec, flags);
 	if (result == FAULT_RETRY) {

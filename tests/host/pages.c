@@ -93,6 +93,8 @@ void host_memory_init(u64 bytes)
 	host_shadow_map(DIRECT_MAP_BASE, bytes, 0);
 	map_raw(DIRECT_MAP_BASE, bytes, PROT_READ | PROT_WRITE,
 		MAP_SHARED | MAP_FIXED | MAP_NORESERVE, host_memory_fd, 0);
+	/* page_address(NULL) is frame 0, which is firmware's */
+	mprotect((void *)DIRECT_MAP_BASE, PAGE_SIZE, PROT_NONE);
 	reserve(VMEMMAP_BASE, VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS, window_prot);
 #ifdef HOST_FAST
 	madvise((void *)VMEMMAP_BASE, VMEMMAP_WINDOW_SIZE * VMEMMAP_WINDOWS, MADV_HUGEPAGE);

@@ -51,6 +51,26 @@ TEST(program_call, the_upper_half_of_a_number_is_not_looked_at)
 	EXPECT_EQ(call_number(39 | 1ULL << 30), -ENOSYS); /* x32 */
 }
 
+/* Nodes are told only where there is room for all of them, and what follows them is zero. */
+TEST(program_call, a_thread_is_told_what_it_is_bound_to)
+{
+	enum { MPOL_BIND = 2, BITS = 2 * 64 + 1 };
+	const u64 one = 1, ones[2] = {~0ULL, ~0ULL};
+	u64 got[2];
+	u32 mode = 0;
+
+	REQUIRE(user_write(ARGUMENTS, &one, sizeof(one)) == 0);
+	EXPECT_EQ(program_call("set_mempolicy", MPOL_BIND, ARGUMENTS, 64), 0);
+	REQUIRE(user_write(RESULTS, ones, sizeof(ones)) == 0);
+	EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, 0), 0);
+	if (node_count > 1)
+		EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, node_count), -EINVAL);
+	EXPECT(user_read(got, RESULTS, sizeof(got)) == 0 && got[0] == ~0ULL);
+	EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, BITS), 0);
+	EXPECT(user_read(&mode, ARGUMENTS, sizeof(mode)) == 0 && mode == MPOL_BIND);
+	EXPECT(user_read(got, RESULTS, sizeof(got)) == 0 && got[0] == 1 && got[1] == 0);
+}
+
 /* Once for each number, and once more for the next program. */
 TEST(program_call, one_that_is_not_there_is_named_once)
 {
