@@ -50,12 +50,13 @@ static void end_line(struct walk *w)
 
 unsigned results_piece(unsigned n, char out[QR_BYTES], size_t *len)
 {
-	struct walk w = {.out = out ? out + HEAD_MAX : NULL, .first = (u64)(n - 1) * PIECE};
+	static struct walk w; /* a panic may have left little of the stack */
 	char buf[256];
 	unsigned pieces;
 	u64 pos = 0;
 	size_t got;
 
+	w = (struct walk){.out = out ? out + HEAD_MAX : NULL, .first = (u64)(n - 1) * PIECE};
 	do {
 		got = log_read(&pos, buf, sizeof(buf));
 		for (size_t i = 0; i < got; i++) {

@@ -26,14 +26,15 @@ bool panic_is_ours(void)
 
 void panic(const char *fmt, ...)
 {
-	char reason[REASON_MAX];
+	static char reason[REASON_MAX]; /* the owner's, who may have little stack left */
+	bool first;
 
 	irq_disable();
+	first = atomic_cas(&panic_owner, CPU_NONE, cpu_id());
+	if (!first && !panic_is_ours())
+		cpu_halt_forever();
 	FORMAT_ARGS(reason, sizeof(reason), fmt);
-
-	if (!atomic_cas(&panic_owner, CPU_NONE, cpu_id())) {
-		if (!panic_is_ours())
-			cpu_halt_forever();
+	if (!first) {
 		print("PANIC inside the panic: %s\n", reason);
 		verdict_end_with(VERDICT_CRASH);
 	}

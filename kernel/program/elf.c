@@ -252,13 +252,14 @@ static bool add_load(struct parse *p, const struct program_header *load)
 static bool add_interpreter(struct parse *p, const struct program_header *header)
 {
 	const u64 offset = header->offset, bytes = header->file_bytes;
-	const char *path = (const char *)p->image + offset;
+	const char *path;
 
 	if (p->elf->interpreter)
 		return true;
 	if (!lies_in(p->size, offset, bytes))
 		return refuse(p, "it is truncated: its interpreter's name lies beyond its end",
 			      offset);
+	path = (const char *)p->image + offset;
 	if (bytes < 2 || bytes > INTERPRETER_MAX || path[0] == '\0' || path[bytes - 1] != '\0')
 		return refuse(p, "its interpreter's name is no text: bytes", bytes);
 	p->elf->interpreter = path;

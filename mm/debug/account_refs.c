@@ -57,8 +57,11 @@ struct mapped {
 	u64 now; /* marks the pages that the walk has met */
 };
 
-/* The page that an entry maps, if it is one of that size in use with one reference; else NULL. */
-static struct page *mapped_page(pfn_t pfn, enum pt_level level)
+/*
+ * The page that an entry maps, if it is one of that size in use with one reference; else NULL.
+ * *mark is its private[1], which may never have been written.
+ */
+static struct page *mapped_page(pfn_t pfn, enum pt_level level, u64 *mark)
 {
 	static const u8 orders[] = {[PT_PAGE] = 0, [PT_PMD] = BLOCK_ORDER, [PT_PUD] = GIGA_ORDER};
 	const u16 free = PAGE_BUDDY | PAGE_PCP | PAGE_TAIL | PAGE_RESERVED | PAGE_BOOT | PAGE_BAD;
@@ -67,6 +70,7 @@ static struct page *mapped_page(pfn_t pfn, enum pt_level level)
 	if (!page_peek(pfn, &copy) || (copy.flags & free) || copy.refcount != 1 ||
 	    ((copy.flags & PAGE_COMPOUND) ? copy.order : 0) != orders[level])
 		return NULL;
+	*mark = copy.private[1];
 	return pfn_to_page(pfn);
 }
 
@@ -80,14 +84,15 @@ static void check_mapped(void *arg, pte_t pte, virt_t virt, enum pt_level level)
 	const struct huge_map *map = huge_map_at(virt);
 	struct mapped *mapped = arg;
 	const char *fault = NULL;
-	struct page *page = mapped_page(pte_pfn(pte), level);
+	u64 mark = 0;
+	struct page *page = mapped_page(pte_pfn(pte), level, &mark);
 
 	mapped->leaves[level]++;
 	if (!page)
 		fault = "which is not a page of that size in use with one reference";
 	else if (!map || virt + pt_level_size(level) > map->start + map->object.bytes)
 		fault = "where there is no huge mapping";
-	else if (page->private[1] == mapped->now)
+	else if (mark == mapped->now)
 		fault = "a second time";
 	if (page) {
 		const bool promised = pte & PTE_PIECE

@@ -296,18 +296,12 @@ static inline __attribute__((always_inline)) const char *wrong_page(const struct
 	return state & PAGE_HUGETLB ? NULL : "no page of a pool";
 }
 
-/* May `page` be given back? If not, this is reported. */
-static inline __attribute__((always_inline)) bool may_give(const struct pool *pool,
-							   struct page *page)
+/* Out of line, because a chain of calls from here on is among the deepest. */
+static __attribute__((noinline)) bool report_page(const struct pool *pool, struct page *page,
+						  const char *what)
 {
-	const char *what;
 	struct page seen;
 
-	if (!page_check_place(pool->mm, page))
-		return false;
-	what = wrong_page(pool, page);
-	if (likely(!what))
-		return true;
 	if (!mm_page_peek(pool->mm, page_to_pfn(page), &seen))
 		page_misused(NULL, NULL, "free of %p, which is no struct page", (const void *)page);
 	else
@@ -315,6 +309,18 @@ static inline __attribute__((always_inline)) bool may_give(const struct pool *po
 			     "frame %llx given back to the pool of order %u, but it is %s",
 			     page_to_pfn(page), pool->order, what);
 	return false;
+}
+
+/* May `page` be given back? If not, this is reported. */
+static inline __attribute__((always_inline)) bool may_give(const struct pool *pool,
+							   struct page *page)
+{
+	const char *what;
+
+	if (!page_check_place(pool->mm, page))
+		return false;
+	what = wrong_page(pool, page);
+	return likely(!what) || report_page(pool, page, what);
 }
 
 void pool_page_give(struct pool *pool, struct page *page)
@@ -349,9 +355,7 @@ void pool_page_give_promised(struct pool *pool, struct page *page)
 		page_undrop(page);
 	spin_unlock(&pool->lock);
 	if (twice)
-		page_misused(pool->mm, page,
-			     "frame %llx given back to the pool of order %u by two CPUs at once",
-			     page_to_pfn(page), pool->order);
+		report_page(pool, page, "given back by another CPU at once");
 }
 
 /* ---- memory saved ---- */

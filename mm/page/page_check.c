@@ -42,7 +42,6 @@ static void print_owners(const struct page *page)
 	char held[NAME_MAX], freed[NAME_MAX];
 
 	page_owner_text(page->owner, held, sizeof(held));
-	page_owner_text(page->owner ? page->private[2] : 0, freed, sizeof(freed));
 	if (kind.flags & PAGE_BOOT)
 		pr_err("page: given out at boot, before the allocator existed");
 	else if (!page->owner)
@@ -50,8 +49,10 @@ static void print_owners(const struct page *page)
 	else if (page->refcount > 0)
 		pr_err("page: held by %s since %llu us after boot", held,
 		       page->held_since / NS_PER_US);
-	else
+	else {
+		page_owner_text(page->private[2], freed, sizeof(freed));
 		pr_err("page: last held by %s, freed by %s", held, freed);
+	}
 }
 
 static void print_page(const struct mm *mm, const struct page *page)

@@ -38,8 +38,8 @@ static void move_entry(pte_t *entry, u64 virt, enum pt_level level, struct page 
 	pte_store(entry, virt, level, 0);
 	shootdown_batch_add(&batch, virt, 1);
 	shootdown_batch_flush(&batch, SHOOTDOWN_SKIP_IDLE);
-	check_frames_reused(page_pfn(from), order_pages(page_order(from)));
 	page_copy(to, from);
+	check_frames_reused(page_pfn(from), order_pages(page_order(from)));
 	fence_store();
 	pte_store(entry, virt, level, (pte & ~PTE_PFN_MASK) | page_pfn(to) << PAGE_SHIFT);
 }

@@ -288,7 +288,7 @@ static const u64 places[] = {0, 511, 512, 513, 262143, 262144, 1ULL << 27, (1ULL
 TEST(program_file, a_sparse_file_has_only_the_pages_that_were_written)
 {
 	const s64 fd = do_open("/tmp/sparse", RDWR | CREAT);
-	char text[16];
+	char text[16] = {0};
 
 	REQUIRE(fd == 3);
 	for (size_t i = 0; i < ARRAY_LEN(places); i++) {
@@ -879,7 +879,7 @@ static void play(void *arg)
 	const u32 me = atomic_fetch_add(&race->cpus, 1);
 	struct pollfd_words file = {.fd = race->fd[0], .events = 1};
 	u64 one = 1;
-	u8 byte;
+	u8 byte = 0;
 
 	for (unsigned i = 0; me < 2 && i < RECORDS; i++) {
 		s64 result;
@@ -917,7 +917,7 @@ enum { MESSAGE = 1000, MESSAGES = 8, PASSES = 20 };
 static void pass_on(void *arg)
 {
 	struct race *race = arg;
-	u8 message[MESSAGE];
+	u8 message[MESSAGE] = {0};
 
 	for (unsigned i = 0; i < PASSES; i++) {
 		bool whole = CALL_OF("read", (u64)race->fd[0], U(message), MESSAGE) == MESSAGE;
@@ -932,7 +932,7 @@ static void pass_on(void *arg)
 TEST(program_file, messages_in_a_pipe_stay_whole)
 {
 	struct race race = {0};
-	u8 message[MESSAGE];
+	u8 message[MESSAGE] = {0};
 	u64 left = 0;
 
 	REQUIRE(CALL_OF("pipe", U(race.fd)) == 0);
@@ -953,7 +953,7 @@ TEST(program_file, messages_in_a_pipe_stay_whole)
 TEST(program_file, a_directory_is_listed_in_records_that_follow_each_other)
 {
 	static const char *const names[] = {".", "..", "a", "a name of 24 characters .", "c"};
-	u64 at[128];
+	u64 at[128] = {0};
 	size_t listed = 0;
 	s64 fd, bytes;
 
@@ -986,7 +986,7 @@ TEST(program_file, a_directory_is_listed_in_records_that_follow_each_other)
 static unsigned use_everything(void)
 {
 	static u8 big[3 * PAGE_SIZE];
-	char path[200] = "/tmp/", buf[64];
+	char path[200] = "/tmp/", buf[64] = {0};
 	unsigned wrong = 0;
 	int fd[2] = {-1, -1};
 	s64 file;

@@ -659,15 +659,18 @@ static u32 nmis, nmis_in_entry, nmis_in_ring3, checks;
 
 static void count_check(struct trap_frame *frame)
 {
-	checks++;
+	atomic_fetch_add(&checks, 1);
 	if (trap_from_ring3(frame) || this_cpu()->self != this_cpu())
 		atomic_fetch_add(&wrong, 1);
 }
 
-/* In some NMIs a machine check comes; the instruction uses the same gate. */
+/*
+ * In some NMIs a machine check comes; the instruction uses the same gate. The watchdog's NMIs come
+ * to this CPU as well, at the same time as those that are sent.
+ */
 static void count_nmi(struct trap_frame *frame)
 {
-	if (nmis++ % 4 == 0)
+	if (atomic_fetch_add(&nmis, 1) % 4 == 0)
 		__asm__ volatile("int %0" ::"i"(TRAP_MACHINE_CHECK) : "memory");
 	if (trap_from_ring3(frame))
 		nmis_in_ring3++;

@@ -141,18 +141,26 @@ class Graph:
 
     def deepest(self):
         """(bytes, names) of the longest chain. A call back into the chain ends it, because the code that recurses bounds its recursion."""
-        known = {}
+        known, bit = {}, {name: 1 << number for number, name in enumerate(self.frame)}
+        calls = {name: [callee for callee in self.calls.get(name, ()) if callee in bit] for name in bit}
+        reached, before = dict(bit), {}
+        while reached != before:
+            before = dict(reached)
+            for name in bit:
+                for callee in calls[name]:
+                    reached[name] |= reached[callee]
 
-        def depth(name, above):
-            if name in known:
+        def depth(name, cycle):
+            """The longest chain from a function on. `cycle`: those before it that it may call again."""
+            if not cycle and name in known:
                 return known[name]
             best = (0, [])
-            for callee in self.calls.get(name, ()):
-                if callee in above:
-                    continue
-                best = max(best, depth(callee, above | {name}))
-            result = (self.frame.get(name, 0) + 8 + best[0], [name, *best[1]])
-            known[name] = result
+            for callee in calls[name]:
+                if callee not in cycle and callee != name:
+                    best = max(best, depth(callee, cycle | {name} if reached[callee] & bit[name] else frozenset()))
+            result = (self.frame[name] + 8 + best[0], [name, *best[1]])
+            if not cycle:
+                known[name] = result
             return result
 
         sys.setrecursionlimit(10000)
