@@ -14,8 +14,8 @@
 
 /*
  * Write piece `n` (from 1) to `out` and its length to *len (0 if there is no such piece); `out` may
- * be NULL. Returns the number of pieces. Needs no memory. One caller at a time; the log
- * must not change meanwhile.
+ * be NULL. Returns the number of pieces. Needs no memory. One caller at a time, and the log must
+ * not change meanwhile.
  */
 unsigned results_piece(unsigned n, char out[QR_BYTES], size_t *len);
 

@@ -26,19 +26,19 @@ bool panic_is_ours(void)
 
 void panic(const char *fmt, ...)
 {
-	static char reason[REASON_MAX]; /* the owner's, who may have little stack left */
+	static char reason[REASON_MAX]; /* written by the owner, whose stack may be nearly full */
 	bool first;
 
 	irq_disable();
 	first = atomic_cas(&panic_owner, CPU_NONE, cpu_id());
 	if (!first && !panic_is_ours())
 		cpu_halt_forever();
+	atomic_store_relaxed(&panic_in_progress, true);
 	FORMAT_ARGS(reason, sizeof(reason), fmt);
 	if (!first) {
 		print("PANIC inside the panic: %s\n", reason);
 		verdict_end_with(VERDICT_CRASH);
 	}
-	atomic_store_relaxed(&panic_in_progress, true);
 	print("\nPANIC on CPU %u: %s\n", cpu_id(), reason);
 	panic_arch();
 	verdict_end_with(VERDICT_CRASH);

@@ -235,7 +235,8 @@ int path_add(struct inode *start, const char *text, size_t length, enum path_lin
 			return err;
 		}
 		spin_unlock(&names.lock);
-		room = err ? 0 : path.length;
+		if (!err)
+			room = path.length;
 	} while (!err);
 	entry_free(entry);
 	return err;

@@ -297,7 +297,7 @@ static inline __attribute__((always_inline)) const char *wrong_page(const struct
 }
 
 /* Out of line, because a chain of calls from here on is among the deepest. */
-static __attribute__((noinline)) bool report_page(const struct pool *pool, struct page *page,
+static __attribute__((noinline)) void report_page(const struct pool *pool, struct page *page,
 						  const char *what)
 {
 	struct page seen;
@@ -308,7 +308,6 @@ static __attribute__((noinline)) bool report_page(const struct pool *pool, struc
 		page_misused(pool->mm, page,
 			     "frame %llx given back to the pool of order %u, but it is %s",
 			     page_to_pfn(page), pool->order, what);
-	return false;
 }
 
 /* May `page` be given back? If not, this is reported. */
@@ -320,7 +319,9 @@ static inline __attribute__((always_inline)) bool may_give(const struct pool *po
 	if (!page_check_place(pool->mm, page))
 		return false;
 	what = wrong_page(pool, page);
-	return likely(!what) || report_page(pool, page, what);
+	if (unlikely(what))
+		report_page(pool, page, what);
+	return !what;
 }
 
 void pool_page_give(struct pool *pool, struct page *page)
@@ -355,7 +356,7 @@ void pool_page_give_promised(struct pool *pool, struct page *page)
 		page_undrop(page);
 	spin_unlock(&pool->lock);
 	if (twice)
-		report_page(pool, page, "given back by another CPU at once");
+		report_page(pool, page, "given back by another CPU at the same time");
 }
 
 /* ---- memory saved ---- */

@@ -42,14 +42,14 @@ static void print_owners(const struct page *page)
 	char held[NAME_MAX], freed[NAME_MAX];
 
 	page_owner_text(page->owner, held, sizeof(held));
-	if (kind.flags & PAGE_BOOT)
+	if (kind.flags & PAGE_BOOT) {
 		pr_err("page: given out at boot, before the allocator existed");
-	else if (!page->owner)
+	} else if (!page->owner) {
 		pr_err("page: its last owner is not known (debug.page_owner=on records owners)");
-	else if (page->refcount > 0)
+	} else if (page->refcount > 0) {
 		pr_err("page: held by %s since %llu us after boot", held,
 		       page->held_since / NS_PER_US);
-	else {
+	} else {
 		page_owner_text(page->private[2], freed, sizeof(freed));
 		pr_err("page: last held by %s, freed by %s", held, freed);
 	}

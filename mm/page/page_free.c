@@ -238,12 +238,12 @@ static inline bool keep_in_word(struct zone *zone, struct pcp_zone *mine, const 
 static inline void free_otherwise(struct mm *mm, struct page *page, u64 state, virt_t caller)
 {
 	const unsigned order = state_kind(state).order;
-	const bool whole = state && IS_ALIGNED((virt_t)page, sizeof(*page)) &&
+	const bool quick = state && IS_ALIGNED((virt_t)page, sizeof(*page)) &&
 			   !atomic_load_relaxed(&mm->watch);
 
-	if (whole && order == BLOCK_ORDER)
+	if (quick && order == BLOCK_ORDER)
 		free_huge_quickly(mm, page, state, caller);
-	else if (whole && order > 0 && order < PCP_ORDERS)
+	else if (quick && order > 0 && order < PCP_ORDERS)
 		free_run_quickly(mm, page, state, caller);
 	else
 		page_free_slowly(mm, page, caller);

@@ -29,7 +29,7 @@ void page_owner_allocated(struct page *page, virt_t caller)
 {
 	atomic_store_relaxed(&page->owner, page_owner_pack(caller, cpu_id()));
 	atomic_store_relaxed(&page->held_since, clock_ns());
-	page->private[2] = 0; /* nobody has freed it */
+	atomic_store_relaxed(&page->private[2], 0ULL); /* nobody has freed it */
 }
 
 void page_owner_text(u64 owner, char *buf, size_t size)

@@ -5,7 +5,7 @@
  *                    2023)
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, overflow, smash, write-tail, no-page, hang, patient, asked:
+ *   payload=NAME     panic, panics, overflow, smash, write-tail, no-page, hang, patient, asked:
  *                    check that they are reported; leak-*: leaks.c; alloc-in-interrupt and others,
  *                    calls from contexts in which they are not allowed: misuse.c
  *
@@ -16,6 +16,7 @@
 #include "kernel/run/bench.h"
 #include "mm/hugetlb/pool.h"
 #include "tests/bench/hang.h"
+#include "tests/kernel/cpus.h"
 #include "tests/bench/leaks.h"
 #include "tests/bench/machine.h"
 #include "tests/bench/misuse.h"
@@ -25,11 +26,16 @@ static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
 OPTION_TEXT(payload, payload_name,
-	    "do something broken on purpose: panic, overflow, smash, write-tail, no-page, hang, "
-	    "patient, asked, leak-page, leak-huge, leak-map, leak-pool, leak-work, "
+	    "do something broken on purpose: panic, panics, overflow, smash, write-tail, no-page, "
+	    "hang, patient, asked, leak-page, leak-huge, leak-map, leak-pool, leak-work, "
 	    "leak-none, alloc-in-interrupt, round-with-lock ...");
 
 /* ---- broken on purpose ---- */
+
+static void panic_here(void *arg)
+{
+	panic("asked for on each CPU");
+}
 
 static __attribute__((noinline)) u64 overflow(u64 depth)
 {
@@ -77,6 +83,8 @@ static void run_broken(const char *name)
 	payload_misuse(name);
 	if (strcmp(name, "panic") == 0)
 		panic("asked for on the command line");
+	if (strcmp(name, "panics") == 0)
+		cpus_run_together(panic_here, NULL);
 	if (strcmp(name, "overflow") == 0)
 		overflow(1ULL << 40);
 	if (strcmp(name, "smash") == 0)

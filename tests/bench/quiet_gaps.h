@@ -1,6 +1,6 @@
 /*
- * What the loop `gaps` of user_programs.S finds in a program's time: bench=quiet runs it in ring 3,
- * and quiet.c of tests/report/linux in the Linux that stands beside.
+ * The loop `gaps` of user_programs.S reads the clock and counts how often its program stood still.
+ * bench=quiet runs it on Ashlar, and tests/report/linux/quiet.c on Linux.
  */
 #pragma once
 

@@ -83,10 +83,14 @@ TEST(mm_map, a_mapped_page_is_not_freed)
  */
 TEST(mm_map, a_mapping_keeps_its_page)
 {
-	struct page *page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
-	u64 *mapping = page ? page_map(page, PAGE_SIZE) : NULL;
+	struct page *freed = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE), *page;
+	u64 *mapping;
 
 	refusals_begin();
+	REQUIRE(freed);
+	page_free(freed);
+	page = page_alloc(3, USE_UNMOVABLE, 0, NODE_NONE);
+	mapping = page ? page_map(page, PAGE_SIZE) : NULL;
 	REQUIRE(mapping);
 	mapping[PAGE_SIZE / 8] = 77;
 	page_put(page);
@@ -95,6 +99,8 @@ TEST(mm_map, a_mapping_keeps_its_page)
 	said_begin();
 	page_put(page); /* one time too many */
 	expect_not_freed(page, mapping, 1);
+	/* who freed the frame before did not free this page */
+	EXPECT(page != freed || page->owner == 0 || said_says("freed by an unknown owner"));
 	page_unmap(mapping);
 	EXPECT_EQ(page->refcount, 0);
 	EXPECT_EQ(page_misuses(), refused);

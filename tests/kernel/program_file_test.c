@@ -383,7 +383,7 @@ TEST(program_file, vectors_are_transferred_as_one)
 	EXPECT_EQ(CALL_OF("preadv", fd, U(out), 3, (u64)-1), -EINVAL);
 	EXPECT_EQ(CALL_OF("readv", fd, U(out), 1025), -EINVAL);
 	EXPECT_EQ(CALL_OF("readv", fd, BAD_ADDRESS, 1), -EFAULT);
-	/* what was transferred counts, up to the page of the file in which a bad address begins */
+	/* the result counts what came before the page of the file that meets the bad address */
 	EXPECT_EQ(CALL_OF("pwritev", fd, U(bad), 2, PAGE_SIZE - 4), 4);
 	EXPECT_EQ(stat_of("/tmp/v").size, PAGE_SIZE);
 	EXPECT_EQ(CALL_OF("ftruncate", fd, 2 * PAGE_SIZE), 0);

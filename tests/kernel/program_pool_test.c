@@ -282,7 +282,7 @@ TEST(program_pool, pages_in_the_way_of_one_that_a_pool_makes_may_move)
 	expect_refused(SHARE, file, true);
 	expect_refused(COPY, file, true);
 	expect_refused(COPY | 0x40020, 0, true); /* MAP_ANONYMOUS, MAP_HUGETLB */
-	/* what succeeds is mapped once, and nothing has to move */
+	/* a mapping that succeeds at once is made once, and no page moves for it */
 	map_in_the_way();
 	EXPECT_EQ(map_file(AT, MIB(2), 0x40022, 0, 0), AT);
 	EXPECT(pool_is(0, 1) && !is_movable(FAR));

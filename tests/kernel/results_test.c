@@ -72,4 +72,8 @@ TEST(kernel_results, pieces_in_turn_are_the_text)
 	EXPECT(memcmp(text + size - len, want + tail - len, len) == 0);
 	results_piece(pieces + 1, text, &len);
 	EXPECT_EQ(len, 0);
+	/* nothing is left of an earlier call */
+	results_piece(pieces, text, &len);
+	results_piece(pieces, want, &size);
+	EXPECT(len > 0 && len == size && memcmp(text, want, len) == 0);
 }

@@ -11,7 +11,7 @@
  * Bytes from which on it pays: the instruction takes some 30 cycles to begin. Never where a checker
  * has to see each access, which only C shows it.
  */
-#if defined(ASHLAR_SAN) || defined(__SANITIZE_MEMORY__)
+#ifdef ASHLAR_SAN
 #define COPY_LONG (~0ULL)
 #else
 #define COPY_LONG 256ULL
