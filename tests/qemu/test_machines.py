@@ -4,12 +4,9 @@ Each machine is a row of boot/metal.md and runs the cases that depend on the mac
 """
 
 import fcntl
-import json
-import os
 import re
 import shutil
 import subprocess
-import sys
 import time
 from dataclasses import dataclass
 
@@ -180,72 +177,3 @@ def test_a_map_of_hundreds_of_entries(kernel, tmp_path):
     outcome = run(Machine("bios", 2, "512M", image=str(iso)), kernel, SECONDS).ended()
     pages = int(re.search(r"pages +(\d+) of 4K = free", outcome.text)[1])
     assert 130000 < pages < 131072 - 300, outcome.report()
-
-
-LAB = ROOT / "tests/lab"
-
-
-@pytest.fixture(scope="module")
-def lab(tmp_path_factory):
-    """A Python with what laboratories use, fetched now."""
-    folder = tmp_path_factory.mktemp("lab")
-    python = folder / "bin/python"
-    if os.environ.get("ASHLAR_OFFLINE"):
-        pytest.skip("no network (ASHLAR_OFFLINE is set)")
-    for words in ([sys.executable, "-m", "venv", folder], [python, "-m", "pip", "install", "-q", "labgrid==26.0.1", "kcidb-io==141"]):
-        done = subprocess.run([*map(str, words)], capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            pytest.skip("labgrid and kcidb-io cannot be had: " + (done.stdout + done.stderr)[-200:])
-    return str(python)
-
-
-@pytest.mark.metal
-@pytest.mark.parametrize("cases, status", [("kernel.string.*,kernel.words.*", 0), ("no.such.case", 1)])
-def test_labgrid_runs_the_suite(lab, kernel, tmp_path, cases, status):
-    env = tmp_path / "labgrid.yaml"
-    env.write_text((LAB / "labgrid.yaml").read_text(encoding="utf-8").replace("../../build/ashlar.elf", str(kernel)), encoding="utf-8")
-    words = [lab, "-m", "pytest", "-q", "-c", os.devnull, "-p", "no:cacheprovider", "--lg-env", str(env), str(LAB / "suite.py")]
-    done = patience.run(["env", f"CASES={cases}", *words], SECONDS)
-    assert done.returncode == status and ("1 failed" if status else "1 passed") in done.stdout, done.stdout + done.stderr
-
-
-CONSOLE = """\
-KTAP version 1\r
-1..2\r
-  # Subtest: mm.x\r
-  1..2\r
-  ok 1 good\r
-  # mm.x.bad: order is 3\r
-  not ok 2 bad\r
-# mm.x: pass:1 fail:1 skip:0\r
-not ok 1 mm.x\r
-  # Subtest: mm.y\r
-  1..2\r
-  ok 1 good\r
-  ok 2 none # SKIP needs two CPUs\r
-# mm.y: pass:1 fail:0 skip:1\r
-ok 2 mm.y\r
-ASHLAR-END verdict=fail code=0x11\r
-"""
-
-
-@pytest.mark.metal
-def test_a_lava_job_sees_the_suites(lab):
-    code = f"import json, yaml; print(json.dumps(yaml.safe_load(open({str(LAB / 'lava.yaml')!r}))))"
-    job = json.loads(subprocess.run([lab, "-c", code], capture_output=True, text=True, check=True).stdout)
-    [monitor] = job["actions"][-1]["test"]["monitors"]
-    between = CONSOLE.partition(monitor["start"])[2].partition(monitor["end"])[0]
-    found = [(monitor["fixupdict"][match["result"]], match["test_case_id"]) for match in re.finditer(monitor["pattern"], between)]
-    assert found == [("fail", "mm.x"), ("pass", "mm.y")]
-
-
-@pytest.mark.metal
-def test_kcidb_takes_the_report(lab, tmp_path):
-    console, report = tmp_path / "console", tmp_path / "report"
-    for text, states in ((CONSOLE, ["PASS", "FAIL", "PASS", "SKIP"]), (CONSOLE[:80], ["PASS", "ERROR"]), ("", ["ERROR"])):
-        console.write_text(text, encoding="utf-8")
-        patience.run([sys.executable, str(ROOT / "tests/run"), "--console", str(console), "--kcidb", str(report)], SECONDS)
-        check = "import json, sys, kcidb_io; kcidb_io.schema.LATEST.validate_exactly(kcidb_io.schema.LATEST.upgrade(json.load(sys.stdin)))"
-        done = subprocess.run([lab, "-c", check], input=report.read_text(encoding="utf-8"), capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
-        assert [test["status"] for test in json.loads(report.read_text(encoding="utf-8"))["tests"]] == states

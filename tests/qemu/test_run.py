@@ -92,12 +92,6 @@ def test_a_failing_case_says_how_to_run_just_it(tmp_path):
     assert [(case["case"], case["outcome"]) for case in cases] == [("mm.x.good", "passed"), ("mm.x.bad", "failed"), ("mm.x.none", "skipped")]
     assert cases[0]["ns"] == 1500000 and (record["record.kind"], record["ns"]) == ("own", 5)
     assert end == {"verdict": "fail", "problems": ""}
-    for number in range(2):  # JSON lines are read as the console was, and written again as they were
-        again = drive("--console", tmp_path / ("json" * (number + 1)), "--json", tmp_path / ("json" * (number + 2)))
-        assert again.returncode == 1 and again.stdout == done.stdout, again.stdout + again.stderr
-    assert (tmp_path / "jsonjson").read_text() == (tmp_path / "jsonjsonjson").read_text()
-    (tmp_path / "cut").write_text((tmp_path / "json").read_text().rpartition('{"verdict"')[0])
-    assert "ends in the middle" in drive("--console", tmp_path / "cut").stdout
 
 
 def test_a_console_that_ends_in_the_middle_is_no_pass(tmp_path):
