@@ -140,7 +140,7 @@ def counted_table(captures):
     if not rows:
         return None
     published = []
-    for (name, size), both in seeds.CLEAR_COUNTED.items():
+    for name, size, *both in seeds.CLEAR_COUNTED:
         for when, events in zip(("before", "after"), both):
             published.append(counted_row(name, f"published, {when}", size, events, seeds.CLEAR_REGION // BYTES[size]))
     head = ["machine", "", "size", "pages", "run", "IPC", *(name.replace("_", " ") for name in EVENTS)]
