@@ -16,6 +16,7 @@ import math
 import re
 import statistics
 from dataclasses import dataclass, field
+from pathlib import Path
 
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc")
 WORD = re.compile(r"([a-z][a-z0-9_]{0,31})=(\S{1,200})")
@@ -31,42 +32,11 @@ WHERES = "hardware|native|kvm|tcg|icount|virtual"
 END = re.compile(r"ASHLAR-END verdict=([a-z]+) ")
 CAPTURE = re.compile(r"^# capture ([a-z]+) (.+)$")
 
-# Keys with which this report computes: "n" a number of at least 0, "t" a time of more than 0, "i" any number, "w" a word.
+# Keys with which this report computes: {kind: {key: what its value is}}.
 NEEDED = {
-    "boot": "cpus_started:t nodes:t ram_bytes:t ns_to_ready:t",
-    "memmap": "mode:w threads:t pages:t ns:t ns_sd:n runs:t ns_first:n",
-    "memmap_lazy": "what:w threads:t pages:t ns:t ns_sd:n runs:t ns_first:n",
-    "memmap_limit": "threads:t run:t turns:t gain:n limit:n good:n",
-    "hvo": (
-        "mode:w source:w op:w size:w pages:t done:n cpus:t run:n ns:t flushes:n splits:n ipis:n frames_saved:i"
-        " debt_open_ns:n debt_split_ns:n threads:t"
-    ),
-    "pcp": (
-        "type_cache:w pages:t run:n ns_alloc:t ns_free:t lookups:n freed:t fetch_lookups:n drain_lookups:n drained:n stale:n"
-    ),
-    "page_fault": "type_cache:w cpus:t run:n region_bytes:t touched:t ns:t ops:t lookups:n drain_lookups:n drained:n",
-    "contig": "mode:w memory:w step:t total:t ns_min:t ns_mean:t ns_p50:t ns_max:t scanned_pages:n migrated_pages:n",
-    "contig_table": (
-        "mode:w memory:w batches:t pages:t ns_p0:t ns_p25:t ns_p50:t ns_p75:t ns_p1:t ns_p5:t ns_p10:t ns_p90:t ns_p95:t"
-        " ns_p99:t ns_p100:t ns_mean:t ns_system:t ns_elapsed:t scanned_pages:n references:n migrated_pages:n copy_ns:n"
-    ),
-    "clear": "mode:w insn:w size:w bytes:t ns:t threads:t",
-    "fault": "mode:w size:w cpus:t pages:t faults:t ns:t clear_ns:n unmap_rounds:n",
-    "history": "mode:w day:n large:n small:n ns:t",
-    "program": "name:w threads:t ns:t ops:t",
-    "program_run": "name:w status:n ns:t",
-    "linux": "kernel:w what:w cpus:t ns:t",
-    "quiet": (
-        "mode:w source:w quiet:w cpus:t pages:t ns:t stops_grow:n stops_shrink:n splits:n longest_ns:n gaps_1us:n gaps_10us:n gaps_100us:n gaps_1ms:n"
-    ),
-    "gigablock": (
-        "placement:w ops:t age_ns:t requests:t failed:n before:n least:n tainted:n clean:n giga_free:n giga:n giga_moved:n giga_least:n"
-    ),
-    "gigablock_time": "placement:w ops:t run:t op:n tainted:n clean:n",
-    "balloon_host": "kernel:w cpus:t mib:t thp:w before_kib:t most_kib:t after_kib:t",
-    "balloon_rss": "kernel:w cpus:t thp:w at_ms:n kib:t",
+    kind: dict(re.findall(r"(\w+):(\w)", keys))
+    for kind, keys in re.findall(r"^(\w+)((?:\s+\w+:\w)+)$", Path(__file__).with_name("needed.txt").read_text(encoding="utf-8"), re.M)
 }
-
 
 # Keys that are counts in every record.
 NUMBERS = (
@@ -169,7 +139,7 @@ def parse_record(text):
     if len(text) > LINE_MAX or len(words) < 2 or not KIND.fullmatch(words[1]):
         return None
     own = words[0] == "RESULT"
-    needed = {} if own else dict(need.split(":") for need in NEEDED.get(words[1], "").split())
+    needed = {} if own else NEEDED.get(words[1], {})
     values = {}
     for word in words[2:]:
         match = WORD.fullmatch(word)
