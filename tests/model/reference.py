@@ -1,20 +1,13 @@
-#!/usr/bin/env python3
-"""A reference of the page allocator, pools, huge mappings, ranges and bad frames that shares no code with mm/. It reads what mm.calls.*
+"""A reference of the page allocator, pools, huge mappings, ranges and bad frames that shares no code with mm/. judge() reads what mm.calls.*
 prints (tests/kernel/calls_test.c) and names the first line that cannot be true.
-
-    build/host/asan/ashlar-host -x -c 2 -m 256M -k 'test=mm.calls.* test.calls=g4,a3.1,t,f1' >trace
-    tests/model/reference.py -m 256M trace
 
 It is written from the comments of mm.h and pools.h, and where these are silent from Linux's pages about hugetlb. It does not foretell which
 frame a call gets, but judges the answer: the frame is RAM of the node that was asked for, belongs to nobody, and lies in a block of its
 type. A page that moves keeps its marks; a frame that was reported bad is given to nobody from then on. A page leaves a mapping with a round
-of flushes. All counts after a call follow from those before it. Exit status: 0 if each line
-of each trace can be true, 1 if one cannot, 2 if there is none.
+of flushes. All counts after a call follow from those before it.
 """
 
-import argparse
 import re
-import sys
 from dataclasses import dataclass, field
 
 BLOCK, GIGA = 512, 512 * 512  # frames of large pages
@@ -677,27 +670,3 @@ def hosted_nodes(mem, nodes=1):
     share = -(-spans[-1][1] // nodes // BLOCK) * BLOCK
     cut = [[(max(first, n * share), min(end, (n + 1) * share)) for first, end in spans] for n in range(nodes)]
     return [[span for span in of if span[0] < span[1]] for of in cut]
-
-
-def main():
-    parser = argparse.ArgumentParser(description="Judge traces of mm.calls.* by a reference.")
-    parser.add_argument("-m", default="256M", help="RAM of the machine")
-    parser.add_argument("-n", type=int, default=1, help="its nodes")
-    parser.add_argument("traces", nargs="+")
-    args = parser.parse_args()
-    mem = int(args.m[:-1]) << {"M": 20, "G": 30}[args.m[-1]]
-    status = 0
-    for path in args.traces:
-        try:
-            with open(path, encoding="utf-8", errors="replace") as file:
-                wrong = judge(file.read().splitlines(), hosted_nodes(mem, args.n))
-        except OSError as reason:
-            print(f"{path}: cannot be read: {reason}")
-            return 2
-        print(f"{path}: {'cannot be true: ' + wrong if wrong else 'can be true'}")
-        status |= bool(wrong)
-    return status
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -28,9 +28,9 @@ LARGE = ("shootdown", "block", "pcp")
 class Run:
     model: str
     defines: tuple = ()
-    cycles: bool = False  # look for cycles instead of safety: every cycle is an error
+    cycles: bool = False
     note: str = ""
-    long: bool = False  # millions of states: not with --quick
+    long: bool = False
 
     @property
     def bug(self):
@@ -41,58 +41,25 @@ class Run:
         return ".".join((self.model, *(d.replace("=", "") for d in self.defines), *(("CYCLES",) if self.cycles else ())))
 
 
-CORRECT = (
-    Run("shootdown", note="3 CPUs, 2 initiators, sleeping or joining third", long=True),
-    Run("shootdown", ("WAKEUPS=0",), cycles=True, note="no run is infinite", long=True),
-    Run("block", note="on demand", long=True),
-    Run("block", ("POOL=1",), note="on demand, metadata memory made of blocks"),
-    Run("block", ("MAPPED", "OPERATIONS_1=2"), note="mapped", long=True),
-    Run("block", ("MAPPED", "POOL=1", "OPERATIONS=2"), note="mapped, one frame for a table that two want"),
-    Run("padata", note="two jobs after each other, two helpers"),
-    Run("padata", ("JOBS=1",), cycles=True, note="no run is infinite"),
-    Run("ap", note="two CPUs and one that has the second's ID; deadlines at any time"),
-    Run("ap", ("HANG",), note="a CPU that hangs until it is given up"),
-    Run("pcp", note="two owners, an isolator", long=True),
-    Run("pcp", ("ASKERS=2", "OPERATIONS_1=0"), note="an owner, two that ask it", long=True),
-    Run("pin", note="a touch against unmapping"),
-    Run("pin", ("PROTECT",), note="a touch against taking writing away"),
-    Run("isolate", note="two isolators, a section that closes and opens, a taker"),
-    Run("idle", note="a CPU that looks, halts and is woken, and news that comes at any time"),
-    Run("idle", cycles=True, note="no run is infinite"),
-    Run("quiet", note="a quiet program that is interrupted and ends, two rounds, frames that wait", long=True),
-    Run("quiet", ("VISITS=1",), cycles=True, note="no run is infinite", long=True),
-)
-# Words of a model in which some of its planted bugs show, or show soonest.
-RANGED, JOINING, MAPPED = ("ONLY_RANGED",), ("ONLY_JOINING", "WAKEUPS=0"), ("MAPPED", "OPERATIONS=2")
-ASKING = ("OPERATIONS=1", "ASKERS=2", "OPERATIONS_1=0")
-WORDS = {
-    "shootdown.BUG_WAKE_LOOKS_AT_FULL_ONLY": RANGED,
-    "shootdown.BUG_RANGED_PUBLISHES": RANGED,
-    "shootdown.BUG_RANGED_COMPLETES": RANGED,
-    "shootdown.BUG_WAIT_WITHOUT_SERVING": RANGED,
-    "shootdown.BUG_JOIN_LOADS_G_LATE": JOINING,
-    "shootdown.BUG_JOIN_ONLINE_LATE": JOINING,
-    "block.BUG_META_LEFT_WHILE_GATED": ("POOL=1",),
-    "block.BUG_RESTORED_WITHOUT_ROUND": ("MAPPED", "OPERATIONS_1=2"),
-    "block.BUG_LOSER_GOES_ON": MAPPED,
-    "block.BUG_SPLIT_COUNTED_LATE": MAPPED,
-    "block.BUG_LOOKS_AGAIN": ("MAPPED", "POOL=1", "OPERATIONS=2"),
-    "block.BUG_SPLIT_SKIPS_IDLE": MAPPED,
-    "block.BUG_SIZE_AND_FRAME_AT_ONCE": MAPPED,
-    "pcp.BUG_WAITS_BEHIND_ITSELF": (),  # this bug needs two operations
-    "pcp.BUG_TYPE_READ_EARLY": ASKING,
-    "pcp.BUG_JOINS_WHAT_BEGAN_BEFORE": ASKING,
-}
+def rows():
+    """The Runs of runs.txt."""
+    for line in (HERE / "runs.txt").read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            words, _, note = line.partition(": ")
+            model, *words = words.split()
+            yield Run(model, tuple(word for word in words if word not in ("cycles", "long")), "cycles" in words, note, "long" in words)
+
+
+ROWS = tuple(rows())
+CORRECT = tuple(run for run in ROWS if not run.bug)
 
 
 def planted_in(model):
-    """Runs for each bug that a model can be made to have: one, or two if both variants of the model must show it."""
+    """Runs for each bug that a model can be made to have."""
     text = (HERE / f"{model}.pml").read_text(encoding="utf-8")
-    usual = ("OPERATIONS=1",) if model == "pcp" else ()
     for bug in dict.fromkeys(re.findall(r"^#.*\b(BUG_\w+)", text, re.M)):
-        yield Run(model, (bug, *WORDS.get(f"{model}.{bug}", usual)))
-        if model == "pin":
-            yield Run(model, (bug, "PROTECT"))
+        own, others = ([run.defines[1:] for run in ROWS if (run.model, run.bug) == (model, name)] for name in (bug, "BUG_*"))
+        yield from (Run(model, (bug, *words)) for words in own or others or [()])
 
 
 BUGS = tuple(run for model in dict.fromkeys(run.model for run in CORRECT) for run in planted_in(model))
