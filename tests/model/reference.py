@@ -331,7 +331,7 @@ class Reference:
         (self.out if not call.err else self.loose if pool or call.at < SHARED_END else self.bad).add(call.at)
 
     def on_t(self, call, _state):
-        pool, promised, node = self.pool_of(call), call.args[0] > 0, call.args[1]
+        pool, promised = self.pool_of(call), call.args[0] > 0
         there = self.promised[pool.frames] > 0 if promised else True
         self.promised[pool.frames] -= promised and there
         pooled = promised or pool.unpromised > 0

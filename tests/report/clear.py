@@ -170,23 +170,13 @@ def section(paper, captures):
     if not alone and not faults and not counted:
         return
     paper.add(Heading("Clearing series: huge pages are cleared"))
-    paper.text(
-        'Arora, "mm/clear_huge_page: use multi-page clearing", 2023-04: telling the CPU the whole extent instead of'
-        " 512 single pages. Steps and extents are compared with the same instruction, `rep stosb` first."
-    )
+    paper.text(words.prose("clear"))
     if faults:
         paper.add(Heading("Faults: the series' own test", 3), faults)
-        paper.note(
-            "Published: 64 GiB by one task of Linux, boost off. Here: the region that the records say (`bytes=64G` is the"
-            " series'), medians of runs in turns. Natively the host's signals and mappings are in it; with one CPU the time is what"
-            " the host gave the thread. " + words.EMULATED
-        )
+        paper.note(words.prose("clear.faults"))
         paper.add(fault_costs(captures))
     if counted:
         paper.add(Heading("Counted", 3), counted, Text(COUNTED, "note"))
     if alone:
         paper.add(Heading("Clearing alone", 3), alone, by_all_cpus(captures))
-        paper.note(
-            "No published figure stands here: those are of faults. The fastest of many turns for each page, as others on a host only"
-            " ever add. Natively the memory is in 4 KiB pages of the host's own tables, so their TLB misses are in it."
-        )
+        paper.note(words.prose("clear.alone"))

@@ -138,26 +138,9 @@ def section(paper, captures):
     if not rows:
         return
     paper.add(Heading("Contiguous-range series: pages of 1 GiB are made at run time"))
-    paper.text(
-        'Gorman, "Assume huge tail pages are valid when allocating contiguous pages", 2023-04. Vanilla reads every'
-        " struct page of every GiB it passes, those of huge pages too. Revert is the series' reference, the older"
-        " check: any page in use ends the look at a range, and so does any huge page. Skip is the series: a huge page"
-        " as large as the request ends it. Strict is the simpler fix that the series mentions and publishes no"
-        " column for: any huge page. Step is what Linux 7.0 does: it goes by the size of what it meets and gives the"
-        " pages of a range no references. Ours keeps an index of what is free in each GiB and reads none."
-    )
+    paper.text(words.prose("contig"))
     paper.add(beside(rows))
-    paper.note(
-        "Not comparable in ms: the published machine and its memory are other ones. Compare the percentages of a"
-        " column, and how a column grows. A sample is a batch of ten, as in the published test; Max-n is the slowest"
-        " of the fastest n percent. Duration User is what the benchmark itself does between its calls. Here, too,"
-        " the range is isolated, every CPU's lists are drained and struct pages are prepared, by all columns alike,"
-        " where they are not shared. Neither clears the page. In booted memory pages that cannot be moved are in use"
-        " at the start of three GiB, a number that the series does not give. Only there is revert cheaper than skip."
-        " Revert finds nothing in aged memory: each GiB holds a page in use. Share of copying: what memcpy() alone"
-        " takes for the frames moved, measured in the same memory, of the time in the calls. "
-        + words.EMULATED
-    )
+    paper.note(words.prose("contig.not-comparable"))
     drawn = {(row.last.capture.where, row.key["memory"]): row for row in reversed(rows)}
     paper.add(*(steps_picture(row) for row in drawn.values()))
     paper.add(*(seeds_table(row) for row in machines(of_kind(captures, "contig_table"))))

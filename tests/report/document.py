@@ -46,10 +46,7 @@ def loaded(paper, captures):
     """Other work on the host: the largest figure that the host gave just before a run."""
     busy = max((capture.busy or 0 for capture in captures), default=0)
     if busy >= LOADED:
-        paper.note(
-            f"The host had other work while this was measured: up to {busy:.1f} of its CPUs were busy just before a"
-            " run. Times are longer than on a quiet one, ranges wider, and small differences mean nothing."
-        )
+        paper.note(words.prose("document.busy", busy=busy))
 
 
 def run_row(capture):
@@ -85,11 +82,7 @@ def make(captures):
     lines = summary(captures)
     if lines:
         paper.add(Heading("Summary"), lines)
-        paper.note(
-            "Published figures are of Linux on other machines: compare ratios between columns, not figures"
-            " across. What differs is said in each section. In brackets is the range of the runs made here: where two"
-            " ranges overlap, the difference may be noise."
-        )
+        paper.note(words.prose("document.summary"))
     for section in SECTIONS:
         section(paper, captures)
     paper.add(Heading("Runs"), runs(captures))

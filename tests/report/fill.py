@@ -53,9 +53,5 @@ def section(paper, captures):
     if not boots:
         return
     paper.add(Heading("Pools over much of the memory"))
-    paper.text(
-        "preinit: pages of 1 GiB that are made at boot are born optimised, before all other struct pages are made (Linux"
-        " since 6.15; van der Linden, 2025-02). bare: the pages belong to the pool and their memory is kept for it, but their"
-        " struct pages are made when they are taken. " + words.EMULATED
-    )
+    paper.text(words.prose("fill"))
     paper.add(boots)

@@ -55,12 +55,7 @@ def section(paper, captures):
     if not records:
         return
     paper.add(Heading("Placement by GiB: memory that stays contiguous"))
-    paper.text(
-        'van Riel, "1GB superpageblock memory allocation" RFC, 2026: fewer than 20 of 238 GiB tainted, and 50 pages of 1 GiB to be had. A GiB'
-        " is tainted by memory that cannot be moved. The same requests on both placements; after them half of the page cache is dropped."
-        " A clean GiB can be had as a page once its pages have moved. On Linux a program makes the requests: a page of the cache is anonymous"
-        " memory, and one that cannot move is a page table."
-    )
+    paper.text(words.prose("gigablock"))
     rows = rows_of(records, **KEYS, placement=placement)
     paper.add(table("After the trace", rows, COLUMNS, ours=lambda row: row.key["placement"] == "by-GiB", left=2))
     series = rows_of(of_kind(captures, "gigablock_time"), **KEYS)

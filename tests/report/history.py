@@ -1,6 +1,7 @@
 """What can still be had after days of work: pages of 1 GiB and 2 MiB, in each mode and on Linux."""
 
 import pictures
+import words
 from paper import Figure, Heading
 from pictures import Series
 from records import of_kind
@@ -27,10 +28,7 @@ def section(paper, captures):
     days = (0, 1, max(r["day"] for r in records))
     columns = {f"{name}, day {day}": after(day, size) for size, name in (("large", "1 GiB"), ("small", "2 MiB")) for day in days}
     paper.add(Heading("After days of work"))
-    paper.text(
-        "A day's work is as many pages of 1 GiB as there are, then pages of 2 MiB over three quarters of memory, then small pages over"
-        " a quarter; all of it is given back. Then pages are counted that can be had, of either size."
-    )
+    paper.text(words.prose("history"))
     several, had = len(set(map(memory, records))) > 1, {}
     for r in sorted(records, key=lambda r: (memory(r), side(r))):
         had.setdefault((memory(r), side(r)), {})[r["day"]] = r["large"]

@@ -237,31 +237,11 @@ def section(paper, captures):
     if not found:
         return
     paper.add(Heading("HVO series: a pool of huge pages grows and shrinks"))
-    paper.text(
-        'Kravetz, "Batch hugetlb vmemmap modification operations", 2023-09. off keeps all struct pages of a huge'
-        " page. unbatched (before) frees seven of their eight frames with a TLB shootdown for every page and step;"
-        " batched (after) flushes once for all; on, ours, never builds tails that nobody asked for."
-    )
+    paper.text(words.prose("hvo"))
     title = "Growing (alloc) and shrinking (free) a pool: times, and multiples of HVO off on the same machine"
     paper.add(table(title, found, COLUMNS, list(published()), ours=lambda row: row.key["mode"] == "on"))
-    paper.note(
-        "Not comparable: the published times are of Linux on other machines, which also accounts pages to cgroups,"
-        " takes its locks against other users and clears nothing here either; Ashlar does what the technique needs"
-        " and no more. Their pages are 500,000, ours a few thousand, and `unbatched` is measured with a sixteenth"
-        " of them. On a host with fewer CPUs than the guest, an interrupt waits for its CPU to be run at all: that"
-        " makes rounds dearer than on hardware. Hosted, an entry of the tables is changed by a system call of the host,"
-        " for which every mode that remaps pays. Net is without the time of these calls. "
-        + words.EMULATED
-    )
+    paper.note(words.prose("hvo.not-comparable"))
     paper.add(cpus_picture(found, "alloc", "hvo-grow"), cpus_picture(found, "free", "hvo-shrink"), without_host(found))
-    paper.text(
-        "Emulated CPUs make rounds dear, so ratios here are higher than those of hardware. Counts are the same everywhere: instructions"
-        " are those of `tests/bench/counts`, with 4 CPUs. An estimate for hardware is the price of the rounds, at 0.2 to 5 us each; the"
-        f" published times before the series, less those after it, make it {implied(0):.0f} and {implied(1):.0f} us for growing."
-    )
+    paper.text(words.prose("hvo.without-host", hardware=implied(0), machine=implied(1)))
     paper.add(in_all(found))
-    paper.text(
-        "Rounds: shootdowns. IPIs: messages they took. Debt: what a mode leaves for another moment, opening the"
-        " sections before (alloc) or giving every struct page of what came back (free). In all: every page is opened, made huge,"
-        " given back and made small, two pages of 1 MiB from a block, while all other memory is held."
-    )
+    paper.text(words.prose("hvo.in-all"))

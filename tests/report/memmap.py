@@ -186,23 +186,9 @@ def section(paper, captures):
     if not found:
         return
     paper.add(Heading("Memmap series: all struct pages are made at boot"))
-    paper.text(
-        'Jordan, "mm: parallelize deferred_init_memmap()", 2020-05: the CPUs of each node make its struct pages'
-        " together. Ours, `lazy`, makes them when a block is first split, and boot does not depend on how much RAM"
-        " there is; where all are wanted at boot, `eager` makes them."
-    )
+    paper.text(words.prose("memmap"))
     caption = "Ours: the slowest node decides; medians, deviations of a sample"
     paper.add(table(caption, found, COLUMNS, ours=lambda row: row.key["way"] in (EAGER, LAZY), left=3), lazy(captures))
-    paper.text(
-        "Row 0 is the path before the series: no job, no chunks. Its work and that of the rows below it is the same,"
-        " struct page by struct page, freed in pieces of 4 MiB as Linux does. Published speedups are the range of the"
-        " six published machines for the same share of the CPUs. Where runs scatter more than they differ the cell says"
-        " noise. First touch is of memory that the host had not backed."
-    )
-    paper.note(
-        "Not comparable: Linux initialises fields and links free lists for each page, Ashlar writes 64 bytes;"
-        " published machines have hundreds of GiB and a core for each thread, where a host with two cores cannot"
-        " gain more than twice, and one that shares its memory bus with others less. Hosted, a struct page that is made"
-        " later takes a system call for each frame, which no kernel does. " + words.EMULATED
-    )
+    paper.text(words.prose("memmap.rows"))
+    paper.note(words.prose("memmap.not-comparable"))
     paper.add(published_full(), limit(captures))

@@ -146,24 +146,10 @@ def section(paper, captures):
     if not turns and not faulted:
         return
     paper.add(Heading("Per-CPU list series: per-CPU page lists that cache no type"))
-    paper.text(
-        'Weiner, "mm: page_alloc: remove pcppage migratetype caching", 2023-09: looking a page\'s type up when it is'
-        " given back is no dearer than remembering it, and cannot be stale. Before, the type is stored with each page"
-        " as it is fetched and freed, and believed when it is given back. The first patch looks each page up, in bulk"
-        " twice, and when it is fetched; the series as a whole once when it is freed and once when it is given back."
-        " Ours looks up once for each page freed and once for all pages of a block that are given back."
-    )
+    paper.text(words.prose("pcp"))
     if turns:
         paper.add(published(), ratios(turns), times(turns))
-        paper.note(
-            "Not comparable in seconds: the published test is a module of Linux, and how many batches it ran is not"
-            " said. Compare the ratio. Ways take turns; a round's figure is the median of 21 batches. The three of Linux"
-            " keep their pages in the same bitmaps as ours, and differ in what is noted and looked up for each page"
-            " and in giving pages back one by one."
-        )
+        paper.note(words.prose("pcp.not-comparable"))
     if faulted:
         paper.add(published_faults(), faults(faulted))
-        paper.note(
-            "Not comparable in operations a second: the published machine is not named. Compare the column `types:on` with"
-            " `patch:base`, and look-ups with cycles in get_pfnblock_flags_mask(). " + words.EMULATED
-        )
+        paper.note(words.prose("pcp.faults"))

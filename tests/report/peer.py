@@ -246,36 +246,16 @@ READY_HEAD = [
     *("kernel", "HVO", "pool", "CPUs", "memory", "boots"),
     *("ready later by ms", "by the end of hugetlb_init", "Linux : same technique", "Linux : ours"),
 ]
-READY_NOTE = (
-    "Ready is Linux's first program and the end of Ashlar's start-up, both counted from the kernel's beginning: compare"
-    " how much later each is ready for the pool. That is the median of the differences of each turn,"
-    " with their range. All that a pool costs Linux is done by the end of hugetlb_init, before its drivers start;"
-    " ratios are of that difference. hugetlb_init alone does not show it: pages of 1 GiB are taken long before, and in"
-    " some kernels their struct pages are made then, too. Since 6.15 Linux with HVO does not make those that it would"
-    " free (born optimised; Ashlar's `hvo=preinit`). The pool of 2 MiB pages is over 98% of what Linux counts as memory;"
-    " with 98% of all RAM in the pool Linux 7.3 ran out of memory while it started. bare: the pool has the memory, and the"
-    " struct pages of its pages are made when they are taken; Linux has nothing alike, so no ratio is to that row."
-)
 
 
 def ready_blocks(captures):
     rows = list(ready_rows(readies(captures)))
     if not any(row[0].startswith("Linux") for row in rows):
         return []
-    return [Table(READY_HEAD, rows, "Ready with a pool made at boot and without", left=3), Text(READY_NOTE, "note")]
+    return [Table(READY_HEAD, rows, "Ready with a pool made at boot and without", left=3), Text(words.prose("peer.ready"), "note")]
 
 
 # ---- page_fault1 ----
-
-
-FAULT1_NOTE = (
-    "The same: each task has a CPU, maps 128 MiB, writes to each 4 KiB page and unmaps them, and both clear each page as it"
-    " is faulted in. Huge pages are switched off in Linux. Not the same: a task of Linux is a process with page tables of"
-    " its own, and enters the kernel from ring 3 for each page. Linux charges each page, has it in its reverse map and on"
-    " its LRU list, and counts it for the process. A task of Ashlar is a CPU in the kernel; all mappings are in one address"
-    " space, so that unmapping tells the other CPUs. Types: 6.10 and later look them up, as `each` does; earlier ones cache"
-    " them, as `on` does. HVO has no part in it. Ratios are of times: above 1, Linux takes longer."
-)
 
 
 def fault1_table(captures):
@@ -296,24 +276,10 @@ def section(paper, captures):
     session = in_turn(captures) or captures
     new = max((series_of(r) for r in of_kind(captures, "linux")), key=ordered)
     paper.add(Heading("Linux beside Ashlar"))
-    paper.text(
-        "The distribution's kernels in the same QEMU on the same host, in turn with Ashlar: 6.1, from before the batching of"
-        " the HVO series; 6.12, with the batching; and the newest of the backports, since 7.0 with the clearing series and with"
-        " the contiguous-range series done again. Each kernel has a row of"
-        f" its own, with HVO off and on where huge pages are made. The newest is {new}: its rows are those to quote."
-        " A ratio above 1 means that Linux takes longer."
-    )
-    paper.note(
-        "Not comparable: Linux does more for each page. It charges and accounts it (hugetlb cgroups, vmstat, node"
-        " counters), keeps reservations and surplus, takes locks that others share, goes through sysfs, and its"
-        " interrupts and timers run meanwhile. Its time includes reading its clock (what=nothing in the records)."
-        " Same technique is the same order of flushes, the same instruction for the same extent, the same search; not the"
-        " same code. Growing 128 or 1,024 pages instead of 4,096 makes little difference to 6.1, as each page pays for"
-        " itself. An emulated `rep stosb` is slow, which ours avoids where it can: that says nothing of real CPUs. "
-        + words.EMULATED
-    )
+    paper.text(words.prose("peer", newest=new))
+    paper.note(words.prose("peer.not-comparable"))
     paper.add(pool_table(captures, session, wheres), giga_table(captures, session, wheres), memmap_table(captures))
     paper.add(boot_pool_table(captures), *ready_blocks(captures), fault_table(captures))
     rates = fault1_table(captures)
     if rates:
-        paper.add(rates, Text(FAULT1_NOTE, "note"))
+        paper.add(rates, Text(words.prose("peer.page_fault1"), "note"))

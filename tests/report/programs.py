@@ -14,15 +14,6 @@ HEAVY = (
     *("page_fault1", "page_fault1-small", "page_fault2", "page_fault3", "touch", "touch-4k", "unmap", "unmap-4k"),
     *("mmap1", "brk1", "malloc1", "larson", "alloc-test", "mimalloc-stress"),
 )
-NOTE = (
-    "The same ELF file, glibc's allocator in it, on both sides, with as many threads as CPUs (touch, unmap: one;"
-    " futex-turns: two). Linux has mitigations=off, as Ashlar has no mitigations, and else its distribution's settings, huge"
-    " pages among them. On Ashlar a thread is a CPU and there is no scheduler and no tick. Linux charges and accounts each"
-    " page. Operations: a call, 4 KiB touched or unmapped, a pair of mmap() and munmap(), an object."
-    " A ratio above 1 means that Linux takes longer. The row `loop` runs no kernel, so its ratio should be 1: in times it shows"
-    " how even the host was, and in instructions that the clock counts them. Of the instructions of a first touch of 4 KiB, 4096 are"
-    " the clear's on both sides (rep stosb counts each byte)."
-)
 
 
 def cpus_of(capture):
@@ -98,4 +89,4 @@ def columns_of(rows, counted, of):
 def section(paper, captures):
     tables = [make(captures, counted) for make in (measured_table, programs_table) for counted in (False, True)]
     if any(tables):
-        paper.add(Heading("The same programs on Linux and on Ashlar"), Text(NOTE + words.EMULATED, "note"), *tables)
+        paper.add(Heading("The same programs on Linux and on Ashlar"), Text(words.prose("programs"), "note"), *tables)

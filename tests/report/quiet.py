@@ -52,12 +52,6 @@ def section(paper, captures):
     }
     keys = {"system": system, "mode": mode, "memory": item("source"), "pages": item("pages"), "quiet": item("quiet")}
     paper.add(Heading("Quiet CPUs: no interrupts for struct pages"))
-    paper.text(
-        "Every CPU but one runs a program in ring 3 that looks at the clock, while a pool grows and shrinks. Stops are interrupts that these"
-        " CPUs took from others, all together. Leaves of the memory map are split when memory is in a pool for the first time; that"
-        " round stops every CPU. Gaps have other causes, too, in both rows alike: the host's, or that CPUs share a real one."
-        " On Linux, in the mode that does what that kernel does, stops are RES and CAL of /proc/interrupts, and ticks LOC. Ashlar sets no timer"
-        " on a CPU that runs such a program."
-    )
+    paper.text(words.prose("quiet"))
     paper.add(table("Interrupts of programs", rows_of(records, machine=place, **keys), columns, ours=lambda row: row.key["quiet"] == "on", left=4))
     paper.add(*filter(lambda figure: figure.svg, map(jitter, rows_of(records, timed=False, machine=place, system=system))))

@@ -1,7 +1,6 @@
 """Memory that goes back to the host after a program has freed it (balloon.py): Ashlar beside Linux, and over time."""
 
 import pictures
-import words
 from paper import Figure, Heading
 from pictures import Series
 from records import of_kind

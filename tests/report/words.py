@@ -1,4 +1,7 @@
-"""The format of numbers and places in every section of the report."""
+"""The paragraphs of prose.txt, and the format of numbers and places in every section of the report."""
+
+import re
+from pathlib import Path
 
 # Places in order, beginning with the place where a time means most.
 WHERE = {
@@ -10,7 +13,12 @@ WHERE = {
     "virtual": "virtual machine",
     "unknown": "unnamed machine",
 }
-EMULATED = ("Under emulation a time means something only beside another of the same machine and session: read the ratios.")
+PROSE = dict(re.findall(r"^== (\S+)\n(.+(?:\n.+)*)", Path(__file__).with_name("prose.txt").read_text(encoding="utf-8"), re.M))
+
+
+def prose(name, **figures):
+    """A paragraph of prose.txt with its figures."""
+    return PROSE[name].format(emulated=PROSE["emulated"], **figures).replace("\n", " ")
 
 
 def place(where, cpus):
