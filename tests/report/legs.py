@@ -52,73 +52,32 @@ class Leg:
         return [replace(self, cmdline=words, boots=()) for _ in range(self.turns) for words in self.boots] or [self]
 
 
-BOOTS = 7  # boots of each row
-
-
-def memmap_boots(cpus):
-    """The rows of the memmap series for so many CPUs. A share is left out if it gives as many threads as the row before."""
-    rows, threads = ["memmap=serial", "memmap=parallel memmap.threads=1"], 1
-    for percent in (12, 25, 37, 50, 75, 100):
-        if max(cpus * percent // 100, 1) > threads:
-            threads = cpus * percent // 100
-            rows.append(f"memmap=parallel memmap.threads={percent}%")
-    rows += ["memmap=eager memmap.threads=1", "memmap=eager memmap.threads=100%", "memmap=lazy"]
-    return tuple(f"{row} run=machine" for row in rows)
-
-
-# Pools at boot: pages of 1 GiB over 7/8 of 64 GiB in each way, with and without struct pages for all other memory; 98% of 4 TiB.
-POOL_WAYS = ("hvo=off", "hvo=batched", "hvo=preinit", "hvo=on")
-POOLS_64G = tuple(
-    f"memmap={memmap} {words} run=machine"
-    for memmap in ("parallel", "lazy")
-    for words in ("hvo=on", *(f"{way} hugepagesz=1G hugepages=56" for way in POOL_WAYS))
-)
-POOLS_4T = tuple(f"{words} run=machine" for words in ("hvo=on", "hugepagesz=1G hugepages=4014", "hugepages=2055208"))
-
-
 def native_cpus():
     return min(os.cpu_count() or 1, 64)
 
 
-# The legs that `make bench` runs, on the machines where the table means something. The names are those of the consoles.
-LEGS = (
-    Leg("hvo-2", 'bench="hvo runs=5"', 2, "12G"),
-    Leg("hvo-8", 'bench="hvo runs=5"', 8, "12G"),
-    Leg("hvo-32", 'bench="hvo runs=5"', 32, "12G"),
-    Leg("hvo-32-512", 'bench="hvo runs=5 pages=512"', 32, "12G"),
-    Leg("hvo-32-1024", 'bench="hvo runs=5 pages=1024"', 32, "12G"),
-    Leg("hvo-native", 'bench="hvo runs=5 pages=1024"', 2, "4G", "native"),
-    Leg("memmap-8", "bench=memmap", 8, "12G", seconds=300),
-    Leg("memmap-boots-8", "rows of the memmap series, each booted", 8, "12G", boots=memmap_boots(8), turns=BOOTS),
-    Leg("memmap-native", "bench=memmap", 0, "16G", "native", seconds=300),
-    Leg("memmap-boots-native", "rows of the memmap series, a process each", 0, "16G", "native", boots=memmap_boots(native_cpus()), turns=BOOTS),
-    Leg("clear-native", "bench=clear", 2, "4G", "native"),
-    Leg("quiet-native", "bench.hvo.pages=64 bench=quiet", 8, "5G", "native"),
-    Leg("fault-native", "bench=fault", 2, "5G", "native"),
-    Leg("fault-4", 'bench="fault bytes=256M size=2M"', 4, "4G"),
-    Leg("pcp-native", "bench=pcp", 2, "2G", "fast"),
-    Leg("pcp-2", "bench=pcp", 2, "2G"),
-    Leg("pcp-icount", "bench=pcp", 1, "2G", accel="icount"),
-    Leg("page-fault1", "bench=page_fault1", 4, "8G", seconds=300),
-    Leg("contig-fresh", 'bench="contig memory=fresh total=60"', 2, "64G", seconds=600),
-    Leg("contig-booted", 'bench="contig memory=booted total=20"', 2, "32G", seconds=600),
-    Leg("contig-aged", 'bench="contig memory=aged total=20"', 2, "24G", seconds=600),
-    Leg("contig-native", 'bench="contig aged_touch=8G"', 2, "8G", "fast", seconds=300),
-    Leg("gigablock", "bench=gigablock", 1, "12G", "native", seconds=300),
-    Leg("history", "bench=history", 2, "16G", seconds=600),
-)
+def distinct(boots, cpus):
+    """The command lines without the shares of the CPUs that make as many threads as the one before."""
+    most = 1
+    for words in boots:
+        share = re.match(r"memmap=parallel memmap.threads=(\d+)%", words)
+        threads = cpus * int(share[1]) // 100 if share else None
+        if threads is None or threads > most:
+            most = threads or most
+            yield words
 
 
-# Legs that run only if T= names them. s0-rows has the published rows of the HVO series (s0 is its number): pools of 1 TiB, all struct
-# pages of which take 16 GiB of the host. pools has pools over nearly all of 4 TiB, whose heads take 8 GiB.
-ON_REQUEST = (
-    Leg("s0-rows-252", 'bench="hvo runs=1 pages=524288 pages_unbatched=256"', 252, "2T", seconds=900, group="s0-rows"),
-    Leg("s0-rows-252-1", 'bench="hvo runs=1 pages=524288 modes=off,batched,on" hvo.threads=1', 252, "2T", seconds=900, group="s0-rows"),
-    Leg("s0-rows-32", 'bench="hvo runs=1 pages=500000 pages_unbatched=512"', 32, "2T", seconds=900, group="s0-rows"),
-    Leg("pools-64", "pools at boot", 4, "64G", boots=POOLS_64G, turns=BOOTS),
-    Leg("pools-4t", "pools of 98% at boot", 4, "4T", boots=POOLS_4T, turns=BOOTS),
-    Leg("s0-rows-32-1", 'bench="hvo runs=1 pages=500000 modes=off,batched,on" hvo.threads=1', 32, "2T", seconds=900, group="s0-rows"),
-)
+def legs_in(text):
+    """The Legs of one part of legs.txt."""
+    for lines in re.findall(r"^\w.+\n(?: .+\n)*", text, re.M):
+        settings, cmdline, *boots = re.split(r": |\n *", lines.rstrip())
+        name, *pairs = settings.split()
+        fields = {key: int(value) if value.isdigit() else value for key, value in (pair.split("=") for pair in pairs)}
+        yield Leg(name, cmdline, **fields, boots=tuple(distinct(boots, fields["cpus"] or native_cpus())))
+
+
+# The legs of every `make bench`, and those that run only if T= names them.
+LEGS, ON_REQUEST = (tuple(legs_in(part)) for part in (ROOT / "tests/report/legs.txt").read_text(encoding="utf-8").split("[on request]\n"))
 
 
 def group_of(leg):
