@@ -6,7 +6,6 @@ in the end, and how long after the program's word the memory was gone but for a 
 Further records (balloon_rss) say what it had over time. All go to BUILD/bench/balloon.console, and into the report.
 """
 
-import argparse
 import lzma
 import subprocess
 import sys
@@ -14,7 +13,7 @@ import time
 from pathlib import Path
 
 from bench_linux import TRIES, WORDS, kernels
-from legs import ROOT, Leg, head, report
+from legs import ROOT, Leg, arguments, head, report
 
 from guest import Guest, process_kib  # tests/qemu, by legs.py
 from machine import Machine, kvm_usable
@@ -58,10 +57,7 @@ def measure(kernel, machine):
 
 
 def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--build", type=Path, default=ROOT / "build")
-    parser.add_argument("--tools", type=Path, default=ROOT / "build/tools")
-    args = parser.parse_args()
+    args = arguments("Measure how memory that a guest has freed goes back to the host.")
     out = args.build / "bench"
     out.mkdir(parents=True, exist_ok=True)
     program, image = out / "sleeps", out / "balloon-linux.cpio"

@@ -6,7 +6,7 @@ import words
 from paper import Figure, Heading, Table
 from pictures import Series
 from records import of_kind
-from rows import ONE_RUN, item, rows_of, table
+from rows import ONE_RUN, item, place, ram, rows_of, table
 
 MEMORIES = ("fresh", "booted", "aged")
 COLOUR = {"vanilla": "red", "revert": "green", "skip": "orange", "strict": "purple", "step": "grey", "index": "blue"}
@@ -20,18 +20,9 @@ MEANS = {
 }
 
 
-def memory_size(record):
-    ram = record.capture.facts.get("ram_bytes", 0)
-    return words.size(ram) if ram else "?"
-
-
-def place(record):
-    return words.place(record.capture.where, record.capture.facts.get("cpus", "?"))
-
-
 def machines(records):
     """A Row for each machine and state of its memory, in the order of MEMORIES."""
-    rows = rows_of(records, machine=place, size=memory_size, memory=item("memory"))
+    rows = rows_of(records, machine=place, size=ram, memory=item("memory"))
     return sorted(rows, key=lambda row: [*MEMORIES, row.key["memory"]].index(row.key["memory"]))
 
 

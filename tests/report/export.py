@@ -31,9 +31,6 @@ def to_csv(captures):
     return out.getvalue()
 
 
-FILES = {"records.jsonl": to_json, "records.csv": to_csv}
-
-
 def write(captures, folder):
-    for name, text_of in FILES.items():
-        (folder / name).write_text(text_of(captures), encoding="utf-8")
+    (folder / "records.jsonl").write_text(to_json(captures), encoding="utf-8")
+    (folder / "records.csv").write_text(to_csv(captures), encoding="utf-8")

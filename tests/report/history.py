@@ -38,4 +38,4 @@ def section(paper, captures):
     ]
     svg = pictures.lines("history", lines, "days of work", "pages of 1 GiB that can be had")
     paper.add(table("Pages that can be had", rows_of(records, timed=False, memory=memory, side=side), columns, left=2))
-    paper.add(Figure("history", svg, "Pages of 1 GiB after each day") if svg else None)
+    paper.add(Figure("history", svg, "Pages of 1 GiB after each day"))

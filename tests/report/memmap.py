@@ -10,20 +10,15 @@ import seeds
 import words
 from paper import Heading, Table
 from records import Spread, of_kind
-from rows import item, last, machine, median, rows_of, table
+from rows import item, last, machine, median, place, ram, rows_of, table
 
 INIT = 6  # index in a published row: ms of deferred init
 MEANS = {"serial": "before", "parallel": "after", "eager": "ours, all at boot", "lazy": "ours"}
 SERIAL, PARALLEL, EAGER, LAZY = WAYS = [f"{mode}: {means}" for mode, means in MEANS.items()]
 
 
-def place(record):
-    return words.place(record.capture.where, record.capture.facts.get("cpus", "?"))
-
-
 def machine_of(record):
-    ram = record.capture.facts.get("ram_bytes", 0)
-    return f"{place(record)}, {words.size(ram) if ram else '?'}"
+    return f"{place(record)}, {ram(record)}"
 
 
 def way(record):

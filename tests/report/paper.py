@@ -49,8 +49,11 @@ class Table:
 @dataclass
 class Figure:
     name: str
-    svg: str
+    svg: str  # "": it could not be drawn, and is left out
     caption: str
+
+    def __bool__(self):
+        return bool(self.svg)
 
 
 @dataclass
@@ -70,7 +73,7 @@ class Paper:
 
     @property
     def figures(self):
-        return [block for block in self.blocks if isinstance(block, Figure) and block.svg]
+        return [block for block in self.blocks if isinstance(block, Figure)]
 
 
 # ---- HTML ----
@@ -117,8 +120,8 @@ def to_html(paper):
     """One page that is XML as well. Figures that follow each other stand side by side if there is room."""
     parts = []
     for is_figure, blocks in itertools.groupby(paper.blocks, lambda block: isinstance(block, Figure)):
-        made = "\n".join(html_block(block) for block in blocks if not is_figure or block.svg)
-        parts.append(f'<div class="figures">\n{made}\n</div>' if is_figure and made else made)
+        made = "\n".join(map(html_block, blocks))
+        parts.append(f'<div class="figures">\n{made}\n</div>' if is_figure else made)
     tops = [b for b in paper.blocks if isinstance(b, Heading) and b.level == 2]
     links = "\n".join(f'<a href="#{h.anchor}">{inline(h.text.partition(":")[0])}</a>' for h in tops)
     body = "\n".join(parts)
@@ -170,8 +173,8 @@ def block_md(block):
         return mark + cell_md(block.text)
     if isinstance(block, Table):
         return table_md(block)
-    return f"![{cell_md(block.caption)}]({block.name}.svg)\n\n{cell_md(block.caption)}" if block.svg else ""
+    return f"![{cell_md(block.caption)}]({block.name}.svg)\n\n{cell_md(block.caption)}"
 
 
 def to_markdown(paper):
-    return f"# {paper.title}\n\n" + "\n\n".join(filter(None, map(block_md, paper.blocks))) + "\n"
+    return f"# {paper.title}\n\n" + "\n\n".join(map(block_md, paper.blocks)) + "\n"

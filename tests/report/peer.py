@@ -6,7 +6,6 @@ has, and Ashlar as it is by default.
 """
 
 import re
-from dataclasses import dataclass
 
 import contig
 import hvo
@@ -162,8 +161,8 @@ READY = "peer-ready-"  # consoles of these boots
 
 
 def later(having, lacking, what):
-    """The Spread of how much later `what` happens in {turn: Boot} than in {turn: Boot}, in the turns that have both; None without such a turn."""
-    each = [getattr(having[turn], what) - getattr(lacking[turn], what) for turn in having.keys() & lacking.keys()]
+    """The Spread of how much later `what` happens in {turn: ms of each}, in the turns that both have; None without such a turn."""
+    each = [having[turn][what] - lacking[turn][what] for turn in having.keys() & lacking.keys()]
     return Spread(each) if each else None
 
 
@@ -176,44 +175,26 @@ def turn_of(name):
 NO_POOL = ("none", 0)
 
 
-@dataclass(frozen=True)
-class Boot:
-    """One boot: its machine, pool and side, and ms from the start of the kernel until it is ready and until its pools are made."""
-
-    machine: tuple  # memory, CPUs
-    pool: tuple  # size of its pages, their number
-    side: tuple  # kernel, HVO
-    ready: float
-    made: float
-
-
-def linux_boot(capture):
-    ready = [r for r in of_kind([capture], "linux", what="ready") if r.get("hugetlb_ns")]
-    if not ready or ready[0].get("done") != ready[0].get("pages"):
-        return None
-    r = ready[0]
-    pool = (r.get("size"), r["pages"]) if r.get("pages") else NO_POOL
-    side = f"Linux {series_of(r)}", "on" if r.get("optimise") else "off"
-    return Boot((memory(r), r["cpus"]), pool, side, r["ns"] / 1e6, r["hugetlb_ns"] / 1e6)
-
-
-def ashlar_boot(capture):
-    records = of_kind([capture], "boot")
-    if not records:
-        return None
-    r = records[0]
-    pools = [(size, r[key]) for size, key in (("1G", "pool_1g_pages"), ("2M", "pool_pages")) if r.get(key)]
-    ready = r["ns_to_ready"] / 1e6
-    return Boot((memory(r), r["cpus_started"]), (pools or [NO_POOL])[-1], ("Ashlar", mode_at_boot(r)), ready, ready)
+def boot_of(capture):
+    """(machine, pool, side), and ms from the start of the kernel until it is ready and until its pools are made. None if they were not."""
+    for r in of_kind([capture], "linux", what="ready"):
+        if r.get("hugetlb_ns") and r.get("done") == r.get("pages"):
+            pool = (r.get("size"), r["pages"]) if r.get("pages") else NO_POOL
+            side = f"Linux {series_of(r)}", "on" if r.get("optimise") else "off"
+            return ((memory(r), r["cpus"]), pool, side), {"ready": r["ns"] / 1e6, "made": r["hugetlb_ns"] / 1e6}
+    for r in of_kind([capture], "boot"):
+        pools = [(size, r[key]) for size, key in (("1G", "pool_1g_pages"), ("2M", "pool_pages")) if r.get(key)]
+        key = (memory(r), r["cpus_started"]), (pools or [NO_POOL])[-1], ("Ashlar", mode_at_boot(r))
+        return key, dict.fromkeys(("ready", "made"), r["ns_to_ready"] / 1e6)
+    return None
 
 
 def readies(captures):
-    """{((memory, CPUs), (size, pages), (kernel, HVO)): {turn: Boot}}"""
+    """{((memory, CPUs), (size, pages), (kernel, HVO)): {turn: ms}}"""
     found = {}
     for capture in captures:
-        boot = (linux_boot(capture) or ashlar_boot(capture)) if capture.name.startswith(READY) else None
-        if boot:
-            found.setdefault((boot.machine, boot.pool, boot.side), {})[turn_of(capture.name)] = boot
+        if capture.name.startswith(READY) and (boot := boot_of(capture)):
+            found.setdefault(boot[0], {})[turn_of(capture.name)] = boot[1]
     return found
 
 

@@ -54,4 +54,4 @@ def section(paper, captures):
     paper.add(Heading("Quiet CPUs: no interrupts for struct pages"))
     paper.text(words.prose("quiet"))
     paper.add(table("Interrupts of programs", rows_of(records, machine=place, **keys), columns, ours=lambda row: row.key["quiet"] == "on", left=4))
-    paper.add(*filter(lambda figure: figure.svg, map(jitter, rows_of(records, timed=False, machine=place, system=system))))
+    paper.add(*map(jitter, rows_of(records, timed=False, machine=place, system=system)))

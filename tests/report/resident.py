@@ -43,5 +43,4 @@ def section(paper, captures):
     paper.add(Heading("Freed memory goes back to the host"))
     paper.text("A program touches memory, gives it back and sleeps. The figures are what QEMU has of its host; a time that was not reached is missing.")
     paper.add(table("Memory of QEMU", rows_of(records, machine=machine, **keys), columns, ours=lambda row: row.key["kernel"] == "ashlar", left=2))
-    figures = [over_time(row.key["cpus"], row.records) for row in rows_of(samples, cpus=item("cpus"))]
-    paper.add(*(figure for figure in figures if figure.svg))
+    paper.add(*(over_time(row.key["cpus"], row.records) for row in rows_of(samples, cpus=item("cpus"))))

@@ -88,7 +88,18 @@ def machine(record):
     return words.WHERE.get(record.capture.where, record.capture.where)
 
 
+def place(record):
+    """The machine, and its CPUs."""
+    return words.place(record.capture.where, record.capture.facts.get("cpus", "?"))
+
+
+def ram(record):
+    size = record.capture.facts.get("ram_bytes", 0)
+    return words.size(size) if size else "?"
+
+
 def memory(record):
+    """The memory of the machine in whole GiB, as the record has it."""
     return f"{-(-(record.get('ram_bytes') or record.capture.facts.get('ram_bytes', 0)) >> 30)} GiB"
 
 
