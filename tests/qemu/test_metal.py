@@ -302,52 +302,73 @@ def test_usb_without_a_name_lists_the_disks(usb, stick):
 
 
 @pytest.fixture
-def replay(kernel, tmp_path):
-    """Boot with these ACPI tables instead of the firmware's."""
+def with_tables(tmp_path):
+    """A machine whose kernel takes these ACPI tables instead of the firmware's."""
 
-    def boot(tables, words="", **more):
+    def machine(tables, words, cpus=1, firmware="pvh", **more):
         text = tmp_path / "dump.txt"
         text.write_text(dump(tables), encoding="ascii")
-        machine = Machine("pvh", 2, "512M", cmdline=f"acpi=module {words} {WORDS}", extra=("-initrd", str(text)), **more)
-        return run(machine, kernel)
+        return Machine(firmware, cpus, "512M", module=str(text), cmdline=f"acpi=module {words}", **more)
 
-    return boot
+    return machine
 
 
-def test_another_machines_tables(replay, tmp_path):
-    names = ("odd-madt", "sparse-srat", "com2-spcr")
-    replay([compile_table(name, tmp_path) for name in names], words="console=spcr", serial=com("0x2f8", 1)).ended().says(
+def table(name, size, fields):
+    """An ACPI table of this size with {place: bytes}."""
+    data = bytearray(name + bytes(size - len(name)))
+    for place, value in fields.items():
+        data[place : place + len(value)] = value
+    return sum_right(data)
+
+
+S5 = b"\x08_S5_\x12\x06\x04\0\0\0\0"
+
+
+def test_another_machines_tables(kernel, with_tables, tmp_path):
+    tables = [compile_table(name, tmp_path) for name in ("odd-madt", "sparse-srat", "com2-spcr")]
+    run(with_tables(tables, f"console=spcr {WORDS}", cpus=2, serial=com("0x2f8", 1)), kernel).ended().says(
         "replayed from a module with 3 tables", r"MADT lists 3 CPUs to start \(3 entries disabled, 3 ignored\)",
         "console: SPCR", "SRAT describes 2 nodes", "2 nodes",
         r"CPU 2 \(APIC ID 6\) did not start: it was never heard from", "started 2 of 3 CPUs",
     )  # fmt: skip
 
 
-def test_damaged_tables(replay, tmp_path):
+def test_damaged_tables(kernel, with_tables, tmp_path):
     """An entry of length zero ends the MADT and nothing else. A node table with a wrong checksum is not believed."""
     madt, srat = compile_table("odd-madt", tmp_path), compile_table("sparse-srat", tmp_path)
     madt[44 + 2 * 8 + 1] = 0  # the third CPU's length
     srat[9] ^= 0x55
     says = ("MADT lists 2 CPUs to start", "SRAT has a bad checksum", "SRAT is not used", "started 2 of 2 CPUs", "1 node")
-    replay([sum_right(madt), srat]).ended().says(*says)
-    replay([b"APIC" + bytes(3)]).ended().says("no MADT", "started 1 of 1 CPUs")
+    run(with_tables([sum_right(madt), srat], WORDS, cpus=2), kernel).ended().says(*says)
+    run(with_tables([b"APIC" + bytes(3)], WORDS, cpus=2), kernel).ended().says("no MADT", "started 1 of 1 CPUs")
 
 
-def test_pci_without_ports_is_read_in_memory(kernel, tmp_path):
-    """microvm has no such ports, and its tables do not name the memory; these do, at the second entry."""
-    run(by_mcfg(tmp_path, 0xE0000000, "test=arch.pci.*"), kernel).ended().says("ok 1 memory_says_what_the_ports_say$")
+@pytest.fixture
+def by_mcfg(with_tables):
+    """A machine without PCI's ports whose tables name the memory from `base` on, at the second entry."""
+
+    def machine(base, words, **more):
+        entries = struct.pack("<8xQHBBxxxxQHBBxxxx", 0x12345000, 1, 0, 9, base, 0, 0, 255)
+        return with_tables([table(b"MCFG", 36 + len(entries), {36: entries})], words, firmware="microvm", board="microvm,pcie=on", **more)
+
+    return machine
+
+
+def test_pci_without_ports_is_read_in_memory(kernel, by_mcfg):
+    """microvm has no such ports, and its tables do not name the memory."""
+    run(by_mcfg(0xE0000000, "test=arch.pci.*"), kernel).ended().says("ok 1 memory_says_what_the_ports_say$")
 
 
 @pytest.mark.parametrize("base", [0x2000000, 0xE0000123, 0xFFFFFFFFFFF00000], ids=["RAM", "between", "above"])
-def test_pci_in_memory_that_cannot_be_is_said_once(kernel, tmp_path, base):
-    outcome = run(by_mcfg(tmp_path, base, f"end.strict=off {WORDS}"), kernel).ended().says(f"MCFG names memory at {base:x} .*not used")
+def test_pci_in_memory_that_cannot_be_is_said_once(kernel, by_mcfg, base):
+    outcome = run(by_mcfg(base, f"end.strict=off {WORDS}"), kernel).ended().says(f"MCFG names memory at {base:x} .*not used")
     assert "is refused" not in outcome.text, outcome.report()
 
 
-def test_devices_without_ports_are_stopped_once_mcfg_is_read(kernel, tmp_path):
+def test_devices_without_ports_are_stopped_once_mcfg_is_read(kernel, by_mcfg, tmp_path):
     """Nobody has set up the card of this microvm, so it is let loose by hand before the first instruction."""
     port = tmp_path / "qtest"
-    machine = by_mcfg(tmp_path, 0xE0000000, WORDS, extra=("-S", "-device", "e1000,addr=5", "-qtest", f"unix:{port},server=on,wait=off"))
+    machine = by_mcfg(0xE0000000, WORDS, extra=("-S", "-device", "e1000,addr=5", "-qtest", f"unix:{port},server=on,wait=off"))
     with Shown(machine, kernel) as guest, socket.socket(socket.AF_UNIX) as qtest:
         guest.ask("query-status")
         qtest.connect(str(port))
@@ -356,13 +377,6 @@ def test_devices_without_ports_are_stopped_once_mcfg_is_read(kernel, tmp_path):
         guest.ask("cont")
         assert guest.wait_for("PCI: devices that firmware left at work may no longer write to memory: 1$", SECONDS), "\n".join(guest.lines)
         assert guest.wait_for("ASHLAR-END verdict=pass", SECONDS), "\n".join(guest.lines)
-
-
-def by_mcfg(tmp_path, base, words, **more):
-    text = tmp_path / "dump.txt"
-    entries = struct.pack("<8xQHBBxxxxQHBBxxxx", 0x12345000, 1, 0, 9, base, 0, 0, 255)
-    text.write_text(dump([sum_right(bytearray(b"MCFG" + bytes(32) + entries))]), encoding="ascii")
-    return Machine("microvm", 1, "128M", board="microvm,pcie=on", module=str(text), cmdline=f"acpi=module {words}", **more)
 
 
 @pytest.mark.parametrize("firmware", ["bios", pytest.param("uefi", marks=pytest.mark.proof)])
@@ -467,44 +481,33 @@ def test_power_is_switched_off_as_the_tables_say(kernel, board):
     assert outcome.status == 0 and "ASHLAR-END verdict=pass" in outcome.text and "power stays on" not in outcome.text, outcome.report()
 
 
-def test_power_is_switched_off_by_a_register_at_a_port(kernel, tmp_path):
-    """A table without PM1 ports. The register is QEMU's exit port, whose status shows the byte: type 0, and 20h for "now"."""
-    fadt = bytearray(b"FACP" + bytes(264))
-    fadt[112:116] = (1 << 20).to_bytes(4, "little")
-    fadt[244:256] = struct.pack("<BBBBQ", 1, 8, 0, 1, 0xF4)
-    dsdt = bytearray(b"DSDT" + bytes(32) + b"\x08_S5_\x12\x06\x04\0\0\0\0")
-    text = tmp_path / "dump.txt"
-    text.write_text(dump([sum_right(fadt), sum_right(dsdt)]), encoding="ascii")
-    machine = Machine("pvh", 1, "128M", module=str(text), cmdline=f"acpi=module end=poweroff {WORDS}")
-    outcome = run(machine, kernel)
+REGISTER = struct.pack("<BBBBQ", 1, 8, 0, 1, 0xF4)  # QEMU's exit port, whose status shows what was written to it
+
+
+def test_power_is_switched_off_by_a_register_at_a_port(kernel, with_tables):
+    """A table without PM1 ports. The byte is type 0, and 20h for "now"."""
+    tables = table(b"FACP", 268, {112: (1 << 20).to_bytes(4, "little"), 244: REGISTER}), table(b"DSDT", 36 + len(S5), {36: S5})
+    outcome = run(with_tables(tables, f"end=poweroff {WORDS}"), kernel)
     assert outcome.status == 0x20 << 1 | 1 and "power stays on" not in outcome.text, outcome.report()
 
 
-def test_a_machine_is_reset_by_the_register_of_its_tables(kernel, tmp_path):
-    """The register is QEMU's exit port, whose status shows the value. A flag says whether the register may be used."""
-    for flag, status in ((1 << 10, 0x2B << 1 | 1), (0, 0)):
-        fadt = bytearray(b"FACP" + bytes(240))
-        fadt[112:116] = flag.to_bytes(4, "little")
-        fadt[116:129] = struct.pack("<BBBBQB", 1, 8, 0, 1, 0xF4, 0x2B)
-        text = tmp_path / "dump.txt"
-        text.write_text(dump([sum_right(fadt)]), encoding="ascii")
-        outcome = run(Machine("pvh", 1, "128M", module=str(text), cmdline=f"acpi=module end=reboot {WORDS}"), kernel)
-        assert outcome.status == status, outcome.report()
+@pytest.mark.parametrize("flag, status", [(1 << 10, 0x2B << 1 | 1), (0, 0)])
+def test_a_machine_is_reset_by_the_register_of_its_tables(kernel, with_tables, flag, status):
+    """A flag says whether the register may be used."""
+    fadt = table(b"FACP", 244, {112: flag.to_bytes(4, "little"), 116: REGISTER + b"\x2b"})
+    outcome = run(with_tables([fadt], f"end=reboot {WORDS}"), kernel)
+    assert outcome.status == status, outcome.report()
 
 
 @pytest.mark.parametrize("damage, says", [
     ((b"_S5_", b"_S6_"), "ACPI's tables do not tell how to switch it off"),
     ((b"\x06\x04\0", b"\x07\x04\x0a\3"), "the machine does not react to ACPI's registers"),
 ], ids=["no-S5", "wrong-S5"])  # fmt: skip
-def test_power_that_stays_on_is_said(kernel, tmp_path, damage, says):
+def test_power_that_stays_on_is_said(kernel, with_tables, damage, says):
     """The tables are QEMU's q35, as in an acpidump. QEMU knows no sleep of type 3."""
-    fadt = bytearray(b"FACP" + bytes(240))
-    fadt[64:68] = (0x604).to_bytes(4, "little")
-    dsdt = bytearray(b"DSDT" + bytes(32) + b"\x08_S5_\x12\x06\x04\0\0\0\0".replace(*damage))
-    text = tmp_path / "dump.txt"
-    text.write_text(dump([sum_right(fadt), sum_right(dsdt)]), encoding="ascii")
-    machine = Machine("pvh", 1, "128M", exit_port=False, module=str(text), cmdline=f"acpi=module end=poweroff {WORDS}")
-    with Guest(machine, kernel) as guest:
+    s5 = S5.replace(*damage)
+    tables = table(b"FACP", 244, {64: (0x604).to_bytes(4, "little")}), table(b"DSDT", 36 + len(s5), {36: s5})
+    with Guest(with_tables(tables, f"end=poweroff {WORDS}", exit_port=False), kernel) as guest:
         assert guest.wait_for(f"The power stays on: {says}", SECONDS), "\n".join(guest.lines[-8:])
 
 
