@@ -146,7 +146,7 @@ def parse_record(text):
         if not match or match[1] in values:
             return None
         values[match[1]] = match[2] if needed.get(match[1]) == "w" else value_of(match[2])
-    for key, what in needed.items():
+    for key, what in (needed | NEEDED.get(f"{words[1]}_{values.get('what')}", {})).items():
         if key not in values or not is_what_it_should_be(values[key], what):
             return None
     if not own and any(isinstance(values.get(key), str) for key in NUMBERS):
