@@ -10,6 +10,7 @@ import re
 import sys
 from collections import Counter
 from dataclasses import dataclass
+from functools import cached_property
 
 from change import FUNCTION
 from keys import digest
@@ -27,11 +28,15 @@ STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 
 @dataclass(frozen=True)
 class Candidate:
-    path: str  # of the file, from the root of the tree
+    source: object  # the Source of its file
     line: int  # from 1
     function: str  # that contains the line, or ""
     before: str  # the line without comments
     after: str
+
+    @property
+    def path(self):
+        return self.source.path
 
     @property
     def key(self):
@@ -113,19 +118,21 @@ class Source:
         self.path, self.text = path, text
         self.lines = without_comments(text).split("\n")
         self.left_out, self.spans = left_out(path, self.lines), spans_of(self.lines)
-        self.mutants = None
 
-    def _mutate(self):
+    @cached_property
+    def mutants(self):
+        """{number of a line: the tool's mutants of it}"""
         from universalmutator import mutator  # fetched: see fetch_tool()
 
-        self.mutants = {}
+        mutants = {}
         rules = TOOL_RULES[:1] if self.path.endswith(".S") else TOOL_RULES
         with contextlib.redirect_stdout(io.StringIO()):
             found = mutator.mutants_regexp([line.rstrip() + "\n" for line in self.lines], list(rules), ignorePatterns=[])
         for number, after, *_ in found:
-            self.mutants.setdefault(number, []).append(after.rstrip("\n").replace("\n", " "))
+            mutants.setdefault(number, []).append(after.rstrip("\n").replace("\n", " "))
         for number in range(1, len(self.lines) + 1) if self.path.endswith(".S") else ():
-            self.mutants.setdefault(number, []).append("\tnop")
+            mutants.setdefault(number, []).append("\tnop")
+        return mutants
 
     def span(self, number):
         """The numbers of the lines of the function that contains this line; of the file, outside functions."""
@@ -133,15 +140,13 @@ class Source:
 
     def drawn(self, seed, number):
         """The mutant of a line that the seed chooses, or None if the tool has none for it that changes more than a string's text."""
-        if self.mutants is None:
-            self._mutate()
         before = self.lines[number - 1].rstrip()
         bare = STRING.sub('""', before)
         real = [after for after in self.mutants.get(number, []) if STRING.sub('""', after) != bare]
         if not real:
             return None
         after = min(real, key=lambda after: digest(seed, self.path, before, after))
-        return Candidate(self.path, number, function_at(self.lines, number - 1), before, after)
+        return Candidate(self, number, function_at(self.lines, number - 1), before, after)
 
     def broken(self, candidate):
         """The text of the file with the mutant in it. A comment that goes on below the line stays."""
@@ -153,26 +158,24 @@ class Source:
         return "\n".join(lines)
 
 
-class Draw:
-    """All sources of a tree. order() yields the mutants in the order of the seed."""
+def sources(root):
+    """[Source]: all of a tree."""
+    paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.[chS]"))
+    return [Source(str(path.relative_to(root)), path.read_text(encoding="utf-8")) for path in paths]
 
-    def __init__(self, root):
-        paths = sorted(path for folder in FOLDERS for path in (root / folder).rglob("*.[chS]"))
-        names = [str(path.relative_to(root)) for path in paths]
-        self.sources = {name: Source(name, path.read_text(encoding="utf-8")) for name, path in zip(names, paths)}
 
-    def order(self, seed):
-        keys = []
-        for source in self.sources.values():
-            seen = Counter()
-            for number, line in enumerate(source.lines, 1):
-                if number - 1 not in source.left_out:
-                    seen[line] += 1
-                    keys.append((digest(seed, source.path, line, seen[line]), source, number))
-        for _, source, number in sorted(keys, key=lambda key: key[0]):
-            candidate = source.drawn(seed, number)
-            if candidate:
-                yield candidate
+def drawn(root, seed):
+    """Yields the mutants of a tree in the order of the seed."""
+    keys = []
+    for source in sources(root):
+        seen = Counter()
+        for number, line in enumerate(source.lines, 1):
+            if number - 1 not in source.left_out:
+                seen[line] += 1
+                keys.append((digest(seed, source.path, line, seen[line]), source, number))
+    for _, source, number in sorted(keys, key=lambda key: key[0]):
+        if candidate := source.drawn(seed, number):
+            yield candidate
 
 
 def fetch_tool(fetcher):

@@ -158,11 +158,11 @@ class Worker:
         return sorted(path for path in every if str(path).endswith((f"/{candidate.path}.o", "/" + re.sub(r"[cS]$", "o", candidate.path))))
 
     @contextmanager
-    def broken(self, source, candidate, objects=()):
+    def broken(self, candidate, objects=()):
         """The tree with the mutant in it. The objects are made again, and afterwards they are what they were, newer than what is linked."""
         path, kept = self.tree.folder / candidate.path, {file: file.read_bytes() for file in objects}
         times = path.stat().st_atime_ns, path.stat().st_mtime_ns
-        path.write_text(source.broken(candidate), encoding="utf-8")
+        path.write_text(candidate.source.broken(candidate), encoding="utf-8")
         if "/vdso/" not in candidate.path:  # which no object of the kernel is made of
             os.utime(path, ns=times)
         for file in kept:
@@ -170,7 +170,7 @@ class Worker:
         try:
             yield
         finally:
-            path.write_text(source.text, encoding="utf-8")
+            path.write_text(candidate.source.text, encoding="utf-8")
             if "/vdso/" not in candidate.path:
                 os.utime(path, ns=times)
             for file, data in kept.items():
@@ -183,7 +183,7 @@ class Worker:
         done = subprocess.run(argv, cwd=self.tree.folder, capture_output=True, check=False)
         return out.read_bytes() if done.returncode == 0 else None
 
-    def sift(self, source, candidate):
+    def sift(self, candidate):
         files = [candidate.path]
         if candidate.path.endswith(".h"):
             folder = self.tree.folder / "build/kernel"
@@ -193,7 +193,7 @@ class Worker:
                 self.plain[path] = self.compiled(path)
             if self.plain[path] is None:
                 raise SystemExit(f"{path} does not compile unbroken")
-            with self.broken(source, candidate):
+            with self.broken(candidate):
                 other = self.compiled(path)
                 hosted = other and path.endswith(".c") and (self.tree.folder / "build/host/asan" / path).with_suffix(".o").is_file()
                 if other is None or other != self.plain[path] and hosted and not self.compiled(path, "HOST_CFLAGS"):
@@ -202,14 +202,17 @@ class Worker:
                 return "counted"
         return "same"
 
-    def judge(self, source, candidate):
+    def judge(self, candidate):
         objects = self.objects(candidate)
         hosted = any("/host/asan/" in str(path) for path in objects)
-        with self.broken(source, candidate, objects):
-            return self._stages(source, candidate, hosted)
+        with self.broken(candidate, objects):
+            return self._stages(candidate, hosted)
 
-    def _stages(self, source, candidate, hosted):
-        nearest, every = self.reach.of(candidate.path, candidate.line, source.span(candidate.line))
+    def reached(self, candidate):
+        return self.reach.of(candidate.path, candidate.line, candidate.source.span(candidate.line))
+
+    def _stages(self, candidate, hosted):
+        nearest, every = self.reached(candidate)
         noticed = None
         if hosted:
             if self.tree.make("host-asan"):
@@ -287,21 +290,21 @@ class Results:
                 self.known[row["key"]] = row
 
     @staticmethod
-    def _key(candidate, source):
-        return digest(*candidate.key, candidate.line, source.text)[:16]
+    def _key(candidate):
+        return digest(*candidate.key, candidate.line, candidate.source.text)[:16]
 
-    def get(self, candidate, source):
+    def get(self, candidate):
         """The result, or none. A mutant that survived elsewhere is tried again, as is one whose case is gone. What the build said of it
         elsewhere does not count: it depends on headers."""
-        found = dict(self.known.get(self._key(candidate, source), {"outcome": ""}))
+        found = dict(self.known.get(self._key(candidate), {"outcome": ""}))
         word, elsewhere = found["outcome"], found.get("sources") != self.sources
         if word in ("refused", "same") and elsewhere:
             return {"outcome": ""}
         gone = word == "noticed" and found["stage"] == "reach" and "*" not in found["case"] and found["case"] not in self.cases
         return dict(found, outcome="counted") if gone or word == "survived" and elsewhere else found
 
-    def put(self, candidate, source, outcome, **news):
-        row = dict(dict.fromkeys(self.FIELDS, "-"), key=self._key(candidate, source), sources=self.sources, outcome=outcome, **news)
+    def put(self, candidate, outcome, **news):
+        row = dict(dict.fromkeys(self.FIELDS, "-"), key=self._key(candidate), sources=self.sources, outcome=outcome, **news)
         file = self.sifted
         if outcome in ("noticed", "survived"):
             file, row["place"] = self.judged, f"{candidate.path}:{candidate.line} {candidate.function}".strip()
@@ -319,55 +322,41 @@ class Run:
         folder, shard = Path(args.build).resolve(), f"{args.seed}.{args.shard.replace('/', '-of-')}"
         self.sources = digest_of(ROOT, sources((*candidates.FOLDERS, "tests/kernel", "tests/host")))
         self.results = Results(Path(args.rows) / f"{shard}.txt", folder / f"sifted-{shard}.txt", self.sources)
-        self.draw = candidates.Draw(ROOT)
         self.marks = candidates.read_marks(HERE / "equivalent.txt")
         self.worker = Worker(Tree(folder / f"tree-{args.shard.replace('/', '-of-')}", keep=True))
 
-    def _sifted(self, candidate):
-        """Whether a mutant counts, in a word: counted, refused, same, or what later stages found."""
-        source = self.draw.sources[candidate.path]
-        known = self.results.get(candidate, source)
-        return known["outcome"] or self.results.put(candidate, source, self.worker.sift(source, candidate))["outcome"]
-
     def counted(self):
+        """The mutants that count, and how many the sift left out for which reason."""
         found, words = [], Counter()
-        for candidate in self.draw.order(self.args.seed):
+        for candidate in candidates.drawn(ROOT, self.args.seed):
             if len(found) == self.args.number:
                 break
-            word = self._sifted(candidate)
-            words[word if word in ("refused", "same") else "counted"] += 1
-            found += [candidate] if word not in ("refused", "same") else []
+            word = self.results.get(candidate)["outcome"] or self.results.put(candidate, self.worker.sift(candidate))["outcome"]
+            if word in ("refused", "same"):
+                words[word] += 1
+            else:
+                found.append(candidate)
         return found, words
-
-    def _is_open(self, candidate):
-        known = self.results.get(candidate, self.draw.sources[candidate.path])
-        return known["outcome"] == "counted" and candidate.key not in self.marks
-
-    def _reached(self, candidate):
-        return self.worker.reach.of(candidate.path, candidate.line, self.draw.sources[candidate.path].span(candidate.line))[1]
-
-    def _judged(self, candidate):
-        source, began = self.draw.sources[candidate.path], time.monotonic()
-        news = self.worker.judge(source, candidate)
-        return self.results.put(candidate, source, seconds=round(time.monotonic() - began), **news)
 
     def run(self):
         shard, shards = map(int, self.args.shard.split("/"))
         self.worker.unbroken(Path(self.args.build) / "reach.json", [self.sources, MACHINE])
         self.results.cases = set(self.worker.reach.cases)
         found, words = self.counted()
-        print(f"seed {self.args.seed}: {sum(words.values())} mutants drawn; the build refuses {words['refused']}, {words['same']} compile to the "
-              f"same object, {words['counted']} count", flush=True)
-        to_try = [candidate for candidate in found[shard - 1 :: shards] if self._is_open(candidate)]
-        to_try.sort(key=lambda candidate: not self._reached(candidate))  # a guest takes minutes
+        print(f"seed {self.args.seed}: {len(found) + sum(words.values())} mutants drawn; the build refuses {words['refused']}, "
+              f"{words['same']} compile to the same object, {len(found)} count", flush=True)
+        to_try = [one for one in found[shard - 1 :: shards] if self.results.get(one)["outcome"] == "counted" and one.key not in self.marks]
+        to_try.sort(key=lambda candidate: not self.worker.reached(candidate)[1])  # a guest takes minutes
         progress = Progress("mutant", list(map(place_of, to_try)), Path(self.args.build) / f"seconds.{shard}.json")
         with suppress(KeyboardInterrupt):  # the score says how many are left
             for candidate in to_try:
                 progress.begin(place_of(candidate))
-                known = self._judged(candidate)
+                began = time.monotonic()
+                news = self.worker.judge(candidate)
+                known = self.results.put(candidate, seconds=round(time.monotonic() - began), **news)
                 progress.end(place_of(candidate))
                 progress.say(line_of(candidate, known) + "\n")
-        rows = [(candidate, self.results.get(candidate, self.draw.sources[candidate.path])) for candidate in found]
+        rows = [(candidate, self.results.get(candidate)) for candidate in found]
         return report(self.args, rows, words, self.marks)
 
 
@@ -421,7 +410,7 @@ def section(args, rows, words, marks):
     lines = [
         f"## Seed {args.seed}", "",
         f"{time.strftime('%Y-%m-%d', time.gmtime())}, tree {tree}, `make test WHAT=mutants-random N={args.number} SEED={args.seed}`: "
-        f"{words['counted']} mutants count. The build",
+        f"{len(rows)} mutants count. The build",
         f"refused {words['refused']} others, and {words['same']} compiled to the same object.", "",
         f"Noticed: **{noticed} of {judged}**, {rate(noticed, judged)}. Equivalent: {total['equivalent']}. Not tried: {total['counted']}. "
         f"A mutant that was judged took {sum(seconds) / max(len(seconds), 1):.0f} s, its build included; half took {median(seconds or [0]):.0f} s "

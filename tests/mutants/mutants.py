@@ -41,16 +41,17 @@ CAUGHT = {"failed": "", "late": "a time-out", "died": "a crash"}  # by what else
 class Mutant:
     def __init__(self, path):
         self.path, self.name = path, path.stem
-        self.field = {}
-        for line in path.read_text(encoding="utf-8").splitlines():
-            if line.startswith("In: "):
-                break
-            match = re.match(r"([A-Z][a-z]+): (.+)$", line)
-            if match:
-                self.field[match[1]] = match[2].strip()
+        header = path.read_text(encoding="utf-8").partition("\nIn: ")[0]
+        self.field = {name: text.strip() for name, text in re.findall(r"^([A-Z][a-z]+): (.+)$", header, re.M)}
         unknown, missing = set(self.field) - FIELDS, {"Promise", "Break", "Case", "Build"} - set(self.field)
         if unknown or missing:
             raise SystemExit(f"{path}: header: unknown {sorted(unknown)}, missing {sorted(missing)}")
+        self.number, self.target = self.name.partition("-")[0], self.field["Build"]
+        self.cases, self.promises = self.field["Case"].split(", "), self.field["Promise"].split(", ")
+        self.searches = self.field["Search"].split(", ") if "Search" in self.field else []
+        self.by_steps = self.target == "spin" and not self.searches  # steps.txt notices the code half of those that break a model
+        self.model = self.cases[0].partition(".")[0] if self.target == "spin" else ""
+        self.files = sorted(change.files(ROOT, self.path))
         models = [name for name in self.files if name.startswith("tests/model/")]
         code = [name for name in self.files if not name.startswith("tests/")]
         wrong = models != [f"tests/model/{self.model}.pml"] or not code if self.target == "spin" else models
@@ -58,45 +59,15 @@ class Mutant:
             raise SystemExit(f"{path}: Build: spin breaks the model of its case and the code alike, others break no model")
 
     @property
-    def target(self):
-        return self.field["Build"]
-
-    @property
-    def cases(self):
-        return self.field["Case"].split(", ")
-
-    @property
     def checks(self):
         """[(target, case)]: what must notice the mutant."""
-        searches = self.field["Search"].split(", ") if "Search" in self.field else []
-        return [(self.target, case) for case in self.cases] + [("host-explore", case) for case in searches]
-
-    @property
-    def number(self):
-        return self.name.partition("-")[0]
-
-    @property
-    def promises(self):
-        return self.field["Promise"].split(", ")
+        return [(self.target, case) for case in self.cases] + [("host-explore", case) for case in self.searches]
 
     @property
     def tests(self):
         """All that must notice the mutant."""
         cases = [f"model/{case}" if target == "spin" else case for target, case in self.checks]
         return cases + ["test_steps.py::test_the_code_says_each_step"] * self.by_steps
-
-    @property
-    def by_steps(self):
-        """steps.txt notices the code half of those that break a model, unless a search does."""
-        return self.target == "spin" and "Search" not in self.field
-
-    @property
-    def model(self):
-        return self.cases[0].partition(".")[0] if self.target == "spin" else ""
-
-    @property
-    def files(self):
-        return sorted(change.files(ROOT, self.path))
 
 
 def every_mutant():

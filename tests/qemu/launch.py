@@ -23,6 +23,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import files_out
+import patience
 import program
 from machine import CMDLINE_MOST, FROM_IMAGE, Machine, Unavailable, command, make_image, version_of
 from verdict import BEGIN, clean, judge, program_status
@@ -42,6 +43,7 @@ def arguments():
     return parser.parse_args()
 
 
+DEBUG_CONSOLE = "debug.console"
 RECORD = b"BENCH "
 NO_WRAP = b"\x1b[?7l"  # SeaBIOS and GRUB switch the terminal's line wrap off and leave it off
 # What QEMU says when KVM cannot run the guest: it then ends, or pauses the guest for ever.
@@ -153,19 +155,14 @@ def run(argv, timeout, screen):
 
 def debug(argv, kernel, build):
     """Run gdb on a QEMU that is halted behind its gdb stub; the console goes to a file."""
-    console, socket = build / "debug.console", build / "debug.gdb.sock"
+    console, socket = build / DEBUG_CONSOLE, build / "debug.gdb.sock"
     socket.unlink(missing_ok=True)
-    at = argv.index("-nographic")
-    argv[at : at + 1] = ["-display", "none", "-monitor", "none", "-serial", f"file:{console}"]
     argv += ["-S", "-gdb", f"unix:path={socket},server=on,wait=off"]
     child = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
     try:
-        for _ in range(200):
-            if socket.exists() or child.poll() is not None:
-                break
-            time.sleep(0.05)
+        patience.until(lambda: socket.exists() or child.poll() is not None, 10)
         if not socket.exists():
-            print("QEMU did not open its gdb stub within 10 s", file=sys.stderr)
+            print("QEMU did not open its gdb stub", file=sys.stderr)
             return 2
         print(f"The console goes to {console}; 'console' in gdb shows its end.")
         gdb = ["gdb", "-q", "-ex", f"target remote {socket}", "-x", str(Path(__file__).with_name("debug.gdb"))]
@@ -180,6 +177,8 @@ def debug(argv, kernel, build):
 def machine_of(args, build):
     machine = Machine(args.firmware, args.cpus, args.mem, args.nodes, args.cmdline, args.accel, args.cpu, args.qemu)
     machine = replace(machine, balloon=re.search(r"(?:^|\s)balloon=", args.cmdline) is not None)
+    if args.debug:
+        machine = replace(machine, serial=("-serial", f"file:{build / DEBUG_CONSOLE}"))
     chosen = program.program_of(args)
     if chosen:
         machine = replace(machine, module=str(chosen.write(build / "program.cpio")))

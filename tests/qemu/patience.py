@@ -20,6 +20,14 @@ def now():
     return _spent
 
 
+def until(look, seconds, is_wanted=bool, pause=0.1):
+    """What look() returns when it is as wanted, or at the end of the time."""
+    end = now() + seconds
+    while not is_wanted(found := look()) and now() < end:
+        time.sleep(pause)
+    return found
+
+
 def run(argv, seconds, **how):
     """subprocess.run() with its output taken as text. Raises TimeoutExpired, and the process is gone, after so many seconds."""
     end = now() + seconds

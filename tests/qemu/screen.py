@@ -5,7 +5,6 @@ character.
 """
 
 import re
-import time
 from pathlib import Path
 
 import patience
@@ -87,22 +86,15 @@ class Shown(Guest):
 
     def wait_halted(self, seconds):
         """Wait until the first CPU has halted with interrupts off, at the end of a run with end=halt or of a panic."""
-        deadline = patience.now() + seconds
-        while patience.now() < deadline:
-            registers = self.monitor("info registers")
-            found = re.search(r"[ER]FL=([0-9a-f]+).*HLT=(\d)", registers)
-            if found and found[2] == "1" and not int(found[1], 16) & 0x200:
-                return
-            time.sleep(0.1)
-        raise AssertionError("the guest did not end; its screen shows:\n" + "\n".join(self.picture().text()))
 
-    def wait(self, pattern, seconds, look):
-        """The lines on the screen when one of them matches `pattern`, or at the end of the time if none does."""
-        deadline = patience.now() + seconds
-        lines = []
-        while patience.now() < deadline:
-            lines = look()
-            if any(pattern in line for line in lines):
-                return lines
-            time.sleep(0.1)
-        raise AssertionError(f"{pattern!r} never appeared; the screen shows:\n" + "\n".join(lines))
+        def is_halted():
+            found = re.search(r"[ER]FL=([0-9a-f]+).*HLT=(\d)", self.monitor("info registers"))
+            return found and found[2] == "1" and not int(found[1], 16) & 0x200
+
+        assert patience.until(is_halted, seconds), "the guest did not end; its screen shows:\n" + "\n".join(self.picture().text())
+
+    def wait(self, text, seconds, look):
+        """The lines on the screen when one of them contains `text`."""
+        lines = patience.until(look, seconds, lambda lines: any(text in line for line in lines))
+        assert any(text in line for line in lines), f"{text!r} never appeared; the screen shows:\n" + "\n".join(lines)
+        return lines

@@ -5,6 +5,7 @@ import re
 import struct
 import subprocess
 import time
+from functools import partial
 
 import patience
 import pytest
@@ -42,18 +43,10 @@ def grow_touch_shrink(session, pages):
     return most
 
 
-def time_until(condition, seconds=20):
+def time_until(condition):
     """Wait until a function returns true. Returns the milliseconds that it took, or None."""
-    start, end = time.monotonic(), patience.now() + seconds
-    while patience.now() < end:
-        if condition():
-            return round((time.monotonic() - start) * 1000)
-        time.sleep(0.005)
-    return None
-
-
-def falls_to(guest, limit):
-    return time_until(lambda: resident(guest) <= limit)
+    start = time.monotonic()
+    return round((time.monotonic() - start) * 1000) if patience.until(condition, 20, pause=0.005) else None
 
 
 def resident_frames(session, ram, low):
@@ -70,8 +63,8 @@ def resident_frames(session, ram, low):
     return blocks
 
 
-def count_of(session, what):
-    return int(re.search(rf"(\d+) {what}", session.command("balloon"))[1])
+def messages_of(session):
+    return int(re.search(r"(\d+) messages in all", session.command("balloon"))[1])
 
 
 def goes_back(kernel, cpus, firmware="pvh", low=1024):
@@ -81,16 +74,16 @@ def goes_back(kernel, cpus, firmware="pvh", low=1024):
         boot = resident(session)
         grow_touch_shrink(session, WARM)
         session.command("balloon report")
-        before, messages = resident(session), count_of(session, "messages in all")
+        before, messages = resident(session), messages_of(session)
         had = resident_frames(session, GIB << 30, low)
         most = grow_touch_shrink(session, PAGES)
         assert most > before + GROWN * 9 // 10, (before, most)
-        ms = falls_to(session, before + GROWN // 100)
+        ms = time_until(lambda: resident(session) <= before + GROWN // 100)
         shown = session.command("balloon")
         assert ms is not None, (before, most, resident(session), shown)
         all_ms = time_until(lambda: sum(resident_frames(session, GIB << 30, low).values()) <= sum(had.values()))
         after, has = resident(session), resident_frames(session, GIB << 30, low)
-        messages = count_of(session, "messages in all") - messages
+        messages = messages_of(session) - messages
         print(
             f"\nBENCH balloon pages={PAGES} cpus={cpus} boot_kib={boot} before_kib={before} most_kib={most} after_kib={after}"
             f" guest_before_kib={sum(had.values()) * 4} guest_after_kib={sum(has.values()) * 4} messages={messages} ms={ms} all_ms={all_ms}"
@@ -133,37 +126,25 @@ def test_a_cpu_that_sleeps_takes_the_place_of_an_idle_one(kernel, tmp_path):
     what_a_program_had_goes_back(kernel, 3, tmp_path, "128 0 beside-threads")
 
 
-def balloon_mib(session, wanted, seconds=30):
-    """MiB in the balloon, once they are as many as wanted or the time is over."""
-    end = patience.now() + seconds
-    while True:
-        held = int(re.search(r"balloon +(\d+) MiB", session.command("balloon"))[1])
-        if held == wanted or patience.now() > end:
-            return held
-        time.sleep(0.1)
-
-
 def test_the_host_asks_for_memory_and_gives_it_back(kernel):
     """QEMU's monitor asks for a guest of 3 GiB of its 4, then for all of it."""
     with opened(kernel, 2, "4G") as session:
-        assert balloon_mib(session, 0) == 0
-        session.monitor("balloon 3072")
-        assert balloon_mib(session, 1024) == 1024
-        session.monitor("balloon 4096")
-        assert balloon_mib(session, 0) == 0
+        assert re.search(r"balloon +0 MiB", session.command("balloon"))
+        for asked in (3072, 4096):
+            session.monitor(f"balloon {asked}")
+            said = patience.until(lambda: session.command("balloon"), 30, re.compile(rf"balloon +{4096 - asked} MiB").search)
+            assert f" {4096 - asked} MiB" in said, said
         assert "every frame accounted for" in session.command("mem check", 120)
 
 
-def told_figures(session, seconds=20):
-    end, seen = patience.now() + seconds, None
+def told_figures(session):
+    """What the host is told next."""
     session.ask("qom-set", path=DEVICE, property="guest-stats-polling-interval", value=1)
-    while patience.now() < end:
-        told = session.ask("qom-get", path=DEVICE, property="guest-stats")
-        if seen is not None and told["last-update"] > seen:
-            return told["stats"]
-        seen = told["last-update"]
-        time.sleep(0.3)
-    return None
+    ask = partial(session.ask, "qom-get", path=DEVICE, property="guest-stats")
+    before = ask()["last-update"]
+    told = patience.until(ask, 20, lambda told: told["last-update"] > before, 0.3)
+    assert told["last-update"] > before, session.command("balloon")
+    return told["stats"]
 
 
 def test_the_host_is_told_how_much_is_free(kernel):
@@ -171,7 +152,6 @@ def test_the_host_is_told_how_much_is_free(kernel):
         for pages in (0, 600):
             session.command(f"pool 2M {pages}")
             told = told_figures(session)
-            assert told is not None, session.command("balloon")
             frames = {name: int(count) for name, count in re.findall(r"(free|unopened|RAM) +(\d+) frames", session.command("mem"))}
             assert told["stat-total-memory"] == frames["RAM"] * FRAME, (told, frames)
             assert abs(told["stat-free-memory"] - (frames["free"] + frames["unopened"]) * FRAME) < 4 * MIB * 1024, (told, frames)

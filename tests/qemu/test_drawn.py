@@ -10,9 +10,9 @@ from reach import Reach
 
 
 def test_each_mark_names_a_line_that_is_there():
-    draw, lost = candidates.Draw(ROOT), []
+    files, lost = {source.path: source.lines for source in candidates.sources(ROOT)}, []
     for path, function, before, after in candidates.read_marks(ROOT / "tests/mutants/equivalent.txt"):
-        lines = draw.sources[path].lines if path in draw.sources else []
+        lines = files.get(path, [])
         there = [n for n, line in enumerate(lines) if line.strip() == before and candidates.function_at(lines, n) == function]
         if not there or before == after:
             lost.append((path, function, before))
@@ -57,10 +57,10 @@ def test_a_result_is_kept_where_it_cannot_have_changed(tmp_path, outcome, news, 
         known.cases = {"mm.a.there"}
         return known
 
-    mutant = candidates.Candidate("mm/a.c", 1, "f", "a", "b"), candidates.Source("mm/a.c", "a\n")
-    results("here").put(*mutant, outcome, **news)
-    assert results("here").get(*mutant)["outcome"] == same_sources
-    assert results("there").get(*mutant)["outcome"] == others
+    mutant = candidates.Candidate(candidates.Source("mm/a.c", "a\n"), 1, "f", "a", "b")
+    results("here").put(mutant, outcome, **news)
+    assert results("here").get(mutant)["outcome"] == same_sources
+    assert results("there").get(mutant)["outcome"] == others
 
 
 def test_cases_behind_one_that_fails_by_luck_are_tried(monkeypatch):

@@ -30,6 +30,13 @@ def test_hosted(hosted, build, cases, guests, request):
         assert MUST_REPORT[hosted.sanitizer] <= {case.name for case in ktap.cases if case.outcome == "passed"}
 
 
+def native(build, words, cpus=2, mem="2G"):
+    """What a run printed that passed."""
+    done = boot(build, words, "native", cpus, mem)
+    assert "verdict=pass" in done.stdout, done.stdout[-4000:]
+    return done.stdout
+
+
 def test_run_by_hand_it_exits_as_programs_do(build):
     """The exit status is 0 for a pass, so that make and sh go on, and 1 for every other verdict."""
     passed, failed = boot(build, "test=kernel.string.*"), boot(build, "bench=nonsense")
@@ -47,31 +54,28 @@ def test_many_threads_are_judged_by_the_limit_of_their_run(build):
     """bench=memmap with two CPUs; with one CPU there is nothing to judge."""
     runs = {}
     for cpus in (1, 2):
-        done = boot(build, "bench=memmap", "native", cpus)
-        assert "verdict=pass" in done.stdout, done.stdout[-2000:]
-        runs[cpus] = records(done.stdout, "memmap_limit")
+        text = native(build, "bench=memmap", cpus, "512M")
+        runs[cpus] = records(text, "memmap_limit")
     assert not runs[1]
     assert runs[2] and [(r["threads"], r["run"]) for r in runs[2]] == [(2, number) for number in range(1, len(runs[2]) + 1)]
     for r in runs[2]:
         gain, limit = round(r["gain"] * 1000), round(r["limit"] * 1000)
         assert gain > 0 and limit > 0
         assert (gain >= 1800 or gain * 100 >= limit * 95) == (r["good"] == 1), runs
-    assert f"of the limit in {sum(r['good'] for r in runs[2])} of {len(runs[2])} runs" in done.stdout
+    assert f"of the limit in {sum(r['good'] for r in runs[2])} of {len(runs[2])} runs" in text
 
 
 def test_a_round_that_is_put_off_is_recorded_beside_its_leg(build):
-    done = boot(build, 'bench="hvo runs=1 pages=256 source=recycled modes=off,batched,on"', "native", mem="2G")
-    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
-    legs = {(leg["mode"], leg["op"]): leg for leg in records(done.stdout, "hvo")}
+    text = native(build, 'bench="hvo runs=1 pages=256 source=recycled modes=off,batched,on"')
+    legs = {(leg["mode"], leg["op"]): leg for leg in records(text, "hvo")}
     rounds = {mode: (legs[mode, "alloc"]["flushes"], legs[mode, "alloc"]["use_flushes"]) for mode in ("off", "batched", "on")}
     assert rounds == {"off": (0, 0), "batched": (2, 0), "on": (0, 1)}
 
 
 def test_legs_record_their_work_and_their_debt_is_that_of_all_blocks(build):
     """By the counts that mm keeps of blocks that change: from fresh memory, before the clock, under it, and while all is split."""
-    done = boot(build, 'bench="hvo runs=1 pages=256 modes=off,batched,on"', "native", mem="2G")
-    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
-    legs = {(leg["mode"], leg["op"]): leg for leg in records(done.stdout, "hvo")}
+    text = native(build, 'bench="hvo runs=1 pages=256 modes=off,batched,on"')
+    legs = {(leg["mode"], leg["op"]): leg for leg in records(text, "hvo")}
     work = {key: tuple(leg[name] for name in ("formed", "shared", "splits")) for key, leg in legs.items()}
     assert work == {
         ("off", "alloc"): (0, 0, 0), ("batched", "alloc"): (0, 256, 4), ("on", "alloc"): (0, 256, 0),
@@ -95,9 +99,8 @@ WORK = [before + key for before in ("", "before_") for key in ("opened", "splits
 @pytest.mark.parametrize("name", sorted({name for leg in LEGS + ON_REQUEST for name in re.findall(r'\bbench="?(\w+)', leg.cmdline)}))
 def test_every_time_of_a_leg_has_its_work_and_comes_from_warm_memory(build, name):
     """A record of steps is that of its leg. No day has gone by before the first of bench=history, and nothing compares it."""
-    done = boot(build, f'bench="{name} {SMALL.get(name, "")}"', "native", mem=MEMORY.get(name, "2G"))
-    assert "verdict=pass" in done.stdout, done.stdout[-4000:]
-    timed = [r for r in parse(done.stdout.encode()).records if r.kind != "boot" and any(map(TIME.fullmatch, r.values))]
+    text = native(build, f'bench="{name} {SMALL.get(name, "")}"', mem=MEMORY.get(name, "2G"))
+    timed = [r for r in parse(text.encode()).records if r.kind != "boot" and any(map(TIME.fullmatch, r.values))]
     assert timed and [r.values for r in timed if not {*WORK, "warm"} <= r.values.keys()] == []
     assert [r.values for r in timed if r.is_cold and not (name == "history" and r["day"] == 0)] == []
     assert not any(r["ns_first"] for r in timed if r.get("what") == "open"), "no opening that lazy's table has is the first"
@@ -105,53 +108,48 @@ def test_every_time_of_a_leg_has_its_work_and_comes_from_warm_memory(build, name
 
 def test_a_region_of_all_memory_leaves_room_for_its_tables(build):
     """The pool takes every page that is free, and gives back what the tables of the mapping need."""
-    done = boot(build, 'bench="fault size=2M runs=1"', "native", mem="1G")
-    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
-    legs = records(done.stdout, "fault")
+    legs = records(native(build, 'bench="fault size=2M runs=1"', mem="1G"), "fault")
     assert len(legs) > 3 and all(leg["faults"] == leg["pages"] > 256 for leg in legs), legs
 
 
 def test_pages_of_1_gib_are_demoted_in_each_mode(build):
     """From each source, in a leg of its own that forms no struct pages."""
-    done = boot(build, 'bench="hvo runs=1 size=1G pages=1 source=all modes=off,on"', "native", mem="5G")
-    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
-    legs = {(leg["mode"], leg["source"]): leg for leg in records(done.stdout, "hvo") if leg["op"] == "demote"}
+    text = native(build, 'bench="hvo runs=1 size=1G pages=1 source=all modes=off,on"', mem="5G")
+    legs = {(leg["mode"], leg["source"]): leg for leg in records(text, "hvo") if leg["op"] == "demote"}
     assert legs.keys() == {(mode, source) for mode in ("off", "on") for source in ("fresh", "recycled", "again")}
     assert all((leg["done"], leg["formed"]) == (1, 0) for leg in legs.values()), legs
 
 
 def test_memory_that_no_leg_has_warmed_is_compared_with_nothing(build):
-    done = boot(build, 'bench="hvo runs=1 pages=16 pages_unbatched=32 modes=off,unbatched"', "native", mem="2G")
-    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
-    assert {(leg["mode"], leg["warm"]) for leg in records(done.stdout, "hvo")} == {("off", "yes"), ("unbatched", "no")}
-    table = re.findall(r"^  (off|unbatched) +(?:grow|shrink) +\d+ +\d+ +[\d.]+  (\S+) .* (?:before|after)$", done.stdout, re.M)
-    assert table == [("off", "1.00")] * 2 + [("unbatched", "-")] * 2, done.stdout[-4000:]
+    text = native(build, 'bench="hvo runs=1 pages=16 pages_unbatched=32 modes=off,unbatched"')
+    assert {(leg["mode"], leg["warm"]) for leg in records(text, "hvo")} == {("off", "yes"), ("unbatched", "no")}
+    table = re.findall(r"^  (off|unbatched) +(?:grow|shrink) +\d+ +\d+ +[\d.]+  (\S+) .* (?:before|after)$", text, re.M)
+    assert table == [("off", "1.00")] * 2 + [("unbatched", "-")] * 2, text[-4000:]
 
 
 def test_a_cold_run_is_not_in_the_range_of_warm_ones(build):
     """Run 1 of unbatched has more pages than any leg before."""
-    done = boot(build, 'bench="hvo runs=2 pages=16 pages_unbatched=32 modes=off,unbatched"', "native", mem="2G")
-    ps = {(r["mode"], r["op"], r["run"]): r["ns"] * 1000 // r["done"] for r in records(done.stdout, "hvo")}
-    assert [r["warm"] for r in records(done.stdout, "hvo") if r["mode"] == "unbatched"] == ["no", "no", "yes", "yes"]
-    table = dict(re.findall(r"^  unbatched +(grow|shrink) +32 +\d+ +[\d.]+  (\S+ \(\S+ to \S+\))", done.stdout, re.M))
+    text = native(build, 'bench="hvo runs=2 pages=16 pages_unbatched=32 modes=off,unbatched"')
+    ps = {(r["mode"], r["op"], r["run"]): r["ns"] * 1000 // r["done"] for r in records(text, "hvo")}
+    assert [r["warm"] for r in records(text, "hvo") if r["mode"] == "unbatched"] == ["no", "no", "yes", "yes"]
+    table = dict(re.findall(r"^  unbatched +(grow|shrink) +32 +\d+ +[\d.]+  (\S+ \(\S+ to \S+\))", text, re.M))
     for row, op in (("grow", "alloc"), ("shrink", "free")):
         off, warm = [ps["off", op, run] for run in (1, 2)], ps["unbatched", op, 2]
         ratios = warm * 100 // min(off), warm * 100 // off[1]
         shown = [f"{ratio // 100}.{ratio % 100:02}" for ratio in (ratios[0], min(ratios), max(ratios))]
-        assert table.get(row) == "{} ({} to {})".format(*shown), done.stdout[-4000:]
+        assert table.get(row) == "{} ({} to {})".format(*shown), text[-4000:]
 
 
 def test_a_leg_is_as_large_as_its_pages(build):
     """One page of 1 GiB warms what 32 pages of 2 MiB need, which are more pages."""
     words = "hvo runs=1 size=1G pages=1 modes=off; hvo runs=1 size=2M pages_unbatched=32 modes=unbatched"
-    done = boot(build, f'bench="{words}"', "native", mem="5G")
-    assert [leg["warm"] for leg in records(done.stdout, "hvo") if leg["size"] == "2M"] == ["yes", "yes"], done.stdout[-4000:]
+    text = native(build, f'bench="{words}"', mem="5G")
+    assert [leg["warm"] for leg in records(text, "hvo") if leg["size"] == "2M"] == ["yes", "yes"], text[-4000:]
 
 
 def test_no_round_stops_a_thread_in_ring_3_but_that_after_a_split(build):
-    done = boot(build, "bench.hvo.pages=64 bench=quiet", "native", 3, "2G")
-    assert "verdict=pass" in done.stdout, done.stdout[-2000:]
-    rows = {(r["mode"], r["source"], r["quiet"]): r for r in records(done.stdout, "quiet") if r["mode"] != "unbatched"}
+    legs = records(native(build, "bench.hvo.pages=64 bench=quiet", 3), "quiet")
+    rows = {(r["mode"], r["source"], r["quiet"]): r for r in legs if r["mode"] != "unbatched"}
     assert len(rows) == 12
     for (mode, source, quiet), r in rows.items():
         stops, split = r["stops_grow"] + r["stops_shrink"], 2 if r["splits"] else 0

@@ -16,46 +16,37 @@ LEFT = (
 )
 
 
-def holders(text):
-    return set(re.findall(r"^  # owner .* (\w+)[\w.]*\+0x", text, re.M))
+def holders(outcome):
+    return set(re.findall(r"^  # owner .* (\w+)[\w.]*\+0x", outcome.text, re.M))
 
 
-def boot(kernel, cmdline):
-    outcome = run(Machine("pvh", 2, "512M", cmdline=cmdline), kernel)
-    assert not outcome.problem, outcome.report()
-    return outcome.verdict, outcome.text
+def boot(kernel, cmdline, verdict="pass"):
+    return run(Machine("pvh", 2, "512M", cmdline=cmdline), kernel).ended(verdict)
 
 
 @pytest.mark.parametrize("name, said, named", LEFT, ids=lambda value: value if isinstance(value, str) else "")
 def test_a_program_that_leaves_something_fails_and_it_is_named(kernel, name, said, named):
-    verdict, text = boot(kernel, f"payload={name} debug.page_owner=on")
-    assert verdict == "fail" and "# totals pass:1 fail:0" in text, text
-    assert not [pattern for pattern in said if not re.search(pattern, text)], text
-    assert named <= holders(text), text
-    assert "end.leaks=ok would accept what the program" in text and "backtrace" not in text, text
+    outcome = boot(kernel, f"payload={name} debug.page_owner=on", "fail").says("# totals pass:1 fail:0", *said)
+    assert named <= holders(outcome), outcome.report()
+    assert "end.leaks=ok would accept what the program" in outcome.text and "backtrace" not in outcome.text, outcome.report()
 
 
 def test_without_page_owner_the_way_to_the_holders_is_named(kernel):
-    verdict, text = boot(kernel, "payload=leak-page")
-    assert verdict == "fail" and "debug.page_owner=on would name the holders" in text and not holders(text), text
+    assert not holders(boot(kernel, "payload=leak-page", "fail").says("debug.page_owner=on would name the holders"))
 
 
 def test_a_program_that_means_it_passes(kernel):
-    verdict, text = boot(kernel, "payload=leak-pool debug.page_owner=on end.leaks=ok")
-    assert verdict == "pass" and holders(text) == {"take_from_pool"}, text
-    verdict, text = boot(kernel, "payload=leak-work end.leaks=ok")
-    assert verdict == "pass" and "CPU 1 still runs serve_for_ever()" in text, text
+    assert holders(boot(kernel, "payload=leak-pool debug.page_owner=on end.leaks=ok")) == {"take_from_pool"}
+    boot(kernel, "payload=leak-work end.leaks=ok").says(r"CPU 1 still runs serve_for_ever\(\)")
 
 
 def test_a_program_that_gives_all_back_passes(kernel):
     """Free pages of a pool that the program leaves grown do not count as its pages, and the page tables of its mappings belong to the
     kernel."""
-    verdict, text = boot(kernel, "payload=leak-none debug.page_owner=on")
-    assert verdict == "pass" and "leaks:" not in text, text
+    outcome = boot(kernel, "payload=leak-none debug.page_owner=on")
+    assert "leaks:" not in outcome.text, outcome.report()
 
 
 def test_what_the_monitor_still_has_fails_its_session(kernel):
-    verdict, text = boot(kernel, 'run="page alloc 3 count=2; map 4M 2M; pool 2M 8"')
-    assert verdict == "fail" and re.search(r"leaks: 1042 frames are in use", text), text
-    verdict, text = boot(kernel, 'run="page alloc 3 count=2; page free; map 4M 2M; map unmap; pool 2M 8"')
-    assert verdict == "pass", text
+    boot(kernel, 'run="page alloc 3 count=2; map 4M 2M; pool 2M 8"', "fail").says(r"leaks: 1042 frames are in use")
+    boot(kernel, 'run="page alloc 3 count=2; page free; map 4M 2M; map unmap; pool 2M 8"')

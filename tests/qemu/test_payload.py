@@ -4,7 +4,6 @@ Counts are exact promises (../../README.md).
 """
 
 import re
-from collections import namedtuple
 
 import pytest
 from guest import run
@@ -16,66 +15,60 @@ SECONDS = 120
 MODES = ("off", "unbatched", "batched", "on")
 FRAMES_SAVED_PER_PAGE = 7  # of 2 MiB: 8 memmap frames less the head's; less a table frame for each 64 neighbours
 
-Run = namedtuple("Run", "outcome legs")
+
+@pytest.fixture(scope="module")
+def outcome(kernel):
+    return run(PAYLOAD, kernel, SECONDS).ended()
 
 
 @pytest.fixture(scope="module")
-def payload(kernel):
-    outcome = run(PAYLOAD, kernel, SECONDS).ended()
-    legs = {}
-    for record in records(outcome.text, "hvo"):
-        if record.get("source") == "fresh":
-            legs.setdefault((record["mode"], record["op"]), record)
-    return Run(outcome, legs)
+def legs(outcome):
+    """The first run of each mode."""
+    return {(leg["mode"], leg["op"]): leg for leg in records(outcome.text, "hvo") if (leg.get("source"), leg["run"]) == ("fresh", 1)}
 
 
-def leg(payload, mode, op):
-    assert (mode, op) in payload.legs, f"no record for {mode} {op}\n{payload.outcome.report()}"
-    return payload.legs[mode, op]
-
-
-def test_every_mode_is_measured(payload):
+def test_every_mode_is_measured(legs):
     for mode in MODES:
         for op in ("alloc", "free"):
-            found = leg(payload, mode, op)
+            found = legs[mode, op]
             assert found["done"] == found["pages"] == (256 if mode == "unbatched" else 4096) and found["ns"] > 0
 
 
-def test_a_slow_moment_of_the_host_is_not_the_table(payload):
+def test_a_slow_moment_of_the_host_is_not_the_table(outcome):
     """Every mode has five runs, in turn, behind one that does not count, and the table shows the faster one."""
     table, ps = {}, {}
     row = r"^  (\w+) +(grow|shrink) +\d+ +\d+ +(\d+\.\d{3})  (\S+) \((\S+) to (\S+)\) "
-    for mode, op, us, *ratio in re.findall(row, payload.outcome.text, re.M):
+    for mode, op, us, *ratio in re.findall(row, outcome.text, re.M):
         table[mode, {"grow": "alloc", "shrink": "free"}[op]] = us, [round(float(r) * 100) for r in ratio]
     for mode in MODES:
         for op in ("alloc", "free"):
-            legs = [r for r in records(payload.outcome.text, "hvo") if (r["mode"], r["op"], r["source"]) == (mode, op, "fresh")]
-            assert [r["run"] for r in legs] == [1, 2, 3, 4, 5], payload.outcome.report()
-            ps[mode, op] = [r["ns"] * 1000 // r["done"] for r in legs]
+            turns = [r for r in records(outcome.text, "hvo") if (r["mode"], r["op"], r["source"]) == (mode, op, "fresh")]
+            assert [r["run"] for r in turns] == [1, 2, 3, 4, 5], outcome.report()
+            ps[mode, op] = [r["ns"] * 1000 // r["done"] for r in turns]
             ratios = [one * 100 // off for one, off in zip(ps[mode, op], ps["off", op])]
             fastest, ratio = min(ps[mode, op]), [min(ps[mode, op]) * 100 // min(ps["off", op]), min(ratios), max(ratios)]
-            assert table[mode, op] == (f"{fastest // 1000000}.{fastest // 1000 % 1000:03}", ratio), payload.outcome.report()
-    assert "the fastest of 5 runs in turn, after one that does not count" in payload.outcome.text
+            assert table[mode, op] == (f"{fastest // 1000000}.{fastest // 1000 % 1000:03}", ratio), outcome.report()
+    assert "the fastest of 5 runs in turn, after one that does not count" in outcome.text
 
 
-def test_flush_rounds(payload):
+def test_flush_rounds(legs):
     """Whatever the number of pages, batched needs 2 rounds to grow and 1 to shrink, on needs 0 and 1, and unbatched needs at least one for
     each page."""
-    assert leg(payload, "batched", "alloc")["flushes"] <= 2
-    assert leg(payload, "batched", "free")["flushes"] <= 1
-    assert leg(payload, "on", "alloc")["flushes"] == 0
-    assert leg(payload, "on", "free")["flushes"] <= 1
+    assert legs["batched", "alloc"]["flushes"] <= 2
+    assert legs["batched", "free"]["flushes"] <= 1
+    assert legs["on", "alloc"]["flushes"] == 0
+    assert legs["on", "free"]["flushes"] <= 1
     for op in ("alloc", "free"):
-        unbatched = leg(payload, "unbatched", op)
+        unbatched = legs["unbatched", op]
         assert unbatched["flushes"] >= unbatched["done"]
 
 
-def test_frames_saved(payload):
+def test_frames_saved(legs):
     for mode in ("unbatched", "batched", "on"):
-        grown = leg(payload, mode, "alloc")
+        grown = legs[mode, "alloc"]
         tables = FRAMES_SAVED_PER_PAGE * grown["done"] - grown["frames_saved"]
         assert 0 <= tables - grown["done"] // 64 <= 2, "the run of pages may begin and end inside a section"
-    assert leg(payload, "off", "alloc")["frames_saved"] == 0
+    assert legs["off", "alloc"]["frames_saved"] == 0
 
 
 FORMING = 0.38  # of opening the memory: 0.27 if tails are formed once, 0.54 if twice

@@ -6,7 +6,6 @@ import re
 import signal
 import subprocess
 import sys
-import time
 from fnmatch import fnmatchcase
 from pathlib import Path
 
@@ -128,9 +127,7 @@ def test_the_quickest_row_comes_first_and_a_run_that_is_cut_off_goes_on(tree):
     program += f"Proof(Path('.'), {rows}, Path('tests/report/measurements/proof.txt'), Path('build')).all()"
     environment = dict(os.environ, PYTHONPATH=f"{ROOT}/tests:{ROOT}/tests/qemu")
     with subprocess.Popen([sys.executable, "-c", program], cwd=tree, env=environment, stdout=subprocess.DEVNULL) as driver:
-        end = patience.now() + SECONDS
-        while not (tree / "count-slow").exists() and patience.now() < end:
-            time.sleep(0.05)
+        patience.until((tree / "count-slow").exists, SECONDS)
         table = (tree / "tests/report/measurements/proof.txt").read_text()
         driver.send_signal(signal.SIGTERM)
         assert driver.wait(SECONDS) == 143

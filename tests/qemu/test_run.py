@@ -17,8 +17,8 @@ from machine import ROOT, Machine, command
 RUN = [sys.executable, str(ROOT / "tests/run")]
 
 
-def drive(*args, seconds=120):
-    return patience.run([*RUN, *map(str, args)], seconds)
+def drive(*args):
+    return patience.run([*RUN, *map(str, args)], 120)
 
 
 @pytest.fixture
@@ -26,9 +26,7 @@ def serial(kernel, tmp_path):
     children = []
 
     def start(cmdline):
-        argv = command(Machine("pvh", 2, "256M", cmdline=cmdline), kernel)
-        at = argv.index("-nographic")
-        argv[at : at + 1] = ["-display", "none", "-monitor", "none", "-serial", "pty"]
+        argv = command(Machine("pvh", 2, "256M", cmdline=cmdline, serial=("-serial", "pty")), kernel)
         child = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
         children.append(child)
         return re.search(r"redirected to (\S+)", child.stdout.readline())[1]
@@ -116,8 +114,8 @@ def test_a_machine_that_runs_the_cases_by_itself(end, says):
     assert child.returncode == 1 and says in out
 
 
-def codes_of(text, size=40):
-    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+def codes_of(text):
+    pieces = [text[at : at + 40] for at in range(0, len(text), 40)]
     return [b"ASHLAR-QR %d/%d %s\n" % (n, len(pieces), qr.sum_of(text)) + piece for n, piece in enumerate(pieces, 1)]
 
 

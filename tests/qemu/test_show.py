@@ -20,9 +20,7 @@ MIB = 1 << 10  # in KiB
 def held_halted(machine, kernel):
     """The memory that the same QEMU holds before the first instruction, after it has stopped growing."""
     quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    argv = command(machine, kernel)
-    argv[argv.index("-nographic") : argv.index("-nographic") + 1] = ["-display", "none", "-serial", "none"]
-    child = subprocess.Popen(argv + ["-monitor", "none", "-S"], **quiet)
+    child = subprocess.Popen([*command(replace(machine, serial=("-serial", "none")), kernel), "-S"], **quiet)
     try:
         held, before = 0, -1
         for _ in range(100):

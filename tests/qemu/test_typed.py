@@ -53,7 +53,7 @@ def test_what_is_mistyped_is_refused(tmp_path, line, says):
 
 @pytest.mark.parametrize("pattern", ["*", "mm.hvo", "mm.*,kernel.words.*", "typed.*", "metal.usb_refuses[*", "host.sanitizers.address", ""])
 def test_patterns_of_cases_and_of_tests(pattern):
-    typed.check_cases({"T": pattern}, typed.test_names())
+    typed.CHECKS["test"]({"T": pattern})
 
 
 def test_a_file_that_is_missing_is_told_the_nearest(tmp_path):

@@ -8,6 +8,7 @@ word is named with what is allowed in its place, or with the names that are near
 import difflib
 import functools
 import itertools
+import math
 import operator
 import re
 import sys
@@ -30,10 +31,8 @@ class Wrong(Exception):
 # ---- the machine of make run --------------------------------------------------------------------------------------
 
 
-def whole(least, most=None):
-    """A check for whole numbers, and what to say of those that it allows."""
-    fits = lambda value: re.fullmatch(r"[0-9]+", value) and least <= int(value) <= (most or int(value))  # noqa: E731
-    return fits, f"a whole number, {least} " + (f"to {most}" if most else "or more")
+def is_whole(value, most=math.inf):
+    return re.fullmatch(r"[0-9]+", value) and 1 <= int(value) <= most
 
 
 def is_size(value):
@@ -45,10 +44,10 @@ def one_of(*names):
 
 
 MACHINE = {
-    "CPUS": whole(1),
+    "CPUS": (is_whole, "a whole number, 1 or more"),
     "CPU": (lambda value: not value.isdigit(), "one of QEMU's models, such as max; CPUS is the number of CPUs"),
     "MEM": (is_size, f"a size of {LEAST_MEM} or more, such as 512M or 12G"),
-    "NODES": whole(1, NODES_MOST),
+    "NODES": (lambda value: is_whole(value, NODES_MOST), f"a whole number, 1 to {NODES_MOST}"),
     "FIRMWARE": one_of(*FIRMWARES),
     "ACCEL": one_of("auto", "kvm", "tcg", "icount", *(f"icount-{shift}" for shift in range(8))),
     "TIMEOUT": (lambda value: re.fullmatch(r"[0-9]+(\.[0-9]+)?", value), "a number of seconds, or 0 for no limit"),
@@ -105,18 +104,24 @@ def missing(path):
     return f"there is no {path}" + (f"; did you mean {path.with_name(near[0])}?" if near else "")
 
 
-def check_names(key, words, kind, names, matches=fnmatchcase):
-    """Each word, a name or a pattern, matches one of the names. [ begins the parameters of a test."""
-    for word in filter(None, words):
-        if not any(matches(name, word.partition("[")[0] + "*" * ("[" in word)) for name in names):
-            raise Wrong(f"{key}: {unmatched(kind, word, names)}")
+def check_names(kind, names, separator=",", matches=fnmatchcase):
+    """A check of T: each word, a name or a pattern, matches one of the names. [ begins the parameters of a test."""
+
+    def check(values):
+        for word in filter(None, values.get("T", "").split(separator)):
+            if not any(matches(name, word.partition("[")[0] + "*" * ("[" in word)) for name in names()):
+                raise Wrong(f"T: {unmatched(kind, word, names())}")
+
+    return check
 
 
-def check_cases(values, others=frozenset()):
+def is_of_suite(name, pattern):
     """Patterns match the name of a case or of its suite (tests/kernel/test.c). The suite SUITE is suggested as SUITE.*"""
-    suites = {name.rpartition(".")[0] + ".*" for name in case_names()}
-    matches = lambda name, pattern: fnmatchcase(name, pattern) or fnmatchcase(name.removesuffix(".*"), pattern)  # noqa: E731
-    check_names("T", values.get("T", "").split(","), "case", case_names() | suites | others, matches)
+    return fnmatchcase(name, pattern) or fnmatchcase(name.removesuffix(".*"), pattern)
+
+
+def cases():
+    return case_names() | {name.rpartition(".")[0] + ".*" for name in case_names()}
 
 
 def benchmarks():
@@ -152,21 +157,18 @@ def proofs():
     return {row.name for row in ROWS}
 
 
-def check_list(kind, names):
-    return lambda values: check_names("T", values["T"].split(","), kind, names(), operator.eq)
-
-
+NO_SEPARATOR = "\n"
 CHECKS = {
     **dict.fromkeys(("run", "monitor", "debug"), check_machine),
-    **dict.fromkeys(("test", "test/matrix", "test/huge"), lambda values: check_cases(values, test_names())),
-    **dict.fromkeys(("test/msan", "explore", "test/explore", "test/fences"), check_cases),
-    "test/mutants": lambda values: check_names("T", [values["T"]], "mutant", mutants()),
-    "test/proof": lambda values: check_names("T", values["T"].split(","), "row", proofs()),
-    "test/prove": lambda values: check_names("T", values["T"].split(","), "harness", harnesses()),
-    "test/machines": lambda values: check_names("T", [values["T"]], "row of boot/metal.md", machine_names()),
-    **dict.fromkeys(("bench", "bench/against"), check_list("benchmark", benchmarks)),
-    "bench/linux": check_list("table", tables_of_linux),
-    "bench/programs": check_list("program", programs),
+    **dict.fromkeys(("test", "test/matrix", "test/huge"), check_names("case", lambda: cases() | test_names(), matches=is_of_suite)),
+    **dict.fromkeys(("test/msan", "explore", "test/explore", "test/fences"), check_names("case", cases, matches=is_of_suite)),
+    "test/mutants": check_names("mutant", mutants, NO_SEPARATOR),
+    "test/proof": check_names("row", proofs),
+    "test/prove": check_names("harness", harnesses),
+    "test/machines": check_names("row of boot/metal.md", machine_names, NO_SEPARATOR),
+    **dict.fromkeys(("bench", "bench/against"), check_names("benchmark", benchmarks, matches=operator.eq)),
+    "bench/linux": check_names("table", tables_of_linux, matches=operator.eq),
+    "bench/programs": check_names("program", programs, matches=operator.eq),
 }
 
 # ---- goals and variables -------------------------------------------------------------------------------------------

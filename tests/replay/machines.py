@@ -80,22 +80,22 @@ def plain(end, hole=3 * GIB):
     return low((MIB, hole, "usable"), (0xFEC00000, 4 * GIB, "reserved"), (4 * GIB, end, "usable"))
 
 
-def striped(count, size, start=4 * GIB):
+def striped(count, size):
     """Nodes one after the other, the first from address 0 on."""
-    return [(0 if n == 0 else start + n * size, start + (n + 1) * size, n) for n in range(count)]
+    return [(4 * GIB + n * size if n else 0, 4 * GIB + (n + 1) * size, n) for n in range(count)]
 
 
-def intel(threads_shift, package_shift, boot_id=0, hybrid=False):
+def intel(package_shift, boot_id=0, hybrid=False):
     leaf = "   0x{:08x} 0x{:02x}: eax=0x{:08x} ebx=0x{:08x} ecx=0x{:08x} edx=0x{:08x}"
     rows = [(0, 0, 0x1F, 0x756E6547, 0x6C65746E, 0x49656E69), (1, 0, 0x806F8, boot_id << 24 & 0xFFFFFFFF, 0, 1 << 28)]
-    rows += [(0xB, 0, threads_shift, 1 << threads_shift, 0x100, boot_id), (0xB, 1, package_shift, 1 << package_shift, 0x201, boot_id)]
+    rows += [(0xB, 0, 1, 2, 0x100, boot_id), (0xB, 1, package_shift, 1 << package_shift, 0x201, boot_id)]
     rows += [(7, 0, 0, 0, 0, 1 << 15)] if hybrid else []
     return "CPU:\n" + "\n".join(leaf.format(*row) for row in rows)
 
 
-def cards(count, first=4 * GIB, step=16 * GIB, size=8 * GIB):
-    """Memory in pieces with a hole behind each."""
-    return [(first + n * step, first + n * step + size, "usable") for n in range(count)]
+def cards(count):
+    """Memory in pieces of 8 GiB with a hole behind each."""
+    return [((4 + n * 16) * GIB, (12 + n * 16) * GIB, "usable") for n in range(count)]
 
 
 def quilt(count):
@@ -107,10 +107,10 @@ def quilt(count):
 EIGHT = [[10 if a == b else 16 if a // 4 == b // 4 else 32 for b in range(8)] for a in range(8)]
 
 MACHINES = (
-    Machine("laptop", plain(18 * GIB), list(range(0, 16, 2)) + [1, 3, 5, 7], cpuid=intel(1, 4)),
-    Machine("hybrid-laptop", plain(18 * GIB), [0, 1, 8, 9, 16, 18, 20, 22], cpuid=intel(1, 6, boot_id=16, hybrid=True)),
-    Machine("boot-cpu-in-the-middle", plain(8 * GIB), [0, 2, 4, 6, 8], cpuid=intel(1, 4, boot_id=4)),
-    Machine("boot-cpu-not-listed", plain(8 * GIB), [2, 4], cpuid=intel(1, 4, boot_id=64), expect_cpus=3),
+    Machine("laptop", plain(18 * GIB), list(range(0, 16, 2)) + [1, 3, 5, 7], cpuid=intel(4)),
+    Machine("hybrid-laptop", plain(18 * GIB), [0, 1, 8, 9, 16, 18, 20, 22], cpuid=intel(6, boot_id=16, hybrid=True)),
+    Machine("boot-cpu-in-the-middle", plain(8 * GIB), [0, 2, 4, 6, 8], cpuid=intel(4, boot_id=4)),
+    Machine("boot-cpu-not-listed", plain(8 * GIB), [2, 4], cpuid=intel(4, boot_id=64), expect_cpus=3),
     Machine("no-tables", plain(6 * GIB), tables=False, expect_cpus=1),
     Machine("old-pc-512m", low((MIB, 512 * MIB, "usable"))),
     Machine("tiny-64m", low((MIB, 64 * MIB, "usable"))),
@@ -119,14 +119,14 @@ MACHINES = (
     Machine("acpi-in-ram", low((MIB, GIB, "usable"), (GIB, GIB + 5 * MIB, "ACPI data"), (GIB + 5 * MIB, 3 * GIB, "usable"))),
     Machine("overlaps", plain(8 * GIB) + [(GIB - 1, GIB + 1, "reserved"), (5 * GIB, 9 * GIB, "usable")], list(range(4))),
     Machine("quilt", low((MIB, 32 * MIB, "usable"), *quilt(600), (GIB, 3 * GIB, "usable"))),
-    Machine("uefi-desktop", [*plain(32 * GIB), (32 * GIB, 48 * GIB, "special"), (48 * GIB, 49 * GIB, "uncached")], list(range(24)), efi=True, cpuid=intel(1, 5)),
+    Machine("uefi-desktop", [*plain(32 * GIB), (32 * GIB, 48 * GIB, "special"), (48 * GIB, 49 * GIB, "uncached")], list(range(24)), efi=True, cpuid=intel(5)),
     Machine(
         "two-sockets", plain(4 * GIB + 512 * GIB), list(range(0, 256)), striped(2, 256 * GIB), {n: n // 128 for n in range(256)},
-        [[10, 21], [21, 10]], intel(1, 7), expect_nodes=2,
+        [[10, 21], [21, 10]], intel(7), expect_nodes=2,
     ),
     Machine(
         "eight-nodes", plain(4 * GIB + 8 * 128 * GIB), list(range(0, 512)), striped(8, 128 * GIB), {n: n // 64 for n in range(512)},
-        EIGHT, intel(1, 8), expect_nodes=8,
+        EIGHT, intel(8), expect_nodes=8,
     ),
     Machine(
         "sparse-domains", plain(4 * GIB + 64 * GIB), [0, 16], [(0, 36 * GIB, 3), (36 * GIB, 68 * GIB, 900)], {0: 3, 16: 900},
@@ -142,7 +142,7 @@ MACHINES = (
     Machine("srat-overlaps", plain(68 * GIB), [0, 1], [(0, 40 * GIB, 0), (36 * GIB, 68 * GIB, 1)], {1: 1}),
     Machine("holes-everywhere", low((MIB, 3 * GIB, "usable"), *cards(64)), list(range(4))),
     Machine(
-        "sixteen-tib", plain(16 << 40), list(range(2048)), striped(32, 511 * GIB), {n: n // 64 for n in range(2048)}, cpuid=intel(1, 9),
+        "sixteen-tib", plain(16 << 40), list(range(2048)), striped(32, 511 * GIB), {n: n // 64 for n in range(2048)}, cpuid=intel(9),
         expect_nodes=32,
     ),
     Machine("many-x2apic-ids", plain(64 * GIB), [n * 1000 for n in range(4096)]),

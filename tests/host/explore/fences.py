@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 """Asks of each fence and each locked instruction in mm/ and kernel/core whether a search notices that it is missing.
 
-    tests/host/explore/fences.py --build build [--select 'mm/page/*'] [--cases 'mm.pcp.*'] [--schedules 300] [--table FILE]
+    tests/host/explore/fences.py --build build [--cases 'mm.pcp.*'] [--table FILE]
 
 Nothing is built anew: the program weakens the places that -w names (weak.c). A fence becomes none. A locked instruction becomes a load and,
 after a point at which other CPUs may run, a store. The places of one line of source are weakened together, and the concurrent cases that
 reach them are searched, short ones first, until one fails. A line of the table is such a place, with the case that notices, or with the
 sentence that fences.txt has for it, or with neither.
 
-What was found is kept under BUILD/explore and is not tried again while the program is the same. Exit status: 1 if, of all
-places and all cases, a place has neither, or a pattern has no place.
+What was found is kept under BUILD/explore and is not tried again while the program is the same. Exit status: 1 if, of all cases,
+a place has neither, or a pattern has no place.
 """
 
 import argparse
-import json
 import os
 import re
 import subprocess
@@ -31,6 +30,7 @@ import search  # noqa: E402
 CALL = re.compile(r"^ *([0-9a-f]+):\tcall +[0-9a-f]+ <(?:explore_(fence)|__tsan_atomic\d+_(exchange|fetch_\w+|compare_exchange)_?\w*)>")
 FOLDERS = ("mm/", "kernel/core/")
 CASES = 12  # that reach a place and are searched long
+SCHEDULES = 1000  # of each of them
 COST_MOST = 8_000_000  # ns of a schedule: longer cases are not searched
 
 
@@ -59,37 +59,26 @@ def places(program):
 
 
 class Weakened(search.Search):
-    def run(self, case, offsets, schedules):
-        argv = [self.program, "-t", "20", "-q", "-S", str(schedules), "-w", ",".join(f"{offset:x}" for offset in offsets), case]
-        try:
-            return subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False, timeout=search.LATE).stdout
-        except subprocess.TimeoutExpired:
-            return f"# FINDING {case}: schedule {schedules}: not done after {search.LATE} s"
+    def search(self, case, offsets, schedules):
+        return self.run(case, 20, "-q", "-S", str(schedules), "-w", ",".join(f"{offset:x}" for offset in offsets))[0]
 
     def reached(self, case):
-        file = self.kept / f"{case}.reached.json"
-        if file.exists() and (known := json.loads(file.read_text(encoding="utf-8")))[0] == self.key:
-            return set(known[1])
-        match = re.search(r"^# reached:(.*)$", self.run(case, [], 4), re.MULTILINE)
-        offsets = [int(word, 16) for word in match[1].split()] if match else []
-        file.write_text(json.dumps([self.key, offsets]), encoding="utf-8")
-        return set(offsets)
+        def find():
+            match = re.search(r"^# reached:(.*)$", self.search(case, [], 4), re.MULTILINE)
+            return [int(word, 16) for word in match[1].split()] if match else []
 
-    def noticed(self, name, offsets, cases, schedules):
+        return set(self.remembered(f"{case}.reached", [], find))
+
+    def noticed(self, name, offsets, cases):
         """[case, schedule, reason] of the first finding, or [""]. A few schedules of many cases come before many of a few."""
-        file = self.kept / f"{'.'.join(name[:3]).replace('/', '-')}.{offsets[0]:x}.json"
-        key = [self.key, cases, schedules]
-        if file.exists():
-            known, said = json.loads(file.read_text(encoding="utf-8"))
-            if known == key or known[0] == self.key and said[0]:
-                return said
-        said = [""]
-        for case, times in [(case, schedules // 5) for case in cases[:CASES * 5]] + [(case, schedules) for case in cases[:CASES]]:
-            if match := re.search(r"^# FINDING (\S+): schedule (\d+): (.*)$", self.run(case, offsets, times), re.MULTILINE):
-                said = [match[1], int(match[2]), match[3]]
-                break
-        file.write_text(json.dumps([key, said]), encoding="utf-8")
-        return said
+
+        def find():
+            for case, times in [(case, SCHEDULES // 5) for case in cases[:CASES * 5]] + [(case, SCHEDULES) for case in cases[:CASES]]:
+                if match := re.search(r"^# FINDING (\S+): schedule (\d+): (.*)$", self.search(case, offsets, times), re.MULTILINE):
+                    return [match[1], int(match[2]), match[3]]
+            return [""]
+
+        return self.remembered(f"{'.'.join(name[:3]).replace('/', '-')}.{offsets[0]:x}", [cases], find)
 
 
 def explained(path):
@@ -102,9 +91,7 @@ def explained(path):
 def main():
     parser = argparse.ArgumentParser(description="Weaken each fence and each locked instruction, and search.")
     parser.add_argument("--build", type=Path, default=Path("build"))
-    parser.add_argument("--select", default="*", help="only places in these files")
     parser.add_argument("--cases", default="*", help="search only these cases")
-    parser.add_argument("--schedules", type=int, default=1000, help="of each case")
     parser.add_argument("--table", type=Path, help="write the table to this file")
     args = parser.parse_args()
 
@@ -118,10 +105,10 @@ def main():
 
     def judge(site):
         by = sorted((case for case in short if reached[case] & set(sites[site])), key=lambda case: len(reached[case]))
-        return len(by), weakened.noticed(site, sites[site], by, args.schedules) if by else [""]
+        return len(by), weakened.noticed(site, sites[site], by) if by else [""]
 
-    sentences, lines, noticed, explanations, head = explained(HERE / "fences.txt"), [], 0, 0, ""
-    chosen = sorted((site for site in sites if fnmatchcase(site[0], args.select)), key=lambda site: (site[2] != "fence", site))
+    sentences, lines, noticed, explanations = explained(HERE / "fences.txt"), [], 0, 0
+    chosen = sorted(sites, key=lambda site: (site[2] != "fence", site))
     for site, (count, said) in zip(chosen, at_once.map(judge, chosen)):
         path, function, _, statement = site
         place = f"{path} {function}: {statement}"
@@ -137,8 +124,8 @@ def main():
         )
         if args.table:
             args.table.write_text(head + "\n".join(lines) + "\n", encoding="utf-8")
-    print(head or f"no place in {args.select}\n", end="")
-    if args.cases != "*" or args.select != "*":
+    print(head, end="")
+    if args.cases != "*":
         return 0
     unused = [pattern for pattern, _ in sentences if not any(fnmatchcase(line.partition("\n")[0], pattern) for line in lines)]
     if unused:

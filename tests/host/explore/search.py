@@ -52,24 +52,35 @@ class Search:
         self.key = hashlib.sha256(self.program.read_bytes()).hexdigest()[:16]
         self.kept.mkdir(parents=True, exist_ok=True)
 
-    def explore(self, case, schedules, strategy="all", *more):
-        """(row, text, status): of this case, what was printed and how it ended. From an earlier search if there was the same one."""
-        file = self.kept / f"{case}.{strategy}.{schedules}.json"
-        if file.exists():
-            known = json.loads(file.read_text(encoding="utf-8"))
-            if known["key"] == [self.key, self.seed]:
-                return known["row"], known["text"], known["status"]
-        argv = [self.program, "-t", "600", "-s", str(self.seed), "-S", str(schedules), "-p", strategy, *more, case]
+    def remembered(self, name, key, find, is_kept=lambda found: True):
+        """What find() says, or what it said before of the same program and key."""
+        file = self.kept / f"{name}.found"
+        if file.exists() and (known := json.loads(file.read_text(encoding="utf-8")))[0] == [self.key, *key]:
+            return known[1]
+        found = find()
+        if is_kept(found):
+            file.write_text(json.dumps([[self.key, *key], found]), encoding="utf-8")
+        return found
+
+    def run(self, case, seconds, *words):
+        """What the explorer printed of a case, and its exit status. A schedule has so many seconds, all of them LATE."""
+        argv = [self.program, "-t", str(seconds), *words, case]
         try:
             done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False, timeout=LATE)
         except subprocess.TimeoutExpired:
-            return None, f"# {case}: not done after {LATE} s\n", 1
-        if row := rows_of(done.stdout).get(case):
-            row["strategy"] = strategy
-        if row or done.returncode == 0:
-            kept = {"key": [self.key, self.seed], "row": row, "text": done.stdout, "status": done.returncode}
-            file.write_text(json.dumps(kept), encoding="utf-8")
-        return row, done.stdout, done.returncode
+            return f"# FINDING {case}: schedule 0: not done after {LATE} s\n", 1
+        return done.stdout, done.returncode
+
+    def explore(self, case, schedules, strategy="all", *more):
+        """(row, text, status): of this case, what was printed and how it ended. What ended badly without a row is not remembered."""
+
+        def find():
+            text, status = self.run(case, 600, "-s", str(self.seed), "-S", str(schedules), "-p", strategy, *more)
+            if row := rows_of(text).get(case):
+                row["strategy"] = strategy
+            return row, text, status
+
+        return self.remembered(f"{case}.{strategy}.{schedules}", [self.seed], find, lambda found: found[0] or found[2] == 0)
 
     def cases(self, select):
         done = subprocess.run([self.program, "-l", select], capture_output=True, text=True, check=True)
