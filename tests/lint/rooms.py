@@ -15,17 +15,20 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-# The rooms from the bottom to the top.
-ORDER = (
-    "kernel/lib", "kernel/core", "kernel/console",
-    "mm/map", "mm/clear", "mm/memmap", "mm/zone", "mm/hvo", "mm/page", "mm/contig", "mm/hugetlb", "mm/vm", "mm/mapping", "mm/debug", "mm",
-    "kernel/virtio", "kernel/run", "kernel", "kernel/program/vdso", "kernel/program",
-)
-# The rooms of arch/x86_64, also from the bottom to the top. They stand beside the others: all rooms see hardware through <arch/...>, the
-# rooms here use mm and kernel, and start-up ties them together.
-ARCH = tuple(f"arch/x86_64/{name}" for name in (
-    "cpu", "acpi", "clear", "traps", "time", "interrupts", "user", "consoles", "paging", "smp",
-)) + ("arch/x86_64",)
+
+def rooms_of(folder):
+    """The rooms of a folder from the bottom to the top, as the table of its page has them, and the folder itself above them."""
+    text = (ROOT / folder / "README.md").read_text(encoding="utf-8")
+    return [f"{folder}/{name}" for name in re.findall(r"^\| \[`(\w+)`\]\(\1\) \|", text, re.M)] + [folder]
+
+
+# From the bottom to the top. The rooms of arch/x86_64 stand beside the others: all rooms see hardware through <arch/...>, the rooms there use
+# mm and kernel, and start-up ties them together.
+ORDER = [
+    *("kernel/lib", "kernel/core", "kernel/console"), *rooms_of("mm"),
+    *("kernel/virtio", "kernel/run", "kernel", "kernel/program/vdso", "kernel/program"),
+]  # fmt: skip
+ARCH = rooms_of("arch/x86_64")
 # Tables of calls that go up, and headers of a whole tree, which stand above the rooms that define their functions.
 TABLES = {"kernel_upward", "mm_upward"}
 FACADES = {

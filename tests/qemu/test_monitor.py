@@ -3,58 +3,13 @@
 import os
 import random
 import re
+from pathlib import Path
 
 import pytest
 from guest import Session, run
 from machine import Machine
 
-# The answer that each command must give, in the order of typing. Every command of `help` needs a line here.
-COMMANDS = (
-    ("help", r"help +this list"),
-    ("help pool", r"grow, shrink"),
-    ("machine", r"4 found, 4 started"),
-    ("mem", r"= RAM"),
-    ("mem zones", r"node 0 +NORMAL +4096"),
-    ("mem nodes", r"node 0: \d+ MiB, metadata memory of node 0"),
-    ("cpus", r"3 +0 idle"),
-    ("set hvo", r"hvo +on "),
-    ("set hvo=batched; set hvo", r"hvo +batched "),
-    ("set hvo=on", r"^$"),
-    ("balloon", r"there is no balloon"),
-    ("pool 2M 64", r"64 pages, 64 free, 0 in use"),
-    ("pool 2M grow 6 node=0", r"grow 2M: 6 pages"),
-    ("map 140M 2M pool; pool 2M shrink 1", r"refused: 1 pages fewer than asked for: 70 pages are in use"),
-    ("pool 2M 0", r"70 pages, 0 free, 70 in use, 0 promised, 70 surplus"),
-    ("map unmap; pool 2M", r"0 pages, 0 free"),
-    ("pool 2M overcommit 3; map 8M 2M pool; map 6M 2M pool", r"(?s)of at most 3.*map: failed: no .*3 pages of 2048 KiB are"),
-    ("map unmap; pool 2M overcommit 0", r"0 pages, 0 free.*of at most 0"),
-    ("pool 1G 2; pool 1G demote 1; pool", r"(?s)2M: 512 pages.*1G: 1 pages"),
-    ("pool", r"(?m)2M: .* \d{4} frames of struct pages saved$(.*\n)*.*1G: .* 4087 frames of struct pages saved$"),
-    ("pool 1G 0; pool 2M 0", r"0 pages, 0 free"),
-    ("page 0x200", r"reserved for firmware|frame 0x200: reserved"),
-    ("page 0xffff888000200000", r"(1G|2M|4K) entry [0-9a-f]{16} maps frame 0x"),
-    ("page alloc 3 count=5", r"and 1 more"),
-    ("page free", r"5 pages freed"),
-    ("tour", r"(?s)1\. Bare to huge.*8\. The restore"),
-    ("map 64M 2M; map", r"(?s)mapped at 0x\w+000: 32 pages of 2048 KiB are there and zero.*32 of 2M"),
-    ("map unmap", r"1 mappings given back"),
-    ("page contig 12", r"(?s)search index: \d+ struct pages read.*\d+ metadata frames emptied, \d+ rounds.*given back again"),
-    ("mem stats", r"unopened  -> bare"),
-    ("log 100", r"unopened|->|ashlar>"),
-    ("bench hvo pages=16", r"BENCH hvo mode=on source=\w+ op=free size=2M pages=16 done=16"),
-    ("test kernel.words.*", r"# kernel.words: pass:\d+ fail:0 skip:0"),
-    ("program", r"the loader passed no program"),
-    ("program a.out 1", r'no program "a.out"'),
-    ("start", r"BENCH hvo mode=on source=\w+ op=free"),
-    ("mem why 1G", r"(?s)GiB 0: holes.*GiB \d+: frame 0x\w+: metadata memory.*now \d+ GiB cannot become pages, \d+ can, with \d+ frames"),
-    ("pool 1G 10", r"(?s)pages fewer than asked for.*GiB 0: holes.*: metadata memory\n  now \d+ GiB cannot become pages, 0 can"),
-    ("pool 1G 0; page alloc 9 unmovable count=9999", r"no memory is left"),
-    ("page contig 18; page free", r"(?s)found no range.*a page in use that cannot move, of cmd_alloc\+0x\w+ on CPU \d.*but less than 1 GiB is free in all"),
-    ("mem check", r"every frame accounted for"),
-    ("frobnicate", r'no command "frobnicate"'),
-    ("help options", r"(?m)^  bench\.hvo\.pages +4096 .*\n(.*\n)*  tlb\.skip_idle +on "),
-    ("pool 5M", r'"5M"'),
-)
+COMMANDS = re.findall(r"^(\w.*)\n    (.*)$", Path(__file__).with_name("monitor-answers.txt").read_text(encoding="utf-8"), re.M)
 WAYS_OUT = {"poweroff", "reboot"}
 
 
