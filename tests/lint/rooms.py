@@ -22,8 +22,8 @@ def rooms_of(folder):
     return [f"{folder}/{name}" for name in re.findall(r"^\| \[`(\w+)`\]\(\1\) \|", text, re.M)] + [folder]
 
 
-# From the bottom to the top. The rooms of arch/x86_64 stand beside the others: all rooms see hardware through <arch/...>, the rooms there use
-# mm and kernel, and start-up ties them together.
+# From the bottom to the top. The rooms of arch/x86_64 stand beside the others: all rooms see hardware through <arch/...>, the rooms there
+# use mm and kernel, and start-up ties them together.
 ORDER = [
     *("kernel/lib", "kernel/core", "kernel/console"), *rooms_of("mm"),
     *("kernel/virtio", "kernel/run", "kernel", "kernel/program/vdso", "kernel/program"),

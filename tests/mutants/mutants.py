@@ -26,7 +26,7 @@ import patience  # noqa: E402
 import steps  # noqa: E402
 import typed  # noqa: E402
 from ktap import Ktap  # noqa: E402
-from machine import Machine  # noqa: E402
+from machine import Machine, without_make  # noqa: E402
 from progress import Progress  # noqa: E402
 
 SOURCES = ("Makefile", "VERSION", "linker.ld", "ashlar.h", "ashlar.symbols", "boot", "arch", "kernel", "mm", "tests")
@@ -123,9 +123,8 @@ class Tree:
         finally:
             change.undo(before)
 
-    def make(self, target, *words):
-        environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD"))}
-        done = finished(["make", target, *words], BUILD_SECONDS, cwd=self.folder, env=environment)
+    def make(self, target):
+        done = finished(["make", target], BUILD_SECONDS, cwd=self.folder, env=without_make())
         if done.returncode is None:
             return f"make {target} took over {BUILD_SECONDS} s"
         return "" if done.returncode == 0 else (done.stdout + done.stderr)[-2000:]

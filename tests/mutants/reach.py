@@ -4,10 +4,12 @@ A line is reached if the basic block before it is. Code that was inlined counts 
 """
 
 import json
+import operator
 import os
 import re
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
+from functools import reduce
 
 PROGRAM = "build/host/reach/ashlar-host"
 MACHINE = ("-c", "4", "-m", "3G")  # memory that is not touched costs nothing
@@ -75,7 +77,5 @@ class Reach:
         rows = {int(at): int(mask, 16) for at, mask in self.lines.get(path, {}).items() if int(at) in span}
         if not rows:
             return [], []
-        every = 0
-        for mask in rows.values():
-            every |= mask
+        every = reduce(operator.or_, rows.values())
         return self._named(rows[max((at for at in rows if at <= line), default=min(rows))]), self._named(every)

@@ -37,17 +37,14 @@ class Background:
             self.pool.submit(self._work, number == 0)
 
     def _work(self, may_have_many):
-        while run := self._next(may_have_many):
-            self._run(*run)
-
-    def _next(self, may_have_many):
-        with self.lock:
-            fit = [one for one in self.order if may_have_many or not one[0]]
-            if not fit:
-                return None
-            chosen = max(fit, key=lambda one: one[0])  # the first of those with many threads, if there are any
-            self.order.remove(chosen)
-        return chosen[1:]
+        while True:
+            with self.lock:
+                fit = [one for one in self.order if may_have_many or not one[0]]
+                if not fit:
+                    return
+                chosen = max(fit, key=lambda one: one[0])  # the first of those with many threads, if there are any
+                self.order.remove(chosen)
+            self._run(*chosen[1:])
 
     def _run(self, name, start, lines, future):
         began = time.monotonic()

@@ -202,17 +202,14 @@ class Cases:
         self.lines.append(line)
         case = self.ktap.feed(line)
         if case:
-            self._add(case)
+            self._report(case)
 
-    def _add(self, case):
+    def _report(self, case):
         outcome, detail = case.outcome, case.detail
         if outcome == "skipped":
             self.skips.append((case.name, detail))
             if not pins.expected(self.pins, self.machine, case.name, detail):
                 outcome, detail = "failed", f"unexpected skip: {detail}"
-        self._report(case, outcome, detail)
-
-    def _report(self, case, outcome, detail):
         path, line, _ = self.item.location
         failure = f"{self.machine}: {case.name}\n{detail}\njust this one: {self.how.format(case=case.name)}"
         longrepr = {"passed": None, "failed": failure, "skipped": (path, line, detail)}[outcome]

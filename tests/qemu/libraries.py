@@ -9,11 +9,13 @@ import shutil
 import struct
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 PT_LOAD, PT_DYNAMIC, PT_INTERP = 1, 2, 3
 DT_NEEDED, DT_STRTAB, DT_RPATH, DT_RUNPATH = 1, 5, 15, 29
 X86_64, CLASS_64, LITTLE = 62, 2, 1
 DEFAULT = ("/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/usr/lib64", "/lib", "/usr/lib")
+MUSL_PATH = Path("/etc/ld-musl-x86_64.path")
 MUSL_DEFAULT = "/lib:/usr/local/lib:/usr/lib"
 CACHE = "/etc/ld.so.cache"
 OPENED = "libgcc_s.so.1"  # glibc opens it itself, e.g. when a thread is cancelled
@@ -70,8 +72,7 @@ def virt_to_offset(loads, at):
 
 def read_elf(path):
     try:
-        with open(path, "rb") as file:
-            return parse_elf(file.read())
+        return parse_elf(Path(path).read_bytes())
     except OSError as why:
         raise ValueError(why.strerror) from why
 
@@ -93,15 +94,10 @@ class Linker:
         self.preloaded = tuple(filter(None, re.split("[: ]", environment.get("LD_PRELOAD", ""))))
         self.opened = () if self.musl else (OPENED,)
         self.cache = {} if self.musl else cached()
-        self.last = self.musl_places() if self.musl else DEFAULT
-
-    def musl_places(self):
-        try:
-            with open("/etc/ld-musl-x86_64.path", encoding="utf-8") as file:
-                text = file.read()
-        except OSError:
-            text = MUSL_DEFAULT
-        return tuple(filter(None, re.split("[:\n]", text)))
+        self.last = DEFAULT
+        if self.musl:
+            text = MUSL_PATH.read_text(encoding="utf-8") if MUSL_PATH.is_file() else MUSL_DEFAULT
+            self.last = tuple(filter(None, re.split("[:\n]", text)))
 
     def is_itself(self, name):
         return name == os.path.basename(self.interpreter) or self.musl and name.startswith("libc.")

@@ -24,6 +24,11 @@ CMDLINE_MOST = 4095  # characters that the kernel reads (kernel/core/cmdline.h)
 TOOLS = Path(os.environ.get("TOOLS") or ROOT / "build/tools")
 
 
+def without_make():
+    """The environment without what make gives to those that it starts, such as a variable that was typed."""
+    return {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
+
+
 class Unavailable(Exception):
     """This host cannot make the machine; the text says why."""
 
@@ -263,19 +268,13 @@ def command(machine, kernel, iso=None):
     accel_args = icount_args(accel) or ["-accel", {"tcg": "tcg,thread=multi"}.get(accel, accel)]
     if accel == "kvm" and machine.cpus >= X2APIC_FROM:
         backend += ",kernel-irqchip=split"
-    return (
-        [qemu_path(machine, accel), "-M", board + backend]
-        + accel_args
-        + ["-cpu", cpu]
-        + ["-smp", str(machine.cpus), "-m", f"{machine.ram_bytes >> 20}M"]
-        + memory
-        + display_args(machine)
-        + ["-nic", "none"] + ([] if machine.reboots else ["-no-reboot"])
-        + (["-device", "isa-debug-exit,iobase=0xf4,iosize=4"] if machine.exit_port else [])
-        + boot_args(machine, kernel, iso)
-        + virtio_args(machine)
-        + list(machine.extra)
-    )
+    return [
+        *(qemu_path(machine, accel), "-M", board + backend, *accel_args, "-cpu", cpu),
+        *("-smp", str(machine.cpus), "-m", f"{machine.ram_bytes >> 20}M", *memory, *display_args(machine), "-nic", "none"),
+        *([] if machine.reboots else ["-no-reboot"]),
+        *(["-device", "isa-debug-exit,iobase=0xf4,iosize=4"] if machine.exit_port else []),
+        *boot_args(machine, kernel, iso), *virtio_args(machine), *machine.extra,
+    ]  # fmt: skip
 
 
 def make_image(machine, kernel, out, menu_seconds=0):

@@ -68,10 +68,8 @@ SWITCHES = {
     "x2apic": "off|on",
 }
 # Switches of what is around a run. Tests of their own choose each value.
-ELSEWHERE = (
-    *("acpi", "balloon", "clear.extent", "console.page", "debug.bad_free", "end", "end.leaks", "end.onhang", "end.strict", "end.unfinished"),
-    *("hugepagesz", "monitor", "program.out"),
-)
+ELSEWHERE = """acpi balloon clear.extent console.page debug.bad_free end end.leaks end.onhang end.strict end.unfinished hugepagesz monitor
+program.out""".split()
 
 
 def values_of(machine):
@@ -110,19 +108,10 @@ CHOSEN = deal((
     counted("bios", 1, "64M"),
     Machine("bios", 252, "5G", without=f"{TEXT},{PROGRAMS},{FEW_WORK},{LUCK}"),
     counted("uefi", 2, "64M", without=f"{TEXT},{PROGRAMS}", cpu=NO_ERMS),
-    counted(
-        *("uefi", 8, "5G"),
-        nodes=2,
-        without="mm.memmap_open.poisoned*",
-        cpu=NO_ERMS,
-        words="memmap=parallel contig=vanilla pcp.type_cache=on",
-    ),
-    counted(  # OVMF's CPUs spin until they are started: with 32, its start takes as long as a fifth of the cases
-        *("bios", 32, "3G"),
-        without=f"{TEXT},{PROGRAMS},{ONE_WORKS},{LARGE}",
-        cpu=NO_ERMS,
-        words="memmap=parallel memmap.threads=50% hvo=batched contig=step",
-    ),
+    counted("uefi", 8, "5G", nodes=2, without="mm.memmap_open.poisoned*", cpu=NO_ERMS, words="memmap=parallel contig=vanilla pcp.type_cache=on"),
+    # OVMF's CPUs spin until they are started: with 32, its start takes as long as a fifth of the cases
+    counted("bios", 32, "3G", without=f"{TEXT},{PROGRAMS},{ONE_WORKS},{LARGE}", cpu=NO_ERMS,
+            words="memmap=parallel memmap.threads=50% hvo=batched contig=step"),
     counted("pvh", 3, "12G", without=f"{TEXT},{PROGRAMS},{LARGE}", cpu=NO_ERMS, words="memmap=serial hvo=unbatched contig=skip clear=page"),
     counted("pvh", 32, "12G", nodes=8, uneven=True, without=f"{TEXT},{ONE_WORKS},{LARGE}", cpu=NO_ERMS),
     Machine("pvh", 288, "3G", without=f"{TEXT},{PROGRAMS},{FEW_WORK},{NO_NAMES}"),

@@ -43,14 +43,19 @@ def cpio_trailer():
     return cpio_entry("TRAILER!!!", 0)
 
 
-def cpio_entry_of(path, name):
-    """The entry of a file, a folder or a symbolic link; None for what is none of these (sockets, devices)."""
-    mode = path.lstat().st_mode
+def kept_of(path):
+    """(mode, data) of a file, a folder or a symbolic link; None of what is none of these (sockets, devices)."""
+    mode = os.lstat(path).st_mode
+    if stat.S_ISREG(mode):
+        return mode, Path(path).read_bytes()
     if stat.S_ISLNK(mode):
-        return cpio_entry(name, mode, os.fsencode(os.readlink(path)))
-    if stat.S_ISDIR(mode):
-        return cpio_entry(name, mode)
-    return cpio_entry(name, mode, path.read_bytes()) if stat.S_ISREG(mode) else None
+        return mode, os.fsencode(os.readlink(path))
+    return (mode, b"") if stat.S_ISDIR(mode) else None
+
+
+def cpio_entry_of(path, name):
+    kept = kept_of(path)
+    return kept and cpio_entry(name, *kept)
 
 
 def tree(folder):
@@ -63,6 +68,23 @@ def tree(folder):
 
 
 LINKS_MAX = 40
+
+
+def followed(path, target_of):
+    """(a path without links, the links on the way): target_of(path) is where a link leads, or None. Paths are those from /."""
+    parts, here, links = path.split("/"), [], []
+    while parts:
+        part = parts.pop(0)
+        there = "/".join([*here, part])
+        if part == "..":
+            here = here[:-1]
+        elif part not in ("", ".") and len(links) < LINKS_MAX and (target := target_of(there)) is not None:
+            links.append(there)
+            here = [] if target.startswith("/") else here
+            parts[:0] = target.split("/")
+        elif part not in ("", "."):
+            here.append(part)
+    return "/".join(here), links
 
 
 class Image:
@@ -78,19 +100,13 @@ class Image:
 
     def place(self, name):
         """The name by which the kernel knows an entry: without links among its folders."""
-        parts, here, links = name.split("/"), [], 0
-        while len(parts) > 1:
-            part = parts.pop(0)
-            mode, data, _ = self.entries.get("/".join([*here, part]), (0, b"", ""))
-            if part == "..":
-                here = here[:-1]
-            elif stat.S_ISLNK(mode) and links < LINKS_MAX:
-                links += 1
-                here = [] if data[:1] == b"/" else here
-                parts[:0] = os.fsdecode(data).split("/")
-            elif part not in ("", "."):
-                here.append(part)
-        return "/".join([*here, *parts])
+
+        def target_of(path):
+            mode, data, _ = self.entries.get(path, (0, b"", ""))
+            return os.fsdecode(data) if stat.S_ISLNK(mode) else None
+
+        folder, _, last = name.rpartition("/")
+        return f"{followed(folder, target_of)[0]}/{last}".lstrip("/")
 
     def put(self, name, mode, data=b"", host=""):
         name = self.place(name)
@@ -100,34 +116,17 @@ class Image:
             raise Unusable(f"two different files would have the name /{name}")
 
     def add(self, path, name):
-        """A file, a folder or a symbolic link. What is none of these (sockets, devices) is left out."""
-        mode = os.lstat(path).st_mode
-        if stat.S_ISLNK(mode):
-            self.put(name, mode, os.fsencode(os.readlink(path)))
-        elif stat.S_ISDIR(mode):
-            self.put(name, mode)
-        elif stat.S_ISREG(mode):
-            self.put(name, mode, Path(path).read_bytes(), str(path))
+        if kept := kept_of(path):
+            self.put(name, *kept, str(path) if stat.S_ISREG(kept[0]) else "")
 
     def keep(self, path):
         """What is at this path, with the links on the way to it."""
-        parts, here, links = os.path.join(os.getcwd(), path).split("/"), "", 0
-        while parts:
-            part = parts.pop(0)
-            there = f"{here}/{part}"
-            if part == "..":
-                here = os.path.dirname(here).rstrip("/")
-            elif part not in ("", ".") and os.path.islink(there) and links < LINKS_MAX:
-                links += 1
-                self.add(there, there[1:])
-                target = os.readlink(there)
-                here = "" if target.startswith("/") else here
-                parts[:0] = target.split("/")
-            elif part not in ("", "."):
-                here = there
-        self.add(here, here[1:])
-        for path, name in tree(here):
-            self.add(path, f"{here[1:]}/{name}")
+        path = os.path.join(os.getcwd(), path)
+        here, links = followed(path, lambda link: os.readlink(f"/{link}") if os.path.islink(f"/{link}") else None)
+        for name in (*links, here):
+            self.add(f"/{name}", name)
+        for path, name in tree(f"/{here}"):
+            self.add(path, f"{here}/{name}")
 
     def keep_libraries(self, linker, path, elf, missing):
         hosts = {os.path.realpath(host) for _, _, host in self.entries.values() if host}
@@ -240,14 +239,11 @@ def main():
     parser.add_argument("--out", required=True, help="the module to write")
     args = parser.parse_args()
     try:
-        program = program_of(args)
-        if program:
+        if program := program_of(args):
             program.write(args.out)
     except Unusable as why:
-        print(why, file=sys.stderr)
-        return 2
-    return 0
+        sys.exit(str(why))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

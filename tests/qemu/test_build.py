@@ -1,6 +1,5 @@
 """The build itself: it is reproducible and incremental, and asks before it installs packages."""
 
-import os
 import re
 import shutil
 import subprocess
@@ -9,7 +8,7 @@ import pexpect
 import pytest
 import typed
 from guest import run
-from machine import ROOT, Machine
+from machine import ROOT, Machine, without_make
 
 MINUTES = 6
 HOST_BUILDS = re.compile(r"^(host-[a-z]+):", re.M)  # which `host` names together
@@ -17,8 +16,7 @@ HOST_BUILDS = re.compile(r"^(host-[a-z]+):", re.M)  # which `host` names togethe
 
 def make(folder, *args):
     """The output of make, which must succeed and print no warning."""
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
-    done = subprocess.run(["make", *args], cwd=folder, env=environment, capture_output=True, text=True, timeout=60 * MINUTES, check=False)
+    done = subprocess.run(["make", *args], cwd=folder, env=without_make(), capture_output=True, text=True, timeout=60 * MINUTES, check=False)
     assert done.returncode == 0, f"make {' '.join(args)}: {done.stderr[-3000:]}"
     assert "warning" not in (done.stdout + done.stderr).lower()
     return done.stdout
@@ -75,8 +73,7 @@ def test_a_terminal_is_shown_what_is_compiled_in_one_line(copy):
     make(copy, "kernel")
     for name in ("mm/hvo/hvo.c.o", "kernel/lib/words.c.o", "kernel/lib/string.c.o"):
         (copy / "build/kernel" / name).unlink()
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
-    text = pexpect.run("make -j1 kernel", cwd=copy, env={**environment, "TERM": "xterm"}, timeout=60 * MINUTES).decode()
+    text = pexpect.run("make -j1 kernel", cwd=copy, env={**without_make(), "TERM": "xterm"}, timeout=60 * MINUTES).decode()
     assert re.findall(r"\r\x1b\[K  CC +(\d of 3) \S+\.c\r(?!\n)", text) == ["1 of 3", "2 of 3", "3 of 3"], text
     assert re.search(r"\r\x1b\[K  LD +build/ashlar.elf\r\n$", text), text
 

@@ -75,19 +75,15 @@ def on_terminal(argv, says=b"", then=lambda child, terminal: None):
     return child.returncode, printed
 
 
-@pytest.mark.parametrize(
-    "end, args, sent, status",
-    [
-        (f"print({PASS!r}, flush=True); sys.exit(33)", (), None, 0),
-        ("os.kill(os.getpid(), signal.SIGKILL)", (), None, 1),
-        ("sys.exit(1)", (), None, 1),
-        ("signal.pause()", (), signal.SIGINT, 1),
-        ("signal.pause()", (), signal.SIGTERM, 1),
-        ("signal.pause()", (), signal.SIGHUP, 1),
-        ("signal.pause()", ("--timeout", "1"), None, 1),
-    ],
-    ids=["pass", "killed", "failed", "interrupted", "terminated", "hung up", "late"],
-)
+@pytest.mark.parametrize("end, args, sent, status", [
+    (f"print({PASS!r}, flush=True); sys.exit(33)", (), None, 0),
+    ("os.kill(os.getpid(), signal.SIGKILL)", (), None, 1),
+    ("sys.exit(1)", (), None, 1),
+    ("signal.pause()", (), signal.SIGINT, 1),
+    ("signal.pause()", (), signal.SIGTERM, 1),
+    ("signal.pause()", (), signal.SIGHUP, 1),
+    ("signal.pause()", ("--timeout", "1"), None, 1),
+], ids=["pass", "killed", "failed", "interrupted", "terminated", "hung up", "late"])  # fmt: skip
 def test_the_terminal_is_put_back(qemu, end, args, sent, status):
     then = lambda child, terminal: child.send_signal(sent)  # noqa: E731
     ended, printed = on_terminal(LAUNCH + qemu(end) + list(args), b"SeaBIOS" if sent else b"", then)

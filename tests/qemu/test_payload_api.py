@@ -17,21 +17,14 @@ STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wcast-qual", "-Wwrite-strings", "-
 C = ["gcc", "-x", "c", "-std=gnu11", *INCLUDES]
 CXX = ["g++", "-x", "c++", "-std=c++17", "-fno-exceptions", "-fno-rtti", *INCLUDES]
 
-# Functions of the headers that programs do not call, and why.
+# Functions of the headers that programs do not call, by the reason.
 NOT_CALLED = {
-    "payload_run": "the program's own",
-    "verdict_check": "the one check is that of memory",
-    "command_find": "the monitor's",
-    "command_complete": "the monitor's",
-    "words_cut": "the monitor's",
-    "word_cut": "the monitor's",
-    "command_of": "the monitor's",
-    "command_candidate": "the monitor's",
-    "digit_value": "for the kernel's parsers",
-    "cmd_option": "the monitor's",
-    "cmd_options": "the monitor's",
-    "padata_chunk_size": "for tests",
-    "clock_tsc": "for programs of ring 3",
+    "the monitor's": "command_find command_complete words_cut word_cut command_of command_candidate cmd_option cmd_options",
+    "the program's own": "payload_run",
+    "the one check is that of memory": "verdict_check",
+    "for the kernel's parsers": "digit_value",
+    "for tests": "padata_chunk_size",
+    "for programs of ring 3": "clock_tsc",
 }
 
 
@@ -101,8 +94,9 @@ def test_the_macros_are_c_and_cxx():
 def test_the_list_is_what_the_header_declares(tmp_path):
     functions, variables = declared(tmp_path)
     assert len(functions) > 80 and variables == {"pool_2m", "pool_1g"}
-    assert set(NOT_CALLED) <= functions
-    assert sorted(listed()) == sorted((functions | variables) - set(NOT_CALLED))
+    not_called = set(" ".join(NOT_CALLED.values()).split())
+    assert not_called <= functions
+    assert sorted(listed()) == sorted((functions | variables) - not_called)
 
 
 def test_no_other_name_of_the_library_is_global(build):

@@ -63,16 +63,12 @@ def test_the_first_eight_cpus_are_cores_of_all_nodes(name, ids, build, tmp_path)
     assert [int(apic) for _, apic in rows] == ids, done.stdout
 
 
-@pytest.mark.parametrize(
-    ("text", "says"),
-    [
-        ("", "has no line that describes memory"),
-        ("BIOS-e820: [mem 0x0-0x9ffff] usable\nBIOS-e820: [mem 0x100000-0xffffffffffff] usable\n", "has RAM up to 0x1000000000000"),
-        ("BIOS-e820: [mem 0x0000000000000000-0x000000000009fbff] reserved\n", "describes no usable RAM"),
-        ("BIOS-e820: [mem 0x100000-0xffffffffffffffff] usable\n", "has RAM up to 0xffffffffffffffff"),
-    ],
-    ids=["nothing", "too-far", "no-ram", "to-the-last-byte"],
-)
+@pytest.mark.parametrize(("text", "says"), [
+    ("", "has no line that describes memory"),
+    ("BIOS-e820: [mem 0x0-0x9ffff] usable\nBIOS-e820: [mem 0x100000-0xffffffffffff] usable\n", "has RAM up to 0x1000000000000"),
+    ("BIOS-e820: [mem 0x0000000000000000-0x000000000009fbff] reserved\n", "describes no usable RAM"),
+    ("BIOS-e820: [mem 0x100000-0xffffffffffffffff] usable\n", "has RAM up to 0xffffffffffffffff"),
+], ids=["nothing", "too-far", "no-ram", "to-the-last-byte"])  # fmt: skip
 def test_a_text_that_is_no_machine(text, says, build, tmp_path):
     done = boot(build, text, tmp_path, "run=machine")
     assert done.returncode != 0 and says in done.stdout + done.stderr, done.stdout + done.stderr

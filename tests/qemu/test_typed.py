@@ -1,6 +1,5 @@
 """Words of make's command line that cannot be used are refused before anything is built, and those of the pages can be used."""
 
-import os
 import re
 import shlex
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 import patience
 import pytest
 import typed
-from machine import ROOT
+from machine import ROOT, without_make
 from test_docs import PAGES, commands
 
 
@@ -17,9 +16,8 @@ MISTYPED = re.findall(r"^(\w.*)\n    (.*)$", Path(__file__).with_name("mistyped.
 
 @pytest.mark.parametrize("line, says", [(line, says.replace("\\n", "\n")) for line, says in MISTYPED])
 def test_what_is_mistyped_is_refused(tmp_path, line, says):
-    environment = {k: v for k, v in os.environ.items() if not k.startswith(("MAKE", "MFLAGS", "BUILD", "TOOLS"))}
     argv = ["make", *shlex.split(line), f"BUILD={tmp_path}/build"]
-    done = patience.run(argv, 120, cwd=ROOT, env=environment)
+    done = patience.run(argv, 120, cwd=ROOT, env=without_make())
     assert done.returncode == 2 and says in done.stderr, done
     assert not done.stdout and not (tmp_path / "build").exists()
 

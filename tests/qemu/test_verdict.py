@@ -22,22 +22,19 @@ def test_the_status_of_a_program():
     assert judge(lines, 35) == ("fail", "") and program_status(lines) == 3
 
 
-@pytest.mark.parametrize(
-    "lines, status, word",
-    [
-        ([], 0, "never began"),
-        ([BEGIN, "a"], 0, "died"),
-        ([BEGIN, "a", BEGIN, PASS], 33, "rebooted"),
-        ([BEGIN, PASS], 0, "does not"),
-        ([BEGIN, PASS], 35, "does not"),
-        ([BEGIN, PASS], -11, "does not"),
-        ([BEGIN, "ASHLAR-END verdict=pass code=0x11"], 33, "impossible"),
-        ([BEGIN, "ASHLAR-END verdict=fine code=0x10"], 33, "impossible"),
-        ([BEGIN, PASS, PASS], 33, "2 end markers"),
-        ([BEGIN, PASS + " and more"], 33, "died"),
-        ([BEGIN, PASS + " status=x"], 33, "died"),
-    ],
-)
+@pytest.mark.parametrize("lines, status, word", [
+    ([], 0, "never began"),
+    ([BEGIN, "a"], 0, "died"),
+    ([BEGIN, "a", BEGIN, PASS], 33, "rebooted"),
+    ([BEGIN, PASS], 0, "does not"),
+    ([BEGIN, PASS], 35, "does not"),
+    ([BEGIN, PASS], -11, "does not"),
+    ([BEGIN, "ASHLAR-END verdict=pass code=0x11"], 33, "impossible"),
+    ([BEGIN, "ASHLAR-END verdict=fine code=0x10"], 33, "impossible"),
+    ([BEGIN, PASS, PASS], 33, "2 end markers"),
+    ([BEGIN, PASS + " and more"], 33, "died"),
+    ([BEGIN, PASS + " status=x"], 33, "died"),
+])  # fmt: skip
 def test_not_a_verdict(lines, status, word):
     assert word in judge(lines, status)[1]
 

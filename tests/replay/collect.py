@@ -38,7 +38,7 @@ def describe(root=Path("/")):
 
 
 class Refused(Exception):
-    """A file that cannot be read; the text says why and what to give instead."""
+    """What cannot be read; the text says why and what to give instead."""
 
 
 # What cannot be turned into bytes again, by a line that only it has.
@@ -96,14 +96,11 @@ def collect(path, files=()):
     no machine."""
     try:
         text = "\n".join(map(text_of, files)) + "\n" if files else describe()
+        if "BIOS-e820" not in text and "efi: mem" not in text:
+            raise Refused("none of these files has a map of memory (dmesg, sysctl machdep.smap or machdep.efi_map)" if files else
+                          "Linux shows no firmware map here (is this root, and not a container?)")  # fmt: skip
     except (OSError, Refused) as why:
         print(f"tests/run --collect: {why}", file=sys.stderr)
-        return 1
-    if files and "BIOS-e820" not in text and "efi: mem" not in text:
-        print("tests/run --collect: none of these files has a map of memory (dmesg, sysctl machdep.smap or machdep.efi_map)", file=sys.stderr)
-        return 1
-    if not files and "BIOS-e820" not in text:
-        print("tests/run --collect: Linux shows no firmware map here (is this root, and not a container?)", file=sys.stderr)
         return 1
     Path(path).write_text(text, encoding="utf-8")
     print(f"{path}: boot it with build/host/asan/ashlar-host -r {path} 'mm.machine.*'")
