@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`make test WHAT=proof`: runs each row of ROWS that does not hold, the quickest first, and keeps the table (measurements/proof.txt).
+"""`make test WHAT=proof`: runs each row of proof-rows.txt that does not hold, the quickest first, and keeps the table (measurements/proof.txt).
 
 A row holds if it passed with the same command and the same sources, which its key says; the pages and the measured figures are no sources
 unless the row reads them. The table is written after each row, so a run that was cut off goes on. The console of a row is BUILD/NAME.log.
@@ -23,10 +23,6 @@ import keys  # noqa: E402
 import typed  # noqa: E402
 
 MEASURED = "tests/report/measurements/"
-PRODUCT = ("Makefile", "VERSION", "linker.ld", "ashlar.*", "boot/*", "arch/*", "kernel/*", "mm/*")
-HOSTED = (*PRODUCT, "tests/kernel/*", "tests/bench/*", "tests/host/*", "tests/san/*", "tests/model/model.mk")
-GUESTS = (*PRODUCT, "tests/[!mp]*", "tests/pa*", "tests/programs/*", "tests/mutants/*.py", "tests/model/*")
-PAGES = ("*", "*.md")
 LIMIT = 4 * 3600  # seconds of a row
 FIELDS = ("name", "result", "seconds", "date", "commit", "key", "said")
 HEAD = "# make test WHAT=proof: row | result | seconds | date | commit | key of command and sources | what it said"
@@ -41,49 +37,30 @@ NEEDS = {
 
 class Row(NamedTuple):
     name: str
-    minutes: float  # about, on two cores, until it was measured
-    command: str  # {seed}: a number that changes with the key
-    sources: tuple  # patterns of paths
-    says: str = r"\d+ passed, \d+ failed.*"  # the last match in what it prints is what it said
+    minutes: float
+    command: str
+    sources: tuple
+    says: str = r"\d+ passed, \d+ failed.*"
     needs: str = ""
 
 
-def mutants(name, pattern):
-    """The mutants whose names match, in a row of their own, so that a run that was cut off goes on there."""
-    return Row(f"mutants-{name}", 10, f"make test WHAT=mutants T='{pattern}'", (*GUESTS, f"tests/mutants/{pattern}.mutant"))
+def read_rows(text):
+    """({name of a list: its sources}, the rows), of the text of proof-rows.txt."""
+    lists, rows = {}, []
+
+    def paths(words):
+        return tuple(path for word in words.split() for path in lists.get(word, [word]))
+
+    for line in text.splitlines():
+        if found := re.match(r"([A-Z]+): (.+)", line):
+            lists[found[1]] = paths(found[2])
+        elif line and line[0] != "#":
+            name, minutes, command, sources, *more = line.split(" | ")
+            rows.append(Row(name, float(minutes), command, paths(sources), *more))
+    return lists, rows
 
 
-def huge(name, pattern, needs=""):
-    command = f"make kernel && /usr/bin/python3 -m pytest -q -p no:cacheprovider tests/qemu --build build --huge --machine '{pattern}'"
-    return Row(f"huge-{name}", 10, command, GUESTS, needs=needs)
-
-
-ROWS = (
-    Row("replay", 2, "make test T='replay.*'", GUESTS),
-    Row("lint", 4, "make lint", (*GUESTS, "tests/prove/*", ".clang-format"), r"\w+ +\d+ files, \d+ reports"),
-    Row("prove", 5, "make test WHAT=prove", (*PRODUCT, "tests/prove/*", "tests/host/include/*", "tests/mutants/*"), r"\d+ of \d+ harn.*"),
-    Row("models", 5, "make test WHAT=models", (*HOSTED, "tests/model/*", "tests/qemu/*")),
-    Row("msan", 5, "make test WHAT=msan", HOSTED, r"totals pass:.*"),
-    Row("machines", 5, "make test WHAT=machines", GUESTS),
-    Row("coverage", 6, "make test WHAT=coverage", HOSTED, r"mm/: lines: .*"),
-    Row("fuzz", 9, "make test WHAT=fuzz N=30", (*HOSTED, "tests/fuzz/*"), r"\d+ fuzzers passed"),
-    Row("soak", 12, "make test WHAT=soak", GUESTS, r"ASHLAR-END .*"),
-    Row("san", 12, "make test DEBUG=san", GUESTS),
-    Row("explore", 12, "make test WHAT=explore", HOSTED, r"\d+ of \d+ searches, .*"),
-    Row("test", 13, "make test", PAGES),
-    huge("cpus", "*cpu-12G"),
-    huge("ram", "*[!4]cpu-4T*"),
-    huge("both", "*4cpu-4T*", "40G"),
-    Row("bare-12", 16, "make test WHAT=bare T=bookworm", PAGES, r"bookworm: .*", "bare"),
-    Row("bare-13", 16, "make test WHAT=bare T=trixie", PAGES, r"trixie: .*", "bare"),
-    Row("matrix", 20, "make test WHAT=matrix", GUESTS),
-    *(mutants(name, f"{name}*") for name in ("0", "10", "11", *"23456789")),
-    mutants("1", "1[!01]*"),
-    Row("random", 40, "make test WHAT=mutants-random N=60 SEED={seed}", GUESTS, r"Noticed: .*"),
-    Row("programs", 40, "make test WHAT=programs", GUESTS, r"\d+ pass, \d+ fail, .*"),
-    Row("long", 45, "make test WHAT=long", PAGES),
-    Row("fences", 60, "make test WHAT=fences", HOSTED, r"noticed: .*"),
-)
+LISTS, ROWS = read_rows((ROOT / "tests/proof-rows.txt").read_text(encoding="utf-8"))
 
 
 class Proof:
