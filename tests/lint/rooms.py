@@ -3,8 +3,8 @@
 
 A room is a folder. A file may use its own room and the rooms before it in ORDER. An #include and a symbol of another object are both
 arrows. Where a lower room needs an upper one, it calls through a table (kernel/core/upward.h, mm/memmap/upward.h); only the file that fills
-in the table depends on the upper room. A function that a header declares is defined in the file of the same name, or is listed in ELSEWHERE
-with the reason.
+in the table depends on the upper room. A function that a header declares is defined in the file of the same name, or is listed in
+rooms.txt with the reason.
 """
 
 import argparse
@@ -29,25 +29,16 @@ ORDER = [
     *("kernel/virtio", "kernel/run", "kernel", "kernel/program/vdso", "kernel/program"),
 ]  # fmt: skip
 ARCH = rooms_of("arch/x86_64")
-# Tables of calls that go up, and headers of a whole tree, which stand above the rooms that define their functions.
+# Tables of calls that go up.
 TABLES = {"kernel_upward", "mm_upward"}
-FACADES = {
-    "mm/mm.h": "the calls for programs: memory",
-    "mm/pools.h": "the calls for programs: pools",
-    "kernel/core/cpus.h": "the calls for programs: CPUs",
-    "kernel/core/option.h": "the calls for programs: options, in cmdline.c",
-    "kernel/payload_run.h": "what the program defines, not the kernel",
-}
 
-ELSEWHERE = {
-    "mm/page/page_fast.h": "what the inline fast paths leave to others",
-    "mm/page/pcp.h": "what its inline calls leave to others; a structure of all files",
-    "mm/page/page_alloc.h": "the calls of mm.h for any struct mm, in one place",
-    "mm/contig/contig.h": "the calls of mm.h for any struct mm, in one place",
-    "mm/zone/section.h": "a look at a section, beside the others",
-    "mm/zone/section_memmap.h": "steps of opening that both styles share",
-    "arch/x86_64/acpi/acpi_tables.h": "a structure and the parser that fills it in",
-}
+
+def listed(kind):
+    """The headers of this kind in rooms.txt, which has the reasons."""
+    return re.findall(rf"^{kind} +(\S+)  ", (ROOT / "tests/lint/rooms.txt").read_text(encoding="utf-8"), re.M)
+
+
+FACADES, ELSEWHERE = listed("facade"), listed("elsewhere")
 
 
 def tracked():

@@ -119,6 +119,11 @@ CHOSEN = deal((
     counted("microvm", 8, "128M", words="memmap=parallel memmap.threads=0 contig=strict"),
 ))
 
+# CPU models of make test WHAT=machines.
+MODELS = """qemu64 Nehalem Haswell Icelake-Server EPYC EPYC-Milan max,pdpe1gb=off max,erms=off max,smep=off,smap=off max,la57=on
+max,x2apic=off max,pmu=off,mca=off,mce=off""".split()
+MODELS_OF_QEMU_10 = ("SapphireRapids", "GraniteRapids", "EPYC-Genoa")
+
 # Machines for a kernel built with DEBUG=san, which checks every access.
 SANITIZED = (Machine("pvh", 2, "3G"), Machine("bios", 8, "5G"))
 

@@ -15,6 +15,7 @@ from acpi_fixture import dump, sum_right
 from guest import Guest, run
 from machine import ROOT, Machine, make_image
 from machines import Machine as Described
+from matrix import MODELS, MODELS_OF_QEMU_10
 from screen import Shown
 from verdict import END, clean
 
@@ -41,21 +42,8 @@ ROWS = [
     Row("board-q35-bios", Machine("bios", 4, "1G", cmdline=CASES)),
     Row("board-microvm", Machine("microvm", 4, "1G", cmdline=CASES)),
     Row("board-q35-no-hpet", Machine("pvh", 2, "1G", board="q35,hpet=off", cmdline=CASES), "ACPI PM timer agrees"),
-    cpu_row("qemu64"),
-    cpu_row("Nehalem"),
-    cpu_row("Haswell"),
-    cpu_row("Icelake-Server"),
-    cpu_row("EPYC"),
-    cpu_row("EPYC-Milan"),
-    cpu_row("SapphireRapids", qemu="10"),
-    cpu_row("GraniteRapids", qemu="10"),
-    cpu_row("EPYC-Genoa", qemu="10"),
-    cpu_row("max,pdpe1gb=off"),
-    cpu_row("max,erms=off"),
-    cpu_row("max,smep=off,smap=off"),
-    cpu_row("max,la57=on"),
-    cpu_row("max,x2apic=off"),
-    cpu_row("max,pmu=off,mca=off,mce=off"),
+    *(cpu_row(model) for model in MODELS),
+    *(cpu_row(model, qemu="10") for model in MODELS_OF_QEMU_10),
     Row("sparse-apic-ids", Machine("pvh", 12, "1G", cmdline=CASES, extra=("-smp", "12,sockets=2,cores=3,threads=2"))),
     Row("empty-cpu-slots", Machine("pvh", 2, "1G", cmdline=CASES, extra=("-smp", "2,maxcpus=16")), "14 entries disabled"),
     Row("empty-memory-slots", Machine("pvh", 2, "1G", nodes=2, cmdline=CASES, extra=("-m", "1024M,slots=4,maxmem=64G"))),

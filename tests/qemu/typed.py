@@ -16,6 +16,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from machine import FIRMWARES, ROOT, parse_size
+from matrix import MODELS, MODELS_OF_QEMU_10
 
 sys.path[:0] = [str(ROOT / "tests"), str(ROOT / "tests/report")]
 
@@ -84,7 +85,7 @@ def machine_names():
     path = ROOT / "tests/qemu/test_machines.py"
     text = path.read_text(encoding="utf-8")
     metal = re.findall(r"@pytest.mark.metal\n(?:@.*\n)?def test_(\w+)", (path.parent / "test_efi.py").read_text(encoding="utf-8"))
-    models = (model.replace(",", "").replace("=", "-") for model in re.findall(r'\bcpu_row\("([^"]+)"', text))
+    models = (model.replace(",", "").replace("=", "-") for model in (*MODELS, *MODELS_OF_QEMU_10))
     return {*re.findall(r'\bRow\("([^"]+)"', text), *(f"cpu-{model}" for model in models), *functions_of(path), *metal} - {"row"}
 
 
@@ -196,16 +197,12 @@ def whats(goal):
     return {*re.findall(rf"^{goal}/([\w-]+):", makefiles(), re.M)} - {"all"}
 
 
-def check_what(goal, what):
-    if what not in whats(goal) | {"all"}:
-        near = nearest(what, whats(goal), 1)
-        raise Wrong(f"WHAT={what}: make {goal} has {', '.join(sorted(whats(goal)))}; did you mean {near}?")
-
-
 def check_goal(goal):
     first, _, what = goal.partition("/")
     if what and first in ("test", "bench"):
-        check_what(first, what)
+        if what not in whats(first) | {"all"}:
+            near = nearest(what, whats(first), 1)
+            raise Wrong(f"WHAT={what}: make {first} has {', '.join(sorted(whats(first)))}; did you mean {near}?")
     elif not what and "." not in goal and goal not in goals() and not (ROOT / goal).exists():
         for of in ("test", "bench"):
             if goal.removeprefix(f"{of}-") in whats(of):
