@@ -47,6 +47,11 @@ class Case:
     kept: str = ""  # what else a dynamic program opens, by its path on this machine
 
 
+def table(name):
+    """{first word: the rest} of the lines of a text of this folder."""
+    return dict(re.findall(r"^([^#\s]\S*) +(.+)$", (HERE / name).read_text(encoding="utf-8"), re.M))
+
+
 # ---- the programs -------------------------------------------------------------------------------------------------
 
 
@@ -169,27 +174,12 @@ def go(builder):
     yield Case("go/runtime", path, env=("GOMAXPROCS=3",), cpus=16, text=True)
 
 
-APPLETS = {  # as a shell reads them
-    "sort": "sort -n numbers",
-    "awk": "awk '{ s += $1; if ($1 > 990) print } END { print s }' numbers",
-    "sed": "sed -n /99/p numbers",
-    "sha256sum": "sha256sum numbers",
-    "dc": "dc -e '2 1000 ^ p'",
-    "tr": "wc numbers",
-    "find": "find . -name numbers",
-    "shell": "sh -c 'i=0; while [ $i -lt 5 ]; do i=$((i+1)); echo $i; done; echo hi > /tmp/ashlar-f; read a < /tmp/ashlar-f; echo $a; "
-             'cd /tmp; pwd; test -f ashlar-f && echo yes; printf "%03d\\n" 7; trap "echo trapped" EXIT; set -- a b; echo $#\'',
-    "hexdump": "hexdump -C numbers",
-    "dd": "dd if=/dev/zero of=/tmp/ashlar-z bs=4096 count=100",
-}  # fmt: skip
-
-
 def busybox(builder):
     path = builder.fetcher.package("busybox-static") / "bin/busybox"
     files = builder.out / "busybox-files"
     files.mkdir(parents=True, exist_ok=True)
     (files / "numbers").write_text("".join(f"{i * 379 % 1009}\n" for i in range(1, 1001)))
-    for name, words in APPLETS.items():
+    for name, words in table("applets.txt").items():
         yield Case(f"busybox/{name}", path, tuple(shlex.split(words)), str(files), cpus=2, text=name != "dd")
 
 
@@ -287,10 +277,6 @@ def plain(text):
     return [line for line in lines if line and not re.match(r"\[ *\d+\.\d+\] |BENCH program_run ", line)]
 
 
-def excluded():
-    return re.findall(r"^([^#\s]\S*) +.+$", (HERE / "excluded.txt").read_text(), re.M)
-
-
 def judge(case, build):
     """One of "pass", "not here" (it fails on this machine, too) or a text about what differs."""
     status, text = on_host(case)
@@ -319,7 +305,7 @@ def main():
     args = parser.parse_args()
     select = args.select.split() or ["*"]
     builder = Builder(args.build, Fetcher(Path(args.tools) / "programs"))
-    leave_out, counts = excluded(), {"pass": 0, "fail": 0, "not here": 0, "excluded": 0}
+    leave_out, counts = table("excluded.txt"), {"pass": 0, "fail": 0, "not here": 0, "excluded": 0}
     for group, cases in GROUPS.items():
         if not any(fnmatch.fnmatch(group, pattern.split("/")[0]) for pattern in select):
             continue

@@ -12,7 +12,9 @@ pairs that are possible: OVMF does not reach GRUB with many CPUs in 64 MiB.
 """
 
 import itertools
+import re
 from dataclasses import replace
+from pathlib import Path
 
 from machine import FIRMWARES, Machine, parse_size
 
@@ -50,26 +52,9 @@ NO_NAMES = (
 )
 
 
-# The words of the kernel's command line that have a few values, as `help options` prints them; the default comes first. test_docs compares.
-SWITCHES = {
-    "clear": "multi|page",
-    "clear.insn": "auto|orig|rep|erms|nt",  # and clzero, which QEMU does not emulate
-    "contig": "index|vanilla|revert|skip|strict|step",
-    "debug.page_owner": "off|on",
-    "gigablock": "on|off",
-    "hvo": "on|off|unbatched|batched|preinit",
-    "hvo.defer": "on|off",
-    "memmap": "lazy|serial|parallel|eager",
-    "pcp.type_cache": "off|on|first|each",
-    "program.overcommit": "0|1|2",
-    "program.thp": "always|madvise|never",
-    "tlb.quiet": "on|off",
-    "tlb.skip_idle": "on|off",
-    "x2apic": "off|on",
-}
-# Switches of what is around a run. Tests of their own choose each value.
-ELSEWHERE = """acpi balloon clear.extent console.page debug.bad_free end end.leaks end.onhang end.strict end.unfinished hugepagesz monitor
-program.out""".split()
+TEXT_OF_SWITCHES = Path(__file__).with_name("switches.txt").read_text(encoding="utf-8")
+SWITCHES = dict(re.findall(r"^([^#\s]+) +(.+)$", TEXT_OF_SWITCHES, re.M))
+ELSEWHERE = re.findall(r"^([^#\s]+)$", TEXT_OF_SWITCHES, re.M)
 
 
 def values_of(machine):

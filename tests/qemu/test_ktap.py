@@ -1,30 +1,11 @@
 """The KTAP reader: the texts that it must not accept. What it reports: test_run.py."""
 
+from pathlib import Path
+
 import pytest
 from ktap import Ktap
 
-GOOD = """\
-KTAP version 1
-1..2
-  KTAP version 1
-  # Subtest: mm.buddy
-  1..3
-[    0.123456] a log line between
-  # time_ns 1200
-  ok 1 merge
-  # mm.buddy.split: mm/buddy_test.c:40: order is 3, want is 2
-  not ok 2 split
-  ok 3 far # SKIP needs 2 nodes
-# mm.buddy: pass:1 fail:1 skip:1
-not ok 1 mm.buddy
-  KTAP version 1
-  # Subtest: kernel.format
-  1..1
-  ok 1 widths
-ok 2 kernel.format
-"""
-
-
+GOOD = Path(__file__).with_name("two-suites.ktap").read_text(encoding="utf-8")
 BAD = {
     "hello\n": "no plan: no test ran",
     GOOD[: GOOD.index("  ok 3")]: "ended inside suite mm.buddy, after 2 of 3 cases",

@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from dataclasses import dataclass
+from pathlib import Path
 
 import patience
 import pytest
@@ -61,21 +62,6 @@ def test_row(row, kernel):
     run(row.machine, kernel, SECONDS).ended().says(row.says)
 
 
-# Nothing is shown or heard. Debian's Bochs has a debugger, which is told to go on (-rc); it ends at a reset. A CPU runs 50 million
-# instructions in a second of the machine's clock.
-BOCHS = """sound: driver=dummy
-display_library: rfb, options="timeout=0"
-romimage: file=/usr/share/bochs/BIOS-bochs-latest
-vgaromimage: file=/usr/share/vgabios/vgabios.bin
-cpu: model={model}, count={cpus}, ips=50000000
-memory: guest=512, host=512
-ata0-master: type=cdrom, path=iso, status=inserted
-boot: cdrom
-com1: enabled=1, mode=file, dev=console
-clock: sync=none
-log: log
-panic: action=fatal
-"""
 # Bochs 2.7 takes the trap of a single step after SYSCALL although the mask of flags has cleared TF, which CPUs do not.
 NOT_IN_BOCHS = "-arch.user.single_steps_end_in_ring_3"
 
@@ -87,7 +73,8 @@ def test_bochs(kernel, tmp_path, model, cpus):
     """The image boots under Bochs' own BIOS, whose VGA has none of the modes that the menu asks for. The run ends in a reset, which may
     be Bochs' end, too, and no byte of the last line is lost by it."""
     make_image(Machine("bios", cpus, "1G", cmdline=f"end=reboot {CASES},{NOT_IN_BOCHS}"), kernel, tmp_path / "iso")
-    (tmp_path / "bochsrc").write_text(BOCHS.format(model=model, cpus=cpus), encoding="ascii")
+    settings = Path(__file__).with_name("bochsrc").read_text(encoding="ascii")
+    (tmp_path / "bochsrc").write_text(settings.format(model=model, cpus=cpus), encoding="ascii")
     (tmp_path / "go").write_text("continue\nquit\n", encoding="ascii")
     console, argv = tmp_path / "console", ["bochs-bin", "-q", "-f", "bochsrc", "-rc", "go"]
     console.touch()

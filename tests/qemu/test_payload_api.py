@@ -160,31 +160,7 @@ def test_a_section_of_variables_is_mapped(build, tmp_path):
     end(tmp_path / "a.elf", mem="256M")
 
 
-OVERRUN = """#include <ashlar.h>
-static bool far;
-OPTION_BOOL(far, far, "write far below the stack instead of recursing");
-u64 deep(u64 n);
-u64 deep(u64 n) { volatile u64 a[8] = {n}; return a[0] + (n ? deep(n - 1) + a[1] : 0); }
-static void use(void) { deep(100); deep(far ? 0 : 1 << 20); *(volatile char *)((char *)__builtin_frame_address(0) - MIB(2)) = 1; }
-static void on_stack(void *top, void (*fn)(void))
-{
-	__asm__ volatile("mov %%rsp, %%rbx; mov %0, %%rsp; call *%1; mov %%rbx, %%rsp"
-		:: "r"(top), "r"(fn) : "rbx", "rax", "rcx", "rdx", "rsi", "rdi", "r8", "r9", "r10", "r11", "memory");
-}
-void payload_run(void)
-{
-	char *low = huge_map(KIB(64), PAGE_SIZE, HUGE_POPULATE);
-
-	on_stack(low + KIB(64), use);
-}
-"""
-
-
 @pytest.mark.parametrize("far", ["off", "on"])
-def test_an_overrun_of_a_programs_stack_is_caught(build, tmp_path, far):
-    folder = tmp_path / f"overrun{far}"
-    folder.mkdir()
-    (folder / "a.c").write_text(OVERRUN)
-    make(ROOT, spelled(build), f"PAYLOAD={folder}")
-    outcome = run(Machine("pvh", 2, "256M", cmdline=f"far={far}"), build / f"payload/overrun{far}/ashlar.elf")
+def test_an_overrun_of_a_programs_stack_is_caught(build, far):
+    outcome = run(Machine("pvh", 2, "256M", cmdline=f"far={far}"), payload(build, "overrun"))
     outcome.ended("crash").says("no huge mapping" if far == "on" else "double fault, CR2 ")

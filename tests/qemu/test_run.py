@@ -7,6 +7,7 @@ import re
 import subprocess
 import sys
 import time
+from pathlib import Path
 from xml.etree import ElementTree
 
 import patience
@@ -58,23 +59,7 @@ def test_nobody_at_the_other_end(tmp_path):
     assert done.returncode == 2 and "No such file" in done.stderr
 
 
-FAILING = """\
-noise \x1b[2J\xff
-KTAP version 1
-1..1
-  KTAP version 1
-  # Subtest: mm.x
-  1..3
-  # time_ns 1500000
-  ok 1 good
-  # mm.x.bad: mm/x.c:3: order is 3, want is 2
-  not ok 2 bad
-  ok 3 none # SKIP needs two CPUs
-# mm.x: pass:1 fail:1 skip:1
-not ok 1 mm.x
-# totals pass:1 fail:1 skip:1
-ASHLAR-END verdict=fail code=0x11
-"""
+FAILING = "noise \x1b[2J\xff\n" + Path(__file__).with_name("one-failure.ktap").read_text(encoding="utf-8")
 
 
 def test_a_failing_case_says_how_to_run_just_it(tmp_path):
