@@ -187,9 +187,20 @@ static void expect_as_before(const char *used, const char *mode, u64 seed, histo
 	sections_close_all(&mm_kernel);
 }
 
+/* The cases give struct pages to all memory, which a host must have: a GiB in 64. */
+static bool is_too_large(void)
+{
+	struct mm_usage usage;
+
+	mm_usage(&usage);
+	return usage.ram > GIB(256) >> PAGE_SHIFT;
+}
+
 /* Where sections are mapped from the start they stay so, whatever mode follows. */
 static void in_every_mode(history_fn *history, u64 runs)
 {
+	if (is_too_large())
+		SKIP("needs at most 256 GiB of RAM");
 	if (pool_1g.pages + pool_2m.pages > 0)
 		SKIP("pools have pages already");
 	test_option("contig", "index"); /* the baselines give up earlier */
@@ -249,6 +260,8 @@ TEST(mm_history, the_head_of_a_page_that_was_in_pieces_lies_where_frames_last)
 	struct page *chain = NULL, *page;
 	pfn_t head;
 
+	if (is_too_large())
+		SKIP("needs at most 256 GiB of RAM");
 	if (pool_1g.pages + pool_2m.pages > 0 || mm_kernel.style == SECTION_MAPPED)
 		SKIP("pools have pages already, or sections are mapped from the start");
 	test_option("hvo", "on");
