@@ -214,6 +214,27 @@ PROVE(acpi_devices, "4", "a-field-behind-the-table", "tables of up to 64 bytes")
 	prove(!acpi_dmar_opts_out(&table) || table.len > DMAR_FLAGS);
 }
 
+PROVE(acpi_fadt, "4", "a-timer-port-of-any-length", "tables of up to 276 bytes")
+{
+	ANY_TABLE(table, 276);
+	struct acpi_fadt fadt;
+	const size_t end = table.len;
+
+	if (acpi_fadt_parse(&table, &fadt) != 0) {
+		prove(end < FADT_FLAGS + 4 && !fadt.pm_timer_port && !fadt.reset_supported);
+		return;
+	}
+	prove(end >= FADT_FLAGS + 4);
+	prove(!fadt.reset_supported || end > FADT_RESET_VALUE);
+	prove(fadt.pm_timer_port == 0 || end > FADT_PM_TIMER_LEN);
+	prove(end >= FADT_X_PM_TIMER + 12 || table.data[FADT_PM_TIMER_LEN] == 4 ||
+	      fadt.pm_timer_port == 0);
+	prove(!(table.data[FADT_FLAGS + 2] >> 4 & 1) ||
+	      !(fadt.pm1_control[0] | fadt.pm1_control[1]));
+	prove(end >= FADT_X_DSDT + 8 || fadt.dsdt <= ~0u);
+	prove(fadt.sleep_control.addr == 0 || end >= FADT_SLEEP_CONTROL + 12);
+}
+
 PROVE(acpi_s5, "24", "any-number-is-a-sleep-type", "tables of up to 56 bytes")
 {
 	ANY_TABLE(table, 56);

@@ -102,6 +102,19 @@ PROVE(addresses, "5", "an-index-of-ten-bits", "any address")
 	prove(virt_is_canonical(virt) == (virt >> 47 == 0 || virt >> 47 == 0x1ffff));
 }
 
+PROVE(head_masks, "3", "a-head-of-the-next-page", "any page in any window, any order")
+{
+	const unsigned order = ANY_BELOW(unsigned, MAX_ORDER + 1);
+	const u64 window = ANY_BELOW(u64, VMEMMAP_WINDOWS) * VMEMMAP_WINDOW_SIZE;
+	const pfn_t pfn = ANY_BELOW(u64, VMEMMAP_WINDOW_SIZE >> PAGE_STRUCT_SHIFT),
+		    head = ALIGN_DOWN(pfn, order_pages(order));
+	const virt_t page = VMEMMAP_BASE + window + (pfn << PAGE_STRUCT_SHIFT),
+		     at = VMEMMAP_BASE + window + (head << PAGE_STRUCT_SHIFT);
+
+	prove((page & head_mask_of(order)) == at);
+	prove(page_to_pfn((const struct page *)page) == pfn);
+}
+
 PROVE(runs, "65", "a-run-that-is-not-aligned", "any word, any order up to 3, any run of a block")
 {
 	const u64 word = ANY(u64), first = ANY_BELOW(u64, BLOCK_FRAMES);

@@ -161,6 +161,17 @@ PROVE(efi_options, "16", "options-without-their-end", "options of up to 14 bytes
 	prove(taken == (out.words[0] != '\0') && out.words[0] != ' ');
 }
 
+PROVE(efi_map, "4", "an-entry-behind-the-map", "maps of up to 100 bytes, entries of any size")
+{
+	ANY_BYTES(map, len, 100);
+	const size_t entry = ANY(size_t);
+	const u64 start = ANY(u64), end = ANY(u64),
+		  ram = handover_ram_between(map, len, entry, start, end);
+
+	prove(ram == 0 || (end > start && entry >= sizeof(struct efi_memory) && entry <= len));
+	prove(len >= 2 * sizeof(struct efi_memory) || ram <= saturating_sub(end, start));
+}
+
 PROVE(efi_log, "26", "a-log-larger-than-its-memory", "memory of up to 56 bytes")
 {
 	ANY_BYTES(memory, len, 56);

@@ -1,6 +1,8 @@
-/* Files of programs: segments of ELF. */
+/* Files of programs: segments of ELF, entries of cpio. */
 #include "tests/prove/prove.h"
 
+#include "kernel/lib/words.c"
+#include "kernel/program/cpio.c"
 #include "kernel/program/elf.c"
 
 static const struct elf_limits limits = {0x10000, 0x7ffffffff000, 0x555555554000};
@@ -54,4 +56,25 @@ PROVE(elf_symbol, "9", "a-name-without-an-end", "texts of up to 6 bytes, any sym
 	prove(!name || (name >= symbols.texts && name + strnlen(name, 6) < symbols.texts + size));
 	prove(!name || *name);
 	prove(!may_contain(&symbol, addr) || addr >= symbol.value);
+}
+
+PROVE(cpio, "14 --unwindset cpio_next.0:3", "contents-behind-the-image",
+      "images of up to 116 bytes, from any byte on")
+{
+	ANY_BYTES(image, size, 116);
+	struct cpio_reader reader = cpio_reader(image, size);
+	const u64 at = ANY_BELOW(u64, 117);
+	struct cpio_entry entry;
+
+	assume(at <= size);
+	reader.at = at;
+	if (!cpio_next(&reader, &entry)) {
+		prove(reader.done != (reader.error != NULL) && reader.at <= size);
+		return;
+	}
+	prove(!reader.error && !reader.done && reader.at >= at + HEADER_LENGTH && reader.at <= size);
+	prove((const u8 *)entry.name >= image + at + HEADER_LENGTH && entry.name[0] &&
+	      entry.name[0] != '/' && strnlen(entry.name, 18) < 18);
+	prove((const u8 *)entry.data >= (const u8 *)entry.name &&
+	      (const u8 *)entry.data + entry.size <= image + size);
 }

@@ -19,7 +19,7 @@ from conftest import skip_machine
 from document import make
 from machine import ROOT
 from paper import Table, to_html, to_markdown
-from records import parse
+from records import NEEDED, parse
 
 # All kinds of records. Of HVO: off takes 6400 ns in the first run, unbatched a hundred times that, batched a half and on a quarter; the second
 # run takes twice as long and the third three times.
@@ -546,3 +546,15 @@ def test_the_command(tmp_path):
     assert pictured == any(tag.endswith("svg") for tag in tags(page)) != ("No pictures" in text)
     none = subprocess.run([ROOT / "tests/bench/report", "--out", tmp_path, "/dev/null"], capture_output=True, timeout=600, check=False)
     assert none.returncode == 1
+
+
+def lines_of(name):
+    return [line for line in (ROOT / "tests/report" / name).read_text(encoding="utf-8").splitlines() if line and line[0] not in "#["]
+
+
+def test_no_line_of_the_data_is_passed_over():
+    """A line of another shape would be a leg, a key or a paragraph less, and nobody would see it."""
+    assert sum(line[0] != " " for line in lines_of("legs.txt")) == len(legs.LEGS + legs.ON_REQUEST)
+    assert len(lines_of("linux.txt")) == sum(len(words) for *_, sides in bench_linux.TABLES.values() for words in sides.values())
+    assert sum(line.count(":") for line in lines_of("needed.txt")) == sum(len(keys) for keys in NEEDED.values())
+    assert sum(line.startswith("== ") for line in lines_of("prose.txt")) == len(words.PROSE)
