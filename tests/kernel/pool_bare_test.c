@@ -239,8 +239,8 @@ TEST(mm_bare, promised_pages_are_not_refused_while_others_are_made)
 		const u64 cpus = cpumask_weight(&cpus_online);
 		struct takers takers = {.how = POOL_RESERVED, .each = 1};
 		/* a taken page needs 13 frames: its records, its head and its page tables */
-		struct arena *a = arena_borrow(MIB(32) + cpus / 32 * MIB(2),
-					       .phantom = cpus * GIB(1));
+		struct arena *a =
+			arena_borrow(MIB(32) + cpus / 32 * MIB(2), .phantom = cpus * GIB(1));
 
 		if (!a)
 			return;

@@ -72,7 +72,8 @@ PROVE(cpio, "14 --unwindset cpio_next.0:3", "contents-behind-the-image",
 		prove(reader.done != (reader.error != NULL) && reader.at <= size);
 		return;
 	}
-	prove(!reader.error && !reader.done && reader.at >= at + HEADER_LENGTH && reader.at <= size);
+	prove(!reader.error && !reader.done && reader.at >= at + HEADER_LENGTH &&
+	      reader.at <= size);
 	prove((const u8 *)entry.name >= image + at + HEADER_LENGTH && entry.name[0] &&
 	      entry.name[0] != '/' && strnlen(entry.name, 18) < 18);
 	prove((const u8 *)entry.data >= (const u8 *)entry.name &&
