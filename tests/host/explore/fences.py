@@ -78,7 +78,7 @@ class Weakened(search.Search):
                     return [match[1], int(match[2]), match[3]]
             return [""]
 
-        return self.remembered(f"{'.'.join(name[:3]).replace('/', '-')}.{offsets[0]:x}", [cases], find)
+        return self.remembered(f"{'.'.join(name[:3]).replace('/', '-')}.{offsets[0]:x}", [cases, SCHEDULES], find)
 
 
 def explained(path):
@@ -108,6 +108,8 @@ def main():
         return len(by), weakened.noticed(site, sites[site], by) if by else [""]
 
     sentences, lines, noticed, explanations = explained(HERE / "fences.txt"), [], 0, 0
+    if not sites:
+        sys.exit(f"{weakened.program} has no fence and no locked instruction that can be weakened")
     chosen = sorted(sites, key=lambda site: (site[2] != "fence", site))
     for site, (count, said) in zip(chosen, at_once.map(judge, chosen)):
         path, function, _, statement = site
