@@ -47,6 +47,8 @@ def rows():
         if line and not line.startswith("#"):
             words, _, note = line.partition(": ")
             model, *words = words.split()
+            if unknown := [word for word in words if not re.fullmatch(r"cycles|long|[A-Z][A-Z_0-9]*(=\d+|\*)?", word)]:
+                raise ValueError(f"runs.txt: {line}: unknown: {unknown[0]}")
             yield Run(model, tuple(word for word in words if word not in ("cycles", "long")), "cycles" in words, note, "long" in words)
 
 

@@ -26,6 +26,7 @@ from sources import Builder
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "qemu"))
 
+import texts  # noqa: E402
 from guest import run  # noqa: E402
 from machine import Machine  # noqa: E402
 from program import Program  # noqa: E402
@@ -49,7 +50,7 @@ class Case:
 
 def table(name):
     """{first word: the rest} of the lines of a text of this folder."""
-    return dict(re.findall(r"^([^#\s]\S*) +(.+)$", (HERE / name).read_text(encoding="utf-8"), re.M))
+    return dict(texts.rows(HERE / name, r"(\S+) +(.+)"))
 
 
 # ---- the programs -------------------------------------------------------------------------------------------------

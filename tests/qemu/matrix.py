@@ -12,10 +12,10 @@ pairs that are possible: OVMF does not reach GRUB with many CPUs in 64 MiB.
 """
 
 import itertools
-import re
 from dataclasses import replace
 from pathlib import Path
 
+import texts
 from machine import FIRMWARES, Machine, parse_size
 
 CPUS = (1, 2, 3, 8, 32, 252, 288)
@@ -52,9 +52,9 @@ NO_NAMES = (
 )
 
 
-TEXT_OF_SWITCHES = Path(__file__).with_name("switches.txt").read_text(encoding="utf-8")
-SWITCHES = dict(re.findall(r"^([^#\s]+) +(.+)$", TEXT_OF_SWITCHES, re.M))
-ELSEWHERE = re.findall(r"^([^#\s]+)$", TEXT_OF_SWITCHES, re.M)
+ROWS = texts.rows(Path(__file__).with_name("switches.txt"), r"(\S+)(?: +(.+))?")
+SWITCHES = {name: values for name, values in ROWS if values}
+ELSEWHERE = [name for name, values in ROWS if not values]
 
 
 def values_of(machine):

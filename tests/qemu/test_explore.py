@@ -9,6 +9,7 @@ from pathlib import Path
 
 import patience
 import pytest
+import texts
 from guest import run
 from hosted import Search, run_hosted
 from machine import ROOT, Machine
@@ -215,7 +216,7 @@ def test_a_deadlock_names_the_place_of_every_cpu(explore):
 # ---- bad input ----
 
 
-REFUSED = re.findall(r"^([^#\s].*)\n    (\d) (.*)$", Path(__file__).with_name("explore-refuses.txt").read_text(encoding="utf-8"), re.M)
+REFUSED = texts.rows(Path(__file__).with_name("explore-refuses.txt"), r"(\S.*)\n    (\d) (.*)")
 
 
 @pytest.mark.parametrize(("argv", "status", "says"), [(tuple(shlex.split(words)), int(status), says) for words, status, says in REFUSED])

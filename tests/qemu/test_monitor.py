@@ -6,10 +6,11 @@ import re
 from pathlib import Path
 
 import pytest
+import texts
 from guest import Session, run
 from machine import Machine
 
-COMMANDS = re.findall(r"^(\w.*)\n    (.*)$", Path(__file__).with_name("monitor-answers.txt").read_text(encoding="utf-8"), re.M)
+COMMANDS = texts.rows(Path(__file__).with_name("monitor-answers.txt"), r"(\w.*)\n    (.*)")
 WAYS_OUT = {"poweroff", "reboot"}
 
 

@@ -1,14 +1,14 @@
 """The kernel's sanitizers can report: each is given one mistake of its kind and must name it. This test runs with make test DEBUG=san only."""
 
-import re
 from pathlib import Path
 
 import pytest
+import texts
 from guest import run
 from machine import Machine
 
 SECONDS = 120
-REPORTS = re.findall(r"^([^#\s]+) +(.+)$", Path(__file__).with_name("san-reports.txt").read_text(encoding="utf-8"), re.M)
+REPORTS = texts.rows(Path(__file__).with_name("san-reports.txt"), r"(\S+) +(.+)")
 
 
 @pytest.mark.san

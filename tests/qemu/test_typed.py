@@ -6,12 +6,13 @@ from pathlib import Path
 
 import patience
 import pytest
+import texts
 import typed
 from machine import ROOT, without_make
 from test_docs import PAGES, commands
 
 
-MISTYPED = re.findall(r"^(\w.*)\n    (.*)$", Path(__file__).with_name("mistyped.txt").read_text(encoding="utf-8"), re.M)
+MISTYPED = texts.rows(Path(__file__).with_name("mistyped.txt"), r"(\w.*)\n    (.*)")
 
 
 @pytest.mark.parametrize("line, says", [(line, says.replace("\\n", "\n")) for line, says in MISTYPED])
