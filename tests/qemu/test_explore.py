@@ -213,6 +213,21 @@ def test_a_deadlock_names_the_place_of_every_cpu(explore):
     assert re.search(r"explore: CPU [12] .*cpu_idle_loop", text)
 
 
+def test_a_search_is_kept_while_its_program_seed_and_schedules_are_the_same(tmp_path):
+    """One that ends badly without a row is not kept."""
+    program, runs = tmp_path / "host/explore/ashlar-host", tmp_path / "runs"
+    program.parent.mkdir(parents=True)
+
+    def runs_after(status=0, seed=1, schedules=10):
+        program.write_text(f"#!/bin/sh\necho run >>{runs}\nexit {status}\n", encoding="ascii")
+        program.chmod(0o755)
+        search.Search(tmp_path, seed).explore("mm.x", schedules)
+        return runs.read_text(encoding="ascii").count("run")
+
+    assert [runs_after(), runs_after(), runs_after(seed=2), runs_after(seed=2), runs_after(schedules=20)] == [1, 1, 2, 2, 3]
+    assert [runs_after(status=1), runs_after(status=1)] == [4, 5]
+
+
 # ---- bad input ----
 
 
