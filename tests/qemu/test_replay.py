@@ -94,8 +94,6 @@ def test_a_machine_that_was_collected_is_the_machine(build, tmp_path, monkeypatc
     assert "256 CPUs described" in text and " nodes=2 " in text, text[-3000:]
 
 
-
-
 @pytest.mark.parametrize("memory, ram", [("smap", 0x3FF00000 + 0x9F000), ("efi_map", 0x3FF00000 + 0xA0000)], ids=["smap", "efi_map"])
 @pytest.mark.parametrize("form", ["binary", "one-file", "windows"])
 def test_dumps_of_other_systems_are_read(memory, ram, form, build, tmp_path):
