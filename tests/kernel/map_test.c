@@ -99,7 +99,7 @@ TEST(mm_map, a_mapping_keeps_its_page)
 	said_begin();
 	page_put(page); /* one time too many */
 	expect_not_freed(page, mapping, 1);
-	/* who freed the frame before did not free this page */
+	/* an earlier page in the same frame was freed; that must not be told of this one */
 	EXPECT(page != freed || page->owner == 0 || said_says("freed by an unknown owner"));
 	page_unmap(mapping);
 	EXPECT_EQ(page->refcount, 0);

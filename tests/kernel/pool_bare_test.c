@@ -238,7 +238,7 @@ TEST(mm_bare, promised_pages_are_not_refused_while_others_are_made)
 	for (unsigned trial = 0; trial < TRIALS && !test_failed(); trial++) {
 		const u64 cpus = cpumask_weight(&cpus_online);
 		struct takers takers = {.how = POOL_RESERVED, .each = 1};
-		/* a taken page needs 13 frames: its records, its head and its page tables */
+		/* each page that is taken needs 13 frames: 4 of records, a head, 8 page tables */
 		struct arena *a =
 			arena_borrow(MIB(32) + cpus / 32 * MIB(2), .phantom = cpus * GIB(1));
 

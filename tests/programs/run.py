@@ -111,7 +111,7 @@ PROCESSES = re.compile(r"\bfork *\(|\bexecl|\bsystem *\(|\bmq_|threads_scenarii"
 
 def posix(builder):
     """The conformance tests of the Open POSIX Test Suite, with glibc. Those that need processes are left out by their source. Where a test
-    bounds a delay, the guest's clock counts instructions, so that the host's other work delays nothing."""
+    bounds a delay, the guest's clock counts instructions, so other work of the host delays nothing."""
     source = builder.fetcher.source("posixtestsuite", "trixie")
     folders = sorted({folder for pattern in POSIX for folder in (source / "conformance/interfaces").glob(pattern)})
     for folder in folders:

@@ -63,7 +63,7 @@ class Search:
         return found
 
     def run(self, case, seconds, *words):
-        """What the explorer printed of a case, and its exit status. A schedule has so many seconds, all of them LATE."""
+        """What the explorer printed of a case, and its exit status. Each schedule may take `seconds`, the whole search LATE."""
         argv = [self.program, "-t", str(seconds), *words, case]
         try:
             done = subprocess.run(argv, capture_output=True, text=True, errors="replace", check=False, timeout=LATE)
