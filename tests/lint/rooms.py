@@ -14,6 +14,9 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.append(str(ROOT / "tests/qemu"))
+
+import texts  # noqa: E402
 
 
 def rooms_of(folder):
@@ -33,12 +36,8 @@ ARCH = rooms_of("arch/x86_64")
 TABLES = {"kernel_upward", "mm_upward"}
 
 
-def listed(kind):
-    """The headers of this kind in rooms.txt, which has the reasons."""
-    return re.findall(rf"^{kind} +(\S+)  ", (ROOT / "tests/lint/rooms.txt").read_text(encoding="utf-8"), re.M)
-
-
-FACADES, ELSEWHERE = listed("facade"), listed("elsewhere")
+LISTED = texts.rows(ROOT / "tests/lint/rooms.txt", r"(facade|elsewhere) +(\S+)  +\S.*")  # with the reasons
+FACADES, ELSEWHERE = ([header for kind, header in LISTED if kind == word] for word in ("facade", "elsewhere"))
 
 
 def tracked():

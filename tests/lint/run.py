@@ -295,8 +295,10 @@ CANARIES = {
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("tools", nargs="*", help=f"of {', '.join(TOOLS)}; all if none is named")
-    bad = 0
-    for name in parser.parse_args().tools or TOOLS:
+    chosen, bad = parser.parse_args().tools or list(TOOLS), 0
+    if unknown := set(chosen) - set(TOOLS):
+        parser.error(f"no tool is called {', '.join(sorted(unknown))}")
+    for name in chosen:
         with tempfile.TemporaryDirectory() as folder:
             said = TOOLS[name]([(CANARY, "KERNEL")], folder)
             silent = [words for words in CANARIES.get(name, ("",)) if not any(words in line for line in said)]

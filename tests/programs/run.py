@@ -325,6 +325,8 @@ def main():
                     print(f"{case.name}: {outcome}", flush=True)
         except Missing as why:
             print(f"skipped: {group}: {why}", flush=True)
+    if not any(counts.values()):
+        raise SystemExit(f"no program was tried: {args.select}")
     print(", ".join(f"{count} {what}" for what, count in counts.items()))
     return 1 if counts["fail"] else 0
 
