@@ -241,6 +241,16 @@ TEST(program_file, descriptors_run_out)
 	EXPECT_EQ(do_open("/dev/null", RDWR), 500);
 }
 
+TEST(program_file, a_memfd_has_a_name_of_at_most_249_letters)
+{
+	char name[251] = {0};
+
+	memset(name, 'n', 250);
+	EXPECT_EQ(CALL_OF("memfd_create", U(name), 0), -EINVAL);
+	name[249] = '\0';
+	EXPECT_EQ(CALL_OF("memfd_create", U(name), 0), 3);
+}
+
 /* ---- regular files ---- */
 
 TEST(program_file, a_file_keeps_what_is_written)
@@ -687,6 +697,8 @@ static void type(const char *keys)
 
 TEST(program_file, the_console_is_read_by_lines)
 {
+	/* flags of input, output, control, lines; keys that erase a letter, a line, or end input */
+	static const u32 terminal[9] = {0400, 05, 0277, 032, 127 << 24, 4 << 8 | 21};
 	char buf[64] = {0};
 	u32 words[9] = {0};
 	int waiting = 0;
@@ -717,7 +729,9 @@ TEST(program_file, the_console_is_read_by_lines)
 	}
 	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), -EAGAIN);
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5401, U(words)), 0);
+	EXPECT_EQ(memcmp(words, terminal, sizeof(terminal)), 0);
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5413, U(words)), 0);
+	EXPECT_EQ(words[0], 80 << 16 | 25);
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x9999, U(words)), -ENOTTY);
 	EXPECT_EQ(CALL_OF("lseek", 0, 0, 1), -ESPIPE);
 }
