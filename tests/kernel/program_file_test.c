@@ -456,6 +456,9 @@ TEST(program_file, files_of_the_image_are_there)
 	EXPECT_EQ(CALL_OF("ftruncate", fd, 4098), 0);
 	EXPECT_EQ(CALL_OF("ftruncate", fd, 5000), 0);
 	EXPECT(holds(fd, 4096, "yy\0\0", 4));
+	/* an image without its end is refused, though the files before it are whole */
+	files_end();
+	EXPECT_EQ(files_begin(image, image_size - CPIO_ALIGNMENT), -EINVAL);
 }
 
 /* As the kernel finds a program's interpreter: links lead to it, and nothing is copied. */
@@ -815,6 +818,30 @@ TEST(program_file, a_pair_of_sockets_goes_both_ways)
 	EXPECT(gives(fd[0], "", 0));
 	EXPECT_EQ(ready_now(fd[0]), 1 | 4 | 0x10);
 	do_close(fd[0]);
+}
+
+TEST(program_file, an_event_is_a_count_that_is_taken_whole_or_by_one)
+{
+	enum { SEMAPHORE = 1 };
+	const u64 none = 0, one = 1, five = 5, most = ~1ULL, too_much = ~0ULL;
+	u64 value = 0;
+	s64 fd = CALL_OF("eventfd2", 5, NONBLOCK);
+
+	EXPECT_EQ(CALL_OF("read", fd, U(&value), 7), -EINVAL);
+	EXPECT(gives(fd, &five, 8));
+	EXPECT_EQ(CALL_OF("read", fd, U(&value), 8), -EAGAIN);
+	EXPECT_EQ(CALL_OF("write", fd, U(&one), 7), -EINVAL);
+	EXPECT_EQ(CALL_OF("write", fd, U(&too_much), 8), -EINVAL);
+	EXPECT_EQ(CALL_OF("write", fd, U(&most), 8), 8);
+	EXPECT_EQ(ready_now(fd), 1);
+	EXPECT_EQ(CALL_OF("write", fd, U(&one), 8), -EAGAIN);
+	EXPECT(gives(fd, &most, 8));
+	EXPECT_EQ(CALL_OF("write", fd, U(&none), 8), 8);
+	EXPECT_EQ(ready_now(fd), 4);
+	fd = CALL_OF("eventfd2", 2, NONBLOCK | SEMAPHORE);
+	EXPECT(gives(fd, &one, 8) && gives(fd, &one, 8));
+	EXPECT_EQ(CALL_OF("read", fd, U(&value), 8), -EAGAIN);
+	EXPECT_EQ(CALL_OF("eventfd2", 0, 2), -EINVAL);
 }
 
 struct pollfd_words {
