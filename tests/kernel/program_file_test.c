@@ -241,6 +241,34 @@ TEST(program_file, descriptors_run_out)
 	EXPECT_EQ(do_open("/dev/null", RDWR), 500);
 }
 
+TEST(program_file, copies_of_a_descriptor_share_flags_and_offset)
+{
+	enum { DUPFD, GETFL = 3, SETFL, GETLK, FIONBIO = 0x5421, LARGE = 0100000 };
+	static const u64 copies[] = {4, 9, 10, 11};
+	const s64 fd = do_open("/tmp/a", RDWR | CREAT);
+	u16 lock = 1;
+	int on = 0;
+
+	EXPECT_EQ(CALL_OF("dup", fd), 4);
+	EXPECT_EQ(CALL_OF("dup2", fd, 9), 9);
+	EXPECT_EQ(CALL_OF("dup2", fd, DESCRIPTORS_MAX), -EBADF);
+	EXPECT_EQ(CALL_OF("dup3", fd, fd, 0), -EINVAL);
+	EXPECT_EQ(CALL_OF("dup3", fd, 10, NONBLOCK), -EINVAL);
+	EXPECT_EQ(CALL_OF("dup3", fd, 10, 02000000), 10);
+	EXPECT_EQ(CALL_OF("fcntl", fd, DUPFD, 9), 11);
+	EXPECT_EQ(CALL_OF("fcntl", fd, DUPFD, DESCRIPTORS_MAX), -EINVAL);
+	EXPECT_EQ(do_write(fd, "abc"), 3);
+	EXPECT_EQ(CALL_OF("fcntl", fd, SETFL, APPEND | NONBLOCK | 1), 0);
+	for (unsigned i = 0; i < ARRAY_LEN(copies); i++) {
+		EXPECT_EQ(CALL_OF("fcntl", copies[i], GETFL), RDWR | APPEND | NONBLOCK | LARGE);
+		EXPECT_EQ(CALL_OF("lseek", copies[i], 0, 1), 3);
+	}
+	EXPECT_EQ(CALL_OF("ioctl", 11, FIONBIO, U(&on)), 0);
+	EXPECT_EQ(CALL_OF("fcntl", fd, GETFL), RDWR | APPEND | LARGE);
+	EXPECT_EQ(CALL_OF("fcntl", fd, GETLK, U(&lock)), 0);
+	EXPECT_EQ(lock, 2); /* F_UNLCK */
+}
+
 TEST(program_file, a_memfd_has_a_name_of_at_most_249_letters)
 {
 	char name[251] = {0};
