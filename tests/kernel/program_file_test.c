@@ -554,6 +554,8 @@ TEST(program_file, what_is_new_or_changed_is_left_behind)
 	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
 	reader = cpio_reader(behind, behind_size);
 	EXPECT(leaves_no_more(&reader));
+	EXPECT(do_open("/dev/shm/new", RDWR | CREAT) >= 0); /* the kernel's directories stay */
+	EXPECT(do_open("/proc/new", RDWR | CREAT) >= 0 && do_open("/sys/new", RDWR | CREAT) >= 0);
 	EXPECT_EQ(CALL_OF("pwrite64", do_open("/dir/a.txt", RDWR), U("CON"), 3, 0), 3);
 	EXPECT_EQ(CALL_OF("truncate", U("/long"), 2), 0);
 	EXPECT_EQ(CALL_OF("truncate", U("/long"), 4), 0);
