@@ -243,7 +243,8 @@ TEST(program_file, descriptors_run_out)
 
 TEST(program_file, copies_of_a_descriptor_share_flags_and_offset)
 {
-	enum { DUPFD, GETFL = 3, SETFL, GETLK, FIONBIO = 0x5421, LARGE = 0100000 };
+	enum { DUPFD, GETFL = 3, SETFL, GETLK, LARGE = 0100000 };
+	enum { FIONBIO = 0x5421, FIOCLEX = 0x5451 };
 	static const u64 copies[] = {4, 9, 10, 11};
 	const s64 fd = do_open("/tmp/a", RDWR | CREAT);
 	u16 lock = 1;
@@ -264,6 +265,7 @@ TEST(program_file, copies_of_a_descriptor_share_flags_and_offset)
 		EXPECT_EQ(CALL_OF("lseek", copies[i], 0, 1), 3);
 	}
 	EXPECT_EQ(CALL_OF("ioctl", 11, FIONBIO, U(&on)), 0);
+	EXPECT_EQ(CALL_OF("ioctl", fd, FIOCLEX), 0);
 	EXPECT_EQ(CALL_OF("fcntl", fd, GETFL), RDWR | APPEND | LARGE);
 	EXPECT_EQ(CALL_OF("fcntl", fd, GETLK, U(&lock)), 0);
 	EXPECT_EQ(lock, 2); /* F_UNLCK */
@@ -738,6 +740,7 @@ TEST(program_file, the_console_is_read_by_lines)
 
 	EXPECT_EQ(CALL_OF("fcntl", 0, 4, NONBLOCK), 0);
 	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), -EAGAIN);
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 0), 0);
 	type("abx\b");
 	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), -EAGAIN);
 	type("c\rdone\n\b\b\b");
@@ -766,6 +769,7 @@ TEST(program_file, the_console_is_read_by_lines)
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5413, U(words)), 0);
 	EXPECT_EQ(words[0], 80 << 16 | 25);
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x9999, U(words)), -ENOTTY);
+	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5402, U(terminal)), 0); /* TCSETS */
 	EXPECT_EQ(CALL_OF("lseek", 0, 0, 1), -ESPIPE);
 }
 
