@@ -1,5 +1,7 @@
 /* Futexes, and how threads sleep and where (kernel/program/futex.h, thread.h, sched_calls.c). */
 #include "kernel/program/futex.h"
+
+#include "kernel/program/clocks.h"
 #include "tests/kernel/program_box.h"
 
 FIXTURE(program_futex, program_box_begin, program_box_end);
@@ -112,21 +114,43 @@ TEST(program_futex, moving_to_the_same_address_ends)
 	expect_woken();
 }
 
+/* A time of either clock, not an interval. */
+TEST(program_futex, a_wait_for_bits_ends_at_a_time)
+{
+	enum { REALTIME = 256 };
+
+	for (u64 clock = 0; clock <= REALTIME; clock += REALTIME) {
+		const u64 until = clock_ns() + 2 * NS_PER_MS;
+		const u64 date = until + (clock ? clock_date_ns() : 0);
+		const u64 time[2] = {date / NS_PER_S, date % NS_PER_S};
+
+		EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
+		EXPECT_EQ(program_call("futex", WORD, WAIT_BITSET | clock, 0, ARGUMENTS, 0, 1),
+			  -ETIMEDOUT);
+		EXPECT(clock_ns() >= until);
+	}
+}
+
 TEST(program_futex, words_of_a_thread_that_ends_are_released)
 {
 	/* the head, and one entry whose word lies 16 bytes behind it */
 	const u64 list = PROGRAM_BOX_MEMORY + 1024, entry = PROGRAM_BOX_MEMORY + 2048;
 	const u64 head[3] = {entry, 16, 0};
+	/* with waiters; also of a thread before, which ended with it */
+	static const u32 held[] = {0x80000000u, 0xc0000000u};
 
 	SKIP_ON_ONE_CPU();
 	EXPECT_EQ(user_write(list, head, sizeof(head)), 0);
 	EXPECT_EQ(user_write(entry, &list, sizeof(list)), 0);
-	start_sleeper(entry + 16, ~0u);
-	set_word(entry + 16, 0x80000000u | thread_current()->id);
 	thread_current()->robust_list = list;
-	futex_release_robust(thread_current());
-	expect_woken();
-	EXPECT_EQ(word(entry + 16), 0xc0000000u);
+	for (unsigned i = 0; i < ARRAY_LEN(held); i++) {
+		start_sleeper(entry + 16, ~0u);
+		set_word(entry + 16, held[i] | thread_current()->id);
+		futex_release_robust(thread_current());
+		EXPECT_EQ(program_call("futex", entry + 16, WAKE, 1), 0);
+		expect_woken();
+		EXPECT_EQ(word(entry + 16), 0xc0000000u);
+	}
 }
 
 TEST(program_futex, a_thread_may_run_on_the_cpus_of_the_machine)
