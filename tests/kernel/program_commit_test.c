@@ -220,14 +220,18 @@ TEST(program_commit, limits_of_addresses_and_of_data_are_obeyed)
 
 TEST(program_commit, shared_memory_keeps_what_one_of_its_users_does_not_need)
 {
+	static const u64 advice[] = {DONTNEED, 24 /* MADV_DONTNEED_LOCKED */};
+
 	EXPECT_EQ(map_at(AT, 3 * PAGE_SIZE, RW, SHARED_FIXED), (s64)AT);
 	EXPECT_EQ(map_fixed(AT + PAGE_SIZE, PAGE_SIZE, RW, 0), 0);
-	for (u64 i = 0; i < 3; i++)
-		EXPECT_EQ(put(AT + i * PAGE_SIZE, i + 1), 0);
-	EXPECT_EQ(program_call("madvise", AT, 3 * PAGE_SIZE, DONTNEED), 0);
-	EXPECT_EQ(get(AT), 1);
-	EXPECT_EQ(get(AT + PAGE_SIZE), 0); /* this page is private */
-	EXPECT_EQ(get(AT + 2 * PAGE_SIZE), 3);
+	for (unsigned k = 0; k < ARRAY_LEN(advice); k++) {
+		for (u64 i = 0; i < 3; i++)
+			EXPECT_EQ(put(AT + i * PAGE_SIZE, i + 1), 0);
+		EXPECT_EQ(program_call("madvise", AT, 3 * PAGE_SIZE, advice[k]), 0);
+		EXPECT_EQ(get(AT), 1);
+		EXPECT_EQ(get(AT + PAGE_SIZE), 0); /* this page is private */
+		EXPECT_EQ(get(AT + 2 * PAGE_SIZE), 3);
+	}
 	EXPECT_EQ(unmap(AT, 3 * PAGE_SIZE), 0);
 }
 
