@@ -391,6 +391,8 @@ TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)
 	enum { ADD = 1033, GROW = 4, SHRINK = 2, WRITE = 8 };
 	const s64 fd = mapped_file(ALLOW_SEALING);
 
+	EXPECT_EQ(program_call("fcntl", fd, ADD, 64), -EINVAL);
+	EXPECT_EQ(program_call("fcntl", 0, ADD, WRITE), -EINVAL);
 	EXPECT_EQ(program_call("fcntl", fd, ADD, WRITE), -EBUSY);
 	EXPECT_EQ(program_call("fcntl", fd, ADD, GROW | SHRINK), 0);
 	EXPECT_EQ(program_call("ftruncate", fd, 5 * PAGE_SIZE), -EPERM);
@@ -399,6 +401,7 @@ TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)
 	EXPECT_EQ(program_call("pwrite64", fd, ARGUMENTS, 2, 4 * PAGE_SIZE - 2), 2);
 	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
 	EXPECT_EQ(program_call("fcntl", fd, ADD, WRITE), 0);
+	EXPECT_EQ(program_call("fcntl", fd, ADD + 1), GROW | SHRINK | WRITE);
 	EXPECT_EQ(program_call("pwrite64", fd, ARGUMENTS, 1, 0), -EPERM);
 	EXPECT_EQ(program_call("fallocate", fd, HOLE, 0, PAGE_SIZE), -EPERM);
 	EXPECT_EQ(program_call("mmap", AT, PAGE_SIZE, RW, SHARED | 0x10, fd, 0), -EPERM);
