@@ -223,15 +223,14 @@ void contents_init(struct contents *c, const void *source, u64 size)
 	*c = (struct contents){
 		.lock = SPINLOCK_INIT(LOCK_LEAF),
 		.source = source,
-		.source_size = source ? size : 0,
-		.size = source ? size : 0,
+		.source_size = size,
+		.size = size,
 	};
 }
 
 void contents_end(struct contents *c)
 {
 	count_pages(c, -drop_tree(c, c->root, c->height));
-	c->root = NULL;
 }
 
 u64 contents_size(const struct contents *c)

@@ -290,17 +290,14 @@ static void release_word(const struct thread *thread, user_t at)
 {
 	u32 value, found;
 
-	if (user_load_u32(at, &value) < 0)
+	if (user_load_u32(at, &found) < 0)
 		return;
-	for (;;) {
-		if ((value & FUTEX_ID_MASK) != thread->id)
-			return;
-		if (user_cas_u32(at, value, (value & FUTEX_WAITERS) | FUTEX_OWNER_DIED, &found) < 0)
-			return;
-		if (found == value)
-			break;
+	do {
 		value = found;
-	}
+		if ((value & FUTEX_ID_MASK) != thread->id ||
+		    user_cas_u32(at, value, (value & FUTEX_WAITERS) | FUTEX_OWNER_DIED, &found) < 0)
+			return;
+	} while (found != value);
 	if (value & FUTEX_WAITERS)
 		futex_wake(at, 1, ~0u);
 }

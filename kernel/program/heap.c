@@ -30,18 +30,16 @@ static s64 grow(struct area *more)
 {
 	struct commit commit;
 	struct area next;
-	s64 err = mapping_range_ok(&program_space, more->start, more->end) ? 0 : -ENOMEM;
+	s64 result;
 
 	/* as on Linux, a page stays free between the heap and a mapping behind it */
-	if (space_next(&program_space, more->start, &next) && next.start < more->end + PAGE_SIZE)
-		err = -ENOMEM;
-	if (err == 0)
-		err = commit_ask(&commit, more, false);
-	if (err < 0)
-		return err;
-	err = mapping_make(&program_space, more, MAPPING_NO_REPLACE);
+	if ((space_next(&program_space, more->start, &next) &&
+	     next.start < more->end + PAGE_SIZE) ||
+	    commit_ask(&commit, more, false) != 0)
+		return -ENOMEM;
+	result = mapping_make(&program_space, more, MAPPING_NO_REPLACE);
 	commit_made(&commit);
-	return err;
+	return result;
 }
 
 static void set_heap_end(u64 wish)

@@ -239,3 +239,49 @@ TEST(program_elf, the_first_interpreter_is_that_of_the_program)
 	taken();
 	EXPECT(!elf.interpreter);
 }
+
+/* As in a file; of a section, only what is looked at. */
+struct image_tables {
+	u64 texts[8], symbols[8]; /* sections: type, offset, size, bytes of an entry */
+	u64 symbol[9][3];         /* section, type and name; address; size */
+	char text[24];
+};
+
+/* Symbols of one place: one with a size, then the first. */
+TEST(program_elf, the_nearest_symbol_of_code_is_named)
+{
+	enum { AT = offsetof(struct image, text) + 64 };
+	static const struct image_tables tables = {
+		{[3] = AT + offsetof(struct image_tables, text), 23},
+		{2ULL << 32, [3] = AT + offsetof(struct image_tables, symbol), 9 * 24, [7] = 24},
+		{{0x1000200000000, 0x401000, 0x40},
+		 {0x1000000000005, 0x401040, 0},
+		 {0x1000000000000, 0x401040, 0},
+		 {0x100020000000b, 0x401040, 0x20},
+		 {0x1000200000000, 0x401040, 0x20},
+		 {0x1000100000005, 0x401010, 0x40},    /* data */
+		 {0x200000005, 0x401010, 0x40},        /* of another file */
+		 {0xfff1000200000005, 0x401010, 0x40}, /* no address */
+		 {0x1000200000011, 0x401010, 0x40}},   /* its name does not end */
+		"main\0start\0sized\0no end"};
+	static const struct {
+		u64 addr, offset;
+		const char *name;
+	} want[] = {
+		{0x401000, 0, "main"},     {0x40103f, 0x3f, "main"},    {0x40105f, 0x1f, "sized"},
+		{0x401060, 0x20, "start"}, {0x41103f, 0xffff, "start"}, {0x411040, 0, ""},
+		{0x400fff, 0, ""}};
+
+	memcpy(image.text + 64, &tables, sizeof(tables));
+	image.header.sections = AT;
+	image.header.section_size = 64;
+	image.header.section_count = 2;
+	for (unsigned i = 0; i < ARRAY_LEN(want); i++) {
+		const char *name = "";
+		u64 offset = 0;
+
+		EXPECT_EQ(elf_symbol(&image, sizeof(image), want[i].addr, &name, &offset),
+			  *want[i].name != '\0');
+		EXPECT(offset == want[i].offset && strcmp(name, want[i].name) == 0);
+	}
+}

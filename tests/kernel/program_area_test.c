@@ -157,6 +157,12 @@ TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 	EXPECT(get(here) == 5 && get(last) == 6);
 }
 
+TEST(program_area, a_range_begins_with_a_page)
+{
+	EXPECT_EQ(program_call("madvise", PROGRAM_BOX_MEMORY + 1, PAGE_SIZE), -EINVAL);
+	EXPECT_EQ(program_call("mincore", PROGRAM_BOX_MEMORY + 1, 0), -EINVAL);
+}
+
 TEST(program_area, a_page_stays_free_behind_the_heap)
 {
 	const u64 heap = GIB(1), behind = heap + 3 * PAGE_SIZE;

@@ -30,6 +30,8 @@ TEST(program_call, a_row_may_be_another_call)
 	EXPECT_EQ(program_call("getrlimit", 3, RESULTS, odd, odd, odd, odd), 0);
 	EXPECT(user_read(limit, RESULTS, sizeof(limit)) == 0 && limit[0] == MIB(8));
 	EXPECT_EQ(program_call("getrlimit", 3, NOWHERE), -EFAULT);
+	EXPECT_EQ(program_call("prlimit64", THREAD_FIRST_ID, 3, 0, RESULTS), 0);
+	EXPECT_EQ(program_call("prlimit64", THREAD_FIRST_ID + 1, 3, 0, RESULTS), -ESRCH);
 }
 
 static s64 call_number(u64 number)

@@ -220,14 +220,18 @@ TEST(program_commit, limits_of_addresses_and_of_data_are_obeyed)
 
 TEST(program_commit, shared_memory_keeps_what_one_of_its_users_does_not_need)
 {
+	static const u64 advice[] = {DONTNEED, 24 /* MADV_DONTNEED_LOCKED */};
+
 	EXPECT_EQ(map_at(AT, 3 * PAGE_SIZE, RW, SHARED_FIXED), (s64)AT);
 	EXPECT_EQ(map_fixed(AT + PAGE_SIZE, PAGE_SIZE, RW, 0), 0);
-	for (u64 i = 0; i < 3; i++)
-		EXPECT_EQ(put(AT + i * PAGE_SIZE, i + 1), 0);
-	EXPECT_EQ(program_call("madvise", AT, 3 * PAGE_SIZE, DONTNEED), 0);
-	EXPECT_EQ(get(AT), 1);
-	EXPECT_EQ(get(AT + PAGE_SIZE), 0); /* this page is private */
-	EXPECT_EQ(get(AT + 2 * PAGE_SIZE), 3);
+	for (unsigned k = 0; k < ARRAY_LEN(advice); k++) {
+		for (u64 i = 0; i < 3; i++)
+			EXPECT_EQ(put(AT + i * PAGE_SIZE, i + 1), 0);
+		EXPECT_EQ(program_call("madvise", AT, 3 * PAGE_SIZE, advice[k]), 0);
+		EXPECT_EQ(get(AT), 1);
+		EXPECT_EQ(get(AT + PAGE_SIZE), 0); /* this page is private */
+		EXPECT_EQ(get(AT + 2 * PAGE_SIZE), 3);
+	}
 	EXPECT_EQ(unmap(AT, 3 * PAGE_SIZE), 0);
 }
 
@@ -387,6 +391,8 @@ TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)
 	enum { ADD = 1033, GROW = 4, SHRINK = 2, WRITE = 8 };
 	const s64 fd = mapped_file(ALLOW_SEALING);
 
+	EXPECT_EQ(program_call("fcntl", fd, ADD, 64), -EINVAL);
+	EXPECT_EQ(program_call("fcntl", 0, ADD, WRITE), -EINVAL);
 	EXPECT_EQ(program_call("fcntl", fd, ADD, WRITE), -EBUSY);
 	EXPECT_EQ(program_call("fcntl", fd, ADD, GROW | SHRINK), 0);
 	EXPECT_EQ(program_call("ftruncate", fd, 5 * PAGE_SIZE), -EPERM);
@@ -395,6 +401,7 @@ TEST(program_commit, a_sealed_file_is_neither_written_nor_mapped_to_be)
 	EXPECT_EQ(program_call("pwrite64", fd, ARGUMENTS, 2, 4 * PAGE_SIZE - 2), 2);
 	EXPECT_EQ(unmap(AT, 4 * PAGE_SIZE), 0);
 	EXPECT_EQ(program_call("fcntl", fd, ADD, WRITE), 0);
+	EXPECT_EQ(program_call("fcntl", fd, ADD + 1), GROW | SHRINK | WRITE);
 	EXPECT_EQ(program_call("pwrite64", fd, ARGUMENTS, 1, 0), -EPERM);
 	EXPECT_EQ(program_call("fallocate", fd, HOLE, 0, PAGE_SIZE), -EPERM);
 	EXPECT_EQ(program_call("mmap", AT, PAGE_SIZE, RW, SHARED | 0x10, fd, 0), -EPERM);

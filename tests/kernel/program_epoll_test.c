@@ -116,6 +116,18 @@ TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
 	EXPECT_EQ(look(8), 1);
 }
 
+TEST(program_epoll, files_that_stay_ready_are_reported_in_turn)
+{
+	const u64 event = (u64)program_call("eventfd2", 1, 0), writer = (u64)ends.writer;
+
+	EXPECT_EQ(control(ADD, ends.writer, OUT), 0);
+	EXPECT_EQ(control(ADD, (s64)event, IN), 0);
+	for (unsigned i = 0; i < 4; i++) {
+		EXPECT_EQ(look(1), 1);
+		EXPECT_EQ(event_at(0).data, 1000 + (i % 2 ? event : writer));
+	}
+}
+
 /* The second pipe takes the descriptors, and maybe the memory, of the first. */
 TEST(program_epoll, a_closed_file_is_not_watched)
 {

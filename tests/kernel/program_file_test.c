@@ -241,6 +241,43 @@ TEST(program_file, descriptors_run_out)
 	EXPECT_EQ(do_open("/dev/null", RDWR), 500);
 }
 
+TEST(program_file, copies_of_a_descriptor_share_flags_and_offset)
+{
+	enum { DUPFD, GETFL = 3, SETFL, GETLK, LARGE = 0100000 };
+	enum { FIONBIO = 0x5421, FIOCLEX = 0x5451 };
+	const s64 fd = do_open("/tmp/a", RDWR | CREAT);
+	u16 lock = 1;
+	int on = 0;
+
+	EXPECT_EQ(CALL_OF("dup", fd), 4);
+	EXPECT_EQ(CALL_OF("dup2", fd, 9), 9);
+	EXPECT_EQ(CALL_OF("dup2", fd, DESCRIPTORS_MAX), -EBADF);
+	EXPECT_EQ(CALL_OF("dup3", fd, fd, 0), -EINVAL);
+	EXPECT_EQ(CALL_OF("dup3", fd, 10, NONBLOCK), -EINVAL);
+	EXPECT_EQ(CALL_OF("dup3", fd, 10, 02000000), 10);
+	EXPECT_EQ(CALL_OF("fcntl", fd, DUPFD, 9), 11);
+	EXPECT_EQ(CALL_OF("fcntl", fd, DUPFD, DESCRIPTORS_MAX), -EINVAL);
+	EXPECT_EQ(do_write(fd, "abc"), 3);
+	EXPECT_EQ(CALL_OF("fcntl", fd, SETFL, APPEND | NONBLOCK | 1), 0);
+	EXPECT_EQ(CALL_OF("fcntl", 4, GETFL), RDWR | APPEND | NONBLOCK | LARGE);
+	EXPECT_EQ(CALL_OF("lseek", 10, 0, 1), 3);
+	EXPECT_EQ(CALL_OF("ioctl", 11, FIONBIO, U(&on)), 0);
+	EXPECT_EQ(CALL_OF("ioctl", fd, FIOCLEX), 0);
+	EXPECT_EQ(CALL_OF("fcntl", fd, GETFL), RDWR | APPEND | LARGE);
+	EXPECT_EQ(CALL_OF("fcntl", fd, GETLK, U(&lock)), 0);
+	EXPECT_EQ(lock, 2); /* F_UNLCK */
+}
+
+TEST(program_file, a_memfd_has_a_name_of_at_most_249_letters)
+{
+	char name[251] = {0};
+
+	memset(name, 'n', 250);
+	EXPECT_EQ(CALL_OF("memfd_create", U(name), 0), -EINVAL);
+	name[249] = '\0';
+	EXPECT_EQ(CALL_OF("memfd_create", U(name), 0), 3);
+}
+
 /* ---- regular files ---- */
 
 TEST(program_file, a_file_keeps_what_is_written)
@@ -446,6 +483,9 @@ TEST(program_file, files_of_the_image_are_there)
 	EXPECT_EQ(CALL_OF("ftruncate", fd, 4098), 0);
 	EXPECT_EQ(CALL_OF("ftruncate", fd, 5000), 0);
 	EXPECT(holds(fd, 4096, "yy\0\0", 4));
+	/* an image without its end is refused, though the files before it are whole */
+	files_end();
+	EXPECT_EQ(files_begin(image, image_size - CPIO_ALIGNMENT), -EINVAL);
 }
 
 /* As the kernel finds a program's interpreter: links lead to it, and nothing is copied. */
@@ -513,6 +553,8 @@ TEST(program_file, what_is_new_or_changed_is_left_behind)
 	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
 	reader = cpio_reader(behind, behind_size);
 	EXPECT(leaves_no_more(&reader));
+	EXPECT(do_open("/dev/shm/new", RDWR | CREAT) >= 0); /* the kernel's directories stay */
+	EXPECT(do_open("/proc/new", RDWR | CREAT) >= 0 && do_open("/sys/new", RDWR | CREAT) >= 0);
 	EXPECT_EQ(CALL_OF("pwrite64", do_open("/dir/a.txt", RDWR), U("CON"), 3, 0), 3);
 	EXPECT_EQ(CALL_OF("truncate", U("/long"), 2), 0);
 	EXPECT_EQ(CALL_OF("truncate", U("/long"), 4), 0);
@@ -687,12 +729,15 @@ static void type(const char *keys)
 
 TEST(program_file, the_console_is_read_by_lines)
 {
+	/* flags of input, output, control, lines; keys that erase a letter, a line, or end input */
+	static const u32 terminal[9] = {0400, 05, 0277, 032, 127 << 24, 4 << 8 | 21};
 	char buf[64] = {0};
 	u32 words[9] = {0};
 	int waiting = 0;
 
 	EXPECT_EQ(CALL_OF("fcntl", 0, 4, NONBLOCK), 0);
 	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), -EAGAIN);
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 0), 0);
 	type("abx\b");
 	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), -EAGAIN);
 	type("c\rdone\n\b\b\b");
@@ -717,8 +762,11 @@ TEST(program_file, the_console_is_read_by_lines)
 	}
 	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), -EAGAIN);
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5401, U(words)), 0);
+	EXPECT_EQ(memcmp(words, terminal, sizeof(terminal)), 0);
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5413, U(words)), 0);
+	EXPECT_EQ(words[0], 80 << 16 | 25);
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x9999, U(words)), -ENOTTY);
+	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5402, U(terminal)), 0); /* TCSETS */
 	EXPECT_EQ(CALL_OF("lseek", 0, 0, 1), -ESPIPE);
 }
 
@@ -801,6 +849,30 @@ TEST(program_file, a_pair_of_sockets_goes_both_ways)
 	EXPECT(gives(fd[0], "", 0));
 	EXPECT_EQ(ready_now(fd[0]), 1 | 4 | 0x10);
 	do_close(fd[0]);
+}
+
+TEST(program_file, an_event_is_a_count_that_is_taken_whole_or_by_one)
+{
+	enum { SEMAPHORE = 1 };
+	const u64 none = 0, one = 1, five = 5, most = ~1ULL, too_much = ~0ULL;
+	u64 value = 0;
+	s64 fd = CALL_OF("eventfd2", 5, NONBLOCK);
+
+	EXPECT_EQ(CALL_OF("read", fd, U(&value), 7), -EINVAL);
+	EXPECT(gives(fd, &five, 8));
+	EXPECT_EQ(CALL_OF("read", fd, U(&value), 8), -EAGAIN);
+	EXPECT_EQ(CALL_OF("write", fd, U(&one), 7), -EINVAL);
+	EXPECT_EQ(CALL_OF("write", fd, U(&too_much), 8), -EINVAL);
+	EXPECT_EQ(CALL_OF("write", fd, U(&most), 8), 8);
+	EXPECT_EQ(ready_now(fd), 1);
+	EXPECT_EQ(CALL_OF("write", fd, U(&one), 8), -EAGAIN);
+	EXPECT(gives(fd, &most, 8));
+	EXPECT_EQ(CALL_OF("write", fd, U(&none), 8), 8);
+	EXPECT_EQ(ready_now(fd), 4);
+	fd = CALL_OF("eventfd2", 2, NONBLOCK | SEMAPHORE);
+	EXPECT(gives(fd, &one, 8) && gives(fd, &one, 8));
+	EXPECT_EQ(CALL_OF("read", fd, U(&value), 8), -EAGAIN);
+	EXPECT_EQ(CALL_OF("eventfd2", 0, 2), -EINVAL);
 }
 
 struct pollfd_words {

@@ -1,5 +1,7 @@
 /* Futexes, and how threads sleep and where (kernel/program/futex.h, thread.h, sched_calls.c). */
 #include "kernel/program/futex.h"
+
+#include "kernel/program/clocks.h"
 #include "tests/kernel/program_box.h"
 
 FIXTURE(program_futex, program_box_begin, program_box_end);
@@ -110,6 +112,23 @@ TEST(program_futex, moving_to_the_same_address_ends)
 	EXPECT_EQ(program_call("futex", WORD, REQUEUE, 0, ~0u, WORD), 1);
 	EXPECT_EQ(program_call("futex", WORD, REQUEUE, 9, 0, OTHER), 1);
 	expect_woken();
+}
+
+/* A time of either clock, not an interval. */
+TEST(program_futex, a_wait_for_bits_ends_at_a_time)
+{
+	enum { REALTIME = 256 };
+
+	for (u64 clock = 0; clock <= REALTIME; clock += REALTIME) {
+		const u64 until = clock_ns() + 2 * NS_PER_MS;
+		const u64 date = until + (clock ? clock_date_ns() : 0);
+		const u64 time[2] = {date / NS_PER_S, date % NS_PER_S};
+
+		EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
+		EXPECT_EQ(program_call("futex", WORD, WAIT_BITSET | clock, 0, ARGUMENTS, 0, 1),
+			  -ETIMEDOUT);
+		EXPECT(clock_ns() >= until);
+	}
 }
 
 TEST(program_futex, words_of_a_thread_that_ends_are_released)

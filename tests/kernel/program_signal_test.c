@@ -531,7 +531,10 @@ static void sleep_there(void *arg)
 	atomic_store_release(&s->done, 1);
 }
 
-/* Send signals that run no handler, until the call ends or `most` are sent. Returns how many. */
+/*
+ * Send signals that run no handler, each with a wake that comes late, from an earlier wait. Do so
+ * until the call ends or `most` are sent, and return how many.
+ */
 static unsigned send_until_done(const struct sleeping *s, struct thread *to, unsigned most)
 {
 	const struct signal_info stop = {.signal = SIGTSTP, .code = SI_USER},
@@ -541,6 +544,7 @@ static unsigned send_until_done(const struct sleeping *s, struct thread *to, uns
 	for (; sent < most && !atomic_load_acquire(&s->done); sent++) {
 		EXPECT_EQ(signal_send(to, SIGTSTP, &stop), 0);
 		EXPECT_EQ(signal_send(NULL, SIGCHLD, &child), 0); /* this thread blocks it */
+		thread_wake(to);
 		clock_delay_ns(2 * NS_PER_MS);
 	}
 	return sent;
@@ -583,6 +587,7 @@ TEST(program_signal, a_wait_goes_on_after_signals_without_handlers_until_its_tim
 	expect_waits("ppoll", (u64[6]){0, 0, ARGUMENTS, RESULTS, 8}, true);
 	expect_waits("pause", (u64[6]){0}, false);
 	expect_waits("rt_sigsuspend", (u64[6]){RESULTS, 8}, false);
+	expect_waits("futex", (u64[6]){RESULTS}, false);
 }
 
 /* ---- pending signals ---- */
