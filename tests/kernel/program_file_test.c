@@ -661,6 +661,8 @@ TEST(program_file, the_text_of_an_area_says_its_bounds_and_what_is_there)
 	enum { FIXED_PRIVATE = 0x32, RIGHTS_RW = 3 };
 	const u64 area = MEMORY - MIB(16);
 	const u8 byte = 1;
+	char name[250] = {0}, line[400];
+	s64 fd;
 
 	EXPECT_EQ(CALL_OF("mmap", area, KIB(32), RIGHTS_RW, FIXED_PRIVATE, ~0ULL, 0), area);
 	EXPECT_EQ(user_write(area, &byte, 1), 0);
@@ -677,6 +679,14 @@ TEST(program_file, the_text_of_an_area_says_its_bounds_and_what_is_there)
 					       "Swap:                  0 kB\n"));
 	EXPECT_EQ(CALL_OF("munmap", area, KIB(32)), 0);
 	EXPECT(!begins_with("/proc/self/maps", "0f000000-0f008000"));
+	/* no name is cut, as programs open the file of that name */
+	name[0] = '/';
+	memset(name + 1, 'n', 248);
+	fd = CALL_OF("open", U(name), RDWR | CREAT, 0600);
+	EXPECT_EQ(CALL_OF("mmap", area, KIB(4), RIGHTS_RW, 0x12, fd, 0), area);
+	format(line, sizeof(line), "0f000000-0f001000 rw-p 00000000 00:00 0  %s\n", name);
+	EXPECT(begins_with("/proc/self/maps", line));
+	EXPECT_EQ(CALL_OF("munmap", area, KIB(4)), 0);
 }
 
 static void type(const char *keys)
@@ -849,6 +859,7 @@ TEST(program_file, poll_and_select_tell_what_is_ready)
 	EXPECT_EQ(CALL_OF("pselect6", 64, 0, 0, U(&in), U(time), 0), 0);
 	EXPECT_EQ(in, 0);
 	EXPECT_EQ(CALL_OF("select", 0, 0, 0, 0, U(time)), 0);
+	EXPECT_EQ(CALL_OF("pselect6", 0, 0, 0, 0, U(time), BAD_ADDRESS), -EFAULT);
 	time[1] = NS_PER_S;
 	EXPECT_EQ(CALL_OF("pselect6", 0, 0, 0, 0, U(time), 0), -EINVAL);
 	do_close(fd[1]);
@@ -963,6 +974,8 @@ TEST(program_file, a_directory_is_listed_in_records_that_follow_each_other)
 	EXPECT_EQ(do_close(do_open("/list/c", RDWR | CREAT)), 0);
 	fd = do_open("/list", RDONLY | DIRECTORY);
 	EXPECT_EQ(CALL_OF("getdents64", fd, U(at), 16), -EINVAL);
+	EXPECT_EQ(CALL_OF("getdents64", fd, U(at), 48), 48); /* two records, and nothing is left */
+	EXPECT_EQ(CALL_OF("lseek", fd, 0, 0), 0);
 	while ((bytes = CALL_OF("getdents64", fd, U(at), listed ? sizeof(at) : 48)) > 0) {
 		const u8 *record = (const u8 *)at;
 
