@@ -248,3 +248,42 @@ TEST(host_load, a_dynamic_program_starts_in_its_interpreter)
 	EXPECT_EQ(word_behind(stack, AT_PHDR), 0x401040);
 	EXPECT_EQ(started.rip, base + 0x401040);
 }
+
+/* ---- a program at a fixed address: the first input ---- */
+
+enum { FIRST_BYTES = 512 };
+
+/* The page behind the last of its 4 would be in the GiB of the mappings. */
+TEST(host_load, a_program_leaves_its_mappings_a_gib)
+{
+	u8 image[FIRST_BYTES];
+
+	memcpy(image, load_inputs + sizeof(u64), FIRST_BYTES);
+	for (u64 i = 0; i < 2; i++) {
+		const u64 virt = MAPPINGS_TOP - GIB(1) - (4 - i) * PAGE_SIZE + 0x40;
+
+		memcpy(image + HEADER + PHDR + VIRT_AT, &virt, sizeof(virt));
+		EXPECT_EQ(run(image, FIRST_BYTES, NULL, 0), i ? -ENOEXEC : 0);
+	}
+}
+
+/* The first thread ends first. */
+static void end_in_turn(struct trap_frame *regs)
+{
+	const bool first = thread_current()->id == THREAD_FIRST_ID;
+
+	EXPECT(!first || thread_start(&(struct thread_request){.regs = regs}) > 0);
+	while (!first && thread_by_id(THREAD_FIRST_ID))
+		cpu_relax();
+	regs->rax = 60; /* exit */
+	regs->rdi = first ? 3 : 5;
+	host_user_call(regs);
+}
+
+TEST(host_load, the_status_of_a_program_is_that_of_its_first_thread)
+{
+	SKIP_ON_ONE_CPU();
+	host_user_program = end_in_turn;
+	EXPECT_EQ(run(load_inputs + sizeof(u64), FIRST_BYTES, NULL, 0), 3);
+	host_user_program = NULL;
+}

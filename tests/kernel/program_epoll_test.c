@@ -103,6 +103,22 @@ TEST(program_epoll, an_edge_is_reported_once)
 	EXPECT_EQ(event_at(0).events, IN | HANGUP);
 }
 
+TEST(program_epoll, both_ways_of_a_socket_have_edges)
+{
+	struct ends pair;
+
+	EXPECT_EQ(program_call("socketpair", 1, 1, 0, FILES), 0);
+	EXPECT_EQ(user_read(&pair, FILES, sizeof(pair)), 0);
+	EXPECT_EQ(put(pair.reader, 1), 1);
+	EXPECT_EQ(control(ADD, pair.reader, IN | OUT | EDGES), 0);
+	EXPECT_EQ(look(8), 1);
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(program_call("read", pair.writer, BYTES, 1), 1); /* there is more room */
+	EXPECT_EQ(look(8), 1);
+	EXPECT_EQ(put(pair.writer, 1), 1); /* there is more to read */
+	EXPECT_EQ(look(8), 1);
+}
+
 TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
 {
 
