@@ -253,20 +253,16 @@ TEST(program_time, timers_with_the_same_signal_and_value_are_counted_apart)
 	}
 }
 
-static void start_far(void *id)
-{
-	EXPECT_EQ(start_timer(*(const s64 *)id, 0, 0, 3600 * NS_PER_S), 0);
-}
-
 TEST(program_time, timers_interrupt_the_first_cpu_whichever_sets_them)
 {
-	s64 id = make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 0);
+	struct program_call set = {.call = "timer_settime", .arg = {0, 0, ARGUMENTS}};
 
 	SKIP_ON_ONE_CPU();
-	REQUIRE(cpu_id() == 0 && program_box_second());
-	REQUIRE(work_start(1, start_far, &id) == 0);
-	work_wait(1, 0);
-	EXPECT_EQ(cpu_data(1)->arch.timer[TIMER_PROGRAM].at, 0);
+	set.arg[0] = (u64)make_timer(MONOTONIC, SIGUSR1, SENDS_SIGNAL, 0, 0);
+	EXPECT_EQ(start_timer((s64)set.arg[0], 0, 0, 3600 * NS_PER_S), 0);
+	program_call_start(&set);
+	work_wait(set.cpu, 0);
+	EXPECT_EQ(cpu_data(set.cpu)->arch.timer[TIMER_PROGRAM].at, 0);
 }
 
 /* One CPU takes the signal while the timer expires on another. */
