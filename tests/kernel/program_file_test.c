@@ -413,6 +413,7 @@ TEST(program_file, files_of_the_image_are_there)
 	static char before[sizeof(image)];
 	struct stat_words stat = {0};
 	char buf[32] = {0};
+	u64 system[15] = {0};
 	s64 fd;
 
 	memcpy(before, image, sizeof(image));
@@ -420,6 +421,8 @@ TEST(program_file, files_of_the_image_are_there)
 	EXPECT_EQ(stat.mode, 0100755);
 	EXPECT_EQ(stat.size, 13);
 	EXPECT_EQ(stat.rest[2], 1000); /* st_mtime */
+	EXPECT_EQ(CALL_OF("statfs", U("/dir"), U(system)), 0);
+	EXPECT(system[1] == PAGE_SIZE && system[8] == 255 && system[9] == PAGE_SIZE);
 	fd = do_open("dir/a.txt", RDWR);
 	EXPECT(reads(fd, 0, "contents of a"));
 	EXPECT(reads(fd, 9, "of a"));

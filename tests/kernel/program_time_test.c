@@ -185,6 +185,10 @@ TEST(program_time, a_timer_sends_its_signal)
 	/* a time that has passed is due at once */
 	EXPECT_EQ(start_timer(program, ABSOLUTE, 0, 1), 0);
 	EXPECT_EQ(timer_signal(SIGUSR1).signal, SIGUSR1);
+	/* ITIMER_REAL, in us */
+	EXPECT_EQ(user_write(ARGUMENTS, (u64[4]){0, 0, 0, 1}, 32), 0);
+	EXPECT_EQ(program_call("setitimer", 0, ARGUMENTS, 0), 0);
+	EXPECT_EQ(timer_signal(SIGALRM).code, SI_KERNEL);
 }
 
 TEST(program_time, expiries_while_a_signal_is_pending_are_counted)
