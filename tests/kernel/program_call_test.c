@@ -80,6 +80,8 @@ TEST(program_call, a_thread_is_told_what_it_is_bound_to)
 	EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, BITS), 0);
 	EXPECT(user_read(&mode, ARGUMENTS, sizeof(mode)) == 0 && mode == MPOL_BIND);
 	EXPECT(user_read(got, RESULTS, sizeof(got)) == 0 && got[0] == 1 && got[1] == 0);
+	EXPECT_EQ(program_call("mbind", PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, 0, 0, 7), 0);
+	EXPECT_EQ(program_call("mbind", PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, 0, 0, 8), -EINVAL);
 }
 
 /* Once for each number, and once more for the next program. */

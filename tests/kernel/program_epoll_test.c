@@ -1,5 +1,6 @@
 /* epoll, and masks of waits: kernel/program/epoll.c and poll_calls.c. */
 
+#include "kernel/program/poll_calls.h"
 #include "tests/kernel/program_box.h"
 
 enum { ADD = 1, DELETE, CHANGE };
@@ -165,4 +166,20 @@ TEST(program_epoll, a_wait_has_its_own_mask)
 	EXPECT_EQ(regs.rip, HANDLER);
 	EXPECT_EQ(thread_current()->blocked & usr1, usr1);
 	EXPECT_EQ(program_call("ppoll", 0, 0, at_once, open, 16), -EINVAL);
+}
+
+static struct look count_look(const struct question *question, bool last)
+{
+	++*(unsigned *)question->state;
+	return (struct look){0};
+}
+
+TEST(program_epoll, a_wait_looks_again_and_again_only_for_the_console)
+{
+	unsigned looks = 0;
+	const struct question question = {
+		.look = count_look, .state = &looks, .until_ns = poll_until(100)};
+
+	EXPECT_EQ(poll_for_masked(0, 0, &question), 0);
+	EXPECT(looks <= 2); /* before the wait, and behind it */
 }
