@@ -602,6 +602,7 @@ TEST(program_file, paths_are_walked)
 	EXPECT_EQ(do_open(long_name, RDONLY), -ENAMETOOLONG);
 	/* the target of a dangling link is created, under a name longer than the link's */
 	EXPECT_EQ(CALL_OF("symlink", U("/tmp/a-rather-long-name"), U("/tmp/l")), 0);
+	EXPECT_EQ(CALL_OF("symlink", BAD_ADDRESS, U("/tmp/m")), -EFAULT);
 	EXPECT_EQ(do_open("/tmp/l", RDWR | CREAT | EXCL), -EEXIST);
 	EXPECT_EQ(do_open("/tmp/l", RDWR | CREAT), fd + 3);
 	EXPECT_EQ(CALL_OF("access", U("/tmp/a-rather-long-name"), 0), 0);

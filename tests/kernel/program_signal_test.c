@@ -399,7 +399,10 @@ TEST(program_signal, a_report_takes_no_memory)
 
 	regs.rsp = regs.rbp = UNTOUCHED;
 	pages_count(&program_space, &before);
+	said_begin();
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, NOWHERE);
+	said_end();
+	EXPECT(said_says("*111000 is behind the end of ?100000, 110000)*"));
 	pages_count(&program_space, &after);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	EXPECT_EQ(after.leaves[PT_PAGE], before.leaves[PT_PAGE]);
