@@ -256,12 +256,20 @@ TEST(host_load, a_dynamic_program_starts_in_its_interpreter)
 
 /* ---- the end of a program with two threads ---- */
 
-/* The first thread ends first. */
+/* The first thread is told the number of the second, and ends first. */
 static void end_in_turn(struct trap_frame *regs)
 {
 	const bool first = thread_current()->id == THREAD_FIRST_ID;
+	const user_t words = regs->rsp - 8;
+	u32 told[2];
 
-	EXPECT(!first || thread_start(&(struct thread_request){.regs = regs}) > 0);
+	if (first) {
+		const s64 id = thread_start(&(struct thread_request){
+			.regs = regs, .parent_tid = words, .child_tid = words + 4});
+
+		EXPECT(id > 0 && user_read(told, words, sizeof(told)) == 0);
+		EXPECT(told[0] == id && told[1] == id);
+	}
 	while (!first && thread_by_id(THREAD_FIRST_ID))
 		cpu_relax();
 	regs->rax = 60; /* exit */
