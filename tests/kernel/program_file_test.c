@@ -12,6 +12,7 @@
 #include "kernel/program/contents.h"
 #include "kernel/program/cpio.h"
 #include "kernel/program/files_out.h"
+#include "kernel/program/layout.h"
 #include "kernel/program/store.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpio_build.h"
@@ -364,6 +365,8 @@ TEST(program_file, a_file_is_sent_from_the_place_named_or_from_its_offset)
 	EXPECT_EQ(CALL_OF("lseek", from, 0, 1), 5000);
 	EXPECT_EQ(stat_of("/tmp/to").size, 5004);
 	EXPECT(holds(to, 5000, "yyyy", 4));
+	EXPECT_EQ(CALL_OF("lseek", from, 0, 0), 0);
+	EXPECT_EQ(CALL_OF("sendfile", do_open("/dev/full", RDWR), from, 0, 1), -ENOSPC);
 	REQUIRE(CALL_OF("pipe", U(fd)) == 0);
 	EXPECT_EQ(CALL_OF("sendfile", to, fd[0], 0, 1), -EINVAL);
 	EXPECT_EQ(CALL_OF("sendfile", fd[0], from, 0, 1), -EBADF);
@@ -603,6 +606,7 @@ TEST(program_file, paths_are_walked)
 	/* the target of a dangling link is created, under a name longer than the link's */
 	EXPECT_EQ(CALL_OF("symlink", U("/tmp/a-rather-long-name"), U("/tmp/l")), 0);
 	EXPECT_EQ(CALL_OF("symlink", BAD_ADDRESS, U("/tmp/m")), -EFAULT);
+	EXPECT(CALL_OF("rename", U("/deep"), U("/tmp/l/")) < 0);
 	EXPECT_EQ(do_open("/tmp/l", RDWR | CREAT | EXCL), -EEXIST);
 	EXPECT_EQ(do_open("/tmp/l", RDWR | CREAT), fd + 3);
 	EXPECT_EQ(CALL_OF("access", U("/tmp/a-rather-long-name"), 0), 0);
@@ -691,6 +695,11 @@ TEST(program_file, the_text_of_an_area_says_its_bounds_and_what_is_there)
 	format(line, sizeof(line), "0f000000-0f001000 rw-p 00000000 00:00 0  %s\n", name);
 	EXPECT(begins_with("/proc/self/maps", line));
 	EXPECT_EQ(CALL_OF("munmap", area, KIB(4)), 0);
+	EXPECT_EQ(CALL_OF("mmap", VDSO_IMAGE, KIB(4), 1, FIXED_PRIVATE, ~0ULL, 0), VDSO_IMAGE);
+	memset(line, 0, sizeof(line));
+	fd = do_open("/proc/self/maps", RDONLY);
+	EXPECT(CALL_OF("read", fd, U(line), 399) > 0);
+	EXPECT(glob_match("*r--p 00000000 00:00 0  ?vdso?\n", line));
 }
 
 static void type(const char *keys)
