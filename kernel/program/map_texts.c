@@ -42,7 +42,7 @@ static void name_of(const struct area *area, char *buf, size_t size)
 
 static void write_line(struct text_sink *sink, const struct area *area)
 {
-	char name[128];
+	char name[TEXT_LINE_MAX - 64];
 
 	name_of(area, name, sizeof(name));
 	text_print(sink, "%08llx-%08llx %c%c%c%c %08llx 00:00 0%s%s\n", area->start, area->end,

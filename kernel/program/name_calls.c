@@ -135,7 +135,7 @@ static int may_rename(const struct path *from, const struct path *to)
 
 /*
  * The names under one lock. *spare is an entry with room for the new name, NULL once it is used;
- * *entry and *former are what the rename leaves over. -ERANGE: the name does not fit.
+ * *entry and *former are what the rename leaves over. -ENAMETOOLONG: a link led to a longer one.
  */
 static int rename_names(const struct path_text *texts, struct entry **spare, struct entry **entry,
 			struct inode **former)

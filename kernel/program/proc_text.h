@@ -31,5 +31,5 @@ TABLE_DECLARE(const struct proc_text, proc_table);
 										  .write = (fn)}
 
 /* Add at most TEXT_LINE_MAX - 1 characters. Context: ordinary. */
-enum { TEXT_LINE_MAX = 256 };
+enum { TEXT_LINE_MAX = 1280 };
 void text_print(struct text_sink *sink, const char *fmt, ...) __printf(2, 3);

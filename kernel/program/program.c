@@ -211,7 +211,7 @@ static s64 load_stack(const struct program_request *request)
 		       program.main.name, size, START_BYTES_MAX);
 		return -E2BIG;
 	}
-	page = page_alloc(order, USE_UNMOVABLE, 0, NODE_NONE);
+	page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 	if (!page)
 		return -ENOMEM;
 	if (elf->stack_exec)

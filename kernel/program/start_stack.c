@@ -33,7 +33,7 @@ enum {
 	AT_MINSIGSTKSZ = 51,
 };
 
-enum { CLOCK_TICKS = 100, STACK_ALIGNMENT = 16 };
+enum { CLOCK_TICKS = 100, STACK_ALIGNMENT = 16, FIXED_BYTES = 512 };
 
 struct pair {
 	u64 key, value;
@@ -41,15 +41,13 @@ struct pair {
 
 struct stack {
 	u8 *buffer;
-	u64 size, bottom; /* bottom: the address of the buffer's first byte */
-	u64 at;           /* the lowest byte in use; bottom + size: none */
+	u64 bottom; /* the address of the buffer's first byte */
+	u64 at;     /* the lowest byte in use */
 };
 
-/* Take `bytes` below what is in use, and copy. Returns the address, or 0 if they do not fit. */
+/* Take `bytes` below what is in use, and copy. Returns the address. */
 static u64 push(struct stack *stack, const void *from, u64 bytes)
 {
-	if (bytes > stack->at - stack->bottom)
-		return 0;
 	stack->at -= bytes;
 	if (bytes > 0)
 		memcpy(stack->buffer + (stack->at - stack->bottom), from, bytes);
@@ -73,15 +71,14 @@ static void put_list(struct stack *stack, u64 *addr, const struct arguments *lis
 u64 start_stack_size(const struct start_stack *start)
 {
 	return strlen(start->path) + start->args->bytes + start->environment->bytes +
-	       (start->args->count + start->environment->count) * sizeof(u64) + 512;
+	       (start->args->count + start->environment->count) * sizeof(u64) + FIXED_BYTES;
 }
 
 u64 start_stack_build(const struct start_stack *start, void *buffer, u64 size, u64 top)
 {
 	static const char platform[] = "x86_64";
 	const struct arguments *args = start->args, *environment = start->environment;
-	struct stack stack = {buffer, size, top - size, top};
-	const u64 end = push(&stack, &(u64){0}, sizeof(u64));
+	struct stack stack = {buffer, top - size, top - sizeof(u64)};
 	const u64 path_at = push(&stack, start->path, strlen(start->path) + 1);
 	const u64 environment_at = push(&stack, environment->text, environment->bytes);
 	const u64 args_at = push(&stack, args->text, args->bytes);
@@ -115,11 +112,11 @@ u64 start_stack_build(const struct start_stack *start, void *buffer, u64 size, u
 		sizeof(pairs) + (1 + args->count + 1 + environment->count + 1) * sizeof(u64);
 	u64 rsp, at;
 
-	if (!end || !path_at || !environment_at || !args_at || !platform_at || !random_at ||
-	    bytes + STACK_ALIGNMENT > stack.at - stack.bottom)
-		return 0;
+	_Static_assert(sizeof(platform) + START_RANDOM_BYTES + STACK_ALIGNMENT + sizeof(pairs) +
+				       5 * sizeof(u64) <
+			       FIXED_BYTES,
+		       "start_stack_size() counts what every stack has");
 	rsp = at = ALIGN_DOWN(stack.at - bytes, STACK_ALIGNMENT);
-	memset(stack.buffer + (rsp - stack.bottom), 0, stack.at - rsp);
 	put_word(&stack, &at, args->count);
 	put_list(&stack, &at, args, args_at);
 	put_list(&stack, &at, environment, environment_at);

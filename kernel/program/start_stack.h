@@ -38,8 +38,8 @@ struct start_stack {
 u64 start_stack_size(const struct start_stack *start);
 
 /*
- * Build the stack at the end of `buffer`, whose `size` bytes will be the program's memory up to the
- * address `top`, a multiple of 16. Returns rsp, or 0 if the stack does not fit (E2BIG); the buffer
- * may then have been changed. Bytes below rsp are not written. Any context.
+ * Build the stack at the end of `buffer`, which is zero and whose `size` bytes, at least
+ * start_stack_size(), will be the program's memory up to the address `top`, a multiple of 16.
+ * Returns rsp. Bytes below rsp are not written. Any context.
  */
 u64 start_stack_build(const struct start_stack *start, void *buffer, u64 size, u64 top);

@@ -213,10 +213,8 @@ static s64 start_on(cpu_t cpu, const struct thread_request *request)
 	}
 	id = atomic_fetch_add(&last_id, 1) + 1;
 	prepare(thread, request);
-	if (request->parent_tid)
-		user_write(request->parent_tid, &id, sizeof(id));
-	if (request->child_tid)
-		user_write(request->child_tid, &id, sizeof(id));
+	user_write(request->parent_tid, &id, sizeof(id));
+	user_write(request->child_tid, &id, sizeof(id));
 	atomic_store_release(&thread->id, id);
 	atomic_fetch_add(&started, 1);
 	if (work_start(cpu, run_thread, thread) < 0) {

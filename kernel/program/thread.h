@@ -125,7 +125,7 @@ void threads_end(void);
 struct thread_request {
 	const struct trap_frame *regs;
 	u64 fs_base;
-	user_t clear_child_tid, child_tid, parent_tid; /* 0: none */
+	user_t clear_child_tid, child_tid, parent_tid; /* 0: none, as no memory is there */
 };
 s64 thread_start(const struct thread_request *request);
 

@@ -48,6 +48,7 @@ static const u64 lies[] = {
 	USER_END - PAGE_SIZE - PIE_BASE,
 	USER_END - PIE_BASE,
 	MAPPINGS_TOP - GIB(2) - PIE_BASE - PAGE_SIZE, /* the last that is taken */
+	MAPPINGS_TOP - GIB(1),
 	STACK_TOP - PIE_BASE,
 	TIB(128) - PIE_BASE,
 	TIB(256) - PIE_BASE - PAGE_SIZE,
@@ -58,19 +59,22 @@ static const u64 lies[] = {
 };
 
 static unsigned loaded;
+static bool interpreted;
 
 static bool is_programs(u64 start, u64 end)
 {
 	return start >= USER_START && end <= USER_END;
 }
 
-/* In place of the program: touch the ends of all areas. */
+/* In place of the program, which leaves its mappings a GiB: touch the ends of all areas. */
 static void look_around(struct trap_frame *regs)
 {
 	struct area area = {.end = 0};
 
 	while (area_tree_from(&program_space.tree, area.end, &area)) {
 		EXPECT(area.start < area.end && is_programs(area.start, area.end));
+		EXPECT(interpreted || area.end <= MAPPINGS_TOP - GIB(1) ||
+		       area.start >= STACK_TOP - STACK_BYTES);
 		space_touch(&program_space, area.start, USER_READ);
 		space_touch(&program_space, area.end - 1, USER_READ);
 	}
@@ -117,6 +121,7 @@ static int run_as(bool interpreter, const u8 *image, u64 size)
 	const size_t dynamic = (size_t)(load_dynamic_end - load_dynamic);
 	size_t used;
 
+	interpreted = interpreter;
 	if (!interpreter)
 		return run(image, size, NULL, 0);
 	memcpy(program, load_dynamic, dynamic);
@@ -247,4 +252,35 @@ TEST(host_load, a_dynamic_program_starts_in_its_interpreter)
 	EXPECT_EQ(word_behind(stack, AT_ENTRY), 0x401040);
 	EXPECT_EQ(word_behind(stack, AT_PHDR), 0x401040);
 	EXPECT_EQ(started.rip, base + 0x401040);
+}
+
+/* ---- the end of a program with two threads ---- */
+
+/* The first thread is told the number of the second, and ends first. */
+static void end_in_turn(struct trap_frame *regs)
+{
+	const bool first = thread_current()->id == THREAD_FIRST_ID;
+	const user_t words = regs->rsp - 8;
+	u32 told[2];
+
+	if (first) {
+		const s64 id = thread_start(&(struct thread_request){
+			.regs = regs, .parent_tid = words, .child_tid = words + 4});
+
+		EXPECT(id > 0 && user_read(told, words, sizeof(told)) == 0);
+		EXPECT(told[0] == id && told[1] == id);
+	}
+	while (!first && thread_by_id(THREAD_FIRST_ID))
+		cpu_relax();
+	regs->rax = 60; /* exit */
+	regs->rdi = first ? 3 : 5;
+	host_user_call(regs);
+}
+
+TEST(host_load, the_status_of_a_program_is_that_of_its_first_thread)
+{
+	SKIP_ON_ONE_CPU();
+	host_user_program = end_in_turn;
+	EXPECT_EQ(run(load_inputs + sizeof(u64), 512, NULL, 0), 3);
+	host_user_program = NULL;
 }

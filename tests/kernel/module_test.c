@@ -113,6 +113,8 @@ TEST(program_module, an_image_has_the_words_of_its_program)
 	EXPECT(words_are(&source.args, words, sizeof(words)));
 	EXPECT_EQ(source.environment.count, 2);
 	EXPECT(words_are(&source.environment, environment, sizeof(environment)));
+	shared_info.module[0].size -= 16; /* its last entry is cut off */
+	EXPECT_EQ(module_find(&shared_info, "dir/b", &source), -EINVAL);
 
 	used = shared_info.modules = 0;
 	used = cpio_append(bytes, used, "proc/self/cmdline", 0100444, words, sizeof(words) - 1);

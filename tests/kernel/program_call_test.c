@@ -34,6 +34,16 @@ TEST(program_call, a_row_may_be_another_call)
 	EXPECT_EQ(program_call("prlimit64", THREAD_FIRST_ID + 1, 3, 0, RESULTS), -ESRCH);
 }
 
+TEST(program_call, a_thread_has_the_first_15_bytes_of_the_name_that_it_is_given)
+{
+	char name[16];
+
+	REQUIRE(user_write(ARGUMENTS, "a name without end", 19) == 0);
+	EXPECT_EQ(program_call("prctl", 15, ARGUMENTS), 0);
+	EXPECT_EQ(program_call("prctl", 16, RESULTS), 0);
+	EXPECT(user_read(name, RESULTS, 16) == 0 && strcmp(name, "a name without ") == 0);
+}
+
 static s64 call_number(u64 number)
 {
 	struct trap_frame regs = {.rax = number};
@@ -57,12 +67,13 @@ TEST(program_call, the_upper_half_of_a_number_is_not_looked_at)
 TEST(program_call, a_thread_is_told_what_it_is_bound_to)
 {
 	enum { MPOL_BIND = 2, BITS = 2 * 64 + 1 };
-	const u64 one = 1, ones[2] = {~0ULL, ~0ULL};
+	const u64 one[2] = {1, 1}, ones[2] = {~0ULL, ~0ULL};
 	u64 got[2];
 	u32 mode = 0;
 
-	REQUIRE(user_write(ARGUMENTS, &one, sizeof(one)) == 0);
-	EXPECT_EQ(program_call("set_mempolicy", MPOL_BIND, ARGUMENTS, 64), 0);
+	REQUIRE(user_write(ARGUMENTS, one, sizeof(one)) == 0);
+	EXPECT_EQ(program_call("set_mempolicy", MPOL_BIND, ARGUMENTS, 66), -EINVAL);
+	EXPECT_EQ(program_call("set_mempolicy", MPOL_BIND, ARGUMENTS, 65), 0); /* 64 bits */
 	REQUIRE(user_write(RESULTS, ones, sizeof(ones)) == 0);
 	EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, 0), 0);
 	if (node_count > 1)
@@ -71,6 +82,8 @@ TEST(program_call, a_thread_is_told_what_it_is_bound_to)
 	EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, BITS), 0);
 	EXPECT(user_read(&mode, ARGUMENTS, sizeof(mode)) == 0 && mode == MPOL_BIND);
 	EXPECT(user_read(got, RESULTS, sizeof(got)) == 0 && got[0] == 1 && got[1] == 0);
+	EXPECT_EQ(program_call("mbind", PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, 0, 0, 7), 0);
+	EXPECT_EQ(program_call("mbind", PROGRAM_BOX_MEMORY, PAGE_SIZE, 0, 0, 0, 8), -EINVAL);
 }
 
 /* Once for each number, and once more for the next program. */

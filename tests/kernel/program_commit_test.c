@@ -201,6 +201,8 @@ TEST(program_commit, limits_of_addresses_and_of_data_are_obeyed)
 	EXPECT_EQ(program_call("brk", GIB(1) + 1), GIB(1));
 	EXPECT_EQ(program_call("mremap", AT, PAGE_SIZE, 2 * PAGE_SIZE, MAYMOVE), -ENOMEM);
 	EXPECT_EQ(unmap(AT, PAGE_SIZE), 0);
+	EXPECT(program_call("mremap", AT + PAGE_SIZE, PAGE_SIZE, 2 * PAGE_SIZE, 0) > 0);
+	EXPECT_EQ(unmap(AT + 2 * PAGE_SIZE, PAGE_SIZE), 0);
 	EXPECT_EQ(program_call("brk", GIB(1) + 1), GIB(1) + 1);
 	EXPECT_EQ(set_limit(RLIMIT_AS, RLIMIT_NONE), 0);
 	/* memory of the box, one page at AT, and the heap */

@@ -1,5 +1,6 @@
 /* epoll, and masks of waits: kernel/program/epoll.c and poll_calls.c. */
 
+#include "kernel/program/poll_calls.h"
 #include "tests/kernel/program_box.h"
 
 enum { ADD = 1, DELETE, CHANGE };
@@ -103,6 +104,22 @@ TEST(program_epoll, an_edge_is_reported_once)
 	EXPECT_EQ(event_at(0).events, IN | HANGUP);
 }
 
+TEST(program_epoll, both_ways_of_a_socket_have_edges)
+{
+	struct ends pair;
+
+	EXPECT_EQ(program_call("socketpair", 1, 1, 0, FILES), 0);
+	EXPECT_EQ(user_read(&pair, FILES, sizeof(pair)), 0);
+	EXPECT_EQ(put(pair.reader, 1), 1);
+	EXPECT_EQ(control(ADD, pair.reader, IN | OUT | EDGES), 0);
+	EXPECT_EQ(look(8), 1);
+	EXPECT_EQ(look(8), 0);
+	EXPECT_EQ(program_call("read", pair.writer, BYTES, 1), 1); /* there is more room */
+	EXPECT_EQ(look(8), 1);
+	EXPECT_EQ(put(pair.writer, 1), 1); /* there is more to read */
+	EXPECT_EQ(look(8), 1);
+}
+
 TEST(program_epoll, a_watch_for_one_event_is_silent_until_it_is_changed)
 {
 
@@ -161,4 +178,20 @@ TEST(program_epoll, a_wait_has_its_own_mask)
 	EXPECT_EQ(regs.rip, HANDLER);
 	EXPECT_EQ(thread_current()->blocked & usr1, usr1);
 	EXPECT_EQ(program_call("ppoll", 0, 0, at_once, open, 16), -EINVAL);
+}
+
+static struct look count_look(const struct question *question, bool last)
+{
+	++*(unsigned *)question->state;
+	return (struct look){0};
+}
+
+TEST(program_epoll, a_wait_looks_again_and_again_only_for_the_console)
+{
+	unsigned looks = 0;
+	const struct question question = {
+		.look = count_look, .state = &looks, .until_ns = poll_until(100)};
+
+	EXPECT_EQ(poll_for_masked(0, 0, &question), 0);
+	EXPECT(looks <= 2); /* before the wait, and behind it */
 }

@@ -69,13 +69,13 @@ TEST(program_futex, no_wake_is_lost)
 static struct program_call sleeper;
 
 /* Another CPU sleeps at the word. Return when it is in a queue and has looked. */
-static void start_sleeper(u64 at, u32 bits)
+static void start_sleeper(struct program_call *c, u64 at, u32 bits)
 {
-	sleeper = (struct program_call){.call = "futex", .arg = {at, WAIT_BITSET, 0, 0, 0, bits}};
+	*c = (struct program_call){.call = "futex", .arg = {at, WAIT_BITSET, 0, 0, 0, bits}};
 	set_word(at, 0);
-	program_call_start(&sleeper);
-	while (atomic_load_acquire(&thread_on(sleeper.cpu)->futex.queue) == 0 ||
-	       !atomic_load_acquire(&cpu_data(sleeper.cpu)->idle))
+	program_call_start(c);
+	while (atomic_load_acquire(&thread_on(c->cpu)->futex.queue) == 0 ||
+	       !atomic_load_acquire(&cpu_data(c->cpu)->idle))
 		cpu_relax();
 }
 
@@ -88,7 +88,7 @@ static void expect_woken(void)
 TEST(program_futex, a_wake_finds_its_bits_only)
 {
 	SKIP_ON_ONE_CPU();
-	start_sleeper(WORD, 4);
+	start_sleeper(&sleeper, WORD, 4);
 	EXPECT_EQ(program_call("futex", WORD, WAKE_BITSET, 9, 0, 0, 3), 0);
 	EXPECT_EQ(program_call("futex", OTHER, WAKE, 9), 0);
 	EXPECT_EQ(program_call("futex", WORD, WAKE_BITSET, 9, 0, 0, 6), 1);
@@ -98,7 +98,7 @@ TEST(program_futex, a_wake_finds_its_bits_only)
 TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 {
 	SKIP_ON_ONE_CPU();
-	start_sleeper(WORD, ~0u);
+	start_sleeper(&sleeper, WORD, ~0u);
 	EXPECT_EQ(program_call("futex", WORD, REQUEUE, 0, 9, OTHER), 1);
 	EXPECT_EQ(program_call("futex", WORD, WAKE, 9), 0);
 	EXPECT_EQ(program_call("futex", OTHER, WAKE, 9), 1);
@@ -108,7 +108,7 @@ TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 TEST(program_futex, moving_to_the_same_address_ends)
 {
 	SKIP_ON_ONE_CPU();
-	start_sleeper(WORD, ~0u);
+	start_sleeper(&sleeper, WORD, ~0u);
 	EXPECT_EQ(program_call("futex", WORD, REQUEUE, 0, ~0u, WORD), 1);
 	EXPECT_EQ(program_call("futex", WORD, REQUEUE, 9, 0, OTHER), 1);
 	expect_woken();
@@ -140,7 +140,7 @@ TEST(program_futex, words_of_a_thread_that_ends_are_released)
 	SKIP_ON_ONE_CPU();
 	EXPECT_EQ(user_write(list, head, sizeof(head)), 0);
 	EXPECT_EQ(user_write(entry, &list, sizeof(list)), 0);
-	start_sleeper(entry + 16, ~0u);
+	start_sleeper(&sleeper, entry + 16, ~0u);
 	set_word(entry + 16, 0x80000000u | thread_current()->id);
 	thread_current()->robust_list = list;
 	futex_release_robust(thread_current());
@@ -148,11 +148,37 @@ TEST(program_futex, words_of_a_thread_that_ends_are_released)
 	EXPECT_EQ(word(entry + 16), 0xc0000000u);
 }
 
+#ifdef ASHLAR_HOSTED
+static void end_at_once(struct trap_frame *regs)
+{
+	program_call("set_tid_address", WORD);
+	regs->rax = 60; /* exit */
+	host_user_call(regs);
+}
+
+TEST(program_futex, the_end_of_a_thread_wakes_one_that_waits_for_it)
+{
+	static struct program_call another;
+	const struct trap_frame regs = {.rip = USER_START};
+
+	if (cpu_count < 3)
+		SKIP("needs three CPUs");
+	start_sleeper(&sleeper, WORD, ~0u);
+	start_sleeper(&another, WORD, ~0u);
+	host_user_program = end_at_once;
+	user_enter(&regs, 0, NULL);
+	host_user_program = NULL;
+	EXPECT_EQ(futex_wake(WORD, 9, ~0u), 1);
+	expect_woken();
+	work_wait(another.cpu, 0);
+}
+#endif
+
 TEST(program_futex, a_thread_may_run_on_the_cpus_of_the_machine)
 {
 	const u64 bytes = DIV_ROUND_UP(cpu_count, 64) * 8, none = 0;
 
-	EXPECT_EQ(program_call("sched_getaffinity", 0, KIB(1), RESULTS), bytes);
+	EXPECT_EQ(program_call("sched_getaffinity", 0, bytes, RESULTS), bytes);
 	EXPECT_EQ(word(RESULTS), (u32)atomic_load_relaxed(&cpus_online.words[0]));
 	EXPECT_EQ(program_call("sched_getaffinity", 0, 4, RESULTS), -EINVAL);
 	EXPECT_EQ(program_call("sched_getaffinity", 12345, KIB(1), RESULTS), -ESRCH);
@@ -160,6 +186,7 @@ TEST(program_futex, a_thread_may_run_on_the_cpus_of_the_machine)
 	EXPECT_EQ(user_write(ARGUMENTS, &none, sizeof(none)), 0);
 	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, ARGUMENTS), -EINVAL);
 	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, NOWHERE), -EFAULT);
+	EXPECT_EQ(program_call("sched_setscheduler", program_pid(), 3, ARGUMENTS), 0);
 }
 
 /* A program that starts a thread for each CPU, and one more, finds CPUs for all. */

@@ -290,6 +290,40 @@ TEST(program_signal, exceptions_become_signals)
 	}
 }
 
+#ifdef ASHLAR_HOSTED
+static void expect_fault(u64 at, enum user_access access, int signal, u32 code)
+{
+	struct trap_frame regs = some_registers();
+
+	set_action(signal, HANDLER, SA_NODEFER, 0);
+	host_user_fault(&regs, at, access);
+	EXPECT_EQ(regs.rip, HANDLER);
+	EXPECT_EQ(load_u32(regs.rsi), signal);
+	EXPECT_EQ(load_u32(regs.rsi + 8), code);
+	EXPECT_EQ(get(regs.rsi + 16), at);
+}
+
+/* At 1 GiB is an empty file, to be read. */
+static void touch_in_all_ways(struct trap_frame *regs)
+{
+	const s64 fd = program_call("memfd_create", RESULTS, 0);
+
+	EXPECT_EQ(program_call("mmap", GIB(1), PAGE_SIZE, R, 0x12, fd, 0), GIB(1));
+	expect_fault(NOWHERE, USER_READ, SIGSEGV, SEGV_MAPERR);
+	expect_fault(GIB(1), USER_WRITE, SIGSEGV, SEGV_ACCERR);
+	expect_fault(GIB(1), USER_READ, SIGBUS, BUS_ADRERR);
+}
+
+TEST(program_signal, a_touch_in_vain_becomes_a_signal_with_its_address)
+{
+	const struct trap_frame regs = some_registers();
+
+	host_user_program = touch_in_all_ways;
+	user_enter(&regs, 0, NULL);
+	host_user_program = NULL;
+}
+#endif
+
 /* ---- no memory ---- */
 
 /* A page of the memory that nothing has touched, and the registers of a touch of it in vain. */
@@ -365,7 +399,10 @@ TEST(program_signal, a_report_takes_no_memory)
 
 	regs.rsp = regs.rbp = UNTOUCHED;
 	pages_count(&program_space, &before);
+	said_begin();
 	signal_raise_fault(&regs, SIGSEGV, SEGV_MAPERR, NOWHERE);
+	said_end();
+	EXPECT(said_says("*111000 is behind the end of ?100000, 110000)*"));
 	pages_count(&program_space, &after);
 	EXPECT_EQ(program_box_died(), SIGSEGV);
 	EXPECT_EQ(after.leaves[PT_PAGE], before.leaves[PT_PAGE]);
@@ -389,10 +426,12 @@ TEST(program_signal, a_death_by_memory_says_why)
 	EXPECT_EQ(user_write(ARGUMENTS, "x", 2), 0);
 	fd = program_call("memfd_create", ARGUMENTS, 0);
 	EXPECT_EQ(program_call("mmap", GIB(1), KIB(4), 1, 0x12, fd, 0), GIB(1));
+	regs.rip = GIB(1) + 24;
 	said_begin();
 	signal_raise_fault(&regs, SIGBUS, BUS_ADRERR, GIB(1));
 	said_end();
 	EXPECT(said_says("*the file ends before it*") && !said_says("*no memory*"));
+	EXPECT(said_says("*at 40000018 /memfd:x (deleted)+0x18*"));
 
 	REQUIRE(program_box_again());
 	said_begin();
