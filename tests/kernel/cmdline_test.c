@@ -113,6 +113,15 @@ TEST(kernel_cmdline, words_of_loaders_are_passed_over)
 	EXPECT(!said_says("command line"));
 }
 
+TEST(kernel_cmdline, every_option_takes_some_value)
+{
+	const struct option *opt;
+
+	TABLE_FOREACH(opt, option_table)
+	if (opt->min > opt->max)
+		test_fail(__FILE__, __LINE__, "%s takes no number", opt->name);
+}
+
 TEST(kernel_cmdline, too_long_is_cut_and_said)
 {
 	static char text[CMDLINE_MAX + 100];

@@ -225,6 +225,12 @@ TEST(program_area, a_program_has_only_so_many_areas)
 	EXPECT_EQ(result, -ENOMEM);
 	EXPECT_EQ(program_space.tree.count, AREA_TREE_COUNT_MAX);
 	EXPECT_EQ(program_call("madvise", PROGRAM_BOX_MEMORY, PAGE_SIZE, DONTNEED), 0);
+	EXPECT_EQ(unmap(at, PAGE_SIZE), 0);
+	/* there is room for the new place of a page, not for a cut around the old one */
+	result = program_call("mremap", PROGRAM_BOX_MEMORY + PAGE_SIZE, PAGE_SIZE, PAGE_SIZE,
+			      MOVE_FIXED, PROGRAM_BOX_MEMORY / 2);
+	EXPECT_EQ(result, -ENOMEM);
+	EXPECT_EQ(program_space.tree.count, AREA_TREE_COUNT_MAX - 1);
 	EXPECT_EQ(unmap(at, pages * PAGE_SIZE), 0);
 }
 
