@@ -55,6 +55,8 @@ TEST(kernel_cmdline, numbers_refused)
 
 TEST(kernel_cmdline, refused_values_change_nothing)
 {
+	char shown[8];
+
 	a_number = 7;
 	a_choice = 1;
 	a_flag = true;
@@ -66,6 +68,8 @@ TEST(kernel_cmdline, refused_values_change_nothing)
 	EXPECT_EQ(a_choice, 1);
 	EXPECT_EQ(apply("selftest_flag=maybe selftest_flag="), 2);
 	EXPECT(a_flag);
+	EXPECT(option_show(option_find("selftest_flag"), shown, sizeof(shown)));
+	EXPECT(strcmp(shown, "on") == 0);
 }
 
 /* GRUB passes \, ' and " inside a word with a backslash before them. */
