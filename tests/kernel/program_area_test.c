@@ -252,6 +252,8 @@ TEST(program_area, a_call_makes_at_most_one_round)
 	EXPECT_EQ(program_call("madvise", at, MIB(64), NOHUGEPAGE), 0);
 	for (u64 i = 0; i < MIB(8); i += PAGE_SIZE)
 		put((u64)at + i, i);
+	EXPECT_EQ(program_call("getrusage", 0, RESULTS), 0);
+	EXPECT(get(RESULTS + 32) >= MIB(8) / KIB(1)); /* ru_maxrss, before any call unmaps */
 	EXPECT(rounds_of("mprotect", (u64)at, MIB(2), R, &result) <= 1);
 	EXPECT(rounds_of("mprotect", (u64)at, MIB(2), RW, &result) == 0); /* only more rights */
 	EXPECT(rounds_of("madvise", (u64)at, MIB(2), DONTNEED, &result) <= 1);
