@@ -477,10 +477,9 @@ static void map_and_look(void *arg)
 static void empty_space(void *arg)
 {
 	struct space *space = arg;
-	u64 at = space->range.start;
 	struct area area;
 
-	while (space_take(space, &at, space->range.end, &area) > 0)
+	for (u64 at = 0; space_take(space, &at, space->range.end, &area) > 0;)
 		space_remove_taken(space, &area);
 }
 
@@ -498,10 +497,9 @@ TEST(mm_map, nodes_of_areas_stay_while_a_cpu_searches_them)
 	REQUIRE(memory);
 	space.range = map_space.range;
 	space_init(&space, page_address(memory));
-	for (unsigned i = 0; i < 1000; i++) {
-		area.start = space.range.start + i * KIB(8);
+	for (area.start = space.range.start; space.tree.count < 1000; area.start += KIB(8)) {
 		area.end = area.start + PAGE_SIZE;
-		EXPECT_EQ(space_add(&space, &area), 0);
+		REQUIRE(space_add(&space, &area) == 0);
 	}
 	space_pin_only(&space, 0, PT_PAGE);
 	REQUIRE(work_start(other, empty_space, &space) == 0);
