@@ -497,7 +497,7 @@ TEST(mm_map, nodes_of_areas_stay_while_a_cpu_searches_them)
 	REQUIRE(memory);
 	space.range = map_space.range;
 	space_init(&space, page_address(memory));
-	for (area.start = space.range.start; space.tree.count < 1000; area.start += KIB(8)) {
+	for (area.start = space.range.start; space.tree.count < 400; area.start += KIB(8)) {
 		area.end = area.start + PAGE_SIZE;
 		REQUIRE(space_add(&space, &area) == 0);
 	}
