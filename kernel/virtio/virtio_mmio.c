@@ -14,18 +14,18 @@
 enum { MAGIC = 0x000, VERSION = 0x004, DEVICE_ID = 0x008, QUEUE_NOTIFY = 0x050, CONFIG = 0x100 };
 enum { MAGIC_VALUE = 0x74726976, VERSION_MODERN = 2 };
 
-static const struct virtio_layout layout = {.features_select = 0x14,
-					    .features = 0x10,
-					    .accept_select = 0x24,
-					    .accept = 0x20,
-					    .status = 0x70,
-					    .queue_select = 0x30,
-					    .queue_most = 0x34,
-					    .queue_size = 0x38,
-					    .queue_enable = 0x44,
-					    .descriptors = 0x80,
-					    .available = 0x90,
-					    .used = 0xa0};
+const struct virtio_layout virtio_mmio_layout = {.features_select = 0x14,
+						 .features = 0x10,
+						 .accept_select = 0x24,
+						 .accept = 0x20,
+						 .status = 0x70,
+						 .queue_select = 0x30,
+						 .queue_most = 0x34,
+						 .queue_size = 0x38,
+						 .queue_enable = 0x44,
+						 .descriptors = 0x80,
+						 .available = 0x90,
+						 .used = 0xa0};
 
 /* Registers and the two words of configuration that drivers use; no device needs a page. */
 enum { BYTES_LEAST = CONFIG + 8, BYTES_MOST = 4096 };
@@ -110,7 +110,7 @@ static bool take_device(const struct virtio_mmio_place *place, u16 kind, struct 
 		return false;
 	}
 	*dev = (struct virtio_device){.ops = &virtio_regs_ops,
-				      .layout = &layout,
+				      .layout = &virtio_mmio_layout,
 				      .common = regs,
 				      .notify = (volatile u8 __iomem *)regs + QUEUE_NOTIFY,
 				      .notify_bytes = sizeof(u32),

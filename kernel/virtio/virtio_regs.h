@@ -19,4 +19,5 @@ struct virtio_layout {
 };
 
 extern const struct virtio_ops virtio_regs_ops;
-extern const struct virtio_layout virtio_pci_layout; /* virtio 1.2, 4.1.4.3 */
+extern const struct virtio_layout virtio_pci_layout;  /* virtio 1.2, 4.1.4.3 */
+extern const struct virtio_layout virtio_mmio_layout; /* 4.2.2 */

@@ -254,10 +254,10 @@ static bool has_block(const struct zone *zone, u64 number, bool (*is_so)(struct 
 {
 	const u32 first = (u32)number * GIB_BLOCKS;
 
-	if (!may_have_block(gib_number(zone->mm, number)) || !block_at(zone->mm, first))
+	if (!may_have_block(gib_number(zone->mm, number)))
 		return false;
 	for (u32 index = first; index < first + GIB_BLOCKS; index++) {
-		const struct block_word word = block_look_at(zone->mm, index);
+		const struct block_word word = block_look_any(zone->mm, index);
 
 		if ((word.flags & BLOCK_FREE) && word.zone == zone->index && is_so(word))
 			return true;

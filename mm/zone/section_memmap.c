@@ -81,14 +81,13 @@ u32 section_home(const struct zone *zone, u64 section)
 {
 	const u64 first = zone->start_pfn / SECTION_FRAMES,
 		  last = (zone->end_pfn - 1) / SECTION_FRAMES;
-	const u64 home = zone->homes_from_below ? zone->first_home + (section - first)
-						: zone->first_home - (last - section);
+	const u32 home = (u32)(zone->homes_from_below ? zone->first_home + (section - first)
+						      : zone->first_home - (last - section));
 
 	if (zone->first_home == BLOCK_NONE || section < first || section > last ||
-	    home < zone->start_pfn / BLOCK_FRAMES || home >= zone->end_pfn / BLOCK_FRAMES ||
-	    !free_in_zone(zone, (u32)home))
+	    !free_in_zone(zone, home))
 		return BLOCK_NONE;
-	return (u32)home;
+	return home;
 }
 
 struct zone *section_zone(const struct opening *o)

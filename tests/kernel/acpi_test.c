@@ -254,6 +254,8 @@ static bool ordered(const u32 *ids, const u32 *wanted, size_t count, u32 node_bi
 	for (size_t i = 0; i < count; i++)
 		cpus[i] = (struct cpu_desc){
 			.apic_id = ids[i], .node = (ids[i] & node_bit) != 0, .enabled = true};
+	if (count > 0) /* behind the list lies the other thread of its last core */
+		cpus[count] = (struct cpu_desc){.apic_id = ids[count - 1] ^ 1};
 	acpi_order_cpus(cpus, count, 1, hybrid);
 	for (size_t i = 0; i < count; i++)
 		right += cpus[i].apic_id == wanted[i];

@@ -172,6 +172,7 @@ TEST(boot_multiboot2, a_tag_that_is_too_short_is_skipped)
 		EXPECT_EQ(shared_info.modules, type == 3 && !less);
 		EXPECT_EQ(shared_info.rsdp_copy_len,
 			  type / 2 == 7 && !less ? tags[i / 2].least : 0);
+		EXPECT(memcmp(shared_info.rsdp_copy, block + 16, shared_info.rsdp_copy_len) == 0);
 		EXPECT_EQ(shared_info.framebuffer.type, type == 8 && !less ? 0xff : 0);
 		if (test_failed()) {
 			print("  # a tag of type %u, %u bytes less\n", type, less);

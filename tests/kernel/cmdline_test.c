@@ -55,6 +55,8 @@ TEST(kernel_cmdline, numbers_refused)
 
 TEST(kernel_cmdline, refused_values_change_nothing)
 {
+	char shown[8];
+
 	a_number = 7;
 	a_choice = 1;
 	a_flag = true;
@@ -66,6 +68,8 @@ TEST(kernel_cmdline, refused_values_change_nothing)
 	EXPECT_EQ(a_choice, 1);
 	EXPECT_EQ(apply("selftest_flag=maybe selftest_flag="), 2);
 	EXPECT(a_flag);
+	EXPECT(option_show(option_find("selftest_flag"), shown, sizeof(shown)));
+	EXPECT(strcmp(shown, "on") == 0);
 }
 
 /* GRUB passes \, ' and " inside a word with a backslash before them. */
@@ -111,6 +115,15 @@ TEST(kernel_cmdline, words_of_loaders_are_passed_over)
 	said_end();
 	EXPECT_EQ(a_number, 9);
 	EXPECT(!said_says("command line"));
+}
+
+TEST(kernel_cmdline, every_option_takes_some_value)
+{
+	const struct option *opt;
+
+	TABLE_FOREACH(opt, option_table)
+	if (opt->min > opt->max)
+		test_fail(__FILE__, __LINE__, "%s takes no number", opt->name);
 }
 
 TEST(kernel_cmdline, too_long_is_cut_and_said)

@@ -694,6 +694,24 @@ TEST_ARENA(mm_contig, what_is_in_transit_in_the_range_is_waited_for,
 	EXPECT(one_free_gigabyte(zone));
 }
 
+/* This CPU holds pages of the range on its list. Nothing else is in the way. */
+TEST_ARENA(mm_contig, what_lists_of_cpus_hold_of_the_range_goes_back, borrow_gigabyte())
+{
+	struct migrate_stats stats = {0};
+	struct page *page = take_phantom(a, 0);
+	struct zone *zone = arena_phantom_zone(a);
+	struct isolation token;
+
+	REQUIRE(page);
+	mm_page_free(&a->mm, page);
+	EXPECT(pcp_count(&a->mm, zone) > 0);
+	EXPECT_EQ(isolate_range(zone, block_of_page(page), 1, &token), 0);
+	EXPECT_EQ(migrate_range(zone, block_of_page(page), 1,
+				&(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, &stats),
+		  0);
+	isolate_undo(zone, &token);
+}
+
 /*
  * One GiB is free, and one is full. After the free one is taken, nothing can be moved, and the CPU
  * must not wait for the GiB that it holds itself.

@@ -49,6 +49,10 @@ TEST(kernel_fail, what_the_command_line_asks_for_is_armed)
 	EXPECT_EQ(failing(FAIL_OPEN, 6), 1u << 1 | 1u << 4);
 	EXPECT_EQ(plan.failed[FAIL_META] + plan.failed[FAIL_OPEN], 3);
 	fail_disarm(&plan);
+	said_begin();
+	fail_print(&plan);
+	said_end();
+	EXPECT(said_says("meta *passed 4 times, failed 1*open *passed 6 times, failed 2"));
 }
 
 /*

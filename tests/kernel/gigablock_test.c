@@ -61,13 +61,24 @@ TEST_ARENA(mm_gigablock, unmovable_pages_share_a_gib_without_movable_ones, borro
 	EXPECT_EQ(tainted_gibs(a), 1);
 }
 
-/* A GiB that has lost its last unmovable page is clean, and its free memory is for movable ones. */
+/*
+ * A GiB that has lost its last unmovable page is clean, and its free memory is for movable ones. A
+ * 2 MiB page that has all its struct pages, as hvo=off has them, is not in the way.
+ */
 TEST_ARENA(mm_gigablock, emptied_gib_is_clean_again, borrow_gibs(2, MIB(16)))
 {
 	struct zone *zone = arena_phantom_zone(a);
-	struct page *page = alloc_on_phantom(a, 0, USE_UNMOVABLE);
+	struct page *page = alloc_on_phantom(a, 0, USE_UNMOVABLE),
+		    *low = alloc_on_phantom(a, BIG, USE_UNMOVABLE),
+		    *high = alloc_on_phantom(a, BIG, USE_UNMOVABLE);
+	u32 huge;
 
-	REQUIRE(page);
+	REQUIRE(page && low && high);
+	mm_page_free(&a->mm, low);
+	mm_page_free(&a->mm, high);
+	huge = gigablock_take(zone, FREE_FULL, BLOCK_FULL);
+	REQUIRE(huge != BLOCK_NONE);
+	block_publish_used(zone, huge, BLOCK_ORDER);
 	EXPECT_EQ(tainted_gibs(a), 1);
 	EXPECT(zone->free_type[MIGRATE_UNMOVABLE] > 0);
 	mm_page_free(&a->mm, page);
@@ -75,6 +86,7 @@ TEST_ARENA(mm_gigablock, emptied_gib_is_clean_again, borrow_gibs(2, MIB(16)))
 	EXPECT_EQ(gigablock_take(zone, FREE_FULL, BLOCK_FULL), BLOCK_NONE);
 	EXPECT_EQ(tainted_gibs(a), 0);
 	EXPECT_EQ(zone->free_type[MIGRATE_UNMOVABLE], 0);
+	block_free(zone, huge, BLOCK_ORDER);
 }
 
 /*

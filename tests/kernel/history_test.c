@@ -278,7 +278,15 @@ TEST(mm_history, the_head_of_a_page_that_was_in_pieces_lies_where_frames_last)
 	sections_close_all(&mm_kernel);
 }
 
-/* The pieces of a block that was split ahead of its use are not freed, so they merge only here. */
+static void give_back_sections(void *arena)
+{
+	sections_give_back(&((struct arena *)arena)->mm, SECTION_ON_DEMAND);
+}
+
+/*
+ * The pieces of a block that was split ahead of its use are not freed, so they merge only here. One
+ * CPU merges them, and the others may come when the block has no struct pages any more.
+ */
 TEST_ARENA(mm_history, a_block_that_was_split_ahead_becomes_whole_again, arena_borrow(MIB(16)))
 {
 	const u32 index = arena_block(a) + (u32)(a->options.bytes >> BLOCK_SHIFT) - 1;
@@ -286,7 +294,7 @@ TEST_ARENA(mm_history, a_block_that_was_split_ahead_becomes_whole_again, arena_b
 	REQUIRE(page_split_block(arena_zone(a, 0), index, 0));
 	EXPECT_EQ(block_look_at(&a->mm, index).free_pages, BLOCK_FRAMES);
 	EXPECT_EQ(buddy_find_run(&a->mm, index), BLOCK_NONE);
-	sections_give_back(&a->mm, SECTION_ON_DEMAND);
+	cpus_run_together(give_back_sections, a);
 	EXPECT(buddy_find_run(&a->mm, index) != BLOCK_NONE);
 	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_BARE);
 }

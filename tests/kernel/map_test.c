@@ -474,6 +474,43 @@ static void map_and_look(void *arg)
 		page_free(page);
 }
 
+static void empty_space(void *arg)
+{
+	struct space *space = arg;
+	struct area area;
+
+	for (u64 at = 0; space_take(space, &at, space->range.end, &area) > 0;)
+		space_remove_taken(space, &area);
+}
+
+/* A space that is empty again frees nodes of its tree, which this CPU may be searching. */
+TEST(mm_map, nodes_of_areas_stay_while_a_cpu_searches_them)
+{
+	static struct space space;
+	const cpu_t other = cpus_find_other();
+	struct area area = {.rights = USER_RIGHT_READ};
+	struct page *memory;
+
+	SKIP_ON_ONE_CPU();
+	memory =
+		page_alloc(page_order_for(space_boot_bytes()), USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	REQUIRE(memory);
+	space.range = map_space.range;
+	space_init(&space, page_address(memory));
+	for (area.start = space.range.start; space.tree.count < 400; area.start += KIB(8)) {
+		area.end = area.start + PAGE_SIZE;
+		REQUIRE(space_add(&space, &area) == 0);
+	}
+	space_pin_only(&space, 0, PT_PAGE);
+	REQUIRE(work_start(other, empty_space, &space) == 0);
+	CPUS_WAIT_FOR(!space_next(&space, 0, &area), other, "a space to be emptied");
+	clock_delay_ns(5 * NS_PER_MS);
+	EXPECT(!work_done(other));
+	space_unpin(&space);
+	work_wait(other, 0);
+	page_free(memory);
+}
+
 TEST(mm_map, many_cpus_map_and_unmap_at_once)
 {
 	struct race race = {0};

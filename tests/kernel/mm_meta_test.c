@@ -55,6 +55,8 @@ TEST_ARENA(mm_meta, a_block_that_heads_have_reserved_stays, arena_borrow(MIB(16)
 
 	REQUIRE(meta_reserve(node, META_LASTING, 700) == 0);
 	meta_unreserve(node, META_LASTING, 700);
+	/* in so little memory no block is kept for struct pages */
+	EXPECT_EQ(arena_zone(a, 0)->free_type[MIGRATE_UNMOVABLE], 0);
 	REQUIRE(meta_reserve_now(node, META_HEADS, HEADS) == 0);
 	meta_end_batch(node);
 	EXPECT(node->meta.free[META_HEADS] + node->meta.free[META_LASTING] >= HEADS);

@@ -218,18 +218,19 @@ TEST_ARENA(mm_page, a_page_of_any_order_with_references_is_kept,
 	}
 }
 
-/* The struct page of a small page, with the order that another order's first tail denies. */
+/* A struct page with an order that its first tail denies. */
 TEST_ARENA(mm_page, an_order_that_the_first_tail_denies_is_refused,
 	   arena_borrow(MIB(16), .phantom = GIB(2)))
 {
 	atomic_store_relaxed(&a->mm.watch, 0);
 	test_option("debug.bad_free", "keep");
-	for (unsigned order = 2; order < BLOCK_ORDER && !test_failed(); order++) {
-		struct page *page = mm_page_alloc(&a->mm, order, USE_MOVABLE, 0, 0);
+	for (unsigned row = 2; row <= BLOCK_ORDER + 1 && !test_failed(); row++) {
+		const unsigned order = row <= BLOCK_ORDER ? row : GIGA_ORDER;
+		struct page *page = take_phantom(a, order);
 		const u64 misuses = page_misuses();
 
 		REQUIRE(page);
-		page_set_kind(page, page->flags, order - 1);
+		page_set_kind(page, page->flags, row - 1);
 		mm_page_free(&a->mm, page);
 		EXPECT_EQ(page_misuses(), misuses + 1);
 		page_set_kind(page, page->flags, order);

@@ -309,6 +309,7 @@ TEST_ARENA(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves, arena_for_c
 	struct insider in = {.a = a};
 	const cpu_t owner = cpus_find_other();
 	cpu_t asker;
+	u32 moved;
 
 	REQUIRE(work_start(owner, stay_inside, &in) == 0);
 	CPUS_WAIT_FOR(atomic_load_acquire(&in.inside), owner, "a CPU to enter the allocator");
@@ -318,8 +319,11 @@ TEST_ARENA(mm_pcp, a_cpu_inside_the_allocator_drains_when_it_leaves, arena_for_c
 		      "the owner to be asked");
 	EXPECT(!work_done(asker)); /* the CPU that asked is waiting */
 	EXPECT(pcp_count(&a->mm, arena_phantom_zone(a)) >= 10);
+	moved = atomic_load_relaxed(&cpu_data(asker)->waits.moved[WAIT_DRAINED]);
 	atomic_store_release(&in.leave, 1);
 	work_wait(asker, 0);
+	/* waits for that CPU count the end of the drain as progress */
+	EXPECT(atomic_load_relaxed(&cpu_data(asker)->waits.moved[WAIT_DRAINED]) != moved);
 	EXPECT_EQ(pcp_count(&a->mm, arena_phantom_zone(a)), 0);
 	work_wait(owner, 0);
 }

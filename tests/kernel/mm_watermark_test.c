@@ -70,6 +70,7 @@ TEST_ARENA(mm_watermark, a_free_huge_page_is_had_down_to_the_reserve, arena_borr
 	zones_set_reserve(&a->mm, zone_ready(zone) + 1);
 	EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, 0));
 	zones_set_reserve(&a->mm, zone_ready(zone));
+	EXPECT(!zone_admits(zone, GIGA_ORDER, 0)); /* no larger one */
 	EXPECT(chain_take(&chain, &a->mm, 1, BLOCK_ORDER, 0, 1) == 1);
 }
 

@@ -218,3 +218,24 @@ TEST(kernel_padata, a_share_that_nobody_comes_for_is_done_by_the_others)
 	EXPECT_EQ(job.threads, 1);
 	EXPECT_EQ(job.chunks_max, 32);
 }
+
+/* For a moment each CPU says that it is on the next node, so node 0 has no CPU. */
+TEST(kernel_padata, no_cpu_of_another_node_helps)
+{
+	const node_t without_cpu[] = {0, node_count + 1};
+	struct padata_mt_job job = {
+		.thread_fn = visit, .arg = &cover, .size = 64, .min_chunk = 1, .max_threads = 8};
+	cpu_t cpu;
+
+	cover_begin(0, job.size, 1);
+	EXPECT(cpus_wait_idle());
+	cpumask_foreach(cpu, &cpus_online)
+		cpu_data(cpu)->node++;
+	for (unsigned i = 0; i < ARRAY_LEN(without_cpu); i++) {
+		job.node = without_cpu[i];
+		padata_run(&job);
+		EXPECT_EQ(job.threads, 1);
+	}
+	cpumask_foreach(cpu, &cpus_online)
+		cpu_data(cpu)->node--;
+}

@@ -63,6 +63,7 @@ TEST(kernel_pager, keys_lead_through_the_log)
 	EXPECT(shows(&pager, ROWS - 2, "line 19"));
 	EXPECT(pager_key(&pager, KEY_HOME));
 	EXPECT_EQ(pager.top, 0);
+	EXPECT(shows(&pager, ROWS - 1, "-- 1 to 7 of"));
 	EXPECT(pager_key(&pager, 'k'));
 	EXPECT_EQ(pager.top, 0);
 	EXPECT(pager_key(&pager, 'G'));

@@ -231,6 +231,12 @@ TEST(program_area, a_program_has_only_so_many_areas)
 	EXPECT_EQ(result, -ENOMEM);
 	EXPECT_EQ(program_space.tree.count, AREA_TREE_COUNT_MAX);
 	EXPECT_EQ(program_call("madvise", PROGRAM_BOX_MEMORY, PAGE_SIZE, DONTNEED), 0);
+	EXPECT_EQ(unmap(at, PAGE_SIZE), 0);
+	/* there is room for the new place of a page, not for a cut around the old one */
+	result = program_call("mremap", PROGRAM_BOX_MEMORY + PAGE_SIZE, PAGE_SIZE, PAGE_SIZE,
+			      MOVE_FIXED, PROGRAM_BOX_MEMORY / 2);
+	EXPECT_EQ(result, -ENOMEM);
+	EXPECT_EQ(program_space.tree.count, AREA_TREE_COUNT_MAX - 1);
 	EXPECT_EQ(unmap(at, pages * PAGE_SIZE), 0);
 }
 
@@ -252,6 +258,8 @@ TEST(program_area, a_call_makes_at_most_one_round)
 	EXPECT_EQ(program_call("madvise", at, MIB(64), NOHUGEPAGE), 0);
 	for (u64 i = 0; i < MIB(8); i += PAGE_SIZE)
 		put((u64)at + i, i);
+	EXPECT_EQ(program_call("getrusage", 0, RESULTS), 0);
+	EXPECT(get(RESULTS + 32) >= MIB(8) / KIB(1)); /* ru_maxrss, before any call unmaps */
 	EXPECT(rounds_of("mprotect", (u64)at, MIB(2), R, &result) <= 1);
 	EXPECT(rounds_of("mprotect", (u64)at, MIB(2), RW, &result) == 0); /* only more rights */
 	EXPECT(rounds_of("madvise", (u64)at, MIB(2), DONTNEED, &result) <= 1);

@@ -80,6 +80,7 @@ TEST(program_guard, guards_stay_until_they_are_removed)
 	EXPECT_EQ(advise(0, PAGES, POPULATE_READ), -EFAULT);
 	EXPECT_EQ(advise(0, PAGES, POPULATE_WRITE), -EFAULT);
 	EXPECT_EQ(advise(0, FIRST, POPULATE_WRITE), 0);
+	EXPECT_EQ(advise(PAGES, PAGES + 1, POPULATE_READ), -ENOMEM); /* nothing is mapped there */
 	EXPECT_EQ(program_call("mlock", AT, PAGES * PAGE_SIZE), -ENOMEM);
 	expect_guards(AT, FIRST, END);
 }

@@ -209,6 +209,7 @@ TEST(virtio_balloon, pages_of_a_device_that_was_given_up_are_free_again)
 	EXPECT(soft.dev.given_up);
 	rounds();
 	EXPECT_EQ(balloon.held_count, 0);
+	EXPECT_EQ(arena_usage(a).in_use, 0);
 }
 
 /* Several messages are needed. None follows the one after which the device was given up. */

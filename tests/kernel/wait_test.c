@@ -92,6 +92,18 @@ TEST(kernel_wait, a_wait_lasts_as_long_as_work_below_goes_on)
 	work_wait(other, 0);
 }
 
+/* What moved before the wait is no progress in it. */
+TEST(kernel_wait, a_wait_in_which_nothing_moves_is_not_extended)
+{
+	struct wait wait = wait_begin(WAIT_LOCK, "nothing, in a test");
+
+	wait_moved(WAIT_CONSOLE);
+	wait.deadline_ns = NS_PER_MS;
+	while (wait.late < 3)
+		wait_spin(&wait, cpu_id());
+	EXPECT(!wait.extended);
+}
+
 TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_queue_moves)
 {
 	struct wait wait = wait_begin(WAIT_LOCK, "a turn in a queue");

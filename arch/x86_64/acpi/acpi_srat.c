@@ -163,7 +163,6 @@ int acpi_srat_parse(const struct acpi_table *table, struct acpi_srat *srat)
 	const u8 *entry;
 
 	srat->mem_count = srat->cpu_count = 0;
-	srat->nodes = 0;
 	for (entry = acpi_walk_next(&walk); entry; entry = acpi_walk_next(&walk)) {
 		if (entry[0] == SRAT_MEMORY)
 			add_memory(table, entry, srat);
