@@ -184,6 +184,8 @@ static void make_ranges(struct arena *a)
 {
 	const struct arena_options *o = &a->options;
 
+	/* no code may read a range behind the end of its list */
+	memset(a->ranges, 0xa5, sizeof(a->ranges));
 	a->memory = (struct memblock_list){.range = a->ranges[0], .max = ARRAY_LEN(a->ranges[0])};
 	a->reserved = (struct memblock_list){.range = a->ranges[1], .max = ARRAY_LEN(a->ranges[1])};
 	add_shares(a, a->start, o->bytes, o->nodes, o->skew, 0);
