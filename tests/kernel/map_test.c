@@ -290,6 +290,19 @@ TEST(mm_map, registers_are_refused_when_their_addresses_are_used_up)
 	vmap_devices_next = next;
 }
 
+/* No table is made, so the case may run again. */
+TEST(mm_map, registers_are_refused_without_a_page_table)
+{
+	const virt_t next = vmap_devices_next;
+
+	vmap_devices_next = VMAP_PAGES_BASE - GIB(1);
+	fail_arm(&mm_kernel.fail, FAIL_PTE, 1, FAIL_ONCE);
+	EXPECT(!mmio_map(0, 8));
+	EXPECT(fail_disarm(&mm_kernel.fail));
+	EXPECT_EQ(last_reason(), REASON_NO_MEMORY);
+	vmap_devices_next = next;
+}
+
 /*
  * Three pages of registers are unmapped as a whole, and once. As no device exists on every machine,
  * vmap_phys() maps a page in place of registers.
