@@ -5,6 +5,7 @@
 
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/evacuate.h"
+#include "mm/page/migrate.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "mm/zone/migratetype.h"
@@ -292,6 +293,30 @@ TEST_ARENA(mm_gigablock, movable_chunks_leave_a_tainted_gib_in_full_memory,
 	EXPECT(holder_intact(&h));
 	EXPECT(arena_accounted(a));
 	holder_give_all(&h);
+}
+
+static u32 asked;
+
+static int count_and_refuse(struct page *from, struct page *to)
+{
+	asked++;
+	return -EBUSY;
+}
+
+/* No page of 100 blocks may leave, and a search gives up before it has asked for each. */
+TEST_ARENA(mm_gigablock, holders_that_refuse_end_a_search, borrow_gibs(GIBS, MIB(16)))
+{
+	static const struct page_mover refuses = {.name = "counts", .move = count_and_refuse};
+	enum { BLOCKS = 100, TRIES = 16 };
+
+	for (unsigned i = 0; i < 2 * BLOCKS; i++) {
+		REQUIRE((table[i] = alloc_on_phantom(a, BIG, USE_MOVABLE)));
+		mm_page_set_movable(&a->mm, table[i], &refuses);
+	}
+	gigablock_taint(arena_phantom_zone(a), block_of_page(table[0]));
+	asked = 0;
+	EXPECT(!evacuate(arena_phantom_zone(a), BIG, MIGRATE_UNMOVABLE, true));
+	EXPECT_EQ(asked, TRIES);
 }
 
 TEST_ARENA(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down, borrow_gibs(4, MIB(16)))
