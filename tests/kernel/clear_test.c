@@ -214,6 +214,9 @@ TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
 	watch_clear("page", MIB(2), 300 * PAGE_SIZE, 1);
 	EXPECT_EQ(seen.used, BLOCK_FRAMES);
 	EXPECT(event_is(BLOCK_FRAMES - 1, MIB(2), 300, 301, CLEAR_SMALL));
+	/* CPUs share whole slices, also if their number does not divide that of the slices */
+	watch_clear("multi", GIB(1), CLEAR_NO_HINT, 3);
+	EXPECT_EQ(seen.used, GIGA_SLICES);
 }
 
 /* ---- every byte ---- */
