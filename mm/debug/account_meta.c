@@ -116,9 +116,7 @@ static void walk_table(struct audit *audit, pfn_t table)
 		const pte_t pte = pte_load(&ptes[i]);
 
 		if (pte_writable(pte))
-			reach(audit, pte_pfn(pte),
-			      i % PTES_PER_LINE ? "private struct pages"
-						: "a block's first struct pages");
+			reach(audit, pte_pfn(pte), "struct pages");
 	}
 }
 

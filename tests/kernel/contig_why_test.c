@@ -94,10 +94,9 @@ TEST_ARENA(mm_why, a_frame_that_is_bad_in_memory_never_opened_is_named, arena_us
 TEST_ARENA(mm_why, a_frame_of_the_firmware_is_named, arena_usual())
 {
 	const phys_t at = middle(a) << PAGE_SHIFT;
+	const struct memblock_range kept = {at, at + PAGE_SIZE, .owner = OWNER_FIRMWARE};
 
-	EXPECT(memblock_list_add(&a->reserved, (struct memblock_range){.start = at,
-								       .end = at + PAGE_SIZE,
-								       .owner = OWNER_FIRMWARE}));
+	EXPECT(memblock_list_add(&a->reserved, kept));
 	arena_phantom_zone(a)->unopened--;
 	arena_phantom_zone(a)->reserved++;
 	expect_why(a, 'f', middle(a));
