@@ -70,22 +70,19 @@ static bool is_out(struct mm *mm, pfn_t pfn)
 
 /*
  * Isolate the block, so that pages freed from now on are not given out. A 1 GiB page is isolated
- * whole, because it has one type.
+ * whole, because it has one type. What else keeps a block from it keeps its GiB from it, too.
  */
 static void isolate(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 {
 	const u32 index = (u32)(pfn >> BLOCK_ORDER);
 	struct zone *zone = frame_zone(mm, pfn);
-	struct block_word head;
 	u8 state;
 
 	zone_lock(zone);
 	state = block_look_at(mm, index).state;
-	block_run_head(mm, index, &head);
 	if (state == BLOCK_BARE || state == BLOCK_HUGE || state == BLOCK_NOHEAD ||
 	    state == BLOCK_FULL || state == BLOCK_META)
-		if (isolate_now(zone, index, 1, &bad->isolation) == -EBUSY &&
-		    head.order == GIGA_ORDER)
+		if (isolate_now(zone, index, 1, &bad->isolation) == -EBUSY)
 			isolate_now(zone, ALIGN_DOWN(index, GIB_BLOCKS), GIB_BLOCKS,
 				    &bad->isolation);
 	zone_unlock(zone);

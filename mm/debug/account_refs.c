@@ -21,7 +21,7 @@
 
 static const char *fault_of(const struct page *page, unsigned checks)
 {
-	u64 offset = 0;
+	u64 offset;
 
 	if ((page->flags & PAGE_MOVABLE) && !(page->mover && page->mover->move))
 		return "is movable but has no mover";

@@ -72,7 +72,7 @@ static bool is_idle(cpu_t cpu)
 static void name_work(cpu_t cpu)
 {
 	call_fn *fn = atomic_load_acquire(&cpu_data(cpu)->work.fn);
-	u64 offset = 0;
+	u64 offset;
 	const char *name = fn ? symbol_lookup((virt_t)fn, &offset) : NULL;
 
 	if (name)

@@ -162,16 +162,18 @@ static u32 make_other(struct pool *pool, u32 index)
 		       : pool_make_near(pool, block_zone(pool->mm, index)->node);
 }
 
-/* The free page that `index` heads leaves. Returns 0 if it did. */
-static int dissolve_free(struct pool *pool, u32 index)
+/* The free page that `index` heads leaves, if it can. */
+static void dissolve_free(struct pool *pool, u32 index)
 {
 	struct migrate_stats stats = {0};
 	bool gone;
 	u32 new;
 
 	new = make_other(pool, index);
-	if (new != BLOCK_NONE)
-		return pool_move_to(pool, index, new, &stats);
+	if (new != BLOCK_NONE) {
+		pool_move_to(pool, index, new, &stats);
+		return;
+	}
 	spin_lock(&pool->lock);
 	gone = page_standing(pool, index) == FREE_NOW && pool->free > pool->reserved;
 	if (gone) {
@@ -182,20 +184,18 @@ static int dissolve_free(struct pool *pool, u32 index)
 			      (struct pool_delta){.pages = -1, .surplus = -surplus});
 	}
 	spin_unlock(&pool->lock);
-	return gone ? pool_release_page(pool, index) : -EBUSY;
+	if (gone)
+		pool_release_page(pool, index);
 }
 
-int pool_dissolve_page(struct mm *mm, u32 index)
+void pool_dissolve_page(struct mm *mm, u32 index)
 {
-	int err = -EBUSY;
-
-	for (struct pool *pool = mm->pools; pool && err; pool = pool->next) {
+	for (struct pool *pool = mm->pools; pool; pool = pool->next) {
 		const u32 head = (u32)ALIGN_DOWN(index, order_blocks(pool->order));
 
 		if (look_first(pool, head) == FREE_NOW)
-			err = dissolve_free(pool, head);
+			dissolve_free(pool, head);
 	}
-	return err;
 }
 
 int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stats *stats)

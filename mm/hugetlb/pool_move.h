@@ -13,9 +13,9 @@ int pool_move_page(struct mm *mm, u32 index, unsigned order, struct migrate_stat
  * A page with block `index`, if it is free in its pool, goes back to the buddy for a bad frame in
  * it: another takes its place, or the pool becomes smaller, if no page is promised. A page that was
  * taken meanwhile is moved, as pool_move_page() does. Each pool's lock is taken once in any case,
- * see bad_frames.c. Returns 0 if the page has left, else an error.
+ * see bad_frames.c.
  */
-int pool_dissolve_page(struct mm *mm, u32 index);
+void pool_dissolve_page(struct mm *mm, u32 index);
 
 /*
  * pool_move_page() with a new page that the caller supplies and gives away. The new page is used by

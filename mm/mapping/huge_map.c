@@ -20,10 +20,9 @@
 #include "mm/vm/touch.h"
 
 /* The first slot stays empty: a guard below the first mapping. */
-struct space huge_space = {.range = {.start = HUGE_MAP_BASE + HUGE_SLOT,
-				     .end = HUGE_MAP_BASE + HUGE_MAP_SIZE,
-				     .top = HUGE_MAP_BASE + HUGE_MAP_SIZE},
-			   .align = HUGE_SLOT};
+struct space huge_space = {
+	.range = {.start = HUGE_MAP_BASE + HUGE_SLOT, .end = HUGE_MAP_BASE + HUGE_MAP_SIZE},
+	.align = HUGE_SLOT};
 static u64 exhausted_touches; /* atomic */
 
 void huge_map_init(void)

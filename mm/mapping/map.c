@@ -33,10 +33,9 @@ static u64 page_bytes(const struct page *page)
 static const struct vm_object_ops ops = {.release = NULL}; /* it is never dropped */
 static struct vm_object frames = {.ops = &ops, .refs = 1};
 
-struct space map_space = {.range = {.start = VMAP_PAGES_BASE,
-				    .end = VMAP_PAGES_BASE + VMAP_PAGES_SIZE,
-				    .top = VMAP_PAGES_BASE + VMAP_PAGES_SIZE},
-			  .align = GIB(1)};
+struct space map_space = {
+	.range = {.start = VMAP_PAGES_BASE, .end = VMAP_PAGES_BASE + VMAP_PAGES_SIZE},
+	.align = GIB(1)};
 
 void map_init(void)
 {

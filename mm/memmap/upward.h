@@ -64,7 +64,7 @@ struct mm_upward {
 			      struct migrate_stats *stats);
 
 	/* contig/ to hugetlb/: this block has a bad frame. pool_move.h */
-	int (*pool_dissolve_page)(struct mm *mm, u32 index);
+	void (*pool_dissolve_page)(struct mm *mm, u32 index);
 
 	/* page/ to mapping/: the address where page_map() has put a frame. map.h */
 	virt_t (*map_find)(pfn_t pfn);

@@ -455,6 +455,8 @@ static u64 find_place(struct space *space, const struct area *area, u64 align,
 		at = ALIGN_UP(beside->below.end > at ? beside->below.end : beside->above.end,
 			      align);
 	}
+	if (!space->user)
+		return 0;
 	at = find_room(space, size, align);
 	*beside = find_neighbours(space, at);
 	return at;

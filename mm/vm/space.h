@@ -49,7 +49,7 @@ enum space_huge { SPACE_HUGE_ALWAYS, SPACE_HUGE_ASKED, SPACE_HUGE_NEVER };
 
 struct space_range {
 	u64 start, end; /* its addresses */
-	u64 top;        /* space_place() chooses addresses below this */
+	u64 top;        /* a program's: space_place() chooses addresses below this */
 };
 
 struct space {

@@ -158,6 +158,15 @@ TEST_ARENA(mm_account, a_pools_count_that_is_one_off_is_noticed, arena_borrow(MI
 		       COUNTER(pool->node->surplus), COUNTER(pool->node->free.count),
 		       COUNTER(pool->node->free.tail));
 	EXPECT_WATCHED(a, COUNTER(block_page(&a->mm, pool->node->free.head)->refcount));
+	/* the links of a wrong page may be wrong, so no page behind it is looked at */
+	block_page(&a->mm, pool->node->free.head)->refcount = 1;
+	block_page(&a->mm, pool->node->free.tail)->refcount = 1;
+	said_begin();
+	expect_noticed(a, "two free pages have a reference");
+	said_end();
+	EXPECT(!said_says("does not match its list*does not match its list"));
+	block_page(&a->mm, pool->node->free.head)->refcount = 0;
+	block_page(&a->mm, pool->node->free.tail)->refcount = 0;
 	pool->reserved = pool->pages + 1;
 	expect_noticed(a, "more is promised than there is");
 	pool->reserved = 0;

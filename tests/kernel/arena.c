@@ -8,6 +8,7 @@
 #include "mm/init.h"
 #include "mm/zone/memmap_open.h"
 #include "tests/kernel/mm_test.h"
+#include "tests/kernel/pattern.h"
 
 static struct arena arenas[VMEMMAP_WINDOWS - 1]; /* window 0 belongs to the machine */
 
@@ -80,14 +81,22 @@ static void *zalloc(u64 bytes, node_t node, void *ctx)
 	page = page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, node);
 	if (!page)
 		return NULL;
+	page->private[1] = ALIGN_UP(bytes, 8);
 	page_chain_push(&a->pages, page);
 	return page_address(page);
 }
 
 static void free_descriptors(struct arena *a)
 {
-	while (a->pages)
-		page_free(page_chain_pop(&a->pages));
+	while (a->pages) {
+		struct page *page = page_chain_pop(&a->pages);
+		const u64 asked = page->private[1];
+
+		/* nothing was written behind what was asked for */
+		EXPECT_ZERO((char *)page_address(page) + asked,
+			    (PAGE_SIZE << page_order(page)) - asked);
+		page_free(page);
+	}
 }
 
 static pfn_t table_alloc(void *ctx)
@@ -184,6 +193,8 @@ static void make_ranges(struct arena *a)
 {
 	const struct arena_options *o = &a->options;
 
+	/* no code may read a range behind the end of its list */
+	memset(a->ranges, 0xa5, sizeof(a->ranges));
 	a->memory = (struct memblock_list){.range = a->ranges[0], .max = ARRAY_LEN(a->ranges[0])};
 	a->reserved = (struct memblock_list){.range = a->ranges[1], .max = ARRAY_LEN(a->ranges[1])};
 	add_shares(a, a->start, o->bytes, o->nodes, o->skew, 0);

@@ -210,8 +210,13 @@ TEST(mm_clear, no_instruction_gets_more_than_clear_extent)
 			expect_extents(GIB(1), extents[i].extent);
 	}
 	REQUIRE(option_set(option_find("clear.extent"), "whole") == 0);
-	watch_clear("page", MIB(2), 0, 1); /* this mode always works in steps of 4 KiB */
+	/* this mode always works in steps of 4 KiB, each page once and that of the fault last */
+	watch_clear("page", MIB(2), 300 * PAGE_SIZE, 1);
 	EXPECT_EQ(seen.used, BLOCK_FRAMES);
+	EXPECT(event_is(BLOCK_FRAMES - 1, MIB(2), 300, 301, CLEAR_SMALL));
+	/* CPUs share whole slices, also if their number does not divide that of the slices */
+	watch_clear("multi", GIB(1), CLEAR_NO_HINT, 3);
+	EXPECT_EQ(seen.used, GIGA_SLICES);
 }
 
 /* ---- every byte ---- */

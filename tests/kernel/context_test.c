@@ -144,6 +144,15 @@ TEST(kernel_context, an_interrupt_handler_is_no_ordinary_code)
 	EXPECT_REASON("in an interrupt handler");
 }
 
+TEST(kernel_context, a_touch_may_let_interrupts_in_and_ends_with_them_off)
+{
+	const irq_flags_t flags = irq_save();
+
+	EXPECT_EQ(huge_fault((virt_t)seen.untouched, true, false, true), FAULT_RETRY);
+	EXPECT(!irq_enabled());
+	irq_restore(flags);
+}
+
 /* ---- each misuse ends the machine: hosted only, in builds with and without checks ---- */
 
 #ifdef ASHLAR_HOSTED

@@ -90,6 +90,20 @@ TEST_ARENA(mm_why, a_frame_that_is_bad_in_memory_never_opened_is_named, arena_us
 	expect_why(a, 'x', middle(a));
 }
 
+/* The firmware keeps a frame, as at boot. The first look is at memory that was never opened. */
+TEST_ARENA(mm_why, a_frame_of_the_firmware_is_named, arena_usual())
+{
+	const phys_t at = middle(a) << PAGE_SHIFT;
+	const struct memblock_range kept = {at, at + PAGE_SIZE, .owner = OWNER_FIRMWARE};
+
+	EXPECT(memblock_list_add(&a->reserved, kept));
+	arena_phantom_zone(a)->unopened--;
+	arena_phantom_zone(a)->reserved++;
+	expect_why(a, 'f', middle(a));
+	arena_open_all(a);
+	expect_why(a, 'f', middle(a));
+}
+
 /* The search tries the GiB, and learns only then that the holder does not let go. */
 TEST_ARENA(mm_why, a_holder_that_refuses_is_named_after_it_refused, borrow_gigabyte())
 {

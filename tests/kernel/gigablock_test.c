@@ -5,6 +5,7 @@
 
 #include "mm/contig/bad_frames.h"
 #include "mm/contig/evacuate.h"
+#include "mm/page/migrate.h"
 #include "mm/page/pcp_drain.h"
 #include "mm/page/refuge.h"
 #include "mm/zone/migratetype.h"
@@ -304,6 +305,22 @@ TEST_ARENA(mm_gigablock, movable_chunks_leave_a_tainted_gib_in_full_memory,
 	EXPECT(holder_intact(&h));
 	EXPECT(arena_accounted(a));
 	holder_give_all(&h);
+}
+
+/* No page of 100 blocks may leave. A search has asked for those of 16 when it gives up. */
+TEST_ARENA(mm_gigablock, holders_that_refuse_end_a_search, borrow_gibs(GIBS, MIB(16)))
+{
+	struct zone *zone = arena_phantom_zone(a);
+	u32 first = ~0U;
+
+	for (unsigned i = 0; i < 200; i++) {
+		REQUIRE((table[i] = alloc_on_phantom(a, BIG, USE_MOVABLE)));
+		mm_page_set_movable(&a->mm, table[i], &mover_refuses);
+		first = MIN(first, block_of_page(table[i]));
+	}
+	gigablock_taint(zone, first);
+	EXPECT(!evacuate(zone, BIG, MIGRATE_UNMOVABLE, true));
+	EXPECT_EQ(gib_of(&a->mm, first)->refused, first % GIB_BLOCKS + 16);
 }
 
 TEST_ARENA(mm_gigablock, tainted_gibs_are_filled_from_the_highest_down, borrow_gibs(4, MIB(16)))

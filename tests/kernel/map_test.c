@@ -267,13 +267,18 @@ static void expect_registers_kept(volatile void __iomem *address, u64 size)
 
 /*
  * Addresses of registers are used once. A call that needs more than are left is refused, says so,
- * and leaves them to a smaller one.
+ * and leaves them to a smaller one. A call that finds no page for a table is refused as well.
  */
 TEST(mm_map, registers_are_refused_when_their_addresses_are_used_up)
 {
 	const virt_t next = vmap_devices_next;
 	volatile void __iomem *last;
 
+	vmap_devices_next = VMAP_PAGES_BASE - GIB(1);
+	fail_arm(&mm_kernel.fail, FAIL_PTE, 1, FAIL_ONCE);
+	EXPECT(!mmio_map(0, 8));
+	EXPECT(fail_disarm(&mm_kernel.fail));
+	EXPECT_EQ(last_reason(), REASON_NO_MEMORY);
 	vmap_devices_next = VMAP_PAGES_BASE - 2 * PAGE_SIZE;
 	for (unsigned i = 0; i < 100; i++) {
 		EXPECT(!vmap_phys(0, GIB(1), PT_UNCACHED));

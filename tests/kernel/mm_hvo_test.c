@@ -33,6 +33,18 @@ TEST_ARENA(mm_hvo, huge_blocks_become_bare_in_one_round, arena_borrow(MIB(2), .p
 	EXPECT_EQ(arena_usage(a).memmap_bytes, memmap_bytes); /* every head came back */
 }
 
+TEST_ARENA(mm_hvo, full_blocks_become_bare_only_in_the_range_named, arena_usual())
+{
+	u32 index = arena_phantom_block(a) + GIB_BLOCKS - 1;
+
+	REQUIRE(full_blocks_make(a, 2));
+	while (block_look_any(&a->mm, index).state != BLOCK_FULL)
+		index--;
+	EXPECT(hvo_bare_in(arena_phantom_zone(a), index, 1));
+	EXPECT_EQ(block_look_at(&a->mm, index).state, BLOCK_BARE);
+	EXPECT_EQ(arena_phantom_zone(a)->free_class[FREE_FULL], BLOCK_FRAMES);
+}
+
 /* ---- the baselines, in mapped sections of real memory ---- */
 
 enum { BASELINE_PAGES = 40 };

@@ -171,6 +171,10 @@ TEST(mm_memblock, the_highest_place_that_fits_is_found)
 	EXPECT_EQ(memblock_find(&memory, &reserved, MIB(15), PAGE_SIZE, TIB(1), NODE_NONE), 0);
 	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(4), PAGE_SIZE, MIB(1), NODE_NONE), 0);
 	EXPECT_EQ(memblock_find(&memory, &reserved, GIB(4), PAGE_SIZE, TIB(1), NODE_NONE), 0);
+	reserved.count = 0; /* below the only reserved range there is none */
+	take(MIB(33) - KIB(4), KIB(4));
+	EXPECT_EQ(memblock_find(&memory, &reserved, KIB(4), PAGE_SIZE, TIB(1), NODE_NONE),
+		  MIB(33) - KIB(8));
 }
 
 TEST(mm_memblock, what_fits_nowhere_is_no_address)

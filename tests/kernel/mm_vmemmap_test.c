@@ -153,3 +153,16 @@ TEST_ARENA(mm_vmemmap, tails_of_huge_pages_are_read_only_and_shared,
 	block_list_foreach(&a->mm, index, &a->pool.node[1].free)
 		EXPECT(huge_line_right(&a->mm, index, BLOCK_ORDER));
 }
+
+/* The last section of a window lies above all memory and has no tables. */
+TEST_ARENA(mm_vmemmap, a_section_is_refused_if_no_upper_table_can_be_made, arena_borrow(MIB(2)))
+{
+	const u64 section = VMEMMAP_WINDOW_SIZE / pt_level_size(PT_PMD) - 1;
+	struct node *node = &a->mm.node[0];
+	u64 held = 0;
+
+	while (meta_reserve_emergency(node, 1) == 0)
+		held++;
+	EXPECT_EQ(vmemmap_install(&a->mm, node, section, 0), -ENOMEM);
+	meta_unreserve(node, META_LASTING, held);
+}

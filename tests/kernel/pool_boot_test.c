@@ -90,7 +90,10 @@ TEST_ARENA(mm_pool, boot_pools_are_made_as_far_as_they_can_be, arena_borrow(MIB(
 	EXPECT_EQ(pool_shrink(&a->pool, hvo_on(), 5), 5);
 
 	EXPECT_EQ(pool_boot_parse_count(WORD_OF(boot), "18446744073709551615"), 0);
+	said_begin();
 	made = pool_boot_make(&boot.request[POOL_BOOT_2M], &a->pool, hvo_on());
+	said_end();
+	EXPECT(said_says("18446744073709551615 were asked for, no more fit"));
 	/*
 	 * There are 32 blocks. Two are metadata memory from the start, and metadata memory has
 	 * grown by some.

@@ -122,6 +122,13 @@ TEST_ARENA(mm_pool, it_can_have_98_percent_of_memory, arena_borrow(MIB(512)))
 	EXPECT_EQ(pool_resize(&a->pool, hvo_on(), 0), 0);
 }
 
+/* Heads are reserved for the pages that memory has room for, so no block is spent on the others. */
+TEST_ARENA(mm_pool, pages_that_memory_has_no_room_for_cost_none, arena_borrow(MIB(16)))
+{
+	EXPECT_EQ(pool_grow(&a->pool, hvo_on(), BLOCK_FRAMES), 7);
+	EXPECT_EQ(a->mm.node[0].meta.blocks, 1);
+}
+
 /*
  * ---- The HVO series' restore contract (Kravetz, "Batch hugetlb vmemmap modification operations",
  * 2023-09) ----
