@@ -4,8 +4,8 @@
 Each mutant that candidates.py draws goes through these stages, in a copy of the tree, until something notices it (README.md):
 
     sift     the kernel's objects are compiled; a mutant that the build refuses, or that changes no object, is not counted
-    reach    hosted, under the address sanitizer: the cases that reach the line (reach.py), then those that reach its function, or
-             the file of what is in no function; all, if none does
+    reach    hosted, under the address sanitizer: the cases that reach the line (reach.py), then those that reach its function; all,
+             if none does or it is in no function
     machines after the first of those cases, the hosted kernel boots as the machines of tests/replay, if the file may know the machine;
              for what is in BY_TEST, its tests of tests/qemu
     explore  the schedules of those cases of which the explorer searches many
@@ -213,7 +213,9 @@ class Worker:
             return self._stages(candidate, hosted)
 
     def reached(self, candidate):
-        return self.reach.of(candidate.path, candidate.line, candidate.source.span(candidate.line))
+        """(cases that reach the line, all that are tried). A table is read by code of other files: all are."""
+        nearest, every = self.reach.of(candidate.path, candidate.line, candidate.source.span(candidate.line))
+        return nearest, every if candidate.function else self.reach.cases
 
     def _stages(self, candidate, hosted):
         nearest, every = self.reached(candidate)
