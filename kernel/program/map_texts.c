@@ -6,9 +6,11 @@
 #include <arch/atomic.h>
 
 #include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
 #include "kernel/program/file.h"
 #include "kernel/program/heap.h"
 #include "kernel/program/layout.h"
+#include "kernel/program/path.h"
 #include "mm/vm/pages.h"
 #include "kernel/program/proc_text.h"
 #include "kernel/program/thread.h"
@@ -42,15 +44,18 @@ static void name_of(const struct area *area, char *buf, size_t size)
 
 static void write_line(struct text_sink *sink, const struct area *area)
 {
-	char name[TEXT_LINE_MAX - 64];
+	/* a page for paths is free: the one that named this text has been walked */
+	char *name = thread_current()->texts;
 
-	name_of(area, name, sizeof(name));
-	text_print(sink, "%08llx-%08llx %c%c%c%c %08llx 00:00 0%s%s\n", area->start, area->end,
+	name_of(area, name, PATH_TEXT_MAX);
+	text_print(sink, "%08llx-%08llx %c%c%c%c %08llx 00:00 0%s", area->start, area->end,
 		   area->rights & USER_RIGHT_READ ? 'r' : '-',
 		   area->rights & USER_RIGHT_WRITE ? 'w' : '-',
 		   area->rights & USER_RIGHT_EXEC ? 'x' : '-',
 		   area->flags & AREA_SHARED ? 's' : 'p', area->object ? area->offset : 0,
-		   name[0] ? "  " : "", name);
+		   name[0] ? "  " : "");
+	text_add(sink, name, strlen(name));
+	text_print(sink, "\n");
 }
 
 static void write_use(struct text_sink *sink, const struct area *area)

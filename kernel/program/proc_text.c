@@ -8,14 +8,19 @@
 #include "mm/mm.h"
 #include "mm/pools.h"
 
+void text_add(struct text_sink *sink, const char *text, u64 length)
+{
+	if (!sink->err)
+		sink->err = contents_add(sink->contents, text, length);
+}
+
 void text_print(struct text_sink *sink, const char *fmt, ...)
 {
 	char line[TEXT_LINE_MAX];
 	int length;
 
 	length = FORMAT_ARGS(line, sizeof(line), fmt);
-	if (!sink->err)
-		sink->err = contents_add(sink->contents, line, MIN((u64)length, sizeof(line) - 1));
+	text_add(sink, line, MIN((u64)length, sizeof(line) - 1));
 }
 
 static void kib_line(struct text_sink *sink, const char *name, u64 frames)

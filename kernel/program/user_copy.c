@@ -125,9 +125,9 @@ int user_cas_u32(user_t at, u32 old, u32 new, u32 *found)
 
 	if (!word)
 		return -EFAULT;
-	*found = old;
-	if (!atomic_cas(word, old, new))
+	do /* where it is `old`, it must be that no longer when this ends */
 		*found = atomic_load_relaxed(word);
+	while (*found == old && !atomic_cas(word, old, new));
 	space_unpin(&program_space);
 	return 0;
 }

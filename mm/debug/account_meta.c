@@ -173,7 +173,7 @@ static void walk_users(struct audit *audit)
 
 /*
  * Compare what is used of a block with what was reached, and leave `seen_map` empty for the next
- * audit. meta_walk() looks whether each gated frame is used.
+ * audit. gate_walk() looks whether gated frames of blocks with lots are used.
  */
 static void compare_block(struct audit *audit, struct meta_block *block)
 {

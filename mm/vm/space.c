@@ -72,7 +72,7 @@ int space_init(struct space *space, void *memory)
 	space->tree = (struct area_tree){.root = NULL};
 	space->bytes = space->resident_most = 0;
 	space->next = space->range.start;
-	space->full_top = space->range.top;
+	space->full_top = space->user ? space->range.top : ~0ULL;
 	space->full_size = ~0ULL;
 	space->boot_nodes = memory ? (char *)memory + cpus_bytes() : NULL;
 	if (memory)

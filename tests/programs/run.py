@@ -308,7 +308,7 @@ def main():
     args = parser.parse_args()
     select = args.select.split() or ["*"]
     builder = Builder(args.build, Fetcher(Path(args.tools) / "programs"))
-    leave_out, counts = table("excluded.txt"), {"pass": 0, "fail": 0, "not here": 0, "excluded": 0}
+    leave_out, counts = table("excluded.txt"), {"pass": 0, "fail": 0, "not here": 0, "excluded": 0, "skipped": 0}
     for group, cases in GROUPS.items():
         if not any(fnmatch.fnmatch(group, pattern.split("/")[0]) for pattern in select):
             continue
@@ -325,6 +325,7 @@ def main():
                     print(f"{case.name}: {outcome}", flush=True)
         except Missing as why:
             print(f"skipped: {group}: {why}", flush=True)
+            counts["skipped"] += 1
     if not any(counts.values()):
         raise SystemExit(f"no program was tried: {args.select}")
     print(", ".join(f"{count} {what}" for what, count in counts.items()))
