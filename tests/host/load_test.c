@@ -66,7 +66,10 @@ static bool is_programs(u64 start, u64 end)
 	return start >= USER_START && end <= USER_END;
 }
 
-/* In place of the program, which leaves its mappings a GiB: touch the ends of all areas. */
+/*
+ * Runs in place of the program: touch the ends of all areas. Without an interpreter, the GiB below
+ * MAPPINGS_TOP is still free, for mappings.
+ */
 static void look_around(struct trap_frame *regs)
 {
 	struct area area = {.end = 0};

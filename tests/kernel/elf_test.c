@@ -240,14 +240,14 @@ TEST(program_elf, the_first_interpreter_is_that_of_the_program)
 	EXPECT(!elf.interpreter);
 }
 
-/* As in a file; of a section, only what is looked at. */
+/* Tables as a file has them. Of a section header, only the fields that are read are set. */
 struct image_tables {
 	u64 texts[8], symbols[8]; /* sections: type, offset, size, bytes of an entry */
 	u64 symbol[9][3];         /* section, type and name; address; size */
 	char text[24];
 };
 
-/* Symbols of one place: one with a size, then the first. */
+/* Of symbols with one address, the first that has a size is named, or else the first. */
 TEST(program_elf, the_nearest_symbol_of_code_is_named)
 {
 	enum { AT = offsetof(struct image, text) + 64 };

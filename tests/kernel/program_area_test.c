@@ -154,13 +154,9 @@ TEST(program_area, no_call_reaches_beyond_the_addresses_of_programs)
 	EXPECT_EQ(program_call("mremap", here, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, 0), -EPERM);
 	EXPECT_EQ(program_call("mremap", here, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, 1), -EINVAL);
 	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, FIXED), -EPERM);
+	EXPECT_EQ(program_call("madvise", here + 1, PAGE_SIZE), -EINVAL); /* inside a page */
+	EXPECT_EQ(program_call("mincore", here + 1, 0), -EINVAL);
 	EXPECT(get(here) == 5 && get(last) == 6);
-}
-
-TEST(program_area, a_range_begins_with_a_page)
-{
-	EXPECT_EQ(program_call("madvise", PROGRAM_BOX_MEMORY + 1, PAGE_SIZE), -EINVAL);
-	EXPECT_EQ(program_call("mincore", PROGRAM_BOX_MEMORY + 1, 0), -EINVAL);
 }
 
 TEST(program_area, a_page_stays_free_behind_the_heap)

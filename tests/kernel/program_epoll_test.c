@@ -190,7 +190,7 @@ TEST(program_epoll, a_wait_looks_again_and_again_only_for_the_console)
 {
 	unsigned looks = 0;
 	const struct question question = {
-		.look = count_look, .state = &looks, .until_ns = poll_until(100)};
+		.look = count_look, .state = &looks, .until_ns = poll_until(50)};
 
 	EXPECT_EQ(poll_for_masked(0, 0, &question), 0);
 	EXPECT(looks <= 2); /* before the wait, and behind it */

@@ -114,7 +114,7 @@ TEST(program_futex, moving_to_the_same_address_ends)
 	expect_woken();
 }
 
-/* A time of either clock, not an interval. */
+/* The limit of FUTEX_WAIT_BITSET is a point in time, of either clock. */
 TEST(program_futex, a_wait_for_bits_ends_at_a_time)
 {
 	enum { REALTIME = 256 };
@@ -179,6 +179,7 @@ TEST(program_futex, a_thread_may_run_on_the_cpus_of_the_machine)
 	const u64 bytes = DIV_ROUND_UP(cpu_count, 64) * 8, none = 0;
 
 	EXPECT_EQ(program_call("sched_getaffinity", 0, bytes, RESULTS), bytes);
+	EXPECT_EQ(program_call("sched_getaffinity", 0, KIB(1), RESULTS), bytes);
 	EXPECT_EQ(word(RESULTS), (u32)atomic_load_relaxed(&cpus_online.words[0]));
 	EXPECT_EQ(program_call("sched_getaffinity", 0, 4, RESULTS), -EINVAL);
 	EXPECT_EQ(program_call("sched_getaffinity", 12345, KIB(1), RESULTS), -ESRCH);

@@ -472,7 +472,7 @@ TEST(program_pool, what_a_limit_refuses_leaves_a_file_as_it_was)
 	EXPECT_EQ(program_call("ftruncate", file, MIB(2)), 0);
 	EXPECT_EQ(user_write(ARGUMENTS, limit, sizeof(limit)), 0);
 	EXPECT_EQ(program_call("setrlimit", 9, ARGUMENTS), 0);
-	/* a place that is only wished for, and taken */
+	/* without MAP_FIXED, at a place that is taken */
 	EXPECT_EQ(map_file(FAR, MIB(4), SHARE & ~0x10, file, 0), -ENOMEM);
 	EXPECT_EQ(map_file(AT, MIB(4), SHARE, file, 0), -ENOMEM);
 	EXPECT_EQ(map_file(AT, MIB(4), COPY, file, 0), -ENOMEM);

@@ -290,40 +290,6 @@ TEST(program_signal, exceptions_become_signals)
 	}
 }
 
-#ifdef ASHLAR_HOSTED
-static void expect_fault(u64 at, enum user_access access, int signal, u32 code)
-{
-	struct trap_frame regs = some_registers();
-
-	set_action(signal, HANDLER, SA_NODEFER, 0);
-	host_user_fault(&regs, at, access);
-	EXPECT_EQ(regs.rip, HANDLER);
-	EXPECT_EQ(load_u32(regs.rsi), signal);
-	EXPECT_EQ(load_u32(regs.rsi + 8), code);
-	EXPECT_EQ(get(regs.rsi + 16), at);
-}
-
-/* At 1 GiB is an empty file, to be read. */
-static void touch_in_all_ways(struct trap_frame *regs)
-{
-	const s64 fd = program_call("memfd_create", RESULTS, 0);
-
-	EXPECT_EQ(program_call("mmap", GIB(1), PAGE_SIZE, R, 0x12, fd, 0), GIB(1));
-	expect_fault(NOWHERE, USER_READ, SIGSEGV, SEGV_MAPERR);
-	expect_fault(GIB(1), USER_WRITE, SIGSEGV, SEGV_ACCERR);
-	expect_fault(GIB(1), USER_READ, SIGBUS, BUS_ADRERR);
-}
-
-TEST(program_signal, a_touch_in_vain_becomes_a_signal_with_its_address)
-{
-	const struct trap_frame regs = some_registers();
-
-	host_user_program = touch_in_all_ways;
-	user_enter(&regs, 0, NULL);
-	host_user_program = NULL;
-}
-#endif
-
 /* ---- no memory ---- */
 
 /* A page of the memory that nothing has touched, and the registers of a touch of it in vain. */
@@ -571,8 +537,8 @@ static void sleep_there(void *arg)
 }
 
 /*
- * Send signals that run no handler, each with a wake that comes late, from an earlier wait. Do so
- * until the call ends or `most` are sent, and return how many.
+ * Send signals that run no handler, until the call ends or `most` are sent. After each signal comes
+ * a wake for no reason, as a late one from an earlier wait does. Returns how many were sent.
  */
 static unsigned send_until_done(const struct sleeping *s, struct thread *to, unsigned most)
 {
@@ -624,6 +590,7 @@ TEST(program_signal, a_wait_goes_on_after_signals_without_handlers_until_its_tim
 	EXPECT_EQ(put(RESULTS, 0), 0);
 	expect_waits("nanosleep", (u64[6]){ARGUMENTS, 0}, true);
 	expect_waits("ppoll", (u64[6]){0, 0, ARGUMENTS, RESULTS, 8}, true);
+	expect_waits("pselect6", (u64[6]){0, 0, 0, 0, ARGUMENTS}, true);
 	expect_waits("pause", (u64[6]){0}, false);
 	expect_waits("rt_sigsuspend", (u64[6]){RESULTS, 8}, false);
 	expect_waits("futex", (u64[6]){RESULTS}, false);

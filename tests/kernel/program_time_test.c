@@ -267,6 +267,7 @@ TEST(program_time, timers_interrupt_the_first_cpu_whichever_sets_them)
 	EXPECT_EQ(start_timer((s64)set.arg[0], 0, 0, 3600 * NS_PER_S), 0);
 	program_call_start(&set);
 	work_wait(set.cpu, 0);
+	EXPECT_EQ(set.result, 0);
 	EXPECT_EQ(cpu_data(set.cpu)->arch.timer[TIMER_PROGRAM].at, 0);
 }
 
