@@ -30,7 +30,10 @@ TABLE_DECLARE(const struct proc_text, proc_table);
 	static const struct proc_text proc_row_##ident TABLE_ENTRY(proc_table) = {.path = (where), \
 										  .write = (fn)}
 
-/* text_print() adds at most TEXT_LINE_MAX - 1 characters. Context: ordinary. */
+/*
+ * Add to the text; text_print() adds at most TEXT_LINE_MAX - 1 characters. After an error nothing
+ * more is added. Context: ordinary.
+ */
 enum { TEXT_LINE_MAX = 256 };
 void text_add(struct text_sink *sink, const char *text, u64 length);
 void text_print(struct text_sink *sink, const char *fmt, ...) __printf(2, 3);

@@ -125,7 +125,7 @@ int user_cas_u32(user_t at, u32 old, u32 new, u32 *found)
 
 	if (!word)
 		return -EFAULT;
-	do /* where it is `old`, it must be that no longer when this ends */
+	do /* a word that is `old` again, after it was another value, is tried again */
 		*found = atomic_load_relaxed(word);
 	while (*found == old && !atomic_cas(word, old, new));
 	space_unpin(&program_space);

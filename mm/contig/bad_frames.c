@@ -70,7 +70,8 @@ static bool is_out(struct mm *mm, pfn_t pfn)
 
 /*
  * Isolate the block, so that pages freed from now on are not given out. A 1 GiB page is isolated
- * whole, because it has one type. What else keeps a block from it keeps its GiB from it, too.
+ * whole, because it has one type. If a block cannot be isolated for another reason, its GiB cannot
+ * be, either.
  */
 static void isolate(struct mm *mm, struct bad_frame *bad, pfn_t pfn)
 {

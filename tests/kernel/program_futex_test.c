@@ -3,6 +3,7 @@
 
 #include "kernel/program/clocks.h"
 #include "tests/kernel/program_box.h"
+#include "tests/kernel/space_look.h"
 
 FIXTURE(program_futex, program_box_begin, program_box_end);
 
@@ -146,6 +147,30 @@ TEST(program_futex, words_of_a_thread_that_ends_are_released)
 	futex_release_robust(thread_current());
 	expect_woken();
 	EXPECT_EQ(word(entry + 16), 0xc0000000u);
+}
+
+/* CPU 0 changes the word from 1 to 2; CPU 1 changes it from 1 to 3 and back, while it can. */
+static void change_word(void *arg)
+{
+	u32 *found = arg;
+	const pte_t leaf = space_leaf(&program_space, WORD);
+	u32 *at = phys_to_virt((pte_pfn(leaf) << PAGE_SHIFT) + WORD % PAGE_SIZE);
+
+	if (cpu_id() == 0)
+		EXPECT_EQ(user_cas_u32(WORD, 1, 2, found), 0);
+	for (unsigned i = 0; cpu_id() == 1 && i < 32 && atomic_cas(at, 1, 3); i++)
+		atomic_store_release(at, 1);
+}
+
+TEST(program_futex, who_is_told_that_it_found_the_old_value_has_written)
+{
+	u32 found = 0;
+
+	SKIP_ON_ONE_CPU();
+	REQUIRE(program_box_second());
+	set_word(WORD, 1);
+	cpus_run_together(change_word, &found);
+	EXPECT_EQ(word(WORD), found == 1 ? 2 : 1);
 }
 
 #ifdef ASHLAR_HOSTED

@@ -92,7 +92,7 @@ TEST(kernel_wait, a_wait_lasts_as_long_as_work_below_goes_on)
 	work_wait(other, 0);
 }
 
-/* What moved before the wait is no progress in it. */
+/* Progress from before the wait does not extend it. */
 TEST(kernel_wait, a_wait_in_which_nothing_moves_is_not_extended)
 {
 	struct wait wait = wait_begin(WAIT_LOCK, "nothing, in a test");
