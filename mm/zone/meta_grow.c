@@ -217,12 +217,13 @@ int meta_remove_block(struct node *node, u32 index, unsigned own)
 static u32 take_near_meta(struct node *node, struct zone *zone, bool any)
 {
 	const struct mm *mm = zone->mm;
-	u64 gib = atomic_load_relaxed(&node->meta.near);
+	const u64 near = atomic_load_relaxed(&node->meta.near);
 	u32 index = BLOCK_NONE;
 
 	if (!any && atomic_load_relaxed(&zone->free_class[FREE_BARE]) == 0)
 		return BLOCK_NONE;
 	for (u64 n = 0; n < mm->gibs && index == BLOCK_NONE; n++) {
+		const u64 gib = (near + n) % mm->gibs;
 		const u16 meta = atomic_load_relaxed(&mm->gib[gib].meta);
 		const u32 first = (u32)(mm->first_gib + gib) * GIB_BLOCKS;
 		const bool tainted = atomic_load_relaxed(&mm->gib[gib].tainted);
@@ -234,7 +235,6 @@ static u32 take_near_meta(struct node *node, struct zone *zone, bool any)
 			index = block_take_in(zone, first, GIB_BLOCKS, TAKE_BARE, BLOCK_META);
 		if (index != BLOCK_NONE)
 			atomic_store_relaxed(&node->meta.near, gib);
-		gib = gib + 1 < mm->gibs ? gib + 1 : 0;
 	}
 	return index;
 }

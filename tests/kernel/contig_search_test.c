@@ -604,7 +604,14 @@ TEST_ARENA(mm_contig, a_gigabyte_of_a_pool_makes_room_for_a_range,
 	EXPECT_EQ(block_look_at(&a->mm, (u32)(first >> BLOCK_ORDER) + GIB_BLOCKS - 1).state,
 		  BLOCK_FULL);
 	EXPECT(arena_accounted(a));
-	mm_contig_free_range(&a->mm, first, order_pages(GIGA_ORDER));
+	/* Frames that huge pages save are kept back, but not longer than until the next range. */
+	mm_contig_free_range(&a->mm, first + BLOCK_FRAMES, order_pages(GIGA_ORDER) - BLOCK_FRAMES);
+	EXPECT_EQ(hvo_huge_free_full(arena_phantom_zone(a), ~0ULL), GIB_BLOCKS - 1);
+	EXPECT(a->mm.node[0].meta.gated > BLOCK_FRAMES);
+	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), 0);
+	EXPECT_EQ(a->mm.node[0].meta.gated, 0);
+	mm_contig_free_range(&a->mm, first, BLOCK_FRAMES);
 }
 
 /* ---- other CPUs ---- */
@@ -749,12 +756,30 @@ static void take_in_vain(void *arg)
 	EXPECT_EQ(contig_take_giga(arena_phantom_zone(arg), hvo_mode_find("on"), 1, &list), 0);
 }
 
+static const struct mm *looked_at;
+static u64 kept; /* during the last move */
+
+static int look_and_refuse(struct page *from, struct page *to)
+{
+	kept = looked_at->transit_kept;
+	return -EBUSY;
+}
+
+static const struct page_mover mover_looks = {.name = "looks", .move = look_and_refuse};
+
 TEST_ARENA(mm_contig, what_several_cpus_keep_while_they_look_for_more_is_counted, arena_usual())
 {
+	struct page *page = take_phantom(a, 0);
 	struct isolation token;
 
+	REQUIRE(page);
 	test_option("contig", "index");
 	arena_open_all(a);
+	looked_at = &a->mm;
+	mm_page_set_movable(&a->mm, page, &mover_looks);
+	take_in_vain(a);
+	EXPECT_EQ(kept, order_pages(GIGA_ORDER));
+	mm_page_free(&a->mm, page);
 	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a), 1, &token), 0);
 	cpus_run_together(take_in_vain, a);
 	isolate_undo(arena_phantom_zone(a), &token);

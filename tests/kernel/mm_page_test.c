@@ -218,6 +218,18 @@ TEST_ARENA(mm_page, a_page_of_any_order_with_references_is_kept,
 	}
 }
 
+/* What is printed of a page that is part of a larger free one shows no order left over. */
+TEST_ARENA(mm_page, a_page_that_merged_with_the_one_below_has_no_order, arena_borrow(MIB(16)))
+{
+	struct page *below = mm_page_alloc(&a->mm, PCP_ORDERS, USE_MOVABLE, 0, 0),
+		    *above = mm_page_alloc(&a->mm, PCP_ORDERS, USE_MOVABLE, 0, 0);
+
+	REQUIRE(below && above == below + order_pages(PCP_ORDERS));
+	mm_page_free(&a->mm, below);
+	mm_page_free(&a->mm, above);
+	EXPECT_EQ(above->order, 0);
+}
+
 /* A struct page with an order that its first tail denies. */
 TEST_ARENA(mm_page, an_order_that_the_first_tail_denies_is_refused,
 	   arena_borrow(MIB(16), .phantom = GIB(2)))
