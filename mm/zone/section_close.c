@@ -237,14 +237,14 @@ int section_close(struct mm *mm, u64 section)
  * A block that was split ahead of its use (page_split.h) is in pieces although all of it is free.
  * When a piece is taken and given back, all become one again.
  */
-static void merge_pieces(struct mm *mm, u32 index)
+static void merge_pieces(struct zone *zone, u32 index)
 {
-	struct zone *zone = block_zone(mm, index);
+	struct page *page = block_page(zone->mm, index);
 
 	zone_lock(zone);
-	if (block_look_at(mm, index).free_pages == BLOCK_FRAMES &&
-	    buddy_take_frame(zone, block_page(mm, index)))
-		buddy_free_pages(zone, block_page(mm, index), 0);
+	if (block_look_at(zone->mm, index).free_pages == BLOCK_FRAMES &&
+	    buddy_take_frame(zone, page))
+		buddy_free_pages(zone, page, 0);
 	zone_unlock(zone);
 }
 
@@ -255,9 +255,12 @@ static void merge_all_pieces(struct mm *mm)
 
 		for (u32 index = first;
 		     section_state(mm, section) == SECTION_OPEN && index < first + SECTION_BLOCKS;
-		     index++)
-			if (block_look_at(mm, index).free_pages == BLOCK_FRAMES)
-				merge_pieces(mm, index);
+		     index++) {
+			const struct block_word word = block_look_at(mm, index);
+
+			if (word.free_pages == BLOCK_FRAMES)
+				merge_pieces(&mm->zone[word.zone], index);
+		}
 	}
 }
 
