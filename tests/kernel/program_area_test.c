@@ -266,7 +266,7 @@ TEST(program_area, a_call_makes_at_most_one_round)
 /* Two calls that unmap neighbours at the same time leave the table that both are in. */
 TEST(program_area, a_table_that_two_calls_left_is_freed)
 {
-	const u64 at = GIB(8), far = GIB(8) + MIB(64);
+	const u64 at = GIB(8) + MIB(16), far = GIB(8);
 	struct taken taken = {.space = &program_space};
 	struct hull hull;
 
