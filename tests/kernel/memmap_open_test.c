@@ -339,6 +339,7 @@ static void over_garbage(unsigned way)
 	spoil_arena(a);
 	memmap_open_all(&a->mm, &memmap_ways[way],
 			(struct memmap_threads){.value = 100, .percent = true}, opened);
+	EXPECT(opened[0].ns < clock_ns());
 	check_all(a);
 	use_all(a);
 	check_all(a);

@@ -48,6 +48,20 @@ TEST_ARENA(mm_isolate, two_isolations_do_not_overlap, borrow_gigabyte())
 	EXPECT(one_free_gigabyte(zone));
 }
 
+TEST_ARENA(mm_isolate, a_page_in_use_behind_one_that_a_cpu_holds_is_in_the_way, borrow_gigabyte())
+{
+	const pfn_t first = block_pfn(arena_phantom_block(a) + AT);
+	struct isolation token;
+
+	EXPECT_EQ(mm_contig_alloc_range(&a->mm, first, BLOCK_FRAMES), 0);
+	for (u64 i = BLOCK_FRAMES; i-- > 0;)
+		if (i != 1)
+			mm_page_free(&a->mm, pfn_page(&a->mm, first + i));
+	EXPECT_EQ(isolate_range(arena_phantom_zone(a), arena_phantom_block(a) + AT, 1, &token),
+		  -EBUSY);
+	mm_page_free(&a->mm, pfn_page(&a->mm, first + 1));
+}
+
 /* A digest of all records of a GiB: state, type, isolation, and how the runs are cut. */
 static u64 records_digest(struct arena *a, u32 first)
 {

@@ -145,11 +145,13 @@ static struct pcp_stats look_ups(const char *types, bool bulk)
 		return stats;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		pages[i] = take_phantom(a, 0);
+	pages[BLOCK_FRAMES - 1]->private[0] = ~0ULL;
 	if (bulk)
 		mm_page_free_bulk(&a->mm, pages, BLOCK_FRAMES);
 	else
 		for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 			mm_page_free(&a->mm, pages[i]);
+	EXPECT_EQ(pages[BLOCK_FRAMES - 1]->private[0] != ~0ULL, a->mm.pcp_types->stored);
 	pcp_drain_all(&a->mm);
 	stats = pcp_stats(&a->mm);
 	EXPECT(arena_accounted(a));
