@@ -107,6 +107,7 @@ TEST_ARENA(mm_watermark, huge_pages_are_made_ready_many_in_a_round, arena_usual(
 
 	test_option("hvo.threads", "2");
 	zones_set_reserve(&a->mm, RESERVE);
+	EXPECT_EQ(arena_phantom_zone(a)->reserve, RESERVE);
 	arena_open_all(a);
 	EXPECT_EQ(pool_grow_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
 	EXPECT_EQ(pool_shrink_on(&a->pool, hvo_on(), 1, GIB_BLOCKS), GIB_BLOCKS);
