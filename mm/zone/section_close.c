@@ -237,31 +237,26 @@ int section_close(struct mm *mm, u64 section)
  * A block that was split ahead of its use (page_split.h) is in pieces although all of it is free.
  * When a piece is taken and given back, all become one again.
  */
-static void merge_pieces(struct zone *zone, u32 index)
+static void merge_pieces(struct zone *zone, u32 first)
 {
-	struct page *page = block_page(zone->mm, index);
-
 	zone_lock(zone);
-	if (block_look_at(zone->mm, index).free_pages == BLOCK_FRAMES &&
-	    buddy_take_frame(zone, page))
-		buddy_free_pages(zone, page, 0);
+	for (u32 index = first; index < first + SECTION_BLOCKS; index++) {
+		const struct block_word word = block_look_at(zone->mm, index);
+		struct page *page = block_page(zone->mm, index);
+
+		if (word.zone == zone->index && word.free_pages == BLOCK_FRAMES &&
+		    buddy_take_frame(zone, page))
+			buddy_free_pages(zone, page, 0);
+	}
 	zone_unlock(zone);
 }
 
-static void merge_all_pieces(struct mm *mm)
+static void merge_all_pieces(struct zone *zone)
 {
-	for (u64 section = section_first(mm); section < section_end(mm); section++) {
-		const u32 first = (u32)(section * SECTION_BLOCKS);
-
-		for (u32 index = first;
-		     section_state(mm, section) == SECTION_OPEN && index < first + SECTION_BLOCKS;
-		     index++) {
-			const struct block_word word = block_look_at(mm, index);
-
-			if (word.free_pages == BLOCK_FRAMES)
-				merge_pieces(&mm->zone[word.zone], index);
-		}
-	}
+	for (u64 section = zone->start_pfn / SECTION_FRAMES;
+	     section * SECTION_FRAMES < zone->end_pfn; section++)
+		if (section_state(zone->mm, section) == SECTION_OPEN)
+			merge_pieces(zone, (u32)(section * SECTION_BLOCKS));
 }
 
 static void flush_all(struct mm *mm)
@@ -342,7 +337,8 @@ static void await_closing(const struct mm *mm)
 void sections_give_back(struct mm *mm, enum section_style wanted)
 {
 	mm_upward.drain_all(mm);
-	merge_all_pieces(mm);
+	for (unsigned z = 0; z < mm->zones; z++)
+		merge_all_pieces(&mm->zone[z]);
 	bare_all_free(mm);
 	if (close_all(mm, (int)wanted) > 0)
 		bare_all_free(mm);
