@@ -719,6 +719,23 @@ TEST_ARENA(mm_contig, what_lists_of_cpus_hold_of_the_range_goes_back, borrow_gig
 	isolate_undo(zone, &token);
 }
 
+TEST_ARENA(mm_contig, a_page_that_moved_has_no_references, borrow_gigabyte())
+{
+	struct contig_stats stats = {0};
+	struct block_list list = BLOCK_LIST_INIT;
+	const struct page *page;
+
+	hold_phantom(a);
+	REQUIRE(holder_take(&holder, 0, a->options.nodes));
+	page = holder.page[0];
+	EXPECT_EQ(contig_take(arena_phantom_zone(a), block_of_page(page), 1,
+			      &(struct migrate_how){.giga = MIGRATE_KEEP_GIGA}, &list, &stats),
+		  0);
+	EXPECT_EQ(stats.moved.pages, 1);
+	EXPECT_EQ(page->refcount, 0);
+	block_list_publish_free(&a->mm, &list);
+}
+
 /*
  * One GiB is free, and one is full. After the free one is taken, nothing can be moved, and the CPU
  * must not wait for the GiB that it holds itself.
