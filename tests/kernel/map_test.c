@@ -349,6 +349,7 @@ TEST(mm_map, addresses_are_used_again)
 	enum { BEFORE_THE_END = 10, AGAIN = 4 * BEFORE_THE_END };
 	const virt_t lowest = VMAP_PAGES_BASE + GIB(1);
 	struct page *page = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
+	const u64 bytes = map_space.bytes;
 	struct huge_usage before, after;
 	u64 done, wrong = 0;
 	void *last = NULL, *lasts;
@@ -378,6 +379,7 @@ TEST(mm_map, addresses_are_used_again)
 	EXPECT(after.tables_kept - before.tables_kept <= 1);
 	if (lasts)
 		page_unmap(lasts);
+	EXPECT_EQ(map_space.bytes, bytes);
 	page_free(page);
 }
 

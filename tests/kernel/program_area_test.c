@@ -236,6 +236,17 @@ TEST(program_area, a_program_has_only_so_many_areas)
 	EXPECT_EQ(unmap(at, pages * PAGE_SIZE), 0);
 }
 
+/* The next area's place is searched from there, not from the areas above it. */
+TEST(program_area, what_becomes_free_ends_at_the_area_above)
+{
+	const s64 above = map_at(0, PAGE_SIZE, RW, NORESERVE);
+
+	EXPECT_EQ(map_at(0, PAGE_SIZE, R, NORESERVE), above - PAGE_SIZE);
+	EXPECT_EQ(map_at(0, PAGE_SIZE, RW, NORESERVE), above - 2 * PAGE_SIZE);
+	EXPECT_EQ(unmap((u64)above - PAGE_SIZE, PAGE_SIZE), 0);
+	EXPECT_EQ(program_space.full_top, (u64)above);
+}
+
 /* Rounds of one call. */
 static u64 rounds_of(const char *call, u64 a, u64 b, u64 c, s64 *result)
 {
