@@ -66,7 +66,7 @@ static s64 claim_and_empty(struct space *space, u64 start, u64 end, struct hull 
 	struct taken taken = {.space = space};
 	s64 err;
 
-	if (cuts_pool_page(space, start) || cuts_pool_page(space, end))
+	if (cuts_pool_page(space, end)) /* before anything is claimed */
 		return -EINVAL;
 	err = space_claim(space, start, end, SPACE_REPLACE, hull);
 	if (hull->end == hull->start)

@@ -307,6 +307,7 @@ TEST(program_area, pool_pages_are_promised_and_given_back)
 	EXPECT_EQ(put((u64)at + MIB(3), 9), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
 	EXPECT_EQ(unmap((u64)at, MIB(1)), -EINVAL);
+	EXPECT_EQ(unmap((u64)at - 2 * PAGE_SIZE, PAGE_SIZE), 0);
 	/* the page stays, with zeros, because the promise must hold */
 	EXPECT_EQ(program_call("madvise", at + MIB(2), MIB(2), DONTNEED), 0);
 	EXPECT_EQ(atomic_load_relaxed(&pool_2m.reserved), 2);
