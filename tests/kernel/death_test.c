@@ -5,6 +5,8 @@
 #ifdef ASHLAR_HOSTED
 
 #include "kernel/core/watchdog.h"
+#include "mm/mapping/map.h"
+#include "mm/vm/pages.h"
 #include "tests/kernel/mm_test.h"
 #include "tests/kernel/must_end.h"
 
@@ -253,6 +255,11 @@ TEST_ARENA(mm_vmemmap, a_struct_page_that_does_not_exist_faults,
 #endif
 
 /* ---- huge mappings ---- */
+
+TEST(mm_map, the_entry_of_an_address_elsewhere_is_not_asked_for)
+{
+	MUST_END("no page of the space is at", pages_entry(&map_space, 0, PT_PAGE));
+}
 
 TEST(mm_huge_map, a_write_to_a_read_only_mapping_is_caught)
 {
