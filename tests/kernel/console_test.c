@@ -12,6 +12,7 @@
 #include "kernel/console/console_keyboard.h"
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
+#include "kernel/console/input.h"
 #include "kernel/core/context.h"
 #include "tests/kernel/scratch.h"
 #include "tests/kernel/test.h"
@@ -504,4 +505,39 @@ TEST(kernel_console, keys_become_bytes)
 	EXPECT(keys_type(caps, sizeof(caps), "Aa1"));
 	EXPECT(keys_type(arrows, sizeof(arrows), "\033[A\033[3~ "));
 	EXPECT(keys_type(junk, sizeof(junk), ""));
+}
+
+/* ---- keys ---- */
+
+static const char *typed;
+
+static int read_typed(struct console *console)
+{
+	return *typed ? *typed++ : -1;
+}
+
+TEST(kernel_console, keys_typed_meanwhile_are_kept_until_ctrl_c)
+{
+	static struct console typist = {.name = "typist", .read = read_typed};
+	struct console *const others = consoles;
+	const bool was_enabled = input_enabled;
+	bool stop[2];
+	int keys[5];
+
+	consoles = &typist;
+	input_enabled = true;
+	typed = "ab";
+	stop[0] = input_stop_typed();
+	for (unsigned i = 0; i < 3; i++)
+		keys[i] = input_key();
+	typed = "c\003d";
+	stop[1] = input_stop_typed();
+	keys[3] = input_key();
+	keys[4] = input_key();
+	input_stop_clear();
+	input_enabled = was_enabled;
+	consoles = others;
+	EXPECT(!stop[0] && stop[1]);
+	EXPECT(keys[0] == 'a' && keys[1] == 'b' && keys[2] == -1);
+	EXPECT(keys[3] == 'd' && keys[4] == -1);
 }
