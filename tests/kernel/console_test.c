@@ -304,6 +304,13 @@ TEST(kernel_console, text_wraps_and_sequences_are_obeyed_or_swallowed)
 	EXPECT(row_is(1, "foo") && row_is(2, ""));
 }
 
+TEST(kernel_console, a_full_screen_moves_up_and_ends_with_an_empty_row)
+{
+	screen_begin();
+	type("1\n2\n3\n4\n5\n6\n7\nlong\nx");
+	EXPECT(row_is(0, "2") && row_is(5, "7") && row_is(6, "long") && row_is(7, "x"));
+}
+
 /* ---- the screen on a framebuffer ---- */
 
 enum { FB_WIDTH = 100, FB_HEIGHT = 40, FB_PITCH = 100 * 4 + 12 };
