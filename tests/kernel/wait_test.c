@@ -1,7 +1,7 @@
 /*
  * Waits that are late: the report names the CPU that is waited for and shows where that CPU is.
  */
-
+#include "kernel/core/watchdog.h"
 #include "tests/kernel/test.h"
 
 enum { PERIOD_MS = 500, WHERE_MAX = 12 };
@@ -148,4 +148,19 @@ TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_holder_waits_for_a_cons
 		wait_spin(&wait, cpu_id());
 	}
 	EXPECT(wait.extended);
+}
+
+/* A run is said to hang when a second look finds no line. Without a time the second look says so. */
+TEST(kernel_wait, a_run_that_hangs_may_go_on)
+{
+	const u64 usual = hang_seconds;
+
+	test_option("end.onhang", "go");
+	said_begin();
+	hang_seconds = 0;
+	for (unsigned i = 0; i < 3; i++)
+		watchdog_tick();
+	hang_seconds = usual;
+	said_end();
+	EXPECT(said_says("watchdog: no progress for 0 s"));
 }

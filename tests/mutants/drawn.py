@@ -55,8 +55,6 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
         "every_port_that_answers_has_the_log", "a_console_that_is_wished_twice_is_there_once", "a_console_that_is_not_there_is_named",
         "another_machines_tables", "damaged_tables")),
     "kernel/core/fail.c": ("test_boot.py::test_a_cpu_that_does_not_come_up_is_named_and_left_out",),
-    "kernel/core/watchdog.c": (f"{METAL}a_hang_is_ended_and_says_where",),
-    "kernel/run/monitor.c": ("test_monitor.py::test_editing_history_and_completion",),
     "arch/x86_64/consoles/keyboard.c": (f"{METAL}vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard",),
     "arch/x86_64/interrupts/nmi_tick.c": (f"{METAL}a_hang_is_ended_by_the_rtc", f"{METAL}without_an_rtc_the_last_cpu_watches"),
     "arch/x86_64/program_image.c": ("test_payload_api.py::test_cxx",),
