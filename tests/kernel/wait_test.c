@@ -150,7 +150,7 @@ TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_holder_waits_for_a_cons
 	EXPECT(wait.extended);
 }
 
-/* A run is said to hang when a second look finds no line. Without a time the second look says so. */
+/* A run hangs if a second look finds no new line. The time of waiting is 0 here. */
 TEST(kernel_wait, a_run_that_hangs_may_go_on)
 {
 	const u64 usual = hang_seconds;
