@@ -89,7 +89,6 @@ void calls_serve(struct trap_frame *regs)
 	const u64 number = (u64)(s32)regs->rax;
 	const struct call *call = call_of(number);
 
-	regs->error = regs->rax; /* for a call that is made again (signal.h) */
 	do {
 		struct call_args args = {
 			.arg = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9},

@@ -14,7 +14,7 @@
  * made again after a handler with SA_RESTART. If no handler runs, for example because the signal
  * is ignored or another thread took it, calls_serve() goes on with the call, and until the same
  * time (clock_until()), so no program sees either number then. trap_frame.error holds the number
- * of the call while trap_frame.vector is USER_VECTOR_CALL; calls_serve() puts it there.
+ * of the call while trap_frame.vector is USER_VECTOR_CALL.
  */
 #pragma once
 

@@ -117,8 +117,7 @@ int balloon_begin(struct balloon *b)
 			err = -ENOMEM;
 	}
 	if (err) {
-		if (!b->dev->given_up)
-			virtio_give_up(b->dev, "it cannot be set up");
+		virtio_give_up(b->dev, "it cannot be set up");
 		balloon_end(b);
 		return err;
 	}

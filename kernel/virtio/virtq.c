@@ -74,7 +74,7 @@ int virtq_begin(struct virtq *q, struct virtio_device *dev, u16 number)
 
 void virtq_end(struct virtq *q)
 {
-	if (!q->frame || !q->dev->was_reset)
+	if (!q->frame)
 		return;
 	leaks_keep(-1ULL);
 	page_free(q->frame);

@@ -88,6 +88,9 @@ __noreturn void host_machine_run(const char *cmdline); /* run kernel_main() on i
 void host_run_by_hand(void);
 
 /* pages.c */
+/* What PCI functions say of their registers (bus << 8 | device << 3 | function); NULL: no PCI. */
+extern u32 (*host_pci)(u32 place, unsigned reg);
+
 extern u64 host_memory_bytes; /* size of the memfd: up to the last byte of RAM */
 extern int host_memory_fd;
 void host_memory_init(u64 bytes);

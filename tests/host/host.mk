@@ -7,7 +7,7 @@ HOST_LEFT_OUT := arch/x86_64/acpi/acpi_find.c
 # The C library's memory and string functions are the ones the sanitizers know.
 HOST_LEFT_OUT += kernel/lib/string.c
 HOST_SOURCES := $(filter-out $(HOST_LEFT_OUT),$(sort $(filter %.c,$(call sources_in,$(call with_rooms,kernel mm) \
-	tests/kernel tests/bench tests/host)) boot/boot_info.c boot/multiboot2.c boot/pvh.c $(wildcard arch/x86_64/acpi/*.c) arch/x86_64/cpu/topology.c arch/x86_64/cpu/mtrr.c arch/x86_64/traps/mce_decode.c arch/x86_64/traps/apic_setup.c arch/x86_64/traps/registers.c arch/x86_64/time/clock_choice.c $(wildcard arch/x86_64/clear/*.c)))
+	tests/kernel tests/bench tests/host)) boot/boot_info.c boot/multiboot2.c boot/pvh.c $(wildcard arch/x86_64/acpi/*.c) arch/x86_64/cpu/topology.c arch/x86_64/cpu/mtrr.c arch/x86_64/cpu/pci.c arch/x86_64/traps/mce_decode.c arch/x86_64/traps/apic_setup.c arch/x86_64/traps/registers.c arch/x86_64/time/clock_choice.c $(wildcard arch/x86_64/clear/*.c)))
 # The real instructions; sanitizers, which see into no assembly, get stand-ins (tests/host/clear.c).
 HOST_ASSEMBLY := arch/x86_64/clear/clear_insns.S
 

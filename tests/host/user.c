@@ -54,6 +54,7 @@ void host_user_call(struct trap_frame *regs)
 {
 	host_user_entry();
 	regs->vector = USER_VECTOR_CALL;
+	regs->error = regs->rax;
 	ops->call(regs);
 	host_user_return(regs);
 }

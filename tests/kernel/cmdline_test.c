@@ -98,11 +98,12 @@ TEST(kernel_cmdline, quotes_backslashes_and_control_bytes)
 TEST(kernel_cmdline, unknown_and_impossible_are_named)
 {
 	said_begin();
-	EXPECT_EQ(apply("selftest_nonsense=1 selftest_number=3 selftest_choice=blue"), 3);
+	EXPECT_EQ(apply("selftest_nonsense=1 selftest_number=3 selftest_choice=blue \"open"), 4);
 	said_end();
 	EXPECT(said_says("ignored: selftest_nonsense=1 is not known"));
 	EXPECT(said_says("selftest_number=3 is out of range (5 to 1048576)"));
 	EXPECT(said_says("selftest_choice=blue is malformed (expected red|green|greener)"));
+	EXPECT(said_says("ignored: unfinished quote in \"open\""));
 	EXPECT(strcmp(own.first_refused, "selftest_nonsense=1 is not known") == 0);
 }
 

@@ -12,6 +12,7 @@
 #include "kernel/console/console_keyboard.h"
 #include "kernel/console/console_uart.h"
 #include "kernel/console/console_wish.h"
+#include "kernel/console/input.h"
 #include "kernel/core/context.h"
 #include "tests/kernel/scratch.h"
 #include "tests/kernel/test.h"
@@ -303,6 +304,13 @@ TEST(kernel_console, text_wraps_and_sequences_are_obeyed_or_swallowed)
 	EXPECT(row_is(1, "foo") && row_is(2, ""));
 }
 
+TEST(kernel_console, a_full_screen_moves_up_and_ends_with_an_empty_row)
+{
+	screen_begin();
+	type("1\n2\n3\n4\n5\n6\n7\nlong\nx");
+	EXPECT(row_is(0, "2") && row_is(5, "7") && row_is(6, "long") && row_is(7, "x"));
+}
+
 /* ---- the screen on a framebuffer ---- */
 
 enum { FB_WIDTH = 100, FB_HEIGHT = 40, FB_PITCH = 100 * 4 + 12 };
@@ -504,4 +512,38 @@ TEST(kernel_console, keys_become_bytes)
 	EXPECT(keys_type(caps, sizeof(caps), "Aa1"));
 	EXPECT(keys_type(arrows, sizeof(arrows), "\033[A\033[3~ "));
 	EXPECT(keys_type(junk, sizeof(junk), ""));
+}
+
+/* ---- keys ---- */
+
+static const char *typed;
+
+static int read_typed(struct console *console)
+{
+	return *typed ? *typed++ : -1;
+}
+
+TEST(kernel_console, keys_typed_meanwhile_are_kept_until_ctrl_c)
+{
+	static struct console typist = {.name = "typist", .read = read_typed};
+	struct console *const others = consoles;
+	const bool was_enabled = input_enabled;
+	bool wrong;
+	int keys[5];
+
+	consoles = &typist;
+	input_enabled = true;
+	typed = "ab";
+	wrong = input_stop_typed();
+	for (unsigned i = 0; i < 3; i++)
+		keys[i] = input_key();
+	typed = "c\003d";
+	wrong |= !input_stop_typed();
+	keys[3] = input_key();
+	keys[4] = input_key();
+	input_stop_clear();
+	input_enabled = was_enabled;
+	consoles = others;
+	EXPECT(!wrong && keys[0] == 'a' && keys[1] == 'b' && keys[2] == -1);
+	EXPECT(keys[3] == 'd' && keys[4] == -1);
 }

@@ -117,4 +117,7 @@ TEST(arch_mce, a_bank_stands_for_as_many_corrected_errors_as_it_counted)
 	EXPECT_EQ(mce_corrected_count(&error), 1);
 	error = (struct mce_error){.status = VALID | ~0ULL, .counted = true, .amd = true};
 	EXPECT_EQ(mce_corrected_count(&error), 1);
+	error = (struct mce_error){.status = VALID | 0x21};
+	mce_describe(&error, text, sizeof(text));
+	EXPECT(strcmp(text, "corrected error, unknown kind, bank 0, code 0021") == 0);
 }

@@ -14,9 +14,21 @@ static struct {
 	u32 seen;    /* 1: the news was seen, by that CPU if there is one */
 } task;
 
+/* How many CPUs were told and have not looked yet. */
+static unsigned asked(void)
+{
+	unsigned sum = 0;
+	cpu_t cpu;
+
+	cpumask_foreach(cpu, &cpus_online)
+		sum += atomic_load_acquire(&cpu_data(cpu)->work.asked) != 0;
+	return sum;
+}
+
 static void task_begin(idle_task_fn *fn)
 {
 	task = (__typeof__(task)){0};
+	CPUS_WAIT_FOR(asked() == 0, CPU_NONE, "CPUs that were told before");
 	cpus_wait_idle();
 	idle_task_set(fn, NULL);
 }
@@ -48,6 +60,7 @@ TEST(kernel_idle, news_that_comes_between_a_look_and_the_halt_is_seen)
 	SKIP_ON_ONE_CPU();
 	task_begin(look_too_early);
 	idle_task_wake(1);
+	EXPECT(asked() <= 1);
 	AWAIT_TASK(looking);
 	news_come(cpu_count);
 	atomic_store_release(&task.go_on, 1);

@@ -171,6 +171,23 @@ TEST(kernel_log, a_line_that_is_too_long_ends_all_the_same)
 	EXPECT(strcmp(said_text + 1022, "\n# next\n") == 0);
 }
 
+TEST(kernel_log, a_line_has_its_time_and_an_echo_is_none)
+{
+	const u64 before = clock_ns() / NS_PER_S;
+	const char *at = said_text + 1;
+	u64 seconds = 0;
+
+	said_begin();
+	pr_info("now");
+	echo("\r", 1);
+	said_end();
+	while (*at == ' ')
+		at++;
+	EXPECT(parse_u64(&at, &seconds) == 0 && *at == '.' && said_says("] now\n"));
+	EXPECT(before <= seconds && seconds <= clock_ns() / NS_PER_S);
+	EXPECT(!said_says("\r"));
+}
+
 #define LINE "a line of one of several CPUs"
 
 static void warn(void *unused)

@@ -59,7 +59,7 @@ s64 program_call_with(struct trap_frame *regs, const char *name, const u64 arg[6
 
 	if (!regs)
 		regs = &zero;
-	regs->rax = number_of(name);
+	regs->rax = regs->error = number_of(name);
 	regs->rdi = arg[0];
 	regs->rsi = arg[1];
 	regs->rdx = arg[2];

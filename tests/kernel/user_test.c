@@ -325,6 +325,7 @@ TEST(arch_user, a_call_returns_its_result_and_keeps_all_registers)
 
 	run_program(user_program_registers);
 	EXPECT_EQ(calls.count, 2);
+	EXPECT_EQ(first->error, CALL_ANSWER);
 	expect_kept(first);
 	expect_kept(&calls.note[1].regs);
 	EXPECT_EQ(first->rcx, first->rip);

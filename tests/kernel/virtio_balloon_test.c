@@ -278,8 +278,12 @@ TEST(virtio_balloon, showing_all_ends_while_memory_changes_hands)
 /* A host that asks for no reports can still inflate. */
 TEST(virtio_balloon, without_the_feature_nothing_is_shown)
 {
+	struct mm_usage with, without;
 
+	mm_usage(&with);
 	EXPECT(balloon_end(&balloon));
+	mm_usage(&without);
+	EXPECT_EQ(with.in_use - without.in_use, 4 + 2); /* frames of queues and of messages */
 	plug_in();
 	soft.offers &= ~(1ULL << 5);
 	EXPECT_EQ(balloon_begin(&balloon), 0);

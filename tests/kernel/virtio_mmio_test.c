@@ -45,11 +45,12 @@ TEST(virtio_mmio, words_that_name_none_are_refused)
 /* The registers are ordinary memory, so they say what was written there. */
 TEST(virtio_mmio, a_device_is_told_of_its_queue)
 {
-	enum { SELECT = 0x30, SIZE = 0x38, READY = 0x44, DESCRIPTORS = 0x80 };
+	enum { SELECT = 0x30, SIZE = 0x38, READY = 0x44, NOTIFY = 0x50, DESCRIPTORS = 0x80 };
 	struct page *ring = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE);
 	u32 regs[64] = {0};
 	struct virtio_device dev = {.layout = &virtio_mmio_layout,
 				    .common = (volatile void __iomem *)regs,
+				    .notify = (volatile void __iomem *)&regs[NOTIFY / 4],
 				    .notify_bytes = sizeof(u32)};
 	struct virtq q = {.number = 5, .size = 64};
 
@@ -58,5 +59,7 @@ TEST(virtio_mmio, a_device_is_told_of_its_queue)
 	EXPECT_EQ(virtio_regs_ops.queue_enable(&dev, &q), 0);
 	EXPECT(regs[SELECT / 4] == 5 && regs[SIZE / 4] == 64 && regs[READY / 4] == 1);
 	EXPECT_EQ(regs[DESCRIPTORS / 4], (u32)virt_to_phys(q.ring));
+	virtio_regs_ops.notify(&dev, &q);
+	EXPECT_EQ(regs[NOTIFY / 4], 5);
 	page_free(ring);
 }

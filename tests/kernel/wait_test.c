@@ -1,32 +1,52 @@
 /*
  * Waits that are late: the report names the CPU that is waited for and shows where that CPU is.
  */
-
+#include "kernel/core/watchdog.h"
 #include "tests/kernel/test.h"
 
 enum { PERIOD_MS = 500, WHERE_MAX = 12 };
 
-TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is)
+static void flush_all(void)
+{
+	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+}
+
+static void no_work(void *unused)
+{
+}
+
+static void call_all(void)
+{
+	call_cpus(&cpus_online, no_work, NULL);
+}
+
+static void expect_named(void (*ask)(void), const char *what)
 {
 	static struct cpus_deaf deaf;
 	const cpu_t other = cpus_find_other();
+	const u32 before = atomic_load_acquire(&wait_reports);
 	char late[64];
-	u32 before;
 
-	SKIP_ON_ONE_CPU();
 	deaf = (struct cpus_deaf){0};
-	cpus_wait_idle();
-	before = atomic_load_acquire(&wait_reports);
 	said_begin();
 	cpus_deaf_start(&deaf, other);
 	wait_period_ms = PERIOD_MS;
-	shootdown_full(SHOOTDOWN_SKIP_IDLE);
+	ask();
 	wait_period_ms = 0;
 	work_wait(other, 0);
 	said_end();
 	EXPECT(atomic_load_acquire(&wait_reports) > before);
-	format(late, sizeof(late), "waiting for a TLB shootdown from CPU %u*cpus_be_deaf", other);
+	format(late, sizeof(late), "waiting for %s from CPU %u*cpus_be_deaf", what, other);
 	EXPECT(said_says(late));
+}
+
+TEST(kernel_wait, a_cpu_that_does_not_acknowledge_is_named_and_shows_where_it_is)
+{
+	SKIP_ON_ONE_CPU();
+	cpus_wait_idle();
+	expect_named(flush_all, "a TLB shootdown");
+	cpus_wait_idle();
+	expect_named(call_all, "a cross-CPU call");
 }
 
 /*
@@ -128,4 +148,19 @@ TEST(kernel_wait, a_wait_for_a_lock_lasts_as_long_as_its_holder_waits_for_a_cons
 		wait_spin(&wait, cpu_id());
 	}
 	EXPECT(wait.extended);
+}
+
+/* A run hangs if a second look finds no new line. The time of waiting is 0 here. */
+TEST(kernel_wait, a_run_that_hangs_may_go_on)
+{
+	const u64 usual = hang_seconds;
+
+	test_option("end.onhang", "go");
+	said_begin();
+	hang_seconds = 0;
+	for (unsigned i = 0; i < 3; i++)
+		watchdog_tick();
+	hang_seconds = usual;
+	said_end();
+	EXPECT(said_says("watchdog: no progress for 0 s"));
 }

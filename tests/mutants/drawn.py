@@ -47,7 +47,18 @@ HERE = Path(__file__).resolve().parent
 STAGE_SECONDS = 1800
 BATCH_SECONDS = 3  # of processor time without the sanitizer, for the cases that are tried first; three times as many for each later batch
 KNOW_THE_MACHINE = ("arch/", "boot/", "mm/map/")
+METAL = "test_metal.py::test_"
 BY_TEST = {  # tests of machines that know a file which the cases of a guest do not
+    **dict.fromkeys(("boot/entry.S", "boot/start.c"), ("test_boot.py::test_a_cpu_that_cannot",
+                                                       "test_boot.py::test_grub_boots_from_a_usb_stick_and_hands_over_every_character")),
+    "arch/x86_64/consoles/console.c": tuple(f"{METAL}{rest}" for rest in (
+        "every_port_that_answers_has_the_log", "a_console_that_is_wished_twice_is_there_once", "a_console_that_is_not_there_is_named",
+        "another_machines_tables", "damaged_tables")),
+    "kernel/core/fail.c": ("test_boot.py::test_a_cpu_that_does_not_come_up_is_named_and_left_out",),
+    "arch/x86_64/consoles/keyboard.c": (f"{METAL}vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard",),
+    "arch/x86_64/interrupts/nmi_tick.c": (f"{METAL}a_hang_is_ended_by_the_rtc", f"{METAL}without_an_rtc_the_last_cpu_watches"),
+    "arch/x86_64/program_image.c": ("test_payload_api.py::test_cxx",),
+    "arch/x86_64/time/clock.c": (f"{METAL}what_measures_the_tsc",),
     "boot/refuse.S": ("test_metal.py::test_a_cpu_that_cannot_is_told_on_the_screen", "test_boot.py::test_a_cpu_that_cannot"),
     "arch/x86_64/exit.c": ("test_metal.py::test_a_machine_is_reset_by_the_register_of_its_tables",
                            *(f"test_metal.py::test_power_{rest}" for rest in ("is_switched_off_as_the_tables_say",
@@ -105,7 +116,7 @@ def guest_failure(kernel, cases):
         outcome = guest.finish(GUEST_SECONDS)
     if first.case:
         return first.case, first.kind
-    if outcome.verdict == "pass" and not outcome.problem:
+    if outcome.verdict == "pass" and not outcome.problem and first.ktap.cases:  # else it has lost its command line
         return None
     return f"the guest, in {first.ktap.suite or 'no suite'}", kind_of(f"the guest: {outcome.problem} verdict {outcome.verdict}")
 

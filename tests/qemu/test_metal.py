@@ -340,7 +340,10 @@ def test_damaged_tables(kernel, with_tables, tmp_path):
     srat[9] ^= 0x55
     says = ("MADT lists 2 CPUs to start", "SRAT has a bad checksum", "SRAT is not used", "started 2 of 2 CPUs", "1 node")
     run(with_tables([sum_right(madt), srat], WORDS, cpus=2), kernel).ended().says(*says)
-    run(with_tables([b"APIC" + bytes(3)], WORDS, cpus=2), kernel).ended().says("no MADT", "started 1 of 1 CPUs")
+    spcr = compile_table("com2-spcr", tmp_path)
+    spcr[36] = 0x13
+    says = ("no MADT", "started 1 of 1 CPUs", "SPCR names a UART of type 19, which is not driven here")
+    run(with_tables([b"APIC" + bytes(3), sum_right(spcr)], WORDS, cpus=2), kernel).ended().says(*says)
 
 
 @pytest.fixture
@@ -383,6 +386,15 @@ def test_devices_without_ports_are_stopped_once_mcfg_is_read(kernel, by_mcfg, tm
 def test_devices_that_firmware_left_at_work_are_stopped(kernel, firmware):
     says = (r"PCI: devices that firmware left at work may no longer write to memory: [1-9]", r"watchdog \(TCO\) was not halted and is now")
     run(Machine(firmware, 1, "256M", cmdline="test=arch.leftovers.*"), kernel).ended().says(*says)
+
+
+@pytest.mark.parametrize("machine, says", [
+    (Machine("pvh", 1, "128M", accel="icount-5", cmdline=WORDS), r"TSC at (99|100)\d{4} kHz, by the PIT"),
+    (Machine("microvm", 1, "128M", board="microvm,pit=off", cmdline=WORDS), "no HPET or PM timer either; 1 GHz stays assumed"),
+], ids=["PIT", "nothing"])  # fmt: skip
+def test_what_measures_the_tsc(kernel, machine, says):
+    """Nothing else tells its rate, which is 1 GHz where QEMU counts instructions."""
+    run(machine, kernel).ended().says(says)
 
 
 def test_a_hang_is_ended_and_says_where(kernel):

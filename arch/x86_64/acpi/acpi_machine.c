@@ -88,7 +88,6 @@ void acpi_machine_order_cpus(cpuid_fn *leaf, const void *ctx, u64 max)
 
 unsigned arch_node_distance(node_t from, node_t to)
 {
-	if (from >= srat.nodes || to >= srat.nodes)
-		return from == to ? ACPI_DISTANCE_LOCAL : ACPI_DISTANCE_REMOTE;
-	return acpi_slit_distance(&slit, srat.domain[from], srat.domain[to]);
+	return srat.nodes == 0 ? ACPI_DISTANCE_LOCAL
+			       : acpi_slit_distance(&slit, srat.domain[from], srat.domain[to]);
 }

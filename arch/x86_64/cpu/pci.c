@@ -21,7 +21,7 @@
 
 enum { PORT_ADDRESS = 0xcf8, PORT_DATA = 0xcfc };
 enum { FUNCTIONS = 8, BUS = 32 * FUNCTIONS, PLACES = 256 * BUS, BARS = 6 };
-enum { BAR_IO = 1, BAR_TYPE = 6, BAR_64BIT = 4 };
+enum { BAR_IO = 1, BAR_64BIT = 4 };
 
 enum { HEADER_BRIDGE = 1, BRIDGE_BUSES = 0x18 };
 
@@ -135,7 +135,7 @@ struct pci_bar pci_bar(const struct pci_place *at, unsigned number)
 	struct pci_bar bar = {.in_memory = !(low & BAR_IO)};
 
 	bar.base = bar.in_memory ? low & ~0xfu : low & ~3u & 0xffff;
-	if (bar.in_memory && (low & BAR_TYPE) == BAR_64BIT && number + 1 < BARS)
+	if (bar.in_memory && (low & BAR_64BIT) && number + 1 < BARS)
 		bar.base |= (u64)pci_read(at, PCI_BAR0 + (number + 1) * 4) << 32;
 	return bar;
 }

@@ -62,14 +62,6 @@ ap_entry32:
 	.text
 	.code64
 ap_entry64:
-	mov $BOOT_DATA, %eax
-	mov %eax, %ds
-	mov %eax, %es
-	mov %eax, %ss
-	xor %eax, %eax
-	mov %eax, %fs
-	mov %eax, %gs
-
 	mov ap_apic(%rip), %rdx
 	test %rdx, %rdx
 	jnz 1f

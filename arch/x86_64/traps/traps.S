@@ -154,7 +154,7 @@ trap_syscall:
 	push %r11
 	push $SELECTOR_USER_CODE
 	push %rcx
-	push $0
+	push %rax
 	push $CALL_VECTOR
 	push_registers
 	xor %ebp, %ebp

@@ -40,7 +40,7 @@
  */
 struct trap_frame {
 	u64 r15, r14, r13, r12, r11, r10, r9, r8, rbp, rdi, rsi, rdx, rcx, rbx, rax;
-	u64 vector, error; /* USER_VECTOR_CALL for a call */
+	u64 vector, error; /* of a call: USER_VECTOR_CALL, and its number as rax had it */
 	u64 rip, cs, rflags, rsp, ss;
 };
 
