@@ -53,6 +53,26 @@ TEST(program_time, cpu_time_leaves_out_sleep)
 	EXPECT(thread + 45 * NS_PER_MS <= clock_ns() - start);
 }
 
+static s64 used_us(s32 whose)
+{
+	struct user_time time = {0};
+
+	EXPECT_EQ(program_call("getrusage", (u64)whose, RESULTS), 0);
+	EXPECT_EQ(user_read(&time, RESULTS, sizeof(time)), 0);
+	return time.sec * 1000000 + time.part;
+}
+
+TEST(program_time, getrusage_tells_a_thread_from_its_program)
+{
+	s64 thread;
+
+	clock_delay_ns(2 * NS_PER_MS);
+	clock_thread_begin(thread_current()); /* another one on this CPU */
+	thread = used_us(1);
+	EXPECT(used_us(0) >= thread + 1000);
+	EXPECT_EQ(used_us(-1), 0);
+}
+
 /* A thread sleeps, ends, and is followed by others on its CPU, while another one looks. */
 struct looker {
 	u32 running, stop;
