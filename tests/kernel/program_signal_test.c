@@ -618,6 +618,26 @@ TEST(program_signal, after_a_handler_with_sa_restart_a_call_is_made_again)
 	EXPECT_EQ(program_call("close", event), 0);
 }
 
+TEST(program_signal, an_interrupted_sleep_says_what_is_left_unless_it_has_a_point_in_time)
+{
+	enum { MONOTONIC = 1, BEFORE = 77 };
+	const u64 time[2] = {9, 0};
+
+	for (u64 absolute = 0; absolute < 2; absolute++) {
+		struct trap_frame regs = some_registers();
+
+		regs.vector = USER_VECTOR_CALL;
+		EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_RESTART, 0), 0);
+		EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
+		EXPECT_EQ(put(RESULTS, BEFORE), 0);
+		EXPECT_EQ(raise_here(SIGUSR1), 0);
+		program_call_with(&regs, "clock_nanosleep",
+				  (u64[6]){MONOTONIC, absolute, ARGUMENTS, RESULTS});
+		EXPECT_EQ(sigreturn(&regs), -EINTR);
+		EXPECT(absolute ? get(RESULTS) == BEFORE : get(RESULTS) <= time[0]);
+	}
+}
+
 /* ---- pending signals ---- */
 
 static s64 queue(int signal, u64 value)

@@ -139,6 +139,18 @@ TEST(program_time, clocks_show_the_date_or_the_time_since_the_entry)
 	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), -EINVAL);
 }
 
+TEST(program_time, a_sleep_until_a_time_ends_then_by_either_clock)
+{
+	for (s32 clock = REALTIME; clock <= MONOTONIC; clock++) {
+		const u64 until = clock_ns() + NS_PER_MS;
+		const u64 time = until + (clock == REALTIME ? clock_date_ns() : 0);
+
+		store_time((s64)(time / NS_PER_S), (s64)(time % NS_PER_S));
+		EXPECT_EQ(program_call("clock_nanosleep", clock, ABSOLUTE, ARGUMENTS, 0), 0);
+		EXPECT(clock_ns() >= until);
+	}
+}
+
 /* ---- timers of POSIX ---- */
 
 enum { SENDS_SIGNAL, SENDS_NOTHING, SENDS_TO_THREAD = 4 };
