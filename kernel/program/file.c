@@ -284,13 +284,10 @@ int files_begin(const void *cpio, u64 size)
 {
 	int err = names_begin();
 
-	if (err) {
-		store_end();
-		return err;
-	}
 	console_file_reset();
 	file_umask = 022;
-	err = make_own();
+	if (!err)
+		err = make_own();
 	if (!err && cpio)
 		err = make_files(cpio, size);
 	if (!err)
@@ -347,6 +344,5 @@ void files_end(void)
 	for (int i = 0; i < DESCRIPTORS_MAX; i++)
 		file_put(descriptor_set(i, NULL));
 	names_end();
-	console_file_reset();
 	store_end();
 }

@@ -134,19 +134,18 @@ static int flush(void)
 	const u32 count = port.buffers;
 
 	port.buffers = 0;
-	if (count == 0)
-		return 0;
 	virtq_send(&port.queue, port.buffer, count);
 	return virtq_wait(&port.queue);
 }
 
 static int put_buffer(const void *bytes, u64 size)
 {
-	if (!bytes)
-		return flush();
-	port.buffer[port.buffers++] =
-		(struct virtq_buffer){.start = virt_to_phys(bytes), .bytes = (u32)size};
-	return port.buffers == virtq_most(&port.queue) ? flush() : 0;
+	const int err = !bytes || port.buffers == virtq_most(&port.queue) ? flush() : 0;
+
+	if (bytes && !err)
+		port.buffer[port.buffers++] =
+			(struct virtq_buffer){.start = virt_to_phys(bytes), .bytes = (u32)size};
+	return err;
 }
 
 void files_out_send(void)

@@ -252,7 +252,7 @@ TEST(program_elf, the_nearest_symbol_of_code_is_named)
 {
 	enum { AT = offsetof(struct image, text) + 64 };
 	static const struct image_tables tables = {
-		{[3] = AT + offsetof(struct image_tables, text), 23},
+		{3ULL << 32, [3] = AT + offsetof(struct image_tables, text), 23},
 		{2ULL << 32, [3] = AT + offsetof(struct image_tables, symbol), 9 * 24, [7] = 24},
 		{{0x1000200000000, 0x401000, 0x40},
 		 {0x1000000000005, 0x401040, 0},

@@ -784,6 +784,11 @@ TEST(program_file, the_console_is_read_by_lines)
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x9999, U(words)), -ENOTTY);
 	EXPECT_EQ(CALL_OF("ioctl", 0, 0x5402, U(terminal)), 0); /* TCSETS */
 	EXPECT_EQ(CALL_OF("lseek", 0, 0, 1), -ESPIPE);
+	type("for this program only\n");
+	files_end();
+	REQUIRE(files_begin(image, image_size) == 0);
+	EXPECT_EQ(CALL_OF("fcntl", 0, 4, NONBLOCK), 0);
+	EXPECT_EQ(CALL_OF("read", 0, U(buf), 64), -EAGAIN);
 }
 
 /* ---- pipes and events ---- */

@@ -82,6 +82,8 @@ TEST(program_guard, guards_stay_until_they_are_removed)
 	EXPECT_EQ(advise(0, FIRST, POPULATE_WRITE), 0);
 	EXPECT_EQ(advise(PAGES, PAGES + 1, POPULATE_READ), -ENOMEM); /* nothing is mapped there */
 	EXPECT_EQ(program_call("mlock", AT, PAGES * PAGE_SIZE), -ENOMEM);
+	EXPECT_EQ(program_call("mlock", PROGRAM_BOX_MEMORY, KIB(8)), 0);
+	EXPECT_EQ(program_call("mlock2", PROGRAM_BOX_MEMORY, KIB(8), 2), -EINVAL);
 	expect_guards(AT, FIRST, END);
 }
 

@@ -596,6 +596,48 @@ TEST(program_signal, a_wait_goes_on_after_signals_without_handlers_until_its_tim
 	expect_waits("futex", (u64[6]){RESULTS}, false);
 }
 
+/* It finds the number of the call in rax, and rip at SYSCALL; a wait with a time limit ends. */
+TEST(program_signal, after_a_handler_with_sa_restart_a_call_is_made_again)
+{
+	const u64 event = (u64)program_call("eventfd2", 0, 0), zero_and_second[3] = {0, 1, 0};
+	const u64 calls[][6] = {{event, ARGUMENTS, 8}, {RESULTS}, {RESULTS, 0, 0, RESULTS + 8}};
+
+	EXPECT_EQ(user_write(RESULTS, zero_and_second, sizeof(zero_and_second)), 0);
+	for (unsigned i = 0; i < 2 * ARRAY_LEN(calls); i++) {
+		const bool again = i % 2 && i / 2 < 2;
+		struct trap_frame regs = some_registers();
+
+		regs.vector = USER_VECTOR_CALL;
+		EXPECT_EQ(set_action(SIGUSR1, HANDLER, i % 2 ? SA_RESTART : 0, 0), 0);
+		EXPECT_EQ(raise_here(SIGUSR1), 0);
+		program_call_with(&regs, i < 2 ? "read" : "futex", calls[i / 2]);
+		EXPECT_EQ(regs.rip, HANDLER);
+		EXPECT_EQ(sigreturn(&regs), !again ? -EINTR : i < 2 ? 0 : 202);
+		EXPECT_EQ(regs.rip, again ? 0x400121 : 0x400123);
+	}
+	EXPECT_EQ(program_call("close", event), 0);
+}
+
+TEST(program_signal, an_interrupted_sleep_says_what_is_left_unless_it_has_a_point_in_time)
+{
+	enum { MONOTONIC = 1, BEFORE = 77 };
+	const u64 time[2] = {9, 0};
+
+	for (u64 absolute = 0; absolute < 2; absolute++) {
+		struct trap_frame regs = some_registers();
+
+		regs.vector = USER_VECTOR_CALL;
+		EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_RESTART, 0), 0);
+		EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
+		EXPECT_EQ(put(RESULTS, BEFORE), 0);
+		EXPECT_EQ(raise_here(SIGUSR1), 0);
+		program_call_with(&regs, "clock_nanosleep",
+				  (u64[6]){MONOTONIC, absolute, ARGUMENTS, RESULTS});
+		EXPECT_EQ(sigreturn(&regs), -EINTR);
+		EXPECT(absolute ? get(RESULTS) == BEFORE : get(RESULTS) <= time[0]);
+	}
+}
+
 /* ---- pending signals ---- */
 
 static s64 queue(int signal, u64 value)

@@ -53,6 +53,26 @@ TEST(program_time, cpu_time_leaves_out_sleep)
 	EXPECT(thread + 45 * NS_PER_MS <= clock_ns() - start);
 }
 
+static s64 used_us(s32 whose)
+{
+	struct user_time time = {0};
+
+	EXPECT_EQ(program_call("getrusage", (u64)whose, RESULTS), 0);
+	EXPECT_EQ(user_read(&time, RESULTS, sizeof(time)), 0);
+	return time.sec * 1000000 + time.part;
+}
+
+TEST(program_time, getrusage_tells_a_thread_from_its_program)
+{
+	s64 thread;
+
+	clock_delay_ns(2 * NS_PER_MS);
+	clock_thread_begin(thread_current()); /* another one on this CPU */
+	thread = used_us(1);
+	EXPECT(used_us(0) >= thread + 1000);
+	EXPECT_EQ(used_us(-1), 0);
+}
+
 /* A thread sleeps, ends, and is followed by others on its CPU, while another one looks. */
 struct looker {
 	u32 running, stop;
@@ -95,6 +115,8 @@ TEST(program_time, cpu_time_never_goes_back)
 	} while (clock_ns() < until && !test_failed());
 	atomic_store_release(&looker.stop, 1);
 	work_wait(1, 0);
+	now = clock_of(THREAD_CPUTIME) + thread_on(1)->spent;
+	EXPECT(clock_program_ns() >= now);
 }
 
 /* Clocks of the date are that much ahead; the others count from the kernel's entry. */
@@ -117,6 +139,18 @@ TEST(program_time, clocks_show_the_date_or_the_time_since_the_entry)
 	EXPECT_EQ(program_call("clock_getres", 1, 0), 0);
 	store_time(1, (s64)NS_PER_S);
 	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), -EINVAL);
+}
+
+TEST(program_time, a_sleep_until_a_time_ends_then_by_either_clock)
+{
+	for (s32 clock = REALTIME; clock <= MONOTONIC; clock++) {
+		const u64 until = clock_ns() + NS_PER_MS;
+		const u64 time = until + (clock == REALTIME ? clock_date_ns() : 0);
+
+		store_time((s64)(time / NS_PER_S), (s64)(time % NS_PER_S));
+		EXPECT_EQ(program_call("clock_nanosleep", clock, ABSOLUTE, ARGUMENTS, 0), 0);
+		EXPECT(clock_ns() >= until);
+	}
 }
 
 /* ---- timers of POSIX ---- */

@@ -30,7 +30,7 @@ int main(int argc, char **argv)
 	mkdir("/new", 0755);
 	leave("/new/all", all, sizeof(all), 0);
 	chmod("/new/all", 0750);
-	leave("/hole", "end", 3, 100001);
+	leave("/hole", "end", 3, 1000001);
 	leave("/dir/text", "T", 1, 0);
 	leave("/dev/shm/shared", "x", 1, 0);
 	rename("/dir/old", "/dir/moved");

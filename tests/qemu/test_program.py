@@ -114,7 +114,7 @@ def test_what_a_program_prints_and_leaves_behind_arrives(built, kernel, files, t
     found = {p.relative_to(out).as_posix(): (p.stat().st_mode & 0o777, p.read_bytes()) for p in out.rglob("*") if p.is_file()}
     assert found == {
         "new/all": (0o750, bytes(range(256)) * 2),
-        "hole": (0o600, bytes(100001) + b"end"),
+        "hole": (0o600, bytes(1000001) + b"end"),
         "dir/text": (0o644, b"Text\n"),
         "dir/moved": (0o644, b"contents of old"),
         "dir/mapped": (0o644, b"Montents of mapped"),
