@@ -98,10 +98,11 @@ void *store_alloc(size_t size)
 {
 	const unsigned n = class_of(size);
 	struct class *class = &classes[n];
-	void *object = take(class);
+	const bool fails = fail_here(&store_fails, FAIL_ALLOC);
+	void *object = fails ? NULL : take(class);
 
 	/* another CPU may take all objects of the new page */
-	while (!object && grow(class, (size_t)SMALLEST << n))
+	while (!object && !fails && grow(class, (size_t)SMALLEST << n))
 		object = take(class);
 	if (object) {
 		memset(object, 0, size);

@@ -36,5 +36,5 @@ void store_end(void);
 /* Objects in use now. Any context. */
 u64 store_objects(void);
 
-/* FAIL_ALLOC: a request for a page, for tests. */
+/* FAIL_ALLOC: a request for a page or an object, for tests. */
 extern struct fail_plan store_fails;

@@ -212,6 +212,7 @@ TEST(program_futex, a_thread_may_run_on_the_cpus_of_the_machine)
 	EXPECT_EQ(user_write(ARGUMENTS, &none, sizeof(none)), 0);
 	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, ARGUMENTS), -EINVAL);
 	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, NOWHERE), -EFAULT);
+	EXPECT_EQ(program_call("sched_setaffinity", 12345, bytes, RESULTS), -ESRCH);
 	EXPECT_EQ(program_call("sched_setscheduler", program_pid(), 3, ARGUMENTS), 0);
 }
 
