@@ -292,7 +292,6 @@ static void list(struct listing *listing, const struct inode *inode, const char 
 	listing->full = bytes > listing->size - listing->used;
 	if (listing->full)
 		return;
-	memset(record, 0, bytes);
 	record->number = inode->number;
 	record->offset = offset;
 	record->length = (u16)bytes;

@@ -200,6 +200,7 @@ TEST(program_signal, handlers_run_on_the_alternate_stack)
 	EXPECT_EQ(get(RESULTS), ALT_STACK);
 	EXPECT_EQ(set_action(SIGKILL, HANDLER, 0, 0), -EINVAL);
 	EXPECT_EQ(set_action(65, HANDLER, 0, 0), -EINVAL);
+	EXPECT_EQ(program_call("rt_sigprocmask", 0, 0, 0, 4), -EINVAL);
 	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, ARGUMENTS, 0, 4), -EINVAL);
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, 0), 0);
 	EXPECT_EQ(set_action(SIGUSR2, HANDLER, SA_ONSTACK, 0), 0);
