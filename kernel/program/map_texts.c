@@ -84,7 +84,6 @@ static void each_area(struct text_sink *sink, void (*fn)(struct text_sink *, con
 	struct area area;
 
 	while (area_tree_from(&program_space.tree, at, &area)) {
-		at = area.start;
 		if (space_take(&program_space, &at, area.end, &area) <= 0) {
 			at = area.end;
 			continue;

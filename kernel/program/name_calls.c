@@ -21,8 +21,7 @@ static s64 add(u64 directory, user_t path, struct inode *inode)
 	int err = path_text_begin(&text, (int)directory, path);
 
 	if (!err) {
-		err = path_add(text.start, text.text, strlen(text.text), PATH_NO_FOLLOW, inode,
-			       NULL);
+		err = path_add(text.start, text.text, strlen(text.text), PATH_NAME, inode, NULL);
 		path_text_end(&text);
 	}
 	if (err)
@@ -78,7 +77,7 @@ static int may_remove(const struct path *path, bool directory)
 	if (!path->inode)
 		return -ENOENT;
 	if (!directory)
-		return path->inode->kind == INODE_DIRECTORY ? -EISDIR : 0;
+		return path->inode->kind == INODE_DIRECTORY ? -EISDIR : path->slash ? -ENOTDIR : 0;
 	if (path->inode->kind != INODE_DIRECTORY)
 		return -ENOTDIR;
 	if (path->inode->directory.first)
@@ -98,7 +97,7 @@ s64 call_unlinkat(const struct call_args *args)
 	if (err)
 		return err;
 	spin_lock(&names.lock);
-	err = path_walk(&path, text.start, text.text, strlen(text.text), PATH_NO_FOLLOW);
+	err = path_walk(&path, text.start, text.text, strlen(text.text), PATH_NAME);
 	if (!err)
 		err = may_remove(&path, args->arg[2]);
 	if (!err) {
@@ -124,7 +123,7 @@ static int may_rename(const struct path *from, const struct path *to)
 		return -ENOENT;
 	if (!from->entry || !to->directory)
 		return -EBUSY;
-	if (!directory && to->slash)
+	if (!directory && (from->slash || to->slash))
 		return -ENOTDIR;
 	if (directory && names_is_above(from->inode, to->directory))
 		return -EINVAL;
@@ -135,7 +134,7 @@ static int may_rename(const struct path *from, const struct path *to)
 
 /*
  * The names under one lock. *spare is an entry with room for the new name, NULL once it is used;
- * *entry and *former are what the rename leaves over. -ENAMETOOLONG: a link led to a longer one.
+ * *entry and *former are what the rename leaves over.
  */
 static int rename_names(const struct path_text *texts, struct entry **spare, struct entry **entry,
 			struct inode **former)
@@ -145,13 +144,11 @@ static int rename_names(const struct path_text *texts, struct entry **spare, str
 
 	for (unsigned i = 0; i < 2 && !err; i++)
 		err = path_walk(&path[i], texts[i].start, texts[i].text, strlen(texts[i].text),
-				PATH_NO_FOLLOW);
+				PATH_NAME);
 	if (!err)
 		err = may_rename(from, to);
 	if (err || to->inode == from->inode)
 		return err;
-	if (!to->inode && to->length > (*spare)->room)
-		return -ENAMETOOLONG;
 	names_remove(from->entry);
 	*entry = from->entry;
 	from->inode->moved = true;
@@ -295,7 +292,6 @@ static void list(struct listing *listing, const struct inode *inode, const char 
 	listing->full = bytes > listing->size - listing->used;
 	if (listing->full)
 		return;
-	memset(record, 0, bytes);
 	record->number = inode->number;
 	record->offset = offset;
 	record->length = (u16)bytes;

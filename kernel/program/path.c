@@ -96,7 +96,7 @@ int path_walk(struct path *path, struct inode *start, const char *text, size_t l
 {
 	struct walk walk = {.at = start};
 	struct rest part;
-	bool slash = false;
+	bool slash = false, asked = false; /* asked: by the slash behind a link */
 
 	if (length == 0)
 		return -ENOENT;
@@ -108,14 +108,16 @@ int path_walk(struct path *path, struct inode *start, const char *text, size_t l
 
 		if (err)
 			return err;
+		slash = asked;
 		last = !left(&walk, &slash);
 		if (!path->inode && !last)
 			return -ENOENT;
 		if (path->inode && path->inode->kind == INODE_LINK &&
-		    (!last || slash || link == PATH_FOLLOW)) {
+		    (!last || link == PATH_FOLLOW || (slash && link == PATH_NO_FOLLOW))) {
 			if (++walk.links > PATH_LINKS_MAX)
 				return -ELOOP;
 			/* the target is seen from the directory of the link, or from the root */
+			asked |= last && slash;
 			push(&walk, path->inode->link.text, path->inode->link.length);
 			*path = (struct path){.inode = walk.at};
 			continue;
@@ -123,10 +125,9 @@ int path_walk(struct path *path, struct inode *start, const char *text, size_t l
 		if (last)
 			break;
 		walk.at = path->inode;
-		slash = false;
 	}
 	path->slash = slash;
-	if (slash && path->inode && path->inode->kind != INODE_DIRECTORY)
+	if (slash && link != PATH_NAME && path->inode && path->inode->kind != INODE_DIRECTORY)
 		return -ENOTDIR;
 	return 0;
 }
@@ -251,7 +252,7 @@ static int replace(const char *text, size_t length, struct inode *inode)
 	int err;
 
 	spin_lock(&names.lock);
-	err = path_walk(&path, names.root, text, length, PATH_NO_FOLLOW);
+	err = path_walk(&path, names.root, text, length, PATH_NAME);
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): path_add() found the name */
 	if (!err && path.inode->kind == INODE_DIRECTORY)
 		err = inode->kind == INODE_DIRECTORY ? -EEXIST : -EISDIR;
@@ -281,7 +282,7 @@ int path_make(const char *text, struct inode *inode)
 			err = 0;
 	}
 	if (!err)
-		err = path_add(names.root, text, length, PATH_NO_FOLLOW, inode, NULL);
+		err = path_add(names.root, text, length, PATH_NAME, inode, NULL);
 	if (err == -EEXIST)
 		return replace(text, length, inode);
 	if (err)

@@ -29,7 +29,8 @@ enum {
 	AT_STATX_SYNC = 0x6000,
 };
 
-enum path_link { PATH_FOLLOW, PATH_NO_FOLLOW }; /* a symbolic link as the last part */
+/* A symbolic link as the last part: followed, only if a slash follows it, or never. */
+enum path_link { PATH_FOLLOW, PATH_NO_FOLLOW, PATH_NAME };
 
 /* A path read from the program. */
 struct path_text {
@@ -54,13 +55,13 @@ struct path {
 	size_t length;
 	struct inode *inode; /* NULL if there is no such name in the directory */
 	struct entry *entry; /* its name there; NULL as well for "/", "." and ".." */
-	bool slash;          /* a slash follows the last part: it must be a directory */
+	bool slash;          /* a slash follows the last part: only a directory may be meant */
 };
 
 /*
  * Walk along a text. References are not taken. Returns 0 also if only the last part is missing;
- * -ENOENT if another part is missing or the text is empty, -ENOTDIR, -ELOOP or -ENAMETOOLONG. The
- * caller holds names.lock, and uses the result under it.
+ * -ENOENT if another part is missing or the text is empty, -ENOTDIR, -ELOOP or -ENAMETOOLONG. With
+ * PATH_NAME the caller looks at `slash`. The caller holds names.lock, and uses the result under it.
  */
 int path_walk(struct path *path, struct inode *start, const char *text, size_t length,
 	      enum path_link link);

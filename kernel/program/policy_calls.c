@@ -30,24 +30,29 @@ static u64 all_nodes(void)
 	return node_count < POLICY_NODES ? (1ULL << node_count) - 1 : ~0ULL;
 }
 
-/* The set of nodes in the program's memory: `bits` bits, of which one more is counted. */
+/*
+ * The set of nodes in the program's memory: `bits` bits, of which one more is counted. Those that
+ * are not there are left out, but one must be there, and none may be beyond what a policy can name.
+ */
 static int read_nodes(user_t from, u64 bits, u64 *nodes)
 {
-	u64 word;
+	u64 asked = 0, word;
 
 	*nodes = 0;
-	if (from == 0 || bits <= 1)
+	if (from == 0 || --bits == 0)
 		return 0;
 	if (bits > PAGE_SIZE * 8)
 		return -EINVAL;
-	for (u64 i = 0; i < DIV_ROUND_UP(bits - 1, 64); i++) {
-		if (user_read(&word, from + i * sizeof(word), sizeof(word)) < 0)
+	for (u64 i = 0; i < bits; i += 64) {
+		if (user_read(&word, from + i / 8, sizeof(word)) < 0)
 			return -EFAULT;
-		if (word & ~(i == 0 ? all_nodes() : 0))
-			return -EINVAL; /* a node that is not there */
-		*nodes |= word;
+		word &= bits - i < 64 ? (1ULL << (bits - i)) - 1 : ~0ULL;
+		if (i > 0 && word)
+			return -EINVAL;
+		asked |= word;
 	}
-	return 0;
+	*nodes = asked & all_nodes();
+	return asked && !*nodes ? -EINVAL : 0;
 }
 
 static int read_policy(u64 mode, user_t from, u64 bits, struct memory_policy *policy)
@@ -126,13 +131,15 @@ s64 call_get_mempolicy(const struct call_args *args)
 				    [POLICY_BIND] = MPOL_BIND,
 				    [POLICY_INTERLEAVE] = MPOL_INTERLEAVE};
 	enum { F_NODE = 1, F_ADDR = 2, F_MEMS_ALLOWED = 4 };
-	const u64 flags = args->arg[4];
+	const u64 flags = args->arg[4], bits = args->arg[2];
+	const u64 bytes = DIV_ROUND_UP(bits - 1, 64) * sizeof(u64);
 	struct memory_policy policy = space_here(&program_space)->policy;
 	struct area area;
 	u32 mode;
 	u64 nodes;
 
-	if (flags & ~(u64)(F_NODE | F_ADDR | F_MEMS_ALLOWED))
+	if (flags & ~(u64)(F_NODE | F_ADDR | F_MEMS_ALLOWED) ||
+	    (args->arg[1] && (bits < node_count || bytes > PAGE_SIZE)))
 		return -EINVAL;
 	if (flags & F_ADDR) {
 		if (!area_tree_from(&program_space.tree, args->arg[3], &area) ||
@@ -151,13 +158,8 @@ s64 call_get_mempolicy(const struct call_args *args)
 	}
 	if (args->arg[0] && user_write(args->arg[0], &mode, sizeof(mode)) < 0)
 		return -EFAULT;
-	if (args->arg[1] && args->arg[2] > 1) {
-		if (args->arg[2] - 1 < node_count)
-			return -EINVAL;
-		if (user_copy(COPY_ZERO, NULL, args->arg[1],
-			      DIV_ROUND_UP(args->arg[2] - 1, 64) * sizeof(u64)) < 0 ||
-		    user_write(args->arg[1], &nodes, sizeof(nodes)) < 0)
-			return -EFAULT;
-	}
+	if (args->arg[1] && (user_copy(COPY_ZERO, NULL, args->arg[1], bytes) < 0 ||
+			     user_write(args->arg[1], &nodes, MIN(bytes, sizeof(nodes))) < 0))
+		return -EFAULT;
 	return 0;
 }

@@ -2,6 +2,7 @@
 #include "kernel/program/proc_text.h"
 
 #include "kernel/lib/format.h"
+#include "kernel/lib/string.h"
 #include "kernel/program/commit.h"
 #include "kernel/program/contents.h"
 #include "kernel/program/thread.h"
@@ -17,10 +18,9 @@ void text_add(struct text_sink *sink, const char *text, u64 length)
 void text_print(struct text_sink *sink, const char *fmt, ...)
 {
 	char line[TEXT_LINE_MAX];
-	int length;
 
-	length = FORMAT_ARGS(line, sizeof(line), fmt);
-	text_add(sink, line, MIN((u64)length, sizeof(line) - 1));
+	FORMAT_ARGS(line, sizeof(line), fmt);
+	text_add(sink, line, strlen(line));
 }
 
 static void kib_line(struct text_sink *sink, const char *name, u64 frames)

@@ -363,7 +363,6 @@ void program_finish(void)
 	mapping_remove_all(&program_space);
 	files_end();
 	threads_end();
-	program.main.image = NULL;
 }
 
 int program_run(const struct program_request *request)

@@ -45,7 +45,7 @@ static int inode_at(const struct call_args *args, u64 flags, u64 allowed, struct
 {
 	const int directory = (int)args->arg[0];
 	const user_t path = args->arg[1];
-	char first = 0;
+	char first;
 
 	if (flags & ~allowed)
 		return -EINVAL;
@@ -53,9 +53,7 @@ static int inode_at(const struct call_args *args, u64 flags, u64 allowed, struct
 		inode_get(*inode = args->file->inode);
 		return 0;
 	}
-	if (flags & AT_EMPTY_PATH && path && user_read(&first, path, 1) < 0)
-		return -EFAULT;
-	if (flags & AT_EMPTY_PATH && !first)
+	if (flags & AT_EMPTY_PATH && (!path || (user_read(&first, path, 1) == 0 && !first)))
 		return path_start(directory, inode);
 	return path_find(directory, path,
 			 flags & AT_SYMLINK_NOFOLLOW ? PATH_NO_FOLLOW : PATH_FOLLOW, inode);

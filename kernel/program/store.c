@@ -36,16 +36,16 @@ static u64 objects; /* in use; atomic */
 
 struct fail_plan store_fails;
 
-struct page *store_pages(unsigned order, unsigned request)
+struct page *store_pages(unsigned order)
 {
 	if (fail_here(&store_fails, FAIL_ALLOC))
 		return NULL;
-	return page_alloc(order, USE_UNMOVABLE, request, NODE_NONE);
+	return page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 }
 
 struct page *store_page(void)
 {
-	return store_pages(0, PAGE_ZERO);
+	return store_pages(0);
 }
 
 static unsigned class_of(size_t size)
@@ -98,10 +98,11 @@ void *store_alloc(size_t size)
 {
 	const unsigned n = class_of(size);
 	struct class *class = &classes[n];
-	void *object = take(class);
+	const bool fails = fail_here(&store_fails, FAIL_ALLOC);
+	void *object = fails ? NULL : take(class);
 
 	/* another CPU may take all objects of the new page */
-	while (!object && grow(class, (size_t)SMALLEST << n))
+	while (!object && !fails && grow(class, (size_t)SMALLEST << n))
 		object = take(class);
 	if (object) {
 		memset(object, 0, size);

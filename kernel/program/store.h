@@ -20,11 +20,8 @@ enum { STORE_OBJECT_MAX = 1024 };
  */
 struct page *store_page(void);
 
-/*
- * 2^order zeroed pages as one compound page with one reference, or NULL; `request` is as for
- * page_alloc(). Context: ordinary.
- */
-struct page *store_pages(unsigned order, unsigned request);
+/* 2^order zeroed pages as one compound page with one reference, or NULL. Context: ordinary. */
+struct page *store_pages(unsigned order);
 
 /*
  * A zeroed object of 1 to STORE_OBJECT_MAX bytes, or NULL if there is no memory. store_free() takes
@@ -39,5 +36,5 @@ void store_end(void);
 /* Objects in use now. Any context. */
 u64 store_objects(void);
 
-/* FAIL_ALLOC: a request for a page, for tests. */
+/* FAIL_ALLOC: a request for a page or an object, for tests. */
 extern struct fail_plan store_fails;

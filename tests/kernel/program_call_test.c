@@ -62,21 +62,32 @@ TEST(program_call, the_upper_half_of_a_number_is_not_looked_at)
 	EXPECT_EQ(call_number(39 | 1ULL << 30), -ENOSYS); /* x32 */
 }
 
-/* Nodes are told only where there is room for all of them, and what follows them is zero. */
+/*
+ * Nodes are told only where there is room for all of them, and what follows them is zero. A set may
+ * name nodes that are not there beside one that is.
+ */
 TEST(program_call, a_thread_is_told_what_it_is_bound_to)
 {
-	enum { MPOL_BIND = 2, BITS = 2 * 64 + 1 };
-	const u64 one[2] = {1, 1}, ones[2] = {~0ULL, ~0ULL};
+	enum { MPOL_BIND = 2, BITS = 2 * 64 + 1, MOST = PAGE_SIZE * 8 + 1 };
+	const u64 one[2] = {1, 1}, ones[2] = {~0ULL, ~0ULL}, far = 1ULL << 63;
 	u64 got[2];
 	u32 mode = 0;
 
 	REQUIRE(user_write(ARGUMENTS, one, sizeof(one)) == 0);
 	EXPECT_EQ(program_call("set_mempolicy", MPOL_BIND, ARGUMENTS, 66), -EINVAL);
 	EXPECT_EQ(program_call("set_mempolicy", MPOL_BIND, ARGUMENTS, 65), 0); /* 64 bits */
+	EXPECT_EQ(program_call("set_mempolicy", 0, ARGUMENTS, 0), -EINVAL);
+	EXPECT_EQ(program_call("set_mempolicy", 0, RESULTS, MOST), 0);
+	EXPECT_EQ(program_call("set_mempolicy", 0, RESULTS, MOST + 1), -EINVAL);
 	REQUIRE(user_write(RESULTS, ones, sizeof(ones)) == 0);
-	EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, 0), 0);
-	if (node_count > 1)
-		EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, node_count), -EINVAL);
+	REQUIRE(user_write(RESULTS + 8, &far, sizeof(far)) == 0);
+	/* the last bit is not read */
+	EXPECT_EQ(program_call("set_mempolicy", 0, RESULTS + 8, 64), 0);
+	EXPECT_EQ(program_call("set_mempolicy", 0, RESULTS + 8, 65), -EINVAL);
+	EXPECT_EQ(program_call("set_mempolicy", MPOL_BIND, RESULTS, 65), 0);
+	EXPECT_EQ(program_call("set_mempolicy", MPOL_BIND, RESULTS, 2), 0);
+	EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, node_count - 1), -EINVAL);
+	EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, MOST + 1), -EINVAL);
 	EXPECT(user_read(got, RESULTS, sizeof(got)) == 0 && got[0] == ~0ULL);
 	EXPECT_EQ(program_call("get_mempolicy", ARGUMENTS, RESULTS, BITS), 0);
 	EXPECT(user_read(&mode, ARGUMENTS, sizeof(mode)) == 0 && mode == MPOL_BIND);

@@ -96,6 +96,16 @@ TEST(program_futex, a_wake_finds_its_bits_only)
 	expect_woken();
 }
 
+TEST(program_futex, the_end_of_the_program_ends_the_wait_of_each_thread)
+{
+	SKIP_ON_ONE_CPU();
+	start_sleeper(&sleeper, WORD, 4);
+	atomic_store_release(&thread_on(sleeper.cpu)->id, THREAD_FIRST_ID + 1);
+	EXPECT(program_end(0));
+	work_wait(sleeper.cpu, 0);
+	EXPECT(sleeper.result < 0);
+}
+
 TEST(program_futex, a_waiter_that_was_moved_is_woken_at_its_new_place)
 {
 	SKIP_ON_ONE_CPU();
@@ -212,7 +222,9 @@ TEST(program_futex, a_thread_may_run_on_the_cpus_of_the_machine)
 	EXPECT_EQ(user_write(ARGUMENTS, &none, sizeof(none)), 0);
 	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, ARGUMENTS), -EINVAL);
 	EXPECT_EQ(program_call("sched_setaffinity", 0, 8, NOWHERE), -EFAULT);
+	EXPECT_EQ(program_call("sched_setaffinity", 12345, bytes, RESULTS), -ESRCH);
 	EXPECT_EQ(program_call("sched_setscheduler", program_pid(), 3, ARGUMENTS), 0);
+	EXPECT_EQ(program_call("sched_setscheduler", 0, 7, ARGUMENTS), -EINVAL);
 }
 
 /* A program that starts a thread for each CPU, and one more, finds CPUs for all. */

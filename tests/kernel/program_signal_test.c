@@ -196,6 +196,12 @@ TEST(program_signal, handlers_run_on_the_alternate_stack)
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, 1024), -ENOMEM);
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 4, KIB(8)), -EINVAL);
 	EXPECT_EQ(set_alt_stack(ALT_STACK, 0, KIB(8)), 0);
+	EXPECT_EQ(program_call("sigaltstack", ARGUMENTS, RESULTS), 0);
+	EXPECT_EQ(get(RESULTS), ALT_STACK);
+	EXPECT_EQ(set_action(SIGKILL, HANDLER, 0, 0), -EINVAL);
+	EXPECT_EQ(set_action(65, HANDLER, 0, 0), -EINVAL);
+	EXPECT_EQ(program_call("rt_sigprocmask", 0, 0, 0, 4), -EINVAL);
+	EXPECT_EQ(program_call("rt_sigaction", SIGUSR1, ARGUMENTS, 0, 4), -EINVAL);
 	EXPECT_EQ(set_action(SIGUSR1, HANDLER, SA_ONSTACK, 0), 0);
 	EXPECT_EQ(set_action(SIGUSR2, HANDLER, SA_ONSTACK, 0), 0);
 	deliver(&regs, SIGUSR1);
@@ -678,6 +684,8 @@ TEST(program_signal, signals_queue_with_their_values)
 	EXPECT_EQ(program_call("rt_sigpending", RESULTS, 9), -EINVAL);
 	EXPECT_EQ(program_call("rt_sigpending", RESULTS, 8), 0);
 	EXPECT_EQ(get(RESULTS), BIT(SIGUSR1));
+	EXPECT_EQ(program_call("rt_sigtimedwait", RESULTS, 0, 0, 4), -EINVAL);
+	EXPECT_EQ(program_call("rt_sigtimedwait", RESULTS, 0, NOWHERE, 8), -EFAULT);
 	EXPECT_EQ(take(BIT(SIGUSR1), 0), SIGUSR1);
 	EXPECT_EQ(get(RESULTS + 24), 1);
 	EXPECT_EQ(take(BIT(SIGUSR1), 0), -EAGAIN);

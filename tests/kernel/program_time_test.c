@@ -221,6 +221,7 @@ TEST(program_time, a_timer_sends_its_signal)
 	EXPECT_EQ(timer_signal(SIGUSR1).signal, SIGUSR1);
 	/* ITIMER_REAL, in us */
 	EXPECT_EQ(user_write(ARGUMENTS, (u64[4]){0, 0, 0, 1}, 32), 0);
+	EXPECT_EQ(program_call("setitimer", 3, ARGUMENTS, 0), -EINVAL);
 	EXPECT_EQ(program_call("setitimer", 0, ARGUMENTS, 0), 0);
 	EXPECT_EQ(timer_signal(SIGALRM).code, SI_KERNEL);
 }
@@ -383,6 +384,7 @@ TEST(program_time, timers_are_made_and_dropped)
 	EXPECT(!signal_is_deliverable(thread_current()));
 	EXPECT_EQ(program_call("timer_gettime", id, RESULTS), 0);
 	EXPECT_EQ(result_ns(RESULTS + 16), 0);
+	EXPECT_EQ(program_call("timer_gettime", id, 0), -EFAULT);
 	EXPECT_EQ(start_timer(id, 0, 0, NS_PER_MS), 0);
 	EXPECT_EQ(program_call("timer_delete", id), 0);
 	EXPECT_EQ(program_call("timer_delete", id), -EINVAL);
