@@ -1,6 +1,6 @@
 /*
  * Lists of free runs, in a GiB of 4 blocks (seeds.txt): one call changes the list as split.c's
- * stand-ins do, from any state that is sound.
+ * stand-ins do, from any state that is sound. Nothing is proved about the counters.
  */
 #include "tests/prove/prove.h"
 
@@ -15,6 +15,7 @@ static struct mm mm = {.gib = &gib, .gibs = 1};
 static struct zone zone = {.mm = &mm, .index = 1};
 enum { CLASS = FREE_FULL, TYPE = MIGRATE_MOVABLE, LIST = 1 }; /* the list whose runs come and go */
 static u64 before[BLOCKS];
+static u16 bits;        /* which lists of this class and type have runs */
 static u8 rank[BLOCKS]; /* each run's is lower than that of the next, so the list is no circle */
 
 static u32 *list_head(void)
@@ -28,7 +29,7 @@ static bool is_of_list(struct block_word word)
 	       type_list(word.type) == TYPE;
 }
 
-/* Each run knows those before and behind it, the head is the first, and the bit says if there is one. */
+/* Each run knows its neighbours, the head is the first, and the bit says if there is one. */
 static bool is_sound(void)
 {
 	const u32 head = *list_head();
@@ -67,20 +68,24 @@ static u32 begin(void)
 		rank[i] = 1 + ANY_BELOW(u8, BLOCKS);
 	}
 	*list_head() = ANY(u32);
-	zone.block_lists[CLASS][TYPE] = ANY(u16);
+	zone.block_lists[CLASS][TYPE] = bits = ANY(u16);
 	assume(is_sound());
 	return ANY_BELOW(u32, BLOCKS);
 }
 
-/* The list is sound, and of all words only that of block `index` is another, and is this. */
+/* The list is sound, others are as before, and only the word of block `index` is another: this. */
 static void end(u32 index, struct block_word word)
 {
 	prove(is_sound());
+	prove(((zone.block_lists[CLASS][TYPE] ^ bits) & ~(1u << LIST)) == 0);
+	prove(zone.block_list[CLASS][TYPE][0] == 0 && zone.block_list[CLASS][TYPE][2] == 0);
+	prove(zone.block_list[FREE_HUGE][TYPE][LIST] == 0);
 	for (u32 i = 0; i < BLOCKS; i++)
 		prove(records[i].word == (i == index ? block_word_bits(word) : before[i]));
 }
 
-PROVE(listed, "5", "the-first-forgets-the-new-one", "any list of up to 4 runs, any run")
+PROVE(listed, "5", "the-first-forgets-the-new-one",
+      "up to 4 runs of order 10, full and movable, any run")
 {
 	const u32 index = begin();
 	const unsigned order = BLOCK_ORDER + LIST;
@@ -95,7 +100,8 @@ PROVE(listed, "5", "the-first-forgets-the-new-one", "any list of up to 4 runs, a
 	end(index, word);
 }
 
-PROVE(unlisted, "5", "the-last-has-no-one-before-it", "any list of up to 4 runs, any of them")
+PROVE(unlisted, "5", "the-last-has-no-one-before-it",
+      "up to 4 runs of order 10, full and movable, any of them")
 {
 	const u32 index = begin();
 	struct block_word word = block_word_of(records[index].word);

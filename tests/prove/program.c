@@ -45,6 +45,45 @@ PROVE(elf_segment, "4", "segments-may-overlap",
 		      load.virt + load.memory_bytes > reach);
 }
 
+PROVE(elf_whole, "4 --unwindset prove_elf_whole.0:185,prove_elf_whole.2:185,memcmp.0:5",
+      "the-entry-is-anywhere", "images of 184 bytes, 1 or 2 program headers behind the header")
+{
+	enum { SIZE = sizeof(struct elf_header) + 2 * sizeof(struct program_header) + 8 };
+	bool in_code = false, is_text = false;
+	struct elf_image elf;
+	u8 image[SIZE];
+	u64 value;
+
+	for (unsigned i = 0; i < SIZE; i++)
+		if (i >= offsetof(struct elf_header, phdrs) &&
+		    i < offsetof(struct elf_header, sections))
+			image[i] = i == offsetof(struct elf_header, phdrs)
+					   ? sizeof(struct elf_header)
+					   : 0;
+	if (elf_parse(image, SIZE, limits, &elf, &value))
+		return;
+	prove(elf.segments > 0 && elf.segments <= 2);
+	for (size_t i = 0; i < 2; i++) {
+		const struct elf_segment *s = &elf.segment[i];
+
+		if (i >= elf.segments)
+			break;
+		prove(s->memory_bytes > 0 && s->file_bytes <= s->memory_bytes);
+		prove(s->file_bytes == 0 || (lies_in(SIZE, s->file_offset, s->file_bytes) &&
+					     (s->virt - s->file_offset) % PAGE_SIZE == 0));
+		prove(elf.low <= page_start(s->virt) && page_end(segment_end(s)) <= elf.high);
+		in_code |= elf.entry >= s->virt && elf.entry < segment_end(s) && s->rights & ELF_X;
+	}
+	prove(in_code);
+	prove(elf.bias + elf.low >= limits.start && elf.bias + elf.high <= limits.end);
+	prove(elf.bias % elf.align == 0 && elf.bias + elf.high >= elf.high);
+	if (!elf.interpreter)
+		return;
+	for (u64 i = 0, at = (u64)((const u8 *)elf.interpreter - image); i < SIZE; i++)
+		is_text |= i > at && image[i] == '\0';
+	prove(is_text && elf.interpreter[0]);
+}
+
 PROVE(elf_symbol, "9", "a-name-without-an-end", "texts of up to 6 bytes, any symbol")
 {
 	ANY_BYTES(texts, size, 6);

@@ -40,9 +40,17 @@ static u32 bits_of(u32 index, u32 count)
 	return ((1u << count) - 1) << index;
 }
 
-static void stand_in_add(u32 index, unsigned order)
+/* What lists.c assumes: the list is that of the record. */
+static bool is_its_list(const struct zone *of, u32 index, enum free_class class)
+{
+	return of->index == look(index).zone && block_free_class(look(index)) == class;
+}
+
+static void stand_in_add(const struct zone *of, u32 index, unsigned order, enum free_class class)
 {
 	const u32 bits = bits_of(index, order_blocks(order));
+
+	prove(is_its_list(of, index, class) && !(records[index].word & FREE));
 
 	prove(index + order_blocks(order) <= BLOCKS && IS_ALIGNED(index, order_blocks(order)));
 	prove(!(listed & bits));
@@ -50,9 +58,9 @@ static void stand_in_add(u32 index, unsigned order)
 	records[index].word = (records[index].word & ~ORDER) | (u64)order << 16 | FREE;
 }
 
-static void stand_in_remove(u32 index)
+static void stand_in_remove(const struct zone *of, u32 index, enum free_class class)
 {
-	prove(records[index].word & FREE);
+	prove(is_its_list(of, index, class) && (records[index].word & FREE));
 	listed &= ~bits_of(index, order_blocks(look(index).order));
 	records[index].word &= ~(ORDER | FREE);
 }
@@ -188,7 +196,8 @@ PROVE(range, "17", "a-run-of-a-range-is-not-aligned", "any range of up to 16 blo
 	prove(runs == (count ? bits_of(index, count) : 0));
 }
 
-PROVE(split, "17", "the-other-half-is-lost", "any sound state of 16 blocks, any list")
+PROVE(split, "17", "the-other-half-is-lost",
+      "any sound state of 16 blocks, any list but of huge pages")
 {
 	const u32 free = begin();
 	const unsigned order = BLOCK_ORDER + ANY_BELOW(unsigned, ORDERS);
