@@ -214,7 +214,7 @@ s64 call_epoll_create1(const struct call_args *args)
 	if (!file)
 		return -ENOMEM;
 	epoll = epoll_of(file);
-	epoll->page = store_pages(WATCHES_ORDER);
+	epoll->page = store_pages(WATCHES_ORDER, PAGE_ZERO);
 	if (!epoll->page) {
 		file_put(file);
 		return -ENOMEM;

@@ -134,7 +134,8 @@ static int may_rename(const struct path *from, const struct path *to)
 
 /*
  * The names under one lock. *spare is an entry with room for the new name, NULL once it is used;
- * *entry and *former are what the rename leaves over.
+ * *entry and *former are what the rename leaves over. With PATH_NAME the new name is a part of its
+ * text, for which *spare has room.
  */
 static int rename_names(const struct path_text *texts, struct entry **spare, struct entry **entry,
 			struct inode **former)

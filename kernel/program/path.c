@@ -252,7 +252,7 @@ static int replace(const char *text, size_t length, struct inode *inode)
 	int err;
 
 	spin_lock(&names.lock);
-	err = path_walk(&path, names.root, text, length, PATH_NAME);
+	err = path_walk(&path, names.root, text, length, PATH_NO_FOLLOW);
 	/* NOLINTNEXTLINE(clang-analyzer-core.NullDereference): path_add() found the name */
 	if (!err && path.inode->kind == INODE_DIRECTORY)
 		err = inode->kind == INODE_DIRECTORY ? -EEXIST : -EISDIR;
@@ -282,7 +282,7 @@ int path_make(const char *text, struct inode *inode)
 			err = 0;
 	}
 	if (!err)
-		err = path_add(names.root, text, length, PATH_NAME, inode, NULL);
+		err = path_add(names.root, text, length, PATH_NO_FOLLOW, inode, NULL);
 	if (err == -EEXIST)
 		return replace(text, length, inode);
 	if (err)

@@ -205,7 +205,7 @@ bool pipe_is_socket(const struct file *file)
 
 static bool open_ring(struct pipe *pipe, struct file *reader, struct file *writer)
 {
-	pipe->page = store_pages(PIPE_ORDER);
+	pipe->page = store_pages(PIPE_ORDER, 0);
 	pipe->reader_open = pipe->writer_open = true;
 	reader->in = pipe;
 	writer->out = pipe;

@@ -31,8 +31,8 @@ static u64 all_nodes(void)
 }
 
 /*
- * The set of nodes in the program's memory: `bits` bits, of which one more is counted. Those that
- * are not there are left out, but one must be there, and none may be beyond what a policy can name.
+ * The set of nodes in the program's memory; `bits` is one more than it has, as in set_mempolicy(2).
+ * Nodes that are not there are left out. Refused: only such nodes, and nodes from 64 on.
  */
 static int read_nodes(user_t from, u64 bits, u64 *nodes)
 {

@@ -36,16 +36,16 @@ static u64 objects; /* in use; atomic */
 
 struct fail_plan store_fails;
 
-struct page *store_pages(unsigned order)
+struct page *store_pages(unsigned order, unsigned request)
 {
 	if (fail_here(&store_fails, FAIL_ALLOC))
 		return NULL;
-	return page_alloc(order, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+	return page_alloc(order, USE_UNMOVABLE, request, NODE_NONE);
 }
 
 struct page *store_page(void)
 {
-	return store_pages(0);
+	return store_pages(0, PAGE_ZERO);
 }
 
 static unsigned class_of(size_t size)

@@ -20,8 +20,11 @@ enum { STORE_OBJECT_MAX = 1024 };
  */
 struct page *store_page(void);
 
-/* 2^order zeroed pages as one compound page with one reference, or NULL. Context: ordinary. */
-struct page *store_pages(unsigned order);
+/*
+ * 2^order pages as one compound page with one reference, or NULL; `request` is as for page_alloc():
+ * without PAGE_ZERO they have any contents. Context: ordinary.
+ */
+struct page *store_pages(unsigned order, unsigned request);
 
 /*
  * A zeroed object of 1 to STORE_OBJECT_MAX bytes, or NULL if there is no memory. store_free() takes

@@ -76,6 +76,7 @@ void virtq_end(struct virtq *q)
 {
 	if (!q->frame)
 		return;
+	ASSERT(q->dev->was_reset, "memory is freed that a device may write to");
 	leaks_keep(-1ULL);
 	page_free(q->frame);
 	*q = (struct virtq){.dev = q->dev};

@@ -45,7 +45,7 @@ enum { VIRTQ_AVAILABLE = 1024, VIRTQ_USED = 2048 };
  */
 int virtq_begin(struct virtq *q, struct virtio_device *dev, u16 number);
 
-/* Free the frame of a device that was reset. Until then the frame is the device's. */
+/* Free the frame. The device was reset, so that it writes no more. */
 void virtq_end(struct virtq *q);
 
 /* How many buffers a request may have; 0 if the queue was not set up. */

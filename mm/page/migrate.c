@@ -249,7 +249,8 @@ static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u
 		return mm_upward.pool_move_page(mm, head, word.order, stats);
 	if (word.state != BLOCK_HUGE && word.state != BLOCK_FULL)
 		return -EBUSY;
-	return migrate_pages(mm, block_page(mm, head), BLOCK_FRAMES, how, stats);
+	return migrate_pages(mm, block_page(mm, head), word.state == BLOCK_HUGE ? 1 : BLOCK_FRAMES,
+			     how, stats);
 }
 
 /*

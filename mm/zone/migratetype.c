@@ -73,8 +73,12 @@ int migratetype_change(struct zone *zone, u32 index, u32 end, u8 clear, u8 set)
 
 int migratetype_range_zone(struct mm *mm, u32 first, u32 count, struct zone **zone)
 {
-	const int err = section_open_range(mm, first, count, mm->style);
+	int err;
 
+	if (count == 0 || first + count < first || first < mm->first_gib * GIB_BLOCKS ||
+	    first + count > (mm->first_gib + mm->gibs) * GIB_BLOCKS)
+		return -EINVAL;
+	err = section_open_range(mm, first, count, mm->style);
 	if (err)
 		return err;
 	*zone = NULL;

@@ -237,26 +237,30 @@ int section_close(struct mm *mm, u64 section)
  * A block that was split ahead of its use (page_split.h) is in pieces although all of it is free.
  * When a piece is taken and given back, all become one again.
  */
-static void merge_pieces(struct zone *zone, u32 first)
+static void merge_pieces(struct zone *zone, u32 index)
 {
 	zone_lock(zone);
-	for (u32 index = first; index < first + SECTION_BLOCKS; index++) {
-		const struct block_word word = block_look_at(zone->mm, index);
-		struct page *page = block_page(zone->mm, index);
-
-		if (word.zone == zone->index && word.free_pages == BLOCK_FRAMES &&
-		    buddy_take_frame(zone, page))
-			buddy_free_pages(zone, page, 0);
-	}
+	if (block_look_at(zone->mm, index).free_pages == BLOCK_FRAMES &&
+	    buddy_take_frame(zone, block_page(zone->mm, index)))
+		buddy_free_pages(zone, block_page(zone->mm, index), 0);
 	zone_unlock(zone);
 }
 
-static void merge_all_pieces(struct zone *zone)
+/* One load of a word says both if there is something to do and in which zone. */
+static void merge_all_pieces(struct mm *mm)
 {
-	for (u64 section = zone->start_pfn / SECTION_FRAMES;
-	     section * SECTION_FRAMES < zone->end_pfn; section++)
-		if (section_state(zone->mm, section) == SECTION_OPEN)
-			merge_pieces(zone, (u32)(section * SECTION_BLOCKS));
+	for (u64 section = section_first(mm); section < section_end(mm); section++) {
+		const u32 first = (u32)(section * SECTION_BLOCKS);
+
+		for (u32 index = first;
+		     section_state(mm, section) == SECTION_OPEN && index < first + SECTION_BLOCKS;
+		     index++) {
+			const struct block_word word = block_look_at(mm, index);
+
+			if (word.free_pages == BLOCK_FRAMES)
+				merge_pieces(&mm->zone[word.zone], index);
+		}
+	}
 }
 
 static void flush_all(struct mm *mm)
@@ -337,8 +341,7 @@ static void await_closing(const struct mm *mm)
 void sections_give_back(struct mm *mm, enum section_style wanted)
 {
 	mm_upward.drain_all(mm);
-	for (unsigned z = 0; z < mm->zones; z++)
-		merge_all_pieces(&mm->zone[z]);
+	merge_all_pieces(mm);
 	bare_all_free(mm);
 	if (close_all(mm, (int)wanted) > 0)
 		bare_all_free(mm);

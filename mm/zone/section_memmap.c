@@ -84,7 +84,10 @@ u32 section_home(const struct zone *zone, u64 section)
 	const u32 home = (u32)(zone->homes_from_below ? zone->first_home + (section - first)
 						      : zone->first_home - (last - section));
 
-	return zone->first_home == BLOCK_NONE || !free_in_zone(zone, home) ? BLOCK_NONE : home;
+	if (zone->first_home == BLOCK_NONE || section < first || section > last ||
+	    !free_in_zone(zone, home))
+		return BLOCK_NONE;
+	return home;
 }
 
 struct zone *section_zone(const struct opening *o)

@@ -87,10 +87,10 @@ __noreturn void host_machine_run(const char *cmdline); /* run kernel_main() on i
 /* console.c: make the exit status 0 or 1, as a program's, instead of the verdict. */
 void host_run_by_hand(void);
 
-/* pages.c */
-/* What PCI functions say of their registers (bus << 8 | device << 3 | function); NULL: no PCI. */
+/* pci.c: what functions (bus << 8 | device << 3 | function) say of their registers; NULL: no PCI */
 extern u32 (*host_pci)(u32 place, unsigned reg);
 
+/* pages.c */
 extern u64 host_memory_bytes; /* size of the memfd: up to the last byte of RAM */
 extern int host_memory_fd;
 void host_memory_init(u64 bytes);

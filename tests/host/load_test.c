@@ -264,7 +264,7 @@ static void end_in_turn(struct trap_frame *regs)
 {
 	const bool first = thread_current()->id == THREAD_FIRST_ID;
 	const user_t words = regs->rsp - 8;
-	u32 told[2];
+	u32 told[2] = {0};
 
 	if (first) {
 		const s64 id = thread_start(&(struct thread_request){

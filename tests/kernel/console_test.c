@@ -527,12 +527,16 @@ TEST(kernel_console, keys_typed_meanwhile_are_kept_until_ctrl_c)
 {
 	static struct console typist = {.name = "typist", .read = read_typed};
 	struct console *const others = consoles;
-	const bool was_enabled = input_enabled;
+	const bool was_enabled = input_enabled, was_asked = input_stop_asked();
 	bool wrong;
 	int keys[5];
 
 	consoles = &typist;
 	input_enabled = true;
+	input_stop_clear();
+	typed = "";
+	while (input_key() >= 0) /* typed during an earlier case */
+		;
 	typed = "ab";
 	wrong = input_stop_typed();
 	for (unsigned i = 0; i < 3; i++)
@@ -542,6 +546,8 @@ TEST(kernel_console, keys_typed_meanwhile_are_kept_until_ctrl_c)
 	keys[3] = input_key();
 	keys[4] = input_key();
 	input_stop_clear();
+	if (was_asked)
+		input_stop_ask();
 	input_enabled = was_enabled;
 	consoles = others;
 	EXPECT(!wrong && keys[0] == 'a' && keys[1] == 'b' && keys[2] == -1);

@@ -793,6 +793,7 @@ TEST_ARENA(mm_contig, what_several_cpus_keep_while_they_look_for_more_is_counted
 	test_option("contig", "index");
 	arena_open_all(a);
 	looked_at = &a->mm;
+	kept = 0;
 	mm_page_set_movable(&a->mm, page, &mover_looks);
 	take_in_vain(a);
 	EXPECT_EQ(kept, order_pages(GIGA_ORDER));

@@ -3,7 +3,7 @@
  * contain every awkward case: firmware and boot ranges, a hole that ends inside a block, a node
  * border inside a block, and RAM that ends inside a block.
  *
- *   0    60M        70M             half + 3M         424M  429M             end - 100K
+ *   0    60M        70M             half + 3M         half + 168M            end - 100K
  *   [META|firmware| |boot|   node 0 |META      node 1 |hole|                 |
  *
  * Sections with metadata memory or firmware are open from the start. The other sections are opened
@@ -105,7 +105,8 @@ static u64 arena_bytes(void)
 static struct arena *borrow_awkward(node_t nodes)
 {
 	return arena_borrow(arena_bytes(), .nodes = nodes, .skew = nodes > 1 ? MIB(3) : 0,
-			    .short_by = KIB(100), .hole = {{MIB(424) + KIB(12), MIB(5)}},
+			    .short_by = KIB(100),
+			    .hole = {{arena_bytes() / 2 + MIB(168) + KIB(12), MIB(5)}},
 			    .firmware = {{MIB(60) + KIB(4), KIB(20)}}, .boot = {{MIB(70), MIB(2)}});
 }
 

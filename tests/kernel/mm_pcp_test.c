@@ -145,6 +145,7 @@ static struct pcp_stats look_ups(const char *types, bool bulk)
 		return stats;
 	for (unsigned i = 0; i < BLOCK_FRAMES; i++)
 		pages[i] = take_phantom(a, 0);
+	/* the last one stays on the CPU's list; a way that stores types does so in private[0] */
 	pages[BLOCK_FRAMES - 1]->private[0] = ~0ULL;
 	if (bulk)
 		mm_page_free_bulk(&a->mm, pages, BLOCK_FRAMES);

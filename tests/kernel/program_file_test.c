@@ -13,6 +13,7 @@
 #include "kernel/program/cpio.h"
 #include "kernel/program/files_out.h"
 #include "kernel/program/layout.h"
+#include "kernel/program/path.h"
 #include "kernel/program/store.h"
 #include "mm/mm.h"
 #include "tests/kernel/cpio_build.h"
@@ -679,6 +680,10 @@ TEST(program_file, a_name_is_changed_and_not_what_its_link_leads_to)
 	EXPECT_EQ(CALL_OF("unlink", U("/deep/")), -EISDIR);
 	EXPECT_EQ(CALL_OF("rename", U("/deep/"), U("/tmp/moved/")), 0);
 	EXPECT_EQ(CALL_OF("rmdir", U("/tmp/moved/er/")), -ENOTEMPTY);
+	/* so do files that are there before the program starts */
+	EXPECT_EQ(path_make("/abs/", inode_new(INODE_DIRECTORY, 0755)), 0);
+	EXPECT(CALL_OF("readlink", U("/abs"), U(buf), sizeof(buf)) > 0);
+	EXPECT_EQ(path_make("/long/", inode_new(INODE_REGULAR, 0644)), -ENOTDIR);
 }
 
 /* ---- devices and texts ---- */
@@ -1077,7 +1082,7 @@ TEST(program_file, messages_in_a_pipe_stay_whole)
 /* However small the buffer is, each record comes once, and those that do not fit come next. */
 TEST(program_file, a_directory_is_listed_in_records_that_follow_each_other)
 {
-	static const char *const names[] = {".", "..", "a", "a name of 24 characters .", "c"};
+	static const char *const there[] = {".", "..", "a", "a name of 24 characters .", "c"};
 	u64 at[128] = {0};
 	size_t listed = 0;
 	u64 place = 0;
@@ -1094,10 +1099,10 @@ TEST(program_file, a_directory_is_listed_in_records_that_follow_each_other)
 	while ((bytes = CALL_OF("getdents64", fd, U(at), listed ? sizeof(at) : 48)) > 0) {
 		const u8 *record = (const u8 *)at;
 
-		for (; bytes > 0 && listed < ARRAY_LEN(names); listed++) {
+		for (; bytes > 0 && listed < ARRAY_LEN(there); listed++) {
 			const u16 length = (u16)(record[16] | record[17] << 8);
 
-			EXPECT(strcmp((const char *)record + 19, names[listed]) == 0);
+			EXPECT(strcmp((const char *)record + 19, there[listed]) == 0);
 			EXPECT(((const u64 *)record)[1] > place);
 			place = ((const u64 *)record)[1];
 			record += length;
@@ -1106,7 +1111,7 @@ TEST(program_file, a_directory_is_listed_in_records_that_follow_each_other)
 		REQUIRE(bytes == 0);
 	}
 	EXPECT_EQ(bytes, 0);
-	EXPECT_EQ(listed, ARRAY_LEN(names));
+	EXPECT_EQ(listed, ARRAY_LEN(there));
 	EXPECT_EQ(do_close(fd), 0);
 }
 

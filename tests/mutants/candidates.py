@@ -41,7 +41,7 @@ class Candidate:
     @property
     def key(self):
         """What equivalent.txt names a mutant by: it survives that lines move. The rows, from which marks are copied, have no tabs."""
-        return self.path, self.function, self.before.strip(), self.after.strip().replace("\t", " ")
+        return self.path, self.function, self.before.strip().replace("\t", " "), self.after.strip().replace("\t", " ")
 
 
 def without_comments(text):
@@ -193,5 +193,5 @@ def read_marks(path):
         match = re.match(r"(\S+) ?(\w*)\n- (.*)\n\+ ?(.*)\n(?=\S)", "\n".join(lines))
         if not match:
             raise SystemExit(f"{path}: a mark needs a file and function, the line, the mutant, and the reason: {lines[0]}")
-        marks[match[1], match[2], match[3].strip(), match[4].strip().replace("\t", " ")] = " ".join(lines[3:])
+        marks[match[1], match[2], match[3].strip().replace("\t", " "), match[4].strip().replace("\t", " ")] = " ".join(lines[3:])
     return marks

@@ -310,7 +310,7 @@ class Results:
 
     @staticmethod
     def _key(candidate):
-        return digest(*candidate.key[:3], candidate.after.strip(), candidate.line, candidate.source.text)[:16]
+        return digest(*candidate.key[:2], candidate.before.strip(), candidate.after.strip(), candidate.line, candidate.source.text)[:16]
 
     def get(self, candidate):
         """The result, or none. A mutant that survived elsewhere is tried again, as is one whose case is gone. What the build said of it
