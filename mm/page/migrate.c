@@ -247,10 +247,14 @@ static int move_block(struct mm *mm, u32 index, const struct migrate_how *how, u
 		return -EBUSY;
 	if (word.flags & BLOCK_POOL)
 		return mm_upward.pool_move_page(mm, head, word.order, stats);
-	if (word.state != BLOCK_HUGE && word.state != BLOCK_FULL)
+	switch (word.state) {
+	case BLOCK_HUGE:
+		return migrate_pages(mm, block_page(mm, head), 1, how, stats);
+	case BLOCK_FULL:
+		return migrate_pages(mm, block_page(mm, index), BLOCK_FRAMES, how, stats);
+	default:
 		return -EBUSY;
-	return migrate_pages(mm, block_page(mm, head), word.state == BLOCK_HUGE ? 1 : BLOCK_FRAMES,
-			     how, stats);
+	}
 }
 
 /*

@@ -51,7 +51,6 @@ static void stand_in_add(const struct zone *of, u32 index, unsigned order, enum 
 	const u32 bits = bits_of(index, order_blocks(order));
 
 	prove(is_its_list(of, index, class) && !(records[index].word & FREE));
-
 	prove(index + order_blocks(order) <= BLOCKS && IS_ALIGNED(index, order_blocks(order)));
 	prove(!(listed & bits));
 	listed |= bits;
