@@ -5,6 +5,7 @@
 #ifdef ASHLAR_HOSTED
 
 #include "kernel/core/watchdog.h"
+#include "kernel/virtio/virtq.h"
 #include "mm/mapping/map.h"
 #include "mm/vm/pages.h"
 #include "tests/kernel/mm_test.h"
@@ -285,6 +286,17 @@ TEST(mm_huge_map, unmapping_what_is_not_mapped_is_caught)
 
 	REQUIRE(addr);
 	MUST_END("where no huge mapping begins", huge_unmap(addr + GIB(1)));
+}
+
+/* ---- devices ---- */
+
+TEST(virtio_queue, the_frame_of_a_device_that_may_write_is_not_freed)
+{
+	struct virtio_device dev = {.was_reset = false};
+	struct virtq q = {.dev = &dev, .frame = page_alloc(0, USE_UNMOVABLE, 0, NODE_NONE)};
+
+	REQUIRE(q.frame);
+	MUST_END("memory is freed that a device may write to", virtq_end(&q));
 }
 
 #ifdef ASHLAR_DEBUG

@@ -287,11 +287,13 @@ static void give_back_sections(void *arena)
  * The pieces of a block that was split ahead of its use are not freed, so they merge only here. One
  * CPU merges them, and the others may come when the block has no struct pages any more.
  */
-TEST_ARENA(mm_history, a_block_that_was_split_ahead_becomes_whole_again, arena_borrow(MIB(16)))
+TEST_ARENA(mm_history, a_block_that_was_split_ahead_becomes_whole_again,
+	   arena_borrow(MIB(16), .nodes = 2))
 {
 	const u32 index = arena_block(a) + (u32)(a->options.bytes >> BLOCK_SHIFT) - 1;
 
-	REQUIRE(page_split_block(arena_zone(a, 0), index, 0));
+	EXPECT(block_zone(&a->mm, index) == arena_zone(a, 1));
+	REQUIRE(page_split_block(block_zone(&a->mm, index), index, 0));
 	EXPECT_EQ(block_look_at(&a->mm, index).free_pages, BLOCK_FRAMES);
 	EXPECT_EQ(buddy_find_run(&a->mm, index), BLOCK_NONE);
 	cpus_run_together(give_back_sections, a);
