@@ -342,7 +342,7 @@ class Run:
         self.sources = digest_of(ROOT, sources((*candidates.FOLDERS, "tests/kernel", "tests/host")))
         self.results = Results(Path(args.rows) / f"{shard}.txt", folder / f"sifted-{shard}.txt", self.sources)
         self.marks = candidates.read_marks(HERE / "equivalent.txt")
-        self.worker = Worker(Tree(folder / f"tree-{args.shard.replace('/', '-of-')}", keep=True))
+        self.worker = Worker(Tree(folder / f"tree-{args.shard.replace('/', '-of-')}"))
 
     def counted(self):
         """The mutants that count, and how many the sift left out for which reason."""

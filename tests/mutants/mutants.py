@@ -101,16 +101,13 @@ def copy_tree(folder):
 
 
 class Tree:
-    """One copy of the sources, which is broken and restored, so that each mutant builds only the files that it changes. `keep`: objects that an
-    earlier run left there are used."""
+    """One copy of the sources, which is broken and restored, so that each mutant builds only the files that it changes. Objects that an earlier
+    run left there are used; in a new copy, those of the tree `like`."""
 
-    def __init__(self, folder, like=None, keep=False):
+    def __init__(self, folder, like=None):
         self.folder = folder
-        if not keep:
-            shutil.rmtree(folder, ignore_errors=True)
-        if like:  # objects that are built in that tree need not be built again
+        if like and not folder.exists():
             shutil.copytree(like.folder, folder)
-            return
         folder.mkdir(parents=True, exist_ok=True)
         copy_tree(folder)
 
