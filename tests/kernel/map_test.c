@@ -163,6 +163,8 @@ TEST(mm_map, a_page_has_so_many_mappings)
 	EXPECT(!page_map(page, PAGE_SIZE));
 	EXPECT_EQ(page->refcount, 1 + MAPPINGS);
 	for (unsigned i = 0; i < MAPPINGS; i++) {
+		/* it has a GiB to itself, with all its tables */
+		EXPECT(IS_ALIGNED((virt_t)mapping[i], GIB(1)));
 		said_begin();
 		page_free(page);
 		expect_refused("free of frame *, which page_map() has mapped at *");

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import reduce
 
 PROGRAM = "build/host/reach/ashlar-host"
-MACHINE = ("-c", "4", "-m", "3G")  # memory that is not touched costs nothing
+MACHINE = ("-c", "4", "-m", "6G", "-n", "3")  # memory that is not touched costs nothing
 
 
 def run_case(folder, number, case):
