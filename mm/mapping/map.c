@@ -34,8 +34,7 @@ static const struct vm_object_ops ops = {.release = NULL}; /* it is never droppe
 static struct vm_object frames = {.ops = &ops, .refs = 1};
 
 struct space map_space = {
-	.range = {.start = VMAP_PAGES_BASE, .end = VMAP_PAGES_BASE + VMAP_PAGES_SIZE},
-	.align = GIB(1)};
+	.range = {.start = VMAP_PAGES_BASE, .end = VMAP_PAGES_BASE + VMAP_PAGES_SIZE}};
 
 void map_init(void)
 {

@@ -219,11 +219,11 @@ void memmap_open_at_boot(struct mm *mm)
 {
 	static struct memmap_opened opened[ZONES_MAX];
 
-	memmap_boot = (struct memmap_boot){.way = &memmap_ways[memmap_way], .asked = boot_threads};
+	memmap_boot = (struct memmap_boot){
+		.way = &memmap_ways[memmap_way], .asked = boot_threads, .opened = opened};
 	if (memmap_way == WAY_LAZY)
 		return;
 	memmap_open_all(mm, memmap_boot.way, boot_threads, opened);
-	memmap_boot.opened = opened;
 	for (node_t n = 0; n < mm->nodes; n++)
 		pr_info("memmap: node %u: %llu sections in %llu.%03llu ms by %u threads, %llu to "
 			"%llu chunks each",

@@ -67,7 +67,7 @@ void memmap_open_at_boot(struct mm *mm);
 extern struct memmap_boot {
 	const struct memmap_way *way;
 	struct memmap_threads asked;
-	const struct memmap_opened *opened; /* by node; NULL with memmap=lazy */
+	const struct memmap_opened *opened; /* by node; all 0 with memmap=lazy */
 } memmap_boot;
 
 /* The number of threads that a share or count means on this node. */

@@ -74,8 +74,7 @@ void machine_print(void)
 	const u64 ram = memblock_list_bytes(&memblock_memory, 0, ~0ULL, OWNER_ANY);
 	const u64 span = memblock_memory.range[memblock_memory.count - 1].end;
 	const struct memmap_boot made = memmap_boot;
-	const struct memmap_opened slowest =
-		made.opened ? memmap_bench_slowest(made.opened) : (struct memmap_opened){.ns = 0};
+	const struct memmap_opened slowest = memmap_bench_slowest(made.opened);
 	struct mm_usage usage;
 
 	mm_usage(&usage);

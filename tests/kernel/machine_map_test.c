@@ -99,6 +99,8 @@ TEST(mm_machine, each_node_gives_its_own_memory)
 	for (node_t n = 0; n < mm_kernel.nodes; n++) {
 		expect_page_of(n, 0);
 		expect_page_of(n, BLOCK_ORDER);
+		/* a very small one is not cut further for metadata memory of its own */
+		EXPECT(memblock_node_bytes(n) >= MIB(16) || mm_kernel.node[n].meta_node != n);
 	}
 }
 

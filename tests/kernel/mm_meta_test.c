@@ -183,6 +183,9 @@ TEST_ARENA(mm_meta, a_block_without_a_descriptor_goes_back, arena_borrow(MIB(256
 	/* A frame of descriptors is made. */
 	EXPECT_EQ(meta_grow(node, META_TAILS, BLOCK_FRAMES), 0);
 	EXPECT(node->meta.spare);
+	/* it holds no section's struct pages */
+	REQUIRE(node->meta.list[META_TAILS]);
+	EXPECT(!(block_look_at(&a->mm, node->meta.list[META_TAILS]->block).flags & BLOCK_MEMMAP));
 	EXPECT_EQ(section_open(&a->mm, arena_block(a) / SECTION_BLOCKS + 1, SECTION_MAPPED), 0);
 	EXPECT(spare);
 	show_spares(node, spare);

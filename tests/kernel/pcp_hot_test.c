@@ -126,7 +126,10 @@ TEST_ARENA(mm_pcp, a_page_freed_elsewhere_has_the_type_of_its_block, borrow())
 	EXPECT(!pcp_mine(arena_phantom_zone(a))->recent.hot);
 	retype(arena_phantom_zone(a), block_of_page(page), MIGRATE_RECLAIMABLE);
 	mm_page_free(&a->mm, page);
-	EXPECT_EQ(block_of_page(alloc_on_phantom(a, 0, USE_RECLAIMABLE)), block_of_page(page));
+	EXPECT(alloc_on_phantom(a, 0, USE_RECLAIMABLE) == page);
+	retype(arena_phantom_zone(a), block_of_page(page), MIGRATE_CMA);
+	mm_page_free(&a->mm, page);
+	EXPECT(!alloc_on_phantom(a, 0, (enum page_use)MIGRATE_CMA)); /* a type, but no use */
 	pcp_drain_all(&a->mm);
 }
 

@@ -46,7 +46,7 @@ from machine import CMDLINE_MOST, Machine  # noqa: E402
 HERE = Path(__file__).resolve().parent
 STAGE_SECONDS = 1800
 BATCH_SECONDS = 3  # of processor time without the sanitizer, for the cases that are tried first; three times as many for each later batch
-KNOW_THE_MACHINE = ("arch/", "boot/", "mm/map/")
+KNOW_THE_MACHINE = ("arch/", "boot/", "mm/map/", "mm/init.c")
 METAL = "test_metal.py::test_"
 BY_TEST = {  # tests of machines that know a file which the cases of a guest do not
     **dict.fromkeys(("boot/entry.S", "boot/start.c"), ("test_boot.py::test_a_cpu_that_cannot",
@@ -59,6 +59,8 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
     "arch/x86_64/interrupts/nmi_tick.c": (f"{METAL}a_hang_is_ended_by_the_rtc", f"{METAL}without_an_rtc_the_last_cpu_watches"),
     "arch/x86_64/program_image.c": ("test_payload_api.py::test_cxx",),
     "arch/x86_64/time/clock.c": (f"{METAL}what_measures_the_tsc",),
+    **dict.fromkeys(("mm/hugetlb/pool_use.c", "mm/page/page_fast.h", "mm/page/pcp_drain.c"), (
+        "test_counts.py::test_no_operation_of_the_kernel_costs_more",)),
     "boot/refuse.S": ("test_metal.py::test_a_cpu_that_cannot_is_told_on_the_screen", "test_boot.py::test_a_cpu_that_cannot"),
     "arch/x86_64/exit.c": ("test_metal.py::test_a_machine_is_reset_by_the_register_of_its_tables",
                            *(f"test_metal.py::test_power_{rest}" for rest in ("is_switched_off_as_the_tables_say",

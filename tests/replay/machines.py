@@ -138,6 +138,10 @@ MACHINES = (
     Machine(
         "node-without-cpus", plain(4 * GIB + 64 * GIB), [0, 1], striped(2, 32 * GIB), {}, [[10, 17], [28, 10]], expect_nodes=2,
     ),
+    Machine(
+        "small-node", plain(68 * GIB), [0, 1], [(0, 68 * GIB - 8 * MIB, 0), (68 * GIB - 8 * MIB, 68 * GIB, 1)], {1: 1}, [[10, 20], [20, 10]],
+        expect_nodes=2,
+    ),
     Machine("slit-that-lies", plain(68 * GIB), [0, 1], striped(2, 32 * GIB), {1: 1}, [[20, 10], [10, 0]], expect_nodes=2),
     Machine("srat-overlaps", plain(68 * GIB), [0, 1], [(0, 40 * GIB, 0), (36 * GIB, 68 * GIB, 1)], {1: 1}),
     Machine("holes-everywhere", low((MIB, 3 * GIB, "usable"), *cards(64)), list(range(4))),
