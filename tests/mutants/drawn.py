@@ -66,7 +66,8 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
     "kernel/program/program.c": tuple(f"test_program.py::test_{rest}" for rest in (
         "the_machine_ends_with_the_status_of_its_program", "memory_calls_answer_as_their_manual_pages_say")),
     "kernel/program/files_out.c": ("test_program.py::test_what_a_program_prints_and_leaves_behind_arrives",),
-    **dict.fromkeys((f"boot/efi/{file}" for file in ("efi.h", "handover.c", "handover.h", "leave.S", "main.c")), ("test_efi.py",)),
+    **dict.fromkeys((f"boot/efi/{file}" for file in ("efi.h", "handover.c", "handover.h", "leave.S", "main.c")),
+                    ("test_efi.py", "test_efi.py::test_after_a_reset_the_log_is_on_the_stick")),
 }  # fmt: skip
 SCHEDULES, EXPLORED_MOST = 200, 12  # of a case; cases of a mutant
 SHORT = 10  # seconds for 1000 schedules, in tests/report/measurements/schedules.txt
@@ -167,12 +168,15 @@ class Worker:
         self.reach = Reach(self.tree, kept, key)
 
     def objects(self, candidate, part=""):
-        """The built objects that a mutant changes: of its file, or for a header those whose debugging information names its function."""
-        every = (self.tree.folder / "build" / part).rglob("*.o")
+        """The built objects that a mutant changes: of its file, or of what includes it (boot/efi/handover.c). For a header those whose
+        debugging information names its function."""
+        every = sorted((self.tree.folder / "build" / part).rglob("*.o"))
         if candidate.path.endswith(".h"):
             name = candidate.function.encode() + b"\0"
-            return sorted(path for path in every if name in path.read_bytes())
-        return sorted(path for path in every if str(path).endswith((f"/{candidate.path}.o", "/" + re.sub(r"[cS]$", "o", candidate.path))))
+            return [path for path in every if name in path.read_bytes()]
+        own = [path for path in every if str(path).endswith((f"/{candidate.path}.o", "/" + re.sub(r"[cS]$", "o", candidate.path)))]
+        notes = {path: path.with_suffix(".d") for path in every}
+        return own or [path for path in every if notes[path].is_file() and candidate.path in notes[path].read_text().split()]
 
     @contextmanager
     def broken(self, candidate, objects=()):
