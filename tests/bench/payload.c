@@ -5,13 +5,21 @@
  *                    2023)
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, panics, overflow, smash, write-tail, no-page, hang, patient, asked:
- *                    check that they are reported; leak-*: leaks.c; alloc-in-interrupt and others,
- *                    calls from contexts in which they are not allowed: misuse.c
+ *   payload=NAME     panic, panics, overflow, smash, write-tail, use-program, no-page, hang,
+ *                    patient, asked: check that they are reported; leak-*: leaks.c;
+ *                    alloc-in-interrupt and others, calls from contexts in which they are not
+ *                    allowed: misuse.c
  *
  * run=COMMANDS and monitor come before any of these: kernel/run/monitor.h.
  */
 
+#ifndef ASHLAR_HOSTED
+#include <arch/user.h>
+
+#include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/cpu/trap_frame.h"
+#include "arch/x86_64/traps/traps.h"
+#endif
 #include "kernel/core/verdict.h"
 #include "kernel/run/bench.h"
 #include "mm/hugetlb/pool.h"
@@ -65,6 +73,15 @@ static void write_tail(void)
 	*(volatile u32 *)&page[100].refcount = 1;
 }
 
+#ifndef ASHLAR_HOSTED
+/* A page fault at the memory of a program, as SMAP raises it. */
+static void use_program(void)
+{
+	write_cr2(USER_START);
+	trap_dispatch(&(struct trap_frame){.vector = TRAP_PAGE_FAULT, .error = PF_PRESENT});
+}
+#endif
+
 /* No operator can be asked, so the run ends in an orderly way, as failed. */
 static void no_page(void)
 {
@@ -91,6 +108,10 @@ static void run_broken(const char *name)
 		smash(48);
 	if (strcmp(name, "write-tail") == 0)
 		write_tail();
+#ifndef ASHLAR_HOSTED
+	if (strcmp(name, "use-program") == 0)
+		use_program();
+#endif
 	if (strcmp(name, "no-page") == 0)
 		no_page();
 	pr_err("there is no payload %s, or it was not caught", name);

@@ -56,7 +56,11 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
         "another_machines_tables", "damaged_tables")),
     "kernel/core/fail.c": ("test_boot.py::test_a_cpu_that_does_not_come_up_is_named_and_left_out",),
     "arch/x86_64/consoles/keyboard.c": (f"{METAL}vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard",),
-    "arch/x86_64/interrupts/nmi_tick.c": (f"{METAL}a_hang_is_ended_by_the_rtc", f"{METAL}without_an_rtc_the_last_cpu_watches"),
+    "arch/x86_64/interrupts/nmi.c": (f"{METAL}nothing_is_said_on_a_machine_that_hides_its_emulator", f"{METAL}a_panic_stops_the_cpus_that_are_at_work"),
+    "arch/x86_64/interrupts/nmi_tick.c": tuple(f"{METAL}{rest}" for rest in (
+        "a_hang_is_ended_by_the_rtc", "without_an_rtc_the_last_cpu_watches", "the_line_of_an_rtc_that_does_not_tick_is_masked")),
+    "arch/x86_64/smp/smp_page.c": ("test_boot.py::test_cpus_start_from_the_highest_low_page_that_is_free",),
+    "arch/x86_64/traps/traps.c": ("test_boot.py::test_a_crash_names_the_reason_and_the_callers",),
     "arch/x86_64/program_image.c": ("test_payload_api.py::test_cxx",),
     "arch/x86_64/time/clock.c": (f"{METAL}what_measures_the_tsc",),
     "boot/refuse.S": ("test_metal.py::test_a_cpu_that_cannot_is_told_on_the_screen", "test_boot.py::test_a_cpu_that_cannot"),

@@ -76,6 +76,10 @@ def test_without_acpi_one_cpu(kernel):
     outcome.ended().says(r"(?i)no (ACPI|MADT|RSDP)|ACPI.*(absent|not found|none)")
 
 
+def test_cpus_start_from_the_highest_low_page_that_is_free(kernel):
+    boot(kernel, cpus=2, cmdline="badram=0x90000+64K test=kernel.string.*").ended().says("started 2 of 2 CPUs")
+
+
 def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
     outcome = boot(kernel, cpus=4, cmdline="debug.ap_hangs=2 debug.ipi_late_us=50 test=kernel.call.*").ended()
     outcome.says(r"CPU 2 \(APIC ID 2\) did not start: .*\w+ing", "started 3 of 4 CPUs")
@@ -143,6 +147,7 @@ ENDS = {  # what breaks: the CPUs of the machine, and what the kernel says
     "overflow": (2, "stack overflow, guard page of CPU 0's normal stack", r"[0-9a-f]{16}  overflow[\w.]*\+0x[0-9a-f]+"),
     "smash": (1, r"stack smashed: smash[\w.]* wrote beyond an array of its own"),
     "write-tail": (2, "(?i)write to .*read-only.* tail"),
+    "use-program": (1, "page fault at [0-9a-f]+: the kernel used the memory of a program"),
 }
 
 
