@@ -77,7 +77,8 @@ def test_without_acpi_one_cpu(kernel):
 
 
 def test_cpus_start_from_the_highest_low_page_that_is_free(kernel):
-    boot(kernel, cpus=2, cmdline="badram=0x90000+64K test=kernel.string.*").ended().says("started 2 of 2 CPUs")
+    machine = Machine("pvh", 2, "128M", cmdline="badram=0x90000+64K test=kernel.string.*")
+    run(machine, kernel, 20).ended().says("started 2 of 2 CPUs")
 
 
 def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
