@@ -49,7 +49,7 @@ BATCH_SECONDS = 3  # of processor time without the sanitizer, for the cases that
 KNOW_THE_MACHINE = ("arch/", "boot/", "mm/map/")
 METAL = "test_metal.py::test_"
 BY_TEST = {  # tests of machines that know a file which the cases of a guest do not
-    **dict.fromkeys(("boot/entry.S", "boot/start.c"), ("test_boot.py::test_a_cpu_that_cannot",
+    **dict.fromkeys(("boot/entry.S", "boot/start.c"), ("test_boot.py::test_a_cpu_that_cannot", "test_boot.py::test_nx_that_firmware_hides_is_shown_again",
                                                        "test_boot.py::test_grub_boots_from_a_usb_stick_and_hands_over_every_character")),
     "arch/x86_64/consoles/console.c": tuple(f"{METAL}{rest}" for rest in (
         "every_port_that_answers_has_the_log", "a_console_that_is_wished_twice_is_there_once", "a_console_that_is_not_there_is_named",

@@ -5,8 +5,9 @@ The kernel answers each of these mistakes with a line in words on the console. T
 
 import re
 
+import patience
 import pytest
-from guest import run
+from guest import Guest, run
 from machine import Machine, make_image
 from records import values_of as records
 
@@ -56,6 +57,40 @@ def test_a_cpu_that_cannot(kernel, cpu, what):
     """The machine prints a message and ends. After a triple fault QEMU would reset and, with -no-reboot, leave with status 0."""
     outcome = boot(kernel, cpu=cpu).says(what)
     assert outcome.verdict == "fail" and outcome.status == 35, outcome.report()
+
+
+HIDDEN_NX = """\
+set $hidden = 1
+hbreak entry32
+continue
+while $rip != (long)&enter_long_mode && $rip != (long)&refuse
+  set $insn = *(unsigned short *)$rip
+  set $leaf = (unsigned)$rax
+  set $high = $rdx
+  stepi
+  if $insn == 0xa20f && $leaf == 0x80000001 && $hidden
+    set $rdx &= ~0x100000
+  end
+  if $insn == 0x320f
+    set $rdx = $hidden << 2
+  end
+  if $insn == 0x300f
+    set $hidden = $high >> 2 & 1
+  end
+end
+detach
+"""
+
+
+def test_nx_that_firmware_hides_is_shown_again(kernel, tmp_path):
+    """The debugger plays a CPU of Intel whose CPUID lacks NX (0fa2) while bit 34 of IA32_MISC_ENABLE is set (rdmsr 0f32, wrmsr 0f30)."""
+    (tmp_path / "script").write_text(HIDDEN_NX, encoding="ascii")
+    stub = ("-S", "-gdb", f"unix:path={tmp_path}/stub,server=on,wait=off")
+    with Guest(Machine("pvh", 2, "128M", cpu="max,vendor=GenuineIntel", cmdline="test=kernel.string.*", extra=stub), kernel) as guest:
+        argv = ["gdb", "-nx", "-batch", "-ex", f"target remote {tmp_path}/stub", "-x", str(tmp_path / "script"), str(kernel)]
+        patience.until((tmp_path / "stub").exists, 20)
+        patience.run(argv, 20)
+        guest.finish(20).ended().says("started 2 of 2 CPUs")
 
 
 def test_too_little_ram_says_how_much_is_needed(kernel):
