@@ -14,8 +14,6 @@
  */
 
 #ifndef ASHLAR_HOSTED
-#include <arch/user.h>
-
 #include "arch/x86_64/cpu/msr.h"
 #include "arch/x86_64/cpu/trap_frame.h"
 #include "arch/x86_64/traps/traps.h"
@@ -73,15 +71,6 @@ static void write_tail(void)
 	*(volatile u32 *)&page[100].refcount = 1;
 }
 
-#ifndef ASHLAR_HOSTED
-/* A page fault at the memory of a program, as SMAP raises it. */
-static void use_program(void)
-{
-	write_cr2(USER_START);
-	trap_dispatch(&(struct trap_frame){.vector = TRAP_PAGE_FAULT, .error = PF_PRESENT});
-}
-#endif
-
 /* No operator can be asked, so the run ends in an orderly way, as failed. */
 static void no_page(void)
 {
@@ -109,8 +98,10 @@ static void run_broken(const char *name)
 	if (strcmp(name, "write-tail") == 0)
 		write_tail();
 #ifndef ASHLAR_HOSTED
-	if (strcmp(name, "use-program") == 0)
-		use_program();
+	if (strcmp(name, "use-program") == 0) { /* a fault as SMAP raises it */
+		write_cr2(MIB(4));
+		trap_dispatch(&(struct trap_frame){.vector = TRAP_PAGE_FAULT, .error = PF_PRESENT});
+	}
 #endif
 	if (strcmp(name, "no-page") == 0)
 		no_page();

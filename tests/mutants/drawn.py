@@ -179,8 +179,7 @@ class Worker:
             name = candidate.function.encode() + b"\0"
             return [path for path in every if name in path.read_bytes()]
         own = [path for path in every if str(path).endswith((f"/{candidate.path}.o", "/" + re.sub(r"[cS]$", "o", candidate.path)))]
-        notes = {path: path.with_suffix(".d") for path in every}
-        return own or [path for path in every if notes[path].is_file() and candidate.path in notes[path].read_text().split()]
+        return own or [path for path in every if (notes := path.with_suffix(".d")).is_file() and candidate.path in notes.read_text().split()]
 
     @contextmanager
     def broken(self, candidate, objects=()):

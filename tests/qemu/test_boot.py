@@ -65,18 +65,10 @@ hbreak entry32
 continue
 while $rip != (long)&enter_long_mode && $rip != (long)&refuse
   set $insn = *(unsigned short *)$rip
-  set $leaf = (unsigned)$rax
-  set $high = $rdx
+  set $hides = $insn == 0xa20f && (unsigned)$rax == 0x80000001 && $hidden
+  set $hidden = $insn == 0x300f ? $rdx >> 2 & 1 : $hidden
   stepi
-  if $insn == 0xa20f && $leaf == 0x80000001 && $hidden
-    set $rdx &= ~0x100000
-  end
-  if $insn == 0x320f
-    set $rdx = $hidden << 2
-  end
-  if $insn == 0x300f
-    set $hidden = $high >> 2 & 1
-  end
+  set $rdx = $insn == 0x320f ? $hidden << 2 : $rdx & ~($hides << 20)
 end
 detach
 """
