@@ -150,7 +150,7 @@ PAYLOAD_CFLAGS = $(filter-out -mgeneral-regs-only -Werror,$(KERNEL_CFLAGS))
 # the names of structures, which -Wshadow reports.
 CXX_FLAGS := -fno-exceptions -fno-rtti -fno-threadsafe-statics -fno-use-cxa-atexit -Wno-missing-field-initializers
 PAYLOAD_CXXFLAGS = -std=c++17 $(CXX_FLAGS) $(filter-out -std=gnu11 -Wshadow,$(PAYLOAD_CFLAGS))
-KERNEL_ASFLAGS := -Werror $(COMMON)
+KERNEL_ASFLAGS := -Werror -Wa,--fatal-warnings $(COMMON)
 KERNEL_LDFLAGS := -m elf_x86_64 -nostdlib -static -no-pie --build-id=none --fatal-warnings -z noexecstack \
 	-z max-page-size=0x1000 -T linker.ld
 

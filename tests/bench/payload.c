@@ -5,13 +5,19 @@
  *                    2023)
  *   test=PATTERNS    KTAP cases
  *   bench=NAMES      benchmarks, separated by commas
- *   payload=NAME     panic, panics, overflow, smash, write-tail, no-page, hang, patient, asked:
- *                    check that they are reported; leak-*: leaks.c; alloc-in-interrupt and others,
- *                    calls from contexts in which they are not allowed: misuse.c
+ *   payload=NAME     panic, panics, overflow, smash, write-tail, use-program, no-page, hang,
+ *                    patient, asked: check that they are reported; leak-*: leaks.c;
+ *                    alloc-in-interrupt and others, calls from contexts in which they are not
+ *                    allowed: misuse.c
  *
  * run=COMMANDS and monitor come before any of these: kernel/run/monitor.h.
  */
 
+#ifndef ASHLAR_HOSTED
+#include "arch/x86_64/cpu/msr.h"
+#include "arch/x86_64/cpu/trap_frame.h"
+#include "arch/x86_64/traps/traps.h"
+#endif
 #include "kernel/core/verdict.h"
 #include "kernel/run/bench.h"
 #include "mm/hugetlb/pool.h"
@@ -91,6 +97,12 @@ static void run_broken(const char *name)
 		smash(48);
 	if (strcmp(name, "write-tail") == 0)
 		write_tail();
+#ifndef ASHLAR_HOSTED
+	if (strcmp(name, "use-program") == 0) { /* a fault as SMAP raises it */
+		write_cr2(MIB(4));
+		trap_dispatch(&(struct trap_frame){.vector = TRAP_PAGE_FAULT, .error = PF_PRESENT});
+	}
+#endif
 	if (strcmp(name, "no-page") == 0)
 		no_page();
 	pr_err("there is no payload %s, or it was not caught", name);

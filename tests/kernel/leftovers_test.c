@@ -356,6 +356,22 @@ TEST(arch_mce, of_a_broadcast_one_cpu_reads_at_a_time)
 	cpus_await_work();
 }
 
+/* Bank 0 may be firmware's. */
+TEST(arch_mce, banks_that_are_off_are_switched_on)
+{
+	enum { MSR_MCG_CAP = 0x179, MSR_MC_CTL = 0x400, BANKS = 0xff };
+	u64 caps = 0, before = 0, after = 0;
+
+	rdmsr_safe(MSR_MCG_CAP, &caps);
+	for (u32 bank = 1; bank < (caps & BANKS); bank++) {
+		rdmsr_safe(MSR_MC_CTL + 4 * bank, &before);
+		wrmsr_safe(MSR_MC_CTL + 4 * bank, 0);
+		mce_init_cpu();
+		rdmsr_safe(MSR_MC_CTL + 4 * bank, &after);
+		EXPECT_EQ(after, before);
+	}
+}
+
 TEST(arch_leftovers, a_tsc_that_firmware_moved_is_named)
 {
 	const cpu_t other = cpus_find_other();

@@ -14,6 +14,7 @@
 #include "arch/x86_64/traps/traps.h"
 #include "kernel/core/context.h"
 #include "mm/memmap/page.h"
+#include "tests/kernel/cpus.h"
 #include "tests/kernel/test.h"
 
 enum { RTC_PIN = 8, NAP = 50 };
@@ -145,6 +146,21 @@ TEST(arch_nmi, a_machine_check_keeps_the_address_of_a_page_fault)
 	EXPECT_EQ(value, FAULTED_AT);
 }
 
+static void count_calls(struct trap_frame *frame)
+{
+	calls++;
+}
+
+TEST(arch_nmi, a_cpu_that_does_not_say_where_it_is_is_asked_in_vain)
+{
+	virt_t where[4];
+
+	SKIP_ON_ONE_CPU();
+	trap_set_handler(TRAP_NMI, count_calls);
+	EXPECT_EQ(cpu_where(cpus_find_other(), where, ARRAY_LEN(where), NS_PER_MS), 0);
+	nmi_init();
+}
+
 static u32 word;
 static bool may;
 
@@ -177,11 +193,6 @@ TEST(arch_nmi, what_runs_in_one_or_in_a_machine_check_is_no_ordinary_code)
 	}
 	nmi_init();
 	irq_restore(flags);
-}
-
-static void count_calls(struct trap_frame *frame)
-{
-	calls++;
 }
 
 /*

@@ -49,14 +49,18 @@ BATCH_SECONDS = 3  # of processor time without the sanitizer, for the cases that
 KNOW_THE_MACHINE = ("arch/", "boot/", "mm/map/", "mm/init.c")
 METAL = "test_metal.py::test_"
 BY_TEST = {  # tests of machines that know a file which the cases of a guest do not
-    **dict.fromkeys(("boot/entry.S", "boot/start.c"), ("test_boot.py::test_a_cpu_that_cannot",
+    **dict.fromkeys(("boot/entry.S", "boot/start.c"), ("test_boot.py::test_a_cpu_that_cannot", "test_boot.py::test_nx_that_firmware_hides_is_shown_again",
                                                        "test_boot.py::test_grub_boots_from_a_usb_stick_and_hands_over_every_character")),
     "arch/x86_64/consoles/console.c": tuple(f"{METAL}{rest}" for rest in (
         "every_port_that_answers_has_the_log", "a_console_that_is_wished_twice_is_there_once", "a_console_that_is_not_there_is_named",
         "another_machines_tables", "damaged_tables")),
     "kernel/core/fail.c": ("test_boot.py::test_a_cpu_that_does_not_come_up_is_named_and_left_out",),
     "arch/x86_64/consoles/keyboard.c": (f"{METAL}vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard",),
-    "arch/x86_64/interrupts/nmi_tick.c": (f"{METAL}a_hang_is_ended_by_the_rtc", f"{METAL}without_an_rtc_the_last_cpu_watches"),
+    "arch/x86_64/interrupts/nmi.c": (f"{METAL}nothing_is_said_on_a_machine_that_hides_its_emulator", f"{METAL}a_panic_stops_the_cpus_that_are_at_work"),
+    "arch/x86_64/interrupts/nmi_tick.c": tuple(f"{METAL}{rest}" for rest in (
+        "a_hang_is_ended_by_the_rtc", "without_an_rtc_the_last_cpu_watches", "the_line_of_an_rtc_that_does_not_tick_is_masked")),
+    "arch/x86_64/smp/smp_page.c": ("test_boot.py::test_cpus_start_from_the_highest_low_page_that_is_free",),
+    "arch/x86_64/traps/traps.c": ("test_boot.py::test_a_crash_names_the_reason_and_the_callers",),
     "arch/x86_64/program_image.c": ("test_payload_api.py::test_cxx",),
     "arch/x86_64/time/clock.c": (f"{METAL}what_measures_the_tsc",),
     **dict.fromkeys(("mm/hugetlb/pool_use.c", "mm/page/page_fast.h", "mm/page/pcp_drain.c"), (
@@ -68,7 +72,8 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
     "kernel/program/program.c": tuple(f"test_program.py::test_{rest}" for rest in (
         "the_machine_ends_with_the_status_of_its_program", "memory_calls_answer_as_their_manual_pages_say")),
     "kernel/program/files_out.c": ("test_program.py::test_what_a_program_prints_and_leaves_behind_arrives",),
-    **dict.fromkeys((f"boot/efi/{file}" for file in ("efi.h", "handover.c", "handover.h", "leave.S", "main.c")), ("test_efi.py",)),
+    **dict.fromkeys((f"boot/efi/{file}" for file in ("efi.h", "handover.c", "handover.h", "leave.S", "main.c")),
+                    ("test_efi.py", "test_efi.py::test_after_a_reset_the_log_is_on_the_stick")),
 }  # fmt: skip
 SCHEDULES, EXPLORED_MOST = 200, 12  # of a case; cases of a mutant
 SHORT = 10  # seconds for 1000 schedules, in tests/report/measurements/schedules.txt
@@ -169,12 +174,14 @@ class Worker:
         self.reach = Reach(self.tree, kept, key)
 
     def objects(self, candidate, part=""):
-        """The built objects that a mutant changes: of its file, or for a header those whose debugging information names its function."""
-        every = (self.tree.folder / "build" / part).rglob("*.o")
+        """The built objects that a mutant changes: of its file, or of what includes it (boot/efi/handover.c). For a header those whose
+        debugging information names its function."""
+        every = sorted((self.tree.folder / "build" / part).rglob("*.o"))
         if candidate.path.endswith(".h"):
             name = candidate.function.encode() + b"\0"
-            return sorted(path for path in every if name in path.read_bytes())
-        return sorted(path for path in every if str(path).endswith((f"/{candidate.path}.o", "/" + re.sub(r"[cS]$", "o", candidate.path))))
+            return [path for path in every if name in path.read_bytes()]
+        own = [path for path in every if str(path).endswith((f"/{candidate.path}.o", "/" + re.sub(r"[cS]$", "o", candidate.path)))]
+        return own or [path for path in every if (notes := path.with_suffix(".d")).is_file() and candidate.path in notes.read_text().split()]
 
     @contextmanager
     def broken(self, candidate, objects=()):

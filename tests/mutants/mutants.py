@@ -177,13 +177,15 @@ def outcome_of(done):
 
 
 def pytest_outcome(tree, test):
-    """Runs a test of tests/qemu, in the version of the tree, on the files built in the tree. Its machines of the proof come last."""
+    """Runs a test of tests/qemu, in the version of the tree, on the files built in the tree. Its machines of the proof come last. A test that has
+    no others runs with those of --machines."""
     argv = ["/usr/bin/python3", "-m", "pytest", "-qx", "-p", "no:cacheprovider", f"tests/qemu/{test}", "--build", "build"]
     often = outcome_of(finished(argv, cwd=tree.folder))
     if often == "failed":
         return often
     proof = outcome_of(finished([*argv, "--proof"], cwd=tree.folder))  # absent if it has no such machines
-    return often if proof == "absent" else proof
+    found = often if proof == "absent" else proof
+    return outcome_of(finished([*argv, "--machines"], cwd=tree.folder)) if found == "absent" else found
 
 
 def explored(tree, case, schedules=SCHEDULES):

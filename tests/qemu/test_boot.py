@@ -5,8 +5,9 @@ The kernel answers each of these mistakes with a line in words on the console. T
 
 import re
 
+import patience
 import pytest
-from guest import run
+from guest import Guest, run
 from machine import Machine, make_image
 from records import values_of as records
 
@@ -58,6 +59,32 @@ def test_a_cpu_that_cannot(kernel, cpu, what):
     assert outcome.verdict == "fail" and outcome.status == 35, outcome.report()
 
 
+HIDDEN_NX = """\
+set $hidden = 1
+hbreak entry32
+continue
+while $rip != (long)&enter_long_mode && $rip != (long)&refuse
+  set $insn = *(unsigned short *)$rip
+  set $hides = $insn == 0xa20f && (unsigned)$rax == 0x80000001 && $hidden
+  set $hidden = $insn == 0x300f ? $rdx >> 2 & 1 : $hidden
+  stepi
+  set $rdx = $insn == 0x320f ? $hidden << 2 : $rdx & ~($hides << 20)
+end
+detach
+"""
+
+
+def test_nx_that_firmware_hides_is_shown_again(kernel, tmp_path):
+    """The debugger plays a CPU of Intel whose CPUID lacks NX (0fa2) while bit 34 of IA32_MISC_ENABLE is set (rdmsr 0f32, wrmsr 0f30)."""
+    (tmp_path / "script").write_text(HIDDEN_NX, encoding="ascii")
+    stub = ("-S", "-gdb", f"unix:path={tmp_path}/stub,server=on,wait=off")
+    with Guest(Machine("pvh", 2, "128M", cpu="max,vendor=GenuineIntel", cmdline="test=kernel.string.*", extra=stub), kernel) as guest:
+        argv = ["gdb", "-nx", "-batch", "-ex", f"target remote {tmp_path}/stub", "-x", str(tmp_path / "script"), str(kernel)]
+        patience.until((tmp_path / "stub").exists, 20)
+        patience.run(argv, 20)
+        guest.finish(20).ended().says("started 2 of 2 CPUs")
+
+
 def test_too_little_ram_says_how_much_is_needed(kernel):
     outcome = boot(kernel, mem="16M").says(r"(?i)(minimum|at least|needs?) .*\d+ ?Mi?B")
     assert outcome.verdict in ("pass", "fail", "skipped") and not outcome.problem, outcome.report()
@@ -74,6 +101,11 @@ def test_without_acpi_one_cpu(kernel):
     # SeaBIOS makes tables of its own when QEMU gives none; microvm has neither.
     outcome = boot(kernel, firmware="microvm", cpus=4, board="microvm,acpi=off", cmdline="test=kernel.string.*")
     outcome.ended().says(r"(?i)no (ACPI|MADT|RSDP)|ACPI.*(absent|not found|none)")
+
+
+def test_cpus_start_from_the_highest_low_page_that_is_free(kernel):
+    machine = Machine("pvh", 2, "128M", cmdline="badram=0x90000+64K test=kernel.string.*")
+    run(machine, kernel, 20).ended().says("started 2 of 2 CPUs")
 
 
 def test_a_cpu_that_does_not_come_up_is_named_and_left_out(kernel):
@@ -143,6 +175,7 @@ ENDS = {  # what breaks: the CPUs of the machine, and what the kernel says
     "overflow": (2, "stack overflow, guard page of CPU 0's normal stack", r"[0-9a-f]{16}  overflow[\w.]*\+0x[0-9a-f]+"),
     "smash": (1, r"stack smashed: smash[\w.]* wrote beyond an array of its own"),
     "write-tail": (2, "(?i)write to .*read-only.* tail"),
+    "use-program": (1, "page fault at [0-9a-f]+: the kernel used the memory of a program"),
 }
 
 

@@ -27,7 +27,7 @@ def in_image(image):
 
 def with_text(kernel, folder, text, mem="256M"):
     """A machine whose image has this text as ASHLAR.TXT."""
-    image = make_image(Machine("efi", cmdline="built=in"), kernel, folder / "ashlar.img")
+    image = make_image(Machine("efi", cmdline="built=in test=none"), kernel, folder / "ashlar.img")
     (folder / "text").write_bytes(text)
     subprocess.run(["mcopy", "-o", *in_image(image), str(folder / "text"), "::/ASHLAR.TXT"], check=True)
     return Machine("efi", 2, mem, image=str(image), display="std")
@@ -36,14 +36,19 @@ def with_text(kernel, folder, text, mem="256M"):
 def test_every_character_of_the_text_beside_it_arrives(kernel, tmp_path):
     """Lines of Windows' editor, joined; the words that were built in do not count."""
     machine = with_text(kernel, tmp_path, b"\xef\xbb\xbfno$such=a\\b;{c}'d'\r\nend.strict=off\r\n\r\n" + CASE.encode() + b"\r\n")
-    outcome = run(machine, kernel, SECONDS).ended().says(*HANDED_OVER, r"no\$such=a\\b;\{c\}'d' is not known")
+    outcome = run(machine, kernel, SECONDS / 2).ended().says(*HANDED_OVER, r"no\$such=a\\b;\{c\}'d' is not known")
     assert "built=in" not in outcome.text
 
 
-def test_what_cannot_be_started_is_told_and_firmware_goes_on(kernel, tmp_path):
-    with Guest(with_text(kernel, tmp_path, b"module /no/such.file words\n"), kernel) as guest:
-        assert guest.wait_for(r"Ashlar cannot load /no/such\.file: EFI error 14", SECONDS), "\n".join(guest.lines)
-        assert guest.wait_for(r"BdsDxe: failed to start Boot", SECONDS), "\n".join(guest.lines)
+@pytest.mark.parametrize(("text", "says"), [
+    (b"module /no/such.file words\n", r"load /no/such\.file: EFI error 14"),
+    (b"module /EFI\n", "load /EFI: EFI error 03"),  # a folder
+    (b"a\0b\n", "use ASHLAR.TXT: it is no text in UTF-8"),
+], ids=["no-file", "a-folder", "no-text"])  # fmt: skip
+def test_what_cannot_be_started_is_told_and_firmware_goes_on(kernel, tmp_path, text, says):
+    with Guest(with_text(kernel, tmp_path, text), kernel) as guest:
+        assert guest.wait_for(f"Ashlar cannot {says}", SECONDS / 4), "\n".join(guest.lines)
+        assert guest.wait_for(r"BdsDxe: failed to start Boot", SECONDS / 4), "\n".join(guest.lines)
 
 
 @pytest.mark.metal

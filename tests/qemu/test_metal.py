@@ -431,6 +431,14 @@ def test_other_cpus_read_their_machine_checks_after_work(kernel, rtc):
             guest.command("test kernel.padata.*")
 
 
+def test_the_line_of_an_rtc_that_does_not_tick_is_masked(kernel):
+    """The RTC interrupts elsewhere. Another device may share its usual line, and must not raise NMIs."""
+    machine = Machine("pvh", 2, "256M", board="q35,hpet=off", cmdline="end=halt monitor", extra=("-global", "mc146818rtc.irq=9"), **ON_SCREEN)
+    with Shown(machine, kernel) as guest:
+        guest.wait("Commands: help.", SECONDS / 4, guest.vga_text)
+        assert re.search("pin 8 .* masked", guest.monitor("info pic"))
+
+
 def test_without_an_apic_nobody_watches(kernel):
     run(Machine("pvh", 1, "128M", cpu="max,-apic", cmdline=WORDS), kernel).ended().says("neither an RTC that sends NMIs nor an APIC: nobody watches")
 
@@ -482,6 +490,13 @@ def test_an_nmi_does_not_stop_a_panic(kernel):
     """A CPU that panics also gets the NMIs of CPUs that wait, after it has told all other CPUs to stop."""
     for _ in range(4):  # in about every second run the NMI comes while it matters
         run(Machine("pvh", 8, "256M", cmdline="payload=asked"), kernel).ended("crash").says("PANIC on CPU 0: while others ask")
+
+
+def test_a_panic_stops_the_cpus_that_are_at_work(kernel):
+    with Shown(Machine("pvh", 3, "256M", cmdline="end=halt payload=asked", **ON_SCREEN), kernel) as guest:
+        guest.wait("ASHLAR-END verdict=crash", SECONDS / 4, guest.vga_text)
+        halted = patience.until(lambda: guest.monitor("info registers -a").count("HLT=1"), SECONDS / 4, lambda count: count == 3)
+        assert halted == 3, guest.monitor("info registers -a")
 
 
 @pytest.mark.parametrize("board", ["q35", "pc", "microvm"])

@@ -32,6 +32,7 @@ needs() {
 	test patch patch puts the examples of tests/README.md into a tree
 	test pkgconf pkg-config builds a program against the library
 	test acpica-tools iasl makes the ACPI tables that the kernel is tested with
+	test gdb gdb plays a CPU that hides what it has
 	test zbar-tools zbarimg reads results off pictures of a screen
 	test spin spin checks the models of the protocols
 	test python3-hypothesis /usr/lib/python3/dist-packages/hypothesis draws calls and shrinks those whose answers cannot be true

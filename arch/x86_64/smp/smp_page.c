@@ -13,7 +13,8 @@
  *	0x0000000000000000   boot tables' identity map: the entry code
  *	direct map, stacks,  the kernel's own lower tables, which are never freed or replaced
  *	MMIO, image
- *	vmemmap windows      nothing: these are the tables that change while the machine runs
+ *	vmemmap windows      nothing, as in the kernel's root until all CPUs have started: these are
+ *	                     the tables that change while the machine runs
  *
  * Neither the page nor the root is ever freed, because an AP may start late.
  */
@@ -23,6 +24,7 @@
 #include <arch/pgtable.h>
 
 #include "arch/x86_64/smp/smp.h"
+#include "kernel/core/panic.h"
 #include "kernel/lib/string.h"
 #include "mm/map/memblock.h"
 
@@ -67,16 +69,13 @@ static phys_t make_root(void)
 {
 	const phys_t phys = memblock_alloc(PAGE_SIZE, PAGE_SIZE, EARLY_PHYS_LIMIT, NODE_NONE);
 	const pte_t *kernel = phys_to_virt(pgtable_root() << PAGE_SHIFT);
-	const unsigned first = pt_index(VMEMMAP_BASE, PT_PGD);
-	const unsigned last =
-		pt_index(VMEMMAP_BASE + VMEMMAP_WINDOWS * VMEMMAP_WINDOW_SIZE - 1, PT_PGD);
 	pte_t *root;
 
 	if (!phys)
 		return 0;
 	root = phys_to_virt(phys);
-	for (unsigned i = 0; i < PTRS_PER_TABLE; i++)
-		root[i] = i >= first && i <= last ? 0 : kernel[i];
+	ASSERT(!kernel[pt_index(VMEMMAP_BASE, PT_PGD)], "struct pages before all CPUs started");
+	memcpy(root, kernel, PAGE_SIZE);
 	root[0] = boot_pgd[0];
 	return phys;
 }

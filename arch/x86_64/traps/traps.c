@@ -31,7 +31,6 @@
 #include "kernel/core/printk.h"
 #include "mm/map/vmap.h"
 #include "mm/mapping/fault.h"
-#include "mm/mapping/huge_map.h"
 
 enum { VECTORS = 256, STUB_SIZE = 16, GATE_INTERRUPT = 0x8e };
 enum { GATE_USER = 0xee }; /* INT3 of ring 3 may use it */
@@ -185,7 +184,7 @@ static void handle_page_fault(struct trap_frame *frame)
 {
 	const virt_t addr = read_cr2();
 	const bool write = frame->error & PF_WRITE, exec = frame->error & PF_EXEC;
-	const bool program = addr < USER_END && !huge_map_covers(addr);
+	const bool program = addr < USER_END;
 	const char *stack, *image;
 	enum fault_result result;
 	char text[256];
