@@ -10,6 +10,12 @@
 
 FIXTURE(program_time, program_box_begin, program_box_end);
 
+/* Nothing is left of a program that ended, or was not started (tests/qemu/test_program.py). */
+TEST(program_timers, none_is_set_while_no_program_runs)
+{
+	EXPECT_EQ(this_cpu()->arch.timer[TIMER_PROGRAM].at, 0);
+}
+
 enum { REALTIME = 0, MONOTONIC = 1, PROCESS_CPUTIME = 2, THREAD_CPUTIME = 3, ABSOLUTE = 1 };
 
 static u64 result_ns(user_t from)
