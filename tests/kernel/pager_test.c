@@ -121,3 +121,28 @@ TEST(kernel_pager, without_keys_codes_follow_the_end_and_pages_the_codes)
 	EXPECT(pager_key(&pager, 'g')); /* a key leads back to the text */
 	EXPECT_EQ(pager.top + pager.code, 0);
 }
+
+/* On the line, a dot is a pause. */
+static const char *typed;
+
+static int read_typed(struct console *console)
+{
+	(void)console;
+	return *typed && *typed++ != '.' ? typed[-1] : -1;
+}
+
+TEST(kernel_pager, a_key_whose_bytes_come_with_pauses_is_one_key)
+{
+	struct console *const others = consoles;
+
+	begin();
+	screen.console.read = read_typed;
+	screen.console.columns = COLUMNS;
+	screen.console.rows = ROWS;
+	typed = "..\033.[.5~.q";
+	consoles = &screen.console;
+	pager_run(false);
+	consoles = others;
+	EXPECT(memcmp(screen.want[0], "line 7 ", 7) == 0);
+	EXPECT_EQ(strlen(typed), 0);
+}

@@ -420,19 +420,6 @@ TEST(program_area, large_pages_come_from_one_node_after_the_other)
 	}
 }
 
-TEST(program_area, a_thread_bound_to_a_node_without_memory_gets_no_page)
-{
-	const u64 at = GIB(8);
-
-	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), at);
-	space_here(&program_space)->policy =
-		(struct memory_policy){.how = POLICY_BIND, .nodes = 1ULL << 63};
-	EXPECT_EQ(put(at, 1), -EFAULT);
-	EXPECT_EQ(node_at(at), NODE_NONE);
-	space_here(&program_space)->policy = (struct memory_policy){.how = POLICY_NEAR};
-	EXPECT_EQ(put(at, 1), 0);
-}
-
 /* Memory that is bound to two nodes comes from the second when the first has none. */
 TEST(program_area, a_node_of_a_set_stands_in_for_another)
 {

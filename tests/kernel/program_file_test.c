@@ -696,6 +696,9 @@ TEST(program_file, texts_are_made_when_they_are_opened)
 	s64 fd;
 
 	test_option("program.overcommit", "0");
+	fd = do_open("/proc/self/status", RDONLY);
+	EXPECT(CALL_OF("read", fd, U(text), 511) > 100);
+	EXPECT(glob_match("Name:*\nThreads:\t1\n", text));
 	arguments_of(&args, words, sizeof(words));
 	arguments_of(&more, environment, sizeof(environment));
 	EXPECT_EQ(files_name_program("/bin/prog", &args, &more), 0);

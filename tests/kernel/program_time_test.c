@@ -10,6 +10,12 @@
 
 FIXTURE(program_time, program_box_begin, program_box_end);
 
+/* Nothing is left of a program that ended, or was not started (tests/qemu/test_program.py). */
+TEST(program_timers, none_is_set_while_no_program_runs)
+{
+	EXPECT_EQ(this_cpu()->arch.timer[TIMER_PROGRAM].at, 0);
+}
+
 enum { REALTIME = 0, MONOTONIC = 1, PROCESS_CPUTIME = 2, THREAD_CPUTIME = 3, ABSOLUTE = 1 };
 
 static u64 result_ns(user_t from)
@@ -304,6 +310,33 @@ TEST(program_time, timers_interrupt_the_first_cpu_whichever_sets_them)
 	work_wait(set.cpu, 0);
 	EXPECT_EQ(set.result, 0);
 	EXPECT_EQ(cpu_data(set.cpu)->arch.timer[TIMER_PROGRAM].at, 0);
+}
+
+static u32 looks;
+
+static void look(void)
+{
+	atomic_fetch_add(&looks, 1);
+}
+
+/* The machine's timer calls it as well, if there is one. */
+TEST(program_time, a_function_is_called_every_interval_until_timers_end)
+{
+	u32 before;
+
+	atomic_store_relaxed(&looks, 0);
+	timers_call_every(NS_PER_MS, look);
+	for (unsigned i = 0; i < 3; i++) {
+		before = atomic_load_relaxed(&looks);
+		clock_delay_ns(2 * NS_PER_MS);
+		timers_look();
+		EXPECT(atomic_load_relaxed(&looks) > before);
+	}
+	timers_end();
+	before = atomic_load_relaxed(&looks);
+	clock_delay_ns(2 * NS_PER_MS);
+	timers_look();
+	EXPECT_EQ(atomic_load_relaxed(&looks), before);
 }
 
 /* One CPU takes the signal while the timer expires on another. */

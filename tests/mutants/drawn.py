@@ -54,6 +54,7 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
     "arch/x86_64/consoles/console.c": tuple(f"{METAL}{rest}" for rest in (
         "every_port_that_answers_has_the_log", "a_console_that_is_wished_twice_is_there_once", "a_console_that_is_not_there_is_named",
         "another_machines_tables", "damaged_tables")),
+    "kernel/core/percpu.c": ("test_host.py::test_each_of_65_cpus_has_a_bit",),
     "kernel/core/fail.c": ("test_boot.py::test_a_cpu_that_does_not_come_up_is_named_and_left_out",),
     "arch/x86_64/consoles/keyboard.c": (f"{METAL}vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard",),
     "arch/x86_64/interrupts/nmi.c": (f"{METAL}nothing_is_said_on_a_machine_that_hides_its_emulator", f"{METAL}a_panic_stops_the_cpus_that_are_at_work"),
@@ -71,7 +72,13 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
                              "is_switched_off_by_a_register_at_a_port", "that_stays_on_is_said"))),
     "kernel/program/program.c": tuple(f"test_program.py::test_{rest}" for rest in (
         "the_machine_ends_with_the_status_of_its_program", "memory_calls_answer_as_their_manual_pages_say")),
-    "kernel/program/files_out.c": ("test_program.py::test_what_a_program_prints_and_leaves_behind_arrives",),
+    "kernel/program/files_out.c": tuple(f"test_program.py::test_{rest}" for rest in (
+        "what_a_program_prints_and_leaves_behind_arrives", "a_program_that_is_not_started_leaves_nothing_behind")),
+    "kernel/program/module.c": tuple(f"test_program.py::test_{rest}" for rest in (
+        "the_monitor_runs_programs_again_and_again", "a_program_that_is_not_started_leaves_nothing_behind")),
+    "kernel/program/vdso/vdso.c": ("test_program.py::test_small_programs_end_as_on_linux[threads.c-glibc]",),
+    "kernel/run/monitor.c": ("test_monitor.py::test_editing_history_and_completion",),
+    "kernel/virtio/balloon.c": ("test_balloon.py::test_what_a_pool_touched_goes_back[pvh]",),
     **dict.fromkeys((f"boot/efi/{file}" for file in ("efi.h", "handover.c", "handover.h", "leave.S", "main.c")),
                     ("test_efi.py", "test_efi.py::test_after_a_reset_the_log_is_on_the_stick")),
 }  # fmt: skip

@@ -74,6 +74,7 @@ detach
 """
 
 
+@pytest.mark.metal
 def test_nx_that_firmware_hides_is_shown_again(kernel, tmp_path):
     """The debugger plays a CPU of Intel whose CPUID lacks NX (0fa2) while bit 34 of IA32_MISC_ENABLE is set (rdmsr 0f32, wrmsr 0f30)."""
     (tmp_path / "script").write_text(HIDDEN_NX, encoding="ascii")

@@ -44,6 +44,11 @@ def test_run_by_hand_it_exits_as_programs_do(build):
     assert "verdict=pass" not in failed.stdout and failed.returncode == 1, failed.stdout[-2000:]
 
 
+def test_each_of_65_cpus_has_a_bit(build):
+    """The masks have a second word for the last one."""
+    assert "pass:1 fail:0" in boot(build, "test=kernel.cpumask.*", cpus=65).stdout
+
+
 def test_what_fails_on_command_is_counted_and_survived(build):
     done = boot(build, f'{FAILING} run="{COMMANDS}"', cpus=1)
     assert "verdict=fail" in done.stdout and done.returncode == 1, done.stdout[-2000:]

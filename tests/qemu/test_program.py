@@ -8,6 +8,7 @@ import struct
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import files_out
@@ -19,6 +20,7 @@ from machine import ROOT, Machine
 from program import Program, Unusable, cpio_entry, cpio_trailer
 from records import of_kind, parse
 from sources import Builder  # tests/programs, which bench_programs adds to the path
+from test_balloon import Asked
 
 SECONDS = 120
 SOURCE = ROOT / "tests/programs/hello.c"
@@ -362,6 +364,17 @@ def test_the_monitor_runs_programs_again_and_again(built, kernel, tmp_path):
             assert "every frame accounted for" in session.command("mem check")
         assert "status=4" in session.command(f"program {path.name} 4")
         assert " status=" not in passes(session.poweroff()).splitlines()[-1]
+
+
+def test_a_program_that_is_not_started_leaves_nothing_behind(built, kernel, tmp_path):
+    """There is no memory for the queue: the device is not driven, and no timer looks for Ctrl-C."""
+    path = built("-static", "-pthread", source=ROOT / "tests/programs/interrupt.c")
+    machine = replace(with_program(Program(str(path)), tmp_path, "monitor debug.fail=1"), out=str(tmp_path / "out"))
+    with Asked(machine, kernel) as session:
+        assert "there are no 3 free pages for the queue; the program is not started" in session.command(f"program {path.name}")
+        (device,) = session.ask("x-query-virtio")
+        assert session.ask("x-query-virtio-status", path=device["path"])["status"]["statuses"] == []
+        assert "pass:1 fail:0" in session.command("test program.timers.*")
 
 
 def test_a_program_ends_while_threads_are_made(built, kernel, tmp_path):

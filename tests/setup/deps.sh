@@ -32,7 +32,6 @@ needs() {
 	test patch patch puts the examples of tests/README.md into a tree
 	test pkgconf pkg-config builds a program against the library
 	test acpica-tools iasl makes the ACPI tables that the kernel is tested with
-	test gdb gdb plays a CPU that hides what it has
 	test zbar-tools zbarimg reads results off pictures of a screen
 	test spin spin checks the models of the protocols
 	test python3-hypothesis /usr/lib/python3/dist-packages/hypothesis draws calls and shrinks those whose answers cannot be true
@@ -43,6 +42,7 @@ needs() {
 	test valgrind valgrind counts misses and locked instructions by function
 	bench python3-matplotlib /usr/lib/python3/dist-packages/matplotlib draws the pictures of the report
 	debug gdb gdb debugs the halted guest
+	machines gdb gdb plays a CPU that hides what it has
 	machines bochs bochs-bin is another emulator, of boards and CPUs that QEMU does not have
 	machines bochsbios /usr/share/bochs/BIOS-bochs-latest is its firmware
 	machines vgabios /usr/share/vgabios/vgabios.bin is its screen's firmware
