@@ -180,13 +180,12 @@ TEST(kernel_log, a_line_has_its_time_and_an_echo_is_none)
 
 	said_begin();
 	pr_info("now");
-	ashlar_note("%u of %s", 2, "a program");
+	ashlar_note("%u and then", 2);
 	echo("\r", 1);
 	said_end();
 	while (*at == ' ')
 		at++;
-	EXPECT(parse_u64(&at, &seconds) == 0 && *at == '.' && said_says("] now\n"));
-	EXPECT(said_says("] 2 of a program\n"));
+	EXPECT(parse_u64(&at, &seconds) == 0 && *at == '.' && said_says("] now\n*] 2 and then\n"));
 	EXPECT(before <= seconds && seconds <= clock_ns() / NS_PER_S);
 	EXPECT(!said_says("\r"));
 }

@@ -312,33 +312,6 @@ TEST(program_time, timers_interrupt_the_first_cpu_whichever_sets_them)
 	EXPECT_EQ(cpu_data(set.cpu)->arch.timer[TIMER_PROGRAM].at, 0);
 }
 
-static u32 looks;
-
-static void look(void)
-{
-	atomic_fetch_add(&looks, 1);
-}
-
-/* The machine's timer calls it as well, if there is one. */
-TEST(program_time, a_function_is_called_every_interval_until_timers_end)
-{
-	u32 before;
-
-	atomic_store_relaxed(&looks, 0);
-	timers_call_every(NS_PER_MS, look);
-	for (unsigned i = 0; i < 3; i++) {
-		before = atomic_load_relaxed(&looks);
-		clock_delay_ns(2 * NS_PER_MS);
-		timers_look();
-		EXPECT(atomic_load_relaxed(&looks) > before);
-	}
-	timers_end();
-	before = atomic_load_relaxed(&looks);
-	clock_delay_ns(2 * NS_PER_MS);
-	timers_look();
-	EXPECT_EQ(atomic_load_relaxed(&looks), before);
-}
-
 /* One CPU takes the signal while the timer expires on another. */
 struct expiring {
 	s64 id;

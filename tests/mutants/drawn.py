@@ -74,8 +74,8 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
         "the_machine_ends_with_the_status_of_its_program", "memory_calls_answer_as_their_manual_pages_say")),
     "kernel/program/files_out.c": tuple(f"test_program.py::test_{rest}" for rest in (
         "what_a_program_prints_and_leaves_behind_arrives", "a_program_that_is_not_started_leaves_nothing_behind")),
-    "kernel/program/module.c": tuple(f"test_program.py::test_{rest}" for rest in (
-        "the_monitor_runs_programs_again_and_again", "a_program_that_is_not_started_leaves_nothing_behind")),
+    **dict.fromkeys(("kernel/program/module.c", "kernel/program/timers.c"), tuple(f"test_program.py::test_{rest}" for rest in (
+        "the_monitor_runs_programs_again_and_again", "a_program_that_is_not_started_leaves_nothing_behind"))),
     "kernel/program/vdso/vdso.c": ("test_program.py::test_small_programs_end_as_on_linux[threads.c-glibc]",),
     "kernel/run/monitor.c": ("test_monitor.py::test_editing_history_and_completion",),
     "kernel/virtio/balloon.c": ("test_balloon.py::test_what_a_pool_touched_goes_back[pvh]",),

@@ -45,8 +45,7 @@ def test_run_by_hand_it_exits_as_programs_do(build):
 
 
 def test_each_of_65_cpus_has_a_bit(build):
-    """The masks have a second word for the last one."""
-    assert "pass:1 fail:0" in boot(build, "test=kernel.cpumask.*", cpus=65).stdout
+    assert "pass:1 fail:0" in boot(build, "test=kernel.cpumask.*", cpus=65).stdout  # in a second word of each mask
 
 
 def test_what_fails_on_command_is_counted_and_survived(build):

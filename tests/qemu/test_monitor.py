@@ -31,8 +31,7 @@ def test_every_command_answers(session):
 
 def test_editing_history_and_completion(session):
     session.send("mem zone\x1b[D\x1b[D\x1b[Dx\x1b[D\x1b[3~\x1b[H\x05s\r")  # an x typed and deleted, start, end
-    said = session.prompt()
-    assert "zone 0: frames" in said and "\a" not in said
+    assert "zone 0: frames" in (said := session.prompt()) and "\a" not in said
     session.send("\x1b[A\x15me\x1b[B\x15\x1b[A\r")  # up, killed, typed, down, killed, up again
     assert "zone 0: frames" in session.prompt()
     session.send("hel\tpoo\t\r")

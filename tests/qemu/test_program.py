@@ -372,8 +372,7 @@ def test_a_program_that_is_not_started_leaves_nothing_behind(built, kernel, tmp_
     machine = replace(with_program(Program(str(path)), tmp_path, "monitor debug.fail=1"), out=str(tmp_path / "out"))
     with Asked(machine, kernel) as session:
         assert "there are no 3 free pages for the queue; the program is not started" in session.command(f"program {path.name}")
-        (device,) = session.ask("x-query-virtio")
-        assert session.ask("x-query-virtio-status", path=device["path"])["status"]["statuses"] == []
+        assert session.ask("x-query-virtio-status", path=session.ask("x-query-virtio")[0]["path"])["status"]["statuses"] == []
         assert "pass:1 fail:0" in session.command("test program.timers.*")
 
 
