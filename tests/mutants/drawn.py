@@ -51,16 +51,21 @@ METAL = "test_metal.py::test_"
 BY_TEST = {  # tests of machines that know a file which the cases of a guest do not
     **dict.fromkeys(("boot/entry.S", "boot/start.c"), ("test_boot.py::test_a_cpu_that_cannot",
                                                        "test_boot.py::test_grub_boots_from_a_usb_stick_and_hands_over_every_character")),
+    "arch/x86_64/acpi/acpi_find.c": (f"{METAL}another_machines_tables", f"{METAL}damaged_tables"),
     "arch/x86_64/consoles/console.c": tuple(f"{METAL}{rest}" for rest in (
         "every_port_that_answers_has_the_log", "a_console_that_is_wished_twice_is_there_once", "a_console_that_is_not_there_is_named",
         "another_machines_tables", "damaged_tables")),
+    "arch/x86_64/cpu/cpu.c": ("test_clear.py::test_choice",),
+    "arch/x86_64/cpu/leftovers.c": (f"{METAL}a_chipset_without_that_watchdog_is_left_alone", f"{METAL}devices_that_firmware_left_at_work_are_stopped"),
     "kernel/core/fail.c": ("test_boot.py::test_a_cpu_that_does_not_come_up_is_named_and_left_out",),
     "arch/x86_64/consoles/keyboard.c": (f"{METAL}vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard",),
+    "arch/x86_64/consoles/console_screen.c": (f"{METAL}vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard",),
     "arch/x86_64/interrupts/nmi_tick.c": (f"{METAL}a_hang_is_ended_by_the_rtc", f"{METAL}without_an_rtc_the_last_cpu_watches"),
     "arch/x86_64/program_image.c": ("test_payload_api.py::test_cxx",),
     "arch/x86_64/time/clock.c": (f"{METAL}what_measures_the_tsc",),
     "boot/refuse.S": ("test_metal.py::test_a_cpu_that_cannot_is_told_on_the_screen", "test_boot.py::test_a_cpu_that_cannot"),
     "arch/x86_64/exit.c": ("test_metal.py::test_a_machine_is_reset_by_the_register_of_its_tables",
+                           "test_metal.py::test_a_machine_is_reset_by_a_register_in_memory",
                            *(f"test_metal.py::test_power_{rest}" for rest in ("is_switched_off_as_the_tables_say",
                              "is_switched_off_by_a_register_at_a_port", "that_stays_on_is_said"))),
     "kernel/program/program.c": tuple(f"test_program.py::test_{rest}" for rest in (
