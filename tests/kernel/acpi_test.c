@@ -86,6 +86,21 @@ TEST(acpi_rsdp, any_wrong_byte_is_noticed)
 	}
 }
 
+TEST(acpi_rsdp, the_first_good_one_on_a_boundary_is_found)
+{
+	u8 area[128] = {0};
+	struct acpi_rsdp rsdp;
+
+	build_rsdp(0);
+	memcpy(area + 8, build.bytes, ACPI_RSDP_V1_SIZE); /* on no boundary */
+	memcpy(area + 48, build.bytes, ACPI_RSDP_V1_SIZE);
+	area[48 + 9] ^= 1;
+	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area), &rsdp), -ENOENT);
+	memcpy(area + 96, build.bytes, ACPI_RSDP_V1_SIZE);
+	EXPECT_EQ(acpi_rsdp_scan(area, sizeof(area), &rsdp), 96);
+	EXPECT_EQ(rsdp.rsdt, 0x1000);
+}
+
 /* ---- headers and roots ---- */
 
 TEST(acpi_table, header_decides_what_may_be_read)

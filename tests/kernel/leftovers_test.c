@@ -1,7 +1,7 @@
 /*
  * PCI's two ways to a configuration, and what firmware left behind: SeaBIOS and OVMF let the disk
  * controller from which they booted write to memory, and QEMU's chipset has a watchdog that nobody
- * has halted.
+ * has halted. A screen may be anywhere.
  */
 #ifndef ASHLAR_HOSTED
 
@@ -9,6 +9,7 @@
 
 #include "arch/x86_64/acpi/acpi_devices.h"
 #include "arch/x86_64/acpi/acpi_find.h"
+#include "arch/x86_64/consoles/console_screen.h"
 #include "arch/x86_64/cpu/cpu.h"
 #include "arch/x86_64/cpu/extable.h"
 #include "arch/x86_64/cpu/io.h"
@@ -20,6 +21,8 @@
 #include "arch/x86_64/time/clock.h"
 #include "arch/x86_64/traps/mce.h"
 #include "arch/x86_64/traps/traps.h"
+#include "boot/boot_info.h"
+#include "kernel/console/console.h"
 #include "tests/kernel/cpus.h"
 #include "tests/kernel/test.h"
 
@@ -89,6 +92,25 @@ TEST(arch_leftovers, the_chipsets_watchdog_is_halted)
 	EXPECT(tco_stop());
 	EXPECT(inw(base + TCO_CONTROL1) & TCO_HALT);
 	EXPECT(!tco_stop());
+}
+
+/* The boot page tables do not reach it, so nothing is drawn before it has a mapping of its own. */
+TEST(arch_screen, a_screen_above_4_gib_waits_for_the_kernels_tables)
+{
+	const struct boot_framebuffer none = boot_info.framebuffer;
+
+	for (const struct console *console = consoles; console; console = console->next)
+		if (strcmp(console->name, "screen") == 0)
+			SKIP("this machine has a screen");
+	boot_info.framebuffer = (struct boot_framebuffer){.addr = TIB(32),
+							  .pitch = 4096,
+							  .width = 1024,
+							  .height = 768,
+							  .bpp = 32,
+							  .type = BOOT_FB_RGB};
+	EXPECT(console_screen_init());
+	boot_info.framebuffer = none;
+	EXPECT(!console_screen_init());
 }
 
 /* A sum over all functions of numbers, kinds and addresses. */

@@ -51,12 +51,16 @@ METAL = "test_metal.py::test_"
 BY_TEST = {  # tests of machines that know a file which the cases of a guest do not
     **dict.fromkeys(("boot/entry.S", "boot/start.c"), ("test_boot.py::test_a_cpu_that_cannot", "test_boot.py::test_nx_that_firmware_hides_is_shown_again",
                                                        "test_boot.py::test_grub_boots_from_a_usb_stick_and_hands_over_every_character")),
+    "arch/x86_64/acpi/acpi_find.c": (f"{METAL}another_machines_tables", f"{METAL}damaged_tables"),
     "arch/x86_64/consoles/console.c": tuple(f"{METAL}{rest}" for rest in (
         "every_port_that_answers_has_the_log", "a_console_that_is_wished_twice_is_there_once", "a_console_that_is_not_there_is_named",
         "another_machines_tables", "damaged_tables")),
+    "arch/x86_64/cpu/cpu.c": ("test_clear.py::test_choice",),
+    "arch/x86_64/cpu/leftovers.c": (f"{METAL}a_chipset_without_that_watchdog_is_left_alone", f"{METAL}devices_that_firmware_left_at_work_are_stopped"),
     "kernel/core/percpu.c": ("test_host.py::test_each_of_65_cpus_has_a_bit",),
     "kernel/core/fail.c": ("test_boot.py::test_a_cpu_that_does_not_come_up_is_named_and_left_out",),
-    "arch/x86_64/consoles/keyboard.c": (f"{METAL}vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard",),
+    **dict.fromkeys(("arch/x86_64/consoles/console_screen.c", "arch/x86_64/consoles/keyboard.c"), (
+        f"{METAL}vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard",)),
     "arch/x86_64/interrupts/nmi.c": (f"{METAL}nothing_is_said_on_a_machine_that_hides_its_emulator", f"{METAL}a_panic_stops_the_cpus_that_are_at_work"),
     "arch/x86_64/interrupts/nmi_tick.c": tuple(f"{METAL}{rest}" for rest in (
         "a_hang_is_ended_by_the_rtc", "without_an_rtc_the_last_cpu_watches", "the_line_of_an_rtc_that_does_not_tick_is_masked")),
@@ -68,6 +72,7 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
         "test_counts.py::test_no_operation_of_the_kernel_costs_more",)),
     "boot/refuse.S": ("test_metal.py::test_a_cpu_that_cannot_is_told_on_the_screen", "test_boot.py::test_a_cpu_that_cannot"),
     "arch/x86_64/exit.c": ("test_metal.py::test_a_machine_is_reset_by_the_register_of_its_tables",
+                           "test_metal.py::test_a_machine_is_reset_by_a_register_in_memory",
                            *(f"test_metal.py::test_power_{rest}" for rest in ("is_switched_off_as_the_tables_say",
                              "is_switched_off_by_a_register_at_a_port", "that_stays_on_is_said"))),
     "kernel/program/program.c": tuple(f"test_program.py::test_{rest}" for rest in (

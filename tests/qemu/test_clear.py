@@ -19,6 +19,7 @@ INSNS = ("erms", "orig", "rep", "nt")  # of the emulated CPU
 CHOICES = (
     ("max", "", "erms", "erms"),  # the model calls itself AMD's
     ("max,vendor=GenuineIntel", "", "erms", "nt"),
+    ("Westmere", "", "rep", "nt"),  # it has AES and no XSAVE
     ("max,-erms", "end.strict=off clear.insn=erms", "rep", "nt"),  # refused
     ("max", "end.strict=off clear.insn=clzero", "erms", "erms"),  # refused
     ("max", "clear.insn=nt", "nt", "nt"),

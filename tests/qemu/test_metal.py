@@ -60,6 +60,10 @@ def test_vga_text_shows_the_last_lines_and_is_paged_with_the_keyboard(kernel):
         guest.press("home")
         lines = guest.wait("q leaves", SECONDS, guest.vga_text)
         assert lines[0] == "ASHLAR-BEGIN" and not any("ASHLAR-END" in line for line in lines), "\n".join(lines)
+        guest.press("down")  # one row, although the key is held for a while
+        guest.wait("-- 2 to ", SECONDS / 4, guest.vga_text)
+        time.sleep(0.2)
+        assert guest.vga_text()[0] == lines[1], "\n".join(guest.vga_text())
         guest.press("end")
         lines = guest.wait("ASHLAR-END", SECONDS, guest.vga_text)
         assert "ASHLAR-BEGIN" not in lines and "q leaves" in lines[-1], "\n".join(lines)
@@ -388,6 +392,11 @@ def test_devices_that_firmware_left_at_work_are_stopped(kernel, firmware):
     run(Machine(firmware, 1, "256M", cmdline="test=arch.leftovers.*"), kernel).ended().says(*says)
 
 
+def test_a_chipset_without_that_watchdog_is_left_alone(kernel):
+    outcome = run(Machine("pvh", 1, "128M", board="pc", cmdline="test=arch.leftovers.*"), kernel).ended()
+    assert "(TCO)" not in outcome.says("the_chipsets_watchdog_is_halted # SKIP the chipset has no TCO").text, outcome.report()
+
+
 @pytest.mark.parametrize("machine, says", [
     (Machine("pvh", 1, "128M", accel="icount-5", cmdline=WORDS), r"TSC at (99|100)\d{4} kHz, by the PIT"),
     (Machine("microvm", 1, "128M", board="microvm,pit=off", cmdline=WORDS), "no HPET or PM timer either; 1 GHz stays assumed"),
@@ -524,6 +533,15 @@ def test_a_machine_is_reset_by_the_register_of_its_tables(kernel, with_tables, f
     fadt = table(b"FACP", 244, {112: flag.to_bytes(4, "little"), 116: REGISTER + b"\x2b"})
     outcome = run(with_tables([fadt], f"end=reboot {WORDS}"), kernel)
     assert outcome.status == status, outcome.report()
+
+
+def test_a_machine_is_reset_by_a_register_in_memory(kernel, with_tables):
+    """The register and the byte are those with which microvm is switched off, so that the machine does not begin again."""
+    register = struct.pack("<BBBBQ", 0, 8, 0, 1, 0xFEA00200)
+    fadt = table(b"FACP", 244, {112: (1 << 10).to_bytes(4, "little"), 116: register + b"\x34"})
+    with Guest(with_tables([fadt], f"end=reboot {WORDS}", firmware="microvm", reboots=True), kernel) as guest:
+        assert guest.wait_for("ASHLAR-END verdict=pass", SECONDS) and not guest.wait_for("ASHLAR-BEGIN", SECONDS), "\n".join(guest.lines)
+        assert guest.finish(SECONDS).status == 0
 
 
 @pytest.mark.parametrize("damage, says", [

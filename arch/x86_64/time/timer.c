@@ -23,7 +23,7 @@ static u64 ticks_per_ms; /* 0: not measured yet; CPUs that race measure the same
 
 /*
  * APIC ticks per millisecond, measured on the first call as the timer runs down from its largest
- * count; a tick is between 0.2 and 100 ns.
+ * count; a tick is between 0.2 and 100 ns. Each caller sets the timer next.
  */
 static u64 tick_rate(void)
 {
@@ -38,7 +38,6 @@ static u64 tick_rate(void)
 	clock_delay_ns(MEASURE_NS);
 	ticks = TICKS_MAX - apic_timer_left();
 	rate = ticks * NS_PER_MS / MAX(clock_ns() - start, 1);
-	apic_timer_once(0); /* stops it */
 	irq_restore(flags);
 	rate = MAX(rate, 1);
 	atomic_store_relaxed(&ticks_per_ms, rate);
