@@ -39,18 +39,22 @@ static int set_up(void)
 		       "virtio_mmio.device= says; the program is not started");
 		return -ENODEV;
 	}
-	port.scratch = page_alloc(1, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
-	if (port.scratch)
-		leaks_keep(2);
+	if (!port.scratch) {
+		port.scratch = page_alloc(1, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
+		leaks_keep(port.scratch ? 2 : 0);
+	}
 	err = port.scratch ? virtio_begin(&port.device, 0, &offered, &agreed) : -ENOMEM;
 	if (!err)
 		err = virtq_begin(&port.queue, &port.device, TRANSMIT);
-	if (err)
-		pr_err("program.out: %s; the program is not started",
-		       err == -ENOMEM ? "there are no 3 free pages for the queue"
-				      : "the virtio console cannot be set up");
-	else
+	if (!err) {
 		virtio_ready(&port.device);
+		return 0;
+	}
+	pr_err("program.out: %s; the program is not started",
+	       err == -ENOMEM ? "there are no 3 free pages for the queue"
+			      : "the virtio console cannot be set up");
+	if (virtio_end(&port.device))
+		virtq_end(&port.queue);
 	return err;
 }
 
