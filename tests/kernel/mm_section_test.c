@@ -8,12 +8,16 @@ TEST_ARENA(mm_section, opened_on_demand_its_blocks_are_bare,
 {
 	const u64 section = arena_phantom_block(a) / SECTION_BLOCKS + 3;
 	const u64 unopened = arena_phantom_zone(a)->unopened;
+	const u32 end = (u32)((a->mm.first_gib + a->mm.gibs) * GIB_BLOCKS);
 
 	EXPECT_EQ(section_state(&a->mm, section), SECTION_UNOPENED);
 	EXPECT_EQ(section_open(&a->mm, section, SECTION_ON_DEMAND), 0);
 	EXPECT_EQ(section_state(&a->mm, section), SECTION_OPEN);
 	EXPECT_EQ(section_style(&a->mm, section), SECTION_ON_DEMAND);
 	EXPECT_EQ(arena_phantom_zone(a)->unopened, unopened - SECTION_FRAMES);
+	/* a range with blocks beyond all memory opens none */
+	EXPECT_EQ(migratetype_set(&a->mm, end - 1, 2, MIGRATE_MOVABLE), -EINVAL);
+	EXPECT_EQ(section_state(&a->mm, end / SECTION_BLOCKS - 1), SECTION_UNOPENED);
 	for (u32 i = 0; i < SECTION_BLOCKS; i++) {
 		const u32 index = (u32)(section * SECTION_BLOCKS) + i;
 		const pte_t *line = vmemmap_line(&a->mm, index);
