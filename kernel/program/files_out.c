@@ -33,7 +33,7 @@ static int set_up(void)
 	u64 offered, agreed;
 	int err;
 
-	if (!virtio_pci_find(KIND_CONSOLE, &port.device) &&
+	if (!port.device.ops && !virtio_pci_find(KIND_CONSOLE, &port.device) &&
 	    !virtio_mmio_find(KIND_CONSOLE, &port.device)) {
 		pr_err("program.out: this machine has no modern virtio console on PCI or where "
 		       "virtio_mmio.device= says; the program is not started");
@@ -43,7 +43,9 @@ static int set_up(void)
 		port.scratch = page_alloc(1, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 		leaks_keep(port.scratch ? 2 : 0);
 	}
-	err = port.scratch ? virtio_begin(&port.device, 0, &offered, &agreed) : -ENOMEM;
+	err = port.device.given_up ? -ENODEV : -ENOMEM;
+	if (port.scratch && !port.device.given_up)
+		err = virtio_begin(&port.device, 0, &offered, &agreed);
 	if (!err)
 		err = virtq_begin(&port.queue, &port.device, TRANSMIT);
 	if (!err) {
@@ -53,7 +55,7 @@ static int set_up(void)
 	pr_err("program.out: %s; the program is not started",
 	       err == -ENOMEM ? "there are no 3 free pages for the queue"
 			      : "the virtio console cannot be set up");
-	if (virtio_end(&port.device))
+	if (port.device.was_reset)
 		virtq_end(&port.queue);
 	return err;
 }

@@ -32,9 +32,9 @@ static const char *test_patterns, *bench_names, *payload_name;
 OPTION_TEXT(test, test_patterns, "run the test cases that match, e.g. test=mm.buddy.*,kernel.*");
 OPTION_TEXT(bench, bench_names, "run these benchmarks, e.g. bench=hvo");
 OPTION_TEXT(payload, payload_name,
-	    "do something broken on purpose: panic, panics, overflow, smash, write-tail, no-page, "
-	    "hang, patient, asked, leak-page, leak-huge, leak-map, leak-pool, leak-work, "
-	    "leak-none, alloc-in-interrupt, round-with-lock ...");
+	    "do something broken on purpose: panic, panics, overflow, smash, write-tail, "
+	    "use-program, no-page, hang, patient, asked, leak-page, leak-huge, leak-map, "
+	    "leak-pool, leak-work, leak-none, alloc-in-interrupt, round-with-lock ...");
 
 /* ---- broken on purpose ---- */
 

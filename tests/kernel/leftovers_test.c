@@ -109,8 +109,9 @@ TEST(arch_screen, a_screen_above_4_gib_waits_for_the_kernels_tables)
 							  .bpp = 32,
 							  .type = BOOT_FB_RGB};
 	EXPECT(console_screen_init());
-	boot_info.framebuffer = none;
+	boot_info.framebuffer.pitch = 0; /* of no use, and no VGA is looked for instead */
 	EXPECT(!console_screen_init());
+	boot_info.framebuffer = none;
 }
 
 /* A sum over all functions of numbers, kinds and addresses. */
@@ -381,10 +382,11 @@ TEST(arch_mce, of_a_broadcast_one_cpu_reads_at_a_time)
 /* Bank 0 may be firmware's. */
 TEST(arch_mce, banks_that_are_off_are_switched_on)
 {
-	enum { MSR_MCG_CAP = 0x179, MSR_MC_CTL = 0x400, BANKS = 0xff };
+	enum { MSR_MCG_CAP = 0x179, MSR_MC_CTL = 0x400, BANKS = 0xff, MCA = 1 << 14 };
 	u64 caps = 0, before = 0, after = 0;
 
-	rdmsr_safe(MSR_MCG_CAP, &caps);
+	if (cpuid(1, 0).edx & MCA)
+		rdmsr_safe(MSR_MCG_CAP, &caps);
 	for (u32 bank = 1; bank < (caps & BANKS); bank++) {
 		rdmsr_safe(MSR_MC_CTL + 4 * bank, &before);
 		wrmsr_safe(MSR_MC_CTL + 4 * bank, 0);

@@ -63,7 +63,7 @@ static int queue_enable(struct virtio_device *dev, struct virtq *q)
 {
 	struct soft_balloon *soft = soft_of(dev);
 
-	if (soft->wild && random_below(soft->random, 8) == 0)
+	if (soft->wild && random_below(soft->random, 32) == 0)
 		return -EINVAL;
 	soft->ring[q->number] = q->ring;
 	soft->size[q->number] = q->size;

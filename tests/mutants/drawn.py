@@ -87,6 +87,7 @@ BY_TEST = {  # tests of machines that know a file which the cases of a guest do 
     **dict.fromkeys((f"boot/efi/{file}" for file in ("efi.h", "handover.c", "handover.h", "leave.S", "main.c")),
                     ("test_efi.py", "test_efi.py::test_after_a_reset_the_log_is_on_the_stick")),
 }  # fmt: skip
+TESTS = {"test_replay.py", *(test for tests in BY_TEST.values() for test in tests)}
 SCHEDULES, EXPLORED_MOST = 200, 12  # of a case; cases of a mutant
 SHORT = 10  # seconds for 1000 schedules, in tests/report/measurements/schedules.txt
 GUEST, GUEST_SECONDS = Machine("pvh", 4, "512M", accel="icount-5"), 60
@@ -172,6 +173,7 @@ class Worker:
     def __init__(self, tree):
         self.tree, self.plain, self.reach = tree, {}, None  # plain: the kernel's objects of the unbroken tree, by file
         self.passed = []  # the suites that the unbroken kernel is known to pass in a guest
+        self.fit = {}  # tests and searches that have noticed something: does the unbroken tree pass?
 
     def unbroken(self, kept, key):
         """Build the tree as it is, and know which case reaches what."""
@@ -243,8 +245,19 @@ class Worker:
     def judge(self, candidate):
         objects = self.objects(candidate)
         hosted = any("/host/asan/" in str(path) for path in objects)
-        with self.broken(candidate, objects):
-            return self._stages(candidate, hosted)
+        while True:
+            with self.broken(candidate, objects):
+                found = self._stages(candidate, hosted)
+            if found.get("stage") not in ("machines", "explore") or self._is_fit(found["stage"], found["case"]):
+                return found
+
+    def _is_fit(self, stage, case):
+        """Whether the unbroken tree passes. If it does not, what the test says of others does not count either."""
+        if case not in self.fit:
+            wrong = any([self.tree.make(target) for target in ("host-asan", "host-explore", "kernel")])
+            said = explored(self.tree, case, SCHEDULES) if stage == "explore" else pytest_outcome(self.tree, case)
+            self.fit[case] = said == "passed" and not wrong
+        return self.fit[case]
 
     def reached(self, candidate):
         """(cases that reach the line, all that are tried). A table is read by code of other files: all are."""
@@ -298,10 +311,10 @@ class Worker:
         return failed and ("machines", failed, "a case")
 
     def _fails_twice(self, test):
-        return all(pytest_outcome(self.tree, test) == "failed" for _ in range(2))
+        return self.fit.get(test, True) and all(pytest_outcome(self.tree, test) == "failed" for _ in range(2))
 
     def _explored(self, path, cases):
-        few = sorted((case for case in short_searches() if case in cases), key=lambda case: not is_near(case, path))[:EXPLORED_MOST]
+        few = sorted((case for case in short_searches() if case in cases and self.fit.get(case, True)), key=lambda case: not is_near(case, path))[:EXPLORED_MOST]
         if few and self.tree.make("host-explore"):
             return None
         failed = next((case for case in few if explored(self.tree, case, SCHEDULES) == "failed"), None)
@@ -311,8 +324,10 @@ class Worker:
 # ---- the run -----------------------------------------------------------------------------------------------------
 
 
-def sources(folders):
-    return [path.relative_to(ROOT) for folder in folders for path in (ROOT / folder).rglob("*") if path.suffix in (".c", ".h", ".S", ".lds")]
+def key_of(*folders):
+    """A hash of all code in them, which is built or judges what is built."""
+    paths = (path for folder in folders for path in (ROOT / folder).rglob("*"))
+    return digest_of(ROOT, [path.relative_to(ROOT) for path in paths if path.suffix in (".c", ".h", ".S", ".lds", ".py")])
 
 
 class Results:
@@ -321,8 +336,8 @@ class Results:
 
     FIELDS = ("key", "sources", "outcome", "stage", "case", "by", "seconds", "place", "before", "after")
 
-    def __init__(self, judged, sifted, sources):
-        self.judged, self.sifted, self.sources, self.known = judged, sifted, sources[:12], {}
+    def __init__(self, judged, sifted, product, everything):
+        self.judged, self.sifted, self.product, self.everything, self.known = judged, sifted, product[:12], everything[:12], {}
         self.cases = ()  # those that there are
         for file in [*sorted(sifted.parent.glob("sifted-*.txt")), *sorted(judged.parent.glob("*.txt"))]:
             for line in file.read_text(encoding="utf-8").splitlines():
@@ -337,16 +352,18 @@ class Results:
         """The result, or none. A mutant that survived elsewhere is tried again, as is one whose case is gone. What the build said of it
         elsewhere does not count: it depends on headers."""
         found = dict(self.known.get(self._key(candidate), {"outcome": ""}))
-        word, elsewhere = found["outcome"], found.get("sources") != self.sources
-        if word in ("refused", "same") and elsewhere:
+        word, known = found["outcome"], found.get("sources")
+        if word in ("refused", "same") and known != self.product:
             return {"outcome": ""}
-        gone = word == "noticed" and found["stage"] == "reach" and "*" not in found["case"] and found["case"] not in self.cases
-        return dict(found, outcome="counted") if gone or word == "survived" and elsewhere else found
+        there = {"reach": self.cases, "machines": TESTS}.get(found.get("stage"))
+        gone = word == "noticed" and there and "*" not in found["case"] and found["case"] not in there
+        return dict(found, outcome="counted") if gone or word == "survived" and known != self.everything else found
 
     def put(self, candidate, outcome, **news):
-        row = dict(dict.fromkeys(self.FIELDS, "-"), key=self._key(candidate), sources=self.sources, outcome=outcome, **news)
+        row = dict(dict.fromkeys(self.FIELDS, "-"), key=self._key(candidate), sources=self.product, outcome=outcome, **news)
         file = self.sifted
         if outcome in ("noticed", "survived"):
+            row["sources"] = self.everything
             file, row["place"] = self.judged, f"{candidate.path}:{candidate.line} {candidate.function}".strip()
             row["before"], row["after"] = candidate.before.strip(), candidate.after.strip()
         self.known[row["key"]] = row
@@ -360,8 +377,8 @@ class Run:
     def __init__(self, args):
         self.args = args
         folder, shard = Path(args.build).resolve(), f"{args.seed}.{args.shard.replace('/', '-of-')}"
-        self.sources = digest_of(ROOT, sources((*candidates.FOLDERS, "tests/kernel", "tests/host")))
-        self.results = Results(Path(args.rows) / f"{shard}.txt", folder / f"sifted-{shard}.txt", self.sources)
+        self.results = Results(Path(args.rows) / f"{shard}.txt", folder / f"sifted-{shard}.txt", key_of(*candidates.FOLDERS),
+                               key_of(*candidates.FOLDERS, "tests"))  # fmt: skip
         self.marks = candidates.read_marks(HERE / "equivalent.txt")
         self.worker = Worker(Tree(folder / f"tree-{args.shard.replace('/', '-of-')}"))
 
@@ -380,7 +397,7 @@ class Run:
 
     def run(self):
         shard, shards = map(int, self.args.shard.split("/"))
-        self.worker.unbroken(Path(self.args.build) / "reach.json", [self.sources, MACHINE])
+        self.worker.unbroken(Path(self.args.build) / "reach.json", [key_of(*candidates.FOLDERS, "tests/kernel", "tests/host"), MACHINE])
         self.results.cases = set(self.worker.reach.cases)
         found, words = self.counted()
         print(f"seed {self.args.seed}: {len(found) + sum(words.values())} mutants drawn; the build refuses {words['refused']}, "

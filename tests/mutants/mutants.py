@@ -107,7 +107,9 @@ class Tree:
     def __init__(self, folder, like=None):
         self.folder = folder
         if like and not folder.exists():
-            shutil.copytree(like.folder, folder)
+            new = folder.with_suffix(".new")  # one that was interrupted is not taken for whole
+            shutil.rmtree(new, ignore_errors=True)
+            shutil.copytree(like.folder, new).rename(folder)
         folder.mkdir(parents=True, exist_ok=True)
         copy_tree(folder)
 

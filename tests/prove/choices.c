@@ -6,7 +6,7 @@
 #include "kernel/lib/words.c"
 
 PROVE(option_choice, "9", "a-choice-that-is-counted-from-1",
-      "lists of up to 3 bytes, texts of up to 2")
+      "lists of up to 3 bytes without rows, texts of up to 2")
 {
 	char list[4], text[3];
 	unsigned target = ANY(unsigned), at = 0, piece = 0;

@@ -9,12 +9,17 @@
 #include <arch/atomic.h>
 #undef atomic_load_relaxed
 #undef atomic_load_acquire
+#undef atomic_store_relaxed
 #undef atomic_store_release
 #undef atomic_fetch_add
 #undef atomic_fetch_and
 #undef atomic_exchange
+#undef atomic_fetch_or
+#undef atomic_fetch_sub
+#undef atomic_cas
 #define atomic_load_relaxed(p)     (*(p))
 #define atomic_load_acquire(p)     (*(p))
+#define atomic_store_relaxed(p, v) ((void)(*(p) = (v)))
 #define atomic_store_release(p, v) ((void)(*(p) = (v)))
 #define FENCE                      __CPROVER_fence("WWfence", "RRfence", "RWfence", "WRfence")
 #define LOCKED(p, v)                                                                               \
@@ -29,8 +34,11 @@
 		was_;                                                                              \
 	})
 #define atomic_fetch_add(p, v) LOCKED(p, was_ + (v))
+#define atomic_fetch_sub(p, v) LOCKED(p, was_ - (v))
 #define atomic_fetch_and(p, v) LOCKED(p, was_ &(v))
+#define atomic_fetch_or(p, v)  LOCKED(p, was_ | (v))
 #define atomic_exchange(p, v)  LOCKED(p, v)
+#define atomic_cas(p, old, v)  (LOCKED(p, was_ == (old) ? (v) : was_) == (old))
 
 #include "kernel/core/percpu.h"
 #undef cpumask_foreach

@@ -1,5 +1,6 @@
 """Mutants that a seed draws (tests/mutants/drawn.py): what is drawn, what is tried, and the marks of those that no test can notice."""
 
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import candidates
@@ -50,10 +51,12 @@ def test_what_noticed_is_told():
     ("noticed", {"stage": "reach", "case": "mm.a.there"}, "noticed", "noticed"),
     ("noticed", {"stage": "reach", "case": "mm.a.*"}, "noticed", "noticed"),
     ("noticed", {"stage": "reach", "case": "mm.a.gone"}, "counted", "counted"),
+    ("noticed", {"stage": "machines", "case": "test_replay.py"}, "noticed", "noticed"),
+    ("noticed", {"stage": "machines", "case": "test_gone.py"}, "counted", "counted"),
 ])  # fmt: skip
 def test_a_result_is_kept_where_it_cannot_have_changed(tmp_path, outcome, news, same_sources, others):
     def results(sources):
-        known = drawn.Results(tmp_path / "rows/1.txt", tmp_path / "sifted-1.txt", sources)
+        known = drawn.Results(tmp_path / "rows/1.txt", tmp_path / "sifted-1.txt", sources, sources)
         known.cases = {"mm.a.there"}
         return known
 
@@ -61,6 +64,14 @@ def test_a_result_is_kept_where_it_cannot_have_changed(tmp_path, outcome, news, 
     results("here").put(mutant, outcome, **news)
     assert results("here").get(mutant)["outcome"] == same_sources
     assert results("there").get(mutant)["outcome"] == others
+
+
+def test_what_the_unbroken_tree_fails_too_notices_nothing(monkeypatch):
+    worker = drawn.Worker(SimpleNamespace(make=lambda target: ""))
+    worker.objects, worker.broken = lambda candidate: [], lambda candidate, objects: nullcontext()
+    worker._stages = lambda *_: {"stage": "machines", "case": "test_x.py"} if worker._fails_twice("test_x.py") else {"outcome": "survived"}
+    monkeypatch.setattr(drawn, "pytest_outcome", lambda tree, test: "failed")
+    assert worker.judge(None) == {"outcome": "survived"}
 
 
 def test_cases_behind_one_that_fails_by_luck_are_tried(monkeypatch):

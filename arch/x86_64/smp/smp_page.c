@@ -74,6 +74,7 @@ static phys_t make_root(void)
 	if (!phys)
 		return 0;
 	root = phys_to_virt(phys);
+	/* mm_init() comes later, so the windows' entries are empty: a look at the first will do */
 	ASSERT(!kernel[pt_index(VMEMMAP_BASE, PT_PGD)], "struct pages before all CPUs started");
 	memcpy(root, kernel, PAGE_SIZE);
 	root[0] = boot_pgd[0];
