@@ -109,7 +109,8 @@ TEST(arch_screen, a_screen_above_4_gib_waits_for_the_kernels_tables)
 							  .bpp = 32,
 							  .type = BOOT_FB_RGB};
 	EXPECT(console_screen_init());
-	boot_info.framebuffer.pitch = 0; /* of no use, and no VGA is looked for instead */
+	boot_info.framebuffer.addr = MIB(1);
+	boot_info.framebuffer.width = 4; /* too small for a font */
 	EXPECT(!console_screen_init());
 	boot_info.framebuffer = none;
 }

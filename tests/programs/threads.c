@@ -55,6 +55,17 @@ static void *wait_for_end(void *arg)
 	return NULL;
 }
 
+static int threads_said(void)
+{
+	FILE *status = fopen("/proc/self/status", "r");
+	char line[256];
+	int found = 0;
+
+	while (status && fgets(line, sizeof(line), status))
+		sscanf(line, "Threads: %d", &found);
+	return found;
+}
+
 int main(void)
 {
 	pthread_t thread[THREADS], waiter;
@@ -70,6 +81,7 @@ int main(void)
 		free(given[i]);
 	}
 	wrong += pthread_create(&waiter, NULL, wait_for_end, NULL) != 0;
+	wrong += threads_said() != 2;
 	wrong += pthread_cancel(waiter) != 0;
 	wrong += pthread_join(waiter, &result) != 0 || result != PTHREAD_CANCELED;
 	clock_gettime(CLOCK_MONOTONIC, &time); /* by the vDSO */
