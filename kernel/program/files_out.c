@@ -43,9 +43,7 @@ static int set_up(void)
 		port.scratch = page_alloc(1, USE_UNMOVABLE, PAGE_ZERO, NODE_NONE);
 		leaks_keep(port.scratch ? 2 : 0);
 	}
-	err = port.device.given_up ? -ENODEV : -ENOMEM;
-	if (port.scratch && !port.device.given_up)
-		err = virtio_begin(&port.device, 0, &offered, &agreed);
+	err = port.scratch ? virtio_begin(&port.device, 0, &offered, &agreed) : -ENOMEM;
 	if (!err)
 		err = virtq_begin(&port.queue, &port.device, TRANSMIT);
 	if (!err) {

@@ -31,7 +31,7 @@ static bool reset(struct virtio_device *dev)
 
 int virtio_begin(struct virtio_device *dev, u64 wanted, u64 *offered, u64 *agreed)
 {
-	if (!reset(dev)) {
+	if (dev->given_up || !reset(dev)) {
 		virtio_give_up(dev, "it does not reset");
 		return -ENODEV;
 	}

@@ -52,8 +52,8 @@ struct virtio_device {
 
 /*
  * Reset the device and agree on features: those of `wanted` that it offers. VIRTIO_VERSION_1 is
- * always agreed on. Returns 0; -ENODEV if it does not reset, is no modern device, or does not keep
- * to the agreement. *offered and *agreed receive features.
+ * always agreed on. Returns 0; -ENODEV if it does not reset, is no modern device, does not keep to
+ * the agreement, or was given up before. *offered and *agreed receive features.
  */
 int virtio_begin(struct virtio_device *dev, u64 wanted, u64 *offered, u64 *agreed);
 

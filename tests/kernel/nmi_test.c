@@ -59,6 +59,14 @@ static bool send_to_self(void)
 	return apic_send(this_cpu()->arch.apic_id, ICR_NMI | ICR_ASSERT);
 }
 
+static void await_calls(u32 count)
+{
+	const u64 start = clock_ns();
+
+	while (atomic_load_relaxed(&calls) < count && clock_ns() - start < LIMIT)
+		cpu_relax();
+}
+
 /* The first NMI faults and then sends the next one, which must wait until the first is over. */
 static void fault_and_send(struct trap_frame *frame)
 {
@@ -76,17 +84,13 @@ static void fault_and_send(struct trap_frame *frame)
 
 TEST(arch_nmi, a_fault_inside_does_not_let_the_next_one_in)
 {
-	u64 start;
-
 	if (apic_mode() == APIC_NONE)
 		SKIP("needs a local APIC");
 	calls = depth = deepest = 0;
 	peeked = true;
 	trap_set_handler(TRAP_NMI, fault_and_send);
 	EXPECT(send_to_self());
-	start = clock_ns();
-	while (atomic_load_relaxed(&calls) < 2 && clock_ns() - start < LIMIT)
-		cpu_relax();
+	await_calls(2);
 	nmi_init();
 	EXPECT(calls >= 2);
 	EXPECT_EQ(deepest, 1);
@@ -159,8 +163,10 @@ TEST(arch_nmi, a_cpu_that_does_not_say_where_it_is_is_asked_in_vain)
 	SKIP_ON_ONE_CPU();
 	other = cpus_find_other();
 	EXPECT(cpu_where(other, where, ARRAY_LEN(where), 10 * NS_PER_S) > 0);
+	calls = 0;
 	trap_set_handler(TRAP_NMI, count_calls);
 	EXPECT_EQ(cpu_where(other, where, ARRAY_LEN(where), NS_PER_MS), 0);
+	await_calls(1); /* so that none is on its way when the kernel's handler is back */
 	nmi_init();
 	EXPECT(cpu_where(other, where, ARRAY_LEN(where), 10 * NS_PER_S) > 0);
 }

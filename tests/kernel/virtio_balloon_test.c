@@ -153,6 +153,8 @@ static void wait_shortly(void)
 /* The device is given up in the first round that shows something; all it was shown comes back. */
 static void expect_given_up(enum soft_manner manner, const char *rule)
 {
+	u64 offered, agreed;
+
 	soft.manner = manner;
 	said_begin();
 	rounds();
@@ -165,6 +167,8 @@ static void expect_given_up(enum soft_manner manner, const char *rule)
 	soft.shown_frames = 0;
 	rounds();
 	EXPECT_EQ(soft.shown_frames, 0); /* it is not asked again */
+	EXPECT_EQ(virtio_begin(&soft.dev, 0, &offered, &agreed), -ENODEV);
+	EXPECT_EQ(soft.status, 0);
 }
 
 TEST(virtio_balloon, a_device_that_answers_what_nobody_asked_is_given_up)

@@ -37,7 +37,7 @@ static unsigned digit_of(char c)
 	return decimal < 10 ? decimal : letter < 6 ? letter + 10 : 16;
 }
 
-/* What a text says by the words of option.h: is it a number, and which? */
+/* Is the text a number as option.h describes them? If so, *value receives it. */
 static bool says(const char *text, unsigned __int128 *value)
 {
 	static const char suffixes[] = "kmgtKMGT";

@@ -5,7 +5,7 @@ import stat
 import pytest
 from guest import Guest
 from machine import Machine
-from verdict import judge, program_status
+from verdict import Outcome, judge, program_status
 
 BEGIN = "ASHLAR-BEGIN"
 PASS = "ASHLAR-END verdict=pass code=0x10"
@@ -37,6 +37,12 @@ def test_the_status_of_a_program():
 ])  # fmt: skip
 def test_not_a_verdict(lines, status, word):
     assert word in judge(lines, status)[1]
+
+
+def test_a_report_names_the_cases_that_failed_long_before_the_end():
+    lines = ["  # a.b.c: tests/kernel/b_test.c:7: 1, expected 2", "  not ok 3 c", "not ok 1 a.b", *map(str, range(100))]
+    report = Outcome(Machine("pvh"), "fail", lines=lines).report()
+    assert all(report.count(line) == 1 for line in lines[:2]) and "| 99" in report and "| 50" not in report
 
 
 @pytest.fixture

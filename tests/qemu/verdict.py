@@ -13,6 +13,7 @@ CODES = {"pass": 0x10, "fail": 0x11, "skipped": 0x12, "crash": 0x13}
 BEGIN = re.compile(r"ASHLAR-BEGIN$")  # SeaBIOS leaves its own line unfinished before it
 END = re.compile(r"^ASHLAR-END verdict=(\S+) code=(\S+)(?: status=(\d+))?$")
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1bc|[\r\x00]")
+FAILED = re.compile(r"\s*(not ok |# \S+: tests/)")
 TAIL_LINES = 40
 
 
@@ -41,9 +42,11 @@ class Outcome:
         return self
 
     def report(self):
+        """What went wrong, the cases that failed, and the end of the console."""
+        failed = "".join(f"    | {line}\n" for line in self.lines[:-TAIL_LINES] if FAILED.match(line))
         tail = "\n".join("    | " + line for line in self.lines[-TAIL_LINES:])
         what = self.problem or f"verdict {self.verdict}"
-        return f"{self.machine.name}: {what} (after {self.seconds:.1f} s)\nend of its console:\n{tail}"
+        return f"{self.machine.name}: {what} (after {self.seconds:.1f} s)\n{failed}end of its console:\n{tail}"
 
 
 def clean(line):
