@@ -198,11 +198,13 @@ static u64 page_to_move(u64 size)
 	return 0;
 }
 
+/* In little RAM, much of it kept by firmware, each block may have such a page. */
+#define NONE_CAN_MOVE "each block that the mapping has pages in has one that cannot move"
+
 /* SIZE bytes of small pages that can move. The page that shall move; 0: none can. */
 static u64 map_movable(void)
 {
-	if (!map_small(SIZE))
-		return 0;
+	EXPECT(map_small(SIZE));
 	fill(AT, AT + SIZE, PAGE_SIZE);
 	movable_announce(&program_space);
 	return page_to_move(SIZE);
@@ -231,7 +233,8 @@ TEST(program_huge, pages_move_out_of_the_way)
 	EXPECT_EQ(take_block_of(AT + SIZE / 2), -EBUSY);
 	movable_announce(&program_space);
 	at = page_to_move(SIZE);
-	REQUIRE(at);
+	if (!at)
+		SKIP(NONE_CAN_MOVE);
 	was = frame_at(at);
 	EXPECT_EQ(take_block_of(at), 0);
 	EXPECT(frame_at(at) / BLOCK_FRAMES != was / BLOCK_FRAMES);
@@ -244,7 +247,8 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 	const u64 new = AT + 2 * SIZE, at = map_movable();
 	pfn_t was;
 
-	REQUIRE(at);
+	if (!at)
+		SKIP(NONE_CAN_MOVE);
 	EXPECT_EQ(program_call("mremap", at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new), new);
 	EXPECT_EQ(map_at(at, PAGE_SIZE, RW, FIXED), at);
 	EXPECT_EQ(put(at, 5), 0);
@@ -266,7 +270,8 @@ TEST(program_huge, a_page_in_use_is_not_moved)
 	u64 start = AT;
 	pfn_t was;
 
-	REQUIRE(at);
+	if (!at)
+		SKIP(NONE_CAN_MOVE);
 	was = frame_at(at);
 	REQUIRE(space_pin(&program_space, at, PT_PAGE, &area));
 	EXPECT_EQ(take_block_of(at), -EBUSY);

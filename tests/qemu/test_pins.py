@@ -10,13 +10,15 @@ always  *-1cpu-*  kernel.call.busy  needs two CPUs
         kernel.call.idle
 maybe   pvh-288*  -              QEMU 10 cannot be had: *
 maybe   *-64M     kernel.lock.busy  needs * MiB
+maybe   !*node*   mm.node.other     needs two nodes
 """)
 
 
 def test_pins_cover_what_they_name_and_nothing_else():
     assert pins.expected(PINS, "bios-1cpu-64M", "kernel.call.busy", "needs two CPUs")
     assert pins.expected(PINS, "bios-1cpu-64M", "kernel.call.idle", "needs two CPUs")
-    for skip in (("bios-1cpu-64M", "kernel.call.busy_too", "needs two CPUs"),
+    assert pins.expected(PINS, "pvh-8cpu-5G", "mm.node.other", "needs two nodes")
+    for skip in (("pvh-8cpu-5G-2node", "mm.node.other", "needs two nodes"), ("bios-1cpu-64M", "kernel.call.busy_too", "needs two CPUs"),
                  ("bios-2cpu-64M", "kernel.call.busy", "needs two CPUs"), ("bios-1cpu-64M", "kernel.lock.busy", "needs two CPUs"),
                  ("bios-1cpu-64M", "kernel.call.busy", "out of time")):  # fmt: skip
         assert not pins.expected(PINS, *skip)
