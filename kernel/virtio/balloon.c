@@ -221,7 +221,7 @@ static bool report_round(struct balloon *b)
 		return false;
 	gather(b);
 	if (report_take(&b->out, BALLOON_REPORT_MOST) == 0)
-		return false;
+		return report_has_more(&b->out);
 	frames = frames_of(&b->out);
 	if (show_runs(b) == 0) {
 		report_give(&b->out, REPORT_TAKEN);
@@ -265,6 +265,7 @@ void balloon_report_all(struct balloon *b)
 	const u64 end = b->reported_frames + free_frames(b->mm);
 
 	b->gather_ns = 0;
+	b->out.looked = 0;
 	while (b->started && !b->dev->given_up && b->reported_frames < end && report_round(b))
 		;
 }

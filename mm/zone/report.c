@@ -108,7 +108,10 @@ u32 report_take(struct report *report, u64 most)
 		if (!look_at_gib(report, report->gib, most))
 			break;
 		report->gib++;
+		report->looked++;
 	}
+	if (report->count > 0)
+		report->looked = 0;
 	return report->count;
 }
 

@@ -32,6 +32,7 @@ struct report_run {
 struct report {
 	struct mm *mm;
 	u64 gib;    /* of mm->gib[]: where the next look begins */
+	u64 looked; /* GiBs looked through since a run was last taken */
 	u64 frames; /* of all runs that are out */
 	u32 count;
 	struct report_run run[REPORT_RUNS];
@@ -45,11 +46,20 @@ enum report_result {
 /*
  * Look through up to REPORT_GIBS further GiBs for free runs that were not shown since they were
  * last in use, and take up to REPORT_RUNS runs of up to `most` frames together, in transit. At
- * least one run is taken, if there is one. `report` must have none out. Returns how many were
- * taken. Takes zone locks, one run in each turn. Context: ordinary.
+ * least one run is taken, if these GiBs have one. `report` must have none out. Returns how many
+ * were taken. Takes zone locks, one run in each turn. Context: ordinary.
  */
 enum { REPORT_GIBS = 64 };
 u32 report_take(struct report *report, u64 most);
+
+/*
+ * False once all GiBs were looked through since a run was last taken, or since the caller set
+ * `looked` to 0.
+ */
+static inline bool report_has_more(const struct report *report)
+{
+	return report->looked < report->mm->gibs;
+}
 
 /* Give all runs back to the zone lists, with their notes. */
 void report_give(struct report *report, enum report_result result);
