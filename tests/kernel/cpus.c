@@ -3,7 +3,7 @@
  */
 #include "tests/kernel/test.h"
 
-enum { LATE_LIMIT = 8, DEAF_ROUNDS = 1 << 26 /* 20 s or more */ };
+enum { LATE_LIMIT = 8, DEAF_ROUNDS = 1 << 26 /* 10 s or more, of this CPU's own time */ };
 
 static u64 together = CPUS_TOGETHER;
 OPTION_U64(test.together, together, 1, 65535, "CPUs that run a test case together, at most");
@@ -114,7 +114,7 @@ void cpus_be_deaf(void *arg)
 
 	atomic_store_release(&deaf->running, 1);
 	/*
-	 * There is no call in here, of the clock for instance: a backtrace taken at the first
+	 * A guest calls nothing in here, as little as the clock: a backtrace taken at the first
 	 * instruction of a function, or in a leaf without a frame, misses the caller. There are few
 	 * PAUSEs, because each gives QEMU a turn around all CPUs where it runs one at a time.
 	 */

@@ -201,10 +201,9 @@ static u64 page_to_move(u64 size)
 /* In little RAM, much of it kept by firmware, each block may have such a page. */
 #define NONE_CAN_MOVE "each block that the mapping has pages in has one that cannot move"
 
-/* SIZE bytes of small pages that can move. The page that shall move; 0: none can. */
-static u64 map_movable(void)
+/* Let the pages of map_small(SIZE) move. The page that shall move; 0: none can. */
+static u64 make_movable(void)
 {
-	EXPECT(map_small(SIZE));
 	fill(AT, AT + SIZE, PAGE_SIZE);
 	movable_announce(&program_space);
 	return page_to_move(SIZE);
@@ -244,9 +243,12 @@ TEST(program_huge, pages_move_out_of_the_way)
 /* It is refused until it is announced again, whatever is mapped at its old address. */
 TEST(program_huge, a_page_that_has_a_new_address_stays)
 {
-	const u64 new = AT + 2 * SIZE, at = map_movable();
+	const u64 new = AT + 2 * SIZE;
+	u64 at;
 	pfn_t was;
 
+	REQUIRE(map_small(SIZE));
+	at = make_movable();
 	if (!at)
 		SKIP(NONE_CAN_MOVE);
 	EXPECT_EQ(program_call("mremap", at, PAGE_SIZE, PAGE_SIZE, MOVE_FIXED, new), new);
@@ -265,11 +267,12 @@ TEST(program_huge, a_page_that_has_a_new_address_stays)
 /* A thread works on the page at this moment, perhaps through the direct map. */
 TEST(program_huge, a_page_in_use_is_not_moved)
 {
-	const u64 at = map_movable();
 	struct area area;
-	u64 start = AT;
+	u64 at, start = AT;
 	pfn_t was;
 
+	REQUIRE(map_small(SIZE));
+	at = make_movable();
 	if (!at)
 		SKIP(NONE_CAN_MOVE);
 	was = frame_at(at);

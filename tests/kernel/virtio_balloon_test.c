@@ -256,6 +256,23 @@ TEST(virtio_balloon, the_host_is_told_true_figures_when_it_asks)
 	EXPECT_EQ(soft.faults, 0);
 }
 
+/* A look through REPORT_GIBS that finds nothing is not the end, nor is one before. */
+TEST(virtio_balloon, showing_all_finds_what_lies_behind_many_gibs_without)
+{
+	EXPECT(balloon_end(&balloon));
+	arena_return(a);
+	a = arena_borrow(MIB(16), .phantom = GIB(REPORT_GIBS + 2));
+	if (!a)
+		return;
+	plug_in();
+	REQUIRE(balloon_begin(&balloon) == 0);
+	balloon.out.gib = 1;
+	balloon.out.looked = a->mm.gibs;
+	balloon_report_all(&balloon);
+	EXPECT(soft.shown_frames > 0);
+	EXPECT_EQ(soft.shown_frames, arena_showable(a));
+}
+
 static struct pool *busy_pool;
 
 /* Memory changes hands while it is shown. A device that is asked for ever ends the case. */

@@ -23,7 +23,7 @@ class Pin:
     reason: str
 
     def is_of(self, machine):
-        return fnmatchcase(machine, self.machine.lstrip("!")) != self.machine.startswith("!")
+        return fnmatchcase(machine, self.machine.removeprefix("!")) != self.machine.startswith("!")
 
     def case_matches(self, globs):
         """Is each case of this pin among those that match one of the globs?"""
@@ -52,9 +52,9 @@ def expected(pins, machine, case, reason):
     return any(pin.covers(machine, case, reason) for pin in pins)
 
 
-def vanished(pins, machine, skips):
-    """The pins of this machine that match no skip (case, reason) of its run."""
-    mine = [pin for pin in pins if pin.when == "always" and pin.is_of(machine)]
+def vanished(pins, machine, ran, skips):
+    """The pins of this machine whose case ran, and that match no skip (case, reason) of its run."""
+    mine = [pin for pin in pins if pin.when == "always" and pin.is_of(machine) and pin.case in ran]
     return [pin for pin in mine if not any(pin.covers(machine, case, reason) for case, reason in skips)]
 
 

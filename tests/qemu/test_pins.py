@@ -25,9 +25,13 @@ def test_pins_cover_what_they_name_and_nothing_else():
 
 
 def test_a_skip_that_vanished_is_noticed():
-    assert [pin.case for pin in pins.vanished(PINS, "bios-1cpu-64M", [])] == ["kernel.call.busy", "kernel.call.idle"]
-    assert [pin.case for pin in pins.vanished(PINS, "bios-1cpu-64M", [("kernel.call.busy", "needs two CPUs")])] == ["kernel.call.idle"]
-    assert not pins.vanished(PINS, "pvh-288cpu-3G", []), "what depends on the host may vanish"
+    def gone(machine, *skips, ran=("kernel.call.busy", "kernel.call.idle", "-")):
+        return [pin.case for pin in pins.vanished(PINS, machine, ran, skips)]
+
+    assert gone("bios-1cpu-64M") == ["kernel.call.busy", "kernel.call.idle"]
+    assert gone("bios-1cpu-64M", ("kernel.call.busy", "needs two CPUs")) == ["kernel.call.idle"]
+    assert gone("bios-1cpu-64M", ran=["kernel.call.busy"]) == ["kernel.call.busy"], "a run without the other case"
+    assert not gone("pvh-288cpu-3G"), "what depends on the host may vanish"
 
 
 def test_a_skip_that_no_machine_shows_any_more_is_noticed():
