@@ -40,9 +40,24 @@ static void store_time(s64 sec, s64 part)
 	EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
 }
 
+/* By how much less than all time a sleep of 50 ms is counted. */
+static u64 left_out_of_sleep(void)
+{
+	const u64 start = clock_ns(), thread = clock_of(THREAD_CPUTIME);
+	u64 counted;
+
+	store_time(0, 50 * (s64)NS_PER_MS);
+	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), 0);
+	EXPECT(irq_enabled());
+	counted = clock_of(THREAD_CPUTIME) - thread;
+	return clock_ns() - start - counted;
+}
+
 TEST(program_time, cpu_time_leaves_out_sleep)
 {
-	u64 thread, program, start;
+	enum { TRIES = 20 };
+	unsigned tries = 0;
+	u64 thread, program;
 
 	clock_delay_ns(NS_PER_MS);
 	thread = clock_of(THREAD_CPUTIME);
@@ -50,13 +65,10 @@ TEST(program_time, cpu_time_leaves_out_sleep)
 	program = clock_of(PROCESS_CPUTIME);
 	EXPECT(program >= thread);
 	EXPECT_EQ(clock_of(~(s32)program_pid() * 8 | 6) >= program, true);
-	store_time(0, 50 * (s64)NS_PER_MS);
-	start = clock_ns();
-	thread = clock_of(THREAD_CPUTIME);
-	EXPECT_EQ(program_call("nanosleep", ARGUMENTS, 0), 0);
-	EXPECT(irq_enabled());
-	thread = clock_of(THREAD_CPUTIME) - thread;
-	EXPECT(thread + 45 * NS_PER_MS <= clock_ns() - start);
+	/* a host may take the CPU away on its way into a sleep, or at the end, for milliseconds */
+	while (left_out_of_sleep() < 45 * NS_PER_MS && tries < TRIES)
+		tries++;
+	EXPECT(tries < TRIES);
 }
 
 static s64 used_us(s32 whose)
