@@ -57,7 +57,7 @@ TEST_ARENA(mm_report, all_that_is_free_is_shown_once, borrow())
 
 /* A look through REPORT_GIBS that finds nothing is not the end. */
 TEST_ARENA(mm_report, what_is_free_behind_many_gibs_without_is_shown,
-	   arena_borrow(MIB(16), .phantom = GIB(REPORT_GIBS + 2)))
+	   arena_borrow(MIB(4), .phantom = GIB(REPORT_GIBS + 2)))
 {
 	struct report report = {.mm = &a->mm, .gib = 1};
 	const u64 free = arena_showable(a);

@@ -261,7 +261,7 @@ TEST(virtio_balloon, showing_all_finds_what_lies_behind_many_gibs_without)
 {
 	EXPECT(balloon_end(&balloon));
 	arena_return(a);
-	a = arena_borrow(MIB(16), .phantom = GIB(REPORT_GIBS + 2));
+	a = arena_borrow(MIB(4), .phantom = GIB(REPORT_GIBS + 2));
 	if (!a)
 		return;
 	plug_in();
