@@ -743,6 +743,7 @@ TEST_ARENA(mm_contig, a_page_that_moved_has_no_references, borrow_gigabyte())
 TEST_ARENA(mm_contig, nobody_waits_for_what_it_holds_itself,
 	   arena_borrow(MIB(32), .phantom = GIB(2)))
 {
+	struct block_list list = {.head = BLOCK_NONE, .tail = BLOCK_NONE};
 	u32 full;
 
 	test_option("contig", "index"); /* the other searches read mapped sections only */
@@ -759,10 +760,16 @@ TEST_ARENA(mm_contig, nobody_waits_for_what_it_holds_itself,
 	pcp_drain_all(&a->mm);
 	said_begin();
 	EXPECT_EQ(pool_grow_on(&a->giga, hvo_on(), a->options.nodes, 2), 1);
-	said_end();
-	EXPECT(!said_says("waiting for memory that other CPUs are changing"));
 	EXPECT_EQ(a->mm.transit_kept, 0);
 	EXPECT_EQ(pool_shrink(&a->giga, hvo_on(), 1), 1);
+	/* nothing is moved there, because no GiB is left; so ask as a page that moves would */
+	EXPECT_EQ(contig_take_giga(arena_phantom_zone(a), hvo_on(), 1, &list), 1);
+	a->mm.transit_kept = order_pages(GIGA_ORDER);
+	EXPECT(!mm_page_alloc(&a->mm, BLOCK_ORDER, USE_MOVABLE, 0, a->options.nodes));
+	a->mm.transit_kept = 0;
+	block_list_publish_free(&a->mm, &list);
+	said_end();
+	EXPECT(!said_says("waiting for memory that other CPUs are changing"));
 }
 
 /* Look for one page more, in vain, with a list that says that there is one. */

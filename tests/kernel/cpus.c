@@ -114,9 +114,10 @@ void cpus_be_deaf(void *arg)
 
 	atomic_store_release(&deaf->running, 1);
 	/*
-	 * A guest calls nothing in here, as little as the clock: a backtrace taken at the first
-	 * instruction of a function, or in a leaf without a frame, misses the caller. There are few
-	 * PAUSEs, because each gives QEMU a turn around all CPUs where it runs one at a time.
+	 * In a guest, this loop calls no function, not even the clock's: a backtrace taken at the
+	 * first instruction of a function, or in a leaf without a frame, misses the caller. There
+	 * are few PAUSEs, because each gives QEMU a turn around all CPUs where it runs one at a
+	 * time.
 	 */
 	for (u64 rounds = 0; rounds < DEAF_ROUNDS; rounds++) {
 		if (!deaf->for_ever && atomic_load_acquire(&wait_reports) != reports)

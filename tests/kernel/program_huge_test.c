@@ -198,8 +198,8 @@ static u64 page_to_move(u64 size)
 	return 0;
 }
 
-/* In little RAM, much of it kept by firmware, each block may have such a page. */
-#define NONE_CAN_MOVE "each block that the mapping has pages in has one that cannot move"
+/* The reason for a skip: firmware may keep parts of all blocks of little RAM. */
+#define NONE_CAN_MOVE "every block of the mapping has a page that cannot move"
 
 /* Let the pages of map_small(SIZE) move. The page that shall move; 0: none can. */
 static u64 make_movable(void)

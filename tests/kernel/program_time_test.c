@@ -40,7 +40,7 @@ static void store_time(s64 sec, s64 part)
 	EXPECT_EQ(user_write(ARGUMENTS, time, sizeof(time)), 0);
 }
 
-/* By how much less than all time a sleep of 50 ms is counted. */
+/* Time that passes in a sleep of 50 ms and does not count as CPU time. */
 static u64 left_out_of_sleep(void)
 {
 	const u64 start = clock_ns(), thread = clock_of(THREAD_CPUTIME);
@@ -65,7 +65,7 @@ TEST(program_time, cpu_time_leaves_out_sleep)
 	program = clock_of(PROCESS_CPUTIME);
 	EXPECT(program >= thread);
 	EXPECT_EQ(clock_of(~(s32)program_pid() * 8 | 6) >= program, true);
-	/* a host may take the CPU away on its way into a sleep, or at the end, for milliseconds */
+	/* before and after the sleep, the host may take the CPU away for milliseconds */
 	while (left_out_of_sleep() < 45 * NS_PER_MS && tries < TRIES)
 		tries++;
 	EXPECT(tries < TRIES);

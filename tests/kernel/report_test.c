@@ -55,14 +55,19 @@ TEST_ARENA(mm_report, all_that_is_free_is_shown_once, borrow())
 	EXPECT_EQ(arena_showable(a), free);
 }
 
-/* A look through REPORT_GIBS that finds nothing is not the end. */
+/* REPORT_GIBS without free memory do not end a pass, and a run that is found begins a new one. */
 TEST_ARENA(mm_report, what_is_free_behind_many_gibs_without_is_shown,
 	   arena_borrow(MIB(4), .phantom = GIB(REPORT_GIBS + 2)))
 {
-	struct report report = {.mm = &a->mm, .gib = 1};
+	struct report report = {.mm = &a->mm, .looked = a->mm.gibs};
 	const u64 free = arena_showable(a);
 
 	EXPECT(free > 0);
+	EXPECT(!report_has_more(&report));
+	EXPECT(report_take(&report, ALL) > 0);
+	EXPECT(report_has_more(&report));
+	report_give(&report, REPORT_REFUSED);
+	report.gib = 1;
 	EXPECT_EQ(show_from(&report), free);
 }
 

@@ -54,7 +54,7 @@ static void give_back(void)
 
 FIXTURE(virtio_balloon, borrow, give_back);
 
-/* Until no more is done, once through all memory. */
+/* Rounds, until one finds nothing more to do and all memory was looked through. */
 static void rounds(void)
 {
 	balloon.out.looked = 0;
@@ -256,7 +256,7 @@ TEST(virtio_balloon, the_host_is_told_true_figures_when_it_asks)
 	EXPECT_EQ(soft.faults, 0);
 }
 
-/* A look through REPORT_GIBS that finds nothing is not the end, nor is one before. */
+/* Neither REPORT_GIBS without free memory nor an earlier pass that found nothing ends it early. */
 TEST(virtio_balloon, showing_all_finds_what_lies_behind_many_gibs_without)
 {
 	EXPECT(balloon_end(&balloon));

@@ -6,10 +6,11 @@ from machine import node_shares
 
 HIGH = 1 << 32  # RAM that does not fit below lies from here on
 AMD_LIMIT, AMD_HIGH = 0xFD00000000, 1 << 40  # or, where it would reach HyperTransport's addresses, from 1 TiB on
-# Of all RAM, at most: tables of SeaBIOS and the hole below 1 MiB; what OVMF keeps at run time, with a stack of 32 KiB for each CPU.
-FIRMWARE = {"uefi": 8 << 20, "efi": 8 << 20}
-FIRMWARE_EACH_CPU = {"uefi": 32 << 10, "efi": 32 << 10}
-FIRMWARE_LEAST = 1 << 20
+
+
+def kept_by_firmware(machine):
+    """Bytes of RAM, at most: tables of SeaBIOS and the hole below 1 MiB, or what OVMF keeps, with a stack of 32 KiB for each CPU."""
+    return (8 << 20) + machine.cpus * (32 << 10) if machine.firmware in ("uefi", "efi") else 1 << 20
 
 
 def below_4g(machine):
@@ -67,7 +68,6 @@ def complaints(machine, outcome):
     found += [f"{start:#x} to {end:#x} and what begins at {again:#x} are one" for (start, end), (again, _) in zip(all_said, all_said[1:])
               if again < end]  # fmt: skip
     missing = machine.ram_bytes - sum(end - start for start, end in all_said)
-    kept = FIRMWARE.get(machine.firmware, FIRMWARE_LEAST) + machine.cpus * FIRMWARE_EACH_CPU.get(machine.firmware, 0)
-    if not 0 <= missing <= kept:
+    if not 0 <= missing <= kept_by_firmware(machine):
         found.append(f"{missing} bytes of RAM belong to no node")
     return found
