@@ -581,6 +581,16 @@ TEST(program_file, what_is_new_or_changed_is_left_behind)
 	EXPECT(leaves(&reader, "else/a.txt", 0100755, "contents of a", 13));
 	EXPECT(leaves(&reader, "else/er/b", 0100600, "b", 1));
 	EXPECT(leaves_no_more(&reader));
+	/* a second name: neither tells which of them was given */
+	files_end();
+	REQUIRE(files_begin(image, image_size) == 0);
+	EXPECT_EQ(CALL_OF("link", U("/deep/er/b"), U("/twice")), 0);
+	behind_size = 0;
+	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
+	reader = cpio_reader(behind, behind_size);
+	EXPECT(leaves(&reader, "deep/er/b", 0100600, "b", 1));
+	EXPECT(leaves(&reader, "twice", 0100600, "b", 1));
+	EXPECT(leaves_no_more(&reader));
 	for (u32 nth = 1; nth < 6; nth++) {
 		refuse_put = nth;
 		EXPECT_EQ(files_out_write(keep_piece, scratch), -EIO);

@@ -43,11 +43,11 @@ def test_a_default_that_is_far_behind_fails_the_benchmark(kernel, insn, verdict)
 
 def test_extents_are_varied_with_one_instruction(kernel):
     """Each pair of columns uses the same instruction, and every record says what was varied."""
-    outcome = run(replace(BASE, cmdline='bench="clear ms=60"'), kernel).ended()
+    outcome = run(replace(BASE, accel="icount", cmdline='bench="clear ms=1"'), kernel).ended()
     seen = {(r["mode"], r["insn"], r["extent"]) for r in records(outcome.text, "clear") if r["size"] == "2M"}
     assert {("page", insn, "4K") for insn in INSNS} | {("multi", insn, "32M") for insn in INSNS} <= seen
     took = {r["mode"]: r["ns"] for r in records(outcome.text, "clear") if (r["size"], r["insn"]) == ("2M", "erms")}
-    assert took["page"] < 4 * took["multi"], "not the same instruction: stores of words are ten times faster here"
+    assert took["page"] < 1.1 * took["multi"], "not the same instruction: by words it takes a sixth of the instructions"
     steps = [(r["insn"], r["extent"]) for r in records(outcome.text, "clear_extent")]
     assert steps[:4] == [("erms", extent) for extent in ("4K", "32K", "256K", "whole")], steps
     first = next(line for line in outcome.lines if line.startswith("  2M "))
