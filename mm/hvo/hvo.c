@@ -102,7 +102,7 @@ unsigned hvo_selected = HVO_ON;
 
 /*
  * The machine goes on with another mode. What free memory holds for modes of the other style is
- * given back, or pages of both sizes that this mode could have had would be missing.
+ * given back now: up to a GiB in 64, which pools would find, but small requests would not.
  */
 static void hvo_was_set(void)
 {

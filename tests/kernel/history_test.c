@@ -251,6 +251,7 @@ TEST(mm_history, another_mode_gives_back_what_the_first_left)
 	go_on_with(hvo_mode_find("on"));
 	print("  # metadata frames %llu fresh, %llu with hvo=off, %llu with on\n", fresh, left,
 	      meta_used());
+	EXPECT(left >= fresh);
 	EXPECT(meta_used() <= fresh + (left - fresh) / 50);
 }
 

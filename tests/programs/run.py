@@ -4,7 +4,8 @@
 Sources come from package registries when this runs (fetch.py). Each program is built with glibc and with musl where both can be had. It
 runs first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and
 print the same text if its text is always the same. excluded.txt lists what is excluded, with the reason.
-What cannot be fetched or built is skipped with a message.
+What cannot be fetched or built is skipped with a message. Guests run as many at a time as there are CPUs. On this machine programs may use
+the same names, so one runs after the other.
 """
 
 import argparse
@@ -16,6 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -33,6 +36,7 @@ from program import Program  # noqa: E402
 
 HOST_SECONDS, GUEST_SECONDS = 20, 120
 TRIES = 3  # programs that are unlucky, because they race with themselves, may try again
+HOST = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -47,6 +51,9 @@ class Case:
     text: bool = False  # it prints the same each time
     kept: str = ""  # what else a dynamic program opens, by its path on this machine
     accel: str = "auto"
+
+    def file(self, build, kind):
+        return build / "programs" / f"{self.name.replace('/', '-')}.{kind}"
 
 
 def table(name):
@@ -143,6 +150,7 @@ def locale(builder):
 
 def libc(builder):
     """C library functions (strings, numbers, sorting, mathematics, printing, malloc) by the tests that picolibc carries."""
+    files = locale(builder)
     source = builder.fetcher.source("picolibc", "trixie") / "test"
     for library, how in builder.libraries():
         for file in sorted([*source.glob("*.c"), *source.glob("libc-testsuite/*.c")]):
@@ -150,7 +158,7 @@ def libc(builder):
                 path = builder.compile(f"libc-{file.stem}-{library}", [file], "-D_GNU_SOURCE", f"-I{file.parent}", **how)
             except Missing:
                 continue
-            yield Case(f"libc/{file.stem}-{library}", path, files=locale(builder), seconds=60)
+            yield Case(f"libc/{file.stem}-{library}", path, files=files, seconds=60)
 
 
 def rust(builder):
@@ -245,6 +253,7 @@ def dynamic(builder):
 
 
 GROUPS = {group.__name__: group for group in (own, lua, sqlite, mimalloc, libc, rust, go, busybox, python, dynamic, posix)}
+LEAVE_OUT = table("excluded.txt")
 
 # ---- running ------------------------------------------------------------------------------------------------------
 
@@ -268,8 +277,11 @@ def on_ashlar(case, build):
     """(status, text, outcome of the guest). The status is None if there is none."""
     files = f"{case.files and shlex.quote(case.files + '/.')} {case.kept}"
     program = Program(str(case.path), shlex.join(case.args), files, shlex.join(case.env))
-    module = program.write(build / "programs/program.cpio")
-    outcome = run(Machine("pvh", case.cpus, "1G", accel=case.accel, module=str(module)), build / "ashlar.elf", case.seconds)
+    module = program.write(case.file(build, "cpio"))
+    try:
+        outcome = run(Machine("pvh", case.cpus, "1G", accel=case.accel, module=str(module)), build / "ashlar.elf", case.seconds)
+    finally:
+        module.unlink()
     found = re.search(r"^(?:.*\n)*?.*\] started \d+ of \d+ CPUs.*\n((?:.*\n)*?)(?:.*)PROGRAM name=\S+ status=(\d+)", outcome.text)
     return (int(found[2]), found[1], outcome) if found else (None, "", outcome)
 
@@ -282,7 +294,11 @@ def plain(text):
 
 def judge(case, build):
     """One of "pass", "not here" (it fails on this machine, too) or a text about what differs."""
-    status, text = on_host(case)
+    tries = 1 if case.name.startswith("own/") else TRIES
+    with HOST:
+        status, text = on_host(case)
+        while status and (tries := tries - 1):
+            status, text = on_host(case)
     if status is None or (status != 0 and not case.name.startswith("own/")):
         return "not here"
     for _ in range(TRIES):
@@ -295,9 +311,32 @@ def judge(case, build):
             return "pass"
         if outcome.problem:
             break
-    log = build / "programs" / f"{case.name.replace('/', '-')}.console"
+    log = case.file(build, "console")
     log.write_text(outcome.report() + "\n\n" + outcome.text)
     return f"{problem}; console: {log}"
+
+
+def matches(name, patterns):
+    return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
+
+
+def run_group(group, cases, counts, start):
+    """Each case begins as soon as it is built. What is missing ends the group, but not what has begun."""
+    begun = []
+    try:
+        for case in cases:
+            if matches(case.name, LEAVE_OUT):
+                counts["excluded"] += 1
+            else:
+                begun.append((case.name, start(case)))
+    except Missing as why:
+        print(f"skipped: {group}: {why}", flush=True)
+        counts["skipped"] += 1
+    for name, running in begun:
+        outcome = running.result()
+        counts[outcome if outcome in counts else "fail"] += 1
+        if outcome != "not here":
+            print(f"{name}: {outcome}", flush=True)
 
 
 def main():
@@ -308,24 +347,15 @@ def main():
     args = parser.parse_args()
     select = args.select.split() or ["*"]
     builder = Builder(args.build, Fetcher(Path(args.tools) / "programs"))
-    leave_out, counts = table("excluded.txt"), {"pass": 0, "fail": 0, "not here": 0, "excluded": 0, "skipped": 0}
-    for group, cases in GROUPS.items():
-        if not any(fnmatch.fnmatch(group, pattern.split("/")[0]) for pattern in select):
-            continue
-        try:
-            for case in cases(builder):
-                if not any(fnmatch.fnmatch(case.name, pattern) or fnmatch.fnmatch(group, pattern) for pattern in select):
-                    continue
-                if any(fnmatch.fnmatch(case.name, pattern) for pattern in leave_out):
-                    counts["excluded"] += 1
-                    continue
-                outcome = judge(case, args.build.resolve())
-                counts[outcome if outcome in counts else "fail"] += 1
-                if outcome != "not here":
-                    print(f"{case.name}: {outcome}", flush=True)
-        except Missing as why:
-            print(f"skipped: {group}: {why}", flush=True)
-            counts["skipped"] += 1
+    build, counts = args.build.resolve(), {"pass": 0, "fail": 0, "not here": 0, "excluded": 0, "skipped": 0}
+    workers = ThreadPoolExecutor(os.cpu_count())
+    try:
+        for group, cases in GROUPS.items():
+            if matches(group, [pattern.split("/")[0] for pattern in select]):
+                chosen = (case for case in cases(builder) if matches(case.name, select) or matches(group, select))
+                run_group(group, chosen, counts, lambda case: workers.submit(judge, case, build))
+    finally:
+        workers.shutdown(cancel_futures=True)
     if not any(counts.values()):
         raise SystemExit(f"no program was tried: {args.select}")
     print(", ".join(f"{count} {what}" for what, count in counts.items()))
