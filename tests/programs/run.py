@@ -320,23 +320,11 @@ def matches(name, patterns):
     return any(fnmatch.fnmatch(name, pattern) for pattern in patterns)
 
 
-def run_group(group, cases, counts, start):
-    """Each case begins as soon as it is built. What is missing ends the group, but not what has begun."""
-    begun = []
-    try:
-        for case in cases:
-            if matches(case.name, LEAVE_OUT):
-                counts["excluded"] += 1
-            else:
-                begun.append((case.name, start(case)))
-    except Missing as why:
-        print(f"skipped: {group}: {why}", flush=True)
-        counts["skipped"] += 1
-    for name, running in begun:
-        outcome = running.result()
-        counts[outcome if outcome in counts else "fail"] += 1
-        if outcome != "not here":
-            print(f"{name}: {outcome}", flush=True)
+def judge_and_tell(case, build):
+    outcome = judge(case, build)
+    if outcome != "not here":
+        print(f"{case.name}: {outcome}\n", end="", flush=True)
+    return outcome
 
 
 def main():
@@ -348,12 +336,25 @@ def main():
     select = args.select.split() or ["*"]
     builder = Builder(args.build, Fetcher(Path(args.tools) / "programs"))
     build, counts = args.build.resolve(), {"pass": 0, "fail": 0, "not here": 0, "excluded": 0, "skipped": 0}
-    workers = ThreadPoolExecutor(os.cpu_count())
+    workers, begun = ThreadPoolExecutor(os.cpu_count()), []
     try:
         for group, cases in GROUPS.items():
-            if matches(group, [pattern.split("/")[0] for pattern in select]):
-                chosen = (case for case in cases(builder) if matches(case.name, select) or matches(group, select))
-                run_group(group, chosen, counts, lambda case: workers.submit(judge, case, build))
+            if not matches(group, [pattern.split("/")[0] for pattern in select]):
+                continue
+            try:
+                for case in cases(builder):
+                    if not matches(case.name, select) and not matches(group, select):
+                        continue
+                    if matches(case.name, LEAVE_OUT):
+                        counts["excluded"] += 1
+                        continue
+                    begun.append(workers.submit(judge_and_tell, case, build))
+            except Missing as why:
+                print(f"skipped: {group}: {why}\n", end="", flush=True)
+                counts["skipped"] += 1
+        for running in begun:
+            outcome = running.result()
+            counts[outcome if outcome in counts else "fail"] += 1
     finally:
         workers.shutdown(cancel_futures=True)
     if not any(counts.values()):
