@@ -453,7 +453,7 @@ test/replay: host-asan ## boot the hosted kernel as each machine that a text in 
 		echo "not ok $${text##*/}: $${why:-$$(tail -n 1 $(BUILD)/replay.console)}"; fi; done; \
 	echo "$$passed machines passed, $$failed failed"; [ $$failed = 0 ] && [ $$passed != 0 ]
 
-test/programs: $(KERNEL) ## fetch programs that people already have, build them and run them, or those of T, on this machine and on Ashlar (needs network; 40 minutes)
+test/programs: $(KERNEL) ## fetch programs that people already have, build them and run them, or those of T, on this machine and on Ashlar (needs network; 20 minutes)
 	@/usr/bin/python3 tests/programs/run.py --build $(OUT) --tools $(TOOLS) --select '$(T)'
 
 test/soak: host-native $(KERNEL) ## run random operations on pages, ranges, mappings and pools for N hours [0.1], with faults and audits: threads, 64 CPUs and 2 CPUs at the same time

@@ -508,7 +508,7 @@ TEST(program_file, a_file_of_the_image_is_found_before_the_program)
 
 /* ---- what a program leaves behind ---- */
 
-static char behind[65536];
+static char behind[65536], behind_scratch[2 * PAGE_SIZE];
 static size_t behind_size;
 static u32 refuse_put; /* the n-th piece is not taken; 0: all are */
 
@@ -523,6 +523,14 @@ static int keep_piece(const void *bytes, u64 size)
 	memcpy(behind + behind_size, bytes, size);
 	behind_size += size;
 	return 0;
+}
+
+/* What the program leaves behind now. */
+static struct cpio_reader left_behind(void)
+{
+	behind_size = 0;
+	EXPECT_EQ(files_out_write(keep_piece, behind_scratch), 0);
+	return cpio_reader(behind, behind_size);
 }
 
 /* The next file of the image. */
@@ -545,12 +553,8 @@ static bool leaves_no_more(struct cpio_reader *reader)
 /* The image has what is new, renamed or changed, in the order of the names, and nothing else. */
 TEST(program_file, what_is_new_or_changed_is_left_behind)
 {
-	static char scratch[2 * PAGE_SIZE];
-	struct cpio_reader reader;
+	struct cpio_reader reader = left_behind();
 
-	behind_size = 0;
-	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
-	reader = cpio_reader(behind, behind_size);
 	EXPECT(leaves_no_more(&reader));
 	EXPECT(do_open("/dev/shm/new", RDWR | CREAT) >= 0); /* the kernel's directories stay */
 	EXPECT(do_open("/proc/new", RDWR | CREAT) >= 0 && do_open("/sys/new", RDWR | CREAT) >= 0);
@@ -561,9 +565,7 @@ TEST(program_file, what_is_new_or_changed_is_left_behind)
 	EXPECT_EQ(do_write(do_open("/tmp/new", RDWR | CREAT), "new"), 3);
 	EXPECT_EQ(CALL_OF("link", U("/tmp/new"), U("/tmp/again")), 0);
 	EXPECT_EQ(do_write(do_open("/dev/shm/x", RDWR | CREAT), "new"), 3);
-	behind_size = 0;
-	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
-	reader = cpio_reader(behind, behind_size);
+	reader = left_behind();
 	EXPECT(leaves(&reader, "tmp/new", 0100644, "new", 3));
 	EXPECT(leaves(&reader, "tmp/again", 0100644, "new", 3));
 	EXPECT(leaves(&reader, "dir/a.txt", 0100755, "CONtents of a", 13));
@@ -575,9 +577,7 @@ TEST(program_file, what_is_new_or_changed_is_left_behind)
 	REQUIRE(files_begin(image, image_size) == 0);
 	EXPECT_EQ(CALL_OF("rename", U("/deep/er"), U("/dir/er")), 0);
 	EXPECT_EQ(CALL_OF("rename", U("/dir"), U("/else")), 0);
-	behind_size = 0;
-	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
-	reader = cpio_reader(behind, behind_size);
+	reader = left_behind();
 	EXPECT(leaves(&reader, "else/a.txt", 0100755, "contents of a", 13));
 	EXPECT(leaves(&reader, "else/er/b", 0100600, "b", 1));
 	EXPECT(leaves_no_more(&reader));
@@ -585,15 +585,13 @@ TEST(program_file, what_is_new_or_changed_is_left_behind)
 	files_end();
 	REQUIRE(files_begin(image, image_size) == 0);
 	EXPECT_EQ(CALL_OF("link", U("/deep/er/b"), U("/twice")), 0);
-	behind_size = 0;
-	EXPECT_EQ(files_out_write(keep_piece, scratch), 0);
-	reader = cpio_reader(behind, behind_size);
+	reader = left_behind();
 	EXPECT(leaves(&reader, "deep/er/b", 0100600, "b", 1));
 	EXPECT(leaves(&reader, "twice", 0100600, "b", 1));
 	EXPECT(leaves_no_more(&reader));
 	for (u32 nth = 1; nth < 6; nth++) {
 		refuse_put = nth;
-		EXPECT_EQ(files_out_write(keep_piece, scratch), -EIO);
+		EXPECT_EQ(files_out_write(keep_piece, behind_scratch), -EIO);
 	}
 }
 

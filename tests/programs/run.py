@@ -4,8 +4,8 @@
 Sources come from package registries when this runs (fetch.py). Each program is built with glibc and with musl where both can be had. It
 runs first on this machine. What fails here is not expected from Ashlar and is only counted. On Ashlar it must end with the same status, and
 print the same text if its text is always the same. excluded.txt lists what is excluded, with the reason.
-What cannot be fetched or built is skipped with a message. Guests run as many at a time as there are CPUs. On this machine programs may use
-the same names, so one runs after the other.
+What cannot be fetched or built is skipped with a message. As many guests run at a time as there are CPUs. On this machine programs may
+use the same names, so one runs after the other.
 """
 
 import argparse
@@ -294,12 +294,13 @@ def plain(text):
 
 def judge(case, build):
     """One of "pass", "not here" (it fails on this machine, too) or a text about what differs."""
-    tries = 1 if case.name.startswith("own/") else TRIES
+    own = case.name.startswith("own/")
     with HOST:
-        status, text = on_host(case)
-        while status and (tries := tries - 1):
+        for _ in range(1 if own else TRIES):
             status, text = on_host(case)
-    if status is None or (status != 0 and not case.name.startswith("own/")):
+            if not status:
+                break
+    if status is None or (status != 0 and not own):
         return "not here"
     for _ in range(TRIES):
         found, said, outcome = on_ashlar(case, build)
